@@ -122,15 +122,15 @@ func TestBillingHasNoRecordsOfZeros(t *testing.T) {
 	}
 }
 
-// fake answers bills whose amounts have more digits than a float.
-type fake struct {
+// fakeBilling answers bills whose amounts have more digits than a float.
+type fakeBilling struct {
 	*httptest.Server
 	asked []string // path and query
 }
 
-func newFake(t *testing.T) *fake {
+func newFakeBilling(t *testing.T) *fakeBilling {
 	t.Helper()
-	f := new(fake)
+	f := new(fakeBilling)
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", "req-7")
 		w.Header().Set("Content-Type", "application/json")
@@ -161,14 +161,14 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-func (f *fake) drive(t *testing.T, v api.Version) *tfdrive.Provider {
+func (f *fakeBilling) drive(t *testing.T, v api.Version) *tfdrive.Provider {
 	t.Helper()
 	return drive(t, &acctest.Deployment{URL: f.URL, Key: "key-of-the-fake"}, v)
 }
 
 // Amounts keep all digits, even more than a floating-point number has.
 func TestBillingKeepsAllDigits(t *testing.T) {
-	f := newFake(t)
+	f := newFakeBilling(t)
 	got := read(t, f.drive(t, api.V2), "gpucloud_pod_billing", nil)
 	for want, path := range map[string][]any{
 		"0.1234567890123456789012345678901":    {"records", 0, "total_amount"},
@@ -195,7 +195,7 @@ func TestBillingKeepsAllDigits(t *testing.T) {
 
 // Each bill is requested at its address, with its filters under the version's names.
 func TestBillingQueries(t *testing.T) {
-	f := newFake(t)
+	f := newFakeBilling(t)
 	for _, c := range []struct {
 		version api.Version
 		name    string
@@ -229,7 +229,7 @@ func TestBillingQueries(t *testing.T) {
 }
 
 func TestBillingRules(t *testing.T) {
-	f := newFake(t)
+	f := newFakeBilling(t)
 	v2, v1 := f.drive(t, api.V2), f.drive(t, api.V1)
 	for _, name := range bills {
 		expectErrors(t, v2, "gpucloud_"+name, map[string]any{"last_n": 1, "start_time": "2026-06-01T00:00:00Z"}, "start_time: Two periods")

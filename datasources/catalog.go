@@ -92,7 +92,7 @@ type gpuTypes struct {
 	MinMemory          types.Int64
 }
 
-type gpuTypesFound struct{ GPUTypes []api.GPUType }
+type gpuTypeList struct{ GPUTypes []api.GPUType }
 
 var GPUTypes = catalogEntries("GPU types", "The GPU types of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 	with(gpuQueryAttributes, map[string]schema.Attribute{
@@ -102,7 +102,7 @@ var GPUTypes = catalogEntries("GPU types", "The GPU types of the catalog, with p
 		"min_availability": minAvailabilityAttribute,
 		"gpu_types":        objects("The GPU types, ordered by id.", gpuTypeAttributes),
 	}),
-	allGPUTypes, func(all []api.GPUType) gpuTypesFound { return gpuTypesFound{all} },
+	allGPUTypes, func(all []api.GPUType) gpuTypeList { return gpuTypeList{all} },
 	func(m *gpuTypes, t api.GPUType) bool {
 		return (m.Pool.IsNull() || t.Pool == m.Pool.ValueString()) &&
 			(m.Manufacturer.IsNull() || t.Manufacturer == m.Manufacturer.ValueString()) &&
@@ -265,7 +265,7 @@ type cpuTypes struct {
 	Group types.String
 }
 
-type cpuTypesFound struct{ CPUTypes []api.CPUType }
+type cpuTypeList struct{ CPUTypes []api.CPUType }
 
 var CPUTypes = catalogEntries("CPU types", "The CPU flavors of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 	with(cpuQueryAttributes, map[string]schema.Attribute{
@@ -273,7 +273,7 @@ var CPUTypes = catalogEntries("CPU types", "The CPU flavors of the catalog, with
 		"min_availability": minAvailabilityAttribute,
 		"cpu_types":        objects("The CPU flavors, ordered by id.", cpuTypeAttributes),
 	}),
-	allCPUTypes, func(all []api.CPUType) cpuTypesFound { return cpuTypesFound{all} },
+	allCPUTypes, func(all []api.CPUType) cpuTypeList { return cpuTypeList{all} },
 	func(m *cpuTypes, t api.CPUType) bool {
 		return (m.Group.IsNull() || t.Group == m.Group.ValueString()) && atLeast(t.Availability, m.MinAvailability)
 	})

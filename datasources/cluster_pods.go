@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-type ofCluster struct{ ClusterID types.String }
+type clusterConfig struct{ ClusterID types.String }
 
 type clusterPods struct{ Pods []clusterPod }
 
@@ -25,7 +25,7 @@ type clusterPod struct {
 	SSH                 *api.SSHEndpoint
 }
 
-var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
+var ClusterPods = &kit.DataSource[clusterConfig, clusterPods]{
 	Name:    "cluster_pods",
 	Title:   "pods of the cluster",
 	Version: api.V2,
@@ -52,7 +52,7 @@ var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
 			}),
 		},
 	},
-	Read: func(ctx context.Context, c *api.Client, m *ofCluster) (clusterPods, error) {
+	Read: func(ctx context.Context, c *api.Client, m *clusterConfig) (clusterPods, error) {
 		id := m.ClusterID.ValueString()
 		got, err := c.Clusters.Pods(ctx, id)
 		if err != nil {

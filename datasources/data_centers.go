@@ -51,7 +51,7 @@ type dataCenters struct {
 	GlobalNetwork                           types.Bool
 }
 
-type dataCentersFound struct{ DataCenters []api.DataCenter }
+type dataCenterList struct{ DataCenters []api.DataCenter }
 
 func (*dataCenterQuery) validate(diagnostics.Check) {}
 
@@ -90,7 +90,7 @@ var DataCenters = catalogEntries("data centers", "The data centers of the catalo
 		"global_network":       schema.BoolAttribute{Optional: true, MarkdownDescription: "If true, lists only data centers that support the global network. If false, lists only data centers that do not support it."},
 		"data_centers":         objects("The data centers, ordered by id.", dataCenterAttributes),
 	},
-	allDataCenters, func(all []api.DataCenter) dataCentersFound { return dataCentersFound{all} },
+	allDataCenters, func(all []api.DataCenter) dataCenterList { return dataCenterList{all} },
 	func(*dataCenters, api.DataCenter) bool { return true }) // the API filters
 
 var DataCenter = catalogEntry[dataCenterQuery]("data center", "A data center of the catalog, by `id` or exact `name`, and what is available there. API v2 only.",

@@ -78,13 +78,13 @@ func requiredID(description string) schema.StringAttribute {
 
 var fromOne = rule.AtLeast[int64](1)
 
-var rfc3339 = rule.Of[string]{Expects: "a time as RFC 3339, such as 2026-06-01T00:00:00Z", Holds: func(text string) bool {
+var rfc3339 = rule.Validator[string]{Expects: "a time as RFC 3339, such as 2026-06-01T00:00:00Z", Holds: func(text string) bool {
 	_, err := time.Parse(time.RFC3339, text)
 	return err == nil
 }}
 
-func matching(form, expected string) rule.Of[string] {
-	return rule.Of[string]{Expects: expected, Holds: regexp.MustCompile(form).MatchString}
+func matching(form, expected string) rule.Validator[string] {
+	return rule.Validator[string]{Expects: expected, Holds: regexp.MustCompile(form).MatchString}
 }
 
 // listIf returns nil unless the list was requested. A requested list that the answer lacks

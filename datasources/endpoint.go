@@ -56,8 +56,8 @@ var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 // endpointConfig is a configuration that names an endpoint.
 type endpointConfig struct{ EndpointID types.String }
 
-// inEndpoint is a configuration that names a job or build of an endpoint.
-type inEndpoint struct{ EndpointID, ID types.String }
+// endpointPartConfig is a configuration that names a job or build of an endpoint.
+type endpointPartConfig struct{ EndpointID, ID types.String }
 
 var EndpointHealth = &kit.DataSource[endpointConfig, api.Health]{
 	Name:  "endpoint_health",
@@ -116,7 +116,7 @@ var EndpointBuilds = &kit.DataSource[endpointConfig, endpointBuilds]{
 	},
 }
 
-var EndpointBuild = &kit.DataSource[inEndpoint, api.Build]{
+var EndpointBuild = &kit.DataSource[endpointPartConfig, api.Build]{
 	Name:    "endpoint_build",
 	Title:   "build of the endpoint",
 	Version: api.V2,
@@ -127,7 +127,7 @@ var EndpointBuild = &kit.DataSource[inEndpoint, api.Build]{
 			"id":          requiredID("Id of the build, such as `build_id` of a release."),
 		}),
 	},
-	Read: func(ctx context.Context, c *api.Client, m *inEndpoint) (api.Build, error) {
+	Read: func(ctx context.Context, c *api.Client, m *endpointPartConfig) (api.Build, error) {
 		return c.EndpointBuild(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
 	},
 }
@@ -224,7 +224,7 @@ func maskEnv(c *api.Client, v any, inEnv bool, name string) any {
 }
 
 // Job is gpucloud_job, the data source: a job that something else has submitted.
-var Job = &kit.DataSource[inEndpoint, api.Job]{
+var Job = &kit.DataSource[endpointPartConfig, api.Job]{
 	Name:  "job",
 	Title: "job",
 	Schema: schema.Schema{
@@ -243,7 +243,7 @@ var Job = &kit.DataSource[inEndpoint, api.Job]{
 			"retries":        integer("How often the job was dispatched again after its worker was lost."),
 		},
 	},
-	Read: func(ctx context.Context, c *api.Client, m *inEndpoint) (api.Job, error) {
+	Read: func(ctx context.Context, c *api.Client, m *endpointPartConfig) (api.Job, error) {
 		return c.Jobs.Status(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
 	},
 }

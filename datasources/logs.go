@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 )
 
-// logs is shared by the logs of workers and pods.
-type logs struct {
+// logConfig is shared by the logs of workers and pods.
+type logConfig struct {
 	Source, Since types.String
 	Tail, Seconds types.Int64
 }
@@ -49,7 +49,7 @@ var logAttributes = map[string]schema.Attribute{
 
 const logsInState = " The state contains the lines. Values of environment variables are masked, but other secrets in the log aren't. API v2 only."
 
-func (l *logs) query() api.LogQuery {
+func (l *logConfig) query() api.LogQuery {
 	return api.LogQuery{
 		Source: l.Source.ValueString(), Since: l.Since.ValueString(), Tail: orDefault(l.Tail, defaultTail),
 		For: time.Duration(orDefault(l.Seconds, defaultSeconds)) * time.Second,
@@ -70,7 +70,7 @@ func newLogLines(lines []api.LogLine, err error) (logLines, error) {
 
 type workerLogs struct {
 	EndpointID, WorkerID types.String
-	logs
+	logConfig
 }
 
 var WorkerLogs = &kit.DataSource[workerLogs, logLines]{
@@ -91,7 +91,7 @@ var WorkerLogs = &kit.DataSource[workerLogs, logLines]{
 
 type podLogs struct {
 	PodID types.String
-	logs
+	logConfig
 }
 
 var PodLogs = &kit.DataSource[podLogs, logLines]{

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
 	t.Helper()
 	p := tfdrive.Start(t, provider.New("test")(), d.Settings(v))
-	must.Succeed(t, p.Configured.Err())
+	must.Succeed(t, p.ConfigureDiagnostics.Err())
 	return p
 }
 

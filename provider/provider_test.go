@@ -57,7 +57,7 @@ func TestProviderLoads(t *testing.T) {
 	least["gpucloud_endpoint"] = map[string]any{"name": "e", "template_id": template.ID}
 	for _, v := range acctest.Versions {
 		p := start(t, d.Settings(v))
-		must.Succeed(t, p.Configured.Err())
+		must.Succeed(t, p.ConfigureDiagnostics.Err())
 		for _, typeName := range p.Types() {
 			config, ok := least[typeName]
 			must.Require(t, ok, typeName, "has no configuration: add its minimal configuration to minimalConfigs")
@@ -131,7 +131,7 @@ func TestProviderSettings(t *testing.T) {
 			for k, v := range c.env {
 				t.Setenv(k, v)
 			}
-			got := start(t, c.block).Configured
+			got := start(t, c.block).ConfigureDiagnostics
 			switch err := got.Err(); {
 			case c.err == nil && err != nil:
 				t.Errorf("refused: %s", err)
@@ -221,7 +221,7 @@ func TestProviderTitles(t *testing.T) {
 		"The deployment can't be reached":                {"base_url": closed.URL, "api_key": "k"},
 		"The management API does not answer as expected": {"base_url": page.URL, "api_key": "k"},
 	} {
-		err := tfdrive.Start(t, provider.New("test")(), block).Configured.Err()
+		err := tfdrive.Start(t, provider.New("test")(), block).ConfigureDiagnostics.Err()
 		must.Hold(t, err != nil && strings.HasPrefix(err.Error(), ": "+title+": "), "expected the title", title, err)
 	}
 	p := tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": page.URL, "api_key": "k"})
@@ -230,7 +230,7 @@ func TestProviderTitles(t *testing.T) {
 		<-asked
 		p.Stop()
 	}()
-	err := p.Reconfigure().Configured.Err()
+	err := p.Reconfigure().ConfigureDiagnostics.Err()
 	must.Hold(t, err != nil && strings.HasPrefix(err.Error(), ": The run was interrupted: "), "interrupted", err)
 }
 

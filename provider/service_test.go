@@ -108,7 +108,7 @@ func TestServiceAddresses(t *testing.T) {
 				t.Setenv(k, v)
 			}
 			p := s.start(t, c.block)
-			must.Succeed(t, p.Configured.Err())
+			must.Succeed(t, p.ConfigureDiagnostics.Err())
 			created := tfdrive.Do(p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, map[string]any{"name": "worker", "image": "builtin/echo", "serverless": true, "disk": 5})))(t)
 			endpoint := tfdrive.Do(p.Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "hello", "template_id": created.Get("id"), "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}})))(t)
 			got, want := endpoint.Get("request_urls.run"), c.queue+"/v2/"+endpoint.Get("id").(string)+"/run"
@@ -164,7 +164,7 @@ func TestServiceKey(t *testing.T) {
 			for k, v := range c.env {
 				t.Setenv(k, v)
 			}
-			err := s.start(t, c.block).Configured.Err()
+			err := s.start(t, c.block).ConfigureDiagnostics.Err()
 			must.Require(t, (err == nil) == (c.err == nil), "got", err)
 			if err != nil {
 				must.Contain(t, err.Error(), c.err...)

@@ -45,7 +45,7 @@ stock:
 func driveWith(t *testing.T, d *acctest.Deployment, v api.Version, block map[string]any) *tfdrive.Provider {
 	t.Helper()
 	p := tfdrive.Start(t, provider.New("test")(), with(d.Settings(v), block))
-	must.Succeed(t, p.Configured.Err())
+	must.Succeed(t, p.ConfigureDiagnostics.Err())
 	return p
 }
 
@@ -421,7 +421,7 @@ func TestPlanWithoutCatalog(t *testing.T) {
 			return w.Result(), nil
 		})
 		p := tfdrive.Start(t, provider.NewWithTransport("test", transport)(), with(d.Settings(api.V2), map[string]any{"max_hourly_cost": 1}))
-		must.Succeed(t, p.Configured.Err())
+		must.Succeed(t, p.ConfigureDiagnostics.Err())
 		var warnings []string
 		for _, f := range []finding{
 			{kind: podType, config: labPod(nil)}, {kind: podType, config: labPod(podCPU("cpuX", 2))}, {kind: clusterType, config: labCluster("LAB Big", 1, 2, nil)}, {kind: volumeType, config: labVolume("LAB-1", nil)},

@@ -321,7 +321,7 @@ func TestForeignAddress(t *testing.T) {
 				},
 			} {
 				p := tfdrive.Start(t, provider.New("test")(), at)
-				after, diags := state, p.Configured
+				after, diags := state, p.ConfigureDiagnostics
 				if diags.Err() == nil { // on an error, Terraform stops here
 					after, diags = call(p)
 				}

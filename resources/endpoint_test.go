@@ -357,7 +357,7 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 }
 
 // expectAgreement expects that a plan has all known values of an earlier plan.
-func expectAgreement(t *testing.T, what string, before, after tfdrive.Planned) {
+func expectAgreement(t *testing.T, what string, before, after tfdrive.PlannedChange) {
 	t.Helper()
 	err := tftypes.Walk(before.Value, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
 		if !v.IsKnown() {

@@ -195,7 +195,7 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 		incomparable = "Write-only variables can't be compared"
 		elsewhere    = "was changed or removed elsewhere"
 	)
-	plan := func(p *tfdrive.Provider, config map[string]any, action string, says ...string) tfdrive.Planned {
+	plan := func(p *tfdrive.Provider, config map[string]any, action string, says ...string) tfdrive.PlannedChange {
 		t.Helper()
 		planned := p.Plan(o.typeName, refresh(t, p, o.state), config)
 		warnings := planned.Diagnostics.Warnings()

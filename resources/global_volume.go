@@ -35,7 +35,7 @@ var globalVolumeSchema = schema.Schema{
 }
 
 // trimmed: the API trims names, but a plan must match the result.
-var trimmed = rule.Of[string]{Expects: "no white space at either end", Holds: func(s string) bool { return strings.TrimSpace(s) == s }}
+var trimmed = rule.Validator[string]{Expects: "no white space at either end", Holds: func(s string) bool { return strings.TrimSpace(s) == s }}
 
 type globalVolume struct {
 	ID, Name, CreatedAt, CreatedByUserID types.String

@@ -149,7 +149,7 @@ func TestCreateRejectsTakenName(t *testing.T) {
 			for what, madeAfter := range map[string]bool{"before the plan": false, "after the plan": true} {
 				for _, lost := range []int64{0, 1} {
 					config := with(configsOfKinds(d, "")[kind], map[string]any{"name": d.Name(fmt.Sprint(kind, madeAfter, lost))})
-					var planned tfdrive.Planned
+					var planned tfdrive.PlannedChange
 					if madeAfter {
 						planned = p.Reconfigure().Plan(kind, tfdrive.State{}, config)
 					}
@@ -207,7 +207,7 @@ var unreported = []string{
 func TestAnswerOtherThanSent(t *testing.T) {
 	acctest.LeaveToCI(t, "TestEndpointTemplateDrift reads other values")
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		liar := lieTo(t, d)
+		proxy := newAlteringProxy(t, d)
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for typeName, c := range writesOfKinds {
@@ -222,20 +222,20 @@ func TestAnswerOtherThanSent(t *testing.T) {
 				if p.Plan(typeName, tfdrive.State{}, config).Diagnostics.Err() != nil {
 					return // the version doesn't have the kind
 				}
-				for _, member := range liar.sentMembers(func() { apply(t, p, typeName, tfdrive.State{}, config, "create") }) {
+				for _, member := range proxy.sentMembers(func() { apply(t, p, typeName, tfdrive.State{}, config, "create") }) {
 					name := member
 					if config["name"] != nil {
 						config = with(config, map[string]any{"name": d.Name("lie-" + member)})
 					}
 					planned := p.Reconfigure().Plan(typeName, tfdrive.State{}, config)
-					liar.lieAbout(member)
+					proxy.alterNext(member)
 					state, diags := p.Apply(planned)
-					must.Hold(t, !liar.lied() || slices.Contains(unreported, name) || slices.Contains(unreported, name+"/create") || strings.Contains(diags.Warnings(), "The deployment answered"),
+					must.Hold(t, !proxy.hasAltered() || slices.Contains(unreported, name) || slices.Contains(unreported, name+"/create") || strings.Contains(diags.Warnings(), "The deployment answered"),
 						"a create whose answer has another", name, diags)
 					must.Require(t, diags.Err() == nil && state.Exists(), "a create whose answer has another", name, "fails, which taints the object", diags)
 					checkNoSecret(t, diags)
 					if c.change != nil {
-						liar.checkStale(t, p, state, with(config, c.change), typeName)
+						proxy.checkStale(t, p, state, with(config, c.change), typeName)
 					}
 					must.Succeed(t, p.Reconfigure().Destroy(state).Err())
 				}
@@ -249,9 +249,9 @@ func checkNoSecret(t *testing.T, diags tfdrive.Diagnostics) {
 	must.Hold(t, !strings.Contains(diags.String(), plantedSecret), "a message shows a secret", diags)
 }
 
-// liar is a proxy in front of a deployment. It changes a member of the next answer to a write,
+// alteringProxy is a proxy in front of a deployment. It changes a member of the next answer to a write,
 // or answers an update with the unchanged object.
-type liar struct {
+type alteringProxy struct {
 	mu      sync.Mutex
 	member  string          // the member to change in the next answer
 	stale   bool            // updates are answered with the unchanged object
@@ -259,9 +259,9 @@ type liar struct {
 	members map[string]bool // the members of all request bodies
 }
 
-func lieTo(t *testing.T, d *acctest.Deployment) *liar {
+func newAlteringProxy(t *testing.T, d *acctest.Deployment) *alteringProxy {
 	t.Helper()
-	l := &liar{members: map[string]bool{}}
+	l := &alteringProxy{members: map[string]bool{}}
 	d.Intercept(t, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -324,7 +324,7 @@ func differentValue(v any) any {
 }
 
 // sentMembers returns the members that f sends.
-func (l *liar) sentMembers(f func()) []string {
+func (l *alteringProxy) sentMembers(f func()) []string {
 	clear(l.members)
 	l.member = ""
 	f()
@@ -333,13 +333,13 @@ func (l *liar) sentMembers(f func()) []string {
 	return slices.Sorted(maps.Keys(l.members))
 }
 
-func (l *liar) lieAbout(member string) {
+func (l *alteringProxy) alterNext(member string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.member, l.done = member, false
 }
 
-func (l *liar) lied() bool {
+func (l *alteringProxy) hasAltered() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.member, l.stale = "", false
@@ -348,7 +348,7 @@ func (l *liar) lied() bool {
 
 // checkStale expects an error from an update that is answered with the old object, and the same
 // update in the next plan.
-func (l *liar) checkStale(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, typeName string) {
+func (l *alteringProxy) checkStale(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, typeName string) {
 	t.Helper()
 	state = refresh(t, p, state)
 	planned := p.Plan(typeName, state, config)
@@ -359,7 +359,7 @@ func (l *liar) checkStale(t *testing.T, p *tfdrive.Provider, state tfdrive.State
 	l.stale, l.done = true, false
 	l.mu.Unlock()
 	after, diags := p.Apply(planned)
-	must.Hold(t, !l.lied() || diags.Err() != nil && strings.Contains(diags.Err().Error(), "The deployment answered"), "an update that is answered with the old object", diags)
+	must.Hold(t, !l.hasAltered() || diags.Err() != nil && strings.Contains(diags.Err().Error(), "The deployment answered"), "an update that is answered with the old object", diags)
 	checkNoSecret(t, diags)
 	read, diags := p.Reconfigure().Read(after)
 	again := p.Plan(typeName, read, config)

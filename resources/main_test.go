@@ -52,7 +52,7 @@ func apply(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.Sta
 }
 
 // expectPlan expects a plan without an error, with this action and these warnings.
-func expectPlan(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.State, config map[string]any, action string, warnings ...string) tfdrive.Planned {
+func expectPlan(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.State, config map[string]any, action string, warnings ...string) tfdrive.PlannedChange {
 	t.Helper()
 	planned := p.Plan(typeName, prior, config)
 	must.Succeed(t, planned.Diagnostics.Err())

@@ -221,9 +221,9 @@ func integerRules(s *contract.Setting) []validator.Int64 {
 	case minimum == nil:
 		return nil
 	case maximum == nil:
-		return []validator.Int64{rule.AtLeast(int64(*minimum)).In(unit), rule.NotHuge[int64]()}
+		return []validator.Int64{rule.AtLeast(int64(*minimum)).WithUnit(unit), rule.NotHuge[int64]()}
 	default:
-		return []validator.Int64{rule.Between(int64(*minimum), int64(*maximum)).In(unit)}
+		return []validator.Int64{rule.Between(int64(*minimum), int64(*maximum)).WithUnit(unit)}
 	}
 }
 
@@ -254,7 +254,7 @@ func stringRules(s *contract.Setting) []validator.String {
 }
 
 // elementRule returns the rule of a string or of a list's elements. Ids aren't checked.
-func elementRule(f *contract.Field) rule.Of[string] {
+func elementRule(f *contract.Field) rule.Validator[string] {
 	if f.Form == nil || *f.Form == contract.ID || *f.Form == contract.GPUTypeID {
 		return rule.NonEmpty
 	}
@@ -262,6 +262,6 @@ func elementRule(f *contract.Field) rule.Of[string] {
 }
 
 // formRule converts a form of the contract to a rule.
-func formRule(f contract.Form) rule.Of[string] {
-	return rule.Of[string]{Expects: f.Words, Holds: regexp.MustCompile(f.Pattern).MatchString}
+func formRule(f contract.Form) rule.Validator[string] {
+	return rule.Validator[string]{Expects: f.Words, Holds: regexp.MustCompile(f.Pattern).MatchString}
 }

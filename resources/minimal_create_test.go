@@ -228,7 +228,7 @@ func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribu
 
 // changesOf returns the attributes that a plan changes, except the template, which the first plan
 // of an imported endpoint records.
-func changesOf(p *tfdrive.Provider, planned tfdrive.Planned, state tfdrive.State) (changes []string) {
+func changesOf(p *tfdrive.Provider, planned tfdrive.PlannedChange, state tfdrive.State) (changes []string) {
 	for _, a := range p.Schema(state.Type).Block.Attributes {
 		before, after := state.Get(a.Name), planned.Get(a.Name)
 		recorded := state.Type == endpointType && state.Get("template_id") == nil && slices.Contains([]string{"template_id", "from_template", "image", "disk"}, a.Name)

@@ -17,8 +17,8 @@ const (
 	foreignSecret = "hunter2-of-the-state" // the password in the recorded states
 )
 
-// foreign is a resource of another provider, as `terraform show -json` prints it.
-type foreign struct {
+// foreignResource is a resource of another provider, as `terraform show -json` prints it.
+type foreignResource struct {
 	Address  string
 	Type     string
 	Provider string `json:"provider_name"`
@@ -26,11 +26,11 @@ type foreign struct {
 }
 
 // foreignState reads a resource of a recorded document.
-func foreignState(t *testing.T, file, address string) foreign {
+func foreignState(t *testing.T, file, address string) foreignResource {
 	t.Helper()
 	text := must.ReadFile(t, foreignStates+file+".json")
 	type module struct {
-		Resources []foreign
+		Resources []foreignResource
 		Children  []module `json:"child_modules"`
 	}
 	var document struct {
@@ -49,11 +49,11 @@ func foreignState(t *testing.T, file, address string) foreign {
 		}
 	}
 	t.Fatalf("%s has no %s", file, address)
-	return foreign{}
+	return foreignResource{}
 }
 
 // with returns the state with the recorded ids replaced.
-func (f foreign) with(ids map[string]string) []byte {
+func (f foreignResource) with(ids map[string]string) []byte {
 	state := f.Values
 	for recorded, id := range ids {
 		state = bytes.ReplaceAll(state, []byte(`"`+recorded+`"`), []byte(`"`+id+`"`))
@@ -62,7 +62,7 @@ func (f foreign) with(ids map[string]string) []byte {
 }
 
 // move moves a state and refreshes it, like a plan.
-func (f foreign) move(t *testing.T, p *tfdrive.Provider, typeName string, state []byte) tfdrive.State {
+func (f foreignResource) move(t *testing.T, p *tfdrive.Provider, typeName string, state []byte) tfdrive.State {
 	t.Helper()
 	moved := tfdrive.Do(p.Reconfigure().Move(typeName, f.Provider, f.Type, state))(t)
 	return tfdrive.Do(p.Read(moved))(t)
@@ -224,7 +224,7 @@ func (c movedCase) ids(objectIDs map[string]string, id string) map[string]string
 }
 
 // applyPlan applies a plan and returns the state.
-func applyPlan(t *testing.T, p *tfdrive.Provider, planned tfdrive.Planned) tfdrive.State {
+func applyPlan(t *testing.T, p *tfdrive.Provider, planned tfdrive.PlannedChange) tfdrive.State {
 	t.Helper()
 	return tfdrive.Do(p.Reconfigure().Apply(planned))(t)
 }

@@ -136,7 +136,7 @@ func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *regist
 // state has no credentials. The first password_wo_version is then only recorded. A password is
 // sent, because the state would otherwise contain an unchecked value.
 func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
-	if p.State == nil || planrule.Replaces() {
+	if p.State == nil || planrule.CommandReplaces() {
 		warnWhilePodsUse(ctx, p)
 	}
 	imported := p.State != nil && p.State.Username.IsNull()

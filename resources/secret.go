@@ -98,12 +98,12 @@ var secretSchema = schema.Schema{
 }
 
 // Source: API changes of November 2026, account secrets.
-var notReserved = rule.Of[string]{Expects: "a name that doesn't begin with RUNPOD", Holds: func(s string) bool { return !strings.HasPrefix(strings.ToUpper(s), "RUNPOD") }}
+var notReserved = rule.Validator[string]{Expects: "a name that doesn't begin with RUNPOD", Holds: func(s string) bool { return !strings.HasPrefix(strings.ToUpper(s), "RUNPOD") }}
 
 // atMostBytes limits the length of a text in UTF-8.
-func atMostBytes(most int) rule.Of[string] {
+func atMostBytes(most int) rule.Validator[string] {
 	count := func(s string) string { return fmt.Sprintf("%d bytes", len(s)) }
-	return rule.Of[string]{Expects: fmt.Sprintf("at most %d bytes", most), Show: count, Holds: func(s string) bool { return len(s) <= most }}
+	return rule.Validator[string]{Expects: fmt.Sprintf("at most %d bytes", most), Show: count, Holds: func(s string) bool { return len(s) <= most }}
 }
 
 type secret struct {

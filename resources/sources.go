@@ -45,7 +45,7 @@ var placement = []string{
 	"min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps",
 }
 
-var clusters = &kit.Source[cluster]{
+var clusters = &kit.DerivedSources[cluster]{
 	Kind:    Cluster,
 	Omit:    slices.Concat([]string{"template_id"}, clusterTemplateAttributes, createOnly, configurationOnly),
 	Filters: []string{"type"},
@@ -59,7 +59,7 @@ var clusters = &kit.Source[cluster]{
 	},
 }
 
-var pods = &kit.Source[pod]{
+var pods = &kit.DerivedSources[pod]{
 	Complete:       func(m *pod) { m.command().complete() },
 	Kind:           Pod,
 	Omit:           slices.Concat([]string{"desired_state", "from_template"}, createOnly, placement, configurationOnly),
@@ -69,7 +69,7 @@ var pods = &kit.Source[pod]{
 	OneVersionOnly: []planrule.OneVersion{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, HandledByKind: true}}, // API v1 returns these
 }
 
-var endpoints = &kit.Source[endpoint]{
+var endpoints = &kit.DerivedSources[endpoint]{
 	Complete:       func(m *endpoint) { m.command().complete() },
 	Kind:           Endpoint,
 	Omit:           append([]string{"from_template"}, configurationOnly...), // only for endpoints that the provider manages
@@ -78,40 +78,40 @@ var endpoints = &kit.Source[endpoint]{
 	OneVersionOnly: []planrule.OneVersion{{Version: api.V2, Attribute: "type"}}, // on API v1 a load balancer looks like a queue
 }
 
-var networkVolumes = &kit.Source[networkVolume]{
+var networkVolumes = &kit.DerivedSources[networkVolume]{
 	Kind:    NetworkVolume,
 	Omit:    configurationOnly,
 	Filters: []string{"data_center", "size", "type"},
 }
 
-var globalVolumes = &kit.Source[globalVolume]{
+var globalVolumes = &kit.DerivedSources[globalVolume]{
 	Kind:    GlobalVolume,
 	Omit:    configurationOnly,
 	Filters: []string{"created_by_user_id"},
 }
 
-var secrets = &kit.Source[secret]{
+var secrets = &kit.DerivedSources[secret]{
 	Kind: Secret,
 	Omit: []string{"value_wo_version"}, // the API returns no values
 }
 
-var registryAuths = &kit.Source[registryAuth]{
+var registryAuths = &kit.DerivedSources[registryAuth]{
 	Kind: RegistryAuth,
 	Omit: []string{"username", "password", "password_wo_version"}, // the API returns no credentials
 }
 
-var registryDelegations = &kit.Source[registryDelegation]{
+var registryDelegations = &kit.DerivedSources[registryDelegation]{
 	Kind:    RegistryDelegation,
 	Filters: []string{"aws_region", "repository", "tag"},
 }
 
-var accountKeys = &kit.Source[sshKeys]{
+var accountKeys = &kit.DerivedSources[sshKeys]{
 	Kind:   SSHKeys,
 	Single: account,
 	Omit:   []string{"keep_others"}, // only a configuration has it
 }
 
-var templates = &kit.Source[template]{
+var templates = &kit.DerivedSources[template]{
 	Complete: func(m *template) { m.command().complete() },
 	Kind:     Template,
 	Omit:     configurationOnly,
@@ -173,7 +173,7 @@ func newCollectionKind[M, T any](k kit.Kind[M], collection func(*api.Client) *ap
 
 // catalogTemplates are the data sources of public templates. They reuse the schema and the
 // rules of the data sources of templates.
-var catalogTemplates = &kit.Source[catalogTemplate]{
+var catalogTemplates = &kit.DerivedSources[catalogTemplate]{
 	Kind: &kit.Kind[catalogTemplate]{
 		Name:   "catalog_template",
 		Title:  "public template",

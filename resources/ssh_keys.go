@@ -88,7 +88,7 @@ var sshKeysSchema = schema.Schema{
 }
 
 // Source: v2 document, UpdateSshKeysRequest.
-var sshPublicKey = rule.Of[string]{
+var sshPublicKey = rule.Validator[string]{
 	Expects: "a public key as <type> <base64-key> [comment], such as ssh-ed25519 AAAA… me@example.com, without line breaks",
 	Holds:   formRule(contract.SSHKey).Holds,
 	Secret:  true, // somebody may paste a private key by mistake

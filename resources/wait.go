@@ -33,7 +33,7 @@ var timeoutsAttribute = nonEmptyObject("How long `wait_for` waits, such as `90s`
 	"update": schema.StringAttribute{Optional: true, MarkdownDescription: "Time limit of an update. Defaults to 10m.", Validators: []validator.String{duration}},
 })
 
-var duration = rule.Of[string]{Expects: "a duration above 0 in hours, minutes and seconds, such as 90s, 15m or 24h (days aren't a unit)", Holds: func(s string) bool {
+var duration = rule.Validator[string]{Expects: "a duration above 0 in hours, minutes and seconds, such as 90s, 15m or 24h (days aren't a unit)", Holds: func(s string) bool {
 	d, err := time.ParseDuration(s)
 	return err == nil && d > 0
 }}

@@ -72,7 +72,7 @@ func (s *SSHKeys) Set(ctx context.Context, keys []string) ([]string, error) {
 
 func (s *SSHKeys) send(ctx context.Context, c httpclient.Call) ([]string, error) {
 	c.URL = s.deployment.settings.BaseURL + "/v2/account/ssh-keys"
-	answer := listOf[string]{member: "keys"} // an answer without this member is an error
+	answer := listAnswer[string]{member: "keys"} // an answer without this member is an error
 	_, err := s.deployment.Do(ctx, c, &answer)
 	return answer.objects, err
 }

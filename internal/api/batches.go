@@ -109,7 +109,7 @@ func (j *Jobs) BatchRequests(ctx context.Context, endpointID, batchID string, ea
 func eachInPages[T any](ctx context.Context, j *Jobs, endpointID, batchID, path, member string, each func(T) error) error {
 	for offset := 0; ; {
 		var rest struct{ HasMore bool }
-		page := listOf[T]{member: member, rest: &rest}
+		page := listAnswer[T]{member: member, rest: &rest}
 		query := url.Values{"offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(batchPage)}}
 		if err := j.onBatch(ctx, http.MethodGet, endpointID, batchID, path, nil, query, &page); err != nil {
 			return err

@@ -182,7 +182,7 @@ func TestDelegations(t *testing.T) {
 // The list may show a new delegation with a delay.
 func TestDelegationThatDoesNotShowYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakeAPI{member: "delegations", hidden: 3}
+		s := &fakeAPI{member: "delegations", staleLists: 3}
 		mux := http.NewServeMux()
 		mux.HandleFunc("/v2/registries/delegations", func(w http.ResponseWriter, r *http.Request) {
 			r.URL.Path = "/v2/delegations"

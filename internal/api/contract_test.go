@@ -293,7 +293,7 @@ func FuzzAnswer(f *testing.F) {
 		if v1 {
 			version = V1
 		}
-		c := must.Do(New(Settings{BaseURL: "http://deployment", APIKey: fuzzedKey, Version: version, Transport: answering(strings.ReplaceAll(text, "$KEY", fuzzedKey))}))(t)
+		c := must.Do(New(Settings{BaseURL: "http://deployment", APIKey: fuzzedKey, Version: version, Transport: fixedAnswer(strings.ReplaceAll(text, "$KEY", fuzzedKey))}))(t)
 		_, templates := c.Templates.Get(t.Context(), "a")
 		_, volumes := c.NetworkVolumes.Get(t.Context(), "a")
 		_, endpoints := c.Endpoints.Get(t.Context(), "a")
@@ -311,10 +311,10 @@ func FuzzAnswer(f *testing.F) {
 	)
 }
 
-// answering is a transport that answers each request with a text.
-type answering string
+// fixedAnswer is a transport that answers each request with a text.
+type fixedAnswer string
 
-func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a fixedAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }
 

@@ -48,9 +48,9 @@ func (r *Collection[T]) Create(ctx context.Context, want T) (T, error) {
 	defer r.cache.beginWrite()()
 	c := httpclient.Call{Method: http.MethodPost, URL: r.settings.BaseURL + r.path, Body: body}
 	for try := 1; ; try++ {
-		attempt.last = try == httpclient.MaxTries
+		attempt.isLastTry = try == httpclient.MaxTries
 		got, err := r.createOnce(ctx, c, attempt)
-		if unresolved, ok := errors.AsType[*UnresolvedCreateError](err); !ok || !unresolved.repeatable || attempt.last || ctx.Err() != nil {
+		if unresolved, ok := errors.AsType[*UnresolvedCreateError](err); !ok || !unresolved.repeatable || attempt.isLastTry || ctx.Err() != nil {
 			return got, err
 		}
 		if wait, ok := httpclient.Backoff(try, err); !ok || httpclient.Sleep(ctx, wait) != nil {
@@ -65,7 +65,7 @@ type pendingCreate[T any] struct {
 	body      string
 	before    map[string]bool // ids right before the POST; nil if the list was refused
 	ambiguous bool            // an answer was lost
-	last      bool            // no further POST follows
+	isLastTry bool            // no further POST follows
 }
 
 func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pendingCreate[T]) (T, error) {
@@ -103,7 +103,7 @@ func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pe
 	if err := r.creates.awaitTurn(resolveCtx, a); err != nil {
 		return none, r.searchFailed(failure, interrupted{})
 	}
-	defer r.creates.resolved(a)
+	defer r.creates.endResolution(a)
 	if r.uniqueNames {
 		return r.resolveByName(resolveCtx, a, failure, ctx.Err() != nil)
 	}
@@ -134,12 +134,12 @@ func (t *createTracker[T]) begin(ctx context.Context) error { return t.acquire(c
 
 // finish ends an answered create. id is the created object, or "".
 func (t *createTracker[T]) finish(id string) {
-	t.add(id)
+	t.markHandled(id)
 	t.turns.Release(1)
 }
 
 // awaitTurn waits until a create with a lost answer may look for its object. Unless it fails, the
-// caller calls resolved.
+// caller calls endResolution.
 func (t *createTracker[T]) awaitTurn(ctx context.Context, a *pendingCreate[T]) error {
 	t.mu.Lock()
 	t.ambiguous = append(t.ambiguous, a)
@@ -152,7 +152,7 @@ func (t *createTracker[T]) awaitTurn(ctx context.Context, a *pendingCreate[T]) e
 	return err
 }
 
-func (t *createTracker[T]) resolved(a *pendingCreate[T]) {
+func (t *createTracker[T]) endResolution(a *pendingCreate[T]) {
 	t.forget(a)
 	t.turns.Release(allTurns)
 }
@@ -163,9 +163,9 @@ func (t *createTracker[T]) forget(a *pendingCreate[T]) {
 	t.ambiguous = slices.DeleteFunc(t.ambiguous, func(b *pendingCreate[T]) bool { return a == b })
 }
 
-// claims counts the creates with lost answers, including a, that could have made one of the
+// countClaims counts the creates with lost answers, including a, that could have made one of the
 // candidates. alike reports whether all of them sent the same body.
-func (t *createTracker[T]) claims(a *pendingCreate[T], couldHaveMade func(*pendingCreate[T]) bool) (n int, alike bool) {
+func (t *createTracker[T]) countClaims(a *pendingCreate[T], couldHaveMade func(*pendingCreate[T]) bool) (n int, alike bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	alike = true
@@ -178,9 +178,9 @@ func (t *createTracker[T]) claims(a *pendingCreate[T], couldHaveMade func(*pendi
 	return n, alike
 }
 
-// add marks an id as created, read or deleted by this run. A create with a lost answer doesn't adopt
+// markHandled marks an id as created, read or deleted by this run. A create with a lost answer doesn't adopt
 // the object, even if a stale list showed it only after the POST.
-func (t *createTracker[T]) add(id string) {
+func (t *createTracker[T]) markHandled(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.handled == nil {

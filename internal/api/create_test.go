@@ -26,15 +26,15 @@ type fakeAPI struct {
 	unique bool
 	faults []fault
 
-	mu      sync.Mutex
-	objects []map[string]any
-	posts   int
-	lists   int
-	gets    int
-	n       int
-	hidden  int // number of lists that show nothing new
-	young   int // number of reads by id that get 404
-	list    http.HandlerFunc
+	mu         sync.Mutex
+	objects    []map[string]any
+	posts      int
+	lists      int
+	gets       int
+	n          int
+	staleLists int // number of lists that show nothing new
+	early404s  int // number of reads by id that get 404
+	list       http.HandlerFunc
 }
 
 type fault = func(w http.ResponseWriter, r *http.Request, make func() string)
@@ -84,7 +84,7 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.lists++
 		objects, own := append([]map[string]any{}, s.objects...), s.list
-		if s.lists <= s.hidden {
+		if s.lists <= s.staleLists {
 			objects = nil
 		}
 		slices.Reverse(objects)
@@ -102,8 +102,8 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.gets++
 		}
 		i := slices.IndexFunc(s.objects, func(o map[string]any) bool { return o["id"] == segments[2] })
-		if i < 0 || s.young > 0 {
-			s.young--
+		if i < 0 || s.early404s > 0 {
+			s.early404s--
 			answer(404, `{"title":"Not Found","status":404}`)(w, r)
 			return
 		}
@@ -409,16 +409,16 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 				c := s.open(t)
 				created := must.Do(c.NetworkVolumes.Create(t.Context(), volume("v")))(t)
 				time.Sleep(age)
-				s.young = 3
+				s.early404s = 3
 				err := send(t.Context(), c, created.ID)
-				tolerated := s.young == 0 && err == nil
-				must.Equal(t, tolerated, age == 0, err, s.young, "premature answers left")
+				tolerated := s.early404s == 0 && err == nil
+				must.Equal(t, tolerated, age == 0, err, s.early404s, "premature answers left")
 			})
 		}
 	}
 	// A later run gets the time of the create from the state.
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakeAPI{young: 2, hidden: 1}
+		s := &fakeAPI{early404s: 2, staleLists: 1}
 		id := s.add(map[string]any{"name": "v"})
 		c := s.open(t)
 		c.RestoreCreateTime(id, time.Now().Add(-10*time.Second))

@@ -30,16 +30,16 @@ func decodePlain[T any](raw json.RawMessage) (object T, err error) {
 	return object, httpclient.Decode(raw, &object)
 }
 
-// listOf decodes a list: API v1's bare array, or a member of API v2's object. A missing or null
+// listAnswer decodes a list: API v1's bare array, or a member of API v2's object. A missing or null
 // list is an error, because an empty list would mean that every object is gone.
-type listOf[W any] struct {
+type listAnswer[W any] struct {
 	member  string // "" for a bare array
 	rest    any    // receives the members beside the list; may be nil
 	objects []W
 	pagination
 }
 
-func (l *listOf[W]) UnmarshalJSON(data []byte) error {
+func (l *listAnswer[W]) UnmarshalJSON(data []byte) error {
 	list, path := json.RawMessage(data), ""
 	if l.member != "" {
 		var answer map[string]json.RawMessage
@@ -69,8 +69,8 @@ func (l *listOf[W]) UnmarshalJSON(data []byte) error {
 	return httpclient.Decode(data, l.rest)
 }
 
-// place records which answer the elements came from.
-func (l *listOf[W]) place(from *httpclient.Response) {
+// recordSource records which answer the elements came from.
+func (l *listAnswer[W]) recordSource(from *httpclient.Response) {
 	elements, ok := any(l.objects).([]element)
 	if !ok {
 		return
@@ -211,7 +211,7 @@ func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, mem
 	c.Method = http.MethodGet
 	seen, empty := map[string]bool{}, 0
 	for {
-		page := listOf[W]{member: member, rest: rest}
+		page := listAnswer[W]{member: member, rest: rest}
 		from, err := d.Do(ctx, c, &page)
 		if err != nil {
 			if len(seen) > 0 && statusOf(err) == http.StatusUnprocessableEntity {
@@ -219,7 +219,7 @@ func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, mem
 			}
 			return nil, err
 		}
-		page.place(from)
+		page.recordSource(from)
 		all = append(all, page.objects...)
 		if empty++; len(page.objects) > 0 {
 			empty = 0

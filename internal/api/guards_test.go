@@ -142,7 +142,7 @@ func TestRefusalThatProvesTheAPI(t *testing.T) {
 func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &fakeAPI{hidden: 2, faults: []fault{loseAnswer(false, hangUp)}}
+			s := &fakeAPI{staleLists: 2, faults: []fault{loseAnswer(false, hangUp)}}
 			id := s.add(equalVolume())
 			c := s.open(t)
 			if reads {

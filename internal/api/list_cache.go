@@ -140,7 +140,7 @@ func (r *Collection[T]) read(ctx context.Context, id string) (element, error) {
 	if !r.cache.shared {
 		return r.fetch(ctx, id, false)
 	}
-	r.creates.add(id)
+	r.creates.markHandled(id)
 	kept, generation, list := r.cache.lookup(id)
 	if list {
 		if _, err := r.sharedList(ctx, true); err != nil && !r.readsMayWork(err) {

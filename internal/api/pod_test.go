@@ -183,14 +183,14 @@ func TestPodOfALostCreate(t *testing.T) {
 	}
 }
 
-// restless is a pod that is told to start and stop.
-type restless struct {
+// togglingPod is a pod that is told to start and stop.
+type togglingPod struct {
 	status  string
 	faults  []int // of the actions, in turn; 200 carries it out, -500 does and answers 500
 	actions []string
 }
 
-func (p *restless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *togglingPod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		answer(200, fmt.Sprintf(`{"id":"a","status":%q,"desiredStatus":%[1]q}`, p.status))(w, r)
 		return
@@ -238,7 +238,7 @@ func TestSetActive(t *testing.T) {
 	} {
 		for _, version := range versions {
 			synctest.Test(t, func(t *testing.T) {
-				p := &restless{status: c.status, faults: c.faults}
+				p := &togglingPod{status: c.status, faults: c.faults}
 				got, err := pipe(t, p, api.Settings{Version: version}).Pods.SetActive(t.Context(), "a", c.active)
 				must.Hold(t, (err != nil) == c.fails && len(p.actions) == c.actions && (c.fails || got.Active() == c.active),
 					version, name, got.Status, err, "after", p.actions)

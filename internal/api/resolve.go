@@ -47,15 +47,15 @@ func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], 
 	case a.before == nil:
 		return none, r.unresolved(failure, fmt.Sprintf("a %s has the name, but it may have existed before: the list was refused", r.kind), o)
 	case r.writeOnly:
-		if ctx.Err() == nil && !interrupted && !a.last && r.Delete(ctx, id) == nil {
+		if ctx.Err() == nil && !interrupted && !a.isLastTry && r.Delete(ctx, id) == nil {
 			return none, r.repeatable(failure, fmt.Sprintf("%s had the name, and was deleted", id))
 		}
-		r.creates.add(id)
+		r.creates.markHandled(id)
 		return o, fmt.Errorf("%w A search for it found %s, which is new and has the name. It may lack the credentials, so the next apply creates it again", withoutAdvice{failure}, id)
 	case !r.same(o, a.want):
 		return none, r.unresolved(failure, fmt.Sprintf("another %s has the name, with other settings, and names must be unique", r.kind), o)
 	}
-	r.creates.add(r.id(o))
+	r.creates.markHandled(r.id(o))
 	return o, nil
 }
 
@@ -76,11 +76,11 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 			equal = append(equal, o)
 		}
 	}
-	switch claims, alike := r.creates.claims(a, func(b *pendingCreate[T]) bool {
+	switch claims, alike := r.creates.countClaims(a, func(b *pendingCreate[T]) bool {
 		return slices.ContainsFunc(equal, func(o T) bool { return r.same(o, b.want) })
 	}); {
 	case len(equal) > 0 && alike && len(equal) <= claims:
-		r.creates.add(r.id(equal[0]))
+		r.creates.markHandled(r.id(equal[0]))
 		return equal[0], nil
 	case len(equal) > 0:
 		return none, r.unresolved(failure, fmt.Sprintf("several new %ss could be the created one", r.kind), equal...)
@@ -274,7 +274,7 @@ func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []
 		}
 		if equal := !r.writeOnly && r.same(o, want); equal || r.uniqueNames {
 			if !r.uniqueNames {
-				r.creates.add(e.id)
+				r.creates.markHandled(e.id)
 			}
 			matches = append(matches, ExistingMatch{ID: e.id, Equal: equal, NameTaken: r.uniqueNames})
 		}

@@ -172,7 +172,7 @@ func (r *Collection[T]) Delete(ctx context.Context, id string) error {
 	}
 	if err == nil {
 		r.RecentCreates.Found(c.URL)
-		r.creates.add(id)
+		r.creates.markHandled(id)
 	}
 	return err
 }

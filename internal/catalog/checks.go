@@ -37,10 +37,10 @@ type Settings struct {
 type Checks struct {
 	Settings
 
-	client *api.Client
-	failed atomic.Bool // a list couldn't be read: no other is requested
-	warned atomic.Bool // the warning that checks are skipped was reported
-	free   atomic.Bool // the warning about prices of 0 was reported
+	client          *api.Client
+	listFailed      atomic.Bool // a list couldn't be read: no other is requested
+	skipWarned      atomic.Bool // the warning that checks are skipped was reported
+	zeroPriceWarned atomic.Bool // the warning about prices of 0 was reported
 }
 
 // New returns checks against the catalog of a client's deployment.
@@ -77,12 +77,12 @@ func (c *Checks) gpuStock(ctx context.Context, to diagnostics.Check, r Request) 
 // list reads a list of the catalog. After a failure it reads no other, because the checks must
 // not delay a plan with a thousand objects.
 func list[T any](ctx context.Context, c *Checks, to diagnostics.Check, query url.Values, from *api.CatalogList[T]) ([]T, bool) {
-	if c.failed.Load() {
+	if c.listFailed.Load() {
 		return nil, false
 	}
 	entries, err := from.Find(ctx, query)
 	if err != nil {
-		c.failed.Store(ctx.Err() == nil)
+		c.listFailed.Store(ctx.Err() == nil)
 		skipped := "names, stock, data centers and prices"
 		if c.Ceiling.USD != nil {
 			skipped += ", max_hourly_cost included"
@@ -94,7 +94,7 @@ func list[T any](ctx context.Context, c *Checks, to diagnostics.Check, query url
 
 // warnOnce reports once per run that checks are skipped.
 func (c *Checks) warnOnce(to diagnostics.Check, format string, args ...any) {
-	if !c.warned.Swap(true) {
+	if !c.skipWarned.Swap(true) {
 		to.Warn("", "The plan is not checked against the catalog", format, args...)
 	}
 }

@@ -72,7 +72,7 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 			highest = p
 		}
 	}
-	if highest.unit != nil && highest.unit.Sign() == 0 && len(missing) == 0 && !c.free.Swap(true) {
+	if highest.unit != nil && highest.unit.Sign() == 0 && len(missing) == 0 && !c.zeroPriceWarned.Swap(true) {
 		to.WarnAt(at, "All prices of this object are 0", "max_hourly_cost of %s USD (%s) rejects nothing, because the catalog's prices for this object are 0. A jobrunner takes its prices from the file of --catalog.", decimal(ceiling.USD), ceiling.Source)
 	}
 	if highest.unit != nil {

@@ -35,8 +35,8 @@ func (c *Checks) CheckNames(ctx context.Context, to diagnostics.Check, r Request
 func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Request) {
 	if r.GPU != nil && (anyNew(r.GPU.Types) || anyNew(r.GPU.Pools) || r.GPU.CountNew) {
 		if all, ok := c.GPUTypes(ctx, to); ok {
-			c.Names.unknown(to, notListed, "GPU type", r.GPU.Types, column(all, gpuID))
-			c.Names.unknown(to, notListed, "GPU pool", r.GPU.Pools, column(all, gpuPool))
+			c.Names.reportUnknown(to, notListed, "GPU type", r.GPU.Types, column(all, gpuID))
+			c.Names.reportUnknown(to, notListed, "GPU pool", r.GPU.Pools, column(all, gpuPool))
 			c.checkGPUCount(to, r, all)
 		}
 	}
@@ -45,13 +45,13 @@ func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Reques
 			continue
 		}
 		if all, ok := c.cpuTypes(ctx, to); ok {
-			c.Names.unknown(to, notListed, "CPU flavor", []Ref{cpu.Ref}, column(all, cpuID))
+			c.Names.reportUnknown(to, notListed, "CPU flavor", []Ref{cpu.Ref}, column(all, cpuID))
 			c.checkVCPUs(to, cpu, all)
 		}
 	}
 	if anyNew(r.DataCenters) {
 		if all, ok := c.dataCenters(ctx, to); ok {
-			c.Names.atMostWarning().unknown(to, notListed, "data center", r.DataCenters, column(all, dataCenterID))
+			c.Names.atMostWarning().reportUnknown(to, notListed, "data center", r.DataCenters, column(all, dataCenterID))
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (c *Checks) CheckNewDataCenters(ctx context.Context, to diagnostics.Check, 
 	}
 	if all, ok := c.dataCenters(ctx, to); ok {
 		const replaced = notListed + " The object would be deleted before the API rejects its replacement: correct the id, or set names = \"warning\" in plan_checks of the provider block."
-		c.Names.unknown(to, replaced, "data center", refs, column(all, dataCenterID))
+		c.Names.reportUnknown(to, replaced, "data center", refs, column(all, dataCenterID))
 	}
 }
 
@@ -73,19 +73,19 @@ func (c *Checks) checkDocumented(to diagnostics.Check, r Request) {
 	const unknown = "The %s %q is not documented for management API v1, which has no catalog%s"
 	level := c.Names.atMostWarning()
 	if r.GPU != nil {
-		level.unknown(to, unknown, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
+		level.reportUnknown(to, unknown, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
 	}
 	for _, cpu := range r.CPU {
-		level.unknown(to, unknown, "CPU flavor", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents mention these
+		level.reportUnknown(to, unknown, "CPU flavor", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents mention these
 	}
-	level.unknown(to, unknown, "data center", r.DataCenters, contract.DataCenterIDs)
+	level.reportUnknown(to, unknown, "data center", r.DataCenters, contract.DataCenterIDs)
 }
 
 // notListed is a format for a title, an id and a suggestion.
 const notListed = "The catalog of the deployment has no %s %q%s"
 
-// unknown reports new ids that aren't known.
-func (l Level) unknown(to diagnostics.Check, format, title string, refs []Ref, known []string) {
+// reportUnknown reports new ids that aren't known.
+func (l Level) reportUnknown(to diagnostics.Check, format, title string, refs []Ref, known []string) {
 	for _, ref := range refs {
 		if ref.New && !slices.Contains(known, ref.ID) {
 			l.report(to, ref.At, "Unknown "+title, format, title, ref.ID, suggestion(ref.ID, known))

@@ -87,8 +87,8 @@ func pages(list string) string {
 	return "pages of " + list + ", newest first: `limit` is 1 to 1000, 1000 by default"
 }
 
-// Unserved is an operation of RunPod that the jobrunner answers with 501.
-type Unserved struct {
+// UnservedOperation is an operation of RunPod that the jobrunner answers with 501.
+type UnservedOperation struct {
 	API          API
 	Method, Path string // below the API's base path
 	Guess        bool   // the path is a guess: RunPod's pages print none
@@ -96,7 +96,7 @@ type Unserved struct {
 }
 
 // UnservedOperations lists RunPod's operations that the jobrunner doesn't serve.
-var UnservedOperations = []Unserved{
+var UnservedOperations = []UnservedOperation{
 	{V2, "GET", "/account", true, "page of November 2026: account/get-your-account"},
 	{V2, "GET", "/account/limits", true, "page of 18 November 2026: account/get-account-limits"},
 	{V2, "GET", "/billing/balance", true, "page of 18 November 2026: billing/get-the-account-balance"},

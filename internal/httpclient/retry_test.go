@@ -16,16 +16,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// script answers the n-th request with the n-th answer, and further ones with
+// scriptedServer answers the n-th request with the n-th answer, and further ones with
 // the last.
-type script struct {
+type scriptedServer struct {
 	answers []http.HandlerFunc
 
 	mu sync.Mutex
 	at []time.Time // of the requests
 }
 
-func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	n := min(len(s.at), len(s.answers)-1)
 	s.at = append(s.at, time.Now())
@@ -43,17 +43,17 @@ func answer(status int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// direct calls a handler without a network, so that time can be virtual.
-type direct struct{ http.Handler }
+// handlerTransport calls a handler without a network, so that time can be virtual.
+type handlerTransport struct{ http.Handler }
 
-func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r)
 	return w.Result(), r.Context().Err()
 }
 
 func newClient(server http.Handler) *httpclient.Client {
-	return &httpclient.Client{APIKey: "k", Timeout: 10 * time.Second, RoundTripper: direct{server}}
+	return &httpclient.Client{APIKey: "k", Timeout: 10 * time.Second, RoundTripper: handlerTransport{server}}
 }
 
 func read(ctx context.Context, c *httpclient.Client) error {
@@ -67,7 +67,7 @@ func stall(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 func TestBackoffDoublesWithJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &script{answers: []http.HandlerFunc{answer(500, ``)}}
+		server := &scriptedServer{answers: []http.HandlerFunc{answer(500, ``)}}
 
 		read(t.Context(), newClient(server))
 		seen := server.at
@@ -83,7 +83,7 @@ func TestContextCapsWaits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			server := &script{answers: []http.HandlerFunc{answer(429, `{"title":"Too Many","status":429,"detail":"slow down"}`, "Retry-After", "30")}}
+			server := &scriptedServer{answers: []http.HandlerFunc{answer(429, `{"title":"Too Many","status":429,"detail":"slow down"}`, "Retry-After", "30")}}
 
 			began := time.Now()
 			err := read(ctx, newClient(server))
@@ -99,7 +99,7 @@ func TestContextCapsWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				server := &script{answers: []http.HandlerFunc{c.answer}}
+				server := &scriptedServer{answers: []http.HandlerFunc{c.answer}}
 				time.AfterFunc(c.after, cancel)
 				began := time.Now()
 				err := read(ctx, newClient(server))
@@ -113,7 +113,7 @@ func TestContextCapsWaits(t *testing.T) {
 // Each of the four tries has its own timeout of ten seconds. Three pauses separate them.
 func TestTimeoutIsPerTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &script{answers: []http.HandlerFunc{stall}}
+		server := &scriptedServer{answers: []http.HandlerFunc{stall}}
 
 		began := time.Now()
 		err := read(t.Context(), newClient(server))
@@ -208,7 +208,7 @@ func TestKeepsToTheServersPace(t *testing.T) {
 // wait, because the job API has its own limits.
 func TestOneRefusalHoldsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &script{answers: []http.HandlerFunc{answer(429, ``, "Retry-After", "30"), answer(200, `{"id":"a"}`)}}
+		server := &scriptedServer{answers: []http.HandlerFunc{answer(429, ``, "Retry-After", "30"), answer(200, `{"id":"a"}`)}}
 		c := newClient(server)
 		var group sync.WaitGroup
 		group.Go(func() { read(t.Context(), c) })

@@ -36,14 +36,14 @@ func Pooled() http.RoundTripper {
 		}
 		return &net.OpError{Op: "proxyconnect", Net: "tcp", Err: fmt.Errorf("the proxy %s answered %s", proxy.Host, resp.Status)}
 	}
-	return dialing{t}
+	return dialErrorTransport{t}
 }
 
-// dialing turns every failure before there is a connection into a failed dial. Otherwise the
+// dialErrorTransport turns every failure before there is a connection into a failed dial. Otherwise the
 // TLS handshake's failures look as if the request may have been sent.
-type dialing struct{ http.RoundTripper }
+type dialErrorTransport struct{ http.RoundTripper }
 
-func (d dialing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d dialErrorTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var connected atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
 	resp, err := d.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
@@ -83,10 +83,10 @@ func redirect(next *http.Request, before []*http.Request) error {
 // formatted only if they are written.
 type Log func(ctx context.Context, trace bool, message string, fields map[string]any)
 
-// lazy is a text that is formatted when a log writes it.
-type lazy func() string
+// lazyText is a text that is formatted when a log writes it.
+type lazyText func() string
 
-func (l lazy) MarshalText() ([]byte, error) { return []byte(l()), nil }
+func (l lazyText) MarshalText() ([]byte, error) { return []byte(l()), nil }
 
 // loggingTransport is a transport that logs the tries of a call.
 type loggingTransport struct {
@@ -104,7 +104,7 @@ func (l loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	fields := func(more map[string]any) map[string]any {
 		target := r.URL.String()
 		more["method"], more["attempt"] = r.Method, *l.try
-		more["url"] = lazy(func() string { return l.sanitize(l.call, target, maxDetail) })
+		more["url"] = lazyText(func() string { return l.sanitize(l.call, target, maxDetail) })
 		return more
 	}
 	if len(l.body) > 0 {
@@ -114,10 +114,10 @@ func (l loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.RoundTripper.RoundTrip(r)
 	outcome := map[string]any{"duration_ms": time.Since(started).Milliseconds()}
 	if err != nil {
-		outcome["error"] = lazy(func() string { return l.sanitize(l.call, err.Error(), maxDetail) })
+		outcome["error"] = lazyText(func() string { return l.sanitize(l.call, err.Error(), maxDetail) })
 	} else {
 		id := resp.Header.Get("X-Request-Id")
-		outcome["status"], outcome["request_id"] = resp.StatusCode, lazy(func() string { return l.sanitize(l.call, id, maxExcerpt) })
+		outcome["status"], outcome["request_id"] = resp.StatusCode, lazyText(func() string { return l.sanitize(l.call, id, maxExcerpt) })
 	}
 	l.Log(r.Context(), false, "request", fields(outcome))
 	return resp, err
@@ -130,12 +130,12 @@ func (l loggingTransport) receive(ctx context.Context, resp *http.Response) (bod
 	}
 	if body, err = read(resp.Body); err == nil && l.Log != nil {
 		l.Log(ctx, true, "response body", map[string]any{"method": l.call.Method, "attempt": *l.try, "body": l.redacted(body),
-			"url": lazy(func() string { return l.sanitize(l.call, l.call.URL, maxDetail) })})
+			"url": lazyText(func() string { return l.sanitize(l.call, l.call.URL, maxDetail) })})
 	}
 	return body, err
 }
 
-func (l loggingTransport) redacted(body []byte) lazy {
+func (l loggingTransport) redacted(body []byte) lazyText {
 	return func() string { return l.call.secrets.Body(body) }
 }
 

@@ -49,7 +49,7 @@ func TestFailedConnectionSendsNothing(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			transport := Pooled()
-			under := transport.(dialing).RoundTripper.(*http.Transport)
+			under := transport.(dialErrorTransport).RoundTripper.(*http.Transport)
 			under.Proxy = func(*http.Request) (*url.URL, error) {
 				if c.proxy {
 					return url.Parse("http://user:secret@proxy:3128")

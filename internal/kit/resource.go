@@ -177,7 +177,7 @@ func dropUnknowns(state *tfsdk.State) {
 }
 
 func (r *kindResource[M]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	if planrule.Destroys() {
+	if planrule.CommandDestroys() {
 		return
 	}
 	config := new(M)
@@ -192,7 +192,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.planDeletion(ctx, req, resp)
 		return
 	}
-	if planrule.Destroys() { // the plan before a destroy only refreshes: no rule may stop it
+	if planrule.CommandDestroys() { // the plan before a destroy only refreshes: no rule may stop it
 		return
 	}
 	run := r.run

@@ -25,9 +25,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// Source derives two data sources from a kind's schema and its Read: one for a single object,
+// DerivedSources derives two data sources from a kind's schema and its Read: one for a single object,
 // by id or exact name, and one for all objects, with filters.
-type Source[M any] struct {
+type DerivedSources[M any] struct {
 	Kind           *Kind[M]
 	Single         string                // fixed id of an account's only object; "" for kinds with many objects
 	Omit           []string              // attributes that no API returns
@@ -45,7 +45,7 @@ type Source[M any] struct {
 }
 
 // One returns the data source for a single object.
-func (s *Source[M]) One() datasource.DataSource {
+func (s *DerivedSources[M]) One() datasource.DataSource {
 	schema := data.Schema{MarkdownDescription: derivedDescription(s.Kind.Schema.MarkdownDescription), Attributes: map[string]data.Attribute{}}
 	for name, a := range s.attributes() {
 		schema.Attributes[name] = a
@@ -72,7 +72,7 @@ func (s *Source[M]) One() datasource.DataSource {
 }
 
 // All returns the data source for all objects of the kind.
-func (s *Source[M]) All() datasource.DataSource {
+func (s *DerivedSources[M]) All() datasource.DataSource {
 	filters := append([]string{"name"}, s.Filters...)
 	attributes := map[string]data.Attribute{
 		s.plural(): schema.ListNestedAttribute{
@@ -115,13 +115,13 @@ func (s *Source[M]) All() datasource.DataSource {
 }
 
 // plural is the name of the data source for all objects, and of its attribute.
-func (s *Source[M]) plural() string { return s.Kind.Name + "s" }
+func (s *DerivedSources[M]) plural() string { return s.Kind.Name + "s" }
 
-func (s *Source[M]) titles() string { return strings.ReplaceAll(s.plural(), "_", " ") }
+func (s *DerivedSources[M]) titles() string { return strings.ReplaceAll(s.plural(), "_", " ") }
 
 // attributes returns the attributes of an object, derived once: the framework constructs a data
 // source for each of its calls.
-func (s *Source[M]) attributes() map[string]schema.Attribute {
+func (s *DerivedSources[M]) attributes() map[string]schema.Attribute {
 	s.deriveOnce.Do(func() {
 		s.derived = derive(s.Kind.Schema.Attributes, s.Omit)
 		for _, name := range s.Masked {
@@ -139,7 +139,7 @@ func keys(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (id
 	return id, name
 }
 
-func (s *Source[M]) validateOne(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
+func (s *DerivedSources[M]) validateOne(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
 	id, name := keys(ctx, config, diags)
 	c := diagnostics.Check{Diagnostics: diags}
 	s.lookup().Validate(c, id, name)
@@ -148,10 +148,10 @@ func (s *Source[M]) validateOne(ctx context.Context, config tfsdk.Config, diags 
 	}
 }
 
-func (s *Source[M]) lookup() Lookup { return Lookup{s.Kind.Title, s.titles()} }
+func (s *DerivedSources[M]) lookup() Lookup { return Lookup{s.Kind.Title, s.titles()} }
 
 // find reads the object with the id, or else the only object with the name.
-func (s *Source[M]) find(ctx context.Context, c *api.Client, config tfsdk.Config, diags *diag.Diagnostics) (object map[string]tftypes.Value, err error) {
+func (s *DerivedSources[M]) find(ctx context.Context, c *api.Client, config tfsdk.Config, diags *diag.Diagnostics) (object map[string]tftypes.Value, err error) {
 	givenID, name := keys(ctx, config, diags)
 	id := givenID.ValueString()
 	if id == "" {
@@ -172,7 +172,7 @@ func (s *Source[M]) find(ctx context.Context, c *api.Client, config tfsdk.Config
 }
 
 // choose returns the objects that match the filters, ordered by name and id.
-func (s *Source[M]) choose(ctx context.Context, c *api.Client, filters []string, config map[string]tftypes.Value) (objects []map[string]tftypes.Value, err error) {
+func (s *DerivedSources[M]) choose(ctx context.Context, c *api.Client, filters []string, config map[string]tftypes.Value) (objects []map[string]tftypes.Value, err error) {
 	listed, err := s.Kind.Objects(ctx, c)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (s *Source[M]) choose(ctx context.Context, c *api.Client, filters []string,
 }
 
 // read reads an object as an import does: only its id is known.
-func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object map[string]tftypes.Value, err error) {
+func (s *DerivedSources[M]) read(ctx context.Context, c *api.Client, id string) (object map[string]tftypes.Value, err error) {
 	ty := s.Kind.Schema.Type().TerraformType(ctx).(tftypes.Object)
 	null := make(map[string]tftypes.Value, len(ty.AttributeTypes))
 	for name, member := range ty.AttributeTypes {
@@ -238,7 +238,7 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 }
 
 // oneVersion returns the attributes that only one version returns.
-func (s *Source[M]) oneVersion() []planrule.OneVersion {
+func (s *DerivedSources[M]) oneVersion() []planrule.OneVersion {
 	out := slices.Clone(s.OneVersionOnly)
 	for _, o := range s.Kind.OneVersionOnly {
 		if !slices.ContainsFunc(s.OneVersionOnly, func(own planrule.OneVersion) bool { return own.Attribute == o.Attribute }) {

@@ -85,7 +85,7 @@ func (p *Plan[M]) Fail(attribute, summary string, err error) {
 // ErrorInPlace rejects an in-place change. If the CLI has -replace, it only warns, because the change
 // may become a replacement; the update rejects an in-place change.
 func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
-	if Replaces() {
+	if CommandReplaces() {
 		p.Warn(attribute, summary, format, args...)
 		return
 	}
@@ -255,12 +255,12 @@ func (p *Plan[M]) planned(ctx context.Context) tftypes.Value {
 // It plans -replace as an update first. The protocol doesn't say so; the arguments of the
 // parent process do.
 
-// Destroys reports whether the command deletes everything: terraform destroy, or -destroy.
+// CommandDestroys reports whether the command deletes everything: terraform destroy, or -destroy.
 // It is false if the arguments can't be read.
-func Destroys() bool { return command().destroys }
+func CommandDestroys() bool { return command().destroys }
 
-// Replaces reports whether the command has -replace.
-func Replaces() bool { return command().replaces }
+// CommandReplaces reports whether the command has -replace.
+func CommandReplaces() bool { return command().replaces }
 
 type options struct{ destroys, replaces bool }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// Of is a validator of one known value.
-type Of[T any] struct {
+// Validator checks one known value.
+type Validator[T any] struct {
 	Expects string // completes "expected …": "a port such as …"
 	Holds   func(T) bool
 	Show    func(T) string // formats the value for the error; nil shows the value itself
@@ -31,19 +31,19 @@ type Of[T any] struct {
 	Undescribed
 }
 
-func (r Of[T]) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+func (r Validator[T]) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
 	r.check(req.Path, req.ConfigValue, req.ConfigValue.ValueString(), &resp.Diagnostics)
 }
 
-func (r Of[T]) ValidateInt64(_ context.Context, req validator.Int64Request, resp *validator.Int64Response) {
+func (r Validator[T]) ValidateInt64(_ context.Context, req validator.Int64Request, resp *validator.Int64Response) {
 	r.check(req.Path, req.ConfigValue, req.ConfigValue.ValueInt64(), &resp.Diagnostics)
 }
 
-func (r Of[T]) ValidateFloat64(_ context.Context, req validator.Float64Request, resp *validator.Float64Response) {
+func (r Validator[T]) ValidateFloat64(_ context.Context, req validator.Float64Request, resp *validator.Float64Response) {
 	r.check(req.Path, req.ConfigValue, req.ConfigValue.ValueFloat64(), &resp.Diagnostics)
 }
 
-func (r Of[T]) check(at tfpath.Path, configured attr.Value, value any, diags *diag.Diagnostics) {
+func (r Validator[T]) check(at tfpath.Path, configured attr.Value, value any, diags *diag.Diagnostics) {
 	v, ok := value.(T)
 	if !ok || configured.IsNull() || configured.IsUnknown() || r.Holds(v) {
 		return
@@ -67,45 +67,45 @@ func Refuse(at tfpath.Path, expects, got string, diags *diag.Diagnostics) {
 }
 
 // NonEmpty rejects an empty text.
-var NonEmpty = Of[string]{Expects: "at least one character", Holds: func(s string) bool { return s != "" }}
+var NonEmpty = Validator[string]{Expects: "at least one character", Holds: func(s string) bool { return s != "" }}
 
 // ID is the rule of an object's id.
-var ID = Of[string]{Expects: "1 to 128 letters, digits, - and _", Holds: api.ValidID}
+var ID = Validator[string]{Expects: "1 to 128 letters, digits, - and _", Holds: api.ValidID}
 
 // Each returns validators of a set's elements.
-func Each(r Of[string]) []validator.Set {
+func Each(r Validator[string]) []validator.Set {
 	return []validator.Set{NoNulls{}, setvalidator.ValueStringsAre(r)}
 }
 
 // Characters limits the length of a string. With low 0, another rule rejects an empty one.
-func Characters(low, high int) Of[string] {
+func Characters(low, high int) Validator[string] {
 	count := func(s string) string { return fmt.Sprintf("%d characters", utf8.RuneCountInString(s)) }
-	return Of[string]{Expects: fmt.Sprintf("%d to %d characters", max(low, 1), high), Show: count, Holds: func(s string) bool {
+	return Validator[string]{Expects: fmt.Sprintf("%d to %d characters", max(low, 1), high), Show: count, Holds: func(s string) bool {
 		n := utf8.RuneCountInString(s)
 		return low <= n && n <= high
 	}}
 }
 
 // OneOf accepts only these values.
-func OneOf(values ...string) Of[string] {
+func OneOf(values ...string) Validator[string] {
 	quoted := make([]string, len(values))
 	for i, v := range values {
 		quoted[i] = strconv.Quote(v)
 	}
 	last := len(quoted) - 1
-	return Of[string]{
+	return Validator[string]{
 		Expects: strings.TrimPrefix(strings.Join(quoted[:last], ", ")+" or "+quoted[last], " or "),
 		Holds:   func(s string) bool { return slices.Contains(values, s) },
 	}
 }
 
 // Between limits a number.
-func Between(low, high int64) Of[int64] {
-	return Of[int64]{Expects: fmt.Sprintf("%d to %d", low, high), Holds: func(n int64) bool { return low <= n && n <= high }}
+func Between(low, high int64) Validator[int64] {
+	return Validator[int64]{Expects: fmt.Sprintf("%d to %d", low, high), Holds: func(n int64) bool { return low <= n && n <= high }}
 }
 
-// In adds the unit of a number to the error.
-func (r Of[T]) In(unit string) Of[T] {
+// WithUnit adds the unit of a number to the error.
+func (r Validator[T]) WithUnit(unit string) Validator[T] {
 	if unit != "" {
 		r.Expects += " " + unit
 	}
@@ -113,32 +113,32 @@ func (r Of[T]) In(unit string) Of[T] {
 }
 
 // AtLeast limits a number.
-func AtLeast[T int64 | float64](low T) Of[T] {
-	return Of[T]{Expects: fmt.Sprint("at least ", low), Holds: func(n T) bool { return n >= low }}
+func AtLeast[T int64 | float64](low T) Validator[T] {
+	return Validator[T]{Expects: fmt.Sprint("at least ", low), Holds: func(n T) bool { return n >= low }}
 }
 
 // NotHuge limits a number for which the API documents no maximum. No cloud has a million GPUs or
 // workers, and a million GB is a petabyte.
-func NotHuge[T int64 | float64]() Of[T] {
+func NotHuge[T int64 | float64]() Validator[T] {
 	const most = 1_000_000
-	return Of[T]{Expects: fmt.Sprint("at most ", most), Holds: func(n T) bool { return n <= most }}
+	return Validator[T]{Expects: fmt.Sprint("at most ", most), Holds: func(n T) bool { return n <= most }}
 }
 
 // The environment of a process can't contain other names and values.
 var (
-	VariableName  = Of[string]{Expects: "a name of at least one character, without = and NUL", Holds: func(s string) bool { return s != "" && !strings.ContainsAny(s, "=\x00") }}
-	VariableValue = Of[string]{Expects: "a value without NUL characters", Holds: func(s string) bool { return !strings.Contains(s, "\x00") }, Secret: true}
+	VariableName  = Validator[string]{Expects: "a name of at least one character, without = and NUL", Holds: func(s string) bool { return s != "" && !strings.ContainsAny(s, "=\x00") }}
+	VariableValue = Validator[string]{Expects: "a value without NUL characters", Holds: func(s string) bool { return !strings.Contains(s, "\x00") }, Secret: true}
 )
 
 // ImageReference rejects text that no container engine accepts as a reference. It accepts upper
 // case, which the grammar forbids in repositories, and leaves the decision to the deployment.
-var ImageReference = Of[string]{Expects: "the reference of a container image, such as ghcr.io/acme/worker:1.2", Holds: func(s string) bool {
+var ImageReference = Validator[string]{Expects: "the reference of a container image, such as ghcr.io/acme/worker:1.2", Holds: func(s string) bool {
 	_, err := reference.ParseNormalizedNamed(strings.ToLower(s))
 	return !errors.Is(err, reference.ErrReferenceInvalidFormat)
 }}
 
 // PowerOfTwo is the rule of vCPU counts (v2 document, BaseCpuConfig).
-var PowerOfTwo = Of[int64]{Expects: "a power of two from 2 up", Holds: func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}
+var PowerOfTwo = Validator[int64]{Expects: "a power of two from 2 up", Holds: func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}
 
 // Undescribed is a validator or plan modifier without a description, because nothing shows it.
 type Undescribed struct{}

@@ -35,11 +35,11 @@ var All = []func() action.Action{
 // definition describes an action. M is its model: a struct with a field for every
 // attribute, named as the attribute in Go's spelling.
 type definition[M any] struct {
-	name       string // without the provider's prefix
-	failure    string // summary of an error: "Could not …"
-	about      string
-	attributes map[string]schema.Attribute
-	validate   func(c diagnostics.Check, config *M) // checks the known values of the configuration
+	name        string // without the provider's prefix
+	failure     string // summary of an error: "Could not …"
+	description string
+	attributes  map[string]schema.Attribute
+	validate    func(c diagnostics.Check, config *M) // checks the known values of the configuration
 	// invoke runs the action and reports its progress.
 	invoke func(ctx context.Context, c *api.Client, config *M, report reporter) error
 }
@@ -60,7 +60,7 @@ func (a *configuredAction[M]) Metadata(_ context.Context, req action.MetadataReq
 }
 
 func (a *configuredAction[M]) Schema(_ context.Context, _ action.SchemaRequest, resp *action.SchemaResponse) {
-	resp.Schema = schema.Schema{MarkdownDescription: a.definition.about, Attributes: a.definition.attributes}
+	resp.Schema = schema.Schema{MarkdownDescription: a.definition.description, Attributes: a.definition.attributes}
 }
 
 func (a *configuredAction[M]) Configure(_ context.Context, req action.ConfigureRequest, _ *action.ConfigureResponse) {
@@ -96,21 +96,21 @@ func (a *configuredAction[M]) Invoke(ctx context.Context, req action.InvokeReque
 	}
 }
 
-// patience holds the timeout of an action. A model embeds it.
-type patience struct{ Timeout types.String }
+// timeoutModel holds the timeout of an action. A model embeds it.
+type timeoutModel struct{ Timeout types.String }
 
 func timeoutAttribute(text string) schema.StringAttribute {
 	return schema.StringAttribute{Optional: true, MarkdownDescription: text + ", such as `90s` or `1h`; default `10m`."}
 }
 
-func (p patience) validate(c diagnostics.Check) {
-	if _, err := jobrun.ParseTimeout(p.Timeout); err != nil {
+func (m timeoutModel) validate(c diagnostics.Check) {
+	if _, err := jobrun.ParseTimeout(m.Timeout); err != nil {
 		c.Error("timeout", "Invalid timeout", "%s", err)
 	}
 }
 
-// bounded returns a context that ends after the timeout.
-func (p patience) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	timeout, _ := jobrun.ParseTimeout(p.Timeout) // can't fail: validated
+// withTimeout returns a context that ends after the timeout.
+func (m timeoutModel) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	timeout, _ := jobrun.ParseTimeout(m.Timeout) // can't fail: validated
 	return context.WithTimeoutCause(ctx, timeout, api.NotFinished(timeout))
 }

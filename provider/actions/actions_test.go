@@ -35,7 +35,7 @@ func onEachVersion(t *testing.T, test func(d *driver)) {
 			t.Skip("the jobs and pods are made for programs that are built into the jobrunner")
 		}
 		p := tfdrive.Start(t, provider.New("test")(), d.Settings(v))
-		must.Succeed(t, p.Configured.Err())
+		must.Succeed(t, p.ConfigureDiagnostics.Err())
 		test(&driver{t, p, d.Client(t, api.V2), v})
 	})
 }
@@ -71,8 +71,8 @@ func (d *driver) until(what string, holds func() bool) {
 	d.Fatalf("not so after a minute: %s", what)
 }
 
-// does invokes an action that succeeds. Its messages include these, in this order.
-func (d *driver) does(action string, config map[string]any, messages ...string) {
+// invoke runs an action that succeeds. Its messages include these, in this order.
+func (d *driver) invoke(action string, config map[string]any, messages ...string) {
 	d.Helper()
 	got, diags := d.p.Invoke("gpucloud_"+action, config)
 	must.Require(d, diags.Err() == nil, action, diags)
@@ -84,8 +84,8 @@ func (d *driver) does(action string, config map[string]any, messages ...string) 
 	}
 }
 
-// fails invokes an action whose error has these texts.
-func (d *driver) fails(action string, config map[string]any, texts ...string) {
+// expectError runs an action whose error has these texts.
+func (d *driver) expectError(action string, config map[string]any, texts ...string) {
 	d.Helper()
 	must.ErrorContains(d, tfdrive.Err(d.p.Invoke("gpucloud_"+action, config)), texts...)
 }
@@ -97,11 +97,11 @@ func TestPurgeQueue(t *testing.T) {
 		for range 3 {
 			d.submit(id, `{"op":"echo"}`, "IN_QUEUE")
 		}
-		d.does("endpoint_purge_queue", map[string]any{"endpoint_id": id}, "Removed the 3 jobs that waited at endpoint "+id)
+		d.invoke("endpoint_purge_queue", map[string]any{"endpoint_id": id}, "Removed the 3 jobs that waited at endpoint "+id)
 		health := must.Do(d.c.Jobs.Health(d.Context(), id))(d)
 		must.Hold(d, health.Jobs.InQueue == 0 && health.Jobs.InProgress == 1, "after a purge", health.Jobs)
-		d.fails("endpoint_purge_queue", map[string]any{"endpoint_id": "none"}, ": Could not purge the queue: ", "404")
-		d.fails("endpoint_purge_queue", map[string]any{"endpoint_id": "a/b"}, "endpoint_id: Invalid endpoint_id", `got "a/b"`)
+		d.expectError("endpoint_purge_queue", map[string]any{"endpoint_id": "none"}, ": Could not purge the queue: ", "404")
+		d.expectError("endpoint_purge_queue", map[string]any{"endpoint_id": "a/b"}, "endpoint_id: Invalid endpoint_id", `got "a/b"`)
 	})
 }
 
@@ -111,12 +111,12 @@ func TestJobCancel(t *testing.T) {
 		running := d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
 		waiting := d.submit(id, `{"op":"echo"}`, "IN_QUEUE")
 		for _, job := range [][2]string{{waiting, "IN_QUEUE"}, {running, "IN_PROGRESS"}} { // the running job must not end first
-			d.does("job_cancel", map[string]any{"endpoint_id": id, "job_id": job[0]}, "Job "+job[0]+", which was "+job[1]+", is cancelled.")
+			d.invoke("job_cancel", map[string]any{"endpoint_id": id, "job_id": job[0]}, "Job "+job[0]+", which was "+job[1]+", is cancelled.")
 			d.await(id, job[0], "CANCELLED")
 		}
-		d.does("job_cancel", map[string]any{"endpoint_id": id, "job_id": waiting}, "has ended already, as CANCELLED")
-		d.fails("job_cancel", map[string]any{"endpoint_id": id, "job_id": "none"}, "Could not cancel the job", "404")
-		d.fails("job_cancel", map[string]any{"endpoint_id": id, "job_id": "../x"}, "job_id: Invalid job_id")
+		d.invoke("job_cancel", map[string]any{"endpoint_id": id, "job_id": waiting}, "has ended already, as CANCELLED")
+		d.expectError("job_cancel", map[string]any{"endpoint_id": id, "job_id": "none"}, "Could not cancel the job", "404")
+		d.expectError("job_cancel", map[string]any{"endpoint_id": id, "job_id": "../x"}, "job_id: Invalid job_id")
 	})
 }
 
@@ -136,7 +136,7 @@ func TestJobEndsBeforeCancel(t *testing.T) {
 		}))
 		defer server.Close()
 		d := &driver{T: t, p: tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": server.URL, "api_key": "key"})}
-		d.does("job_cancel", map[string]any{"endpoint_id": "ep", "job_id": "job"}, "Job job has ended already, as COMPLETED.")
+		d.invoke("job_cancel", map[string]any{"endpoint_id": "ep", "job_id": "job"}, "Job job has ended already, as COMPLETED.")
 	}
 }
 
@@ -144,13 +144,13 @@ func TestJobRetry(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
 		id := d.endpoint(api.Workers{Max: 1})
 		failed := d.submit(id, `{"op":"fail","message":"not yet"}`, "FAILED")
-		d.fails("job_retry", map[string]any{"endpoint_id": id, "job_id": failed}, "Could not retry the job", "job "+failed, "ended as FAILED: not yet")
+		d.expectError("job_retry", map[string]any{"endpoint_id": id, "job_id": failed}, "Could not retry the job", "job "+failed, "ended as FAILED: not yet")
 		done := d.submit(id, `{"op":"echo"}`, "COMPLETED")
-		d.fails("job_retry", map[string]any{"endpoint_id": id, "job_id": done}, "Could not retry the job")
-		d.fails("job_retry", map[string]any{"endpoint_id": id, "job_id": done, "timeout": "soon"}, "timeout: Invalid timeout")
+		d.expectError("job_retry", map[string]any{"endpoint_id": id, "job_id": done}, "Could not retry the job")
+		d.expectError("job_retry", map[string]any{"endpoint_id": id, "job_id": done, "timeout": "soon"}, "timeout: Invalid timeout")
 
 		better := d.submit(id, `{"op":"fail","times":1}`, "FAILED")
-		d.does("job_retry", map[string]any{"endpoint_id": id, "job_id": better}, "Job "+better+" is IN_QUEUE.", "Job "+better+" is COMPLETED after")
+		d.invoke("job_retry", map[string]any{"endpoint_id": id, "job_id": better}, "Job "+better+" is IN_QUEUE.", "Job "+better+" is COMPLETED after")
 	})
 }
 
@@ -165,23 +165,23 @@ func TestJobRun(t *testing.T) {
 			return config
 		}
 		const whole = `{"tags":["a","b"],"model":{"size":2.5,"name":"sdxl"},"op":"echo"}`
-		d.does("job_run", run(), " is COMPLETED after ")
-		d.does("job_run", run("expected_output", whole, "expected_members", `{"model":{"name":"sdxl"},"tags":["a","b"]}`))
-		d.does("job_run", run("policy", map[string]any{}), " is COMPLETED after ")
-		d.fails("job_run", run("expected_output", `{"op":"echo"}`), `expected_output: The job did not do what was expected`, `output has a member "model", expected none`, `Its output is {"model":`)
-		d.fails("job_run", run("expected_members", `{"model":{"name":"flux"}}`), `expected_members: `, `output.model.name is "sdxl", expected "flux"`)
-		d.fails("job_run", run("expected_members", `{"model":{"kind":"x"}}`), `output.model has no member "kind"`)
-		d.fails("job_run", run("expected_members", `{"tags":["a"]}`), `output.tags is ["a","b"], expected ["a"]`)
-		d.fails("job_run", run("input", `{"op":"fail","message":"no such model"}`), "ended as FAILED: no such model")
-		d.fails("job_run", run("input", `{"op":"sleep","ms":600000}`, "timeout", "1s"), "not finished after 1s; it was cancelled")
-		d.does("job_run", run("input", `{"op":"sleep","ms":1}`, "expected_output", "null"), "COMPLETED")
-		d.does("job_run", run("webhook", "http://127.0.0.1:9/called", "s3_config", map[string]any{"access_secret": "a-planted-secret", "bucket_name": "results"}), "COMPLETED")
-		d.fails("job_run", run("expected_output", `{`), "expected_output: Invalid expected_output")
-		d.fails("job_run", run("expected_output", ""), "expected_output: Invalid expected_output")
-		d.fails("job_run", run("expected_members", `[]`), "expected_members: Invalid expected_members")
-		d.fails("job_run", run("expected_members", `null`), "expected_members: Invalid expected_members")
-		d.fails("job_run", run("input", `[]`), "input: Invalid input")
-		d.fails("job_run", run("policy", map[string]any{"ttl": 60000.5}), "Invalid policy.ttl: expected a whole number, got 60000.5.")
+		d.invoke("job_run", run(), " is COMPLETED after ")
+		d.invoke("job_run", run("expected_output", whole, "expected_members", `{"model":{"name":"sdxl"},"tags":["a","b"]}`))
+		d.invoke("job_run", run("policy", map[string]any{}), " is COMPLETED after ")
+		d.expectError("job_run", run("expected_output", `{"op":"echo"}`), `expected_output: The job did not do what was expected`, `output has a member "model", expected none`, `Its output is {"model":`)
+		d.expectError("job_run", run("expected_members", `{"model":{"name":"flux"}}`), `expected_members: `, `output.model.name is "sdxl", expected "flux"`)
+		d.expectError("job_run", run("expected_members", `{"model":{"kind":"x"}}`), `output.model has no member "kind"`)
+		d.expectError("job_run", run("expected_members", `{"tags":["a"]}`), `output.tags is ["a","b"], expected ["a"]`)
+		d.expectError("job_run", run("input", `{"op":"fail","message":"no such model"}`), "ended as FAILED: no such model")
+		d.expectError("job_run", run("input", `{"op":"sleep","ms":600000}`, "timeout", "1s"), "not finished after 1s; it was cancelled")
+		d.invoke("job_run", run("input", `{"op":"sleep","ms":1}`, "expected_output", "null"), "COMPLETED")
+		d.invoke("job_run", run("webhook", "http://127.0.0.1:9/called", "s3_config", map[string]any{"access_secret": "a-planted-secret", "bucket_name": "results"}), "COMPLETED")
+		d.expectError("job_run", run("expected_output", `{`), "expected_output: Invalid expected_output")
+		d.expectError("job_run", run("expected_output", ""), "expected_output: Invalid expected_output")
+		d.expectError("job_run", run("expected_members", `[]`), "expected_members: Invalid expected_members")
+		d.expectError("job_run", run("expected_members", `null`), "expected_members: Invalid expected_members")
+		d.expectError("job_run", run("input", `[]`), "input: Invalid input")
+		d.expectError("job_run", run("policy", map[string]any{"ttl": 60000.5}), "Invalid policy.ttl: expected a whole number, got 60000.5.")
 		health := must.Do(d.c.Jobs.Health(d.Context(), id))(d)
 		must.Hold(d, health.Jobs.InQueue+health.Jobs.InProgress <= 0, "jobs are left", health.Jobs)
 	})
@@ -192,17 +192,17 @@ func TestRecycleWorkers(t *testing.T) {
 		id := d.endpoint(api.Workers{Min: 2, Max: 3})
 		d.until("two workers are idle", func() bool { return must.Do(d.c.Jobs.Health(d.Context(), id))(d).Workers.Idle == 2 })
 		before := d.worker(id)
-		d.does("endpoint_recycle_workers", map[string]any{"endpoint_id": id}, "Endpoint "+id+" has 0 workers left.", "Endpoint "+id+" has 2 to 3 workers again.")
+		d.invoke("endpoint_recycle_workers", map[string]any{"endpoint_id": id}, "Endpoint "+id+" has 0 workers left.", "Endpoint "+id+" has 2 to 3 workers again.")
 		got, err := d.c.Endpoints.Get(d.Context(), id)
 		must.Hold(d, err == nil && got.Workers.Min == 2 && got.Workers.Max == 3, "the endpoint has the workers", got.Workers, err)
 		must.Hold(d, d.worker(id) != before, "worker", before, "is still there")
 
 		// A worker stays busy for longer than the action waits: the bounds are restored.
 		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
-		d.fails("endpoint_recycle_workers", map[string]any{"endpoint_id": id, "timeout": "1s"}, "Could not recycle the workers", "not finished after 1s")
+		d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": id, "timeout": "1s"}, "Could not recycle the workers", "not finished after 1s")
 		got, err = d.c.Endpoints.Get(d.Context(), id)
 		must.Hold(d, err == nil && got.Workers.Min == 2 && got.Workers.Max == 3, "the endpoint has the workers", got.Workers, err)
-		d.fails("endpoint_recycle_workers", map[string]any{"endpoint_id": "none"}, "Could not recycle the workers", "404")
+		d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": "none"}, "Could not recycle the workers", "404")
 	})
 }
 
@@ -217,7 +217,7 @@ func TestRecycleCannotRestore(t *testing.T) {
 	}))
 	defer server.Close()
 	d := &driver{T: t, p: tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": server.URL, "api_key": "key"})}
-	d.fails("endpoint_recycle_workers", map[string]any{"endpoint_id": "ep"}, "workers of endpoint ep are left", "/health", "may have workers.min = 0", "the earlier values 1 and 2 could not be restored")
+	d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": "ep"}, "workers of endpoint ep are left", "/health", "may have workers.min = 0", "the earlier values 1 and 2 could not be restored")
 }
 
 // worker returns the id of a worker that runs a job.
@@ -242,18 +242,18 @@ func TestPodActions(t *testing.T) {
 			got, err := d.c.Pods.GetFresh(d.Context(), created.ID)
 			must.Hold(d, err == nil && got.Status == status, "the pod is", got.Status, "expected", status, err)
 		}
-		d.does("pod_start", config, "Pod "+created.ID+" is RUNNING.") // it already starts
-		d.does("pod_restart", config, "Pod "+created.ID+" restarts.", "is RUNNING.")
+		d.invoke("pod_start", config, "Pod "+created.ID+" is RUNNING.") // it already starts
+		d.invoke("pod_restart", config, "Pod "+created.ID+" restarts.", "is RUNNING.")
 		awaitStatus("RUNNING")
-		d.does("pod_stop", config, "is EXITED.")
+		d.invoke("pod_stop", config, "is EXITED.")
 		awaitStatus("EXITED")
-		d.does("pod_stop", config, "is EXITED.")
-		d.fails("pod_restart", config, "Could not restart the pod", "is EXITED: only a pod that is RUNNING can be restarted")
-		d.does("pod_start", config, "is RUNNING.")
+		d.invoke("pod_stop", config, "is EXITED.")
+		d.expectError("pod_restart", config, "Could not restart the pod", "is EXITED: only a pod that is RUNNING can be restarted")
+		d.invoke("pod_start", config, "is RUNNING.")
 		awaitStatus("RUNNING")
-		d.fails("pod_start", map[string]any{"pod_id": "none"}, "Could not start the pod", "404")
-		d.fails("pod_stop", map[string]any{"pod_id": "a b"}, "pod_id: Invalid pod_id")
-		d.fails("pod_stop", map[string]any{"pod_id": created.ID, "timeout": "0s"}, "timeout: Invalid timeout")
+		d.expectError("pod_start", map[string]any{"pod_id": "none"}, "Could not start the pod", "404")
+		d.expectError("pod_stop", map[string]any{"pod_id": "a b"}, "pod_id: Invalid pod_id")
+		d.expectError("pod_stop", map[string]any{"pod_id": created.ID, "timeout": "0s"}, "timeout: Invalid timeout")
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 var recycleWorkers = &definition[recycleWorkersModel]{
 	name:    "endpoint_recycle_workers",
 	failure: "Could not recycle the workers",
-	about: "Replaces all workers of an endpoint, for example if an image's tag has moved or workers hang.\n\n" +
+	description: "Replaces all workers of an endpoint, for example if an image's tag has moved or workers hang.\n\n" +
 		"The action sets `workers` to 0, waits until all workers are gone, and restores the old value, even after a failure or an interrupt. Jobs wait meanwhile; the deployment may interrupt running ones.",
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: "Id of the endpoint."},
@@ -33,7 +33,7 @@ var recycleWorkers = &definition[recycleWorkersModel]{
 
 type recycleWorkersModel struct {
 	EndpointID types.String
-	patience
+	timeoutModel
 }
 
 // restoreTime limits how long restoring the worker limits may take.
@@ -62,7 +62,7 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 	if _, err := c.Endpoints.Update(ctx, before, scaledDown); err != nil {
 		return err
 	}
-	waiting, done := config.bounded(ctx)
+	waiting, done := config.withTimeout(ctx)
 	defer done()
 	last := -1
 	err = api.Poll(waiting, func() (bool, error) {
@@ -80,9 +80,9 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 }
 
 var purgeQueue = &definition[purgeQueueModel]{
-	name:    "endpoint_purge_queue",
-	failure: "Could not purge the queue",
-	about:   "Removes the jobs that wait in the queue of an endpoint, for good. Jobs in progress go on.",
+	name:        "endpoint_purge_queue",
+	failure:     "Could not purge the queue",
+	description: "Removes the jobs that wait in the queue of an endpoint, for good. Jobs in progress go on.",
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
 	},

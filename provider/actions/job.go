@@ -16,9 +16,9 @@ import (
 )
 
 var jobCancel = &definition[jobModel]{
-	name:    "job_cancel",
-	failure: "Could not cancel the job",
-	about:   "Cancels a job. A job that has ended isn't an error.",
+	name:        "job_cancel",
+	failure:     "Could not cancel the job",
+	description: "Cancels a job. A job that has ended isn't an error.",
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},
@@ -59,7 +59,7 @@ func (m *jobModel) validate(c diagnostics.Check) {
 var jobRetry = &definition[jobRetryModel]{
 	name:    "job_retry",
 	failure: "Could not retry the job",
-	about: "Runs a job that is `FAILED` or `TIMED_OUT` again, under its id and with its input, and waits for its end. Its previous output is removed. " +
+	description: "Runs a job that is `FAILED` or `TIMED_OUT` again, under its id and with its input, and waits for its end. Its previous output is removed. " +
 		"If the job doesn't complete, the action fails. If it takes longer than `timeout`, the action fails too, and the job continues to run. The service keeps the result of a job for 30 minutes (1 minute if it was submitted to `/runsync`), after which it can't be retried. " + jobrun.CostsWarning,
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
@@ -68,7 +68,7 @@ var jobRetry = &definition[jobRetryModel]{
 	},
 	validate: func(c diagnostics.Check, config *jobRetryModel) {
 		config.jobModel.validate(c)
-		config.patience.validate(c)
+		config.timeoutModel.validate(c)
 	},
 	invoke: func(ctx context.Context, c *api.Client, config *jobRetryModel, report reporter) error {
 		endpointID := config.EndpointID.ValueString()
@@ -76,7 +76,7 @@ var jobRetry = &definition[jobRetryModel]{
 		if err != nil {
 			return err
 		}
-		waiting, done := config.bounded(ctx)
+		waiting, done := config.withTimeout(ctx)
 		defer done()
 		job, err = c.Jobs.Await(waiting, endpointID, job, reportStatus(report))
 		if err == nil {
@@ -88,7 +88,7 @@ var jobRetry = &definition[jobRetryModel]{
 
 type jobRetryModel struct {
 	jobModel
-	patience
+	timeoutModel
 }
 
 // reportStatus reports each new status of a job.
@@ -105,7 +105,7 @@ func reportStatus(report reporter) func(api.Job) {
 var jobRun = &definition[jobRunModel]{
 	name:    "job_run",
 	failure: "The job did not do what was expected",
-	about: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete, or its output isn't the expected one, the action fails. " +
+	description: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete, or its output isn't the expected one, the action fails. " +
 		"If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled. " + jobrun.CostsWarning,
 	attributes: addJobAttributes(map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{

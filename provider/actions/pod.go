@@ -48,10 +48,10 @@ var podRestart = podAction("pod_restart", "Could not restart the pod",
 		return awaitRunning(ctx, c, id, report)
 	})
 
-func podAction(name, failure, about string, act func(ctx context.Context, c *api.Client, id string, report reporter) error) *definition[podModel] {
+func podAction(name, failure, description string, act func(ctx context.Context, c *api.Client, id string, report reporter) error) *definition[podModel] {
 	return &definition[podModel]{
 		name: name, failure: failure,
-		about: about + " If a `gpucloud_pod` manages the pod and has another `desired_state`, the next apply restores that state.",
+		description: description + " If a `gpucloud_pod` manages the pod and has another `desired_state`, the next apply restores that state.",
 		attributes: map[string]schema.Attribute{
 			"pod_id":  schema.StringAttribute{Required: true, MarkdownDescription: "Id of the pod."},
 			"timeout": timeoutAttribute("How long to wait for the pod"),
@@ -61,7 +61,7 @@ func podAction(name, failure, about string, act func(ctx context.Context, c *api
 			config.validate(c)
 		},
 		invoke: func(ctx context.Context, c *api.Client, config *podModel, report reporter) error {
-			waiting, done := config.bounded(ctx)
+			waiting, done := config.withTimeout(ctx)
 			defer done()
 			return act(waiting, c, config.PodID.ValueString(), report)
 		},
@@ -70,7 +70,7 @@ func podAction(name, failure, about string, act func(ctx context.Context, c *api
 
 type podModel struct {
 	PodID types.String
-	patience
+	timeoutModel
 }
 
 // awaitRunning waits until a pod runs. A pod that has exited successfully counts as well.

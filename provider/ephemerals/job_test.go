@@ -27,7 +27,7 @@ func drive(t *testing.T) (*tfdrive.Provider, *api.Client, string) {
 	t.Helper()
 	d := acctest.DeployLocal(t, "the jobs are made for a handler that is built into the jobrunner")
 	p := tfdrive.Start(t, provider.New("test")(), d.Settings(api.V2))
-	must.Succeed(t, p.Configured.Err())
+	must.Succeed(t, p.ConfigureDiagnostics.Err())
 	c := d.Client(t, api.V2)
 	return p, c, makeEndpoint(t, c)
 }

@@ -58,13 +58,13 @@ func (c *core) start() *process {
 	var p *process
 	for range attempts {
 		p = c.startOnce()
-		err := p.Configured.Err()
+		err := p.ConfigureDiagnostics.Err()
 		if err == nil && !p.hasEnded() {
 			return p
 		}
 		c.schedule.logf("  the provider is not configured: %s", outcome(err))
 	}
-	c.t.Fatal(p.Configured)
+	c.t.Fatal(p.ConfigureDiagnostics)
 	return nil
 }
 

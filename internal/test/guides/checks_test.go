@@ -158,13 +158,13 @@ func withSDK(s *session, b block) {
 	}
 }
 
-var copied = regexp.MustCompile(`(?m)^COPY (\S+) `)
+var copyLine = regexp.MustCompile(`(?m)^COPY (\S+) `)
 
 // dockerfile checks that the files that a Dockerfile copies exist. It builds no image.
 func dockerfile(s *session, b block) {
 	s.t.Helper()
 	must.Succeed(s.t, os.WriteFile(filepath.Join(s.dir, "Dockerfile"), []byte(b.text), 0o600))
-	for _, file := range copied.FindAllStringSubmatch(b.text, -1) {
+	for _, file := range copyLine.FindAllStringSubmatch(b.text, -1) {
 		must.Succeed(s.t, must.Err(os.Stat(filepath.Join(s.dir, file[1]))), b)
 	}
 }
@@ -278,7 +278,7 @@ func diagram(s *session, b block) {
 	}
 }
 
-var used = regexp.MustCompile(`\b(?:c|suite)\.([A-Z]\w+)`)
+var suiteName = regexp.MustCompile(`\b(?:c|suite)\.([A-Z]\w+)`)
 
 // goSnippet checks that a piece of Go is formatted and that the names that it uses exist.
 func goSnippet(before, after, folder string) check {
@@ -293,13 +293,13 @@ func goSnippet(before, after, folder string) check {
 		for _, file := range files {
 			all += string(must.ReadFile(s.t, file))
 		}
-		for _, name := range used.FindAllStringSubmatch(b.text, -1) {
+		for _, name := range suiteName.FindAllStringSubmatch(b.text, -1) {
 			must.Hold(s.t, regexp.MustCompile(`(?m)^(func (\([^)]+\) )?|type |\t)`+name[1]+`\b`).MatchString(all), b, folder, "has no", name[1])
 		}
 	}
 }
 
-var selected = regexp.MustCompile(`-(run|bench)[ =]'?(\w+)`)
+var testFlag = regexp.MustCompile(`-(run|bench)[ =]'?(\w+)`)
 
 // goTest checks that the selected tests or benchmarks exist. It doesn't run them, because they take
 // long or need another machine.
@@ -310,7 +310,7 @@ func goTest(s *session, b block) {
 		if strings.HasPrefix(line, "$ export ") {
 			continue
 		}
-		found, folder := selected.FindStringSubmatch(line), line[strings.LastIndex(line, " ")+1:]
+		found, folder := testFlag.FindStringSubmatch(line), line[strings.LastIndex(line, " ")+1:]
 		must.Require(s.t, strings.Contains(line, "go test ") && found != nil, b, "expected a go test with -run or -bench, got", line)
 		kind := map[string]string{"run": "Test", "bench": "Benchmark"}[found[1]]
 		out, err := exec.CommandContext(s.t.Context(), "grep", "-l", "^func "+kind+".*"+strings.TrimPrefix(found[2], kind), "-r", filepath.Join(root, folder)).CombinedOutput()

@@ -71,14 +71,14 @@ func (s *session) follow(b block) {
 		s.expectPart(b)
 	} else {
 		s.write(b)
-		for _, config := range configured.FindAllStringSubmatch(b.text, -1) {
+		for _, config := range configSetting.FindAllStringSubmatch(b.text, -1) {
 			must.Succeed(s.t, must.Err(os.Stat(filepath.Join(s.dir, config[1]))), b)
 		}
 	}
 }
 
-// configured finds the jobrunner.yaml that a workflow names.
-var configured = regexp.MustCompile(`\bconfig: ([\w./-]+)`)
+// configSetting finds the jobrunner.yaml that a workflow names.
+var configSetting = regexp.MustCompile(`\bconfig: ([\w./-]+)`)
 
 // expectPart checks that a block without a file name is part of a file that the reader has.
 func (s *session) expectPart(b block) {
@@ -128,9 +128,9 @@ func TestWords(t *testing.T) {
 const repository = "https://github.com/gpucloud/terraform-provider-gpucloud/"
 
 var (
-	link      = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
-	fullLink  = regexp.MustCompile(`^` + regexp.QuoteMeta(repository) + `(?:blob|tree)/main/(.+)$`)
-	published = regexp.MustCompile(`^docs/(index\.md|(guides|resources|data-sources|ephemeral-resources|list-resources|actions|functions)(/.*)?)$`)
+	link          = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
+	fullLink      = regexp.MustCompile(`^` + regexp.QuoteMeta(repository) + `(?:blob|tree)/main/(.+)$`)
+	publishedPage = regexp.MustCompile(`^docs/(index\.md|(guides|resources|data-sources|ephemeral-resources|list-resources|actions|functions)(/.*)?)$`)
 )
 
 // Links to the project's files, also full addresses, lead to existing files and headings.
@@ -172,7 +172,7 @@ func whyMisplaced(document, path string) string {
 	case !strings.HasPrefix(document, "docs/"):
 	case !strings.HasPrefix(path, "docs/"):
 		return "which is outside docs/"
-	case published.MatchString(document) && !published.MatchString(path):
+	case publishedPage.MatchString(document) && !publishedPage.MatchString(path):
 		return "which the Terraform registry doesn't publish"
 	}
 	return ""
@@ -200,7 +200,7 @@ var frontMatter = regexp.MustCompile(`(?s)\A---\n(.*?)\n---\n`)
 // Pages that the Terraform registry publishes have a title and a description, and no legacy field.
 func TestFrontMatter(t *testing.T) {
 	for _, document := range documents(t) {
-		if !published.MatchString(document) {
+		if !publishedPage.MatchString(document) {
 			continue
 		}
 		text := must.ReadFile(t, filepath.Join(root, document))
@@ -219,11 +219,11 @@ func TestFrontMatter(t *testing.T) {
 }
 
 var (
-	fenced   = regexp.MustCompile("(?ms)^```.*?^```")
-	heading  = regexp.MustCompile(`(?m)^#+ +(.+?) *$`)
-	explicit = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
-	unlinked = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	dropped  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	fencedBlock = regexp.MustCompile("(?ms)^```.*?^```")
+	heading     = regexp.MustCompile(`(?m)^#+ +(.+?) *$`)
+	anchorTag   = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
+	inlineLink  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	punctuation = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
 // anchors returns the anchors of a document. The code host makes them from headings: lower
@@ -232,11 +232,11 @@ func anchors(t *testing.T, document string) map[string]bool {
 	t.Helper()
 	text := string(must.ReadFile(t, filepath.Join(root, document)))
 	all := map[string]bool{}
-	for _, found := range explicit.FindAllStringSubmatch(text, -1) {
+	for _, found := range anchorTag.FindAllStringSubmatch(text, -1) {
 		all[found[1]] = true
 	}
-	for _, found := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
-		name := dropped.ReplaceAllString(unlinked.ReplaceAllString(strings.ToLower(found[1]), "$1"), "")
+	for _, found := range heading.FindAllStringSubmatch(fencedBlock.ReplaceAllString(text, ""), -1) {
+		name := punctuation.ReplaceAllString(inlineLink.ReplaceAllString(strings.ToLower(found[1]), "$1"), "")
 		all[strings.ReplaceAll(name, " ", "-")] = true
 	}
 	return all

@@ -106,7 +106,7 @@ func (s *session) typeAll(b block) {
 	for _, c := range all {
 		c.text = comment.ReplaceAllString(c.text, "")
 		switch program, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.text, "bin/"), "./"), " "); {
-		case elsewhere[program]:
+		case remotePrograms[program]:
 			continue
 		case program == "conformance" && !s.runsConformance:
 			s.checkFlags(b, program, rest)
@@ -120,13 +120,13 @@ func (s *session) typeAll(b block) {
 			continue
 		}
 		output, err := s.run(c.text)
-		must.Require(s.t, (err != nil) == c.fails(), b, "$", c.text, err, "the document shows an error", c.fails(), end(output))
-		must.Equal(s.t, compare(c.shown, output), "", b, "$", c.text, "the output is", end(output))
+		must.Require(s.t, (err != nil) == c.fails(), b, "$", c.text, err, "the document shows an error", c.fails(), lastLines(output))
+		must.Equal(s.t, compare(c.shown, output), "", b, "$", c.text, "the output is", lastLines(output))
 	}
 }
 
-// elsewhere are programs that need another machine.
-var elsewhere = map[string]bool{"ssh": true, "scp": true, "docker": true}
+// remotePrograms are programs that need another machine.
+var remotePrograms = map[string]bool{"ssh": true, "scp": true, "docker": true}
 
 var flag = regexp.MustCompile(`(?:^| )(--[a-z-]+)`)
 
@@ -172,7 +172,7 @@ func (s *session) run(text string) (output string, err error) {
 func (s *session) must(text string) (output string) {
 	s.t.Helper()
 	output, err := s.run(text)
-	must.Require(s.t, err == nil, "$", text, err, end(output))
+	must.Require(s.t, err == nil, "$", text, err, lastLines(output))
 	return output
 }
 
@@ -186,7 +186,7 @@ func (s *session) killAtEnd(cmd *exec.Cmd) {
 	})
 }
 
-var exported = regexp.MustCompile(`(?m)^export (\w+)=(.+)$`)
+var exportLine = regexp.MustCompile(`(?m)^export (\w+)=(.+)$`)
 
 // serve starts a deployment at a free port, like in a second terminal, and exports the
 // variables that it prints.
@@ -216,7 +216,7 @@ func (s *session) serve(text string) (output string) {
 		}
 		must.Require(s.t, len(ended) == 0 && !time.Now().After(deadline), "$", cmd, "the jobrunner did not start", output)
 	}
-	for _, v := range exported.FindAllStringSubmatch(output, -1) {
+	for _, v := range exportLine.FindAllStringSubmatch(output, -1) {
 		must.Do(s.run(v[0]))(s.t)
 		switch v[1] {
 		case "GPUCLOUD_BASE_URL":
@@ -228,8 +228,8 @@ func (s *session) serve(text string) (output string) {
 	return output
 }
 
-// end returns the last lines of an output.
-func end(output string) string {
+// lastLines returns the last lines of an output.
+func lastLines(output string) string {
 	lines := strings.SplitAfter(output, "\n")
 	return strings.Join(lines[max(0, len(lines)-40):], "")
 }

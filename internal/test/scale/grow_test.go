@@ -80,7 +80,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
 		p := tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": d.url, "api_key": d.key, "api_version": string(v)})
-		must.Succeed(t, p.Configured.Err())
+		must.Succeed(t, p.ConfigureDiagnostics.Err())
 		create := func(kind string, config map[string]any) string {
 			return tfdrive.Do(p.Apply(p.Plan(kind, tfdrive.State{}, config)))(t).Get("id").(string)
 		}

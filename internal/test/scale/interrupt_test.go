@@ -78,7 +78,7 @@ func TestInterruptedApply(t *testing.T) {
 			tests[name] = func(t *testing.T) {
 				d := deploy(t)
 				tf := workspace(t, d, ours, v)
-				tf.configure(base)
+				tf.configure(baseTemplate)
 				tf.apply()
 				tf.configure(configOf(1))
 
@@ -148,7 +148,7 @@ resource "gpucloud_registry_auth" "r" {
 func shared(t *testing.T, d *deployment, v api.Version) (template string, both [2]*terraform) {
 	t.Helper()
 	owner := workspace(t, d, ours, v)
-	owner.configure(base)
+	owner.configure(baseTemplate)
 	owner.apply()
 	_, template, _ = strings.Cut(owner.ids()[0], " ")
 	for i := range both {

@@ -46,7 +46,7 @@ func TestKilledProvider(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
 		tf := workspace(t, d, ours, v)
-		tf.configure(base)
+		tf.configure(baseTemplate)
 		tf.apply()
 		tf.configure(configOf(2))
 

@@ -31,8 +31,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// built is the folder with a folder per provider binary.
-var built string
+// binFolder is the folder with a folder per provider binary.
+var binFolder string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "gpucloud-scale-")
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	built = dir
+	binFolder = dir
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
@@ -59,7 +59,7 @@ var builds sync.Map // func() (dir string, err error) by package
 func binary(t testing.TB, pkg string) string {
 	t.Helper()
 	once, _ := builds.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
-		dir := filepath.Join(built, filepath.Base(pkg))
+		dir := filepath.Join(binFolder, filepath.Base(pkg))
 		if err := gobuild.Programs(t.Context(), dir, pkg); err != nil {
 			return "", err
 		}

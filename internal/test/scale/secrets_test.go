@@ -36,7 +36,7 @@ var secrets = []struct {
 // configWithSecrets returns a configuration with each secret except the key, which is in the
 // environment.
 func configWithSecrets(v api.Version) string {
-	config := base
+	config := baseTemplate
 	for _, name := range []string{"written", "password", "env", "s3"} {
 		config += fmt.Sprintf("variable %q {\n  type      = string\n  sensitive = true\n  ephemeral = %t\n}\n", name, name == "written")
 	}

@@ -33,7 +33,7 @@ type terraform struct {
 // patience bounds one command.
 const patience = 5 * time.Minute
 
-const required = `terraform {
+const requiredProviders = `terraform {
   required_providers {
     gpucloud = { source = "gpucloud/gpucloud" }
   }
@@ -56,7 +56,7 @@ func workspace(t testing.TB, d *deployment, pkg string, v api.Version) *terrafor
 		}
 	}
 	tf.env = append(tf.env, "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "terraformrc"), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1",
-		"TMPDIR="+built, // a killed provider leaves its socket
+		"TMPDIR="+binFolder, // a killed provider leaves its socket
 		"GPUCLOUD_BASE_URL="+d.url, "GPUCLOUD_API_KEY="+d.key, "GPUCLOUD_API_VERSION="+string(v))
 	return tf
 }
@@ -69,7 +69,7 @@ func (tf *terraform) write(name, text string) {
 // configure sets the configuration.
 func (tf *terraform) configure(blocks ...string) {
 	tf.t.Helper()
-	tf.write("main.tf", required+strings.Join(blocks, "\n"))
+	tf.write("main.tf", requiredProviders+strings.Join(blocks, "\n"))
 }
 
 // process is a running Terraform, in its own process group like under a shell.
@@ -217,7 +217,7 @@ func (tf *terraform) ids() (out []string) {
 
 // configOf returns a configuration with n objects of each of four kinds, and the endpoints' template.
 func configOf(n int) string {
-	return base + fmt.Sprintf(`
+	return baseTemplate + fmt.Sprintf(`
 resource "gpucloud_template" "t" {
   count = %[1]d
   name  = "t-${count.index}"
@@ -247,8 +247,8 @@ resource "gpucloud_endpoint" "e" {
 `, n)
 }
 
-// base is the template that endpoints follow.
-const base = `
+// baseTemplate is the template that endpoints follow.
+const baseTemplate = `
 resource "gpucloud_template" "base" {
   name       = "base"
   image      = "registry.example/worker:1"

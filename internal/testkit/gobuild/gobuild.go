@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// Built is the environment variable with the folder of the programs that `make test` and
+// FolderVariable is the environment variable with the folder of the programs that `make test` and
 // `make test-all` have built, once for all packages.
-const Built = "GPUCLOUD_TEST_PROGRAMS"
+const FolderVariable = "GPUCLOUD_TEST_PROGRAMS"
 
 // Programs builds packages, whose paths are relative to the test's directory, into dir. It
-// takes programs from the folder Built if they are there, and reuses programs that the tests of
+// takes programs from the folder of FolderVariable if they are there, and reuses programs that the tests of
 // another package have linked.
 //
 // It also opens the sources, because `go test` caches a pass until one of the files that the
@@ -88,10 +88,10 @@ func locate(packages []string) (root string, err error) {
 	return root, nil
 }
 
-// takeBuilt links or copies a program from the folder Built.
+// takeBuilt links or copies a program from the folder of FolderVariable.
 func takeBuilt(dir, pkg string) error {
 	const module = "github.com/gpucloud/terraform-provider-gpucloud"
-	folder := os.Getenv(Built)
+	folder := os.Getenv(FolderVariable)
 	if folder == "" {
 		return fs.ErrNotExist
 	}

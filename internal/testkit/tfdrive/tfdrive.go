@@ -32,8 +32,8 @@ type Provider struct {
 	server tfprotov6.ProviderServer
 	*schemas
 	block *tfprotov6.DynamicValue // the provider block
-	// Configured holds the diagnostics of configuring the provider.
-	Configured Diagnostics
+	// ConfigureDiagnostics holds the diagnostics of configuring the provider.
+	ConfigureDiagnostics Diagnostics
 }
 
 // schemas are the schemas of a provider type. All its servers share them.
@@ -60,7 +60,7 @@ func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	valid := ask(d, d.server.ValidateProviderConfig, &tfprotov6.ValidateProviderConfigRequest{Config: d.pack(config)})
 	d.block = d.pack(config)
 	d.Reconfigure()
-	d.Configured = append(valid.Diagnostics, d.Configured...)
+	d.ConfigureDiagnostics = append(valid.Diagnostics, d.ConfigureDiagnostics...)
 	return d
 }
 
@@ -91,7 +91,7 @@ func (d *Provider) schemasOf(p provider.Provider) *schemas {
 func (d *Provider) Reconfigure() *Provider {
 	d.t.Helper()
 	configured := ask(d, d.server.ConfigureProvider, &tfprotov6.ConfigureProviderRequest{TerraformVersion: "1.11.4", Config: d.block})
-	d.Configured = configured.Diagnostics
+	d.ConfigureDiagnostics = configured.Diagnostics
 	return d
 }
 
@@ -197,8 +197,8 @@ func (s State) Holds(text string) bool {
 	return s.Value.Type() != nil && strings.Contains(s.Value.String(), text)
 }
 
-// Planned is a proposed change.
-type Planned struct {
+// PlannedChange is a proposed change.
+type PlannedChange struct {
 	State
 	Action      string // create, update, replace, no-op
 	Replace     []string
@@ -209,25 +209,25 @@ type Planned struct {
 
 // Plan validates a configuration and plans it over a prior state. Like Terraform, it plans a
 // replacement a second time as a create.
-func (d *Provider) Plan(typeName string, prior State, config map[string]any) Planned {
+func (d *Provider) Plan(typeName string, prior State, config map[string]any) PlannedChange {
 	d.t.Helper()
 	return d.planChange(typeName, prior, config, false)
 }
 
 // PlanReplace plans a replacement that the CLI forces, as with -replace.
-func (d *Provider) PlanReplace(typeName string, prior State, config map[string]any) Planned {
+func (d *Provider) PlanReplace(typeName string, prior State, config map[string]any) PlannedChange {
 	d.t.Helper()
 	return d.planChange(typeName, prior, config, true)
 }
 
-func (d *Provider) planChange(typeName string, prior State, config map[string]any, replace bool) Planned {
+func (d *Provider) planChange(typeName string, prior State, config map[string]any, replace bool) PlannedChange {
 	d.t.Helper()
 	schema := d.Schema(typeName)
 	if schema == nil {
 		d.t.Fatalf("the provider has no resource type %s", typeName)
 	}
 	ty := d.types[typeName]
-	p := Planned{config: d.value(ty, config), prior: prior}
+	p := PlannedChange{config: d.value(ty, config), prior: prior}
 	valid := ask(d, d.server.ValidateResourceConfig, &tfprotov6.ValidateResourceConfigRequest{
 		TypeName: typeName, Config: d.pack(p.config),
 		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
@@ -256,7 +256,7 @@ func (d *Provider) planChange(typeName string, prior State, config map[string]an
 	return p
 }
 
-func (p *Planned) plan(d *Provider, typeName string, schema *tfprotov6.Schema, before tftypes.Value, private []byte) {
+func (p *PlannedChange) plan(d *Provider, typeName string, schema *tfprotov6.Schema, before tftypes.Value, private []byte) {
 	proposed := propose(schema.Block.Attributes, before, p.config)
 	resp := ask(d, d.server.PlanResourceChange, &tfprotov6.PlanResourceChangeRequest{
 		TypeName: typeName, PriorState: d.pack(before), ProposedNewState: d.pack(proposed), Config: d.pack(p.config), PriorPrivate: private,
@@ -275,7 +275,7 @@ func (p *Planned) plan(d *Provider, typeName string, schema *tfprotov6.Schema, b
 
 // Resolve plans a change again with the values that the configuration has by then, as Terraform
 // does before it applies it.
-func (d *Provider) Resolve(p Planned, config map[string]any) Planned {
+func (d *Provider) Resolve(p PlannedChange, config map[string]any) PlannedChange {
 	d.t.Helper()
 	again := d.Plan(p.Type, p.prior, config)
 	if diff := inconsistent("", plain(p.Value), plain(again.Value)); diff != "" && !strings.HasSuffix(diff, "is still unknown") {
@@ -286,7 +286,7 @@ func (d *Provider) Resolve(p Planned, config map[string]any) Planned {
 
 // Apply applies a planned change. Like Terraform, it checks the result: known planned values
 // must not change.
-func (d *Provider) Apply(p Planned) (State, Diagnostics) {
+func (d *Provider) Apply(p PlannedChange) (State, Diagnostics) {
 	d.t.Helper()
 	ty := d.types[p.Type]
 	before := tftypes.NewValue(ty, nil)
@@ -372,14 +372,14 @@ func (d *Provider) Move(typeName, sourceProvider, sourceType string, state []byt
 	return State{Type: typeName, Value: d.unpack(resp.TargetState, d.types[typeName]), private: resp.TargetPrivate, identity: resp.TargetIdentity}, resp.Diagnostics
 }
 
-// Listed is a result of a list block.
-type Listed struct {
+// ListResult is an object that a list block found.
+type ListResult struct {
 	State
 	Name string // for display
 }
 
 // List returns the objects of a type with their attributes.
-func (d *Provider) List(typeName string, config map[string]any) (found []Listed, diags Diagnostics) {
+func (d *Provider) List(typeName string, config map[string]any) (found []ListResult, diags Diagnostics) {
 	d.t.Helper()
 	schema, ok := d.schema.ListResourceSchemas[typeName]
 	if !ok {
@@ -397,7 +397,7 @@ func (d *Provider) List(typeName string, config map[string]any) (found []Listed,
 		if Diagnostics(result.Diagnostics).Err() != nil {
 			continue
 		}
-		found = append(found, Listed{State{Type: typeName, Value: d.unpack(result.Resource, d.types[typeName]), identity: result.Identity}, result.DisplayName})
+		found = append(found, ListResult{State{Type: typeName, Value: d.unpack(result.Resource, d.types[typeName]), identity: result.Identity}, result.DisplayName})
 	}
 	return found, diags
 }
