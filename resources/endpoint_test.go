@@ -102,7 +102,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 			removalReplaces(attribute{"excluded", map[string]any{"gpu": pools(map[string]any{"excluded_types": []any{"NVIDIA L4"}})}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
 			removalReplaces(attribute{"types to pools", map[string]any{"gpu": gpu(nil)}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
 			{"load balancer", map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"request_count": 8}}, map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"request_count": 9}, "workers": workers(0, 3, 30)}, "update", "update"},
-			{"half a second", map[string]any{"scaling": map[string]any{"queue_delay": 0.5}}, map[string]any{"scaling": map[string]any{"queue_delay": 2.5}}, "update", "update"},
+			{"fractions", map[string]any{"scaling": map[string]any{"queue_delay": 0.5}}, map[string]any{"scaling": map[string]any{"queue_delay": 0.7}}, "update", "update"},
 		},
 	}
 	var tested []string

@@ -66,15 +66,12 @@ type difference struct {
 func compare(attribute string, want, got tftypes.Value) []difference {
 	differs := []difference{{attribute, want, got}}
 	switch {
-	case !want.IsKnown():
+	case !want.IsKnown(), want.IsNull() && got.IsNull():
 		return nil
 	case want.IsNull() || got.IsNull():
-		if want.IsNull() && got.IsNull() {
-			return nil
-		}
 		return differs
 	case !want.Type().Is(tftypes.Object{}):
-		if !want.IsFullyKnown() || want.Equal(got) {
+		if !want.IsFullyKnown() || want.Equal(got) || sameNumber(want, got) {
 			return nil
 		}
 		return differs
@@ -88,6 +85,13 @@ func compare(attribute string, want, got tftypes.Value) []difference {
 		differs = append(differs, compare(attribute+"."+name, planned[name], answered[name])...)
 	}
 	return differs
+}
+
+// sameNumber reports whether two values are numbers with the same 64-bit form. A configuration has
+// more digits of 0.7 than an answer.
+func sameNumber(want, got tftypes.Value) bool {
+	var w, g big.Float
+	return want.As(&w) == nil && got.As(&g) == nil && w.SetPrec(53).Cmp(g.SetPrec(53)) == 0
 }
 
 // fillUnknown returns a planned value with its unknown parts taken from the answer.

@@ -13,9 +13,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Load sets a resource's model from a state. A caller converts a configuration
-// or plan: tfsdk.State(plan). Load
-// replaces the framework's Get, which compiles a regular expression for each field.
+// Load sets a resource's model from a state. A caller converts a configuration or plan:
+// tfsdk.State(plan). It replaces the framework's Get, which compiles a regular expression for each field.
 func Load(ctx context.Context, from tfsdk.State, model any) (diags diag.Diagnostics) {
 	object, err := from.Schema.Type().ValueFromTerraform(ctx, from.Raw)
 	if err != nil {

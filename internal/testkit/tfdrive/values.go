@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -14,11 +15,13 @@ import (
 // value converts Go data to a Terraform value.
 func (d *Provider) value(ty tftypes.Type, v any) tftypes.Value {
 	d.t.Helper()
-	if v == nil {
+	switch f, ok := v.(float64); {
+	case v == nil:
 		return tftypes.NewValue(ty, nil)
-	}
-	if v == Unknown {
+	case v == Unknown:
 		return tftypes.NewValue(ty, tftypes.UnknownValue)
+	case ok: // Terraform keeps more digits than a float64
+		v, _, _ = big.ParseFloat(strconv.FormatFloat(f, 'g', -1, 64), 10, 512, big.ToNearestEven)
 	}
 	switch ty := ty.(type) {
 	case tftypes.Object:
