@@ -62,6 +62,7 @@ var Secret = newCollectionKind(kit.Kind[secret]{
 			return err
 		}
 		plan.Private.Incomplete = plan.Private.Incomplete && want.Value == ""
+		plan.Private.HadVersion = plan.Private.HadVersion || !state.ValueWOVersion.IsNull()
 		value.Flatten(got, plan)
 		return nil
 	},
@@ -115,12 +116,13 @@ type secret struct {
 
 type secretPrivate struct {
 	Incomplete bool // the response to its create was lost: it may lack the value
+	HadVersion bool // an earlier state had a value_wo_version
 }
 
 // sendsValue reports whether an update sends the value. An imported secret's first version is
 // only recorded.
 func sendsValue(state, plan *secret) bool {
-	withoutVersion := state.ValueWOVersion.IsNull() || plan.ValueWOVersion.IsNull()
+	withoutVersion := plan.ValueWOVersion.IsNull() || state.ValueWOVersion.IsNull() && !state.Private.HadVersion
 	return state.Private.Incomplete || !withoutVersion && !plan.ValueWOVersion.Equal(state.ValueWOVersion)
 }
 
