@@ -38,15 +38,12 @@ var Template = newCollectionKind(kit.Kind[template]{
 		return err
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *template) error {
-		have := state.expand()
-		if len(state.owned(state.Private.EnvWO))+len(config.EnvWO.Elements()) > 0 {
-			now, err := c.Templates.GetFresh(ctx, have.ID)
-			if err != nil {
-				return err
-			}
-			have.Env = now.Env
-			plan.setWriteOnlyEnv(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, now.Env)
+		// Compare with the current template, which may have changed since the plan.
+		have, err := c.Templates.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
 		}
+		plan.setWriteOnlyEnv(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Env)
 		got, err := c.Templates.Update(ctx, have, plan.expand())
 		return plan.recordApplied(c, got, err)
 	},

@@ -24,7 +24,11 @@ func TestTemplate(t *testing.T) {
 		expectImport(t, p, state, full, false)
 		apply(t, p, state.Type, state, with(full, map[string]any{"ports": []any{"8000/http", "22/tcp"}}), "no-op")
 		edit(t, d.Client(t, v).Templates, state.Get("id"), func(template *api.Template) { template.Image = "other" })
-		expectState(t, applyRestore(t, p, state, full), map[string]any{"image": "python:3.12"})
+		state = applyRestore(t, p, state, full)
+		expectState(t, state, map[string]any{"image": "python:3.12"})
+		planned := expectPlan(t, p, state.Type, state, with(full, map[string]any{"disk": 31}), "update")
+		edit(t, d.Client(t, v).Templates, state.Get("id"), func(template *api.Template) { template.Env["MADE"] = "after the plan" })
+		must.Succeed(t, tfdrive.Err(p.Reconfigure().Apply(planned)))
 	})
 }
 
