@@ -13,10 +13,8 @@ import (
 func TestTemplate(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		minimal := map[string]any{"name": d.Name("least"), "image": "python:3.12-slim"}
-		full := map[string]any{
-			"name": d.Name("most"), "image": "python:3.12", "args": "python -u 'my handler.py'", "disk": 30, "env": map[string]any{"TOKEN": "s3cret", "EMPTY": "", "GRÜSSE": "äöü"},
-			"ports": []any{"22/tcp", "8000/http"}, "public": true, "category": "NVIDIA", "mounts": map[string]any{"persistent": map[string]any{"size": 15, "path": "/data"}},
-		}
+		full := map[string]any{"name": d.Name("most"), "image": "python:3.12", "args": "python -u 'my handler.py'", "disk": 30, "env": map[string]any{"TOKEN": "s3cret", "EMPTY": "", "GRÜSSE": "äöü"},
+			"ports": []any{"22/tcp", "8000/http"}, "public": true, "category": "NVIDIA", "mounts": map[string]any{"persistent": map[string]any{"size": 15, "path": "/data"}}}
 		state := apply(t, p, "gpucloud_template", tfdrive.State{}, minimal, "create")
 		expectState(t, state, map[string]any{"disk": 50.0, "category": "NVIDIA", "serverless": false, "ports": nil})
 		expectImport(t, p, state, minimal, false)
