@@ -173,8 +173,10 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 	}),
 	existsCase("VER-49", "GET /v2/billing", suite.V2, 0, func(c *suite.C) { expectObjectAt(c, "/billing") }),
 	{ID: "VER-83", Level: suite.Should, Source: "Versioning, 6 and 7; the version 2 document", Statement: "A create returns 201, a read and an update return 200, with the type application/json; a deletion returns 204 without a body.",
-		Allow: suite.Create, Requests: 16, Run: func(c *suite.C) {
-			for path, created := range map[string]*suite.Answer{"/templates": c.NewTemplate("v2"), "/network-volumes": c.NewVolume("v2", 10)} {
+		Allow: suite.Create, Requests: 22, Run: func(c *suite.C) {
+			var endpoint *suite.Answer
+			c.Given("VER-25", func() { endpoint = c.Create("v2", "/serverless", endpointBodyV2(c, nil, c.Name())).Success() })
+			for path, created := range map[string]*suite.Answer{"/templates": c.NewTemplate("v2"), "/network-volumes": c.NewVolume("v2", 10), "/serverless": endpoint} {
 				created.Is(201).ContentType("application/json")
 				c.V2("GET", path, nil).Exactly(200).ContentType("application/json")
 				path += "/" + suite.PathSegment(created.Str("id"))

@@ -1,3 +1,4 @@
+// To run the example: go mod tidy && go test
 module example.com/you/shout
 
 go 1.26.0
