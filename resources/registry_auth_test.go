@@ -144,7 +144,7 @@ func TestRegistryAuthRules(t *testing.T) {
 	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, longest, "create")
 	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 	taken := p.Reconfigure().Plan("gpucloud_registry_auth", tfdrive.State{}, config)
-	must.Contain(t, taken.Diagnostics.Warnings(), "has this name, which is unique. The apply fails") // its credentials may be equal
+	must.Contain(t, taken.Diagnostics.Warnings(), "has this name, which is unique. The apply fails")
 	err := tfdrive.Err(p.Apply(taken))
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "ci") && !strings.Contains(err.Error(), "hunter2"), "a second auth of the same name", err)
 }
@@ -167,7 +167,7 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		} {
 			expectRefusal(t, d, p, state, state.Type, with(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
 		}
-		expectPlan(t, p, state.Type, tfdrive.State{}, plain, "create", copied.Get("id").(string)+"). If this plan replaces the auth, the apply fails: run terraform untaint") // as of a tainted auth
+		expectPlan(t, p, state.Type, tfdrive.State{}, plain, "create", copied.Get("id").(string)+"). If this plan replaces the auth, the apply fails: run terraform untaint") // the replacement of a tainted auth
 		expectRefusal(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
 		imported := importState(t, p, stored.Type, stored.Get("id").(string))
 		expectRefusal(t, d, p, imported, state.Type, plain, "username", "set password_wo and password_wo_version instead of password")

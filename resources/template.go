@@ -60,7 +60,7 @@ func (m *template) recordApplied(c *api.Client, got api.Template, err error) err
 
 var templateOneVersion = templateMembers.oneVersion()
 
-const keptOnV1 = " The default doesn't apply to an imported template, nor to an existing one on API v1: they keep their value."
+const keptOnV1 = " The default doesn't apply to an imported template, nor, on API v1, to one in the state: they keep their value."
 
 var templateSchema = schema.Schema{
 	MarkdownDescription: "A template: the container settings of serverless workers (`serverless = true`) or pods. " +

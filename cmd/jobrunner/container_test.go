@@ -21,11 +21,11 @@ import (
 // Arguments and log contain no secret, and no container is left.
 func TestAContainerOfAnEndpoint(t *testing.T) {
 	t.Parallel()
-	home, tools, known := t.TempDir(), t.TempDir(), t.TempDir()
+	home, tools, engineDir := t.TempDir(), t.TempDir(), t.TempDir()
 	script := must.Do(filepath.Abs("../../jobrunner/run/host/testdata/engine.sh"))(t)
 	must.Succeed(t, os.Symlink(script, filepath.Join(tools, "docker")))
 	writeFile(t, filepath.Join(home, "jobrunner.yaml"), "rules:\n  - image: registry.example/private/model\n    container: {network: bridge, options: [--shm-size=1g]}\n")
-	env := append(environment(home, "GPUCLOUD_API_KEY=k", "FAKE_ENGINE="+known), "PATH="+tools+":/usr/bin:/bin")
+	env := append(environment(home, "GPUCLOUD_API_KEY=k", "FAKE_ENGINE="+engineDir), "PATH="+tools+":/usr/bin:/bin")
 	p := serve(t, env, "--data="+filepath.Join(home, "data"), "--config="+filepath.Join(home, "jobrunner.yaml"), "--simulate-gpus=h200x8")
 	must.Contain(t, strings.Join(p.startupLines, "\n"), "docker 99.1 ("+filepath.Join(tools, "docker")+")")
 	login, volume := p.create("/v2/registries", `{"name": "private", "username": "robot", "password": "planted-password"}`), p.createVolume()
@@ -44,7 +44,7 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 	})
 	worker := list.Workers[0]
 	read := func(name string) string {
-		text, _ := os.ReadFile(filepath.Join(known, name)) // "" if it doesn't exist
+		text, _ := os.ReadFile(filepath.Join(engineDir, name)) // "" if it doesn't exist
 		return string(text)
 	}
 	var create []string
@@ -67,7 +67,7 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 	}
 	must.Contain(t, read("login"), `"registry.example"`)
 	p.interrupt()
-	all, _ := os.ReadDir(filepath.Join(known, "containers"))
+	all, _ := os.ReadDir(filepath.Join(engineDir, "containers"))
 	must.Hold(t, len(all) == 0, "containers are left:", all)
 	for _, secret := range []string{"planted-password", "planted-token"} {
 		must.Hold(t, !strings.Contains(read("calls"), secret) && !strings.Contains(p.stderr.String(), secret), secret, "is in arguments or in the log")
@@ -75,7 +75,7 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 }
 
 // podProgram is the program of a pod's container: it records its starts on its disk and volume,
-// prints numbers, and serves a file if requested.
+// prints numbers, and is an HTTP server if it has the argument serve.
 const podProgram = `import os, sys, time, threading, http.server
 def lines(path):
     try: return len(open(path).readlines())
@@ -147,8 +147,7 @@ func TestRealPods(t *testing.T) {
 }
 
 // A pod's container survives a kill -9 of the jobrunner, and the next start adopts it without losing
-// or duplicating a line. If the container ended meanwhile, the pod ends and its log is complete. If
-// the pod was changed, the container is replaced.
+// or duplicating a line. If the container ended meanwhile, the pod ends and its log is complete.
 func testRealAdoption(t *testing.T, e *containers.Engine) {
 	c := newContainerPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
 	cpuPod := func() string {
@@ -192,7 +191,7 @@ func testRealAdoption(t *testing.T, e *containers.Engine) {
 }
 
 // A container has the pod's arguments, variables, volume and ports. Its disk is new at each start;
-// its volume is kept until a reset.
+// its volume is kept.
 func testRealPodLife(t *testing.T, e *containers.Engine) {
 	settings := "network: host" // podman needs plugins and iptables for another network
 	if e.Name == "docker" {
@@ -203,7 +202,7 @@ func testRealPodLife(t *testing.T, e *containers.Engine) {
 		handlerImage, pythonArgs(podProgram)+" serve"))
 	c.awaitReason(id, "this machine has no GPU")
 	c.performAction(id, "terminate")
-	// The same works with a network volume and without GPUs.
+	// Without GPUs and with a network volume, a pod runs.
 	volume := c.createVolume()
 	id = c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s,"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"network":[{"volumeId":%q,"path":"/volume"}]}}`,
 		handlerImage, pythonArgs(podProgram)+" serve", cpu, volume))

@@ -101,7 +101,7 @@ line ends
 			"an unknown endpoint":        {args: []string{"run", "nope"}, out: "^$", err: `no endpoint has the id or name "nope"; there are .*any \(` + ids["any"], code: 2},
 			"two of a name":              {args: []string{"run", "twin"}, out: "^$", err: `2 endpoints have the name "twin": choose one by its id, `, code: 2},
 			"an unknown job":             {args: []string{"status", "any", "none"}, out: "^$", err: "404", code: 1},
-			"no JSON":                    {stdin: "hello", args: []string{"run", "any", "--input", "-"}, out: "^$", err: "invalid --input -: expected a JSON object, in UTF-8 without a byte order mark", code: 2},
+			"not JSON":                   {stdin: "hello", args: []string{"run", "any", "--input", "-"}, out: "^$", err: "invalid --input -: expected a JSON object, in UTF-8 without a byte order mark", code: 2},
 			"no file":                    {args: []string{"run", "any", "--input", "absent.json"}, out: "^$", err: "invalid --input absent.json: expected a JSON object or a file", code: 2},
 			"nothing to tail":            {args: []string{"run", "any", "--detach", "--tail"}, out: "^$", err: "--detach and --tail can't be used together", code: 2},
 			"no time":                    {args: []string{"run", "any", "--timeout=-1s"}, out: "^$", err: "invalid --timeout -1s: expected a positive duration", code: 2},
@@ -179,7 +179,7 @@ line ends
 		expect(out, "before", code, 0)
 		must.Equal(t, errs, "", "stderr although the log is complete")
 
-		// The id of a job may be anywhere in a line. While it runs, its log continues to the end.
+		// The id of a job may be anywhere in a line. While it runs, its log has all later lines of its worker.
 		lasting, _, _ := j.run("", "run", "lingers", "--detach")
 		lasting = strings.TrimSpace(lasting)
 		p.waitUntil("the job has logged", func() bool {

@@ -53,7 +53,7 @@ func (p *process) startRequest(method, path string, length int, body []byte) net
 	return conn
 }
 
-// A hundred concurrent bodies of 20 MB stay within --body-memory. Excess requests get 503 in each
+// Ninety concurrent bodies of 20 MiB and ten of 1 MiB stay within --body-memory. Excess requests get 503 in each
 // API's own form.
 func TestBodiesShareMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "httplimit.TestMemory covers the budget")
@@ -140,7 +140,7 @@ func TestOutputsShareMemory(t *testing.T) {
 	p.checkPeakMemory(180, size>>20)
 }
 
-// A state in memory is limited: first jobs are rejected, then results. A job whose result doesn't fit
+// A state in memory is limited: new jobs are rejected when half of it is used, results when it is full. A job whose result doesn't fit
 // is FAILED with the reason.
 func TestEphemeralMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "package engine tests the limit")

@@ -21,7 +21,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 			c.Expect(strings.HasSuffix(called, more), "a call of the address with "+more, "a call of %s", called)
 		}
 	}},
-	// The webhook is called after the job's end, and again after the end of a retry.
+	// The webhook is called after the job's end, and (next case) again after the end of a retry.
 	{ID: "WEB-01-not-before", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 32, Run: func(c *suite.C) {
 		box := c.Box()
 		blocker := c.Blocker(12 * time.Second)
@@ -212,7 +212,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 
 const hookGap = 10 * time.Second // between two calls of a webhook (Events, 1)
 
-// callPatience is how long, in real time, an immediate webhook call takes.
+// callPatience is how long, in real time, a case waits for an immediate webhook call.
 const callPatience = 300 * time.Millisecond
 
 // newCalledBox runs a job with a webhook, and returns the receiver once it has been called. The receiver
@@ -277,8 +277,8 @@ func awaitCallsUnderWay(c *suite.C) {
 	}
 }
 
-// expectCallBetween expects the webhook of a job that ends between two times. It stops the
-// clock just before the earliest, since a call during an advance gets the time at which the
+// expectCallBetween expects the webhook of a job that ends between two times. It advances the
+// clock in two steps, first to just before the earliest, since a call during an advance gets the time at which the
 // advance began.
 func expectCallBetween(c *suite.C, box *env.Box, earliest, latest time.Time) {
 	earliest = earliest.Add(-c.EarlyMargin(time.Second))

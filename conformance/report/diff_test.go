@@ -21,7 +21,7 @@ func reportOf(x *report.Result) *report.Report {
 	return r
 }
 
-// The direction of a change depends on the two verdicts.
+// The direction of a change depends on the verdicts, on why a clause was skipped, and on what was observed.
 func TestDirections(t *testing.T) {
 	type x = report.Result
 	mandatory := func(v report.Verdict) *x { return &x{Verdict: v} }
@@ -73,7 +73,8 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// A gate fails if nothing is judged now or a client fails now without faults, unless it did before.
+// A gate fails if nothing is judged now, or if a client fails now in the scenario without faults, unless it
+// did before.
 func TestFailedRunIsWorse(t *testing.T) {
 	works, fails := reportOf(nil), reportOf(nil)
 	fails.Failed = []string{"in the scenario works, it failed"}

@@ -44,7 +44,7 @@ const includeBound = "?includeEndpointBoundTemplates=true"
 func (c *C) addToLedger(m env.Object) env.Object {
 	m.Case, m.At = c.Case.ID, c.env.Clock.Now()
 	if slices.ContainsFunc(c.env.Ledger.Remaining(c.Case.ID), func(x env.Object) bool { return x.URL == m.URL && x.Name == m.Name }) {
-		return m // the deferred run recorded it
+		return m // recorded before the case was deferred
 	}
 	m, err := c.env.Ledger.Add(m)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 const namePrefix = "conf"
 
 // NewEndpoint creates an endpoint of our handler with at most workersMax workers, as a
-// fixture. more has additional members of the body.
+// fixture. more has additional members of version 2's body; version 1 ignores it.
 func (c *C) NewEndpoint(workersMax int, more ...M) (id string) {
 	if !c.Target.HasV2() {
 		return c.newEndpointV1(workersMax)
@@ -136,7 +136,8 @@ func (c *C) NewVolume(version string, size int, more ...M) *Answer {
 	return c.newObject("VER-28", version, path, append([]M{{"name": c.Name(), "size": size, dataCenter: c.DataCenter()}}, more...)...)
 }
 
-// DataCenters returns the ids of the target's data centers. The target must have at least one.
+// DataCenters returns the ids of the target's data centers. The target must have at least one. Version 1
+// doesn't list them, so a common id stands for them.
 func (c *C) DataCenters() (ids []string) {
 	if !c.Target.HasV2() {
 		return []string{"EU-RO-1"}
@@ -228,7 +229,8 @@ func (c *C) CatalogIDs(kind string) []string {
 	return a.IDs(kind)
 }
 
-// GPUs returns n GPU types of the target, starting with the types of EndpointBody.
+// GPUs returns at most n GPU types of the target, starting with the types of --endpoint-body. If it finds
+// none, it returns common ones.
 func (c *C) GPUs(n int) []any {
 	var first []string
 	_ = json.Unmarshal(c.Target.EndpointBody["gpuTypeIds"], &first) // the body may have none
@@ -243,7 +245,7 @@ func (c *C) GPUs(n int) []any {
 	return list
 }
 
-// GPU returns the member gpu for an endpoint of version 2: the gpu of EndpointBody, or else the
+// GPU returns the member gpu for an endpoint of version 2: the gpu of --endpoint-body, or else the
 // first pool of the catalog.
 func (c *C) GPU() (gpu any) {
 	if given := c.Target.EndpointBody["gpu"]; given != nil {

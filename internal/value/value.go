@@ -123,8 +123,8 @@ func elements(values []string) []attr.Value {
 	return out
 }
 
-// Misspelled is a hint in a message about an object without attributes. Terraform drops unknown
-// attributes during conversion, so a provider never sees a misspelled name.
+// Misspelled is a hint in a message about an object without attributes. Terraform drops attributes
+// that the schema lacks, so a provider never sees a misspelled name.
 const Misspelled = "Terraform drops a misspelled attribute of an object before the provider sees it: check the names."
 
 // NotEmpty warns about an object without attributes. This may be intended: a module that passes

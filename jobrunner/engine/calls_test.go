@@ -25,6 +25,7 @@ func testCalls(t *tester) {
 		first := slices.MinFunc(queues, func(a, b engine.CallQueue) int { return a.Next.Compare(b.Next) })
 		return must.Do(t.ClaimCall(t.ctx, first, hosts, claim))(t), first.Next
 	}
+	// expectNone expects that no call is due, and that the next one is due after want; 0 means that none waits.
 	expectNone := func(want time.Duration, busy ...string) {
 		t.Helper()
 		call, at := next(busy...)
@@ -36,7 +37,7 @@ func testCalls(t *tester) {
 		must.Require(t, call != nil && call.Job.ID == id && call.Attempt == attempt, "got", call, "want attempt", attempt, "for", id)
 		return call
 	}
-	note := func(c *engine.Call, again time.Time) {
+	endCall := func(c *engine.Call, again time.Time) {
 		t.Helper()
 		t.Called(c, again)
 	}
@@ -54,26 +55,26 @@ func testCalls(t *tester) {
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
 
 	call := expect(b, 0, "a.example:8080")
-	note(call, time.Time{})
+	endCall(call, time.Time{})
 	call = expect(a, 0)
 	must.Equal(t, fmt.Sprintf("%+v", call.Job), fmt.Sprintf("%+v", t.get(a)), "the job of the call")
 	must.Hold(t, string(call.Input) == `{"n":  1}` && call.URL == "http://a.example:8080/x" && call.Host == "a.example:8080", "the call is", call)
 	expectNone(claim)
 	expectNone(0, "a.example:8080")
-	note(call, time.Now().Add(10*time.Second))
+	endCall(call, time.Now().Add(10*time.Second))
 	expectNone(10 * time.Second)
 	t.advance(10 * time.Second)
 	call = expect(a, 1)
 	t.advance(claim) // without an outcome
 	expect(a, 1)
-	note(call, time.Time{}) // after the claim has expired
+	endCall(call, time.Time{}) // after the claim has expired
 	expectNone(claim)
 	t.advance(time.Minute) // the job has expired, but the call is still due
 	t.is(a, "")
 	again := expect(a, 1)
 	t.restart()
 	expectNone(claim)
-	note(again, time.Time{})
+	endCall(again, time.Time{})
 	expectNone(0)
 
 	// A retry withdraws the call, and the next end adds a new one.
@@ -84,11 +85,11 @@ func testCalls(t *tester) {
 	expectNone(0)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	note(call, time.Now().Add(time.Hour)) // the outcome of the withdrawn call
+	endCall(call, time.Now().Add(time.Hour)) // the outcome of the withdrawn call
 	call = expect(c, 0)
 	must.Hold(t, call.Job.State == engine.Failed && call.Job.Retries == 1, "the call is about", call.Job)
 	must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
-	note(call, time.Now())
+	endCall(call, time.Now())
 	expectNone(0)
 }
 

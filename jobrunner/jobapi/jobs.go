@@ -243,7 +243,7 @@ func write(w http.ResponseWriter, body []byte) { httpanswer.Bytes(w, http.Status
 // body has no member for it.
 const queueReason = "X-Queue-Reason"
 
-// explainWait sets queueReason if the job waits and no worker works.
+// explainWait sets queueReason if the job waits and no worker of its endpoint can work.
 func (a *api) explainWait(w http.ResponseWriter, t target, job engine.Job) {
 	if job.State != engine.InQueue {
 		return

@@ -104,8 +104,8 @@ func TestJobFails(t *testing.T) {
 		"no time at all": {map[string]any{"input": "{}", "timeout": "10ms"}, []string{`got "10ms"`}},
 		"bounds":         {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 9999}}, []string{"policy.ttl: Invalid policy.ttl", "expected 10000 to 604800000 milliseconds (10 minutes are 600000), got 9999"}},
 		"a fraction":     {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 60000.5}}, []string{"policy.ttl: Invalid value of policy.ttl: Invalid policy.ttl: expected a whole number, got 60000.5."}},
-		"no webhook":     {map[string]any{"input": "{}", "webhook": "ftp://a-planted-token"}, []string{"webhook: Invalid webhook: Invalid webhook: expected an http or https URL"}},
-		"no storage":     {map[string]any{"input": "{}", "s3_config": map[string]any{"endpoint_url": "storage"}}, []string{"s3_config.endpoint_url: Invalid s3_config.endpoint_url", "expected an http or https URL"}},
+		"not a webhook":  {map[string]any{"input": "{}", "webhook": "ftp://a-planted-token"}, []string{"webhook: Invalid webhook: Invalid webhook: expected an http or https URL"}},
+		"not a storage":  {map[string]any{"input": "{}", "s3_config": map[string]any{"endpoint_url": "storage"}}, []string{"s3_config.endpoint_url: Invalid s3_config.endpoint_url", "expected an http or https URL"}},
 		"short":          {map[string]any{"input": "{}", "policy": map[string]any{"execution_timeout": 1}}, []string{"policy.execution_timeout: ", "expected 5000 to"}},
 	} {
 		t.Run(name, func(t *testing.T) {

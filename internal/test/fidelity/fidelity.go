@@ -25,7 +25,7 @@ type mark struct {
 	clauses    []string // ids
 }
 
-// operation is a row of the page.
+// operation is an operation in a row of the page.
 type operation struct {
 	api          contract.API
 	method, path string

@@ -125,7 +125,7 @@ func (s *session) typeAll(b block) {
 	}
 }
 
-// remotePrograms are programs that need another machine.
+// remotePrograms are programs that need another machine or a container engine.
 var remotePrograms = map[string]bool{"ssh": true, "scp": true, "docker": true}
 
 var flag = regexp.MustCompile(`(?:^| )(--[a-z-]+)`)

@@ -95,7 +95,7 @@ func writeKubernetesModule(ctx context.Context, work string) error {
 
 // dependentModule converts a go.mod of Kubernetes to one for a module that requires it.
 func dependentModule(mod string) string {
-	_, minor, _ := strings.Cut(kubernetesVersion, ".")
+	_, minorAndPatch, _ := strings.Cut(kubernetesVersion, ".")
 	var out strings.Builder
 	for line := range strings.Lines(mod) {
 		switch {
@@ -104,7 +104,7 @@ func dependentModule(mod string) string {
 		case strings.Contains(line, "=> ./staging/"):
 			continue
 		}
-		out.WriteString(strings.Replace(line, " v0.0.0\n", " v0."+minor+"\n", 1))
+		out.WriteString(strings.Replace(line, " v0.0.0\n", " v0."+minorAndPatch+"\n", 1))
 	}
 	return out.String()
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	// The same settings as the gpucloud provider, so that only the work differs.
+	// As in the gpucloud provider, so that only the work differs.
 	debug.SetGCPercent(400)
 	if err := os.Setenv("TF_LOG_SDK", "OFF"); err != nil {
 		log.Fatal(err)

@@ -88,7 +88,7 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	tab.HasFocus("#detail-close")
 	_, j = d.send("GET", "/v2/"+work+"/status/"+running, "", bearer(key))
 	must.Hold(t, j["status"] == "IN_PROGRESS", "another job was cancelled:", j)
-	clean(t, tab, d.url)
+	expectClean(t, tab, d.url)
 }
 
 // A key that may only read gets an error, and the action has no effect.
@@ -235,5 +235,5 @@ func TestBrowserShowsObjects(t *testing.T) {
 	var document string
 	tab.Eval("document.documentElement.outerHTML", &document)
 	must.Hold(t, !strings.Contains(document, added) && !strings.Contains(document, key), "the page has a key in it")
-	clean(t, tab, d.url, "409 (Conflict)")
+	expectClean(t, tab, d.url, "409 (Conflict)")
 }

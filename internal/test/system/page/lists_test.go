@@ -65,7 +65,7 @@ func TestManyPods(t *testing.T) {
 	tab.Shows("#pods tbody", "exited")
 	tab.Shows("#pods-count", "1 exited")
 	d.awaitPod(oldest, "EXITED")
-	clean(t, tab, d.url)
+	expectClean(t, tab, d.url)
 }
 
 // countedReads counts reads of the objects.
@@ -177,7 +177,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 			tab.Shows("#batches-count", "newest 12 of 63")
 			tab.Click("#batches-more")
 			tab.Shows("#batches-count", "newest 50 of 63")
-			clean(t, tab, d.url)
+			expectClean(t, tab, d.url)
 		})
 	}
 }
@@ -234,5 +234,5 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 	tab.Shows("#detail .log", "step 30 of 30", hostile)
 	tab.CheckAccessibility("log")
 	tab.Picture("several-nodes")
-	clean(t, tab, url)
+	expectClean(t, tab, url)
 }

@@ -178,14 +178,14 @@ func TestBrowser(t *testing.T) {
 			tab.Eval(`document.querySelector('#key').value = '`+key+`'; document.querySelector('#signin-form').requestSubmit()`, nil)
 			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
 
-			clean(t, tab, d.url)
+			expectClean(t, tab, d.url)
 		})
 	}
 }
 
-// clean checks that the page requested nothing from other sites, and that the console is empty
+// expectClean expects that the page requested nothing from other sites, and that the console is empty
 // except for two expected errors and entries with one of the provoked texts.
-func clean(t *testing.T, tab *chromium.Tab, own string, provoked ...string) {
+func expectClean(t *testing.T, tab *chromium.Tab, own string, provoked ...string) {
 	t.Helper()
 	for _, u := range tab.Requests() {
 		must.Hold(t, strings.HasPrefix(u, own+"/"), "a request to", u)
@@ -360,7 +360,7 @@ func TestSignOutAbortsTheSnapshot(t *testing.T) {
 	tab.Click("#signout")
 	wait(t, aborted, "the request for a snapshot continues after the sign-out")
 	tab.Shows("#status", "Signed out")
-	clean(t, tab, server.URL)
+	expectClean(t, tab, server.URL)
 }
 
 func wait(t *testing.T, event <-chan struct{}, otherwise string) {

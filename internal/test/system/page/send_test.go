@@ -96,7 +96,7 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Until(`document.querySelector('#send-state').textContent + document.querySelector('#send-error').textContent === ''`)
 	tab.Click("#signout")
 	awaitSnapshots()
-	clean(t, tab, d.url)
+	expectClean(t, tab, d.url)
 }
 
 // The page forwards only its own operations, and only for authorized requests of its own site.
