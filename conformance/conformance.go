@@ -356,6 +356,7 @@ func Merge(before, after *report.Report) {
 	before.Requests, before.Jobs = before.Requests+after.Requests, before.Jobs+after.Jobs
 	before.Reruns = before.Reruns.Add(after.Reruns)
 	before.Leaked, before.Preflight = after.Leaked, after.Preflight
+	before.Notes, before.Stale = union(before.Notes, after.Notes), union(before.Stale, after.Stale)
 	before.Duration += after.Duration
 	before.TargetTime = report.Duration(after.Started.Sub(before.Started)) + after.Duration
 	before.Count()
@@ -363,4 +364,9 @@ func Merge(before, after *report.Report) {
 	if after.Exit == ExitInterrupted {
 		before.Exit = ExitInterrupted
 	}
+}
+
+// union adds to a list what it doesn't contain.
+func union(list, more []string) []string {
+	return append(list, slices.DeleteFunc(more, func(x string) bool { return slices.Contains(list, x) })...)
 }

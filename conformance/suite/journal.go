@@ -25,10 +25,13 @@ type Journal struct {
 	Times     []time.Time      `json:"times"`
 	Words     []string         `json:"words"`
 	Exchanges []recordedAnswer `json:"exchanges"`
+	Jobs      []string         `json:"jobs,omitempty"` // ids of the submitted jobs
 	// MaxWait is the longest wait that doesn't defer the case.
 	MaxWait time.Duration `json:"-"`
 
 	timesReplayed, wordsReplayed, waitsReplayed int // how many of each were replayed
+
+	isEndpointChecked bool
 }
 
 // recordedAnswer is an answer in a journal.
@@ -74,7 +77,20 @@ func (c *C) deferUntil(t time.Time) (waited bool) {
 		j.Due = t
 		c.stop(Outcome{Verdict: report.Skip, Code: report.SkipDeferred, Reason: fmt.Sprintf("it resumes at %s", t.Format(time.RFC3339))})
 	}
+	if !j.Due.IsZero() && !j.isEndpointChecked {
+		j.isEndpointChecked = true
+		c.checkEndpoint()
+	}
 	return false
+}
+
+// checkEndpoint ends a resumed case if its endpoint was deleted meanwhile: an absent endpoint refuses what an
+// absent job refuses.
+func (c *C) checkEndpoint() {
+	x := c.env.Do(c.ctx, wire.NewRequest(http.MethodGet, c.Target.Queue()+"/v2/"+c.Endpoint+"/health", c.Target.Key, ""))
+	if c.Endpoint != "" && (x.Status == http.StatusNotFound || x.Status == http.StatusGone) {
+		c.Inconclusive("the endpoint %s of the deferred case was deleted", c.Endpoint)
+	}
 }
 
 // nextExchange returns the index of the exchange that begins now.
