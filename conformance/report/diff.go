@@ -12,7 +12,11 @@ import (
 // Read reads a report that WriteJSON wrote.
 func Read(from io.Reader) (*Report, error) {
 	r := new(Report)
-	if err := json.NewDecoder(from).Decode(r); err != nil {
+	text, err := io.ReadAll(from)
+	if err == nil {
+		err = json.Unmarshal(text, r)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("it isn't a report: %w", err)
 	}
 	if r.Schema != Schema {
@@ -148,7 +152,7 @@ func WriteDiff(w io.Writer, d Diff, colours bool) error {
 	p := colourizer(colours)
 	var b strings.Builder
 	for _, line := range d.otherDifferences() {
-		fmt.Fprintln(&b, p.paint(grey, line))
+		fmt.Fprintln(&b, p.paint(grey, stripControls(line)))
 	}
 	if d.After.Preflight != "" {
 		fmt.Fprintln(&b, p.paint(red, "nothing is judged now: "+stripControls(d.After.Preflight)))
@@ -166,7 +170,7 @@ func WriteDiff(w io.Writer, d Diff, colours bool) error {
 
 func (c Change) write(b *strings.Builder, head string) {
 	x := cmp.Or(c.After, c.Before)
-	fmt.Fprintf(b, "%s %s %s  %s → %s  %s\n", head, x.Clause, x.Level, verdictText(c.Before), verdictText(c.After), x.Statement)
+	fmt.Fprintln(b, head, stripControls(fmt.Sprintf("%s %s  %s → %s  %s", x.Clause, x.Level, verdictText(c.Before), verdictText(c.After), x.Statement)))
 	if c.Before != nil && c.After != nil && c.Before.Verdict == Observed && c.After.Verdict == Observed {
 		fmt.Fprintf(b, "  %-9s %s\n  %-9s %s\n", "before", stripControls(c.Before.Observed), "now", stripControls(c.After.Observed))
 		return

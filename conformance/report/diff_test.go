@@ -89,7 +89,7 @@ func TestFailedRunIsWorse(t *testing.T) {
 // The text has broken clauses before the clauses that they block, and other differences.
 func TestDiffText(t *testing.T) {
 	before, after := sample(), sample()
-	after.Dialect = "live"
+	after.Dialect = "live\x1b"
 	set := func(r *report.Report, clause string, change func(*report.Result)) {
 		for i := range r.Results {
 			if r.Results[i].Clause == clause {
@@ -100,12 +100,12 @@ func TestDiffText(t *testing.T) {
 	set(before, "JOB-06", func(x *report.Result) { x.Verdict = report.Pass })
 	set(before, "JOB-02", func(x *report.Result) { x.Verdict = report.Pass })
 	set(after, "JOB-03", func(x *report.Result) { x.Verdict = report.Pass })
-	set(after, "JOB-04", func(x *report.Result) { x.Observed = "204" })
+	set(after, "JOB-04", func(x *report.Result) { x.Observed, x.Statement = "204", "\x1b[31m" })
 	var b strings.Builder
 	must.Succeed(t, report.WriteDiff(&b, report.Compare(before, after), false))
 	at := 0
 	for _, want := range []string{
-		"dialect: described, now live", "WORSE JOB-02 MUST  PASS → FAIL  Statement JOB-02 holds.", "accepted: 200", "WORSE JOB-06 MUST  PASS → BLOCKED",
+		"dialect: described, now live\\x1b", "WORSE JOB-02 MUST  PASS → FAIL  Statement JOB-02 holds.", "accepted: 200", "WORSE JOB-06 MUST  PASS → BLOCKED",
 		"BETTER JOB-03 SHOULD  WARN → PASS", "OTHER JOB-04 UNSPEC  OBSERVED → OBSERVED", "now       204", "2 worse, 1 better, 1 otherwise changed, 7 as before",
 	} {
 		i := strings.Index(b.String()[at:], want)
@@ -117,7 +117,7 @@ func TestDiffText(t *testing.T) {
 
 // A file that isn't a report is rejected.
 func TestRead(t *testing.T) {
-	for _, text := range []string{"", "[]", "{}", `{"schema": "gpucloud-conformance/99"}`} {
+	for _, text := range []string{"", "[]", "{}", `{"schema": "gpucloud-conformance/99"}`, `{"schema": "` + report.Schema + `"} {}`} {
 		r, err := report.Read(strings.NewReader(text))
 		must.Hold(t, err != nil, text, "is", r)
 	}
