@@ -199,8 +199,7 @@ func TestRegistry(t *testing.T) {
 func TestFailsAndLeaks(t *testing.T) {
 	t.Parallel()
 	broken := serve(t, replace(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") }, http.NotFound))
-	output := runExpecting(t, command(t, "run", "--base-url="+broken, "--select=VER-38,VER-36"), 1)
-	must.Contain(t, output, "FAIL VER-38 MUST (3/3)", "Versioning, 10", "curl -sS -i -H \"Authorization: Bearer $GPUCLOUD_API_KEY\"", "conformance explain VER-38", "not conformant")
+	must.Contain(t, runExpecting(t, command(t, "run", "--base-url="+broken, "--select=VER-38,VER-36"), 1), "FAIL VER-38 MUST (3/3)", "Versioning, 10", "curl -sS -i -H \"Authorization: Bearer $GPUCLOUD_API_KEY\"", "conformance explain VER-38", "not conformant")
 
 	reason := strings.Repeat("n", 194) // the message is cut within the key
 	var refusesDeletes atomic.Bool
@@ -219,14 +218,23 @@ func TestFailsAndLeaks(t *testing.T) {
 	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 0), "0 of 0")
 }
 
-// A management request with the answer 429 is sent again after its Retry-After, also at a deployment on this machine.
+// A management request with the answer 429 is sent again after its Retry-After, also by sweep and at a deployment on this machine.
 func TestManagementRateLimit(t *testing.T) {
-	var requests atomic.Int64
-	url := serve(t, replace(func(r *http.Request) bool { return r.URL.Path == "/v2/catalog/cpus" && requests.Add(1) <= 2 }, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "0")
-		w.WriteHeader(http.StatusTooManyRequests)
+	t.Parallel()
+	paths := make(chan string, 10)
+	url := serve(t, replace(func(r *http.Request) bool {
+		return r.Method == http.MethodDelete || len(paths) < 2 && r.URL.Path == "/v2/catalog/cpus"
+	}, func(w http.ResponseWriter, r *http.Request) {
+		if paths <- r.URL.Path; len(paths) <= 3 {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
 	}))
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38"), 0)
+	entry := `{"n":%d,"kind":"template","id":"t%[1]d","method":"DELETE","url":"` + url + `/v2/templates/t%[1]d","case":"T-01"}` + "\n"
+	runExpecting(t, command(t, "sweep", "--ledger="+tempFile(t, fmt.Sprintf(entry, 1)+fmt.Sprintf(entry, 2))), 0)
+	want := [5]string{"/v2/catalog/cpus", "/v2/catalog/cpus", "/v2/templates/t2", "/v2/templates/t2", "/v2/templates/t1"}
+	must.Equal(t, [5]string{<-paths, <-paths, <-paths, <-paths, <-paths}, want, "requests")
 }
 
 // heedHangups makes SIGHUP end the programs that the test starts, even under nohup.
@@ -258,10 +266,7 @@ func TestInterruptedAndKilled(t *testing.T) {
 			must.Succeed(t, cmd.Process.Signal(signal))
 			_ = cmd.Wait() // the exit code is checked below
 			must.Hold(t, signal == os.Kill || cmd.ProcessState.ExitCode() == 130, "ended with", cmd.ProcessState.ExitCode(), &output)
-			want := "0 of 0 objects"
-			if signal == os.Kill {
-				want = "1 of 1 objects"
-			}
+			want := map[bool]string{false: "0 of 0 objects", true: "1 of 1 objects"}[signal == os.Kill]
 			must.Contain(t, runExpecting(t, command(t, "sweep", "--ledger="+filepath.Join(cmd.Dir, "conformance-ledger.jsonl")), 0), want)
 			must.Equal(t, countEndpoints(t, url), 0, "endpoints remain")
 		})
@@ -304,20 +309,18 @@ func countEndpoints(t *testing.T, url string) int {
 func TestDefer(t *testing.T) {
 	url := serve(t, nil)
 	cmd := command(t, "run", "--base-url="+url, "--select=LIM-12", "--allow=create,queue", "--defer=later.json")
+	file := filepath.Join(cmd.Dir, "later.json")
 	must.Contain(t, runExpecting(t, cmd, 3), "1 case deferred: conformance resume later.json", "nothing was judged; 1 deferred")
-	text, err := os.ReadFile(filepath.Join(cmd.Dir, "later.json"))
-	must.Hold(t, err == nil && !strings.Contains(string(text), key), "the file is", string(text), err)
+	must.Hold(t, !strings.Contains(string(must.ReadFile(t, file)), key), "the file has the key")
 	must.Equal(t, countEndpoints(t, url), 1, "endpoints remain for the deferred case")
-	// Another run doesn't overwrite the file, and without deferred cases it leaves none.
-	again := command(t, "run", "--base-url="+url, "--select=VER-38", "--defer=later.json")
-	again.Dir = cmd.Dir
-	must.Contain(t, runExpecting(t, again, 2), "later.json of --defer exists already")
-	none := command(t, "run", "--base-url="+url, "--select=VER-38", "--defer=none.json")
-	must.Contain(t, runExpecting(t, none, 0), "0 cases deferred")
+	// Neither another run nor a report overwrites the file. A run without deferred cases leaves none.
+	must.Contain(t, runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38", "--defer="+file), 2), "later.json of --defer exists already")
+	must.Contain(t, runExpecting(t, command(t, "resume", file, "--json="+file), 2), "would overwrite a file of the run")
+	must.Contain(t, runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38", "--defer=none.json"), 0), "0 cases deferred")
 	// It is too early, so the case is deferred again.
 	resumed := command(t, "resume", "later.json")
 	resumed.Dir = cmd.Dir
-	must.Contain(t, runExpecting(t, resumed, 3), "1 case deferred")
+	must.Contain(t, runExpecting(t, resumed, 3), "1 case deferred", " 2 jobs")
 	// If the file can't be stored, the results are still shown.
 	dir := filepath.Join(t.TempDir(), "dir")
 	must.Succeed(t, os.Mkdir(dir, 0o700))

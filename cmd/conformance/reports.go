@@ -53,12 +53,20 @@ func (r *reports) outputs() []output {
 	return append([]output{{report.Format{Name: "json", Write: report.WriteJSON}, r.JSON}}, r.Report...)
 }
 
-// check rejects reports that can't be written, before the run starts.
-func (r *reports) check() error {
+// check rejects reports that can't be written, or that would overwrite one of the run's files, before the
+// run starts.
+func (r *reports) check(files ...string) error {
 	taken := map[string]bool{}
 	for _, o := range r.outputs() {
 		path := filepath.Clean(o.path)
+		isSame := func(file string) bool {
+			a, errA := filepath.Abs(file)
+			b, errB := filepath.Abs(path)
+			return errA == nil && errB == nil && a == b
+		}
 		switch {
+		case path != "-" && slices.ContainsFunc(files, isSame):
+			return fmt.Errorf("the report %s would overwrite a file of the run: write it to another file", o.path)
 		case taken[path] && path == "-":
 			return errors.New("two reports can't be on the standard output: write one of them to a file")
 		case taken[path]:

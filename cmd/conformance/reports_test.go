@@ -134,6 +134,7 @@ func TestReportsThatCannotBeWritten(t *testing.T) {
 		"expected FORMAT=FILE, such as html=report.html":                        {"--report=html"},
 		"the folder /nothing/is/here doesn't exist":                             {"--report=html=/nothing/is/here/r.html"},
 		"is a directory":                              {"--report=html=" + t.TempDir()},
+		"l would overwrite a file of the run":         {"--json=./l", "--ledger=l"},
 		"rrr can't be written":                        {"--json=" + strings.Repeat("r", 300)}, // the name is too long
 		"of --defer can't be written":                 {"--defer=" + strings.Repeat("r", 300)},
 		"two reports can't be on the standard output": {"--report=html=-", "--json=-"},
@@ -158,8 +159,7 @@ func TestReportOnStandardOutput(t *testing.T) {
 		var exit *exec.ExitError
 		must.Require(t, err == nil || errors.As(err, &exit), err)
 		var report struct{ Schema string }
-		err = json.Unmarshal(out, &report)
-		must.Hold(t, err == nil && report.Schema != "", args, err, "in", string(out))
+		must.Hold(t, json.Unmarshal(out, &report) == nil && report.Schema != "", args, "in", string(out))
 	}
 }
 
@@ -185,8 +185,7 @@ func TestPublishedReport(t *testing.T) {
 	must.Hold(t, err == nil && strings.Contains(string(text), `"contact": "https://example.com"`) &&
 		strings.Contains(string(text), `"date": "2026-08-18"`), err, string(text))
 	runExpecting(t, command(t, "compare", at("r.json"), at("r.json"), "--html="+at("compared.html")), 0)
-	page := must.ReadFile(t, at("compared.html"))
-	must.Hold(t, strings.Count(string(page), "Our cloud 3.4") == 2, string(page))
+	must.Equal(t, strings.Count(string(must.ReadFile(t, at("compared.html"))), "Our cloud 3.4"), 2, "columns")
 	must.Succeed(t, os.WriteFile(at("r.json"), append(text, ' '), 0o600))
 	runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 2)
 	must.Contain(t, runExpecting(t, command(t, "verify", at("compared.html"), "--key="+at("public.pem")), 2), "--signature")

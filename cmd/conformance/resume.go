@@ -100,7 +100,7 @@ type resume struct {
 func (r *resume) Run() error {
 	ctx, stop := interruptible()
 	defer stop()
-	if err := r.check(); err != nil {
+	if err := r.check(r.File); err != nil {
 		return err
 	}
 	d, err := readDeferred(r.File)

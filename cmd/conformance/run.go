@@ -148,7 +148,7 @@ func (c *fileContent) Decode(ctx *kong.DecodeContext) (err error) {
 func (r *run) Run() error {
 	ctx, stop := interruptible()
 	defer stop()
-	if err := errors.Join(r.reports.check(), r.publication.check(&r.reports), checkDeferred(r.Defer)); err != nil {
+	if err := errors.Join(r.reports.check(r.Defer, r.Ledger, r.Sign), r.publication.check(&r.reports), checkDeferred(r.Defer)); err != nil {
 		return err
 	}
 	o, end, err := r.prepare(ctx)
@@ -272,8 +272,8 @@ func (s *sweep) Run() error {
 		return err
 	}
 	e := env.New(&env.Target{Key: key}, env.NewClock(1))
-	e.Ledger = ledger
-	last := map[string]*wire.Exchange{} // by method and URL
+	e.Ledger, e.Pace = ledger, env.NewPace(0, 0) // repeats a request after a 429
+	last := map[string]*wire.Exchange{}          // by method and URL
 	e.OnExchange = func(x *wire.Exchange) { last[x.Request.Method+" "+x.Request.URL] = x }
 	n := len(ledger.Remaining(""))
 	left := e.CleanUp(ctx, func(env.Object) bool { return false })
