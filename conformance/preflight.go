@@ -77,7 +77,7 @@ func preflight(ctx context.Context, e *env.Env) (failure string, notes []string)
 	return "", append(notes, clockSkewNotes(first)...)
 }
 
-// probe is a request that any deployment answers.
+// probe is a request that any deployment of an API answers.
 type probe struct {
 	api, url string
 	expected string // in words

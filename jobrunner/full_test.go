@@ -51,7 +51,7 @@ func TestResultsOnAFullDisk(t *testing.T) {
 func (o *outage) resultOnAFullDisk(image string, end func()) {
 	t := o.t
 	t.Helper()
-	waits, endpoint := o.endpoint("unknown/image", 1), o.endpoint(image, 1)
+	idleEndpoint, endpoint := o.endpoint("unknown/image", 1), o.endpoint(image, 1)
 	o.newest = endpoint
 	output, ms := `"`+strings.Repeat("x", 1<<20)+`"`, 300_000
 	if image == "sdk/worker" {
@@ -63,7 +63,7 @@ func (o *outage) resultOnAFullDisk(image string, end func()) {
 	for size := 1 << 20; size > 1<<10; size /= 2 { // until there is no room for the smallest
 		for status := http.StatusOK; status == http.StatusOK; {
 			var err error
-			status, _, err = o.call(t.Context(), http.MethodPost, "/v2/"+waits+"/run", `{"input":{"x":"`+strings.Repeat("x", size)+`"}}`)
+			status, _, err = o.call(t.Context(), http.MethodPost, "/v2/"+idleEndpoint+"/run", `{"input":{"x":"`+strings.Repeat("x", size)+`"}}`)
 			must.Require(t, err == nil && (status == http.StatusOK || status == http.StatusInsufficientStorage), status, err)
 		}
 	}
@@ -71,7 +71,7 @@ func (o *outage) resultOnAFullDisk(image string, end func()) {
 	if _, text, err := o.call(t.Context(), http.MethodGet, path, ""); err != nil || !strings.Contains(text, "IN_PROGRESS") {
 		t.Errorf("before there is room: %.200s, %v", text, err)
 	}
-	status, text, err = o.call(t.Context(), http.MethodPost, "/v2/"+waits+"/purge-queue", "")
+	status, text, err = o.call(t.Context(), http.MethodPost, "/v2/"+idleEndpoint+"/purge-queue", "")
 	must.Hold(t, err == nil && status == http.StatusOK, "purging:", status, text, err)
 	for deadline := time.Now().Add(time.Minute); ; sleep(t.Context(), 10*time.Millisecond) {
 		_, text, err := o.call(t.Context(), http.MethodGet, path, "")

@@ -363,7 +363,7 @@ resource "gpucloud_network_volume" "v" {
 				"GPUCLOUD_BASE_URL=" + ingress.URL: foreignServers["ingress"].says,
 			} {
 				for _, command := range commands {
-					out, err := w.At(variable).Run(command...)
+					out, err := w.WithEnv(variable).Run(command...)
 					must.Hold(t, err != nil && strings.Count(out, "Error: ") == 1 && strings.Count(out, "\n") <= 40, variable, command, err, out)
 					expectOutput(t, out, says)
 				}

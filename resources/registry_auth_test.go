@@ -211,7 +211,7 @@ func TestRotationUnderCreateBeforeDestroy(t *testing.T) {
 	acctest.LeaveToCI(t, "TestRotationWhileAPodHasTheAuth covers the rotation over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		passwords := recordPasswords(t, d)
-		w = w.At("GPUCLOUD_BASE_URL=" + d.URL)
+		w = w.WithEnv("GPUCLOUD_BASE_URL=" + d.URL)
 		config := func(version int) {
 			w.Write("main.tf", fmt.Sprintf(`
 variable "token" {

@@ -29,7 +29,7 @@ var version, commit = "dev", ""
 
 type commands struct {
 	Run     run            `cmd:"" help:"Judge a deployment."`
-	Resume  resume         `cmd:"" help:"Continue the deferred cases of a run with --defer."`
+	Resume  resume         `cmd:"" help:"Continue a run that was made with --defer."`
 	Verify  verify         `cmd:"" help:"Check the signature of a report."`
 	Compare compare        `cmd:"" help:"Write a page that compares several reports."`
 	Diff    diff           `cmd:"" help:"Show the changes between two reports."`

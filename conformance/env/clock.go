@@ -11,7 +11,7 @@ import (
 // earliest time for which a case waits. So half an hour takes milliseconds, and what a case sees
 // doesn't depend on the other cases.
 //
-// Unless the clock is stopped, a case continues as soon as its time has come, even if the limit is
+// If the target's clock goes by itself, a case continues as soon as its time has come, even if the limit is
 // reached: waiting for a turn would make it check too late. The limit applies to new cases.
 type Clock struct {
 	// advance advances the target's clock by at least d and returns its new time. It is nil if the

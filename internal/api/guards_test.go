@@ -78,16 +78,16 @@ func TestNoWriteWithoutAList(t *testing.T) {
 		list, rest http.HandlerFunc
 		written    bool
 	}{
-		"the API":                            {listNothing, object, true},
-		"a web page for everything":          {page, page, false},
-		"a web page for lists":               {page, object, false},
-		"another API's object":               {answer(200, `{}`), object, false},
-		"an empty body":                      {answer(200, ``), object, false},
-		"404 as a web page":                  {answer(404, `<html>`), object, false},
-		"404 in the form of API v2 and v1":   {answer(404, `{"title":"Not Found","status":404,"message":"none"}`), object, false},
-		"403 as a web page":                  {answer(403, `<html>`), object, false},
-		"a redirection to another host":      {answer(302, ``, "Location", "http://elsewhere/"), object, false},
-		"502 for lists, and success for all": {answer(502, ``), object, false},
+		"the API":                          {listNothing, object, true},
+		"a web page for everything":        {page, page, false},
+		"a web page for lists":             {page, object, false},
+		"another API's object":             {answer(200, `{}`), object, false},
+		"an empty body":                    {answer(200, ``), object, false},
+		"404 as a web page":                {answer(404, `<html>`), object, false},
+		"404 in the form of API v2 and v1": {answer(404, `{"title":"Not Found","status":404,"message":"none"}`), object, false},
+		"403 as a web page":                {answer(403, `<html>`), object, false},
+		"a redirection to another host":    {answer(302, ``, "Location", "http://elsewhere/"), object, false},
+		"502 for lists, success otherwise": {answer(502, ``), object, false},
 	} {
 		for _, version := range versions {
 			for call, write := range calls {
@@ -276,7 +276,7 @@ func TestAbsence(t *testing.T) {
 	mine, others := `{"networkVolumes":[{"id":"a","name":"n","size":10}]}`, `{"networkVolumes":[{"id":"b","name":"n","size":10,"dataCenter":"d","type":"t"}]}`
 	for name, c := range map[string]struct {
 		list, object, del http.HandlerFunc
-		read, deleted     bool // absent
+		read, deleted     bool // the read reports ErrNotFound; the deletion succeeds
 	}{
 		"the list lacks it":                {answer(200, others), gone, gone, true, true},
 		"the list has it":                  {answer(200, mine), gone, gone, false, false},

@@ -3,7 +3,7 @@ package contract
 var gpuTypeV2 = rows(V2, "gpuType", "v2 document: GpuType",
 	f("id", "string", Read, required(Read), openEnum(GPUTypeIDs)),
 	f("name", "string", Read, required(Read)),
-	f("pool", "string", Read, required(Read), nullable, openEnum(GPUPools), note("null if it is in no serverless pool")),
+	f("pool", "string", Read, required(Read), nullable, openEnum(GPUPoolIDs), note("null if it is in no serverless pool")),
 	f("manufacturer", "string", Read, required(Read), oneOf("NVIDIA", "AMD", "UNKNOWN")),
 	f("memory", "integer", Read, required(Read), unit("GB")),
 	f("secure", "boolean", Read, required(Read)),

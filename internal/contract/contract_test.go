@@ -40,7 +40,7 @@ func TestNoMemberIsListedTwiceForABody(t *testing.T) {
 
 func TestFieldsAreWellFormed(t *testing.T) {
 	types := []string{"string", "integer", "number", "boolean", "object", "map", "array", "any"}
-	known := [][]string{DataCenterIDs, GPUTypeIDs, GPUPools, CPUFlavorIDs, CUDAVersions}
+	known := [][]string{DataCenterIDs, GPUTypeIDs, GPUPoolIDs, CPUFlavorIDs, CUDAVersions}
 	path := regexp.MustCompile(`^[a-z][A-Za-z0-9_]*(\[\])?(\.[a-z][A-Za-z0-9_]*(\[\])?)*$`)
 	for _, f := range Fields {
 		must.Hold(t, path.MatchString(f.Path) && !strings.HasSuffix(f.Path, "[]"), f, "not a path of a member")

@@ -167,7 +167,7 @@ var openLists = []struct {
 	values        []string
 }{
 	{"GPU types", "gpu-types", GPUTypeIDs},
-	{"GPU pools", "gpu-pools", GPUPools},
+	{"GPU pools", "gpu-pools", GPUPoolIDs},
 	{"Data centers", "data-centers", DataCenterIDs},
 	{"CPU flavors", "cpu-flavors", CPUFlavorIDs},
 	{"CUDA versions", "cuda-versions", CUDAVersions},
@@ -401,7 +401,7 @@ func TestCells(t *testing.T) {
 		{"fraction", values(f("a", "number", readWrite, atLeast(0.5), unit("s"))), "at least 0.5 s"},
 		{"length", values(f("a", "string", readWrite, atMost(191))), "at most 191 characters"},
 		{"length in bytes", values(f("a", "string", readWrite, atMost(191), unit("bytes"))), "at most 191 bytes"},
-		{"open list", values(f("a", "[]string", readWrite, atLeast(1), openEnum(GPUPools))), "not empty; [GPU pools](#gpu-pools)"},
+		{"open list", values(f("a", "[]string", readWrite, atLeast(1), openEnum(GPUPoolIDs))), "not empty; [GPU pools](#gpu-pools)"},
 		{"values", values(f("a", "string", readWrite, oneOf("X", "Y"))), "`X`, `Y`"},
 		{"form", values(f("a", "[]string", readWrite, form(Port))), `\<port>/\<http|tcp> with a port from 1 to 65535, such as 8000/http`},
 		{"clearing value", values(f("a", "string", readWrite, clearedBy(`""`))), "cleared by `\"\"`"},

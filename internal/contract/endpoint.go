@@ -49,7 +49,7 @@ var endpointV2 = rows(V2, "endpoint", "v2 document: CreateEndpointRequest",
 
 	f("gpu", "object", writeOnly, note("not with cpu; without both, any compute; fixed at create")),
 	f("gpu", "object", Read, nullable, from("v2 document: Endpoint"), note("null or absent for CPU endpoints")),
-	f("gpu.pools", "[]string", readWrite, required(Create|Read), atLeast(1), openEnum(GPUPools), form(ID), clearedBy(`[]`), from("v2 document: BaseEndpointGpuConfig"), note("in a PATCH replaces the selection, including excludedTypes")),
+	f("gpu.pools", "[]string", readWrite, required(Create|Read), atLeast(1), openEnum(GPUPoolIDs), form(ID), clearedBy(`[]`), from("v2 document: BaseEndpointGpuConfig"), note("in a PATCH replaces the selection, including excludedTypes")),
 	f("gpu.excludedTypes", "[]string", readWrite, openEnum(GPUTypeIDs), form(GPUTypeID), unique, clearedBy(`[]`), with("pools"), from("v2 document: BaseEndpointGpuConfig"), note("each in one of the pools; in a PATCH only with pools")),
 	f("gpu.count", "integer", readWrite, defaultTo(`1`), atLeast(1), from("v2 document: BaseEndpointGpuConfig"), note("GPUs per worker")),
 	f("gpu.allowedCudaVersions", "[]string", writeOnly, openEnum(CUDAVersions), form(CUDAVersion), clearedBy(`[]`), from("v2 document: CreateEndpointGpuConfig"), note("a non-empty list excludes minCudaVersion")),

@@ -158,7 +158,7 @@ var CPUFlavors = []CPUFlavor{
 // The ids of the lists above.
 var (
 	GPUTypeIDs    = idsOf(GPUTypes, func(t GPUType) string { return t.ID })
-	GPUPools      = idsOf(Pools, func(p Pool) string { return p.ID })
+	GPUPoolIDs    = idsOf(Pools, func(p Pool) string { return p.ID })
 	DataCenterIDs = idsOf(DataCenters, func(d DataCenter) string { return d.ID })
 	CPUFlavorIDs  = idsOf(CPUFlavors, func(c CPUFlavor) string { return c.ID })
 )

@@ -140,7 +140,7 @@ func TestAddLater(t *testing.T) {
 	must.Equal(t, s.Line("planted-1 planted-2"), "[redacted] [redacted]")
 }
 
-// A character is redacted in each encoding, also if it is the secret's only special one.
+// A secret is redacted in each encoding, whatever special character it has.
 func TestEachCharacterInEachEncoding(t *testing.T) {
 	for r := '!'; r <= '~'; r++ {
 		secret := "secret" + string(r) + "value"

@@ -44,7 +44,7 @@ func testBytes(t *tester) {
 	}
 }
 
-// Each queued job is either purged or taken, and jobs submitted after the purge stay.
+// Each queued job is either purged or taken.
 func testPurgeAgainstTakers(t *tester) {
 	many := t.many(1500)
 	for range many {
@@ -78,7 +78,7 @@ func testPurgeAgainstTakers(t *tester) {
 	t.counts(engine.Counts{InProgress: ran})
 }
 
-// A call that is in progress while the engine closes, or comes later, returns an error and changes nothing.
+// A call after the engine is closed returns an error and changes nothing.
 func TestCallAfterClose(t *testing.T) {
 	c := sqldb.Config{Dir: t.TempDir()}
 	synctest.Test(t, func(t *testing.T) {

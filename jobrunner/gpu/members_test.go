@@ -29,7 +29,7 @@ func TestQueuedRequestIsServed(t *testing.T) {
 		}
 		large := request(rapid.IntRange(1, 3).Draw(t, "count"), rapid.SampledFrom([][]string{{l4}, {h200}, {h200, l4}, nil}).Draw(t, "types")...)
 		if _, err := a.Acquire(large, "large"); err == nil {
-			t.Fatal("no device was free")
+			t.Fatal("a request succeeds although no device is free")
 		}
 		for _, released := range rapid.Permutation(small).Draw(t, "ends") {
 			a.Release(released)
@@ -94,7 +94,7 @@ func TestMembersWaitAsOne(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 4}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
 	must.Do(a.Acquire(request(1, l4), "single"))(t)
 	_, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"})
-	must.Require(t, err != nil, "a cluster gets 4 devices of a machine with 3")
+	must.Require(t, err != nil, "a cluster gets 4 devices although 3 are free")
 	must.Hold(t, must.Err(a.Acquire(request(1, l4), "late")) != nil, "a device that a cluster waits for is assigned")
 	a.Release("single")
 	must.Hold(t, must.Err(a.Acquire(request(1, l4), "late")) != nil, "a device that a cluster waits for is assigned")

@@ -147,7 +147,7 @@ func MachineMemory() int64 {
 }
 
 // DefaultMemory returns the default budget of bodies: a sixteenth of the memory of the machine or
-// container.
+// container, between 64 MiB and 4 GiB.
 func DefaultMemory() int64 {
 	all := MachineMemory()
 	if all == 0 {

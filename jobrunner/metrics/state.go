@@ -27,7 +27,7 @@ type Source interface {
 type Endpoint struct {
 	ID      string
 	Jobs    engine.Counts
-	Oldest  time.Time      // when the next job without low priority was queued; zero if there is none
+	Oldest  time.Time      // when the job was queued that is taken next, low priority aside; zero if there is none
 	Workers map[string]int // counts by state; it has every state
 	Each    []worker.Info
 }

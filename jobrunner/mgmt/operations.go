@@ -154,7 +154,7 @@ func withMaxBody(bytes int64, h handler) handler { h.maxBody = bytes; return h }
 // withoutKey declares that a handler needs no API key.
 func withoutKey(h handler) handler { h.public = true; return h }
 
-// declare records a parameter that a handler reads, if description.parameters calls it.
+// declare records a parameter that a handler reads, while description.parameters runs the handler.
 func (c *call) declare(p openapi.Parameter) {
 	if c.declared != nil {
 		*c.declared = append(*c.declared, p)

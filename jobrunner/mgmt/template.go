@@ -154,7 +154,7 @@ func updateTemplate[B templateBody](c *call, body B) (store.Template, error) {
 // flagNames are the names of include… parameters of an operation of version 1.
 type flagNames []string
 
-// read returns the flags that a call sets to true.
+// read returns whether a call sets each flag to true.
 func (f flagNames) read(q *query) map[string]bool {
 	enabled := map[string]bool{}
 	for _, name := range f {
@@ -232,7 +232,7 @@ type commandBodyV2 struct {
 	CmdList        *[]string `json:"cmd"`
 }
 
-// setCommand stores args as sent. A list that the body omits stays unchanged.
+// setCommand stores args as sent. Without args, a list that the body omits stays unchanged.
 func (b commandBodyV2) setCommand(c *store.Container) error {
 	if b.ArgsText != nil {
 		c.SetArgs(*b.ArgsText)

@@ -18,7 +18,7 @@ type outages struct {
 	active atomic.Bool // any outage
 
 	mu sync.Mutex
-	// The times of the first and the last error of an outage, by class. The first is zero
+	// The times of the first and the last error of an outage, by class (those below Closed). The first is zero
 	// unless the outage continues.
 	begun, last [Closed]time.Time
 }

@@ -158,7 +158,7 @@ func Delete[T any, P Record[T]](ctx context.Context, s *Store, id string) error 
 	if IsOfficial(id) {
 		return ErrOfficial
 	}
-	return s.delete(ctx, func(tx *Tx) error {
+	return s.writeWithReservedSpace(ctx, func(tx *Tx) error {
 		r := P(new(T))
 		if err := load(tx.tx, r, id); err != nil {
 			return err

@@ -112,8 +112,8 @@ func (s *Store) write(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.transact(ctx, s.db.Write, fn)
 }
 
-// delete is write for deletions, which must also succeed on a full disk.
-func (s *Store) delete(ctx context.Context, fn func(tx *Tx) error) error {
+// writeWithReservedSpace is write for deletions, which must also succeed on a full disk.
+func (s *Store) writeWithReservedSpace(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.transact(ctx, s.db.WriteWithReservedSpace, fn)
 }
 

@@ -65,7 +65,7 @@ func (w *worker) apply(e event) bool {
 	return true
 }
 
-// fail makes the worker Unhealthy for a reason.
+// fail makes the worker Unhealthy for a reason, unless it is ending.
 func (w *worker) fail(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

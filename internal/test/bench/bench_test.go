@@ -31,11 +31,11 @@ import (
 )
 
 var (
-	moment  = flag.Duration("bench.moment", time.Second, "how long each process serves an operation in a round; a quarter of that with 1 MB")
-	output  = flag.String("bench.report", "", "Markdown `FILE` for the tables; the plot has the same name with .svg")
-	profile = flag.String("bench.profile", "", "`FOLDER` for a profile of each jobrunner and operation")
-	only    = flag.String("bench.only", "", "compare only this `NAME` with the floor: ephemeral, SQLite or PostgreSQL")
-	brief   = flag.Bool("bench.brief", false, "only one size and one number of clients per operation, to check that it runs")
+	roundTime = flag.Duration("bench.moment", time.Second, "how long each process serves an operation in a round; a quarter of that with 1 MB")
+	output    = flag.String("bench.report", "", "Markdown `FILE` for the tables; the plot has the same name with .svg")
+	profile   = flag.String("bench.profile", "", "`FOLDER` for a profile of each jobrunner and operation")
+	only      = flag.String("bench.only", "", "compare only this `NAME` with the floor: ephemeral, SQLite or PostgreSQL")
+	brief     = flag.Bool("bench.brief", false, "only one size and one number of clients per operation, to check that it runs")
 )
 
 // BenchmarkJobAPI measures every operation, size and number of clients on every process.

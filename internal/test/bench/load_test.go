@@ -84,7 +84,7 @@ func serve(b *testing.B, s *subject, o operation, size, n int) result {
 	defer done()
 	once, err := o.prepare(clients[0], size)
 	must.Require(b, err == nil, s.name, err)
-	during := *moment
+	during := *roundTime
 	if size >= 1<<20 {
 		during /= 4 // state in memory has no space for more
 	}
@@ -112,7 +112,7 @@ func (s *subject) profile(name string) (done func()) {
 	group.Go(func() {
 		clients, done := newClients(s, 1)
 		defer done()
-		text, err := clients[0].ask(http.MethodGet, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(moment.Seconds()))), nil)
+		text, err := clients[0].ask(http.MethodGet, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(roundTime.Seconds()))), nil)
 		if err == nil {
 			_ = os.WriteFile(filepath.Join(*profile, name+".pprof"), text, 0o600) // the user notices a missing file
 		}

@@ -34,7 +34,7 @@ func BenchmarkNodes(b *testing.B) {
 	bin := b.TempDir()
 	must.Succeed(b, gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner"))
 	var table strings.Builder
-	fmt.Fprintf(&table, "%d clients, echo jobs of 1 KB; median of rounds of %s.\n\n", costClients, *moment)
+	fmt.Fprintf(&table, "%d clients, echo jobs of 1 KB; median of rounds of %s.\n\n", costClients, *roundTime)
 	table.WriteString("| state | nodes | operation | jobs/s | processor time per job, nodes | database |\n|---|---:|---|---:|---:|---:|\n")
 	for _, d := range []struct {
 		name  string
@@ -100,11 +100,11 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, o operation) (c
 		clients = append(clients, own...)
 	}
 	once := must.Do(o.prepare(clients[0], 1<<10))(b)
-	load(clients, *moment/4, once)
+	load(clients, *roundTime/4, once)
 	awaitIdle(b, clients[0], id)
 	began, nodesBefore, databaseBefore := time.Now(), nodesTime(all), databaseTime(server)
-	r := load(clients, *moment, once)
-	jobs := r.rate * moment.Seconds()
+	r := load(clients, *roundTime, once)
+	jobs := r.rate * roundTime.Seconds()
 	awaitIdle(b, clients[0], id)
 	must.Hold(b, r.failed <= 0, r.failed, "requests failed", r.failure)
 	must.Require(b, jobs >= 1, "no job was done")

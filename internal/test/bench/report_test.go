@@ -67,7 +67,7 @@ func (r row) failed(name string) (n int, failure error) {
 
 func (r row) metrics(b *testing.B) {
 	b.Helper()
-	b.ReportMetric(0, "ns/op") // the duration of a round is given
+	b.ReportMetric(0, "ns/op") // hidden: -bench.moment sets the duration of a round
 	for _, name := range r.subjects {
 		b.ReportMetric(r.median(name).rate, name+"/s")
 		b.ReportMetric(float64(r.cpu(name).Microseconds()), name+"-µs")
@@ -110,7 +110,7 @@ func report(b *testing.B, rows []row) {
 func tables(rows []row, picture string) string {
 	var t strings.Builder
 	names := rows[0].subjects
-	fmt.Fprintf(&t, "Each cell is the median of %d rounds of %s.\n\n![Rates as shares of the floor's](%s)\n", len(rows[0].results[floorName]), *moment, picture)
+	fmt.Fprintf(&t, "Each cell is the median of %d rounds of %s.\n\n![Rates as shares of the floor's](%s)\n", len(rows[0].results[floorName]), *roundTime, picture)
 	last := ""
 	var large row
 	for _, r := range rows {

@@ -360,7 +360,7 @@ func (s *subject) mix(b *testing.B, clients []*client, once func(*client) error)
 	group.Go(func() {
 		must.Succeed(b, must.Err(others[8].ask(http.MethodPost, "/v2/"+s.endpoints["idle"]+"/purge-queue", nil)))
 	})
-	r := load(clients, *moment, once)
+	r := load(clients, *roundTime, once)
 	close(stop)
 	group.Wait()
 	return r

@@ -50,7 +50,7 @@ func newSession(t *testing.T, bin string, cli tfcli.CLI) *session {
 	base := t.TempDir()
 	home, tools, clone := filepath.Join(base, "home"), filepath.Join(base, "tools"), filepath.Join(base, "clone")
 	source := must.Do(filepath.Abs(root))(t)
-	// This make doesn't build again, and runs targets that take minutes as a dry run.
+	// This make doesn't build again. All targets besides build and install are a dry run.
 	const makeScript = `#!/bin/sh
 case "$*" in
 *build|*install) exec %[1]s -s -o build -f %[2]s/Makefile "$@" ;;

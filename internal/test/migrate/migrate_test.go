@@ -172,7 +172,7 @@ func TestMigration(t *testing.T) {
 		creator.MustRun("get")
 		creator.MustRun("apply", "-auto-approve")
 
-		w := d.Workspace(t, cli, api.V2).At(stubDocument + "=" + must.Do(filepath.Abs(document))(t))
+		w := d.Workspace(t, cli, api.V2).WithEnv(stubDocument + "=" + must.Do(filepath.Abs(document))(t))
 		w.Serve("runpod/runpod")
 		w.Write("terraform.tfstate", foreignState(t, d, w))
 		installProgram(t, program, w.Dir)

@@ -71,7 +71,7 @@ type Workspace struct {
 
 // builtProvider returns the folder of the provider program, which is built once per package.
 // RemoveBuiltProvider removes it. The program has no race detector, with which each command would need
-// three times the processor time; tests with Run and tfdrive have it.
+// three times the processor time. Tests that run the provider in their own process have it.
 var builtProvider = sync.OnceValues(func() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "provider"); err != nil {
 		return "", err
@@ -153,8 +153,8 @@ func (w *Workspace) Address(source string) string {
 	return fmt.Sprintf("provider[%q]", host+"/"+source)
 }
 
-// At returns the same workspace with additional environment variables.
-func (w *Workspace) At(env ...string) *Workspace {
+// WithEnv returns the same workspace with additional environment variables.
+func (w *Workspace) WithEnv(env ...string) *Workspace {
 	other := *w
 	other.env = append(slices.Clone(w.env), env...)
 	return &other
