@@ -307,7 +307,7 @@ func judgeRepeatedCreation(p *scenarioRun) suite.Outcome {
 	checked := false                                            // the client has looked since: it read a list or deleted the object
 	for _, x := range p.exchanges[i+1:] {
 		checked = checked || readsListOf(x, first)
-		if deletesCreated(x, first) {
+		if id := first.createdID(); id != "" && x.Request.Method == http.MethodDelete && x.succeeded() && x.path == first.path+"/"+id {
 			created, checked = false, true
 		}
 		switch {
@@ -324,12 +324,6 @@ func judgeRepeatedCreation(p *scenarioRun) suite.Outcome {
 		}
 	}
 	return passed
-}
-
-// deletesCreated reports whether x deletes the object that post created, although the answer
-// to post was lost.
-func deletesCreated(x, post *exchange) bool {
-	return x.Request.Method == http.MethodDelete && x.succeeded() && post.createdID() != "" && x.path == post.path+"/"+post.createdID()
 }
 
 // readsListOf reports whether x reads a list of the kind that post creates.

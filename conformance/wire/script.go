@@ -139,7 +139,7 @@ func (s *scriptWriter) step(step Step, concurrent bool, later []Request) {
 	}
 	id, ok := capturableID(step.Exchange)
 	known := slices.ContainsFunc(s.ids, func(x secret) bool { return x.value == id })
-	if ok && !concurrent && !known && slices.ContainsFunc(later, func(r Request) bool { return mentionsID(r, id) }) {
+	if ok && !concurrent && !known && slices.ContainsFunc(later, func(r Request) bool { return strings.Contains(r.URL+string(r.Body), id) }) {
 		name := s.variableName(step.Request)
 		s.line(name + "=$(" + s.curl(step.Request, "-i"+limit, extractID) + ")")
 		s.ids = append(s.ids, secret{id, "$" + name})
@@ -165,10 +165,6 @@ func capturableID(x *Exchange) (id string, ok bool) {
 	id, _ = object["id"].(string)
 	found := firstID.FindSubmatch(x.Body)
 	return id, err == nil && len(id) >= 6 && found != nil && string(found[1]) == id
-}
-
-func mentionsID(r Request, id string) bool {
-	return strings.Contains(r.URL, id) || bytes.Contains(r.Body, []byte(id))
 }
 
 // variableName returns an unused variable name for the id of a created object, made of the

@@ -94,7 +94,8 @@ func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pe
 	switch {
 	case ok && failure.Ambiguous():
 		a.ambiguous = true
-	case !ok || !r.uniqueNames || failure.Method != http.MethodPost || !refusesName(failure.Status):
+	case !ok || !r.uniqueNames || failure.Method != http.MethodPost ||
+		!slices.Contains([]int{http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity}, failure.Status): // the name isn't taken
 		r.creates.finish("")
 		return none, err
 	}

@@ -20,11 +20,6 @@ const resolveAfterInterrupt = 8 * time.Second
 // lookupPauses are the pauses before each search for the object of a lost answer.
 var lookupPauses = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second}
 
-// refusesName reports whether a status may mean that a name is taken.
-func refusesName(status int) bool {
-	return status == http.StatusBadRequest || status == http.StatusConflict || status == http.StatusUnprocessableEntity
-}
-
 // resolveByName looks for the object with the name.
 func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
 	var none T

@@ -93,15 +93,10 @@ func (f *File) current() (keys []Key, changed bool, err error) {
 		f.info, f.keys, f.err = nil, nil, nil
 	case err != nil:
 		f.info, f.keys, f.err = nil, nil, fmt.Errorf("reading the API keys: %w", err)
-	case !unchanged(f.info, info):
+	case f.info == nil || !os.SameFile(f.info, info) || !f.info.ModTime().Equal(info.ModTime()) || f.info.Size() != info.Size():
 		f.info, f.keys, f.err = f.read()
 	}
 	return f.keys, fmt.Sprint(f.err) != fmt.Sprint(before), f.err
-}
-
-// unchanged reports whether the file is the one last read. Every change writes a new file.
-func unchanged(last, info os.FileInfo) bool {
-	return last != nil && os.SameFile(last, info) && last.ModTime().Equal(info.ModTime()) && last.Size() == info.Size()
 }
 
 // reloadShared is a no-op, because current always checks the file.

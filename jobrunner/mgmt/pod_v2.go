@@ -156,7 +156,7 @@ func (b podBodyV2) build(c *call, tx *store.Tx) (p store.Pod, err error) {
 
 // newPod returns a pod of the defaults, the template, which may be nil, and the body.
 func (b podBodyV2) newPod(c *call, tx *store.Tx, t *store.Template) (store.Pod, error) {
-	p := podDefaultsV2()
+	p := store.Pod{Container: store.Container{Disk: defaultDisk}, Volume: defaultVolume(), Cloud: *defaultsOf[podBodyV2]().Cloud}
 	ssh, jupyter := false, false
 	if t != nil {
 		p.UseTemplate(*t)

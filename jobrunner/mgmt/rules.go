@@ -168,10 +168,6 @@ func podDefaultsV1() store.Pod {
 	return p
 }
 
-func podDefaultsV2() store.Pod {
-	return store.Pod{Container: store.Container{Disk: defaultDisk}, Volume: defaultVolume(), Cloud: *defaultsOf[podBodyV2]().Cloud}
-}
-
 func endpointDefaultsV1() store.Endpoint {
 	e := endpointDefaultsV2()
 	e.IdleTimeout = *defaultsOf[endpointBodyV1]().IdleTimeout

@@ -350,12 +350,6 @@ func (c *cluster) primaryNow() (address string, changed <-chan struct{}) {
 	return c.primary.address, c.primary.changed
 }
 
-// isPrimary reports whether a pod is the primary of a cluster whose members have their own
-// addresses.
-func isPrimary(p store.Pod, program run.Program) bool {
-	return program.OwnAddress && p.Cluster != nil && *p.Cluster.Rank == 0
-}
-
 // joinPrimary waits for the primary's address and sets a member's variables. The primary itself
 // doesn't wait.
 func (r *runner) joinPrimary(ctx context.Context, c *cluster, p store.Pod) error {

@@ -271,9 +271,9 @@ func (r *runner) start(ctx context.Context, p store.Pod, a *actual) error {
 // watch waits until the process exits or ctx ends, as described at begin. If the primary of its
 // cluster moves, it stops the process, which then starts again.
 func (r *runner) watch(ctx context.Context, p store.Pod, a *actual) {
-	if isPrimary(p, *a.program) {
+	if inCluster := a.program.OwnAddress && p.Cluster != nil; inCluster && *p.Cluster.Rank == 0 { // the primary
 		r.clusterOf().announce(a.process.Address())
-	} else if a.program.OwnAddress && p.Cluster != nil {
+	} else if inCluster {
 		if moved := r.awaitPrimaryMove(ctx, p, a.process); moved {
 			r.log.Note("the cluster's primary has another address now: the pod restarts")
 			_, _ = r.report(ctx, p.Run, restartQueued, func(*store.Pod) {}) // an outdated record is reconciled next

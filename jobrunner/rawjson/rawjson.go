@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -43,7 +44,9 @@ func Members(text []byte, names ...string) (members map[string]json.RawMessage, 
 func find(quoted []byte, names []string) (name string, ok bool) {
 	text := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(text, '\\') >= 0 || !utf8.Valid(text) {
-		text = []byte(unquote(quoted))
+		var value string
+		_ = json.Unmarshal(quoted, &value) // never fails: it was scanned
+		text = []byte(value)
 	}
 	for _, name := range names {
 		if string(text) == name {
@@ -274,7 +277,7 @@ func (s *scanner) escape() bool {
 		return true
 	case 'u':
 		for range 4 {
-			if s.i == len(s.text) || !isHex(s.text[s.i]) {
+			if s.i == len(s.text) || !strings.ContainsRune("0123456789abcdefABCDEF", rune(s.text[s.i])) {
 				return false
 			}
 			s.i++
@@ -282,10 +285,6 @@ func (s *scanner) escape() bool {
 		return true
 	}
 	return false
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
 func (s *scanner) number() bool {
@@ -310,10 +309,4 @@ func (s *scanner) digits() bool {
 		s.i++
 	}
 	return s.i > from
-}
-
-// unquote returns the value of a quoted string.
-func unquote(quoted []byte) (text string) {
-	_ = json.Unmarshal(quoted, &text) // never fails: it was scanned
-	return text
 }

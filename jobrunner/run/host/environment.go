@@ -35,10 +35,6 @@ var reservedNames = []string{
 // reservedPrefix begins the names of the worker protocol's URLs.
 const reservedPrefix = "RUNPOD_WEBHOOK_"
 
-func isReserved(name string) bool {
-	return strings.HasPrefix(name, reservedPrefix) || slices.Contains(reservedNames, name)
-}
-
 // environment returns the variables of a local command: inherited ones, then the template's
 // and the worker protocol's, then the rule's. The last of several duplicates wins.
 func (l *localSettings) environment(s run.Spec, more ...string) []string {

@@ -227,7 +227,7 @@ func checkName(name string) error {
 	if !nameForm.MatchString(name) {
 		return fmt.Errorf("invalid environment variable name %q", name)
 	}
-	if isReserved(name) {
+	if strings.HasPrefix(name, reservedPrefix) || slices.Contains(reservedNames, name) {
 		return fmt.Errorf("%s can't be set here: the jobrunner sets it for each worker", name)
 	}
 	return nil
