@@ -111,6 +111,7 @@ func TestIdentityAndImport(t *testing.T) {
 			"by identity", diags, byIdentity.Value, byID.Value)
 		must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, "")), "Invalid import ID")
 		if k.nameless {
+			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, "another")), "Invalid import ID")
 			return
 		}
 		byName, diags := p.Reconfigure().Import(typeName, d.Name("one"))
@@ -118,8 +119,7 @@ func TestIdentityAndImport(t *testing.T) {
 		must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, d.Name("no such name "))), "Invalid import ID")
 		if !k.unique {
 			second, _ := k.make(t, p, typeName, d.Name("one"))
-			ids := []string{id, second.Get("id").(string)}
-			slices.Sort(ids)
+			ids := slices.Sorted(slices.Values([]string{id, second.Get("id").(string)}))
 			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, d.Name("one"))), strings.Join(ids, ", "))
 		}
 		gone, _ := k.make(t, p, typeName, d.Name("two"))

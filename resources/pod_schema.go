@@ -64,7 +64,7 @@ var podSchema = schema.Schema{
 		"min_download_mbps":       podMembers.number("minDownloadMbps", "Minimum download speed of the machine, in Mbit per second.", createOnlyNotReturned),
 		"min_upload_mbps":         podMembers.number("minUploadMbps", "Minimum upload speed of the machine, in Mbit per second.", createOnlyNotReturned),
 
-		"status":         schema.StringAttribute{Computed: true, MarkdownDescription: "`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED` (ended with status 0, or stopped), `ERROR` (ended with another status) or `TERMINATED`. API v1 returns only `RUNNING` and `EXITED`."},
+		"status":         schema.StringAttribute{Computed: true, Validators: []validator.String{rule.OneOf("PROVISIONING", "STARTING", "RUNNING", "EXITED", "ERROR", "TERMINATED")}, MarkdownDescription: "`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED` (ended with status 0, or stopped), `ERROR` (ended with another status) or `TERMINATED`. API v1 returns only `RUNNING` and `EXITED`."},
 		"from_template":  podFromTemplate,
 		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the pod, once it is placed."},
 		"cost":           schema.Float64Attribute{Computed: true, MarkdownDescription: "Price per hour; 0 if the pod has ended."},

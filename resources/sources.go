@@ -65,7 +65,7 @@ var pods = &kit.DerivedSources[pod]{
 	Omit:           slices.Concat([]string{"desired_state", "from_template"}, createOnly, placement, configurationOnly),
 	Masked:         []string{"env"},
 	Filters:        []string{"status", "cloud", "image"},
-	Except:         "members of clusters",
+	Except:         ", except members of clusters,",
 	OneVersionOnly: []planrule.OneVersion{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, HandledByKind: true}}, // API v1 returns these
 }
 

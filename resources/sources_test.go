@@ -157,8 +157,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 		must.Hold(t, compared >= 2 && len(list[0].(map[string]any)) == compared,
 			compared, "attributes compared", len(list[0].(map[string]any)), "listed")
 		for _, read := range []tfdrive.State{byID, data(t, p, "gpucloud_"+s.plural, nil)} {
-			text := read.Value.String()
-			must.Hold(t, !strings.Contains(text, "a-planted-secret"), "the secret is in the state", text)
+			must.Hold(t, !strings.Contains(read.Value.String(), "a-planted-secret"), "the secret is in the state", read.Value)
 		}
 	})
 }
@@ -204,6 +203,9 @@ func TestSourceFilters(t *testing.T) {
 			}
 			must.Equal(t, listed(map[string]any{filter: value, "name": want[0]}), want[:1], filter, value, "and a name")
 			must.Equal(t, listed(map[string]any{filter: s.misses[filter], "name": want[0]}), nil, filter, s.misses[filter])
+			if slices.Contains([]string{"category", "cloud", "type"}, filter) { // a closed list of values
+				must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_"+s.plural, map[string]any{filter: strings.ToLower(value.(string))})), "Invalid value of "+filter, value.(string))
+			}
 		}
 	})
 }
@@ -314,16 +316,14 @@ func readAll(t *testing.T, p *tfdrive.Provider, name, plural string, ids []strin
 func TestPodsByStatus(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		id := post(t, d, "/v2/pods", `{"name":"p","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
-		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-			if data(t, p.Reconfigure(), "gpucloud_pod", map[string]any{"id": id}).Get("status") == "RUNNING" {
-				break
-			}
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && data(t, p.Reconfigure(), "gpucloud_pod", map[string]any{"id": id}).Get("status") != "RUNNING"; {
+			time.Sleep(20 * time.Millisecond)
 		}
 		p.Reconfigure()
 		for status, want := range map[string]int{"RUNNING": 1, "EXITED": 0} {
-			got := data(t, p, "gpucloud_pods", map[string]any{"status": status}).Get("pods").([]any)
-			must.Hold(t, len(got) == want, status, got)
+			must.Equal(t, len(data(t, p, "gpucloud_pods", map[string]any{"status": status}).Get("pods").([]any)), want, status)
 		}
+		must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_pods", map[string]any{"status": "running"})), "Invalid value of status", "RUNNING")
 		_, diags := p.Data("gpucloud_pods", map[string]any{"status": "ERROR"})
 		if v == api.V1 {
 			must.ErrorContains(t, diags.Err(), "status: API v1 can't express this", "exists in management API v2 only")

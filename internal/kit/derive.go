@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	data "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 )
 
@@ -40,11 +39,6 @@ func bare(a schema.Attribute, flag, text string) reflect.Value {
 		kind.Set(reflect.ValueOf(a).FieldByName("ElementType"))
 	}
 	return out
-}
-
-// filterAttribute makes an attribute of a list's configuration that filters by equality.
-func filterAttribute(name string, a schema.Attribute) data.Attribute {
-	return bare(a, "Optional", "Filter by `"+name+"`."+onlyIn(a.GetMarkdownDescription())).Interface().(data.Attribute)
 }
 
 // derivedDescription returns the first sentence of a description, which defines the attribute,

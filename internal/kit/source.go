@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +34,7 @@ type DerivedSources[M any] struct {
 	Omit           []string              // attributes that no API returns
 	Masked         []string              // maps whose values may be secrets: the state has their digests
 	Filters        []string              // attributes to filter by, in addition to name; every version that has them returns them
-	Except         string                // objects that the API's list omits
+	Except         string                // ", except …," if the API's list omits objects
 	OneVersionOnly []planrule.OneVersion // overrides the kind's own entries where a version returns less
 	// Read defaults to the kind's Read.
 	Read func(ctx context.Context, c *api.Client, m *M) error
@@ -83,14 +84,7 @@ func (s *DerivedSources[M]) All() datasource.DataSource {
 	for _, f := range filters {
 		attributes[f] = filterAttribute(f, s.Kind.Schema.Attributes[f])
 	}
-	except := ""
-	if s.Except != "" {
-		except = ", except " + s.Except + ","
-	}
-	schema := data.Schema{
-		MarkdownDescription: "All " + s.titles() + except + " that match all filters exactly.",
-		Attributes:          attributes,
-	}
+	schema := data.Schema{MarkdownDescription: "All " + s.titles() + s.Except + " that match all filters exactly.", Attributes: attributes}
 	return &dataSource{
 		name: s.plural(), title: "list of " + s.titles(), version: s.Kind.Version, schema: schema, oneVersionOnly: s.oneVersion(),
 		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, _ *diag.Diagnostics) error {
@@ -112,6 +106,16 @@ func (s *DerivedSources[M]) All() datasource.DataSource {
 			return nil
 		},
 	}
+}
+
+// filterAttribute makes an attribute of a list's configuration that filters by equality. It rejects
+// values that the attribute never has: a misspelled one would match nothing.
+func filterAttribute(name string, a schema.Attribute) data.Attribute {
+	out := bare(a, "Optional", "Filter by `"+name+"`."+onlyIn(a.GetMarkdownDescription()))
+	if text, ok := a.(schema.StringAttribute); ok && slices.ContainsFunc(text.Validators, rule.IsOneOf) {
+		out.FieldByName("Validators").Set(reflect.ValueOf(text.Validators))
+	}
+	return out.Interface().(data.Attribute)
 }
 
 // plural is the name of the data source for all objects, and of its attribute.

@@ -27,6 +27,7 @@ type Validator[T any] struct {
 	Holds   func(T) bool
 	Show    func(T) string // formats the value for the error; nil shows the value itself
 	Secret  bool           // the error doesn't contain the value
+	oneOf   bool
 
 	Undescribed
 }
@@ -88,16 +89,17 @@ func Characters(low, high int) Validator[string] {
 
 // OneOf accepts only these values.
 func OneOf(values ...string) Validator[string] {
-	quoted := make([]string, len(values))
-	for i, v := range values {
-		quoted[i] = strconv.Quote(v)
-	}
-	last := len(quoted) - 1
+	last := len(values) - 1
+	others := strings.ReplaceAll(strings.Trim(fmt.Sprintf("%q", values[:last]), "[]"), `" "`, `", "`)
 	return Validator[string]{
-		Expects: strings.TrimPrefix(strings.Join(quoted[:last], ", ")+" or "+quoted[last], " or "),
+		Expects: strings.TrimPrefix(fmt.Sprintf("%s or %q", others, values[last]), " or "),
 		Holds:   func(s string) bool { return slices.Contains(values, s) },
+		oneOf:   true,
 	}
 }
+
+// IsOneOf reports whether OneOf made the validator.
+func IsOneOf(v validator.String) bool { r, ok := v.(Validator[string]); return ok && r.oneOf }
 
 // Between limits a number.
 func Between(low, high int64) Validator[int64] {
