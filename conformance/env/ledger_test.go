@@ -68,8 +68,7 @@ func TestSharedLedger(t *testing.T) {
 	one := must.Do(env.OpenLedger(path))(t)
 	add(one, "a")
 	other := must.Do(env.OpenLedger(path))(t)
-	// The other run forgets it; the file keeps it.
-	must.Equal(t, other.Drop(func(env.Object) bool { return true }), 1, "objects of the other run")
+	must.Equal(t, other.Drop(func(env.Object) bool { return true }), 1, "objects of the other run") // the file keeps it
 	b := add(other, "b")
 	add(one, "c")
 	must.Succeed(t, other.Remove(b))

@@ -73,8 +73,7 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// A gate fails if nothing is judged now, or if a client fails now in the scenario without faults, unless it
-// did before.
+// A gate fails if nothing is judged, or if a client fails in the scenario without faults, unless it did before.
 func TestFailedRunIsWorse(t *testing.T) {
 	works, fails := reportOf(nil), reportOf(nil)
 	fails.Failed = []string{"in the scenario works, it failed"}

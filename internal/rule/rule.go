@@ -89,10 +89,13 @@ func Characters(low, high int) Validator[string] {
 
 // OneOf accepts only these values.
 func OneOf(values ...string) Validator[string] {
-	last := len(values) - 1
-	others := strings.ReplaceAll(strings.Trim(fmt.Sprintf("%q", values[:last]), "[]"), `" "`, `", "`)
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = strconv.Quote(v)
+	}
+	last := len(quoted) - 1
 	return Validator[string]{
-		Expects: strings.TrimPrefix(fmt.Sprintf("%s or %q", others, values[last]), " or "),
+		Expects: strings.TrimPrefix(strings.Join(quoted[:last], ", ")+" or "+quoted[last], " or "),
 		Holds:   func(s string) bool { return slices.Contains(values, s) },
 		oneOf:   true,
 	}
