@@ -70,7 +70,7 @@ func TestOpenAI(t *testing.T) {
 		{`{"op": "bytes", "n": 3}`, 200, `"xxx"`},
 		{`{"op": "stream", "n": 2, "bytes": 3}`, 200, `xxxxxx`},
 		{`{"op": "stream", "n": 1}`, 200, `{"n":0}`},
-		{`{"op": "fail", "message": "no luck"}`, 500, `{"error":"no luck"}`},
+		{`{"op": "fail", "message": "no luck"}`, 500, `{"error":{"message":"no luck","type":"server_error"}}`},
 	} {
 		status, _, text := d.do("POST", "/live/v2/"+id+"/openai/v1/completions", c.order)
 		must.Hold(t, status == c.status && text == c.want, c.order, status, text)
