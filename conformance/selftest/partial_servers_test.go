@@ -55,7 +55,7 @@ func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 			change      func(*conformance.Target)
 			maxDuration time.Duration
 		}{
-			{"only health", func(http.Handler) http.Handler { return preflightServer(rest, false) }, func(t *conformance.Target) { t.Endpoint = "our-endpoint" }, 0},
+			{"only health", func(http.Handler) http.Handler { return preflightServer(rest, false) }, func(t *conformance.Target) { t.Endpoint = "our-endpoint" }, 15 * time.Second}, // it searches once for objects whose creation was refused
 			{
 				"only health, without the management API", func(http.Handler) http.Handler { return preflightServer(rest, false) },
 				func(t *conformance.Target) { t.Endpoint, t.BaseURL, t.QueueURL = "our-endpoint", "", t.BaseURL }, 0,
@@ -65,8 +65,7 @@ func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 			{"only the management API", serveOperations(nil, rest), nil, time.Minute},
 			// A deployment that accepts a job may let it wait until its ttl ends.
 			{"accepts jobs", serveOperations(map[string]http.HandlerFunc{"run": queuedJob, "runsync": queuedJob}, rest), nil, 90 * time.Second},
-			// A worker may take long to start. After the first case has waited in vain, the others
-			// wait for a shorter time.
+			// A worker may take long to start, so the first case waits long, and the others shorter.
 			{"jobs stay IN_QUEUE", serveOperations(map[string]http.HandlerFunc{"run": queuedJob, "status": queuedJob}, rest), nil, 12 * time.Minute},
 		} {
 			if c.maxDuration > 10*time.Minute && name != "404" {
