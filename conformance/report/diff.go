@@ -141,7 +141,7 @@ func (d Diff) Count(t Direction) (n int) {
 	return n
 }
 
-// GotWorse reports whether a CI gate must fail: a clause got worse, nothing is judged now, or
+// GotWorse reports whether a CI gate must fail: a clause got worse, the preflight fails now, or
 // the client now fails without faults.
 func (d Diff) GotWorse() bool {
 	return d.Count(Worse) > 0 || d.Before.Preflight == "" && d.After.Preflight != "" || len(d.Before.Failed) == 0 && len(d.After.Failed) > 0
