@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
@@ -162,7 +161,9 @@ func testRealAdoption(t *testing.T, e *containers.Engine) {
 	must.Require(t, len(before) == 1 && len(ended) == 1, "containers", before, ended)
 	c.kill()
 	e.Output(t, "stop", "--time", "0", ended[0])
-	time.Sleep(200 * time.Millisecond) // in real time the other container writes lines, which the next start must find
+	lines := func() int { return strings.Count(e.Output(t, "logs", before[0]), "\n") }
+	atKill := lines()
+	c.waitUntil("lines that the next start must find", func() bool { return lines() > atKill })
 	c.start(t)
 	p := c.awaitPodStatus(runningPod, "RUNNING")
 	must.Hold(t, p.Runtime != nil, p)

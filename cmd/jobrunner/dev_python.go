@@ -47,7 +47,8 @@ func findPython(folder string) interpreter {
 // conda). Without one, it has no command.
 func projectPython(folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
-	project, _ := os.ReadFile(inFolder("pyproject.toml")) // empty if there is no file
+	// A project without this file shows its tool by a lock file.
+	project, _ := os.ReadFile(inFolder("pyproject.toml"))
 	uses := func(lock string, marks ...string) bool {
 		return exists(inFolder(lock)) || slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(string(project), mark) })
 	}

@@ -183,7 +183,7 @@ func TestPodOfALostCreate(t *testing.T) {
 	}
 }
 
-// togglingPod is a pod that is told to start and stop.
+// togglingPod is a server with one pod, which obeys the actions start and stop unless a fault is due.
 type togglingPod struct {
 	status  string
 	faults  []int // of the actions, in turn; 200 carries it out, -500 does and answers 500

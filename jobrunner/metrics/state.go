@@ -27,7 +27,7 @@ type Source interface {
 type Endpoint struct {
 	ID      string
 	Jobs    engine.Counts
-	Oldest  time.Time      // when the job was queued that is taken next, low priority aside; zero if there is none
+	Oldest  time.Time      // when the first job of the queue was queued, ignoring low priority; zero if none waits
 	Workers map[string]int // counts by state; it has every state
 	Each    []worker.Info
 }
