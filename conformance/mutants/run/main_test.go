@@ -162,8 +162,8 @@ func TestFaultsAreInTheSource(t *testing.T) {
 				if place == "" {
 					continue
 				}
-				class, _, _ := strings.Cut(place, "-") // as in "refused-"+operation
-				must.Hold(t, strings.Contains(source.String(), `"`+place+`"`) || strings.Contains(source.String(), `"`+class+`-"+`), id, "the source has no fault at", place)
+				class, path, _ := strings.Cut(place, "/") // "refused/run" is at "refused"+"/run"
+				must.Hold(t, strings.Contains(source.String(), `"`+place+`"`) || strings.Contains(source.String(), `"`+class+`"+`) && strings.Contains(source.String(), `"/`+path+`"`), id, "the source has no fault at", place)
 			}
 		}
 	}
