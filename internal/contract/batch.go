@@ -1,10 +1,9 @@
 package contract
 
-// aboutBatches is the page of RunPod's documentation.
-const aboutBatches = "changes of November 2026: batch jobs"
+const documentOfBatches = "changes of November 2026: batch jobs"
 
 // batch is the summary of a batch.
-var batch = rows(Jobs, "batch", aboutBatches,
+var batch = rows(Jobs, "batch", documentOfBatches,
 	f("id", "string", Read, required(Read)),
 	f("endpointId", "string", Read),
 	f("name", "string", Read, note("chosen by this project; only if set")),
@@ -29,18 +28,18 @@ func batchPage(list, text string) []Field {
 }
 
 var (
-	batchList    = rows(Jobs, "batchList", aboutBatches, batchPage("batches", "chosen by this project; summaries, newest first")...)
-	batchResults = rows(Jobs, "batchResults", aboutBatches, batchPage("requests", "id, status, output or error, startedAt, completedAt (RFC 3339)")...)
+	batchList    = rows(Jobs, "batchList", documentOfBatches, batchPage("batches", "chosen by this project; summaries, newest first")...)
+	batchResults = rows(Jobs, "batchResults", documentOfBatches, batchPage("requests", "id, status, output or error, startedAt, completedAt (RFC 3339)")...)
 )
 
 var operationsBatch = []Operation{
-	op("POST", "/batch", "batch", 200, aboutBatches, fails(400, 413), opNote("a JSON array of requests, possibly empty; returns id and status DRAFT")),
-	op("GET", "/batch", "batchList", 200, aboutBatches, query("offset", "limit"), fails(400)),
-	op("GET", "/batch/{id}", "batch", 200, aboutBatches),
-	op("PUT", "/batch/{id}", "batch", 200, aboutBatches, fails(400, 413), opNote("the name, a string of at most 255 characters")),
-	op("POST", "/batch/{id}/requests", "batch", 200, aboutBatches, fails(400, 413), opNote("`{\"requests\": [{\"input\": {…}}]}`, only to a DRAFT; body up to 10 MiB")),
-	op("GET", "/batch/{id}/requests", "batchResults", 200, aboutBatches, query("offset", "limit"), fails(400)),
-	op("DELETE", "/batch/{id}/requests/{requestId}", "batch", 200, aboutBatches, fails(400), opNote("only of a DRAFT")),
-	op("POST", "/batch/{id}/finalize", "batch", 200, aboutBatches, fails(400), opNote("DRAFT → FINALIZED")),
-	op("POST", "/batch/{id}/cancel", "batch", 200, aboutBatches, opNote("drops waiting requests; CANCELLED when nothing runs")),
+	op("POST", "/batch", "batch", 200, documentOfBatches, fails(400, 413), opNote("a JSON array of requests, possibly empty; returns id and status DRAFT")),
+	op("GET", "/batch", "batchList", 200, documentOfBatches, query("offset", "limit"), fails(400)),
+	op("GET", "/batch/{id}", "batch", 200, documentOfBatches),
+	op("PUT", "/batch/{id}", "batch", 200, documentOfBatches, fails(400, 413), opNote("the name, a string of at most 255 characters")),
+	op("POST", "/batch/{id}/requests", "batch", 200, documentOfBatches, fails(400, 413), opNote("`{\"requests\": [{\"input\": {…}}]}`, only to a DRAFT; body up to 10 MiB")),
+	op("GET", "/batch/{id}/requests", "batchResults", 200, documentOfBatches, query("offset", "limit"), fails(400)),
+	op("DELETE", "/batch/{id}/requests/{requestId}", "batch", 200, documentOfBatches, fails(400), opNote("only of a DRAFT")),
+	op("POST", "/batch/{id}/finalize", "batch", 200, documentOfBatches, fails(400), opNote("DRAFT → FINALIZED")),
+	op("POST", "/batch/{id}/cancel", "batch", 200, documentOfBatches, opNote("drops waiting requests; CANCELLED when nothing runs")),
 }

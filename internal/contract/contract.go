@@ -156,11 +156,11 @@ var settings = sync.OnceValue(func() map[string][]*Setting {
 				continue
 			}
 			for _, path := range f.Neutral() {
-				at := slices.IndexFunc(all[f.Resource], func(s *Setting) bool { return s.Path == path })
-				if at < 0 {
-					at, all[f.Resource] = len(all[f.Resource]), append(all[f.Resource], &Setting{Path: path})
+				index := slices.IndexFunc(all[f.Resource], func(s *Setting) bool { return s.Path == path })
+				if index < 0 {
+					index, all[f.Resource] = len(all[f.Resource]), append(all[f.Resource], &Setting{Path: path})
 				}
-				s := all[f.Resource][at]
+				s := all[f.Resource][index]
 				switch {
 				case api == V2 && s.V2 == nil:
 					s.V2 = f

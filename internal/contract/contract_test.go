@@ -101,12 +101,12 @@ func checkValueForms(t *testing.T, f Field) {
 	if f.Default != "" {
 		var value any
 		must.Succeed(t, json.Unmarshal([]byte(f.Default), &value), f, "default", f.Default)
-		must.Equal(t, accepts(f, value), "", f, "default", f.Default)
+		must.Equal(t, rejection(f, value), "", f, "default", f.Default)
 	}
 }
 
-// accepts returns why a field rejects a value, or "".
-func accepts(f Field, value any) string {
+// rejection returns why a field rejects a value, or "".
+func rejection(f Field, value any) string {
 	measure, measured := 0.0, true
 	var texts []string
 	switch v := value.(type) {
@@ -164,7 +164,7 @@ func accepts(f Field, value any) string {
 	return ""
 }
 
-func TestAccepts(t *testing.T) {
+func TestRejection(t *testing.T) {
 	timeout := f("timeout", "integer", readWrite, between(5000, 604800000), orZero)
 	ports := f("ports", "[]string", readWrite, form(Port))
 	name := f("name", "string", readWrite, between(1, 3))
@@ -183,7 +183,7 @@ func TestAccepts(t *testing.T) {
 	} {
 		var value any
 		must.Succeed(t, json.Unmarshal([]byte(c.json), &value))
-		fault := accepts(c.field, value)
+		fault := rejection(c.field, value)
 		must.Hold(t, (fault == "") == c.ok, c.field.Path, c.json, "accepted", fault == "", fault, c.ok)
 	}
 }
@@ -199,11 +199,11 @@ func TestPortFormAcceptsExactlyThePorts(t *testing.T) {
 // A nested member's object or list must be in the same bodies.
 func TestNestedMembersHaveTheirObject(t *testing.T) {
 	for _, f := range Fields {
-		at := strings.LastIndex(f.Path, ".")
-		if at < 0 {
+		dot := strings.LastIndex(f.Path, ".")
+		if dot < 0 {
 			continue
 		}
-		parent, isList := strings.CutSuffix(f.Path[:at], "[]")
+		parent, isList := strings.CutSuffix(f.Path[:dot], "[]")
 		var in Use
 		for _, p := range Fields {
 			if p.API != f.API || p.Resource != f.Resource || p.Path != parent {
@@ -268,13 +268,13 @@ func TestOperationsAndFieldsBelongTogether(t *testing.T) {
 	for _, api := range []API{V1, V2, Jobs} {
 		reached[fmt.Sprint(api, " error")] = Read
 		for _, resource := range Resources(api) {
-			var has Use
+			var uses Use
 			for _, f := range Fields {
 				if f.API == api && f.Resource == resource {
-					has |= f.Use
+					uses |= f.Use
 				}
 			}
-			must.Equal(t, has, reached[fmt.Sprint(api, " ", resource)], api, resource, "bodies with fields, and bodies of operations")
+			must.Equal(t, uses, reached[fmt.Sprint(api, " ", resource)], api, resource, "bodies with fields, and bodies of operations")
 		}
 	}
 }

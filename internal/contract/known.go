@@ -93,7 +93,7 @@ var Pools = []Pool{
 	{"HOPPER_141", []string{"NVIDIA H200"}},
 }
 
-// PoolOf returns the pool that contains a GPU type, or "".
+// PoolOf returns the id of the pool that contains a GPU type, or "".
 func PoolOf(typeID string) string {
 	for _, p := range Pools {
 		if slices.Contains(p.Types, typeID) {

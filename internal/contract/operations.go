@@ -32,8 +32,8 @@ func orStatus(success int) detail {
 func fails(codes ...int) detail { return func(o *Operation) { o.Errors = codes } }
 func opNote(text string) detail { return func(o *Operation) { o.Note = text } }
 
-// All operations may return the description's failures (Errors): 404 for an unknown
-// endpoint or a job that no longer exists.
+// All operations may return the failures of the service description (section Errors). 404 means
+// that the endpoint or the job doesn't exist.
 var operationsJobs = operations(Jobs, []int{401, 403, 404, 429, 500}, append([]Operation{
 	op("POST", "/run", "jobSubmission", 200, "service description: Endpoints, section B", fails(400, 413), opNote("returns id and status IN_QUEUE; body up to 10 MB")),
 	op("POST", "/runsync", "jobSubmission", 200, "service description: Endpoints, section B", query("wait"), fails(400, 413), opNote("returns the job, unfinished after `wait` (1000 to 300000 ms, default 90000); body up to 20 MB")),

@@ -1,7 +1,7 @@
 package contract
 
-// All operations may return the failures of the description (Errors, Authentication) and
-// of the v2 document, whose default response covers the rest.
+// All operations may return the failures of the service description (sections Errors and
+// Authentication). The v2 document's default response covers the others.
 var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("GET", "/openapi.json", "", 200, "service description: Versioning 3"),
 

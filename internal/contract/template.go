@@ -1,6 +1,6 @@
 package contract
 
-const startCommandChange = "changes of November 2026: start command"
+const documentOfStartCommands = "changes of November 2026: start command"
 
 var templateV1 = rows(V1, "template", "service description: Template",
 	f("id", "string", Read, required(Read)),
@@ -29,8 +29,8 @@ var templateV2 = rows(V2, "template", "v2 document: CreateTemplateRequest",
 	f("name", "string", readWrite, required(Create|Read), atLeast(1), note("unique among templates")),
 	f("image", "string", readWrite, required(Create|Read), atLeast(1)),
 	f("args", "string", readWrite, required(Read), clearedBy(`""`), note("a shell string, or {\"entrypoint\":[…],\"cmd\":[…]}; if entrypoint or cmd is also set, it must mean the same")),
-	f("entrypoint", "[]string", readWrite, clearedBy(`[]`), from(startCommandChange), note("empty: the image's own")),
-	f("cmd", "[]string", readWrite, clearedBy(`[]`), from(startCommandChange), note("empty: the image's own")),
+	f("entrypoint", "[]string", readWrite, clearedBy(`[]`), from(documentOfStartCommands), note("empty: the image's own")),
+	f("cmd", "[]string", readWrite, clearedBy(`[]`), from(documentOfStartCommands), note("empty: the image's own")),
 	f("disk", "integer", readWrite, required(Read), defaultTo(`50`), atLeast(1), unit("GB"), note("the v2 document states no default")),
 	f("env", "{}string", readWrite, required(Read), clearedBy(`{}`), note("a PATCH replaces the whole map")),
 	f("ports", "[]string", readWrite, required(Read), form(Port), clearedBy(`[]`), note("no default, unlike v1")),

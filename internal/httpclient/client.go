@@ -74,8 +74,8 @@ type Call struct {
 	secrets *redact.Set // removed from errors and logs
 }
 
-// Answered reports whether the API has answered: with a decodable answer, or with an error in
-// the API's form.
+// Answered reports whether the API has answered: with a decodable answer, or with a 403 in the
+// API's form.
 func (c *Client) Answered() bool { return c.answered.Load() }
 
 // Do sends a call and decodes the answer into out, unless out is nil. Every error of the

@@ -36,7 +36,7 @@ type Error struct {
 
 	keySource        string
 	timeout          time.Duration // of one try
-	betweenTries     bool          // interrupted between tries, after a try that changed nothing
+	betweenTries     bool          // interrupted while it waited for the next try
 	mayHaveSucceeded bool          // an earlier try may have succeeded
 	callerTimedOut   bool
 	cause            error

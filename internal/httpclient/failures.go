@@ -70,9 +70,9 @@ func (r *Response) answerError() *Error {
 	if e.Status == http.StatusForbidden {
 		e.Scope = r.sanitize(missingScope(r.Header, r.Body), maxExcerpt)
 	}
-	if to, err := r.Location(); err == nil {
-		to.User, to.RawQuery, to.Fragment = nil, "", ""
-		e.Detail = "redirected to " + r.sanitize(to.String(), maxDetail)
+	if target, err := r.Location(); err == nil {
+		target.User, target.RawQuery, target.Fragment = nil, "", ""
+		e.Detail = "redirected to " + r.sanitize(target.String(), maxDetail)
 	}
 	return e
 }

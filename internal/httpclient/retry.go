@@ -32,7 +32,7 @@ const (
 	firstBackoff = 500 * time.Millisecond
 	maxBackoff   = 8 * time.Second
 
-	maxPremature   = 3 // how often a 404 about a recent object is repeated
+	maxPremature   = 3 // how often a call is repeated because of a 404 about a recent object
 	firstPremature = 250 * time.Millisecond
 )
 
@@ -40,7 +40,7 @@ const (
 // ok is false if the server asks for a wait that is too long.
 func Backoff(failures int, last error) (wait time.Duration, ok bool) {
 	wait = backoff(failures)
-	if e, isAnswer := errors.AsType[*Error](last); isAnswer {
+	if e, isError := errors.AsType[*Error](last); isError {
 		wait = max(wait, e.RetryAfter)
 	}
 	return wait, wait <= longestWait
@@ -56,7 +56,7 @@ type retryPolicy struct {
 	recent     func() bool // reports whether the call is about a recently created object
 	unproven   bool        // the API hasn't answered at this address yet
 
-	failures         int  // that were retried
+	failures         int  // failed tries that neither of the next two counts
 	premature        int  // 404s about a recent object
 	waits            int  // waits that the server asked for
 	mayHaveSucceeded bool // an earlier try may have succeeded, although it got no successful answer
@@ -84,14 +84,14 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 		}
 		return !isPermanent(err) && (p.repeatable || neverSent(err)) && p.afterFailure()
 	}
-	asked, given := retryAfter(resp)
+	delay, ok := retryAfter(resp)
 	switch status := resp.StatusCode; {
 	case status == http.StatusNotFound:
 		return p.recent() && p.afterPremature()
 	case status == http.StatusTooManyRequests, // the server did nothing, whatever the method
-		status == http.StatusServiceUnavailable && given && p.repeatable:
-		if given && asked > 0 {
-			return p.afterWait(asked)
+		status == http.StatusServiceUnavailable && ok && p.repeatable:
+		if delay > 0 {
+			return p.afterWait(delay)
 		}
 		return p.afterFailure()
 	case status >= 500 && status != http.StatusNotImplemented:
@@ -100,11 +100,12 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 	return false
 }
 
-func (p *retryPolicy) afterWait(asked time.Duration) bool {
-	if p.waits++; p.waits > maxWaits || asked > longestWait {
+// afterWait obeys Retry-After.
+func (p *retryPolicy) afterWait(delay time.Duration) bool {
+	if p.waits++; p.waits > maxWaits || delay > longestWait {
 		return false
 	}
-	p.wait = asked
+	p.wait = delay
 	return true
 }
 
@@ -151,12 +152,12 @@ func isUntrusted(err error) bool {
 }
 
 // retryAfter parses the Retry-After header: seconds, or a date on the server's clock.
-func retryAfter(resp *http.Response) (wait time.Duration, given bool) {
+func retryAfter(resp *http.Response) (delay time.Duration, ok bool) {
 	value := resp.Header.Get("Retry-After")
 	if n, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(n) * time.Second, true
 	}
-	at, err := http.ParseTime(value)
+	date, err := http.ParseTime(value)
 	if err != nil {
 		return 0, false
 	}
@@ -164,7 +165,7 @@ func retryAfter(resp *http.Response) (wait time.Duration, given bool) {
 	if err != nil {
 		now = time.Now()
 	}
-	return max(0, at.Sub(now)), true
+	return max(0, date.Sub(now)), true
 }
 
 // answerAfterInterrupt limits the wait for the answer to a write in flight after its caller was
@@ -205,31 +206,31 @@ const consistencyWindow = time.Minute
 // may answer 404 about such an object (field notes, create may be ambiguous). The request is
 // then repeated.
 type RecentCreates struct {
-	mu sync.Mutex
-	at map[string]time.Time
+	mu      sync.Mutex
+	created map[string]time.Time // by id
 }
 
 // Add records when an object was created. A zero time means now.
-func (r *RecentCreates) Add(id string, at time.Time) {
-	if at.IsZero() {
-		at = time.Now()
+func (r *RecentCreates) Add(id string, created time.Time) {
+	if created.IsZero() {
+		created = time.Now()
 	}
-	if age := time.Since(at); id == "" || age >= consistencyWindow || age < 0 {
+	if age := time.Since(created); id == "" || age >= consistencyWindow || age < 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.at == nil {
-		r.at = map[string]time.Time{}
+	if r.created == nil {
+		r.created = map[string]time.Time{}
 	}
-	r.at[id] = at
+	r.created[id] = created
 }
 
 // Found removes the object of a URL: a later 404 means that it is gone.
 func (r *RecentCreates) Found(url string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.at, url[strings.LastIndex(url, "/")+1:])
+	delete(r.created, url[strings.LastIndex(url, "/")+1:])
 }
 
 // Has reports whether an object was created recently and not found since.
@@ -239,9 +240,9 @@ func (r *RecentCreates) Has(id string) bool { return r.isNamed("/"+id, "") }
 func (r *RecentCreates) isNamed(url, body string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id, at := range r.at {
-		if time.Since(at) >= consistencyWindow {
-			delete(r.at, id)
+	for id, created := range r.created {
+		if time.Since(created) >= consistencyWindow {
+			delete(r.created, id)
 			continue
 		}
 		if strings.HasSuffix(url, "/"+id) || strings.Contains(body, `"`+id+`"`) {

@@ -21,14 +21,14 @@ import (
 type scriptedServer struct {
 	answers []http.HandlerFunc
 
-	mu sync.Mutex
-	at []time.Time // of the requests
+	mu    sync.Mutex
+	times []time.Time // of the requests
 }
 
 func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	n := min(len(s.at), len(s.answers)-1)
-	s.at = append(s.at, time.Now())
+	n := min(len(s.times), len(s.answers)-1)
+	s.times = append(s.times, time.Now())
 	s.mu.Unlock()
 	s.answers[n](w, r)
 }
@@ -70,9 +70,9 @@ func TestBackoffDoublesWithJitter(t *testing.T) {
 		server := &scriptedServer{answers: []http.HandlerFunc{answer(500, ``)}}
 
 		read(t.Context(), newClient(server))
-		seen := server.at
+		times := server.times
 		for i, full := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
-			pause := seen[i+1].Sub(seen[i])
+			pause := times[i+1].Sub(times[i])
 			must.Hold(t, pause >= full/2 && pause <= full, "pause", i+1, "was", pause, "want", full/2, "to", full)
 		}
 	})
@@ -87,24 +87,24 @@ func TestContextCapsWaits(t *testing.T) {
 
 			began := time.Now()
 			err := read(ctx, newClient(server))
-			must.Hold(t, time.Since(began) == 0 && len(server.at) == 1, "took", time.Since(began), "and", len(server.at), "requests")
+			must.Hold(t, time.Since(began) == 0 && len(server.times) == 1, "took", time.Since(began), "and", len(server.times), "requests")
 			failure, ok := errors.AsType[*httpclient.Error](err)
 			must.Hold(t, ok && failure.Status == 429 && failure.RetryAfter == 30*time.Second, err)
 		})
 	})
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
-		after  time.Duration
+		delay  time.Duration // before the interruption
 	}{"a wait is interrupted": {answer(429, ``, "Retry-After", "30"), 5 * time.Second}, "a request is interrupted": {stall, time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				server := &scriptedServer{answers: []http.HandlerFunc{c.answer}}
-				time.AfterFunc(c.after, cancel)
+				time.AfterFunc(c.delay, cancel)
 				began := time.Now()
 				err := read(ctx, newClient(server))
-				must.Hold(t, errors.Is(err, context.Canceled) && time.Since(began) == c.after && len(server.at) == 1,
-					"got", err, "after", time.Since(began), "and", len(server.at), "requests")
+				must.Hold(t, errors.Is(err, context.Canceled) && time.Since(began) == c.delay && len(server.times) == 1,
+					"got", err, "after", time.Since(began), "and", len(server.times), "requests")
 			})
 		})
 	}
@@ -118,23 +118,22 @@ func TestTimeoutIsPerTry(t *testing.T) {
 		began := time.Now()
 		err := read(t.Context(), newClient(server))
 		took := time.Since(began)
-		must.Hold(t, took >= 41*time.Second && took <= 44*time.Second && len(server.at) == 4, len(server.at), "tries took", took)
+		must.Hold(t, took >= 41*time.Second && took <= 44*time.Second && len(server.times) == 4, len(server.times), "tries took", took)
 		must.ErrorContains(t, err, "no answer within 10s", "raise request_timeout")
 	})
 }
 
-// quota is a server that allows a number of requests a minute, in windows that
-// begin with their first request, and announces the quota in headers.
+// quota is a server that limits the requests of a minute, in windows that begin with their first
+// request, and announces the limit in headers.
 type quota struct {
-	allows   int
-	enforces bool
+	limit    int
+	enforced bool
 	silent   bool // sends only Retry-After
 
-	mu      sync.Mutex
-	start   time.Time
-	used    int
-	served  int
-	refused int
+	mu       sync.Mutex
+	start    time.Time
+	used     int
+	rejected int
 }
 
 func (q *quota) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -143,22 +142,20 @@ func (q *quota) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if now.Sub(q.start) >= time.Minute {
 		q.start, q.used = now, 0
 	}
-	refuse := q.enforces && q.used >= q.allows
-	if q.used < q.allows {
+	reject := q.enforced && q.used >= q.limit
+	if q.used < q.limit {
 		q.used++
 	}
 	left := int((q.start.Add(time.Minute).Sub(now) + time.Second - 1) / time.Second)
 	if !q.silent {
-		w.Header().Set("RateLimit-Policy", fmt.Sprintf(`"minute";q=%d;w=60, "day";q=50000;w=86400`, q.allows))
-		w.Header().Set("RateLimit", fmt.Sprintf(`"minute";r=%d;t=%d, "day";r=40000;t=5000`, q.allows-q.used, left))
+		w.Header().Set("RateLimit-Policy", fmt.Sprintf(`"minute";q=%d;w=60, "day";q=50000;w=86400`, q.limit))
+		w.Header().Set("RateLimit", fmt.Sprintf(`"minute";r=%d;t=%d, "day";r=40000;t=5000`, q.limit-q.used, left))
 	}
-	if refuse {
-		q.refused++
-	} else {
-		q.served++
+	if reject {
+		q.rejected++
 	}
 	q.mu.Unlock()
-	if refuse {
+	if reject {
 		answer(429, ``, "Retry-After", fmt.Sprint(left))(w, r)
 		return
 	}
@@ -170,13 +167,13 @@ func (q *quota) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // minutes that the quota needs, with few rejections.
 func TestKeepsToTheServersPace(t *testing.T) {
 	for name, c := range map[string]struct {
-		server  *quota
-		minutes int
-		refused int // at most
+		server   *quota
+		minutes  int
+		rejected int // at most
 	}{
-		"announced and enforced":     {&quota{allows: 60, enforces: true}, 5, 10},
-		"enforced in silence":        {&quota{allows: 60, enforces: true, silent: true}, 5, 60},
-		"announced and not enforced": {&quota{allows: 60}, 0, 0},
+		"announced and enforced":     {&quota{limit: 60, enforced: true}, 5, 10},
+		"enforced in silence":        {&quota{limit: 60, enforced: true, silent: true}, 5, 60},
+		"announced and not enforced": {&quota{limit: 60}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -197,16 +194,16 @@ func TestKeepsToTheServersPace(t *testing.T) {
 				close(jobs)
 				group.Wait()
 				took := time.Since(began)
-				must.Hold(t, took >= time.Duration(c.minutes)*time.Minute && took <= time.Duration(c.minutes)*time.Minute+30*time.Second && server.refused <= c.refused,
-					"took", took, server.refused, "refused")
+				must.Hold(t, took >= time.Duration(c.minutes)*time.Minute && took <= time.Duration(c.minutes)*time.Minute+30*time.Second && server.rejected <= c.rejected,
+					"took", took, server.rejected, "rejected")
 			})
 		})
 	}
 }
 
-// After a refusal, all requests wait until the time that it names. Requests to the job API don't
+// After a rejection, all requests wait until the time that it names. Requests to the job API don't
 // wait, because the job API has its own limits.
-func TestOneRefusalHoldsAll(t *testing.T) {
+func TestRejectionDelaysAllRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scriptedServer{answers: []http.HandlerFunc{answer(429, ``, "Retry-After", "30"), answer(200, `{"id":"a"}`)}}
 		c := newClient(server)
@@ -220,7 +217,7 @@ func TestOneRefusalHoldsAll(t *testing.T) {
 		_, err := c.Do(t.Context(), httpclient.Call{Method: http.MethodGet, URL: "http://jobs/v2/e/status/j", Untracked: true}, nil)
 		must.Hold(t, err == nil && time.Since(began) == 0, "a job", err, "after", time.Since(began))
 		group.Wait()
-		at := server.at
-		must.Hold(t, len(at) == 8 && at[2].Sub(at[0]) == 30*time.Second, len(at), "requests at", at)
+		times := server.times
+		must.Hold(t, len(times) == 8 && times[2].Sub(times[0]) == 30*time.Second, len(times), "requests at", times)
 	})
 }

@@ -21,15 +21,15 @@ func (e *ShapeError) Error() string { return "$" + e.Path + " " + e.Text }
 // Decode is json.Unmarshal. For a value of a wrong type it returns a *ShapeError.
 func Decode(data []byte, out any) error {
 	err := json.Unmarshal(data, out)
-	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	typeError, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case err != nil && strings.HasPrefix(err.Error(), "json: invalid number literal"): // of a json.Number
 		return &ShapeError{"", "has a string where a number is expected"}
 	case !ok:
 		return err
 	}
-	path, _ := pathAt(json.NewDecoder(bytes.NewReader(data)), wrong.Offset, "")
-	return &ShapeError{path, shapeText(wrong)}
+	path, _ := pathAt(json.NewDecoder(bytes.NewReader(data)), typeError.Offset, "")
+	return &ShapeError{path, shapeText(typeError)}
 }
 
 // At prefixes the path of a *ShapeError with the path of the decoded part.
@@ -81,12 +81,12 @@ var jsonTypes = map[string]string{
 }
 
 // shapeText describes a value's type and the expected type.
-func shapeText(wrong *json.UnmarshalTypeError) string {
-	literal, isLiteral := strings.CutPrefix(wrong.Value, "number ")
-	want := expectedType(wrong.Type)
+func shapeText(typeError *json.UnmarshalTypeError) string {
+	literal, isLiteral := strings.CutPrefix(typeError.Value, "number ")
+	want := expectedType(typeError.Type)
 	switch {
 	case !isLiteral:
-		return fmt.Sprintf("is %s, not %s", jsonTypes[wrong.Value], want)
+		return fmt.Sprintf("is %s, not %s", jsonTypes[typeError.Value], want)
 	case want == "a whole number" && strings.ContainsAny(literal, ".eE"):
 		return fmt.Sprintf("is %s, not %s", literal, want)
 	}

@@ -89,15 +89,15 @@ func (t *throttle) release(resp *http.Response) {
 	if resp == nil {
 		return
 	}
-	now, refused := time.Now(), resp.StatusCode == http.StatusTooManyRequests
-	if refused {
-		if asked, given := retryAfter(resp); given && asked <= longestWait && now.Add(asked).After(t.until) {
-			t.until = now.Add(asked)
+	now, rejected := time.Now(), resp.StatusCode == http.StatusTooManyRequests
+	if rejected {
+		if delay, ok := retryAfter(resp); ok && delay <= longestWait && now.Add(delay).After(t.until) {
+			t.until = now.Add(delay)
 		}
 	}
 	quotas := rateMembers(resp.Header.Get("RateLimit-Policy"), "q", "w")
 	for name, state := range rateMembers(resp.Header.Get("RateLimit"), "r", "t") {
-		t.enforced = t.enforced || refused && state[0] == 0
+		t.enforced = t.enforced || rejected && state[0] == 0
 		if t.windows == nil {
 			t.windows = map[string]*window{}
 		}
@@ -111,8 +111,8 @@ func (t *throttle) release(resp *http.Response) {
 			length:  seconds(policy[1]),
 		}
 		// Answers may arrive out of order. Within a window the remaining quota only falls.
-		if before := t.windows[name]; before != nil && w.resetAt.Sub(before.resetAt) < 2*time.Second {
-			w.leastRemaining = min(w.leastRemaining, before.leastRemaining)
+		if previous := t.windows[name]; previous != nil && w.resetAt.Sub(previous.resetAt) < 2*time.Second {
+			w.leastRemaining = min(w.leastRemaining, previous.leastRemaining)
 		}
 		w.remaining = w.leastRemaining - t.inFlight // the server may not have counted requests in flight yet
 		t.windows[name] = w
@@ -128,7 +128,7 @@ var rateMember = regexp.MustCompile(`"([^"]*)"((?:;[a-z]+=[0-9]+)*)`)
 var rateParameter = regexp.MustCompile(`;([a-z]+)=([0-9]+)`)
 
 // rateMembers reads two parameters of each member of a structured field. It ignores members
-// that lack one.
+// that lack one of them.
 func rateMembers(field, first, second string) map[string][2]int {
 	out := map[string][2]int{}
 	for _, m := range rateMember.FindAllStringSubmatch(field, -1) {
@@ -138,10 +138,10 @@ func rateMembers(field, first, second string) map[string][2]int {
 				numbers[p[1]] = n
 			}
 		}
-		a, ok := numbers[first]
-		b, also := numbers[second]
-		if ok && also {
-			out[m[1]] = [2]int{a, b}
+		_, hasFirst := numbers[first]
+		_, hasSecond := numbers[second]
+		if hasFirst && hasSecond {
+			out[m[1]] = [2]int{numbers[first], numbers[second]}
 		}
 	}
 	return out

@@ -47,8 +47,8 @@ func (d dialErrorTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var connected atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
 	resp, err := d.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
-	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
-		err = http.ErrSchemeMismatch // as http.Client says it, if err isn't wrapped
+	if _, isPlainHTTP := errors.AsType[tls.RecordHeaderError](err); isPlainHTTP {
+		err = http.ErrSchemeMismatch // http.Client does the same, but only if err isn't wrapped
 	}
 	if err != nil && !connected.Load() && !neverSent(err) {
 		err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
@@ -67,11 +67,11 @@ func read(body io.ReadCloser) ([]byte, error) {
 	return answer, err
 }
 
-// redirect follows a read only within the same host: elsewhere the key would leak, and a write
-// would become a read.
-func redirect(next *http.Request, before []*http.Request) error {
-	first := before[0]
-	if first.Method != http.MethodGet || len(before) > maxRedirects ||
+// redirect follows only redirects of reads, and only within a host: a write would become a read,
+// and another host would get the key.
+func redirect(next *http.Request, via []*http.Request) error {
+	first := via[0]
+	if first.Method != http.MethodGet || len(via) > maxRedirects ||
 		next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host {
 		return http.ErrUseLastResponse
 	}

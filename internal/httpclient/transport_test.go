@@ -49,14 +49,14 @@ func TestFailedConnectionSendsNothing(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			transport := Pooled()
-			under := transport.(dialErrorTransport).RoundTripper.(*http.Transport)
-			under.Proxy = func(*http.Request) (*url.URL, error) {
+			base := transport.(dialErrorTransport).RoundTripper.(*http.Transport)
+			base.Proxy = func(*http.Request) (*url.URL, error) {
 				if c.proxy {
 					return url.Parse("http://user:secret@proxy:3128")
 				}
 				return nil, nil
 			}
-			under.DialContext = func(context.Context, string, string) (net.Conn, error) {
+			base.DialContext = func(context.Context, string, string) (net.Conn, error) {
 				client, server := net.Pipe()
 				go c.serve(server)
 				return client, nil
@@ -136,8 +136,8 @@ func FuzzErrorBody(f *testing.F) {
 	client := &Client{APIKey: fuzzedKey}
 	fuzz.Run(f, func(t *testing.T, status int, header, text string) {
 		status = 300 + (status%300+300)%300
-		for _, own := range []bool{true, false} {
-			client.IsAPIError = func(string, int, []byte) bool { return own }
+		for _, isAPI := range []bool{true, false} {
+			client.IsAPIError = func(string, int, []byte) bool { return isAPI }
 			call := Call{Method: "POST", URL: "http://deployment/registries", secrets: new(redact.Set)}
 			call.secrets.Add(fuzzedKey, fuzzedSecret)
 			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {header}, "X-Request-Id": {plantSecrets(header)}, "Server": {plantSecrets(header)}, "Location": {plantSecrets(header)}}, Request: &http.Request{URL: &url.URL{Scheme: "http", Host: "deployment"}}}
@@ -166,13 +166,13 @@ func FuzzRateLimit(f *testing.F) {
 			p.inFlight++
 			p.release(&http.Response{StatusCode: status, Header: http.Header{"Ratelimit": {limit}, "Ratelimit-Policy": {policy}, "Retry-After": {after}}})
 		}
-		must.Equal(t, p.inFlight, 0, "requests are under way")
+		must.Equal(t, p.inFlight, 0, "requests in flight")
 		wait := p.wait(started)
 		if wait > longestWait { // the request is sent, and the server says more than we do
 			return
 		}
-		later := p.wait(started.Add(max(wait, 0) + time.Second))
-		must.Hold(t, later <= wait || later <= time.Second, limit, policy, after, "the wait is", wait, "and after it", later)
+		next := p.wait(started.Add(max(wait, 0) + time.Second))
+		must.Hold(t, next <= wait || next <= time.Second, limit, policy, after, "the wait is", wait, "and the next wait", next)
 	},
 		fuzz.Seed{`"minute";r=0;t=12`, `"minute";q=100;w=60`, "3"}, fuzz.Seed{`"a";r=1;t=2, "b";r=0;t=99999999999`, `"a";q=9;w=9,"b";q=1;w=9999999999999`, "Wed, 21 Oct 2026 07:28:00 GMT"},
 		fuzz.Seed{`"";t=0;r=0`, `"";w=0;q=0`, "-1"}, fuzz.Seed{`"a";r=0;t=9223372036854775807`, ``, "99999999999"},
