@@ -49,7 +49,7 @@ func (j *Jobs) AddRequests(ctx context.Context, endpointID, batchID string, inpu
 		requests[i] = map[string]json.RawMessage{"input": input}
 	}
 	var answer Batch
-	err := j.onBatch(ctx, http.MethodPost, endpointID, batchID, "/requests", map[string]any{"requests": requests}, nil, &answer)
+	err := j.callBatch(ctx, http.MethodPost, endpointID, batchID, "/requests", map[string]any{"requests": requests}, nil, &answer)
 	return answer, err
 }
 
@@ -73,11 +73,11 @@ func (j *Jobs) Batch(ctx context.Context, endpointID, batchID string) (Batch, er
 
 func (j *Jobs) batch(ctx context.Context, method, endpointID, batchID, path string, body any) (Batch, error) {
 	answer := objectAnswer[Batch]{kind: "batch", want: batchID, decode: decodePlain[Batch]}
-	err := j.onBatch(ctx, method, endpointID, batchID, path, body, nil, &answer)
+	err := j.callBatch(ctx, method, endpointID, batchID, path, body, nil, &answer)
 	return answer.object, err
 }
 
-func (j *Jobs) onBatch(ctx context.Context, method, endpointID, batchID, path string, body any, query url.Values, out any) error {
+func (j *Jobs) callBatch(ctx context.Context, method, endpointID, batchID, path string, body any, query url.Values, out any) error {
 	if batchID != "" {
 		if err := checkID("batch", batchID); err != nil {
 			return err
@@ -105,17 +105,17 @@ func (j *Jobs) BatchRequests(ctx context.Context, endpointID, batchID string, ea
 	return eachInPages(ctx, j, endpointID, batchID, "/requests", "requests", each)
 }
 
-// eachInPages calls each for every element of a list, which is the member of each page.
+// eachInPages calls each for every element of a list. Each page has a part of the list as member.
 func eachInPages[T any](ctx context.Context, j *Jobs, endpointID, batchID, path, member string, each func(T) error) error {
 	for offset := 0; ; {
 		var rest struct{ HasMore bool }
 		page := listAnswer[T]{member: member, rest: &rest}
 		query := url.Values{"offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(batchPage)}}
-		if err := j.onBatch(ctx, http.MethodGet, endpointID, batchID, path, nil, query, &page); err != nil {
+		if err := j.callBatch(ctx, http.MethodGet, endpointID, batchID, path, nil, query, &page); err != nil {
 			return err
 		}
-		for _, one := range page.objects {
-			if err := each(one); err != nil {
+		for _, object := range page.objects {
+			if err := each(object); err != nil {
 				return err
 			}
 		}

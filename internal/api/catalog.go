@@ -32,12 +32,12 @@ func (*CatalogList[T]) Head(entry T) NamedObject { return head(entry) }
 // Find returns the entries for a query. Each query is cached for the client's lifetime.
 func (l *CatalogList[T]) Find(ctx context.Context, query url.Values) ([]T, error) {
 	key := query.Encode()
-	known := func() ([]T, bool) {
+	cached := func() ([]T, bool) {
 		found, _ := l.found.Load(key)
 		entries, ok := found.([]T)
 		return entries, ok
 	}
-	entries, err := share(ctx, &l.flight, key, "asking the catalog for "+l.title, known, func(ctx context.Context) ([]T, error) {
+	entries, err := share(ctx, &l.flight, key, "asking the catalog for "+l.title, cached, func(ctx context.Context) ([]T, error) {
 		elements, err := l.deployment.elements(ctx, httpclient.Call{URL: l.deployment.settings.BaseURL + l.path, Query: query}, l.member)
 		if err != nil {
 			return nil, err
@@ -114,25 +114,25 @@ func (c *Client) SelectGPUs(ctx context.Context, typeIDs []string) (pools, exclu
 	return pools, sortedSet(excluded), nil
 }
 
-func sortedSet(of []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(of)))
+func sortedSet(texts []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(texts)))
 }
 
 // Amounts of money are kept as the text of the answer: nothing is rounded.
 
 type GPUType struct {
-	ID           string          `json:"id"`
-	Name         string          `json:"name"`
-	Pool         string          `json:"pool"`   // "" if in no serverless pool
-	Memory       int64           `json:"memory"` // GB
-	Manufacturer string          `json:"manufacturer"`
-	Secure       bool            `json:"secure"`
-	Community    bool            `json:"community"`
-	Price        GPUPrice        `json:"price"`
-	MaxCount     CloudCount      `json:"maxCount"`
-	Availability string          `json:"availability"` // "" if the request doesn't ask for it; the same holds for DataCenters and CUDAVersions
-	DataCenters  []Availability  `json:"dataCenters"`
-	CUDAVersions []CUDAAvailable `json:"cudaVersions"`
+	ID           string             `json:"id"`
+	Name         string             `json:"name"`
+	Pool         string             `json:"pool"`   // "" if in no serverless pool
+	Memory       int64              `json:"memory"` // GB
+	Manufacturer string             `json:"manufacturer"`
+	Secure       bool               `json:"secure"`
+	Community    bool               `json:"community"`
+	Price        GPUPrice           `json:"price"`
+	MaxCount     CloudCount         `json:"maxCount"`
+	Availability string             `json:"availability"` // "" if the request doesn't ask for it; the same holds for DataCenters and CUDAVersions
+	DataCenters  []Availability     `json:"dataCenters"`
+	CUDAVersions []CUDAAvailability `json:"cudaVersions"`
 }
 
 // GPUPrice is the price of one GPU per hour in USD; "" if it isn't offered.
@@ -154,8 +154,8 @@ type Availability struct {
 	Availability string `json:"availability"`
 }
 
-// CUDAAvailable reports whether a machine with a CUDA version is available.
-type CUDAAvailable struct {
+// CUDAAvailability reports whether a machine with a CUDA version is available.
+type CUDAAvailability struct {
 	Version   string `json:"version"`
 	Available bool   `json:"available"`
 }
@@ -226,9 +226,9 @@ func (c *Client) decodeCatalogTemplate(raw json.RawMessage) (t CatalogTemplate, 
 	if t.Template, err = c.Templates.decode(raw); err != nil || c.Version != V1 {
 		return t, err
 	}
-	operator, err := decodePlain[struct{ IsRunpod, IsPlatform bool }](raw) // one flag, two names
+	flags, err := decodePlain[struct{ IsRunpod, IsPlatform bool }](raw) // two names of one flag
 	switch {
-	case operator.IsRunpod || operator.IsPlatform:
+	case flags.IsRunpod || flags.IsPlatform:
 		t.Source = "official"
 	case t.Public:
 		t.Source = "community"

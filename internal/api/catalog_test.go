@@ -111,7 +111,7 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 
 // Callers request the catalog while the first answer arrives. A caller that looked for the stored
 // answer too early doesn't send another request.
-func TestCatalogIsAskedOnceWhileItAnswers(t *testing.T) {
+func TestCatalogLookupDuringAnAnswer(t *testing.T) {
 	for range 200 {
 		c, d := deploy(t, api.V2, answer(200, gpus))
 		var all sync.WaitGroup
@@ -143,7 +143,7 @@ func TestClusters(t *testing.T) {
 }
 
 // A kind that v1 lacks is rejected without a request.
-func TestKindsOfV2Alone(t *testing.T) {
+func TestKindsOnlyOnV2(t *testing.T) {
 	c, d := deploy(t, api.V1, answer(200, `{}`))
 	_, cluster := c.Clusters.Create(t.Context(), api.Cluster{Name: "c"})
 	_, pods := c.Clusters.Pods(t.Context(), "c")
@@ -180,7 +180,7 @@ func TestDelegations(t *testing.T) {
 }
 
 // The list may show a new delegation with a delay.
-func TestDelegationThatDoesNotShowYet(t *testing.T) {
+func TestDelegationIsListedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeAPI{member: "delegations", staleLists: 3}
 		mux := http.NewServeMux()

@@ -60,8 +60,8 @@ type deployment struct {
 	verification verification
 }
 
-// RestoreCreateTime sets the time of a create in an earlier run. For a while after a create, a
-// request that is answered 404 is repeated.
+// RestoreCreateTime tells the client when an earlier run created an object. For a while after a
+// create, a request about the object that is answered 404 is repeated.
 func (c *Client) RestoreCreateTime(id string, at time.Time) { c.deployment.RecentCreates.Add(id, at) }
 
 // EndOutage lets the next request be sent although the deployment was unreachable a moment ago.

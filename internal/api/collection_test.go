@@ -91,7 +91,7 @@ func TestInvalidLists(t *testing.T) {
 	for _, kind := range kinds {
 		for _, c := range []struct {
 			version    api.Version
-			body, says string // MEMBER is the kind's
+			body, says string // MEMBER stands for the member of the kind
 		}{
 			{api.V1, `[]`, ""},
 			{api.V1, `null`, "$ is null, not an array"},
@@ -193,7 +193,7 @@ func TestDelete(t *testing.T) {
 		{"unknown by 400, and a proxy's 404", api.V1, answer(400, ``), foreign, 400, 2},
 		{"unknown by 400", api.V1, answer(400, ``), gone, 0, 2},
 		{"in use", api.V1, answer(400, `{"message":"in use"}`), there, 400, 2},
-		{"400, and who knows", api.V1, answer(400, ``), failing, 400, 2},
+		{"unknown by 400, and the read fails", api.V1, answer(400, ``), failing, 400, 2},
 		{"in use", api.V2, answer(400, ``), gone, 400, 1},
 		{"in conflict", api.V2, answer(409, ``), nil, 409, 1},
 		{"forbidden", api.V1, answer(403, ``), gone, 403, 1},

@@ -8,7 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
-// Container holds the settings of an endpoint's container, its own or copied from its template.
+// Container holds the settings of the container of a pod or endpoint, its own or copied from its
+// template.
 // Creates and updates omit nil fields. An empty field overrides the template's.
 type Container struct {
 	Image *string `json:"image,omitempty"`
@@ -68,8 +69,8 @@ func (c *Container) withPortsOf(have *Container) *Container {
 	return &out
 }
 
-// newContainer fills in the container of an answer: absent and null members are empty. A member
-// that every container has stays nil, because a deployment that omits it can't return it.
+// newContainer fills in the container of an answer: absent and null members are empty. An absent
+// image or disk stays nil, because every container has them.
 func newContainer(c Container) *Container {
 	c.Command, c.Ports, c.Registry = c.fromAnswer(), new(deref(c.Ports)), new(deref(c.Registry))
 	if c.Env == nil {
@@ -131,17 +132,17 @@ func (c Command) forCreate() Command {
 
 // forUpdate returns the members whose meaning differs from before.
 func (c Command) forUpdate(before Command) Command {
-	had, err := before.Meaning()
-	unknown := err != nil || before == Command{}
-	if c.Args != nil && !unknown {
-		if meaning, err := c.Meaning(); err == nil && meaning.Equal(had) {
+	old, err := before.Meaning()
+	known := err == nil && before != Command{}
+	if c.Args != nil && known {
+		if meaning, err := c.Meaning(); err == nil && meaning.Equal(old) {
 			c.Args = nil
 		}
 	}
-	for list, had := range map[**[]string][]string{&c.Entrypoint: had.Entrypoint, &c.Cmd: had.Cmd} {
+	for list, old := range map[**[]string][]string{&c.Entrypoint: old.Entrypoint, &c.Cmd: old.Cmd} {
 		switch {
 		case *list == nil:
-		case !unknown && slices.Equal(**list, had):
+		case known && slices.Equal(**list, old):
 			*list = nil
 		default:
 			*list = nonNilList(*list)

@@ -17,8 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// leftOut lists the members of the contract that the client doesn't use, or uses in another form.
-var leftOut = map[contract.API]map[string]map[string]string{ // by API, resource and path: the reason
+// omittedMembers lists the members of the contract that the client doesn't use, or uses in another form.
+var omittedMembers = map[contract.API]map[string]map[string]string{ // by API, resource and path: the reason
 	contract.V1: {
 		"template": {"earned": "a statistic", "runtimeInMin": "a statistic", "isRunpod": "no setting of the user's templates", "isPlatform": "no setting of the user's templates"},
 		"endpoint": {
@@ -147,7 +147,7 @@ func TestWireTypesKnowTheContract(t *testing.T) {
 	for _, w := range wires {
 		known := map[string]string{}
 		describe(reflect.TypeOf(w.wire), "", known)
-		excused := leftOut[w.api][w.resource]
+		excused := omittedMembers[w.api][w.resource]
 		stated := map[string]bool{}
 		for _, f := range contract.Fields {
 			if f.API != w.api || f.Resource != w.resource {
@@ -178,8 +178,8 @@ func TestMembersOfAWrongType(t *testing.T) {
 		known := map[string]string{}
 		describe(reflect.TypeOf(w.wire), "", known)
 		for path, want := range known {
-			for is, value := range values {
-				if want == is || want == "any" || want == "map" && is == "object" || want == "number" && is == "integer" || w.api == contract.Jobs && path == "error" {
+			for got, value := range values {
+				if want == got || want == "any" || want == "map" && got == "object" || want == "number" && got == "integer" || w.api == contract.Jobs && path == "error" {
 					continue
 				}
 				text := value
@@ -191,8 +191,8 @@ func TestMembersOfAWrongType(t *testing.T) {
 					text = `{"` + inner + `":` + text + `}`
 				}
 				err := httpclient.Decode([]byte(text), reflect.New(reflect.TypeOf(w.wire)).Interface())
-				at := "$." + strings.ReplaceAll(path, "[]", "[0]") + " "
-				must.Hold(t, err != nil && (strings.HasPrefix(err.Error(), at) || strings.HasPrefix(err.Error(), "$ has a string where")) && !strings.Contains(err.Error(), "json:"),
+				location := "$." + strings.ReplaceAll(path, "[]", "[0]") + " "
+				must.Hold(t, err != nil && (strings.HasPrefix(err.Error(), location) || strings.HasPrefix(err.Error(), "$ has a string where")) && !strings.Contains(err.Error(), "json:"),
 					w.api, w.resource, text, err)
 			}
 		}
@@ -207,9 +207,9 @@ func TestBodiesMatchTheContract(t *testing.T) {
 				continue
 			}
 			maps := map[string]bool{} // paths of maps, whose keys the user chooses
-			takes := map[string]bool{}
+			accepted := map[string]bool{}
 			for _, f := range contract.FieldsOf(w.api, w.resource, use) {
-				takes[f.Path] = true
+				accepted[f.Path] = true
 				maps[f.Path] = f.Type == "map" || f.Path == "input"
 			}
 			sent := map[string]bool{}
@@ -220,18 +220,18 @@ func TestBodiesMatchTheContract(t *testing.T) {
 				walk(decoded, "", maps, sent)
 			}
 			for path := range sent {
-				must.Hold(t, takes[path], w.api, w.resource, "use", use, "says", path, "which the operation does not take")
+				must.Hold(t, accepted[path], w.api, w.resource, "use", use, "says", path, "which the operation does not take")
 			}
-			for path := range takes {
-				must.Hold(t, sent[path] || leftOut[w.api][w.resource][path] != "", w.api, w.resource, "use", use, "no body of `wires` has", path,
-					": set it in the object from which the body is made (above), let the client's create or update carry it, or name it in `leftOut` with the reason")
+			for path := range accepted {
+				must.Hold(t, sent[path] || omittedMembers[w.api][w.resource][path] != "", w.api, w.resource, "use", use, "no body of `wires` has", path,
+					": set it in the object from which the body is made (above), let the client's create or update carry it, or name it in `omittedMembers` with the reason")
 			}
 		}
 	}
 }
 
 // describe collects the paths of a wire type's members, with their JSON types.
-func describe(typ reflect.Type, prefix string, into map[string]string) {
+func describe(typ reflect.Type, prefix string, types map[string]string) {
 	for _, f := range reflect.VisibleFields(typ) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
@@ -241,13 +241,13 @@ func describe(typ reflect.Type, prefix string, into map[string]string) {
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
-		into[path] = jsonType(inner)
-		switch into[path] {
+		types[path] = jsonType(inner)
+		switch types[path] {
 		case "object":
-			describe(inner, path+".", into)
+			describe(inner, path+".", types)
 		case "array":
 			if inner.Elem().Kind() == reflect.Struct {
-				describe(inner.Elem(), path+"[].", into)
+				describe(inner.Elem(), path+"[].", types)
 			}
 		}
 	}
@@ -267,19 +267,19 @@ func jsonType(t reflect.Type) string {
 }
 
 // walk collects the paths of a body's members.
-func walk(v any, path string, maps, into map[string]bool) {
+func walk(v any, path string, maps, paths map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, member := range v {
 			inner := strings.TrimPrefix(path+"."+name, ".")
-			into[inner] = true
+			paths[inner] = true
 			if !maps[inner] {
-				walk(member, inner, maps, into)
+				walk(member, inner, maps, paths)
 			}
 		}
 	case []any:
 		for _, element := range v {
-			walk(element, path+"[]", maps, into)
+			walk(element, path+"[]", maps, paths)
 		}
 	}
 }

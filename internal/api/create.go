@@ -63,7 +63,7 @@ func (r *Collection[T]) Create(ctx context.Context, want T) (T, error) {
 type pendingCreate[T any] struct {
 	want      T
 	body      string
-	before    map[string]bool // ids right before the POST; nil if the list was refused
+	existing  map[string]bool // ids right before the POST; nil if the list was refused
 	ambiguous bool            // an answer was lost
 	isLastTry bool            // no further POST follows
 }
@@ -74,15 +74,15 @@ func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pe
 		return none, r.NotSent(c, err)
 	}
 	if !a.ambiguous { // after a lost answer, the first list still counts
-		before, err := r.currentIDs(ctx)
+		existing, err := r.currentIDs(ctx)
 		if err != nil {
 			r.creates.finish("")
 			return none, fmt.Errorf("nothing was created, because the existing %ss could not be listed first: %w", r.kind, err)
 		}
-		a.before = before
+		a.existing = existing
 	}
 	got, response, err := r.sendForObject(ctx, c, "")
-	if err == nil && a.before[r.id(got)] {
+	if err == nil && a.existing[r.id(got)] {
 		err = response.Unreadable(fmt.Errorf("it describes the %s %s, which existed before", r.kind, r.id(got)))
 	}
 	if err == nil {
@@ -139,8 +139,8 @@ func (t *createTracker[T]) finish(id string) {
 	t.turns.Release(1)
 }
 
-// awaitTurn waits until a create with a lost answer may look for its object. Unless it fails, the
-// caller calls endResolution.
+// awaitTurn waits until a create with a lost answer may look for its object. The caller must then
+// call endResolution, unless the wait fails.
 func (t *createTracker[T]) awaitTurn(ctx context.Context, a *pendingCreate[T]) error {
 	t.mu.Lock()
 	t.ambiguous = append(t.ambiguous, a)

@@ -83,14 +83,14 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case len(segments) == 2:
 		s.mu.Lock()
 		s.lists++
-		objects, own := append([]map[string]any{}, s.objects...), s.list
+		objects, list := append([]map[string]any{}, s.objects...), s.list
 		if s.lists <= s.staleLists {
 			objects = nil
 		}
 		slices.Reverse(objects)
 		s.mu.Unlock()
-		if own != nil {
-			own(w, r)
+		if list != nil {
+			list(w, r)
 			return
 		}
 		text, _ := json.Marshal(map[string]any{s.member: append([]map[string]any{}, objects...)})
@@ -131,13 +131,13 @@ func (s *fakeAPI) open(t *testing.T) *api.Client {
 	return pipe(t, s, api.Settings{SharedReads: true})
 }
 
-// loseAnswer loses the answer to a POST, which creates the object if done is set.
-func loseAnswer(done bool, then http.HandlerFunc) fault {
+// loseAnswer answers a POST with a loss. The POST creates its object if created is set.
+func loseAnswer(created bool, loss http.HandlerFunc) fault {
 	return func(w http.ResponseWriter, r *http.Request, make func() string) {
-		if done {
+		if created {
 			make()
 		}
-		then(w, r)
+		loss(w, r)
 	}
 }
 
@@ -153,33 +153,33 @@ func volume(name string) api.NetworkVolume {
 	return api.NetworkVolume{Name: name, Size: 10, DataCenter: "EU-RO-1", Type: new("STANDARD")}
 }
 
-// A lost create is found if it was done, even beside an older, equal volume and if the answer has
-// the older one's id. A unique name makes another POST safe.
+// After a lost answer, the created object is found, even if an older, equal volume exists, or if the
+// answer has the older one's id. A unique name makes another POST safe.
 func TestLostCreate(t *testing.T) {
 	losses := maps.Clone(losses)
 	losses["an older id"] = answer(201, `{"id":"id1"}`)
 	for name, loss := range losses {
-		for _, done := range []bool{false, true} {
-			runInBubble(t, fmt.Sprint(name, " done ", done), func(t *testing.T) {
+		for _, created := range []bool{false, true} {
+			runInBubble(t, fmt.Sprint(name, " created ", created), func(t *testing.T) {
 				s := volumes(1)
-				s.faults = []fault{loseAnswer(done, loss)}
+				s.faults = []fault{loseAnswer(created, loss)}
 				got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
-				unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-				must.Require(t, s.posts == 1 && (done && err == nil && got.ID == "id2" || !done && got.ID == "" && ok && len(unsettled.Candidates) == 0), got, err, "after", s.posts, "POSTs")
-				must.Hold(t, done || strings.Contains(err.Error(), "probably not created"), err)
+				unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
+				must.Require(t, s.posts == 1 && (created && err == nil && got.ID == "id2" || !created && got.ID == "" && ok && len(unresolved.Candidates) == 0), got, err, "after", s.posts, "POSTs")
+				must.Hold(t, created || strings.Contains(err.Error(), "probably not created"), err)
 				if name == "an older id" {
 					return
 				}
-				s = &fakeAPI{member: "templates", unique: true, faults: []fault{loseAnswer(done, loss), loseAnswer(done, loss)}}
+				s = &fakeAPI{member: "templates", unique: true, faults: []fault{loseAnswer(created, loss), loseAnswer(created, loss)}}
 				template, err := s.open(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Env: map[string]string{"A": "1"}})
-				must.Hold(t, err == nil && template.ID == "id1" && template.Image == "i" && s.posts == map[bool]int{true: 1, false: 3}[done], template, err, "after", s.posts, "POSTs")
+				must.Hold(t, err == nil && template.ID == "id1" && template.Image == "i" && s.posts == map[bool]int{true: 1, false: 3}[created], template, err, "after", s.posts, "POSTs")
 			})
 		}
 	}
 }
 
-// If the list has the new object under an invalid id, too, the object is neither adopted nor named
-// in an import command.
+// If the list, like the answer, has an invalid id for the new object, the object is neither adopted
+// nor named in an import command.
 func TestInvalidIDInTheList(t *testing.T) {
 	for _, id := range []string{"../../pods/x", "a%2fb", "$(reboot)", "a b", "a\x1b[31m", strings.Repeat("a", 5000)} {
 		synctest.Test(t, func(t *testing.T) {
@@ -193,8 +193,8 @@ func TestInvalidIDInTheList(t *testing.T) {
 				answer(201, string(text))(w, r)
 			}}
 			got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
-			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-			if !ok || len(unsettled.Candidates) > 0 || got.ID != "" || s.posts != 1 || len(err.Error()) > 1000 ||
+			unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
+			if !ok || len(unresolved.Candidates) > 0 || got.ID != "" || s.posts != 1 || len(err.Error()) > 1000 ||
 				!strings.Contains(err.Error(), "under an id that can't be used") || strings.ContainsRune(err.Error(), 0x1b) {
 				t.Errorf("%q: got %+v, %v", id, got, err)
 			}
@@ -230,8 +230,8 @@ func TestAmbiguousCreateAdoptsNothing(t *testing.T) {
 				must.Hold(t, err == nil && got.ID == "id2", got, err)
 				return
 			}
-			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, ok && slices.Equal(unsettled.Candidates, c.candidates) && strings.Contains(err.Error(), c.says) && s.posts == 1, err, "after", s.posts, "POSTs")
+			unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
+			must.Hold(t, ok && slices.Equal(unresolved.Candidates, c.candidates) && strings.Contains(err.Error(), c.says) && s.posts == 1, err, "after", s.posts, "POSTs")
 		})
 	}
 }
@@ -282,15 +282,15 @@ func TestTakenName(t *testing.T) {
 	}
 	want := api.Template{Name: "t", Image: "i", Disk: 50, Category: "NVIDIA"}
 	for name, c := range map[string]struct {
-		image        string
-		before, lost bool
+		image         string
+		existed, lost bool
 	}{
-		"equal, and there before":                     {"i", true, false},
-		"equal, there before, and the answer lost":    {"i", true, true},
-		"other settings, and there before":            {"j", true, false},
-		"other settings, there before, and lost":      {"j", true, true},
-		"equal, and made while this run went on":      {"i", false, false},
-		"other settings, made while this run went on": {"j", false, false},
+		"equal, existed before the run":                       {"i", true, false},
+		"equal, existed before the run, answer lost":          {"i", true, true},
+		"other settings, existed before the run":              {"j", true, false},
+		"other settings, existed before the run, answer lost": {"j", true, true},
+		"equal, created elsewhere during the run":             {"i", false, false},
+		"other settings, created elsewhere during the run":    {"j", false, false},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			s := &fakeAPI{member: "templates", unique: true}
@@ -298,56 +298,56 @@ func TestTakenName(t *testing.T) {
 				s.faults = []fault{loseAnswer(false, hangUp)}
 			}
 			run := s.open(t)
-			if c.before {
+			if c.existed {
 				s.add(defaultAnswer(c.image))
 			}
 			matches := run.Templates.ExistingMatches(t.Context(), want)
-			must.Equal(t, c.before, len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i"), "matches", matches)
-			if !c.before {
+			must.Equal(t, c.existed, len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i"), "matches", matches)
+			if !c.existed {
 				s.add(defaultAnswer(c.image))
 			}
 			got, err := run.Templates.Create(t.Context(), want)
-			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, ok && slices.Equal(unsettled.Candidates, []string{"id1"}) && strings.Contains(err.Error(), "another template has the name") && len(s.objects) == 1, got, err)
+			unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
+			must.Hold(t, ok && slices.Equal(unresolved.Candidates, []string{"id1"}) && strings.Contains(err.Error(), "another template has the name") && len(s.objects) == 1, got, err)
 		})
 	}
 }
 
-// No answer shows the credentials of an auth. So the result of a lost create is deleted and created
-// again. An older auth stays.
-func TestLostSecret(t *testing.T) {
+// No answer shows the credentials of an auth. So after a lost answer, the auth is deleted and created
+// again. An auth that existed before stays.
+func TestLostAuthCreate(t *testing.T) {
 	want := api.RegistryAuth{Name: "r", Username: "u", Password: "new"}
 	for name, c := range map[string]struct {
-		theirs  bool // an auth with the name existed
-		losses  int
-		created string // "" if no object may be returned
-		fine    bool
+		existed  bool // an auth with the name existed before the run
+		losses   int
+		created  string // "" if no object may be returned
+		succeeds bool
 	}{
-		"it was made":                {false, 1, "id2", true},
-		"and made again":             {false, 2, "id3", true},
-		"no answer comes":            {false, 9, "id4", false},
-		"another was there":          {true, 1, "", false},
-		"another was there, forever": {true, 9, "", false},
+		"one answer lost":             {false, 1, "id2", true},
+		"two answers lost":            {false, 2, "id3", true},
+		"all answers lost":            {false, 9, "id4", false},
+		"the name is taken, one lost": {true, 1, "", false},
+		"the name is taken, all lost": {true, 9, "", false},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			s := &fakeAPI{member: "registries", unique: true}
 			for range c.losses {
 				s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, make func() string) {
-					if !c.theirs {
+					if !c.existed {
 						make()
 					}
 					hangUp(w, r)
 				})
 			}
-			if c.theirs {
+			if c.existed {
 				s.add(map[string]any{"name": "r"})
 			}
 			got, err := s.open(t).RegistryAuths.Create(t.Context(), want)
-			must.Hold(t, got.ID == c.created && (err == nil) == c.fine && len(s.objects) == 1 && (c.created == "" || s.objects[0]["id"] == c.created),
+			must.Hold(t, got.ID == c.created && (err == nil) == c.succeeds && len(s.objects) == 1 && (c.created == "" || s.objects[0]["id"] == c.created),
 				"got", got, err, "after", s.posts, "POSTs; there is", s.objects)
-			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, !c.theirs || ok && slices.Equal(unsettled.Candidates, []string{"id1"}), "got", err)
-			must.Hold(t, c.theirs || err == nil || strings.Contains(err.Error(), "the next apply creates it again"), err)
+			unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
+			must.Hold(t, !c.existed || ok && slices.Equal(unresolved.Candidates, []string{"id1"}), "got", err)
+			must.Hold(t, c.existed || err == nil || strings.Contains(err.Error(), "the next apply creates it again"), err)
 		})
 	}
 }
@@ -356,16 +356,16 @@ func TestLostSecret(t *testing.T) {
 // seconds.
 func TestInterruptedCreate(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault func(w http.ResponseWriter, r *http.Request, make func() string)
-		fine  bool
+		fault    fault
+		succeeds bool
 	}{
 		"the answer comes": {func(w http.ResponseWriter, r *http.Request, make func() string) {
 			time.Sleep(3 * time.Second)
 			answer(201, make())(w, r)
 		}, true},
-		"no answer comes": {func(w http.ResponseWriter, r *http.Request, make func() string) { make(); stall(w, r) }, true},
-		"nothing is made": {func(w http.ResponseWriter, r *http.Request, _ func() string) { stall(w, r) }, false},
-		"it was to wait": {func(w http.ResponseWriter, r *http.Request, _ func() string) {
+		"no answer comes":    {func(w http.ResponseWriter, r *http.Request, make func() string) { make(); stall(w, r) }, true},
+		"nothing is created": {func(w http.ResponseWriter, r *http.Request, _ func() string) { stall(w, r) }, false},
+		"Retry-After": {func(w http.ResponseWriter, r *http.Request, _ func() string) {
 			answer(429, ``, "Retry-After", "60")(w, r)
 		}, false},
 	} {
@@ -375,10 +375,10 @@ func TestInterruptedCreate(t *testing.T) {
 			time.AfterFunc(time.Second, cancel)
 			client, began := s.open(t), time.Now()
 			got, err := client.NetworkVolumes.Create(ctx, volume("v"))
-			must.Hold(t, (err == nil) == c.fine && (!c.fine || got.ID == "id1") && time.Since(began) <= 10*time.Second && s.posts == 1,
+			must.Hold(t, (err == nil) == c.succeeds && (!c.succeeds || got.ID == "id1") && time.Since(began) <= 10*time.Second && s.posts == 1,
 				"got", got, err, "after", time.Since(began), "and", s.posts, "POSTs")
-			_, unsettled := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, name != "it was to wait" || !unsettled && time.Since(began) == time.Second, "got", err, "after", time.Since(began))
+			_, unresolved := errors.AsType[*api.UnresolvedCreateError](err)
+			must.Hold(t, name != "Retry-After" || !unresolved && time.Since(began) == time.Second, "got", err, "after", time.Since(began))
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,7 @@ func decodePlain[T any](raw json.RawMessage) (object T, err error) {
 // list is an error, because an empty list would mean that every object is gone.
 type listAnswer[W any] struct {
 	member  string // "" for a bare array
-	rest    any    // receives the members beside the list; may be nil
+	rest    any    // receives the other members of the answer; may be nil
 	objects []W
 	pagination
 }
@@ -70,18 +70,18 @@ func (l *listAnswer[W]) UnmarshalJSON(data []byte) error {
 }
 
 // recordSource records which answer the elements came from.
-func (l *listAnswer[W]) recordSource(from *httpclient.Response) {
+func (l *listAnswer[W]) recordSource(response *httpclient.Response) {
 	elements, ok := any(l.objects).([]element)
 	if !ok {
 		return
 	}
-	from.Body = nil // the elements hold it
+	response.Body = nil // the elements contain its parts
 	path := ""
 	if l.member != "" {
 		path = "." + l.member
 	}
 	for i := range elements {
-		elements[i].from, elements[i].path, elements[i].index = from, path, i
+		elements[i].response, elements[i].path, elements[i].index = response, path, i
 	}
 }
 
@@ -107,9 +107,9 @@ type element struct {
 	terminated bool // a pod that is deleted
 	raw        json.RawMessage
 
-	from  *httpclient.Response // of a list; nil for the answer to a read by id
-	path  string               // of the list within that answer
-	index int
+	response *httpclient.Response // of a list; nil for an element that was read by id
+	path     string               // of the list within the response
+	index    int
 }
 
 func (e *element) UnmarshalJSON(data []byte) error {
@@ -131,8 +131,8 @@ func (e *element) UnmarshalJSON(data []byte) error {
 // decodeElement decodes an element of a list. Its error names the list's request.
 func decodeElement[T any](e element, decode func(json.RawMessage) (T, error)) (T, error) {
 	object, err := decode(e.raw)
-	if err != nil && e.from != nil {
-		err = e.from.Unreadable(httpclient.At(e.path+indexPath(e.index), err))
+	if err != nil && e.response != nil {
+		err = e.response.Unreadable(httpclient.At(e.path+indexPath(e.index), err))
 	}
 	return object, err
 }
@@ -212,14 +212,14 @@ func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, mem
 	seen, empty := map[string]bool{}, 0
 	for {
 		page := listAnswer[W]{member: member, rest: rest}
-		from, err := d.Do(ctx, c, &page)
+		response, err := d.Do(ctx, c, &page)
 		if err != nil {
 			if len(seen) > 0 && statusOf(err) == http.StatusUnprocessableEntity {
 				err = cursorRefused{err}
 			}
 			return nil, err
 		}
-		page.recordSource(from)
+		page.recordSource(response)
 		all = append(all, page.objects...)
 		if empty++; len(page.objects) > 0 {
 			empty = 0
@@ -229,11 +229,11 @@ func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, mem
 		case !page.HasNextPage:
 			return all, nil
 		case cursor == "":
-			return nil, from.Unreadable(errors.New("$.pagination.nextCursor is missing, although hasNextPage is true"))
+			return nil, response.Unreadable(errors.New("$.pagination.nextCursor is missing, although hasNextPage is true"))
 		case seen[cursor]:
-			return nil, from.Unreadable(errors.New("$.pagination.nextCursor repeats the cursor of an earlier page, so the list would never end"))
+			return nil, response.Unreadable(errors.New("$.pagination.nextCursor repeats the cursor of an earlier page, so the list would never end"))
 		case empty > maxEmptyPages:
-			return nil, from.Unreadable(fmt.Errorf("more than %d pages in a row are empty", maxEmptyPages))
+			return nil, response.Unreadable(fmt.Errorf("more than %d pages in a row are empty", maxEmptyPages))
 		}
 		seen[cursor] = true
 		c.Query = maps.Clone(c.Query)
@@ -254,7 +254,7 @@ func (e cursorRefused) Unwrap() error { return e.error }
 func (d *deployment) elements(ctx context.Context, c httpclient.Call, member string) ([]element, error) {
 	c.List = true
 	all, err := allPages[element](ctx, d, c, member, nil)
-	if len(all) == 0 || all[0].from == all[len(all)-1].from {
+	if len(all) == 0 || all[0].response == all[len(all)-1].response {
 		return all, err // one page
 	}
 	seen := make(map[string]bool, len(all))

@@ -35,7 +35,7 @@ type Endpoint struct {
 	Scaling        Scaling     `json:"scaling,omitzero"`
 	DataCenterIDs  []string    `json:"dataCenterIds,omitempty"` // If it is nil, the scheduler chooses.
 	NetworkVolumes []string    `json:"networkVolumes,omitempty"`
-	Timeout        int64       `json:"timeout,omitempty"`    // In milliseconds. An endpoint without a time limit has 0.
+	Timeout        int64       `json:"timeout,omitempty"`    // milliseconds; 0 if never set
 	FlashBoot      *string     `json:"flashboot,omitempty"`  // OFF, FLASHBOOT or PRIORITY_FLASHBOOT (v2 only)
 	CreatedAt      string      `json:"createdAt,omitempty"`  // RFC 3339
 	RequestURLs    RequestURLs `json:"requestUrls,omitzero"` // empty if the version returns none

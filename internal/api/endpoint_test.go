@@ -40,14 +40,14 @@ func TestCreateEndpoint(t *testing.T) {
 			"flashboot":true,"idleTimeout":20,"scalerType":"QUEUE_DELAY","scalerValue":6,"workersMin":1,"workersMax":5}`},
 		"v1, CPU": {api.V1, cpu, `{"name":"n","templateId":"t","computeType":"CPU","cpuFlavorIds":["cpu3c","cpu5c"],"vcpuCount":4,
 			"flashboot":false,"scalerType":"REQUEST_COUNT","scalerValue":3,"workersMin":0,"workersMax":3}`},
-		"v1, least": {api.V1, api.Endpoint{TemplateID: new("t")}, `{"templateId":"t","workersMin":0,"workersMax":0}`},
+		"v1, minimal": {api.V1, api.Endpoint{TemplateID: new("t")}, `{"templateId":"t","workersMin":0,"workersMax":0}`},
 		"v2, GPU": {api.V2, gpuEndpoint(), `{"name":"n","type":"QUEUE","templateId":"t",
 			"gpu":{"pools":["P1","P2"],"excludedTypes":["X"],"count":2,"allowedCudaVersions":["12.4","12.5"]},
 			"dataCenterIds":["EU-RO-1","US-KS-2"],"networkVolumes":["v1","v2"],"timeout":60000,"flashboot":"FLASHBOOT",
 			"workers":{"min":1,"max":5,"idleTimeout":20},"scaling":{"type":"QUEUE_DELAY","queueDelay":6}}`},
 		"v2, CPU": {api.V2, cpu, `{"name":"n","templateId":"t","cpu":[{"id":"cpu3c","vcpuCount":4},{"id":"cpu5c","vcpuCount":4}],
 			"flashboot":"OFF","workers":{"min":0,"max":3},"scaling":{"type":"REQUEST_COUNT","requestCount":3}}`},
-		"v2, floor": {api.V2, api.Endpoint{Name: "n", GPU: &api.GPU{Pools: []string{"P"}, MinCUDAVersion: "12.4"}},
+		"v2, minimum CUDA version": {api.V2, api.Endpoint{Name: "n", GPU: &api.GPU{Pools: []string{"P"}, MinCUDAVersion: "12.4"}},
 			`{"name":"n","gpu":{"pools":["P"],"minCudaVersion":"12.4"},"workers":{"min":0,"max":0}}`},
 		"v2, container": {api.V2, api.Endpoint{Name: "n", Type: "LOAD_BALANCER", Container: ownContainer()},
 			`{"name":"n","type":"LOAD_BALANCER","image":"i","args":"x","disk":30,"env":{"A":"1"},"ports":["80/http","22/tcp"],"registry":"r","workers":{"min":0,"max":0}}`},
@@ -55,7 +55,7 @@ func TestCreateEndpoint(t *testing.T) {
 		"v2, empty container": {api.V2, api.Endpoint{Name: "n", TemplateID: new("t"),
 			Container: &api.Container{Command: api.Command{Args: new("")}, Env: map[string]string{}, Ports: new([]string(nil)), Registry: new("")}},
 			`{"name":"n","templateId":"t","args":"","env":{},"ports":[],"registry":null,"workers":{"min":0,"max":0}}`},
-		"v2, least": {api.V2, api.Endpoint{Name: "n", DataCenterIDs: []string{}, NetworkVolumes: []string{}, GPU: &api.GPU{}},
+		"v2, minimal": {api.V2, api.Endpoint{Name: "n", DataCenterIDs: []string{}, NetworkVolumes: []string{}, GPU: &api.GPU{}},
 			`{"name":"n","gpu":{},"workers":{"min":0,"max":0}}`},
 		"v2, fraction": {api.V2, api.Endpoint{Name: "n", FlashBoot: new("PRIORITY_FLASHBOOT"), Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 0.5}},
 			`{"name":"n","flashboot":"PRIORITY_FLASHBOOT","scaling":{"type":"QUEUE_DELAY","queueDelay":0.5},"workers":{"min":0,"max":0}}`},
@@ -73,8 +73,8 @@ func TestReadEndpoint(t *testing.T) {
 	v2.Container.Entrypoint, v2.Container.Cmd = new([]string(nil)), new([]string{"x"})
 	v2.CreatedAt, v2.RequestURLs = v1.CreatedAt, api.RequestURLs{Run: "http://q/run", RunSync: "http://q/runsync", Status: "http://q/status",
 		Stream: "http://q/stream", Cancel: "http://q/cancel", Retry: "http://q/retry", PurgeQueue: "http://q/purge-queue", Health: "http://q/health"}
-	nothing := &api.Container{Command: api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}, Env: map[string]string{}, Ports: new([]string(nil)), Registry: new("")}
-	everywhere := `["EU-RO-1","CA-MTL-1","EU-SE-1","US-IL-1","EUR-IS-1","EU-CZ-1","US-TX-3","EUR-IS-2","US-KS-2","US-GA-2","US-WA-1","US-TX-1","CA-MTL-3",
+	empty := &api.Container{Command: api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}, Env: map[string]string{}, Ports: new([]string(nil)), Registry: new("")}
+	allDataCenters := `["EU-RO-1","CA-MTL-1","EU-SE-1","US-IL-1","EUR-IS-1","EU-CZ-1","US-TX-3","EUR-IS-2","US-KS-2","US-GA-2","US-WA-1","US-TX-1","CA-MTL-3",
 		"EU-NL-1","US-TX-4","US-CA-2","US-NC-1","OC-AU-1","US-DE-1","EUR-IS-3","CA-MTL-2","AP-JP-1","EUR-NO-1","EU-FR-1","US-KS-3","US-GA-1"]`
 	for name, c := range map[string]struct {
 		version api.Version
@@ -85,20 +85,20 @@ func TestReadEndpoint(t *testing.T) {
 			"allowedCudaVersions":["12.4","12.5"],"dataCenterIds":["EU-RO-1","US-KS-2"],"networkVolumeId":"v1","networkVolumeIds":["v1","v2"],
 			"executionTimeoutMs":60000,"idleTimeout":20,"scalerType":"QUEUE_DELAY","scalerValue":6,"workersMin":1,"workersMax":5,
 			"createdAt":"2026-11-01T00:00:00Z","env":{"A":"1"},"template":{"id":"t"},"workers":[{"id":"w"}],"userId":"u","version":3}`, v1},
-		"v1, least":              {api.V1, `{"id":"a"}`, api.Endpoint{ID: "a"}},
-		"v1, null":               {api.V1, `{"id":"a","templateId":null,"gpuTypeIds":null,"minCudaVersion":null,"dataCenterIds":null,"networkVolumeId":null,"networkVolumeIds":null,"idleTimeout":null}`, api.Endpoint{ID: "a"}},
-		"v1, one volume":         {api.V1, `{"id":"a","networkVolumeId":"v"}`, api.Endpoint{ID: "a", NetworkVolumes: []string{"v"}}},
-		"v1, no volume":          {api.V1, `{"id":"a","networkVolumeId":""}`, api.Endpoint{ID: "a"}},
-		"v1, everywhere":         {api.V1, `{"id":"a","dataCenterIds":` + everywhere + `}`, api.Endpoint{ID: "a"}},
-		"v1, one data center":    {api.V1, `{"id":"a","dataCenterIds":["EU-RO-1"]}`, api.Endpoint{ID: "a", DataCenterIDs: []string{"EU-RO-1"}}},
-		"v1, CPU":                {api.V1, `{"id":"a","computeType":"CPU","gpuCount":1,"instanceIds":["cpu3c-8-16","a-b-2-4"]}`, api.Endpoint{ID: "a", CPU: []api.CPU{{"cpu3c", 8}, {"a-b", 2}}}},
-		"v1, unreadable CPU":     {api.V1, `{"id":"a","computeType":"CPU","instanceIds":["cpu3c-8-16","cpu3c-x-16"]}`, api.Endpoint{ID: "a"}},
-		"v1, CPU without counts": {api.V1, `{"id":"a","computeType":"CPU","instanceIds":["cpu3c-8"]}`, api.Endpoint{ID: "a"}},
-		"v1, CPU without a name": {api.V1, `{"id":"a","computeType":"CPU","instanceIds":[""]}`, api.Endpoint{ID: "a"}},
-		"v1, any GPU":            {api.V1, `{"id":"a","computeType":"GPU","gpuCount":1}`, api.Endpoint{ID: "a", GPU: &api.GPU{Count: 1}}},
-		"v1, floor":              {api.V1, `{"id":"a","minCudaVersion":"12.4"}`, api.Endpoint{ID: "a", GPU: &api.GPU{MinCUDAVersion: "12.4"}}},
-		"v1, flashboot":          {api.V1, `{"id":"a","flashboot":true}`, api.Endpoint{ID: "a", FlashBoot: new("FLASHBOOT")}},
-		"v1, no flashboot":       {api.V1, `{"id":"a","flashboot":false}`, api.Endpoint{ID: "a", FlashBoot: new("OFF")}},
+		"v1, minimal":              {api.V1, `{"id":"a"}`, api.Endpoint{ID: "a"}},
+		"v1, null":                 {api.V1, `{"id":"a","templateId":null,"gpuTypeIds":null,"minCudaVersion":null,"dataCenterIds":null,"networkVolumeId":null,"networkVolumeIds":null,"idleTimeout":null}`, api.Endpoint{ID: "a"}},
+		"v1, one volume":           {api.V1, `{"id":"a","networkVolumeId":"v"}`, api.Endpoint{ID: "a", NetworkVolumes: []string{"v"}}},
+		"v1, no volume":            {api.V1, `{"id":"a","networkVolumeId":""}`, api.Endpoint{ID: "a"}},
+		"v1, all data centers":     {api.V1, `{"id":"a","dataCenterIds":` + allDataCenters + `}`, api.Endpoint{ID: "a"}},
+		"v1, one data center":      {api.V1, `{"id":"a","dataCenterIds":["EU-RO-1"]}`, api.Endpoint{ID: "a", DataCenterIDs: []string{"EU-RO-1"}}},
+		"v1, CPU":                  {api.V1, `{"id":"a","computeType":"CPU","gpuCount":1,"instanceIds":["cpu3c-8-16","a-b-2-4"]}`, api.Endpoint{ID: "a", CPU: []api.CPU{{"cpu3c", 8}, {"a-b", 2}}}},
+		"v1, unreadable CPU":       {api.V1, `{"id":"a","computeType":"CPU","instanceIds":["cpu3c-8-16","cpu3c-x-16"]}`, api.Endpoint{ID: "a"}},
+		"v1, CPU without counts":   {api.V1, `{"id":"a","computeType":"CPU","instanceIds":["cpu3c-8"]}`, api.Endpoint{ID: "a"}},
+		"v1, CPU without a name":   {api.V1, `{"id":"a","computeType":"CPU","instanceIds":[""]}`, api.Endpoint{ID: "a"}},
+		"v1, any GPU":              {api.V1, `{"id":"a","computeType":"GPU","gpuCount":1}`, api.Endpoint{ID: "a", GPU: &api.GPU{Count: 1}}},
+		"v1, minimum CUDA version": {api.V1, `{"id":"a","minCudaVersion":"12.4"}`, api.Endpoint{ID: "a", GPU: &api.GPU{MinCUDAVersion: "12.4"}}},
+		"v1, flashboot":            {api.V1, `{"id":"a","flashboot":true}`, api.Endpoint{ID: "a", FlashBoot: new("FLASHBOOT")}},
+		"v1, no flashboot":         {api.V1, `{"id":"a","flashboot":false}`, api.Endpoint{ID: "a", FlashBoot: new("OFF")}},
 		"v1, by requests": {api.V1, `{"id":"a","scalerType":"REQUEST_COUNT","scalerValue":3}`,
 			api.Endpoint{ID: "a", Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 3}}},
 		"v2, all": {api.V2, `{"id":"a","name":"n","type":"QUEUE","image":"i","args":"x","disk":30,"env":{"A":"1"},"ports":["80/http","22/tcp"],"registry":"r",
@@ -107,13 +107,13 @@ func TestReadEndpoint(t *testing.T) {
 			"dataCenterIds":["EU-RO-1","US-KS-2"],"networkVolumes":["v1","v2"],"timeout":60000,"flashboot":"FLASHBOOT","createdAt":"2026-11-01T00:00:00Z",
 			"requestUrls":{"run":"http://q/run","runSync":"http://q/runsync","status":"http://q/status","stream":"http://q/stream",
 			"cancel":"http://q/cancel","retry":"http://q/retry","purgeQueue":"http://q/purge-queue","health":"http://q/health"}}`, v2},
-		"v2, least": {api.V2, `{"id":"a"}`, api.Endpoint{ID: "a", Container: nothing}},
+		"v2, minimal": {api.V2, `{"id":"a"}`, api.Endpoint{ID: "a", Container: empty}},
 		"v2, null": {api.V2, `{"id":"a","gpu":null,"cpu":null,"args":null,"env":null,"ports":null,"registry":null,"workers":null,"scaling":null,"requestUrls":null,"timeout":null}`,
-			api.Endpoint{ID: "a", Container: nothing}},
+			api.Endpoint{ID: "a", Container: empty}},
 		"v2, CPU": {api.V2, `{"id":"a","cpu":[{"id":"cpu3c","vcpuCount":4,"memory":8}],"workers":{"min":0,"max":3},"scaling":{"type":"REQUEST_COUNT","requestCount":3}}`,
-			api.Endpoint{ID: "a", Container: nothing, CPU: []api.CPU{{"cpu3c", 4}}, Workers: api.Workers{Max: 3}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 3}}},
+			api.Endpoint{ID: "a", Container: empty, CPU: []api.CPU{{"cpu3c", 4}}, Workers: api.Workers{Max: 3}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 3}}},
 		"v2, load balancer": {api.V2, `{"id":"a","type":"LOAD_BALANCER","requestUrls":{"base":"http://b","health":"http://b/ping"},"gpu":{"pools":["P"],"allowedCudaVersions":[],"minCudaVersion":"12.4"}}`,
-			api.Endpoint{ID: "a", Type: "LOAD_BALANCER", Container: nothing, RequestURLs: api.RequestURLs{Base: "http://b", Health: "http://b/ping"},
+			api.Endpoint{ID: "a", Type: "LOAD_BALANCER", Container: empty, RequestURLs: api.RequestURLs{Base: "http://b", Health: "http://b/ping"},
 				GPU: &api.GPU{Pools: []string{"P"}, AllowedCUDAVersions: []string{}, MinCUDAVersion: "12.4"}}},
 	} {
 		t.Run(name, func(t *testing.T) { same(t, decodeAnswer(t, c.version, endpoints, c.wire), c.want) })
@@ -136,7 +136,7 @@ func TestUpdateEndpoint(t *testing.T) {
 			`{"gpu":{"pools":["P1","P2"],"excludedTypes":["X"],"count":1}}`},
 		"CUDA": {func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions = []string{"13.0"} }, `{"allowedCudaVersions":["13.0"]}`,
 			`{"gpu":{"pools":["P1","P2"],"excludedTypes":["X"],"allowedCudaVersions":["13.0"]}}`},
-		"CUDA floor": {func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions, e.GPU.MinCUDAVersion = nil, "12.4" },
+		"minimum CUDA version": {func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions, e.GPU.MinCUDAVersion = nil, "12.4" },
 			`{"allowedCudaVersions":[],"minCudaVersion":"12.4"}`,
 			`{"gpu":{"pools":["P1","P2"],"excludedTypes":["X"],"allowedCudaVersions":[],"minCudaVersion":"12.4"}}`},
 		"min": {func(e *api.Endpoint) { e.Workers.Min = 0 }, `{"workersMin":0,"workersMax":5,"idleTimeout":20}`,
@@ -150,9 +150,9 @@ func TestUpdateEndpoint(t *testing.T) {
 			`{"networkVolumeIds":["v3"]}`, `{"networkVolumes":["v3"]}`},
 		"timeout":           {func(e *api.Endpoint) { e.Timeout = 7000 }, `{"executionTimeoutMs":7000}`, `{"timeout":7000}`},
 		"flashboot":         {func(e *api.Endpoint) { e.FlashBoot = new("OFF") }, `{"flashboot":false}`, `{"flashboot":"OFF"}`},
-		"open flashboot":    {func(e *api.Endpoint) { e.FlashBoot = nil }, `null`, `null`},
-		"type, never":       {func(e *api.Endpoint) { e.Type = "" }, `null`, `null`},
-		"compute, never":    {func(e *api.Endpoint) { e.GPU = nil }, `null`, `null`},
+		"omitted flashboot": {func(e *api.Endpoint) { e.FlashBoot = nil }, `null`, `null`},
+		"omitted type":      {func(e *api.Endpoint) { e.Type = "" }, `null`, `null`},
+		"omitted GPU":       {func(e *api.Endpoint) { e.GPU = nil }, `null`, `null`},
 		"other order":       {func(e *api.Endpoint) { reorder(e) }, `null`, `null`},
 		"other order, more": {func(e *api.Endpoint) { reorder(e); e.Timeout = 0 }, `{"executionTimeoutMs":0}`, `{"timeout":0}`},
 
@@ -162,8 +162,8 @@ func TestUpdateEndpoint(t *testing.T) {
 		"clear CUDA": {func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions = []string{} }, `{"allowedCudaVersions":[]}`,
 			`{"gpu":{"pools":["P1","P2"],"excludedTypes":["X"],"allowedCudaVersions":[]}}`},
 		// With a template, omitted versions are the template's.
-		"open CUDA": {func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions = nil }, `null`, `null`},
-		"open CUDA, without a template": {func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions, e.TemplateID = nil, nil },
+		"omitted CUDA": {func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions = nil }, `null`, `null`},
+		"omitted CUDA, without a template": {func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions, e.TemplateID = nil, nil },
 			`{"allowedCudaVersions":[]}`, `{"gpu":{"pools":["P1","P2"],"excludedTypes":["X"],"allowedCudaVersions":[]}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestUpdateContainer(t *testing.T) {
 }
 
 func TestUpdateOfTheTemplate(t *testing.T) {
-	followed := func(template string, c *api.Container, apply bool) api.Endpoint {
+	withTemplate := func(template string, c *api.Container, apply bool) api.Endpoint {
 		return api.Endpoint{ID: "a", Name: "n", TemplateID: &template, Container: c, ApplyTemplate: apply,
 			GPU: &api.GPU{Pools: []string{"P"}, Count: 1, AllowedCUDAVersions: []string{"12.4"}}}
 	}
@@ -245,22 +245,22 @@ func TestUpdateOfTheTemplate(t *testing.T) {
 		have, want api.Endpoint
 		v1, v2     string
 	}{
-		"the same template": {followed("t", ownContainer(), false), followed("t", override, false), `null`, `null`},
-		"another template": {followed("t", ownContainer(), false), followed("u", override, false),
+		"the same template": {withTemplate("t", ownContainer(), false), withTemplate("t", override, false), `null`, `null`},
+		"another template": {withTemplate("t", ownContainer(), false), withTemplate("u", override, false),
 			`{"templateId":"u"}`, `{"templateId":"u","image":"j","env":{"B":"2"},` + gpu + `["12.4"]}}`},
-		"again": {followed("t", ownContainer(), false), followed("t", override, true),
+		"again": {withTemplate("t", ownContainer(), false), withTemplate("t", override, true),
 			`{"templateId":"t"}`, `{"templateId":"t","image":"j","env":{"B":"2"},` + gpu + `["12.4"]}}`},
-		"again, without own settings": {followed("t", ownContainer(), false), followed("t", &api.Container{}, true),
+		"again, without own settings": {withTemplate("t", ownContainer(), false), withTemplate("t", &api.Container{}, true),
 			`{"templateId":"t"}`, `{"templateId":"t",` + gpu + `["12.4"]}}`},
-		"again, with equal settings": {followed("t", override, false), followed("t", override, true),
+		"again, with equal settings": {withTemplate("t", override, false), withTemplate("t", override, true),
 			`{"templateId":"t"}`, `{"templateId":"t","image":"j","env":{"B":"2"},` + gpu + `["12.4"]}}`},
-		"again, its CUDA versions cleared": {followed("t", nil, false), cuda(followed("t", nil, true), []string{}),
+		"again, its CUDA versions cleared": {withTemplate("t", nil, false), cuda(withTemplate("t", nil, true), []string{}),
 			`{"templateId":"t","allowedCudaVersions":[]}`, `{"templateId":"t",` + gpu + `[]}}`},
-		"again, without CUDA bounds": {followed("t", nil, false), cuda(followed("t", nil, true), nil),
+		"again, without CUDA bounds": {withTemplate("t", nil, false), cuda(withTemplate("t", nil, true), nil),
 			`{"templateId":"t"}`, `{"templateId":"t"}`},
-		"for the first time": {api.Endpoint{ID: "a", Name: "n", GPU: followed("", nil, false).GPU, Container: ownContainer()}, followed("t", nil, false),
+		"for the first time": {api.Endpoint{ID: "a", Name: "n", GPU: withTemplate("", nil, false).GPU, Container: ownContainer()}, withTemplate("t", nil, false),
 			`{"templateId":"t"}`, `{"templateId":"t",` + gpu + `["12.4"]}}`},
-		"no template": {followed("t", override, false), api.Endpoint{Name: "n", Container: ownContainer()},
+		"no template": {withTemplate("t", override, false), api.Endpoint{Name: "n", Container: ownContainer()},
 			`null`, `{"image":"i","args":"x","disk":30,"env":{"A":"1"},"ports":["80/http","22/tcp"],"registry":"r"}`},
 		"apply nothing": {api.Endpoint{ID: "a", Name: "n"}, api.Endpoint{Name: "n", ApplyTemplate: true}, `null`, `null`},
 	} {

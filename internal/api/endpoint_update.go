@@ -112,7 +112,7 @@ var groupsV1 = [][]string{
 }
 
 // endpointPatchV1 makes the body of an update. The link to the template makes the template's
-// changes reach the endpoint. ApplyTemplate sends it even if it hasn't changed, because the
+// changes reach the endpoint. ApplyTemplate sends the link even if it hasn't changed, because the
 // endpoint may have been created without it.
 func endpointPatchV1(have, want Endpoint) (patch, error) {
 	want = alignOrder(have, want)
@@ -195,7 +195,8 @@ func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
 	return err
 }
 
-// withChangedCommand returns copies of the containers, of whose commands only the changes are left.
+// withChangedCommand returns copies of the containers. Only the second has a command: the members
+// that change.
 func withChangedCommand(have, want *Container) (before, after *Container) {
 	if have == nil || want == nil {
 		return have, want

@@ -122,8 +122,8 @@ func TestErrorOfAnAmbiguousCreate(t *testing.T) {
 			client, d := deployPiped(t, api.V2, c.fail)
 			d.emptyLists = true
 			_, err := client.NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
-			_, unsettled := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, err != nil && unsettled == c.want, name, "got", err)
+			_, unresolved := errors.AsType[*api.UnresolvedCreateError](err)
+			must.Hold(t, err != nil && unresolved == c.want, name, "got", err)
 		})
 	}
 	refused := client(t, api.Settings{BaseURL: "http://deployment", Transport: &failingDial{err: &net.OpError{
@@ -182,25 +182,25 @@ func TestInterruptedBetweenTries(t *testing.T) {
 }
 
 func TestRedirectsStayOnTheHost(t *testing.T) {
-	elsewhere := &deployment{answers: []http.HandlerFunc{answer(200, `{"id":"a"}`)}}
-	other := httptest.NewServer(elsewhere)
+	otherHost := &deployment{answers: []http.HandlerFunc{answer(200, `{"id":"a"}`)}}
+	other := httptest.NewServer(otherHost)
 	defer other.Close()
-	to := func(address string) http.HandlerFunc { return answer(307, ``, "Location", address) }
+	redirectTo := func(address string) http.HandlerFunc { return answer(307, ``, "Location", address) }
 
 	for method, send := range verbs {
-		client, d := deploy(t, api.V2, to(other.URL+"/v2/network-volumes/a"))
+		client, d := deploy(t, api.V2, redirectTo(other.URL+"/v2/network-volumes/a"))
 		d.emptyLists = true
 		must.ErrorContains(t, send(t.Context(), client), "redirected to "+other.URL)
-		must.Equal(t, len(elsewhere.requests()), 0, method, "requests were sent to another host")
+		must.Equal(t, len(otherHost.requests()), 0, method, "requests were sent to another host")
 
-		client, d = deploy(t, api.V2, to("/v2/network-volumes/b"), answer(200, `{"id":"a"}`))
+		client, d = deploy(t, api.V2, redirectTo("/v2/network-volumes/b"), answer(200, `{"id":"a"}`))
 		d.emptyLists = true
 		err := send(t.Context(), client)
 		must.Hold(t, method != "GET" || err == nil && d.last(t).header.Get("Authorization") != "", "a read within the host is not followed", err)
 		must.Hold(t, method == "GET" || err != nil && len(d.requests()) == 1, "a", method, "is followed", err)
 	}
 
-	client, d := deploy(t, api.V2, to("/v2/network-volumes/a"))
+	client, d := deploy(t, api.V2, redirectTo("/v2/network-volumes/a"))
 	err := verbs["GET"](t.Context(), client)
 	must.Hold(t, err != nil && len(d.requests()) <= 10, "a circle ends with", err, "after", len(d.requests()), "requests")
 }

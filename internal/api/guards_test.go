@@ -107,7 +107,7 @@ func TestNoWriteWithoutAList(t *testing.T) {
 
 // A 403 in the API's form shows that the server is the API, so writes are sent. A 403 in another
 // form doesn't.
-func TestRefusalThatProvesTheAPI(t *testing.T) {
+func TestForbiddenProvesTheAPI(t *testing.T) {
 	problem, message := `{"title":"Forbidden","status":403}`, `{"message":"no access"}`
 	for name, c := range map[string]struct {
 		version api.Version
@@ -139,7 +139,7 @@ func TestRefusalThatProvesTheAPI(t *testing.T) {
 
 // An object that this run has read is managed. It is neither the result of a lost create nor an
 // existing match, even if the list lacked it before the create.
-func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
+func TestObjectThatWasReadIsNotAdopted(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &fakeAPI{staleLists: 2, faults: []fault{loseAnswer(false, hangUp)}}
@@ -151,9 +151,9 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 				must.Do(c.NetworkVolumes.List(t.Context()))(t)
 			}
 			got, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
-			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
+			unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
 			must.Hold(t, s.lists >= 3, s.lists, "lists: the object never showed")
-			must.Hold(t, !reads || ok && len(unsettled.Candidates) == 0 && got.ID == "", "read before: got", got, err)
+			must.Hold(t, !reads || ok && len(unresolved.Candidates) == 0 && got.ID == "", "read before: got", got, err)
 			must.Hold(t, reads || err == nil && got.ID == id, "not read before: got", got, err) // without the read, the result differs
 		})
 		synctest.Test(t, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 
 // An object that this run deleted isn't the result of a lost create, even if a delayed list shows
 // it again.
-func TestDeletedObjectIsNotTakenOver(t *testing.T) {
+func TestDeletedObjectIsNotAdopted(t *testing.T) {
 	const (
 		oldVolume   = `{"id":"old","name":"v","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`
 		oldTemplate = `{"id":"old","name":"t","image":"i","category":"NVIDIA","args":"","disk":0,"env":{},"ports":[],"registry":null,"public":false,"serverless":false}`
@@ -209,8 +209,8 @@ func TestDeletedObjectIsNotTakenOver(t *testing.T) {
 				must.Succeed(t, c.NetworkVolumes.Delete(t.Context(), "old"))
 			}
 			got, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
-			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, !deletes || ok && len(unsettled.Candidates) == 0 && *posts == 1, "volume, deleted before: got", got, err, "after", *posts, "POSTs")
+			unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
+			must.Hold(t, !deletes || ok && len(unresolved.Candidates) == 0 && *posts == 1, "volume, deleted before: got", got, err, "after", *posts, "POSTs")
 			must.Hold(t, deletes || err == nil && got.ID == "old", "volume, not deleted before: got", got, err) // without the deletion, the result differs
 		})
 		synctest.Test(t, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestDeletedObjectIsNotTakenOver(t *testing.T) {
 
 // An older object isn't mistaken for the result of a lost create, even if the plan listed it
 // during the create of another kind, or if the run listed nothing before it wrote the kind.
-func TestEqualObjectThatWasThere(t *testing.T) {
+func TestOlderEqualObjectIsNotAdopted(t *testing.T) {
 	const old = `{"id":"old","name":"t","image":"i","category":"NVIDIA"}`
 	want := api.Template{Name: "t", Image: "i", Category: "NVIDIA"}
 	deployment := func(beforeList func()) http.Handler {
@@ -245,11 +245,11 @@ func TestEqualObjectThatWasThere(t *testing.T) {
 		mux.HandleFunc("POST /v2/registries", answer(201, `{"id":"r","name":"r"}`))
 		return mux
 	}
-	isNotTakenOver := func(t *testing.T, c *api.Client) {
+	expectNotAdopted := func(t *testing.T, c *api.Client) {
 		t.Helper()
 		got, err := c.Templates.Create(t.Context(), want)
-		unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-		must.Hold(t, ok && slices.Equal(unsettled.Candidates, []string{"old"}), "got", got, err)
+		unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
+		must.Hold(t, ok && slices.Equal(unresolved.Candidates, []string{"old"}), "got", got, err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		listed := make(chan struct{})
@@ -261,12 +261,12 @@ func TestEqualObjectThatWasThere(t *testing.T) {
 		close(listed)
 		got := <-matches
 		must.Hold(t, len(got) == 1 && got[0].ID == "old", "the plan finds", got)
-		isNotTakenOver(t, c)
+		expectNotAdopted(t, c)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		c := pipe(t, deployment(func() {}), api.Settings{SharedReads: true})
 		must.Succeed(t, c.Templates.Delete(t.Context(), "other"))
-		isNotTakenOver(t, c)
+		expectNotAdopted(t, c)
 	})
 }
 
@@ -276,7 +276,7 @@ func TestAbsence(t *testing.T) {
 	mine, others := `{"networkVolumes":[{"id":"a","name":"n","size":10}]}`, `{"networkVolumes":[{"id":"b","name":"n","size":10,"dataCenter":"d","type":"t"}]}`
 	for name, c := range map[string]struct {
 		list, object, del http.HandlerFunc
-		read, deleted     bool // the read reports ErrNotFound; the deletion succeeds
+		read, deleted     bool // the error of the read is IsNotFound; the deletion succeeds
 	}{
 		"the list lacks it":                {answer(200, others), gone, gone, true, true},
 		"the list has it":                  {answer(200, mine), gone, gone, false, false},

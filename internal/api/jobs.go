@@ -108,7 +108,7 @@ func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission
 	c.Method, c.Body = http.MethodPost, s
 	answer := objectAnswer[Job]{kind: "job", decode: decodePlain[Job]}
 	_, err := j.do(ctx, endpointID, path, c, &answer)
-	return j.redacted(ctx, endpointID, answer.object, err)
+	return j.redactJob(ctx, endpointID, answer.object, err)
 }
 
 func (j *Jobs) Status(ctx context.Context, endpointID, jobID string) (Job, error) {
@@ -143,7 +143,7 @@ func (j *Jobs) job(ctx context.Context, method, endpointID, path, jobID string) 
 	}
 	answer := objectAnswer[Job]{kind: "job", want: jobID, decode: decodePlain[Job]}
 	_, err := j.do(ctx, endpointID, path+jobID, httpclient.Call{Method: method}, &answer)
-	return j.redacted(ctx, endpointID, answer.object, err)
+	return j.redactJob(ctx, endpointID, answer.object, err)
 }
 
 // Health counts the endpoint's jobs and workers.
@@ -211,20 +211,20 @@ type JobError struct {
 	EndpointID string
 	Job        Job   // as last seen
 	Err        error // why Await stopped waiting; nil if the job has ended
-	Cancelled  bool  // the job was cancelled after that
+	Cancelled  bool  // the job was cancelled because of Err
 	CancelErr  error // why cancelling failed
 }
 
 // Error names the job, its status and the worker's error.
 func (e *JobError) Error() string {
-	about := fmt.Sprintf("job %s of endpoint %s", e.Job.ID, e.EndpointID)
+	name := fmt.Sprintf("job %s of endpoint %s", e.Job.ID, e.EndpointID)
 	switch {
 	case e.Err == nil && e.Job.Error != "":
-		return fmt.Sprintf("%s ended as %s: %s", about, e.Job.Status, e.Job.Error)
+		return fmt.Sprintf("%s ended as %s: %s", name, e.Job.Status, e.Job.Error)
 	case e.Err == nil:
-		return fmt.Sprintf("%s ended as %s", about, e.Job.Status)
+		return fmt.Sprintf("%s ended as %s", name, e.Job.Status)
 	}
-	text := fmt.Sprintf("the wait for %s ended while it was %s: %s", about, e.Job.Status, e.Err)
+	text := fmt.Sprintf("the wait for %s ended while it was %s: %s", name, e.Job.Status, e.Err)
 	switch {
 	case e.Cancelled:
 		text += "; it was cancelled"
@@ -241,18 +241,18 @@ func (e *JobError) Unwrap() error { return e.Err }
 func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress func(Job)) (Job, error) {
 	first := true
 	err := Poll(ctx, func() (done bool, err error) {
-		now := job
+		current := job
 		if !first {
-			now, err = j.Status(ctx, endpointID, job.ID)
+			current, err = j.Status(ctx, endpointID, job.ID)
 		}
 		if err != nil {
 			return false, err
 		}
-		first, job = false, now
-		if !now.Finished() {
-			progress(now)
+		first, job = false, current
+		if !job.Finished() {
+			progress(job)
 		}
-		return now.Finished(), nil
+		return job.Finished(), nil
 	})
 	switch {
 	case err != nil:
@@ -303,25 +303,25 @@ func (j *Jobs) RunToEnd(ctx context.Context, endpointID string, s Submission, ti
 
 // RunUntil is RunToEnd with another function that waits for the end of the job.
 func (j *Jobs) RunUntil(ctx context.Context, endpointID string, s Submission, timeout time.Duration, wait func(context.Context, Job) (Job, error)) (Job, error) {
-	waiting, done := context.WithTimeoutCause(ctx, timeout, NotFinished(timeout))
-	defer done()
-	sent, err := j.Run(waiting, endpointID, s)
+	waitCtx, cancelWait := context.WithTimeoutCause(ctx, timeout, NotFinished(timeout))
+	defer cancelWait()
+	sent, err := j.Run(waitCtx, endpointID, s)
 	if err != nil {
 		return sent, fmt.Errorf("the job could not be submitted to endpoint %s: %w", endpointID, err)
 	}
-	job, err := wait(waiting, sent)
+	job, err := wait(waitCtx, sent)
 	failure, ok := errors.AsType[*JobError](err)
 	if err != nil && !ok {
 		if job.ID == "" {
 			job = sent
 		}
-		failure = &JobError{EndpointID: endpointID, Job: job, Err: waitError(waiting, err)}
+		failure = &JobError{EndpointID: endpointID, Job: job, Err: waitError(waitCtx, err)}
 		err = failure
 	}
 	if err != nil && failure.Err != nil && !IsNotFound(failure.Err) {
-		cancelling, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
-		defer done()
-		_, failure.CancelErr = j.Cancel(cancelling, endpointID, job.ID)
+		cancelCtx, release := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+		defer release()
+		_, failure.CancelErr = j.Cancel(cancelCtx, endpointID, job.ID)
 		failure.Cancelled = failure.CancelErr == nil
 	}
 	return job, err
@@ -377,9 +377,9 @@ func (j *Jobs) Stream(ctx context.Context, endpointID, jobID string, progress fu
 		}
 		if err = httpclient.Sleep(ctx, pause); err == nil {
 			pause = min(pause*3/2, longestPoll)
-			var now Job
-			if now, err = j.Status(ctx, endpointID, jobID); err == nil {
-				job = now
+			var current Job
+			if current, err = j.Status(ctx, endpointID, jobID); err == nil {
+				job = current
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func (s *listCache) recordAbsentMembers(raw json.RawMessage, required []string) 
 }
 
 // lookup returns a cached object, and whether the caller should fetch the list.
-func (s *listCache) lookup(id string) (kept element, generation int, list bool) {
+func (s *listCache) lookup(id string) (cached element, generation int, needsList bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.objects[id], s.generation, !s.complete && !s.anyWrites && s.listFailure == nil
@@ -141,19 +141,19 @@ func (r *Collection[T]) read(ctx context.Context, id string) (element, error) {
 		return r.fetch(ctx, id, false)
 	}
 	r.creates.markHandled(id)
-	kept, generation, list := r.cache.lookup(id)
-	if list {
+	cached, generation, needsList := r.cache.lookup(id)
+	if needsList {
 		if _, err := r.sharedList(ctx, true); err != nil && !r.readsMayWork(err) {
 			return element{}, err
 		}
-		kept, generation, _ = r.cache.lookup(id)
+		cached, generation, _ = r.cache.lookup(id)
 	}
-	listed := kept.raw != nil
-	if listed && !r.cache.incomplete(kept.raw, r.required) {
-		return kept, nil
+	isCached := cached.raw != nil
+	if isCached && !r.cache.incomplete(cached.raw, r.required) {
+		return cached, nil
 	}
 	_, complete := r.cache.list()
-	e, err := r.fetch(ctx, id, complete && !listed)
+	e, err := r.fetch(ctx, id, complete && !isCached)
 	if err == nil {
 		r.cache.recordAbsentMembers(e.raw, r.required)
 		r.cache.store(generation, e)
@@ -185,21 +185,21 @@ func listRefused(err error) bool {
 }
 
 // sharedList returns the cached list, or requests it once for all concurrent callers. If the
-// request fails for one read, later reads don't repeat it.
-func (r *Collection[T]) sharedList(ctx context.Context, read bool) ([]element, error) {
+// request fails for a read of one object, no later read repeats it.
+func (r *Collection[T]) sharedList(ctx context.Context, forRead bool) ([]element, error) {
 	s := r.cache
 	if !s.shared {
 		return r.fetchList(ctx)
 	}
 	_, generation, _ := s.lookup("")
 	return share(ctx, &s.flight, strconv.Itoa(generation), "listing the "+r.kind+"s", s.list, func(ctx context.Context) ([]element, error) {
-		if failure, _ := s.errors(); read && failure != nil {
+		if failure, _ := s.errors(); forRead && failure != nil {
 			return nil, failure
 		}
 		elements, err := r.fetchList(ctx)
 		if err == nil {
 			s.storeList(generation, elements)
-		} else if read {
+		} else if forRead {
 			r.readsMayWork(err)
 		}
 		return elements, err
@@ -242,23 +242,23 @@ func (s *listCache) recordRefusal(err error) {
 	}
 }
 
-// share returns the known result. If nothing is cached, it calls ask once for all concurrent callers. If
-// a caller is interrupted, the others still get the result.
-func share[V any](ctx context.Context, flight *singleflight.Group, key, doing string, known func() (V, bool), ask func(context.Context) (V, error)) (V, error) {
-	result, ok := known()
+// share returns the cached result. If there is none, it calls fetch once for all concurrent callers.
+// If a caller is interrupted, the others still get the result.
+func share[V any](ctx context.Context, flight *singleflight.Group, key, operation string, cached func() (V, bool), fetch func(context.Context) (V, error)) (V, error) {
+	result, ok := cached()
 	if ok {
 		return result, nil
 	}
-	asked := flight.DoChan(key, func() (any, error) {
-		if result, ok := known(); ok { // another call has ended since the lookup above
+	answers := flight.DoChan(key, func() (any, error) {
+		if result, ok := cached(); ok { // another call has ended since the lookup above
 			return result, nil
 		}
-		return ask(context.WithoutCancel(ctx))
+		return fetch(context.WithoutCancel(ctx))
 	})
 	select {
 	case <-ctx.Done():
-		return result, fmt.Errorf("%s: %w", doing, waitError(ctx, ctx.Err()))
-	case answer := <-asked:
+		return result, fmt.Errorf("%s: %w", operation, waitError(ctx, ctx.Err()))
+	case answer := <-answers:
 		return answer.Val.(V), answer.Err
 	}
 }
@@ -276,13 +276,13 @@ func WithName(all []NamedObject, name string) (ids []string) {
 	return ids
 }
 
-// ListNames lists the ids and names of the objects.
-func (r *Collection[T]) ListNames(ctx context.Context) (named []NamedObject, err error) {
+// ListNames lists the ids and names of the objects that aren't deleted.
+func (r *Collection[T]) ListNames(ctx context.Context) (objects []NamedObject, err error) {
 	elements, err := r.sharedList(ctx, false)
 	for _, e := range elements {
 		if !e.terminated {
-			named = append(named, NamedObject{e.id, e.name})
+			objects = append(objects, NamedObject{e.id, e.name})
 		}
 	}
-	return named, err
+	return objects, err
 }

@@ -93,7 +93,7 @@ func (c *Client) log(ctx context.Context, path string, q LogQuery) (lines []LogL
 	return lines, cmp.Or(err, malformed)
 }
 
-// errEvent begins the errors of malformed events.
+// errEvent marks the errors of malformed events.
 var errEvent = errors.New("an event of the log")
 
 // readEvents reads server-sent events until the requested number is reached, the log ends or is
@@ -166,8 +166,8 @@ func scanEvents(body io.Reader, events chan<- LogLine, done <-chan struct{}) err
 
 const maxReason = 2000 // characters
 
-func redactTexts(secrets *redact.Set, reasons ...*string) {
-	for _, text := range reasons {
+func redactTexts(secrets *redact.Set, texts ...*string) {
+	for _, text := range texts {
 		if secrets != nil && text != nil && *text != "" {
 			*text = secrets.Text(*text, maxReason)
 		}
@@ -194,9 +194,9 @@ func redactLog(ctx context.Context, lines []LogLine) {
 	}
 }
 
-// redacted redacts the error of a job. It ignores a failure to read the endpoint, because a key
+// redactJob redacts the error of a job. It ignores a failure to read the endpoint, because a key
 // that may run jobs need not have access to it.
-func (j *Jobs) redacted(ctx context.Context, endpointID string, job Job, err error) (Job, error) {
+func (j *Jobs) redactJob(ctx context.Context, endpointID string, job Job, err error) (Job, error) {
 	if secrets := redact.FromContext(ctx); secrets != nil && job.Error != "" {
 		_ = j.redactEndpoint(ctx, endpointID)
 		job.Error = httpclient.FreeText(secrets.Lines(string(job.Error)))

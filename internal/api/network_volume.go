@@ -29,8 +29,8 @@ func networkVolumes[W NetworkVolume | networkVolumeV1](d *deployment, cache *lis
 		update: update,
 		// Both APIs reject setting the size that the volume already has.
 		alreadyApplied: func(got, want NetworkVolume) bool {
-			left, err := update(got, want)
-			return err == nil && len(left) == 0
+			changes, err := update(got, want)
+			return err == nil && len(changes) == 0
 		},
 	}
 }

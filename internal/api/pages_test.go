@@ -23,7 +23,7 @@ type pager struct {
 	path, member string
 	limit        int
 	empty        bool                      // an empty page precedes each other page
-	between      func(s *pager, pages int) // runs before each page except the first
+	beforePage   func(s *pager, pages int) // runs before each page except the first
 
 	mu      sync.Mutex
 	objects []pagedObject // the newest last
@@ -72,8 +72,8 @@ func (s *pager) page(w http.ResponseWriter, r *http.Request, cursor string) {
 	s.pages++
 	end := len(s.objects)
 	if cursor != "" {
-		if s.between != nil {
-			s.between(s, s.pages)
+		if s.beforePage != nil {
+			s.beforePage(s, s.pages)
 		}
 		n := 0
 		fmt.Sscanf(strings.TrimPrefix(cursor, "+"), "%d", &n)
@@ -120,7 +120,7 @@ func (s *pager) open(t *testing.T) *api.Client {
 type pagedKind struct {
 	member string
 	object string // an object's members after id and name
-	named  func(context.Context, *api.Client) ([]api.NamedObject, error)
+	list   func(context.Context, *api.Client) ([]api.NamedObject, error)
 	get    func(ctx context.Context, c *api.Client, id string) error
 	create func(context.Context, *api.Client) (id string, err error) // creates an object "new"
 }
@@ -128,7 +128,7 @@ type pagedKind struct {
 func newPagedKind[T any](member string, collection func(*api.Client) *api.Collection[T], created T, id func(T) string, object string) pagedKind {
 	return pagedKind{
 		member: member, object: object,
-		named: func(ctx context.Context, c *api.Client) ([]api.NamedObject, error) {
+		list: func(ctx context.Context, c *api.Client) ([]api.NamedObject, error) {
 			return collection(c).ListNames(ctx)
 		},
 		get: func(ctx context.Context, c *api.Client, id string) error { return must.Err(collection(c).Get(ctx, id)) },
@@ -196,11 +196,11 @@ func TestAllPages(t *testing.T) {
 				must.Succeed(t, kind.get(t.Context(), c, id))
 			}
 			pages := s.pages
-			named, err := kind.named(t.Context(), c)
-			ids := api.WithName(named, "n1")
-			must.Hold(t, err == nil && len(named) == 1050 && slices.Equal(ids, []string{"id1"}) && s.pages == pages,
-				len(named), "objects, n1 is", ids, "after", pages, "and", s.pages, "pages", err)
-			if path == "/v2/registries" { // a lost auth is created again: TestLostSecret
+			objects, err := kind.list(t.Context(), c)
+			ids := api.WithName(objects, "n1")
+			must.Hold(t, err == nil && len(objects) == 1050 && slices.Equal(ids, []string{"id1"}) && s.pages == pages,
+				len(objects), "objects, n1 is", ids, "after", pages, "and", s.pages, "pages", err)
+			if path == "/v2/registries" { // a lost auth is created again: TestLostAuthCreate
 				return
 			}
 			must.Equal(t, must.Do(kind.create(t.Context(), c))(t), "id1051", "the lost create")
@@ -212,7 +212,7 @@ func TestAllPages(t *testing.T) {
 func TestChangesBetweenPages(t *testing.T) {
 	eachPaged(t, []string{"/v2/network-volumes"}, func(t *testing.T, path string, s *pager) {
 		gone := map[string]bool{}
-		s.between = func(s *pager, pages int) {
+		s.beforePage = func(s *pager, pages int) {
 			if pages%max(1, 300/s.limit) != 0 && s.limit < 1000 {
 				return
 			}
@@ -223,9 +223,9 @@ func TestChangesBetweenPages(t *testing.T) {
 			}
 		}
 		synctest.Test(t, func(t *testing.T) {
-			named, err := pagedKinds[path].named(t.Context(), s.open(t))
+			objects, err := pagedKinds[path].list(t.Context(), s.open(t))
 			times := map[string]int{}
-			for _, o := range named {
+			for _, o := range objects {
 				times[o.ID]++
 			}
 			for n := range 1050 {

@@ -34,8 +34,8 @@ func changedMembers[W any](cleared map[string]string, have *W, want W) (patch, e
 		return nil, err
 	}
 	for name, empty := range cleared {
-		_, had := before[name]
-		if _, has := after[name]; !has && (had || have == nil) {
+		_, wasSet := before[name]
+		if _, isSet := after[name]; !isSet && (wasSet || have == nil) {
 			after[name] = json.RawMessage(empty)
 		}
 	}
@@ -67,12 +67,12 @@ func deref[V any](p *V) V {
 
 // changedV1 compares two objects in their wire form. If v1 can't express have, every member of
 // want counts as changed.
-func changedV1[T, W any](resource string, form func(T) (W, error), have, want T) (p patch, after W, err error) {
-	if after, err = form(want); err != nil {
+func changedV1[T, W any](resource string, toWire func(T) (W, error), have, want T) (p patch, after W, err error) {
+	if after, err = toWire(want); err != nil {
 		return nil, after, err
 	}
 	var before *W
-	if w, err := form(have); err == nil {
+	if w, err := toWire(have); err == nil {
 		before = &w
 	}
 	p, err = changedMembers(clearingValues(contract.V1, resource), before, after)

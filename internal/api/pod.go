@@ -17,7 +17,7 @@ type Pod struct {
 	// Mounts are nil. v1 returns it; v2 returns it in PodState.Template for pods created on v1.
 	// No update sends it.
 	TemplateID *string `json:"templateId,omitempty"`
-	// Container has no nil field in an answer. Creates and updates omit nil fields.
+	// Container is never nil in an answer. Creates and updates omit its nil fields.
 	Container *Container `json:"-"`
 
 	GPU    *PodGPU   `json:"gpu,omitempty"` // either GPU or CPU
@@ -324,21 +324,21 @@ func createPodV2(want Pod) (patch, error) {
 
 // CreateSize returns the size of the request that creates a pod on v2, and its largest member
 // with its size.
-func (p Pod) CreateSize() (size int, largest string, most int) {
+func (p Pod) CreateSize() (size int, largest string, largestSize int) {
 	body, err := createPodV2(p)
 	if err != nil {
 		return 0, "", 0
 	}
 	for name, value := range body {
-		if len(value) > most {
-			largest, most = name, len(value)
+		if len(value) > largestSize {
+			largest, largestSize = name, len(value)
 		}
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		return 0, "", 0
 	}
-	return len(text), largest, most
+	return len(text), largest, largestSize
 }
 
 func (w podV2) neutral() Pod {
@@ -347,28 +347,25 @@ func (w podV2) neutral() Pod {
 	return p
 }
 
-// API v1 returns the public ports and the start time of a running pod. Before that it returns
-// only a desired status.
-
-// runtime returns nil if the pod doesn't run.
+// runtime returns nil if the pod doesn't run: before it does, API v1 returns no start time.
 func (w podV1) runtime() *PodRuntime {
 	if w.DesiredStatus != PodRunning || deref(w.LastStartedAt) == "" {
 		return nil
 	}
-	published := &PodRuntime{}
+	runtime := &PodRuntime{}
 	for _, port := range deref(w.Ports) {
 		number, protocol, _ := strings.Cut(port, "/")
 		private, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
 			continue
 		}
-		open := PodPort{Private: private, Type: protocol}
+		p := PodPort{Private: private, Type: protocol}
 		if public, ok := w.PortMappings[number]; ok {
-			open.Public, open.IP = &public, w.PublicIP
+			p.Public, p.IP = &public, w.PublicIP
 		}
-		published.Ports = append(published.Ports, open)
+		runtime.Ports = append(runtime.Ports, p)
 	}
-	return published
+	return runtime
 }
 
 const sshPort = 22

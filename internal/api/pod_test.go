@@ -151,8 +151,8 @@ func TestPodOfALostCreate(t *testing.T) {
 	want := gpuPod()
 	want.Mounts, want.StartSSH = api.PodMounts{}, new(true)
 	for name, c := range map[string]struct {
-		change map[string]any
-		taken  bool
+		change  map[string]any
+		adopted bool
 	}{
 		"as requested":           {nil, true},
 		"with SSH":               {map[string]any{"env": map[string]any{"A": "b", "PUBLIC_KEY": "ssh-rsa x"}}, true},
@@ -176,9 +176,9 @@ func TestPodOfALostCreate(t *testing.T) {
 				answer(500, ``)(w, r)
 			}}
 			got, err := s.open(t).Pods.Create(t.Context(), want)
-			must.Equal(t, c.taken, err == nil && got.ID == "id1", name, got.ID, err)
+			must.Equal(t, c.adopted, err == nil && got.ID == "id1", name, got.ID, err)
 			_, unresolved := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, c.taken || unresolved, name, err)
+			must.Hold(t, c.adopted || unresolved, name, err)
 		})
 	}
 }

@@ -105,7 +105,7 @@ func normalizePods(got, want Pod) (Pod, Pod) {
 	if want.Container.Env != nil {
 		container.Env = map[string]string{}
 		for name, value := range got.Container.Env {
-			if _, asked := want.Container.Env[name]; asked || want.TemplateID == nil && !IsAccessVariable(name) {
+			if _, requested := want.Container.Env[name]; requested || want.TemplateID == nil && !IsAccessVariable(name) {
 				container.Env[name] = value
 			}
 		}

@@ -23,8 +23,8 @@ var lookupPauses = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * t
 // resolveByName looks for the object with the name.
 func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
 	var none T
-	named := func(o T) bool { return r.name(o) == r.name(a.want) }
-	found, err := r.lookUp(ctx, named, failure.Ambiguous())
+	hasName := func(o T) bool { return r.name(o) == r.name(a.want) }
+	found, err := r.lookUp(ctx, hasName, failure.Ambiguous())
 	switch {
 	case err != nil && !a.ambiguous:
 		return none, failure
@@ -37,9 +37,9 @@ func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], 
 	}
 	o := found[0]
 	switch id := r.id(o); {
-	case !a.ambiguous || a.before[id]:
+	case !a.ambiguous || a.existing[id]:
 		return none, r.unresolved(failure, fmt.Sprintf("another %s has the name, and names must be unique (a replacement with create_before_destroy needs a new name)", r.kind), o)
-	case a.before == nil:
+	case a.existing == nil:
 		return none, r.unresolved(failure, fmt.Sprintf("a %s has the name, but it may have existed before: the list was refused", r.kind), o)
 	case r.writeOnly:
 		if ctx.Err() == nil && !interrupted && !a.isLastTry && r.Delete(ctx, id) == nil {
@@ -57,11 +57,11 @@ func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], 
 // resolveByNewObjects looks for the only object that the create may have made.
 func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreate[T], failure *Error) (T, error) {
 	var none T
-	if a.before == nil {
+	if a.existing == nil {
 		return none, r.unresolved(failure, fmt.Sprintf("it may have been created: the list of %ss is refused", r.kind))
 	}
-	fresh := func(o T) bool { return !a.before[r.id(o)] && r.name(o) == r.name(a.want) }
-	found, err := r.lookUp(ctx, fresh, true)
+	isNew := func(o T) bool { return !a.existing[r.id(o)] && r.name(o) == r.name(a.want) }
+	found, err := r.lookUp(ctx, isNew, true)
 	if err != nil {
 		return none, r.searchFailed(failure, err)
 	}

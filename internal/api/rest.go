@@ -66,9 +66,9 @@ func (*Collection[T]) name(object T) string { return head(object).Name }
 
 // head returns the fields ID and Name of an object. The name may be optional.
 func head(object any) NamedObject {
-	of := reflect.ValueOf(object)
-	head := NamedObject{ID: of.FieldByName("ID").String()}
-	if name := reflect.Indirect(of.FieldByName("Name")); name.IsValid() {
+	v := reflect.ValueOf(object)
+	head := NamedObject{ID: v.FieldByName("ID").String()}
+	if name := reflect.Indirect(v.FieldByName("Name")); name.IsValid() {
 		head.Name = name.String()
 	}
 	return head
@@ -144,8 +144,8 @@ func (r *Collection[T]) Update(ctx context.Context, have, want T) (got T, err er
 	defer r.cache.beginWrite()()
 	got, _, err = r.sendForObject(ctx, c, r.id(have))
 	if e, ok := errors.AsType[*Error](err); ok && r.alreadyApplied != nil && e.Status == http.StatusBadRequest && e.Tries > 1 {
-		if now, readErr := r.GetFresh(ctx, r.id(have)); readErr == nil && r.alreadyApplied(now, want) {
-			return now, nil
+		if current, readErr := r.GetFresh(ctx, r.id(have)); readErr == nil && r.alreadyApplied(current, want) {
+			return current, nil
 		}
 	}
 	return got, err
@@ -255,7 +255,8 @@ func (r *Collection[T]) fetchFromList(ctx context.Context, id string) (element, 
 	return element{}, r.notFound(id)
 }
 
-// notFound returns the error of an object whose answer describes it as deleted.
+// notFound returns an error like a 404, for an object that the list lacks or an answer describes as
+// deleted.
 func (r *Collection[T]) notFound(id string) error {
 	return &Error{
 		Method: http.MethodGet, URL: r.settings.BaseURL + r.path + "/" + id, Status: http.StatusNotFound, Title: "Not Found",
@@ -279,13 +280,13 @@ func (r *Collection[T]) confirmAbsence(ctx context.Context, id string, unlisted 
 	}
 	elements, listErr := r.fetchList(ctx)
 	doubt := *e
-	refused, isAnswer := errors.AsType[*Error](listErr)
+	listFailure, ok := errors.AsType[*Error](listErr)
 	switch {
-	case isAnswer && refused.Status == http.StatusForbidden && refused.OtherServer == "":
+	case ok && listFailure.Status == http.StatusForbidden && listFailure.OtherServer == "":
 		return err
-	case isAnswer:
-		doubt = *refused
-		doubt.OtherServer = cmp.Or(refused.OtherServer, "another server's, as the list of "+r.kind+"s can't be read there")
+	case ok:
+		doubt = *listFailure
+		doubt.OtherServer = cmp.Or(listFailure.OtherServer, "another server's, as the list of "+r.kind+"s can't be read there")
 	case listErr != nil:
 		return listErr
 	case slices.ContainsFunc(elements, func(other element) bool { return other.id == id }):

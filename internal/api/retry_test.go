@@ -110,7 +110,7 @@ func (f *failingDial) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, f.err
 }
 
-func TestNothingSentIsRepeated(t *testing.T) {
+func TestFailedDialIsRepeated(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want int

@@ -38,7 +38,7 @@ type TemplateMounts struct {
 	Persistent *PersistentMount `json:"persistent,omitempty"`
 }
 
-// PersistentMount is host-local storage of a template.
+// PersistentMount is storage on the machine of a pod, or such storage in a template.
 type PersistentMount struct {
 	Size int64  `json:"size"` // GB
 	Path string `json:"path"`
