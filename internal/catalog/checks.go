@@ -48,22 +48,22 @@ func New(client *api.Client, s Settings) *Checks { return &Checks{Settings: s, c
 
 // GPUTypes returns the GPU types of the catalog. It returns false if they can't be read; the
 // first failure in a run is reported as a warning.
-func (c *Checks) GPUTypes(ctx context.Context, to diagnostics.Check) ([]api.GPUType, bool) {
-	return list(ctx, c, to, nil, c.client.GPUTypes)
+func (c *Checks) GPUTypes(ctx context.Context, check diagnostics.Check) ([]api.GPUType, bool) {
+	return list(ctx, c, check, nil, c.client.GPUTypes)
 }
 
-func (c *Checks) cpuTypes(ctx context.Context, to diagnostics.Check) ([]api.CPUType, bool) {
-	return list(ctx, c, to, nil, c.client.CPUTypes)
+func (c *Checks) cpuTypes(ctx context.Context, check diagnostics.Check) ([]api.CPUType, bool) {
+	return list(ctx, c, check, nil, c.client.CPUTypes)
 }
 
 // dataCenters returns the data centers with their stock.
-func (c *Checks) dataCenters(ctx context.Context, to diagnostics.Check) ([]api.DataCenter, bool) {
-	return list(ctx, c, to, url.Values{"include": {"GPU_AVAILABILITY,CPU_AVAILABILITY"}}, c.client.DataCenters)
+func (c *Checks) dataCenters(ctx context.Context, check diagnostics.Check) ([]api.DataCenter, bool) {
+	return list(ctx, c, check, url.Values{"include": {"GPU_AVAILABILITY,CPU_AVAILABILITY"}}, c.client.DataCenters)
 }
 
 // gpuStock returns the GPU types with their stock for a request, which depends on its product,
 // cloud and GPUs per machine.
-func (c *Checks) gpuStock(ctx context.Context, to diagnostics.Check, r Request) ([]api.GPUType, bool) {
+func (c *Checks) gpuStock(ctx context.Context, check diagnostics.Check, r Request) ([]api.GPUType, bool) {
 	query := url.Values{"include": {"AVAILABILITY"}, "product": {r.Product}}
 	if r.Cloud != "" && r.Cloud != secure { // secure is the API's default
 		query.Set("cloud", r.Cloud)
@@ -71,41 +71,41 @@ func (c *Checks) gpuStock(ctx context.Context, to diagnostics.Check, r Request) 
 	if r.GPU.Count > 1 {
 		query.Set("count", strconv.FormatInt(r.GPU.Count, 10))
 	}
-	return list(ctx, c, to, query, c.client.GPUTypes)
+	return list(ctx, c, check, query, c.client.GPUTypes)
 }
 
 // list reads a list of the catalog. After a failure it reads no other, because the checks must
 // not delay a plan with a thousand objects.
-func list[T any](ctx context.Context, c *Checks, to diagnostics.Check, query url.Values, from *api.CatalogList[T]) ([]T, bool) {
+func list[T any](ctx context.Context, c *Checks, check diagnostics.Check, query url.Values, source *api.CatalogList[T]) ([]T, bool) {
 	if c.listFailed.Load() {
 		return nil, false
 	}
-	entries, err := from.Find(ctx, query)
+	entries, err := source.Find(ctx, query)
 	if err != nil {
 		c.listFailed.Store(ctx.Err() == nil)
 		skipped := "names, stock, data centers and prices"
 		if c.Ceiling.USD != nil {
 			skipped += ", max_hourly_cost included"
 		}
-		c.warnOnce(to, "The catalog could not be read: %s\n\nThis plan goes on without the checks that need it (%s), for all resources.", err, skipped)
+		c.warnOnce(check, "The catalog could not be read: %s\n\nThis plan goes on without the checks that need it (%s), for all resources.", err, skipped)
 	}
 	return entries, err == nil
 }
 
 // warnOnce reports once per run that checks are skipped.
-func (c *Checks) warnOnce(to diagnostics.Check, format string, args ...any) {
+func (c *Checks) warnOnce(check diagnostics.Check, format string, args ...any) {
 	if !c.skipWarned.Swap(true) {
-		to.Warn("", "The plan is not checked against the catalog", format, args...)
+		check.Warn("", "The plan is not checked against the catalog", format, args...)
 	}
 }
 
 // report reports a finding with the severity of its level.
-func (l Level) report(to diagnostics.Check, at path.Path, summary, format string, args ...any) {
+func (l Level) report(check diagnostics.Check, at path.Path, summary, format string, args ...any) {
 	switch l {
 	case Error:
-		to.ErrorAt(at, summary, format, args...)
+		check.ErrorAt(at, summary, format, args...)
 	case Warning:
-		to.WarnAt(at, summary, format, args...)
+		check.WarnAt(at, summary, format, args...)
 	}
 }
 

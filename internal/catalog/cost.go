@@ -40,25 +40,25 @@ type price struct {
 	text    string   // how it is computed
 }
 
-// CheckCost reports a new or changed object that may cost more per hour than its limit: its
-// own, or else the provider's. If it may get one of several GPU types or CPU configurations,
-// the most expensive one counts.
-func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request, own types.Number) {
-	if c == nil || c.Cost == Off || own.IsUnknown() || !r.ComputeKnown || r.Machines == 0 {
+// CheckCost reports a new or changed object that may cost more per hour than its limit or, if that
+// is null, the provider's. If it may get one of several GPU types or CPU configurations, the most
+// expensive one counts.
+func (c *Checks) CheckCost(ctx context.Context, check diagnostics.Check, r Request, limit types.Number) {
+	if c == nil || c.Cost == Off || limit.IsUnknown() || !r.ComputeKnown || r.Machines == 0 {
 		return
 	}
 	ceiling, at := c.Ceiling, r.computeAt()
-	if !own.IsNull() {
-		ceiling, at = NewCeiling(own, "max_hourly_cost of this resource"), path.Root("max_hourly_cost")
+	if !limit.IsNull() {
+		ceiling, at = NewCeiling(limit, "max_hourly_cost of this resource"), path.Root("max_hourly_cost")
 	}
 	if ceiling.USD == nil {
 		return
 	}
 	if c.client.Version == api.V1 {
-		c.warnOnce(to, "Management API v1 has no catalog and no prices, so max_hourly_cost is not checked for any resource. Set api_version = %q to check it.", string(api.V2))
+		c.warnOnce(check, "Management API v1 has no catalog and no prices, so max_hourly_cost is not checked for any resource. Set api_version = %q to check it.", string(api.V2))
 		return
 	}
-	prices, ok := c.prices(ctx, to, r)
+	prices, ok := c.prices(ctx, check, r)
 	if !ok {
 		return
 	}
@@ -73,7 +73,7 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 		}
 	}
 	if highest.unit != nil && highest.unit.Sign() == 0 && len(missing) == 0 && !c.zeroPriceWarned.Swap(true) {
-		to.WarnAt(at, "All prices of this object are 0", "max_hourly_cost of %s USD (%s) rejects nothing, because the catalog's prices for this object are 0. A jobrunner takes its prices from the file of --catalog.", decimal(ceiling.USD), ceiling.Source)
+		check.WarnAt(at, "All prices of this object are 0", "max_hourly_cost of %s USD (%s) rejects nothing, because the catalog's prices for this object are 0. A jobrunner takes its prices from the file of --catalog.", decimal(ceiling.USD), ceiling.Source)
 	}
 	if highest.unit != nil {
 		factor := r.Machines
@@ -86,29 +86,29 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 			text += fmt.Sprintf(" × %d (%s)", r.Machines, r.MachinesIn)
 		}
 		if cost := new(big.Rat).Mul(highest.unit, new(big.Rat).SetInt64(factor)); cost.Cmp(ceiling.USD) > 0 {
-			among := ""
+			choice := ""
 			if len(prices) > 1 {
-				among = fmt.Sprintf(", the most expensive of %d possible choices", len(prices))
+				choice = fmt.Sprintf(", the most expensive of %d possible choices", len(prices))
 			}
-			c.Cost.report(to, at, "Above the cost ceiling", "It may cost %s USD an hour, and max_hourly_cost is %s USD (%s). Computed for %s%s: %s. Ask for less, or set a higher max_hourly_cost in this resource.",
-				decimal(cost), decimal(ceiling.USD), ceiling.Source, highest.machine, among, text)
+			c.Cost.report(check, at, "Above the cost ceiling", "It may cost %s USD an hour, and max_hourly_cost is %s USD (%s). Computed for %s%s: %s. Ask for less, or set a higher max_hourly_cost in this resource.",
+				decimal(cost), decimal(ceiling.USD), ceiling.Source, highest.machine, choice, text)
 			return
 		}
 	}
 	if len(missing) > 0 || len(prices) == 0 {
-		what := "a configuration that accepts any GPU or CPU has no price"
+		reason := "a configuration that accepts any GPU or CPU has no price"
 		if len(missing) > 0 {
-			what = "the catalog has no price of " + strings.Join(missing, ", ") + " for " + r.productName()
+			reason = "the catalog has no price of " + strings.Join(missing, ", ") + " for " + r.productName()
 		}
-		to.WarnAt(at, "The cost is not known", "max_hourly_cost of %s USD (%s) is not compared: %s.", decimal(ceiling.USD), ceiling.Source, what)
+		check.WarnAt(at, "The cost is not known", "max_hourly_cost of %s USD (%s) is not compared: %s.", decimal(ceiling.USD), ceiling.Source, reason)
 	}
 }
 
 // prices returns the prices of every type or configuration that a machine may get.
-func (c *Checks) prices(ctx context.Context, to diagnostics.Check, r Request) (prices []price, ok bool) {
+func (c *Checks) prices(ctx context.Context, check diagnostics.Check, r Request) (prices []price, ok bool) {
 	switch {
 	case r.GPU != nil:
-		all, ok := c.GPUTypes(ctx, to)
+		all, ok := c.GPUTypes(ctx, check)
 		if !ok {
 			return nil, false
 		}
@@ -120,7 +120,7 @@ func (c *Checks) prices(ctx context.Context, to diagnostics.Check, r Request) (p
 			prices = append(prices, price{machine: id})
 		}
 	case len(r.CPU) > 0:
-		all, ok := c.cpuTypes(ctx, to)
+		all, ok := c.cpuTypes(ctx, check)
 		if !ok {
 			return nil, false
 		}
@@ -161,15 +161,15 @@ func (r Request) cpuPrice(cpu CPU, all []api.CPUType) price {
 		case r.cloud() == community:
 			figure = "" // the catalog has no price
 		}
-		if one := amount(figure); one != nil {
-			p.unit = new(big.Rat).Mul(one, new(big.Rat).SetInt64(cpu.VCPUs))
-			p.text = fmt.Sprintf("%s USD (%s price of a vCPU) × %d (%s)", decimal(one), tariff, cpu.VCPUs, diagnostics.Name(cpu.VCPUsAt))
+		if perVCPU := amount(figure); perVCPU != nil {
+			p.unit = new(big.Rat).Mul(perVCPU, new(big.Rat).SetInt64(cpu.VCPUs))
+			p.text = fmt.Sprintf("%s USD (%s price of a vCPU) × %d (%s)", decimal(perVCPU), tariff, cpu.VCPUs, diagnostics.Name(cpu.VCPUsAt))
 		}
 	}
 	return p
 }
 
-// amount converts a price of the catalog. It returns nil without one.
+// amount converts a price of the catalog. It returns nil for "".
 func amount(figure json.Number) *big.Rat {
 	r, _ := new(big.Rat).SetString(figure.String())
 	return r

@@ -16,42 +16,40 @@ import (
 // Management API v2 accepts only the GPU types, pools and CPU flavors in its catalog, so an
 // unknown one has the configured level. Its catalog doesn't list every data center that the API
 // accepts, so an unknown one is at most a warning. API v1 has no catalog, and its documented
-// lists are incomplete, too.
-//
-// refused reports whether there was an error.
-func (c *Checks) CheckNames(ctx context.Context, to diagnostics.Check, r Request) (refused bool) {
+// lists are incomplete, too. hasError reports whether there was an error.
+func (c *Checks) CheckNames(ctx context.Context, check diagnostics.Check, r Request) (hasError bool) {
 	if c == nil || c.Names == Off {
 		return false
 	}
 	if c.client.Version == api.V1 {
-		c.checkDocumented(to, r)
+		c.checkDocumented(check, r)
 		return false
 	}
-	before := to.Diagnostics.ErrorsCount()
-	c.checkListed(ctx, to, r)
-	return to.Diagnostics.ErrorsCount() > before
+	before := check.Diagnostics.ErrorsCount()
+	c.checkListed(ctx, check, r)
+	return check.Diagnostics.ErrorsCount() > before
 }
 
-func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Request) {
+func (c *Checks) checkListed(ctx context.Context, check diagnostics.Check, r Request) {
 	if r.GPU != nil && (anyNew(r.GPU.Types) || anyNew(r.GPU.Pools) || r.GPU.CountNew) {
-		if all, ok := c.GPUTypes(ctx, to); ok {
-			c.Names.reportUnknown(to, notListed, "GPU type", r.GPU.Types, column(all, gpuID))
-			c.Names.reportUnknown(to, notListed, "GPU pool", r.GPU.Pools, column(all, gpuPool))
-			c.checkGPUCount(to, r, all)
+		if all, ok := c.GPUTypes(ctx, check); ok {
+			c.Names.reportUnknown(check, notListed, "GPU type", r.GPU.Types, column(all, gpuID))
+			c.Names.reportUnknown(check, notListed, "GPU pool", r.GPU.Pools, column(all, gpuPool))
+			c.checkGPUCount(check, r, all)
 		}
 	}
 	for _, cpu := range r.CPU {
 		if !cpu.New {
 			continue
 		}
-		if all, ok := c.cpuTypes(ctx, to); ok {
-			c.Names.reportUnknown(to, notListed, "CPU flavor", []Ref{cpu.Ref}, column(all, cpuID))
-			c.checkVCPUs(to, cpu, all)
+		if all, ok := c.cpuTypes(ctx, check); ok {
+			c.Names.reportUnknown(check, notListed, "CPU flavor", []Ref{cpu.Ref}, column(all, cpuID))
+			c.checkVCPUs(check, cpu, all)
 		}
 	}
 	if anyNew(r.DataCenters) {
-		if all, ok := c.dataCenters(ctx, to); ok {
-			c.Names.atMostWarning().reportUnknown(to, notListed, "data center", r.DataCenters, column(all, dataCenterID))
+		if all, ok := c.dataCenters(ctx, check); ok {
+			c.Names.atMostWarning().reportUnknown(check, notListed, "data center", r.DataCenters, column(all, dataCenterID))
 		}
 	}
 }
@@ -59,36 +57,36 @@ func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Reques
 // CheckNewDataCenters reports, as errors, the unknown data centers of an object that the plan
 // replaces: the API would reject the replacement only after the object is deleted. It doesn't check
 // on API v1, whose documented list is incomplete.
-func (c *Checks) CheckNewDataCenters(ctx context.Context, to diagnostics.Check, refs []Ref) {
+func (c *Checks) CheckNewDataCenters(ctx context.Context, check diagnostics.Check, refs []Ref) {
 	if c == nil || c.Names != Error || c.client.Version == api.V1 || !anyNew(refs) {
 		return
 	}
-	if all, ok := c.dataCenters(ctx, to); ok {
-		const replaced = notListed + " The object would be deleted before the API rejects its replacement: correct the id, or set names = \"warning\" in plan_checks of the provider block."
-		c.Names.reportUnknown(to, replaced, "data center", refs, column(all, dataCenterID))
+	if all, ok := c.dataCenters(ctx, check); ok {
+		const format = notListed + " The object would be deleted before the API rejects its replacement: correct the id, or set names = \"warning\" in plan_checks of the provider block."
+		c.Names.reportUnknown(check, format, "data center", refs, column(all, dataCenterID))
 	}
 }
 
-func (c *Checks) checkDocumented(to diagnostics.Check, r Request) {
-	const unknown = "The %s %q is not documented for management API v1, which has no catalog%s"
+func (c *Checks) checkDocumented(check diagnostics.Check, r Request) {
+	const format = "The %s %q is not documented for management API v1, which has no catalog%s"
 	level := c.Names.atMostWarning()
 	if r.GPU != nil {
-		level.reportUnknown(to, unknown, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
+		level.reportUnknown(check, format, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
 	}
 	for _, cpu := range r.CPU {
-		level.reportUnknown(to, unknown, "CPU flavor", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents mention these
+		level.reportUnknown(check, format, "CPU flavor", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents mention these
 	}
-	level.reportUnknown(to, unknown, "data center", r.DataCenters, contract.DataCenterIDs)
+	level.reportUnknown(check, format, "data center", r.DataCenters, contract.DataCenterIDs)
 }
 
 // notListed is a format for a title, an id and a suggestion.
 const notListed = "The catalog of the deployment has no %s %q%s"
 
 // reportUnknown reports new ids that aren't known.
-func (l Level) reportUnknown(to diagnostics.Check, format, title string, refs []Ref, known []string) {
+func (l Level) reportUnknown(check diagnostics.Check, format, title string, refs []Ref, known []string) {
 	for _, ref := range refs {
 		if ref.New && !slices.Contains(known, ref.ID) {
-			l.report(to, ref.At, "Unknown "+title, format, title, ref.ID, suggestion(ref.ID, known))
+			l.report(check, ref.At, "Unknown "+title, format, title, ref.ID, suggestion(ref.ID, known))
 		}
 	}
 }
@@ -97,30 +95,30 @@ func (l Level) reportUnknown(to diagnostics.Check, format, title string, refs []
 func suggestion(id string, known []string) string { return cmp.Or(near.Suggest(id, known), ".") }
 
 // checkGPUCount compares a GPU count with the largest machine.
-func (c *Checks) checkGPUCount(to diagnostics.Check, r Request, all []api.GPUType) {
+func (c *Checks) checkGPUCount(check diagnostics.Check, r Request, all []api.GPUType) {
 	if !r.ComputeKnown || !r.Changes {
 		return
 	}
 	types, missing := r.GPU.choose(all)
 	if r.Product == Serverless {
 		if len(missing) == 0 {
-			c.checkWorkerGPUs(to, r, types)
+			c.checkWorkerGPUs(check, r, types)
 		}
 		return
 	}
 	for _, t := range types {
 		switch largest := r.inCloud(t.MaxCount); {
 		case largest == 0:
-			c.Names.report(to, r.GPU.At, "The cloud does not offer the GPU type", "The %s cloud does not offer the GPU type %q.", r.cloud(), t.ID)
+			c.Names.report(check, r.GPU.At, "The cloud does not offer the GPU type", "The %s cloud does not offer the GPU type %q.", r.cloud(), t.ID)
 		case r.GPU.Count > largest:
-			c.Names.report(to, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine with the GPU type %q in the %s cloud has %d GPUs, and the configuration asks for %d.", t.ID, r.cloud(), largest, r.GPU.Count)
+			c.Names.report(check, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine with the GPU type %q in the %s cloud has %d GPUs, and the configuration asks for %d.", t.ID, r.cloud(), largest, r.GPU.Count)
 		}
 	}
 }
 
 // checkWorkerGPUs reports a GPU count that no machine of the selected types has in any cloud,
 // because workers don't choose a cloud.
-func (c *Checks) checkWorkerGPUs(to diagnostics.Check, r Request, types []api.GPUType) {
+func (c *Checks) checkWorkerGPUs(check diagnostics.Check, r Request, types []api.GPUType) {
 	var largest int64
 	for _, t := range types {
 		n := max(t.MaxCount.Secure, t.MaxCount.Community)
@@ -132,14 +130,14 @@ func (c *Checks) checkWorkerGPUs(to diagnostics.Check, r Request, types []api.GP
 	if len(types) > 0 && r.GPU.Count > largest {
 		chosen := column(slices.Concat(r.GPU.Types, r.GPU.Pools), func(ref Ref) string { return ref.ID })
 		slices.Sort(chosen)
-		c.Names.report(to, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine of %s has %d GPUs, and the configuration asks for %d for each worker.", strings.Join(chosen, ", "), largest, r.GPU.Count)
+		c.Names.report(check, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine of %s has %d GPUs, and the configuration asks for %d for each worker.", strings.Join(chosen, ", "), largest, r.GPU.Count)
 	}
 }
 
-func (c *Checks) checkVCPUs(to diagnostics.Check, cpu CPU, all []api.CPUType) {
+func (c *Checks) checkVCPUs(check diagnostics.Check, cpu CPU, all []api.CPUType) {
 	for _, t := range all {
 		if t.ID == cpu.ID && cpu.VCPUs > 0 && t.VCPU.Max > 0 && (cpu.VCPUs < t.VCPU.Min || cpu.VCPUs > t.VCPU.Max) {
-			c.Names.report(to, cpu.VCPUsAt, "vCPUs that the flavor does not have", "The CPU flavor %q has %d to %d vCPUs, not %d.", t.ID, t.VCPU.Min, t.VCPU.Max, cpu.VCPUs)
+			c.Names.report(check, cpu.VCPUsAt, "vCPUs that the flavor does not have", "The CPU flavor %q has %d to %d vCPUs, not %d.", t.ID, t.VCPU.Min, t.VCPU.Max, cpu.VCPUs)
 		}
 	}
 }

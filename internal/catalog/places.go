@@ -16,7 +16,7 @@ import (
 
 // CheckPlaces reports network volumes, data centers and compute without a common data center.
 // On API v1 the location of compute is unknown.
-func (c *Checks) CheckPlaces(ctx context.Context, to diagnostics.Check, r Request) {
+func (c *Checks) CheckPlaces(ctx context.Context, check diagnostics.Check, r Request) {
 	if c == nil || c.DataCenters == Off || !r.PlacesKnown || !r.Changes || len(r.DataCenters)+len(r.Volumes) == 0 {
 		return
 	}
@@ -26,37 +26,37 @@ func (c *Checks) CheckPlaces(ctx context.Context, to diagnostics.Check, r Reques
 	}
 	allowed := r.allowedPlaces()
 	if len(allowed) == 0 {
-		c.DataCenters.report(to, at, "No common data center", "The network volumes are in none of the data centers. %s Choose data centers of the volumes, or volumes of the data centers.", r.places())
+		c.DataCenters.report(check, at, "No common data center", "The network volumes are in none of the data centers. %s Choose data centers of the volumes, or volumes of the data centers.", r.describePlaces())
 		return
 	}
-	if !r.ComputeKnown || c.client.Version == api.V1 || c.unknownPlace(ctx, to, r) {
+	if !r.ComputeKnown || c.client.Version == api.V1 || c.unknownPlace(ctx, check, r) {
 		return
 	}
-	offering, ids := c.placesOffering(ctx, to, r)
+	offering, ids := c.placesOffering(ctx, check, r)
 	if offering == nil || slices.ContainsFunc(allowed, func(d string) bool { return slices.Contains(offering, d) }) {
 		return
 	}
-	c.DataCenters.report(to, at, "No common data center", "No data center that the configuration allows offers %s. %s The catalog offers it in: %s.",
-		strings.Join(ids, ", "), r.places(), strings.Join(offering, ", "))
+	c.DataCenters.report(check, at, "No common data center", "No data center that the configuration allows offers %s. %s The catalog offers it in: %s.",
+		strings.Join(ids, ", "), r.describePlaces(), strings.Join(offering, ", "))
 }
 
 // unknownPlace reports whether the request has a data center that the catalog lacks. CheckNames
 // reports it already, and the catalog doesn't know what that data center offers.
-func (c *Checks) unknownPlace(ctx context.Context, to diagnostics.Check, r Request) bool {
+func (c *Checks) unknownPlace(ctx context.Context, check diagnostics.Check, r Request) bool {
 	if c.Names == Off || !anyNew(r.DataCenters) {
 		return false
 	}
-	all, ok := c.dataCenters(ctx, to)
+	all, ok := c.dataCenters(ctx, check)
 	return ok && slices.ContainsFunc(r.DataCenters, func(ref Ref) bool { return ref.New && !slices.Contains(column(all, dataCenterID), ref.ID) })
 }
 
 // CheckVolume reports a network volume in a data center without its storage tier. An empty tier
 // means the data center's default.
-func (c *Checks) CheckVolume(ctx context.Context, to diagnostics.Check, dataCenter, tier string) {
+func (c *Checks) CheckVolume(ctx context.Context, check diagnostics.Check, dataCenter, tier string) {
 	if c == nil || c.DataCenters == Off || c.client.Version == api.V1 || dataCenter == "" {
 		return
 	}
-	all, ok := c.dataCenters(ctx, to)
+	all, ok := c.dataCenters(ctx, check)
 	if !ok {
 		return
 	}
@@ -73,9 +73,9 @@ func (c *Checks) CheckVolume(ctx context.Context, to diagnostics.Check, dataCent
 	}
 	switch {
 	case len(tiers) == 0:
-		c.DataCenters.report(to, path.Root("data_center"), "No network volumes in the data center", "The data center %s has no network volumes. Data centers with them: %s.", dataCenter, orNone(others))
+		c.DataCenters.report(check, path.Root("data_center"), "No network volumes in the data center", "The data center %s has no network volumes. Data centers with them: %s.", dataCenter, orNone(others))
 	case tier != "" && !slices.Contains(tiers, tier):
-		c.DataCenters.report(to, path.Root("type"), "No such storage tier in the data center", "The data center %s has network volumes of type %s, not %s. Data centers with %[3]s: %s.",
+		c.DataCenters.report(check, path.Root("type"), "No such storage tier in the data center", "The data center %s has network volumes of type %s, not %s. Data centers with %[3]s: %s.",
 			dataCenter, strings.Join(tiers, ", "), tier, orNone(others))
 	}
 }
@@ -97,8 +97,8 @@ func (r Request) allowedPlaces() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// places describes what the configuration allows.
-func (r Request) places() string {
+// describePlaces describes what the configuration allows.
+func (r Request) describePlaces() string {
 	var parts []string
 	if len(r.DataCenters) > 0 {
 		parts = append(parts, "Data centers: "+strings.Join(column(r.DataCenters, func(d Ref) string { return d.ID }), ", ")+".")
@@ -111,26 +111,26 @@ func (r Request) places() string {
 
 // placesOffering returns the data centers that offer the requested compute, in stock or not, and the
 // ids of that compute. It returns nil if the catalog doesn't know where all the compute is offered.
-func (c *Checks) placesOffering(ctx context.Context, to diagnostics.Check, r Request) (places, ids []string) {
-	dataCenters, ok := c.dataCenters(ctx, to)
+func (c *Checks) placesOffering(ctx context.Context, check diagnostics.Check, r Request) (places, ids []string) {
+	dataCenters, ok := c.dataCenters(ctx, check)
 	if !ok {
 		return nil, nil
 	}
-	offers, ok := c.offers(ctx, to, r)
+	offers, ok := c.offers(ctx, check, r)
 	if !ok {
 		return nil, nil
 	}
 	for _, o := range offers {
-		in := column(o.dataCenters, func(a api.Availability) string { return a.ID })
+		offering := column(o.dataCenters, func(a api.Availability) string { return a.ID })
 		for _, d := range dataCenters {
 			if slices.ContainsFunc(slices.Concat(d.GPUAvailability, d.CPUAvailability), func(a api.Availability) bool { return a.ID == o.id }) {
-				in = append(in, d.ID)
+				offering = append(offering, d.ID)
 			}
 		}
-		if len(in) == 0 {
+		if len(offering) == 0 {
 			return nil, nil
 		}
-		places, ids = append(places, in...), append(ids, o.id)
+		places, ids = append(places, offering...), append(ids, o.id)
 	}
 	slices.Sort(places)
 	return slices.Compact(places), ids
@@ -149,47 +149,47 @@ type offer struct {
 
 // CheckStock warns if none of the types that a new or changed object accepts is in stock in its
 // allowed data centers.
-func (c *Checks) CheckStock(ctx context.Context, to diagnostics.Check, r Request) {
+func (c *Checks) CheckStock(ctx context.Context, check diagnostics.Check, r Request) {
 	if c == nil || c.Stock == Off || c.client.Version == api.V1 || !r.ComputeKnown || !r.PlacesKnown || !r.Changes {
 		return
 	}
-	offers, ok := c.offers(ctx, to, r)
-	if !ok || len(offers) == 0 || c.unknownPlace(ctx, to, r) {
+	offers, ok := c.offers(ctx, check, r)
+	if !ok || len(offers) == 0 || c.unknownPlace(ctx, check, r) {
 		return
 	}
 	allowed := r.allowedPlaces()
-	var elsewhere []string
+	var stocked []string
 	for _, o := range offers {
 		if o.availability == "" || o.inStock(allowed) {
 			return
 		}
 		for _, d := range o.dataCenters {
-			if d.Availability != noStock && !slices.Contains(elsewhere, d.ID) {
-				elsewhere = append(elsewhere, d.ID)
+			if d.Availability != noStock && !slices.Contains(stocked, d.ID) {
+				stocked = append(stocked, d.ID)
 			}
 		}
 	}
-	where := ""
+	location := ""
 	if len(allowed) > 0 {
-		where = " in " + strings.Join(allowed, ", ")
+		location = " in " + strings.Join(allowed, ", ")
 	}
 	effect := "The API may refuse to create it."
 	if r.Product == Serverless {
 		effect = "Its workers wait for stock, and its jobs for workers."
 	}
-	if len(elsewhere) > 0 {
-		slices.Sort(elsewhere)
-		effect += " There is stock in " + strings.Join(elsewhere, ", ") + "."
+	if len(stocked) > 0 {
+		slices.Sort(stocked)
+		effect += " There is stock in " + strings.Join(stocked, ", ") + "."
 	}
-	c.Stock.report(to, r.computeAt(), "Out of stock", "The catalog has none of %s in stock for %s%s. %s",
-		strings.Join(column(offers, func(o offer) string { return o.id }), ", "), r.productName(), where, effect)
+	c.Stock.report(check, r.computeAt(), "Out of stock", "The catalog has none of %s in stock for %s%s. %s",
+		strings.Join(column(offers, func(o offer) string { return o.id }), ", "), r.productName(), location, effect)
 }
 
 // offers returns the accepted GPU types or CPU flavors with their stock. ok is false if the
 // catalog lacks one.
-func (c *Checks) offers(ctx context.Context, to diagnostics.Check, r Request) (offers []offer, ok bool) {
+func (c *Checks) offers(ctx context.Context, check diagnostics.Check, r Request) (offers []offer, ok bool) {
 	if r.GPU != nil {
-		all, ok := c.gpuStock(ctx, to, r)
+		all, ok := c.gpuStock(ctx, check, r)
 		types, missing := r.GPU.choose(all)
 		for _, t := range types {
 			offers = append(offers, offer{t.ID, t.Availability, t.DataCenters})
@@ -199,7 +199,7 @@ func (c *Checks) offers(ctx context.Context, to diagnostics.Check, r Request) (o
 	if len(r.CPU) == 0 {
 		return nil, false
 	}
-	all, ok := list(ctx, c, to, url.Values{"include": {"AVAILABILITY"}, "product": {r.Product}}, c.client.CPUTypes)
+	all, ok := list(ctx, c, check, url.Values{"include": {"AVAILABILITY"}, "product": {r.Product}}, c.client.CPUTypes)
 	for _, cpu := range r.CPU {
 		i := slices.IndexFunc(all, func(t api.CPUType) bool { return t.ID == cpu.ID })
 		if i < 0 {

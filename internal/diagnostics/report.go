@@ -46,8 +46,8 @@ const notTried = "Not tried, for the same reason"
 // Report converts the error of an operation to a diagnostic, at the attribute that the
 // operation or the API names ("$.workers.idleTimeout: …", RFC 9457 errors of management API
 // v2).
-func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, err error) {
-	summary := strings.TrimSpace(fmt.Sprintf("Could not %s the %s %s", verb, about.Title, id))
+func (r *Run) Report(diags *diag.Diagnostics, subject Subject, verb, id string, err error) {
+	summary := strings.TrimSpace(fmt.Sprintf("Could not %s the %s %s", verb, subject.Title, id))
 	switch {
 	case !api.IsDeploymentWide(err):
 	case verb == "read":
@@ -58,18 +58,18 @@ func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, er
 		diags.AddError(summary, notTried+": the first error of this run says why.")
 		return
 	}
-	text := err.Error() + imports(about.TypeName, err)
-	if at, ok := errors.AsType[*AttributeError](err); ok {
-		diags.AddAttributeError(Path(at.Attribute), summary, withAttributeName(at.Attribute, summary, text))
+	text := err.Error() + imports(subject.TypeName, err)
+	if e, ok := errors.AsType[*AttributeError](err); ok {
+		diags.AddAttributeError(Path(e.Attribute), summary, withAttributeName(e.Attribute, summary, text))
 		return
 	}
 	if verb == "update" && api.IsNotFound(err) {
-		text = "The " + about.Title + " was deleted after the plan. Plan again to create it. " + text
+		text = "The " + subject.Title + " was deleted after the plan. Plan again to create it. " + text
 	}
-	if refused, ok := errors.AsType[*api.Error](err); ok {
-		for _, field := range refused.Fields {
+	if failure, ok := errors.AsType[*api.Error](err); ok {
+		for _, field := range failure.Fields {
 			name := AttributeName(strings.TrimPrefix(member.FindString(field), "$."))
-			if _, ok := about.Schema.Attributes[name]; ok {
+			if _, ok := subject.Schema.Attributes[name]; ok {
 				diags.AddAttributeError(path.Root(name), summary, text)
 				return
 			}

@@ -113,16 +113,16 @@ func fillUnknown(want, got tftypes.Value) tftypes.Value {
 
 // text describes the difference, without values that may be secrets.
 func (d difference) text(s schema.Schema) string {
-	if d.secret(s) {
+	if d.isSecret(s) {
 		return "another " + d.attribute + " than was sent"
 	}
-	return fmt.Sprintf("%s = %s instead of %s", d.attribute, shown(d.got), shown(d.want))
+	return fmt.Sprintf("%s = %s instead of %s", d.attribute, formatValue(d.got), formatValue(d.want))
 }
 
 // secretNames are attributes that may contain secrets although they aren't sensitive.
 var secretNames = []string{"args", "entrypoint", "cmd", "docker_entrypoint", "readme"}
 
-func (d difference) secret(s schema.Schema) bool {
+func (d difference) isSecret(s schema.Schema) bool {
 	name := d.attribute[strings.LastIndex(d.attribute, ".")+1:]
 	a, diags := s.AttributeAtPath(context.Background(), diagnostics.Path(d.attribute))
 	return diags.HasError() || a.IsSensitive() || d.want.Type().Is(tftypes.Map{}) || slices.Contains(secretNames, name)
@@ -131,7 +131,7 @@ func (d difference) secret(s schema.Schema) bool {
 // maxShown bounds a value in a message, in bytes.
 const maxShown = 200
 
-func shown(v tftypes.Value) string {
+func formatValue(v tftypes.Value) string {
 	text := "another value"
 	var number big.Float
 	var elements []tftypes.Value
@@ -152,7 +152,7 @@ func shown(v tftypes.Value) string {
 	case (v.Type().Is(tftypes.List{}) || v.Type().Is(tftypes.Set{})) && v.As(&elements) == nil:
 		texts := make([]string, len(elements))
 		for i, e := range elements {
-			texts[i] = shown(e)
+			texts[i] = formatValue(e)
 		}
 		slices.Sort(texts)
 		text = "[" + strings.Join(texts, ", ") + "]"

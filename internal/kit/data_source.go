@@ -108,8 +108,8 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		return
 	}
 	if err := d.read(ctx, c, req.Config, &resp.State, &resp.Diagnostics); err != nil {
-		about := diagnostics.Subject{Title: d.title, TypeName: d.run.Provider + "_" + d.name}
-		d.run.reported.Report(&resp.Diagnostics, about, "look up", "", err)
+		subject := diagnostics.Subject{Title: d.title, TypeName: d.run.Provider + "_" + d.name}
+		d.run.reported.Report(&resp.Diagnostics, subject, "look up", "", err)
 	}
 }
 
@@ -159,9 +159,9 @@ func (l Lookup) nearNames(listed []api.NamedObject, name string) string {
 		}
 		names = append(names, o.Name)
 	}
-	is, found := "are similar", near.Matches(name, names)
+	verb, found := "are similar", near.Matches(name, names)
 	if len(found) == 0 {
-		is, found = "exist", near.First(names)
+		verb, found = "exist", near.First(names)
 	}
 	var known []string
 	for _, n := range found {
@@ -171,10 +171,10 @@ func (l Lookup) nearNames(listed []api.NamedObject, name string) string {
 			}
 		}
 	}
-	if more := len(listed) - len(known); is == "exist" && more > 0 {
+	if more := len(listed) - len(known); verb == "exist" && more > 0 {
 		known = append(known, fmt.Sprintf("and %d more", more))
 	}
-	return "these " + is + ": " + strings.Join(known, ", ")
+	return "these " + verb + ": " + strings.Join(known, ", ")
 }
 
 // UnknownID returns the error for an id that doesn't exist. notFound is the API's error.

@@ -16,7 +16,7 @@ func derive(attributes map[string]schema.Attribute, omit []string) map[string]sc
 		if a.IsWriteOnly() || slices.Contains(omit, name) {
 			continue
 		}
-		derived := bare(a, "Computed", derivedDescription(a.GetMarkdownDescription()))
+		derived := attributeLike(a, "Computed", derivedDescription(a.GetMarkdownDescription()))
 		derived.FieldByName("Sensitive").SetBool(a.IsSensitive())
 		switch a := a.(type) {
 		case schema.SingleNestedAttribute:
@@ -29,14 +29,14 @@ func derive(attributes map[string]schema.Attribute, omit []string) map[string]sc
 	return out
 }
 
-// bare returns an attribute of the same type with a flag and a description. It fits into the schema of
+// attributeLike returns an attribute of the same type with a flag and a description. It fits into the schema of
 // a data source, too.
-func bare(a schema.Attribute, flag, text string) reflect.Value {
+func attributeLike(a schema.Attribute, flag, text string) reflect.Value {
 	out := reflect.New(reflect.TypeOf(a)).Elem()
 	out.FieldByName(flag).SetBool(true)
 	out.FieldByName("MarkdownDescription").SetString(text)
-	if kind := out.FieldByName("ElementType"); kind.IsValid() {
-		kind.Set(reflect.ValueOf(a).FieldByName("ElementType"))
+	if elementType := out.FieldByName("ElementType"); elementType.IsValid() {
+		elementType.Set(reflect.ValueOf(a).FieldByName("ElementType"))
 	}
 	return out
 }
@@ -49,7 +49,7 @@ func derivedDescription(text string) string {
 	if more {
 		first += "."
 	}
-	if only := onlyIn(text); !strings.Contains(first, strings.TrimSpace(only)) {
+	if only := versionNote(text); !strings.Contains(first, strings.TrimSpace(only)) {
 		first += only
 	}
 	return first
@@ -57,7 +57,7 @@ func derivedDescription(text string) string {
 
 var versionOnly = regexp.MustCompile(`API v[12] only\.`)
 
-func onlyIn(text string) string {
+func versionNote(text string) string {
 	if only := versionOnly.FindString(text); only != "" {
 		return " " + only
 	}

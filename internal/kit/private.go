@@ -31,16 +31,16 @@ func restoreCreateTime(ctx context.Context, c *api.Client, id string, p planrule
 	if text == nil {
 		return
 	}
-	var at time.Time
-	if err := json.Unmarshal(text, &at); err != nil {
+	var created time.Time
+	if err := json.Unmarshal(text, &created); err != nil {
 		planrule.WarnOfUnreadable(diags, "when "+id+" was created", err)
 	} else if seen == nil {
-		c.RestoreCreateTime(id, at)
+		c.RestoreCreateTime(id, created)
 	}
 }
 
 // privateState is the kind's part of the private state. Version increases when the form or the
-// meaning of any kind's notes changes. The first releases wrote the notes alone.
+// meaning of any kind's notes changes. The first releases wrote only the notes, without this object.
 type privateState struct {
 	Version *int            `json:"version"`
 	Notes   json.RawMessage `json:"notes"`
@@ -63,18 +63,18 @@ func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, dia
 	if text == nil {
 		return
 	}
-	about := fmt.Sprintf("the %s %s", k.Title, k.id(m).ValueString())
+	name := fmt.Sprintf("the %s %s", k.Title, k.id(m).ValueString())
 	switch err := readPrivate(text, part); {
 	case errors.Is(err, errNewerPrivate):
-		diags.AddError("The state is of a newer release of the provider", fmt.Sprintf("The private part of the state of %s can't be read: %s. Use that release.", about, err))
+		diags.AddError("The state is of a newer release of the provider", fmt.Sprintf("The private part of the state of %s can't be read: %s. Use that release.", name, err))
 	case err != nil:
 		reflect.ValueOf(part).Elem().SetZero()
-		planrule.WarnOfUnreadable(diags, about, err)
+		planrule.WarnOfUnreadable(diags, name, err)
 	}
 }
 
 // readPrivate reads a private state of any version.
-func readPrivate(text []byte, into any) error {
+func readPrivate(text []byte, dst any) error {
 	var wrapped privateState
 	if err := json.Unmarshal(text, &wrapped); err != nil {
 		return err
@@ -93,7 +93,7 @@ func readPrivate(text []byte, into any) error {
 	if len(members) == 0 {
 		return errors.New("it is empty")
 	}
-	return json.Unmarshal(notes, into)
+	return json.Unmarshal(notes, dst)
 }
 
 func (k *Kind[M]) savePrivate(ctx context.Context, m *M, p planrule.Private, diags *diag.Diagnostics) {

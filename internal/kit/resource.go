@@ -41,17 +41,17 @@ func (r *kindResource[M]) client(diags *diag.Diagnostics) *api.Client { return r
 func (r *kindResource[M]) typeName() string { return r.run.Provider + "_" + r.kind.Name }
 
 func (r *kindResource[M]) report(diags *diag.Diagnostics, verb, id string, err error) {
-	about := diagnostics.Subject{Title: r.kind.Title, TypeName: r.typeName(), Schema: r.kind.Schema}
+	subject := diagnostics.Subject{Title: r.kind.Title, TypeName: r.typeName(), Schema: r.kind.Schema}
 	if verb == "list" {
-		about.Title += "s"
+		subject.Title += "s"
 	}
-	r.run.reported.Report(diags, about, verb, id, err)
+	r.run.reported.Report(diags, subject, verb, id, err)
 }
 
 // prior reads an object from the state.
-func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p planrule.Private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
+func (r *kindResource[M]) prior(ctx context.Context, stored tfsdk.State, p planrule.Private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
 	c, state = r.client(diags), new(M)
-	diags.Append(value.Load(ctx, from, state)...)
+	diags.Append(value.Load(ctx, stored, state)...)
 	if diags.HasError() {
 		return c, state, ""
 	}
@@ -61,9 +61,9 @@ func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p planrul
 }
 
 // save writes an object to the state, including its private part.
-func (r *kindResource[M]) save(ctx context.Context, m *M, to *tfsdk.State, identity *tfsdk.ResourceIdentity, p planrule.Private, diags *diag.Diagnostics) {
+func (r *kindResource[M]) save(ctx context.Context, m *M, state *tfsdk.State, identity *tfsdk.ResourceIdentity, p planrule.Private, diags *diag.Diagnostics) {
 	r.kind.savePrivate(ctx, m, p, diags)
-	diags.Append(value.Store(ctx, to, m)...)
+	diags.Append(value.Store(ctx, state, m)...)
 	r.kind.identify(ctx, m, identity, diags)
 }
 

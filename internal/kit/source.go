@@ -30,7 +30,7 @@ import (
 // by id or exact name, and one for all objects, with filters.
 type DerivedSources[M any] struct {
 	Kind           *Kind[M]
-	Single         string                // fixed id of an account's only object; "" for kinds with many objects
+	SingleID       string                // fixed id of an account's only object; "" for kinds with many objects
 	Omit           []string              // attributes that no API returns
 	Masked         []string              // maps whose values may be secrets: the state has their digests
 	Filters        []string              // attributes to filter by, in addition to name; every version that has them returns them
@@ -53,9 +53,9 @@ func (s *DerivedSources[M]) One() datasource.DataSource {
 	}
 	d := &dataSource{name: s.Kind.Name, title: s.Kind.Title, version: s.Kind.Version}
 	find := func(ctx context.Context, c *api.Client, _ tfsdk.Config, _ *diag.Diagnostics) (map[string]tftypes.Value, error) {
-		return s.read(ctx, c, s.Single)
+		return s.read(ctx, c, s.SingleID)
 	}
-	if s.Single == "" {
+	if s.SingleID == "" {
 		schema.MarkdownDescription += "\n\nSet `id` or the exact `name`. If the name is unknown or not unique, the error lists candidates."
 		schema.Attributes["id"] = data.StringAttribute{Optional: true, Computed: true, Validators: []validator.String{rule.NonEmpty}, MarkdownDescription: "Id of the " + s.Kind.Title + "."}
 		schema.Attributes["name"] = data.StringAttribute{Optional: true, Computed: true, Validators: []validator.String{rule.NonEmpty}, MarkdownDescription: "Exact name of the " + s.Kind.Title + "."}
@@ -92,7 +92,7 @@ func (s *DerivedSources[M]) All() datasource.DataSource {
 			if err := config.Raw.As(&attributes); err != nil {
 				return err
 			}
-			objects, err := s.choose(ctx, c, filters, attributes)
+			objects, err := s.matchingObjects(ctx, c, filters, attributes)
 			if err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func (s *DerivedSources[M]) All() datasource.DataSource {
 // filterAttribute makes an attribute of a list's configuration that filters by equality. It rejects
 // values that the attribute never has: a misspelled one would match nothing.
 func filterAttribute(name string, a schema.Attribute) data.Attribute {
-	out := bare(a, "Optional", "Filter by `"+name+"`."+onlyIn(a.GetMarkdownDescription()))
+	out := attributeLike(a, "Optional", "Filter by `"+name+"`."+versionNote(a.GetMarkdownDescription()))
 	if text, ok := a.(schema.StringAttribute); ok && slices.ContainsFunc(text.Validators, rule.IsOneOf) {
 		out.FieldByName("Validators").Set(reflect.ValueOf(text.Validators))
 	}
@@ -137,14 +137,14 @@ func (s *DerivedSources[M]) attributes() map[string]schema.Attribute {
 	return s.derived
 }
 
-func keys(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (id, name types.String) {
+func idAndName(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (id, name types.String) {
 	diags.Append(config.GetAttribute(ctx, path.Root("id"), &id)...)
 	diags.Append(config.GetAttribute(ctx, path.Root("name"), &name)...)
 	return id, name
 }
 
 func (s *DerivedSources[M]) validateOne(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
-	id, name := keys(ctx, config, diags)
+	id, name := idAndName(ctx, config, diags)
 	c := diagnostics.Check{Diagnostics: diags}
 	s.lookup().Validate(c, id, name)
 	if id.ValueString() != "" {
@@ -156,8 +156,8 @@ func (s *DerivedSources[M]) lookup() Lookup { return Lookup{s.Kind.Title, s.titl
 
 // find reads the object with the id, or else the only object with the name.
 func (s *DerivedSources[M]) find(ctx context.Context, c *api.Client, config tfsdk.Config, diags *diag.Diagnostics) (object map[string]tftypes.Value, err error) {
-	givenID, name := keys(ctx, config, diags)
-	id := givenID.ValueString()
+	configuredID, name := idAndName(ctx, config, diags)
+	id := configuredID.ValueString()
 	if id == "" {
 		listed, err := s.Kind.Objects(ctx, c)
 		if err != nil {
@@ -175,15 +175,15 @@ func (s *DerivedSources[M]) find(ctx context.Context, c *api.Client, config tfsd
 	return object, err
 }
 
-// choose returns the objects that match the filters, ordered by name and id.
-func (s *DerivedSources[M]) choose(ctx context.Context, c *api.Client, filters []string, config map[string]tftypes.Value) (objects []map[string]tftypes.Value, err error) {
+// matchingObjects returns the objects that match the filters, ordered by name and id.
+func (s *DerivedSources[M]) matchingObjects(ctx context.Context, c *api.Client, filters []string, config map[string]tftypes.Value) (objects []map[string]tftypes.Value, err error) {
 	listed, err := s.Kind.Objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(listed, func(a, b api.NamedObject) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
-	for _, l := range listed {
-		object, err := s.read(ctx, c, l.ID)
+	for _, o := range listed {
+		object, err := s.read(ctx, c, o.ID)
 		switch {
 		case api.IsNotFound(err): // deleted after the list was read
 		case err != nil:
@@ -197,12 +197,12 @@ func (s *DerivedSources[M]) choose(ctx context.Context, c *api.Client, filters [
 
 // read reads an object as an import does: only its id is known.
 func (s *DerivedSources[M]) read(ctx context.Context, c *api.Client, id string) (object map[string]tftypes.Value, err error) {
-	ty := s.Kind.Schema.Type().TerraformType(ctx).(tftypes.Object)
-	null := make(map[string]tftypes.Value, len(ty.AttributeTypes))
-	for name, member := range ty.AttributeTypes {
+	typ := s.Kind.Schema.Type().TerraformType(ctx).(tftypes.Object)
+	null := make(map[string]tftypes.Value, len(typ.AttributeTypes))
+	for name, member := range typ.AttributeTypes {
 		null[name] = tftypes.NewValue(member, nil)
 	}
-	m, state := new(M), tfsdk.State{Schema: s.Kind.Schema, Raw: tftypes.NewValue(ty, null)}
+	m, state := new(M), tfsdk.State{Schema: s.Kind.Schema, Raw: tftypes.NewValue(typ, null)}
 	diags := value.Load(ctx, state, m)
 	*s.Kind.id(m) = types.StringValue(id)
 	readObject := s.Kind.Read
@@ -245,7 +245,7 @@ func (s *DerivedSources[M]) read(ctx context.Context, c *api.Client, id string) 
 func (s *DerivedSources[M]) oneVersion() []planrule.OneVersion {
 	out := slices.Clone(s.OneVersionOnly)
 	for _, o := range s.Kind.OneVersionOnly {
-		if !slices.ContainsFunc(s.OneVersionOnly, func(own planrule.OneVersion) bool { return own.Attribute == o.Attribute }) {
+		if !slices.ContainsFunc(s.OneVersionOnly, func(override planrule.OneVersion) bool { return override.Attribute == o.Attribute }) {
 			out = append(out, o)
 		}
 	}

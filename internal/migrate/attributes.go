@@ -101,21 +101,21 @@ func (a Attributes) Objects(name string) (out []Attributes) {
 
 // Table maps each source to the function that fills a model from its state. The function doesn't
 // set the id.
-type Table[M any] map[Source]func(from *State, m *M)
+type Table[M any] map[Source]func(state *State, m *M)
 
 // Move returns the model of a moved block's source, or nil after an error.
 func (t Table[M]) Move(ctx context.Context, kind string, req resource.MoveStateRequest, resp *resource.MoveStateResponse) *M {
-	from, err := read(kind, req.SourceProviderAddress, req.SourceTypeName, req.SourceRawState.JSON)
-	if from == nil && err == nil {
+	state, err := read(kind, req.SourceProviderAddress, req.SourceTypeName, req.SourceRawState.JSON)
+	if state == nil && err == nil {
 		err = fmt.Errorf("a gpucloud_%s can't take over a %s of %s. It takes over %s. Correct or remove the moved block. "+
 			"Without it, the plan deletes the old object, unless a removed block with destroy = false keeps it", kind, req.SourceTypeName, req.SourceProviderAddress, sourcesOf(kind))
 	}
 	m := new(M)
 	if err == nil {
-		resp.Diagnostics.Append(resp.TargetState.SetAttribute(ctx, path.Root("id"), from.ID)...)
+		resp.Diagnostics.Append(resp.TargetState.SetAttribute(ctx, path.Root("id"), state.ID)...)
 		resp.Diagnostics.Append(value.Load(ctx, resp.TargetState, m)...)
-		if fill := t[from.Source]; fill != nil {
-			fill(from, m)
+		if fill := t[state.Source]; fill != nil {
+			fill(state, m)
 		}
 	}
 	if err != nil {

@@ -39,7 +39,7 @@ func readDocument(text []byte) ([]instance, error) {
 	d := json.NewDecoder(bytes.NewReader(utf8Text(text)))
 	d.UseNumber()
 	if err := d.Decode(&document); err != nil {
-		return nil, fmt.Errorf("invalid input: expected what `terraform show -json` or `terraform state pull` prints, got %w", readable(err))
+		return nil, fmt.Errorf("invalid input: expected what `terraform show -json` or `terraform state pull` prints, got %w", userError(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("invalid input: expected one state, got text after its end; run migrate once for each state")
@@ -74,17 +74,17 @@ const (
 	key        = `\[(?:\d+|"(?:[^"\\\x00-\x1f]|\\.)*")\]`
 )
 
-// readable rewrites an error of the JSON decoder for users.
-func readable(err error) error {
+// userError rewrites an error of the JSON decoder for users.
+func userError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("nothing, or an incomplete document")
 	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		at := ""
-		if wrong.Field != "" {
-			at = " in " + strings.ToLower(wrong.Field)
+	if typeError, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		location := ""
+		if typeError.Field != "" {
+			location = " in " + strings.ToLower(typeError.Field)
 		}
-		return fmt.Errorf("another JSON document: the %s%s is unexpected", wrong.Value, at)
+		return fmt.Errorf("another JSON document: the %s%s is unexpected", typeError.Value, location)
 	}
 	return err
 }
@@ -166,7 +166,7 @@ func (i instance) address(typeName string) string {
 	case json.Number:
 		return i.path(typeName) + "[" + key.String() + "]"
 	case string:
-		return i.path(typeName) + "[" + quoted(key) + "]"
+		return i.path(typeName) + "[" + quote(key) + "]"
 	}
 	return i.path(typeName)
 }
@@ -183,8 +183,8 @@ var keys = regexp.MustCompile(key)
 
 func withoutKeys(address string) string { return keys.ReplaceAllString(address, "") }
 
-// quoted returns a string literal of the configuration language.
-func quoted(s string) string {
+// quote returns a string literal of the configuration language.
+func quote(s string) string {
 	var out strings.Builder
 	for n, r := range s {
 		switch {

@@ -28,8 +28,8 @@ type Origin struct {
 	Type     string
 	Kind     string // in this provider, without its prefix
 	Source   Source
-	Has      string // attribute that this source's states have, even if null, and those of the type's next entry lack; "" matches any state
-	Single   string // id of the object if an account has exactly one; else ""
+	Marker   string // attribute that this source's states have, even if null, and those of the type's next entry lack; "" matches any state
+	SingleID string // id of the object if an account has exactly one; else ""
 }
 
 // Fork of the official 1.x, with its types and attributes.
@@ -37,20 +37,20 @@ const fork = "rafstef/runpod"
 
 // Origins are the types that have a counterpart.
 var Origins = []Origin{
-	{Provider: "runpod/runpod", Type: "runpod_template", Kind: "template", Source: Official1, Has: "image_name"},
+	{Provider: "runpod/runpod", Type: "runpod_template", Kind: "template", Source: Official1, Marker: "image_name"},
 	{Provider: "runpod/runpod", Type: "runpod_template", Kind: "template", Source: Official2},
-	{Provider: "runpod/runpod", Type: "runpod_network_volume", Kind: "network_volume", Source: Official1, Has: "data_center_id"},
+	{Provider: "runpod/runpod", Type: "runpod_network_volume", Kind: "network_volume", Source: Official1, Marker: "data_center_id"},
 	{Provider: "runpod/runpod", Type: "runpod_network_volume", Kind: "network_volume", Source: Official2},
 	{Provider: "runpod/runpod", Type: "runpod_container_registry_auth", Kind: "registry_auth", Source: Official1},
 	{Provider: "runpod/runpod", Type: "runpod_registry", Kind: "registry_auth", Source: Official2},
 	{Provider: "runpod/runpod", Type: "runpod_endpoint", Kind: "endpoint", Source: Official1},
 	{Provider: "runpod/runpod", Type: "runpod_serverless_endpoint", Kind: "endpoint", Source: Official2},
-	{Provider: "runpod/runpod", Type: "runpod_pod", Kind: "pod", Source: Official1, Has: "image_name"},
+	{Provider: "runpod/runpod", Type: "runpod_pod", Kind: "pod", Source: Official1, Marker: "image_name"},
 	{Provider: "runpod/runpod", Type: "runpod_pod", Kind: "pod", Source: Official2},
 	{Provider: "runpod/runpod", Type: "runpod_ecr_delegation", Kind: "registry_delegation", Source: Official1},
 	{Provider: "runpod/runpod", Type: "runpod_registry_delegation", Kind: "registry_delegation", Source: Official2},
 	{Provider: "runpod/runpod", Type: "runpod_cluster", Kind: "cluster", Source: Official2},
-	{Provider: "runpod/runpod", Type: "runpod_account_ssh_keys", Kind: "ssh_keys", Source: Official2, Single: "account"},
+	{Provider: "runpod/runpod", Type: "runpod_account_ssh_keys", Kind: "ssh_keys", Source: Official2, SingleID: "account"},
 
 	{Provider: fork, Type: "runpod_template", Kind: "template", Source: Official1},
 	{Provider: fork, Type: "runpod_network_volume", Kind: "network_volume", Source: Official1},
@@ -76,7 +76,7 @@ type State struct {
 // read parses the state of a type for a kind. It returns nil if the kind isn't the type's
 // counterpart.
 func read(kind, provider, typeName string, text []byte) (*State, error) {
-	if !slices.ContainsFunc(Origins, func(o Origin) bool { return o.Kind == kind && o.is(provider, typeName) }) {
+	if !slices.ContainsFunc(Origins, func(o Origin) bool { return o.Kind == kind && o.matches(provider, typeName) }) {
 		return nil, nil
 	}
 	attributes, err := decode(text)
@@ -89,10 +89,10 @@ func read(kind, provider, typeName string, text []byte) (*State, error) {
 // newState determines the origin of a state. It returns nil if the type has no counterpart.
 func newState(provider, typeName string, attributes Attributes) (*State, error) {
 	for _, o := range Origins {
-		if _, has := attributes[o.Has]; !o.is(provider, typeName) || o.Has != "" && !has {
+		if _, ok := attributes[o.Marker]; !o.matches(provider, typeName) || o.Marker != "" && !ok {
 			continue
 		}
-		s := &State{Origin: o, ID: o.Single, Attributes: attributes}
+		s := &State{Origin: o, ID: o.SingleID, Attributes: attributes}
 		if s.ID == "" {
 			s.ID = attributes.Text("id")
 		}
@@ -101,8 +101,8 @@ func newState(provider, typeName string, attributes Attributes) (*State, error) 
 	return nil, nil
 }
 
-// is reports whether a type belongs to the origin's provider, from any registry or mirror.
-func (o Origin) is(provider, typeName string) bool {
+// matches reports whether a type is the origin's, from any registry or mirror.
+func (o Origin) matches(provider, typeName string) bool {
 	return o.Type == typeName && (provider == o.Provider || strings.HasSuffix(provider, "/"+o.Provider))
 }
 
@@ -111,15 +111,15 @@ func (s *State) checkID() error {
 	if api.ValidID(s.ID) {
 		return nil
 	}
-	what := "no id (version 1 of its provider loses the id in an update)"
+	fault := "no id (version 1 of its provider loses the id in an update)"
 	if s.ID != "" {
-		what = fmt.Sprintf("the id %q (expected 1 to 128 letters, digits, - and _)", s.ID)
+		fault = fmt.Sprintf("the id %q (expected 1 to 128 letters, digits, - and _)", s.ID)
 	}
-	by := "its id, which the API's list shows"
+	selector := "its id, which the API's list shows"
 	if name := s.Text("name"); name != "" {
-		by = fmt.Sprintf("its id, or by its name %q if the name is unique", name)
+		selector = fmt.Sprintf("its id, or by its name %q if the name is unique", name)
 	}
 	return fmt.Errorf("The state of the %s has %s, so the %s can't be found. Nothing was changed. "+ //nolint:revive,staticcheck // sentences of a diagnostic
 		"Remove the moved block, remove the old resource from the state with `terraform state rm` (or `tofu state rm`), and import the object by %s: "+
-		"see the import section of gpucloud_%s in the documentation.", s.Type, what, s.Kind, by, s.Kind)
+		"see the import section of gpucloud_%s in the documentation.", s.Type, fault, s.Kind, selector, s.Kind)
 }

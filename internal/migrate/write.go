@@ -95,11 +95,11 @@ var alternatives = map[string]string{
 
 // withoutCounterpart explains that a resource isn't taken over, unless its provider is unrelated.
 func (w *writer) withoutCounterpart(address string, i instance) {
-	if !slices.ContainsFunc(Origins, func(o Origin) bool { return o.is(i.provider, o.Type) }) {
+	if !slices.ContainsFunc(Origins, func(o Origin) bool { return o.matches(i.provider, o.Type) }) {
 		return
 	}
-	if instead, ok := alternatives[i.typeName]; ok {
-		w.comment("%s can't be moved: use %s.", address, instead)
+	if replacement, ok := alternatives[i.typeName]; ok {
+		w.comment("%s can't be moved: use %s.", address, replacement)
 	} else {
 		w.comment("%s has no counterpart: it stays with the old provider. Keep that provider, or run terraform state rm to leave the object unmanaged.", address)
 	}
@@ -124,7 +124,7 @@ func (w *writer) explainDeposed(address string, instances []instance) {
 		}
 		object := "a deposed object"
 		if id, _ := i.values["id"].(string); id != "" {
-			object = "the deposed object " + quoted(id)
+			object = "the deposed object " + quote(id)
 		}
 		if w.imports {
 			w.comment("%s has %s, which is forgotten and not deleted. Delete it by hand, or import it.", address, object)
@@ -150,8 +150,8 @@ func (w *writer) resource(instances []instance) {
 	all := instances
 	instances = slices.DeleteFunc(slices.Clone(all), func(i instance) bool { return i.deposed })
 	hasCounterpart := slices.ContainsFunc(all, func(i instance) bool {
-		from, _ := newState(i.provider, i.typeName, i.values)
-		return from != nil
+		state, _ := newState(i.provider, i.typeName, i.values)
+		return state != nil
 	})
 	if len(instances) < len(all) && hasCounterpart {
 		w.explainDeposed(old, all)
@@ -163,17 +163,17 @@ func (w *writer) resource(instances []instance) {
 		return
 	}
 	var moved bool
-	var found []*State // one per instance, even without a valid id
+	var states []*State // one per instance, even without a valid id
 	for _, i := range instances {
-		from, err := newState(i.provider, i.typeName, i.values)
-		if from == nil {
+		state, err := newState(i.provider, i.typeName, i.values)
+		if state == nil {
 			w.withoutCounterpart(old, i)
 			return
 		}
 		moved = moved || err == nil
-		found = append(found, from)
+		states = append(states, state)
 	}
-	typeName := "gpucloud_" + found[0].Kind
+	typeName := "gpucloud_" + states[0].Kind
 	// A removed block can't name an instance: it would also forget moved ones.
 	configured := withoutKeys(old)
 	forgotten := w.imports || !moved && configured == old
@@ -185,10 +185,10 @@ func (w *writer) resource(instances []instance) {
 		w.forget(configured)
 	}
 	for n, i := range instances {
-		from, id := found[n], found[n].ID
-		invalid := from.checkID() != nil
+		state, id := states[n], states[n].ID
+		invalid := state.checkID() != nil
 		if invalid {
-			id = from.Text("name")
+			id = state.Text("name")
 			w.comment("The state has no valid id of %s.", i.address(i.typeName))
 			if !forgotten {
 				w.comment("Before the plan: terraform state rm '%s'", strings.ReplaceAll(i.address(i.typeName), "'", `'\''`))
@@ -199,7 +199,7 @@ func (w *writer) resource(instances []instance) {
 			w.comment("It has no name either: import it by the id that the API's list shows.")
 			w.commented = false
 		case w.imports || invalid:
-			w.block("import", "to = "+i.address(typeName), "id = "+quoted(id))
+			w.block("import", "to = "+i.address(typeName), "id = "+quote(id))
 		}
 	}
 }

@@ -41,16 +41,16 @@ func (o OneVersion) Check(ctx context.Context, c diagnostics.Check, version api.
 	if version == "" || version == o.Version || v == nil || v.IsNull() || v.IsUnknown() || o.excepts(v) {
 		return
 	}
-	what := o.Attribute
+	setting := o.Attribute
 	if isFreeText := len(o.Except) == 0 || o.Except[0] == ""; !isFreeText && !redact.IsSecret(o.Attribute) {
 		switch v.(type) {
 		case types.String, types.Bool:
-			what += " = " + v.String()
+			setting += " = " + v.String()
 		}
 	}
 	c.Error(o.Attribute, fmt.Sprintf("API %s can't express this", version),
 		"%s exists in management API %s only. Leave it out, or set api_version = %q in the provider block.",
-		what, o.Version, string(o.Version))
+		setting, o.Version, string(o.Version))
 }
 
 // excepts reports whether a value is one of Except.

@@ -156,11 +156,11 @@ func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 		if v, ok = object.Attributes()[name]; ok {
 			continue
 		}
-		kind := object.AttributeTypes(ctx)[name]
-		if kind == nil {
+		typ := object.AttributeTypes(ctx)[name]
+		if typ == nil {
 			return nil
 		}
-		v = value.Null(kind)
+		v = value.Null(typ)
 	}
 	return v
 }
@@ -170,13 +170,13 @@ func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 // them.
 func (p *Plan[M]) KeepOmitted(attributes ...string) {
 	for _, a := range attributes {
-		omitted := value.Attribute(p.Config, a)
+		configured := value.Attribute(p.Config, a)
 		switch {
-		case !omitted.IsNull():
+		case !configured.IsNull():
 		case p.State != nil && !p.CreatedHere:
 			value.SetAttribute(p.Plan, a, value.Attribute(p.State, a))
 		default:
-			value.SetAttribute(p.Plan, a, omitted)
+			value.SetAttribute(p.Plan, a, configured)
 		}
 	}
 }
@@ -196,9 +196,9 @@ func (p *Plan[M]) SettleUnknowns(volatile []string) {
 			case unknown:
 				return tftypes.NewValue(v.Type(), tftypes.UnknownValue), nil
 			}
-			was, _, err := tftypes.WalkAttributePath(p.req.State.Raw, at)
-			if before, ok := was.(tftypes.Value); err == nil && ok {
-				return before, nil
+			before, _, err := tftypes.WalkAttributePath(p.req.State.Raw, at)
+			if old, ok := before.(tftypes.Value); err == nil && ok {
+				return old, nil
 			}
 			return v, nil
 		})
@@ -288,12 +288,12 @@ func parse(arguments []string, env func(string) string) (o options) {
 	}
 	extra, _ := startcmd.Parse(env("TF_CLI_ARGS") + " " + env("TF_CLI_ARGS_"+name)) // the CLI rejects text that can't be split
 	for _, a := range append(arguments, extra.Cmd...) {
-		option, value, given := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(a, "-"), "-"), "=")
+		option, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(a, "-"), "-"), "=")
 		switch {
 		case !strings.HasPrefix(a, "-"):
 		case option == "destroy" && !o.destroys:
-			on, err := strconv.ParseBool(value)
-			o.destroys = !given || err == nil && on
+			enabled, err := strconv.ParseBool(value)
+			o.destroys = !hasValue || err == nil && enabled
 		case option == "replace":
 			o.replaces = true
 		}
@@ -319,9 +319,9 @@ func GetKey(ctx context.Context, p Private, key string, diags *diag.Diagnostics)
 }
 
 // WarnOfUnreadable warns that a part of the private state is dropped.
-func WarnOfUnreadable(diags *diag.Diagnostics, what string, err error) {
+func WarnOfUnreadable(diags *diag.Diagnostics, subject string, err error) {
 	diags.AddWarning("A part of the state can't be read", fmt.Sprintf("The private state about %s can't be read: %s. The provider drops it, as if the object were imported. "+
-		"Write-only values can't be compared until they are sent again: raise their version, such as env_wo_version.", what, err))
+		"Write-only values can't be compared until they are sent again: raise their version, such as env_wo_version.", subject, err))
 }
 
 // RecordDeployment records the deployment where an object was seen.

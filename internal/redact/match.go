@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	minLong  = 8 // length from which a secret is redacted anywhere, even inside a word
-	minToken = 4 // length from which a secret is redacted as a word; shorter ones only in the position of a value
-	minLeaf  = 16
+	minLong  = 8  // length from which a secret is redacted anywhere, even inside a word
+	minToken = 4  // length from which a secret is redacted as a word; shorter ones only in the position of a value
+	minLeaf  = 16 // length from which a text of a JSON document counts as a secret of its own
 )
 
 // ordinary are common environment values that aren't secrets. Redacting them would make logs
@@ -98,9 +98,9 @@ func isSpelledOtherwise(r rune) bool {
 
 func unquoted(quoted string) string { return quoted[1 : len(quoted)-1] }
 
-// maskWhole redacts secrets anywhere in a text. It isn't a strings.Replacer, which takes
+// maskAnywhere redacts secrets anywhere in a text. It isn't a strings.Replacer, which takes
 // quadratic time for a secret that repeats one character.
-func maskWhole(text string, secrets []string) string {
+func maskAnywhere(text string, secrets []string) string {
 	for _, secret := range secrets {
 		text = strings.ReplaceAll(text, secret, Redacted)
 	}
@@ -109,19 +109,19 @@ func maskWhole(text string, secrets []string) string {
 
 // maskToken redacts a short secret that stands alone.
 func maskToken(text, token string) string {
-	for from := 0; ; {
-		i := strings.Index(text[from:], token)
+	for start := 0; ; {
+		i := strings.Index(text[start:], token)
 		if i < 0 {
 			return text
 		}
-		at := from + i
-		if standsAlone(text[:at], text[at+len(token):], utf8.RuneCountInString(token)) {
-			text = text[:at] + Redacted + text[at+len(token):]
-			from = at + len(Redacted)
+		before, after := text[:start+i], text[start+i+len(token):]
+		if standsAlone(before, after, utf8.RuneCountInString(token)) {
+			text = before + Redacted + after
+			start = len(before) + len(Redacted)
 			continue
 		}
 		_, size := utf8.DecodeRuneInString(token)
-		from = at + size
+		start = len(before) + size
 	}
 }
 
@@ -141,6 +141,7 @@ func standsAlone(before, after string, length int) bool {
 	return length >= minToken || left == '=' || before == "" && after == ""
 }
 
-func isWord(r rune, of string) bool {
-	return of != "" && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_')
+// isWord reports whether r, a character of a text, belongs to a word. An empty text has none.
+func isWord(r rune, text string) bool {
+	return text != "" && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_')
 }

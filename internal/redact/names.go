@@ -25,7 +25,7 @@ func canonical(name string) string { return strings.ToLower(strings.ReplaceAll(n
 func IsSecret(name string) bool { return secretNames[canonical(name)] }
 
 // Values returns the secrets in the value of an attribute or member. For a start command, these
-// are the words that may be secrets, in each form of quoting.
+// are the words that may be secrets and, if it is one text, the whole text.
 func Values(name, text string) []string {
 	switch canonical(name) {
 	case "args", "dockerargs":

@@ -22,9 +22,9 @@ const Redacted = "[redacted]"
 type Set struct {
 	mu      sync.Mutex
 	sources []func() []string // not evaluated yet
-	known   map[string]bool
-	whole   []string // long secrets, the longest first
-	tokens  []string // short secrets, the longest first
+	isLong  map[string]bool   // by spelling of a secret
+	long    []string          // long secrets, the longest first
+	tokens  []string          // short secrets, the longest first
 }
 
 type contextKey struct{}
@@ -63,31 +63,31 @@ func (s *Set) AddLater(collect func() []string) {
 }
 
 // evaluate evaluates the sources.
-func (s *Set) evaluate() (whole, tokens []string) {
+func (s *Set) evaluate() (long, tokens []string) {
 	if s == nil {
 		return nil, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := len(s.known)
+	before := len(s.isLong)
 	for _, collect := range s.sources {
 		for _, secret := range collect() {
 			s.addSpellings(secret)
 		}
 	}
 	s.sources = nil
-	if len(s.known) == before {
-		return s.whole, s.tokens
+	if len(s.isLong) == before {
+		return s.long, s.tokens
 	}
-	s.whole, s.tokens = nil, nil
-	for _, spelling := range slices.SortedFunc(maps.Keys(s.known), longestFirst) {
-		if s.known[spelling] {
-			s.whole = append(s.whole, spelling)
+	s.long, s.tokens = nil, nil
+	for _, spelling := range slices.SortedFunc(maps.Keys(s.isLong), longestFirst) {
+		if s.isLong[spelling] {
+			s.long = append(s.long, spelling)
 		} else {
 			s.tokens = append(s.tokens, spelling)
 		}
 	}
-	return s.whole, s.tokens
+	return s.long, s.tokens
 }
 
 // longestFirst orders spellings, because one may contain another.
@@ -95,8 +95,8 @@ func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a,
 
 // addSpellings adds the spellings of a secret and of its parts.
 func (s *Set) addSpellings(secret string) {
-	if s.known == nil {
-		s.known = map[string]bool{}
+	if s.isLong == nil {
+		s.isLong = map[string]bool{}
 	}
 	seen := map[string]bool{}
 	for _, part := range parts(secret) {
@@ -106,7 +106,7 @@ func (s *Set) addSpellings(secret string) {
 		}
 		seen[part] = true
 		for _, spelling := range spellings(part) {
-			s.known[spelling] = n >= minLong
+			s.isLong[spelling] = n >= minLong
 		}
 	}
 }
@@ -132,13 +132,13 @@ func (s *Set) Lines(text string) string { return lineEnds.Replace(s.mask(printab
 // Message cleans a text of the provider itself: it removes escape sequences and those secrets
 // that no ordinary text contains.
 func (s *Set) Message(text string) string {
-	whole, _ := s.evaluate()
-	return maskWhole(printable(text), whole)
+	long, _ := s.evaluate()
+	return maskAnywhere(printable(text), long)
 }
 
 func (s *Set) mask(text string) string {
-	whole, tokens := s.evaluate()
-	text = maskWhole(text, whole)
+	long, tokens := s.evaluate()
+	text = maskAnywhere(text, long)
 	for _, token := range tokens {
 		text = maskToken(text, token)
 	}

@@ -54,14 +54,14 @@ func Of(a schema.Attribute, v any) attr.Value {
 func Object[T any](a schema.Attribute, v *T) types.Object { return Of(a, v).(types.Object) }
 
 // Null returns the null value of a type.
-func Null(kind attr.Type) attr.Value { return without(kind, nil) }
+func Null(typ attr.Type) attr.Value { return newValue(typ, nil) }
 
 // Unknown returns the unknown value of a type.
-func Unknown(kind attr.Type) attr.Value { return without(kind, tftypes.UnknownValue) }
+func Unknown(typ attr.Type) attr.Value { return newValue(typ, tftypes.UnknownValue) }
 
-func without(kind attr.Type, content any) attr.Value {
+func newValue(typ attr.Type, value any) attr.Value {
 	ctx := context.Background()
-	v, _ := kind.ValueFromTerraform(ctx, tftypes.NewValue(kind.TerraformType(ctx), content)) // can't fail: null and unknown are valid for each type
+	v, _ := typ.ValueFromTerraform(ctx, tftypes.NewValue(typ.TerraformType(ctx), value)) // can't fail: null and unknown are valid for each type
 	return v
 }
 
@@ -73,41 +73,41 @@ func member(model reflect.Value, name string) (field reflect.Value, ok bool) {
 	return field, ok
 }
 
-func expand(v attr.Value, into reflect.Value) {
-	if _, ok := into.Interface().(attr.Value); ok {
-		into.Set(reflect.ValueOf(v))
+func expand(v attr.Value, dst reflect.Value) {
+	if _, ok := dst.Interface().(attr.Value); ok {
+		dst.Set(reflect.ValueOf(v))
 		return
 	}
 	if v.IsNull() || v.IsUnknown() {
 		return
 	}
-	if into.Kind() == reflect.Pointer {
-		into.Set(reflect.New(into.Type().Elem()))
-		into = into.Elem()
+	if dst.Kind() == reflect.Pointer {
+		dst.Set(reflect.New(dst.Type().Elem()))
+		dst = dst.Elem()
 	}
 	switch v := v.(type) {
 	case types.String:
-		into.SetString(v.ValueString())
+		dst.SetString(v.ValueString())
 	case types.Bool:
-		into.SetBool(v.ValueBool())
+		dst.SetBool(v.ValueBool())
 	case types.Int64:
-		into.SetInt(v.ValueInt64())
+		dst.SetInt(v.ValueInt64())
 	case types.Float64:
-		into.SetFloat(v.ValueFloat64())
+		dst.SetFloat(v.ValueFloat64())
 	case types.Set:
-		into.Set(reflect.ValueOf(slices.Sorted(slices.Values(Strings(v)))))
+		dst.Set(reflect.ValueOf(slices.Sorted(slices.Values(Strings(v)))))
 	case types.Map:
-		into.Set(reflect.ValueOf(StringMap(v)))
+		dst.Set(reflect.ValueOf(StringMap(v)))
 	case types.List:
 		for _, e := range v.Elements() {
 			if !e.IsNull() && !e.IsUnknown() {
-				into.Set(reflect.Append(into, reflect.Zero(into.Type().Elem())))
-				expand(e, into.Index(into.Len()-1))
+				dst.Set(reflect.Append(dst, reflect.Zero(dst.Type().Elem())))
+				expand(e, dst.Index(dst.Len()-1))
 			}
 		}
 	case types.Object:
 		for name, v := range v.Attributes() {
-			if f := field(into, name); f.IsValid() {
+			if f := field(dst, name); f.IsValid() {
 				expand(v, f)
 			}
 		}
@@ -162,8 +162,8 @@ func flatten(prior attr.Value, got reflect.Value) attr.Value {
 		return types.ListValueMust(prior.ElementType(ctx), elements)
 	case types.Object:
 		members := map[string]attr.Value{}
-		for name, kind := range prior.AttributeTypes(ctx) {
-			members[name] = flatten(Null(kind), field(got, name))
+		for name, typ := range prior.AttributeTypes(ctx) {
+			members[name] = flatten(Null(typ), field(got, name))
 		}
 		return types.ObjectValueMust(prior.AttributeTypes(ctx), members)
 	}
@@ -174,9 +174,9 @@ func flattenMap(prior types.Map, got reflect.Value) attr.Value {
 	if texts, ok := got.Interface().(map[string]string); ok {
 		return KeepMap(prior, texts)
 	}
-	kind, elements := prior.ElementType(context.Background()), map[string]attr.Value{}
+	elementType, elements := prior.ElementType(context.Background()), map[string]attr.Value{}
 	for key, v := range got.Seq2() {
-		elements[key.String()] = flatten(Null(kind), v)
+		elements[key.String()] = flatten(Null(elementType), v)
 	}
-	return types.MapValueMust(kind, elements)
+	return types.MapValueMust(elementType, elements)
 }

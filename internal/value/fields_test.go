@@ -34,7 +34,7 @@ type model struct {
 	Title   types.String // the object doesn't have it
 }
 
-func strings(values ...string) types.Set { return value.StringSet(values) }
+func set(values ...string) types.Set { return value.StringSet(values) }
 
 func entries(values map[string]attr.Value) types.Map {
 	return types.MapValueMust(types.StringType, values)
@@ -42,7 +42,7 @@ func entries(values map[string]attr.Value) types.Map {
 
 func TestExpandAndFlatten(t *testing.T) {
 	known := model{
-		Name: types.StringValue("n"), Size: types.Int64Value(3), Price: types.Float64Value(0.5), Tags: strings("b", "a"),
+		Name: types.StringValue("n"), Size: types.Int64Value(3), Price: types.Float64Value(0.5), Tags: set("b", "a"),
 		Env: entries(map[string]attr.Value{"K": types.StringValue("v")}), Enabled: types.BoolValue(false), Title: types.StringValue("kept"),
 	}
 	expanded := object{Name: "n", Size: 3, Price: 0.5, Tags: []string{"a", "b"}, Env: map[string]string{"K": "v"}, Enabled: new(false)}
@@ -74,7 +74,7 @@ func TestExpandWithoutValues(t *testing.T) {
 func TestFlattenKeepsForm(t *testing.T) {
 	for name, m := range map[string]model{
 		"null":  {Tags: types.SetNull(types.StringType), Env: types.MapNull(types.StringType)},
-		"empty": {Name: types.StringValue(""), Tags: strings(), Env: entries(map[string]attr.Value{}), Enabled: types.BoolValue(true)},
+		"empty": {Name: types.StringValue(""), Tags: set(), Env: entries(map[string]attr.Value{}), Enabled: types.BoolValue(true)},
 	} {
 		got := m
 		value.Flatten(object{}, &got)
@@ -121,15 +121,15 @@ func TestModels(t *testing.T) {
 		{common{types.StringValue("n")}, value.StringSet([]string{"a", "b"}), types.Int64Value(3), 0},
 		{common{types.StringUnknown()}, types.SetNull(types.StringType), types.Int64Null(), 0},
 	} {
-		own, framework := tfsdk.State{Schema: s}, tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(t.Context()), nil)}
-		diags := append(value.Store(t.Context(), &own, &want), framework.Set(t.Context(), &want)...)
-		must.Hold(t, !diags.HasError() && own.Raw.Equal(framework.Raw), "stored", own.Raw, framework.Raw, diags)
+		stored, framework := tfsdk.State{Schema: s}, tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(t.Context()), nil)}
+		diags := append(value.Store(t.Context(), &stored, &want), framework.Set(t.Context(), &want)...)
+		must.Hold(t, !diags.HasError() && stored.Raw.Equal(framework.Raw), "stored", stored.Raw, framework.Raw, diags)
 		var got model
 		diags = value.Load(t.Context(), framework, &got)
 		must.Hold(t, !diags.HasError() && got.Name == want.Name && got.Tags.Equal(want.Tags) && got.Size == want.Size, "loaded", got, want, diags)
 	}
-	for _, whole := range []any{nil, tftypes.UnknownValue} {
-		raw := tftypes.NewValue(s.Type().TerraformType(t.Context()), whole)
+	for _, object := range []any{nil, tftypes.UnknownValue} {
+		raw := tftypes.NewValue(s.Type().TerraformType(t.Context()), object)
 		must.Hold(t, value.Load(t.Context(), tfsdk.State{Schema: s, Raw: raw}, &model{}).HasError(), raw, "was loaded")
 	}
 	incomplete := tfsdk.State{Schema: s}

@@ -13,10 +13,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Load sets a resource's model from a state. A caller converts a configuration or plan:
-// tfsdk.State(plan). It replaces the framework's Get, which compiles a regular expression for each field.
-func Load(ctx context.Context, from tfsdk.State, model any) (diags diag.Diagnostics) {
-	object, err := from.Schema.Type().ValueFromTerraform(ctx, from.Raw)
+// Load sets a resource's model from a state, or from a configuration or plan, which the caller
+// converts: tfsdk.State(plan). Load replaces the framework's Get, which compiles a regular expression
+// for each field.
+func Load(ctx context.Context, state tfsdk.State, model any) (diags diag.Diagnostics) {
+	object, err := state.Schema.Type().ValueFromTerraform(ctx, state.Raw)
 	if err != nil {
 		diags.AddError("Invalid value", err.Error())
 		return diags
@@ -34,14 +35,14 @@ func Load(ctx context.Context, from tfsdk.State, model any) (diags diag.Diagnost
 }
 
 // Store sets a state from a resource's model, like the framework's Set.
-func Store(ctx context.Context, to *tfsdk.State, model any) diag.Diagnostics {
-	kinds, members := to.Schema.Type().(attr.TypeWithAttributeTypes).AttributeTypes(), map[string]attr.Value{}
-	for name := range kinds {
+func Store(ctx context.Context, state *tfsdk.State, model any) diag.Diagnostics {
+	attributes, members := state.Schema.Type().(attr.TypeWithAttributeTypes).AttributeTypes(), map[string]attr.Value{}
+	for name := range attributes {
 		if v := Attribute(model, name); v != nil {
 			members[name] = v
 		}
 	}
-	object, diags := types.ObjectValue(kinds, members)
+	object, diags := types.ObjectValue(attributes, members)
 	if diags.HasError() {
 		return diags
 	}
@@ -50,27 +51,26 @@ func Store(ctx context.Context, to *tfsdk.State, model any) diag.Diagnostics {
 		diags.AddError("Invalid value", err.Error())
 		return diags
 	}
-	to.Raw = raw
+	state.Raw = raw
 	return diags
 }
 
-// Merge sets the attributes of a state for which an API object has a field. The others keep their
-// values.
-func Merge(ctx context.Context, to *tfsdk.State, object any) error {
+// Merge sets those attributes of a state for which an API object has a field.
+func Merge(ctx context.Context, state *tfsdk.State, object any) error {
 	var members map[string]tftypes.Value
-	if err := to.Raw.As(&members); err != nil {
+	if err := state.Raw.As(&members); err != nil {
 		return err
 	}
-	for name, kind := range to.Schema.Type().(attr.TypeWithAttributeTypes).AttributeTypes() {
+	for name, typ := range state.Schema.Type().(attr.TypeWithAttributeTypes).AttributeTypes() {
 		if got := field(reflect.ValueOf(object), name); got.IsValid() {
-			v, err := flatten(Null(kind), got).ToTerraformValue(ctx)
+			v, err := flatten(Null(typ), got).ToTerraformValue(ctx)
 			if err != nil {
 				return err
 			}
 			members[name] = v
 		}
 	}
-	to.Raw = tftypes.NewValue(to.Raw.Type(), members)
+	state.Raw = tftypes.NewValue(state.Raw.Type(), members)
 	return nil
 }
 
@@ -93,9 +93,9 @@ func Text(model any, name string) *types.String {
 }
 
 // field returns the field of a struct for an attribute: DataCenterIDs for data_center_ids.
-func field(of reflect.Value, attribute string) (field reflect.Value) {
-	if index, ok := fields(of.Type())[lettersOf(attribute)]; ok {
-		field = of.FieldByIndex(index)
+func field(object reflect.Value, attribute string) (field reflect.Value) {
+	if index, ok := fields(object.Type())[lettersOf(attribute)]; ok {
+		field = object.FieldByIndex(index)
 	}
 	return field
 }
@@ -103,33 +103,33 @@ func field(of reflect.Value, attribute string) (field reflect.Value) {
 // lettersOf returns the letters that an attribute's name and Go's spelling of it have in common.
 func lettersOf(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-var structs sync.Map // the fields' indexes of each type, by the letters of the attribute's name
+var fieldIndexes sync.Map // the fields' indexes of each type, by the letters of the attribute's name
 
-func fields(of reflect.Type) map[string][]int {
-	if known, ok := structs.Load(of); ok {
+func fields(typ reflect.Type) map[string][]int {
+	if known, ok := fieldIndexes.Load(typ); ok {
 		return known.(map[string][]int)
 	}
 	indexes := map[string][]int{}
-	for _, f := range reflect.VisibleFields(of) {
+	for _, f := range reflect.VisibleFields(typ) {
 		if f.IsExported() {
 			indexes[lettersOf(f.Name)] = f.Index
 		}
 	}
-	structs.Store(of, indexes)
+	fieldIndexes.Store(typ, indexes)
 	return indexes
 }
 
 // KeepRequired keeps the values of required attributes that an answer lacks: every object has them, so
 // the next plan must not replace the object.
 func KeepRequired(before tfsdk.State, after *tfsdk.State) {
-	var had, has map[string]tftypes.Value
-	if before.Raw.As(&had) != nil || after.Raw.As(&has) != nil {
+	var old, current map[string]tftypes.Value
+	if before.Raw.As(&old) != nil || after.Raw.As(&current) != nil {
 		return
 	}
 	for name, attribute := range after.Schema.GetAttributes() {
-		if v := has[name]; attribute.IsRequired() && (v.IsNull() || v.Equal(tftypes.NewValue(tftypes.String, ""))) {
-			has[name] = had[name]
+		if v := current[name]; attribute.IsRequired() && (v.IsNull() || v.Equal(tftypes.NewValue(tftypes.String, ""))) {
+			current[name] = old[name]
 		}
 	}
-	after.Raw = tftypes.NewValue(after.Raw.Type(), has)
+	after.Raw = tftypes.NewValue(after.Raw.Type(), current)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// Number converts a number of an answer with all its digits. Without one it returns null.
+// Number converts a number of an answer with all its digits. A text that isn't a number becomes null.
 func Number(text json.Number) types.Number {
 	// Terraform's own precision.
 	n, _, err := big.ParseFloat(string(text), 10, 512, big.ToNearestEven)
@@ -123,9 +123,9 @@ func elements(values []string) []attr.Value {
 	return out
 }
 
-// Misspelled is a hint in a message about an object without attributes. Terraform drops attributes
+// MisspelledHint is a hint in a message about an object without attributes. Terraform drops attributes
 // that the schema lacks, so a provider never sees a misspelled name.
-const Misspelled = "Terraform drops a misspelled attribute of an object before the provider sees it: check the names."
+const MisspelledHint = "Terraform drops a misspelled attribute of an object before the provider sees it: check the names."
 
 // NotEmpty warns about an object without attributes. This may be intended: a module that passes
 // variables on has such an object if all are null.
@@ -143,5 +143,5 @@ func (notEmpty) ValidateObject(_ context.Context, req validator.ObjectRequest, r
 	}
 	name := diagnostics.Name(req.Path)
 	resp.Diagnostics.AddAttributeWarning(req.Path, "No attribute of "+name+" is set", fmt.Sprintf("%s has none of %s, and is as if it were left out. %s",
-		name, strings.Join(slices.Sorted(maps.Keys(members)), ", "), Misspelled))
+		name, strings.Join(slices.Sorted(maps.Keys(members)), ", "), MisspelledHint))
 }
