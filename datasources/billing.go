@@ -22,23 +22,23 @@ import (
 // billing is a bill of the API. Its members have the names of API v2, or of v1 if only v1 has
 // them.
 type billing struct {
-	name, title, about string
-	version            api.Version // the only version that has it; "" if both have it
-	path               string      // on v2
-	pathV1             string      // "" if API v1 doesn't have it
-	ids                []string
-	amounts            []string
-	counts             []string          // of API v1
-	renamed            map[string]string // members of API v1 that have another name on v2
-	filters            []billFilter
+	name, title, description string
+	version                  api.Version // the only version that has it; "" if both have it
+	path                     string      // on v2
+	pathV1                   string      // "" if API v1 doesn't have it
+	ids                      []string
+	amounts                  []string
+	counts                   []string          // of API v1
+	renamed                  map[string]string // members of API v1 that have another name on v2
+	filters                  []billFilter
 }
 
 // billFilter is an attribute that filters a bill or, with choices, groups it.
 type billFilter struct {
-	attribute, parameter, about string
-	only                        api.Version // the only version that has it; "" if both have it
-	list                        bool
-	choices                     []string // of a grouping; the default is the first, which is sent to API v1
+	attribute, parameter, description string
+	version                           api.Version // the only version that has it; "" if both have it
+	list                              bool
+	choices                           []string // of a grouping; the default is the first, which is sent to API v1
 }
 
 // billConfig has the configurable attributes of all bills.
@@ -68,8 +68,8 @@ func (b *billing) source() *kit.DataSource[billConfig, billResult] {
 		d.OneVersionOnly = append(d.OneVersionOnly, planrule.OneVersion{Version: api.V2, Attribute: "last_n"})
 	}
 	for _, f := range b.filters {
-		if f.only != "" {
-			d.OneVersionOnly = append(d.OneVersionOnly, planrule.OneVersion{Version: f.only, Attribute: f.attribute})
+		if f.version != "" {
+			d.OneVersionOnly = append(d.OneVersionOnly, planrule.OneVersion{Version: f.version, Attribute: f.attribute})
 		}
 	}
 	return d
@@ -96,25 +96,25 @@ func (b *billing) schema() schema.Schema {
 	}
 	filters := map[string]schema.Attribute{}
 	for _, f := range b.filters {
-		about := f.about
-		if f.only != "" {
-			about += " API " + string(f.only) + " only."
+		description := f.description
+		if f.version != "" {
+			description += " API " + string(f.version) + " only."
 		}
 		switch {
 		case f.list:
-			filters[f.attribute] = filterSet(about, rule.Each(rule.NonEmpty)...)
+			filters[f.attribute] = filterSet(description, rule.Each(rule.NonEmpty)...)
 		case f.choices != nil:
-			filters[f.attribute] = filter(about, rule.OneOf(f.choices...))
+			filters[f.attribute] = filter(description, rule.OneOf(f.choices...))
 		default:
-			filters[f.attribute] = filter(about, rule.NonEmpty)
+			filters[f.attribute] = filter(description, rule.NonEmpty)
 		}
 	}
 	return schema.Schema{
-		MarkdownDescription: b.about + " The default period is the last 30 days, so the records change from plan to plan. A longer `bucket_size` returns fewer records.",
-		Attributes: with(map[string]schema.Attribute{
+		MarkdownDescription: b.description + " The default period is the last 30 days, so the records change from plan to plan. A longer `bucket_size` returns fewer records.",
+		Attributes: merge(map[string]schema.Attribute{
 			"start_time":  filter("Start of the period, as RFC 3339, rounded down to its bucket; default 30 days ago.", rfc3339),
 			"end_time":    filter("End of the period, as RFC 3339, rounded up to its bucket; default now.", rfc3339),
-			"last_n":      filterInteger("Number of latest buckets, instead of `start_time` and `end_time`."+onlyV2, fromOne),
+			"last_n":      filterInteger("Number of latest buckets, instead of `start_time` and `end_time`."+onlyV2, positive),
 			"bucket_size": filter("Length of a bucket: `hour`, `day` (default), `week`, `month` or `year`.", rule.OneOf("hour", "day", "week", "month", "year")),
 			"period": object("Period of the records."+onlyV2, map[string]schema.Attribute{
 				"start_time": text("Start of the period, as RFC 3339."), "end_time": text("End of the period, exclusive."), "bucket_size": text("Length of a bucket."),
@@ -127,20 +127,20 @@ func (b *billing) schema() schema.Schema {
 
 func (b *billing) validate(c diagnostics.Check, m *billConfig) {
 	var times [2]time.Time
-	for i, at := range []struct {
+	for i, bound := range []struct {
 		attribute string
 		value     types.String
 	}{{"start_time", m.StartTime}, {"end_time", m.EndTime}} {
-		if at.value.IsNull() {
+		if bound.value.IsNull() {
 			continue
 		}
 		if !m.LastN.IsNull() {
-			c.Error(at.attribute, "Two periods", "%s excludes last_n: set one of them.", at.attribute)
+			c.Error(bound.attribute, "Two periods", "%s excludes last_n: set one of them.", bound.attribute)
 		}
-		if at.value.IsUnknown() {
+		if bound.value.IsUnknown() {
 			continue
 		}
-		times[i], _ = time.Parse(time.RFC3339, at.value.ValueString()) // an attribute's rule
+		times[i], _ = time.Parse(time.RFC3339, bound.value.ValueString()) // can't fail: the attribute's validator has checked it
 	}
 	if !times[0].IsZero() && !times[1].IsZero() && !times[0].Before(times[1]) {
 		c.Error("end_time", "Invalid value of end_time", "Invalid end_time: expected a time after start_time, got %s and %s.", m.StartTime.ValueString(), m.EndTime.ValueString())
@@ -166,9 +166,9 @@ func (b *billing) read(ctx context.Context, c *api.Client, m *billConfig) (out b
 	path := b.path
 	if c.Version == api.V1 {
 		path = b.pathV1
-		for old, member := range b.renamed {
+		for v1Name, member := range b.renamed {
 			if v, ok := query[member]; ok {
-				query[old] = v
+				query[v1Name] = v
 				delete(query, member)
 			}
 		}
@@ -189,10 +189,10 @@ func (b *billing) flatten(got api.Bill) (list types.List, totals types.Object) {
 	element := attributes["records"].GetType().(types.ListType).ElemType.(types.ObjectType)
 	records := make([]attr.Value, len(got.Records))
 	for i, r := range got.Records {
-		for old, member := range b.renamed {
-			rename(r.IDs, old, member)
-			rename(r.Amounts, old, member)
-			rename(r.Counts, old, member)
+		for v1Name, member := range b.renamed {
+			rename(r.IDs, v1Name, member)
+			rename(r.Amounts, v1Name, member)
+			rename(r.Counts, v1Name, member)
 		}
 		members := map[string]attr.Value{
 			"start_time": types.StringValue(r.StartTime), "end_time": value.KeepString(types.StringNull(), r.EndTime),
@@ -212,8 +212,8 @@ func (b *billing) flatten(got api.Bill) (list types.List, totals types.Object) {
 		records[i] = types.ObjectValueMust(element.AttrTypes, members)
 	}
 	sums := map[string]attr.Value{}
-	for old, member := range b.renamed {
-		rename(got.Totals, old, member)
+	for v1Name, member := range b.renamed {
+		rename(got.Totals, v1Name, member)
 	}
 	for _, amount := range b.amounts {
 		sums[diagnostics.AttributeName(amount)] = value.Number(got.Totals[amount])
@@ -221,9 +221,9 @@ func (b *billing) flatten(got api.Bill) (list types.List, totals types.Object) {
 	return types.ListValueMust(element, records), types.ObjectValueMust(attributes["totals"].GetType().(types.ObjectType).AttrTypes, sums)
 }
 
-func rename[V string | json.Number | int64](members map[string]V, old, name string) {
-	if v, ok := members[old]; ok {
-		delete(members, old)
+func rename[V string | json.Number | int64](members map[string]V, v1Name, name string) {
+	if v, ok := members[v1Name]; ok {
+		delete(members, v1Name)
 		members[name] = v
 	}
 }
@@ -271,55 +271,55 @@ func describeCount(member string) string {
 }
 
 var Billing = (&billing{
-	name: "billing", title: "bill", about: "What everything in the account cost. API v2 only.", version: api.V2,
+	name: "billing", title: "bill", description: "What everything in the account cost. API v2 only.", version: api.V2,
 	path: "",
 	amounts: []string{"totalAmount", "podGpuAmount", "podCpuAmount", "podDiskAmount", "serverlessGpuAmount", "serverlessCpuAmount", "serverlessDiskAmount",
 		"serverlessFeeAmount", "storageStandardAmount", "storageHighPerformanceAmount", "endpointAmount", "clusterGpuAmount", "clusterDiskAmount", "clusterNetworkingAmount"},
 }).source()
 
 var PodBilling = (&billing{
-	name: "pod_billing", title: "bill of the pods", about: "What pods cost.",
+	name: "pod_billing", title: "bill of the pods", description: "What pods cost.",
 	path: "/pods", pathV1: "/pods", ids: []string{"podId", "gpuTypeId"}, amounts: []string{"totalAmount", "gpuAmount", "cpuAmount", "diskAmount"},
 	counts: []string{"timeBilledMs", "diskSpaceBilledGb"},
 	filters: []billFilter{
-		{attribute: "pod_id", parameter: "podId", about: "Only this pod."},
-		{attribute: "gpu_type_id", parameter: "gpuTypeId", about: "Only pods with this GPU type.", only: api.V1},
-		{attribute: "grouping", parameter: "grouping", about: "Groups the records by `podId` (default) or `gpuTypeId`.", only: api.V1, choices: []string{"podId", "gpuTypeId"}},
+		{attribute: "pod_id", parameter: "podId", description: "Only this pod."},
+		{attribute: "gpu_type_id", parameter: "gpuTypeId", description: "Only pods with this GPU type.", version: api.V1},
+		{attribute: "grouping", parameter: "grouping", description: "Groups the records by `podId` (default) or `gpuTypeId`.", version: api.V1, choices: []string{"podId", "gpuTypeId"}},
 	},
 }).source()
 
 var ServerlessBilling = (&billing{
-	name: "serverless_billing", title: "bill of the endpoints", about: "What endpoints of the account cost: their workers, while they ran.",
+	name: "serverless_billing", title: "bill of the endpoints", description: "What endpoints of the account cost: their workers, while they ran.",
 	path: "/serverless", pathV1: "/endpoints", ids: []string{"serverlessId", "podId", "gpuTypeId"},
 	amounts: []string{"totalAmount", "gpuAmount", "cpuAmount", "diskAmount", "feeAmount"},
 	counts:  []string{"timeBilledMs", "diskSpaceBilledGb"}, renamed: map[string]string{"endpointId": "serverlessId"},
 	filters: []billFilter{
-		{attribute: "serverless_id", parameter: "serverlessId", about: "Only this endpoint."},
-		{attribute: "gpu_type_ids", parameter: "gpuTypeId", about: "Only endpoints with one of these GPU types.", only: api.V1, list: true},
-		{attribute: "data_center_ids", parameter: "dataCenterId", about: "Only endpoints in one of these data centers.", only: api.V1, list: true},
-		{attribute: "image", parameter: "imageName", about: "Only endpoints with this container image.", only: api.V1},
-		{attribute: "template_id", parameter: "templateId", about: "Only endpoints made from this template.", only: api.V1},
-		{attribute: "grouping", parameter: "grouping", about: "Groups the records by `endpointId` (default), `podId` (a worker) or `gpuTypeId`.", only: api.V1,
+		{attribute: "serverless_id", parameter: "serverlessId", description: "Only this endpoint."},
+		{attribute: "gpu_type_ids", parameter: "gpuTypeId", description: "Only endpoints with one of these GPU types.", version: api.V1, list: true},
+		{attribute: "data_center_ids", parameter: "dataCenterId", description: "Only endpoints in one of these data centers.", version: api.V1, list: true},
+		{attribute: "image", parameter: "imageName", description: "Only endpoints with this container image.", version: api.V1},
+		{attribute: "template_id", parameter: "templateId", description: "Only endpoints made from this template.", version: api.V1},
+		{attribute: "grouping", parameter: "grouping", description: "Groups the records by `endpointId` (default), `podId` (a worker) or `gpuTypeId`.", version: api.V1,
 			choices: []string{"endpointId", "podId", "gpuTypeId"}},
 	},
 }).source()
 
 var PublicEndpointBilling = (&billing{
 	name: "public_endpoint_billing", title: "bill of public endpoints", version: api.V2,
-	about: "What the use of RunPod's public endpoints cost (`/v2/billing/endpoints`). The account's own endpoints are in `gpucloud_serverless_billing`. API v2 only.",
-	path:  "/endpoints", amounts: []string{"totalAmount"},
+	description: "What the use of RunPod's public endpoints cost (`/v2/billing/endpoints`). The account's own endpoints are in `gpucloud_serverless_billing`. API v2 only.",
+	path:        "/endpoints", amounts: []string{"totalAmount"},
 }).source()
 
 var NetworkVolumeBilling = (&billing{
-	name: "network_volume_billing", title: "bill of the network volumes", about: "What network volumes cost; on API v1 all of them together, without their ids.",
+	name: "network_volume_billing", title: "bill of the network volumes", description: "What network volumes cost; on API v1 all of them together, without their ids.",
 	path: "/network-volumes", pathV1: "/networkvolumes", ids: []string{"networkVolumeId"}, amounts: []string{"totalAmount", "standardAmount", "highPerformanceAmount"},
 	counts:  []string{"diskSpaceBilledGb", "highPerformanceDiskSpaceBilledGb"},
 	renamed: map[string]string{"highPerformanceStorageAmount": "highPerformanceAmount", "highPerformanceStorageDiskSpaceBilledGb": "highPerformanceDiskSpaceBilledGb"},
-	filters: []billFilter{{attribute: "network_volume_id", parameter: "networkVolumeId", about: "Only this volume.", only: api.V2}},
+	filters: []billFilter{{attribute: "network_volume_id", parameter: "networkVolumeId", description: "Only this volume.", version: api.V2}},
 }).source()
 
 var ClusterBilling = (&billing{
-	name: "cluster_billing", title: "bill of the clusters", about: "What clusters cost. API v2 only.", version: api.V2,
+	name: "cluster_billing", title: "bill of the clusters", description: "What clusters cost. API v2 only.", version: api.V2,
 	path: "/clusters", ids: []string{"clusterId"}, amounts: []string{"totalAmount", "gpuAmount", "diskAmount", "networkingAmount"},
-	filters: []billFilter{{attribute: "cluster_id", parameter: "clusterId", about: "Only this cluster."}},
+	filters: []billFilter{{attribute: "cluster_id", parameter: "clusterId", description: "Only this cluster."}},
 }).source()

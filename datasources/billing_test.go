@@ -125,7 +125,7 @@ func TestBillingHasNoRecordsOfZeros(t *testing.T) {
 // fakeBilling answers bills whose amounts have more digits than a float.
 type fakeBilling struct {
 	*httptest.Server
-	asked []string // path and query
+	requests []string // path and query
 }
 
 func newFakeBilling(t *testing.T) *fakeBilling {
@@ -155,7 +155,7 @@ func newFakeBilling(t *testing.T) *fakeBilling {
 				{"startTime":"2026-06-02T00:00:00Z","endTime":"2026-06-03T00:00:00Z","podId":"q","totalAmount":0.00,"gpuAmount":0e9}],
 				"metadata":{"query":{"startTime":"a","endTime":"b","bucketSize":"day"},"totals":{"totalAmount":98765432109876543210.000000000000001}}}`)
 		}
-		f.asked = append(f.asked, r.URL.RequestURI())
+		f.requests = append(f.requests, r.URL.RequestURI())
 	}))
 	t.Cleanup(f.Close)
 	return f
@@ -216,15 +216,15 @@ func TestBillingQueries(t *testing.T) {
 		{api.V2, "network_volume_billing", map[string]any{"network_volume_id": "v"}, "/v2/billing/network-volumes", url.Values{"networkVolumeId": {"v"}}},
 		{api.V1, "network_volume_billing", map[string]any{"bucket_size": "month"}, "/v1/billing/networkvolumes", url.Values{"bucketSize": {"month"}}},
 	} {
-		f.asked = nil
+		f.requests = nil
 		read(t, f.drive(t, c.version), "gpucloud_"+c.name, c.config)
-		asked := must.Do(url.Parse(f.asked[len(f.asked)-1]))(t)
-		got := asked.Query()
+		requested := must.Do(url.Parse(f.requests[len(f.requests)-1]))(t)
+		got := requested.Query()
 		for _, list := range got {
 			slices.Sort(list)
 		}
-		must.Hold(t, asked.Path == c.path && maps.EqualFunc(got, c.query, func(a, b []string) bool { return reflect.DeepEqual(a, b) }),
-			c.version, c.name, c.config, "asked", asked.Path, got)
+		must.Hold(t, requested.Path == c.path && maps.EqualFunc(got, c.query, func(a, b []string) bool { return reflect.DeepEqual(a, b) }),
+			c.version, c.name, c.config, "requested", requested.Path, got)
 	}
 }
 

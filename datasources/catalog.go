@@ -20,7 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// gpuQuery is the part of a configuration that isn't about which types to return.
+// gpuQuery has the attributes that the data sources for one GPU type and for all have in common.
 type gpuQuery struct {
 	entry
 	Product, CountryCodes, WithCUDAVersions types.Set
@@ -30,7 +30,7 @@ type gpuQuery struct {
 
 var gpuQueryAttributes = map[string]schema.Attribute{
 	"product":            productAttribute("`POD`, `CLUSTER`, `SERVERLESS`", "POD", "CLUSTER", "SERVERLESS"),
-	"gpu_count":          filterInteger("Returns the availability of machines with this many GPUs; default 1. Needs `product`.", fromOne),
+	"gpu_count":          filterInteger("Returns the availability of machines with this many GPUs; default 1. Needs `product`.", positive),
 	"cloud":              filter("Returns the availability in this cloud: `SECURE` (default) or `COMMUNITY`. Needs `product`.", rule.OneOf("SECURE", "COMMUNITY")),
 	"country_codes":      filterSet("Returns the availability in these countries, such as `FR`. Needs `product`.", rule.Each(matching(`^[A-Z]{2}$`, "two capital letters, such as FR"))...),
 	"with_cuda_versions": filterSet("Returns the availability of machines with one of these CUDA versions, as `major.minor`. Needs `product`; not together with `min_cuda_version`.", rule.Each(matching(`^\d+\.\d+$`, "a CUDA version as major.minor, such as 12.8"))...),
@@ -81,8 +81,8 @@ var gpuTypeAttributes = map[string]schema.Attribute{
 
 // complete completes an entry: requested lists that the answer lacks become empty.
 func (q *gpuQuery) complete(t api.GPUType) api.GPUType {
-	asked := !q.Product.IsNull()
-	t.DataCenters, t.CUDAVersions = listIf(asked, t.DataCenters), listIf(asked, t.CUDAVersions)
+	requested := !q.Product.IsNull()
+	t.DataCenters, t.CUDAVersions = listIf(requested, t.DataCenters), listIf(requested, t.CUDAVersions)
 	return t
 }
 
@@ -95,7 +95,7 @@ type gpuTypes struct {
 type gpuTypeList struct{ GPUTypes []api.GPUType }
 
 var GPUTypes = catalogEntries("GPU types", "The GPU types of the catalog, with prices, and with availability if `product` is set. API v2 only.",
-	with(gpuQueryAttributes, map[string]schema.Attribute{
+	merge(gpuQueryAttributes, map[string]schema.Attribute{
 		"pool":             filter("Lists only GPUs in this serverless pool."),
 		"manufacturer":     filter("Lists only types of this manufacturer."),
 		"min_memory":       filterInteger("Lists only GPUs with at least this much memory, in GB."),
@@ -110,7 +110,7 @@ var GPUTypes = catalogEntries("GPU types", "The GPU types of the catalog, with p
 	})
 
 var GPUType = catalogEntry[gpuQuery]("GPU type", "A GPU type of the catalog, by `id` or exact `name`, with prices, and with availability if `product` is set. API v2 only.",
-	with(gpuQueryAttributes, gpuTypeAttributes, keyAttributes("GPU type", "NVIDIA L4", "L4")), allGPUTypes)
+	merge(gpuQueryAttributes, gpuTypeAttributes, keyAttributes("GPU type", "NVIDIA L4", "L4")), allGPUTypes)
 
 func allGPUTypes(c *api.Client) *api.CatalogList[api.GPUType] { return c.GPUTypes }
 
@@ -129,33 +129,33 @@ type catalogQuery[M, T any] interface {
 	complete(got T) T
 }
 
-// catalogEntries is the data source for the entries of a list that keep accepts.
-func catalogEntries[M any, Q catalogQuery[M, T], T, R any](title, about string, attributes map[string]schema.Attribute, list func(*api.Client) *api.CatalogList[T], found func([]T) R, keep func(*M, T) bool) *kit.DataSource[M, R] {
+// catalogEntries returns the data source for the entries of a list that keep accepts.
+func catalogEntries[M any, Q catalogQuery[M, T], T, R any](title, description string, attributes map[string]schema.Attribute, list func(*api.Client) *api.CatalogList[T], newResult func([]T) R, keep func(*M, T) bool) *kit.DataSource[M, R] {
 	return &kit.DataSource[M, R]{
 		Name:     catalogName(title),
 		Title:    title,
 		Version:  api.V2,
-		Schema:   schema.Schema{MarkdownDescription: about, Attributes: attributes},
+		Schema:   schema.Schema{MarkdownDescription: description, Attributes: attributes},
 		Validate: func(c diagnostics.Check, config *M) { Q(config).validate(c) },
 		Read: func(ctx context.Context, c *api.Client, m *M) (R, error) {
 			all, err := list(c).Find(ctx, Q(m).values())
 			all = slices.DeleteFunc(all, func(t T) bool { return !keep(m, t) })
 			slices.SortFunc(all, func(a, b T) int { return cmp.Compare(list(c).Head(a).ID, list(c).Head(b).ID) })
-			return found(convert(all, Q(m).complete)), err
+			return newResult(convert(all, Q(m).complete)), err
 		},
 	}
 }
 
 func catalogName(title string) string { return strings.ToLower(strings.ReplaceAll(title, " ", "_")) }
 
-// catalogEntry is the data source for one entry of a list.
-func catalogEntry[M any, Q catalogQuery[M, T], T any](title, about string, attributes map[string]schema.Attribute, list func(*api.Client) *api.CatalogList[T]) *kit.DataSource[M, T] {
+// catalogEntry returns the data source for one entry of a list.
+func catalogEntry[M any, Q catalogQuery[M, T], T any](title, description string, attributes map[string]schema.Attribute, list func(*api.Client) *api.CatalogList[T]) *kit.DataSource[M, T] {
 	lookup := kit.Lookup{Title: title, Plural: title + "s"}
 	return &kit.DataSource[M, T]{
 		Name:    catalogName(title),
 		Title:   title,
 		Version: api.V2,
-		Schema:  schema.Schema{MarkdownDescription: about, Attributes: attributes},
+		Schema:  schema.Schema{MarkdownDescription: description, Attributes: attributes},
 		Validate: func(c diagnostics.Check, config *M) {
 			key := Q(config).key()
 			lookup.Validate(c, key.ID, key.Name)
@@ -194,9 +194,9 @@ func lookUp[T any](ctx context.Context, l kit.Lookup, key entry, query url.Value
 			return found, err
 		}
 	}
-	for _, one := range all {
-		if list.Head(one).ID == id {
-			return one, nil
+	for _, candidate := range all {
+		if list.Head(candidate).ID == id {
+			return candidate, nil
 		}
 	}
 	found, err = list.Get(ctx, id, query)
@@ -207,8 +207,8 @@ func lookUp[T any](ctx context.Context, l kit.Lookup, key entry, query url.Value
 	return found, err
 }
 
-// with merges attributes. If two have the same name, the later one wins.
-func with(sets ...map[string]schema.Attribute) map[string]schema.Attribute {
+// merge merges attributes. If two have the same name, the later one wins.
+func merge(sets ...map[string]schema.Attribute) map[string]schema.Attribute {
 	out := map[string]schema.Attribute{}
 	for _, s := range sets {
 		maps.Copy(out, s)
@@ -216,7 +216,7 @@ func with(sets ...map[string]schema.Attribute) map[string]schema.Attribute {
 	return out
 }
 
-// cpuQuery is the part of a configuration that isn't about which flavors to return.
+// cpuQuery has the attributes that the data sources for one CPU flavor and for all have in common.
 type cpuQuery struct {
 	entry
 	Product         types.Set
@@ -268,7 +268,7 @@ type cpuTypes struct {
 type cpuTypeList struct{ CPUTypes []api.CPUType }
 
 var CPUTypes = catalogEntries("CPU types", "The CPU flavors of the catalog, with prices, and with availability if `product` is set. API v2 only.",
-	with(cpuQueryAttributes, map[string]schema.Attribute{
+	merge(cpuQueryAttributes, map[string]schema.Attribute{
 		"group":            filter("Lists only flavors of this generation."),
 		"min_availability": minAvailabilityAttribute,
 		"cpu_types":        objects("The CPU flavors, ordered by id.", cpuTypeAttributes),
@@ -279,7 +279,7 @@ var CPUTypes = catalogEntries("CPU types", "The CPU flavors of the catalog, with
 	})
 
 var CPUType = catalogEntry[cpuQuery]("CPU type", "A CPU flavor of the catalog, by `id` or exact `name`, with prices, and with availability if `product` is set. API v2 only.",
-	with(cpuQueryAttributes, cpuTypeAttributes, keyAttributes("CPU flavor", "cpu3c", "Compute-Optimized")), allCPUTypes)
+	merge(cpuQueryAttributes, cpuTypeAttributes, keyAttributes("CPU flavor", "cpu3c", "Compute-Optimized")), allCPUTypes)
 
 func allCPUTypes(c *api.Client) *api.CatalogList[api.CPUType] { return c.CPUTypes }
 

@@ -56,18 +56,20 @@ var ClusterPods = &kit.DataSource[clusterConfig, clusterPods]{
 		id := m.ClusterID.ValueString()
 		got, err := c.Clusters.Pods(ctx, id)
 		if err != nil {
-			if _, reading := c.Clusters.Get(ctx, id); api.IsNotFound(reading) {
-				err = reading // the list is missing because the cluster is
+			if _, readErr := c.Clusters.Get(ctx, id); api.IsNotFound(readErr) {
+				err = readErr // the list is missing because the cluster is
 			}
 		}
 		pods := convert(got, clusterPodOf)
-		slices.SortFunc(pods, func(a, b clusterPod) int { return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.ID, b.ID)) })
+		slices.SortFunc(pods, func(a, b clusterPod) int {
+			return cmp.Or(cmp.Compare(sortRank(a), sortRank(b)), cmp.Compare(a.ID, b.ID))
+		})
 		return clusterPods{pods}, err
 	},
 }
 
-// rankOf sorts a pod without a rank last.
-func rankOf(p clusterPod) int64 {
+// sortRank sorts a pod without a rank last.
+func sortRank(p clusterPod) int64 {
 	if p.Rank == nil {
 		return math.MaxInt64
 	}

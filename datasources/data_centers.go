@@ -57,10 +57,10 @@ func (*dataCenterQuery) validate(diagnostics.Check) {}
 
 // complete replaces requested lists that the answer lacks with empty ones.
 func (m *dataCenterQuery) complete(d api.DataCenter) api.DataCenter {
-	asked := value.Strings(m.Include)
+	requested := value.Strings(m.Include)
 	d.NetworkVolumeTypes, d.Compliance = listIf(true, d.NetworkVolumeTypes), listIf(true, d.Compliance)
-	d.GPUAvailability = listIf(slices.Contains(asked, gpuAvailability), d.GPUAvailability)
-	d.CPUAvailability = listIf(slices.Contains(asked, cpuAvailability), d.CPUAvailability)
+	d.GPUAvailability = listIf(slices.Contains(requested, gpuAvailability), d.GPUAvailability)
+	d.CPUAvailability = listIf(slices.Contains(requested, cpuAvailability), d.CPUAvailability)
 	return d
 }
 
@@ -94,7 +94,7 @@ var DataCenters = catalogEntries("data centers", "The data centers of the catalo
 	func(*dataCenters, api.DataCenter) bool { return true }) // the API filters
 
 var DataCenter = catalogEntry[dataCenterQuery]("data center", "A data center of the catalog, by `id` or exact `name`, and what is available there. API v2 only.",
-	with(dataCenterAttributes, map[string]schema.Attribute{"include": includeAttribute}, keyAttributes("data center", "EU-RO-1", "EU Romania 1")),
+	merge(dataCenterAttributes, map[string]schema.Attribute{"include": includeAttribute}, keyAttributes("data center", "EU-RO-1", "EU Romania 1")),
 	allDataCenters)
 
 func allDataCenters(c *api.Client) *api.CatalogList[api.DataCenter] { return c.DataCenters }

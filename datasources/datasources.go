@@ -76,7 +76,7 @@ func requiredID(description string) schema.StringAttribute {
 	return schema.StringAttribute{Required: true, MarkdownDescription: description, Validators: []validator.String{rule.ID}}
 }
 
-var fromOne = rule.AtLeast[int64](1)
+var positive = rule.AtLeast[int64](1)
 
 var rfc3339 = rule.Validator[string]{Expects: "a time as RFC 3339, such as 2026-06-01T00:00:00Z", Holds: func(text string) bool {
 	_, err := time.Parse(time.RFC3339, text)
@@ -89,9 +89,9 @@ func matching(form, expected string) rule.Validator[string] {
 
 // listIf returns nil unless the list was requested. A requested list that the answer lacks
 // becomes empty.
-func listIf[T any](asked bool, list []T) []T {
+func listIf[T any](requested bool, list []T) []T {
 	switch {
-	case !asked:
+	case !requested:
 		return nil
 	case list == nil:
 		return []T{}

@@ -86,7 +86,7 @@ type endpointBuilds struct{ Builds []api.Build }
 
 // buildAttributes are the attributes of a build. more is added to them.
 func buildAttributes(more map[string]schema.Attribute) map[string]schema.Attribute {
-	return with(more, map[string]schema.Attribute{
+	return merge(more, map[string]schema.Attribute{
 		"status":         text("`PENDING`, `BUILDING`, `UPLOADING` or `TESTING`; at the end `COMPLETED`, `FAILED`, `CANCELLED` or `TEST_FAILED`."),
 		"commit_hash":    text("Hash of the commit that is built."),
 		"commit_message": text("Message of the commit."),
@@ -196,9 +196,9 @@ func changedValue(c *api.Client, field string, raw json.RawMessage) *string {
 		return nil
 	}
 	segments := strings.Split(field, ".")
-	at := slices.Index(segments, "env")
+	env := slices.Index(segments, "env")
 	name := segments[len(segments)-1]
-	return new(redact.JSON(maskEnv(c, v, at >= 0, name)))
+	return new(redact.JSON(maskEnv(c, v, env >= 0, name)))
 }
 
 // maskEnv replaces the values of an environment, and of environments inside v.

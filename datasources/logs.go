@@ -79,7 +79,7 @@ var WorkerLogs = &kit.DataSource[workerLogs, logLines]{
 	Version: api.V2,
 	Schema: schema.Schema{
 		MarkdownDescription: "The log of an endpoint's worker." + logsInState,
-		Attributes: with(logAttributes, map[string]schema.Attribute{
+		Attributes: merge(logAttributes, map[string]schema.Attribute{
 			"endpoint_id": endpointIDAttribute,
 			"worker_id":   requiredID("Id of a worker from `gpucloud_endpoint_workers`, or of a worker that ended recently."),
 		}),
@@ -100,7 +100,7 @@ var PodLogs = &kit.DataSource[podLogs, logLines]{
 	Version: api.V2,
 	Schema: schema.Schema{
 		MarkdownDescription: "The log of a pod." + logsInState,
-		Attributes:          with(logAttributes, map[string]schema.Attribute{"pod_id": requiredID("Id of the pod.")}),
+		Attributes:          merge(logAttributes, map[string]schema.Attribute{"pod_id": requiredID("Id of the pod.")}),
 	},
 	Read: func(ctx context.Context, c *api.Client, m *podLogs) (logLines, error) {
 		return newLogLines(c.PodLog(ctx, m.PodID.ValueString(), m.query()))

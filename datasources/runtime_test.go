@@ -84,19 +84,19 @@ func TestJobAndHealth(t *testing.T) {
 func TestWorkersAndReleases(t *testing.T) {
 	d := acctest.Deploy(t)
 	p, endpoint := drive(t, d, api.V2), makeEndpoint(t, d)
-	of := map[string]any{"endpoint_id": endpoint}
-	workers := until(t, p, "gpucloud_endpoint_workers", of, func(s tfdrive.State) bool { return s.Get("summary.idle") == 1.0 })
+	config := map[string]any{"endpoint_id": endpoint}
+	workers := until(t, p, "gpucloud_endpoint_workers", config, func(s tfdrive.State) bool { return s.Get("summary.idle") == 1.0 })
 	first := workers.Get("workers").([]any)[0].(map[string]any)
 	for attribute, want := range map[string]any{"status": "IDLE", "is_stale": false, "version": 0.0, "gpu_count": 0.0, "image": "builtin/conformance", "gpu_type_id": nil} {
 		must.Equal(t, first[attribute], want, attribute, "of the worker")
 	}
 	must.Hold(t, workers.Get("summary.total") == 1.0 && workers.Get("endpoint_version") == 0.0 && first["started_at"] != nil && first["id"] != "", "workers", workers.Value)
-	releases := read(t, p, "gpucloud_endpoint_releases", of)
+	releases := read(t, p, "gpucloud_endpoint_releases", config)
 	must.Hold(t, releases.Get("endpoint_version") == 0.0 && len(releases.Get("releases").([]any)) == 1 && member(releases.Get("releases"), 0, "source") == "MANUAL",
 		"releases", releases.Value)
 	// Old and new values of a release may contain secrets.
 	send(t, d, "PATCH", "/v2/serverless/"+endpoint, `{"env":{"TOKEN":"another-planted-secret","MORE":"x"},"image":"builtin/echo"}`)
-	releases = read(t, p, "gpucloud_endpoint_releases", of)
+	releases = read(t, p, "gpucloud_endpoint_releases", config)
 	changes := member(releases.Get("releases"), 0, "diff")
 	text := releases.Value.String()
 	must.Hold(t, !strings.Contains(text, "planted"), "a secret is in the state", text)
@@ -108,7 +108,7 @@ func TestWorkersAndReleases(t *testing.T) {
 	}
 	for _, name := range []string{"endpoint_workers", "endpoint_releases", "endpoint_builds"} {
 		expectErrors(t, p, "gpucloud_"+name, map[string]any{"endpoint_id": "nonesuch"}, "GET", "/v2/serverless/nonesuch/", "404", "request id")
-		expectErrors(t, drive(t, d, api.V1), "gpucloud_"+name, of, "gpucloud_"+name+" exists in management API v2 only", `api_version = "v2"`)
+		expectErrors(t, drive(t, d, api.V1), "gpucloud_"+name, config, "gpucloud_"+name+" exists in management API v2 only", `api_version = "v2"`)
 	}
 }
 
@@ -192,9 +192,9 @@ func TestClusterPods(t *testing.T) {
 		Name: "c", Type: "RAY", Image: "builtin/echo", Env: map[string]string{"TOKEN": "a-planted-secret"},
 		Compute: api.ClusterCompute{GPUTypeID: "NVIDIA L4", GPUCountPerPod: 1, PodCount: 3},
 	}))(t)
-	of := map[string]any{"cluster_id": created.ID}
+	config := map[string]any{"cluster_id": created.ID}
 	writes := d.Writes()
-	got := read(t, p, "gpucloud_cluster_pods", of)
+	got := read(t, p, "gpucloud_cluster_pods", config)
 	must.Equal(t, column(got.Get("pods"), "rank"), []any{0.0, 1.0, 2.0}, "ranks")
 	for _, m := range must.Do(d.Client(t, api.V2).Clusters.Pods(t.Context(), created.ID))(t) {
 		i := int(*m.Cluster.Rank)
@@ -207,5 +207,5 @@ func TestClusterPods(t *testing.T) {
 	must.Hold(t, d.Writes() == writes && !strings.Contains(text, "a-planted-secret"), d.Writes()-writes, "writes; in the state", text)
 	expectErrors(t, p, "gpucloud_cluster_pods", map[string]any{"cluster_id": "nonesuch"}, "GET", `/v2/clusters/nonesuch: 404 Not Found: cluster "nonesuch" not found`)
 	expectErrors(t, p, "gpucloud_cluster_pods", map[string]any{"cluster_id": "a b"}, "cluster_id: Invalid value of cluster_id", `got "a b"`)
-	expectErrors(t, drive(t, d, api.V1), "gpucloud_cluster_pods", of, "gpucloud_cluster_pods exists in management API v2 only", `api_version = "v2"`)
+	expectErrors(t, drive(t, d, api.V1), "gpucloud_cluster_pods", config, "gpucloud_cluster_pods exists in management API v2 only", `api_version = "v2"`)
 }

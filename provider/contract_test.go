@@ -44,9 +44,9 @@ const (
 	unstable  = "changes all the time"
 )
 
-// leftOut lists members that no attribute has, with the reason. Their own members are left out,
+// omittedMembers lists members that no attribute has, with the reason. Their own members are left out,
 // too.
-var leftOut = map[string]string{
+var omittedMembers = map[string]string{
 	"v1 template.earned":                v1Only,
 	"v1 template.isRunpod":              v1Only,
 	"v1 template.isPlatform":            v1Only,
@@ -98,7 +98,7 @@ func TestSchemaKnowsTheContract(t *testing.T) {
 			continue
 		}
 		wire := strings.ReplaceAll(f.Path, "[]", "")
-		if entry := leftOutBy(string(f.API) + " " + f.Resource + "." + wire); entry != "" {
+		if entry := omittedBy(string(f.API) + " " + f.Resource + "." + wire); entry != "" {
 			used[entry] = true
 			must.Hold(t, !f.In(contract.Create) && !f.In(contract.Update), entry, "is left out, but a request sets", wire)
 			continue
@@ -109,18 +109,18 @@ func TestSchemaKnowsTheContract(t *testing.T) {
 		sets := f.In(contract.Create) || f.In(contract.Update)
 		must.Hold(t, !sets || a.Optional || a.Required, f.API, f.Resource, f.Path, "can be set by a request, but not in the configuration")
 		if f.API == contract.V2 {
-			agrees(t, f, name, a)
+			expectEnumDescribed(t, f, name, a)
 		}
 	}
-	for entry := range leftOut {
+	for entry := range omittedMembers {
 		must.Hold(t, used[entry], entry, "is left out, but the contract has no such field")
 	}
 }
 
-// leftOutBy returns the entry of leftOut for a member or for an object that contains it, or "".
-func leftOutBy(member string) string {
+// omittedBy returns the entry of omittedMembers for a member or for an object that contains it, or "".
+func omittedBy(member string) string {
 	for ; member != ""; member = member[:max(strings.LastIndex(member, "."), 0)] {
-		if leftOut[member] != "" {
+		if omittedMembers[member] != "" {
 			return member
 		}
 	}
@@ -141,10 +141,10 @@ var inBoth = map[string]string{
 func TestOneVersionIsDeclared(t *testing.T) {
 	declared := map[string]bool{}
 	for _, kind := range resources.All {
-		var named resource.MetadataResponse
-		kind.Resource().Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "gpucloud"}, &named)
+		var metadata resource.MetadataResponse
+		kind.Resource().Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "gpucloud"}, &metadata)
 		for _, o := range kind.OneVersion() {
-			declared[named.TypeName+"."+o.Attribute] = true
+			declared[metadata.TypeName+"."+o.Attribute] = true
 		}
 	}
 	versions := map[string][]contract.API{} // of each attribute
@@ -166,18 +166,18 @@ func TestOneVersionIsDeclared(t *testing.T) {
 			}
 		}
 	}
-	for attribute, of := range versions {
+	for attribute, in := range versions {
 		typeName, _, _ := strings.Cut(attribute, ".")
 		switch {
-		case len(of) != 1 || len(has[typeName]) != 2:
+		case len(in) != 1 || len(has[typeName]) != 2:
 		case declared[attribute] == (inBoth[attribute] != ""):
-			t.Errorf("%s is only in requests of API %s: add it to the planrule.OneVersion of its kind, or to inBoth with the reason", attribute, of[0])
+			t.Errorf("%s is only in requests of API %s: add it to the planrule.OneVersion of its kind, or to inBoth with the reason", attribute, in[0])
 		}
 	}
 }
 
-// agrees expects the description of an attribute to name every value of a closed list.
-func agrees(t *testing.T, f contract.Field, name string, a *tfprotov6.SchemaAttribute) {
+// expectEnumDescribed expects the description of an attribute to name every value of a closed list.
+func expectEnumDescribed(t *testing.T, f contract.Field, name string, a *tfprotov6.SchemaAttribute) {
 	t.Helper()
 	if len(f.Enum) > 0 && !f.Open {
 		for _, v := range f.Enum {
@@ -186,17 +186,17 @@ func agrees(t *testing.T, f contract.Field, name string, a *tfprotov6.SchemaAttr
 	}
 }
 
-func attribute(in []*tfprotov6.SchemaAttribute, path []string) *tfprotov6.SchemaAttribute {
-	i := slices.IndexFunc(in, func(a *tfprotov6.SchemaAttribute) bool { return a.Name == path[0] })
+func attribute(attributes []*tfprotov6.SchemaAttribute, path []string) *tfprotov6.SchemaAttribute {
+	i := slices.IndexFunc(attributes, func(a *tfprotov6.SchemaAttribute) bool { return a.Name == path[0] })
 	switch {
 	case i < 0:
 		return nil
 	case len(path) == 1:
-		return in[i]
-	case in[i].NestedType == nil:
+		return attributes[i]
+	case attributes[i].NestedType == nil:
 		return nil
 	}
-	return attribute(in[i].NestedType.Attributes, path[1:])
+	return attribute(attributes[i].NestedType.Attributes, path[1:])
 }
 
 var capitals = regexp.MustCompile(`[A-Z]+`)

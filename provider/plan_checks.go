@@ -63,13 +63,13 @@ func (s settings) catalogSettings(diags *diag.Diagnostics) catalog.Settings {
 // ceiling returns the cost limit from the block or else from the environment.
 func (s settings) ceiling(diags *diag.Diagnostics) catalog.Ceiling {
 	usd, source := s.MaxHourlyCost, "max_hourly_cost of the provider block"
-	if text, from := attributeOrEnv(types.StringNull(), ceilingVariable); usd.IsNull() && text != "" {
+	if text, variable := attributeOrEnv(types.StringNull(), ceilingVariable); usd.IsNull() && text != "" {
 		n, _, err := big.ParseFloat(strings.TrimSpace(text), 10, 512, big.ToNearestEven)
 		if err != nil || n.IsInf() {
-			diags.AddAttributeError(path.Root("max_hourly_cost"), "Invalid max_hourly_cost", fmt.Sprintf("%s is %q. Write a number of USD, such as 2.5.", from, text))
+			diags.AddAttributeError(path.Root("max_hourly_cost"), "Invalid max_hourly_cost", fmt.Sprintf("%s is %q. Write a number of USD, such as 2.5.", variable, text))
 			return catalog.Ceiling{}
 		}
-		usd, source = types.NumberValue(n), from
+		usd, source = types.NumberValue(n), variable
 	}
 	if !usd.IsNull() && !usd.IsUnknown() && usd.ValueBigFloat().Sign() < 0 {
 		diags.AddAttributeError(path.Root("max_hourly_cost"), "Invalid max_hourly_cost", "Invalid max_hourly_cost: expected at least 0, got "+usd.String()+".")

@@ -111,7 +111,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.EphemeralResourceData, resp.ActionData = run, run, run, run, run
 	var block settings
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), &block)...)
-	if resp.Diagnostics.HasError() || block.unknown() {
+	if resp.Diagnostics.HasError() || block.hasUnknown() {
 		return // without the API, a plan does what it can
 	}
 	s, checks := block.resolve(&resp.Diagnostics), block.catalogSettings(&resp.Diagnostics)
@@ -123,14 +123,14 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	s.SharedReads = true // Terraform configures a provider once per walk
 	client, err := api.New(s)
 	if err != nil {
-		at, problem := "base_url", err.Error()
+		setting, problem := "base_url", err.Error()
 		if invalid, ok := errors.AsType[*api.SettingError](err); ok {
-			at = invalid.Setting
-			if variable := block.variable(at); variable != "" {
+			setting = invalid.Setting
+			if variable := block.variable(setting); variable != "" {
 				problem = variable + " " + invalid.Problem
 			}
 		}
-		resp.Diagnostics.AddAttributeError(path.Root(at), "Invalid "+at, problem)
+		resp.Diagnostics.AddAttributeError(path.Root(setting), "Invalid "+setting, problem)
 		return
 	}
 	if s.Version == api.V1 {
@@ -168,7 +168,7 @@ func reportUnreachable(diags *diag.Diagnostics, err error) {
 	}
 }
 
-func (s settings) unknown() bool {
+func (s settings) hasUnknown() bool {
 	return s.Service.IsUnknown() || s.BaseURL.IsUnknown() || s.QueueURL.IsUnknown() || s.APIVersion.IsUnknown() || s.APIKey.IsUnknown() || s.RequestTimeout.IsUnknown()
 }
 
@@ -206,50 +206,50 @@ func (s settings) resolve(diags *diag.Diagnostics) api.Settings {
 const tryLocally = "To try it on this machine, start a local deployment with `jobrunner serve`: it prints the variables to export."
 
 func (s settings) version(diags *diag.Diagnostics) api.Version {
-	version, from := attributeOrEnv(s.APIVersion, "GPUCLOUD_API_VERSION")
+	version, variable := attributeOrEnv(s.APIVersion, "GPUCLOUD_API_VERSION")
 	switch version {
 	case "":
 		return api.V2
 	case string(api.V1), string(api.V2):
 	default:
 		diags.AddAttributeError(path.Root("api_version"), "Invalid api_version",
-			fmt.Sprintf("%s is %q. It is v2, which is the default, or v1.", from, version))
+			fmt.Sprintf("%s is %q. It is v2, which is the default, or v1.", variable, version))
 	}
 	return api.Version(version)
 }
 
 // service returns the configured service, or the zero Service.
 func (s settings) service(diags *diag.Diagnostics) api.Service {
-	name, from := attributeOrEnv(s.Service, "GPUCLOUD_SERVICE")
+	name, variable := attributeOrEnv(s.Service, "GPUCLOUD_SERVICE")
 	service, known := api.Services[name]
 	if name != "" && !known {
 		diags.AddAttributeError(path.Root("service"), "Invalid service", fmt.Sprintf("%s is %q. Set it to %s, or set the deployment's address in base_url.",
-			from, name, strings.Join(slices.Sorted(maps.Keys(api.Services)), " or ")))
+			variable, name, strings.Join(slices.Sorted(maps.Keys(api.Services)), " or ")))
 	}
 	return service
 }
 
 // variable returns the variable that set a setting, or "" if the block set it.
 func (s settings) variable(setting string) string {
-	from := ""
+	name := ""
 	switch setting {
 	case "base_url":
-		_, from = attributeOrEnv(s.BaseURL, "GPUCLOUD_BASE_URL")
+		_, name = attributeOrEnv(s.BaseURL, "GPUCLOUD_BASE_URL")
 	case "queue_url":
-		_, from = attributeOrEnv(s.QueueURL, "GPUCLOUD_QUEUE_URL")
+		_, name = attributeOrEnv(s.QueueURL, "GPUCLOUD_QUEUE_URL")
 	case "api_key":
-		_, from = s.key(s.service(new(diag.Diagnostics)))
+		_, name = s.key(s.service(new(diag.Diagnostics)))
 	}
-	return from
+	return name
 }
 
-// key returns the API key and the variable that set it, or "" if the block set it.
-func (s settings) key(service api.Service) (key, from string) {
-	key, from = attributeOrEnv(s.APIKey, "GPUCLOUD_API_KEY")
+// key returns the API key and the variable that set it, which is "" if the block set it.
+func (s settings) key(service api.Service) (key, variable string) {
+	key, variable = attributeOrEnv(s.APIKey, "GPUCLOUD_API_KEY")
 	if key == "" && service.KeyVariable != "" {
 		return os.Getenv(service.KeyVariable), service.KeyVariable
 	}
-	return key, from
+	return key, variable
 }
 
 // timeoutBounds are the shortest and the longest request_timeout.
@@ -257,23 +257,23 @@ var timeoutBounds = [2]time.Duration{time.Second, time.Hour}
 
 // requestTimeout returns 0 for the client's default.
 func (s settings) requestTimeout(diags *diag.Diagnostics) time.Duration {
-	text, from := attributeOrEnv(s.RequestTimeout, "GPUCLOUD_REQUEST_TIMEOUT")
+	text, source := attributeOrEnv(s.RequestTimeout, "GPUCLOUD_REQUEST_TIMEOUT")
 	if text == "" {
 		return 0
 	}
-	if from == "" {
-		from = "request_timeout"
+	if source == "" {
+		source = "request_timeout"
 	}
 	timeout, err := time.ParseDuration(text)
 	if err != nil || timeout < timeoutBounds[0] || timeout > timeoutBounds[1] {
 		diags.AddAttributeError(path.Root("request_timeout"), "Invalid request_timeout",
-			fmt.Sprintf("%s is %q. Write a duration from %s to %s in minutes and seconds, such as 90s or 2m (days aren't a unit).", from, text, timeoutBounds[0], timeoutBounds[1]))
+			fmt.Sprintf("%s is %q. Write a duration from %s to %s in minutes and seconds, such as 90s or 2m (days aren't a unit).", source, text, timeoutBounds[0], timeoutBounds[1]))
 	}
 	return timeout
 }
 
-// attributeOrEnv returns a setting's value and the variable that set it.
-func attributeOrEnv(attribute types.String, variable string) (v, from string) {
+// attributeOrEnv returns a setting's value and the variable that set it, which is "" if the block set it.
+func attributeOrEnv(attribute types.String, variable string) (v, usedVariable string) {
 	if v := attribute.ValueString(); v != "" {
 		return v, ""
 	}

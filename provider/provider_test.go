@@ -50,25 +50,25 @@ var minimalConfigs = map[string]map[string]any{
 
 // The schema loads, the provider can be configured, and each type can be planned.
 func TestProviderLoads(t *testing.T) {
-	least := maps.Clone(minimalConfigs)
-	onV2Alone := []string{"gpucloud_cluster", "gpucloud_global_volume", "gpucloud_secret", "gpucloud_registry_delegation", "gpucloud_ssh_keys"}
+	configs := maps.Clone(minimalConfigs)
+	onlyOnV2 := []string{"gpucloud_cluster", "gpucloud_global_volume", "gpucloud_secret", "gpucloud_registry_delegation", "gpucloud_ssh_keys"}
 	d := acctest.Deploy(t)
 	template := must.Do(d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true}))(t)
-	least["gpucloud_endpoint"] = map[string]any{"name": "e", "template_id": template.ID}
+	configs["gpucloud_endpoint"] = map[string]any{"name": "e", "template_id": template.ID}
 	for _, v := range acctest.Versions {
 		p := start(t, d.Settings(v))
 		must.Succeed(t, p.ConfigureDiagnostics.Err())
 		for _, typeName := range p.Types() {
-			config, ok := least[typeName]
+			config, ok := configs[typeName]
 			must.Require(t, ok, typeName, "has no configuration: add its minimal configuration to minimalConfigs")
 			got := p.Plan(typeName, tfdrive.State{}, config)
-			if v == api.V1 && slices.Contains(onV2Alone, typeName) {
+			if v == api.V1 && slices.Contains(onlyOnV2, typeName) {
 				must.ErrorContains(t, got.Diagnostics.Err(), "exists in management API v2 only")
 				continue
 			}
 			must.Hold(t, got.Action == "create" && got.Get("id") == tfdrive.Unknown, typeName, "on", v, "planned to", got.Action, got.Diagnostics)
 		}
-		must.Equal(t, len(p.Types()), len(least), "the provider has", p.Types())
+		must.Equal(t, len(p.Types()), len(configs), "the provider has", p.Types())
 	}
 }
 
@@ -204,10 +204,10 @@ func TestProviderTitles(t *testing.T) {
 	noVariables(t)
 	d := acctest.DeployLocal(t, "the answers are the test's own")
 	var waits atomic.Bool
-	asked, release := make(chan struct{}), make(chan struct{})
+	requested, release := make(chan struct{}), make(chan struct{})
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if waits.CompareAndSwap(true, false) {
-			close(asked)
+			close(requested)
 			<-release
 		}
 		w.Write([]byte("<html>sign in</html>"))
@@ -227,7 +227,7 @@ func TestProviderTitles(t *testing.T) {
 	p := tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": page.URL, "api_key": "k"})
 	waits.Store(true)
 	go func() {
-		<-asked
+		<-requested
 		p.Stop()
 	}()
 	err := p.Reconfigure().ConfigureDiagnostics.Err()

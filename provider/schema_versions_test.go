@@ -88,7 +88,7 @@ func checkRecord(t *testing.T, name string, version int64, current recordedSchem
 // empty objects.
 func checkUpgrades(t *testing.T, server tfprotov6.ProviderServer, name string, version int64, recorded recordedSchema, schema *tfprotov6.Schema, identity *tfprotov6.ResourceIdentitySchema) {
 	t.Helper()
-	for what, change := range map[string]func(object map[string]any){
+	for form, change := range map[string]func(object map[string]any){
 		"as it is":                             func(map[string]any) {},
 		"with an attribute of another release": func(object map[string]any) { object["of_another_release"] = "text" },
 		"bare":                                 func(object map[string]any) { clear(object) },
@@ -97,16 +97,16 @@ func checkUpgrades(t *testing.T, server tfprotov6.ProviderServer, name string, v
 		state["id"] = "the-id"
 		resp := must.Do(server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{TypeName: name, Version: version, RawState: rawState(t, state)}))(t)
 		for _, d := range resp.Diagnostics {
-			t.Errorf("a state of version %d, %s, is not read: %s: %s", version, what, d.Summary, d.Detail)
+			t.Errorf("a state of version %d, %s, is not read: %s: %s", version, form, d.Summary, d.Detail)
 		}
 		if resp.UpgradedState == nil {
 			continue
 		}
 		upgraded := must.Do(resp.UpgradedState.Unmarshal(schema.ValueType()))(t)
-		if what == "bare" || version < schema.Version {
+		if form == "bare" || version < schema.Version {
 			continue
 		}
-		must.Equal(t, nulls(t, upgraded, writeOnly(schema.Block.Attributes)), nil, "a state of version", version, what, "loses")
+		must.Equal(t, nulls(t, upgraded, writeOnly(schema.Block.Attributes)), nil, "a state of version", version, form, "loses")
 	}
 	if recorded.IdentityVersion == identity.Version { // Terraform asks for no upgrade
 		return
@@ -132,20 +132,20 @@ func TestFractionInState(t *testing.T) {
 
 // schemaChanges returns the incompatible changes between two types, and the new attributes.
 func schemaChanges(path string, recorded, current any) (broken, added []string) {
-	was, is := objectMembers(recorded), objectMembers(current)
+	old, now := objectMembers(recorded), objectMembers(current)
 	switch {
-	case was != nil && is != nil:
-		for _, name := range slices.Sorted(maps.Keys(was)) {
-			at := strings.TrimPrefix(path+"."+name, ".")
-			if _, ok := is[name]; !ok {
-				broken = append(broken, at+" is removed")
+	case old != nil && now != nil:
+		for _, name := range slices.Sorted(maps.Keys(old)) {
+			member := strings.TrimPrefix(path+"."+name, ".")
+			if _, ok := now[name]; !ok {
+				broken = append(broken, member+" is removed")
 				continue
 			}
-			more, new := schemaChanges(at, was[name], is[name])
-			broken, added = append(broken, more...), append(added, new...)
+			brokenMembers, addedMembers := schemaChanges(member, old[name], now[name])
+			broken, added = append(broken, brokenMembers...), append(added, addedMembers...)
 		}
-		for _, name := range slices.Sorted(maps.Keys(is)) {
-			if _, ok := was[name]; !ok {
+		for _, name := range slices.Sorted(maps.Keys(now)) {
+			if _, ok := old[name]; !ok {
 				added = append(added, strings.TrimPrefix(path+"."+name, "."))
 			}
 		}
@@ -162,17 +162,17 @@ func TestSchemaChanges(t *testing.T) {
 		must.Succeed(t, json.Unmarshal([]byte(text), &parsed))
 		return parsed
 	}
-	was := parse(`["object", {"a": "string", "l": ["list", ["object", {"x": "number"}]], "m": ["map", "string"]}]`)
-	for _, c := range []struct{ is, broken, added string }{
+	recorded := parse(`["object", {"a": "string", "l": ["list", ["object", {"x": "number"}]], "m": ["map", "string"]}]`)
+	for _, c := range []struct{ current, broken, added string }{
 		{`["object", {"a": "string", "l": ["list", ["object", {"x": "number"}]], "m": ["map", "string"]}]`, "[]", "[]"},
 		{`["object", {"a": "string", "l": ["list", ["object", {"x": "number", "y": "bool"}]], "m": ["map", "string"], "n": "bool"}]`, "[]", "[l[].y n]"},
 		{`["object", {"l": ["list", ["object", {"x": "number"}]], "m": ["map", "string"]}]`, "[a is removed]", "[]"},
 		{`["object", {"a": "number", "l": ["list", ["object", {}]], "m": ["map", "string"]}]`, "[a was string and is number l[].x is removed]", "[]"},
 		{`["object", {"a": "string", "l": ["set", ["object", {"x": "number"}]], "m": ["map", "number"]}]`, "[l was [list [object map[x:number]]] and is [set [object map[x:number]]] m[] was string and is number]", "[]"},
 	} {
-		broken, added := schemaChanges("", was, parse(c.is))
+		broken, added := schemaChanges("", recorded, parse(c.current))
 		must.Hold(t, fmt.Sprint(broken) == c.broken && fmt.Sprint(added) == c.added,
-			c.is, "broken", broken, "added", added, "expected", c.broken, c.added)
+			c.current, "broken", broken, "added", added, "expected", c.broken, c.added)
 	}
 }
 
@@ -191,30 +191,30 @@ func readRecord(t *testing.T, name string, version int64) (recorded recordedSche
 }
 
 // wireType decodes the JSON form of a type.
-func wireType(t *testing.T, of tftypes.Type) (decoded any) {
+func wireType(t *testing.T, typ tftypes.Type) (decoded any) {
 	t.Helper()
-	must.Succeed(t, json.Unmarshal(must.Do(json.Marshal(of))(t), &decoded))
+	must.Succeed(t, json.Unmarshal(must.Do(json.Marshal(typ))(t), &decoded))
 	return decoded
 }
 
-func objectMembers(of any) map[string]any {
-	if parts, ok := of.([]any); ok && parts[0] == "object" {
+func objectMembers(typ any) map[string]any {
+	if parts, ok := typ.([]any); ok && parts[0] == "object" {
 		return parts[1].(map[string]any)
 	}
 	return nil
 }
 
 // elementOf returns the type of a collection's elements.
-func elementOf(of any) any {
-	if parts, ok := of.([]any); ok && parts[0] != "object" {
+func elementOf(typ any) any {
+	if parts, ok := typ.([]any); ok && parts[0] != "object" {
 		return parts[1]
 	}
 	return nil
 }
 
 // sampleOf returns a value of a type, after change has edited each object.
-func sampleOf(of any, change func(object map[string]any)) any {
-	members := objectMembers(of)
+func sampleOf(typ any, change func(object map[string]any)) any {
+	members := objectMembers(typ)
 	switch {
 	case members != nil:
 		object := map[string]any{}
@@ -223,17 +223,17 @@ func sampleOf(of any, change func(object map[string]any)) any {
 		}
 		change(object)
 		return object
-	case elementOf(of) != nil && of.([]any)[0] == "map":
-		return map[string]any{"KEY": sampleOf(elementOf(of), change)}
-	case elementOf(of) != nil:
-		return []any{sampleOf(elementOf(of), change)}
+	case elementOf(typ) != nil && typ.([]any)[0] == "map":
+		return map[string]any{"KEY": sampleOf(elementOf(typ), change)}
+	case elementOf(typ) != nil:
+		return []any{sampleOf(elementOf(typ), change)}
 	}
-	return map[any]any{"string": "text", "number": 1, "bool": true}[of]
+	return map[any]any{"string": "text", "number": 1, "bool": true}[typ]
 }
 
-func rawState(t *testing.T, of any) *tfprotov6.RawState {
+func rawState(t *testing.T, state any) *tfprotov6.RawState {
 	t.Helper()
-	return &tfprotov6.RawState{JSON: must.Do(json.Marshal(of))(t)}
+	return &tfprotov6.RawState{JSON: must.Do(json.Marshal(state))(t)}
 }
 
 // writeOnly returns the names of the write-only attributes.
@@ -247,9 +247,9 @@ func writeOnly(attributes []*tfprotov6.SchemaAttribute) (names []string) {
 }
 
 // nulls returns the paths of the null attributes, except ignored ones.
-func nulls(t *testing.T, in tftypes.Value, ignored []string) (paths []string) {
+func nulls(t *testing.T, state tftypes.Value, ignored []string) (paths []string) {
 	t.Helper()
-	err := tftypes.Walk(in, func(path *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+	err := tftypes.Walk(state, func(path *tftypes.AttributePath, v tftypes.Value) (bool, error) {
 		if name, ok := path.LastStep().(tftypes.AttributeName); v.IsNull() && (!ok || !slices.Contains(ignored, string(name))) {
 			paths = append(paths, path.String())
 		}

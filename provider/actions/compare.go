@@ -34,30 +34,30 @@ func decodeJSON(text string) (v any, err error) {
 
 // difference describes the first difference between two values, or returns "". If open is true,
 // objects may have more members than want.
-func difference(at string, got, want any, open bool) string {
+func difference(path string, got, want any, open bool) string {
 	expected, ok := want.(map[string]any)
 	if !ok {
 		if equal(got, want) {
 			return ""
 		}
-		return fmt.Sprintf("%s is %s, expected %s", at, redact.JSON(got), redact.JSON(want))
+		return fmt.Sprintf("%s is %s, expected %s", path, redact.JSON(got), redact.JSON(want))
 	}
 	members, ok := got.(map[string]any)
 	if !ok {
-		return fmt.Sprintf("%s is %s, expected an object", at, redact.JSON(got))
+		return fmt.Sprintf("%s is %s, expected an object", path, redact.JSON(got))
 	}
 	for _, name := range slices.Sorted(maps.Keys(expected)) {
 		member, has := members[name]
 		if !has {
-			return fmt.Sprintf("%s has no member %q", at, name)
+			return fmt.Sprintf("%s has no member %q", path, name)
 		}
-		if text := difference(at+"."+name, member, expected[name], open); text != "" {
+		if text := difference(path+"."+name, member, expected[name], open); text != "" {
 			return text
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if _, ok := expected[name]; !ok && !open {
-			return fmt.Sprintf("%s has a member %q, expected none", at, name)
+			return fmt.Sprintf("%s has a member %q, expected none", path, name)
 		}
 	}
 	return ""

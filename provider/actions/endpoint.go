@@ -51,9 +51,9 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 	scaledDown := before
 	scaledDown.Workers.Min, scaledDown.Workers.Max = 0, 0
 	defer func() {
-		restoring, done := context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
-		defer done()
-		if _, err := c.Endpoints.Update(restoring, scaledDown, before); err != nil {
+		restoreCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
+		defer cancel()
+		if _, err := c.Endpoints.Update(restoreCtx, scaledDown, before); err != nil {
 			failure = errors.Join(failure, fmt.Errorf("endpoint %s may have workers.min = 0 and workers.max = 0, because the earlier values %d and %d could not be restored: apply its configuration again. %w", id, before.Workers.Min, before.Workers.Max, err))
 			return
 		}
@@ -62,11 +62,11 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 	if _, err := c.Endpoints.Update(ctx, before, scaledDown); err != nil {
 		return err
 	}
-	waiting, done := config.withTimeout(ctx)
-	defer done()
+	waitCtx, cancel := config.withTimeout(ctx)
+	defer cancel()
 	last := -1
-	err = api.Poll(waiting, func() (bool, error) {
-		health, err := c.Jobs.Health(waiting, id)
+	err = api.Poll(waitCtx, func() (bool, error) {
+		health, err := c.Jobs.Health(waitCtx, id)
 		if left := health.Total(); err == nil && left != last {
 			report("Endpoint %s has %d workers left.", id, left)
 			last = left

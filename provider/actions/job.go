@@ -35,8 +35,8 @@ var jobCancel = &definition[jobModel]{
 			job, err = c.Jobs.Cancel(ctx, endpointID, id) // the job may have ended meanwhile
 		}
 		if err != nil {
-			var reading error
-			if job, reading = c.Jobs.Status(ctx, endpointID, id); reading != nil || !job.Finished() {
+			var readErr error
+			if job, readErr = c.Jobs.Status(ctx, endpointID, id); readErr != nil || !job.Finished() {
 				return fmt.Errorf("job %s is %s: %w", id, before.Status, err)
 			}
 		}
@@ -76,9 +76,9 @@ var jobRetry = &definition[jobRetryModel]{
 		if err != nil {
 			return err
 		}
-		waiting, done := config.withTimeout(ctx)
-		defer done()
-		job, err = c.Jobs.Await(waiting, endpointID, job, reportStatus(report))
+		waitCtx, cancel := config.withTimeout(ctx)
+		defer cancel()
+		job, err = c.Jobs.Await(waitCtx, endpointID, job, reportStatus(report))
 		if err == nil {
 			report("Job %s is %s after %d ms of execution.", job.ID, job.Status, job.ExecutionTime)
 		}
@@ -94,10 +94,10 @@ type jobRetryModel struct {
 // reportStatus reports each new status of a job.
 func reportStatus(report reporter) func(api.Job) {
 	last := ""
-	return func(now api.Job) {
-		if now.Status != last {
-			report("Job %s is %s.", now.ID, now.Status)
-			last = now.Status
+	return func(job api.Job) {
+		if job.Status != last {
+			report("Job %s is %s.", job.ID, job.Status)
+			last = job.Status
 		}
 	}
 }

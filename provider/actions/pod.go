@@ -61,9 +61,9 @@ func podAction(name, failure, description string, act func(ctx context.Context, 
 			config.validate(c)
 		},
 		invoke: func(ctx context.Context, c *api.Client, config *podModel, report reporter) error {
-			waiting, done := config.withTimeout(ctx)
-			defer done()
-			return act(waiting, c, config.PodID.ValueString(), report)
+			waitCtx, cancel := config.withTimeout(ctx)
+			defer cancel()
+			return act(waitCtx, c, config.PodID.ValueString(), report)
 		},
 	}
 }

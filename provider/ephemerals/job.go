@@ -70,12 +70,12 @@ func (j *job) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemer
 	if model.Validate(diagnostics.Check{Diagnostics: &resp.Diagnostics}); resp.Diagnostics.HasError() {
 		return
 	}
-	done, err := model.Run(ctx, c, func(now api.Job) {
-		tflog.Info(ctx, "waiting for the end of a job", map[string]any{"job": now.ID, "status": now.Status})
+	result, err := model.Run(ctx, c, func(job api.Job) {
+		tflog.Info(ctx, "waiting for the end of a job", map[string]any{"job": job.ID, "status": job.Status})
 	})
 	if err == nil {
 		resp.Result.Raw = req.Config.Raw
-		err = value.Merge(ctx, (*tfsdk.State)(&resp.Result), done)
+		err = value.Merge(ctx, (*tfsdk.State)(&resp.Result), result)
 	}
 	if err != nil {
 		resp.Diagnostics.AddError("The job did not complete", err.Error())

@@ -182,19 +182,19 @@ var runURL = &definition{
 	},
 	run: func(ctx context.Context, args function.ArgumentsData) (any, *function.FuncError) {
 		var id string
-		var given []string
-		if err := args.Get(ctx, &id, &given); err != nil {
+		var queueURLs []string
+		if err := args.Get(ctx, &id, &queueURLs); err != nil {
 			return nil, err
 		}
 		if !api.ValidID(id) {
 			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("expected 1 to 128 letters, digits, - and _, got %q", id))
 		}
-		if len(given) > 1 {
-			return nil, function.NewArgumentFuncError(2, fmt.Sprintf("expected an endpoint_id and at most one queue_url, got %d arguments", 1+len(given)))
+		if len(queueURLs) > 1 {
+			return nil, function.NewArgumentFuncError(2, fmt.Sprintf("expected an endpoint_id and at most one queue_url, got %d arguments", 1+len(queueURLs)))
 		}
 		address := cmp.Or(os.Getenv("GPUCLOUD_QUEUE_URL"), os.Getenv("GPUCLOUD_BASE_URL"), api.Services[os.Getenv("GPUCLOUD_SERVICE")].QueueURL)
-		if len(given) == 1 {
-			address = given[0]
+		if len(queueURLs) == 1 {
+			address = queueURLs[0]
 		} else if address == "" {
 			return nil, function.NewFuncError("the address of the job API is not known, as a function does not see the provider block: give queue_url as the second argument, or set GPUCLOUD_QUEUE_URL, GPUCLOUD_BASE_URL or GPUCLOUD_SERVICE in the environment")
 		}
@@ -202,7 +202,7 @@ var runURL = &definition{
 		switch {
 		case err == nil:
 			return url, nil
-		case len(given) == 1:
+		case len(queueURLs) == 1:
 			return nil, function.NewArgumentFuncError(1, withoutPeriod(err))
 		}
 		return nil, function.NewFuncError("invalid GPUCLOUD_QUEUE_URL or GPUCLOUD_BASE_URL: " + withoutPeriod(err))

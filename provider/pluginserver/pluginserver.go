@@ -49,11 +49,11 @@ type schemaSource[MetadataRequest, MetadataResponse, SchemaRequest, SchemaRespon
 func schemas[T schemaSource[MQ, MR, SQ, SR], MQ ~struct{ ProviderTypeName string }, MR, SQ, SR any](constructors []func() T, provider string) map[string]fwSchema {
 	out := map[string]fwSchema{}
 	for _, constructor := range constructors {
-		var name MR
-		var schema SR
-		constructor().Metadata(context.Background(), MQ{provider}, &name)
-		constructor().Schema(context.Background(), *new(SQ), &schema)
-		out[reflect.ValueOf(name).FieldByName("TypeName").String()] = reflect.ValueOf(schema).FieldByName("Schema").Interface().(fwSchema)
+		var metadata MR
+		var resp SR
+		constructor().Metadata(context.Background(), MQ{provider}, &metadata)
+		constructor().Schema(context.Background(), *new(SQ), &resp)
+		out[reflect.ValueOf(metadata).FieldByName("TypeName").String()] = reflect.ValueOf(resp).FieldByName("Schema").Interface().(fwSchema)
 	}
 	return out
 }
@@ -79,12 +79,12 @@ type fwSchema interface {
 }
 
 // fractionErrors rejects fractions in a configuration or state if the attribute must be a whole number.
-// where is part of the message.
-func fractionErrors(ctx context.Context, schema fwSchema, of *tfprotov6.DynamicValue, where string) (diags []*tfprotov6.Diagnostic) {
-	if schema == nil || of == nil {
+// location is part of the message: "" or " in the state".
+func fractionErrors(ctx context.Context, schema fwSchema, object *tfprotov6.DynamicValue, location string) (diags []*tfprotov6.Diagnostic) {
+	if schema == nil || object == nil {
 		return nil
 	}
-	value, err := of.Unmarshal(schema.Type().TerraformType(ctx))
+	value, err := object.Unmarshal(schema.Type().TerraformType(ctx))
 	if err != nil {
 		return nil // the framework reports the error
 	}
@@ -99,10 +99,10 @@ func fractionErrors(ctx context.Context, schema fwSchema, of *tfprotov6.DynamicV
 		if whole, accuracy := n.Int64(); accuracy == big.Exact && n.Cmp(new(big.Float).SetInt64(whole)) == 0 {
 			return true, nil
 		}
-		if wanted, err := schema.TypeAtTerraformPath(ctx, at); err == nil && wanted.Equal(basetypes.Int64Type{}) {
+		if expected, err := schema.TypeAtTerraformPath(ctx, at); err == nil && expected.Equal(basetypes.Int64Type{}) {
 			diags = append(diags, &tfprotov6.Diagnostic{
 				Severity: tfprotov6.DiagnosticSeverityError, Attribute: at, Summary: "Invalid value of " + attributeName(at),
-				Detail: fmt.Sprintf("Invalid %s%s: expected a whole number, got %s.", attributeName(at), where, n.Text('g', 20)),
+				Detail: fmt.Sprintf("Invalid %s%s: expected a whole number, got %s.", attributeName(at), location, n.Text('g', 20)),
 			})
 		}
 		return true, nil

@@ -51,13 +51,13 @@ func secretsOf(ctx context.Context, schema fwSchema, req any) (out []string) {
 	if schema == nil {
 		return nil
 	}
-	ty, fields := schema.Type().TerraformType(ctx), reflect.Indirect(reflect.ValueOf(req))
+	typ, fields := schema.Type().TerraformType(ctx), reflect.Indirect(reflect.ValueOf(req))
 	for i := range fields.NumField() {
 		value, ok := fields.Field(i).Interface().(*tfprotov6.DynamicValue)
 		if !ok || value == nil {
 			continue
 		}
-		object, err := value.Unmarshal(ty)
+		object, err := value.Unmarshal(typ)
 		if err != nil { // a value of another type contains no secrets
 			continue
 		}
