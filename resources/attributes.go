@@ -35,11 +35,11 @@ var All = []kit.Managed{
 }
 
 func idAttribute(title string) schema.StringAttribute {
-	return fixedAttribute("Id of the " + title + ", given by the API.")
+	return stableText("Id of the " + title + ", given by the API.")
 }
 
-// fixedAttribute is a computed text that a plan keeps, unless the kind's plan rule makes it unknown.
-func fixedAttribute(text string) schema.StringAttribute {
+// stableText is a computed text that a plan keeps, unless the kind's plan rule makes it unknown.
+func stableText(text string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Computed:            true,
 		MarkdownDescription: text,
@@ -84,14 +84,14 @@ func keptIfOmitted(a schema.Attribute) schema.Attribute {
 }
 
 // defaultTo plans a default that only a create uses. An existing object keeps its value.
-func defaultTo[V attr.Value](config, state, otherwise V) V {
+func defaultTo[V attr.Value](config, state, fallback V) V {
 	switch {
 	case !config.IsNull():
 		return config
 	case !state.IsNull():
 		return state
 	}
-	return otherwise
+	return fallback
 }
 
 // optional returns nil if the configuration leaves the choice to the server.

@@ -83,11 +83,11 @@ func cpus(id string, count int) map[string]any {
 
 // finding is the expected diagnostic of a plan of a new object: one error, one warning, or none.
 type finding struct {
-	kind     string
-	config   map[string]any
-	at       string
-	says     string // part of the text; "" expects no diagnostic
-	accepted bool   // expects a warning instead of an error
+	kind      string
+	config    map[string]any
+	attribute string
+	says      string // part of the text; "" expects no diagnostic
+	accepted  bool   // expects a warning instead of an error
 }
 
 func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider) {
@@ -103,8 +103,8 @@ func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	case found != "" && !f.accepted:
 		found = "a warning: " + found
 	}
-	must.Hold(t, (f.says != "" || found == "") && (strings.HasPrefix(found, f.at+":") || f.says == "") && strings.Contains(found, f.says),
-		f.kind, f.config, "the plan says", found, "expected at", f.at, "…", f.says)
+	must.Hold(t, (f.says != "" || found == "") && (strings.HasPrefix(found, f.attribute+":") || f.says == "") && strings.Contains(found, f.says),
+		f.kind, f.config, "the plan says", found, "expected at", f.attribute, "…", f.says)
 	must.Equal(t, d.Writes(), writes, f.kind, f.config, "the plan sent a write")
 }
 
@@ -150,7 +150,7 @@ func TestPlanNames(t *testing.T) {
 	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off", "stock": "off"}})
 	for _, f := range findings {
 		switch {
-		case f.says == "" || strings.HasSuffix(f.at, "excluded_types") || f.at == "gpu.type_ids.1": // API v2 can't request these
+		case f.says == "" || strings.HasSuffix(f.attribute, "excluded_types") || f.attribute == "gpu.type_ids.1": // API v2 can't request these
 			continue
 		case softer.Plan(f.kind, tfdrive.State{}, f.config).Diagnostics.Err() != nil:
 			t.Errorf("%v is refused", f.config)
@@ -166,8 +166,8 @@ func TestPlanNames(t *testing.T) {
 func TestPlanNamesV1(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	p := drive(t, d, api.V1)
-	from, _ := serverlessTemplate(t, d, p, nil)
-	template := map[string]any{"image": nil, "template_id": from.Get("id")}
+	serverless, _ := serverlessTemplate(t, d, p, nil)
+	template := map[string]any{"image": nil, "template_id": serverless.Get("id")}
 	endpoint := func(changes map[string]any) map[string]any { return labEndpoint(with(template, changes)) }
 	calls := d.Calls(func() {
 		for _, f := range []finding{
@@ -368,8 +368,8 @@ func TestUnknownDataCenterPreventsReplacement(t *testing.T) {
 		},
 	} {
 		state := apply(t, p, kind, tfdrive.State{}, config("LAB-1"), "create")
-		at := map[string]string{volumeType: "data_center"}[kind]
-		expectRefusal(t, d, p, state, kind, config("LAB-9"), cmp.Or(at, "data_center_ids.*"), `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"? The object would be deleted before the API rejects its replacement`)
+		attribute := map[string]string{volumeType: "data_center"}[kind]
+		expectRefusal(t, d, p, state, kind, config("LAB-9"), cmp.Or(attribute, "data_center_ids.*"), `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"? The object would be deleted before the API rejects its replacement`)
 		planned := softer.Plan(kind, state, config("LAB-9"))
 		must.Hold(t, planned.Action == "replace" && strings.Count(planned.Diagnostics.Warnings(), "Unknown data center") == 1,
 			kind, "as a warning it is planned to", planned.Action, planned.Diagnostics)
@@ -409,12 +409,12 @@ func TestPlanReadsTheCatalogOnce(t *testing.T) {
 func TestPlanWithoutCatalog(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	for _, status := range []int{http.StatusForbidden, http.StatusNotFound} {
-		var asked atomic.Int64
+		var requests atomic.Int64
 		transport := interceptor(func(r *http.Request) (*http.Response, error) {
 			if !strings.HasPrefix(r.URL.Path, "/v2/catalog/") {
 				return nil, nil
 			}
-			asked.Add(1)
+			requests.Add(1)
 			w := httptest.NewRecorder()
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(status)
@@ -437,6 +437,6 @@ func TestPlanWithoutCatalog(t *testing.T) {
 		}
 		must.Hold(t, len(warnings) == 1 && strings.Contains(warnings[0], "The plan is not checked against the catalog") && strings.Contains(warnings[0], "max_hourly_cost included"),
 			status, "the plans say", warnings)
-		must.Equal(t, asked.Load(), 1, status, "the catalog was asked", "times")
+		must.Equal(t, requests.Load(), 1, status, "the catalog was asked", "times")
 	}
 }

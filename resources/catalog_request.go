@@ -21,21 +21,21 @@ import (
 // refs returns the known ids of an attribute with their paths. before is the value in the
 // state, nil for a new object.
 func refs(attribute string, before, after attr.Value) (out []catalog.Ref) {
-	had := map[string]bool{}
+	old := map[string]bool{}
 	for _, v := range elementsOf(before) {
-		had[v.ValueString()] = true
+		old[v.ValueString()] = true
 	}
-	at := diagnostics.Path(attribute)
+	attributePath := diagnostics.Path(attribute)
 	for i, v := range elementsOf(after) {
 		if !isSet(v) {
 			continue
 		}
-		ref := catalog.Ref{ID: v.ValueString(), At: at, New: !had[v.ValueString()]}
+		ref := catalog.Ref{ID: v.ValueString(), At: attributePath, New: !old[v.ValueString()]}
 		switch after.(type) {
 		case types.List:
-			ref.At = at.AtListIndex(i)
+			ref.At = attributePath.AtListIndex(i)
 		case types.Set:
-			ref.At = at.AtSetValue(v)
+			ref.At = attributePath.AtSetValue(v)
 		}
 		out = append(out, ref)
 	}
@@ -80,8 +80,8 @@ func checkPlacement[M any](ctx context.Context, p *planrule.Plan[M], r catalog.R
 	}
 }
 
-// checkCatalog is for kinds whose machines never change after the create. A replacement is
-// planned as a create, too. Of an update, only the cost is checked.
+// checkCatalog checks kinds whose machines never change after the create. For an update it checks
+// only the cost. Terraform plans a replacement as a create, too.
 func checkCatalog[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Request, ceiling types.Number) {
 	if p.State == nil {
 		p.Catalog.CheckNames(ctx, p.Check, r)
@@ -109,11 +109,11 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 		r.Machines = workers.Max.ValueInt64()
 	}
 	if gpu := value.As[endpointGPU](after.GPU); gpu != nil {
-		had := deref(value.As[endpointGPU](before.GPU))
+		old := deref(value.As[endpointGPU](before.GPU))
 		r.GPU = &catalog.GPUs{
 			At:    diagnostics.Path("gpu.pools"),
-			Types: refs("gpu.type_ids", had.TypeIDs, gpu.TypeIDs), Pools: refs("gpu.pools", had.Pools, gpu.Pools), Excluded: value.Strings(gpu.ExcludedTypes),
-			Count: gpu.Count.ValueInt64(), CountAt: diagnostics.Path("gpu.count"), CountNew: !gpu.Count.Equal(had.Count),
+			Types: refs("gpu.type_ids", old.TypeIDs, gpu.TypeIDs), Pools: refs("gpu.pools", old.Pools, gpu.Pools), Excluded: value.Strings(gpu.ExcludedTypes),
+			Count: gpu.Count.ValueInt64(), CountAt: diagnostics.Path("gpu.count"), CountNew: !gpu.Count.Equal(old.Count),
 		}
 		if len(r.GPU.Types) > 0 {
 			r.GPU.At = diagnostics.Path("gpu.type_ids")
@@ -189,10 +189,10 @@ func clusterRequest(ctx context.Context, p *planrule.Plan[cluster]) catalog.Requ
 }
 
 // mountedVolumes returns the network volumes of a new object.
-func mountedVolumes[M any](ctx context.Context, p *planrule.Plan[M], from types.Object) (at path.Path, volumes []catalog.Volume) {
+func mountedVolumes[M any](ctx context.Context, p *planrule.Plan[M], mounts types.Object) (at path.Path, volumes []catalog.Volume) {
 	at = diagnostics.Path("mounts.network")
 	if p.State != nil {
 		return at, nil
 	}
-	return at, volumesOf(ctx, p, volumeIDs(from))
+	return at, volumesOf(ctx, p, volumeIDs(mounts))
 }

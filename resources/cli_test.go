@@ -312,22 +312,22 @@ func TestForeignAddress(t *testing.T) {
 	for name, c := range foreignServers {
 		for _, v := range acctest.Versions {
 			server := httptest.NewServer(c.answer)
-			at := map[string]any{"base_url": server.URL, "api_key": d.Key, "api_version": string(v)}
-			for what, call := range map[string]func(*tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics){
+			settings := map[string]any{"base_url": server.URL, "api_key": d.Key, "api_version": string(v)}
+			for operation, call := range map[string]func(*tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics){
 				"read":   func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) { return p.Read(state) },
 				"delete": func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) { return state, p.Destroy(state) },
 				"plan of a create": func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) {
 					return state, p.Plan(volumeType, tfdrive.State{}, config).Diagnostics
 				},
 			} {
-				p := tfdrive.Start(t, provider.New("test")(), at)
+				p := tfdrive.Start(t, provider.New("test")(), settings)
 				after, diags := state, p.ConfigureDiagnostics
 				if diags.Err() == nil { // on an error, Terraform stops here
 					after, diags = call(p)
 				}
 				text := diags.String()
-				must.Hold(t, diags.Err() != nil && strings.Contains(text, c.says) && strings.Contains(text, server.URL), v, name, what, text, "expected to read", c.says, server.URL)
-				must.Hold(t, after.Exists(), v, name, what, "the state no longer has the object")
+				must.Hold(t, diags.Err() != nil && strings.Contains(text, c.says) && strings.Contains(text, server.URL), v, name, operation, text, "expected to read", c.says, server.URL)
+				must.Hold(t, after.Exists(), v, name, operation, "the state no longer has the object")
 			}
 			server.Close()
 		}

@@ -106,7 +106,7 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	if p.Plan.command().equals(p.State.command()) {
 		fixed = slices.DeleteFunc(slices.Clone(fixed), func(f fixedSetting) bool { return slices.Contains(commandAttributes, f.attribute) })
 	}
-	replaced, recorded := fixedChanges(ctx, p, clusterMembers, fixed, p.CreatedHere, p.State.Private.Carried)
+	replaced, recorded := fixedChanges(ctx, p, clusterMembers, fixed, p.State.Private.Carried)
 	planReplacement(ctx, p, replaced, p.State.DataCenterIDs, p.Plan.DataCenterIDs)
 	switch {
 	case len(replaced) > 0:

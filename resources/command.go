@@ -38,7 +38,7 @@ func dockerEntrypointAttribute(m members) schema.ListAttribute {
 func (m members) words(path, text string, more ...string) schema.ListAttribute {
 	return schema.ListAttribute{
 		ElementType: types.StringType, Optional: true,
-		MarkdownDescription: describe(m.at(path), text, more), Validators: []validator.List{rule.NoNulls{}},
+		MarkdownDescription: describe(m.setting(path), text, more), Validators: []validator.List{rule.NoNulls{}},
 	}
 }
 
@@ -93,24 +93,24 @@ func (f command) checkVersion(c diagnostics.Check, v api.Version) {
 	}
 }
 
-// expand returns the command of the model. If the object follows a template, omitted parts are nil,
+// expand returns the command of the model. If the object has a template, omitted parts are nil,
 // which means the template's; otherwise they are empty.
-func (f command) expand(follows bool) (c api.Command) {
+func (f command) expand(hasTemplate bool) (c api.Command) {
 	list := func(l types.List) *[]string {
-		if l.IsNull() && follows {
+		if l.IsNull() && hasTemplate {
 			return nil
 		}
 		return new(append([]string{}, value.Strings(l)...))
 	}
 	switch {
-	case !f.dockerEntrypoint.IsNull() && (follows || len(f.dockerEntrypoint.Elements()) > 0):
+	case !f.dockerEntrypoint.IsNull() && (hasTemplate || len(f.dockerEntrypoint.Elements()) > 0):
 		c.Entrypoint = list(*f.dockerEntrypoint)
-		if !follows || !f.args.IsNull() {
+		if !hasTemplate || !f.args.IsNull() {
 			c.Cmd = new(append([]string{}, parseArgs(*f.args).Cmd...))
 		}
 	case !f.entrypoint.IsNull() || !f.cmd.IsNull():
 		c.Entrypoint, c.Cmd = list(*f.entrypoint), list(*f.cmd)
-	case !follows || !f.args.IsNull():
+	case !hasTemplate || !f.args.IsNull():
 		c.Args = new(f.args.ValueString())
 	}
 	return c
@@ -146,12 +146,12 @@ func (f command) flatten(got api.Command, everything bool) {
 
 // complete sets the forms that flatten left out, because a data source shows all of them.
 func (f command) complete() {
-	shown := f.expand(false)
-	words, _ := shown.Meaning() // text that can't be split is one word
+	full := f.expand(false)
+	words, _ := full.Meaning() // text that can't be split is one word
 	none := types.ListNull(types.StringType)
 	*f.entrypoint, *f.cmd = value.KeepList(none, words.Entrypoint), value.KeepList(none, words.Cmd)
 	*f.dockerEntrypoint = *f.entrypoint
-	if shown.Args == nil {
+	if full.Args == nil {
 		*f.args = value.KeepString(types.StringNull(), words.JSON())
 	}
 }
@@ -197,14 +197,14 @@ func (f command) keep(state command) {
 	}
 }
 
-// keepArgs returns prior if it has the same meaning as now: API v1 stores lists, and its args
+// keepArgs returns prior if it has the same meaning as got: API v1 stores lists, and its args
 // may be quoted differently. White space alone counts as no args.
-func keepArgs(prior, now types.String) types.String {
-	known := !prior.IsNull() && !prior.IsUnknown() && !now.IsUnknown()
-	if known && parseArgs(prior).Equal(parseArgs(now)) {
+func keepArgs(prior, got types.String) types.String {
+	known := !prior.IsNull() && !prior.IsUnknown() && !got.IsUnknown()
+	if known && parseArgs(prior).Equal(parseArgs(got)) {
 		return prior
 	}
-	return now
+	return got
 }
 
 // parseArgs returns the start command of args.

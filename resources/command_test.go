@@ -127,8 +127,8 @@ func TestPartialCommandWithTemplate(t *testing.T) {
 		return []any{*got.Container.Entrypoint, *got.Container.Cmd, err}
 	}
 	for typeName, config := range map[string]map[string]any{podType: {"gpu": map[string]any{"id": "NVIDIA L4"}}, endpointType: {}} {
-		of := map[string]any{"name": d.Name("t-" + typeName), "image": "builtin/echo", "serverless": typeName == endpointType, "entrypoint": []any{"e"}, "cmd": []any{"c", "d"}}
-		template := apply(t, p, "gpucloud_template", tfdrive.State{}, of, "create")
+		templateConfig := map[string]any{"name": d.Name("t-" + typeName), "image": "builtin/echo", "serverless": typeName == endpointType, "entrypoint": []any{"e"}, "cmd": []any{"c", "d"}}
+		template := apply(t, p, "gpucloud_template", tfdrive.State{}, templateConfig, "create")
 		config = with(config, map[string]any{"name": "n", "template_id": template.Get("id")})
 		state := apply(t, p, typeName, tfdrive.State{}, with(config, map[string]any{"cmd": []any{"mine"}}), "create")
 		for _, step := range []struct {
@@ -146,7 +146,7 @@ func TestPartialCommandWithTemplate(t *testing.T) {
 			expectState(t, state, map[string]any{"from_template.args": step.args})
 			must.Equal[any](t, command(typeName, state.Get("id").(string)), []any{step.entrypoint, step.cmd, nil}, typeName, step.own)
 		}
-		apply(t, p, "gpucloud_template", template, with(of, map[string]any{"entrypoint": []any{"new"}}), "update")
+		apply(t, p, "gpucloud_template", template, with(templateConfig, map[string]any{"entrypoint": []any{"new"}}), "update")
 		if typeName == endpointType {
 			state = applyRestore(t, p, state, with(config, map[string]any{"cmd": []any{"mine"}}))
 			must.Equal[any](t, command(typeName, state.Get("id").(string)), []any{[]string{"new"}, []string{"mine"}, nil}, "after the template's change")

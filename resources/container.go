@@ -41,7 +41,7 @@ func envAttribute(m members, more string) schema.MapAttribute {
 	return schema.MapAttribute{
 		ElementType:         types.StringType,
 		Optional:            true,
-		MarkdownDescription: describe(m.at("env"), "Environment variables. The state contains them"+more, nil),
+		MarkdownDescription: describe(m.setting("env"), "Environment variables. The state contains them"+more, nil),
 		Validators:          []validator.Map{rule.NoNulls{}, mapvalidator.KeysAre(rule.VariableName), mapvalidator.ValueStringsAre(rule.VariableValue)},
 	}
 }
@@ -56,7 +56,7 @@ func imageAttribute(m members, text string, more ...string) schema.StringAttribu
 	return a
 }
 
-var defaultDisk = contract.Default[int64](templateMembers.at("disk").V2) // GB
+var defaultDisk = contract.Default[int64](templateMembers.setting("disk").V2) // GB
 
 // plannedDisk returns the planned size of the container disk. An omitted size is the documented
 // default, or with a template null: the template's size.
@@ -100,18 +100,18 @@ func (s *container) checkImage(c diagnostics.Check) {
 	}
 }
 
-// expand returns the settings of the model. If the object follows a template, omitted settings are
+// expand returns the settings of the model. If the object has a template, omitted settings are
 // nil, which means the template's; otherwise they are empty.
 func (s *container) expand() *api.Container {
-	follows := !s.TemplateID.IsNull()
-	c := &api.Container{Image: optional(s.Image), Command: s.command().expand(follows), Disk: s.Disk.ValueInt64Pointer()}
-	if !s.Env.IsNull() || len(s.values) > 0 || !follows {
+	hasTemplate := !s.TemplateID.IsNull()
+	c := &api.Container{Image: optional(s.Image), Command: s.command().expand(hasTemplate), Disk: s.Disk.ValueInt64Pointer()}
+	if !s.Env.IsNull() || len(s.values) > 0 || !hasTemplate {
 		c.Env = s.withWriteOnly(value.StringMap(s.Env))
 	}
-	if !s.Ports.IsNull() || !follows {
+	if !s.Ports.IsNull() || !hasTemplate {
 		c.Ports = new(sorted(value.Strings(s.Ports)))
 	}
-	if !s.Registry.IsNull() || !follows {
+	if !s.Registry.IsNull() || !hasTemplate {
 		c.Registry = new(s.Registry.ValueString())
 	}
 	return c
@@ -119,7 +119,7 @@ func (s *container) expand() *api.Container {
 
 // ownVariables returns the names of the variables that the model sets, in env and env_wo.
 func (s *container) ownVariables(d envDigests) map[string]bool {
-	names := s.owned(d)
+	names := s.writeOnlyNames(d)
 	for name := range s.Env.Elements() {
 		names[name] = true
 	}

@@ -17,7 +17,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 	Validate:       validateEndpoint,
 	Plan:           planEndpoint,
 	ExistingMatches: func(ctx context.Context, c *api.Client, plan *endpoint) []api.ExistingMatch {
-		want, err := plan.desired(ctx, c)
+		want, err := plan.expandWithPools(ctx, c)
 		if err != nil {
 			return nil
 		}
@@ -31,7 +31,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 			return err
 		}
 		plan.setWriteOnlyEnv(&config.writeOnlyEnv, nil, envDigests{}, nil)
-		want, err := plan.desired(ctx, c)
+		want, err := plan.expandWithPools(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		if plan.sends(&state.writeOnlyEnv) {
 			plan.Private.EnvWO = envDigests{} // a variable that was removed from env_wo gets the template's value
 		}
-		want, err := plan.desired(ctx, c)
+		want, err := plan.expandWithPools(ctx, c)
 		if err != nil {
 			return err
 		}

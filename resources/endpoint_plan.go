@@ -29,7 +29,7 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 		case isSet(gpu.Pools) && isSet(gpu.TypeIDs):
 			c.Error("gpu.pools", "Two GPU selections", "gpu.pools conflicts with gpu.type_ids: choose GPUs by pool or by type.")
 		case gpu.Pools.IsNull() && gpu.TypeIDs.IsNull():
-			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+value.Misspelled+" Omit gpu and cpu if any machine will do.")
+			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+value.MisspelledHint+" Omit gpu and cpu if any machine will do.")
 		case len(gpu.ExcludedTypes.Elements()) > 0 && gpu.Pools.IsNull():
 			c.Error("gpu.excluded_types", "Exclusions without pools", "gpu.excluded_types needs gpu.pools: it names types of the pools that workers must not get.")
 		}
@@ -46,23 +46,23 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 
 // checkScaling rejects settings that don't belong to the type of scaling.
 func checkScaling(c diagnostics.Check, endpointType types.String, scaling endpointScaling) {
-	switch kind := scalingType(endpointType, scaling.Type); {
-	case endpointType.ValueString() == loadBalancer && kind != requestCount:
+	switch typ := scalingType(endpointType, scaling.Type); {
+	case endpointType.ValueString() == loadBalancer && typ != requestCount:
 		c.Error("scaling.type", "A load balancer has no queue", "An endpoint of type LOAD_BALANCER scales on REQUEST_COUNT only.")
-	case kind == requestCount && !scaling.QueueDelay.IsNull():
+	case typ == requestCount && !scaling.QueueDelay.IsNull():
 		c.Error("scaling.queue_delay", "Not of this scaling type", "REQUEST_COUNT takes request_count, not queue_delay.")
-	case kind == queueDelay && !scaling.RequestCount.IsNull():
+	case typ == queueDelay && !scaling.RequestCount.IsNull():
 		c.Error("scaling.request_count", "Not of this scaling type", "QUEUE_DELAY takes queue_delay, not request_count.")
 	}
 }
 
 // checkCUDAVersions rejects two constraints of a machine's CUDA version.
 func checkCUDAVersions(c diagnostics.Check, gpu types.Object) {
-	machine := deref(value.As[struct {
+	versions := deref(value.As[struct {
 		AllowedCUDAVersions types.Set
 		MinCUDAVersion      types.String
 	}](gpu))
-	if len(machine.AllowedCUDAVersions.Elements()) > 0 && !machine.MinCUDAVersion.IsNull() {
+	if len(versions.AllowedCUDAVersions.Elements()) > 0 && !versions.MinCUDAVersion.IsNull() {
 		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: remove one of them.")
 	}
 }
@@ -224,12 +224,12 @@ func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excl
 			inPools = append(inPools, t.ID)
 		}
 	}
-	outside := slices.IndexFunc(excluded, func(id string) bool { return !slices.Contains(inPools, id) })
+	i := slices.IndexFunc(excluded, func(id string) bool { return !slices.Contains(inPools, id) })
 	switch {
 	case slices.ContainsFunc(pools, func(pool string) bool { return !known[pool] }):
-	case outside >= 0:
+	case i >= 0: // the excluded type isn't in the pools
 		p.Error("gpu.excluded_types", "Excluded type outside of the pools", "Invalid gpu.excluded_types: expected GPU types of the pools %s (%s), got %q%s",
-			list(sorted(pools)), list(sorted(inPools)), excluded[outside], near.Suggest(excluded[outside], inPools))
+			list(sorted(pools)), list(sorted(inPools)), excluded[i], near.Suggest(excluded[i], inPools))
 	case len(excluded) == len(inPools):
 		p.Error("gpu.excluded_types", "No GPU type is left", "gpu.excluded_types names every GPU type of the pools %s. Leave one, or add a pool.", list(sorted(pools)))
 	}

@@ -29,10 +29,10 @@ const (
 // Defaults of an endpoint. The versions document different idle timeouts (v1 5 s, v2 10 s). The
 // provider always sends one, so that both versions behave alike.
 var (
-	defaultMinWorkers   = contract.Default[int64](endpointMembers.at("workers.min").V2)
-	defaultMaxWorkers   = contract.Default[int64](endpointMembers.at("workers.max").V2)
-	defaultIdleTimeout  = contract.Default[int64](endpointMembers.at("workers.idleTimeout").V2)      // s
-	defaultScalingValue = contract.Default[api.Scaling](endpointMembers.at("scaling").V2).QueueDelay // seconds or requests
+	defaultMinWorkers   = contract.Default[int64](endpointMembers.setting("workers.min").V2)
+	defaultMaxWorkers   = contract.Default[int64](endpointMembers.setting("workers.max").V2)
+	defaultIdleTimeout  = contract.Default[int64](endpointMembers.setting("workers.idleTimeout").V2)      // s
+	defaultScalingValue = contract.Default[api.Scaling](endpointMembers.setting("scaling").V2).QueueDelay // seconds or requests
 )
 
 var endpointSchema = schema.Schema{
@@ -57,7 +57,7 @@ var endpointSchema = schema.Schema{
 		"max_hourly_cost":     maxHourlyCostAttribute(),
 		"wait_for":            endpointWaitAttribute,
 		"timeouts":            timeoutsAttribute,
-		"created_at":          fixedAttribute("When the endpoint was created, in RFC 3339."),
+		"created_at":          stableText("When the endpoint was created, in RFC 3339."),
 		"request_urls": schema.SingleNestedAttribute{
 			Computed:            true,
 			MarkdownDescription: "Where the endpoint is reached. A queue endpoint has all but `base`, a load-balancing one `base` and `health`.",
@@ -177,8 +177,8 @@ func (m *endpoint) expand() (want api.Endpoint) {
 	return want
 }
 
-// desired is expand with GPU types translated to pools, if the version needs pools.
-func (m *endpoint) desired(ctx context.Context, c *api.Client) (api.Endpoint, error) {
+// expandWithPools is expand with GPU types translated to pools, if the version needs pools.
+func (m *endpoint) expandWithPools(ctx context.Context, c *api.Client) (api.Endpoint, error) {
 	want := m.expand()
 	if want.GPU == nil || len(want.GPU.TypeIDs) == 0 {
 		return want, nil

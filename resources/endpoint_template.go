@@ -64,9 +64,9 @@ func (m *endpoint) appliesTemplate(state *endpoint) bool {
 	changes := func(attribute string) bool {
 		return !value.Attribute(m, attribute).Equal(value.Attribute(state, attribute))
 	}
-	gpu, had := deref(m.expand().GPU), deref(state.expand().GPU)
+	gpu, oldGPU := deref(m.expand().GPU), deref(state.expand().GPU)
 	return slices.ContainsFunc([]string{"template_id", "from_template", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "registry"}, changes) ||
-		m.sends(&state.writeOnlyEnv) || gpu.MinCUDAVersion != had.MinCUDAVersion || !slices.Equal(gpu.AllowedCUDAVersions, had.AllowedCUDAVersions)
+		m.sends(&state.writeOnlyEnv) || gpu.MinCUDAVersion != oldGPU.MinCUDAVersion || !slices.Equal(gpu.AllowedCUDAVersions, oldGPU.AllowedCUDAVersions)
 }
 
 // recordApplied copies the answer to a create or update into the model, and records the settings of
@@ -89,10 +89,10 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{EnvWO: m.Private.EnvWO}
 		return nil
 	}
-	linked, seen := m.isLinked(got), settingsOf(c, *t)
-	m.Private = endpointPrivate{Template: &seen, Linked: linked || m.Private.Linked && c.Version == api.V1, EnvWO: m.Private.EnvWO}
+	linked, settings := m.isLinked(got), settingsOf(c, *t)
+	m.Private = endpointPrivate{Template: &settings, Linked: linked || m.Private.Linked && c.Version == api.V1, EnvWO: m.Private.EnvWO}
 	planned := m.FromTemplate
-	m.setFromTemplate(c, got, seen, linked)
+	m.setFromTemplate(c, got, settings, linked)
 	if planrule.Known(ctx, planned) && matchesPlan(planned, m.FromTemplate) {
 		m.FromTemplate = planned
 	}
@@ -115,12 +115,12 @@ func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoi
 	if err != nil && !api.IsNotFound(err) {
 		return err
 	}
-	var seen templateSettings
+	var settings templateSettings
 	if t != nil {
-		seen = settingsOf(c, *t)
-		m.Private.Template = &seen
+		settings = settingsOf(c, *t)
+		m.Private.Template = &settings
 	}
-	m.setFromTemplate(c, got, seen, linked && t != nil)
+	m.setFromTemplate(c, got, settings, linked && t != nil)
 	return nil
 }
 
@@ -133,13 +133,13 @@ func (m *endpoint) isLinked(got api.Endpoint) bool {
 // setFromTemplate sets from_template from the endpoint's copy, or from the template if the
 // endpoint is linked to it. If the version returns neither, it sets only the environment, which is
 // all that API v1 returns of a copy made by API v2.
-func (m *endpoint) setFromTemplate(c *api.Client, got api.Endpoint, seen templateSettings, linked bool) {
+func (m *endpoint) setFromTemplate(c *api.Client, got api.Endpoint, settings templateSettings, linked bool) {
 	switch {
 	case got.Container != nil:
-		seen = settingsOfContainer(c, *got.Container)
-		seen.CUDA = cudaVersionsOf(got)
+		settings = settingsOfContainer(c, *got.Container)
+		settings.CUDA = cudaVersionsOf(got)
 	case linked:
-		seen.CUDA, seen.OpenCUDA = cudaVersionsOf(got), false
+		settings.CUDA, settings.OpenCUDA = cudaVersionsOf(got), false
 	case m.FromTemplate.IsUnknown():
 		m.FromTemplate = types.ObjectNull(fromTemplateTypes)
 		return
@@ -150,7 +150,7 @@ func (m *endpoint) setFromTemplate(c *api.Client, got api.Endpoint, seen templat
 		}
 		return
 	}
-	m.FromTemplate = m.settingsFromTemplate(c, seen, types.ObjectNull(fromTemplateTypes))
+	m.FromTemplate = m.settingsFromTemplate(c, settings, types.ObjectNull(fromTemplateTypes))
 }
 
 // settingsFromTemplate returns s without the endpoint's own settings. Settings that s marks as
@@ -164,7 +164,7 @@ func (m *endpoint) settingsFromTemplate(c *api.Client, s templateSettings, prior
 		s.CUDA = value.Strings(versions)
 	}
 	args, _ := before["args"].(types.String)
-	if c.Digest(args.ValueString()) != s.restOf(c, m.command()) {
+	if c.Digest(args.ValueString()) != s.restDigest(c, m.command()) {
 		args = types.StringUnknown()
 	}
 	members := s.members(&m.container, m.ownVariables(m.Private.EnvWO), args)

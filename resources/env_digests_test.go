@@ -36,5 +36,5 @@ func TestDigestsUnderANewAPIKey(t *testing.T) {
 	}
 	delete(server, "S")
 	d.dropChanged(client("newest"), m, server)
-	must.Hold(t, m.EnvWOKeys.IsNull() && len(m.owned(d)) == 3, "the unchanged variables are", m.EnvWOKeys, "of", m.owned(d), "expected none of three")
+	must.Hold(t, m.EnvWOKeys.IsNull() && len(m.writeOnlyNames(d)) == 3, "the unchanged variables are", m.EnvWOKeys, "of", m.writeOnlyNames(d), "expected none of three")
 }

@@ -33,7 +33,7 @@ import (
 //   - validate in its Validate, and planContainer in its plan rule;
 //   - withWriteOnly to make the environment of a request;
 //   - setWriteOnlyEnv, and then recordAnswer, in Create and Update;
-//   - compare in Read, and withoutWriteOnly to copy the environment of an answer.
+//   - dropChanged in Read, and withoutWriteOnly to copy the environment of an answer.
 
 // writeOnlyEnv is the part of a model with the write-only variables.
 type writeOnlyEnv struct {
@@ -57,12 +57,12 @@ func envWOAttribute(m members, more string) schema.MapAttribute {
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
-		MarkdownDescription: describe(m.at("env"), "Secret environment variables, which neither the state nor a plan contains. They are sent if `env_wo_version` or a name changes, or if somebody changed a value elsewhere. In any other run, `env_wo` may be null. A variable can't be in both `env` and `env_wo`. After an import, `env` lists all variables until the first apply ([secrets](../guides/secrets.md))."+more, nil),
+		MarkdownDescription: describe(m.setting("env"), "Secret environment variables, which neither the state nor a plan contains. They are sent if `env_wo_version` or a name changes, or if somebody changed a value elsewhere. In any other run, `env_wo` may be null. A variable can't be in both `env` and `env_wo`. After an import, `env` lists all variables until the first apply ([secrets](../guides/secrets.md))."+more, nil),
 		Validators:          []validator.Map{rule.NoNulls{}, mapvalidator.KeysAre(rule.VariableName), mapvalidator.ValueStringsAre(rule.VariableValue)},
 	}
 }
 
-// checkWriteOnlyVersion requires a version beside the value of a write-only attribute.
+// checkWriteOnlyVersion requires the version of a write-only attribute that has a value.
 func checkWriteOnlyVersion(c diagnostics.Check, attribute string, value attr.Value, version types.Int64) {
 	if isSet(value) && version.IsNull() {
 		c.Error(attribute+"_version", "Missing "+attribute+"_version", "%[1]s needs %[1]s_version, such as 1: the state keeps the version, and a change of it sends %[1]s again.", attribute)
@@ -73,7 +73,7 @@ func checkWriteOnlyVersion(c diagnostics.Check, attribute string, value attr.Val
 func (m *writeOnlyEnv) validate(c diagnostics.Check, env types.Map) {
 	checkWriteOnlyVersion(c, "env_wo", m.EnvWO, m.EnvWOVersion)
 	for _, name := range slices.Sorted(maps.Keys(m.EnvWO.Elements())) {
-		if _, twice := env.Elements()[name]; twice {
+		if _, duplicate := env.Elements()[name]; duplicate {
 			c.Error("env_wo", "A variable in env and in env_wo", "The variable %q is in env and in env_wo. Remove it from one of them.", name)
 		}
 	}
@@ -109,7 +109,7 @@ func planContainer[M any](p *planrule.Plan[M], parts func(*M) (*container, *envD
 		return
 	}
 	*digests = *priorDigests // an update sends the server's values back, even changed ones, and keeps their digests
-	if p.API != nil && priorDigests.ofAnotherKey(p.API, &state.writeOnlyEnv) {
+	if p.API != nil && priorDigests.usesAnotherKey(p.API, &state.writeOnlyEnv) {
 		p.Warn("env_wo", "Write-only variables can't be compared", "The values of env_wo were sent with another API key, and only a plan with that key can detect changes made elsewhere. Plan with that key, or raise env_wo_version and give env_wo a value, which sends it again and lets this key compare it.")
 	}
 }
@@ -136,7 +136,7 @@ func (m *writeOnlyEnv) setWriteOnlyEnv(config, state *writeOnlyEnv, d envDigests
 		return
 	}
 	m.keepsServerValues = true
-	for name := range state.owned(d) {
+	for name := range state.writeOnlyNames(d) {
 		if v, ok := current[name]; ok {
 			m.values[name] = v
 		}
@@ -145,7 +145,7 @@ func (m *writeOnlyEnv) setWriteOnlyEnv(config, state *writeOnlyEnv, d envDigests
 
 // changedElsewhere reports whether a read found a variable missing, or not as last sent.
 func (m *writeOnlyEnv) changedElsewhere(d envDigests) bool {
-	return len(m.owned(d)) > len(m.EnvWOKeys.Elements())
+	return len(m.writeOnlyNames(d)) > len(m.EnvWOKeys.Elements())
 }
 
 // withWriteOnly adds the write-only variables to env, and returns env.
@@ -167,18 +167,18 @@ func (d *envDigests) recordAnswer(c *api.Client, m *writeOnlyEnv, got map[string
 	d.dropChanged(c, m, got)
 }
 
-// ofAnotherKey reports whether there are digests that this API key can't compare.
-func (d *envDigests) ofAnotherKey(c *api.Client, m *writeOnlyEnv) bool {
-	return len(m.owned(*d)) > 0 && d.Key != c.Digest("")
+// usesAnotherKey reports whether there are digests that this API key can't compare.
+func (d *envDigests) usesAnotherKey(c *api.Client, m *writeOnlyEnv) bool {
+	return len(m.writeOnlyNames(*d)) > 0 && d.Key != c.Digest("")
 }
 
 // dropChanged removes variables from EnvWOKeys if the server lacks them or has other values. With
 // another API key it only detects removed variables.
 func (d *envDigests) dropChanged(c *api.Client, m *writeOnlyEnv, got map[string]string) {
-	have, comparable := digests(c, got), !d.ofAnotherKey(c, m)
+	have, canCompare := digests(c, got), !d.usesAnotherKey(c, m)
 	var same []string
 	for _, name := range value.Strings(m.EnvWOKeys) {
-		if digest, ok := have[name]; ok && (digest == d.Values[name] || !comparable) {
+		if digest, ok := have[name]; ok && (digest == d.Values[name] || !canCompare) {
 			same = append(same, name)
 		}
 	}
@@ -187,18 +187,18 @@ func (d *envDigests) dropChanged(c *api.Client, m *writeOnlyEnv, got map[string]
 
 // withoutWriteOnly returns the server's environment without the write-only variables.
 func (m *writeOnlyEnv) withoutWriteOnly(d envDigests, got map[string]string) map[string]string {
-	return withoutKeys(got, m.owned(d))
+	return withoutKeys(got, m.writeOnlyNames(d))
 }
 
-// owned returns the names of the write-only variables, including those for which the server has
+// writeOnlyNames returns the names of the write-only variables, including those for which the server has
 // another value.
-func (m *writeOnlyEnv) owned(d envDigests) map[string]bool {
-	own := map[string]bool{}
+func (m *writeOnlyEnv) writeOnlyNames(d envDigests) map[string]bool {
+	names := map[string]bool{}
 	for _, name := range value.Strings(m.EnvWOKeys) {
-		own[name] = true
+		names[name] = true
 	}
 	for name := range d.Values {
-		own[name] = true
+		names[name] = true
 	}
-	return own
+	return names
 }

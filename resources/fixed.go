@@ -18,7 +18,7 @@ import (
 // fixedSetting is an attribute that only a create sets: a change replaces the object.
 type fixedSetting struct {
 	attribute  string
-	only       api.Version // the only version that has it; "" if both have it
+	version    api.Version // the only version that has it; "" if both have it
 	readable   bool        // responses contain it
 	constraint bool        // a requirement on the machine: removing it doesn't replace the object
 }
@@ -31,8 +31,8 @@ func (f fixedSetting) forAttributes(attributes ...string) (out []fixedSetting) {
 	return out
 }
 
-// fixed returns the attributes that no update sets. constraints names the requirements on the machine.
-func (m members) fixed(constraints ...string) (out []fixedSetting) {
+// fixedSettings returns the attributes that no update sets. constraints names the requirements on the machine.
+func (m members) fixedSettings(constraints ...string) (out []fixedSetting) {
 	for _, s := range contract.Settings(string(m)) {
 		updatable := s.V1 != nil && s.V1.In(contract.Update) || s.V2 != nil && s.V2.In(contract.Update)
 		if name := diagnostics.AttributeName(s.Path); !updatable && s.Field().Type != "object" {
@@ -74,22 +74,22 @@ func warnOfUnknown[M any](p *planrule.Plan[M], attribute string, planned, before
 // state needs no replacement. If this provider created the object, its state is complete. carried are
 // attributes from another provider's state (a moved block). Until the first update, a difference
 // in these doesn't replace the object either.
-func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], kind members, attributes []fixedSetting, created bool, carried []string) (replaced, recorded []string) {
+func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], m members, settings []fixedSetting, carried []string) (replaced, recorded []string) {
 	template := value.Text(p.Plan, "template_id")
-	for _, fixed := range attributes {
-		before, after := p.Values(ctx, fixed.attribute)
-		inherited := !template.IsNull() && templateMembers.defaultOf(fixed.attribute) == "true" // false isn't the same as an omission
+	for _, setting := range settings {
+		before, after := p.Values(ctx, setting.attribute)
+		inherited := !template.IsNull() && templateMembers.defaultOf(setting.attribute) == "true" // false isn't the same as an omission
 		omitted := func(v attr.Value) bool {
-			return noValue(v) || fixed.constraint && v.String() == kind.defaultOf(fixed.attribute)
+			return noValue(v) || setting.constraint && v.String() == m.defaultOf(setting.attribute)
 		}
 		switch {
 		case before == nil || after == nil || after.Equal(before) || omitted(before) && omitted(after) && (!inherited || after.IsNull()):
-		case omitted(before) && after.IsUnknown() && fixed.only != "" && p.Version != "" && p.Version != fixed.only: // becomes null, or OneVersion.Check rejects it
-		case fixed.constraint && noValue(after) && !slices.Contains(carried, fixed.attribute):
-		case noValue(before) && !fixed.readable && !created, slices.Contains(carried, fixed.attribute):
-			recorded = append(recorded, fixed.attribute)
+		case omitted(before) && after.IsUnknown() && setting.version != "" && p.Version != "" && p.Version != setting.version: // becomes null, or OneVersion.Check rejects it
+		case setting.constraint && noValue(after) && !slices.Contains(carried, setting.attribute):
+		case noValue(before) && !setting.readable && !p.CreatedHere, slices.Contains(carried, setting.attribute):
+			recorded = append(recorded, setting.attribute)
 		default:
-			replaced = append(replaced, fixed.attribute)
+			replaced = append(replaced, setting.attribute)
 		}
 	}
 	return replaced, recorded

@@ -28,13 +28,13 @@ var globalVolumeSchema = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"id":                  idAttribute("global volume"),
 		"name":                textRules(globalVolumeMembers.text("name", "Name of the volume. It need not be unique."), trimmed),
-		"created_at":          fixedAttribute("When the volume was created, as RFC 3339."),
-		"created_by_user_id":  fixedAttribute("Id of the user that created it; null if the API returns none."),
+		"created_at":          stableText("When the volume was created, as RFC 3339."),
+		"created_by_user_id":  stableText("Id of the user that created it; null if the API returns none."),
 		"deletion_protection": deletionProtectionAttribute("global volume"),
 	},
 }
 
-// trimmed: the API trims names, but a plan must match the result.
+// trimmed rejects white space that the API would remove: the name would differ from the plan.
 var trimmed = rule.Validator[string]{Expects: "no white space at either end", Holds: func(s string) bool { return strings.TrimSpace(s) == s }}
 
 type globalVolume struct {

@@ -23,8 +23,8 @@ import (
 
 // wire is a proxy between provider and deployment. It drops the responses to the next POSTs.
 type wire struct {
-	lose  atomic.Int64 // number of responses to drop
-	twice atomic.Bool  // sends these POSTs twice
+	lose      atomic.Int64 // number of responses to drop
+	sendTwice atomic.Bool  // sends these POSTs twice
 }
 
 func wireTo(t *testing.T, d *acctest.Deployment) *wire {
@@ -34,7 +34,7 @@ func wireTo(t *testing.T, d *acctest.Deployment) *wire {
 		var faults []*wirefault.Fault
 		if r.Method == http.MethodPost && w.lose.Add(-1) >= 0 {
 			lost := &wirefault.Fault{Drop: "after"}
-			if w.twice.Load() {
+			if w.sendTwice.Load() {
 				lost.Again = &wirefault.Edit{}
 			}
 			faults = append(faults, lost)
@@ -84,7 +84,7 @@ func TestAmbiguousLostCreate(t *testing.T) {
 		p := drive(t, d, v)
 		config := configsOfKinds(d, "")["gpucloud_network_volume"]
 		w.lose.Store(1)
-		w.twice.Store(true)
+		w.sendTwice.Store(true)
 		state, diags := p.Apply(p.Plan("gpucloud_network_volume", tfdrive.State{}, config))
 		must.Require(t, !state.Exists() && diags.Err() != nil, "the create chose an object", state.Value, diags)
 		created, err := d.Client(t, v).NetworkVolumes.List(t.Context())

@@ -107,15 +107,15 @@ func expectState(t *testing.T, state tfdrive.State, want map[string]any) {
 }
 
 // expectRefusal expects a plan error at an attribute with this text, and no write.
-func expectRefusal(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, prior tfdrive.State, typeName string, config map[string]any, at, text string) {
+func expectRefusal(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, prior tfdrive.State, typeName string, config map[string]any, path, text string) {
 	t.Helper()
 	writes := d.Writes()
 	err := p.Plan(typeName, prior, config).Diagnostics.Err()
 	switch {
 	case err == nil:
-		t.Errorf("the plan was accepted; expected %s: … %s", at, text)
-	case !strings.HasPrefix(err.Error(), at+":") || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n"+at+": Invalid value"):
-		t.Errorf("got the error\n  %s\nexpected at %s: … %s", err, at, text)
+		t.Errorf("the plan was accepted; expected %s: … %s", path, text)
+	case !strings.HasPrefix(err.Error(), path+":") || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n"+path+": Invalid value"):
+		t.Errorf("got the error\n  %s\nexpected at %s: … %s", err, path, text)
 	}
 	must.Equal(t, d.Writes(), writes, "the plan sent a write")
 }
@@ -150,35 +150,35 @@ func with(config map[string]any, changes map[string]any) map[string]any {
 
 // attributeCase sets, changes and removes an attribute. The object has the planned values, and the next plan is empty.
 type attributeCase struct {
-	only       api.Version // the version that has the attribute
+	version    api.Version // the version that has the attribute
 	values     []any       // the create sets the first value
 	actions    []string    // the planned actions of changes to the other values
 	removal    string      // the planned action of a removal
 	unreadable bool        // no answer has the value of the last create or update
 }
 
-// test runs the case with a configuration of the other attributes. A version without the attribute rejects it at the path at.
-func (c attributeCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name, at string, config map[string]any) {
+// test runs the case with a configuration of the other attributes. A version without the attribute rejects it at the path.
+func (c attributeCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, attribute, path string, config map[string]any) {
 	t.Helper()
-	config = with(config, map[string]any{name: c.values[0]})
-	if c.only != "" && c.only != v {
-		expectRefusal(t, d, p, tfdrive.State{}, typeName, config, at, fmt.Sprintf("exists in management API %s only", c.only))
+	config = with(config, map[string]any{attribute: c.values[0]})
+	if c.version != "" && c.version != v {
+		expectRefusal(t, d, p, tfdrive.State{}, typeName, config, path, fmt.Sprintf("exists in management API %s only", c.version))
 		return
 	}
 	state := apply(t, p, typeName, tfdrive.State{}, config, "create")
 	expectImport(t, p, state, config, c.unreadable)
 	for i, action := range c.actions {
-		config[name] = c.values[i+1]
+		config[attribute] = c.values[i+1]
 		state = apply(t, p, typeName, state, config, action)
 		expectImport(t, p, state, config, c.unreadable)
 	}
 	if c.removal != "" {
-		apply(t, p, typeName, state, with(config, map[string]any{name: nil}), c.removal)
+		apply(t, p, typeName, state, with(config, map[string]any{attribute: nil}), c.removal)
 	}
 }
 
-// testedApart maps an attribute that isn't in the tables to the tests that cover it.
-var testedApart = map[string]string{
+// coveredElsewhere maps an attribute that isn't in the tables to the tests that cover it.
+var coveredElsewhere = map[string]string{
 	"deletion_protection": "TestProtection", "max_hourly_cost": "TestPlanCost", "timeouts": "TestWaitPlan", "wait_for": "TestWaitPlan",
 	"env_wo": "TestEnvWriteOnly", "env_wo_version": "TestEnvWriteOnly", "template_id": "TestEndpointTemplateDrift, TestPodOfATemplate",
 	"registry": "TestRegistryAuth, TestEndpointOwnContainer", "network_volumes": "TestEndpoint",
@@ -188,6 +188,6 @@ var testedApart = map[string]string{
 func expectAll(t *testing.T, p *tfdrive.Provider, typeName string, tested []string) {
 	t.Helper()
 	for _, a := range p.Schema(typeName).Block.Attributes {
-		must.Hold(t, !a.Optional && !a.Required || slices.Contains(tested, a.Name) || testedApart[a.Name] != "", "no case sets", typeName, a.Name, "add one to the table")
+		must.Hold(t, !a.Optional && !a.Required || slices.Contains(tested, a.Name) || coveredElsewhere[a.Name] != "", "no case sets", typeName, a.Name, "add one to the table")
 	}
 }

@@ -29,7 +29,7 @@ import (
 // appended to the description.
 type members string
 
-func (m members) at(path string) *contract.Setting { return contract.SettingAt(string(m), path) }
+func (m members) setting(path string) *contract.Setting { return contract.SettingAt(string(m), path) }
 
 // defaultOf returns the default of an attribute as JSON, or "".
 func (m members) defaultOf(attribute string) string {
@@ -42,7 +42,7 @@ func (m members) defaultOf(attribute string) string {
 }
 
 func (m members) text(path, text string, more ...string) schema.StringAttribute {
-	s := m.at(path)
+	s := m.setting(path)
 	f := s.Field()
 	a := schema.StringAttribute{Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more), Validators: stringRules(s), Sensitive: f.Secret}
 	if f.Default != "" && f.Default != `""` {
@@ -52,7 +52,7 @@ func (m members) text(path, text string, more ...string) schema.StringAttribute 
 }
 
 func (m members) integer(path, text string, more ...string) schema.Int64Attribute {
-	s := m.at(path)
+	s := m.setting(path)
 	f := s.Field()
 	a := schema.Int64Attribute{Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more), Validators: integerRules(s)}
 	if f.Default != "" && !f.OrZero { // 0 means not set
@@ -62,7 +62,7 @@ func (m members) integer(path, text string, more ...string) schema.Int64Attribut
 }
 
 func (m members) number(path, text string, more ...string) schema.Float64Attribute {
-	s := m.at(path)
+	s := m.setting(path)
 	minimum, _ := bounds(s)
 	return schema.Float64Attribute{
 		Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more),
@@ -71,7 +71,7 @@ func (m members) number(path, text string, more ...string) schema.Float64Attribu
 }
 
 func (m members) boolean(path, text string, more ...string) schema.BoolAttribute {
-	s := m.at(path)
+	s := m.setting(path)
 	f := s.Field()
 	a := schema.BoolAttribute{Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more)}
 	if f.Default != "" {
@@ -82,7 +82,7 @@ func (m members) boolean(path, text string, more ...string) schema.BoolAttribute
 
 // texts returns a set of strings.
 func (m members) texts(path, text string, more ...string) schema.SetAttribute {
-	s := m.at(path)
+	s := m.setting(path)
 	a := schema.SetAttribute{ElementType: types.StringType, Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more)}
 	if s.Field().Min != nil {
 		a.Validators = append(a.Validators, rule.SomeElements{})
@@ -112,17 +112,17 @@ const (
 func describe(s *contract.Setting, text string, more []string) string {
 	f := s.Field()
 	facts := []string{"{choices}", choices(f.Enum), "{default}", strings.Trim(f.Default, `"`)}
-	for _, of := range []*contract.Field{s.V2, s.V1} {
-		if of != nil && of.Min != nil {
-			facts = append(facts, "{min}", strconv.FormatFloat(*of.Min, 'f', -1, 64))
+	for _, field := range []*contract.Field{s.V2, s.V1} {
+		if field != nil && field.Min != nil {
+			facts = append(facts, "{min}", strconv.FormatFloat(*field.Min, 'f', -1, 64))
 		}
-		if of != nil && of.Max != nil {
-			facts = append(facts, "{max}", strconv.FormatFloat(*of.Max, 'f', -1, 64))
+		if field != nil && field.Max != nil {
+			facts = append(facts, "{max}", strconv.FormatFloat(*field.Max, 'f', -1, 64))
 		}
 	}
 	text = strings.NewReplacer(facts...).Replace(text)
 	empty := f.Default == "[]" || f.Default == "{}" || f.Default == `""`
-	if f.Default != "" && !empty && !strings.Contains(text, "efault") && !strings.Contains(text, "left out") {
+	if f.Default != "" && !empty && !strings.Contains(text, "efault") {
 		if choice := strings.Trim(f.Default, `"`); choice != f.Default {
 			text += " Defaults to `" + choice + "`."
 		} else {

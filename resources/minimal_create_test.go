@@ -66,15 +66,15 @@ func TestUnsetIsNotSent(t *testing.T) {
 					template, _ := serverlessTemplate(t, d, drive(t, d, v), nil)
 					config = with(config, map[string]any{"template_id": template.Get("id")})
 				}
-				named := typeName != "gpucloud_registry_delegation"
-				if named {
+				hasName := typeName != "gpucloud_registry_delegation"
+				if hasName {
 					config = with(config, map[string]any{"name": d.Name("n")})
 				}
 				sent := recordMembers(t, d)
 				p := drive(t, d, v)
 				state := apply(t, p, typeName, tfdrive.State{}, config, "create")
 				expectMembers(t, "create", sent(), want)
-				if !named || typeName == "gpucloud_registry_auth" || typeName == "gpucloud_secret" { // a new name replaces these
+				if !hasName || typeName == "gpucloud_registry_auth" || typeName == "gpucloud_secret" { // a new name replaces these
 					return
 				}
 				apply(t, p, typeName, state, with(config, map[string]any{"name": d.Name("o")}), "update")
@@ -88,13 +88,13 @@ func TestUnsetIsNotSent(t *testing.T) {
 	}
 }
 
-func expectMembers(t *testing.T, of string, got []string, text string) {
+func expectMembers(t *testing.T, operation string, got []string, text string) {
 	t.Helper()
 	want := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(text))
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("the %s sends %v, expected %v. Omit optional attributes that are not set: use `optional(m.X)` in expand, and `clearedBy` in the contract. "+
-			"Add an attribute with a default to `minimal` (resources/minimal_create_test.go).", of, got, want)
+			"Add an attribute with a default to `minimal` (resources/minimal_create_test.go).", operation, got, want)
 	}
 }
 
@@ -167,19 +167,19 @@ func TestOmittedAttributeReplacesNothing(t *testing.T) {
 		for _, a := range all.Schema(typeName).Block.Attributes {
 			_, kept := optionalValues[typeName][a.Name]
 			_, cleared := optionalValues[typeName]["!"+a.Name]
-			must.Hold(t, !a.Optional || kept || cleared || testedApart[a.Name] != "" || slices.Contains(unreadable, a.Name), "no case omits", typeName, a.Name, "add a value to optionalValues")
+			must.Hold(t, !a.Optional || kept || cleared || coveredElsewhere[a.Name] != "" || slices.Contains(unreadable, a.Name), "no case omits", typeName, a.Name, "add a value to optionalValues")
 		}
 	}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		for typeName, values := range optionalValues {
 			for _, attribute := range slices.Sorted(maps.Keys(values)) {
-				t.Run(typeName+"."+attribute, func(t *testing.T) { omits(t, d, v, typeName, attribute, values[attribute]) })
+				t.Run(typeName+"."+attribute, func(t *testing.T) { testOmission(t, d, v, typeName, attribute, values[attribute]) })
 			}
 		}
 	})
 }
 
-func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribute string, value any) {
+func testOmission(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribute string, value any) {
 	p := drive(t, d, v)
 	name, inPlace := attribute, attribute[0] == '!'
 	if inPlace {
@@ -190,11 +190,11 @@ func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribu
 		template, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("of-" + name)})
 		config["template_id"] = template.Get("id")
 	}
-	switch created := "id"; fmt.Sprint(value) {
+	switch fmt.Sprint(value) {
 	case "$auth":
-		value = apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get(created)
+		value = apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get("id")
 	case "[$volume]":
-		value = []any{apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}, "create").Get(created)}
+		value = []any{apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}, "create").Get("id")}
 	}
 	full := with(config, map[string]any{name: value})
 	if typeName == volumeType {
@@ -212,16 +212,16 @@ func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribu
 	if name == "gpu" && typeName == podType {
 		config["gpu"] = map[string]any{"id": "NVIDIA L4"}
 	}
-	for after, state := range states {
+	for origin, state := range states {
 		planned := p.Plan(typeName, state, config)
 		err := planned.Diagnostics.Err()
-		must.Hold(t, err == nil, "after", after, err)
+		must.Hold(t, err == nil, "after", origin, err)
 		changes := changesOf(p, planned, state)
 		switch kept := len(changes) == 0; {
 		case planned.Action == "replace", !inPlace && !kept:
-			t.Errorf("after %s it is planned to %s (replace %v): %v", after, planned.Action, planned.Replace, changes)
+			t.Errorf("after %s it is planned to %s (replace %v): %v", origin, planned.Action, planned.Replace, changes)
 		case inPlace && kept && name != "global_networking" && (name != "flashboot" || v == api.V2): // an answer may lack these
-			t.Errorf("after %s the plan does not clear it", after)
+			t.Errorf("after %s the plan does not clear %s", origin, name)
 		}
 	}
 }

@@ -54,28 +54,28 @@ type podMounts struct {
 }
 
 // validateMounts requires exactly one kind of storage.
-func validateMounts(c diagnostics.Check, from types.Object) {
-	switch mounts := value.As[podMounts](from); {
+func validateMounts(c diagnostics.Check, object types.Object) {
+	switch mounts := value.As[podMounts](object); {
 	case mounts == nil:
 	case isSet(mounts.Persistent) && isSet(mounts.Network):
 		c.Error("mounts.network", "Two kinds of mounts", "mounts.network conflicts with mounts.persistent: keep one of them.")
 	case mounts.Persistent.IsNull() && mounts.Network.IsNull():
-		c.Error("mounts", "No mount", "mounts needs persistent or network. "+value.Misspelled+" Leave mounts out for none.")
+		c.Error("mounts", "No mount", "mounts needs persistent or network. "+value.MisspelledHint+" Leave mounts out for none.")
 	}
 }
 
 // minPersistent is the smallest size of a persistent mount in GB on API v2.
-var minPersistent = int64(*templateMembers.at("mounts.persistent.size").V2.Min)
+var minPersistent = int64(*templateMembers.setting("mounts.persistent.size").V2.Min)
 
 // checkPersistentSize rejects a size that API v2 doesn't accept. An unknown size passes.
-func checkPersistentSize(c diagnostics.Check, v api.Version, from types.Object) {
-	if mount := expandMounts(from).Persistent; v == api.V2 && mount != nil && mount.Size > 0 && mount.Size < minPersistent {
+func checkPersistentSize(c diagnostics.Check, v api.Version, mounts types.Object) {
+	if mount := expandMounts(mounts).Persistent; v == api.V2 && mount != nil && mount.Size > 0 && mount.Size < minPersistent {
 		c.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, mount.Size)
 	}
 }
 
 // expandMounts converts the storage of a pod, or of a cluster's pods.
-func expandMounts(from types.Object) api.PodMounts { return deref(value.As[api.PodMounts](from)) }
+func expandMounts(mounts types.Object) api.PodMounts { return deref(value.As[api.PodMounts](mounts)) }
 
 // flattenMounts is the reverse of expandMounts.
 func flattenMounts(got api.PodMounts) types.Object {

@@ -50,8 +50,8 @@ var movedRegistryAuth = migrate.Table[registryAuth]{
 	migrate.Official2: moveRegistryAuth,
 }
 
-func moveRegistryAuth(from *migrate.State, m *registryAuth) {
-	if m.Username = text(from.Text("username")); !m.Username.IsNull() {
+func moveRegistryAuth(state *migrate.State, m *registryAuth) {
+	if m.Username = text(state.Text("username")); !m.Username.IsNull() {
 		m.PasswordWOVersion = types.Int64Value(1)
 	}
 }
@@ -63,8 +63,8 @@ var movedRegistryDelegation = migrate.Table[registryDelegation]{
 	migrate.Official2: moveRegistryDelegation,
 }
 
-func moveRegistryDelegation(from *migrate.State, m *registryDelegation) {
-	m.Resource = text(from.Text("resource"))
+func moveRegistryDelegation(state *migrate.State, m *registryDelegation) {
+	m.Resource = text(state.Text("resource"))
 }
 
 // movedEndpoint takes over the template, which API v2 doesn't return, the endpoint's own
@@ -76,28 +76,28 @@ var movedEndpoint = migrate.Table[endpoint]{
 }
 
 // moveEndpointV1 is for providers with the attributes of API v1.
-func moveEndpointV1(from *migrate.State, m *endpoint) {
-	moveTemplateLink(from, m)
-	m.Image = text(from.Text("image_name"))
-	m.Env = value.KeepMap(m.Env, from.Map("env"))
+func moveEndpointV1(state *migrate.State, m *endpoint) {
+	moveTemplateLink(state, m)
+	m.Image = text(state.Text("image_name"))
+	m.Env = value.KeepMap(m.Env, state.Map("env"))
 	m.FlashBoot = types.StringValue("OFF")
-	if from.True("flashboot") {
+	if state.True("flashboot") {
 		m.FlashBoot = types.StringValue("FLASHBOOT")
 	}
-	if flavors := from.Texts("cpu_flavor_ids"); from.Text("compute_type") == "CPU" && len(flavors) > 0 {
-		m.moveCPU(from, flavors)
+	if flavors := state.Texts("cpu_flavor_ids"); state.Text("compute_type") == "CPU" && len(flavors) > 0 {
+		m.moveCPU(state, flavors)
 		return
 	}
-	gpu := endpointGPU{TypeIDs: value.KeepList(types.ListNull(types.StringType), from.Texts("gpu_type_ids"))}
-	if one := from.Text("gpu_type_id"); gpu.TypeIDs.IsNull() && one != "" {
-		gpu.TypeIDs = value.KeepList(gpu.TypeIDs, []string{one})
+	gpu := endpointGPU{TypeIDs: value.KeepList(types.ListNull(types.StringType), state.Texts("gpu_type_ids"))}
+	if typeID := state.Text("gpu_type_id"); gpu.TypeIDs.IsNull() && typeID != "" {
+		gpu.TypeIDs = value.KeepList(gpu.TypeIDs, []string{typeID})
 	}
-	m.moveGPU(from, gpu)
+	m.moveGPU(state, gpu)
 }
 
-// moveCPU: API v1 may omit the flavors, and has one vCPU count for all of them.
-func (m *endpoint) moveCPU(from *migrate.State, flavors []string) {
-	vcpus, _ := from.Int("vcpu_count")
+// moveCPU takes over the flavors, which API v1 may omit, and their common vCPU count.
+func (m *endpoint) moveCPU(state *migrate.State, flavors []string) {
+	vcpus, _ := state.Int("vcpu_count")
 	cpu := make([]api.CPU, len(flavors))
 	for i, id := range flavors {
 		cpu[i] = api.CPU{ID: id, VCPUCount: cmp.Or(vcpus, 2)}
@@ -105,39 +105,39 @@ func (m *endpoint) moveCPU(from *migrate.State, flavors []string) {
 	m.CPU = value.Of(cpuAttribute, cpu).(types.List)
 }
 
-func moveEndpointV2(from *migrate.State, m *endpoint) {
-	moveTemplateLink(from, m)
+func moveEndpointV2(state *migrate.State, m *endpoint) {
+	moveTemplateLink(state, m)
 	if !m.TemplateID.IsNull() {
-		moveContainer(from, &m.container)
+		moveContainer(state, &m.container)
 	}
-	m.moveGPU(from, endpointGPU{
-		Pools: texts(from.Texts("gpu_pools")), ExcludedTypes: texts(from.Texts("excluded_types")),
+	m.moveGPU(state, endpointGPU{
+		Pools: texts(state.Texts("gpu_pools")), ExcludedTypes: texts(state.Texts("excluded_types")),
 	})
 }
 
 // moveTemplateLink also sets the name, because a read then treats the container's settings as
 // the template's.
-func moveTemplateLink(from *migrate.State, m *endpoint) {
-	if m.TemplateID = text(from.Text("template_id")); !m.TemplateID.IsNull() {
-		m.Name = types.StringValue(from.Text("name"))
+func moveTemplateLink(state *migrate.State, m *endpoint) {
+	if m.TemplateID = text(state.Text("template_id")); !m.TemplateID.IsNull() {
+		m.Name = types.StringValue(state.Text("name"))
 	}
 }
 
 // moveContainer takes over the settings that an object of the official 2.0 sets in addition to
 // its template.
-func moveContainer(from *migrate.State, s *container) {
-	s.Image, s.Args, s.Registry = text(from.Text("image")), text(from.Text("args")), text(from.Text("registry"))
-	if disk, ok := from.Int("disk"); ok {
+func moveContainer(state *migrate.State, s *container) {
+	s.Image, s.Args, s.Registry = text(state.Text("image")), text(state.Text("args")), text(state.Text("registry"))
+	if disk, ok := state.Int("disk"); ok {
 		s.Disk = types.Int64Value(disk)
 	}
-	s.Env = value.KeepMap(s.Env, from.Map("env"))
-	s.Ports = texts(from.Texts("ports"))
+	s.Env = value.KeepMap(s.Env, state.Map("env"))
+	s.Ports = texts(state.Texts("ports"))
 }
 
 // moveGPU takes over a selection of GPUs. With a template, CUDA versions that the state lacks
 // are the template's.
-func (m *endpoint) moveGPU(from *migrate.State, gpu endpointGPU) {
-	gpu.AllowedCUDAVersions = texts(from.Texts("allowed_cuda_versions"))
+func (m *endpoint) moveGPU(state *migrate.State, gpu endpointGPU) {
+	gpu.AllowedCUDAVersions = texts(state.Texts("allowed_cuda_versions"))
 	if gpu.Pools.IsNull() && gpu.TypeIDs.IsNull() && gpu.AllowedCUDAVersions.IsNull() {
 		return
 	}
@@ -150,61 +150,61 @@ func (m *endpoint) moveGPU(from *migrate.State, gpu endpointGPU) {
 var movedPod = migrate.Table[pod]{
 	// The states of these two don't show whether the pod or its template set a container setting.
 	// So all settings are read, and the first apply records the template's.
-	migrate.Official1: func(from *migrate.State, m *pod) {
-		m.StartSSH, m.StartJupyter = nullIfFalse(from.True("start_ssh")), nullIfFalse(from.True("start_jupyter"))
-		m.movePlacement(from, from.Text("cloud_type"), from.Text("gpu_type_id"))
+	migrate.Official1: func(state *migrate.State, m *pod) {
+		m.StartSSH, m.StartJupyter = nullIfFalse(state.True("start_ssh")), nullIfFalse(state.True("start_jupyter"))
+		m.movePlacement(state, state.Text("cloud_type"), state.Text("gpu_type_id"))
 	},
-	migrate.Decentralized: func(from *migrate.State, m *pod) {
-		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
-		m.movePlacement(from, from.Text("cloud_type"), append(from.Texts("gpu_type_ids"), "")[0])
+	migrate.Decentralized: func(state *migrate.State, m *pod) {
+		m.DataCenterIDs = texts(state.Texts("data_center_ids"))
+		m.movePlacement(state, state.Text("cloud_type"), append(state.Texts("gpu_type_ids"), "")[0])
 	},
-	migrate.Nilenso: func(from *migrate.State, m *pod) {
-		m.StartSSH = nullIfFalse(from.True("start_ssh"))
-		if dataCenter := from.Text("data_center_id"); dataCenter != "" {
+	migrate.Nilenso: func(state *migrate.State, m *pod) {
+		m.StartSSH = nullIfFalse(state.True("start_ssh"))
+		if dataCenter := state.Text("data_center_id"); dataCenter != "" {
 			m.DataCenterIDs = texts([]string{dataCenter})
 		}
-		m.movePlacement(from, from.Text("cloud_type"), from.Text("gpu_type_id"))
+		m.movePlacement(state, state.Text("cloud_type"), state.Text("gpu_type_id"))
 	},
-	migrate.Official2: func(from *migrate.State, m *pod) {
-		m.StartSSH, m.StartJupyter = nullIfFalse(from.True("start_ssh")), nullIfFalse(from.True("start_jupyter"))
-		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
-		m.DesiredState = text(from.Text("desired_state"))
-		if from.Text("template_id") != "" {
-			m.Name = types.StringValue(from.Text("name")) // then a read omits the template's settings
-			moveContainer(from, &m.container)
-			m.moveMounts(from)
+	migrate.Official2: func(state *migrate.State, m *pod) {
+		m.StartSSH, m.StartJupyter = nullIfFalse(state.True("start_ssh")), nullIfFalse(state.True("start_jupyter"))
+		m.DataCenterIDs = texts(state.Texts("data_center_ids"))
+		m.DesiredState = text(state.Text("desired_state"))
+		if state.Text("template_id") != "" {
+			m.Name = types.StringValue(state.Text("name")) // then a read omits the template's settings
+			moveContainer(state, &m.container)
+			m.moveMounts(state)
 		}
-		m.movePlacement(from, from.Text("cloud"), from.Text("gpu_type_id"))
+		m.movePlacement(state, state.Text("cloud"), state.Text("gpu_type_id"))
 	},
 }
 
 // movePlacement takes over the values that all sources have.
-func (m *pod) movePlacement(from *migrate.State, cloud, gpuType string) {
-	m.TemplateID = text(from.Text("template_id"))
+func (m *pod) movePlacement(state *migrate.State, cloud, gpuType string) {
+	m.TemplateID = text(state.Text("template_id"))
 	if cloud == "SECURE" || cloud == "COMMUNITY" {
 		m.Cloud = types.StringValue(cloud)
 	}
-	cuda, floor := texts(from.Texts("allowed_cuda_versions")), text(from.Text("min_cuda_version"))
+	cuda, minCUDA := texts(state.Texts("allowed_cuda_versions")), text(state.Text("min_cuda_version"))
 	if gpuType != "" {
-		count, _ := from.Int("gpu_count")
-		m.GPU = value.Object(podGPUAttribute, &podGPU{ID: types.StringValue(gpuType), Count: types.Int64Value(cmp.Or(count, 1)), AllowedCUDAVersions: cuda, MinCUDAVersion: floor})
+		count, _ := state.Int("gpu_count")
+		m.GPU = value.Object(podGPUAttribute, &podGPU{ID: types.StringValue(gpuType), Count: types.Int64Value(cmp.Or(count, 1)), AllowedCUDAVersions: cuda, MinCUDAVersion: minCUDA})
 	}
-	if from.True("global_networking") {
+	if state.True("global_networking") {
 		m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], &api.GlobalNetworking{Enabled: true})
 	}
 	m.Private.Carried = nonNullNames(map[string]attr.Value{
 		"template_id": m.TemplateID, "data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter,
-		"gpu.allowed_cuda_versions": cuda, "gpu.min_cuda_version": floor,
+		"gpu.allowed_cuda_versions": cuda, "gpu.min_cuda_version": minCUDA,
 	})
 }
 
-func (m *pod) moveMounts(from *migrate.State) {
+func (m *pod) moveMounts(state *migrate.State) {
 	var mounts api.PodMounts
-	if persistent := from.Object("persistent_volume"); persistent != nil {
+	if persistent := state.Object("persistent_volume"); persistent != nil {
 		size, _ := persistent.Int("size")
 		mounts.Persistent = &api.PersistentMount{Size: size, Path: persistent.Text("path")}
 	}
-	for _, mount := range from.Objects("network_volumes") {
+	for _, mount := range state.Objects("network_volumes") {
 		mounts.Network = append(mounts.Network, api.NetworkMount{VolumeID: mount.Text("volume_id"), Path: mount.Text("path")})
 	}
 	m.Mounts = flattenMounts(mounts)
@@ -212,9 +212,9 @@ func (m *pod) moveMounts(from *migrate.State) {
 
 // movedCluster takes over values that neither the cluster nor its pods return.
 var movedCluster = migrate.Table[cluster]{
-	migrate.Official2: func(from *migrate.State, m *cluster) {
-		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
-		m.StartSSH, m.StartJupyter = nullIfFalse(from.True("start_ssh")), nullIfFalse(from.True("start_jupyter"))
+	migrate.Official2: func(state *migrate.State, m *cluster) {
+		m.DataCenterIDs = texts(state.Texts("data_center_ids"))
+		m.StartSSH, m.StartJupyter = nullIfFalse(state.True("start_ssh")), nullIfFalse(state.True("start_jupyter"))
 		m.Private.Carried = nonNullNames(map[string]attr.Value{"data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter})
 	},
 }

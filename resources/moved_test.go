@@ -73,7 +73,7 @@ type movedCase struct {
 	file, address string
 	id            string // the recorded id
 	kind          string
-	only          api.Version
+	version       api.Version
 	config        func(objectIDs map[string]string) map[string]any // objectIDs: the ids of the referenced objects
 	action        string                                           // of the first plan; "" means "no-op"
 }
@@ -131,31 +131,31 @@ func movedCases() []movedCase {
 		{file: "official-1.0.8", address: "runpod_endpoint.api", id: "ep108", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "flashboot": "FLASHBOOT", "network_volumes": "made"})},
 		{file: "official-1.0.8", address: `module.batch["eu"].runpod_endpoint.cpu[0]`, id: "epcpu108", kind: "endpoint",
 			config: endpoint(map[string]any{"name": "cpu", "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}}, "data_center_ids": nil})},
-		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", only: api.V2, config: pod(map[string]any{"mounts": workspace, "env": envFromList, "start_ssh": true})},
-		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", only: api.V1, config: pod(map[string]any{"mounts": workspace, "env": envFromList}), action: "update"},
+		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", version: api.V2, config: pod(map[string]any{"mounts": workspace, "env": envFromList, "start_ssh": true})},
+		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", version: api.V1, config: pod(map[string]any{"mounts": workspace, "env": envFromList}), action: "update"},
 
 		{file: "official-1.0.9", address: "runpod_template.worker", id: "tpl109", kind: "template", config: worker("tpl109")},
 		{file: "official-1.0.9", address: "runpod_network_volume.models", id: "vol109", kind: "network_volume", config: volume},
 		{file: "official-1.0.9", address: "runpod_container_registry_auth.ci", id: "auth109", kind: "registry_auth", config: auth("ci109")},
 		{file: "official-1.0.9", address: "runpod_endpoint.api", id: "ep109", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "network_volumes": "made"})},
-		{file: "official-1.0.9", address: "runpod_endpoint.inline", id: "epin109", kind: "endpoint", only: api.V2,
+		{file: "official-1.0.9", address: "runpod_endpoint.inline", id: "epin109", kind: "endpoint", version: api.V2,
 			config: endpoint(map[string]any{"name": "inline", "template_id": nil, "image": "builtin/echo", "disk": 20, "env": map[string]any{"MODE": "prod"}, "gpu": l4})},
-		{file: "official-1.0.9", address: "runpod_pod.lab", id: "pod109", kind: "pod", only: api.V2, config: pod(map[string]any{"mounts": workspace, "env": envFromList, "start_ssh": true})},
-		{file: "official-1.0.9", address: "runpod_pod.templated", id: "podt109", kind: "pod", only: api.V2, config: templated, action: "update"},
-		{file: "official-1.0.9", address: "runpod_ecr_delegation.app", id: "del109", kind: "registry_delegation", only: api.V2,
+		{file: "official-1.0.9", address: "runpod_pod.lab", id: "pod109", kind: "pod", version: api.V2, config: pod(map[string]any{"mounts": workspace, "env": envFromList, "start_ssh": true})},
+		{file: "official-1.0.9", address: "runpod_pod.templated", id: "podt109", kind: "pod", version: api.V2, config: templated, action: "update"},
+		{file: "official-1.0.9", address: "runpod_ecr_delegation.app", id: "del109", kind: "registry_delegation", version: api.V2,
 			config: same(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app"})},
 
 		{file: "official-2.0.0", address: "runpod_template.worker", id: "tpl200", kind: "template", config: worker("tpl200")},
 		{file: "official-2.0.0", address: "runpod_network_volume.models", id: "vol200", kind: "network_volume", config: volume},
 		{file: "official-2.0.0", address: "runpod_registry.ci", id: "auth200", kind: "registry_auth", config: auth("ci200")},
-		{file: "official-2.0.0", address: "runpod_serverless_endpoint.api", id: "ep200", kind: "endpoint", only: api.V2, config: endpoint(map[string]any{
+		{file: "official-2.0.0", address: "runpod_serverless_endpoint.api", id: "ep200", kind: "endpoint", version: api.V2, config: endpoint(map[string]any{
 			"gpu": map[string]any{"pools": []any{"ADA_24"}, "allowed_cuda_versions": []any{"12.8"}}, "env": map[string]any{"EXTRA": "1"}, "flashboot": "FLASHBOOT", "network_volumes": "made",
 		})},
-		{file: "official-2.0.0", address: "runpod_serverless_endpoint.inline", id: "epin200", kind: "endpoint", only: api.V2, config: endpoint(map[string]any{
+		{file: "official-2.0.0", address: "runpod_serverless_endpoint.inline", id: "epin200", kind: "endpoint", version: api.V2, config: endpoint(map[string]any{
 			"name": "inline", "template_id": nil, "image": "builtin/echo", "disk": 20, "args": "print hello", "env": map[string]any{"MODE": "prod"},
 			"cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}}, "flashboot": "FLASHBOOT", "data_center_ids": nil,
 		})},
-		{file: "official-2.0.0", address: "runpod_pod.lab", id: "pod200", kind: "pod", only: api.V2, config: pod(map[string]any{
+		{file: "official-2.0.0", address: "runpod_pod.lab", id: "pod200", kind: "pod", version: api.V2, config: pod(map[string]any{
 			"mounts": "made", "start_ssh": true, "start_jupyter": true, "data_center_ids": []any{"EU-RO-1"}, "desired_state": "RUNNING",
 			"gpu": map[string]any{"id": "NVIDIA L4", "min_cuda_version": "12.4"},
 		})},
@@ -163,13 +163,13 @@ func movedCases() []movedCase {
 			"name": "templated", "template_id": "made", "image": nil, "disk": nil, "ports": nil, "env": map[string]any{"EXTRA": "1"},
 			"gpu": nil, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2},
 		})},
-		{file: "official-2.0.0", address: "runpod_registry_delegation.app", id: "del200", kind: "registry_delegation", only: api.V2,
+		{file: "official-2.0.0", address: "runpod_registry_delegation.app", id: "del200", kind: "registry_delegation", version: api.V2,
 			config: same(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app:v1"})},
-		{file: "official-2.0.0", address: "runpod_cluster.train", id: "cl200", kind: "cluster", only: api.V2, config: same(map[string]any{
+		{file: "official-2.0.0", address: "runpod_cluster.train", id: "cl200", kind: "cluster", version: api.V2, config: same(map[string]any{
 			"name": "train", "type": "TRAINING", "image": "builtin/echo", "disk": 20, "args": "print hello", "env": map[string]any{"MODE": "train"},
 			"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}, "data_center_ids": []any{"EU-RO-1"}, "start_ssh": true,
 		})},
-		{file: "official-2.0.0", address: "runpod_account_ssh_keys.all", id: "account", kind: "ssh_keys", only: api.V2,
+		{file: "official-2.0.0", address: "runpod_account_ssh_keys.all", id: "account", kind: "ssh_keys", version: api.V2,
 			config: same(map[string]any{"keys": []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}})},
 
 		{file: "decentralized-infrastructure-1.0.1", address: "runpod_network_volume.models", id: "volDEC", kind: "network_volume", config: volume},
@@ -179,7 +179,7 @@ func movedCases() []movedCase {
 			"mounts": workspace, "args": "print 'a b'", "data_center_ids": []any{"EU-RO-1"}, "gpu": map[string]any{"id": "NVIDIA L4", "allowed_cuda_versions": []any{"12.8"}},
 		})},
 
-		{file: "nilenso", address: "runpod_pod.lab", id: "podNIL", kind: "pod", only: api.V2, config: pod(map[string]any{"data_center_ids": []any{"EU-RO-1"}, "start_ssh": true})},
+		{file: "nilenso", address: "runpod_pod.lab", id: "podNIL", kind: "pod", version: api.V2, config: pod(map[string]any{"data_center_ids": []any{"EU-RO-1"}, "start_ssh": true})},
 	}
 }
 
@@ -190,7 +190,7 @@ func TestMoved(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p, objectIDs := drive(t, d, v), makeReferenced(t, d)
 		for _, c := range movedCases() {
-			if c.only == "" || c.only == v {
+			if c.version == "" || c.version == v {
 				t.Run(c.file+"/"+c.address, func(t *testing.T) { c.test(t, d, p, objectIDs) })
 			}
 		}

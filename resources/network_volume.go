@@ -71,7 +71,7 @@ type networkVolume struct {
 }
 
 // volumeSizes are the bounds of size in GB, by version.
-var volumeSizes = map[api.Version][2]int64{api.V1: boundsOf(volumeMembers.at("size").V1), api.V2: boundsOf(volumeMembers.at("size").V2)}
+var volumeSizes = map[api.Version][2]int64{api.V1: boundsOf(volumeMembers.setting("size").V1), api.V2: boundsOf(volumeMembers.setting("size").V2)}
 
 func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 	if bounds, ok := volumeSizes[p.Version]; ok && !p.Plan.Size.IsUnknown() {

@@ -71,7 +71,7 @@ func TestNetworkVolumeEveryAttribute(t *testing.T) {
 		"name":        {values: []any{"a", "b"}, actions: []string{"update"}},
 		"size":        {values: []any{20, 30}, actions: []string{"update"}},
 		"data_center": {values: []any{"EU-RO-1", "US-TX-3"}, actions: []string{"replace"}},
-		"type":        {only: api.V2, values: []any{"STANDARD", "HIGH_PERFORMANCE"}, actions: []string{"replace"}, removal: "no-op"},
+		"type":        {version: api.V2, values: []any{"STANDARD", "HIGH_PERFORMANCE"}, actions: []string{"replace"}, removal: "no-op"},
 	}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		expectAll(t, p, volumeType, slices.Collect(maps.Keys(table)))

@@ -115,8 +115,8 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 		want.GlobalNetworking = &after
 	}
 	var template api.Container
-	followed, imported := !m.TemplateID.IsNull(), state.Private.Imported // an imported pod doesn't know which settings are the template's
-	if followed && !imported && (m.FromTemplate.IsNull() || !m.FromTemplate.Equal(state.FromTemplate)) {
+	hasTemplate, imported := !m.TemplateID.IsNull(), state.Private.Imported // an imported pod doesn't know which settings are the template's
+	if hasTemplate && !imported && (m.FromTemplate.IsNull() || !m.FromTemplate.Equal(state.FromTemplate)) {
 		t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
 		switch {
 		case api.IsNotFound(err): // the pod keeps its settings
@@ -126,11 +126,11 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 		default:
 			template = t.Container()
 		}
-		own, had := want.Container, state.container.expand()
-		takeOver(&own.Image, had.Image, template.Image, m.restores(state, "image"))
-		takeOver(&own.Disk, had.Disk, template.Disk, m.restores(state, "disk"))
-		takeOver(&own.Ports, had.Ports, template.Ports, m.restores(state, "ports"))
-		takeOver(&own.Registry, had.Registry, template.Registry, m.restores(state, "registry"))
+		own, old := want.Container, state.container.expand()
+		inheritSetting(&own.Image, old.Image, template.Image, m.restores(state, "image"))
+		inheritSetting(&own.Disk, old.Disk, template.Disk, m.restores(state, "disk"))
+		inheritSetting(&own.Ports, old.Ports, template.Ports, m.restores(state, "ports"))
+		inheritSetting(&own.Registry, old.Registry, template.Registry, m.restores(state, "registry"))
 		if m.restores(state, "args") || !m.command().setsSameParts(state.command()) {
 			switch entrypoint, cmd := m.command().ownParts(); {
 			case !entrypoint && !cmd:
@@ -143,11 +143,11 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 		}
 	}
 	restores := m.restores(state, "env") && !m.FromTemplate.Attributes()["env"].IsUnknown()
-	env, had := map[string]string{}, state.ownVariables()
+	env, old := map[string]string{}, state.ownVariables()
 	for name, v := range have.Container.Env {
 		fromTemplate, inTemplate := template.Env[name]
 		switch {
-		case api.IsAccessVariable(name), followed && (imported || !restores && !had[name]):
+		case api.IsAccessVariable(name), hasTemplate && (imported || !restores && !old[name]):
 			env[name] = v
 		case inTemplate:
 			env[name] = fromTemplate
@@ -161,9 +161,9 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 	return want, nil
 }
 
-// takeOver sends the template's setting if the pod gives up its own, or if the update restores it.
-func takeOver[V any](own **V, had, template *V, restores bool) {
-	if *own == nil && (had != nil || restores) {
+// inheritSetting sends the template's setting if the pod gives up its own, or if the update restores it.
+func inheritSetting[V any](own **V, old, template *V, restores bool) {
+	if *own == nil && (old != nil || restores) {
 		*own = template
 	}
 }

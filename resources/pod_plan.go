@@ -72,16 +72,16 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 // checkPodSize rejects a configuration that exceeds the size limit of a request to create a
 // pod. Unknown values count as empty.
 func checkPodSize(p *planrule.Plan[pod]) {
-	size, member, most := p.Plan.expand().CreateSize()
+	size, member, memberSize := p.Plan.expand().CreateSize()
 	if size <= contract.MaxPodBody || p.Version != api.V2 {
 		return
 	}
 	attribute := diagnostics.AttributeName(member)
-	if text, err := json.Marshal(value.StringMap(p.Plan.Env)); member == "env" && err == nil && len(text) < most/2 {
+	if text, err := json.Marshal(value.StringMap(p.Plan.Env)); member == "env" && err == nil && len(text) < memberSize/2 {
 		attribute = "env_wo"
 	}
 	p.Error(attribute, "The pod's settings are too large", "API v2 creates a pod from at most %d bytes, and this configuration has %d (%s: %d). A template's settings count too: "+
-		"put the data into the image or a volume.", contract.MaxPodBody, size, attribute, most)
+		"put the data into the image or a volume.", contract.MaxPodBody, size, attribute, memberSize)
 }
 
 // planOmitted plans the attributes that the configuration omits. With a template, they are the
@@ -92,22 +92,22 @@ func planOmitted(p *planrule.Plan[pod]) {
 		p.Plan.Disk, p.Plan.Ports = p.Config.Disk, p.Config.Ports
 	}
 	p.Plan.Disk = plannedDisk(p.Plan.Disk, p.Config.TemplateID, p.Config.Image)
-	p.Plan.Cloud = defaultTo(p.Config.Cloud, p.Prior.Cloud, types.StringValue(contract.Default[string](podMembers.at("cloud").V2)))
+	p.Plan.Cloud = defaultTo(p.Config.Cloud, p.Prior.Cloud, types.StringValue(contract.Default[string](podMembers.setting("cloud").V2)))
 	if gpu := value.As[podGPU](p.Config.GPU); gpu != nil {
-		planned, had := value.As[podGPU](p.Plan.GPU), deref(value.As[podGPU](p.Prior.GPU))
-		planned.Count = defaultTo(gpu.Count, had.Count, types.Int64Value(1))
+		planned, old := value.As[podGPU](p.Plan.GPU), deref(value.As[podGPU](p.Prior.GPU))
+		planned.Count = defaultTo(gpu.Count, old.Count, types.Int64Value(1))
 		p.Plan.GPU = value.Object(podGPUAttribute, planned)
 	}
 }
 
 // podFixed are the attributes that only a create sets. This provider never updates template_id.
-var podFixed = append(fixedSetting{}.forAttributes("template_id"), podMembers.fixed(
+var podFixed = append(fixedSetting{}.forAttributes("template_id"), podMembers.fixedSettings(
 	append([]string{"data_center_ids", "gpu.allowed_cuda_versions", "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu"}, placement[1:]...)...)...)
 
 // planPodChange separates changes that replace the pod, changes that replace its container, and
 // values of an imported pod that are only recorded in the state, because no response contains them.
 func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
-	replaced, recorded := fixedChanges(ctx, p, podMembers, podFixed, p.CreatedHere, p.State.Private.Carried)
+	replaced, recorded := fixedChanges(ctx, p, podMembers, podFixed, p.State.Private.Carried)
 	if p.Plan.GPU.IsNull() != p.State.GPU.IsNull() || p.Plan.CPU.IsNull() != p.State.CPU.IsNull() {
 		replaced = slices.DeleteFunc(replaced, func(a string) bool { return strings.HasPrefix(a, "gpu.") || strings.HasPrefix(a, "cpu.") })
 		replaced = append([]string{"gpu"}, replaced...)

@@ -68,7 +68,7 @@ var podSchema = schema.Schema{
 		"from_template":  podFromTemplate,
 		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the pod, once it is placed."},
 		"cost":           schema.Float64Attribute{Computed: true, MarkdownDescription: "Price per hour; 0 if the pod has ended."},
-		"created_at":     fixedAttribute("When the pod was created, in RFC 3339. API v2 only."),
+		"created_at":     stableText("When the pod was created, in RFC 3339. API v2 only."),
 		"ssh": computedObject("How to reach the SSH server of the pod, while it runs.", attributes{
 			"proxy":  sshEndpointAttribute("Address at the deployment's proxy; null without one. API v2 only."),
 			"direct": sshEndpointAttribute("Address at which `22/tcp` is published; null if it isn't."),
@@ -148,7 +148,7 @@ type pod struct {
 func (m *pod) containerParts() (*container, *envDigests) { return &m.container, &m.Private.EnvWO }
 
 type podPrivate struct {
-	Imported   bool     // and not updated since: the state contains the template's settings
+	Imported   bool     // the pod was imported and not updated since: the state contains the settings of its template, too
 	Carried    []string // attributes that a moved block took from another provider's state: see fixedChanges
 	EnvWO      envDigests
 	References references `json:"Named"` // ids of other objects that the state contains or once contained

@@ -101,22 +101,22 @@ func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 		p.Plan.FromTemplate = types.ObjectUnknown(podFromTemplateTypes)
 		return
 	}
-	copied, own := deref(value.As[templateSettings](p.State.FromTemplate)), p.Plan.ownVariables()
+	settings, own := deref(value.As[templateSettings](p.State.FromTemplate)), p.Plan.ownVariables()
 	for _, name := range []string{"image", "disk", "ports", "registry"} {
-		if had, has := p.Values(ctx, name); has.IsNull() && !had.IsNull() { // the template's value applies
-			copied.Unknown = append(copied.Unknown, name)
+		if before, after := p.Values(ctx, name); after.IsNull() && !before.IsNull() { // the template's value applies
+			settings.Unknown = append(settings.Unknown, name)
 		}
 	}
 	if !p.Plan.command().setsSameParts(p.State.command()) || p.Plan.command().isUnknown() {
-		copied.Unknown = append(copied.Unknown, "args")
+		settings.Unknown = append(settings.Unknown, "args")
 	}
 	for name := range p.State.ownVariables() {
 		if p.Plan.EnvWOKeys.IsUnknown() || !own[name] {
-			copied.Unknown = append(copied.Unknown, "env")
+			settings.Unknown = append(settings.Unknown, "env")
 		}
 	}
 	args, _ := p.State.FromTemplate.Attributes()["args"].(types.String)
-	members := copied.members(&p.Plan.container, own, args)
+	members := settings.members(&p.Plan.container, own, args)
 	if p.API != nil {
 		drifted := p.State.driftedNames(p.API)
 		if template := p.State.Private.Copy.Template; template != nil {
@@ -130,10 +130,10 @@ func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 		}
 	}
 	p.Plan.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, members)
-	had, has := p.State.Private.Copy.Mounts.Persistent, p.State.Private.Mounts.Persistent
-	if p.Plan.Mounts.IsNull() && had != nil && has != nil && *had != *has {
+	applied, current := p.State.Private.Copy.Mounts.Persistent, p.State.Private.Mounts.Persistent
+	if p.Plan.Mounts.IsNull() && applied != nil && current != nil && *applied != *current {
 		p.Warn("mounts", "The pod's storage was changed elsewhere", "Pod %s had %d GB at %s, from its template, and has %d GB at %s. No apply reverts this, because it holds data. To manage the storage, set mounts in the pod.",
-			p.State.ID.ValueString(), had.Size, had.Path, has.Size, has.Path)
+			p.State.ID.ValueString(), applied.Size, applied.Path, current.Size, current.Path)
 	}
 }
 
@@ -142,7 +142,7 @@ func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 func (m *pod) readAccess(got api.Pod) {
 	m.Private.Lost = nil
 	for _, name := range api.AccessVariables {
-		if _, has := got.Container.Env[name]; has {
+		if _, ok := got.Container.Env[name]; ok {
 			m.Private.Access = m.Private.Access.with(name)
 		} else if slices.Contains(m.Private.Access, name) {
 			m.Private.Lost = append(m.Private.Lost, name)

@@ -30,7 +30,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 		state := apply(t, p, podType, tfdrive.State{}, config, "create")
 		got := state.Get("from_template.image")
 		must.Hold(t, got == "builtin/echo" && !state.Holds("secret-of-t"), "from_template.image is", got, state.Value)
-		own := func(env map[string]string) map[string]string {
+		withoutAccess := func(env map[string]string) map[string]string {
 			maps.DeleteFunc(env, func(name, _ string) bool { return api.IsAccessVariable(name) })
 			return env
 		}
@@ -53,7 +53,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 			state = expectEmptyPlan(t, p, applied, config)
 			after := podOf(t, d, state).Container
 			if *after.Image != *before.Container.Image || *after.Args != *before.Container.Args || *after.Disk != *before.Container.Disk || *after.Registry != one ||
-				len(*after.Ports) != 1 || (*after.Ports)[0] != "8000/http" || !maps.Equal(own(after.Env), own(before.Container.Env)) {
+				len(*after.Ports) != 1 || (*after.Ports)[0] != "8000/http" || !maps.Equal(withoutAccess(after.Env), withoutAccess(before.Container.Env)) {
 				t.Errorf("%s was changed elsewhere, and isn't restored: %+v", attribute, after)
 			}
 		}
@@ -169,10 +169,10 @@ func TestClusterOfATemplate(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
 	templates := d.Client(t, api.V2).Templates
-	make := func(name string, serverless bool) string {
+	create := func(name string, serverless bool) string {
 		return must.Do(templates.Create(t.Context(), api.Template{Name: name, Image: "builtin/echo", Disk: 7, Env: map[string]string{"A": "1"}, Serverless: serverless}))(t).ID
 	}
-	one, other, serverless := make("one", false), make("other", false), make("serverless", true)
+	one, other, serverless := create("one", false), create("other", false), create("serverless", true)
 	config := func(id string) map[string]any { return clusterConfig(map[string]any{"image": nil, "template_id": id}) }
 	state := apply(t, p, clusterType, tfdrive.State{}, config(one), "create")
 	expectState(t, state, map[string]any{"template": one, "template_id": one, "image": nil, "env": nil})

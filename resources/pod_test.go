@@ -76,29 +76,29 @@ func TestPodEveryAttribute(t *testing.T) {
 		"ports":                   {values: []any{[]any{"8000/http", "22/tcp"}, []any{"9000/tcp"}}, actions: []string{"update"}, removal: "update"},
 		"gpu":                     {values: []any{gpu(nil), gpu(map[string]any{"count": 2}), gpu(map[string]any{"id": "NVIDIA A40", "count": 2})}, actions: []string{"replace", "replace"}},
 		"gpu.allowed":             {values: []any{gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}}), gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
-		"gpu.min":                 {only: api.V2, values: []any{gpu(map[string]any{"min_cuda_version": "12.4"}), gpu(map[string]any{"min_cuda_version": "12.8"}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
+		"gpu.min":                 {version: api.V2, values: []any{gpu(map[string]any{"min_cuda_version": "12.4"}), gpu(map[string]any{"min_cuda_version": "12.8"}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
 		"cpu":                     {values: []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}, map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}, actions: []string{"replace", "replace"}},
 		"mounts":                  {values: []any{persistent(20, "/a"), persistent(30, "/b")}, actions: []string{"update"}, removal: "replace"},
 		"cloud":                   {values: []any{"COMMUNITY", "SECURE"}, actions: []string{"replace"}, removal: "no-op"},
 		"data_center_ids":         {values: []any{[]any{"EU-RO-1"}, []any{"US-TX-3"}}, actions: []string{"replace"}, removal: "update", unreadable: true},
 		"global_networking":       {values: []any{map[string]any{"enabled": true}, map[string]any{"enabled": false}}, actions: []string{"update"}, removal: "update", unreadable: true},
 		"locked":                  {values: []any{true, false}, actions: []string{"update"}, removal: "no-op"},
-		"start_ssh":               {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"start_jupyter":           {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"start_ssh":               {version: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"start_jupyter":           {version: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
 		"desired_state":           {values: []any{"RUNNING", "EXITED", "RUNNING"}, actions: []string{"update", "update"}, removal: "update", unreadable: true},
 		"deletion_protection":     {values: []any{false, true}, actions: []string{"update"}, removal: "update", unreadable: true},
 		"max_hourly_cost":         {values: []any{2.5, 10}, actions: []string{"update"}, removal: "update", unreadable: true},
-		"interruptible":           {only: api.V1, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"support_public_ip":       {only: api.V1, values: []any{true, false}, actions: []string{"update"}, removal: "update", unreadable: true},
-		"country_codes":           {only: api.V1, values: []any{[]any{"RO"}, []any{"US", "RO"}}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"gpu_type_priority":       {only: api.V1, values: []any{"custom", "availability"}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"cpu_flavor_priority":     {only: api.V1, values: []any{"custom"}, removal: "update", unreadable: true},
-		"data_center_priority":    {only: api.V1, values: []any{"custom"}, removal: "update", unreadable: true},
-		"min_ram_per_gpu":         {only: api.V1, values: []any{16, 8}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"min_vcpu_per_gpu":        {only: api.V1, values: []any{4}, removal: "update", unreadable: true},
-		"min_disk_bandwidth_mbps": {only: api.V1, values: []any{100}, removal: "update", unreadable: true},
-		"min_download_mbps":       {only: api.V1, values: []any{1.5}, removal: "update", unreadable: true},
-		"min_upload_mbps":         {only: api.V1, values: []any{100, 0, 100, 0}, actions: []string{"update", "replace", "update"}, removal: "update", unreadable: true},
+		"interruptible":           {version: api.V1, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"support_public_ip":       {version: api.V1, values: []any{true, false}, actions: []string{"update"}, removal: "update", unreadable: true},
+		"country_codes":           {version: api.V1, values: []any{[]any{"RO"}, []any{"US", "RO"}}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"gpu_type_priority":       {version: api.V1, values: []any{"custom", "availability"}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"cpu_flavor_priority":     {version: api.V1, values: []any{"custom"}, removal: "update", unreadable: true},
+		"data_center_priority":    {version: api.V1, values: []any{"custom"}, removal: "update", unreadable: true},
+		"min_ram_per_gpu":         {version: api.V1, values: []any{16, 8}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"min_vcpu_per_gpu":        {version: api.V1, values: []any{4}, removal: "update", unreadable: true},
+		"min_disk_bandwidth_mbps": {version: api.V1, values: []any{100}, removal: "update", unreadable: true},
+		"min_download_mbps":       {version: api.V1, values: []any{1.5}, removal: "update", unreadable: true},
+		"min_upload_mbps":         {version: api.V1, values: []any{100, 0, 100, 0}, actions: []string{"update", "replace", "update"}, removal: "update", unreadable: true},
 	}
 	expectAll(t, drive(t, acctest.Deploy(t), api.V2), podType, slices.Collect(maps.Keys(table)))
 	for attribute, c := range table {
@@ -106,14 +106,14 @@ func TestPodEveryAttribute(t *testing.T) {
 			t.Run(attribute+"/"+string(v), func(t *testing.T) {
 				t.Parallel()
 				name, _, _ := strings.Cut(attribute, ".")
-				d, config, at := acctest.Deploy(t), gpuPod(nil), name
+				d, config, rejectedAt := acctest.Deploy(t), gpuPod(nil), name
 				switch attribute {
 				case "cpu":
 					config = cpuPod(nil)
 				case "gpu.min":
-					at = "gpu.min_cuda_version"
+					rejectedAt = "gpu.min_cuda_version"
 				}
-				c.test(t, d, drive(t, d, v), v, podType, name, at, config)
+				c.test(t, d, drive(t, d, v), v, podType, name, rejectedAt, config)
 			})
 		}
 	}
@@ -387,7 +387,7 @@ func TestPodImport(t *testing.T) {
 
 // If this provider created the pod without a setting, adding it is a change. Without a template,
 // false is the default.
-func TestPodSettingThatWasNotThere(t *testing.T) {
+func TestAddedPodSetting(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
 	state := apply(t, p, podType, tfdrive.State{}, gpuPod(nil), "create")
@@ -403,7 +403,7 @@ func TestPodSettingThatWasNotThere(t *testing.T) {
 
 // An omitted requirement has its documented default, so setting the default doesn't replace the
 // pod.
-func TestDefaultThatWasOmitted(t *testing.T) {
+func TestAddedDefault(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V1)
 	state := apply(t, p, podType, tfdrive.State{}, gpuPod(nil), "create")

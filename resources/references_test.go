@@ -14,11 +14,11 @@ import (
 func TestNewReferencesMustExist(t *testing.T) {
 	d := acctest.Deploy(t)
 	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
-	had := apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("had"), "size": 10, "data_center": "EU-RO-1"}, "create").Get("id")
+	volume := apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("had"), "size": 10, "data_center": "EU-RO-1"}, "create").Get("id")
 	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get("id")
-	config := map[string]any{"name": "e", "image": "builtin/echo", "network_volumes": []any{had}, "registry": auth}
+	config := map[string]any{"name": "e", "image": "builtin/echo", "network_volumes": []any{volume}, "registry": auth}
 	state := apply(t, p, endpointType, tfdrive.State{}, config, "create")
-	must.Succeed(t, c.NetworkVolumes.Delete(t.Context(), had.(string)))
+	must.Succeed(t, c.NetworkVolumes.Delete(t.Context(), volume.(string)))
 	must.Succeed(t, c.RegistryAuths.Delete(t.Context(), auth.(string)))
 	state = refresh(t, p, refresh(t, p, state)) // a second read finds the same
 	planned := expectPlan(t, p, endpointType, state, config, "update", "The network volume is gone", "The registry auth is gone")
@@ -71,8 +71,8 @@ func TestCLIDestroyDespiteRules(t *testing.T) {
 		must.Hold(t, err != nil && strings.Contains(unwrap(out), "has 20 GB and the configuration asks for 12 GB"),
 			"a volume that is not replaced shrinks", err, out)
 
-		for _, have := range must.Do(c.NetworkVolumes.List(t.Context()))(t) {
-			edit(t, c.NetworkVolumes, have.ID, func(volume *api.NetworkVolume) { volume.Size = 30 })
+		for _, existing := range must.Do(c.NetworkVolumes.List(t.Context()))(t) {
+			edit(t, c.NetworkVolumes, existing.ID, func(volume *api.NetworkVolume) { volume.Size = 30 })
 		}
 		w.Write("main.tf", volume("a", 20)+volume("b", 20)+template+endpoint("NVIDIA L5")+
 			"resource \"gpucloud_endpoint\" \"new\" {\n  name = \"new\"\n  template_id = \"none\"\n  gpu = { type_ids = [\"none\"] }\n  cpu = [{ id = \"c\", vcpu_count = 2 }]\n}\n")

@@ -92,7 +92,7 @@ var registryAuthSchema = schema.Schema{
 			Sensitive:           true,
 			WriteOnly:           true,
 			MarkdownDescription: "Password or token, in no state or plan. Sent by a create and when `password_wo_version` or `username` changes; otherwise it may be null.",
-			Validators:          stringRules(registryAuthMembers.at("password")),
+			Validators:          stringRules(registryAuthMembers.setting("password")),
 		},
 		"password_wo_version": schema.Int64Attribute{
 			Optional:            true,
@@ -189,14 +189,14 @@ func refuseWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 		p.Fail(attribute, "Could not see which pods use the registry auth", err)
 		return
 	}
-	keep := ""
+	hint := ""
 	if p.State.Username.IsNull() {
-		keep = " If the imported auth has these credentials already, set password_wo and password_wo_version instead of password: an import only records them."
+		hint = " If the imported auth has these credentials already, set password_wo and password_wo_version instead of password: an import only records them."
 	}
 	if len(users) > 0 {
 		p.Error(attribute, "A pod uses the registry auth", "The API can't change auth %s, and refuses to delete it while a pod has it: %s. "+
 			"Create a second gpucloud_registry_auth with the new credentials, under another name, and let the pods' registry name that one. Remove this one in a later apply.%s",
-			p.State.ID.ValueString(), list(users), keep)
+			p.State.ID.ValueString(), list(users), hint)
 	}
 }
 

@@ -207,7 +207,7 @@ func TestRotationAfterAPodHadTheAuth(t *testing.T) {
 
 // A rotated password is stored, even if the auth inherits create_before_destroy. The plan says
 // that the auth is created again.
-func TestRotationUnderCreateBeforeDestroy(t *testing.T) {
+func TestRotationWithCreateBeforeDestroy(t *testing.T) {
 	acctest.LeaveToCI(t, "TestRotationWhileAPodHasTheAuth covers the rotation over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		passwords := recordPasswords(t, d)

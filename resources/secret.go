@@ -84,17 +84,17 @@ var secretSchema = schema.Schema{
 			Optional:  true,
 			Sensitive: true,
 			WriteOnly: true,
-			MarkdownDescription: describe(secretMembers.at("value"), "Value, in no state or plan, of at most {max} bytes. "+
+			MarkdownDescription: describe(secretMembers.setting("value"), "Value, in no state or plan, of at most {max} bytes. "+
 				"Sent by a create and when `value_wo_version` changes; otherwise it may be null.", nil),
-			Validators: stringRules(secretMembers.at("value")),
+			Validators: stringRules(secretMembers.setting("value")),
 		},
 		"value_wo_version": schema.Int64Attribute{
 			Optional: true,
 			MarkdownDescription: "Required with `value_wo`; change it to send a new value. " +
 				"An import records the first version and sends nothing.",
 		},
-		"created_at":            fixedAttribute("When the secret was created, as RFC 3339."),
-		"value_last_updated_at": fixedAttribute("When the value was last changed, as RFC 3339; null if the API returns none."),
+		"created_at":            stableText("When the secret was created, as RFC 3339."),
+		"value_last_updated_at": stableText("When the value was last changed, as RFC 3339; null if the API returns none."),
 	},
 }
 
@@ -102,9 +102,9 @@ var secretSchema = schema.Schema{
 var notReserved = rule.Validator[string]{Expects: "a name that doesn't begin with RUNPOD", Holds: func(s string) bool { return !strings.HasPrefix(strings.ToUpper(s), "RUNPOD") }}
 
 // atMostBytes limits the length of a text in UTF-8.
-func atMostBytes(most int) rule.Validator[string] {
+func atMostBytes(limit int) rule.Validator[string] {
 	count := func(s string) string { return fmt.Sprintf("%d bytes", len(s)) }
-	return rule.Validator[string]{Expects: fmt.Sprintf("at most %d bytes", most), Show: count, Holds: func(s string) bool { return len(s) <= most }}
+	return rule.Validator[string]{Expects: fmt.Sprintf("at most %d bytes", limit), Show: count, Holds: func(s string) bool { return len(s) <= limit }}
 }
 
 type secret struct {

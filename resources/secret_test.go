@@ -151,7 +151,7 @@ func TestSSHKeys(t *testing.T) {
 }
 
 // With keep_others, no create, update or deletion removes the keys of others.
-func TestSSHKeysBesideOthers(t *testing.T) {
+func TestSSHKeysKeepOthers(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
 	addKey(t, d, othersKey)

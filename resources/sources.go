@@ -106,9 +106,9 @@ var registryDelegations = &kit.DerivedSources[registryDelegation]{
 }
 
 var accountKeys = &kit.DerivedSources[sshKeys]{
-	Kind:   SSHKeys,
-	Single: account,
-	Omit:   []string{"keep_others"}, // only a configuration has it
+	Kind:     SSHKeys,
+	SingleID: account,
+	Omit:     []string{"keep_others"}, // only a configuration has it
 }
 
 var templates = &kit.DerivedSources[template]{

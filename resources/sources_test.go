@@ -18,8 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// sourceOf describes a kind's data sources for tests.
-type sourceOf struct {
+// sourceCase describes a kind's data sources for tests.
+type sourceCase struct {
 	plural string
 	config map[string]any // attributes that both versions have; nil if only API v2 has the kind
 	v2     map[string]any // additional attributes of API v2
@@ -30,7 +30,7 @@ type sourceOf struct {
 	misses  map[string]any // by filter, a value that doesn't match
 }
 
-var sourcesOf = map[string]sourceOf{
+var sourceCases = map[string]sourceCase{
 	"gpucloud_network_volume": {
 		plural:  "network_volumes",
 		config:  map[string]any{"size": 10, "data_center": "EU-RO-1"},
@@ -99,7 +99,7 @@ var sourcesOf = map[string]sourceOf{
 var configurationOnly = []string{"deletion_protection", "env_wo", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
 
 // make creates an object of a kind, with the attributes that the version has.
-func (s sourceOf) make(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name string) tfdrive.State {
+func (s sourceCase) make(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name string) tfdrive.State {
 	t.Helper()
 	config := with(s.config, map[string]any{"name": name})
 	if v == api.V2 {
@@ -111,14 +111,14 @@ func (s sourceOf) make(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider,
 	return apply(t, p, typeName, tfdrive.State{}, config, "create")
 }
 
-func eachSource(t *testing.T, test func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceOf)) {
+func eachSource(t *testing.T, test func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceCase)) {
 	t.Helper()
 	acctest.EachVersion(t, func(t *testing.T, _ *acctest.Deployment, v api.Version) {
-		for _, typeName := range slices.Sorted(maps.Keys(sourcesOf)) {
-			if v == api.V1 && sourcesOf[typeName].config == nil { // only API v2 has the kind
+		for _, typeName := range slices.Sorted(maps.Keys(sourceCases)) {
+			if v == api.V1 && sourceCases[typeName].config == nil { // only API v2 has the kind
 				continue
 			}
-			t.Run(typeName, func(t *testing.T) { test(t, acctest.Deploy(t), v, typeName, sourcesOf[typeName]) })
+			t.Run(typeName, func(t *testing.T) { test(t, acctest.Deploy(t), v, typeName, sourceCases[typeName]) })
 		}
 	})
 }
@@ -126,8 +126,8 @@ func eachSource(t *testing.T, test func(t *testing.T, d *acctest.Deployment, v a
 // A data source has the values of the resource, by id, by name and in the list, except values
 // that the API doesn't return.
 func TestSourceShowsTheResource(t *testing.T) {
-	only := oneVersion(t)
-	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceOf) {
+	oneVersionOnly := oneVersion(t)
+	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceCase) {
 		p := drive(t, d, v)
 		state := s.make(t, d, p, v, typeName, d.Name("one"))
 		byID := data(t, p, typeName, map[string]any{"id": state.Get("id")})
@@ -144,7 +144,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 				continue
 			}
 			want, got := state.Get(a.Name), byID.Get(a.Name)
-			if got == nil && isUnsupported(only[typeName], a.Name, v) { // TestOneVersionIsHonest checks these
+			if got == nil && isUnsupported(oneVersionOnly[typeName], a.Name, v) { // TestOneVersionIsHonest checks these
 				want = nil
 			}
 			if slices.Contains(s.differs, a.Name) {
@@ -177,7 +177,7 @@ func TestSourceMasksVariables(t *testing.T) {
 // A filter selects equal values, and a list is ordered by name and id.
 func TestSourceFilters(t *testing.T) {
 	t.Parallel()
-	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceOf) {
+	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceCase) {
 		p := drive(t, d, v)
 		must.Equal(t, data(t, p, "gpucloud_"+s.plural, nil).Get(s.plural).([]any), nil, "of none")
 		var want []any
@@ -213,30 +213,30 @@ func TestSourceFilters(t *testing.T) {
 // If no object matches, the error lists existing ones. If two match, it lists both.
 func TestSourceNotFound(t *testing.T) {
 	eachVersion(t, func(t *testing.T, _ *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		look := func(config map[string]any, expect ...string) {
+		expectError := func(config map[string]any, expect ...string) {
 			t.Helper()
 			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Data("gpucloud_network_volume", config)), expect...)
 		}
-		look(map[string]any{"name": "models"}, "name: Could not look up the network volume", `no network volume is named "models"; there are no network volumes`)
+		expectError(map[string]any{"name": "models"}, "name: Could not look up the network volume", `no network volume is named "models"; there are no network volumes`)
 		path := map[api.Version]string{api.V1: "/v1/networkvolumes/nonesuch", api.V2: "/v2/network-volumes/nonesuch"}[v]
-		look(map[string]any{"id": "nonesuch"}, "id: Could not look up the network volume", "GET", path, "404", "request id")
+		expectError(map[string]any{"id": "nonesuch"}, "id: Could not look up the network volume", "GET", path, "404", "request id")
 		ids := map[string][]string{}
 		for _, name := range []string{"models", "weights", "twice", "twice", "f", "g", "h", "i"} {
 			state := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": name, "size": 10, "data_center": "EU-RO-1"}, "create")
 			ids[name] = append(ids[name], state.Get("id").(string))
 		}
 		slices.Sort(ids["twice"])
-		look(map[string]any{"name": "modles"}, fmt.Sprintf(`no network volume is named "modles"; these are similar: "models" (%s)`, ids["models"][0]))
-		look(map[string]any{"name": "Models"}, "these are similar", ids["models"][0])
-		look(map[string]any{"name": "nothing like it"}, "these exist", `"f" (`, "and 3 more")
-		look(map[string]any{"name": ids["models"][0]}, `it is the id of one, named "models": set id instead of name`)
-		look(map[string]any{"name": "twice"}, `2 network volumes are named "twice": set id instead of name, to one of `+strings.Join(ids["twice"], ", "))
-		look(map[string]any{"id": "models"}, "but one of that name, "+ids["models"][0]+": set name instead of id")
-		look(map[string]any{"id": ids["models"][0] + "x"}, "similar: "+ids["models"][0])
-		look(map[string]any{}, "id: Missing id or name")
-		look(map[string]any{"id": "a", "name": "b"}, "name: Both id and name")
-		look(map[string]any{"id": "a b"}, "id: Invalid value of id", `got "a b"`)
-		look(map[string]any{"name": ""}, "name: Invalid value of name")
+		expectError(map[string]any{"name": "modles"}, fmt.Sprintf(`no network volume is named "modles"; these are similar: "models" (%s)`, ids["models"][0]))
+		expectError(map[string]any{"name": "Models"}, "these are similar", ids["models"][0])
+		expectError(map[string]any{"name": "nothing like it"}, "these exist", `"f" (`, "and 3 more")
+		expectError(map[string]any{"name": ids["models"][0]}, `it is the id of one, named "models": set id instead of name`)
+		expectError(map[string]any{"name": "twice"}, `2 network volumes are named "twice": set id instead of name, to one of `+strings.Join(ids["twice"], ", "))
+		expectError(map[string]any{"id": "models"}, "but one of that name, "+ids["models"][0]+": set name instead of id")
+		expectError(map[string]any{"id": ids["models"][0] + "x"}, "similar: "+ids["models"][0])
+		expectError(map[string]any{}, "id: Missing id or name")
+		expectError(map[string]any{"id": "a", "name": "b"}, "name: Both id and name")
+		expectError(map[string]any{"id": "a b"}, "id: Invalid value of id", `got "a b"`)
+		expectError(map[string]any{"name": ""}, "name: Invalid value of name")
 		must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_network_volumes", map[string]any{"size": 10.5})), "size:", "expected a whole number, got 10.5")
 		tfdrive.Do(p.Data("gpucloud_network_volume", map[string]any{"id": tfdrive.Unknown}))(t) // not known yet
 	})
@@ -392,7 +392,7 @@ func TestCatalogTemplates(t *testing.T) {
 }
 
 // These data sources exist on API v2 only.
-func TestSourcesOfV2Alone(t *testing.T) {
+func TestSourcesOnlyOnV2(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)
 	calls := d.Calls(func() {

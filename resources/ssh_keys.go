@@ -47,19 +47,19 @@ var SSHKeys = &kit.Kind[sshKeys]{
 		return err
 	},
 	Update: func(ctx context.Context, c *api.Client, _, state, plan *sshKeys) error {
-		held := value.Strings(state.Keys)
+		oldKeys := value.Strings(state.Keys)
 		if !state.KeepOthers.ValueBool() { // the resource managed all keys, including others' keys
-			held = nil
+			oldKeys = nil
 		}
-		got, err := c.SSHKeys.Edit(ctx, plan.edit(held))
+		got, err := c.SSHKeys.Edit(ctx, plan.edit(oldKeys))
 		if err == nil {
 			plan.flatten(got)
 		}
 		return err
 	},
 	Delete: func(ctx context.Context, c *api.Client, state *sshKeys) error {
-		gone := sshKeys{KeepOthers: types.BoolValue(true)}
-		_, err := c.SSHKeys.Edit(ctx, gone.edit(value.Strings(state.Keys)))
+		empty := sshKeys{KeepOthers: types.BoolValue(true)}
+		_, err := c.SSHKeys.Edit(ctx, empty.edit(value.Strings(state.Keys)))
 		return err
 	},
 }
@@ -71,7 +71,7 @@ var sshKeysSchema = schema.Schema{
 	MarkdownDescription: "The SSH public keys of the account, which pods with `start_ssh` get when they are created; pods that exist keep what they have. " +
 		"This resource manages all of them, unless `keep_others` is true. A deletion removes the keys in `keys`. API v2 only.",
 	Attributes: map[string]schema.Attribute{
-		"id": fixedAttribute("Always `account`."),
+		"id": stableText("Always `account`."),
 		"keys": schema.SetAttribute{
 			ElementType:         types.StringType,
 			Required:            true,
@@ -118,15 +118,14 @@ func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 	if p.State != nil { // the plan shows these
 		own = append(own, value.Strings(p.State.Keys)...)
 	}
-	if others := without(got, own); len(others) > 0 {
+	if others := subtract(got, own); len(others) > 0 {
 		p.Warn("keys", "Keys of the account will be removed", "The account has keys that are not listed here, and the apply removes them: %s. "+
 			"Add them to keys, or set keep_others = true to leave them.", strings.Join(shortKeys(others), "; "))
 	}
 }
 
-// edit replaces the keys that the model held with its new ones. With keep_others, the other
-// keys stay.
-func (m *sshKeys) edit(held []string) func(keys []string) []string {
+// edit replaces the old keys of the model with its new ones. With keep_others, the other keys stay.
+func (m *sshKeys) edit(oldKeys []string) func(keys []string) []string {
 	own := sorted(value.Strings(m.Keys))
 	return func(keys []string) []string {
 		switch {
@@ -136,8 +135,8 @@ func (m *sshKeys) edit(held []string) func(keys []string) []string {
 		default:
 			return own
 		}
-		others := without(keys, held)
-		return append(others, without(own, others)...)
+		others := subtract(keys, oldKeys)
+		return append(others, subtract(own, others)...)
 	}
 }
 
@@ -153,9 +152,9 @@ func (m *sshKeys) flatten(got []string) {
 	m.Keys = value.StringSet(got)
 }
 
-// without returns the keys that aren't in less.
-func without(keys, less []string) []string {
-	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(less, key) })
+// subtract returns the keys that aren't in excluded.
+func subtract(keys, excluded []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(excluded, key) })
 }
 
 // shortKeys shortens keys to their type and comment.

@@ -108,8 +108,8 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	if p.KeepOmitted("mounts", "ports"); !areDefaultPorts(value.Strings(p.Plan.Ports)) {
 		p.Plan.Ports = p.Config.Ports
 	}
-	category := types.StringValue(contract.Default[string](templateMembers.at("category").V2))
-	serverless := types.BoolValue(contract.Default[bool](templateMembers.at("serverless").V2))
+	category := types.StringValue(contract.Default[string](templateMembers.setting("category").V2))
+	serverless := types.BoolValue(contract.Default[bool](templateMembers.setting("serverless").V2))
 	if p.State != nil && (p.Version != api.V2 || !p.CreatedHere) { // omitted attributes keep their values on API v1, where a change would replace the template, and after an import
 		category, serverless = p.State.Category, p.State.Serverless
 	}
@@ -126,7 +126,7 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 }
 
 func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
-	for _, attribute := range immutableOf(ctx, p) {
+	for _, attribute := range immutableChanges(ctx, p) {
 		if users := linkedEndpoints(ctx, p, attribute); len(users) > 0 {
 			p.Error(attribute, "The template is in use",
 				"API %s can't change %s in place, and it refuses to delete a template that an endpoint is linked to (%s). "+
@@ -138,9 +138,9 @@ func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
 	recordPlannedTemplate(ctx, p)
 }
 
-// immutableOf returns the planned changes that the version can't make in place, including changes
-// of attributes that only the other version has.
-func immutableOf(ctx context.Context, p *planrule.Plan[template]) []string {
+// immutableChanges returns the attributes whose planned changes the version can't make in place,
+// including attributes that only the other version has.
+func immutableChanges(ctx context.Context, p *planrule.Plan[template]) []string {
 	out := p.Unchangeable(ctx, templateOneVersion)
 	for _, attribute := range []string{"category", "serverless"} {
 		if p.Version == api.V1 && p.Changes(ctx, attribute) {

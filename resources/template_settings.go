@@ -64,17 +64,17 @@ func settingsOf(c *api.Client, t api.Template) templateSettings {
 	return s
 }
 
-func settingsOfContainer(c *api.Client, copied api.Container) templateSettings {
-	command, _ := copied.Meaning() // text that can't be split is one word
+func settingsOfContainer(c *api.Client, container api.Container) templateSettings {
+	command, _ := container.Meaning() // text that can't be split is one word
 	return templateSettings{
-		Key: c.Digest(""), Image: deref(copied.Image), Disk: deref(copied.Disk), Env: digests(c, copied.Env), Ports: sorted(deref(copied.Ports)), Registry: deref(copied.Registry),
+		Key: c.Digest(""), Image: deref(container.Image), Disk: deref(container.Disk), Env: digests(c, container.Env), Ports: sorted(deref(container.Ports)), Registry: deref(container.Registry),
 		command: &command, Args: c.Digest(command.String()),
 		Entrypoint: c.Digest(startcmd.Command{Entrypoint: command.Entrypoint}.String()), Cmd: c.Digest(startcmd.Command{Cmd: command.Cmd}.String()),
 	}
 }
 
-// restOf returns the digest of the command parts that a pod or endpoint leaves to the template.
-func (s *templateSettings) restOf(c *api.Client, own command) string {
+// restDigest returns the digest of the command parts that a pod or endpoint leaves to the template.
+func (s *templateSettings) restDigest(c *api.Client, own command) string {
 	switch entrypoint, cmd := own.ownParts(); {
 	case entrypoint && cmd:
 		return c.Digest("")
@@ -97,12 +97,12 @@ func (s *templateSettings) members(own *container, variables map[string]bool, ar
 		"env": value.KeepMap(types.MapNull(types.StringType), withoutKeys(s.Env, variables)),
 	}
 	for name, v := range map[string]attr.Value{"image": own.Image, "args": own.Args, "disk": own.Disk, "ports": own.Ports, "registry": own.Registry} {
-		isOpen := slices.ContainsFunc(s.Unknown, func(a string) bool { return a == name || name == "args" && slices.Contains(commandAttributes, a) })
-		switch kind := podFromTemplateTypes[name]; {
-		case v.IsUnknown(), v.IsNull() && isOpen:
-			members[name] = value.Unknown(kind)
+		isUnknown := slices.ContainsFunc(s.Unknown, func(a string) bool { return a == name || name == "args" && slices.Contains(commandAttributes, a) })
+		switch typ := podFromTemplateTypes[name]; {
+		case v.IsUnknown(), v.IsNull() && isUnknown:
+			members[name] = value.Unknown(typ)
 		case !v.IsNull():
-			members[name] = value.Null(kind)
+			members[name] = value.Null(typ)
 		}
 	}
 	if own.Env.IsUnknown() || slices.Contains(s.Unknown, "env") {

@@ -52,7 +52,7 @@ func TestTemplateEveryAttribute(t *testing.T) {
 		{"serverless", true, false},
 		{"category", "AMD", "CPU"},
 	}
-	only := map[api.Version][]struct {
+	oneVersion := map[api.Version][]struct {
 		name string
 		a, b any
 	}{
@@ -69,11 +69,11 @@ func TestTemplateEveryAttribute(t *testing.T) {
 	}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		var tested []string
-		for _, c := range slices.Concat(both, only[api.V1], only[api.V2]) {
+		for _, c := range slices.Concat(both, oneVersion[api.V1], oneVersion[api.V2]) {
 			tested = append(tested, c.name)
 		}
 		expectAll(t, p, "gpucloud_template", tested)
-		for _, c := range append(both[:len(both):len(both)], only[v]...) {
+		for _, c := range append(both[:len(both):len(both)], oneVersion[v]...) {
 			t.Run(c.name, func(t *testing.T) {
 				config := with(minimalTemplate, map[string]any{"name": d.Name("every-" + c.name)})
 				if c.name == "name" {

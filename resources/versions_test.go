@@ -56,22 +56,22 @@ func TestSwitchingVersions(t *testing.T) {
 	for i, c := range both {
 		t.Run(fmt.Sprint(c.typeName, " ", i), func(t *testing.T) {
 			d := acctest.Deploy(t)
-			by := map[api.Version]*tfdrive.Provider{api.V1: drive(t, d, api.V1), api.V2: drive(t, d, api.V2)}
+			providers := map[api.Version]*tfdrive.Provider{api.V1: drive(t, d, api.V1), api.V2: drive(t, d, api.V2)}
 			other := map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
 			for _, v := range acctest.Versions {
 				config := with(c.config, map[string]any{"name": d.Name("by " + string(v))})
 				if c.typeName == "gpucloud_endpoint" {
-					template := apply(t, by[v], "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t" + string(v)), "image": "i", "serverless": true, "args": "-x"}, "create")
+					template := apply(t, providers[v], "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t" + string(v)), "image": "i", "serverless": true, "args": "-x"}, "create")
 					config["template_id"] = template.Get("id")
 				}
-				state := apply(t, by[v], c.typeName, tfdrive.State{}, config, "create")
-				state = expectEmptyPlan(t, by[other[v]], state, config)
-				state = expectEmptyPlan(t, by[v], state, config)
+				state := apply(t, providers[v], c.typeName, tfdrive.State{}, config, "create")
+				state = expectEmptyPlan(t, providers[other[v]], state, config)
+				state = expectEmptyPlan(t, providers[v], state, config)
 				// This version accepts a change by the other one.
 				if c.typeName != "gpucloud_registry_auth" {
 					config["name"] = d.Name("renamed by " + string(other[v]))
-					state = apply(t, by[other[v]], c.typeName, state, config, "update")
-					expectEmptyPlan(t, by[v], state, config)
+					state = apply(t, providers[other[v]], c.typeName, state, config, "update")
+					expectEmptyPlan(t, providers[v], state, config)
 				}
 			}
 		})
@@ -84,8 +84,8 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	d := acctest.Deploy(t)
 	v1, v2 := drive(t, d, api.V1), drive(t, d, api.V2)
 	template, _ := serverlessTemplate(t, d, v2, nil)
-	requests := map[string]any{"name": "e", "template_id": template.Get("id"), "scaling": map[string]any{"type": "REQUEST_COUNT"}}
-	delay := map[string]any{"name": "e", "template_id": template.Get("id"), "workers": map[string]any{"idle_timeout": 5}}
+	byRequests := map[string]any{"name": "e", "template_id": template.Get("id"), "scaling": map[string]any{"type": "REQUEST_COUNT"}}
+	byDelay := map[string]any{"name": "e", "template_id": template.Get("id"), "workers": map[string]any{"idle_timeout": 5}}
 	stored := func(s tfdrive.State) int64 {
 		t.Helper()
 		return *must.Do(d.Client(t, api.V1).Endpoints.Get(t.Context(), s.Get("id").(string)))(t).Workers.IdleTimeout
@@ -98,24 +98,24 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	}{
 		{"created on v1", v1, nil, 10.0},
 		{"created on v2", v2, nil, nil},
-		{"changed on v1", v1, delay, 10.0},
-		{"changed on v2", v2, delay, nil},
+		{"changed on v1", v1, byDelay, 10.0},
+		{"changed on v2", v2, byDelay, nil},
 	} {
 		var state tfdrive.State
 		action := "create"
 		if c.before != nil {
 			state, action = apply(t, c.p, "gpucloud_endpoint", state, c.before, "create"), "update"
 		}
-		state = apply(t, c.p, "gpucloud_endpoint", state, requests, action)
+		state = apply(t, c.p, "gpucloud_endpoint", state, byRequests, action)
 		got := stored(state)
 		must.Hold(t, got == 10 && state.Get("workers.idle_timeout") == c.recorded,
 			c.name, "the deployment has", got, "s, the state", state.Get("workers.idle_timeout"))
-		expectEmptyPlan(t, v2, expectEmptyPlan(t, v1, state, requests), requests)
+		expectEmptyPlan(t, v2, expectEmptyPlan(t, v1, state, byRequests), byRequests)
 	}
 	// A version detects drift if it returns the attribute.
-	state := apply(t, v1, "gpucloud_endpoint", tfdrive.State{}, requests, "create")
+	state := apply(t, v1, "gpucloud_endpoint", tfdrive.State{}, byRequests, "create")
 	edit(t, d.Client(t, api.V1).Endpoints, state.Get("id"), func(e *api.Endpoint) { e.Workers.IdleTimeout = new(int64(60)) })
-	state = applyRestore(t, v1, state, requests)
+	state = applyRestore(t, v1, state, byRequests)
 	must.Equal(t, stored(state), 10, "idle time-out in the deployment after the repair, in seconds")
 }
 
@@ -127,7 +127,7 @@ var everywhere = []any{
 
 // A template of another configuration may have settings that only one version returns. Its
 // endpoint has the same plan on both versions.
-func TestSwitchingVersionsBesideAForeignTemplate(t *testing.T) {
+func TestSwitchingVersionsWithSharedTemplate(t *testing.T) {
 	for created, special := range map[api.Version]map[string]any{
 		api.V1: {"docker_entrypoint": []any{"/init"}},
 		api.V2: {"allowed_cuda_versions": []any{"12.8"}},
@@ -242,19 +242,19 @@ func oneVersion(t *testing.T) map[string][]planrule.OneVersion {
 
 func typeNameOf(t *testing.T, kind interface{ Resource() resource.Resource }) string {
 	t.Helper()
-	var named resource.MetadataResponse
-	kind.Resource().Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "gpucloud"}, &named)
-	return named.TypeName
+	var metadata resource.MetadataResponse
+	kind.Resource().Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "gpucloud"}, &metadata)
+	return metadata.TypeName
 }
 
 // If only one version has an attribute, its description names the version. kit's derivedDescription
 // keeps exactly these words for data sources.
 func TestDescriptionsNameTheVersion(t *testing.T) {
 	for _, kind := range resources.All {
-		var has resource.SchemaResponse
-		kind.Resource().Schema(t.Context(), resource.SchemaRequest{}, &has)
+		var resp resource.SchemaResponse
+		kind.Resource().Schema(t.Context(), resource.SchemaRequest{}, &resp)
 		for _, o := range kind.OneVersion() {
-			a, ok := has.Schema.Attributes[o.Attribute]
+			a, ok := resp.Schema.Attributes[o.Attribute]
 			want := fmt.Sprintf("API %s only.", o.Version)
 			must.Hold(t, !ok || o.HandledByKind || strings.Contains(a.GetMarkdownDescription(), want), typeNameOf(t, kind), o.Attribute, "the description lacks the sentence", want, "which its data source keeps")
 		}
@@ -266,10 +266,10 @@ func TestDescriptionsNameTheVersion(t *testing.T) {
 func TestDefaultsOfOneVersion(t *testing.T) {
 	found := 0
 	for _, kind := range resources.All {
-		var has resource.SchemaResponse
-		kind.Resource().Schema(t.Context(), resource.SchemaRequest{}, &has)
+		var resp resource.SchemaResponse
+		kind.Resource().Schema(t.Context(), resource.SchemaRequest{}, &resp)
 		for _, o := range kind.OneVersion() {
-			value := defaultOf(t.Context(), has.Schema.Attributes[o.Attribute])
+			value := defaultOf(t.Context(), resp.Schema.Attributes[o.Attribute])
 			if value == "" || o.HandledByKind {
 				continue
 			}
@@ -322,38 +322,38 @@ func TestOneVersionIsHonest(t *testing.T) {
 				values, ok := oneVersionAttributes[typeName].values[o.Attribute]
 				must.Require(t, ok, "no value of", typeName, o.Attribute, "add one to oneVersionAttributes")
 				d := acctest.Deploy(t)
-				own, lacking := drive(t, d, o.Version), drive(t, d, other[o.Version])
+				supporting, lacking := drive(t, d, o.Version), drive(t, d, other[o.Version])
 				config := with(oneVersionAttributes[typeName].needs, map[string]any{"name": d.Name("one")})
 				if typeName == "gpucloud_endpoint" {
-					template, _ := serverlessTemplate(t, d, own, nil)
+					template, _ := serverlessTemplate(t, d, supporting, nil)
 					config["template_id"] = template.Get("id")
 				}
 				configured := with(config, values[0])
 				if configured["registry"] == "$auth" {
-					auth := apply(t, own, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
+					auth := apply(t, supporting, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
 					configured["registry"] = auth.Get("id")
 				}
-				state := apply(t, own, typeName, tfdrive.State{}, configured, "create")
-				checkShownValue(t, own, lacking, state, o.Attribute)
-				checkRemoval(t, own, lacking, state, o.Attribute, with(config, values[1]))
+				state := apply(t, supporting, typeName, tfdrive.State{}, configured, "create")
+				checkShownValue(t, supporting, lacking, state, o.Attribute)
+				checkRemoval(t, supporting, lacking, state, o.Attribute, with(config, values[1]))
 			})
 		}
 	}
 }
 
-func checkShownValue(t *testing.T, own, lacking *tfdrive.Provider, state tfdrive.State, attribute string) {
+func checkShownValue(t *testing.T, supporting, lacking *tfdrive.Provider, state tfdrive.State, attribute string) {
 	t.Helper()
 	name, _, _ := strings.Cut(attribute, ".")
-	if !slices.ContainsFunc(own.DataSchemas()[state.Type].Block.Attributes, func(a *tfprotov6.SchemaAttribute) bool { return a.Name == name }) {
+	if !slices.ContainsFunc(supporting.DataSchemas()[state.Type].Block.Attributes, func(a *tfprotov6.SchemaAttribute) bool { return a.Name == name }) {
 		return
 	}
 	byID := map[string]any{"id": state.Get("id")}
-	want, got := data(t, own.Reconfigure(), state.Type, byID).Get(attribute), data(t, lacking.Reconfigure(), state.Type, byID).Get(attribute)
+	want, got := data(t, supporting.Reconfigure(), state.Type, byID).Get(attribute), data(t, lacking.Reconfigure(), state.Type, byID).Get(attribute)
 	must.Hold(t, got == nil || reflect.DeepEqual(got, want), "a data source on the other version shows", attribute, got, "but the object has", want,
 		": let Read return null for attributes that the version doesn't return, or remove HandledByKind from the attribute's planrule.OneVersion")
 }
 
-func checkRemoval(t *testing.T, own, lacking *tfdrive.Provider, state tfdrive.State, attribute string, without map[string]any) {
+func checkRemoval(t *testing.T, supporting, lacking *tfdrive.Provider, state tfdrive.State, attribute string, without map[string]any) {
 	t.Helper()
 	read := refresh(t, lacking, state)
 	planned := lacking.Plan(state.Type, read, without)
@@ -367,8 +367,8 @@ func checkRemoval(t *testing.T, own, lacking *tfdrive.Provider, state tfdrive.St
 	case planned.Action == "update":
 		read = tfdrive.Do(lacking.Apply(planned))(t)
 	}
-	back := refresh(t, own, read)
-	if again := own.Plan(state.Type, back, without); again.Action != "no-op" {
+	back := refresh(t, supporting, read)
+	if again := supporting.Plan(state.Type, back, without); again.Action != "no-op" {
 		t.Errorf("the other version planned to %s without %s and reported success, but the object still has the attribute: on its own version the next plan is %s (%s).\n"+
 			"Remove HandledByKind from the attribute's planrule.OneVersion, so that the change replaces the object, or let the kind's plan rule reject it.\nread: %s\nplan: %s",
 			planned.Action, attribute, again.Action, again.Diagnostics, back.Value, again.Value)
@@ -378,10 +378,10 @@ func checkRemoval(t *testing.T, own, lacking *tfdrive.Provider, state tfdrive.St
 // The table has only attributes that exactly one version has.
 func TestOneVersionTable(t *testing.T) {
 	known := oneVersion(t)
-	for typeName, of := range oneVersionAttributes {
-		for attribute := range of.values {
-			is := slices.ContainsFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute })
-			must.Hold(t, is, typeName, attribute, "isn't an attribute of exactly one version: remove it from oneVersionAttributes")
+	for typeName, cases := range oneVersionAttributes {
+		for attribute := range cases.values {
+			isKnown := slices.ContainsFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute })
+			must.Hold(t, isKnown, typeName, attribute, "isn't an attribute of exactly one version: remove it from oneVersionAttributes")
 		}
 	}
 }

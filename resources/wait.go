@@ -39,8 +39,8 @@ var duration = rule.Validator[string]{Expects: "a duration above 0 in hours, min
 }}
 
 // waitTime returns how long a create or update may wait.
-func waitTime(from types.Object, creating bool) time.Duration {
-	bounds := deref(value.As[timeouts](from))
+func waitTime(configured types.Object, creating bool) time.Duration {
+	bounds := deref(value.As[timeouts](configured))
 	text := bounds.Update
 	if creating {
 		text = bounds.Create
@@ -68,46 +68,46 @@ const (
 // reached, unless the object is gone or the error shows that the deployment rejects all requests, such as 401.
 // When the time is up, its error contains the text of the last complete poll and the result of logTail.
 // The limit doesn't interrupt the first poll.
-func await(ctx context.Context, c *api.Client, what string, limit time.Duration, poll func(context.Context) (progress, error), logTail func(context.Context) string) error {
-	bounded, cancel := context.WithTimeout(ctx, limit)
+func await(ctx context.Context, c *api.Client, goal string, limit time.Duration, poll func(context.Context) (progress, error), logTail func(context.Context) string) error {
+	limitCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var previous string
 	failing := false
 	pollCtx := ctx
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		found, err := poll(pollCtx)
-		pollCtx, failing = bounded, failing || found.failing
+		got, err := poll(pollCtx)
+		pollCtx, failing = limitCtx, failing || got.failing
 		switch {
 		case api.IsNotFound(err):
-			return fmt.Errorf("waiting for %s: it was deleted meanwhile, and not by this apply. The next plan creates it again. %w", what, err)
+			return fmt.Errorf("waiting for %s: it was deleted meanwhile, and not by this apply. The next plan creates it again. %w", goal, err)
 		case rejectsEveryRequest(err):
-			return fmt.Errorf("waiting for %s: %w", what, err)
-		case err != nil && bounded.Err() != nil && previous != "": // the limit interrupted the poll
-			found.text = previous
+			return fmt.Errorf("waiting for %s: %w", goal, err)
+		case err != nil && limitCtx.Err() != nil && previous != "": // the limit interrupted the poll
+			got.text = previous
 		case err != nil:
-			found.text = err.Error()
+			got.text = err.Error()
 			c.EndOutage() // so that the next poll is sent
-		case found.done:
-			tflog.Info(ctx, "waited for "+what, map[string]any{"outcome": "done"})
+		case got.done:
+			tflog.Info(ctx, "waited for "+goal, map[string]any{"outcome": "done"})
 			return nil
-		case found.hopeless:
-			return fmt.Errorf("waiting for %s: more time would not help: %s.%s", what, found.text, logTail(ctx))
+		case got.hopeless:
+			return fmt.Errorf("waiting for %s: more time would not help: %s.%s", goal, got.text, logTail(ctx))
 		}
-		if found.text != previous {
-			tflog.Info(ctx, "waiting for "+what, map[string]any{"progress": found.text})
-			previous = found.text
+		if got.text != previous {
+			tflog.Info(ctx, "waiting for "+goal, map[string]any{"progress": got.text})
+			previous = got.text
 		}
-		if httpclient.Sleep(bounded, pause) == nil {
+		if httpclient.Sleep(limitCtx, pause) == nil {
 			continue
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("waiting for %s: interrupted; %s", what, found.text)
+			return fmt.Errorf("waiting for %s: interrupted; %s", goal, got.text)
 		}
 		advice := "If it needs longer, raise timeouts."
 		if failing {
 			advice = "Look at why it fails: more time alone does not help."
 		}
-		return fmt.Errorf("waiting for %s: not reached within %s: %s. %s%s", what, limit, strings.TrimSuffix(found.text, "."), advice, logTail(ctx))
+		return fmt.Errorf("waiting for %s: not reached within %s: %s. %s%s", goal, limit, strings.TrimSuffix(got.text, "."), advice, logTail(ctx))
 	}
 }
 
@@ -129,14 +129,14 @@ func createWaitError(err error) error {
 const lastLines = 20
 
 // quoteLog quotes the last lines of a log.
-func quoteLog(lines []api.LogLine, err error, whose string) string {
+func quoteLog(lines []api.LogLine, err error, owner string) string {
 	switch {
 	case err != nil:
-		return fmt.Sprintf(" The log of %s could not be read: %s", whose, err)
+		return fmt.Sprintf(" The log of %s could not be read: %s", owner, err)
 	case len(lines) == 0:
-		return fmt.Sprintf(" The log of %s is empty.", whose)
+		return fmt.Sprintf(" The log of %s is empty.", owner)
 	}
-	text := fmt.Sprintf("\n\nThe last lines of %s:", whose)
+	text := fmt.Sprintf("\n\nThe last lines of %s:", owner)
 	for _, line := range lines {
 		text += "\n  " + line.Text
 	}
@@ -165,12 +165,12 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 		return nil
 	}
 	id := m.ID.ValueString()
-	what := "pod " + id + " to run"
+	goal := "pod " + id + " to run"
 	if !wait.Port.IsNull() {
-		what = fmt.Sprintf("port %d of pod %s to be open", wait.Port.ValueInt64(), id)
+		goal = fmt.Sprintf("port %d of pod %s to be open", wait.Port.ValueInt64(), id)
 	}
 	var got api.Pod
-	err := await(ctx, c, what, waitTime(m.Timeouts, creating), func(ctx context.Context) (progress, error) {
+	err := await(ctx, c, goal, waitTime(m.Timeouts, creating), func(ctx context.Context) (progress, error) {
 		var err error
 		if got, err = c.Pods.GetFresh(ctx, id); err != nil {
 			return progress{}, err
@@ -203,11 +203,11 @@ func podProgress(ctx context.Context, got api.Pod, port types.Int64) progress {
 	case port.IsNull():
 		return progress{done: true}
 	}
-	for _, open := range got.Runtime.Ports {
-		if open.Private != port.ValueInt64() || open.Public == nil || open.IP == nil {
+	for _, published := range got.Runtime.Ports {
+		if published.Private != port.ValueInt64() || published.Public == nil || published.IP == nil {
 			continue
 		}
-		address := net.JoinHostPort(*open.IP, strconv.FormatInt(*open.Public, 10))
+		address := net.JoinHostPort(*published.IP, strconv.FormatInt(*published.Public, 10))
 		dialer := net.Dialer{Timeout: 2 * time.Second}
 		connection, err := dialer.DialContext(ctx, "tcp", address)
 		if err != nil {
@@ -346,9 +346,9 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 		if err != nil {
 			return progress{}, err
 		}
-		var found progress
-		found, unready = clusterProgress(ctx, members, want)
-		return found, nil
+		var p progress
+		p, unready = clusterProgress(ctx, members, want)
+		return p, nil
 	}, func(ctx context.Context) string {
 		if unready.ID == "" {
 			return ""
@@ -368,25 +368,25 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 
 // clusterProgress returns the progress of a cluster's pods and one pod that doesn't run,
 // preferably one that has ended.
-func clusterProgress(ctx context.Context, members []api.Pod, want int64) (found progress, unready api.Pod) {
+func clusterProgress(ctx context.Context, members []api.Pod, want int64) (total progress, unready api.Pod) {
 	running := int64(0)
 	for _, member := range members {
-		at := podProgress(ctx, member, types.Int64Null())
+		p := podProgress(ctx, member, types.Int64Null())
 		switch {
-		case at.done:
+		case p.done:
 			running++
 			continue
-		case unready.ID != "" && (found.hopeless || !at.hopeless):
+		case unready.ID != "" && (total.hopeless || !p.hopeless):
 			continue
 		}
-		unready, found.hopeless, found.text = member, at.hopeless, fmt.Sprintf("; pod %s%s: %s", member.ID, rankOf(member), at.text)
+		unready, total.hopeless, total.text = member, p.hopeless, fmt.Sprintf("; pod %s%s: %s", member.ID, rankNote(member), p.text)
 	}
-	found.done = running == want
-	found.text = fmt.Sprintf("%d of %d pods run%s", running, want, found.text)
-	return found, unready
+	total.done = running == want
+	total.text = fmt.Sprintf("%d of %d pods run%s", running, want, total.text)
+	return total, unready
 }
 
-func rankOf(member api.Pod) string {
+func rankNote(member api.Pod) string {
 	if member.Cluster == nil || member.Cluster.Rank == nil {
 		return ""
 	}

@@ -26,8 +26,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-func waitFor(what map[string]any, timeout string) map[string]any {
-	return map[string]any{"wait_for": what, "timeouts": map[string]any{"create": timeout, "update": timeout}}
+func waitFor(condition map[string]any, timeout string) map[string]any {
+	return map[string]any{"wait_for": condition, "timeouts": map[string]any{"create": timeout, "update": timeout}}
 }
 
 // The apply of a pod returns when the pod runs.
@@ -176,9 +176,9 @@ func rewriteAnswers(t *testing.T, d *acctest.Deployment, rewrite func(path, body
 		if err != nil {
 			return err
 		}
-		shown := rewrite(r.Request.URL.Path, string(body))
-		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(shown)), int64(len(shown))
-		r.Header.Set("Content-Length", strconv.Itoa(len(shown)))
+		rewritten := rewrite(r.Request.URL.Path, string(body))
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(rewritten)), int64(len(rewritten))
+		r.Header.Set("Content-Length", strconv.Itoa(len(rewritten)))
 		return nil
 	}
 	front := httptest.NewServer(proxy)
@@ -227,17 +227,17 @@ func TestClusterWaitsForEveryPod(t *testing.T) {
 // interceptor is a transport that may answer a request itself.
 type interceptor func(*http.Request) (*http.Response, error)
 
-func (m interceptor) RoundTrip(r *http.Request) (*http.Response, error) {
-	if resp, err := m(r); resp != nil || err != nil {
+func (intercept interceptor) RoundTrip(r *http.Request) (*http.Response, error) {
+	if resp, err := intercept(r); resp != nil || err != nil {
 		return resp, err
 	}
 	return http.DefaultTransport.RoundTrip(r)
 }
 
 // createWaiting creates an endpoint with wait_for.worker. The provider sends through the interceptor.
-func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, m interceptor) (tfdrive.State, error) {
+func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, intercept interceptor) (tfdrive.State, error) {
 	t.Helper()
-	p := tfdrive.Start(t, provider.NewWithTransport("test", m)(), d.Settings(api.V2))
+	p := tfdrive.Start(t, provider.NewWithTransport("test", intercept)(), d.Settings(api.V2))
 	config := with(map[string]any{"name": "e", "image": image, "workers": map[string]any{"min": 1, "max": 1}}, waitFor(map[string]any{"worker": true}, timeout))
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, config)
 	must.Succeed(t, planned.Diagnostics.Err())
