@@ -46,7 +46,6 @@ func levelAttribute(text string) schema.StringAttribute {
 	}
 }
 
-// planChecks is the attribute plan_checks.
 type planChecks struct{ Names, Stock, DataCenters, Cost catalog.Level }
 
 // catalogSettings returns the checks that the block configures. An unknown check uses its

@@ -121,7 +121,6 @@ func objectType(a schema.Attribute) map[string]attr.Type {
 	return a.GetType().(attr.TypeWithAttributeTypes).AttributeTypes()
 }
 
-// maxHourlyCostAttribute is the cost limit of an object.
 func maxHourlyCostAttribute() schema.NumberAttribute {
 	return schema.NumberAttribute{
 		Optional:            true,
@@ -130,7 +129,6 @@ func maxHourlyCostAttribute() schema.NumberAttribute {
 	}
 }
 
-// notNegative rejects a number below 0.
 type notNegative struct{ rule.Undescribed }
 
 func (notNegative) ValidateNumber(_ context.Context, req validator.NumberRequest, resp *validator.NumberResponse) {

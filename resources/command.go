@@ -180,7 +180,6 @@ func (f command) rest(template startcmd.Command) startcmd.Command {
 	return template
 }
 
-// commandAttributes are the attributes of a start command.
 var commandAttributes = []string{"args", "entrypoint", "cmd", "docker_entrypoint"}
 
 // equals reports whether two commands are known and have the same meaning.
@@ -207,7 +206,6 @@ func keepArgs(prior, got types.String) types.String {
 	return got
 }
 
-// parseArgs returns the start command of args.
 func parseArgs(args types.String) startcmd.Command {
 	command, _ := startcmd.Parse(args.ValueString()) // text that can't be split is one word
 	return command

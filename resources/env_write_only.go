@@ -69,7 +69,6 @@ func checkWriteOnlyVersion(c diagnostics.Check, attribute string, value attr.Val
 	}
 }
 
-// validate checks a configuration.
 func (m *writeOnlyEnv) validate(c diagnostics.Check, env types.Map) {
 	checkWriteOnlyVersion(c, "env_wo", m.EnvWO, m.EnvWOVersion)
 	for _, name := range slices.Sorted(maps.Keys(m.EnvWO.Elements())) {
@@ -114,7 +113,6 @@ func planContainer[M any](p *planrule.Plan[M], parts func(*M) (*container, *envD
 	}
 }
 
-// names returns the names in env_wo.
 func (m *writeOnlyEnv) names() types.Set {
 	return value.KeepSet(types.SetNull(types.StringType), slices.Sorted(maps.Keys(m.EnvWO.Elements())))
 }

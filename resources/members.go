@@ -261,7 +261,6 @@ func elementRule(f *contract.Field) rule.Validator[string] {
 	return formRule(*f.Form)
 }
 
-// formRule converts a form of the contract to a rule.
 func formRule(f contract.Form) rule.Validator[string] {
 	return rule.Validator[string]{Expects: f.Words, Holds: regexp.MustCompile(f.Pattern).MatchString}
 }

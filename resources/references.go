@@ -49,7 +49,6 @@ func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], previous ref
 	}
 }
 
-// checkVolumes checks the network volumes of an attribute.
 func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute string, previous references, ids []string) {
 	for _, id := range ids {
 		if p.API != nil {

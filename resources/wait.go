@@ -128,7 +128,6 @@ func createWaitError(err error) error {
 
 const lastLines = 20
 
-// quoteLog quotes the last lines of a log.
 func quoteLog(lines []api.LogLine, err error, owner string) string {
 	switch {
 	case err != nil:

@@ -146,7 +146,6 @@ func checkID(kind, id string) error {
 	return fmt.Errorf("%s can't be the id of any %s: an id has at most 128 letters, digits, - and _", quoteID(id), kind)
 }
 
-// Error is a request that failed.
 type Error = httpclient.Error
 
 // IsNotFound reports whether the API itself answered 404 about an object. A 404 from elsewhere,

@@ -27,7 +27,6 @@ type Cluster struct {
 	ClusterState
 }
 
-// ClusterCompute is the machines of a cluster.
 type ClusterCompute struct {
 	GPUTypeID      string `json:"gpuTypeId"`
 	GPUCountPerPod int64  `json:"gpuCountPerPod"`

@@ -17,7 +17,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// LogLine is a line of the log of a worker or pod.
 type LogLine struct {
 	Time   string `json:"ts"`     // RFC 3339
 	Source string `json:"source"` // container or system
@@ -184,7 +183,6 @@ func (c *Client) RedactEndpoint(ctx context.Context, id string) error {
 	return err
 }
 
-// redactLog redacts the lines of a log in place.
 func redactLog(ctx context.Context, lines []LogLine) {
 	secrets := redact.FromContext(ctx)
 	for i := range lines {

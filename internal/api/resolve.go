@@ -158,7 +158,6 @@ func (r *Collection[T]) repeatable(cause *Error, verdict string) *UnresolvedCrea
 	return e
 }
 
-// searchFailed reports that the search for the object failed.
 func (r *Collection[T]) searchFailed(cause *Error, err error) *UnresolvedCreateError {
 	return r.unresolved(cause, "the search failed: "+strings.TrimSuffix(err.Error(), "."))
 }

@@ -297,7 +297,6 @@ func (r *Collection[T]) confirmAbsence(ctx context.Context, id string, unlisted 
 	return &doubt
 }
 
-// callByID returns a call about one object.
 func (r *Collection[T]) callByID(method, id string) (httpclient.Call, error) {
 	return httpclient.Call{Method: method, URL: r.settings.BaseURL + r.path + "/" + id}, cmp.Or(r.unsupported(), checkID(r.kind, id))
 }

@@ -33,7 +33,6 @@ func (t Template) Container() Container {
 	return Container{Image: &t.Image, Command: t.Command, Disk: &t.Disk, Env: t.Env, Ports: &t.Ports, Registry: &t.Registry}
 }
 
-// TemplateMounts is the storage that a template mounts.
 type TemplateMounts struct {
 	Persistent *PersistentMount `json:"persistent,omitempty"`
 }

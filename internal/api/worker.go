@@ -34,7 +34,6 @@ type WorkerSummary struct {
 	Total        int64 `json:"total"`
 }
 
-// EndpointWorkers has the workers of an endpoint with their summary.
 type EndpointWorkers struct {
 	Workers         []Worker      `json:"-"`
 	Summary         WorkerSummary `json:"summary"`

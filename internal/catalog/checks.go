@@ -164,7 +164,6 @@ type GPUs struct {
 	CountNew bool // differs from the state
 }
 
-// CPU is a flavor with its vCPUs.
 type CPU struct {
 	Ref
 	VCPUs   int64

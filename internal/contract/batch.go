@@ -16,7 +16,6 @@ var batch = rows(Jobs, "batch", documentOfBatches,
 	f("requestIds", "[]string", Read, note("chosen by this project; the requests just added")),
 )
 
-// batchPage returns the members of a page.
 func batchPage(list, text string) []Field {
 	return []Field{
 		f(list, "[]object", Read, required(Read), note(text)),

@@ -173,7 +173,6 @@ var settings = sync.OnceValue(func() map[string][]*Setting {
 	return all
 })
 
-// Settings returns the settings of a resource.
 func Settings(resource string) []*Setting { return settings()[resource] }
 
 // SettingAt returns the setting at a neutral path. It panics if the path has none.

@@ -7,7 +7,6 @@ import (
 
 // The lists below are open: a deployment may have more, and unlisted ids are accepted.
 
-// GPUType is a GPU type.
 type GPUType struct {
 	ID           string // as management API v1 spells it, double blanks included
 	Name         string
@@ -103,7 +102,6 @@ func PoolOf(typeID string) string {
 	return ""
 }
 
-// DataCenter is a location.
 type DataCenter struct {
 	ID, Name, Region string
 	Country          string // ISO 3166-1 alpha-2
@@ -139,7 +137,6 @@ var DataCenters = []DataCenter{
 	{"US-GA-1", "US Georgia 1", "NORTH_AMERICA", "US"},
 }
 
-// CPUFlavor is a CPU flavor.
 type CPUFlavor struct {
 	ID, Name         string
 	Group            string // generation

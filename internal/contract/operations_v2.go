@@ -82,7 +82,6 @@ var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("GET", "/billing/clusters", "clusterBilling", 200, "v2 document: ListClusterBilling", query("startTime", "endTime", "bucketSize", "lastN", "clusterId"), fails(400, 422)),
 )
 
-// pages describes a paged list.
 func pages(list string) string {
 	return "pages of " + list + ", newest first: `limit` is 1 to 1000, 1000 by default"
 }

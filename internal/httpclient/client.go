@@ -180,7 +180,6 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 	return r, failure
 }
 
-// newRequest makes the request of a call.
 func (c *Client) newRequest(ctx context.Context, call Call) (req *http.Request, body []byte, err error) {
 	if call.Body != nil {
 		if body, err = json.Marshal(call.Body); err != nil {

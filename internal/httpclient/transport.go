@@ -88,7 +88,6 @@ type lazyText func() string
 
 func (l lazyText) MarshalText() ([]byte, error) { return []byte(l()), nil }
 
-// loggingTransport is a transport that logs the tries of a call.
 type loggingTransport struct {
 	*Client
 	call Call

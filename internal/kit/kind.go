@@ -96,11 +96,9 @@ type Managed interface {
 	OneVersion() []planrule.OneVersion
 }
 
-// Resource returns the framework's resource for the kind.
 func (k *Kind[M]) Resource() resource.Resource { return &kindResource[M]{kind: k} }
 
 // OneVersion returns the attributes that only one API version has.
 func (k *Kind[M]) OneVersion() []planrule.OneVersion { return k.OneVersionOnly }
 
-// ListResource returns the framework's list resource for the kind.
 func (k *Kind[M]) ListResource() list.ListResource { return &kindResource[M]{kind: k} }

@@ -36,13 +36,11 @@ func decode(text []byte) (a Attributes, err error) {
 	return a, nil
 }
 
-// Text returns a string.
 func (a Attributes) Text(name string) string {
 	s, _ := a[name].(string)
 	return s
 }
 
-// True reports whether an attribute is true.
 func (a Attributes) True(name string) bool {
 	b, _ := a[name].(bool)
 	return b
@@ -70,7 +68,6 @@ func (a Attributes) Texts(name string) (out []string) {
 	return out
 }
 
-// Map returns a map of strings.
 func (a Attributes) Map(name string) map[string]string {
 	members, _ := a[name].(map[string]any)
 	out := map[string]string{}
@@ -88,7 +85,6 @@ func (a Attributes) Object(name string) Attributes {
 	return members
 }
 
-// Objects returns the objects of a list.
 func (a Attributes) Objects(name string) (out []Attributes) {
 	list, _ := a[name].([]any)
 	for _, e := range list {

@@ -160,7 +160,7 @@ func instancesOf(resources []pulledResources) (out []instance) {
 	return out
 }
 
-// address returns the address of the object.
+// address returns the address of the object if it had this type.
 func (i instance) address(typeName string) string {
 	switch key := i.key.(type) {
 	case json.Number:
@@ -171,7 +171,7 @@ func (i instance) address(typeName string) string {
 	return i.path(typeName)
 }
 
-// path returns the address of the object's resource, which one moved block moves.
+// path returns that address without the key: one moved block moves all instances of a resource.
 func (i instance) path(typeName string) string {
 	if i.module == "" {
 		return typeName + "." + i.name

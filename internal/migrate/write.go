@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// Usage is the help text.
 const Usage = `Usage: terraform show -json | terraform-provider-gpucloud migrate [-import] > migrate.tf
 
 Reads the output of "terraform show -json" or "terraform state pull". Writes a moved block for

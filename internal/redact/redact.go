@@ -62,7 +62,7 @@ func (s *Set) AddLater(collect func() []string) {
 	s.sources = append(s.sources, collect)
 }
 
-// evaluate evaluates the sources.
+// evaluate collects the secrets that were added since its last call.
 func (s *Set) evaluate() (long, tokens []string) {
 	if s == nil {
 		return nil, nil

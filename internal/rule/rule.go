@@ -62,15 +62,12 @@ func (r Validator[T]) check(at tfpath.Path, configured attr.Value, value any, di
 	Refuse(at, r.Expects, got, diags)
 }
 
-// Refuse reports an invalid value.
 func Refuse(at tfpath.Path, expects, got string, diags *diag.Diagnostics) {
 	diags.AddAttributeError(at, "Invalid value of "+diagnostics.Name(at), fmt.Sprintf("Invalid %s: expected %s, got %s.", diagnostics.Name(at), expects, got))
 }
 
-// NonEmpty rejects an empty text.
 var NonEmpty = Validator[string]{Expects: "at least one character", Holds: func(s string) bool { return s != "" }}
 
-// ID is the rule of an object's id.
 var ID = Validator[string]{Expects: "1 to 128 letters, digits, - and _", Holds: api.ValidID}
 
 // Each returns validators of a set's elements.

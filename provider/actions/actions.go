@@ -109,7 +109,6 @@ func (m timeoutModel) validate(c diagnostics.Check) {
 	}
 }
 
-// withTimeout returns a context that ends after the timeout.
 func (m timeoutModel) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout, _ := jobrun.ParseTimeout(m.Timeout) // can't fail: validated
 	return context.WithTimeoutCause(ctx, timeout, api.NotFinished(timeout))

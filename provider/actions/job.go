@@ -152,7 +152,6 @@ type jobRunModel struct {
 	ExpectedOutput, ExpectedMembers types.String
 }
 
-// compare compares the output with the expected values.
 func (m *jobRunModel) compare(ctx context.Context, c *api.Client, job api.Job) error {
 	output, err := decodeJSON(cmp.Or(string(job.Output), "null")) // a handler may return nothing
 	if err != nil {

@@ -45,7 +45,6 @@ type schemaSource[MetadataRequest, MetadataResponse, SchemaRequest, SchemaRespon
 	Schema(context.Context, SchemaRequest, *SchemaResponse)
 }
 
-// schemas returns the schemas by type name.
 func schemas[T schemaSource[MQ, MR, SQ, SR], MQ ~struct{ ProviderTypeName string }, MR, SQ, SR any](constructors []func() T, provider string) map[string]fwSchema {
 	out := map[string]fwSchema{}
 	for _, constructor := range constructors {
