@@ -53,7 +53,7 @@ type event struct {
 	timeout int64 // of taken: the endpoint's execution timeout
 	ttl     int64 // of ttlChanged
 	at      int64 // of called: when the next call is due, or 0; of released: the end of the retention
-	again   bool  // of called: a call was made, which counts as a try
+	made    bool  // of called: a call was made, which counts as a try
 
 	output  []byte // JSON or nil; of completed, failed and progressed
 	message string // of failed: the error; of lost: the reason
@@ -126,7 +126,7 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 	case called:
 		fx.ok = r.callAt > 0
 		r.callAt = ev.at
-		if ev.again {
+		if ev.made {
 			r.callTries++
 		}
 	}

@@ -28,11 +28,11 @@ func TestApply(t *testing.T) {
 		retried:   {Failed: InQueue, TimedOut: InQueue},
 		removal:   {draft: absent, InQueue: absent, InProgress: absent, Completed: absent, Failed: absent, Cancelled: absent, TimedOut: absent},
 	}
-	unchanged := map[eventKind]bool{progressed: true, ttlChanged: true} // events that apply without a transition
+	noTransition := map[eventKind]bool{progressed: true, ttlChanged: true} // these events apply, and the state stays
 	for _, from := range states {
 		for kind := timePasses; kind <= called; kind++ {
 			for _, now := range []int64{deadline - 1, deadline, deadline + 1, deleteAt - 1, deleteAt, deleteAt + 1} {
-				for _, stranger := range []bool{false, true} {
+				for _, staleAttempt := range []bool{false, true} {
 					r := row{state: from, expires: deleteAt, deleteAt: deleteAt, keep: 50, attempt: 1}
 					if from == InProgress {
 						r.worker, r.started, r.deadline = "w", 10, deadline
@@ -48,17 +48,17 @@ func TestApply(t *testing.T) {
 					}
 					must.Hold(t, now < deleteAt && (from != InProgress || now < deadline), from, "at", now, "isn't due")
 					ev := event{kind: kind, worker: "w", attempt: 1, timeout: 60, ttl: deleteAt, at: deleteAt}
-					if stranger {
+					if staleAttempt {
 						ev.attempt = 2
 					}
-					want, listed := table[kind][from]
-					if report := kind >= completed && kind <= returned; report && stranger {
-						want, listed = from, false
-					} else if !listed {
-						want, listed = from, unchanged[kind] && (kind == ttlChanged || from == InProgress)
+					want, applies := table[kind][from]
+					if report := kind >= completed && kind <= returned; report && staleAttempt {
+						want, applies = from, false
+					} else if !applies {
+						want, applies = from, noTransition[kind] && (kind == ttlChanged || from == InProgress)
 					}
 					fx := r.apply(ev, now)
-					must.Hold(t, r.state == want && fx.ok == listed && fx.from == from && fx.to == want, kind, "in", from, "at", now, "by a stranger", stranger, fx, "want", want, listed)
+					must.Hold(t, r.state == want && fx.ok == applies && fx.from == from && fx.to == want, kind, "in", from, "at", now, "by a stale attempt", staleAttempt, fx, "want", want, applies)
 				}
 			}
 		}

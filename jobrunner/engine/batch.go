@@ -202,7 +202,7 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 		return Batch{}, err
 	}
 	q.batches[b.k] = b
-	return q.stored(ctx, b)
+	return q.storeBatch(ctx, b)
 }
 
 // RenameBatch names a batch, in any state.
@@ -252,14 +252,14 @@ func (e *Engine) changeBatch(ctx context.Context, endpoint, id string, change fu
 		q.unlock()
 		return Batch{}, err
 	}
-	return q.stored(ctx, b)
+	return q.storeBatch(ctx, b)
 }
 
-// stored stores a batch that was changed in the locked queue, updates its requests, and
+// storeBatch stores a batch that was changed in the locked queue, updates its requests, and
 // returns the batch.
-func (q *queue) stored(ctx context.Context, b *batch) (Batch, error) {
+func (q *queue) storeBatch(ctx context.Context, b *batch) (Batch, error) {
 	q.recordBatch(b)
-	q.engine.wake(q.engine.now()) // the sweeper continues if this fails
+	q.engine.wake(q.engine.now()) // the sweeper continues if storeBatch fails
 	for {
 		next := q.settle(b)
 		v := b.view()

@@ -67,11 +67,11 @@ func (b *modelBatch) count(states ...engine.State) (n int) {
 	return n
 }
 
-func (b *modelBatch) open() int { return b.count(engine.InQueue, engine.InProgress) }
+func (b *modelBatch) unfinished() int { return b.count(engine.InQueue, engine.InProgress) }
 
 func (b *modelBatch) state() engine.BatchState {
 	switch {
-	case b.verdict != "" && b.open() == 0:
+	case b.verdict != "" && b.unfinished() == 0:
 		return b.verdict
 	case b.final:
 		return engine.BatchFinalized
@@ -98,7 +98,7 @@ func (m *batchModel) draw(r *rapid.T) *modelBatch {
 func (m *batchModel) create(r *rapid.T) {
 	active := 0
 	for _, b := range m.batches {
-		if !b.final && b.verdict == "" || b.open() > 0 {
+		if !b.final && b.verdict == "" || b.unfinished() > 0 {
 			active++
 		}
 	}
@@ -115,11 +115,11 @@ func (m *batchModel) create(r *rapid.T) {
 	m.batches = append(m.batches, &modelBatch{id: b.ID, deleteAt: m.now.Add(7 * 24 * time.Hour)})
 }
 
-// expect checks whether a call was rejected.
-func expect(r *rapid.T, err error, works bool) {
+// expect checks that a call succeeded, or that it was rejected.
+func expect(r *rapid.T, err error, success bool) {
 	r.Helper()
-	if refused := new(engine.BatchRefused); err != nil && !errors.As(err, &refused) || works != (err == nil) {
-		r.Fatalf("got %v, expected success: %v", err, works)
+	if refused := new(engine.BatchRefused); err != nil && !errors.As(err, &refused) || success != (err == nil) {
+		r.Fatalf("got %v, expected success: %v", err, success)
 	}
 }
 
@@ -163,7 +163,7 @@ func (m *batchModel) cancel(r *rapid.T) {
 	b := m.draw(r)
 	_, err := m.env.CancelBatch(m.ctx, "ep", b.id)
 	expect(r, err, true)
-	if b.verdict == "" && (!b.final || b.open() > 0) {
+	if b.verdict == "" && (!b.final || b.unfinished() > 0) {
 		b.end(engine.BatchCancelled)
 	}
 }
@@ -232,17 +232,17 @@ func (m *batchModel) advance(r *rapid.T) {
 	d := rapid.SampledFrom([]time.Duration{time.Second, 24 * time.Hour, 3 * 24 * time.Hour}).Draw(r, "time")
 	m.env.advance(d)
 	m.now = m.now.Add(d)
-	var left []*modelBatch
+	var remaining []*modelBatch
 	for _, b := range m.batches {
 		if !b.deleteAt.After(m.now) {
 			continue
 		}
-		left = append(left, b)
-		if b.final && b.verdict == "" && !b.ends.After(m.now) && b.open() > 0 {
+		remaining = append(remaining, b)
+		if b.final && b.verdict == "" && !b.ends.After(m.now) && b.unfinished() > 0 {
 			b.end(engine.BatchFailed)
 		}
 	}
-	m.batches = left
+	m.batches = remaining
 	// Jobs that have run for seven days have timed out.
 	for i := 0; i < len(m.running); i++ {
 		if m.running[i].Deadline.After(m.now) {

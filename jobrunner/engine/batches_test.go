@@ -134,12 +134,12 @@ func testBatchLimits(t *tester) {
 	for range engine.MaxActiveBatches {
 		ids = append(ids, must.Do(t.CreateBatch(t.ctx, "ep", inputs(1)))(t).ID)
 	}
-	full := func() {
+	expectFull := func() {
 		t.Helper()
 		_, err := t.CreateBatch(t.ctx, "ep", nil)
 		must.Hold(t, errors.As(err, &refused) && refused.Active, "a batch above the limit:", err)
 	}
-	full()
+	expectFull()
 	must.Do(t.CreateBatch(t.ctx, "other", nil))(t)
 	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests)); !errors.As(err, &refused) {
 		t.Errorf("too many requests: %v", err)
@@ -149,10 +149,10 @@ func testBatchLimits(t *tester) {
 	must.Succeed(t, err)
 	t.batchIs(ids[0], "DRAFT 5000 0 0 0")
 	must.Do(t.FinalizeBatch(t.ctx, "ep", ids[1]))(t)
-	full()
+	expectFull()
 	t.report(t.take(takeFromBatch).Ref, engine.Fail("no", nil), engine.Accepted)
 	must.Do(t.CreateBatch(t.ctx, "ep", nil))(t)
-	full()
+	expectFull()
 	must.Do(t.CancelBatch(t.ctx, "ep", ids[2]))(t)
 	batches, total, err := t.Batches(t.ctx, "ep", 1, 2)
 	must.Hold(t, err == nil && total == 11 && len(batches) == 2 && batches[0].ID == ids[9] && batches[1].ID == ids[8], batches, total, err)

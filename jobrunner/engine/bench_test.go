@@ -90,7 +90,7 @@ func processorTime() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// newBenchEngine returns an engine for a benchmark, in a folder or, for "", in memory.
+// newBenchEngine returns an engine for a benchmark. It stores jobs in a folder or, for "", in memory.
 func newBenchEngine(b *testing.B, dir string) *Engine {
 	b.Helper()
 	db := must.Do(sqldb.Open(b.Context(), sqldb.Config{Dir: dir}))(b)
@@ -110,20 +110,20 @@ func BenchmarkStart(b *testing.B) {
 	must.Do(Open(b.Context(), config))(b).Close()
 	must.Succeed(b, db.Write(b.Context(), func(tx *sqldb.Tx) error {
 		now := time.Now().UnixMilli()
-		for _, some := range []struct {
+		for _, group := range []struct {
 			first, n int64
 			state    State
 			done     int
 		}{{0, finished, Completed, 1}, {finished, queued, InQueue, 0}} {
 			const rows = `WITH RECURSIVE n (k) AS (SELECT ?1 + 1 UNION ALL SELECT k + 1 FROM n WHERE k < ?1 + ?2) `
 			if _, err := tx.Exec(rows+`INSERT INTO jobs SELECT k, 'ep', printf('018f0000-0000-7000-8000-%012d-q1', k), 0, '', '', 0, 1800000, 0,
-				?3, k, k, '', 0, 0, 0, 0, 0, ?4, ?4 + 86400000, ?4 + 86400000, 0, 0, 0, ?5 FROM n`, some.first, some.n, string(some.state), now, some.done); err != nil {
+				?3, k, k, '', 0, 0, 0, 0, 0, ?4, ?4 + 86400000, ?4 + 86400000, 0, 0, 0, ?5 FROM n`, group.first, group.n, string(group.state), now, group.done); err != nil {
 				return err
 			}
-			if some.state != InQueue {
+			if group.state != InQueue {
 				continue
 			}
-			if _, err := tx.Exec(rows+`INSERT INTO inputs SELECT k, CAST(printf('%1000c', 'a') AS BLOB), NULL FROM n`, some.first, some.n); err != nil {
+			if _, err := tx.Exec(rows+`INSERT INTO inputs SELECT k, CAST(printf('%1000c', 'a') AS BLOB), NULL FROM n`, group.first, group.n); err != nil {
 				return err
 			}
 		}

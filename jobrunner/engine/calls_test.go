@@ -12,7 +12,7 @@ import (
 
 func testCalls(t *tester) {
 	const claim = 15 * time.Second
-	next := func(busy ...string) (*engine.Call, time.Time) {
+	claimNext := func(busy ...string) (*engine.Call, time.Time) {
 		t.Helper()
 		var hosts []engine.OwnerHost
 		for _, host := range busy {
@@ -25,21 +25,17 @@ func testCalls(t *tester) {
 		first := slices.MinFunc(queues, func(a, b engine.CallQueue) int { return a.Next.Compare(b.Next) })
 		return must.Do(t.ClaimCall(t.ctx, first, hosts, claim))(t), first.Next
 	}
-	// expectNone expects that no call is due, and that the next one is due after want; 0 means that none waits.
+	// expectNone expects that no call is due, and that the next one is due in want; 0: no call waits.
 	expectNone := func(want time.Duration, busy ...string) {
 		t.Helper()
-		call, at := next(busy...)
-		must.Hold(t, call == nil && at.IsZero() == (want == 0) && (want <= 0 || time.Until(at) == want), call, "and another at", at, "want none before", want, "from now")
+		call, at := claimNext(busy...)
+		must.Hold(t, call == nil && at.IsZero() == (want == 0) && (want <= 0 || time.Until(at) == want), "claimed", call, "the next is due at", at, "want in", want)
 	}
 	expect := func(id string, attempt int, busy ...string) *engine.Call {
 		t.Helper()
-		call, _ := next(busy...)
+		call, _ := claimNext(busy...)
 		must.Require(t, call != nil && call.Job.ID == id && call.Attempt == attempt, "got", call, "want attempt", attempt, "for", id)
 		return call
-	}
-	endCall := func(c *engine.Call, again time.Time) {
-		t.Helper()
-		t.Called(c, again)
 	}
 	expectNone(0)
 	a := t.submit(engine.NewJob{Webhook: "http://a.example:8080/x", Input: []byte(`{"n":  1}`), TTL: time.Minute})
@@ -55,26 +51,26 @@ func testCalls(t *tester) {
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
 
 	call := expect(b, 0, "a.example:8080")
-	endCall(call, time.Time{})
+	t.Called(call, time.Time{})
 	call = expect(a, 0)
 	must.Equal(t, fmt.Sprintf("%+v", call.Job), fmt.Sprintf("%+v", t.get(a)), "the job of the call")
 	must.Hold(t, string(call.Input) == `{"n":  1}` && call.URL == "http://a.example:8080/x" && call.Host == "a.example:8080", "the call is", call)
 	expectNone(claim)
 	expectNone(0, "a.example:8080")
-	endCall(call, time.Now().Add(10*time.Second))
+	t.Called(call, time.Now().Add(10*time.Second))
 	expectNone(10 * time.Second)
 	t.advance(10 * time.Second)
 	call = expect(a, 1)
 	t.advance(claim) // without an outcome
 	expect(a, 1)
-	endCall(call, time.Time{}) // after the claim has expired
+	t.Called(call, time.Time{}) // after the claim has expired
 	expectNone(claim)
 	t.advance(time.Minute) // the job has expired, but the call is still due
 	t.is(a, "")
-	again := expect(a, 1)
+	call = expect(a, 1)
 	t.restart()
 	expectNone(claim)
-	endCall(again, time.Time{})
+	t.Called(call, time.Time{})
 	expectNone(0)
 
 	// A retry withdraws the call, and the next end adds a new one.
@@ -85,18 +81,18 @@ func testCalls(t *tester) {
 	expectNone(0)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	endCall(call, time.Now().Add(time.Hour)) // the outcome of the withdrawn call
+	t.Called(call, time.Now().Add(time.Hour)) // the outcome of the withdrawn call
 	call = expect(c, 0)
 	must.Hold(t, call.Job.State == engine.Failed && call.Job.Retries == 1, "the call is about", call.Job)
 	must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
-	endCall(call, time.Now())
+	t.Called(call, time.Now())
 	expectNone(0)
 }
 
 // Each owner and endpoint has a queue of calls. A host can be busy for one owner and free for others.
 func testCallQueues(t *tester) {
 	const claim = 15 * time.Second
-	end := func(owner, endpoint, host string) (id string) {
+	endJob := func(owner, endpoint, host string) (id string) {
 		t.Helper()
 		id = t.submit(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: "http://" + host + "/x"})
 		jobs := must.Do(t.Take(t.ctx, engine.Take{Endpoint: endpoint, Worker: "w", Max: 1}))(t)
@@ -105,7 +101,7 @@ func testCallQueues(t *tester) {
 		return id
 	}
 	start := time.Now()
-	queues := func(busy []engine.OwnerHost, want ...string) []engine.CallQueue {
+	expectQueues := func(busy []engine.OwnerHost, want ...string) []engine.CallQueue {
 		t.Helper()
 		all := t.CallQueues(busy)
 		slices.SortFunc(all, func(a, b engine.CallQueue) int {
@@ -115,22 +111,22 @@ func testCallQueues(t *tester) {
 		for _, q := range all {
 			got = append(got, fmt.Sprintf("%s/%s in %d ms", q.Owner, q.Endpoint, q.Next.Sub(start).Milliseconds()))
 		}
-		must.Equal(t, strings.Join(got, ", "), strings.Join(want, ", "), busy, "busy the queues are", got, want)
+		must.Equal(t, strings.Join(got, ", "), strings.Join(want, ", "), "the queues while", busy, "are busy")
 		return all
 	}
-	queues(nil)
-	ids := []string{end("b", "e2", "h1"), end("a", "e1", "h1"), end("b", "e1", "h1"), end("a", "e1", "h2"), end("", "e1", "h1"), end("b", "e2", "h2")}
-	queues([]engine.OwnerHost{{Owner: "a", Host: "h1"}, {Owner: "b", Host: "h1"}}, "/e1 in 4 ms", "a/e1 in 3 ms", "b/e2 in 5 ms")
-	all := queues(nil, "/e1 in 4 ms", "a/e1 in 1 ms", "b/e1 in 2 ms", "b/e2 in 0 ms")
+	expectQueues(nil)
+	ids := []string{endJob("b", "e2", "h1"), endJob("a", "e1", "h1"), endJob("b", "e1", "h1"), endJob("a", "e1", "h2"), endJob("", "e1", "h1"), endJob("b", "e2", "h2")}
+	expectQueues([]engine.OwnerHost{{Owner: "a", Host: "h1"}, {Owner: "b", Host: "h1"}}, "/e1 in 4 ms", "a/e1 in 3 ms", "b/e2 in 5 ms")
+	all := expectQueues(nil, "/e1 in 4 ms", "a/e1 in 1 ms", "b/e1 in 2 ms", "b/e2 in 0 ms")
 	for i, want := range []int{4, 1, 2, 0} {
 		call, err := t.ClaimCall(t.ctx, all[i], nil, claim)
 		must.Hold(t, err == nil && call != nil && call.Job.ID == ids[want] && call.Owner == all[i].Owner &&
-			call.Job.Endpoint == all[i].Endpoint, "of", all[i], "came", call, err)
+			call.Job.Endpoint == all[i].Endpoint, "claimed from", all[i], call, err)
 	}
 	for _, host := range []string{"h2", "h1"} {
 		call := must.Do(t.ClaimCall(t.ctx, all[3], []engine.OwnerHost{{Owner: "b", Host: host}}, claim))(t)
-		must.Equal(t, call == nil, host == "h2", host, "busy", call)
+		must.Equal(t, call == nil, host == "h2", "while", host, "is busy, no call is due; claimed", call)
 	}
-	later := claim.Milliseconds() + 6
-	queues(nil, fmt.Sprintf("/e1 in %d ms", later), "a/e1 in 3 ms", fmt.Sprintf("b/e1 in %d ms", later), fmt.Sprintf("b/e2 in %d ms", later))
+	claimEnd := claim.Milliseconds() + 6
+	expectQueues(nil, fmt.Sprintf("/e1 in %d ms", claimEnd), "a/e1 in 3 ms", fmt.Sprintf("b/e1 in %d ms", claimEnd), fmt.Sprintf("b/e2 in %d ms", claimEnd))
 }

@@ -102,29 +102,29 @@ func TestChangeOfExpiringJob(t *testing.T) {
 	}
 }
 
-// Changes arrive after their commits and in any order: a watch sees the end even if the
+// A watch gets changes after their commits and in any order: it has the end even if the
 // submission arrives later. It requests one recheck if only the database knows the end.
 func TestWatchOfTheEnd(t *testing.T) {
-	move := func(from, to State) transition {
+	newTransition := func(from, to State) transition {
 		return transition{Event: Event{Endpoint: "ep", Job: "j", From: from, To: to}}
 	}
-	queued, running, done, retried := move(absent, InQueue), move(InQueue, InProgress), move(InProgress, Completed), move(Completed, InQueue)
+	queued, running, done, retried := newTransition(absent, InQueue), newTransition(InQueue, InProgress), newTransition(InProgress, Completed), newTransition(Completed, InQueue)
 	done.ended = &Job{ID: "j", State: Completed}
 	for _, c := range []struct {
 		name    string
 		changes []transition
 		end     bool
 		recheck bool
-		hinted  bool
+		woken  bool
 	}{
 		{"nothing", nil, false, false, false},
 		{"waits and runs", []transition{queued, running}, false, false, false},
 		{"the end first", []transition{done, running, queued}, true, false, true},
 		{"the end last", []transition{queued, running, done}, true, false, true},
 		{"retried after the end", []transition{queued, running, done, retried}, true, true, true},
-		{"cancelled", []transition{move(InQueue, Cancelled), queued}, false, true, true},
-		{"timed out", []transition{queued, running, move(InProgress, TimedOut), running}, false, true, true},
-		{"purged", []transition{move(InQueue, absent)}, false, true, true},
+		{"cancelled", []transition{newTransition(InQueue, Cancelled), queued}, false, true, true},
+		{"timed out", []transition{queued, running, newTransition(InProgress, TimedOut), running}, false, true, true},
+		{"purged", []transition{newTransition(InQueue, absent)}, false, true, true},
 	} {
 		e := &Engine{hub: hub{watches: map[jobKey]map[*Watch]bool{}}}
 		w := e.watch("ep", "j", true)
@@ -132,9 +132,9 @@ func TestWatchOfTheEnd(t *testing.T) {
 			e.hub.changed(change)
 		}
 		job, recheck := w.End()
-		_, again := w.End()
-		must.Hold(t, (job != nil) == c.end && recheck == c.recheck && !again && (len(w.C) == 1) == c.hinted,
-			c.name, "job", job, "recheck", recheck, "and then", again, "hints", len(w.C))
+		_, repeated := w.End()
+		must.Hold(t, (job != nil) == c.end && recheck == c.recheck && !repeated && (len(w.C) == 1) == c.woken,
+			c.name, "job", job, "recheck", recheck, "and again", repeated, "woken", len(w.C))
 		w.Stop()
 	}
 }

@@ -73,9 +73,9 @@ func (e *Engine) Newest(ctx context.Context, endpoint string, n, maxOutput int) 
 		return jobs, nil
 	}
 	_ = e.commits.flush() // if it fails, the stored states are listed
-	query, args := latestJobs, []any{maxOutput, e.now(), n}
+	query, args := newestJobs, []any{maxOutput, e.now(), n}
 	if endpoint != "" {
-		query, args = recentJobs, slices.Insert(args, 1, any(endpoint))
+		query, args = newestOfEndpoint, slices.Insert(args, 1, any(endpoint))
 	}
 	found, err := e.store.list(ctx, query, args...)
 	for _, j := range found {
@@ -191,7 +191,7 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 	if err != nil {
 		return 0, err
 	}
-	waiting, begun := slices.Clone(q.ready.jobs), e.now()
+	waiting, start := slices.Clone(q.ready.jobs), e.now()
 	q.unlock()
 	for slice := range slices.Chunk(waiting, maxSlice) {
 		q.mu.Lock()
@@ -200,7 +200,7 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 			return removed, ErrNotLeader
 		}
 		for _, j := range slice {
-			if j.state != InQueue || j.turn > begun {
+			if j.state != InQueue || j.turn > start {
 				continue
 			}
 			if q.tick(j); j.state == InQueue {

@@ -16,7 +16,7 @@ import (
 )
 
 // Operations change jobs in memory and wait for the commit of their changes. All changes
-// that are made during a commit share the next p.
+// that are made during a commit share the next one.
 //
 // If a commit fails, it is tried again until it succeeds. The callers that wait for it get
 // the error, and until then new submissions and takes are refused, and reports are spooled.
@@ -115,8 +115,8 @@ type committer struct {
 	retry   chan struct{} // signals that a try may succeed now
 }
 
-// renew opens a new commit and returns the last p. During an outage the callers of the new
-// one don't wait for a try, which can take seconds.
+// renew opens a new commit and returns the previous one. During an outage the callers of the
+// new one don't wait for a try, which can take seconds.
 func (c *committer) renew() *commit {
 	closed := c.open
 	c.open = &commit{counts: map[string]Counts{}, process: c.engine.Process()}
@@ -147,23 +147,23 @@ func (c *committer) failureUnlessFull() error {
 
 // add adds the effect of an event on a job, whose queue the caller has locked, and returns the commit.
 func (c *committer) add(j *job, chunks [][]byte, fx effect) *commit {
-	to := j.queue.open
+	open := j.queue.open
 	if c.engine.store == nil { // each operation publishes its own changes
-		if to == nil {
-			to = &commit{events: make([]transition, 0, 2)}
+		if open == nil {
+			open = &commit{events: make([]transition, 0, 2)}
 		}
 	} else {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		to = c.open
+		open = c.open
 		ch := j.change
-		if ch == nil || ch.commit != to {
-			ch = &change{job: j, commit: to}
+		if ch == nil || ch.commit != open {
+			ch = &change{job: j, commit: open}
 			if fx.isNew {
 				ch.isNew, ch.input, ch.rest = true, j.input, j.rest
 			}
 			j.change = ch
-			to.changes = append(to.changes, ch)
+			open.changes = append(open.changes, ch)
 		}
 		ch.row, ch.wholeRow = j.row, ch.wholeRow || fx.wholeRow
 		if fx.clear {
@@ -173,13 +173,13 @@ func (c *committer) add(j *job, chunks [][]byte, fx effect) *commit {
 			ch.result, ch.output, ch.message = true, j.output, j.message
 		}
 		ch.chunks = append(ch.chunks, numbered(chunks, j.streamed)...)
-		to.counts[j.queue.name] = j.queue.counts
+		open.counts[j.queue.name] = j.queue.counts
 		c.signal()
 	}
 	if fx.from != fx.to || len(chunks) > 0 {
-		to.events = append(to.events, newTransition(j, fx))
+		open.events = append(open.events, newTransition(j, fx))
 	}
-	return to
+	return open
 }
 
 // signal wakes the committer for a change. If the disk is full, the change may free space.
@@ -248,15 +248,15 @@ func (c *committer) run(ctx context.Context) {
 // reports false if ctx ended before it succeeded.
 func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) {
 	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
-		left, err := c.tryPatiently(ctx, pending)
+		unstored, err := c.tryPatiently(ctx, pending)
 		if err == nil {
 			if pending = c.succeed(pending); pending == nil {
 				return true
 			}
 			continue
 		}
-		c.finish(slices.DeleteFunc(slices.Clone(pending), func(p *commit) bool { return slices.Contains(left, p) }))
-		pending = left
+		c.finish(slices.DeleteFunc(slices.Clone(pending), func(p *commit) bool { return slices.Contains(unstored, p) }))
+		pending = unstored
 		if errors.Is(err, ErrNotLeader) {
 			c.drop(pending, err)
 			return true
@@ -290,17 +290,17 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 
 // tryPatiently is try, but at the start of an outage it tries again during patience, unless the
 // server stands still.
-func (c *committer) tryPatiently(ctx context.Context, pending []*commit) (left []*commit, err error) {
-	begun := time.Now()
-	left, err = c.try(pending)
-	if time.Since(begun) > maxRetryPause {
-		return left, err
+func (c *committer) tryPatiently(ctx context.Context, pending []*commit) (unstored []*commit, err error) {
+	start := time.Now()
+	unstored, err = c.try(pending)
+	if time.Since(start) > maxRetryPause {
+		return unstored, err
 	}
 	for failed := time.Now(); sqldb.Classify(err) == sqldb.Outage && !errors.Is(err, ErrNotLeader) && c.failure() == nil &&
 		time.Since(failed) < patience && clock.RealSleep(ctx, minRetryPause/5) == nil; {
-		left, err = c.try(pending)
+		unstored, err = c.try(pending)
 	}
-	return left, err
+	return unstored, err
 }
 
 // succeed finishes commits that are stored. If an outage ends with them, it returns the open
@@ -339,12 +339,12 @@ func (c *commit) fail(err error) {
 	}
 }
 
-// finish ends commits that are stored: it forgets what was only needed until then, and tells
+// finish ends commits that are stored: it forgets their changes and spooled reports, and notifies
 // the callers, watches and observers.
 func (c *committer) finish(stored []*commit) {
 	for _, p := range stored {
 		for _, ch := range p.changes {
-			ch.stored()
+			ch.forget()
 		}
 		c.forgetReports(p)
 		c.engine.publish(p)
@@ -354,15 +354,15 @@ func (c *committer) finish(stored []*commit) {
 
 // forgetReports removes the spooled reports of a commit that is stored, or that this process
 // may not store because it has lost its leadership.
-func (c *committer) forgetReports(of *commit) {
+func (c *committer) forgetReports(p *commit) {
 	c.mu.Lock()
-	spooled := of.spooled
+	spooled := p.spooled
 	c.mu.Unlock()
 	c.engine.spool.remove(spooled)
 }
 
-// stored forgets a change that is stored.
-func (ch *change) stored() {
+// forget forgets a change that is stored.
+func (ch *change) forget() {
 	q := ch.job.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -397,7 +397,7 @@ func (q *queue) evict(j *job) {
 // the store when a worker takes the job.
 const maxInputs = 128 << 20
 
-// publish tells watches, the observer and the senders of webhooks about transitions.
+// publish notifies watches, the observer and the senders of webhooks of transitions.
 func (e *Engine) publish(c *commit) {
 	for _, t := range c.events {
 		e.hub.changed(t)

@@ -69,8 +69,8 @@ func runSuite(t *testing.T, config func(*testing.T) sqldb.Config) {
 		"purge against takers":           testPurgeAgainstTakers,
 		"stream":                         testStream,
 		"large stream":                   testLargeStream,
-		"newest jobs":                    testRecent,
-		"newest jobs of all":             testLatest,
+		"newest jobs":                    testNewest,
+		"newest jobs of all":             testNewestOfAll,
 		"newest jobs of both kinds":      testNewestOfBothKinds,
 		"webhook calls":                  testCalls,
 		"queues of webhook calls":        testCallQueues,
@@ -107,18 +107,19 @@ type tester struct {
 	*engine.Engine
 	ctx  context.Context
 	db   *sqldb.DB
-	set  func(*engine.Config) // changes the engine's configuration at each start, or nil
 	once sync.Once
+
+	configure func(*engine.Config) // changes the engine's configuration at each start, or nil
 }
 
-// never is an interval of polls that no test reaches.
-const never = 1000 * 24 * time.Hour
+// noPoll is an interval of polls that is longer than every test.
+const noPoll = 1000 * 24 * time.Hour
 
 // newTester opens a database and an engine until the end of the test.
-func newTester(t *testing.T, c sqldb.Config, set func(*engine.Config)) *tester {
+func newTester(t *testing.T, c sqldb.Config, configure func(*engine.Config)) *tester {
 	t.Helper()
 	db := must.Do(sqldb.Open(context.Background(), c))(t)
-	s := &tester{TB: t, ctx: t.Context(), db: db, set: set}
+	s := &tester{TB: t, ctx: t.Context(), db: db, configure: configure}
 	t.Cleanup(s.stop)
 	s.start()
 	return s
@@ -127,9 +128,9 @@ func newTester(t *testing.T, c sqldb.Config, set func(*engine.Config)) *tester {
 func (t *tester) start() {
 	t.Helper()
 	c := engine.Config{DB: t.db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	c.SetPoll(never)
-	if t.set != nil {
-		t.set(&c)
+	c.SetPoll(noPoll)
+	if t.configure != nil {
+		t.configure(&c)
 	}
 	t.Engine = must.Do(engine.Open(t.ctx, c))(t)
 }
@@ -143,7 +144,7 @@ func (t *tester) stop() {
 	})
 }
 
-// restart restarts the engine on the same database. In memory nothing outlives the engine.
+// restart restarts the engine on the same database. It ends a test in memory, where nothing outlives the engine.
 func (t *tester) restart() {
 	t.Helper()
 	if t.db.InMemory() {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TakeQueued is Take, but returns no jobs at once if the queue is empty.
+// TakeQueued is Take, but doesn't wait if the queue is empty.
 func (e *Engine) TakeQueued(ctx context.Context, t Take) ([]Taken, error) {
 	q, jobs, err := e.takeQueued(ctx, t)
 	if err != nil {

@@ -70,7 +70,7 @@ func cutConnections(l *load) {
 	proxy, address := pgtest.NewProxy(l, pgtest.Start(l.T))
 	l.run(sqldb.Config{URL: address}, func() {
 		proxy.Cut()
-		if rand.IntN(2) == 0 { // otherwise most callers don't notice it
+		if rand.IntN(2) == 0 { // without this wait, most callers don't notice the cut
 			l.outage()
 		}
 		proxy.Mend(l)
@@ -86,7 +86,7 @@ func restarts(signal syscall.Signal) func(*load) {
 
 func stalls(l *load) {
 	server := pgtest.NewServer(l)
-	l.run(sqldb.Config{URL: server.URL}, func() { goOn := server.Hang(); time.Sleep(200 * time.Millisecond); goOn() })
+	l.run(sqldb.Config{URL: server.URL}, func() { resume := server.Hang(); time.Sleep(200 * time.Millisecond); resume() })
 }
 
 func fullDisk(l *load) {
@@ -106,13 +106,13 @@ func fullDisk(l *load) {
 
 func readOnlyFile(l *load) {
 	dir := l.TempDir()
-	change := func(flag string) {
+	chattr := func(flag string) {
 		out, err := exec.Command("chattr", flag, filepath.Join(dir, "jobrunner.db"), filepath.Join(dir, "jobrunner.db-wal")).CombinedOutput()
 		if err != nil {
 			l.Skipf("files can't be made read-only here: %s %s", err, out)
 		}
 	}
-	l.run(sqldb.Config{Dir: dir}, func() { change("+i"); l.outage(); change("-i") })
+	l.run(sqldb.Config{Dir: dir}, func() { chattr("+i"); l.outage(); chattr("-i") })
 }
 
 // damagedPages copies the write-ahead log to the database file and then overwrites the pages of the
@@ -121,20 +121,20 @@ func damagedPages(l *load) {
 	dir := l.TempDir()
 	path := filepath.Join(dir, "jobrunner.db")
 	damage := func() (effective bool) {
-		other := must.Do(lite.Open("file:" + path))(l)
-		defer other.Close()
-		index := must.Do(os.OpenFile(path+"-shm", os.O_RDWR, 0))(l)
-		defer index.Close()
+		second := must.Do(lite.Open("file:" + path))(l)
+		defer second.Close()
+		shm := must.Do(os.OpenFile(path+"-shm", os.O_RDWR, 0))(l)
+		defer shm.Close()
 		file := must.Do(os.OpenFile(path, os.O_RDWR, 0))(l)
 		defer file.Close()
-		var text []byte
+		var content []byte
 		must.Succeed(l, l.e.db.Write(l.Context(), func(tx *sqldb.Tx) error { // no write may be between the checkpoint and the damage
 			must.Do(tx.Exec("PRAGMA cache_size=1"))(l)
-			must.Succeed(l, other.Script("PRAGMA wal_checkpoint(PASSIVE)"))
+			must.Succeed(l, second.Script("PRAGMA wal_checkpoint(PASSIVE)"))
 			// Prevent further checkpoints, which write pages.
-			must.Succeed(l, unix.FcntlFlock(index.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: unix.F_WRLCK, Start: 121, Len: 1}))
-			text = must.ReadFile(l, path)
-			for page := 2; page < len(text)/4096; page++ {
+			must.Succeed(l, unix.FcntlFlock(shm.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: unix.F_WRLCK, Start: 121, Len: 1}))
+			content = must.ReadFile(l, path)
+			for page := 2; page < len(content)/4096; page++ {
 				if page%820 != 1 {
 					must.Do(file.WriteAt(bytes.Repeat([]byte{0xff}, 4096), int64(page)*4096))(l)
 				}
@@ -142,7 +142,7 @@ func damagedPages(l *load) {
 			return nil
 		}))
 		effective = l.failsWithin(time.Second)
-		must.Do(file.WriteAt(text, 0))(l)
+		must.Do(file.WriteAt(content, 0))(l)
 		return effective
 	}
 	l.run(sqldb.Config{Dir: dir}, func() {
@@ -152,7 +152,7 @@ func damagedPages(l *load) {
 	})
 }
 
-// load has clients and workers of an endpoint, and what they know.
+// load simulates clients and workers of an endpoint, and records what they know.
 type load struct {
 	*testing.T
 	e *tester
@@ -160,9 +160,9 @@ type load struct {
 	mu     sync.Mutex
 	jobs   map[string]*loadJob
 	ids    []string // of acknowledged jobs
-	failed int      // calls of clients that returned an error
+	errs int      // calls of clients that returned an error
 	ended  int
-	took   time.Duration
+	duration   time.Duration
 }
 
 // loadJob is what the clients and workers know of a job.
@@ -171,15 +171,16 @@ type loadJob struct {
 	webhook bool
 	want    engine.State // once a worker's result was accepted, or the job was cancelled
 	ends    int          // accepted results
-	lost    int          // accepted deaths of its workers
-	chunks  []string     // accepted ones of the last attempt
-	maybe   bool         // the job may be cancelled, because the response to that was an error
-	read    []string     // chunks
+	lost    int          // accepted reports that its worker died
+	chunks  []string     // that were accepted in the last attempt
+	maybeCancelled bool // the cancellation returned an error, but may have had an effect
 	calls   int
+
+	readChunks []string
 }
 
-// known calls f for a job; a worker may see it before its client.
-func (l *load) known(id string, f func(j *loadJob)) {
+// update calls f for a job's record. A worker may get a job before its client knows the id.
+func (l *load) update(id string, f func(j *loadJob)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.jobs[id] == nil {
@@ -200,11 +201,11 @@ func (l *load) progress() {
 func (l *load) outage() { must.Require(l, l.failsWithin(time.Minute), "the fault has no effect") }
 
 func (l *load) failsWithin(limit time.Duration) bool {
-	failed := func() int { l.mu.Lock(); defer l.mu.Unlock(); return l.failed }
-	n := failed()
-	for deadline := time.Now().Add(limit); failed() == n && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	errs := func() int { l.mu.Lock(); defer l.mu.Unlock(); return l.errs }
+	n := errs()
+	for deadline := time.Now().Add(limit); errs() == n && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 	}
-	return failed() > n
+	return errs() > n
 }
 
 // run causes a fault repeatedly under load, and then waits until all jobs have ended.
@@ -212,7 +213,7 @@ func (l *load) run(c sqldb.Config, fault func()) {
 	c.NoHints = true
 	dir := l.TempDir()
 	l.e = newTester(l.T, c, func(c *engine.Config) { c.DataDir = dir; c.SetPoll(50 * time.Millisecond) })
-	begun := time.Now()
+	start := time.Now()
 	ctx, stop := context.WithCancel(l.Context())
 	working, stopWorking := context.WithCancel(l.Context())
 	defer stopWorking()
@@ -245,7 +246,7 @@ func (l *load) run(c sqldb.Config, fault func()) {
 	}
 	stopWorking()
 	workers.Wait()
-	l.took = time.Since(begun)
+	l.duration = time.Since(start)
 }
 
 func (l *load) submit(input string) {
@@ -256,19 +257,19 @@ func (l *load) submit(input string) {
 	job, err := l.e.Submit(l.Context(), n)
 	if err != nil {
 		l.mu.Lock()
-		l.failed++
+		l.errs++
 		l.mu.Unlock()
 		time.Sleep(time.Millisecond)
 		return
 	}
-	l.known(job.ID, func(j *loadJob) {
+	l.update(job.ID, func(j *loadJob) {
 		j.input, j.webhook = input, n.Webhook != ""
 		l.ids = append(l.ids, job.ID)
 	})
 	if rand.IntN(8) == 0 {
 		got, err := l.e.Cancel(l.Context(), "ep", job.ID)
-		l.known(job.ID, func(j *loadJob) {
-			if j.maybe = j.maybe || err != nil; got.State == engine.Cancelled {
+		l.update(job.ID, func(j *loadJob) {
+			if j.maybeCancelled = j.maybeCancelled || err != nil; got.State == engine.Cancelled {
 				j.want = engine.Cancelled
 			}
 		})
@@ -283,12 +284,12 @@ func (l *load) submit(input string) {
 func (l *load) drain(id string) {
 	_, chunks, _, err := l.e.Drain(l.Context(), "ep", id)
 	must.Hold(l, !errors.Is(err, engine.ErrNotFound), "an acknowledged job is missing")
-	l.known(id, func(j *loadJob) {
+	l.update(id, func(j *loadJob) {
 		if err != nil {
-			l.failed++
+			l.errs++
 		}
 		for _, c := range chunks {
-			j.read = append(j.read, strings.Split(string(c), ",")...)
+			j.readChunks = append(j.readChunks, strings.Split(string(c), ",")...)
 		}
 	})
 }
@@ -312,10 +313,10 @@ func (l *load) runJob(ctx context.Context, job engine.Taken, next engine.Take) (
 	recordAccepted := func(d engine.Directive, err error, f func(j *loadJob)) {
 		must.Hold(l, err == nil, "a report returned", err)
 		if err == nil && d != engine.Stale {
-			l.known(job.ID, f)
+			l.update(job.ID, f)
 		}
 	}
-	l.known(job.ID, func(j *loadJob) { j.chunks = nil })
+	l.update(job.ID, func(j *loadJob) { j.chunks = nil })
 	for n := range rand.IntN(4) {
 		text := fmt.Sprintf(`"%s %d %d"`, job.ID, job.Attempt, n)
 		d, err := l.e.Report(ctx, job.Ref, engine.Chunk([]byte(text), nil))
@@ -351,7 +352,7 @@ func (l *load) call(ctx context.Context) {
 		for _, q := range queues {
 			call, err := l.e.ClaimCall(l.Context(), q, nil, 50*time.Millisecond)
 			if err == nil && call != nil {
-				l.known(call.Job.ID, func(j *loadJob) { j.calls++ })
+				l.update(call.Job.ID, func(j *loadJob) { j.calls++ })
 				l.e.Called(call, time.Time{})
 			}
 		}
@@ -378,14 +379,14 @@ func (l *load) check() {
 			job := l.e.get(id)
 			states[job.State]++
 			want.Retried += j.lost
-			must.Hold(l, job.State == j.want || j.maybe && job.State == engine.Cancelled, "job", id, "is", job.State, "want", j.want, j.maybe)
+			must.Hold(l, job.State == j.want || j.maybeCancelled && job.State == engine.Cancelled, "job", id, "is", job.State, "want", j.want, j.maybeCancelled)
 			must.Hold(l, string(job.Output)+job.Error == j.input || job.State == engine.Cancelled, "job", id, "has", string(job.Output), job.Error, "want", j.input)
 			must.Hold(l, j.ends <= 1, "job", id, "ended", j.ends, "times")
 			must.Hold(l, !j.webhook || j.calls > 0 || job.State == engine.Cancelled, "the webhook of", id, "wasn't called")
-			slices.Sort(j.read)
-			must.Equal(l, len(slices.Compact(slices.Clone(j.read))), len(j.read), "a chunk was read twice:", j.read)
+			slices.Sort(j.readChunks)
+			must.Equal(l, len(slices.Compact(slices.Clone(j.readChunks))), len(j.readChunks), "a chunk was read twice:", j.readChunks)
 			for _, c := range j.chunks {
-				must.Hold(l, slices.Contains(j.read, c), "the chunk", c, "of", job.State, "is lost:", j.read)
+				must.Hold(l, slices.Contains(j.readChunks, c), "the chunk", c, "of", job.State, "is lost:", j.readChunks)
 			}
 		}
 		want.Completed, want.Failed = states[engine.Completed], states[engine.Failed]
@@ -399,7 +400,7 @@ func (l *load) check() {
 		must.Equal(l, rows, len(l.ids), "rows of jobs")
 		must.Equal(l, stored, [6]int{3: want.Completed, 4: want.Failed, 5: want.Retried}, "stored counts")
 		if restarted > 0 {
-			l.Logf("%d faults in %s: %d jobs: %v, %d errors, %d lost workers", *faults, l.took.Round(100*time.Millisecond), len(l.ids), states, l.failed, want.Retried)
+			l.Logf("%d faults in %s: %d jobs: %v, %d errors, %d lost workers", *faults, l.duration.Round(100*time.Millisecond), len(l.ids), states, l.errs, want.Retried)
 		}
 	}
 }

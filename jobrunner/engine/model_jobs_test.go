@@ -25,8 +25,8 @@ func (j *modelJob) id() string { return j.ID }
 
 func (j *modelJob) endpoint() string { return j.Job.Endpoint }
 
-// end returns when a finished job's retention ends.
-func (j *modelJob) end() time.Time {
+// retentionEnd returns when the retention of a finished job ends.
+func (j *modelJob) retentionEnd() time.Time {
 	keep := 30 * time.Minute
 	if j.Sync {
 		keep = max(time.Minute, j.Wait)
@@ -61,7 +61,7 @@ func (m *model) queue(endpoint string) (queue []*modelJob) {
 	return queue
 }
 
-func (m *model) existing() (n int) {
+func (m *model) countExisting() (n int) {
 	for _, j := range m.jobs {
 		if !j.deleted {
 			n++
@@ -70,8 +70,8 @@ func (m *model) existing() (n int) {
 	return n
 }
 
-// held returns the refs of the running jobs.
-func (m *model) held() (refs []engine.Ref) {
+// runningRefs returns the refs of the running jobs.
+func (m *model) runningRefs() (refs []engine.Ref) {
 	for _, j := range m.jobs {
 		if !j.deleted && j.State == engine.InProgress {
 			refs = append(refs, engine.Ref{Endpoint: j.endpoint(), ID: j.id(), Worker: j.Worker, Attempt: j.attempt})
@@ -80,9 +80,9 @@ func (m *model) held() (refs []engine.Ref) {
 	return refs
 }
 
-// any usually draws an existing job in one of the states, or else any job, including deleted
+// draw usually draws an existing job in one of the states, or else any job, including deleted
 // ones, or a job with the same id of another endpoint, which doesn't exist.
-func (m *model) any(r *rapid.T, states ...engine.State) *modelJob {
+func (m *model) draw(r *rapid.T, states ...engine.State) *modelJob {
 	if len(m.jobs) == 0 {
 		r.SkipNow()
 	}
@@ -97,8 +97,8 @@ func (m *model) any(r *rapid.T, states ...engine.State) *modelJob {
 	return j
 }
 
-// next returns when a job next expires or times out.
-func (j *modelJob) next() time.Time {
+// nextDue returns when a job next expires or times out.
+func (j *modelJob) nextDue() time.Time {
 	if j.deleted {
 		return time.Time{}
 	}
@@ -112,7 +112,7 @@ func (j *modelJob) next() time.Time {
 	case j.State == engine.InProgress:
 		consider(j.deadline)
 	case j.State.Terminal():
-		consider(j.end())
+		consider(j.retentionEnd())
 	}
 	return next
 }

@@ -82,7 +82,7 @@ func (m *model) total(endpoint string) *engine.Counts {
 
 // submit usually waits until few jobs exist, because short histories of a job prove little.
 func (m *model) submit(r *rapid.T) {
-	if m.existing() > 3 && usually(r) {
+	if m.countExisting() > 3 && usually(r) {
 		r.SkipNow()
 	}
 	n := engine.NewJob{
@@ -170,8 +170,8 @@ func (m *model) report(r *rapid.T) {
 		r.SkipNow()
 	}
 	refs := m.refs
-	if held := m.held(); len(held) > 0 && usually(r) {
-		refs = held
+	if running := m.runningRefs(); len(running) > 0 && usually(r) {
+		refs = running
 	}
 	ref := rapid.SampledFrom(refs).Draw(r, "take")
 	kind := rapid.SampledFrom([]string{"done", "done", "fail", "progress", "chunk", "chunk", "lost", "lost"}).Draw(r, "kind")
@@ -199,7 +199,7 @@ func (m *model) report(r *rapid.T) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if !slices.Contains(m.held(), ref) {
+	if !slices.Contains(m.runningRefs(), ref) {
 		if got != engine.Stale {
 			r.Fatalf("%s on %+v was accepted", kind, ref)
 		}
@@ -229,28 +229,28 @@ func (m *model) report(r *rapid.T) {
 func usually(r *rapid.T) bool { return rapid.IntRange(0, 3).Draw(r, "usually") > 0 }
 
 func (m *model) cancel(r *rapid.T) {
-	j := m.any(r, engine.InQueue, engine.InProgress)
+	j := m.draw(r, engine.InQueue, engine.InProgress)
 	got, err := m.env.Cancel(m.ctx, j.endpoint(), j.id())
 	if !j.deleted && !j.State.Terminal() {
 		j.finish(engine.Cancelled, m.now)
 	}
-	m.same(r, j, got, err)
+	m.expectJob(r, j, got, err)
 }
 
 func (m *model) retry(r *rapid.T) {
-	j := m.any(r, engine.Failed, engine.TimedOut)
+	j := m.draw(r, engine.Failed, engine.TimedOut)
 	got, err := m.env.Retry(m.ctx, j.endpoint(), j.id())
 	var refused *engine.NotRetryable
 	switch {
 	case j.deleted:
-		m.same(r, j, got, err)
+		m.expectJob(r, j, got, err)
 	case j.State == engine.Failed || j.State == engine.TimedOut:
 		if err != nil {
 			r.Fatal(err)
 		}
 		j.requeue(m.now)
 		j.turn, j.Finished, j.Retries, j.Execution, j.Error = m.now, time.Time{}, 0, 0, ""
-		m.same(r, j, got, nil)
+		m.expectJob(r, j, got, nil)
 	case !errors.As(err, &refused) || refused.State != j.State:
 		r.Fatalf("the retry of a job in state %s returned %+v, %v", j.State, got, err)
 	}
@@ -271,9 +271,9 @@ func (m *model) purge(r *rapid.T) {
 }
 
 func (m *model) drain(r *rapid.T) {
-	j := m.any(r, engine.InQueue, engine.InProgress, engine.Completed, engine.Failed)
+	j := m.draw(r, engine.InQueue, engine.InProgress, engine.Completed, engine.Failed)
 	got, chunks, more, err := m.env.Drain(m.ctx, j.endpoint(), j.id())
-	m.same(r, j, got, err)
+	m.expectJob(r, j, got, err)
 	if j.deleted {
 		return
 	}
@@ -284,7 +284,7 @@ func (m *model) drain(r *rapid.T) {
 }
 
 func (m *model) setTTL(r *rapid.T) {
-	j := m.any(r, engine.InQueue, engine.InProgress, engine.Completed)
+	j := m.draw(r, engine.InQueue, engine.InProgress, engine.Completed)
 	ttl := rapid.SampledFrom(ttls[1:]).Draw(r, "ttl")
 	err := m.env.SetTTL(m.ctx, j.endpoint(), j.id(), ttl)
 	if j.deleted {
@@ -297,9 +297,9 @@ func (m *model) setTTL(r *rapid.T) {
 		r.Fatal(err)
 	}
 	j.expires = j.submitted.Add(ttl)
-	m.due()
+	m.passTime()
 	got, err := m.env.Get(m.ctx, j.endpoint(), j.id())
-	m.same(r, j, got, err)
+	m.expectJob(r, j, got, err)
 	synctest.Wait()
 }
 
@@ -315,27 +315,27 @@ func (m *model) advance(r *rapid.T) {
 	m.env.advance(to.Sub(m.now))
 	for m.now.Before(to) {
 		m.now = m.nextDue(to)
-		m.due()
+		m.passTime()
 	}
 }
 
 // nextDue returns when a job next expires or times out, or a limit if that is earlier.
 func (m *model) nextDue(limit time.Time) time.Time {
 	for _, j := range m.jobs {
-		if at := j.next(); at.After(m.now) && at.Before(limit) {
+		if at := j.nextDue(); at.After(m.now) && at.Before(limit) {
 			limit = at
 		}
 	}
 	return limit
 }
 
-// due makes the transitions that are due.
-func (m *model) due() {
+// passTime makes the transitions that are due.
+func (m *model) passTime() {
 	passed := func(t time.Time) bool { return !t.IsZero() && !t.After(m.now) }
 	for _, j := range m.jobs {
 		switch {
 		case j.deleted:
-		case passed(j.expires) || j.State.Terminal() && passed(j.end()):
+		case passed(j.expires) || j.State.Terminal() && passed(j.retentionEnd()):
 			j.deleted = true
 		case j.State == engine.InProgress && passed(j.deadline):
 			j.finish(engine.TimedOut, j.deadline)
@@ -373,7 +373,7 @@ func (m *model) drop(r *rapid.T) {
 func (m *model) compare(r *rapid.T) {
 	for _, j := range m.jobs {
 		got, err := m.env.Get(m.ctx, j.endpoint(), j.id())
-		m.same(r, j, got, err)
+		m.expectJob(r, j, got, err)
 	}
 	for _, endpoint := range endpoints {
 		want := *m.total(endpoint)
@@ -409,7 +409,7 @@ func (m *model) compare(r *rapid.T) {
 	}
 }
 
-func (m *model) same(r *rapid.T, j *modelJob, got engine.Job, err error) {
+func (m *model) expectJob(r *rapid.T, j *modelJob, got engine.Job, err error) {
 	r.Helper()
 	if j.deleted {
 		if !errors.Is(err, engine.ErrNotFound) {

@@ -31,7 +31,7 @@ func testBytes(t *tester) {
 	t.report(job.Ref, engine.Done(job.Input), engine.Accepted)
 	got := t.get(id)
 	must.Hold(t, string(got.Output) == string(large), "20 MB came back as", len(got.Output), "bytes")
-	// Several at a time, around the size at which each is read separately.
+	// Several jobs at a time.
 	inputs := map[string]string{}
 	for _, n := range []int{2, 65_536, 65_537, 65_535, 100_000} {
 		input := fmt.Sprintf("%*d", n, n)
@@ -204,10 +204,10 @@ func testLargeStream(t *tester) {
 		must.Succeed(t, err)
 		size := 0
 		for _, c := range chunks {
-			var one struct{ Output string }
-			err := json.Unmarshal(c, &one)
+			var chunk struct{ Output string }
+			err := json.Unmarshal(c, &chunk)
 			must.Require(t, err == nil && len(c) <= engine.MaxChunk+len(`{"output":}`), "a chunk of", len(c), "bytes,", err)
-			joined.WriteString(one.Output)
+			joined.WriteString(chunk.Output)
 			size += len(c)
 		}
 		must.Hold(t, size <= 9<<20, "one read returned", size, "bytes")
@@ -215,30 +215,30 @@ func testLargeStream(t *tester) {
 	must.Hold(t, joined.String() == text && reads >= 3, reads, "reads returned", joined.Len(), "bytes, expected", len(text))
 }
 
-func testRecent(t *tester) {
-	recent := func(want ...string) []engine.Job {
+func testNewest(t *tester) {
+	expectNewest := func(want ...string) []engine.Job {
 		t.Helper()
 		jobs := must.Do(t.Newest(t.ctx, "ep", 100, 64<<10))(t)
 		must.Equal(t, jobIDs(jobs), want, "the newest")
 		return jobs
 	}
-	recent()
+	expectNewest()
 	a, b := t.submit(engine.NewJob{}), t.submit(engine.NewJob{Timeout: 5 * time.Second})
 	t.submit(engine.NewJob{Endpoint: "other"})
 	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`"`+strings.Repeat("x", 64<<10-2)+`"`)), engine.Accepted)
 	t.take(engine.Take{})
-	for i, job := range recent(b, a) {
+	for i, job := range expectNewest(b, a) {
 		want := t.get([]string{b, a}[i])
 		must.Hold(t, fmt.Sprintf("%+v", job) == fmt.Sprintf("%+v", want), "listed as", job, "read as", want)
 	}
 	t.advance(5 * time.Second)
-	jobs := recent(b, a)
+	jobs := expectNewest(b, a)
 	must.Hold(t, jobs[0].State == engine.TimedOut && jobs[0].Execution == 5*time.Second, "the expired job:", jobs[0])
 	t.advance(30*time.Minute - 5*time.Second)
-	recent(b)
+	expectNewest(b)
 }
 
-func testLatest(t *tester) {
+func testNewestOfAll(t *tester) {
 	expectNewest := func(endpoint string, n int, want ...string) (jobs []engine.Job) {
 		t.Helper()
 		jobs = must.Do(t.Newest(t.ctx, endpoint, n, 0))(t)
@@ -246,7 +246,7 @@ func testLatest(t *tester) {
 		for _, j := range jobs {
 			got = append(got, j.Endpoint+" "+j.ID)
 		}
-		must.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "the latest are", got, want)
+		must.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "the newest")
 		return jobs
 	}
 	expectNewest("", 5)
@@ -290,9 +290,9 @@ func jobIDs(jobs []engine.Job) (ids []string) {
 }
 
 func testDrop(t *tester) {
-	waiting, running := t.submit(engine.NewJob{}), ""
+	running := t.submit(engine.NewJob{})
 	job := t.take(engine.Take{})
-	running, waiting = waiting, t.submit(engine.NewJob{})
+	waiting := t.submit(engine.NewJob{})
 	for range t.many(600) { // needs more than one transaction
 		t.submit(engine.NewJob{Endpoint: "ep"})
 	}

@@ -10,7 +10,7 @@ import (
 
 // try stores commits, and returns the commits that it could not store. If the disk is full,
 // it stores small changes in the reserved space.
-func (c *committer) try(pending []*commit) (left []*commit, err error) {
+func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	for _, p := range pending {
 		if p.hasFailed() {
 			c.withdraw(p, true) // submissions that were recorded during the outage
@@ -26,10 +26,10 @@ func (c *committer) try(pending []*commit) (left []*commit, err error) {
 	if sqldb.Classify(err) != sqldb.Full {
 		return pending, err
 	}
-	waits := map[*job]bool{}
-	for some := range slices.Chunk(all.changes, reservedChanges) {
+	waits := map[*job]bool{} // its change waits for space
+	for slice := range slices.Chunk(all.changes, reservedChanges) {
 		small := &commit{counts: all.counts, batches: all.batches, process: all.process}
-		for _, ch := range some {
+		for _, ch := range slice {
 			if waits[ch.job] = ch.isNew || len(ch.output)+sizeOf(ch.chunks) > maxSmallChange; !waits[ch.job] {
 				small.changes = append(small.changes, ch)
 			}
@@ -37,8 +37,8 @@ func (c *committer) try(pending []*commit) (left []*commit, err error) {
 		if len(small.changes) == 0 {
 			continue
 		}
-		if reserved := c.engine.store.commit(small, true); reserved != nil {
-			return pending, errors.Join(err, reserved)
+		if smallErr := c.engine.store.commit(small, true); smallErr != nil {
+			return pending, errors.Join(err, smallErr)
 		}
 	}
 	for _, p := range pending {
@@ -48,16 +48,16 @@ func (c *committer) try(pending []*commit) (left []*commit, err error) {
 		}
 		for _, ch := range p.changes {
 			if !waits[ch.job] {
-				ch.stored()
+				ch.forget()
 			}
 		}
 		p.changes = waiting // a later change of another job must not be undone by the next try
-		left = append(left, p)
+		unstored = append(unstored, p)
 	}
-	if len(left) == 0 {
+	if len(unstored) == 0 {
 		err = nil
 	}
-	return left, err
+	return unstored, err
 }
 
 // merged returns one commit with the changes of several, the oldest first. Its process is the oldest
@@ -93,12 +93,12 @@ func merged(pending []*commit) *commit {
 
 // withdraw removes the jobs whose submission has failed, and reports whether there are any.
 // Unless the commit was rolled back, they may be stored, and are deleted by the next try.
-func (c *committer) withdraw(of *commit, rolledBack bool) (withdrawn bool) {
-	all := of.changes
-	of.changes = nil
+func (c *committer) withdraw(p *commit, rolledBack bool) (withdrawn bool) {
+	all := p.changes
+	p.changes = nil
 	for _, ch := range all {
 		if !ch.isNew {
-			of.changes = append(of.changes, ch)
+			p.changes = append(p.changes, ch)
 			continue
 		}
 		withdrawn = true
@@ -116,17 +116,17 @@ func (c *committer) withdraw(of *commit, rolledBack bool) (withdrawn bool) {
 			}
 		}
 		c.mu.Lock()
-		for _, p := range []*commit{of, c.open} {
-			p.events = slices.DeleteFunc(p.events, func(t transition) bool { return t.Job == j.id })
+		for _, each := range []*commit{p, c.open} {
+			each.events = slices.DeleteFunc(each.events, func(t transition) bool { return t.Job == j.id })
 		}
-		of.counts[j.queue.name], c.open.counts[j.queue.name] = j.queue.counts, j.queue.counts
-		for _, unstored := range []*change{ch, j.change} {
-			*unstored = change{job: j, commit: unstored.commit, row: row{k: j.k}}
+		p.counts[j.queue.name], c.open.counts[j.queue.name] = j.queue.counts, j.queue.counts
+		for _, unwritten := range []*change{ch, j.change} {
+			*unwritten = change{job: j, commit: unwritten.commit, row: row{k: j.k}}
 		}
 		c.mu.Unlock()
 		j.queue.mu.Unlock()
 		if !rolledBack {
-			of.changes = append(of.changes, ch)
+			p.changes = append(p.changes, ch)
 		}
 	}
 	return withdrawn

@@ -28,8 +28,8 @@ func (n *node) take() engine.Taken {
 	return must.Do(n.Take(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1}))(n)[0]
 }
 
-// A process refuses the jobs of an endpoint that another one leads, but reads their stored states.
-func TestLedElsewhere(t *testing.T) {
+// A process rejects changes of jobs whose endpoint another process leads, but reads their stored states.
+func TestOtherProcessLeads(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, c, 0)
@@ -85,7 +85,7 @@ func TestSharedStops(t *testing.T) {
 		b.stop()
 		third := startNode(t, c, 0)
 		third.claim()
-		must.Equal(t, third.is(id, engine.InQueue).Retries, 1, "a process that stopped used up", "retries")
+		must.Equal(t, third.is(id, engine.InQueue).Retries, 1, "retries after a stop")
 	})
 }
 
@@ -138,8 +138,8 @@ func TestSpooledReports(t *testing.T) {
 	})
 }
 
-// takeBy takes a job with a leadership, which may be outdated.
-func (n *node) takeBy(l engine.Leadership) (got bool) {
+// takeWith takes a job with a leadership, which may be outdated.
+func (n *node) takeWith(l engine.Leadership) (ok bool) {
 	n.Helper()
 	jobs, err := n.TakeQueued(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Leadership: l})
 	must.Hold(n, err == nil || errors.Is(err, engine.ErrNotLeader), err)
@@ -160,7 +160,7 @@ func TestLeadership(t *testing.T) {
 	// A process without a heartbeat for ten polls is removed. With shorter polls a busy machine
 	// could cause that, too.
 	const poll = 500 * time.Millisecond
-	b := startNode(t, sqldb.Config{URL: address}, never) // sends no heartbeat
+	b := startNode(t, sqldb.Config{URL: address}, noPoll) // sends no heartbeat
 	a := startNode(t, sqldb.Config{URL: address}, poll)
 	first, ok := b.claim()
 	must.Require(t, ok && first.Epoch == 1, "the first claim:", first, ok)
@@ -171,7 +171,7 @@ func TestLeadership(t *testing.T) {
 		t.Errorf("two processes lead at once: %+v", l)
 	}
 	b.submit(engine.NewJob{})
-	must.Hold(t, b.takeBy(first), "the leader took no job")
+	must.Hold(t, b.takeWith(first), "the leader took no job")
 	var second engine.Leadership
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if second, ok = a.claim(); ok {
@@ -184,10 +184,10 @@ func TestLeadership(t *testing.T) {
 		must.Require(t, !time.Now().After(deadline), "the new leader may not scale")
 	}
 	a.submit(engine.NewJob{})
-	must.Hold(t, !b.takeBy(first), "the former leader took a job")
+	must.Hold(t, !b.takeWith(first), "the former leader took a job")
 	_, ok = b.claim()
 	must.Hold(t, !ok, "a removed process claimed the endpoint")
-	must.Hold(t, a.takeBy(second), "the new leader took no job")
+	must.Hold(t, a.takeWith(second), "the new leader took no job")
 	must.Succeed(t, a.Release(t.Context(), "ep", second))
 	third, ok := startNode(t, sqldb.Config{URL: address}, poll).claim()
 	must.Hold(t, ok && third.Epoch == 3, "claiming a released endpoint:", third, ok)
@@ -204,13 +204,13 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 	l, ok := n.claim()
 	must.Require(t, ok, "no claim")
 	id := n.submit(engine.NewJob{})
-	must.Require(t, n.takeBy(l), "no job")
+	must.Require(t, n.takeWith(l), "no job")
 	n.is(id, engine.InProgress) // waits for the commit of the take
 	pgtest.Exec(t, address, "DELETE FROM processes")
 	for deadline := time.Now().Add(time.Minute); n.Process() == l.Process; time.Sleep(10 * time.Millisecond) {
 		must.Require(t, !time.Now().After(deadline), "the process didn't join again")
 	}
-	must.Hold(t, !n.MayScale(l) && !n.takeBy(l), "the leadership from before the removal is still valid")
+	must.Hold(t, !n.MayScale(l) && !n.takeWith(l), "the leadership from before the removal is still valid")
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if job, err := n.Get(t.Context(), "ep", id); err == nil && job.State == engine.InQueue && job.Retries == 1 {
 			break
@@ -225,7 +225,7 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 // If the reply to a successful commit is lost, nothing is done twice and nothing is lost.
 func TestLostReplyToACommit(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
-	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, never) // no poll: it would commit in between
+	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, noPoll) // no poll: it would commit in between
 	n.claim()
 	var ids []string
 	for range 17 {
@@ -264,7 +264,7 @@ func TestLostReplyToACommit(t *testing.T) {
 // A chunk that is stored, but whose commit is repeated because the reply was lost, is read once.
 func TestUncertainChunkIsReadOnce(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
-	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, never)
+	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, noPoll)
 	id, taken := n.submit(engine.NewJob{}), n.take()
 	must.Succeed(t, n.Delivered(t.Context(), taken.Ref))
 	proxy.CutAtCommit()
@@ -272,12 +272,12 @@ func TestUncertainChunkIsReadOnce(t *testing.T) {
 	proxy.Mend(t)
 	_, first, _, err := n.Drain(t.Context(), "ep", id)
 	must.Succeed(t, n.Delivered(t.Context(), taken.Ref))
-	_, second, _, again := n.Drain(t.Context(), "ep", id)
-	must.Hold(t, again == nil && len(first)+len(second) == 1, first, err, second, again)
+	_, second, _, secondErr := n.Drain(t.Context(), "ep", id)
+	must.Hold(t, secondErr == nil && len(first)+len(second) == 1, "read", first, err, "and then", second, secondErr)
 }
 
 // A result that arrived in time counts, even if the job's timeout passed during a database outage.
-func TestResultIsInTime(t *testing.T) {
+func TestResultInTimeCounts(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
 	now := new(clock.Clock)
 	e := newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.Clock, c.DataDir = now, t.TempDir() })

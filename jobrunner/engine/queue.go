@@ -205,11 +205,11 @@ func (q *queue) place(j *job) {
 	if j.webhook == "" {
 		return
 	}
-	l := OwnerHost{j.owner, j.host}
-	if q.calls[l] == nil {
-		q.calls[l] = &jobHeap{order: byCall}
+	key := OwnerHost{j.owner, j.host}
+	if q.calls[key] == nil {
+		q.calls[key] = &jobHeap{order: byCall}
 	}
-	q.calls[l].set(j, j.state.Terminal() && j.callAt > 0)
+	q.calls[key].set(j, j.state.Terminal() && j.callAt > 0)
 }
 
 // add adds a submitted job, or one that was read from the store.
@@ -251,7 +251,7 @@ func (q *queue) take(t Take) (jobs []*job) {
 	return jobs
 }
 
-// waiter is a taker in the line.
+// waiter is a taker that waits for jobs.
 type waiter struct {
 	take Take
 	jobs chan []Taken // has a buffer of one
@@ -264,12 +264,12 @@ func (q *queue) serve() {
 	}
 	for place := q.takers.Front(); place != nil && q.ready.Len() > 0; {
 		w := place.Value.(*waiter)
-		following := place.Next()
+		next := place.Next()
 		if jobs := q.take(w.take); len(jobs) > 0 {
 			q.takers.Remove(place)
 			w.jobs <- takenOf(jobs)
 		}
-		place = following
+		place = next
 	}
 }
 

@@ -151,7 +151,7 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *app
 		return p
 	}
 	if j := q.find(ref.ID); j != nil {
-		p.accepted = q.apply(j, r.by(ref)).ok
+		p.accepted = q.apply(j, r.event(ref)).ok
 		p.streamed = j.streamed
 	}
 	if next != nil && e.commits.failure() == nil {
@@ -161,8 +161,8 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *app
 	return p
 }
 
-// by returns the event of a report by an attempt.
-func (r Report) by(ref Ref) event {
+// event returns the event of an attempt's report.
+func (r Report) event(ref Ref) event {
 	r.worker, r.attempt = ref.Worker, ref.Attempt
 	return event(r)
 }
@@ -193,18 +193,18 @@ func (p *appliedReport) result() (Directive, error) {
 }
 
 // removeOnceStored removes entries of the spool when a commit has stored their reports.
-func (c *committer) removeOnceStored(to *commit, entries ...*entry) {
+func (c *committer) removeOnceStored(p *commit, entries ...*entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
-	case <-to.done:
+	case <-p.done:
 		c.engine.spool.remove(entries)
 	default:
-		to.spooled = append(to.spooled, entries...)
+		p.spooled = append(p.spooled, entries...)
 	}
 }
 
-// replay applies the reports to an earlier process that were not stored.
+// replay applies the spooled reports that an earlier process received and didn't store.
 func (e *Engine) replay(q *queue) {
 	for _, spooled := range e.spool.forQueue(q.name) {
 		full, err := spooled.read()
@@ -217,7 +217,7 @@ func (e *Engine) replay(q *queue) {
 		case j == nil || len(full.Chunks) > 0 && j.streamed >= spooled.Streamed: // it is stored already
 		default:
 			q.applyAt(j, event{kind: timePasses}, at)
-			q.applyAt(j, full.report().by(spooled.Ref), at)
+			q.applyAt(j, full.report().event(spooled.Ref), at)
 		}
 		if q.open == nil {
 			e.spool.remove([]*entry{spooled})

@@ -29,9 +29,9 @@ const (
 // written. Otherwise jobs would expire too late. It does nothing if other processes are
 // alive, because their clocks agree with the times of the jobs.
 func (e *Engine) rewind(ctx context.Context) error {
-	by := int64(0)
+	shift := int64(0)
 	err := e.db.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
-		by = 0
+		shift = 0
 		others, err := processesBesides(tx, e.Process())
 		if err != nil || len(others) > 0 {
 			return err
@@ -44,15 +44,15 @@ func (e *Engine) rewind(ctx context.Context) error {
 		if ahead < minRewind.Milliseconds() {
 			return nil
 		}
-		by = ahead
-		if _, err := tx.Exec(rewindJobs, by, by, by, by, by, by, by, by, by); err != nil {
+		shift = ahead
+		if _, err := tx.Exec(rewindJobs, shift, shift, shift, shift, shift, shift, shift, shift, shift); err != nil {
 			return err
 		}
-		_, err = tx.Exec(rewindBatches, by, by, by)
+		_, err = tx.Exec(rewindBatches, shift, shift, shift)
 		return err
 	})
-	if err == nil && by > 0 {
-		e.log.Warn("the clock was set back since the last start: the times of all jobs are moved back with it", "by", duration(by))
+	if err == nil && shift > 0 {
+		e.log.Warn("the clock was set back since the last start: the times of all jobs are moved back with it", "by", duration(shift))
 	}
 	return err
 }

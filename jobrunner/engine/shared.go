@@ -135,7 +135,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 		if err := e.enter(ctx); err != nil {
 			return err
 		}
-		e.dropLeadership() // after it, so that later changes have the new id
+		e.dropLeadership() // after enter, so that later changes have the new id
 		return nil
 	}
 	e.beatAt.Store(&sent)

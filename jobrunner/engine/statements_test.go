@@ -39,7 +39,7 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 var (
 	forEachJob = []string{insertJob, upsertJob, insertInput, upsertInput, updateRun, updateJob, deleteJob, insertOutput, upsertOutput, deleteOutput, insertChunk, insertNewChunk, deleteChunks, upsertCounts, upsertBatch, deleteBatch}
 	byIndex    = []string{
-		selectActive, selectInput, jobByKey, jobByOldID, selectCounts, deleteCounts, recentJobs,
+		selectActive, selectInput, jobByKey, jobByOldID, selectCounts, deleteCounts, newestOfEndpoint,
 		deleteExpired, nextExpiry, deleteOfEndpoint, unreadChunks, deleteReadChunks, countUnread, claimLeadership, releaseLeadership,
 		deleteBatchesOf, selectBatches, selectRequests,
 	}
@@ -93,7 +93,7 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 				plan = append(plan, line)
 				return err
 			}, "EXPLAIN "+execute)
-			must.Equal(t, readsAll(plan), "", statement, strings.Join(plan, "\n"))
+			must.Equal(t, fullScan(plan), "", statement, strings.Join(plan, "\n"))
 			if err != nil {
 				return err
 			}
@@ -103,17 +103,17 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	}
 }
 
-// readsAll returns the line of a PostgreSQL plan that scans a whole table or index, or "". It
-// ignores scans with a condition, the first one below a limit, and the small partial index of
-// active jobs.
-func readsAll(plan []string) string {
+// fullScan returns the line of a PostgreSQL plan that scans a whole table or index, or "". It
+// ignores scans with a condition, the first one below a limit, small tables, and the partial
+// index of active jobs.
+func fullScan(plan []string) string {
 	limited := false
 	for i, line := range plan {
 		limited = limited || strings.Contains(line, "Limit ")
 		scan := strings.Contains(line, "Scan on ") || strings.Contains(line, "Scan using ")
-		few := strings.Contains(line, " on processes") || strings.Contains(line, " on leads") || strings.Contains(line, "Tid Scan") || strings.Contains(line, "CTE Scan") || strings.Contains(line, "Subquery Scan") ||
+		small := strings.Contains(line, " on processes") || strings.Contains(line, " on leads") || strings.Contains(line, "Tid Scan") || strings.Contains(line, "CTE Scan") || strings.Contains(line, "Subquery Scan") ||
 			strings.Contains(line, "jobs_active")
-		if !scan || few || limited {
+		if !scan || small || limited {
 			limited = limited && !scan
 			continue
 		}
@@ -160,8 +160,8 @@ func TestCommitsReadTheirRows(t *testing.T) {
 	must.Hold(t, read > jobs && read < 40*jobs, read, "rows were read for", jobs, "jobs")
 }
 
-// The reply to a commit may be lost. When it is repeated, alone or merged with the next one, chunks
-// that were read meanwhile aren't stored again, and no other chunk is lost.
+// A commit is repeated if its reply was lost, alone or merged with the next one. Chunks that were
+// read meanwhile aren't stored again, and no other chunk is lost.
 func TestRepeatedCommit(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})
 	j := NewJob{Endpoint: "ep"}.job(e.newKey(), e.now())
@@ -201,8 +201,8 @@ func TestRepeatedCommit(t *testing.T) {
 	must.Hold(t, err == nil && len(all) == 1 && all[0].seq == 6, all, err)
 }
 
-// Nothing remains of a job that another process has deleted with its endpoint while it ran.
-func TestDeletedElsewhere(t *testing.T) {
+// Nothing remains of a running job that another process has deleted with its endpoint.
+func TestDeletedByOtherProcess(t *testing.T) {
 	e, db := openEmpty(t, sqldb.Config{URL: pgtest.Start(t)})
 	must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
 	jobs := must.Do(e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}))(t)
@@ -218,7 +218,7 @@ func TestDeletedElsewhere(t *testing.T) {
 	}
 }
 
-// Chunks of a failed read are kept until the next read or the end of the job.
+// Chunks of a failed read are kept until the next read or the deletion of the job.
 func TestUndeliveredChunksAreFreed(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	j := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
@@ -232,13 +232,13 @@ func TestUndeliveredChunksAreFreed(t *testing.T) {
 func TestFormerLeader(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})
 	former := &commit{process: "former", changes: []*change{{isNew: true, row: row{k: 1, endpoint: "ep", id: "x", state: InQueue}}}}
-	left, err := e.commits.try([]*commit{former})
-	must.Hold(t, len(left) == 1 && errors.Is(err, ErrNotLeader), left, err)
+	unstored, err := e.commits.try([]*commit{former})
+	must.Hold(t, len(unstored) == 1 && errors.Is(err, ErrNotLeader), unstored, err)
 	err = e.store.commit(former, false)
 	must.ErrorIs(t, err, ErrNotLeader, "the database accepted it:")
 }
 
-// Changes of a commit that still fitted on a full disk aren't stored again with the rest, which would
+// If a part of a commit fitted on a full disk, that part isn't stored again with the rest, which would
 // overwrite later changes.
 func TestPartOfACommitOnAFullDisk(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: smalldisk.Mount(t, "30m") + "/data"})
@@ -259,10 +259,10 @@ func TestPartOfACommitOnAFullDisk(t *testing.T) {
 		ch.row.streamed = streamed
 		return ch
 	}
-	left, err := e.commits.try([]*commit{{changes: []*change{changed(small, 1, nil), changed(large, 1, make([]byte, 8<<20))}}})
-	must.Require(t, sqldb.Classify(err) == sqldb.Full && len(left) == 1 && len(left[0].changes) == 1 && left[0].changes[0].job == large, left, err)
+	unstored, err := e.commits.try([]*commit{{changes: []*change{changed(small, 1, nil), changed(large, 1, make([]byte, 8<<20))}}})
+	must.Require(t, sqldb.Classify(err) == sqldb.Full && len(unstored) == 1 && len(unstored[0].changes) == 1 && unstored[0].changes[0].job == large, unstored, err)
 	must.Succeed(t, e.store.commit(&commit{changes: []*change{changed(small, 2, nil)}}, true))
-	must.ErrorContains(t, must.Err(e.commits.try(left)), "full")
+	must.ErrorContains(t, must.Err(e.commits.try(unstored)), "full")
 	for j, streamed := range map[*job]int64{small: 2, large: 0} {
 		stored, err := e.store.job(t.Context(), "ep", j.id, 0, e.now())
 		must.Hold(t, err == nil && stored.streamed == streamed, stored, err, "want", streamed)

@@ -13,8 +13,8 @@ import (
 func testSuccess(t *tester) {
 	id := t.submit(engine.NewJob{})
 	must.Hold(t, idForm.MatchString(id) && !strings.HasPrefix(id, "sync-"), "id", id)
-	sync := t.submit(engine.NewJob{Endpoint: "other", Sync: true})
-	must.Hold(t, idForm.MatchString(sync) && strings.HasPrefix(sync, "sync-"), "id of a synchronous job", sync)
+	synchronous := t.submit(engine.NewJob{Endpoint: "other", Sync: true})
+	must.Hold(t, idForm.MatchString(synchronous) && strings.HasPrefix(synchronous, "sync-"), "id of a synchronous job", synchronous)
 	got := t.is(id, engine.InQueue)
 	must.Hold(t, got.Worker == "" && got.Delay == 0 && got.Output == nil, "in the queue:", got)
 	t.advance(1234 * time.Millisecond)
@@ -132,11 +132,11 @@ func testFence(t *tester) {
 		expectStale(what, id, ref)
 	}
 	t.report(job.Ref, engine.Lost(), engine.Accepted)
-	expectStale("given back", id, job.Ref)
-	again := t.take(engine.Take{Worker: "w1"})
+	expectStale("requeued", id, job.Ref)
+	second := t.take(engine.Take{Worker: "w1"})
 	expectStale("taken again", id, job.Ref)
-	t.report(again.Ref, engine.Done([]byte(`"good"`)), engine.Accepted)
-	expectStale("completed", id, again.Ref)
+	t.report(second.Ref, engine.Done([]byte(`"good"`)), engine.Accepted)
+	expectStale("completed", id, second.Ref)
 
 	id = t.submit(engine.NewJob{Timeout: 5 * time.Second})
 	job = t.take(engine.Take{})
@@ -146,7 +146,7 @@ func testFence(t *tester) {
 	id = t.submit(engine.NewJob{TTL: 10 * time.Second})
 	job = t.take(engine.Take{})
 	t.advance(10 * time.Second)
-	expectStale("gone", id, job.Ref)
+	expectStale("expired", id, job.Ref)
 }
 
 func (t *tester) retry(id string) {
@@ -190,13 +190,13 @@ func testRetry(t *tester) {
 
 	t.advance(3 * time.Second)
 	must.Equal(t, t.take(engine.Take{}).ID, other, "the retried job went to the head of the queue")
-	again := t.take(engine.Take{})
-	must.Hold(t, again.ID == id && string(again.Input) == string(input) && string(again.Rest) == `{"policy":{}}` && again.Retries == 0 &&
-		again.Delay == 3*time.Second, "the second take:", again)
+	second := t.take(engine.Take{})
+	must.Hold(t, second.ID == id && string(second.Input) == string(input) && string(second.Rest) == `{"policy":{}}` && second.Retries == 0 &&
+		second.Delay == 3*time.Second, "the second take:", second)
 	t.report(job.Ref, engine.Done([]byte(`"late"`)), engine.Stale)
-	t.report(again.Ref, engine.Lost(), engine.Accepted) // the retry has a new retry count
-	again = t.take(engine.Take{})
-	t.report(again.Ref, engine.Done([]byte(`"new"`)), engine.Accepted)
+	t.report(second.Ref, engine.Lost(), engine.Accepted) // the retry has a new retry count
+	third := t.take(engine.Take{})
+	t.report(third.Ref, engine.Done([]byte(`"new"`)), engine.Accepted)
 	got = t.is(id, engine.Completed)
 	must.Hold(t, string(got.Output) == `"new"` && got.Retries == 1, "done", got)
 	t.noRetry(id, engine.Completed)
@@ -236,19 +236,19 @@ func testPurge(t *tester) {
 		must.Hold(t, err == nil && n == want, "purged", n, err, "want", want)
 	}
 	purge(0)
-	done, running, failed, again := t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{})
+	done, running, failed, requeued := t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{})
 	other := t.submit(engine.NewJob{Endpoint: "other"})
 	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`1`)), engine.Accepted)
 	job := t.take(engine.Take{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	many := t.many(1300) // more than one transaction purges
-	ids := []string{again}
+	ids := []string{requeued}
 	for i := range many {
 		ids = append(ids, t.submit(engine.NewJob{Low: i%2 == 0}))
 	}
 	t.submit(engine.NewJob{TTL: 10 * time.Second})
-	t.advance(10 * time.Second) // this job has expired
+	t.advance(10 * time.Second) // the last job expires
 	purge(many + 1)
 	for _, id := range ids {
 		t.is(id, "")

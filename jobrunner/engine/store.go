@@ -93,11 +93,11 @@ const (
 
 	// Arguments: the maximum size of an output in bytes, the endpoint, the current time, and
 	// the maximum number of jobs.
-	recentJobs = selectJob + `endpoint = ? AND gone > ? ORDER BY jobs.k DESC LIMIT ?`
+	newestOfEndpoint = selectJob + `endpoint = ? AND gone > ? ORDER BY jobs.k DESC LIMIT ?`
 	// Arguments: the maximum size of an output in bytes, the current time, and the maximum
 	// number of jobs. The plus sign keeps SQLite from using the index of gone: it reads the
 	// newest rows until it has enough.
-	latestJobs = selectJob + `+gone > ? AND endpoint NOT LIKE '%` + queueSuffix + `' ORDER BY jobs.k DESC LIMIT ?`
+	newestJobs = selectJob + `+gone > ? AND endpoint NOT LIKE '%` + queueSuffix + `' ORDER BY jobs.k DESC LIMIT ?`
 
 	unreadChunks = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = ? ORDER BY seq`
 	// Arguments: the job's key, and the number of the last chunk.

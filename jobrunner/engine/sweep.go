@@ -71,11 +71,11 @@ func lower(value *atomic.Int64, to int64) bool {
 // and times out jobs after their deadline. It returns the time of the next due transition,
 // or zero.
 //
-// Reads and reports check the times themselves, so their results don't depend on Sweep. It
+// Reads and reports check the times themselves, so their results don't depend on Sweep. Sweep
 // frees space, wakes watches and stops workers.
 func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 	now, earliest := e.now(), int64(0)
-	due := func(at int64) {
+	consider := func(at int64) {
 		if at > 0 && (earliest == 0 || at < earliest) {
 			earliest = at
 		}
@@ -83,12 +83,12 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 	for _, q := range e.all() {
 		for slice := maxSlice; slice == maxSlice; {
 			q.mu.Lock()
-			due(q.settleAll()) // before requests time out
+			consider(q.settleAll()) // before requests time out
 			for slice = 0; slice < maxSlice && q.timed.Len() > 0 && q.timed.first().due() <= now; slice++ {
 				q.tick(q.timed.first())
 			}
 			if first := q.timed.first(); first != nil {
-				due(first.due())
+				consider(first.due())
 			}
 			q.unlock()
 		}
@@ -98,7 +98,7 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		due(at)
+		consider(at)
 	}
 	if earliest == 0 {
 		return time.Time{}, nil

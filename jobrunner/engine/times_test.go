@@ -12,13 +12,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// at advances the time to a moment, and checks the job's state before and at that moment.
-func (t *tester) at(id string, border time.Duration, before, after engine.State) {
+// expectChange checks that the job changes its state after a duration, and not a millisecond earlier.
+func (t *tester) expectChange(id string, d time.Duration, from, to engine.State) {
 	t.Helper()
-	t.advance(border - ms)
-	t.is(id, before)
+	t.advance(d - ms)
+	t.is(id, from)
 	t.advance(ms)
-	t.is(id, after)
+	t.is(id, to)
 }
 
 func testTTL(t *tester) {
@@ -37,7 +37,7 @@ func testTTL(t *tester) {
 		if state == engine.TimedOut {
 			rest -= 5 * time.Second
 		}
-		t.at(id, rest, state, "")
+		t.expectChange(id, rest, state, "")
 		must.ErrorIs(t, must.Err(t.Cancel(t.ctx, "ep", id)), engine.ErrNotFound, "cancel of a job whose ttl passed")
 		t.takeNone()
 	}
@@ -47,11 +47,11 @@ func testTTL(t *tester) {
 	id := t.submit(engine.NewJob{TTL: 20 * time.Second})
 	t.advance(15 * time.Second)
 	t.take(engine.Take{})
-	t.at(id, 5*time.Second, engine.InProgress, "")
+	t.expectChange(id, 5*time.Second, engine.InProgress, "")
 
-	// The default.
+	// The default ttl.
 	id = t.submit(engine.NewJob{})
-	t.at(id, 24*time.Hour, engine.InQueue, "")
+	t.expectChange(id, 24*time.Hour, engine.InQueue, "")
 }
 
 func testSevenDays(t *tester) {
@@ -59,7 +59,7 @@ func testSevenDays(t *tester) {
 	id := t.submit(engine.NewJob{TTL: 7 * day, Timeout: 7 * day})
 	t.advance(2 * day)
 	must.Equal(t, t.take(engine.Take{}).Delay, 2*day, "waited")
-	t.at(id, 5*day, engine.InProgress, "")
+	t.expectChange(id, 5*day, engine.InProgress, "")
 }
 
 func testSetTTL(t *tester) {
@@ -70,13 +70,13 @@ func testSetTTL(t *tester) {
 	id := t.submit(engine.NewJob{})
 	t.advance(4 * time.Second)
 	set(id, 10*time.Second)
-	t.at(id, 6*time.Second, engine.InQueue, "")
+	t.expectChange(id, 6*time.Second, engine.InQueue, "")
 	must.ErrorIs(t, t.SetTTL(t.ctx, "ep", id, time.Hour), engine.ErrNotFound, "setting the ttl of a deleted job")
 
-	// A longer ttl, and one that is over already.
+	// A longer ttl, and a ttl that is over already.
 	id = t.submit(engine.NewJob{TTL: 10 * time.Second})
 	set(id, time.Minute)
-	t.at(id, time.Minute, engine.InQueue, "")
+	t.expectChange(id, time.Minute, engine.InQueue, "")
 	id = t.submit(engine.NewJob{})
 	t.advance(time.Minute)
 	set(id, 10*time.Second)
@@ -84,15 +84,15 @@ func testSetTTL(t *tester) {
 	synctest.Wait()
 	t.counts(engine.Counts{})
 
-	// It doesn't extend the retention.
+	// A longer ttl doesn't extend the retention.
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Done(nil), engine.Accepted)
 	set(id, time.Hour)
-	t.at(id, 30*time.Minute, engine.Completed, "")
+	t.expectChange(id, 30*time.Minute, engine.Completed, "")
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Done(nil), engine.Accepted)
 	set(id, time.Minute)
-	t.at(id, time.Minute, engine.Completed, "")
+	t.expectChange(id, time.Minute, engine.Completed, "")
 }
 
 func testTimeout(t *tester) {
@@ -105,11 +105,11 @@ func testTimeout(t *tester) {
 		id := t.submit(engine.NewJob{Timeout: c.job})
 		t.advance(20 * time.Minute) // time in the queue doesn't count
 		job := t.take(engine.Take{Timeout: c.endpoint})
-		t.at(id, c.want, engine.InProgress, engine.TimedOut)
+		t.expectChange(id, c.want, engine.InProgress, engine.TimedOut)
 		late := t.is(id, engine.TimedOut)
 		must.Hold(t, late.Execution == c.want && late.Delay == 20*time.Minute, "timed out after", late.Execution, "delay", late.Delay)
 		t.report(job.Ref, engine.Done(nil), engine.Stale)
-		t.at(id, 30*time.Minute, engine.TimedOut, "")
+		t.expectChange(id, 30*time.Minute, engine.TimedOut, "")
 	}
 	t.counts(engine.Counts{})
 
@@ -140,17 +140,17 @@ func testRetention(t *tester) {
 		t.advance(c.want / 2)
 		t.is(id, engine.Completed) // reading doesn't extend it
 		t.Logf("%s", c.name)
-		t.at(id, c.want-c.want/2, engine.Completed, "")
+		t.expectChange(id, c.want-c.want/2, engine.Completed, "")
 	}
-	// The ttl, if it ends earlier.
+	// The job is deleted at the end of its ttl if that is earlier.
 	id := t.submit(engine.NewJob{TTL: 20 * time.Second})
 	t.report(t.take(engine.Take{}).Ref, engine.Done(nil), engine.Accepted)
-	t.at(id, 20*time.Second, engine.Completed, "")
+	t.expectChange(id, 20*time.Second, engine.Completed, "")
 }
 
 func testLost(t *tester) {
 	id := t.submit(engine.NewJob{})
-	later := t.submit(engine.NewJob{})
+	next := t.submit(engine.NewJob{})
 	t.advance(time.Second)
 	job := t.take(engine.Take{})
 	t.report(job.Ref, engine.Progress([]byte(`"old"`)), engine.Accepted)
@@ -160,15 +160,15 @@ func testLost(t *tester) {
 	must.Hold(t, got.Retries == 1 && got.Output == nil && got.Worker == "" && got.Delay == 0, "lost once:", got)
 	t.counts(engine.Counts{InQueue: 2, Retried: 1})
 	t.advance(3 * time.Second)
-	again := t.take(engine.Take{Worker: "w2"})
-	must.Hold(t, again.ID == id && again.Retries == 1 && again.Attempt == 2 && again.Delay == 3*time.Second, "the second take", again, "expected it before", later)
+	second := t.take(engine.Take{Worker: "w2"})
+	must.Hold(t, second.ID == id && second.Retries == 1 && second.Attempt == 2 && second.Delay == 3*time.Second, "the second take", second, "expected it before", next)
 	t.advance(4 * time.Second)
-	t.report(again.Ref, engine.Lost(), engine.Accepted)
-	over := t.is(id, engine.Failed)
-	must.Hold(t, over.Retries == 1 && over.Error == "job timed out after 1 retries: its worker died" && over.Execution == 4*time.Second &&
-		over.Delay == 3*time.Second, "lost twice:", over)
+	t.report(second.Ref, engine.Lost(), engine.Accepted)
+	failed := t.is(id, engine.Failed)
+	must.Hold(t, failed.Retries == 1 && failed.Error == "job timed out after 1 retries: its worker died" && failed.Execution == 4*time.Second &&
+		failed.Delay == 3*time.Second, "lost twice:", failed)
 	t.counts(engine.Counts{InQueue: 1, Failed: 1, Retried: 1})
-	t.at(id, 30*time.Minute, engine.Failed, "")
+	t.expectChange(id, 30*time.Minute, engine.Failed, "")
 	t.counts(engine.Counts{InQueue: 1, Failed: 1, Retried: 1})
 }
 
@@ -201,7 +201,7 @@ func testRestart(t *tester) {
 		must.Hold(t, job.ID == id && job.Delay == 10*time.Second, "taken after the restart", job, id)
 	}
 	// The execution timeout ends a job even if nothing reads the job.
-	t.at(running[0], 5*time.Second, engine.InProgress, engine.TimedOut)
+	t.expectChange(running[0], 5*time.Second, engine.InProgress, engine.TimedOut)
 
 	// Counts outlive restarts and the jobs themselves.
 	t.advance(31 * time.Minute)
@@ -233,41 +233,41 @@ func testCounts(t *tester) {
 }
 
 func testLoad(t *tester) {
-	load := func(want engine.Load) {
+	expectLoad := func(want engine.Load) {
 		t.Helper()
 		got, err := t.Load(t.ctx, "ep")
 		must.Hold(t, err == nil && got.Waiting == want.Waiting && got.Running == want.Running && got.Oldest.Equal(want.Oldest), "load is", got, err, want)
 	}
-	load(engine.Load{})
+	expectLoad(engine.Load{})
 	t.submit(engine.NewJob{Low: true})
-	load(engine.Load{})
+	expectLoad(engine.Load{})
 	first := time.Now()
 	t.submit(engine.NewJob{})
 	t.advance(time.Second)
 	second := time.Now()
 	t.submit(engine.NewJob{})
-	load(engine.Load{Waiting: 2, Oldest: first})
+	expectLoad(engine.Load{Waiting: 2, Oldest: first})
 	t.take(engine.Take{})
-	load(engine.Load{Waiting: 2, Running: 1, Oldest: first})
+	expectLoad(engine.Load{Waiting: 2, Running: 1, Oldest: first})
 	t.take(engine.Take{})
-	load(engine.Load{Waiting: 1, Running: 2, Oldest: second})
+	expectLoad(engine.Load{Waiting: 1, Running: 2, Oldest: second})
 }
 
-// jumps runs a test with an engine whose clock's time of day jumps by the durations that the
-// test passes to jump.
-func jumps(t *testing.T, test func(t *tester, jump func(time.Duration))) {
+// withClockJumps runs a test with an engine, and a function that moves the time of day of the
+// engine's clock.
+func withClockJumps(t *testing.T, test func(t *tester, jump func(time.Duration))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		var by atomic.Int64
-		wall := func() time.Time { return time.Now().Add(time.Duration(by.Load())).Round(0) }
+		var offset atomic.Int64
+		wall := func() time.Time { return time.Now().Add(time.Duration(offset.Load())).Round(0) }
 		e := newTester(t, sqldb.Config{}, func(c *engine.Config) { c.Clock = clock.New(wall) })
-		test(e, func(d time.Duration) { by.Add(int64(d)) })
+		test(e, func(d time.Duration) { offset.Add(int64(d)) })
 	})
 }
 
 // If a machine has slept, running jobs continue, and the time of the sleep doesn't count.
 func TestClockJumpsForward(t *testing.T) {
-	jumps(t, func(t *tester, jump func(time.Duration)) {
+	withClockJumps(t, func(t *tester, jump func(time.Duration)) {
 		running, queued := t.submit(engine.NewJob{TTL: time.Hour}), t.submit(engine.NewJob{TTL: time.Hour})
 		first := t.take(engine.Take{})
 		must.Require(t, first.ID == running, "the jobs were taken in another order")
@@ -293,7 +293,7 @@ func TestClockJumpsForward(t *testing.T) {
 // If the clock is set back, no timeout gets longer and no duration negative, in the same
 // process and after a restart.
 func TestClockJumpsBackward(t *testing.T) {
-	jumps(t, func(t *tester, jump func(time.Duration)) {
+	withClockJumps(t, func(t *tester, jump func(time.Duration)) {
 		late, short := t.submit(engine.NewJob{TTL: 0}), t.submit(engine.NewJob{TTL: time.Minute})
 		t.advance(time.Second)
 		t.take(engine.Take{})

@@ -13,17 +13,17 @@ import (
 )
 
 func testWaitingTakers(t *tester) {
-	type taken struct {
+	type outcome struct {
 		worker int
 		jobs   []engine.Taken
 		err    error
 	}
-	got := make(chan taken, 10)
+	outcomes := make(chan outcome, 10)
 	var takers sync.WaitGroup
 	wait := func(ctx context.Context, worker int) {
 		takers.Go(func() {
 			jobs, err := t.Take(ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(worker), Max: 1})
-			got <- taken{worker, jobs, err}
+			outcomes <- outcome{worker, jobs, err}
 		})
 		synctest.Wait()
 	}
@@ -31,12 +31,12 @@ func testWaitingTakers(t *tester) {
 		t.Helper()
 		synctest.Wait()
 		select {
-		case one := <-got:
-			t.Errorf("worker %d got %v, %v", one.worker, one.jobs, one.err)
+		case o := <-outcomes:
+			t.Errorf("worker %d got %v, %v, want none", o.worker, o.jobs, o.err)
 		default:
 		}
 	}
-	first, leave := context.WithCancel(t.ctx)
+	first, stopWaiting := context.WithCancel(t.ctx)
 	wait(first, 0)
 	wait(t.ctx, 1)
 	wait(t.ctx, 2)
@@ -46,13 +46,13 @@ func testWaitingTakers(t *tester) {
 	expectNone()
 
 	// A taker that has stopped waiting gets no job.
-	leave()
-	one := <-got
-	must.Hold(t, one.worker == 0 && errors.Is(one.err, context.Canceled) && len(one.jobs) == 0, "a taker that had stopped waiting", one)
-	for worker := 1; worker <= 2; worker++ { // the longest waiting first
+	stopWaiting()
+	o := <-outcomes
+	must.Hold(t, o.worker == 0 && errors.Is(o.err, context.Canceled) && len(o.jobs) == 0, "a taker that had stopped waiting", o)
+	for worker := 1; worker <= 2; worker++ { // the worker that has waited longest is first
 		id := t.submit(engine.NewJob{})
-		one := <-got
-		must.Hold(t, one.err == nil && one.worker == worker && len(one.jobs) == 1 && one.jobs[0].ID == id, one, "want worker", worker, id)
+		o := <-outcomes
+		must.Hold(t, o.err == nil && o.worker == worker && len(o.jobs) == 1 && o.jobs[0].ID == id, o, "want worker", worker, id)
 		expectNone()
 	}
 	// A requeued job also wakes a taker.
@@ -61,13 +61,13 @@ func testWaitingTakers(t *tester) {
 	wait(t.ctx, 3)
 	expectNone()
 	t.report(job.Ref, engine.Lost(), engine.Accepted)
-	one = <-got
-	must.Hold(t, len(one.jobs) == 1 && one.jobs[0].ID == id && one.jobs[0].Attempt == job.Attempt+1, one, "want the lost job")
+	o = <-outcomes
+	must.Hold(t, len(o.jobs) == 1 && o.jobs[0].ID == id && o.jobs[0].Attempt == job.Attempt+1, o, "want the lost job")
 	// A queued job is taken at once.
 	id = t.submit(engine.NewJob{})
 	wait(t.ctx, 4)
-	one = <-got
-	must.Hold(t, len(one.jobs) == 1 && one.jobs[0].ID == id, one)
+	o = <-outcomes
+	must.Hold(t, len(o.jobs) == 1 && o.jobs[0].ID == id, o)
 	takers.Wait()
 
 	// If a taker is woken while it stops waiting, it wakes the next taker: no job stays queued
@@ -83,8 +83,8 @@ func testWaitingTakers(t *tester) {
 		var jobs []engine.Taken
 		for range 2 {
 			select {
-			case one := <-got:
-				jobs = append(jobs, one.jobs...)
+			case o := <-outcomes:
+				jobs = append(jobs, o.jobs...)
 			default:
 			}
 		}
@@ -92,7 +92,7 @@ func testWaitingTakers(t *tester) {
 		t.submit(engine.NewJob{}) // for the taker that still waits, if any
 		synctest.Wait()
 		select {
-		case <-got:
+		case <-outcomes:
 		default:
 			t.take(engine.Take{})
 		}
@@ -140,7 +140,7 @@ func testMany(t *tester) {
 	var mu sync.Mutex
 	takes, ends, cancels := map[string]int{}, map[string]int{}, map[string]int{}
 	var ids []string
-	note := func(m map[string]int, id string) {
+	count := func(m map[string]int, id string) {
 		mu.Lock()
 		defer mu.Unlock()
 		m[id]++
@@ -154,7 +154,7 @@ func testMany(t *tester) {
 					return
 				}
 				for _, job := range taken {
-					note(takes, fmt.Sprint(job.ID, "#", job.Attempt))
+					count(takes, fmt.Sprint(job.ID, "#", job.Attempt))
 					r := engine.Done([]byte(`"` + job.ID + `"`))
 					if i%7 == 0 && job.Retries == 0 {
 						r = engine.Lost()
@@ -162,7 +162,7 @@ func testMany(t *tester) {
 					d, err := t.Report(t.ctx, job.Ref, r)
 					must.Hold(t, err == nil, err)
 					if d == engine.Accepted && job.Retries+i%7 > 0 {
-						note(ends, job.ID)
+						count(ends, job.ID)
 					}
 				}
 			}
@@ -184,7 +184,7 @@ func testMany(t *tester) {
 					job, err := t.Cancel(t.ctx, "ep", job.ID)
 					must.Hold(t, err == nil, err)
 					if job.State == engine.Cancelled {
-						note(cancels, job.ID)
+						count(cancels, job.ID)
 					}
 				}
 			}

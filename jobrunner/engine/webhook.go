@@ -40,8 +40,8 @@ func (e *Engine) CallQueues(busy []OwnerHost) (queues []CallQueue) {
 	for _, q := range e.all() {
 		q.mu.Lock()
 		owners := map[string]bool{}
-		for l := range q.calls {
-			owners[l.Owner] = true
+		for key := range q.calls {
+			owners[key.Owner] = true
 		}
 		for owner := range owners {
 			if j := q.nextCall(owner, busy); j != nil {
@@ -55,11 +55,11 @@ func (e *Engine) CallQueues(busy []OwnerHost) (queues []CallQueue) {
 
 // nextCall returns the job of an owner's next call to a host that isn't busy, or nil.
 func (q *queue) nextCall(owner string, busy []OwnerHost) (next *job) {
-	for l, calls := range q.calls {
+	for key, calls := range q.calls {
 		j := calls.first()
 		if j == nil {
-			delete(q.calls, l)
-		} else if l.Owner == owner && !slices.Contains(busy, l) && (next == nil || j.callAt < next.callAt) {
+			delete(q.calls, key)
+		} else if key.Owner == owner && !slices.Contains(busy, key) && (next == nil || j.callAt < next.callAt) {
 			next = j
 		}
 	}
@@ -68,16 +68,16 @@ func (q *queue) nextCall(owner string, busy []OwnerHost) (next *job) {
 
 // ClaimCall claims and returns the first due call of a queue to a host that isn't busy.
 // After the claim the call is due again. ClaimCall returns nil if no call is due.
-func (e *Engine) ClaimCall(ctx context.Context, of CallQueue, busy []OwnerHost, claim time.Duration) (*Call, error) {
+func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHost, claim time.Duration) (*Call, error) {
 	if err := e.commits.failure(); err != nil {
 		return nil, err
 	}
-	q := e.loadedQueue(of.Endpoint)
+	q := e.loadedQueue(queue.Endpoint)
 	if q == nil {
 		return nil, nil
 	}
 	q.mu.Lock()
-	j, now := q.nextCall(of.Owner, busy), e.now()
+	j, now := q.nextCall(queue.Owner, busy), e.now()
 	if j == nil || j.callAt > now {
 		q.unlock()
 		return nil, nil
@@ -88,7 +88,7 @@ func (e *Engine) ClaimCall(ctx context.Context, of CallQueue, busy []OwnerHost, 
 	if err := q.unlock().wait(); err != nil || e.store == nil {
 		return call, err
 	}
-	result, err := e.store.job(ctx, of.Endpoint, call.Job.ID, math.MaxInt32, 0)
+	result, err := e.store.job(ctx, queue.Endpoint, call.Job.ID, math.MaxInt32, 0)
 	if err == nil {
 		call.Job.Output, call.Job.Size, call.Job.Error = result.output, len(result.output), result.message
 	}
@@ -98,17 +98,17 @@ func (e *Engine) ClaimCall(ctx context.Context, of CallQueue, busy []OwnerHost, 
 	return call, err
 }
 
-// Called records that a call was made. If again is not zero, the call is repeated then.
-func (e *Engine) Called(c *Call, again time.Time) {
+// Called records that a call was made. If next isn't zero, the call is repeated then.
+func (e *Engine) Called(c *Call, next time.Time) {
 	q := e.loadedQueue(c.Job.Endpoint)
 	if q == nil {
 		return
 	}
 	q.mu.Lock()
 	if j := q.jobs[c.Job.ID]; j != nil && j.callAt == c.until { // otherwise the claim is over
-		ev := event{kind: called, again: true}
-		if !again.IsZero() {
-			ev.at = millis(again)
+		ev := event{kind: called, made: true}
+		if !next.IsZero() {
+			ev.at = millis(next)
 		}
 		q.applyAt(j, ev, e.now())
 		q.tick(j)
