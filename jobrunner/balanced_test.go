@@ -22,7 +22,7 @@ import (
 // webServers are programs in this process that serve HTTP at their PORT.
 type webServers struct {
 	serve http.HandlerFunc
-	sick  atomic.Bool
+	unhealthy  atomic.Bool // their health checks fail
 	// address is the processes' address; "" is the loopback address.
 	address string
 }
@@ -39,7 +39,7 @@ func (s *webServers) Program(image string) (run.Program, error) {
 		p := &webServer{done: make(chan struct{}), address: s.address}
 		p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Worker", spec.ID)
-			if r.URL.Path == "/up" && s.sick.Load() {
+			if r.URL.Path == "/up" && s.unhealthy.Load() {
 				w.WriteHeader(http.StatusInternalServerError)
 			} else if r.URL.Path != "/up" {
 				s.serve(w, r)
@@ -100,7 +100,7 @@ func TestOpenRequestsStartWorkers(t *testing.T) {
 	if other := <-arrived; other == first {
 		awaitIdleWorker(d, id)
 		_, header, _ := d.do("GET", "/v2/"+id+"/quick", "")
-		must.Hold(t, header.Get("X-Worker") != first, "the next request has the worker with two requests")
+		must.Hold(t, header.Get("X-Worker") != first, "the worker with two open requests got the next one, too")
 	}
 	close(finish)
 	group.Wait()
@@ -118,16 +118,16 @@ func awaitIdleWorker(d *deployment, endpoint string) {
 // A worker whose address can't be reached is killed, with a reason.
 func TestUnreachableWorkerIsKilled(t *testing.T) {
 	d, programs, id := deployBalanced(t, func(http.ResponseWriter, *http.Request) {})
-	programs.address = "224.0.0.1" // a group, with which nobody connects
+	programs.address = "224.0.0.1" // a multicast address, to which no connection is possible
 	awaitReason(d, id, "can't reach it at 224.0.0.1:", 30*time.Second)
 }
 
 // A worker that never becomes ready is killed, with a reason.
 func TestUnreadyWorkerIsKilled(t *testing.T) {
 	d, programs, id := deployBalanced(t, func(http.ResponseWriter, *http.Request) {})
-	programs.sick.Store(true)
+	programs.unhealthy.Store(true)
 	awaitReason(d, id, `"reason":"it takes no requests yet: GET /up at its PORT has to answer 200, and got 500"`, time.Second)
-	programs.sick.Store(false)
+	programs.unhealthy.Store(false)
 	d.do("POST", "/clock", `{"advance": 1000}`)
 	awaitIdleWorker(d, id)
 	_, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", "")
@@ -146,17 +146,17 @@ func awaitReason(d *deployment, endpoint, reason string, step time.Duration) {
 	})
 }
 
-func TestASickWorkerIsReplaced(t *testing.T) {
+func TestUnhealthyWorkerIsReplaced(t *testing.T) {
 	d, programs, id := deployBalanced(t, func(http.ResponseWriter, *http.Request) {})
 	_, header, _ := d.do("GET", "/v2/"+id+"/x", "")
 	first := header.Get("X-Worker")
-	programs.sick.Store(true)
+	programs.unhealthy.Store(true)
 	waitFor(t, func() (bool, any) {
 		d.advance(2 * time.Second)
 		_, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", "")
 		return !strings.Contains(body, `"IDLE"`), body
 	})
-	programs.sick.Store(false)
+	programs.unhealthy.Store(false)
 	d.advance(2 * time.Second) // the back-off
 	code, header, _ := d.do("GET", "/v2/"+id+"/x", "")
 	must.Hold(t, code == http.StatusOK && header.Get("X-Worker") != first, code, "from worker", header.Get("X-Worker"))
@@ -194,7 +194,7 @@ func TestAReleaseKeepsOpenRequests(t *testing.T) {
 		r[0].Diff[0].Old["WHO"] != "one" || r[0].Diff[0].New["WHO"] != "two" {
 		t.Errorf("releases: %s", body)
 	}
-	awaitIdleWorker(d, id) // until then the other one may have the next request too
+	awaitIdleWorker(d, id) // until then the old worker may get the next request, too
 	must.Contain(t, d.must(200, "GET", "/v2/serverless/"+id+"/releases", "").text, `"rollout":{"inProgress":true,"workersOnLatest":1,"workersTotal":2,"percentOnLatest":50}`)
 	_, _, body = d.do("GET", "/v2/serverless/"+id+"/workers", "")
 	must.Hold(t, strings.Count(body, `"isStale":true`) == 1 && strings.Count(body, `"isStale":false`) == 1, "workers:", body)

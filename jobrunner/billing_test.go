@@ -79,14 +79,14 @@ func (a jsonAnswer) expect(members map[string]string) {
 	}
 }
 
-// add returns the exact sum of a member of records.
-func add(records any, member string) string {
+// sum returns the exact sum of a member of records.
+func sum(records any, member string) string {
 	total := new(big.Rat)
 	list, _ := records.([]any)
 	for _, r := range list {
 		n, _ := r.(map[string]any)[member].(json.Number)
-		if one, ok := new(big.Rat).SetString(n.String()); ok {
-			total.Add(total, one)
+		if amount, ok := new(big.Rat).SetString(n.String()); ok {
+			total.Add(total, amount)
 		}
 	}
 	return strings.TrimSuffix(strings.TrimRight(total.FloatString(9), "0"), ".")
@@ -115,13 +115,13 @@ func (d *deployment) awaitWorkers(endpoint string, n int) {
 	})
 }
 
-// Both API versions report the cost of workers and volumes: the catalog's price times their life.
+// Both API versions report the cost of workers and volumes: the catalog's price times their lifetime.
 func TestBilling(t *testing.T) {
 	testEachDatabase(t, func(t *testing.T, c jobrunner.Config) {
 		c.AdminClock, c.Catalog = true, catalogFile(t, prices)
 		d := deployWith(t, c)
 		now := d.stopClock()
-		if tomorrow := now.AddDate(0, 0, 1); tomorrow.Year() != now.Year() { // each is to be in one bucket of a year
+		if tomorrow := now.AddDate(0, 0, 1); tomorrow.Year() != now.Year() { // all usage has to be in one bucket of a year
 			d.advance(24 * time.Hour)
 		}
 		create := func(path, body string) string {
@@ -161,7 +161,7 @@ func TestBilling(t *testing.T) {
 			"metadata.totals.storageHighPerformanceAmount": "0.02", "metadata.totals.podGpuAmount": "0", "metadata.totals.endpointAmount": "0", "metadata.recordCount": "4",
 		})
 		for what, a := range map[string]jsonAnswer{"serverless": serverless, "volumes": volumes, "all": all} {
-			got, want := add(a.at("records"), "totalAmount"), a.at("metadata.totals.totalAmount").(json.Number).String()
+			got, want := sum(a.at("records"), "totalAmount"), a.at("metadata.totals.totalAmount").(json.Number).String()
 			must.Hold(t, got == want, what, "the records add up to", got, "the total is", want)
 			// Other buckets have the same sum.
 			for _, bucket := range []string{"day", "week", "month", "year"} {
@@ -171,8 +171,8 @@ func TestBilling(t *testing.T) {
 				must.Hold(t, got == want, what, "by", bucket, got, "by hour", want)
 			}
 		}
-		one := d.must(200, "GET", "/v2/billing/serverless?lastN=3&bucketSize=hour&serverlessId="+cpu, "")
-		one.expect(map[string]string{"metadata.totals.totalAmount": "0.1301", "metadata.uniqueServerlessCount": "1", "metadata.query.serverlessId": `"` + cpu + `"`, "metadata.recordCount": "3"})
+		amount := d.must(200, "GET", "/v2/billing/serverless?lastN=3&bucketSize=hour&serverlessId="+cpu, "")
+		amount.expect(map[string]string{"metadata.totals.totalAmount": "0.1301", "metadata.uniqueServerlessCount": "1", "metadata.query.serverlessId": `"` + cpu + `"`, "metadata.recordCount": "3"})
 		d.must(200, "GET", "/v2/billing/serverless?serverlessId=unknown", "").expect(map[string]string{"records": "[]", "metadata.recordCount": "0", "metadata.uniqueServerlessCount": "0"})
 		d.must(200, "GET", "/v2/billing/network-volumes?networkVolumeId="+fast, "").expect(map[string]string{"metadata.totals.totalAmount": "0.02"})
 		d.must(200, "GET", "/v2/billing/pods", "").expect(map[string]string{"records": "[]", "metadata.totals": `{"cpuAmount":0,"diskAmount":0,"gpuAmount":0,"totalAmount":0}`, "metadata.uniquePodCount": "0"})
@@ -206,7 +206,7 @@ func TestBilling(t *testing.T) {
 			"/pods?bucketSize=year&grouping=podId&podId=x&gpuTypeId=NVIDIA%20L4":      {0, "0", "0"},
 		} {
 			records := list(path)
-			if amount, ms := add(records, "amount"), add(records, "timeBilledMs"); len(records) != want.records || amount != want.amount || ms != want.ms {
+			if amount, ms := sum(records, "amount"), sum(records, "timeBilledMs"); len(records) != want.records || amount != want.amount || ms != want.ms {
 				t.Errorf("%s: %d records, %s, %s ms, want %+v\n%v", path, len(records), amount, ms, want, records)
 			}
 		}
@@ -232,11 +232,11 @@ func TestBillingOfOlderFolders(t *testing.T) {
 	}
 	j, d := open()
 	volume, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
-	gone, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
+	deleted, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
 	must.Succeed(t, j.Close())
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
 	err := db.Write(t.Context(), func(tx *sqldb.Tx) error { // as an older version leaves it
-		for _, statement := range []string{"DROP TABLE billing_spans", "DELETE FROM meta WHERE component = 'billing'", "DELETE FROM objects WHERE id = '" + gone + "'"} {
+		for _, statement := range []string{"DROP TABLE billing_spans", "DELETE FROM meta WHERE component = 'billing'", "DELETE FROM objects WHERE id = '" + deleted + "'"} {
 			if _, err := tx.Exec(statement); err != nil {
 				return err
 			}
@@ -268,12 +268,12 @@ func TestBillingOfOlderFolders(t *testing.T) {
 // process runs it, including the time of an advanced clock.
 func TestBillingOfSharedDatabase(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t), AdminClock: true}
-	one, other := deployWith(t, c), deployWith(t, c)
-	one.stopClock()
-	id, _ := one.must(201, "POST", "/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`).at("id").(string)
-	one.awaitWorkers(id, 1)
-	other.awaitWorkers(id, 1) // the same one
-	one.advance(time.Hour)
+	amount, other := deployWith(t, c), deployWith(t, c)
+	amount.stopClock()
+	id, _ := amount.must(201, "POST", "/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`).at("id").(string)
+	amount.awaitWorkers(id, 1)
+	other.awaitWorkers(id, 1) // the same worker
+	amount.advance(time.Hour)
 	const path = "/v1/billing/endpoints?grouping=podId&bucketSize=year&startTime=2000-01-01T00:00:00Z&endTime=2100-01-01T00:00:00Z"
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		times := map[string]int64{}
@@ -307,16 +307,8 @@ stock:
   - {gpus: [NVIDIA H200], data_centers: [US-KS-2], products: [POD], level: LOW, after: 1h}
 `)})
 	d.stopClock()
-	create := func(body string) string {
-		id, _ := d.must(201, "POST", "/v2/pods", body).at("id").(string)
-		for end := time.Now().Add(time.Minute); d.must(200, "GET", "/v2/pods/"+id, "").at("status") != "RUNNING"; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("the pod does not run: %s", d.must(200, "GET", "/v2/pods/"+id, "").text)
-			}
-		}
-		return id
-	}
-	cpu := create(`{"name":"c","image":"builtin/echo","disk":10,"cpu":{"id":"cpu3c","vcpuCount":2}}`)
+	cpu := d.createObject("/v2/pods", `{"name":"c","image":"builtin/echo","disk":10,`+onCPU+`}`)
+	d.awaitPod(cpu, "RUNNING")
 	d.must(200, "GET", "/v2/pods/"+cpu, "").expect(map[string]string{"cost": "0.09"})
 	d.advance(30 * time.Minute)
 	d.must(200, "POST", "/v2/pods/"+cpu+"/action", `{"action":"stop"}`)
@@ -330,7 +322,7 @@ stock:
 		"metadata.totals.podCpuAmount": "0.04", "metadata.totals.podDiskAmount": "0.005", "metadata.totals.totalAmount": "0.045",
 	})
 	records, _ := d.must(200, "GET", "/v1/billing/pods?bucketSize=year&grouping=podId&podId="+cpu, "").body.([]any)
-	must.Hold(t, len(records) != 0 && add(records, "timeBilledMs") == "1800000" && add(records, "amount") == "0.045", "version 1", records)
+	must.Hold(t, len(records) != 0 && sum(records, "timeBilledMs") == "1800000" && sum(records, "amount") == "0.045", "version 1", records)
 	for body, want := range map[string]string{
 		`{"name":"g","image":"i","gpu":{"id":"NVIDIA L4","count":3}}`:                               "expected 2 at most, got 3",
 		`{"name":"g","image":"i","cloud":"COMMUNITY","gpu":{"id":"NVIDIA A40","count":1}}`:          "the COMMUNITY cloud does not offer NVIDIA A40",

@@ -24,7 +24,7 @@ func TestMetrics(t *testing.T) { testEachDatabase(t, testMetrics) }
 
 func testMetrics(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
-	id := d.handler()
+	id := d.createConformance()
 	for _, body := range []string{`{"input": {"op": "echo"}}`, `{"input": {"op": "fail"}}`} {
 		d.must(200, "POST", "/v2/"+id+"/runsync", body)
 	}
@@ -46,7 +46,7 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 		`gpucloud_http_requests_open 1`,
 	)
 	must.Hold(t, status == 200 && !strings.Contains(text, "made-up") && !strings.Contains(text, "MADEUP") &&
-		!strings.Contains(text, "none-such"), status, "a client's word is a label")
+		!strings.Contains(text, "none-such"), status, "a client's text is in a label")
 	if t.Failed() {
 		t.Log(text)
 	}
@@ -59,15 +59,15 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 // With Remote, metrics need a key that reads the management API, the page accepts any host, and profiles are off.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
-	some := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
+	restricted := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
 	d := deployWith(t, jobrunner.Config{DataDir: dir, Remote: true})
-	for key, want := range map[string]int{"": 401, "wrong": 401, some: 403, "planted-key": 200} {
+	for key, want := range map[string]int{"": 401, "wrong": 401, restricted: 403, "planted-key": 200} {
 		status, text := d.get("/metrics", key)
 		must.Hold(t, status == want, "key", key, status, text)
 	}
 	resp, _ := d.exchange("GET", "/", "", func(r *http.Request) { r.Host = "gpus.example.com" })
 	must.Require(t, resp.StatusCode == 200, resp.Status)
-	status, _ := d.get("/ui/snapshot", some)
+	status, _ := d.get("/ui/snapshot", restricted)
 	must.Hold(t, status == 401, "a key for one endpoint sees everything:", status)
 	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", Remote: true, Profile: true})) != nil, "profiles for other machines")
 }
@@ -118,7 +118,7 @@ func TestClockRoute(t *testing.T) {
 		must.Require(t, json.Unmarshal([]byte(body), &answer) == nil && status == 200, "GET /clock:", status, body)
 		return answer.Now
 	}
-	advance := func(body string, want int) {
+	postClock := func(body string, want int) {
 		t.Helper()
 		status, _, got := d.do("POST", "/clock", body)
 		must.Hold(t, status == want, "POST /clock", body, status, got)
@@ -127,23 +127,23 @@ func TestClockRoute(t *testing.T) {
 	id := d.create(withoutWorkers("e"))
 	job := must.Do(c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`), Policy: &api.JobPolicy{TTL: new(int64(604800000))}}))(t)
 	before := now()
-	advance(`{"advance": 604740000}`, 200) // a minute less than seven days
-	moved := now().Sub(before)
-	must.Hold(t, moved >= 604740*time.Second && moved <= 604760*time.Second, "the clock moved by", moved)
+	postClock(`{"advance": 604740000}`, 200) // a minute less than seven days
+	advanced := now().Sub(before)
+	must.Hold(t, advanced >= 604740*time.Second && advanced <= 604760*time.Second, "the clock moved by", advanced)
 	must.Equal(t, must.Err(c.Jobs.Status(t.Context(), id, job.ID)), nil, "reading the job a minute before its end")
-	advance(`{"advance": 60000}`, 200)
+	postClock(`{"advance": 60000}`, 200)
 	_, err := c.Jobs.Status(t.Context(), id, job.ID)
 	must.Hold(t, api.IsNotFound(err), "after its end the job is there:", err)
 	for _, body := range []string{``, `{}`, `{"advance": 0}`, `{"advance": -1}`, `{"advance": 691200001}`, `{"advance": "1"}`, `{"advance": 1.5}`} {
-		advance(body, 400)
+		postClock(body, 400)
 	}
 	for _, body := range []string{`{"stop": true, "advance": 1}`, `{"stop": 1}`} {
-		advance(body, 400)
+		postClock(body, 400)
 	}
-	advance(`{"stop": true}`, 200)
+	postClock(`{"stop": true}`, 200)
 	if stopped := now(); !stopped.Equal(now()) {
 		t.Error("a stopped clock goes on")
-	} else if advance(`{"advance": 5}`, 200); now().Sub(stopped) != 5*time.Millisecond {
+	} else if postClock(`{"advance": 5}`, 200); now().Sub(stopped) != 5*time.Millisecond {
 		t.Errorf("a stopped clock is %s on after 5 ms", now().Sub(stopped))
 	}
 	status, header, _ := d.do("DELETE", "/clock", "")

@@ -25,7 +25,7 @@ func TestResultsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("built-in worker", func(t *testing.T) {
 		o := startDeployment(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), AdminClock: true})
-		o.resultOnAFullDisk("builtin/conformance", func() {
+		o.testFullDisk("builtin/conformance", func() {
 			status, text, err := o.call(t.Context(), http.MethodPost, "/clock", `{"advance":300000}`)
 			must.Require(t, err == nil && status == http.StatusOK, status, text, err)
 		})
@@ -33,13 +33,13 @@ func TestResultsOnAFullDisk(t *testing.T) {
 	t.Run("process", func(t *testing.T) {
 		release, ends, answered := make(chan struct{}), make(chan struct{}), make(chan int, 10)
 		o := startDeployment(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), Programs: sdkWorkers{release, ends, answered}})
-		o.resultOnAFullDisk("sdk/worker", func() {
+		o.testFullDisk("sdk/worker", func() {
 			close(release)
 			<-ends
 			for !strings.Contains(o.log.String(), "waits for the database in memory") {
 				sleep(t.Context(), 10*time.Millisecond)
 			}
-			o.awaitJob(o.newest, "IN_PROGRESS")
+			o.awaitJob(o.newestEndpoint, "IN_PROGRESS")
 			if len(answered) > 0 { // the result would not outlive this process
 				t.Errorf("the worker was answered %d before its result could be stored", <-answered)
 			}
@@ -48,11 +48,12 @@ func TestResultsOnAFullDisk(t *testing.T) {
 	})
 }
 
-func (o *outage) resultOnAFullDisk(image string, end func()) {
+// testFullDisk calls endJob, which ends a job, while the disk is full, and frees space later.
+func (o *outage) testFullDisk(image string, endJob func()) {
 	t := o.t
 	t.Helper()
 	idleEndpoint, endpoint := o.endpoint("unknown/image", 1), o.endpoint(image, 1)
-	o.newest = endpoint
+	o.newestEndpoint = endpoint
 	output, ms := `"`+strings.Repeat("x", 1<<20)+`"`, 300_000
 	if image == "sdk/worker" {
 		ms = 0
@@ -60,16 +61,16 @@ func (o *outage) resultOnAFullDisk(image string, end func()) {
 	status, text, err := o.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", fmt.Sprintf(`{"input":{"op":"sleep","ms":%d,"output":%s}}`, ms, output))
 	must.Require(t, err == nil && status == http.StatusOK, status, text, err)
 	path := o.awaitJob(endpoint, "IN_PROGRESS")
-	for size := 1 << 20; size > 1<<10; size /= 2 { // until there is no room for the smallest
+	for size := 1 << 20; size > 1<<10; size /= 2 { // until the smallest doesn't fit
 		for status := http.StatusOK; status == http.StatusOK; {
 			var err error
 			status, _, err = o.call(t.Context(), http.MethodPost, "/v2/"+idleEndpoint+"/run", `{"input":{"x":"`+strings.Repeat("x", size)+`"}}`)
 			must.Require(t, err == nil && (status == http.StatusOK || status == http.StatusInsufficientStorage), status, err)
 		}
 	}
-	end()
+	endJob()
 	if _, text, err := o.call(t.Context(), http.MethodGet, path, ""); err != nil || !strings.Contains(text, "IN_PROGRESS") {
-		t.Errorf("before there is room: %.200s, %v", text, err)
+		t.Errorf("while the disk is full: %.200s, %v", text, err)
 	}
 	status, text, err = o.call(t.Context(), http.MethodPost, "/v2/"+idleEndpoint+"/purge-queue", "")
 	must.Hold(t, err == nil && status == http.StatusOK, "purging:", status, text, err)
@@ -79,7 +80,7 @@ func (o *outage) resultOnAFullDisk(image string, end func()) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("with room again: %.200s, %v", text, err)
+			t.Fatalf("after the purge: %.200s, %v", text, err)
 		}
 	}
 	o.expectEnded(&acknowledged{})

@@ -190,7 +190,7 @@ func testReopen(t *testing.T, c jobrunner.Config) {
 // other segment is an endpoint's id.
 func TestOneAddress(t *testing.T) {
 	d := deploy(t, "")
-	for path, says := range map[string]string{
+	for path, want := range map[string]string{
 		"/v2/templates":          `"templates"`,
 		"/v2/serverless":         `"endpoints"`,
 		"/v2/catalog/gpus":       `"gpus"`,
@@ -203,7 +203,7 @@ func TestOneAddress(t *testing.T) {
 		"/v1/nowhere":            `{"message":`,
 	} {
 		status, header, body := d.do("GET", path, "")
-		must.Hold(t, strings.Contains(body, says) && header.Get("X-Request-Id") != "" && strings.Contains(header.Get("Content-Type"), "json"), path, status, header, body)
+		must.Hold(t, strings.Contains(body, want) && header.Get("X-Request-Id") != "" && strings.Contains(header.Get("Content-Type"), "json"), path, status, header, body)
 	}
 	log := d.log.Await(t, "\n", 10)
 	lines := strings.Count(log, "\n")
@@ -270,9 +270,9 @@ func TestIdleEndpointsCostNothing(t *testing.T) {
 	// so that it includes the creation of the endpoints.
 	least := 1 << 30
 	for deadline := time.Now().Add(time.Minute); least > endpoints && time.Now().Before(deadline); {
-		start, from := time.Now(), transactions()
+		start, before := time.Now(), transactions()
 		<-time.After(window)
-		least = min(least, int(float64(transactions()-from)/time.Since(start).Seconds()*window.Seconds()))
+		least = min(least, int(float64(transactions()-before)/time.Since(start).Seconds()*window.Seconds()))
 	}
 	t.Logf("%d idle endpoints cost %d transactions in %s", endpoints, least, window)
 	must.Hold(t, least <= endpoints, "an idle endpoint costs more than one transaction in", window)

@@ -17,54 +17,47 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// as sends a request with a key and returns the status and the content type.
-func (d *deployment) as(key, method, path, body string) (int, string) {
-	d.t.Helper()
-	status, header, _ := d.send(key, method, path, body)
-	return status, header.Get("Content-Type")
-}
-
 // Rights of keys at both APIs, while keys are added and removed.
 func TestRightsOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	d := deploy(t, dir)
-	mine, other := d.create(withoutWorkers("own")), d.create(withoutWorkers("other"))
+	allowed, other := d.create(withoutWorkers("own")), d.create(withoutWorkers("other"))
 	file := apikey.FileIn(dir)
 	keys := map[string]string{"own": "planted-key", "none": "", "wrong": "planted-keY"}
-	for name, endpoints := range map[string][]string{"all": nil, "restricted": {mine}, "removed": nil} {
+	for name, endpoints := range map[string][]string{"all": nil, "restricted": {allowed}, "removed": nil} {
 		keys[name] = must.Do(file.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
 	}
-	status, _ := d.as(keys["removed"], "GET", "/v1/templates", "")
+	status, _, _ := d.send(keys["removed"], "GET", "/v1/templates", "")
 	must.Hold(t, status == 200, "a key that is about to be removed:", status)
 	must.Succeed(t, file.Remove("removed"))
-	who := []string{"own", "all", "restricted", "removed", "wrong", "none"}
+	names := []string{"own", "all", "restricted", "removed", "wrong", "none"}
 	for _, c := range []struct {
 		method, path, body string
-		want               [6]int // of each who
+		want               [6]int // with the keys of names
 	}{
 		{"GET", "/v1/templates", "", [6]int{200, 200, 403, 401, 401, 401}},
 		{"GET", "/v2/templates", "", [6]int{200, 200, 403, 401, 401, 401}},
-		{"GET", "/v1/endpoints/" + mine, "", [6]int{200, 200, 403, 401, 401, 401}},
-		{"GET", "/v2/serverless/" + mine, "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v1/endpoints/" + allowed, "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v2/serverless/" + allowed, "", [6]int{200, 200, 403, 401, 401, 401}},
 		{"DELETE", "/v2/serverless/nowhere", "", [6]int{404, 404, 403, 401, 401, 401}},
 		{"POST", "/v2/network-volumes", "{", [6]int{400, 400, 403, 401, 401, 401}},
 		{"GET", "/v2/nothing", "", [6]int{404, 404, 403, 401, 401, 401}},
-		{"GET", "/v2/" + mine + "/health", "", [6]int{200, 200, 200, 401, 401, 401}},
+		{"GET", "/v2/" + allowed + "/health", "", [6]int{200, 200, 200, 401, 401, 401}},
 		{"GET", "/v2/" + other + "/health", "", [6]int{200, 200, 403, 401, 401, 401}},
 		{"GET", "/v2/nowhere/health", "", [6]int{404, 404, 404, 401, 401, 401}},
-		{"POST", "/v2/" + mine + "/run", `{"input":{}}`, [6]int{200, 200, 200, 401, 401, 401}},
+		{"POST", "/v2/" + allowed + "/run", `{"input":{}}`, [6]int{200, 200, 200, 401, 401, 401}},
 		{"POST", "/v2/" + other + "/run", `{"input":{}}`, [6]int{200, 200, 403, 401, 401, 401}},
 		{"POST", "/v2/nowhere/run", `{"input":{}}`, [6]int{404, 404, 404, 401, 401, 401}},
-		{"GET", "/v2/" + mine + "/status/x", "", [6]int{404, 404, 404, 401, 401, 401}},
+		{"GET", "/v2/" + allowed + "/status/x", "", [6]int{404, 404, 404, 401, 401, 401}},
 		{"GET", "/v2/" + other + "/status/x", "", [6]int{404, 404, 403, 401, 401, 401}},
 	} {
-		for i, name := range who {
-			status, contentType := d.as(keys[name], c.method, c.path, c.body)
-			must.Hold(t, status == c.want[i] && strings.Contains(contentType, "json"),
-				c.method, c.path, "with the key", name, status, "of type", contentType, "want", c.want[i])
+		for i, name := range names {
+			status, header, _ := d.send(keys[name], c.method, c.path, c.body)
+			must.Hold(t, status == c.want[i] && strings.Contains(header.Get("Content-Type"), "json"),
+				c.method, c.path, "with the key", name, status, "of type", header.Get("Content-Type"), "want", c.want[i])
 		}
 	}
-	for id, jobs := range map[string]int64{mine: 3, other: 2} {
+	for id, jobs := range map[string]int64{allowed: 3, other: 2} {
 		h := must.Do(d.client(api.V2).Jobs.Health(t.Context(), id))(t)
 		must.Hold(t, int64(h.Jobs.InQueue) == jobs, "health is", h)
 	}
@@ -116,14 +109,14 @@ func TestScopesOfKeys(t *testing.T) {
 		{"POST", "/ui/call?endpoint=" + endpoint + "&op=status&id=none", "", [4]int{404, 401, 401, 404}},
 	} {
 		for i, name := range []string{"reads", "jobs", "objects", "expires"} {
-			status, _ := d.as(keys[name], c.method, c.path, c.body)
+			status, _, _ := d.send(keys[name], c.method, c.path, c.body)
 			must.Hold(t, status == c.want[i], c.method, c.path, "with the key", name, status, "expected", c.want[i])
 		}
 	}
-	status, _ := d.as("planted-key", "POST", "/clock", `{"advance":3600000}`)
+	status, _, _ := d.send("planted-key", "POST", "/clock", `{"advance":3600000}`)
 	must.Require(t, status == 200, "advancing the clock:", status)
 	for _, path := range []string{"/v2/serverless", run + "/health", "/metrics", "/ui/snapshot"} {
-		status, _ := d.as(keys["expires"], "GET", path, "")
+		status, _, _ := d.send(keys["expires"], "GET", path, "")
 		must.Hold(t, status == 401, path, "with an expired key:", status, "expected 401")
 	}
 }
@@ -138,13 +131,13 @@ func TestLimitsOfADeployment(t *testing.T) {
 		id := d.create(withoutWorkers("never"))
 		refused := 0
 		for range 52 {
-			if status, _ := d.as("planted-key", "POST", "/v2/"+id+"/run", `{"input":{}}`); status == 429 {
+			if status, _, _ := d.send("planted-key", "POST", "/v2/"+id+"/run", `{"input":{}}`); status == 429 {
 				refused++
 			}
 		}
 		must.Equal(t, refused, c.refused, "rejected jobs of 52 with", c.config)
 		for range 70 {
-			status, _ := d.as("planted-key", "GET", "/v2/templates", "")
+			status, _, _ := d.send("planted-key", "GET", "/v2/templates", "")
 			must.Require(t, status == 200, c.config, "the management API answers", status)
 		}
 	}
@@ -152,10 +145,10 @@ func TestLimitsOfADeployment(t *testing.T) {
 	other := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "other"}))(t)
 	d := deployWith(t, jobrunner.Config{DataDir: dir, ManagementLimits: true})
 	for n := range 61 {
-		status, _ := d.as("planted-key", "GET", "/v2/templates", "")
+		status, _, _ := d.send("planted-key", "GET", "/v2/templates", "")
 		must.Hold(t, (status == 429) == (n == 60), "request", n, "with limits of the management API:", status)
 	}
-	status, _ := d.as(other, "GET", "/v2/templates", "")
+	status, _, _ := d.send(other, "GET", "/v2/templates", "")
 	must.Hold(t, status == 200, "another user is limited:", status)
 }
 
@@ -188,7 +181,7 @@ func FuzzWithoutKey(f *testing.F) {
 	must.Require(f, w.Code == http.StatusCreated, w.Code, w.Body)
 	_, id, _ := strings.Cut(w.Body.String(), `"id":"`)
 	id, _, _ = strings.Cut(id, `"`)
-	was := state(f)
+	before := state(f)
 	fuzz.Run(f, func(t *testing.T, method, target, header, body string) {
 		u, err := url.ParseRequestURI(strings.ReplaceAll(target, "$T", id))
 		if _, refused := http.NewRequestWithContext(t.Context(), method, "/", nil); refused != nil || err != nil || strings.Contains(header, "planted-key") || strings.HasPrefix(u.Path, "/debug/pprof/") { // profiles take time, and are this machine's
@@ -209,8 +202,8 @@ func FuzzWithoutKey(f *testing.F) {
 		case strings.Contains(text, "planted-") && !strings.Contains(target+header+body, "planted-"):
 			t.Errorf("%s %q is answered with a secret: %s", method, target, text)
 		}
-		now := state(t)
-		must.Require(t, now == was, method, target, header, body, "without a key changed", was, "to", now)
+		after := state(t)
+		must.Require(t, after == before, method, target, header, body, "without a key changed", before, "to", after)
 	},
 		fuzz.Seed{"GET", "/v2/templates/$T", "", ""}, fuzz.Seed{"DELETE", "/v1/templates/$T", "Authorization: Bearer x", ""}, fuzz.Seed{"POST", "/v2/ep/run", "Authorization:", `{"input":{}}`},
 		fuzz.Seed{"POST", "/live/v2/ep/runsync", "Cookie: gpucloud-page=x", `{"input":{}}`}, fuzz.Seed{"GET", "/ui/snapshot", "Cookie: gpucloud-page=x", ""}, fuzz.Seed{"POST", "/ui/session", "Origin: http://127.0.0.1", `{"key":"x"}`},

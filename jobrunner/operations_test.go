@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// handler creates an endpoint of builtin/conformance.
-func (d *deployment) handler() (id string) {
+// createConformance creates an endpoint of builtin/conformance.
+func (d *deployment) createConformance() (id string) {
 	d.t.Helper()
 	e := echo("e")
 	e.Container = &api.Container{Image: new("builtin/conformance")}
@@ -32,7 +32,7 @@ func TestWebhook(t *testing.T) {
 	}))
 	defer receiver.Close()
 	d := deploy(t, "")
-	id := d.handler()
+	id := d.createConformance()
 	d.must(200, "POST", "/v2/"+id+"/run", `{"input": {"op": "echo"}, "webhook": "`+receiver.URL+`/x", "s3Config": {"accessSecret": "planted"}}`)
 	body := <-bodies
 	if !strings.Contains(body, `"output":{"op": "echo"}`) || !strings.Contains(body, `"input":{"op": "echo"},"webhook":"`+receiver.URL+`/x"}`) || strings.Contains(body, "planted") {
@@ -45,7 +45,7 @@ func TestWebhook(t *testing.T) {
 // A worker's chunks reach the client in the form of the service description at /v2, and of the SDK dialect at /live/v2.
 func TestBothDialects(t *testing.T) {
 	d := deploy(t, "")
-	id := d.handler()
+	id := d.createConformance()
 	for prefix, want := range map[string]string{
 		"/v2/":      `[{"output":{"n":0}},{"output":{"n":1}}]`,
 		"/live/v2/": `{"status":"COMPLETED","stream":[{"output":{"n":0}},{"output":{"n":1}}]}`,
@@ -58,10 +58,10 @@ func TestBothDialects(t *testing.T) {
 	}
 }
 
-// All wrapping handlers forward a handler's chunks, and abort the response if the handler fails.
+// The HTTP handlers around the job API forward a worker's chunks, and abort the response if the worker fails.
 func TestOpenAI(t *testing.T) {
 	d := deploy(t, "")
-	id := d.handler()
+	id := d.createConformance()
 	for _, c := range []struct {
 		order  string
 		status int
@@ -89,35 +89,35 @@ func TestOpenAI(t *testing.T) {
 // A handler with a beacon calls this machine, and no other, at its start and while it runs.
 func TestBeacon(t *testing.T) {
 	var calls atomic.Int64
-	var odd atomic.Value
+	var unexpected atomic.Value
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var body struct {
 			ID         string
 			Attempt, N int64
 		}
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.ID == "" || body.Attempt != 1 || body.N != calls.Load() {
-			odd.Store(body)
+			unexpected.Store(body)
 		}
 		calls.Add(1)
 	}))
 	defer receiver.Close()
-	moved := httptest.NewServer(http.RedirectHandler(receiver.URL, http.StatusTemporaryRedirect))
-	defer moved.Close()
+	redirect := httptest.NewServer(http.RedirectHandler(receiver.URL, http.StatusTemporaryRedirect))
+	defer redirect.Close()
 	d := deploy(t, "")
-	id := d.handler()
-	order := func(url, more, want string) {
+	id := d.createConformance()
+	runBeacon := func(url, members, want string) {
 		t.Helper()
-		status, _, text := d.do("POST", "/v2/"+id+"/runsync", `{"input": {"op": "beacon", "url": "`+url+`"`+more+`}}`)
+		status, _, text := d.do("POST", "/v2/"+id+"/runsync", `{"input": {"op": "beacon", "url": "`+url+`"`+members+`}}`)
 		must.Hold(t, status == 200 && strings.Contains(text, want), url, status, text)
 	}
-	order(receiver.URL, `, "ms": 2000, "every": 10, "output": "done"`, `"output":"done"`)
+	runBeacon(receiver.URL, `, "ms": 2000, "every": 10, "output": "done"`, `"output":"done"`)
 	n := calls.Load()
-	must.Hold(t, n >= 2 && n <= 201 && odd.Load() == nil, n, "calls, and of them", odd.Load())
+	must.Hold(t, n >= 2 && n <= 201 && unexpected.Load() == nil, n, "calls, an unexpected one:", unexpected.Load())
 	before := calls.Load()
-	order(moved.URL, `, "output": "done"`, `"output":"done"`)
+	runBeacon(redirect.URL, `, "output": "done"`, `"output":"done"`)
 	must.Equal(t, calls.Load(), before, "calls after an answer that redirects")
 	for _, url := range []string{"http://192.0.2.1/x", "http://169.254.169.254/", "ftp://127.0.0.1/", "http://"} {
-		order(url, "", `"error":"invalid url: expected an `)
+		runBeacon(url, "", `"error":"invalid url: expected an `)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestBeaconKeepsTime(t *testing.T) {
 	}))
 	defer receiver.Close()
 	d := deployWith(t, jobrunner.Config{AdminClock: true})
-	id := d.handler()
+	id := d.createConformance()
 	d.do("POST", "/clock", `{"stop": true}`)
 	d.do("POST", "/v2/"+id+"/run", `{"input": {"op": "beacon", "url": "`+receiver.URL+`", "ms": 10000, "every": 1000}}`)
 	<-calls

@@ -43,14 +43,14 @@ func (a *acknowledged) remove(status string) {
 func (o *outage) load(ctx context.Context, clients *sync.WaitGroup, acked *acknowledged, endpoints ...string) {
 	var number atomic.Int64
 	for i, endpoint := range endpoints {
-		for way := range 3 {
+		for mode := range 3 {
 			clients.Go(func() {
 				for ctx.Err() == nil {
 					n := number.Add(1)
 					w := want{output: fmt.Sprintf(`{"client":%d,"n":%d}`, i, n)}
 					order := map[string]any{"op": "sleep", "ms": rand.IntN(300), "output": json.RawMessage(w.output)}
 					operation := "run"
-					switch way {
+					switch mode {
 					case 1:
 						operation = "runsync"
 					case 2:
@@ -114,17 +114,9 @@ func (o *outage) expectEnded(acked *acknowledged) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, leak := range o.leaks[:min(len(o.leaks), 10)] {
-		o.t.Error(leak)
+	for _, violation := range o.violations[:min(len(o.violations), 10)] {
+		o.t.Error(violation)
 	}
-}
-
-// few returns a tenth of n in a short run.
-func few(n int) int {
-	if testing.Short() {
-		return max(1, n/10)
-	}
-	return n
 }
 
 // During outages under load each accepted job ends with its handler's output, and no response
@@ -139,22 +131,26 @@ func TestOutagesUnderLoad(t *testing.T) {
 	acked := &acknowledged{jobs: map[string]want{}}
 	var clients sync.WaitGroup
 	o.load(ctx, &clients, acked, endpoints...)
-	between := func() { sleep(ctx, time.Duration(200+rand.IntN(400))*time.Millisecond) }
+	pause := func() { sleep(ctx, time.Duration(200+rand.IntN(400))*time.Millisecond) }
 	var faults []func()
-	for range few(10) {
+	rounds := 10
+	if testing.Short() {
+		rounds = 1
+	}
+	for range rounds {
 		faults = append(faults,
-			func() { o.server.End(syscall.SIGINT); between(); o.server.Start() },
-			func() { o.server.End(syscall.SIGKILL); between(); o.server.Start() },
+			func() { o.server.End(syscall.SIGINT); pause(); o.server.Start() },
+			func() { o.server.End(syscall.SIGKILL); pause(); o.server.Start() },
 			func() { o.server.Terminate() },
 			func() { o.server.Terminate() })
 	}
-	faults = append(faults, func() { give := o.server.TakeConnections(); between(); give() })
+	faults = append(faults, func() { release := o.server.TakeConnections(); pause(); release() })
 	rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 	for _, fault := range faults {
-		between()
+		pause()
 		fault()
 	}
-	between()
+	pause()
 	stop()
 	clients.Wait()
 	must.Hold(t, len(acked.jobs) >= len(faults), "only", len(acked.jobs), "jobs were acknowledged")

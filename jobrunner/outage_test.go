@@ -31,11 +31,12 @@ import (
 type outage struct {
 	*deployment
 	server *pgtest.Server
-	newest string // endpoint
-	// leaks are responses with text from the database, or with a status that an outage doesn't
+
+	newestEndpoint string // id
+	// violations are responses with text from the database, or with a status that an outage doesn't
 	// explain.
 	mu    sync.Mutex
-	leaks []string
+	violations []string
 }
 
 func startOutage(t *testing.T) *outage {
@@ -89,14 +90,14 @@ func (o *outage) call(ctx context.Context, method, path, body string) (int, stri
 }
 
 func (o *outage) judge(what string, resp *http.Response, text string) {
-	leak := func(why string) {
+	violation := func(why string) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.leaks = append(o.leaks, fmt.Sprintf("%s: %s: %d %v %s", what, why, resp.StatusCode, resp.Header, text))
+		o.violations = append(o.violations, fmt.Sprintf("%s: %s: %d %v %s", what, why, resp.StatusCode, resp.Header, text))
 	}
 	for _, secret := range []string{"SQLSTATE", "127.0.0.1:", "user=", "connect:", "dial", "terminat", "FATAL", "conn ", "EOF"} {
 		if strings.Contains(strings.ReplaceAll(text, o.url, ""), secret) {
-			leak("shows " + secret)
+			violation("shows " + secret)
 		}
 	}
 	var body struct{ Error, Message, Title, Detail string }
@@ -106,19 +107,19 @@ func (o *outage) judge(what string, resp *http.Response, text string) {
 	case resp.StatusCode < 500, resp.StatusCode == http.StatusInsufficientStorage:
 		return
 	case resp.StatusCode != http.StatusServiceUnavailable:
-		leak("is not 503")
+		violation("is not 503")
 	case resp.Header.Get("Retry-After") == "":
-		leak("has no Retry-After")
+		violation("has no Retry-After")
 	case strings.HasPrefix(path, "/v1/"):
 		if body.Message == "" {
-			leak("is not in the form of v1")
+			violation("is not in the form of v1")
 		}
 	case strings.HasPrefix(path, "/v2/serverless"), strings.HasPrefix(path, "/v2/templates"):
 		if body.Title == "" || body.Detail == "" || resp.Header.Get("Content-Type") != "application/problem+json" {
-			leak("is not in the form of v2")
+			violation("is not in the form of v2")
 		}
 	case body.Error == "":
-		leak("is not in the form of the job API")
+		violation("is not in the form of the job API")
 	}
 }
 
@@ -243,7 +244,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// answer of a request that goes on meanwhile.
+// answer is the answer to a request in the background.
 type answer struct {
 	status int
 	text   string
@@ -306,8 +307,8 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 		} {
 			status, text, err := o.call(t.Context(), request.method, request.path, request.body)
 			// The leader has active jobs and counts in memory. It answers until others may take over.
-			known := request.path == path || strings.HasSuffix(request.path, "/health") || strings.HasPrefix(request.path, "/live")
-			must.Hold(t, err == nil && (status == http.StatusServiceUnavailable || known && status == http.StatusOK), request.method, request.path, status, text, err)
+			inMemory := request.path == path || strings.HasSuffix(request.path, "/health") || strings.HasPrefix(request.path, "/live")
+			must.Hold(t, err == nil && (status == http.StatusServiceUnavailable || inMemory && status == http.StatusOK), request.method, request.path, status, text, err)
 		}
 		status, text, err := o.call(t.Context(), http.MethodGet, "/metrics", "")
 		must.Hold(t, err == nil && status == http.StatusOK && !strings.Contains(text, "127.0.0.1"), "metrics:", status, err)
@@ -323,9 +324,7 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 			must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a wait that outlasts the outage", a.status, a.text)
 			long = nil
 		}
-		for o.awaitJob(endpoint, "COMPLETED") != path { // it is the newest
-			t.Fatal("another job is the newest")
-		}
+		must.Equal(t, o.awaitJob(endpoint, "COMPLETED"), path, "the newest job")
 	}
 	o.expectEnded(&acknowledged{})
 	if n := strings.Count(o.log.String(), "level=ERROR"); n < 1 || n > 3 { // outages in quick succession are one
@@ -342,14 +341,14 @@ func TestDatabaseThatHangs(t *testing.T) {
 	endpoint := o.endpoint("builtin/conformance", 2)
 	running := o.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync", `{"input":{"op":"sleep","ms":1500,"output":"slept"}}`)
 	path := o.awaitJob(endpoint, "IN_PROGRESS")
-	goOn := o.server.Hang()
+	resume := o.server.Hang()
 	for _, path := range []string{"/v1/endpoints", "/v2/serverless", path} { // the leader answers from memory at first
 		started := time.Now()
 		status, text, err := o.call(t.Context(), http.MethodGet, path, "")
 		must.Hold(t, err == nil && status == http.StatusServiceUnavailable && time.Since(started) <= 3*time.Minute, // three time-outs are 35 s
 			path, status, text, err, "after", time.Since(started))
 	}
-	goOn()
+	resume()
 	a := <-running
 	must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a wait that outlasts the outage", a.status, a.text)
 	o.expectEnded(&acknowledged{})

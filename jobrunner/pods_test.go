@@ -59,7 +59,7 @@ func TestWorkersAsPods(t *testing.T) {
 // changes that were requested meanwhile, including deletions.
 func TestPodsOfANodeThatIsGone(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
-	stays := deployWith(t, c)
+	remaining := deployWith(t, c)
 	c.DataDir = t.TempDir()
 	var pods []string
 	pod := func(d *deployment, id string) (reason, status string) {
@@ -69,7 +69,7 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 			Status string
 		}
 		code, _, body := d.do("GET", "/v2/pods/"+id, "")
-		if code == http.StatusServiceUnavailable { // the node is about to be struck off
+		if code == http.StatusServiceUnavailable { // the other node hasn't removed it yet
 			return "", ""
 		}
 		must.Require(t, json.Unmarshal([]byte(body), &p) == nil && code == http.StatusOK, code, body)
@@ -79,11 +79,11 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 		return reason, p.Status
 	}
 	t.Run("while the node is there", func(t *testing.T) {
-		leaves := deployWith(t, c)
+		stopping := deployWith(t, c)
 		for _, name := range []string{"stopped", "deleted"} {
-			id := leaves.createObject("/v2/pods", `{"name":"`+name+`","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
+			id := stopping.createObject("/v2/pods", `{"name":"`+name+`","image":"builtin/echo",`+onCPU+`}`)
 			pods = append(pods, id)
-			for _, d := range []*deployment{leaves, stays} {
+			for _, d := range []*deployment{stopping, remaining} {
 				waitFor(t, func() (bool, any) {
 					reason, status := pod(d, id)
 					return status == "RUNNING" && reason == "", status + reason
@@ -91,25 +91,25 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 			}
 		}
 		forwarded := func() string {
-			_, metrics := stays.get("/metrics", "")
+			_, metrics := remaining.get("/metrics", "")
 			return regexp.MustCompile(`gpucloud_http_request_duration_seconds_count{code="200",route="forwarded"}.*`).FindString(metrics)
 		}
-		waitFor(t, func() (bool, any) { // until stays knows where the newest pod runs
+		waitFor(t, func() (bool, any) { // until remaining knows where the newest pod runs
 			before := forwarded()
-			_, status := pod(stays, pods[1])
+			_, status := pod(remaining, pods[1])
 			return forwarded() != before, status
 		})
 	})
 	for _, id := range pods {
 		waitFor(t, func() (bool, any) {
-			reason, _ := pod(stays, id)
+			reason, _ := pod(remaining, id)
 			return strings.Contains(reason, "is not running"), reason
 		})
 	}
-	stays.must(http.StatusOK, "POST", "/v2/pods/"+pods[0]+"/action", `{"action":"stop"}`)
-	stays.must(http.StatusNoContent, "DELETE", "/v2/pods/"+pods[1], "")
-	back := deployWith(t, c)
-	for _, d := range []*deployment{back, stays} {
+	remaining.must(http.StatusOK, "POST", "/v2/pods/"+pods[0]+"/action", `{"action":"stop"}`)
+	remaining.must(http.StatusNoContent, "DELETE", "/v2/pods/"+pods[1], "")
+	restarted := deployWith(t, c)
+	for _, d := range []*deployment{restarted, remaining} {
 		waitFor(t, func() (bool, any) {
 			reason, status := pod(d, pods[0])
 			return status == "EXITED" && !strings.Contains(reason, "is not running"), status + reason

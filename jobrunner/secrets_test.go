@@ -62,7 +62,7 @@ func TestNoOtherSiteReads(t *testing.T) {
 
 // A foreign host name that resolves to this machine (DNS rebinding) gives its scripts no
 // access to profiles, metrics and the page.
-func TestNamesOfOthersAreRefused(t *testing.T) {
+func TestForeignHostNamesAreRejected(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{Profile: true})
 	for _, path := range []string{"/", "/ui/snapshot", "/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
 		for host, want := range map[string]bool{"evil.example": false, "evil.example:8420": false, "127.0.0.1.evil.example": false, "": true} {

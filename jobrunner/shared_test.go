@@ -85,9 +85,9 @@ func TestDeletedAtAnotherNode(t *testing.T) {
 // A node warns of nodes with its address, another API key, or a copy of its data folder.
 func TestNodesThatDiffer(t *testing.T) {
 	engine := pgtest.Start(t)
-	start := func(machine, key, url string) *deployment {
+	start := func(folderID, key, url string) *deployment {
 		c := jobrunner.Config{Engine: engine, DataDir: t.TempDir(), APIKey: key, NodeURL: url}
-		must.Succeed(t, os.WriteFile(filepath.Join(c.DataDir, node.FolderIDFile), []byte(machine), 0o600))
+		must.Succeed(t, os.WriteFile(filepath.Join(c.DataDir, node.FolderIDFile), []byte(folderID), 0o600))
 		return deployWith(t, c)
 	}
 	first := start("a", "", "")
@@ -127,23 +127,23 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 		e.Name = "of " + d.url
 		e.Workers.Min = 1
 		id := d.create(e)
-		for i, asked := range nodes {
+		for i, reader := range nodes {
 			var workers []struct{ ID, EndpointID string }
 			waitFor(t, func() (bool, any) { // until its worker runs
-				status, _, body := asked.do("GET", "/v1/pods?includeWorkers=true&endpointId="+id, "")
+				status, _, body := reader.do("GET", "/v1/pods?includeWorkers=true&endpointId="+id, "")
 				return status == 200 && json.Unmarshal([]byte(body), &workers) == nil && len(workers) > 0, fmt.Sprintf("node %d: %d %s", i, status, body)
 			})
 			must.Require(t, len(workers) == 1 && workers[0].EndpointID == id, "node", i, workers)
-			must.Contain(t, asked.must(200, "GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", "").text, id)
-			asked.must(404, "GET", "/v1/pods/absent?includeWorkers=true", "")
-			must.Contain(t, asked.must(200, "GET", "/v2/serverless/"+id+"/releases", "").text, `"workersTotal":1`)
+			must.Contain(t, reader.must(200, "GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", "").text, id)
+			reader.must(404, "GET", "/v1/pods/absent?includeWorkers=true", "")
+			must.Contain(t, reader.must(200, "GET", "/v2/serverless/"+id+"/releases", "").text, `"workersTotal":1`)
 		}
 	}
 }
 
-// besideSilentNode starts a node whose database is shared with a node that can't be reached, and
+// deployBesideSilentNode starts a node whose database is shared with a node that can't be reached, and
 // returns the other's URL, too.
-func besideSilentNode(t *testing.T) (d *deployment, silent string) {
+func deployBesideSilentNode(t *testing.T) (d *deployment, silent string) {
 	t.Helper()
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	absent := httptest.NewServer(http.NotFoundHandler())
@@ -159,7 +159,7 @@ func besideSilentNode(t *testing.T) (d *deployment, silent string) {
 // that node's workers.
 func TestWorkersOfAnUnreachableNode(t *testing.T) {
 	acctest.LeaveToCI(t, "TestPageBesideAnUnreachableNode covers it")
-	d, _ := besideSilentNode(t)
+	d, _ := deployBesideSilentNode(t)
 	waitFor(t, func() (bool, any) { // until the node has read that there is another
 		status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")
 		return status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached"), body
@@ -198,10 +198,10 @@ func twoNodes(t *testing.T, c jobrunner.Config) []*deployment {
 }
 
 // waitFor polls a condition. If it never holds, the error shows the last value seen.
-func waitFor(t *testing.T, is func() (done bool, seen any)) {
+func waitFor(t *testing.T, condition func() (done bool, seen any)) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		done, seen := is()
+		done, seen := condition()
 		if done {
 			return
 		}
@@ -232,18 +232,18 @@ func TestPageAtEachNode(t *testing.T) {
 		must.Hold(t, s.Past.Ended["COMPLETED"] == 1 && executions == 1, "node", i, s.Past)
 		web := d.createObject("/v2/serverless", `{"name":"web `+d.url+`","type":"LOAD_BALANCER","image":"test/web","env":{"WHO":"one","HEALTH_CHECK_PATH":"/up"},
 			"workers":{"min":1,"max":1},"scaling":{"type":"REQUEST_COUNT","requestCount":1}}`)
-		for k, asked := range nodes {
-			waitFor(t, func() (bool, any) { s = asked.pageOf(web); return len(s.Workers) == 1 && s.Workers[0].ID != "", s })
-			status, _, body := asked.do("GET", "/ui/log?endpoint="+web+"&worker="+s.Workers[0].ID, "")
+		for k, reader := range nodes {
+			waitFor(t, func() (bool, any) { s = reader.pageOf(web); return len(s.Workers) == 1 && s.Workers[0].ID != "", s })
+			status, _, body := reader.do("GET", "/ui/log?endpoint="+web+"&worker="+s.Workers[0].ID, "")
 			must.Hold(t, status == http.StatusOK && strings.Contains(body, "listening, as one"), "the log of a worker at node", i, "asked at node", k, status, body)
-			asked.must(http.StatusNotFound, "GET", "/ui/log?endpoint="+web+"&worker=absent", "")
+			reader.must(http.StatusNotFound, "GET", "/ui/log?endpoint="+web+"&worker=absent", "")
 		}
 	}
 }
 
 // If the other node doesn't respond, the page says so and shows its own node.
 func TestPageBesideAnUnreachableNode(t *testing.T) {
-	d, silent := besideSilentNode(t)
+	d, silent := deployBesideSilentNode(t)
 	waitFor(t, func() (bool, any) {
 		s := d.pageOf("")
 		return len(s.Silent) == 1 && s.Silent[0] == silent && len(s.Nodes) == 1, s
@@ -271,14 +271,14 @@ func TestBrowserAtEachNode(t *testing.T) {
 	for i, d := range nodes {
 		status := send(d, "POST", "/ui/session", `{"key":"planted-key"}`)
 		must.Require(t, status == http.StatusNoContent, "signing in at node", i, status)
-		for k, asked := range nodes {
-			must.Equal(t, send(asked, "GET", "/ui/snapshot", ""), http.StatusOK, "the status of a session of node", i, "at node", k)
+		for k, reader := range nodes {
+			must.Equal(t, send(reader, "GET", "/ui/snapshot", ""), http.StatusOK, "the status of a session of node", i, "at node", k)
 		}
 		before := *cookie
 		must.Equal(t, send(nodes[1-i], "DELETE", "/ui/session", ""), http.StatusNoContent, "the status of signing out")
 		cookie = &before
-		for _, asked := range nodes {
-			must.Equal(t, send(asked, "GET", "/ui/snapshot", ""), http.StatusUnauthorized, "the status after signing out")
+		for _, reader := range nodes {
+			must.Equal(t, send(reader, "GET", "/ui/snapshot", ""), http.StatusUnauthorized, "the status after signing out")
 		}
 		cookie = nil
 	}

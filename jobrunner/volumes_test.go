@@ -14,13 +14,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// holding runs jobs that use their volume until they are released.
-type holding struct {
+// blockingPrograms run jobs that use their volume until they are released.
+type blockingPrograms struct {
 	folder chan string // of each job
 	end    chan struct{}
 }
 
-func (h holding) Program(string) (run.Program, error) {
+func (h blockingPrograms) Program(string) (run.Program, error) {
 	return run.Program{Handle: func(_ context.Context, job run.Job) ([]byte, error) {
 		dir := job.Spec.Mounts[0].Dir
 		h.folder <- dir
@@ -54,7 +54,7 @@ func awaitGone(t *testing.T, path string) {
 // The folder of a deleted volume is removed once no job uses it.
 func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), ""} {
-		programs := holding{make(chan string, 1), make(chan struct{})}
+		programs := blockingPrograms{make(chan string, 1), make(chan struct{})}
 		d := deployWith(t, jobrunner.Config{DataDir: dir, Programs: programs, NoJobLimits: true})
 		volume := d.createVolume()
 		endpoint := d.createObject("/v2/serverless", `{"name":"e","type":"QUEUE","image":"x","workers":{"min":0,"max":1},"networkVolumes":["`+volume+`"]}`)
@@ -74,29 +74,29 @@ func TestVolumeDeletedElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	d := deployWith(t, jobrunner.Config{DataDir: dir, AdminClock: true})
 	deleted, present := d.createVolume(), d.createVolume()
-	in := func(name string) string { return filepath.Join(dir, "volumes", name) }
-	must.Succeed(t, os.MkdirAll(in(deleted), 0o700))
+	folderOf := func(name string) string { return filepath.Join(dir, "volumes", name) }
+	must.Succeed(t, os.MkdirAll(folderOf(deleted), 0o700))
 	d.must(204, "DELETE", "/v2/network-volumes/"+deleted, "")
-	awaitGone(t, in(deleted))
+	awaitGone(t, folderOf(deleted))
 	for _, name := range []string{deleted, present, "strange"} { // as this node has it if another one deleted the volume
-		must.Succeed(t, os.MkdirAll(filepath.Join(in(name), "sub"), 0o700))
+		must.Succeed(t, os.MkdirAll(filepath.Join(folderOf(name), "sub"), 0o700))
 	}
 	d.advance(time.Minute)
-	awaitGone(t, in(deleted))
+	awaitGone(t, folderOf(deleted))
 	for _, name := range []string{present, "strange"} {
-		must.Hold(t, exists(in(name)), name, "is gone")
+		must.Hold(t, exists(folderOf(name)), name, "is gone")
 	}
 }
 
 // A start removes the folders of deleted volumes. If such a folder is a symbolic link, it
 // removes only the link. It keeps all other folders.
 func TestFoldersOfVolumesAtStart(t *testing.T) {
-	dir, elsewhere := t.TempDir(), t.TempDir()
-	kept := filepath.Join(elsewhere, "kept")
+	dir, outside := t.TempDir(), t.TempDir()
+	kept := filepath.Join(outside, "kept")
 	must.Succeed(t, os.WriteFile(kept, nil, 0o600))
 	volumes := filepath.Join(dir, "volumes")
 	var present, deleted, linked string
-	t.Run("before", func(t *testing.T) { // and the deployment ends with it
+	t.Run("before", func(t *testing.T) { // the deployment ends with this subtest
 		d := deploy(t, dir)
 		present, deleted, linked = d.createVolume(), d.createVolume(), d.createVolume()
 		for _, id := range []string{deleted, linked} {
@@ -107,7 +107,7 @@ func TestFoldersOfVolumesAtStart(t *testing.T) {
 		must.Succeed(t, os.MkdirAll(filepath.Join(volumes, name, "sub"), 0o700))
 	}
 	for _, link := range []string{filepath.Join(volumes, linked), filepath.Join(volumes, deleted, "link")} {
-		must.Succeed(t, os.Symlink(elsewhere, link))
+		must.Succeed(t, os.Symlink(outside, link))
 	}
 	d := deploy(t, dir)
 	awaitGone(t, filepath.Join(volumes, deleted))
