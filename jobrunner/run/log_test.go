@@ -16,7 +16,7 @@ import (
 // Any other long line keeps its start.
 func TestLongLines(t *testing.T) {
 	log := NewLog(LogConfig{Clock: new(clock.Clock), ID: "w"})
-	for range 2 { // the second time is a no-op
+	for range 2 { // the second call is a no-op
 		log.Hide("planted-secret", `with "quotes"`)
 	}
 	must.Equal(t, len(log.secrets), 3, "secrets, one of them also with escapes")
@@ -35,7 +35,7 @@ func TestLongLines(t *testing.T) {
 		t.Errorf("the line of a logger has %d bytes: %.100s … %s", len(text), text, text[len(text)-100:])
 	}
 	if text := lines[1].Text; !strings.HasSuffix(text, "x… (188416 bytes more)") {
-		t.Errorf("the other one ends in %s", text[len(text)-100:])
+		t.Errorf("the other line ends in %s", text[len(text)-100:])
 	}
 	must.Hold(t, !strings.Contains(lines[2].Text, "planted"), "a line that is cut in a secret shows a part of it")
 	must.Equal(t, lines[3].Text, "100%|█(secret)█|", "the progress bar")
@@ -49,13 +49,13 @@ func TestLongLines(t *testing.T) {
 	must.Hold(t, strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") && !strings.Contains(tail, "it ended") && len(tail) <= 1000, "the end is", tail)
 }
 
-// unshared is a writer for one goroutine at a time.
-type unshared struct {
+// exclusiveWriter counts concurrent writes.
+type exclusiveWriter struct {
 	inUse   atomic.Bool
 	clashes atomic.Int64
 }
 
-func (u *unshared) Write(b []byte) (int, error) {
+func (u *exclusiveWriter) Write(b []byte) (int, error) {
 	if u.inUse.Swap(true) {
 		u.clashes.Add(1)
 	}
@@ -65,7 +65,7 @@ func (u *unshared) Write(b []byte) (int, error) {
 }
 
 func TestLogsShareTheirTee(t *testing.T) {
-	var tee unshared
+	var tee exclusiveWriter
 	var logs sync.WaitGroup
 	for range 4 {
 		logs.Go(func() {

@@ -91,7 +91,7 @@ func TestCommandOutput(t *testing.T) {
 
 func TestCommandFailure(t *testing.T) {
 	long := strings.Repeat("x", 100)
-	for name, c := range map[string]struct{ script, starts, ends string }{
+	for name, c := range map[string]struct{ script, prefix, suffix string }{
 		"stderr":          {"echo 1; echo no such model >&2; exit 3", "no such model\n", "(exit status 3)"},
 		"a progress bar":  {`printf ' 50%%|\r100%%|\r\nno memory\n' >&2; exit 3`, "100%|\nno memory\n", "(exit status 3)"},
 		"no stderr":       {"exit 3", "the command ended with exit status 3", "nothing to stderr"},
@@ -102,7 +102,7 @@ func TestCommandFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			output, err := handle(t, c.script, newJob("{}"))
-			must.Hold(t, err != nil && output == "" && strings.HasPrefix(err.Error(), c.starts) && strings.HasSuffix(err.Error(), c.ends), "output", output, err)
+			must.Hold(t, err != nil && output == "" && strings.HasPrefix(err.Error(), c.prefix) && strings.HasSuffix(err.Error(), c.suffix), "output", output, err)
 			must.Hold(t, len(err.Error()) <= maxTail+100, "an error of", len(err.Error()), "bytes")
 		})
 	}
@@ -135,7 +135,7 @@ func TestChunksArriveBeforeEnd(t *testing.T) {
 func TestSlowReaderBlocksCommand(t *testing.T) {
 	counter := filepath.Join(t.TempDir(), "counter")
 	j := newJob(`{}`)
-	boom := errors.New("enough")
+	errEnough := errors.New("enough")
 	j.Chunk = func([]byte) error {
 		// The command has stopped counting once the count stays the same.
 		for last := ""; ; {
@@ -146,10 +146,10 @@ func TestSlowReaderBlocksCommand(t *testing.T) {
 			last = string(text)
 			time.Sleep(20 * time.Millisecond)
 		}
-		return boom
+		return errEnough
 	}
 	_, err := handle(t, `line='"`+strings.Repeat("z", 1000)+`"'; i=0; while [ $i -lt 1000000 ]; do echo "$line"; i=$((i+1)); echo $i > `+counter+`; done`, j)
-	must.Require(t, errors.Is(err, boom), err)
+	must.Require(t, errors.Is(err, errEnough), err)
 	text, _ := os.ReadFile(counter)
 	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	must.Hold(t, err != nil || n <= 2000, n, "lines were written although nobody read them")
@@ -191,20 +191,20 @@ func TestCommandEnvironment(t *testing.T) {
 	j.Spec.Mounts = []run.Mount{{Dir: "/data/volumes/v", Path: "/runpod-volume"}}
 	e := local(t, "    command:\n      run: [env]\n      env: {FROM: rule}\n      inherit: [HF_HOME, NOSUCHVARIABLE]\n      template_env: [PATH]\n")
 	must.Do(program(t, e, "x").Handle(t.Context(), j.Job))(t)
-	seen := map[string]string{}
+	env := map[string]string{}
 	for line := range strings.Lines(j.log.String()) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		seen[name] = value
+		env[name] = value
 	}
 	for name, want := range map[string]string{
 		"FROM": "rule", "OF": "template", "RUNPOD_AI_API_KEY": "worker-key", "HF_HOME": "/models", "HOME": os.Getenv("HOME"), "PATH": "/nosuchfolder",
 		"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b", "GPUCLOUD_VOLUME": "/data/volumes/v", "PYTHONUNBUFFERED": "1",
 	} {
-		must.Equal(t, seen[name], want, name)
+		must.Equal(t, env[name], want, name)
 	}
 	for _, name := range []string{"GPUCLOUD_API_KEY", "OTHER", "NOSUCHVARIABLE"} {
-		value, ok := seen[name]
-		must.Hold(t, !ok, "it sees", name, value)
+		value, ok := env[name]
+		must.Hold(t, !ok, "the command has the variable", name, value)
 	}
 }
 

@@ -31,7 +31,7 @@ type container struct {
 	address   string          // in a private network; "" otherwise
 	life      context.Context // ends when it is removed
 	end       context.CancelFunc
-	exit      run.Exit    // after life
+	exit      run.Exit    // set before life ends
 	stopping  atomic.Bool // the jobrunner stops it
 
 	mu      sync.Mutex

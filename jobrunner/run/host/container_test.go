@@ -113,8 +113,8 @@ func TestContainer(t *testing.T) {
 	must.Hold(t, len(files) == 0, "secrets stay on the disk:", files)
 	must.Hold(t, strings.Contains(log.String(), "pulling registry.example:5000/private/model:2\n"), "log", log)
 
-	for late := time.Now().Add(time.Minute); p.Usage().Memory == 0; time.Sleep(time.Millisecond) {
-		must.Require(t, !time.Now().After(late), "no usage within a minute")
+	for deadline := time.Now().Add(time.Minute); p.Usage().Memory == 0; time.Sleep(time.Millisecond) {
+		must.Require(t, !time.Now().After(deadline), "no usage within a minute")
 	}
 	p.Stop(0)
 	p.Stop(0)
@@ -263,15 +263,15 @@ func TestEngineRecovers(t *testing.T) {
 		err)
 	must.Equal(t, strings.Count(f.read("calls"), "CALL|version"), 1, "probes of the engine")
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
-	one := e.engines.all[0]
-	one.mu.Lock()
-	one.next = time.Time{} // a while later
-	one.mu.Unlock()
-	for late := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	engine := e.engines.all[0]
+	engine.mu.Lock()
+	engine.next = time.Time{} // the next probe is due
+	engine.mu.Unlock()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err = e.Program("acme/x"); err == nil {
 			break
 		}
-		must.Require(t, !time.Now().After(late), err)
+		must.Require(t, !time.Now().After(deadline), err)
 	}
 	must.Equal(t, e.Describe()[1], "containers: docker 99.1 ("+f.path+")")
 }
@@ -291,7 +291,7 @@ func TestSlowEngine(t *testing.T) {
 	must.Succeed(t, <-programs)
 }
 
-// The real CLI, if it is installed without its daemon.
+// An installed CLI works, or its error has a reason.
 func TestRealCLI(t *testing.T) {
 	for _, name := range engineNames {
 		path, err := exec.LookPath(name)
@@ -315,9 +315,9 @@ func TestContainersOfKilledRun(t *testing.T) {
 	f := newFake(t, "docker")
 	dataDir := t.TempDir()
 	// A run that ended without Close: its file stays, its lock is gone.
-	ours := filepath.Join(dataDir, registerFolder)
-	must.Succeed(t, os.MkdirAll(ours, 0o700))
-	must.Succeed(t, os.WriteFile(filepath.Join(ours, "the-killed.run"), []byte(f.path+"\n"), 0o600))
+	register := filepath.Join(dataDir, registerFolder)
+	must.Succeed(t, os.MkdirAll(register, 0o700))
+	must.Succeed(t, os.WriteFile(filepath.Join(register, "the-killed.run"), []byte(f.path+"\n"), 0o600))
 	secrets := filepath.Join(dataDir, scratchFolder, "the-killed")
 	must.Succeed(t, os.MkdirAll(secrets, 0o700))
 	must.Succeed(t, os.Mkdir(filepath.Join(f.dir, "containers"), 0o700))
@@ -326,13 +326,13 @@ func TestContainersOfKilledRun(t *testing.T) {
 
 	f.write("down", "")
 	must.Succeed(t, f.executor(dataDir, "").Close())
-	must.Require(t, len(f.containers()) == 2, "an engine that is down removed something")
+	must.Require(t, len(f.containers()) == 2, "an engine that is down removed a container")
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
 	must.Succeed(t, f.executor(dataDir, "").Close())
 	all := f.containers()
 	must.Hold(t, len(all) == 1 && all[0].Name() == "gpucloud-b", "containers", all)
 	must.Hold(t, must.Err(os.Stat(secrets)) != nil, "the scratch folder is left")
-	r := must.Do(procgroup.OpenRegister(ours))(t)
+	r := must.Do(procgroup.OpenRegister(register))(t)
 	must.Equal(t, must.Do(r.KilledRuns())(t), nil, "killed runs that are left")
 	must.Succeed(t, r.Close())
 }

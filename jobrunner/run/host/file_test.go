@@ -64,7 +64,7 @@ func TestEmptyFileHasNoRules(t *testing.T) {
 }
 
 func TestInvalidFiles(t *testing.T) {
-	for name, c := range map[string]struct{ text, line, says string }{
+	for name, c := range map[string]struct{ text, line, want string }{
 		"no YAML":           {"rules:\n  - image: [", "", "jobrunner.yaml"},
 		"a wrong kind":      {"rules: 7\n", "1", ""},
 		"unknown, on top":   {"rules: []\nengines: docker\n", "2", `engines`},
@@ -112,7 +112,7 @@ func TestInvalidFiles(t *testing.T) {
 			_, err := New(t.Context(), Config{File: file})
 			must.Require(t, err != nil, "it is accepted")
 			start := file + ":" + c.line
-			must.Hold(t, strings.HasPrefix(err.Error(), start) && strings.Contains(err.Error(), c.says), err, start, "…", c.says)
+			must.Hold(t, strings.HasPrefix(err.Error(), start) && strings.Contains(err.Error(), c.want), err, start, "…", c.want)
 		})
 	}
 	must.Hold(t, must.Err(readFile(filepath.Join(t.TempDir(), "nosuch.yaml"))) != nil, "a missing file is read")
@@ -165,14 +165,14 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// Modules of a symbolic link are beside its target.
+// A handler that is a symbolic link imports the modules beside its target.
 func TestLinkToAHandler(t *testing.T) {
 	dir, links := t.TempDir(), t.TempDir()
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "main.py"), []byte("import helper\n"), 0o600))
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "helper.py"), []byte("import runpod\n"), 0o600))
 	must.Succeed(t, os.Symlink(filepath.Join(dir, "main.py"), filepath.Join(links, "main.py")))
 	h := must.Do(NewHandler("dev/handler", filepath.Join(links, "main.py")))(t)
-	must.Hold(t, !h.PerJob, "a process for each job", h.PerJob)
+	must.Hold(t, !h.PerJob, "the SDK's import beside the target wasn't found")
 }
 
 // A handler is a worker if it imports the SDK through another file of its own.

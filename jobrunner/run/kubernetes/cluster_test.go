@@ -57,19 +57,19 @@ func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated
 	return &simulated{Cluster: c, t: t, fake: f}
 }
 
-// started is the result of Start.
-type started struct {
+// startResult is the result of Start.
+type startResult struct {
 	process run.Process
 	err     error
 }
 
 // begin starts a worker, and returns once its Pod exists.
-func (s *simulated) begin(w run.Spec) (pod *core.Pod, result <-chan started) {
+func (s *simulated) begin(w run.Spec) (pod *core.Pod, result <-chan startResult) {
 	s.t.Helper()
-	out := make(chan started, 1)
+	out := make(chan startResult, 1)
 	go func() {
 		p, err := s.Start(s.t.Context(), w)
-		out <- started{p, err}
+		out <- startResult{p, err}
 	}()
 	return s.awaitPod(), out
 }
@@ -78,7 +78,7 @@ func (s *simulated) begin(w run.Spec) (pod *core.Pod, result <-chan started) {
 func (s *simulated) run(w run.Spec) (*core.Pod, run.Process) {
 	s.t.Helper()
 	pod, result := s.begin(w)
-	s.becomes(pod, running)
+	s.setState(pod, running)
 	got := <-result
 	must.Succeed(s.t, got.err)
 	return pod, got.process
@@ -97,23 +97,23 @@ func (s *simulated) awaitPod() *core.Pod {
 	return nil
 }
 
-// becomes sets the state of the Pod's container.
-func (s *simulated) becomes(pod *core.Pod, state core.ContainerState) {
+// setState sets the state of the Pod's container.
+func (s *simulated) setState(pod *core.Pod, state core.ContainerState) {
 	s.t.Helper()
 	pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: containerName, State: state}}
 	must.Do(s.fake.CoreV1().Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
 }
 
-// left counts the cluster's objects.
-func (s *simulated) left() int {
+// objectCount returns the number of the cluster's objects.
+func (s *simulated) objectCount() int {
 	s.t.Helper()
 	pods, err := s.fake.CoreV1().Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
-	secrets, failed := s.fake.CoreV1().Secrets("gpucloud").List(s.t.Context(), meta.ListOptions{})
-	must.Succeed(s.t, errors.Join(err, failed))
+	secrets, secretsErr := s.fake.CoreV1().Secrets("gpucloud").List(s.t.Context(), meta.ListOptions{})
+	must.Succeed(s.t, errors.Join(err, secretsErr))
 	return len(pods.Items) + len(secrets.Items)
 }
 
-func plain() run.Spec {
+func workerSpec() run.Spec {
 	return run.Spec{
 		Endpoint: "e1", ID: "W1", PullAlways: true, Log: new(lines), Login: &run.Login{Username: "u", Password: "planted-too"},
 		Container: store.Container{Image: "r.example/i:1", Args: `{"entrypoint":["sh","$(A)"],"cmd":["serve","$(HOME)"]}`, Env: map[string]string{
@@ -142,7 +142,7 @@ var running = core.ContainerState{Running: &core.ContainerStateRunning{}}
 // and the protocol's URLs are reachable from Pods.
 func TestWorker(t *testing.T) {
 	s := simulate(t)
-	pod, process := s.run(plain())
+	pod, process := s.run(workerSpec())
 	text := must.Do(pod.Marshal())(t)
 	c := pod.Spec.Containers[0]
 	if bytes.Contains(text, []byte("planted")) || !slices.Equal(c.Command, []string{"sh", "$$(A)"}) || !slices.Equal(c.Args, []string{"serve", "$$(HOME)"}) || c.ImagePullPolicy != core.PullAlways || *pod.Spec.AutomountServiceAccountToken || len(pod.Spec.ImagePullSecrets) != 1 {
@@ -159,7 +159,7 @@ func TestWorker(t *testing.T) {
 	process.Stop(0)
 	process.Stop(0) // again
 	exit := process.Exit().Text
-	must.Hold(t, exit == "stopped by the jobrunner" && s.left() == 0, exit, s.left(), "objects are left")
+	must.Hold(t, exit == "stopped by the jobrunner" && s.objectCount() == 0, exit, s.objectCount(), "objects are left")
 }
 
 // If a container can't start, the error says why, and no object is left.
@@ -173,11 +173,11 @@ func TestStartFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulate(t)
-			pod, result := s.begin(plain())
-			s.becomes(pod, core.ContainerState{Waiting: &core.ContainerStateWaiting{Reason: "ContainerCreating"}})
-			s.becomes(pod, c.state)
+			pod, result := s.begin(workerSpec())
+			s.setState(pod, core.ContainerState{Waiting: &core.ContainerStateWaiting{Reason: "ContainerCreating"}})
+			s.setState(pod, c.state)
 			got := <-result
-			must.Hold(t, got.err != nil && strings.Contains(got.err.Error(), c.want) && s.left() == 0, got.err, s.left(), "objects are left")
+			must.Hold(t, got.err != nil && strings.Contains(got.err.Error(), c.want) && s.objectCount() == 0, got.err, s.objectCount(), "objects are left")
 		})
 	}
 }
@@ -188,9 +188,9 @@ func TestPodIsRejected(t *testing.T) {
 	s.fake.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
 		return true, nil, kerrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "w", errors.New("exceeded quota: gpus"))
 	})
-	_, err := s.Start(t.Context(), plain())
-	must.Hold(t, err != nil && strings.Contains(err.Error(), "exceeded quota: gpus") && s.left() == 0, err, s.left(), "objects are left")
-	w := plain()
+	_, err := s.Start(t.Context(), workerSpec())
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "exceeded quota: gpus") && s.objectCount() == 0, err, s.objectCount(), "objects are left")
+	w := workerSpec()
 	w.Env["A B"] = ""
 	must.ErrorContains(t, must.Err(s.build(w)), `invalid variable "A B"`)
 }
@@ -200,7 +200,7 @@ func TestStartIsCancelled(t *testing.T) {
 	s := simulate(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	w := plain()
+	w := workerSpec()
 	log := new(lines)
 	w.Log = log
 	result := make(chan error, 1)
@@ -218,7 +218,7 @@ func TestStartIsCancelled(t *testing.T) {
 	}
 	stop()
 	err := <-result
-	must.Hold(t, errors.Is(err, context.Canceled) && s.left() == 0, err, s.left(), "objects are left")
+	must.Hold(t, errors.Is(err, context.Canceled) && s.objectCount() == 0, err, s.objectCount(), "objects are left")
 }
 
 // The exit of a worker is the cluster's description.
@@ -228,7 +228,7 @@ func TestEnd(t *testing.T) {
 		want string
 	}{
 		"memory": {func(s *simulated, pod *core.Pod) {
-			s.becomes(pod, core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}})
+			s.setState(pod, core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}})
 		}, "exit status 137: killed by SIGKILL, out of memory"},
 		"evicted": {func(s *simulated, pod *core.Pod) {
 			pod.Status.ContainerStatuses = nil
@@ -241,11 +241,11 @@ func TestEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulate(t)
-			pod, process := s.run(plain())
+			pod, process := s.run(workerSpec())
 			c.end(s, pod)
 			<-process.Done()
 			exit := process.Exit().Text
-			must.Hold(t, exit == c.want && s.left() == 0, exit, s.left(), "objects are left")
+			must.Hold(t, exit == c.want && s.objectCount() == 0, exit, s.objectCount(), "objects are left")
 		})
 	}
 }
@@ -261,12 +261,12 @@ func TestEndWithoutAnAPIServer(t *testing.T) {
 			s.fake.PrependReactor("delete", "*", func(ktesting.Action) (bool, runtime.Object, error) {
 				return refused.Add(1) < 4, nil, errors.New("connection refused")
 			})
-			_, process := s.run(plain())
+			_, process := s.run(workerSpec())
 			process.Stop(0)
 			<-process.Done()
-			for deadline := time.Now().Add(time.Minute); s.left() != 0; time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
+			for deadline := time.Now().Add(time.Minute); s.objectCount() != 0; time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
 				if time.Now().After(deadline) {
-					t.Fatalf("%d objects are left", s.left())
+					t.Fatalf("%d objects are left", s.objectCount())
 				}
 			}
 		})
@@ -292,7 +292,7 @@ func TestInventory(t *testing.T) {
 	must.Hold(t, len(devices) == 3 && devices[0].TypeID == "NVIDIA L4" && strings.Contains(devices[0].Fault, "node a is not ready") &&
 		devices[1].TypeID == "NVIDIA A100-SXM4-80GB" && devices[1].Fault == "" && devices[1].Memory == 1<<30, devices)
 	must.Equal(t, in.Driver(), gpu.Driver{Version: "570.1", CUDA: "12.8"})
-	w := plain()
+	w := workerSpec()
 	w.Devices = devices[1:2]
 	pod, _ := s.run(w)
 	terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
@@ -310,11 +310,11 @@ func TestInventory(t *testing.T) {
 // A later run removes the objects of a killed run, and no others.
 func TestRemoveRun(t *testing.T) {
 	s := simulate(t)
-	s.run(plain())
+	s.run(workerSpec())
 	n, err := s.RemoveRun(t.Context(), "run-0")
-	must.Hold(t, n == 0 && err == nil && s.left() == 3, n, err, s.left(), "objects are left")
+	must.Hold(t, n == 0 && err == nil && s.objectCount() == 3, n, err, s.objectCount(), "objects are left")
 	n, err = s.RemoveRun(t.Context(), "run-1")
-	must.Hold(t, n == 1 && err == nil && s.left() == 0, n, err, s.left(), "objects are left")
+	must.Hold(t, n == 1 && err == nil && s.objectCount() == 0, n, err, s.objectCount(), "objects are left")
 }
 
 // If the stream breaks within a line, the log has that line once, and whole.
@@ -345,11 +345,11 @@ func TestRights(t *testing.T) {
 	yes := true
 	self := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "self", Namespace: "gpucloud", OwnerReferences: []meta.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "set", Controller: &yes}}}}
 	s := simulateAs(t, "self", self)
-	// so that the worker's Pod is the only one
+	// The worker's Pod has to be the only one.
 	must.Succeed(t, s.fake.CoreV1().Pods("gpucloud").Delete(t.Context(), "self", meta.DeleteOptions{}))
 	must.Do(s.Inventory(t.Context()))(t)
 	for i := range 2 {
-		w := plain()
+		w := workerSpec()
 		w.Mounts = []run.Mount{{Name: "volume-v", Size: int64(10 + i), Path: "/v"}}
 		_, process := s.run(w)
 		process.Stop(0)

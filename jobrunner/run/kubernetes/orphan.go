@@ -28,7 +28,7 @@ func (c *Cluster) Orphans(ctx context.Context, deployment string) (all []run.Orp
 			continue
 		}
 		generation, err := strconv.ParseInt(found.Labels[podRunLabel], 10, 64)
-		if now := viewOf(found); err != nil || !now.started || found.DeletionTimestamp != nil {
+		if status := viewOf(found); err != nil || !status.started || found.DeletionTimestamp != nil {
 			generation = -1 // it never ran, or is being deleted
 		}
 		all = append(all, c.orphan(found, generation))
@@ -163,8 +163,8 @@ func (c *Cluster) readOwners(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("its ReplicaSet: %w", err)
 		}
-		if above := meta.GetControllerOf(set); above != nil {
-			controller = above
+		if owner := meta.GetControllerOf(set); owner != nil {
+			controller = owner
 		}
 	}
 	c.owners.controller = []meta.OwnerReference{{APIVersion: controller.APIVersion, Kind: controller.Kind, Name: controller.Name, UID: controller.UID}}

@@ -28,14 +28,14 @@ func podSpec(deployment string) run.Spec {
 func (s *simulated) beginPod(w run.Spec) (created *core.Pod, process run.Process) {
 	s.t.Helper()
 	created, result := s.begin(w)
-	s.becomes(created, running)
+	s.setState(created, running)
 	select {
 	case r := <-result:
 		s.t.Fatalf("it runs without an address: %v", r.err)
 	case <-time.After(10 * time.Millisecond): // best effort: a late Start passes too
 	}
 	created.Status.PodIP = "10.1.2.3"
-	s.becomes(created, running)
+	s.setState(created, running)
 	r := <-result
 	must.Succeed(s.t, r.err)
 	return created, r.process
@@ -53,7 +53,7 @@ func TestPod(t *testing.T) {
 	must.Equal(t, process.Address(), "10.1.2.3")
 	process.Stop(time.Second)
 	exit := process.Exit()
-	must.Hold(t, exit == (run.Exit{Text: run.Stopped}) && s.left() == 0, exit, s.left(), "objects are left")
+	must.Hold(t, exit == (run.Exit{Text: run.Stopped}) && s.objectCount() == 0, exit, s.objectCount(), "objects are left")
 }
 
 // A cluster member's variables have its address once it starts.
@@ -75,29 +75,29 @@ func TestMember(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	s := simulate(t)
 	created, _ := s.beginPod(podSpec("d1"))
-	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 0 || err != nil || s.left() != 2 {
-		t.Fatalf("%d, %v; %d objects are left", n, err, s.left())
+	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 0 || err != nil || s.objectCount() != 2 {
+		t.Fatalf("%d, %v; %d objects are left", n, err, s.objectCount())
 	}
 	next := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-2"}, "gpucloud", "", s.fake))(t)
 	t.Cleanup(next.Close)
-	left, err := next.Orphans(t.Context(), "d1")
-	must.Require(t, err == nil && len(left) == 1 && left[0].Pod == "p1" && left[0].Run == 3, left, err)
-	adopted := left[0].Adopt(new(lines), "")
+	orphans, err := next.Orphans(t.Context(), "d1")
+	must.Require(t, err == nil && len(orphans) == 1 && orphans[0].Pod == "p1" && orphans[0].Run == 3, orphans, err)
+	adopted := orphans[0].Adopt(new(lines), "")
 	must.Equal(t, must.Do(next.Orphans(t.Context(), "d1"))(t), nil, "the orphans after the adoption")
-	s.becomes(created, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
+	s.setState(created, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
 	<-adopted.Done()
-	must.Hold(t, adopted.Exit() == (run.Exit{Text: "exit status 0", OK: true}) && s.left() == 0,
-		adopted.Exit(), s.left(), "objects are left")
+	must.Hold(t, adopted.Exit() == (run.Exit{Text: "exit status 0", OK: true}) && s.objectCount() == 0,
+		adopted.Exit(), s.objectCount(), "objects are left")
 	s.beginPod(podSpec("d1"))
 	other := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-3"}, "gpucloud", "", s.fake))(t)
 	t.Cleanup(other.Close)
-	left, err = other.Orphans(t.Context(), "d1")
-	must.Require(t, err == nil && len(left) == 1, left, err)
-	left[0].Remove()
-	must.Equal(t, s.left(), 0, "the number of objects that are left")
+	orphans, err = other.Orphans(t.Context(), "d1")
+	must.Require(t, err == nil && len(orphans) == 1, orphans, err)
+	orphans[0].Remove()
+	must.Equal(t, s.objectCount(), 0, "the number of objects that are left")
 	s.beginPod(podSpec(""))
 	n, err := s.RemoveRun(t.Context(), "run-1")
-	must.Hold(t, n == 1 && err == nil && s.left() == 0, n, err, s.left(), "objects are left")
+	must.Hold(t, n == 1 && err == nil && s.objectCount() == 0, n, err, s.objectCount(), "objects are left")
 }
 
 // claims returns the sizes of all claims, by name.
@@ -126,7 +126,7 @@ func TestVolumes(t *testing.T) {
 		{run.Mount{Name: "volume-v1", Size: 10, Path: "/data"}, "20G ReadWriteMany"},
 		{run.Mount{Name: "pod-p1", Size: 0, Path: "/data"}, "1G ReadWriteOnce"},
 	} {
-		w := plain()
+		w := workerSpec()
 		w.Mounts = []run.Mount{step.mount}
 		created, process := s.run(w)
 		if c := created.Spec.Containers[0]; len(c.VolumeMounts) != 1 || c.VolumeMounts[0].MountPath != "/data" || created.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "gpucloud-"+step.mount.Name {
@@ -151,16 +151,16 @@ func TestVolumes(t *testing.T) {
 func TestDeletedClaim(t *testing.T) {
 	now := meta.Now()
 	s := simulate(t, &core.PersistentVolumeClaim{ObjectMeta: meta.ObjectMeta{Name: "gpucloud-pod-p1", Namespace: "gpucloud", DeletionTimestamp: &now, Finalizers: []string{"f"}}})
-	w := plain()
+	w := workerSpec()
 	w.Mounts = []run.Mount{{Name: "pod-p1", Size: 10, Path: "/data"}}
 	_, err := s.Start(t.Context(), w)
-	must.Hold(t, err != nil && strings.Contains(err.Error(), "is still being deleted") && s.left() == 0, err, s.left(), "objects are left")
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "is still being deleted") && s.objectCount() == 0, err, s.objectCount(), "objects are left")
 }
 
 // The CPU flavor and the disk are limits, and reserved unless the cluster is overcommitted.
 func TestResources(t *testing.T) {
 	s := simulate(t)
-	w := plain()
+	w := workerSpec()
 	w.VCPUs, w.Memory, w.Disk = 2, 4, 50
 	for reserve, reserved := range map[string][]string{"": {"2", "4G", "50G"}, run.ReserveNone: {"0", "0", "0"}} {
 		s.Reserve.Value = reserve
@@ -180,31 +180,31 @@ func ownedBy(apiVersion, kind, name string) []meta.OwnerReference {
 	return []meta.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "uid", Controller: &yes}}
 }
 
-// The jobrunner's Pod owns workers; the Pod's own owner owns pods, so that they outlive the Pod.
+// The jobrunner's Pod owns workers. The Pod's controller owns pods, so that they outlive the Pod.
 func TestOwners(t *testing.T) {
-	about := func(name string, owners []meta.OwnerReference) meta.ObjectMeta {
+	metaOf := func(name string, owners []meta.OwnerReference) meta.ObjectMeta {
 		return meta.ObjectMeta{Name: name, Namespace: "gpucloud", OwnerReferences: owners}
 	}
 	for name, c := range map[string]struct {
-		objects         []runtime.Object
-		worker, lasting string
+		objects     []runtime.Object
+		worker, pod string // owners
 	}{
 		"a Deployment": {[]runtime.Object{
-			&core.Pod{ObjectMeta: about("self", ownedBy("apps/v1", "ReplicaSet", "set"))}, &apps.ReplicaSet{ObjectMeta: about("set", ownedBy("apps/v1", "Deployment", "jobrunner"))},
+			&core.Pod{ObjectMeta: metaOf("self", ownedBy("apps/v1", "ReplicaSet", "set"))}, &apps.ReplicaSet{ObjectMeta: metaOf("set", ownedBy("apps/v1", "Deployment", "jobrunner"))},
 		}, "Pod self", "Deployment jobrunner"},
-		"a StatefulSet":  {[]runtime.Object{&core.Pod{ObjectMeta: about("self", ownedBy("apps/v1", "StatefulSet", "jobrunner"))}}, "Pod self", "StatefulSet jobrunner"},
-		"a Pod alone":    {[]runtime.Object{&core.Pod{ObjectMeta: about("self", nil)}}, "Pod self", "Pod self"},
+		"a StatefulSet":  {[]runtime.Object{&core.Pod{ObjectMeta: metaOf("self", ownedBy("apps/v1", "StatefulSet", "jobrunner"))}}, "Pod self", "StatefulSet jobrunner"},
+		"a Pod alone":    {[]runtime.Object{&core.Pod{ObjectMeta: metaOf("self", nil)}}, "Pod self", "Pod self"},
 		"another's name": {nil, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulateAs(t, "self", c.objects...)
-			for want, w := range map[string]run.Spec{"worker": plain(), "lasting": podSpec("d1"), "ephemeral": podSpec("")} {
+			for kind, w := range map[string]run.Spec{"worker": workerSpec(), "pod": podSpec("d1"), "pod without a data folder": podSpec("")} {
 				o := must.Do(s.build(w))(t)
 				got := ""
 				for _, owner := range o.pod.OwnerReferences {
 					got += owner.Kind + " " + owner.Name
 				}
-				must.Equal(t, got, map[string]string{"worker": c.worker, "ephemeral": c.worker, "lasting": c.lasting}[want], want)
+				must.Equal(t, got, map[string]string{"worker": c.worker, "pod": c.pod, "pod without a data folder": c.worker}[kind], kind)
 			}
 		})
 	}

@@ -56,7 +56,7 @@ func (c *Cluster) Start(ctx context.Context, s run.Spec) (run.Process, error) {
 	}
 	p := c.newProcess(o, s) // before the watch reports the Pod
 	if err = p.create(ctx); err == nil {
-		err = p.untilRunning(ctx)
+		err = p.awaitRunning(ctx)
 	}
 	if err != nil {
 		p.remove()
@@ -127,21 +127,21 @@ func (p *process) latest() (pod *core.Pod, gone bool, changed <-chan struct{}) {
 	return p.pod, p.gone, p.changed
 }
 
-// untilRunning waits until the container runs or has already ended. It logs each reason for
+// awaitRunning waits until the container runs or has already ended. It logs each reason for
 // a delay once.
-func (p *process) untilRunning(ctx context.Context) error {
+func (p *process) awaitRunning(ctx context.Context) error {
 	for logged := ""; ; {
 		pod, gone, changed := p.latest()
-		now := viewOf(pod)
+		status := viewOf(pod)
 		switch {
 		case gone:
 			return errors.New("its Pod was deleted before it ran")
-		case now.started && (now.ended || !p.serves || pod.Status.PodIP != ""):
+		case status.started && (status.ended || !p.serves || pod.Status.PodIP != ""):
 			return nil
-		case now.failure != "":
-			return errors.New(now.failure)
-		case now.waits != "" && now.waits != logged:
-			logged = now.waits
+		case status.failure != "":
+			return errors.New(status.failure)
+		case status.waitReason != "" && status.waitReason != logged:
+			logged = status.waitReason
 			_, _ = fmt.Fprintf(p.log, "the %s waits for the cluster: %s\n", p.kind, logged) // best effort
 		}
 		select {
@@ -156,13 +156,13 @@ func (p *process) untilRunning(ctx context.Context) error {
 func (p *process) supervise() {
 	for {
 		pod, gone, changed := p.latest()
-		if now := viewOf(pod); gone || now.ended {
+		if status := viewOf(pod); gone || status.ended {
 			p.mu.Lock()
 			switch {
 			case p.stopped:
 				p.exit.Text = run.Stopped
-			case now.ended:
-				p.exit = now.exit
+			case status.ended:
+				p.exit = status.exit
 			default:
 				p.exit.Text = "its Pod was deleted, and not by the jobrunner"
 			}
@@ -297,7 +297,7 @@ func (p *process) Usage() run.Usage { return run.Usage{} }
 
 // view is a summary of a Pod's status.
 type view struct {
-	waits   string // human-readable reason why it isn't scheduled
+	waitReason string // why it isn't scheduled
 	failure string // why it can't start; the cluster would retry forever
 	started bool
 	ended   bool
@@ -340,7 +340,7 @@ func viewOf(pod *core.Pod) (v view) {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == core.PodScheduled && c.Status == core.ConditionFalse {
-			v.waits = c.Message
+			v.waitReason = c.Message
 		}
 	}
 	return v

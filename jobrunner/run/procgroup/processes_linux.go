@@ -92,8 +92,8 @@ func killEach(killed map[identity]bool, match func(process) bool) (found int) {
 		if err != nil {
 			continue
 		}
-		if again, ok := readProcess(p.id); ok && match(again) {
-			if key := (identity{again.id, again.started}); !killed[key] {
+		if current, ok := readProcess(p.id); ok && match(current) {
+			if key := (identity{current.id, current.started}); !killed[key] {
 				killed[key] = true
 				found++
 			}
@@ -127,17 +127,17 @@ func recentProcesses() []process {
 // a second old.
 func UsageOf(pid int) (u Usage) {
 	all := recentProcesses()
-	ours := map[int]bool{pid: true}
+	members := map[int]bool{pid: true}
 	for grown := true; grown; {
 		grown = false
 		for _, p := range all {
-			if !ours[p.id] && (p.group == pid || ours[p.parent]) {
-				ours[p.id], grown = true, true
+			if !members[p.id] && (p.group == pid || members[p.parent]) {
+				members[p.id], grown = true, true
 			}
 		}
 	}
 	for _, p := range all {
-		if ours[p.id] {
+		if members[p.id] {
 			u.CPU += p.cpu
 			u.Memory += p.memory
 		}

@@ -23,9 +23,9 @@ import (
 )
 
 // awaitLines waits until the log has n whole lines.
-func awaitLines(t *testing.T, l *livelog.Log, n int) []string {
+func awaitLines(t *testing.T, log *livelog.Log, n int) []string {
 	t.Helper()
-	return strings.Split(strings.TrimSuffix(l.Await(t, "\n", n), "\n"), "\n")
+	return strings.Split(strings.TrimSuffix(log.Await(t, "\n", n), "\n"), "\n")
 }
 
 func start(t *testing.T, c procgroup.Command) *procgroup.Group {
@@ -69,7 +69,7 @@ func pids(t *testing.T, lines []string) (all []int) {
 	return all
 }
 
-func allGone(t *testing.T, pids []int) {
+func expectGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
 		if lives(pid) {
@@ -81,7 +81,7 @@ func allGone(t *testing.T, pids []int) {
 
 func awaitGone(t *testing.T, pids []int) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); slices.ContainsFunc(pids, lives); time.Sleep(time.Millisecond) { // the kernel tells no stranger
+	for end := time.Now().Add(time.Minute); slices.ContainsFunc(pids, lives); time.Sleep(time.Millisecond) { // the kernel notifies only the parent
 		must.Require(t, !time.Now().After(end), "one of", pids, "still runs")
 	}
 }
@@ -136,7 +136,7 @@ func TestKillReachesGrandchildren(t *testing.T) {
 	all := pids(t, awaitLines(t, log, 3))
 	g.Kill()
 	g.Kill()
-	allGone(t, all)
+	expectGone(t, all)
 	must.Equal(t, g.Exit(), "stopped by the jobrunner", "exit")
 }
 
@@ -145,7 +145,7 @@ func TestNothingOutlivesTheCommand(t *testing.T) {
 	log := new(livelog.Log)
 	g := shell(t, `sleep 1000 & echo $!; exit 7`, log)
 	awaitEnd(t, g)
-	allGone(t, pids(t, awaitLines(t, log, 1)))
+	expectGone(t, pids(t, awaitLines(t, log, 1)))
 	must.Equal(t, g.Exit(), "exit status 7", "exit")
 }
 
@@ -175,7 +175,7 @@ func TestKillFindsProcessesThatLeftTheGroup(t *testing.T) {
 	g := start(t, procgroup.Command{Args: []string{"python3", "-c", daemon}, Output: log})
 	all := pids(t, awaitLines(t, log, 1))
 	g.Kill()
-	allGone(t, all)
+	expectGone(t, all)
 }
 
 func TestOutputIsWholeAndInOrder(t *testing.T) {
@@ -205,19 +205,19 @@ func TestUnreadStdin(t *testing.T) {
 	must.Hold(t, g.Succeeded(), g.Exit())
 }
 
-// slow is a writer that blocks until let is closed.
+// slow is a writer that blocks until release is closed.
 type slow struct {
-	let  chan struct{}
-	text livelog.Log
+	release chan struct{}
+	text    livelog.Log
 }
 
 func (s *slow) Write(p []byte) (int, error) {
-	<-s.let
+	<-s.release
 	return s.text.Write(p)
 }
 
 func TestSlowReaderGetsAllOutputAfterExit(t *testing.T) {
-	log := &slow{let: make(chan struct{})}
+	log := &slow{release: make(chan struct{})}
 	// This fits into a pipe and the buffer, so that the command can end before anything is read.
 	g := shell(t, `head -c 60000 /dev/zero | tr '\0' x`, log)
 	select {
@@ -225,7 +225,7 @@ func TestSlowReaderGetsAllOutputAfterExit(t *testing.T) {
 		t.Fatal("it is done before its output was read")
 	default:
 	}
-	close(log.let)
+	close(log.release)
 	awaitEnd(t, g)
 	must.Equal(t, len(log.text.String()), 60000, "the length of the log")
 }
@@ -260,13 +260,13 @@ if os.fork() == 0:
 os.wait()
 `}})
 	awaitLines(t, log, 1)
-	late := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		u := g.Usage()
 		if u.CPU >= 250*time.Millisecond && u.Memory >= 64<<20 {
 			break
 		}
-		must.Require(t, !time.Now().After(late), "usage", u)
+		must.Require(t, !time.Now().After(deadline), "usage", u)
 		runtime.Gosched()
 	}
 	before := g.Usage().CPU
@@ -275,12 +275,11 @@ os.wait()
 	must.Hold(t, u.Memory == 0 && u.CPU >= before, "after the end", u, "CPU before", before)
 }
 
-// asJobrunner is a variable that makes this test binary a jobrunner with a group, in the folder that
-// it names.
-const asJobrunner = "PROCGROUP_TEST_RUN"
+// folderVariable makes this test binary a jobrunner with a group. Its value is the register's folder.
+const folderVariable = "PROCGROUP_TEST_RUN"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(asJobrunner); dir != "" {
+	if dir := os.Getenv(folderVariable); dir != "" {
 		fmt.Fprintln(os.Stderr, serve(dir))
 		os.Exit(1)
 	}
@@ -325,7 +324,7 @@ func TestProcessesOfKilledRun(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "processes")
 			log := new(livelog.Log)
 			run := exec.Command(os.Args[0])
-			run.Env = append(os.Environ(), asJobrunner+"="+dir, "WORKER_PATH="+os.Getenv("PATH"), "PATH="+path)
+			run.Env = append(os.Environ(), folderVariable+"="+dir, "WORKER_PATH="+os.Getenv("PATH"), "PATH="+path)
 			run.Stdout, run.Stderr = log, log
 			must.Succeed(t, run.Start())
 			all := pids(t, awaitLines(t, log, 3))
@@ -338,17 +337,17 @@ func TestProcessesOfKilledRun(t *testing.T) {
 			if name == "with a shell" {
 				awaitGone(t, all)
 			}
-			l := killedRuns(t, r)
-			must.Require(t, len(l) == 1 && slices.Equal(l[0].Notes, []string{"a-note"}), "left:", l)
-			n := l[0].Kill()
+			killed := killedRuns(t, r)
+			must.Require(t, len(killed) == 1 && slices.Equal(killed[0].Notes, []string{"a-note"}), "left:", killed)
+			n := killed[0].Kill()
 			must.Hold(t, n >= 2 || name == "with a shell", n, "processes were killed")
-			allGone(t, all)
+			expectGone(t, all)
 			select {
 			case <-stranger.Done():
 				t.Error("the process of another run was killed too")
 			default:
 			}
-			must.Succeed(t, l[0].Forget())
+			must.Succeed(t, killed[0].Forget())
 			must.Equal(t, killedRuns(t, r), nil, "killed runs after Forget")
 			must.Succeed(t, r.Close())
 			files, _ := os.ReadDir(dir)
@@ -369,8 +368,8 @@ func TestClosedRunLeavesNothing(t *testing.T) {
 
 func TestRegisterWithoutFolder(t *testing.T) {
 	r := open(t, "")
-	l := killedRuns(t, r)
-	must.Hold(t, l == nil, "left", l)
+	killed := killedRuns(t, r)
+	must.Hold(t, killed == nil, "left", killed)
 	must.Succeed(t, r.Note("word"))
 	must.Succeed(t, r.Close())
 }

@@ -42,8 +42,8 @@ func (k KilledRun) Kill() (killed int) {
 	files, _ := os.ReadDir(folder) // no folder: it had no groups
 	for _, f := range files {
 		pid, err := strconv.Atoi(f.Name())
-		then, readErr := os.ReadFile(filepath.Join(folder, f.Name()))
-		if err != nil || readErr != nil || len(then) == 0 || startTime(pid) != string(then) {
+		started, readErr := os.ReadFile(filepath.Join(folder, f.Name()))
+		if err != nil || readErr != nil || len(started) == 0 || startTime(pid) != string(started) {
 			continue
 		}
 		killGroup(pid)
