@@ -51,8 +51,8 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 	keys, _ := openKeys(t, dir)
 	expect := func(key string, want apikey.Identity) {
 		t.Helper()
-		who, err := keys.Authorize(requestWith(key))
-		must.Hold(t, (err == nil || errors.Is(err, apikey.ErrUnknown)) && (err != nil) == (want.Owner == "") && reflect.DeepEqual(who, want), who, err)
+		caller, err := keys.Authorize(requestWith(key))
+		must.Hold(t, (err == nil || errors.Is(err, apikey.ErrUnknown)) && (err != nil) == (want.Owner == "") && reflect.DeepEqual(caller, want), caller, err)
 	}
 	var unknown apikey.Identity
 	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
@@ -61,30 +61,30 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 	commands := apikey.FileIn(dir) // as another process would
 	all := add(t, commands, "all")
 	expect(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
-	some := add(t, commands, "some", "e1", "e2")
-	expect(some, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
+	restricted := add(t, commands, "some", "e1", "e2")
+	expect(restricted, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
 	expect(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
 	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
-	expect(some+"x", unknown)
-	expect(some[1:], unknown)
-	expect(strings.ToLower(some), unknown)
+	expect(restricted+"x", unknown)
+	expect(restricted[1:], unknown)
+	expect(strings.ToLower(restricted), unknown)
 	expect("", unknown)
 
 	must.Succeed(t, commands.Remove("all"))
 	expect(all, unknown)
-	expect(some, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
-	again := add(t, commands, "all")
+	expect(restricted, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
+	second := add(t, commands, "all")
 	expect(all, unknown)
-	expect(again, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
+	expect(second, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
 	must.Succeed(t, os.Remove(filepath.Join(dir, apikey.FileName)))
-	expect(some, unknown)
+	expect(restricted, unknown)
 	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
 }
 
 func TestEmptyKeyIsUnknown(t *testing.T) {
 	for _, sent := range []string{"", "x"} {
-		who, err := apikey.New("").Authorize(requestWith(sent))
-		must.Hold(t, errors.Is(err, apikey.ErrUnknown), sent, who, err)
+		caller, err := apikey.New("").Authorize(requestWith(sent))
+		must.Hold(t, errors.Is(err, apikey.ErrUnknown), sent, caller, err)
 	}
 }
 
@@ -107,22 +107,22 @@ func TestScopes(t *testing.T) {
 	} {
 		c.key.Name, c.key.Owner = fmt.Sprint("key", i), "somebody"
 		key := must.Do(apikey.FileIn(dir).Add(c.key))(t)
-		who, err := keys.Authorize(requestWith(key))
+		caller, err := keys.Authorize(requestWith(key))
 		got := ""
-		for _, may := range []struct {
-			what string
-			may  bool
-		}{{"r", who.MayRead()}, {"m", who.MayManage()}, {"e", who.MayUse("e1", apikey.Read)}, {"E", who.MayUse("e1", apikey.All)}, {"o", who.MayUse("e2", apikey.Read)}, {"O", who.MayUse("e2", apikey.All)}} {
-			if may.may {
-				got += may.what
+		for _, right := range []struct {
+			letter  string
+			allowed bool
+		}{{"r", caller.MayRead()}, {"m", caller.MayManage()}, {"e", caller.MayUse("e1", apikey.Read)}, {"E", caller.MayUse("e1", apikey.All)}, {"o", caller.MayUse("e2", apikey.Read)}, {"O", caller.MayUse("e2", apikey.All)}} {
+			if right.allowed {
+				got += right.letter
 			}
 		}
-		if refusal := who.Refusal("e1"); strings.Contains(refusal, "for endpoint") || strings.Contains(refusal, "not for the job API") != !strings.Contains(c.want, "e") {
+		if refusal := caller.Refusal("e1"); strings.Contains(refusal, "for endpoint") || strings.Contains(refusal, "not for the job API") != !strings.Contains(c.want, "e") {
 			t.Errorf("%+v: refused at its own endpoint with %q", c.key, refusal)
 		}
-		refusal := who.Refusal("e2")
+		refusal := caller.Refusal("e2")
 		must.Hold(t, strings.Contains(refusal, "not for endpoint e2") == (len(c.key.Endpoints) > 0), c.key, "refused at another endpoint with", refusal)
-		must.Hold(t, err == nil && got == c.want && who.Owner == "somebody", c.key, got, who.Owner, err, c.want)
+		must.Hold(t, err == nil && got == c.want && caller.Owner == "somebody", c.key, got, caller.Owner, err, c.want)
 	}
 }
 
@@ -133,11 +133,11 @@ func TestExpiredKey(t *testing.T) {
 	key := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "ci", Expires: end}))(t)
 	now := end.Add(-time.Nanosecond)
 	keys := must.Do(apikey.New("own").With(apikey.FileIn(dir), func() time.Time { return now }, slog.New(slog.DiscardHandler)))(t)
-	who := must.Do(keys.Authorize(requestWith(key)))(t)
-	must.Hold(t, who.Owner == "ci", "before its expiry", who)
+	caller := must.Do(keys.Authorize(requestWith(key)))(t)
+	must.Hold(t, caller.Owner == "ci", "before its expiry", caller)
 	now = end
-	if who, err := keys.Authorize(requestWith(key)); !errors.Is(err, apikey.ErrUnknown) || !strings.Contains(fmt.Sprint(err), "the API key expired at ") || who.Owner != "" {
-		t.Errorf("at its expiry: %+v, %v", who, err)
+	if caller, err := keys.Authorize(requestWith(key)); !errors.Is(err, apikey.ErrUnknown) || !strings.Contains(fmt.Sprint(err), "the API key expired at ") || caller.Owner != "" {
+		t.Errorf("at its expiry: %+v, %v", caller, err)
 	}
 	must.ErrorContains(t, must.Err(apikey.FileIn(dir).Add(apikey.Key{Name: "late", Expires: time.Now()})), "invalid expiry")
 }
@@ -207,11 +207,11 @@ func TestBrokenFile(t *testing.T) {
 		path := filepath.Join(dir, apikey.FileName)
 		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		for range 3 {
-			who, err := keys.Authorize(requestWith(key))
-			must.Hold(t, errors.Is(err, apikey.ErrUnknown), name, who, err)
+			caller, err := keys.Authorize(requestWith(key))
+			must.Hold(t, errors.Is(err, apikey.ErrUnknown), name, caller, err)
 		}
-		who := must.Do(keys.Authorize(requestWith("own")))(t)
-		must.Hold(t, who.Owner == "default", name, "the deployment's own key", who)
+		caller := must.Do(keys.Authorize(requestWith("own")))(t)
+		must.Hold(t, caller.Owner == "default", name, "the deployment's own key", caller)
 		got := log.String()
 		must.Hold(t, strings.Count(got, "\n") == 1 && strings.Contains(got, path) && !strings.Contains(got, key), name, "the log is", got)
 		must.Hold(t, must.Err(apikey.FileIn(dir).Add(apikey.Key{Name: "new"})) != nil, name, "a key was added")
@@ -219,8 +219,8 @@ func TestBrokenFile(t *testing.T) {
 		must.Equal(t, string(must.ReadFile(t, path)), text, name, "the file is now")
 		must.Succeed(t, os.Remove(path))
 		key = add(t, apikey.FileIn(dir), "ci")
-		who = must.Do(keys.Authorize(requestWith(key)))(t)
-		must.Hold(t, who.Owner == "ci", name, "after the repair", who)
+		caller = must.Do(keys.Authorize(requestWith(key)))(t)
+		must.Hold(t, caller.Owner == "ci", name, "after the repair", caller)
 	}
 }
 
@@ -237,14 +237,14 @@ func TestConcurrentCommands(t *testing.T) {
 			key, err := apikey.FileIn(dir).Add(apikey.Key{Name: fmt.Sprintf("n%d", n)})
 			must.Hold(t, err == nil, err)
 			created[n] = key
-			who, err := keys.Authorize(requestWith(first))
-			must.Hold(t, err == nil && who.Owner == "first", "during the changes:", who, err)
+			caller, err := keys.Authorize(requestWith(first))
+			must.Hold(t, err == nil && caller.Owner == "first", "during the changes:", caller, err)
 		})
 	}
 	group.Wait()
 	for n, key := range created {
-		who := must.Do(keys.Authorize(requestWith(key)))(t)
-		must.Hold(t, who.Owner == fmt.Sprintf("n%d", n), "key", n, who)
+		caller := must.Do(keys.Authorize(requestWith(key)))(t)
+		must.Hold(t, caller.Owner == fmt.Sprintf("n%d", n), "key", n, caller)
 	}
 }
 
@@ -292,8 +292,8 @@ func TestTableTakesOver(t *testing.T) {
 	takeOver(one, folders[0], 0)
 	takeOver(two, folders[0], 0)
 	must.Hold(t, must.Err(authorize(one, keys["a0"])) != nil, "a removed key is taken over again")
-	who := must.Do(authorize(one, keys["b1"]))(t)
-	must.Hold(t, who.Owner == "b" && who.Jobs == apikey.Read, "a key of the other folder", who)
+	caller := must.Do(authorize(one, keys["b1"]))(t)
+	must.Hold(t, caller.Owner == "b" && caller.Jobs == apikey.Read, "a key of the other folder", caller)
 	must.Hold(t, must.Err(authorize(two, keys["shared-name1"])) != nil, "a key with the name of another one is accepted")
 	must.Equal(t, must.Err(two.Add(apikey.Key{Name: "a"})), nil, "adding a key with the name of a removed key")
 	must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
@@ -365,12 +365,12 @@ func FuzzAuthorize(f *testing.F) {
 		if len(sent) > 6 && strings.EqualFold(sent[:6], "bearer") && sent[6] == ' ' {
 			sent = strings.TrimSpace(sent[7:])
 		}
-		who, err := keys.Authorize(&http.Request{Header: http.Header{"Authorization": {header}}})
+		caller, err := keys.Authorize(&http.Request{Header: http.Header{"Authorization": {header}}})
 		switch {
-		case sent == "the-own-key" && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: apikey.DefaultOwner, Management: apikey.All, Jobs: apikey.All})),
-			sent == scoped && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: "scoped", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"ep"}})),
+		case sent == "the-own-key" && (err != nil || !reflect.DeepEqual(caller, apikey.Identity{Owner: apikey.DefaultOwner, Management: apikey.All, Jobs: apikey.All})),
+			sent == scoped && (err != nil || !reflect.DeepEqual(caller, apikey.Identity{Owner: "scoped", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"ep"}})),
 			sent != scoped && sent != "the-own-key" && err == nil:
-			t.Errorf("%q is authorized as %+v, %v", header, who, err)
+			t.Errorf("%q is authorized as %+v, %v", header, caller, err)
 		}
 		must.Hold(t, err == nil || !strings.Contains(err.Error(), "the-own-key"), header, "the error has the key")
 	},
@@ -404,8 +404,8 @@ func FuzzKeysFile(f *testing.F) {
 				}
 			}
 		}
-		who, err := keys.Authorize(requestWith(added))
-		must.Hold(t, err != nil || reflect.DeepEqual(who, want), text, "the key is", who, err, "expected", want)
+		caller, err := keys.Authorize(requestWith(added))
+		must.Hold(t, err != nil || reflect.DeepEqual(caller, want), text, "the key is", caller, err, "expected", want)
 		must.Hold(t, must.Err(keys.Authorize(requestWith("another"))) != nil, text, "a key that is not in the file is authorized")
 	},
 		fuzz.Seed{strings.ReplaceAll(string(good), hash, "$HASH")}, fuzz.Seed{`{"keys":[]}`},

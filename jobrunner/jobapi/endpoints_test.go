@@ -11,14 +11,14 @@ import (
 // After a change, no request gets the old settings, even if its read began before the change.
 func TestEndpointsAreInvalidated(t *testing.T) {
 	e, reads := store.Endpoint{WorkersMax: 1}, 0
-	during := func() {}
+	onRead := func() {}
 	epoch, own := int64(1), true
-	var missing error
+	var loadErr error
 	q := NewEndpoints(func(context.Context, string) (store.Endpoint, error) {
 		reads++
-		was := e
-		during()
-		return was, missing
+		stored := e
+		onRead()
+		return stored, loadErr
 	}, func(string) (int64, bool) { return epoch, own })
 	expect := func(workersMax, read int) {
 		t.Helper()
@@ -29,12 +29,12 @@ func TestEndpointsAreInvalidated(t *testing.T) {
 	expect(1, 1)
 	e.WorkersMax = 2
 	q.Invalidate("ep")
-	during = func() { // as another request reads
+	onRead = func() { // a change during the read
 		e.WorkersMax = 3
 		q.Invalidate("ep")
 	}
 	expect(2, 2)
-	during = func() {}
+	onRead = func() {}
 	expect(3, 3)
 	expect(3, 3)
 	own = false // another node leads the endpoint, and changes it
@@ -47,6 +47,6 @@ func TestEndpointsAreInvalidated(t *testing.T) {
 	q.Invalidate("ep")
 	e.Type = store.LoadBalancer
 	must.ErrorIs(t, must.Err(q.Find(t.Context(), "ep")), ErrNoEndpoint, "a load balancer")
-	missing = store.ErrNotFound
+	loadErr = store.ErrNotFound
 	must.ErrorIs(t, must.Err(q.Find(t.Context(), "ep")), ErrNoEndpoint, "no endpoint")
 }

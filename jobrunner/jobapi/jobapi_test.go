@@ -115,7 +115,6 @@ func TestRetention(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
-		waiting, running, over := d.submit(`{"input": {}}`), "", ""
 		expect := func(id, status string) {
 			t.Helper()
 			a := d.do("POST", "/v2/ep/cancel/"+id, "")
@@ -123,17 +122,18 @@ func TestCancel(t *testing.T) {
 			got := d.status(id)
 			must.Hold(t, got.body["status"] == status, "and then the status is", got.raw)
 		}
+		waiting := d.submit(`{"input": {}}`)
 		expect(waiting, "CANCELLED")
 		expect(waiting, "CANCELLED")
-		running = d.submit(`{"input": {}}`)
+		running := d.submit(`{"input": {}}`)
 		job := d.take("ep")
 		expect(running, "CANCELLED")
 		got, _ := d.engine.Report(t.Context(), job.Ref, engine.Done([]byte(`1`)))
 		must.Hold(t, got == engine.Stale, "a result after the cancel was answered", got)
 		expect(running, "CANCELLED")
-		over = d.submit(`{"input": {}}`)
+		completed := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`1`)))
-		expect(over, "COMPLETED")
+		expect(completed, "COMPLETED")
 	})
 }
 
@@ -170,7 +170,7 @@ func TestSubmissions(t *testing.T) {
 	type c struct {
 		body   string
 		status int
-		says   string
+		wantText   string
 	}
 	cases := []c{
 		{``, 400, "empty"}, {`   `, 400, "empty"}, {`{`, 400, "not JSON"}, {`{"input": {}`, 400, "not JSON"}, {`{"input": {}} x`, 400, "not JSON"}, {"{\"input\": {\"a\": \"\xff\"}}", 400, "send it uncompressed, in UTF-8"},
@@ -190,11 +190,11 @@ func TestSubmissions(t *testing.T) {
 			fmt.Sprint(b[0]): 200, fmt.Sprint(b[0] - 1): 400, fmt.Sprint(b[1]): 200, fmt.Sprint(b[1] + 1): 400,
 			"0": 400, "-1": 400, `"10000"`: 400, "10000.5": 400, "true": 400, "null": 200, "1e300": 400,
 		} {
-			says := "policy." + member
+			wantText := "policy." + member
 			if status == 200 {
-				says = ""
+				wantText = ""
 			}
-			cases = append(cases, c{fmt.Sprintf(`{"input": {}, "policy": {%q: %s}}`, member, value), status, says})
+			cases = append(cases, c{fmt.Sprintf(`{"input": {}, "policy": {%q: %s}}`, member, value), status, wantText})
 		}
 	}
 	bubble(t, func(t *testing.T, d *deployment) {
@@ -203,7 +203,7 @@ func TestSubmissions(t *testing.T) {
 				before := d.engine.Counts("ep").InQueue
 				a := d.do("POST", path, c.body)
 				created := d.engine.Counts("ep").InQueue - before
-				must.Hold(t, a.status == c.status && (c.status == 200) == (created == 1) && strings.Contains(a.raw, c.says), path, c.body, a.status, a.raw, created, "jobs")
+				must.Hold(t, a.status == c.status && (c.status == 200) == (created == 1) && strings.Contains(a.raw, c.wantText), path, c.body, a.status, a.raw, created, "jobs")
 				must.Hold(t, c.status == 200 || a.body["error"] != nil, path, c.body, "the error lacks the cause", a.raw)
 			}
 		}

@@ -42,9 +42,9 @@ func addUsers(t *testing.T) (configure func(*jobapi.Config), otherKey, ep2Key st
 	}, otherKey, ep2Key
 }
 
-// countAccepted sends requests until one is rejected with 429, and returns how many were accepted, and
-// Retry-After in seconds.
-func (d *deployment) countAccepted(method, path, body string) (n int, after string) {
+// countAccepted sends requests until one is rejected with 429, and returns how many were accepted before
+// and the Retry-After of the rejection, in seconds.
+func (d *deployment) countAccepted(method, path, body string) (n int, retryAfter string) {
 	d.t.Helper()
 	for {
 		a := d.do(method, path, body)
@@ -65,8 +65,8 @@ func TestRateLimits(t *testing.T) {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.workersMax = 100
 			path := "/v2/ep/" + op.path
-			n, after := d.countAccepted(op.method, path, op.body)
-			must.Require(t, n == op.rate && after == "10", path, n, "were accepted, then Retry-After was", after)
+			n, retryAfter := d.countAccepted(op.method, path, op.body)
+			must.Require(t, n == op.rate && retryAfter == "10", path, n, "were accepted, then Retry-After was", retryAfter)
 			before := d.engine.Counts("ep")
 			if a := d.do(op.method, path, strings.Replace(op.body, "1", "{}", 1)); a.status != 429 || d.engine.Counts("ep") != before {
 				t.Errorf("%s: %d; the counts were %+v and are %+v", path, a.status, before, d.engine.Counts("ep"))
@@ -80,11 +80,11 @@ func TestRateLimits(t *testing.T) {
 			must.Hold(t, a.status != 429, path, next.path, "is limited", a.raw)
 			must.Equal(t, d.do("GET", "/v2/ep/health", "").status, 200, "the status of /health while", path, "is limited")
 			sleep(0.5)
-			_, after = d.countAccepted(op.method, path, op.body)
-			must.Hold(t, after == "10", path, "after 0.5 s Retry-After was", after)
+			_, retryAfter = d.countAccepted(op.method, path, op.body)
+			must.Hold(t, retryAfter == "10", path, "after 0.5 s Retry-After was", retryAfter)
 			sleep(9.499)
-			n, after = d.countAccepted(op.method, path, op.body)
-			must.Hold(t, n == 0 && after == "1", path, "after 9.999 s", n, "were accepted, then Retry-After was", after)
+			n, retryAfter = d.countAccepted(op.method, path, op.body)
+			must.Hold(t, n == 0 && retryAfter == "1", path, "after 9.999 s", n, "were accepted, then Retry-After was", retryAfter)
 			sleep(0.001)
 			a = d.do(op.method, path, op.body)
 			must.Hold(t, a.status != 429, path, "after 10 s", a.raw)
@@ -104,10 +104,10 @@ func TestRateLimitOfRunningWorkers(t *testing.T) {
 }
 
 // holdRequests opens n requests and waits until all are held.
-func (d *deployment) holdRequests(ctx context.Context, n int, path string, body func() io.Reader) (answered *sync.WaitGroup) {
-	answered = new(sync.WaitGroup)
+func (d *deployment) holdRequests(ctx context.Context, n int, path string, body func() io.Reader) (openRequests *sync.WaitGroup) {
+	openRequests = new(sync.WaitGroup)
 	for range n {
-		answered.Go(func() {
+		openRequests.Go(func() {
 			req, _ := http.NewRequestWithContext(ctx, "POST", "http://deployment"+path, body())
 			req.Header.Set("Authorization", "Bearer "+key)
 			resp, err := d.client.Do(req)
@@ -120,7 +120,7 @@ func (d *deployment) holdRequests(ctx context.Context, n int, path string, body 
 		})
 	}
 	synctest.Wait()
-	return answered
+	return openRequests
 }
 
 func TestOpenRunSyncs(t *testing.T) {
@@ -131,9 +131,9 @@ func TestOpenRunSyncs(t *testing.T) {
 		const path, body = "/v2/ep/runsync?wait=5000", `{"input": {}}`
 		reader := func() io.Reader { return strings.NewReader(body) }
 		last := d.holdRequests(ctx, 1, path, reader)
-		answered := d.holdRequests(t.Context(), 399, path, reader)
-		if n, after := d.countAccepted("POST", path, body); n != 0 || after != "1" || d.engine.Counts("ep").InQueue != 400 {
-			t.Errorf("with 400 open, %d were accepted, then Retry-After was %q; %d jobs were created", n, after, d.engine.Counts("ep").InQueue)
+		openRequests := d.holdRequests(t.Context(), 399, path, reader)
+		if n, retryAfter := d.countAccepted("POST", path, body); n != 0 || retryAfter != "1" || d.engine.Counts("ep").InQueue != 400 {
+			t.Errorf("with 400 open, %d were accepted, then Retry-After was %q; %d jobs were created", n, retryAfter, d.engine.Counts("ep").InQueue)
 		}
 		const quick = "/v2/ep/runsync?wait=1000"
 		for name, a := range map[string]answer{
@@ -147,11 +147,11 @@ func TestOpenRunSyncs(t *testing.T) {
 		last.Wait()
 		synctest.Wait()
 		d.expect("200 …", "POST", quick, body) // in its place
-		answered.Wait()
-		again := d.holdRequests(t.Context(), 400, path, reader)
+		openRequests.Wait()
+		next := d.holdRequests(t.Context(), 400, path, reader)
 		n, _ := d.countAccepted("POST", path, body)
 		must.Hold(t, n == 0, "with 400 more open", n, "were accepted")
-		again.Wait()
+		next.Wait()
 	}, configure)
 }
 
@@ -160,15 +160,15 @@ func TestOpenRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		var mu sync.Mutex
 		var senders []*io.PipeWriter
-		answered := d.holdRequests(t.Context(), 200, "/v2/ep/run", func() io.Reader {
+		openRequests := d.holdRequests(t.Context(), 200, "/v2/ep/run", func() io.Reader {
 			body, sender := io.Pipe()
 			mu.Lock()
 			defer mu.Unlock()
 			senders = append(senders, sender)
 			return body
 		})
-		n, after := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`)
-		must.Hold(t, n == 0 && after == "1", "with 200 open", n, "were accepted, then Retry-After was", after)
+		n, retryAfter := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`)
+		must.Hold(t, n == 0 && retryAfter == "1", "with 200 open", n, "were accepted, then Retry-After was", retryAfter)
 		must.Equal(t, d.engine.Counts("ep").InQueue, 0, "jobs in the queue")
 		for i, sender := range senders {
 			must.Equal(t, must.Err(sender.Write([]byte(`{"input": {}}`))), nil)
@@ -178,7 +178,7 @@ func TestOpenRuns(t *testing.T) {
 				d.expect("200 …", "POST", "/v2/ep/run", `{"input": {}}`) // after one has ended
 			}
 		}
-		answered.Wait()
+		openRequests.Wait()
 		must.Equal(t, d.engine.Counts("ep").InQueue, 201, "jobs in the queue")
 	})
 }
@@ -188,8 +188,8 @@ func TestQueueFull(t *testing.T) {
 	for _, c := range []struct{ workersMax, jobs int }{{0, 51}, {1, 501}} {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.workersMax = c.workersMax
-			n, after := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`)
-			must.Require(t, n == c.jobs && after != "", c.workersMax, "workers:", n, "jobs were accepted, then Retry-After was", after)
+			n, retryAfter := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`)
+			must.Require(t, n == c.jobs && retryAfter != "", c.workersMax, "workers:", n, "jobs were accepted, then Retry-After was", retryAfter)
 			a := d.do("POST", "/v2/ep/runsync?wait=1000", `{"input": {}}`)
 			must.Hold(t, a.status == 429 && strings.Contains(a.raw, "queue"), c.workersMax, "workers: runsync answers", a.status, a.raw)
 			must.Equal(t, d.engine.Counts("ep").InQueue, c.jobs, c.workersMax, "workers", "jobs in the queue")

@@ -68,7 +68,7 @@ func TestPurgeQueue(t *testing.T) {
 			sleep(10)
 		}
 		purge(`{"removed":0,"status":"completed"}`)
-		over := d.submit(`{"input": {}}`)
+		completed := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`1`)))
 		running := d.submit(`{"input": {}}`)
 		job := d.take("ep")
@@ -83,7 +83,7 @@ func TestPurgeQueue(t *testing.T) {
 			d.expect("404 …", "GET", "/v2/ep/status/"+id, "") // purged
 		}
 		d.report(job, engine.Done([]byte(`2`)))
-		for id, output := range map[string]float64{over: 1, running: 2} {
+		for id, output := range map[string]float64{completed: 1, running: 2} {
 			got := d.status(id)
 			must.Hold(t, got.body["output"] == output, "a job that did not wait is", got.raw)
 		}
@@ -131,8 +131,8 @@ func TestRequests(t *testing.T) {
 		d.take("ep")
 		got := list()
 		must.Require(t, len(got) == 100, len(got), "requests")
-		for i, one := range got[:99] {
-			must.Equal[any](t, one.(map[string]any)["id"], ids[98-i], "the id of request", i)
+		for i, request := range got[:99] {
+			must.Equal[any](t, request.(map[string]any)["id"], ids[98-i], "the id of request", i)
 		}
 		last := got[99].(map[string]any)
 		if last["id"] != large || last["status"] != "COMPLETED" || last["output"] != nil {
@@ -144,8 +144,8 @@ func TestRequests(t *testing.T) {
 		}
 		d.submit(`{"input": {}}`)
 		got = list()
-		must.Hold(t, len(got) == 100 && got[99].(map[string]any)["id"] != large, "the oldest one is still listed")
-		sleep(600) // the running one timed out, and is shown so
+		must.Hold(t, len(got) == 100 && got[99].(map[string]any)["id"] != large, "the oldest job is still listed")
+		sleep(600) // the running job times out
 		if got := list()[98].(map[string]any); got["status"] != "TIMED_OUT" || got["executionTime"] != 600000.0 {
 			t.Errorf("the job whose time is over: %v", got)
 		}

@@ -60,9 +60,9 @@ func TestStream(t *testing.T) {
 func TestStreamHolds(t *testing.T) {
 	for query, seconds := range map[string]float64{"": 10, "?wait=1000": 1, "?wait=25000": 25, "?wait=300000": 300} {
 		bubble(t, func(t *testing.T, d *deployment) {
-			waiting, running := d.submit(`{"input": {}}`), ""
+			running := d.submit(`{"input": {}}`)
 			d.take("ep")
-			running, waiting = waiting, d.submit(`{"input": {}}`)
+			waiting := d.submit(`{"input": {}}`)
 			for _, id := range []string{waiting, running} {
 				start := now()
 				status, _, text := d.sendText("GET", "/v2/ep/stream/"+id+query, "")

@@ -22,13 +22,13 @@ func withLimiter(t *testing.T, test func(t *testing.T, l *Limiter)) {
 	synctest.Test(t, func(t *testing.T) { test(t, New(new(clock.Clock))) })
 }
 
-func workers(n int) func() int { return func() int { return n } }
+func runningWorkers(n int) func() int { return func() int { return n } }
 
-// exhaust admits short requests until one is rejected. It returns the number of accepted ones
-// and the time to wait.
-func exhaust(l *Limiter, k Key, running int) (accepted int, after time.Duration) {
+// exhaust sends requests that end at once until one is rejected. It returns the number of accepted
+// requests and the rejected one's RetryAfter.
+func exhaust(l *Limiter, k Key, running int) (accepted int, wait time.Duration) {
 	for {
-		done, err := l.Admit(k, workers(running))
+		done, err := l.Admit(k, runningWorkers(running))
 		var exceeded *Exceeded
 		if errors.As(err, &exceeded) {
 			return accepted, exceeded.RetryAfter
@@ -43,18 +43,18 @@ func TestWindowSlides(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		k := Key{"user", "endpoint", Requests}
 		for range 6 {
-			done := must.Do(l.Admit(k, workers(0)))(t)
+			done := must.Do(l.Admit(k, runningWorkers(0)))(t)
 			done()
 		}
 		time.Sleep(4 * time.Second)
-		n, after := exhaust(l, k, 0)
-		must.Hold(t, n == 4 && after == 6*time.Second, n, "then a wait of", after)
+		n, wait := exhaust(l, k, 0)
+		must.Hold(t, n == 4 && wait == 6*time.Second, n, "then a wait of", wait)
 		time.Sleep(6 * time.Second)
-		n, after = exhaust(l, k, 0)
-		must.Hold(t, n == 6 && after == 4*time.Second, n, "ten seconds after the first six, then a wait of", after)
+		n, wait = exhaust(l, k, 0)
+		must.Hold(t, n == 6 && wait == 4*time.Second, n, "ten seconds after the first six, then a wait of", wait)
 		time.Sleep(4 * time.Second)
-		n, after = exhaust(l, k, 0)
-		must.Hold(t, n == 4 && after == 6*time.Second, n, "ten seconds after the next four, then a wait of", after)
+		n, wait = exhaust(l, k, 0)
+		must.Hold(t, n == 4 && wait == 6*time.Second, n, "ten seconds after the next four, then a wait of", wait)
 	})
 }
 
@@ -75,8 +75,8 @@ func TestFewerWorkers(t *testing.T) {
 		k := Key{"user", "endpoint", Cancel}
 		exhaust(l, k, 10) // 200
 		time.Sleep(3 * time.Second)
-		n, after := exhaust(l, k, 0)
-		must.Hold(t, n == 0 && after == 7*time.Second, n, "then a wait of", after)
+		n, wait := exhaust(l, k, 0)
+		must.Hold(t, n == 0 && wait == 7*time.Second, n, "then a wait of", wait)
 		time.Sleep(7 * time.Second)
 		n, _ = exhaust(l, k, 0)
 		must.Hold(t, n == 100, n, "when the window is over")
@@ -89,7 +89,7 @@ func TestConcurrentRequests(t *testing.T) {
 			k := Key{"user", "endpoint", op}
 			var open []func()
 			for {
-				done, err := l.Admit(k, workers(100))
+				done, err := l.Admit(k, runningWorkers(100))
 				if err != nil {
 					must.Contain(t, err.Error(), "too many /")
 					break
@@ -99,17 +99,17 @@ func TestConcurrentRequests(t *testing.T) {
 			limit := cmp.Or(want.concurrent, want.rate)
 			must.Require(t, len(open) == limit, Table[op].Name, len(open), "at a time")
 			for _, other := range []Key{{"other", "endpoint", op}, {"user", "other", op}, {"user", "endpoint", op%Requests + 1}} {
-				if done, err := l.Admit(other, workers(0)); err != nil {
+				if done, err := l.Admit(other, runningWorkers(0)); err != nil {
 					t.Errorf("%s: %v is limited too: %s", Table[op].Name, other, err)
 				} else {
 					done()
 				}
 			}
 			time.Sleep(Window) // a request in flight outlasts the window
-			_, err := l.Admit(k, workers(0))
+			_, err := l.Admit(k, runningWorkers(0))
 			must.Hold(t, (err != nil) == (want.concurrent > 0), Table[op].Name, "another request after the window:", err)
 			open[0]()
-			must.Equal(t, must.Err(l.Admit(k, workers(0))), nil, Table[op].Name, "after a request has ended")
+			must.Equal(t, must.Err(l.Admit(k, runningWorkers(0))), nil, Table[op].Name, "after a request has ended")
 		})
 	}
 }
@@ -118,7 +118,7 @@ func TestConcurrentRequests(t *testing.T) {
 func TestSweep(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		inFlight := Key{"user", "in-flight", RunSync}
-		done := must.Do(l.Admit(inFlight, workers(0)))(t)
+		done := must.Do(l.Admit(inFlight, runningWorkers(0)))(t)
 		for range 1000 {
 			exhaust(l, Key{"user", time.Now().String(), Requests}, 0)
 			time.Sleep(Window / 10)
