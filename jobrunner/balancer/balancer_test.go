@@ -26,13 +26,13 @@ import (
 
 const key = "key-of-the-deployment"
 
-// one is a pool with at most one worker.
-type one struct {
+// singleWorker is a pool with at most one worker.
+type singleWorker struct {
 	address string
 	open    sync.WaitGroup // a response may be read before done is called
 }
 
-func (o *one) Pick(ctx context.Context, _ string) (string, func(), error) {
+func (o *singleWorker) Pick(ctx context.Context, _ string) (string, func(), error) {
 	if o.address == "" {
 		<-ctx.Done()
 		return "", nil, ctx.Err()
@@ -46,12 +46,12 @@ func handler(w Workers) http.Handler {
 }
 
 // serve starts a worker with the handler f, and a balancer in front of it.
-func serve(t *testing.T, f http.HandlerFunc) (base string, pool *one) {
+func serve(t *testing.T, f http.HandlerFunc) (base string, pool *singleWorker) {
 	t.Helper()
 	worker := httptest.NewServer(f)
 	t.Cleanup(worker.Close)
 	address := must.Do(url.Parse(worker.URL))(t)
-	pool = &one{address: address.Host}
+	pool = &singleWorker{address: address.Host}
 	front := httptest.NewServer(handler(pool))
 	t.Cleanup(front.Close)
 	return front.URL + "/v2/ep1", pool
@@ -157,7 +157,7 @@ func TestAClientThatGoesAwayEndsTheRequest(t *testing.T) {
 	<-ended
 }
 
-// A protocol other than HTTP after the handshake, such as WebSocket.
+// After a handshake, such as WebSocket's, bytes pass in both directions.
 func TestAnUpgradedConnectionPassesBothWays(t *testing.T) {
 	base, pool := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "websocket" {
@@ -192,7 +192,7 @@ func TestReadyTimeout(t *testing.T) {
 		r := httptest.NewRequest("GET", "/v2/ep1/x", nil)
 		r.Header.Set("Authorization", "Bearer "+key)
 		answer, started := httptest.NewRecorder(), time.Now()
-		handler(new(one)).ServeHTTP(answer, r)
+		handler(new(singleWorker)).ServeHTTP(answer, r)
 		waited := time.Since(started)
 		must.Hold(t, waited == readyTimeout && answer.Code == http.StatusBadRequest, answer.Code, "after", waited, answer.Body)
 	})
@@ -269,13 +269,13 @@ func FuzzSplit(f *testing.F) {
 		if err != nil {
 			return
 		}
-		endpoint, to := split(u)
-		if strings.Contains(endpoint, "/") || !strings.HasPrefix(to.path, "/") || u.Path != "/v2/"+endpoint+to.path && u.Path != "/v2/"+endpoint {
-			t.Errorf("%q is endpoint %q and path %q", rest, endpoint, to.path)
+		endpoint, target := split(u)
+		if strings.Contains(endpoint, "/") || !strings.HasPrefix(target.path, "/") || u.Path != "/v2/"+endpoint+target.path && u.Path != "/v2/"+endpoint {
+			t.Errorf("%q is endpoint %q and path %q", rest, endpoint, target.path)
 		}
-		out := url.URL{Path: to.path, RawPath: to.raw}
+		out := url.URL{Path: target.path, RawPath: target.raw}
 		raw := out.EscapedPath()
-		must.Equal(t, must.Do(url.PathUnescape(raw))(t), to.path, "the decoded path", raw, "of", rest)
+		must.Equal(t, must.Do(url.PathUnescape(raw))(t), target.path, "the decoded path", raw, "of", rest)
 		if i := strings.IndexByte(u.EscapedPath()[len("/v2/"):], '/'); i >= 0 && !strings.Contains(endpoint, "%") && u.RawPath != "" && strings.EqualFold(u.EscapedPath()[4:4+i], endpoint) && raw != u.EscapedPath()[4+i:] {
 			t.Errorf("%q is sent on as %q", rest, raw)
 		}

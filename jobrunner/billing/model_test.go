@@ -27,7 +27,7 @@ type interval struct {
 	billing.Resource
 	start, end int64 // end is 0 while it runs
 	process    int   // the process that runs it
-	lasts      bool  // survives the kill of its process
+	survives   bool  // the kill of its process
 }
 
 // cost returns the cost of a rate up to a time.
@@ -37,8 +37,8 @@ func (v *interval) cost(r billing.Rate, at int64) catalog.USD {
 	return catalog.USD(n.Div(n, big.NewInt(month)).Int64())
 }
 
-// between returns the cost from one time to another.
-func (v *interval) between(from, to, now int64) (c billing.Cost) {
+// costBetween returns the cost from one time to another.
+func (v *interval) costBetween(from, to, now int64) (c billing.Cost) {
 	end := v.end
 	if end == 0 {
 		end = now
@@ -96,11 +96,11 @@ func (h *history) rates() billing.Rates {
 	return billing.Rates{GPU: draw(), CPU: draw(), Disk: draw(), Networking: draw(), Standard: draw(), HighPerformance: draw()}
 }
 
-func (h *history) pick(t *rapid.T, from []*interval) *interval {
-	if len(from) == 0 {
+func (h *history) pick(t *rapid.T, all []*interval) *interval {
+	if len(all) == 0 {
 		t.Skip("nothing runs")
 	}
-	return rapid.SampledFrom(from).Draw(t, "which")
+	return rapid.SampledFrom(all).Draw(t, "interval")
 }
 
 func (h *history) operations() map[string]func(*rapid.T) {
@@ -187,7 +187,7 @@ func (h *history) operations() map[string]func(*rapid.T) {
 		"start a pod that may outlive its process": func(t *rapid.T) {
 			v := &interval{
 				Resource: billing.Resource{Kind: billing.Pod, ID: fmt.Sprintf("p%d", len(h.all)), Owner: "p", Rates: h.rates()},
-				start:    h.now(), process: rapid.IntRange(0, 1).Draw(t, "process"), lasts: true,
+				start:    h.now(), process: rapid.IntRange(0, 1).Draw(t, "process"), survives: true,
 			}
 			h.resume(t, v)
 			h.all = append(h.all, v)
@@ -197,7 +197,7 @@ func (h *history) operations() map[string]func(*rapid.T) {
 			synctest.Wait()
 			h.meters[p].Kill()
 			for _, v := range h.running(false) {
-				if v.process == p && !v.lasts {
+				if v.process == p && !v.survives {
 					v.end = h.lastCheckpoint(t, v)
 				}
 			}
@@ -253,13 +253,13 @@ func (h *history) check(t *rapid.T) {
 			for _, v := range h.all {
 				// For resources of the other process, usage ends at its last checkpoint.
 				if v.Kind == kind && v.Owner == owner && (v.Kind == billing.Volume || v.end > 0 || v.process == reader) {
-					want = want.Plus(v.between(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), now))
+					want = want.Plus(v.costBetween(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), now))
 				}
 			}
 			got := costs[owner][i]
 			for _, v := range h.all {
 				if v.Kind == kind && v.Owner == owner && v.Kind != billing.Volume && v.end == 0 && v.process != reader {
-					want = want.Plus(v.between(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), h.lastCheckpoint(t, v)))
+					want = want.Plus(v.costBetween(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), h.lastCheckpoint(t, v)))
 				}
 			}
 			if got != want {
@@ -267,15 +267,15 @@ func (h *history) check(t *rapid.T) {
 			}
 		}
 	}
-	finer, err := billing.BucketsBetween(billing.Day, w.Start(), w.End())
+	other, err := billing.BucketsBetween(billing.Day, w.Start(), w.End())
 	if err != nil {
 		t.Skip("too many days")
 	}
 	if size == billing.Hour {
-		finer = billing.Window{Size: size, Bounds: []time.Time{w.Start(), w.End()}} // one bucket
+		other = billing.Window{Size: size, Bounds: []time.Time{w.Start(), w.End()}} // one bucket
 	}
-	if a, b := sum(costs), sum(h.usage(t, reader, kind, finer)); a != b {
-		t.Fatalf("by %s %+v, otherwise %+v", size, a, b)
+	if a, b := sum(costs), sum(h.usage(t, reader, kind, other)); a != b {
+		t.Fatalf("by %s %+v, in other buckets %+v", size, a, b)
 	}
 }
 
@@ -303,8 +303,8 @@ func owners(all []*interval, kind billing.Kind) (out []string) {
 }
 
 func sum(costs map[string]map[int]billing.Cost) (all billing.Cost) {
-	for _, of := range costs {
-		for _, c := range of {
+	for _, buckets := range costs {
+		for _, c := range buckets {
 			all = all.Plus(c)
 		}
 	}
@@ -331,12 +331,12 @@ func TestCostsOnPostgres(t *testing.T) {
 func checkHistories(t *testing.T, database func(t *testing.T) sqldb.Config) {
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		var failed any // a panic must not leave the bubble
+		var failure any // a panic must not leave the bubble
 		n++
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			config := database(t)
 			synctest.Test(t, func(t *testing.T) {
-				defer func() { failed = recover() }()
+				defer func() { failure = recover() }()
 				db := must.Do(sqldb.Open(t.Context(), config))(t)
 				h := &history{T: rt, ctx: t.Context(), db: db, clock: new(clock.Clock)}
 				for p := range h.meters {
@@ -351,8 +351,8 @@ func checkHistories(t *testing.T, database func(t *testing.T) sqldb.Config) {
 				rt.Repeat(h.operations())
 			})
 		})
-		if failed != nil {
-			panic(failed)
+		if failure != nil {
+			panic(failure)
 		}
 	})
 }

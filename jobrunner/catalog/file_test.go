@@ -107,9 +107,9 @@ stock:
 		level, stated := s.catalogAfter(c.after).LevelOf(c.p)
 		must.Hold(t, level == c.level && stated == c.stated, c.p, "after", c.after, level, stated, "want", c.level, c.stated)
 	}
-	for passed, want := range map[time.Duration]time.Duration{0: time.Hour, time.Hour: 90 * time.Minute, 100 * time.Minute: 2 * time.Hour, 2 * time.Hour: 0} {
-		next, _ := s.nextChange(passed)
-		must.Hold(t, next == want, "after", passed, "the next change is at", next)
+	for elapsed, want := range map[time.Duration]time.Duration{0: time.Hour, time.Hour: 90 * time.Minute, 100 * time.Minute: 2 * time.Hour, 2 * time.Hour: 0} {
+		next, _ := s.nextChange(elapsed)
+		must.Hold(t, next == want, "after", elapsed, "the next change is at", next)
 	}
 	now := s.catalogAfter(0)
 	for _, c := range []struct {
@@ -133,12 +133,12 @@ func TestVolumeTiers(t *testing.T) {
 remove: {data_centers: [AP-JP-1]}
 data_centers: [{id: A, volume_types: [HIGH_PERFORMANCE]}, {id: B, volume_types: []}]
 `).catalogAfter(0)
-	for _, one := range []struct{ dataCenter, wanted, tier, err string }{
+	for _, test := range []struct{ dataCenter, wanted, tier, err string }{
 		{"EU-RO-1", "", "STANDARD", ""}, {"EU-RO-1", "HIGH_PERFORMANCE", "HIGH_PERFORMANCE", ""}, {"unknown", "", "STANDARD", ""},
 		{"A", "", "HIGH_PERFORMANCE", ""}, {"A", "STANDARD", "", "of the type STANDARD"}, {"B", "", "", "has no network volumes"}, {"AP-JP-1", "", "", "not offered"},
 	} {
-		tier, err := c.VolumeTier(one.dataCenter, one.wanted)
-		must.Hold(t, tier == one.tier && (err == nil) == (one.err == "") && (err == nil || strings.Contains(err.Error(), one.err)), one, tier, err)
+		tier, err := c.VolumeTier(test.dataCenter, test.wanted)
+		must.Hold(t, tier == test.tier && (err == nil) == (test.err == "") && (err == nil || strings.Contains(err.Error(), test.err)), test, tier, err)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestAdvance(t *testing.T) {
 		start := c.Now()
 		var mu sync.Mutex
 		var fired []string
-		seen := func() []string {
+		firedTimers := func() []string {
 			mu.Lock()
 			defer mu.Unlock()
 			return slices.Clone(fired)
@@ -71,14 +71,14 @@ func TestAdvance(t *testing.T) {
 		wait("later", 49*time.Hour, nil)
 		c.NewTimer(2 * time.Hour).Stop()
 		c.Advance(48 * time.Hour)
-		must.Equal(t, seen(), []string{"first 1h0m0s", "second 2h0m0s", "third 3h0m0s"}, "the fired timers")
+		must.Equal(t, firedTimers(), []string{"first 1h0m0s", "second 2h0m0s", "third 3h0m0s"}, "the fired timers")
 		must.Equal(t, c.Now().Sub(start).Round(time.Second), 48*time.Hour, "the time by which the clock moved")
 		time.Sleep(59 * time.Minute)
-		got := seen()
+		got := firedTimers()
 		must.Hold(t, len(got) == 3, "fired too early", got)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		got = seen()
+		got = firedTimers()
 		must.Hold(t, len(got) == 4 && got[3] == "later 49h0m0s", "real time after the advance: fired", got)
 	})
 }
@@ -138,7 +138,7 @@ func TestWork(t *testing.T) {
 		var c clock.Clock
 		c.Stop()
 		start := c.Now()
-		var took []time.Duration
+		var times []time.Duration
 		go func() {
 			for range 4 {
 				if c.Sleep(t.Context(), time.Minute) != nil {
@@ -146,21 +146,21 @@ func TestWork(t *testing.T) {
 				}
 				end := c.BeginWork()
 				time.Sleep(50 * time.Millisecond)
-				took = append(took, c.Now().Sub(start))
+				times = append(times, c.Now().Sub(start))
 				end()
 			}
 		}()
 		synctest.Wait()
 		c.Advance(10 * time.Minute)
-		must.Equal(t, took, []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute}, "the times of the calls")
+		must.Equal(t, times, []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute}, "the times of the calls")
 		// An advance waits only once, and briefly, for work that never ends.
 		defer c.BeginWork()()
 		for range 10 {
 			c.NewTimer(time.Minute)
 		}
-		began := time.Now()
+		realStart := time.Now()
 		c.Advance(time.Hour)
-		must.Hold(t, time.Since(began) <= 5*time.Second, "an advance took", time.Since(began))
+		must.Hold(t, time.Since(realStart) <= 5*time.Second, "an advance took", time.Since(realStart))
 	})
 }
 
@@ -214,10 +214,10 @@ func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 }
 
 // jumpingClock is a fake time of day that can jump.
-type jumpingClock struct{ by atomic.Int64 }
+type jumpingClock struct{ offset atomic.Int64 }
 
-func (p *jumpingClock) now() time.Time       { return time.Now().Add(time.Duration(p.by.Load())).Round(0) }
-func (p *jumpingClock) jump(d time.Duration) { p.by.Add(int64(d)) }
+func (p *jumpingClock) now() time.Time       { return time.Now().Add(time.Duration(p.offset.Load())).Round(0) }
+func (p *jumpingClock) jump(d time.Duration) { p.offset.Add(int64(d)) }
 
 func TestJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

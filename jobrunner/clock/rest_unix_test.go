@@ -17,20 +17,20 @@ func TestSystemCallIsNotAtRest(t *testing.T) {
 	defer syscall.Close(pipe[0])
 	var c Clock
 	c.Advance(time.Second) // learns the number of permanent system calls
-	known := c.calls.Load() - 1
+	permanent := c.calls.Load() - 1
 	read := make(chan error, 1)
 	go func() {
 		_, err := syscall.Read(pipe[0], make([]byte, 1))
 		read <- err
 	}()
 	for start := time.Now(); ; {
-		if _, calls := atRest(known); calls > known {
+		if _, calls := atRest(permanent); calls > permanent {
 			break
 		}
 		must.Require(t, time.Since(start) <= 3*time.Minute, "the system call isn't counted")
 	}
 	for range 100 {
-		resting, _ := atRest(known)
+		resting, _ := atRest(permanent)
 		must.Require(t, !resting, "a process is at rest while a goroutine is in a system call")
 	}
 	must.Succeed(t, syscall.Close(pipe[1]))

@@ -17,8 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 )
 
-// A panic in a handler is an answer of 500 in the form of the API that was
-// asked, and a line in the log under the request's id.
+// If a handler panics, the answer is 500 in the form of the API, and the log has a line with the
+// request's id.
 func TestPanicIsAnAnswer(t *testing.T) {
 	for path, c := range map[string]struct{ contentType, text string }{
 		"/v2/ep/run":           {"application/json", "error"},

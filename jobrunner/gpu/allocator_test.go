@@ -48,7 +48,7 @@ const (
 	faulty = "gpus: [{type: NVIDIA L4}, {type: NVIDIA L4, fault: it smokes}, {type: NVIDIA H200}]"
 )
 
-// TestPlacement makes requests on one machine, in the order of the table.
+// TestPlacement makes the requests of each row on one machine, in order.
 func TestPlacement(t *testing.T) {
 	type step struct {
 		request gpu.Request
@@ -320,22 +320,22 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 					t.Fatalf("%s is still queued", owner)
 				}
 			},
-			"fail or return": func(t *rapid.T) {
+			"fail or recover": func(t *rapid.T) {
 				if len(devices) > 0 {
 					inventory.setFault(rapid.IntRange(0, len(devices)-1).Draw(t, "device"), rapid.SampledFrom([]string{"", "lost"}).Draw(t, "fault"))
 				}
 			},
 			"": func(t *rapid.T) {
-				held := a.Owners()
+				assigned := a.Owners()
 				count := 0
 				for owner, devices := range acquired {
 					for _, d := range devices {
-						if count++; held[d.UUID] != owner || !inventory.busy[d.UUID] {
-							t.Fatalf("%s is %s's, not %s's", d.UUID, held[d.UUID], owner)
+						if count++; assigned[d.UUID] != owner || !inventory.busy[d.UUID] {
+							t.Fatalf("%s is %s's, not %s's", d.UUID, assigned[d.UUID], owner)
 						}
 					}
 				}
-				if count != len(held) {
+				if count != len(assigned) {
 					t.Fatalf("%d devices are in use, and %d were acquired", len(held), count)
 				}
 			},

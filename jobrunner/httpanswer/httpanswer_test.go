@@ -55,10 +55,10 @@ func TestFail(t *testing.T) {
 	disconnected, disconnect := context.WithCancel(t.Context())
 	disconnect()
 	for name, c := range map[string]struct {
-		ctx    context.Context
-		err    error
-		status int
-		after  string
+		ctx        context.Context
+		err        error
+		status     int
+		retryAfter string
 	}{
 		"refusal":             {t.Context(), fmt.Errorf("x: %w", Refuse(418, "tea")), 418, ""},
 		"refusal at a stop":   {stopping, Refuse(418, "tea"), 418, ""},
@@ -73,7 +73,7 @@ func TestFail(t *testing.T) {
 		var log bytes.Buffer
 		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(c.ctx, "GET", "/v2/templates", nil)
 		ProblemForm.Fail(w, r, slog.New(slog.NewTextHandler(&log, nil)), c.err)
-		must.Hold(t, w.Code == c.status && w.Header().Get("Retry-After") == c.after && !strings.Contains(w.Body.String(), "secret"),
+		must.Hold(t, w.Code == c.status && w.Header().Get("Retry-After") == c.retryAfter && !strings.Contains(w.Body.String(), "secret"),
 			name, w.Code, w.Header(), w.Body)
 		id := w.Header().Get(RequestID)
 		if (c.status == 500) != strings.Contains(log.String(), "secret") || c.status == 500 && (id == "" || !strings.Contains(log.String(), id) || !strings.Contains(w.Body.String(), id)) {

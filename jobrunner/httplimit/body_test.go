@@ -54,11 +54,11 @@ func send(c net.Conn, length, piece int, interval time.Duration) {
 	if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", length); err != nil {
 		return
 	}
-	for left := length; left > 0; left -= piece {
-		if left < length {
+	for rest := length; rest > 0; rest -= piece {
+		if rest < length {
 			time.Sleep(interval)
 		}
-		if _, err := io.WriteString(c, strings.Repeat("x", min(piece, left))); err != nil {
+		if _, err := io.WriteString(c, strings.Repeat("x", min(piece, rest))); err != nil {
 			return
 		}
 	}
@@ -99,7 +99,7 @@ func TestMinimumRate(t *testing.T) {
 		seconds       float64 // until the answer
 	}{
 		"a byte a minute":        {1000, 1, time.Minute, 408, 20},
-		"a byte and no more":     {1000, 1, 24 * time.Hour, 408, 20},
+		"a byte, then nothing":   {1000, 1, 24 * time.Hour, 408, 20},
 		"3 KiB/s":                {20 << 20, 3 << 10, time.Second, 408, 20},
 		"fast, and then nothing": {1<<20 + 1, 1 << 20, 24 * time.Hour, 408, 20},
 		"5 KiB/s":                {20 << 20, 5 << 10, time.Second, 200, 4095},
@@ -112,8 +112,8 @@ func TestMinimumRate(t *testing.T) {
 				go send(conn, c.length, c.piece, c.interval)
 				from := bufio.NewReader(conn)
 				status, body, closes := readAnswer(t, from)
-				took := time.Since(start).Seconds()
-				must.Hold(t, status == c.status && took == c.seconds && closes == (status == 408), status, body, "after", took, "s, closing", closes, c.status, "after", c.seconds, "s")
+				duration := time.Since(start).Seconds()
+				must.Hold(t, status == c.status && duration == c.seconds && closes == (status == 408), status, body, "after", duration, "s, closing", closes, c.status, "after", c.seconds, "s")
 				if status == 408 {
 					expectClosed(t, conn, from, 2)
 				}
@@ -133,8 +133,8 @@ func TestUnreadBody(t *testing.T) {
 					go send(conn, length, 1, time.Minute)
 					from := bufio.NewReader(conn)
 					_, _, closes := readAnswer(t, from)
-					took := time.Since(start)
-					must.Hold(t, took <= time.Second && closes, "answered after", took, "closing", closes)
+					duration := time.Since(start)
+					must.Hold(t, duration <= time.Second && closes, "answered after", duration, "closing", closes)
 					expectClosed(t, conn, from, 2)
 				})
 			})
@@ -207,29 +207,29 @@ func TestAllowPauses(t *testing.T) {
 func TestAnswerIsRead(t *testing.T) {
 	const size = 4 << 20
 	for name, c := range map[string]struct {
-		each time.Duration // interval of reads of 5 KiB
+		interval time.Duration // of reads of 5 KiB
 		want int
 	}{"5 KiB/s": {time.Second, size}, "2 KiB/s": {2500 * time.Millisecond, 0}, "nothing": {time.Hour, 0}} {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan time.Time, 1)
-			var failed error
+			var writeErr error
 			serveVirtually(t, func(w http.ResponseWriter, _ *http.Request) {
-				_, failed = w.Write(make([]byte, size))
+				_, writeErr = w.Write(make([]byte, size))
 				ended <- time.Now()
 			}, func(t *testing.T, dial func() net.Conn) {
 				conn, start := dial(), time.Now()
 				fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
 				read := 0
 				for piece := make([]byte, 5<<10); ; {
-					time.Sleep(c.each)
+					time.Sleep(c.interval)
 					n, err := io.ReadFull(conn, piece)
 					if read += n; err != nil {
 						break
 					}
 				}
-				took := (<-ended).Sub(start)
-				must.Hold(t, c.want <= 0 || failed == nil && read >= c.want, "the client read", read, "bytes; the server", failed)
-				must.Hold(t, c.want != 0 || failed != nil && took >= 20*time.Second && took <= 30*time.Second, "after", took, failed)
+				duration := (<-ended).Sub(start)
+				must.Hold(t, c.want <= 0 || writeErr == nil && read >= c.want, "the client read", read, "bytes; the server", writeErr)
+				must.Hold(t, c.want != 0 || writeErr != nil && duration >= 20*time.Second && duration <= 30*time.Second, "after", duration, writeErr)
 			})
 		})
 	}

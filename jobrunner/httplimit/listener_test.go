@@ -152,7 +152,7 @@ func TestLimitOfAll(t *testing.T) {
 	b.expectServed("192.0.2.3")
 }
 
-// serveTCP serves a handler behind Bodies on a TCP connection, because only TCP resets connections.
+// serveTCP serves a handler behind LimitBodies over TCP, because only TCP resets connections.
 func serveTCP(t *testing.T, handler http.HandlerFunc) (address string) {
 	t.Helper()
 	inner := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -183,8 +183,8 @@ func TestResponseReachesWritingClient(t *testing.T) {
 		"writes nothing": func(http.ResponseWriter, *http.Request) {},
 		"refused behind a proxy": func(w http.ResponseWriter, r *http.Request) {
 			httplimit.AllowPauses(r)
-			at, _ := url.Parse(backend)
-			httputil.NewSingleHostReverseProxy(at).ServeHTTP(w, r)
+			target, _ := url.Parse(backend)
+			httputil.NewSingleHostReverseProxy(target).ServeHTTP(w, r)
 		},
 	} {
 		for _, coding := range []string{"Content-Length: 41943040", "Transfer-Encoding: chunked", "Content-Length: 41943040\r\nExpect: 100-continue"} {
@@ -261,10 +261,10 @@ func TestReadDeadline(t *testing.T) {
 		defer conn.Close()
 		readUntil := func(want time.Duration, wantErr error) {
 			t.Helper()
-			begun := time.Now()
+			start := time.Now()
 			_, err := conn.Read(make([]byte, 1))
 			must.ErrorIs(t, err, wantErr)
-			must.Equal(t, time.Since(begun), want, "duration of the Read")
+			must.Equal(t, time.Since(start), want, "duration of the Read")
 		}
 		conn.SetReadDeadline(time.Now().Add(time.Second))
 		readUntil(time.Second, os.ErrDeadlineExceeded)

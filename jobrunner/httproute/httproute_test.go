@@ -62,13 +62,13 @@ func TestHeadAsGet(t *testing.T) {
 
 // Find runs for every request of the job API.
 func TestFindDoesNotAllocate(t *testing.T) {
-	of := table(false)
-	must.Equal(t, testing.AllocsPerRun(100, func() { of.Find(http.MethodGet, "/v2/things/a/parts/b") }), 0, "allocations")
+	routes := table(false)
+	must.Equal(t, testing.AllocsPerRun(100, func() { routes.Find(http.MethodGet, "/v2/things/a/parts/b") }), 0, "allocations")
 }
 
 func BenchmarkFind(b *testing.B) {
-	of := table(false)
+	routes := table(false)
 	for b.Loop() {
-		of.Find(http.MethodGet, "/v2/things/a/parts/b")
+		routes.Find(http.MethodGet, "/v2/things/a/parts/b")
 	}
 }

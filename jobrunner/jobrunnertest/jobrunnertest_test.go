@@ -182,16 +182,16 @@ func TestEndsWithItsTest(t *testing.T) {
 	must.Hold(t, err != nil && stopped.Load(), "the client got", err, "the handler was stopped:", stopped.Load())
 }
 
-// failing is a test that records why it failed.
-type failing struct {
+// failingTB is a test that records why it failed.
+type failingTB struct {
 	testing.TB
 	text  string
 	limit time.Time
 }
 
-func (f *failing) Deadline() (limit time.Time, set bool) { return f.limit, !f.limit.IsZero() }
+func (f *failingTB) Deadline() (limit time.Time, set bool) { return f.limit, !f.limit.IsZero() }
 
-func (f *failing) Fatalf(format string, args ...any) {
+func (f *failingTB) Fatalf(format string, args ...any) {
 	f.text = fmt.Sprintf(format, args...)
 	runtime.Goexit()
 }
@@ -222,7 +222,7 @@ func TestWaitsAreBounded(t *testing.T) {
 			j.WaitRunning(id, job)
 		},
 	} {
-		f := &failing{TB: t, limit: time.Now().Add(9 * time.Second)} // a wait ends 5 s before the limit
+		f := &failingTB{TB: t, limit: time.Now().Add(9 * time.Second)} // a wait ends 5 s before the limit
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -248,7 +248,7 @@ func TestInvalidOptions(t *testing.T) {
 		"is for the program":        jobrunnertest.ConfigFile(kubernetes),
 		"image is empty":            jobrunnertest.Handle("", nil),
 	} {
-		f := &failing{TB: t}
+		f := &failingTB{TB: t}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -290,15 +290,15 @@ func TestOutsideModule(t *testing.T) {
 // exampleT is the testing.TB of an example.
 type exampleT struct {
 	testing.TB
-	ends []func()
+	cleanups []func()
 }
 
 // run runs a function as the body of a test.
 func run(f func(t testing.TB)) {
 	t := new(exampleT)
 	defer func() {
-		for i := len(t.ends) - 1; i >= 0; i-- {
-			t.ends[i]()
+		for i := len(t.cleanups) - 1; i >= 0; i-- {
+			t.cleanups[i]()
 		}
 	}()
 	f(t)
@@ -306,7 +306,7 @@ func run(f func(t testing.TB)) {
 
 func (t *exampleT) Helper()                           {}
 func (t *exampleT) Context() context.Context          { return context.Background() }
-func (t *exampleT) Cleanup(end func())                { t.ends = append(t.ends, end) }
+func (t *exampleT) Cleanup(end func())                { t.cleanups = append(t.cleanups, end) }
 func (t *exampleT) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 func (t *exampleT) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 func (t *exampleT) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }

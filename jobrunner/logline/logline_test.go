@@ -54,7 +54,7 @@ const (
 		"  File \"h.py\", line 6, in handler\n    raise ValueError(\"two\\nlines\")\n    ^^^^^\nValueError: two\nlines"
 )
 
-func TestFailure(t *testing.T) {
+func TestReadableFailure(t *testing.T) {
 	for text, want := range map[string]string{
 		"no":       "no",
 		`{"a": 1}`: `{"a": 1}`,
@@ -67,8 +67,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// End truncates at the front: the cause of a crash is in the last lines.
-func TestEnd(t *testing.T) {
+// LastMessages truncates at the front: the cause of a crash is in the last lines.
+func TestLastMessages(t *testing.T) {
 	lines := []string{`{"message": "heartbeat", "level": "DEBUG"}`, "", "loads", `{"message": "Uncaught exception | ['Traceback:\\n', 'KeyError: 1\\n']", "level": "ERROR"}`, `{"message": "heartbeat", "level": "DEBUG"}`}
 	must.Equal(t, LastMessages(lines, 20, 2000), "loads\nUncaught exception:\nTraceback:\nKeyError: 1")
 	must.Equal(t, LastMessages(lines, 20, 22), "…\nKeyError: 1")
@@ -117,7 +117,7 @@ func FuzzParse(f *testing.F) {
 		must.Hold(t, !l.IsPrinted() || l.Text == raw && l.Job == "", raw, "which no logger wrote, is shown as", l)
 		for name, text := range map[string]string{"text": l.Text, "failure": ReadableFailure(raw), "headline": Headline(raw)} {
 			must.Hold(t, !utf8.ValidString(raw) || utf8.ValidString(text), name, raw, "is not UTF-8", text)
-			// an invalid byte becomes a character of three
+			// An invalid byte becomes a character of three bytes.
 			must.Hold(t, len(text) <= 3*len(raw)+64, name, "of", len(raw), "bytes has", len(text))
 		}
 	},

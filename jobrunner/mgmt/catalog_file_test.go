@@ -168,10 +168,10 @@ func TestGlobalVolumes(t *testing.T) {
 	d := deploy(t)
 	created := d.mustSend(201, "POST", path, `{"name":" \tdata\u00a0"}`)
 	d.expectMembers(created, map[string]string{"name": `"data"`, "createdByUserId": `"default"`})
-	at := path + "/" + created.get("id").(string)
+	volume := path + "/" + created.get("id").(string)
 	d.mustSend(201, "POST", path, `{"name":"data"}`) // names need not be unique
-	must.Equal(t, d.mustSend(200, "GET", at, "").text, created.text, "the object as read")
-	renamed := d.mustSend(200, "PATCH", at, `{"name":"other "}`)
+	must.Equal(t, d.mustSend(200, "GET", volume, "").text, created.text, "the object as read")
+	renamed := d.mustSend(200, "PATCH", volume, `{"name":"other "}`)
 	d.expectMembers(renamed, map[string]string{"name": `"other"`})
 	must.Equal(t, renamed.get("createdAt"), created.get("createdAt"), "createdAt after the rename", renamed.text)
 	for body, want := range map[string]string{
@@ -179,15 +179,15 @@ func TestGlobalVolumes(t *testing.T) {
 		`{"name":"` + strings.Repeat("é", 192) + `"}`: "got 192 characters, want at most 191", `{}`: "",
 	} {
 		d.expectRefusal(422, want, "POST", path, body)
-		d.expectRefusal(422, want, "PATCH", at, body)
+		d.expectRefusal(422, want, "PATCH", volume, body)
 	}
-	d.expectRefusal(422, "got no properties", "PATCH", at, `{}`)
+	d.expectRefusal(422, "got no properties", "PATCH", volume, `{}`)
 	d.mustSend(201, "POST", path, `{"name":"`+strings.Repeat("é", 191)+`"}`)
-	d.mustSend(204, "DELETE", at, "")
+	d.mustSend(204, "DELETE", volume, "")
 	for _, method := range []string{"GET", "DELETE"} {
-		d.expectRefusal(404, "not found", method, at, "")
+		d.expectRefusal(404, "not found", method, volume, "")
 	}
-	d.expectRefusal(404, "not found", "PATCH", at, `{"name":"x"}`)
+	d.expectRefusal(404, "not found", "PATCH", volume, `{"name":"x"}`)
 }
 
 // An update replaces the whole list of SSH keys. Each owner has a list.
@@ -214,9 +214,9 @@ func TestCatalogTemplates(t *testing.T) {
 	list, _ := official.get("templates").([]any)
 	must.Require(t, len(list) >= 2 && official.text == d.mustSend(200, "GET", "/v2/catalog/templates?source=official", "").text,
 		official.text)
-	for _, one := range list {
-		o := one.(map[string]any)
-		must.Hold(t, o["public"] == true && o["registry"] == nil, o)
+	for _, item := range list {
+		template := item.(map[string]any)
+		must.Hold(t, template["public"] == true && template["registry"] == nil, template)
 	}
 	d.expectMembers(d.mustSend(200, "GET", "/v2/templates/official-echo", ""), map[string]string{"image": `"builtin/echo"`, "serverless": `true`})
 	d.expectMembers(d.mustSend(201, "POST", "/v2/serverless", `{"templateId":"official-echo","name":"e","gpu":{"pools":["ADA_24"]}}`), map[string]string{"image": `"builtin/echo"`})

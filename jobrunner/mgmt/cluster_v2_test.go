@@ -30,26 +30,26 @@ func TestClusterV2(t *testing.T) {
 	must.Equal(t, d.mustSend(200, "GET", path, "").text, created.text)
 	members := d.mustSend(200, "GET", path+"/pods", "")
 	for rank := range 3 {
-		at := fmt.Sprintf("pods.%d.", rank)
+		prefix := fmt.Sprintf("pods.%d.", rank)
 		role := `"SLURM_COMPUTE"`
 		if rank == 0 {
 			role = `"SLURM_CONTROLLER"`
 		}
 		d.expectMembers(members, map[string]string{
-			at + "name": fmt.Sprintf(`"c-%d"`, rank), at + "cluster.id": `"` + id + `"`, at + "cluster.rank": fmt.Sprint(rank), at + "cluster.role": role,
-			at + "gpu.id": `"NVIDIA L4"`, at + "gpu.count": `2`, at + "image": `"i"`, at + "args": `"a b"`, at + "disk": `9`, at + "ports": `["22/tcp"]`, at + "registry": ``,
-			at + "mounts": `{"persistent":{"size":10,"path":"/w"}}`, at + "dataCenterId": `"EU-RO-1"`, at + "cloud": `"SECURE"`, at + "actions": `[]`,
-			at + "env.A": `"1"`, at + "status": `"PROVISIONING"`,
+			prefix + "name": fmt.Sprintf(`"c-%d"`, rank), prefix + "cluster.id": `"` + id + `"`, prefix + "cluster.rank": fmt.Sprint(rank), prefix + "cluster.role": role,
+			prefix + "gpu.id": `"NVIDIA L4"`, prefix + "gpu.count": `2`, prefix + "image": `"i"`, prefix + "args": `"a b"`, prefix + "disk": `9`, prefix + "ports": `["22/tcp"]`, prefix + "registry": ``,
+			prefix + "mounts": `{"persistent":{"size":10,"path":"/w"}}`, prefix + "dataCenterId": `"EU-RO-1"`, prefix + "cloud": `"SECURE"`, prefix + "actions": `[]`,
+			prefix + "env.A": `"1"`, prefix + "status": `"PROVISIONING"`,
 		})
-		must.Hold(t, members.get(at+"env.JUPYTER_PASSWORD") != nil &&
-			strings.HasPrefix(fmt.Sprint(members.get(at+"env.PUBLIC_KEY")), "ssh-ed25519"), members.get(at+"env"))
+		must.Hold(t, members.get(prefix+"env.JUPYTER_PASSWORD") != nil &&
+			strings.HasPrefix(fmt.Sprint(members.get(prefix+"env.PUBLIC_KEY")), "ssh-ed25519"), members.get(prefix+"env"))
 	}
 	member, _ := members.get("pods.1.id").(string)
-	for _, refused := range [][3]string{
+	for _, request := range [][3]string{
 		{"PATCH", "/v2/pods/" + member, `{"name":"x"}`}, {"DELETE", "/v2/pods/" + member, ""}, {"POST", "/v2/pods/" + member + "/action", `{"action":"stop"}`},
 		{"POST", "/v2/pods/" + member + "/action", `{"action":"terminate"}`},
 	} {
-		d.expectRefusal(409, "belongs to the cluster", refused[0], refused[1], refused[2])
+		d.expectRefusal(409, "belongs to the cluster", request[0], request[1], request[2])
 	}
 	for query, want := range map[string]int{"": 1, "?includeClusterPods=false": 1, "?includeClusterPods=true": 4} {
 		all, _ := d.mustSend(200, "GET", "/v2/pods"+query, "").get("pods").([]any)
@@ -61,8 +61,8 @@ func TestClusterV2(t *testing.T) {
 	d.create("/v2/clusters", smallCluster)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters", ""), map[string]string{"clusters.0.name": `"d"`, "clusters.1.name": `"c"`, "clusters.1.pods.total": `3`, "clusters.2": ``})
 	d.mustSend(204, "DELETE", path, "")
-	for _, gone := range [][2]string{{"GET", path}, {"GET", path + "/pods"}, {"PATCH", path}, {"DELETE", path}, {"GET", "/v2/pods/" + member}} {
-		d.expectRefusal(404, "not found", gone[0], gone[1], `{"name":"x"}`)
+	for _, request := range [][2]string{{"GET", path}, {"GET", path + "/pods"}, {"PATCH", path}, {"DELETE", path}, {"GET", "/v2/pods/" + member}} {
+		d.expectRefusal(404, "not found", request[0], request[1], `{"name":"x"}`)
 	}
 	d.mustSend(200, "GET", "/v2/pods/"+single, "")
 	all, _ := d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", "").get("pods").([]any)
@@ -127,13 +127,13 @@ func TestClusterFromTemplateV2(t *testing.T) {
 	id, _ := created.get("id").(string)
 	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`) // the pods don't follow
 	members := d.mustSend(200, "GET", "/v2/clusters/"+id+"/pods", "")
-	for _, at := range []string{"pods.0.", "pods.2."} {
+	for _, prefix := range []string{"pods.0.", "pods.2."} {
 		d.expectMembers(members, map[string]string{
-			at + "image": `"from/template"`, at + "args": `"a b"`, at + "disk": `7`, at + "ports": `["22/tcp"]`, at + "env.A": `"1"`,
-			at + "mounts": `{"persistent":{"size":30,"path":"/t"}}`, at + "registry": `"` + registry + `"`, at + "gpu.count": `2`,
+			prefix + "image": `"from/template"`, prefix + "args": `"a b"`, prefix + "disk": `7`, prefix + "ports": `["22/tcp"]`, prefix + "env.A": `"1"`,
+			prefix + "mounts": `{"persistent":{"size":30,"path":"/t"}}`, prefix + "registry": `"` + registry + `"`, prefix + "gpu.count": `2`,
 		})
-		must.Hold(t, members.get(at+"env.JUPYTER_PASSWORD") != nil,
-			"the template starts Jupyter, and the pod has", members.get(at+"env"))
+		must.Hold(t, members.get(prefix+"env.JUPYTER_PASSWORD") != nil,
+			"the template starts Jupyter, and the pod has", members.get(prefix+"env"))
 	}
 	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters/"+id, ""), map[string]string{"template": `"` + template + `"`})
 	d.expectRefusal(400, "was made from it", "DELETE", "/v2/templates/"+template, "")

@@ -113,11 +113,11 @@ func TestCommandOfTemplate(t *testing.T) {
 	for kind, body := range map[string]string{"pods": `"gpu":{"id":"NVIDIA L4"}`, "serverless": `"gpu":{"pools":["ADA_24"]}`} {
 		for name, own := range map[string]string{"args": `"args":"x y"`, "lists": `"entrypoint":["e"],"cmd":["c"]`} {
 			template := must.Do(json.Marshal(d.create("/v2/templates", `{"name":"`+kind+name+`","image":"i",`+own+`,"serverless":`+map[string]string{"pods": "false", "serverless": "true"}[kind]+"}")))(t)
-			had := map[string][2]string{"args": {`[]`, `["x","y"]`}, "lists": {`["e"]`, `["c"]`}}[name]
-			for more, want := range map[string][2]string{
-				``: had, `,"cmd":["d"]`: {had[0], `["d"]`}, `,"entrypoint":["f"]`: {`["f"]`, had[1]}, `,"args":"z"`: {`[]`, `["z"]`}, `,"args":""`: {`[]`, `[]`}, `,"cmd":[]`: {had[0], `[]`},
+			inherited := map[string][2]string{"args": {`[]`, `["x","y"]`}, "lists": {`["e"]`, `["c"]`}}[name]
+			for members, want := range map[string][2]string{
+				``: inherited, `,"cmd":["d"]`: {inherited[0], `["d"]`}, `,"entrypoint":["f"]`: {`["f"]`, inherited[1]}, `,"args":"z"`: {`[]`, `["z"]`}, `,"args":""`: {`[]`, `[]`}, `,"cmd":[]`: {inherited[0], `[]`},
 			} {
-				created := d.create("/v2/"+kind, `{"name":"n",`+body+`,"templateId":`+string(template)+more+`}`)
+				created := d.create("/v2/"+kind, `{"name":"n",`+body+`,"templateId":`+string(template)+members+`}`)
 				d.expectMembers(d.mustSend(200, "GET", "/v2/"+kind+"/"+created, ""), map[string]string{"entrypoint": want[0], "cmd": want[1]})
 			}
 		}
@@ -131,9 +131,9 @@ func TestSameCommandReplacesNothing(t *testing.T) {
 	pod := "/v2/pods/" + d.create("/v2/pods", kindsWithCommands["pods"]+`,"args":"a 'b'"}`)
 	endpoint := "/v2/serverless/" + d.create("/v2/serverless", kindsWithCommands["serverless"]+`,"args":"a 'b'"}`)
 	d.mustSend(200, "PATCH", pod, `{"locked":true}`)
-	for _, same := range []string{`{"cmd":["a","b"]}`, `{"args":"a b"}`, `{"args":"{\"cmd\":[\"a\",\"b\"]}"}`} {
-		d.mustSend(200, "PATCH", pod, same)
-		d.mustSend(200, "PATCH", endpoint, same)
+	for _, update := range []string{`{"cmd":["a","b"]}`, `{"args":"a b"}`, `{"args":"{\"cmd\":[\"a\",\"b\"]}"}`} {
+		d.mustSend(200, "PATCH", pod, update)
+		d.mustSend(200, "PATCH", endpoint, update)
 	}
 	d.expectRefusal(409, "is locked", "PATCH", pod, `{"entrypoint":["e"]}`)
 	d.mustSend(200, "PATCH", endpoint, `{"entrypoint":["e"]}`)

@@ -305,15 +305,15 @@ func (r *resourceTest) checkForm(f contract.Field, use contract.Use) {
 	}
 }
 
-// notAlone are members that an update can't have alone, because they need another object or another
-// kind of object. Other tests update them.
-var notAlone = []string{"templateId", "containerRegistryAuthId", "networkVolumeId", "vcpuCount", "gpu", "cpu", "mounts"}
+// dependentMembers are members that an update can't have alone, because they need another object or
+// another kind of object. Other tests update them.
+var dependentMembers = []string{"templateId", "containerRegistryAuthId", "networkVolumeId", "vcpuCount", "gpu", "cpu", "mounts"}
 
 // Each member can be updated alone, and the answer shows the new value.
 func TestUpdateOfEachMember(t *testing.T) {
 	for _, r := range resourceTests(deploy(t)) {
 		for _, f := range contract.FieldsOf(r.api, r.resource, contract.Update) {
-			if strings.ContainsAny(f.Path, ".[") || slices.Contains(notAlone, f.Path) {
+			if strings.ContainsAny(f.Path, ".[") || slices.Contains(dependentMembers, f.Path) {
 				continue
 			}
 			value, shown := r.otherValue(f)

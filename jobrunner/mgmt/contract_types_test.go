@@ -51,11 +51,11 @@ func TestWireTypesMatchContract(t *testing.T) {
 			bodies[typ] = bodyPathOf(typ, contract.Create|contract.Update).Body
 		}
 	}
-	for typ, at := range bodies {
+	for typ, body := range bodies {
 		known := map[string]wireMember{}
 		collectMembers(typ, "", known)
 		inContract := map[string]bool{}
-		for _, f := range contract.FieldsOf(at.API, at.Resource, at.Use) {
+		for _, f := range contract.FieldsOf(body.API, body.Resource, body.Use) {
 			inContract[f.Path] = true
 			key := string(f.API) + " " + f.Resource + " " + f.Path
 			switch m, ok := known[f.Path]; {
@@ -65,7 +65,7 @@ func TestWireTypesMatchContract(t *testing.T) {
 				delete(exceptions, key)
 			case m.kind != f.Type:
 				t.Errorf("%s is %s, in %s it is %s", key, f.Type, typ, m.kind)
-			case at.Use == contract.Read && f.RequiredIn(contract.Read) && m.optional:
+			case body.Use == contract.Read && f.RequiredIn(contract.Read) && m.optional:
 				t.Errorf("%s must be in every answer: it has omitempty in %s", key, typ)
 			}
 		}
@@ -173,17 +173,17 @@ func TestCopyFields(t *testing.T) {
 }
 
 func TestLogQuery(t *testing.T) {
-	const at = "2026-06-01T12:05:04Z"
+	const stamp = "2026-06-01T12:05:04Z"
 	for _, c := range []struct{ since, tail, lastEvent, refused string }{
-		{at, "7", at + "/12", ""},
-		{"", "", at, ""},
+		{stamp, "7", stamp + "/12", ""},
+		{"", "", stamp, ""},
 		{"", "", "qAbR#]", "invalid Last-Event-ID: "},
-		{"", "", at + "/-5", "invalid Last-Event-ID: "},
-		{"", "", at + "/9223372036854775807", "invalid Last-Event-ID: "},
+		{"", "", stamp + "/-5", "invalid Last-Event-ID: "},
+		{"", "", stamp + "/9223372036854775807", "invalid Last-Event-ID: "},
 		{"yesterday", "", "", "invalid since: "},
-		{"yesterday", "", at + "/12", "invalid since: "},
-		{at, "-1", "", "invalid tail: "},
-		{"", "x", at, "invalid tail: "},
+		{"yesterday", "", stamp + "/12", "invalid since: "},
+		{stamp, "-1", "", "invalid tail: "},
+		{"", "x", stamp, "invalid tail: "},
 	} {
 		r := httptest.NewRequest("GET", "/?"+url.Values{"since": {c.since}, "tail": {c.tail}}.Encode(), nil)
 		r.Header.Set("Last-Event-ID", c.lastEvent)
