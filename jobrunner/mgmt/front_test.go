@@ -97,16 +97,16 @@ func TestUnknownIDs(t *testing.T) {
 		if strings.HasPrefix(c.path, "/v1") && (c.method == "DELETE" || strings.HasPrefix(c.path, "/v1/pods/x/") && !strings.HasSuffix(c.path, "/update")) {
 			want = 400
 		}
-		body, says := `{"name":"x"}`, "not found"
+		body, wantText := `{"name":"x"}`, "not found"
 		switch {
 		case strings.HasPrefix(c.path, "/v2/catalog/"):
-			says = "the catalog has no"
+			wantText = "the catalog has no"
 		case strings.HasSuffix(c.path, "/action"):
 			body = `{"action":"stop"}`
 		case strings.HasPrefix(c.path, secretsPath):
 			body = `{"description":"x"}`
 		}
-		d.expectRefusal(want, says, c.method, c.path+"?unknown=parameter", body)
+		d.expectRefusal(want, wantText, c.method, c.path+"?unknown=parameter", body)
 	}
 }
 
@@ -250,15 +250,15 @@ func TestDocumentsAreServed(t *testing.T) {
 		got := d.sendWith("GET", path, "", key.Clone())
 		tag := got.header.Get("Etag")
 		must.Hold(t, got.status == 200 && got.header.Get("Content-Type") == c.kind && tag != "" && got.header.Get("Cache-Control") == "no-cache", path, got.status, got.header)
-		again := d.sendWith("GET", path, "", http.Header{"Authorization": key["Authorization"], "If-None-Match": {tag}})
-		must.Hold(t, again.status == 304 && again.text == "", path, "with its tag", again.status, again.text)
+		cached := d.sendWith("GET", path, "", http.Header{"Authorization": key["Authorization"], "If-None-Match": {tag}})
+		must.Hold(t, cached.status == 304 && cached.text == "", path, "with its tag", cached.status, cached.text)
 		head := d.sendWith("HEAD", path, "", key.Clone())
 		must.Hold(t, head.status == 200 && head.header.Get("Etag") == tag && head.text == "", "HEAD", path, head.status, head.header)
 		other := d.sendWith("POST", path, "", key.Clone())
 		must.Hold(t, other.status == 405 && other.header.Get("Allow") == "GET, HEAD", "POST", path, other.status, other.header)
 		for _, header := range []http.Header{{}, {"Authorization": {"Bearer wrong-key-value"}}} {
-			without := d.sendWith("GET", path, "", header)
-			must.Hold(t, (without.status == 200) == c.public && (c.public || without.status == 401), path, header, without.status)
+			unauthorized := d.sendWith("GET", path, "", header)
+			must.Hold(t, (unauthorized.status == 200) == c.public && (c.public || unauthorized.status == 401), path, header, unauthorized.status)
 		}
 	}
 }
@@ -268,8 +268,8 @@ func TestDocumentationPage(t *testing.T) {
 	page := deploy(t).send("GET", "/v1/docs", "")
 	policy := page.header.Get("Content-Security-Policy")
 	must.Hold(t, strings.Contains(policy, "default-src 'none'") && !strings.Contains(policy, "unsafe") && !strings.Contains(policy, "script-src"), "the policy is", policy)
-	for _, outside := range []string{"<script", "<link", "<img", "http://", "https://", "@import", "url("} {
-		must.Hold(t, !strings.Contains(page.text, outside), "the page has", outside)
+	for _, external := range []string{"<script", "<link", "<img", "http://", "https://", "@import", "url("} {
+		must.Hold(t, !strings.Contains(page.text, external), "the page has", external)
 	}
 	for _, c := range paths {
 		if path, ok := strings.CutPrefix(c.path, "/v1/"); ok {

@@ -58,11 +58,11 @@ func TestSharedQuotas(t *testing.T) {
 	address := pgtest.Start(t)
 	c := new(clock.Clock)
 	c.Stop()
-	var both []*server
+	var servers []*server
 	for range 2 {
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoHints: true}))(t)
 		defer db.Close()
-		both = append(both, must.Do(New(t.Context(), Config{DB: db, Clock: c, Limits: true}))(t).(*server))
+		servers = append(servers, must.Do(New(t.Context(), Config{DB: db, Clock: c, Limits: true}))(t).(*server))
 	}
 	quota := windows[0].quota
 	var admitted, refused atomic.Int64
@@ -70,7 +70,7 @@ func TestSharedQuotas(t *testing.T) {
 	for i := range 2 * quota {
 		sending.Go(func() {
 			h := http.Header{}
-			switch err := both[i%2].countAgainstQuotas(context.Background(), "ada", h); {
+			switch err := servers[i%2].countAgainstQuotas(context.Background(), "ada", h); {
 			case err == nil:
 				admitted.Add(1)
 			case strings.Contains(err.Error(), "minute window") && h.Get("Retry-After") == "60":
@@ -84,9 +84,9 @@ func TestSharedQuotas(t *testing.T) {
 	must.Hold(t, int(admitted.Load()) == quota && int(refused.Load()) == quota,
 		admitted.Load(), "were admitted and", refused.Load(), "rejected, want", quota, "each")
 	h := http.Header{}
-	err := both[0].countAgainstQuotas(context.Background(), "bob", h)
+	err := servers[0].countAgainstQuotas(context.Background(), "bob", h)
 	must.Hold(t, err == nil && strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60`), "another owner", err, h)
 	c.Advance(windows[0].length)
-	err = both[1].countAgainstQuotas(context.Background(), "ada", h)
+	err = servers[1].countAgainstQuotas(context.Background(), "ada", h)
 	must.Hold(t, err == nil && strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60, "hour";r=2939;t=3540`), "after the minute", err, h)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // walk follows the pages of a list and returns the ids and the sizes of the pages.
-func (d *deployment) walk(path, member, query string, between func(page int)) (ids []string, sizes []int) {
+func (d *deployment) walk(path, member, query string, afterPage func(page int)) (ids []string, sizes []int) {
 	d.Helper()
 	cursor := ""
 	for {
@@ -28,8 +28,8 @@ func (d *deployment) walk(path, member, query string, between func(page int)) (i
 			return ids, sizes
 		}
 		cursor = "&cursor=" + url.QueryEscape(next.(string))
-		if between != nil {
-			between(len(sizes))
+		if afterPage != nil {
+			afterPage(len(sizes))
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestPages(t *testing.T) {
 	for _, c := range pagedLists {
 		t.Run(c.member, func(t *testing.T) {
 			d := deploy(t)
-			make := func(name string) string {
+			create := func(name string) string {
 				return d.send("POST", c.path, strings.Replace(c.body, "NAME", name, 1)).get("id").(string)
 			}
 			if ids, sizes := d.walk(c.path, c.member, "", nil); len(ids) != 0 || !slices.Equal(sizes, []int{0}) {
@@ -54,7 +54,7 @@ func TestPages(t *testing.T) {
 			}
 			var newestFirst []string
 			for n := range 7 {
-				newestFirst = slices.Insert(newestFirst, 0, make(fmt.Sprint("n", n)))
+				newestFirst = slices.Insert(newestFirst, 0, create(fmt.Sprint("n", n)))
 			}
 			for query, want := range map[string][]int{
 				"": {7}, "limit=1000": {7}, "limit=7": {7}, "limit=6": {6, 1}, "limit=3": {3, 3, 1}, "limit=1": {1, 1, 1, 1, 1, 1, 1}, "x=1&limit=4": {4, 3},
@@ -65,7 +65,7 @@ func TestPages(t *testing.T) {
 			// Between two pages, an object is created, and the last object of the first page and a later one are deleted.
 			ids, _ := d.walk(c.path, c.member, "limit=2", func(page int) {
 				if page == 1 {
-					make("later")
+					create("later")
 					d.mustSend(204, "DELETE", c.path+"/"+newestFirst[1], "")
 					d.mustSend(204, "DELETE", c.path+"/"+newestFirst[4], "")
 				}

@@ -47,7 +47,7 @@ func TestPodRulesV1(t *testing.T) {
 	d := deploy(t)
 	serverless := d.create("/v2/templates", `{"name":"s","image":"i","serverless":true}`)
 	volume := d.createVolume("EU-RO-1")
-	for _, c := range []struct{ text, more string }{
+	for _, c := range []struct{ text, members string }{
 		{"want at most 191", `"name":"` + strings.Repeat("x", 192) + `"`},
 		{"want a power of two", `"vcpuCount":3`},
 		{"want one of 'GPU', 'CPU'", `"computeType":"TPU"`},
@@ -68,7 +68,7 @@ func TestPodRulesV1(t *testing.T) {
 		{"additional properties 'image' not allowed", `"image":"j"`},
 		{"want integer", `"gpuCount":null`},
 	} {
-		d.expectRefusal(400, c.text, "POST", "/v1/pods", `{"imageName":"i",`+c.more+`}`)
+		d.expectRefusal(400, c.text, "POST", "/v1/pods", `{"imageName":"i",`+c.members+`}`)
 	}
 	d.expectRefusal(400, "missing property 'imageName'", "POST", "/v1/pods", `{}`)
 	network := d.podV1(`{"imageName":"i","networkVolumeId":"` + volume + `","volumeInGb":30,"countryCodes":["RO"]}`)
@@ -102,9 +102,9 @@ func TestPodFromTemplateV1(t *testing.T) {
 func TestUpdatePodV1(t *testing.T) {
 	d := deploy(t)
 	path := "/v1/pods/" + d.podV1(gpuPodV1).get("id").(string)
-	for _, way := range []struct{ method, path string }{{"PATCH", path}, {"POST", path + "/update"}} {
-		d.expectMembers(d.mustSend(200, way.method, way.path, `{"name":"`+way.method+`","imageName":"j","dockerStartCmd":["a b","c"],"dockerEntrypoint":["sh"],"env":{"A":"`+way.method+`"},"ports":[],"volumeInGb":30,"volumeMountPath":"/v","containerDiskInGb":5,"globalNetworking":true}`), map[string]string{
-			"name": `"` + way.method + `"`, "image": `"j"`, "dockerStartCmd": `["a b","c"]`, "dockerEntrypoint": `["sh"]`, "env": `{"A":"` + way.method + `"}`, "ports": `[]`, "volumeInGb": `30`, "volumeMountPath": `"/v"`, "containerDiskInGb": `5`,
+	for _, variant := range []struct{ method, path string }{{"PATCH", path}, {"POST", path + "/update"}} {
+		d.expectMembers(d.mustSend(200, variant.method, variant.path, `{"name":"`+variant.method+`","imageName":"j","dockerStartCmd":["a b","c"],"dockerEntrypoint":["sh"],"env":{"A":"`+variant.method+`"},"ports":[],"volumeInGb":30,"volumeMountPath":"/v","containerDiskInGb":5,"globalNetworking":true}`), map[string]string{
+			"name": `"` + variant.method + `"`, "image": `"j"`, "dockerStartCmd": `["a b","c"]`, "dockerEntrypoint": `["sh"]`, "env": `{"A":"` + variant.method + `"}`, "ports": `[]`, "volumeInGb": `30`, "volumeMountPath": `"/v"`, "containerDiskInGb": `5`,
 		})
 	}
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"containerDiskInGb":null,"volumeInGb":null}`), map[string]string{"containerDiskInGb": `5`, "volumeInGb": `30`})
@@ -172,9 +172,9 @@ const (
 	gpuPod = `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"}}`
 )
 
-func (d *deployment) podTemplate(name, more string) string {
+func (d *deployment) podTemplate(name, members string) string {
 	d.Helper()
-	return d.create("/v2/templates", `{"name":"`+name+`","image":"from/template","disk":7,"args":"a b","ports":["22/tcp"],"env":{"A":"1","B":"1"}`+more+`}`)
+	return d.create("/v2/templates", `{"name":"`+name+`","image":"from/template","disk":7,"args":"a b","ports":["22/tcp"],"env":{"A":"1","B":"1"}`+members+`}`)
 }
 
 func (d *deployment) createVolume(center string) string {
@@ -244,7 +244,7 @@ func TestPodFromTemplateV2(t *testing.T) {
 	d := deploy(t)
 	d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["ssh-ed25519 AAAA one","ssh-rsa BBBB"]}`)
 	template := d.podTemplate("t", `,"mounts":{"persistent":{"size":30,"path":"/t"}},"allowedCudaVersions":["12.8"],"startSsh":false,"startJupyter":false`)
-	body := func(more string) string { return `{"name":"p","templateId":"` + template + `"` + more + `}` }
+	body := func(members string) string { return `{"name":"p","templateId":"` + template + `"` + members + `}` }
 	gpu := d.mustSend(201, "POST", "/v2/pods", body(`,"gpu":{"id":"NVIDIA L4"},"disk":9,"env":{"B":"2","C":"2"}`))
 	d.expectMembers(gpu, map[string]string{
 		"image": `"from/template"`, "disk": `9`, "args": `"a b"`, "ports": `["22/tcp"]`, "env": `{"A":"1","B":"2","C":"2"}`,
@@ -347,8 +347,8 @@ func TestCreateClusterIsAtomic(t *testing.T) {
 }
 
 // paddedPod returns the body of a pod, padded to a size.
-func paddedPod(size int, more string) string {
-	body := `{"name":"p","cpu":{"id":"cpu3c","vcpuCount":2},"env":{"A":"%s"}` + more + `}`
+func paddedPod(size int, members string) string {
+	body := `{"name":"p","cpu":{"id":"cpu3c","vcpuCount":2},"env":{"A":"%s"}` + members + `}`
 	return fmt.Sprintf(body, strings.Repeat("x", size-len(body)+len("%s")))
 }
 
@@ -390,16 +390,16 @@ func TestPodBodySizeWithTemplate(t *testing.T) {
 		return d.create("/v2/templates", map[string]any{"name": name, "image": "i", "args": "a", "env": map[string]string{"A": strings.Repeat("t", bytes), "B": "b"}})
 	}
 	small, large := template("small", 50_000), template("large", 150_000)
-	pod := func(template string, bytes int, more string) string {
-		return paddedPod(bytes, `,"templateId":"`+template+`"`+more)
+	pod := func(template string, bytes int, members string) string {
+		return paddedPod(bytes, `,"templateId":"`+template+`"`+members)
 	}
 	d.mustSend(201, "POST", "/v2/pods", pod(small, 100_000, "")) // its A replaces the template's
 	d.mustSend(201, "POST", "/v2/pods", pod(large, 1_000, ""))
-	other := func(template string, bytes int) string {
+	withOtherVariable := func(template string, bytes int) string {
 		return strings.Replace(pod(template, bytes, ""), `{"A":`, `{"C":`, 1)
 	}
-	d.mustSend(201, "POST", "/v2/pods", other(small, 50_000))
-	for _, body := range []string{other(small, 60_000), other(large, 1_000), `{"name":"p","cpu":{"id":"cpu3c","vcpuCount":2},"templateId":"` + large + `"}`} {
+	d.mustSend(201, "POST", "/v2/pods", withOtherVariable(small, 50_000))
+	for _, body := range []string{withOtherVariable(small, 60_000), withOtherVariable(large, 1_000), `{"name":"p","cpu":{"id":"cpu3c","vcpuCount":2},"templateId":"` + large + `"}`} {
 		d.expectRefusal(413, `with the settings of template`, "POST", "/v2/pods", body)
 	}
 	got := d.mustSend(200, "GET", "/v2/pods", "").get("pods").([]any)

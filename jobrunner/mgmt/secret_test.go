@@ -15,18 +15,18 @@ func TestSecrets(t *testing.T) {
 	must.Equal(t, d.mustSend(200, "GET", secretsPath, "").text, `{"secrets":[]}`+"\n", "the list of secrets")
 	created := d.mustSend(201, "POST", secretsPath, `{"name":"Token","value":"planted-1","description":"of the registry"}`)
 	d.expectMembers(created, map[string]string{"name": `"Token"`, "description": `"of the registry"`})
-	at := secretsPath + "/" + created.get("id").(string)
+	object := secretsPath + "/" + created.get("id").(string)
 	_, err := time.Parse(time.RFC3339, created.get("createdAt").(string))
 	must.Hold(t, err == nil && created.get("createdAt") == created.get("valueLastUpdatedAt"), "created", created.text)
-	must.Equal(t, d.mustSend(200, "GET", at, "").text, created.text, "the secret as read")
+	must.Equal(t, d.mustSend(200, "GET", object, "").text, created.text, "the secret as read")
 	d.expectMembers(d.mustSend(201, "POST", secretsPath, `{"name":"token2","value":"planted-2"}`), map[string]string{"description": ""})
 
 	time.Sleep(2 * time.Millisecond) // the clock counts milliseconds
-	changed := d.mustSend(200, "PATCH", at, `{"value":"planted-3","description":""}`)
+	changed := d.mustSend(200, "PATCH", object, `{"value":"planted-3","description":""}`)
 	d.expectMembers(changed, map[string]string{"name": `"Token"`, "description": ""})
 	must.Hold(t, changed.get("valueLastUpdatedAt") != created.get("valueLastUpdatedAt") &&
 		changed.get("createdAt") == created.get("createdAt"), "changed to", changed.text, "was", created.text)
-	described := d.mustSend(200, "PATCH", at, `{"description":"again"}`)
+	described := d.mustSend(200, "PATCH", object, `{"description":"again"}`)
 	d.expectMembers(described, map[string]string{"description": `"again"`})
 	must.Equal(t, described.get("valueLastUpdatedAt"), changed.get("valueLastUpdatedAt"), "the time of the value after a change of the description", described.text)
 
@@ -35,11 +35,11 @@ func TestSecrets(t *testing.T) {
 		must.Hold(t, len(list.get("secrets").([]any)) == want, name, "listed", list.text)
 	}
 	d.expectRefusal(409, `TOKEN\" is taken`, "POST", secretsPath, `{"name":"TOKEN","value":"planted-4"}`)
-	d.mustSend(204, "DELETE", at, "")
+	d.mustSend(204, "DELETE", object, "")
 	for _, method := range []string{"GET", "DELETE"} {
-		d.expectRefusal(404, "not found", method, at, "")
+		d.expectRefusal(404, "not found", method, object, "")
 	}
-	d.expectRefusal(404, "not found", "PATCH", at, `{"value":"planted-5"}`)
+	d.expectRefusal(404, "not found", "PATCH", object, `{"value":"planted-5"}`)
 	d.mustSend(201, "POST", secretsPath, `{"name":"TOKEN","value":"planted-6"}`)
 	must.Hold(t, !strings.Contains(d.transcript.String(), "planted"), "an answer has a value:", d.transcript.String())
 }
@@ -47,7 +47,7 @@ func TestSecrets(t *testing.T) {
 // Bounds count bytes, not characters.
 func TestSecretRules(t *testing.T) {
 	d := deploy(t)
-	at := secretsPath + "/" + d.create(secretsPath, `{"name":"s","value":"planted"}`)
+	object := secretsPath + "/" + d.create(secretsPath, `{"name":"s","value":"planted"}`)
 	text := func(s string, n int) string { return `"` + strings.Repeat(s, n) + `"` }
 	for body, want := range map[string]string{
 		`{}`:                                                "missing property 'name'",
@@ -78,7 +78,7 @@ func TestSecretRules(t *testing.T) {
 		`{"value":null}`: "got null",
 		`{"description":` + text("é", 32768) + `}`: "got 65536 bytes",
 	} {
-		d.expectRefusal(422, want, "PATCH", at, body)
+		d.expectRefusal(422, want, "PATCH", object, body)
 	}
 	d.mustSend(201, "POST", secretsPath, `{"name":"_a.b-c/D9","value":`+text("x", 1<<24-1)+`,"description":`+text("d", 65535)+`}`)
 	d.mustSend(201, "POST", secretsPath, `{"name":`+text("b", 191)+`,"value":"`+strings.Repeat(`\n`, 1<<22)+`"}`)

@@ -54,7 +54,7 @@ func newNode(folderID string) *Node {
 	return New(Config{FolderID: folderID, Logger: slog.New(slog.DiscardHandler)})
 }
 
-func (n *Node) lead(at engine.Leader) { n.places.endpoints.Store("e", place{Leader: at}) }
+func (n *Node) lead(leader engine.Leader) { n.places.endpoints.Store("e", place{Leader: leader}) }
 
 func (n *Node) handler(own http.HandlerFunc) http.Handler {
 	toLeader := n.forwardToLeader(own)
@@ -77,8 +77,8 @@ func ownRequest(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "own %s %s", r.Method, body)
 }
 
-// waited calls f once a request waits for a leader.
-func (p *pair) waited(f func()) {
+// onWait calls f once a request waits for a leader.
+func (p *pair) onWait(f func()) {
 	go func() { <-p.node.leaderless; f() }()
 }
 
@@ -102,8 +102,8 @@ func TestForwardedRequestIsSentOnce(t *testing.T) {
 		must.Hold(t, status == http.StatusServiceUnavailable && tries.Load() == 1, status, text, "after", tries.Load(), "tries")
 	}
 	tries.Store(0)
-	p.waited(func() {
-		p.waited(func() { p.node.lead(engine.Leader{Own: true}) }) // it has looked for a leader twice
+	p.onWait(func() {
+		p.onWait(func() { p.node.lead(engine.Leader{Own: true}) }) // it has looked for a leader twice
 	})
 	_, text := p.send(t, "GET", "status/1", "")
 	must.Hold(t, text == "own GET " && tries.Load() == 1, text, "after", tries.Load(), "tries")
@@ -145,10 +145,10 @@ func TestUnwrittenRequestIsSentAgain(t *testing.T) {
 func TestRequestWaitsForTakeover(t *testing.T) {
 	next := httptest.NewServer(http.HandlerFunc(ownRequest))
 	defer next.Close()
-	for _, at := range []engine.Leader{{Own: true}, {Leadership: engine.Leadership{Process: "next"}, URL: next.URL}} {
+	for _, leader := range []engine.Leader{{Own: true}, {Leadership: engine.Leadership{Process: "next"}, URL: next.URL}} {
 		p := newPair(t, nil, ownRequest)
 		p.leader.Close()
-		p.waited(func() { p.node.lead(at) })
+		p.onWait(func() { p.node.lead(leader) })
 		_, text := p.send(t, "POST", "run", "{}")
 		must.Equal(t, text, "own POST {}")
 	}
@@ -164,10 +164,10 @@ func TestRequestWithoutLeader(t *testing.T) {
 			} else {
 				n.lead(engine.Leader{URL: "http://127.0.0.1:1"})
 			}
-			r, w, begun := httptest.NewRequest("POST", "/v2/e/run", nil), httptest.NewRecorder(), time.Now()
+			r, w, start := httptest.NewRequest("POST", "/v2/e/run", nil), httptest.NewRecorder(), time.Now()
 			r.Header[forwardedHeader] = forwarded
 			n.handler(ownRequest).ServeHTTP(w, r)
-			waited := time.Since(begun)
+			waited := time.Since(start)
 			must.Hold(t, w.Code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != "" && waited >= leaderWait && waited < leaderWait+time.Second, w.Code, "after", waited)
 		})
 	}

@@ -62,7 +62,7 @@ func TestLevelsOfAll(t *testing.T) {
 	must.Hold(t, got.Ended[engine.Completed] == 1 && len(got.Ended) == 1, "ended", got.Ended)
 }
 
-// If other processes change jobs too, levels are counted, and times are of this process's events.
+// If other processes change jobs, too, levels come from the counts, and times from this process's events.
 func TestShared(t *testing.T) {
 	h, now := newTestHistory()
 	h.recordCounts("ep", engine.Counts{InQueue: 9})
@@ -128,7 +128,7 @@ func TestGPUHistory(t *testing.T) {
 	must.Hold(t, got == nil, "a removed device has", got)
 }
 
-func TestCut(t *testing.T) {
+func TestTruncate(t *testing.T) {
 	long := []byte("x")
 	for len(long) <= maxOutput {
 		long = append(long, "é"...)

@@ -19,8 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// runs is a process.
-var runs = run.Process((*builtin)(nil))
+var someProcess = run.Process((*builtin)(nil))
 
 func newDesiredPod(status store.PodStatus, generation int64) *store.Pod {
 	return &store.Pod{PodState: store.PodState{Status: status, Run: generation}}
@@ -29,7 +28,7 @@ func newDesiredPod(status store.PodStatus, generation int64) *store.Pod {
 func TestNextStep(t *testing.T) {
 	wiped := func(p *store.Pod) *store.Pod { p.WipeVolume = true; return p }
 	program := &run.Program{}
-	running := actual{generation: 1, hasGPUs: true, program: program, allocated: true, joined: true, process: runs}
+	running := actual{generation: 1, hasGPUs: true, program: program, allocated: true, joined: true, process: someProcess}
 	for name, c := range map[string]struct {
 		desired *store.Pod
 		actual  actual
@@ -83,7 +82,7 @@ func TestStepsConverge(t *testing.T) {
 				a.program = &run.Program{}
 			}
 			if bits&32 != 0 {
-				a.process, a.program = runs, &run.Program{}
+				a.process, a.program = someProcess, &run.Program{}
 			}
 			for _, closing := range []bool{false, true} {
 				must.Equal(t, converge(want, a, closing), nil, "the fault of the steps from", want, a, "closing", closing)
@@ -98,13 +97,13 @@ func converge(desired *store.Pod, a actual, closing bool) error {
 		p := *desired
 		desired = &p
 	}
-	taken := map[step]bool{}
+	done := map[step]bool{}
 	for {
 		next := nextStep(desired, a, closing)
-		if taken[next] {
+		if done[next] {
 			return fmt.Errorf("step %d is repeated", next)
 		}
-		taken[next] = true
+		done[next] = true
 		switch next {
 		case idle, remove:
 			if a.process != nil || a.hasGPUs {
@@ -135,7 +134,7 @@ func converge(desired *store.Pod, a actual, closing bool) error {
 			if a.process != nil || !a.hasGPUs && !a.allocated {
 				return fmt.Errorf("a process is started with %+v", a)
 			}
-			a.process = runs
+			a.process = someProcess
 		}
 	}
 }

@@ -75,7 +75,7 @@ func values(tree any) (n int) {
 	return n + 1
 }
 
-// A submission of ten megabytes.
+// BenchmarkMembers reads the members of a submission of ten megabytes.
 func BenchmarkMembers(b *testing.B) {
 	text := []byte(`{"input":{"image":"` + strings.Repeat("x", 10<<20) + `"},"webhook":"https://example.com"}`)
 	b.SetBytes(int64(len(text)))

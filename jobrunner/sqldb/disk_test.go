@@ -65,7 +65,7 @@ func TestReserve(t *testing.T) {
 				}
 				return err
 			}))
-			must.Equal(t, add(t.Context(), db, "again", make([]byte, size)), nil, "a write with room again")
+			must.Equal(t, add(t.Context(), db, "again", make([]byte, size)), nil, "a write with free space again")
 		})
 	}
 }
@@ -92,9 +92,9 @@ func TestDamageIsNoticed(t *testing.T) {
 	must.Hold(t, err != nil && !strings.Contains(err.Error(), "damaged"), "a database that can't be read:", err)
 	must.Succeed(t, os.Remove(file+"-wal"))
 	text := must.ReadFile(t, file)
-	at := bytes.Index(text, bytes.Repeat([]byte("x"), 100)) / 4096 * 4096
+	offset := bytes.Index(text, bytes.Repeat([]byte("x"), 100)) / 4096 * 4096
 	page, garbage := slices.Clone(text), bytes.Repeat([]byte("garbage"), 1000)
-	copy(page[at:], bytes.Repeat([]byte{0xff}, 4096))
+	copy(page[offset:], bytes.Repeat([]byte{0xff}, 4096))
 	for name, damaged := range map[string][]byte{
 		"a damaged page": page, "cut off": text[:len(text)/2/4096*4096], "not a database": garbage,
 	} {

@@ -13,7 +13,7 @@ import (
 
 // A folder or database that other users can write is rejected with the command that fixes it. An
 // emptied database isn't treated as new unless the marker of an interrupted first start exists.
-func TestFolderOfOthers(t *testing.T) {
+func TestFolderWritableByOthers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	database := filepath.Join(dir, "jobrunner.db")
 	reopen := func() error {
@@ -23,7 +23,7 @@ func TestFolderOfOthers(t *testing.T) {
 		}
 		return db.Close()
 	}
-	rejected := func(want string) {
+	expectRejected := func(want string) {
 		t.Helper()
 		must.ErrorContains(t, reopen(), want)
 		must.ErrorContains(t, sqldb.Check(dir), want)
@@ -32,14 +32,14 @@ func TestFolderOfOthers(t *testing.T) {
 	for path, mode := range map[string]os.FileMode{dir: 0o700, database: 0o600} {
 		for _, others := range []os.FileMode{0o002, 0o020} {
 			must.Succeed(t, os.Chmod(path, mode|others))
-			rejected(`chmod go-w "` + path + `"`)
+			expectRejected(`chmod go-w "` + path + `"`)
 		}
 		must.Succeed(t, os.Chmod(path, mode))
 	}
 	must.Succeed(t, reopen())
 	must.Succeed(t, os.Truncate(database, 0))
-	rejected(database + " is empty")
-	rejected("remove the file")
+	expectRejected(database + " is empty")
+	expectRejected("remove the file")
 	must.Succeed(t, os.WriteFile(database+".new", nil, 0o600))
 	must.Succeed(t, reopen())
 	must.Hold(t, must.Err(os.Stat(database+".new")) != nil, "the marker of the first start still exists")

@@ -38,7 +38,7 @@ func TestMigrateAtOnce(t *testing.T) {
 
 // Transactions that lock the same name run one after the other, and see each other's changes.
 func TestLock(t *testing.T) {
-	modes(t, func(t *testing.T, c sqldb.Config) {
+	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		var all sync.WaitGroup
 		for range 8 {
@@ -108,19 +108,19 @@ func TestProcessHangs(t *testing.T) {
 	update := func(tx *sqldb.Tx) error {
 		return must.Err(tx.Exec("UPDATE notes SET body = body || 'x' WHERE name = 'a'"))
 	}
-	holds, resume, ended := make(chan bool), make(chan bool), make(chan error)
+	locked, resume, ended := make(chan bool), make(chan bool), make(chan error)
 	runs := 0
 	go func() {
 		ended <- stopped.Write(t.Context(), func(tx *sqldb.Tx) error {
 			err := update(tx)
 			if runs++; runs == 1 {
-				close(holds)
+				close(locked)
 				<-resume
 			}
 			return errors.Join(err, update(tx))
 		})
 	}()
-	<-holds
+	<-locked
 	must.Succeed(t, other.Write(t.Context(), update))
 	close(resume)
 	must.Succeed(t, <-ended)
@@ -156,7 +156,7 @@ func TestManyBytes(t *testing.T) {
 
 // Texts that PostgreSQL can't store are replaced.
 func TestTexts(t *testing.T) {
-	modes(t, func(t *testing.T, c sqldb.Config) {
+	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		for i, name := range []string{"nothing\x00more", "no \xff text", "what? isn't --a\n?comment", "$1"} {
 			must.Equal(t, add(t.Context(), db, name, []byte(name)), nil, name)
@@ -278,27 +278,27 @@ func TestCancelledConnect(t *testing.T) {
 // Hints reach only the other processes on the same tables, also after a lost listening connection.
 func TestHints(t *testing.T) {
 	address := pgtest.Start(t)
-	hints := func(address string, noHints bool) (*sqldb.DB, chan string) {
+	listen := func(address string, noHints bool) (*sqldb.DB, chan string) {
 		db := open(t, sqldb.Config{URL: address, NoHints: noHints})
 		c := make(chan string, 20_000)
 		db.Listen(func(hint string) { c <- hint })
 		return db, c
 	}
-	a, atA := hints(address, false)
-	b, atB := hints(address, false)
-	c, atC := hints(address, true)
-	_, atD := hints(pgtest.Start(t), false)
+	a, atA := listen(address, false)
+	b, atB := listen(address, false)
+	c, atC := listen(address, true)
+	_, atD := listen(pgtest.Start(t), false)
 
 	// Retry until the other processes listen.
-	until := func(from *sqldb.DB, hint string, at chan string) {
+	sendUntilReceived := func(sender *sqldb.DB, hint string, received chan string) {
 		t.Helper()
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		deadline := time.After(time.Minute)
 		for {
-			from.Notify(hint)
+			sender.Notify(hint)
 			select {
-			case got := <-at:
+			case got := <-received:
 				if got == hint {
 					return
 				}
@@ -308,8 +308,8 @@ func TestHints(t *testing.T) {
 			}
 		}
 	}
-	until(a, "hello b", atB)
-	until(b, "hello a", atA)
+	sendUntilReceived(a, "hello b", atB)
+	sendUntilReceived(b, "hello a", atA)
 
 	const many = 3000
 	for i := range many {
@@ -327,11 +327,11 @@ func TestHints(t *testing.T) {
 	must.Hold(t, len(got) == many && strings.HasPrefix(got[many-1], fmt.Sprint(many-1)), len(got), "hints arrived, want", many)
 
 	pgtest.Exec(t, address, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
-	until(a, "hello again", atB)
+	sendUntilReceived(a, "hello again", atB)
 	c.Notify("never")
-	until(b, "hello a again", atA)
-	for _, at := range []chan string{atC, atD} {
-		must.Hold(t, len(at) == 0, "hints to a process that gets none, or isn't on these tables")
+	sendUntilReceived(b, "hello a again", atA)
+	for _, received := range []chan string{atC, atD} {
+		must.Hold(t, len(received) == 0, "hints to a process that gets none, or isn't on these tables")
 	}
 	for len(atA) > 0 {
 		if hint := <-atA; !strings.HasPrefix(hint, "hello a") {
@@ -341,8 +341,8 @@ func TestHints(t *testing.T) {
 }
 
 // A server on this machine has this machine's time. The lag is 0 for a database that isn't shared.
-func TestBehind(t *testing.T) {
-	behind := must.Do(open(t, sqldb.Config{URL: pgtest.Start(t)}).MeasureClockLag(t.Context(), time.Now))(t)
-	must.Hold(t, behind.Abs() <= time.Second, "behind PostgreSQL by", behind)
+func TestClockLag(t *testing.T) {
+	lag := must.Do(open(t, sqldb.Config{URL: pgtest.Start(t)}).MeasureClockLag(t.Context(), time.Now))(t)
+	must.Hold(t, lag.Abs() <= time.Second, "behind PostgreSQL by", lag)
 	must.Equal(t, must.Do(open(t, sqldb.Config{}).MeasureClockLag(t.Context(), time.Now))(t), 0, "the lag behind SQLite")
 }

@@ -51,8 +51,8 @@ func count(t *testing.T, db *sqldb.DB) (n int) {
 }
 
 // One statement for several rows has the same effect as one for each row.
-func TestLaterEach(t *testing.T) {
-	modes(t, func(t *testing.T, c sqldb.Config) {
+func TestPipelineEach(t *testing.T) {
+	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		const insert = `INSERT INTO notes (name, body) VALUES (?, COALESCE(?, (SELECT body FROM notes WHERE name = ?))) ON CONFLICT (name) DO UPDATE SET body = excluded.body`
 		must.Succeed(t, add(t.Context(), db, "a", []byte("1")))
@@ -81,8 +81,8 @@ func TestLaterEach(t *testing.T) {
 	})
 }
 
-// modes runs a test on each kind of database.
-func modes(t *testing.T, test func(t *testing.T, c sqldb.Config)) {
+// testEachDatabase runs a test on each kind of database.
+func testEachDatabase(t *testing.T, test func(t *testing.T, c sqldb.Config)) {
 	t.Run("memory", func(t *testing.T) { test(t, sqldb.Config{}) })
 	t.Run("file", func(t *testing.T) { test(t, sqldb.Config{Dir: t.TempDir()}) })
 	t.Run("file without sync", func(t *testing.T) { test(t, sqldb.Config{Dir: t.TempDir(), NoSync: true}) })
@@ -90,7 +90,7 @@ func modes(t *testing.T, test func(t *testing.T, c sqldb.Config)) {
 }
 
 func TestReadYourWrites(t *testing.T) {
-	modes(t, func(t *testing.T, c sqldb.Config) {
+	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		var all sync.WaitGroup
 		for g := range 8 {
@@ -114,7 +114,7 @@ func TestReadYourWrites(t *testing.T) {
 	})
 }
 
-func TestQuery(t *testing.T) { modes(t, testQuery) }
+func TestQuery(t *testing.T) { testEachDatabase(t, testQuery) }
 
 func testQuery(t *testing.T, c sqldb.Config) {
 	db := open(t, c)
@@ -139,7 +139,7 @@ func testQuery(t *testing.T, c sqldb.Config) {
 
 // A failed write is rolled back without the writes that run at the same time.
 func TestFailedWriteIsRolledBackAlone(t *testing.T) {
-	modes(t, func(t *testing.T, c sqldb.Config) {
+	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		boom := errors.New("boom")
 		var all sync.WaitGroup
@@ -171,7 +171,7 @@ func TestFailedWriteIsRolledBackAlone(t *testing.T) {
 	})
 }
 
-func TestPanicReachesTheCaller(t *testing.T) { modes(t, testPanic) }
+func TestPanicReachesTheCaller(t *testing.T) { testEachDatabase(t, testPanic) }
 
 func testPanic(t *testing.T, c sqldb.Config) {
 	db := open(t, c)
@@ -189,7 +189,7 @@ func testPanic(t *testing.T, c sqldb.Config) {
 	must.Equal(t, add(t.Context(), db, "y", nil), nil, "a write after a panic")
 }
 
-func TestWithdrawn(t *testing.T) {
+func TestCancelledWriteIsWithdrawn(t *testing.T) {
 	db := open(t, sqldb.Config{})
 	running, hold := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
@@ -247,7 +247,7 @@ func TestFolder(t *testing.T) {
 		}
 	}
 	_, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	must.Hold(t, errors.Is(err, sqldb.ErrInUse) && strings.Contains(err.Error(), dir), "a second one:", err)
+	must.Hold(t, errors.Is(err, sqldb.ErrInUse) && strings.Contains(err.Error(), dir), "a second Open:", err)
 	must.Succeed(t, db.Close())
 	must.ErrorIs(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
 	must.ErrorIs(t, db.Read(t.Context(), func(*sqldb.Reader) error { return nil }), sqldb.ErrClosed, "read after close")
@@ -271,9 +271,9 @@ func TestBackupOverFolder(t *testing.T) {
 
 // The disk of the copy may be full, but not the disk of the database.
 func TestBackupOnFullDisk(t *testing.T) {
-	dir, to := t.TempDir(), smalldisk.Mount(t, "1m")
+	dir, target := t.TempDir(), smalldisk.Mount(t, "1m")
 	must.Succeed(t, add(t.Context(), open(t, sqldb.Config{Dir: dir}), "big", make([]byte, 2<<20)))
-	must.ErrorContains(t, sqldb.Backup(dir, to), "to "+to+": the disk")
+	must.ErrorContains(t, sqldb.Backup(dir, target), "to "+target+": the disk")
 }
 
 func TestInvalidFolder(t *testing.T) {
@@ -291,7 +291,7 @@ func TestInvalidFolder(t *testing.T) {
 	}
 }
 
-func TestMigrate(t *testing.T) { modes(t, testMigrate) }
+func TestMigrate(t *testing.T) { testEachDatabase(t, testMigrate) }
 
 func testMigrate(t *testing.T, c sqldb.Config) {
 	db := open(t, c)
@@ -356,7 +356,7 @@ func TestReclaim(t *testing.T) {
 
 // The database works in virtual time, and leaves no goroutine behind.
 func TestVirtualTime(t *testing.T) {
-	modes(t, func(t *testing.T, c sqldb.Config) {
+	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		synctest.Test(t, func(t *testing.T) {
 			db := must.Do(sqldb.Open(t.Context(), c))(t)
 			must.Succeed(t, db.Migrate(t.Context(), "notes", schema))

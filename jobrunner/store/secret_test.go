@@ -61,19 +61,19 @@ func TestSecretsAreEncrypted(t *testing.T) {
 	s, shut := openSecrets(t, dir)
 	secret := must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))(t)
 	must.Do(s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(planted + "2")}))(t)
-	expectNowhere(t, dir)
+	expectNoPlaintext(t, dir)
 	copied := t.TempDir()
 	must.Succeed(t, sqldb.Backup(dir, copied))
-	expectNowhere(t, copied)
+	expectNoPlaintext(t, copied)
 	shut()
-	expectNowhere(t, dir)
+	expectNoPlaintext(t, dir)
 	info := must.Do(os.Stat(filepath.Join(dir, store.SecretKeyFile)))(t)
 	must.Equal(t, info.Mode().Perm()&0o077, 0, "the key file", info)
 	s, _ = openSecrets(t, dir)
 	must.Equal(t, resolve(t, s, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"], planted+"2", "after a restart it resolves to")
 }
 
-func expectNowhere(t *testing.T, dir string) {
+func expectNoPlaintext(t *testing.T, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	must.Require(t, err == nil && len(files) != 0, files, err)

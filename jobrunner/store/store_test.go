@@ -294,8 +294,8 @@ func TestRestart(t *testing.T) {
 	r := must.Do(s.CreateRegistryAuth(ctx, "r", store.Credentials{Username: "u", Password: "p"}))(t)
 	shut()
 	s, _ = open(t, dir)
-	again := must.Do(s.Endpoint(ctx, e.ID))(t)
-	must.Hold(t, again.TemplateID == tmpl.ID && again.Created.Equal(e.Created) && again.Env["A"] == "1", "made", e, "read", again)
+	reopened := must.Do(s.Endpoint(ctx, e.ID))(t)
+	must.Hold(t, reopened.TemplateID == tmpl.ID && reopened.Created.Equal(e.Created) && reopened.Env["A"] == "1", "made", e, "read", reopened)
 	must.Equal(t, must.Do(s.Credentials(ctx, r.ID))(t).Password, "p", "the password")
 	expectRefusal(t, store.Delete[store.Template](ctx, s, tmpl.ID), "is linked to it")
 }
@@ -315,11 +315,11 @@ func BenchmarkEndpointPage(b *testing.B) {
 	})
 	must.Succeed(b, err)
 	read := func(before int64) time.Duration {
-		began := time.Now()
+		start := time.Now()
 		part, next, err := store.ReadPage[store.Endpoint](b.Context(), s, store.Page{Before: before, Limit: limit})
 		must.Require(b, err == nil && len(part) == limit && (next == 0) == (before == limit+1),
 			len(part), "endpoints before", before, "next is", next, err)
-		return time.Since(began)
+		return time.Since(start)
 	}
 	var first, last time.Duration
 	for b.Loop() {
