@@ -29,9 +29,9 @@ func startHangingReceivers(f *fixture) *hangingReceivers {
 		}
 		endpoint, _, _ := strings.Cut(c.host, ".")
 		owner, _, _ := strings.Cut(endpoint, "-")
-		counted := []string{owner, endpoint, owner + "@" + c.host, "whole"}
-		h.count(1, counted)
-		defer h.count(-1, counted)
+		names := []string{owner, endpoint, owner + "@" + c.host, "whole"}
+		h.count(1, names)
+		defer h.count(-1, names)
 		return hang(c)
 	}
 	return h
@@ -80,8 +80,8 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 				}
 				for round := range 20 {
 					// An own name, and the name that hangs for the other owner.
-					for _, good := range []string{"good.example", host(round)} {
-						must.Equal(t, h.delay("good", "good", good), 0, "the seconds until the call at", good, "in round", round)
+					for _, host := range []string{"good.example", host(round)} {
+						must.Equal(t, h.delay("good", "good", host), 0, "the seconds until the call at", host, "in round", round)
 					}
 					sleep(7)
 				}
@@ -94,14 +94,14 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 				}
 				must.Equal(t, tries, 3*calls, "the number of calls that hang")
 				for name, n := range h.most {
-					bound := 8
+					limit := 8
 					switch {
 					case name == "whole", name == "bad", name == "shared" && host(0) == "shared.example":
-						bound = 32
+						limit = 32
 					case strings.Contains(name, "@"):
-						bound = 4
+						limit = 4
 					}
-					must.Hold(t, n <= bound, n, "calls under way of", name, bound, "at most")
+					must.Hold(t, n <= limit, n, "calls in flight of", name, limit, "at most")
 				}
 			})
 		})
@@ -170,12 +170,12 @@ func TestTurns(t *testing.T) {
 						sleep(0.1)
 					}
 				}
-				began := time.Since(f.start).Seconds()
+				start := time.Since(f.start).Seconds()
 				f.sender = webhook.Start(f.config)
 				sleep(5)
 				owners, endpoints := map[string]int{}, map[string]int{}
 				for _, c := range f.allCalls() {
-					if c.at < began+5 {
+					if c.at < start+5 {
 						_, endpoint, _ := strings.Cut(c.host, ".")
 						_, owner, _ := strings.Cut(endpoint, ".")
 						owners[owner]++

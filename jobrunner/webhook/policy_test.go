@@ -51,7 +51,7 @@ func TestPolicy(t *testing.T) {
 		must.Hold(t, c.allowed == (err == nil) && (err == nil || errors.As(err, &forbidden)), "allowing", c.allow, c.url, err)
 	}
 	for _, bad := range []string{"", "http://example.com", "example.com/x", "a@b", "*.*.com", "a b", "example.com:port", "*.com:99999"} {
-		must.Hold(t, must.Err(webhook.NewPolicy([]string{bad}, false)) != nil, bad, "is taken for a host")
+		must.Hold(t, must.Err(webhook.NewPolicy([]string{bad}, false)) != nil, bad, "is accepted as a host")
 	}
 }
 
@@ -114,22 +114,22 @@ type singleCall struct {
 	done chan time.Time
 }
 
-func (o singleCall) Calls() <-chan struct{} { return nil }
+func (c singleCall) Calls() <-chan struct{} { return nil }
 
-func (o singleCall) CallQueues([]engine.OwnerHost) []engine.CallQueue {
-	if o.url == "" {
+func (c singleCall) CallQueues([]engine.OwnerHost) []engine.CallQueue {
+	if c.url == "" {
 		return nil
 	}
 	return []engine.CallQueue{{Endpoint: "ep", Next: time.Unix(1, 0)}}
 }
 
-func (o singleCall) ClaimCall(context.Context, engine.CallQueue, []engine.OwnerHost, time.Duration) (*engine.Call, error) {
-	return &engine.Call{URL: o.url, Host: "h", Job: engine.Job{State: engine.Completed}, Input: []byte(`{}`)}, nil
+func (c singleCall) ClaimCall(context.Context, engine.CallQueue, []engine.OwnerHost, time.Duration) (*engine.Call, error) {
+	return &engine.Call{URL: c.url, Host: "h", Job: engine.Job{State: engine.Completed}, Input: []byte(`{}`)}, nil
 }
 
-func (o singleCall) Called(_ *engine.Call, again time.Time) {
+func (c singleCall) Called(_ *engine.Call, next time.Time) {
 	select {
-	case o.done <- again:
+	case c.done <- next:
 	default:
 	}
 }
@@ -137,10 +137,10 @@ func (o singleCall) Called(_ *engine.Call, again time.Time) {
 // deliver makes a call over the network, and reports whether it was delivered.
 func deliver(t *testing.T, p webhook.Policy, url string) bool {
 	t.Helper()
-	o := singleCall{url, make(chan time.Time, 1)}
-	s := webhook.Start(webhook.Config{Queue: o, Clock: new(clock.Clock), Policy: p, Logger: slog.New(slog.DiscardHandler)})
+	c := singleCall{url, make(chan time.Time, 1)}
+	s := webhook.Start(webhook.Config{Queue: c, Clock: new(clock.Clock), Policy: p, Logger: slog.New(slog.DiscardHandler)})
 	defer s.Close()
-	return (<-o.done).IsZero()
+	return (<-c.done).IsZero()
 }
 
 // A redirect isn't followed: it fails, because its status isn't 200.
@@ -182,13 +182,13 @@ func FuzzPolicy(f *testing.F) {
 			pattern := strings.ToLower(strings.TrimSpace(allow))
 			domain, any := strings.CutPrefix(pattern, "*.")
 			host := strings.ToLower(u.Hostname())
-			bare := func(s string) string { // without a port and brackets
-				if one, err := url.Parse("http://" + s); err == nil {
-					return one.Hostname()
+			hostname := func(s string) string { // without a port and brackets
+				if u, err := url.Parse("http://" + s); err == nil {
+					return u.Hostname()
 				}
 				return s
 			}
-			must.Hold(t, (!any || strings.HasSuffix(host, "."+bare(domain))) && (any || host == bare(pattern)), text, "is allowed by", allow)
+			must.Hold(t, (!any || strings.HasSuffix(host, "."+hostname(domain))) && (any || host == hostname(pattern)), text, "is allowed by", allow)
 		}
 		if own, err := url.Parse("https://" + strings.Replace(allow, "*.", "a.", 1)); err == nil && strings.TrimSpace(allow) == allow && own.Port() == "" {
 			must.Equal(t, listed.Check(own), nil, "the check of", own, "although allowed by", allow)

@@ -50,10 +50,10 @@ func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{t: t, log: new(livelog.Log), start: time.Now()}
 		f.answer = func(call) (*http.Response, error) { return status(200), nil }
-		time, log := new(clock.Clock), slog.New(slog.NewTextHandler(f.log, nil))
+		clk, log := new(clock.Clock), slog.New(slog.NewTextHandler(f.log, nil))
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
-		f.engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log}))(t)
-		f.config = webhook.Config{Queue: f.engine, Clock: time, Logger: log, Transport: f}
+		f.engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log}))(t)
+		f.config = webhook.Config{Queue: f.engine, Clock: clk, Logger: log, Transport: f}
 		f.sender = webhook.Start(f.config)
 		defer func() {
 			f.sender.Close()
@@ -179,8 +179,8 @@ func TestNoCall(t *testing.T) {
 // A failed call is retried twice, each time 10 s after the end of the last try, until the
 // response is 200. No outcome changes the job.
 func TestTries(t *testing.T) {
-	slow := func(seconds float64, then func() (*http.Response, error)) func(call) (*http.Response, error) {
-		return func(call) (*http.Response, error) { sleep(seconds); return then() }
+	slow := func(seconds float64, code int) func(call) (*http.Response, error) {
+		return func(call) (*http.Response, error) { sleep(seconds); return status(code), nil }
 	}
 	answers := func(codes ...int) func(call) (*http.Response, error) {
 		return func(call) (*http.Response, error) {
@@ -200,11 +200,11 @@ func TestTries(t *testing.T) {
 		"201 is not 200": {answers(201), []float64{0, 10, 20}},
 		"204 is not 200": {answers(204), []float64{0, 10, 20}},
 		"a redirect":     {answers(307), []float64{0, 10, 20}},
-		"the second":     {answers(503, 200), []float64{0, 10}},
-		"the third":      {answers(503, 404, 200), []float64{0, 10, 20}},
+		"second try":     {answers(503, 200), []float64{0, 10}},
+		"third try":      {answers(503, 404, 200), []float64{0, 10, 20}},
 		"no connection":  {func(call) (*http.Response, error) { return nil, errors.New("refused") }, []float64{0, 10, 20}},
-		"slow":           {slow(4, func() (*http.Response, error) { return status(500), nil }), []float64{0, 14, 28}},
-		"slow and well":  {slow(9.9, func() (*http.Response, error) { return status(200), nil }), []float64{0}},
+		"a slow 500":     {slow(4, 500), []float64{0, 14, 28}},
+		"a slow 200":     {slow(9.9, 200), []float64{0}},
 		"no answer":      {hang, []float64{0, 20, 40}},
 	} {
 		bubble(t, func(t *testing.T, f *fixture) {
@@ -226,16 +226,16 @@ func TestAdvance(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		c := f.config.Clock
 		c.Stop()
-		var at []time.Duration
+		var times []time.Duration
 		f.answer = func(call) (*http.Response, error) {
-			at = append(at, c.Now().Sub(f.start))
+			times = append(times, c.Now().Sub(f.start))
 			time.Sleep(50 * time.Millisecond)
 			return status(500), nil
 		}
 		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
 		time.Sleep(time.Second)
 		c.Advance(time.Hour)
-		must.Equal(t, at, []time.Duration{0, 10 * time.Second, 20 * time.Second}, "the times of the calls")
+		must.Equal(t, times, []time.Duration{0, 10 * time.Second, 20 * time.Second}, "the times of the calls")
 	})
 }
 
@@ -342,14 +342,14 @@ func TestHangingReceivers(t *testing.T) {
 					must.Hold(t, !(delay < 0) && !(delay > most), "round", round, "the call came after", delay, "s, expected", most, "at most")
 				}
 				sleep(10_000)
-				tries := map[string][]float64{}
+				calls := map[string][]float64{}
 				for _, c := range f.allCalls() {
-					tries[c.host] = append(tries[c.host], c.at)
+					calls[c.host] = append(calls[c.host], c.at)
 				}
 				for i := range 200 {
-					at := tries[fmt.Sprintf("hangs%d.example", i)]
-					// the timeout and ten seconds
-					must.Require(t, len(at) == 3 && at[1]-at[0] >= 20 && at[2]-at[1] >= 20, "receiver", i, "was called at", at)
+					times := calls[fmt.Sprintf("hangs%d.example", i)]
+					// a timeout of 10 s and a gap of 10 s
+					must.Require(t, len(times) == 3 && times[1]-times[0] >= 20 && times[2]-times[1] >= 20, "receiver", i, "was called at", times)
 				}
 			})
 		})

@@ -94,8 +94,8 @@ func (w *fake) run(broken bool, boot, exitDelay time.Duration, slots int) {
 		close(w.done)
 	}()
 	w.client = w.fakes.pools.Client(w.spec.Endpoint, w.spec.ID)
-	running.Go(w.stops)
-	running.Go(w.pings)
+	running.Go(w.stopJobs)
+	running.Go(w.sendPings)
 	fmt.Fprintf(w.spec.Log, "starts in %s\n", w.spec.Env["COLOR"])
 	if broken {
 		if w.sleep(10*time.Millisecond) != nil {
@@ -126,13 +126,13 @@ func (w *fake) run(broken bool, boot, exitDelay time.Duration, slots int) {
 		}
 		for _, job := range jobs {
 			free <- struct{}{}
-			own, stop := context.WithCancel(w.life)
+			jobCtx, stop := context.WithCancel(w.life)
 			w.fakes.mu.Lock()
 			w.jobs[job.ID] = stop
 			w.fakes.runs[job.ID]++
 			w.fakes.mu.Unlock()
 			running.Go(func() {
-				w.work(own, job)
+				w.work(jobCtx, job)
 				<-free
 			})
 		}
@@ -162,8 +162,8 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 	delete(w.jobs, job.ID)
 }
 
-// stops stops the jobs that WaitForStops names.
-func (w *fake) stops() {
+// stopJobs stops the jobs that WaitForStops names.
+func (w *fake) stopJobs() {
 	for w.life.Err() == nil {
 		ids := w.client.WaitForStops(w.life)
 		w.fakes.mu.Lock()
@@ -179,13 +179,13 @@ func (w *fake) stops() {
 	}
 }
 
-// pings reports the held jobs every 2 seconds.
-func (w *fake) pings() {
+// sendPings reports the worker's jobs every 2 seconds.
+func (w *fake) sendPings() {
 	for w.sleep(2*time.Second) == nil {
 		w.fakes.mu.Lock()
-		has := slices.Collect(maps.Keys(w.jobs))
+		ids := slices.Collect(maps.Keys(w.jobs))
 		w.fakes.mu.Unlock()
-		_ = w.client.Ping(w.life, has) // it may have ended
+		_ = w.client.Ping(w.life, ids) // it may have ended
 	}
 }
 
@@ -200,7 +200,7 @@ func (w *fake) Exit() run.Exit        { return run.Exit{Text: context.Cause(w.li
 func (w *fake) Address() string       { return "" }
 
 func (w *fake) Stop(time.Duration) {
-	w.fakes.set(func() { w.killed = true })
+	w.fakes.update(func() { w.killed = true })
 	w.end(errKilled)
 	<-w.done
 }
@@ -219,7 +219,7 @@ func (f *fakes) alive() (all []*fake) {
 	return all
 }
 
-func (f *fakes) set(change func()) {
+func (f *fakes) update(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change()

@@ -148,7 +148,7 @@ func TestLowerMaximum(t *testing.T) {
 		e.Max = 1
 		f.pools.Set(e)
 		f.expectCounts(worker.Counts{Running: 3})
-		fakes.set(func() { fakes.maxWorkers = 1 })
+		fakes.update(func() { fakes.maxWorkers = 1 })
 		late := f.submitSleep(1)
 		time.Sleep(21 * time.Second)
 		for _, job := range append(jobs, late) {
@@ -190,19 +190,19 @@ func TestCrashLoop(t *testing.T) {
 		got := f.state(job)
 		must.Hold(t, got.State == engine.InQueue && got.Retries == 0, "the job is", got)
 
-		fakes.set(func() { fakes.broken = false })
+		fakes.update(func() { fakes.broken = false })
 		time.Sleep(time.Minute + 2*time.Second)
 		f.expectCompleted(job, 1)
 		f.expectCounts(worker.Counts{Idle: 1})
 
 		// The next failure counts as the first.
-		fakes.set(func() { fakes.broken = true })
+		fakes.update(func() { fakes.broken = true })
 		time.Sleep(2 * time.Minute)
 		f.expectCounts(worker.Counts{})
 		job = f.submitSleep(1)
 		time.Sleep(100 * time.Millisecond)
 		f.expectCounts(worker.Counts{Unhealthy: 1})
-		fakes.set(func() { fakes.broken = false })
+		fakes.update(func() { fakes.broken = false })
 		time.Sleep(2 * time.Second)
 		f.expectCompleted(job, 1)
 	})
@@ -218,14 +218,14 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 		f.pools.Set(e)
 		time.Sleep(time.Second)
 		f.expectCounts(worker.Counts{Idle: 2})
-		one := fakes.alive()[0]
-		one.client.ReportUnhealthy("no model")
+		failed := fakes.alive()[0]
+		failed.client.ReportUnhealthy("no model")
 		time.Sleep(time.Second)
 		f.expectCounts(worker.Counts{Idle: 1, Unhealthy: 1})
 		time.Sleep(2500 * time.Millisecond) // 3.5 s after the failure: the exit took 3 s, and the pause is 1 s
 		f.expectCounts(worker.Counts{Idle: 1, Unhealthy: 1})
 		for _, info := range f.pools.Workers("ep") {
-			must.Hold(t, info.ID != one.spec.ID || info.Reason == "no model", info.Reason)
+			must.Hold(t, info.ID != failed.spec.ID || info.Reason == "no model", info.Reason)
 		}
 		must.Equal(t, fakes.started(), 2, "the number of started workers")
 		time.Sleep(2 * time.Second)
@@ -242,7 +242,7 @@ func TestNewVersionEndsPause(t *testing.T) {
 		job := f.submitSleep(1)
 		time.Sleep(20 * time.Second)
 		f.expectWorkers("UNHEALTHY 1")
-		fakes.set(func() { fakes.broken = false })
+		fakes.update(func() { fakes.broken = false })
 		f.pools.Set(newColoredEndpoint(2, 2))
 		f.expectWorkers("RUNNING 2")
 		time.Sleep(time.Second)
@@ -319,13 +319,13 @@ func TestDrain(t *testing.T) {
 		f.pools.Set(e)
 		job := f.submitSleep(20)
 		drained := make(chan time.Duration)
-		began := time.Now()
+		start := time.Now()
 		for _, patience := range []time.Duration{5 * time.Second, time.Hour} {
 			go func() {
 				ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 				defer cancel()
 				f.pools.Drain(ctx)
-				drained <- time.Since(began)
+				drained <- time.Since(start)
 			}()
 		}
 		f.expectCounts(worker.Counts{Running: 1}) // the idle worker is gone at once

@@ -55,7 +55,7 @@ func TestDesired(t *testing.T) {
 		have, idle int
 		added      time.Time
 		want       int
-		again      time.Duration
+		recheckIn      time.Duration
 	}{
 		"nothing to do":                         {delay, engine.Load{}, 0, 0, time.Time{}, 0, recheck},
 		"first job":                             {delay, engine.Load{Waiting: 1, Oldest: now}, 0, 0, time.Time{}, 1, recheck},
@@ -74,9 +74,9 @@ func TestDesired(t *testing.T) {
 		"requests: never more than the maximum": {requests, engine.Load{Waiting: 500}, 1, 0, time.Time{}, 10, recheck},
 		"requests: idle ones end by time-out":   {requests, engine.Load{}, 3, 3, time.Time{}, 3, recheck},
 	} {
-		want, again := c.e.desiredCount(c.load, c.have, c.idle, now, c.added)
-		must.Hold(t, want == c.want && again == c.again,
-			name, want, "workers, evaluate again in", again, "expected", c.want, "in", c.again)
+		want, recheckIn := c.e.desiredCount(c.load, c.have, c.idle, now, c.added)
+		must.Hold(t, want == c.want && recheckIn == c.recheckIn,
+			name, want, "workers, evaluate again in", recheckIn, "expected", c.want, "in", c.recheckIn)
 	}
 }
 

@@ -161,19 +161,19 @@ func (p *silentProcess) Usage() run.Usage   { return run.Usage{} }
 // A worker that restarts gets its lost job again, and WaitForStops must not name that job.
 func TestStopsOmitsLostJob(t *testing.T) {
 	var stopped [][]string
-	lost := func(s *stopFixture, e engine.Event) {
+	onEvent := func(s *stopFixture, e engine.Event) {
 		if e.Retry {
-			stopped = append(stopped, s.stops(patience)) // after the loss, before the pool drops the job
+			stopped = append(stopped, s.stops(waitTimeout)) // after the loss, before the pool drops the job
 		}
 	}
-	runStopTest(t, 0, lost, func(s *stopFixture) {
-		time.Sleep(2 * patience)
+	runStopTest(t, 0, onEvent, func(s *stopFixture) {
+		time.Sleep(2 * waitTimeout)
 		must.Succeed(s.t, s.worker.ReportIdle(s.t.Context()))
 		jobs, err := s.worker.Take(s.t.Context(), 1)
 		must.Require(s.t, err == nil && len(jobs) == 1 && jobs[0].ID == s.job, "took", jobs, "after the loss,", err)
-		stopped = append(stopped, s.stops(patience))
+		stopped = append(stopped, s.stops(waitTimeout))
 		must.Hold(s.t, len(stopped) == 2 && len(stopped[0])+len(stopped[1]) == 0, "WaitForStops returned", stopped)
 	})
 }
 
-const patience = time.Second
+const waitTimeout = time.Second

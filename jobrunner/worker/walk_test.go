@@ -37,7 +37,7 @@ func walkFrom(t *testing.T, seed uint64) {
 			w.step()
 			w.check()
 			if t.Failed() {
-				t.Logf("after %q", w.past)
+				t.Logf("after %q", w.events)
 				return
 			}
 		}
@@ -51,35 +51,35 @@ type walk struct {
 	fakes    *fakes
 	dice     *rand.Rand
 	settings worker.Endpoint
-	past     []string
+	events     []string
 
 	jobs      map[string]bool
 	cancelled map[string]bool
 }
 
 func (w *walk) step() {
-	what := ""
+	event := ""
 	switch n := w.dice.IntN(20); {
 	case n < 6:
 		order := fmt.Sprintf(`{"seconds": %d, "crash": %t, "deaf": %t}`, w.dice.IntN(20), w.dice.IntN(10) == 0, w.dice.IntN(3) == 0)
-		what = "job " + order
+		event = "job " + order
 		w.jobs[w.submit(engine.NewJob{Input: []byte(order)}).ID] = true
 	case n < 8:
 		if alive := w.fakes.alive(); len(alive) > 0 {
 			one := alive[w.dice.IntN(len(alive))]
-			what = "crash of " + one.spec.ID
+			event = "crash of " + one.spec.ID
 			one.end(errors.New("exit status 9"))
 		}
 	case n < 9:
 		if alive := w.fakes.alive(); len(alive) > 0 {
 			one := alive[w.dice.IntN(len(alive))]
-			what = "unhealthy " + one.spec.ID
+			event = "unhealthy " + one.spec.ID
 			one.client.ReportUnhealthy("no model") // it may be about to end
 		}
 	case n < 10:
 		for id := range w.jobs {
 			if !w.cancelled[id] {
-				what = "cancel " + id
+				event = "cancel " + id
 				_, _ = w.engine.Cancel(w.t.Context(), "ep", id) // it may be done
 				w.cancelled[id] = true
 				break
@@ -88,24 +88,24 @@ func (w *walk) step() {
 	case n < 12:
 		w.settings.Version++
 		w.settings.Env = newColoredEndpoint(w.settings.Version, 0).Env
-		what = fmt.Sprint("version ", w.settings.Version)
+		event = fmt.Sprint("version ", w.settings.Version)
 		w.pools.Set(w.settings)
 	case n < 14:
 		w.settings.Max = w.dice.IntN(5)
 		w.settings.Min = w.dice.IntN(w.settings.Max + 1)
 		w.settings.ByRequests = w.dice.IntN(2) == 0
-		what = fmt.Sprintf("from %d to %d, by requests %t", w.settings.Min, w.settings.Max, w.settings.ByRequests)
-		w.fakes.set(func() { w.fakes.maxWorkers = w.settings.Max })
+		event = fmt.Sprintf("from %d to %d, by requests %t", w.settings.Min, w.settings.Max, w.settings.ByRequests)
+		w.fakes.update(func() { w.fakes.maxWorkers = w.settings.Max })
 		w.pools.Set(w.settings)
 	case n < 15:
-		w.fakes.set(func() { w.fakes.broken = !w.fakes.broken })
-		what = fmt.Sprint("broken ", w.fakes.broken)
+		w.fakes.update(func() { w.fakes.broken = !w.fakes.broken })
+		event = fmt.Sprint("broken ", w.fakes.broken)
 	default:
 		d := time.Duration(w.dice.IntN(15000)) * time.Millisecond
-		what = fmt.Sprint("pass ", d)
+		event = fmt.Sprint("pass ", d)
 		time.Sleep(d)
 	}
-	w.past = append(w.past, what)
+	w.events = append(w.events, event)
 	synctest.Wait()
 }
 
@@ -148,7 +148,7 @@ func (w *walk) check() {
 // settle ends the faults of workers, waits until all jobs have ended, and checks them.
 func (w *walk) settle() {
 	w.t.Helper()
-	w.fakes.set(func() { w.fakes.broken, w.fakes.maxWorkers = false, 2 })
+	w.fakes.update(func() { w.fakes.broken, w.fakes.maxWorkers = false, 2 })
 	w.settings.Min, w.settings.Max = 1, 2
 	w.pools.Set(w.settings)
 	time.Sleep(15 * time.Minute)
@@ -169,6 +169,6 @@ func (w *walk) settle() {
 		}
 	}
 	if w.t.Failed() {
-		w.t.Logf("after %q", w.past)
+		w.t.Logf("after %q", w.events)
 	}
 }

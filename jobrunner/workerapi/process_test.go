@@ -246,9 +246,9 @@ func (l *singleWorker) waitForResult(id string) engine.Job {
 
 func isProgress(r request) bool { return strings.Contains(r.body, `"status": "IN_PROGRESS"`) }
 
-// isSince reports whether the tested public SDK has a release or a later one. The
-// stand-in behaves like the newest.
-func (l *record) isSince(t *testing.T, release ...int) bool {
+// hasRelease reports whether the tested public SDK has a release or a later one. The
+// stand-in behaves like the newest, unless its program names a release.
+func (l *record) hasRelease(t *testing.T, release ...int) bool {
 	t.Helper()
 	query, _ := url.ParseQuery(l.waitForAnswered(t, 1, "ping", "runpod_version=").query)
 	actual := make([]int, 3)
@@ -259,7 +259,7 @@ func (l *record) isSince(t *testing.T, release ...int) bool {
 // requireRelease skips a test of a feature that the public SDK has since a release.
 func (l *record) requireRelease(t *testing.T, release ...int) {
 	t.Helper()
-	if !l.isSince(t, release...) {
+	if !l.hasRelease(t, release...) {
 		t.Skip("the feature isn't in this release of the SDK: it is before", release)
 	}
 }

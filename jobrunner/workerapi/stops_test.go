@@ -116,7 +116,7 @@ func (s *manualWorker) takeBatch(n int) (ids []string) {
 }
 
 // A worker with many slots that reports all the time is never told to stop a finished job.
-func TestDoneJobsAreNotToStop(t *testing.T) {
+func TestFinishedJobsAreNotStopped(t *testing.T) {
 	t.Parallel()
 	s := newManualWorker(t)
 	const jobs, slots = 1500, 50
@@ -153,7 +153,7 @@ func TestDoneJobsAreNotToStop(t *testing.T) {
 	must.Equal(t, len(answers), 0, "the number of finished jobs that the worker was told to stop:", slices.Compact(answers))
 }
 
-func TestCancelledJobIsToStop(t *testing.T) {
+func TestCancelledJobIsStopped(t *testing.T) {
 	t.Parallel()
 	s := newManualWorker(t)
 	job := must.Do(s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(`{}`)}))(t)

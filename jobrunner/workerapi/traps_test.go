@@ -91,7 +91,7 @@ func TestCancelFreesTheSlot(t *testing.T) {
 			id := d.submit(`{"op": "sleep", "seconds": 600}`)
 			w := d.nextWorker()
 			w.log.Await(t, "began "+id, 1)
-			workerSurvives := workerSurvives && d.isSince(t, 1, 10) // earlier releases have no job-stop
+			workerSurvives := workerSurvives && d.hasRelease(t, 1, 10) // earlier releases have no job-stop
 			job, err := d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, id)
 			must.Require(t, err == nil && job.Status == "CANCELLED", "cancel answered", job, err)
 			must.Equal(t, d.expectJob(d.submit(`{}`), "COMPLETED", "", 0).WorkerID == w.id, workerSurvives, "whether the worker survived the cancel")
