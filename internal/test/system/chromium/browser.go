@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds each step in the browser, in case it hangs.
-const patience = 60 * time.Second
+// stepTimeout bounds each step in the browser, in case it hangs.
+const stepTimeout = 60 * time.Second
 
 // Browser is a headless Chromium with an empty profile.
 type Browser struct{ ctx context.Context }
@@ -34,12 +34,12 @@ func Open(t testing.TB) *Browser {
 	t.Cleanup(closeAllocator)
 	ctx, closeBrowser := chromedp.NewContext(allocator)
 	t.Cleanup(closeBrowser)
-	// The browser lives as long as the context of its first command, so that has no deadline.
-	hung := time.AfterFunc(patience, cancel)
+	// The browser lives as long as the context of its first command, so that context has no deadline.
+	hung := time.AfterFunc(stepTimeout, cancel)
 	err := chromedp.Do(ctx)
 	switch {
 	case !hung.Stop():
-		t.Fatalf("Chromium did not start within %s", patience)
+		t.Fatalf("Chromium did not start within %s", stepTimeout)
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		if os.Getenv("CI") != "" {
 			t.Fatalf("CI needs a Chromium or Chrome on PATH: %s", err)

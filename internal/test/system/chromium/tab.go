@@ -35,7 +35,7 @@ func (b *Browser) Tab(t testing.TB, width, height int64, dark bool) *Tab {
 	t.Helper()
 	tab := &Tab{t: t}
 	parent, cancel := context.WithCancel(b.ctx)
-	ctx, closeTab := chromedp.NewContext(parent, chromedp.WithNewBrowserContext(), chromedp.WithListener(tab.event))
+	ctx, closeTab := chromedp.NewContext(parent, chromedp.WithNewBrowserContext(), chromedp.WithListener(tab.onEvent))
 	t.Cleanup(closeTab)
 	tab.ctx = ctx
 	scheme := "light"
@@ -47,7 +47,7 @@ func (b *Browser) Tab(t testing.TB, width, height int64, dark bool) *Tab {
 		viewport = append(viewport, chromedp.EmulateMobile)
 	}
 	// As with the browser, the tab lives as long as the context of its first command.
-	hung := time.AfterFunc(patience, cancel)
+	hung := time.AfterFunc(stepTimeout, cancel)
 	if err := chromedp.Do(ctx); err != nil || !hung.Stop() {
 		t.Fatalf("no tab opened: %v", err)
 	}
@@ -60,7 +60,7 @@ func (b *Browser) Tab(t testing.TB, width, height int64, dark bool) *Tab {
 	return tab
 }
 
-func (t *Tab) event(event any) {
+func (t *Tab) onEvent(event any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch e := event.(type) {
@@ -84,7 +84,7 @@ func (t *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 // do runs one action, and names it if it fails.
 func do[T any](t *Tab, name string, action chromedp.Action[T]) T {
 	t.t.Helper()
-	ctx, cancel := context.WithTimeout(t.ctx, patience)
+	ctx, cancel := context.WithTimeout(t.ctx, stepTimeout)
 	defer cancel()
 	value, err := chromedp.Run(ctx, action)
 	if err != nil {
@@ -124,10 +124,10 @@ func (t *Tab) Eval(expression string, result any) {
 // false, because the page may not have loaded yet.
 func (t *Tab) wait(expression string) bool {
 	t.t.Helper()
-	ctx, cancel := context.WithTimeout(t.ctx, patience/2)
+	ctx, cancel := context.WithTimeout(t.ctx, stepTimeout/2)
 	defer cancel()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
 	// chromedp.Poll would need a page whose policy allows 'unsafe-eval'.
 	for {
 		if value, err := chromedp.Run(ctx, evaluate("!!("+expression+")")); err == nil && string(value) == "true" {
@@ -136,7 +136,7 @@ func (t *Tab) wait(expression string) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-look.C:
+		case <-ticker.C:
 		}
 	}
 }
@@ -210,8 +210,8 @@ func (t *Tab) Picture(name string) {
 	if dir == "" {
 		return
 	}
-	shot := do(t, "picture", chromedp.FullScreenshot(100))
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o600); err != nil {
+	picture := do(t, "picture", chromedp.FullScreenshot(100))
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600); err != nil {
 		t.t.Error(err)
 	}
 }

@@ -55,8 +55,8 @@ func connect(t *testing.T) *server {
 	return s
 }
 
-// create creates an object, which the end of the test deletes.
-func (s *server) create(text string, dry bool) error {
+// create creates an object, which the end of the test deletes. In a dry run it is only checked.
+func (s *server) create(text string, dryRun bool) error {
 	var object unstructured.Unstructured
 	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
 		return err
@@ -71,13 +71,13 @@ func (s *server) create(text string, dry bool) error {
 		resource = s.dynamic.Resource(mapping.Resource).Namespace(s.cluster.Namespace)
 	}
 	options := meta.CreateOptions{FieldValidation: meta.FieldValidationStrict}
-	if dry {
+	if dryRun {
 		options.DryRun = []string{meta.DryRunAll}
 	}
 	if _, err := resource.Create(s.t.Context(), &object, options); err != nil {
 		return fmt.Errorf("%s %s: %w", kind.Kind, object.GetName(), err)
 	}
-	if !dry {
+	if !dryRun {
 		s.t.Cleanup(func() {
 			must.Equal(s.t, resource.Delete(context.Background(), object.GetName(), meta.DeleteOptions{}), nil)
 		})
@@ -126,13 +126,13 @@ func TestChartRightsOnCluster(t *testing.T) {
 	gateway := s.cluster.NewGateway(t)
 	config := writeFile(t, "jobrunner.yaml", fmt.Sprintf("executor: kubernetes\nkubernetes:\n  url: %s\n  kubeconfig: %s\n  reserve: none\n  tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists}]\n", gateway.URL, kubeconfig))
 
-	refused := exec.CommandContext(t.Context(), program(t), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+config)
-	refused.Env = []string{"HOME=" + t.TempDir()}
-	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "forbidden") {
+	cmd := exec.CommandContext(t.Context(), program(t), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+config)
+	cmd.Env = []string{"HOME=" + t.TempDir()}
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "forbidden") {
 		t.Errorf("without rights: %v %s", err, out)
 	}
 	grant("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
-	must.Equal(t, granted, 5, "created", "objects")
+	must.Equal(t, granted, 5, "the number of created objects")
 	j := start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--config=" + config})
 	gateway.Forward(strings.TrimPrefix(j.url, "http://"))
 	// The jobrunner creates a Pod and reports the node's message about its image as the reason.
@@ -186,18 +186,18 @@ func TestJobrunnerInCluster(t *testing.T) {
 	t.Cleanup(func() {
 		_ = pods.Delete(context.Background(), pod.Name, meta.DeleteOptions{GracePeriodSeconds: new(int64)})
 	})
-	address, state := "", core.PodStatus{}
+	var address string
 	eventually(t, "the Pod's readiness", func() bool {
-		now := must.Do(pods.Get(t.Context(), pod.Name, meta.GetOptions{}))(t)
-		address, state = now.Status.PodIP, now.Status
-		for _, condition := range state.Conditions {
+		status := must.Do(pods.Get(t.Context(), pod.Name, meta.GetOptions{}))(t).Status
+		address = status.PodIP
+		for _, condition := range status.Conditions {
 			if condition.Type == core.PodReady && condition.Status == core.ConditionTrue {
 				return true
 			}
 		}
-		if restarts := state.ContainerStatuses; len(restarts) > 0 && restarts[0].RestartCount > 0 {
+		if statuses := status.ContainerStatuses; len(statuses) > 0 && statuses[0].RestartCount > 0 {
 			log, _ := pods.GetLogs(pod.Name, &core.PodLogOptions{Previous: true}).DoRaw(t.Context())
-			t.Fatalf("the jobrunner ended: %+v\n%s", restarts[0].LastTerminationState, log)
+			t.Fatalf("the jobrunner ended: %+v\n%s", statuses[0].LastTerminationState, log)
 		}
 		return false
 	})

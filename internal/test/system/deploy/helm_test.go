@@ -38,9 +38,9 @@ func required() values {
 }
 
 // with adds values to the required ones.
-func with(more values) values {
+func with(extra values) values {
 	all := required()
-	maps.Copy(all, more)
+	maps.Copy(all, extra)
 	return all
 }
 
@@ -63,11 +63,11 @@ func renderChart(namespace string, v values) (objects []string, err error) {
 			continue
 		}
 		for text := range strings.SplitSeq(files[name], "\n---\n") {
-			var something any
-			if err := yaml.Unmarshal([]byte(text), &something); err != nil {
+			var object any
+			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			if something != nil {
+			if object != nil {
 				objects = append(objects, text)
 			}
 		}
@@ -218,13 +218,13 @@ func checkBudget(t *testing.T, v values, all []runtime.Object) {
 			n++
 		}
 	}
-	_, off := v["disruptionBudget"]
-	_, several := v["replicas"]
-	must.Hold(t, n == map[bool]int{true: 1}[several && !off], n, "PodDisruptionBudgets")
+	_, disabled := v["disruptionBudget"]
+	_, replicated := v["replicas"]
+	must.Hold(t, n == map[bool]int{true: 1}[replicated && !disabled], n, "PodDisruptionBudgets")
 }
 
 // The schema rejects invalid values with an error that names them.
-func TestChartRefuses(t *testing.T) {
+func TestChartRejects(t *testing.T) {
 	for want, v := range map[string]values{
 		"repository":  {"apiKey": values{"secret": "a"}},
 		"secretsKey":  with(values{"secretsKey": nil}), // left blank
@@ -248,10 +248,10 @@ func TestChartRights(t *testing.T) {
 	role, nodes := onlyOf[*rbac.Role](t, all), onlyOf[*rbac.ClusterRole](t, all)
 	guide := regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/kubernetes.md"))
 	must.Require(t, guide != nil, "docs/guides/kubernetes.md has no role.yaml")
-	theirs, _ := decodeObjects(t, strings.Split(guide[1], "\n---\n"))
+	guideObjects, _ := decodeObjects(t, strings.Split(guide[1], "\n---\n"))
 	for what, rules := range map[string][2][]rbac.PolicyRule{
-		"Role":        {role.Rules, onlyOf[*rbac.Role](t, theirs).Rules},
-		"ClusterRole": {nodes.Rules, onlyOf[*rbac.ClusterRole](t, theirs).Rules},
+		"Role":        {role.Rules, onlyOf[*rbac.Role](t, guideObjects).Rules},
+		"ClusterRole": {nodes.Rules, onlyOf[*rbac.ClusterRole](t, guideObjects).Rules},
 	} {
 		must.Equal(t, fmt.Sprint(rules[0]), fmt.Sprint(rules[1]), what, "the chart grants", rules[0], "the guide", rules[1])
 	}

@@ -34,7 +34,7 @@ type platformImage struct {
 }
 
 func (s settings) build(ctx context.Context) (all []platformImage, err error) {
-	base, err := layer(system())
+	base, err := layer(systemFiles())
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +47,11 @@ func (s settings) build(ctx context.Context) (all []platformImage, err error) {
 		if err != nil {
 			return nil, err
 		}
-		own, err := layer([]file{{path: program[1:], mode: 0o755, text: text}})
+		programLayer, err := layer([]file{{path: program[1:], mode: 0o755, text: text}})
 		if err != nil {
 			return nil, err
 		}
-		image, err := s.image(*platform, base, own)
+		image, err := s.image(*platform, base, programLayer)
 		if err != nil {
 			return nil, err
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// inDocker is a container of the image, with a read-only root and no capabilities.
-type inDocker struct {
+// container runs the image, with a read-only root and no capabilities.
+type container struct {
 	t        *testing.T
 	engine   *containers.Engine
 	id       string
@@ -34,7 +34,7 @@ func TestDocker(t *testing.T) {
 		t.Skip("compiling the jobrunner for the image takes a minute")
 	}
 	e := containers.Docker(t)
-	s := tested()
+	s := testSettings()
 	s.root, s.source, s.name, s.platforms = root, "./cmd/jobrunner", "localhost/team/jobrunner", []string{"linux/" + runtime.GOARCH}
 	images := must.Do(s.build(t.Context()))(t)
 	dir := t.TempDir()
@@ -80,9 +80,9 @@ func throughTestcontainers(t *testing.T, e *containers.Engine, tag string) {
 	must.Hold(t, err == nil && strings.Contains(string(out), "--- PASS: TestRun ") && strings.Contains(string(out), "--- PASS: TestRunFails"), err, string(out))
 }
 
-func start(t *testing.T, e *containers.Engine, tag, volume string) *inDocker {
+func start(t *testing.T, e *containers.Engine, tag, volume string) *container {
 	t.Helper()
-	c := &inDocker{t: t, engine: e}
+	c := &container{t: t, engine: e}
 	c.id = e.Output(t, "run", "--detach", "--network=host", "--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", "--security-opt=no-new-privileges",
 		"--volume="+volume+":"+home, tag, "serve", "--listen=127.0.0.1:0", "--data="+home)
 	t.Cleanup(func() { e.Output(t, "rm", "--force", c.id) })
@@ -92,7 +92,7 @@ func start(t *testing.T, e *containers.Engine, tag, volume string) *inDocker {
 }
 
 // printed waits until the container's log matches a pattern, and returns the first group.
-func (c *inDocker) printed(pattern string) string {
+func (c *container) printed(pattern string) string {
 	c.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		log := c.engine.Output(c.t, "logs", c.id)
@@ -103,7 +103,7 @@ func (c *inDocker) printed(pattern string) string {
 	}
 }
 
-func (c *inDocker) call(method, path, body string, into any) {
+func (c *container) call(method, path, body string, into any) {
 	c.t.Helper()
 	req := must.Do(http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body)))(c.t)
 	req.Header.Set("Authorization", "Bearer "+c.key)
@@ -118,7 +118,7 @@ func (c *inDocker) call(method, path, body string, into any) {
 }
 
 // stop sends SIGTERM and expects exit status 0.
-func (c *inDocker) stop() {
+func (c *container) stop() {
 	c.t.Helper()
 	c.engine.Output(c.t, "stop", "--time=60", c.id)
 	must.Equal(c.t, c.engine.Output(c.t, "inspect", "--format={{.State.ExitCode}} {{.State.OOMKilled}}", c.id), "0 false", "the container ended with")

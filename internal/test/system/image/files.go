@@ -26,9 +26,9 @@ type file struct {
 	text []byte
 }
 
-// system returns the files that a static program needs: certificate authorities, user names and
+// systemFiles returns the files that a static program needs: certificate authorities, user names and
 // writable folders.
-func system() []file {
+func systemFiles() []file {
 	return []file{
 		{path: "etc/", mode: 0o755},
 		{path: "etc/group", mode: 0o644, text: fmt.Appendf(nil, "root:x:0:\njobrunner:x:%d:\n", user)},

@@ -31,8 +31,8 @@ const root = "../../../.."
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// tested returns settings with a small program that compiles fast.
-func tested() settings {
+// testSettings returns settings with a small program that compiles fast.
+func testSettings() settings {
 	return settings{
 		root: ".", source: "./testdata/small", name: "localhost/team/small", version: "1.2.3", revision: "abc",
 		created: time.Unix(1700000000, 0).UTC(), platforms: []string{"linux/amd64", "linux/arm64"},
@@ -52,7 +52,7 @@ func TestReproducible(t *testing.T) {
 		},
 		func(s *settings) { s.version = "1.2.4" },
 	} {
-		s := tested()
+		s := testSettings()
 		change(&s)
 		images := must.Do(s.build(t.Context()))(t)
 		digest := must.Do(imageIndex(images).Digest())(t)
@@ -64,7 +64,7 @@ func TestReproducible(t *testing.T) {
 // The layout is valid and contains what a static program needs: an unprivileged user,
 // certificates and writable folders. It contains no path of this machine.
 func TestImage(t *testing.T) {
-	s := tested()
+	s := testSettings()
 	images := must.Do(s.build(t.Context()))(t)
 	dir := t.TempDir()
 	must.Succeed(t, write(dir, s.tag(), imageIndex(images), images))
@@ -122,7 +122,7 @@ func checkImage(t *testing.T, arch string, image v1.Image, here string) {
 
 func TestPlatforms(t *testing.T) {
 	for _, platform := range []string{"", "windows/amd64", "linux", "linux/arm/v7"} {
-		s := tested()
+		s := testSettings()
 		s.platforms = []string{platform}
 		_, err := s.build(t.Context())
 		must.Hold(t, err != nil && strings.Contains(err.Error(), "invalid platform"), platform, err)
@@ -134,7 +134,7 @@ func TestPush(t *testing.T) {
 	registry := containers.NewRegistry(t)
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	target := registry.Address + "/team/small:1"
-	s := tested()
+	s := testSettings()
 	images := must.Do(s.build(t.Context()))(t)
 	index := imageIndex(images)
 	must.ErrorContains(t, pushTo(t.Context(), target, index), "401 Unauthorized", "run docker login "+registry.Address)

@@ -40,11 +40,11 @@ func TestGeneratedClients(t *testing.T) {
 	all := servedOperations(t, s)
 	for _, o := range all {
 		if _, ok := bases[o.path]; ok && o.method == "POST" {
-			s.create(t, o.path, text(good(o)[0]))
+			s.create(t, o.path, jsonText(validBodies(o)[0]))
 		}
 	}
 	t.Run("Go", func(t *testing.T) {
-		dir := copied(t, "testdata/clients/go")
+		dir := copyFolder(t, "testdata/clients/go")
 		for _, d := range documents {
 			document := s.saveDocument(t, dir, d)
 			must.Succeed(t, os.Mkdir(filepath.Join(dir, d.version), 0o700))
@@ -55,7 +55,7 @@ func TestGeneratedClients(t *testing.T) {
 		mustRun(t, dir, "go", "run", ".", s.saveScript(t, dir, all))
 	})
 	t.Run("TypeScript", func(t *testing.T) {
-		dir := copied(t, "testdata/clients/typescript")
+		dir := copyFolder(t, "testdata/clients/typescript")
 		prepare(t, dir, "npm", "ci", "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
 		for _, d := range documents {
 			mustRun(t, dir, "npx", "--no-install", "openapi-typescript", s.saveDocument(t, dir, d), "--output="+d.version+".ts")
@@ -95,8 +95,8 @@ func run(t *testing.T, dir, program string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// copied copies a folder, so that a test can write into it.
-func copied(t *testing.T, from string) string {
+// copyFolder copies a folder, so that a test can write into it.
+func copyFolder(t *testing.T, from string) string {
 	t.Helper()
 	dir := t.TempDir()
 	must.Succeed(t, os.CopyFS(dir, os.DirFS(from)))
@@ -127,8 +127,8 @@ func (s *scene) saveScript(t *testing.T, dir string, all []operation) string {
 			}
 			out.IDs, out.Parameters[p.Name] = append(out.IDs, id), id
 		}
-		if bodies := good(o); bodies != nil {
-			out.Body = json.RawMessage(s.prepared(request{body: text(bodies[0])}).body)
+		if bodies := validBodies(o); bodies != nil {
+			out.Body = json.RawMessage(s.prepared(request{body: jsonText(bodies[0])}).body)
 		}
 		for status, response := range o.op.Responses.Map() {
 			if n, err := strconv.Atoi(status); err == nil && n/100 == 2 && (out.Status == 0 || n < out.Status) {

@@ -18,7 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-var from = flag.String("documents", "", "update testdata from the OpenAPI documents in this `folder`")
+var documentsFolder = flag.String("documents", "", "update testdata from the OpenAPI documents in this `folder`")
 
 // document is the OpenAPI document of a version.
 type document struct {
@@ -136,8 +136,8 @@ func facts(node any, names bool) any {
 func TestDocumentsHaveNoProse(t *testing.T) {
 	for _, d := range documents {
 		path := d.file()
-		if *from != "" {
-			path = filepath.Join(*from, d.source)
+		if *documentsFolder != "" {
+			path = filepath.Join(*documentsFolder, d.source)
 		}
 		text := must.ReadFile(t, path)
 		var tree map[string]any
@@ -149,7 +149,7 @@ func TestDocumentsHaveNoProse(t *testing.T) {
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", " ")
 		must.Succeed(t, encoder.Encode(facts(tree, false)))
-		if *from != "" {
+		if *documentsFolder != "" {
 			must.Succeed(t, os.WriteFile(d.file(), want.Bytes(), 0o644))
 			continue
 		}

@@ -123,9 +123,7 @@ func leaves(err error) (list []string) {
 		list = slices.Compact(list)
 		// If one part of a schema doesn't match, the members that only it knows are reported as
 		// unknown, too.
-		if consequence := func(s string) bool { return strings.HasSuffix(s, " breaks ") }; !slices.ContainsFunc(list, consequence) || len(list) == 1 {
-			return list
-		} else if rest := slices.DeleteFunc(slices.Clone(list), consequence); len(rest) > 0 {
+		if rest := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return strings.HasSuffix(s, " breaks ") }); len(rest) > 0 {
 			return rest
 		}
 		return list

@@ -78,8 +78,8 @@ func (s schemas) sample(name string) any {
 	members := s.properties()
 	for _, part := range s {
 		for _, name := range part.Required {
-			if of, ok := members[name]; ok {
-				out[name] = of.sample(name)
+			if member, ok := members[name]; ok {
+				out[name] = member.sample(name)
 			}
 		}
 	}
@@ -239,20 +239,20 @@ func (s schemas) put(body *any, path []string, c change) bool {
 	}
 	name := path[0]
 	if len(path) == 1 {
-		_, stands := in[name]
+		_, existed := in[name]
 		if c.remove {
 			delete(in, name)
-			return stands
+			return existed
 		}
 		in[name] = c.value
 		return true
 	}
-	of := s.properties()[name]
+	member := s.properties()[name]
 	inner, ok := in[name]
 	if !ok {
-		inner = clone(of.sample(name))
+		inner = clone(member.sample(name))
 	}
-	done := of.put(&inner, path[1:], c)
+	done := member.put(&inner, path[1:], c)
 	in[name] = inner
 	return done
 }
@@ -267,9 +267,9 @@ func (s schemas) project(value any) any {
 		}
 		out := map[string]any{}
 		for name, value := range in {
-			of, ok := members[name]
-			if ok && (value != nil || of.includesType("null")) {
-				out[name] = of.project(value)
+			member, ok := members[name]
+			if ok && (value != nil || member.includesType("null")) {
+				out[name] = member.project(value)
 			}
 		}
 		return out

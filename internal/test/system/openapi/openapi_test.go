@@ -35,7 +35,7 @@ func (f *findings) add(o operation, what string, r request, a answer) {
 
 // Every operation responds as its document says to valid and invalid requests with each kind of
 // key, except for the differences in testdata/accepted.tsv.
-func TestAnswersAreTheDocuments(t *testing.T) {
+func TestAnswersFollowDocuments(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)
 	walkAll(t, s, operations(t), "accepted.tsv", acceptedTable, false)
@@ -46,32 +46,32 @@ func walkAll(t *testing.T, s *scene, all []operation, file, table string, bothWa
 	t.Helper()
 	for _, o := range all { // an object of each kind, for the lists
 		if _, ok := bases[o.path]; ok && o.method == "POST" {
-			for _, body := range good(o) {
-				s.create(t, o.path, text(body))
+			for _, body := range validBodies(o) {
+				s.create(t, o.path, jsonText(body))
 			}
 		}
 	}
 	s.create(t, "/v1/endpoints", `{"templateId":"%template%","gpuTypeIds":["of another catalog"],"dataCenterIds":["elsewhere"]}`)
 	var found findings
-	known := new(judge)
+	cached := new(judge)
 	walk := func(t *testing.T, o operation) {
-		w := &walker{T: t, scene: s, judge: known, operation: o, all: all, differ: found.add, bothWays: bothWays}
+		w := &walker{T: t, scene: s, judge: cached, operation: o, all: all, report: found.add, bothWays: bothWays}
 		w.create = w.collection("POST")
 		w.walk()
 	}
-	every := 1
+	step := 1
 	if testing.Short() && os.Getenv("CI") == "" {
-		every = 4 // make test
+		step = 4 // make test
 	}
 	isList := func(o operation) bool { return o.method == "GET" && !strings.Contains(o.path, "{") }
 	for i, o := range all {
-		if isList(o) && i%every == 0 { // before others create and delete objects
+		if isList(o) && i%step == 0 { // before others create and delete objects
 			walk(t, o)
 		}
 	}
 	t.Run("operations", func(t *testing.T) {
 		for i, o := range all {
-			if !isList(o) && i%every == 0 {
+			if !isList(o) && i%step == 0 {
 				t.Run(strings.ReplaceAll(o.String(), "/", "."), func(t *testing.T) {
 					t.Parallel()
 					walk(t, o)
@@ -115,7 +115,7 @@ func TestRefusedMethods(t *testing.T) {
 					must.Hold(t, err == nil && body.Message != "", r, string(a.body))
 					continue
 				}
-				response := map[int]string{405: "MethodNotAllowedError", 404: "NotFoundError", 403: "ForbiddenError", 401: "UnauthorizedError"}[a.status]
+				response := map[int]string{405: "MethodNotAllowedError", 403: "ForbiddenError", 401: "UnauthorizedError"}[a.status]
 				for _, what := range w.compareWith(t.Context(), o, o.spec.Components.Responses[response].Value, a) {
 					t.Errorf("%v: %s: %s", r, what, a.body)
 				}
@@ -125,7 +125,7 @@ func TestRefusedMethods(t *testing.T) {
 }
 
 // HEAD returns the status and headers of GET without the body.
-func TestHeadIsGet(t *testing.T) {
+func TestHeadMatchesGet(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)
 	for _, o := range operations(t) {

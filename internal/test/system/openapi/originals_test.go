@@ -157,7 +157,7 @@ var boundFact = regexp.MustCompile(`\$.* (minimum|maximum|minLength|maxLength|mi
 func jsonText(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // the value was decoded from JSON
+		panic(err) // tests encode only values of JSON
 	}
 	return string(text)
 }

@@ -83,13 +83,12 @@ func catalogOfBuilds(t *testing.T, dir string) string {
 // furnish creates the objects that bodies refer to, and a worker.
 func (s *scene) furnish(t *testing.T) {
 	t.Helper()
-	make := func(path, body string) string { return s.create(t, path, body) }
 	s.ids = strings.NewReplacer(
-		"%template%", make("/v1/templates", `{"name":"for workers","imageName":"i","isServerless":true}`),
-		"%registry%", make("/v2/registries", `{"name":"r","username":"u","password":"p"}`),
-		"%volume%", make("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`),
+		"%template%", s.create(t, "/v1/templates", `{"name":"for workers","imageName":"i","isServerless":true}`),
+		"%registry%", s.create(t, "/v2/registries", `{"name":"r","username":"u","password":"p"}`),
+		"%volume%", s.create(t, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`),
 	)
-	s.endpoint = make("/v2/serverless", `{"name":"with a worker","image":"builtin/echo","type":"QUEUE","scaling":{"type":"QUEUE_DELAY","queueDelay":4},"gpu":{"pools":["HOPPER_141"]},"workers":{"min":1,"max":1}}`)
+	s.endpoint = s.create(t, "/v2/serverless", `{"name":"with a worker","image":"builtin/echo","type":"QUEUE","scaling":{"type":"QUEUE_DELAY","queueDelay":4},"gpu":{"pools":["HOPPER_141"]},"workers":{"min":1,"max":1}}`)
 	for s.worker == "" {
 		var list struct{ Workers []struct{ ID string } }
 		a := s.send(t, request{method: "GET", path: "/v2/serverless/" + s.endpoint + "/workers"})
@@ -125,8 +124,8 @@ func (r request) String() string {
 	return fmt.Sprintf("%s %s: %s %s?%s %s %v, key %q", r.part, r.name, r.method, r.path, r.query.Encode(), body, r.header, r.key)
 }
 
-// make returns the request as an http.Request.
-func (s *scene) make(t *testing.T, r request) *http.Request {
+// newRequest returns the request as an http.Request.
+func (s *scene) newRequest(t *testing.T, r request) *http.Request {
 	t.Helper()
 	address := s.url + r.path
 	if len(r.query) > 0 {
@@ -157,7 +156,7 @@ func (s *scene) prepared(r request) request {
 
 func (s *scene) send(t *testing.T, r request) answer {
 	t.Helper()
-	out := s.make(t, r)
+	out := s.newRequest(t, r)
 	switch key := s.keys[r.key]; {
 	case r.key == "none":
 	case r.key == "wrong":
@@ -213,8 +212,8 @@ func (s *scene) awaitRunning(t *testing.T, id string) {
 func (s *scene) firstIn(t *testing.T, path string) string {
 	t.Helper()
 	a := s.send(t, request{name: "list", method: "GET", path: path})
-	_, text, found := bytes.Cut(a.body, []byte(`"id":"`))
-	id, _, _ := bytes.Cut(text, []byte(`"`))
+	_, rest, found := bytes.Cut(a.body, []byte(`"id":"`))
+	id, _, _ := bytes.Cut(rest, []byte(`"`))
 	must.Require(t, found, path, "returns an empty list:", string(a.body))
 	return string(id)
 }

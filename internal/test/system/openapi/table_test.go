@@ -33,27 +33,26 @@ func tableFacts() operationFacts {
 		}
 		switch {
 		case o.Method == "PATCH", o.Method == "PUT", strings.HasSuffix(path, "/update"):
-			members(facts, "body $", o, contract.Update)
+			noteRows(facts, "body $", o, contract.Update)
 		case o.Method == "POST" && !strings.Contains(path, "{}"):
-			members(facts, "body $", o, contract.Create)
+			noteRows(facts, "body $", o, contract.Create)
 		}
-		members(facts, "answer "+root, o, contract.Read)
+		noteRows(facts, "answer "+root, o, contract.Read)
 	}
 	return out
 }
 
-// members adds the facts of each row of a body. message begins the facts' keys, such as "answer $".
-func members(facts map[string]string, message string, o contract.Operation, use contract.Use) {
+// noteRows adds the facts of each row of a body. prefix begins the facts' keys, such as "answer $".
+func noteRows(facts map[string]string, prefix string, o contract.Operation, use contract.Use) {
 	fields := contract.FieldsOf(o.API, o.Resource, use)
 	if len(fields) > 0 {
-		facts[message+" is"], facts[message+" type"] = "a member", "object"
+		facts[prefix+" is"], facts[prefix+" type"] = "a member", "object"
 	}
 	for _, f := range fields {
-		name := message + "." + f.Path
+		name := prefix + "." + f.Path
 		note := func(name, what string, value any) { facts[name+" "+what] = fmt.Sprint(value) }
 		note(name, "is", "a member")
-		typ := map[string]string{"map": "object", "any": ""}
-		kind, known := typ[f.Type]
+		kind, known := map[string]string{"map": "object", "any": ""}[f.Type]
 		if !known {
 			kind = f.Type
 		}
@@ -221,9 +220,9 @@ func memberFaults(rows map[string]contract.Field, use contract.Use, at string, v
 	}
 }
 
-func hasRows(rows map[string]contract.Field, below string) bool {
+func hasRows(rows map[string]contract.Field, prefix string) bool {
 	for path := range rows {
-		if strings.HasPrefix(path, below) {
+		if strings.HasPrefix(path, prefix) {
 			return true
 		}
 	}
@@ -254,7 +253,7 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)
 	var batches []string // bodies about batches
-	below := func(r request) answer {
+	sendToEndpoint := func(r request) answer {
 		prefix := "/v2/" + s.endpoint
 		path := r.path
 		r.path = prefix + path
@@ -277,9 +276,9 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 		must.Require(t, err == nil && job.ID != "", err, string(a.body))
 		return job.ID
 	}
-	const whole = `{"input":{"prompt":"hello"},"webhook":"http://127.0.0.1:1/hook","policy":{"ttl":60000,"executionTimeout":60000,"lowPriority":false},
+	const submission = `{"input":{"prompt":"hello"},"webhook":"http://127.0.0.1:1/hook","policy":{"ttl":60000,"executionTimeout":60000,"lowPriority":false},
 		"s3Config":{"accessId":"a","accessSecret":"b","bucketName":"c","endpointUrl":"https://example.com"}}`
-	for _, fault := range bodyFaults(contract.Jobs, "jobSubmission", contract.Create, []byte(whole)) {
+	for _, fault := range bodyFaults(contract.Jobs, "jobSubmission", contract.Create, []byte(submission)) {
 		t.Errorf("a submission and the contract's table differ: %s", fault)
 	}
 	const chunk = `{"output":{},"metrics":{"avg_gen_throughput":0.5,"avg_prompt_throughput":0.5,"cpu_kv_cache_usage":0.5,"gpu_kv_cache_usage":0.5,
@@ -287,17 +286,17 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 	for _, fault := range bodyFaults(contract.Jobs, "streamChunk", contract.Read, []byte(chunk)) {
 		t.Errorf("a stream chunk and the contract's table differ: %s", fault)
 	}
-	below(request{method: "GET", path: "/batch"}) // an empty list
-	done := id(below(request{method: "POST", path: "/runsync", body: whole}))
-	queued := id(below(request{method: "POST", path: "/run", body: `{"input":{}}`}))
-	batch := id(below(request{method: "POST", path: "/batch", body: `[{"input":{}}]`}))
+	sendToEndpoint(request{method: "GET", path: "/batch"}) // an empty list
+	done := id(sendToEndpoint(request{method: "POST", path: "/runsync", body: submission}))
+	queued := id(sendToEndpoint(request{method: "POST", path: "/run", body: `{"input":{}}`}))
+	batch := id(sendToEndpoint(request{method: "POST", path: "/batch", body: `[{"input":{}}]`}))
 	for _, r := range []request{
 		{method: "PUT", path: "/batch/" + batch, body: `{"name":"nightly"}`}, {method: "POST", path: "/batch/" + batch + "/requests", body: `{"requests":[{"input":{}}]}`},
 		{method: "GET", path: "/batch/" + batch}, {method: "GET", path: "/batch"}, {method: "GET", path: "/batch/" + batch + "/requests"},
 		{method: "GET", path: "/status/" + done}, {method: "GET", path: "/stream/" + done}, {method: "GET", path: "/health"}, {method: "GET", path: "/requests"},
 		{method: "POST", path: "/stream/" + done, key: "live"}, {method: "POST", path: "/cancel/" + queued}, {method: "POST", path: "/purge-queue"},
 	} {
-		below(r)
+		sendToEndpoint(r)
 	}
 	for _, resource := range []string{"batch", "batchList", "batchResults"} {
 		for _, f := range contract.FieldsOf(contract.Jobs, resource, contract.Read) {

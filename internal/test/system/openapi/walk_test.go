@@ -70,7 +70,7 @@ type walker struct {
 	*judge
 	operation
 	all    []operation
-	differ func(o operation, what string, r request, a answer)
+	report func(o operation, what string, r request, a answer)
 
 	// bothWays also reports requests that the document allows and the server rejects as invalid.
 	bothWays bool
@@ -80,8 +80,8 @@ type walker struct {
 	id      string     // id of the current object, or ""
 }
 
-// good returns valid bodies of the operation.
-func good(o operation) (list []any) {
+// validBodies returns valid bodies of the operation.
+func validBodies(o operation) (list []any) {
 	ref := o.body()
 	if ref == nil {
 		return nil
@@ -89,31 +89,23 @@ func good(o operation) (list []any) {
 	sample, _ := flatten(ref).sample("").(map[string]any)
 	if len(sample) == 0 && bases[o.path] == nil { // an update
 		for _, member := range []string{"name", "action"} {
-			if of, ok := flatten(ref).properties()[member]; ok {
-				sample = map[string]any{member: of.sample(member)}
+			if s, ok := flatten(ref).properties()[member]; ok {
+				sample = map[string]any{member: s.sample(member)}
 			}
 		}
 		return []any{sample}
 	}
-	more := bases[o.path]
-	if more == nil {
-		more = []map[string]any{{}}
+	extras := bases[o.path]
+	if extras == nil {
+		extras = []map[string]any{{}}
 	}
-	for _, with := range more {
+	for _, extra := range extras {
 		body := clone(sample).(map[string]any)
-		maps.Copy(body, clone(with).(map[string]any))
+		maps.Copy(body, clone(extra).(map[string]any))
 		maps.DeleteFunc(body, func(_ string, value any) bool { return value == absent })
 		list = append(list, body)
 	}
 	return list
-}
-
-func text(body any) string {
-	out, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // a mutation is always JSON
-	}
-	return string(out)
 }
 
 // object returns the id of an object of the operation, and creates it if necessary.
@@ -125,8 +117,8 @@ func (w *walker) object() string {
 		return w.endpoint
 	case w.id != "":
 	case w.create != nil:
-		bodies := good(*w.create)
-		w.id = w.scene.create(w.T, collection, text(bodies[w.created%len(bodies)]))
+		bodies := validBodies(*w.create)
+		w.id = w.scene.create(w.T, collection, jsonText(bodies[w.created%len(bodies)]))
 		if strings.HasSuffix(w.path, "/restart") {
 			w.created = 0 // the first base can run
 			w.awaitRunning(w.T, w.id)
@@ -165,17 +157,17 @@ func (w *walker) ask(r request) answer {
 	a := w.sendJudged(r)
 	if !a.success() {
 		if w.bothWays && invalid(a) && !outOfFormat(r) && len(w.faults(r)) == 0 {
-			w.differ(w.operation, "refuses "+r.part+": "+complaint(a), r, a)
+			w.report(w.operation, "refuses "+r.part+": "+complaint(a), r, a)
 		}
 		return a
 	}
 	faults := w.faults(r)
 	switch {
 	case r.whole && len(faults) > 0, r.invalid:
-		w.differ(w.operation, "accepts "+r.part, r, a)
+		w.report(w.operation, "accepts "+r.part, r, a)
 	default:
 		for _, fault := range faults {
-			w.differ(w.operation, "accepts "+r.part+": "+fault, r, a)
+			w.report(w.operation, "accepts "+r.part+": "+fault, r, a)
 		}
 	}
 	collection, _, inside := strings.Cut(w.path, "/{")
@@ -195,8 +187,8 @@ func (w *walker) ask(r request) answer {
 	return a
 }
 
-// shortOf is the divisor of the number of changed bodies in a short run.
-const shortOf = 24
+// shortDivisor is what a short run divides the number of changed bodies by.
+const shortDivisor = 24
 
 // twins are the paths of a kind in both versions.
 var twins = [][2]string{
@@ -227,13 +219,13 @@ func (w *walker) readBack(cause request, collection, id string) {
 			var body any
 			must.Equal(w, json.Unmarshal(a.body, &body), nil, r)
 			other.operation = *update
-			r.method, r.body = "PATCH", text(flatten(update.body()).project(body))
+			r.method, r.body = "PATCH", jsonText(flatten(update.body()).project(body))
 			if a := other.sendJudged(r); !a.success() {
-				what := refused.FindString(string(a.body))
+				what := memberPath.FindString(string(a.body))
 				if what == "" {
 					what = fmt.Sprint(a.status)
 				}
-				other.differ(other.operation, "refuses what it shows: "+what, r, a)
+				other.report(other.operation, "refuses what it shows: "+what, r, a)
 			}
 		}
 	}
@@ -249,8 +241,8 @@ func (w *walker) collection(method string) *operation {
 	return &w.all[i]
 }
 
-// refused matches the member that an error is about.
-var refused = regexp.MustCompile(`\$(\.\w+)+`)
+// memberPath matches the member that an error is about.
+var memberPath = regexp.MustCompile(`\$(\.\w+)+`)
 
 // find returns the operation on one object of a collection, or nil.
 func (w *walker) find(method, collection string) *operation {
@@ -269,7 +261,7 @@ func (w *walker) sendJudged(r request) answer {
 	w.Helper()
 	a := w.send(w.T, r)
 	for _, what := range w.differences(w.Context(), w.operation, a) {
-		w.differ(w.operation, what, r, a)
+		w.report(w.operation, what, r, a)
 	}
 	return a
 }
@@ -285,7 +277,7 @@ func (w *walker) faults(r request) []string {
 		ids[p.Name] = "x"
 	}
 	err := openapi3filter.ValidateRequest(w.Context(), &openapi3filter.RequestValidationInput{
-		Request: w.make(w.T, r), PathParams: ids, QueryParams: r.query, Route: w.route(),
+		Request: w.newRequest(w.T, r), PathParams: ids, QueryParams: r.query, Route: w.route(),
 		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true, MultiError: true},
 	})
 	if err == nil {
@@ -307,21 +299,21 @@ func (w *walker) askWithBothKeys(r request) {
 
 // walk sends all requests.
 func (w *walker) walk() {
-	bodies := good(w.operation)
-	plain := request{name: "good"}
+	bodies := validBodies(w.operation)
+	valid := request{name: "good"}
 	if bodies != nil {
-		plain.body = text(bodies[0])
+		valid.body = jsonText(bodies[0])
 	}
-	w.eachKey(plain)
+	w.eachKey(valid)
 	if w.create != nil {
-		for range good(*w.create) { // an object of each base
+		for range validBodies(*w.create) { // an object of each base
 			w.id = ""
-			w.ask(plain)
+			w.ask(valid)
 		}
 	}
 	if strings.Contains(w.path, "{") {
 		for _, id := range []string{"nothing", "a/b", "..", "ä ö", strings.Repeat("x", 2000), "%00", "\x00"} {
-			r := plain
+			r := valid
 			r.name, r.path = "of an absent object", w.pathOf(id)
 			w.askWithBothKeys(r)
 		}
@@ -340,16 +332,16 @@ func (w *walker) walk() {
 			}
 		}
 	}
-	w.askWithBothKeys(request{name: "with an unknown parameter", query: url.Values{"unknown": {"x"}}, body: plain.body})
+	w.askWithBothKeys(request{name: "with an unknown parameter", query: url.Values{"unknown": {"x"}}, body: valid.body})
 	if bodies != nil {
 		w.bodies(bodies)
 	}
 }
 
 // eachKey sends a valid request with each kind of key.
-func (w *walker) eachKey(plain request) {
+func (w *walker) eachKey(valid request) {
 	for key, status := range map[string]int{own: 0, user: 0, scoped: 403, "none": 401, "wrong": 401} {
-		r := plain
+		r := valid
 		r.key = key
 		if w.public() {
 			status = 0
@@ -367,11 +359,11 @@ func parameter(value any) (string, bool) {
 	case []any:
 		var list []string
 		for _, item := range v {
-			one, ok := parameter(item)
+			text, ok := parameter(item)
 			if !ok {
 				return "", false
 			}
-			list = append(list, one)
+			list = append(list, text)
 		}
 		return strings.Join(list, ","), len(list) > 0
 	case nil, map[string]any:
@@ -384,16 +376,14 @@ func parameter(value any) (string, bool) {
 
 func (w *walker) queries(name string) {
 	var s schemas
-	with := url.Values{}
+	needed := url.Values{} // by other parameters
 	for _, p := range w.parameters("query") {
-		of := flatten(p.Schema)
 		if p.Name == name {
-			s = of
+			s = flatten(p.Schema)
 		}
-		switch p.Name { // other parameters need these
-		case "include", "product":
-			value, _ := parameter(of.sample(p.Name))
-			with.Set(p.Name, value)
+		if p.Name == "include" || p.Name == "product" {
+			value, _ := parameter(flatten(p.Schema).sample(p.Name))
+			needed.Set(p.Name, value)
 		}
 	}
 	changes := append(s.changes(), change{name: "good", value: s.sample(name)})
@@ -405,7 +395,7 @@ func (w *walker) queries(name string) {
 		if !ok {
 			continue
 		}
-		for _, query := range []url.Values{{}, with} {
+		for _, query := range []url.Values{{}, needed} {
 			query = maps.Clone(query)
 			query.Set(name, strings.ReplaceAll(value, "%N%", "x"))
 			r := request{part: "parameter " + name, name: c.name, query: query}
@@ -419,19 +409,19 @@ func (w *walker) queries(name string) {
 
 func (w *walker) bodies(bases []any) {
 	for n, base := range bases {
-		if a := w.ask(request{name: "good", body: text(base)}); !a.success() {
-			w.Errorf("%s is rejected: %d %s", text(base), a.status, a.body)
+		if a := w.ask(request{name: "good", body: jsonText(base)}); !a.success() {
+			w.Errorf("%s is rejected: %d %s", jsonText(base), a.status, a.body)
 		}
 		for i, m := range mutations(w.body(), base) {
-			if testing.Short() && (i+n)%shortOf != 0 {
+			if testing.Short() && (i+n)%shortDivisor != 0 {
 				continue
 			}
-			w.askWithBothKeys(request{part: m.at, name: m.name, body: text(m.body)})
+			w.askWithBothKeys(request{part: m.at, name: m.name, body: jsonText(m.body)})
 		}
 	}
-	plain := text(bases[0])
+	valid := jsonText(bases[0])
 	for _, body := range []string{
-		"", " ", "{", `{"name":}`, "{}{}", plain + plain, plain + "x", "[" + plain + "]", "\"\xff\"", `{"` + "\xff" + `":1}`, "\xef\xbb\xbf" + plain,
+		"", " ", "{", `{"name":}`, "{}{}", valid + valid, valid + "x", "[" + valid + "]", "\"\xff\"", `{"` + "\xff" + `":1}`, "\xef\xbb\xbf" + valid,
 		strings.Repeat("[", 20_000), strings.Repeat(`{"name":`, 20_000), `{"name":"` + strings.Repeat("x", 1<<20) + `"}`,
 		"<xml/>",
 	} {
@@ -441,9 +431,9 @@ func (w *walker) bodies(bases []any) {
 		w.askWithBothKeys(request{part: "a body that is not JSON", body: body, invalid: true})
 	}
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/xml", "application/json-patch+json", "/"} {
-		w.askWithBothKeys(request{part: "another content type", whole: true, name: kind, body: plain, header: http.Header{"Content-Type": {kind}}})
+		w.askWithBothKeys(request{part: "another content type", whole: true, name: kind, body: valid, header: http.Header{"Content-Type": {kind}}})
 	}
 	for _, kind := range []string{"application/json; charset=utf-8", "application/json"} {
-		w.askWithBothKeys(request{name: "good", body: plain, header: http.Header{"Content-Type": {kind}}})
+		w.askWithBothKeys(request{name: "good", body: valid, header: http.Header{"Content-Type": {kind}}})
 	}
 }

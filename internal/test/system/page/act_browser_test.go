@@ -120,24 +120,24 @@ func TestBrowserRefusesReaders(t *testing.T) {
 }
 
 // A page of another site or port can't act through a signed-in browser.
-func TestBrowserOfOtherSites(t *testing.T) {
+func TestBrowserOnOtherSites(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
 	d := deploy(t)
 	pod := d.createPod("notebook")
 	d.awaitPod(pod, "RUNNING")
 	tab := d.open(b)
-	act := d.url + "/ui/call?op=stop-pod&id=" + pod
+	callURL := d.url + "/ui/call?op=stop-pod&id=" + pod
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprintf(w, `<!doctype html><title>starting</title><iframe name="f"></iframe><form id="f" method="post" target="f" action=%q></form>`, act)
+		fmt.Fprintf(w, `<!doctype html><title>starting</title><iframe name="f"></iframe><form id="f" method="post" target="f" action=%q></form>`, callURL)
 	}))
 	t.Cleanup(evil.Close)
 	for _, site := range []string{evil.URL, strings.Replace(evil.URL, "127.0.0.1", "localhost", 1)} {
 		tab.Visit(site)
 		tab.Eval(`Promise.allSettled([
-			fetch(`+quoted(act)+`, { method: 'POST', mode: 'no-cors', credentials: 'include' }),
-			fetch(`+quoted(act)+`, { method: 'POST', mode: 'cors', credentials: 'include', headers: { 'Content-Type': 'application/json' }, body: '{}' }),
+			fetch(`+quoted(callURL)+`, { method: 'POST', mode: 'no-cors', credentials: 'include' }),
+			fetch(`+quoted(callURL)+`, { method: 'POST', mode: 'cors', credentials: 'include', headers: { 'Content-Type': 'application/json' }, body: '{}' }),
 			new Promise((done) => { document.querySelector('iframe').onload = done; document.querySelector('form').submit(); }),
 		]).then(() => { document.title = 'done'; })`, nil)
 		tab.Until(`document.title === 'done'`)
@@ -145,7 +145,7 @@ func TestBrowserOfOtherSites(t *testing.T) {
 	}
 	tab.Visit(d.url)
 	tab.Until(`document.querySelector('#status').textContent === 'Live'`) // the browser is still signed in
-	tab.Eval(`fetch(`+quoted(act)+`, { method: 'POST' }).then((r) => { document.title = 'own ' + r.status; })`, nil)
+	tab.Eval(`fetch(`+quoted(callURL)+`, { method: 'POST' }).then((r) => { document.title = 'own ' + r.status; })`, nil)
 	d.awaitPod(pod, "EXITED")
 }
 
@@ -166,7 +166,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 	}
 	notebook := d.createPod(hostile)
 	tab.Shows("#pods tbody", hostile, "running", "2 vCPU cpu3c", "Stop", "Restart")
-	waits := d.createObject("/v2/pods", `{"name":"waits","image":"example/unmapped",`+onCPU+`}`)
+	waitingPod := d.createObject("/v2/pods", `{"name":"waits","image":"example/unmapped",`+onCPU+`}`)
 	tab.Shows("#pods tbody", "waits", "provisioning")
 	tab.Shows("#pods-count", "2 · 1 running · 1 provisioning")
 	cluster := d.createObject("/v2/clusters", `{"name":"train","type":"TRAINING","image":"builtin/echo","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":2}}`)
@@ -175,9 +175,9 @@ func TestBrowserShowsObjects(t *testing.T) {
 	var ranks []string
 	tab.Eval(`[...document.querySelectorAll('#clusters tbody tr')].map((tr) => tr.cells[1].textContent)`, &ranks)
 	must.Hold(t, fmt.Sprint(ranks) == "[0 1]", "the pods of the cluster have the ranks", ranks)
-	var offered int
-	tab.Eval(`document.querySelectorAll('#clusters [data-op]').length`, &offered)
-	must.Hold(t, offered == 0, "a member of a cluster offers", offered, "actions, which the API refuses")
+	var actions int
+	tab.Eval(`document.querySelectorAll('#clusters [data-op]').length`, &actions)
+	must.Hold(t, actions == 0, "a member of a cluster offers", actions, "actions, which the API refuses")
 	volume := d.createObject("/v2/network-volumes", `{"name":"weights","size":20,"dataCenter":"EU-RO-1"}`)
 	tab.Shows("#volumes tbody", "weights", "20 GB", "EU-RO-1")
 	d.send("PATCH", "/v2/network-volumes/"+volume, `{"size":30}`, bearer(key))
@@ -192,35 +192,35 @@ func TestBrowserShowsObjects(t *testing.T) {
 	tab.Shows("#detail .log", "hello")
 	tab.Press(kb.Escape)
 	row := `[...document.querySelectorAll('#pods tbody tr')].find((tr) => tr.cells[1].textContent.includes(` + quoted(notebook) + `))`
-	buttons := func(want string) {
+	expectButtons := func(want string) {
 		t.Helper()
 		tab.Until(`[...` + row + `.querySelectorAll('[data-op]')].filter((b) => !b.hidden).map((b) => b.textContent).join() === ` + quoted(want))
 	}
-	press := func(action, says, outcome, left string) {
+	act := func(action, confirmation, outcome, buttons string) {
 		t.Helper()
 		tab.Eval(row+`.querySelector('[data-op=`+action+`]').click()`, nil)
-		tab.Shows("#confirm", says)
+		tab.Shows("#confirm", confirmation)
 		tab.Click("#confirm-yes")
 		tab.Shows("#outcome", outcome)
-		buttons(left)
+		expectButtons(buttons)
 	}
-	buttons("Stop,Restart")
-	press("restart", "It keeps its GPUs", "is starting", "Stop,Restart")
-	press("stop", "killed after 5 seconds", "is exited", "Start")
-	press("start", "as soon as this machine has the compute for it (2 vCPU cpu3c)", "is provisioning", "Stop,Restart")
+	expectButtons("Stop,Restart")
+	act("restart", "It keeps its GPUs", "is starting", "Stop,Restart")
+	act("stop", "killed after 5 seconds", "is exited", "Start")
+	act("start", "as soon as this machine has the compute for it (2 vCPU cpu3c)", "is provisioning", "Stop,Restart")
 
 	// Another client stops the pod during the confirmation, which removes the focused button.
 	tab.Eval(`(() => { const b = `+row+`.querySelector('[data-op=stop]'); b.focus(); b.click(); })()`, nil)
 	resp, body := d.send("POST", "/v2/pods/"+notebook+"/action", `{"action":"stop"}`, bearer(key))
 	must.Require(t, resp.StatusCode == 200, body)
-	buttons("Start")
+	expectButtons("Start")
 	tab.Press(kb.Enter)
 	tab.Shows("#confirm-error", "can't stop: it allows start")
 	tab.Press(kb.Escape)
 	tab.HasFocus(`[data-op=start]`)
 
 	// The focus stays when a row above is removed.
-	resp, body = d.send("DELETE", "/v2/pods/"+waits, "", bearer(key))
+	resp, body = d.send("DELETE", "/v2/pods/"+waitingPod, "", bearer(key))
 	must.Require(t, resp.StatusCode == 204, body)
 	tab.Until(`document.querySelectorAll('#pods tbody tr').length === 1`)
 	tab.HasFocus(`[data-op=start]`)

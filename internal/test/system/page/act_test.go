@@ -132,9 +132,9 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 					must.Equal(t, resp.StatusCode, http.StatusUnauthorized, name, op.name, body)
 					continue
 				}
-				direct, why := d.send(op.method, op.path, op.body, bearer(k))
-				if resp.StatusCode != http.StatusForbidden || direct.StatusCode != resp.StatusCode || fmt.Sprint(body) != fmt.Sprint(why) || !strings.Contains(fmt.Sprint(body), "may only read") {
-					t.Errorf("%s: %s: %d %v, the API answers %d %v", name, op.name, resp.StatusCode, body, direct.StatusCode, why)
+				direct, reason := d.send(op.method, op.path, op.body, bearer(k))
+				if resp.StatusCode != http.StatusForbidden || direct.StatusCode != resp.StatusCode || fmt.Sprint(body) != fmt.Sprint(reason) || !strings.Contains(fmt.Sprint(body), "may only read") {
+					t.Errorf("%s: %s: %d %v, the API answers %d %v", name, op.name, resp.StatusCode, body, direct.StatusCode, reason)
 				}
 			}
 		}
@@ -225,9 +225,9 @@ func TestKeysShown(t *testing.T) {
 	d := deploy(t)
 	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	ada := d.addKey(apikey.Key{Name: "ada", Management: apikey.Read, Jobs: apikey.Read, Expires: end})
-	second := d.addKey(apikey.Key{Name: "ada-ci", Owner: "ada", Endpoints: []string{"ep1"}})
+	adaCI := d.addKey(apikey.Key{Name: "ada-ci", Owner: "ada", Endpoints: []string{"ep1"}})
 	bob := d.addKey(apikey.Key{Name: "bob"})
-	secrets := []string{key, ada, second, bob, "sha256"}
+	secrets := []string{key, ada, adaCI, bob, "sha256"}
 	stored := must.Do(apikey.FileIn(d.dir).List())(t)
 	for _, k := range stored {
 		hash, _ := k.Hash.MarshalText()

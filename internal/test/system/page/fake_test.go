@@ -133,17 +133,17 @@ func (b *busyMachine) Releases(context.Context, string) ([]store.Release, error)
 }
 
 // Batches returns a batch in each state.
-func (b *busyMachine) Batches(_ context.Context, endpoint string, _, n int) ([]engine.Batch, int, error) {
-	var list []engine.Batch
-	for i, one := range []engine.Batch{
+func (b *busyMachine) Batches(_ context.Context, endpoint string, _, n int) (list []engine.Batch, total int, err error) {
+	now := b.clock.Now()
+	for i, b := range []engine.Batch{
 		{State: engine.BatchDraft, Total: 40},
 		{Name: "nightly-embeddings", State: engine.BatchFinalized, Total: 5000, InProgress: 2, Completed: 3127, Failed: 4},
 		{Name: "yesterday", State: engine.BatchFinalized, Total: 5000, Completed: 5000},
 		{Name: "too slow", State: engine.BatchFailed, Total: 900, Completed: 512, Failed: 1},
 		{Name: "by mistake", State: engine.BatchCancelled, Total: 900},
 	} {
-		one.Endpoint, one.ID, one.Created = endpoint, fmt.Sprintf("01a20ee2-b476-7200-b70b-92030390656%d", i), b.clock.Now().Add(-time.Duration(i)*9*time.Hour)
-		list = append(list, one)
+		b.Endpoint, b.ID, b.Created = endpoint, fmt.Sprintf("01a20ee2-b476-7200-b70b-92030390656%d", i), now.Add(-time.Duration(i)*9*time.Hour)
+		list = append(list, b)
 	}
 	return list[:min(n, len(list))], 61, nil
 }
@@ -151,7 +151,7 @@ func (b *busyMachine) Batches(_ context.Context, endpoint string, _, n int) ([]e
 func newBusyMachine(c *clock.Clock) *busyMachine {
 	b := &busyMachine{clock: c, states: map[string]map[string]int{}, counts: map[string]*engine.Counts{}, workers: map[string][]page.Worker{}, logs: map[string][]run.Line{}}
 	now := c.Now()
-	for i, one := range []struct {
+	for i, c := range []struct {
 		id, name, image string
 		least, most     int64
 		states          map[string]int
@@ -161,8 +161,8 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 		{"whis5t6r0n2b", "whisper-transcribe", "registry.example.com/audio/whisper-large:3", 0, 4, map[string]int{"THROTTLED": 1}},
 		{"embd9a7c4v1y", "embeddings", "registry.example.com/text/embed:0.8", 0, 2, map[string]int{"UNHEALTHY": 1}},
 	} {
-		e := store.Endpoint{Head: store.Head{ID: one.id, Name: one.name}, Type: "QUEUE", Container: store.Container{Image: one.image}, WorkersMin: one.least, WorkersMax: one.most}
-		b.endpoints, b.states[e.ID] = append(b.endpoints, e), one.states
+		e := store.Endpoint{Head: store.Head{ID: c.id, Name: c.name}, Type: "QUEUE", Container: store.Container{Image: c.image}, WorkersMin: c.least, WorkersMax: c.most}
+		b.endpoints, b.states[e.ID] = append(b.endpoints, e), c.states
 		b.counts[e.ID] = &engine.Counts{Completed: 1840 >> (2 * i), Failed: []int{12, 0, 3, 41}[i]}
 	}
 	addWorker := func(endpoint, id string, state worker.State, reason string, devices ...int) {
@@ -312,7 +312,7 @@ func (b *busyMachine) work(p *page.Page) {
 
 // The page shows GPUs, workers in every state, their logs, and charts of the last ten minutes.
 func TestBrowserOfBusyMachine(t *testing.T) {
-	all := chromium.Open(t)
+	browser := chromium.Open(t)
 	for _, screen := range []struct {
 		name          string
 		width, height int64
@@ -322,7 +322,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			b, p := newBusyPage(t)
 			b.work(p)
 			url := serveLocally(t, p)
-			tab := all.Tab(t, screen.width, screen.height, screen.dark)
+			tab := browser.Tab(t, screen.width, screen.height, screen.dark)
 			tab.Visit(url + "/#code=" + p.Code())
 			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
 			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 12`)

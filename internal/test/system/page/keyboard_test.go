@@ -26,7 +26,7 @@ func TestPageByKeyboard(t *testing.T) {
 	tab.Press(key, kb.Enter)
 	tab.Shows("#pods tbody", "train", "running")
 	const stop, start = `[data-op=stop][aria-label="Stop pod train"]`, `[data-op=start][aria-label="Start pod train"]`
-	closed := func() {
+	expectUnconfirmed := func() {
 		t.Helper()
 		tab.Until(`!document.querySelector('#confirm').open`)
 		tab.HasFocus(stop)
@@ -39,18 +39,18 @@ func TestPageByKeyboard(t *testing.T) {
 	tab.Shows("#confirm", "Stop pod train?", "asked to end, and killed after 5 seconds")
 	tab.CheckAccessibility("confirmation")
 	tab.Press(kb.Escape)
-	closed()
+	expectUnconfirmed()
 	tab.Press(" ")
 	tab.HasFocus("#confirm-yes")
 	tab.Press(kb.Tab)
 	tab.HasFocus("#confirm-no")
 	tab.Press(kb.Enter)
-	closed()
+	expectUnconfirmed()
 	tab.Hold('\r')
 	tab.HasFocus("#confirm-yes")
 	tab.Until(`document.querySelector('#confirm').open`)
 	tab.Press(kb.Escape)
-	closed()
+	expectUnconfirmed()
 
 	tab.Press(kb.Enter, kb.Enter)
 	tab.Until(`document.querySelector('#outcome[role=status]').textContent === 'Pod train is exited.'`)

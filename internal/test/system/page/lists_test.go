@@ -94,21 +94,21 @@ func TestObjectsAreReadOnceASecond(t *testing.T) {
 			w := ask(p, method, path)
 			must.Require(t, w.Code == http.StatusOK, method, path, w.Code, w.Body)
 		}
-		look := func(when string, want int32) {
+		expectReads := func(when string, want int32) {
 			t.Helper()
 			for range 20 {
 				send("GET", "/ui/snapshot")
 			}
 			send("GET", "/ui/snapshot?endpoint=sdxl7k2m9q4w") // doesn't need the objects
-			must.Equal(t, source.reads.Swap(0), want, when, "the objects were read", "times")
+			must.Equal(t, source.reads.Swap(0), want, when, "the number of reads of the objects")
 		}
-		look("at first", 1)
+		expectReads("at first", 1)
 		time.Sleep(999 * time.Millisecond)
-		look("within a second", 0)
+		expectReads("within a second", 0)
 		time.Sleep(time.Millisecond)
-		look("after a second", 1)
+		expectReads("after a second", 1)
 		send("POST", "/ui/call?op=stop-pod&id=x")
-		look("after an action", 1)
+		expectReads("after an action", 1)
 	})
 }
 

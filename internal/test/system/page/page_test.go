@@ -58,11 +58,11 @@ func deployWith(t *testing.T, config jobrunner.Config) *deployment {
 	return &deployment{t, dir, server.URL, j.PageCode(), c, end}
 }
 
-func (d *deployment) createEndpoint(name, image string, most int64) string {
+func (d *deployment) createEndpoint(name, image string, maxWorkers int64) string {
 	d.t.Helper()
 	e := must.Do(d.Endpoints.Create(d.t.Context(), api.Endpoint{
 		Name: name, Type: "QUEUE", Container: &api.Container{Image: &image},
-		Workers: api.Workers{Max: most}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
+		Workers: api.Workers{Max: maxWorkers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
 	}))(d.t)
 	return e.ID
 }
@@ -120,9 +120,9 @@ func TestBrowser(t *testing.T) {
 			work := d.createEndpoint(hostile, "builtin/conformance", 3)
 			tab.Until(`document.querySelectorAll('#endpoints tbody tr').length === 1`)
 			tab.Until(`document.querySelector('#endpoints tbody a').textContent === ` + quoted(hostile))
-			waits := d.createEndpoint("never starts", "example/unmapped", 0)
-			d.submitJob(waits, `{}`)
-			d.submitJob(waits, `{}`)
+			stuck := d.createEndpoint("never starts", "example/unmapped", 0)
+			d.submitJob(stuck, `{}`)
+			d.submitJob(stuck, `{}`)
 			tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '2'`)
 			failed := d.submitJob(work, `{"op": "fail", "message": `+quoted(hostile)+`, "output": {"left": `+quoted(hostile)+`}}`)
 			d.submitJob(work, `{"op": "echo"}`)
@@ -224,9 +224,9 @@ func TestAccess(t *testing.T) {
 	own := strings.TrimPrefix(d.url, "http://")
 	other := "http://127.0.0.1:1" // another port is another site
 	auth := map[string]string{"Authorization": "Bearer " + key}
-	with := func(more map[string]string, name, value string) map[string]string {
+	plus := func(header map[string]string, name, value string) map[string]string {
 		out := map[string]string{name: value}
-		maps.Copy(out, more)
+		maps.Copy(out, header)
 		return out
 	}
 	for _, c := range []struct {
@@ -256,11 +256,11 @@ func TestAccess(t *testing.T) {
 		{"POST", "/ui/session", `{"key":"` + key + `"}`, map[string]string{"Origin": "http://" + own}, 204},
 		{"POST", "/ui/session", `{"key":"` + key + `"}`, map[string]string{"Origin": other}, 403},
 		{"POST", "/ui/session", `{"key":"` + key + `"}`, map[string]string{"Origin": "null"}, 403},
-		{"GET", "/ui/snapshot", "", with(auth, "Sec-Fetch-Site", "same-origin"), 200},
-		{"GET", "/ui/snapshot", "", with(auth, "Sec-Fetch-Site", "same-site"), 403},
-		{"GET", "/ui/snapshot", "", with(auth, "Sec-Fetch-Site", "cross-site"), 403},
+		{"GET", "/ui/snapshot", "", plus(auth, "Sec-Fetch-Site", "same-origin"), 200},
+		{"GET", "/ui/snapshot", "", plus(auth, "Sec-Fetch-Site", "same-site"), 403},
+		{"GET", "/ui/snapshot", "", plus(auth, "Sec-Fetch-Site", "cross-site"), 403},
 		{"GET", "/", "", map[string]string{"Host": "evil.example"}, 421},
-		{"GET", "/ui/snapshot", "", with(auth, "Host", "evil.example:8420"), 421},
+		{"GET", "/ui/snapshot", "", plus(auth, "Host", "evil.example:8420"), 421},
 		{"GET", "/metrics", "", map[string]string{"Host": "evil.example"}, 421},
 		{"GET", "/", "", map[string]string{"Host": "localhost:8420"}, 200},
 		{"GET", "/", "", map[string]string{"Host": "[::1]:8420"}, 200},
@@ -290,34 +290,34 @@ func TestSession(t *testing.T) {
 		cookie, _, _ := strings.Cut(set, ";")
 		return resp, cookie
 	}
-	sees := func(cookie string) bool {
+	isSignedIn := func(cookie string) bool {
 		t.Helper()
 		resp, _ := d.send("GET", "/ui/snapshot", "", map[string]string{"Cookie": cookie})
 		return resp.StatusCode == 200
 	}
 	code := `{"code":"` + d.code + `"}`
 	resp, first := signIn(code)
-	must.Require(t, resp.StatusCode == 204 && sees(first) && !strings.Contains(first, d.code),
+	must.Require(t, resp.StatusCode == 204 && isSignedIn(first) && !strings.Contains(first, d.code),
 		"the code:", resp.StatusCode, "cookie", first)
 	resp, _ = signIn(code)
 	must.Hold(t, resp.StatusCode == 401, "the code once more:", resp.StatusCode)
 	_, second := signIn(`{"key":"` + key + `"}`)
-	must.Hold(t, sees(second) && !strings.Contains(second, key) && !sees(second+"x") && !sees(""), "the cookie is", second)
+	must.Hold(t, isSignedIn(second) && !strings.Contains(second, key) && !isSignedIn(second+"x") && !isSignedIn(""), "the cookie is", second)
 	d.send("DELETE", "/ui/session", "", map[string]string{"Cookie": first})
-	must.Hold(t, !sees(first) && sees(second), "a sign-out didn't end exactly its own session")
+	must.Hold(t, !isSignedIn(first) && isSignedIn(second), "a sign-out didn't end exactly its own session")
 	keys := apikey.FileIn(d.dir)
 	added := must.Do(keys.Add(apikey.Key{Name: "ada"}))(t)
 	_, third := signIn(`{"key":"` + added + `"}`)
-	must.Hold(t, sees(third), "an added key doesn't open the page")
+	must.Hold(t, isSignedIn(third), "an added key doesn't open the page")
 	must.Succeed(t, keys.Remove("ada"))
-	must.Hold(t, !sees(third) && sees(second), "removing a key didn't end exactly its session")
-	some := must.Do(keys.Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
-	resp, _ = signIn(`{"key":"` + some + `"}`)
+	must.Hold(t, !isSignedIn(third) && isSignedIn(second), "removing a key didn't end exactly its session")
+	scoped := must.Do(keys.Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
+	resp, _ = signIn(`{"key":"` + scoped + `"}`)
 	must.Hold(t, resp.StatusCode == 403, "a key for one endpoint:", resp.StatusCode)
 	for range 64 {
 		_, _ = signIn(`{"key":"` + key + `"}`)
 	}
-	must.Hold(t, !sees(second), "the number of sessions isn't bounded")
+	must.Hold(t, !isSignedIn(second), "the number of sessions isn't bounded")
 }
 
 // If a worker gets its GPU while a snapshot is made, the snapshot is consistent.
@@ -340,11 +340,11 @@ func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
 func TestSignOutAbortsTheSnapshot(t *testing.T) {
 	_, p := newBusyPage(t)
 	local := page.RejectOtherHosts(false, p)
-	var hold atomic.Bool
-	held, aborted := make(chan struct{}, 1), make(chan struct{}, 1)
+	var block atomic.Bool
+	blocked, aborted := make(chan struct{}, 1), make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/ui/snapshot" && hold.CompareAndSwap(true, false) {
-			held <- struct{}{}
+		if r.URL.Path == "/ui/snapshot" && block.CompareAndSwap(true, false) {
+			blocked <- struct{}{}
 			<-r.Context().Done()
 			aborted <- struct{}{}
 			return
@@ -355,19 +355,19 @@ func TestSignOutAbortsTheSnapshot(t *testing.T) {
 	tab := chromium.Open(t).Tab(t, 800, 600, false)
 	tab.Visit(server.URL + "/#code=" + p.Code())
 	tab.Shows("#status", "Live")
-	hold.Store(true)
-	wait(t, held, "the page requests no further snapshot")
+	block.Store(true)
+	wait(t, blocked, "the page requests no further snapshot")
 	tab.Click("#signout")
 	wait(t, aborted, "the request for a snapshot continues after the sign-out")
 	tab.Shows("#status", "Signed out")
 	expectClean(t, tab, server.URL)
 }
 
-func wait(t *testing.T, event <-chan struct{}, otherwise string) {
+func wait(t *testing.T, happened <-chan struct{}, message string) {
 	t.Helper()
 	select {
-	case <-event:
+	case <-happened:
 	case <-time.After(time.Minute):
-		t.Fatal(otherwise)
+		t.Fatal(message)
 	}
 }

@@ -25,44 +25,44 @@ func TestBrowserSendsJobs(t *testing.T) {
 		tab.Eval(`document.querySelector('#send-input').value = `+quoted(input), nil)
 		tab.Click(`#send-form button[value=` + button + `]`)
 	}
-	state := func(want string) {
+	expectState := func(want string) {
 		t.Helper()
 		tab.Until(`document.querySelector('#send-state').dataset.state === ` + quoted(want))
 	}
 
 	send(`{"op": "stream", "n": 3}`, "run")
 	tab.Until(`document.querySelectorAll('#send-stream div').length === 3`)
-	state("COMPLETED")
+	expectState("COMPLETED")
 	tab.Shows("#send-stream", `"n": 2`)
 
 	send(`{"input": {"op": "echo", "say": `+quoted(hostile)+`}}`, "runsync")
 	tab.Until(`document.querySelector('#send-result').textContent.includes('"say"')`)
-	state("COMPLETED")
+	expectState("COMPLETED")
 	tab.Shows("#send-result", "<img src=x onerror=")
 
 	send(`{"op": "sleep", "ms": 600000}`, "run")
-	state("IN_PROGRESS")
+	expectState("IN_PROGRESS")
 	tab.Until(`document.querySelector('#send-retry').disabled`)
 	tab.Click("#send-cancel")
 	tab.Shows("#confirm", "Cancel job ", "1 job is affected, which runs: its execution is stopped.")
 	tab.Click("#confirm-yes")
-	state("CANCELLED")
+	expectState("CANCELLED")
 
 	send(`{"op": "fail", "message": "no luck"}`, "run")
-	state("FAILED")
+	expectState("FAILED")
 	tab.Shows("#send-result", "no luck")
 	tab.Click("#send-retry")
 	tab.Shows("#confirm", "Retry job ", "Its error and its output are removed")
 	tab.Click("#confirm-yes")
 	tab.Until(`document.querySelectorAll('#jobs [data-state=FAILED]').length === 1`)
-	state("FAILED")
+	expectState("FAILED")
 
 	send(`[1]`, "run")
 	tab.Until(`document.querySelector('#send-error').textContent.includes('JSON object')`)
 	send(`{"broken`, "run")
 	tab.Until(`document.querySelector('#send-error').textContent !== ''`)
 	send(`{"op": "sleep", "ms": 600000, "again": 1}`, "run")
-	state("IN_PROGRESS")
+	expectState("IN_PROGRESS")
 	tab.CheckAccessibility("form")
 	tab.Picture("form")
 	tab.Visit(d.url + "/?again#/endpoint/" + work)

@@ -18,8 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// show opens the HTML report of a sample with every verdict.
-func show(t *testing.T, tab *chromium.Tab) (address string) {
+// openReport opens the HTML report of a sample with every verdict.
+func openReport(t *testing.T, tab *chromium.Tab) (address string) {
 	t.Helper()
 	text := must.ReadFile(t, "../../../../conformance/report/testdata/sample.json")
 	sample := must.Do(report.Read(bytes.NewReader(text)))(t)
@@ -33,8 +33,8 @@ func show(t *testing.T, tab *chromium.Tab) (address string) {
 	return address
 }
 
-// visible returns the ids of the visible clauses.
-func visible(tab *chromium.Tab) (list []string) {
+// visibleClauses returns the ids of the visible clauses.
+func visibleClauses(tab *chromium.Tab) (list []string) {
 	tab.Eval(`[...document.querySelectorAll('.clause')].filter((c) => c.checkVisibility()).map((c) => c.id)`, &list)
 	return list
 }
@@ -50,7 +50,7 @@ func TestBrowser(t *testing.T) {
 	}{{"desk", 1366, 900, false}, {"desk-dark", 1366, 900, true}, {"phone", 390, 844, true}} {
 		t.Run(screen.name, func(t *testing.T) {
 			tab := b.Tab(t, screen.width, screen.height, screen.dark)
-			address := show(t, tab)
+			address := openReport(t, tab)
 			for selector, want := range map[string]string{
 				"h1":              "Not conformant",
 				".lead":           "1 FAIL, 1 UNEXPECTED-PASS, 1 ERROR",
@@ -89,7 +89,7 @@ func TestBrowser(t *testing.T) {
 				{`document.querySelector('.none button').click()`, "[JOB-01 JOB-02 JOB-03 JOB-04 JOB-05 JOB-06 JOB-07 JOB-08 JOB-09 JOB-10 T-01]"},
 			} {
 				tab.Eval(step.do, nil)
-				must.Equal(t, fmt.Sprint(visible(tab)), step.want, "after", step.do)
+				must.Equal(t, fmt.Sprint(visibleClauses(tab)), step.want, "after", step.do)
 			}
 
 			// Open an address with a filter, then the address of a clause that the filter hides.
@@ -114,7 +114,7 @@ func TestBrowser(t *testing.T) {
 // The content security policy blocks a foreign script, even if one gets into the page.
 func TestPolicy(t *testing.T) {
 	tab := chromium.Open(t).Tab(t, 800, 600, false)
-	show(t, tab)
+	openReport(t, tab)
 	tab.Eval(`(() => { const s = document.createElement('script'); s.textContent = "document.title = 'owned'"; document.body.append(s); })()`, nil)
 	var title string
 	tab.Eval("document.title", &title)

@@ -50,26 +50,26 @@ func run(path string) error {
 		r.Header.Set("Authorization", "Bearer "+calls.Key)
 		return nil
 	}
-	first, err := v1.NewClientWithResponses(calls.URL+"/v1", v1.WithRequestEditorFn(authorize))
+	clientV1, err := v1.NewClientWithResponses(calls.URL+"/v1", v1.WithRequestEditorFn(authorize))
 	if err != nil {
 		return err
 	}
-	second, err := v2.NewClientWithResponses(calls.URL, v2.WithRequestEditorFn(authorize))
+	clientV2, err := v2.NewClientWithResponses(calls.URL, v2.WithRequestEditorFn(authorize))
 	if err != nil {
 		return err
 	}
 	var problems []error
 	for _, s := range calls.Steps {
-		var client any = first
+		var client any = clientV1
 		if s.Version == "v2" {
-			client = second
+			client = clientV2
 		}
 		if err := s.call(reflect.ValueOf(client)); err != nil {
 			problems = append(problems, fmt.Errorf("%s %s: %w", s.Version, s.Operation, err))
 		}
 	}
 	fmt.Println(len(calls.Steps)-len(problems), "operations passed")
-	return errors.Join(append(problems, typed(second))...)
+	return errors.Join(append(problems, callTyped(clientV2))...)
 }
 
 func (s step) call(client reflect.Value) error {
@@ -126,22 +126,22 @@ func (s step) check(status int, body []byte) error {
 	return nil
 }
 
-// typed calls operations with typed arguments and results, like a user of the client.
-func typed(client *v2.ClientWithResponses) error {
+// callTyped calls operations with typed arguments and results, like a user of the client.
+func callTyped(client *v2.ClientWithResponses) error {
 	size := int64(10)
-	made, err := client.CreateNetworkVolumeWithResponse(context.Background(), v2.NetworkVolumeCreate{Name: "typed", Size: size, DataCenter: "EU-RO-1"})
+	created, err := client.CreateNetworkVolumeWithResponse(context.Background(), v2.NetworkVolumeCreate{Name: "typed", Size: size, DataCenter: "EU-RO-1"})
 	if err != nil {
 		return err
 	}
-	if made.JSON201 == nil || made.JSON201.Size != size || made.JSON201.Name != "typed" {
-		return fmt.Errorf("expected a volume of %d GB, got %s", size, made.Body)
+	if created.JSON201 == nil || created.JSON201.Size != size || created.JSON201.Name != "typed" {
+		return fmt.Errorf("expected a volume of %d GB, got %s", size, created.Body)
 	}
-	refused, err := client.CreateNetworkVolumeWithResponse(context.Background(), v2.NetworkVolumeCreate{Name: "typed", Size: 1, DataCenter: "EU-RO-1"})
+	rejected, err := client.CreateNetworkVolumeWithResponse(context.Background(), v2.NetworkVolumeCreate{Name: "typed", Size: 1, DataCenter: "EU-RO-1"})
 	if err != nil {
 		return err
 	}
-	if refused.ApplicationproblemJSON422 == nil || refused.ApplicationproblemJSON422.Status != http.StatusUnprocessableEntity {
-		return fmt.Errorf("expected a refusal of 1 GB, got %s", refused.Body)
+	if rejected.ApplicationproblemJSON422 == nil || rejected.ApplicationproblemJSON422.Status != http.StatusUnprocessableEntity {
+		return fmt.Errorf("expected a refusal of 1 GB, got %s", rejected.Body)
 	}
 	return nil
 }
