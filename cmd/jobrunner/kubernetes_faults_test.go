@@ -27,8 +27,8 @@ import (
 // KUBERNETES_ROUNDS=10 repeats each fault ten times.
 func testClusterFaults(t *testing.T) {
 	k := containers.StartKubernetes(t)
-	k.GPUs(t, 1, 2, "NVIDIA-L4")
-	k.GPUs(t, 2, 1, "NVIDIA-L4")
+	k.SetGPUs(t, 1, 2, "NVIDIA-L4")
+	k.SetGPUs(t, 2, 1, "NVIDIA-L4")
 	c := newInCluster(t)
 	volume := c.createVolume()
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "gpu": {"pools": ["ADA_24"], "count": 1}, "networkVolumes": ["`+volume+`"],
@@ -37,7 +37,7 @@ func testClusterFaults(t *testing.T) {
 		return func() {
 			k.Kill(t, program)
 			time.Sleep(down) // under load
-			k.Begin(t, program)
+			k.Restart(t, program)
 		}
 	}
 	faults := []struct {
@@ -46,7 +46,7 @@ func testClusterFaults(t *testing.T) {
 	}{
 		{"kubelet", func() {
 			killed(containers.Kubelet, 3*time.Second)()
-			k.GPUs(t, 1, 2, "NVIDIA-L4") // registers again, like a device plugin
+			k.SetGPUs(t, 1, 2, "NVIDIA-L4") // registers again, like a device plugin
 		}},
 		{"API server", killed(containers.APIServer, 3*time.Second)},
 	}

@@ -123,13 +123,13 @@ func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	k := containers.StartKubernetes(t)
 	k.AddNode(t)
-	k.Provision(t)
+	k.ProvisionVolumes(t)
 	buildImage(t, k, clusterImage, "contained", nil)
 	t.Run("faults", testClusterFaults)
 	// Three for workers, two for a cluster and one for a pod. The type is the same as before,
 	// because the scheduler notices another label only after a moment.
-	k.GPUs(t, 1, 3, "NVIDIA-L4")
-	k.GPUs(t, 2, 3, "NVIDIA-L4")
+	k.SetGPUs(t, 1, 3, "NVIDIA-L4")
+	k.SetGPUs(t, 2, 3, "NVIDIA-L4")
 	t.Run("life", func(t *testing.T) { t.Parallel(); testClusterLife(t) })
 	t.Run("refusals", func(t *testing.T) { t.Parallel(); testClusterRefusals(t) })
 	t.Run("kill", func(t *testing.T) { t.Parallel(); testClusterKill(t) })
@@ -250,7 +250,7 @@ func testClusterBalanced(t *testing.T) {
 // After a kill of the jobrunner, its next start deletes its Pods, and their jobs run again. The Pods
 // are owned by the jobrunner's own Pod.
 func testClusterKill(t *testing.T) {
-	containers.StartKubernetes(t).MakePod(t, "jobrunner-0")
+	containers.StartKubernetes(t).CreatePod(t, "jobrunner-0")
 	c := newInCluster(t, "POD_NAME=jobrunner-0")
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	c.awaitCompletion(c.submit(`{"name": "one"}`))

@@ -27,13 +27,12 @@ import (
 // network: the image contains this machine's Python, and is cached for each machine and Python.
 func (e *Engine) Build(t testing.TB, name string, cmd []string, files map[string]string) {
 	t.Helper()
-	base := must.Do(pythonTar())(t)
-	system := must.Do(os.Open(base))(t)
-	defer func() { _ = system.Close() }()
-	own := must.Do(archive(files))(t)
+	base := must.Do(os.Open(must.Do(pythonTar())(t)))(t)
+	defer func() { _ = base.Close() }()
+	layer := must.Do(archive(files))(t)
 	words := must.Do(json.Marshal(cmd))(t)
 	// Without the end marker, the second archive continues the first.
-	if _, err := e.run(io.MultiReader(bytes.NewReader(own), system), "import", "--change", "CMD "+string(words), "-", name); err != nil {
+	if _, err := e.run(io.MultiReader(bytes.NewReader(layer), base), "import", "--change", "CMD "+string(words), "-", name); err != nil {
 		t.Fatal(err)
 	}
 }

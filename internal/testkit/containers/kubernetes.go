@@ -35,7 +35,7 @@ type Kubernetes struct {
 	dir        string
 	network    int       // number of its network: see kubernetes.sh
 	input      io.Writer // input of its supervisor
-	nodes      int       // number of nodes
+	nodes      int       // 1, or 2 after AddNode
 }
 
 var kubernetes = sync.OnceValues(startKubernetes)
@@ -93,7 +93,7 @@ func startKubernetes() (*Kubernetes, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kubernetes{Kubeconfig: filepath.Join(dir, "kubeconfig"), Namespace: "default", url: "https://127.0.0.1:" + ports[0], dir: dir}
+	k := &Kubernetes{Kubeconfig: filepath.Join(dir, "kubeconfig"), Namespace: "default", url: "https://127.0.0.1:" + ports[0], dir: dir, nodes: 1}
 	if k.network, err = freeNetwork(); err != nil {
 		return nil, err
 	}
@@ -158,10 +158,9 @@ func (k *Kubernetes) loadPause(node int) error {
 // Build gives each node an image with Python and files, as an engine's Build does.
 func (k *Kubernetes) Build(t testing.TB, name string, cmd []string, files map[string]string) {
 	t.Helper()
-	base := must.Do(pythonTar())(t)
-	system := must.ReadFile(t, base)
-	own := must.Do(archive(files))(t)
-	must.Succeed(t, k.load(name, cmd, k.allNodes(), system, own))
+	base := must.ReadFile(t, must.Do(pythonTar())(t))
+	layer := must.Do(archive(files))(t)
+	must.Succeed(t, k.load(name, cmd, k.allNodes(), base, layer))
 }
 
 // load gives nodes an image of layers.
@@ -181,7 +180,7 @@ func (k *Kubernetes) load(name string, cmd []string, nodes []int, layers ...[]by
 	}
 	var names, digests []string
 	for i, layer := range layers {
-		if i > 0 { // an archive without its end
+		if i > 0 { // archive writes no end marker
 			layer = append(layer, make([]byte, 1024)...)
 		}
 		names = append(names, fmt.Sprintf("layer-%d.tar", i))
@@ -239,8 +238,8 @@ func (k *Kubernetes) Get(t testing.TB, path string, into any) {
 	must.Succeed(t, k.request(http.MethodGet, path, "", "", into))
 }
 
-// MakePod creates a Pod that never runs, as an owner of other objects.
-func (k *Kubernetes) MakePod(t testing.TB, name string) {
+// CreatePod creates a Pod that never runs, as an owner of other objects.
+func (k *Kubernetes) CreatePod(t testing.TB, name string) {
 	t.Helper()
 	body := `{"metadata": {"name": "` + name + `"}, "spec": {"schedulerName": "nobody", "containers": [{"name": "c", "image": "localhost/pause:1"}]}}`
 	must.Succeed(t, k.request(http.MethodPost, "/api/v1/namespaces/"+k.Namespace+"/pods", "", body, nil))
@@ -301,9 +300,9 @@ func forward(from net.Conn, target string) {
 	}
 	defer func() { _ = to.Close() }()
 	done := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+	for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
 		go func() {
-			_, _ = io.Copy(way[1], way[0])
+			_, _ = io.Copy(pair[1], pair[0])
 			done <- struct{}{}
 		}()
 	}

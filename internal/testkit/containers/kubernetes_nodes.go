@@ -38,7 +38,7 @@ func freeNetwork() (int, error) {
 
 // allNodes are the numbers of the nodes.
 func (k *Kubernetes) allNodes() (all []int) {
-	for i := range max(1, k.nodes) {
+	for i := range k.nodes {
 		all = append(all, i+1)
 	}
 	return all
@@ -81,8 +81,8 @@ func (k *Kubernetes) awaitNode(number int) error {
 
 func nodeName(number int) string { return "node-" + strconv.Itoa(number) }
 
-// GPUs makes GPUs allocatable on a node, as a device plugin and GPU feature discovery do.
-func (k *Kubernetes) GPUs(t testing.TB, node, count int, product string) {
+// SetGPUs makes GPUs allocatable on a node, as a device plugin and GPU feature discovery do.
+func (k *Kubernetes) SetGPUs(t testing.TB, node, count int, product string) {
 	t.Helper()
 	n, path := strconv.Itoa(count), "/api/v1/nodes/"+nodeName(node)
 	err := errors.Join(
@@ -109,8 +109,8 @@ func (k *Kubernetes) Kill(t testing.TB, program string) {
 	must.Succeed(t, err)
 }
 
-// Begin restarts a killed program and waits until it answers.
-func (k *Kubernetes) Begin(t testing.TB, program string) {
+// Restart restarts a killed program and waits until it answers.
+func (k *Kubernetes) Restart(t testing.TB, program string) {
 	t.Helper()
 	url := k.url + "/readyz"
 	if program == Kubelet {

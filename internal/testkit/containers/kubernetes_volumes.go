@@ -26,9 +26,9 @@ type claim struct {
 	}
 }
 
-// Provision binds claims to folders, and releases deleted ones, until the test ends. It
+// ProvisionVolumes binds claims to folders, and releases deleted ones, until the test ends. It
 // replaces the controllers, which the cluster doesn't have.
-func (k *Kubernetes) Provision(t testing.TB) {
+func (k *Kubernetes) ProvisionVolumes(t testing.TB) {
 	t.Helper()
 	class := `{"metadata": {"name": "` + StorageClass + `"}, "provisioner": "example.org/folders", "allowVolumeExpansion": true}`
 	if err := k.request(http.MethodPost, "/apis/storage.k8s.io/v1/storageclasses", "", class, nil); err != nil {

@@ -72,9 +72,9 @@ func describe(ctx context.Context, server tfprotov6.ProviderServer) (object, err
 	}, nil
 }
 
-func each[V any](of map[string]V, convert func(V) object) object {
+func each[V any](values map[string]V, convert func(V) object) object {
 	out := object{}
-	for name, v := range of {
+	for name, v := range values {
 		out[name] = convert(v)
 	}
 	return out
@@ -87,9 +87,9 @@ func schema(s *tfprotov6.Schema) object {
 	}}
 }
 
-func attributes(of []*tfprotov6.SchemaAttribute) object {
+func attributes(list []*tfprotov6.SchemaAttribute) object {
 	out := object{}
-	for _, a := range of {
+	for _, a := range list {
 		described := object{
 			"description": a.Description, "description_kind": kind(a.DescriptionKind), "deprecated": a.Deprecated,
 			"required": a.Required, "optional": a.Optional, "computed": a.Computed, "sensitive": a.Sensitive, "write_only": a.WriteOnly,

@@ -30,8 +30,8 @@ const (
 	variationsShort = 100
 )
 
-// Limits for one input of a property, including its own work. They find amplification by orders
-// of magnitude, not by a factor.
+// Limits of a property for one input. They find amplification by orders of magnitude, not by a
+// factor.
 const (
 	maxTime              = 20 * time.Second
 	maxBytes             = 64 << 20
@@ -107,13 +107,13 @@ func Vary(name string, seeds []Seed, n int) (all []Seed) {
 	v := varier{rand.New(rand.NewPCG(hash.Sum64(), 1))}
 	for range n {
 		base, other := seeds[v.IntN(len(seeds))], seeds[v.IntN(len(seeds))]
-		next := make(Seed, len(base))
-		copy(next, base)
-		for again := true; again; again = v.IntN(3) == 0 {
-			i := v.IntN(len(next))
-			next[i] = v.value(next[i], other[i])
+		varied := make(Seed, len(base))
+		copy(varied, base)
+		for more := true; more; more = v.IntN(3) == 0 {
+			i := v.IntN(len(varied))
+			varied[i] = v.value(varied[i], other[i])
 		}
-		all = append(all, next)
+		all = append(all, varied)
 	}
 	return all
 }
@@ -122,7 +122,7 @@ func Vary(name string, seeds []Seed, n int) (all []Seed) {
 func Request(t *testing.T, authorization, method, target, body string) *http.Request {
 	t.Helper()
 	u, err := url.ParseRequestURI(target)
-	if _, refused := http.NewRequestWithContext(t.Context(), method, "/", nil); refused != nil || err != nil {
+	if _, methodErr := http.NewRequestWithContext(t.Context(), method, "/", nil); methodErr != nil || err != nil {
 		return nil
 	}
 	r := &http.Request{Method: method, URL: u, Host: "deployment", Header: http.Header{"Authorization": {authorization}}, Body: http.NoBody}

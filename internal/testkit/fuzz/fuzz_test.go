@@ -36,7 +36,7 @@ var kept []byte
 
 // The variations suffice to find a fault, and the report contains the input as a file.
 func TestFaultsAreFound(t *testing.T) {
-	for fault, says := range map[string]string{"fails": "it is too long", "panics": "index out of range", "allocates": "134", "": "ok"} {
+	for fault, want := range map[string]string{"fails": "it is too long", "panics": "index out of range", "allocates": "134", "": "ok"} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^FuzzFaulty$", "-test.short")
 		cmd.Env = append(os.Environ(), faulty+"="+fault)
 		out, err := cmd.CombinedOutput()
@@ -45,7 +45,7 @@ func TestFaultsAreFound(t *testing.T) {
 			continue
 		}
 		text := string(out)
-		must.Hold(t, err != nil && strings.Contains(text, says) && strings.Contains(text, "testdata/fuzz/FuzzFaulty/NAME:") && strings.Contains(text, "go test fuzz v1"),
+		must.Hold(t, err != nil && strings.Contains(text, want) && strings.Contains(text, "testdata/fuzz/FuzzFaulty/NAME:") && strings.Contains(text, "go test fuzz v1"),
 			fault, err, text)
 	}
 }

@@ -96,12 +96,11 @@ func takeBuilt(dir, pkg string) error {
 		return fs.ErrNotExist
 	}
 	if !strings.HasPrefix(pkg, module) {
-		at, err := filepath.Abs(pkg)
-		if err != nil {
+		var err error
+		if pkg, err = filepath.Abs(pkg); err != nil {
 			return err
 		}
-		pkg = at
-		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(pkg, "go.mod")); err == nil {
 			pkg = module
 		}
 	}

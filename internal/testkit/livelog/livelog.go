@@ -43,7 +43,7 @@ func (l *Log) Await(t testing.TB, text string, n int) string {
 // Until waits until the log is complete, and returns it. It waits for three minutes at most.
 func (l *Log) Until(t testing.TB, what string, complete func(log string) bool) string {
 	t.Helper()
-	for late := time.After(3 * time.Minute); ; {
+	for timeout := time.After(3 * time.Minute); ; {
 		l.mu.Lock()
 		if l.changed == nil {
 			l.changed = make(chan struct{})
@@ -55,7 +55,7 @@ func (l *Log) Until(t testing.TB, what string, complete func(log string) bool) s
 		}
 		select {
 		case <-changed:
-		case <-late:
+		case <-timeout:
 			t.Fatalf("after three minutes the log lacks %q:\n%s", what, log)
 		}
 	}

@@ -90,13 +90,13 @@ func publish(t *testing.T, files map[string]string) Release {
 	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData", "XDG_CONFIG_HOME", "AppData"} { // os.UserCacheDir and UserConfigDir read one of them
 		t.Setenv(name, cache)
 	}
-	quiet(t)
+	disableTelemetry(t)
 	return Release{Name: "terraform", Version: "1.2.3", module: "example.com/tool", main: "."}
 }
 
-// quiet disables the go command's telemetry, whose background process would outlive the test and
+// disableTelemetry disables the go command's telemetry, whose background process would outlive the test and
 // write to its folder, so that the test couldn't remove it.
-func quiet(t *testing.T) {
+func disableTelemetry(t *testing.T) {
 	t.Helper()
 	dir := must.Do(os.UserConfigDir())(t)
 	dir = filepath.Join(dir, "go", "telemetry")

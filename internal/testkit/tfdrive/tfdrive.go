@@ -42,7 +42,7 @@ type schemas struct {
 	types, ids map[string]tftypes.Type // of resources and identities
 }
 
-var known sync.Map // schemas by the provider's type
+var schemaCache sync.Map // by the provider's Go type
 
 // Unknown stands for a value that is known after apply.
 var Unknown = unknown{}
@@ -67,7 +67,7 @@ func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 // schemasOf returns the schemas that the server returns for a provider.
 func (d *Provider) schemasOf(p provider.Provider) *schemas {
 	d.t.Helper()
-	if s, ok := known.Load(reflect.TypeOf(p)); ok {
+	if s, ok := schemaCache.Load(reflect.TypeOf(p)); ok {
 		return s.(*schemas)
 	}
 	schema := ask(d, d.server.GetProviderSchema, &tfprotov6.GetProviderSchemaRequest{})
@@ -76,13 +76,13 @@ func (d *Provider) schemasOf(p provider.Provider) *schemas {
 	}
 	identities := ask(d, d.server.GetResourceIdentitySchemas, &tfprotov6.GetResourceIdentitySchemasRequest{})
 	s := &schemas{schema: schema, types: map[string]tftypes.Type{}, ids: map[string]tftypes.Type{}}
-	for name, of := range schema.ResourceSchemas {
-		s.types[name] = of.ValueType()
+	for name, resource := range schema.ResourceSchemas {
+		s.types[name] = resource.ValueType()
 	}
-	for name, of := range identities.IdentitySchemas {
-		s.ids[name] = of.ValueType()
+	for name, identity := range identities.IdentitySchemas {
+		s.ids[name] = identity.ValueType()
 	}
-	known.Store(reflect.TypeOf(p), s)
+	schemaCache.Store(reflect.TypeOf(p), s)
 	return s
 }
 
@@ -159,15 +159,15 @@ func (s State) Get(path string) any {
 	if !s.Exists() {
 		return nil
 	}
-	at := plain(s.Value)
+	value := plain(s.Value)
 	for name := range strings.SplitSeq(path, ".") {
-		members, ok := at.(map[string]any)
+		members, ok := value.(map[string]any)
 		if !ok {
 			return nil
 		}
-		at = members[name]
+		value = members[name]
 	}
-	return at
+	return value
 }
 
 // All returns the whole state as Go data.
@@ -277,11 +277,11 @@ func (p *PlannedChange) plan(d *Provider, typeName string, schema *tfprotov6.Sch
 // does before it applies it.
 func (d *Provider) Resolve(p PlannedChange, config map[string]any) PlannedChange {
 	d.t.Helper()
-	again := d.Plan(p.Type, p.prior, config)
-	if diff := inconsistent("", plain(p.Value), plain(again.Value)); diff != "" && !strings.HasSuffix(diff, "is still unknown") {
+	final := d.Plan(p.Type, p.prior, config)
+	if diff := inconsistent("", plain(p.Value), plain(final.Value)); diff != "" && !strings.HasSuffix(diff, "is still unknown") {
 		d.t.Errorf("%s: inconsistent final plan: %s", p.Type, diff)
 	}
-	return again
+	return final
 }
 
 // Apply applies a planned change. Like Terraform, it checks the result: known planned values
@@ -339,17 +339,17 @@ func (d *Provider) Destroy(s State) Diagnostics {
 // Import imports an object by its id or name, and reads it.
 func (d *Provider) Import(typeName, id string) (State, Diagnostics) {
 	d.t.Helper()
-	return d.imported(&tfprotov6.ImportResourceStateRequest{TypeName: typeName, ID: id})
+	return d.importState(&tfprotov6.ImportResourceStateRequest{TypeName: typeName, ID: id})
 }
 
 // ImportIdentity imports an object by its identity, and reads it.
 func (d *Provider) ImportIdentity(typeName string, identity map[string]any) (State, Diagnostics) {
 	d.t.Helper()
 	packed := d.pack(d.value(d.ids[typeName], identity))
-	return d.imported(&tfprotov6.ImportResourceStateRequest{TypeName: typeName, Identity: &tfprotov6.ResourceIdentityData{IdentityData: packed}})
+	return d.importState(&tfprotov6.ImportResourceStateRequest{TypeName: typeName, Identity: &tfprotov6.ResourceIdentityData{IdentityData: packed}})
 }
 
-func (d *Provider) imported(req *tfprotov6.ImportResourceStateRequest) (State, Diagnostics) {
+func (d *Provider) importState(req *tfprotov6.ImportResourceStateRequest) (State, Diagnostics) {
 	d.t.Helper()
 	resp := ask(d, d.server.ImportResourceState, req)
 	if diags := Diagnostics(resp.Diagnostics); diags.Err() != nil || len(resp.ImportedResources) == 0 {

@@ -25,12 +25,12 @@ func (d *Provider) value(ty tftypes.Type, v any) tftypes.Value {
 	}
 	switch ty := ty.(type) {
 	case tftypes.Object:
-		given := v.(map[string]any)
+		configured := v.(map[string]any)
 		members := map[string]tftypes.Value{}
 		for name, member := range ty.AttributeTypes {
-			members[name] = d.value(member, given[name])
+			members[name] = d.value(member, configured[name])
 		}
-		for name := range given {
+		for name := range configured {
 			if _, ok := members[name]; !ok {
 				d.t.Fatalf("no such attribute: %s", name)
 			}
@@ -107,22 +107,22 @@ func propose(attributes []*tfprotov6.SchemaAttribute, prior, config tftypes.Valu
 	if config.IsNull() || !config.IsKnown() {
 		return config
 	}
-	var before, given map[string]tftypes.Value
-	_ = config.As(&given)
+	var before, configured map[string]tftypes.Value
+	_ = config.As(&configured)
 	if !prior.IsNull() && prior.IsKnown() {
 		_ = prior.As(&before)
 	}
 	out := map[string]tftypes.Value{}
 	for _, a := range attributes {
-		v := given[a.Name]
-		was, had := before[a.Name]
+		v := configured[a.Name]
+		old, existed := before[a.Name]
 		switch {
 		case a.WriteOnly:
 			v = tftypes.NewValue(v.Type(), nil)
-		case v.IsNull() && a.Computed && had:
-			v = was
-		case a.NestedType != nil && a.NestedType.Nesting == tfprotov6.SchemaObjectNestingModeSingle && had:
-			v = propose(a.NestedType.Attributes, was, v)
+		case v.IsNull() && a.Computed && existed:
+			v = old
+		case a.NestedType != nil && a.NestedType.Nesting == tfprotov6.SchemaObjectNestingModeSingle && existed:
+			v = propose(a.NestedType.Attributes, old, v)
 		}
 		out[a.Name] = v
 	}
