@@ -28,14 +28,14 @@ func TestClientIsInterrupted(t *testing.T) {
 		var output bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &output, &output
 		must.Succeed(t, cmd.Start())
-		var held []net.Conn
+		var conns []net.Conn
 		for range 4 { // two clients, and a child of each
 			c := must.Do(listener.Accept())(t)
-			held = append(held, c)
+			conns = append(conns, c)
 		}
 		must.Succeed(t, cmd.Process.Signal(signal))
 		_ = cmd.Wait() // the exit code is checked below
-		for _, c := range held {
+		for _, c := range conns {
 			if _, err := io.ReadAll(c); err != nil { // returns when the process has exited
 				t.Log(err)
 			}
@@ -103,17 +103,17 @@ func expectNothingRunning(t *testing.T, script, timeout string, exit int) {
 		defer close(ended)
 		runExpecting(t, cmd, exit)
 	}()
-	var held []net.Conn
+	var conns []net.Conn
 	for range 2 { // a process and its child
 		conn := must.Do(listener.Accept())(t)
 		defer conn.Close()
-		held = append(held, conn)
+		conns = append(conns, conn)
 	}
 	if exit == 0 { // lets the client exit
 		must.Succeed(t, os.WriteFile(filepath.Join(cmd.Dir, "ready"), []byte("\n"), 0o600))
 	}
 	<-ended
-	for _, conn := range held {
+	for _, conn := range conns {
 		must.Succeed(t, conn.SetReadDeadline(time.Now().Add(3*time.Minute)))
 		_, err := io.ReadAll(conn)
 		must.Hold(t, !errors.Is(err, os.ErrDeadlineExceeded), script, "a process is still running")

@@ -99,9 +99,9 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// leavesTraces is a client that needs files of the directory, and fails if it finds files
+// tracingClient is a client that needs files of the directory, and fails if it finds files
 // of another scenario.
-const leavesTraces = `
+const tracingClient = `
 test -e trace -o -e terraform.tfstate -o -e "$HOME/trace" -o -e "$TMPDIR/trace" && exit 7
 test "$(cat input.txt)" = input -a "$(./bin/tool)" = tool -a -r ../beside.txt -a "$PWD" = "$(pwd)" || exit 8
 for dir in . "$HOME" "$TMPDIR"; do echo x > "$dir/trace"; done
@@ -116,20 +116,20 @@ const scenarioCount = 13
 func TestClientHasItsOwnDirectory(t *testing.T) {
 	t.Parallel()
 	for _, parallel := range []string{"--parallel=1", "--parallel=13"} {
-		above := t.TempDir()
-		dir, log := filepath.Join(above, "here"), filepath.Join(t.TempDir(), "log")
-		write(t, above, map[string]string{
+		parent := t.TempDir()
+		dir, log := filepath.Join(parent, "here"), filepath.Join(t.TempDir(), "log")
+		write(t, parent, map[string]string{
 			"here/input.txt": "input", "here/bin/tool": "#!/bin/sh\necho tool\n", "beside.txt": "", "here/terraform.tfstate": "{}", "here/.git/HEAD": "",
 		})
-		cmd := client(t, leavesTraces, parallel)
+		cmd := client(t, tracingClient, parallel)
 		cmd.Dir, cmd.Env = dir, append(cmd.Env, "LOG="+log)
 		output := runExpecting(t, cmd, 0)
 		must.Hold(t, strings.Contains(output, "not copied: terraform.tfstate"), parallel, "says", output)
 		text := must.ReadFile(t, log)
-		ran := strings.Split(strings.TrimSpace(string(text)), "\n")
+		scenarios := strings.Split(strings.TrimSpace(string(text)), "\n")
 		for i, column := range []string{"scenario", "directory", "home", "temporary directory"} {
 			seen := map[string]bool{}
-			for _, line := range ran {
+			for _, line := range scenarios {
 				seen[strings.Fields(line)[i]] = true
 			}
 			must.Equal(t, len(seen), scenarioCount, parallel, "scenarios have a", column, "of their own", text)

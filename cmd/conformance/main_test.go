@@ -249,12 +249,12 @@ func TestInterruptedAndKilled(t *testing.T) {
 	heedHangups(t)
 	for name, signal := range map[string]os.Signal{"interrupted": os.Interrupt, "terminal closed": syscall.SIGHUP, "killed": os.Kill} {
 		t.Run(name, func(t *testing.T) {
-			status := make(chan struct{}, 100)
+			submitted := make(chan struct{}, 100)
 			url := serve(t, func(h http.Handler) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					h.ServeHTTP(w, r)
 					if strings.HasSuffix(r.URL.Path, "/run") {
-						status <- struct{}{}
+						submitted <- struct{}{}
 					}
 				})
 			})
@@ -262,7 +262,7 @@ func TestInterruptedAndKilled(t *testing.T) {
 			var output bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &output, &output
 			must.Succeed(t, cmd.Start())
-			<-status // the case has its endpoint and its job
+			<-submitted // the case has its endpoint and its job
 			must.Succeed(t, cmd.Process.Signal(signal))
 			_ = cmd.Wait() // the exit code is checked below
 			must.Hold(t, signal == os.Kill || cmd.ProcessState.ExitCode() == 130, "ended with", cmd.ProcessState.ExitCode(), &output)

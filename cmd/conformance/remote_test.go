@@ -48,9 +48,9 @@ func readReport(t *testing.T, dir string, r *report.Report) {
 // test.
 func TestRemoteRunsLikeLocal(t *testing.T) {
 	acctest.LeaveToCI(t, "selftest.TestSlowResponsesWhileClockAdvances judges a remote deployment")
-	longest, selected := "--max-wait=17s", "*"
+	maxWait, selected := "--max-wait=17s", "*"
 	if testing.Short() {
-		longest, selected = "--max-wait=4s", acctest.SampledAreas
+		maxWait, selected = "--max-wait=4s", acctest.SampledAreas
 	}
 	for name, c := range map[string]struct {
 		jobrunner local.Config
@@ -58,7 +58,7 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 		skips     []string // accepted codes and reasons of skips
 		minJudged int      // judged clauses, if all are selected
 	}{
-		"in real time": {local.Config{RealClock: true}, []string{longest, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},
+		"in real time": {local.Config{RealClock: true}, []string{maxWait, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},
 		"with an advanced clock": {
 			local.Config{RealClock: true, Args: []string{"--clock=admin"}}, []string{"--advance"}, nil, 230,
 		},
@@ -104,17 +104,17 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 // judgeAgain repeats inconclusive clauses. In a remote run time passes while the suite
 // waits for a processor, so a busy machine can make clauses inconclusive.
 func judgeAgain(got *report.Report, want map[string]report.Verdict, run func(selected string, codes ...int) (string, report.Report)) {
-	var clauses []string
+	var ids []string
 	for _, x := range got.Results {
 		if x.Verdict == report.Inconclusive && want[x.Clause] != report.Inconclusive {
-			clauses = append(clauses, x.Clause)
+			ids = append(ids, x.Clause)
 		}
 	}
-	if clauses == nil {
+	if ids == nil {
 		return
 	}
-	_, second := run(strings.Join(clauses, ","), 0, 1, 3)
-	for _, y := range second.Results {
+	_, repeated := run(strings.Join(ids, ","), 0, 1, 3)
+	for _, y := range repeated.Results {
 		for i, x := range got.Results {
 			if x.Clause == y.Clause {
 				got.Results[i] = y

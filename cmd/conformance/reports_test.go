@@ -171,26 +171,26 @@ func TestPublishedReport(t *testing.T) {
 	}
 	url := serve(t, nil)
 	dir := t.TempDir()
-	at := func(name string) string { return filepath.Join(dir, name) }
-	for _, args := range [][]string{{"genpkey", "-algorithm", "ed25519", "-out", at("key.pem")}, {"pkey", "-in", at("key.pem"), "-pubout", "-out", at("public.pem")}} {
+	inDir := func(name string) string { return filepath.Join(dir, name) }
+	for _, args := range [][]string{{"genpkey", "-algorithm", "ed25519", "-out", inDir("key.pem")}, {"pkey", "-in", inDir("key.pem"), "-pubout", "-out", inDir("public.pem")}} {
 		if out, err := exec.CommandContext(t.Context(), "openssl", args...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-40", "--json="+at("r.json"), "--implementation=Our cloud", "--implementation-version=3.4", "--contact=https://example.com", "--sign="+at("key.pem")), 0)
-	must.Contain(t, runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 0), "Our cloud 3.4")
-	out, err := exec.CommandContext(t.Context(), "openssl", "pkeyutl", "-verify", "-pubin", "-inkey", at("public.pem"), "-rawin", "-in", at("r.json"), "-sigfile", at("r.json.sig")).CombinedOutput()
+	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-40", "--json="+inDir("r.json"), "--implementation=Our cloud", "--implementation-version=3.4", "--contact=https://example.com", "--sign="+inDir("key.pem")), 0)
+	must.Contain(t, runExpecting(t, command(t, "verify", inDir("r.json"), "--key="+inDir("public.pem")), 0), "Our cloud 3.4")
+	out, err := exec.CommandContext(t.Context(), "openssl", "pkeyutl", "-verify", "-pubin", "-inkey", inDir("public.pem"), "-rawin", "-in", inDir("r.json"), "-sigfile", inDir("r.json.sig")).CombinedOutput()
 	must.Hold(t, err == nil, "openssl", err, string(out))
-	text, err := os.ReadFile(at("r.json"))
+	text, err := os.ReadFile(inDir("r.json"))
 	must.Hold(t, err == nil && strings.Contains(string(text), `"contact": "https://example.com"`) &&
 		strings.Contains(string(text), `"date": "2026-08-18"`), err, string(text))
-	runExpecting(t, command(t, "compare", at("r.json"), at("r.json"), "--html="+at("compared.html")), 0)
-	must.Equal(t, strings.Count(string(must.ReadFile(t, at("compared.html"))), "Our cloud 3.4"), 2, "columns")
-	must.Succeed(t, os.WriteFile(at("r.json"), append(text, ' '), 0o600))
-	runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 2)
-	must.Contain(t, runExpecting(t, command(t, "verify", at("compared.html"), "--key="+at("public.pem")), 2), "--signature")
+	runExpecting(t, command(t, "compare", inDir("r.json"), inDir("r.json"), "--html="+inDir("compared.html")), 0)
+	must.Equal(t, strings.Count(string(must.ReadFile(t, inDir("compared.html"))), "Our cloud 3.4"), 2, "columns")
+	must.Succeed(t, os.WriteFile(inDir("r.json"), append(text, ' '), 0o600))
+	runExpecting(t, command(t, "verify", inDir("r.json"), "--key="+inDir("public.pem")), 2)
+	must.Contain(t, runExpecting(t, command(t, "verify", inDir("compared.html"), "--key="+inDir("public.pem")), 2), "--signature")
 	for want, args := range map[string][]string{
-		"--json": {"--sign=" + at("key.pem")}, "Ed25519": {"--sign=" + at("public.pem"), "--json=" + at("x.json")}, "--implementation": {"--contact=x"},
+		"--json": {"--sign=" + inDir("key.pem")}, "Ed25519": {"--sign=" + inDir("public.pem"), "--json=" + inDir("x.json")}, "--implementation": {"--contact=x"},
 	} {
 		output := runExpecting(t, command(t, append([]string{"run", "--base-url=" + url}, args...)...), 2)
 		must.Hold(t, strings.Contains(output, want) || strings.Contains(output, "PEM"), args, output)

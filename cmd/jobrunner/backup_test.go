@@ -139,12 +139,12 @@ func TestBackupOfPostgres(t *testing.T) {
 // An interrupted backup leaves nothing.
 func TestInterruptedBackup(t *testing.T) {
 	t.Parallel()
-	data, to := t.TempDir(), t.TempDir()
+	data, target := t.TempDir(), t.TempDir()
 	pipe := filepath.Join(data, node.FolderIDFile)
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
 		t.Skipf("%s %v", out, err)
 	}
-	cmd := exec.Command(binary, "backup", filepath.Join(to, "copy"), "--data="+data)
+	cmd := exec.Command(binary, "backup", filepath.Join(target, "copy"), "--data="+data)
 	cmd.Env = environment(t.TempDir())
 	must.Succeed(t, cmd.Start())
 	writer := must.Do(os.OpenFile(pipe, os.O_WRONLY, 0))(t) // waits until the backup reads
@@ -152,5 +152,5 @@ func TestInterruptedBackup(t *testing.T) {
 	must.Succeed(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait() // the exit status is checked below
 	must.Equal(t, cmd.ProcessState.ExitCode(), 1, "exit status")
-	must.Equal(t, must.Do(os.ReadDir(to))(t), nil, "files of the interrupted copy")
+	must.Equal(t, must.Do(os.ReadDir(target))(t), nil, "files of the interrupted copy")
 }

@@ -43,10 +43,10 @@ func TestBatchSurvivesKill(t *testing.T) {
 	must.Require(t, err == nil && b.Status == "DRAFT" && b.Total == n, "after the kill the draft is", b, err)
 	must.Do(c.Jobs.FinalizeBatch(t.Context(), endpoint, b.ID))(t)
 	restart()
-	idle := must.Do(c.Endpoints.Get(t.Context(), endpoint))(t)
-	busy := idle
-	busy.Workers.Max = 2
-	must.Succeed(t, must.Err(c.Endpoints.Update(t.Context(), idle, busy)))
+	before := must.Do(c.Endpoints.Get(t.Context(), endpoint))(t)
+	after := before
+	after.Workers.Max = 2
+	must.Succeed(t, must.Err(c.Endpoints.Update(t.Context(), before, after)))
 	awaitBatch(t, c, endpoint, b.ID, func(b api.Batch) bool { return b.Completed > 0 })
 	restart()
 	b = awaitBatch(t, c, endpoint, b.ID, api.Batch.Done)
@@ -54,14 +54,14 @@ func TestBatchSurvivesKill(t *testing.T) {
 	file := filepath.Join(home, "inputs.jsonl")
 	writeFile(t, file, "{\"op\": \"echo\", \"n\": 1}\n\n{\"op\": \"fail\", \"message\": \"no luck\"}\n")
 	j := jobCommands{t, append(env, "GPUCLOUD_BASE_URL="+p.url)}
-	out, errs, status := j.run("", "batch", "run", "batched", file, "--name", "nightly")
+	out, stderr, status := j.run("", "batch", "run", "batched", file, "--name", "nightly")
 	must.Hold(t, status == 1 && strings.Contains(out, `"n":1`) && strings.Contains(out, "no luck") &&
-		strings.Contains(errs, "1 of 2 requests COMPLETED"), "batch run exited with", status, out, errs)
+		strings.Contains(stderr, "1 of 2 requests COMPLETED"), "batch run exited with", status, out, stderr)
 	if out, _, status := j.run("", "batch", "list", "batched"); status != 0 || !strings.Contains(out, "2 of 2 requests have ended  nightly") || strings.Count(out, "\n") != 2 {
 		t.Errorf("batch list: %d %s", status, out)
 	}
-	_, errs, status = j.run("not JSON", "batch", "run", "batched", "-")
-	must.Hold(t, status == 2 && strings.Contains(errs, "line 1 isn't a JSON object in UTF-8"), "batch run of no JSON:", status, errs)
+	_, stderr, status = j.run("not JSON", "batch", "run", "batched", "-")
+	must.Hold(t, status == 2 && strings.Contains(stderr, "line 1 isn't a JSON object in UTF-8"), "batch run of no JSON:", status, stderr)
 }
 
 // awaitBatch waits until a batch has a state. Another process runs it, in real time.
@@ -82,8 +82,8 @@ func TestBatchAcrossNodes(t *testing.T) {
 	c := startNodes(t, 2)
 	endpoint := createQueueEndpoint(t, c.all[0].client("k"), "batched", "builtin/conformance", 2)
 	const n = 120
-	// begin finalizes a batch at the node that doesn't lead, and waits until a number of requests have ended.
-	begin := func(ended, ms int) (lead, other int, b api.Batch, want map[string]string) {
+	// finalizeBatch finalizes a batch at the node that doesn't lead, and waits until a number of requests have ended.
+	finalizeBatch := func(ended, ms int) (lead, other int, b api.Batch, want map[string]string) {
 		t.Helper()
 		status, text := c.send(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`)
 		must.Require(t, status == 200, "runsync:", status, text)
@@ -109,7 +109,7 @@ func TestBatchAcrossNodes(t *testing.T) {
 		must.Succeed(t, err, "the batch is", b)
 		return lead, other, awaitBatch(t, client, endpoint, b.ID, func(b api.Batch) bool { return b.Completed >= ended }), want
 	}
-	end := func(node int, id string) api.Batch {
+	awaitEnd := func(node int, id string) api.Batch {
 		t.Helper()
 		return awaitBatch(t, c.all[node].client("k"), endpoint, id, api.Batch.Done)
 	}
@@ -124,24 +124,24 @@ func TestBatchAcrossNodes(t *testing.T) {
 				states[r.Status]++
 				return nil
 			})
-			if now, err := p.client("k").Jobs.Batch(t.Context(), endpoint, b.ID); err != nil || fmt.Sprint(now) != fmt.Sprint(b) {
-				t.Errorf("node %d has the batch %+v, %v; want %+v", i, now, err, b)
+			if got, err := p.client("k").Jobs.Batch(t.Context(), endpoint, b.ID); err != nil || fmt.Sprint(got) != fmt.Sprint(b) {
+				t.Errorf("node %d has the batch %+v, %v; want %+v", i, got, err, b)
 			}
 			must.Hold(t, err == nil && len(seen) == n && states["COMPLETED"] == b.Completed && states["COMPLETED"]+states["CANCELLED"] == n &&
 				b.InProgress+b.Failed == 0 && b.Total == n, "node", i, "has", len(seen), "requests, by state", states, err, "the batch is", b)
 		}
 	}
 
-	lead, other, b, want := begin(10, 30)
+	lead, other, b, want := finalizeBatch(10, 30)
 	c.all[lead].kill()
-	b = end(other, b.ID)
+	b = awaitEnd(other, b.ID)
 	must.Hold(t, b.Status == "FINALIZED" && b.Completed == n, "after the kill the batch ended as", b)
 	c.start(lead)
 	check(b, want)
 
-	_, other, b, want = begin(1, 200)
+	_, other, b, want = finalizeBatch(1, 200)
 	must.Do(c.all[other].client("k").Jobs.CancelBatch(t.Context(), endpoint, b.ID))(t)
-	b = end(other, b.ID)
+	b = awaitEnd(other, b.ID)
 	must.Hold(t, b.Status == "CANCELLED" && b.Completed != 0 && b.Completed != n, "after the cancel the batch ended as", b)
 	check(b, want)
 }

@@ -83,10 +83,10 @@ func startL4Deployment(t *testing.T, gpus int) *testDeployment {
 func (h *testDeployment) gpuFile() string { return filepath.Join(h.home, "gpus.yaml") }
 
 // createCluster creates a cluster with L4s and returns its id.
-func (h *testDeployment) createCluster(name, image string, pods, gpus int, more string) string {
+func (h *testDeployment) createCluster(name, image string, pods, gpus int, members string) string {
 	h.t.Helper()
 	var c clusterFacts
-	h.call(http.MethodPost, "/v2/clusters", fmt.Sprintf(`{"name":%q,"type":"TRAINING","image":%q,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":%d,"podCount":%d}%s}`, name, image, gpus, pods, more), &c)
+	h.call(http.MethodPost, "/v2/clusters", fmt.Sprintf(`{"name":%q,"type":"TRAINING","image":%q,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":%d,"podCount":%d}%s}`, name, image, gpus, pods, members), &c)
 	return c.ID
 }
 
@@ -155,8 +155,8 @@ func (h *testDeployment) awaitGreetings(members []memberFacts, color string, n i
 		return maps.Equal(heard, others)
 	})
 	for _, m := range members {
-		own := h.logLinesAfter(m.ID, "member")
-		variables = append(variables, strings.Fields(own[len(own)-1]))
+		lines := h.logLinesAfter(m.ID, "member")
+		variables = append(variables, strings.Fields(lines[len(lines)-1]))
 	}
 	return variables
 }
@@ -205,7 +205,7 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	h.awaitPodStatus(single, "RUNNING")
 	id := h.createCluster("c", "team/pod", 2, 2, "")
 	large := h.createCluster("l", "team/pod", 3, 2, "")
-	reasons := func(id, part string) {
+	expectReasons := func(id, part string) {
 		t.Helper()
 		h.waitUntil("the reason "+part, func() bool {
 			return !slices.ContainsFunc(h.members(id), func(m memberFacts) bool {
@@ -213,24 +213,24 @@ func TestClustersArePlacedWhole(t *testing.T) {
 			})
 		})
 	}
-	reasons(id, "a cluster asks for 4 GPUs of one type, and only 3 × NVIDIA L4 are free")
-	reasons(large, "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4")
+	expectReasons(id, "a cluster asks for 4 GPUs of one type, and only 3 × NVIDIA L4 are free")
+	expectReasons(large, "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4")
 	c := h.getCluster(id)
 	must.Hold(t, c.Primary == nil && c.Network == nil && c.DataCenterID == "", "a waiting cluster is shown as placed:", c)
 	// Free GPUs are reserved for the cluster, which has waited longer.
-	late := h.createPod(`{"name":"late","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
-	h.awaitReason(late, "reserved")
+	latePod := h.createPod(`{"name":"late","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
+	h.awaitReason(latePod, "reserved")
 	h.performAction(single, "stop")
 	h.awaitClusterStatus(id, "RUNNING")
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
-	h.awaitPodStatus(late, "RUNNING")
+	h.awaitPodStatus(latePod, "RUNNING")
 	// A deletion removes a waiting cluster from the queue.
-	second := h.createCluster("s", "team/pod", 2, 2, "")
-	reasons(second, "a cluster asks for 4 GPUs")
-	h.call(http.MethodDelete, "/v2/clusters/"+second, "", nil)
+	waiting := h.createCluster("s", "team/pod", 2, 2, "")
+	expectReasons(waiting, "a cluster asks for 4 GPUs")
+	h.call(http.MethodDelete, "/v2/clusters/"+waiting, "", nil)
 	h.performAction(single, "start")
 	h.awaitPodStatus(single, "RUNNING")
-	reasons(large, "a cluster asks for 6 GPUs")
+	expectReasons(large, "a cluster asks for 6 GPUs")
 }
 
 // A member that ends by itself releases its GPUs and isn't restarted. The others continue.

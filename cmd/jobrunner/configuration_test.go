@@ -77,7 +77,7 @@ func TestUnspecifiedAddresses(t *testing.T) {
 		}
 		_, port, _ := net.SplitHostPort(strings.TrimPrefix(p.url, "http://"))
 		if c.unreachable != "" {
-			if conn, err := net.Dial("tcp", strings.Trim(c.unreachable, " ")+":"+port); err == nil {
+			if conn, err := net.Dial("tcp", c.unreachable+":"+port); err == nil {
 				conn.Close()
 				t.Errorf("--listen=%s listens at %s, too", listen, c.unreachable)
 			}

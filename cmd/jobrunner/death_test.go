@@ -220,8 +220,8 @@ func TestPollsAreNotLogged(t *testing.T) {
 	h.awaitResult(id)
 	h.interrupt()
 	log := h.stderr.String()
-	for _, quiet := range []string{"/ping/", "/job-take/", "/job-stop/"} {
-		must.Hold(t, !strings.Contains(log, quiet), "the log has", quiet, log)
+	for _, path := range []string{"/ping/", "/job-take/", "/job-stop/"} {
+		must.Hold(t, !strings.Contains(log, path), "the log has", path, log)
 	}
 	must.Contain(t, log, "/job-done/", "/run")
 }

@@ -42,7 +42,7 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 				conn := must.Do(net.Dial("tcp", strings.TrimPrefix(p.url, "http://")))(t)
 				defer conn.Close()
 				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\nx", path, length)
-				conn.SetReadDeadline(time.Now().Add(patience)) // the rest of the body is never sent
+				conn.SetReadDeadline(time.Now().Add(waitTimeout)) // the rest of the body is never sent
 				from := bufio.NewReader(conn)
 				resp := must.Do(http.ReadResponse(from, nil))(t)
 				body, err := io.ReadAll(resp.Body)
@@ -96,21 +96,21 @@ func testFlood(t *testing.T, p *process) {
 	must.Equal(t, must.Err(c.NetworkVolumes.List(t.Context())), nil, "a request among silent connections")
 	// Connections whose requests wait for a response aren't replaced: further requests get 503.
 	body := `{"input":{}}`
-	held := flood(fmt.Sprintf("POST /v2/%s/runsync?wait=300000 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body), 200)
-	refused := make(chan struct{}, len(held))
-	for _, conn := range held {
+	waiting := flood(fmt.Sprintf("POST /v2/%s/runsync?wait=300000 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body), 200)
+	rejected := make(chan struct{}, len(waiting))
+	for _, conn := range waiting {
 		go func() {
 			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil && resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
-				refused <- struct{}{}
+				rejected <- struct{}{}
 			}
 		}()
 	}
 	select {
-	case <-refused:
-	case <-time.After(patience):
+	case <-rejected:
+	case <-time.After(waitTimeout):
 		t.Error("no request got 503")
 	}
-	for _, conn := range append(silent, held...) {
+	for _, conn := range append(silent, waiting...) {
 		conn.Close()
 	}
 	p.waitUntil("the end of the flood", func() bool {

@@ -142,8 +142,8 @@ func TestDevPrintsResults(t *testing.T) {
 	writeFile(t, file, `read input; case "$input" in *fail*) printf "no model %03000d" 0 >&2; exit 2;; esac; echo '"done"'`)
 	s := startDev(t, file, `--input={"own": 1}`)
 	s.waitUntil(`jobrunner job run 'my handler' --input '{}'\n`) // its name
-	own := s.waitUntil(`sent \(job [0-9a-z-]{39}\)`)
-	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(own, "sent ")) + `\n {15}"done"\n`)
+	sent := s.waitUntil(`sent \(job [0-9a-z-]{39}\)`)
+	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(sent, "sent ")) + `\n {15}"done"\n`)
 	runJob(t, s.runURL(), `{}`)
 	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n`)
 	runJob(t, s.runURL(), `{"fail": 1}`)
@@ -213,14 +213,14 @@ func TestDevOnceListens(t *testing.T) {
 		defer l.Close()
 	}
 	env := environment(t.TempDir())
-	out, errs, code := execute(t, env, "", "dev", file, "--once")
-	must.Hold(t, out == "1\n" && code == 0, "exit status", code, out, errs)
+	out, stderr, code := execute(t, env, "", "dev", file, "--once")
+	must.Hold(t, out == "1\n" && code == 0, "exit status", code, out, stderr)
 	taken := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
-	_, errs, code = execute(t, env, "", "dev", file, "--once", "--listen="+taken.Addr().String())
-	must.Hold(t, code == 4 && strings.Contains(errs, "choose another address with --listen"), "exit status", code, errs)
-	_, errs, code = execute(t, env, "", "dev", file, "--once", "--workers=0")
-	must.Hold(t, code == 2 && strings.Contains(errs, "invalid --workers: expected at least 1, got 0"), "no worker:", code, errs)
+	_, stderr, code = execute(t, env, "", "dev", file, "--once", "--listen="+taken.Addr().String())
+	must.Hold(t, code == 4 && strings.Contains(stderr, "choose another address with --listen"), "exit status", code, stderr)
+	_, stderr, code = execute(t, env, "", "dev", file, "--once", "--workers=0")
+	must.Hold(t, code == 2 && strings.Contains(stderr, "invalid --workers: expected at least 1, got 0"), "no worker:", code, stderr)
 }
 
 // A stop prints how many jobs it waits for. A second Ctrl-C ends dev, its worker and the worker's children.

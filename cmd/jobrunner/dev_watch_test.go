@@ -32,23 +32,23 @@ func writeFile(t *testing.T, file, text string) {
 // Source files of a handler are watched; files that it writes and installed packages aren't.
 func TestWatch(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
-	in := func(name string) string { return filepath.Join(dir, name) }
+	inDir := func(name string) string { return filepath.Join(dir, name) }
 	all := []string{
 		"handler.py", "helper.py", "pkg/deep/one.py", "output.json", "pkg/data.txt", ".git/hooks/x.py", ".hidden.py",
 		".venv/lib/a.py", "env/pyvenv.cfg", "env/lib/a.py", "conda/conda-meta/x", "conda/lib/a.py", "node_modules/m/a.py", "__pycache__/a.py",
 		"config/model.yaml", "config/other.yaml",
 	}
 	for _, name := range all {
-		writeFile(t, in(name), "1")
+		writeFile(t, inDir(name), "1")
 	}
 	writeFile(t, filepath.Join(other, "lib", "x.py"), "1")
 	writeFile(t, filepath.Join(other, "lib", "y.txt"), "1")
-	w, err := newFileWatcher(in("handler.py"), []string{in("config/m*.yaml"), filepath.Join(other, "lib"), in("absent")})
+	w, err := newFileWatcher(inDir("handler.py"), []string{inDir("config/m*.yaml"), filepath.Join(other, "lib"), inDir("absent")})
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "absent: no file") && !strings.Contains(err.Error(), "lib"), "a file that does not exist", err)
 	got := w.changed()
 	must.Hold(t, got == nil, "changes without a change", got)
 	for _, name := range all {
-		writeFile(t, in(name), "22")
+		writeFile(t, inDir(name), "22")
 	}
 	if got, want := w.changed(), []string{"config/model.yaml", "handler.py", "helper.py", "pkg/deep/one.py"}; !slices.Equal(got, want) {
 		t.Errorf("%v changed, not %v", got, want)
@@ -57,24 +57,24 @@ func TestWatch(t *testing.T) {
 	writeFile(t, filepath.Join(other, "lib", "y.txt"), "22")
 	got = w.changed()
 	must.Hold(t, len(got) == 2 && strings.HasSuffix(got[1], "lib/y.txt"), got, "changed of a folder that was named")
-	writeFile(t, in("new.py"), "1")
+	writeFile(t, inDir("new.py"), "1")
 	must.Equal(t, w.changed(), []string{"new.py"}, "changes after a file was added")
 	for _, name := range []string{"new.py", "handler.py"} { // the handler exists again, as after an editor replaced it
-		must.Succeed(t, os.Remove(in(name)))
+		must.Succeed(t, os.Remove(inDir(name)))
 	}
 	must.Equal(t, w.changed(), []string{"new.py"}, "changes after a file was removed")
 	got = w.changed()
 	must.Hold(t, got == nil, got, "changed while the handler is away")
-	writeFile(t, in("handler.py"), "333")
+	writeFile(t, inDir("handler.py"), "333")
 	must.Equal(t, w.changed(), []string{"handler.py"}, "changes after the handler was written again")
 	for n := range maxWatchedFiles + 1 {
-		writeFile(t, in(fmt.Sprintf("many/%d.py", n)), "")
+		writeFile(t, inDir(fmt.Sprintf("many/%d.py", n)), "")
 	}
-	w, err = newFileWatcher(in("handler.py"), []string{in("many"), in("config/model.yaml")})
+	w, err = newFileWatcher(inDir("handler.py"), []string{inDir("many"), inDir("config/model.yaml")})
 	must.ErrorContains(t, err, "only the file itself and the files of --watch are watched", "the rest of this folder")
-	writeFile(t, in("helper.py"), "4444")
-	writeFile(t, in("handler.py"), "4444")
-	writeFile(t, in("config/model.yaml"), "4444")
+	writeFile(t, inDir("helper.py"), "4444")
+	writeFile(t, inDir("handler.py"), "4444")
+	writeFile(t, inDir("config/model.yaml"), "4444")
 	must.Equal(t, w.changed(), []string{"config/model.yaml", "handler.py"}, "changes if there are too many files")
 	must.Equal(t, watchPause(time.Second), 9*time.Second, "the pause after a slow scan")
 	must.Equal(t, listNames(strings.Split("abcdefghijkl", "")), "a, b, c, d, e, f, g, h, i, j, and 2 more", "a list of 12 names")

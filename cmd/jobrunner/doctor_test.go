@@ -19,11 +19,11 @@ import (
 // runDoctor returns the findings by check.
 func runDoctor(t *testing.T, env []string, args ...string) (found map[string]struct{ Status, Text, Remedy string }, status int) {
 	t.Helper()
-	out, errs, status := execute(t, env, "", append([]string{"doctor", "--json"}, args...)...)
+	out, stderr, status := execute(t, env, "", append([]string{"doctor", "--json"}, args...)...)
 	found = map[string]struct{ Status, Text, Remedy string }{}
 	for line := range strings.Lines(out) {
 		var f struct{ Check, Status, Text, Remedy string }
-		must.Succeed(t, json.Unmarshal([]byte(line), &f), line, "stderr", errs)
+		must.Succeed(t, json.Unmarshal([]byte(line), &f), line, "stderr", stderr)
 		must.Hold(t, f.Status == "ok" || f.Remedy != "", f, "lacks a remedy")
 		found[f.Check] = struct{ Status, Text, Remedy string }{f.Status, f.Text, f.Remedy}
 	}
@@ -42,7 +42,7 @@ func TestDoctor(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "file"), "")
 	must.Succeed(t, os.Mkdir(filepath.Join(dir, "damaged"), 0o700))
 	writeFile(t, filepath.Join(dir, "damaged", "jobrunner.db"), strings.Repeat("damaged", 1000))
-	bare := []string{"PATH=" + dir, "HOME=" + dir}
+	minimalEnv := []string{"PATH=" + dir, "HOME=" + dir}
 	checks := []string{"GPUs", "PostgreSQL", "Python", "Terraform", "address", "clock", "data folder", "database", "images", "open files"}
 	for name, c := range map[string]struct {
 		args   []string
@@ -73,7 +73,7 @@ func TestDoctor(t *testing.T) {
 			if c.check != "address" || len(args) == 0 {
 				args = append(args, "--listen=127.0.0.1:0")
 			}
-			found, code := runDoctor(t, bare, args...)
+			found, code := runDoctor(t, minimalEnv, args...)
 			f := found[c.check]
 			if c.status == "" && code == 0 { // a nearly full disk may cause a warning
 				c.status = f.Status

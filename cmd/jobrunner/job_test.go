@@ -114,9 +114,9 @@ line ends
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				out, errs, code := jobCommands{t, j.env}.run(c.stdin, c.args...)
-				must.Hold(t, regexp.MustCompile(c.out).MatchString(out) && regexp.MustCompile(c.err).MatchString(errs) && code == c.code,
-					"exit status", code, "stdout", out, "stderr", errs, "expected", c.code, c.out, c.err)
+				out, stderr, code := jobCommands{t, j.env}.run(c.stdin, c.args...)
+				must.Hold(t, regexp.MustCompile(c.out).MatchString(out) && regexp.MustCompile(c.err).MatchString(stderr) && code == c.code,
+					"exit status", code, "stdout", out, "stderr", stderr, "expected", c.code, c.out, c.err)
 			})
 		}
 	})
@@ -132,25 +132,25 @@ line ends
 		expect(id, "-", code, 0)
 		out, _, code := j.run("", "status", "idle", id)
 		expect(out, "status  IN_QUEUE\n", code, 0)
-		_, errs, code := j.run("", "logs", "idle", id)
-		expect(errs, "no worker has taken it", code, 1)
+		_, stderr, code := j.run("", "logs", "idle", id)
+		expect(stderr, "no worker has taken it", code, 1)
 		out, _, code = j.run("", "cancel", "idle", id)
 		expect(out, "status  CANCELLED\n", code, 0)
-		_, errs, code = j.run("", "tail", "idle", id)
-		expect(errs, "the job is CANCELLED", code, 4)
+		_, stderr, code = j.run("", "tail", "idle", id)
+		expect(stderr, "the job is CANCELLED", code, 4)
 		stuck, _, _ := j.run("", "run", "broken", "--detach")
 		stuck = strings.TrimSpace(stuck)
-		_, errs, code = j.run("", "status", "broken", stuck)
-		expect(errs, "no worker is ready: ", code, 0)
-		_, errs, code = j.run("", "logs", "broken", stuck)
-		expect(errs, "is IN_QUEUE: no worker has taken it: no worker is ready: ", code, 1)
+		_, stderr, code = j.run("", "status", "broken", stuck)
+		expect(stderr, "no worker is ready: ", code, 0)
+		_, stderr, code = j.run("", "logs", "broken", stuck)
+		expect(stderr, "is IN_QUEUE: no worker has taken it: no worker is ready: ", code, 1)
 		j.run("", "cancel", "broken", stuck)
-		out, errs, code = j.run("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modell": 1, "low": 2}`)
-		expect(errs, "so it is the whole request; unknown members aren't sent: low, modell", code, 0)
-		var over api.Job
-		must.Succeed(t, json.Unmarshal([]byte(out), &over))
-		out, errs, code = j.run("", "cancel", "any", over.ID)
-		expect(errs, "the job had already ended", code, 0)
+		out, stderr, code = j.run("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modell": 1, "low": 2}`)
+		expect(stderr, "so it is the whole request; unknown members aren't sent: low, modell", code, 0)
+		var ended api.Job
+		must.Succeed(t, json.Unmarshal([]byte(out), &ended))
+		out, stderr, code = j.run("", "cancel", "any", ended.ID)
+		expect(stderr, "the job had already ended", code, 0)
 		must.Hold(t, !strings.Contains(out, "queued"), "a cancel's response has no times", out)
 		j.run("", "run", "idle", "--detach")
 		out, _, code = j.run("", "purge", "idle")
@@ -175,9 +175,9 @@ line ends
 		must.Hold(t, regexp.MustCompile(`(?m)^\S+Z INFO  begins\n\S+Z │     between\n`).MatchString(out), "the log hasn't the form of dev", out)
 		out, _, code = j.run("", "logs", "logs", logged.ID, "--json")
 		expect(out, `"line":"{\"requestId\"`, code, 0)
-		out, errs, code = j.run("", "logs", "logs", logged.ID, "--all")
+		out, stderr, code = j.run("", "logs", "logs", logged.ID, "--all")
 		expect(out, "before", code, 0)
-		must.Equal(t, errs, "", "stderr although the log is complete")
+		must.Equal(t, stderr, "", "stderr although the log is complete")
 
 		// The id of a job may be anywhere in a line. While it runs, its log has all later lines of its worker.
 		lasting, _, _ := j.run("", "run", "lingers", "--detach")
@@ -190,21 +190,21 @@ line ends
 
 		out, _, _ = j.run("", "run", "chatty", "--json")
 		must.Succeed(t, json.Unmarshal([]byte(out), &logged))
-		out, errs, code = j.run("", "logs", "chatty", logged.ID, "--lines", "300")
-		expect(errs, "the beginning of job "+logged.ID+" is not among the last 300 lines of its worker's log; --lines prints more, at most 5000", code, 0)
+		out, stderr, code = j.run("", "logs", "chatty", logged.ID, "--lines", "300")
+		expect(stderr, "the beginning of job "+logged.ID+" is not among the last 300 lines of its worker's log; --lines prints more, at most 5000", code, 0)
 		must.Hold(t, strings.Count(out, "│     print ") >= 290 && strings.Contains(out, "ends"), "the end of the job's log is", out)
-		_, errs, code = j.run("", "logs", "chatty", logged.ID, "--lines", "5000")
-		expect(errs, "; the deployment keeps no earlier ones", code, 0)
+		_, stderr, code = j.run("", "logs", "chatty", logged.ID, "--lines", "5000")
+		expect(stderr, "; the deployment keeps no earlier ones", code, 0)
 	})
 
 	t.Run("a key for one endpoint needs its id", func(t *testing.T) {
 		restricted := strings.TrimSpace(mustPrint(t, environment(home), "keys", "add", "one", "--endpoint", ids["any"]))
 		j := jobCommands{t, append([]string{"GPUCLOUD_API_KEY=" + restricted}, j.env...)}
-		out, errs, code := j.run("", "run", ids["any"], "--input", `{"op":"sleep","output":7}`)
-		must.Hold(t, out == "7\n" && code == 0, "exit status", code, out, errs)
+		out, stderr, code := j.run("", "run", ids["any"], "--input", `{"op":"sleep","output":7}`)
+		must.Hold(t, out == "7\n" && code == 0, "exit status", code, out, stderr)
 		for _, unreachable := range []string{"any", ids["logs"]} {
-			if _, errs, code := j.run("", "run", unreachable); !strings.Contains(errs, `this API key can't use an endpoint with the id "`+unreachable) || code != 2 {
-				t.Errorf("%s: exit status %d, %q", unreachable, code, errs)
+			if _, stderr, code := j.run("", "run", unreachable); !strings.Contains(stderr, `this API key can't use an endpoint with the id "`+unreachable) || code != 2 {
+				t.Errorf("%s: exit status %d, %q", unreachable, code, stderr)
 			}
 		}
 	})
@@ -213,24 +213,24 @@ line ends
 		hangups := make(chan os.Signal, 1)
 		signal.Notify(hangups, syscall.SIGHUP) // otherwise the program would inherit nohup's setting to ignore it
 		defer signal.Stop(hangups)
-		for more, sent := range map[string]syscall.Signal{"--no-tail": syscall.SIGINT, "--tail": syscall.SIGHUP} {
+		for flag, closing := range map[string]syscall.Signal{"--no-tail": syscall.SIGINT, "--tail": syscall.SIGHUP} {
 			cmd := exec.CommandContext(t.Context(), binary, "job", "run", "any", "--input", `{"op":"stream","n":2,"ms":3600000}`)
-			if more == "--tail" {
-				cmd.Args = append(cmd.Args, more)
+			if flag == "--tail" {
+				cmd.Args = append(cmd.Args, flag)
 			}
-			var errs bytes.Buffer
-			cmd.Env, cmd.Stderr = j.env, &errs
+			var stderr bytes.Buffer
+			cmd.Env, cmd.Stderr = j.env, &stderr
 			must.Succeed(t, cmd.Start())
 			p.waitUntil("a job runs", func() bool {
 				h, err := c.Jobs.Health(t.Context(), ids["any"])
 				return err == nil && h.Jobs.InProgress == 1
 			})
-			cmd.Process.Signal(sent)
+			cmd.Process.Signal(closing)
 			cmd.Wait()
-			must.Hold(t, cmd.ProcessState.ExitCode() == 4 && strings.Contains(errs.String(), "it was cancelled"),
-				more, "exit status", cmd.ProcessState.ExitCode(), &errs)
+			must.Hold(t, cmd.ProcessState.ExitCode() == 4 && strings.Contains(stderr.String(), "it was cancelled"),
+				flag, "exit status", cmd.ProcessState.ExitCode(), &stderr)
 			h := must.Do(c.Jobs.Health(t.Context(), ids["any"]))(t)
-			must.Hold(t, h.Jobs.InProgress+h.Jobs.InQueue == 0, more, "afterwards", h.Jobs)
+			must.Hold(t, h.Jobs.InProgress+h.Jobs.InQueue == 0, flag, "afterwards", h.Jobs)
 		}
 	})
 
@@ -239,24 +239,24 @@ line ends
 		writeFile(t, filepath.Join(home, "key"), "a-key-of-its-own")
 		p := serve(t, environment(home), "--data="+dir, "--api-key-file="+filepath.Join(home, "key"))
 		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL="+p.url)}
-		for of, want := range map[string]string{dir: "the data folder " + dir + " has none, because its jobrunner was started with --api-key-file or GPUCLOUD_API_KEY: set GPUCLOUD_API_KEY to that key",
+		for data, want := range map[string]string{dir: "the data folder " + dir + " has none, because its jobrunner was started with --api-key-file or GPUCLOUD_API_KEY: set GPUCLOUD_API_KEY to that key",
 			filepath.Join(home, "absent"): "absent: no such file or directory; set it to the data folder"} {
-			_, errs, code := j.run("", "run", "any", "--data", of)
-			must.Hold(t, strings.Contains(errs, want) && code == 2, "exit status", code, errs, "expected", want)
+			_, stderr, code := j.run("", "run", "any", "--data", data)
+			must.Hold(t, strings.Contains(stderr, want) && code == 2, "exit status", code, stderr, "expected", want)
 		}
 	})
 
 	t.Run("no answer", func(t *testing.T) {
 		j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL=http://127.0.0.1:1")}
-		if _, errs, code := j.run("", "run", "any"); !strings.Contains(errs, "connection refused") || code != 4 {
-			t.Errorf("exit status %d, %q", code, errs)
+		if _, stderr, code := j.run("", "run", "any"); !strings.Contains(stderr, "connection refused") || code != 4 {
+			t.Errorf("exit status %d, %q", code, stderr)
 		}
 	})
 
 	t.Run("the key of this machine stays here", func(t *testing.T) {
 		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL=https://gpus.invalid")}
-		if _, errs, code := j.run("", "run", "any"); !strings.Contains(errs, "no API key for https://gpus.invalid: set GPUCLOUD_API_KEY") || code != 2 {
-			t.Errorf("exit status %d, %q", code, errs)
+		if _, stderr, code := j.run("", "run", "any"); !strings.Contains(stderr, "no API key for https://gpus.invalid: set GPUCLOUD_API_KEY") || code != 2 {
+			t.Errorf("exit status %d, %q", code, stderr)
 		}
 	})
 }

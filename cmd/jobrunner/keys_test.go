@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// status returns the status of a request with a key.
+// getStatus returns the status of a request with a key.
 func (p *process) getStatus(key, path string) int {
 	p.t.Helper()
 	resp, _, err := send(p.t.Context(), http.MethodGet, p.url+path, key, "")
@@ -76,7 +76,7 @@ func TestFurtherKeys(t *testing.T) {
 }
 
 // An empty restriction, such as from an unset variable, is rejected and doesn't create a full key.
-func TestRefusedKeys(t *testing.T) {
+func TestInvalidKeys(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	env := environment(home)

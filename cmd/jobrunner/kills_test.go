@@ -108,13 +108,13 @@ func expectVolumes(t *testing.T, c *api.Client, volumes map[string]int64) {
 func loadAndKill(t *testing.T, p *process, endpoint string, volumes map[string]int64, jobs map[string]string) {
 	t.Helper()
 	var mu sync.Mutex
-	left := 1 + rand.IntN(150)
+	remaining := 1 + rand.IntN(150)
 	ctx, stop := context.WithCancel(t.Context())
-	acknowledged := func(note func()) {
+	acknowledged := func(record func()) {
 		mu.Lock()
 		defer mu.Unlock()
-		note()
-		if left--; left == 0 {
+		record()
+		if remaining--; remaining == 0 {
 			p.kill()
 			stop()
 		}

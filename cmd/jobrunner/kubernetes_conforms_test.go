@@ -61,19 +61,19 @@ func testClusterConforms(t *testing.T) {
 		r := s.runCases(selected, parallel)
 		t.Log(r.Counts)
 		must.Hold(t, r.Counts[report.Pass]+r.Counts[report.Observed] != 0, "nothing was judged")
-		var again []string
+		var repeated []string
 		for _, x := range r.Results {
 			if x.Verdict == report.Inconclusive && round < 4 { // the Pod started too slowly
-				again = append(again, x.Clause)
+				repeated = append(repeated, x.Clause)
 				continue
 			}
 			s.expect(x)
 		}
-		if len(again) == 0 {
+		if len(repeated) == 0 {
 			break
 		}
-		t.Log("judged again, one at a time:", again)
-		selected = strings.Join(again, ",")
+		t.Log("judged again, one at a time:", repeated)
+		selected = strings.Join(repeated, ",")
 	}
 	c.interrupt()
 }

@@ -121,9 +121,9 @@ func (c *inCluster) causeUnderLoad(fault func(), volume string) (all jobCounts) 
 		}
 		all.completed++
 		all.retried += job.Retries
-		begun := c.countTakes()[names[id]]
-		must.Hold(c.t, begun >= 1 && begun <= 1+job.Retries, id, "began", begun, "times, and was retried", job.Retries, "times")
-		all.takes[begun]++
+		begins := c.countTakes()[names[id]]
+		must.Hold(c.t, begins >= 1 && begins <= 1+job.Retries, id, "began", begins, "times, and was retried", job.Retries, "times")
+		all.takes[begins]++
 	}
 	return all
 }

@@ -219,14 +219,14 @@ func testClusterLife(t *testing.T) {
 
 func testClusterRefusals(t *testing.T) {
 	c := newInCluster(t)
-	for _, refused := range []struct{ members, reason string }{
+	for _, invalid := range []struct{ members, reason string }{
 		{`"image": "127.0.0.1:1/team/absent", "cpu": [{"id": "cpu3c", "vcpuCount": 2}]`, "the registry 127.0.0.1:1 can't be reached"},
 		{`"image": "` + clusterImage + `", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "no-such-program"`, "no-such-program"},
 	} {
-		c.createEndpoint("/v2/serverless", `{"name": "e", `+refused.members+`, "workers": {"min": 1, "max": 1}}`)
-		c.waitUntil("a worker's reason: "+refused.reason, func() bool {
+		c.createEndpoint("/v2/serverless", `{"name": "e", `+invalid.members+`, "workers": {"min": 1, "max": 1}}`)
+		c.waitUntil("a worker's reason: "+invalid.reason, func() bool {
 			_, workers := c.get("/v2/serverless/" + c.endpoint + "/workers")
-			return strings.Contains(workers, refused.reason)
+			return strings.Contains(workers, invalid.reason)
 		})
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 		c.awaitEmpty()
@@ -348,7 +348,7 @@ func testClusterVolumes(t *testing.T) {
 // and the others restart with the new address. A cluster without enough GPUs has no Pods.
 func testClusterOfPods(t *testing.T) {
 	c := newInCluster(t)
-	make := func(name string, pods int) string {
+	createCluster := func(name string, pods int) string {
 		return c.createCluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
 	}
 	podsOf := func(id string) (names []string) {
@@ -370,11 +370,11 @@ func testClusterOfPods(t *testing.T) {
 		}
 		return primary
 	}
-	red := make("red", 2)
+	red := createCluster("red", 2)
 	primary := exchange(red, 1)
 	before := podsOf(red)
 
-	blue := make("blue", 5) // only four of six are free
+	blue := createCluster("blue", 5) // only four of six are free
 	c.awaitReason(c.members(blue)[1].ID, "NVIDIA L4")
 	created := podsOf(blue)
 	must.Hold(t, len(before) == 2 && len(created) == 0, "Pods", before, created)

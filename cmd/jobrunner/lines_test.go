@@ -30,16 +30,16 @@ func (s *slowWriter) Write(p []byte) (int, error) {
 // Lines keep their order, and lines that arrive during a write or the pause after it are combined.
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		to := &slowWriter{tokens: make(chan struct{}, 10)}
-		l := newAsyncWriter(to)
+		slow := &slowWriter{tokens: make(chan struct{}, 10)}
+		l := newAsyncWriter(slow)
 		for i := range 3 {
 			fmt.Fprintln(l, i)
 			synctest.Wait()
 		}
-		to.tokens <- struct{}{}
+		slow.tokens <- struct{}{}
 		synctest.Wait()
-		must.Equal(t, fmt.Sprint(to.writes), "[0\n]", "writes before the pause has passed")
-		close(to.tokens)
+		must.Equal(t, fmt.Sprint(slow.writes), "[0\n]", "writes before the pause has passed")
+		close(slow.tokens)
 		time.Sleep(10 * writePause)
 		for i := range 3 {
 			fmt.Fprintln(l, 3+i)
@@ -47,15 +47,15 @@ func TestLines(t *testing.T) {
 		}
 		l.Close()
 		fmt.Fprintln(l, 6)
-		must.Equal(t, strings.Join(to.writes, "|"), "0\n|1\n2\n|3\n|4\n5\n|6\n", "got writes", "expected one write for the lines that arrived during a write or a pause, and a write without delay after Close")
+		must.Equal(t, strings.Join(slow.writes, "|"), "0\n|1\n2\n|3\n|4\n5\n|6\n", "got writes", "expected one write for the lines that arrived during a write or a pause, and a write without delay after Close")
 	})
 }
 
 // If the writer is slow, Write blocks and no line is lost.
 func TestLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		to := &slowWriter{tokens: make(chan struct{})}
-		l := newAsyncWriter(to)
+		slow := &slowWriter{tokens: make(chan struct{})}
+		l := newAsyncWriter(slow)
 		var writers sync.WaitGroup
 		line, written := strings.Repeat("x", 1023)+"\n", 0
 		writers.Go(func() {
@@ -66,10 +66,10 @@ func TestLinesAreBounded(t *testing.T) {
 		})
 		synctest.Wait()
 		must.Hold(t, written <= 2*(maxPending+len(line)), written, "bytes were accepted while the first write was blocked")
-		close(to.tokens)
+		close(slow.tokens)
 		writers.Wait()
 		l.Close()
-		must.Equal(t, len(strings.Join(to.writes, "")), 4*maxPending, "bytes arrived")
+		must.Equal(t, len(strings.Join(slow.writes, "")), 4*maxPending, "bytes arrived")
 	})
 }
 
@@ -95,12 +95,12 @@ func TestFindJobLines(t *testing.T) {
 				var line api.LogLine
 				whole, fraction, _ := strings.Cut(second, ".")
 				line.Time = fmt.Sprintf("2026-06-01T00:00:%02s.%sZ", whole, fraction+"0")
-				text, own := strings.CutSuffix(text, "+")
+				text, isMine := strings.CutSuffix(text, "+")
 				if job, rest, ok := strings.Cut(text, ":"); ok && (job == "mine" || job == "other") {
 					line.Job, text = job, rest
 				}
 				line.Text = text
-				if own {
+				if isMine {
 					want = append(want, line)
 				}
 				lines = append(lines, line)

@@ -24,8 +24,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/serving"
 )
 
-// patience bounds the wait for an event that must occur, so that a failing test ends.
-const patience = 3 * time.Minute
+// waitTimeout bounds the wait for an event that must occur, so that a failing test ends.
+const waitTimeout = 3 * time.Minute
 
 var binary string
 
@@ -62,8 +62,8 @@ type process struct {
 
 // environment returns the variables of a user who has set only HOME. TMPDIR is the program's folder,
 // which TestMain deletes with all files that killed jobrunners leave.
-func environment(home string, more ...string) []string {
-	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + filepath.Dir(binary)}, more...)
+func environment(home string, extra ...string) []string {
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + filepath.Dir(binary)}, extra...)
 }
 
 // serve starts a jobrunner and waits until it listens.
@@ -121,7 +121,7 @@ func createQueueEndpoint(t testing.TB, c *api.Client, name, image string, maxWor
 // waitUntil polls a condition on other processes.
 func waitUntil(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	for tick := time.NewTicker(10 * time.Millisecond); !done(); {
 		select {
@@ -190,7 +190,7 @@ func writeFile(t testing.TB, file, text string) {
 // execute runs the program to its end.
 func execute(t *testing.T, env []string, stdin string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	var out, errs bytes.Buffer

@@ -70,26 +70,26 @@ func TestBodiesShareMemory(t *testing.T) {
 	}
 	sending.Wait()
 	for i := range 95 {
-		at, want := path, `{"error":"the deployment has no memory`
+		target, want := path, `{"error":"the deployment has no memory`
 		switch i % 20 {
 		case 1:
-			at, want = "/v2/templates", `"detail":"the deployment has no memory`
+			target, want = "/v2/templates", `"detail":"the deployment has no memory`
 		case 2:
-			at, want = "/v1/templates", `{"message":"the deployment has no memory`
+			target, want = "/v1/templates", `{"message":"the deployment has no memory`
 		}
 		length := len(body)
 		if i%20 < 3 && i%20 > 0 {
 			length = 1 << 20
 		}
-		conn := p.startRequest("POST", at, length, nil)
+		conn := p.startRequest("POST", target, length, nil)
 		go conn.Write(body[:length-1])
 		conns = append(conns, conn)
-		conn.SetReadDeadline(time.Now().Add(patience))
+		conn.SetReadDeadline(time.Now().Add(waitTimeout))
 		resp := must.Do(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 		text, _ := io.ReadAll(resp.Body)
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(text), want) {
 			if i%20 == 1 || i%20 == 2 { // the body fits, but not its decoded form
-				t.Errorf("%s: %d %s", at, resp.StatusCode, text)
+				t.Errorf("%s: %d %s", target, resp.StatusCode, text)
 			} else {
 				t.Errorf("body %d: %d %s", i, resp.StatusCode, text)
 			}
@@ -100,7 +100,7 @@ func TestBodiesShareMemory(t *testing.T) {
 		resp := must.Do(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 		must.Equal(t, resp.StatusCode, http.StatusBadRequest, "the status of a body within the budget", resp)
 	}
-	// Without the limit, the bodies would use 2,000 MiB, and decoded a multiple.
+	// Without the limit, the bodies would use 1,810 MiB, and decoded a multiple.
 	p.checkPeakMemory(210, 0)
 	job := must.Do(p.client("k").Jobs.RunSync(t.Context(), strings.Split(path, "/")[2], api.Submission{Input: json.RawMessage(`{"a":1}`)}, 0))(t)
 	must.Hold(t, job.Status == "COMPLETED", "afterwards", job)
@@ -136,7 +136,7 @@ func TestOutputsShareMemory(t *testing.T) {
 		must.Hold(t, resp.StatusCode == 200 && len(text) >= size && err == nil, "the client that reads", resp.StatusCode, len(text), "bytes", err)
 		break
 	}
-	// Without the limit, the outputs would use 2,000 MiB, in several copies.
+	// Without the limit, the outputs would use 2,000 MB, in several copies.
 	p.checkPeakMemory(180, size>>20)
 }
 

@@ -90,7 +90,7 @@ func (c *nodes) send(ctx context.Context, node int, method, path, body string) (
 
 // query runs a query on the database.
 func (c *nodes) query(dest any, query string, args ...any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, c.server.URL)
 	if err != nil {
@@ -104,9 +104,9 @@ func (c *nodes) query(dest any, query string, args ...any) error {
 func (c *nodes) leader(endpoint string) (leader int) {
 	c.t.Helper()
 	waitUntil(c.t, "a node to lead the endpoint "+endpoint, func() bool {
-		var at string
-		err := c.query(&at, "SELECT url FROM leads JOIN processes ON processes.id = leads.process WHERE endpoint = $1", endpoint)
-		leader = slices.IndexFunc(c.all, func(p *process) bool { return p.url == at })
+		var leaderURL string
+		err := c.query(&leaderURL, "SELECT url FROM leads JOIN processes ON processes.id = leads.process WHERE endpoint = $1", endpoint)
+		leader = slices.IndexFunc(c.all, func(p *process) bool { return p.url == leaderURL })
 		return err == nil && leader >= 0
 	})
 	return leader
@@ -117,10 +117,10 @@ func (c *nodes) leader(endpoint string) (leader int) {
 func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
 	var mu sync.Mutex
 	acked := map[string]string{}
-	var busy sync.WaitGroup
+	var submitters sync.WaitGroup
 	var number atomic.Int64
 	for range clients {
-		busy.Go(func() {
+		submitters.Go(func() {
 			for ctx.Err() == nil {
 				n := number.Add(1)
 				output := fmt.Sprintf(`{"n":%d}`, n)
@@ -146,7 +146,7 @@ func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (w
 			}
 		})
 	}
-	return func() map[string]string { busy.Wait(); return acked }
+	return func() map[string]string { submitters.Wait(); return acked }
 }
 
 // awaitAll expects that each job completes with its output, and was retried at most once per fault.
@@ -159,7 +159,7 @@ func (c *nodes) awaitAll(endpoint string, acked map[string]string) jobCounts {
 			Output  json.RawMessage
 			Retries int
 		}
-		for deadline, n := time.Now().Add(patience), 0; ; n++ {
+		for deadline, n := time.Now().Add(waitTimeout), 0; ; n++ {
 			status, text := c.send(c.t.Context(), n%len(c.all), http.MethodGet, "/v2/"+endpoint+"/status/"+id, "")
 			if status == http.StatusOK {
 				job.Output = nil
@@ -237,9 +237,9 @@ func TestNodesUnderFaults(t *testing.T) {
 	var endpoint string
 	awaitTakeover := func(c *nodes, from int) {
 		c.t.Helper()
-		begun := time.Now()
+		start := time.Now()
 		waitUntil(c.t, "another node to take over", func() bool { return c.leader(endpoint) != from })
-		c.t.Logf("another node leads after %s", time.Since(begun).Round(100*time.Millisecond))
+		c.t.Logf("another node leads after %s", time.Since(start).Round(100*time.Millisecond))
 		time.Sleep(time.Second)
 	}
 	kill := func(c *nodes, node int) {
@@ -318,7 +318,7 @@ func TestEnginePassword(t *testing.T) {
 	writeFile(t, file, engine+"\n")
 	u := must.Do(url.Parse(engine))(t)
 	u.User = url.User(u.User.Username())
-	for name, given := range map[string]struct {
+	for name, c := range map[string]struct {
 		env, args []string
 		warns     bool
 	}{
@@ -328,8 +328,8 @@ func TestEnginePassword(t *testing.T) {
 		"command line": {nil, []string{"--engine=" + engine}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := serve(t, environment(t.TempDir(), append(given.env, "GPUCLOUD_API_KEY=k")...), append(given.args, "--data="+t.TempDir())...)
-			if !given.warns {
+			p := serve(t, environment(t.TempDir(), append(c.env, "GPUCLOUD_API_KEY=k")...), append(c.args, "--data="+t.TempDir())...)
+			if !c.warns {
 				out, err := exec.CommandContext(t.Context(), "ps", "-o", "args=", "-p", fmt.Sprint(p.cmd.Process.Pid)).Output()
 				shown := string(out)
 				must.Hold(t, err == nil && !strings.Contains(shown, "planted"), "the list of processes has", shown, err)
@@ -337,7 +337,7 @@ func TestEnginePassword(t *testing.T) {
 			_, metrics := p.get("/metrics")
 			p.interrupt()
 			log := p.stderr.String()
-			must.Equal(t, strings.Contains(log, "list of processes"), given.warns, "whether the log has a warning:", log)
+			must.Equal(t, strings.Contains(log, "list of processes"), c.warns, "whether the log has a warning:", log)
 			must.Hold(t, !strings.Contains(log+metrics+strings.Join(p.startupLines, "\n"), "planted"), "the log has the password")
 		})
 	}
@@ -356,10 +356,10 @@ func TestKeysOfNodes(t *testing.T) {
 	c.dirs, c.all = append(c.dirs, dir), append(c.all, nil)
 	c.start(1)
 	// A new key is accepted soon, also by a node that has just rejected it.
-	expect := func(key string, want int) {
+	expectStatus := func(key string, want int) {
 		t.Helper()
 		for i := range c.all {
-			for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+			for deadline := time.Now().Add(waitTimeout); ; time.Sleep(20 * time.Millisecond) {
 				got := c.node(i).getStatus(key, "/v2/templates")
 				if got == want {
 					break
@@ -371,17 +371,17 @@ func TestKeysOfNodes(t *testing.T) {
 			}
 		}
 	}
-	expect(old, 200)
-	expect(added, 200)
+	expectStatus(old, 200)
+	expectStatus(added, 200)
 	must.Contain(t, mustFail(t, c.env, "keys", "add", "lost", "--data", dir), "are in the deployment's database")
 	must.Contain(t, mustFail(t, c.env, "keys", "add", "old", "--engine", engine), "exists already")
 	must.Contain(t, mustPrint(t, append(c.env, "GPUCLOUD_ENGINE="+engine), "keys", "list"), "old ", "ci ")
 	mustPrint(t, c.env, "keys", "remove", "old", "--engine", engine)
-	expect(old, 401)
-	expect(added, 200)
+	expectStatus(old, 401)
+	expectStatus(added, 200)
 	c.node(1).interrupt()
 	c.start(1) // its folder still has the key
-	expect(old, 401)
+	expectStatus(old, 401)
 	c.node(1).interrupt()
 	must.Contain(t, mustFail(t, c.env, "serve", "--listen=127.0.0.1:0", "--data", dir), "are in the deployment's database")
 	var stored string

@@ -86,12 +86,12 @@ func (m *podModels) step() {
 		m.stepOfCluster(p)
 		return
 	}
-	now := m.getPod(p.id)
+	shown := m.getPod(p.id)
 	switch m.random.IntN(8) {
 	case 0, 1, 2:
-		m.actOn(p, now.Status, []string{"start", "stop", "restart", "terminate"}[m.random.IntN(4)])
+		m.actOn(p, shown.Status, []string{"start", "stop", "restart", "terminate"}[m.random.IntN(4)])
 	case 3, 4:
-		m.actOnV1(p, now.Status, []string{"start", "stop", "restart", "reset"}[m.random.IntN(4)])
+		m.actOnV1(p, shown.Status, []string{"start", "stop", "restart", "reset"}[m.random.IntN(4)])
 	case 5:
 		p.locked = !p.locked
 		m.logf("%s: locked %v", p.name, p.locked)
@@ -99,7 +99,7 @@ func (m *podModels) step() {
 	case 6:
 		color := []string{"red", "green", "blue"}[m.random.IntN(3)]
 		refused := p.locked && p.shouldRun && color != p.color
-		m.logf("%s (%s): color %s, refused %v", p.name, now.Status, color, refused)
+		m.logf("%s (%s): color %s, refused %v", p.name, shown.Status, color, refused)
 		err := m.try(http.MethodPatch, "/v2/pods/"+p.id, `{"env":{"COLOR":"`+color+`"}}`, nil)
 		m.expect(err, refused, "409")
 		if !refused {
@@ -281,29 +281,29 @@ func (m *podModels) difference() string {
 	}
 	must.Require(m.t, used <= machineGPUs, "pods have", used, "GPUs of", machineGPUs)
 	needs := map[*clusterModel]int{} // GPUs of waiting members
-	var waits []int                  // GPUs of each waiting pod or cluster
+	var waiting []int                  // GPUs of each waiting pod or cluster
 	for _, p := range m.pods {
-		now := byID[p.id]
-		if text := m.podDifference(p, now); text != "" {
+		shown := byID[p.id]
+		if text := m.podDifference(p, shown); text != "" {
 			return text
 		}
 		switch {
-		case now.Status != "PROVISIONING" || !p.imageExists:
+		case shown.Status != "PROVISIONING" || !p.imageExists:
 		case p.cluster != nil:
 			needs[p.cluster] += p.gpus
 		default:
-			waits = append(waits, p.gpus)
+			waiting = append(waiting, p.gpus)
 		}
 	}
-	waits = slices.DeleteFunc(slices.AppendSeq(waits, maps.Values(needs)), func(need int) bool { return need > machineGPUs })
-	if len(waits) > 0 && slices.Max(waits) <= machineGPUs-used {
-		return fmt.Sprintf("pods or clusters wait for %v GPUs, but %d of %d are free", waits, machineGPUs-used, machineGPUs)
+	waiting = slices.DeleteFunc(slices.AppendSeq(waiting, maps.Values(needs)), func(need int) bool { return need > machineGPUs })
+	if len(waiting) > 0 && slices.Max(waiting) <= machineGPUs-used {
+		return fmt.Sprintf("pods or clusters wait for %v GPUs, but %d of %d are free", waiting, machineGPUs-used, machineGPUs)
 	}
 	return cmp.Or(m.clusterDifference(byID), m.processDifference(running, m.environmentDifference))
 }
 
 // podDifference returns a difference between a pod and its model, or "".
-func (m *podModels) podDifference(p *podModel, now memberFacts) string {
+func (m *podModels) podDifference(p *podModel, shown memberFacts) string {
 	want := []string{"EXITED"}
 	switch {
 	case p.shouldRun && !p.imageExists:
@@ -315,14 +315,14 @@ func (m *podModels) podDifference(p *podModel, now memberFacts) string {
 	case p.ended == "7":
 		want = []string{"ERROR"}
 	}
-	if !slices.Contains(want, now.Status) || now.Locked != p.locked || now.Env["COLOR"] != p.color {
-		return fmt.Sprintf("%s is %s (%v), locked %v, %v; want %v, %v, %s", p.name, now.Status, now.Reason, now.Locked, now.Env, want, p.locked, p.color)
+	if !slices.Contains(want, shown.Status) || shown.Locked != p.locked || shown.Env["COLOR"] != p.color {
+		return fmt.Sprintf("%s is %s (%v), locked %v, %v; want %v, %v, %s", p.name, shown.Status, shown.Reason, shown.Locked, shown.Env, want, p.locked, p.color)
 	}
-	allowed := slices.DeleteFunc(slices.Clone(podAllows[now.Status]), func(a string) bool { return a == "stop" && p.locked })
-	if slices.Sort(now.Actions); p.cluster == nil && !slices.Equal(now.Actions, slices.Sorted(slices.Values(allowed))) {
-		m.t.Fatalf("%s is %s and allows %v, want %v", p.name, now.Status, now.Actions, allowed)
+	allowed := slices.DeleteFunc(slices.Clone(podAllows[shown.Status]), func(a string) bool { return a == "stop" && p.locked })
+	if slices.Sort(shown.Actions); p.cluster == nil && !slices.Equal(shown.Actions, slices.Sorted(slices.Values(allowed))) {
+		m.t.Fatalf("%s is %s and allows %v, want %v", p.name, shown.Status, shown.Actions, allowed)
 	}
-	if now.Status == "PROVISIONING" && now.Reason == nil {
+	if shown.Status == "PROVISIONING" && shown.Reason == nil {
 		return p.name + " does not say why it waits"
 	}
 	return ""
@@ -348,8 +348,8 @@ func (m *podModels) clusterDifference(byID map[string]memberFacts) string {
 		if p := shown[c.id].Primary; c.ran && (p == nil || p.Status != byID[c.pods[0].id].Status || p.Status != "RUNNING" && p.SSHEndpoint != "") {
 			return fmt.Sprintf("the primary of %s is shown as %+v", c.name, p)
 		}
-		if one := shown[c.id]; one.Name != c.name || one.Pods.Total != len(c.pods) || !maps.Equal(one.Pods.ByStatus, counts) {
-			return fmt.Sprintf("%s is shown as %+v, and its pods are %v", c.name, one, counts)
+		if facts := shown[c.id]; facts.Name != c.name || facts.Pods.Total != len(c.pods) || !maps.Equal(facts.Pods.ByStatus, counts) {
+			return fmt.Sprintf("%s is shown as %+v, and its pods are %v", c.name, facts, counts)
 		}
 	}
 	return ""

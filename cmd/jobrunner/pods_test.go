@@ -146,7 +146,7 @@ func (h *testDeployment) recordedStarts(id string) []string {
 // podLog reads a log until a line contains a text.
 func (h *testDeployment) podLog(id, query, until string, header http.Header) (events []string) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(h.t.Context(), waitTimeout)
 	defer cancel()
 	req := must.Do(http.NewRequestWithContext(ctx, http.MethodGet, h.url+"/v2/pods/"+id+"/logs"+query, nil))(h.t)
 	if header != nil {
@@ -367,9 +367,9 @@ func TestPodLogs(t *testing.T) {
 	must.Hold(t, len(resumed) == 4 && strings.Contains(resumed[1], "three"), resumed)
 	since := h.podLog(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", nil)
 	must.Hold(t, len(since) == 8, since)
-	for _, bad := range []string{"?tail=-1", "?tail=5001", "?tail=x", "?source=both", "?since=yesterday"} {
-		status, text := h.get("/v2/pods/" + id + "/logs" + bad)
-		must.Hold(t, status == http.StatusBadRequest, bad, status, text)
+	for _, query := range []string{"?tail=-1", "?tail=5001", "?tail=x", "?source=both", "?since=yesterday"} {
+		status, text := h.get("/v2/pods/" + id + "/logs" + query)
+		must.Hold(t, status == http.StatusBadRequest, query, status, text)
 	}
 	status, _ := h.get("/v2/pods/nothing/logs")
 	must.Hold(t, status == http.StatusNotFound, "the log of no pod:", status)

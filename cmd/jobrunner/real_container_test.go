@@ -188,22 +188,22 @@ func testRealContainer(t *testing.T, e *containers.Engine) {
 		names = append(names, name)
 	}
 	members := must.Do(json.Marshal(env))(t)
-	asked := must.Do(json.Marshal(map[string]any{"name": "one", "env": names}))(t)
+	input := must.Do(json.Marshal(map[string]any{"name": "one", "env": names}))(t)
 	seen := recordCommandLines("planted-token", "planted-second")
 	c.createEndpointOf(handlerImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
-	got := c.awaitCompletion(c.submit(string(asked)))
-	again := c.awaitCompletion(c.submit(`{"name": "two"}`))
+	got := c.awaitCompletion(c.submit(string(input)))
+	second := c.awaitCompletion(c.submit(`{"name": "two"}`))
 	must.Equal(t, got.Args, []string{"serve", "two words", "$HOME", `"`, ""}, "arguments")
 	for name, want := range env {
 		if got.Env[name] == nil || *got.Env[name] != want {
 			t.Errorf("the variable %s: %q, expected %q", name, *got.Env[name], want)
 		}
 	}
-	must.Equal(t, again.Worker, got.Worker, "the worker of the second job")
+	must.Equal(t, second.Worker, got.Worker, "the worker of the second job")
 	must.Equal(t, seen(), nil, "arguments of processes contain secrets")
 	all := c.containers()
 	must.Require(t, len(all) == 1, "containers:", all)
-	must.Equal(t, e.Output(t, "inspect", "--format", `{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "mine"}} {{index .Config.Labels "gpucloud.worker"}} {{.HostConfig.NetworkMode}}`, all[0]), fmt.Sprint(200<<20, " 500000000 yes ", again.Worker, " host"), "inspect")
+	must.Equal(t, e.Output(t, "inspect", "--format", `{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "mine"}} {{index .Config.Labels "gpucloud.worker"}} {{.HostConfig.NetworkMode}}`, all[0]), fmt.Sprint(200<<20, " 500000000 yes ", second.Worker, " host"), "inspect")
 	if got := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, all[0]); strings.Contains(got, "planted") {
 		t.Errorf("the command contains secrets: %s", got)
 	}

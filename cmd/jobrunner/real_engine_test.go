@@ -54,19 +54,19 @@ func testRealPrivateRegistry(t *testing.T, e *containers.Engine) {
 			auth = `"registry": "` + step.auth + `"`
 		}
 		c.createEndpointOf(step.image, auth)
-		waits := c.submit(`{"name": "waits"}`)
+		job := c.submit(`{"name": "waits"}`)
 		reason := c.awaitStartFailure(step.reason)
 		t.Logf("%s: %s", step.name, reason)
 		must.Hold(t, !strings.Contains(c.workerList(), "planted") && len(reason) <= 500,
 			step.name, "the answers have a password, or a long reason:", c.workerList())
-		must.Equal(t, must.Do(c.client("k").Jobs.Status(t.Context(), c.endpoint, waits))(t).Status, "IN_QUEUE", step.name, "the job")
+		must.Equal(t, must.Do(c.client("k").Jobs.Status(t.Context(), c.endpoint, job))(t).Status, "IN_QUEUE", step.name, "the job")
 		if step.name != "wrong login" {
 			c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 			continue
 		}
 		// With the right login the same job runs.
 		c.call(http.MethodPatch, "/v2/serverless/"+c.endpoint, `{"registry": "`+right+`"}`, nil)
-		c.awaitCompletion(waits)
+		c.awaitCompletion(job)
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 	}
 	c.stopAndExpectNoContainer()
@@ -122,9 +122,9 @@ func testRealStartsThatFail(t *testing.T, e *containers.Engine) {
 func testRealKills(t *testing.T, e *containers.Engine) {
 	other := newContainerDeployment(t, e, "")
 	other.createEndpointOf(handlerImage, `"workers": {"min": 1, "max": 1}`)
-	beside := other.submit(`{"name": "beside", "wait": "go"}`)
+	otherJob := other.submit(`{"name": "beside", "wait": "go"}`)
 	other.waitUntil("the job of the other jobrunner", func() bool { return len(other.lines("begins")) == 1 })
-	theirs := other.containers()
+	otherContainers := other.containers()
 
 	c := newContainerDeployment(t, e, "")
 	c.createEndpointOf(handlerImage, `"workers": {"min": 1, "max": 1}`)
@@ -144,10 +144,10 @@ func testRealKills(t *testing.T, e *containers.Engine) {
 	c.awaitCompletion(id)
 	must.Equal(t, c.countTakes()["killed"], 2, "starts of the job")
 	now := other.containers()
-	must.Hold(t, len(now) == 1 && now[0] == theirs[0], "the other jobrunner had", theirs, "and now", now)
+	must.Hold(t, len(now) == 1 && now[0] == otherContainers[0], "the other jobrunner had", otherContainers, "and now", now)
 	c.stopAndExpectNoContainer()
 	other.release("go")
-	other.awaitCompletion(beside)
+	other.awaitCompletion(otherJob)
 	must.Equal(t, other.countTakes()["beside"], 1, "starts of the other job")
 	other.stopAndExpectNoContainer()
 }
@@ -196,11 +196,11 @@ func (c *containerDeployment) expectBothAnswer() {
 	answered := map[string]bool{}
 	c.waitUntil("answers of both workers", func() bool {
 		status, body := c.get("/v2/" + c.endpoint + "/some/path")
-		who, path, _ := strings.Cut(body, " ")
+		worker, path, _ := strings.Cut(body, " ")
 		if status != http.StatusOK || path != "/some/path" {
 			c.t.Fatalf("%d %s\n%s", status, body, c.workerList())
 		}
-		answered[who] = true
+		answered[worker] = true
 		return len(answered) == 2
 	})
 }

@@ -50,7 +50,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	_, body := p.get("/v2/" + working + "/requests")
 	must.Require(t, json.Unmarshal([]byte(body), &list) == nil && len(list.Requests) == 1, "the jobs are", body)
 	id := list.Requests[0].ID
-	held := ask("GET", "/live/v2/"+working+"/status-sync/"+id+"?wait=300000", "")
+	statusSync := ask("GET", "/live/v2/"+working+"/status-sync/"+id+"?wait=300000", "")
 	stream := ask("GET", "/live/v2/"+working+"/stream/"+id+"?wait=300000", "")
 	openAI := ask("POST", "/v2/"+queueing+"/openai/v1/chat/completions", `{}`)
 	p.waitUntil("the second request", func() bool { return health(queueing).Jobs.InQueue == 2 })
@@ -64,7 +64,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	}{
 		"runsync of a job that waits": {queued, 200, []string{`"status":"IN_QUEUE"`, `"id":"`}},
 		"runsync of a job that runs":  {running, 200, []string{`"status":"IN_PROGRESS"`, `"id":"` + id}},
-		"status-sync":                 {held, 200, []string{`"status":"IN_PROGRESS"`, `"id":"` + id}},
+		"status-sync":                 {statusSync, 200, []string{`"status":"IN_PROGRESS"`, `"id":"` + id}},
 		"stream":                      {stream, 200, []string{`"status":"IN_PROGRESS"`, `"stream":[]`}},
 		"openai":                      {openAI, 503, []string{`{"error":"the deployment is stopping`}},
 	} {
@@ -75,7 +75,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	}
 	must.Equal(t, p.cmd.Wait(), nil, "the jobrunner ended with", &p.stderr)
 	took := time.Since(started) // the requests wait for five minutes, the job runs for more than three
-	must.Hold(t, took <= patience, "the stop took", took)
+	must.Hold(t, took <= waitTimeout, "the stop took", took)
 }
 
 // Closing the terminal stops the deployment like Ctrl-C.

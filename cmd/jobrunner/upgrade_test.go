@@ -89,9 +89,9 @@ func TestRollingUpgrade(t *testing.T) {
 		progress()
 	}
 	must.Equal(t, version(), before+1, "the schema's version after the upgrade")
-	back := c.leader(endpoint)
-	c.all[back].interrupt()
-	c.start(back)
+	downgraded := c.leader(endpoint)
+	c.all[downgraded].interrupt()
+	c.start(downgraded)
 	progress()
 	must.Equal(t, version(), before+1, "the schema's version after the start of the older program")
 	end()

@@ -190,9 +190,9 @@ func TestFiguresOfAWorker(t *testing.T) {
 			must.Hold(t, strings.Contains(metrics, want), "the metrics lack", want)
 		}
 	}
-	for _, of := range []string{"cpu_seconds_total", "memory_bytes"} {
-		if !regexp.MustCompile(`gpucloud_worker_` + of + `\{endpoint="` + h.endpoint + `",worker="` + w.ID + `"\} [0-9.e+]*[1-9]`).MatchString(metrics) {
-			t.Errorf("the metrics lack the worker's %s", of)
+	for _, metric := range []string{"cpu_seconds_total", "memory_bytes"} {
+		if !regexp.MustCompile(`gpucloud_worker_` + metric + `\{endpoint="` + h.endpoint + `",worker="` + w.ID + `"\} [0-9.e+]*[1-9]`).MatchString(metrics) {
+			t.Errorf("the metrics lack the worker's %s", metric)
 		}
 	}
 	h.release("go")
@@ -319,13 +319,13 @@ func TestExampleWorkers(t *testing.T) {
 		ids[name] = created.ID
 	}
 	j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL="+p.url)}
-	out, errs, code := j.run("", "run", "protocol", "--input", `{"text": "hello"}`, "--json")
-	must.Hold(t, code == 0 && strings.Contains(out, `"output":{"text":"HELLO"}`), "exit status", code, out, errs)
-	out, errs, code = j.run("", "run", "protocol", "--json")
-	must.Hold(t, code == 1 && strings.Contains(out, `KeyError('text')`), "exit status", code, out, errs)
+	out, stderr, code := j.run("", "run", "protocol", "--input", `{"text": "hello"}`, "--json")
+	must.Hold(t, code == 0 && strings.Contains(out, `"output":{"text":"HELLO"}`), "exit status", code, out, stderr)
+	out, stderr, code = j.run("", "run", "protocol", "--json")
+	must.Hold(t, code == 1 && strings.Contains(out, `KeyError('text')`), "exit status", code, out, stderr)
 	status, body := p.get("/v2/" + ids["web"] + "/any?x=1")
 	must.Hold(t, status == http.StatusOK && body == `{"path": "/any?x=1"}`, status, body)
-	if _, errs, code := j.run("", "run", "web"); code != 2 || !strings.Contains(errs, "is a load balancer, which has no jobs: send your requests to its workers, at "+p.url+"/v2/"+ids["web"]) {
-		t.Errorf("exit status %d, %s", code, errs)
+	if _, stderr, code := j.run("", "run", "web"); code != 2 || !strings.Contains(stderr, "is a load balancer, which has no jobs: send your requests to its workers, at "+p.url+"/v2/"+ids["web"]) {
+		t.Errorf("exit status %d, %s", code, stderr)
 	}
 }
