@@ -75,7 +75,7 @@ type target struct{ address, path, raw string }
 type targetKey struct{}
 
 func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	who, err := b.Keys.Authorize(r)
+	caller, err := b.Keys.Authorize(r)
 	if err != nil {
 		refuse(w, http.StatusUnauthorized, "%s", err)
 		return
@@ -85,8 +85,8 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 		needed = apikey.Read
 	}
-	if !who.MayUse(endpoint, needed) {
-		refuse(w, http.StatusForbidden, "%s", who.Refusal(endpoint))
+	if !caller.MayUse(endpoint, needed) {
+		refuse(w, http.StatusForbidden, "%s", caller.Refusal(endpoint))
 		return
 	}
 	address, done, err := b.pick(r.Context(), endpoint)
@@ -110,20 +110,20 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // split returns the endpoint of a URL, and a target with the worker's path.
 func split(u *url.URL) (endpoint string, t target) {
-	below := func(path string) (id, rest string) {
+	cutEndpoint := func(path string) (id, rest string) {
 		id, rest, _ = strings.Cut(strings.TrimPrefix(path, "/v2/"), "/")
 		return id, "/" + rest
 	}
-	endpoint, t.path = below(u.Path)
+	endpoint, t.path = cutEndpoint(u.Path)
 	if u.RawPath != "" {
-		_, t.raw = below(u.RawPath)
+		_, t.raw = cutEndpoint(u.RawPath)
 	}
 	return endpoint, t
 }
 
 // pick waits for a worker for up to readyTimeout on the deployment's clock.
 func (b *balancer) pick(ctx context.Context, endpoint string) (address string, done func(), err error) {
-	waiting, stop := context.WithCancel(ctx)
+	waitCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	timer := b.Clock.NewTimer(readyTimeout)
 	defer timer.Stop()
@@ -131,10 +131,10 @@ func (b *balancer) pick(ctx context.Context, endpoint string) (address string, d
 		select {
 		case <-timer.C:
 			stop()
-		case <-waiting.Done():
+		case <-waitCtx.Done():
 		}
 	}()
-	return b.Workers.Pick(waiting, endpoint)
+	return b.Workers.Pick(waitCtx, endpoint)
 }
 
 // rewrite sends a request to its worker, without the API key, which the worker must not see.

@@ -41,7 +41,7 @@ type Resource struct {
 	Template    string   `json:"template,omitempty"` // id
 	DataCenters []string `json:"dataCenters,omitempty"`
 	Disk        int64    `json:"disk,omitempty"` // GB; the size of a volume
-	// HighPerformance is the tier of a volume.
+	// HighPerformance tells the tier of a volume; false means STANDARD.
 	HighPerformance bool `json:"highPerformance,omitempty"`
 }
 

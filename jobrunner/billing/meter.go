@@ -212,17 +212,17 @@ func (m *Meter) busy() bool {
 func (m *Meter) Checkpoint(ctx context.Context) { m.flushAndLog(ctx, true) }
 
 // flushAndLog calls flush and logs the first of consecutive failures.
-func (m *Meter) flushAndLog(ctx context.Context, all bool) {
+func (m *Meter) flushAndLog(ctx context.Context, withCheckpoint bool) {
 	m.mu.Lock()
 	failing := m.failing
 	m.mu.Unlock()
-	if err := m.flush(ctx, all); err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
+	if err := m.flush(ctx, withCheckpoint); err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
 		m.Logger.ErrorContext(ctx, "usage could not be recorded for billing: trying again", "error", err)
 	}
 }
 
-// flush writes the started and ended spans and, if all is true, a checkpoint of the running ones.
-func (m *Meter) flush(ctx context.Context, all bool) error {
+// flush writes the started and ended spans and, if asked to, a checkpoint of the running ones.
+func (m *Meter) flush(ctx context.Context, withCheckpoint bool) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()
 	m.mu.Lock()
@@ -231,9 +231,9 @@ func (m *Meter) flush(ctx context.Context, all bool) error {
 	for _, s := range m.pending {
 		changed = append(changed, *s)
 	}
-	all = all && len(m.running) > 0
+	withCheckpoint = withCheckpoint && len(m.running) > 0
 	m.mu.Unlock()
-	if len(changed) == 0 && !all {
+	if len(changed) == 0 && !withCheckpoint {
 		return nil
 	}
 	err := m.DB.Write(ctx, func(tx *sqldb.Tx) error {
@@ -246,7 +246,7 @@ func (m *Meter) flush(ctx context.Context, all bool) error {
 				return err
 			}
 		}
-		if !all {
+		if !withCheckpoint {
 			return nil
 		}
 		_, err := tx.Exec(checkpoint, now, m.process)

@@ -108,15 +108,15 @@ type schedule struct {
 
 // catalogAfter returns the catalog at a time after the start of the deployment.
 func (s *schedule) catalogAfter(passed time.Duration) *Catalog {
-	now := s.catalog
+	c := s.catalog
 	n, _ := slices.BinarySearchFunc(s.stock, passed, func(r stockRule, passed time.Duration) int {
 		if r.after <= passed {
 			return -1
 		}
 		return 1
 	})
-	now.stock = s.stock[:n:n]
-	return &now
+	c.stock = s.stock[:n:n]
+	return &c
 }
 
 // nextChange returns when the catalog changes next, or false if it never does.

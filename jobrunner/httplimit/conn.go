@@ -129,7 +129,7 @@ func linger(c net.Conn) {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
-	for end, left := time.Now().Add(lingerTime), int64(lingerBytes); left > 0 && time.Now().Before(end); left -= rateBytes {
+	for end, remaining := time.Now().Add(lingerTime), int64(lingerBytes); remaining > 0 && time.Now().Before(end); remaining -= rateBytes {
 		_ = c.SetReadDeadline(time.Now().Add(lingerWindow))
 		if _, err := io.CopyN(io.Discard, c, rateBytes); err != nil {
 			return

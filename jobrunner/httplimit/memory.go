@@ -48,10 +48,10 @@ func (m *Memory) Reserve(bytes int64) (*Reservation, error) {
 // ReserveWhenFree reserves a part of the budget as soon as it is free. It returns ErrMemory after memoryWait,
 // or the error of ctx.
 func (m *Memory) ReserveWhenFree(ctx context.Context, bytes int64) (*Reservation, error) {
-	patient, cancel := context.WithTimeout(ctx, memoryWait)
+	waitCtx, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
 	bytes = min(bytes, m.limit)
-	if m.free.Acquire(patient, bytes) != nil {
+	if m.free.Acquire(waitCtx, bytes) != nil {
 		return nil, cmp.Or(ctx.Err(), ErrMemory)
 	}
 	return &Reservation{m, bytes}, nil
@@ -60,7 +60,7 @@ func (m *Memory) ReserveWhenFree(ctx context.Context, bytes int64) (*Reservation
 // grow enlarges the reservation, or returns ErrMemory at once.
 func (r *Reservation) grow(bytes int64) error {
 	bytes = min(bytes, r.memory.limit)
-	if more := bytes - r.bytes; more > 0 && !r.memory.free.TryAcquire(more) {
+	if extra := bytes - r.bytes; extra > 0 && !r.memory.free.TryAcquire(extra) {
 		return ErrMemory
 	}
 	r.bytes = bytes

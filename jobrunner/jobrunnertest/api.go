@@ -108,13 +108,13 @@ func (j *Jobrunner) await(endpoint, id string, done func(Result) bool) (r Result
 		if done(r) {
 			return r
 		}
-		now, starting := "", false
+		current, starting := "", false
 		if r.Status == "IN_QUEUE" {
-			now, starting = j.startFailure(endpoint)
+			current, starting = j.startFailure(endpoint)
 		}
 		switch {
-		case now != reason:
-			reason, since = now, time.Now()
+		case current != reason:
+			reason, since = current, time.Now()
 		case reason != "" && !starting && time.Since(since) > startPatience:
 			j.t.Fatalf("job %s waits, and no worker can start: %s", id, reason)
 		case time.Now().After(end):

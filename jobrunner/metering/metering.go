@@ -44,7 +44,7 @@ func Open(ctx context.Context, c Config) (*Bills, error) {
 	if err != nil {
 		return nil, err
 	}
-	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	b := &Bills{Config: c, Meter: meter, stop: stop}
 	c.Store.SetVolumeHook(b.volumeChanged)
 	changed := c.Catalog.Changed()
@@ -52,7 +52,7 @@ func Open(ctx context.Context, c Config) (*Bills, error) {
 		b.Close()
 		return nil, err
 	}
-	b.following.Go(func() { b.followPrices(following, changed) })
+	b.following.Go(func() { b.followPrices(life, changed) })
 	return b, nil
 }
 

@@ -61,7 +61,7 @@ func (s *sum) add(u billing.Usage) {
 }
 
 // encode returns an object of a billing answer: the members that the contract has at a path, and others.
-func (s *sum) encode(at contract.Body, path string, others map[string]any) json.RawMessage {
+func (s *sum) encode(body contract.Body, path string, others map[string]any) json.RawMessage {
 	pod, worker, volume, cluster := s.costs[0], s.costs[1], s.costs[2], s.costs[3]
 	all := pod.Plus(worker).Plus(volume).Plus(cluster)
 	out := map[string]any{
@@ -78,7 +78,7 @@ func (s *sum) encode(at contract.Body, path string, others map[string]any) json.
 		"storageStandardAmount": volume.Standard, "storageHighPerformanceAmount": volume.HighPerformance,
 		"clusterGpuAmount": cluster.GPU, "clusterDiskAmount": cluster.Disk, "clusterNetworkingAmount": cluster.Networking,
 	}
-	maps.DeleteFunc(out, func(name string, _ any) bool { return at.At(path+name) == nil })
+	maps.DeleteFunc(out, func(name string, _ any) bool { return body.At(path+name) == nil })
 	maps.Copy(out, others)
 	return toJSON(out)
 }
@@ -183,7 +183,7 @@ func billingV2(resource, id, count string, kinds ...billing.Kind) handler {
 		out.window = readPeriod(q)
 		return out
 	}
-	at := contract.Body{API: contract.V2, Resource: resource, Use: contract.Read}
+	body := contract.Body{API: contract.V2, Resource: resource, Use: contract.Read}
 	return fromContract(resource, queryHandler(read, func(c *call, q usageQuery) (answer map[string]any, err error) {
 		sums, total, err := c.sums(q, kinds...)
 		if err != nil {
@@ -207,11 +207,11 @@ func billingV2(resource, id, count string, kinds ...billing.Kind) handler {
 				if id != "" {
 					labels[id] = owner
 				}
-				records = append(records, cmp.Or(sums[group{i, owner}], new(sum)).encode(at, "records[].", labels))
+				records = append(records, cmp.Or(sums[group{i, owner}], new(sum)).encode(body, "records[].", labels))
 			}
 		}
 		resolved := map[string]any{"startTime": billingTime(q.window.Start()), "endTime": billingTime(q.window.End()), "bucketSize": q.window.Size}
-		metadata := map[string]any{"query": resolved, "recordCount": len(records), "totals": total.encode(at, "metadata.totals.", nil)}
+		metadata := map[string]any{"query": resolved, "recordCount": len(records), "totals": total.encode(body, "metadata.totals.", nil)}
 		if id != "" {
 			resolved[id], metadata[count] = nilIfEmpty(q.owner), len(owners)
 		}

@@ -156,7 +156,7 @@ func (s *server) fail(c *call, err error) {
 	if c.version == 1 {
 		form = httpanswer.MessageForm
 	}
-	var rule store.Refusal
+	var refusal store.Refusal
 	var conflict store.Conflict
 	var key store.KeyError
 	switch {
@@ -164,8 +164,8 @@ func (s *server) fail(c *call, err error) {
 		err = httpanswer.Refuse(http.StatusConflict, "%s", conflict)
 	case errors.As(err, &key):
 		err = httpanswer.Refuse(http.StatusServiceUnavailable, "%s", key)
-	case errors.As(err, &rule):
-		err = httpanswer.Refuse(http.StatusBadRequest, "%s", rule)
+	case errors.As(err, &refusal):
+		err = httpanswer.Refuse(http.StatusBadRequest, "%s", refusal)
 	case errors.Is(err, store.ErrOfficial):
 		err = httpanswer.Refuse(http.StatusForbidden, "%s", err)
 	case errors.Is(err, store.ErrNotFound):

@@ -167,13 +167,13 @@ type pageQuery struct {
 
 func readPageQuery(q *query) pageQuery { return q.page("", maxPage) }
 
-// page reads the parameters of a page. most is both the maximum and the default number of objects.
+// page reads the parameters of a page. maxLimit is both the maximum and the default number of objects.
 // parameters are the list's other parameters, for the name of the list.
-func (q *query) page(parameters string, most int64) pageQuery {
+func (q *query) page(parameters string, maxLimit int64) pageQuery {
 	p := pageQuery{store.Page{Before: math.MaxInt64}, q.http.URL.Path + "?" + parameters}
-	limit := integers(fmt.Sprintf("an integer from 1 to %d", most), &openapi.Schema{Minimum: new(1.0), Maximum: new(float64(most))},
-		func(n int64) bool { return n >= 1 && n <= most })
-	p.Limit = int(q.integer("limit", most, limit))
+	limit := integers(fmt.Sprintf("an integer from 1 to %d", maxLimit), &openapi.Schema{Minimum: new(1.0), Maximum: new(float64(maxLimit))},
+		func(n int64) bool { return n >= 1 && n <= maxLimit })
+	p.Limit = int(q.integer("limit", maxLimit, limit))
 	q.declare(openapi.Parameter{
 		Name: "cursor", In: "query", Description: "pagination.nextCursor of the previous page. It is valid only for the same list.",
 		Schema: &openapi.Schema{Type: "string", MinLength: new(int64(1))},

@@ -78,8 +78,8 @@ func (r *reader) recoveryAction(device nvml.Device) (action uint32, ok bool) {
 // errorEvents are the events to register for.
 const errorEvents = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError
 
-// listen creates the event set. If that fails, only polling finds faults.
-func (r *reader) listen() {
+// createEventSet makes errors of GPUs known at once. If that fails, only polling finds faults.
+func (r *reader) createEventSet() {
 	set, ret := r.lib.EventSetCreate()
 	if ret != nvml.SUCCESS {
 		r.log.Warn("GPU errors are detected only by polling: creating an event set failed", "error", ret)
@@ -164,7 +164,7 @@ func (r *reader) restart() {
 	r.mu.Unlock()
 	if ret == nvml.SUCCESS {
 		r.readDriver()
-		r.listen()
+		r.createEventSet()
 	}
 }
 

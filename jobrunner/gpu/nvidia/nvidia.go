@@ -34,7 +34,7 @@ func open(lib nvml.Interface, log *slog.Logger) (*reader, error) {
 	}
 	r.life, r.stop = context.WithCancel(context.Background())
 	r.readDriver()
-	r.listen()
+	r.createEventSet()
 	r.refresh()
 	if len(r.gpus) == 0 {
 		r.shutdown()
