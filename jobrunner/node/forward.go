@@ -94,7 +94,7 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 	toBalancer := n.newForwarder(&http.Transport{DisableKeepAlives: true}) // sends a GET once, too
 	toBalancer.proxy.FlushInterval = -1                                    // flush each part of a body with a length, too
 	return func(w http.ResponseWriter, r *http.Request, endpoint string) {
-		begun, silent := time.Now(), "" // silent is a process that did not respond
+		start, silent := time.Now(), "" // silent is a process that did not respond
 		for {
 			at, err := n.leader(r.Context(), endpoint)
 			switch {
@@ -104,7 +104,7 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 			case err != nil:
 				front.FormOf(r.URL.Path).Fail(w, r, n.Logger, err)
 				return
-			case time.Since(begun) > leaderWait || r.Context().Err() != nil:
+			case time.Since(start) > leaderWait || r.Context().Err() != nil:
 				refuseUnreachable(w, r)
 				return
 			}

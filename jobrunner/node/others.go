@@ -19,12 +19,12 @@ func (n *Node) AskPods(r *http.Request) (answers [][]byte, err error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), forwardTimeout)
 	defer cancel()
-	for _, one := range n.askOthers(ctx, r.Header, "/v1/pods?includeWorkers=true") {
-		if one.err != nil { // without its workers the list would be incomplete
-			n.Logger.DebugContext(r.Context(), "a jobrunner does not say which workers it has", "error", one.err)
+	for _, response := range n.askOthers(ctx, r.Header, "/v1/pods?includeWorkers=true") {
+		if response.err != nil { // without its workers the list would be incomplete
+			n.Logger.DebugContext(r.Context(), "a jobrunner does not say which workers it has", "error", response.err)
 			return nil, newUnreachable()
 		}
-		answers = append(answers, one.body)
+		answers = append(answers, response.body)
 	}
 	return answers, nil
 }

@@ -16,12 +16,12 @@ const pageWait = time.Second
 func (n *Node) AskPages(r *http.Request, path string) (answers []page.Answer, silent []string) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageWait)
 	defer cancel()
-	for _, one := range n.askOthers(ctx, http.Header{"Authorization": r.Header["Authorization"]}, path) {
-		if one.err != nil {
-			silent = append(silent, one.node.URL)
+	for _, response := range n.askOthers(ctx, http.Header{"Authorization": r.Header["Authorization"]}, path) {
+		if response.err != nil {
+			silent = append(silent, response.node.URL)
 			continue
 		}
-		answers = append(answers, page.Answer{Node: one.node.URL, Body: one.body})
+		answers = append(answers, page.Answer{Node: response.node.URL, Body: response.body})
 	}
 	return answers, silent
 }

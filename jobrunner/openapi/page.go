@@ -115,12 +115,12 @@ func (p page) Value(s *Schema) string {
 	return strings.Join(parts, ", ")
 }
 
-func bounds[T any](of string, least, most *T) (parts []string) {
+func bounds[T any](unit string, least, most *T) (parts []string) {
 	if least != nil {
-		parts = append(parts, fmt.Sprintf("%sat least %v", of, *least))
+		parts = append(parts, fmt.Sprintf("%sat least %v", unit, *least))
 	}
 	if most != nil {
-		parts = append(parts, fmt.Sprintf("%sat most %v", of, *most))
+		parts = append(parts, fmt.Sprintf("%sat most %v", unit, *most))
 	}
 	return parts
 }

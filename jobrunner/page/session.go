@@ -110,10 +110,10 @@ func (s *sessions) authorize(r *http.Request) (authorization string, refused *ht
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all = slices.DeleteFunc(s.all, func(one session) bool {
-		return s.now().After(one.expiry) || one.has(cookie) && s.check(one.key) != nil
+	s.all = slices.DeleteFunc(s.all, func(candidate session) bool {
+		return s.now().After(candidate.expiry) || candidate.has(cookie) && s.check(candidate.key) != nil
 	})
-	i := slices.IndexFunc(s.all, func(one session) bool { return one.has(cookie) })
+	i := slices.IndexFunc(s.all, func(candidate session) bool { return candidate.has(cookie) })
 	if i < 0 {
 		return "", httpanswer.Refuse(http.StatusUnauthorized, "The session is over. Sign in with the API key.")
 	}
@@ -128,7 +128,7 @@ func (s *sessions) signOut(r *http.Request) {
 	if cookie, err := r.Cookie(cookieName(r)); err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.all = slices.DeleteFunc(s.all, func(one session) bool { return one.has(cookie) })
+		s.all = slices.DeleteFunc(s.all, func(candidate session) bool { return candidate.has(cookie) })
 	}
 }
 

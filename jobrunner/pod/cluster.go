@@ -343,8 +343,8 @@ func (c *cluster) announce(address string) {
 	}
 }
 
-// primaryNow returns the address. changed is closed at its next change.
-func (c *cluster) primaryNow() (address string, changed <-chan struct{}) {
+// primaryAddress returns the address. changed is closed at its next change.
+func (c *cluster) primaryAddress() (address string, changed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.primary.address, c.primary.changed
@@ -359,7 +359,7 @@ func (r *runner) joinPrimary(ctx context.Context, c *cluster, p store.Pod) error
 	} else {
 		var changed <-chan struct{}
 		for logged := false; ; logged = true {
-			if address, changed = c.primaryNow(); address != "" {
+			if address, changed = c.primaryAddress(); address != "" {
 				break
 			}
 			if !logged {
@@ -395,7 +395,7 @@ func addressVariables(p store.Pod) map[string]string {
 // false if the process or ctx ends before.
 func (r *runner) awaitPrimaryMove(ctx context.Context, p store.Pod, process run.Process) bool {
 	for {
-		address, changed := r.clusterOf().primaryNow()
+		address, changed := r.clusterOf().primaryAddress()
 		if address != "" && address != p.HiddenEnv["PRIMARY_ADDR"] {
 			return true
 		}

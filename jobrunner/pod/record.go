@@ -60,7 +60,7 @@ func (r *runner) setDesired(read, p *store.Pod) {
 	notify.Signal(r.wake)
 }
 
-func (r *runner) desiredNow() *store.Pod {
+func (r *runner) getDesired() *store.Pod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.desired
@@ -121,7 +121,7 @@ func (r *runner) tryUpdate(ctx context.Context, generation int64, change func(p 
 // reportWait records why the pod waits, and logs it once.
 func (r *runner) reportWait(ctx context.Context, p store.Pod, level slog.Level, message, reason string) {
 	reason = logline.Shorten(reason, maxReason)
-	if current := r.desiredNow(); current != nil && current.Status == store.PodProvisioning && current.Reason == reason {
+	if current := r.getDesired(); current != nil && current.Status == store.PodProvisioning && current.Reason == reason {
 		return
 	}
 	if _, err := r.report(ctx, p.Run, startDelayed, func(p *store.Pod) { r.note(p, "Waits: "+reason, reason) }); err == nil {

@@ -42,7 +42,7 @@ type runner struct {
 	generation int64      // the one being reconciled
 	interrupt  func()     // cancels the steps of that generation
 	process    run.Process
-	since      time.Time // start of the process, in real time
+	processStart time.Time // in real time
 	span       *Span     // reported to the meter
 	devices    []gpu.Device
 	failures   int      // consecutive failed starts of the generation
@@ -124,7 +124,7 @@ func (r *runner) serve(ctx context.Context) {
 	defer r.release()
 	a := r.initialState()
 	for {
-		desired := r.desiredNow()
+		desired := r.getDesired()
 		next := nextStep(desired, a, ctx.Err() != nil)
 		switch next {
 		case exit:
@@ -322,7 +322,7 @@ func (r *runner) stopProcess(ctx context.Context, a *actual) {
 func (r *runner) setRunning(p store.Pod, process run.Process) {
 	span := Span{Pod: p, From: p.StartedAt}
 	r.mu.Lock()
-	r.process, r.since, r.span, r.failures = process, time.Now().Add(-r.pods.Clock.Wall().Sub(p.StartedAt)), &span, 0
+	r.process, r.processStart, r.span, r.failures = process, time.Now().Add(-r.pods.Clock.Wall().Sub(p.StartedAt)), &span, 0
 	r.mu.Unlock()
 	r.pods.Meter.Started(span)
 }

@@ -39,7 +39,7 @@ func (p *Pods) Utilization(id string) (out Utilization) {
 		return out
 	}
 	r.mu.Lock()
-	process, devices, record, began := r.process, r.devices, r.desired, r.since
+	process, devices, record, start := r.process, r.devices, r.desired, r.processStart
 	r.mu.Unlock()
 	if process == nil || record == nil {
 		return out
@@ -50,7 +50,7 @@ func (p *Pods) Utilization(id string) (out Utilization) {
 	}
 	used := process.Usage()
 	if used.CPU > 0 {
-		out.CPU = percent(used.CPU.Seconds(), time.Since(began).Seconds()*float64(max(1, cores))) // processes live in real time
+		out.CPU = percent(used.CPU.Seconds(), time.Since(start).Seconds()*float64(max(1, cores))) // processes live in real time
 	}
 	if record.CPU != nil && used.Memory > 0 {
 		out.Memory = percent(float64(used.Memory), float64(r.pods.Catalog.Current().CPUMemory(record.CPU.FlavorIDs[0], record.CPU.VCPUCount))*(1<<30))

@@ -102,7 +102,7 @@ func isLarge(arg any) bool {
 func withRows(query string, n int) string {
 	const values = "VALUES "
 	start := strings.Index(query, values) + len(values)
-	end := start + closing(query[start:]) + 1
+	end := start + closingBracket(query[start:]) + 1
 	return query[:end] + strings.Repeat(", "+query[start:end], n-1) + query[end:]
 }
 
@@ -213,7 +213,7 @@ func (tx *Tx) PipelineEach(query string, rows [][]any) error {
 
 // Require fails the transaction with an error unless a query returns a row. It is pipelined like
 // Pipeline. The database must be shared.
-func (tx *Tx) Require(query string, otherwise error, args ...any) error {
-	tx.session.(*postgresTx).required = otherwise
+func (tx *Tx) Require(query string, missing error, args ...any) error {
+	tx.session.(*postgresTx).required = missing
 	return tx.Pipeline("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...)
 }

@@ -20,7 +20,7 @@ type outages struct {
 	mu sync.Mutex
 	// The times of the first and the last error of an outage, by class (those below Closed). The first is zero
 	// unless the outage continues.
-	begun, last [Closed]time.Time
+	first, last [Closed]time.Time
 }
 
 var outageTexts = map[Class]struct{ begins, ends string }{
@@ -43,8 +43,8 @@ func (o *outages) note(err error, wrote bool) {
 	now := time.Now()
 	if err != nil {
 		o.last[class] = now
-		if o.begun[class].IsZero() {
-			o.begun[class] = now
+		if o.first[class].IsZero() {
+			o.first[class] = now
 			o.active.Store(true)
 			o.log.Error(outageTexts[class].begins, "error", err)
 		}
@@ -52,11 +52,11 @@ func (o *outages) note(err error, wrote bool) {
 	}
 	active := false
 	for class, text := range outageTexts {
-		if !o.begun[class].IsZero() && (wrote || class != Full) && now.Sub(o.last[class]) > outageEnd {
-			o.log.Info(text.ends, "after", now.Sub(o.begun[class]).Round(time.Millisecond))
-			o.begun[class] = time.Time{}
+		if !o.first[class].IsZero() && (wrote || class != Full) && now.Sub(o.last[class]) > outageEnd {
+			o.log.Info(text.ends, "after", now.Sub(o.first[class]).Round(time.Millisecond))
+			o.first[class] = time.Time{}
 		}
-		active = active || !o.begun[class].IsZero()
+		active = active || !o.first[class].IsZero()
 	}
 	o.active.Store(active)
 }

@@ -89,7 +89,7 @@ func forEachRow(text string, types []string) string {
 	}
 	if start := strings.Index(text, "VALUES ("); start >= 0 {
 		values := text[start+len("VALUES "):]
-		end := closing(values)
+		end := closingBracket(values)
 		return text[:start] + "SELECT " + values[1:end] + from + values[end+1:]
 	}
 	where := strings.Index(text, " WHERE ")
@@ -99,8 +99,8 @@ func forEachRow(text string, types []string) string {
 	return text[:where] + from + text[where:]
 }
 
-// closing returns the position of the bracket that closes the first one.
-func closing(text string) int {
+// closingBracket returns the position of the bracket that closes the first one.
+func closingBracket(text string) int {
 	depth := 0
 	for i, c := range text {
 		switch c {

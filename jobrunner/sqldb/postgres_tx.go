@@ -64,8 +64,8 @@ func (s *postgresTx) queueStatement(text string, args ...any) {
 // statements, and returns the result of the last one.
 func (s *postgresTx) sendBatch(text string, args []any) (pgx.BatchResults, error) {
 	batch := new(pgx.Batch)
-	for _, one := range s.pending {
-		batch.Queue(one.text, one.args...)
+	for _, statement := range s.pending {
+		batch.Queue(statement.text, statement.args...)
 	}
 	batch.Queue(text, args...)
 	pending := len(s.pending)

@@ -128,9 +128,9 @@ func documents[T any](ctx context.Context, s *Store, label, query string, args .
 		if err := row.Scan(&doc, &position); err != nil {
 			return err
 		}
-		var one T
-		err := decode(label, doc, &one)
-		out, positions = append(out, one), append(positions, position)
+		var value T
+		err := decode(label, doc, &value)
+		out, positions = append(out, value), append(positions, position)
 		return err
 	}, query, args...)
 	return out, positions, err
@@ -289,9 +289,9 @@ func (tx *Tx) referrers(k kind, target string) ([]string, error) {
 
 func column(q sqldb.Querier, query string, args ...any) (out []string, err error) {
 	err = q.Each(func(row sqldb.Row) error {
-		var one string
-		err := row.Scan(&one)
-		out = append(out, one)
+		var value string
+		err := row.Scan(&value)
+		out = append(out, value)
 		return err
 	}, query, args...)
 	return out, err

@@ -41,7 +41,7 @@ type Queue interface {
 	Calls() <-chan struct{}
 	CallQueues(busy []engine.OwnerHost) []engine.CallQueue
 	ClaimCall(ctx context.Context, q engine.CallQueue, busy []engine.OwnerHost, claim time.Duration) (*engine.Call, error)
-	Called(c *engine.Call, again time.Time)
+	Called(c *engine.Call, next time.Time)
 }
 
 type Config struct {
@@ -160,11 +160,11 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	}
 	var timedOut interface{ Timeout() bool }
 	s.scheduler.recordOutcome(c, err == nil || !errors.As(err, &timedOut) || !timedOut.Timeout())
-	var again time.Time
+	var next time.Time
 	var forbidden *ForbiddenError
 	last := c.Attempt+1 >= maxTries || errors.As(err, &forbidden)
 	if err != nil && !last {
-		again = s.Clock.Now().Add(retryPause)
+		next = s.Clock.Now().Add(retryPause)
 	}
 	if s.Observe != nil {
 		s.Observe(err, last)
@@ -176,7 +176,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	case err != nil:
 		log.Info("a webhook is called again", "calls", c.Attempt+1, "error", err)
 	}
-	s.Queue.Called(c, again)
+	s.Queue.Called(c, next)
 }
 
 // notInRequestLine matches characters that net/url accepts in a query, but that a request line can't have.

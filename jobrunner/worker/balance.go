@@ -135,7 +135,7 @@ func (w *worker) probe(ctx context.Context, address string) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	unreachableSince := time.Time{}
-	begun, reported := w.pool.clock.Now(), ""
+	start, reported := w.pool.clock.Now(), ""
 	for ready, missed := false, 0; ; {
 		answer, reached := checkHealth(ctx, client, url)
 		switch {
@@ -159,7 +159,7 @@ func (w *worker) probe(ctx context.Context, address string) {
 			if _, err := strconv.Atoi(answer); err != nil { // an error, whose port numbers differ
 				kind = signature(answer)
 			}
-			if kind != reported && w.pool.clock.Now().Sub(begun) >= unreadyAfter {
+			if kind != reported && w.pool.clock.Now().Sub(start) >= unreadyAfter {
 				reported = kind
 				w.noteUnready(fmt.Sprintf("it takes no requests yet: GET %s at its PORT has to answer 200, and got %s", path, answer))
 			}

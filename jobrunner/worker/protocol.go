@@ -13,7 +13,7 @@ import (
 
 // Protocol has the calls of one worker over the worker protocol. Built-in workers don't use it.
 type Protocol interface {
-	Take(ctx context.Context, max int) ([]engine.Taken, error)
+	Take(ctx context.Context, limit int) ([]engine.Taken, error)
 	WaitForStops(ctx context.Context) []string
 	Report(ctx context.Context, job string, r engine.Report, replace bool) error
 	BeginPost(job string) (done func())
@@ -40,9 +40,9 @@ func (p *Pools) Authorize(endpoint, id, key string) (Protocol, error) {
 	return w, nil
 }
 
-// Take returns at most max jobs. It waits for the first one until ctx ends or the worker is drained,
+// Take returns at most limit jobs. It waits for the first one until ctx ends or the worker is drained,
 // and then returns no jobs and no error.
-func (w *worker) Take(ctx context.Context, max int) ([]engine.Taken, error) {
+func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 	wasEmpty, ok := w.beginTake()
 	if !ok {
 		// Respond late: after an empty response, a worker that is about to exit would repeat its
@@ -58,7 +58,7 @@ func (w *worker) Take(ctx context.Context, max int) ([]engine.Taken, error) {
 	waiting, stop := context.WithCancel(w.taking)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	jobs, err := w.pool.queue.Take(waiting, w.pool.takeParameters(w, max))
+	jobs, err := w.pool.queue.Take(waiting, w.pool.takeParameters(w, limit))
 	if err != nil && waiting.Err() != nil {
 		err = nil
 	}
@@ -191,8 +191,8 @@ func (w *worker) Report(ctx context.Context, job string, r engine.Report, replac
 	if err == nil && got == engine.SpooledInMemory {
 		// A worker forgets a result once it is accepted, so the result must outlive this process
 		// first. After an error the worker repeats the report.
-		patient, cancel := context.WithTimeout(ctx, deliveryPatience)
-		err = w.pool.queue.Delivered(patient, h.ref)
+		waitCtx, cancel := context.WithTimeout(ctx, deliveryPatience)
+		err = w.pool.queue.Delivered(waitCtx, h.ref)
 		cancel()
 	}
 	if err != nil {

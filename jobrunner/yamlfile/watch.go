@@ -25,17 +25,17 @@ func Watch(name string, text []byte, changed func(text []byte, err error)) (stop
 			case <-done:
 				return
 			}
-			now, err := flagfile.Read(name)
-			if err == nil && text != nil && bytes.Equal(now, text) || err != nil && text == nil {
+			current, err := flagfile.Read(name)
+			if err == nil && text != nil && bytes.Equal(current, text) || err != nil && text == nil {
 				continue
 			}
-			text = now
+			text = current
 			if err != nil {
 				text = nil // unreadable: the error is reported once
 			} else if text == nil {
 				text = []byte{}
 			}
-			changed(now, err)
+			changed(current, err)
 		}
 	})
 	return sync.OnceFunc(func() {
