@@ -141,12 +141,12 @@ func (n *Node) syncPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at := make(map[string]string, len(all))
+	folderIDs := make(map[string]string, len(all))
 	for _, p := range all {
-		at[p.ID] = p.FolderID
+		folderIDs[p.ID] = p.FolderID
 	}
 	n.places.mu.Lock()
-	n.places.pods = at
+	n.places.pods = folderIDs
 	n.places.mu.Unlock()
 	n.Pods.SyncAll(ctx, all)
 	return nil

@@ -96,9 +96,9 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 	return func(w http.ResponseWriter, r *http.Request, endpoint string) {
 		start, silent := time.Now(), "" // silent is a process that did not respond
 		for {
-			at, err := n.leader(r.Context(), endpoint)
+			leader, err := n.leader(r.Context(), endpoint)
 			switch {
-			case errors.Is(err, store.ErrNotFound) || err == nil && at.Own:
+			case errors.Is(err, store.ErrNotFound) || err == nil && leader.Own:
 				serveLocally(w, r, next)
 				return
 			case err != nil:
@@ -108,19 +108,19 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 				refuseUnreachable(w, r)
 				return
 			}
-			if at.URL != "" && at.Process != silent && len(r.Header[forwardedHeader]) < maxHops {
+			if leader.URL != "" && leader.Process != silent && len(r.Header[forwardedHeader]) < maxHops {
 				forwarder := toQueue
-				if at.balanced {
+				if leader.balanced {
 					forwarder = toBalancer
 				}
-				switch result := forwarder.send(w, r, at.URL); {
+				switch result := forwarder.send(w, r, leader.URL); {
 				case result == answered:
 					return
-				case result == unanswered && (at.balanced || r.Method != http.MethodGet || r.ContentLength != 0):
+				case result == unanswered && (leader.balanced || r.Method != http.MethodGet || r.ContentLength != 0):
 					refuseUnreachable(w, r) // it may have taken effect, so it isn't repeated
 					return
 				case result == unanswered:
-					silent = at.Process
+					silent = leader.Process
 				}
 			}
 			notify.Signal(n.leaderless)
@@ -134,8 +134,8 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 
 // leader returns the place of an endpoint, or store.ErrNotFound.
 func (n *Node) leader(ctx context.Context, endpoint string) (place, error) {
-	if at, known := n.places.endpoint(endpoint); known {
-		return at, nil
+	if leader, known := n.places.endpoint(endpoint); known {
+		return leader, nil
 	}
 	if _, err := n.Store.Endpoint(ctx, endpoint); err != nil {
 		return place{}, err
@@ -145,8 +145,8 @@ func (n *Node) leader(ctx context.Context, endpoint string) (place, error) {
 	if _, known := n.places.endpoint(endpoint); !known {
 		n.sync(context.WithoutCancel(ctx), endpoint)
 	}
-	at, _ := n.places.endpoint(endpoint)
-	return at, nil
+	leader, _ := n.places.endpoint(endpoint)
+	return leader, nil
 }
 
 // serveLocally serves a request at this node. If another node has forwarded it and stops, the response

@@ -28,11 +28,11 @@ type place struct {
 }
 
 func (p *places) endpoint(id string) (place, bool) {
-	at, known := p.endpoints.Load(id)
+	value, known := p.endpoints.Load(id)
 	if !known {
 		return place{}, false
 	}
-	return at.(place), true
+	return value.(place), true
 }
 
 // peer is another node. alive ends when the node is gone.
@@ -45,21 +45,21 @@ type peer struct {
 func (p *places) peer(url string) context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, known := p.peers[url]
+	other, known := p.peers[url]
 	if !known {
-		at.alive, at.end = context.WithCancel(context.Background())
-		p.peers[url] = at
+		other.alive, other.end = context.WithCancel(context.Background())
+		p.peers[url] = other
 	}
-	return at.alive
+	return other.alive
 }
 
 // keepPeers ends the contexts of the nodes at other URLs.
 func (p *places) keepPeers(urls map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for url, at := range p.peers {
+	for url, other := range p.peers {
 		if !urls[url] {
-			at.end()
+			other.end()
 			delete(p.peers, url)
 		}
 	}
@@ -104,22 +104,22 @@ func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
 
 // placeAt records an endpoint's leader. If this node is the leader, it starts workers; if it no
 // longer is, it stops them.
-func (n *Node) placeAt(e store.Endpoint, at engine.Leader) {
-	if n.lostLeadership(e.ID, at) {
+func (n *Node) placeAt(e store.Endpoint, leader engine.Leader) {
+	if n.lostLeadership(e.ID, leader) {
 		n.Pools.Remove(e.ID)
 	}
-	if at.Own {
+	if leader.Own {
 		s := workerSettings(e)
-		s.Leadership = at.Leadership
+		s.Leadership = leader.Leadership
 		n.Pools.Set(s)
 	}
-	n.places.endpoints.Store(e.ID, place{at, e.Type == store.LoadBalancer})
+	n.places.endpoints.Store(e.ID, place{leader, e.Type == store.LoadBalancer})
 }
 
 // lostLeadership reports whether this node runs an endpoint's workers under a leadership that it has lost.
-func (n *Node) lostLeadership(endpoint string, at engine.Leader) bool {
+func (n *Node) lostLeadership(endpoint string, leader engine.Leader) bool {
 	before, here := n.Pools.Leadership(endpoint)
-	return here && (!at.Own || before != at.Leadership)
+	return here && (!leader.Own || before != leader.Leadership)
 }
 
 // plan is how a node changes which endpoints it leads.
@@ -180,12 +180,12 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 	n.places.leaderless = p.leaderless
 	var ending sync.WaitGroup // stopping workers takes a moment
 	for _, e := range endpoints {
-		at := leaders[e.ID]
-		if n.lostLeadership(e.ID, at) {
-			ending.Go(func() { n.placeAt(e, at) })
+		leader := leaders[e.ID]
+		if n.lostLeadership(e.ID, leader) {
+			ending.Go(func() { n.placeAt(e, leader) })
 			continue
 		}
-		n.placeAt(e, at)
+		n.placeAt(e, leader)
 	}
 	ending.Wait()
 	if rebalance && p.surplus > 0 {

@@ -67,7 +67,7 @@ const maxReplayed = 16 << 10
 type replayable struct {
 	rest io.Reader
 	read bytes.Buffer // what was read before
-	own  io.Reader    // for a handler of this node
+	reader  io.Reader    // for a handler of this node
 }
 
 func makeReplayable(r *http.Request) {
@@ -82,10 +82,10 @@ func (b *replayable) open() (io.ReadCloser, error) {
 }
 
 func (b *replayable) Read(p []byte) (int, error) {
-	if b.own == nil {
-		b.own, _ = b.open()
+	if b.reader == nil {
+		b.reader, _ = b.open()
 	}
-	return b.own.Read(p)
+	return b.reader.Read(p)
 }
 
 func (*replayable) Close() error { return nil }

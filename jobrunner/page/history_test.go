@@ -146,6 +146,6 @@ func TestOwnName(t *testing.T) {
 		"127.0.0.1:8420": true, "127.0.0.1": true, "127.9.9.9:1": true, "[::1]:8420": true, "::1": true, "localhost": true, "LocalHost:80": true, "app.localhost:1": true,
 		"": false, "evil.example": false, "127.0.0.1.evil.example:80": false, "localhost.evil.example": false, "192.168.1.7:8420": false, "0.0.0.0": false, "notlocalhost": false,
 	} {
-		must.Equal(t, ownName(host), want, host, !want)
+		must.Equal(t, isLoopback(host), want, host, !want)
 	}
 }

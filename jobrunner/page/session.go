@@ -193,7 +193,7 @@ func RejectOtherHosts(remote bool, next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !ownName(r.Host) {
+		if !isLoopback(r.Host) {
 			httpanswer.ErrorForm.WriteRefusal(w, httpanswer.Refuse(http.StatusMisdirectedRequest, "This deployment only serves this machine: open it as http://127.0.0.1 or http://localhost, with its port."))
 			return
 		}
@@ -201,7 +201,7 @@ func RejectOtherHosts(remote bool, next http.Handler) http.Handler {
 	})
 }
 
-func ownName(host string) bool {
+func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

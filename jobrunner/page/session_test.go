@@ -47,7 +47,7 @@ func TestCookieIsSecureBehindTLS(t *testing.T) {
 // another site.
 func FuzzHost(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, host, origin, site string) {
-		if ownName(host) {
+		if isLoopback(host) {
 			name := host
 			if h, _, err := net.SplitHostPort(host); err == nil {
 				name = h

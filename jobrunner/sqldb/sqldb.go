@@ -221,9 +221,9 @@ func (db *DB) MeasureClockLag(ctx context.Context, now func() time.Time) (behind
 	}
 	err = db.Read(ctx, func(r *Reader) error {
 		var micros int64
-		asked := now()
+		start := now()
 		err := r.QueryRow("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)").Scan(&micros)
-		middle := asked.Add(now().Sub(asked) / 2)
+		middle := start.Add(now().Sub(start) / 2)
 		behind = time.UnixMicro(micros).Sub(middle)
 		return err
 	})
