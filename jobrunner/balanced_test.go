@@ -21,8 +21,8 @@ import (
 
 // webServers are programs in this process that serve HTTP at their PORT.
 type webServers struct {
-	serve http.HandlerFunc
-	unhealthy  atomic.Bool // their health checks fail
+	serve     http.HandlerFunc
+	unhealthy atomic.Bool // their health checks fail
 	// address is the processes' address; "" is the loopback address.
 	address string
 }

@@ -35,7 +35,7 @@ type outage struct {
 	newestEndpoint string // id
 	// violations are responses with text from the database, or with a status that an outage doesn't
 	// explain.
-	mu    sync.Mutex
+	mu         sync.Mutex
 	violations []string
 }
 

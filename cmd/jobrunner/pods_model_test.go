@@ -281,7 +281,7 @@ func (m *podModels) difference() string {
 	}
 	must.Require(m.t, used <= machineGPUs, "pods have", used, "GPUs of", machineGPUs)
 	needs := map[*clusterModel]int{} // GPUs of waiting members
-	var waiting []int                  // GPUs of each waiting pod or cluster
+	var waiting []int                // GPUs of each waiting pod or cluster
 	for _, p := range m.pods {
 		shown := byID[p.id]
 		if text := m.podDifference(p, shown); text != "" {

@@ -216,7 +216,9 @@ func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 // jumpingClock is a fake time of day that can jump.
 type jumpingClock struct{ offset atomic.Int64 }
 
-func (p *jumpingClock) now() time.Time       { return time.Now().Add(time.Duration(p.offset.Load())).Round(0) }
+func (p *jumpingClock) now() time.Time {
+	return time.Now().Add(time.Duration(p.offset.Load())).Round(0)
+}
 func (p *jumpingClock) jump(d time.Duration) { p.offset.Add(int64(d)) }
 
 func TestJump(t *testing.T) {

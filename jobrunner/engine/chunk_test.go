@@ -115,7 +115,7 @@ func TestWatchOfTheEnd(t *testing.T) {
 		changes []transition
 		end     bool
 		recheck bool
-		woken  bool
+		woken   bool
 	}{
 		{"nothing", nil, false, false, false},
 		{"waits and runs", []transition{queued, running}, false, false, false},

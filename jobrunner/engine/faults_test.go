@@ -157,24 +157,24 @@ type load struct {
 	*testing.T
 	e *tester
 
-	mu     sync.Mutex
-	jobs   map[string]*loadJob
-	ids    []string // of acknowledged jobs
-	errs int      // calls of clients that returned an error
-	ended  int
-	duration   time.Duration
+	mu       sync.Mutex
+	jobs     map[string]*loadJob
+	ids      []string // of acknowledged jobs
+	errs     int      // calls of clients that returned an error
+	ended    int
+	duration time.Duration
 }
 
 // loadJob is what the clients and workers know of a job.
 type loadJob struct {
-	input   string // empty if the submission was rejected after a worker got the job
-	webhook bool
-	want    engine.State // once a worker's result was accepted, or the job was cancelled
-	ends    int          // accepted results
-	lost    int          // accepted reports that its worker died
-	chunks  []string     // that were accepted in the last attempt
-	maybeCancelled bool // the cancellation returned an error, but may have had an effect
-	calls   int
+	input          string // empty if the submission was rejected after a worker got the job
+	webhook        bool
+	want           engine.State // once a worker's result was accepted, or the job was cancelled
+	ends           int          // accepted results
+	lost           int          // accepted reports that its worker died
+	chunks         []string     // that were accepted in the last attempt
+	maybeCancelled bool         // the cancellation returned an error, but may have had an effect
+	calls          int
 
 	readChunks []string
 }

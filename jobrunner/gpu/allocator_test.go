@@ -336,7 +336,7 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 					}
 				}
 				if count != len(assigned) {
-					t.Fatalf("%d devices are in use, and %d were acquired", len(held), count)
+					t.Fatalf("%d devices are in use, and %d were acquired", len(assigned), count)
 				}
 			},
 		})

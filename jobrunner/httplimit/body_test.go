@@ -208,7 +208,7 @@ func TestAnswerIsRead(t *testing.T) {
 	const size = 4 << 20
 	for name, c := range map[string]struct {
 		interval time.Duration // of reads of 5 KiB
-		want int
+		want     int
 	}{"5 KiB/s": {time.Second, size}, "2 KiB/s": {2500 * time.Millisecond, 0}, "nothing": {time.Hour, 0}} {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan time.Time, 1)

@@ -168,9 +168,9 @@ func TestTimes(t *testing.T) {
 // limits are accepted.
 func TestSubmissions(t *testing.T) {
 	type c struct {
-		body   string
-		status int
-		wantText   string
+		body     string
+		status   int
+		wantText string
 	}
 	cases := []c{
 		{``, 400, "empty"}, {`   `, 400, "empty"}, {`{`, 400, "not JSON"}, {`{"input": {}`, 400, "not JSON"}, {`{"input": {}} x`, 400, "not JSON"}, {"{\"input\": {\"a\": \"\xff\"}}", 400, "send it uncompressed, in UTF-8"},

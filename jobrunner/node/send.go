@@ -65,9 +65,9 @@ const maxReplayed = 16 << 10
 // replayable is a small body that several attempts and a handler of this node can read. Nothing is read
 // in advance, because the leader has to count a request whose body is slow.
 type replayable struct {
-	rest io.Reader
-	read bytes.Buffer // what was read before
-	reader  io.Reader    // for a handler of this node
+	rest   io.Reader
+	read   bytes.Buffer // what was read before
+	reader io.Reader    // for a handler of this node
 }
 
 func makeReplayable(r *http.Request) {

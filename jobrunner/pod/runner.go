@@ -36,17 +36,17 @@ type runner struct {
 
 	syncing sync.Mutex // see Locking in the package's documentation
 
-	mu         sync.Mutex // guards the rest
-	read       *store.Pod // the record as last read; nil if it didn't exist
-	desired    *store.Pod // the record to reconcile; nil if it is deleted
-	generation int64      // the one being reconciled
-	interrupt  func()     // cancels the steps of that generation
-	process    run.Process
+	mu           sync.Mutex // guards the rest
+	read         *store.Pod // the record as last read; nil if it didn't exist
+	desired      *store.Pod // the record to reconcile; nil if it is deleted
+	generation   int64      // the one being reconciled
+	interrupt    func()     // cancels the steps of that generation
+	process      run.Process
 	processStart time.Time // in real time
-	span       *Span     // reported to the meter
-	devices    []gpu.Device
-	failures   int      // consecutive failed starts of the generation
-	cluster    *cluster // nil if the pod isn't a member
+	span         *Span     // reported to the meter
+	devices      []gpu.Device
+	failures     int      // consecutive failed starts of the generation
+	cluster      *cluster // nil if the pod isn't a member
 }
 
 func newRunner(p *Pods, id string) *runner {

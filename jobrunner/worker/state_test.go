@@ -55,7 +55,7 @@ func TestDesired(t *testing.T) {
 		have, idle int
 		added      time.Time
 		want       int
-		recheckIn      time.Duration
+		recheckIn  time.Duration
 	}{
 		"nothing to do":                         {delay, engine.Load{}, 0, 0, time.Time{}, 0, recheck},
 		"first job":                             {delay, engine.Load{Waiting: 1, Oldest: now}, 0, 0, time.Time{}, 1, recheck},

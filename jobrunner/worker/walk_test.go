@@ -51,7 +51,7 @@ type walk struct {
 	fakes    *fakes
 	dice     *rand.Rand
 	settings worker.Endpoint
-	events     []string
+	events   []string
 
 	jobs      map[string]bool
 	cancelled map[string]bool

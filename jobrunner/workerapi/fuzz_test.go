@@ -24,7 +24,7 @@ import (
 type fuzzServer struct {
 	http.Handler
 	engine  *engine.Engine
-	taken    map[string]engine.Ref
+	taken   map[string]engine.Ref
 	reports int
 	idle    int
 	notes   []string // texts that the protocol passed on

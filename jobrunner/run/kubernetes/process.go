@@ -298,10 +298,10 @@ func (p *process) Usage() run.Usage { return run.Usage{} }
 // view is a summary of a Pod's status.
 type view struct {
 	waitReason string // why it isn't scheduled
-	failure string // why it can't start; the cluster would retry forever
-	started bool
-	ended   bool
-	exit    run.Exit
+	failure    string // why it can't start; the cluster would retry forever
+	started    bool
+	ended      bool
+	exit       run.Exit
 }
 
 // startFailures are the reasons of a waiting or terminated container that failed to start.
