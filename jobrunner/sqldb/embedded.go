@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ type embedded struct {
 	readers *readerPool
 	reserve *reserve // nil in memory
 	file    string   // "" in memory
+	opened  fs.FileInfo
 	// mu keeps readers and the writer apart if the database is in memory. In a folder the
 	// write-ahead log does this.
 	mu sync.RWMutex
@@ -75,7 +77,7 @@ func (db *embedded) connect(source string, pragmas []string) error {
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(db.file); err == nil && info.Size() <= maxCheckedSize {
+	if db.opened, err = os.Stat(db.file); err == nil && db.opened.Size() <= maxCheckedSize {
 		if err := w.check(db.file, "quick_check"); err != nil {
 			return errors.Join(err, w.close())
 		}
@@ -89,7 +91,15 @@ func (db *embedded) connect(source string, pragmas []string) error {
 }
 
 func (db *embedded) write(ctx context.Context, fn func(*Tx) error, reserve bool) error {
-	return db.classify(db.writer.write(ctx, fn, reserve))
+	return db.classify(cmp.Or(db.writer.write(ctx, fn, reserve), db.moved()))
+}
+
+// moved returns an error if the open file isn't at its path, where the next process looks for its commits.
+func (db *embedded) moved() error {
+	if now, err := os.Stat(db.file); db.file == "" || err == nil && os.SameFile(now, db.opened) {
+		return nil
+	}
+	return fileError{fmt.Errorf("the database's file %s was removed or replaced while it is open: move it back, or stop the jobrunner and restore a backup of the data folder", db.file)}
 }
 
 func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
@@ -136,11 +146,7 @@ func makeFile(dir string) (path string, err error) {
 		return path, err
 	}
 	for _, name := range []string{filepath.Join(dir, newName), path} {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-		if err == nil {
-			err = f.Close()
-		}
-		if err != nil {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			return "", fmt.Errorf("making the database: %w", err)
 		}
 	}

@@ -48,9 +48,6 @@ const (
 // and returns ErrNewer if one of these is Breaking. Several processes may migrate at once.
 func (db *DB) Migrate(ctx context.Context, component string, steps []string) error {
 	db.mu.Lock()
-	if db.versions == nil {
-		db.versions = map[string]int{}
-	}
 	db.versions[component] = len(steps)
 	db.mu.Unlock()
 	if done, err := db.beforeMigration(ctx, component, steps); err != nil || done {

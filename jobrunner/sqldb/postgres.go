@@ -226,8 +226,7 @@ func (p *postgres) beginMigration() (done func()) {
 	return func() { p.migrations.Add(-1) }
 }
 
-func (p *postgres) shared() bool { return true }
-
+func (p *postgres) shared() bool       { return true }
 func (p *postgres) notify(hint string) { p.hints.add(hint) }
 
 func (p *postgres) close() error {

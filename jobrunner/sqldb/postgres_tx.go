@@ -86,10 +86,7 @@ func (s *postgresTx) send(text string, args ...any) (pgconn.CommandTag, error) {
 		return pgconn.CommandTag{}, err
 	}
 	tag, err := results.Exec()
-	if e := results.Close(); err == nil {
-		err = e
-	}
-	return tag, err
+	return tag, cmp.Or(err, results.Close())
 }
 
 func (s *postgresTx) exec(query string, args ...any) (rows int64, err error) {

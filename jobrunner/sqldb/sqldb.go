@@ -87,7 +87,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	db := &DB{watch: c.Watch, outages: outages{log: c.Logger}}
+	db := &DB{watch: c.Watch, outages: outages{log: c.Logger}, versions: map[string]int{}}
 	if err := db.lockFolder(&c); err != nil {
 		return nil, err
 	}

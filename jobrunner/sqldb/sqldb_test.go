@@ -221,12 +221,10 @@ func TestFullDisk(t *testing.T) {
 		}))
 	}
 	limit(40)
-	kept, big := 0, make([]byte, 20_000)
+	kept, big := -1, make([]byte, 20_000)
 	var full error
-	for i := 0; full == nil; i++ {
-		if full = add(t.Context(), db, fmt.Sprint(i), big); full == nil {
-			kept++
-		}
+	for ; full == nil; kept++ {
+		full = add(t.Context(), db, fmt.Sprint(kept), big)
 	}
 	must.Require(t, errors.Is(full, sqldb.ErrFull), "a full disk:", full)
 	must.Equal(t, add(t.Context(), db, "small", nil), nil, "a row that fits")
@@ -242,8 +240,7 @@ func TestFolder(t *testing.T) {
 	must.Succeed(t, add(t.Context(), db, "kept", nil))
 	if runtime.GOOS != "windows" {
 		for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "jobrunner.db"): 0o600, filepath.Join(dir, "jobrunner.db-wal"): 0o600} {
-			info, err := os.Stat(path)
-			must.Hold(t, err == nil && info.Mode().Perm() == want, path, "has mode", info.Mode().Perm(), err, "want", want)
+			must.Equal(t, must.Do(os.Stat(path))(t).Mode().Perm(), want, path)
 		}
 	}
 	_, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
@@ -254,6 +251,12 @@ func TestFolder(t *testing.T) {
 	must.Equal(t, db.Close(), nil, "a second Close")
 	db = open(t, sqldb.Config{Dir: dir})
 	must.Equal(t, count(t, db), 1, "rows after opening again")
+	if runtime.GOOS != "windows" { // which renames no open file
+		must.Succeed(t, os.Rename(dir, dir+".moved"))
+		must.ErrorIs(t, add(t.Context(), db, "moved", nil), sqldb.ErrUnavailable, "write to a file elsewhere")
+		must.Succeed(t, os.Rename(dir+".moved", dir))
+		must.Equal(t, add(t.Context(), db, "back", nil), nil, "write to the file at its path again")
+	}
 }
 
 // A backup that is copied over the folder of a killed process replaces its log, too.
@@ -286,9 +289,8 @@ func TestInvalidFolder(t *testing.T) {
 	must.ErrorContains(t, err, dir)
 	folder := t.TempDir()
 	must.Succeed(t, os.Mkdir(filepath.Join(folder, "jobrunner.db"), 0o700))
-	if _, err = sqldb.Open(t.Context(), sqldb.Config{Dir: folder}); !errors.Is(err, sqldb.ErrUnavailable) || !strings.Contains(err.Error(), "whether its disk is read-only") {
-		t.Errorf("a file that can't be opened: %v", err)
-	}
+	_, err = sqldb.Open(t.Context(), sqldb.Config{Dir: folder})
+	must.Hold(t, errors.Is(err, sqldb.ErrUnavailable) && strings.Contains(err.Error(), "whether its disk is read-only"), "a file that can't be opened:", err)
 }
 
 func TestMigrate(t *testing.T) { testEachDatabase(t, testMigrate) }
@@ -343,8 +345,7 @@ func TestReclaim(t *testing.T) {
 		return n
 	}
 	full := pages()
-	err := db.Write(t.Context(), func(tx *sqldb.Tx) error { _, err := tx.Exec("DELETE FROM notes"); return err })
-	must.Succeed(t, err)
+	must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error { return must.Err(tx.Exec("DELETE FROM notes")) }))
 	must.Succeed(t, db.Reclaim(t.Context(), 10, 100))
 	must.Equal(t, pages(), full-100, "pages after a part")
 	for range 10 {

@@ -113,10 +113,8 @@ func (c *Conn) Prepare(text string) (*Stmt, error) {
 	if rc := sqlite3.Xsqlite3_prepare_v3(c.tls, c.db, sql, -1, sqlite3.SQLITE_PREPARE_PERSISTENT, c.out, 0); rc != sqlite3.SQLITE_OK {
 		return nil, c.failure(rc)
 	}
-	s := &Stmt{c: c, stmt: *pointerTo[uintptr](c.out)}
-	s.columns = int(sqlite3.Xsqlite3_column_count(c.tls, s.stmt))
-	s.params = int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, s.stmt))
-	return s, nil
+	stmt := *pointerTo[uintptr](c.out)
+	return &Stmt{c, stmt, int(sqlite3.Xsqlite3_column_count(c.tls, stmt)), int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, stmt))}, nil
 }
 
 // Close frees the statement.
