@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,7 +61,8 @@ func preflight(ctx context.Context, e *env.Env) (failure string, notes []string)
 		return probed && !ok
 	}
 	if t.FindVersions {
-		for version, excluded := range map[string]*bool{"1": &t.NoV1, "2": &t.NoV2} {
+		for i, excluded := range []*bool{&t.NoV1, &t.NoV2} {
+			version := strconv.Itoa(i + 1)
 			switch {
 			case isMissing("v" + version):
 				*excluded = true

@@ -86,9 +86,14 @@ func (r *reports) check(files ...string) error {
 	return nil
 }
 
-// checkWritable opens a file for writing. It neither changes an existing file nor leaves a new one.
+// checkWritable opens a file for writing. It neither changes an existing file nor leaves a new one. It
+// doesn't open a FIFO, because closing it would end the input of its reader.
 func checkWritable(path string) error {
-	_, err := os.Lstat(path)
+	info, err := os.Stat(path)
+	if err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return nil
+	}
+	_, err = os.Lstat(path)
 	exists := err == nil
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -298,7 +303,7 @@ func (v *verify) Run() error {
 
 type compare struct {
 	Reports []string `arg:"" type:"existingfile" help:"JSON reports, a column for each."`
-	HTML    string   `name:"html" required:"" placeholder:"FILE" help:"The page to write."`
+	HTML    string   `name:"html" required:"" placeholder:"FILE" help:"The page to write; - is the standard output."`
 }
 
 func (c *compare) Run() error {
@@ -310,9 +315,6 @@ func (c *compare) Run() error {
 		}
 		list = append(list, r)
 	}
-	var page bytes.Buffer
-	if err := report.WriteComparison(&page, list); err != nil {
-		return fmt.Errorf("writing %s: %w", c.HTML, err)
-	}
-	return os.WriteFile(c.HTML, page.Bytes(), 0o600)
+	page := func(w io.Writer, _ *report.Report) error { return report.WriteComparison(w, list) }
+	return output{report.Format{Name: "html", Write: page}, c.HTML}.write(nil)
 }

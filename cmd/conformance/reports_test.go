@@ -33,8 +33,7 @@ func readFiles(t *testing.T, paths []string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
 	for _, path := range paths {
-		text := string(must.ReadFile(t, path))
-		texts[filepath.Base(path)] = text
+		texts[filepath.Base(path)] = string(must.ReadFile(t, path))
 	}
 	return texts
 }
@@ -145,6 +144,15 @@ func TestReportsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// The reader of a FIFO gets the whole report. The check before the run doesn't end its input.
+func TestReportInFIFO(t *testing.T) {
+	file, text := filepath.Join(t.TempDir(), "fifo"), make(chan []byte, 1)
+	fifo(t, file)
+	go func() { text <- must.ReadFile(t, file) }()
+	runExpecting(t, command(t, "run", "--base-url="+serve(t, nil), "--select=VER-38", "--json="+file), 0)
+	must.Contain(t, string(<-text), `"clause": "VER-38"`)
+}
+
 // A report on the standard output is the only text there.
 func TestReportOnStandardOutput(t *testing.T) {
 	url := serve(t, nil)
@@ -184,11 +192,10 @@ func TestPublishedReport(t *testing.T) {
 	text, err := os.ReadFile(inDir("r.json"))
 	must.Hold(t, err == nil && strings.Contains(string(text), `"contact": "https://example.com"`) &&
 		strings.Contains(string(text), `"date": "2026-08-18"`), err, string(text))
-	runExpecting(t, command(t, "compare", inDir("r.json"), inDir("r.json"), "--html="+inDir("compared.html")), 0)
-	must.Equal(t, strings.Count(string(must.ReadFile(t, inDir("compared.html"))), "Our cloud 3.4"), 2, "columns")
+	must.Equal(t, strings.Count(runExpecting(t, command(t, "compare", inDir("r.json"), inDir("r.json"), "--html=-"), 0), "Our cloud 3.4"), 2, "columns")
 	must.Succeed(t, os.WriteFile(inDir("r.json"), append(text, ' '), 0o600))
 	runExpecting(t, command(t, "verify", inDir("r.json"), "--key="+inDir("public.pem")), 2)
-	must.Contain(t, runExpecting(t, command(t, "verify", inDir("compared.html"), "--key="+inDir("public.pem")), 2), "--signature")
+	must.Contain(t, runExpecting(t, command(t, "verify", inDir("key.pem"), "--key="+inDir("public.pem")), 2), "--signature")
 	for want, args := range map[string][]string{
 		"--json": {"--sign=" + inDir("key.pem")}, "Ed25519": {"--sign=" + inDir("public.pem"), "--json=" + inDir("x.json")}, "--implementation": {"--contact=x"},
 	} {

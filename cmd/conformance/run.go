@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -106,7 +107,8 @@ func (t *target) resolve(ctx context.Context) (_ env.Target, stop func(), err er
 
 // check rejects invalid addresses.
 func (t *target) check() error {
-	for flag, address := range map[string]string{"--base-url": t.BaseURL, "--base-url-v1": t.BaseURLV1, "--queue-url": t.QueueURL, "--hook-url": t.HookURL} {
+	for _, f := range [][2]string{{"--base-url", t.BaseURL}, {"--base-url-v1", t.BaseURLV1}, {"--queue-url", t.QueueURL}, {"--hook-url", t.HookURL}} {
+		flag, address := f[0], f[1]
 		u, err := url.Parse(address)
 		switch {
 		case address == "":
@@ -136,11 +138,12 @@ func isPort(text string) bool {
 // fileContent is the content of the file that a flag names.
 type fileContent []byte
 
-// Decode reads the file.
+// Decode reads the file without a byte order mark.
 func (c *fileContent) Decode(ctx *kong.DecodeContext) (err error) {
 	var name string
 	if err = ctx.Scan.PopValueInto("file", &name); err == nil {
 		*c, err = flagfile.Read(kong.ExpandPath(name))
+		*c = bytes.TrimPrefix(*c, []byte("\ufeff"))
 	}
 	return err
 }
@@ -274,9 +277,15 @@ func (s *sweep) Run() error {
 	e := env.New(&env.Target{Key: key}, env.NewClock(1))
 	e.Ledger, e.Pace = ledger, env.NewPace(0, 0) // repeats a request after a 429
 	last := map[string]*wire.Exchange{}          // by method and URL
-	e.OnExchange = func(x *wire.Exchange) { last[x.Request.Method+" "+x.Request.URL] = x }
 	n := len(ledger.Remaining(""))
+	display := cli.NewProgress(os.Stderr)
+	display.Show("deleting %s", report.Count(n, "object"))
+	e.OnExchange = func(x *wire.Exchange) {
+		last[x.Request.Method+" "+x.Request.URL] = x
+		display.Show("%d of %s deleted, waiting for the others", n-len(ledger.Remaining("")), report.Count(n, "object"))
+	}
 	left := e.CleanUp(ctx, func(env.Object) bool { return false })
+	display.End()
 	fmt.Printf("%d of %d objects deleted\n", n-len(left), n)
 	for _, m := range left {
 		request := m.Method + " " + m.URL

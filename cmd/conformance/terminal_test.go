@@ -32,6 +32,7 @@ func TestTerminal(t *testing.T) {
 			for _, args := range [][]string{
 				{"run", "--base-url=" + url, "--select=VER-38"},
 				{"client", "--select=works", "--", "true"},
+				{"sweep", "--ledger=" + tempFile(t, `{"n":1,"kind":"template","id":"t","method":"DELETE","url":"`+url+`/v2/templates/t","case":"T-01"}`+"\n")},
 			} {
 				cmd := command(t, args...)
 				cmd.Env = append(cmd.Env, c.env...)
@@ -44,10 +45,10 @@ func TestTerminal(t *testing.T) {
 					must.Require(t, cmd.ProcessState != nil, err)
 					output = string(out)
 				}
-				must.Require(t, strings.Contains(output, "conformant") || strings.Contains(output, "the client sent no request"),
-					args, output)
+				must.Require(t, strings.Contains(output, map[string]string{"run": "conformant", "client": "the client sent no request", "sweep": "1 of 1 objects deleted"}[args[0]]), args, output)
+				must.Equal(t, strings.Contains(output, "(seed "), args[0] == "run", args, "shows a seed", output)
 				must.Equal(t, strings.Contains(output, "\r\x1b[K"), c.progress, args, "shows progress", output)
-				must.Equal(t, coloured.MatchString(output), c.coloured, args, "is coloured", output)
+				must.Equal(t, coloured.MatchString(output), c.coloured && args[0] != "sweep", args, "is coloured", output)
 			}
 		})
 	}

@@ -107,10 +107,6 @@ func runFacts(r *Report) [][2]string {
 	if time.Duration(r.TargetTime) > time.Duration(r.Duration)+time.Minute {
 		passed = time.Duration(r.TargetTime).Round(time.Second).String()
 	}
-	seed := ""
-	if r.Seed != 0 {
-		seed = fmt.Sprint(r.Seed)
-	}
 	facts := [][2]string{
 		{"Took", time.Duration(r.Duration).Round(time.Millisecond).String()},
 		{"Time of the target", passed},
@@ -119,7 +115,7 @@ func runFacts(r *Report) [][2]string {
 		{"Reruns, not counted above", r.Reruns.String()},
 		{"Dialect", r.Dialect},
 		{"Endpoint", r.Target.Endpoint},
-		{"Seed", seed},
+		{"Seed", r.seed()},
 		{"Suite", r.Version},
 		{"Documents", r.documents()},
 		{"Implementation", implementationText(r.Implementation)},

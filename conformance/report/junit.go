@@ -146,7 +146,7 @@ func junitOf(x Result) junitCase {
 func junitProperties(r *Report) []junitProperty {
 	all := []junitProperty{
 		{"requests", fmt.Sprint(r.Requests)}, {"jobs", fmt.Sprint(r.Jobs)}, {"reruns", r.Reruns.String()},
-		{"target", r.Target.Address()}, {"dialect", r.Dialect}, {"seed", fmt.Sprint(r.Seed)}, {"version", r.Version},
+		{"target", r.Target.Address()}, {"dialect", r.Dialect}, {"seed", r.seed()}, {"version", r.Version},
 		{"implementation", implementationText(r.Implementation)}, {"documents", r.documents()},
 		{"partly judged", strings.Join(r.PartlyJudged, " ")},
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -114,6 +115,14 @@ func (r *Usage) String() string {
 		return ""
 	}
 	return effort(r.Cases, "case", r.Duration, r.Requests, r.Jobs)
+}
+
+// seed returns the seed as text, or "" for a report on a client, which has none.
+func (r *Report) seed() string {
+	if r.Seed == 0 {
+		return ""
+	}
+	return strconv.FormatUint(r.Seed, 10)
 }
 
 // Count returns a number with its noun, such as "1 clause" or "2 clauses".

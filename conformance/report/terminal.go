@@ -44,7 +44,10 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 	if r.Reruns != nil {
 		fmt.Fprintf(w, "; beside that, reruns of %s", r.Reruns)
 	}
-	fmt.Fprintf(w, " (seed %d)\n%s\n", r.Seed, p.paint(bold, conclusion(r)))
+	if seed := r.seed(); seed != "" {
+		fmt.Fprintf(w, " (seed %s)", seed)
+	}
+	fmt.Fprintf(w, "\n%s\n", p.paint(bold, conclusion(r)))
 }
 
 // tally returns how many clauses have each verdict.

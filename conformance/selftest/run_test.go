@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,6 +66,10 @@ func TestVersionThatIsNotServed(t *testing.T) {
 		r = judgeWith("200 HTML")
 		must.Hold(t, r.Counts[report.Skip] == 0 && strings.Contains(strings.Join(r.Notes, ""), "if the deployment doesn't have it, set --api-version"), missing, r.Counts, r.Notes)
 	}
+	target := startDeployment(t, intercept(func(r *http.Request) bool { return !strings.HasSuffix(r.URL.Path, "/health") }, stubHandlers["404"]))
+	target.Local, target.FindVersions = false, true
+	r := judge(t, conformance.Options{Target: target, Select: []string{"VER-01"}})
+	must.Hold(t, slices.IsSorted(r.Notes[len(r.Notes)-2:]), "notes in another order:", r.Notes)
 }
 
 // A run against a target that can't be judged ends soon, with the reason in one line.
