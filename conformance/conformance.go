@@ -37,8 +37,7 @@ type Options struct {
 	Select []string // patterns of clauses, see `conformance run --help`; if empty, all clauses
 	// Allow is ignored if the target is local, since there everything is allowed.
 	Allow suite.Permission
-	// MaxWait is how long a case may wait if the clock can't be advanced. Zero is five
-	// minutes.
+	// MaxWait is how long a case may wait if the clock can't be advanced. Zero is five minutes.
 	MaxWait time.Duration
 	// MaxRequests and MaxSeconds bound the requests and the seconds of worker time at a
 	// target that isn't local. 0 means unlimited. Cases that exceed the bounds are skipped.
@@ -80,8 +79,7 @@ const (
 	ExitInterrupted  = 130
 )
 
-// Judge judges a target. An error is about the options; faults of the target are in the
-// report.
+// Judge judges a target. An error is about the options; faults of the target are in the report.
 func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	chosen, err := o.clauses()
 	if err != nil {
@@ -330,8 +328,7 @@ func (r *run) journalFor(c *suite.Case) *suite.Journal {
 	return &suite.Journal{Case: c.ID, MaxWait: r.MaxWait}
 }
 
-// keepJournal stores the journal of a deferred case and drops the journal of a finished
-// one.
+// keepJournal stores the journal of a deferred case and drops the journal of a finished one.
 func (r *run) keepJournal(j *suite.Journal, a suite.Attempt) {
 	switch {
 	case j == nil:

@@ -64,9 +64,8 @@ func (r *run) cost(c *suite.Case) (requests, jobs int, seconds float64) {
 	return requests, jobs, seconds
 }
 
-// chooseCases returns the cases that run, and why the others are skipped. If not all fit into
-// the bounds of the run, the strongest level comes first, then the cheapest case. Further cases
-// of clauses come last.
+// chooseCases returns the cases that run, and why the others are skipped. If not all fit into the bounds
+// of the run, the strongest level comes first, then the cheapest case. Further cases of clauses come last.
 func (r *run) chooseCases(list []*suite.Case, preflightError string) (toRun []*suite.Case, skipped map[string]suite.Outcome) {
 	skipped = map[string]suite.Outcome{}
 	var possible []*suite.Case
@@ -195,9 +194,8 @@ type Deviation struct {
 // Known maps the ids of clauses to their listed deviations.
 type Known map[string]Deviation
 
-// ParseKnown parses a list of known deviations. Each line has a clause's id, the last day
-// on which the entry is valid, and the reason, separated by blanks. Lines that begin with #
-// are comments.
+// ParseKnown parses a list of known deviations. Each line has a clause's id, the last day on which the
+// entry is valid, and the reason, separated by blanks. Lines that begin with # are comments.
 func ParseKnown(text string) (Known, error) {
 	known := Known{}
 	var errs []error

@@ -192,8 +192,7 @@ func (r *run) settleVerdicts(repeats map[string]string) {
 	r.report.Stale = r.Known.mark(r.report.Results, time.Now())
 }
 
-// rerunFailed runs failed cases again. It returns how many runs of each case did not pass,
-// such as "2/3".
+// rerunFailed runs failed cases again. It returns how many runs of each case did not pass, such as "2/3".
 func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt) map[string]string {
 	if r.Reruns == 0 {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -30,8 +31,7 @@ func TestClientIsInterrupted(t *testing.T) {
 		must.Succeed(t, cmd.Start())
 		var conns []net.Conn
 		for range 4 { // two clients, and a child of each
-			c := must.Do(listener.Accept())(t)
-			conns = append(conns, c)
+			conns = append(conns, must.Do(listener.Accept())(t))
 		}
 		must.Succeed(t, cmd.Process.Signal(signal))
 		_ = cmd.Wait() // the exit code is checked below
@@ -44,13 +44,9 @@ func TestClientIsInterrupted(t *testing.T) {
 		listener.Close()
 		code := cmd.ProcessState.ExitCode()
 		must.Hold(t, code == 130 && lastLine(output.String()) == "interrupted", signal, "exit code", code, &output)
-		got := fileNames(t, envValue(cmd, "TMPDIR"))
-		must.Hold(t, len(got) == 0, signal, "left", got)
+		must.Equal(t, strings.Join(fileNames(t, envValue(cmd, "TMPDIR")), " "), "", signal, "left")
 		var report struct{ Counts map[string]int }
-		text, err := os.ReadFile(filepath.Join(cmd.Dir, "r.json"))
-		if err == nil {
-			err = json.Unmarshal(text, &report)
-		}
+		err := json.Unmarshal(must.ReadFile(t, filepath.Join(cmd.Dir, "r.json")), &report)
 		must.Hold(t, err == nil && report.Counts["FAIL"]+report.Counts["WARN"]+report.Counts["PASS"] <= 0 &&
 			report.Counts["INCONCLUSIVE"] != 0, signal, err, report.Counts)
 	}
@@ -115,7 +111,6 @@ func expectNothingRunning(t *testing.T, script, timeout string, exit int) {
 	<-ended
 	for _, conn := range conns {
 		must.Succeed(t, conn.SetReadDeadline(time.Now().Add(3*time.Minute)))
-		_, err := io.ReadAll(conn)
-		must.Hold(t, !errors.Is(err, os.ErrDeadlineExceeded), script, "a process is still running")
+		must.Hold(t, !errors.Is(must.Err(io.ReadAll(conn)), os.ErrDeadlineExceeded), script, "a process is still running")
 	}
 }

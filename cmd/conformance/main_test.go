@@ -164,8 +164,7 @@ func TestUsage(t *testing.T) {
 		"(is it the jobrunner?): it printed no key":              {"run", "--local", "--jobrunner=/bin/true"},
 		"keys: No such file":                                     {"run", "--local", "--jobrunner=/bin/sh"},
 	} {
-		output := runExpecting(t, command(t, args...), 2)
-		must.Hold(t, strings.Contains(output, want), args, "says", output, "and not", want)
+		must.Contain(t, runExpecting(t, command(t, args...), 2), want)
 	}
 	cmd := command(t, "run", "--base-url="+url)
 	cmd.Env = append(cmd.Env, "GPUCLOUD_API_KEY=")
@@ -190,8 +189,7 @@ func TestRegistry(t *testing.T) {
 		"1 skipped, safety: it would create and delete objects":  {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05"},
 		"1 case at http://127.0.0.1:1: up to 23 requests, 0 job": {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05", "--allow=create"},
 	} {
-		output := runExpecting(t, command(t, args...), 0)
-		must.Hold(t, strings.Contains(output, want), args, "says", output, "and not", want)
+		must.Contain(t, runExpecting(t, command(t, args...), 0), want)
 	}
 }
 

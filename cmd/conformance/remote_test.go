@@ -38,8 +38,7 @@ func runLocal(t *testing.T) *report.Report {
 
 func readReport(t *testing.T, dir string, r *report.Report) {
 	t.Helper()
-	text := must.ReadFile(t, filepath.Join(dir, "report.json"))
-	must.Succeed(t, json.Unmarshal(text, r))
+	must.Succeed(t, json.Unmarshal(must.ReadFile(t, filepath.Join(dir, "report.json")), r))
 }
 
 // A remote run of the jobrunner, with everything allowed, has the verdicts of run --local.
@@ -58,10 +57,8 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 		skips     []string // accepted codes and reasons of skips
 		minJudged int      // judged clauses, if all are selected
 	}{
-		"in real time": {local.Config{RealClock: true}, []string{maxWait, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},
-		"with an advanced clock": {
-			local.Config{RealClock: true, Args: []string{"--clock=admin"}}, []string{"--advance"}, nil, 230,
-		},
+		"in real time":           {local.Config{RealClock: true}, []string{maxWait, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},
+		"with an advanced clock": {local.Config{RealClock: true, Args: []string{"--clock=admin"}}, []string{"--advance"}, nil, 230},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

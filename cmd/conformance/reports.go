@@ -89,11 +89,10 @@ func (r *reports) check(files ...string) error {
 // checkWritable opens a file for writing. It neither changes an existing file nor leaves a new one. It
 // doesn't open a FIFO, because closing it would end the input of its reader.
 func checkWritable(path string) error {
-	info, err := os.Stat(path)
-	if err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
 		return nil
 	}
-	_, err = os.Lstat(path)
+	_, err := os.Lstat(path)
 	exists := err == nil
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {

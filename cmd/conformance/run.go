@@ -279,10 +279,9 @@ func (s *sweep) Run() error {
 	last := map[string]*wire.Exchange{}          // by method and URL
 	n := len(ledger.Remaining(""))
 	display := cli.NewProgress(os.Stderr)
-	display.Show("deleting %s", report.Count(n, "object"))
 	e.OnExchange = func(x *wire.Exchange) {
 		last[x.Request.Method+" "+x.Request.URL] = x
-		display.Show("%d of %s deleted, waiting for the others", n-len(ledger.Remaining("")), report.Count(n, "object"))
+		display.Show("%d of %d objects deleted", n-len(ledger.Remaining("")), n)
 	}
 	left := e.CleanUp(ctx, func(env.Object) bool { return false })
 	display.End()

@@ -39,13 +39,11 @@ type Options struct {
 	// {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key} and {dir} are
 	// replaced.
 	Command []string
-	// Jobrunner is the path of the jobrunner. If it is empty, jobrunner is looked up beside
-	// this program, then on PATH.
+	// Jobrunner is its path. If it is empty, jobrunner is looked up beside this program, then on PATH.
 	Jobrunner string
 	Select    []string      // scenarios or clauses; if empty, all scenarios
 	Timeout   time.Duration // limit of the command in one scenario; 0 means one minute
-	// Parallel is how many scenarios run at a time. Zero is the number of CPUs, or one if
-	// the scenarios share a directory.
+	// Parallel is how many scenarios run at a time. Zero is the number of CPUs, or one with SharedDir.
 	Parallel int
 	// SharedDir runs all scenarios in the current directory, with the user's home.
 	// Otherwise each scenario has a copy of the directory and its own home.

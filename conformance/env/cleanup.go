@@ -58,9 +58,8 @@ func (e *Env) findCreated(ctx context.Context, keep func(Object) bool) {
 // maxCleanUpWait is the longest pause between two attempts to delete the remaining objects.
 const maxCleanUpWait = 4 * time.Second
 
-// DeleteCreated deletes the objects that a case created, or all objects for "", newest
-// first. The error names the objects that remain. Objects of a silent API are left to
-// CleanUp.
+// DeleteCreated deletes the objects that a case created, or all objects for "", newest first. The error
+// names the objects that remain. Objects of a silent API are left to CleanUp.
 func (e *Env) DeleteCreated(ctx context.Context, caseID string) error {
 	return e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(caseID), func(m Object) bool { return e.Silent("", m.URL) != "" }))
 }
@@ -127,8 +126,7 @@ func (e *Env) ask(ctx context.Context, method, address string) *wire.Exchange {
 	return e.Do(ctx, wire.NewRequest(method, address, e.Target.Key, ""))
 }
 
-// restoreShown adds an object to the ledger again if a list still shows it after a successful
-// deletion.
+// restoreShown adds an object to the ledger again if a list still shows it after a successful deletion.
 func (e *Env) restoreShown(ctx context.Context) {
 	read := e.lists(ctx)
 	for _, m := range e.Ledger.takeDeleted() {
@@ -193,8 +191,7 @@ func NextPage(header http.Header, body any) string {
 
 var nextLink = regexp.MustCompile(`<[^>?]*(\?[^>]*)>[^,]*rel="?next`)
 
-// ItemsIn returns the elements of a list: an array, or an object with arrays, which it sorts by
-// name.
+// ItemsIn returns the elements of a list: an array, or an object with arrays, which it sorts by name.
 func ItemsIn(body any) (items []any) {
 	items, _ = body.([]any)
 	members, _ := body.(map[string]any)

@@ -39,8 +39,7 @@ type sleeper struct {
 	err   error
 }
 
-// wakeSlack is how late a sleeper may be woken. Sleepers with almost the same time are
-// woken together.
+// wakeSlack is how late a sleeper may be woken. Sleepers with almost the same time are woken together.
 const wakeSlack = 50 * time.Millisecond
 
 // NewClock returns a real-time clock for at most parallel cases at a time. It also suits a target that runs
@@ -217,8 +216,7 @@ func (c *Clock) nextWakeTime() (target time.Time) {
 	return target
 }
 
-// wakeSleeper queues a sleeper for a turn. Unless the clock is stopped, it gets the turn at
-// once.
+// wakeSleeper queues a sleeper for a turn. Unless the clock is stopped, it gets the turn at once.
 func (c *Clock) wakeSleeper(sl *sleeper) {
 	delete(c.sleepers, sl)
 	if c.stopped {

@@ -202,9 +202,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// maxTimeouts is how many consecutive timeouts make a section of the clauses silent: no
-// more of its requests are sent. If they belong to more than one section, their API becomes
-// silent.
+// maxTimeouts is how many consecutive timeouts make a section of the clauses silent: no more of its
+// requests are sent. If they belong to more than one section, their API becomes silent.
 const maxTimeouts = 3
 
 // silence records consecutive timeouts: for each section and each API, the sections of the
@@ -241,8 +240,7 @@ func (s *silence) isSilent(scope string) bool {
 	return len(list) >= maxTimeouts && (list[0] == scope || slices.ContainsFunc(list, func(section string) bool { return section != list[0] }))
 }
 
-// Silent returns why no more requests of a section are sent to an address, or "" if they
-// are.
+// Silent returns why no more requests of a section are sent to an address, or "" if they are.
 func (e *Env) Silent(section, address string) string {
 	e.silence.mu.Lock()
 	defer e.silence.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// Object is an object that the suite created at the target, and the request that
-// deletes it.
+// Object is an object that the suite created at the target, and the request that deletes it.
 type Object struct {
 	N    int64  `json:"n"`    // identifies the entry in the file
 	Kind string `json:"kind"` // template, endpoint, job …
@@ -174,8 +173,7 @@ func (l *Ledger) Drop(drop func(Object) bool) (dropped int) {
 	return n - len(l.objects)
 }
 
-// Remaining returns the objects of a case that must still be deleted, newest first. "" selects
-// all cases.
+// Remaining returns the objects of a case that must still be deleted, newest first. "" selects all cases.
 func (l *Ledger) Remaining(caseID string) []Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()

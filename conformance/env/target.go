@@ -33,11 +33,9 @@ type Target struct {
 	OtherKey, UserKey string
 	// Endpoint is an existing endpoint whose workers run our handler.
 	Endpoint string
-	// Image is the image of endpoints that the suite creates. The default is
-	// builtin/conformance.
+	// Image is the image of endpoints that the suite creates. The default is builtin/conformance.
 	Image string
-	// EndpointBody has additional members, such as gpu, that the target requires to create an
-	// endpoint.
+	// EndpointBody has additional members, such as gpu, that the target requires to create an endpoint.
 	EndpointBody map[string]json.RawMessage
 	// Live selects the dialect of the public SDKs.
 	Live bool
@@ -60,9 +58,8 @@ type Target struct {
 	// Virtual says that the target runs in the same testing/synctest bubble as the suite,
 	// so that waiting takes no time. Client then reaches the target in memory.
 	Virtual bool
-	// HookListen is the address on this machine that receives webhooks, and HookURL is its
-	// URL for the target. Without HookURL, webhooks are judged only if the target is on this
-	// machine.
+	// HookListen is the address on this machine that receives webhooks, and HookURL is its URL for the
+	// target. Without HookURL, webhooks are judged only if the target is on this machine.
 	HookURL, HookListen string
 	// Client sends the requests. If it is nil, the suite makes one.
 	Client *http.Client

@@ -296,8 +296,7 @@ func (c *C) exchange(ctx context.Context, index int, r Request) *wire.Exchange {
 	return x
 }
 
-// latest is the latest time at which an answer may have arrived. A resumed case uses the
-// recorded time.
+// latest is the latest time at which an answer may have arrived. A resumed case uses the recorded time.
 func (c *C) latest(x *wire.Exchange) time.Time {
 	if c.journal != nil {
 		return x.Received

@@ -1,5 +1,4 @@
-// Package suite has the building blocks of cases: Case, its context C, answers, jobs and
-// fixtures.
+// Package suite has the building blocks of cases: Case, its context C, answers, jobs and fixtures.
 package suite
 
 import (
@@ -72,8 +71,7 @@ type Case struct {
 // WatchedExchange is an exchange of any case, for Watch.
 type WatchedExchange struct {
 	*wire.Exchange
-	// API is the API that the request was sent to: "v1", "v2", "jobs", or "" for another
-	// address.
+	// API is the API that the request was sent to: "v1", "v2", "jobs", or "" for another address.
 	API string
 	// Path is the path after the endpoint (/status/x) for the job API, and after the
 	// version (/templates) for the management API.

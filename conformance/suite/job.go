@@ -40,8 +40,7 @@ func Yield(values ...any) M {
 // Bytes is the input of a job that returns a text of n characters.
 func Bytes(n int) M { return handlerInput("bytes", nil, M{"n": n}) }
 
-// Beacon is the input of a job that calls the address of a box when it begins, and then at
-// intervals.
+// Beacon is the input of a job that calls the address of a box when it begins, and then at intervals.
 func Beacon(b *env.Box, interval, duration time.Duration) M {
 	return handlerInput("beacon", nil, M{"url": b.URL, "every": interval.Milliseconds(), "ms": duration.Milliseconds()})
 }
@@ -78,8 +77,7 @@ type Job struct {
 	ID string
 	// Answer is the answer to the submission.
 	Answer *Answer
-	// StartedAfter and StartedBefore are the times between which the job began to run.
-	// Await sets them.
+	// StartedAfter and StartedBefore are the times between which the job began to run. Await sets them.
 	StartedAfter, StartedBefore time.Time
 
 	c         *C
@@ -144,8 +142,7 @@ func IsFinal(status string) bool {
 	return slices.Contains([]string{Completed, Failed, Cancelled, TimedOut}, status)
 }
 
-// AwaitInQueue and the others like it wait for a status that the case needs,
-// but doesn't judge.
+// AwaitInQueue and the others like it wait for a status that the case needs, but doesn't judge.
 func (j *Job) AwaitInQueue() *Answer   { return j.awaitGiven(InQueue) }
 func (j *Job) AwaitRunning() *Answer   { return j.awaitGiven(InProgress) }
 func (j *Job) AwaitCompleted() *Answer { return j.awaitGiven(Completed) }

@@ -98,8 +98,7 @@ func describePlace(path string) string {
 	return excerpt(path, 0)
 }
 
-// describeDifference shows two values, or for long texts the part around the first
-// difference.
+// describeDifference shows two values, or for long texts the part around the first difference.
 func describeDifference(path string, want, got any) string {
 	from := 0
 	w, wantsText := want.(string)

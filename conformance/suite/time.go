@@ -119,8 +119,7 @@ func (p *Pending) Unanswered() bool {
 	}
 }
 
-// Until waits until the target's time t, or until the answer arrives. Other cases run
-// meanwhile.
+// Until waits until the target's time t, or until the answer arrives. Other cases run meanwhile.
 func (p *Pending) Until(t time.Time) { p.c.untilAnswered(p.answered, t) }
 
 // Sleep waits for a time of the target, or until the answer arrives.
@@ -169,8 +168,7 @@ func (c *C) ControlsClock() bool {
 const (
 	exactEarly = 400 * time.Millisecond // how long before a limit nothing may end
 	exactLate  = 900 * time.Millisecond // a deployment may check the limits of jobs once a second
-	// maxSweepDelay is how late a deployment may check the limits of jobs, unless
-	// Target.Lateness is set.
+	// maxSweepDelay is how late a deployment may check the limits of jobs, unless Target.Lateness is set.
 	maxSweepDelay = 5 * time.Second
 )
 
@@ -211,13 +209,11 @@ func (c *C) sweepMargin() time.Duration {
 	return maxSweepDelay + c.Target.Grace()
 }
 
-// UntilEffective waits until a ttl, a retention or an execution time-out must have taken
-// effect.
+// UntilEffective waits until a ttl, a retention or an execution time-out must have taken effect.
 func (c *C) UntilEffective(limit time.Time) { c.Until(limit.Add(c.sweepMargin())) }
 
-// JudgeBy judges the effect of a ttl, a retention or an execution time-out. check only
-// reads. If time is exact, a late effect is a warning, and an effect later than sweepMargin
-// is a failure.
+// JudgeBy judges the effect of a ttl, a retention or an execution time-out. check only reads. If time is
+// exact, a late effect is a warning, and an effect later than sweepMargin is a failure.
 func (c *C) JudgeBy(limit time.Time, check func()) {
 	if c.ControlsClock() {
 		c.Until(limit.Add(exactLate))
