@@ -121,8 +121,8 @@ func (o *Options) clauses() ([]clauses.Clause, error) {
 type run struct {
 	Options
 	env        *env.Env
-	began      time.Time // by the target's clock
 	started    time.Time
+	targetTime time.Time // at the start, by the target's clock
 	report     *report.Report
 	watch      *exchangeWatch
 	clockFault error // why the target's clock can't be advanced
@@ -161,7 +161,7 @@ func (r *run) open(ctx context.Context) error {
 	if n := ledger.Drop(func(m env.Object) bool { return !r.Defer.hasJournal(m.Case) }); n > 0 {
 		r.report.Notes = []string{fmt.Sprintf("%s lists %s of earlier runs. If they have ended, delete them with: conformance sweep --ledger %[1]s", r.Ledger, report.Count(n, "object"))}
 	}
-	r.began = clock.Now()
+	r.targetTime = clock.Now()
 	return nil
 }
 

@@ -14,17 +14,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// needs has the reason for the skip if a target doesn't fulfil a need.
+// needs has the condition of each need, and the reason for the skip if a target doesn't meet it.
 var needs = []struct {
-	need      suite.Needs
-	fulfilled func(t *Target) bool
-	reason    string
+	need   suite.Needs
+	isMet  func(t *Target) bool
+	reason string
 }{
 	{suite.V1, (*Target).HasV1, "version 1 of the management API isn't judged"},
 	{suite.V2, (*Target).HasV2, "version 2 of the management API isn't judged"},
-	{suite.AnyEndpoint, func(t *Target) bool { return t.Endpoint != "" || managed(t) }, "no endpoint is given: set --endpoint-id, or the management API and --allow create"},
-	{suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to create it"},
-	{suite.SecondEndpoint, managed, "the case needs a second endpoint, and there is no management API to create it"},
+	{suite.AnyEndpoint, func(t *Target) bool { return t.Endpoint != "" || hasManagementAPI(t) }, "no endpoint is given: set --endpoint-id, or the management API and --allow create"},
+	{suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint, hasManagementAPI, "the case needs an endpoint of its own, and there is no management API to create it"},
+	{suite.SecondEndpoint, hasManagementAPI, "the case needs a second endpoint, and there is no management API to create it"},
 	{suite.OtherKey, func(t *Target) bool { return t.OtherKey != "" }, "the case needs a valid key without access: set GPUCLOUD_OTHER_API_KEY"},
 	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
 	{suite.Webhooks, (*Target).Reachable, "the target can't reach this machine: set --hook-listen and --hook-url to an address that it reaches"},
@@ -33,7 +33,7 @@ var needs = []struct {
 	{suite.DescribedDialect, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
 }
 
-func managed(t *Target) bool { return t.HasV1() || t.HasV2() }
+func hasManagementAPI(t *Target) bool { return t.HasV1() || t.HasV2() }
 
 // creatableNeeds are the needs that the suite fulfils by creating endpoints.
 const creatableNeeds = suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint | suite.SecondEndpoint
@@ -47,7 +47,7 @@ func (r *run) skipReason(c *suite.Case, preflightError string) (o suite.Outcome,
 		return suite.Outcome{Verdict: report.Blocked, BlockedBy: "preflight", Reason: preflightError}, true
 	}
 	for _, n := range needs {
-		if c.Needs&n.need != 0 && !n.fulfilled(&r.Target) {
+		if c.Needs&n.need != 0 && !n.isMet(&r.Target) {
 			return skip(report.SkipFeature, n.reason)
 		}
 	}
@@ -64,13 +64,13 @@ func (r *run) skipReason(c *suite.Case, preflightError string) (o suite.Outcome,
 	return o, false
 }
 
-// neededPermission returns what a case and its fixtures do to the target.
+// neededPermission returns the permission that a case and its fixtures need.
 func (r *run) neededPermission(c *suite.Case) suite.Permission {
-	a := c.Allow
+	needed := c.Allow
 	if c.Needs&creatableNeeds != 0 || c.Needs.Has(suite.AnyEndpoint) && r.Target.Endpoint == "" {
-		a |= suite.Create
+		needed |= suite.Create
 	}
-	return a
+	return needed
 }
 
 // resultOf returns the result of a clause: the worst result of its cases. A skipped case
@@ -81,8 +81,8 @@ func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[
 	if res.Reason == "" {
 		res.Reason = "the clause has no case"
 	}
-	ownCase := slices.ContainsFunc(cases, func(c *suite.Case) bool { return !c.Supplementary && c.Judges(clause.ID) })
-	decided := slices.ContainsFunc(cases, func(c *suite.Case) bool {
+	hasOwnCase := slices.ContainsFunc(cases, func(c *suite.Case) bool { return !c.Supplementary && c.Judges(clause.ID) })
+	hasDecisivePass := slices.ContainsFunc(cases, func(c *suite.Case) bool {
 		return c.Decides && c.Judges(clause.ID) && attempts[c.ID].Verdict == report.Pass
 	})
 	first := true
@@ -95,8 +95,8 @@ func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[
 		if f := r.watch.fault(c.ID); f.actual != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
 			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: f.actual, Failure: &report.Failure{Steps: f.steps, Actual: f.actual, Curl: r.scriptOf(f.x, attempts)}}
 		}
-		byGivenOnly := !c.Judges(clause.ID) && ownCase
-		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (c.Supplementary || byGivenOnly) || a.Verdict == report.Inconclusive && (byGivenOnly || decided) {
+		byGivenOnly := !c.Judges(clause.ID) && hasOwnCase
+		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (c.Supplementary || byGivenOnly) || a.Verdict == report.Inconclusive && (byGivenOnly || hasDecisivePass) {
 			continue // other cases judge the clause
 		}
 		if slices.Contains(c.GivenClauses, clause.ID) {
@@ -179,7 +179,7 @@ func (r *run) settleVerdicts(repeats map[string]string) {
 			}
 		} else if x.Verdict == report.Blocked && v == report.Warn && x.Level == string(suite.Must) {
 			x.Verdict = report.Inconclusive
-			x.Reason = "it stands on " + x.BlockedBy + ", which isn't a MUST and is not kept: " + x.Reason
+			x.Reason = "it depends on " + x.BlockedBy + ", which isn't a MUST and is not kept: " + x.Reason
 		}
 	}
 	for i := range r.report.Results {
@@ -233,7 +233,7 @@ func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt
 // usage returns the usage of the run so far, with the reruns.
 func (r *run) usage() report.Usage {
 	return report.Usage{
-		Duration: report.Duration(time.Since(r.started)), TargetTime: report.Duration(r.env.Clock.Now().Sub(r.began)),
+		Duration: report.Duration(time.Since(r.started)), TargetTime: report.Duration(r.env.Clock.Now().Sub(r.targetTime)),
 		Requests: r.env.Requests.Load(), Jobs: r.env.Jobs.Load(),
 	}
 }

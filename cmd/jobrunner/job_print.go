@@ -74,7 +74,7 @@ func (d *deploymentFlags) tail(ctx context.Context, c *api.Client, endpointID, j
 	out.end()
 	switch {
 	case err != nil:
-	case out.any:
+	case out.hasPrinted:
 		j.Output = nil // already printed as chunks
 	case hasOutput(j) && !d.JSON:
 		fmt.Fprintln(stdout, prettyOutput(j))
@@ -96,13 +96,13 @@ func (d *deploymentFlags) finishTail(j api.Job, err error) error {
 
 // chunkPrinter prints text chunks unchanged, and other chunks as a line of JSON.
 type chunkPrinter struct {
-	asJSON bool
-	any    bool // a chunk was printed
-	inLine bool // the last chunk was text without a line break at its end
+	asJSON     bool
+	hasPrinted bool // a chunk was printed
+	inLine     bool // the last chunk was text without a line break at its end
 }
 
 func (p *chunkPrinter) print(c api.Chunk) error {
-	p.any = true
+	p.hasPrinted = true
 	var text string
 	switch {
 	case p.asJSON:

@@ -84,20 +84,19 @@ func expectHeld(c *suite.C, n, limit int) {
 // countOpen sends more requests than the limit and returns the number that stay in flight.
 // succeeded reports that one succeeded, so requests can't be held open.
 func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.Option) (n int, succeeded bool) {
-	var open []*suite.Pending
-	defer func() { abortAll(open) }()
+	var requests []*suite.Pending
+	defer func() { abortAll(requests) }()
 	begin := time.Now()
-	more := max(limit/10, 4)
-	for range limit + more {
-		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
+	for range limit + max(limit/10, 4) {
+		requests = append(requests, c.Start(method, path, body, append(o, suite.Quiet())...))
 	}
-	if n, succeeded = awaitRefusals(open, limit); n == limit && !succeeded {
+	if n, succeeded = awaitRefusals(requests, limit); n == limit && !succeeded {
 		// When the deployment refuses one more request, all earlier requests have arrived
 		// there. Waiting as long again lets all its refusals arrive here.
-		open = append(open, c.Start(method, path, body, o...))
-		awaitRefusals(open, limit)
+		requests = append(requests, c.Start(method, path, body, o...))
+		awaitRefusals(requests, limit)
 		time.Sleep(max(time.Since(begin), 20*time.Millisecond))
-		n, succeeded = countHeld(open)
+		n, succeeded = countHeld(requests)
 	}
 	return n, succeeded
 }
@@ -183,23 +182,23 @@ func countHeld(all []*suite.Pending) (open int, succeeded bool) {
 
 // openToLimit sends more requests than the limit, and returns the requests in flight. If their
 // number isn't the limit, it skips the case.
-func openToLimit(c *suite.C, clause string, limit int, method, path string, body any, o ...suite.Option) (held []*suite.Pending) {
-	var open []*suite.Pending
+func openToLimit(c *suite.C, clause string, limit int, method, path string, body any, o ...suite.Option) (open []*suite.Pending) {
+	var requests []*suite.Pending
 	for range limit + 20 {
-		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
+		requests = append(requests, c.Start(method, path, body, append(o, suite.Quiet())...))
 	}
 	succeeded := false
-	c.Given(clause, func() { _, succeeded = awaitRefusals(open, limit) })
-	held = slices.DeleteFunc(slices.Clone(open), (*suite.Pending).Answered)
-	if succeeded || len(held) != limit {
-		abortAll(open)
-		c.Skip("%d requests are open, not the %d that the limit allows", len(held), limit)
+	c.Given(clause, func() { _, succeeded = awaitRefusals(requests, limit) })
+	open = slices.DeleteFunc(slices.Clone(requests), (*suite.Pending).Answered)
+	if succeeded || len(open) != limit {
+		abortAll(requests)
+		c.Skip("%d requests are open, not the %d that the limit allows", len(open), limit)
 	}
-	return held
+	return open
 }
 
-func abortAll(open []*suite.Pending) {
-	for _, p := range open {
+func abortAll(requests []*suite.Pending) {
+	for _, p := range requests {
 		p.Abort()
 	}
 }

@@ -133,7 +133,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "ERR-11", Source: "Introduction", Statement: "Bodies are JSON.",
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 30,
 		Watch: func(w *suite.WatchedExchange) string {
-			// Streams, logs and web pages are text. An answer to HEAD has no body.
+			// Streams, logs and web pages are text.
 			kind := w.Header.Get("Content-Type")
 			if w.API == "" || len(w.Body) == 0 || w.Request.Unread || strings.HasPrefix(kind, "text/event-stream") || strings.Contains(w.Path, "/logs") || isProxyAnswer(w) || isUnknownRoute(w) {
 				return ""

@@ -119,7 +119,7 @@ var jobEvents = []jobEvent{
 			intervalOf(set).add(lifetime).expectDeleted(c, p.Job)
 		},
 	},
-	// It also applies when the job is retried later.
+	// A ttl that is set for a FAILED or TIMED_OUT job also applies after a retry.
 	{
 		name: "ttl-of-retry", clause: byStatus(map[string]string{suite.Failed: "SUB-26", suite.TimedOut: "SUB-26"}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
@@ -130,7 +130,7 @@ var jobEvents = []jobEvent{
 			intervalOf(set).add(lifetime).expectDeleted(c, p.Job)
 		},
 	},
-	// A ttl can also be prolonged, but not beyond the retention of a result.
+	// A ttl can also be prolonged. A result still expires at the end of its retention.
 	{
 		name: "ttl-longer", policy: suite.M{"ttl": lifetime.Milliseconds()},
 		clause: byStatus(map[string]string{

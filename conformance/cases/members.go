@@ -45,7 +45,7 @@ type field struct {
 	path         string // in bodies and answers, with dots
 	mappedPath   string // in the other version, or ""
 	value        any
-	otherValue   any // nil if the member has only one value
+	otherValue   any // noValue if the member has only one value
 	clearedValue any // noValue if nothing clears the member
 	defaultValue any // noValue if the default isn't described
 	// The other version's values for value and otherValue.
@@ -132,7 +132,7 @@ func columnValues(column string) (v [2]any) {
 		second = first
 	}
 	for i, text := range []string{first, second} {
-		v[i] = (noValue{})
+		v[i] = noValue{}
 		if text == "-" || text == "" {
 			continue
 		}

@@ -41,9 +41,9 @@ type contractOperation struct {
 	described bool
 }
 
-// contract is the table of the operations that the cases below know; others, such as those of clusters, have
-// cases of their own. Cases about keys, methods, absent objects and
-// refusals iterate over it, so a new operation is one line here.
+// contract has the operations over which the cases about keys, methods, absent objects and refusals
+// iterate. A new operation is one line here. Other operations, such as the creation of clusters, have cases of
+// their own.
 var (
 	contract             = slices.Concat(jobOperations, managementOperations)
 	managementOperations = slices.Concat(operationsOfV1, operationsOfV2)
@@ -108,7 +108,7 @@ var operationsOfV1 = []contractOperation{
 	{v1API, "GET", "/billing/networkvolumes", "billing", effectRead, nil, false},
 }
 
-// operationsOfV2 are the operations of version 2, of its document at /openapi.json.
+// operationsOfV2 are operations of version 2, from its document at /openapi.json.
 var operationsOfV2 = []contractOperation{
 	{v2API, "GET", "/templates", "template", effectRead, nil, true},
 	{v2API, "POST", "/templates", "template", effectCreate, templateV2, true},

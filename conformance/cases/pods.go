@@ -193,11 +193,11 @@ const podPatience = time.Minute
 // awaitPod waits until a pod has a status.
 func awaitPod(c *suite.C, id, status string) {
 	var last string
-	runs := poll(c, podPatience, 2*time.Second, func() bool {
+	reached := poll(c, podPatience, 2*time.Second, func() bool {
 		last = readPod(c, id).Str("status")
 		return last == status
 	})
-	c.Expect(runs, "the status "+status, "the status %s for %s", last, podPatience)
+	c.Expect(reached, "the status "+status, "the status %s for %s", last, podPatience)
 }
 
 // expectPodActions compares the actions of a pod, in any order.

@@ -32,13 +32,13 @@ type front struct {
 	endpoint, volume string // ids of existing objects
 	url              string
 	server           *httptest.Server
-	faulty           http.Handler
+	faultHandler     http.Handler
 
-	mu       sync.Mutex
-	list     []*exchange
-	expected int           // webhooks of all submitted jobs
-	calls    []call        // of webhooks
-	called   chan struct{} // has a value if calls has changed
+	mu            sync.Mutex
+	exchanges     []*exchange
+	expectedCalls int           // webhooks of all submitted jobs
+	calls         []call        // of webhooks
+	callsChanged  chan struct{} // has a value if calls has changed
 }
 
 // call is a call of a webhook.
@@ -73,7 +73,7 @@ func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (
 	if err != nil {
 		return nil, err
 	}
-	f = &front{jobrunner: d, key: d.Target.Key, called: make(chan struct{}, 1)}
+	f = &front{jobrunner: d, key: d.Target.Key, callsChanged: make(chan struct{}, 1)}
 	f.endpoint, err = f.create(ctx, "/v2/serverless", endpointBody)
 	if err == nil {
 		f.volume, err = f.create(ctx, "/v2/network-volumes", volumeBody)
@@ -88,7 +88,7 @@ func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (
 	f.server = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
 	f.url = "http://" + f.server.Listener.Addr().String()
 	webhooks := &wirefault.Fault{Method: http.MethodPost, Path: jobCreation, BodyWith: `"webhook"`, Request: wirefault.Edit{Affix: map[string][2]string{"webhook": {f.url + webhookPath + "?", ""}}}}
-	f.faulty = wirefault.Handler(recordResponse(proxy), wirefault.Deployment{Key: f.key}, append(slices.Clone(faults), webhooks)...)
+	f.faultHandler = wirefault.Handler(recordResponse(proxy), wirefault.Deployment{Key: f.key}, append(slices.Clone(faults), webhooks)...)
 	f.server.Start()
 	return f, nil
 }
@@ -140,7 +140,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 	func() {
 		defer f.record(x) // also if a fault drops the connection, by a panic
 		x.Err = errors.New("the scenario dropped the connection")
-		f.faulty.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+		f.faultHandler.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 		x.Status, x.Header, x.Body, x.Err = answer.Code, answer.Header().Clone(), answer.Body.Bytes(), nil
 	}()
 	send(w, x.Status, answer.Header(), x.Body)
@@ -150,9 +150,9 @@ func (f *front) record(x *exchange) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	x.Received = time.Now()
-	f.list = append(f.list, x)
+	f.exchanges = append(f.exchanges, x)
 	if x.posts(jobCreation) && x.succeeded() && textIn(x.Request.Body, "webhook") != "" {
-		f.expected++
+		f.expectedCalls++
 	}
 }
 
@@ -181,7 +181,7 @@ func (f *front) recordCall(c call) {
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, c)
 	select {
-	case f.called <- struct{}{}:
+	case f.callsChanged <- struct{}{}:
 	default:
 	}
 }
@@ -193,7 +193,7 @@ func (f *front) close(ctx context.Context) ([]*exchange, []call, error) {
 	defer cancel()
 	for f.awaitsWebhook() && ctx.Err() == nil {
 		select {
-		case <-f.called:
+		case <-f.callsChanged:
 		case <-ctx.Done():
 		}
 	}
@@ -202,14 +202,14 @@ func (f *front) close(ctx context.Context) ([]*exchange, []call, error) {
 	f.server.Close()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	slices.SortStableFunc(f.list, func(a, b *exchange) int { return a.Sent.Compare(b.Sent) })
-	return f.list, f.calls, err
+	slices.SortStableFunc(f.exchanges, func(a, b *exchange) int { return a.Sent.Compare(b.Sent) })
+	return f.exchanges, f.calls, err
 }
 
 func (f *front) awaitsWebhook() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.calls) < f.expected
+	return len(f.calls) < f.expectedCalls
 }
 
 // exchange is a request of the client, with the answers of the deployment and of the front, the

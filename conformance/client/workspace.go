@@ -177,9 +177,9 @@ func (w *workspace) programPath(name, userDir string) string {
 // file system, are symbolic links to the user's own. So a scenario also starts fast in a huge
 // directory.
 const (
-	maxCopiedFile  = 1 << 20  // bytes of one file
-	maxCopiedBytes = 32 << 20 // of all files
-	maxCopiedFiles = 1000     // files and directories
+	maxCopiedFileSize = 1 << 20  // bytes of one file
+	maxCopiedBytes    = 32 << 20 // of all files
+	maxCopiedFiles    = 1000     // files and directories
 )
 
 // linkedDirs are directories that tools manage. They are never copied.
@@ -287,7 +287,7 @@ func (c *copier) file(path string, info fs.FileInfo) error {
 	switch {
 	case info != nil && info.Mode()&fs.ModeSymlink != 0:
 		return c.symlink(path)
-	case info == nil || !info.Mode().IsRegular() || info.Size() > maxCopiedFile || c.bytes+info.Size() > maxCopiedBytes || c.files > maxCopiedFiles:
+	case info == nil || !info.Mode().IsRegular() || info.Size() > maxCopiedFileSize || c.bytes+info.Size() > maxCopiedBytes || c.files > maxCopiedFiles:
 		return c.link(path)
 	}
 	c.bytes += info.Size()
@@ -338,8 +338,8 @@ func (c *copier) isState(path string) bool {
 	return strings.Contains(base, ".tfstate") && !strings.HasSuffix(base, ".tf") && !c.inData(path)
 }
 
-// maxNoted is how many paths a note contains.
-const maxNoted = 5
+// maxNotedPaths is how many paths a note contains.
+const maxNotedPaths = 5
 
 func (c *copier) notes() (notes []string) {
 	if len(c.linked) > 0 {
@@ -352,8 +352,8 @@ func (c *copier) notes() (notes []string) {
 }
 
 func joinPaths(paths []string) string {
-	if n := len(paths); n > maxNoted {
-		return fmt.Sprintf("%s and %d more", strings.Join(paths[:maxNoted], ", "), n-maxNoted)
+	if n := len(paths); n > maxNotedPaths {
+		return fmt.Sprintf("%s and %d more", strings.Join(paths[:maxNotedPaths], ", "), n-maxNotedPaths)
 	}
 	return strings.Join(paths, ", ")
 }

@@ -51,7 +51,7 @@ func copyError(t *testing.T, dir string) error {
 // Small files are copied, large files and directories of tools are linked, and Terraform's
 // state is left out.
 func TestWorkspaceHasACopy(t *testing.T) {
-	big := strings.Repeat("x", maxCopiedFile+1)
+	big := strings.Repeat("x", maxCopiedFileSize+1)
 	dir := makeFiles(t, map[string]string{
 		"repo/.git/HEAD": "ref", "repo/beside/module.tf": "module", "repo/README": "above",
 		"repo/here/main.tf": "main", "repo/here/sub/run.sh": "run", "repo/here/big.bin": big, "repo/here/node_modules/a/b.js": "b",
@@ -107,8 +107,8 @@ func TestWorkspaceIsLimited(t *testing.T) {
 	for i := range maxCopiedFiles + 1 {
 		files[fmt.Sprintf("many/%d", i)] = "x"
 	}
-	for i := range 2*maxCopiedBytes/maxCopiedFile + 1 {
-		files[fmt.Sprintf("large/%d", i)] = strings.Repeat("x", maxCopiedFile/2)
+	for i := range 2*maxCopiedBytes/maxCopiedFileSize + 1 {
+		files[fmt.Sprintf("large/%d", i)] = strings.Repeat("x", maxCopiedFileSize/2)
 	}
 	w := copyWorkspace(t, makeFiles(t, files))
 	count, size := 0, int64(0)

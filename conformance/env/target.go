@@ -234,7 +234,7 @@ func (b *Box) Calls() []Call { return b.Await(0, 0) }
 // Await waits, in real time, until n calls have arrived or patience has passed. It returns
 // the calls so far.
 func (b *Box) Await(n int, patience time.Duration) []Call {
-	late := time.After(patience)
+	timeout := time.After(patience)
 	for {
 		b.mu.Lock()
 		calls, arrived := b.calls[:len(b.calls):len(b.calls)], b.arrived
@@ -244,7 +244,7 @@ func (b *Box) Await(n int, patience time.Duration) []Call {
 		}
 		select {
 		case <-arrived:
-		case <-late:
+		case <-timeout:
 			return calls
 		}
 	}

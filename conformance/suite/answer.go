@@ -30,7 +30,7 @@ type Answer struct {
 	exchange *wire.Exchange
 	json     any
 	parseErr error     // why the body is not JSON
-	deadline time.Time // see Before
+	deadline time.Time // see IfBefore
 }
 
 func (a *Answer) fail(accepted ...string) {

@@ -198,7 +198,7 @@ func (c *C) send(r Request) *Answer {
 	return c.answer(x)
 }
 
-// sendInTime waits for the answer, at most for requestTimeout.
+// sendInTime waits for the answer, at most for requestTimeout, or for streamPatience if the body is skipped.
 func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 	timeout := requestTimeout(r)
 	if r.SkipBody {
@@ -214,7 +214,7 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 	done := make(chan *wire.Exchange, 1)
 	go func() { done <- c.exchange(ctx, index, r) }()
 	began := c.env.Clock.Now()
-	for wait, held := answerPatience+time.Duration(len(r.Body))*patiencePerByte, time.Second; ; wait, held = time.Second, min(2*held, time.Minute) {
+	for wait, step := answerPatience+time.Duration(len(r.Body))*patiencePerByte, time.Second; ; wait, step = time.Second, min(2*step, time.Minute) {
 		select {
 		case x := <-done:
 			// The clock was advanced before the answer was read, so this is its latest time of arrival.
@@ -228,7 +228,7 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 			cancel()
 			return <-done, true
 		}
-		c.Sleep(held) // the target may hold the request until its time has passed
+		c.Sleep(step) // the target may hold the request until its time has passed
 	}
 }
 

@@ -162,12 +162,12 @@ func (c *C) SendSimultaneously(method string, paths []string) (accepted int, ove
 	for range 5 {
 		c.exchange(c.ctx, c.nextExchange(), quick)
 	}
-	held := max(time.Since(begin), minimumOverlap)
+	overlap := max(time.Since(begin), minimumOverlap)
 	group.Wait()
 	if lost != nil {
 		c.answer(lost)
 	}
-	return accepted, firstAnswered.Sub(begin) > held
+	return accepted, firstAnswered.Sub(begin) > overlap
 }
 
 // minimumOverlap is the least time for which all requests must be in flight together.

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -81,5 +83,5 @@ func TestInterruptedWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	defer func() { must.Equal(t, recover().(stop).Reason, "interrupted", "the reason") }()
-	(&C{ctx: ctx}).clockStopped(ctx.Err())
+	(&C{ctx: ctx, env: env.New(&env.Target{}, env.NewClock(1))}).Until(time.Now().Add(time.Hour))
 }

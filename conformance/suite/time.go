@@ -35,16 +35,12 @@ func (c *C) untilAnswered(answered context.Context, t time.Time) {
 	defer cancel()
 	defer context.AfterFunc(answered, cancel)()
 	if err := c.env.Clock.Until(ctx, t); err != nil && (c.ctx.Err() != nil || answered.Err() == nil) {
-		c.clockStopped(err)
+		c.stopIfInterrupted()
+		c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
 	}
 	if c.journal != nil {
 		c.journal.Slept = c.journal.waitsReplayed
 	}
-}
-
-func (c *C) clockStopped(err error) {
-	c.stopIfInterrupted()
-	c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
 }
 
 func (c *C) stopIfInterrupted() {
@@ -159,8 +155,8 @@ func (p *Pending) Abort() {
 	<-p.answered.Done()
 }
 
-// ControlsClock reports whether only the suite advances the target's clock. Limits are then judged to
-// the second.
+// ControlsClock reports whether only the suite advances the target's clock, and Target.Lateness grants no
+// lateness. Limits are then judged to the second.
 func (c *C) ControlsClock() bool {
 	return (c.Target.ClockStopped || c.Target.Virtual) && c.Target.Lateness == 0
 }
@@ -180,8 +176,8 @@ func (c *C) Grace() time.Duration {
 	return c.Target.Grace()
 }
 
-// LateMargin is how long after a limit the effect must have happened: Grace if time is
-// exact, and wide otherwise.
+// LateMargin is how long after a limit the effect must have happened: exactLate if the suite controls the
+// clock, and wide otherwise.
 func (c *C) LateMargin(wide time.Duration) time.Duration {
 	if c.ControlsClock() {
 		return exactLate
@@ -212,8 +208,9 @@ func (c *C) sweepMargin() time.Duration {
 // UntilEffective waits until a ttl, a retention or an execution time-out must have taken effect.
 func (c *C) UntilEffective(limit time.Time) { c.Until(limit.Add(c.sweepMargin())) }
 
-// JudgeBy judges the effect of a ttl, a retention or an execution time-out. check only reads. If time is
-// exact, a late effect is a warning, and an effect later than sweepMargin is a failure.
+// JudgeBy judges the effect of a ttl, a retention or an execution time-out. check only
+// reads. If the suite controls the clock, a late effect is a warning, and an effect later than
+// sweepMargin is a failure.
 func (c *C) JudgeBy(limit time.Time, check func()) {
 	if c.ControlsClock() {
 		c.Until(limit.Add(exactLate))

@@ -33,35 +33,35 @@ func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) st
 		steps[i].failed = failed != nil && steps[i].Exchange == failed
 	}
 	steps = mergeRepeats(steps)
-	later := slices.Clone(cleanup)
-	uses := make([][]Request, len(steps)) // the requests after each step
+	laterRequests := slices.Clone(cleanup)
+	requestsAfter := make([][]Request, len(steps)) // by step
 	for i, step := range slices.Backward(steps) {
-		uses[i] = slices.Clone(later)
-		later = append(later, step.Request)
+		requestsAfter[i] = slices.Clone(laterRequests)
+		laterRequests = append(laterRequests, step.Request)
 	}
-	var open []Step
-	var last time.Time
+	var inFlight []Step
+	var lastTime time.Time
 	for i, step := range steps {
-		if len(open) > 0 && !slices.ContainsFunc(open, func(o Step) bool { return o.Unanswered || o.Received.After(step.Sent) }) {
+		if len(inFlight) > 0 && !slices.ContainsFunc(inFlight, func(o Step) bool { return o.Unanswered || o.Received.After(step.Sent) }) {
 			s.line("wait")
-			open = nil
+			inFlight = nil
 		}
-		if gap := step.Sent.Sub(last).Round(time.Second); !last.IsZero() && gap >= time.Second {
+		if gap := step.Sent.Sub(lastTime).Round(time.Second); !lastTime.IsZero() && gap >= time.Second {
 			s.line(fmt.Sprintf("sleep %d", int(gap.Seconds())))
 		}
 		concurrent := step.Unanswered || i+1 < len(steps) && step.Received.After(steps[i+1].Sent)
 		if step.failed {
 			s.line("# The answer to this request was not accepted:")
 		}
-		s.step(step, concurrent, uses[i])
+		s.step(step, concurrent, requestsAfter[i])
 		if concurrent {
-			open = append(open, step)
-			last = step.Sent
+			inFlight = append(inFlight, step)
+			lastTime = step.Sent
 		} else {
-			last = step.Received
+			lastTime = step.Received
 		}
 	}
-	if len(open) > 0 {
+	if len(inFlight) > 0 {
 		s.line("wait")
 	}
 	if len(cleanup) > 0 {
@@ -110,9 +110,8 @@ type scriptWriter struct {
 
 func (s *scriptWriter) line(text string) { s.lines = append(s.lines, text) }
 
-// step writes one step. concurrent says that the script doesn't wait for its answer. later
-// are the requests after it.
-func (s *scriptWriter) step(step Step, concurrent bool, later []Request) {
+// step writes one step. concurrent says that the script doesn't wait for its answer.
+func (s *scriptWriter) step(step Step, concurrent bool, laterRequests []Request) {
 	limit := ""
 	if step.Status == 0 && step.Err != nil { // it was cancelled or had no answer
 		limit = fmt.Sprintf(" -m %d", max(int(math.Ceil(step.Received.Sub(step.Sent).Seconds())), 1))
@@ -139,7 +138,7 @@ func (s *scriptWriter) step(step Step, concurrent bool, later []Request) {
 	}
 	id, ok := capturableID(step.Exchange)
 	known := slices.ContainsFunc(s.ids, func(x secret) bool { return x.value == id })
-	if ok && !concurrent && !known && slices.ContainsFunc(later, func(r Request) bool { return strings.Contains(r.URL+string(r.Body), id) }) {
+	if ok && !concurrent && !known && slices.ContainsFunc(laterRequests, func(r Request) bool { return strings.Contains(r.URL+string(r.Body), id) }) {
 		name := s.variableName(step.Request)
 		s.line(name + "=$(" + s.curl(step.Request, "-i"+limit, extractID) + ")")
 		s.ids = append(s.ids, secret{id, "$" + name})

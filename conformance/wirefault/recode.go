@@ -42,31 +42,31 @@ var recodings = map[Recoding]func(v any) any{
 	"html":        recodeStrings(strings.NewReplacer("<", "&lt;", "&", "&amp;").Replace),
 	"plus":        recodeStrings(strings.NewReplacer("+", " ").Replace),
 	"slash":       recodeStrings(strings.NewReplacer(`\`, `/`).Replace),
-	"lower-names": recodeObjects(func(name string, v any, into map[string]any) { into[strings.ToLower(name)] = v }),
-	"composed-names": recodeObjects(func(name string, v any, into map[string]any) {
-		into[strings.ReplaceAll(name, "e\u0301", "\u00e9")] = v
+	"lower-names": recodeObjects(func(name string, v any, result map[string]any) { result[strings.ToLower(name)] = v }),
+	"composed-names": recodeObjects(func(name string, v any, result map[string]any) {
+		result[strings.ReplaceAll(name, "e\u0301", "\u00e9")] = v
 	}),
-	"dots": recodeObjects(func(name string, v any, into map[string]any) {
+	"dots": recodeObjects(func(name string, v any, result map[string]any) {
 		first, rest, dotted := strings.Cut(name, ".")
 		if !dotted {
-			into[name] = v
+			result[name] = v
 			return
 		}
-		nested, ok := into[first].(map[string]any)
+		nested, ok := result[first].(map[string]any)
 		if !ok {
 			nested = map[string]any{}
 		}
-		nested[rest], into[first] = v, nested
+		nested[rest], result[first] = v, nested
 	}),
 	"no-dollars":    recodeObjects(dropMembers(func(name string, _ any) bool { return strings.HasPrefix(name, "$") })),
 	"no-prototypes": recodeObjects(dropMembers(func(name string, _ any) bool { return name == "__proto__" || name == "constructor" })),
 	"no-empty-name": recodeObjects(dropMembers(func(name string, _ any) bool { return name == "" })),
-	"seconds": recodeObjects(func(name string, v any, into map[string]any) { // job times in seconds
+	"seconds": recodeObjects(func(name string, v any, result map[string]any) { // job times in seconds
 		if n, ok := v.(json.Number); ok && (name == "delayTime" || name == "executionTime") {
 			ms, _ := n.Int64() // the value is an integer
 			v = json.Number(strconv.FormatInt(ms/1000, 10))
 		}
-		into[name] = v
+		result[name] = v
 	}),
 	"no-nulls": recodeObjects(dropMembers(func(_ string, v any) bool { return v == nil })),
 	"no-empties": recodeObjects(dropMembers(func(_ string, v any) bool {
@@ -135,9 +135,9 @@ func recodeObjects(put func(name string, v any, result map[string]any)) func(any
 }
 
 func dropMembers(drop func(name string, v any) bool) func(string, any, map[string]any) {
-	return func(name string, v any, into map[string]any) {
+	return func(name string, v any, result map[string]any) {
 		if !drop(name, v) {
-			into[name] = v
+			result[name] = v
 		}
 	}
 }

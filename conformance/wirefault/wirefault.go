@@ -154,7 +154,7 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 	if f.Refuse != nil {
 		f.Refuse.apply(f)
 	}
-	if f.counts == nil { // a fault keeps what it knows when its deployment restarts
+	if f.counts == nil { // a fault keeps its state when its deployment restarts
 		f.counts, f.recallByID, f.answers = map[string]int{}, map[string]any{}, map[string]*storedAnswer{}
 	}
 	path, except := pattern(f.Path), pattern(cmp.Or(f.Except, "^$"))

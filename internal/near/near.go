@@ -68,13 +68,13 @@ func (m match) tier() int {
 func withoutVendor(word string, known []string) string {
 	vendor, rest, ok := strings.Cut(word, " ")
 	rest = strings.TrimSpace(rest)
-	begin := 0
+	withVendor := 0
 	for _, k := range known {
 		if strings.HasPrefix(strings.ToLower(k), vendor+" ") {
-			begin++
+			withVendor++
 		}
 	}
-	if !ok || begin < 2 || len(rest) < 2 {
+	if !ok || withVendor < 2 || len(rest) < 2 {
 		return word
 	}
 	return rest
@@ -82,22 +82,22 @@ func withoutVendor(word string, known []string) string {
 
 // hasModel reports whether a name contains all words, at least one of them with a digit.
 func hasModel(word, name string) bool {
-	words, names := strings.FieldsFunc(word, isBetween), strings.FieldsFunc(name, isBetween)
+	words, names := strings.FieldsFunc(word, isSeparator), strings.FieldsFunc(name, isSeparator)
 	return strings.ContainsAny(word, "0123456789") && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(names, w) })
 }
 
 // isWordOf reports whether a word is part of a name, such as L4 of "NVIDIA L4", or several
 // parts without separators, such as RTX4090.
 func isWordOf(word, name string) bool {
-	words := strings.FieldsFunc(name, isBetween)
+	words := strings.FieldsFunc(name, isSeparator)
 	if slices.Contains(words, word) {
 		return true
 	}
-	joined := strings.Join(strings.FieldsFunc(word, isBetween), "")
+	joined := strings.Join(strings.FieldsFunc(word, isSeparator), "")
 	return len(joined) >= 3 && strings.Contains(strings.Join(words, ""), joined)
 }
 
-func isBetween(r rune) bool { return r == ' ' || r == '-' || r == '_' }
+func isSeparator(r rune) bool { return r == ' ' || r == '-' || r == '_' }
 
 // Suggest returns the end of an error about an unknown word: "; did you mean …?" with the most
 // similar words. It returns "" if there are none.

@@ -30,13 +30,13 @@ type operation struct {
 	api          contract.API
 	method, path string
 	served       bool
-	known        string
+	basis        string
 }
 
 func (o operation) String() string { return o.method + " " + o.path }
 
-// full returns the operation's name in marks.tsv.
-func (o operation) full() string { return apiNames[o.api] + " " + o.String() }
+// fullName returns the operation's name in marks.tsv.
+func (o operation) fullName() string { return apiNames[o.api] + " " + o.String() }
 
 var apiNames = map[contract.API]string{contract.V1: "v1", contract.V2: "v2", contract.Jobs: "jobs"}
 
@@ -48,20 +48,20 @@ func operations() (list []operation) {
 		list = append(list, operation{o.API, o.Method, o.Path, true, basisOf(o.Source)})
 	}
 	for _, o := range contract.UnservedOperations {
-		how := "observed"
+		basis := "observed"
 		if o.Guess {
-			how = "observed, but at an unknown path: this project chose one"
+			basis = "observed, but at an unknown path: this project chose one"
 		}
-		list = append(list, operation{o.API, o.Method, o.Path, false, how})
+		list = append(list, operation{o.API, o.Method, o.Path, false, basis})
 	}
 	return list
 }
 
 // basisOf returns how the behaviour of an operation is known, given its source.
 func basisOf(source string) string {
-	for prefix, how := range map[string]string{"service description: ": "described", "v1 document: ": "document", "v2 document: ": "document", "field notes: ": "observed", "changes of ": "observed"} {
+	for prefix, basis := range map[string]string{"service description: ": "described", "v1 document: ": "document", "v2 document: ": "document", "field notes: ": "observed", "changes of ": "observed"} {
 		if strings.HasPrefix(source, prefix) {
-			return how
+			return basis
 		}
 	}
 	return "chosen"
@@ -130,7 +130,7 @@ func clausesOf(o operation, list []mark) (ids []string) {
 	}
 	found, common := map[string]bool{}, map[string]bool{}
 	for _, m := range list {
-		if !m.operations.MatchString(o.full()) {
+		if !m.operations.MatchString(o.fullName()) {
 			continue
 		}
 		for _, id := range m.clauses {
@@ -151,8 +151,8 @@ func clausesOf(o operation, list []mark) (ids []string) {
 	return ids
 }
 
-// short formats ids with ranges: JOB-01, 04–06, SUB-02.
-func short(ids []string) string {
+// formatIDs formats ids with ranges: JOB-01, 04–06, SUB-02.
+func formatIDs(ids []string) string {
 	var parts []string
 	area := ""
 	for i := 0; i < len(ids); {
@@ -200,7 +200,7 @@ func Markdown() (string, error) {
 	var b strings.Builder
 	for _, m := range list {
 		if m.operations.String() == "." {
-			fmt.Fprintf(&b, introduction, short(m.clauses))
+			fmt.Fprintf(&b, introduction, formatIDs(m.clauses))
 		}
 	}
 	for _, api := range []struct {
@@ -210,18 +210,18 @@ func Markdown() (string, error) {
 		fmt.Fprintf(&b, "\n## %s\n", api.title)
 		for _, m := range list {
 			if m.operations.String() == "^"+apiNames[api.api]+" " {
-				fmt.Fprintf(&b, "\nAll operations: %s.\n", short(m.clauses))
+				fmt.Fprintf(&b, "\nAll operations: %s.\n", formatIDs(m.clauses))
 			}
 		}
 		b.WriteString("\n| Operations | Source | Clauses |\n|---|---|---|\n")
 		for _, r := range rows(api.api, list) {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.operations, r.known, r.clauses)
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.operations, r.basis, r.clauses)
 		}
 	}
 	return b.String(), nil
 }
 
-type row struct{ operations, path, known, clauses string }
+type row struct{ operations, path, basis, clauses string }
 
 // rows returns the rows of an API. Consecutive operations on a path that differ only in their
 // method share a row.
@@ -230,11 +230,11 @@ func rows(api contract.API, list []mark) (all []row) {
 		if o.api != api {
 			continue
 		}
-		r := row{o.String(), o.path, o.known, short(clausesOf(o, list))}
+		r := row{o.String(), o.path, o.basis, formatIDs(clausesOf(o, list))}
 		if !o.served {
-			r.known = "not served; " + r.known
+			r.basis = "not served; " + r.basis
 		}
-		if n := len(all); n > 0 && all[n-1].path == r.path && all[n-1].known == r.known && all[n-1].clauses == r.clauses {
+		if n := len(all); n > 0 && all[n-1].path == r.path && all[n-1].basis == r.basis && all[n-1].clauses == r.clauses {
 			all[n-1].operations = strings.TrimSuffix(all[n-1].operations, " "+r.path) + ", " + r.operations
 			continue
 		}

@@ -33,7 +33,7 @@ func TestMarks(t *testing.T) {
 	list := must.Do(marks())(t)
 	placed := map[string]bool{}
 	for _, m := range list {
-		must.Hold(t, slices.ContainsFunc(operations(), func(o operation) bool { return o.served && m.operations.MatchString(o.full()) }),
+		must.Hold(t, slices.ContainsFunc(operations(), func(o operation) bool { return o.served && m.operations.MatchString(o.fullName()) }),
 			"no served operation matches", m.operations)
 		if m.common() {
 			for _, id := range m.clauses {
@@ -51,8 +51,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-func TestShort(t *testing.T) {
-	must.Equal(t, short([]string{"JOB-01", "JOB-03", "JOB-04", "JOB-05", "SUB-09", "SUB-10"}), "JOB-01, 03–05, SUB-09–10")
+func TestFormatIDs(t *testing.T) {
+	must.Equal(t, formatIDs([]string{"JOB-01", "JOB-03", "JOB-04", "JOB-05", "SUB-09", "SUB-10"}), "JOB-01, 03–05, SUB-09–10")
 }
 
 // Served operations answer, and all others answer 501.
@@ -77,11 +77,10 @@ func TestServedAsPrinted(t *testing.T) {
 			response.Body.Close()
 			must.Succeed(t, err)
 			unknown := response.StatusCode == http.StatusMethodNotAllowed || strings.Contains(string(text), "there is nothing at")
-			switch {
-			case unknown, o.served == (response.StatusCode == http.StatusNotImplemented):
+			if unknown || o.served == (response.StatusCode == http.StatusNotImplemented) {
 				missing++
 			}
 		}
-		must.Hold(t, missing != len(bases), o.full(), "the page says served", o.served, "the jobrunner differs")
+		must.Hold(t, missing != len(bases), o.fullName(), "the page says served", o.served, "the jobrunner differs")
 	}
 }
