@@ -216,7 +216,7 @@ func (d *dev) findHandler(ctx context.Context, env map[string]string) (h host.Ha
 	}
 	folder := filepath.Dir(file)
 	foundPython := findPython(folder)
-	if foundPython.creates {
+	if foundPython.createsEnv {
 		if err := foundPython.prepare(ctx, folder); err != nil {
 			return h, nil, err
 		}

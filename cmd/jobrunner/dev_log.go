@@ -131,9 +131,9 @@ func (h terminalHandler) WithGroup(string) slog.Handler      { return h }
 // shows one line for it. It holds back the lines of a worker while they equal the failed
 // worker's, until the worker writes a different line or ends, or a job runs.
 type repeatFilter struct {
-	mu     sync.Mutex
-	failed []string // log of the worker that failed last
-	starts map[string]*workerStart
+	mu          sync.Mutex
+	lastFailure []string // log of the worker that failed last
+	starts      map[string]*workerStart
 }
 
 // workerStart is the log of a worker that may repeat the last failure.
@@ -167,9 +167,9 @@ func (r *repeatFilter) write(id, text string, show func(string)) {
 	}
 	s.lines = append(s.lines, text)
 	n, failure := len(s.lines), ended && !strings.HasPrefix(end, "exit status 0")
-	same := n <= len(r.failed) && slices.EqualFunc(s.lines, r.failed[:n], equalOutput)
+	same := n <= len(r.lastFailure) && slices.EqualFunc(s.lines, r.lastFailure[:n], equalOutput)
 	switch {
-	case failure && same && n == len(r.failed):
+	case failure && same && n == len(r.lastFailure):
 		if n-s.shown > 1 {
 			show(run.SystemPrefix + "the same error again")
 		} else {
@@ -178,7 +178,7 @@ func (r *repeatFilter) write(id, text string, show func(string)) {
 	case same && !ended:
 	case failure:
 		s.show(show)
-		r.failed = s.lines
+		r.lastFailure = s.lines
 	default:
 		s.show(show)
 		if n >= maxStart {

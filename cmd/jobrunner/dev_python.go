@@ -17,11 +17,11 @@ import (
 
 // interpreter is the Python that runs a handler.
 type interpreter struct {
-	command []string // program and arguments before the handler's file
-	creates bool     // the command creates a missing environment
-	from    string   // origin, for messages
-	install string   // command that installs the SDK
-	version string   // such as 3.12.1
+	command    []string // program and arguments before the handler's file
+	createsEnv bool     // whether the command creates a missing environment
+	origin     string   // for messages
+	install    string   // command that installs the SDK
+	version    string   // such as 3.12.1
 }
 
 // findPython finds the Python of a handler's folder: in the nearest folder with a virtual environment or a
@@ -36,7 +36,7 @@ func findPython(folder string) interpreter {
 			break
 		}
 	}
-	found := interpreter{command: []string{"python3"}, from: "PATH", install: installInNewVenv(folder)}
+	found := interpreter{command: []string{"python3"}, origin: "PATH", install: installInNewVenv(folder)}
 	if os.Getenv("VIRTUAL_ENV") != "" || os.Getenv("CONDA_PREFIX") != "" {
 		found.install = installWith("python3", "-m", "pip", "install")
 	}
@@ -63,17 +63,17 @@ func projectPython(folder string) interpreter {
 			} else if strings.HasPrefix(name, ".pixi") {
 				install = installWith("pixi", "add", "--pypi")
 			}
-			return interpreter{command: []string{python}, from: name, install: install}
+			return interpreter{command: []string{python}, origin: name, install: install}
 		}
 	}
 	switch {
 	case usesUV:
 		if uv, err := exec.LookPath("uv"); err == nil {
-			return interpreter{command: []string{uv, "run", "python"}, creates: true, from: "uv", install: installWith("uv", "add")}
+			return interpreter{command: []string{uv, "run", "python"}, createsEnv: true, origin: "uv", install: installWith("uv", "add")}
 		}
 	case uses("poetry.lock", "[tool.poetry", "poetry.core.masonry"):
 		if poetry, err := exec.LookPath("poetry"); err == nil {
-			return interpreter{command: []string{poetry, "run", "python"}, creates: true, from: "poetry", install: installWith("poetry", "add")}
+			return interpreter{command: []string{poetry, "run", "python"}, createsEnv: true, origin: "poetry", install: installWith("poetry", "add")}
 		}
 	}
 	for _, name := range []string{"environment.yml", "environment.yaml"} {
@@ -85,7 +85,7 @@ func projectPython(folder string) interpreter {
 		if m := condaName.FindSubmatch(text); m != nil && err == nil {
 			env := string(m[1])
 			return interpreter{
-				command: []string{conda, "run", "--no-capture-output", "-n", env, "python"}, from: "conda environment " + env,
+				command: []string{conda, "run", "--no-capture-output", "-n", env, "python"}, origin: "conda environment " + env,
 				install: installWith("conda", "run", "-n", env, "python", "-m", "pip", "install"),
 			}
 		}
@@ -101,7 +101,7 @@ func (p *interpreter) prepare(ctx context.Context, folder string) error {
 	c.Dir, c.Stderr = folder, stderr
 	path, err := c.Output()
 	if err != nil {
-		return fmt.Errorf("preparing the Python from %s failed: %s: %w", p.from, commandLine(p.command...), err)
+		return fmt.Errorf("preparing the Python from %s failed: %s: %w", p.origin, commandLine(p.command...), err)
 	}
 	if python := strings.TrimSpace(string(path)); exists(python) {
 		p.command = []string{python}
@@ -208,10 +208,10 @@ print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is 
 func (p *interpreter) check(ctx context.Context, env []string, folder, program string, sdk bool) error {
 	words := strings.Fields(commandOutput(ctx, folder, env, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {
-		if _, err := exec.LookPath(p.command[0]); err != nil && p.from == "PATH" {
+		if _, err := exec.LookPath(p.command[0]); err != nil && p.origin == "PATH" {
 			return fmt.Errorf("%s isn't on PATH: install Python 3.10 or later", p.command[0])
 		}
-		return fmt.Errorf("running the Python from %s failed: %s: repair this environment, or delete it and create it again", p.from, commandLine(p.command...))
+		return fmt.Errorf("running the Python from %s failed: %s: repair this environment, or delete it and create it again", p.origin, commandLine(p.command...))
 	}
 	p.version = words[0]
 	if len(words) > 2 {
@@ -220,11 +220,11 @@ func (p *interpreter) check(ctx context.Context, env []string, folder, program s
 	}
 	if sdk && words[1] != "True" {
 		return fmt.Errorf("the handler imports %s, which is missing in its Python (%s, %s): install it with: %s",
-			sdkPackage, p.version, p.from, p.install)
+			sdkPackage, p.version, p.origin, p.install)
 	}
 	return nil
 }
 
 func (p *interpreter) String() string {
-	return fmt.Sprintf("Python %s from %s: %s", p.version, p.from, strings.Join(p.command, " "))
+	return fmt.Sprintf("Python %s from %s: %s", p.version, p.origin, strings.Join(p.command, " "))
 }

@@ -160,7 +160,7 @@ func TestUncalledHandler(t *testing.T) {
 
 func TestNoPython(t *testing.T) {
 	t.Parallel()
-	err := (&interpreter{command: []string{"no-python"}, from: "PATH"}).check(t.Context(), nil, t.TempDir(), "", false)
+	err := (&interpreter{command: []string{"no-python"}, origin: "PATH"}).check(t.Context(), nil, t.TempDir(), "", false)
 	must.ErrorContains(t, err, "no-python isn't on PATH: install Python")
 	copied := t.TempDir() // an environment whose Python is missing, such as one of another machine
 	writeFile(t, filepath.Join(copied, ".venv", "pyvenv.cfg"), "")
@@ -251,7 +251,7 @@ func TestFindPython(t *testing.T) {
 			}
 			t.Chdir(filepath.Join(top, "app"))
 			found := findPython(folder)
-			must.Equal(t, found.from, c.from)
+			must.Equal(t, found.origin, c.from)
 			must.Contain(t, found.install, c.install)
 		})
 	}

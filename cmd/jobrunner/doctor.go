@@ -272,11 +272,11 @@ func (d *doctor) checkPostgres(ctx context.Context) finding {
 	err = db.Read(ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT current_setting('server_version')").Scan(&version)
 	})
-	behind, behindErr := db.MeasureClockLag(ctx, time.Now)
-	if err := errors.Join(err, behindErr); err != nil {
+	lag, lagErr := db.MeasureClockLag(ctx, time.Now)
+	if err := errors.Join(err, lagErr); err != nil {
 		return fail("correct --engine or --engine-file", "%s", err)
 	}
-	if skew := behind.Abs(); skew > moderateSkew {
+	if skew := lag.Abs(); skew > moderateSkew {
 		return warn("synchronize both clocks with a time service", "version %s; its clock differs by %s", version, skew.Round(time.Millisecond))
 	}
 	return ok("version %s", version)
@@ -288,8 +288,8 @@ func (d *doctor) checkPython(ctx context.Context) finding {
 		return warn("", "%s", err)
 	}
 	found := findPython(folder)
-	if found.creates { // doctor changes nothing
-		return ok("from %s, which prepares it when a handler starts", found.from)
+	if found.createsEnv { // doctor changes nothing
+		return ok("from %s, which prepares it when a handler starts", found.origin)
 	}
 	env := host.Handler{}.Environment(nil)
 	if err := found.check(ctx, env, folder, "", false); err != nil {

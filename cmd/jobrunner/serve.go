@@ -219,19 +219,19 @@ func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j
 	case <-j.Outdated():
 		outdated = errors.New("this jobrunner is older than the database: start the version that the other nodes run")
 	}
-	again, stopAgain := signal.NotifyContext(context.WithoutCancel(ctx), cli.StopSignals()...)
-	defer stopAgain()
-	context.AfterFunc(again, stopAgain)
+	secondSignal, stopSecond := signal.NotifyContext(context.WithoutCancel(ctx), cli.StopSignals()...)
+	defer stopSecond()
+	context.AfterFunc(secondSignal, stopSecond)
 	stop()
 	if n := j.Running(); n > 0 {
 		log.Warn(fmt.Sprintf("stopping: running jobs (%d) have %s to end, requests %s; Ctrl-C again ends them at once", n, drainTime, shutdownTime))
 	}
 	// During the drain, workers can still post results.
-	drainCtx, cancelDrain := context.WithTimeout(again, drainTime)
+	drainCtx, cancelDrain := context.WithTimeout(secondSignal, drainTime)
 	j.Drain(drainCtx)
 	cancelDrain()
 	time.AfterFunc(shutdownTime/2, func() { cancel(httplimit.ErrStopping) }) // ends held requests
-	shutdownCtx, cancelShutdown := context.WithTimeout(again, shutdownTime)
+	shutdownCtx, cancelShutdown := context.WithTimeout(secondSignal, shutdownTime)
 	defer cancelShutdown()
 	err := server.Shutdown(shutdownCtx)
 	if shutdownCtx.Err() != nil && errors.Is(err, shutdownCtx.Err()) {

@@ -37,12 +37,12 @@ func TestFire(t *testing.T) {
 	for _, v := range acctest.Versions {
 		t.Run(string(v), func(t *testing.T) {
 			t.Parallel()
-			for _, configured := range configurations {
-				t.Run(configured.name, func(t *testing.T) {
+			for _, configuration := range configurations {
+				t.Run(configuration.name, func(t *testing.T) {
 					t.Parallel()
-					for _, seed := range seeds(configured.name) {
-						must.Equal(t, runSchedule(t, v, configured.nodes, seed, defect{}), nil,
-							fmt.Sprintf("repeat it with: go test ./internal/test/fire -run Fire/%s/%s -count=20 -fire.seed %d", v, configured.name, seed))
+					for _, seed := range seeds(configuration.name) {
+						must.Equal(t, runSchedule(t, v, configuration.nodes, seed, defect{}), nil,
+							fmt.Sprintf("repeat it with: go test ./internal/test/fire -run Fire/%s/%s -count=20 -fire.seed %d", v, configuration.name, seed))
 					}
 				})
 			}
@@ -74,12 +74,12 @@ func seeds(configuration string) (out []uint64) {
 
 // runSchedule runs the scenario under one schedule. If something is wrong, it returns the log,
 // followed by the failures.
-func runSchedule(t *testing.T, v api.Version, configured nodeSource, seed uint64, m defect) (wrong []string) {
+func runSchedule(t *testing.T, v api.Version, nodesOf nodeSource, seed uint64, m defect) (wrong []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j := must.Do(jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key}))(t)
 		c := &core{
-			t: t, version: v, configured: configured, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), defect: m,
+			t: t, version: v, nodesOf: nodesOf, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), defect: m,
 			state: map[string]object{},
 		}
 		if m.fault != nil {
@@ -100,7 +100,7 @@ func runSchedule(t *testing.T, v api.Version, configured nodeSource, seed uint64
 // scenario creates, changes and destroys a configuration, each until it succeeds.
 func (c *core) scenario() (wrong []string) {
 	must.Do(c.client().SSHKeys.Set(context.WithoutCancel(c.t.Context()), []string{foreignKey}))(c.t)
-	for i, nodes := range [][]node{c.configured(c.version, false), c.configured(c.version, true)} {
+	for i, nodes := range [][]node{c.nodesOf(c.version, false), c.nodesOf(c.version, true)} {
 		c.schedule.begin(fmt.Sprintf("apply %d", i+1))
 		if trouble := c.until("apply", func() []string { return c.apply(nodes) }); trouble != "" {
 			return []string{trouble}
@@ -112,7 +112,7 @@ func (c *core) scenario() (wrong []string) {
 	if c.defect.forgets {
 		delete(c.state, "volume_b")
 	}
-	all := c.configured(c.version, true)
+	all := c.nodesOf(c.version, true)
 	c.schedule.begin("destroy")
 	if trouble := c.until("destroy", func() []string { return c.destroy(all) }); trouble != "" {
 		return []string{trouble}

@@ -35,7 +35,7 @@ type object struct {
 type core struct {
 	t           *testing.T
 	version     api.Version
-	configured  nodeSource
+	nodesOf     nodeSource
 	deployment  *deployment
 	schedule    *schedule
 	defect      defect

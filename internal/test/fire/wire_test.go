@@ -192,11 +192,11 @@ func TestDefectsAreFound(t *testing.T) {
 	const enough = 40
 	both, second := acctest.Versions, []api.Version{api.V2}
 	for name, c := range map[string]struct {
-		defect     defect
-		configured nodeSource
-		versions   []api.Version
-		finds      string // part of a failure
-		long       bool   // not in a short run
+		defect   defect
+		nodesOf  nodeSource
+		versions []api.Version
+		finds    string // part of a failure
+		long     bool   // not in a short run
 	}{
 		"a create is repeated": {repeats("POST "), serverless, both, "", false},
 		"the state forgets":    {defect{forgets: true}, serverless, both, "", false},
@@ -222,7 +222,7 @@ func TestDefectsAreFound(t *testing.T) {
 				}
 				t.Parallel()
 				for seed := range uint64(enough) {
-					if wrong := runSchedule(t, v, c.configured, seed+1, c.defect); len(wrong) > 0 && strings.Contains(strings.Join(wrong[1:], "\n"), c.finds) {
+					if wrong := runSchedule(t, v, c.nodesOf, seed+1, c.defect); len(wrong) > 0 && strings.Contains(strings.Join(wrong[1:], "\n"), c.finds) {
 						return
 					}
 				}

@@ -144,8 +144,8 @@ resource "gpucloud_registry_auth" "r" {
 	return config
 }
 
-// shared creates two workspaces, and a template that both refer to.
-func shared(t *testing.T, d *deployment, v api.Version) (template string, both [2]*terraform) {
+// newWorkspacePair creates two workspaces, and a template that both refer to.
+func newWorkspacePair(t *testing.T, d *deployment, v api.Version) (template string, both [2]*terraform) {
 	t.Helper()
 	owner := workspace(t, d, ours, v)
 	owner.configure(baseTemplate)
@@ -157,8 +157,8 @@ func shared(t *testing.T, d *deployment, v api.Version) (template string, both [
 	return template, both
 }
 
-// together applies both workspaces concurrently. It holds all POSTs until n have arrived.
-func together(t *testing.T, d *deployment, both [2]*terraform, n int, more ...*wirefault.Fault) (output [2]string, errs [2]error) {
+// applyBoth applies both workspaces concurrently. It holds all POSTs until n have arrived.
+func applyBoth(t *testing.T, d *deployment, both [2]*terraform, n int, more ...*wirefault.Fault) (output [2]string, errs [2]error) {
 	t.Helper()
 	g := newGate()
 	defer g.open()
@@ -178,11 +178,11 @@ func together(t *testing.T, d *deployment, both [2]*terraform, n int, more ...*w
 func TestTwoWorkspacesAtOnce(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
-		template, both := shared(t, d, v)
+		template, both := newWorkspacePair(t, d, v)
 		for _, tf := range both {
 			tf.configure(equalObjects(template, true))
 		}
-		output, errs := together(t, d, both, 16)
+		output, errs := applyBoth(t, d, both, 16)
 
 		states := [2][]string{both[0].ids(), both[1].ids()}
 		union := slices.Sorted(slices.Values(slices.Concat(states[0], states[1], []string{"gpucloud_template " + template})))
@@ -217,7 +217,7 @@ func TestTwoWorkspacesAtOnce(t *testing.T) {
 func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
-		template, both := shared(t, d, v)
+		template, both := newWorkspacePair(t, d, v)
 		for _, tf := range both {
 			tf.configure(equalObjects(template, false))
 		}
@@ -230,7 +230,7 @@ func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 		}()
 		lost := processed.hold("after")
 		lost.Drop = "after"
-		output, _ := together(t, d, both, 12, lost)
+		output, _ := applyBoth(t, d, both, 12, lost)
 		must.Equal(t, slices.Concat(both[0].ids(), both[1].ids()), nil, "adopted objects")
 		have := d.ids(t, v)
 		must.Equal(t, len(have), 13, "the deployment has", lines(have))
