@@ -37,7 +37,7 @@ async function signIn(body) {
 // The endpoint in the address, #/endpoint/ID.
 function chosen() {
   const [, kind, id] = location.hash.split('/');
-  return kind === 'endpoint' && id ? decodeURIComponent(id) : '';
+  return (kind === 'endpoint' && id) || ''; // an id has no escapes
 }
 
 // ask requests one snapshot, and returns whether to continue.

@@ -166,9 +166,9 @@ func TestBrowser(t *testing.T) {
 			tab.Picture(screen.name + "-endpoint")
 			must.Succeed(t, d.Endpoints.Delete(t.Context(), work))
 			tab.Until(`document.querySelector('#title').textContent === 'Overview'`)
-			var title string
-			tab.Eval("document.title", &title)
-			must.Hold(t, title == "gpucloud jobrunner", "the title is", title)
+			tab.Until(`document.title === 'gpucloud jobrunner'`)
+			tab.Visit(d.url + "/?invalid#/endpoint/%E0%A4")
+			tab.Until(`location.hash === '#/' && document.querySelector('#status').textContent === 'Live'`)
 
 			tab.Click("#signout")
 			tab.Until(`document.querySelector('#status').textContent === 'Signed out'`)
