@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -64,15 +66,12 @@ func (c *clients) Run() error {
 	if err != nil {
 		return err
 	}
-	out := c.terminal()
+	out := bufio.NewWriter(c.terminal())
 	for _, x := range result.Results {
 		if x.Verdict == report.Pass && result.Preflight == "" {
 			fmt.Fprintf(out, "PASS %s  %s\n", x.Clause, x.Statement)
 		}
 	}
-	report.Terminal(out, result, cli.Colours(out))
-	if err := c.write(result); err != nil {
-		return err
-	}
-	return exit(result.Exit)
+	report.Terminal(out, result, cli.Colours(c.terminal()))
+	return cmp.Or(errors.Join(out.Flush(), c.write(result)), exit(result.Exit))
 }

@@ -2,11 +2,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -162,46 +164,47 @@ func (e *explain) Run() error {
 	if err != nil {
 		return err
 	}
+	out := bufio.NewWriter(os.Stdout)
 	for _, c := range selected {
-		fmt.Printf("%s  %s\n%s\n\nfrom    %s\n        %s\n", c.ID, c.Level, c.Statement, c.Source, c.Link())
+		fmt.Fprintf(out, "%s  %s\n%s\n\nfrom    %s\n        %s\n", c.ID, c.Level, c.Statement, c.Source, c.Link())
 		if c.Untestable != "" && c.Area() != client.Area {
-			fmt.Printf("note    untestable: %s\n", c.Untestable)
+			fmt.Fprintf(out, "note    untestable: %s\n", c.Untestable)
 		}
 		for _, testCase := range conformance.Cases() {
 			if !slices.Contains(testCase.AllClauses(), c.ID) {
 				continue
 			}
 			requests, jobs, seconds := testCase.Cost()
-			fmt.Printf("case    %s: up to %s, %s, %g s of worker time", testCase.ID, report.Count(requests, "request"), report.Count(jobs, "job"), seconds)
+			fmt.Fprintf(out, "case    %s: up to %s, %s, %g s of worker time", testCase.ID, report.Count(requests, "request"), report.Count(jobs, "job"), seconds)
 			if testCase.WaitTime > 0 {
-				fmt.Printf(", %s of waiting", testCase.WaitTime)
+				fmt.Fprintf(out, ", %s of waiting", testCase.WaitTime)
 			}
 			if testCase.Allow != 0 {
-				fmt.Printf("; --allow %s", testCase.Allow)
+				fmt.Fprintf(out, "; --allow %s", testCase.Allow)
 			}
-			fmt.Println()
+			fmt.Fprintln(out)
 			if testCase.Needs.Has(suite.LocalOnly) {
-				fmt.Println("        only at a test deployment")
+				fmt.Fprintln(out, "        only at a test deployment")
 			}
 		}
 		if c.Area() == client.Area {
-			explainScenarios(c.ID)
+			explainScenarios(out, c.ID)
 			continue
 		}
 		for _, m := range conformance.Mutants(c.ID) {
-			fmt.Printf("detects %s\n", m)
+			fmt.Fprintf(out, "detects %s\n", m)
 		}
-		fmt.Printf("\nconformance run --select %s\n", c.ID)
+		fmt.Fprintf(out, "\nconformance run --select %s\n", c.ID)
 	}
-	return nil
+	return out.Flush()
 }
 
 // explainScenarios lists the scenarios that judge a clause about clients.
-func explainScenarios(clause string) {
+func explainScenarios(out io.Writer, clause string) {
 	for _, s := range client.Scenarios {
 		if slices.Contains(s.Clauses(), clause) {
-			fmt.Printf("in      %s: %s\n", s.ID, s.Description)
+			fmt.Fprintf(out, "in      %s: %s\n", s.ID, s.Description)
 		}
 	}
-	fmt.Printf("\nconformance client --select %s -- command …\n", clause)
+	fmt.Fprintf(out, "\nconformance client --select %s -- command …\n", clause)
 }

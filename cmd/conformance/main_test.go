@@ -292,6 +292,18 @@ func TestKilledLocal(t *testing.T) {
 	must.Succeed(t, os.Mkdir(envValue(cmd, "TMPDIR"), 0o700))
 }
 
+// An interrupted start of --local isn't a usage error.
+func TestInterruptedStart(t *testing.T) {
+	cmd := command(t, "run", "--local", "--jobrunner=jobrunner.sh")
+	write(t, cmd.Dir, map[string]string{"jobrunner.sh": "#!/bin/sh\necho > started\nexec sleep 1000\n"})
+	fifo(t, filepath.Join(cmd.Dir, "started"))
+	must.Succeed(t, cmd.Start())
+	must.ReadFile(t, filepath.Join(cmd.Dir, "started"))
+	must.Succeed(t, cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Wait() // the exit code is checked below
+	must.Equal(t, cmd.ProcessState.ExitCode(), 130, "exit code")
+}
+
 func countEndpoints(t *testing.T, url string) int {
 	t.Helper()
 	req := must.Do(http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v2/serverless", nil))(t)

@@ -86,14 +86,14 @@ func (r *reports) check(files ...string) error {
 	return nil
 }
 
-// checkWritable opens a file for writing. It neither changes an existing file nor leaves a new one. It
-// doesn't open a FIFO, because closing it would end the input of its reader.
+// checkWritable opens a file for writing. It neither changes an existing file nor leaves a new one, even
+// behind a symbolic link. It doesn't open a FIFO, because closing it would end the input of its reader.
 func checkWritable(path string) error {
-	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+	info, err := os.Stat(path)
+	exists := err == nil
+	if exists && info.Mode()&fs.ModeNamedPipe != 0 {
 		return nil
 	}
-	_, err := os.Lstat(path)
-	exists := err == nil
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return errors.Unwrap(err)
@@ -101,7 +101,8 @@ func checkWritable(path string) error {
 	if err := file.Close(); err != nil || exists {
 		return err
 	}
-	return os.Remove(path)
+	target, err := filepath.EvalSymlinks(path)
+	return errors.Join(err, os.Remove(target))
 }
 
 // terminal returns the file for messages: the standard output, unless a report is written
@@ -128,11 +129,9 @@ func (r *reports) write(result *report.Report) error {
 func (o output) write(result *report.Report) error {
 	var text bytes.Buffer
 	err := o.format.Write(&text, result)
-	switch {
-	case err != nil:
-	case o.path == "-":
+	if err == nil && o.path == "-" {
 		_, err = os.Stdout.Write(text.Bytes())
-	default:
+	} else if err == nil {
 		err = os.WriteFile(o.path, text.Bytes(), 0o600)
 	}
 	if err != nil {
@@ -142,17 +141,17 @@ func (o output) write(result *report.Report) error {
 }
 
 // appendSummary appends to the job's summary, which other steps may have written.
-func appendSummary(path string, result *report.Report) (err error) {
+func appendSummary(path string, result *report.Report) error {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		err = report.WriteMarkdown(file, result)
+		_, endErr := io.WriteString(file, "\n")
+		err = errors.Join(err, endErr, file.Close())
+	}
 	if err != nil {
 		return fmt.Errorf("writing the summary of the job ($GITHUB_STEP_SUMMARY): %w", err)
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := report.WriteMarkdown(file, result); err != nil {
-		return fmt.Errorf("writing the summary of the job ($GITHUB_STEP_SUMMARY): %w", err)
-	}
-	_, err = io.WriteString(file, "\n")
-	return err
+	return nil
 }
 
 type diff struct {
@@ -296,8 +295,8 @@ func (v *verify) Run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("valid signature: report on %s, run on %s with suite %s\n", r.Title(), r.Started.UTC().Format("2 January 2006"), r.Version)
-	return nil
+	_, err = fmt.Printf("valid signature: report on %s, run on %s with suite %s\n", r.Title(), r.Started.UTC().Format("2 January 2006"), r.Version)
+	return err
 }
 
 type compare struct {

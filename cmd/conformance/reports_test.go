@@ -124,7 +124,7 @@ func TestDiff(t *testing.T) {
 	must.Contain(t, runExpecting(t, command(t, "diff", good, tempFile(t, "{}")), 2), "can't be compared")
 }
 
-// A report that can't be written is rejected before a request is sent.
+// A report that can't be written is rejected before a request is sent. The check leaves no file.
 func TestReportsThatCannotBeWritten(t *testing.T) {
 	for want, args := range map[string][]string{
 		"expected one of json, html, junit, markdown, har, ctrf, badge, shield": {"--report=pdf=x"},
@@ -139,6 +139,20 @@ func TestReportsThatCannotBeWritten(t *testing.T) {
 	} {
 		output := runExpecting(t, command(t, append([]string{"run", "--base-url=http://127.0.0.1:1"}, args...)...), 2)
 		must.Hold(t, strings.Contains(output, want) && !strings.Contains(output, "unreachable"), args, "says", output, "and not", want)
+	}
+	cmd := command(t, "run", "--base-url=http://127.0.0.1:1", "--dry-run", "--json=link")
+	must.Succeed(t, os.Symlink("target", filepath.Join(cmd.Dir, "link")))
+	runExpecting(t, cmd, 0)
+	must.Equal(t, strings.Join(fileNames(t, cmd.Dir), " "), "link", "files")
+}
+
+// A command that can't write its output fails.
+func TestLostOutput(t *testing.T) {
+	for _, args := range [][]string{{"explain", "JOB-01"}, {"run", "--base-url=" + serve(t, nil), "--select=VER-38"}} {
+		cmd := command(t, args...)
+		cmd.Stdout = must.Do(os.Open(os.DevNull))(t) // read-only
+		_ = cmd.Run()                                // the exit code is checked below
+		must.Equal(t, cmd.ProcessState.ExitCode(), 2, args)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -183,11 +184,9 @@ func (r *run) Run() error {
 // else the exit code.
 func (r *run) finish(result *report.Report, storeErr error) error {
 	out := r.terminal()
-	report.Terminal(out, result, cli.Colours(out))
-	if err := errors.Join(storeErr, r.write(result), r.sign(&r.reports)); err != nil {
-		return err
-	}
-	return exit(result.Exit)
+	text := bufio.NewWriter(out)
+	report.Terminal(text, result, cli.Colours(out))
+	return cmp.Or(errors.Join(text.Flush(), storeErr, r.write(result), r.sign(&r.reports)), exit(result.Exit))
 }
 
 // prepare returns the options of the run, and a function that stops its target.
@@ -196,6 +195,9 @@ func (r *run) prepare(ctx context.Context) (o conformance.Options, stop func(), 
 		return o, nil, err
 	}
 	if o.Target, stop, err = r.resolve(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = exit(conformance.ExitInterrupted)
+		}
 		return o, nil, err
 	}
 	t := &o.Target

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -36,15 +37,13 @@ func TestTerminal(t *testing.T) {
 			} {
 				cmd := command(t, args...)
 				cmd.Env = append(cmd.Env, c.env...)
-				var output string
+				run := pty.Output
 				if name == "no console" {
-					out, _ := cmd.CombinedOutput() // conformance client fails, because true sends no request
-					output = string(out)
-				} else {
-					out, err := pty.Output(cmd)
-					must.Require(t, cmd.ProcessState != nil, err)
-					output = string(out)
+					run = (*exec.Cmd).CombinedOutput
 				}
+				out, err := run(cmd) // conformance client fails, because true sends no request
+				must.Require(t, cmd.ProcessState != nil, err)
+				output := string(out)
 				must.Require(t, strings.Contains(output, map[string]string{"run": "conformant", "client": "the client sent no request", "sweep": "1 of 1 objects deleted"}[args[0]]), args, output)
 				must.Equal(t, strings.Contains(output, "\r\x1b[K"), c.progress, args, "shows progress", output)
 				must.Equal(t, coloured.MatchString(output), c.coloured && args[0] != "sweep", args, "is coloured", output)
