@@ -269,7 +269,7 @@ func ExitCode(r *report.Report) int {
 	switch {
 	case r.Preflight != "":
 		return ExitInconclusive
-	case r.Counts[report.Fail] > 0 || r.Counts[report.Unexpected] > 0 || len(r.Stale) > 0 || len(r.Failed) > 0:
+	case r.Counts[report.Fail] > 0 || r.Counts[report.Unexpected] > 0 || len(r.Stale) > 0 || len(r.OtherFailures) > 0:
 		return ExitFailed
 	case len(r.Leaked) > 0:
 		return ExitLeaked

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/cases"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -39,7 +40,7 @@ func Plan(o Options) (RunPlan, error) {
 	}
 	r := &run{Options: o}
 	r.setDefaults()
-	p := RunPlan{Target: cmp.Or(o.Target.V2(), o.Target.Queue(), o.Target.V1()), Requests: preflightRequests, Skipped: map[string][]string{}}
+	p := RunPlan{Target: cmp.Or(o.Target.V2(), o.Target.Queue(), o.Target.V1()), Requests: env.Preflight, Skipped: map[string][]string{}}
 	toRun, skipped := r.chooseCases(casesOf(chosen), "")
 	for _, c := range toRun {
 		requests, jobs, seconds := r.cost(c)
@@ -87,7 +88,7 @@ func (r *run) chooseCases(list []*suite.Case, preflightError string) (toRun []*s
 		requestsOfB, _, _ := r.cost(b)
 		return cmp.Or(rank(a)-rank(b), requestsOfA-requestsOfB)
 	})
-	allRequests, allSeconds := preflightRequests, 0.0
+	allRequests, allSeconds := env.Preflight, 0.0
 	for _, c := range byPriority {
 		requests, _, seconds := r.cost(c)
 		if r.MaxRequests > 0 && allRequests+requests > r.MaxRequests || r.MaxSeconds > 0 && allSeconds+seconds > r.MaxSeconds {
@@ -106,8 +107,6 @@ func (r *run) chooseCases(list []*suite.Case, preflightError string) (toRun []*s
 	}
 	return toRun, skipped
 }
-
-const preflightRequests = 6
 
 // String returns the plan as human-readable text.
 func (p RunPlan) String() string {

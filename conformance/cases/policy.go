@@ -198,7 +198,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 	}},
 	{ID: "SUB-22", Source: "States and transitions, ttl elapsed", Statement: "A queued job is deleted when its ttl ends: 404.",
 		Needs: suite.IdleEndpoint, Jobs: 1, WaitTime: 15 * time.Second, Run: judgeTTL(suite.InQueue, suite.Echo())},
-	// A queued job whose ttl has passed never runs, even if it was retried.
+	// A queued job whose ttl has passed never runs. SUB-26-never-runs judges a retried one.
 	{ID: "SUB-22-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 65 * time.Second, Seconds: 32, Run: func(c *suite.C) {
 		blocker, box := c.Blocker(30*time.Second), c.Box()
 		expectNeverRuns(c, c.Run(suite.Beacon(box, 0, 0), suite.TTL(10*time.Second)), blocker, box)

@@ -57,7 +57,7 @@ func (j *judge) report(runs []*scenarioRun) {
 		}
 		for _, p := range runs {
 			if text := j.failedWithoutFault(p); text != "" {
-				j.output.Failed = append(j.output.Failed, text)
+				j.output.OtherFailures = append(j.output.OtherFailures, text)
 			}
 		}
 	}

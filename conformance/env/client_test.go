@@ -28,7 +28,7 @@ func TestProxyThatRefuses(t *testing.T) {
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "the proxy "+proxy.Host+" answered 403 Forbidden") && !strings.Contains(err.Error(), "secret"), err)
 }
 
-// A 429 of the management API delays all its requests, but none of the job API.
+// The path of a request shows whether it belongs to the management API or to the job API.
 func TestManagementPaths(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/v1/endpoints/x": true, "/v2/pods": true, "/v2/global-volumes?limit=1": true, "/gateway/v2/account/secrets": true, "/openapi.json": true,

@@ -87,14 +87,14 @@ func (e *Env) Exhausted() bool {
 	if objects > 0 {
 		objects += listReads
 	}
-	return int(e.Requests.Load())+objects+inFlight+preflight >= e.MaxRequests
+	return int(e.Requests.Load())+objects+inFlight+Preflight >= e.MaxRequests
 }
 
 // The most requests that a run sends in addition to its cases' requests.
 const (
-	listReads = 12 // one list of each kind and version
+	listReads = 14 // one list of each kind and version
 	inFlight  = 8
-	preflight = 10
+	Preflight = 6
 )
 
 // StartPatience is how long a job may wait for a worker to start. It is shorter after a

@@ -144,7 +144,7 @@ func (d Diff) Count(t Direction) (n int) {
 // GotWorse reports whether a CI gate must fail: a clause got worse, the preflight fails now, or
 // the client now fails without faults.
 func (d Diff) GotWorse() bool {
-	return d.Count(Worse) > 0 || d.Before.Preflight == "" && d.After.Preflight != "" || len(d.Before.Failed) == 0 && len(d.After.Failed) > 0
+	return d.Count(Worse) > 0 || d.Before.Preflight == "" && d.After.Preflight != "" || len(d.Before.OtherFailures) == 0 && len(d.After.OtherFailures) > 0
 }
 
 // WriteDiff writes the changes as text, worse ones first.
@@ -157,7 +157,7 @@ func WriteDiff(w io.Writer, d Diff, colours bool) error {
 	if d.After.Preflight != "" {
 		fmt.Fprintln(&b, p.paint(red, "nothing is judged now: "+stripControls(d.After.Preflight)))
 	}
-	for _, text := range d.After.Failed {
+	for _, text := range d.After.OtherFailures {
 		fmt.Fprintln(&b, p.paint(red, "FAILED ")+strings.ReplaceAll(stripControls(text), "\n", "\n  "))
 	}
 	for _, c := range d.Changes {
@@ -233,5 +233,5 @@ func WriteDiffJSON(w io.Writer, d Diff) error {
 		GotWorse  bool     `json:"got_worse"`
 		Preflight string   `json:"preflight,omitempty"` // why nothing is judged now
 		Failed    []string `json:"failed,omitempty"`
-	}{d.Count(Worse), d.Count(Better), d.Count(Other), d.Same, d.GotWorse(), d.After.Preflight, d.After.Failed})
+	}{d.Count(Worse), d.Count(Better), d.Count(Other), d.Same, d.GotWorse(), d.After.Preflight, d.After.OtherFailures})
 }

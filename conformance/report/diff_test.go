@@ -76,7 +76,7 @@ func TestDirections(t *testing.T) {
 // A gate fails if nothing is judged, or if a client fails in the scenario without faults, unless it did before.
 func TestFailedRunIsWorse(t *testing.T) {
 	works, fails := reportOf(nil), reportOf(nil)
-	fails.Failed = []string{"in the scenario works, it failed"}
+	fails.OtherFailures = []string{"in the scenario works, it failed"}
 	for _, bad := range []*report.Report{{Preflight: "unreachable"}, fails} {
 		must.Hold(t, report.Compare(works, bad).GotWorse() && !report.Compare(bad, bad).GotWorse() && !report.Compare(bad, works).GotWorse(), bad)
 	}

@@ -63,7 +63,7 @@ func writeCTRF(w io.Writer, r *Report) error {
 		"reportFormat": "CTRF", "specVersion": "0.0.0",
 		"results": map[string]any{
 			"tool": map[string]string{"name": "conformance", "version": r.Version}, "summary": summary, "tests": tests,
-			"environment": map[string]any{"appName": r.Title(), "extra": map[string]any{"documents": r.Documents, "problems": append(append([]string{}, r.Failed...), r.Leaked...)}},
+			"environment": map[string]any{"appName": r.Title(), "extra": map[string]any{"documents": r.Documents, "problems": append(append([]string{}, r.OtherFailures...), r.Leaked...)}},
 		},
 	})
 }
@@ -87,7 +87,7 @@ func badge(r *Report) (message, colour string) {
 		}
 	}
 	switch {
-	case r.Preflight != "" || r.Judged() == 0 && len(r.Failed) == 0 || r.Exit == 0 && passed+partly == 0:
+	case r.Preflight != "" || r.Judged() == 0 && len(r.OtherFailures) == 0 || r.Exit == 0 && passed+partly == 0:
 		return "not judged", "lightgrey"
 	case r.Counts[Fail] > 0:
 		return fmt.Sprintf("%d MUST broken", r.Counts[Fail]), "red"
@@ -173,7 +173,7 @@ func harComment(r *Report) string {
 	if r.Preflight != "" {
 		return r.Preflight
 	}
-	lines := slices.Clone(r.Failed)
+	lines := slices.Clone(r.OtherFailures)
 	for _, x := range r.gaps() {
 		for _, g := range x.List {
 			lines = append(lines, x.Name+", "+g.String())

@@ -334,7 +334,7 @@ func TestJUnitOfTheRun(t *testing.T) {
 		{report.Report{Results: []report.Result{{Clause: "CLI-01", Area: "CLI", Verdict: report.Pass}}}, counts{1, 0, 0}},
 		{report.Report{Results: skipped, Exit: 3}, counts{2, 0, 1}},
 		{report.Report{Preflight: "unreachable", Exit: 3}, counts{1, 0, 1}},
-		{report.Report{Results: []report.Result{{Clause: "CLI-01", Area: "CLI", Verdict: report.Pass}}, Exit: 1, Failed: []string{"it\nfailed"}}, counts{2, 1, 0}},
+		{report.Report{Results: []report.Result{{Clause: "CLI-01", Area: "CLI", Verdict: report.Pass}}, Exit: 1, OtherFailures: []string{"it\nfailed"}}, counts{2, 1, 0}},
 	} {
 		c.r.Count()
 		var got counts
@@ -389,7 +389,7 @@ func TestConclusion(t *testing.T) {
 		"an object of the suite was not deleted: run conformance sweep": {4, nil, []report.Verdict{report.Pass}},
 		"interrupted": {130, nil, []report.Verdict{report.Pass}},
 	} {
-		r := &report.Report{Exit: c.exit, Failed: c.failed}
+		r := &report.Report{Exit: c.exit, OtherFailures: c.failed}
 		for _, v := range c.verdicts {
 			r.Results = append(r.Results, report.Result{Verdict: v, Reason: "the reason"})
 		}

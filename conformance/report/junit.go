@@ -86,7 +86,7 @@ func writeJUnit(w io.Writer, r *Report) error {
 	if r.Preflight != "" {
 		add(junitRun, junitCase{Name: "the target can be judged", Error: &junitText{Type: "preflight", Message: r.Preflight}}, 0)
 	}
-	for _, text := range r.Failed {
+	for _, text := range r.OtherFailures {
 		add(junitRun, junitCase{Name: "the client works without faults", Failure: &junitText{Type: "failed", Message: truncate(stripControls(text), 400), Text: stripControls(text)}}, 0)
 	}
 	if r.Preflight == "" && r.Judged() == 0 {

@@ -73,9 +73,9 @@ type Report struct {
 	// Preflight is the reason why nothing could be judged, or "".
 	Preflight string   `json:"preflight,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
-	// Failed are failures that belong to no clause, such as a client's failures in the scenario
+	// OtherFailures are failures that belong to no clause, such as a client's failures in the scenario
 	// without faults.
-	Failed []string `json:"failed,omitempty"`
+	OtherFailures []string `json:"failed,omitempty"`
 	// Leaked are objects that the suite created, but couldn't delete.
 	Leaked  []string `json:"leaked,omitempty"`
 	Stale   []string `json:"stale,omitempty"` // stale entries of the list of known deviations

@@ -26,7 +26,7 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 	for _, leak := range r.Leaked {
 		fmt.Fprintln(w, p.paint(red, "NOT DELETED ")+stripControls(leak))
 	}
-	for _, text := range r.Failed {
+	for _, text := range r.OtherFailures {
 		fmt.Fprintln(w, p.paint(red, "FAILED ")+strings.ReplaceAll(stripControls(text), "\n", "\n  "))
 	}
 	for _, x := range r.gaps() {
@@ -73,7 +73,7 @@ func conclusion(r *Report) string {
 		switch {
 		case r.Counts[Fail] > 0:
 			return "not conformant"
-		case len(r.Failed) > 0:
+		case len(r.OtherFailures) > 0:
 			return "not conformant: the client fails without faults"
 		}
 		return "the list of known deviations is stale"

@@ -24,9 +24,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// remoteInBubble judges a jobrunner as a remote deployment with a real-time clock,
-// everything allowed, and wrap as a middleware. It runs in virtual time, so waits take no
-// real time.
+// remoteInBubble judges a jobrunner as a remote deployment, whose clock the suite can't advance, with
+// everything allowed and wrap as a middleware. The test's time is virtual, so waits take no real time.
 func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change func(*conformance.Options)) (r *report.Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +167,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 	}
 }
 
-// However slowly it answers, a deployment that accepts some unusual submissions keeps LIM-08, and one without version 1 isn't judged by it.
+// However slow a deployment is, LIM-08 passes if it accepts some unusual submissions, and VER-01 is skipped if it lacks version 1.
 func TestSlowLenientDeployment(t *testing.T) {
 	lenient := intercept(func(r *http.Request) bool {
 		body, _ := io.ReadAll(r.Body)
