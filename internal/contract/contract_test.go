@@ -64,10 +64,10 @@ func TestFieldsAreWellFormed(t *testing.T) {
 	}
 }
 
-// Members of requests with the same name, such as ports, have the same form. A name, an id and a
-// resource mean something else in each kind. In templates and endpoints, the same value clears
-// them. The client sends env, ports and registry of an endpoint with its container, so those need
-// no value.
+// Members of requests with the same name, such as ports, have the same form, except name, id and
+// resource, which mean something else in each kind. Members of templates and endpoints with the same
+// name are cleared by the same value. The client sends env, ports and registry of an endpoint with its
+// container, so those need no value.
 func TestMembersOfTheSameNameAreAlike(t *testing.T) {
 	formed, cleared := map[string]Field{}, map[string]Field{}
 	for _, f := range Fields {

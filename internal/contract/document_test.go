@@ -65,9 +65,9 @@ What the management APIs and the job API accept and return. The client, the jobr
 tested against this table, field by field.
 
 Its sources, in order of precedence: the *service description*, in prose; the *v1 document* and *v2 document*,
-RunPod's OpenAPI files; and *field notes*, observations of real servers and clients. Only the OpenAPI
-files are in this repository, without their prose. ` + "`internal/contract`" + ` names the source of each row.
-If they differ or are silent, [Choices](#choices) says what this project does.
+RunPod's OpenAPI files; and *field notes*, observations of real servers and clients. RunPod's *changes of
+November 2026* update these. Only the OpenAPI files are in this repository, without their prose.
+` + "`internal/contract`" + ` names the source of each row. If they differ or are silent, [Choices](#choices) says what this project does.
 
 | Column | Meaning |
 |---|---|
@@ -158,7 +158,7 @@ func writeChoices(doc *strings.Builder) {
 	for _, c := range choiceRows() {
 		text = strings.Replace(text, "| "+c[1]+" | "+c[2], "| "+c[2], 1)
 	}
-	doc.WriteString("\n" + strings.NewReplacer("|---|---|---|", "|---|---|", "(../../docs/reference/", "(").Replace(text))
+	doc.WriteString("\n" + strings.NewReplacer(" The column Sources paraphrases them.", "", "|---|---|---|", "|---|---|", "(../../docs/reference/", "(").Replace(text))
 }
 
 // openLists are printed once; rows link to them.

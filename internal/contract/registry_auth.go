@@ -9,7 +9,7 @@ var registryAuthV1 = rows(V1, "registryAuth", "v1 document: ContainerRegistryAut
 
 var registryAuthV2 = rows(V2, "registryAuth", "v2 document: CreateRegistryRequest",
 	f("id", "string", Read, required(Read), from("v2 document: Registry")),
-	f("name", "string", Create|Read, required(Create|Read), between(1, 191), note("unique among registry auths; the API has no update; maximum lengths: changes of November 2026")),
+	f("name", "string", Create|Read, required(Create|Read), between(1, 191), note("unique among registry auths; the API has no update; maximum lengths from the changes of November 2026")),
 	f("username", "string", Create, required(Create), between(1, 191), note("never returned")),
 	f("password", "string", Create, required(Create), between(1, 16384), secret, note("never returned")),
 )
