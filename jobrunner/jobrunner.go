@@ -305,7 +305,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, hooks webhook.Policy
 	bodies := httplimit.NewMemory(memory)
 	management, err := mgmt.New(ctx, mgmt.Config{
 		Bodies: bodies, DB: j.db, Store: j.store, Keys: j.keys, Clock: j.clock, Logger: c.Logger, Limits: c.ManagementLimits, Catalog: j.catalog, Meter: j.bills.Meter,
-		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, AskOtherPods: j.node.AskPods, FolderID: j.folderID,
+		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, AskOtherNodes: j.node.AskPods, FolderID: j.folderID,
 		Sample: c.GPUs.Sample,
 	})
 	if err != nil {

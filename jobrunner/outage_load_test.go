@@ -120,7 +120,7 @@ func (o *outage) expectEnded(acked *acknowledged) {
 }
 
 // During outages under load each accepted job ends with its handler's output, and no response
-// has text from the database.
+// contains an error message of the database.
 func TestOutagesUnderLoad(t *testing.T) {
 	acctest.LeaveToCI(t, "engine.TestSharedOutage tests an outage")
 	t.Parallel()

@@ -28,11 +28,11 @@ import (
 // doctor checks what a deployment needs on this machine. It changes nothing, and works while a
 // deployment runs.
 type doctor struct {
-	Listen      string `default:"127.0.0.1:8420" help:"Address that serve will listen on."`
-	Data        string `placeholder:"DIR" help:"Folder of the state. Default: the default of serve."`
-	Config      string `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"Configuration of the programs that run images. Default: jobrunner.yaml in the data folder, if it exists."`
-	engineFlags `embed:""`
-	JSON        bool `name:"json" help:"Print JSON, a line for each check."`
+	Listen        string `default:"127.0.0.1:8420" help:"Address that serve will listen on."`
+	Data          string `placeholder:"DIR" help:"Folder of the state. Default: the default of serve."`
+	Config        string `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"Configuration of the programs that run images. Default: jobrunner.yaml in the data folder, if it exists."`
+	databaseFlags `embed:""`
+	JSON          bool `name:"json" help:"Print JSON, a line for each check."`
 }
 
 // Help lists the checks and explains their results.
@@ -254,16 +254,16 @@ func (d *doctor) checkClock(context.Context) finding {
 const moderateSkew = time.Second
 
 func (d *doctor) checkPostgres(ctx context.Context) finding {
-	engine, err := d.engineURL()
+	url, err := d.databaseURL()
 	switch {
 	case err != nil:
 		return fail("correct --engine-file", "%s", err)
-	case engine == "":
+	case url == "":
 		return ok("not used: the state is in the data folder")
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	db, err := sqldb.Open(ctx, sqldb.Config{URL: engine, Connections: sqldb.MinConnections, NoHints: true})
+	db, err := sqldb.Open(ctx, sqldb.Config{URL: url, Connections: sqldb.MinConnections, NoHints: true})
 	if err != nil {
 		return fail("start it, or correct --engine or --engine-file", "%s", err)
 	}

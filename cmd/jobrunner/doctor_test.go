@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -30,7 +31,7 @@ func runDoctor(t *testing.T, env []string, args ...string) (found map[string]str
 	return found, status
 }
 
-// If the machine doesn't meet a check's condition, the check fails with the reason.
+// If the machine doesn't meet a check's condition, the check warns or fails with the reason.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	taken := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -52,21 +53,21 @@ func TestDoctor(t *testing.T) {
 		remedy string
 		code   int
 	}{
-		"a free address":    {check: "address", status: "ok", text: "is free"},
-		"an address in use": {args: []string{"--listen", taken.Addr().String()}, check: "address", status: "fail", text: "is in use", code: 1},
-		"no address":        {args: []string{"--listen", "8420"}, check: "address", status: "fail", text: "invalid --listen 8420", code: 1},
-		"a new folder":      {args: []string{"--data", filepath.Join(dir, "new", "er")}, check: "data folder", status: "", text: filepath.Join("new", "er") + " can be written"},
-		"no folder":         {args: []string{"--data", filepath.Join(dir, "file", "in")}, check: "data folder", status: "fail", text: "can't be written", code: 1},
-		"a damaged one":     {args: []string{"--data", filepath.Join(dir, "damaged")}, check: "database", status: "fail", text: "is damaged", remedy: "before the repair", code: 1},
-		"a bad file":        {args: []string{"--config", filepath.Join(dir, "bad.yaml")}, check: "images", status: "fail", text: "bad.yaml:1", code: 1},
-		"a file":            {args: []string{"--config", filepath.Join(dir, "good.yaml")}, check: "images", status: "ok", text: "1 × command"},
-		"no engine":         {check: "images", status: "warn", text: "neither docker nor podman is on PATH", remedy: "or map images to programs"},
-		"rules, no engine":  {args: []string{"--config", filepath.Join(dir, "rules.yaml")}, check: "images", status: "warn", text: "1 × command; containers: neither docker", remedy: "or add rules for them"},
-		"no database":       {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x"}, check: "PostgreSQL", status: "fail", text: "127.0.0.1:1", code: 1},
-		"a setting":         {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x?sslmode=on"}, check: "PostgreSQL", status: "fail", text: "the address of the database: failed to configure TLS (sslmode", code: 1},
-		"no engine file":    {args: []string{"--engine-file", filepath.Join(dir, "file")}, check: "PostgreSQL", status: "fail", text: "invalid --engine-file", code: 1},
-		"no Python":         {check: "Python", status: "warn", text: "python3"},
-		"no Terraform":      {check: "Terraform", status: "warn", text: "neither terraform nor tofu is on PATH"},
+		"a free address":             {check: "address", status: "ok", text: "is free"},
+		"an address in use":          {args: []string{"--listen", taken.Addr().String()}, check: "address", status: "fail", text: "is in use", code: 1},
+		"no address":                 {args: []string{"--listen", "8420"}, check: "address", status: "fail", text: "invalid --listen 8420", code: 1},
+		"a new folder":               {args: []string{"--data", filepath.Join(dir, "new", "er")}, check: "data folder", status: "", text: filepath.Join("new", "er") + " can be written"},
+		"no folder":                  {args: []string{"--data", filepath.Join(dir, "file", "in")}, check: "data folder", status: "fail", text: "can't be written", code: 1},
+		"a damaged one":              {args: []string{"--data", filepath.Join(dir, "damaged")}, check: "database", status: "fail", text: "is damaged", remedy: "before the repair", code: 1},
+		"a bad file":                 {args: []string{"--config", filepath.Join(dir, "bad.yaml")}, check: "images", status: "fail", text: "bad.yaml:1", code: 1},
+		"a file":                     {args: []string{"--config", filepath.Join(dir, "good.yaml")}, check: "images", status: "ok", text: "1 × command"},
+		"no container engine":        {check: "images", status: "warn", text: "neither docker nor podman is on PATH", remedy: "or map images to programs"},
+		"rules, no container engine": {args: []string{"--config", filepath.Join(dir, "rules.yaml")}, check: "images", status: "warn", text: "1 × command; containers: neither docker", remedy: "or add rules for them"},
+		"no database":                {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x"}, check: "PostgreSQL", status: "fail", text: "127.0.0.1:1", code: 1},
+		"a setting":                  {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x?sslmode=on"}, check: "PostgreSQL", status: "fail", text: "the address of the database: failed to configure TLS (sslmode", code: 1},
+		"a bad --engine-file":        {args: []string{"--engine-file", filepath.Join(dir, "file")}, check: "PostgreSQL", status: "fail", text: "invalid --engine-file", code: 1},
+		"no Python":                  {check: "Python", status: "warn", text: "python3"},
+		"no Terraform":               {check: "Terraform", status: "warn", text: "neither terraform nor tofu is on PATH"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := c.args
@@ -80,11 +81,7 @@ func TestDoctor(t *testing.T) {
 			}
 			must.Hold(t, f.Status == c.status && strings.Contains(f.Text, c.text) && !strings.Contains(f.Text, "secret") &&
 				strings.Contains(f.Remedy, c.remedy) && code == c.code, "exit status", code, f, "expected", c.code, c.status, c.text, c.remedy)
-			var all []string
-			for check := range found {
-				all = append(all, check)
-			}
-			slices.Sort(all)
+			all := slices.Sorted(maps.Keys(found))
 			must.Hold(t, slices.Equal(all, checks), "the checks are", all)
 		})
 	}

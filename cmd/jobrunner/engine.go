@@ -19,15 +19,15 @@ import (
 
 const engineVariable = "GPUCLOUD_ENGINE"
 
-// engineFlags name the database of a deployment.
-type engineFlags struct {
+// databaseFlags name the database of a deployment.
+type databaseFlags struct {
 	Engine     string `placeholder:"URL" env:"GPUCLOUD_ENGINE" help:"PostgreSQL database of the state instead of the folder, like postgres://user@host:5432/name; several jobrunners may share it."`
 	EngineFile string `placeholder:"FILE" env:"GPUCLOUD_ENGINE_FILE" help:"File with the URL of --engine, which hides a password from the list of processes."`
 }
 
-// engineURL returns the URL of the database, from --engine, its variable or --engine-file, or "".
+// databaseURL returns the URL of the database, from --engine, its variable or --engine-file, or "".
 // PostgreSQL's own settings complete it, such as PGPASSWORD, PGPASSFILE and ~/.pgpass.
-func (s *engineFlags) engineURL() (string, error) {
+func (s *databaseFlags) databaseURL() (string, error) {
 	if s.EngineFile == "" {
 		return s.Engine, nil
 	}
@@ -46,7 +46,7 @@ func (s *engineFlags) engineURL() (string, error) {
 }
 
 // warnOfPassword warns about a password in --engine, which every user of this machine can read.
-func (s *engineFlags) warnOfPassword(log *slog.Logger) {
+func (s *databaseFlags) warnOfPassword(log *slog.Logger) {
 	if s.Engine == "" || s.Engine == os.Getenv(engineVariable) {
 		return
 	}

@@ -20,7 +20,7 @@ type jobBatch struct {
 	List    listBatches  `cmd:"" help:"List the batches of an endpoint, newest first."`
 	Status  batchStatus  `cmd:"" help:"Print a batch's status and numbers of requests."`
 	Results batchResults `cmd:"" help:"Print a batch's requests with their results, a line of JSON each."`
-	Cancel  cancelBatch  `cmd:"" help:"Cancel a batch: delete its queued requests and let running ones finish."`
+	Cancel  cancelBatch  `cmd:"" help:"Cancel the queued requests of a batch and let running ones finish."`
 }
 
 type batchArgs struct {
@@ -35,10 +35,10 @@ type runBatch struct {
 	Detach       bool   `help:"Print the batch's id and don't wait for its end."`
 }
 
-// maxBatchCall is the maximum size of the inputs in a call, below the API's limit of 10 MiB.
+// maxBatchCall is the maximum size of several inputs in a call; a larger input is sent alone.
 const maxBatchCall = 8 << 20
 
-// maxInput is the maximum size of an input: the API's limit.
+// maxInput is the maximum length of a line: the API's limit for a body, which is slightly longer.
 const maxInput = 10 << 20
 
 func (r *runBatch) Run() error {
@@ -161,7 +161,7 @@ func (d *deploymentFlags) showBatch(b api.Batch, text string) error {
 	return err
 }
 
-// describeBatch prints a batch's fields, without its requests, unless the request for it failed.
+// describeBatch prints a batch's fields, without its requests. If the HTTP call failed, it returns err.
 func (d *deploymentFlags) describeBatch(b api.Batch, err error) error {
 	if err != nil {
 		return err

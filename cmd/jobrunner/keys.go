@@ -111,13 +111,13 @@ func (keys) Help() string {
 
 // keyStoreFlags are the flags that select a deployment.
 type keyStoreFlags struct {
-	Data        string `placeholder:"DIR" help:"Data folder of the deployment. Default: the default of serve."`
-	engineFlags `embed:""`
+	Data          string `placeholder:"DIR" help:"Data folder of the deployment. Default: the default of serve."`
+	databaseFlags `embed:""`
 }
 
 // withStore calls f with the deployment's keys.
 func (o *keyStoreFlags) withStore(f func(apikey.Store) error) (err error) {
-	url, err := o.engineURL()
+	url, err := o.databaseURL()
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ import (
 type serve struct {
 	Listen            string `default:"127.0.0.1:8420" help:"Address to listen on; port 0 selects a free one."`
 	Data              string `placeholder:"DIR" help:"Folder of the state. Default: gpucloud/jobrunner in the user's state directory."`
-	engineFlags       `embed:""`
+	databaseFlags     `embed:""`
 	EngineConnections int      `default:"24" help:"With --engine: maximum number of database connections, not counting one for notifications; at least 3."`
 	NodeURL           string   `name:"node-url" placeholder:"URL" env:"GPUCLOUD_NODE_URL" help:"With --engine: address at which the other jobrunners reach this one. Default: its listen address."`
 	Fsync             string   `default:"full" enum:"full,normal" help:"When a commit is flushed to disk: before it is acknowledged (full), or at the next checkpoint (normal), which is faster, survives kill -9, and may lose the latest commits when the machine loses power. With --engine, normal accepts a server with fsync or synchronous_commit off (full, normal)."`
@@ -80,7 +80,7 @@ func (s *serve) check() (engine string, err error) {
 	if _, err := webhook.NewPolicy(s.WebhookAllow, s.AllowRemote); err != nil {
 		return "", usageErrorf("--webhook-allow: %s", err)
 	}
-	engine, err = s.engineURL()
+	engine, err = s.databaseURL()
 	switch {
 	case err != nil:
 		return "", err

@@ -66,20 +66,15 @@ rules:
 	must.Equal(t, stdout, `"\u202e"`+"\n", "the output")
 }
 
-// A command that can't write its output fails, such as on a full disk.
+// A command that can't write its output fails.
 func TestOutputIsLost(t *testing.T) {
 	t.Parallel()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer full.Close()
 	file := filepath.Join(t.TempDir(), "prints.sh")
 	writeFile(t, file, "echo 1")
 	for command, want := range map[string]int{"version": 1, "keys add ci": 1, "dev --once " + file: 4} {
 		cmd := exec.Command(binary, strings.Fields(command)...)
-		cmd.Env, cmd.Stdout = environment(t.TempDir()), full
-		_ = cmd.Run() // the exit status is checked below
+		cmd.Env, cmd.Stdout = environment(t.TempDir()), must.Do(os.Open(os.DevNull))(t) // read-only
+		_ = cmd.Run()                                                                   // the exit status is checked below
 		must.Equal(t, cmd.ProcessState.ExitCode(), want, command)
 	}
 }

@@ -62,7 +62,7 @@ func (j *Jobs) FinalizeBatch(ctx context.Context, endpointID, batchID string) (B
 	return j.batch(ctx, http.MethodPost, endpointID, batchID, "/finalize", nil)
 }
 
-// CancelBatch removes the waiting requests.
+// CancelBatch cancels the queued requests.
 func (j *Jobs) CancelBatch(ctx context.Context, endpointID, batchID string) (Batch, error) {
 	return j.batch(ctx, http.MethodPost, endpointID, batchID, "/cancel", nil)
 }

@@ -112,8 +112,8 @@ var groupsV1 = [][]string{
 }
 
 // endpointPatchV1 makes the body of an update. The link to the template makes the template's
-// changes reach the endpoint. ApplyTemplate sends the link even if it hasn't changed, because the
-// endpoint may have been created without it.
+// changes reach the endpoint. ApplyTemplate sends the link even if the template's id hasn't changed,
+// because the endpoint may have only a copy of the template's settings.
 func endpointPatchV1(have, want Endpoint) (patch, error) {
 	want = alignOrder(have, want)
 	p, after, err := changedV1("endpoint", newEndpointV1, have, want)

@@ -51,7 +51,7 @@ func (r *Run) Report(diags *diag.Diagnostics, subject Subject, verb, id string, 
 	switch {
 	case !api.IsDeploymentWide(err):
 	case verb == "read":
-		if r.Repeats(diags) {
+		if r.WarnIfRepeated(diags) {
 			return
 		}
 	case r.alreadyReported(err):
@@ -78,10 +78,10 @@ func (r *Run) Report(diags *diag.Diagnostics, subject Subject, verb, id string, 
 	diags.AddError(summary, text)
 }
 
-// Repeats reports whether this run has reported a failure of the whole deployment before. If so, it
+// WarnIfRepeated reports whether this run has reported a failure of the whole deployment before. If so, it
 // adds a warning: the first error ends the run, and Terraform merges equal warnings. If not, the caller
 // reports the failure, and the next call returns true.
-func (r *Run) Repeats(diags *diag.Diagnostics) bool {
+func (r *Run) WarnIfRepeated(diags *diag.Diagnostics) bool {
 	repeats := r.outageReported.Swap(true)
 	if repeats {
 		diags.AddWarning(notTried, "The first error of this run says why.")

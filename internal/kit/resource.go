@@ -94,7 +94,7 @@ func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest
 }
 
 func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if r.run != nil && r.run.API == nil && r.run.reported.Repeats(&resp.Diagnostics) { // settings of the provider are unknown
+	if r.run != nil && r.run.API == nil && r.run.reported.WarnIfRepeated(&resp.Diagnostics) { // settings of the provider are unknown
 		state := new(M)
 		resp.Diagnostics.Append(value.Load(ctx, req.State, state)...)
 		r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics)

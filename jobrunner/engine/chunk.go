@@ -29,10 +29,10 @@ type numberedChunk struct {
 	chunk []byte
 }
 
-// numbered joins small chunks, the last of which has the number last.
-func numbered(chunks [][]byte, last int64) (all []numberedChunk) {
+// numbered joins small chunks. lastSeq is the sequence number of the last one.
+func numbered(chunks [][]byte, lastSeq int64) (all []numberedChunk) {
 	for i := 0; i < len(chunks); {
-		n := numberedChunk{last - int64(len(chunks)-1-i), chunks[i]}
+		n := numberedChunk{lastSeq - int64(len(chunks)-1-i), chunks[i]}
 		for i++; i < len(chunks) && len(n.chunk)+len(chunks[i]) < maxChunkRow; i++ {
 			n.chunk = append(append(n.chunk, ','), chunks[i]...)
 		}
@@ -78,12 +78,13 @@ func character(text []byte) int {
 	case text[0] != '\\':
 		_, n := utf8.DecodeRune(text)
 		return n
-	case !isUnicode(text):
+	case !isUnicodeEscape(text):
 		return min(2, len(text))
-	case (text[2]|0x20) == 'd' && text[3]|0x20 >= '8' && text[3]|0x20 <= 'b' && isUnicode(text[6:]): // \ud800 to \udbff
+	case (text[2]|0x20) == 'd' && text[3]|0x20 >= '8' && text[3]|0x20 <= 'b' && isUnicodeEscape(text[6:]): // \ud800 to \udbff
 		return 12
 	}
 	return 6
 }
 
-func isUnicode(text []byte) bool { return len(text) >= 6 && text[0] == '\\' && text[1] == 'u' }
+// isUnicodeEscape reports whether a text begins with a \uXXXX escape.
+func isUnicodeEscape(text []byte) bool { return len(text) >= 6 && text[0] == '\\' && text[1] == 'u' }

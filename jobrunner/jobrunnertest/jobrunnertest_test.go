@@ -153,7 +153,7 @@ func TestMiddleware(t *testing.T) {
 	must.Equal(t, seen.Load(), 1, "requests")
 }
 
-// A test ends even if a job runs, a client waits for it, and its handler ignores its context.
+// A test ends even if a handler waits for the end of its context, and a client for the job.
 func TestEndsWithItsTest(t *testing.T) {
 	t.Parallel()
 	var stopped atomic.Bool
@@ -259,8 +259,8 @@ func TestInvalidOptions(t *testing.T) {
 	}
 }
 
-// unwanted are modules that tests of other modules must not compile: Kubernetes' client, and NVML,
-// which needs cgo and a linker option.
+// unwanted are large modules that tests of other modules must not compile. NVML also needs cgo and
+// a linker option.
 var unwanted = []string{"k8s.io/", "github.com/NVIDIA/", "github.com/hashicorp/terraform", "helm.sh/", "github.com/chromedp/"}
 
 // Another module can test its client, as examples/go-test does, without a C compiler.

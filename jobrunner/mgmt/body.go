@@ -30,8 +30,8 @@ const (
 	treeFactor = 10
 )
 
-// reference is a string that both null and the empty string clear.
-type reference struct {
+// clearableText is a string that both null and the empty string clear.
+type clearableText struct {
 	Set   bool // the body has it
 	Value string
 }
@@ -121,7 +121,7 @@ func (d *decoder) decodeObject(path string, in any, out reflect.Value, at bodyPa
 		known[m.name] = true
 		field := out.FieldByIndex(m.index)
 		switch {
-		case present && value == nil && m.row.Nullable && field.Type() != reflect.TypeFor[reference]():
+		case present && value == nil && m.row.Nullable && field.Type() != reflect.TypeFor[clearableText]():
 		case present:
 			d.decodeValue(path+"."+m.name, value, field, m, at)
 		case m.row.RequiredIn(at.Use) && !d.partial:
@@ -160,7 +160,7 @@ func (d *decoder) checkSiblings(path string, m member, tree map[string]any, use 
 }
 
 func (d *decoder) decodeValue(path string, in any, out reflect.Value, m member, at bodyPath) {
-	if ref, ok := out.Addr().Interface().(*reference); ok {
+	if ref, ok := out.Addr().Interface().(*clearableText); ok {
 		ref.Set = true
 		if in != nil && in != "" {
 			d.decodeString(path, in, reflect.ValueOf(&ref.Value).Elem(), m.row, at.Use)

@@ -79,7 +79,7 @@ func copyFields(to, from any) {
 			field.Set(reflect.ValueOf(nilIfEmpty(value.String())))
 		case field.Kind() == reflect.String:
 			switch v := value.Interface().(type) {
-			case reference:
+			case clearableText:
 				if v.Set {
 					field.SetString(v.Value)
 				}

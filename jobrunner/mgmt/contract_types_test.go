@@ -121,7 +121,7 @@ func kindOf(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.Pointer:
 		return kindOf(t.Elem())
-	case t == reflect.TypeFor[reference](), t == reflect.TypeFor[time.Time](), t.Kind() == reflect.String:
+	case t == reflect.TypeFor[clearableText](), t == reflect.TypeFor[time.Time](), t.Kind() == reflect.String:
 		return "string"
 	case t == reflect.TypeFor[catalog.USD](), t.Kind() == reflect.Float64:
 		return "number"
@@ -142,8 +142,8 @@ func kindOf(t reflect.Type) string {
 func TestCopyFields(t *testing.T) {
 	type body struct {
 		Name, Image      *string
-		TemplateID       reference
-		Registry, Unread reference
+		TemplateID       clearableText
+		Registry, Unread clearableText
 		GPU              *int
 	}
 	type record struct {
@@ -163,7 +163,7 @@ func TestCopyFields(t *testing.T) {
 	r := record{Head: store.Head{ID: "1", Name: "before", Created: time.Unix(0, 0)}, Image: "kept", TemplateID: "t", Registry: "kept", GPU: "kept", Status: store.PodRunning}
 	want := r
 	want.Name, want.TemplateID = "after", ""
-	copyFields(&r, body{Name: new("after"), TemplateID: reference{Set: true}, GPU: new(1)})
+	copyFields(&r, body{Name: new("after"), TemplateID: clearableText{Set: true}, GPU: new(1)})
 	must.Hold(t, reflect.DeepEqual(r, want), "the record is", r, "want", want)
 	shown := answer{
 		ID: "1", Name: "after", Created: "1970-01-01T00:00:00.000Z", Status: string(store.PodRunning),

@@ -18,16 +18,16 @@ type endpointBodyV1 struct {
 	Name       *string `json:"name"`
 	TemplateID *string `json:"templateId"`
 	computeBodyV1
-	MinCUDAVersion   reference `json:"minCudaVersion"`
-	NetworkVolumeID  reference `json:"networkVolumeId"`
-	NetworkVolumeIDs *[]string `json:"networkVolumeIds"`
-	WorkersMin       *int64    `json:"workersMin"`
-	WorkersMax       *int64    `json:"workersMax"`
-	IdleTimeout      *int64    `json:"idleTimeout"`
-	ScalerType       *string   `json:"scalerType"`
-	ScalerValue      *int64    `json:"scalerValue"`
-	Timeout          *int64    `json:"executionTimeoutMs"`
-	FlashBoot        *bool     `json:"flashboot"`
+	MinCUDAVersion   clearableText `json:"minCudaVersion"`
+	NetworkVolumeID  clearableText `json:"networkVolumeId"`
+	NetworkVolumeIDs *[]string     `json:"networkVolumeIds"`
+	WorkersMin       *int64        `json:"workersMin"`
+	WorkersMax       *int64        `json:"workersMax"`
+	IdleTimeout      *int64        `json:"idleTimeout"`
+	ScalerType       *string       `json:"scalerType"`
+	ScalerValue      *int64        `json:"scalerValue"`
+	Timeout          *int64        `json:"executionTimeoutMs"`
+	FlashBoot        *bool         `json:"flashboot"`
 }
 
 // computeBodyV1 has the compute in the body of an endpoint or a pod.

@@ -42,14 +42,14 @@ type Config struct {
 	FolderID string // id of the data folder of this node, which runs the pods that it creates
 	// PodReason returns a human-readable text: why a pod waits, how it ended, or that its state is unknown.
 	PodReason func(store.Pod) string
-	// AskOtherPods returns the lists of pods and workers of the other nodes on a shared database, as JSON.
-	AskOtherPods func(*http.Request) ([][]byte, error)
-	PodPrice     func(store.Pod) float64               // per hour now
-	Sample       func(uuid string) (gpu.Sample, error) // measures a worker's GPU
-	Bodies       *httplimit.Memory                     // memory of the bodies that are being read
-	Catalog      *catalog.Source                       // nil for the built-in catalog
-	Meter        *billing.Meter
-	Stock        func() map[string]catalog.Stock // the machine's GPU types and how many are free
+	// AskOtherNodes returns the lists of pods and workers of the other nodes on a shared database, as JSON.
+	AskOtherNodes func(*http.Request) ([][]byte, error)
+	PodPrice      func(store.Pod) float64               // per hour now
+	Sample        func(uuid string) (gpu.Sample, error) // measures a worker's GPU
+	Bodies        *httplimit.Memory                     // memory of the bodies that are being read
+	Catalog       *catalog.Source                       // nil for the built-in catalog
+	Meter         *billing.Meter
+	Stock         func() map[string]catalog.Stock // the machine's GPU types and how many are free
 }
 
 // New serves /v1/… and the paths of /v2/… whose first segment is in store.Reserved.

@@ -303,7 +303,7 @@ func (c *call) workerPodsV1() ([]podV1, error) {
 			out = append(out, c.newWorkerPodV1(e, w))
 		}
 	}
-	others, err := c.AskOtherPods(c.http)
+	others, err := c.AskOtherNodes(c.http)
 	for _, list := range others {
 		var pods []podV1
 		if err := json.Unmarshal(list, &pods); err != nil {

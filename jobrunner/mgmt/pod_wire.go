@@ -16,12 +16,12 @@ type podBodyV2 struct {
 
 // podBodyV1 has requirements on the machine. A requirement that the machine can't measure is ignored.
 type podBodyV1 struct {
-	Name       *string   `json:"name"`
-	TemplateID reference `json:"templateId"`
+	Name       *string       `json:"name"`
+	TemplateID clearableText `json:"templateId"`
 	containerBodyV1
-	Locked           *bool     `json:"locked"`
-	GlobalNetworking *bool     `json:"globalNetworking"`
-	NetworkVolumeID  reference `json:"networkVolumeId"`
+	Locked           *bool         `json:"locked"`
+	GlobalNetworking *bool         `json:"globalNetworking"`
+	NetworkVolumeID  clearableText `json:"networkVolumeId"`
 
 	computeBodyV1
 	GPUTypePriority   *string `json:"gpuTypePriority"`

@@ -29,8 +29,8 @@ func createRegistryAuth[B registryAuthBodyV1 | registryAuthBodyV2](c *call, body
 
 // delegationBodyV2 is the body of a create; there is no update.
 type delegationBodyV2 struct {
-	Resource *string   `json:"resource"`
-	Name     reference `json:"name"`
+	Resource *string       `json:"resource"`
+	Name     clearableText `json:"name"`
 }
 
 var ecrARN = pattern(contract.ECRRepository)

@@ -156,7 +156,7 @@ func (s *schemas) rows(resource, path string) *openapi.Schema {
 
 // body returns the schema of a type in a request's body, as decode reads it.
 func (s *schemas) body(t reflect.Type, m member, at bodyPath) *openapi.Schema {
-	if t == reflect.TypeFor[reference]() {
+	if t == reflect.TypeFor[clearableText]() {
 		row := *m.row
 		row.Clear = `""`
 		return s.nullable(bodyString(&row, contract.Update))
@@ -254,7 +254,7 @@ func (s *schemas) bodyObject(t reflect.Type, at bodyPath) *openapi.Schema {
 		}
 		typ := t.FieldByIndex(m.index).Type
 		value := s.body(typ, m, at)
-		if m.row.Nullable && typ != reflect.TypeFor[reference]() {
+		if m.row.Nullable && typ != reflect.TypeFor[clearableText]() {
 			value = s.nullable(value)
 		}
 		out.Properties[m.name] = value

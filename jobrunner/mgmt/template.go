@@ -39,7 +39,7 @@ type templateBodyV1 struct {
 type containerBodyV1 struct {
 	Image            *string            `json:"imageName"`
 	Disk             *int64             `json:"containerDiskInGb"`
-	Registry         reference          `json:"containerRegistryAuthId"`
+	Registry         clearableText      `json:"containerRegistryAuthId"`
 	DockerEntrypoint *[]string          `json:"dockerEntrypoint"`
 	DockerStartCmd   *[]string          `json:"dockerStartCmd"`
 	Env              *map[string]string `json:"env"`
@@ -216,7 +216,7 @@ type containerBodyV2 struct {
 	Disk     *int64             `json:"disk"`
 	Env      *map[string]string `json:"env"`
 	Ports    *[]string          `json:"ports"`
-	Registry reference          `json:"registry"`
+	Registry clearableText      `json:"registry"`
 }
 
 // sourceBodyV2 has the template and the container settings in the body of a pod or an endpoint.

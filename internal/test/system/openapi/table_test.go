@@ -122,8 +122,8 @@ func TestTableAgainstOriginals(t *testing.T) {
 }
 
 // tableFaults returns the differences between a successful response and its rows of the
-// contract's table. It ignores lists of version 2, because another operation returns the same
-// objects.
+// contract's table. It ignores GETs of version 2 without an id in the path, except billing's: another
+// operation returns the same objects.
 func tableFaults(api contract.API, method, path string, body []byte) (faults []string) {
 	o, ok := operationAt(api, method, path)
 	list := method == "GET" && api == contract.V2 && !strings.HasSuffix(o.Path, "}") && !strings.HasPrefix(o.Path, "/billing")
