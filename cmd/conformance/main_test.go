@@ -295,7 +295,7 @@ func TestKilledLocal(t *testing.T) {
 // An interrupted start of --local isn't a usage error.
 func TestInterruptedStart(t *testing.T) {
 	cmd := command(t, "run", "--local", "--jobrunner=jobrunner.sh")
-	write(t, cmd.Dir, map[string]string{"jobrunner.sh": "#!/bin/sh\necho > started\nexec sleep 1000\n"})
+	write(t, cmd.Dir, map[string]string{"jobrunner.sh": "#!/bin/sh\necho > started\nread line < started\n"})
 	fifo(t, filepath.Join(cmd.Dir, "started"))
 	must.Succeed(t, cmd.Start())
 	must.ReadFile(t, filepath.Join(cmd.Dir, "started"))

@@ -154,7 +154,7 @@ func (s *session) run(text string) (output string, err error) {
 	out := must.Do(os.Create(printed))(s.t)
 	defer out.Close()
 	if s.url != "" {
-		text = strings.NewReplacer("http://127.0.0.1:8420", s.url, "https://cloud.example.com", s.url, "the-key-of-your-account", s.key).Replace(text)
+		text = strings.NewReplacer("http://127.0.0.1:8420", s.url, "https://cloud.example.com", s.url, "https://server.example.com", s.url, "the-key-of-your-account", s.key).Replace(text)
 	}
 	cmd := exec.CommandContext(ctx, "bash", "-c", "set -a\n"+text+"\nstatus=$?; { pwd; env -0; } >"+after+"; exit $status")
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.dir, s.env, strings.NewReader("yes\nyes\n"), out, out
