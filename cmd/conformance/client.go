@@ -58,9 +58,7 @@ func (c *clients) Run() error {
 	result, err := client.Judge(ctx, client.Options{
 		Command: c.Command, Jobrunner: c.Jobrunner, Select: c.Select, Timeout: c.Timeout, Parallel: c.Parallel, APIVersion: c.Version, Strict: c.Strict, Version: version,
 		SharedDir: c.SharedDir, KeepDirs: c.KeepDirs,
-		Progress: func(scenario string, done, total int) {
-			display.Show("%d of %d scenarios: %s", done, total, scenario)
-		},
+		Progress: func(scenario string, done, total int) { display.Show("%d of %d scenarios: %s", done, total, scenario) },
 	})
 	display.End()
 	if err != nil {

@@ -31,10 +31,7 @@ func runAsClient(args []string) int {
 		}
 		r.Header.Set("Authorization", "Bearer "+os.Getenv("GPUCLOUD_API_KEY"))
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return 9
-		}
-		if err := resp.Body.Close(); err != nil {
+		if err != nil || resp.Body.Close() != nil {
 			return 9
 		}
 		fmt.Printf("\x1b[1m\x1b[31manswered %d\x1b[0m\x1b[K\n", resp.StatusCode)
@@ -224,8 +221,7 @@ func TestClientThatDoesNothing(t *testing.T) {
 		output)
 }
 
-// If the command can't be started or an option is invalid, the program exits at once with
-// one line of explanation.
+// If the command can't be started or an option is invalid, the program exits at once with one line of explanation.
 func TestClientThatCannotStart(t *testing.T) {
 	for _, c := range []struct {
 		files   map[string]string

@@ -180,8 +180,7 @@ func (r *run) Run() error {
 	return r.finish(result, deferredRun.store(r.Defer))
 }
 
-// finish writes the reports. It returns the error of storing deferred cases and its own errors, or
-// else the exit code.
+// finish writes the reports. It returns storeErr and its own errors, or else the exit code.
 func (r *run) finish(result *report.Report, storeErr error) error {
 	out := r.terminal()
 	text := bufio.NewWriter(out)

@@ -14,8 +14,7 @@ import (
 
 var coloured = regexp.MustCompile(`\x1b\[[0-9;]+m`)
 
-// Progress and colours need a terminal. They are off in CI and if the environment disables
-// them.
+// Progress and colours need a terminal. They are off in CI and if the environment disables them.
 func TestTerminal(t *testing.T) {
 	url := serve(t, nil)
 	for name, c := range map[string]struct {

@@ -97,18 +97,13 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 	writeFile(t, program, "#!/bin/sh\necho 3.12.1 False\n")
 	must.Succeed(t, os.Chmod(program, 0o700))
 	for _, c := range []struct{ env, remedy string }{
-		{"NONE=", "cd " + workingDir(t) + " && python3 -m venv .venv && .venv/bin/pip install runpod"},
+		{"NONE=", "cd " + must.Do(os.Getwd())(t) + " && python3 -m venv .venv && .venv/bin/pip install runpod"},
 		{"VIRTUAL_ENV=/somewhere", "python3 -m pip install runpod"},
 	} {
 		found, _ := runDoctor(t, []string{"PATH=" + dir, "HOME=" + dir, c.env}, "--listen=127.0.0.1:0")
 		f := found["Python"]
 		must.Hold(t, f.Status == "warn" && f.Remedy == "only handlers in Python need it: "+c.remedy, c.env, f, c.remedy)
 	}
-}
-
-func workingDir(t *testing.T) string {
-	t.Helper()
-	return must.Do(os.Getwd())(t)
 }
 
 // doctor works while a deployment runs.
