@@ -15,9 +15,11 @@ import (
 	core "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	client "k8s.io/client-go/kubernetes"
-	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
@@ -44,12 +46,20 @@ const (
 	gpuLabel      = "nvidia.com/gpu.product"
 )
 
+// client has the parts of the cluster's client that this package needs. The whole client, with
+// informers of all kinds, adds a quarter to the time of a build.
+type client struct {
+	core      coreclient.CoreV1Interface
+	apps      appsclient.AppsV1Interface
+	discovery discovery.ServerVersionInterface
+}
+
 // Cluster is a connection to a cluster.
 type Cluster struct {
 	run.ClusterConfig
 	namespace     string
 	self          string // name of this process's own Pod, or ""
-	client        client.Interface
+	client        client
 	version       string
 	life          context.Context // ends with Close
 	stop          context.CancelFunc
@@ -58,9 +68,9 @@ type Cluster struct {
 	removeTimeout time.Duration // for a removal with a waiting caller
 
 	watching       sync.Mutex // guards the next three; held while a watch starts
-	informers      []informers.SharedInformerFactory
-	deployment     string                     // whose pods are watched; "" for none
-	deploymentPods listers.PodNamespaceLister // Pods of the deployment
+	watches        sync.WaitGroup
+	deployment     string      // whose pods are watched; "" for none
+	deploymentPods cache.Store // Pods of the deployment
 
 	mu        sync.Mutex
 	processes map[string]*process // by the Pod's name
@@ -78,11 +88,22 @@ func Open(ctx context.Context, c run.ClusterConfig) (run.Cluster, error) {
 	settings.UserAgent = manager
 	// A jobrunner starts workers in bursts. The API server limits its rate.
 	settings.QPS, settings.Burst = -1, 0
-	api, err := client.NewForConfig(settings)
+	api, err := newClient(settings)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of the Kubernetes cluster: %w", err)
 	}
 	return open(ctx, c, namespace, findSelf(), api)
+}
+
+func newClient(settings *rest.Config) (c client, err error) {
+	if c.core, err = coreclient.NewForConfig(settings); err != nil {
+		return c, err
+	}
+	if c.apps, err = appsclient.NewForConfig(settings); err != nil {
+		return c, err
+	}
+	c.discovery, err = discovery.NewDiscoveryClientForConfig(settings)
+	return c, err
 }
 
 // load loads the configuration: the named file, the service account of this process's Pod,
@@ -105,14 +126,14 @@ func load(c run.ClusterConfig) (*rest.Config, string, error) {
 	return settings, namespace, nil
 }
 
-func open(ctx context.Context, c run.ClusterConfig, namespace, self string, api client.Interface) (*Cluster, error) {
+func open(ctx context.Context, c run.ClusterConfig, namespace, self string, api client) (*Cluster, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	c.GPULabel.Value, c.VolumeAccess.Value = cmp.Or(c.GPULabel.Value, gpuLabel), cmp.Or(c.VolumeAccess.Value, string(core.ReadWriteMany))
 	cluster := &Cluster{ClusterConfig: c, namespace: namespace, self: self, client: api, processes: map[string]*process{}, removeTimeout: removeTimeout}
 	cluster.life, cluster.stop = context.WithCancel(context.WithoutCancel(ctx))
-	version, err := api.Discovery().ServerVersion()
+	version, err := api.discovery.ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("the Kubernetes cluster does not answer: %w", err)
 	}
@@ -128,11 +149,8 @@ func open(ctx context.Context, c run.ClusterConfig, namespace, self string, api 
 }
 
 // watch watches the Pods with a label. It is called with watching held.
-func (c *Cluster) watch(ctx context.Context, label, value string) (listers.PodNamespaceLister, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithNamespace(c.namespace),
-		informers.WithTweakListOptions(func(o *meta.ListOptions) { o.LabelSelector = label + "=" + value }))
-	pods := factory.Core().V1().Pods()
-	informer := pods.Informer()
+func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Store, error) {
+	informer := newInformer(&core.Pod{}, c.client.core.Pods(c.namespace), label+"="+value)
 	var mu sync.Mutex
 	var lastErr error
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
@@ -146,19 +164,44 @@ func (c *Cluster) watch(ctx context.Context, label, value string) (listers.PodNa
 	if err != nil {
 		return nil, err
 	}
-	if synced, err := start(ctx, c, factory, informer, c.update); err != nil {
+	if synced, err := start(ctx, c, informer, c.update); err != nil {
 		return nil, err
 	} else if !synced {
 		mu.Lock()
 		defer mu.Unlock()
 		return nil, fmt.Errorf("the Pods of the namespace %s can't be watched within %s: %w", c.namespace, startTimeout, errors.Join(lastErr, ctx.Err()))
 	}
-	return pods.Lister().Pods(c.namespace), nil
+	return informer.GetStore(), nil
+}
+
+// stored returns the objects of an informer's store.
+func stored[T any](store cache.Store) (all []*T) {
+	for _, object := range store.List() {
+		all = append(all, object.(*T))
+	}
+	return all
+}
+
+// newInformer returns an informer of the kind's objects with a label, or of all objects for "".
+func newInformer[L runtime.Object](kind runtime.Object, api interface {
+	List(context.Context, meta.ListOptions) (L, error)
+	Watch(context.Context, meta.ListOptions) (watch.Interface, error)
+}, label string) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = label
+			return api.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o meta.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = label
+			return api.Watch(ctx, o)
+		},
+	}, kind, 0, nil)
 }
 
 // start passes each change of the objects to update, and reports whether it has read the existing
 // objects within startTimeout. before or after is nil if the object didn't exist. It is called with watching held.
-func start[T any](ctx context.Context, c *Cluster, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, update func(before, after *T)) (synced bool, err error) {
+func start[T any](ctx context.Context, c *Cluster, informer cache.SharedIndexInformer, update func(before, after *T)) (synced bool, err error) {
 	pass := func(before, after any) {
 		if last, ok := before.(cache.DeletedFinalStateUnknown); ok {
 			before = last.Obj
@@ -173,8 +216,7 @@ func start[T any](ctx context.Context, c *Cluster, factory informers.SharedInfor
 	if err != nil {
 		return false, err
 	}
-	factory.Start(c.life.Done())
-	c.informers = append(c.informers, factory)
+	c.watches.Go(func() { informer.RunWithContext(c.life) })
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	return cache.WaitForCacheSync(ctx.Done(), informer.HasSynced), nil
@@ -196,9 +238,7 @@ func (c *Cluster) Close() {
 	c.stop()
 	c.watching.Lock()
 	defer c.watching.Unlock()
-	for _, factory := range c.informers {
-		factory.Shutdown()
-	}
+	c.watches.Wait()
 }
 
 // String returns a human-readable description of the cluster.
@@ -212,7 +252,7 @@ func (c *Cluster) RemoveRun(ctx context.Context, runID string) (removed int, err
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	selector := meta.ListOptions{LabelSelector: runLabel + "=" + runID}
-	api := c.client.CoreV1()
+	api := c.client.core
 	pods, err := api.Pods(c.namespace).List(ctx, selector)
 	if err != nil {
 		return 0, fmt.Errorf("the Pods of the run %s: %w", runID, err)

@@ -22,7 +22,11 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/apimachinery/pkg/watch"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	fakeapps "k8s.io/client-go/kubernetes/typed/apps/v1/fake"
+	fakecore "k8s.io/client-go/kubernetes/typed/core/v1/fake"
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
@@ -40,7 +44,7 @@ import (
 type simulated struct {
 	*Cluster
 	t    *testing.T
-	fake *fake.Clientset
+	fake *ktesting.Fake
 }
 
 func simulate(t *testing.T, objects ...runtime.Object) *simulated {
@@ -51,8 +55,21 @@ func simulate(t *testing.T, objects ...runtime.Object) *simulated {
 // simulateAs is simulate for a jobrunner in a Pod.
 func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated {
 	t.Helper()
-	f := fake.NewClientset(objects...)
-	c := must.Do(open(t.Context(), run.ClusterConfig{ClusterSettings: run.ClusterSettings{URL: yamlfile.Text{Value: "http://jobrunner:8420/"}}, Run: "run-1"}, "gpucloud", self, f))(t)
+	f, tracker := new(ktesting.Fake), ktesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder())
+	for _, o := range objects {
+		must.Succeed(t, tracker.Add(o))
+	}
+	f.AddReactor("*", "*", ktesting.ObjectReaction(tracker))
+	f.AddWatchReactor("*", func(a ktesting.Action) (bool, watch.Interface, error) {
+		options := a.(ktesting.WatchActionImpl).ListOptions
+		if options.SendInitialEvents != nil {
+			return true, nil, errors.New("the tracker can't send them")
+		}
+		w, err := tracker.Watch(a.GetResource(), a.GetNamespace(), options)
+		return true, w, err
+	})
+	api := client{&fakecore.FakeCoreV1{Fake: f}, &fakeapps.FakeAppsV1{Fake: f}, &fakediscovery.FakeDiscovery{Fake: f}}
+	c := must.Do(open(t.Context(), run.ClusterConfig{ClusterSettings: run.ClusterSettings{URL: yamlfile.Text{Value: "http://jobrunner:8420/"}}, Run: "run-1"}, "gpucloud", self, api))(t)
 	t.Cleanup(c.Close)
 	return &simulated{Cluster: c, t: t, fake: f}
 }
@@ -88,7 +105,7 @@ func (s *simulated) run(w run.Spec) (*core.Pod, run.Process) {
 func (s *simulated) awaitPod() *core.Pod {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
-		list := must.Do(s.fake.CoreV1().Pods("gpucloud").List(s.t.Context(), meta.ListOptions{}))(s.t)
+		list := must.Do(s.client.core.Pods("gpucloud").List(s.t.Context(), meta.ListOptions{}))(s.t)
 		if len(list.Items) > 0 {
 			return &list.Items[0]
 		}
@@ -101,14 +118,14 @@ func (s *simulated) awaitPod() *core.Pod {
 func (s *simulated) setState(pod *core.Pod, state core.ContainerState) {
 	s.t.Helper()
 	pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: containerName, State: state}}
-	must.Do(s.fake.CoreV1().Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
+	must.Do(s.client.core.Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
 }
 
 // objectCount returns the number of the cluster's objects.
 func (s *simulated) objectCount() int {
 	s.t.Helper()
-	pods, err := s.fake.CoreV1().Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
-	secrets, secretsErr := s.fake.CoreV1().Secrets("gpucloud").List(s.t.Context(), meta.ListOptions{})
+	pods, err := s.client.core.Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
+	secrets, secretsErr := s.client.core.Secrets("gpucloud").List(s.t.Context(), meta.ListOptions{})
 	must.Succeed(s.t, errors.Join(err, secretsErr))
 	return len(pods.Items) + len(secrets.Items)
 }
@@ -148,7 +165,7 @@ func TestWorker(t *testing.T) {
 	if bytes.Contains(text, []byte("planted")) || !slices.Equal(c.Command, []string{"sh", "$$(A)"}) || !slices.Equal(c.Args, []string{"serve", "$$(HOME)"}) || c.ImagePullPolicy != core.PullAlways || *pod.Spec.AutomountServiceAccountToken || len(pod.Spec.ImagePullSecrets) != 1 {
 		t.Errorf("%+v", pod.Spec)
 	}
-	secrets, err := s.fake.CoreV1().Secrets("gpucloud").List(t.Context(), meta.ListOptions{})
+	secrets, err := s.client.core.Secrets("gpucloud").List(t.Context(), meta.ListOptions{})
 	must.Require(t, err == nil && len(secrets.Items) == 2, secrets, err)
 	for _, secret := range secrets.Items {
 		url := secret.StringData["RUNPOD_WEBHOOK_GET_JOB"]
@@ -209,10 +226,10 @@ func TestStartIsCancelled(t *testing.T) {
 		result <- err
 	}()
 	for !strings.Contains(log.String(), "0/1 nodes are available") {
-		list := must.Do(s.fake.CoreV1().Pods("gpucloud").List(t.Context(), meta.ListOptions{}))(t)
+		list := must.Do(s.client.core.Pods("gpucloud").List(t.Context(), meta.ListOptions{}))(t)
 		for _, pod := range list.Items {
 			pod.Status.Conditions = []core.PodCondition{{Type: core.PodScheduled, Status: core.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}}
-			must.Do(s.fake.CoreV1().Pods("gpucloud").UpdateStatus(t.Context(), &pod, meta.UpdateOptions{}))(t)
+			must.Do(s.client.core.Pods("gpucloud").UpdateStatus(t.Context(), &pod, meta.UpdateOptions{}))(t)
 		}
 		time.Sleep(time.Millisecond) // the goroutines of client-go run in real time
 	}
@@ -233,10 +250,10 @@ func TestEnd(t *testing.T) {
 		"evicted": {func(s *simulated, pod *core.Pod) {
 			pod.Status.ContainerStatuses = nil
 			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = core.PodFailed, "Evicted", "The node was low on memory."
-			must.Do(s.fake.CoreV1().Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
+			must.Do(s.client.core.Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
 		}, "the cluster ended it: Evicted: The node was low on memory."},
 		"deleted": {func(s *simulated, pod *core.Pod) {
-			must.Succeed(s.t, s.fake.CoreV1().Pods("gpucloud").Delete(s.t.Context(), pod.Name, meta.DeleteOptions{}))
+			must.Succeed(s.t, s.client.core.Pods("gpucloud").Delete(s.t.Context(), pod.Name, meta.DeleteOptions{}))
 		}, "its Pod was deleted, and not by the jobrunner"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -301,7 +318,7 @@ func TestInventory(t *testing.T) {
 	for len(in.Changed()) > 0 {
 		<-in.Changed()
 	}
-	must.Succeed(t, s.fake.CoreV1().Nodes().Delete(t.Context(), "a", meta.DeleteOptions{}))
+	must.Succeed(t, s.client.core.Nodes().Delete(t.Context(), "a", meta.DeleteOptions{}))
 	<-in.Changed()
 	devices = in.Devices()
 	must.Hold(t, len(devices) == 2, devices)
@@ -346,7 +363,7 @@ func TestRights(t *testing.T) {
 	self := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "self", Namespace: "gpucloud", OwnerReferences: []meta.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "set", Controller: &yes}}}}
 	s := simulateAs(t, "self", self)
 	// The worker's Pod has to be the only one.
-	must.Succeed(t, s.fake.CoreV1().Pods("gpucloud").Delete(t.Context(), "self", meta.DeleteOptions{}))
+	must.Succeed(t, s.client.core.Pods("gpucloud").Delete(t.Context(), "self", meta.DeleteOptions{}))
 	must.Do(s.Inventory(t.Context()))(t)
 	for i := range 2 {
 		w := workerSpec()

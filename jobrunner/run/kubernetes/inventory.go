@@ -8,9 +8,7 @@ import (
 	"strings"
 
 	core "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
-	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
@@ -30,24 +28,23 @@ const (
 type inventory struct {
 	cluster *Cluster
 	changed chan struct{}
-	lister  listers.NodeLister
+	store   cache.Store // of nodes
 }
 
 // nodes returns the nodes by name.
 func (in *inventory) nodes() []*core.Node {
-	nodes, _ := in.lister.List(labels.Everything()) // never fails
+	nodes := stored[core.Node](in.store)
 	slices.SortFunc(nodes, func(a, b *core.Node) int { return strings.Compare(a.Name, b.Name) })
 	return nodes
 }
 
 // Inventory watches the cluster's nodes.
 func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
-	factory := informers.NewSharedInformerFactory(c.client, 0)
-	nodes := factory.Core().V1().Nodes()
-	in := &inventory{cluster: c, changed: make(chan struct{}, 1), lister: nodes.Lister()}
+	informer := newInformer(&core.Node{}, c.client.core.Nodes(), "")
+	in := &inventory{cluster: c, changed: make(chan struct{}, 1), store: informer.GetStore()}
 	c.watching.Lock()
 	defer c.watching.Unlock()
-	if synced, err := start(ctx, c, factory, nodes.Informer(), in.compare); err != nil {
+	if synced, err := start(ctx, c, informer, in.compare); err != nil {
 		return nil, err
 	} else if !synced {
 		return nil, fmt.Errorf("the nodes of the Kubernetes cluster can't be listed within %s: check that its role allows list and watch on nodes", startTimeout)

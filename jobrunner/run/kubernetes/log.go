@@ -44,7 +44,7 @@ func (p *process) read(ctx context.Context, after time.Time) (last time.Time, er
 		since := meta.NewTime(after)
 		options.SinceTime = &since // in whole seconds: the cluster sends some lines again, which CopyLines skips
 	}
-	stream, err := p.cluster.client.CoreV1().Pods(p.cluster.namespace).GetLogs(p.objects.pod.Name, options).Stream(ctx)
+	stream, err := p.cluster.client.core.Pods(p.cluster.namespace).GetLogs(p.objects.pod.Name, options).Stream(ctx)
 	if err != nil {
 		return after, err
 	}

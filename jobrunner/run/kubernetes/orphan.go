@@ -9,7 +9,6 @@ import (
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
@@ -19,11 +18,7 @@ func (c *Cluster) Orphans(ctx context.Context, deployment string) (all []run.Orp
 	if err := c.watchDeployment(ctx, deployment); err != nil {
 		return nil, err
 	}
-	pods, err := c.deploymentPods.List(labels.Everything())
-	if err != nil {
-		return nil, err
-	}
-	for _, found := range pods {
+	for _, found := range stored[core.Pod](c.deploymentPods) {
 		if c.isFollowed(found.Name) {
 			continue
 		}
@@ -74,7 +69,8 @@ func (c *Cluster) orphan(found *core.Pod, generation int64) run.Orphan {
 	id := found.Labels[podLabel]
 	follow := func(log run.Output) *process {
 		p := c.newProcess(objectsOf(found), run.Spec{ID: id, Log: log, Pod: &run.Pod{Run: generation}})
-		latest, _ := c.deploymentPods.Get(found.Name) // nil if it's gone
+		object, _, _ := c.deploymentPods.Get(found) // reads its name only, and never fails
+		latest, _ := object.(*core.Pod)             // nil if it's gone
 		p.setLatest(latest)
 		return p
 	}
@@ -148,7 +144,7 @@ func (c *Cluster) findOwners(ctx context.Context) {
 }
 
 func (c *Cluster) readOwners(ctx context.Context) error {
-	self, err := c.client.CoreV1().Pods(c.namespace).Get(ctx, c.self, meta.GetOptions{})
+	self, err := c.client.core.Pods(c.namespace).Get(ctx, c.self, meta.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -159,7 +155,7 @@ func (c *Cluster) readOwners(ctx context.Context) error {
 		return nil
 	}
 	if controller.Kind == "ReplicaSet" {
-		set, err := c.client.AppsV1().ReplicaSets(c.namespace).Get(ctx, controller.Name, meta.GetOptions{})
+		set, err := c.client.apps.ReplicaSets(c.namespace).Get(ctx, controller.Name, meta.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("its ReplicaSet: %w", err)
 		}

@@ -78,7 +78,7 @@ func TestOrphans(t *testing.T) {
 	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 0 || err != nil || s.objectCount() != 2 {
 		t.Fatalf("%d, %v; %d objects are left", n, err, s.objectCount())
 	}
-	next := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-2"}, "gpucloud", "", s.fake))(t)
+	next := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-2"}, "gpucloud", "", s.client))(t)
 	t.Cleanup(next.Close)
 	orphans, err := next.Orphans(t.Context(), "d1")
 	must.Require(t, err == nil && len(orphans) == 1 && orphans[0].Pod == "p1" && orphans[0].Run == 3, orphans, err)
@@ -89,7 +89,7 @@ func TestOrphans(t *testing.T) {
 	must.Hold(t, adopted.Exit() == (run.Exit{Text: "exit status 0", OK: true}) && s.objectCount() == 0,
 		adopted.Exit(), s.objectCount(), "objects are left")
 	s.beginPod(podSpec("d1"))
-	other := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-3"}, "gpucloud", "", s.fake))(t)
+	other := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-3"}, "gpucloud", "", s.client))(t)
 	t.Cleanup(other.Close)
 	orphans, err = other.Orphans(t.Context(), "d1")
 	must.Require(t, err == nil && len(orphans) == 1, orphans, err)
@@ -103,7 +103,7 @@ func TestOrphans(t *testing.T) {
 // claims returns the sizes of all claims, by name.
 func (s *simulated) claims() map[string]string {
 	s.t.Helper()
-	list := must.Do(s.fake.CoreV1().PersistentVolumeClaims("gpucloud").List(s.t.Context(), meta.ListOptions{}))(s.t)
+	list := must.Do(s.client.core.PersistentVolumeClaims("gpucloud").List(s.t.Context(), meta.ListOptions{}))(s.t)
 	all := map[string]string{}
 	for _, c := range list.Items {
 		size := c.Spec.Resources.Requests[core.ResourceStorage]

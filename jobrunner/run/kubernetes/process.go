@@ -90,7 +90,7 @@ func (p *process) run(after time.Time) {
 
 // create creates the objects. Secrets come first: the Pod needs them.
 func (p *process) create(ctx context.Context) error {
-	api := p.cluster.client.CoreV1()
+	api := p.cluster.client.core
 	for _, secret := range p.objects.secrets {
 		if _, err := api.Secrets(p.cluster.namespace).Create(ctx, secret, meta.CreateOptions{}); err != nil {
 			return fmt.Errorf("the cluster does not take the %s's Secret: %w", p.kind, err)
@@ -220,7 +220,7 @@ func (p *process) clear(ctx context.Context) error {
 			return errors.New("its node does not answer")
 		}
 	}
-	api := p.cluster.client.CoreV1().Secrets(p.cluster.namespace)
+	api := p.cluster.client.core.Secrets(p.cluster.namespace)
 	for _, secret := range p.objects.secrets {
 		err := retry(ctx, func() error { return api.Delete(ctx, secret.Name, meta.DeleteOptions{}) })
 		if err != nil && !kerrors.IsNotFound(err) {
@@ -235,7 +235,7 @@ func (p *process) clear(ctx context.Context) error {
 
 // delete deletes the Pod with a grace period in seconds. It retries until that succeeds.
 func (p *process) delete(ctx context.Context, grace int64) error {
-	api := p.cluster.client.CoreV1().Pods(p.cluster.namespace)
+	api := p.cluster.client.core.Pods(p.cluster.namespace)
 	err := retry(ctx, func() error {
 		return api.Delete(ctx, p.objects.pod.Name, meta.DeleteOptions{GracePeriodSeconds: &grace})
 	})

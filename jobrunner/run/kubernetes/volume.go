@@ -44,7 +44,7 @@ func (c *Cluster) claim(ctx context.Context, m run.Mount) error {
 	if c.StorageClass.Value != "" {
 		claim.Spec.StorageClassName = &c.StorageClass.Value
 	}
-	_, err := c.client.CoreV1().PersistentVolumeClaims(c.namespace).Create(ctx, claim, meta.CreateOptions{})
+	_, err := c.client.core.PersistentVolumeClaims(c.namespace).Create(ctx, claim, meta.CreateOptions{})
 	if kerrors.IsAlreadyExists(err) {
 		exists, err := c.resize(ctx, m.Name, m.Size)
 		if err == nil && !exists { // it was being deleted, and is gone now
@@ -66,7 +66,7 @@ func (c *Cluster) ResizeVolume(ctx context.Context, name string, size int64) err
 }
 
 func (c *Cluster) resize(ctx context.Context, name string, size int64) (exists bool, err error) {
-	api := c.client.CoreV1().PersistentVolumeClaims(c.namespace)
+	api := c.client.core.PersistentVolumeClaims(c.namespace)
 	found, err := api.Get(ctx, claimName(name), meta.GetOptions{})
 	switch {
 	case kerrors.IsNotFound(err):
@@ -91,7 +91,7 @@ func (c *Cluster) resize(ctx context.Context, name string, size int64) (exists b
 func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	err := c.client.CoreV1().PersistentVolumeClaims(c.namespace).Delete(ctx, claimName(name), meta.DeleteOptions{})
+	err := c.client.core.PersistentVolumeClaims(c.namespace).Delete(ctx, claimName(name), meta.DeleteOptions{})
 	if err != nil && !kerrors.IsNotFound(err) {
 		return fmt.Errorf("the claim of the volume %s: %w", name, err)
 	}
