@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	client "k8s.io/client-go/kubernetes"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
@@ -36,7 +36,7 @@ type server struct {
 	t         *testing.T
 	cluster   *containers.Kubernetes
 	settings  *rest.Config
-	client    client.Interface
+	core      coreclient.CoreV1Interface
 	dynamic   dynamic.Interface
 	resources []*restmapper.APIGroupResources
 }
@@ -46,10 +46,10 @@ func connect(t *testing.T) *server {
 	s := &server{t: t, cluster: containers.StartKubernetes(t)}
 	s.settings = must.Do(clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig))(t)
 	s.settings.QPS = -1
-	s.client, s.dynamic = client.NewForConfigOrDie(s.settings), dynamic.NewForConfigOrDie(s.settings)
+	s.core, s.dynamic = coreclient.NewForConfigOrDie(s.settings), dynamic.NewForConfigOrDie(s.settings)
 	// The cluster's roles exist once all start hooks have run.
 	eventually(t, "the API server's readiness", func() bool {
-		return s.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error() == nil
+		return s.core.RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error() == nil
 	})
 	s.resources = must.Do(restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(s.settings)))(t)
 	return s
@@ -118,7 +118,7 @@ func TestChartRightsOnCluster(t *testing.T) {
 		}
 	}
 	grant("ServiceAccount")
-	token, err := s.client.CoreV1().ServiceAccounts(s.cluster.Namespace).CreateToken(t.Context(), "gpucloud-jobrunner", &authentication.TokenRequest{}, meta.CreateOptions{})
+	token, err := s.core.ServiceAccounts(s.cluster.Namespace).CreateToken(t.Context(), "gpucloud-jobrunner", &authentication.TokenRequest{}, meta.CreateOptions{})
 	must.Succeed(t, err)
 	kubeconfig := writeFile(t, "kubeconfig", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "a",
 		"clusters": [{"name": "a", "cluster": {"server": %q, "insecure-skip-tls-verify": true}}], "users": [{"name": "a", "user": {"token": %q}}],
@@ -148,7 +148,7 @@ func TestChartRightsOnCluster(t *testing.T) {
 	j.stop()
 	log := j.stderr.String()
 	must.Hold(t, !strings.Contains(log, "forbidden"), "a right is missing", log)
-	pods, err := s.client.CoreV1().Pods(s.cluster.Namespace).List(t.Context(), meta.ListOptions{LabelSelector: "gpucloud/endpoint=" + endpoint.ID})
+	pods, err := s.core.Pods(s.cluster.Namespace).List(t.Context(), meta.ListOptions{LabelSelector: "gpucloud/endpoint=" + endpoint.ID})
 	must.Hold(t, err == nil && len(pods.Items) == 0, len(pods.Items), "Pods are left", err)
 }
 
@@ -181,7 +181,7 @@ func TestJobrunnerInCluster(t *testing.T) {
 	set := onlyOf[*apps.StatefulSet](t, all)
 	pod := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: set.Name + "-0", Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, core.Volume{Name: "data"}) // an empty folder instead of the claim
-	pods := s.client.CoreV1().Pods(s.cluster.Namespace)
+	pods := s.core.Pods(s.cluster.Namespace)
 	must.Do(pods.Create(t.Context(), pod, meta.CreateOptions{}))(t)
 	t.Cleanup(func() {
 		_ = pods.Delete(context.Background(), pod.Name, meta.DeleteOptions{GracePeriodSeconds: new(int64)})
