@@ -27,8 +27,8 @@ type clusterFacts struct {
 	Primary *struct{ PodID, Status, SSHEndpoint string }
 }
 
-// memberFacts are the fields of a cluster's pod that tests read.
-type memberFacts struct {
+// podFields are the fields of a pod that tests read, some of them only of clusters.
+type podFields struct {
 	podFacts
 	Cluster *struct {
 		ID   string
@@ -97,9 +97,9 @@ func (h *testDeployment) getCluster(id string) (c clusterFacts) {
 }
 
 // members returns the pods of a cluster by rank.
-func (h *testDeployment) members(id string) []memberFacts {
+func (h *testDeployment) members(id string) []podFields {
 	h.t.Helper()
-	var list struct{ Pods []memberFacts }
+	var list struct{ Pods []podFields }
 	h.call(http.MethodGet, "/v2/clusters/"+id+"/pods", "", &list)
 	return list.Pods
 }
@@ -131,7 +131,7 @@ func (h *testDeployment) logLinesAfter(id, word string) (lines []string) {
 
 // awaitGreetings waits until each member has exchanged greetings with the primary n times, and
 // returns each member's variables.
-func (h *testDeployment) awaitGreetings(members []memberFacts, color string, n int) (variables [][]string) {
+func (h *testDeployment) awaitGreetings(members []podFields, color string, n int) (variables [][]string) {
 	h.t.Helper()
 	defer func() {
 		for _, m := range members {
@@ -208,7 +208,7 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	expectReasons := func(id, part string) {
 		t.Helper()
 		h.waitUntil("the reason "+part, func() bool {
-			return !slices.ContainsFunc(h.members(id), func(m memberFacts) bool {
+			return !slices.ContainsFunc(h.members(id), func(m podFields) bool {
 				return m.Status != "PROVISIONING" || m.Reason == nil || !strings.Contains(*m.Reason, part)
 			})
 		})
@@ -260,7 +260,7 @@ func TestClusterMembersEnd(t *testing.T) {
 	}
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
 	h.waitUntil("the removal of their folders", func() bool {
-		return !slices.ContainsFunc(members, func(m memberFacts) bool {
+		return !slices.ContainsFunc(members, func(m podFields) bool {
 			_, err := os.Stat(filepath.Dir(h.volumeOf(m.ID)))
 			return !os.IsNotExist(err)
 		})

@@ -396,7 +396,7 @@ func testClusterOfPods(t *testing.T) {
 	members := c.members(red)
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
 	c.waitUntil("the removal", func() bool {
-		return !slices.ContainsFunc(members, func(m memberFacts) bool { return len(c.podsWithLabel("pod", m.ID)) > 0 })
+		return !slices.ContainsFunc(members, func(m podFields) bool { return len(c.podsWithLabel("pod", m.ID)) > 0 })
 	})
 	c.interrupt()
 }

@@ -263,13 +263,13 @@ func (m *podModels) waitForEquality() {
 
 // difference returns a difference between the deployment and the model, or "".
 func (m *podModels) difference() string {
-	var list struct{ Pods []memberFacts }
+	var list struct{ Pods []podFields }
 	m.call(http.MethodGet, "/v2/pods?includeClusterPods=true", "", &list)
 	if len(list.Pods) != len(m.pods) {
 		return fmt.Sprintf("%d pods, want %d", len(list.Pods), len(m.pods))
 	}
 	running, used := map[string]bool{}, 0
-	byID := map[string]memberFacts{}
+	byID := map[string]podFields{}
 	for _, p := range list.Pods {
 		byID[p.ID] = p
 		if p.Status == "RUNNING" {
@@ -303,7 +303,7 @@ func (m *podModels) difference() string {
 }
 
 // podDifference returns a difference between a pod and its model, or "".
-func (m *podModels) podDifference(p *podModel, shown memberFacts) string {
+func (m *podModels) podDifference(p *podModel, shown podFields) string {
 	want := []string{"EXITED"}
 	switch {
 	case p.shouldRun && !p.imageExists:
@@ -328,7 +328,7 @@ func (m *podModels) podDifference(p *podModel, shown memberFacts) string {
 	return ""
 }
 
-func (m *podModels) clusterDifference(byID map[string]memberFacts) string {
+func (m *podModels) clusterDifference(byID map[string]podFields) string {
 	var list struct{ Clusters []clusterFacts }
 	m.call(http.MethodGet, "/v2/clusters", "", &list)
 	shown := map[string]clusterFacts{}

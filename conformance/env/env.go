@@ -106,8 +106,8 @@ func (e *Env) StartPatience() time.Duration {
 	return 5 * time.Minute
 }
 
-// RecordStart records whether a job began to run within StartPatience.
-func (e *Env) RecordStart(began bool) { e.neverStarts.Store(!began) }
+// RecordWhetherStarts records whether a job began to run within StartPatience.
+func (e *Env) RecordWhetherStarts(began bool) { e.neverStarts.Store(!began) }
 
 // Close shuts down the receiver and closes connections and the ledger.
 func (e *Env) Close() error {

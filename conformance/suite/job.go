@@ -9,8 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 )
 
-// Echo returns the input of a job that returns its input. Like the inputs below, our handler
-// implements it.
+// Echo is the input of a job that returns its input. The suite's handler implements it and the
+// inputs below.
 func Echo(more ...M) M { return handlerInput("echo", more) }
 
 // Sleep is the input of a job that runs for some time, and returns the output given in more.
@@ -183,7 +183,7 @@ func (j *Job) Await(statuses ...string) *Answer {
 		case a.Code/100 != 2, text == "", IsFinal(text):
 			a.fail(accepted)
 		case c.Now().Sub(start) > limit && time.Since(began) > realLimit:
-			c.env.RecordStart(text != InQueue)
+			c.env.RecordWhetherStarts(text != InQueue)
 			a.fail(accepted)
 		}
 		c.pauseBetweenPolls(n)
@@ -196,7 +196,7 @@ func (j *Job) recordStart(a *Answer, status string) {
 	case status == InQueue:
 		j.StartedAfter, j.StartedBefore = a.Sent, time.Time{}
 	case status == InProgress && j.StartedBefore.IsZero():
-		j.c.env.RecordStart(true)
+		j.c.env.RecordWhetherStarts(true)
 		j.StartedBefore = a.Received
 		if j.StartedAfter.IsZero() {
 			j.StartedAfter = j.Answer.Sent

@@ -103,7 +103,7 @@ type endpointV1 struct {
 	VCPUCount           *int64   `json:"vcpuCount,omitempty"`    // only in requests
 	InstanceIDs         []string `json:"instanceIds,omitempty"`  // only in answers: flavor and vCPUs together
 	DataCenterIDs       []string `json:"dataCenterIds,omitempty"`
-	NetworkVolumeID     string   `json:"networkVolumeId,omitempty"` // only in answers
+	NetworkVolumeID     string   `json:"networkVolumeId,omitempty"` // in requests NetworkVolumeIDs
 	NetworkVolumeIDs    []string `json:"networkVolumeIds,omitempty"`
 	ExecutionTimeoutMS  int64    `json:"executionTimeoutMs,omitempty"`
 	FlashBoot           *bool    `json:"flashboot,omitempty"`   // some deployments don't return it

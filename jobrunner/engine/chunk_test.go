@@ -79,7 +79,7 @@ func TestChunks(t *testing.T) {
 		"a value one byte above the limit makes", len(got), "chunks")
 }
 
-// A stream in memory can be read while its endpoint is deleted.
+// If an endpoint is deleted during a read of a stream in memory, the read returns ErrNotFound.
 func TestStreamOfDeletedEndpoint(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{})
 	_, _, err := e.drainMemory(t.Context(), "ep", "x")

@@ -37,7 +37,7 @@ type series struct {
 	queued, running levels
 	delays          []timing
 	executions      []timing
-	ended           []outcome
+	ended           []outcomes
 	touched         time.Time
 }
 
@@ -53,7 +53,8 @@ type timing struct {
 	Took time.Duration `json:"took"`
 }
 
-type outcome struct {
+// outcomes are the numbers of jobs that ended in each state in a step.
+type outcomes struct {
 	at     int64 // number of the step
 	states map[engine.State]int
 }
@@ -162,8 +163,8 @@ func (s *series) record(now time.Time, e engine.Event) {
 	}
 	at := stepOf(now)
 	if n := len(s.ended); n == 0 || s.ended[n-1].at != at {
-		s.ended = slices.DeleteFunc(s.ended, func(o outcome) bool { return o.at <= at-steps })
-		s.ended = append(s.ended, outcome{at, map[engine.State]int{}})
+		s.ended = slices.DeleteFunc(s.ended, func(o outcomes) bool { return o.at <= at-steps })
+		s.ended = append(s.ended, outcomes{at, map[engine.State]int{}})
 	}
 	s.ended[len(s.ended)-1].states[e.To]++
 }

@@ -1,6 +1,6 @@
 // Package store stores the management objects of the jobrunner: templates, network volumes,
-// global volumes, registry auths, delegations, secrets, serverless endpoints, pods and
-// clusters. It knows neither HTTP nor the two versions of the management API, which share
+// global volumes, registry auths, delegations, secrets, SSH keys, serverless endpoints, pods
+// and clusters. It knows neither HTTP nor the two versions of the management API, which share
 // its records.
 //
 // Every rule of a record is checked in the transaction that writes it, so that concurrent

@@ -88,7 +88,7 @@ func init() {
 	}
 }
 
-// waitForRequest waits for the nth matching request that was answered, or with received for any.
+// waitForRequest waits until the nth matching request was answered or, if received is true, only received.
 func (l *record) waitForRequest(t *testing.T, n int, received bool, description string, match func(request) bool) request {
 	t.Helper()
 	timeout, done := time.NewTimer(waitTimeout), l.workerDone

@@ -216,7 +216,7 @@ func (d *deployment) ids(t testing.TB, v api.Version) []string {
 	return slices.Sorted(maps.Keys(d.names(t, v)))
 }
 
-// eachVersion runs a test on both API versions concurrently.
+// eachVersion runs a test on both API versions concurrently; with -short only on version 2.
 func eachVersion(t *testing.T, test func(t *testing.T, v api.Version)) {
 	t.Helper()
 	t.Parallel()

@@ -26,7 +26,7 @@ type step struct {
 	Version, Operation string
 	IDs                []string
 	Body               json.RawMessage
-	Media              string
+	ResponseMedia      string `json:"Media"`
 	Status             int
 }
 
@@ -74,7 +74,7 @@ func run(path string) error {
 
 func (s step) call(client reflect.Value) error {
 	name := strings.ToUpper(s.Operation[:1]) + s.Operation[1:]
-	stream := s.Media == "text/event-stream" // the body doesn't end
+	stream := s.ResponseMedia == "text/event-stream" // the response doesn't end
 	if !stream {
 		name += "WithResponse"
 	}
