@@ -72,6 +72,7 @@ func TestJobs(t *testing.T) {
 				same(t, sent.body, "")
 			} else {
 				sameJSON(t, sent.body, test.body)
+				must.Hold(t, !strings.Contains(sent.body, `\u003c`), "a < is escaped:", sent.body)
 			}
 		})
 	}

@@ -182,9 +182,13 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 
 func (c *Client) newRequest(ctx context.Context, call Call) (req *http.Request, body []byte, err error) {
 	if call.Body != nil {
-		if body, err = json.Marshal(call.Body); err != nil {
+		var encoded bytes.Buffer
+		encoder := json.NewEncoder(&encoded)
+		encoder.SetEscapeHTML(false) // an escape takes six bytes of the body's limit
+		if err := encoder.Encode(call.Body); err != nil {
 			return nil, nil, fmt.Errorf("encoding the body: %w", err)
 		}
+		body = bytes.TrimSpace(encoded.Bytes())
 		call.secrets.AddJSON(body)
 	}
 	target := call.URL
