@@ -77,6 +77,7 @@ JUDGES := conformance/selftest internal/test/fire
 UNRACED := $(JUDGES) conformance/mutants/run
 # Packages without the race detector in .ci/run: their tests mostly run programs, which are built
 # without it, or make so many plans or numbers in one goroutine that it would take minutes.
+# The tests of resources wait for the longest time, so .ci/run starts them first.
 RACED_AT_NIGHT := cmd/conformance cmd/jobrunner conformance/cases conformance/client internal/test/ci internal/test/guides internal/test/migrate internal/test/scale provider resources
 
 # Packages that make test leaves to .ci/run, which sets CI: each runs programs or browsers for a
@@ -89,7 +90,7 @@ ifndef CI
 	$(call go-test,-short -timeout=20m,$(filter-out $(addprefix %/,$(LEFT_TO_CI)),$(SHORT)),./openapi)
 else
 	$(call go-test,-short -vet=off $(RACING) -timeout=30m,$(filter-out $(addprefix %/,$(UNRACED) $(RACED_AT_NIGHT)),$(SHORT)),./page ./report)
-	$(call go-test,-short -vet=off -timeout=30m,$(addprefix ./,$(UNRACED) $(RACED_AT_NIGHT)),$(filter-out ./page ./report,$(SYSTEM)))
+	$(call go-test,-short -vet=off -timeout=30m,$(addprefix ./,resources $(UNRACED) $(filter-out resources,$(RACED_AT_NIGHT))),$(filter-out ./page ./report,$(SYSTEM)))
 endif
 
 test-all: ## Every test, with the race detector if the code runs in the test process: each night.
