@@ -25,7 +25,7 @@ func testCalls(t *tester) {
 		first := slices.MinFunc(queues, func(a, b engine.CallQueue) int { return a.Next.Compare(b.Next) })
 		return must.Do(t.ClaimCall(t.ctx, first, hosts, claim))(t), first.Next
 	}
-	// expectNone expects that no call is due, and that the next one is due in want; 0: no call waits.
+	// expectNone expects that no call is due now. The next call is due after want, or no call waits if want is 0.
 	expectNone := func(want time.Duration, busy ...string) {
 		t.Helper()
 		call, at := claimNext(busy...)

@@ -86,5 +86,5 @@ func character(text []byte) int {
 	return 6
 }
 
-// isUnicodeEscape reports whether a text begins with a \uXXXX escape.
+// isUnicodeEscape reports whether a text begins with an escape of six bytes, such as \u00e9.
 func isUnicodeEscape(text []byte) bool { return len(text) >= 6 && text[0] == '\\' && text[1] == 'u' }
