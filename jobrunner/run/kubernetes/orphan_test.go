@@ -91,6 +91,7 @@ func TestOrphans(t *testing.T) {
 	s.beginPod(podSpec("d1"))
 	other := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-3"}, "gpucloud", "", s.client))(t)
 	t.Cleanup(other.Close)
+	must.Equal(t, must.Do(other.Orphans(t.Context(), "d2"))(t), nil, "the orphans of another deployment")
 	orphans, err = other.Orphans(t.Context(), "d1")
 	must.Require(t, err == nil && len(orphans) == 1, orphans, err)
 	orphans[0].Remove()
