@@ -87,8 +87,11 @@ func (c *C) deferUntil(t time.Time) (waited bool) {
 // checkEndpoint ends a resumed case if its endpoint was deleted meanwhile: an absent endpoint refuses what an
 // absent job refuses.
 func (c *C) checkEndpoint() {
+	if c.Endpoint == "" {
+		return
+	}
 	x := c.env.Do(c.ctx, wire.NewRequest(http.MethodGet, c.Target.Queue()+"/v2/"+c.Endpoint+"/health", c.Target.Key, ""))
-	if c.Endpoint != "" && (x.Status == http.StatusNotFound || x.Status == http.StatusGone) {
+	if x.Status == http.StatusNotFound || x.Status == http.StatusGone {
 		c.Inconclusive("the endpoint %s of the deferred case was deleted", c.Endpoint)
 	}
 }
