@@ -113,7 +113,7 @@ func (s step) call(client reflect.Value) error {
 	if err := s.check(out[0].MethodByName("StatusCode").Call(nil)[0].Interface().(int), answer.FieldByName("Body").Bytes()); err != nil {
 		return err
 	}
-	if decoded := answer.FieldByName(fmt.Sprintf("JSON%d", s.Status)); s.Media == "application/json" && (!decoded.IsValid() || decoded.IsNil()) {
+	if decoded := answer.FieldByName(fmt.Sprintf("JSON%d", s.Status)); s.ResponseMedia == "application/json" && (!decoded.IsValid() || decoded.IsNil()) {
 		return fmt.Errorf("the answer is not decoded: %s", answer.FieldByName("Body").Bytes())
 	}
 	return nil
