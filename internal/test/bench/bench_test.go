@@ -103,7 +103,7 @@ type subject struct {
 	name, url, key string
 	endpoints      map[string]string // ids by handler: echo, stream, http
 	pid            int
-	program        string // program of the HTTP worker
+	program        string // program of its HTTP workers; only of the floor
 }
 
 // start starts the floor and a jobrunner with each database.
@@ -113,7 +113,7 @@ func start(b *testing.B) []*subject {
 	must.Succeed(b, gobuild.Programs(b.Context(), bin, "./floor", "../../../cmd/jobrunner"))
 	floor := &subject{name: floorName, program: filepath.Join(bin, "floor"), endpoints: map[string]string{"echo": "echo", "stream": "stream", "http": "http"}}
 	floor.url = strings.TrimSpace(floor.run(b, floor.program, nil, "http://"))
-	floor.workers(b)
+	floor.startWorkers(b)
 	all := []*subject{floor}
 	config := filepath.Join(bin, "jobrunner.yaml")
 	rules := fmt.Sprintf("engine: none\nrules:\n  - image: bench/http\n    process:\n      run: [%s, worker]\n", floor.program)
@@ -161,9 +161,9 @@ func startJobrunner(b *testing.B, bin, name string, args ...string) *subject {
 	return s
 }
 
-// run starts a program and returns the first line with a prefix. The end of the benchmark
-// stops it.
-func (s *subject) run(b *testing.B, program string, env []string, beginning string, args ...string) string {
+// run starts a program and returns its first line with a prefix. The end of the benchmark
+// stops the program.
+func (s *subject) run(b *testing.B, program string, env []string, prefix string, args ...string) string {
 	b.Helper()
 	cmd := exec.CommandContext(context.Background(), program, args...) //nolint:gosec // runs a program that the benchmark built
 	cmd.Env = append(os.Environ(), env...)
@@ -181,18 +181,18 @@ func (s *subject) run(b *testing.B, program string, env []string, beginning stri
 	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if strings.HasPrefix(lines.Text(), beginning) {
+		if strings.HasPrefix(lines.Text(), prefix) {
 			go func() { _, _ = io.Copy(io.Discard, out) }()
 			return lines.Text()
 		}
 	}
 	text, _ := os.ReadFile(log.Name())
-	b.Fatalf("%s ended without a line %s…: %s", program, beginning, text)
+	b.Fatalf("%s ended without a line %s…: %s", program, prefix, text)
 	return ""
 }
 
-// workers starts HTTP workers for the floor, which starts none itself.
-func (s *subject) workers(b *testing.B) {
+// startWorkers starts HTTP workers for the floor, which starts none itself.
+func (s *subject) startWorkers(b *testing.B) {
 	b.Helper()
 	for i := range workers {
 		cmd := exec.CommandContext(context.Background(), s.program, "worker") //nolint:gosec // runs a program that the benchmark built

@@ -92,8 +92,8 @@ func serve(b *testing.B, s *subject, o operation, size, n int) result {
 	profiled := s.profile(fmt.Sprintf("%s-%s-%d-%s", o.name, bytesName(size), n, s.name))
 	before := s.cpuTime()
 	r := load(clients, during, once)
-	if n := r.rate * during.Seconds(); n > 0 {
-		r.cpu = time.Duration(float64(s.cpuTime()-before) / n)
+	if requests := r.rate * during.Seconds(); requests > 0 {
+		r.cpu = time.Duration(float64(s.cpuTime()-before) / requests)
 	}
 	profiled()
 	err = s.drain(clients[0], o.handler)

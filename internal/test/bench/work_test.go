@@ -52,16 +52,16 @@ func submission(size int) []byte {
 	return []byte(`{"input": {"text": "` + strings.Repeat("x", size-len(envelope)) + `"}}`)
 }
 
-var isCompleted = []byte(`"status":"COMPLETED"`)
+var completedStatus = []byte(`"status":"COMPLETED"`)
 
 func expectCompleted(text []byte, err error) error {
-	if err == nil && !bytes.Contains(text, isCompleted) {
+	if err == nil && !bytes.Contains(text, completedStatus) {
 		err = fmt.Errorf("the job is not COMPLETED: %.200s", text)
 	}
 	return err
 }
 
-func expectRunning(text []byte, err error) error {
+func expectUnfinished(text []byte, err error) error {
 	if err == nil && !bytes.Contains(text, []byte(`"status":"IN_`)) {
 		err = fmt.Errorf("the job ended before all its chunks were read: %.200s", text)
 	}
@@ -105,7 +105,7 @@ func stream(c *client, _ int) (func(*client) error, error) {
 				n := bytes.Count(text, []byte(`"output"`))
 				read += n
 				if n == 0 { // no chunk arrived while the server held the request
-					err = expectRunning(c.ask(http.MethodGet, at+"/status/"+job.ID, nil))
+					err = expectUnfinished(c.ask(http.MethodGet, at+"/status/"+job.ID, nil))
 				}
 			}
 		}
@@ -113,9 +113,9 @@ func stream(c *client, _ int) (func(*client) error, error) {
 	}, nil
 }
 
-// BenchmarkCold measures cold starts: from the start of the program to its first response,
-// from a submission to the first line of a Python worker's handler, and a local run of the
-// conformance suite.
+// BenchmarkCold measures cold starts: from the start of the program to its first response, without
+// and with finished jobs in its data folder, from a submission to the first line of a Python
+// worker's handler, and a local run of the conformance suite.
 func BenchmarkCold(b *testing.B) {
 	bin := b.TempDir()
 	must.Succeed(b, gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner", "../../../cmd/conformance"))
@@ -176,7 +176,7 @@ func BenchmarkCold(b *testing.B) {
 			out, err := cmd.CombinedOutput()
 			must.Require(b, err == nil, err, string(out))
 			all = time.Since(begin)
-			if m := judged.FindSubmatch(out); m != nil {
+			if m := judgingTime.FindSubmatch(out); m != nil {
 				judging, _ = time.ParseDuration(string(m[1]))
 			}
 			b.ReportMetric(all.Seconds()*1000, "ms")
@@ -187,10 +187,10 @@ func BenchmarkCold(b *testing.B) {
 	write(b, "cold start", table+"\n")
 }
 
-// judged matches the duration of the cases in the output of a run.
-var judged = regexp.MustCompile(`clauses in ([0-9.msµ]+),`)
+// judgingTime matches the duration of the cases in the output of a run.
+var judgingTime = regexp.MustCompile(`clauses in ([0-9.msµ]+),`)
 
-// serveCold starts a jobrunner in memory.
+// serveCold starts a jobrunner with state in memory, and Python workers for the image bench/python.
 func serveCold(b *testing.B, bin string) *subject {
 	b.Helper()
 	worker := must.Do(filepath.Abs("testdata/worker.py"))(b)
@@ -199,7 +199,7 @@ func serveCold(b *testing.B, bin string) *subject {
 	return startJobrunner(b, bin, "ephemeral", "--ephemeral", "--config", config)
 }
 
-// finishedJobs inserts n finished jobs and their number. Their ids have their keys (engine's newKey).
+// finishedJobs inserts n finished jobs and their count. A job's id contains its key (engine's newKey).
 var finishedJobs = []string{`
 	INSERT INTO jobs (k, endpoint, id, low, webhook, owner, exec_ms, keep_ms, batch, state, turn, queued, worker, attempt, retries, started, deadline, streamed,
 		submitted, expires, gone, finished, call_at, call_tries, done)
@@ -219,7 +219,7 @@ func benchmarkStart(b *testing.B, bin string, jobs int) (all time.Duration) {
 	endpoint := first.endpoints["echo"]
 	must.Succeed(b, syscall.Kill(first.pid, syscall.SIGTERM))
 	now := time.Now().UnixMilli()
-	fill(b, folder, endpoint, jobs, now)
+	insertFinished(b, folder, endpoint, jobs, now)
 	id := fmt.Sprintf("%08x-%04x-7000-8000-000000000000-q1", now>>16, now&0xffff) // of the first
 	for b.Loop() {
 		begin := time.Now()
@@ -252,7 +252,7 @@ func openWhenReleased(b *testing.B, folder string) *sqldb.DB {
 	}
 }
 
-func fill(b *testing.B, folder, endpoint string, jobs int, now int64) {
+func insertFinished(b *testing.B, folder, endpoint string, jobs int, now int64) {
 	b.Helper()
 	db := openWhenReleased(b, folder)
 	args := [][]any{{now, jobs, endpoint}, nil, {endpoint, jobs}}
@@ -294,7 +294,7 @@ func BenchmarkMixed(b *testing.B) {
 			once := must.Do(operations[0].prepare(clients[0], 1<<10))(b)
 			var r result
 			for b.Loop() {
-				s.fill(b, queued)
+				s.queueIdle(b, queued)
 				r = s.mix(b, clients, once)
 			}
 			b.ReportMetric(0, "ns/op")
@@ -308,8 +308,8 @@ func BenchmarkMixed(b *testing.B) {
 	write(b, "mixed load", table.String()+"\n")
 }
 
-// fill queues jobs at an endpoint without workers.
-func (s *subject) fill(b *testing.B, n int) {
+// queueIdle queues jobs at the endpoint without workers.
+func (s *subject) queueIdle(b *testing.B, n int) {
 	b.Helper()
 	clients, done := newClients(s, 32)
 	defer done()

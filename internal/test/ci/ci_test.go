@@ -72,7 +72,7 @@ func newMachine(t *testing.T, example string) *machine {
 }
 
 // bash runs a script in the repository, with further variables. Output goes to a file, because
-// a process that the script leaves would keep a pipe open.
+// a process that the script leaves running would keep a pipe open.
 func (m *machine) bash(script string, env ...string) (output string, err error) {
 	m.t.Helper()
 	printed := must.Do(os.CreateTemp(m.t.TempDir(), "printed-"))(m.t)

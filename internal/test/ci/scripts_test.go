@@ -82,7 +82,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// A jobrunner that can't start fails the step with the reason and leaves nothing. A second
+// A jobrunner that can't start fails the step with the reason and leaves no files behind. A second
 // start is rejected while one runs. stop works without a start.
 func TestJobrunnerScript(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func TestJobrunnerScript(t *testing.T) {
 		{`"$SCRIPT" stop`, false, ""},
 		{`"$SCRIPT" start --config=nosuch.yaml`, true, "nosuch.yaml"},
 		{`"$SCRIPT" nosuch`, true, "Usage"},
-		{`RUNNER_TEMP=/nosuch PATH=/usr/bin:/bin GOROOT=/nosuch JOBRUNNER= "$SCRIPT" start`, true, ""}, // a built one is in bin/
+		{`RUNNER_TEMP=/nosuch PATH=/usr/bin:/bin GOROOT=/nosuch JOBRUNNER= "$SCRIPT" start`, true, ""}, // RUNNER_TEMP hides a built one in bin/
 		{`JOBRUNNER=/nosuch/jobrunner "$SCRIPT" start`, true, "did not start"},
 		{`eval "$("$SCRIPT" start --clock=admin)"; curl -sf -H "Authorization: Bearer $GPUCLOUD_API_KEY" "$GPUCLOUD_BASE_URL/clock"; echo "[$GPUCLOUD_QUEUE_URL]"`, false, "[]"},
 		{`"$SCRIPT" start`, true, "runs already"},
@@ -252,10 +252,10 @@ func TestOwnWorkflow(t *testing.T) {
 // ownActions is the prefix of this project's actions.
 const ownActions = "gpucloud/terraform-provider-gpucloud/actions/"
 
-var pinned = regexp.MustCompile(`^(actions/(checkout@v4|setup-go@v5|cache@v4|upload-artifact@v4)|hashicorp/setup-terraform@v3|opentofu/setup-opentofu@v1|` + ownActions + `[a-z/]+@main)$`)
+var allowedActions = regexp.MustCompile(`^(actions/(checkout@v4|setup-go@v5|cache@v4|upload-artifact@v4)|hashicorp/setup-terraform@v3|opentofu/setup-opentofu@v1|` + ownActions + `[a-z/]+@main)$`)
 
-// Workflows and actions use only the actions in pinned, because an action runs foreign code
-// with the project's rights.
+// check.yml, the example's workflows and this project's actions use only the actions in
+// allowedActions, because an action runs foreign code with the project's rights.
 func TestUsedActions(t *testing.T) {
 	t.Parallel()
 	var files []string
@@ -267,7 +267,7 @@ func TestUsedActions(t *testing.T) {
 	for _, file := range files {
 		text := string(must.ReadFile(t, file))
 		for _, found := range regexp.MustCompile(`(?m)^\s*(?:- )?uses: (\S+)`).FindAllStringSubmatch(text, -1) {
-			must.Hold(t, pinned.MatchString(found[1]), file, "uses", found[1])
+			must.Hold(t, allowedActions.MatchString(found[1]), file, "uses", found[1])
 		}
 	}
 }

@@ -118,12 +118,12 @@ func expand(name string) (ids []string) {
 	return ids
 }
 
-// common reports whether a mark applies to all operations, or to all of one API.
-func (m mark) common() bool {
+// isCommon reports whether a mark applies to all operations, or to all of one API.
+func (m mark) isCommon() bool {
 	return slices.Contains([]string{".", "^v1 ", "^v2 ", "^jobs "}, m.operations.String())
 }
 
-// clausesOf returns the sorted clauses of an operation, without common ones.
+// clausesOf returns the testable clauses of an operation by marks and statements, without common ones.
 func clausesOf(o operation, list []mark) (ids []string) {
 	if !o.served {
 		return nil
@@ -134,7 +134,7 @@ func clausesOf(o operation, list []mark) (ids []string) {
 			continue
 		}
 		for _, id := range m.clauses {
-			if m.common() {
+			if m.isCommon() {
 				common[id] = true
 			} else {
 				found[id] = true

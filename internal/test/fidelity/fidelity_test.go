@@ -35,7 +35,7 @@ func TestMarks(t *testing.T) {
 	for _, m := range list {
 		must.Hold(t, slices.ContainsFunc(operations(), func(o operation) bool { return o.served && m.operations.MatchString(o.fullName()) }),
 			"no served operation matches", m.operations)
-		if m.common() {
+		if m.isCommon() {
 			for _, id := range m.clauses {
 				placed[id] = true
 			}
@@ -68,7 +68,7 @@ func TestServedAsPrinted(t *testing.T) {
 				bases = append(bases, "/live/v2/"+endpoint)
 			}
 		}
-		missing := 0
+		differing := 0
 		for _, base := range bases {
 			request := must.Do(http.NewRequestWithContext(t.Context(), o.method, j.URL+base+parameter.ReplaceAllString(o.path, "x"), strings.NewReader("{")))(t)
 			request.Header.Set("Authorization", "Bearer "+j.Key)
@@ -78,9 +78,9 @@ func TestServedAsPrinted(t *testing.T) {
 			must.Succeed(t, err)
 			unknown := response.StatusCode == http.StatusMethodNotAllowed || strings.Contains(string(text), "there is nothing at")
 			if unknown || o.served == (response.StatusCode == http.StatusNotImplemented) {
-				missing++
+				differing++
 			}
 		}
-		must.Hold(t, missing != len(bases), o.fullName(), "the page says served", o.served, "the jobrunner differs")
+		must.Hold(t, differing != len(bases), o.fullName(), "the page says served", o.served, "the jobrunner differs")
 	}
 }

@@ -165,14 +165,14 @@ var fates = []fate{
 
 const upstream = "<html>upstream</html>"
 
-// refuses responds instead of the deployment. loses replaces the response of a processed request.
-func refuses(status int, retryAfter string) *wirefault.Fault {
-	f := loses(status)
+// refusal is a response instead of the deployment's. loss replaces the response of a processed request.
+func refusal(status int, retryAfter string) *wirefault.Fault {
+	f := loss(status)
 	f.Stub, f.Answer.Header = true, map[string]string{"Retry-After": retryAfter}
 	return f
 }
 
-func loses(status int) *wirefault.Fault {
+func loss(status int) *wirefault.Fault {
 	body := upstream
 	return &wirefault.Fault{Answer: wirefault.Edit{Status: status, Body: &body}}
 }
@@ -181,9 +181,9 @@ func loses(status int) *wirefault.Fault {
 var faults = map[fate]*wirefault.Fault{
 	droppedBefore: {Drop: "before"}, droppedAfter: {Drop: "after"},
 	stoppedBefore: {Drop: "before"}, killedBefore: {Drop: "before"}, killedAfter: {Drop: "after"},
-	refused500: refuses(500, ""), refused502: refuses(502, ""), refused503: refuses(503, ""), wait503: refuses(503, "2"),
-	done500: loses(500), done502: loses(502), done503: loses(503),
-	tooMany: refuses(429, ""), tooManyWait: refuses(429, "2"), notFoundYet: refuses(404, ""),
+	refused500: refusal(500, ""), refused502: refusal(502, ""), refused503: refusal(503, ""), wait503: refusal(503, "2"),
+	done500: loss(500), done502: loss(502), done503: loss(503),
+	tooMany: refusal(429, ""), tooManyWait: refusal(429, "2"), notFoundYet: refusal(404, ""),
 	reordered: {Answer: wirefault.Edit{Reverse: true}},
 	slow:      {Hold: "after"}, late: {Delay: 3}, drips: {Drip: 0.05}, truncated: {Cut: 10}, hangs: {Stall: 10},
 }
@@ -194,7 +194,7 @@ var faults = map[fate]*wirefault.Fault{
 type schedule struct {
 	seed  uint64
 	rate  float64 // share of the requests with a fault
-	depth int     // number of requests per operation that may have a fault
+	depth int     // number of first requests per operation and part that may have a fault
 
 	mu    sync.Mutex
 	part  string         // current part of the scenario
@@ -219,7 +219,7 @@ func (s *schedule) begin(part string) {
 
 // next returns the fate of the next request of an operation, such as GET templates/*, and the
 // latency of each direction. Different latencies make the order of arrival deterministic.
-func (s *schedule) next(operation string) (f fate, takes time.Duration) {
+func (s *schedule) next(operation string) (f fate, latency time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.asked[operation]
@@ -229,11 +229,11 @@ func (s *schedule) next(operation string) (f fate, takes time.Duration) {
 		mix = (mix ^ uint64(c)) * 1099511628211
 	}
 	r := rand.New(rand.NewPCG(s.seed, mix+uint64(n)))
-	takes = time.Duration(r.IntN(int(50 * time.Millisecond)))
+	latency = time.Duration(r.IntN(int(50 * time.Millisecond)))
 	if n >= s.depth || r.Float64() >= s.rate {
-		return passes, takes
+		return passes, latency
 	}
-	return fates[r.IntN(len(fates))], takes
+	return fates[r.IntN(len(fates))], latency
 }
 
 // logf records an event, to explain a failure.

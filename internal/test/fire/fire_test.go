@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("fire.n", 15, "schedules per API version and configuration, with seeds from 1; of the one with pods a third")
+	schedules = flag.Int("fire.n", 15, "schedules per API version and configuration, with seeds from 1; for pods only the last third")
 	fresh     = flag.Int("fire.fresh", 3, "further schedules with random seeds")
 	only      = flag.Uint64("fire.seed", 0, "only the schedule of this seed, with its log")
 )
@@ -50,8 +50,8 @@ func TestFire(t *testing.T) {
 	}
 }
 
-// seeds returns the seeds of a configuration's schedules. pods has a third as many as
-// serverless, because each takes three times as long.
+// seeds returns the seeds of a configuration's schedules. pods has only the last third of
+// serverless's, because each takes three times as long.
 func seeds(configuration string) (out []uint64) {
 	if *only > 0 {
 		return []uint64{*only}
@@ -74,16 +74,16 @@ func seeds(configuration string) (out []uint64) {
 
 // runSchedule runs the scenario under one schedule. If something is wrong, it returns the log,
 // followed by the failures.
-func runSchedule(t *testing.T, v api.Version, nodesOf nodeSource, seed uint64, m defect) (wrong []string) {
+func runSchedule(t *testing.T, v api.Version, nodesOf nodeSource, seed uint64, d defect) (wrong []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j := must.Do(jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key}))(t)
 		c := &core{
-			t: t, version: v, nodesOf: nodesOf, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), defect: m,
+			t: t, version: v, nodesOf: nodesOf, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), defect: d,
 			state: map[string]object{},
 		}
-		if m.fault != nil {
-			c.defectFault = m.fault()
+		if d.fault != nil {
+			c.defectFault = d.fault()
 		}
 		wrong = c.scenario()
 		if *only > 0 {
@@ -102,7 +102,7 @@ func (c *core) scenario() (wrong []string) {
 	must.Do(c.client().SSHKeys.Set(context.WithoutCancel(c.t.Context()), []string{foreignKey}))(c.t)
 	for i, nodes := range [][]node{c.nodesOf(c.version, false), c.nodesOf(c.version, true)} {
 		c.schedule.begin(fmt.Sprintf("apply %d", i+1))
-		if trouble := c.until("apply", func() []string { return c.apply(nodes) }); trouble != "" {
+		if trouble := c.retry("apply", func() []string { return c.apply(nodes) }); trouble != "" {
 			return []string{trouble}
 		}
 		if wrong := c.check(nodes); len(wrong) > 0 {
@@ -114,7 +114,7 @@ func (c *core) scenario() (wrong []string) {
 	}
 	all := c.nodesOf(c.version, true)
 	c.schedule.begin("destroy")
-	if trouble := c.until("destroy", func() []string { return c.destroy(all) }); trouble != "" {
+	if trouble := c.retry("destroy", func() []string { return c.destroy(all) }); trouble != "" {
 		return []string{trouble}
 	}
 	if wrong := c.check(nil); len(wrong) > 0 {
@@ -123,8 +123,8 @@ func (c *core) scenario() (wrong []string) {
 	return nil
 }
 
-// until repeats a command until it succeeds.
-func (c *core) until(command string, run func() []string) string {
+// retry repeats a command until it succeeds, and returns the last errors if it never does.
+func (c *core) retry(command string, run func() []string) string {
 	var trouble []string
 	for range attempts {
 		c.schedule.logf("terraform %s", command)
@@ -169,7 +169,7 @@ func (c *core) check(nodes []node) (wrong []string) {
 	for _, n := range nodes {
 		o, ok := c.state[n.address]
 		if !ok || o.tainted {
-			wrong = append(wrong, n.address+" is not in the state")
+			wrong = append(wrong, n.address+" is not in the state, or tainted")
 			continue
 		}
 		read, diags := p.Read(o.State)

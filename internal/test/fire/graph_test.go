@@ -47,9 +47,9 @@ type core struct {
 // process is a running provider.
 type process struct {
 	*tfdrive.Provider
-	wire *wire
-	mu   sync.Mutex
-	done bool // after SIGINT: starts nothing new
+	wire        *wire
+	mu          sync.Mutex
+	interrupted bool // after SIGINT: starts nothing new
 }
 
 // start starts and configures a provider. Configure sends a request, so start retries if that
@@ -72,7 +72,7 @@ func (c *core) startOnce() *process {
 	p := &process{}
 	p.wire = newWire(c.t, &wire{deployment: c.deployment, schedule: c.schedule, repeats: c.defect.repeats, defectFault: c.defectFault, stop: func() {
 		p.mu.Lock()
-		p.done = true
+		p.interrupted = true
 		p.mu.Unlock()
 		if p.Provider != nil { // nil until tfdrive.Start has configured it
 			p.Stop()
@@ -87,7 +87,7 @@ func (c *core) startOnce() *process {
 func (p *process) hasEnded() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.done || p.wire.killed()
+	return p.interrupted || p.wire.killed()
 }
 
 // id returns the id that the state has for an address.
@@ -98,7 +98,7 @@ func (c *core) id(address string) any {
 	return tfdrive.Unknown
 }
 
-// apply runs terraform apply once and returns its errors.
+// apply imitates one terraform apply and returns its errors.
 func (c *core) apply(nodes []node) (trouble []string) {
 	if trouble := c.plan(nodes); len(trouble) > 0 {
 		return trouble
@@ -146,7 +146,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 			switch {
 			case results[i].Exists():
 				c.state[n.address] = results[i]
-			case results[i].Type != "":
+			case results[i].Type != "": // the resource was applied, and no object exists
 				delete(c.state, n.address)
 			}
 		}
@@ -293,7 +293,7 @@ func outcome(err error) string {
 	return line
 }
 
-// destroy runs terraform destroy once and returns its errors.
+// destroy imitates one terraform destroy and returns its errors.
 func (c *core) destroy(nodes []node) (trouble []string) {
 	if trouble := c.plan(nil); len(trouble) > 0 {
 		return trouble

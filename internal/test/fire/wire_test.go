@@ -131,7 +131,7 @@ func idAt(parts []string) int {
 	return 2
 }
 
-// deployment is a jobrunner that knows when its objects were created.
+// deployment is a jobrunner, with the creation times of its objects.
 type deployment struct {
 	handler http.Handler
 
@@ -190,7 +190,7 @@ func repeats(operations string) defect {
 // The tests notice each defect within a few schedules.
 func TestDefectsAreFound(t *testing.T) {
 	const enough = 40
-	both, second := acctest.Versions, []api.Version{api.V2}
+	both, onlyV2 := acctest.Versions, []api.Version{api.V2}
 	for name, c := range map[string]struct {
 		defect   defect
 		nodesOf  nodeSource
@@ -205,11 +205,11 @@ func TestDefectsAreFound(t *testing.T) {
 		}}, serverless, both, "", false},
 		"messages are not read":                {defect{ignoresAdvice: true}, serverless, both, "", false},
 		"a create of a pod is repeated":        {repeats("POST pods"), pods, both, "pod work ", true},
-		"a create of a cluster is repeated":    {repeats("POST clusters"), pods, second, "and is in no state", true},
-		"a create of a delegation is repeated": {repeats("POST registries/delegations"), pods, second, "and is in no state", true},
+		"a create of a cluster is repeated":    {repeats("POST clusters"), pods, onlyV2, "and is in no state", true},
+		"a create of a delegation is repeated": {repeats("POST registries/delegations"), pods, onlyV2, "and is in no state", true},
 		"keys of somebody else are dropped": {defect{fault: func() *wirefault.Fault {
 			return &wirefault.Fault{Method: "PUT", Path: "/account/ssh-keys$", Request: wirefault.Edit{Raw: [][2]string{{`"` + regexp.QuoteMeta(foreignKey) + `",`, ""}}}}
-		}}, pods, second, "the SSH key of somebody else is gone", false},
+		}}, pods, onlyV2, "the SSH key of somebody else is gone", false},
 	} {
 		versions := c.versions
 		if testing.Short() { // one version is enough to test the harness

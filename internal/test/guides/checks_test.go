@@ -28,15 +28,15 @@ func TestOtherCLIs(t *testing.T) {
 		t.Run(strings.ReplaceAll(cli.String(), " ", "-"), func(t *testing.T) {
 			for _, guide := range followed[:2] {
 				s := newSession(t, bin, cli)
-				s.must("make install")
+				s.mustRun("make install")
 				for _, b := range readBlocks(t, guide) {
 					s.follow(b)
 				}
 			}
 			s := newSession(t, bin, cli)
-			s.must("make install && cd examples/module && terraform init")
+			s.mustRun("make install && cd examples/module && terraform init")
 			s.serve("jobrunner serve --ephemeral --config tests/jobrunner.yaml")
-			must.Equal(t, compare([]string{"Success! 5 passed, 0 failed."}, s.must("terraform test")), "")
+			must.Equal(t, compare([]string{"Success! 5 passed, 0 failed."}, s.mustRun("terraform test")), "")
 		})
 	}
 }
@@ -48,7 +48,7 @@ type check func(s *session, b block)
 // checks are the checks of each document by language of the block.
 var checks = map[string]map[string]check{
 	"README.md":                          {"console": runWithoutClone},
-	"docs/start/tools.md":                {"console": runCommands},
+	"docs/start/tools.md":                {"console": (*session).typeAll},
 	"conformance/README.md":              {"go": goSnippet("var cases = []suite.Case{", "}", "conformance/suite")},
 	"docs/reference/architecture.md":     {"mermaid": diagram},
 	"docs/reference/catalog.md":          {"yaml": servedWith("--catalog")},
@@ -59,9 +59,9 @@ var checks = map[string]map[string]check{
 	"docs/guides/nodes.md":               {"console": onServers},
 	"docs/guides/operate.md":             {"console": onServers, "yaml": testedBy("internal/test/system/deploy", "TestGuideValues")},
 	"docs/guides/remote.md":              {"console": onLaptopAndServer},
-	"docs/guides/worker.md":              {"python": pythonFile, "console": withSDK, "terraform": runAsGuide, "yaml": runAsGuide, "dockerfile": dockerfile},
+	"docs/guides/worker.md":              {"python": pythonFile, "console": withSDK, "terraform": (*session).follow, "yaml": (*session).follow, "dockerfile": dockerfile},
 	"docs/reference/jobrunner.md":        {"yaml": servedWith("--config")},
-	"docs/reference/performance.md":      {"console": runCommands},
+	"docs/reference/performance.md":      {"console": (*session).typeAll},
 	"docs/reference/plan-performance.md": {"console": goTest},
 }
 
@@ -110,18 +110,12 @@ func exampleTexts(t *testing.T) map[string]bool {
 	return texts
 }
 
-// runCommands runs commands.
-func runCommands(s *session, b block) { s.typeAll(b) }
-
 // afterInstall runs commands after make install.
 func afterInstall(s *session, b block) {
 	s.t.Helper()
-	s.must("(cd " + s.clone + " && make install)")
+	s.mustRun("(cd " + s.clone + " && make install)")
 	s.typeAll(b)
 }
-
-// runAsGuide treats the block like one of a guide.
-func runAsGuide(s *session, b block) { s.follow(b) }
 
 // onLaptopAndServer runs commands for a laptop and a server, both on this machine.
 func onLaptopAndServer(s *session, b block) {
@@ -132,13 +126,13 @@ func onLaptopAndServer(s *session, b block) {
 	}
 	s.preparedHello = true
 	home := s.dir
-	s.must("make install && mkdir ~/hello && cd ~/hello") // as the first guide does
+	s.mustRun("make install && mkdir ~/hello && cd ~/hello") // as the first guide does
 	for _, before := range readBlocks(s.t, followed[0]) {
 		if first, _, _ := strings.Cut(before.text, "\n"); before.language != "console" && fileName.MatchString(first) {
 			s.write(before)
 		}
 	}
-	s.must(`ln -s "$(command -v jobrunner)" jobrunner`) // as scp leaves it there
+	s.mustRun(`ln -s "$(command -v jobrunner)" jobrunner`) // as scp leaves it there
 	s.dir = home
 	s.typeAll(b)
 }
@@ -154,7 +148,7 @@ func withSDK(s *session, b block) {
 	b.text = rest
 	s.typeAll(b)
 	if installs {
-		s.must("(cd " + s.clone + " && make install) && python3 -m venv --without-pip .venv && cp -R " + filepath.Join(s.clone, "runpod") + ` "$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')"`)
+		s.mustRun("(cd " + s.clone + " && make install) && python3 -m venv --without-pip .venv && cp -R " + filepath.Join(s.clone, "runpod") + ` "$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')"`)
 	}
 }
 
@@ -209,7 +203,7 @@ func onServers(s *session, b block) {
 func afterInit(s *session, b block) {
 	s.t.Helper()
 	s.write(block{text: "# main.tf\nterraform {\n  required_providers {\n    gpucloud = {\n      source = \"gpucloud/gpucloud\"\n    }\n  }\n}\nresource \"terraform_data\" \"other\" {}\n"})
-	s.must("make install && terraform init && terraform apply")
+	s.mustRun("make install && terraform init && terraform apply")
 	s.typeAll(b)
 }
 
@@ -280,7 +274,7 @@ func diagram(s *session, b block) {
 
 var suiteName = regexp.MustCompile(`\b(?:c|suite)\.([A-Z]\w+)`)
 
-// goSnippet checks that a piece of Go is formatted and that the names that it uses exist.
+// goSnippet checks that a piece of Go is formatted and that the folder has the names that the piece uses.
 func goSnippet(before, after, folder string) check {
 	return func(s *session, b block) {
 		s.t.Helper()

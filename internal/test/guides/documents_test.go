@@ -46,7 +46,7 @@ func TestDocuments(t *testing.T) {
 				s := newSession(t, bin, cli)
 				s.runsConformance = document == "docs/start/conformance.md"
 				if slices.Contains(followed[1:], document) { // they require the installation of the first one
-					s.must("make install")
+					s.mustRun("make install")
 				}
 				for _, b := range readBlocks(t, document) {
 					if found := checks[document][b.language]; found != nil {
@@ -134,7 +134,7 @@ var (
 )
 
 // Links to the project's files, also full addresses, lead to existing files and headings.
-// Relative links stay in docs/; on pages that the Terraform registry publishes, they lead to
+// Relative links of pages in docs/ stay there; on pages that the Terraform registry publishes, they lead to
 // published pages.
 func TestLinks(t *testing.T) {
 	linked := map[string]bool{}
@@ -197,7 +197,7 @@ func TestMisplaced(t *testing.T) {
 
 var frontMatter = regexp.MustCompile(`(?s)\A---\n(.*?)\n---\n`)
 
-// Pages that the Terraform registry publishes have a title and a description, and no legacy field.
+// Pages that the Terraform registry publishes have a title and a description, and only the registry's fields.
 func TestFrontMatter(t *testing.T) {
 	for _, document := range documents(t) {
 		if !publishedPage.MatchString(document) {

@@ -36,11 +36,11 @@ func TestModuleReadme(t *testing.T) {
 			}
 			row := fmt.Sprintf("| `%s` | %s |", b.Labels[0], text("description"))
 			if b.Type == "variable" {
-				standard := text("default")
-				if standard == "" {
-					standard = "required"
+				defaultValue := text("default")
+				if defaultValue == "" {
+					defaultValue = "required"
 				}
-				row += fmt.Sprintf(" %s | %s |", text("type"), standard)
+				row += fmt.Sprintf(" %s | %s |", text("type"), defaultValue)
 			}
 			rows++
 			must.Hold(t, strings.Contains(readme, "\n"+row+"\n"), "examples/module/README.md lacks the row", row)

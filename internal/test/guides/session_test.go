@@ -143,33 +143,33 @@ func (s *session) checkFlags(b block, program, rest string) {
 }
 
 // run runs one command in a shell. The next command continues with its working directory,
-// variables and functions. It answers prompts with yes.
+// variables and functions. run answers prompts with yes.
 func (s *session) run(text string) (output string, err error) {
 	s.t.Helper()
 	text = strings.ReplaceAll(text, "terraform ", s.cli.Name+" ")
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	dir := s.t.TempDir()
-	after, printed := filepath.Join(dir, "after"), filepath.Join(dir, "printed")
+	shellState, printed := filepath.Join(dir, "shell-state"), filepath.Join(dir, "printed")
 	out := must.Do(os.Create(printed))(s.t)
 	defer out.Close()
 	if s.url != "" {
 		text = strings.NewReplacer("http://127.0.0.1:8420", s.url, "https://cloud.example.com", s.url, "https://server.example.com", s.url, "the-key-of-your-account", s.key).Replace(text)
 	}
-	cmd := exec.CommandContext(ctx, "bash", "-c", "set -a\n"+text+"\nstatus=$?; { pwd; env -0; } >"+after+"; exit $status")
+	cmd := exec.CommandContext(ctx, "bash", "-c", "set -a\n"+text+"\nstatus=$?; { pwd; env -0; } >"+shellState+"; exit $status")
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.dir, s.env, strings.NewReader("yes\nyes\n"), out, out
 	s.killAtEnd(cmd)
 	err = cmd.Run()
 	printedText := must.ReadFile(s.t, printed)
-	if left, readErr := os.ReadFile(after); readErr == nil {
-		folder, variables, _ := bytes.Cut(left, []byte("\n"))
+	if saved, readErr := os.ReadFile(shellState); readErr == nil {
+		folder, variables, _ := bytes.Cut(saved, []byte("\n"))
 		s.dir, s.env = string(folder), strings.Split(strings.TrimSuffix(string(variables), "\x00"), "\x00")
 	}
 	return string(printedText), err
 }
 
-// must runs a command and fails the test if the command fails.
-func (s *session) must(text string) (output string) {
+// mustRun runs a command and fails the test if the command fails.
+func (s *session) mustRun(text string) (output string) {
 	s.t.Helper()
 	output, err := s.run(text)
 	must.Require(s.t, err == nil, "$", text, err, lastLines(output))
@@ -210,8 +210,7 @@ func (s *session) serve(text string) (output string) {
 		}
 	})
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		text := must.ReadFile(s.t, printed)
-		if output = string(text); strings.Contains(output, "Ctrl-C stops the deployment.") {
+		if output = string(must.ReadFile(s.t, printed)); strings.Contains(output, "Ctrl-C stops the deployment.") {
 			break
 		}
 		must.Require(s.t, len(ended) == 0 && !time.Now().After(deadline), "$", cmd, "the jobrunner did not start", output)

@@ -233,7 +233,7 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 	}
 	var list []map[string]any
 	for _, r := range resources {
-		if r.Type == "runpod_pod_action" { // the stub can't destroy it
+		if r.Type == "runpod_pod_action" { // the configuration lacks it, and the stub can't destroy it
 			continue
 		}
 		for name, v := range r.Values {
@@ -274,14 +274,14 @@ var titles = map[string]string{
 }
 
 // Each attribute of each recorded type is in its kind's table, and each attribute that a table
-// names for this provider exists.
+// names for this provider exists. The guide names each origin.
 func TestGuideNamesEveryAttribute(t *testing.T) {
 	text := string(must.ReadFile(t, tables))
 	introduction := string(must.ReadFile(t, guide))
 	p := tfdrive.Start(t, provider.New("test")(), acctest.Deploy(t).Settings(api.V2))
-	there := map[string]map[string]bool{} // by kind
+	theirs := map[string]map[string]bool{} // by kind
 	for kind, title := range titles {
-		there[kind] = map[string]bool{}
+		theirs[kind] = map[string]bool{}
 		_, table, ok := strings.Cut(text, "\n### "+title+"\n")
 		must.Require(t, ok, tables, "has no table", title)
 		table, _, _ = strings.Cut(table, "\n#")
@@ -300,7 +300,7 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 				continue
 			}
 			for _, name := range code.FindAllStringSubmatch(cells[0], -1) {
-				there[kind][name[1]] = true
+				theirs[kind][name[1]] = true
 				must.Hold(t, cells[1] != "the same" || ours[name[1]], title, "the table says that", name[1], "is the same here, but gpucloud_"+kind, "lacks it")
 			}
 			for _, name := range code.FindAllStringSubmatch(cells[1], -1) {
@@ -317,7 +317,7 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 				continue
 			}
 			for name := range r.Values {
-				must.Hold(t, there[kind][name], filepath.Base(file), "the table", titles[kind], "lacks", name, "of", r.Type)
+				must.Hold(t, theirs[kind][name], filepath.Base(file), "the table", titles[kind], "lacks", name, "of", r.Type)
 			}
 		}
 	}

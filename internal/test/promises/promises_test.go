@@ -39,14 +39,14 @@ func TestPromisesAreTested(t *testing.T) {
 		tests := reference.FindAllStringSubmatch(row[2], -1)
 		must.Hold(t, len(tests) != 0, "no test for", row[1])
 		for _, test := range tests {
-			must.Equal(t, check(t, filepath.Join(root, test[1]), test[2]), "", test[1], test[2], "of", row[1])
+			must.Equal(t, faultOf(t, filepath.Join(root, test[1]), test[2]), "", test[1], test[2], "of", row[1])
 		}
 	}
 	must.Hold(t, count >= 30, "found only", count, "promises")
 }
 
-// check returns a fault of a test of a folder, or "".
-func check(t *testing.T, folder, test string) string {
+// faultOf returns why a test of a folder proves nothing in CI, or "".
+func faultOf(t *testing.T, folder, test string) string {
 	t.Helper()
 	functions := parse(t, folder)
 	if functions[test] == nil {
@@ -141,7 +141,7 @@ func TestSkipsAreFound(t *testing.T) {
 		must.Equal(t, skips(file.Decls[0].(*ast.FuncDecl)), want, body)
 	}
 	names := slices.Sorted(maps.Keys(parse(t, ".")))
-	must.Hold(t, slices.Contains(names, "TestSkipsAreFound") && check(t, ".", "TestNothing") != "", "the tests of this folder are", names)
+	must.Hold(t, slices.Contains(names, "TestSkipsAreFound") && faultOf(t, ".", "TestNothing") != "", "the tests of this folder are", names)
 }
 
 var namedFile = regexp.MustCompile("`((?:[\\w-]+/)+[\\w.-]*)`")

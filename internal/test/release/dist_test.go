@@ -39,7 +39,7 @@ type dist struct {
 
 type archive struct{ program, system, arch string }
 
-func (a archive) here() bool { return a.system == runtime.GOOS && a.arch == runtime.GOARCH }
+func (a archive) runsHere() bool { return a.system == runtime.GOOS && a.arch == runtime.GOARCH }
 
 // Published files have the names, contents and checksums that the registry expects. Programs
 // print their release. terraform init installs the provider.
@@ -117,7 +117,6 @@ func (d dist) checkArchives(t *testing.T) {
 
 // checkChecksums verifies the checksum file, which covers every archive and the manifest.
 func (d dist) checkChecksums(t *testing.T) {
-	want := slices.Collect(maps.Keys(d.archives))
 	manifest := "terraform-provider-gpucloud_" + d.version + "_manifest.json"
 	var about struct {
 		Version  int
@@ -132,7 +131,7 @@ func (d dist) checkChecksums(t *testing.T) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		sums[name] = sum
 	}
-	for _, name := range append(want, manifest) {
+	for _, name := range append(slices.Collect(maps.Keys(d.archives)), manifest) {
 		path := filepath.Join(d.dir, name)
 		if name == manifest { // published under this name
 			path = filepath.Join(root, "terraform-registry-manifest.json")
@@ -172,7 +171,7 @@ func (d dist) checkPrograms(t *testing.T) {
 			path := filepath.Join(dir, file)
 			must.Succeed(t, os.WriteFile(path, text, 0o700)) //nolint:gosec // an executable file
 			d.checkBuild(t, name, a, path)
-			if !a.here() {
+			if !a.runsHere() {
 				continue
 			}
 			want := fmt.Sprintf("%s %s (commit %.7s", a.program, d.version, d.commit)

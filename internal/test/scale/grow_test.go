@@ -42,7 +42,7 @@ func (tf *terraform) grow(d *deployment, n int) {
 		}
 		for i := len(instances); i < n; i++ {
 			name := strings.TrimSuffix(recorded.Attributes.Name, "0") + fmt.Sprint(i)
-			id := d.repeat(tf.t, recorded.Attributes.Name, name)
+			id := d.copyObject(tf.t, recorded.Attributes.Name, name)
 			var instance map[string]any
 			changed := strings.NewReplacer(recorded.Attributes.ID, id, `"`+recorded.Attributes.Name+`"`, `"`+name+`"`).Replace(string(first))
 			must.Succeed(tf.t, json.Unmarshal([]byte(changed), &instance))
@@ -54,20 +54,20 @@ func (tf *terraform) grow(d *deployment, n int) {
 	tf.write("terraform.tfstate", string(must.Do(json.Marshal(state))(tf.t)))
 }
 
-// repeat creates a copy of a named object under another name, and returns its id.
-func (d *deployment) repeat(t testing.TB, like, name string) string {
+// copyObject creates a copy of a named object under another name, and returns the copy's id.
+func (d *deployment) copyObject(t testing.TB, original, name string) string {
 	t.Helper()
 	d.mu.Lock()
-	was, ok := d.posted[like]
+	recorded, ok := d.posted[original]
 	d.mu.Unlock()
-	must.Require(t, ok, "no object was created with the name", like)
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, was.path, strings.NewReader(strings.Replace(was.body, `"`+like+`"`, `"`+name+`"`, 1)))
+	must.Require(t, ok, "no object was created with the name", original)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, recorded.path, strings.NewReader(strings.Replace(recorded.body, `"`+original+`"`, `"`+name+`"`, 1)))
 	r.Header.Set("Authorization", "Bearer "+d.key)
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	d.handler.ServeHTTP(w, r)
 	var created struct{ ID string }
-	must.Require(t, json.Unmarshal(w.Body.Bytes(), &created) == nil && created.ID != "", "POST", was.path, w.Code, w.Body)
+	must.Require(t, json.Unmarshal(w.Body.Bytes(), &created) == nil && created.ID != "", "POST", recorded.path, w.Code, w.Body)
 	return created.ID
 }
 
@@ -84,12 +84,12 @@ func TestCallsOfAHugePlan(t *testing.T) {
 		create := func(kind string, config map[string]any) string {
 			return tfdrive.Do(p.Apply(p.Plan(kind, tfdrive.State{}, config)))(t).Get("id").(string)
 		}
-		follows := create("gpucloud_template", map[string]any{"name": "base", "image": "i", "serverless": true})
+		templateID := create("gpucloud_template", map[string]any{"name": "base", "image": "i", "serverless": true})
 		configs := map[string]map[string]any{
 			"gpucloud_template":       {"name": "t-0", "image": "i", "env": map[string]any{"A": "1"}, "ports": []any{"80/http", "22/tcp"}},
 			"gpucloud_network_volume": {"name": "v-0", "size": 10, "data_center": "EU-RO-1"},
 			"gpucloud_registry_auth":  {"name": "r-0", "username": "u", "password": "p"},
-			"gpucloud_endpoint":       {"name": "e-0", "template_id": follows, "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}},
+			"gpucloud_endpoint":       {"name": "e-0", "template_id": templateID, "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}},
 		}
 		gpu := map[string]any{"id": "NVIDIA L4"}
 		configs["gpucloud_pod"] = map[string]any{"name": "p-0", "image": "i", "gpu": gpu} // doesn't start: the machine has no GPU
@@ -104,7 +104,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 			first := config["name"].(string)
 			created[kind] = []string{create(kind, config)}
 			for i := 1; i < n; i++ {
-				created[kind] = append(created[kind], d.repeat(t, first, strings.TrimSuffix(first, "0")+fmt.Sprint(i)))
+				created[kind] = append(created[kind], d.copyObject(t, first, strings.TrimSuffix(first, "0")+fmt.Sprint(i)))
 			}
 		}
 
@@ -157,7 +157,7 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(fmt.Sprintf("resources=%d", n), func(b *testing.B) {
 			d := deploy(b)
 			tf, baseline := newGrownWorkspaces(b, d, n)
-			plan(b, d, tf, baseline)
+			measurePlans(b, d, tf, baseline)
 		})
 	}
 }
@@ -169,7 +169,7 @@ func BenchmarkPlanLimited(b *testing.B) {
 	d.serve(b, jobrunner.Config{DataDir: data})
 	tf, baseline := newGrownWorkspaces(b, d, 1000)
 	d.serve(b, jobrunner.Config{DataDir: data, ManagementLimits: true})
-	plan(b, d, tf, baseline)
+	measurePlans(b, d, tf, baseline)
 }
 
 // templates returns a configuration of n templates.
@@ -190,7 +190,7 @@ resource "gpucloud_template" "t" {
 // nullprovider.
 func newGrownWorkspaces(b *testing.B, d *deployment, n int) (tf, baseline *terraform) {
 	b.Helper()
-	tf, baseline = workspace(b, d, ours, api.V2), workspace(b, d, null, api.V2)
+	tf, baseline = newWorkspace(b, d, ours, api.V2), newWorkspace(b, d, null, api.V2)
 	tf.configure(templates(1))
 	tf.apply()
 	tf.configure(templates(n))
@@ -201,28 +201,28 @@ func newGrownWorkspaces(b *testing.B, d *deployment, n int) (tf, baseline *terra
 	return tf, baseline
 }
 
-// plan measures plans, which must have no changes.
-func plan(b *testing.B, d *deployment, tf, baseline *terraform) {
+// measurePlans measures plans, which must have no changes.
+func measurePlans(b *testing.B, d *deployment, tf, baseline *terraform) {
 	b.Helper()
 	tf.expectEmptyPlan() // warms the file cache
 	baseline.expectEmptyPlan()
-	var took, least []time.Duration
+	var ourTimes, baselineTimes []time.Duration
 	var calls int
 	tf.cpu, baseline.cpu = 0, 0
 	for b.Loop() {
 		start := time.Now()
 		baseline.expectEmptyPlan()
-		least = append(least, time.Since(start))
+		baselineTimes = append(baselineTimes, time.Since(start))
 		start = time.Now()
 		calls = max(calls, sum(d.countRequests(tf.expectEmptyPlan)))
-		took = append(took, time.Since(start))
+		ourTimes = append(ourTimes, time.Since(start))
 	}
-	b.ReportMetric(median(took).Seconds(), "s/plan")
-	b.ReportMetric(median(least).Seconds(), "s/baseline")
-	b.ReportMetric(median(took).Seconds()/median(least).Seconds(), "ratio")
+	b.ReportMetric(median(ourTimes).Seconds(), "s/plan")
+	b.ReportMetric(median(baselineTimes).Seconds(), "s/baseline")
+	b.ReportMetric(median(ourTimes).Seconds()/median(baselineTimes).Seconds(), "ratio")
 	b.ReportMetric(float64(calls), "calls/plan")
-	b.ReportMetric(tf.cpu.Seconds()/float64(len(took)), "cpu-s/plan")
-	b.ReportMetric(baseline.cpu.Seconds()/float64(len(least)), "cpu-s/baseline")
+	b.ReportMetric(tf.cpu.Seconds()/float64(len(ourTimes)), "cpu-s/plan")
+	b.ReportMetric(baseline.cpu.Seconds()/float64(len(baselineTimes)), "cpu-s/baseline")
 	b.ReportMetric(0, "ns/op") // meaningless, as it includes both
 }
 

@@ -26,7 +26,7 @@ func newGate() *gate { return &gate{arrived: make(chan struct{}, 100), opened: m
 
 func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
 
-// await waits for n POSTs. It fails if a process ends before.
+// await waits for n POSTs. The test fails if a process ends before that.
 func (g *gate) await(n int, ps ...*process) {
 	dead := make(chan *process)
 	done := make(chan struct{})
@@ -77,7 +77,7 @@ func TestInterruptedApply(t *testing.T) {
 		for name, stage := range stages {
 			tests[name] = func(t *testing.T) {
 				d := deploy(t)
-				tf := workspace(t, d, ours, v)
+				tf := newWorkspace(t, d, ours, v)
 				tf.configure(baseTemplate)
 				tf.apply()
 				tf.configure(configOf(1))
@@ -147,12 +147,12 @@ resource "gpucloud_registry_auth" "r" {
 // newWorkspacePair creates two workspaces, and a template that both refer to.
 func newWorkspacePair(t *testing.T, d *deployment, v api.Version) (template string, both [2]*terraform) {
 	t.Helper()
-	owner := workspace(t, d, ours, v)
+	owner := newWorkspace(t, d, ours, v)
 	owner.configure(baseTemplate)
 	owner.apply()
 	_, template, _ = strings.Cut(owner.ids()[0], " ")
 	for i := range both {
-		both[i] = workspace(t, d, ours, v)
+		both[i] = newWorkspace(t, d, ours, v)
 	}
 	return template, both
 }

@@ -45,7 +45,7 @@ func (p *process) kill9(program string) {
 func TestKilledProvider(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
-		tf := workspace(t, d, ours, v)
+		tf := newWorkspace(t, d, ours, v)
 		tf.configure(baseTemplate)
 		tf.apply()
 		tf.configure(configOf(2))

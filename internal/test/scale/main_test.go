@@ -55,8 +55,8 @@ const (
 
 var builds sync.Map // func() (dir string, err error) by package
 
-// binary builds a provider once and returns its folder.
-func binary(t testing.TB, pkg string) string {
+// buildProvider builds a provider once and returns its folder.
+func buildProvider(t testing.TB, pkg string) string {
 	t.Helper()
 	once, _ := builds.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(binFolder, filepath.Base(pkg))
@@ -74,7 +74,7 @@ var findCLI = sync.OnceValues(func() (tfcli.CLI, error) { return tfcli.Default(c
 func TestCallsOfAPlan(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
-		tf := workspace(t, d, ours, v)
+		tf := newWorkspace(t, d, ours, v)
 		var before map[string]int
 		tf.configure(configOf(1))
 		tf.apply()

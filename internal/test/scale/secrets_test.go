@@ -85,7 +85,7 @@ resource "gpucloud_secret" "s" {
 // newTracedWorkspace returns a workspace with the secrets, whose Terraform logs everything.
 func newTracedWorkspace(t *testing.T, d *deployment, pkg string, v api.Version) *terraform {
 	t.Helper()
-	tf := workspace(t, d, pkg, v)
+	tf := newWorkspace(t, d, pkg, v)
 	tf.configure(configWithSecrets(v))
 	tf.env = append(tf.env, "TF_LOG=TRACE")
 	for _, s := range secrets {
@@ -106,7 +106,7 @@ func secretEncodings(value string) []string {
 	return out
 }
 
-func holds(text []byte, value string) bool {
+func containsSecret(text []byte, value string) bool {
 	return slices.ContainsFunc(secretEncodings(value), func(s string) bool { return bytes.Contains(text, []byte(s)) })
 }
 
@@ -115,11 +115,11 @@ func holds(text []byte, value string) bool {
 func (tf *terraform) expectNoSecrets(output string) {
 	tf.t.Helper()
 	for _, s := range secrets {
-		if !holds([]byte(output), s.value) {
+		if !containsSecret([]byte(output), s.value) {
 			continue
 		}
 		for line := range strings.Lines(output) {
-			if holds([]byte(line), s.value) {
+			if containsSecret([]byte(line), s.value) {
 				tf.t.Errorf("the output has the secret %s: %s", s.name, line)
 				break
 			}
@@ -147,7 +147,7 @@ func (tf *terraform) expectNoSecrets(output string) {
 		name := entry.Name()
 		for _, s := range secrets {
 			keeps := s.kept && (strings.HasPrefix(name, "terraform.tfstate") || name == "saved.tfplan")
-			must.Hold(tf.t, keeps || !holds(text, s.value), name, "has the secret", s.name)
+			must.Hold(tf.t, keeps || !containsSecret(text, s.value), name, "has the secret", s.name)
 		}
 		return err
 	})
@@ -171,16 +171,16 @@ func TestSecretsStayOut(t *testing.T) {
 			must.Contain(t, printed, "[TRACE]", "provider.terraform-provider-gpucloud")
 			state := must.ReadFile(t, filepath.Join(tf.dir, "terraform.tfstate"))
 			for _, s := range secrets {
-				must.Hold(t, !s.kept || holds(state, s.value), "the state lacks", s.name, "so the search doesn't work")
+				must.Hold(t, !s.kept || containsSecret(state, s.value), "the state lacks", s.name, "so the search doesn't work")
 			}
 		}
-		panics := func(t *testing.T) {
+		testPanic := func(t *testing.T) {
 			_, tf := start(t, panicProvider)
 			printed, err := tf.start("apply", "-auto-approve").waitForExit(patience)
 			must.Require(t, err != nil && strings.Contains(printed, "nil pointer dereference"), "the provider didn't panic", err, printed)
 			tf.expectNoSecrets(printed)
 		}
-		repeated := func(t *testing.T) {
+		testRepeatedRequest := func(t *testing.T) {
 			d, tf := start(t, ours)
 			served := d.handler
 			d.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -201,8 +201,8 @@ func TestSecretsStayOut(t *testing.T) {
 		}
 		sideBySide(t, map[string]func(*testing.T){
 			"success":                        testSuccess,
-			"panic":                          panics,
-			"errors that repeat the request": repeated,
+			"panic":                          testPanic,
+			"errors that repeat the request": testRepeatedRequest,
 		})
 	})
 }

@@ -40,12 +40,12 @@ const requiredProviders = `terraform {
 }
 `
 
-// workspace creates a working directory whose CLI runs a provider binary against the deployment.
-func workspace(t testing.TB, d *deployment, pkg string, v api.Version) *terraform {
+// newWorkspace creates a working directory whose CLI runs a provider binary against the deployment.
+func newWorkspace(t testing.TB, d *deployment, pkg string, v api.Version) *terraform {
 	t.Helper()
 	cli := must.Do(findCLI())(t)
 	dir := t.TempDir()
-	bin := binary(t, pkg)
+	bin := buildProvider(t, pkg)
 	rc := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n    %q = %q\n  }\n  direct {}\n}\n",
 		"registry.terraform.io/gpucloud/gpucloud", bin, "registry.opentofu.org/gpucloud/gpucloud", bin)
 	tf := &terraform{t: t, cli: cli, dir: dir}
@@ -56,7 +56,7 @@ func workspace(t testing.TB, d *deployment, pkg string, v api.Version) *terrafor
 		}
 	}
 	tf.env = append(tf.env, "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "terraformrc"), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1",
-		"TMPDIR="+binFolder, // a killed provider leaves its socket
+		"TMPDIR="+binFolder, // a killed provider leaves its socket behind
 		"GPUCLOUD_BASE_URL="+d.url, "GPUCLOUD_API_KEY="+d.key, "GPUCLOUD_API_VERSION="+string(v))
 	return tf
 }
@@ -247,7 +247,7 @@ resource "gpucloud_endpoint" "e" {
 `, n)
 }
 
-// baseTemplate is the template that endpoints follow.
+// baseTemplate is the template that the endpoints use.
 const baseTemplate = `
 resource "gpucloud_template" "base" {
   name       = "base"

@@ -65,9 +65,9 @@ type streamInput struct {
 type floor struct {
 	mu   sync.Mutex
 	jobs map[string]*job
-	kept []*job
-	size int
-	last int
+	kept []*job // oldest first
+	size int    // bytes of their inputs
+	last int    // latest id
 
 	queue  chan *job // for the goroutines
 	remote chan *job // for HTTP workers

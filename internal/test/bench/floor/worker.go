@@ -12,10 +12,10 @@ import (
 
 // work runs an echo worker with one slot that uses the worker protocol, under this program or a jobrunner.
 func work() error {
-	take := strings.ReplaceAll(os.Getenv("RUNPOD_WEBHOOK_GET_JOB"), "$ID", os.Getenv("RUNPOD_POD_ID")) + "&job_in_progress=0"
-	done := strings.ReplaceAll(os.Getenv("RUNPOD_WEBHOOK_POST_OUTPUT"), "$RUNPOD_POD_ID", os.Getenv("RUNPOD_POD_ID"))
+	takeURL := strings.ReplaceAll(os.Getenv("RUNPOD_WEBHOOK_GET_JOB"), "$ID", os.Getenv("RUNPOD_POD_ID")) + "&job_in_progress=0"
+	doneURL := strings.ReplaceAll(os.Getenv("RUNPOD_WEBHOOK_POST_OUTPUT"), "$RUNPOD_POD_ID", os.Getenv("RUNPOD_POD_ID"))
 	for {
-		text, status, err := ask(http.MethodGet, take, nil)
+		text, status, err := ask(http.MethodGet, takeURL, nil)
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func work() error {
 			return fmt.Errorf("job-take answered %.100q: %w", text, err)
 		}
 		result := append(append([]byte(`{"output": `), job.Input...), '}')
-		if _, status, err = ask(http.MethodPost, strings.ReplaceAll(done, "$ID", job.ID)+"&isStream=false", result); err != nil {
+		if _, status, err = ask(http.MethodPost, strings.ReplaceAll(doneURL, "$ID", job.ID)+"&isStream=false", result); err != nil {
 			return err
 		}
 		if status != http.StatusOK {

@@ -34,7 +34,7 @@ func Open(t testing.TB) *Browser {
 	t.Cleanup(closeAllocator)
 	ctx, closeBrowser := chromedp.NewContext(allocator)
 	t.Cleanup(closeBrowser)
-	// The browser lives as long as the context of its first command, so that context has no deadline.
+	// The browser ends with the context of its first command, so that context has no deadline.
 	hung := time.AfterFunc(stepTimeout, cancel)
 	err := chromedp.Do(ctx)
 	switch {

@@ -56,8 +56,8 @@ func (t *Tab) TabTo(selector string) {
 	t.t.Fatalf("the tab key does not reach %s in %d presses", selector, maxTabs)
 }
 
-// HasFocus waits until an element that matches a selector has the focus.
-func (t *Tab) HasFocus(selector string) {
+// AwaitFocus waits until an element that matches a selector has the focus.
+func (t *Tab) AwaitFocus(selector string) {
 	t.t.Helper()
 	if !t.wait("document.activeElement.matches(" + quote(selector) + ")") {
 		var actual string

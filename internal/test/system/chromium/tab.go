@@ -46,7 +46,7 @@ func (b *Browser) Tab(t testing.TB, width, height int64, dark bool) *Tab {
 	if width < 700 {
 		viewport = append(viewport, chromedp.EmulateMobile)
 	}
-	// As with the browser, the tab lives as long as the context of its first command.
+	// Like the browser, the tab ends with the context of its first command.
 	hung := time.AfterFunc(stepTimeout, cancel)
 	if err := chromedp.Do(ctx); err != nil || !hung.Stop() {
 		t.Fatalf("no tab opened: %v", err)
@@ -160,14 +160,15 @@ func quote(s string) string {
 	return string(text)
 }
 
-func text(selector string) string {
+// textExpression returns an expression for the text of the elements that match a selector.
+func textExpression(selector string) string {
 	return elements(selector) + `.map((e) => e.innerText).join('\n')`
 }
 
 // Text returns the current text of the elements that match a selector.
 func (t *Tab) Text(selector string) (shown string) {
 	t.t.Helper()
-	t.Eval(text(selector), &shown)
+	t.Eval(textExpression(selector), &shown)
 	return shown
 }
 
@@ -175,7 +176,7 @@ func (t *Tab) Text(selector string) (shown string) {
 func (t *Tab) Shows(selector string, texts ...string) {
 	t.t.Helper()
 	for _, want := range texts {
-		if !t.wait(text(selector) + ".includes(" + quote(want) + ")") {
+		if !t.wait(textExpression(selector) + ".includes(" + quote(want) + ")") {
 			t.t.Fatalf("%s never showed %q, but\n%s\nproblems: %v", selector, want, t.Text(selector), t.Problems())
 		}
 	}

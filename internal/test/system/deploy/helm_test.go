@@ -37,8 +37,8 @@ func required() values {
 	return values{"image": values{"repository": "localhost/gpucloud/jobrunner", "tag": "1.2.3"}, "apiKey": values{"secret": "gpucloud"}}
 }
 
-// with adds values to the required ones.
-func with(extra values) values {
+// withRequired adds values to the required ones.
+func withRequired(extra values) values {
 	all := required()
 	maps.Copy(all, extra)
 	return all
@@ -107,13 +107,13 @@ func onlyOf[T runtime.Object](t *testing.T, all []runtime.Object) (found T) {
 
 var combinations = map[string]values{
 	"embedded":     required(),
-	"long tag":     with(values{"image": values{"repository": "a", "tag": strings.Repeat("a", 62) + "_b"}}),
-	"without Pods": with(values{"workers": values{"enabled": false}}),
-	"three nodes":  with(values{"replicas": 3, "postgresql": values{"secret": "engine", "connections": 12}}),
-	"no budget":    with(values{"replicas": 2, "postgresql": values{"secret": "engine"}, "disruptionBudget": values{"enabled": false}}),
-	"monitored":    with(values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}),
-	"digest":       with(values{"image": values{"repository": "localhost/jobrunner", "digest": "sha256:" + strings.Repeat("a", 64), "pullSecrets": []any{"pull"}}}),
-	"all the rest": with(values{"args": []any{"--webhook-allow=hooks.example.com"}, "config": values{"rules": []any{values{"image": "team/a", "container": values{"pull": "always"}}}},
+	"long tag":     withRequired(values{"image": values{"repository": "a", "tag": strings.Repeat("a", 62) + "_b"}}),
+	"without Pods": withRequired(values{"workers": values{"enabled": false}}),
+	"three nodes":  withRequired(values{"replicas": 3, "postgresql": values{"secret": "engine", "connections": 12}}),
+	"no budget":    withRequired(values{"replicas": 2, "postgresql": values{"secret": "engine"}, "disruptionBudget": values{"enabled": false}}),
+	"monitored":    withRequired(values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}),
+	"digest":       withRequired(values{"image": values{"repository": "localhost/jobrunner", "digest": "sha256:" + strings.Repeat("a", 64), "pullSecrets": []any{"pull"}}}),
+	"all the rest": withRequired(values{"args": []any{"--webhook-allow=hooks.example.com"}, "config": values{"rules": []any{values{"image": "team/a", "container": values{"pull": "always"}}}},
 		"workers":     values{"gpuLabel": "gpu", "storageClass": "shared", "volumeAccess": "ReadWriteOnce", "reserve": "none", "gpuTypes": values{"my-label": "NVIDIA L4"}, "tolerations": []any{values{"key": "dedicated", "operator": "Exists"}}},
 		"persistence": values{"size": "20Gi", "storageClass": "fast"}, "service": values{"type": "LoadBalancer", "port": 80, "annotations": values{"a": "b"}},
 		"serviceAccount": values{"annotations": values{"a": "b"}}, "podAnnotations": values{"a": "b"}, "nodeSelector": values{"a": "b"},
@@ -139,13 +139,13 @@ func TestChart(t *testing.T) {
 				must.Equal(t, set.Spec.Template.Labels[label], value, "the selector", label, "misses its Pods")
 			}
 			must.Hold(t, pod.ServiceAccountName == account.Name && *pod.SecurityContext.RunAsNonRoot && *container.SecurityContext.ReadOnlyRootFilesystem && !*container.SecurityContext.AllowPrivilegeEscalation, pod)
-			services := map[string]bool{}
+			headless := map[string]bool{} // by Service
 			for _, object := range all {
 				if s, ok := object.(*core.Service); ok {
-					services[s.Name] = s.Spec.ClusterIP == "None"
+					headless[s.Name] = s.Spec.ClusterIP == "None"
 				}
 			}
-			must.Hold(t, services[set.Spec.ServiceName] && len(services) == 2, "the StatefulSet's Service", set.Spec.ServiceName, "is missing or not headless", services)
+			must.Hold(t, headless[set.Spec.ServiceName] && len(headless) == 2, "the StatefulSet's Service", set.Spec.ServiceName, "is missing or not headless", headless)
 			checkFiles(t, set, config)
 			checkServe(t, container)
 			checkBudget(t, v, all)
@@ -156,7 +156,7 @@ func TestChart(t *testing.T) {
 // A change of the configuration restarts the replicas. A change of their number doesn't.
 func TestScalingRestartsNothing(t *testing.T) {
 	checksum := func(replicas int, config values) string {
-		objects := must.Do(renderChart("team", with(values{"replicas": replicas, "postgresql": values{"secret": "a"}, "config": config})))(t)
+		objects := must.Do(renderChart("team", withRequired(values{"replicas": replicas, "postgresql": values{"secret": "a"}, "config": config})))(t)
 		all, _ := decodeObjects(t, objects)
 		return onlyOf[*apps.StatefulSet](t, all).Spec.Template.Annotations["checksum/config"]
 	}
@@ -227,14 +227,14 @@ func checkBudget(t *testing.T, v values, all []runtime.Object) {
 func TestChartRejects(t *testing.T) {
 	for want, v := range map[string]values{
 		"repository":  {"apiKey": values{"secret": "a"}},
-		"secretsKey":  with(values{"secretsKey": nil}), // left blank
-		"service":     with(values{"service": nil}),
+		"secretsKey":  withRequired(values{"secretsKey": nil}), // left blank
+		"service":     withRequired(values{"service": nil}),
 		"apiKey":      {"image": values{"repository": "a"}},
-		"postgresql":  with(values{"replicas": 2}),
-		"replica":     with(values{"replica": 2}),
-		"config":      with(values{"config": values{"executor": "kubernetes"}}),
-		"digest":      with(values{"image": values{"repository": "a", "digest": "sha256:1"}}),
-		"tolerations": with(values{"tolerations": []any{values{"operator": "exists"}}}),
+		"postgresql":  withRequired(values{"replicas": 2}),
+		"replica":     withRequired(values{"replica": 2}),
+		"config":      withRequired(values{"config": values{"executor": "kubernetes"}}),
+		"digest":      withRequired(values{"image": values{"repository": "a", "digest": "sha256:1"}}),
+		"tolerations": withRequired(values{"tolerations": []any{values{"operator": "exists"}}}),
 	} {
 		_, err := renderChart("team", v)
 		must.Hold(t, err != nil && strings.Contains(err.Error(), want), v, "expected an error with", want, "got", err)

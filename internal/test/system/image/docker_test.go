@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// container runs the image, with a read-only root and no capabilities.
+// container is a running container of the image, with a read-only root and no capabilities.
 type container struct {
 	t        *testing.T
 	engine   *containers.Engine
@@ -46,7 +46,7 @@ func TestDocker(t *testing.T) {
 	t.Cleanup(func() { e.Output(t, "volume", "rm", volume) })
 
 	c := start(t, e, s.tag(), volume)
-	c.key = c.printed(`GPUCLOUD_API_KEY=(\w+)`)
+	c.key = c.awaitLog(`GPUCLOUD_API_KEY=(\w+)`)
 	var endpoint, job struct{ ID, Status string }
 	c.call(http.MethodPost, "/v2/serverless", `{"name": "e", "image": "builtin/echo", "workers": {"max": 1}, "cpu": [{"id": "cpu3c", "vcpuCount": 2}]}`, &endpoint)
 	c.call(http.MethodPost, "/v2/"+endpoint.ID+"/runsync", `{"input": {"a": 1}}`, &job)
@@ -57,8 +57,8 @@ func TestDocker(t *testing.T) {
 	next.key = c.key
 	next.call(http.MethodGet, "/v2/"+endpoint.ID+"/status/"+job.ID, "", &job)
 	must.Equal(t, job.Status, "COMPLETED", "after the next start", job)
-	log := next.printed(`(?s)(.*Ctrl-C.*)`)
-	must.Hold(t, !strings.Contains(log, "#code=") && !strings.Contains(log, c.key), "the log signs its readers in", log)
+	log := next.awaitLog(`(?s)(.*Ctrl-C.*)`)
+	must.Hold(t, !strings.Contains(log, "#code=") && !strings.Contains(log, c.key), "the log contains a sign-in code or the key", log)
 	next.stop()
 }
 
@@ -86,13 +86,13 @@ func start(t *testing.T, e *containers.Engine, tag, volume string) *container {
 	c.id = e.Output(t, "run", "--detach", "--network=host", "--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", "--security-opt=no-new-privileges",
 		"--volume="+volume+":"+home, tag, "serve", "--listen=127.0.0.1:0", "--data="+home)
 	t.Cleanup(func() { e.Output(t, "rm", "--force", c.id) })
-	c.url = c.printed(`GPUCLOUD_BASE_URL=(\S+)`)
+	c.url = c.awaitLog(`GPUCLOUD_BASE_URL=(\S+)`)
 	c.call(http.MethodGet, "/readyz", "", nil)
 	return c
 }
 
-// printed waits until the container's log matches a pattern, and returns the first group.
-func (c *container) printed(pattern string) string {
+// awaitLog waits until the container's log matches a pattern, and returns the first group.
+func (c *container) awaitLog(pattern string) string {
 	c.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		log := c.engine.Output(c.t, "logs", c.id)

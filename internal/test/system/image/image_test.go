@@ -76,14 +76,14 @@ func TestImage(t *testing.T) {
 	index := must.Do(written.ImageIndex(outer.Manifests[0].Digest))(t)
 	manifest, err := index.IndexManifest()
 	must.Require(t, err == nil && len(manifest.Manifests) == 2, manifest, err)
-	here := must.Do(filepath.Abs(root))(t)
+	moduleFolder := must.Do(filepath.Abs(root))(t)
 	for _, m := range manifest.Manifests {
 		image := must.Do(index.Image(m.Digest))(t)
-		checkImage(t, m.Platform.Architecture, image, here)
+		checkImage(t, m.Platform.Architecture, image, moduleFolder)
 	}
 }
 
-func checkImage(t *testing.T, arch string, image v1.Image, here string) {
+func checkImage(t *testing.T, arch string, image v1.Image, moduleFolder string) {
 	t.Helper()
 	config := must.Do(image.ConfigFile())(t)
 	if config.Architecture != arch || config.OS != "linux" || config.Config.User != "65532:65532" || config.Config.Labels["org.opencontainers.image.version"] != "1.2.3" ||
@@ -117,7 +117,7 @@ func checkImage(t *testing.T, arch string, image v1.Image, here string) {
 	} else if libraries, err := f.ImportedLibraries(); err != nil || len(libraries) > 0 {
 		t.Errorf("%s: the program isn't static: %q, %v", arch, libraries, err)
 	}
-	must.Hold(t, !bytes.Contains(texts[program[1:]], []byte(here)), arch, "the program contains its source folder", here)
+	must.Hold(t, !bytes.Contains(texts[program[1:]], []byte(moduleFolder)), arch, "the program contains its source folder", moduleFolder)
 }
 
 func TestPlatforms(t *testing.T) {

@@ -118,7 +118,7 @@ func (s *scene) saveScript(t *testing.T, dir string, all []operation) string {
 	var steps []step
 	for _, o := range all {
 		w := &walker{T: t, scene: s, judge: new(judge), operation: o, all: all}
-		w.create = w.collection("POST")
+		w.create = w.collectionOperation("POST")
 		out := step{Version: o.version, Operation: o.op.OperationID, Method: o.method, Path: strings.TrimPrefix(o.path, o.prefix), Parameters: map[string]string{}}
 		for _, p := range o.parameters("path") {
 			id := map[string]string{"workerId": w.worker, "buildId": buildID}[p.Name]

@@ -96,7 +96,7 @@ func validate(ctx context.Context, o operation, response *openapi3.Response, a a
 		return nil
 	}
 	var list []string
-	for _, fault := range leaves(err) {
+	for _, fault := range innermostFaults(err) {
 		list = append(list, fmt.Sprintf("%d %s", a.status, fault))
 	}
 	return list
@@ -104,8 +104,8 @@ func validate(ctx context.Context, o operation, response *openapi3.Response, a a
 
 var index = regexp.MustCompile(`/\d+`)
 
-// leaves returns the innermost faults of an error, without values.
-func leaves(err error) (list []string) {
+// innermostFaults returns the innermost faults of an error, without values.
+func innermostFaults(err error) (list []string) {
 	var (
 		several openapi3.MultiError
 		schema  *openapi3.SchemaError
@@ -114,15 +114,15 @@ func leaves(err error) (list []string) {
 	)
 	switch {
 	case errors.As(err, &schema) && schema.Origin != nil && !errors.As(schema.Origin, &several):
-		return leaves(schema.Origin)
+		return innermostFaults(schema.Origin)
 	case errors.As(err, &several):
 		for _, inner := range several {
-			list = append(list, leaves(inner)...)
+			list = append(list, innermostFaults(inner)...)
 		}
 		slices.Sort(list)
 		list = slices.Compact(list)
-		// If one part of a schema doesn't match, the members that only it knows are reported as
-		// unknown, too.
+		// If one part of a schema doesn't match, the members that only this part declares are
+		// reported as unknown, too.
 		if rest := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return strings.HasSuffix(s, " breaks ") }); len(rest) > 0 {
 			return rest
 		}

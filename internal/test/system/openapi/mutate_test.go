@@ -49,7 +49,7 @@ func (s schemas) includesType(kind string) bool {
 	return slices.ContainsFunc(s, func(part *openapi3.Schema) bool { return part.Type.Includes(kind) })
 }
 
-// sample returns a value that the schemas accept, by its name or from the schemas.
+// sample returns a value that the schemas accept: the member's value in sampleValues, or one made from the schemas.
 func (s schemas) sample(name string) any {
 	if value, ok := sampleValues[name]; ok {
 		return value
@@ -181,20 +181,20 @@ func mutations(ref *openapi3.SchemaRef, base any) (list []mutation) {
 				continue
 			}
 			if flatten(ref).put(&body, path, c) {
-				list = append(list, mutation{at(path), c.name, body})
+				list = append(list, mutation{jsonPath(path), c.name, body})
 			}
 		}
 		if s.includesType("object") {
 			body := clone(base)
 			if flatten(ref).put(&body, append(slices.Clone(path), "unknown"), change{value: "x"}) {
-				list = append(list, mutation{at(path), "with an unknown member", body})
+				list = append(list, mutation{jsonPath(path), "with an unknown member", body})
 			}
 		}
 	})
 	return list
 }
 
-func at(path []string) string { return strings.Join(append([]string{"$"}, path...), ".") }
+func jsonPath(path []string) string { return strings.Join(append([]string{"$"}, path...), ".") }
 
 // walk visits each member recursively.
 func (s schemas) walk(path []string, name string, depth int, visit func(path []string, s schemas)) {

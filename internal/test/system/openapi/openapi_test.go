@@ -56,7 +56,7 @@ func walkAll(t *testing.T, s *scene, all []operation, file, table string, bothWa
 	cached := new(judge)
 	walk := func(t *testing.T, o operation) {
 		w := &walker{T: t, scene: s, judge: cached, operation: o, all: all, report: found.add, bothWays: bothWays}
-		w.create = w.collection("POST")
+		w.create = w.collectionOperation("POST")
 		w.walk()
 	}
 	step := 1
@@ -124,7 +124,7 @@ func TestRefusedMethods(t *testing.T) {
 	}
 }
 
-// HEAD returns the status and headers of GET without the body.
+// HEAD returns the status and the Content-Type of GET without the body.
 func TestHeadMatchesGet(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)

@@ -63,10 +63,10 @@ func factsOf(list []operation) operationFacts {
 // noteObject adds the facts of each member of a body.
 func noteObject(facts map[string]string, object string, s schemas) {
 	s.walk(nil, "", 0, func(path []string, s schemas) {
-		noteValue(facts, object+" "+strings.ReplaceAll(at(path), ".0", "[]"), s)
+		noteValue(facts, object+" "+strings.ReplaceAll(jsonPath(path), ".0", "[]"), s)
 		for name := range s.properties() {
 			if s.requires(name) {
-				facts[object+" "+strings.ReplaceAll(at(append(slices.Clone(path), name)), ".0", "[]")+" required"] = "yes"
+				facts[object+" "+strings.ReplaceAll(jsonPath(append(slices.Clone(path), name)), ".0", "[]")+" required"] = "yes"
 			}
 		}
 	})

@@ -24,7 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// scene is a jobrunner with an object of each kind.
+// scene is a jobrunner with the objects that requests need.
 type scene struct {
 	url  string
 	http *http.Client
@@ -104,7 +104,7 @@ func (s *scene) furnish(t *testing.T) {
 
 // request is a request to the jobrunner.
 type request struct {
-	part    string // of the request, which may be invalid
+	part    string // the part of the request that may be invalid
 	name    string // name of the case
 	method  string
 	path    string
@@ -154,6 +154,7 @@ func (s *scene) prepared(r request) request {
 	return r
 }
 
+// send also checks the answer's members against the contract.
 func (s *scene) send(t *testing.T, r request) answer {
 	t.Helper()
 	out := s.newRequest(t, r)

@@ -126,8 +126,8 @@ func TestTableAgainstOriginals(t *testing.T) {
 // operation returns the same objects.
 func tableFaults(api contract.API, method, path string, body []byte) (faults []string) {
 	o, ok := operationAt(api, method, path)
-	list := method == "GET" && api == contract.V2 && !strings.HasSuffix(o.Path, "}") && !strings.HasPrefix(o.Path, "/billing")
-	if !ok || list {
+	isList := method == "GET" && api == contract.V2 && !strings.HasSuffix(o.Path, "}") && !strings.HasPrefix(o.Path, "/billing")
+	if !ok || isList {
 		return nil
 	}
 	for _, fault := range bodyFaults(o.API, o.Resource, contract.Read, body) {

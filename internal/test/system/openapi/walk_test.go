@@ -205,11 +205,11 @@ func (w *walker) readBack(cause request, collection, id string) {
 		}
 		for _, twin := range pair {
 			other := *w
-			read := w.find("GET", twin)
+			read := w.objectOperation("GET", twin)
 			other.operation = *read
 			r := request{name: "after " + cause.String(), method: "GET", path: twin + "/" + id}
 			a := other.sendJudged(r)
-			update := w.find("PATCH", twin)
+			update := w.objectOperation("PATCH", twin)
 			if !a.success() { // version 1 doesn't show a template that is bound to an endpoint
 				continue
 			}
@@ -231,8 +231,8 @@ func (w *walker) readBack(cause request, collection, id string) {
 	}
 }
 
-// collection returns the operation with a method on the collection of the walker's object, or nil.
-func (w *walker) collection(method string) *operation {
+// collectionOperation returns the operation with a method on the collection of the walker's object, or nil.
+func (w *walker) collectionOperation(method string) *operation {
 	before, _, inside := strings.Cut(w.path, "/{")
 	i := slices.IndexFunc(w.all, func(o operation) bool { return inside && o.method == method && o.path == before })
 	if i < 0 {
@@ -244,8 +244,8 @@ func (w *walker) collection(method string) *operation {
 // memberPath matches the member that an error is about.
 var memberPath = regexp.MustCompile(`\$(\.\w+)+`)
 
-// find returns the operation on one object of a collection, or nil.
-func (w *walker) find(method, collection string) *operation {
+// objectOperation returns the operation on one object of a collection, or nil.
+func (w *walker) objectOperation(method, collection string) *operation {
 	i := slices.IndexFunc(w.all, func(o operation) bool {
 		rest, ok := strings.CutPrefix(o.path, collection+"/{")
 		return o.method == method && ok && !strings.Contains(rest, "/")
@@ -283,7 +283,7 @@ func (w *walker) faults(r request) []string {
 	if err == nil {
 		return nil
 	}
-	return leaves(err)
+	return innermostFaults(err)
 }
 
 // askWithBothKeys sends a request with a full key and with a key for another endpoint.
@@ -304,7 +304,7 @@ func (w *walker) walk() {
 	if bodies != nil {
 		valid.body = jsonText(bodies[0])
 	}
-	w.eachKey(valid)
+	w.sendWithEachKey(valid)
 	if w.create != nil {
 		for range validBodies(*w.create) { // an object of each base
 			w.id = ""
@@ -319,7 +319,7 @@ func (w *walker) walk() {
 		}
 	}
 	for _, p := range w.parameters("query") {
-		w.queries(p.Name)
+		w.sendQueries(p.Name)
 	}
 	for _, p := range w.parameters("header") {
 		for _, c := range flatten(p.Schema).changes() {
@@ -334,12 +334,12 @@ func (w *walker) walk() {
 	}
 	w.askWithBothKeys(request{name: "with an unknown parameter", query: url.Values{"unknown": {"x"}}, body: valid.body})
 	if bodies != nil {
-		w.bodies(bodies)
+		w.sendBodies(bodies)
 	}
 }
 
-// eachKey sends a valid request with each kind of key.
-func (w *walker) eachKey(valid request) {
+// sendWithEachKey sends a valid request with each kind of key.
+func (w *walker) sendWithEachKey(valid request) {
 	for key, status := range map[string]int{own: 0, user: 0, scoped: 403, "none": 401, "wrong": 401} {
 		r := valid
 		r.key = key
@@ -374,7 +374,7 @@ func parameter(value any) (string, bool) {
 	return fmt.Sprint(value), true
 }
 
-func (w *walker) queries(name string) {
+func (w *walker) sendQueries(name string) {
 	var s schemas
 	needed := url.Values{} // by other parameters
 	for _, p := range w.parameters("query") {
@@ -407,8 +407,8 @@ func (w *walker) queries(name string) {
 	}
 }
 
-func (w *walker) bodies(bases []any) {
-	for n, base := range bases {
+func (w *walker) sendBodies(samples []any) {
+	for n, base := range samples {
 		if a := w.ask(request{name: "good", body: jsonText(base)}); !a.success() {
 			w.Errorf("%s is rejected: %d %s", jsonText(base), a.status, a.body)
 		}
@@ -419,7 +419,7 @@ func (w *walker) bodies(bases []any) {
 			w.askWithBothKeys(request{part: m.at, name: m.name, body: jsonText(m.body)})
 		}
 	}
-	valid := jsonText(bases[0])
+	valid := jsonText(samples[0])
 	for _, body := range []string{
 		"", " ", "{", `{"name":}`, "{}{}", valid + valid, valid + "x", "[" + valid + "]", "\"\xff\"", `{"` + "\xff" + `":1}`, "\xef\xbb\xbf" + valid,
 		strings.Repeat("[", 20_000), strings.Repeat(`{"name":`, 20_000), `{"name":"` + strings.Repeat("x", 1<<20) + `"}`,

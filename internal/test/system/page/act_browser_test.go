@@ -19,8 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// open signs a tab in with the printed link.
-func (d *deployment) open(b *chromium.Browser) *chromium.Tab {
+// openPage opens the page in a tab, signed in with the printed link.
+func (d *deployment) openPage(b *chromium.Browser) *chromium.Tab {
 	d.t.Helper()
 	tab := b.Tab(d.t, 1366, 900, false)
 	tab.Visit(d.url + "/#code=" + d.code)
@@ -36,7 +36,7 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	d := deploy(t)
 	work := d.createEndpoint("work", "builtin/conformance", 1)
 	running := d.submitJob(work, `{"op": "sleep", "ms": 600000}`)
-	tab := d.open(b)
+	tab := d.openPage(b)
 	tab.Eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
 	tab.Until(`document.querySelector('#jobs [data-state=IN_PROGRESS]')`)
 	d.submitJob(work, `{}`)
@@ -66,7 +66,7 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	tab.Click("#confirm-yes")
 	tab.Shows("#outcome", "Endpoint work is stopped: it can’t have workers. 1 job is being finished.")
 	tab.Shows("#endpoint-stopped", "workers.max is 0")
-	tab.HasFocus("#endpoint-purge") // the stop button is disabled
+	tab.AwaitFocus("#endpoint-purge") // the stop button is disabled
 	tab.Picture("stopped")
 	_, e := d.send("GET", "/v2/serverless/"+work, "", bearer(key))
 	workers := e["workers"].(map[string]any)
@@ -81,11 +81,11 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	tab.Click("#detail [data-op=cancel]")
 	tab.Shows("#confirm", "Cancel job "+waiting+"?", "1 job is affected, which waits: it never runs.")
 	tab.Click("#confirm-no")
-	tab.HasFocus("#detail [data-op=cancel]")
+	tab.AwaitFocus("#detail [data-op=cancel]")
 	tab.Click("#detail [data-op=cancel]")
 	tab.Click("#confirm-yes")
 	tab.Until(`document.querySelector('#detail .badge').dataset.state === 'CANCELLED'`)
-	tab.HasFocus("#detail-close")
+	tab.AwaitFocus("#detail-close")
 	_, j = d.send("GET", "/v2/"+work+"/status/"+running, "", bearer(key))
 	must.Hold(t, j["status"] == "IN_PROGRESS", "another job was cancelled:", j)
 	expectClean(t, tab, d.url)
@@ -116,7 +116,7 @@ func TestBrowserRefusesReaders(t *testing.T) {
 	tab.Picture("refused")
 	d.awaitPod(pod, "RUNNING")
 	tab.Press(kb.Escape)
-	tab.HasFocus("#pods [data-op=stop]")
+	tab.AwaitFocus("#pods [data-op=stop]")
 }
 
 // A page of another site or port can't act through a signed-in browser.
@@ -126,7 +126,7 @@ func TestBrowserOnOtherSites(t *testing.T) {
 	d := deploy(t)
 	pod := d.createPod("notebook")
 	d.awaitPod(pod, "RUNNING")
-	tab := d.open(b)
+	tab := d.openPage(b)
 	callURL := d.url + "/ui/call?op=stop-pod&id=" + pod
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -159,7 +159,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 	inventory := must.Do(gpu.Simulate(machine, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(inventory.Close)
 	d := deployWith(t, jobrunner.Config{GPUs: inventory})
-	tab := d.open(b)
+	tab := d.openPage(b)
 	tab.Shows("#pods-section", "There is no pod yet", d.url+"/v2/pods")
 	for _, hidden := range []string{"#clusters-section", "#volumes-section", "#releases-section"} {
 		tab.Until(`document.querySelector('` + hidden + `').hidden`)
@@ -217,13 +217,13 @@ func TestBrowserShowsObjects(t *testing.T) {
 	tab.Press(kb.Enter)
 	tab.Shows("#confirm-error", "can't stop: it allows start")
 	tab.Press(kb.Escape)
-	tab.HasFocus(`[data-op=start]`)
+	tab.AwaitFocus(`[data-op=start]`)
 
 	// The focus stays when a row above is removed.
 	resp, body = d.send("DELETE", "/v2/pods/"+waitingPod, "", bearer(key))
 	must.Require(t, resp.StatusCode == 204, body)
 	tab.Until(`document.querySelectorAll('#pods tbody tr').length === 1`)
-	tab.HasFocus(`[data-op=start]`)
+	tab.AwaitFocus(`[data-op=start]`)
 
 	for _, path := range []string{"/v2/pods/" + notebook, "/v2/clusters/" + cluster, "/v2/network-volumes/" + volume} {
 		resp, body := d.send("DELETE", path, "", bearer(key))

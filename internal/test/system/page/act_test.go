@@ -93,7 +93,7 @@ func (d *deployment) addKey(k apikey.Key) string {
 	return must.Do(apikey.FileIn(d.dir).Add(k))(d.t)
 }
 
-// The page permits a key with a scope in both APIs the same actions as they do. A rejected action changes nothing.
+// With a scope in both APIs, a key may do on the page what it may do in the APIs. A rejected action changes nothing.
 func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 	d := deploy(t)
 	work := d.createEndpoint("work", "example/unmapped", 1)

@@ -237,8 +237,8 @@ func ask(p *page.Page, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// event changes the counts and notifies the page.
-func (b *busyMachine) event(p *page.Page, e engine.Event) {
+// emit changes the counts and notifies the page.
+func (b *busyMachine) emit(p *page.Page, e engine.Event) {
 	b.mu.Lock()
 	c := b.counts[e.Endpoint]
 	for state, n := range map[engine.State]int{e.From: -1, e.To: 1} {
@@ -265,16 +265,16 @@ func (b *busyMachine) work(p *page.Page) {
 		for k, id := range []string{"sdxl7k2m9q4w", "llm3f8x1p0zd"} {
 			c := b.Counts(id)
 			if want := int(wave * float64(9-6*k)); c.InQueue < want {
-				b.event(p, engine.Event{Endpoint: id, To: engine.InQueue})
+				b.emit(p, engine.Event{Endpoint: id, To: engine.InQueue})
 			} else if c.InQueue > 0 && c.InProgress < 4-2*k {
-				b.event(p, engine.Event{Endpoint: id, From: engine.InQueue, To: engine.InProgress, Delay: time.Duration(float64(300+i*17%1900)*(1+3*wave)) * time.Millisecond})
+				b.emit(p, engine.Event{Endpoint: id, From: engine.InQueue, To: engine.InProgress, Delay: time.Duration(float64(300+i*17%1900)*(1+3*wave)) * time.Millisecond})
 			}
 			if c.InProgress > 2-k && i%3 == k {
 				end := engine.Completed
 				if i%40 == 0 {
 					end = engine.Failed
 				}
-				b.event(p, engine.Event{Endpoint: id, From: engine.InProgress, To: end, Execution: time.Duration(900+i*37%2600+k*9000) * time.Millisecond})
+				b.emit(p, engine.Event{Endpoint: id, From: engine.InProgress, To: end, Execution: time.Duration(900+i*37%2600+k*9000) * time.Millisecond})
 			}
 		}
 		if i%2 == 0 {

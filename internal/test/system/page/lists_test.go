@@ -48,7 +48,7 @@ func TestManyPods(t *testing.T) {
 		}
 	}
 
-	tab := d.open(b)
+	tab := d.openPage(b)
 	tab.Until(`document.querySelectorAll('#pods tbody tr').length === 12`)
 	tab.Shows("#pods-count", "newest 12 shown")
 	tab.Click("#pods-more")
@@ -79,7 +79,7 @@ func (c *countedReads) Objects(ctx context.Context) (page.Objects, error) {
 	return c.busyMachine.Objects(ctx)
 }
 
-// Objects are read once a second for all viewers, and once more after an action.
+// Objects are read at most once a second for all viewers, and once more after an action.
 func TestObjectsAreReadOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(clock.Clock)
@@ -164,7 +164,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 			tab.Click("#confirm-yes")
 			tab.Shows("#outcome", "Batch a draft is cancelled.")
 			expectBatch(draft, "cancelled", 0, 0, 0, 1, false)
-			tab.HasFocus("#main")
+			tab.AwaitFocus("#main")
 			press(running)
 			tab.Shows("#confirm", "2 requests wait: they never run.", "1 request runs, and ends before the batch is cancelled.")
 			tab.CheckAccessibility("confirm")
@@ -173,7 +173,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 			expectBatch(running, "finalized", 1, 0, 0, 3, true)
 
 			for i := range 60 {
-				d.cancelledBatch(work, fmt.Sprint("b", i))
+				d.createCancelledBatch(work, fmt.Sprint("b", i))
 			}
 			tab.Shows("#batches-count", "newest 12 of 63")
 			tab.Click("#batches-more")
@@ -183,8 +183,8 @@ func TestBrowserShowsBatches(t *testing.T) {
 	}
 }
 
-// cancelledBatch creates a batch that isn't active.
-func (d *deployment) cancelledBatch(endpoint, name string) {
+// createCancelledBatch creates a batch and cancels it.
+func (d *deployment) createCancelledBatch(endpoint, name string) {
 	d.t.Helper()
 	id := d.createBatch(endpoint, name)
 	resp, body := d.send(http.MethodPost, "/v2/"+endpoint+"/batch/"+id+"/cancel", "", bearer(key))

@@ -15,7 +15,7 @@ func TestBrowserSendsJobs(t *testing.T) {
 	b := chromium.Open(t)
 	d := deploy(t)
 	work := d.createEndpoint("work", "builtin/conformance", 2)
-	tab := d.open(b)
+	tab := d.openPage(b)
 	tab.Until(`document.querySelector('#send-section').hidden`) // no endpoint is chosen
 	tab.Eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
 	tab.Until(`!document.querySelector('#send-section').hidden && document.querySelector('#send-input').value.includes('hello')`)
