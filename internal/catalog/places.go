@@ -147,7 +147,7 @@ type offer struct {
 	dataCenters  []api.Availability
 }
 
-// CheckStock warns if none of the types that a new or changed object accepts is in stock in its
+// CheckStock reports that none of the types that a new or changed object accepts is in stock in its
 // allowed data centers.
 func (c *Checks) CheckStock(ctx context.Context, check diagnostics.Check, r Request) {
 	if c == nil || c.Stock == Off || c.client.Version == api.V1 || !r.ComputeKnown || !r.PlacesKnown || !r.Changes {

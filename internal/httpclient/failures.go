@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Limits of an error's parts, in characters.
+// Limits of an error's parts.
 const (
-	maxExcerpt = 200  // of a body that isn't an error document
-	maxDetail  = 2000 // of the detail and of each field error
+	maxExcerpt = 200  // characters of a body that isn't an error document
+	maxDetail  = 2000 // characters of the detail and of each field error
 	maxFields  = 50   // number of field errors
 )
 

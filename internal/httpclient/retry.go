@@ -63,8 +63,8 @@ type retryPolicy struct {
 	wait             time.Duration
 }
 
-// check is called after each try, and again if reading the body fails. If a wait would outlast the
-// context, the caller gets the server's answer instead.
+// check reports whether to try again, after each try and if reading the body fails. If the wait would
+// outlast the context, it returns false, and the caller gets the server's answer.
 func (p *retryPolicy) check(resp *http.Response, err error) bool {
 	again := p.caller.Err() == nil && p.shouldRetry(resp, err)
 	if deadline, ok := p.caller.Deadline(); ok && time.Until(deadline) < p.wait {

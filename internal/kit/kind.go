@@ -40,7 +40,7 @@ type Kind[M any] struct {
 	// ExistingMatches returns existing objects that equal a planned one or have its unique
 	// name. The plan warns about them.
 	ExistingMatches func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch
-	// Objects lists the ids and names of the kind, for list blocks and imports by name.
+	// Objects lists the ids and names of the kind, for list blocks, data sources and imports by name.
 	Objects func(ctx context.Context, c *api.Client) ([]api.NamedObject, error)
 	// Volatile are the computed attributes, as dotted paths, that the server may change with any
 	// update. They are unknown in a plan that changes anything else.

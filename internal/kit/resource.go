@@ -48,7 +48,7 @@ func (r *kindResource[M]) report(diags *diag.Diagnostics, verb, id string, err e
 	r.run.reported.Report(diags, subject, verb, id, err)
 }
 
-// prior reads an object from the state.
+// prior reads an object from the state, and gives the client the time of its create.
 func (r *kindResource[M]) prior(ctx context.Context, stored tfsdk.State, p planrule.Private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
 	c, state = r.client(diags), new(M)
 	diags.Append(value.Load(ctx, stored, state)...)
@@ -155,7 +155,7 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 
 func (r *kindResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || r.refuse(r.protected(state), "deleted", &resp.Diagnostics) {
+	if resp.Diagnostics.HasError() || r.refuse(r.protectedID(state), "deleted", &resp.Diagnostics) {
 		return
 	}
 	if err := r.kind.Delete(ctx, c, state); err != nil {
@@ -224,7 +224,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if !r.kind.id(p.Plan).IsUnknown() { // no CLI can show or store a plan with an unknown identity
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
 	}
-	r.refuse(p.ReplacedProtected(ctx, r.protected(p.State)), "replaced", &resp.Diagnostics)
+	r.refuse(p.ReplacedProtected(ctx, r.protectedID(p.State)), "replaced", &resp.Diagnostics)
 	if p.State == nil && r.kind.ExistingMatches != nil && p.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
 		if matches := r.kind.ExistingMatches(ctx, p.API, p.Plan); len(matches) > 0 {
 			resp.Diagnostics.AddWarning(api.ExistingWarning(matches, r.kind.Title, r.typeName()))
@@ -236,7 +236,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	state := new(M)
 	resp.Diagnostics.Append(value.Load(ctx, req.State, state)...)
-	if resp.Diagnostics.HasError() || r.refuse(r.protected(state), "deleted", &resp.Diagnostics) || r.kind.Loss == nil {
+	if resp.Diagnostics.HasError() || r.refuse(r.protectedID(state), "deleted", &resp.Diagnostics) || r.kind.Loss == nil {
 		return
 	}
 	r.kind.loadPrivate(ctx, state, req.Private, new(diag.Diagnostics)) // it only makes the warning more precise
@@ -245,8 +245,8 @@ func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyP
 	}
 }
 
-// protected returns the id of an object if it is protected.
-func (r *kindResource[M]) protected(state *M) (id string) {
+// protectedID returns the id of an object if it is protected, or "".
+func (r *kindResource[M]) protectedID(state *M) (id string) {
 	if state == nil {
 		return ""
 	}

@@ -171,7 +171,7 @@ func (i instance) address(typeName string) string {
 	return i.path(typeName)
 }
 
-// path returns that address without the key: one moved block moves all instances of a resource.
+// path is address without the key: one moved block moves all instances of a resource.
 func (i instance) path(typeName string) string {
 	if i.module == "" {
 		return typeName + "." + i.name

@@ -68,7 +68,7 @@ func Blocks(document []byte, imports bool) (string, error) {
 	}
 	w := &writer{imports: imports, removed: map[string]bool{}}
 	for _, path := range slices.Sorted(maps.Keys(resources)) {
-		w.resource(resources[path])
+		w.writeResource(resources[path])
 	}
 	if w.text.Len() == 0 {
 		w.comment("The state has no resource that this provider can take over.")
@@ -92,8 +92,8 @@ var alternatives = map[string]string{
 	"runpod_machine":         "a tool of RunPod, because the management API has no machines",
 }
 
-// withoutCounterpart explains that a resource isn't taken over, unless its provider is unrelated.
-func (w *writer) withoutCounterpart(address string, i instance) {
+// explainNoCounterpart explains that a resource isn't taken over, unless its provider is unrelated.
+func (w *writer) explainNoCounterpart(address string, i instance) {
 	if !slices.ContainsFunc(Origins, func(o Origin) bool { return o.matches(i.provider, o.Type) }) {
 		return
 	}
@@ -142,8 +142,8 @@ func (w *writer) forget(configured string) {
 	}
 }
 
-// resource writes the blocks for the instances of a resource.
-func (w *writer) resource(instances []instance) {
+// writeResource writes the blocks for the instances of a resource.
+func (w *writer) writeResource(instances []instance) {
 	first := instances[0]
 	old := first.path(first.typeName)
 	all := instances
@@ -166,7 +166,7 @@ func (w *writer) resource(instances []instance) {
 	for _, i := range instances {
 		state, err := newState(i.provider, i.typeName, i.values)
 		if state == nil {
-			w.withoutCounterpart(old, i)
+			w.explainNoCounterpart(old, i)
 			return
 		}
 		moved = moved || err == nil

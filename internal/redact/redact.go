@@ -47,7 +47,7 @@ func FromContext(ctx context.Context) *Set {
 // Add adds secrets.
 func (s *Set) Add(values ...string) { s.AddLater(func() []string { return values }) }
 
-// AddJSON adds the environments and credentials in a request or answer.
+// AddJSON adds the values of the members of a request or answer that IsSecret accepts.
 func (s *Set) AddJSON(document []byte) {
 	s.AddLater(func() []string { return secretsIn(document) })
 }

@@ -97,7 +97,7 @@ func TestMessage(t *testing.T) {
 	must.Equal(t, s.Message("image planted-secret"), "image [redacted]")
 }
 
-// A set learns the secrets of requests and answers by the names of their members.
+// AddJSON adds the secrets of requests and answers by the names of their members.
 func TestAddJSON(t *testing.T) {
 	for document, secrets := range map[string]string{
 		`{"env":{"A":"planted-1","B":null,"C":7},"name":"visible-1"}`:                    "planted-1",

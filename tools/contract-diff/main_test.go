@@ -14,8 +14,8 @@ const known = "../../internal/test/system/openapi/testdata/v2.json"
 
 type object = map[string]any
 
-// in follows a path into a document, and returns the object there.
-func in(t *testing.T, o object, path ...string) object {
+// node returns the object at a path of a document.
+func node(t *testing.T, o object, path ...string) object {
 	t.Helper()
 	for _, name := range path {
 		next, ok := o[name].(object)
@@ -27,8 +27,8 @@ func in(t *testing.T, o object, path ...string) object {
 	return o
 }
 
-// revised writes the known document with a change.
-func revised(t *testing.T, change func(paths, schemas object)) (file string) {
+// writeRevised writes the known document with a change.
+func writeRevised(t *testing.T, change func(paths, schemas object)) (file string) {
 	t.Helper()
 	text, err := os.ReadFile(known)
 	if err != nil {
@@ -38,7 +38,7 @@ func revised(t *testing.T, change func(paths, schemas object)) (file string) {
 	if err := json.Unmarshal(text, &document); err != nil {
 		t.Fatal(err)
 	}
-	change(in(t, document, "paths"), in(t, document, "components", "schemas"))
+	change(node(t, document, "paths"), node(t, document, "components", "schemas"))
 	if text, err = json.Marshal(document); err != nil {
 		t.Fatal(err)
 	}
@@ -51,40 +51,40 @@ func revised(t *testing.T, change func(paths, schemas object)) (file string) {
 
 func TestChangesAreGroupedByWhoBreaks(t *testing.T) {
 	text := object{"type": "string"}
-	registry := func(t *testing.T, schemas object) object { return in(t, schemas, "CreateRegistryRequest") }
+	registry := func(t *testing.T, schemas object) object { return node(t, schemas, "CreateRegistryRequest") }
 	for name, c := range map[string]struct {
 		change func(t *testing.T, paths, schemas object)
 		want   []string // group, operation and text
 	}{
 		"nothing": {func(*testing.T, object, object) {}, nil},
-		"an operation is removed": {func(t *testing.T, paths, _ object) { delete(in(t, paths, "/v2/registries/{id}"), "delete") },
+		"an operation is removed": {func(t *testing.T, paths, _ object) { delete(node(t, paths, "/v2/registries/{id}"), "delete") },
 			[]string{"clients", "DELETE /v2/registries/{id}", "removed"}},
 		"an operation is added": {func(t *testing.T, paths, _ object) {
 			paths["/v2/account/secrets"] = object{"get": object{"responses": object{"200": object{"description": ""}}}}
 		}, []string{"deployments", "GET /v2/account/secrets", "removed"}},
-		"a member of a request is added": {func(t *testing.T, _, schemas object) { in(t, registry(t, schemas), "properties")["region"] = text },
+		"a member of a request is added": {func(t *testing.T, _, schemas object) { node(t, registry(t, schemas), "properties")["region"] = text },
 			[]string{"deployments", "POST /v2/registries", "`region`"}},
 		"a member of a request is required": {func(t *testing.T, _, schemas object) {
-			in(t, registry(t, schemas), "properties")["region"] = text
+			node(t, registry(t, schemas), "properties")["region"] = text
 			registry(t, schemas)["required"] = append(registry(t, schemas)["required"].([]any), "region")
 		}, []string{"clients", "POST /v2/registries", "`region`"}},
 		"a bound is set": {func(t *testing.T, _, schemas object) {
-			in(t, registry(t, schemas), "properties", "username")["maxLength"] = 191
+			node(t, registry(t, schemas), "properties", "username")["maxLength"] = 191
 		},
 			[]string{"clients", "POST /v2/registries", "191"}},
 		"a parameter is required": {func(t *testing.T, paths, _ object) {
-			get := in(t, paths, "/v2/registries", "get")
+			get := node(t, paths, "/v2/registries", "get")
 			list, _ := get["parameters"].([]any)
 			get["parameters"] = append(list, object{"name": "team", "in": "query", "required": true, "schema": text})
 		}, []string{"clients", "GET /v2/registries", "`team`"}},
 		"a status is added": {func(t *testing.T, paths, _ object) {
-			in(t, paths, "/v2/pods", "post", "responses")["413"] = object{"description": ""}
+			node(t, paths, "/v2/pods", "post", "responses")["413"] = object{"description": ""}
 		}, []string{"nobody", "POST /v2/pods", "`413`"}},
-		"a success is removed": {func(t *testing.T, paths, _ object) { delete(in(t, paths, "/v2/pods", "post", "responses"), "201") },
+		"a success is removed": {func(t *testing.T, paths, _ object) { delete(node(t, paths, "/v2/pods", "post", "responses"), "201") },
 			[]string{"clients", "POST /v2/pods", "`201`"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			document := revised(t, func(paths, schemas object) { c.change(t, paths, schemas) })
+			document := writeRevised(t, func(paths, schemas object) { c.change(t, paths, schemas) })
 			var out strings.Builder
 			breaks, err := run(&out, known, known, document)
 			if err != nil {

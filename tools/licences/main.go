@@ -1,6 +1,6 @@
 // Command licences writes docs/reference/licences.md, the list of the released programs'
 // modules and their licences. With -texts it writes the notices that each archive contains. A
-// module without a known permissive licence is an error.
+// module with no known licence, or with a forbidden one, is an error.
 package main
 
 import (

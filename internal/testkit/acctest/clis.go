@@ -71,7 +71,7 @@ type Workspace struct {
 
 // builtProvider returns the folder of the provider program, which is built once per package.
 // RemoveBuiltProvider removes it. The program has no race detector, with which each command would need
-// three times the processor time. Tests that run the provider in their own process have it.
+// three times the processor time. Tests that run the provider in their own process find its data races.
 var builtProvider = sync.OnceValues(func() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "provider"); err != nil {
 		return "", err

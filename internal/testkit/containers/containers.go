@@ -144,7 +144,7 @@ func supervise(dir, script string, args ...string) (stdin io.Writer, err error) 
 
 var supervisorsLock sync.Mutex
 
-// await calls try until it returns no error, at most for startTimeout.
+// await calls try until it returns no error, at most for startTimeout. Its error contains the ends of the logs.
 func await(try func() error, logs ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -156,7 +156,7 @@ func await(try func() error, logs ...string) error {
 		select {
 		case <-time.After(startPoll):
 		case <-ctx.Done():
-			err = fmt.Errorf("the daemon did not start within %s: %w", startTimeout, err)
+			err = fmt.Errorf("gave up after %s: %w", startTimeout, err)
 			for _, log := range logs {
 				text, _ := os.ReadFile(log)                                                             //nolint:gosec // the log of a test daemon
 				err = fmt.Errorf("%w\n%s:\n%s", err, filepath.Base(log), text[max(0, len(text)-8000):]) // the end of the log has the cause

@@ -26,7 +26,7 @@ import (
 )
 
 // Kubernetes is a cluster of one or two nodes: real API server, scheduler, kubelets and
-// containers. It has no controllers: nobody creates other Pods, a new node keeps its taint
+// containers. It has no controllers: no object creates Pods, a new node keeps its taint
 // node.kubernetes.io/not-ready, and a node stays ready after its kubelet has ended.
 type Kubernetes struct {
 	Kubeconfig string // path of the file; its user has all rights in the namespace default
@@ -41,7 +41,7 @@ type Kubernetes struct {
 var kubernetes = sync.OnceValues(startKubernetes)
 
 // StartKubernetes returns the cluster of this test binary. If its programs are missing because
-// `make kubernetes` hasn't built them, the test is skipped.
+// `make kubernetes` hasn't built them, the test is skipped, or fails if clusterRequired.
 func StartKubernetes(t testing.TB) *Kubernetes {
 	t.Helper()
 	if os.Getenv("KUBERNETES_APART") != "" {
@@ -199,12 +199,12 @@ func (k *Kubernetes) load(name string, cmd []string, nodes []int, layers ...[]by
 
 var insecure = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a certificate of its own, on loopback
 
-// request speaks to the API server; patch is the kind of a patch.
+// request sends a request to the API server; patch is the kind of a patch, such as merge-patch, or "".
 func (k *Kubernetes) request(method, path, patch, body string, into any) error {
 	return send(method, k.url+path, patch, body, into)
 }
 
-// send is request for any program of the cluster.
+// send sends such a request to any program of the cluster.
 func send(method, url, patch, body string, into any) error {
 	req, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
 	if err != nil {

@@ -25,7 +25,7 @@ func (l *Log) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// WriteLine writes a line of a run. It ignores the mark.
+// WriteLine implements run.Output. It ignores the mark, which identifies the line.
 func (l *Log) WriteLine(text, _ string) { _, _ = l.Write([]byte(text + "\n")) }
 
 func (l *Log) String() string {

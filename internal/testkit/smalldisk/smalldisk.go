@@ -8,7 +8,7 @@ import (
 )
 
 // Mount mounts a file system of a size, such as 12m, and returns its folder. The test is skipped
-// unless it runs as root.
+// if that fails, for example without root.
 func Mount(t testing.TB, size string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -197,11 +197,11 @@ func (s State) Holds(text string) bool {
 	return s.Value.Type() != nil && strings.Contains(s.Value.String(), text)
 }
 
-// PlannedChange is a proposed change.
+// PlannedChange is the result of a plan. Its State is the planned one.
 type PlannedChange struct {
 	State
-	Action      string // create, update, replace, no-op
-	Replace     []string
+	Action      string   // create, update, replace, no-op
+	Replace     []string // attributes whose change requires a replacement
 	Diagnostics Diagnostics
 	config      tftypes.Value
 	prior       State
@@ -273,8 +273,8 @@ func (p *PlannedChange) plan(d *Provider, typeName string, schema *tfprotov6.Sch
 	}
 }
 
-// Resolve plans a change again with the values that the configuration has by then, as Terraform
-// does before it applies it.
+// Resolve plans a change again with the values that the configuration has at the apply, as
+// Terraform does before it applies a change.
 func (d *Provider) Resolve(p PlannedChange, config map[string]any) PlannedChange {
 	d.t.Helper()
 	final := d.Plan(p.Type, p.prior, config)
