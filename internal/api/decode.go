@@ -53,7 +53,7 @@ func (l *listAnswer[W]) UnmarshalJSON(data []byte) error {
 		path = "." + l.member
 		if raw, ok := answer["pagination"]; ok {
 			if err := httpclient.Decode(raw, &l.pagination); err != nil {
-				return httpclient.At(".pagination", err)
+				return httpclient.PrefixPath(".pagination", err)
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func (l *listAnswer[W]) UnmarshalJSON(data []byte) error {
 		return &httpclient.ShapeError{Path: path, Text: "is null, not an array"}
 	}
 	if err := httpclient.Decode(list, &l.objects); err != nil {
-		return httpclient.At(path, inElement[W](list, err))
+		return httpclient.PrefixPath(path, inElement[W](list, err))
 	}
 	if l.rest == nil {
 		return nil
@@ -93,7 +93,7 @@ func inElement[W any](list json.RawMessage, err error) error {
 	}
 	for i, raw := range elements {
 		if err := httpclient.Decode(raw, new(W)); err != nil {
-			return httpclient.At(indexPath(i), err)
+			return httpclient.PrefixPath(indexPath(i), err)
 		}
 	}
 	return err
@@ -132,7 +132,7 @@ func (e *element) UnmarshalJSON(data []byte) error {
 func decodeElement[T any](e element, decode func(json.RawMessage) (T, error)) (T, error) {
 	object, err := decode(e.raw)
 	if err != nil && e.response != nil {
-		err = e.response.Unreadable(httpclient.At(e.path+indexPath(e.index), err))
+		err = e.response.Unreadable(httpclient.PrefixPath(e.path+indexPath(e.index), err))
 	}
 	return object, err
 }

@@ -58,7 +58,7 @@ func (r *Run) Report(diags *diag.Diagnostics, subject Subject, verb, id string, 
 		diags.AddError(summary, notTried+": the first error of this run says why.")
 		return
 	}
-	text := err.Error() + imports(subject.TypeName, err)
+	text := err.Error() + importCommands(subject.TypeName, err)
 	if e, ok := errors.AsType[*AttributeError](err); ok {
 		diags.AddAttributeError(Path(e.Attribute), summary, withAttributeName(e.Attribute, summary, text))
 		return
@@ -104,8 +104,8 @@ func (r *Run) alreadyReported(err error) bool {
 	return api.IsDeploymentWide(err) && r.outageReported.Swap(true)
 }
 
-// imports lists import commands for the candidates in an error.
-func imports(typeName string, err error) string {
+// importCommands lists import commands for the candidates in an error.
+func importCommands(typeName string, err error) string {
 	if unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err); ok {
 		return unresolved.Imports(typeName)
 	}

@@ -156,12 +156,12 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 		if !call.Untracked {
 			c.throttle.release(r.Response)
 		}
-		if again = policy.check(r.Response, err); err == nil && again {
+		if again = policy.tryAgain(r.Response, err); err == nil && again {
 			_, _ = io.CopyN(io.Discard, r.Response.Body, maxDiscarded)
 			_ = r.Response.Body.Close()
 		} else if err == nil {
 			r.Body, err = transport.receive(ctx, r.Response)
-			again = err != nil && policy.check(r.Response, err)
+			again = err != nil && policy.tryAgain(r.Response, err)
 		}
 	}
 	switch {

@@ -63,9 +63,9 @@ type retryPolicy struct {
 	wait             time.Duration
 }
 
-// check reports whether to try again, after each try and if reading the body fails. If the wait would
+// tryAgain reports whether to try again, after each try and if reading the body fails. If the wait would
 // outlast the context, it returns false, and the caller gets the server's answer.
-func (p *retryPolicy) check(resp *http.Response, err error) bool {
+func (p *retryPolicy) tryAgain(resp *http.Response, err error) bool {
 	again := p.caller.Err() == nil && p.shouldRetry(resp, err)
 	if deadline, ok := p.caller.Deadline(); ok && time.Until(deadline) < p.wait {
 		again = false
@@ -76,32 +76,32 @@ func (p *retryPolicy) check(resp *http.Response, err error) bool {
 	return again
 }
 
-// shouldRetry decides whether to try again, and sets the wait.
+// shouldRetry reports whether to try again, and sets the wait.
 func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 	if err != nil {
 		if p.unproven && p.failures > 0 && neverSent(err) && isTimeout(err) {
 			return false // the server is unlikely to answer
 		}
-		return !isPermanent(err) && (p.repeatable || neverSent(err)) && p.afterFailure()
+		return !isPermanent(err) && (p.repeatable || neverSent(err)) && p.waitWithBackoff()
 	}
 	delay, ok := retryAfter(resp)
 	switch status := resp.StatusCode; {
 	case status == http.StatusNotFound:
-		return p.recent() && p.afterPremature()
+		return p.recent() && p.waitForVisibility()
 	case status == http.StatusTooManyRequests, // the server did nothing, whatever the method
 		status == http.StatusServiceUnavailable && ok && p.repeatable:
 		if delay > 0 {
-			return p.afterWait(delay)
+			return p.waitAsAsked(delay)
 		}
-		return p.afterFailure()
+		return p.waitWithBackoff()
 	case status >= 500 && status != http.StatusNotImplemented:
-		return p.repeatable && p.afterFailure()
+		return p.repeatable && p.waitWithBackoff()
 	}
 	return false
 }
 
-// afterWait obeys Retry-After.
-func (p *retryPolicy) afterWait(delay time.Duration) bool {
+// waitAsAsked sets the wait of Retry-After. It returns false if the call ends instead.
+func (p *retryPolicy) waitAsAsked(delay time.Duration) bool {
 	if p.waits++; p.waits > maxWaits || delay > longestWait {
 		return false
 	}
@@ -109,8 +109,8 @@ func (p *retryPolicy) afterWait(delay time.Duration) bool {
 	return true
 }
 
-// afterPremature waits for a recent object to become visible.
-func (p *retryPolicy) afterPremature() bool {
+// waitForVisibility sets the wait for a recent object to become visible, or returns false.
+func (p *retryPolicy) waitForVisibility() bool {
 	if p.premature++; p.premature > maxPremature {
 		return false
 	}
@@ -118,8 +118,8 @@ func (p *retryPolicy) afterPremature() bool {
 	return true
 }
 
-// afterFailure backs off exponentially, with jitter against synchronized retries.
-func (p *retryPolicy) afterFailure() bool {
+// waitWithBackoff sets an exponential wait, with jitter against synchronized retries, or returns false.
+func (p *retryPolicy) waitWithBackoff() bool {
 	if p.failures++; p.failures >= MaxTries {
 		return false
 	}

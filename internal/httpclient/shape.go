@@ -32,8 +32,8 @@ func Decode(data []byte, out any) error {
 	return &ShapeError{path, shapeText(typeError)}
 }
 
-// At prefixes the path of a *ShapeError with the path of the decoded part.
-func At(path string, err error) error {
+// PrefixPath prefixes the path of a *ShapeError with the path of the decoded part.
+func PrefixPath(path string, err error) error {
 	if shape, ok := errors.AsType[*ShapeError](err); ok {
 		return &ShapeError{path + shape.Path, shape.Text}
 	}

@@ -48,8 +48,8 @@ func (r *kindResource[M]) report(diags *diag.Diagnostics, verb, id string, err e
 	r.run.reported.Report(diags, subject, verb, id, err)
 }
 
-// prior reads an object from the state, and gives the client the time of its create.
-func (r *kindResource[M]) prior(ctx context.Context, stored tfsdk.State, p planrule.Private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
+// loadPrior reads an object from the state, and gives the client the time of its create.
+func (r *kindResource[M]) loadPrior(ctx context.Context, stored tfsdk.State, p planrule.Private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
 	c, state = r.client(diags), new(M)
 	diags.Append(value.Load(ctx, stored, state)...)
 	if diags.HasError() {
@@ -100,7 +100,7 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 		r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics)
 		return
 	}
-	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
+	c, state, id := r.loadPrior(ctx, req.State, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -123,7 +123,7 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 }
 
 func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
+	c, state, id := r.loadPrior(ctx, req.State, req.Private, &resp.Diagnostics)
 	var config, plan M
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), &config)...)
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Plan), &plan)...)
@@ -154,7 +154,7 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 }
 
 func (r *kindResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
+	c, state, id := r.loadPrior(ctx, req.State, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || r.refuse(r.protectedID(state), "deleted", &resp.Diagnostics) {
 		return
 	}

@@ -274,7 +274,7 @@ func TestOutsideModule(t *testing.T) {
 	write(t, filepath.Join(dir, "go.mod"), strings.Replace(string(mod), "=> ../..", "=> "+root, 1))
 	write(t, filepath.Join(dir, "go.sum"), string(must.ReadFile(t, filepath.Join(root, "go.sum"))))
 
-	packages := must.Do(gobuild.Tool(t.Context(), dir, "list", "-mod=mod", "-deps", "-test", "./..."))(t)
+	packages := must.Do(gobuild.RunGo(t.Context(), dir, "list", "-mod=mod", "-deps", "-test", "./..."))(t)
 	must.Require(t, strings.Contains(string(packages), "jobrunner/jobrunnertest\n"), "expected jobrunnertest among", string(packages))
 	for name := range strings.FieldsSeq(string(packages)) {
 		for _, module := range unwanted {
@@ -284,7 +284,7 @@ func TestOutsideModule(t *testing.T) {
 	if testing.Short() {
 		return // the rest compiles this module again, without cgo
 	}
-	must.Contain(t, string(must.Do(gobuild.Tool(t.Context(), dir, "test", "-mod=mod", "-trimpath", "-count=1", "-v", "./..."))(t)), "--- PASS: TestShout")
+	must.Contain(t, string(must.Do(gobuild.RunGo(t.Context(), dir, "test", "-mod=mod", "-trimpath", "-count=1", "-v", "./..."))(t)), "--- PASS: TestShout")
 }
 
 // exampleT is the testing.TB of an example.

@@ -50,10 +50,10 @@ func BenchmarkJobAPI(b *testing.B) {
 				}
 				b.Run(fmt.Sprintf("%s/size=%s/clients=%d", o.name, bytesName(size), clients), func(b *testing.B) {
 					r := measure(b, all, o, size, clients)
-					r.metrics(b)
+					r.reportMetrics(b)
 					rows = append(rows, r)
 				})
-				report(b, rows) // after each row, so that an interrupted run leaves a report
+				writeReport(b, rows) // after each row, so that an interrupted run leaves a report
 			}
 		}
 	}

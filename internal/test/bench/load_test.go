@@ -88,10 +88,10 @@ func serve(b *testing.B, s *subject, o operation, size, n int) result {
 	if size >= 1<<20 {
 		during /= 4 // state in memory has no space for more
 	}
-	load(clients, during/4, once)
+	runClients(clients, during/4, once)
 	profiled := s.profile(fmt.Sprintf("%s-%s-%d-%s", o.name, bytesName(size), n, s.name))
 	before := s.cpuTime()
-	r := load(clients, during, once)
+	r := runClients(clients, during, once)
 	if requests := r.rate * during.Seconds(); requests > 0 {
 		r.cpu = time.Duration(float64(s.cpuTime()-before) / requests)
 	}
@@ -120,8 +120,8 @@ func (s *subject) profile(name string) (done func()) {
 	return group.Wait
 }
 
-// load lets clients send requests in a loop.
-func load(clients []*client, during time.Duration, once func(*client) error) (r result) {
+// runClients lets clients send requests in a loop.
+func runClients(clients []*client, during time.Duration, once func(*client) error) (r result) {
 	var mu sync.Mutex
 	var times []time.Duration
 	var group sync.WaitGroup

@@ -59,12 +59,12 @@ func BenchmarkNodes(b *testing.B) {
 					if server != nil {
 						database = fmt.Sprintf("%d µs", c.database.Microseconds())
 					}
-					fmt.Fprintf(&table, "| %s | %d | `/%s` | %s | %d µs | %s |\n", d.name, d.nodes, name, rate(c.rate), c.nodes.Microseconds(), database)
+					fmt.Fprintf(&table, "| %s | %d | `/%s` | %s | %d µs | %s |\n", d.name, d.nodes, name, formatRate(c.rate), c.nodes.Microseconds(), database)
 				})
 			}
 		})
 	}
-	write(b, "nodes", table.String()+"\n")
+	replacePart(b, "nodes", table.String()+"\n")
 }
 
 // startNodes starts n jobrunners on one state. server is nil if the state is embedded.
@@ -100,10 +100,10 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, o operation) (c
 		clients = append(clients, own...)
 	}
 	once := must.Do(o.prepare(clients[0], 1<<10))(b)
-	load(clients, *roundTime/4, once)
+	runClients(clients, *roundTime/4, once)
 	awaitIdle(b, clients[0], id)
 	began, nodesBefore, databaseBefore := time.Now(), nodesTime(all), databaseTime(server)
-	r := load(clients, *roundTime, once)
+	r := runClients(clients, *roundTime, once)
 	jobs := r.rate * roundTime.Seconds()
 	awaitIdle(b, clients[0], id)
 	must.Hold(b, r.failed <= 0, r.failed, "requests failed", r.failure)

@@ -65,7 +65,7 @@ func (r row) failed(name string) (n int, failure error) {
 	return n, failure
 }
 
-func (r row) metrics(b *testing.B) {
+func (r row) reportMetrics(b *testing.B) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op") // hidden: -bench.moment sets the duration of a round
 	for _, name := range r.subjects {
@@ -80,9 +80,9 @@ func (r row) metrics(b *testing.B) {
 	}
 }
 
-// write replaces a part of the report, between its markers, if -bench.report is set. It says
+// replacePart replaces a part of the report, between its markers, if -bench.report is set. It says
 // when and where the part was measured.
-func write(b *testing.B, part, measured string) {
+func replacePart(b *testing.B, part, measured string) {
 	b.Helper()
 	if *output == "" {
 		return
@@ -96,14 +96,14 @@ func write(b *testing.B, part, measured string) {
 	must.Succeed(b, os.WriteFile(*output, []byte(before+begin+"\n"+machine+measured+end+after), 0o644)) //nolint:gosec // documentation
 }
 
-// report writes the tables and the plot of the job API.
-func report(b *testing.B, rows []row) {
+// writeReport writes the tables and the plot of the job API.
+func writeReport(b *testing.B, rows []row) {
 	b.Helper()
 	if *output == "" || len(rows) == 0 {
 		return
 	}
 	picture := strings.TrimSuffix(*output, ".md") + ".svg"
-	write(b, "job API", tables(rows, filepath.Base(picture)))
+	replacePart(b, "job API", tables(rows, filepath.Base(picture)))
 	must.Succeed(b, os.WriteFile(picture, []byte(plot(rows)), 0o644)) //nolint:gosec // documentation
 }
 
@@ -138,9 +138,9 @@ func tables(rows []row, picture string) string {
 			if failed, _ := r.failed(n); failed > 0 {
 				share += fmt.Sprintf(", %d failed", failed)
 			}
-			fmt.Fprintf(&t, " %s%s |", rate(m.rate), share)
+			fmt.Fprintf(&t, " %s%s |", formatRate(m.rate), share)
 			cpu = append(cpu, fmt.Sprint(r.cpu(n).Microseconds()))
-			p99 = append(p99, milliseconds(m.p99))
+			p99 = append(p99, formatMilliseconds(m.p99))
 		}
 		fmt.Fprintf(&t, " %s | %s |\n", strings.Join(cpu, "/"), strings.Join(p99, "/"))
 	}
@@ -156,14 +156,14 @@ func tables(rows []row, picture string) string {
 	return t.String()
 }
 
-func rate(f float64) string {
+func formatRate(f float64) string {
 	if f < 100 {
 		return fmt.Sprintf("%.1f", f)
 	}
 	return fmt.Sprintf("%.0f", f)
 }
 
-func milliseconds(d time.Duration) string {
+func formatMilliseconds(d time.Duration) string {
 	if d >= 10*time.Millisecond {
 		return fmt.Sprintf("%.0f", d.Seconds()*1000)
 	}

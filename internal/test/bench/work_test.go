@@ -121,7 +121,7 @@ func BenchmarkCold(b *testing.B) {
 	must.Succeed(b, gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner", "../../../cmd/conformance"))
 	table := "\n| from | to | time | for comparison |\n|---|---|---:|---|\n"
 	line := func(from, to string, all time.Duration, part string) {
-		table += fmt.Sprintf("| %s | %s | %s ms | %s |\n", from, to, milliseconds(all), part)
+		table += fmt.Sprintf("| %s | %s | %s ms | %s |\n", from, to, formatMilliseconds(all), part)
 	}
 	b.Run("serve", func(b *testing.B) {
 		var all, listens time.Duration
@@ -136,7 +136,7 @@ func BenchmarkCold(b *testing.B) {
 			done()
 		}
 		b.ReportMetric(0, "ns/op")
-		line("`jobrunner serve --ephemeral`", "its first response", all, milliseconds(listens)+" ms until it listens")
+		line("`jobrunner serve --ephemeral`", "its first response", all, formatMilliseconds(listens)+" ms until it listens")
 	})
 	b.Run("finished", func(b *testing.B) {
 		jobs := 1_000_000
@@ -166,7 +166,7 @@ func BenchmarkCold(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 		begin := time.Now()
 		must.Succeed(b, exec.CommandContext(b.Context(), "python3", "-c", "import json, os, sys, time, urllib.request").Run())
-		line("a submission", "the first line of a cold Python worker's handler", all, milliseconds(time.Since(begin))+" ms for a start of Python with its imports, measured separately")
+		line("a submission", "the first line of a cold Python worker's handler", all, formatMilliseconds(time.Since(begin))+" ms for a start of Python with its imports, measured separately")
 	})
 	b.Run("conformance", func(b *testing.B) {
 		var all, judging time.Duration
@@ -182,9 +182,9 @@ func BenchmarkCold(b *testing.B) {
 			b.ReportMetric(all.Seconds()*1000, "ms")
 		}
 		b.ReportMetric(0, "ns/op")
-		line("`conformance run --local`", "its end", all, milliseconds(judging)+" ms for the cases; the rest is the jobrunner's start and stop")
+		line("`conformance run --local`", "its end", all, formatMilliseconds(judging)+" ms for the cases; the rest is the jobrunner's start and stop")
 	})
-	write(b, "cold start", table+"\n")
+	replacePart(b, "cold start", table+"\n")
 }
 
 // judgingTime matches the duration of the cases in the output of a run.
@@ -301,11 +301,11 @@ func BenchmarkMixed(b *testing.B) {
 			b.ReportMetric(r.rate, "runsync/s")
 			b.ReportMetric(r.p50.Seconds()*1000, "p50-ms")
 			b.ReportMetric(r.p99.Seconds()*1000, "p99-ms")
-			fmt.Fprintf(&table, "| %s | %s | %s ms | %s ms |\n", s.name, rate(r.rate), milliseconds(r.p50), milliseconds(r.p99))
+			fmt.Fprintf(&table, "| %s | %s | %s ms | %s ms |\n", s.name, formatRate(r.rate), formatMilliseconds(r.p50), formatMilliseconds(r.p99))
 			must.Hold(b, r.failed <= 0, r.failed, "requests failed", r.failure)
 		})
 	}
-	write(b, "mixed load", table.String()+"\n")
+	replacePart(b, "mixed load", table.String()+"\n")
 }
 
 // queueIdle queues jobs at the endpoint without workers.
@@ -360,7 +360,7 @@ func (s *subject) mix(b *testing.B, clients []*client, once func(*client) error)
 	group.Go(func() {
 		must.Succeed(b, must.Err(others[8].ask(http.MethodPost, "/v2/"+s.endpoints["idle"]+"/purge-queue", nil)))
 	})
-	r := load(clients, *roundTime, once)
+	r := runClients(clients, *roundTime, once)
 	close(stop)
 	group.Wait()
 	return r

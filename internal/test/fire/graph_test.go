@@ -146,7 +146,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 			switch {
 			case results[i].Exists():
 				c.state[n.address] = results[i]
-			case results[i].Type != "": // the resource was applied, and no object exists
+			case results[i].Type != "": // tried, and no object exists
 				delete(c.state, n.address)
 			}
 		}
@@ -159,7 +159,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 	if p.hasEnded() && len(trouble) == 0 {
 		trouble = append(trouble, "interrupted")
 	}
-	c.follow(nodes, trouble)
+	c.runImports(nodes, trouble)
 	return trouble
 }
 
@@ -241,7 +241,7 @@ func (c *core) plan(nodes []node) (trouble []string) {
 			advice = append(advice, n.address+": "+text)
 		}
 	}
-	if c.follow(nodes, advice) {
+	if c.runImports(nodes, advice) {
 		return append(trouble, "objects that the plan named were imported")
 	}
 	return trouble
@@ -249,9 +249,9 @@ func (c *core) plan(nodes []node) (trouble []string) {
 
 var importCommand = regexp.MustCompile(`terraform import (\w+)\.NAME (\w+)`)
 
-// follow runs the import commands of messages until they succeed, as a user would. It reports
+// runImports runs the import commands of messages until they succeed, as a user would. It reports
 // whether there were any.
-func (c *core) follow(nodes []node, messages []string) (had bool) {
+func (c *core) runImports(nodes []node, messages []string) (ran bool) {
 	known := map[string]bool{}
 	for _, o := range c.state {
 		if id, ok := o.Get("id").(string); ok {
@@ -266,7 +266,7 @@ func (c *core) follow(nodes []node, messages []string) (had bool) {
 			if _, has := c.state[address]; c.defect.ignoresAdvice || i < 0 || nodes[i].kind != kind || known[id] || has {
 				continue
 			}
-			had = true
+			ran = true
 			for range attempts {
 				p := c.start()
 				state, diags := p.Import(kind, id)
@@ -281,7 +281,7 @@ func (c *core) follow(nodes []node, messages []string) (had bool) {
 			}
 		}
 	}
-	return had
+	return ran
 }
 
 // outcome returns the first line of an error, or "done".

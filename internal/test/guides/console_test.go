@@ -134,7 +134,7 @@ var unstable = []struct {
 	{regexp.MustCompile(` +$`), ""},
 }
 
-func stable(line string) string {
+func normalize(line string) string {
 	for _, u := range unstable {
 		line = u.pattern.ReplaceAllString(line, u.as)
 	}
@@ -147,13 +147,13 @@ func stable(line string) string {
 func compare(shown []string, output string) string {
 	var printed []string
 	for line := range strings.Lines(output) {
-		if line = stable(strings.TrimRight(line, "\r\n")); line != "" {
+		if line = normalize(strings.TrimRight(line, "\r\n")); line != "" {
 			printed = append(printed, line)
 		}
 	}
 	next, gap := 0, true
 	for _, line := range shown {
-		line = stable(line)
+		line = normalize(line)
 		switch line {
 		case "":
 			continue

@@ -199,7 +199,7 @@ func TestTwoWorkspacesAtOnce(t *testing.T) {
 				}
 				theirs := ofKind(states[1-i], kind)[0]
 				_, id, _ := strings.Cut(theirs, " ")
-				must.Hold(t, errs[i] != nil && strings.Contains(unwrapped(output[i]), both[i].importCommand(kind, id)),
+				must.Hold(t, errs[i] != nil && strings.Contains(unwrap(output[i]), both[i].importCommand(kind, id)),
 					theirs, "belongs to the other workspace and isn't named", errs[i], output[i])
 			}
 		}
@@ -237,7 +237,7 @@ func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 		for _, object := range have {
 			kind, id, _ := strings.Cut(object, " ")
 			for i, text := range output {
-				must.Hold(t, id == template || strings.Contains(unwrapped(text), both[i].importCommand(kind, id)), object, "isn't named", text)
+				must.Hold(t, id == template || strings.Contains(unwrap(text), both[i].importCommand(kind, id)), object, "isn't named", text)
 			}
 		}
 	})

@@ -63,7 +63,7 @@ func TestKilledProvider(t *testing.T) {
 		kept := tf.ids()
 		must.Require(t, len(created) == 9 && len(kept) == 1, "the state has", lines(kept), "and the deployment", lines(created))
 
-		_, printed, _ := strings.Cut(unwrapped(tf.run("plan")), "Plan: ")
+		_, printed, _ := strings.Cut(unwrap(tf.run("plan")), "Plan: ")
 		for _, object := range created {
 			kind, id, _ := strings.Cut(object, " ")
 			command := tf.importCommand(kind, id)

@@ -186,8 +186,8 @@ func (tf *terraform) expectEmptyPlan() {
 	tf.run("plan", "-detailed-exitcode")
 }
 
-// unwrapped removes Terraform's frame and line breaks from a diagnostic.
-func unwrapped(text string) string {
+// unwrap removes Terraform's frame and line breaks from a diagnostic.
+func unwrap(text string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(text)), " ")
 }
 

@@ -179,7 +179,7 @@ func DeployCatalog(t *testing.T, text string) *Deployment {
 	return d
 }
 
-// CatalogFile writes a catalog file and returns its path. It is removed after the test.
+// CatalogFile writes a catalog file and returns its path. The file is removed after the test.
 func CatalogFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "catalog.yaml")

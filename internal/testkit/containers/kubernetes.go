@@ -135,7 +135,7 @@ func (k *Kubernetes) makePause() error {
 	if err := writeFile(dir, "main.go", pause, 0o600); err != nil {
 		return err
 	}
-	if _, err := gobuild.Tool(context.Background(), dir, "build", "-o", "pause", "main.go"); err != nil {
+	if _, err := gobuild.RunGo(context.Background(), dir, "build", "-o", "pause", "main.go"); err != nil {
 		return err
 	}
 	return k.loadPause(1)

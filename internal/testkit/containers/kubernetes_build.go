@@ -52,7 +52,7 @@ func BuildKubernetes(ctx context.Context) (folder string, err error) {
 		return "", fmt.Errorf("the modules of Kubernetes %s: %w", kubernetesVersion, err)
 	}
 	for _, program := range absent {
-		if _, err := gobuild.Tool(ctx, work, "build", "-mod=mod", "-ldflags=-s -w", "-o", program, kubernetesModule+"/cmd/"+program); err != nil {
+		if _, err := gobuild.RunGo(ctx, work, "build", "-mod=mod", "-ldflags=-s -w", "-o", program, kubernetesModule+"/cmd/"+program); err != nil {
 			return "", fmt.Errorf("building %s: %w", program, err)
 		}
 		if err := os.Rename(filepath.Join(work, program), filepath.Join(folder, program)); err != nil {
@@ -69,10 +69,10 @@ func writeKubernetesModule(ctx context.Context, work string) error {
 	if err := writeFile(work, "go.mod", "module build\n", 0o600); err != nil {
 		return err
 	}
-	if _, err := gobuild.Tool(ctx, work, "mod", "download", kubernetesModule+"@v"+kubernetesVersion); err != nil {
+	if _, err := gobuild.RunGo(ctx, work, "mod", "download", kubernetesModule+"@v"+kubernetesVersion); err != nil {
 		return err
 	}
-	cache, err := gobuild.Tool(ctx, work, "env", "GOMODCACHE")
+	cache, err := gobuild.RunGo(ctx, work, "env", "GOMODCACHE")
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func writeKubernetesModule(ctx context.Context, work string) error {
 	if err := writeFile(work, "build.go", "package build\n\nimport _ \""+kubernetesModule+"/cmd/kube-apiserver/app\"\n", 0o600); err != nil {
 		return err
 	}
-	_, err = gobuild.Tool(ctx, work, "mod", "edit", "-require="+kubernetesModule+"@v"+kubernetesVersion)
+	_, err = gobuild.RunGo(ctx, work, "mod", "edit", "-require="+kubernetesModule+"@v"+kubernetesVersion)
 	return err
 }
 

@@ -44,7 +44,7 @@ func (k *Kubernetes) allNodes() (all []int) {
 	return all
 }
 
-// AddNode adds node-2, unless it exists. It has only images that are built afterwards.
+// AddNode adds node-2, unless it exists. node-2 has only images that are built afterwards.
 func (k *Kubernetes) AddNode(t testing.TB) {
 	t.Helper()
 	if k.nodes == 2 {

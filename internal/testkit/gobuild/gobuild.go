@@ -54,7 +54,7 @@ func Programs(ctx context.Context, dir string, packages ...string) error {
 	var problems []error
 	for line := range strings.FieldsSeq(string(out)) {
 		if !filepath.IsAbs(line) {
-			if err := program(ctx, root, dir, line); err != nil {
+			if err := buildProgram(ctx, root, dir, line); err != nil {
 				return err
 			}
 			continue
@@ -124,9 +124,9 @@ func takeBuilt(dir, pkg string) error {
 	return errors.Join(err, to.Close())
 }
 
-// program builds one program. It uses `go run` if it can, because the go command caches programs
+// buildProgram builds one program. It uses `go run` if it can, because the go command caches programs
 // that it linked for `go run`, but not for `go build`.
-func program(ctx context.Context, root, dir, pkg string) error {
+func buildProgram(ctx context.Context, root, dir, pkg string) error {
 	args := []string{"-C", root, "build", "-o", dir + string(filepath.Separator), pkg}
 	if copier, err := exec.LookPath("cp"); err == nil && runtime.GOOS != "windows" {
 		args = []string{"-C", root, "run", "-exec", copier, pkg, filepath.Join(dir, path.Base(pkg))}
@@ -137,9 +137,9 @@ func program(ctx context.Context, root, dir, pkg string) error {
 	return nil
 }
 
-// Tool runs the go command in a folder, without this project's workspace and flags and without cgo.
+// RunGo runs the go command in a folder, without this project's workspace and flags and without cgo.
 // The error has the last lines of the command's output.
-func Tool(ctx context.Context, dir string, args ...string) ([]byte, error) {
+func RunGo(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second

@@ -106,7 +106,7 @@ func (r Release) Build(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", r, err)
 	}
 	program := filepath.Join(work, filepath.Base(path))
-	if _, err := gobuild.Tool(ctx, tree, "build", "-buildvcs=false", "-trimpath",
+	if _, err := gobuild.RunGo(ctx, tree, "build", "-buildvcs=false", "-trimpath",
 		"-ldflags=-s -w -X "+r.module+"/version.dev=no", "-o", program, r.main); err != nil {
 		return fmt.Errorf("building %s: %w", r, err)
 	}
@@ -128,7 +128,7 @@ func removeStaleBuilds(dir string) {
 
 // download returns the release's folder in the module cache.
 func (r Release) download(ctx context.Context, dir string) (string, error) {
-	out, err := gobuild.Tool(ctx, dir, "mod", "download", "-json", r.module+"@v"+r.Version)
+	out, err := gobuild.RunGo(ctx, dir, "mod", "download", "-json", r.module+"@v"+r.Version)
 	var module struct{ Dir, Error string }
 	if json.Unmarshal(out, &module) == nil && module.Error != "" {
 		return "", errors.New(strings.TrimSpace(module.Error))
@@ -140,7 +140,7 @@ func (r Release) download(ctx context.Context, dir string) (string, error) {
 // the downloaded archive lacks. In Terraform these are the backends for remote state, which our
 // tests don't use.
 func dropAbsentModules(ctx context.Context, tree string) error {
-	out, err := gobuild.Tool(ctx, tree, "mod", "edit", "-json")
+	out, err := gobuild.RunGo(ctx, tree, "mod", "edit", "-json")
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func dropAbsentModules(ctx context.Context, tree string) error {
 	if len(absent) == 0 {
 		return nil
 	}
-	if _, err := gobuild.Tool(ctx, tree, edit...); err != nil {
+	if _, err := gobuild.RunGo(ctx, tree, edit...); err != nil {
 		return err
 	}
 	return filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {

@@ -76,7 +76,7 @@ func throughTestcontainers(t *testing.T, e *containers.Engine, tag string) {
 		name, value, _ := strings.Cut(v, "=")
 		t.Setenv(name, value)
 	}
-	out, err := gobuild.Tool(t.Context(), module, "test", "-count=1", "-v", "./...")
+	out, err := gobuild.RunGo(t.Context(), module, "test", "-count=1", "-v", "./...")
 	must.Hold(t, err == nil && strings.Contains(string(out), "--- PASS: TestRun ") && strings.Contains(string(out), "--- PASS: TestRunFails"), err, string(out))
 }
 

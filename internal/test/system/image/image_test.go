@@ -62,7 +62,7 @@ func TestReproducible(t *testing.T) {
 }
 
 // The layout is valid and contains what a static program needs: an unprivileged user,
-// certificates and writable folders. It contains no path of this machine.
+// certificates and writable folders. The program doesn't contain the path of its source.
 func TestImage(t *testing.T) {
 	s := testSettings()
 	images := must.Do(s.build(t.Context()))(t)

@@ -62,15 +62,15 @@ func (f *findings) compare(t *testing.T, all []operation, file, text string) {
 			found.operation, "differs from its document:", found.what, example)
 	}
 	for _, a := range table {
-		covers := 0
+		covered := 0
 		for _, o := range all {
 			if !a.covers(o.String()) {
 				continue
 			}
-			covers++
+			covered++
 			must.Hold(t, f.seen[finding{o.String(), a.what}] != "" || testing.Short(), "testdata/", file, o, "no longer differs", a.what)
 		}
-		must.Hold(t, covers != 0, "testdata/", file, "no operation matches the line of", a.what)
+		must.Hold(t, covered != 0, "testdata/", file, "no operation matches the line of", a.what)
 	}
 }
 

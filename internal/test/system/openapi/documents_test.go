@@ -55,8 +55,8 @@ func (o operation) body() *openapi3.SchemaRef {
 	return o.op.RequestBody.Value.Content.Get("application/json").Schema
 }
 
-// public reports whether the operation needs no key.
-func (o operation) public() bool { return o.op.Security != nil && len(*o.op.Security) == 0 }
+// isPublic reports whether the operation needs no key.
+func (o operation) isPublic() bool { return o.op.Security != nil && len(*o.op.Security) == 0 }
 
 // parameters returns the parameters of the operation and of its path.
 func (o operation) parameters(in string) (list []*openapi3.Parameter) {
@@ -105,13 +105,13 @@ var named = []string{
 // values are members with data, which is copied unchanged.
 var values = []string{"default", "enum", "const"}
 
-// facts returns a document without its prose. names reports whether node's keys are names.
-func facts(node any, names bool) any {
+// withoutProse returns a document without its prose. names reports whether node's keys are names.
+func withoutProse(node any, names bool) any {
 	switch in := node.(type) {
 	case []any:
 		out := make([]any, len(in))
 		for i, item := range in {
-			out[i] = facts(item, false)
+			out[i] = withoutProse(item, false)
 		}
 		return out
 	case map[string]any:
@@ -119,12 +119,12 @@ func facts(node any, names bool) any {
 		for name, value := range in {
 			switch {
 			case names:
-				out[name] = facts(value, false)
+				out[name] = withoutProse(value, false)
 			case slices.Contains(prose, name), strings.HasPrefix(name, "x-"), name == "description":
 			case slices.Contains(values, name):
 				out[name] = value
 			default:
-				out[name] = facts(value, slices.Contains(named, name))
+				out[name] = withoutProse(value, slices.Contains(named, name))
 			}
 		}
 		return out
@@ -148,7 +148,7 @@ func TestDocumentsHaveNoProse(t *testing.T) {
 		encoder := json.NewEncoder(&want)
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", " ")
-		must.Succeed(t, encoder.Encode(facts(tree, false)))
+		must.Succeed(t, encoder.Encode(withoutProse(tree, false)))
 		if *documentsFolder != "" {
 			must.Succeed(t, os.WriteFile(d.file(), want.Bytes(), 0o644))
 			continue

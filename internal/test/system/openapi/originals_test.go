@@ -30,7 +30,7 @@ func factsOf(list []operation) operationFacts {
 	for _, o := range list {
 		facts := map[string]string{}
 		out[o.method+" "+pathParameter.ReplaceAllString(o.path, "{}")] = facts
-		if o.public() {
+		if o.isPublic() {
 			facts["key"] = "needs none"
 		}
 		for _, in := range []string{"query", "header"} {

@@ -26,9 +26,9 @@ func tableFacts() operationFacts {
 		facts := map[string]string{}
 		out[o.Method+" /"+string(o.API)+path] = facts
 		root := "$"
-		if lists := o.Method == "GET" && !strings.HasSuffix(path, "{}") && !strings.HasPrefix(path, "/account"); lists && o.API == contract.V1 {
+		if isList := o.Method == "GET" && !strings.HasSuffix(path, "{}") && !strings.HasPrefix(path, "/account"); isList && o.API == contract.V1 {
 			root = "$[]"
-		} else if lists && !strings.HasPrefix(path, "/billing") {
+		} else if isList && !strings.HasPrefix(path, "/billing") {
 			continue // another operation returns the same objects
 		}
 		switch {
@@ -146,8 +146,8 @@ func bodyFaults(api contract.API, resource string, use contract.Use, body []byte
 	for _, f := range contract.FieldsOf(api, resource, use) {
 		rows[f.Path] = f
 	}
-	objects, many := value.([]any)
-	if !many {
+	objects, isList := value.([]any)
+	if !isList {
 		objects = []any{value}
 	}
 	if len(rows) > 0 {

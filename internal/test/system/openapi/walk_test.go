@@ -290,7 +290,7 @@ func (w *walker) faults(r request) []string {
 func (w *walker) askWithBothKeys(r request) {
 	w.Helper()
 	w.ask(r)
-	if w.public() {
+	if w.isPublic() {
 		return
 	}
 	r.key = scoped
@@ -343,7 +343,7 @@ func (w *walker) sendWithEachKey(valid request) {
 	for key, status := range map[string]int{own: 0, user: 0, scoped: 403, "none": 401, "wrong": 401} {
 		r := valid
 		r.key = key
-		if w.public() {
+		if w.isPublic() {
 			status = 0
 		}
 		a := w.ask(r)

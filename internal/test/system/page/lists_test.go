@@ -21,7 +21,7 @@ import (
 )
 
 // With a thousand pods, the page counts all, lists some, finds them by filter and acts on them.
-// Its size stays bounded.
+// The size of the page's data stays bounded.
 func TestManyPods(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
