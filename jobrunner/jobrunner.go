@@ -248,7 +248,7 @@ func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 				pools.CheckLoad(e.Endpoint)
 			}
 		} else if p := j.page.Load(); p != nil {
-			p.Job(e)
+			p.RecordEvent(e)
 		}
 		if onJob != nil {
 			onJob(e)

@@ -92,7 +92,8 @@ func (p *Page) Close() {
 // hour. Earlier codes become invalid.
 func (p *Page) Code() string { return p.sessions.newCode() }
 
-func (p *Page) Job(e engine.Event) {
+// RecordEvent records a change of a job's state for the charts.
+func (p *Page) RecordEvent(e engine.Event) {
 	if p.AskOthers != nil {
 		p.history.recordEvent(e, nil)
 		return

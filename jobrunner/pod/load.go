@@ -97,7 +97,7 @@ func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) {
 		}
 		r.devices = devices
 	}
-	if _, err := r.pods.Secrets.Env(ctx, environment(record, run.Spec{Pod: &run.Pod{}}), r.log.Log); err != nil { // hides the secrets in the log
+	if _, err := r.pods.Secrets.Resolve(ctx, environment(record, run.Spec{Pod: &run.Pod{}}), r.log.Log); err != nil { // hides the secrets in the log
 		r.pods.Logger.WarnContext(ctx, "the log of an adopted pod may show its account secrets", "pod", r.id, "error", err)
 	}
 	const text = "the jobrunner restarted, and adopted the pod's container, which had kept running"

@@ -59,7 +59,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 		}
 		s.Pod.Ports = append(s.Pod.Ports, port)
 	}
-	env, err := r.pods.Secrets.Env(ctx, environment(p, s), r.log.Log)
+	env, err := r.pods.Secrets.Resolve(ctx, environment(p, s), r.log.Log)
 	s.Env = env
 	return s, err
 }

@@ -293,8 +293,8 @@ type Resolver func(ctx context.Context, env map[string]string) (resolved map[str
 // shortestHidden is the length of the shortest line of a secret that a log hides.
 const shortestHidden = 4
 
-// Env resolves variables, and hides the values of secrets from a log. A nil Resolver is a no-op.
-func (r Resolver) Env(ctx context.Context, env map[string]string, log *Log) (map[string]string, error) {
+// Resolve resolves variables, and hides the values of secrets from a log. A nil Resolver is a no-op.
+func (r Resolver) Resolve(ctx context.Context, env map[string]string, log *Log) (map[string]string, error) {
 	if r == nil {
 		return env, nil
 	}

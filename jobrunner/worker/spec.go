@@ -53,7 +53,7 @@ func (w *worker) spec(ctx context.Context, program run.Program) (_ *run.Spec, er
 		w.log.Hide(login.Password)
 		s.Login = &login
 	}
-	env, err := c.Secrets.Env(ctx, w.environment(*s, program.Start != nil), w.log)
+	env, err := c.Secrets.Resolve(ctx, w.environment(*s, program.Start != nil), w.log)
 	s.Env = env
 	return s, err
 }

@@ -254,7 +254,7 @@ func (b *busyMachine) emit(p *page.Page, e engine.Event) {
 		}
 	}
 	b.mu.Unlock()
-	p.Job(e)
+	p.RecordEvent(e)
 }
 
 // work simulates ten minutes with waves of jobs on two endpoints and a viewer of the page.
