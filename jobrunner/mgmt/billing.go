@@ -148,11 +148,11 @@ func readEndpointBillingV1(q *query) (out usageQuery) {
 	out.member = cmp.Or(q.value("grouping", oneOf("endpointId", "podId", "gpuTypeId")), "endpointId")
 	out.group = groupings[out.member]
 	endpoint, image, template := q.value("endpointId", anyText), q.value("imageName", anyText), q.value("templateId", anyText)
-	gpus, places := q.listParameter("gpuTypeId"), q.listParameter("dataCenterId")
+	gpus, dataCenters := q.listParameter("gpuTypeId"), q.listParameter("dataCenterId")
 	out.keep = func(u billing.Usage) bool {
 		return (endpoint == "" || u.Owner == endpoint) && (image == "" || u.Image == image) && (template == "" || u.Template == template) &&
 			(len(gpus) == 0 || slices.Contains(gpus, u.GPUType)) &&
-			(len(places) == 0 || slices.ContainsFunc(u.DataCenters, func(d string) bool { return slices.Contains(places, d) }))
+			(len(dataCenters) == 0 || slices.ContainsFunc(u.DataCenters, func(d string) bool { return slices.Contains(dataCenters, d) }))
 	}
 	out.window = readPeriod(q)
 	return out

@@ -16,8 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 )
 
-// withCatalog starts a deployment with two L40S and a catalog file.
-func withCatalog(t *testing.T, text string) (d *deployment, c *clock.Clock, file string, logged chan string) {
+// deployWithCatalog starts a deployment with two L40S and a catalog file.
+func deployWithCatalog(t *testing.T, text string) (d *deployment, c *clock.Clock, file string, logged chan string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "catalog.yaml")
 	writeFile(t, file, text)
@@ -41,7 +41,7 @@ func writeFile(t *testing.T, name, text string) {
 }
 
 func TestCatalogFile(t *testing.T) {
-	d, c, file, logged := withCatalog(t, `
+	d, c, file, logged := deployWithCatalog(t, `
 remove: {data_centers: ["*"], gpus: [NVIDIA A40]}
 data_centers:
   - {id: LAB-1, region: EUROPE, country: FR, volume_types: [HIGH_PERFORMANCE], compliance: [GDPR], global_network: true}
@@ -108,12 +108,12 @@ stock:
 	d.expectRefusal(400, "is not offered", "POST", "/v1/networkvolumes", `{"name":"v","size":10,"dataCenterId":"EU-RO-1"}`)
 
 	// The file's max_count limits pods and the members of clusters.
-	cluster := func(gpus int) string {
+	clusterBody := func(gpus int) string {
 		return fmt.Sprintf(`{"name":"c","type":"TRAINING","image":"i","compute":{"gpuTypeId":"Lab Y","gpuCountPerPod":%d,"podCount":2}}`, gpus)
 	}
-	d.create("/v2/clusters", cluster(16))
-	d.expectRefusal(400, "expected 16 at most, got 17", "POST", "/v2/clusters", cluster(17))
-	d.podV1(`{"imageName":"any GPU","gpuCount":16}`)
+	d.create("/v2/clusters", clusterBody(16))
+	d.expectRefusal(400, "expected 16 at most, got 17", "POST", "/v2/clusters", clusterBody(17))
+	d.createPodV1(`{"imageName":"any GPU","gpuCount":16}`)
 	d.expectRefusal(400, "expected 16 at most, got 17", "POST", "/v1/pods", `{"imageName":"any GPU","gpuCount":17}`)
 
 	// The stock changes with the deployment's clock.
@@ -149,7 +149,7 @@ func TestBuildsOfCatalogFile(t *testing.T) {
 		fmt.Fprintf(&file, "  - {endpoint: e, id: b%d, status: COMPLETED}\n", n)
 	}
 	file.WriteString("  - {endpoint: other, id: theirs, status: PENDING}\n")
-	d, _, _, _ := withCatalog(t, file.String())
+	d, _, _, _ := deployWithCatalog(t, file.String())
 	builds := "/v2/serverless/" + d.create("/v2/serverless", `{"name":"e","image":"i"}`) + "/builds"
 	d.expectMembers(d.mustSend(200, "GET", builds+"/failed", ""), map[string]string{
 		"status": `"TEST_FAILED"`, "branch": `"main"`, "commitHash": `"abc"`, "commitMessage": `"fix: it"`, "commitDate": `"2026-11-01T10:00:00Z"`,
@@ -190,7 +190,7 @@ func TestGlobalVolumes(t *testing.T) {
 	d.expectRefusal(404, "not found", "PATCH", volume, `{"name":"x"}`)
 }
 
-// An update replaces the whole list of SSH keys. Each owner has a list.
+// An update replaces the whole list of SSH keys.
 func TestSSHKeys(t *testing.T) {
 	d := deploy(t)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": `[]`})

@@ -28,12 +28,12 @@ func ids(list any) (out []string) {
 func TestCatalogLists(t *testing.T) {
 	d := deploy(t, withL40S)
 	for _, c := range []struct {
-		path, key string
-		want      []string
+		path, member string
+		want         []string
 	}{
 		{"gpus", "gpus", contract.GPUTypeIDs}, {"cpus", "cpus", contract.CPUFlavorIDs}, {"datacenters", "dataCenters", contract.DataCenterIDs},
 	} {
-		must.Equal(t, ids(d.mustSend(200, "GET", "/v2/catalog/"+c.path, "").get(c.key)), c.want, c.path)
+		must.Equal(t, ids(d.mustSend(200, "GET", "/v2/catalog/"+c.path, "").get(c.member)), c.want, c.path)
 		for _, id := range c.want {
 			got := d.mustSend(200, "GET", "/v2/catalog/"+c.path+"/"+url.PathEscape(id), "")
 			must.Hold(t, got.get("id") == id, id, got.text)

@@ -292,13 +292,13 @@ func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer 
 	}
 	versions = slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return !q.accepts(v) })
 	fits := q.count <= offer.MaxCount[q.cloud]
-	highest, free := catalog.None, false
+	highest, inStock := catalog.None, false
 	for _, d := range offered.DataCenters {
 		level, stated := levelIn(offered, catalog.Placement{GPU: w.ID, DataCenter: d.ID, Cloud: q.cloud}, q.products, stock.Count >= q.count)
 		if stated && !fits {
 			level = catalog.None
 		}
-		free = free || level != catalog.None
+		inStock = inStock || level != catalog.None
 		if level == catalog.None || filtersCUDA && len(versions) == 0 || len(q.countries) > 0 && !slices.Contains(q.countries, d.Country) {
 			continue
 		}
@@ -309,7 +309,7 @@ func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer 
 	}
 	w.Availability = highest
 	for _, v := range versions {
-		w.CUDAVersions = append(w.CUDAVersions, cudaAvailableV2{v, free})
+		w.CUDAVersions = append(w.CUDAVersions, cudaAvailableV2{v, inStock})
 	}
 }
 

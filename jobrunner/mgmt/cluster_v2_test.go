@@ -80,11 +80,11 @@ func TestClusterRolesV2(t *testing.T) {
 	}
 }
 
-// Invalid requests are rejected in the form of their kind.
+// A rejected create stores neither a cluster nor pods.
 func TestInvalidClustersV2(t *testing.T) {
 	d := deploy(t)
 	volume := d.createVolume("EU-RO-1")
-	template, serverless := d.podTemplate("t", ""), d.podTemplate("s", `,"serverless":true`)
+	template, serverless := d.createTemplate("t", ""), d.createTemplate("s", `,"serverless":true`)
 	for _, c := range []struct {
 		old, new string
 		status   int
@@ -122,7 +122,7 @@ func TestInvalidClustersV2(t *testing.T) {
 func TestClusterFromTemplateV2(t *testing.T) {
 	d := deploy(t)
 	registry := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
-	template := d.podTemplate("t", `,"registry":"`+registry+`","mounts":{"persistent":{"size":30,"path":"/t"}},"startSsh":false,"startJupyter":true`)
+	template := d.createTemplate("t", `,"registry":"`+registry+`","mounts":{"persistent":{"size":30,"path":"/t"}},"startSsh":false,"startJupyter":true`)
 	created := d.mustSend(201, "POST", "/v2/clusters", strings.Replace(smallCluster, `"image":"i"`, `"templateId":"`+template+`"`, 1))
 	id, _ := created.get("id").(string)
 	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`) // the pods don't follow

@@ -28,7 +28,7 @@ var contradictions = []string{
 	`"args":"{\"entrypoint\":[\"e\"],\"cmd\":[\"c\"]}","cmd":["c"],"entrypoint":[]`,
 }
 
-// kindsWithCommands are the bodies of creates without their last brace.
+// kindsWithCommands are the bodies of creates without their last brace; $ stands for the name.
 var kindsWithCommands = map[string]string{
 	"templates":  `{"name":"$","image":"i"`,
 	"serverless": `{"name":"$","image":"i","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"min":0,"max":0}`,
@@ -67,7 +67,7 @@ func TestCommandsV2(t *testing.T) {
 	}
 }
 
-// An update keeps the list that it omits, whatever the stored form.
+// An update of entrypoint or cmd keeps the other one, whatever the stored form.
 func TestCommandUpdatesV2(t *testing.T) {
 	d := deploy(t)
 	path := "/v2/templates/" + d.create("/v2/templates", `{"name":"t","image":"i","args":"a b"}`)
@@ -111,8 +111,8 @@ func TestCommandInTwoVersions(t *testing.T) {
 func TestCommandOfTemplate(t *testing.T) {
 	d := deploy(t)
 	for kind, body := range map[string]string{"pods": `"gpu":{"id":"NVIDIA L4"}`, "serverless": `"gpu":{"pools":["ADA_24"]}`} {
-		for name, own := range map[string]string{"args": `"args":"x y"`, "lists": `"entrypoint":["e"],"cmd":["c"]`} {
-			template := must.Do(json.Marshal(d.create("/v2/templates", `{"name":"`+kind+name+`","image":"i",`+own+`,"serverless":`+map[string]string{"pods": "false", "serverless": "true"}[kind]+"}")))(t)
+		for name, command := range map[string]string{"args": `"args":"x y"`, "lists": `"entrypoint":["e"],"cmd":["c"]`} {
+			template := must.Do(json.Marshal(d.create("/v2/templates", `{"name":"`+kind+name+`","image":"i",`+command+`,"serverless":`+map[string]string{"pods": "false", "serverless": "true"}[kind]+"}")))(t)
 			inherited := map[string][2]string{"args": {`[]`, `["x","y"]`}, "lists": {`["e"]`, `["c"]`}}[name]
 			for members, want := range map[string][2]string{
 				``: inherited, `,"cmd":["d"]`: {inherited[0], `["d"]`}, `,"entrypoint":["f"]`: {`["f"]`, inherited[1]}, `,"args":"z"`: {`[]`, `["z"]`}, `,"args":""`: {`[]`, `[]`}, `,"cmd":[]`: {inherited[0], `[]`},

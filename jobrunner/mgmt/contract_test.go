@@ -21,12 +21,12 @@ type resourceTest struct {
 	path     string
 	minimal  map[string]any // the smallest body that a create accepts
 	unique   bool           // names are unique
-	created  int            // number of bodies
+	bodies   int            // number of minimal bodies so far, which names count
 	volume   string         // id of a network volume
 }
 
 func resourceTests(d *deployment) []*resourceTest {
-	template := d.workerTemplateV1("of the endpoints")
+	template := d.createServerlessTemplateV1("of the endpoints")
 	return []*resourceTest{
 		{d, contract.V1, "template", "/v1/templates", map[string]any{"name": "t", "imageName": "i"}, true, 0, ""},
 		{d, contract.V1, "networkVolume", "/v1/networkvolumes", map[string]any{"name": "v", "size": 1, "dataCenterId": "X"}, false, 0, ""},
@@ -83,8 +83,8 @@ func (r *resourceTest) siblingMembers(path string) map[string]any {
 func (r *resourceTest) minimalBody(path string) map[string]any {
 	out := r.siblingMembers(path)
 	maps.Copy(out, r.minimal)
-	if r.created++; r.unique {
-		out["name"] = fmt.Sprintf("%s %s %d", r.api, r.resource, r.created)
+	if r.bodies++; r.unique {
+		out["name"] = fmt.Sprintf("%s %s %d", r.api, r.resource, r.bodies)
 	}
 	return out
 }
@@ -156,7 +156,7 @@ func (r *resourceTest) eachField(visit func(f contract.Field, use contract.Use))
 }
 
 // TestBoundsMatchContract tests values on both sides of every bound, that powers of two are required,
-// every value of an enum, and that only an open enum accepts other values.
+// every value of a closed enum, and that only an open enum accepts other values.
 func TestBoundsMatchContract(t *testing.T) {
 	for _, r := range resourceTests(deploy(t)) {
 		r.eachField(func(f contract.Field, use contract.Use) {
@@ -305,8 +305,8 @@ func (r *resourceTest) checkForm(f contract.Field, use contract.Use) {
 	}
 }
 
-// dependentMembers are members that an update can't have alone, because they need another object or
-// another kind of object. Other tests update them.
+// dependentMembers are members that an update can't have alone, because they name another object or
+// don't apply to a minimal object. Other tests update them.
 var dependentMembers = []string{"templateId", "containerRegistryAuthId", "networkVolumeId", "vcpuCount", "gpu", "cpu", "mounts"}
 
 // Each member can be updated alone, and the answer shows the new value.
@@ -403,7 +403,7 @@ func TestDefaultsMatchContract(t *testing.T) {
 func TestAnswersMatchContract(t *testing.T) {
 	d := deploy(t)
 	for _, r := range resourceTests(d) {
-		for _, compute := range []string{"", "gpu", "cpu", "vcpuCount"} { // kinds of compute
+		for _, compute := range []string{"", "gpu", "cpu", "vcpuCount"} { // whose siblings are the kinds of compute
 			r.checkAnswer(r.send("POST", r.path, r.minimalBody(compute)))
 		}
 	}

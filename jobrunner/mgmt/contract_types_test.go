@@ -19,7 +19,7 @@ import (
 
 // unansweredMembers are members of answers that this deployment omits.
 var unansweredMembers = map[string]string{
-	"v1 endpoint workers": "the store does not know the workers",
+	"v1 endpoint workers": "workers are not stored",
 	"v1 endpoint userId":  "there is one user, without an id",
 }
 
@@ -46,7 +46,7 @@ var answerTypes = map[reflect.Type]contract.Body{
 func TestWireTypesMatchContract(t *testing.T) {
 	exceptions := maps.Clone(unansweredMembers)
 	bodies := maps.Clone(answerTypes)
-	for typ := range wireTypes {
+	for typ := range bodyTypes {
 		if _, answer := answerTypes[typ]; !answer {
 			bodies[typ] = bodyPathOf(typ, contract.Create|contract.Update).Body
 		}
@@ -74,7 +74,7 @@ func TestWireTypesMatchContract(t *testing.T) {
 		}
 	}
 	for unused := range exceptions {
-		t.Errorf("%s is excused without need", unused)
+		t.Errorf("unansweredMembers has %s, but answers have it or the contract lacks it", unused)
 	}
 }
 

@@ -82,7 +82,7 @@ func (e edition) document() openapi.Document {
 		if d.Paths[path] == nil {
 			d.Paths[path] = openapi.PathItem{}
 		}
-		described := e.operation(s, o.method, rest, o.success, o.handle.description)
+		described := e.describeOperation(s, o.method, rest, o.success, o.handle.description)
 		d.Paths[path][strings.ToLower(o.method)] = described
 		if tag := (openapi.Tag{Name: described.Tags[0]}); !slices.Contains(d.Tags, tag) {
 			d.Tags = append(d.Tags, tag)
@@ -91,8 +91,8 @@ func (e edition) document() openapi.Document {
 	return d
 }
 
-// operation describes a route. The path is relative to the version.
-func (e edition) operation(s *schemas, method, path string, success int, h description) *openapi.Operation {
+// describeOperation describes a route. The path is relative to the version.
+func (e edition) describeOperation(s *schemas, method, path string, success int, h description) *openapi.Operation {
 	first, _, _ := strings.Cut(path, "/")
 	words := operationWords(method, path, h)
 	out := &openapi.Operation{
@@ -107,7 +107,7 @@ func (e edition) operation(s *schemas, method, path string, success int, h descr
 	}
 	answer := &openapi.Response{Description: http.StatusText(success), Headers: e.headers()}
 	if h.answer != nil {
-		answer.Content = map[string]openapi.MediaType{cmp.Or(h.media, "application/json"): {Schema: s.success(h)}}
+		answer.Content = map[string]openapi.MediaType{cmp.Or(h.media, "application/json"): {Schema: s.successSchema(h)}}
 	}
 	out.Responses[strconv.Itoa(success)] = answer
 	if h.empty {
@@ -120,7 +120,7 @@ func (e edition) operation(s *schemas, method, path string, success int, h descr
 	return out
 }
 
-func (s *schemas) success(h description) *openapi.Schema {
+func (s *schemas) successSchema(h description) *openapi.Schema {
 	switch {
 	case h.media == "application/json":
 		return &openapi.Schema{Type: "object"}
@@ -157,10 +157,10 @@ func (e edition) failures(method string, o *openapi.Operation, h description) (o
 		return nil
 	}
 	out = []int{http.StatusUnauthorized, http.StatusForbidden}
-	inputs, hasID := h.body != nil, false
+	hasInput, hasID := h.body != nil, false
 	for _, p := range o.Parameters {
 		hasID = hasID || p.In == "path"
-		inputs = inputs || p.In != "path"
+		hasInput = hasInput || p.In != "path"
 	}
 	namesTemplate := h.body != nil && bodyPathOf(h.body, h.use).row("templateId") != nil
 	if h.conflict {
@@ -172,12 +172,12 @@ func (e edition) failures(method string, o *openapi.Operation, h description) (o
 	if e.version == 2 && (hasID || namesTemplate) || hasID && method != http.MethodDelete {
 		out = append(out, http.StatusNotFound)
 	}
-	if inputs || method != http.MethodGet {
+	if hasInput || method != http.MethodGet {
 		out = append(out, http.StatusBadRequest)
 	}
 	if e.version == 2 {
 		out = append(out, http.StatusTooManyRequests)
-		if inputs {
+		if hasInput {
 			out = append(out, http.StatusUnprocessableEntity)
 		}
 	}

@@ -15,7 +15,7 @@ func (c *call) newEndpointV2(e store.Endpoint) endpointV2 {
 	offered := c.Catalog.Current()
 	var w endpointV2
 	copyFields(&w, e)
-	w.containerV2, w.Scaling, w.RequestURLs = newContainerV2(e.Container), newScalingV2(e.Scaling), requestURLs(c.queueURL(), e)
+	w.containerV2, w.Scaling, w.RequestURLs = newContainerV2(e.Container), newScalingV2(e.Scaling), requestURLs(c.serverURL(), e)
 	w.Workers = workersV2{Min: e.WorkersMin, Max: e.WorkersMax}
 	if hasIdleTimeout(e) {
 		w.Workers.IdleTimeout = &e.IdleTimeout
@@ -31,8 +31,8 @@ func (c *call) newEndpointV2(e store.Endpoint) endpointV2 {
 	return w
 }
 
-// queueURL returns the base URL, before /v2, that the caller used.
-func (c *call) queueURL() string {
+// serverURL returns the base URL, before /v2, that the caller used.
+func (c *call) serverURL() string {
 	scheme := "http"
 	if httpanswer.UsesTLS(c.http) {
 		scheme = "https"
@@ -40,8 +40,8 @@ func (c *call) queueURL() string {
 	return scheme + "://" + c.http.Host
 }
 
-func requestURLs(queueURL string, e store.Endpoint) requestURLsV2 {
-	base := queueURL + "/v2/" + e.ID
+func requestURLs(serverURL string, e store.Endpoint) requestURLsV2 {
+	base := serverURL + "/v2/" + e.ID
 	if e.Type == store.LoadBalancer {
 		path := cmp.Or(e.Env["HEALTH_CHECK_PATH"], "/ping")
 		return requestURLsV2{Base: base, Health: base + "/" + strings.TrimPrefix(path, "/")}
@@ -63,7 +63,7 @@ type endpointBody interface {
 	apply(tx *store.Tx, e *store.Endpoint) error
 }
 
-// createEndpoint creates an endpoint of the defaults and a body.
+// createEndpoint returns a function that creates an endpoint from the defaults and a body.
 func createEndpoint[B endpointBody](defaults func() store.Endpoint) func(*call, B) (store.Endpoint, error) {
 	return func(c *call, body B) (store.Endpoint, error) {
 		return store.Build(c.ctx(), c.Store, func(tx *store.Tx) (store.Endpoint, error) {

@@ -22,8 +22,8 @@ type operation struct{ method, path string }
 
 var parameter = regexp.MustCompile(`\{[^}]*\}`)
 
-// paths has the operations of the management API that need a key, with ids that don't exist.
-var paths = func() (all []operation) {
+// operations has the operations of the management API that need a key, with ids that don't exist.
+var operations = func() (all []operation) {
 	for _, op := range contract.Operations {
 		prefix := map[contract.API]string{contract.V1: "/v1", contract.V2: "/v2"}[op.API]
 		path := prefix + parameter.ReplaceAllString(op.Path, "x")
@@ -39,7 +39,7 @@ func TestAuthentication(t *testing.T) {
 	for _, header := range []string{"Bearer " + testKey, "bearer " + testKey, "BEARER  " + testKey, testKey} {
 		must.Equal(t, d.sendWith("GET", "/v2/templates", "", http.Header{"Authorization": {header}}).status, 200, header)
 	}
-	for _, c := range append(paths, operation{"GET", "/v2/nothing"}, operation{"DELETE", "/v1/templates"}) {
+	for _, c := range append(operations, operation{"GET", "/v2/nothing"}, operation{"DELETE", "/v1/templates"}) {
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong-key-value", "wrong-key-value", "Basic " + testKey, "Bearer " + testKey + "x"} {
 			got := d.sendWith(c.method, c.path+"?api_key="+testKey, "{not read", http.Header{"Authorization": {header}})
 			must.Hold(t, got.status == 401 && got.header.Get("WWW-Authenticate") == "Bearer", c.method, c.path, header, got.status, got.text)
@@ -89,7 +89,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 // The answer is 404, except that version 1 answers 400 to deletes and to actions on pods.
 func TestUnknownIDs(t *testing.T) {
 	d := deploy(t)
-	for _, c := range paths {
+	for _, c := range operations {
 		if !strings.Contains(c.path, "/x") {
 			continue
 		}
@@ -113,7 +113,7 @@ func TestUnknownIDs(t *testing.T) {
 func TestAnswerHeaders(t *testing.T) {
 	d := deploy(t)
 	seen := map[string]bool{}
-	for _, c := range append(paths, operation{"GET", "/v2/nothing"}) {
+	for _, c := range append(operations, operation{"GET", "/v2/nothing"}) {
 		got := d.sendWith(c.method, c.path, "{}", http.Header{"Authorization": {testKey}, "X-Request-Id": {"the client's"}})
 		id := got.header.Get("X-Request-Id")
 		must.Hold(t, id != "" && id != "the client's" && !seen[id], c.method, c.path, "request id", id)
@@ -219,7 +219,7 @@ func TestForbiddenRequestsAreCounted(t *testing.T) {
 func TestServedPathsAreReserved(t *testing.T) {
 	d := deploy(t)
 	served := map[string]bool{}
-	for _, c := range paths {
+	for _, c := range operations {
 		if path, ok := strings.CutPrefix(c.path, "/v2/"); ok {
 			segment, _, _ := strings.Cut(path, "/")
 			served[segment] = true
@@ -271,7 +271,7 @@ func TestDocumentationPage(t *testing.T) {
 	for _, external := range []string{"<script", "<link", "<img", "http://", "https://", "@import", "url("} {
 		must.Hold(t, !strings.Contains(page.text, external), "the page has", external)
 	}
-	for _, c := range paths {
+	for _, c := range operations {
 		if path, ok := strings.CutPrefix(c.path, "/v1/"); ok {
 			path = strings.ReplaceAll(path, "/x", "/{id}")
 			want := "<code>" + c.method + " /v1/" + path + "</code>"
@@ -284,7 +284,7 @@ func TestDocumentationPage(t *testing.T) {
 // Each operation of the contract is served.
 func TestContractIsServed(t *testing.T) {
 	d := deploy(t)
-	for _, c := range paths {
+	for _, c := range operations {
 		got := d.send(c.method, c.path, "")
 		must.Hold(t, got.status != 405 && !strings.Contains(got.text, "there is nothing at"), c.method, c.path, "an operation of the contract, is unknown", got.text)
 	}

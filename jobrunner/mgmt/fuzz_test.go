@@ -65,7 +65,7 @@ func checkErrorForm(t *testing.T, v1 bool, w *httptest.ResponseRecorder, answer 
 	}
 }
 
-// state returns the text of all lists.
+// state returns the texts of lists that show each object which the fuzz tests create.
 func (d fuzzServer) state(t *testing.T) string {
 	t.Helper()
 	var answers strings.Builder
@@ -76,7 +76,6 @@ func (d fuzzServer) state(t *testing.T) string {
 	return answers.String()
 }
 
-// create creates an object and returns its id.
 func (d fuzzServer) create(t *testing.T, path, body string) string {
 	t.Helper()
 	_, answer, text := d.send(t, "POST", path, body)

@@ -108,7 +108,6 @@ func (d *deployment) mustSend(status int, method, path string, body any) reply {
 	return got
 }
 
-// create creates an object and returns its id.
 func (d *deployment) create(path string, body any) string {
 	d.Helper()
 	status := http.StatusCreated

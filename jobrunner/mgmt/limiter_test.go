@@ -53,7 +53,7 @@ func TestRateLimitWindows(t *testing.T) {
 	})
 }
 
-// Two deployments on one database together admit as many requests of each owner as one would.
+// Two nodes of a deployment together admit as many requests of each owner as one would.
 func TestSharedQuotas(t *testing.T) {
 	address := pgtest.Start(t)
 	c := new(clock.Clock)

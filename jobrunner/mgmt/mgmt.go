@@ -35,7 +35,7 @@ type Config struct {
 	Logger *slog.Logger // logs internal errors
 
 	// Limits enforces the rate limits of version 2. Otherwise answers always show full quotas.
-	// The deployments on a shared database have common limits.
+	// The nodes on a shared database have common limits.
 	Limits   bool
 	Workers  *worker.Pools
 	Pods     *pod.Pods
@@ -52,7 +52,7 @@ type Config struct {
 	Stock         func() map[string]catalog.Stock // the machine's GPU types and how many are free
 }
 
-// New serves /v1/… and the paths of /v2/… whose first segment is in store.Reserved.
+// New returns the handler of /v1/… and of the paths of /v2/… whose first segment is in store.Reserved.
 func New(ctx context.Context, c Config) (http.Handler, error) {
 	s := &server{Config: c, documents: sync.OnceValue(describeAPI)}
 	if c.Limits && c.DB.Shared() {
@@ -145,7 +145,7 @@ func (s *server) serve(c *call) (status int, body any, err error) {
 	return op.success, body, err
 }
 
-// validationError rejects a request that violates its schema.
+// validationError returns the error for a request that violates its schema.
 func validationError(faults ...string) error {
 	return &httpanswer.Refusal{Status: http.StatusUnprocessableEntity, Text: "the request is not valid", Faults: faults}
 }

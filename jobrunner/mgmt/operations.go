@@ -19,7 +19,7 @@ type handler struct {
 	description
 }
 
-// plainHandler serves an operation that reads neither parameters nor a body.
+// plainHandler serves an operation that reads neither a query nor a body.
 func plainHandler[W any](serve func(*call) (W, error)) handler {
 	return handler{func(c *call) (any, error) { return serve(c) }, description{answer: reflect.TypeFor[W]()}}
 }
@@ -58,11 +58,6 @@ func bodyHandler[B, R, W any](u contract.Use, write func(*call, B) (R, error), s
 // ignoreCall adapts a conversion that needs only the record.
 func ignoreCall[R, W any](convert func(R) W) func(*call, R) W {
 	return func(_ *call, r R) W { return convert(r) }
-}
-
-// writeHandler is bodyHandler with a conversion that needs only the record.
-func writeHandler[B, R, W any](u contract.Use, write func(*call, B) (R, error), convert func(R) W) handler {
-	return bodyHandler(u, write, ignoreCall(convert))
 }
 
 // listHandler shows all records of a kind.
@@ -124,7 +119,7 @@ type description struct {
 	resource string       // of the contract, whose rows describe the answer; "" if its type does
 	member   string       // name of the member that wraps the answer; "" if it isn't wrapped
 	paged    bool         // the answer also has the member pagination
-	media    string       // content type of the answer; "" for JSON
+	media    string       // content type of an answer that is a file or a stream; "" for JSON of the type answer
 	empty    bool         // the answer may also be 204
 	conflict bool         // may be rejected with 409
 	public   bool         // needs no API key
@@ -133,7 +128,7 @@ type description struct {
 	readQuery func(*query)
 }
 
-// withMedia describes a handler whose answer isn't JSON.
+// withMedia describes a handler whose answer is a file or a stream.
 func withMedia(media string, h handler) handler { h.media = media; return h }
 
 // fromContract describes a handler whose answer, or each element of it, has the rows of a resource.
@@ -154,14 +149,14 @@ func withMaxBody(bytes int64, h handler) handler { h.maxBody = bytes; return h }
 // withoutKey declares that a handler needs no API key.
 func withoutKey(h handler) handler { h.public = true; return h }
 
-// declare records a parameter that a handler reads, while description.parameters runs the handler.
+// declare records a parameter while description.parameters runs readQuery.
 func (c *call) declare(p openapi.Parameter) {
 	if c.declared != nil {
 		*c.declared = append(*c.declared, p)
 	}
 }
 
-// parameters returns the parameters in the path, and those that the handler's functions read.
+// parameters returns the parameters in the path, and those that readQuery declares.
 func (d description) parameters(version int, path string) (out []openapi.Parameter) {
 	for segment := range strings.SplitSeq(path, "/") {
 		if name, ok := strings.CutPrefix(segment, "{"); ok {

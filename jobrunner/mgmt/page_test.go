@@ -34,7 +34,7 @@ func (d *deployment) walk(path, member, query string, afterPage func(page int)) 
 	}
 }
 
-// pagedLists are the lists with pages, with a body that creates one object.
+// pagedLists are paged lists, each with a body that creates an object. Releases and builds have pages too.
 var pagedLists = []struct{ path, member, body string }{
 	{"/v2/global-volumes", "globalVolumes", `{"name":"NAME"}`},
 	{"/v2/templates", "templates", `{"name":"NAME","image":"i"}`},

@@ -19,7 +19,7 @@ const (
 	gpuPodV1 = `{"imageName":"i","gpuTypeIds":["NVIDIA L4","NVIDIA H200"]}`
 )
 
-func (d *deployment) podV1(body string) reply {
+func (d *deployment) createPodV1(body string) reply {
 	d.Helper()
 	return d.mustSend(201, "POST", "/v1/pods", body)
 }
@@ -27,7 +27,7 @@ func (d *deployment) podV1(body string) reply {
 // Version 1 sets the defaults of omitted members, and version 2 shows the result.
 func TestPodDefaultsV1(t *testing.T) {
 	d := deploy(t)
-	got := d.podV1(`{"imageName":"i"}`)
+	got := d.createPodV1(`{"imageName":"i"}`)
 	d.expectMembers(got, map[string]string{
 		"name": `"my pod"`, "image": `"i"`, "containerDiskInGb": `50`, "volumeInGb": `20`, "volumeMountPath": `"/workspace"`, "ports": `["8888/http","22/tcp"]`,
 		"env": `{}`, "dockerEntrypoint": `[]`, "dockerStartCmd": `[]`, "gpu.count": `1`, "locked": `false`, "interruptible": `false`, "desiredStatus": `"RUNNING"`,
@@ -38,9 +38,9 @@ func TestPodDefaultsV1(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods/"+got.get("id").(string), ""), map[string]string{
 		"mounts": `{"persistent":{"size":20,"path":"/workspace"}}`, "gpu.id": `""`, "gpu.count": `1`, "ports": `["8888/http","22/tcp"]`, "cloud": `"SECURE"`,
 	})
-	cpu := d.podV1(`{"imageName":"i","computeType":"CPU","gpuCount":4,"gpuTypeIds":["x"]}`)
+	cpu := d.createPodV1(`{"imageName":"i","computeType":"CPU","gpuCount":4,"gpuTypeIds":["x"]}`)
 	d.expectMembers(cpu, map[string]string{"cpuFlavorId": `"cpu3c"`, "vcpuCount": `2`, "memoryInGb": `4`, "gpu": "", "volumeInGb": `0`})
-	d.expectMembers(d.podV1(`{"imageName":"i","cpuFlavorIds":["cpu5g"],"vcpuCount":8,"containerDiskInGb":null,"volumeInGb":null}`), map[string]string{"gpu.count": `1`, "cpuFlavorId": "", "containerDiskInGb": `50`, "volumeInGb": `20`})
+	d.expectMembers(d.createPodV1(`{"imageName":"i","cpuFlavorIds":["cpu5g"],"vcpuCount":8,"containerDiskInGb":null,"volumeInGb":null}`), map[string]string{"gpu.count": `1`, "cpuFlavorId": "", "containerDiskInGb": `50`, "volumeInGb": `20`})
 }
 
 func TestPodRulesV1(t *testing.T) {
@@ -71,7 +71,7 @@ func TestPodRulesV1(t *testing.T) {
 		d.expectRefusal(400, c.text, "POST", "/v1/pods", `{"imageName":"i",`+c.members+`}`)
 	}
 	d.expectRefusal(400, "missing property 'imageName'", "POST", "/v1/pods", `{}`)
-	network := d.podV1(`{"imageName":"i","networkVolumeId":"` + volume + `","volumeInGb":30,"countryCodes":["RO"]}`)
+	network := d.createPodV1(`{"imageName":"i","networkVolumeId":"` + volume + `","volumeInGb":30,"countryCodes":["RO"]}`)
 	d.expectMembers(network, map[string]string{"volumeInGb": `0`, "volumeMountPath": `"/workspace"`})
 	d.expectMembers(d.mustSend(200, "GET", "/v1/pods/"+network.get("id").(string)+"?includeNetworkVolume=true&includeMachine=true", ""), map[string]string{
 		"networkVolume.id": `"` + volume + `"`, "machine.dataCenterId": `"EU-RO-1"`, "machine.secureCloud": `true`,
@@ -81,8 +81,8 @@ func TestPodRulesV1(t *testing.T) {
 // A pod keeps the id of its template, doesn't follow its changes, and prevents its deletion.
 func TestPodFromTemplateV1(t *testing.T) {
 	d := deploy(t)
-	template := d.podTemplate("t", `,"mounts":{"persistent":{"size":30,"path":"/t"}}`)
-	got := d.podV1(`{"templateId":"` + template + `","env":{"B":"2"},"containerDiskInGb":9}`)
+	template := d.createTemplate("t", `,"mounts":{"persistent":{"size":30,"path":"/t"}}`)
+	got := d.createPodV1(`{"templateId":"` + template + `","env":{"B":"2"},"containerDiskInGb":9}`)
 	path := "/pods/" + got.get("id").(string)
 	d.expectMembers(got, map[string]string{
 		"templateId": `"` + template + `"`, "image": `"from/template"`, "containerDiskInGb": `9`, "env": `{"A":"1","B":"2"}`, "volumeInGb": `30`, "volumeMountPath": `"/t"`,
@@ -101,10 +101,10 @@ func TestPodFromTemplateV1(t *testing.T) {
 
 func TestUpdatePodV1(t *testing.T) {
 	d := deploy(t)
-	path := "/v1/pods/" + d.podV1(gpuPodV1).get("id").(string)
-	for _, variant := range []struct{ method, path string }{{"PATCH", path}, {"POST", path + "/update"}} {
-		d.expectMembers(d.mustSend(200, variant.method, variant.path, `{"name":"`+variant.method+`","imageName":"j","dockerStartCmd":["a b","c"],"dockerEntrypoint":["sh"],"env":{"A":"`+variant.method+`"},"ports":[],"volumeInGb":30,"volumeMountPath":"/v","containerDiskInGb":5,"globalNetworking":true}`), map[string]string{
-			"name": `"` + variant.method + `"`, "image": `"j"`, "dockerStartCmd": `["a b","c"]`, "dockerEntrypoint": `["sh"]`, "env": `{"A":"` + variant.method + `"}`, "ports": `[]`, "volumeInGb": `30`, "volumeMountPath": `"/v"`, "containerDiskInGb": `5`,
+	path := "/v1/pods/" + d.createPodV1(gpuPodV1).get("id").(string)
+	for _, update := range []struct{ method, path string }{{"PATCH", path}, {"POST", path + "/update"}} {
+		d.expectMembers(d.mustSend(200, update.method, update.path, `{"name":"`+update.method+`","imageName":"j","dockerStartCmd":["a b","c"],"dockerEntrypoint":["sh"],"env":{"A":"`+update.method+`"},"ports":[],"volumeInGb":30,"volumeMountPath":"/v","containerDiskInGb":5,"globalNetworking":true}`), map[string]string{
+			"name": `"` + update.method + `"`, "image": `"j"`, "dockerStartCmd": `["a b","c"]`, "dockerEntrypoint": `["sh"]`, "env": `{"A":"` + update.method + `"}`, "ports": `[]`, "volumeInGb": `30`, "volumeMountPath": `"/v"`, "containerDiskInGb": `5`,
 		})
 	}
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"containerDiskInGb":null,"volumeInGb":null}`), map[string]string{"containerDiskInGb": `5`, "volumeInGb": `30`})
@@ -120,24 +120,24 @@ func TestUpdatePodV1(t *testing.T) {
 // lock or the state forbids it.
 func TestPodActionsV1(t *testing.T) {
 	d := deploy(t)
-	path := "/v1/pods/" + d.podV1(cpuPodV1).get("id").(string)
-	act := func(status int, text, action string) {
+	path := "/v1/pods/" + d.createPodV1(cpuPodV1).get("id").(string)
+	expectAnswer := func(status int, text, action string) {
 		t.Helper()
 		got := d.send("POST", path+"/"+action, "")
 		must.Hold(t, got.status == status && strings.Contains(got.text, text), action, got.status, got.text, status, text)
 	}
-	act(200, `"desiredStatus":"RUNNING"`, "start")
-	act(400, "is PROVISIONING and can't restart", "restart")
-	act(200, `"desiredStatus":"RUNNING"`, "reset")
+	expectAnswer(200, `"desiredStatus":"RUNNING"`, "start")
+	expectAnswer(400, "is PROVISIONING and can't restart", "restart")
+	expectAnswer(200, `"desiredStatus":"RUNNING"`, "reset")
 	d.mustSend(200, "PATCH", path, `{"locked":true}`)
-	act(400, "is locked", "stop")
-	act(400, "is locked", "reset")
+	expectAnswer(400, "is locked", "stop")
+	expectAnswer(400, "is locked", "reset")
 	d.mustSend(200, "PATCH", path, `{"locked":false}`)
-	act(200, `"desiredStatus":"EXITED"`, "stop")
-	act(200, `"lastStatusChange":"Stopped by User: `, "stop")
-	act(200, `"desiredStatus":"EXITED"`, "reset")
-	act(400, "can't restart", "restart")
-	act(200, `"desiredStatus":"RUNNING"`, "start")
+	expectAnswer(200, `"desiredStatus":"EXITED"`, "stop")
+	expectAnswer(200, `"lastStatusChange":"Stopped by User: `, "stop")
+	expectAnswer(200, `"desiredStatus":"EXITED"`, "reset")
+	expectAnswer(400, "can't restart", "restart")
+	expectAnswer(200, `"desiredStatus":"RUNNING"`, "start")
 	d.mustSend(204, "DELETE", path, "")
 	d.expectRefusal(400, "not found", "DELETE", path, "")
 	d.expectRefusal(404, "not found", "GET", path, "")
@@ -146,8 +146,8 @@ func TestPodActionsV1(t *testing.T) {
 func TestListPodsV1(t *testing.T) {
 	d := deploy(t)
 	volume := d.createVolume("EU-RO-1")
-	gpu := d.podV1(`{"name":"g","imageName":"i","gpuTypeIds":["NVIDIA L4"],"dataCenterIds":["US-TX-3"]}`).get("id").(string)
-	cpu := d.podV1(`{"name":"c","imageName":"j","computeType":"CPU","cpuFlavorIds":["cpu5g"],"networkVolumeId":"` + volume + `"}`).get("id").(string)
+	gpu := d.createPodV1(`{"name":"g","imageName":"i","gpuTypeIds":["NVIDIA L4"],"dataCenterIds":["US-TX-3"]}`).get("id").(string)
+	cpu := d.createPodV1(`{"name":"c","imageName":"j","computeType":"CPU","cpuFlavorIds":["cpu5g"],"networkVolumeId":"` + volume + `"}`).get("id").(string)
 	d.mustSend(200, "POST", "/v1/pods/"+cpu+"/stop", "")
 	for query, want := range map[string]string{
 		"": gpu + " " + cpu, "computeType=GPU": gpu, "computeType=CPU": cpu, "cpuFlavorId=cpu3c&cpuFlavorId=cpu5g": cpu, "cpuFlavorId=cpu3c,cpu5g": cpu, "cpuFlavorId=cpu3c": "",
@@ -172,7 +172,7 @@ const (
 	gpuPod = `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"}}`
 )
 
-func (d *deployment) podTemplate(name, members string) string {
+func (d *deployment) createTemplate(name, members string) string {
 	d.Helper()
 	return d.create("/v2/templates", `{"name":"`+name+`","image":"from/template","disk":7,"args":"a b","ports":["22/tcp"],"env":{"A":"1","B":"1"}`+members+`}`)
 }
@@ -205,7 +205,7 @@ func TestPodRulesV2(t *testing.T) {
 		status   int
 		text     string
 		body     string
-		replaces string
+		replaces string // the part of cpuPod or gpuPod that body replaces; "" if body is the whole body
 	}{
 		{422, "$: missing property 'image'", `{"name":"p","cpu":{"id":"cpu3c","vcpuCount":2}}`, ""},
 		{400, "exactly one of gpu and cpu", `{"name":"p","image":"i"}`, ""},
@@ -243,7 +243,7 @@ func TestPodRulesV2(t *testing.T) {
 func TestPodFromTemplateV2(t *testing.T) {
 	d := deploy(t)
 	d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["ssh-ed25519 AAAA one","ssh-rsa BBBB"]}`)
-	template := d.podTemplate("t", `,"mounts":{"persistent":{"size":30,"path":"/t"}},"allowedCudaVersions":["12.8"],"startSsh":false,"startJupyter":false`)
+	template := d.createTemplate("t", `,"mounts":{"persistent":{"size":30,"path":"/t"}},"allowedCudaVersions":["12.8"],"startSsh":false,"startJupyter":false`)
 	body := func(members string) string { return `{"name":"p","templateId":"` + template + `"` + members + `}` }
 	gpu := d.mustSend(201, "POST", "/v2/pods", body(`,"gpu":{"id":"NVIDIA L4"},"disk":9,"env":{"B":"2","C":"2"}`))
 	d.expectMembers(gpu, map[string]string{
@@ -291,7 +291,7 @@ func TestUpdatePodV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"registry":null,"ports":[],"mounts":{},"locked":false}`), map[string]string{"registry": `null`, "ports": `[]`, "mounts": `{"persistent":{"size":10,"path":"/v"}}`})
 	d.mustSend(204, "DELETE", "/v2/registries/"+registry, "")
 
-	template := d.podTemplate("t", `,"mounts":{"persistent":{"size":99,"path":"/t"}}`)
+	template := d.createTemplate("t", `,"mounts":{"persistent":{"size":99,"path":"/t"}}`)
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"templateId":"`+template+`","env":{"B":"9"},"disk":5}`), map[string]string{
 		"image": `"from/template"`, "disk": `5`, "env": `{"A":"1","B":"9"}`, "mounts": `{"persistent":{"size":10,"path":"/v"}}`, "template": `null`,
 	})
@@ -314,19 +314,19 @@ func TestUpdatePodV2(t *testing.T) {
 func TestPodActionsV2(t *testing.T) {
 	d := deploy(t)
 	path := "/v2/pods/" + d.create("/v2/pods", cpuPod)
-	act := func(action string) string { return `{"action":"` + action + `"}` }
-	d.expectRefusal(409, "is PROVISIONING and can't start: it allows stop and terminate", "POST", path+"/action", act("start"))
-	d.expectRefusal(409, "can't restart", "POST", path+"/action", act("restart"))
-	d.expectRefusal(422, "want one of 'start', 'stop', 'restart', 'terminate'", "POST", path+"/action", act("reset"))
+	actionBody := func(action string) string { return `{"action":"` + action + `"}` }
+	d.expectRefusal(409, "is PROVISIONING and can't start: it allows stop and terminate", "POST", path+"/action", actionBody("start"))
+	d.expectRefusal(409, "can't restart", "POST", path+"/action", actionBody("restart"))
+	d.expectRefusal(422, "want one of 'start', 'stop', 'restart', 'terminate'", "POST", path+"/action", actionBody("reset"))
 	d.expectRefusal(422, "missing property 'action'", "POST", path+"/action", `{}`)
 	d.mustSend(200, "PATCH", path, `{"locked":true}`)
 	d.expectMembers(d.mustSend(200, "GET", path, ""), map[string]string{"actions": `["terminate"]`})
-	d.expectRefusal(409, "is locked", "POST", path+"/action", act("stop"))
+	d.expectRefusal(409, "is locked", "POST", path+"/action", actionBody("stop"))
 	d.mustSend(200, "PATCH", path, `{"locked":false}`)
-	d.expectMembers(d.mustSend(200, "POST", path+"/action", act("stop")), map[string]string{"status": `"EXITED"`, "actions": `["start","terminate"]`})
-	d.expectRefusal(409, "is EXITED and can't stop", "POST", path+"/action", act("stop"))
-	d.expectMembers(d.mustSend(200, "POST", path+"/action", act("start")), map[string]string{"status": `"PROVISIONING"`})
-	must.Equal(t, d.mustSend(204, "POST", path+"/action", act("terminate")).text, "")
+	d.expectMembers(d.mustSend(200, "POST", path+"/action", actionBody("stop")), map[string]string{"status": `"EXITED"`, "actions": `["start","terminate"]`})
+	d.expectRefusal(409, "is EXITED and can't stop", "POST", path+"/action", actionBody("stop"))
+	d.expectMembers(d.mustSend(200, "POST", path+"/action", actionBody("start")), map[string]string{"status": `"PROVISIONING"`})
+	must.Equal(t, d.mustSend(204, "POST", path+"/action", actionBody("terminate")).text, "")
 	d.expectRefusal(404, "not found", "GET", path, "")
 	d.expectRefusal(404, "not found", "DELETE", path, "")
 }
@@ -352,7 +352,7 @@ func paddedPod(size int, members string) string {
 	return fmt.Sprintf(body, strings.Repeat("x", size-len(body)+len("%s")))
 }
 
-// A body that is too large gets 413 with any key, even if its length isn't declared.
+// A body that is too large gets 413 with any key or none, even if its length isn't declared.
 func TestPodBodySize(t *testing.T) {
 	d := deploy(t)
 	largest, larger := paddedPod(contract.MaxPodBody, `,"image":"i"`), paddedPod(contract.MaxPodBody+1, `,"image":"i"`)
@@ -374,7 +374,7 @@ func TestPodBodySize(t *testing.T) {
 	d.mustSend(200, "PATCH", "/v2/pods/"+id, map[string]any{"env": map[string]string{"A": strings.Repeat("x", contract.MaxPodBody)}})
 }
 
-// sendChunked creates a pod without a key and without Content-Length, and returns the status line.
+// sendChunked requests a pod without a key and without Content-Length, and returns the status line.
 func (d *deployment) sendChunked(body string) string {
 	d.Helper()
 	conn := must.Do((&net.Dialer{}).DialContext(d.Context(), "tcp", strings.TrimPrefix(d.url, "http://")))(d)
@@ -386,17 +386,17 @@ func (d *deployment) sendChunked(body string) string {
 // The limit includes the settings of the template that the body doesn't override.
 func TestPodBodySizeWithTemplate(t *testing.T) {
 	d := deploy(t)
-	template := func(name string, bytes int) string {
+	createTemplate := func(name string, bytes int) string {
 		return d.create("/v2/templates", map[string]any{"name": name, "image": "i", "args": "a", "env": map[string]string{"A": strings.Repeat("t", bytes), "B": "b"}})
 	}
-	small, large := template("small", 50_000), template("large", 150_000)
-	pod := func(template string, bytes int, members string) string {
+	small, large := createTemplate("small", 50_000), createTemplate("large", 150_000)
+	podBody := func(template string, bytes int, members string) string {
 		return paddedPod(bytes, `,"templateId":"`+template+`"`+members)
 	}
-	d.mustSend(201, "POST", "/v2/pods", pod(small, 100_000, "")) // its A replaces the template's
-	d.mustSend(201, "POST", "/v2/pods", pod(large, 1_000, ""))
+	d.mustSend(201, "POST", "/v2/pods", podBody(small, 100_000, "")) // its A replaces the template's
+	d.mustSend(201, "POST", "/v2/pods", podBody(large, 1_000, ""))
 	withOtherVariable := func(template string, bytes int) string {
-		return strings.Replace(pod(template, bytes, ""), `{"A":`, `{"C":`, 1)
+		return strings.Replace(podBody(template, bytes, ""), `{"A":`, `{"C":`, 1)
 	}
 	d.mustSend(201, "POST", "/v2/pods", withOtherVariable(small, 50_000))
 	for _, body := range []string{withOtherVariable(small, 60_000), withOtherVariable(large, 1_000), `{"name":"p","cpu":{"id":"cpu3c","vcpuCount":2},"templateId":"` + large + `"}`} {

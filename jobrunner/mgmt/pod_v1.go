@@ -133,7 +133,7 @@ func (b podBodyV1) build(_ *call, tx *store.Tx) (store.Pod, error) {
 	} else {
 		b.applyGPU(&p, cudaVersions)
 	}
-	if err := cmp.Or(b.update(tx, &p), b.applyPlaces(tx.Catalog(), &p)); err != nil {
+	if err := cmp.Or(b.update(tx, &p), b.applyDataCenters(tx.Catalog(), &p)); err != nil {
 		return p, err
 	}
 	if b.NetworkVolumeID.Value != "" { // it replaces the pod's own volume
@@ -172,14 +172,14 @@ func (b podBodyV1) applyGPU(p *store.Pod, cudaVersions []string) {
 	setIfPresent(&p.GPU.AllowedCUDAVersions, b.AllowedCUDAVersions)
 }
 
-// applyPlaces limits the data centers to countries. A list of all data centers means any.
-func (b podBodyV1) applyPlaces(offered *catalog.Catalog, p *store.Pod) error {
+// applyDataCenters limits the data centers to countries. A list of all data centers means any.
+func (b podBodyV1) applyDataCenters(offered *catalog.Catalog, p *store.Pod) error {
 	if b.CountryCodes != nil && len(*b.CountryCodes) > 0 {
-		places := p.DataCenterIDs
-		if len(places) == 0 {
-			places = allDataCenters(offered)
+		ids := p.DataCenterIDs
+		if len(ids) == 0 {
+			ids = allDataCenters(offered)
 		}
-		p.DataCenterIDs = slices.DeleteFunc(slices.Clone(places), func(id string) bool {
+		p.DataCenterIDs = slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 			d, known := offered.DataCenterByID(id)
 			return !known || !slices.Contains(*b.CountryCodes, d.Country)
 		})

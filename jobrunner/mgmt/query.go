@@ -131,7 +131,7 @@ func (q *query) refuseIf(condition bool, format string, args ...any) {
 }
 
 // readAvailability reads include=AVAILABILITY, which requires product. product and the filters in turn
-// require it.
+// require include=AVAILABILITY.
 func (q *query) readAvailability(known []string, filters ...string) (requested bool, products []string) {
 	requested = q.value("include", oneOf("AVAILABILITY")) != ""
 	products = q.list("product", oneOf(known...))
@@ -188,12 +188,12 @@ func (q *query) page(parameters string, maxLimit int64) pageQuery {
 	return p
 }
 
-// pagination describes the next page. next is this page's last position, or 0 on the last page.
-func (p pageQuery) pagination(next int64) paginationV2 {
-	if next == 0 {
+// pagination tells how to get the next page. position is that of this page's last item, or 0 on the last page.
+func (p pageQuery) pagination(position int64) paginationV2 {
+	if position == 0 {
 		return paginationV2{}
 	}
-	return paginationV2{new(p.encodeCursor(next)), true}
+	return paginationV2{new(p.encodeCursor(position)), true}
 }
 
 // encodeCursor encodes a position, with a checksum that binds it to the list.

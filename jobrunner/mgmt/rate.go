@@ -40,7 +40,7 @@ func (s *server) countAgainstQuotas(ctx context.Context, owner string, h http.He
 	return l.(*limiter).count(h)
 }
 
-// limiter counts the requests of one user in fixed windows. A window begins with its first request.
+// limiter counts the requests of one owner in fixed windows. A window begins with its first request.
 type limiter struct {
 	clock *clock.Clock
 

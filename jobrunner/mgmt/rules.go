@@ -11,12 +11,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// wireTypes maps the types of request bodies to their rows in the contract. An update with a type of
-// nonEmpty must have at least one member.
-var wireTypes = map[reflect.Type]struct {
+// bodyTypes maps the types of request bodies to their rows in the contract.
+var bodyTypes = map[reflect.Type]struct {
 	api      contract.API
 	resource string
-	nonEmpty bool
+	nonEmpty bool // an update must have at least one member
 }{
 	reflect.TypeFor[templateBodyV1]():      {contract.V1, "template", false},
 	reflect.TypeFor[templateBodyV2]():      {contract.V2, "template", false},
@@ -44,7 +43,7 @@ type bodyPath struct {
 
 // bodyPathOf returns the body of a wire type.
 func bodyPathOf(t reflect.Type, use contract.Use) bodyPath {
-	w := wireTypes[t]
+	w := bodyTypes[t]
 	return bodyPath{Body: contract.Body{API: w.api, Resource: w.resource, Use: use}}
 }
 
@@ -103,7 +102,7 @@ func pattern(f contract.Form) *regexp.Regexp {
 
 // requiresChange reports whether a body of a type must have at least one member.
 func requiresChange(t reflect.Type, u contract.Use) bool {
-	return u == contract.Update && wireTypes[t].nonEmpty
+	return u == contract.Update && bodyTypes[t].nonEmpty
 }
 
 // checkChange rejects an update without changes. Members that only creates have don't count.

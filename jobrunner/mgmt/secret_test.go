@@ -30,9 +30,9 @@ func TestSecrets(t *testing.T) {
 	d.expectMembers(described, map[string]string{"description": `"again"`})
 	must.Equal(t, described.get("valueLastUpdatedAt"), changed.get("valueLastUpdatedAt"), "the time of the value after a change of the description", described.text)
 
-	for name, want := range map[string]int{"": 2, "?name=TOKEN": 1, "?name=Token2": 1, "?name=Tok": 0, "?name=": 0} {
-		list := d.mustSend(200, "GET", secretsPath+name, "")
-		must.Hold(t, len(list.get("secrets").([]any)) == want, name, "listed", list.text)
+	for query, want := range map[string]int{"": 2, "?name=TOKEN": 1, "?name=Token2": 1, "?name=Tok": 0, "?name=": 0} {
+		list := d.mustSend(200, "GET", secretsPath+query, "")
+		must.Hold(t, len(list.get("secrets").([]any)) == want, query, "listed", list.text)
 	}
 	d.expectRefusal(409, `TOKEN\" is taken`, "POST", secretsPath, `{"name":"TOKEN","value":"planted-4"}`)
 	d.mustSend(204, "DELETE", object, "")
@@ -44,7 +44,7 @@ func TestSecrets(t *testing.T) {
 	must.Hold(t, !strings.Contains(d.transcript.String(), "planted"), "an answer has a value:", d.transcript.String())
 }
 
-// Bounds count bytes, not characters.
+// The bounds of value and description count bytes, not characters.
 func TestSecretRules(t *testing.T) {
 	d := deploy(t)
 	object := secretsPath + "/" + d.create(secretsPath, `{"name":"s","value":"planted"}`)

@@ -39,18 +39,18 @@ func TestTemplateV1(t *testing.T) {
 	must.Hold(t, ok && len(all) == 2 && list.get("0.id") == id, "listed", list.text)
 
 	// Both update operations do the same; absent members don't change.
-	for i, variant := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
+	for i, update := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
 		name := fmt.Sprintf("renamed %d", i)
-		got := d.mustSend(200, variant.method, "/v1/templates/"+full.get("id").(string)+variant.suffix, `{"name":"`+name+`","containerRegistryAuthId":null}`)
+		got := d.mustSend(200, update.method, "/v1/templates/"+full.get("id").(string)+update.suffix, `{"name":"`+name+`","containerRegistryAuthId":null}`)
 		d.expectMembers(got, map[string]string{"name": `"` + name + `"`, "containerRegistryAuthId": `""`, "ports": `[]`, "containerDiskInGb": `7`, "readme": `"# hi"`})
-		got = d.mustSend(200, variant.method, "/v1/templates/"+full.get("id").(string)+variant.suffix, `{"containerRegistryAuthId":"`+auth+`"}`)
+		got = d.mustSend(200, update.method, "/v1/templates/"+full.get("id").(string)+update.suffix, `{"containerRegistryAuthId":"`+auth+`"}`)
 		d.expectMembers(got, map[string]string{"containerRegistryAuthId": `"` + auth + `"`})
-		got = d.mustSend(200, variant.method, "/v1/templates/"+full.get("id").(string)+variant.suffix, `{"containerRegistryAuthId":""}`)
+		got = d.mustSend(200, update.method, "/v1/templates/"+full.get("id").(string)+update.suffix, `{"containerRegistryAuthId":""}`)
 		d.expectMembers(got, map[string]string{"containerRegistryAuthId": `""`})
 		for _, body := range []string{`{"category":"AMD"}`, `{"isServerless":false}`, `{"bogus":1}`} {
-			d.expectRefusal(400, "not allowed", variant.method, "/v1/templates/"+id+variant.suffix, body)
+			d.expectRefusal(400, "not allowed", update.method, "/v1/templates/"+id+update.suffix, body)
 		}
-		d.expectRefusal(400, `the name \"t\" is taken`, variant.method, "/v1/templates/"+full.get("id").(string)+variant.suffix, `{"name":"t"}`)
+		d.expectRefusal(400, `the name \"t\" is taken`, update.method, "/v1/templates/"+full.get("id").(string)+update.suffix, `{"name":"t"}`)
 	}
 	got := d.mustSend(200, "PATCH", "/v1/templates/"+id, `{"env":{"B":"1"},"ports":["80/http"],"dockerStartCmd":["x"],"volumeInGb":5}`)
 	d.expectMembers(got, map[string]string{"env": `{"B":"1"}`, "ports": `["80/http"]`, "dockerStartCmd": `["x"]`, "volumeInGb": `5`})
@@ -70,31 +70,31 @@ func TestNetworkVolumeV1(t *testing.T) {
 	id := d.create("/v1/networkvolumes", `{"name":"v","size":20,"dataCenterId":"EU-RO-1"}`)
 	d.create("/v1/networkvolumes", `{"name":"v","size":0,"dataCenterId":"not known"}`) // the name needn't be unique
 	d.create("/v1/networkvolumes", `{"name":"large","size":4000,"dataCenterId":"EU-RO-1"}`)
-	for _, variant := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
-		path := "/v1/networkvolumes/" + id + variant.suffix
+	for _, update := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
+		path := "/v1/networkvolumes/" + id + update.suffix
 		before := d.mustSend(200, "GET", "/v1/networkvolumes/"+id, "")
 		size := int(before.get("size").(float64))
 		for _, invalidSize := range []int{size, size - 1, 0, -1, 4001} {
-			d.expectRefusal(400, `"message":`, variant.method, path, fmt.Sprintf(`{"size":%d,"name":"changed"}`, invalidSize))
+			d.expectRefusal(400, `"message":`, update.method, path, fmt.Sprintf(`{"size":%d,"name":"changed"}`, invalidSize))
 		}
-		d.expectRefusal(400, `"message":`, variant.method, path, `{}`)
+		d.expectRefusal(400, `"message":`, update.method, path, `{}`)
 		must.Equal(t, d.mustSend(200, "GET", "/v1/networkvolumes/"+id, "").text, before.text, "the volume after rejected updates")
-		d.expectMembers(d.mustSend(200, variant.method, path, fmt.Sprintf(`{"size":%d}`, size+1)),
+		d.expectMembers(d.mustSend(200, update.method, path, fmt.Sprintf(`{"size":%d}`, size+1)),
 			map[string]string{"size": fmt.Sprint(size + 1), "name": `"v"`, "dataCenterId": `"EU-RO-1"`, "id": `"` + id + `"`})
-		d.expectMembers(d.mustSend(200, variant.method, path, `{"name":"w"}`), map[string]string{"size": fmt.Sprint(size + 1), "name": `"w"`})
-		d.expectMembers(d.mustSend(200, variant.method, path, fmt.Sprintf(`{"name":"v","size":%d}`, size+2)), map[string]string{"size": fmt.Sprint(size + 2), "name": `"v"`})
+		d.expectMembers(d.mustSend(200, update.method, path, `{"name":"w"}`), map[string]string{"size": fmt.Sprint(size + 1), "name": `"w"`})
+		d.expectMembers(d.mustSend(200, update.method, path, fmt.Sprintf(`{"name":"v","size":%d}`, size+2)), map[string]string{"size": fmt.Sprint(size + 2), "name": `"v"`})
 	}
 }
 
-// workerTemplateV1 creates a serverless template.
-func (d *deployment) workerTemplateV1(name string) string {
+// createServerlessTemplateV1 creates a serverless template.
+func (d *deployment) createServerlessTemplateV1(name string) string {
 	d.Helper()
 	return d.create("/v1/templates", `{"name":"`+name+`","imageName":"i","isServerless":true,"env":{"A":"1"}}`)
 }
 
 func TestEndpointV1(t *testing.T) {
 	d := deploy(t)
-	template := d.workerTemplateV1("t")
+	template := d.createServerlessTemplateV1("t")
 	answer := d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`"}`)
 	dataCenterIDs := must.Do(json.Marshal(contract.DataCenterIDs))(t)
 	d.expectMembers(answer, map[string]string{
@@ -115,7 +115,7 @@ func TestEndpointV1(t *testing.T) {
 		"scalerType": `"REQUEST_COUNT"`, "scalerValue": `1`, "executionTimeoutMs": `5000`,
 	})
 	path := "/v1/endpoints/" + full.get("id").(string)
-	for _, variant := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
+	for _, update := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
 		for _, step := range []struct {
 			body string
 			want map[string]string
@@ -140,10 +140,10 @@ func TestEndpointV1(t *testing.T) {
 			{`{}`, map[string]string{"name": `"e"`}},
 		} {
 			if step.want == nil {
-				d.expectRefusal(400, "not valid JSON", variant.method, path+variant.suffix, step.body)
+				d.expectRefusal(400, "not valid JSON", update.method, path+update.suffix, step.body)
 				continue
 			}
-			d.expectMembers(d.mustSend(200, variant.method, path+variant.suffix, step.body), step.want)
+			d.expectMembers(d.mustSend(200, update.method, path+update.suffix, step.body), step.want)
 		}
 	}
 	for _, got := range []reply{d.mustSend(200, "GET", path+"?includeTemplate=true&includeWorkers=true", ""), {body: d.mustSend(200, "GET", "/v1/endpoints?includeTemplate=true", "").body.([]any)[1]}} {
@@ -155,7 +155,7 @@ func TestEndpointV1(t *testing.T) {
 
 func TestCPUEndpointV1(t *testing.T) {
 	d := deploy(t)
-	template := d.workerTemplateV1("t")
+	template := d.createServerlessTemplateV1("t")
 	answer := d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","computeType":"CPU","cpuFlavorIds":["cpu5g","cpu3c","cpu5g"],"vcpuCount":8,"gpuTypeIds":["NVIDIA A40"]}`)
 	d.expectMembers(answer, map[string]string{"computeType": `"CPU"`, "instanceIds": `["cpu5g-8-32","cpu3c-8-16"]`, "gpuTypeIds": "", "gpuCount": ""})
 	path := "/v1/endpoints/" + answer.get("id").(string)
@@ -168,7 +168,7 @@ func TestCPUEndpointV1(t *testing.T) {
 
 func TestInvalidEndpointsV1(t *testing.T) {
 	d := deploy(t)
-	template := d.workerTemplateV1("t")
+	template := d.createServerlessTemplateV1("t")
 	podTemplate := d.create("/v1/templates", `{"name":"pods","imageName":"i"}`)
 	id := d.create("/v1/endpoints", `{"templateId":"`+template+`"}`)
 	for _, member := range []string{
@@ -188,7 +188,7 @@ func TestInvalidEndpointsV1(t *testing.T) {
 // Version 1 hides templates that endpoints are linked to, unless the call requests them.
 func TestBoundTemplatesV1(t *testing.T) {
 	d := deploy(t)
-	bound, free := d.workerTemplateV1("bound"), d.workerTemplateV1("free")
+	bound, free := d.createServerlessTemplateV1("bound"), d.createServerlessTemplateV1("free")
 	endpoint := d.create("/v1/endpoints", `{"templateId":"`+bound+`"}`)
 	list := d.mustSend(200, "GET", "/v1/templates", "")
 	must.Hold(t, len(list.body.([]any)) == 1 && list.get("0.id") == free, "listed", list.text)

@@ -71,12 +71,12 @@ func TestEndpointV2(t *testing.T) {
 	d := deploy(t)
 	answer := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","image":"i"}`)
 	id := answer.get("id").(string)
-	job := `"` + d.url + "/v2/" + id
+	jobURL := `"` + d.url + "/v2/" + id
 	d.expectMembers(answer, map[string]string{
 		"name": `"e"`, "type": `"QUEUE"`, "image": `"i"`, "args": `""`, "disk": `50`, "env": `{}`, "ports": `[]`, "registry": `null`, "gpu": "", "cpu": "",
 		"workers": `{"min":0,"max":3,"idleTimeout":10}`, "scaling": `{"type":"QUEUE_DELAY","queueDelay":4}`, "dataCenterIds": `[]`, "networkVolumes": `[]`,
-		"timeout": `0`, "flashboot": `"OFF"`, "requestUrls": `{"run":` + job + `/run","runSync":` + job + `/runsync","status":` + job + `/status/{job_id}",
-			"stream":` + job + `/stream/{job_id}","cancel":` + job + `/cancel/{job_id}","retry":` + job + `/retry/{job_id}","purgeQueue":` + job + `/purge-queue","health":` + job + `/health"}`,
+		"timeout": `0`, "flashboot": `"OFF"`, "requestUrls": `{"run":` + jobURL + `/run","runSync":` + jobURL + `/runsync","status":` + jobURL + `/status/{job_id}",
+			"stream":` + jobURL + `/stream/{job_id}","cancel":` + jobURL + `/cancel/{job_id}","retry":` + jobURL + `/retry/{job_id}","purgeQueue":` + jobURL + `/purge-queue","health":` + jobURL + `/health"}`,
 	})
 	createdAt, err := time.Parse(time.RFC3339, answer.get("createdAt").(string))
 	must.Hold(t, err == nil && time.Since(createdAt) <= time.Minute, "createdAt is", answer.get("createdAt"))

@@ -66,7 +66,7 @@ func TestOneVolumeAndOneAuthInTwoVersions(t *testing.T) {
 // as sent.
 func TestGPUsInTwoVersions(t *testing.T) {
 	d := deploy(t)
-	template := d.workerTemplateV1("t")
+	template := d.createServerlessTemplateV1("t")
 	fromV2 := d.create("/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_48_PRO","HOPPER_141"],"excludedTypes":["NVIDIA L40"]}}`)
 	d.expectMembers(d.mustSend(200, "GET", "/v1/endpoints/"+fromV2, ""), map[string]string{"gpuTypeIds": `["NVIDIA L40S","NVIDIA RTX 6000 Ada Generation","NVIDIA H200"]`, "computeType": `"GPU"`})
 
@@ -104,7 +104,7 @@ func TestGPUsInTwoVersions(t *testing.T) {
 // TestEndpointSettingsInTwoVersions covers the members whose names or bounds differ.
 func TestEndpointSettingsInTwoVersions(t *testing.T) {
 	d := deploy(t)
-	template := d.workerTemplateV1("t")
+	template := d.createServerlessTemplateV1("t")
 	id := d.create("/v1/endpoints", `{"templateId":"`+template+`","flashboot":true,"executionTimeoutMs":5000,"scalerType":"REQUEST_COUNT","scalerValue":3}`)
 	v1, v2 := "/v1/endpoints/"+id, "/v2/serverless/"+id
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{
@@ -125,7 +125,7 @@ func TestEndpointSettingsInTwoVersions(t *testing.T) {
 // An endpoint follows a template that version 1 sets, and copies one that version 2 sets.
 func TestLinks(t *testing.T) {
 	d := deploy(t)
-	template := d.workerTemplateV1("t")
+	template := d.createServerlessTemplateV1("t")
 	id := d.create("/v1/endpoints", `{"templateId":"`+template+`"}`)
 	v1, v2 := "/v1/endpoints/"+id, "/v2/serverless/"+id
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"image": `"i"`, "env": `{"A":"1"}`, "templateId": ""})
@@ -154,7 +154,7 @@ func TestLinks(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"image": `"k"`})
 }
 
-// No answer has a credential or the key, not even an error.
+// No answer has a credential or the API key, not even an error.
 func TestAnswersHaveNoSecrets(t *testing.T) {
 	d := deploy(t)
 	secrets := []string{"hunter2", "the-user-of-it", testKey}
@@ -187,8 +187,8 @@ func TestAnswersHaveNoSecrets(t *testing.T) {
 // An object is the same in the answers to create, list and read, and is gone after its deletion.
 func TestListsMatchReads(t *testing.T) {
 	d := deploy(t)
-	template := d.workerTemplateV1("t")
-	for _, c := range []struct{ path, key, body string }{
+	template := d.createServerlessTemplateV1("t")
+	for _, c := range []struct{ path, member, body string }{
 		{"/v1/templates", "", `{"name":"a","imageName":"i"}`},
 		{"/v2/templates", "templates", `{"name":"b","image":"i"}`},
 		{"/v1/networkvolumes", "", `{"name":"a","size":1,"dataCenterId":"X"}`},
@@ -203,8 +203,8 @@ func TestListsMatchReads(t *testing.T) {
 		read := d.mustSend(200, "GET", object, "")
 		list := d.mustSend(200, "GET", c.path, "")
 		all := list.body
-		if c.key != "" {
-			all = list.get(c.key)
+		if c.member != "" {
+			all = list.get(c.member)
 		}
 		items, _ := all.([]any)
 		newest := len(items) - 1
