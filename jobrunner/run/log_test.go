@@ -49,23 +49,23 @@ func TestLongLines(t *testing.T) {
 	must.Hold(t, strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") && !strings.Contains(tail, "it ended") && len(tail) <= 1000, "the end is", tail)
 }
 
-// exclusiveWriter counts concurrent writes.
-type exclusiveWriter struct {
-	inUse   atomic.Bool
-	clashes atomic.Int64
+// overlapCounter counts writes that begin during another write.
+type overlapCounter struct {
+	inUse    atomic.Bool
+	overlaps atomic.Int64
 }
 
-func (u *exclusiveWriter) Write(b []byte) (int, error) {
-	if u.inUse.Swap(true) {
-		u.clashes.Add(1)
+func (c *overlapCounter) Write(b []byte) (int, error) {
+	if c.inUse.Swap(true) {
+		c.overlaps.Add(1)
 	}
 	runtime.Gosched()
-	u.inUse.Store(false)
+	c.inUse.Store(false)
 	return len(b), nil
 }
 
 func TestLogsShareTheirTee(t *testing.T) {
-	var tee exclusiveWriter
+	var tee overlapCounter
 	var logs sync.WaitGroup
 	for range 4 {
 		logs.Go(func() {
@@ -76,10 +76,10 @@ func TestLogsShareTheirTee(t *testing.T) {
 		})
 	}
 	logs.Wait()
-	must.Equal(t, tee.clashes.Load(), 0, "concurrent writes to the tee")
+	must.Equal(t, tee.overlaps.Load(), 0, "concurrent writes to the tee")
 }
 
-// Ephemeral ports begin at 32768 on Linux and at higher numbers on other systems.
+// Ephemeral ports begin at 32768 on Linux, and at a higher number on macOS and Windows.
 func TestFreePortIsNotEphemeral(t *testing.T) {
 	for range 100 {
 		port, err := FreePort(t.Context())

@@ -30,10 +30,10 @@ type Programs interface {
 // PodPrograms resolves the images of pods, and finds what an earlier run of the deployment left.
 type PodPrograms interface {
 	Programs
-	// Orphans returns the containers that pods of a deployment left.
-	Orphans(ctx context.Context, deployment string) []Orphan
-	// OrphanNetworks returns the names of the networks that clusters of a deployment left.
-	OrphanNetworks(ctx context.Context, deployment string) []string
+	// Orphans returns the containers that pods of the node with this data folder left.
+	Orphans(ctx context.Context, folderID string) []Orphan
+	// OrphanNetworks returns the names of the networks that clusters of that node left.
+	OrphanNetworks(ctx context.Context, folderID string) []string
 	// RemoveNetwork removes a cluster's network. It is a no-op if the network doesn't exist.
 	RemoveNetwork(ctx context.Context, name string) error
 }
@@ -51,7 +51,7 @@ func (NoPrograms) RemoveNetwork(context.Context, string) error     { return nil 
 
 // Program runs an image. Either Handle or Start is set.
 type Program struct {
-	// Handle runs one job in this process, without the worker protocol.
+	// Handle runs one job without the worker protocol, in this process or as a command.
 	Handle Handler
 	// Start starts a pod, or a worker that uses the worker protocol or, on a load-balancing endpoint,
 	// serves HTTP at its PORT. It returns once the process runs; ctx bounds only the start.
@@ -187,7 +187,7 @@ type Orphan struct {
 
 // Network is a private network of a cluster's containers.
 type Network struct {
-	Name, Cluster string
+	Name, Cluster string // Cluster is the id of a cluster of pods
 	FolderID      string // as in Pod
 	CIDR          string // block that it had before; "" for any
 }
@@ -245,8 +245,8 @@ type Cluster interface {
 	fmt.Stringer
 	VolumeKeeper
 	Start(ctx context.Context, s Spec) (Process, error)
-	// Orphans returns what pods of a deployment left.
-	Orphans(ctx context.Context, deployment string) ([]Orphan, error)
+	// Orphans returns what pods of the node with this data folder left.
+	Orphans(ctx context.Context, folderID string) ([]Orphan, error)
 	// RemoveRun removes what a killed run of the jobrunner left.
 	RemoveRun(ctx context.Context, run string) (removed int, err error)
 	// Inventory returns the GPUs of the nodes.
@@ -270,8 +270,8 @@ type ClusterConfig struct {
 
 // ClusterSettings are the settings in a jobrunner.yaml.
 type ClusterSettings struct {
-	// Kubeconfig is a file. If empty, it's the service account of this process's Pod,
-	// KUBECONFIG or the user's own file.
+	// Kubeconfig is a file. If empty, it's KUBECONFIG or the user's own file, or without one the
+	// service account of this process's Pod.
 	Kubeconfig yamlfile.Text `yaml:"kubeconfig"`
 	Context    yamlfile.Text `yaml:"context"`   // of the file; "" is its current one
 	Namespace  yamlfile.Text `yaml:"namespace"` // "" is the context's, or else this process's Pod's, or else default

@@ -22,10 +22,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// local returns an executor with a rule for the image x.
-func local(t *testing.T, rule string) *Executor {
+// newExecutor returns an executor with a rule for the image x.
+func newExecutor(t *testing.T, rule string) *Executor {
 	t.Helper()
-	e := must.Do(New(t.Context(), Config{File: write(t, "engine: none\nrules:\n  - image: x\n"+rule), DataDir: t.TempDir()}))(t)
+	e := must.Do(New(t.Context(), Config{File: writeConfig(t, "engine: none\nrules:\n  - image: x\n"+rule), DataDir: t.TempDir()}))(t)
 	t.Cleanup(func() { must.Equal(t, e.Close(), nil) })
 	return e
 }
@@ -52,14 +52,14 @@ func newJob(input string) *job {
 	return j
 }
 
-// script returns a rule whose command is a shell script.
-func script(text string) string {
+// scriptRule returns a rule whose command is a shell script.
+func scriptRule(text string) string {
 	return "    command:\n      run:\n        - sh\n        - -c\n        - |\n          " + strings.ReplaceAll(text, "\n", "\n          ") + "\n"
 }
 
 func handle(t *testing.T, text string, j *job) (string, error) {
 	t.Helper()
-	output, err := program(t, local(t, script(text)), "x").Handle(t.Context(), j.Job)
+	output, err := program(t, newExecutor(t, scriptRule(text)), "x").Handle(t.Context(), j.Job)
 	return string(output), err
 }
 
@@ -159,7 +159,7 @@ func TestCancelledJobKillsCommand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	j := newJob("{}")
-	p := program(t, local(t, script("sh -c 'echo $$ >&2; exec sleep 1000' & wait")), "x")
+	p := program(t, newExecutor(t, scriptRule("sh -c 'echo $$ >&2; exec sleep 1000' & wait")), "x")
 	ended := make(chan error, 1)
 	go func() {
 		_, err := p.Handle(ctx, j.Job)
@@ -189,7 +189,7 @@ func TestCommandEnvironment(t *testing.T) {
 	j.Spec.Env = map[string]string{"FROM": "template", "OF": "template", "RUNPOD_AI_API_KEY": "worker-key", "PATH": "/nosuchfolder", "CUDA_VISIBLE_DEVICES": "0"}
 	j.Spec.Devices = []gpu.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}}
 	j.Spec.Mounts = []run.Mount{{Dir: "/data/volumes/v", Path: "/runpod-volume"}}
-	e := local(t, "    command:\n      run: [env]\n      env: {FROM: rule}\n      inherit: [HF_HOME, NOSUCHVARIABLE]\n      template_env: [PATH]\n")
+	e := newExecutor(t, "    command:\n      run: [env]\n      env: {FROM: rule}\n      inherit: [HF_HOME, NOSUCHVARIABLE]\n      template_env: [PATH]\n")
 	must.Do(program(t, e, "x").Handle(t.Context(), j.Job))(t)
 	env := map[string]string{}
 	for line := range strings.Lines(j.log.String()) {
@@ -215,7 +215,7 @@ func TestCommandWords(t *testing.T) {
 	} {
 		checkWords(t, c)
 	}
-	rule := &local(t, "    process: {template: command}\n").rules[0]
+	rule := &newExecutor(t, "    process: {template: command}\n").rules[0]
 	for _, c := range []store.Container{{Image: "x"}, {Image: "x", Args: "'"}, {Image: "x", Args: `{"entrypoint":[],"cmd":[]}`}} {
 		must.Hold(t, must.Err(rule.Process.argv(c)) != nil, c, "has a command")
 	}
@@ -233,7 +233,7 @@ func checkWords(t *testing.T, c store.Container) {
 		if !strings.HasPrefix(process, "{") {
 			process = "{" + process + "}"
 		}
-		argv := must.Do(local(t, "    process: "+process+"\n").rules[0].Process.argv(c))(t)
+		argv := must.Do(newExecutor(t, "    process: "+process+"\n").rules[0].Process.argv(c))(t)
 		must.Equal(t, strings.Join(argv, "|"), want, process, argv)
 	}
 }
@@ -242,7 +242,7 @@ func TestMissingProgram(t *testing.T) {
 	dir := t.TempDir()
 	tool := filepath.Join(dir, "tool")
 	must.Succeed(t, os.WriteFile(tool, []byte("#!/bin/sh\n"), 0o700))
-	e := local(t, "    command:\n      dir: "+dir+"\n      run: [./tool]\n")
+	e := newExecutor(t, "    command:\n      dir: "+dir+"\n      run: [./tool]\n")
 	must.Succeed(t, os.Remove(tool))
 	must.ErrorContains(t, must.Err(program(t, e, "x").Handle(t.Context(), newJob("{}").Job)), tool)
 }

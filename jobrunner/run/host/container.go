@@ -120,8 +120,8 @@ func newContainer(engine *containerEngine, name string, log io.Writer) *containe
 	return &container{engine: engine, name: name, log: log, life: life, end: end}
 }
 
-// ScratchFolder makes a folder that only this user can read. If this run is killed, the next one
-// removes it, except on Windows.
+// ScratchFolder makes a folder that only this user can read. If this run is killed, the next one with
+// the same data folder removes it, except on Windows.
 func (e *Executor) ScratchFolder() (string, error) {
 	if e.scratch != "" {
 		if err := os.MkdirAll(e.scratch, 0o700); err != nil {
@@ -271,11 +271,11 @@ func (c *container) inspect(timeout time.Duration) (s state, err error) {
 func (c *container) isGone() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), backgroundTimeout)
 	defer cancel()
-	found, err := c.find(ctx)
+	found, err := c.exists(ctx)
 	return err == nil && !found
 }
 
-func (c *container) find(ctx context.Context) (bool, error) {
+func (c *container) exists(ctx context.Context) (bool, error) {
 	id, err := c.engine.cli(ctx, "ps", "--all", "--quiet", "--filter", "name=^/?"+regexp.QuoteMeta(c.name)+"$")
 	return strings.TrimSpace(id) != "", err
 }
@@ -329,7 +329,7 @@ func (c *container) remove() {
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		// The command fails if the container is already gone or being removed.
 		_, removeErr := c.engine.cli(ctx, "rm", "--force", c.name)
-		found, err := c.find(ctx)
+		found, err := c.exists(ctx)
 		switch {
 		case err == nil && !found:
 			return
@@ -341,20 +341,20 @@ func (c *container) remove() {
 	}
 }
 
-// Orphans returns the containers that pods of a deployment left, here and in the cluster.
-func (e *Executor) Orphans(ctx context.Context, deployment string) (all []run.Orphan) {
-	if deployment == "" {
+// Orphans implements run.PodPrograms. It also asks the Kubernetes cluster.
+func (e *Executor) Orphans(ctx context.Context, folderID string) (all []run.Orphan) {
+	if folderID == "" {
 		return nil
 	}
 	if e.cluster != nil {
 		var err error
-		if all, err = e.cluster.Orphans(ctx, deployment); err != nil {
+		if all, err = e.cluster.Orphans(ctx, folderID); err != nil {
 			e.log.WarnContext(ctx, "the Pods of an earlier run can't be listed: pods start again, and their old Pods are removed then", "error", err)
 		}
 	}
 	for _, engine := range e.engines.all {
 		if engine.problem() == nil {
-			all = append(all, engine.orphans(ctx, deploymentLabel+"="+deployment)...)
+			all = append(all, engine.orphans(ctx, deploymentLabel+"="+folderID)...)
 		}
 	}
 	return all

@@ -17,7 +17,7 @@ import (
 // that run.
 const (
 	runLabel        = "gpucloud.run"
-	deploymentLabel = "gpucloud.deployment"
+	deploymentLabel = "gpucloud.deployment" // Spec.FolderID
 	endpointLabel   = "gpucloud.endpoint"
 	workerLabel     = "gpucloud.worker"
 	podLabel        = "gpucloud.pod"
@@ -94,10 +94,10 @@ func (c containerSpec) labels() (labels []string) {
 	return append(labels, ownerLabel(c.FolderID(), c.run))
 }
 
-// ownerLabel is the label of a deployment, or of a run if the deployment is "".
-func ownerLabel(deployment, run string) string {
-	if deployment != "" {
-		return deploymentLabel + "=" + deployment
+// ownerLabel is the label of the node with a data folder, or of a run if folderID is "".
+func ownerLabel(folderID, run string) string {
+	if folderID != "" {
+		return deploymentLabel + "=" + folderID
 	}
 	return runLabel + "=" + run
 }

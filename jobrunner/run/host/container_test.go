@@ -22,34 +22,34 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// fake is testdata/engine.sh as an engine of some name.
-type fake struct {
+// fakeEngine is testdata/engine.sh, under the name of an engine.
+type fakeEngine struct {
 	t    *testing.T
-	dir  string // its state
+	dir  string // where engine.sh has its files
 	path string
 }
 
-func newFake(t *testing.T, name string) *fake {
+func newFakeEngine(t *testing.T, name string) *fakeEngine {
 	t.Helper()
 	script := must.Do(filepath.Abs("testdata/engine.sh"))(t)
-	f := &fake{t, t.TempDir(), filepath.Join(t.TempDir(), name)}
+	f := &fakeEngine{t, t.TempDir(), filepath.Join(t.TempDir(), name)}
 	must.Succeed(t, os.Symlink(script, f.path))
 	t.Setenv("FAKE_ENGINE", f.dir)
 	return f
 }
 
-func (f *fake) read(name string) string {
+func (f *fakeEngine) read(name string) string {
 	text, _ := os.ReadFile(filepath.Join(f.dir, name)) // "" if the file doesn't exist
 	return string(text)
 }
 
-func (f *fake) write(name, text string) {
+func (f *fakeEngine) write(name, text string) {
 	f.t.Helper()
 	must.Succeed(f.t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600))
 }
 
-// call returns the arguments of the last call of a command.
-func (f *fake) call(command string) []string {
+// lastCall returns the arguments of the last call of a command.
+func (f *fakeEngine) lastCall(command string) []string {
 	var found []string
 	for line := range strings.Lines(f.read("calls")) {
 		if words := strings.Split(strings.TrimSuffix(line, "\n"), "|")[1:]; slices.Contains(words[:min(3, len(words))], command) {
@@ -59,14 +59,14 @@ func (f *fake) call(command string) []string {
 	return found
 }
 
-func (f *fake) containers() []os.DirEntry {
+func (f *fakeEngine) containers() []os.DirEntry {
 	all, _ := os.ReadDir(filepath.Join(f.dir, "containers")) // may not exist yet
 	return all
 }
 
-func (f *fake) executor(dataDir, rules string) *Executor {
+func (f *fakeEngine) executor(dataDir, rules string) *Executor {
 	f.t.Helper()
-	e := must.Do(New(f.t.Context(), Config{File: write(f.t, "engine: "+f.path+"\n"+rules), DataDir: dataDir}))(f.t)
+	e := must.Do(New(f.t.Context(), Config{File: writeConfig(f.t, "engine: "+f.path+"\n"+rules), DataDir: dataDir}))(f.t)
 	f.t.Cleanup(func() { _ = e.Close() }) // if the test didn't
 	return e
 }
@@ -79,7 +79,7 @@ func start(t *testing.T, e *Executor, s run.Spec) run.Process {
 }
 
 func TestContainer(t *testing.T) {
-	f, log := newFake(t, "docker"), new(livelog.Log)
+	f, log := newFakeEngine(t, "docker"), new(livelog.Log)
 	dataDir := t.TempDir()
 	e := f.executor(dataDir, "")
 	p := start(t, e, run.Spec{
@@ -93,7 +93,7 @@ func TestContainer(t *testing.T) {
 	})
 	log.Await(t, "hello from gpucloud-w-1-", 1)
 
-	create := f.call("create")
+	create := f.lastCall("create")
 	for _, want := range [][]string{
 		{"--pull", "never"}, {"--label", "gpucloud.run=" + e.register.Run()}, {"--label", "gpucloud.endpoint=ep"}, {"--label", "gpucloud.worker=w 1"},
 		{"--network", "host"}, {"--gpus", `"device=GPU-a,GPU-b"`}, {"--mount", `type=bind,"source=/data/vol,1",target=/runpod-volume`},
@@ -128,7 +128,7 @@ func TestContainer(t *testing.T) {
 }
 
 func TestContainerExit(t *testing.T) {
-	f := newFake(t, "docker")
+	f := newFakeEngine(t, "docker")
 	e := f.executor("", "")
 	for code, want := range map[string]string{
 		"0": "exit status 0", "3": "exit status 3", "139": "exit status 139: killed by SIGSEGV",
@@ -149,7 +149,7 @@ func TestContainerExit(t *testing.T) {
 }
 
 func TestContainerStartFails(t *testing.T) {
-	f := newFake(t, "docker")
+	f := newFakeEngine(t, "docker")
 	e := f.executor("", "rules:\n  - image: team/limited\n    container:\n      disk_limit: true\n")
 	for want, c := range map[string]store.Container{
 		"private/x can't be fetched: it has no registry auth, and the registry docker.io wants a login": {Image: "private/x"},
@@ -176,7 +176,7 @@ func TestContainerSettings(t *testing.T) {
 	bridge := containerSettings{Network: text{Value: "bridge"}, DiskLimit: true, Options: []text{{Value: "--shm-size=1g"}}}
 	for name, c := range map[string]struct {
 		containerSpec
-		args, env string
+		args, host string // host is this machine in the worker's URLs
 	}{
 		"docker in a network": {containerSpec{&bridge, spec, "n", "r", false, "linux"},
 			`--network bridge --add-host host.docker.internal:host-gateway --publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --gpus "device=GPU-a,MIG-b" --storage-opt size=7G --shm-size=1g x`, "host.docker.internal"},
@@ -193,7 +193,7 @@ func TestContainerSettings(t *testing.T) {
 		got := strings.Join(args, " ")
 		must.Hold(t, strings.HasSuffix(got, " --env-file "+filepath.Join(dir, "env")+" "+c.args), name, got, "want …", c.args)
 		file, _ := os.ReadFile(filepath.Join(dir, "env"))
-		for _, want := range []string{"RUNPOD_WEBHOOK_PING=http://" + c.env + ":8420/v2/ep/ping/$RUNPOD_POD_ID?gpu=x\n", "MY_URL=http://127.0.0.1:8420/\n", "discovery.type=single-node\n"} {
+		for _, want := range []string{"RUNPOD_WEBHOOK_PING=http://" + c.host + ":8420/v2/ep/ping/$RUNPOD_POD_ID?gpu=x\n", "MY_URL=http://127.0.0.1:8420/\n", "discovery.type=single-node\n"} {
 			must.Hold(t, strings.Contains(string(file), want), name, string(file), "lacks", want)
 		}
 	}
@@ -217,14 +217,14 @@ func TestRegistryLogins(t *testing.T) {
 	} {
 		must.Equal(t, [2]string{(&containerEngine{}).registryOf(image), (&containerEngine{podman: true}).registryOf(image)}, want, image)
 	}
-	f := newFake(t, "podman")
+	f := newFakeEngine(t, "podman")
 	e := f.executor("", "")
 	start(t, e, run.Spec{Container: store.Container{Image: "private/x"}, Log: new(livelog.Log), Login: &run.Login{Username: "u", Password: "the-secret"}}).Stop(0)
 	must.Hold(t, strings.Contains(f.read("login"), `"docker.io"`) && !strings.Contains(f.read("calls"), "the-secret"),
 		"login", f.read("login"), "calls", f.read("calls"))
 }
 
-// Errors of engines for images that can't be pulled, and the explanations in the endpoint's reason.
+// explain adds the cause and the remedy to an engine's error about an image that can't be pulled.
 // TestRealEngines provokes the errors that its engines can produce.
 func TestPullFailures(t *testing.T) {
 	login := &run.Login{Username: "u", Password: "p"}
@@ -253,7 +253,7 @@ func TestPullFailures(t *testing.T) {
 }
 
 func TestEngineRecovers(t *testing.T) {
-	f := newFake(t, "docker")
+	f := newFakeEngine(t, "docker")
 	f.write("down", "")
 	e := f.executor("", "")
 	got := e.Describe()
@@ -276,9 +276,9 @@ func TestEngineRecovers(t *testing.T) {
 	must.Equal(t, e.Describe()[1], "containers: docker 99.1 ("+f.path+")")
 }
 
-// A start doesn't wait for the engine; the first pod does.
+// New doesn't wait for a slow engine; the first call of Program does.
 func TestSlowEngine(t *testing.T) {
-	f := newFake(t, "podman")
+	f := newFakeEngine(t, "podman")
 	slow := filepath.Join(f.dir, "slow")
 	must.Succeed(t, syscall.Mkfifo(slow, 0o600))
 	e := f.executor("", "")
@@ -312,7 +312,7 @@ func TestRealCLI(t *testing.T) {
 }
 
 func TestContainersOfKilledRun(t *testing.T) {
-	f := newFake(t, "docker")
+	f := newFakeEngine(t, "docker")
 	dataDir := t.TempDir()
 	// A run that ended without Close: its file stays, its lock is gone.
 	register := filepath.Join(dataDir, registerFolder)
@@ -339,8 +339,8 @@ func TestContainersOfKilledRun(t *testing.T) {
 
 // A jobrunner with OptionalDataDir starts even if its data folder can't be written.
 func TestUnwritableDataFolder(t *testing.T) {
-	f := newFake(t, "docker")
-	c := Config{File: write(t, "engine: "+f.path+"\n"), DataDir: filepath.Join(f.path, "no-folder")}
+	f := newFakeEngine(t, "docker")
+	c := Config{File: writeConfig(t, "engine: "+f.path+"\n"), DataDir: filepath.Join(f.path, "no-folder")}
 	must.Require(t, must.Err(New(t.Context(), c)) != nil, "it starts without its data folder")
 	c.OptionalDataDir = true
 	e := must.Do(New(t.Context(), c))(t)
@@ -350,7 +350,7 @@ func TestUnwritableDataFolder(t *testing.T) {
 
 // A pod can be stopped even if its engine doesn't respond any more.
 func TestStopWithoutEngine(t *testing.T) {
-	f, log := newFake(t, "docker"), new(livelog.Log)
+	f, log := newFakeEngine(t, "docker"), new(livelog.Log)
 	f.write("down", "")
 	c := newContainer(newEngine(t.Context(), f.path, nil), "gpucloud-p", log)
 	c.lifecycle = detachedLifecycle{log: log}

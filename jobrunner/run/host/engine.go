@@ -49,7 +49,7 @@ type containerEngine struct {
 // engines are the container engines of this machine.
 type engines struct {
 	all []*containerEngine
-	off bool
+	off bool // containers are switched off
 	end context.CancelFunc
 }
 
@@ -102,8 +102,8 @@ func newEngine(life context.Context, path string, register *procgroup.Register) 
 
 var errNoEngine = errors.New("there is no container engine: neither docker nor podman is on PATH")
 
-// firstUsable returns the first engine that works. It waits only for the first probe, and probes
-// an engine that didn't work in the background, for the next call.
+// firstUsable returns the first engine that works. It waits only for the first probe. In the background
+// it probes engines that didn't work, for the next call.
 func (es *engines) firstUsable() (*containerEngine, error) {
 	switch {
 	case es.off:
@@ -251,8 +251,8 @@ func (e *containerEngine) cliWith(ctx context.Context, env []string, log io.Writ
 	return "", fmt.Errorf("%s: %s", e.name(), reason)
 }
 
-// environment returns the jobrunner's variables, which configure an engine, except its own
-// ones, such as its key.
+// environment returns the jobrunner's variables, which may configure an engine, except
+// GPUCLOUD_… such as the API key.
 func (e *containerEngine) environment() (env []string) {
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "GPUCLOUD_") {

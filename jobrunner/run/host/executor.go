@@ -21,7 +21,7 @@ import (
 
 // Config configures an Executor.
 type Config struct {
-	// File is the jobrunner.yaml. If it's empty, every image is a container.
+	// File is the jobrunner.yaml. If it's empty, every image without a Handler is a container.
 	File     string
 	Handlers []Handler // precede the rules of the file
 	// DataDir records the run's processes and containers, so that the next run can end them if
@@ -29,7 +29,7 @@ type Config struct {
 	DataDir string
 	// OptionalDataDir starts the executor even if DataDir can't be written.
 	OptionalDataDir bool
-	// NoContainers switches containers off if File doesn't name an engine.
+	// NoContainers switches containers off if there is no File.
 	NoContainers bool
 	// OpenCluster connects to the cluster that File names. If it's nil, File can't name one.
 	OpenCluster func(context.Context, run.ClusterConfig) (run.Cluster, error)
@@ -182,7 +182,7 @@ func (e *Executor) removeContainers(ctx context.Context, killed procgroup.Killed
 // line.
 var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._/:@-]*$`)
 
-// Program resolves an image with the first matching rule. It doesn't block.
+// Program resolves an image with the first matching rule. It waits at most for the first probe of the engines.
 func (e *Executor) Program(image string) (run.Program, error) {
 	for _, r := range e.rules {
 		if !r.matches(image) {
@@ -196,9 +196,9 @@ func (e *Executor) Program(image string) (run.Program, error) {
 		case r.Command != nil:
 			return run.Program{Handle: e.handler(r.Command), Check: r.Command.checkTemplate}, nil
 		}
-		return e.container(image, r.Container)
+		return e.containerProgram(image, r.Container)
 	}
-	program, err := e.container(image, &containerSettings{})
+	program, err := e.containerProgram(image, &containerSettings{})
 	if err == nil {
 		return program, nil
 	}
@@ -210,7 +210,7 @@ func (e *Executor) Program(image string) (run.Program, error) {
 		image, rule, err)
 }
 
-func (e *Executor) container(image string, s *containerSettings) (run.Program, error) {
+func (e *Executor) containerProgram(image string, s *containerSettings) (run.Program, error) {
 	if !imageForm.MatchString(image) {
 		return run.Program{}, fmt.Errorf("invalid image %q: expected the name of a container's image", image)
 	}

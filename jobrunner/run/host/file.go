@@ -25,7 +25,7 @@ type settings struct {
 	Rules      []rule               `yaml:"rules"`
 }
 
-// rule configures the images of a pattern. It has exactly one of the three executors.
+// rule configures the images of a pattern. In the file it has exactly one of the three executors.
 type rule struct {
 	Image     text               `yaml:"image"`
 	Process   *localSettings     `yaml:"process"`

@@ -17,7 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-func write(t *testing.T, text string) string {
+// writeConfig writes a jobrunner.yaml, and returns its name.
+func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "jobrunner.yaml")
 	must.Succeed(t, os.WriteFile(name, []byte(text), 0o600))
@@ -25,7 +26,7 @@ func write(t *testing.T, text string) string {
 }
 
 func TestFile(t *testing.T) {
-	name := write(t, `
+	name := writeConfig(t, `
 engine: none
 rules:
   - image: team/upper
@@ -58,7 +59,7 @@ rules:
 
 func TestEmptyFileHasNoRules(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "rules: []\n", "\ufeffrules: []\n", "{}", "---\nrules: []\n---\n"} {
-		s := must.Do(readFile(write(t, text)))(t)
+		s := must.Do(readFile(writeConfig(t, text)))(t)
 		must.Hold(t, len(s.Rules) == 0, text, s)
 	}
 }
@@ -82,7 +83,7 @@ func TestInvalidFiles(t *testing.T) {
 		"a bad pattern":     {"rules:\n  - container: {}\n    image: 'a[b'\n", "3", "without its ]"},
 		"a builtin":         {"rules:\n  - image: builtin/echo\n    container: {}\n", "2", "own"},
 		"no executor":       {"rules:\n  - image: a/b\n", "2", "one of process, command, container"},
-		"an empty one":      {"rules:\n  - image: a/b\n    container:\n", "2", "container: {}"},
+		"empty executor":    {"rules:\n  - image: a/b\n    container:\n", "2", "container: {}"},
 		"two executors":     {"rules:\n  - image: a/b\n    container: {}\n    process: {run: [sh]}\n", "2", "one of"},
 		"no command":        {"rules:\n  - image: a/b\n    process: {}\n", "2", "add run:"},
 		"no such program":   {"rules:\n  - image: a/b\n    process:\n      run: [nosuchcommand-at-all]\n", "4", "no program"},
@@ -108,7 +109,7 @@ func TestInvalidFiles(t *testing.T) {
 		"kubernetes: rules": {"executor: kubernetes\nkubernetes: {url: http://jobrunner:8420}\nrules:\n  - image: a/b\n    container: {network: host}\n", "4", "only pull counts"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := write(t, c.text)
+			file := writeConfig(t, c.text)
 			_, err := New(t.Context(), Config{File: file})
 			must.Require(t, err != nil, "it is accepted")
 			start := file + ":" + c.line
@@ -211,10 +212,10 @@ func TestHandlerOfSeveralFiles(t *testing.T) {
 	}
 }
 
-// An accepted jobrunner.yaml obeys the rules of the file, and an error names the file.
+// The rules of an accepted jobrunner.yaml are valid, and an error names the file.
 func FuzzFile(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text string) {
-		name := write(t, text)
+		name := writeConfig(t, text)
 		s, err := readFile(name)
 		if err != nil {
 			must.Hold(t, strings.HasPrefix(err.Error(), name+":"), text, "the error does not begin with the file", err)

@@ -133,8 +133,8 @@ func (t *tail) String() string {
 	return strings.TrimSpace(strings.Join(shown, "\n"))
 }
 
-// follow passes on the container's lines after a time until the engine's command ends, and
-// returns the time of the last line.
+// follow passes on the container's lines that are later than after, until the engine's command
+// ends, and returns the time of the last line.
 func (c *container) follow(log run.Output, after time.Time) (last time.Time) {
 	args := []string{c.engine.path, "logs", "--follow", "--timestamps"}
 	if !after.IsZero() {
@@ -159,7 +159,7 @@ func (c *container) follow(log run.Output, after time.Time) (last time.Time) {
 }
 
 // lineJoiner removes the times that Podman writes before each piece of a line if a program writes the
-// line in pieces. These aren't before the time of the line; times that the program itself writes are.
+// line in pieces. Podman's times aren't before the time of the line; times that the program itself writes are.
 type lineJoiner struct{ run.Output }
 
 func (j lineJoiner) WriteLine(text, mark string) {

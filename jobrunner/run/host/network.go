@@ -21,7 +21,7 @@ func refuseNetwork(context.Context, run.Network) (string, error) {
 	return "", errors.New("the rule for the image gives its containers no network (network: none), and the pods of a cluster need one")
 }
 
-// clusterNetwork creates the networks of clusters.
+// clusterNetwork returns a function that creates the networks of clusters.
 func (e *Executor) clusterNetwork(engine *containerEngine) func(context.Context, run.Network) (string, error) {
 	return func(ctx context.Context, n run.Network) (string, error) {
 		if n.FolderID == "" { // a temporary network: the next run removes it
@@ -120,16 +120,16 @@ func (e *containerEngine) removeNetworks(ctx context.Context, label string) erro
 	return err
 }
 
-// OrphanNetworks returns the networks that clusters of a deployment left.
-func (e *Executor) OrphanNetworks(ctx context.Context, deployment string) (all []string) {
-	if deployment == "" {
+// OrphanNetworks implements run.PodPrograms.
+func (e *Executor) OrphanNetworks(ctx context.Context, folderID string) (all []string) {
+	if folderID == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	for _, engine := range e.engines.all {
 		if engine.problem() == nil {
-			names, _ := engine.networks(ctx, deploymentLabel+"="+deployment) // if the engine doesn't answer, the next start asks again
+			names, _ := engine.networks(ctx, deploymentLabel+"="+folderID) // if the engine doesn't answer, the next start asks again
 			all = append(all, names...)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 func TestProcess(t *testing.T) {
-	e := local(t, "    process:\n      dir: /\n      run: [sh, -c, 'echo $$ at $PWD: $GREETING $1; exec sleep 1000', sh]\n      template: args\n")
+	e := newExecutor(t, "    process:\n      dir: /\n      run: [sh, -c, 'echo $$ at $PWD: $GREETING $1; exec sleep 1000', sh]\n      template: args\n")
 	log := new(livelog.Log)
 	p := must.Do(program(t, e, "x:1").Start(t.Context(), run.Spec{
 		Container: store.Container{Image: "x", Args: "'two words'", Env: map[string]string{"GREETING": "hello", "TOKEN": "the-secret"}}, Log: log,
@@ -41,7 +41,7 @@ func TestProcessFindsNoJobsOfKilledWorker(t *testing.T) {
 	for _, name := range []string{sdkJobs, "model.bin"} {
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 	}
-	e := local(t, "    process:\n      dir: "+dir+"\n      run: [ls, -A]\n")
+	e := newExecutor(t, "    process:\n      dir: "+dir+"\n      run: [ls, -A]\n")
 	log := new(livelog.Log)
 	p := must.Do(program(t, e, "x").Start(t.Context(), run.Spec{Log: log}))(t)
 	defer p.Stop(0)
@@ -51,7 +51,7 @@ func TestProcessFindsNoJobsOfKilledWorker(t *testing.T) {
 }
 
 func TestUnknownImages(t *testing.T) {
-	e := local(t, "    process: {run: [sh]}\n")
+	e := newExecutor(t, "    process: {run: [sh]}\n")
 	_, err := e.Program("acme/model:2")
 	must.Require(t, err != nil, "a program runs it")
 	for _, want := range []string{"acme/model:2", e.file, "engine: none", "docs/reference/jobrunner.md"} {
@@ -117,7 +117,7 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-// The documentation's example is valid. Those of its rules that need only Python are run.
+// The documentation's example is valid. Its rule with a command runs, and its workers are processes.
 func TestDocumentationExample(t *testing.T) {
 	python.Need(t)
 	const file = "../../../examples/jobrunner.yaml"

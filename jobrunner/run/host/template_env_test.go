@@ -31,7 +31,7 @@ func TestTemplateRunsNoCode(t *testing.T) {
 	loaded := filepath.Join(dir, "loaded")
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "evil.sh"), []byte("touch "+loaded+"\n"), 0o600))
 	for _, kind := range []string{"process", "command"} {
-		p := program(t, local(t, "    "+kind+": {run: [bash, -c, 'sleep 1000']}\n"), "x")
+		p := program(t, newExecutor(t, "    "+kind+": {run: [bash, -c, 'sleep 1000']}\n"), "x")
 		for _, name := range refused {
 			spec := run.Spec{Container: store.Container{Image: "x", Env: map[string]string{name: filepath.Join(dir, "evil.sh"), "MODEL": "m"}}, Log: new(livelog.Log)}
 			err := p.Check(spec)
@@ -65,7 +65,7 @@ func TestTemplateEnvAllowed(t *testing.T) {
 		"{template: command}":                                       true,
 		"{run: [sh], template: args}":                               false,
 	} {
-		p := program(t, local(t, "    process: "+rule+"\n"), "x")
+		p := program(t, newExecutor(t, "    process: "+rule+"\n"), "x")
 		err := p.Check(run.Spec{Container: store.Container{Env: map[string]string{"PYTHONPATH": "x", "GIT_DIR": "x"}}})
 		must.Equal(t, allowed, err == nil, rule, err)
 	}
@@ -93,10 +93,10 @@ func TestMarkedLines(t *testing.T) {
 }
 
 // A pod joins the engine's default network, its rule's, or one shared with other pods. It has a name
-// only in a network of pods, and no published ports in the host's network.
+// only in the shared network, and no published ports in the host's network.
 func TestPodCreation(t *testing.T) {
 	const name = "--network-alias id.runpod.internal"
-	for _, c := range []struct{ network, rule, deployment, want, lacks string }{
+	for _, c := range []struct{ network, ruleNetwork, folderID, want, lacks string }{
 		{"", "", "d", "--label gpucloud.deployment=d --env-file", "--network"},
 		{"", "", "", "--label gpucloud.run=r --env-file", "gpucloud.deployment"},
 		{"", "", "d", "--publish 127.0.0.1:4001:22 --publish 127.0.0.1:4002:8080 --gpus \"device=GPU-a\" --mount type=bind,source=/v,target=/w x a", "--add-host"},
@@ -107,11 +107,11 @@ func TestPodCreation(t *testing.T) {
 		s := run.Spec{
 			ID: "id", Container: store.Container{Image: "x", Args: "a"}, Devices: []gpu.Device{{UUID: "GPU-a"}}, Mounts: []run.Mount{{Dir: "/v", Path: "/w"}},
 			Pod: &run.Pod{
-				Run: 7, Network: c.network, FolderID: c.deployment, Ports: []store.PodPort{{Private: 22, Public: 4001, Protocol: "tcp"}, {Private: 8080, Public: 4002, Protocol: "http"}, {Private: 1}},
+				Run: 7, Network: c.network, FolderID: c.folderID, Ports: []store.PodPort{{Private: 22, Public: 4001, Protocol: "tcp"}, {Private: 8080, Public: 4002, Protocol: "http"}, {Private: 1}},
 			},
 		}
 		dir := t.TempDir()
-		args, _, err := containerSpec{&containerSettings{Network: text{Value: c.rule}}, s, "n", "r", false, "linux"}.args(dir)
+		args, _, err := containerSpec{&containerSettings{Network: text{Value: c.ruleNetwork}}, s, "n", "r", false, "linux"}.args(dir)
 		line := strings.ReplaceAll(strings.Join(args, " "), dir+"/", "")
 		if err != nil || !strings.Contains(line, c.want) || strings.Contains(line, c.lacks) || !strings.Contains(line, "--label gpucloud.pod=id --label gpucloud.pod.run=7 ") || strings.Contains(line, "gpucloud.worker") {
 			t.Errorf("%+v:\n%s %v", c, line, err)

@@ -35,7 +35,7 @@ const (
 	endpointLabel = "gpucloud/endpoint"
 	workerLabel   = "gpucloud/worker"
 
-	deploymentLabel = "gpucloud/deployment"
+	deploymentLabel = "gpucloud/deployment" // Spec.FolderID
 	podLabel        = "gpucloud/pod"
 	podRunLabel     = "gpucloud/pod-run"
 )
@@ -69,8 +69,8 @@ type Cluster struct {
 
 	watching       sync.Mutex // guards the next three; held while a watch starts
 	watches        sync.WaitGroup
-	deployment     string      // whose pods are watched; "" for none
-	deploymentPods cache.Store // Pods of the deployment
+	folderID       string      // of the node whose pods are watched; "" for none
+	persistentPods cache.Store // Pods of that node's pods
 
 	mu        sync.Mutex
 	processes map[string]*process // by the Pod's name
@@ -106,8 +106,8 @@ func newClient(settings *rest.Config) (c client, err error) {
 	return c, err
 }
 
-// load loads the configuration: the named file, the service account of this process's Pod,
-// or the user's file.
+// load loads the configuration: the named file, or else KUBECONFIG or the user's file, or without one
+// the service account of this process's Pod.
 func load(c run.ClusterConfig) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig.Value
@@ -199,7 +199,7 @@ func newInformer[L runtime.Object](kind runtime.Object, api interface {
 	}, kind, 0, nil)
 }
 
-// start passes each change of the objects to update, and reports whether it has read the existing
+// start starts an informer that passes each change to update, and reports whether it has read the existing
 // objects within startTimeout. before or after is nil if the object didn't exist. It is called with watching held.
 func start[T any](ctx context.Context, c *Cluster, informer cache.SharedIndexInformer, update func(before, after *T)) (synced bool, err error) {
 	pass := func(before, after any) {

@@ -52,7 +52,7 @@ func simulate(t *testing.T, objects ...runtime.Object) *simulated {
 	return simulateAs(t, "", objects...)
 }
 
-// simulateAs is simulate for a jobrunner in a Pod.
+// simulateAs is simulate for a jobrunner in the Pod self.
 func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated {
 	t.Helper()
 	f, tracker := new(ktesting.Fake), ktesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder())
@@ -91,8 +91,8 @@ func (s *simulated) begin(w run.Spec) (pod *core.Pod, result <-chan startResult)
 	return s.awaitPod(), out
 }
 
-// run starts a worker, and returns once its container runs.
-func (s *simulated) run(w run.Spec) (*core.Pod, run.Process) {
+// runWorker starts a worker, and returns once its container runs.
+func (s *simulated) runWorker(w run.Spec) (*core.Pod, run.Process) {
 	s.t.Helper()
 	pod, result := s.begin(w)
 	s.setState(pod, running)
@@ -121,7 +121,7 @@ func (s *simulated) setState(pod *core.Pod, state core.ContainerState) {
 	must.Do(s.client.core.Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
 }
 
-// objectCount returns the number of the cluster's objects.
+// objectCount returns the number of Pods and Secrets.
 func (s *simulated) objectCount() int {
 	s.t.Helper()
 	pods, err := s.client.core.Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
@@ -132,21 +132,21 @@ func (s *simulated) objectCount() int {
 
 func workerSpec() run.Spec {
 	return run.Spec{
-		Endpoint: "e1", ID: "W1", PullAlways: true, Log: new(lines), Login: &run.Login{Username: "u", Password: "planted-too"},
+		Endpoint: "e1", ID: "W1", PullAlways: true, Log: new(markedLog), Login: &run.Login{Username: "u", Password: "planted-too"},
 		Container: store.Container{Image: "r.example/i:1", Args: `{"entrypoint":["sh","$(A)"],"cmd":["serve","$(HOME)"]}`, Env: map[string]string{
 			"TOKEN": "planted", "RUNPOD_WEBHOOK_GET_JOB": "http://127.0.0.1:8420/v2/e1/job-take/$ID?gpu=x",
 		}},
 	}
 }
 
-// lines is a log with the marks of its lines.
-type lines struct {
+// markedLog is a log with the marks of its lines.
+type markedLog struct {
 	livelog.Log
 	mu    sync.Mutex
 	marks []string
 }
 
-func (l *lines) WriteLine(text, mark string) {
+func (l *markedLog) WriteLine(text, mark string) {
 	l.Log.WriteLine(text, mark)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +159,7 @@ var running = core.ContainerState{Running: &core.ContainerStateRunning{}}
 // and the protocol's URLs are reachable from Pods.
 func TestWorker(t *testing.T) {
 	s := simulate(t)
-	pod, process := s.run(workerSpec())
+	pod, process := s.runWorker(workerSpec())
 	text := must.Do(pod.Marshal())(t)
 	c := pod.Spec.Containers[0]
 	if bytes.Contains(text, []byte("planted")) || !slices.Equal(c.Command, []string{"sh", "$$(A)"}) || !slices.Equal(c.Args, []string{"serve", "$$(HOME)"}) || c.ImagePullPolicy != core.PullAlways || *pod.Spec.AutomountServiceAccountToken || len(pod.Spec.ImagePullSecrets) != 1 {
@@ -218,7 +218,7 @@ func TestStartIsCancelled(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	w := workerSpec()
-	log := new(lines)
+	log := new(markedLog)
 	w.Log = log
 	result := make(chan error, 1)
 	go func() {
@@ -238,7 +238,7 @@ func TestStartIsCancelled(t *testing.T) {
 	must.Hold(t, errors.Is(err, context.Canceled) && s.objectCount() == 0, err, s.objectCount(), "objects are left")
 }
 
-// The exit of a worker is the cluster's description.
+// The text of an exit says why the cluster ended the worker.
 func TestEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(s *simulated, pod *core.Pod)
@@ -258,7 +258,7 @@ func TestEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulate(t)
-			pod, process := s.run(workerSpec())
+			pod, process := s.runWorker(workerSpec())
 			c.end(s, pod)
 			<-process.Done()
 			exit := process.Exit().Text
@@ -278,7 +278,7 @@ func TestEndWithoutAnAPIServer(t *testing.T) {
 			s.fake.PrependReactor("delete", "*", func(ktesting.Action) (bool, runtime.Object, error) {
 				return refused.Add(1) < 4, nil, errors.New("connection refused")
 			})
-			_, process := s.run(workerSpec())
+			_, process := s.runWorker(workerSpec())
 			process.Stop(0)
 			<-process.Done()
 			for deadline := time.Now().Add(time.Minute); s.objectCount() != 0; time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
@@ -311,7 +311,7 @@ func TestInventory(t *testing.T) {
 	must.Equal(t, in.Driver(), gpu.Driver{Version: "570.1", CUDA: "12.8"})
 	w := workerSpec()
 	w.Devices = devices[1:2]
-	pod, _ := s.run(w)
+	pod, _ := s.runWorker(w)
 	terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
 	limit := pod.Spec.Containers[0].Resources.Limits[gpuResource]
 	must.Hold(t, limit.Value() == 1 && terms.Key == gpuLabel && slices.Equal(terms.Values, []string{"NVIDIA-A100-SXM4-80GB"}), limit, terms)
@@ -327,7 +327,7 @@ func TestInventory(t *testing.T) {
 // A later run removes the objects of a killed run, and no others.
 func TestRemoveRun(t *testing.T) {
 	s := simulate(t)
-	s.run(workerSpec())
+	s.runWorker(workerSpec())
 	n, err := s.RemoveRun(t.Context(), "run-0")
 	must.Hold(t, n == 0 && err == nil && s.objectCount() == 3, n, err, s.objectCount(), "objects are left")
 	n, err = s.RemoveRun(t.Context(), "run-1")
@@ -339,7 +339,7 @@ func TestBrokenLog(t *testing.T) {
 	const log = "2026-01-02T03:04:05.000000001Z first\n2026-01-02T03:04:05.000000002Z the second line\n2026-01-02T03:04:06Z no end"
 	broken := errors.New("the API server ended")
 	for cut := range len(log) {
-		got := new(lines)
+		got := new(markedLog)
 		last, err := run.CopyLines(io.MultiReader(strings.NewReader(log[:cut]), iotest.ErrReader(broken)), time.Time{}, got)
 		must.Require(t, errors.Is(err, broken), err)
 		must.Do(run.CopyLines(strings.NewReader(log), last, got))(t)
@@ -350,7 +350,7 @@ func TestBrokenLog(t *testing.T) {
 // Lines of stdout and stderr that arrive out of order aren't repeated.
 func TestLogOutOfOrder(t *testing.T) {
 	const log = "2026-01-02T03:04:05.000000002Z out\n2026-01-02T03:04:05.000000001Z err\n"
-	got := new(lines)
+	got := new(markedLog)
 	last, err := run.CopyLines(strings.NewReader(log), time.Time{}, got)
 	must.Require(t, err == nil && len(got.marks) == 2 && got.marks[1] == "2026-01-02T03:04:05.000000002Z", err, "marks", got.marks)
 	_, err = run.CopyLines(strings.NewReader(log), last, got)
@@ -368,12 +368,12 @@ func TestRights(t *testing.T) {
 	for i := range 2 {
 		w := workerSpec()
 		w.Mounts = []run.Mount{{Name: "volume-v", Size: int64(10 + i), Path: "/v"}}
-		_, process := s.run(w)
+		_, process := s.runWorker(w)
 		process.Stop(0)
 	}
 	must.Do(s.RemoveRun(t.Context(), "run-1"))(t)
 	must.Succeed(t, s.RemoveVolume(t.Context(), "volume-v"))
-	s.beginPod(podSpec("d1"))
+	s.runPod(podSpec("d1"))
 	used := map[string]bool{}
 	for _, a := range s.fake.Actions() {
 		resource := a.GetResource().Resource

@@ -44,7 +44,7 @@ func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	in := &inventory{cluster: c, changed: make(chan struct{}, 1), store: informer.GetStore()}
 	c.watching.Lock()
 	defer c.watching.Unlock()
-	if synced, err := start(ctx, c, informer, in.compare); err != nil {
+	if synced, err := start(ctx, c, informer, in.signalChange); err != nil {
 		return nil, err
 	} else if !synced {
 		return nil, fmt.Errorf("the nodes of the Kubernetes cluster can't be listed within %s: check that its role allows list and watch on nodes", startTimeout)
@@ -53,7 +53,7 @@ func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	return in, nil
 }
 
-func (in *inventory) compare(before, after *core.Node) {
+func (in *inventory) signalChange(before, after *core.Node) {
 	if in.slots(before) != in.slots(after) {
 		notify.Signal(in.changed)
 	}

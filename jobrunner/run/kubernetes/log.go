@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// follow passes on the container's lines after a time until the container has ended. If the
-// stream breaks, it is opened again after its last line.
+// follow passes on the container's lines that are later than last, until the container has ended. If
+// the stream breaks, it is opened again after its last line.
 func (p *process) follow(last time.Time) {
 	ctx, logged := p.life, false
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -37,7 +37,7 @@ func (p *process) follow(last time.Time) {
 	}
 }
 
-// read passes on the lines after a time and returns the time of the last line.
+// read passes on the lines that are later than after, and returns the time of the last line.
 func (p *process) read(ctx context.Context, after time.Time) (last time.Time, err error) {
 	options := &core.PodLogOptions{Container: containerName, Follow: true, Timestamps: true}
 	if !after.IsZero() {

@@ -14,11 +14,11 @@ import (
 )
 
 // Orphans returns the Pods of a node's pods that no process of this Cluster follows.
-func (c *Cluster) Orphans(ctx context.Context, deployment string) (all []run.Orphan, err error) {
-	if err := c.watchDeployment(ctx, deployment); err != nil {
+func (c *Cluster) Orphans(ctx context.Context, folderID string) (all []run.Orphan, err error) {
+	if err := c.watchPersistent(ctx, folderID); err != nil {
 		return nil, err
 	}
-	for _, found := range stored[core.Pod](c.deploymentPods) {
+	for _, found := range stored[core.Pod](c.persistentPods) {
 		if c.isFollowed(found.Name) {
 			continue
 		}
@@ -45,17 +45,17 @@ func (c *Cluster) removeOrphans(ctx context.Context, s run.Spec) error {
 	return nil
 }
 
-// watchDeployment watches the Pods that outlive a run of the jobrunner.
-func (c *Cluster) watchDeployment(ctx context.Context, id string) (err error) {
+// watchPersistent watches the Pods that outlive a run of the jobrunner.
+func (c *Cluster) watchPersistent(ctx context.Context, folderID string) (err error) {
 	c.watching.Lock()
 	defer c.watching.Unlock()
-	if c.deployment == id {
+	if c.folderID == folderID {
 		return nil
 	}
-	if c.deploymentPods, err = c.watch(ctx, deploymentLabel, id); err != nil {
-		return fmt.Errorf("the pods of the deployment %s: %w", id, err)
+	if c.persistentPods, err = c.watch(ctx, deploymentLabel, folderID); err != nil {
+		return fmt.Errorf("the pods of the deployment %s: %w", folderID, err)
 	}
-	c.deployment = id
+	c.folderID = folderID
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (c *Cluster) orphan(found *core.Pod, generation int64) run.Orphan {
 	id := found.Labels[podLabel]
 	follow := func(log run.Output) *process {
 		p := c.newProcess(objectsOf(found), run.Spec{ID: id, Log: log, Pod: &run.Pod{Run: generation}})
-		object, _, _ := c.deploymentPods.Get(found) // reads its name only, and never fails
+		object, _, _ := c.persistentPods.Get(found) // reads its name only, and never fails
 		latest, _ := object.(*core.Pod)             // nil if it's gone
 		p.setLatest(latest)
 		return p

@@ -19,13 +19,13 @@ import (
 // podSpec is the pod p1 of a deployment, in its third generation.
 func podSpec(deployment string) run.Spec {
 	return run.Spec{
-		ID: "p1", Log: new(lines), Container: store.Container{Image: "i", Env: map[string]string{"RUNPOD_PUBLIC_IP": "127.0.0.1"}},
+		ID: "p1", Log: new(markedLog), Container: store.Container{Image: "i", Env: map[string]string{"RUNPOD_PUBLIC_IP": "127.0.0.1"}},
 		Pod: &run.Pod{Run: 3, Ports: []store.PodPort{{Private: 8080, Public: 8080, Protocol: "http"}}, FolderID: deployment},
 	}
 }
 
-// beginPod starts a pod, and returns once it runs.
-func (s *simulated) beginPod(w run.Spec) (created *core.Pod, process run.Process) {
+// runPod starts a pod, and returns once it runs.
+func (s *simulated) runPod(w run.Spec) (created *core.Pod, process run.Process) {
 	s.t.Helper()
 	created, result := s.begin(w)
 	s.setState(created, running)
@@ -44,7 +44,7 @@ func (s *simulated) beginPod(w run.Spec) (created *core.Pod, process run.Process
 // A pod of the API becomes a Kubernetes Pod, with a label of its deployment and its own address.
 func TestPod(t *testing.T) {
 	s := simulate(t)
-	created, process := s.beginPod(podSpec("d1"))
+	created, process := s.runPod(podSpec("d1"))
 	l := created.Labels
 	must.Hold(t, l[deploymentLabel] == "d1" && l[podLabel] == "p1" && l[podRunLabel] == "3" && l[runLabel] == "", l)
 	c := created.Spec.Containers[0]
@@ -61,7 +61,7 @@ func TestMember(t *testing.T) {
 	s := simulate(t)
 	w := podSpec("d1")
 	w.Pod.AddressVariables = map[string]string{"NODE_ADDR": "", "HOST_NODE_ADDR": ":29400"}
-	created, _ := s.beginPod(w)
+	created, _ := s.runPod(w)
 	var variables []string
 	for _, v := range created.Spec.Containers[0].Env {
 		variables = append(variables, v.Name+"="+v.Value)
@@ -70,11 +70,11 @@ func TestMember(t *testing.T) {
 	must.Equal(t, variables, []string{"RUNPOD_PUBLIC_IP=", "HOST_NODE_ADDR=$(RUNPOD_PUBLIC_IP):29400", "NODE_ADDR=$(RUNPOD_PUBLIC_IP)"})
 }
 
-// The objects of a deployment outlive a run of the jobrunner, and a later run adopts or removes them.
-// Other objects are removed with their run.
+// The objects of a pod outlive a run of the jobrunner with a data folder, and a later run adopts or removes
+// them. Other objects are removed with their run.
 func TestOrphans(t *testing.T) {
 	s := simulate(t)
-	created, _ := s.beginPod(podSpec("d1"))
+	created, _ := s.runPod(podSpec("d1"))
 	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 0 || err != nil || s.objectCount() != 2 {
 		t.Fatalf("%d, %v; %d objects are left", n, err, s.objectCount())
 	}
@@ -82,13 +82,13 @@ func TestOrphans(t *testing.T) {
 	t.Cleanup(next.Close)
 	orphans, err := next.Orphans(t.Context(), "d1")
 	must.Require(t, err == nil && len(orphans) == 1 && orphans[0].Pod == "p1" && orphans[0].Run == 3, orphans, err)
-	adopted := orphans[0].Adopt(new(lines), "")
+	adopted := orphans[0].Adopt(new(markedLog), "")
 	must.Equal(t, must.Do(next.Orphans(t.Context(), "d1"))(t), nil, "the orphans after the adoption")
 	s.setState(created, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
 	<-adopted.Done()
 	must.Hold(t, adopted.Exit() == (run.Exit{Text: "exit status 0", OK: true}) && s.objectCount() == 0,
 		adopted.Exit(), s.objectCount(), "objects are left")
-	s.beginPod(podSpec("d1"))
+	s.runPod(podSpec("d1"))
 	other := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-3"}, "gpucloud", "", s.client))(t)
 	t.Cleanup(other.Close)
 	must.Equal(t, must.Do(other.Orphans(t.Context(), "d2"))(t), nil, "the orphans of another deployment")
@@ -96,12 +96,12 @@ func TestOrphans(t *testing.T) {
 	must.Require(t, err == nil && len(orphans) == 1, orphans, err)
 	orphans[0].Remove()
 	must.Equal(t, s.objectCount(), 0, "the number of objects that are left")
-	s.beginPod(podSpec(""))
+	s.runPod(podSpec(""))
 	n, err := s.RemoveRun(t.Context(), "run-1")
 	must.Hold(t, n == 1 && err == nil && s.objectCount() == 0, n, err, s.objectCount(), "objects are left")
 }
 
-// claims returns the sizes of all claims, by name.
+// claims returns the size and access mode of each claim, by name.
 func (s *simulated) claims() map[string]string {
 	s.t.Helper()
 	list := must.Do(s.client.core.PersistentVolumeClaims("gpucloud").List(s.t.Context(), meta.ListOptions{}))(s.t)
@@ -129,7 +129,7 @@ func TestVolumes(t *testing.T) {
 	} {
 		w := workerSpec()
 		w.Mounts = []run.Mount{step.mount}
-		created, process := s.run(w)
+		created, process := s.runWorker(w)
 		if c := created.Spec.Containers[0]; len(c.VolumeMounts) != 1 || c.VolumeMounts[0].MountPath != "/data" || created.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "gpucloud-"+step.mount.Name {
 			t.Errorf("%+v", created.Spec)
 		}
@@ -181,7 +181,8 @@ func ownedBy(apiVersion, kind, name string) []meta.OwnerReference {
 	return []meta.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "uid", Controller: &yes}}
 }
 
-// The jobrunner's Pod owns workers. The Pod's controller owns pods, so that they outlive the Pod.
+// The jobrunner's Pod owns workers. The Pod's controller owns pods, so that they outlive the Pod, unless the
+// jobrunner has no data folder.
 func TestOwners(t *testing.T) {
 	metaOf := func(name string, owners []meta.OwnerReference) meta.ObjectMeta {
 		return meta.ObjectMeta{Name: name, Namespace: "gpucloud", OwnerReferences: owners}
@@ -193,9 +194,9 @@ func TestOwners(t *testing.T) {
 		"a Deployment": {[]runtime.Object{
 			&core.Pod{ObjectMeta: metaOf("self", ownedBy("apps/v1", "ReplicaSet", "set"))}, &apps.ReplicaSet{ObjectMeta: metaOf("set", ownedBy("apps/v1", "Deployment", "jobrunner"))},
 		}, "Pod self", "Deployment jobrunner"},
-		"a StatefulSet":  {[]runtime.Object{&core.Pod{ObjectMeta: metaOf("self", ownedBy("apps/v1", "StatefulSet", "jobrunner"))}}, "Pod self", "StatefulSet jobrunner"},
-		"a Pod alone":    {[]runtime.Object{&core.Pod{ObjectMeta: metaOf("self", nil)}}, "Pod self", "Pod self"},
-		"another's name": {nil, "", ""},
+		"a StatefulSet": {[]runtime.Object{&core.Pod{ObjectMeta: metaOf("self", ownedBy("apps/v1", "StatefulSet", "jobrunner"))}}, "Pod self", "StatefulSet jobrunner"},
+		"a Pod alone":   {[]runtime.Object{&core.Pod{ObjectMeta: metaOf("self", nil)}}, "Pod self", "Pod self"},
+		"no such Pod":   {nil, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulateAs(t, "self", c.objects...)

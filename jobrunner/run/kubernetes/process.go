@@ -24,7 +24,7 @@ type process struct {
 	objects objects
 	kind    string // human-readable
 	log     run.Output
-	logRead chan struct{}   // closed when the Pod's log is read
+	logRead chan struct{}   // closed when the whole log has been read
 	life    context.Context // ends when the objects are removed
 	end     context.CancelFunc
 	serves  bool // it is reached at its Pod's address
@@ -50,7 +50,7 @@ func (c *Cluster) Start(ctx context.Context, s run.Spec) (run.Process, error) {
 		return nil, err
 	}
 	for _, m := range s.Mounts {
-		if err := c.claim(ctx, m); err != nil {
+		if err := c.ensureClaim(ctx, m); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +79,7 @@ func (c *Cluster) newProcess(o objects, s run.Spec) *process {
 	return p
 }
 
-// run starts to follow the container until it ends, and its log from a time on.
+// run follows the container and its log from a time on, in the background.
 func (p *process) run(after time.Time) {
 	go func() {
 		defer close(p.logRead)

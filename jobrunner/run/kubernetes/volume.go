@@ -27,9 +27,9 @@ func storage(size int64) resource.Quantity {
 	return *resource.NewQuantity(max(1, size)*gigabyte, resource.DecimalSI)
 }
 
-// claim creates the PersistentVolumeClaim of a volume, or resizes an existing one that is too
+// ensureClaim creates the PersistentVolumeClaim of a volume, or resizes an existing one that is too
 // small.
-func (c *Cluster) claim(ctx context.Context, m run.Mount) error {
+func (c *Cluster) ensureClaim(ctx context.Context, m run.Mount) error {
 	access := core.ReadWriteOnce
 	if strings.HasPrefix(m.Name, run.NetworkVolumePrefix) {
 		access = core.PersistentVolumeAccessMode(c.VolumeAccess.Value)
@@ -48,7 +48,7 @@ func (c *Cluster) claim(ctx context.Context, m run.Mount) error {
 	if kerrors.IsAlreadyExists(err) {
 		exists, err := c.resize(ctx, m.Name, m.Size)
 		if err == nil && !exists { // it was being deleted, and is gone now
-			return c.claim(ctx, m)
+			return c.ensureClaim(ctx, m)
 		}
 		return err
 	}

@@ -69,7 +69,7 @@ type oomKills struct {
 
 // Start starts a command in a group of its own.
 func Start(c Command) (*Group, error) {
-	g := &Group{mark: c.Register.mark(), done: make(chan struct{}), forget: func() {}}
+	g := &Group{mark: c.Register.newMark(), done: make(chan struct{}), forget: func() {}}
 	g.cmd = &exec.Cmd{Path: c.Path, Args: c.Args, Env: append(c.Env[:len(c.Env):len(c.Env)], MarkVariable+"="+g.mark), Dir: c.Dir}
 	isolate(g.cmd)
 	if err := g.connect(c); err != nil {
@@ -283,7 +283,7 @@ func (o *output) copy() {
 	}
 }
 
-// expectEnd marks the group as gone.
+// expectEnd marks the group as gone, and limits the wait for more output.
 func (o *output) expectEnd() {
 	o.ended.Store(true)
 	_ = o.from.SetReadDeadline(time.Now().Add(lingerTime))

@@ -36,7 +36,7 @@ func start(t *testing.T, c procgroup.Command) *procgroup.Group {
 	return g
 }
 
-func shell(t *testing.T, script string, log io.Writer) *procgroup.Group {
+func startShell(t *testing.T, script string, log io.Writer) *procgroup.Group {
 	t.Helper()
 	return start(t, procgroup.Command{Args: []string{"sh", "-c", script}, Output: log})
 }
@@ -50,8 +50,8 @@ func awaitEnd(t *testing.T, g *procgroup.Group) {
 	}
 }
 
-// lives reports whether a process runs. An unreaped one accepts signals, so its state is read too.
-func lives(pid int) bool {
+// alive reports whether a process runs. An unreaped one accepts signals, so its state is read too.
+func alive(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false
 	}
@@ -59,7 +59,7 @@ func lives(pid int) bool {
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
 }
 
-func pids(t *testing.T, lines []string) (all []int) {
+func parsePIDs(t *testing.T, lines []string) (all []int) {
 	t.Helper()
 	for _, line := range lines {
 		pid, err := strconv.Atoi(strings.TrimSpace(line))
@@ -72,7 +72,7 @@ func pids(t *testing.T, lines []string) (all []int) {
 func expectGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
-		if lives(pid) {
+		if alive(pid) {
 			t.Errorf("the process %d still runs", pid)
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -81,14 +81,14 @@ func expectGone(t *testing.T, pids []int) {
 
 func awaitGone(t *testing.T, pids []int) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); slices.ContainsFunc(pids, lives); time.Sleep(time.Millisecond) { // the kernel notifies only the parent
+	for end := time.Now().Add(time.Minute); slices.ContainsFunc(pids, alive); time.Sleep(time.Millisecond) { // the kernel notifies only the parent
 		must.Require(t, !time.Now().After(end), "one of", pids, "still runs")
 	}
 }
 
 func TestExit(t *testing.T) {
 	killed := "SIGKILL, not from the jobrunner: often because the machine is out of memory"
-	if runtime.GOOS == "linux" { // counts the processes killed for lack of memory
+	if runtime.GOOS == "linux" { // Linux counts the processes that it kills for lack of memory
 		killed = "SIGKILL, neither from the jobrunner nor for lack of memory"
 	}
 	for script, want := range map[string]string{
@@ -101,7 +101,7 @@ func TestExit(t *testing.T) {
 		"exit 255":             "exit status 255",
 		"nosuchcommand-at-all": "exit status 127",
 	} {
-		g := shell(t, script, io.Discard)
+		g := startShell(t, script, io.Discard)
 		awaitEnd(t, g)
 		must.Equal(t, g.Exit(), want, script)
 		must.Equal(t, g.Succeeded(), want == "exit status 0", "Succeeded of", script)
@@ -132,8 +132,8 @@ func TestNothingToStart(t *testing.T) {
 
 func TestKillReachesGrandchildren(t *testing.T) {
 	log := new(livelog.Log)
-	g := shell(t, `sh -c 'echo $$; sleep 1000 & echo $!; wait' & echo $$; wait`, log)
-	all := pids(t, awaitLines(t, log, 3))
+	g := startShell(t, `sh -c 'echo $$; sleep 1000 & echo $!; wait' & echo $$; wait`, log)
+	all := parsePIDs(t, awaitLines(t, log, 3))
 	g.Kill()
 	g.Kill()
 	expectGone(t, all)
@@ -143,9 +143,9 @@ func TestKillReachesGrandchildren(t *testing.T) {
 // A process that the SDK starts beside the worker would survive the worker's crash.
 func TestNothingOutlivesTheCommand(t *testing.T) {
 	log := new(livelog.Log)
-	g := shell(t, `sleep 1000 & echo $!; exit 7`, log)
+	g := startShell(t, `sleep 1000 & echo $!; exit 7`, log)
 	awaitEnd(t, g)
-	expectGone(t, pids(t, awaitLines(t, log, 1)))
+	expectGone(t, parsePIDs(t, awaitLines(t, log, 1)))
 	must.Equal(t, g.Exit(), "exit status 7", "exit")
 }
 
@@ -173,14 +173,14 @@ func TestKillFindsProcessesThatLeftTheGroup(t *testing.T) {
 	}
 	log := new(livelog.Log)
 	g := start(t, procgroup.Command{Args: []string{"python3", "-c", daemon}, Output: log})
-	all := pids(t, awaitLines(t, log, 1))
+	all := parsePIDs(t, awaitLines(t, log, 1))
 	g.Kill()
 	expectGone(t, all)
 }
 
 func TestOutputIsWholeAndInOrder(t *testing.T) {
 	log := new(livelog.Log)
-	awaitEnd(t, shell(t, `i=0; while [ $i -lt 2000 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done`, log))
+	awaitEnd(t, startShell(t, `i=0; while [ $i -lt 2000 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done`, log))
 	var want strings.Builder
 	for i := range 2000 {
 		want.WriteString("out " + strconv.Itoa(i) + "\nerr " + strconv.Itoa(i) + "\n")
@@ -205,21 +205,21 @@ func TestUnreadStdin(t *testing.T) {
 	must.Hold(t, g.Succeeded(), g.Exit())
 }
 
-// slow is a writer that blocks until release is closed.
-type slow struct {
+// slowWriter blocks until release is closed.
+type slowWriter struct {
 	release chan struct{}
 	text    livelog.Log
 }
 
-func (s *slow) Write(p []byte) (int, error) {
+func (s *slowWriter) Write(p []byte) (int, error) {
 	<-s.release
 	return s.text.Write(p)
 }
 
 func TestSlowReaderGetsAllOutputAfterExit(t *testing.T) {
-	log := &slow{release: make(chan struct{})}
+	log := &slowWriter{release: make(chan struct{})}
 	// This fits into a pipe and the buffer, so that the command can end before anything is read.
-	g := shell(t, `head -c 60000 /dev/zero | tr '\0' x`, log)
+	g := startShell(t, `head -c 60000 /dev/zero | tr '\0' x`, log)
 	select {
 	case <-g.Done():
 		t.Fatal("it is done before its output was read")
@@ -232,7 +232,7 @@ func TestSlowReaderGetsAllOutputAfterExit(t *testing.T) {
 
 func TestKillEndlessWriter(t *testing.T) {
 	log := new(livelog.Log)
-	g := shell(t, `yes`, log)
+	g := startShell(t, `yes`, log)
 	awaitLines(t, log, 100)
 	g.Kill()
 }
@@ -275,18 +275,19 @@ os.wait()
 	must.Hold(t, u.Memory == 0 && u.CPU >= before, "after the end", u, "CPU before", before)
 }
 
-// folderVariable makes this test binary a jobrunner with a group. Its value is the register's folder.
+// folderVariable makes this test binary a jobrunner with a process group. Its value is the register's folder.
 const folderVariable = "PROCGROUP_TEST_RUN"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(folderVariable); dir != "" {
-		fmt.Fprintln(os.Stderr, serve(dir))
+		fmt.Fprintln(os.Stderr, runGroup(dir))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-func serve(dir string) error {
+// runGroup starts a group, and returns only if that fails.
+func runGroup(dir string) error {
 	r, err := procgroup.OpenRegister(dir)
 	if err != nil {
 		return err
@@ -304,7 +305,7 @@ func serve(dir string) error {
 	select {}
 }
 
-func open(t *testing.T, dir string) *procgroup.Register {
+func openRegister(t *testing.T, dir string) *procgroup.Register {
 	t.Helper()
 	return must.Do(procgroup.OpenRegister(dir))(t)
 }
@@ -314,7 +315,7 @@ func killedRuns(t *testing.T, r *procgroup.Register) []procgroup.KilledRun {
 	return must.Do(r.KilledRuns())(t)
 }
 
-// The processes of a killed run end with it if the system has a shell, and with the next run otherwise.
+// The processes of a killed run end with it if the system has a shell, and otherwise when the next run starts.
 func TestProcessesOfKilledRun(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux finds processes that left the group")
@@ -327,10 +328,10 @@ func TestProcessesOfKilledRun(t *testing.T) {
 			run.Env = append(os.Environ(), folderVariable+"="+dir, "WORKER_PATH="+os.Getenv("PATH"), "PATH="+path)
 			run.Stdout, run.Stderr = log, log
 			must.Succeed(t, run.Start())
-			all := pids(t, awaitLines(t, log, 3))
-			r := open(t, dir)
+			all := parsePIDs(t, awaitLines(t, log, 3))
+			r := openRegister(t, dir)
 			must.Equal(t, len(killedRuns(t, r)), 0, "killed runs while it lives")
-			stranger := shell(t, "sleep 1000", nil) // of another run
+			stranger := startShell(t, "sleep 1000", nil) // of another run
 			must.Succeed(t, run.Process.Kill())
 			_ = run.Wait()
 			awaitGone(t, all[:1]) // the kernel ends it with the run
@@ -358,16 +359,16 @@ func TestProcessesOfKilledRun(t *testing.T) {
 
 func TestClosedRunLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	first := open(t, dir)
+	first := openRegister(t, dir)
 	must.Do(procgroup.Start(procgroup.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Register: first}))(t).Kill()
 	must.Succeed(t, first.Close())
-	second := open(t, dir)
+	second := openRegister(t, dir)
 	must.Equal(t, killedRuns(t, second), nil, "killed runs after Close")
 	must.Succeed(t, second.Close())
 }
 
 func TestRegisterWithoutFolder(t *testing.T) {
-	r := open(t, "")
+	r := openRegister(t, "")
 	killed := killedRuns(t, r)
 	must.Hold(t, killed == nil, "left", killed)
 	must.Succeed(t, r.Note("word"))

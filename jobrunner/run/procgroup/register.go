@@ -21,8 +21,8 @@ const MarkVariable = "GPUCLOUD_PROCESS"
 
 // Register is a folder with a locked file for each run of a jobrunner. The file exists from
 // before the first group until after the last. The file of a killed run stays, without a
-// lock. Its name is the mark of the run's processes: process ids are reused by the system.
-// Several jobrunners may share the folder.
+// lock. Its name without the suffix begins the marks of the run's processes, because the system
+// reuses process ids. Several jobrunners may share the folder.
 //
 // A nil Register registers nothing.
 type Register struct {
@@ -32,7 +32,7 @@ type Register struct {
 	next atomic.Int64
 
 	guarded sync.Once
-	guard   io.Closer // nil until the first group, and without a guard
+	guard   io.Closer // nil before the first group, and if the guard did not start
 
 	mu    sync.Mutex
 	notes map[string]bool
@@ -82,30 +82,30 @@ func (r *Register) Close() error {
 	if r.file == nil {
 		return nil
 	}
-	return errors.Join(os.RemoveAll(r.pids()), os.RemoveAll(r.path()), r.file.Close())
+	return errors.Join(os.RemoveAll(r.pidFolder()), os.RemoveAll(r.path()), r.file.Close())
 }
 
 // Note stores a line for the next run, in case this one is killed.
-func (r *Register) Note(word string) error {
+func (r *Register) Note(line string) error {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.notes[word] {
+	if r.notes[line] {
 		return nil
 	}
 	if r.file != nil {
-		if _, err := fmt.Fprintln(r.file, word); err != nil {
+		if _, err := fmt.Fprintln(r.file, line); err != nil {
 			return fmt.Errorf("the register of processes: %w", err)
 		}
 	}
-	r.notes[word] = true
+	r.notes[line] = true
 	return nil
 }
 
-// mark returns the mark of a new group.
-func (r *Register) mark() string {
+// newMark returns the mark of a new group.
+func (r *Register) newMark() string {
 	if r == nil {
 		return uuid.NewString()
 	}
@@ -140,8 +140,8 @@ func (r *Register) KilledRuns() (killed []KilledRun, err error) {
 		}
 		if lock(f) {
 			run := KilledRun{ID: strings.TrimSuffix(filepath.Base(path), runFile), path: path}
-			for words := bufio.NewScanner(f); words.Scan(); {
-				run.Notes = append(run.Notes, words.Text())
+			for lines := bufio.NewScanner(f); lines.Scan(); {
+				run.Notes = append(run.Notes, lines.Text())
 			}
 			killed = append(killed, run)
 		}
@@ -152,10 +152,10 @@ func (r *Register) KilledRuns() (killed []KilledRun, err error) {
 
 // Forget removes the run from the register. It succeeds if another jobrunner already did.
 func (k KilledRun) Forget() error {
-	return errors.Join(os.RemoveAll(strings.TrimSuffix(k.path, runFile)+pidFolder), os.RemoveAll(k.path))
+	return errors.Join(os.RemoveAll(strings.TrimSuffix(k.path, runFile)+pidSuffix), os.RemoveAll(k.path))
 }
 
-// pidFolder has a file for each group, on systems that don't show a process's mark.
-const pidFolder = ".pids"
+// pidSuffix ends the name of a folder with a file for each group, on systems that don't show a process's mark.
+const pidSuffix = ".pids"
 
-func (r *Register) pids() string { return strings.TrimSuffix(r.path(), runFile) + pidFolder }
+func (r *Register) pidFolder() string { return strings.TrimSuffix(r.path(), runFile) + pidSuffix }

@@ -21,8 +21,8 @@ func (r *Register) add(pid int) (forget func()) {
 	if r == nil || r.file == nil {
 		return func() {}
 	}
-	path := filepath.Join(r.pids(), strconv.Itoa(pid))
-	if os.MkdirAll(r.pids(), 0o700) == nil {
+	path := filepath.Join(r.pidFolder(), strconv.Itoa(pid))
+	if os.MkdirAll(r.pidFolder(), 0o700) == nil {
 		_ = os.WriteFile(path, []byte(startTime(pid)), 0o600)
 	}
 	return func() { _ = os.Remove(path) }
@@ -38,7 +38,7 @@ func startTime(pid int) string {
 
 // Kill kills the processes that the run left, and returns the number of their groups.
 func (k KilledRun) Kill() (killed int) {
-	folder := strings.TrimSuffix(k.path, runFile) + pidFolder
+	folder := strings.TrimSuffix(k.path, runFile) + pidSuffix
 	files, _ := os.ReadDir(folder) // no folder: it had no groups
 	for _, f := range files {
 		pid, err := strconv.Atoi(f.Name())

@@ -54,8 +54,8 @@ func (k KilledRun) Kill() int {
 	return len(killed)
 }
 
-// sweepAll repeats until no process is found: between a scan and a kill a process may have
-// started another.
+// sweepAll calls kill until it finds no process, for at most sweepTime: between a scan and a kill
+// a process may have started another.
 func sweepAll(kill func() (found int)) {
 	pause := minSweepPause
 	for end := time.Now().Add(sweepTime); kill() > 0 && time.Now().Before(end); pause = min(2*pause, maxSweepPause) {

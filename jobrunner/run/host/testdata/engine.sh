@@ -1,7 +1,7 @@
 #!/bin/sh
-# A container engine's command line as far as the jobrunner uses it. Containers
-# are processes, and files of the folder $FAKE_ENGINE, where every call is
-# written down too.
+# A container engine's command line as far as the jobrunner uses it. A container
+# is a file in $FAKE_ENGINE/containers, and the process that started it. The
+# file calls has the arguments of every call.
 cd "${FAKE_ENGINE:?}" || exit 1
 {
 	printf 'CALL'
