@@ -308,7 +308,7 @@ func (a *Allocator) Stock() map[string]catalog.Stock {
 	driver := a.inventory.Driver()
 	for _, d := range a.inventory.Devices() {
 		s := out[d.TypeID]
-		s.Memory = max(s.Memory, (d.Memory+gigabyte-1)/gigabyte) // rounded up to the catalog's size: drivers report a little less
+		s.Memory = max(s.Memory, (d.Memory+gibibyte-1)/gibibyte) // rounded up to the catalog's size: drivers report a little less
 		if driver.CUDA != "" {
 			s.CUDAVersions = []string{driver.CUDA}
 		}

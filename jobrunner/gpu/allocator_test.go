@@ -19,8 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
-func allocator(t *testing.T, yaml string) *gpu.Allocator {
-	a := gpu.NewAllocator(machine(t, yaml))
+func newAllocator(t *testing.T, yaml string) *gpu.Allocator {
+	a := gpu.NewAllocator(newInventory(t, yaml))
 	t.Cleanup(a.Close)
 	return a
 }
@@ -43,7 +43,7 @@ const (
 	l4     = "NVIDIA L4"
 	h200   = "NVIDIA H200"
 	l40s   = "NVIDIA L40S"
-	slice  = "NVIDIA H200 MIG 1g.18gb"
+	mig    = "NVIDIA H200 MIG 1g.18gb"
 	mixed  = "gpus: [{type: NVIDIA L4, count: 2}, {type: NVIDIA H200, count: 3}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]"
 	faulty = "gpus: [{type: NVIDIA L4}, {type: NVIDIA L4, fault: it smokes}, {type: NVIDIA H200}]"
 )
@@ -70,9 +70,9 @@ func TestPlacement(t *testing.T) {
 			{request(3, l4), "a worker asks for 3 GPUs of one type, and this machine has 2 × NVIDIA L4"},
 		}},
 		"MIG instances are a type, one at a time": {mixed, []step{
-			{request(1, slice), "5 1g.18gb"},
-			{request(2, slice), "a worker asks for 2 GPUs, and a program can use one MIG instance only; this machine has 2 × NVIDIA H200 MIG 1g.18gb"},
-			{request(1, slice), "5 1g.18gb"}, {request(1, slice), "all of this machine's 2 × NVIDIA H200 MIG 1g.18gb are in use"},
+			{request(1, mig), "5 1g.18gb"},
+			{request(2, mig), "a worker asks for 2 GPUs, and a program can use one MIG instance only; this machine has 2 × NVIDIA H200 MIG 1g.18gb"},
+			{request(1, mig), "5 1g.18gb"}, {request(1, mig), "all of this machine's 2 × NVIDIA H200 MIG 1g.18gb are in use"},
 		}},
 		"a split GPU can't be acquired as a whole": {"gpus: [{type: NVIDIA H200, mig: [1g.18gb]}, {type: NVIDIA H200, mig: []}]", []step{
 			{request(1, h200), "this machine has no NVIDIA H200; it has 1 × NVIDIA H200 MIG 1g.18gb"},
@@ -98,7 +98,7 @@ func TestPlacement(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inventory := machine(t, c.machine)
+			inventory := newInventory(t, c.machine)
 			a := gpu.NewAllocator(inventory)
 			defer a.Close()
 			for i, step := range c.steps {
@@ -133,17 +133,17 @@ func TestCUDA(t *testing.T) {
 		{"13.0", gpu.Request{CUDA: []string{"12.4", "12.8"}}, "this machine's driver 570.86.15 reports CUDA 13.0, and the endpoint allows only 12.4, 12.8: allow 13.0, or set a minimum instead"},
 		{"12.10", gpu.Request{CUDA: []string{"12.1"}}, "this machine's driver 570.86.15 reports CUDA 12.10, and the endpoint allows only 12.1: allow 12.10, or set a minimum instead"},
 	} {
-		a := allocator(t, "driver: {cuda: "+c.driver+"}\ngpus: [{type: NVIDIA L4}]")
+		a := newAllocator(t, "driver: {cuda: "+c.driver+"}\ngpus: [{type: NVIDIA L4}]")
 		must.Equal(t, indexes(a.Acquire(c.request, "w")), c.want, c.driver, "for", c.request)
 	}
 	// A missing type is reported before the CUDA version.
-	a := allocator(t, "gpus: [{type: NVIDIA L4}]")
+	a := newAllocator(t, "gpus: [{type: NVIDIA L4}]")
 	must.Equal(t, indexes(a.Acquire(gpu.Request{Types: []string{l40s}, MinimumCUDA: "99.0"}, "w")), "this machine has no NVIDIA L40S; it has 1 × NVIDIA L4")
 }
 
-// Later small requests don't overtake a request for the whole machine.
+// Later small requests don't overtake a request for all GPUs of a type.
 func TestFirstInQueueIsNotStarved(t *testing.T) {
-	a := allocator(t, "gpus: [{type: NVIDIA H200, count: 4}, {type: NVIDIA L4}]")
+	a := newAllocator(t, "gpus: [{type: NVIDIA H200, count: 4}, {type: NVIDIA L4}]")
 	expect := func(want, got string) {
 		t.Helper()
 		must.Require(t, got == want, "got", got, "want", want)
@@ -168,7 +168,7 @@ func TestFirstInQueueIsNotStarved(t *testing.T) {
 
 // An owner that leaves the queue has no reserved devices any more, and OnFreed reports this.
 func TestLeavingTheQueue(t *testing.T) {
-	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 2}]")
+	a := newAllocator(t, "gpus: [{type: NVIDIA L4, count: 2}]")
 	a.Acquire(request(1), "first")
 	a.Acquire(request(2), "large")
 	_, err := a.Acquire(request(1), "small")
@@ -212,7 +212,7 @@ func TestRecoveredDeviceIsFreed(t *testing.T) {
 // A GPU's new devices are in use if its MIG mode changes while a worker uses it.
 func TestSplitDeviceIsInUse(t *testing.T) {
 	wholeDevice := gpu.Device{UUID: "GPU-0", TypeID: h200, Memory: 2}
-	migDevice := gpu.Device{UUID: "MIG-0", TypeID: slice, MIG: "1g.18gb", Memory: 1}
+	migDevice := gpu.Device{UUID: "MIG-0", TypeID: mig, MIG: "1g.18gb", Memory: 1}
 	for _, c := range []struct{ held, requested gpu.Device }{{wholeDevice, migDevice}, {migDevice, wholeDevice}} {
 		a := gpu.NewAllocator(newFakeInventory(wholeDevice, migDevice))
 		defer a.Close()
@@ -222,11 +222,11 @@ func TestSplitDeviceIsInUse(t *testing.T) {
 }
 
 func TestStock(t *testing.T) {
-	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 2}, {type: Tesla T4, fault: lost}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
+	a := newAllocator(t, "gpus: [{type: NVIDIA L4, count: 2}, {type: Tesla T4, fault: lost}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
 	a.Acquire(request(1, l4), "w")
-	a.Acquire(request(1, slice), "v")
+	a.Acquire(request(1, mig), "v")
 	want := map[string]catalog.Stock{
-		l4: {Count: 1, Memory: 24}, "Tesla T4": {Count: 0, Memory: 16}, slice: {Count: 1, Memory: 18},
+		l4: {Count: 1, Memory: 24}, "Tesla T4": {Count: 0, Memory: 16}, mig: {Count: 1, Memory: 18},
 	}
 	got := a.Stock()
 	for id, s := range got {
@@ -279,7 +279,7 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 			switch kind := rapid.SampledFrom([]string{l4, h200, "split"}).Draw(t, "kind"); kind {
 			case "split":
 				for m := range rapid.IntRange(0, 3).Draw(t, "instances") {
-					devices = append(devices, gpu.Device{UUID: fmt.Sprint("MIG-", i, m), Index: i, TypeID: slice, MIG: "1g.18gb", Memory: 18})
+					devices = append(devices, gpu.Device{UUID: fmt.Sprint("MIG-", i, m), Index: i, TypeID: mig, MIG: "1g.18gb", Memory: 18})
 				}
 			default:
 				devices = append(devices, gpu.Device{UUID: fmt.Sprint("GPU-", i), Index: i, TypeID: kind, Memory: int64(len(kind))})
@@ -290,7 +290,7 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 		defer a.Close()
 		acquired := map[string][]gpu.Device{}
 		owners := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
-		types := rapid.SliceOfN(rapid.SampledFrom([]string{l4, h200, slice, l40s}), 0, 3)
+		types := rapid.SliceOfN(rapid.SampledFrom([]string{l4, h200, mig, l40s}), 0, 3)
 		t.Repeat(map[string]func(*rapid.T){
 			"acquire": func(t *rapid.T) {
 				owner, want := owners.Draw(t, "owner"), request(rapid.IntRange(0, 4).Draw(t, "count"), types.Draw(t, "types")...)

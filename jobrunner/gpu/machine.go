@@ -37,9 +37,9 @@ const (
 	defaultDriver = "570.86.15"
 	defaultCUDA   = "12.8"
 	maxGPUs       = 64
-	maxSlices     = 7 // MIG slices of a GPU
-	maxMemory     = 1 << 20
-	gigabyte      = 1 << 30
+	maxSlices     = 7       // MIG slices of a GPU
+	maxMemory     = 1 << 20 // GB
+	gibibyte      = 1 << 30
 )
 
 var (
@@ -96,7 +96,7 @@ func (g machineGPU) check() (memory int64, line int, err error) {
 		return 0, g.Type.Line, fmt.Errorf("missing memory: the catalog has no GPU type %q, so set its memory in GB, for example memory: 24", g.Type.Value)
 	}
 	if g.MIG == nil {
-		return entry.Memory * gigabyte, 0, nil
+		return entry.Memory * gibibyte, 0, nil
 	}
 	slices := 0
 	for _, p := range *g.MIG {
@@ -109,7 +109,7 @@ func (g machineGPU) check() (memory int64, line int, err error) {
 			return 0, p.Line, fmt.Errorf("too many MIG instances: expected at most %d slices, got %d", maxSlices, slices)
 		}
 	}
-	return entry.Memory * gigabyte, 0, nil
+	return entry.Memory * gibibyte, 0, nil
 }
 
 // device returns one GPU, or its MIG instances. The UUID depends only on the index, so it stays the
@@ -122,7 +122,7 @@ func (g machineGPU) device(index int, memory int64) (devices []Device) {
 	for i, profile := range *g.MIG {
 		d := gpu
 		size, _ := strconv.ParseInt(profilePattern.FindStringSubmatch(profile.Value)[2], 10, 64) // at most four digits
-		d.UUID, d.MIG, d.Memory = "MIG-"+simulatedUUID(index, i), profile.Value, size*gigabyte
+		d.UUID, d.MIG, d.Memory = "MIG-"+simulatedUUID(index, i), profile.Value, size*gibibyte
 		d.TypeID = InstanceType(gpu.TypeID, profile.Value)
 		devices = append(devices, d)
 	}

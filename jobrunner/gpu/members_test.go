@@ -49,7 +49,7 @@ func TestQueuedRequestIsServed(t *testing.T) {
 func TestMembersGetAllOrNone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		size := rapid.IntRange(1, 8).Draw(r, "size")
-		a := allocator(t, fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]", size))
+		a := newAllocator(t, fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]", size))
 		singles := 0
 		for range rapid.IntRange(0, size).Draw(r, "singles") {
 			singles++
@@ -89,9 +89,9 @@ func TestMembersGetAllOrNone(t *testing.T) {
 	})
 }
 
-// Only the devices that a waiting cluster needs are reserved. Each member can get a MIG instance.
+// Free devices are reserved for a waiting cluster as a whole. Each member can get a MIG instance.
 func TestMembersWaitAsOne(t *testing.T) {
-	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 4}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
+	a := newAllocator(t, "gpus: [{type: NVIDIA L4, count: 4}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
 	must.Do(a.Acquire(request(1, l4), "single"))(t)
 	_, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"})
 	must.Require(t, err != nil, "a cluster gets 4 devices although 3 are free")
@@ -102,7 +102,7 @@ func TestMembersWaitAsOne(t *testing.T) {
 	must.Hold(t, must.Err(a.AcquireForMembers(request(2, l4), "cluster", []string{"b", "c"})) != nil, "a member that has devices gets more")
 	a.Release("b")
 	must.Equal(t, indexes(a.Acquire(request(2, l4), "late")), "2,3")
-	assigned := must.Do(a.AcquireForMembers(gpu.Request{Types: []string{slice}}, "slices", []string{"x", "y"}))(t)
+	assigned := must.Do(a.AcquireForMembers(gpu.Request{Types: []string{mig}}, "slices", []string{"x", "y"}))(t)
 	must.Hold(t, len(assigned) == 2, assigned)
 	for count, want := range map[int]string{
 		3: "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4",

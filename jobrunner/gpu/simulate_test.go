@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// machine returns the inventory of a simulated machine.
-func machine(t *testing.T, yaml string) gpu.Inventory {
+// newInventory returns the inventory of a simulated machine.
+func newInventory(t *testing.T, yaml string) gpu.Inventory {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gpus.yaml")
 	must.Succeed(t, os.WriteFile(file, []byte(yaml), 0o600))
@@ -46,7 +46,7 @@ func TestPresets(t *testing.T) {
 }
 
 func TestSimulatedMachine(t *testing.T) {
-	inventory := machine(t, `{
+	inventory := newInventory(t, `{
 	"driver": {"version": "580.65.06", "cuda": "13.0"},
 	"gpus": [
 		{"type": "nvidia  l4", "count": 2},
@@ -134,7 +134,7 @@ func testFileChanges(t *testing.T) {
 
 // A device shows load while it is in use.
 func TestSamplesFollowUse(t *testing.T) {
-	inventory := machine(t, "gpus: [{type: NVIDIA L4}, {type: NVIDIA H200, mig: [1g.18gb]}, {type: NVIDIA L4, fault: lost}]")
+	inventory := newInventory(t, "gpus: [{type: NVIDIA L4}, {type: NVIDIA H200, mig: [1g.18gb]}, {type: NVIDIA L4, fault: lost}]")
 	devices := inventory.Devices()
 	sample := func(i int) gpu.Sample {
 		t.Helper()

@@ -61,7 +61,7 @@ func newRunner(p *Pods, id string) *runner {
 func (r *runner) folder() string { return filepath.Join(r.pods.Folder, r.id) }
 func (r *runner) volume() string { return filepath.Join(r.folder(), "volume") }
 
-// actual is the actual state of a pod. Only serve changes it.
+// actual is the actual state of a pod. Only the goroutine of serve changes it.
 type actual struct {
 	generation int64        // generation of the fields below
 	hasGPUs    bool         // or a place in the queue for them

@@ -67,15 +67,15 @@ func TestNextStep(t *testing.T) {
 // From any state, the steps reach one that waits for an event. They never repeat, and never start a
 // second process.
 func TestStepsConverge(t *testing.T) {
-	states := []*store.Pod{nil}
+	desiredPods := []*store.Pod{nil}
 	for _, status := range []store.PodStatus{store.PodProvisioning, store.PodStarting, store.PodRunning, store.PodExited, store.PodError} {
 		for _, wipeVolume := range []bool{false, true} {
 			p := newDesiredPod(status, 2)
 			p.WipeVolume = wipeVolume
-			states = append(states, p)
+			desiredPods = append(desiredPods, p)
 		}
 	}
-	for _, want := range states {
+	for _, desired := range desiredPods {
 		for bits := range 1 << 6 {
 			a := actual{generation: int64(1 + bits&1), hasGPUs: bits&2 != 0, allocated: bits&4 != 0, joined: bits&8 != 0}
 			if bits&16 != 0 {
@@ -85,7 +85,7 @@ func TestStepsConverge(t *testing.T) {
 				a.process, a.program = someProcess, &run.Program{}
 			}
 			for _, closing := range []bool{false, true} {
-				must.Equal(t, converge(want, a, closing), nil, "the fault of the steps from", want, a, "closing", closing)
+				must.Equal(t, converge(desired, a, closing), nil, "the fault of the steps from", desired, a, "closing", closing)
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func (e *slowEngine) Orphans(context.Context, string) []run.Orphan {
 	select {
 	case <-e.answer:
 	case <-time.After(10 * time.Second):
-		e.t.Error("the start waits for the container engine")
+		e.t.Error("Load waits for the container engine")
 	}
 	return []run.Orphan{{Pod: "deleted", Remove: func() { e.removed <- "container" }}}
 }
@@ -166,7 +166,7 @@ func (e *slowEngine) RemoveNetwork(_ context.Context, name string) error {
 	return nil
 }
 
-// A start doesn't wait for a slow container engine. It removes leftovers when the engine answers.
+// Without running pods, Load doesn't wait for a slow container engine. Leftovers are removed when the engine answers.
 func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	defer db.Close()
@@ -180,7 +180,7 @@ func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
 	for _, want := range []string{"container", networkName("deleted")} {
 		select {
 		case got := <-engine.removed:
-			must.Equal(t, got, want, "the removed containers")
+			must.Equal(t, got, want, "the removed object")
 		case <-time.After(time.Minute):
 			t.Fatalf("%q isn't removed", want)
 		}
@@ -226,8 +226,7 @@ func TestPrimaryMoves(t *testing.T) {
 	})
 }
 
-// A cluster member with its own address gets the variables with that address only from addressVariables;
-// together with the others they are complete.
+// addressVariables has exactly the variables that contain a member's own address. rankEnvironment has them, too.
 func TestOwnAddress(t *testing.T) {
 	for rank, want := range []map[string]string{
 		{"NODE_ADDR": "", "PRIMARY_ADDR": "", "MASTER_ADDR": "", "HOST_NODE_ADDR": ":29400"},
@@ -236,7 +235,7 @@ func TestOwnAddress(t *testing.T) {
 		must.Equal(t, addressVariables(member(int64(rank))), want, "rank", rank)
 		for name := range addressVariables(member(int64(rank))) {
 			_, ok := rankEnvironment(member(int64(rank)), "", "", primaryPort)[name]
-			must.Hold(t, ok, "rank", rank, "no member has", name)
+			must.Hold(t, ok, "rank", rank, "rankEnvironment lacks", name)
 		}
 	}
 }
@@ -291,7 +290,7 @@ func (busyProcess) Usage() run.Usage { return run.Usage{CPU: 30 * time.Minute} }
 func (busyProcess) Started(Span)     {}
 
 // The CPU utilization of an adopted pod is the average since its start, not since its adoption.
-func TestLiveOfAdoptedPod(t *testing.T) {
+func TestUtilizationOfAdoptedPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := New(Config{Devices: new(gpu.Allocator), Meter: busyProcess{}, Folder: t.TempDir(), Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
 		record := store.Pod{CPU: &store.PodCPU{VCPUCount: 1}, PodState: store.PodState{StartedAt: time.Now().Add(-time.Hour)}}

@@ -50,7 +50,7 @@ func (p *Pods) Utilization(id string) (out Utilization) {
 	}
 	used := process.Usage()
 	if used.CPU > 0 {
-		out.CPU = percent(used.CPU.Seconds(), time.Since(start).Seconds()*float64(max(1, cores))) // processes live in real time
+		out.CPU = percent(used.CPU.Seconds(), time.Since(start).Seconds()*float64(max(1, cores))) // processes use real time
 	}
 	if record.CPU != nil && used.Memory > 0 {
 		out.Memory = percent(float64(used.Memory), float64(r.pods.Catalog.Current().CPUMemory(record.CPU.FlavorIDs[0], record.CPU.VCPUCount))*(1<<30))

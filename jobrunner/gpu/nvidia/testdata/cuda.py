@@ -69,7 +69,7 @@ def main():
     call("cuDeviceGet", ctypes.byref(device), 0)
     name, uuid = ctypes.create_string_buffer(96), UUID()
     call("cuDeviceGetName", name, 96, device)
-    # Of a MIG instance only the second version tells its own.
+    # Only the second version returns the UUID of a MIG instance, and not its GPU's.
     identify = "cuDeviceGetUuid_v2" if hasattr(cuda, "cuDeviceGetUuid_v2") else "cuDeviceGetUuid"
     call(identify, ctypes.byref(uuid), device)
     call("cuCtxCreate_v2", ctypes.byref(context), 0, device)
