@@ -22,8 +22,8 @@ const (
 	maxTimings = 1024 // per endpoint; the older half is dropped when it's full
 )
 
-// history is the activity of the last ten minutes. Events write it, not a ticking clock: the numbers
-// of an endpoint's jobs don't change between two events.
+// history is the activity of the last ten minutes. Events write it: between two events, the numbers of an
+// endpoint's jobs don't change. If several jobrunners change jobs, a ticker writes the numbers (sample).
 type history struct {
 	now func() time.Time
 

@@ -9,10 +9,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// testClock is a time that only changes by pass.
+// testClock is a time that only advance changes.
 type testClock struct{ time.Time }
 
-func (a *testClock) pass(d time.Duration) { a.Time = a.Add(d) }
+func (c *testClock) advance(d time.Duration) { c.Time = c.Add(d) }
 
 func newTestHistory() (*history, *testClock) {
 	now := &testClock{time.Unix(1_800_000_000, 0)} // the start of a step
@@ -32,15 +32,15 @@ func TestLevels(t *testing.T) {
 	h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress}, &engine.Counts{InQueue: 1, InProgress: 1})
 	got := h.recentOf("ep", engine.Counts{})
 	must.Equal(t, got.Queued[steps-2:], []int32{0, 1}, "the length of the queue at first")
-	now.pass(3 * step)
+	now.advance(3 * step)
 	got = h.recentOf("ep", engine.Counts{})
 	if q, r := got.Queued[steps-5:], got.Running[steps-5:]; !slices.Equal(q, []int32{0, 2, 1, 1, 1}) || !slices.Equal(r, []int32{0, 1, 1, 1, 1}) {
 		t.Errorf("three steps later %v, %v", q, r)
 	}
-	now.pass(span)
+	now.advance(span)
 	q := h.recentOf("ep", engine.Counts{}).Queued
 	must.Hold(t, slices.Min(q) == 1 && slices.Max(q) == 1 && len(q) == steps, "when all is long past", q)
-	now.pass(1000 * span)
+	now.advance(1000 * span)
 	q = h.recentOf("ep", engine.Counts{}).Queued
 	must.Hold(t, slices.Min(q) == 1 && slices.Max(q) == 1, "long after", q)
 }
@@ -49,13 +49,13 @@ func TestLevels(t *testing.T) {
 func TestLevelsOfAll(t *testing.T) {
 	h, now := newTestHistory()
 	h.recordCounts("", engine.Counts{InQueue: 5, InProgress: 1})
-	now.pass(step)
+	now.advance(step)
 	submit(h, "a", 3)
 	submit(h, "b", 4)
-	now.pass(step)
+	now.advance(step)
 	h.recordEvent(engine.Event{Endpoint: "a", From: engine.InProgress, To: engine.Completed, Execution: time.Second}, &engine.Counts{InQueue: 3})
 	h.recordEvent(engine.Event{Endpoint: "b", From: engine.InQueue}, &engine.Counts{InQueue: 3}) // purged
-	now.pass(step)
+	now.advance(step)
 	got := h.recentOf("", engine.Counts{})
 	q, r := got.Queued[steps-5:], got.Running[steps-5:]
 	must.Hold(t, slices.Equal(q, []int32{5, 5, 7, 7, 6}) && slices.Equal(r, []int32{1, 1, 1, 1, 0}), "all have", q, r)
@@ -67,7 +67,7 @@ func TestShared(t *testing.T) {
 	h, now := newTestHistory()
 	h.recordCounts("ep", engine.Counts{InQueue: 9})
 	h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress, Delay: time.Second}, nil)
-	now.pass(step)
+	now.advance(step)
 	h.recordCounts("ep", engine.Counts{InQueue: 4, InProgress: 5})
 	got := h.recentOf("ep", engine.Counts{})
 	q := got.Queued[steps-3:]
@@ -79,7 +79,7 @@ func TestPercentiles(t *testing.T) {
 	for i := range 100 {
 		h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress, Delay: time.Duration(100-i) * time.Millisecond}, &engine.Counts{})
 	}
-	now.pass(percentileSteps * step)
+	now.advance(percentileSteps * step)
 	h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InProgress, To: engine.Failed, Execution: 7 * time.Millisecond}, &engine.Counts{})
 	got := h.recentOf("ep", engine.Counts{})
 	last := steps/percentileSteps - 1
@@ -87,7 +87,7 @@ func TestPercentiles(t *testing.T) {
 	must.Hold(t, *p.P50[last-1] == 50 && *p.P95[last-1] == 95 && p.P50[last] == nil && p.P50[0] == nil, "delays", p)
 	p = got.Execution
 	must.Hold(t, *p.P50[last] == 7 && *p.P95[last] == 7 && p.P50[last-1] == nil, "executions", p)
-	now.pass(span)
+	now.advance(span)
 	if p := h.recentOf("ep", engine.Counts{}); slices.ContainsFunc(p.Delay.P50, func(v *int64) bool { return v != nil }) || len(p.Ended) != 0 {
 		t.Errorf("when all is long past %v", p)
 	}
@@ -100,12 +100,12 @@ func TestHistoryIsBounded(t *testing.T) {
 		submit(h, string(rune('a'+i%7)), 1)
 		h.recordEvent(engine.Event{Endpoint: "busy", From: engine.InProgress, To: engine.Completed, Delay: 1, Execution: 1}, &engine.Counts{})
 		h.recordEvent(engine.Event{Endpoint: "busy", From: engine.InQueue, To: engine.InProgress, Delay: 1}, &engine.Counts{})
-		now.pass(time.Second)
+		now.advance(time.Second)
 	}
 	busy := h.endpoints["busy"]
 	must.Hold(t, len(busy.delays) <= maxTimings && len(busy.executions) <= maxTimings && len(busy.ended) <= steps+1 &&
 		cap(busy.delays) <= 4*maxTimings, len(busy.delays), "delays,", len(busy.executions), "executions,", len(busy.ended), "outcomes")
-	now.pass(span + time.Second)
+	now.advance(span + time.Second)
 	submit(h, "new", 1)
 	must.Equal(t, len(h.endpoints), 1, "the number of endpoints in the history")
 }
@@ -113,14 +113,14 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestGPUHistory(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var h gpuHistory
-	device := func(busy int) []GPU {
+	devices := func(utilization int) []GPU {
 		g := GPU{}
-		g.UUID, g.Utilization = "GPU-1", busy
+		g.UUID, g.Utilization = "GPU-1", utilization
 		return []GPU{g}
 	}
-	h.record(now, device(40))
+	h.record(now, devices(40))
 	now = now.Add(2 * step)
-	h.record(now, device(250))
+	h.record(now, devices(250))
 	got := h.utilization("GPU-1", now)
 	must.Hold(t, len(got) == steps && slices.Equal(got[steps-4:], []int32{-1, 40, -1, 100}), got)
 	h.record(now, nil)
@@ -141,7 +141,7 @@ func TestTruncate(t *testing.T) {
 	must.Equal(t, describeJob(engine.Job{Error: string(long)}).Error, string(long[:maxError-1]), "an error in the list")
 }
 
-func TestOwnName(t *testing.T) {
+func TestIsLoopback(t *testing.T) {
 	for host, want := range map[string]bool{
 		"127.0.0.1:8420": true, "127.0.0.1": true, "127.9.9.9:1": true, "[::1]:8420": true, "::1": true, "localhost": true, "LocalHost:80": true, "app.localhost:1": true,
 		"": false, "evil.example": false, "127.0.0.1.evil.example:80": false, "localhost.evil.example": false, "192.168.1.7:8420": false, "0.0.0.0": false, "notlocalhost": false,

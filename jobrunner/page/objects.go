@@ -76,7 +76,7 @@ func beginningOf[T any](list []T, limit int) beginning[T] {
 	return beginning[T]{len(list), append([]T{}, list[:min(len(list), limit)]...)}
 }
 
-func newest[T any](list []T, created func(T) time.Time) []T {
+func newestFirst[T any](list []T, created func(T) time.Time) []T {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b T) int { return created(b).Compare(created(a)) })
 	return list
@@ -104,15 +104,15 @@ func (p *Page) addObjects(s *snapshot, r *http.Request) error {
 			found = append(found, pod)
 		}
 	}
-	out.beginning = beginningOf(newest(found, func(pod Pod) time.Time { return pod.Created }), maxPods)
+	out.beginning = beginningOf(newestFirst(found, func(pod Pod) time.Time { return pod.Created }), maxPods)
 	out.Found, out.Total = len(found), len(single)
 	s.Pods = &out
 	clusters := make([]cluster, len(all.Clusters))
-	for i, c := range newest(all.Clusters, func(c store.Cluster) time.Time { return c.Created }) {
+	for i, c := range newestFirst(all.Clusters, func(c store.Cluster) time.Time { return c.Created }) {
 		clusters[i] = cluster{c, byRank(members[c.ID])}
 	}
 	s.Clusters = new(beginningOf(clusters, maxClusters))
-	s.Volumes = new(beginningOf(newest(all.Volumes, func(v store.NetworkVolume) time.Time { return v.Created }), maxVolumes))
+	s.Volumes = new(beginningOf(newestFirst(all.Volumes, func(v store.NetworkVolume) time.Time { return v.Created }), maxVolumes))
 	s.Keys = p.keys(r)
 	return nil
 }
@@ -228,7 +228,7 @@ func (p *Page) keys(r *http.Request) *keysJSON {
 	if everything || caller.Owner == apikey.DefaultOwner {
 		visible = append(visible, keyJSON{Identity: apikey.OwnIdentity})
 	}
-	for _, k := range newest(all, func(k apikey.Key) time.Time { return k.Created }) {
+	for _, k := range newestFirst(all, func(k apikey.Key) time.Time { return k.Created }) {
 		if everything || k.Owner == caller.Owner {
 			visible = append(visible, keyJSON{k.Identity(), k.Name, k.Created, k.Expires, k.Expired(p.Clock.Now())})
 		}

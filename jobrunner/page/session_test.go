@@ -18,19 +18,19 @@ func TestSessionsEnd(t *testing.T) {
 	now := &testClock{time.Unix(1_800_000_000, 0)}
 	s := &sessions{keys: apikey.New("the-key"), own: "the-key", now: func() time.Time { return now.Time }}
 	code := s.newCode()
-	now.pass(time.Hour + time.Second)
+	now.advance(time.Hour + time.Second)
 	if _, refused := s.signIn("", code); refused == nil {
 		t.Error("the link works after more than an hour")
 	}
 	code = s.newCode()
-	now.pass(time.Hour)
+	now.advance(time.Hour)
 	token, refused := s.signIn("", code)
 	must.Require(t, refused == nil, "the link does not work for an hour:", refused)
 	r := &http.Request{Host: "127.0.0.1", Header: http.Header{"Cookie": {"gpucloud-page=" + token}}}
-	now.pass(sessionTime)
+	now.advance(sessionTime)
 	_, refused = s.authorize(r)
 	must.Hold(t, refused == nil, "a session ends before its day:", refused)
-	now.pass(time.Second)
+	now.advance(time.Second)
 	_, refused = s.authorize(r)
 	must.Hold(t, refused != nil, "a session lasts longer than a day")
 }
@@ -66,7 +66,7 @@ func FuzzHost(f *testing.F) {
 	)
 }
 
-// The page passes one operation on an endpoint, job, batch or pod on: an id can't change the path.
+// A call reaches the path of its operation on an endpoint, job, batch or pod: an id can't change the path.
 func FuzzCall(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, query string) {
 		var called *http.Request

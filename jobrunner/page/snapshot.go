@@ -38,22 +38,22 @@ const Died worker.State = "DIED"
 // Times are milliseconds since 1970, and durations milliseconds, unless their types say otherwise.
 type (
 	snapshot struct {
-		Now       int64           `json:"now"`
-		Started   int64           `json:"started"`
-		Version   string          `json:"version"`
-		Step      int64           `json:"step"`  // length of a step of the levels
-		Widen     int             `json:"widen"` // steps per percentile
-		States    []string        `json:"states"`
-		Endpoints []endpoint      `json:"endpoints"`
-		Endpoint  string          `json:"endpoint"` // the shown endpoint; "" for all
-		Past      recentHistory   `json:"past"`
-		Jobs      []jobJSON       `json:"jobs"`
-		Workers   []Worker        `json:"workers"`
-		GPUs      GPUs            `json:"gpus"`
-		Costs     Costs           `json:"costs"`
-		Who       apikey.Identity `json:"who"`    // the signed-in user
-		Nodes     []string        `json:"nodes"`  // the jobrunners whose workers and GPUs are shown, if there are several
-		Silent    []string        `json:"silent"` // jobrunners that don't answer
+		Now             int64           `json:"now"`
+		Started         int64           `json:"started"`
+		Version         string          `json:"version"`
+		Step            int64           `json:"step"`            // length of a step of the levels
+		PercentileSteps int             `json:"percentileSteps"` // steps per percentile
+		States          []string        `json:"states"`
+		Endpoints       []endpoint      `json:"endpoints"`
+		Endpoint        string          `json:"endpoint"` // the shown endpoint; "" for all
+		Past            recentHistory   `json:"past"`
+		Jobs            []jobJSON       `json:"jobs"`
+		Workers         []Worker        `json:"workers"`
+		GPUs            GPUs            `json:"gpus"`
+		Costs           Costs           `json:"costs"`
+		Who             apikey.Identity `json:"who"`    // the signed-in user
+		Nodes           []string        `json:"nodes"`  // the jobrunners whose workers and GPUs are shown, if there are several
+		Silent          []string        `json:"silent"` // jobrunners that don't answer
 
 		// Only in the overview.
 		Pods     *pods                           `json:"pods,omitempty"`
@@ -102,7 +102,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	own, now := p.ownNode(endpoints, selected), p.Clock.Now()
 	all, silent := p.withOthers(r, own)
 	s := snapshot{
-		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), Widen: percentileSteps, States: workerStates,
+		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), PercentileSteps: percentileSteps, States: workerStates,
 		Endpoint: selected, Endpoints: []endpoint{}, Jobs: []jobJSON{}, Workers: []Worker{}, Nodes: []string{}, Silent: silent,
 	}
 	var total, counts engine.Counts

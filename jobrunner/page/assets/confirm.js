@@ -57,6 +57,6 @@ dialog.addEventListener('close', () => {
   if (dialog.open) return; // it is open again
   const { elsewhere } = asked ?? {};
   asked = null;
-  const held = document.activeElement; // the browser restores the focus if its element still exists
-  if (held === document.body || dialog.contains(held)) elsewhere?.()?.focus();
+  const focused = document.activeElement; // the browser restores the focus if its element still exists
+  if (focused === document.body || dialog.contains(focused)) elsewhere?.()?.focus();
 });

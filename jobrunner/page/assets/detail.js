@@ -5,7 +5,7 @@ import { actOnJob, mayCancel, mayRetry } from './actions.js';
 import { clock, count, duration, words } from './format.js';
 
 const dialog = $('detail');
-let shown = null; // its content: {address, render}
+let shown = null; // its content: {address, render, last}, last is the last answer
 
 export const detail = {
   job(j) {
@@ -41,9 +41,9 @@ export async function refresh() {
   const old = dialog.querySelector('.log');
   const atEnd = !old || old.scrollHeight - old.scrollTop - old.clientHeight < 24;
   const top = old?.scrollTop ?? 0;
-  const held = $('detail-body').contains(document.activeElement) && document.activeElement;
+  const focused = $('detail-body').contains(document.activeElement) && document.activeElement;
   $('detail-body').replaceChildren(...parts);
-  if (held) (dialog.querySelector(`[data-op="${held.dataset.op}"]:not(:disabled)`) ?? $('detail-close')).focus();
+  if (focused) (dialog.querySelector(`[data-op="${focused.dataset.op}"]:not(:disabled)`) ?? $('detail-close')).focus();
   const log = dialog.querySelector('.log');
   if (log) log.scrollTop = atEnd ? log.scrollHeight : top;
 }

@@ -102,10 +102,10 @@ function updateBatch(tr, b, s) {
   setAttr(tr.cells[4], 'data-bad', b.requestFailed ? '' : null);
   setText(tr.cells[6], ago(s.now - b.createdAt));
   setAttr(tr.cancel, 'aria-label', `Cancel batch ${b.name || b.id}`);
-  const held = tr.cancel === document.activeElement;
+  const focused = tr.cancel === document.activeElement;
   tr.cancel.hidden = !mayCancelBatch(b);
   setAttr(tr.cells[7], 'data-none', tr.cancel.hidden);
-  if (held && tr.cancel.hidden) $('main').focus();
+  if (focused && tr.cancel.hidden) $('main').focus();
 }
 
 // showObjects updates the sections.

@@ -5,21 +5,21 @@ import { closeConfirm } from './confirm.js';
 import { detail, refresh } from './detail.js';
 import { view } from './parts.js';
 
-const every = 1000;
+const interval = 1000; // ms
 const show = view(detail);
-let asking = null; // the request in flight
+let asking = null; // aborts the request in flight
 
-function status(state, text) {
+function setStatus(state, text) {
   setText($('status'), text);
   setAttr($('status'), 'data-state', state);
 }
 
-function signedIn(yes) {
+function showSignedIn(yes) {
   $('live').hidden = !yes;
   $('signin').hidden = yes;
   $('signout').hidden = !yes;
   if (!yes) {
-    status('out', 'Signed out');
+    setStatus('out', 'Signed out');
     setText($('facts'), '');
     setText($('who'), '');
     setText($('outcome'), '');
@@ -50,7 +50,7 @@ async function ask() {
     const query = new URLSearchParams({ ...(endpoint && { endpoint }), ...(pods && !endpoint && { pods }) });
     const answer = await fetch('/ui/snapshot' + (query.size ? '?' + query : ''), { signal: asking.signal });
     if (answer.status === 401) {
-      signedIn(false);
+      showSignedIn(false);
       return false;
     }
     if (answer.status === 404 && endpoint) {
@@ -60,13 +60,13 @@ async function ask() {
     const body = await answer.json();
     if (!answer.ok) throw new Error(body.error);
     if (endpoint !== chosen()) return true;
-    signedIn(true);
+    showSignedIn(true);
     show(body);
-    status('live', 'Live');
+    setStatus('live', 'Live');
     await refresh();
   } catch (e) {
     if (e.name === 'AbortError') return false; // another request follows, or the user signed out
-    status('lost', 'Not reachable, trying again');
+    setStatus('lost', 'Not reachable, trying again');
   }
   return true;
 }
@@ -82,7 +82,7 @@ async function loop() {
   }
   running = true;
   running = await ask();
-  if (running) timer = setTimeout(loop, every);
+  if (running) timer = setTimeout(loop, interval);
 }
 
 $('signin-form').addEventListener('submit', async (e) => {
@@ -102,7 +102,7 @@ $('signout').addEventListener('click', async () => {
   clearTimeout(timer);
   asking?.abort(); // its answer would be shown after the sign-out
   if (!await fetch('/ui/session', { method: 'DELETE' }).catch(() => null)) return loop(); // the session is still valid
-  signedIn(false);
+  showSignedIn(false);
   $('key').focus();
 });
 

@@ -33,8 +33,8 @@ const createLine = () => `curl ${auth} -H 'Content-Type: application/json' \\\n 
 const podLine = () => `curl ${auth} -H 'Content-Type: application/json' \\\n  -d '{"name": "hello", "image": "builtin/echo", "cpu": {"id": "cpu3c", "vcpuCount": 2}}' \\\n  ${location.origin}/v2/pods`;
 const jobLine = (id) => `curl ${auth} -H 'Content-Type: application/json' \\\n  -d '{"input": {"say": "hello"}}' ${location.origin}/v2/${id}/runsync`;
 
-// empty shows the next step instead of an empty list. key identifies the inputs of the step.
-function empty(id, table, isEmpty, key, ...children) {
+// showHint shows the next step instead of an empty list. key identifies the inputs of the step.
+function showHint(id, table, isEmpty, key, ...children) {
   const box = $(id);
   box.hidden = !isEmpty;
   table.hidden = isEmpty;
@@ -268,7 +268,7 @@ export function view(open) {
       setAttr(el.querySelector('small'), 'class', mood || null);
     });
     load([s.past.queued, s.past.running], s.step);
-    times([s.past.delay, s.past.execution], s.step * s.widen);
+    times([s.past.delay, s.past.execution], s.step * s.percentileSteps);
 
     $('endpoints-section').hidden = !!one;
     const want = filter.value.trim().toLowerCase();
@@ -277,7 +277,7 @@ export function view(open) {
     $('filter-label').hidden = s.endpoints.length < 8;
     setText($('endpoints-count'), s.endpoints.length ? (listed.length < s.endpoints.length ? `${listed.length} of ${s.endpoints.length}` : s.endpoints.length) : '');
     keyed($('endpoints').tBodies[0], listed, (e) => e.id, makeEndpoint, (tr, e) => updateEndpoint(tr, e, s.states));
-    empty('endpoints-empty', $('endpoints'), s.endpoints.length === 0, 'none',
+    showHint('endpoints-empty', $('endpoints'), s.endpoints.length === 0, 'none',
       () => h('p', null, 'There is no endpoint yet. Make one that answers what it is sent:'), () => command(createLine()),
       () => h('p', null, 'Or with Terraform, from the folder of the example:'), () => command('cd examples/quickstart && terraform apply -var registry_token=anything'));
 
@@ -287,7 +287,7 @@ export function view(open) {
     if ($('gpus-section').nextElementSibling !== gpusPlace) $('live').insertBefore($('gpus-section'), gpusPlace);
     $('gpus-section').hidden = !!one && devices.length === 0;
     keyed($('gpus'), devices, (d) => d.node + ' ' + d.uuid, makeGPU, (li, d) => updateGPU(li, d, s, names));
-    empty('gpus-empty', $('gpus'), s.gpus.devices.length === 0, 'none',
+    showHint('gpus-empty', $('gpus'), s.gpus.devices.length === 0, 'none',
       () => h('p', null, 'No GPU was found on this machine, or its driver is missing: the log says which. Workers run in the CPU pool. To try placement rules without one:'),
       () => command('jobrunner serve --simulate-gpus h200x8'));
 
@@ -297,7 +297,7 @@ export function view(open) {
       if (free && !box.hasChildNodes()) box.append(h('p', null, 'Nothing has a price. A catalog says what things cost:'), command('jobrunner serve --catalog examples/catalog.yaml'));
     });
 
-    if (s.pods) empty('pods-empty', $('pods'), s.pods.total === 0, 'none', () => h('p', null, 'There is no pod yet. Make one:'), () => command(podLine()));
+    if (s.pods) showHint('pods-empty', $('pods'), s.pods.total === 0, 'none', () => h('p', null, 'There is no pod yet. Make one:'), () => command(podLine()));
     showPods(s, open.pod, again);
     showObjects(s, again);
 
@@ -305,7 +305,7 @@ export function view(open) {
     const jobs = more($('jobs-more'), s.jobs, fewJobs, again);
     keyed($('jobs').tBodies[0], jobs, (j) => j.endpoint + ' ' + j.id, (j) => makeJob(j, open.job), (tr, j) => updateJob(tr, j, s, names));
     const target = one ?? s.endpoints.find((e) => e.type === 'QUEUE');
-    empty('jobs-empty', $('jobs'), s.jobs.length === 0, target?.id ?? '',
+    showHint('jobs-empty', $('jobs'), s.jobs.length === 0, target?.id ?? '',
       () => h('p', null, target ? 'No job yet, or none whose result is still kept. Send one:' : 'Jobs appear here as soon as an endpoint takes them.'),
       () => (target ? command(jobLine(target.id)) : ''));
 
@@ -314,7 +314,7 @@ export function view(open) {
     $('workers-section').hidden = counted > 0 && s.workers.length === 0;
     setText($('workers-count'), s.workers.filter((w) => w.state !== 'DIED').length || '');
     keyed($('workers').tBodies[0], s.workers, (w) => w.endpoint + ' ' + w.id, (w) => makeWorker(w, open.worker), (tr, w) => updateWorker(tr, w, s, names));
-    empty('workers-empty', $('workers'), s.workers.length === 0, one?.max === 0 ? 'off' : 'none',
+    showHint('workers-empty', $('workers'), s.workers.length === 0, one?.max === 0 ? 'off' : 'none',
       () => h('p', null, one?.max === 0 ? 'This endpoint allows no worker (workers.max is 0): its jobs wait until that is raised.' : 'No worker runs. They start with the first job, and end when they were idle for their time.'));
     refreshConfirm();
   };

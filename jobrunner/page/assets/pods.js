@@ -49,12 +49,12 @@ function updatePod(tr, p, s) {
   setText(tr.cells[2], p.image);
   setAttr(tr.cells[2], 'title', p.image);
   setText(tr.cells[3], compute(p));
-  const held = tr.buttons.find((b) => b === document.activeElement);
+  const focused = tr.buttons.find((b) => b === document.activeElement);
   tr.buttons.forEach((b, i) => {
     b.hidden = !p.actions?.includes(actions[i]);
     setAttr(b, 'aria-label', `${b.textContent} pod ${p.name || p.id}`);
   });
-  if (held?.hidden) usable(tr).focus();
+  if (focused?.hidden) usable(tr).focus();
 }
 
 function makeMember(p, open) {
@@ -99,7 +99,7 @@ function updateCluster(li, c, s, open) {
 const order = ['RUNNING', 'STARTING', 'PROVISIONING', 'EXITED', 'ERROR'];
 const few = 12; // rows until the reader wants more
 
-// showPods updates both sections; empty shows a hint if there are no pods.
+// showPods updates the sections of pods and clusters.
 export function showPods(s, open, again) {
   $('pods-section').hidden = !s.pods;
   $('clusters-section').hidden = !s.clusters?.total;

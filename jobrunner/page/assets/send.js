@@ -11,7 +11,7 @@ let turn = 0; // counts the shown jobs, so that late answers for an older one ar
 
 const remembered = (id) => 'gpucloud-input-' + id;
 
-const over = (state) => !mayCancel(state);
+const isOver = (state) => !mayCancel(state);
 
 // submission builds the body of a submission from the typed text: an input, or an object with the
 // member input.
@@ -49,7 +49,7 @@ async function follow(id) {
     for (const chunk of reply.stream) stream.append(h('div', null, pretty(chunk.output)));
     stream.hidden = !stream.childElementCount;
     stream.scrollTop = stream.scrollHeight;
-    if (over(reply.status)) break;
+    if (isOver(reply.status)) break;
     showState({ id, status: reply.status });
   }
   const reply = await call('status', { endpoint, id });
@@ -83,10 +83,10 @@ async function send(op) {
   const reply = await call(op, { endpoint }, body);
   if (mine !== turn) return;
   showEnd(reply);
-  if (!over(reply.status)) await follow(reply.id);
+  if (!isOver(reply.status)) await follow(reply.id);
 }
 
-// show updates the form. one is the endpoint, or undefined for all.
+// showForm updates the form. one is the endpoint, or undefined for all.
 export function showForm(one) {
   $('send-section').hidden = !one || one.type !== 'QUEUE';
   if (!one || one.id === endpoint) return;
