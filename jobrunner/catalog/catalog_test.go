@@ -35,7 +35,7 @@ func TestSelection(t *testing.T) {
 		{[]string{"NVIDIA H100 PCIe", "NVIDIA H200"}, []string{"HOPPER_141"}, nil, []string{"NVIDIA H200"}},
 	} {
 		pools, excluded := catalog.Builtin().SelectPools(c.types)
-		must.Hold(t, slices.Equal(pools, c.pools) && slices.Equal(excluded, c.excluded), "for", c.types, "Select returns the pools", pools, "and exclusions", excluded)
+		must.Hold(t, slices.Equal(pools, c.pools) && slices.Equal(excluded, c.excluded), "for", c.types, "SelectPools returns the pools", pools, "and exclusions", excluded)
 		must.Equal(t, catalog.Builtin().TypesIn(pools, excluded), c.selected, "the types of the pools and exclusions that were selected for", c.types)
 	}
 	got := catalog.Builtin().TypesIn([]string{"NO_POOL", "ADA_24", "ADA_24"}, nil)

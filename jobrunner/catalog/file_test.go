@@ -142,7 +142,7 @@ data_centers: [{id: A, volume_types: [HIGH_PERFORMANCE]}, {id: B, volume_types: 
 	}
 }
 
-// Each error names the file, the line and what is expected.
+// Each error names the file and says what is wrong.
 func TestInvalidFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"gpu: []":                                                               `c.yaml:1: unknown field "gpu"; did you mean "gpus"?`,

@@ -48,12 +48,12 @@ func covers(ids []string, id string) bool {
 	return len(ids) == 0 || slices.Contains(ids, id) || slices.Contains(ids, wildcard)
 }
 
-// Placement describes compute to place. Cloud only applies to pods.
+// Placement describes compute to place.
 type Placement struct {
 	GPU        string // type id; otherwise CPU is set
 	CPU        string // flavor id
 	DataCenter string
-	Cloud      string // "" means SECURE
+	Cloud      string // "" means SECURE: endpoints have no cloud
 	Product    string
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Endpoint creates an endpoint with one CPU worker of an image, and returns its id. For [SimulateGPUs]
+// Endpoint creates an endpoint with at most one CPU worker of an image, and returns its id. For [SimulateGPUs]
 // or other settings, use [Jobrunner.Create].
 func (j *Jobrunner) Endpoint(image string) (id string) {
 	j.t.Helper()

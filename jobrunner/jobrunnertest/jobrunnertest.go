@@ -79,8 +79,8 @@ func (j *Jobrunner) Environ() []string {
 	return append(all, variables...)
 }
 
-// Setenv sets these variables in the test's own process until the test ends. Like [testing.T.Setenv],
-// it can't be used in parallel tests.
+// Setenv sets the variables that Environ adds in the test's own process, until the test ends. Like
+// [testing.T.Setenv], it can't be used in parallel tests.
 func (j *Jobrunner) Setenv() {
 	j.t.Helper()
 	for _, v := range j.variables() {
