@@ -192,7 +192,7 @@ function makeGPU() {
 }
 
 function updateGPU(li, d, s, names) {
-  const held = s.workers.find((w) => w.id === d.holder);
+  const holder = s.workers.find((w) => w.id === d.holder);
   setText(li.name, `GPU ${d.index}${d.mig ? ' · ' + d.mig : ''}`);
   setText(li.sub, [d.type, place(s, d.node)].filter(Boolean).join(' · '));
   setAttr(li, 'title', d.uuid);
@@ -207,7 +207,7 @@ function updateGPU(li, d, s, names) {
   setText(li.busy.text, known(d.utilization, d.utilization + ' %'));
   li.memory.bar.value = d.memory > 0 ? Math.max(0, d.memoryUsed) / d.memory : 0;
   setText(li.memory.text, known(d.memoryUsed, `${bytes(d.memoryUsed)} of ${bytes(d.memory)}`));
-  setText(li.rest, [known(d.temperature, d.temperature + ' °C'), known(d.power, Math.round(d.power / 1000) + ' W'), held ? names.get(held.endpoint) ?? held.endpoint : d.holder].filter((t) => t && t !== '–').join(' · '));
+  setText(li.rest, [known(d.temperature, d.temperature + ' °C'), known(d.power, Math.round(d.power / 1000) + ' W'), holder ? names.get(holder.endpoint) ?? holder.endpoint : d.holder].filter((t) => t && t !== '–').join(' · '));
 }
 
 // showActions offers the actions of the shown endpoint.

@@ -181,8 +181,7 @@ func ownedBy(apiVersion, kind, name string) []meta.OwnerReference {
 	return []meta.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "uid", Controller: &yes}}
 }
 
-// The jobrunner's Pod owns workers. The Pod's controller owns pods, so that they outlive the Pod, unless the
-// jobrunner has no data folder.
+// The jobrunner's Pod owns workers. Its controller owns pods that outlive it: those with a data folder.
 func TestOwners(t *testing.T) {
 	metaOf := func(name string, owners []meta.OwnerReference) meta.ObjectMeta {
 		return meta.ObjectMeta{Name: name, Namespace: "gpucloud", OwnerReferences: owners}
