@@ -42,9 +42,9 @@ stock:
 `
 
 // driveWith is drive with additional settings in the provider block.
-func driveWith(t *testing.T, d *acctest.Deployment, v api.Version, block map[string]any) *tfdrive.Provider {
+func driveWith(t *testing.T, d *acctest.Deployment, v api.Version, settings map[string]any) *tfdrive.Provider {
 	t.Helper()
-	p := tfdrive.Start(t, provider.New("test")(), with(d.Settings(v), block))
+	p := tfdrive.Start(t, provider.New("test")(), with(d.Settings(v), settings))
 	must.Succeed(t, p.ConfigureDiagnostics.Err())
 	return p
 }
@@ -87,7 +87,7 @@ type finding struct {
 	config    map[string]any
 	attribute string
 	says      string // part of the text; "" expects no diagnostic
-	accepted  bool   // expects a warning instead of an error
+	isWarning bool   // the diagnostic is a warning, not an error
 }
 
 func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider) {
@@ -96,11 +96,11 @@ func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	diags := p.Reconfigure().Plan(f.kind, tfdrive.State{}, f.config).Diagnostics
 	found := strings.Join(slices.DeleteFunc(strings.Split(diags.Warnings(), "\n"), func(w string) bool { return strings.Contains(w, "keeps no order") }), "\n")
 	switch err := diags.Err(); {
-	case err != nil && f.accepted:
+	case err != nil && f.isWarning:
 		found = "an error: " + err.Error()
 	case err != nil:
 		found = err.Error()
-	case found != "" && !f.accepted:
+	case found != "" && !f.isWarning:
 		found = "a warning: " + found
 	}
 	must.Hold(t, (f.says != "" || found == "") && (strings.HasPrefix(found, f.attribute+":") || f.says == "") && strings.Contains(found, f.says),
@@ -150,12 +150,12 @@ func TestPlanNames(t *testing.T) {
 	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off", "stock": "off"}})
 	for _, f := range findings {
 		switch {
-		case f.says == "" || strings.HasSuffix(f.attribute, "excluded_types") || f.attribute == "gpu.type_ids.1": // API v2 can't request these
+		case f.says == "" || strings.HasSuffix(f.attribute, "excluded_types") || f.attribute == "gpu.type_ids.1": // the latter two stay errors: API v2 can't express the selection
 			continue
 		case softer.Plan(f.kind, tfdrive.State{}, f.config).Diagnostics.Err() != nil:
 			t.Errorf("%v is refused", f.config)
 		}
-		f.accepted = true
+		f.isWarning = true
 		f.expect(t, d, softer)
 		finding{f.kind, f.config, "", "", false}.expect(t, d, off)
 	}
@@ -215,7 +215,7 @@ func TestPlanStock(t *testing.T) {
 	stricter := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "error"}})
 	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}})
 	for _, f := range findings {
-		f.accepted = false
+		f.isWarning = false
 		f.expect(t, d, stricter)
 		finding{f.kind, f.config, "", "", false}.expect(t, d, off)
 	}
@@ -229,14 +229,14 @@ func TestPlanDataCenters(t *testing.T) {
 	for _, place := range []string{"LAB-1", "LAB-2"} {
 		id[place] = apply(t, p, volumeType, tfdrive.State{}, with(labVolume(place, nil), map[string]any{"name": place}), "create").Get("id")
 	}
-	mounts := func(place string, dataCenters ...any) map[string]any {
+	podMounts := func(place string, dataCenters ...any) map[string]any {
 		out := map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": id[place], "path": "/data"}}}}
 		if dataCenters != nil {
 			out["data_center_ids"] = dataCenters
 		}
 		return out
 	}
-	volumes := func(dataCenters []any, pool string, places ...string) map[string]any {
+	endpointOn := func(dataCenters []any, pool string, places ...string) map[string]any {
 		out := map[string]any{"gpu": map[string]any{"pools": []any{pool}}}
 		var ids []any
 		for _, place := range places {
@@ -253,21 +253,21 @@ func TestPlanDataCenters(t *testing.T) {
 	findings := []finding{
 		{volumeType, labVolume("LAB-1", "HIGH_PERFORMANCE"), "type", "The data center LAB-1 has network volumes of type STANDARD, not HIGH_PERFORMANCE. Data centers with HIGH_PERFORMANCE: LAB-2.", false},
 		{volumeType, labVolume("LAB-3", nil), "data_center", "The data center LAB-3 has no network volumes. Data centers with them: LAB-1, LAB-2.", false},
-		{podType, labPod(mounts("LAB-1", "LAB-2", "LAB-3")), "data_center_ids", "The network volumes are in none of the data centers. Data centers: LAB-2, LAB-3. Network volumes: " + id["LAB-1"].(string) + " in LAB-1.", false},
-		{podType, labPod(with(mounts("LAB-2"), gpus(map[string]any{"id": "LAB Small"}))), "mounts.network", "offers LAB Small. Network volumes: " + id["LAB-2"].(string) + " in LAB-2. The catalog offers it in: LAB-1.", false},
+		{podType, labPod(podMounts("LAB-1", "LAB-2", "LAB-3")), "data_center_ids", "The network volumes are in none of the data centers. Data centers: LAB-2, LAB-3. Network volumes: " + id["LAB-1"].(string) + " in LAB-1.", false},
+		{podType, labPod(with(podMounts("LAB-2"), gpus(map[string]any{"id": "LAB Small"}))), "mounts.network", "offers LAB Small. Network volumes: " + id["LAB-2"].(string) + " in LAB-2. The catalog offers it in: LAB-1.", false},
 		{clusterType, labCluster("LAB Loose", 1, 2, map[string]any{"data_center_ids": []any{"LAB-3"}}), "data_center_ids", "No data center that the configuration allows offers LAB Loose. Data centers: LAB-3.", false},
-		{endpointType, volumes([]any{"LAB-3"}, "LAB_96", "LAB-1", "LAB-2"), "data_center_ids", "The network volumes are in none of the data centers.", false},
-		{endpointType, volumes([]any{"LAB-3"}, "LAB_48"), "data_center_ids", "offers LAB Small, LAB Scarce.", false},
+		{endpointType, endpointOn([]any{"LAB-3"}, "LAB_96", "LAB-1", "LAB-2"), "data_center_ids", "The network volumes are in none of the data centers.", false},
+		{endpointType, endpointOn([]any{"LAB-3"}, "LAB_48"), "data_center_ids", "offers LAB Small, LAB Scarce.", false},
 
 		{volumeType, labVolume("LAB-2", "HIGH_PERFORMANCE"), "", "", false},
 		{volumeType, labVolume("LAB-1", "STANDARD"), "", "", false},
-		{podType, labPod(mounts("LAB-1", "LAB-1")), "", "", false},
-		{podType, labPod(mounts("LAB-2")), "", "", false},
+		{podType, labPod(podMounts("LAB-1", "LAB-1")), "", "", false},
+		{podType, labPod(podMounts("LAB-2")), "", "", false},
 		{clusterType, labCluster("LAB Big", 1, 2, map[string]any{"data_center_ids": []any{"LAB-1", "LAB-3"}}), "", "", false},
-		{endpointType, volumes([]any{"LAB-1"}, "LAB_96", "LAB-1", "LAB-2"), "", "", false}, // one reachable volume is enough
-		{endpointType, volumes(nil, "LAB_48", "LAB-1", "LAB-2"), "", "", false},
-		{endpointType, with(volumes([]any{"LAB-3"}, "LAB_48"), map[string]any{"network_volumes": tfdrive.Unknown}), "", "", false},
-		{endpointType, with(volumes([]any{"LAB-3"}, "LAB_48"), gpus(map[string]any{"pools": []any{"LAB_48", "LAB_8"}})), "", "", false}, // the catalog doesn't locate LAB Nowhere
+		{endpointType, endpointOn([]any{"LAB-1"}, "LAB_96", "LAB-1", "LAB-2"), "", "", false}, // one reachable volume is enough
+		{endpointType, endpointOn(nil, "LAB_48", "LAB-1", "LAB-2"), "", "", false},
+		{endpointType, with(endpointOn([]any{"LAB-3"}, "LAB_48"), map[string]any{"network_volumes": tfdrive.Unknown}), "", "", false},
+		{endpointType, with(endpointOn([]any{"LAB-3"}, "LAB_48"), gpus(map[string]any{"pools": []any{"LAB_48", "LAB_8"}})), "", "", false}, // the catalog doesn't locate LAB Nowhere
 	}
 	stockOff := map[string]any{"stock": "off"}
 	p = driveWith(t, d, api.V2, map[string]any{"plan_checks": stockOff})
@@ -275,26 +275,26 @@ func TestPlanDataCenters(t *testing.T) {
 	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": with(stockOff, map[string]any{"data_centers": "off"})})
 	for _, f := range findings {
 		f.expect(t, d, p)
-		f.accepted = true
+		f.isWarning = true
 		f.expect(t, d, softer)
 		finding{f.kind, f.config, "", "", false}.expect(t, d, off)
 	}
 
 	v1 := driveWith(t, d, api.V1, map[string]any{"plan_checks": map[string]any{"names": "off"}})
-	finding{podType, labPod(mounts("LAB-1", "LAB-2")), "data_center_ids", "The network volumes are in none of the data centers.", false}.expect(t, d, v1)
-	finding{podType, labPod(with(mounts("LAB-2"), gpus(map[string]any{"id": "LAB Small"}))), "", "", false}.expect(t, d, v1)
+	finding{podType, labPod(podMounts("LAB-1", "LAB-2")), "data_center_ids", "The network volumes are in none of the data centers.", false}.expect(t, d, v1)
+	finding{podType, labPod(with(podMounts("LAB-2"), gpus(map[string]any{"id": "LAB Small"}))), "", "", false}.expect(t, d, v1)
 }
 
 // A plan checks only the changed attributes, except that it always checks the cost of a change.
 func TestPlanChecksOnlyChanges(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	lenient := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off", "stock": "off", "data_centers": "off"}})
-	gone := labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"GONE_1"}}, "data_center_ids": []any{"GONE-1", "LAB-3"}, "workers": map[string]any{"max": 1}})
-	state := apply(t, lenient, endpointType, tfdrive.State{}, gone, "create")
+	config := labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"GONE_1"}}, "data_center_ids": []any{"GONE-1", "LAB-3"}, "workers": map[string]any{"max": 1}})
+	state := apply(t, lenient, endpointType, tfdrive.State{}, config, "create")
 	p := drive(t, d, api.V2)
 	expect := func(p *tfdrive.Provider, changes map[string]any, action, says string) {
 		t.Helper()
-		planned := p.Reconfigure().Plan(endpointType, state, with(gone, changes))
+		planned := p.Reconfigure().Plan(endpointType, state, with(config, changes))
 		got := planned.Diagnostics.String()
 		must.Hold(t, planned.Action == action && (got == says || says != "" && strings.Contains(got, says)), changes, planned.Action, got, action, says)
 	}
@@ -305,8 +305,8 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 	expect(p, gpus(map[string]any{"pools": []any{"LAB_96"}}), "", "No common data center")
 	expect(p, map[string]any{"gpu": nil}, "replace", "The endpoint will be replaced")
 
-	rest := with(gone, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 2}}, "gpu": nil, "name": "of CPUs"})
-	state, gone = apply(t, lenient, endpointType, tfdrive.State{}, rest, "create"), rest
+	ofCPUs := with(config, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 2}}, "gpu": nil, "name": "of CPUs"})
+	state, config = apply(t, lenient, endpointType, tfdrive.State{}, ofCPUs, "create"), ofCPUs
 	expect(p, map[string]any{"name": "another"}, "update", "")
 	expect(p, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 2}, map[string]any{"id": "cpuX", "vcpu_count": 2}}}, "update", "")
 	expect(p, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 4}}}, "", `no CPU flavor "cpuGone"`)
@@ -329,15 +329,15 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 	}
 
 	small := labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 1}))
-	state, gone = apply(t, p, endpointType, tfdrive.State{}, small, "create"), small
+	state, config = apply(t, p, endpointType, tfdrive.State{}, small, "create"), small
 	expect(p, gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 5}), "", "More GPUs than a machine has")
 	many := labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 5}))
-	state, gone = apply(t, lenient, endpointType, state, many, "update"), many
+	state, config = apply(t, lenient, endpointType, state, many, "update"), many
 	expect(p, map[string]any{"name": "another"}, "update", "")
 
 	capped := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 1})
 	big := labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}}))
-	state, gone = apply(t, p, endpointType, tfdrive.State{}, big, "create"), big
+	state, config = apply(t, p, endpointType, tfdrive.State{}, big, "create"), big
 	expect(capped, nil, "no-op", "")
 	expect(capped, map[string]any{"name": "another"}, "", "Above the cost ceiling")
 	expect(capped, map[string]any{"name": "another", "max_hourly_cost": 10}, "update", "")
@@ -355,7 +355,7 @@ func TestUnknownDataCenterIsReportedOnce(t *testing.T) {
 	finding{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": []any{"LAB-9"}}), "data_center_ids", "No common data center", false}.expect(t, d, off)
 }
 
-// No object is replaced to move to a data center that the catalog lacks.
+// Unless unknown names are warnings, no object is replaced to move to a data center that the catalog lacks.
 func TestUnknownDataCenterPreventsReplacement(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	p := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}})
@@ -377,7 +377,7 @@ func TestUnknownDataCenterPreventsReplacement(t *testing.T) {
 	}
 }
 
-// A plan of a thousand objects requests each list once, and writes nothing.
+// A plan of a thousand objects sends each query of a list once, and writes nothing.
 func TestPlanReadsTheCatalogOnce(t *testing.T) {
 	count := 1000
 	if testing.Short() {

@@ -64,7 +64,7 @@ func document(out string) []byte {
 }
 
 // lifecycleOnV2 configures kinds that only v2 has, except secrets: not every CLI has their write-only
-// attributes. Replacing NAME is an in-place update.
+// attributes. Another text for NAME is an in-place update.
 const lifecycleOnV2 = `
 resource "gpucloud_cluster" "o" {
   name    = "NAME"
@@ -140,7 +140,7 @@ func TestLifecycleThroughTerraform(t *testing.T) {
 
 		ids := stateIDs(t, w)
 		must.Equal(t, len(ids), total, "the state has", ids)
-		must.Equal(t, image(t, d, ids["gpucloud_endpoint"]), "builtin/echo:two", "workers run")
+		must.Equal(t, workerImage(t, d, ids["gpucloud_endpoint"]), "builtin/echo:two", "workers run")
 		must.Succeed(t, d.Client(t, v).Pods.Delete(t.Context(), ids["gpucloud_pod"]))
 		expectOutput(t, w.MustRun("apply", "-auto-approve"), "# gpucloud_pod.o will be created", "1 to add, 0 to change, 0 to destroy")
 

@@ -58,7 +58,7 @@ func TestClusterEveryAttribute(t *testing.T) {
 		"start_ssh":       {values: []any{true, false}, removal: "update", unreadable: true},
 		"start_jupyter":   {values: []any{true, false}, removal: "update", unreadable: true},
 	}
-	expectAll(t, drive(t, acctest.Deploy(t), api.V2), clusterType, slices.Collect(maps.Keys(table)))
+	expectEveryAttribute(t, drive(t, acctest.Deploy(t), api.V2), clusterType, slices.Collect(maps.Keys(table)))
 	for attribute, c := range table {
 		t.Run(attribute, func(t *testing.T) {
 			t.Parallel()

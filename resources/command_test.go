@@ -18,17 +18,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// ownCommands are the kinds with a start command, with their other required attributes.
-var ownCommands = map[string]map[string]any{
+// kindsWithCommand has the kinds that have a start command, with their required attributes.
+var kindsWithCommand = map[string]map[string]any{
 	"gpucloud_template": {"image": "i"},
 	podType:             {"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
 	endpointType:        {"image": "builtin/echo"},
 	clusterType:         clusterConfig(nil),
 }
 
-func eachCommand(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName string, config map[string]any)) {
+func eachKindWithCommand(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName string, config map[string]any)) {
 	t.Helper()
-	for typeName, config := range ownCommands {
+	for typeName, config := range kindsWithCommand {
 		for _, v := range acctest.Versions {
 			if v == api.V1 && (typeName == endpointType || typeName == clusterType) {
 				continue
@@ -44,7 +44,7 @@ func eachCommand(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p 
 
 func TestCommandForms(t *testing.T) {
 	t.Parallel()
-	eachCommand(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName string, config map[string]any) {
+	eachKindWithCommand(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName string, config map[string]any) {
 		expectRefusals(t, d, p, typeName, config, []refusal{
 			{map[string]any{"args": "a", "cmd": []any{"a"}}, "cmd", "cmd conflicts with args"},
 			{map[string]any{"args": "a", "entrypoint": []any{"a"}}, "entrypoint", "entrypoint conflicts with args"},
@@ -154,17 +154,17 @@ func TestPartialCommandWithTemplate(t *testing.T) {
 	}
 }
 
-// numbers calls f for each numeric attribute, with its path and a function that returns a
+// eachNumber calls f for each numeric attribute, with its path and a function that returns a
 // configuration with a value of the attribute.
-func numbers(attributes []*tfprotov6.SchemaAttribute, path string, wrap func(any) map[string]any, f func(path string, config func(any) map[string]any)) {
+func eachNumber(attributes []*tfprotov6.SchemaAttribute, path string, wrap func(any) map[string]any, f func(path string, config func(any) map[string]any)) {
 	for _, a := range attributes {
 		config := func(v any) map[string]any { return wrap(map[string]any{a.Name: v}) }
 		switch {
 		case !a.Optional && !a.Required:
 		case a.NestedType != nil && a.NestedType.Nesting == tfprotov6.SchemaObjectNestingModeList:
-			numbers(a.NestedType.Attributes, path+a.Name+"[0].", func(v any) map[string]any { return config([]any{v}) }, f)
+			eachNumber(a.NestedType.Attributes, path+a.Name+"[0].", func(v any) map[string]any { return config([]any{v}) }, f)
 		case a.NestedType != nil:
-			numbers(a.NestedType.Attributes, path+a.Name+".", config, f)
+			eachNumber(a.NestedType.Attributes, path+a.Name+".", config, f)
 		case a.Type.Is(tftypes.Number):
 			f(path+a.Name, config)
 		}
@@ -177,7 +177,7 @@ func TestNumbersHaveBounds(t *testing.T) {
 	count := 0
 	for _, typeName := range p.Types() {
 		unwrapped := func(v any) map[string]any { return v.(map[string]any) }
-		numbers(p.Schema(typeName).Block.Attributes, "", unwrapped, func(path string, config func(any) map[string]any) {
+		eachNumber(p.Schema(typeName).Block.Attributes, "", unwrapped, func(path string, config func(any) map[string]any) {
 			if strings.HasSuffix(path, "_version") || path == "max_hourly_cost" { // any number is valid
 				return
 			}
@@ -218,7 +218,7 @@ func TestImageReferences(t *testing.T) {
 }
 
 // Terraform drops a misspelled attribute of an object. If this empties the object, the plan warns.
-// It doesn't warn if the attributes are set to null, as modules do on purpose.
+// It can't tell this from attributes that a module sets to null on purpose, so it is no error.
 func TestMisspelledAttributesOfObjects(t *testing.T) {
 	d := acctest.Deploy(t)
 	w := d.Workspace(t, must.Do(tfcli.Default(t.Context()))(t), api.V2)

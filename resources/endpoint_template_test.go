@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// image returns the image of an endpoint's workers, read with API v2.
-func image(t *testing.T, d *acctest.Deployment, id string) string {
+// workerImage returns the image of an endpoint's workers, read with API v2.
+func workerImage(t *testing.T, d *acctest.Deployment, id string) string {
 	t.Helper()
 	return *must.Do(d.Client(t, api.V2).Endpoints.Get(t.Context(), id))(t).Container.Image
 }
@@ -33,8 +33,8 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	endpointID := state.Get("id").(string)
 
-	// next refreshes, plans and applies. An update must change only this setting of from_template.
-	next := func(what, setting, action string) {
+	// nextRun refreshes, plans and applies. An update must change only this setting of from_template.
+	nextRun := func(what, setting, action string) {
 		t.Helper()
 		read := refresh(t, p, state)
 		planned := p.Plan(state.Type, read, config)
@@ -47,7 +47,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 			state = apply(t, p, state.Type, read, config, action)
 		}
 	}
-	next("nothing", "", "no-op")
+	nextRun("nothing", "", "no-op")
 	for what, change := range map[string]func(*api.Template){
 		"image": func(t *api.Template) { t.Image = "img:2" },
 		"args":  func(t *api.Template) { t.Command = api.Command{Args: new("--new")} },
@@ -56,15 +56,15 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		"ports": func(t *api.Template) { t.Ports = []string{"80/http"} },
 	} {
 		edit(t, c.Templates, id, change)
-		next("the template: "+what, what, "update")
-		next("after the template's "+what, "", "no-op")
+		nextRun("the template: "+what, what, "update")
+		nextRun("after the template's "+what, "", "no-op")
 	}
 	// These settings don't affect workers.
 	edit(t, c.Templates, id, func(t *api.Template) {
 		t.Name, t.Public = d.Name("renamed"), true
 		t.Mounts.Persistent = &api.PersistentMount{Size: 10, Path: "/x"}
 	})
-	next("the template's name and mounts", "", "no-op")
+	nextRun("the template's name and mounts", "", "no-op")
 
 	for what, change := range map[string]func(*api.Endpoint){
 		"image":       func(e *api.Endpoint) { e.Container.Image = new("elsewhere") },
@@ -77,14 +77,14 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	} {
 		edit(t, c.Endpoints, endpointID, change)
 		setting := map[string]string{"another env": "env", "its own env": "none"}[what]
-		next("the endpoint's copy: "+what, cmp.Or(setting, what), "update")
-		next("after the endpoint's copy of "+what, "", "no-op")
+		nextRun("the endpoint's copy: "+what, cmp.Or(setting, what), "update")
+		nextRun("after the endpoint's copy of "+what, "", "no-op")
 	}
 	got, err := c.Endpoints.Get(t.Context(), endpointID)
 	must.Hold(t, err == nil && got.Container.Env["A"] == "changed" && got.Container.Env["B"] == "own" && len(got.Container.Env) == 2 && *got.Container.Image == "img:2",
 		"the endpoint ended with", got.Container, err)
 
-	// A scaling change leaves the container alone.
+	// A change of workers doesn't change the container.
 	config["workers"] = map[string]any{"max": 7}
 	read, _ := p.Reconfigure().Read(state)
 	planned := p.Plan(state.Type, read, config)
@@ -130,7 +130,7 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 		applying := drive(t, d, v)
 		template, _ = applying.Apply(applying.Plan("gpucloud_template", template, changed))
 		endpoint = tfdrive.Do(applying.Apply(expectPlan(t, applying, endpoint.Type, endpoint, config, "update")))(t)
-		must.Equal(t, image(t, d, endpoint.Get("id").(string)), "img:2", "workers run")
+		must.Equal(t, workerImage(t, d, endpoint.Get("id").(string)), "img:2", "workers run")
 		expectEmptyPlan(t, drive(t, d, v), endpoint, config)
 
 		// If a run plans to revert the template to the applied settings, the endpoint
@@ -197,7 +197,7 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 			if next.Action == "update" {
 				state = applyPlan(t, p, next)
 			}
-			must.Equal(t, image(t, d, state.Get("id").(string)), want, c.what, "workers run")
+			must.Equal(t, workerImage(t, d, state.Get("id").(string)), want, c.what, "workers run")
 			state = expectEmptyPlan(t, drive(t, d, v), state, config)
 		}
 	})
@@ -242,7 +242,7 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 		return must.Do(d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string)))(t)
 	}
 	got := get()
-	must.Hold(t, len(got.GPU.AllowedCUDAVersions) == 1, "the template's CUDA versions did not come along", got.GPU)
+	must.Hold(t, len(got.GPU.AllowedCUDAVersions) == 1, "the endpoint lacks the template's CUDA versions", got.GPU)
 	state = apply(t, p, state.Type, state, configFor(two), "update")
 	got = get()
 	must.Hold(t, *got.Container.Image == "two" && len(got.Container.Env) == 0 && len(*got.Container.Ports) == 0 && len(got.GPU.AllowedCUDAVersions) == 0,
@@ -258,7 +258,7 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 }
 
 // Default ports that a v1 server adds to a template don't count as a change. Otherwise every run
-// would apply it again.
+// would apply the template again.
 func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		// A template that API v1 creates, without any optional member.
@@ -268,19 +268,19 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 		template := importState(t, p, "gpucloud_template", id)
 		expectState(t, template, map[string]any{"ports": []any{"22/tcp", "8888/http"}})
 		t.Cleanup(func() { p.Destroy(template) })
-		configFor := map[string]any{"name": "e", "template_id": id}
-		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, configFor, "create")
+		endpointConfig := map[string]any{"name": "e", "template_id": id}
+		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, endpointConfig, "create")
 		apply(t, p, template.Type, template, config, "no-op")
-		apply(t, p, state.Type, state, configFor, "no-op")
+		apply(t, p, state.Type, state, endpointConfig, "no-op")
 		// Ports that a user sets do count.
 		next := drive(t, d, v)
 		next.Plan(template.Type, template, with(config, map[string]any{"ports": []any{"80/http"}}))
-		must.Equal(t, next.Plan(state.Type, state, configFor).Action, "update", "new ports of the template planned to")
+		must.Equal(t, next.Plan(state.Type, state, endpointConfig).Action, "update", "new ports of the template planned to")
 	})
 }
 
-// On API v1, a plan reverts changes of variables that were made with API v2. It detects them in an
-// endpoint that API v1 created by the missing link to the template, and otherwise by the variables.
+// On API v1, a plan reverts changes of variables that were made with API v2. If API v1 created the
+// endpoint, the missing link to the template shows the change, otherwise the variables do.
 func TestDriftOfVariablesOnV1(t *testing.T) {
 	for _, created := range []api.Version{api.V1, api.V2} {
 		d := acctest.Deploy(t)

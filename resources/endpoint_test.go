@@ -110,7 +110,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 		tested = slices.AppendSeq(tested, maps.Keys(a.value))
 	}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		expectAll(t, p, "gpucloud_endpoint", tested)
+		expectEveryAttribute(t, p, "gpucloud_endpoint", tested)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for _, a := range append(both[:len(both):len(both)], byVersion[v]...) {
 			t.Run(a.name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 				}
 				if a.removeAction == "update" {
 					apply(t, p, state.Type, state, with(minimal, a.value), "update")
-				} else if again := p.Plan(state.Type, state, with(minimal, a.value)); again.Action != "replace" { // its create was the first step
+				} else if again := p.Plan(state.Type, state, with(minimal, a.value)); again.Action != "replace" { // not applied, because the first step created the same
 					t.Errorf("setting it again is planned to %s: %s", again.Action, again.Diagnostics)
 				}
 			})
@@ -388,7 +388,7 @@ func TestEndpointRemovesCUDAVersions(t *testing.T) {
 	})
 }
 
-// CPU configurations are imported, and a change of one is detected, although answers of v1 show
+// CPU configurations are imported, and a removed one is detected, although answers of v1 show
 // them in another form.
 func TestEndpointImportsCPU(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {

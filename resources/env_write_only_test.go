@@ -303,7 +303,7 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 	}
 	expectEnv(map[string]string{"A": "1", "S": "secret-1", "T": "secret-own"})
 	shown := e.Get("from_template.env").(map[string]any)
-	must.Hold(t, len(shown) == 2, "from_template.env has only A and S", shown)
+	must.Hold(t, len(shown) == 2, "from_template.env is", shown, "expected A and S")
 	applyBoth := func(template map[string]any, want map[string]string) {
 		t.Helper()
 		p.Reconfigure()
@@ -326,7 +326,7 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 	applyBoth(template, map[string]string{"A": "2", "T": "secret-own"})
 }
 
-// A variable of env_wo hides the template's. The update that gives it up restores the template's.
+// A variable of env_wo hides the template's. The update that removes it from env_wo restores the template's.
 func TestWriteOnlyVariableHidesTheTemplates(t *testing.T) {
 	for typeName, more := range map[string]map[string]any{
 		"gpucloud_endpoint": {},

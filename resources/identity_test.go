@@ -24,13 +24,13 @@ type kindFixture struct {
 	config   map[string]any // minimal configuration, without the name
 	unique   bool           // names are unique
 	nameless bool           // an account has one object, without a name
-	v2       bool           // only API v2 has the kind
-	recorded bool           // after an import, an update records settings
+	v2Only   bool           // only API v2 has the kind
+	records  bool           // the first apply after an import is an update, which records settings
 	full     map[string]any // configuration of another object, for API v2
 }
 
 var kindFixtures = map[string]kindFixture{
-	"gpucloud_cluster": {config: clusterConfig(map[string]any{"disk": 50}), v2: true, full: clusterConfig(map[string]any{
+	"gpucloud_cluster": {config: clusterConfig(map[string]any{"disk": 50}), v2Only: true, full: clusterConfig(map[string]any{
 		"name": "full", "type": "RAY", "args": "print 'a b'", "disk": 30, "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp", "8000/http"},
 		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}}, "data_center_ids": []any{"EU-RO-1"}, "start_ssh": true, "start_jupyter": true,
 	})},
@@ -45,11 +45,11 @@ var kindFixtures = map[string]kindFixture{
 		"gpu": map[string]any{"id": "NVIDIA L4", "count": 2, "allowed_cuda_versions": []any{"12.8"}}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}},
 		"cloud": "COMMUNITY", "data_center_ids": []any{"EU-RO-1"}, "locked": true, "start_ssh": true, "start_jupyter": true, "desired_state": "RUNNING",
 	})},
-	"gpucloud_global_volume":       {config: map[string]any{}, v2: true, full: map[string]any{"name": "full"}},
-	"gpucloud_secret":              {config: map[string]any{"value_wo": "secret-of-this-test", "value_wo_version": 1, "description": "d"}, unique: true, recorded: true, v2: true},
-	"gpucloud_registry_auth":       {config: map[string]any{"username": "u", "password_wo": "secret-of-this-test", "password_wo_version": 1}, unique: true, recorded: true},
-	"gpucloud_registry_delegation": {config: map[string]any{"resource": repository}, v2: true, full: map[string]any{"name": "full", "resource": repository + ":v1"}},
-	"gpucloud_ssh_keys":            {config: map[string]any{"keys": []any{annesKey}}, nameless: true, v2: true},
+	"gpucloud_global_volume":       {config: map[string]any{}, v2Only: true, full: map[string]any{"name": "full"}},
+	"gpucloud_secret":              {config: map[string]any{"value_wo": "secret-of-this-test", "value_wo_version": 1, "description": "d"}, unique: true, records: true, v2Only: true},
+	"gpucloud_registry_auth":       {config: map[string]any{"username": "u", "password_wo": "secret-of-this-test", "password_wo_version": 1}, unique: true, records: true},
+	"gpucloud_registry_delegation": {config: map[string]any{"resource": repository}, v2Only: true, full: map[string]any{"name": "full", "resource": repository + ":v1"}},
+	"gpucloud_ssh_keys":            {config: map[string]any{"keys": []any{annesKey}}, nameless: true, v2Only: true},
 	"gpucloud_template": {config: map[string]any{"image": "i"}, unique: true, full: map[string]any{
 		"name": "full", "image": "i", "args": "print 'a b'", "disk": 20, "env": map[string]any{"A": "b"}, "ports": []any{"8000/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}},
 		"public": true, "serverless": false, "category": "AMD", "start_ssh": false, "start_jupyter": false, "allowed_cuda_versions": []any{"12.8"},
@@ -75,7 +75,7 @@ func eachKind(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tf
 	t.Helper()
 	for _, v := range acctest.Versions {
 		for _, typeName := range slices.Sorted(maps.Keys(kindFixtures)) {
-			if k := kindFixtures[typeName]; !k.v2 || v == api.V2 {
+			if k := kindFixtures[typeName]; !k.v2Only || v == api.V2 {
 				t.Run(string(v)+"/"+typeName, func(t *testing.T) {
 					t.Parallel()
 					d := acctest.Deploy(t)
@@ -100,7 +100,7 @@ func TestIdentityAndImport(t *testing.T) {
 		planned := p.Plan(typeName, byID, config)
 		switch {
 		case planned.Action == "update" && typeName == endpointType: // v2 returns no template
-		case planned.Action != map[bool]string{true: "update", false: "no-op"}[k.recorded]:
+		case planned.Action != map[bool]string{true: "update", false: "no-op"}[k.records]:
 			t.Errorf("after an import it is planned to %s: %s\n%s\n%s", planned.Action, planned.Diagnostics, byID.Value, planned.Value)
 		}
 		generated := p.Plan(typeName, byID, generatedConfig(p.Schema(typeName).Block.Attributes, byID))
@@ -202,7 +202,7 @@ func TestLists(t *testing.T) {
 func TestListOfAKindThatV1Lacks(t *testing.T) {
 	p := drive(t, acctest.Deploy(t), api.V1)
 	for typeName, k := range kindFixtures {
-		if !k.v2 || k.nameless {
+		if !k.v2Only || k.nameless {
 			continue
 		}
 		title := strings.ReplaceAll(strings.TrimPrefix(typeName, "gpucloud_"), "_", " ")

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// drive configures the provider for a version of the deployment.
+// drive configures the provider for the deployment and an API version.
 func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
 	t.Helper()
 	return driveWith(t, d, v, nil)
@@ -61,7 +61,6 @@ func expectPlan(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdriv
 	return planned
 }
 
-// refresh returns the refreshed state.
 func refresh(t *testing.T, p *tfdrive.Provider, state tfdrive.State) tfdrive.State {
 	t.Helper()
 	return tfdrive.Do(p.Reconfigure().Read(state))(t)
@@ -98,7 +97,6 @@ func edit[T any](t *testing.T, objects *api.Collection[T], id any, change func(*
 	must.Do(objects.Update(t.Context(), have, want))(t)
 }
 
-// expectState expects attributes of a state.
 func expectState(t *testing.T, state tfdrive.State, want map[string]any) {
 	t.Helper()
 	for attribute, value := range want {
@@ -148,7 +146,7 @@ func with(config map[string]any, changes map[string]any) map[string]any {
 	return out
 }
 
-// attributeCase sets, changes and removes an attribute. The object has the planned values, and the next plan is empty.
+// attributeCase describes how a test sets, changes and removes an attribute. After each step, the next plan is empty.
 type attributeCase struct {
 	version    api.Version // the version that has the attribute
 	values     []any       // the create sets the first value
@@ -181,11 +179,11 @@ func (c attributeCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Prov
 var coveredElsewhere = map[string]string{
 	"deletion_protection": "TestProtection", "max_hourly_cost": "TestPlanCost", "timeouts": "TestWaitPlan", "wait_for": "TestWaitPlan",
 	"env_wo": "TestEnvWriteOnly", "env_wo_version": "TestEnvWriteOnly", "template_id": "TestEndpointTemplateDrift, TestPodOfATemplate",
-	"registry": "TestRegistryAuth, TestEndpointOwnContainer", "network_volumes": "TestEndpoint",
+	"registry": "TestPodOfARegistry, TestEndpointOwnContainer", "network_volumes": "TestEndpoint",
 }
 
-// expectAll fails if the table of a test lacks a configurable attribute of a type.
-func expectAll(t *testing.T, p *tfdrive.Provider, typeName string, tested []string) {
+// expectEveryAttribute fails if neither the table of a test nor coveredElsewhere has a configurable attribute of a type.
+func expectEveryAttribute(t *testing.T, p *tfdrive.Provider, typeName string, tested []string) {
 	t.Helper()
 	for _, a := range p.Schema(typeName).Block.Attributes {
 		must.Hold(t, !a.Optional && !a.Required || slices.Contains(tested, a.Name) || coveredElsewhere[a.Name] != "", "no case sets", typeName, a.Name, "add one to the table")

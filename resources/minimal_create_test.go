@@ -19,11 +19,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
-// minimal has, by type, a configuration without optional attributes and the members that its
+// minimalCreates has, by type, a configuration without optional attributes and the members that its
 // create sends on each version: configured attributes and attributes with a default in the schema.
 // Members in brackets have neither: the empty container settings of a pod without a template, and
 // ports and volumeInGb of API v1, for which the server would set its own values.
-var minimal = map[string]struct {
+var minimalCreates = map[string]struct {
 	config map[string]any
 	v2, v1 string
 }{
@@ -50,9 +50,9 @@ func TestUnsetIsNotSent(t *testing.T) {
 	t.Parallel()
 	for _, kind := range resources.All {
 		typeName := typeNameOf(t, kind)
-		c, ok := minimal[typeName]
+		c, ok := minimalCreates[typeName]
 		if !ok {
-			must.Equal(t, typeName, "gpucloud_ssh_keys", "minimal has no configuration of the kind: add one")
+			must.Equal(t, typeName, "gpucloud_ssh_keys", "minimalCreates has no configuration of the kind: add one")
 			continue
 		}
 		for v, want := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
@@ -94,7 +94,7 @@ func expectMembers(t *testing.T, operation string, got []string, text string) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("the %s sends %v, expected %v. Omit optional attributes that are not set: use `optional(m.X)` in expand, and `clearedBy` in the contract. "+
-			"Add an attribute with a default to `minimal` (resources/minimal_create_test.go).", operation, got, want)
+			"Add an attribute with a default to `minimalCreates` (resources/minimal_create_test.go).", operation, got, want)
 	}
 }
 
@@ -150,24 +150,25 @@ var optionalValues = map[string]map[string]any{
 	},
 }
 
-// unreadable are optional attributes that no answer has, so the state lacks them after an import.
-var unreadable = []string{
+// notOmitted are optional attributes that the test doesn't omit. No answer has most of them, so the state lacks
+// them after an import.
+var notOmitted = []string{
 	"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority",
 	"data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps", "name", "keep_others",
 	"username", "password", "password_wo", "password_wo_version", "value_wo", "value_wo_version", "cpu", // a pod without cpu needs gpu
 	"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "registry", // for endpoints, which have a template in this test
 }
 
-// If an attribute is omitted, an imported or moved object keeps its value and isn't replaced. If no
-// update can clear the attribute, the plan is empty.
+// If an attribute is omitted, an imported or moved object isn't replaced: an update clears the attribute
+// or, if none can, the plan is empty.
 func TestOmittedAttributeReplacesNothing(t *testing.T) {
 	acctest.LeaveToCI(t, "TestUnsetIsNotSent tests what is sent")
-	all := drive(t, acctest.Deploy(t), api.V2)
-	for _, typeName := range all.Types() {
-		for _, a := range all.Schema(typeName).Block.Attributes {
+	p := drive(t, acctest.Deploy(t), api.V2)
+	for _, typeName := range p.Types() {
+		for _, a := range p.Schema(typeName).Block.Attributes {
 			_, kept := optionalValues[typeName][a.Name]
 			_, cleared := optionalValues[typeName]["!"+a.Name]
-			must.Hold(t, !a.Optional || kept || cleared || coveredElsewhere[a.Name] != "" || slices.Contains(unreadable, a.Name), "no case omits", typeName, a.Name, "add a value to optionalValues")
+			must.Hold(t, !a.Optional || kept || cleared || coveredElsewhere[a.Name] != "" || slices.Contains(notOmitted, a.Name), "no case omits", typeName, a.Name, "add a value to optionalValues")
 		}
 	}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
@@ -185,7 +186,7 @@ func testOmission(t *testing.T, d *acctest.Deployment, v api.Version, typeName, 
 	if inPlace {
 		name = attribute[1:]
 	}
-	config := with(minimal[typeName].config, map[string]any{"name": d.Name("o")})
+	config := with(minimalCreates[typeName].config, map[string]any{"name": d.Name("o")})
 	if typeName == endpointType {
 		template, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("of-" + name)})
 		config["template_id"] = template.Get("id")
@@ -259,13 +260,13 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 				`/v1/pods {"name": %q, "imageName": "builtin/echo", "gpuTypeIds": ["NVIDIA L4"]}`},
 			"gpucloud_cluster": {`/v2/clusters {"name": %q, "type": "TRAINING", "image": "builtin/echo", "compute": {"gpuTypeId": "NVIDIA L4", "gpuCountPerPod": 1, "podCount": 2}}`, ""},
 			"gpucloud_endpoint": {`/v2/serverless {"name": %q, "templateId": "` + template.Get("id").(string) + `"}`,
-				`/v1/endpoints {"name": %q, "idleTimeout": 10, "templateId": "` + template.Get("id").(string) + `"}`}, // the provider's default differs
+				`/v1/endpoints {"name": %q, "idleTimeout": 10, "templateId": "` + template.Get("id").(string) + `"}`}, // the provider's default of idle_timeout isn't API v1's
 		} {
 			text := map[api.Version]string{api.V1: c.v1, api.V2: c.v2}[v]
 			if text == "" {
 				continue
 			}
-			config := with(minimal[typeName].config, map[string]any{"name": d.Name("d")})
+			config := with(minimalCreates[typeName].config, map[string]any{"name": d.Name("d")})
 			if typeName == endpointType {
 				config["template_id"] = template.Get("id")
 			}
@@ -292,7 +293,7 @@ func TestNullInAnAnswerReplacesNothing(t *testing.T) {
 			volumeType: {"dataCenter", "dataCenterId"}, "gpucloud_registry_auth": {"name"}, "gpucloud_secret": {"name"},
 			"gpucloud_cluster": {"type", "compute"}, "gpucloud_registry_delegation": {"repository", "awsRegion"},
 		} {
-			config := maps.Clone(minimal[typeName].config)
+			config := maps.Clone(minimalCreates[typeName].config)
 			if typeName != "gpucloud_registry_delegation" {
 				config["name"] = d.Name("n")
 			}

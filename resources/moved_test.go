@@ -52,8 +52,8 @@ func foreignState(t *testing.T, file, address string) foreignResource {
 	return foreignResource{}
 }
 
-// with returns the state with the recorded ids replaced.
-func (f foreignResource) with(ids map[string]string) []byte {
+// stateWith returns the state with these ids in place of the recorded ones.
+func (f foreignResource) stateWith(ids map[string]string) []byte {
 	state := f.Values
 	for recorded, id := range ids {
 		state = bytes.ReplaceAll(state, []byte(`"`+recorded+`"`), []byte(`"`+id+`"`))
@@ -68,7 +68,7 @@ func (f foreignResource) move(t *testing.T, p *tfdrive.Provider, typeName string
 	return tfdrive.Do(p.Read(moved))(t)
 }
 
-// movedCase is an object of another provider, with the equivalent configuration of this one.
+// movedCase is an object of another provider, with the equivalent configuration of this provider.
 type movedCase struct {
 	file, address string
 	id            string // the recorded id
@@ -80,15 +80,15 @@ type movedCase struct {
 
 // movedCases returns a case for each type of each source provider.
 func movedCases() []movedCase {
-	same := func(config map[string]any) func(map[string]string) map[string]any {
+	noReferences := func(config map[string]any) func(map[string]string) map[string]any {
 		return func(map[string]string) map[string]any { return config }
 	}
-	volume := same(map[string]any{"name": "models", "size": 20, "data_center": "EU-RO-1"})
+	volume := noReferences(map[string]any{"name": "models", "size": 20, "data_center": "EU-RO-1"})
 	auth := func(name string) func(map[string]string) map[string]any {
-		return same(map[string]any{"name": name, "username": "robot", "password_wo": "new-and-unsent", "password_wo_version": 1})
+		return noReferences(map[string]any{"name": name, "username": "robot", "password_wo": "new-and-unsent", "password_wo_version": 1})
 	}
 	worker := func(id string) func(map[string]string) map[string]any {
-		return same(map[string]any{
+		return noReferences(map[string]any{
 			"name": "worker-" + id, "image": "builtin/echo", "disk": 20, "args": "python -u 'my handler.py'", "env": map[string]any{"MODE": "prod"},
 			"ports": []any{"8000/http"}, "serverless": true,
 		})
@@ -99,7 +99,7 @@ func movedCases() []movedCase {
 				"name": "api", "template_id": objectIDs["template"], "workers": map[string]any{"max": 2, "idle_timeout": 7},
 				"scaling": map[string]any{"queue_delay": 3}, "data_center_ids": []any{"EU-RO-1"}, "timeout": 600000,
 			}, changes)
-			if config["network_volumes"] == "made" {
+			if config["network_volumes"] == "$volume" {
 				config["network_volumes"] = []any{objectIDs["volume"]}
 			}
 			return config
@@ -112,10 +112,10 @@ func movedCases() []movedCase {
 				"name": "lab", "image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}, "disk": 20,
 				"ports": []any{"8888/http", "22/tcp"}, "env": map[string]any{"MODE": "lab"},
 			}, changes)
-			if config["template_id"] == "made" {
+			if config["template_id"] == "$template" {
 				config["template_id"] = objectIDs["podTemplate"]
 			}
-			if config["mounts"] == "made" {
+			if config["mounts"] == "$volume" {
 				config["mounts"] = map[string]any{"network": []any{map[string]any{"volume_id": objectIDs["volume"], "path": "/work"}}}
 			}
 			return config
@@ -123,12 +123,12 @@ func movedCases() []movedCase {
 	}
 	workspace := map[string]any{"persistent": map[string]any{"size": 20, "path": "/workspace"}}
 	envFromList := map[string]any{"MODE": "lab", "URL": "https://x.example.com/?a=b"}
-	templated := pod(map[string]any{"name": "templated", "template_id": "made", "image": nil, "disk": nil, "ports": nil, "env": nil, "start_ssh": true})
+	templated := pod(map[string]any{"name": "templated", "template_id": "$template", "image": nil, "disk": nil, "ports": nil, "env": nil, "start_ssh": true})
 	return []movedCase{
 		{file: "official-1.0.8", address: "runpod_template.worker", id: "tpl108", kind: "template", config: worker("tpl108")},
 		{file: "official-1.0.8", address: "runpod_network_volume.models", id: "vol108", kind: "network_volume", config: volume},
 		{file: "official-1.0.8", address: "runpod_container_registry_auth.ci", id: "auth108", kind: "registry_auth", config: auth("ci108")},
-		{file: "official-1.0.8", address: "runpod_endpoint.api", id: "ep108", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "flashboot": "FLASHBOOT", "network_volumes": "made"})},
+		{file: "official-1.0.8", address: "runpod_endpoint.api", id: "ep108", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "flashboot": "FLASHBOOT", "network_volumes": "$volume"})},
 		{file: "official-1.0.8", address: `module.batch["eu"].runpod_endpoint.cpu[0]`, id: "epcpu108", kind: "endpoint",
 			config: endpoint(map[string]any{"name": "cpu", "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}}, "data_center_ids": nil})},
 		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", version: api.V2, config: pod(map[string]any{"mounts": workspace, "env": envFromList, "start_ssh": true})},
@@ -137,44 +137,44 @@ func movedCases() []movedCase {
 		{file: "official-1.0.9", address: "runpod_template.worker", id: "tpl109", kind: "template", config: worker("tpl109")},
 		{file: "official-1.0.9", address: "runpod_network_volume.models", id: "vol109", kind: "network_volume", config: volume},
 		{file: "official-1.0.9", address: "runpod_container_registry_auth.ci", id: "auth109", kind: "registry_auth", config: auth("ci109")},
-		{file: "official-1.0.9", address: "runpod_endpoint.api", id: "ep109", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "network_volumes": "made"})},
+		{file: "official-1.0.9", address: "runpod_endpoint.api", id: "ep109", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "network_volumes": "$volume"})},
 		{file: "official-1.0.9", address: "runpod_endpoint.inline", id: "epin109", kind: "endpoint", version: api.V2,
 			config: endpoint(map[string]any{"name": "inline", "template_id": nil, "image": "builtin/echo", "disk": 20, "env": map[string]any{"MODE": "prod"}, "gpu": l4})},
 		{file: "official-1.0.9", address: "runpod_pod.lab", id: "pod109", kind: "pod", version: api.V2, config: pod(map[string]any{"mounts": workspace, "env": envFromList, "start_ssh": true})},
 		{file: "official-1.0.9", address: "runpod_pod.templated", id: "podt109", kind: "pod", version: api.V2, config: templated, action: "update"},
 		{file: "official-1.0.9", address: "runpod_ecr_delegation.app", id: "del109", kind: "registry_delegation", version: api.V2,
-			config: same(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app"})},
+			config: noReferences(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app"})},
 
 		{file: "official-2.0.0", address: "runpod_template.worker", id: "tpl200", kind: "template", config: worker("tpl200")},
 		{file: "official-2.0.0", address: "runpod_network_volume.models", id: "vol200", kind: "network_volume", config: volume},
 		{file: "official-2.0.0", address: "runpod_registry.ci", id: "auth200", kind: "registry_auth", config: auth("ci200")},
 		{file: "official-2.0.0", address: "runpod_serverless_endpoint.api", id: "ep200", kind: "endpoint", version: api.V2, config: endpoint(map[string]any{
-			"gpu": map[string]any{"pools": []any{"ADA_24"}, "allowed_cuda_versions": []any{"12.8"}}, "env": map[string]any{"EXTRA": "1"}, "flashboot": "FLASHBOOT", "network_volumes": "made",
+			"gpu": map[string]any{"pools": []any{"ADA_24"}, "allowed_cuda_versions": []any{"12.8"}}, "env": map[string]any{"EXTRA": "1"}, "flashboot": "FLASHBOOT", "network_volumes": "$volume",
 		})},
 		{file: "official-2.0.0", address: "runpod_serverless_endpoint.inline", id: "epin200", kind: "endpoint", version: api.V2, config: endpoint(map[string]any{
 			"name": "inline", "template_id": nil, "image": "builtin/echo", "disk": 20, "args": "print hello", "env": map[string]any{"MODE": "prod"},
 			"cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}}, "flashboot": "FLASHBOOT", "data_center_ids": nil,
 		})},
 		{file: "official-2.0.0", address: "runpod_pod.lab", id: "pod200", kind: "pod", version: api.V2, config: pod(map[string]any{
-			"mounts": "made", "start_ssh": true, "start_jupyter": true, "data_center_ids": []any{"EU-RO-1"}, "desired_state": "RUNNING",
+			"mounts": "$volume", "start_ssh": true, "start_jupyter": true, "data_center_ids": []any{"EU-RO-1"}, "desired_state": "RUNNING",
 			"gpu": map[string]any{"id": "NVIDIA L4", "min_cuda_version": "12.4"},
 		})},
 		{file: "official-2.0.0", address: "runpod_pod.templated", id: "podt200", kind: "pod", config: pod(map[string]any{
-			"name": "templated", "template_id": "made", "image": nil, "disk": nil, "ports": nil, "env": map[string]any{"EXTRA": "1"},
+			"name": "templated", "template_id": "$template", "image": nil, "disk": nil, "ports": nil, "env": map[string]any{"EXTRA": "1"},
 			"gpu": nil, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2},
 		})},
 		{file: "official-2.0.0", address: "runpod_registry_delegation.app", id: "del200", kind: "registry_delegation", version: api.V2,
-			config: same(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app:v1"})},
-		{file: "official-2.0.0", address: "runpod_cluster.train", id: "cl200", kind: "cluster", version: api.V2, config: same(map[string]any{
+			config: noReferences(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app:v1"})},
+		{file: "official-2.0.0", address: "runpod_cluster.train", id: "cl200", kind: "cluster", version: api.V2, config: noReferences(map[string]any{
 			"name": "train", "type": "TRAINING", "image": "builtin/echo", "disk": 20, "args": "print hello", "env": map[string]any{"MODE": "train"},
 			"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}, "data_center_ids": []any{"EU-RO-1"}, "start_ssh": true,
 		})},
 		{file: "official-2.0.0", address: "runpod_account_ssh_keys.all", id: "account", kind: "ssh_keys", version: api.V2,
-			config: same(map[string]any{"keys": []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}})},
+			config: noReferences(map[string]any{"keys": []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}})},
 
 		{file: "decentralized-infrastructure-1.0.1", address: "runpod_network_volume.models", id: "volDEC", kind: "network_volume", config: volume},
 		{file: "decentralized-infrastructure-1.0.1", address: "runpod_endpoint.api", id: "epDEC", kind: "endpoint",
-			config: endpoint(map[string]any{"gpu": with(l4, map[string]any{"allowed_cuda_versions": []any{"12.8"}}), "network_volumes": "made"})},
+			config: endpoint(map[string]any{"gpu": with(l4, map[string]any{"allowed_cuda_versions": []any{"12.8"}}), "network_volumes": "$volume"})},
 		{file: "decentralized-infrastructure-1.0.1", address: `runpod_pod.lab["a"]`, id: "podDEC", kind: "pod", config: pod(map[string]any{
 			"mounts": workspace, "args": "print 'a b'", "data_center_ids": []any{"EU-RO-1"}, "gpu": map[string]any{"id": "NVIDIA L4", "allowed_cuda_versions": []any{"12.8"}},
 		})},
@@ -202,7 +202,7 @@ func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	created := apply(t, p, typeName, tfdrive.State{}, config, "create")
 	writes := d.Writes()
 	source := foreignState(t, c.file, c.address)
-	moved := source.move(t, p, typeName, source.with(c.ids(objectIDs, created.Get("id").(string))))
+	moved := source.move(t, p, typeName, source.stateWith(c.ids(objectIDs, created.Get("id").(string))))
 	planned, want := p.Plan(typeName, moved, config), cmp.Or(c.action, "no-op")
 	must.Require(t, planned.Action == want,
 		"the first plan is to", planned.Action, "replace", planned.Replace, "expected", want, planned.Diagnostics, "state", moved.Value, "plan", planned.Value)
@@ -223,7 +223,6 @@ func (c movedCase) ids(objectIDs map[string]string, id string) map[string]string
 	return ids
 }
 
-// applyPlan applies a plan and returns the state.
 func applyPlan(t *testing.T, p *tfdrive.Provider, planned tfdrive.PlannedChange) tfdrive.State {
 	t.Helper()
 	return tfdrive.Do(p.Reconfigure().Apply(planned))(t)
@@ -270,7 +269,7 @@ func TestMovedIsNotReplaced(t *testing.T) {
 		typeName := "gpucloud_" + c.kind
 		created := apply(t, p, typeName, tfdrive.State{}, config, "create")
 		source := foreignState(t, "official-2.0.0", c.address)
-		moved := source.move(t, p, typeName, source.with(map[string]string{c.id: created.Get("id").(string)}))
+		moved := source.move(t, p, typeName, source.stateWith(map[string]string{c.id: created.Get("id").(string)}))
 
 		must.Equal(t, p.Plan(typeName, moved, with(config, c.readable)).Action, "replace", c.address, c.readable, "is planned to", "expected replace")
 		must.Contain(t, p.Plan(typeName, moved, with(config, map[string]any{"data_center_ids": nil})).Diagnostics.Warnings(), "Settings are recorded, and not sent")
@@ -317,7 +316,7 @@ func TestMovedNeedsRead(t *testing.T) {
 	source := foreignState(t, "official-1.0.8", "runpod_network_volume.models")
 	config := map[string]any{"name": "models", "size": 20, "data_center": "EU-RO-1"}
 	created := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, config, "create")
-	moved, _ := p.Move(created.Type, source.Provider, source.Type, source.with(map[string]string{"vol108": created.Get("id").(string)}))
+	moved, _ := p.Move(created.Type, source.Provider, source.Type, source.stateWith(map[string]string{"vol108": created.Get("id").(string)}))
 	must.ErrorContains(t, p.Plan(created.Type, moved, config).Diagnostics.Err(), "without -refresh=false")
 	read, _ := p.Read(moved)
 	apply(t, p, created.Type, read, config, "no-op")

@@ -35,8 +35,8 @@ func TestNetworkVolume(t *testing.T) {
 	})
 }
 
-// For every pair of sizes around the bounds, growing is an update, shrinking is an error at size,
-// and no plan sends a write.
+// For sizes up to 60 GB apart, growing is an update, and shrinking is an error at size that sends no
+// write.
 func TestNetworkVolumeSizes(t *testing.T) {
 	bounds := map[api.Version][2]int{api.V1: {0, 4000}, api.V2: {10, 4096}}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
@@ -74,7 +74,7 @@ func TestNetworkVolumeEveryAttribute(t *testing.T) {
 		"type":        {version: api.V2, values: []any{"STANDARD", "HIGH_PERFORMANCE"}, actions: []string{"replace"}, removal: "no-op"},
 	}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		expectAll(t, p, volumeType, slices.Collect(maps.Keys(table)))
+		expectEveryAttribute(t, p, volumeType, slices.Collect(maps.Keys(table)))
 		for attribute, c := range table {
 			t.Run(attribute, func(t *testing.T) {
 				c.test(t, d, p, v, volumeType, attribute, attribute, map[string]any{"name": "v", "size": 10, "data_center": "US-TX-3"})
@@ -112,7 +112,7 @@ func TestNetworkVolumeLossWarns(t *testing.T) {
 	must.Contain(t, p.Destroy(state).Warnings(), "The network volume will be deleted", "with everything on it")
 }
 
-// Only v2 has the tier. On v1, the state keeps its value.
+// Only v2 has the tier (the attribute type). On v1, the state keeps its value.
 func TestNetworkVolumeTier(t *testing.T) {
 	d := acctest.Deploy(t)
 	v2, v1 := drive(t, d, api.V2), drive(t, d, api.V1)

@@ -68,7 +68,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 	})
 }
 
-// A pod that names the storage it has from its template, or another size of it, keeps it and its data.
+// If a pod gets a mount of its own, like its template's or larger, it keeps the storage and the data.
 func TestPodNamesStorageOfItsTemplate(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		mounts := func(size int) map[string]any {
@@ -81,7 +81,7 @@ func TestPodNamesStorageOfItsTemplate(t *testing.T) {
 		state = apply(t, p, podType, state, config, "update")
 		must.Equal(t, podOf(t, d, state).Mounts.Persistent.Size, 30, "the size of the mount")
 		expectPlan(t, p, podType, state, with(config, mounts(30)), "update")
-		must.Equal(t, p.Plan(podType, refresh(t, p, state), config).Diagnostics.Warnings(), "", "the storage is as applied")
+		must.Equal(t, p.Plan(podType, refresh(t, p, state), config).Diagnostics.Warnings(), "", "a plan without a change of the storage warns")
 		edit(t, d.Client(t, v).Pods.Collection, state.Get("id"), func(p *api.Pod) { p.Mounts.Persistent.Path = "/b" })
 		expectPlan(t, p, podType, refresh(t, p, state), config, "no-op", "had 30 GB at /data, from its template, and has 30 GB at /b")
 		edit(t, d.Client(t, v).Pods.Collection, state.Get("id"), func(p *api.Pod) { p.Mounts.Persistent.Path = "/data" })
@@ -89,8 +89,8 @@ func TestPodNamesStorageOfItsTemplate(t *testing.T) {
 	})
 }
 
-// If another client replaces a pod's environment, the variables of the deployment are lost, and
-// the plan names them. An update by the provider keeps them.
+// If another client replaces a pod's environment, the variables that the deployment added are lost,
+// and the plan names them. An update by the provider keeps them.
 func TestPodLosesAccessVariables(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
@@ -125,8 +125,8 @@ func TestPodTemplateExists(t *testing.T) {
 	})
 }
 
-// The state shows the size of the pod's machine. A change of the size doesn't change the pod, but
-// another minimum replaces it.
+// The state shows the vCPUs and memory that the pod has of its machine. Another minimum replaces the
+// pod.
 func TestPodMachine(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
@@ -143,7 +143,7 @@ func TestPodMachine(t *testing.T) {
 	}
 }
 
-// If the configuration alone exceeds the size limit, the plan reports an error at the largest
+// If the configuration exceeds the size limit of a create's body, the plan reports an error at the largest
 // attribute.
 func TestPodTooLarge(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 
 const podType = "gpucloud_pod"
 
-// cpuPod returns a configuration that runs at once on any machine.
+// cpuPod returns the configuration of a pod without GPUs, which runs on any machine.
 func cpuPod(changes map[string]any) map[string]any {
 	return with(map[string]any{
 		"name": "p", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "disk": 10,
@@ -100,7 +100,7 @@ func TestPodEveryAttribute(t *testing.T) {
 		"min_download_mbps":       {version: api.V1, values: []any{1.5}, removal: "update", unreadable: true},
 		"min_upload_mbps":         {version: api.V1, values: []any{100, 0, 100, 0}, actions: []string{"update", "replace", "update"}, removal: "update", unreadable: true},
 	}
-	expectAll(t, drive(t, acctest.Deploy(t), api.V2), podType, slices.Collect(maps.Keys(table)))
+	expectEveryAttribute(t, drive(t, acctest.Deploy(t), api.V2), podType, slices.Collect(maps.Keys(table)))
 	for attribute, c := range table {
 		for _, v := range acctest.Versions {
 			t.Run(attribute+"/"+string(v), func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	locked := apply(t, p, podType, state, with(config, map[string]any{"locked": true}), "update")
 	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock prevents")
 	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
-	expectWarnings(locked, map[string]any{"locked": true, "env": tfdrive.Unknown}, "env: The container of the pod will be replaced") // or it stays
+	expectWarnings(locked, map[string]any{"locked": true, "env": tfdrive.Unknown}, "env: The container of the pod will be replaced") // no error: env may turn out unchanged
 	unlocked := apply(t, p, podType, locked, with(config, map[string]any{"env": map[string]any{"A": "b"}, "desired_state": "EXITED"}), "update")
 	stopped := apply(t, p, podType, unlocked, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "c"}, "desired_state": "EXITED"}), "update")
 	expectWarnings(stopped, map[string]any{"locked": true, "env": map[string]any{"A": "d"}, "desired_state": "EXITED"}) // no container runs
@@ -316,7 +316,7 @@ func TestPodOfATemplate(t *testing.T) {
 		}, "create")
 		config := map[string]any{"name": "p", "template_id": template.Get("id"), "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "env": map[string]any{"P": "p", "BOTH": "pod"}}
 		state := apply(t, p, podType, tfdrive.State{}, config, "create")
-		check := func(image, args string, disk int64, env map[string]string) {
+		expectContainer := func(image, args string, disk int64, env map[string]string) {
 			t.Helper()
 			got := podOf(t, d, state).Container
 			for name, v := range got.Env {
@@ -330,13 +330,13 @@ func TestPodOfATemplate(t *testing.T) {
 				must.Hold(t, ok, "it lacks the variable", name)
 			}
 		}
-		check("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "pod", "P": "p"})
+		expectContainer("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "pod", "P": "p"})
 		must.Hold(t, state.Get("image") == nil && state.Get("disk") == nil, "the state has the template's settings", state.Value)
 		own := with(config, map[string]any{"args": "print own", "disk": 20, "env": map[string]any{"P": "q", "BOTH": "pod"}})
 		state = apply(t, p, podType, state, own, "update")
-		check("builtin/echo", "print own", 20, map[string]string{"T": "t", "BOTH": "pod", "P": "q"})
+		expectContainer("builtin/echo", "print own", 20, map[string]string{"T": "t", "BOTH": "pod", "P": "q"})
 		state = apply(t, p, podType, state, with(config, map[string]any{"env": nil}), "update")
-		check("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "template"})
+		expectContainer("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "template"})
 		expectImport(t, p, state, with(config, map[string]any{"env": nil}), true)
 
 		// A change of the template doesn't change the pod.
@@ -347,14 +347,14 @@ func TestPodOfATemplate(t *testing.T) {
 
 		workers := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("w"), "image": "i", "serverless": true}, "create")
 		expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
-		p.Plan("gpucloud_template", workers, map[string]any{"name": workers.Get("name"), "image": "another", "serverless": true}) // its change in this run doesn't make it one for pods
+		p.Plan("gpucloud_template", workers, map[string]any{"name": workers.Get("name"), "image": "another", "serverless": true}) // a planned change of a template for workers doesn't make it one for pods
 		expectRefusal(t, d, p, state, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
 		must.Equal(t, p.Plan(podType, state, cpuPod(nil)).Action, "replace", "without the template it is planned to")
 	})
 }
 
 // After an import, an update records the settings that no answer has and sends nothing, even if
-// the pod got variables from its template and the SSH keys.
+// the pod got variables from its template and from the account's SSH keys.
 func TestPodImport(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		addKey(t, d, annesKey)
@@ -385,8 +385,8 @@ func TestPodImport(t *testing.T) {
 	})
 }
 
-// If this provider created the pod without a setting, adding it is a change. Without a template,
-// false is the default.
+// If this provider created the pod without a setting, adding the setting replaces the pod, except for
+// the default. Without a template, the default of start_ssh is false.
 func TestAddedPodSetting(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)

@@ -212,7 +212,7 @@ func TestRotationWithCreateBeforeDestroy(t *testing.T) {
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		passwords := recordPasswords(t, d)
 		w = w.WithEnv("GPUCLOUD_BASE_URL=" + d.URL)
-		config := func(version int) {
+		writeConfig := func(version int) {
 			w.Write("main.tf", fmt.Sprintf(`
 variable "token" {
   ephemeral = true
@@ -233,10 +233,10 @@ resource "gpucloud_template" "t" {
 }
 `, version))
 		}
-		config(1)
+		writeConfig(1)
 		w.MustRun("apply", "-auto-approve", "-var=token=old-token")
 		w.MustRun("plan", "-detailed-exitcode") // without the password, which nothing needs
-		config(2)
+		writeConfig(2)
 		expectOutput(t, w.MustRun("plan", "-var=token=new-token"), "will be created again", "deletes it and creates it again under its name", "~ id")
 		out, err := w.Run("plan")
 		must.Hold(t, err != nil, "a rotation without the password is planned", out)

@@ -14,7 +14,6 @@ import (
 
 const secretType = "gpucloud_secret"
 
-// secretsOf returns the secrets of a deployment.
 func secretsOf(t *testing.T, d *acctest.Deployment) []api.Secret {
 	t.Helper()
 	return must.Do(d.Client(t, api.V2).Secrets.List(t.Context()))(t)
@@ -118,7 +117,7 @@ const (
 	othersKey = "ecdsa-sha2-nistp256 AAAAE2Vj other@example.com"
 )
 
-func keysAre(t *testing.T, d *acctest.Deployment, want ...string) {
+func expectKeys(t *testing.T, d *acctest.Deployment, want ...string) {
 	t.Helper()
 	got, err := d.Client(t, api.V2).SSHKeys.Get(t.Context())
 	slices.Sort(got)
@@ -138,16 +137,16 @@ func TestSSHKeys(t *testing.T) {
 	config := func(keys ...any) map[string]any { return map[string]any{"keys": keys} }
 	state := apply(t, p, typeName, tfdrive.State{}, config(annesKey), "create")
 	expectState(t, state, map[string]any{"id": "account"})
-	keysAre(t, d, annesKey)
+	expectKeys(t, d, annesKey)
 	state = apply(t, p, typeName, state, config(annesKey, bensKey), "update")
-	keysAre(t, d, annesKey, bensKey)
+	expectKeys(t, d, annesKey, bensKey)
 	addKey(t, d, othersKey) // the next apply removes a key that somebody else added
 	state = applyRestore(t, p, state, config(annesKey, bensKey))
-	keysAre(t, d, annesKey, bensKey)
+	expectKeys(t, d, annesKey, bensKey)
 	state = apply(t, p, typeName, state, config(bensKey), "update")
-	keysAre(t, d, bensKey)
+	expectKeys(t, d, bensKey)
 	must.Succeed(t, p.Destroy(state).Err())
-	keysAre(t, d)
+	expectKeys(t, d)
 }
 
 // With keep_others, no create, update or deletion removes the keys of others.
@@ -159,26 +158,26 @@ func TestSSHKeysKeepOthers(t *testing.T) {
 	withOthers := func(keys ...any) map[string]any { return map[string]any{"keys": keys, "keep_others": true} }
 
 	state := apply(t, p, typeName, tfdrive.State{}, withOthers(annesKey), "create")
-	keysAre(t, d, othersKey, annesKey)
+	expectKeys(t, d, othersKey, annesKey)
 	state = apply(t, p, typeName, state, withOthers(bensKey), "update")
-	keysAre(t, d, othersKey, bensKey)
+	expectKeys(t, d, othersKey, bensKey)
 	addKey(t, d, annesKey) // added by somebody else
 	expectEmptyPlan(t, p, state, withOthers(bensKey))
 	must.Do(d.Client(t, api.V2).SSHKeys.Set(t.Context(), []string{othersKey}))(t)
 	removed, diags := p.Reconfigure().Read(state)
 	must.Hold(t, diags.Err() == nil && len(removed.Get("keys").([]any)) == 0, "a key that somebody else removed", removed.Get("keys"), diags)
 	state = apply(t, p, typeName, state, map[string]any{"keys": []any{bensKey}}, "update") // the resource now manages all keys
-	keysAre(t, d, bensKey)
+	expectKeys(t, d, bensKey)
 	addKey(t, d, othersKey)
 	state = refresh(t, p, state)
 	state = apply(t, p, typeName, state, withOthers(bensKey), "update") // the resource manages only its own keys again
-	keysAre(t, d, bensKey, othersKey)
+	expectKeys(t, d, bensKey, othersKey)
 	must.Succeed(t, p.Destroy(state).Err())
-	keysAre(t, d, othersKey)
+	expectKeys(t, d, othersKey)
 }
 
-// The plan of a create, and of an update that no longer keeps them, warns if it removes the keys
-// of others. It rejects a text that isn't a public key.
+// The plan of a create, and of an update that removes keep_others, warns if it removes the keys of
+// others. It rejects a text that isn't a public key.
 func TestSSHKeysPlan(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)

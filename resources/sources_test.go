@@ -130,10 +130,10 @@ func TestSourceShowsTheResource(t *testing.T) {
 	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceCase) {
 		p := drive(t, d, v)
 		state := s.make(t, d, p, v, typeName, d.Name("one"))
-		byID := data(t, p, typeName, map[string]any{"id": state.Get("id")})
-		byName := data(t, p, typeName, map[string]any{"name": state.Get("name")})
+		byID := readSource(t, p, typeName, map[string]any{"id": state.Get("id")})
+		byName := readSource(t, p, typeName, map[string]any{"name": state.Get("name")})
 		must.Hold(t, byID.Value.Equal(byName.Value), "by id", byID.Value, "by name", byName.Value)
-		list := data(t, p, "gpucloud_"+s.plural, map[string]any{"name": state.Get("name")}).Get(s.plural).([]any)
+		list := readSource(t, p, "gpucloud_"+s.plural, map[string]any{"name": state.Get("name")}).Get(s.plural).([]any)
 		must.Require(t, len(list) == 1, "listed", list)
 		compared := 0
 		for _, a := range p.Schema(typeName).Block.Attributes {
@@ -156,7 +156,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 		}
 		must.Hold(t, compared >= 2 && len(list[0].(map[string]any)) == compared,
 			compared, "attributes compared", len(list[0].(map[string]any)), "listed")
-		for _, read := range []tfdrive.State{byID, data(t, p, "gpucloud_"+s.plural, nil)} {
+		for _, read := range []tfdrive.State{byID, readSource(t, p, "gpucloud_"+s.plural, nil)} {
 			must.Hold(t, !strings.Contains(read.Value.String(), "a-planted-secret"), "the secret is in the state", read.Value)
 		}
 	})
@@ -168,7 +168,7 @@ func TestSourceMasksVariables(t *testing.T) {
 	env := func(variables map[string]any) map[string]any {
 		name := d.Name(fmt.Sprint("t", len(variables), variables["B"]))
 		state := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": name, "image": "i", "env": variables}, "create")
-		return data(t, p.Reconfigure(), "gpucloud_template", map[string]any{"id": state.Get("id")}).Get("env").(map[string]any)
+		return readSource(t, p.Reconfigure(), "gpucloud_template", map[string]any{"id": state.Get("id")}).Get("env").(map[string]any)
 	}
 	one, other := env(map[string]any{"A": "value", "B": "value"}), env(map[string]any{"A": "value", "B": "another value"})
 	must.Hold(t, one["A"] == other["A"] && one["B"] != other["B"] && one["A"] != one["B"] && strings.HasPrefix(one["A"].(string), "digest:"), one, other)
@@ -179,7 +179,7 @@ func TestSourceFilters(t *testing.T) {
 	t.Parallel()
 	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceCase) {
 		p := drive(t, d, v)
-		must.Equal(t, data(t, p, "gpucloud_"+s.plural, nil).Get(s.plural).([]any), nil, "of none")
+		must.Equal(t, readSource(t, p, "gpucloud_"+s.plural, nil).Get(s.plural).([]any), nil, "an empty deployment has")
 		var want []any
 		for _, name := range []string{"b", "a", "c"} {
 			want = append(want, s.make(t, d, p, v, typeName, d.Name(name)).Get("name"))
@@ -188,7 +188,7 @@ func TestSourceFilters(t *testing.T) {
 		p = p.Reconfigure()
 		listed := func(config map[string]any) (names []any) {
 			t.Helper()
-			for _, o := range data(t, p, "gpucloud_"+s.plural, config).Get(s.plural).([]any) {
+			for _, o := range readSource(t, p, "gpucloud_"+s.plural, config).Get(s.plural).([]any) {
 				names = append(names, o.(map[string]any)["name"])
 			}
 			return names
@@ -316,12 +316,12 @@ func readAll(t *testing.T, p *tfdrive.Provider, name, plural string, ids []strin
 func TestPodsByStatus(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		id := post(t, d, "/v2/pods", `{"name":"p","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
-		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && data(t, p.Reconfigure(), "gpucloud_pod", map[string]any{"id": id}).Get("status") != "RUNNING"; {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && readSource(t, p.Reconfigure(), "gpucloud_pod", map[string]any{"id": id}).Get("status") != "RUNNING"; {
 			time.Sleep(20 * time.Millisecond)
 		}
 		p.Reconfigure()
 		for status, want := range map[string]int{"RUNNING": 1, "EXITED": 0} {
-			must.Equal(t, len(data(t, p, "gpucloud_pods", map[string]any{"status": status}).Get("pods").([]any)), want, status)
+			must.Equal(t, len(readSource(t, p, "gpucloud_pods", map[string]any{"status": status}).Get("pods").([]any)), want, status)
 		}
 		must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_pods", map[string]any{"status": "running"})), "Invalid value of status", "RUNNING")
 		_, diags := p.Data("gpucloud_pods", map[string]any{"status": "ERROR"})
@@ -333,7 +333,7 @@ func TestPodsByStatus(t *testing.T) {
 	})
 }
 
-func data(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any) tfdrive.State {
+func readSource(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any) tfdrive.State {
 	t.Helper()
 	if config == nil {
 		config = map[string]any{}
@@ -361,7 +361,7 @@ func TestCatalogTemplates(t *testing.T) {
 		private := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("private"), "image": "i"}, "create")
 		p = p.Reconfigure()
 		list := func(config map[string]any) (names []any) {
-			for _, o := range data(t, p, "gpucloud_catalog_templates", config).Get("catalog_templates").([]any) {
+			for _, o := range readSource(t, p, "gpucloud_catalog_templates", config).Get("catalog_templates").([]any) {
 				names = append(names, o.(map[string]any)["name"])
 			}
 			return names
@@ -373,7 +373,7 @@ func TestCatalogTemplates(t *testing.T) {
 			must.Hold(t, len(official) >= 1 && len(all) == len(official)+1 && slices.Contains(all, shared.Get("name")) && !slices.Contains(all, private.Get("name")),
 				"official", official, "all", all)
 			must.Equal(t, list(map[string]any{"source": "community"}), []any{shared.Get("name")}, "of the community")
-			one := data(t, p, "gpucloud_catalog_template", map[string]any{"name": shared.Get("name")})
+			one := readSource(t, p, "gpucloud_catalog_template", map[string]any{"name": shared.Get("name")})
 			must.Hold(t, one.Get("id") == shared.Get("id") && one.Get("source") == "community" && one.Get("image") == "i" && one.Get("env").(map[string]any)["A"] == "shown",
 				"got", one.Value)
 		})
@@ -408,9 +408,9 @@ func TestSourcesOnlyOnV2(t *testing.T) {
 
 func TestSSHKeysSource(t *testing.T) {
 	_, p := deploy(t)
-	must.Equal(t, data(t, p, "gpucloud_ssh_keys", nil).Get("keys").([]any), nil, "of none")
+	must.Equal(t, readSource(t, p, "gpucloud_ssh_keys", nil).Get("keys").([]any), nil, "an empty deployment has")
 	apply(t, p, "gpucloud_ssh_keys", tfdrive.State{}, map[string]any{"keys": []any{annesKey}}, "create")
-	got := data(t, p.Reconfigure(), "gpucloud_ssh_keys", nil)
+	got := readSource(t, p.Reconfigure(), "gpucloud_ssh_keys", nil)
 	keys := got.Get("keys").([]any)
 	must.Hold(t, got.Get("id") == "account" && slices.Equal(keys, []any{annesKey}), got.Value)
 }

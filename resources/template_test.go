@@ -72,7 +72,7 @@ func TestTemplateEveryAttribute(t *testing.T) {
 		for _, c := range slices.Concat(both, oneVersion[api.V1], oneVersion[api.V2]) {
 			tested = append(tested, c.name)
 		}
-		expectAll(t, p, "gpucloud_template", tested)
+		expectEveryAttribute(t, p, "gpucloud_template", tested)
 		for _, c := range append(both[:len(both):len(both)], oneVersion[v]...) {
 			t.Run(c.name, func(t *testing.T) {
 				config := with(minimalTemplate, map[string]any{"name": d.Name("every-" + c.name)})
@@ -226,6 +226,6 @@ func TestUnknownMayBecomeNull(t *testing.T) {
 		expectPlan(t, p, c.typeName, state, unknown, "update", attribute+": Known only after the plan: "+attribute+" is unknown")
 		expectPlan(t, p, c.typeName, state, c.config, "replace")
 		imported := expectPlan(t, p, c.typeName, importState(t, p, c.typeName, state.Get("id").(string)), unknown, "update")
-		must.Equal(t, imported.Diagnostics.Warnings(), "", "an imported object keeps its", attribute)
+		must.Equal(t, imported.Diagnostics.Warnings(), "", "the plan of an imported object warns about", attribute)
 	}
 }

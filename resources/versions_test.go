@@ -119,7 +119,7 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	must.Equal(t, stored(state), 10, "idle time-out in the deployment after the repair, in seconds")
 }
 
-// everywhere has all data centers. API v1 returns the same for an endpoint that selects none.
+// everywhere has all data centers. API v1 also returns all of them for an endpoint that selects none.
 var everywhere = []any{
 	"AP-JP-1", "CA-MTL-1", "CA-MTL-2", "CA-MTL-3", "EU-CZ-1", "EU-FR-1", "EU-NL-1", "EU-RO-1", "EU-SE-1", "EUR-IS-1", "EUR-IS-2", "EUR-IS-3", "EUR-NO-1",
 	"OC-AU-1", "US-CA-2", "US-DE-1", "US-GA-1", "US-GA-2", "US-IL-1", "US-KS-2", "US-KS-3", "US-NC-1", "US-TX-1", "US-TX-3", "US-TX-4", "US-WA-1",
@@ -144,10 +144,10 @@ func TestSwitchingVersionsWithSharedTemplate(t *testing.T) {
 	}
 }
 
-// oneVersionAttributes has, by type, the required attributes (needs) and the attributes that only one
+// oneVersionValues has, by type, the required attributes (needs) and the attributes that only one
 // version has (values). Each value is a pair: the configuration that sets the attribute, to
 // another value than the default, and its replacement on the other version (nil for none).
-var oneVersionAttributes = map[string]struct {
+var oneVersionValues = map[string]struct {
 	needs  map[string]any
 	values map[string][2]map[string]any
 }{
@@ -213,7 +213,7 @@ func TestOneVersionUnknown(t *testing.T) {
 		for _, o := range attributes {
 			d := acctest.Deploy(t)
 			p := drive(t, d, map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}[o.Version])
-			config := with(oneVersionAttributes[typeName].needs, map[string]any{"name": d.Name("one")})
+			config := with(oneVersionValues[typeName].needs, map[string]any{"name": d.Name("one")})
 			if typeName == "gpucloud_endpoint" {
 				template, _ := serverlessTemplate(t, d, p, nil)
 				config = with(config, map[string]any{"template_id": template.Get("id"), "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}})
@@ -261,8 +261,8 @@ func TestDescriptionsNameTheVersion(t *testing.T) {
 	}
 }
 
-// A version that lacks an attribute accepts the attribute's default like an omission, and plans no
-// change of a state without the attribute.
+// A version that lacks an attribute accepts the attribute's default like an omission:
+// planrule.OneVersion has the default in Except.
 func TestDefaultsOfOneVersion(t *testing.T) {
 	found := 0
 	for _, kind := range resources.All {
@@ -319,11 +319,11 @@ func TestOneVersionIsHonest(t *testing.T) {
 		for _, o := range attributes {
 			t.Run(fmt.Sprint(typeName, ".", o.Attribute), func(t *testing.T) {
 				t.Parallel()
-				values, ok := oneVersionAttributes[typeName].values[o.Attribute]
-				must.Require(t, ok, "no value of", typeName, o.Attribute, "add one to oneVersionAttributes")
+				values, ok := oneVersionValues[typeName].values[o.Attribute]
+				must.Require(t, ok, "no value of", typeName, o.Attribute, "add one to oneVersionValues")
 				d := acctest.Deploy(t)
 				supporting, lacking := drive(t, d, o.Version), drive(t, d, other[o.Version])
-				config := with(oneVersionAttributes[typeName].needs, map[string]any{"name": d.Name("one")})
+				config := with(oneVersionValues[typeName].needs, map[string]any{"name": d.Name("one")})
 				if typeName == "gpucloud_endpoint" {
 					template, _ := serverlessTemplate(t, d, supporting, nil)
 					config["template_id"] = template.Get("id")
@@ -348,7 +348,7 @@ func checkShownValue(t *testing.T, supporting, lacking *tfdrive.Provider, state 
 		return
 	}
 	byID := map[string]any{"id": state.Get("id")}
-	want, got := data(t, supporting.Reconfigure(), state.Type, byID).Get(attribute), data(t, lacking.Reconfigure(), state.Type, byID).Get(attribute)
+	want, got := readSource(t, supporting.Reconfigure(), state.Type, byID).Get(attribute), readSource(t, lacking.Reconfigure(), state.Type, byID).Get(attribute)
 	must.Hold(t, got == nil || reflect.DeepEqual(got, want), "a data source on the other version shows", attribute, got, "but the object has", want,
 		": let Read return null for attributes that the version doesn't return, or remove HandledByKind from the attribute's planrule.OneVersion")
 }
@@ -378,10 +378,10 @@ func checkRemoval(t *testing.T, supporting, lacking *tfdrive.Provider, state tfd
 // The table has only attributes that exactly one version has.
 func TestOneVersionTable(t *testing.T) {
 	known := oneVersion(t)
-	for typeName, cases := range oneVersionAttributes {
+	for typeName, cases := range oneVersionValues {
 		for attribute := range cases.values {
 			isKnown := slices.ContainsFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute })
-			must.Hold(t, isKnown, typeName, attribute, "isn't an attribute of exactly one version: remove it from oneVersionAttributes")
+			must.Hold(t, isKnown, typeName, attribute, "isn't an attribute of exactly one version: remove it from oneVersionValues")
 		}
 	}
 }

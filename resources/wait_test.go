@@ -154,8 +154,8 @@ func TestPodWaitsForItsPort(t *testing.T) {
 	must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Apply(p.Plan(podType, state, cpuPod(with(waitFor(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))), "does not accept connections")
 }
 
-// deployPublishing returns a deployment that publishes the ports of its pods, because the built-in
-// images of the jobrunner don't listen on ports.
+// deployPublishing returns a deployment that says that the TCP ports of its pods are published at
+// 127.0.0.1:port, because the built-in images of the jobrunner don't listen on ports.
 func deployPublishing(t *testing.T, port int) *acctest.Deployment {
 	t.Helper()
 	return rewriteAnswers(t, acctest.Deploy(t), func(_, body string) string {
