@@ -122,7 +122,7 @@ func TestBillingHasNoRecordsOfZeros(t *testing.T) {
 	}
 }
 
-// fakeBilling answers bills whose amounts have more digits than a float.
+// fakeBilling returns bills whose amounts have more digits than a float.
 type fakeBilling struct {
 	*httptest.Server
 	requests []string // path and query
@@ -179,7 +179,7 @@ func TestBillingKeepsAllDigits(t *testing.T) {
 		must.Equal(t, digits(t, got, path...), want, path)
 	}
 	records := got.Get("records").([]any)
-	must.Hold(t, len(records) == 1, "expected the record with amounts only", records)
+	must.Hold(t, len(records) == 1, "expected only the record with amounts", records)
 	old := read(t, f.drive(t, api.V1), "gpucloud_pod_billing", nil)
 	for want, path := range map[string][]any{
 		"123456789012345.97890123456789": {"totals", "total_amount"},

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// drive configures the provider for a version of the deployment.
+// drive configures the provider for the deployment and an API version.
 func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
 	t.Helper()
 	p := tfdrive.Start(t, provider.New("test")(), d.Settings(v))

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// The values of an environment are digests, wherever it is in a release's changes.
+// In the changes of a release, the values of an environment are digests, wherever the environment is.
 func TestChangedValueMasksEnvironments(t *testing.T) {
 	c := must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: "k"}))(t)
 	digest := `"` + c.DigestVariable("TOKEN", "secret") + `"`

@@ -136,7 +136,7 @@ func TestBuilds(t *testing.T) {
 	expectErrors(t, drive(t, d, api.V1), "gpucloud_endpoint_build", configOf("b1"), "gpucloud_endpoint_build exists in management API v2 only")
 }
 
-// The existing lines of a log are read, within its limits.
+// The existing lines of a log are read, within the data source's limits.
 func TestLogs(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)

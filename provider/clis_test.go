@@ -54,7 +54,7 @@ resource "gpucloud_registry_auth" "r" {
 		set := "-var=token=" + secret
 		out, err := w.Run("plan", "-out=saved", set)
 		if err != nil {
-			return refusal(t, out, "not expected here")
+			return expectUnsupported(t, out, "not expected here")
 		}
 		shown := w.MustRun("show", "-json", "saved")
 		w.MustRun("apply", set, "saved")
@@ -113,7 +113,7 @@ action "gpucloud_job_run" "smoke" {
 		out, err := w.Run("apply", "-auto-approve")
 		must.Equal(t, w.CLI.HasActionsAndQueries(), err == nil, "HasActionsAndQueries")
 		if err != nil {
-			return refusal(t, out, "Blocks of type \"action\" are not expected here")
+			return expectUnsupported(t, out, "Blocks of type \"action\" are not expected here")
 		}
 		expect(t, out, " is COMPLETED after ")
 		expect(t, w.MustRun("apply", "-auto-approve"), "No changes.")
@@ -138,27 +138,27 @@ action "gpucloud_job_run" "smoke" {
 		id := makeVolume(t, d)
 		w.Write("main.tf", volume)
 		w.MustRun("import", "gpucloud_network_volume.v", id)
-		return unchanged(t, w)
+		return expectUnchanged(t, w)
 	}},
 	{"`import` block", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume+importBlock(makeVolume(t, d)))
 		w.MustRun("apply", "-auto-approve")
-		return unchanged(t, w)
+		return expectUnchanged(t, w)
 	}},
 	{"`import` block by identity", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume+strings.NewReplacer("id = ", "identity = { id = ", "\n}\n", " }\n}\n").Replace(importBlock(makeVolume(t, d))))
 		out, err := w.Run("apply", "-auto-approve")
 		if err != nil {
-			return refusal(t, out, "An argument named \"identity\" is not expected here")
+			return expectUnsupported(t, out, "An argument named \"identity\" is not expected here")
 		}
 		expect(t, out, "1 imported, 0 added, 0 changed, 0 destroyed")
-		return unchanged(t, w)
+		return expectUnchanged(t, w)
 	}},
 	{"`import` block by a unique name", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		makeVolume(t, d)
 		w.Write("main.tf", volume+importBlock("v"))
 		expect(t, w.MustRun("apply", "-auto-approve"), "1 imported, 0 added, 0 changed, 0 destroyed")
-		return unchanged(t, w)
+		return expectUnchanged(t, w)
 	}},
 	{"`query` finds objects and writes configuration that imports them without a change", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		makeVolume(t, d)
@@ -166,16 +166,16 @@ action "gpucloud_job_run" "smoke" {
 		out, err := w.Run("query", "-generate-config-out=generated.tf")
 		must.Equal(t, w.CLI.HasActionsAndQueries(), err == nil, "HasActionsAndQueries")
 		if err != nil {
-			return refusal(t, out, "no command named \"query\"")
+			return expectUnsupported(t, out, "no command named \"query\"")
 		}
 		expect(t, w.MustRun("apply", "-auto-approve"), "1 imported, 0 added, 0 changed, 0 destroyed")
-		return unchanged(t, w)
+		return expectUnchanged(t, w)
 	}},
 	{"`plan -generate-config-out` writes configuration for an `import` block", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", importBlock(makeVolume(t, d)))
 		w.MustRun("plan", "-generate-config-out=generated.tf")
 		w.MustRun("apply", "-auto-approve")
-		return unchanged(t, w)
+		return expectUnchanged(t, w)
 	}},
 	{"`moved` block renames a resource", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume)
@@ -191,7 +191,7 @@ action "gpucloud_job_run" "smoke" {
 		w.Serve("runpod/runpod")
 		w.Write("main.tf", volume+"moved {\n  from = runpod_network_volume.v\n  to   = gpucloud_network_volume.v\n}\n")
 		expect(t, w.MustRun("apply", "-auto-approve"), "0 added, 0 changed, 0 destroyed")
-		return unchanged(t, w)
+		return expectUnchanged(t, w)
 	}},
 	{"`removed` block keeps the object but stops managing it", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume)
@@ -213,7 +213,7 @@ action "gpucloud_job_run" "smoke" {
 		w.Write("a.tftest.hcl", "run \"one\" {}\nrun \"two\" {\n  assert {\n    condition     = output.o == run.one.o\n    error_message = \"differs\"\n  }\n}\n")
 		out, err := w.Run("test")
 		if err != nil {
-			return refusal(t, out, "There is no variable named \"run\"")
+			return expectUnsupported(t, out, "There is no variable named \"run\"")
 		}
 		return expect(t, out, "2 passed, 0 failed")
 	}},
@@ -269,7 +269,7 @@ resource "gpucloud_network_volume" "v" {
 `, d.Key))
 		out, err := w.Run("apply", "-auto-approve")
 		if err != nil {
-			return refusal(t, out, "for_each")
+			return expectUnsupported(t, out, "for_each")
 		}
 		return expect(t, out, "1 added")
 	}},
@@ -296,7 +296,7 @@ resource "gpucloud_network_volume" "v" {
 `)
 		out, err := w.Run("apply", "-auto-approve")
 		if err != nil {
-			return refusal(t, out, "Blocks of type \"encryption\" are not expected")
+			return expectUnsupported(t, out, "Blocks of type \"encryption\" are not expected")
 		}
 		state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
 		must.Hold(t, err == nil && !strings.Contains(string(state), "gpucloud_network_volume"), "the state is not encrypted", err, string(state))
@@ -389,7 +389,7 @@ func importBlock(id string) string {
 	return fmt.Sprintf("import {\n  to = gpucloud_network_volume.v\n  id = %q\n}\n", id)
 }
 
-func unchanged(t *testing.T, w *acctest.Workspace) string {
+func expectUnchanged(t *testing.T, w *acctest.Workspace) string {
 	t.Helper()
 	return expect(t, w.MustRun("plan"), "No changes.")
 }
@@ -401,8 +401,8 @@ func expect(t *testing.T, output, want string) string {
 	return yes
 }
 
-// refusal expects a failure for the reason, because the CLI lacks the feature.
-func refusal(t *testing.T, output, reason string) string {
+// expectUnsupported expects a failure for the reason, because the CLI lacks the feature.
+func expectUnsupported(t *testing.T, output, reason string) string {
 	t.Helper()
 	must.Contain(t, output, reason)
 	return no

@@ -27,7 +27,7 @@ var typeOf = map[string]string{
 	"globalVolume":  "gpucloud_global_volume",
 }
 
-// attributesOf returns the attributes that have a member: v2's names in snake_case.
+// attributesOf returns the attributes of a member of the API. Their names are v2's in snake_case.
 func attributesOf(f contract.Field) (names []string) {
 	if f.Resource == "secret" && f.Path == "value" {
 		return []string{"value_wo"} // no answer has it
@@ -88,8 +88,8 @@ var omittedMembers = map[string]string{
 	"v2 pod.startedAt":                  "changes with each start",
 }
 
-func TestSchemaKnowsTheContract(t *testing.T) {
-	noVariables(t)
+func TestSchemaCoversTheContract(t *testing.T) {
+	clearVariables(t)
 	p := start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"})
 	used := map[string]bool{}
 	for _, f := range contract.Fields {
@@ -148,16 +148,16 @@ func TestOneVersionIsDeclared(t *testing.T) {
 		}
 	}
 	versions := map[string][]contract.API{} // of each attribute
-	has := map[string]map[contract.API]bool{}
+	apisOf := map[string]map[contract.API]bool{}
 	for _, f := range contract.Fields {
 		typeName := typeOf[f.Resource]
 		if typeName == "" || f.API == contract.Jobs {
 			continue
 		}
-		if has[typeName] == nil {
-			has[typeName] = map[contract.API]bool{}
+		if apisOf[typeName] == nil {
+			apisOf[typeName] = map[contract.API]bool{}
 		}
-		has[typeName][f.API] = true
+		apisOf[typeName][f.API] = true
 		for _, name := range attributesOf(f) {
 			for ; name != "" && f.Use&(contract.Create|contract.Update) != 0; name = name[:max(strings.LastIndex(name, "."), 0)] {
 				if key := typeName + "." + name; !slices.Contains(versions[key], f.API) {
@@ -169,7 +169,7 @@ func TestOneVersionIsDeclared(t *testing.T) {
 	for attribute, in := range versions {
 		typeName, _, _ := strings.Cut(attribute, ".")
 		switch {
-		case len(in) != 1 || len(has[typeName]) != 2:
+		case len(in) != 1 || len(apisOf[typeName]) != 2:
 		case declared[attribute] == (inBoth[attribute] != ""):
 			t.Errorf("%s is only in requests of API %s: add it to the planrule.OneVersion of its kind, or to inBoth with the reason", attribute, in[0])
 		}

@@ -135,12 +135,12 @@ func TestActionExamples(t *testing.T) {
 				example = strings.Replace(example, "{ width", `{ op = "echo", width`, 1) // the built-in worker echoes
 				args = append(args, "-var=image=builtin/conformance")
 			case "gpucloud_pod_restart", "gpucloud_pod_start", "gpucloud_pod_stop":
-				args = append(args, "-var=pod_id="+runningPod(t, d))
+				args = append(args, "-var=pod_id="+makeRunningPod(t, d))
 			default:
 				id := makeEndpoint(t, d)
 				args = append(args, "-var=endpoint_id="+id)
 				if strings.Contains(example, "job_id") {
-					args = append(args, "-var=job_id="+failedJob(t, d, id))
+					args = append(args, "-var=job_id="+makeFailedJob(t, d, id))
 				}
 			}
 			if invoke := regexp.MustCompile(`-invoke=\S+`).FindString(example); invoke != "" {
@@ -152,7 +152,7 @@ func TestActionExamples(t *testing.T) {
 	}
 }
 
-func runningPod(t *testing.T, d *acctest.Deployment) (id string) {
+func makeRunningPod(t *testing.T, d *acctest.Deployment) (id string) {
 	t.Helper()
 	c := d.Client(t, api.V2)
 	pod, err := c.Pods.Create(t.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"})
@@ -164,16 +164,16 @@ func runningPod(t *testing.T, d *acctest.Deployment) (id string) {
 	return pod.ID
 }
 
-// failedJob returns a failed job, which completes when it is retried.
-func failedJob(t *testing.T, d *acctest.Deployment, endpointID string) (id string) {
+// makeFailedJob runs a job that fails, and that completes when it is retried.
+func makeFailedJob(t *testing.T, d *acctest.Deployment, endpointID string) (id string) {
 	t.Helper()
 	job, err := d.Client(t, api.V2).Jobs.RunToEnd(t.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"fail","times":1}`)}, time.Minute, func(api.Job) {})
 	must.Require(t, err != nil, "job", job.ID, "is", job.Status, "expected FAILED")
 	return job.ID
 }
 
-// makeExisting creates the objects that the examples of data sources look up. It returns the ids of
-// their variables.
+// makeExisting creates the objects that the examples of data sources look up. It returns the values of
+// the examples' variables, by name.
 func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 	t.Helper()
 	c, ctx := d.Client(t, api.V2), t.Context()
@@ -201,7 +201,7 @@ func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 
 // Every data source has an example, which its page shows.
 func TestEveryDataSourceHasAnExample(t *testing.T) {
-	noVariables(t)
+	clearVariables(t)
 	for name := range start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"}).DataSchemas() {
 		must.Do(os.Stat(filepath.Join("../examples/data-sources", name, "data-source.tf")))(t)
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// noVariables clears the developer's environment variables of the provider.
-func noVariables(t *testing.T) {
+// clearVariables clears the provider's variables in the developer's environment.
+func clearVariables(t *testing.T) {
 	for _, name := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_VERSION", "GPUCLOUD_API_KEY", "GPUCLOUD_REQUEST_TIMEOUT", "GPUCLOUD_MAX_HOURLY_COST", "GPUCLOUD_SERVICE", "RUNPOD_API_KEY"} {
 		t.Setenv(name, "")
 	}
@@ -114,7 +114,7 @@ func TestProviderSettings(t *testing.T) {
 		"ceiling":              {block: plus("max_hourly_cost", 0.5)},
 		"ceiling below 0":      {block: plus("max_hourly_cost", -0.5), err: []string{"max_hourly_cost:", "expected at least 0, got -0.5"}},
 		"ceiling from env":     {block: full, env: map[string]string{"GPUCLOUD_MAX_HOURLY_COST": "2 USD"}, err: []string{"max_hourly_cost:", "GPUCLOUD_MAX_HOURLY_COST", "2.5"}},
-		"no ceiling from env":  {block: full, env: map[string]string{"GPUCLOUD_MAX_HOURLY_COST": "Inf"}, err: []string{"max_hourly_cost:"}},
+		"infinite from env":    {block: full, env: map[string]string{"GPUCLOUD_MAX_HOURLY_COST": "Inf"}, err: []string{"max_hourly_cost:"}},
 		"unknown ceiling":      {block: plus("max_hourly_cost", tfdrive.Unknown)},
 		"checks":               {block: plus("plan_checks", map[string]any{"names": "warning", "stock": "error", "cost": "off"})},
 		"check of no level":    {block: plus("plan_checks", map[string]any{"stock": "warn"}), err: []string{"plan_checks.stock:", `expected "error", "warning" or "off", got "warn"`}},
@@ -127,7 +127,7 @@ func TestProviderSettings(t *testing.T) {
 		"unknown key":          {block: plus("api_key", tfdrive.Unknown)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			noVariables(t)
+			clearVariables(t)
 			for k, v := range c.env {
 				t.Setenv(k, v)
 			}
@@ -147,10 +147,10 @@ func TestProviderSettings(t *testing.T) {
 	}
 }
 
-// A plan succeeds while the provider's settings are unknown. An apply reports them, and only the
-// first read of several.
+// A plan succeeds while the provider's settings are unknown. An apply reports them, and of
+// several reads only the first.
 func TestProviderUnknownSettings(t *testing.T) {
-	noVariables(t)
+	clearVariables(t)
 	p := start(t, map[string]any{"base_url": tfdrive.Unknown, "api_key": "k"})
 	planned := p.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"})
 	must.Require(t, planned.Action == "create", "planned to", planned.Action, planned.Diagnostics)
@@ -164,7 +164,7 @@ func TestProviderUnknownSettings(t *testing.T) {
 // An error of the API has the method, address, detail and request id, is reported at the attribute
 // that it names, and contains no secret.
 func TestProviderErrors(t *testing.T) {
-	noVariables(t)
+	clearVariables(t)
 	for name, c := range map[string]struct {
 		version api.Version
 		status  int
@@ -201,7 +201,7 @@ func TestProviderErrors(t *testing.T) {
 
 // Each reason why the provider can't use the deployment has its own title.
 func TestProviderTitles(t *testing.T) {
-	noVariables(t)
+	clearVariables(t)
 	d := acctest.DeployLocal(t, "the answers are the test's own")
 	var waits atomic.Bool
 	requested, release := make(chan struct{}), make(chan struct{})
@@ -237,7 +237,7 @@ func TestProviderTitles(t *testing.T) {
 // Only a 404 of the API removes an object from the state. Any other failure of a refresh keeps it,
 // as does a 404 from a server without the API's lists.
 func TestProviderOnly404IsAbsent(t *testing.T) {
-	noVariables(t)
+	clearVariables(t)
 	healthy := start(t, acctest.Deploy(t).Settings(api.V2))
 	planned := healthy.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"})
 	state := tfdrive.Do(healthy.Apply(planned))(t)

@@ -60,7 +60,7 @@ func TestSchemaVersions(t *testing.T) {
 	}
 }
 
-// checkRecord compares a schema with the record of its version.
+// checkRecord compares a schema with the record of its version, or with -schemas.update writes the record.
 func checkRecord(t *testing.T, name string, version int64, current recordedSchema) {
 	t.Helper()
 	recorded, ok := readRecord(t, name, version)

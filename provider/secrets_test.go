@@ -159,9 +159,9 @@ func secretConfigs(schema *tfprotov6.Schema, least map[string]any) map[string]ma
 	return out
 }
 
-// Package redact knows every attribute that a schema marks as sensitive.
+// redact.IsSecret is true for every attribute that a schema marks as sensitive or write-only.
 func TestSensitiveAttributesAreSecrets(t *testing.T) {
-	noVariables(t)
+	clearVariables(t)
 	p := start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"})
 	for _, typeName := range p.Types() {
 		for _, a := range p.Schema(typeName).Block.Attributes {
@@ -170,8 +170,8 @@ func TestSensitiveAttributesAreSecrets(t *testing.T) {
 	}
 }
 
-// answers returns failures that repeat the request and the object's secret.
-func answers(secret string) map[string]func(r *http.Request, body []byte) (int, string, string) {
+// failures returns answers that reject a request, and repeat the request and the object's secret.
+func failures(secret string) map[string]func(r *http.Request, body []byte) (int, string, string) {
 	return map[string]func(r *http.Request, body []byte) (int, string, string){
 		"400 that repeats the request": func(r *http.Request, body []byte) (int, string, string) {
 			text, _ := json.Marshal(fmt.Sprintf("\x1b[31mrefused: %s %s %s", r.Header.Get("Authorization"), body, secret))
@@ -188,7 +188,7 @@ func answers(secret string) map[string]func(r *http.Request, body []byte) (int, 
 // secrets, the other API version, and failing requests in every step of an object's life.
 func TestNoDiagnosticHasASecret(t *testing.T) {
 	acctest.LeaveToCI(t, "TestForeignTextIsRedacted and the tests of redact test its parts")
-	noVariables(t)
+	clearVariables(t)
 	for _, v := range acctest.Versions {
 		d := acctest.Deploy(t)
 		template := must.Do(d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true}))(t)
@@ -232,8 +232,8 @@ func testLifecycle(t *testing.T, p *tfdrive.Provider, connection *wire, name, ty
 	}
 	secret := planted + "-" + attribute // the object's secret
 	expectCleanFailures := func(step string, do func() tfdrive.Diagnostics) {
-		for kind, answer := range answers(secret) {
-			p.Reconfigure() // the previous walk has cached its lists
+		for kind, answer := range failures(secret) {
+			p.Reconfigure() // without the lists that the previous step has cached
 			connection.set(answer)
 			expectClean(t, name+", "+step+" with "+kind, do())
 			connection.set(nil)
@@ -278,7 +278,7 @@ func testLifecycle(t *testing.T, p *tfdrive.Provider, connection *wire, name, ty
 
 // The log has each request with its outcome, and bodies at TRACE.
 func TestRequestsAreLogged(t *testing.T) {
-	noVariables(t)
+	clearVariables(t)
 	d := acctest.Deploy(t)
 	connection, logged := new(wire), new(log)
 	p := tfdrive.Start(t, provider.NewWithTransport("test", connection)(), d.Settings(api.V2)).LogTo(logged).Reconfigure()
@@ -324,7 +324,7 @@ func TestRequestsAreLogged(t *testing.T) {
 // Workers, pods and jobs may print the variables of env, env_wo and the template, a key line by line, and
 // terminal escapes. States and diagnostics contain only the rest of the text.
 func TestForeignTextIsRedacted(t *testing.T) {
-	noVariables(t)
+	clearVariables(t)
 	key := []string{"-----BEGIN PRIVATE KEY-----", planted + "AAAABBBBCCCC", planted + "DDDDEEEEFFFF", "-----END PRIVATE KEY-----"}
 	env := map[string]any{"KEY": strings.Join(key, "\n"), "SHORT": "hunter2", "LEVEL": "info", "LETTER": "a"}
 	lines := append(slices.Clone(key), "\x1b[31minfo: a model is not there\x1b[0m", "login with hunter2, "+planted+"-template", "\x1b]0;"+planted+"\x07written "+planted+"-written")

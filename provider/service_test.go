@@ -37,7 +37,7 @@ type service struct {
 
 func startService(t *testing.T) *service {
 	t.Helper()
-	noVariables(t)
+	clearVariables(t)
 	s := &service{seen: map[string]int{}}
 	j := jobrunnertest.Start(t, jobrunnertest.Key(serviceKey), jobrunnertest.Middleware(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func (s *service) start(t *testing.T, block map[string]any) *tfdrive.Provider {
 	return tfdrive.Start(t, provider.NewWithTransport("test", s.transport)(), block)
 }
 
-// hosts returns the hosts that were called since the last call.
+// hosts returns the hosts that got requests since hosts was called last.
 func (s *service) hosts() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +160,7 @@ func TestServiceKey(t *testing.T) {
 		"an unknown service":     {map[string]any{"service": tfdrive.Unknown}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			noVariables(t)
+			clearVariables(t)
 			for k, v := range c.env {
 				t.Setenv(k, v)
 			}

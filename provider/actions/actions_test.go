@@ -40,8 +40,8 @@ func onEachVersion(t *testing.T, test func(d *driver)) {
 	})
 }
 
-// endpoint creates an endpoint whose handler performs the operation in a job's input.
-func (d *driver) endpoint(workers api.Workers) (id string) {
+// makeEndpoint creates an endpoint whose handler performs the operation in a job's input.
+func (d *driver) makeEndpoint(workers api.Workers) (id string) {
 	d.Helper()
 	template := must.Do(d.c.Templates.Create(d.Context(), api.Template{Name: "jobs", Image: "builtin/conformance", Disk: 10, Category: "NVIDIA", Serverless: true}))(d)
 	return must.Do(d.c.Endpoints.Create(d.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: workers, TemplateID: &template.ID}))(d).ID
@@ -71,7 +71,7 @@ func (d *driver) until(what string, holds func() bool) {
 	d.Fatalf("not so after a minute: %s", what)
 }
 
-// invoke runs an action that succeeds. Its messages include these, in this order.
+// invoke runs an action, and expects success and at least these messages, in this order.
 func (d *driver) invoke(action string, config map[string]any, messages ...string) {
 	d.Helper()
 	got, diags := d.p.Invoke("gpucloud_"+action, config)
@@ -84,7 +84,7 @@ func (d *driver) invoke(action string, config map[string]any, messages ...string
 	}
 }
 
-// expectError runs an action whose error has these texts.
+// expectError runs an action, and expects an error with these texts.
 func (d *driver) expectError(action string, config map[string]any, texts ...string) {
 	d.Helper()
 	must.ErrorContains(d, tfdrive.Err(d.p.Invoke("gpucloud_"+action, config)), texts...)
@@ -92,7 +92,7 @@ func (d *driver) expectError(action string, config map[string]any, texts ...stri
 
 func TestPurgeQueue(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
-		id := d.endpoint(api.Workers{Max: 1})
+		id := d.makeEndpoint(api.Workers{Max: 1})
 		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
 		for range 3 {
 			d.submit(id, `{"op":"echo"}`, "IN_QUEUE")
@@ -107,7 +107,7 @@ func TestPurgeQueue(t *testing.T) {
 
 func TestJobCancel(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
-		id := d.endpoint(api.Workers{Max: 1})
+		id := d.makeEndpoint(api.Workers{Max: 1})
 		running := d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
 		waiting := d.submit(id, `{"op":"echo"}`, "IN_QUEUE")
 		for _, job := range [][2]string{{waiting, "IN_QUEUE"}, {running, "IN_PROGRESS"}} { // the running job must not end first
@@ -142,7 +142,7 @@ func TestJobEndsBeforeCancel(t *testing.T) {
 
 func TestJobRetry(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
-		id := d.endpoint(api.Workers{Max: 1})
+		id := d.makeEndpoint(api.Workers{Max: 1})
 		failed := d.submit(id, `{"op":"fail","message":"not yet"}`, "FAILED")
 		d.expectError("job_retry", map[string]any{"endpoint_id": id, "job_id": failed}, "Could not retry the job", "job "+failed, "ended as FAILED: not yet")
 		done := d.submit(id, `{"op":"echo"}`, "COMPLETED")
@@ -156,32 +156,32 @@ func TestJobRetry(t *testing.T) {
 
 func TestJobRun(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
-		id := d.endpoint(api.Workers{Max: 1})
-		run := func(more ...any) map[string]any {
-			config := map[string]any{"endpoint_id": id, "input": `{"op":"echo","model":{"name":"sdxl","size":2.50},"tags":["a","b"]}`}
+		id := d.makeEndpoint(api.Workers{Max: 1})
+		config := func(more ...any) map[string]any {
+			out := map[string]any{"endpoint_id": id, "input": `{"op":"echo","model":{"name":"sdxl","size":2.50},"tags":["a","b"]}`}
 			for i := 0; i < len(more); i += 2 {
-				config[more[i].(string)] = more[i+1]
+				out[more[i].(string)] = more[i+1]
 			}
-			return config
+			return out
 		}
 		const whole = `{"tags":["a","b"],"model":{"size":2.5,"name":"sdxl"},"op":"echo"}`
-		d.invoke("job_run", run(), " is COMPLETED after ")
-		d.invoke("job_run", run("expected_output", whole, "expected_members", `{"model":{"name":"sdxl"},"tags":["a","b"]}`))
-		d.invoke("job_run", run("policy", map[string]any{}), " is COMPLETED after ")
-		d.expectError("job_run", run("expected_output", `{"op":"echo"}`), `expected_output: The job did not do what was expected`, `output has a member "model", expected none`, `Its output is {"model":`)
-		d.expectError("job_run", run("expected_members", `{"model":{"name":"flux"}}`), `expected_members: `, `output.model.name is "sdxl", expected "flux"`)
-		d.expectError("job_run", run("expected_members", `{"model":{"kind":"x"}}`), `output.model has no member "kind"`)
-		d.expectError("job_run", run("expected_members", `{"tags":["a"]}`), `output.tags is ["a","b"], expected ["a"]`)
-		d.expectError("job_run", run("input", `{"op":"fail","message":"no such model"}`), "ended as FAILED: no such model")
-		d.expectError("job_run", run("input", `{"op":"sleep","ms":600000}`, "timeout", "1s"), "not finished after 1s; it was cancelled")
-		d.invoke("job_run", run("input", `{"op":"sleep","ms":1}`, "expected_output", "null"), "COMPLETED")
-		d.invoke("job_run", run("webhook", "http://127.0.0.1:9/called", "s3_config", map[string]any{"access_secret": "a-planted-secret", "bucket_name": "results"}), "COMPLETED")
-		d.expectError("job_run", run("expected_output", `{`), "expected_output: Invalid expected_output")
-		d.expectError("job_run", run("expected_output", ""), "expected_output: Invalid expected_output")
-		d.expectError("job_run", run("expected_members", `[]`), "expected_members: Invalid expected_members")
-		d.expectError("job_run", run("expected_members", `null`), "expected_members: Invalid expected_members")
-		d.expectError("job_run", run("input", `[]`), "input: Invalid input")
-		d.expectError("job_run", run("policy", map[string]any{"ttl": 60000.5}), "Invalid policy.ttl: expected a whole number, got 60000.5.")
+		d.invoke("job_run", config(), " is COMPLETED after ")
+		d.invoke("job_run", config("expected_output", whole, "expected_members", `{"model":{"name":"sdxl"},"tags":["a","b"]}`))
+		d.invoke("job_run", config("policy", map[string]any{}), " is COMPLETED after ")
+		d.expectError("job_run", config("expected_output", `{"op":"echo"}`), `expected_output: The job did not do what was expected`, `output has a member "model", expected none`, `Its output is {"model":`)
+		d.expectError("job_run", config("expected_members", `{"model":{"name":"flux"}}`), `expected_members: `, `output.model.name is "sdxl", expected "flux"`)
+		d.expectError("job_run", config("expected_members", `{"model":{"kind":"x"}}`), `output.model has no member "kind"`)
+		d.expectError("job_run", config("expected_members", `{"tags":["a"]}`), `output.tags is ["a","b"], expected ["a"]`)
+		d.expectError("job_run", config("input", `{"op":"fail","message":"no such model"}`), "ended as FAILED: no such model")
+		d.expectError("job_run", config("input", `{"op":"sleep","ms":600000}`, "timeout", "1s"), "not finished after 1s; it was cancelled")
+		d.invoke("job_run", config("input", `{"op":"sleep","ms":1}`, "expected_output", "null"), "COMPLETED")
+		d.invoke("job_run", config("webhook", "http://127.0.0.1:9/called", "s3_config", map[string]any{"access_secret": "a-planted-secret", "bucket_name": "results"}), "COMPLETED")
+		d.expectError("job_run", config("expected_output", `{`), "expected_output: Invalid expected_output")
+		d.expectError("job_run", config("expected_output", ""), "expected_output: Invalid expected_output")
+		d.expectError("job_run", config("expected_members", `[]`), "expected_members: Invalid expected_members")
+		d.expectError("job_run", config("expected_members", `null`), "expected_members: Invalid expected_members")
+		d.expectError("job_run", config("input", `[]`), "input: Invalid input")
+		d.expectError("job_run", config("policy", map[string]any{"ttl": 60000.5}), "Invalid policy.ttl: expected a whole number, got 60000.5.")
 		health := must.Do(d.c.Jobs.Health(d.Context(), id))(d)
 		must.Hold(d, health.Jobs.InQueue+health.Jobs.InProgress <= 0, "jobs are left", health.Jobs)
 	})
@@ -189,13 +189,13 @@ func TestJobRun(t *testing.T) {
 
 func TestRecycleWorkers(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
-		id := d.endpoint(api.Workers{Min: 2, Max: 3})
+		id := d.makeEndpoint(api.Workers{Min: 2, Max: 3})
 		d.until("two workers are idle", func() bool { return must.Do(d.c.Jobs.Health(d.Context(), id))(d).Workers.Idle == 2 })
-		before := d.worker(id)
+		before := d.runningWorker(id)
 		d.invoke("endpoint_recycle_workers", map[string]any{"endpoint_id": id}, "Endpoint "+id+" has 0 workers left.", "Endpoint "+id+" has 2 to 3 workers again.")
 		got, err := d.c.Endpoints.Get(d.Context(), id)
 		must.Hold(d, err == nil && got.Workers.Min == 2 && got.Workers.Max == 3, "the endpoint has the workers", got.Workers, err)
-		must.Hold(d, d.worker(id) != before, "worker", before, "is still there")
+		must.Hold(d, d.runningWorker(id) != before, "worker", before, "is still there")
 
 		// A worker stays busy for longer than the action waits: the bounds are restored.
 		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
@@ -220,8 +220,8 @@ func TestRecycleCannotRestore(t *testing.T) {
 	d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": "ep"}, "workers of endpoint ep are left", "/health", "may have workers.min = 0", "the earlier values 1 and 2 could not be restored")
 }
 
-// worker returns the id of a worker that runs a job.
-func (d *driver) worker(endpointID string) string {
+// runningWorker runs a job, and returns the id of the worker that ran it.
+func (d *driver) runningWorker(endpointID string) string {
 	d.Helper()
 	return must.Do(d.c.Jobs.RunToEnd(d.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"echo"}`)}, time.Minute, func(api.Job) {}))(d).WorkerID
 }
@@ -260,7 +260,7 @@ func TestPodActions(t *testing.T) {
 // If Terraform is interrupted, no job stays, and the endpoint keeps its workers.
 func TestActionsAreInterrupted(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
-		id := d.endpoint(api.Workers{Max: 1})
+		id := d.makeEndpoint(api.Workers{Max: 1})
 		interrupt := func(action string, config map[string]any, begun func() bool, want string) {
 			d.Helper()
 			ended := make(chan error)

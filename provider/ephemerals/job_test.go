@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// drive returns the provider and the id of an endpoint whose handler performs the operation in a
-// job's input.
+// drive returns the provider, a client, and the id of an endpoint whose handler performs the
+// operation in a job's input.
 func drive(t *testing.T) (*tfdrive.Provider, *api.Client, string) {
 	t.Helper()
 	d := acctest.DeployLocal(t, "the jobs are made for a handler that is built into the jobrunner")
@@ -116,11 +116,11 @@ func TestJobFails(t *testing.T) {
 			must.Hold(t, !strings.Contains(diags.String(), "a-planted-token"), "a diagnostic has a secret", diags)
 		})
 	}
-	idle(t, c, id)
+	expectIdle(t, c, id)
 }
 
-// idle expects that the endpoint has no job.
-func idle(t *testing.T, c *api.Client, id string) {
+// expectIdle expects that the endpoint has no job.
+func expectIdle(t *testing.T, c *api.Client, id string) {
 	t.Helper()
 	health, err := c.Jobs.Health(t.Context(), id)
 	must.Hold(t, err == nil && health.Jobs.InQueue+health.Jobs.InProgress <= 0, "jobs are left", health.Jobs, err)
@@ -142,10 +142,10 @@ func TestJobIsCancelledOnInterrupt(t *testing.T) {
 	}
 	p.Stop()
 	must.ErrorContains(t, <-ended, "interrupted; it was cancelled")
-	idle(t, c, id)
+	expectIdle(t, c, id)
 }
 
-// The output is sent as a write-only attribute, and is in no file of Terraform.
+// The output is sent as a write-only attribute, and isn't in the state.
 func TestJobInTerraform(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
@@ -165,7 +165,7 @@ resource "gpucloud_template" "t" {
 `)
 		w.MustRun("apply", "-auto-approve")
 		templates, err := c.Templates.List(t.Context())
-		must.Hold(t, err == nil && len(templates) == 1 && templates[0].Env["TOKEN"] == "secret-of-a-job", "the template has not the output", templates, err)
+		must.Hold(t, err == nil && len(templates) == 1 && templates[0].Env["TOKEN"] == "secret-of-a-job", "the template lacks the output", templates, err)
 		state := must.Do(os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate")))(t)
 		must.Hold(t, !strings.Contains(string(state), "secret-of-a-job"), "the state has the output", string(state))
 	})

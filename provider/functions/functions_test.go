@@ -34,7 +34,7 @@ type call struct {
 	text      string // in the error
 }
 
-func try(t *testing.T, p *tfdrive.Provider, name string, calls []call) {
+func expectCalls(t *testing.T, p *tfdrive.Provider, name string, calls []call) {
 	t.Helper()
 	for _, c := range calls {
 		got, err := p.Call(name, c.arguments...)
@@ -51,7 +51,7 @@ func try(t *testing.T, p *tfdrive.Provider, name string, calls []call) {
 }
 
 func TestPort(t *testing.T) {
-	try(t, start(t), "port", []call{
+	expectCalls(t, start(t), "port", []call{
 		{arguments: []any{8888, "http"}, want: "8888/http"},
 		{arguments: []any{1, "tcp"}, want: "1/tcp"},
 		{arguments: []any{65535, "tcp"}, want: "65535/tcp"},
@@ -65,7 +65,7 @@ func TestPort(t *testing.T) {
 
 func TestRunURL(t *testing.T) {
 	p := start(t)
-	try(t, p, "run_url", []call{
+	expectCalls(t, p, "run_url", []call{
 		{arguments: []any{"e1", "https://queue.example.com"}, want: "https://queue.example.com/v2/e1/run"},
 		{arguments: []any{"e1", "http://127.0.0.1:8420/live/"}, want: "http://127.0.0.1:8420/live/v2/e1/run"},
 		{arguments: []any{strings.Repeat("e", 129), "https://queue.example.com"}, argument: 0, text: "expected 1 to 128 letters"},
@@ -77,20 +77,20 @@ func TestRunURL(t *testing.T) {
 		{arguments: []any{"e1"}, argument: -1, text: "set GPUCLOUD_QUEUE_URL"},
 	})
 	t.Setenv("GPUCLOUD_SERVICE", "runpod")
-	try(t, p, "run_url", []call{{arguments: []any{"e1"}, want: "https://api.runpod.ai/v2/e1/run"}})
+	expectCalls(t, p, "run_url", []call{{arguments: []any{"e1"}, want: "https://api.runpod.ai/v2/e1/run"}})
 	t.Setenv("GPUCLOUD_BASE_URL", "https://base.example.com")
-	try(t, p, "run_url", []call{{arguments: []any{"e1"}, want: "https://base.example.com/v2/e1/run"}})
+	expectCalls(t, p, "run_url", []call{{arguments: []any{"e1"}, want: "https://base.example.com/v2/e1/run"}})
 	t.Setenv("GPUCLOUD_QUEUE_URL", "https://queue.example.com")
-	try(t, p, "run_url", []call{
+	expectCalls(t, p, "run_url", []call{
 		{arguments: []any{"e1"}, want: "https://queue.example.com/v2/e1/run"},
 		{arguments: []any{"e1", "https://given.example.com"}, want: "https://given.example.com/v2/e1/run"},
 	})
 	t.Setenv("GPUCLOUD_QUEUE_URL", "queue")
-	try(t, p, "run_url", []call{{arguments: []any{"e1"}, argument: -1, text: "invalid GPUCLOUD_QUEUE_URL"}})
+	expectCalls(t, p, "run_url", []call{{arguments: []any{"e1"}, argument: -1, text: "invalid GPUCLOUD_QUEUE_URL"}})
 }
 
 func TestGPUPools(t *testing.T) {
-	try(t, start(t), "gpu_pools", []call{
+	expectCalls(t, start(t), "gpu_pools", []call{
 		{arguments: []any{[]any{"NVIDIA L40S", "NVIDIA L4", "NVIDIA L40"}}, want: []any{"ADA_24", "ADA_48_PRO"}},
 		{arguments: []any{[]any{}}, want: []any{}},
 		{arguments: []any{[]any{"NVIDIA L4", "NVIDIA B200"}}, argument: 0, text: `element 1: expected a GPU type of a serverless pool, got "NVIDIA B200", which is in no pool`},
@@ -101,8 +101,8 @@ func TestGPUPools(t *testing.T) {
 	})
 }
 
-// The function knows each GPU type of the contract and its pool.
-func TestGPUPoolsKnowTheContract(t *testing.T) {
+// The function returns the pool of each GPU type of the contract, or an error if the type is in none.
+func TestGPUPoolsOfTheContract(t *testing.T) {
 	p := start(t)
 	for _, id := range contract.GPUTypeIDs {
 		got, err := p.Call("gpu_pools", []any{id})
@@ -119,7 +119,7 @@ func TestParseImage(t *testing.T) {
 	image := func(registry, repository string, tag, digest any) map[string]any {
 		return map[string]any{"registry": registry, "repository": repository, "tag": tag, "digest": digest}
 	}
-	try(t, start(t), "parse_image", []call{
+	expectCalls(t, start(t), "parse_image", []call{
 		{arguments: []any{"nginx"}, want: image("docker.io", "library/nginx", nil, nil)},
 		{arguments: []any{"acme/worker:1.2"}, want: image("docker.io", "acme/worker", "1.2", nil)},
 		{arguments: []any{"ghcr.io/acme/team/worker"}, want: image("ghcr.io", "acme/team/worker", nil, nil)},
@@ -157,7 +157,7 @@ func FuzzParseImage(f *testing.F) {
 }
 
 func TestShellJoin(t *testing.T) {
-	try(t, start(t), "shell_join", []call{
+	expectCalls(t, start(t), "shell_join", []call{
 		{arguments: []any{[]any{"python", "-u", "my handler.py"}}, want: "python -u 'my handler.py'"},
 		{arguments: []any{[]any{"a", "#b", "c\rd"}}, want: "a '#b' 'c\rd'"},
 		{arguments: []any{[]any{}}, want: ""},
