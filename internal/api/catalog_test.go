@@ -71,11 +71,11 @@ func TestSelectGPUs(t *testing.T) {
 	same(t, len(d.requests()), 0)
 }
 
-func TestCatalogFailureIsNotRemembered(t *testing.T) {
+func TestCatalogFailureIsNotCached(t *testing.T) {
 	c, d := deploy(t, api.V2, answer(403, ``), answer(200, `{}`), answer(200, gpus))
 	for range 2 {
 		_, _, err := c.SelectGPUs(t.Context(), []string{"A1"})
-		must.Hold(t, err != nil, "a failure passes for a catalog")
+		must.Hold(t, err != nil, "a failed request returns a catalog")
 	}
 	pools, _, err := c.SelectGPUs(t.Context(), []string{"A1"})
 	must.Hold(t, err == nil && len(pools) == 1, "got", pools, err)

@@ -283,6 +283,7 @@ func TestNetworkVolume(t *testing.T) {
 	sameJSON(t, d.last(t).body, `{"name":"n","size":0,"dataCenterId":"x"}`)
 }
 
+// status returns the HTTP status of an API error, -1 for any other error, or 0 for nil.
 func status(err error) int {
 	if failure, ok := errors.AsType[*api.Error](err); ok {
 		return failure.Status

@@ -61,8 +61,8 @@ var wires = []struct {
 	{contract.V2, "networkVolume", NetworkVolume{}, bodies(networkVolumesV2(nil, nil), fullVolume), patches(networkVolumesV2(nil, nil), fullVolume)},
 	{contract.V1, "registryAuth", RegistryAuth{}, bodies(registryAuthsV1(nil, nil), fullAuth), nil},
 	{contract.V2, "registryAuth", RegistryAuth{}, bodies(registryAuthsV2(nil, nil), fullAuth), nil},
-	{contract.V1, "endpoint", endpointV1{}, bodies(endpointsV1(nil, nil), gpuWorkers, cpuWorkers), patches(endpointsV1(nil, nil), gpuWorkers, cpuWorkers)},
-	{contract.V2, "endpoint", endpointV2{}, bodies(endpointsV2(nil, nil), gpuWorkers, cpuWorkers), patches(endpointsV2(nil, nil), gpuWorkers, cpuWorkers)},
+	{contract.V1, "endpoint", endpointV1{}, bodies(endpointsV1(nil, nil), gpuEndpoint, cpuEndpoint), patches(endpointsV1(nil, nil), gpuEndpoint, cpuEndpoint)},
+	{contract.V2, "endpoint", endpointV2{}, bodies(endpointsV2(nil, nil), gpuEndpoint, cpuEndpoint), patches(endpointsV2(nil, nil), gpuEndpoint, cpuEndpoint)},
 	{contract.V2, "gpuType", GPUType{}, nil, nil},
 	{contract.V2, "cpuType", CPUType{}, nil, nil},
 	{contract.V2, "dataCenter", DataCenter{}, nil, nil},
@@ -83,9 +83,9 @@ var (
 		Ports: []string{"1/tcp"}, Registry: "x", Mounts: TemplateMounts{&PersistentMount{1, "/x"}}, Public: true, Serverless: true, Category: "CPU",
 		Readme: new("x"), StartSSH: new(true), StartJupyter: new(true), AllowedCUDAVersions: new([]string{"1.0"}),
 	}
-	fullVolume = NetworkVolume{Name: "x", Size: 1, DataCenter: "x", Type: new("x")}
-	fullAuth   = RegistryAuth{Name: "x", Username: "x", Password: "x"}
-	gpuWorkers = Endpoint{
+	fullVolume  = NetworkVolume{Name: "x", Size: 1, DataCenter: "x", Type: new("x")}
+	fullAuth    = RegistryAuth{Name: "x", Username: "x", Password: "x"}
+	gpuEndpoint = Endpoint{
 		Name: "x", Type: "QUEUE", TemplateID: new("x"),
 		Container:     fullContainer,
 		GPU:           &GPU{[]string{"x"}, []string{"x"}, []string{"x"}, 1, []string{"1.0"}, "1.0"},
@@ -112,7 +112,7 @@ var (
 		ClusterState: ClusterState{CreatedAt: "x"},
 	}
 	networkCluster = Cluster{TemplateID: "x", Mounts: PodMounts{Network: []NetworkMount{{"x", "/x"}}}}
-	cpuWorkers     = Endpoint{CPU: []CPU{{"x", 2}}, Scaling: Scaling{Type: "REQUEST_COUNT", RequestCount: 1}}
+	cpuEndpoint    = Endpoint{CPU: []CPU{{"x", 2}}, Scaling: Scaling{Type: "REQUEST_COUNT", RequestCount: 1}}
 )
 
 // bodies returns the create bodies of the objects.
@@ -142,7 +142,7 @@ func bodyOr(body any, err error) any {
 	return body
 }
 
-func TestWireTypesKnowTheContract(t *testing.T) {
+func TestWireTypesCoverTheContract(t *testing.T) {
 	must.Require(t, len(contract.Fields) != 0, "the contract has no fields")
 	for _, w := range wires {
 		known := map[string]string{}

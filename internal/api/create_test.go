@@ -19,11 +19,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// fakeAPI is a deployment of API v2 that stores objects. faults[n] answers the n-th POST: it may call
-// make, which creates the object and returns the answer.
+// fakeAPI is a deployment of API v2 that stores objects. faults[0] answers the first POST: it may call
+// create, which creates the object and returns the answer.
 type fakeAPI struct {
 	member string // "networkVolumes", "templates", "registries" or "endpoints"
-	unique bool
+	unique bool   // names are unique
 	faults []fault
 
 	mu         sync.Mutex
@@ -31,13 +31,13 @@ type fakeAPI struct {
 	posts      int
 	lists      int
 	gets       int
-	n          int
-	staleLists int // number of lists that show nothing new
-	early404s  int // number of reads by id that get 404
-	list       http.HandlerFunc
+	lastID     int
+	staleLists int              // number of lists that are empty
+	early404s  int              // number of requests by id that get 404
+	list       http.HandlerFunc // answers lists instead; may be nil
 }
 
-type fault = func(w http.ResponseWriter, r *http.Request, make func() string)
+type fault = func(w http.ResponseWriter, r *http.Request, create func() string)
 
 // equalVolume is an object of a fakeAPI that equals volume("v").
 func equalVolume() map[string]any {
@@ -47,8 +47,8 @@ func equalVolume() map[string]any {
 func (s *fakeAPI) add(object map[string]any) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.n++
-	object["id"] = fmt.Sprintf("id%d", s.n)
+	s.lastID++
+	object["id"] = fmt.Sprintf("id%d", s.lastID)
 	s.objects = append(s.objects, object)
 	return object["id"].(string)
 }
@@ -65,20 +65,20 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		n := s.posts
 		taken := s.unique && slices.ContainsFunc(s.objects, func(o map[string]any) bool { return o["name"] == object["name"] })
 		s.mu.Unlock()
-		make := func() string {
+		create := func() string {
 			delete(object, "password")
 			delete(object, "username")
-			id := s.add(object)
+			s.add(object)
 			text, _ := json.Marshal(object)
-			return strings.ReplaceAll(string(text), `"id":"x"`, `"id":"`+id+`"`)
+			return string(text)
 		}
 		switch {
 		case n <= len(s.faults) && s.faults[n-1] != nil:
-			s.faults[n-1](w, r, make)
+			s.faults[n-1](w, r, create)
 		case taken:
 			answer(400, `{"title":"Bad Request","status":400,"detail":"the name is taken"}`)(w, r)
 		default:
-			answer(201, make())(w, r)
+			answer(201, create())(w, r)
 		}
 	case len(segments) == 2:
 		s.mu.Lock()
@@ -122,8 +122,8 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open returns a client of a fakeAPI for one run.
-func (s *fakeAPI) open(t *testing.T) *api.Client {
+// newClient returns a client of the fakeAPI, for one run.
+func (s *fakeAPI) newClient(t *testing.T) *api.Client {
 	t.Helper()
 	if s.member == "" {
 		s.member = "networkVolumes"
@@ -133,9 +133,9 @@ func (s *fakeAPI) open(t *testing.T) *api.Client {
 
 // loseAnswer answers a POST with a loss. The POST creates its object if created is set.
 func loseAnswer(created bool, loss http.HandlerFunc) fault {
-	return func(w http.ResponseWriter, r *http.Request, make func() string) {
+	return func(w http.ResponseWriter, r *http.Request, create func() string) {
 		if created {
-			make()
+			create()
 		}
 		loss(w, r)
 	}
@@ -161,9 +161,9 @@ func TestLostCreate(t *testing.T) {
 	for name, loss := range losses {
 		for _, created := range []bool{false, true} {
 			runInBubble(t, fmt.Sprint(name, " created ", created), func(t *testing.T) {
-				s := volumes(1)
+				s := fakeWithVolumes(1)
 				s.faults = []fault{loseAnswer(created, loss)}
-				got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
+				got, err := s.newClient(t).NetworkVolumes.Create(t.Context(), volume("v"))
 				unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
 				must.Require(t, s.posts == 1 && (created && err == nil && got.ID == "id2" || !created && got.ID == "" && ok && len(unresolved.Candidates) == 0), got, err, "after", s.posts, "POSTs")
 				must.Hold(t, created || strings.Contains(err.Error(), "probably not created"), err)
@@ -171,7 +171,7 @@ func TestLostCreate(t *testing.T) {
 					return
 				}
 				s = &fakeAPI{member: "templates", unique: true, faults: []fault{loseAnswer(created, loss), loseAnswer(created, loss)}}
-				template, err := s.open(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Env: map[string]string{"A": "1"}})
+				template, err := s.newClient(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Env: map[string]string{"A": "1"}})
 				must.Hold(t, err == nil && template.ID == "id1" && template.Image == "i" && s.posts == map[bool]int{true: 1, false: 3}[created], template, err, "after", s.posts, "POSTs")
 			})
 		}
@@ -192,7 +192,7 @@ func TestInvalidIDInTheList(t *testing.T) {
 				created["id"] = id
 				answer(201, string(text))(w, r)
 			}}
-			got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
+			got, err := s.newClient(t).NetworkVolumes.Create(t.Context(), volume("v"))
 			unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
 			if !ok || len(unresolved.Candidates) > 0 || got.ID != "" || s.posts != 1 || len(err.Error()) > 1000 ||
 				!strings.Contains(err.Error(), "under an id that can't be used") || strings.ContainsRune(err.Error(), 0x1b) {
@@ -218,14 +218,14 @@ func TestAmbiguousCreateAdoptsNothing(t *testing.T) {
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			s := &fakeAPI{list: c.list}
-			s.faults = []fault{func(w http.ResponseWriter, r *http.Request, make func() string) {
+			s.faults = []fault{func(w http.ResponseWriter, r *http.Request, create func() string) {
 				for _, o := range c.meanwhile {
 					s.add(o)
 				}
-				make()
+				create()
 				hangUp(w, r)
 			}}
-			got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
+			got, err := s.newClient(t).NetworkVolumes.Create(t.Context(), volume("v"))
 			if c.says == "" {
 				must.Hold(t, err == nil && got.ID == "id2", got, err)
 				return
@@ -245,18 +245,18 @@ func TestConcurrentEqualCreates(t *testing.T) {
 			s := &fakeAPI{}
 			for i := range n {
 				slow := time.Duration(i*37%n) * time.Second
-				s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, make func() string) {
+				s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, create func() string) {
 					if mask>>i&1 == 1 {
-						make()
+						create()
 						time.Sleep(slow)
 						hangUp(w, r)
 						return
 					}
 					time.Sleep(slow)
-					answer(201, make())(w, r)
+					answer(201, create())(w, r)
 				})
 			}
-			c := s.open(t)
+			c := s.newClient(t)
 			ids := make([]string, n)
 			var group sync.WaitGroup
 			for i := range n {
@@ -297,7 +297,7 @@ func TestTakenName(t *testing.T) {
 			if c.lost {
 				s.faults = []fault{loseAnswer(false, hangUp)}
 			}
-			run := s.open(t)
+			run := s.newClient(t)
 			if c.existed {
 				s.add(defaultAnswer(c.image))
 			}
@@ -332,9 +332,9 @@ func TestLostAuthCreate(t *testing.T) {
 		runInBubble(t, name, func(t *testing.T) {
 			s := &fakeAPI{member: "registries", unique: true}
 			for range c.losses {
-				s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, make func() string) {
+				s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, create func() string) {
 					if !c.existed {
-						make()
+						create()
 					}
 					hangUp(w, r)
 				})
@@ -342,7 +342,7 @@ func TestLostAuthCreate(t *testing.T) {
 			if c.existed {
 				s.add(map[string]any{"name": "r"})
 			}
-			got, err := s.open(t).RegistryAuths.Create(t.Context(), want)
+			got, err := s.newClient(t).RegistryAuths.Create(t.Context(), want)
 			must.Hold(t, got.ID == c.created && (err == nil) == c.succeeds && len(s.objects) == 1 && (c.created == "" || s.objects[0]["id"] == c.created),
 				"got", got, err, "after", s.posts, "POSTs; there is", s.objects)
 			unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
@@ -359,11 +359,11 @@ func TestInterruptedCreate(t *testing.T) {
 		fault    fault
 		succeeds bool
 	}{
-		"the answer comes": {func(w http.ResponseWriter, r *http.Request, make func() string) {
+		"the answer comes": {func(w http.ResponseWriter, r *http.Request, create func() string) {
 			time.Sleep(3 * time.Second)
-			answer(201, make())(w, r)
+			answer(201, create())(w, r)
 		}, true},
-		"no answer comes":    {func(w http.ResponseWriter, r *http.Request, make func() string) { make(); stall(w, r) }, true},
+		"no answer comes":    {func(w http.ResponseWriter, r *http.Request, create func() string) { create(); stall(w, r) }, true},
 		"nothing is created": {func(w http.ResponseWriter, r *http.Request, _ func() string) { stall(w, r) }, false},
 		"Retry-After": {func(w http.ResponseWriter, r *http.Request, _ func() string) {
 			answer(429, ``, "Retry-After", "60")(w, r)
@@ -373,7 +373,7 @@ func TestInterruptedCreate(t *testing.T) {
 			s := &fakeAPI{faults: []fault{c.fault}}
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
-			client, began := s.open(t), time.Now()
+			client, began := s.newClient(t), time.Now()
 			got, err := client.NetworkVolumes.Create(ctx, volume("v"))
 			must.Hold(t, (err == nil) == c.succeeds && (!c.succeeds || got.ID == "id1") && time.Since(began) <= 10*time.Second && s.posts == 1,
 				"got", got, err, "after", time.Since(began), "and", s.posts, "POSTs")
@@ -385,7 +385,7 @@ func TestInterruptedCreate(t *testing.T) {
 		s := &fakeAPI{}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := s.open(t).NetworkVolumes.Create(ctx, volume("v"))
+		_, err := s.newClient(t).NetworkVolumes.Create(ctx, volume("v"))
 		must.Hold(t, errors.Is(err, context.Canceled) && s.posts+s.lists == 0, "already interrupted", err, "after", s.posts, "POSTs")
 	})
 }
@@ -406,13 +406,13 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 		for _, age := range []time.Duration{0, 2 * time.Minute} {
 			runInBubble(t, fmt.Sprint(name, age), func(t *testing.T) {
 				s := &fakeAPI{}
-				c := s.open(t)
+				c := s.newClient(t)
 				created := must.Do(c.NetworkVolumes.Create(t.Context(), volume("v")))(t)
 				time.Sleep(age)
 				s.early404s = 3
 				err := send(t.Context(), c, created.ID)
 				tolerated := s.early404s == 0 && err == nil
-				must.Equal(t, tolerated, age == 0, err, s.early404s, "premature answers left")
+				must.Equal(t, tolerated, age == 0, err, s.early404s, "404s left")
 			})
 		}
 	}
@@ -420,7 +420,7 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeAPI{early404s: 2, staleLists: 1}
 		id := s.add(map[string]any{"name": "v"})
-		c := s.open(t)
+		c := s.newClient(t)
 		c.RestoreCreateTime(id, time.Now().Add(-10*time.Second))
 		must.Do(c.NetworkVolumes.Get(t.Context(), id))(t)
 	})

@@ -206,7 +206,7 @@ func TestUpdateContainer(t *testing.T) {
 	}{
 		"no change":   {func(*api.Container) {}, `null`},
 		"other order": {func(c *api.Container) { c.Ports = new([]string{"22/tcp", "80/http"}) }, `null`},
-		"open":        {func(c *api.Container) { *c = api.Container{} }, `null`},
+		"unset":       {func(c *api.Container) { *c = api.Container{} }, `null`},
 		"all": {func(c *api.Container) {
 			*c = api.Container{Image: new("j"), Command: api.Command{Args: new("y")}, Disk: new(int64(50)), Env: map[string]string{"B": "2"}, Ports: new([]string{"81/http"}), Registry: new("s")}
 		}, `{"image":"j","args":"y","disk":50,"env":{"B":"2"},"ports":["81/http"],"registry":"s"}`},

@@ -108,8 +108,8 @@ func TestOnly404IsNotFound(t *testing.T) {
 // The error of a POST that may have created an object says so.
 func TestErrorOfAnAmbiguousCreate(t *testing.T) {
 	for name, c := range map[string]struct {
-		fail http.HandlerFunc
-		want bool
+		fail      http.HandlerFunc
+		ambiguous bool
 	}{
 		"500":         {answer(500, ``), true},
 		"lost":        {hangUp, true},
@@ -123,7 +123,7 @@ func TestErrorOfAnAmbiguousCreate(t *testing.T) {
 			d.emptyLists = true
 			_, err := client.NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
 			_, unresolved := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, err != nil && unresolved == c.want, name, "got", err)
+			must.Hold(t, err != nil && unresolved == c.ambiguous, name, "got", err)
 		})
 	}
 	refused := client(t, api.Settings{BaseURL: "http://deployment", Transport: &failingDial{err: &net.OpError{
@@ -152,7 +152,7 @@ func TestErrorsSayWhatChanged(t *testing.T) {
 			runInBubble(t, name+"/"+method, func(t *testing.T) {
 				client, d := deployPiped(t, api.V2, c.fail...)
 				d.emptyLists = true
-				must.ErrorContains(t, verbs[method](t.Context(), client), want)
+				must.ErrorContains(t, requestsByMethod[method](t.Context(), client), want)
 			})
 		}
 	}
@@ -175,7 +175,7 @@ func TestInterruptedBetweenTries(t *testing.T) {
 				defer cancel()
 				time.AfterFunc(time.Second/10, cancel) // less than the shortest wait before another try
 				want := cmp.Or(c.say, map[string]string{"PATCH": "This request changed nothing.", "DELETE": "This object was not deleted."}[method])
-				must.ErrorContains(t, verbs[method](ctx, client), "interrupted", want)
+				must.ErrorContains(t, requestsByMethod[method](ctx, client), "interrupted", want)
 			})
 		}
 	}
@@ -187,7 +187,7 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 	defer other.Close()
 	redirectTo := func(address string) http.HandlerFunc { return answer(307, ``, "Location", address) }
 
-	for method, send := range verbs {
+	for method, send := range requestsByMethod {
 		client, d := deploy(t, api.V2, redirectTo(other.URL+"/v2/network-volumes/a"))
 		d.emptyLists = true
 		must.ErrorContains(t, send(t.Context(), client), "redirected to "+other.URL)
@@ -201,7 +201,7 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 	}
 
 	client, d := deploy(t, api.V2, redirectTo("/v2/network-volumes/a"))
-	err := verbs["GET"](t.Context(), client)
+	err := requestsByMethod["GET"](t.Context(), client)
 	must.Hold(t, err != nil && len(d.requests()) <= 10, "a circle ends with", err, "after", len(d.requests()), "requests")
 }
 
@@ -257,7 +257,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 	for name, way := range ways {
 		for _, version := range versions {
 			for secret, send := range map[string]func(context.Context, *api.Client) error{
-				testKey: verbs["GET"],
+				testKey: requestsByMethod["GET"],
 				password: func(ctx context.Context, c *api.Client) error {
 					return must.Err(c.RegistryAuths.Create(ctx, api.RegistryAuth{Name: "n", Username: "u", Password: password}))
 				},
@@ -321,8 +321,8 @@ func checkHidden(t *testing.T, name string, err error, secret string) {
 	}
 }
 
-// X-Team-Id selects a team for sessions of RunPod's console: an API key acts for the
-// team that it was made in.
+// Requests have no other headers than these. X-Team-Id isn't needed: it selects a team for sessions of
+// RunPod's console, and an API key acts for the team that it was made in.
 func TestRequestsHaveNoOtherHeaders(t *testing.T) {
 	known := []string{"Accept", "Accept-Encoding", "Authorization", "Content-Length", "Content-Type", "User-Agent"}
 	synctest.Test(t, func(t *testing.T) {

@@ -36,15 +36,15 @@ var writes = map[string]func(context.Context, *api.Client) error{
 	"set SSH keys": func(ctx context.Context, c *api.Client) error { return must.Err(c.SSHKeys.Set(ctx, nil)) },
 }
 
-// writeCounter records writes. It answers lists with list and other requests with rest.
-type writeCounter struct {
+// writeRecorder records writes. It answers lists with list and other requests with rest.
+type writeRecorder struct {
 	list, rest http.HandlerFunc
 
 	mu     sync.Mutex
 	writes []string
 }
 
-func (s *writeCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *writeRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		s.mu.Lock()
 		s.writes = append(s.writes, r.Method+" "+r.URL.Path)
@@ -57,7 +57,7 @@ func (s *writeCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.rest(w, r)
 }
 
-func (s *writeCounter) receivedWrites() []string {
+func (s *writeRecorder) receivedWrites() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.writes
@@ -95,7 +95,7 @@ func TestNoWriteWithoutAList(t *testing.T) {
 					continue
 				}
 				runInBubble(t, strings.Join([]string{name, string(version), call}, "/"), func(t *testing.T) {
-					d := &writeCounter{list: s.list, rest: s.rest}
+					d := &writeRecorder{list: s.list, rest: s.rest}
 					err := write(t.Context(), pipe(t, d, api.Settings{Version: version, SharedReads: true}))
 					got := d.receivedWrites()
 					must.Hold(t, len(got) > 0 == s.written && (err != nil || s.written), got, "arrived", err)
@@ -126,7 +126,7 @@ func TestForbiddenProvesTheAPI(t *testing.T) {
 		"v1, JSON of something else": {api.V1, `{"id":"a"}`, false},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			d := &writeCounter{list: answer(403, c.body), rest: answer(201, `{"id":"a","name":"n"}`)}
+			d := &writeRecorder{list: answer(403, c.body), rest: answer(201, `{"id":"a","name":"n"}`)}
 			client := pipe(t, d, api.Settings{Version: c.version, SharedReads: true})
 			err := client.Verify(t.Context())
 			must.Hold(t, (err == nil) == c.proves, "the proof", err)
@@ -144,7 +144,7 @@ func TestObjectThatWasReadIsNotAdopted(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &fakeAPI{staleLists: 2, faults: []fault{loseAnswer(false, hangUp)}}
 			id := s.add(equalVolume())
-			c := s.open(t)
+			c := s.newClient(t)
 			if reads {
 				must.Do(c.NetworkVolumes.Get(t.Context(), id))(t)
 			} else {
@@ -159,7 +159,7 @@ func TestObjectThatWasReadIsNotAdopted(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &fakeAPI{}
 			id := s.add(equalVolume())
-			c := s.open(t)
+			c := s.newClient(t)
 			if reads {
 				must.Do(c.NetworkVolumes.Get(t.Context(), id))(t)
 			}
@@ -333,7 +333,7 @@ func TestAbsenceFromAList(t *testing.T) {
 				got, err := client().Delegations.Get(t.Context(), "a")
 				must.Hold(t, api.IsNotFound(err) == c.absent && err != nil, "read", got, err)
 				if !shared && !strings.HasPrefix(name, "an accepted deletion") {
-					return // such a client believes a 404 about the object
+					return // without SharedReads, a 404 about the object is enough
 				}
 				err = client().Delegations.Delete(t.Context(), "a")
 				must.Hold(t, (err == nil) == c.absent, "deleted", err)

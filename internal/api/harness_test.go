@@ -63,7 +63,6 @@ var emptyList = map[string]string{
 	"/v2/clusters": `{"clusters":[]}`, "/v2/registries/delegations": `{"delegations":[]}`,
 }
 
-// last returns the latest request.
 func (d *deployment) last(t *testing.T) request {
 	t.Helper()
 	seen := d.requests()

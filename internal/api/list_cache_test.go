@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-func volumes(n int) *fakeAPI {
+func fakeWithVolumes(n int) *fakeAPI {
 	s := &fakeAPI{}
 	for range n {
 		s.add(equalVolume())
@@ -39,13 +39,13 @@ func readAll(t *testing.T, c *api.Client, n int) {
 func TestReadsShareAList(t *testing.T) {
 	for _, n := range []int{1, 10, 1000} {
 		synctest.Test(t, func(t *testing.T) {
-			s := volumes(n)
-			readAll(t, s.open(t), n)
+			s := fakeWithVolumes(n)
+			readAll(t, s.newClient(t), n)
 			must.Hold(t, s.lists == 1 && s.gets == 0, n, "objects", s.lists, "lists", s.gets, "reads")
 		})
 	}
 	synctest.Test(t, func(t *testing.T) { // without SharedReads
-		s := volumes(3)
+		s := fakeWithVolumes(3)
 		readAll(t, pipe(t, s, api.Settings{}), 3)
 		must.Hold(t, s.lists == 0 && s.gets == 3, "unshared", s.lists, "lists", s.gets, "reads")
 	})
@@ -69,9 +69,9 @@ func TestIncompleteLists(t *testing.T) {
 		"with the size once": {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"},{"id":"id2","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","dataCenter":"EU-RO-1","type":"x"}]}`), 1, 2},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			s := volumes(3)
+			s := fakeWithVolumes(3)
 			s.list = c.list
-			client := s.open(t)
+			client := s.newClient(t)
 			for range 2 {
 				readAll(t, client, 3)
 			}
@@ -81,28 +81,28 @@ func TestIncompleteLists(t *testing.T) {
 	}
 	for name, list := range map[string]http.HandlerFunc{"401": answer(401, ``), "429": answer(429, ``, "Retry-After", "3600")} {
 		synctest.Test(t, func(t *testing.T) {
-			s := volumes(1)
+			s := fakeWithVolumes(1)
 			s.list = list
-			_, err := s.open(t).NetworkVolumes.Get(t.Context(), "id1")
+			_, err := s.newClient(t).NetworkVolumes.Get(t.Context(), "id1")
 			must.Hold(t, err != nil && s.gets == 0, name, "got", err, "after", s.gets, "reads")
 		})
 	}
 }
 
-// If a read by id lacks a member, too, the list is used for the next objects.
+// If neither the list nor a read by id has a member, the list is used for the next objects.
 func TestMemberThatNoAnswerHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeAPI{}
 		for range 20 {
 			s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1"})
 		}
-		c := s.open(t)
+		c := s.newClient(t)
 		for range 20 {
 			readAll(t, c, 20)
 		}
 		first := s.gets
 		must.Hold(t, first <= 20, first, "reads")
-		other := s.open(t)
+		other := s.newClient(t)
 		for i := range 20 {
 			must.Do(other.NetworkVolumes.Get(t.Context(), fmt.Sprintf("id%d", i+1)))(t)
 		}
@@ -113,8 +113,8 @@ func TestMemberThatNoAnswerHas(t *testing.T) {
 // An object that the list lacks may exist: only a read by id shows that it doesn't.
 func TestAbsenceNeedsAReadByID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := volumes(2)
-		_, err := s.open(t).NetworkVolumes.Get(t.Context(), "id3")
+		s := fakeWithVolumes(2)
+		_, err := s.newClient(t).NetworkVolumes.Get(t.Context(), "id3")
 		must.Hold(t, api.IsNotFound(err) && s.lists == 1 && s.gets == 1, "got", err, "after", s.lists, "lists and", s.gets, "reads")
 	})
 }
@@ -139,8 +139,8 @@ func TestNeverStaleAfterAWrite(t *testing.T) {
 		"refused delete": func(ctx context.Context, c *api.Client) error { c.NetworkVolumes.Delete(ctx, "id9"); return nil },
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			s := volumes(3)
-			c := s.open(t)
+			s := fakeWithVolumes(3)
+			c := s.newClient(t)
 			readAll(t, c, 3)
 			change(s, 20)
 			got, _ := c.NetworkVolumes.Get(t.Context(), "id1")
@@ -160,7 +160,7 @@ func TestNeverStaleAfterAWrite(t *testing.T) {
 // A list that was requested before a write ended doesn't serve reads after the write.
 func TestListDuringAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := volumes(2)
+		s := fakeWithVolumes(2)
 		var mux http.HandlerFunc = func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet && strings.Count(r.URL.Path, "/") == 2 {
 				s.mu.Lock()
@@ -190,7 +190,7 @@ func TestListDuringAWrite(t *testing.T) {
 // If the reader that requested the list is interrupted, the other readers still get the list.
 func TestInterruptedReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := volumes(2)
+		s := fakeWithVolumes(2)
 		slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(5 * time.Second)
 			s.ServeHTTP(w, r)

@@ -21,13 +21,13 @@ import (
 // number in the id of the last object of the previous page, and has a + after an empty page.
 type pager struct {
 	path, member string
-	limit        int
+	pageSize     int
 	empty        bool                      // an empty page precedes each other page
 	beforePage   func(s *pager, pages int) // runs before each page except the first
 
 	mu      sync.Mutex
 	objects []pagedObject // the newest last
-	last    int
+	last    int           // number in the newest id
 	pages   int
 }
 
@@ -79,7 +79,7 @@ func (s *pager) page(w http.ResponseWriter, r *http.Request, cursor string) {
 		fmt.Sscanf(strings.TrimPrefix(cursor, "+"), "%d", &n)
 		end, _ = s.index(n)
 	}
-	begin := max(0, end-s.limit)
+	begin := max(0, end-s.pageSize)
 	if s.empty && !strings.HasPrefix(cursor, "+") {
 		begin = end
 	}
@@ -101,7 +101,7 @@ func (s *pager) page(w http.ResponseWriter, r *http.Request, cursor string) {
 	answer(200, string(text))(w, r)
 }
 
-func (s *pager) open(t *testing.T) *api.Client {
+func (s *pager) newClient(t *testing.T) *api.Client {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`))
@@ -162,17 +162,18 @@ var pagedKinds = map[string]pagedKind{
 		`,"awsUser":"1","awsRegion":"us-east-2","repository":"app","tag":"latest","resource":"arn:aws:ecr:us-east-2:1:repository/app"}`),
 }
 
-// eachPaged runs a check with 1,050 objects of each kind, in pages of 50 and of 1,000.
+// eachPaged runs a check with 1,050 objects of each kind, in pages of 50 and of 1,000, and of 1 for the
+// first kind.
 func eachPaged(t *testing.T, paths []string, check func(t *testing.T, path string, s *pager)) {
 	for i, path := range paths {
-		kind, limits := pagedKinds[path], []int{50, 1000}
+		kind, pageSizes := pagedKinds[path], []int{50, 1000}
 		if i == 0 { // 1,050 requests per list
-			limits = append(limits, 1)
+			pageSizes = append(pageSizes, 1)
 		}
-		for _, limit := range limits {
-			t.Run(fmt.Sprint(path, limit), func(t *testing.T) {
+		for _, pageSize := range pageSizes {
+			t.Run(fmt.Sprint(path, pageSize), func(t *testing.T) {
 				t.Parallel()
-				s := &pager{path: path, member: kind.member, limit: limit, empty: limit == 50}
+				s := &pager{path: path, member: kind.member, pageSize: pageSize, empty: pageSize == 50}
 				for n := range 1050 {
 					s.add(fmt.Sprintf(`{"name":"n%d"%s`, n+1, kind.object))
 				}
@@ -191,7 +192,7 @@ func TestEmptyNameFindsNothing(t *testing.T) {
 func TestAllPages(t *testing.T) {
 	eachPaged(t, slices.Sorted(maps.Keys(pagedKinds)), func(t *testing.T, path string, s *pager) {
 		synctest.Test(t, func(t *testing.T) {
-			kind, c := pagedKinds[path], s.open(t)
+			kind, c := pagedKinds[path], s.newClient(t)
 			for _, id := range []string{"id1", "id500", "id1050"} {
 				must.Succeed(t, kind.get(t.Context(), c, id))
 			}
@@ -213,7 +214,7 @@ func TestChangesBetweenPages(t *testing.T) {
 	eachPaged(t, []string{"/v2/network-volumes"}, func(t *testing.T, path string, s *pager) {
 		gone := map[string]bool{}
 		s.beforePage = func(s *pager, pages int) {
-			if pages%max(1, 300/s.limit) != 0 && s.limit < 1000 {
+			if pages%max(1, 300/s.pageSize) != 0 && s.pageSize < 1000 {
 				return
 			}
 			s.add(`{"name":"later"` + pagedKinds[path].object)
@@ -223,7 +224,7 @@ func TestChangesBetweenPages(t *testing.T) {
 			}
 		}
 		synctest.Test(t, func(t *testing.T) {
-			objects, err := pagedKinds[path].list(t.Context(), s.open(t))
+			objects, err := pagedKinds[path].list(t.Context(), s.newClient(t))
 			times := map[string]int{}
 			for _, o := range objects {
 				times[o.ID]++

@@ -175,7 +175,7 @@ func TestPodOfALostCreate(t *testing.T) {
 				s.add(object)
 				answer(500, ``)(w, r)
 			}}
-			got, err := s.open(t).Pods.Create(t.Context(), want)
+			got, err := s.newClient(t).Pods.Create(t.Context(), want)
 			must.Equal(t, c.adopted, err == nil && got.ID == "id1", name, got.ID, err)
 			_, unresolved := errors.AsType[*api.UnresolvedCreateError](err)
 			must.Hold(t, c.adopted || unresolved, name, err)
@@ -186,7 +186,7 @@ func TestPodOfALostCreate(t *testing.T) {
 // togglingPod is a server with one pod, which obeys the actions start and stop unless a fault is due.
 type togglingPod struct {
 	status  string
-	faults  []int // of the actions, in turn; 200 carries it out, -500 does and answers 500
+	faults  []int // statuses of the answers to actions, in turn; 200 and negative ones carry the action out
 	actions []string
 }
 

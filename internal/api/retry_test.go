@@ -19,8 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// verbs sends one request of each method.
-var verbs = map[string]func(context.Context, *api.Client) error{
+// requestsByMethod has, by method, a function that sends one request.
+var requestsByMethod = map[string]func(context.Context, *api.Client) error{
 	"GET":    func(ctx context.Context, c *api.Client) error { return must.Err(c.NetworkVolumes.Get(ctx, "a")) },
 	"DELETE": func(ctx context.Context, c *api.Client) error { return c.NetworkVolumes.Delete(ctx, "a") },
 	"PATCH": func(ctx context.Context, c *api.Client) error {
@@ -81,7 +81,7 @@ func TestRetryByMethodAndFailure(t *testing.T) {
 		{"answer cut off", cutOff, failures, once},
 		{"no answer in time", stall, failures, once},
 	} {
-		for method, send := range verbs {
+		for method, send := range requestsByMethod {
 			runInBubble(t, c.name+"/"+method, func(t *testing.T) {
 				client, d := deployPiped(t, api.V2, c.fail)
 				d.emptyLists = true
@@ -118,7 +118,7 @@ func TestFailedDialIsRepeated(t *testing.T) {
 		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, 4},
 		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, 1},
 	} {
-		for method, send := range verbs {
+		for method, send := range requestsByMethod {
 			synctest.Test(t, func(t *testing.T) {
 				dial := &failingDial{err: c.err}
 				err := send(t.Context(), client(t, api.Settings{BaseURL: "http://deployment", Transport: dial}))
@@ -168,7 +168,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		"429, date":            {date(9 * time.Second), 9 * time.Second},
 		"503, another's clock": {ahead, 11 * time.Second},
 	} {
-		for method, send := range verbs {
+		for method, send := range requestsByMethod {
 			done := answer(200, `{"id":"a"}`)
 			if method == http.MethodDelete {
 				done = answer(204, ``)

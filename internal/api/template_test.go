@@ -93,7 +93,7 @@ func TestReadTemplate(t *testing.T) {
 
 func TestUpdateTemplate(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*api.Template) // of the mixed template
+		change func(*api.Template) // of templateOfBothVersions
 		v1, v2 string
 	}{
 		"no change": {func(*api.Template) {}, `null`, `null`},
