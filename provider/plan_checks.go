@@ -19,7 +19,7 @@ import (
 
 const ceilingVariable = "GPUCLOUD_MAX_HOURLY_COST"
 
-// planCheckAttributes are the settings of the catalog checks and the cost limit.
+// planCheckAttributes are the settings of the catalog checks and the cost ceiling.
 var planCheckAttributes = map[string]schema.Attribute{
 	"max_hourly_cost": schema.NumberAttribute{
 		Optional:            true,
@@ -59,7 +59,7 @@ func (s settings) catalogSettings(diags *diag.Diagnostics) catalog.Settings {
 	}
 }
 
-// ceiling returns the cost limit from the block or else from the environment.
+// ceiling returns the cost ceiling from the block or else from the environment.
 func (s settings) ceiling(diags *diag.Diagnostics) catalog.Ceiling {
 	usd, source := s.MaxHourlyCost, "max_hourly_cost of the provider block"
 	if text, variable := attributeOrEnv(types.StringNull(), ceilingVariable); usd.IsNull() && text != "" {

@@ -212,7 +212,7 @@ func matchesPlan(planned, now types.Object) bool {
 			continue
 		}
 		w, ok := want.(types.Set)
-		if g, both := got.(types.Set); name == "ports" && ok && both && openPorts(w) && openPorts(g) {
+		if g, both := got.(types.Set); name == "ports" && ok && both && areOpenPorts(w) && areOpenPorts(g) {
 			continue
 		}
 		return false
@@ -220,6 +220,7 @@ func matchesPlan(planned, now types.Object) bool {
 	return true
 }
 
-func openPorts(ports types.Set) bool {
+// areOpenPorts reports whether ports are none or the defaults, which API v1 adds to none.
+func areOpenPorts(ports types.Set) bool {
 	return len(ports.Elements()) == 0 || areDefaultPorts(value.Strings(ports))
 }

@@ -27,7 +27,7 @@ var globalVolumeSchema = schema.Schema{
 		"No documented API attaches it to a pod or endpoint, so the provider can't: attach it in RunPod's console.",
 	Attributes: map[string]schema.Attribute{
 		"id":                  idAttribute("global volume"),
-		"name":                textRules(globalVolumeMembers.text("name", "Name of the volume. It need not be unique."), trimmed),
+		"name":                withValidators(globalVolumeMembers.text("name", "Name of the volume. It need not be unique."), trimmed),
 		"created_at":          stableText("When the volume was created, as RFC 3339."),
 		"created_by_user_id":  stableText("Id of the user that created it; null if the API returns none."),
 		"deletion_protection": deletionProtectionAttribute("global volume"),

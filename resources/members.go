@@ -24,9 +24,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 )
 
-// members makes the attributes of a resource from its settings in the contract: whether they
-// are required, their defaults, bounds and choices, and the end of their descriptions. more is
-// appended to the description.
+// members is a kind's name in the contract. Its methods make the attributes of the resource from the settings in
+// the contract: whether they are required, their defaults, bounds and choices, and the end of their
+// descriptions. more is appended to the description.
 type members string
 
 func (m members) setting(path string) *contract.Setting { return contract.SettingAt(string(m), path) }
@@ -174,12 +174,12 @@ func bounds(s *contract.Setting) (minimum, maximum *float64) {
 // boundsOf returns the bounds of one version.
 func boundsOf(f *contract.Field) [2]int64 { return [2]int64{int64(*f.Min), int64(*f.Max)} }
 
-func textPlan(a schema.StringAttribute, modifiers ...planmodifier.String) schema.StringAttribute {
+func withPlanModifiers(a schema.StringAttribute, modifiers ...planmodifier.String) schema.StringAttribute {
 	a.PlanModifiers = append(a.PlanModifiers, modifiers...)
 	return a
 }
 
-func textRules(a schema.StringAttribute, rules ...validator.String) schema.StringAttribute {
+func withValidators(a schema.StringAttribute, rules ...validator.String) schema.StringAttribute {
 	a.Validators = append(a.Validators, rules...)
 	return a
 }
@@ -227,7 +227,8 @@ func integerRules(s *contract.Setting) []validator.Int64 {
 	}
 }
 
-// stringRules apply a maximum length that only one version has to both, so that both accept the value.
+// stringRules returns the validators of a text. If only one version has a maximum length, it applies on both
+// versions, so that both accept the value.
 func stringRules(s *contract.Setting) []validator.String {
 	f := s.Field()
 	if f.Closed() {

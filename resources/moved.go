@@ -148,7 +148,7 @@ func (m *endpoint) moveGPU(state *migrate.State, gpu endpointGPU) {
 // movedPod takes over values that a create sent and no answer has. It records the names of
 // these attributes: a difference from another provider's state doesn't replace a pod.
 var movedPod = migrate.Table[pod]{
-	// The states of these two don't show whether the pod or its template set a container setting.
+	// Except for Official2, the states don't show whether the pod or its template set a container setting.
 	// So all settings are read, and the first apply records the template's.
 	migrate.Official1: func(state *migrate.State, m *pod) {
 		m.StartSSH, m.StartJupyter = nullIfFalse(state.True("start_ssh")), nullIfFalse(state.True("start_jupyter"))

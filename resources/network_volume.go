@@ -59,7 +59,7 @@ var networkVolumeSchema = schema.Schema{
 		"size": volumeMembers.integer("size", fmt.Sprintf("Size in GB: %d to %d on API v2, %d to %d on API v1. ", volumeSizes[api.V2][0], volumeSizes[api.V2][1], volumeSizes[api.V1][0], volumeSizes[api.V1][1])+
 			"It can only grow."),
 		"data_center":         volumeMembers.text("dataCenter", "Id of the data center, for example `EU-RO-1`. Forces replacement, which loses the volume's data."),
-		"type":                textPlan(withoutDefault(volumeMembers.text("type", "Storage tier, {choices}; default: the data center's. Forces replacement, which loses the volume's data."), true), stringplanmodifier.UseStateForUnknown()),
+		"type":                withPlanModifiers(withoutDefault(volumeMembers.text("type", "Storage tier, {choices}; default: the data center's. Forces replacement, which loses the volume's data."), true), stringplanmodifier.UseStateForUnknown()),
 		"deletion_protection": deletionProtectionAttribute("network volume"),
 	},
 }

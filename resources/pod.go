@@ -74,7 +74,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 			return err
 		}
 		plan.setWriteOnlyEnv(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Container.Env)
-		want, err := plan.change(ctx, c, state, have)
+		want, err := plan.desiredPod(ctx, c, state, have)
 		if err != nil {
 			return err
 		}
@@ -105,9 +105,9 @@ func applyPod(ctx context.Context, c *api.Client, plan *pod, have, want api.Pod)
 	return c.Pods.SetActive(ctx, have.ID, !stops)
 }
 
-// change returns the pod after an update: the plan, the template's settings in place of removed
+// desiredPod returns the pod after an update: the plan, the template's settings in place of removed
 // own settings, and the variables that aren't in the configuration.
-func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Pod) (want api.Pod, err error) {
+func (m *pod) desiredPod(ctx context.Context, c *api.Client, state *pod, have api.Pod) (want api.Pod, err error) {
 	want = m.expand()
 	before, after := deref(value.As[api.GlobalNetworking](state.GlobalNetworking)), deref(want.GlobalNetworking)
 	want.GlobalNetworking = nil
@@ -161,7 +161,8 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 	return want, nil
 }
 
-// inheritSetting sends the template's setting if the pod gives up its own, or if the update restores it.
+// inheritSetting sets own to the template's setting if the configuration no longer has the pod's own, or if
+// the update restores the template's.
 func inheritSetting[V any](own **V, old, template *V, restores bool) {
 	if *own == nil && (old != nil || restores) {
 		*own = template

@@ -84,7 +84,7 @@ var registryAuthSchema = schema.Schema{
 		"The API can't change a credential: an update deletes the auth and creates it again under its name. Its `id` changes, and what refers to it follows in the same apply.",
 	Attributes: map[string]schema.Attribute{
 		"id":       idAttribute("registry auth"),
-		"name":     textPlan(registryAuthMembers.text("name", "Name of the auth, up to {max} characters, unique in the account. Forces replacement."), stringplanmodifier.RequiresReplace()),
+		"name":     withPlanModifiers(registryAuthMembers.text("name", "Name of the auth, up to {max} characters, unique in the account. Forces replacement."), stringplanmodifier.RequiresReplace()),
 		"username": withoutDefault(registryAuthMembers.text("username", "User name at the registry, up to {max} characters. A change recreates the auth with a new `id`. Required unless the auth is imported and keeps its credentials."), false),
 		"password": withoutDefault(registryAuthMembers.text("password", "Password or token, up to {max} characters, stored in the state: prefer `password_wo`. A change, and the first apply after an import, recreate the auth with a new `id`."), false),
 		"password_wo": schema.StringAttribute{
@@ -112,7 +112,7 @@ type registryAuthPrivate struct {
 	Incomplete bool // the answer to its create was lost: it may lack the credentials
 }
 
-func (m *registryAuth) withoutCredentials() bool {
+func (m *registryAuth) lacksCredentials() bool {
 	return m.Username.IsNull() && m.Password.IsNull() && m.PasswordWO.IsNull() && m.PasswordWOVersion.IsNull()
 }
 
@@ -120,7 +120,7 @@ func (m *registryAuth) withoutCredentials() bool {
 // plan reports an error if the value is needed.
 func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *registryAuth) {
 	switch {
-	case config.withoutCredentials(): // only valid for an imported auth, which the plan checks
+	case config.lacksCredentials(): // only valid for an imported auth, which the plan checks
 	case config.Username.IsNull():
 		c.Error("username", "Missing username", "A password needs its username: set username, or leave out the password, too, if an imported auth keeps its credentials.")
 	case isSet(config.Password) && (isSet(config.PasswordWO) || isSet(config.PasswordWOVersion)):
@@ -141,7 +141,7 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	}
 	imported := p.State != nil && p.State.Username.IsNull()
 	switch {
-	case p.Config.withoutCredentials():
+	case p.Config.lacksCredentials():
 		if !imported || p.Changes(ctx, "name") {
 			p.Error("username", "Missing credentials", "Set username with password_wo and password_wo_version, or with password, which the state keeps. Only an imported auth that keeps its name and its credentials needs none.")
 		}

@@ -76,7 +76,7 @@ var secretSchema = schema.Schema{
 		"Workers and pods that run keep the old value. If a secret is deleted, its placeholders become empty strings, even if it is still in use.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("secret"),
-		"name": textRules(textPlan(secretMembers.text("name",
+		"name": withValidators(withPlanModifiers(secretMembers.text("name",
 			"Name of the secret: letters, digits, `_`, `.`, `-` and `/`, beginning with a letter or `_` but not with `RUNPOD`. Unique in the account, ignoring case. A change replaces the secret."),
 			stringplanmodifier.RequiresReplace()), notReserved),
 		"description": secretMembers.text("description", "Human-readable description, at most {max} bytes."),

@@ -66,7 +66,7 @@ var pods = &kit.DerivedSources[pod]{
 	Masked:         []string{"env"},
 	Filters:        []string{"status", "cloud", "image"},
 	Except:         ", except members of clusters,",
-	OneVersionOnly: []planrule.OneVersion{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, HandledByKind: true}}, // API v1 returns these
+	OneVersionOnly: []planrule.OneVersion{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, HandledByKind: true}}, // API v1 returns only these
 }
 
 var endpoints = &kit.DerivedSources[endpoint]{

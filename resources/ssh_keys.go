@@ -100,7 +100,7 @@ type sshKeys struct {
 	KeepOthers types.Bool
 }
 
-// planSSHKeys lists the keys of others that the first plan without keep_others would remove. Keys
+// planSSHKeys warns about the keys of others that the first apply without keep_others removes. Keys
 // that are added later appear as differences after a refresh.
 func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 	if p.State != nil && !p.State.KeepOthers.ValueBool() || p.API == nil || p.Version != api.V2 || p.Plan.KeepOthers.ValueBool() || p.Plan.KeepOthers.IsUnknown() || p.Plan.Keys.IsUnknown() {
@@ -124,7 +124,8 @@ func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 	}
 }
 
-// edit replaces the old keys of the model with its new ones. With keep_others, the other keys stay.
+// edit returns a function that returns the new list of keys: with keep_others, the current keys with those of the
+// model in place of oldKeys; otherwise those of the model.
 func (m *sshKeys) edit(oldKeys []string) func(keys []string) []string {
 	own := sorted(value.Strings(m.Keys))
 	return func(keys []string) []string {

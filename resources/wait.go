@@ -226,7 +226,6 @@ var endpointWaitAttribute = nonEmptyObject("What a create or update waits for, w
 	"worker":  schema.BoolAttribute{Optional: true, MarkdownDescription: "Waits until a worker is ready. Needs `workers.min` of at least 1."},
 })
 
-// awaitEndpoint waits for the model's condition.
 func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bool) error {
 	wait := value.As[endpointWait](m.WaitFor)
 	if wait == nil || !wait.Rollout.ValueBool() && !wait.Worker.ValueBool() {

@@ -17,7 +17,7 @@ import (
 )
 
 // CatalogList is a list of the catalog. The catalog belongs to API v2 and is read there with every
-// version of the client, except for its templates (NewClient).
+// version of the client, except for its templates (New).
 type CatalogList[T any] struct {
 	deployment          *deployment
 	path, member, title string
@@ -64,7 +64,6 @@ type SelectionError struct {
 	NoPool, Unknown []string // sorted
 }
 
-// Error lists the types by reason.
 func (e *SelectionError) Error() string {
 	var parts []string
 	if len(e.NoPool) > 0 {

@@ -26,7 +26,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// Client speaks one version of the management API. It is safe for concurrent use.
+// Client uses one version of the management API. It is safe for concurrent use.
 type Client struct {
 	Version Version
 

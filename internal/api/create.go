@@ -148,17 +148,17 @@ func (t *createTracker[T]) awaitTurn(ctx context.Context, a *pendingCreate[T]) e
 	t.turns.Release(1)
 	err := t.acquire(ctx, allTurns)
 	if err != nil {
-		t.forget(a)
+		t.removeAmbiguous(a)
 	}
 	return err
 }
 
 func (t *createTracker[T]) endResolution(a *pendingCreate[T]) {
-	t.forget(a)
+	t.removeAmbiguous(a)
 	t.turns.Release(allTurns)
 }
 
-func (t *createTracker[T]) forget(a *pendingCreate[T]) {
+func (t *createTracker[T]) removeAmbiguous(a *pendingCreate[T]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ambiguous = slices.DeleteFunc(t.ambiguous, func(b *pendingCreate[T]) bool { return a == b })

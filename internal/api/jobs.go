@@ -79,7 +79,6 @@ type Health struct {
 	} `json:"workers"`
 }
 
-// Total is the number of workers.
 func (h Health) Total() int {
 	w := h.Workers
 	return w.Idle + w.Initializing + w.Running + w.Throttled + w.Unhealthy
@@ -215,7 +214,6 @@ type JobError struct {
 	CancelErr  error // why cancelling failed
 }
 
-// Error names the job, its status and the worker's error.
 func (e *JobError) Error() string {
 	name := fmt.Sprintf("job %s of endpoint %s", e.Job.ID, e.EndpointID)
 	switch {

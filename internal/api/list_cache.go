@@ -71,7 +71,7 @@ func missing(raw json.RawMessage, required []string) []string {
 	return slices.DeleteFunc(slices.Clone(required), func(member string) bool { return got[member] != nil })
 }
 
-// incomplete reports whether a list's element lacks a member that a read by id returns.
+// incomplete reports whether a list's element lacks a member that a read by id may return.
 func (s *listCache) incomplete(raw json.RawMessage, required []string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *Collection[T]) read(ctx context.Context, id string) (element, error) {
 	r.creates.markHandled(id)
 	cached, generation, needsList := r.cache.lookup(id)
 	if needsList {
-		if _, err := r.sharedList(ctx, true); err != nil && !r.readsMayWork(err) {
+		if _, err := r.sharedList(ctx, true); err != nil && !r.recordListFailure(err) {
 			return element{}, err
 		}
 		cached, generation, _ = r.cache.lookup(id)
@@ -161,9 +161,9 @@ func (r *Collection[T]) read(ctx context.Context, id string) (element, error) {
 	return e, err
 }
 
-// readsMayWork reports whether reads by id may succeed although the list failed. If so, no
-// further list is requested.
-func (r *Collection[T]) readsMayWork(err error) bool {
+// recordListFailure records the failure of a list if reads by id may succeed nevertheless, so that no read
+// requests the list again. It reports whether they may.
+func (r *Collection[T]) recordListFailure(err error) bool {
 	if !listRefused(err) && statusOf(err) != http.StatusOK && statusOf(err) < 500 {
 		return false
 	}
@@ -200,7 +200,7 @@ func (r *Collection[T]) sharedList(ctx context.Context, forRead bool) ([]element
 		if err == nil {
 			s.storeList(generation, elements)
 		} else if forRead {
-			r.readsMayWork(err)
+			r.recordListFailure(err)
 		}
 		return elements, err
 	})

@@ -24,7 +24,7 @@ var lookupPauses = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * t
 func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
 	var none T
 	hasName := func(o T) bool { return r.name(o) == r.name(a.want) }
-	found, err := r.lookUp(ctx, hasName, failure.Ambiguous())
+	found, err := r.search(ctx, hasName, failure.Ambiguous())
 	switch {
 	case err != nil && !a.ambiguous:
 		return none, failure
@@ -61,7 +61,7 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 		return none, r.unresolved(failure, fmt.Sprintf("it may have been created: the list of %ss is refused", r.kind))
 	}
 	isNew := func(o T) bool { return !a.existing[r.id(o)] && r.name(o) == r.name(a.want) }
-	found, err := r.lookUp(ctx, isNew, true)
+	found, err := r.search(ctx, isNew, true)
 	if err != nil {
 		return none, r.searchFailed(failure, err)
 	}
@@ -87,9 +87,9 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 	return none, unseen
 }
 
-// lookUp returns the objects that fit and that this run hasn't created, read or deleted. If patient,
+// search returns the objects that fit and that this run hasn't created, read or deleted. If patient,
 // it lists several times, because a new object may take a moment to appear, unless names are unique.
-func (r *Collection[T]) lookUp(ctx context.Context, fits func(T) bool, patient bool) ([]T, error) {
+func (r *Collection[T]) search(ctx context.Context, fits func(T) bool, patient bool) ([]T, error) {
 	for n, wait := range lookupPauses {
 		if n > 0 && (!patient || r.uniqueNames) {
 			break // nothing was just created, or a unique name makes another POST harmless
