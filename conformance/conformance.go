@@ -257,7 +257,7 @@ func (r *run) finish(ctx context.Context) {
 	}
 	r.report.Duration, r.report.TargetTime, r.report.Requests, r.report.Jobs = used.Duration, used.TargetTime, used.Requests, used.Jobs
 	_ = r.env.Close() // an error of closing doesn't change the report
-	r.report.Count()
+	r.report.SetCounts()
 	r.report.Exit = ExitCode(r.report)
 	if ctx.Err() != nil {
 		r.report.Exit = ExitInterrupted
@@ -356,7 +356,7 @@ func Merge(before, after *report.Report) {
 	before.Notes, before.Stale = union(before.Notes, after.Notes), union(before.Stale, after.Stale)
 	before.Duration += after.Duration
 	before.TargetTime = report.Duration(after.Started.Sub(before.Started)) + after.Duration
-	before.Count()
+	before.SetCounts()
 	before.Exit = ExitCode(before)
 	if after.Exit == ExitInterrupted {
 		before.Exit = ExitInterrupted

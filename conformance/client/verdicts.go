@@ -67,7 +67,7 @@ func (j *judge) report(runs []*scenarioRun) {
 	j.blockWithoutKey()
 	j.output.Duration = report.Duration(time.Since(j.started))
 	j.output.TargetTime = j.output.Duration
-	j.output.Count()
+	j.output.SetCounts()
 }
 
 // failedWithoutFault describes how a client failed in the scenario without faults, or
@@ -187,7 +187,7 @@ func (p *scenarioRun) trace(hide *wire.Secrets) []report.Exchange {
 	return conformance.Trace(hide, list[0].Sent, list)
 }
 
-// refusedRequests returns the requests that the deployment refused, of a scenario without faults.
+// refusedRequests returns the requests of a scenario without faults that the deployment refused.
 func (p *scenarioRun) refusedRequests() (list []string) {
 	for _, x := range p.exchanges {
 		if x.Status >= http.StatusBadRequest {

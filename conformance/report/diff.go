@@ -63,7 +63,7 @@ const (
 // standingOf returns the standing that follows from a verdict. A known deviation counts as
 // broken. excluded reports whether an option excluded the clause; its standing is then
 // unknown.
-func standingOf(x *Result) (s int, excluded bool) {
+func standingOf(x *Result) (standing int, excluded bool) {
 	if x == nil {
 		return unjudged, true
 	}
@@ -85,7 +85,7 @@ func standingOf(x *Result) (s int, excluded bool) {
 }
 
 // Compare returns the differences between two reports. Another observation is neither
-// better nor worse, and neither is a clause that an option excluded.
+// better nor worse, and neither is a clause that an option excluded from the second report.
 func Compare(before, after *Report) Diff {
 	d := Diff{Before: before, After: after}
 	old := map[string]*Result{}
@@ -93,13 +93,13 @@ func Compare(before, after *Report) Diff {
 		old[before.Results[i].Clause] = &before.Results[i]
 	}
 	for i := range after.Results {
-		b := &after.Results[i]
-		d.add(old[b.Clause], b)
-		delete(old, b.Clause)
+		x := &after.Results[i]
+		d.add(old[x.Clause], x)
+		delete(old, x.Clause)
 	}
-	for _, a := range before.Results {
-		if x := old[a.Clause]; x != nil {
-			d.add(x, nil)
+	for _, x := range before.Results {
+		if removed := old[x.Clause]; removed != nil {
+			d.add(removed, nil)
 		}
 	}
 	slices.SortStableFunc(d.Changes, func(a, b Change) int {
@@ -108,27 +108,27 @@ func Compare(before, after *Report) Diff {
 	return d
 }
 
-func (d *Diff) add(a, b *Result) {
-	if a != nil && b != nil && a.Verdict == b.Verdict && a.Code == b.Code && a.Observed == b.Observed && a.partlyJudged() == b.partlyJudged() {
+func (d *Diff) add(before, after *Result) {
+	if before != nil && after != nil && before.Verdict == after.Verdict && before.Code == after.Code && before.Observed == after.Observed && before.partlyJudged() == after.partlyJudged() {
 		d.Same++
 		return
 	}
-	before, _ := standingOf(a)
-	after, excluded := standingOf(b)
+	oldStanding, _ := standingOf(before)
+	newStanding, excluded := standingOf(after)
 	direction := Other
 	switch {
-	case after > before && !excluded:
+	case newStanding > oldStanding && !excluded:
 		direction = Worse
-	case after < before && after != unjudged:
+	case newStanding < oldStanding && newStanding != unjudged:
 		direction = Better
 	}
-	d.Changes = append(d.Changes, Change{direction, a, b})
+	d.Changes = append(d.Changes, Change{direction, before, after})
 }
 
-// rank sorts broken clauses before the clauses that they block.
+// rank is higher for a broken clause than for the clauses that it blocks.
 func (c Change) rank() int {
-	s, _ := standingOf(c.After)
-	return s
+	standing, _ := standingOf(c.After)
+	return standing
 }
 
 // Count returns how many changes have a direction.

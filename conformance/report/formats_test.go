@@ -62,8 +62,8 @@ func (e element) checkSchema(t *testing.T) {
 		must.Hold(t, a.Name.Local != "time" || junitTime.MatchString(a.Value), "the time", a.Value)
 	}
 	for _, name := range allowed {
-		if must, ok := strings.CutSuffix(name, "!"); ok && !slices.ContainsFunc(e.Attrs, func(a xml.Attr) bool { return a.Name.Local == must }) {
-			t.Errorf("%s lacks %s", e.XMLName.Local, must)
+		if required, ok := strings.CutSuffix(name, "!"); ok && !slices.ContainsFunc(e.Attrs, func(a xml.Attr) bool { return a.Name.Local == required }) {
+			t.Errorf("%s lacks %s", e.XMLName.Local, required)
 		}
 	}
 	for _, c := range e.Children {
@@ -208,21 +208,21 @@ func TestBadge(t *testing.T) {
 			r.Results = append(r.Results, report.Result{Level: "MUST", Verdict: v})
 		}
 		r.Results = append(r.Results, report.Result{Level: "SHOULD", Verdict: report.Warn})
-		r.Count()
+		r.SetCounts()
 		return r
 	}
-	with := func(r *report.Report, exit int) *report.Report { r.Exit = exit; return r }
+	withExit := func(exit int, r *report.Report) *report.Report { r.Exit = exit; return r }
 	for _, c := range []struct {
 		r               *report.Report
 		message, colour string
 		inSVG           string
 	}{
-		{with(results(report.Pass, report.Pass), 0), "2 of 2 MUST", "brightgreen", "#1a7f37"},
-		{with(results(report.Pass, report.Skip, report.Known), 0), "1 of 3 MUST", "brightgreen", "#1a7f37"},
-		{with(results(report.Pass, report.Fail, report.Inconclusive), 1), "1 MUST broken", "red", "#c5281c"},
-		{with(results(report.Pass, report.Unexpected), 1), "the list of known deviations is stale", "red", "#c5281c"},
-		{with(results(report.Pass, report.Inconclusive), 3), "inconclusive", "yellow", "#8a6100"},
-		{with(results(report.Skip, report.Skip), 0), "not judged", "lightgrey", "#6b7280"},
+		{withExit(0, results(report.Pass, report.Pass)), "2 of 2 MUST", "brightgreen", "#1a7f37"},
+		{withExit(0, results(report.Pass, report.Skip, report.Known)), "1 of 3 MUST", "brightgreen", "#1a7f37"},
+		{withExit(1, results(report.Pass, report.Fail, report.Inconclusive)), "1 MUST broken", "red", "#c5281c"},
+		{withExit(1, results(report.Pass, report.Unexpected)), "the list of known deviations is stale", "red", "#c5281c"},
+		{withExit(3, results(report.Pass, report.Inconclusive)), "inconclusive", "yellow", "#8a6100"},
+		{withExit(0, results(report.Skip, report.Skip)), "not judged", "lightgrey", "#6b7280"},
 		{&report.Report{Preflight: "unreachable", Exit: 3}, "not judged", "lightgrey", "#6b7280"},
 	} {
 		var shield struct {
@@ -265,7 +265,7 @@ func TestMarkdown(t *testing.T) {
 		x.Failure = &report.Failure{Actual: strings.Repeat("é`", 20000)}
 		r.Results = append(r.Results, x)
 	}
-	r.Count()
+	r.SetCounts()
 	text = written("markdown", r)
 	must.Hold(t, len(text) <= 1<<20 && strings.Contains(text, "… and "), "a summary of", len(text), "bytes")
 }
@@ -280,13 +280,13 @@ func TestJSON(t *testing.T) {
 
 // Every format names the clauses that are not or partly judged and, except for a badge, the reasons.
 func TestPartlyJudged(t *testing.T) {
-	left := []report.Omission{{"JOB-01-load", report.SkipAllow, "it would send many requests"}, {"JOB-01-load-again", report.SkipAllow, "it would send many requests"}}
+	omissions := []report.Omission{{"JOB-01-load", report.SkipAllow, "it would send many requests"}, {"JOB-01-load-again", report.SkipAllow, "it would send many requests"}}
 	r := &report.Report{Results: []report.Result{
-		{Clause: "JOB-01", Area: "JOB", Level: "MUST", Verdict: report.Pass, LeftOut: left},
+		{Clause: "JOB-01", Area: "JOB", Level: "MUST", Verdict: report.Pass, LeftOut: omissions},
 		{Clause: "JOB-02", Area: "JOB", Level: "MUST", Verdict: report.Pass},
-		{Clause: "JOB-03", Area: "JOB", Level: "MUST", Verdict: report.Skip, Code: report.SkipAllow, Reason: "not allowed", LeftOut: left},
+		{Clause: "JOB-03", Area: "JOB", Level: "MUST", Verdict: report.Skip, Code: report.SkipAllow, Reason: "not allowed", LeftOut: omissions},
 	}}
-	r.Count()
+	r.SetCounts()
 	must.Equal(t, r.PartlyJudged, []string{"JOB-01"}, "partly judged")
 	for _, f := range report.Formats {
 		text := written(f.Name, r)
@@ -298,26 +298,26 @@ func TestPartlyJudged(t *testing.T) {
 			must.Hold(t, strings.Contains(text, w), f.Name, "lacks", w, text)
 		}
 	}
-	full := *r
-	full.Results = []report.Result{{Clause: "JOB-01", Area: "JOB", Level: "MUST", Verdict: report.Pass}}
-	full.Count()
-	d := report.Compare(&full, r)
+	withoutOmissions := *r
+	withoutOmissions.Results = []report.Result{{Clause: "JOB-01", Area: "JOB", Level: "MUST", Verdict: report.Pass}}
+	withoutOmissions.SetCounts()
+	d := report.Compare(&withoutOmissions, r)
 	must.Hold(t, len(d.Changes) == 3, "the changes are", d.Changes)
 }
 
 // Errors of writing are returned.
 func TestFullDisk(t *testing.T) {
 	for _, f := range report.Formats {
-		must.ErrorIs(t, f.Write(full{}, sample()), errFull, f.Name)
+		must.ErrorIs(t, f.Write(fullDisk{}, sample()), errFull, f.Name)
 	}
-	must.ErrorIs(t, report.WriteDiff(full{}, report.Compare(sample(), sample()), false), errFull, "diff")
+	must.ErrorIs(t, report.WriteDiff(fullDisk{}, report.Compare(sample(), sample()), false), errFull, "diff")
 }
 
 var errFull = errors.New("no space is left")
 
-type full struct{}
+type fullDisk struct{}
 
-func (full) Write([]byte) (int, error) { return 0, errFull }
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
 
 // If the exit code isn't 0, a CI server shows a failure, even if no clause has failed.
 func TestJUnitOfTheRun(t *testing.T) {
@@ -336,7 +336,7 @@ func TestJUnitOfTheRun(t *testing.T) {
 		{report.Report{Preflight: "unreachable", Exit: 3}, counts{1, 0, 1}},
 		{report.Report{Results: []report.Result{{Clause: "CLI-01", Area: "CLI", Verdict: report.Pass}}, Exit: 1, OtherFailures: []string{"it\nfailed"}}, counts{2, 1, 0}},
 	} {
-		c.r.Count()
+		c.r.SetCounts()
 		var got counts
 		err := xml.Unmarshal([]byte(written("junit", &c.r)), &got)
 		must.Hold(t, err == nil && got == c.want, got, c.want, err)
@@ -393,7 +393,7 @@ func TestConclusion(t *testing.T) {
 		for _, v := range c.verdicts {
 			r.Results = append(r.Results, report.Result{Verdict: v, Reason: "the reason"})
 		}
-		r.Count()
+		r.SetCounts()
 		lines := strings.Split(strings.TrimSpace(written("terminal", r)), "\n")
 		must.Hold(t, lines[len(lines)-1] == want, c.verdicts, "with exit code", c.exit, lines[len(lines)-1], "not", want)
 	}

@@ -31,7 +31,7 @@ var (
 // pageTemplate renders a report. Its policy allows only the page's own style and script, and no requests.
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"style": func() template.CSS { return template.CSS(pageStyle) }, "script": func() template.JS { return template.JS(pageScript) }, "hash": contentHash,
-	"tone": verdictTone, "headline": headline, "facts": runFacts, "levels": levels, "areas": areas, "tally": func(r *Report) string { return r.tally(false) },
+	"tone": exitTone, "headline": headline, "facts": runFacts, "levels": levels, "areas": areas, "tally": func(r *Report) string { return r.tally(false) },
 	"verdicts": func() []Verdict { return Verdicts }, "means": func(v Verdict) string { return verdictMeanings[v] },
 	"slug": func(v Verdict) string { return strings.ToLower(string(v)) }, "brief": oneLine, "message": formatMessage, "span": formatDuration, "join": func(list []string) string { return strings.Join(list, ", or ") },
 	"count": groupDigits, "leftout": func(x Result) string { return stripControls(x.partsLeftOut()) },
@@ -97,19 +97,19 @@ func contentHash(text any) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// verdictTone returns good, bad or unsure.
-func verdictTone(r *Report) string {
+// exitTone returns good, bad or unsure, which the exit code means.
+func exitTone(r *Report) string {
 	return cmp.Or(map[int]string{0: "good", 1: "bad"}[r.Exit], "unsure")
 }
 
 func runFacts(r *Report) [][2]string {
-	passed := ""
+	targetTime := ""
 	if time.Duration(r.TargetTime) > time.Duration(r.Duration)+time.Minute {
-		passed = time.Duration(r.TargetTime).Round(time.Second).String()
+		targetTime = time.Duration(r.TargetTime).Round(time.Second).String()
 	}
 	facts := [][2]string{
 		{"Took", time.Duration(r.Duration).Round(time.Millisecond).String()},
-		{"Time of the target", passed},
+		{"Time of the target", targetTime},
 		{"Requests", groupDigits(int(r.Requests))},
 		{"Jobs", groupDigits(int(r.Jobs))},
 		{"Reruns, not counted above", r.Reruns.String()},
@@ -192,13 +192,13 @@ func indentJSON(text string) string {
 
 // formatMessage formats the error, if any, the headers and the body of a request or an
 // answer.
-func formatMessage(headers map[string][]string, body, failed string) string {
+func formatMessage(headers map[string][]string, body, errorText string) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		for _, value := range headers[name] {
 			lines = append(lines, name+": "+value)
 		}
 	}
-	parts := []string{failed, strings.Join(lines, "\n"), indentJSON(body)}
+	parts := []string{errorText, strings.Join(lines, "\n"), indentJSON(body)}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "\n\n")
 }

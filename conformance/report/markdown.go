@@ -18,7 +18,7 @@ const (
 
 var markdownTemplate = template.Must(template.New("report.md.tmpl").Funcs(template.FuncMap{
 	"mark": func(r *Report) string {
-		return map[string]string{"good": "✅", "bad": "❌", "unsure": "⚠️"}[verdictTone(r)]
+		return map[string]string{"good": "✅", "bad": "❌", "unsure": "⚠️"}[exitTone(r)]
 	},
 	"conclusion": conclusion, "usage": (*Report).usage, "implementation": implementationText, "documents": (*Report).documents,
 	"plain": markdownPlain, "fence": markdownFence, "link": markdownLink, "text": Text, "gaps": (*Report).gaps,

@@ -225,8 +225,8 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Count sets Counts, NotJudged and PartlyJudged from Results.
-func (r *Report) Count() {
+// SetCounts sets Counts, NotJudged and PartlyJudged from Results.
+func (r *Report) SetCounts() {
 	r.Counts, r.NotJudged, r.PartlyJudged = map[Verdict]int{}, []string{}, []string{}
 	for _, x := range r.Results {
 		r.Counts[x.Verdict]++
@@ -333,23 +333,23 @@ type gapList struct {
 
 // gaps groups the clauses that were not judged, and the partly judged ones, by reason.
 func (r *Report) gaps() []gapList {
-	none := gapList{Name: "not judged", Title: "Not judged, so not counted as kept", Clauses: len(r.NotJudged)}
-	some := gapList{Name: "partly judged", Title: "Partly judged, since some cases did not run", Clauses: len(r.PartlyJudged)}
+	notJudged := gapList{Name: "not judged", Title: "Not judged, so not counted as kept", Clauses: len(r.NotJudged)}
+	partly := gapList{Name: "partly judged", Title: "Partly judged, since some cases did not run", Clauses: len(r.PartlyJudged)}
 	for _, x := range r.Results {
 		switch {
 		case x.Code == SkipUntestable:
-			none.List = addGap(none.List, "no case can judge it, see conformance explain", x.Clause)
+			notJudged.List = addGap(notJudged.List, "no case can judge it, see conformance explain", x.Clause)
 		case x.Verdict == Blocked:
-			none.List = addGap(none.List, "blocked by "+cmp.Or(x.BlockedBy, "another clause"), x.Clause)
+			notJudged.List = addGap(notJudged.List, "blocked by "+cmp.Or(x.BlockedBy, "another clause"), x.Clause)
 		case x.notJudged():
-			none.List = addGap(none.List, x.Reason, x.Clause)
+			notJudged.List = addGap(notJudged.List, x.Reason, x.Clause)
 		case x.partlyJudged():
 			for _, o := range x.LeftOut {
-				some.List = addGap(some.List, o.Reason, x.Clause)
+				partly.List = addGap(partly.List, o.Reason, x.Clause)
 			}
 		}
 	}
-	return []gapList{none, some}
+	return []gapList{notJudged, partly}
 }
 
 func addGap(list []gap, reason, clause string) []gap {

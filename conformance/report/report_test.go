@@ -66,14 +66,14 @@ func TestRerunsAreSeparate(t *testing.T) {
 		text := written(name, r)
 		must.Hold(t, strings.Contains(text, want), name, "lacks", want, text)
 	}
-	var back struct {
+	var decoded struct {
 		Reruns struct {
 			Cases, Requests, Jobs int
 			Took                  float64 `json:"took_ms"`
 		}
 	}
-	err := json.Unmarshal([]byte(written("json", r)), &back)
-	must.Hold(t, err == nil && back.Reruns.Cases == 4 && back.Reruns.Requests == 57 && back.Reruns.Jobs == 9 && back.Reruns.Took == 1500, "JSON has", back, err)
+	err := json.Unmarshal([]byte(written("json", r)), &decoded)
+	must.Hold(t, err == nil && decoded.Reruns.Cases == 4 && decoded.Reruns.Requests == 57 && decoded.Reruns.Jobs == 9 && decoded.Reruns.Took == 1500, "JSON has", decoded, err)
 }
 
 // The usages of two runs can be added, with or without reruns.
@@ -89,7 +89,7 @@ func TestRerunsAddUp(t *testing.T) {
 	must.Hold(t, none.Add(nil) == nil, "the sum of no reruns isn't nil")
 }
 
-// Every format that shows failures has their whole script and a link.
+// The formats that show failures in full have the whole script of each and a link.
 func TestFailuresCanBeRepeated(t *testing.T) {
 	r := sample()
 	for _, name := range []string{"terminal", "markdown", "html", "junit", "json"} {

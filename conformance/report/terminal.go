@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Terminal writes the report as text: first the results that need attention, then the sums.
+// Terminal writes the report as text: the notes, the results that need attention, and the sums.
 func Terminal(w io.Writer, r *Report, colours bool) {
 	p := colourizer(colours)
 	if r.Preflight != "" {
@@ -38,8 +38,8 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 		}
 	}
 	fmt.Fprintf(w, "%s: %s", r.tally(p), r.usage())
-	if passed := time.Duration(r.TargetTime); passed > time.Duration(r.Duration)+time.Minute {
-		fmt.Fprintf(w, ", %s of the target's time", passed.Round(time.Second))
+	if targetTime := time.Duration(r.TargetTime); targetTime > time.Duration(r.Duration)+time.Minute {
+		fmt.Fprintf(w, ", %s of the target's time", targetTime.Round(time.Second))
 	}
 	if r.Reruns != nil {
 		fmt.Fprintf(w, "; beside that, reruns of %s", r.Reruns)
