@@ -19,8 +19,8 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		shown := secretAt(c, "GET", a.Str("id"), nil).Is(200).Equal("id", a.Str("id")).Equal("name", a.Str("name")).Equal("description", "d")
 		list := listSecrets(c, "")
 		c.Expect(list.Contains(a.Str("id")), "the secret in the list", "a list without %s", a.Str("id"))
-		taken := c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": value}).Refused()
-		for _, answer := range []*suite.Answer{a, shown, list, taken} {
+		duplicate := c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": value}).Refused()
+		for _, answer := range []*suite.Answer{a, shown, list, duplicate} {
 			answer.NotContains(value)
 		}
 	}},
@@ -174,21 +174,20 @@ func newSecretEndpoint(c *suite.C, secret *suite.Answer) string {
 	return c.Endpoint
 }
 
-// environment returns the output of a job with the variables TOKEN and RELEASE of its
-// worker.
-func environment(c *suite.C) *suite.Answer {
+// readEnvironment runs a job, whose output has the variables TOKEN and RELEASE of its worker.
+func readEnvironment(c *suite.C) *suite.Answer {
 	return c.Run(suite.M{"op": "env", "names": []string{"TOKEN", "RELEASE"}}).AwaitCompleted()
 }
 
 // expectEnvironment expects the value of TOKEN in a worker of the endpoint.
-func expectEnvironment(c *suite.C, want string) { environment(c).Equal("output.TOKEN", want) }
+func expectEnvironment(c *suite.C, want string) { readEnvironment(c).Equal("output.TOKEN", want) }
 
 // replaceWorker changes the endpoint, and waits until a worker has the new release.
 func replaceWorker(c *suite.C, secret *suite.Answer) {
 	release := c.Nonce()
 	c.V2("PATCH", "/serverless/"+c.Endpoint, suite.M{"env": suite.M{"TOKEN": placeholderOf(secret), "RELEASE": release}}).Success()
 	for range 5 {
-		if environment(c).Value("output.RELEASE") == release {
+		if readEnvironment(c).Value("output.RELEASE") == release {
 			return
 		}
 	}

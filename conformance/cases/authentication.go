@@ -197,9 +197,9 @@ func wrongKey(c *suite.C) []suite.Option {
 
 func otherKey(c *suite.C) []suite.Option { return []suite.Option{suite.WithKey(c.Target.OtherKey)} }
 
-// malformedCredentials returns ways to send the valid key, or most of it, other than as the
-// bearer token that both APIs require. The bare key isn't among them, since the description
-// doesn't say whether it is accepted.
+// malformedCredentials returns credentials that aren't the valid key as a bearer token: the key in
+// another form or place, a similar token, and an empty one. The bare key isn't among them, since the
+// description doesn't say whether it is accepted.
 func malformedCredentials(c *suite.C) (list []suite.Option) {
 	key := c.Target.Key
 	last := "a"

@@ -200,7 +200,7 @@ func awaitBatchEnd(c *suite.C, batch string) *suite.Answer {
 }
 
 func awaitBatch(c *suite.C, batch, what string, reached func(*suite.Answer) bool) (a *suite.Answer) {
-	pause := time.Millisecond // in real time
+	pause := time.Millisecond // of real time, which the workers of a local target need
 	if !poll(c, batchWait, batchWait/60, func() bool {
 		if a != nil && c.Target.Local {
 			time.Sleep(pause)

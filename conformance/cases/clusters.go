@@ -31,11 +31,11 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 		}},
 	{ID: "VER-71", Source: "Versioning, 3; v2 document, listPods", Statement: "GET /v2/pods omits the pods of clusters unless includeClusterPods=true.",
 		Requests: 20, Run: func(c *suite.C) {
-			member := podOfCluster(c, newCluster(c))
-			c.V2("GET", "/pods/"+member, nil).Is(200).Equal("id", member)
+			pod := podOfCluster(c, newCluster(c))
+			c.V2("GET", "/pods/"+pod, nil).Is(200).Equal("id", pod)
 			for query, want := range map[string]bool{"": false, "?includeClusterPods=false": false, "?includeClusterPods=true": true} {
 				list := c.V2("GET", "/pods"+query, nil).Is(200)
-				list.Expect(list.Contains(member) == want, fmt.Sprintf("the cluster's pod %s in the list: %v", member, want))
+				list.Expect(list.Contains(pod) == want, fmt.Sprintf("the cluster's pod %s in the list: %v", pod, want))
 			}
 		}},
 	{ID: "VER-72", Source: "Versioning, 3; v2 document, updateCluster", Statement: "PATCH renames a cluster and changes nothing else.",
@@ -55,28 +55,27 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 	{ID: "VER-73", Source: "Versioning, 6; v2 document, updatePod and deletePod", Statement: "A cluster's pod can't be updated or deleted by itself.",
 		Requests: 30, Run: func(c *suite.C) {
 			id := newCluster(c)
-			member := podOfCluster(c, id)
-			name := readPod(c, member).Str("name")
-			c.V2("PATCH", "/pods/"+member, suite.M{"name": c.Name()}).Refused()
-			c.V2("DELETE", "/pods/"+member, nil).Refused()
-			actOnPod(c, member, "terminate").Refused()
-			readPod(c, member).Equal("name", name)
+			pod := podOfCluster(c, id)
+			name := readPod(c, pod).Str("name")
+			c.V2("PATCH", "/pods/"+pod, suite.M{"name": c.Name()}).Refused()
+			c.V2("DELETE", "/pods/"+pod, nil).Refused()
+			actOnPod(c, pod, "terminate").Refused()
+			readPod(c, pod).Equal("name", name)
 			c.Expect(summaryOf(c, id) == "2 of 2", "a cluster of 2 of 2 pods", "%s pods", summaryOf(c, id))
 		}},
 	{ID: "VER-74", Source: "Versioning, 3; v2 document, deleteCluster", Statement: "DELETE deletes the cluster and all its pods, and no other cluster.",
 		Requests: 30, Run: func(c *suite.C) {
 			id, other := newCluster(c), newCluster(c)
-			remaining, deletedPaths := podOfCluster(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
-			podOfCluster(c, id)
+			podOfOther, deletedPaths := podOfCluster(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
+			podOfCluster(c, id) // waits for the pods
 			for _, pod := range clusterPods(c, id) {
-				member, _ := pod["id"].(string)
-				deletedPaths = append(deletedPaths, "/pods/"+member)
+				deletedPaths = append(deletedPaths, "/pods/"+text(pod["id"]))
 			}
 			c.V2("DELETE", "/clusters/"+id, nil).Success()
 			for _, path := range deletedPaths {
 				expectNotFound(c, path)
 			}
-			readPod(c, remaining).Equal("cluster.id", other)
+			readPod(c, podOfOther).Equal("cluster.id", other)
 			c.Expect(summaryOf(c, other) == "2 of 2", "the other cluster with 2 of 2 pods", "%s pods", summaryOf(c, other))
 		}},
 	{ID: "VER-75", Source: "Versioning, 3; v2 document, CreateClusterRequest and ClusterCompute", Statement: "A cluster needs a name, a known type and a compute of 2 to 250 pods with at least one GPU each. A registry auth is rejected.",
@@ -104,12 +103,12 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 		}},
 	{ID: "VER-76", Source: "Versioning, 3; v2 document, PodClusterRole", Statement: "The pods of SLURM and RAY clusters have roles; rank 0 is the controller or the head. Pods of other clusters have no role.",
 		Requests: 40, Run: func(c *suite.C) {
-			for kind, want := range map[string][2]string{
+			for clusterType, want := range map[string][2]string{
 				"TRAINING": {}, "APPLICATION": {}, "RAY": {"RAY_HEAD", "RAY_WORKER"}, "SLURM": {"SLURM_CONTROLLER", "SLURM_COMPUTE"},
 			} {
-				id := newClusterOf(c, suite.Merge(clusterBody(c, 2), suite.M{"type": kind}))
+				id := newClusterOf(c, suite.Merge(clusterBody(c, 2), suite.M{"type": clusterType}))
 				wantByRank := map[string]string{"0": want[0], "1": want[1]}
-				c.Expect(eventually(c, func() bool { return maps.Equal(rolesByRank(c, id), wantByRank) }), fmt.Sprintf("the roles %q by rank in a %s cluster", want, kind), "the roles %v", rolesByRank(c, id))
+				c.Expect(eventually(c, func() bool { return maps.Equal(rolesByRank(c, id), wantByRank) }), fmt.Sprintf("the roles %q by rank in a %s cluster", want, clusterType), "the roles %v", rolesByRank(c, id))
 			}
 		}},
 })
@@ -131,11 +130,10 @@ func newClusterOf(c *suite.C, body suite.M) (id string) {
 	return id
 }
 
-// podOfCluster returns the id of a cluster's first pod.
+// podOfCluster waits until a cluster has pods, and returns the id of the first.
 func podOfCluster(c *suite.C, id string) string {
 	c.Expect(eventually(c, func() bool { return len(clusterPods(c, id)) > 0 }), "a cluster with pods", "0 pods")
-	member, _ := clusterPods(c, id)[0]["id"].(string)
-	return member
+	return text(clusterPods(c, id)[0]["id"])
 }
 
 func clusterPods(c *suite.C, id string) []suite.M {
@@ -202,23 +200,23 @@ var podClassCases = []suite.Case{
 		c.V2("GET", "/clusters/"+ids["cluster"], nil).Is(200)
 	}},
 	{ID: "ERR-13-compute", Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 60, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
-		var words []string
-		refuse := func(path string, body suite.M) {
+		var words []string // names of refused objects
+		send := func(path string, body suite.M) {
 			body["name"] = "conf-" + c.Nonce()
 			if a := c.Create("v2", path, body); a.Code/100 == 4 {
 				words = append(words, body["name"].(string))
 			}
 		}
 		for member, value := range map[string]any{"type": "OTHER", "registry": "some-registry", "image": 5, "env": suite.M{"A": 5}, "conformance": true, "compute": suite.M{}} {
-			refuse("/clusters", suite.Merge(clusterBody(c, 2), suite.M{member: value}))
+			send("/clusters", suite.Merge(clusterBody(c, 2), suite.M{member: value}))
 		}
 		for member, value := range map[string]any{"podCount": 1, "gpuCountPerPod": 0, "gpuTypeId": ""} {
 			body := clusterBody(c, 2)
 			body["compute"].(suite.M)[member] = value
-			refuse("/clusters", body)
+			send("/clusters", body)
 		}
 		for member, value := range map[string]any{"image": 5, "env": suite.M{"A": 5}, "conformance": true, "ports": []any{"80/udp"}, "cloud": "OTHER", "disk": -1, "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}} {
-			refuse("/pods", podBody(c, suite.M{member: value}))
+			send("/pods", podBody(c, suite.M{member: value}))
 		}
 		c.Expect(len(words) >= 8, "refusals of malformed clusters and pods", "%d refusals", len(words))
 		c.Sleep(consistency)

@@ -134,8 +134,8 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 30,
 		Watch: func(w *suite.WatchedExchange) string {
 			// Streams, logs and web pages are text.
-			kind := w.Header.Get("Content-Type")
-			if w.API == "" || len(w.Body) == 0 || w.Request.Unread || strings.HasPrefix(kind, "text/event-stream") || strings.Contains(w.Path, "/logs") || isProxyAnswer(w) || isUnknownRoute(w) {
+			contentType := w.Header.Get("Content-Type")
+			if w.API == "" || len(w.Body) == 0 || w.Request.Unread || strings.HasPrefix(contentType, "text/event-stream") || strings.Contains(w.Path, "/logs") || isProxyAnswer(w) || isUnknownRoute(w) {
 				return ""
 			}
 			if _, err := w.JSON(); err != nil {
@@ -158,8 +158,8 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 			for _, a := range invalidJobRequests(c, s, op) {
 				if a.Code/100 == 4 && !a.FromProxy() {
 					a.JSON()
-					kind := a.Header.Get("Content-Type")
-					c.Expect(!strings.HasPrefix(kind, "text/html"), "JSON without the type HTML", "Content-Type: %s", kind)
+					contentType := a.Header.Get("Content-Type")
+					c.Expect(!strings.HasPrefix(contentType, "text/html"), "JSON without the type HTML", "Content-Type: %s", contentType)
 				}
 			}
 		}

@@ -45,8 +45,8 @@ func byStatus(clauses map[string]string) func(s stage) string {
 // cancelClause returns the clause about /cancel of a job that hasn't ended.
 var cancelClause = byStatus(map[string]string{suite.InQueue: "JOB-17", suite.InProgress: "JOB-19"})
 
-// count returns how many conditions are true.
-func count(conditions ...bool) (n int64) {
+// countTrue returns how many conditions are true.
+func countTrue(conditions ...bool) (n int64) {
 	for _, condition := range conditions {
 		if condition {
 			n++
@@ -89,7 +89,7 @@ var jobEvents = []jobEvent{
 			p.Cancel().Is(404)
 			p.Stream().Is(404)
 			p.freeWorker()
-			c.Sleep(secondRunTime)
+			c.Sleep(failingRunTime)
 			p.Status().Is(404)
 		},
 	},
@@ -200,7 +200,7 @@ var jobEvents = []jobEvent{
 			p.Await(suite.Cancelled)
 			p.freeWorker()
 			c.Run(suite.Echo()).AwaitCompleted() // earlier jobs in the queue have begun
-			c.Sleep(secondRunTime)
+			c.Sleep(failingRunTime)
 			p.Status().Is(200).Equal("status", suite.Cancelled)
 		},
 		jobs: 1,
@@ -226,7 +226,7 @@ var jobEvents = []jobEvent{
 			blocker.Cancel()
 			if s.status == suite.TimedOut {
 				p.Await(suite.InProgress)
-				c.Sleep(shortLimit + c.Grace())
+				c.Sleep(shortTimeout + c.Grace())
 			}
 			p.Await(s.status)
 		},
@@ -272,9 +272,9 @@ var jobEvents = []jobEvent{
 			return map[string]string{"timed-out-running": "SUB-10", "timed-out-queued": "SUB-16"}[s.name]
 		},
 		judge: func(c *suite.C, s stage, p *stagedJob) {
-			limit := secondRunTime
+			limit := failingRunTime
 			if s.status == suite.InQueue {
-				limit = shortLimit
+				limit = shortTimeout
 				c.Sleep(time.Minute)
 				p.Status().Is(200).Equal("status", suite.InQueue)
 				cancelled := p.blocker.Cancel()
@@ -290,8 +290,8 @@ var jobEvents = []jobEvent{
 	{
 		name: "health", clause: byStatus(map[string]string{suite.InQueue: "OPS-24", suite.InProgress: "OPS-25"}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
-			expectHealth(c, "jobs.inQueue", count(s.status == suite.InQueue))
-			expectHealth(c, "jobs.inProgress", count(s.status == suite.InProgress, p.blocker != nil))
+			expectHealth(c, "jobs.inQueue", countTrue(s.status == suite.InQueue))
+			expectHealth(c, "jobs.inProgress", countTrue(s.status == suite.InProgress, p.blocker != nil))
 			c.Given("JOB-19", func() { p.Cancel().Is(200) })
 			p.freeWorker()
 			expectHealth(c, "jobs.inQueue", 0)
@@ -311,11 +311,11 @@ var jobEvents = []jobEvent{
 	{
 		name: "health", clause: finalOnly("OPS-26"),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
-			expectHealth(c, "jobs.inProgress", count(p.blocker != nil))
+			expectHealth(c, "jobs.inProgress", countTrue(p.blocker != nil))
 			expectHealth(c, "jobs.inQueue", 0)
-			expectHealth(c, "jobs.completed", count(s.status == suite.Completed))
+			expectHealth(c, "jobs.completed", countTrue(s.status == suite.Completed))
 			if !s.retried && (s.status == suite.Failed || s.status == suite.Completed) {
-				expectHealth(c, "jobs.failed", count(s.status == suite.Failed))
+				expectHealth(c, "jobs.failed", countTrue(s.status == suite.Failed))
 			}
 		},
 	},

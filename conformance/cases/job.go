@@ -215,7 +215,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		a, _, inQueue, _, sinceSubmission := failTwice(c)
 		expectMilliseconds(c, a, "delayTime", inQueue, sinceSubmission)
 	}},
-	// The delay is known while the job runs.
+	// A running job may already have its delay.
 	{ID: "JOB-06-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		var j *suite.Job
 		free := occupyWorker(c, func() { j = c.Run(suite.Sleep(runTime)) })
@@ -237,7 +237,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		// The job's wait may have any length.
 		expectMilliseconds(c, ended, "executionTime", span{0, c.Grace() + ended.Received.Sub(blocker.Answer.Received.Add(waitTime))})
 	}},
-	// A job has an execution time, whatever its end.
+	// A job that is not COMPLETED may have its times, too.
 	{ID: "JOB-07-failed", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))},
 	{ID: "JOB-07-timed-out", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.TimedOut, suite.Sleep(time.Hour), suite.ExecutionTimeout(runTime))},
 	{ID: "JOB-07-cancelled", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
@@ -283,9 +283,9 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		j, ended := c.JobOf(a), c.Now()
 		expectTime(c, a, "delayTime", span{free.Sub(begin), ended.Sub(begin) - runTime})
 		expectTime(c, a, "executionTime", span{runTime, ended.Sub(free)})
-		now := j.Status().Is(200)
+		status := j.Status().Is(200)
 		for _, name := range []string{"delayTime", "executionTime"} {
-			now.Equal(name, a.Value(name))
+			status.Equal(name, a.Value(name))
 		}
 	}},
 })

@@ -100,33 +100,33 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 	{ID: "JOB-31", Level: suite.Should, Source: "States and transitions", Statement: "A finished job doesn't change unless it is retried.",
 		Jobs: 4, Requests: 40, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			done, failed := c.Run(suite.Echo()), c.Run(suite.Fail())
-			late, stopped := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(time.Minute))
+			timedOut, cancelled := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(time.Minute))
 			done.AwaitCompleted()
 			failed.AwaitFailed()
-			stopped.AwaitRunning()
-			c.Given("JOB-19", func() { stopped.Cancel().Is(200) })
+			cancelled.AwaitRunning()
+			c.Given("JOB-19", func() { cancelled.Cancel().Is(200) })
 			c.Sleep(7 * time.Second)
-			late.AwaitTimedOut()
+			timedOut.AwaitTimedOut()
 			for range 5 {
 				c.Sleep(time.Second)
 				done.Status().Is(200).Equal("status", suite.Completed)
 				failed.Status().Is(200).Equal("status", suite.Failed)
-				late.Status().Is(200).Equal("status", suite.TimedOut)
-				stopped.Status().Is(200).Equal("status", suite.Cancelled)
+				timedOut.Status().Is(200).Equal("status", suite.TimedOut)
+				cancelled.Status().Is(200).Equal("status", suite.Cancelled)
 			}
 		}},
 	{ID: "JOB-32", Source: "States and transitions", Statement: "The sequence of a job's statuses follows the table of transitions.",
 		Needs: suite.OwnEndpoint, Jobs: 4, Requests: 30, WaitTime: 6 * time.Second, Seconds: 10, Watch: judgeTransition, Run: func(c *suite.C) {
-			stopped := c.Run(suite.Sleep(3 * time.Second)).Reach(suite.InProgress)
-			waited := c.Run(suite.Echo())
-			c.Given("JOB-17", func() { waited.Cancel().Is(200) })
-			c.Given("JOB-19", func() { stopped.Cancel().Is(200) })
+			cancelledRunning := c.Run(suite.Sleep(3 * time.Second)).Reach(suite.InProgress)
+			cancelledQueued := c.Run(suite.Echo())
+			c.Given("JOB-17", func() { cancelledQueued.Cancel().Is(200) })
+			c.Given("JOB-19", func() { cancelledRunning.Cancel().Is(200) })
 			failed := c.Run(suite.Fail(suite.M{"times": 1})).Reach(suite.Failed)
 			c.Given("JOB-22", func() { failed.Retry().Is(200) })
 			failed.AwaitCompleted()
 			for range 5 {
 				c.Sleep(time.Second)
-				for _, j := range []*suite.Job{stopped, waited, failed} {
+				for _, j := range []*suite.Job{cancelledRunning, cancelledQueued, failed} {
 					j.Status().Is(200)
 				}
 			}
@@ -306,9 +306,9 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 })
 
 // judgeRefusedRetry judges that a job in a stage can't be retried.
-func judgeRefusedRetry(name string) func(*suite.C) {
+func judgeRefusedRetry(stageName string) func(*suite.C) {
 	return func(c *suite.C) {
-		s := stages[slices.IndexFunc(stages, func(s stage) bool { return s.name == name })]
+		s := stages[slices.IndexFunc(stages, func(s stage) bool { return s.name == stageName })]
 		expectRetryRefused(c, s, s.prepare(c, nil))
 	}
 }

@@ -128,8 +128,8 @@ func expectExpired(c *suite.C, j *suite.Job, due time.Time) {
 	j.Retry().Refused()
 }
 
-// judgeRunSyncKept expects, just before a minute has passed since a job's end, its status, and the
-// output x = kept or that it can be retried.
+// judgeRunSyncKept judges that a result of /runsync still exists shortly before a minute has passed since
+// the job's end: a COMPLETED job has the output x = kept, and any other job can be retried.
 func judgeRunSyncKept(runJob func(*suite.C) (j *suite.Job, ended interval), status string) func(*suite.C) {
 	return func(c *suite.C) {
 		j, ended := runJob(c)
@@ -148,16 +148,16 @@ func judgeRunSyncKept(runJob func(*suite.C) (j *suite.Job, ended interval), stat
 // timeOutRunSync submits a job with /runsync that times out.
 func timeOutRunSync(c *suite.C) (*suite.Job, interval) {
 	begin := c.Now()
-	p := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(time.Hour), suite.ExecutionTimeout(shortLimit)))
+	p := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(time.Hour), suite.ExecutionTimeout(shortTimeout)))
 	for n := 0; n < 4; n++ { // a worker may have to start first
-		c.Sleep(shortLimit + c.Grace())
+		c.Sleep(shortTimeout + c.Grace())
 		if !p.Unanswered() {
 			break
 		}
 	}
 	var j *suite.Job
 	c.Given("JOB-13", func() { j = c.JobOf(p.Answer().Is(200)) })
-	return j, interval{begin.Add(shortLimit), j.AwaitTimedOut().Received}
+	return j, interval{begin.Add(shortTimeout), j.AwaitTimedOut().Received}
 }
 
 // judgeRunSyncExpired judges that a result is deleted after its retention.
@@ -183,7 +183,7 @@ func runSync(path string, input suite.M) func(*suite.C) (*suite.Job, interval) {
 	}
 }
 
-// expectNoChunks expects that a stream has no chunks. Its status may be any.
+// expectNoChunks expects that a stream has no chunks. The answer may have any status code.
 func expectNoChunks(c *suite.C, j *suite.Job) {
 	n := countChunks(requestHeldAnswer(c, "/stream/"+j.ID))
 	c.Expect(n == 0, "no chunk of a deleted result", "%d chunks", n)

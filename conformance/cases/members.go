@@ -24,7 +24,7 @@ type kind struct {
 	needs          suite.Needs
 	// Whether the service description documents the answer of the operation (of updates, the first).
 	// A wrong value in a documented answer is a FAIL, in any other a WARN.
-	created, read, listed, updated, deleted bool
+	createDocumented, readDocumented, listDocumented, updateDocumented, deleteDocumented bool
 	// allow is required for a creation, in addition to suite.Create.
 	allow suite.Permission
 	// updates are the update operations; the first is preferred.
@@ -52,8 +52,8 @@ type field struct {
 	mappedValue, mappedOtherValue any
 
 	// The marks of members.tsv, which explains them.
-	described, required, fixed, hidden, mappedHidden bool
-	set, isMap, last, alone, localOnly, gpu          bool
+	described, required, fixed, hidden, mappedHidden   bool
+	unordered, isMap, last, alone, localOnly, needsGPU bool
 }
 
 // noValue is the value of an empty cell; nil is JSON's null.
@@ -62,18 +62,18 @@ type noValue struct{}
 // kinds has the kinds that can be created and read.
 var kinds = func() []kind {
 	list := []kind{
-		{name: "template", version: "v1", path: "/templates", creationClause: "T-01", created: true, updates: []operation{patch, postUpdate}},
-		{name: "template", version: "v2", path: "/templates", list: "templates", creationClause: "VER-27", created: true, read: true, listed: true, updates: []operation{patch}},
-		{name: "networkVolume", version: "v1", path: "/networkvolumes", creationClause: "VER-28", updated: true, updates: []operation{postUpdate, patch}},
-		{name: "networkVolume", version: "v2", path: "/network-volumes", list: "networkVolumes", creationClause: "VER-28", created: true, read: true, listed: true, updated: true, updates: []operation{patch}},
-		{name: "registryAuth", version: "v1", path: "/containerregistryauth", creationClause: "R-01", listed: true, deleted: true},
-		{name: "registryAuth", version: "v2", path: "/registries", list: "registries", creationClause: "VER-34", created: true, read: true, listed: true},
+		{name: "template", version: "v1", path: "/templates", creationClause: "T-01", createDocumented: true, updates: []operation{patch, postUpdate}},
+		{name: "template", version: "v2", path: "/templates", list: "templates", creationClause: "VER-27", createDocumented: true, readDocumented: true, listDocumented: true, updates: []operation{patch}},
+		{name: "networkVolume", version: "v1", path: "/networkvolumes", creationClause: "VER-28", updateDocumented: true, updates: []operation{postUpdate, patch}},
+		{name: "networkVolume", version: "v2", path: "/network-volumes", list: "networkVolumes", creationClause: "VER-28", createDocumented: true, readDocumented: true, listDocumented: true, updateDocumented: true, updates: []operation{patch}},
+		{name: "registryAuth", version: "v1", path: "/containerregistryauth", creationClause: "R-01", listDocumented: true, deleteDocumented: true},
+		{name: "registryAuth", version: "v2", path: "/registries", list: "registries", creationClause: "VER-34", createDocumented: true, readDocumented: true, listDocumented: true},
 		{name: "endpoint", version: "v1", path: "/endpoints", creationClause: "P-01", updates: []operation{patch, postUpdate}},
-		{name: "endpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", created: true, read: true, listed: true, updated: true, updates: []operation{patch}},
+		{name: "endpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", createDocumented: true, readDocumented: true, listDocumented: true, updateDocumented: true, updates: []operation{patch}},
 		{name: "cpuEndpoint", version: "v1", path: "/endpoints", creationClause: "P-01", updates: []operation{patch, postUpdate}},
-		{name: "cpuEndpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", created: true, read: true, listed: true, updated: true, updates: []operation{patch}},
+		{name: "cpuEndpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", createDocumented: true, readDocumented: true, listDocumented: true, updateDocumented: true, updates: []operation{patch}},
 		{name: "pod", version: "v1", path: "/pods", creationClause: "VER-67", updates: []operation{patch, postUpdate}},
-		{name: "pod", version: "v2", path: "/pods", list: "pods", creationClause: "VER-22", created: true, read: true, listed: true, updated: true, updates: []operation{patch}},
+		{name: "pod", version: "v2", path: "/pods", list: "pods", creationClause: "VER-22", createDocumented: true, readDocumented: true, listDocumented: true, updateDocumented: true, updates: []operation{patch}},
 	}
 	for i := range list {
 		k := &list[i]
@@ -93,34 +93,34 @@ var kinds = func() []kind {
 // Tests check the table.
 func fieldsOf(kind, version string) (fields []field) {
 	for line := range strings.Lines(membersTable) {
-		f := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
-		if strings.HasPrefix(line, "#") || f[0] != kind {
+		columns := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
+		if strings.HasPrefix(line, "#") || columns[0] != kind {
 			continue
 		}
-		if len(f) != 9 {
-			panic(fmt.Sprintf("members.tsv: %d columns: %s", len(f), line))
+		if len(columns) != 9 {
+			panic(fmt.Sprintf("members.tsv: %d columns: %s", len(columns), line))
 		}
 		own, others := 0, 1
 		if version == "v2" {
 			own, others = 1, 0
 		}
-		if f[1+own] == "-" {
+		if columns[1+own] == "-" {
 			continue
 		}
-		marks := strings.Fields(f[8])
+		marks := strings.Fields(columns[8])
 		marked := func(mark string, version int) bool {
 			return slices.Contains(marks, mark) || slices.Contains(marks, fmt.Sprint(mark, version+1))
 		}
-		value, otherValue, cleared := columnValues(f[3]), columnValues(f[4]), columnValues(f[5])
-		d := field{
-			path: f[1+own], value: value[own], otherValue: otherValue[own], mappedValue: value[others], mappedOtherValue: otherValue[others], clearedValue: cleared[own], defaultValue: columnValues(f[6+own])[0],
+		value, otherValue, cleared := columnValues(columns[3]), columnValues(columns[4]), columnValues(columns[5])
+		f := field{
+			path: columns[1+own], value: value[own], otherValue: otherValue[own], mappedValue: value[others], mappedOtherValue: otherValue[others], clearedValue: cleared[own], defaultValue: columnValues(columns[6+own])[0],
 			described: marked("described", own), required: marked("required", own), fixed: marked("fixed", own), hidden: marked("hidden", own), mappedHidden: marked("hidden", others),
-			set: marked("set", own), isMap: marked("map", own), last: marked("last", own), alone: marked("alone", own), localOnly: marked("local", own), gpu: marked("gpu", own),
+			unordered: marked("set", own), isMap: marked("map", own), last: marked("last", own), alone: marked("alone", own), localOnly: marked("local", own), needsGPU: marked("gpu", own),
 		}
-		if f[1+others] != "-" {
-			d.mappedPath = f[1+others]
+		if columns[1+others] != "-" {
+			f.mappedPath = columns[1+others]
 		}
-		fields = append(fields, d)
+		fields = append(fields, f)
 	}
 	return fields
 }
@@ -189,7 +189,7 @@ func (f field) normalize(v, want any) any {
 				list[i] = f.normalize(list[i], wants[0])
 			}
 		}
-		if f.set {
+		if f.unordered {
 			slices.SortFunc(list, func(a, b any) int { return strings.Compare(suite.JSONText(a), suite.JSONText(b)) })
 		}
 		return list

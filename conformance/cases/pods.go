@@ -72,12 +72,12 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			volume, other := c.NewVolume("v2", 10).Str("id"), c.NewVolume("v2", 10).Str("id")
 			persistent := func(size int) suite.M { return suite.M{"size": size, "path": "/p"} }
 			network := func(id string) []any { return []any{suite.M{"volumeId": id, "path": "/n"}} }
-			gpu := func(mounts suite.M) suite.M {
+			gpuPod := func(mounts suite.M) suite.M {
 				return suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "mounts": mounts}
 			}
-			c.Create("v2", "/pods", gpu(suite.M{"persistent": persistent(10), "network": network(volume)})).Refused()
-			c.Create("v2", "/pods", gpu(suite.M{"persistent": persistent(9)})).Refused()
-			c.Create("v2", "/pods", gpu(suite.M{"network": network(suite.SimilarID(volume))})).Refused()
+			c.Create("v2", "/pods", gpuPod(suite.M{"persistent": persistent(10), "network": network(volume)})).Refused()
+			c.Create("v2", "/pods", gpuPod(suite.M{"persistent": persistent(9)})).Refused()
+			c.Create("v2", "/pods", gpuPod(suite.M{"network": network(suite.SimilarID(volume))})).Refused()
 			c.Create("v2", "/pods", podBody(c, suite.M{"mounts": suite.M{"persistent": persistent(10)}})).Refused()
 			id := newPod(c, suite.M{"mounts": suite.M{"network": network(volume)}})
 			for _, mounts := range []suite.M{{"network": []any{}}, {"network": network(other)}, {"persistent": persistent(10)}} {

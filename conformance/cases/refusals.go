@@ -41,11 +41,11 @@ func judgeErrorForm(a api) func(*suite.WatchedExchange) string {
 			return "" // a proxy answered, or the path isn't served
 		}
 		body, _ := tree.(suite.M)
-		text := func(name string) bool { _, ok := body[name].(string); return ok }
+		isString := func(name string) bool { _, ok := body[name].(string); return ok }
 		switch {
-		case a == v1API && !text("message"):
+		case a == v1API && !isString("message"):
 			return fmt.Sprintf("%d without a message that is a string", code)
-		case a == v2API && (!text("title") || !text("detail")):
+		case a == v2API && (!isString("title") || !isString("detail")):
 			return fmt.Sprintf("%d without a title and a detail that are strings", code)
 		case a == v2API && !suite.Same(body["status"], code):
 			return fmt.Sprintf("%d with the status %s", code, suite.JSONText(body["status"]))
@@ -129,7 +129,7 @@ func invalidJobRequests(c *suite.C, s *scene, op contractOperation) (answers []*
 	return answers
 }
 
-// malformedVariants are variants of a body with one difference each, most of which is a fault.
+// malformedVariants returns variants of a body with one difference each, mostly a fault.
 func malformedVariants(body suite.M) (list []string) {
 	text := suite.JSONText(body)
 	list = append(list, text[:len(text)-1], "["+text+"]", text+text)

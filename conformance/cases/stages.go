@@ -12,7 +12,7 @@ type stage struct {
 	name    string
 	status  string
 	retried bool // the job was retried before
-	jobs    int
+	jobs    int  // that prepare submits
 	prepare func(c *suite.C, policy suite.M) *stagedJob
 }
 
@@ -70,9 +70,9 @@ func (i interval) expectLifetime(c *suite.C, j *suite.Job, status string) {
 }
 
 const (
-	longRunTime   = 6 * time.Hour    // a run that doesn't end during the case
-	secondRunTime = 15 * time.Minute // a run that ends with an error or a time-out
-	shortLimit    = 5 * time.Second
+	longRunTime    = 6 * time.Hour    // a run that doesn't end during the case
+	failingRunTime = 15 * time.Minute // a run that ends with an error or a time-out
+	shortTimeout   = 5 * time.Second
 )
 
 // stages has each state with every way that the table of transitions allows.
@@ -99,8 +99,8 @@ var stages = []stage{
 	{"timed-out-queued", suite.InQueue, true, 2, func(c *suite.C, policy suite.M) *stagedJob { return timeOutOnce(c, policy).requeue("JOB-23") }},
 	{"failed-running", suite.InProgress, true, 1, rerunAfterFailure},
 	{"timed-out-running", suite.InProgress, true, 1, func(c *suite.C, policy suite.M) *stagedJob { // it times out after each start
-		p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": secondRunTime.Milliseconds()})
-		return p.awaitStart().awaitTimeout(secondRunTime).retry("JOB-23").awaitStart()
+		p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": failingRunTime.Milliseconds()})
+		return p.awaitStart().awaitTimeout(failingRunTime).retry("JOB-23").awaitStart()
 	}},
 	{"failed-completed", suite.Completed, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
 		p := submitStaged(c, suite.Fail(suite.M{"times": 1, "x": "kept"}), policy).awaitEnd((*suite.Job).AwaitFailed)
@@ -113,7 +113,7 @@ var stages = []stage{
 		return p.retry("JOB-22").awaitEnd((*suite.Job).AwaitFailed)
 	}},
 	{"timed-out-timed-out", suite.TimedOut, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		return timeOutOnce(c, policy).retry("JOB-23").awaitStart().awaitTimeout(shortLimit)
+		return timeOutOnce(c, policy).retry("JOB-23").awaitStart().awaitTimeout(shortTimeout)
 	}},
 	{"failed-cancelled", suite.Cancelled, true, 1, func(c *suite.C, policy suite.M) *stagedJob { return rerunAfterFailure(c, policy).cancel("JOB-19") }},
 	{"timed-out-cancelled-queued", suite.Cancelled, true, 2, func(c *suite.C, policy suite.M) *stagedJob {
@@ -135,15 +135,15 @@ func failOnce(c *suite.C, policy suite.M) *stagedJob {
 }
 
 func timeOutOnce(c *suite.C, policy suite.M) *stagedJob {
-	return submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": shortLimit.Milliseconds()}).awaitStart().awaitTimeout(shortLimit)
+	return submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": shortTimeout.Milliseconds()}).awaitStart().awaitTimeout(shortTimeout)
 }
 
-// rerunAfterFailure returns a retried job that runs. It fails secondRunTime after each start.
+// rerunAfterFailure returns a retried job that runs. It fails failingRunTime after each start.
 func rerunAfterFailure(c *suite.C, policy suite.M) *stagedJob {
-	p := submitStaged(c, suite.Stream(1, secondRunTime, suite.M{"message": "failed"}), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()}).awaitStart()
-	c.Sleep(secondRunTime + c.Grace())
+	p := submitStaged(c, suite.Stream(1, failingRunTime, suite.M{"message": "failed"}), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()}).awaitStart()
+	c.Sleep(failingRunTime + c.Grace())
 	p.awaitEnd((*suite.Job).AwaitFailed)
-	p.endedAt.from = p.startedAt.from.Add(secondRunTime)
+	p.endedAt.from = p.startedAt.from.Add(failingRunTime)
 	return p.retry("JOB-22").awaitStart()
 }
 

@@ -113,7 +113,7 @@ func judgeSingleMembers(s *objects) {
 			o.expected[list] = []any{value}
 		}
 		s.judgeEventually(func() []problem {
-			return s.compare(o, s.read(o.id), s.k.read, "the read after a creation with "+f.path)
+			return s.compare(o, s.read(o.id), s.k.readDocumented, "the read after a creation with "+f.path)
 		})
 	}
 }
@@ -189,7 +189,7 @@ func judgeOthersUnchanged(s *objects) {
 	s.expectListed("after the update of another one", []object{first, second, third})
 	a := s.ask("DELETE", s.url(second.id), nil)
 	if a.Code/100 != 2 {
-		s.reportGravest([]problem{{s.k.deleted, "2xx", strconv.Itoa(a.Code) + " to a deletion"}})
+		s.reportGravest([]problem{{s.k.deleteDocumented, "2xx", strconv.Itoa(a.Code) + " to a deletion"}})
 		return
 	}
 	s.expectListed("after the deletion of another one", []object{first, third}, second)

@@ -48,7 +48,7 @@ func newObjects(c *suite.C, k kind) *objects {
 	chosen := func(name string) bool { return extra[name] != nil }
 	c.SkipIf(k.name == "cpuEndpoint" && (chosen("gpu") || chosen("cpu")), "--endpoint-body decides whether workers have GPUs")
 	for _, f := range k.fields {
-		if f.localOnly && !c.LocalOnly("the member "+f.path) || chosen(firstSegment(f.path)) || f.gpu && (chosen("gpu") || chosen("cpu")) {
+		if f.localOnly && !c.LocalOnly("the member "+f.path) || chosen(firstSegment(f.path)) || f.needsGPU && (chosen("gpu") || chosen("cpu")) {
 			continue
 		}
 		s.fields = append(s.fields, f)
@@ -56,7 +56,7 @@ func newObjects(c *suite.C, k kind) *objects {
 	i := slices.IndexFunc(s.fields, func(f field) bool { return f.path == "gpu.pools" })
 	if i >= 0 {
 		if _, known := s.placeholders.resolve(s.fields[i].value); !known { // version 2 requires the type of a GPU
-			s.fields = slices.DeleteFunc(s.fields, func(f field) bool { return f.gpu })
+			s.fields = slices.DeleteFunc(s.fields, func(f field) bool { return f.needsGPU })
 		}
 	}
 	return s
@@ -161,7 +161,7 @@ func (s *objects) create(values suite.M) object {
 	s.c.SkipIf(s.k.name == "registryAuth" && s.k.version == "v1" && a.Code/100 != 2, "version 1 can't create registry auths: %d", a.Code)
 	o := object{expected: values}
 	s.c.Given(s.k.creationClause, func() { o.id = a.Success().Str("id") })
-	s.reportGravest(s.compare(o, a.Object(""), s.k.created, "the answer to the creation"))
+	s.reportGravest(s.compare(o, a.Object(""), s.k.createDocumented, "the answer to the creation"))
 	return o
 }
 
@@ -247,7 +247,7 @@ func (s *objects) read(id string) suite.M {
 func (s *objects) list() map[string]suite.M {
 	list := map[string]suite.M{}
 	for a := range s.c.Pages(s.k.version, s.k.path) {
-		if s.k.listed {
+		if s.k.listDocumented {
 			a.Is(http.StatusOK).Array(s.k.list)
 		}
 		items, ok := a.ValueOrNil(s.k.list).([]any)
@@ -268,7 +268,7 @@ func (s *objects) list() map[string]suite.M {
 func (s *objects) expectShown(when string, objects ...object) {
 	s.judgeEventually(func() (wrong []problem) {
 		for _, o := range objects {
-			wrong = append(wrong, s.compare(o, s.read(o.id), s.k.read, "the read "+when)...)
+			wrong = append(wrong, s.compare(o, s.read(o.id), s.k.readDocumented, "the read "+when)...)
 		}
 		return wrong
 	})
@@ -284,13 +284,13 @@ func (s *objects) expectListed(when string, listed []object, deleted ...object) 
 		}
 		for _, o := range listed {
 			if list[o.id] == nil {
-				wrong = append(wrong, problem{s.k.listed, "the " + s.k.name + " in the list " + when, "none of " + strconv.Itoa(len(list)) + " with its id"})
+				wrong = append(wrong, problem{s.k.listDocumented, "the " + s.k.name + " in the list " + when, "none of " + strconv.Itoa(len(list)) + " with its id"})
 			}
-			wrong = append(wrong, s.compare(o, list[o.id], s.k.listed, "the list "+when)...)
+			wrong = append(wrong, s.compare(o, list[o.id], s.k.listDocumented, "the list "+when)...)
 		}
 		for _, o := range deleted {
 			if list[o.id] != nil {
-				wrong = append(wrong, problem{s.k.deleted, "no " + s.k.name + " in the list that was deleted", "a list with the deleted " + s.k.name})
+				wrong = append(wrong, problem{s.k.deleteDocumented, "no deleted " + s.k.name + " in the list", "a list with the deleted " + s.k.name})
 			}
 		}
 		return wrong
@@ -333,7 +333,7 @@ func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 	}
 	maps.Copy(sent, changes)
 	if changes["scaling.type"] == "REQUEST_COUNT" || changes["workers.idleTimeout"] != nil && o.expected["scaling.type"] == "REQUEST_COUNT" {
-		delete(o.expected, "workers.idleTimeout") // without a minimum, it has no idle time-out
+		delete(o.expected, "workers.idleTimeout") // with REQUEST_COUNT, an endpoint has no idle time-out
 		delete(sent, "workers.idleTimeout")
 		changes = maps.Clone(changes)
 		if delete(changes, "workers.idleTimeout"); len(changes) == 0 {
@@ -354,7 +354,7 @@ func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 		s.reportGravest(s.compare(o, shown, described, "the answer to the update of "+names))
 	}
 	s.judgeEventually(func() []problem {
-		return s.compare(o, s.read(o.id), described && s.k.read, "the read after the update of "+names)
+		return s.compare(o, s.read(o.id), described && s.k.readDocumented, "the read after the update of "+names)
 	})
 	return true
 }
@@ -370,7 +370,7 @@ func (s *objects) describes(values suite.M) bool {
 func (s *objects) send(o object, body suite.M, nth int) (a *suite.Answer, described bool) {
 	for i := range s.k.updates {
 		op := (nth + i) % len(s.k.updates)
-		described = s.k.updated && op == 0
+		described = s.k.updateDocumented && op == 0
 		a = s.ask(s.k.updates[op].method, s.url(o.id)+s.k.updates[op].suffix, body)
 		if described || !isMissing(a) {
 			return a, described

@@ -131,7 +131,7 @@ var metrics = []string{
 	"scenario", "stream_index", "swapped",
 }
 
-// requestHeldAnswer sends a request that may be held for some time, and waits for it.
+// requestHeldAnswer sends a request that may be held, and waits up to 30 s for the answer.
 func requestHeldAnswer(c *suite.C, path string) *suite.Answer {
 	p := c.Start("GET", path, nil)
 	p.Sleep(30 * time.Second)

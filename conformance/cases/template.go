@@ -260,13 +260,13 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 	{ID: "CMD-05", Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, unless its own body sets them.",
 		Requests: 20, Run: func(c *suite.C) {
 			template := newObjectWithCommand(c, "/templates", suite.M{"entrypoint": listOf("e"), "cmd": listOf("c"), "serverless": true})
-			for _, own := range []commandStep{
+			for _, step := range []commandStep{
 				{suite.M{}, listOf("e"), listOf("c")},
 				{suite.M{"cmd": listOf("own")}, listOf("e"), listOf("own")},
 				{suite.M{"args": "own args"}, listOf(), listOf("own", "args")},
 			} {
-				id := newObjectWithCommand(c, "/serverless", suite.Merge(own.body, suite.M{"templateId": template}))
-				expectCommand(c, "/serverless", id, own.entrypoint, own.cmd)
+				id := newObjectWithCommand(c, "/serverless", suite.Merge(step.body, suite.M{"templateId": template}))
+				expectCommand(c, "/serverless", id, step.entrypoint, step.cmd)
 			}
 		}},
 	{ID: "CMD-06", Statement: "Pods, and the pods of a cluster, keep the entrypoint and cmd that they were created with.",
@@ -274,8 +274,8 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 			lists := suite.M{"entrypoint": listOf("print"), "cmd": listOf("two words")}
 			expectCommand(c, "/pods", newPod(c, lists), listOf("print"), listOf("two words"))
 			cluster := c.Create("v2", "/clusters", suite.Merge(clusterBody(c, 2), lists)).Success().Str("id")
-			for _, member := range c.V2("GET", "/clusters/"+cluster+"/pods", nil).Is(200).List("pods") {
-				expectCommand(c, "/pods", text(member["id"]), listOf("print"), listOf("two words"))
+			for _, pod := range c.V2("GET", "/clusters/"+cluster+"/pods", nil).Is(200).List("pods") {
+				expectCommand(c, "/pods", text(pod["id"]), listOf("print"), listOf("two words"))
 			}
 		}},
 })

@@ -43,9 +43,9 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 	pathCase("VER-13", "Network volume billing", "billing/network-volumes", "", "billing/networkvolumes"),
 	{ID: "VER-14", Source: "Versioning, 4", Statement: "/v2/billing/endpoints and /v2/billing/serverless are different resources.",
 		Requests: 4, Run: func(c *suite.C) {
-			public, own := expectObjectAt(c, "/billing/endpoints"), expectObjectAt(c, "/billing/serverless")
+			endpoints, serverless := expectObjectAt(c, "/billing/endpoints"), expectObjectAt(c, "/billing/serverless")
 			// The description doesn't say how records are listed, and two empty lists look alike.
-			c.Expect(!strings.Contains(own.Shape(), "[{") || !suite.Same(public.JSON(), own.JSON()), "two resources", "the same records")
+			c.Expect(!strings.Contains(serverless.Shape(), "[{") || !suite.Same(endpoints.JSON(), serverless.JSON()), "two resources", "the same records")
 		}},
 	{ID: "VER-15", Source: "Versioning, 5", Statement: "The first path parameter of version 2 is named {id}.", Run: func(c *suite.C) {
 		for path := range openAPI(c).Object("paths") {
@@ -139,8 +139,8 @@ func expectNothingAtUnknownPath(c *suite.C) {
 
 // expectNothing expects no answer of the API at a path. A deployment may also serve web pages.
 func expectNothing(a *suite.Answer, path string) {
-	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
-	a.Expect(a.Code/100 != 2 || kind == "text/html", "nothing at "+path)
+	mediaType, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	a.Expect(a.Code/100 != 2 || mediaType == "text/html", "nothing at "+path)
 }
 
 // listClause is the clause about the list of a kind.

@@ -167,29 +167,29 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	}},
 	{ID: "WEB-11", Level: suite.Unspec, Source: "Events, 2", Statement: "Which final states call the webhook.",
 		Needs: suite.OwnEndpoint | suite.Webhooks, Requests: 40, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
-			failed, stopped, late := c.Box(), c.Box(), c.Box()
+			failed, cancelled, timedOut := c.Box(), c.Box(), c.Box()
 			c.Run(suite.Fail(), suite.M{"webhook": failed.URL}).AwaitFailed()
-			j := c.Run(suite.Sleep(time.Minute), suite.M{"webhook": stopped.URL}).Reach(suite.InProgress)
+			j := c.Run(suite.Sleep(time.Minute), suite.M{"webhook": cancelled.URL}).Reach(suite.InProgress)
 			j.Cancel()
-			c.Run(suite.Sleep(time.Minute), suite.M{"webhook": late.URL}, suite.ExecutionTimeout(5*time.Second)).AwaitRunning()
+			c.Run(suite.Sleep(time.Minute), suite.M{"webhook": timedOut.URL}, suite.ExecutionTimeout(5*time.Second)).AwaitRunning()
 			c.Sleep(10 * time.Second)
 			awaitCallsUnderWay(c)
-			c.Observe("FAILED: %d, CANCELLED: %d, TIMED_OUT: %d", len(failed.Calls()), len(stopped.Calls()), len(late.Calls()))
+			c.Observe("FAILED: %d, CANCELLED: %d, TIMED_OUT: %d", len(failed.Calls()), len(cancelled.Calls()), len(timedOut.Calls()))
 		}},
 	// Observes whether the webhook is called for a job that never ran, or whose time to live ends while it runs.
 	{ID: "WEB-11-without-run", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 5, WaitTime: time.Minute, Seconds: 30, Run: func(c *suite.C) {
 		blocker := c.Blocker(time.Hour)
-		late, stopped, purged, deleted := c.Box(), c.Box(), c.Box(), c.Box()
-		c.Run(suite.Echo(), suite.M{"webhook": late.URL}, suite.TTL(10*time.Second))
-		c.Run(suite.Echo(), suite.M{"webhook": stopped.URL}).Cancel()
+		expired, cancelled, purged, expiredRunning := c.Box(), c.Box(), c.Box(), c.Box()
+		c.Run(suite.Echo(), suite.M{"webhook": expired.URL}, suite.TTL(10*time.Second))
+		c.Run(suite.Echo(), suite.M{"webhook": cancelled.URL}).Cancel()
 		c.Sleep(10*time.Second + c.Grace())
 		c.Run(suite.Echo(), suite.M{"webhook": purged.URL})
 		c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
 		blocker.Cancel()
-		c.Run(suite.Sleep(time.Minute), suite.M{"webhook": deleted.URL}, suite.TTL(10*time.Second)).AwaitRunning()
+		c.Run(suite.Sleep(time.Minute), suite.M{"webhook": expiredRunning.URL}, suite.TTL(10*time.Second)).AwaitRunning()
 		c.Sleep(20 * time.Second)
 		awaitCallsUnderWay(c)
-		c.Observe("ttl passed in the queue: %d, while running: %d, cancelled in the queue: %d, purged: %d", len(late.Calls()), len(deleted.Calls()), len(stopped.Calls()), len(purged.Calls()))
+		c.Observe("ttl passed in the queue: %d, while running: %d, cancelled in the queue: %d, purged: %d", len(expired.Calls()), len(expiredRunning.Calls()), len(cancelled.Calls()), len(purged.Calls()))
 	}},
 	{ID: "WEB-12", Level: suite.Unspec, Statement: "Whether another 2xx or a redirect ends the calls.", Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 		noContent, redirect := c.Box(204), c.Box(302)
@@ -270,7 +270,7 @@ func firstCallAfter(c *suite.C, box *env.Box, before int) env.Call {
 	return nthCall(c, box, before+1)
 }
 
-// awaitCallsUnderWay waits a short time, in real time, for calls in flight.
+// awaitCallsUnderWay waits some milliseconds for calls that a local target has begun.
 func awaitCallsUnderWay(c *suite.C) {
 	if c.Target.Local {
 		time.Sleep(5 * time.Millisecond)

@@ -315,8 +315,8 @@ func (c *C) HideSecret(name, text string) string {
 
 // ContentType expects a media type.
 func (a *Answer) ContentType(want string) *Answer {
-	kind, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
-	if err != nil || kind != want {
+	mediaType, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	if err != nil || mediaType != want {
 		a.fail("Content-Type: expected " + want + ", got " + strconv.Quote(a.Header.Get("Content-Type")))
 	}
 	return a
