@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// A case that failed once makes the clause that it failed inconclusive, and no clause that its run
-// showed to be kept.
+// If a case fails once and passes its reruns, the clause that it found violated is inconclusive. A
+// clause that it found kept stays PASS.
 func TestUnstableCase(t *testing.T) {
 	r := &run{report: &report.Report{Results: []report.Result{
 		{Clause: "JOB-17", Case: "JOB-17", Level: "MUST", Verdict: report.Fail}, {Clause: "JOB-11", Case: "JOB-17", Level: "MUST", Verdict: report.Pass},

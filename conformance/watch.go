@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// exchangeWatch passes the answered exchanges of other cases to the cases that have a Watch function.
+// exchangeWatch passes the answered exchanges of the run to the cases that have a Watch function.
 type exchangeWatch struct {
 	target *env.Target
 	hide   *wire.Secrets

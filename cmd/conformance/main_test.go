@@ -245,7 +245,7 @@ func heedHangups(t *testing.T) {
 // An interrupted run deletes its objects. sweep deletes the objects of a killed run.
 func TestInterruptedAndKilled(t *testing.T) {
 	heedHangups(t)
-	for name, signal := range map[string]os.Signal{"interrupted": os.Interrupt, "terminal closed": syscall.SIGHUP, "killed": os.Kill} {
+	for name, sent := range map[string]os.Signal{"interrupted": os.Interrupt, "terminal closed": syscall.SIGHUP, "killed": os.Kill} {
 		t.Run(name, func(t *testing.T) {
 			submitted := make(chan struct{}, 100)
 			url := serve(t, func(h http.Handler) http.Handler {
@@ -261,10 +261,10 @@ func TestInterruptedAndKilled(t *testing.T) {
 			cmd.Stdout, cmd.Stderr = &output, &output
 			must.Succeed(t, cmd.Start())
 			<-submitted // the case has its endpoint and its job
-			must.Succeed(t, cmd.Process.Signal(signal))
+			must.Succeed(t, cmd.Process.Signal(sent))
 			_ = cmd.Wait() // the exit code is checked below
-			must.Hold(t, signal == os.Kill || cmd.ProcessState.ExitCode() == 130, "ended with", cmd.ProcessState.ExitCode(), &output)
-			want := map[bool]string{false: "0 of 0 objects", true: "1 of 1 objects"}[signal == os.Kill]
+			must.Hold(t, sent == os.Kill || cmd.ProcessState.ExitCode() == 130, "ended with", cmd.ProcessState.ExitCode(), &output)
+			want := map[bool]string{false: "0 of 0 objects", true: "1 of 1 objects"}[sent == os.Kill]
 			must.Contain(t, runExpecting(t, command(t, "sweep", "--ledger="+filepath.Join(cmd.Dir, "conformance-ledger.jsonl")), 0), want)
 			must.Equal(t, countEndpoints(t, url), 0, "endpoints remain")
 		})

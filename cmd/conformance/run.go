@@ -160,9 +160,9 @@ func (r *run) Run() error {
 		return err
 	}
 	defer end()
-	deferredRun := deferredRun{Schema: deferredSchema, Run: *r}
+	deferred := deferredRun{Schema: deferredSchema, Run: *r}
 	if r.Defer != "" {
-		o.Defer = &deferredRun.State
+		o.Defer = &deferred.State
 	}
 	plan, err := conformance.Plan(o)
 	if err != nil {
@@ -176,8 +176,8 @@ func (r *run) Run() error {
 	if err != nil {
 		return err
 	}
-	deferredRun.Report = result
-	return r.finish(result, deferredRun.store(r.Defer))
+	deferred.Report = result
+	return r.finish(result, deferred.store(r.Defer))
 }
 
 // finish writes the reports. It returns storeErr and its own errors, or else the exit code.
@@ -319,9 +319,9 @@ func answerText(x *wire.Exchange, secrets *wire.Secrets) string {
 func judge(ctx context.Context, o conformance.Options) (*report.Report, error) {
 	display := cli.NewProgress(os.Stderr)
 	defer display.End()
-	o.Progress = func(now conformance.Progress) {
-		slices.Sort(now.Running)
-		display.Show("%d of %d cases, running %s", now.Done, now.Total, strings.Join(now.Running, " "))
+	o.Progress = func(p conformance.Progress) {
+		slices.Sort(p.Running)
+		display.Show("%d of %d cases, running %s", p.Done, p.Total, strings.Join(p.Running, " "))
 	}
 	return conformance.Judge(ctx, o)
 }

@@ -39,7 +39,7 @@ type Options struct {
 	// {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key} and {dir} are
 	// replaced.
 	Command []string
-	// Jobrunner is its path. If it is empty, jobrunner is looked up beside this program, then on PATH.
+	// Jobrunner is the jobrunner's path. If it is empty, jobrunner is looked up beside this program, then on PATH.
 	Jobrunner string
 	Select    []string      // scenarios or clauses; if empty, all scenarios
 	Timeout   time.Duration // limit of the command in one scenario; 0 means one minute
@@ -63,7 +63,7 @@ type Options struct {
 // for example because the command can't be started. Everything else is in the report.
 func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	j := &judge{Options: o, started: time.Now()}
-	if err := j.open(); err != nil {
+	if err := j.prepare(); err != nil {
 		return nil, err
 	}
 	runs, err := j.runAll(ctx)
@@ -96,8 +96,8 @@ type judge struct {
 	output    *report.Report
 }
 
-// open checks the options and sets their defaults.
-func (j *judge) open() error {
+// prepare checks the options, selects the scenarios and creates the directory for them.
+func (j *judge) prepare() error {
 	j.APIVersion, j.Timeout = cmp.Or(j.APIVersion, "v2"), cmp.Or(j.Timeout, time.Minute)
 	if j.Parallel == 0 && j.SharedDir {
 		j.Parallel = 1 // scenarios share Terraform's state and its lock
@@ -119,13 +119,13 @@ func (j *judge) open() error {
 	if err := j.selectScenarios(); err != nil {
 		return err
 	}
-	return j.openDirs()
+	return j.createRoot()
 }
 
-// openDirs creates the directory that holds the directories of all scenarios. Its name is
-// short, because clients create sockets below it, whose paths are limited to about a hundred
-// bytes.
-func (j *judge) openDirs() (err error) {
+// createRoot creates the parent directory of all workspaces, unless the scenarios share the current
+// directory. Its name is short, because the paths of sockets, which clients may create below it, are
+// limited to about a hundred bytes.
+func (j *judge) createRoot() (err error) {
 	if j.userDir, err = os.Getwd(); err != nil || j.SharedDir {
 		return err
 	}

@@ -115,8 +115,8 @@ func plainText(output string) string {
 
 // Limits of lastLines.
 const (
-	maxLines     = 15
-	maxLineBytes = 2000 // of all lines
+	maxLines = 15
+	maxBytes = 2000 // of all lines together
 )
 
 // lastLines returns the last lines of an output, without empty lines.
@@ -129,8 +129,8 @@ func lastLines(output string) string {
 	}
 	cut := len(lines) > maxLines
 	text := strings.Join(lines[max(0, len(lines)-maxLines):], "\n")
-	if len(text) > maxLineBytes {
-		text, cut = strings.ToValidUTF8(text[len(text)-maxLineBytes:], ""), true
+	if len(text) > maxBytes {
+		text, cut = strings.ToValidUTF8(text[len(text)-maxBytes:], ""), true
 	}
 	if cut {
 		text = "…\n" + text

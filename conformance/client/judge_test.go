@@ -114,7 +114,7 @@ func TestKilledCommand(t *testing.T) {
 // A word in the output that may be about something else is inconclusive.
 func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 	t.Parallel()
-	at := func(method, path, body string) *exchange {
+	refused := func(method, path, body string) *exchange {
 		x := newExchange(method, path, 400, "")
 		x.Request.Body, x.Sent = []byte(body), retirement.Add(time.Hour)
 		return x
@@ -126,14 +126,14 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 		output string
 		want   report.Verdict
 	}{
-		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "it failed", report.Fail},
-		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "no existing configuration was found", report.Inconclusive},
-		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "the name: mine" + filler + "no existing configuration", report.Inconclusive},
-		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"Mine"}`), "there is already a Mine", report.Pass},
-		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "exist" + filler + "Its name is taken", report.Pass},
-		{judgeRetirementWarning, at("GET", "/v1/templates", ""), "fine", report.Fail},
-		{judgeRetirementWarning, at("GET", "/v1/templates", ""), "DeprecationWarning: utcnow() is deprecated", report.Inconclusive},
-		{judgeRetirementWarning, at("GET", "/v1/templates", ""), "Warning: API v1 is deprecated", report.Pass},
+		{judgeNameConflictMessage, refused("POST", "/v2/templates", `{"name":"mine"}`), "it failed", report.Fail},
+		{judgeNameConflictMessage, refused("POST", "/v2/templates", `{"name":"mine"}`), "no existing configuration was found", report.Inconclusive},
+		{judgeNameConflictMessage, refused("POST", "/v2/templates", `{"name":"mine"}`), "the name: mine" + filler + "no existing configuration", report.Inconclusive},
+		{judgeNameConflictMessage, refused("POST", "/v2/templates", `{"name":"Mine"}`), "there is already a Mine", report.Pass},
+		{judgeNameConflictMessage, refused("POST", "/v2/templates", `{"name":"mine"}`), "exist" + filler + "Its name is taken", report.Pass},
+		{judgeRetirementWarning, refused("GET", "/v1/templates", ""), "fine", report.Fail},
+		{judgeRetirementWarning, refused("GET", "/v1/templates", ""), "DeprecationWarning: utcnow() is deprecated", report.Inconclusive},
+		{judgeRetirementWarning, refused("GET", "/v1/templates", ""), "Warning: API v1 is deprecated", report.Pass},
 	} {
 		p := &scenarioRun{exchanges: []*exchange{c.x}, result: commandResult{code: 1, output: c.output}}
 		got := c.rule(p)
@@ -145,11 +145,11 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 // created.
 func TestRepeatAfterDelete(t *testing.T) {
 	t.Parallel()
-	at := func(method, path string, status int) *exchange { return newExchange(method, path, status, "") }
+	answered := func(method, path string, status int) *exchange { return newExchange(method, path, status, "") }
 	const path = "/v2/registries"
-	post, list := at("POST", path, 0), at("GET", path, 200)
+	post, list := answered("POST", path, 0), answered("GET", path, 200)
 	post.servedStatus, post.served = 201, []byte(`{"id":"made1"}`)
-	repeated, deleted := at("POST", path, 201), at("DELETE", path+"/made1", 204)
+	repeated, deleted := answered("POST", path, 201), answered("DELETE", path+"/made1", 204)
 	for _, c := range []struct {
 		name      string
 		following []*exchange
@@ -159,9 +159,9 @@ func TestRepeatAfterDelete(t *testing.T) {
 		{"a list", []*exchange{list, repeated}, report.Fail},
 		{"a DELETE", []*exchange{list, deleted, repeated}, report.Pass},
 		{"a DELETE, and no list", []*exchange{deleted, repeated}, report.Pass},
-		{"a DELETE that was refused", []*exchange{list, at("DELETE", path+"/made1", 403), repeated}, report.Fail},
-		{"a DELETE of another object", []*exchange{list, at("DELETE", path+"/made2", 204), repeated}, report.Fail},
-		{"a DELETE of another kind", []*exchange{list, at("DELETE", "/v2/templates/made1", 204), repeated}, report.Fail},
+		{"a DELETE that was refused", []*exchange{list, answered("DELETE", path+"/made1", 403), repeated}, report.Fail},
+		{"a DELETE of another object", []*exchange{list, answered("DELETE", path+"/made2", 204), repeated}, report.Fail},
+		{"a DELETE of another kind", []*exchange{list, answered("DELETE", "/v2/templates/made1", 204), repeated}, report.Fail},
 		{"a DELETE afterwards", []*exchange{list, repeated, deleted}, report.Fail},
 		{"no repetition", []*exchange{list, deleted}, report.Pass},
 	} {

@@ -78,7 +78,7 @@ func TestLastLines(t *testing.T) {
 	lines := strings.Split(got, "\n")
 	must.Hold(t, len(lines) == maxLines+1 && lines[0] == "…" && lines[maxLines] == "last", got)
 	got = lastLines(strings.Repeat("é", 4000))
-	must.Hold(t, len(got) <= maxLineBytes+10 && !strings.ContainsRune(got, '\uFFFD') && strings.HasPrefix(got, "…\n"), len(got), "bytes:", got)
+	must.Hold(t, len(got) <= maxBytes+10 && !strings.ContainsRune(got, '\uFFFD') && strings.HasPrefix(got, "…\n"), len(got), "bytes:", got)
 	must.Equal(t, lastLines("\n one\ntwo\n\n"), " one\ntwo")
 }
 

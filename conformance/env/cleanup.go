@@ -97,7 +97,7 @@ func (e *Env) deleteObject(ctx context.Context, m Object) error {
 	}
 	// A version may hide an object from its reads, such as a template that an endpoint uses.
 	for _, address := range m.reads() {
-		// If objects of a kind can't be read one by one, restoreShown finds it in the list.
+		// If objects of a kind can't be read one by one, restoreShown finds the object in the list.
 		if read := e.ask(ctx, http.MethodGet, address); !mayMeanMissing(read.Status) && read.Status != http.StatusMethodNotAllowed && !isEnded(read) {
 			return fmt.Errorf("%s %s, created by %s, may be left: its deletion returned %d, and GET %s %d", m.Kind, m.ID, m.Case, x.Status, address, read.Status)
 		}

@@ -48,8 +48,8 @@ func NewClock(parallel int) *Clock {
 	return &Clock{limit: max(parallel, 1), lastTime: time.Now(), readAt: time.Now(), sleepers: map[*sleeper]bool{}}
 }
 
-// Control sets the clock to the time of a target whose clock can be advanced, and advances that from
-// now on. If the target refuses, the clock stays a real-time clock.
+// Control sets the clock to the time of a target whose clock can be advanced. From now on, the clock
+// advances the target's. If the target refuses, the clock stays a real-time clock.
 func (c *Clock) Control(ctx context.Context, t *Target) error {
 	now, err := t.Advance(ctx, time.Millisecond)
 	if err == nil {

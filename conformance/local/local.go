@@ -128,8 +128,8 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	if err := os.WriteFile(prices, []byte(catalog), 0o600); err != nil {
 		return err
 	}
-	// Its files are in d.dir, which Stop removes. With an empty PATH it doesn't look for container
-	// engines, which would dominate its start: the suite uses built-in images.
+	// The jobrunner's files are in d.dir, which Stop removes. With an empty PATH it doesn't look for
+	// container engines, which would dominate its start: the suite uses built-in images.
 	environment = append(environment, "PATH=", "HOME="+d.dir, "XDG_CACHE_HOME=", "TMPDIR="+d.dir, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_ENGINE=", "GPUCLOUD_CATALOG="+prices)
 	if !c.OneKey {
 		var err error

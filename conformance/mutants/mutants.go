@@ -19,8 +19,8 @@ type Mutant struct {
 	Fault       string // the fault as the value of GPUCLOUD_FAULT
 }
 
-// files have a mutant on each line. mutants.tsv has at least one mutant of each clause; the other
-// files have one class of faults each.
+// files have a mutant on each line. mutants.tsv has single faults; the other files have one class of
+// faults each.
 //
 //go:embed *.tsv
 var files embed.FS

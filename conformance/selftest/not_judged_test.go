@@ -19,14 +19,14 @@ import (
 func TestNothingJudged(t *testing.T) {
 	local, remote := startDeployment(t, nil), startDeployment(t, nil)
 	remote.Local, remote.Advance, remote.UserKey, remote.OtherKey = false, nil, "", ""
-	for name, o := range map[string]conformance.Options{
+	for reason, o := range map[string]conformance.Options{
 		"no case can judge it": {Target: local, Select: []string{"CLI"}},
 		"--allow create":       {Target: remote, Select: []string{"V-05"}},
 	} {
 		r := judge(t, o)
 		var b strings.Builder
 		report.Terminal(&b, r, false)
-		must.Hold(t, r.Exit == conformance.ExitInconclusive && strings.Contains(b.String(), name) &&
+		must.Hold(t, r.Exit == conformance.ExitInconclusive && strings.Contains(b.String(), reason) &&
 			strings.Contains(b.String(), "inconclusive: nothing was judged"), "exit code", r.Exit, &b)
 		must.Equal(t, len(r.NotJudged), len(r.Results), "clauses are named", r.NotJudged)
 	}

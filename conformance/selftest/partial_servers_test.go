@@ -41,14 +41,14 @@ func serveOperations(operations map[string]http.HandlerFunc, rest http.Handler) 
 func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 	acctest.LeaveToCI(t, "TestRunAgainstHangingServerEnds covers the slowest server")
 	queuedJob := fixedAnswer(200, "application/json", `{"id":"the-job-of-all","status":"IN_QUEUE"}`)
-	rest := map[string]http.HandlerFunc{"404": stubHandlers["404"]}
+	rests := map[string]http.HandlerFunc{"404": stubHandlers["404"]}
 	if !testing.Short() {
-		rest["501"] = fixedAnswer(501, "application/json", `{"error":"this server has no such operation"}`)
+		rests["501"] = fixedAnswer(501, "application/json", `{"error":"this server has no such operation"}`)
 		for _, name := range []string{"200 {}", "200 []", "200 HTML", "echo", "500"} {
-			rest[name] = stubHandlers[name]
+			rests[name] = stubHandlers[name]
 		}
 	}
-	for name, rest := range rest {
+	for name, rest := range rests {
 		for _, c := range []struct {
 			name        string
 			deployment  func(http.Handler) http.Handler // wraps a jobrunner

@@ -84,9 +84,9 @@ func TestRateLimitAlgorithms(t *testing.T) {
 				continue // one fault of each kind is enough
 			}
 			t.Run(name+", "+c.limits, func(t *testing.T) {
-				limits := map[string]limiter{}
+				limiters := map[string]limiter{}
 				for operation, n := range map[string]int{"/purge-queue": 2, "/requests": 10, "/cancel/": 100} {
-					limits[operation] = algorithm(n+c.extra, c.window)
+					limiters[operation] = algorithm(n+c.extra, c.window)
 				}
 				var mu sync.Mutex
 				var now func() time.Time
@@ -97,7 +97,7 @@ func TestRateLimitAlgorithms(t *testing.T) {
 						return now
 					}
 					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-						for operation, accepts := range limits {
+						for operation, accepts := range limiters {
 							if !strings.Contains(r.URL.Path, operation) {
 								continue
 							}

@@ -43,7 +43,7 @@ var stubHandlers = map[string]http.HandlerFunc{
 			connection.Close()
 		}
 	},
-	// Codes that many cases accept as a refusal.
+	// Codes that many cases accept.
 	"400": fixedAnswer(400, "application/json", `{"error":"no","message":"no","title":"no","detail":"no","status":400}`),
 	"429": fixedAnswer(429, "application/json", `{"error":"too many"}`),
 }
@@ -61,8 +61,8 @@ func fixedAnswer(status int, contentType, body string) http.HandlerFunc {
 	}
 }
 
-// A run against a stub ends within seconds, with one line about the request with the wrong
-// answer. No clause passes.
+// A run against a stub ends soon, with one line about the request with the wrong answer. No MUST
+// passes.
 func TestStubServers(t *testing.T) {
 	for name, handler := range stubHandlers {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ var creationClauses = []string{
 
 // A stub that passes the preflight keeps only the clauses that its answers satisfy.
 func TestStubServersAfterPreflight(t *testing.T) {
-	acctest.LeaveToCI(t, "TestStubServers runs the same stubs with a preflight")
+	acctest.LeaveToCI(t, "TestStubServers runs the same stubs, which fail the preflight")
 	must.Hold(t, len(preflightClauses) <= 6, "the list of expected passes is too long")
 	names := []string{"200 {}", "200 []", "echo", "401", "400", "404", "429", "500"}
 	if testing.Short() {

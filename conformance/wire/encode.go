@@ -10,7 +10,7 @@ import (
 )
 
 // Encode returns a JSON text of a value, with random white space, order of members and escapes.
-// ASCII letters and digits are escaped only if escapeASCII is set. Otherwise a search finds ids in the
+// ASCII letters and digits are escaped only if escapeASCII is set. If it isn't, ids can be found in the
 // text.
 func Encode(random *rand.Rand, v any, escapeASCII bool) string {
 	var b strings.Builder

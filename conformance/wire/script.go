@@ -112,9 +112,9 @@ func (s *scriptWriter) line(text string) { s.lines = append(s.lines, text) }
 
 // step writes one step. concurrent says that the script doesn't wait for its answer.
 func (s *scriptWriter) step(step Step, concurrent bool, laterRequests []Request) {
-	limit := ""
+	timeLimit := ""
 	if step.Status == 0 && step.Err != nil { // it was cancelled or had no answer
-		limit = fmt.Sprintf(" -m %d", max(int(math.Ceil(step.Received.Sub(step.Sent).Seconds())), 1))
+		timeLimit = fmt.Sprintf(" -m %d", max(int(math.Ceil(step.Received.Sub(step.Sent).Seconds())), 1))
 	}
 	end := ""
 	if concurrent {
@@ -128,7 +128,7 @@ func (s *scriptWriter) step(step Step, concurrent bool, laterRequests []Request)
 		if gap := step.Received.Sub(step.Sent) / time.Duration(step.Count); gap >= 500*time.Millisecond && !concurrent {
 			pause = fmt.Sprintf("; sleep %d", int(gap.Round(time.Second).Seconds()))
 		}
-		text := s.curl(step.Request, shown+limit, "")
+		text := s.curl(step.Request, shown+timeLimit, "")
 		if concurrent {
 			s.line(fmt.Sprintf("for n in $(seq %d); do %s & done", step.Count, text))
 			return
@@ -140,12 +140,12 @@ func (s *scriptWriter) step(step Step, concurrent bool, laterRequests []Request)
 	known := slices.ContainsFunc(s.ids, func(x secret) bool { return x.value == id })
 	if ok && !concurrent && !known && slices.ContainsFunc(laterRequests, func(r Request) bool { return strings.Contains(r.URL+string(r.Body), id) }) {
 		name := s.variableName(step.Request)
-		s.line(name + "=$(" + s.curl(step.Request, "-i"+limit, extractID) + ")")
+		s.line(name + "=$(" + s.curl(step.Request, "-i"+timeLimit, extractID) + ")")
 		s.ids = append(s.ids, secret{id, "$" + name})
 		slices.SortStableFunc(s.ids, func(a, b secret) int { return len(b.value) - len(a.value) })
 		return
 	}
-	s.line(s.curl(step.Request, "-i"+limit, "") + end)
+	s.line(s.curl(step.Request, "-i"+timeLimit, "") + end)
 }
 
 // extractID shows an answer and prints its first id.

@@ -1,5 +1,5 @@
-// Package wire sends the requests of the suite and records the exchanges. It knows HTTP,
-// but not the API.
+// Package wire sends the requests of the suite and records the exchanges. It doesn't
+// depend on the APIs.
 package wire
 
 import (
