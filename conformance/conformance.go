@@ -146,7 +146,7 @@ func (r *run) setDefaults() {
 func (r *run) open(ctx context.Context) error {
 	clock := env.NewClock(r.Parallel)
 	if r.Target.Advance != nil {
-		ctx, cancel := context.WithTimeout(ctx, preflightTime)
+		ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
 		defer cancel()
 		r.clockFault = clock.Control(ctx, &r.Target)
 	}

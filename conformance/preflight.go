@@ -18,8 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// preflightTime bounds each request of the preflight, and the first request to the target's clock.
-const preflightTime = 4 * time.Second
+// preflightTimeout bounds each request of the preflight, and the first request to the target's clock.
+const preflightTimeout = 4 * time.Second
 
 // preflight sends a few requests to find out whether the target can be judged. failure is
 // why it can't be, or "". notes are oddities, such as clock skew or an unknown endpoint. With
@@ -27,7 +27,7 @@ const preflightTime = 4 * time.Second
 func preflight(ctx context.Context, e *env.Env) (failure string, notes []string) {
 	t := e.Target
 	get := func(url string) *wire.Exchange {
-		ctx, cancel := context.WithTimeout(ctx, preflightTime)
+		ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
 		defer cancel()
 		return wire.Do(ctx, t.Client, wire.NewRequest(http.MethodGet, url, t.Key, ""), time.Now)
 	}
@@ -126,7 +126,7 @@ func unreachableReason(err error) string {
 		return fmt.Sprintf("this machine doesn't trust the server's certificate (%v): set SSL_CERT_FILE to a file with the certificate of its authority", untrusted.Err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("no answer within %s", preflightTime)
+		return fmt.Sprintf("no answer within %s", preflightTimeout)
 	}
 	text := err.Error()
 	if i := strings.LastIndex(text, `": `); i >= 0 { // the caller adds the URL

@@ -27,7 +27,7 @@ var needs = []struct {
 	{suite.SecondEndpoint, hasManagementAPI, "the case creates a second endpoint, which needs the management API"},
 	{suite.OtherKey, func(t *Target) bool { return t.OtherKey != "" }, "the case needs a valid key without access: set GPUCLOUD_OTHER_API_KEY"},
 	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
-	{suite.Webhooks, (*Target).Reachable, "the target can't reach this machine: set --hook-listen and --hook-url to an address that it reaches"},
+	{suite.Webhooks, (*Target).CanCallSuite, "the target can't reach this machine: set --hook-listen and --hook-url to an address that it reaches"},
 	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case needs a local target"},
 	{suite.AdvanceableClock, (*Target).SkipsTime, "the case needs a clock that can be advanced"},
 	{suite.DescribedDialect, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},

@@ -46,7 +46,7 @@ func readReport(t *testing.T, dir string, r *report.Report) {
 // money), cases that wait for days, and, in real time, cases that wait for longer than this
 // test.
 func TestRemoteRunsLikeLocal(t *testing.T) {
-	acctest.LeaveToCI(t, "selftest.TestSlowResponsesWhileClockAdvances judges a remote deployment")
+	acctest.LeaveToCI(t, "selftest.TestSupplementaryCasesMaySkip judges a remote deployment")
 	maxWait, selected := "--max-wait=17s", "*"
 	if testing.Short() {
 		maxWait, selected = "--max-wait=4s", acctest.SampledAreas

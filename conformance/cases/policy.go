@@ -142,7 +142,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 
 const day = 24 * time.Hour
 
-// judgePolicy judges that a duration of the policy is accepted and that other durations are refused.
+// judgePolicy judges that a duration of the policy, in ms, is accepted and that other durations are refused.
 // accepted is 0 if only refusals are judged.
 func judgePolicy(name string, accepted int64, refused ...int64) func(c *suite.C) {
 	submission := func(ms int64) suite.M { return suite.Submission(suite.Echo(), suite.Policy(suite.M{name: ms})) }

@@ -40,11 +40,11 @@ var (
 // that try every member run only at test deployments; at others the seed selects some
 // members.
 var storedCases = func() (list []suite.Case) {
-	add := func(template suite.Case, k kind, suffix string, needs suite.Needs, requests int, run func(*objects)) {
-		template.ID += "-" + k.name + "-" + k.version + suffix
-		template.Needs, template.Allow, template.Requests = k.needs|needs, suite.Create|k.allow, requests
-		template.Run = func(c *suite.C) { run(newObjects(c, k)) }
-		list = append(list, template)
+	add := func(common suite.Case, k kind, suffix string, needs suite.Needs, requests int, run func(*objects)) {
+		common.ID += "-" + k.name + "-" + k.version + suffix
+		common.Needs, common.Allow, common.Requests = k.needs|needs, suite.Create|k.allow, requests
+		common.Run = func(c *suite.C) { run(newObjects(c, k)) }
+		list = append(list, common)
 	}
 	for _, k := range kinds {
 		anyField := func(condition func(field) bool) bool { return slices.ContainsFunc(k.fields, condition) }

@@ -76,7 +76,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 	}},
 	{ID: "VER-25", Source: "Versioning, 7", Statement: "An endpoint can be created from name, image and gpu.", Allow: suite.Create, Run: func(c *suite.C) {
 		body := c.EndpointBody("v2", suite.M{"name": c.Name(), "image": c.Image(), "gpu": c.GPU()})
-		if c.Target.Live { // the live service requires more members
+		if c.Target.Live { // RunPod requires more members
 			body["type"], body["scaling"] = "QUEUE", suite.M{"type": "QUEUE_DELAY", "queueDelay": 4}
 		}
 		withoutImage := maps.Clone(body)

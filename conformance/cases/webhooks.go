@@ -17,7 +17,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		for _, more := range []string{"", "?job=1&word=two%20words", "/below/it", "/below?a=b&a=c&e=%C3%A9%26", "/?x"} {
 			box := c.Box()
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL + more}).AwaitCompleted()
-			called := firstCallAfter(c, box, 0).Target
+			called := firstCallAfter(c, box, 0).URI
 			c.Expect(strings.HasSuffix(called, more), "a call of the address with "+more, "a call of %s", called)
 		}
 	}},

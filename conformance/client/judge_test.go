@@ -34,7 +34,7 @@ func TestJudgeWaits(t *testing.T) {
 		{[]time.Duration{300 * ms, 800 * ms, 1100 * ms}, report.Pass},
 	} {
 		got := judgeWaits(c.waits)
-		must.Hold(t, got.Verdict == c.want && (got.Verdict == report.Pass || got.Reason != ""), c.waits, got.Verdict, got.Reason, c.want)
+		must.Hold(t, got.Verdict == c.want && (got.Verdict == report.Pass || got.Reason != ""), c.waits, "get", got.Verdict, got.Reason, "not", c.want)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestKilledCommand(t *testing.T) {
 		p := &scenarioRun{scenario: Scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, result: commandResult{code: -1, timeout: true}}
 		clause, _ := clauses.Find(c.clause)
 		got := new(judge).result(clause, []*scenarioRun{p})
-		must.Hold(t, got.Verdict == c.want, c.clause, c.scenario, got.Verdict, got.Reason, c.want)
+		must.Hold(t, got.Verdict == c.want, c.clause, "in", c.scenario, "gets", got.Verdict, got.Reason, "not", c.want)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 	} {
 		p := &scenarioRun{exchanges: []*exchange{c.x}, result: commandResult{code: 1, output: c.output}}
 		got := c.rule(p)
-		must.Hold(t, got.Verdict == c.want, c.output, got.Verdict, got.Reason, c.want)
+		must.Hold(t, got.Verdict == c.want, c.output, "gets", got.Verdict, got.Reason, "not", c.want)
 	}
 }
 

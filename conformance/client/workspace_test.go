@@ -152,7 +152,7 @@ func TestBackendIsRefused(t *testing.T) {
 	} {
 		for _, at := range []string{"", "infra/"} {
 			err := copyError(t, makeFiles(t, map[string]string{at + ".terraform/terraform.tfstate": record}))
-			must.Hold(t, (want == "") == (err == nil) && (err == nil || strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "--shared-dir")), at, record, err, want)
+			must.Hold(t, (want == "") == (err == nil) && (err == nil || strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "--shared-dir")), at, record, "returns", err, "not", want)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestWorkspaceHasAHome(t *testing.T) {
 	w := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	for path, want := range map[string]bool{".terraformrc": true, ".terraform.d/plugin-cache": true, ".local/lib/python/x.py": true, ".gpucloud": false, ".cache": false} {
 		_, err := os.Stat(filepath.Join(w.home, path))
-		must.Hold(t, (err == nil) == want, path, err)
+		must.Hold(t, (err == nil) == want, path, "must be in the home:", want, err)
 	}
 	env := w.environment(map[string]string{"GPUCLOUD_API_KEY": "the-key"})
 	for _, want := range []string{

@@ -61,7 +61,7 @@ const maxCleanUpWait = 4 * time.Second
 // DeleteCreated deletes the objects that a case created, or all objects for "", newest first. The error
 // names the objects that remain. Objects of a silent API are left to CleanUp.
 func (e *Env) DeleteCreated(ctx context.Context, caseID string) error {
-	return e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(caseID), func(m Object) bool { return e.Silent("", m.URL) != "" }))
+	return e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(caseID), func(m Object) bool { return e.SilenceReason("", m.URL) != "" }))
 }
 
 // deleteAll deletes objects in rounds until a round deletes none, since an object may

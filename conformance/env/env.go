@@ -240,8 +240,8 @@ func (s *silence) isSilent(scope string) bool {
 	return len(list) >= maxTimeouts && (list[0] == scope || slices.ContainsFunc(list, func(section string) bool { return section != list[0] }))
 }
 
-// Silent returns why no more requests of a section are sent to an address, or "" if they are.
-func (e *Env) Silent(section, address string) string {
+// SilenceReason returns why no more requests of a section are sent to an address, or "" if they are.
+func (e *Env) SilenceReason(section, address string) string {
 	e.silence.mu.Lock()
 	defer e.silence.mu.Unlock()
 	names := map[string]string{section: "the section " + section, "v1": "version 1 of the management API", "v2": "version 2 of the management API", "jobs": "the job API"}

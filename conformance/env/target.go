@@ -155,7 +155,7 @@ type Box struct {
 type Call struct {
 	At     time.Time // by the target's clock
 	Method string
-	Target string // path and query, as they were sent
+	URI    string // path and query, as they were sent
 	Header http.Header
 	Body   []byte
 }
@@ -174,8 +174,8 @@ func (e *Env) NewBox(answers ...int) (*Box, error) {
 	return b, nil
 }
 
-// Reachable reports whether the target can reach this machine.
-func (t *Target) Reachable() bool { return t.HookURL != "" || !t.Virtual && isLoopback(t.Queue()) }
+// CanCallSuite reports whether the target can reach this machine.
+func (t *Target) CanCallSuite() bool { return t.HookURL != "" || !t.Virtual && isLoopback(t.Queue()) }
 
 // OnThisMachine reports whether the target runs on this machine.
 func (t *Target) OnThisMachine() bool {
@@ -208,7 +208,7 @@ func (b *Box) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return // the caller has disconnected
 	}
-	status := b.record(Call{At: b.now(), Method: req.Method, Target: req.RequestURI, Header: req.Header, Body: body})
+	status := b.record(Call{At: b.now(), Method: req.Method, URI: req.RequestURI, Header: req.Header, Body: body})
 	if status == 0 {
 		panic(http.ErrAbortHandler)
 	}

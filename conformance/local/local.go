@@ -31,7 +31,7 @@ type Config struct {
 	Env []string
 	// Args are additional arguments of jobrunner serve.
 	Args []string
-	// OneKey leaves out the user's key and the restricted key: creating each takes a process.
+	// OneKey leaves out the target's UserKey and OtherKey: creating each takes a process.
 	OneKey bool
 	// Disk keeps the deployment's data in files. Requests that change a job then take long enough
 	// to be concurrent. In memory the suite is faster.

@@ -69,7 +69,7 @@ func TestDirections(t *testing.T) {
 		if len(d.Changes) > 0 {
 			got = d.Changes[0].Direction
 		}
-		must.Hold(t, got == c.want && d.GotWorse() == (c.want == worse) && len(d.Changes)+d.Same == 1, c.before, "then", c.after, got, c.want)
+		must.Hold(t, got == c.want && d.GotWorse() == (c.want == worse) && len(d.Changes)+d.Same == 1, c.before, "then", c.after, "is", got, "not", c.want)
 	}
 }
 

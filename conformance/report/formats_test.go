@@ -67,7 +67,7 @@ func (e element) checkSchema(t *testing.T) {
 		}
 	}
 	for _, c := range e.Children {
-		must.Hold(t, slices.Contains(strings.Fields(rule.children), c.XMLName.Local), c.XMLName.Local, e.XMLName.Local)
+		must.Hold(t, slices.Contains(strings.Fields(rule.children), c.XMLName.Local), e.XMLName.Local, "can't contain", c.XMLName.Local)
 		c.checkSchema(t)
 	}
 }
@@ -339,7 +339,7 @@ func TestJUnitOfTheRun(t *testing.T) {
 		c.r.SetCounts()
 		var got counts
 		err := xml.Unmarshal([]byte(written("junit", &c.r)), &got)
-		must.Hold(t, err == nil && got == c.want, got, c.want, err)
+		must.Hold(t, err == nil && got == c.want, "the counts are", got, "not", c.want, err)
 	}
 }
 

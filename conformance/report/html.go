@@ -97,7 +97,7 @@ func contentHash(text any) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// exitTone returns good, bad or unsure, which the exit code means.
+// exitTone returns the meaning of the exit code: good, bad or unsure.
 func exitTone(r *Report) string {
 	return cmp.Or(map[int]string{0: "good", 1: "bad"}[r.Exit], "unsure")
 }

@@ -81,11 +81,11 @@ func TestRerunsAddUp(t *testing.T) {
 	some := &report.Usage{Cases: 1, Duration: report.Duration(time.Second), TargetTime: 1, Requests: 10, Jobs: 2}
 	var none *report.Usage
 	got := none.Add(some)
-	must.Hold(t, *got == *some, got)
+	must.Hold(t, *got == *some, "the sum is", got)
 	got = some.Add(none)
-	must.Hold(t, got == some, got)
+	must.Hold(t, got == some, "the sum is", got)
 	got = some.Add(some)
-	must.Hold(t, got.Cases == 2 && got.Requests == 20 && got.Jobs == 4 && time.Duration(got.Duration) == 2*time.Second && got.TargetTime == 2, got)
+	must.Hold(t, got.Cases == 2 && got.Requests == 20 && got.Jobs == 4 && time.Duration(got.Duration) == 2*time.Second && got.TargetTime == 2, "the sum is", got)
 	must.Hold(t, none.Add(nil) == nil, "the sum of no reruns isn't nil")
 }
 
@@ -129,7 +129,7 @@ func TestSignature(t *testing.T) {
 		"the private key":  {text, signature, private, false},
 	} {
 		err := report.Verify(c.text, c.signature, c.key)
-		must.Hold(t, (err == nil) == c.valid, name, err)
+		must.Hold(t, (err == nil) == c.valid, name, "must be valid:", c.valid, err)
 	}
 	for _, key := range [][]byte{nil, public, []byte("key")} {
 		must.Hold(t, must.Err(report.Sign(text, key)) != nil, "signed with", string(key))

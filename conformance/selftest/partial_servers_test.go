@@ -174,5 +174,5 @@ func TestRunKeepsToMaxRequests(t *testing.T) {
 	}
 	// The cleanup doesn't search for an object whose creation wasn't sent.
 	r := remoteInBubble(t, passThrough, func(o *conformance.Options) { o.Select, o.Allow, o.MaxRequests = []string{"V-05"}, suite.Create, 25 })
-	must.Hold(t, time.Duration(r.Duration) < time.Second && r.Counts[report.Skip] == 1, time.Duration(r.Duration), r.Counts)
+	must.Hold(t, time.Duration(r.Duration) < time.Second && r.Counts[report.Skip] == 1, "the run took", time.Duration(r.Duration), r.Counts)
 }

@@ -119,7 +119,7 @@ func withLateEffects(lag time.Duration) func(http.Handler) http.Handler {
 
 // A remote run doesn't fail or need reruns because of latency or late timed effects.
 func TestRemoteRunToleratesDelays(t *testing.T) {
-	acctest.LeaveToCI(t, "TestSlowResponsesWhileClockAdvances delays each response")
+	acctest.LeaveToCI(t, "TestSlowResponsesWhileClockAdvances delays some responses")
 	lateEffects := withLateEffects(4 * time.Second)
 	for name, c := range map[string]struct {
 		wrap            func(http.Handler) http.Handler
@@ -252,7 +252,7 @@ func TestRunDeletesItsOwnObjects(t *testing.T) {
 		})
 	}, func(o *conformance.Options) { o.Select, o.Ledger = []string{"VER-27"}, path })
 	must.Hold(t, created.Load() > 0 && deleted.Load() == created.Load() && len(r.Leaked) == 0, created.Load(), "created,", deleted.Load(), "deleted", r.Leaked)
-	must.Hold(t, len(r.Notes) == 1 && strings.Contains(r.Notes[0], "lists 1 object of earlier runs"), r.Notes)
+	must.Hold(t, len(r.Notes) == 1 && strings.Contains(r.Notes[0], "lists 1 object of earlier runs"), "the notes are", r.Notes)
 	left := must.Do(env.OpenLedger(path))(t).Remaining("")
 	must.Hold(t, len(left) == 1 && left[0].ID == "other", "the ledger has", left)
 }

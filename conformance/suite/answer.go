@@ -95,7 +95,7 @@ func (a *Answer) Refused() *Answer {
 	return a.Expect(a.IsRefusal(), "a refusal: 4xx, and not 401, 403 or 429")
 }
 
-// BadRequest expects 400, or 422 in the dialect of the live service.
+// BadRequest expects 400, or 422 in the dialect of the public SDKs.
 func (a *Answer) BadRequest() *Answer {
 	if a.c.Target.Live {
 		return a.Is(400, 422)

@@ -188,7 +188,7 @@ func (c *C) send(r Request) *Answer {
 		c.stop(Outcome{Verdict: report.Skip, Code: report.SkipBudget, Reason: fmt.Sprintf("the run has sent nearly as many requests as --max-requests %d allows: raise it", c.env.MaxRequests)})
 	}
 	section, _, _ := strings.Cut(c.Case.ID, "-")
-	if why := c.env.Silent(section, r.URL); why != "" {
+	if why := c.env.SilenceReason(section, r.URL); why != "" {
 		c.Inconclusive("%s", why)
 	}
 	x, timedOut := c.sendInTime(c.nextExchange(), r)

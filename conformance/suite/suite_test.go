@@ -48,7 +48,7 @@ func TestDifference(t *testing.T) {
 		"(from byte 65536 on; 65536 bytes, not 100000": {long, long[:65536]},
 	} {
 		got := Difference(c[0], c[1])
-		must.Hold(t, strings.Contains(got, want) && len(got) <= 500, got, want)
+		must.Hold(t, strings.Contains(got, want) && len(got) <= 500, got, "is too long, or lacks", want)
 	}
 }
 
