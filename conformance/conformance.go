@@ -102,7 +102,7 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 			chosen[i].Level = cmp.Or(chosen[i].Live.Level, chosen[i].Level)
 		}
 	}
-	if err := r.open(ctx); err != nil {
+	if err := r.setUp(ctx); err != nil {
 		return nil, err
 	}
 	r.judge(ctx, chosen)
@@ -142,8 +142,8 @@ func (r *run) setDefaults() {
 	}
 }
 
-// open sets up what the cases share.
-func (r *run) open(ctx context.Context) error {
+// setUp sets up what the cases share.
+func (r *run) setUp(ctx context.Context) error {
 	clock := env.NewClock(r.Parallel)
 	if r.Target.Advance != nil {
 		ctx, cancel := context.WithTimeout(ctx, preflightTimeout)

@@ -56,7 +56,7 @@ func (r *reports) outputs() []output {
 // check rejects reports that can't be written, or that would overwrite one of the run's files, before the
 // run starts.
 func (r *reports) check(files ...string) error {
-	taken := map[string]bool{}
+	seen := map[string]bool{}
 	for _, o := range r.outputs() {
 		path := filepath.Clean(o.path)
 		isSame := func(file string) bool {
@@ -67,12 +67,12 @@ func (r *reports) check(files ...string) error {
 		switch {
 		case path != "-" && slices.ContainsFunc(files, isSame):
 			return fmt.Errorf("the report %s would overwrite a file of the run: write it to another file", o.path)
-		case taken[path] && path == "-":
+		case seen[path] && path == "-":
 			return errors.New("two reports can't be on the standard output: write one of them to a file")
-		case taken[path]:
+		case seen[path]:
 			return fmt.Errorf("two reports can't be in the file %s: write one of them to another file", path)
 		}
-		taken[path] = true
+		seen[path] = true
 		if path == "-" {
 			continue
 		}

@@ -96,7 +96,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 			c.Get("/health").Is(200)
 			judgeKey(v2API, "/templates", "/serverless", "/network-volumes", "/registries")(c)
 		}},
-	{ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2", Statement: "A 401 and a 403 are JSON. No response contains the request's key.", Requests: 5, Watch: showsKey, Run: func(c *suite.C) {
+	{ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2", Statement: "A 401 and a 403 are JSON. No response contains the request's key.", Requests: 5, Watch: keyInAnswer, Run: func(c *suite.C) {
 		wrong := c.Secret("WRONG_KEY")
 		c.Get("/health", suite.WithKey(wrong)).Is(401).JSON()
 		if c.HasVersion("v2") {
@@ -172,8 +172,8 @@ func sampleOperations() []contractOperation {
 	}))
 }
 
-// showsKey reports an answer with the key of its request.
-func showsKey(w *suite.WatchedExchange) string {
+// keyInAnswer returns a fault if an answer has the key of its request.
+func keyInAnswer(w *suite.WatchedExchange) string {
 	_, key, _ := strings.Cut(w.Request.Header.Get("Authorization"), " ")
 	if len(key) < 16 || !strings.Contains(fmt.Sprint(w.Header), key) && !bytes.Contains(w.Body, []byte(key)) {
 		return ""

@@ -63,12 +63,12 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			c.Expect(billed >= 2*time.Hour && billed <= 2*time.Hour+2*billingSlack, "two hours of a worker", "%s of a worker", billed)
 			for _, record := range a.List("") {
 				c.Expect(record["endpointId"] == id, "records of the endpoint", "a record of %v", record["endpointId"])
-				at, err := time.Parse(time.RFC3339, text(record["time"]))
+				at, err := time.Parse(time.RFC3339, stringOrEmpty(record["time"]))
 				c.Expect(err == nil && at.Equal(at.Truncate(time.Hour)), "the start of an hour as the time", "the time %v", record["time"])
 			}
 			workers := c.V1("GET", "/billing/endpoints?bucketSize=hour&grouping=podId&endpointId="+id, nil).Is(200)
 			for _, record := range workers.List("") {
-				c.Expect(text(record["podId"]) != "" && record["endpointId"] == nil, "records by podId alone", "the record %v", record)
+				c.Expect(stringOrEmpty(record["podId"]) != "" && record["endpointId"] == nil, "records by podId alone", "the record %v", record)
 			}
 			history := c.V2("GET", "/billing/serverless?lastN=4&bucketSize=hour&serverlessId="+id, nil).Is(200)
 			history.NotContains(other)
@@ -150,7 +150,7 @@ func (h billingHistory) expectSums(c *suite.C, a *suite.Answer) {
 	c.Expect(a.Int("metadata.recordCount") == int64(len(records)), "the number of the records", "recordCount %d of %d records", a.Int("metadata.recordCount"), len(records))
 	for _, record := range records {
 		if h.id != "" {
-			ids[text(record[h.id])] = true
+			ids[stringOrEmpty(record[h.id])] = true
 		}
 		h.expectComponents(c, record, "a record")
 	}
@@ -183,7 +183,7 @@ func nearlyEqual(a, b *big.Rat) bool {
 	return difference.Abs(difference).Cmp(big.NewRat(1, 1_000_000)) <= 0
 }
 
-func text(v any) string {
+func stringOrEmpty(v any) string {
 	s, _ := v.(string)
 	return s
 }

@@ -69,7 +69,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			podOfOther, deletedPaths := podOfCluster(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
 			podOfCluster(c, id) // waits for the pods
 			for _, pod := range clusterPods(c, id) {
-				deletedPaths = append(deletedPaths, "/pods/"+text(pod["id"]))
+				deletedPaths = append(deletedPaths, "/pods/"+stringOrEmpty(pod["id"]))
 			}
 			c.V2("DELETE", "/clusters/"+id, nil).Success()
 			for _, path := range deletedPaths {
@@ -133,7 +133,7 @@ func newClusterOf(c *suite.C, body suite.M) (id string) {
 // podOfCluster waits until a cluster has pods, and returns the id of the first.
 func podOfCluster(c *suite.C, id string) string {
 	c.Expect(eventually(c, func() bool { return len(clusterPods(c, id)) > 0 }), "a cluster with pods", "0 pods")
-	return text(clusterPods(c, id)[0]["id"])
+	return stringOrEmpty(clusterPods(c, id)[0]["id"])
 }
 
 func clusterPods(c *suite.C, id string) []suite.M {
@@ -256,7 +256,7 @@ func judgeUnsentMembers(name string, members ...string) func(*suite.C) {
 		s := newObjects(c, kindOf(name, "v2"))
 		o := s.create(s.values())
 		for _, f := range s.changeable(o) {
-			if len(members) > 0 && !slices.Contains(members, f.path) || f.last || f.alone || excludes[f.path] != "" || slices.Contains([]string{"image", "scaling", "gpu"}, firstSegment(f.path)) {
+			if len(members) > 0 && !slices.Contains(members, f.path) || f.changedLast || f.setAlone || excludedMember[f.path] != "" || slices.Contains([]string{"image", "scaling", "gpu"}, firstSegment(f.path)) {
 				continue // may change other members
 			}
 			before := s.read(o.id)

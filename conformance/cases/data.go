@@ -19,7 +19,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 		Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			g := generator{c.Random()}
 			outputs := []any{g.allValues(), suite.M{"text": g.longText(30_000)}, g.text(), g.number(), []any{}, suite.M{}, nil, false, 0, ""}
-			for range countFor(c, 20, 4) {
+			for range localOrRemote(c, 20, 4) {
 				outputs = append(outputs, suite.M{g.name(): g.value(3)})
 			}
 			expectYielded(c, g, outputs)
@@ -108,8 +108,8 @@ func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 	return a
 }
 
-// countFor returns local if the target runs on this machine, otherwise remote.
-func countFor(c *suite.C, local, remote int) int {
+// localOrRemote returns local if the target runs on this machine, otherwise remote.
+func localOrRemote(c *suite.C, local, remote int) int {
 	if c.Target.Local {
 		return local
 	}

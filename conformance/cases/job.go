@@ -44,7 +44,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 	}},
 	{ID: "JOB-04", Source: "Job, id", Statement: "Two jobs never have the same id.", Allow: suite.Queue, Jobs: 100, Requests: 100, Seconds: 100, Run: func(c *suite.C) {
 		ids := map[string]bool{}
-		for range countFor(c, 100, 5) {
+		for range localOrRemote(c, 100, 5) {
 			id := c.Run(suite.Echo()).ID
 			c.Expect(!ids[id], "an id of its own", "the id %s again", id)
 			ids[id] = true
@@ -75,7 +75,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 				suite.M{"a": suite.M{"b": []any{1, "two", nil, true}}}, []any{1, []any{}, suite.M{}}, "text", "", "ünï – 漢字 🚀", int64(9007199254740991), -1, 1e-7, 0, true, false, suite.M{}, []any{}, nil,
 				g.longText(70_000), g.number(), g.text(), []any{g.allValues()}, g.allValues()["numbers"],
 			}
-			for range countFor(c, 3, 0) {
+			for range localOrRemote(c, 3, 0) {
 				outputs = append(outputs, g.value(4))
 			}
 			for _, output := range outputs {

@@ -52,8 +52,8 @@ type field struct {
 	mappedValue, mappedOtherValue any
 
 	// The marks of members.tsv, which explains them.
-	described, required, fixed, hidden, mappedHidden   bool
-	unordered, isMap, last, alone, localOnly, needsGPU bool
+	described, required, fixed, hidden, mappedHidden             bool
+	unordered, isMap, changedLast, setAlone, localOnly, needsGPU bool
 }
 
 // noValue is the value of an empty cell; nil is JSON's null.
@@ -115,7 +115,7 @@ func fieldsOf(kind, version string) (fields []field) {
 		f := field{
 			path: columns[1+own], value: value[own], otherValue: otherValue[own], mappedValue: value[others], mappedOtherValue: otherValue[others], clearedValue: cleared[own], defaultValue: columnValues(columns[6+own])[0],
 			described: marked("described", own), required: marked("required", own), fixed: marked("fixed", own), hidden: marked("hidden", own), mappedHidden: marked("hidden", others),
-			unordered: marked("set", own), isMap: marked("map", own), last: marked("last", own), alone: marked("alone", own), localOnly: marked("local", own), needsGPU: marked("gpu", own),
+			unordered: marked("set", own), isMap: marked("map", own), changedLast: marked("last", own), setAlone: marked("alone", own), localOnly: marked("local", own), needsGPU: marked("gpu", own),
 		}
 		if columns[1+others] != "-" {
 			f.mappedPath = columns[1+others]
@@ -259,7 +259,7 @@ type placeholders struct {
 }
 
 // resolve replaces the $names in a value. It returns false if the target lacks one.
-func (g *placeholders) resolve(v any) (any, bool) {
+func (p *placeholders) resolve(v any) (any, bool) {
 	switch x := v.(type) {
 	case noValue:
 		return nil, false
@@ -267,12 +267,12 @@ func (g *placeholders) resolve(v any) (any, bool) {
 		if !strings.HasPrefix(x, "$") {
 			return x, true
 		}
-		found := g.lookUp(x[1:])
+		found := p.lookUp(x[1:])
 		return found, found != nil
 	case []any:
 		list := make([]any, len(x))
 		for i := range x {
-			resolved, ok := g.resolve(x[i])
+			resolved, ok := p.resolve(x[i])
 			if !ok {
 				return nil, false
 			}
@@ -282,7 +282,7 @@ func (g *placeholders) resolve(v any) (any, bool) {
 	case suite.M:
 		o := suite.M{}
 		for name := range x {
-			resolved, ok := g.resolve(x[name])
+			resolved, ok := p.resolve(x[name])
 			if !ok {
 				return nil, false
 			}
@@ -295,34 +295,34 @@ func (g *placeholders) resolve(v any) (any, bool) {
 
 // lookUp returns the value of a name, or nil if the target has none. A name that ends with
 // a digit has the same value throughout the case.
-func (g *placeholders) lookUp(name string) any {
+func (p *placeholders) lookUp(name string) any {
 	switch name {
 	case "name":
-		if g.c.Target.Local {
-			return g.c.Name() + " \u00e9 e\u0301 漢 'two words' <&>"
+		if p.c.Target.Local {
+			return p.c.Name() + " \u00e9 e\u0301 漢 'two words' <&>"
 		}
-		return g.c.Name()
+		return p.c.Name()
 	case "secret":
-		return g.c.Secret("PASSWORD")
+		return p.c.Secret("PASSWORD")
 	case "image":
-		return g.c.Image()
+		return p.c.Image()
 	case "long":
-		return strings.Repeat("A line – \u00e9 e\u0301 漢字 <b>&amp;</b> \"quoted\"\\\n\n", countFor(g.c, 1500, 50))
+		return strings.Repeat("A line – \u00e9 e\u0301 漢字 <b>&amp;</b> \"quoted\"\\\n\n", localOrRemote(p.c, 1500, 50))
 	case "env":
 		env := suite.M{"B": "ключ \u00e9 e\u0301 漢字 🚀", "with.dot": `a=b;c,"d" <&>`, "lower": "  $HOME \n next line ", "EMPTY": "", "N": "007"}
-		for i := range countFor(g.c, 150, 10) {
+		for i := range localOrRemote(p.c, 150, 10) {
 			env[fmt.Sprint("VARIABLE_", i)] = strings.Repeat(strconv.Itoa(i), i)
 		}
 		return env
 	}
-	if _, done := g.known[name]; !done {
-		g.known[name] = g.make(name)
+	if _, done := p.known[name]; !done {
+		p.known[name] = p.make(name)
 	}
-	return g.known[name]
+	return p.known[name]
 }
 
-func (g *placeholders) make(name string) any {
-	c := g.c
+func (p *placeholders) make(name string) any {
+	c := p.c
 	switch kind, n := strings.TrimRight(name, "123"), int(name[len(name)-1]-'1'); kind {
 	case "registry":
 		version, path := "v1", "/containerregistryauth"
@@ -342,18 +342,18 @@ func (g *placeholders) make(name string) any {
 		}
 		return c.NewVolume(version, 10).Str("id")
 	case "dataCenter":
-		return nthOrNil(g.idsOnce("datacenters", c.DataCenters), n)
+		return nthOrNil(p.idsOnce("datacenters", c.DataCenters), n)
 	case "gpu":
-		return nthOrNil(g.idsOnce("gpus", func() []string { return c.Catalog("gpus") }), n)
+		return nthOrNil(p.idsOnce("gpus", func() []string { return c.Catalog("gpus") }), n)
 	case "cpu":
-		return nthOrNil(g.idsOnce("cpus", func() []string { return c.Catalog("cpus") }), n)
+		return nthOrNil(p.idsOnce("cpus", func() []string { return c.Catalog("cpus") }), n)
 	case "pool":
-		if pools, _ := g.pools(); n < len(pools) {
+		if pools, _ := p.pools(); n < len(pools) {
 			return pools[n]["pool"]
 		}
 	case "excluded":
 		// A type of the largest pool, if that pool has at least two: excluding one leaves others.
-		if pools, types := g.pools(); len(pools) > 0 && types[0] > 1 {
+		if pools, types := p.pools(); len(pools) > 0 && types[0] > 1 {
 			return pools[0]["id"]
 		}
 	}
@@ -361,21 +361,21 @@ func (g *placeholders) make(name string) any {
 }
 
 // idsOnce returns the ids of a kind. It requests them once.
-func (g *placeholders) idsOnce(kind string, ask func() []string) []string {
-	if _, done := g.ids[kind]; !done {
-		g.ids[kind] = ask()
+func (p *placeholders) idsOnce(kind string, ask func() []string) []string {
+	if _, done := p.ids[kind]; !done {
+		p.ids[kind] = ask()
 	}
-	return g.ids[kind]
+	return p.ids[kind]
 }
 
 // pools returns a GPU type of each pool, starting with the largest pool, and the number of types in
 // each pool.
-func (g *placeholders) pools() (gpus []suite.M, types []int) {
-	if g.types == nil && g.c.Serves("v2") {
-		g.types = append([]suite.M{}, g.c.V2("GET", "/catalog/gpus", nil).Objects()...)
+func (p *placeholders) pools() (gpus []suite.M, types []int) {
+	if p.types == nil && p.c.Serves("v2") {
+		p.types = append([]suite.M{}, p.c.V2("GET", "/catalog/gpus", nil).Objects()...)
 	}
 	count := map[any]int{}
-	for _, gpu := range g.types {
+	for _, gpu := range p.types {
 		pool, ok := gpu["pool"].(string)
 		if count[pool]++; ok && pool != "" && count[pool] == 1 {
 			gpus = append(gpus, gpu)

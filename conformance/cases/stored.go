@@ -103,7 +103,7 @@ func judgeSingleMembers(s *objects) {
 		}
 		values := s.requiredValues()
 		for _, sibling := range s.fields {
-			if siblingValue, ok := s.placeholders.resolve(sibling.value); ok && firstSegment(sibling.path) == firstSegment(f.path) && !sibling.alone && excludes[f.path] != sibling.path {
+			if siblingValue, ok := s.placeholders.resolve(sibling.value); ok && firstSegment(sibling.path) == firstSegment(f.path) && !sibling.setAlone && excludedMember[f.path] != sibling.path {
 				values[sibling.path] = siblingValue
 			}
 		}
@@ -139,7 +139,7 @@ func judgeAllUpdates(s *objects, nth int) {
 	o := s.create(s.values())
 	var last []field
 	for _, f := range s.changeable(o) {
-		if f.last {
+		if f.changedLast {
 			last = append(last, f)
 			continue
 		}
@@ -157,7 +157,7 @@ func judgeAllUpdates(s *objects, nth int) {
 // updateMember sets a member to its other value. It skips the case if no operation updates
 // the kind.
 func (s *objects) updateMember(o object, f field, nth int) {
-	if excluded := excludes[f.path]; excluded != "" && !isEmpty(o.expected[excluded]) {
+	if excluded := excludedMember[f.path]; excluded != "" && !isEmpty(o.expected[excluded]) {
 		return
 	}
 	value, _ := s.placeholders.resolve(f.otherValue)
@@ -203,7 +203,7 @@ func judgeOthersUnchanged(s *objects) {
 func (s *objects) updateAllMembers(o object) bool {
 	changes := suite.M{}
 	for _, f := range s.changeable(o) {
-		if !f.last {
+		if !f.changedLast {
 			changes[f.path], _ = s.placeholders.resolve(f.otherValue)
 		}
 	}
@@ -217,7 +217,7 @@ func judgeClearedMembers(s *objects, nth int) {
 		switch {
 		case f.required || f.path == "gpu.pools":
 			return f.value
-		case f.last:
+		case f.changedLast:
 			return noValue{}
 		}
 		return f.clearedValue
@@ -231,10 +231,10 @@ func judgeClearedMembers(s *objects, nth int) {
 	// The first of the two updates sets a member that excludes others, the second clears it.
 	for i, f := range slices.Concat(s.fields, s.exclusiveFields(), s.exclusiveFields()) {
 		value, known := s.placeholders.resolve(f.clearedValue)
-		if f.last && isEmpty(o.expected[f.path]) {
+		if f.changedLast && isEmpty(o.expected[f.path]) {
 			value, known = s.placeholders.resolve(f.otherValue)
 		}
-		if !known || !o.canHold(f) || f.last && i < len(s.fields) {
+		if !known || !o.canHold(f) || f.changedLast && i < len(s.fields) {
 			continue
 		}
 		s.c.SkipIf(!s.update(o, suite.M{f.path: value}, nth, false), "version 1 can't update this %s", s.k.name)
@@ -245,7 +245,7 @@ func judgeClearedMembers(s *objects, nth int) {
 // exclusiveFields returns the members that exclude others.
 func (s *objects) exclusiveFields() (fields []field) {
 	for _, f := range s.fields {
-		if excludes[f.path] != "" {
+		if excludedMember[f.path] != "" {
 			fields = append(fields, f)
 		}
 	}

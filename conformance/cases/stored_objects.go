@@ -62,8 +62,8 @@ func newObjects(c *suite.C, k kind) *objects {
 	return s
 }
 
-// excludes maps a member to the member that can't be set with it.
-var excludes = map[string]string{"gpu.minCudaVersion": "gpu.allowedCudaVersions", "minCudaVersion": "allowedCudaVersions"}
+// excludedMember maps a member to the member that can't be set with it.
+var excludedMember = map[string]string{"gpu.minCudaVersion": "gpu.allowedCudaVersions", "minCudaVersion": "allowedCudaVersions"}
 
 // chooseValues returns the members for which pick returns a value.
 func (s *objects) chooseValues(pick func(field) any) suite.M {
@@ -80,7 +80,7 @@ func (s *objects) chooseValues(pick func(field) any) suite.M {
 // and only the required members.
 func (s *objects) values() suite.M {
 	return s.chooseValues(func(f field) any {
-		if f.alone {
+		if f.setAlone {
 			return noValue{}
 		}
 		return f.value
@@ -90,9 +90,9 @@ func (s *objects) values() suite.M {
 func (s *objects) otherValues() suite.M {
 	return s.chooseValues(func(f field) any {
 		switch _, known := s.placeholders.resolve(f.otherValue); {
-		case f.alone, f.last && f.value == any(noValue{}):
+		case f.setAlone, f.changedLast && f.value == any(noValue{}):
 			return noValue{}
-		case f.last, !known:
+		case f.changedLast, !known:
 			return f.value
 		}
 		return f.otherValue
@@ -310,7 +310,7 @@ func (s *objects) expectDeleted(o object) {
 // changeable returns the members of an object that an update may set to another value.
 func (s *objects) changeable(o object) (fields []field) {
 	for _, f := range s.fields {
-		if _, known := s.placeholders.resolve(f.otherValue); known && !f.fixed && !f.alone && o.canHold(f) {
+		if _, known := s.placeholders.resolve(f.otherValue); known && !f.fixed && !f.setAlone && o.canHold(f) {
 			fields = append(fields, f)
 		}
 	}

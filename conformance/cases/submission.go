@@ -73,7 +73,7 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 				"policy": suite.M{"ttl": "not a policy"}, "webhook": 5, "s3Config": "none", "id": "mine", "input": suite.M{"input": suite.M{}}, "output": nil,
 				"": "empty", "ключ": []any{1.5, nil, "\u0000\"\\"}, "status": "FAILED",
 			})}
-			for range countFor(c, 2, 1) {
+			for range localOrRemote(c, 2, 1) {
 				inputs = append(inputs, echoAll(g))
 			}
 			for _, input := range inputs {
@@ -84,7 +84,7 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		g := generator{c.Random()}
 		var inputs []suite.M
 		var jobs []*suite.Job
-		for range countFor(c, 4, 1) {
+		for range localOrRemote(c, 4, 1) {
 			inputs = append(inputs, echoAll(g))
 			jobs = append(jobs, c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, inputs[len(jobs)]))).Is(200)))
 		}

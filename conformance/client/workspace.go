@@ -272,7 +272,7 @@ func (c *copier) run() error {
 				queue = append(queue, path)
 			case os.IsNotExist(err): // removed since the directory was read
 			default:
-				if err := c.file(path, info); err != nil {
+				if err := c.copyOrLink(path, info); err != nil {
 					return err
 				}
 			}
@@ -281,8 +281,8 @@ func (c *copier) run() error {
 	return nil
 }
 
-// file copies or links anything except a directory. info is nil if the file can't be read.
-func (c *copier) file(path string, info fs.FileInfo) error {
+// copyOrLink copies or links anything except a directory. info is nil if the file can't be read.
+func (c *copier) copyOrLink(path string, info fs.FileInfo) error {
 	from := filepath.Join(c.from, path)
 	switch {
 	case info != nil && info.Mode()&fs.ModeSymlink != 0:

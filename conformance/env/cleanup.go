@@ -38,7 +38,7 @@ func (e *Env) findCreated(ctx context.Context, keep func(Object) bool) {
 		if len(unanswered) == 0 || last && pause(ctx, maxCleanUpWait) != nil {
 			return
 		}
-		read := e.lists(ctx)
+		read := e.listReader(ctx)
 		for _, m := range unanswered {
 			list := read(m.URL)
 			at := slices.IndexFunc(list, func(object map[string]any) bool { return object["name"] == m.Name })
@@ -128,7 +128,7 @@ func (e *Env) ask(ctx context.Context, method, address string) *wire.Exchange {
 
 // restoreShown adds an object to the ledger again if a list still shows it after a successful deletion.
 func (e *Env) restoreShown(ctx context.Context) {
-	read := e.lists(ctx)
+	read := e.listReader(ctx)
 	for _, m := range e.Ledger.takeDeleted() {
 		for _, address := range m.reads() {
 			path := withoutQuery(address)
@@ -144,8 +144,8 @@ func (e *Env) restoreShown(ctx context.Context) {
 // MaxPages is how many pages of a list are read.
 const MaxPages = 100
 
-// lists returns a function that reads the list at an address once.
-func (e *Env) lists(ctx context.Context) func(address string) []map[string]any {
+// listReader returns a function that reads the list at an address once.
+func (e *Env) listReader(ctx context.Context) func(address string) []map[string]any {
 	known := map[string][]map[string]any{}
 	return func(address string) []map[string]any {
 		if _, ok := known[address]; !ok {

@@ -296,8 +296,8 @@ func (c *C) exchange(ctx context.Context, index int, r Request) *wire.Exchange {
 	return x
 }
 
-// latest is the latest time at which an answer may have arrived. A resumed case uses the recorded time.
-func (c *C) latest(x *wire.Exchange) time.Time {
+// latestArrival is the latest time at which an answer may have arrived. A resumed case uses the recorded time.
+func (c *C) latestArrival(x *wire.Exchange) time.Time {
 	if c.journal != nil {
 		return x.Received
 	}

@@ -83,7 +83,7 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 		defer arrive()
 		defer markSent()
 		p.exchange = c.exchange(traced, index, r)
-		p.arrived = c.latest(p.exchange)
+		p.arrived = c.latestArrival(p.exchange)
 	}()
 	return p
 }

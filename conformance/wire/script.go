@@ -43,17 +43,17 @@ func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) st
 	var lastTime time.Time
 	for i, step := range steps {
 		if len(inFlight) > 0 && !slices.ContainsFunc(inFlight, func(o Step) bool { return o.Unanswered || o.Received.After(step.Sent) }) {
-			s.line("wait")
+			s.addLine("wait")
 			inFlight = nil
 		}
 		if gap := step.Sent.Sub(lastTime).Round(time.Second); !lastTime.IsZero() && gap >= time.Second {
-			s.line(fmt.Sprintf("sleep %d", int(gap.Seconds())))
+			s.addLine(fmt.Sprintf("sleep %d", int(gap.Seconds())))
 		}
 		concurrent := step.Unanswered || i+1 < len(steps) && step.Received.After(steps[i+1].Sent)
 		if step.failed {
-			s.line("# The answer to this request was not accepted:")
+			s.addLine("# The answer to this request was not accepted:")
 		}
-		s.step(step, concurrent, requestsAfter[i])
+		s.writeStep(step, concurrent, requestsAfter[i])
 		if concurrent {
 			inFlight = append(inFlight, step)
 			lastTime = step.Sent
@@ -62,13 +62,13 @@ func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) st
 		}
 	}
 	if len(inFlight) > 0 {
-		s.line("wait")
+		s.addLine("wait")
 	}
 	if len(cleanup) > 0 {
-		s.line("# Delete the created objects:")
+		s.addLine("# Delete the created objects:")
 	}
 	for _, r := range cleanup {
-		s.line(s.curl(r, "-i", ""))
+		s.addLine(s.curl(r, "-i", ""))
 	}
 	return strings.Join(append(s.settings, s.lines...), "\n")
 }
@@ -108,10 +108,10 @@ type scriptWriter struct {
 	lines    []string
 }
 
-func (s *scriptWriter) line(text string) { s.lines = append(s.lines, text) }
+func (s *scriptWriter) addLine(text string) { s.lines = append(s.lines, text) }
 
-// step writes one step. concurrent says that the script doesn't wait for its answer.
-func (s *scriptWriter) step(step Step, concurrent bool, laterRequests []Request) {
+// writeStep writes one step. concurrent says that the script doesn't wait for its answer.
+func (s *scriptWriter) writeStep(step Step, concurrent bool, laterRequests []Request) {
 	timeLimit := ""
 	if step.Status == 0 && step.Err != nil { // it was cancelled or had no answer
 		timeLimit = fmt.Sprintf(" -m %d", max(int(math.Ceil(step.Received.Sub(step.Sent).Seconds())), 1))
@@ -130,22 +130,22 @@ func (s *scriptWriter) step(step Step, concurrent bool, laterRequests []Request)
 		}
 		text := s.curl(step.Request, shown+timeLimit, "")
 		if concurrent {
-			s.line(fmt.Sprintf("for n in $(seq %d); do %s & done", step.Count, text))
+			s.addLine(fmt.Sprintf("for n in $(seq %d); do %s & done", step.Count, text))
 			return
 		}
-		s.line(fmt.Sprintf("for n in $(seq %d); do %s%s; done", step.Count, text, pause))
+		s.addLine(fmt.Sprintf("for n in $(seq %d); do %s%s; done", step.Count, text, pause))
 		return
 	}
 	id, ok := capturableID(step.Exchange)
 	known := slices.ContainsFunc(s.ids, func(x secret) bool { return x.value == id })
 	if ok && !concurrent && !known && slices.ContainsFunc(laterRequests, func(r Request) bool { return strings.Contains(r.URL+string(r.Body), id) }) {
 		name := s.variableName(step.Request)
-		s.line(name + "=$(" + s.curl(step.Request, "-i"+timeLimit, extractID) + ")")
+		s.addLine(name + "=$(" + s.curl(step.Request, "-i"+timeLimit, extractID) + ")")
 		s.ids = append(s.ids, secret{id, "$" + name})
 		slices.SortStableFunc(s.ids, func(a, b secret) int { return len(b.value) - len(a.value) })
 		return
 	}
-	s.line(s.curl(step.Request, "-i"+timeLimit, "") + end)
+	s.addLine(s.curl(step.Request, "-i"+timeLimit, "") + end)
 }
 
 // extractID shows an answer and prints its first id.

@@ -192,6 +192,7 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 		f.interrupt(afterServing, r)
 		form := f.Answer
 		form.Gzip = form.Gzip || answer.compressed
+		pause(r, f.Delay)
 		form.writeAnswer(f.pacedWriter(out, r), answer.status, answer.header, answer.body)
 	})
 }
@@ -359,9 +360,8 @@ func (f *Fault) interrupt(moment Moment, r *http.Request) {
 	}
 }
 
-// pacedWriter waits for Delay and returns a writer that applies Drip, Cut and Stall.
+// pacedWriter returns a writer that applies Drip, Cut and Stall.
 func (f *Fault) pacedWriter(out http.ResponseWriter, r *http.Request) http.ResponseWriter {
-	pause(r, f.Delay)
 	if f.Drip == 0 && f.Cut == 0 && f.Stall == 0 {
 		return out
 	}
