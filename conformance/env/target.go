@@ -50,8 +50,8 @@ type Target struct {
 	// the clock can't be advanced.
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)
 	// Lateness is how late a timed effect may come. The default is 2 s if waiting takes no
-	// real time, and 5 s otherwise; then the effects of a ttl, a retention and an execution
-	// time-out may come another 5 s later, with a warning if the clock is stopped.
+	// real time, and 5 s otherwise. With the default, the effects of a ttl, a retention and an
+	// execution time-out may come another 5 s later, with a warning if the clock is stopped.
 	Lateness time.Duration
 	// ClockStopped says that only Advance moves the target's clock.
 	ClockStopped bool

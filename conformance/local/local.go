@@ -196,7 +196,8 @@ func (d *Deployment) follow(out io.Reader, url chan<- string) {
 	_ = d.process.Wait() // stderr has the reason
 }
 
-// Advance returns a function that advances the clock of a jobrunner with --clock=admin, at most by eight days.
+// Advance returns a function that advances the clock of a jobrunner with --clock=admin, which rejects more
+// than eight days at a time.
 func Advance(url, key string) func(context.Context, time.Duration) (time.Time, error) {
 	client := &http.Client{}
 	return func(ctx context.Context, d time.Duration) (time.Time, error) {
