@@ -18,16 +18,16 @@ func Sleep(d time.Duration, more ...M) M {
 	return handlerInput("sleep", more, M{"ms": d.Milliseconds()})
 }
 
-// Fail is the input of a job that fails. Members of more: message is the text of the error, bytes
-// its length. If times is set, the job fails that often and then returns its input.
+// Fail is the input of a job that fails. Members of more: message is the text of the error; if bytes is set,
+// the error is a text of that length. If times is set, the job fails that often and then returns its input.
 func Fail(more ...M) M { return handlerInput("fail", more) }
 
 // Crash is the input of a job that terminates its worker. If times is set, it does so that often
 // and then returns its input.
 func Crash(more ...M) M { return handlerInput("crash", more) }
 
-// Stream is the input of a job that yields n chunks, {"n": 0} and so on, with a pause
-// before each. If bytes is set, the chunks are texts of that length.
+// Stream is the input of a job that yields n chunks, {"n": 0} and so on, with a pause before each. Members
+// of more: if message is set, the job then fails with it; if bytes is set, the chunks are texts of that length.
 func Stream(n int, pause time.Duration, more ...M) M {
 	return handlerInput("stream", more, M{"n": n, "ms": pause.Milliseconds()})
 }
@@ -40,7 +40,8 @@ func Yield(values ...any) M {
 // Bytes is the input of a job that returns a text of n characters.
 func Bytes(n int) M { return handlerInput("bytes", nil, M{"n": n}) }
 
-// Beacon is the input of a job that calls the address of a box when it begins, and then at intervals.
+// Beacon is the input of a job that runs for duration, and calls a box when it begins
+// and, unless interval is 0, at intervals.
 func Beacon(b *env.Box, interval, duration time.Duration) M {
 	return handlerInput("beacon", nil, M{"url": b.URL, "every": interval.Milliseconds(), "ms": duration.Milliseconds()})
 }
