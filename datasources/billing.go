@@ -110,7 +110,7 @@ func (b *billing) schema() schema.Schema {
 		}
 	}
 	return schema.Schema{
-		MarkdownDescription: b.description + " The default period is the last 30 days, so the records change from plan to plan. A longer `bucket_size` returns fewer records.",
+		MarkdownDescription: b.description + " The default period is the last 30 days, so the records change from plan to plan.",
 		Attributes: merge(map[string]schema.Attribute{
 			"start_time":  filter("Start of the period, as RFC 3339, rounded down to its bucket; default 30 days ago.", rfc3339),
 			"end_time":    filter("End of the period, as RFC 3339, rounded up to its bucket; default now.", rfc3339),

@@ -28,7 +28,7 @@ var planCheckAttributes = map[string]schema.Attribute{
 	"plan_checks": schema.SingleNestedAttribute{
 		Validators:          value.NotEmpty,
 		Optional:            true,
-		MarkdownDescription: "Which catalog checks run at plan time, for new and changed values: each is `error`, `warning` or `off` ([cost ceilings](guides/costs.md)).",
+		MarkdownDescription: "Which catalog checks run at plan time, on what the plan creates or changes: each is `error`, `warning` or `off` ([cost ceilings](guides/costs.md)).",
 		Attributes: map[string]schema.Attribute{
 			"names":        levelAttribute("Unknown ids, and GPU or vCPU counts that no machine has. Default `error`. An unknown data center is an error only if it would replace an object. On API v1 at most a warning."),
 			"stock":        levelAttribute("Nothing that an object asks for is in stock. Default `warning`. Not on API v1."),

@@ -13,9 +13,9 @@ import (
 
 // The storage of templates, pods and clusters. A template has only persistent mounts.
 
-// podMountsAttribute is the storage of a pod, or of a cluster's pods.
-func podMountsAttribute(title string) schema.SingleNestedAttribute {
-	return optionalObject("Storage that survives restarts of the container: either `persistent` or `network`. A change from one to the other forces replacement.", attributes{
+// podMountsAttribute is the storage of a pod, or of a cluster's pods. note says what forces replacement.
+func podMountsAttribute(title, note string) schema.SingleNestedAttribute {
+	return optionalObject("Storage that survives restarts of the container: either `persistent` or `network`."+note, attributes{
 		"persistent": optionalObject("Storage on the host, which is deleted with the "+title+". Not for CPU pods.", attributes{
 			"size": persistentSizeAttribute,
 			"path": mountPathAttribute,
@@ -83,9 +83,9 @@ func flattenMounts(got api.PodMounts) types.Object {
 		got.Network = nil
 	}
 	if got.Persistent == nil && got.Network == nil {
-		return value.Object[api.PodMounts](podMountsAttribute(""), nil)
+		return value.Object[api.PodMounts](podMountsAttribute("", ""), nil)
 	}
-	return value.Object(podMountsAttribute(""), &got)
+	return value.Object(podMountsAttribute("", ""), &got)
 }
 
 // volumeIDs returns the known network volumes of mounts.

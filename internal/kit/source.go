@@ -84,7 +84,7 @@ func (s *DerivedSources[M]) All() datasource.DataSource {
 	for _, f := range filters {
 		attributes[f] = filterAttribute(f, s.Kind.Schema.Attributes[f])
 	}
-	schema := data.Schema{MarkdownDescription: "All " + s.titles() + s.Except + " that match all filters exactly.", Attributes: attributes}
+	schema := data.Schema{MarkdownDescription: "All " + s.titles() + s.Except + " that match all filters exactly." + versionNote(s.Kind.Schema.MarkdownDescription), Attributes: attributes}
 	return &dataSource{
 		name: s.plural(), title: "list of " + s.titles(), version: s.Kind.Version, schema: schema, oneVersionOnly: s.oneVersion(),
 		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, _ *diag.Diagnostics) error {
