@@ -79,7 +79,7 @@ func keptIfOmitted(a schema.Attribute) schema.Attribute {
 	kept := reflect.New(reflect.TypeOf(a)).Elem()
 	kept.Set(reflect.ValueOf(a))
 	kept.FieldByName("Computed").SetBool(true)
-	kept.FieldByName("MarkdownDescription").SetString(a.GetMarkdownDescription() + " If the resource was imported, omitting or removing this changes nothing.")
+	kept.FieldByName("MarkdownDescription").SetString(a.GetMarkdownDescription() + " If omitted, an imported or moved object keeps its value.")
 	return kept.Interface().(schema.Attribute)
 }
 

@@ -19,7 +19,7 @@ var clusterSchema = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"id":   idAttribute("cluster"),
 		"name": clusterMembers.text("name", "Name of the cluster. It need not be unique."),
-		"type": clusterMembers.text("type", "{choices}; the latter two give the pods roles.", forcesReplacement),
+		"type": clusterMembers.text("type", "{choices}; `SLURM` and `RAY` give the pods roles.", forcesReplacement),
 		"compute": requiredObject("The machines of the cluster, which are equal."+forcesReplacement, attributes{
 			"gpu_type_id":       clusterMembers.text("compute.gpuTypeId", "GPU type, such as `NVIDIA L4`."),
 			"gpu_count_per_pod": clusterMembers.integer("compute.gpuCountPerPod", "GPUs of each pod."),

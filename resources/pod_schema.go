@@ -77,8 +77,8 @@ var podSchema = schema.Schema{
 			"ports": schema.ListNestedAttribute{Computed: true, MarkdownDescription: "The ports of the pod, and where they are published.", NestedObject: schema.NestedAttributeObject{Attributes: attributes{
 				"private": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port in the container."},
 				"type":    schema.StringAttribute{Computed: true, MarkdownDescription: "`http` or `tcp`."},
-				"public":  schema.Int64Attribute{Computed: true, MarkdownDescription: "Port outside; null if it isn't published."},
-				"ip":      schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the port outside."},
+				"public":  schema.Int64Attribute{Computed: true, MarkdownDescription: "Published number of the port; null if it isn't published."},
+				"ip":      schema.StringAttribute{Computed: true, MarkdownDescription: "Published address of the port."},
 			}}},
 		}),
 	}),

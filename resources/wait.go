@@ -152,7 +152,7 @@ var podWaitAttribute = nonEmptyObject("What a create or update waits for, within
 	"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "Waits until the pod is `RUNNING`."},
 	"port": schema.Int64Attribute{
 		Optional:            true,
-		MarkdownDescription: "Waits until this port of the container is published and accepts connections from here. `ports` must list it.",
+		MarkdownDescription: "Waits until this port of the container is published and accepts connections from Terraform's machine. `ports` must list it.",
 		Validators:          []validator.Int64{rule.Between(1, 65535)},
 	},
 })

@@ -126,7 +126,7 @@ func Attributes(secretNote string) map[string]schema.Attribute {
 		"timeout":     schema.StringAttribute{Optional: true, MarkdownDescription: "How long to wait for the job, worker starts included; default `10m`. Then the job is cancelled."},
 		"policy": schema.SingleNestedAttribute{Optional: true, Validators: value.NotEmpty, MarkdownDescription: "Limits that the deployment applies to the job.", Attributes: map[string]schema.Attribute{
 			"execution_timeout": schema.Int64Attribute{Optional: true, MarkdownDescription: "Longest execution in milliseconds, 5000 to 604800000; default: the endpoint's."},
-			"ttl":               schema.Int64Attribute{Optional: true, MarkdownDescription: "Milliseconds until the job is deleted in any state, 10000 to 604800000. Default: `timeout` plus one minute."},
+			"ttl":               schema.Int64Attribute{Optional: true, MarkdownDescription: "Milliseconds until the job is deleted, whatever its state, 10000 to 604800000. Default: `timeout` plus one minute."},
 			"low_priority":      schema.BoolAttribute{Optional: true, MarkdownDescription: "If true, the job waits for a running worker and starts none. Defaults to false."},
 		}},
 		"webhook": secret("URL that is called when the job has ended."),
