@@ -1,5 +1,5 @@
-// Package clock provides the jobrunner's time. All code reads the time and waits by one
-// Clock, so that tests and users can advance it.
+// Package clock provides the jobrunner's time. Code reads the time and waits by one Clock, except
+// for real time (RealSleep), so that tests and users can advance it.
 package clock
 
 import (
@@ -208,7 +208,7 @@ func (c *Clock) moveTo(t time.Time) {
 }
 
 const (
-	pause        = 500 * time.Microsecond
+	pause        = 500 * time.Microsecond // between two checks
 	patience     = 100 * time.Millisecond // for goroutines that never wait
 	workPatience = time.Second            // for work, such as a call to another process
 )

@@ -41,7 +41,7 @@ func TestClock(t *testing.T) {
 }
 
 // During an advance, due timers fire in order, each at its own time, and so do the timers that
-// they start. Later timers are due earlier by the length of the advance. The clock isn't stopped
+// they start. Timers that are due after the advance fire earlier in real time, by its length. The clock isn't stopped
 // here, so the time that the advance takes adds to its time.
 func TestAdvance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAdvance(t *testing.T) {
 			defer mu.Unlock()
 			return slices.Clone(fired)
 		}
-		wait := func(name string, d time.Duration, then func()) {
+		startTimer := func(name string, d time.Duration, then func()) {
 			timer := c.NewTimer(d)
 			go func() {
 				at := <-timer.C
@@ -66,9 +66,9 @@ func TestAdvance(t *testing.T) {
 				}
 			}()
 		}
-		wait("third", 3*time.Hour, nil)
-		wait("first", time.Hour, func() { wait("second", time.Hour, nil) })
-		wait("later", 49*time.Hour, nil)
+		startTimer("third", 3*time.Hour, nil)
+		startTimer("first", time.Hour, func() { startTimer("second", time.Hour, nil) })
+		startTimer("later", 49*time.Hour, nil)
 		c.NewTimer(2 * time.Hour).Stop()
 		c.Advance(48 * time.Hour)
 		must.Equal(t, firedTimers(), []string{"first 1h0m0s", "second 2h0m0s", "third 3h0m0s"}, "the fired timers")
@@ -152,7 +152,7 @@ func TestWork(t *testing.T) {
 		}()
 		synctest.Wait()
 		c.Advance(10 * time.Minute)
-		must.Equal(t, times, []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute}, "the times of the calls")
+		must.Equal(t, times, []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute}, "when the work ended")
 		// An advance waits only once, and briefly, for work that never ends.
 		defer c.BeginWork()()
 		for range 10 {

@@ -34,7 +34,7 @@ const (
 // wake-ups that all of these checks miss remains undetected.
 
 // atRest lets the other goroutines run, and reports whether all of them wait and at most
-// inCalls of them are in system calls. calls is the latest number of system calls. It usually
+// inCalls of them are in system calls. calls is their latest number. atRest usually
 // takes a few microseconds. It doesn't sleep: the shortest sleep takes a millisecond, and a
 // long advance has thousands of steps.
 func atRest(inCalls uint64) (resting bool, calls uint64) {

@@ -195,7 +195,7 @@ func (r *row) due() int64 {
 	return r.deleteAt
 }
 
-// end ends the job. The end of a run with a result is followed by a webhook call.
+// end ends the job. If the job is COMPLETED or FAILED, a webhook call is due.
 func (r *row) end(s State, at int64) {
 	r.state, r.finished = s, at
 	r.setDeleteAt()

@@ -79,8 +79,8 @@ func TestApplyLost(t *testing.T) {
 	}
 }
 
-// Keys grow, differ, are in the ids, and have the process's number, even if another process has the
-// latest key, because the clock was set back.
+// Keys grow, differ, can be read from the ids, and contain the process's number, even if the latest key
+// is another process's and later than the clock.
 func TestKeys(t *testing.T) {
 	e := &Engine{clock: new(clock.Clock)}
 	e.clock.Stop()
@@ -92,7 +92,7 @@ func TestKeys(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			last := int64(0)
-			for range 3000 { // more than one millisecond has numbers
+			for range 3000 { // four times: more numbers than a millisecond has
 				k := e.newKey()
 				must.Hold(t, k > last && k>>withinBits&511 == 511, "key", k, "after", last)
 				last = k

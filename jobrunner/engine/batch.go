@@ -23,7 +23,7 @@ import (
 //
 //	DRAFT ──finalize──> FINALIZED ──cancel, and the running requests end──> CANCELLED
 //	  └────────────────cancel────────────────────────────────────────────> CANCELLED
-//	                    FINALIZED ──its time is over, and they end────────> FAILED
+//	                    FINALIZED ──batchTimeout passes, and they end─────> FAILED
 //
 // A FINALIZED batch is done when all its requests have ended in any state.
 
@@ -90,7 +90,7 @@ type BatchRefused struct {
 func (e *BatchRefused) Error() string { return e.Reason }
 
 // batch is a batch in the memory of the process that leads its endpoint. The schema
-// explains its columns; deleteAt is gone.
+// explains its columns; deleteAt is the column gone. After a verdict, ends is 0 once the queued requests are cancelled.
 type batch struct {
 	k                       int64
 	endpoint, id, name      string
@@ -137,7 +137,7 @@ const (
 )
 
 func (w writes) addBatch(b *batch) {
-	if b.state == "" {
+	if b.state == "" { // deleted
 		w.add(deleteBatch, b.k)
 		return
 	}

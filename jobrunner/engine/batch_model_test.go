@@ -43,7 +43,7 @@ type batchModel struct {
 
 type modelBatch struct {
 	id             string
-	final          bool
+	finalized      bool
 	verdict        engine.BatchState
 	ends, deleteAt time.Time
 	requests       []*modelRequest
@@ -73,7 +73,7 @@ func (b *modelBatch) state() engine.BatchState {
 	switch {
 	case b.verdict != "" && b.unfinished() == 0:
 		return b.verdict
-	case b.final:
+	case b.finalized:
 		return engine.BatchFinalized
 	}
 	return engine.BatchDraft
@@ -98,7 +98,7 @@ func (m *batchModel) draw(r *rapid.T) *modelBatch {
 func (m *batchModel) create(r *rapid.T) {
 	active := 0
 	for _, b := range m.batches {
-		if !b.final && b.verdict == "" || b.unfinished() > 0 {
+		if !b.finalized && b.verdict == "" || b.unfinished() > 0 {
 			active++
 		}
 	}
@@ -115,18 +115,18 @@ func (m *batchModel) create(r *rapid.T) {
 	m.batches = append(m.batches, &modelBatch{id: b.ID, deleteAt: m.now.Add(7 * 24 * time.Hour)})
 }
 
-// expect checks that a call succeeded, or that it was rejected.
-func expect(r *rapid.T, err error, success bool) {
+// checkAccepted checks that a call succeeded or, if accepted is false, was rejected.
+func checkAccepted(r *rapid.T, err error, accepted bool) {
 	r.Helper()
-	if refused := new(engine.BatchRefused); err != nil && !errors.As(err, &refused) || success != (err == nil) {
-		r.Fatalf("got %v, expected success: %v", err, success)
+	if refused := new(engine.BatchRefused); err != nil && !errors.As(err, &refused) || accepted != (err == nil) {
+		r.Fatalf("the call returned %v, want success: %v", err, accepted)
 	}
 }
 
 func (m *batchModel) add(r *rapid.T) {
 	b, n := m.draw(r), rapid.IntRange(0, 3).Draw(r, "requests")
 	_, ids, err := m.env.AddRequests(m.ctx, "ep", b.id, inputs(n))
-	expect(r, err, !b.final && b.verdict == "")
+	checkAccepted(r, err, !b.finalized && b.verdict == "")
 	for _, id := range ids {
 		b.requests = append(b.requests, &modelRequest{id: id, state: engine.InQueue})
 	}
@@ -140,7 +140,7 @@ func (m *batchModel) remove(r *rapid.T) {
 	i := rapid.IntRange(0, len(b.requests)-1).Draw(r, "request")
 	remove := func() error { return must.Err(m.env.RemoveRequest(m.ctx, "ep", b.id, b.requests[i].id)) }
 	err := remove()
-	expect(r, err, !b.final && b.verdict == "")
+	checkAccepted(r, err, !b.finalized && b.verdict == "")
 	if err != nil {
 		return
 	}
@@ -153,17 +153,17 @@ func (m *batchModel) remove(r *rapid.T) {
 func (m *batchModel) finalize(r *rapid.T) {
 	b := m.draw(r)
 	_, err := m.env.FinalizeBatch(m.ctx, "ep", b.id)
-	expect(r, err, b.verdict == "")
-	if err == nil && !b.final {
-		b.final, b.ends, b.deleteAt = true, m.now.Add(7*24*time.Hour), m.now.Add(8*24*time.Hour)
+	checkAccepted(r, err, b.verdict == "")
+	if err == nil && !b.finalized {
+		b.finalized, b.ends, b.deleteAt = true, m.now.Add(7*24*time.Hour), m.now.Add(8*24*time.Hour)
 	}
 }
 
 func (m *batchModel) cancel(r *rapid.T) {
 	b := m.draw(r)
 	_, err := m.env.CancelBatch(m.ctx, "ep", b.id)
-	expect(r, err, true)
-	if b.verdict == "" && (!b.final || b.unfinished() > 0) {
+	checkAccepted(r, err, true)
+	if b.verdict == "" && (!b.finalized || b.unfinished() > 0) {
 		b.end(engine.BatchCancelled)
 	}
 }
@@ -171,9 +171,9 @@ func (m *batchModel) cancel(r *rapid.T) {
 // request returns the request of a job, or nil if its batch is deleted.
 func (m *batchModel) request(id string) (*modelBatch, *modelRequest) {
 	for _, b := range m.batches {
-		for _, q := range b.requests {
-			if q.id == id {
-				return b, q
+		for _, req := range b.requests {
+			if req.id == id {
+				return b, req
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func (m *batchModel) request(id string) (*modelBatch, *modelRequest) {
 func (m *batchModel) take(r *rapid.T) {
 	waiting := 0
 	for _, b := range m.batches {
-		if b.final {
+		if b.finalized {
 			waiting += b.count(engine.InQueue)
 		}
 	}
@@ -192,11 +192,11 @@ func (m *batchModel) take(r *rapid.T) {
 		r.Fatalf("took %d of %d, %v", len(jobs), waiting, err)
 	}
 	for _, job := range jobs {
-		b, q := m.request(job.ID)
-		if q == nil || !b.final || q.state != engine.InQueue {
-			r.Fatalf("%s was taken", job.ID)
+		b, req := m.request(job.ID)
+		if req == nil || !b.finalized || req.state != engine.InQueue {
+			r.Fatalf("took %s, which isn't a queued request of a finalized batch", job.ID)
 		}
-		q.state = engine.InProgress
+		req.state = engine.InProgress
 		m.running = append(m.running, job)
 	}
 }
@@ -210,17 +210,17 @@ func (m *batchModel) report(r *rapid.T) {
 	kind := rapid.SampledFrom([]string{"done", "fail", "lost"}).Draw(r, "kind")
 	report := map[string]engine.Report{"done": engine.Done([]byte(`1`)), "fail": engine.Fail("no", nil), "lost": engine.Lost()}[kind]
 	want := engine.Stale
-	if _, q := m.request(job.ID); q != nil && q.state == engine.InProgress {
+	if _, req := m.request(job.ID); req != nil && req.state == engine.InProgress {
 		want = engine.Accepted
 		switch {
 		case kind == "done":
-			q.state, q.result = engine.Completed, "1"
+			req.state, req.result = engine.Completed, "1"
 		case kind == "fail":
-			q.state, q.result = engine.Failed, "no"
-		case q.lost:
-			q.state, q.result = engine.Failed, "job timed out after 1 retries: its worker died"
+			req.state, req.result = engine.Failed, "no"
+		case req.lost:
+			req.state, req.result = engine.Failed, "job timed out after 1 retries: its worker died"
 		default:
-			q.state, q.lost = engine.InQueue, true
+			req.state, req.lost = engine.InQueue, true
 		}
 	}
 	if got, err := m.env.Report(m.ctx, job.Ref, report); err != nil || got != want {
@@ -238,7 +238,7 @@ func (m *batchModel) advance(r *rapid.T) {
 			continue
 		}
 		remaining = append(remaining, b)
-		if b.final && b.verdict == "" && !b.ends.After(m.now) && b.unfinished() > 0 {
+		if b.finalized && b.verdict == "" && !b.ends.After(m.now) && b.unfinished() > 0 {
 			b.end(engine.BatchFailed)
 		}
 	}
@@ -248,8 +248,8 @@ func (m *batchModel) advance(r *rapid.T) {
 		if m.running[i].Deadline.After(m.now) {
 			continue
 		}
-		if _, q := m.request(m.running[i].ID); q != nil && q.state == engine.InProgress {
-			q.state = engine.TimedOut
+		if _, req := m.request(m.running[i].ID); req != nil && req.state == engine.InProgress {
+			req.state = engine.TimedOut
 		}
 	}
 }
@@ -263,8 +263,8 @@ func (m *batchModel) restart(r *rapid.T) {
 	m.env.restart()
 	synctest.Wait()
 	for _, job := range m.running {
-		if _, q := m.request(job.ID); q != nil && q.state == engine.InProgress {
-			q.state = engine.InQueue
+		if _, req := m.request(job.ID); req != nil && req.state == engine.InProgress {
+			req.state = engine.InQueue
 		}
 	}
 	m.running = nil
@@ -297,7 +297,7 @@ func (m *batchModel) compare(r *rapid.T) {
 			got.Completed != want.count(engine.Completed) || got.Failed != want.count(engine.Failed, engine.TimedOut) {
 			r.Fatalf("batch %d is %+v, want %s %+v", i, got, want.state(), want)
 		}
-		if want.final {
+		if want.finalized {
 			queued += want.count(engine.InQueue)
 		}
 		running += want.count(engine.InProgress)
@@ -305,16 +305,16 @@ func (m *batchModel) compare(r *rapid.T) {
 		if err != nil || total != len(want.requests) || len(requests) != total {
 			r.Fatalf("%d of %d requests, %v; want %d", len(requests), total, err, len(want.requests))
 		}
-		for i, q := range requests {
-			if w := want.requests[i]; q.ID != w.id || q.State != w.state || string(q.Output)+q.Error != w.result {
-				r.Fatalf("request %d is %+v, want %+v", i, q, w)
+		for i, req := range requests {
+			if w := want.requests[i]; req.ID != w.id || req.State != w.state || string(req.Output)+req.Error != w.result {
+				r.Fatalf("request %d is %+v, want %+v", i, req, w)
 			}
 		}
 	}
 	if c := m.env.Counts("ep-batch"); c.InQueue != queued || c.InProgress != running {
-		r.Fatalf("the queue counts %+v, want %d and %d", c, queued, running)
+		r.Fatalf("the batch queue counts %+v, want %d queued and %d running", c, queued, running)
 	}
 	if c := m.env.Counts("ep"); c != (engine.Counts{}) {
-		r.Fatalf("the endpoint counts %+v", c)
+		r.Fatalf("the endpoint's own queue counts %+v, want zeros", c)
 	}
 }

@@ -28,13 +28,6 @@ func (t *tester) requestsAre(id string, want ...string) {
 	must.Hold(t, err == nil && total == len(want) && strings.Join(got, ", ") == strings.Join(want, ", "), "the requests are", got, total, err, want)
 }
 
-func (t *tester) takeNoneOf(k engine.Take) {
-	t.Helper()
-	k.Worker, k.Max = "w", 1
-	jobs, err := t.TakeQueued(t.ctx, k)
-	must.Hold(t, err == nil && len(jobs) == 0, "took", jobs, err, "expected none")
-}
-
 func testBatches(t *tester) {
 	b, err := t.CreateBatch(t.ctx, "ep", inputs(2))
 	must.Require(t, err == nil && b.State == engine.BatchDraft && b.Total == 2, "got", b, err)
@@ -43,14 +36,14 @@ func testBatches(t *tester) {
 	must.Do(t.RemoveRequest(t.ctx, "ep", b.ID, added[1]))(t)
 	must.ErrorIs(t, must.Err(t.RemoveRequest(t.ctx, "ep", b.ID, added[1])), engine.ErrNoRequest, "the same call again")
 	t.batchIs(b.ID, "DRAFT 4 0 0 0")
-	t.takeNoneOf(takeFromBatch)
+	t.expectEmptyQueue("ep-batch")
 	t.restart()
 	t.batchIs(b.ID, "DRAFT 4 0 0 0")
 	for range 2 { // the second call is a no-op
 		must.Do(t.FinalizeBatch(t.ctx, "ep", b.ID))(t)
 	}
 	t.batchIs(b.ID, "FINALIZED 4 0 0 0")
-	t.takeNone() // the queue of /run doesn't have them
+	t.expectEmptyQueue("ep") // the queue of /run doesn't have them
 	must.Equal(t, t.Counts("ep"), engine.Counts{}, "the endpoint counts")
 	var refused *engine.BatchRefused
 	_, _, err = t.AddRequests(t.ctx, "ep", b.ID, inputs(1))
@@ -58,15 +51,15 @@ func testBatches(t *tester) {
 	_, err = t.RemoveRequest(t.ctx, "ep", b.ID, added[0])
 	must.Hold(t, errors.As(err, &refused), "removing a request:", err)
 	for i, report := range []engine.Report{engine.Done([]byte(`"out"`)), engine.Fail("no", nil)} {
-		job := t.take(takeFromBatch)
+		job := t.take(batchTake)
 		t.batchIs(b.ID, fmt.Sprintf("FINALIZED 4 1 %d 0", i))
 		t.report(job.Ref, report, engine.Accepted)
 	}
-	t.report(t.take(takeFromBatch).Ref, engine.Lost(), engine.Accepted)
+	t.report(t.take(batchTake).Ref, engine.Lost(), engine.Accepted)
 	t.requestsAre(b.ID, `COMPLETED "out"`, "FAILED no", "IN_QUEUE", "IN_QUEUE")
-	t.report(t.take(takeFromBatch).Ref, engine.Lost(), engine.Accepted)
-	t.report(t.take(takeFromBatch).Ref, engine.Done(nil), engine.Accepted)
-	t.takeNoneOf(takeFromBatch)
+	t.report(t.take(batchTake).Ref, engine.Lost(), engine.Accepted)
+	t.report(t.take(batchTake).Ref, engine.Done(nil), engine.Accepted)
+	t.expectEmptyQueue("ep-batch")
 	t.batchIs(b.ID, "FINALIZED 4 0 2 2")
 	must.Equal(t, must.Do(t.CancelBatch(t.ctx, "ep", b.ID))(t).State, engine.BatchFinalized, "the cancelled batch, whose requests had ended")
 	t.advance(24 * time.Hour)
@@ -75,15 +68,12 @@ func testBatches(t *tester) {
 	must.ErrorIs(t, must.Err(t.Batch(t.ctx, "ep", b.ID)), engine.ErrNoBatch, "after its retention")
 }
 
-// Queued requests are cancelled. Once the running requests have ended, the batch has ended.
+// If a batch is cancelled or fails, its queued requests are cancelled. When its running requests have ended, it has that state.
 func testBatchDrains(t *tester) {
 	for _, verdict := range []engine.BatchState{engine.BatchCancelled, engine.BatchFailed} {
-		b, err := t.CreateBatch(t.ctx, "ep", inputs(3))
-		if err == nil {
-			_, err = t.FinalizeBatch(t.ctx, "ep", b.ID)
-		}
-		must.Succeed(t, err)
-		long := takeFromBatch
+		b := must.Do(t.CreateBatch(t.ctx, "ep", inputs(3)))(t)
+		must.Do(t.FinalizeBatch(t.ctx, "ep", b.ID))(t)
+		long := batchTake
 		long.Timeout = 7 * 24 * time.Hour
 		if verdict == engine.BatchFailed {
 			t.advance(6 * 24 * time.Hour)
@@ -97,10 +87,10 @@ func testBatchDrains(t *tester) {
 			}
 		}
 		t.batchIs(b.ID, "FINALIZED 3 1 0 0")
-		t.takeNoneOf(takeFromBatch)
+		t.expectEmptyQueue("ep-batch")
 		c := t.Counts("ep-batch")
 		must.Hold(t, c.InQueue == 0 && c.InProgress == 1, "the queue counts", c)
-		must.Hold(t, must.Err(t.FinalizeBatch(t.ctx, "ep", b.ID)) != nil, "it was finalized again")
+		must.Hold(t, must.Err(t.FinalizeBatch(t.ctx, "ep", b.ID)) != nil, verdict, "while a request runs: the batch was finalized again")
 		t.restart()
 		t.report(t.take(long).Ref, engine.Done([]byte(`1`)), engine.Accepted) // requeued after the restart
 		t.batchIs(b.ID, string(verdict)+" 3 0 1 0")
@@ -108,11 +98,8 @@ func testBatchDrains(t *tester) {
 		must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
 		must.ErrorIs(t, must.Err(t.Batch(t.ctx, "ep", b.ID)), engine.ErrNoBatch, "a batch of a deleted endpoint")
 	}
-	draft, err := t.CreateBatch(t.ctx, "ep", inputs(1))
-	if err == nil {
-		draft, err = t.CancelBatch(t.ctx, "ep", draft.ID)
-	}
-	must.Hold(t, err == nil && draft.State == engine.BatchCancelled, "the cancelled draft is", draft, err)
+	draft := must.Do(t.CreateBatch(t.ctx, "ep", inputs(1)))(t)
+	must.Equal(t, must.Do(t.CancelBatch(t.ctx, "ep", draft.ID))(t).State, engine.BatchCancelled, "the cancelled draft")
 	c := t.Counts("ep-batch")
 	must.Hold(t, c.InQueue == 0 && c.InProgress == 0, "the queue counts", c)
 }
@@ -124,7 +111,7 @@ func inputs(n int) (all [][]byte) {
 	return all
 }
 
-var takeFromBatch = engine.Take{Endpoint: "ep-batch"}
+var batchTake = engine.Take{Endpoint: "ep-batch"}
 
 func testBatchLimits(t *tester) {
 	var refused *engine.BatchRefused
@@ -150,7 +137,7 @@ func testBatchLimits(t *tester) {
 	t.batchIs(ids[0], "DRAFT 5000 0 0 0")
 	must.Do(t.FinalizeBatch(t.ctx, "ep", ids[1]))(t)
 	expectFull()
-	t.report(t.take(takeFromBatch).Ref, engine.Fail("no", nil), engine.Accepted)
+	t.report(t.take(batchTake).Ref, engine.Fail("no", nil), engine.Accepted)
 	must.Do(t.CreateBatch(t.ctx, "ep", nil))(t)
 	expectFull()
 	must.Do(t.CancelBatch(t.ctx, "ep", ids[2]))(t)

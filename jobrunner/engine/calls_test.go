@@ -31,7 +31,7 @@ func testCalls(t *tester) {
 		call, at := claimNext(busy...)
 		must.Hold(t, call == nil && at.IsZero() == (want == 0) && (want <= 0 || time.Until(at) == want), "claimed", call, "the next is due at", at, "want in", want)
 	}
-	expect := func(id string, attempt int, busy ...string) *engine.Call {
+	expectCall := func(id string, attempt int, busy ...string) *engine.Call {
 		t.Helper()
 		call, _ := claimNext(busy...)
 		must.Require(t, call != nil && call.Job.ID == id && call.Attempt == attempt, "got", call, "want attempt", attempt, "for", id)
@@ -50,9 +50,9 @@ func testCalls(t *tester) {
 	t.advance(ms)
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
 
-	call := expect(b, 0, "a.example:8080")
+	call := expectCall(b, 0, "a.example:8080")
 	t.Called(call, time.Time{})
-	call = expect(a, 0)
+	call = expectCall(a, 0)
 	must.Equal(t, fmt.Sprintf("%+v", call.Job), fmt.Sprintf("%+v", t.get(a)), "the job of the call")
 	must.Hold(t, string(call.Input) == `{"n":  1}` && call.URL == "http://a.example:8080/x" && call.Host == "a.example:8080", "the call is", call)
 	expectNone(claim)
@@ -60,14 +60,14 @@ func testCalls(t *tester) {
 	t.Called(call, time.Now().Add(10*time.Second))
 	expectNone(10 * time.Second)
 	t.advance(10 * time.Second)
-	call = expect(a, 1)
+	call = expectCall(a, 1)
 	t.advance(claim) // without an outcome
-	expect(a, 1)
+	expectCall(a, 1)
 	t.Called(call, time.Time{}) // after the claim has expired
 	expectNone(claim)
 	t.advance(time.Minute) // the job has expired, but the call is still due
-	t.is(a, "")
-	call = expect(a, 1)
+	t.expectState(a, "")
+	call = expectCall(a, 1)
 	t.restart()
 	expectNone(claim)
 	t.Called(call, time.Time{})
@@ -76,13 +76,13 @@ func testCalls(t *tester) {
 	// A retry withdraws the call, and the next end adds a new one.
 	c := t.submit(engine.NewJob{Webhook: "http://a.example/x"})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
-	call = expect(c, 0)
+	call = expectCall(c, 0)
 	must.Do(t.Retry(t.ctx, "ep", c))(t)
 	expectNone(0)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	t.Called(call, time.Now().Add(time.Hour)) // the outcome of the withdrawn call
-	call = expect(c, 0)
+	call = expectCall(c, 0)
 	must.Hold(t, call.Job.State == engine.Failed && call.Job.Retries == 1, "the call is about", call.Job)
 	must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
 	t.Called(call, time.Now())

@@ -19,7 +19,7 @@ import (
 // that are made during a commit share the next one.
 //
 // If a commit fails, it is tried again until it succeeds. The callers that wait for it get
-// the error, and until then new submissions and takes are refused, and reports are spooled.
+// the error. While commits fail, submissions and takes are refused, and reports are spooled.
 // Submissions of the failed commit are withdrawn, because their clients got an error.
 
 // commit is a set of changes that are stored together.
@@ -41,7 +41,7 @@ type commit struct {
 type change struct {
 	job         *job
 	commit      *commit
-	row         row // as it is stored
+	row         row // the values to store
 	isNew       bool
 	wholeRow    bool // all columns are stored, not only those of the run
 	result      bool // output and message are stored
@@ -339,8 +339,8 @@ func (c *commit) fail(err error) {
 	}
 }
 
-// finish ends commits that are stored: it forgets their changes and spooled reports, and notifies
-// the callers, watches and observers.
+// finish ends commits that are stored: it drops their changes, removes their spooled reports, and
+// notifies the callers, watches and observers.
 func (c *committer) finish(stored []*commit) {
 	for _, p := range stored {
 		for _, ch := range p.changes {
@@ -361,7 +361,7 @@ func (c *committer) forgetReports(p *commit) {
 	c.engine.spool.remove(spooled)
 }
 
-// forget forgets a change that is stored.
+// forget drops a change that is stored, and evicts its job.
 func (ch *change) forget() {
 	q := ch.job.queue
 	q.mu.Lock()
@@ -372,7 +372,7 @@ func (ch *change) forget() {
 	}
 }
 
-// evict removes what the store has from memory: ended jobs, and inputs beyond a budget.
+// evict frees the memory of what is stored: ended jobs, and inputs beyond a budget.
 func (q *queue) evict(j *job) {
 	if q.jobs[j.id] != j {
 		return

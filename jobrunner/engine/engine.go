@@ -3,8 +3,8 @@
 // stores them in SQLite or PostgreSQL (committer, store). Without a disk or server, all
 // jobs are in memory.
 //
-// The engine neither speaks HTTP nor starts workers. Once a call has returned without an
-// error, its effect is as durable as the database, unless it is a take.
+// The engine doesn't serve HTTP or start workers. If a call returns no error, its effect is as
+// durable as the database, unless the call takes jobs or its report is spooled in memory.
 package engine
 
 import (
@@ -167,7 +167,7 @@ func (e *Engine) leave() {
 	stored := make(chan struct{})
 	go func() {
 		defer close(stored)
-		_ = e.commits.flush() // failure has its error
+		_ = e.commits.flush() // e.commits.failure returns the error
 	}()
 	select {
 	case <-stored:
@@ -282,7 +282,7 @@ func (e *Engine) loadAll(ctx context.Context) error {
 		return err
 	}
 	err := e.commits.flush()
-	if sqldb.Classify(err) == sqldb.Full { // the committer goes on
+	if sqldb.Classify(err) == sqldb.Full { // the committer retries
 		return nil
 	}
 	return err
@@ -291,7 +291,7 @@ func (e *Engine) loadAll(ctx context.Context) error {
 // memory counts the bytes that jobs take in memory.
 type memory struct {
 	used  atomic.Int64
-	limit int64 // 0: none
+	limit int64 // 0: unlimited
 }
 
 func (m *memory) use(n int) { m.used.Add(int64(n)) }

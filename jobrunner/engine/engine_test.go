@@ -144,7 +144,7 @@ func (t *tester) stop() {
 	})
 }
 
-// restart restarts the engine on the same database. It ends a test in memory, where nothing outlives the engine.
+// restart restarts the engine on the same database. In memory nothing outlives the engine: the rest of the test is skipped.
 func (t *tester) restart() {
 	t.Helper()
 	if t.db.InMemory() {
@@ -161,8 +161,7 @@ func (t *tester) restart() {
 	}
 }
 
-// many returns n. In make test it returns a tenth of n on PostgreSQL, where each commit waits
-// for the disk: .ci/run, and make test on SQLite, have all n.
+// many returns n, or in make test a tenth of n on PostgreSQL, where each commit waits for the disk.
 func (t *tester) many(n int) int {
 	if testing.Short() && os.Getenv("CI") == "" && t.db.Shared() {
 		return n / 10
@@ -215,8 +214,8 @@ func (t *tester) get(id string) engine.Job {
 	return job
 }
 
-// is checks a job's state and returns the job; "" means that the job doesn't exist.
-func (t *tester) is(id string, want engine.State) engine.Job {
+// expectState checks a job's state and returns the job. A want of "" means that the job doesn't exist.
+func (t *tester) expectState(id string, want engine.State) engine.Job {
 	t.Helper()
 	job, err := t.Get(t.ctx, "ep", id)
 	if want == "" {
@@ -227,7 +226,7 @@ func (t *tester) is(id string, want engine.State) engine.Job {
 	return job
 }
 
-func (t *tester) counts(want engine.Counts) {
+func (t *tester) expectCounts(want engine.Counts) {
 	t.Helper()
 	got := t.Counts("ep")
 	must.Hold(t, got.InQueue == want.InQueue && got.InProgress == want.InProgress && got.Completed == want.Completed &&

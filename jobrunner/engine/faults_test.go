@@ -53,16 +53,16 @@ func TestFaults(t *testing.T) {
 
 func lostReplies(l *load) {
 	proxy, address := pgtest.NewProxy(l, pgtest.Start(l.T))
-	l.run(sqldb.Config{URL: address}, func() { proxy.LoseCommit(); l.progress() })
+	l.run(sqldb.Config{URL: address}, func() { proxy.LoseCommit(); l.awaitProgress() })
 }
 
 func lateCommits(l *load) {
 	proxy, address := pgtest.NewProxy(l, pgtest.Start(l.T))
 	l.run(sqldb.Config{URL: address}, func() {
 		release := proxy.HoldCommit()
-		l.progress()
+		l.awaitProgress()
 		release()
-		l.progress()
+		l.awaitProgress()
 	})
 }
 
@@ -71,7 +71,7 @@ func cutConnections(l *load) {
 	l.run(sqldb.Config{URL: address}, func() {
 		proxy.Cut()
 		if rand.IntN(2) == 0 { // without this wait, most callers don't notice the cut
-			l.outage()
+			l.awaitErrors()
 		}
 		proxy.Mend(l)
 	})
@@ -80,7 +80,7 @@ func cutConnections(l *load) {
 func restarts(signal syscall.Signal) func(*load) {
 	return func(l *load) {
 		server := pgtest.NewServer(l)
-		l.run(sqldb.Config{URL: server.URL}, func() { server.End(signal); l.outage(); server.Start() })
+		l.run(sqldb.Config{URL: server.URL}, func() { server.End(signal); l.awaitErrors(); server.Start() })
 	}
 }
 
@@ -99,7 +99,7 @@ func fullDisk(l *load) {
 			}
 		}
 		f.Close()
-		l.outage()
+		l.awaitErrors()
 		must.Succeed(l, os.Remove(filler))
 	})
 }
@@ -112,7 +112,7 @@ func readOnlyFile(l *load) {
 			l.Skipf("files can't be made read-only here: %s %s", err, out)
 		}
 	}
-	l.run(sqldb.Config{Dir: dir}, func() { chattr("+i"); l.outage(); chattr("-i") })
+	l.run(sqldb.Config{Dir: dir}, func() { chattr("+i"); l.awaitErrors(); chattr("-i") })
 }
 
 // damagedPages copies the write-ahead log to the database file and then overwrites the pages of the
@@ -189,16 +189,16 @@ func (l *load) update(id string, f func(j *loadJob)) {
 	f(l.jobs[id])
 }
 
-// progress waits until further jobs have ended.
-func (l *load) progress() {
+// awaitProgress waits until further jobs have ended.
+func (l *load) awaitProgress() {
 	ended := func() int { l.mu.Lock(); defer l.mu.Unlock(); return l.ended }
 	for n, deadline := ended(), time.Now().Add(time.Minute); ended() < n+20; time.Sleep(time.Millisecond) {
 		must.Require(l, time.Now().Before(deadline), "no job ends any more")
 	}
 }
 
-// outage waits until clients get errors.
-func (l *load) outage() { must.Require(l, l.failsWithin(time.Minute), "the fault has no effect") }
+// awaitErrors waits until clients get errors.
+func (l *load) awaitErrors() { must.Require(l, l.failsWithin(time.Minute), "the fault has no effect") }
 
 func (l *load) failsWithin(limit time.Duration) bool {
 	errs := func() int { l.mu.Lock(); defer l.mu.Unlock(); return l.errs }
@@ -214,13 +214,13 @@ func (l *load) run(c sqldb.Config, fault func()) {
 	dir := l.TempDir()
 	l.e = newTester(l.T, c, func(c *engine.Config) { c.DataDir = dir; c.SetPoll(50 * time.Millisecond) })
 	start := time.Now()
-	ctx, stop := context.WithCancel(l.Context())
+	submitting, stopSubmitting := context.WithCancel(l.Context())
 	working, stopWorking := context.WithCancel(l.Context())
 	defer stopWorking()
 	var clients, workers sync.WaitGroup
 	for client := range 6 {
 		clients.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
+			for n := 0; submitting.Err() == nil; n++ {
 				l.submit(fmt.Sprintf(`{"n":"%d-%d"}`, client, n))
 			}
 		})
@@ -230,11 +230,11 @@ func (l *load) run(c sqldb.Config, fault func()) {
 	}
 	workers.Go(func() { l.call(working) })
 	for range *faults {
-		l.progress()
+		l.awaitProgress()
 		fault()
 	}
-	l.progress()
-	stop()
+	l.awaitProgress()
+	stopSubmitting()
 	clients.Wait()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		n := l.e.Counts("ep")
@@ -365,15 +365,15 @@ func (l *load) check() {
 	for _, id := range l.ids {
 		l.drain(id)
 	}
-	for restarted := range 2 {
-		if restarted > 0 {
+	for restartCount := range 2 {
+		if restartCount > 0 {
 			l.e.restart()
 		}
 		want.Retried = 0
 		states := map[engine.State]int{}
 		for id, j := range l.jobs {
 			if j.input == "" {
-				l.e.is(id, "")
+				l.e.expectState(id, "")
 				continue
 			}
 			job := l.e.get(id)
@@ -390,7 +390,7 @@ func (l *load) check() {
 			}
 		}
 		want.Completed, want.Failed = states[engine.Completed], states[engine.Failed]
-		l.e.counts(want)
+		l.e.expectCounts(want)
 		var rows int
 		var stored [6]int
 		must.Succeed(l, l.e.db.Read(l.Context(), func(r *sqldb.Reader) error {
@@ -399,7 +399,7 @@ func (l *load) check() {
 		}))
 		must.Equal(l, rows, len(l.ids), "rows of jobs")
 		must.Equal(l, stored, [6]int{3: want.Completed, 4: want.Failed, 5: want.Retried}, "stored counts")
-		if restarted > 0 {
+		if restartCount > 0 {
 			l.Logf("%d faults in %s: %d jobs: %v, %d errors, %d lost workers", *faults, l.duration.Round(100*time.Millisecond), len(l.ids), states, l.errs, want.Retried)
 		}
 	}

@@ -86,12 +86,12 @@ var sequential = porcupine.Model{
 			}
 			return job.state == c.gotState, jobs
 		case "retry":
-			may := known && (job.state == engine.Failed || job.state == engine.TimedOut)
-			if may {
+			retryable := known && (job.state == engine.Failed || job.state == engine.TimedOut)
+			if retryable {
 				job.state, job.retries = engine.InQueue, 0
 				jobs[c.id] = job
 			}
-			return may == c.ok && (may || job.state == c.gotState), jobs
+			return retryable == c.ok && (retryable || job.state == c.gotState), jobs
 		}
 		return job.state == c.gotState, jobs // get
 	},
@@ -119,7 +119,7 @@ func record(t *testing.T, e *engine.Engine, endpoint string) (history []porcupin
 	t.Helper()
 	var (
 		mu      sync.Mutex
-		ids     = []string{"nobody"}
+		ids     = []string{"unknown"}
 		taken   []engine.Ref
 		start   = time.Now()
 		clients sync.WaitGroup
@@ -163,7 +163,7 @@ func record(t *testing.T, e *engine.Engine, endpoint string) (history []porcupin
 
 func perform(ctx context.Context, e *engine.Engine, endpoint, op, id string, ref engine.Ref) (c call, err error) {
 	c = call{op: op, id: id}
-	state := func(job engine.Job, err error) error {
+	recordState := func(job engine.Job, err error) error {
 		c.gotState = job.State
 		if errors.Is(err, engine.ErrNotFound) {
 			return nil
@@ -194,7 +194,7 @@ func perform(ctx context.Context, e *engine.Engine, endpoint, op, id string, ref
 	case "lost":
 		err = report(engine.Lost())
 	case "cancel":
-		err = state(e.Cancel(ctx, endpoint, id))
+		err = recordState(e.Cancel(ctx, endpoint, id))
 	case "retry":
 		_, err = e.Retry(ctx, endpoint, id)
 		var refused *engine.NotRetryable
@@ -207,7 +207,7 @@ func perform(ctx context.Context, e *engine.Engine, endpoint, op, id string, ref
 			c.ok = err == nil
 		}
 	case "get":
-		err = state(e.Get(ctx, endpoint, id))
+		err = recordState(e.Get(ctx, endpoint, id))
 	}
 	return c, err
 }

@@ -27,7 +27,7 @@ const (
 // absent is the state of a job before its submission and after its deletion.
 const absent State = ""
 
-// Terminal reports whether the job has ended. Only a client's retry leaves such a state.
+// Terminal reports whether the job has ended. Only a client's retry changes such a state.
 func (s State) Terminal() bool {
 	switch s {
 	case Completed, Failed, Cancelled, TimedOut:
@@ -123,7 +123,7 @@ type Job struct {
 	Worker            string        // the worker that runs it or ran it last, or ""
 	Delay             time.Duration // from Queued to the start; 0 before the start
 	Execution         time.Duration // of the last run; 0 before its end
-	Retries           int           // times it was dispatched again because its worker died
+	Retries           int           // times it was dispatched again because its worker died, since the submission or a client's retry
 
 	Output []byte // JSON, or nil
 	Size   int    // of the output in bytes, even if Output is left out

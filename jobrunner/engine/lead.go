@@ -13,8 +13,9 @@ import (
 // One of the processes that share a database leads an endpoint. Only the leader has the
 // endpoint's queue and starts workers, so that the maximum number of workers holds for the
 // whole deployment. The leadership is a row with the process and an epoch, which grows when
-// another process becomes leader. It ends when its process is removed because its heartbeat
-// stopped (shared.go): its commits then fail. A process that comes back gets a new id.
+// another process becomes leader. A leadership ends by Release, or if the process is removed
+// because its heartbeats stopped (shared.go): the process's commits then fail. If that process
+// comes back, it gets a new id.
 
 const (
 	// claimLeadership makes a live process the leader of an endpoint, unless another live
@@ -165,7 +166,7 @@ func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 }
 
 // MayScale reports whether a leadership still lets this process start workers, without asking the
-// database. A process that doesn't share its database may always start some.
+// database. A process that doesn't share its database may always start workers.
 func (e *Engine) MayScale(l Leadership) bool {
 	return !e.db.Shared() || l.Process == e.Process() && e.isAlive()
 }

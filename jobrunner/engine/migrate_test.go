@@ -15,9 +15,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// A data folder with version 9 of the tables opens. It was copied by that version's jobrunner
-// backup after the process was killed. It has queued, running, requeued, finished, streamed
-// and cancelled jobs, and one with a due webhook.
+// A data folder with version 9 of the tables opens. It was copied by `jobrunner backup` of
+// that version after the process was killed. It has queued, running, requeued, finished, streamed
+// and cancelled jobs, and one with a due webhook call.
 func TestDataOfVersion9(t *testing.T) {
 	const ep = "fuxc4a6ahmbm"
 	dir := t.TempDir()

@@ -80,7 +80,7 @@ func (m *model) total(endpoint string) *engine.Counts {
 	return m.totals[endpoint]
 }
 
-// submit usually waits until few jobs exist, because short histories of a job prove little.
+// submit usually does nothing if more than three jobs exist, because short histories of a job prove little.
 func (m *model) submit(r *rapid.T) {
 	if m.countExisting() > 3 && usually(r) {
 		r.SkipNow()

@@ -75,7 +75,7 @@ func testPurgeAgainstTakers(t *tester) {
 	wg.Wait()
 	ran, deleted := taken[0]+taken[1]+taken[2], removed[0]+removed[1]
 	must.Equal(t, ran+deleted, many, "jobs", ran, "were taken and", deleted, "removed")
-	t.counts(engine.Counts{InProgress: ran})
+	t.expectCounts(engine.Counts{InProgress: ran})
 }
 
 // A call after the engine is closed returns an error and changes nothing.
@@ -86,7 +86,7 @@ func TestCallAfterClose(t *testing.T) {
 		e.Close()
 		must.ErrorIs(t, must.Err(e.Submit(e.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), sqldb.ErrClosed)
 		e.restart()
-		e.counts(engine.Counts{})
+		e.expectCounts(engine.Counts{})
 	})
 }
 
@@ -110,7 +110,7 @@ func TestPurgeLeavesRetriedJob(t *testing.T) {
 			e.submit(engine.NewJob{})
 		}
 		must.Equal(t, must.Do(e.Purge(e.ctx, "ep"))(t), 99, "removed")
-		e.is(retried, engine.InQueue)
+		e.expectState(retried, engine.InQueue)
 	})
 }
 
@@ -142,7 +142,7 @@ func testStream(t *tester) {
 	t.report(job.Ref, engine.Chunk([]byte(`"late"`), nil), engine.Stale)
 	drain(id, engine.Completed, `{"output":"last","metrics":{"pending": 0}}`)
 	drain(id, engine.Completed)
-	must.Equal(t, string(t.is(id, engine.Completed).Output), `"all"`, "the output")
+	must.Equal(t, string(t.expectState(id, engine.Completed).Output), `"all"`, "the output")
 
 	// Small chunks of one report are read as one, but counted separately.
 	id = t.submit(engine.NewJob{})
@@ -233,7 +233,7 @@ func testNewest(t *tester) {
 	}
 	t.advance(5 * time.Second)
 	jobs := expectNewest(b, a)
-	must.Hold(t, jobs[0].State == engine.TimedOut && jobs[0].Execution == 5*time.Second, "the expired job:", jobs[0])
+	must.Hold(t, jobs[0].State == engine.TimedOut && jobs[0].Execution == 5*time.Second, "the timed-out job:", jobs[0])
 	t.advance(30*time.Minute - 5*time.Second)
 	expectNewest(b)
 }
@@ -262,7 +262,7 @@ func testNewestOfAll(t *tester) {
 	must.Hold(t, second.Error == "no" && second.Output == nil && second.State == want.State && second.Queued.Equal(want.Queued) && second.Worker == want.Worker, "listed as", second, "read as", want)
 	t.advance(5 * time.Second)
 	got := expectNewest("", 1, "ep "+c)[0]
-	must.Hold(t, got.State == engine.TimedOut && got.Execution == 5*time.Second, "the expired job", got)
+	must.Hold(t, got.State == engine.TimedOut && got.Execution == 5*time.Second, "the timed-out job:", got)
 	t.advance(30 * time.Minute)
 	expectNewest("", 5, "other "+b)
 }
@@ -300,9 +300,9 @@ func testDrop(t *tester) {
 	w := t.Watch("ep", running)
 	defer w.Stop()
 	must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
-	t.is(waiting, "")
-	t.is(running, "")
-	t.counts(engine.Counts{})
+	t.expectState(waiting, "")
+	t.expectState(running, "")
+	t.expectCounts(engine.Counts{})
 	select {
 	case <-w.C:
 	default:
@@ -313,5 +313,5 @@ func testDrop(t *tester) {
 	queues := t.Queues()
 	must.Hold(t, len(queues) == 1 && queues[0] == "other", "queues are", queues)
 	t.restart()
-	t.counts(engine.Counts{})
+	t.expectCounts(engine.Counts{})
 }

@@ -36,7 +36,7 @@ func TestOtherProcessLeads(t *testing.T) {
 		id := a.submit(engine.NewJob{})
 		ref := a.take().Ref
 		a.report(ref, engine.Chunk([]byte("1"), nil), engine.Accepted)
-		b.is(id, engine.InProgress)
+		b.expectState(id, engine.InProgress)
 		must.Equal(t, b.Counts("ep"), a.Counts("ep"), "counts")
 		for what, err := range map[string]error{
 			"a submission": must.Err(b.Submit(b.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})),
@@ -52,12 +52,12 @@ func TestOtherProcessLeads(t *testing.T) {
 		_, n, err := b.Batches(b.ctx, "ep", 0, 10)
 		must.Hold(t, n == 1 && err == nil, n, "batches,", err)
 		time.Sleep(engine.DefaultTimeout) // the leader records this; others see it at once
-		b.is(id, engine.TimedOut)
+		b.expectState(id, engine.TimedOut)
 	})
 }
 
 // A stopping process requeues its jobs. If a process dies, the next leader requeues its jobs,
-// which counts a retry. If the process was alive, it can't store anything any more.
+// which counts a retry. If that process is alive after all, it can't store anything any more.
 func TestSharedStops(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
 	proxy, proxyURL := pgtest.NewProxy(t, c.URL) // a process behind a cut proxy looks dead
@@ -73,19 +73,19 @@ func TestSharedStops(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		_, ok = b.claim()
 		must.Require(t, ok, "no process took over")
-		must.Equal(t, b.is(id, engine.InQueue).Retries, 1, "retries")
+		must.Equal(t, b.expectState(id, engine.InQueue).Retries, 1, "retries")
 		again := b.take()
 		must.Hold(t, again.ID == id && again.Attempt == job.Attempt+1, "took", again)
 
 		proxy.Mend(t)
 		time.Sleep(10 * time.Second)
-		b.is(id, engine.InProgress) // the result of the former leader isn't stored under its new id
+		b.expectState(id, engine.InProgress) // the result of the former leader isn't stored under its new id
 		must.ErrorIs(t, must.Err(a.Submit(a.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), engine.ErrNotLeader)
-		b.is(id, engine.InProgress)
+		b.expectState(id, engine.InProgress)
 		b.stop()
 		third := startNode(t, c, 0)
 		third.claim()
-		must.Equal(t, third.is(id, engine.InQueue).Retries, 1, "retries after a stop")
+		must.Equal(t, third.expectState(id, engine.InQueue).Retries, 1, "retries after a stop")
 	})
 }
 
@@ -105,10 +105,10 @@ func TestSharedOutage(t *testing.T) {
 			proxy.Mend(t)
 		}
 		time.Sleep(10 * time.Second)
-		b.is(id, engine.InProgress)
+		b.expectState(id, engine.InProgress)
 		a.report(job.Ref, engine.Done(nil), engine.Accepted)
-		a.counts(engine.Counts{Completed: 1}) // the submissions are withdrawn
-		b.counts(engine.Counts{Completed: 1})
+		a.expectCounts(engine.Counts{Completed: 1}) // the submissions are withdrawn
+		b.expectCounts(engine.Counts{Completed: 1})
 	})
 }
 
@@ -132,7 +132,7 @@ func TestSpooledReports(t *testing.T) {
 		time.Sleep(10 * time.Second) // until a counts as dead
 		_, ok := b.claim()
 		must.Require(t, ok, "nothing was claimed")
-		must.Equal(t, string(b.is(id, engine.Completed).Output), "3", "output")
+		must.Equal(t, string(b.expectState(id, engine.Completed).Output), "3", "output")
 		_, chunks, _, err := b.Drain(t.Context(), "ep", id)
 		must.Equal(t, fmt.Sprintf("%s %v", chunks, err), `[{"output":1} {"output":2}] <nil>`, "the stream")
 	})
@@ -179,9 +179,9 @@ func TestLeadership(t *testing.T) {
 		}
 		must.Require(t, !time.Now().After(deadline), "no process took over from one without a heartbeat")
 	}
-	must.Hold(t, second.Epoch == 2 && !a.MayScale(first), "the second leadership is", second, "and MayScale accepts the first")
+	must.Hold(t, second.Epoch == 2 && !a.MayScale(first), "the second leadership is", second, "and MayScale(first) is", a.MayScale(first))
 	for deadline := time.Now().Add(time.Minute); !a.MayScale(second); time.Sleep(10 * time.Millisecond) { // needs a recent heartbeat
-		must.Require(t, !time.Now().After(deadline), "the new leader may not scale")
+		must.Require(t, !time.Now().After(deadline), "MayScale still rejects the new leader")
 	}
 	a.submit(engine.NewJob{})
 	must.Hold(t, !b.takeWith(first), "the former leader took a job")
@@ -205,7 +205,7 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 	must.Require(t, ok, "no claim")
 	id := n.submit(engine.NewJob{})
 	must.Require(t, n.takeWith(l), "no job")
-	n.is(id, engine.InProgress) // waits for the commit of the take
+	n.expectState(id, engine.InProgress) // waits for the commit of the take
 	pgtest.Exec(t, address, "DELETE FROM processes")
 	for deadline := time.Now().Add(time.Minute); n.Process() == l.Process; time.Sleep(10 * time.Millisecond) {
 		must.Require(t, !time.Now().After(deadline), "the process didn't join again")
@@ -234,9 +234,9 @@ func TestLostReplyToACommit(t *testing.T) {
 		ids = append(ids, id)
 		taken := n.take()
 		must.Equal(t, n.Delivered(t.Context(), taken.Ref), nil)
-		report := func(lose bool, r engine.Report) {
+		report := func(loseReply bool, r engine.Report) {
 			t.Helper()
-			if lose {
+			if loseReply {
 				proxy.LoseCommit()
 			}
 			n.report(taken.Ref, r, engine.Accepted)
@@ -245,7 +245,7 @@ func TestLostReplyToACommit(t *testing.T) {
 			report(chunk%2 == 0, engine.Chunk(fmt.Appendf(nil, "%d", chunk), nil))
 		}
 		report(true, engine.Done([]byte(`"output"`)))
-		must.Equal(t, string(n.is(id, engine.Completed).Output), `"output"`, "output")
+		must.Equal(t, string(n.expectState(id, engine.Completed).Output), `"output"`, "output")
 		proxy.LoseCommit()
 		_, _, _, err := n.Drain(t.Context(), "ep", id)
 		must.ErrorIs(t, err, sqldb.ErrUnavailable, "a read of the stream")
@@ -258,7 +258,7 @@ func TestLostReplyToACommit(t *testing.T) {
 			t.Errorf("the stream still has %s, %v", chunks, err)
 		}
 	}
-	n.counts(engine.Counts{Completed: 17})
+	n.expectCounts(engine.Counts{Completed: 17})
 }
 
 // A chunk that is stored, but whose commit is repeated because the reply was lost, is read once.
@@ -276,24 +276,24 @@ func TestUncertainChunkIsReadOnce(t *testing.T) {
 	must.Hold(t, secondErr == nil && len(first)+len(second) == 1, "read", first, err, "and then", second, secondErr)
 }
 
-// A result that arrived in time counts, even if the job's timeout passed during a database outage.
+// A result that arrived in time counts, even if the job's timeout passed during a database outage. A late result doesn't.
 func TestResultInTimeCounts(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
-	now := new(clock.Clock)
-	e := newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.Clock, c.DataDir = now, t.TempDir() })
+	engineClock := new(clock.Clock)
+	e := newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.Clock, c.DataDir = engineClock, t.TempDir() })
 	for round := range 6 {
 		e.submit(engine.NewJob{})
 		job := e.take(engine.Take{})
 		must.Succeed(t, e.Delivered(t.Context(), job.Ref))
 		late := round%2 == 1
 		if late {
-			now.Advance(engine.DefaultTimeout)
+			engineClock.Advance(engine.DefaultTimeout)
 		}
 		proxy.Cut()
 		if got, err := e.Report(t.Context(), job.Ref, engine.Done([]byte("1"))); err != nil || got != engine.Spooled && !late {
 			t.Errorf("the report returned %v, %v", got, err)
 		}
-		now.Advance(2 * engine.DefaultTimeout)
+		engineClock.Advance(2 * engine.DefaultTimeout)
 		proxy.Mend(t)
 		got, err := e.Get(t.Context(), "ep", job.ID)
 		for err != nil && errors.Is(err, sqldb.ErrUnavailable) {
@@ -303,7 +303,7 @@ func TestResultInTimeCounts(t *testing.T) {
 		if late {
 			want = engine.TimedOut
 		}
-		for !got.State.Terminal() { // the first try may have failed
+		for !got.State.Terminal() { // until the commit is repeated
 			got = must.Do(e.Get(t.Context(), "ep", job.ID))(t)
 		}
 		must.Succeed(t, e.Delivered(t.Context(), job.Ref))

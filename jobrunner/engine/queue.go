@@ -10,7 +10,7 @@ import (
 
 // queue has the jobs of an endpoint that this process leads: the active ones, the ones
 // with a webhook call to make and the ones with changes that aren't committed yet. If
-// state is kept in memory, it has all jobs.
+// the database is in memory, it has all jobs.
 type queue struct {
 	engine *Engine
 	name   string
@@ -37,7 +37,7 @@ type job struct {
 	inMemory    bool   // input and rest are set
 	output      []byte // JSON or nil, and the error: of a job that is active or not yet committed
 	message     string
-	chunks      []numberedChunk // unread, if state is kept in memory
+	chunks      []numberedChunk // unread, if the database is in memory
 	outputSize  int             // of a job that was read without a large output
 	host        string          // of the webhook
 	change      *change         // that isn't committed, or nil
@@ -198,7 +198,7 @@ func (q *queue) move(j *job, fx effect) {
 	}
 }
 
-// place puts a job into the heaps to which it belongs.
+// place adds a job to the heaps to which it belongs, and removes it from the others.
 func (q *queue) place(j *job) {
 	q.ready.set(j, j.state == InQueue)
 	q.timed.set(j, j.state != absent && j.due() > 0 && (!j.state.Terminal() || q.engine.store == nil))

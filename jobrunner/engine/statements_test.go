@@ -165,14 +165,14 @@ func TestCommitsReadTheirRows(t *testing.T) {
 func TestRepeatedCommit(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})
 	j := NewJob{Endpoint: "ep"}.job(e.newKey(), e.now())
-	stream := func(seqs ...int64) *commit {
+	commitOfChunks := func(seqs ...int64) *commit {
 		ch := &change{job: j, row: j.row}
 		for _, seq := range seqs {
 			ch.chunks, ch.row.streamed = append(ch.chunks, numberedChunk{seq, []byte(strconv.FormatInt(seq, 10))}), seq
 		}
 		return &commit{changes: []*change{ch}, process: e.Process()}
 	}
-	submission, next, cleared, last := stream(1), stream(2, 3), stream(4), stream(5)
+	submission, next, cleared, last := commitOfChunks(1), commitOfChunks(2, 3), commitOfChunks(4), commitOfChunks(5)
 	submission.changes[0].isNew, submission.changes[0].input = true, []byte("{}")
 	cleared.changes[0].clear = true
 	for _, step := range []struct {
@@ -195,8 +195,8 @@ func TestRepeatedCommit(t *testing.T) {
 		}
 		must.Hold(t, err == nil && !more && read.String() == step.want, err, more, read.String(), "want", step.want)
 	}
-	must.Do(e.commits.try([]*commit{cleared, stream(6)}))(t)
-	must.Do(e.commits.try([]*commit{cleared, stream(6)}))(t)
+	must.Do(e.commits.try([]*commit{cleared, commitOfChunks(6)}))(t)
+	must.Do(e.commits.try([]*commit{cleared, commitOfChunks(6)}))(t)
 	all, _, err := e.store.drain(t.Context(), j.k)
 	must.Hold(t, err == nil && len(all) == 1 && all[0].seq == 6, all, err)
 }
@@ -218,7 +218,7 @@ func TestDeletedByOtherProcess(t *testing.T) {
 	}
 }
 
-// Chunks of a failed read are kept until the next read or the deletion of the job.
+// The chunks of a failed read are freed when their job is deleted.
 func TestUndeliveredChunksAreFreed(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	j := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
@@ -235,7 +235,7 @@ func TestFormerLeader(t *testing.T) {
 	unstored, err := e.commits.try([]*commit{former})
 	must.Hold(t, len(unstored) == 1 && errors.Is(err, ErrNotLeader), unstored, err)
 	err = e.store.commit(former, false)
-	must.ErrorIs(t, err, ErrNotLeader, "the database accepted it:")
+	must.ErrorIs(t, err, ErrNotLeader, "storing the former leader's commit")
 }
 
 // If a part of a commit fitted on a full disk, that part isn't stored again with the rest, which would
@@ -315,8 +315,8 @@ func TestActiveJobsAreCounted(t *testing.T) {
 	must.Hold(t, err == nil && counts == Counts{InQueue: 2, waiting: 2, Completed: 5, Failed: 6, Retried: 7}, counts, err)
 }
 
-// A job that becomes due during a sweep changes the time of the next one, but doesn't start another
-// at once: under load, sweeps would never pause.
+// A job that becomes due during a sweep changes the time of the next sweep, but doesn't start one at
+// once: under load, sweeps would never pause.
 func TestWakeDuringASweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := openEmpty(t, sqldb.Config{})

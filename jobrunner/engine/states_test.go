@@ -15,20 +15,20 @@ func testSuccess(t *tester) {
 	must.Hold(t, idForm.MatchString(id) && !strings.HasPrefix(id, "sync-"), "id", id)
 	synchronous := t.submit(engine.NewJob{Endpoint: "other", Sync: true})
 	must.Hold(t, idForm.MatchString(synchronous) && strings.HasPrefix(synchronous, "sync-"), "id of a synchronous job", synchronous)
-	got := t.is(id, engine.InQueue)
+	got := t.expectState(id, engine.InQueue)
 	must.Hold(t, got.Worker == "" && got.Delay == 0 && got.Output == nil, "in the queue:", got)
 	t.advance(1234 * time.Millisecond)
 	job := t.take(engine.Take{Worker: "w1"})
 	must.Hold(t, job.ID == id && job.Worker == "w1" && job.Attempt == 1 && job.Delay == 1234*time.Millisecond && string(job.Input) == "{}" && job.Rest == nil, "taken", job)
-	t.takeNone()
-	got = t.is(id, engine.InProgress)
+	t.expectEmptyQueue("ep")
+	got = t.expectState(id, engine.InProgress)
 	must.Hold(t, got.Worker == "w1" && got.Delay == 1234*time.Millisecond && got.Execution == 0, "in progress:", got)
 	t.report(job.Ref, engine.Progress([]byte(`"half"`)), engine.Accepted)
-	must.Equal(t, string(t.is(id, engine.InProgress).Output), `"half"`, "progress")
+	must.Equal(t, string(t.expectState(id, engine.InProgress).Output), `"half"`, "progress")
 	t.advance(5678 * time.Millisecond)
 	t.report(job.Ref, engine.Done([]byte(`"whole"`)), engine.Accepted)
 	for range 2 { // reading changes nothing
-		done := t.is(id, engine.Completed)
+		done := t.expectState(id, engine.Completed)
 		must.Hold(t, done.Worker == "w1" && done.Delay == 1234*time.Millisecond && done.Execution == 5678*time.Millisecond &&
 			string(done.Output) == `"whole"` && done.Retries == 0 && done.Error == "", "completed:", done)
 		t.advance(time.Second)
@@ -37,7 +37,7 @@ func testSuccess(t *tester) {
 
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no luck", []byte(`1`)), engine.Accepted)
-	got = t.is(id, engine.Failed)
+	got = t.expectState(id, engine.Failed)
 	must.Hold(t, got.Error == "no luck" && string(got.Output) == "1", "failed:", got)
 
 	// A result without output, even after progress.
@@ -45,7 +45,7 @@ func testSuccess(t *tester) {
 	job = t.take(engine.Take{})
 	t.report(job.Ref, engine.Progress([]byte(`"half"`)), engine.Accepted)
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
-	must.Hold(t, t.is(id, engine.Completed).Output == nil, "a job without a result has an output")
+	must.Hold(t, t.expectState(id, engine.Completed).Output == nil, "a job without a result has an output")
 }
 
 func testOrder(t *tester) {
@@ -76,7 +76,7 @@ func testCancel(t *tester) {
 	}
 	waiting := t.submit(engine.NewJob{})
 	cancel(waiting, engine.Cancelled)
-	t.takeNone()
+	t.expectEmptyQueue("ep")
 	cancel(waiting, engine.Cancelled)
 
 	running := t.submit(engine.NewJob{})
@@ -84,7 +84,7 @@ func testCancel(t *tester) {
 	t.advance(2 * time.Second)
 	must.Equal(t, cancel(running, engine.Cancelled).Execution, 2*time.Second, "ran for")
 	t.report(job.Ref, engine.Done([]byte(`1`)), engine.Stale)
-	must.Hold(t, t.is(running, engine.Cancelled).Output == nil, "a cancelled job has an output")
+	must.Hold(t, t.expectState(running, engine.Cancelled).Output == nil, "a cancelled job has an output")
 
 	done := t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`1`)), engine.Accepted)
@@ -155,38 +155,38 @@ func (t *tester) retry(id string) {
 	must.Require(t, err == nil && job.ID == id && job.State == engine.InQueue, "the retry returned", job, err)
 }
 
-func (t *tester) noRetry(id string, state engine.State) {
+func (t *tester) expectNotRetryable(id string, state engine.State) {
 	t.Helper()
-	before := t.is(id, state)
+	before := t.expectState(id, state)
 	_, err := t.Retry(t.ctx, "ep", id)
 	var refused *engine.NotRetryable
 	must.Hold(t, errors.As(err, &refused) && refused.State == state, "the retry of a job in state", state, "returned", err)
-	after := t.is(id, state)
+	after := t.expectState(id, state)
 	must.Hold(t, fmt.Sprintf("%+v", after) == fmt.Sprintf("%+v", before), "a rejected retry changed", before, "to", after)
 }
 
 func testRetry(t *tester) {
 	input := []byte(`{"n":  1}`)
 	id := t.submit(engine.NewJob{Input: input, Rest: []byte(`{"policy":{}}`)})
-	t.noRetry(id, engine.InQueue)
+	t.expectNotRetryable(id, engine.InQueue)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	t.advance(time.Second)
 	job := t.take(engine.Take{})
-	t.noRetry(id, engine.InProgress)
+	t.expectNotRetryable(id, engine.InProgress)
 	t.report(job.Ref, engine.Chunk([]byte(`"old"`), nil), engine.Accepted)
 	t.report(job.Ref, engine.Fail("no luck", []byte(`"old"`)), engine.Accepted)
 
 	other := t.submit(engine.NewJob{}) // precedes the retried job in the queue
 	t.advance(30*time.Minute - ms)
 	t.retry(id)
-	got := t.is(id, engine.InQueue)
+	got := t.expectState(id, engine.InQueue)
 	must.Hold(t, got.Output == nil && got.Error == "" && got.Retries == 0 && got.Delay == 0 && got.Worker == "", "after the retry", got)
 	_, chunks, _, err := t.Drain(t.ctx, "ep", id)
 	must.Hold(t, err == nil && len(chunks) == 0, "after the retry its stream has", chunks, err)
-	t.noRetry(id, engine.InQueue)
-	t.counts(engine.Counts{InQueue: 2, Failed: 1, Retried: 1})
+	t.expectNotRetryable(id, engine.InQueue)
+	t.expectCounts(engine.Counts{InQueue: 2, Failed: 1, Retried: 1})
 	t.restart()
-	t.counts(engine.Counts{InQueue: 2, Failed: 1, Retried: 1})
+	t.expectCounts(engine.Counts{InQueue: 2, Failed: 1, Retried: 1})
 
 	t.advance(3 * time.Second)
 	must.Equal(t, t.take(engine.Take{}).ID, other, "the retried job went to the head of the queue")
@@ -194,16 +194,16 @@ func testRetry(t *tester) {
 	must.Hold(t, second.ID == id && string(second.Input) == string(input) && string(second.Rest) == `{"policy":{}}` && second.Retries == 0 &&
 		second.Delay == 3*time.Second, "the second take:", second)
 	t.report(job.Ref, engine.Done([]byte(`"late"`)), engine.Stale)
-	t.report(second.Ref, engine.Lost(), engine.Accepted) // the retry has a new retry count
+	t.report(second.Ref, engine.Lost(), engine.Accepted) // the client's retry has reset the job's retries
 	third := t.take(engine.Take{})
 	t.report(third.Ref, engine.Done([]byte(`"new"`)), engine.Accepted)
-	got = t.is(id, engine.Completed)
+	got = t.expectState(id, engine.Completed)
 	must.Hold(t, string(got.Output) == `"new"` && got.Retries == 1, "done", got)
-	t.noRetry(id, engine.Completed)
+	t.expectNotRetryable(id, engine.Completed)
 	t.advance(30*time.Minute - ms) // the retention starts again
-	t.is(id, engine.Completed)
+	t.expectState(id, engine.Completed)
 	t.advance(ms)
-	t.is(id, "")
+	t.expectState(id, "")
 
 	// An overdue job counts as TIMED_OUT, the ttl counts from the submission, and an expired job
 	// can't be retried.
@@ -213,16 +213,16 @@ func testRetry(t *tester) {
 	t.retry(id)
 	t.take(engine.Take{})
 	t.advance(5 * time.Second)
-	t.is(id, engine.TimedOut)
+	t.expectState(id, engine.TimedOut)
 	t.retry(id)
 	t.advance(50*time.Second - ms)
-	t.is(id, engine.InQueue)
+	t.expectState(id, engine.InQueue)
 	t.advance(ms)
 	must.ErrorIs(t, must.Err(t.Retry(t.ctx, "ep", id)), engine.ErrNotFound, "retry after the ttl")
 	id = t.submit(engine.NewJob{})
 	must.ErrorIs(t, must.Err(t.Retry(t.ctx, "other", id)), engine.ErrNotFound, "a retry through another endpoint")
 	must.Do(t.Cancel(t.ctx, "ep", id))(t)
-	t.noRetry(id, engine.Cancelled)
+	t.expectNotRetryable(id, engine.Cancelled)
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
 	t.advance(30 * time.Minute)
@@ -251,13 +251,13 @@ func testPurge(t *tester) {
 	t.advance(10 * time.Second) // the last job expires
 	purge(many + 1)
 	for _, id := range ids {
-		t.is(id, "")
+		t.expectState(id, "")
 	}
-	t.takeNone()
-	t.counts(engine.Counts{InProgress: 1, Completed: 1, Failed: 1, Retried: 1})
-	t.is(done, engine.Completed)
-	t.is(running, engine.InProgress)
-	t.is(failed, engine.Failed)
+	t.expectEmptyQueue("ep")
+	t.expectCounts(engine.Counts{InProgress: 1, Completed: 1, Failed: 1, Retried: 1})
+	t.expectState(done, engine.Completed)
+	t.expectState(running, engine.InProgress)
+	t.expectState(failed, engine.Failed)
 	t.report(job.Ref, engine.Done([]byte(`1`)), engine.Accepted)
 	must.Equal(t, must.Do(t.Get(t.ctx, "other", other))(t).State, engine.InQueue, "the other endpoint's job")
 	purge(0)
@@ -265,8 +265,8 @@ func testPurge(t *tester) {
 	purge(1)
 }
 
-func (t *tester) takeNone() {
+func (t *tester) expectEmptyQueue(name string) {
 	t.Helper()
-	jobs, err := t.TakeQueued(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
-	must.Require(t, err == nil && len(jobs) == 0, "took", jobs, err, "from a queue that should be empty")
+	jobs, err := t.TakeQueued(t.ctx, engine.Take{Endpoint: name, Worker: "w", Max: 1})
+	must.Require(t, err == nil && len(jobs) == 0, "took", jobs, err, "from a queue that should be empty:", name)
 }

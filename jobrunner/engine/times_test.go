@@ -16,9 +16,9 @@ import (
 func (t *tester) expectChange(id string, d time.Duration, from, to engine.State) {
 	t.Helper()
 	t.advance(d - ms)
-	t.is(id, from)
+	t.expectState(id, from)
 	t.advance(ms)
-	t.is(id, to)
+	t.expectState(id, to)
 }
 
 func testTTL(t *tester) {
@@ -39,9 +39,9 @@ func testTTL(t *tester) {
 		}
 		t.expectChange(id, rest, state, "")
 		must.ErrorIs(t, must.Err(t.Cancel(t.ctx, "ep", id)), engine.ErrNotFound, "cancel of a job whose ttl passed")
-		t.takeNone()
+		t.expectEmptyQueue("ep")
 	}
-	t.counts(engine.Counts{Completed: 1, Failed: 1})
+	t.expectCounts(engine.Counts{Completed: 1, Failed: 1})
 
 	// The ttl counts from the submission, through queue and execution.
 	id := t.submit(engine.NewJob{TTL: 20 * time.Second})
@@ -80,11 +80,11 @@ func testSetTTL(t *tester) {
 	id = t.submit(engine.NewJob{})
 	t.advance(time.Minute)
 	set(id, 10*time.Second)
-	t.is(id, "")
+	t.expectState(id, "")
 	synctest.Wait()
-	t.counts(engine.Counts{})
+	t.expectCounts(engine.Counts{})
 
-	// A longer ttl doesn't extend the retention.
+	// A ttl that ends after the retention doesn't extend it. One that ends earlier takes precedence.
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Done(nil), engine.Accepted)
 	set(id, time.Hour)
@@ -106,19 +106,19 @@ func testTimeout(t *tester) {
 		t.advance(20 * time.Minute) // time in the queue doesn't count
 		job := t.take(engine.Take{Timeout: c.endpoint})
 		t.expectChange(id, c.want, engine.InProgress, engine.TimedOut)
-		late := t.is(id, engine.TimedOut)
+		late := t.expectState(id, engine.TimedOut)
 		must.Hold(t, late.Execution == c.want && late.Delay == 20*time.Minute, "timed out after", late.Execution, "delay", late.Delay)
 		t.report(job.Ref, engine.Done(nil), engine.Stale)
 		t.expectChange(id, 30*time.Minute, engine.TimedOut, "")
 	}
-	t.counts(engine.Counts{})
+	t.expectCounts(engine.Counts{})
 
 	// A report in the last millisecond counts.
 	id := t.submit(engine.NewJob{Timeout: 5 * time.Second})
 	job := t.take(engine.Take{})
 	t.advance(5*time.Second - ms)
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
-	t.is(id, engine.Completed)
+	t.expectState(id, engine.Completed)
 }
 
 func testRetention(t *tester) {
@@ -138,7 +138,7 @@ func testRetention(t *tester) {
 		t.advance(20 * time.Minute) // the retention counts from the end
 		t.report(job.Ref, engine.Done(nil), engine.Accepted)
 		t.advance(c.want / 2)
-		t.is(id, engine.Completed) // reading doesn't extend it
+		t.expectState(id, engine.Completed) // reading doesn't extend it
 		t.Logf("%s", c.name)
 		t.expectChange(id, c.want-c.want/2, engine.Completed, "")
 	}
@@ -156,20 +156,20 @@ func testLost(t *tester) {
 	t.report(job.Ref, engine.Progress([]byte(`"old"`)), engine.Accepted)
 	t.advance(time.Second)
 	t.report(job.Ref, engine.Lost(), engine.Accepted)
-	got := t.is(id, engine.InQueue)
+	got := t.expectState(id, engine.InQueue)
 	must.Hold(t, got.Retries == 1 && got.Output == nil && got.Worker == "" && got.Delay == 0, "lost once:", got)
-	t.counts(engine.Counts{InQueue: 2, Retried: 1})
+	t.expectCounts(engine.Counts{InQueue: 2, Retried: 1})
 	t.advance(3 * time.Second)
 	second := t.take(engine.Take{Worker: "w2"})
 	must.Hold(t, second.ID == id && second.Retries == 1 && second.Attempt == 2 && second.Delay == 3*time.Second, "the second take", second, "expected it before", next)
 	t.advance(4 * time.Second)
 	t.report(second.Ref, engine.Lost(), engine.Accepted)
-	failed := t.is(id, engine.Failed)
+	failed := t.expectState(id, engine.Failed)
 	must.Hold(t, failed.Retries == 1 && failed.Error == "job timed out after 1 retries: its worker died" && failed.Execution == 4*time.Second &&
 		failed.Delay == 3*time.Second, "lost twice:", failed)
-	t.counts(engine.Counts{InQueue: 1, Failed: 1, Retried: 1})
+	t.expectCounts(engine.Counts{InQueue: 1, Failed: 1, Retried: 1})
 	t.expectChange(id, 30*time.Minute, engine.Failed, "")
-	t.counts(engine.Counts{InQueue: 1, Failed: 1, Retried: 1})
+	t.expectCounts(engine.Counts{InQueue: 1, Failed: 1, Retried: 1})
 }
 
 func testRestart(t *tester) {
@@ -186,12 +186,12 @@ func testRestart(t *tester) {
 
 	t.restart()
 	for _, id := range running {
-		job := t.is(id, engine.InQueue)
+		job := t.expectState(id, engine.InQueue)
 		must.Hold(t, job.Retries == 0 && job.Output == nil && job.Worker == "", "after a restart", job)
 	}
-	t.is(low, engine.InQueue)
+	t.expectState(low, engine.InQueue)
 	must.Equal(t, string(must.Do(t.Get(t.ctx, "ep2", done))(t).Output), "1", "the output of the finished job")
-	t.counts(engine.Counts{InQueue: 3})
+	t.expectCounts(engine.Counts{InQueue: 3})
 	load := must.Do(t.Load(t.ctx, "ep"))(t)
 	must.Hold(t, load.Waiting == 2, "waiting jobs that aren't low", load)
 	t.report(job.Ref, engine.Done(nil), engine.Stale)
@@ -211,25 +211,25 @@ func testRestart(t *tester) {
 }
 
 func testCounts(t *tester) {
-	t.counts(engine.Counts{})
+	t.expectCounts(engine.Counts{})
 	for range 5 {
 		t.submit(engine.NewJob{})
 	}
 	t.submit(engine.NewJob{Endpoint: "other"})
-	t.counts(engine.Counts{InQueue: 5})
+	t.expectCounts(engine.Counts{InQueue: 5})
 	a, b := t.take(engine.Take{}), t.take(engine.Take{})
-	t.counts(engine.Counts{InQueue: 3, InProgress: 2})
+	t.expectCounts(engine.Counts{InQueue: 3, InProgress: 2})
 	t.report(a.Ref, engine.Done(nil), engine.Accepted)
 	t.report(b.Ref, engine.Fail("x", nil), engine.Accepted)
-	t.counts(engine.Counts{InQueue: 3, Completed: 1, Failed: 1})
+	t.expectCounts(engine.Counts{InQueue: 3, Completed: 1, Failed: 1})
 	for _, id := range []string{t.take(engine.Take{}).ID, t.submit(engine.NewJob{})} {
 		must.Equal(t, must.Err(t.Cancel(t.ctx, "ep", id)), nil)
 	}
-	t.counts(engine.Counts{InQueue: 2, Completed: 1, Failed: 1})
+	t.expectCounts(engine.Counts{InQueue: 2, Completed: 1, Failed: 1})
 	t.advance(24 * time.Hour)
-	t.counts(engine.Counts{Completed: 1, Failed: 1})
+	t.expectCounts(engine.Counts{Completed: 1, Failed: 1})
 	t.restart()
-	t.counts(engine.Counts{Completed: 1, Failed: 1})
+	t.expectCounts(engine.Counts{Completed: 1, Failed: 1})
 }
 
 func testLoad(t *tester) {
@@ -273,20 +273,20 @@ func TestClockJumpsForward(t *testing.T) {
 		must.Require(t, first.ID == running, "the jobs were taken in another order")
 		jump(2 * time.Hour)
 		t.advance(time.Minute)
-		t.is(running, engine.InProgress)
+		t.expectState(running, engine.InProgress)
 		second := t.take(engine.Take{}) // hasn't expired either
 		for _, job := range []engine.Taken{first, second} {
 			t.report(job.Ref, engine.Done([]byte("1")), engine.Accepted)
 		}
-		job := t.is(running, engine.Completed)
+		job := t.expectState(running, engine.Completed)
 		must.Hold(t, job.Execution == time.Minute && job.Delay == 0, "it waited", job.Delay, "and ran", job.Execution)
-		job = t.is(queued, engine.Completed)
+		job = t.expectState(queued, engine.Completed)
 		must.Hold(t, job.Execution == 0 && job.Delay == time.Minute, "it waited", job.Delay, "and ran", job.Execution)
 		jump(2 * time.Hour)
 		t.advance(29 * time.Minute)
-		t.is(queued, engine.Completed) // the retention doesn't count the sleep either
+		t.expectState(queued, engine.Completed) // the retention doesn't count the sleep either
 		t.advance(time.Minute)
-		t.is(queued, "")
+		t.expectState(queued, "")
 	})
 }
 
@@ -299,25 +299,25 @@ func TestClockJumpsBackward(t *testing.T) {
 		t.take(engine.Take{})
 		jump(-2 * time.Hour)
 		t.advance(time.Minute)
-		t.is(short, "")
-		t.is(late, engine.InProgress)
+		t.expectState(short, "")
+		t.expectState(late, engine.InProgress)
 		t.advance(engine.DefaultTimeout)
-		job := t.is(late, engine.TimedOut)
+		job := t.expectState(late, engine.TimedOut)
 		must.Hold(t, job.Execution == engine.DefaultTimeout && job.Delay == time.Second, "it waited", job.Delay, "and ran", job.Execution)
 
 		short = t.submit(engine.NewJob{TTL: time.Minute})
 		t.restart() // the restarted engine reads the time of day, which is now two hours earlier
 		t.advance(30 * time.Second)
-		t.is(short, engine.InQueue)
+		t.expectState(short, engine.InQueue)
 		t.advance(31 * time.Second)
-		t.is(short, "")
-		t.is(late, engine.TimedOut)
+		t.expectState(short, "")
+		t.expectState(late, engine.TimedOut)
 		t.advance(time.Hour)
-		t.is(late, "")
+		t.expectState(late, "")
 	})
 }
 
-// A running job whose ttl ends leaves no output and no chunks.
+// A running job whose ttl ends leaves no rows.
 func TestDeletedJobLeavesNoRows(t *testing.T) {
 	c := sqldb.Config{Dir: t.TempDir()}
 	synctest.Test(t, func(t *testing.T) {

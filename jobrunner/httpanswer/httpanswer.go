@@ -118,6 +118,7 @@ func (r *Refusal) Error() string {
 	return r.Text + ": " + strings.Join(r.Faults, "; ")
 }
 
+// Form is the form of an API's errors.
 type Form int
 
 const (
@@ -184,8 +185,8 @@ func (f Form) WriteRefusal(w http.ResponseWriter, r *Refusal) {
 	}
 }
 
-// Fail writes an error: a Refusal as it is, and a shortage of resources with the time to retry. Any
-// other error is an internal one, which is logged, unless the client has disconnected.
+// Fail writes an error: a Refusal as it is, and a shortage of resources as 503 or 507. Any other error
+// is an internal one, which is logged, unless the client has disconnected.
 func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	refusal := new(Refusal)
 	if !errors.As(err, &refusal) {

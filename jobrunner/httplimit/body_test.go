@@ -204,7 +204,7 @@ func TestAllowPauses(t *testing.T) {
 }
 
 // A client that reads its answer more slowly than 4 KiB/s is disconnected.
-func TestAnswerIsRead(t *testing.T) {
+func TestSlowReaderIsDisconnected(t *testing.T) {
 	const size = 4 << 20
 	for name, c := range map[string]struct {
 		interval time.Duration // of reads of 5 KiB
@@ -270,7 +270,7 @@ func TestMemoryWait(t *testing.T) {
 		m := httplimit.NewMemory(100)
 		a := reserve(t, m, 80)
 		served := make(chan string, 2)
-		wait := func(name string, bytes int64) {
+		startWaiter := func(name string, bytes int64) {
 			go func() {
 				h, err := m.ReserveWhenFree(t.Context(), bytes)
 				must.Hold(t, err == nil, err)
@@ -280,8 +280,8 @@ func TestMemoryWait(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		wait("large", 90)
-		wait("small", 20)
+		startWaiter("large", 90)
+		startWaiter("small", 20)
 		expectFull(t, m, 20)
 		a.Release()
 		first, second := <-served, <-served

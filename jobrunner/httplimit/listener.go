@@ -224,7 +224,7 @@ func (l *Listener) evict(address netip.Prefix) bool {
 }
 
 // rejectWithSpare accepts the next connection with the spare descriptor, answers 503, closes it, and
-// opens the spare descriptor again.
+// opens the spare descriptor again. It returns false if it accepted none.
 func (l *Listener) rejectWithSpare() bool {
 	if l.spare != nil {
 		_ = l.spare.Close()

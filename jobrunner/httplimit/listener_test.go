@@ -109,7 +109,7 @@ func (b *boundedServer) expectServed(from string) {
 	}
 }
 
-func (b *boundedServer) expect(from *bufio.Reader, want int) {
+func (b *boundedServer) expectStatus(from *bufio.Reader, want int) {
 	b.t.Helper()
 	status, body, _ := readAnswer(b.t, from)
 	must.Hold(b.t, status == want && (want != 503 || strings.Contains(body, "too many open connections")), "answered", status, body, "expected", want)
@@ -122,13 +122,13 @@ func TestLimitPerAddress(t *testing.T) {
 	for _, pair := range [][2]string{{"192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::2"}, {"::ffff:203.0.113.9", "203.0.113.9"}} {
 		b.hold(pair[0])
 		b.hold(pair[0])
-		b.expect(b.connect(pair[1], "/"), 503)
+		b.expectStatus(b.connect(pair[1], "/"), 503)
 	}
-	b.expect(b.connect("192.0.2.2", "/"), 200)
-	b.expect(b.connect("2001:db8:0:1::1", "/"), 200)
-	for _, free := range []string{"127.0.0.1", "::1", "198.51.100.7"} {
+	b.expectStatus(b.connect("192.0.2.2", "/"), 200)
+	b.expectStatus(b.connect("2001:db8:0:1::1", "/"), 200)
+	for _, exempt := range []string{"127.0.0.1", "::1", "198.51.100.7"} {
 		for range 4 {
-			b.hold(free)
+			b.hold(exempt)
 		}
 	}
 	close(b.release)
@@ -141,13 +141,13 @@ func TestLimitOfAll(t *testing.T) {
 	b := serveBounded(t, httplimit.Connections{Max: 3})
 	silent := b.connect("192.0.2.1", "")
 	idle := b.connect("192.0.2.1", "/")
-	b.expect(idle, 200)
+	b.expectStatus(idle, 200)
 	b.hold("192.0.2.2")
 	b.hold("192.0.2.2") // evicts idle
 	must.Hold(t, must.Err(idle.ReadByte()) != nil, "the idle connection is still open")
 	b.hold("192.0.2.2") // evicts silent
 	must.Hold(t, must.Err(silent.ReadByte()) != nil, "the connection that never sent a request is still open")
-	b.expect(b.connect("192.0.2.3", "/"), 503)
+	b.expectStatus(b.connect("192.0.2.3", "/"), 503)
 	close(b.release)
 	b.expectServed("192.0.2.3")
 }

@@ -225,8 +225,8 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 	}
 	requests, total, err := read(pageOutput)
 	size, large := 0, false
-	for _, q := range requests {
-		size, large = size+q.Size, large || q.Size > pageOutput
+	for _, request := range requests {
+		size, large = size+request.Size, large || request.Size > pageOutput
 	}
 	if large && err == nil {
 		reservation, err := a.Answers.ReserveWhenFree(httplimit.AnswerContext(r.Context()), int64(2*size))
@@ -248,20 +248,20 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 }
 
 // appendRequest appends a request with its output or error.
-func appendRequest(b []byte, q engine.Job) []byte {
-	b = fmt.Appendf(b, `{"id":%q,"status":%q`, q.ID, q.State)
+func appendRequest(b []byte, request engine.Job) []byte {
+	b = fmt.Appendf(b, `{"id":%q,"status":%q`, request.ID, request.State)
 	switch {
-	case q.Error != "":
-		text, _ := json.Marshal(q.Error) // never fails for a string
+	case request.Error != "":
+		text, _ := json.Marshal(request.Error) // never fails for a string
 		b = append(append(b, `,"error":`...), text...)
-	case q.Output != nil:
-		b = append(append(b, `,"output":`...), q.Output...)
+	case request.Output != nil:
+		b = append(append(b, `,"output":`...), request.Output...)
 	}
-	if !q.Started.IsZero() {
-		b = q.Started.UTC().AppendFormat(append(b, `,"startedAt":"`...), time.RFC3339Nano+`"`)
+	if !request.Started.IsZero() {
+		b = request.Started.UTC().AppendFormat(append(b, `,"startedAt":"`...), time.RFC3339Nano+`"`)
 	}
-	if !q.Finished.IsZero() {
-		b = q.Finished.UTC().AppendFormat(append(b, `,"completedAt":"`...), time.RFC3339Nano+`"`)
+	if !request.Finished.IsZero() {
+		b = request.Finished.UTC().AppendFormat(append(b, `,"completedAt":"`...), time.RFC3339Nano+`"`)
 	}
 	return append(b, '}')
 }

@@ -15,14 +15,14 @@ func (d *deployment) createBatch(body string) (path, id string) {
 	d.t.Helper()
 	a := d.do("POST", "/v2/ep/batch", body)
 	id, _ = a.body["id"].(string)
-	if a.status != 200 || a.raw != fmt.Sprintf(`{"id":%q,"status":"DRAFT"}`+"\n", id) && a.raw != fmt.Sprintf(`{"id":%q,"status":"DRAFT"}`, id) {
-		d.t.Fatalf("the batch was answered %d %s", a.status, a.raw)
+	if a.status != 200 || strings.TrimSpace(a.raw) != fmt.Sprintf(`{"id":%q,"status":"DRAFT"}`, id) {
+		d.t.Fatalf("the creation of a batch was answered %d %s", a.status, a.raw)
 	}
 	return "/v2/ep/batch/" + id, id
 }
 
-// expect compares an answer without its trailing white space.
-func (d *deployment) expect(want, method, path, body string) {
+// expectAnswer sends a request and compares the answer's status and trimmed body. A want with … is the beginning.
+func (d *deployment) expectAnswer(want, method, path, body string) {
 	d.t.Helper()
 	a := d.do(method, path, body)
 	got := strings.TrimSpace(fmt.Sprint(a.status, " ", a.raw))
@@ -40,19 +40,19 @@ func TestBatch(t *testing.T) {
 		ids, _ := a.body["requestIds"].([]any)
 		must.Require(t, a.status == 200 && len(ids) == 2 && strings.HasPrefix(a.raw, summary("DRAFT", 4, 0, 0, 0)),
 			"the requests were answered", a.status, a.raw)
-		d.expect("200 "+summary("DRAFT", 3, 0, 0, 0)+"}", "DELETE", path+"/requests/"+ids[1].(string), "")
-		d.expect("404 …", "DELETE", path+"/requests/"+ids[1].(string), "")
-		d.expect("200 "+summary("FINALIZED", 3, 0, 0, 0)+"}", "POST", path+"/finalize", "")
-		d.expect("200 "+summary("FINALIZED", 3, 0, 0, 0)+"}", "POST", path+"/finalize", "")
-		d.expect("400 …", "DELETE", path+"/requests/"+ids[0].(string), "")
-		d.expect("400 …", "POST", path+"/requests", `{"requests": []}`)
+		d.expectAnswer("200 "+summary("DRAFT", 3, 0, 0, 0)+"}", "DELETE", path+"/requests/"+ids[1].(string), "")
+		d.expectAnswer("404 …", "DELETE", path+"/requests/"+ids[1].(string), "")
+		d.expectAnswer("200 "+summary("FINALIZED", 3, 0, 0, 0)+"}", "POST", path+"/finalize", "")
+		d.expectAnswer("200 "+summary("FINALIZED", 3, 0, 0, 0)+"}", "POST", path+"/finalize", "")
+		d.expectAnswer("400 …", "DELETE", path+"/requests/"+ids[0].(string), "")
+		d.expectAnswer("400 …", "POST", path+"/requests", `{"requests": []}`)
 		a = d.do("GET", "/v2/ep/health", "")
 		must.Hold(t, strings.Contains(a.raw, `"inQueue":0`), "the endpoint's health counts requests:", a.raw)
-		d.expect(`200 {"removed":0,"status":"completed"}`, "POST", "/v2/ep/purge-queue", "")
+		d.expectAnswer(`200 {"removed":0,"status":"completed"}`, "POST", "/v2/ep/purge-queue", "")
 
 		first := d.take("ep-batch")
 		must.Equal(t, string(first.Input), `{"n": 0}`, "the input")
-		d.expect("200 "+summary("FINALIZED", 3, 1, 0, 0)+"}", "GET", path, "")
+		d.expectAnswer("200 "+summary("FINALIZED", 3, 1, 0, 0)+"}", "GET", path, "")
 		sleep(2)
 		d.report(first, engine.Done([]byte(`{"v":  [1]}`)))
 		large := strings.Repeat("x", 100_000)
@@ -60,9 +60,9 @@ func TestBatch(t *testing.T) {
 		d.report(second, engine.Done([]byte(`"`+large+`"`)))
 		third := d.take("ep-batch")
 		d.report(third, engine.Fail(`no "luck"`, []byte(`1`)))
-		d.expect("200 "+summary("FINALIZED", 3, 0, 2, 1)+"}", "GET", path, "")
+		d.expectAnswer("200 "+summary("FINALIZED", 3, 0, 2, 1)+"}", "GET", path, "")
 		at := func(s int) string { return created.Add(time.Duration(s) * time.Second).UTC().Format(time.RFC3339) }
-		d.expect(fmt.Sprintf(`200 {"requests":[{"id":%q,"status":"COMPLETED","output":{"v":  [1]},"startedAt":%q,"completedAt":%q},{"id":%q,"status":"COMPLETED","output":%q,"startedAt":%q,"completedAt":%q},`+
+		d.expectAnswer(fmt.Sprintf(`200 {"requests":[{"id":%q,"status":"COMPLETED","output":{"v":  [1]},"startedAt":%q,"completedAt":%q},{"id":%q,"status":"COMPLETED","output":%q,"startedAt":%q,"completedAt":%q},`+
 			`{"id":%q,"status":"FAILED","error":"no \"luck\"","startedAt":%q,"completedAt":%q}],"total":3,"offset":0,"limit":50,"hasMore":false}`,
 			first.ID, at(0), at(2), second.ID, large, at(2), at(2), third.ID, at(2), at(2)), "GET", path+"/requests", "")
 		for query, want := range map[string]string{
@@ -73,7 +73,7 @@ func TestBatch(t *testing.T) {
 			must.Hold(t, a.status == 200 && strings.Contains(a.raw, want), query, a.status, a.raw)
 		}
 		sleep(3 * 3600) // longer than results of /run are kept
-		d.expect("200 "+summary("FINALIZED", 3, 0, 2, 1)+"}", "POST", path+"/cancel", "")
+		d.expectAnswer("200 "+summary("FINALIZED", 3, 0, 2, 1)+"}", "POST", path+"/cancel", "")
 	})
 }
 
@@ -88,16 +88,16 @@ func TestBatchCancel(t *testing.T) {
 		}
 		d.report(job, engine.Done(nil))
 		a := d.do("GET", path, "")
-		must.Hold(t, a.body["status"] == "CANCELLED" && a.body["requestCompleted"] == 1.0 && a.body["requestTotal"] == 2.0, "after its running job the batch is", a.raw)
+		must.Hold(t, a.body["status"] == "CANCELLED" && a.body["requestCompleted"] == 1.0 && a.body["requestTotal"] == 2.0, "after its running request has ended the batch is", a.raw)
 		a = d.do("GET", path+"/requests", "")
 		must.Hold(t, strings.Contains(a.raw, `"status":"CANCELLED"`), "the requests are", a.raw)
-		d.expect("400 …", "POST", path+"/finalize", "")
+		d.expectAnswer("400 …", "POST", path+"/finalize", "")
 	})
 }
 
 func TestBatchList(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
-		d.expect(`200 {"batches":[],"total":0,"offset":0,"limit":50,"hasMore":false}`, "GET", "/v2/ep/batch", "")
+		d.expectAnswer(`200 {"batches":[],"total":0,"offset":0,"limit":50,"hasMore":false}`, "GET", "/v2/ep/batch", "")
 		older, _ := d.createBatch(`[]`)
 		_, newer := d.createBatch(`[]`)
 		a := d.do("PUT", older, `{"name": "nightly"}`)
@@ -115,7 +115,7 @@ func TestBatchList(t *testing.T) {
 		}
 		a = d.do("POST", "/v2/ep/batch", "[]")
 		must.Hold(t, a.status == 429 && a.header.Get("Retry-After") == "", "the 11th active batch:", a.status, a.raw)
-		d.do("POST", older+"/finalize", "") // a batch without requests is completed at once
+		d.do("POST", older+"/finalize", "") // a finalized batch without requests isn't active
 		d.createBatch(`[]`)
 	})
 }
@@ -155,12 +155,12 @@ func TestInvalidBatches(t *testing.T) {
 			{"405", "PATCH", path, `{"name": "x"}`},
 			{"405", "DELETE", path, ""},
 		} {
-			d.expect(c.status+" …", c.method, c.path, c.body)
+			d.expectAnswer(c.status+" …", c.method, c.path, c.body)
 		}
-		d.expect("200 …", "PUT", path, `{"name": "`+strings.Repeat("ä", 255)+`"}`)
+		d.expectAnswer("200 …", "PUT", path, `{"name": "`+strings.Repeat("ä", 255)+`"}`)
 		for range 2 {
-			whole := `{"requests": [{"input": {"x": "` + strings.Repeat("x", 10<<20-36) + `"}}]}` // exactly the limit
-			d.expect("200 …", "POST", path+"/requests", whole)
+			largest := `{"requests": [{"input": {"x": "` + strings.Repeat("x", 10<<20-36) + `"}}]}` // exactly the limit
+			d.expectAnswer("200 …", "POST", path+"/requests", largest)
 		}
 		a := d.do("GET", path, "")
 		must.Hold(t, a.body["requestTotal"] == 2.0, "the batch is", a.raw)

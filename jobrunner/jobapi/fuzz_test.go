@@ -61,7 +61,7 @@ func newFuzzServer(f *testing.F) *fuzzServer {
 
 // work takes all jobs and completes each with its input.
 func (d *fuzzServer) work() {
-	ctx := context.Background()             // jobs outlive the request of an input
+	ctx := context.Background()             // jobs outlive the request of a fuzz input
 	if d.engine.Counts("ep").InQueue == 0 { // Take would wait
 		return
 	}
@@ -113,8 +113,8 @@ const plantedSecret = "planted-s3cret-access"
 // nothing, and its error contains no secret.
 func FuzzSubmission(f *testing.F) {
 	d := newFuzzServer(f)
-	fuzz.Run(f, func(t *testing.T, path uint8, body string) {
-		target := submissionPaths[int(path)%len(submissionPaths)]
+	fuzz.Run(f, func(t *testing.T, pathIndex uint8, body string) {
+		target := submissionPaths[int(pathIndex)%len(submissionPaths)]
 		status, answer, text := d.do(t, "POST", target, body)
 		taken := d.taken
 		if status >= 300 {

@@ -31,10 +31,10 @@ type deployment struct {
 	t          *testing.T
 	engine     *engine.Engine
 	client     *http.Client
-	lookups    int // until the endpoint "deleted" doesn't exist
-	queued     atomic.Int32
-	workersMax int // of every endpoint
-	running    int // workers, at every endpoint
+	lookups    int          // that still find the endpoint "deleted"
+	queued     atomic.Int32 // calls of OnQueued
+	workersMax int          // of every endpoint
+	running    int          // workers, at every endpoint
 }
 
 const key = "the-key"
@@ -85,7 +85,7 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 // sleep lets virtual seconds pass.
 func sleep(seconds float64) { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 
-// answer is the answer to a request.
+// answer is the answer to a request. raw is the text of its body.
 type answer struct {
 	status int
 	header http.Header
@@ -112,7 +112,7 @@ func (d *deployment) send(method, path string, body io.Reader, header ...string)
 	return a
 }
 
-// begin sends a request and returns when its response begins.
+// begin sends a request and returns when its response begins. header has names and values; "" removes a header.
 func (d *deployment) begin(ctx context.Context, method, path string, body io.Reader, header ...string) *http.Response {
 	d.t.Helper()
 	req := must.Do(http.NewRequestWithContext(ctx, method, "http://deployment"+path, body))(d.t)

@@ -1,5 +1,5 @@
 // Package jobapi serves the job API of a deployment: HTTP in front of the engine (service description,
-// section B). Handlers hold no state.
+// section B).
 package jobapi
 
 import (

@@ -115,7 +115,7 @@ func TestRetention(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
-		expect := func(id, status string) {
+		expectCancel := func(id, status string) {
 			t.Helper()
 			a := d.do("POST", "/v2/ep/cancel/"+id, "")
 			must.Hold(t, a.status == 200 && len(a.body) == 2 && a.body["id"] == id && a.body["status"] == status, "cancel answered", a.status, a.raw)
@@ -123,17 +123,17 @@ func TestCancel(t *testing.T) {
 			must.Hold(t, got.body["status"] == status, "and then the status is", got.raw)
 		}
 		waiting := d.submit(`{"input": {}}`)
-		expect(waiting, "CANCELLED")
-		expect(waiting, "CANCELLED")
+		expectCancel(waiting, "CANCELLED")
+		expectCancel(waiting, "CANCELLED")
 		running := d.submit(`{"input": {}}`)
 		job := d.take("ep")
-		expect(running, "CANCELLED")
+		expectCancel(running, "CANCELLED")
 		got, _ := d.engine.Report(t.Context(), job.Ref, engine.Done([]byte(`1`)))
 		must.Hold(t, got == engine.Stale, "a result after the cancel was answered", got)
-		expect(running, "CANCELLED")
+		expectCancel(running, "CANCELLED")
 		completed := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`1`)))
-		expect(completed, "COMPLETED")
+		expectCancel(completed, "COMPLETED")
 	})
 }
 
@@ -149,23 +149,23 @@ func TestTimes(t *testing.T) {
 		got = d.status(id)
 		must.Hold(t, got.body["status"] == "TIMED_OUT" && got.body["executionTime"] == 5000.0, "not timed out", got.raw)
 		sleep(14.999)
-		d.expect("200 …", "GET", "/v2/ep/status/"+id, "") // gone too early
+		d.expectAnswer("200 …", "GET", "/v2/ep/status/"+id, "") // a millisecond before the end of the ttl
 		sleep(0.001)
-		d.expect("404 …", "GET", "/v2/ep/status/"+id, "") // the ttl is over
+		d.expectAnswer("404 …", "GET", "/v2/ep/status/"+id, "") // the ttl is over
 
 		id = d.submit(`{"input": {}}`)
-		d.expect("200 …", "GET", "/v2/ep/status/"+id+"?ttl=10000", "")
+		d.expectAnswer("200 …", "GET", "/v2/ep/status/"+id+"?ttl=10000", "")
 		sleep(10)
-		d.expect("404 …", "GET", "/v2/ep/status/"+id, "") // the ttl that the status set is over
+		d.expectAnswer("404 …", "GET", "/v2/ep/status/"+id, "") // the ttl that the status set is over
 		id = d.submit(`{"input": {}}`)
 		for _, ttl := range []string{"9999", "604800001", "abc", "-1", "0"} {
-			d.expect("400 …", "GET", "/v2/ep/status/"+id+"?ttl="+ttl, "")
+			d.expectAnswer("400 …", "GET", "/v2/ep/status/"+id+"?ttl="+ttl, "")
 		}
 	})
 }
 
-// Both operations reject invalid bodies of every kind with 400, without creating a job. Values at the
-// limits are accepted.
+// /run and /runsync reject invalid bodies with 400, without creating a job. Values at the limits are
+// accepted.
 func TestSubmissions(t *testing.T) {
 	type c struct {
 		body     string
@@ -301,7 +301,7 @@ func TestSubmitWhileEndpointIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, path := range []string{"run", "runsync", "openai/v1/chat/completions"} {
 			d.lookups = 1 // by the router
-			d.expect("404 …", "POST", "/v2/deleted/"+path, `{"input": {}}`)
+			d.expectAnswer("404 …", "POST", "/v2/deleted/"+path, `{"input": {}}`)
 			must.Equal(t, d.engine.Counts("deleted").InQueue, 0, "jobs in the queue after", path)
 		}
 	})

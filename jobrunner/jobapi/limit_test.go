@@ -68,7 +68,8 @@ func TestRateLimits(t *testing.T) {
 			n, retryAfter := d.countAccepted(op.method, path, op.body)
 			must.Require(t, n == op.rate && retryAfter == "10", path, n, "were accepted, then Retry-After was", retryAfter)
 			before := d.engine.Counts("ep")
-			if a := d.do(op.method, path, strings.Replace(op.body, "1", "{}", 1)); a.status != 429 || d.engine.Counts("ep") != before {
+			validBody := strings.Replace(op.body, "1", "{}", 1)
+			if a := d.do(op.method, path, validBody); a.status != 429 || d.engine.Counts("ep") != before {
 				t.Errorf("%s: %d; the counts were %+v and are %+v", path, a.status, before, d.engine.Counts("ep"))
 			}
 			a := d.do(op.method, path, op.body, "Authorization", "Bearer "+otherKey)
@@ -130,7 +131,7 @@ func TestOpenRunSyncs(t *testing.T) {
 		defer disconnect()
 		const path, body = "/v2/ep/runsync?wait=5000", `{"input": {}}`
 		reader := func() io.Reader { return strings.NewReader(body) }
-		last := d.holdRequests(ctx, 1, path, reader)
+		disconnecting := d.holdRequests(ctx, 1, path, reader)
 		openRequests := d.holdRequests(t.Context(), 399, path, reader)
 		if n, retryAfter := d.countAccepted("POST", path, body); n != 0 || retryAfter != "1" || d.engine.Counts("ep").InQueue != 400 {
 			t.Errorf("with 400 open, %d were accepted, then Retry-After was %q; %d jobs were created", n, retryAfter, d.engine.Counts("ep").InQueue)
@@ -144,9 +145,9 @@ func TestOpenRunSyncs(t *testing.T) {
 			must.Equal(t, a.status, 200, name, "is limited", a.raw)
 		}
 		disconnect() // a disconnecting client frees its place
-		last.Wait()
+		disconnecting.Wait()
 		synctest.Wait()
-		d.expect("200 …", "POST", quick, body) // in its place
+		d.expectAnswer("200 …", "POST", quick, body) // in its place
 		openRequests.Wait()
 		next := d.holdRequests(t.Context(), 400, path, reader)
 		n, _ := d.countAccepted("POST", path, body)
@@ -175,7 +176,7 @@ func TestOpenRuns(t *testing.T) {
 			sender.Close()
 			if i == 0 {
 				synctest.Wait()
-				d.expect("200 …", "POST", "/v2/ep/run", `{"input": {}}`) // after one has ended
+				d.expectAnswer("200 …", "POST", "/v2/ep/run", `{"input": {}}`) // after one has ended
 			}
 		}
 		openRequests.Wait()

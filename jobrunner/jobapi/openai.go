@@ -39,11 +39,11 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	p := &relayAnswer{w: w}
 	if err := a.relay(r.Context(), p, t); err != nil {
 		// This is a no-op if the job has already ended.
-		_, cancelling := a.Engine.Cancel(context.WithoutCancel(r.Context()), t.endpoint, t.job)
+		_, cancelErr := a.Engine.Cancel(context.WithoutCancel(r.Context()), t.endpoint, t.job)
 		if errors.Is(err, engine.ErrNotFound) {
-			err, cancelling = httpanswer.Refuse(http.StatusInternalServerError, "the job was removed before it ended"), nil
+			err, cancelErr = httpanswer.Refuse(http.StatusInternalServerError, "the job was removed before it ended"), nil
 		}
-		return p.fail(errors.Join(err, cancelling))
+		return p.fail(errors.Join(err, cancelErr))
 	}
 	return nil
 }

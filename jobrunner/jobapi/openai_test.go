@@ -14,7 +14,7 @@ import (
 
 const chatRoute = "/v2/ep/openai/v1/chat/completions"
 
-// takeNextJob waits for the next job as a worker does, and calls do with it.
+// takeNextJob starts a worker that waits for the next job and calls do with it.
 func (d *deployment) takeNextJob(do func(job engine.Taken)) {
 	go func() {
 		jobs, err := d.engine.Take(d.t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
@@ -71,7 +71,7 @@ func TestOpenAIModels(t *testing.T) {
 			a := d.do("POST", chatRoute, body)
 			must.Hold(t, a.status == 400 && strings.Contains(a.raw, want), body, "answered", a.status, a.raw)
 		}
-		d.expect("404 …", "POST", "/v2/nowhere/openai/v1/models", "{}") // at no endpoint
+		d.expectAnswer("404 …", "POST", "/v2/nowhere/openai/v1/models", "{}") // at no endpoint
 		got := d.engine.Counts("ep")
 		must.Hold(t, got.Completed == 2 && got.InQueue+got.InProgress == 0, "counts are", got)
 	})
@@ -162,7 +162,8 @@ func TestOpenAIWorkerDeathIsHidden(t *testing.T) {
 	})
 }
 
-// The job is cancelled when the client disconnects or the wait ends.
+// The job is cancelled when the client disconnects or no worker takes it in time. If the job ends without a
+// result, the client gets an error.
 func TestOpenAICancels(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		jobs := make(chan engine.Taken, 1)

@@ -46,15 +46,15 @@ func TestRetry(t *testing.T) {
 		id = d.submit(`{"input": {}, "policy": {"executionTimeout": 5000, "ttl": 60000}}`)
 		d.take("ep")
 		sleep(5)
-		d.expect("200 …", "POST", "/v2/ep/retry/"+id, "") // it timed out
+		d.expectAnswer("200 …", "POST", "/v2/ep/retry/"+id, "") // it timed out
 		sleep(55)
-		d.expect("404 …", "POST", "/v2/ep/retry/"+id, "") // after the ttl
+		d.expectAnswer("404 …", "POST", "/v2/ep/retry/"+id, "") // after the ttl
 		id = d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Fail("x", nil))
-		d.expect("404 …", "POST", "/v2/ep2/retry/"+id, "") // another endpoint
+		d.expectAnswer("404 …", "POST", "/v2/ep2/retry/"+id, "") // another endpoint
 		sleep(1800)
 		for _, id := range []string{id, "unknown"} {
-			d.expect("404 …", "POST", "/v2/ep/retry/"+id, "")
+			d.expectAnswer("404 …", "POST", "/v2/ep/retry/"+id, "")
 		}
 	})
 }
@@ -65,7 +65,7 @@ func TestPurgeQueue(t *testing.T) {
 			t.Helper()
 			a := d.do("POST", "/v2/ep/purge-queue", "")
 			must.Hold(t, a.status == 200 && a.raw == want, "purge answered", a.status, a.raw, want)
-			sleep(10)
+			sleep(10) // for the rate limit
 		}
 		purge(`{"removed":0,"status":"completed"}`)
 		completed := d.submit(`{"input": {}}`)
@@ -80,7 +80,7 @@ func TestPurgeQueue(t *testing.T) {
 		must.Hold(t, a.status == 405, "GET answered", a.status, a.raw)
 		purge(`{"removed":3,"status":"completed"}`)
 		for _, id := range waiting {
-			d.expect("404 …", "GET", "/v2/ep/status/"+id, "") // purged
+			d.expectAnswer("404 …", "GET", "/v2/ep/status/"+id, "") // purged
 		}
 		d.report(job, engine.Done([]byte(`2`)))
 		for id, output := range map[string]float64{completed: 1, running: 2} {
@@ -115,7 +115,7 @@ func TestRequests(t *testing.T) {
 			a := d.do("GET", "/v2/ep/requests", "")
 			all, ok := a.body["requests"].([]any)
 			must.Require(t, a.status == 200 && ok && len(a.body) == 1, "answered", a.status, a.raw)
-			sleep(10)
+			sleep(10) // for the rate limit
 			return all
 		}
 		must.Equal(t, list(), nil, "the list without requests")

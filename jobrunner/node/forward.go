@@ -27,7 +27,7 @@ const (
 	// within six seconds.
 	leaderWait = 10 * time.Second
 	leaderPoll = 50 * time.Millisecond
-	// maxHops is how often a request is forwarded: the node that gets it may have just released the
+	// maxHops is how often a request is forwarded at most: the node that gets it may have just released the
 	// endpoint to another one.
 	maxHops = 2
 )
@@ -73,7 +73,7 @@ func subjectOf(r *http.Request) (endpoint, pod string) {
 			continue
 		}
 		id, operation, _ := strings.Cut(rest, "/")
-		changes := r.Method != http.MethodGet && r.Method != http.MethodHead // which end the leader's cache of the endpoint
+		changes := r.Method != http.MethodGet && r.Method != http.MethodHead // a change invalidates the leader's cache of the endpoint
 		if changes || operation == "releases" || operation == "workers" || strings.HasPrefix(operation, "workers/") || r.URL.Query().Get("includeWorkers") == "true" {
 			return id, ""
 		}

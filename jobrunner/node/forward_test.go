@@ -32,9 +32,9 @@ type pair struct {
 func newPair(t *testing.T, leader, own http.HandlerFunc) *pair {
 	t.Helper()
 	other, node := newNode("other"), newNode("this")
-	other.lead(engine.Leader{Own: true})
+	other.setLeader(engine.Leader{Own: true})
 	p := &pair{node: node, leader: startServer(t.Context(), t, other.handler(leader))}
-	node.lead(engine.Leader{Leadership: engine.Leadership{Process: "other"}, URL: p.leader.URL})
+	node.setLeader(engine.Leader{Leadership: engine.Leadership{Process: "other"}, URL: p.leader.URL})
 	base, stop := context.WithCancelCause(t.Context())
 	p.url, p.stop = startServer(base, t, node.handler(own)).URL+"/v2/e/", stop
 	return p
@@ -54,7 +54,7 @@ func newNode(folderID string) *Node {
 	return New(Config{FolderID: folderID, Logger: slog.New(slog.DiscardHandler)})
 }
 
-func (n *Node) lead(leader engine.Leader) { n.places.endpoints.Store("e", place{Leader: leader}) }
+func (n *Node) setLeader(leader engine.Leader) { n.places.endpoints.Store("e", place{Leader: leader}) }
 
 func (n *Node) handler(own http.HandlerFunc) http.Handler {
 	toLeader := n.forwardToLeader(own)
@@ -103,7 +103,7 @@ func TestForwardedRequestIsSentOnce(t *testing.T) {
 	}
 	tries.Store(0)
 	p.onWait(func() {
-		p.onWait(func() { p.node.lead(engine.Leader{Own: true}) }) // it has looked for a leader twice
+		p.onWait(func() { p.node.setLeader(engine.Leader{Own: true}) }) // it has looked for a leader twice
 	})
 	_, text := p.send(t, "GET", "status/1", "")
 	must.Hold(t, text == "own GET " && tries.Load() == 1, text, "after", tries.Load(), "tries")
@@ -148,7 +148,7 @@ func TestRequestWaitsForTakeover(t *testing.T) {
 	for _, leader := range []engine.Leader{{Own: true}, {Leadership: engine.Leadership{Process: "next"}, URL: next.URL}} {
 		p := newPair(t, nil, ownRequest)
 		p.leader.Close()
-		p.onWait(func() { p.node.lead(leader) })
+		p.onWait(func() { p.node.setLeader(leader) })
 		_, text := p.send(t, "POST", "run", "{}")
 		must.Equal(t, text, "own POST {}")
 	}
@@ -160,9 +160,9 @@ func TestRequestWithoutLeader(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := newNode("this")
 			if forwarded == nil {
-				n.lead(engine.Leader{})
+				n.setLeader(engine.Leader{})
 			} else {
-				n.lead(engine.Leader{URL: "http://127.0.0.1:1"})
+				n.setLeader(engine.Leader{URL: "http://127.0.0.1:1"})
 			}
 			r, w, start := httptest.NewRequest("POST", "/v2/e/run", nil), httptest.NewRecorder(), time.Now()
 			r.Header[forwardedHeader] = forwarded
@@ -177,14 +177,14 @@ func TestRequestWithoutLeader(t *testing.T) {
 // that doesn't wait for the body arrives, even if the body never does.
 func TestForwardedTwice(t *testing.T) {
 	last := newNode("last")
-	last.lead(engine.Leader{Own: true})
+	last.setLeader(engine.Leader{Own: true})
 	leader := startServer(t.Context(), t, last.handler(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.ContentLength, " bytes by way of ", r.Header[forwardedHeader])
 	}))
 	first, second := newPair(t, nil, nil), newPair(t, nil, nil)
 	second.node.FolderID = "second"
-	second.node.lead(engine.Leader{Leadership: engine.Leadership{Process: "last"}, URL: leader.URL})
-	first.node.lead(engine.Leader{Leadership: engine.Leadership{Process: "second"}, URL: strings.TrimSuffix(second.url, "/v2/e/")})
+	second.node.setLeader(engine.Leader{Leadership: engine.Leadership{Process: "last"}, URL: leader.URL})
+	first.node.setLeader(engine.Leader{Leadership: engine.Leadership{Process: "second"}, URL: strings.TrimSuffix(second.url, "/v2/e/")})
 	for _, size := range []int{1, 21 << 20} {
 		_, got := first.send(t, "POST", "runsync", strings.Repeat("x", size))
 		must.Equal(t, got, fmt.Sprint(size, " bytes by way of [this second]"))

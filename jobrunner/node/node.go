@@ -47,7 +47,7 @@ type Node struct {
 	Config
 	places   places
 	resyncs  resyncs
-	syncing  sync.Mutex
+	syncing  sync.Mutex // held while the settings of endpoints are applied
 	draining atomic.Bool
 	outdated chan struct{}
 	// leaderless is signalled while a request waits for a leader of its endpoint.

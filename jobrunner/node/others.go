@@ -53,7 +53,7 @@ func (n *Node) askOthers(ctx context.Context, header http.Header, target string)
 	return out
 }
 
-// checkOthers warns of nodes with this node's address, another API key, or a copy of its data folder.
+// checkOthers warns of nodes that can't be reached, or have this node's address, another API key, or a copy of its data folder.
 func (n *Node) checkOthers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()

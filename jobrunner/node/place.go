@@ -41,8 +41,8 @@ type peer struct {
 	end   context.CancelFunc
 }
 
-// peer returns a context that ends when the node at a URL is gone.
-func (p *places) peer(url string) context.Context {
+// peerContext returns a context that ends when the node at a URL is gone.
+func (p *places) peerContext(url string) context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	other, known := p.peers[url]

@@ -34,8 +34,8 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 	options.DialContext = (&net.Dialer{Timeout: forwardDialTimeout}).DialContext
 	options.DisableCompression = true
 	options.MaxIdleConnsPerHost = 1024
-	// Less than the server's timeouts. A connection that was opened for a request which got another
-	// one has never been used, so it has the timeout of a request's header.
+	// Less than all timeouts of the server. Its timeout for a request's header counts, too, because a
+	// connection may be opened for a request that then uses another one.
 	options.IdleConnTimeout = 5 * time.Second
 	return &forwarder{node: n, proxy: httputil.ReverseProxy{
 		Transport: options,
@@ -133,7 +133,7 @@ func (f *forwarder) send(w http.ResponseWriter, r *http.Request, to string) outc
 	if a.to, a.err = url.Parse(to); a.err != nil {
 		return unreached
 	}
-	defer context.AfterFunc(f.node.places.peer(to), cancel)()
+	defer context.AfterFunc(f.node.places.peerContext(to), cancel)()
 	defer context.AfterFunc(r.Context(), func() {
 		if conn := a.conn.Load(); conn != nil && httplimit.ServerStops(r.Context()) {
 			if half, ok := (*conn).(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {

@@ -1,5 +1,5 @@
-// Package openapi has the types of an OpenAPI document. Package mgmt fills them from its routes and
-// rules.
+// Package openapi has the types of an OpenAPI document, and renders it as an HTML page. Package mgmt fills
+// the types from its routes and rules.
 package openapi
 
 // Document is an OpenAPI document, 3.0 or 3.1.

@@ -25,7 +25,7 @@ func startHangingReceivers(f *fixture) *hangingReceivers {
 	h := &hangingReceivers{fixture: f, open: map[string]int{}, most: map[string]int{}}
 	f.answer = func(c call) (*http.Response, error) {
 		if c.request.URL.Path != "/hangs" {
-			return status(200), nil
+			return respond(200), nil
 		}
 		endpoint, _, _ := strings.Cut(c.host, ".")
 		owner, _, _ := strings.Cut(endpoint, "-")
@@ -46,8 +46,8 @@ func (h *hangingReceivers) count(n int, names []string) {
 	}
 }
 
-// delay submits a job of an owner with a responding receiver, and returns the delay of its call.
-func (h *hangingReceivers) delay(owner, endpoint, host string) float64 {
+// measureDelay submits a job of an owner with a responding receiver, and returns the delay of its call in seconds.
+func (h *hangingReceivers) measureDelay(owner, endpoint, host string) float64 {
 	h.t.Helper()
 	start, before := time.Since(h.start).Seconds(), len(h.allCalls())
 	h.run(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: "http://" + host + "/answers"}, engine.Done(nil))
@@ -81,7 +81,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 				for round := range 20 {
 					// An own name, and the name that hangs for the other owner.
 					for _, host := range []string{"good.example", host(round)} {
-						must.Equal(t, h.delay("good", "good", host), 0, "the seconds until the call at", host, "in round", round)
+						must.Equal(t, h.measureDelay("good", "good", host), 0, "the seconds until the call at", host, "in round", round)
 					}
 					sleep(7)
 				}
@@ -124,7 +124,7 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 			if round == 0 {
 				most = 10
 			}
-			delay := h.delay("good", "good", "good.example")
+			delay := h.measureDelay("good", "good", "good.example")
 			must.Hold(t, delay <= most, "round", round, "the call came after", delay, "s, expected", most, "at most")
 			sleep(3)
 		}
@@ -158,7 +158,7 @@ func TestTurns(t *testing.T) {
 					length := 1 + float64(ends%7)/10 // calls end at different times
 					f.mu.Unlock()
 					sleep(length)
-					return status(200), nil
+					return respond(200), nil
 				}
 				for i := range c.owners {
 					for j := range c.endpoints {

@@ -18,7 +18,7 @@ import (
 // machine, because the receiver of a local deployment runs on it. It forbids private and
 // link-local addresses: otherwise anybody who can submit jobs could reach the jobrunner's
 // network. If other machines may submit jobs, it also forbids this machine. The policy
-// applies to the address that is dialed, whatever its name.
+// applies to the address that is dialed, whatever the host's name.
 //
 // A Policy with hosts allows only these, at any address.
 type Policy struct {
@@ -48,7 +48,7 @@ func NewPolicy(hosts []string, remote bool) (Policy, error) {
 type allowedHost struct {
 	name  string
 	port  string // "": any
-	below bool   // allows all names below it, but not itself
+	below bool   // allows all names below name, but not name itself
 }
 
 type ForbiddenError struct{ reason string }

@@ -35,9 +35,9 @@ type lane struct{ owner, endpoint string }
 // served the longest time ago.
 type scheduler struct {
 	mu    sync.Mutex
-	open  map[lane]int
-	hosts map[engine.OwnerHost]int
-	slow  map[lane]bool // the last call timed out
+	open  map[lane]int             // calls in flight
+	hosts map[engine.OwnerHost]int // calls in flight
+	slow  map[lane]bool            // the last call timed out
 
 	turns      int            // number of calls begun
 	ownerTurns map[string]int // turns at the latest call

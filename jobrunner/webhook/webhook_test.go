@@ -49,7 +49,7 @@ func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{t: t, log: new(livelog.Log), start: time.Now()}
-		f.answer = func(call) (*http.Response, error) { return status(200), nil }
+		f.answer = func(call) (*http.Response, error) { return respond(200), nil }
 		clk, log := new(clock.Clock), slog.New(slog.NewTextHandler(f.log, nil))
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 		f.engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log}))(t)
@@ -64,7 +64,7 @@ func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 	})
 }
 
-func status(code int) *http.Response {
+func respond(code int) *http.Response {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("x"))}
 }
 
@@ -166,7 +166,7 @@ func TestQueryIsEscaped(t *testing.T) {
 	})
 }
 
-func TestNoCall(t *testing.T) {
+func TestNoCallAfterCancelOrTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		must.Do(f.engine.Cancel(t.Context(), "ep", f.submit(engine.NewJob{}).ID))(t)
 		f.submit(engine.NewJob{Timeout: 5 * time.Second})
@@ -180,7 +180,7 @@ func TestNoCall(t *testing.T) {
 // response is 200. No outcome changes the job.
 func TestTries(t *testing.T) {
 	slow := func(seconds float64, code int) func(call) (*http.Response, error) {
-		return func(call) (*http.Response, error) { sleep(seconds); return status(code), nil }
+		return func(call) (*http.Response, error) { sleep(seconds); return respond(code), nil }
 	}
 	answers := func(codes ...int) func(call) (*http.Response, error) {
 		return func(call) (*http.Response, error) {
@@ -188,7 +188,7 @@ func TestTries(t *testing.T) {
 			if len(codes) > 1 {
 				codes = codes[1:]
 			}
-			return status(code), nil
+			return respond(code), nil
 		}
 	}
 	for name, c := range map[string]struct {
@@ -230,7 +230,7 @@ func TestAdvance(t *testing.T) {
 		f.answer = func(call) (*http.Response, error) {
 			times = append(times, c.Now().Sub(f.start))
 			time.Sleep(50 * time.Millisecond)
-			return status(500), nil
+			return respond(500), nil
 		}
 		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
 		time.Sleep(time.Second)
@@ -242,7 +242,7 @@ func TestAdvance(t *testing.T) {
 // A due call survives a restart and the expiry of its job.
 func TestNothingIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.answer = func(call) (*http.Response, error) { return status(500), nil }
+		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
 		job := f.run(engine.NewJob{TTL: 10 * time.Second}, engine.Done([]byte(`1`)))
 		sleep(11)
 		must.ErrorIs(t, must.Err(f.engine.Get(t.Context(), "ep", job.ID)), engine.ErrNotFound, "the job whose ttl is over")
@@ -256,7 +256,7 @@ func TestNothingIsLost(t *testing.T) {
 		f.expectCallsAt(0)
 		sleep(1)
 		f.sender.Close() // during the first call, which doesn't count then
-		f.answer = func(call) (*http.Response, error) { return status(500), nil }
+		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
 		f.sender = webhook.Start(f.config)
 		sleep(600)
 		f.expectCallsAt(0, 15, 25, 35)
@@ -273,7 +273,7 @@ func TestNothingIsLost(t *testing.T) {
 // A retry of the job withdraws its call.
 func TestRetryCancelsTheCall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.answer = func(call) (*http.Response, error) { return status(500), nil }
+		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
 		job := f.run(engine.NewJob{}, engine.Fail("x", nil))
 		sleep(5)
 		must.Do(f.engine.Retry(t.Context(), "ep", job.ID))(t)
@@ -292,7 +292,7 @@ func TestSlowReceiver(t *testing.T) {
 		most := 0
 		f.answer = func(c call) (*http.Response, error) {
 			if c.host != "slow.example" {
-				return status(200), nil
+				return respond(200), nil
 			}
 			f.mu.Lock()
 			most = max(most, f.open)
@@ -320,7 +320,7 @@ func TestHangingReceivers(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
 				f.answer = func(c call) (*http.Response, error) {
 					if strings.HasPrefix(c.host, "good") {
-						return status(200), nil
+						return respond(200), nil
 					}
 					return hang(c)
 				}
@@ -373,7 +373,7 @@ func TestForbiddenTarget(t *testing.T) {
 // Rows of expired jobs are deleted once their calls are done.
 func TestExpiredJobsAreDeletedAfterTheirCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.answer = func(call) (*http.Response, error) { return status(500), nil }
+		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
 		for range 5 {
 			f.run(engine.NewJob{TTL: 10 * time.Second}, engine.Done(nil))
 		}

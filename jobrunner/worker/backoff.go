@@ -97,7 +97,7 @@ func signature(failure string) string {
 	})
 }
 
-// varyingWord matches words that contain a digit.
+// varyingWord matches an exit status, or a word that contains a digit.
 var varyingWord = regexp.MustCompile(`exit status \d+|[\w.:+-]*\d[\w.:+-]*`)
 
 // machineNote matches the note that procgroup adds to an exit status if the kernel killed a process

@@ -18,8 +18,8 @@ func batchSettings(e Endpoint) Endpoint {
 	return e
 }
 
-// batch reports whether the pool is for batches.
-func (p *poolCore) batch() bool { return engine.IsBatchQueue(p.id) }
+// forBatches reports whether the pool is for batches.
+func (p *poolCore) forBatches() bool { return engine.IsBatchQueue(p.id) }
 
 // startBatch starts the pool for an endpoint's batches if this process runs the endpoint's workers.
 func (p *Pools) startBatch(endpoint string) {
@@ -43,7 +43,7 @@ func (p *Pools) makeRoom(e Endpoint) {
 	if err != nil {
 		return
 	}
-	if w := p.anyWorker(func(w *worker) bool { return w.pool.batch() && w.hasDeviceOf(request.Types) }); w != nil {
+	if w := p.anyWorker(func(w *worker) bool { return w.pool.forBatches() && w.hasDeviceOf(request.Types) }); w != nil {
 		w.preempt()
 	}
 }

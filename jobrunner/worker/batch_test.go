@@ -18,19 +18,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// batch finalizes a batch of n requests that take the given time each.
-func (f *fixture) batch(n int, seconds float64) engine.Batch {
+// startBatch creates and finalizes a batch of n requests that take the given time each.
+func (f *fixture) startBatch(n int, seconds float64) engine.Batch {
 	f.t.Helper()
 	var inputs [][]byte
 	for range n {
 		inputs = append(inputs, fmt.Appendf(nil, `{"seconds": %g}`, seconds))
 	}
-	b, err := f.engine.CreateBatch(f.t.Context(), "ep", inputs)
-	if err == nil {
-		_, err = f.engine.FinalizeBatch(f.t.Context(), "ep", b.ID)
-	}
-	must.Succeed(f.t, err)
-	synctest.Wait() // if the sweeper queues the requests, it counts them after the call
+	b := must.Do(f.engine.CreateBatch(f.t.Context(), "ep", inputs))(f.t)
+	must.Do(f.engine.FinalizeBatch(f.t.Context(), "ep", b.ID))(f.t)
+	synctest.Wait() // the sweeper may still be queueing the requests
 	f.pools.CheckLoad(engine.BatchQueue("ep"))
 	synctest.Wait()
 	return b
@@ -48,7 +45,7 @@ func (f *fixture) expectBatch(b engine.Batch, running, completed int) {
 func TestBatchHasItsOwnWorkers(t *testing.T) {
 	bubbleWithFakes(t, newFakes(4), func(f *fixture) {
 		f.pools.Set(newColoredEndpoint(1, 2))
-		b := f.batch(5, 100)
+		b := f.startBatch(5, 100)
 		f.expectBatch(b, 2, 0)
 		f.expectCounts(worker.Counts{})
 		f.expectWorkers("RUNNING 1", "RUNNING 1")
@@ -56,7 +53,7 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 		job := f.submitSleep(1)
 		time.Sleep(time.Second)
 		f.expectCompleted(job, 1)
-		must.Equal(t, f.state(job).Delay, 0, "the delay of the job")
+		must.Equal(t, f.reload(job).Delay, 0, "the delay of the job")
 		f.expectCounts(worker.Counts{Idle: 1})
 		f.expectWorkers("RUNNING 1", "RUNNING 1", "IDLE 1") // the oldest first
 		f.pools.Set(newColoredEndpoint(2, 2))               // waiting requests run in the new version
@@ -66,7 +63,7 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 		got := string(requests[0].Output)
 		must.Hold(t, err == nil && strings.HasSuffix(got, ` color-2"`), "the last output is", got, err)
 		f.expectWorkers()
-		f.batch(1, 100)
+		f.startBatch(1, 100)
 		f.expectWorkers("RUNNING 2")
 		f.pools.Remove("ep")
 		f.expectWorkers()
@@ -106,13 +103,13 @@ func testPreemption(t *testing.T, programs run.Programs) {
 		e := newColoredEndpoint(1, 1)
 		e.GPU = &store.GPU{TypeIDs: []string{"NVIDIA L4"}, Count: 2}
 		f.pools.Set(e)
-		b := f.batch(2, 100)
+		b := f.startBatch(2, 100)
 		f.expectBatch(b, 1, 0)
 		for range 3 {
 			job := f.submitSleep(5)
 			time.Sleep(5 * time.Second)
 			f.expectCompleted(job, 1)
-			got := f.state(job)
+			got := f.reload(job)
 			must.Hold(t, got.Delay <= time.Second, "the job waited for", got.Delay)
 			f.expectBatch(b, 0, 0)
 			time.Sleep(11 * time.Second) // the job's worker passes its idle time-out

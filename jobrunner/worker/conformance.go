@@ -25,7 +25,7 @@ import (
 // it.
 type conformanceInput struct {
 	Op      string
-	MS      int64             // sleep: milliseconds to wait; stream: before each chunk
+	MS      int64             // sleep: milliseconds to wait; stream: before each chunk; beacon: until the end
 	N       int               // stream: chunks; bytes: length of the text
 	Bytes   int               // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …; fail: length of an error that replaces message
 	Times   *int              // crash, fail: how many dispatches crash or fail before one echoes; nil: all

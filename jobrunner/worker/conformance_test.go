@@ -16,12 +16,12 @@ import (
 // conformanceEndpoint has one worker of builtin/conformance.
 var conformanceEndpoint = worker.Endpoint{ID: "ep", Container: store.Container{Image: "builtin/conformance"}, Max: 1, IdleTimeout: time.Hour, ScalerValue: 4}
 
-func (f *fixture) order(format string, args ...any) engine.Job {
+func (f *fixture) submitOrder(format string, args ...any) engine.Job {
 	f.t.Helper()
 	return f.submit(engine.NewJob{Input: fmt.Appendf(nil, format, args...), Timeout: time.Hour})
 }
 
-func (f *fixture) chunks(job engine.Job) (all []string) {
+func (f *fixture) drainChunks(job engine.Job) (all []string) {
 	f.t.Helper()
 	_, chunks, _, err := f.engine.Drain(f.t.Context(), "ep", job.ID)
 	must.Succeed(f.t, err)
@@ -54,9 +54,9 @@ func TestConformanceHandler(t *testing.T) {
 	} {
 		bubble(t, func(f *fixture) {
 			f.pools.Set(conformanceEndpoint)
-			job := f.order("%s", input)
+			job := f.submitOrder("%s", input)
 			time.Sleep(time.Minute)
-			full := f.state(job)
+			full := f.reload(job)
 			got := engine.Job{State: full.State, Execution: full.Execution, Retries: full.Retries, Output: full.Output, Error: full.Error}
 			must.Equal(f.t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), input, got, want)
 		})
@@ -66,22 +66,22 @@ func TestConformanceHandler(t *testing.T) {
 func TestConformanceStream(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(conformanceEndpoint)
-		job := f.order(`{"op": "stream", "n": 3, "ms": 1000, "output": "all"}`)
+		job := f.submitOrder(`{"op": "stream", "n": 3, "ms": 1000, "output": "all"}`)
 		for i := range 3 {
-			must.Equal(f.t, f.chunks(job), nil, "the chunks before the first is due")
+			must.Equal(f.t, f.drainChunks(job), nil, "the chunks before the next is due")
 			time.Sleep(time.Second)
 			synctest.Wait()
-			got := f.chunks(job)
+			got := f.drainChunks(job)
 			must.Hold(f.t, len(got) == 1 && got[0] == fmt.Sprintf(`{"output":{"n":%d}}`, i), "chunk", i, got)
 		}
-		got := f.state(job)
+		got := f.reload(job)
 		must.Hold(f.t, got.State == engine.Completed && string(got.Output) == `"all"`, "the job is", got)
-		job = f.order(`{"op": "stream", "n": 2, "bytes": 2}`)
-		if got := f.chunks(job); strings.Join(got, ",") != `{"output":"xx"},{"output":"xx"}` {
+		job = f.submitOrder(`{"op": "stream", "n": 2, "bytes": 2}`)
+		if got := f.drainChunks(job); strings.Join(got, ",") != `{"output":"xx"},{"output":"xx"}` {
 			f.t.Errorf("chunks %s", got)
 		}
-		job = f.order(`{"op": "stream", "n": 3, "outputs": [{"a":  1e2}, null]}`)
-		if got := f.chunks(job); strings.Join(got, ",") != `{"output":{"a":  1e2}},{"output":null},{"output":{"n":2}}` {
+		job = f.submitOrder(`{"op": "stream", "n": 3, "outputs": [{"a":  1e2}, null]}`)
+		if got := f.drainChunks(job); strings.Join(got, ",") != `{"output":{"a":  1e2}},{"output":null},{"output":{"n":2}}` {
 			f.t.Errorf("chunks %s", got)
 		}
 	})
@@ -90,8 +90,8 @@ func TestConformanceStream(t *testing.T) {
 // A worker is free as soon as its job is taken from it.
 func TestStopsRunningJob(t *testing.T) {
 	for name, c := range map[string]struct {
-		take  func(f *fixture, job engine.Job)
-		state engine.State
+		revoke func(f *fixture, job engine.Job)
+		state  engine.State
 	}{
 		"cancelled": {func(f *fixture, job engine.Job) {
 			must.Equal(f.t, must.Err(f.engine.Cancel(f.t.Context(), "ep", job.ID)), nil)
@@ -105,19 +105,19 @@ func TestStopsRunningJob(t *testing.T) {
 		for _, op := range []string{`"sleep", "ms": 7000000`, `"stream", "n": 100000, "ms": 2000`} {
 			bubble(t, func(f *fixture) {
 				f.pools.Set(conformanceEndpoint)
-				job := f.order(`{"op": %s}`, op)
-				next := f.order(`{"op": "echo"}`)
+				job := f.submitOrder(`{"op": %s}`, op)
+				next := f.submitOrder(`{"op": "echo"}`)
 				time.Sleep(5 * time.Second)
 				f.expectCounts(worker.Counts{Running: 1})
 				before := time.Now()
-				c.take(f, job)
+				c.revoke(f, job)
 				synctest.Wait()
 				f.expectCounts(worker.Counts{Idle: 1})
-				got := f.state(next)
+				got := f.reload(next)
 				must.Hold(f.t, got.State == engine.Completed && got.Delay == time.Since(before)+5*time.Second, name, "the next job is", got)
 				if c.state == "" {
 					must.Hold(f.t, must.Err(f.engine.Get(f.t.Context(), "ep", job.ID)) != nil, name, "the job still exists")
-				} else if got := f.state(job); got.State != c.state || got.Error != "" {
+				} else if got := f.reload(job); got.State != c.state || got.Error != "" {
 					f.t.Errorf("%s: the job is %+v", name, got)
 				}
 			})
@@ -129,9 +129,9 @@ func TestStopsRunningJob(t *testing.T) {
 func TestCrash(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(conformanceEndpoint)
-		job := f.order(`{"op": "crash"}`)
-		first := f.state(job).Worker
-		got := f.state(f.order(`{"op": "echo"}`))
+		job := f.submitOrder(`{"op": "crash"}`)
+		first := f.reload(job).Worker
+		got := f.reload(f.submitOrder(`{"op": "echo"}`))
 		must.Hold(f.t, got.State == engine.Completed && got.Worker != first, "the job after the crash is", got, "and the worker that died", first)
 		if got := f.engine.Counts("ep"); got.Failed != 1 || got.Retried != 1 {
 			f.t.Errorf("counts are %+v", got)
@@ -144,11 +144,11 @@ func TestCrash(t *testing.T) {
 func TestCloseStopsRunningJob(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(conformanceEndpoint)
-		job := f.order(`{"op": "sleep", "ms": 3600000}`)
+		job := f.submitOrder(`{"op": "sleep", "ms": 3600000}`)
 		before := time.Now()
 		f.pools.Close()
 		must.Equal(f.t, time.Since(before), 0, "the time that Close took")
-		got := f.state(job)
+		got := f.reload(job)
 		must.Hold(f.t, got.State == engine.InProgress, "the job is", got)
 	})
 }

@@ -33,7 +33,7 @@ func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 			w.pool.logger.InfoContext(ctx, "a worker waits to be placed", "endpoint", w.pool.id, "worker", w.id, "reason", w.reason)
 		}
 		w.mu.Unlock()
-		if _, busy := errors.AsType[*gpu.BusyError](err); busy && !w.pool.batch() {
+		if _, busy := errors.AsType[*gpu.BusyError](err); busy && !w.pool.forBatches() {
 			w.pool.config.pools.makeRoom(w.settings)
 		}
 		select {
@@ -60,7 +60,7 @@ func (w *worker) place(needsDevices bool) (Placement, []gpu.Device, error) {
 	if err != nil || !needsDevices || w.pool.config.Devices == nil {
 		return p, nil, err
 	}
-	request.Background = w.pool.batch()
+	request.Background = w.pool.forBatches()
 	devices, err := w.pool.config.Devices.Acquire(request, w.id)
 	if err == nil {
 		p.GPU, p.GPUs = devices[0].TypeID, len(devices)
@@ -117,7 +117,7 @@ type Placement struct {
 
 // placeGPU chooses the first type in stock, and limits the request to types in stock.
 func placeGPU(offered *catalog.Catalog, e Endpoint, request *gpu.Request) (p Placement, err error) {
-	candidates, chosen := request.Types, request.Types
+	candidates, requested := request.Types, request.Types
 	if len(candidates) == 0 { // any type: all pools
 		var pools []string
 		for _, p := range offered.Pools {
@@ -128,14 +128,14 @@ func placeGPU(offered *catalog.Catalog, e Endpoint, request *gpu.Request) (p Pla
 	if offered.Restricts() {
 		request.Accept = func(t string) bool { return dataCenterOf(offered, catalog.Placement{GPU: t}, e) != "" }
 		candidates = slices.DeleteFunc(slices.Clone(candidates), func(t string) bool { return !request.Accept(t) })
-		request.Types = slices.DeleteFunc(slices.Clone(chosen), func(t string) bool { return !request.Accept(t) })
+		request.Types = slices.DeleteFunc(slices.Clone(requested), func(t string) bool { return !request.Accept(t) })
 	}
 	p = Placement{GPUs: max(1, request.Count)}
 	switch {
 	case len(candidates) > 0:
 		p.GPU = candidates[0]
 	case offered.Restricts():
-		return p, outOfStock(chosen, "any GPU", e)
+		return p, outOfStock(requested, "any GPU", e)
 	}
 	p.DataCenter = dataCenterOf(offered, catalog.Placement{GPU: p.GPU}, e)
 	return p, nil

@@ -108,24 +108,24 @@ func (w *fake) run(broken bool, boot, exitDelay time.Duration, slots int) {
 	if w.sleep(boot) != nil {
 		return
 	}
-	free := make(chan struct{}, slots)
+	occupied := make(chan struct{}, slots)
 	for w.life.Err() == nil {
 		select {
-		case free <- struct{}{}:
+		case occupied <- struct{}{}:
 		case <-w.life.Done():
 			return
 		}
-		<-free
+		<-occupied
 		if w.idle() {
 			_ = w.client.ReportIdle(w.life) // it may have ended
 		}
-		jobs, err := w.client.Take(w.life, slots-len(free))
+		jobs, err := w.client.Take(w.life, slots-len(occupied))
 		if err != nil && w.life.Err() == nil {
 			w.fakes.t.Errorf("a worker can't take jobs: %s", err)
 			return
 		}
 		for _, job := range jobs {
-			free <- struct{}{}
+			occupied <- struct{}{}
 			jobCtx, stop := context.WithCancel(w.life)
 			w.fakes.mu.Lock()
 			w.jobs[job.ID] = stop
@@ -133,7 +133,7 @@ func (w *fake) run(broken bool, boot, exitDelay time.Duration, slots int) {
 			w.fakes.mu.Unlock()
 			running.Go(func() {
 				w.work(jobCtx, job)
-				<-free
+				<-occupied
 			})
 		}
 	}

@@ -201,8 +201,8 @@ func (w *worker) figures(d gpu.Device) []slog.Attr {
 	}
 	for _, metric := range []struct {
 		name string
-		raw  int64 // -1: unknown
-		unit float64
+		raw  int64   // -1: unknown
+		unit float64 // by which raw is divided; 0: raw is the value
 	}{
 		{"utilization_ratio", int64(s.Utilization), 100},
 		{"memory_used_bytes", s.MemoryUsed, 0},

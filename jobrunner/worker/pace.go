@@ -47,7 +47,7 @@ func (w *worker) notePace(requestedAt time.Time, jobs int, wasEmpty bool) {
 const (
 	adviceOnPace = iota
 	adviceOnFolder
-	advices
+	advices // their number
 )
 
 // advise sets the advice of a kind, or clears it if text is "". Each kind is logged once for each

@@ -31,7 +31,7 @@ type poolCore struct {
 	wake    chan struct{}            // signals that the load must be evaluated
 	full    atomic.Bool              // jobs can't change an evaluation; see pool.isFull
 	active  atomic.Bool              // jobs have come or gone since the last evaluation
-	advised [advices]atomic.Int64    // by hint for the worker's author: version + 1 for which it was logged
+	advised [advices]atomic.Int64    // by kind: version + 1 for which advice was logged
 	backoff backoff
 	waiting waitingRequests
 }
@@ -137,7 +137,7 @@ func (p *pool) find(test func(w *worker) bool) *worker {
 // all returns the live workers, and the failed ones that aren't replaced yet. The caller holds mu.
 func (p *pool) all() []*worker { return append(slices.Collect(maps.Keys(p.workers)), p.failed...) }
 
-// blockedBecause returns why no worker of the endpoint can work, or "" if one does. After a failure it
+// blockedBecause returns why no worker of the endpoint can work, or "" if one works. After a failure it
 // returns the old reason until a new worker is ready, or fails too.
 func (p *pool) blockedBecause() (reason string) {
 	if p.find(func(w *worker) bool { s := w.view().State; return s == Idle || s == Running }) != nil {

@@ -32,7 +32,7 @@ func (f *fixture) submitSleep(seconds float64) engine.Job {
 // expectCompleted checks that a worker of the version completed a job in its first run.
 func (f *fixture) expectCompleted(job engine.Job, version int64) {
 	f.t.Helper()
-	got := f.state(job)
+	got := f.reload(job)
 	if got.State != engine.Completed || got.Retries != 0 || !strings.HasSuffix(string(got.Output), fmt.Sprintf(` in color-%d"`, version)) {
 		f.t.Errorf("the job is %s with %s after %d retries, error %q; not done in version %d", got.State, got.Output, got.Retries, got.Error, version)
 	}
@@ -127,7 +127,7 @@ func TestUnstoppableJobKillsWorker(t *testing.T) {
 		must.Equal(t, fakes.started(), 1, "the number of started workers")
 		time.Sleep(3 * time.Second)
 		f.expectCompleted(next, 1)
-		got := f.state(deaf)
+		got := f.reload(deaf)
 		must.Hold(t, got.State == engine.Cancelled && fakes.started() == 2, "the job is", got.State, fakes.started(), "the number of started workers")
 	})
 }
@@ -187,7 +187,7 @@ func TestCrashLoop(t *testing.T) {
 			t.Errorf("its log is %v", lines)
 		}
 		must.Equal(t, strings.Count(f.log.String(), "no module named"), 1, "log lines with the reason:", f.log)
-		got := f.state(job)
+		got := f.reload(job)
 		must.Hold(t, got.State == engine.InQueue && got.Retries == 0, "the job is", got)
 
 		fakes.update(func() { fakes.broken = false })
@@ -339,7 +339,7 @@ func TestDrain(t *testing.T) {
 		f.pools.Set(other)
 		time.Sleep(time.Hour)
 		f.expectCounts(worker.Counts{})
-		if got := f.state(late); got.State != engine.InQueue || fakes.started() != 2 {
+		if got := f.reload(late); got.State != engine.InQueue || fakes.started() != 2 {
 			t.Errorf("a job queued after the drain is %s, and %d workers were started", got.State, fakes.started())
 		}
 	})
@@ -355,7 +355,7 @@ func TestCrashedWorkerIsReplaced(t *testing.T) {
 		fakes.alive()[0].end(errors.New("out of memory"))
 		f.expectWorkers("RUNNING 1")
 		time.Sleep(10 * time.Second)
-		got := f.state(job)
+		got := f.reload(job)
 		must.Hold(t, got.State == engine.Completed && got.Retries == 1, "the job is", got)
 		fakes.alive()[0].end(errors.New("out of memory"))
 		synctest.Wait()

@@ -44,18 +44,18 @@ func TestLifecycleIsDocumented(t *testing.T) {
 	}
 }
 
-func TestDesired(t *testing.T) {
+func TestDesiredCount(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	ago := func(s float64) time.Time { return now.Add(-time.Duration(s * float64(time.Second))) }
 	delay := Endpoint{Max: 3, ScalerValue: 4}
 	requests := Endpoint{Max: 10, ScalerValue: 4, ByRequests: true}
 	for name, c := range map[string]struct {
-		e          Endpoint
-		load       engine.Load
-		have, idle int
-		added      time.Time
-		want       int
-		recheckIn  time.Duration
+		e           Endpoint
+		load        engine.Load
+		have, spare int
+		added       time.Time
+		want        int
+		recheckIn   time.Duration
 	}{
 		"nothing to do":                         {delay, engine.Load{}, 0, 0, time.Time{}, 0, recheck},
 		"first job":                             {delay, engine.Load{Waiting: 1, Oldest: now}, 0, 0, time.Time{}, 1, recheck},
@@ -74,9 +74,9 @@ func TestDesired(t *testing.T) {
 		"requests: never more than the maximum": {requests, engine.Load{Waiting: 500}, 1, 0, time.Time{}, 10, recheck},
 		"requests: idle ones end by time-out":   {requests, engine.Load{}, 3, 3, time.Time{}, 3, recheck},
 	} {
-		want, recheckIn := c.e.desiredCount(c.load, c.have, c.idle, now, c.added)
-		must.Hold(t, want == c.want && recheckIn == c.recheckIn,
-			name, want, "workers, evaluate again in", recheckIn, "expected", c.want, "in", c.recheckIn)
+		got, recheckIn := c.e.desiredCount(c.load, c.have, c.spare, now, c.added)
+		must.Hold(t, got == c.want && recheckIn == c.recheckIn,
+			name, got, "workers, evaluate again in", recheckIn, "expected", c.want, "in", c.recheckIn)
 	}
 }
 

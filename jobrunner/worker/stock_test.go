@@ -29,8 +29,7 @@ func bubbleWithCatalog(t *testing.T, text string, test func(f *fixture, file str
 	})
 }
 
-// A worker waits until the catalog has stock for its endpoint: by the file's schedule, or because
-// the file changes.
+// A worker waits until the catalog's schedule has stock for its endpoint.
 func TestWorkersWaitForStock(t *testing.T) {
 	gpu := func(types ...string) worker.Endpoint {
 		e := echo
@@ -49,18 +48,18 @@ func TestWorkersWaitForStock(t *testing.T) {
 		starts   time.Duration // when its worker starts
 		reason   string
 	}{
-		"one type":               {gpu("NVIDIA L4"), "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], level: LOW, after: 10m}]", 10 * time.Minute, "no stock of NVIDIA L4 in any data center"},
-		"the second of two":      {gpu("NVIDIA L4", "NVIDIA A40"), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
-		"of all types":           {gpu("NVIDIA L4", "NVIDIA A40"), `[{gpus: ["*"], level: NONE}, {gpus: [NVIDIA A40], level: HIGH, after: 5m}]`, 5 * time.Minute, "no stock of NVIDIA L4, NVIDIA A40"},
-		"of another product":     {gpu("NVIDIA L4"), "[{gpus: [NVIDIA L4], products: [POD, CLUSTER], level: NONE}]", 0, ""},
-		"in another data center": {inRegion, "[{gpus: [NVIDIA L4], data_centers: [EU-RO-1], level: NONE}]", 0, ""},
-		"in both data centers":   {inRegion, "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], data_centers: [US-TX-3], level: HIGH}, {gpus: [NVIDIA L4], data_centers: [US-KS-2], level: HIGH, after: 3m}]", 3 * time.Minute, "in EU-RO-1, US-KS-2"},
-		"of a pool":              {pools, "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], level: LOW, after: 2m}]", 2 * time.Minute, "no stock of NVIDIA L4"},
-		"any GPU, none at all":   {gpu(), `[{gpus: ["*"], level: NONE}, {gpus: [NVIDIA H200], level: LOW, after: 4m}]`, 4 * time.Minute, "no stock of any GPU"},
-		"any GPU, some":          {gpu(), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
-		"both CPU flavors":       {cpu, "[{cpus: [cpu3c, cpu5c], level: NONE}, {cpus: [cpu5c], level: LOW, after: 6m}]", 6 * time.Minute, "no stock of cpu3c, cpu5c"},
-		"one CPU flavor":         {cpu, "[{cpus: [cpu3c], level: NONE}]", 0, ""},
-		"no GPUs requested":      {echo, `[{gpus: ["*"], level: NONE}]`, 0, ""},
+		"the only type has none":        {gpu("NVIDIA L4"), "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], level: LOW, after: 10m}]", 10 * time.Minute, "no stock of NVIDIA L4 in any data center"},
+		"the second type has some":      {gpu("NVIDIA L4", "NVIDIA A40"), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
+		"all types have none":           {gpu("NVIDIA L4", "NVIDIA A40"), `[{gpus: ["*"], level: NONE}, {gpus: [NVIDIA A40], level: HIGH, after: 5m}]`, 5 * time.Minute, "no stock of NVIDIA L4, NVIDIA A40"},
+		"only other products have none": {gpu("NVIDIA L4"), "[{gpus: [NVIDIA L4], products: [POD, CLUSTER], level: NONE}]", 0, ""},
+		"one data center has none":      {inRegion, "[{gpus: [NVIDIA L4], data_centers: [EU-RO-1], level: NONE}]", 0, ""},
+		"both data centers have none":   {inRegion, "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], data_centers: [US-TX-3], level: HIGH}, {gpus: [NVIDIA L4], data_centers: [US-KS-2], level: HIGH, after: 3m}]", 3 * time.Minute, "in EU-RO-1, US-KS-2"},
+		"the type of the pool has none": {pools, "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], level: LOW, after: 2m}]", 2 * time.Minute, "no stock of NVIDIA L4"},
+		"any GPU: no type has some":     {gpu(), `[{gpus: ["*"], level: NONE}, {gpus: [NVIDIA H200], level: LOW, after: 4m}]`, 4 * time.Minute, "no stock of any GPU"},
+		"any GPU: one type has none":    {gpu(), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
+		"both CPU flavors have none":    {cpu, "[{cpus: [cpu3c, cpu5c], level: NONE}, {cpus: [cpu5c], level: LOW, after: 6m}]", 6 * time.Minute, "no stock of cpu3c, cpu5c"},
+		"one CPU flavor has none":       {cpu, "[{cpus: [cpu3c], level: NONE}]", 0, ""},
+		"no GPUs requested":             {echo, `[{gpus: ["*"], level: NONE}]`, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubbleWithCatalog(t, "stock: "+c.stock, func(f *fixture, _ string) {
@@ -74,7 +73,7 @@ func TestWorkersWaitForStock(t *testing.T) {
 					must.Equal(t, f.pools.Failure("ep"), reason, "the endpoint's reason")
 					time.Sleep(time.Second)
 				}
-				must.Equal(t, f.state(job).State, engine.Completed, "the job")
+				must.Equal(t, f.reload(job).State, engine.Completed, "the job")
 			})
 		})
 	}
@@ -90,7 +89,7 @@ func TestStockComesWithChangedFile(t *testing.T) {
 		must.Succeed(t, os.WriteFile(file, []byte(`stock: [{gpus: ["*"], level: LOW}]`), 0o600))
 		time.Sleep(time.Second + time.Millisecond)
 		synctest.Wait()
-		must.Equal(t, f.state(job).State, engine.Completed, "the job")
+		must.Equal(t, f.reload(job).State, engine.Completed, "the job")
 	})
 }
 

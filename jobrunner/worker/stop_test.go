@@ -36,21 +36,21 @@ type stopFixture struct {
 	ended  <-chan struct{} // closed when its process has exited
 }
 
-// runStopTest runs a test whose worker has taken a job. The engine records a
-// report after pause. observe, if it isn't nil, is called with each event of the engine.
+// runStopTest runs a test whose worker has taken a job. The engine's Report returns pause later than it
+// records. observe, if it isn't nil, is called with each event of the engine.
 func runStopTest(t *testing.T, pause time.Duration, observe func(*stopFixture, engine.Event), test func(s *stopFixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
-		now, log := new(clock.Clock), slog.New(slog.DiscardHandler)
+		clk, log := new(clock.Clock), slog.New(slog.DiscardHandler)
 		s := &stopFixture{t: t}
-		config := engine.Config{DB: db, Clock: now, Logger: log}
+		config := engine.Config{DB: db, Clock: clk, Logger: log}
 		if observe != nil {
 			config.Observe = func(event engine.Event) { observe(s, event) }
 		}
 		e := must.Do(engine.Open(t.Context(), config))(t)
 		processes := silentPrograms{started: make(chan string, 2), processes: make(chan *silentProcess, 2)}
-		pools := worker.New(worker.Config{Queue: slowReports{e, pause}, Clock: now, Logger: log, URL: "http://deployment", Programs: processes})
+		pools := worker.New(worker.Config{Queue: slowReports{e, pause}, Clock: clk, Logger: log, URL: "http://deployment", Programs: processes})
 		defer func() {
 			pools.Close()
 			e.Close()

@@ -80,7 +80,7 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 	return job
 }
 
-func (f *fixture) state(job engine.Job) engine.Job {
+func (f *fixture) reload(job engine.Job) engine.Job {
 	f.t.Helper()
 	synctest.Wait()
 	return must.Do(f.engine.Get(f.t.Context(), "ep", job.ID))(f.t)
@@ -98,7 +98,7 @@ func TestScalesFromZeroToZero(t *testing.T) {
 		f.pools.Set(echo)
 		f.expectCounts(worker.Counts{})
 		job := f.submit(engine.NewJob{Input: []byte(`{"say":  "hi"}`)})
-		got := f.state(job)
+		got := f.reload(job)
 		must.Require(f.t, got.State == engine.Completed && string(got.Output) == `{"say":  "hi"}` && got.Delay == 0, "the job is", got)
 		f.expectCounts(worker.Counts{Idle: 1})
 		time.Sleep(9 * time.Second)
@@ -107,7 +107,7 @@ func TestScalesFromZeroToZero(t *testing.T) {
 		f.expectCounts(worker.Counts{Idle: 1})
 		time.Sleep(2 * time.Second)
 		f.expectCounts(worker.Counts{})
-		must.Equal(f.t, f.state(f.submit(engine.NewJob{})).State, engine.Completed, "after scaling to zero a job")
+		must.Equal(f.t, f.reload(f.submit(engine.NewJob{})).State, engine.Completed, "after scaling to zero a job")
 	})
 }
 
@@ -132,10 +132,10 @@ func TestMaximumOfZero(t *testing.T) {
 		f.pools.Set(withoutWorkers)
 		job := f.submit(engine.NewJob{})
 		time.Sleep(time.Hour)
-		must.Equal(f.t, f.state(job).State, engine.InQueue, "the job")
+		must.Equal(f.t, f.reload(job).State, engine.InQueue, "the job")
 		f.pools.Set(echo)
 		synctest.Wait()
-		must.Equal(f.t, f.state(job).State, engine.Completed, "after the maximum was raised the job")
+		must.Equal(f.t, f.reload(job).State, engine.Completed, "after the maximum was raised the job")
 	})
 }
 
@@ -146,9 +146,9 @@ func TestLowPriority(t *testing.T) {
 		low := f.submit(engine.NewJob{Low: true})
 		time.Sleep(time.Minute)
 		f.expectCounts(worker.Counts{})
-		must.Equal(f.t, f.state(low).State, engine.InQueue, "the job")
+		must.Equal(f.t, f.reload(low).State, engine.InQueue, "the job")
 		f.submit(engine.NewJob{})
-		must.Equal(f.t, f.state(low).State, engine.Completed, "while a worker runs, the job")
+		must.Equal(f.t, f.reload(low).State, engine.Completed, "while a worker runs, the job")
 	})
 }
 
@@ -163,11 +163,11 @@ func TestUnknownImage(t *testing.T) {
 		f.submit(engine.NewJob{})
 		time.Sleep(10 * time.Minute)
 		f.expectCounts(worker.Counts{Unhealthy: 1})
-		must.Equal(f.t, f.state(job).State, engine.InQueue, "the job")
+		must.Equal(f.t, f.reload(job).State, engine.InQueue, "the job")
 		must.Equal(f.t, strings.Count(f.log.String(), "registry.example.com/sdxl"), 1, "log lines with the failure:", f.log)
 		f.pools.Set(echo)
 		f.expectCounts(worker.Counts{Idle: 1})
-		must.Equal(f.t, f.state(job).State, engine.Completed, "with a known image, the job")
+		must.Equal(f.t, f.reload(job).State, engine.Completed, "with a known image, the job")
 	})
 }
 
@@ -186,7 +186,7 @@ func TestBurst(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, job := range jobs {
-			got := f.state(job)
+			got := f.reload(job)
 			must.Hold(f.t, got.State == engine.Completed && got.Retries == 0, "the job is", got)
 		}
 		got := f.engine.Counts("ep")
@@ -203,6 +203,6 @@ func TestRemove(t *testing.T) {
 		f.expectCounts(worker.Counts{})
 		job := f.submit(engine.NewJob{})
 		time.Sleep(time.Minute)
-		must.Equal(f.t, f.state(job).State, engine.InQueue, "without an endpoint a job")
+		must.Equal(f.t, f.reload(job).State, engine.InQueue, "without an endpoint a job")
 	})
 }

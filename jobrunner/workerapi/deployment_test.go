@@ -122,7 +122,7 @@ func (d *deployment) submit(input string, policy ...api.JobPolicy) string {
 	return must.Do(d.client.Jobs.Run(d.t.Context(), d.endpoint.ID, s))(d.t).ID
 }
 
-func (d *deployment) status(id string) api.Job {
+func (d *deployment) getJob(id string) api.Job {
 	d.t.Helper()
 	return must.Do(d.client.Jobs.Status(d.t.Context(), d.endpoint.ID, id))(d.t)
 }

@@ -39,7 +39,7 @@ type fakeWorker struct {
 
 const workerKey = "worker-key-3141"
 
-// authorize returns the only worker.
+// authorize returns a Config.Authorize that knows one worker.
 func authorize(w worker.Protocol) func(endpoint, id, key string) (worker.Protocol, error) {
 	return func(endpoint, id, key string) (worker.Protocol, error) {
 		switch {
@@ -172,7 +172,7 @@ func (p *protocol) send(ctx context.Context, method, path string, body io.Reader
 	return answer{resp.StatusCode, resp.Header, string(text)}, err
 }
 
-func (p *protocol) expect(a answer, status int, text string) {
+func (p *protocol) expectAnswer(a answer, status int, text string) {
 	p.t.Helper()
 	if a.status != status || a.text != text {
 		p.t.Errorf("answered %d %.300s, not %d %s", a.status, a.text, status, text)

@@ -40,7 +40,7 @@ type process struct {
 // startProcess runs the handlers of testdata under the stand-in, or under the public
 // SDK if WORKER_SDK_PATH names its folder.
 func startProcess(env map[string]string, log io.Writer) (*process, error) {
-	python, err := exec.LookPath("python3")
+	interpreter, err := exec.LookPath("python3")
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func startProcess(env map[string]string, log io.Writer) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(python, script)
+	cmd := exec.Command(interpreter, script)
 	cmd.Dir = folder
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.TempDir(), "PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "WORKER_SDK_PATH=" + os.Getenv("WORKER_SDK_PATH")}
 	for name, value := range env {

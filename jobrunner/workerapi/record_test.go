@@ -18,7 +18,7 @@ type request struct {
 	header                    http.Header
 	status                    int
 	answer                    string
-	received, answeredAt      time.Time
+	receivedAt, answeredAt    time.Time
 }
 
 func (r request) String() string {
@@ -49,7 +49,7 @@ func (l *record) add(list *[]request, r request) {
 func (l *record) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	req := request{method: r.Method, path: r.URL.Path, query: r.URL.RawQuery, body: string(body), header: r.Header.Clone(), received: time.Now()}
+	req := request{method: r.Method, path: r.URL.Path, query: r.URL.RawQuery, body: string(body), header: r.Header.Clone(), receivedAt: time.Now()}
 	l.add(&l.received, req)
 	response := &responseCopy{ResponseWriter: w, status: http.StatusOK}
 	l.next.ServeHTTP(response, r)

@@ -76,18 +76,18 @@ var verdictPattern = regexp.MustCompile(`(?m)^ *--- (PASS|FAIL|SKIP): (\w+)(/\S+
 
 // parseVerdicts returns the verdicts of the tests. A test with only skipped subtests is skipped.
 func parseVerdicts(output string) map[string]string {
-	verdicts, parts := map[string]string{}, map[string]map[string]bool{}
+	verdicts, subtests := map[string]string{}, map[string]map[string]bool{}
 	for _, m := range verdictPattern.FindAllStringSubmatch(output, -1) {
 		if m[3] == "" {
 			verdicts[m[2]] = m[1]
 			continue
 		}
-		if parts[m[2]] == nil {
-			parts[m[2]] = map[string]bool{}
+		if subtests[m[2]] == nil {
+			subtests[m[2]] = map[string]bool{}
 		}
-		parts[m[2]][m[1]] = true
+		subtests[m[2]][m[1]] = true
 	}
-	for test, kinds := range parts {
+	for test, kinds := range subtests {
 		if kinds["SKIP"] && len(kinds) == 1 && verdicts[test] == "PASS" {
 			verdicts[test] = "SKIP"
 		}

@@ -24,7 +24,7 @@ func TestWorkerResults(t *testing.T) {
 		state  engine.State
 		output string // "" for none
 		err    string
-		body   string
+		body   string // of the post; "" isn't compared
 	}{
 		{`{"a": 1}`, engine.Completed, `{"a": 1}`, "", `{"output": {"a": 1}}`},
 		{`"text ü"`, engine.Completed, `"text ü"`, "", `{"output": "text ü"}`},
@@ -179,7 +179,7 @@ func TestWorkerRequestsJobsOnceASecond(t *testing.T) {
 	l.waitForResult(first)
 	l.waitForResult(second)
 	takes := l.answeredRequests("job-take", "")
-	pause := takes[1].received.Sub(takes[0].answeredAt)
+	pause := takes[1].receivedAt.Sub(takes[0].answeredAt)
 	must.Hold(t, pause >= 700*time.Millisecond, "the worker requested again after", pause)
 }
 
@@ -218,7 +218,7 @@ func TestWorkerLosesAJobAfterSIGTERM(t *testing.T) {
 	l.waitForAnswered(t, len(l.answeredRequests("ping", ""))+2, "ping", "") // a second later it starts no new job
 	id := l.submit(`{}`)
 	l.waitForAnswered(t, 1, "job-take", "")
-	l.stopIDs <- nil // it waits for the answer
+	l.stopIDs <- nil // the worker exits after its last poll of job-stop
 	l.waitForExit()
 	job := l.get(id)
 	must.Hold(t, job.State == engine.InProgress && len(l.answeredRequests("job-done", "")) == 0, "the job is", job.State)

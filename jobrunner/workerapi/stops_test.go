@@ -69,7 +69,7 @@ func newManualWorker(t *testing.T) *manualWorker {
 	})
 	client := must.Do(api.New(api.Settings{BaseURL: url, APIKey: "planted-key", Version: api.V2}))(t)
 	endpoint := must.Do(client.Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "spoken", Type: "QUEUE", Container: &api.Container{Image: new("team/worker")},
+		Name: "manual", Type: "QUEUE", Container: &api.Container{Image: new("team/worker")},
 		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
 	}))(t)
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}

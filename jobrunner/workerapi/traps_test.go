@@ -69,7 +69,7 @@ func TestStrayResultsChangeNothing(t *testing.T) {
 			want = 400
 		}
 		must.Equal(t, d.postResult(second, busy, body), want, "the status of a post about another's job:", body)
-		job := d.status(busy)
+		job := d.getJob(busy)
 		must.Hold(t, job.Status == "IN_PROGRESS" && job.Output == nil, body, "of another's job made it", job.Status, string(job.Output))
 	}
 	release()
@@ -214,7 +214,7 @@ func TestIdleWorkerEnds(t *testing.T) {
 	d.waitForReceived(t, polls+1, "job-take", "")
 	d.setIdleTimeout(1)
 	poll := d.waitForAnswered(t, polls+1, "job-take", "")
-	must.Hold(t, poll.status == 204 && poll.answeredAt.Sub(poll.received) <= 30*time.Second, "the open poll was answered", poll)
+	must.Hold(t, poll.status == 204 && poll.answeredAt.Sub(poll.receivedAt) <= 30*time.Second, "the open poll was answered", poll)
 	must.Hold(t, d.waitForExit(w), "the worker ended by itself:", w.Exit().Text)
 	must.Hold(t, !strings.Contains(w.log.String(), "eceived shutdown signal"), "it was sent a signal")
 	for range 5 {
@@ -289,7 +289,7 @@ func TestTimeOutEndsALostResult(t *testing.T) {
 	lost := d.submit(`{"chunks": [1], "op": "raise", "text": "it is Friday"}`, api.JobPolicy{ExecutionTimeout: new(int64(10_000))})
 	w := d.nextWorker()
 	must.Equal(t, d.expectJob(d.submit(`{"chunks": [1]}`), "COMPLETED", `[]`, 0).WorkerID, w.id, "the worker of the next job")
-	must.Equal(t, d.status(lost).Status, "IN_PROGRESS", "the lost job")
+	must.Equal(t, d.getJob(lost).Status, "IN_PROGRESS", "the lost job")
 	d.expectJob(lost, "TIMED_OUT", "", 0)
 	d.waitForExit(w)
 	job := d.expectJob(d.submit(`{"chunks": [1]}`), "COMPLETED", `[]`, 0)
@@ -316,7 +316,7 @@ func TestUnfitWorkerIsUnhealthy(t *testing.T) {
 			break
 		}
 	}
-	must.Equal(t, d.status(id).Status, "IN_QUEUE", "the job")
+	must.Equal(t, d.getJob(id).Status, "IN_QUEUE", "the job")
 }
 
 // A worker with many slots runs all its jobs, and is not told to stop any.

@@ -59,6 +59,7 @@ var routes = func() (t httproute.Table[operation]) {
 // all the time, or for each chunk of an output.
 var repeatedOperations = map[string]bool{"job-take": true, "job-take-batch": true, "job-stop": true, "job-stream": true, "job-done": false, "ping": true}
 
+// Owns reports whether a path belongs to the worker protocol.
 func Owns(path string) bool {
 	_, ok := repeatedOperations[operationName(path)]
 	return ok

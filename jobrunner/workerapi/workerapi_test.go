@@ -32,7 +32,7 @@ func TestTake(t *testing.T) {
 	} {
 		runProtocol(t, func(p *protocol) {
 			go func() { p.jobs <- []engine.Taken{c.job} }()
-			p.expect(p.mustSend("GET", "/v2/ep/job-take/w1?gpu=NVIDIA+H200&job_in_progress=0", ""), 200, c.want)
+			p.expectAnswer(p.mustSend("GET", "/v2/ep/job-take/w1?gpu=NVIDIA+H200&job_in_progress=0", ""), 200, c.want)
 			p.expectCalls("idle w1", "take w1 1")
 		})
 	}
@@ -45,7 +45,7 @@ func TestTakeBatch(t *testing.T) {
 	} {
 		runProtocol(t, func(p *protocol) {
 			go func() { p.jobs <- []engine.Taken{takenJob("j1", `{"n":1}`, ""), takenJob("j2", `{}`, "")} }()
-			p.expect(p.mustSend("GET", "/v2/ep/job-take-batch/w1"+query, ""), 200, `[{"id":"j1","input":{"n":1}},{"id":"j2","input":{}}]`)
+			p.expectAnswer(p.mustSend("GET", "/v2/ep/job-take-batch/w1"+query, ""), 200, `[{"id":"j1","input":{"n":1}},{"id":"j2","input":{}}]`)
 			p.expectCalls("take w1 " + limit)
 		})
 	}
@@ -57,12 +57,12 @@ func TestPollsAreHeld(t *testing.T) {
 	for _, path := range []string{"/v2/ep/job-take/w1?gpu=x", "/v2/ep/job-take-batch/w1?gpu=x&batch_size=2", "/v2/ep/job-stop/w1?gpu=x"} {
 		runProtocol(t, func(p *protocol) {
 			start := time.Now()
-			p.expect(p.mustSend("GET", path, ""), 204, "")
+			p.expectAnswer(p.mustSend("GET", path, ""), 204, "")
 			duration := time.Since(start)
 			must.Hold(t, duration >= 30*time.Second && duration <= 60*time.Second, path, "was held for", duration)
 			go func() { sleep(7); close(p.drain) }()
 			start = time.Now()
-			p.expect(p.mustSend("GET", path, ""), 204, "")
+			p.expectAnswer(p.mustSend("GET", path, ""), 204, "")
 			must.Equal(t, time.Since(start), 7*time.Second, "the duration of the poll", path, "of a worker that drains after 7 s")
 		})
 	}
@@ -73,7 +73,7 @@ func TestPollsAreHeld(t *testing.T) {
 func TestTakeAtTheEnd(t *testing.T) {
 	runProtocol(t, func(p *protocol) {
 		p.lateJobs = []engine.Taken{takenJob("j1", `{}`, "")}
-		p.expect(p.mustSend("GET", "/v2/ep/job-take/w1?gpu=x", ""), 200, `{"id":"j1","input":{}}`)
+		p.expectAnswer(p.mustSend("GET", "/v2/ep/job-take/w1?gpu=x", ""), 200, `{"id":"j1","input":{}}`)
 		p.expectCalls("take w1 1")
 		ctx, cancel := context.WithCancel(p.t.Context())
 		go func() { _, _ = p.send(ctx, "GET", "/v2/ep/job-take/w1?gpu=x", http.NoBody) }()
@@ -124,7 +124,7 @@ func TestDone(t *testing.T) {
 	} {
 		runProtocol(t, func(p *protocol) {
 			a := p.mustSend("POST", "/v2/ep/job-done/w1/j1?gpu=x&isStream=false", body, "X-Request-ID", "another")
-			if refused := want.refused; (a.status == 400) != refused || (a.status == 200) == refused {
+			if (a.status == 400) != want.refused || (a.status == 200) == want.refused {
 				t.Errorf("%.80s: answered %d %s", body, a.status, a.text)
 			}
 			p.expectCalls(map[bool]string{true: "report w1 j1 replace=true", false: "report w1 j1 replace=false"}[want.replace])
@@ -160,7 +160,7 @@ func TestStream(t *testing.T) {
 		`{"output": "` + strings.Repeat("x", 3<<20) + `"}`: engine.Chunk([]byte(`"`+strings.Repeat("x", 3<<20)+`"`), nil),
 	} {
 		runProtocol(t, func(p *protocol) {
-			p.expect(p.mustSend("POST", "/v2/ep/job-stream/w1/j1?gpu=x&isStream=false", body), 200, "{}")
+			p.expectAnswer(p.mustSend("POST", "/v2/ep/job-stream/w1/j1?gpu=x&isStream=false", body), 200, "{}")
 			p.expectCalls("report w1 j1 replace=false")
 			if len(p.reports) != 1 || !reflect.DeepEqual(p.reports[0], want) {
 				t.Errorf("%.80s means %.200v, not %.200v", body, p.reports, want)
@@ -189,7 +189,7 @@ func TestPing(t *testing.T) {
 		"?status=unhealthy":                         `unhealthy w1 the worker reports itself unhealthy`,
 	} {
 		runProtocol(t, func(p *protocol) {
-			p.expect(p.mustSend("GET", "/v2/ep/ping/w1"+query, ""), 200, "{}")
+			p.expectAnswer(p.mustSend("GET", "/v2/ep/ping/w1"+query, ""), 200, "{}")
 			p.expectCalls(want)
 		})
 	}
@@ -269,8 +269,8 @@ func TestPathsAndMethods(t *testing.T) {
 // Parameters that a worker appends with & to a path without a query are read.
 func TestParametersWithoutAQuery(t *testing.T) {
 	runProtocol(t, func(p *protocol) {
-		p.expect(p.mustSend("POST", "/v2/ep/job-done/w1/j1&isStream=false", `{"output": 1}`), 200, "{}")
-		p.expect(p.mustSend("GET", "/v2/ep/ping/w1&status=unhealthy&check=disk", ""), 200, "{}")
+		p.expectAnswer(p.mustSend("POST", "/v2/ep/job-done/w1/j1&isStream=false", `{"output": 1}`), 200, "{}")
+		p.expectAnswer(p.mustSend("GET", "/v2/ep/ping/w1&status=unhealthy&check=disk", ""), 200, "{}")
 		p.expectCalls("report w1 j1 replace=false", "unhealthy w1 the worker reports itself unhealthy: its check disk failed")
 	})
 }
@@ -281,7 +281,7 @@ func TestErrors(t *testing.T) {
 		runProtocol(t, func(p *protocol) {
 			p.err = errBroken
 			start := time.Now()
-			p.expect(p.mustSend("GET", path, ""), 500, `{"error":"the deployment failed to answer: its log says why"}`)
+			p.expectAnswer(p.mustSend("GET", path, ""), 500, `{"error":"the deployment failed to answer: its log says why"}`)
 			must.Equal(t, time.Since(start), held, "the duration of", path)
 			must.Hold(t, strings.Contains(p.log.String(), errBroken.Error()), "the log is", p.log)
 		})
