@@ -172,7 +172,7 @@ func (q *queue) loadBatches(ctx context.Context) error {
 	}, countRequests, q.name)
 }
 
-// CreateBatch creates a DRAFT with requests, which have these inputs.
+// CreateBatch creates a DRAFT with a request for each input.
 func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]byte) (Batch, error) {
 	if err := e.commits.failure(); err != nil {
 		return Batch{}, err

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// chunks splits an output into chunks {"output": …}. The last chunk has the metrics.
-func chunks(output, metrics []byte) [][]byte {
+// newChunks splits an output into chunks {"output": …}. The last chunk has the metrics.
+func newChunks(output, metrics []byte) [][]byte {
 	if len(output) == 0 {
 		output = []byte("null")
 	}
@@ -29,8 +29,8 @@ type numberedChunk struct {
 	chunk []byte
 }
 
-// numbered joins small chunks. lastSeq is the sequence number of the last one.
-func numbered(chunks [][]byte, lastSeq int64) (all []numberedChunk) {
+// numberChunks joins small chunks, and numbers the results. lastSeq is the sequence number of the last one.
+func numberChunks(chunks [][]byte, lastSeq int64) (all []numberedChunk) {
 	for i := 0; i < len(chunks); {
 		n := numberedChunk{lastSeq - int64(len(chunks)-1-i), chunks[i]}
 		for i++; i < len(chunks) && len(n.chunk)+len(chunks[i]) < maxChunkRow; i++ {

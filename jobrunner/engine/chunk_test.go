@@ -71,10 +71,10 @@ func TestChunks(t *testing.T) {
 		{`"x"`, `{"pending":1}`, `{"output":"x","metrics":{"pending":1}}`},
 		{``, ``, `{"output":null}`},
 	} {
-		got := chunks([]byte(c.output), []byte(c.metrics))
+		got := newChunks([]byte(c.output), []byte(c.metrics))
 		must.Hold(t, len(got) == 1 && string(got[0]) == c.want, c.output, c.metrics, got)
 	}
-	got := chunks([]byte(`"`+strings.Repeat("x", MaxChunk-1)+`"`), []byte(`{"a":1}`))
+	got := newChunks([]byte(`"`+strings.Repeat("x", MaxChunk-1)+`"`), []byte(`{"a":1}`))
 	must.Hold(t, len(got) == 2 && !strings.Contains(string(got[0]), "metrics") && strings.HasSuffix(string(got[1]), `,"metrics":{"a":1}}`),
 		"a value one byte above the limit makes", len(got), "chunks")
 }
@@ -129,7 +129,7 @@ func TestWatchOfTheEnd(t *testing.T) {
 		e := &Engine{hub: hub{watches: map[jobKey]map[*Watch]bool{}}}
 		w := e.watch("ep", "j", true)
 		for _, change := range c.changes {
-			e.hub.changed(change)
+			e.hub.wake(change)
 		}
 		job, recheck := w.End()
 		_, repeated := w.End()

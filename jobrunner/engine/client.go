@@ -21,8 +21,8 @@ func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, maxOutput int
 	return job, err
 }
 
-// read also returns the job's row. It waits until the job's changes are stored. If they
-// can't be, it reads the stored state.
+// read is GetUpTo, but also returns the job's row. It waits until the job's changes are
+// stored. If they can't be, it reads the stored state.
 func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (job Job, r row, err error) {
 	outage := false
 	for {

@@ -172,7 +172,7 @@ func (c *committer) add(j *job, chunks [][]byte, fx effect) *commit {
 		if fx.result {
 			ch.result, ch.output, ch.message = true, j.output, j.message
 		}
-		ch.chunks = append(ch.chunks, numbered(chunks, j.streamed)...)
+		ch.chunks = append(ch.chunks, numberChunks(chunks, j.streamed)...)
 		open.counts[j.queue.name] = j.queue.counts
 		c.signal()
 	}
@@ -400,7 +400,7 @@ const maxInputs = 128 << 20
 // publish notifies watches, the observer and the senders of webhooks of transitions.
 func (e *Engine) publish(c *commit) {
 	for _, t := range c.events {
-		e.hub.changed(t)
+		e.hub.wake(t)
 		if t.call {
 			notify.Signal(e.calls)
 		}

@@ -229,7 +229,7 @@ func (e *Engine) lead(ctx context.Context, name string) error {
 	if !e.db.Shared() {
 		e.loading.Lock()
 		defer e.loading.Unlock()
-		return e.load(ctx, 0, name)
+		return e.loadQueues(ctx, 0, name)
 	}
 	claimed, err := e.Claim(ctx, EndpointOf(name))
 	if err == nil && claimed[EndpointOf(name)] == (Leadership{}) {
@@ -238,8 +238,8 @@ func (e *Engine) lead(ctx context.Context, name string) error {
 	return err
 }
 
-// load loads queues that this process leads. The caller holds loading.
-func (e *Engine) load(ctx context.Context, epoch int64, names ...string) error {
+// loadQueues loads queues that this process leads. The caller holds loading.
+func (e *Engine) loadQueues(ctx context.Context, epoch int64, names ...string) error {
 	for _, name := range names {
 		if e.loadedQueue(name) != nil {
 			continue
@@ -278,7 +278,7 @@ func (e *Engine) load(ctx context.Context, epoch int64, names ...string) error {
 
 // loadAll loads all queues.
 func (e *Engine) loadAll(ctx context.Context) error {
-	if err := e.load(ctx, 0, e.storedQueues...); err != nil {
+	if err := e.loadQueues(ctx, 0, e.storedQueues...); err != nil {
 		return err
 	}
 	err := e.commits.flush()

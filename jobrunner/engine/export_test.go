@@ -12,7 +12,7 @@ func (e *Engine) TakeQueued(ctx context.Context, t Take) ([]Taken, error) {
 		return nil, err
 	}
 	q.unlock()
-	return e.withInputs(ctx, jobs)
+	return e.loadInputs(ctx, jobs)
 }
 
 func (c *Config) SetPoll(interval time.Duration) { c.poll = interval }

@@ -51,8 +51,8 @@ func (w *Watch) End() (job *Job, recheck bool) {
 	return w.job.Load(), w.recheck.Swap(false)
 }
 
-// changed records a change. The first end stays, whatever arrives later.
-func (w *Watch) changed(t transition) {
+// record records a change. The first end stays, whatever arrives later.
+func (w *Watch) record(t transition) {
 	switch {
 	case t.ended != nil:
 		w.job.CompareAndSwap(nil, t.ended)
@@ -76,11 +76,11 @@ func (w *Watch) Stop() {
 	}
 }
 
-// changed wakes the watches of a job.
-func (h *hub) changed(t transition) {
+// wake wakes the watches of a job.
+func (h *hub) wake(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watches[jobKey{t.Endpoint, t.Job}] {
-		w.changed(t)
+		w.record(t)
 	}
 }

@@ -72,8 +72,8 @@ func (e *Engine) Nodes() []Node {
 	return nil
 }
 
-// Claim makes this process the leader of the endpoints that no live process leads. It
-// returns the given endpoints that this process leads.
+// Claim makes this process the leader of each given endpoint that no live process leads. It
+// returns the given endpoints that this process leads now.
 func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Leadership, error) {
 	own := map[string]Leadership{}
 	if len(endpoints) == 0 {
@@ -98,7 +98,7 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 		return nil
 	})
 	for endpoint, l := range own {
-		err = errors.Join(err, e.load(ctx, l.Epoch, endpoint, BatchQueue(endpoint)))
+		err = errors.Join(err, e.loadQueues(ctx, l.Epoch, endpoint, BatchQueue(endpoint)))
 	}
 	return own, err
 }

@@ -16,7 +16,7 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 			c.withdraw(p, true) // submissions that were recorded during the outage
 		}
 	}
-	all := merged(pending)
+	all := mergeCommits(pending)
 	if all.empty() {
 		return nil, nil
 	}
@@ -60,9 +60,9 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	return unstored, err
 }
 
-// merged returns one commit with the changes of several, the oldest first. Its process is the oldest
+// mergeCommits returns one commit with the changes of several, the oldest first. Its process is the oldest
 // one, so that the store refuses all if this process has lost its leadership.
-func merged(pending []*commit) *commit {
+func mergeCommits(pending []*commit) *commit {
 	if len(pending) == 1 {
 		return pending[0]
 	}

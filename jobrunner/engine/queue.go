@@ -164,7 +164,7 @@ func (q *queue) applyAt(j *job, ev event, now int64) effect {
 		j.output, j.message = ev.output, fx.message
 	}
 	if len(ev.chunks) > 0 && q.engine.store == nil {
-		j.chunks = append(j.chunks, numbered(ev.chunks, j.streamed)...)
+		j.chunks = append(j.chunks, numberChunks(ev.chunks, j.streamed)...)
 	}
 	q.engine.memory.use(j.size() - before)
 	q.record(j, ev, fx)

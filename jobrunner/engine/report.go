@@ -29,7 +29,7 @@ func Progress(output []byte) Report { return Report{kind: progressed, output: ou
 // metrics is a JSON object or nil. An output of more than MaxChunk bytes becomes several
 // chunks (see split), the last of which has the metrics.
 func Chunk(output, metrics []byte) Report {
-	return Report{kind: progressed, chunks: chunks(output, metrics)}
+	return Report{kind: progressed, chunks: newChunks(output, metrics)}
 }
 
 // Chunks is Chunk for several outputs without metrics.
@@ -114,7 +114,7 @@ func (e *Engine) ReportAndTake(ctx context.Context, ref Ref, r Report, next Take
 	} else {
 		go func() { recorded(p.result()) }()
 	}
-	jobs, err := e.withInputs(ctx, p.next)
+	jobs, err := e.loadInputs(ctx, p.next)
 	if err != nil { // the jobs are in the queue again
 		return nil
 	}

@@ -274,7 +274,7 @@ func TestMergedChanges(t *testing.T) {
 	j := &job{}
 	first := &change{job: j, row: row{deleteAt: 1, streamed: 1}, wholeRow: true, result: true, output: []byte("1"), chunks: []numberedChunk{{seq: 1}}}
 	second := &change{job: j, row: row{deleteAt: 1, streamed: 2}, chunks: []numberedChunk{{seq: 2}}}
-	all := merged([]*commit{{changes: []*change{first}}, {changes: []*change{second}}}).changes
+	all := mergeCommits([]*commit{{changes: []*change{first}}, {changes: []*change{second}}}).changes
 	must.Require(t, len(all) == 1, all)
 	ch := all[0]
 	must.Hold(t, ch.row.streamed == 2 && ch.wholeRow && ch.result && string(ch.output) == "1" && len(ch.chunks) == 2, ch)

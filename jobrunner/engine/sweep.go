@@ -23,7 +23,7 @@ const (
 // sweep calls Sweep whenever a job is due, until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
-		// wake lowers this during Sweep. Its signals until then are obsolete.
+		// wake may lower wakeAt during Sweep. Its signals meanwhile are dropped below.
 		e.wakeAt.Store(math.MaxInt64)
 		next, err := e.Sweep(ctx)
 		now := e.clock.Now()
@@ -94,7 +94,7 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	if e.store != nil {
-		at, err := e.deleteExpired(ctx, now)
+		at, err := e.deleteExpiredJobs(ctx, now)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -106,8 +106,8 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 	return fromMillis(earliest), nil
 }
 
-// deleteExpired deletes the stored jobs whose time is over, and returns when the next one is due.
-func (e *Engine) deleteExpired(ctx context.Context, now int64) (next int64, err error) {
+// deleteExpiredJobs deletes the stored jobs whose time is over, and returns when the next one is due.
+func (e *Engine) deleteExpiredJobs(ctx context.Context, now int64) (next int64, err error) {
 	if err := e.commits.flush(); err != nil && e.commits.failureUnlessFull() != nil { // a job may have got a later time
 		return 0, err
 	}

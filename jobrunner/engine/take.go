@@ -2,9 +2,9 @@ package engine
 
 import "context"
 
-// withInputs reads the inputs that aren't in memory. If it fails, it returns the jobs to
+// loadInputs adds the inputs that aren't in memory. If it fails, it returns the jobs to
 // the queue.
-func (e *Engine) withInputs(ctx context.Context, jobs []Taken) ([]Taken, error) {
+func (e *Engine) loadInputs(ctx context.Context, jobs []Taken) ([]Taken, error) {
 	for i, job := range jobs {
 		if job.stored == 0 {
 			continue
@@ -29,7 +29,7 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 	}
 	if len(jobs) > 0 {
 		q.unlock()
-		return e.withInputs(ctx, jobs)
+		return e.loadInputs(ctx, jobs)
 	}
 	w := &waiter{t, make(chan []Taken, 1)}
 	place := q.takers.PushBack(w)
@@ -49,7 +49,7 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 	if jobs == nil { // the queue was closed
 		return nil, ErrNotLeader
 	}
-	return e.withInputs(context.WithoutCancel(ctx), jobs)
+	return e.loadInputs(context.WithoutCancel(ctx), jobs)
 }
 
 // takeQueued takes jobs that are in the queue, which it leaves locked.

@@ -69,18 +69,18 @@ func Listen(l net.Listener, c Connections) *Listener {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	all := Descriptors()
-	c.Max = min(cmp.Or(c.Max, DefaultConnections), all-reserve(all))
+	c.Max = min(cmp.Or(c.Max, DefaultConnections), all-reservedDescriptors(all))
 	c.PerAddress = cmp.Or(c.PerAddress, DefaultPerAddress)
 	spare, _ := os.Open(os.DevNull) // without it, rejecting has to wait for a free descriptor
 	life, stop := context.WithCancel(context.Background())
 	return &Listener{
-		Listener: l, Connections: c, lingering: make(chan struct{}, min(maxRejects, reserve(all)/6)), life: life, stop: stop, spare: spare,
+		Listener: l, Connections: c, lingering: make(chan struct{}, min(maxRejects, reservedDescriptors(all)/6)), life: life, stop: stop, spare: spare,
 		open: map[*conn]struct{}{}, idle: map[*conn]struct{}{}, counts: map[netip.Prefix]int{}, lastLogged: map[string]time.Time{},
 	}
 }
 
-// reserve returns the number of descriptors reserved for the database and workers.
-func reserve(descriptors int) int {
+// reservedDescriptors returns the number of descriptors reserved for the database and workers.
+func reservedDescriptors(descriptors int) int {
 	return min(max(descriptors/4, minReserve), maxReserve, descriptors-1)
 }
 

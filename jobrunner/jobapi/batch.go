@@ -100,7 +100,7 @@ func (a *api) addRequests(w http.ResponseWriter, r *http.Request, t target) erro
 // batchInputs returns the inputs of an array of requests, which is a part of the body.
 func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, error) {
 	var requests []json.RawMessage
-	if absent(array) || array[0] != '[' && !bytes.HasPrefix(bytes.TrimSpace(array), []byte("[")) || json.Unmarshal(array, &requests) != nil {
+	if isAbsent(array) || array[0] != '[' && !bytes.HasPrefix(bytes.TrimSpace(array), []byte("[")) || json.Unmarshal(array, &requests) != nil {
 		if fault := rawjson.Fault(body); fault != nil && len(bytes.TrimSpace(body)) > 0 {
 			return nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON, %s", fault)
 		}
@@ -113,7 +113,7 @@ func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, err
 			return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d must be an object with an input, which is an object: {\"input\": {…}}", i)
 		}
 		for _, other := range []string{"webhook", "policy", "s3Config"} {
-			if !absent(members[other]) {
+			if !isAbsent(members[other]) {
 				return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d has the member %s: a request of a batch has only an input", i, other)
 			}
 		}
@@ -146,7 +146,7 @@ func (a *api) renameBatch(w http.ResponseWriter, r *http.Request, t target) erro
 		return explainMalformed(body, `{"name": "…"}`)
 	}
 	var name string
-	if raw, ok := members["name"]; !ok || absent(raw) || json.Unmarshal(raw, &name) != nil || utf8.RuneCountInString(name) > maxBatchName {
+	if raw, ok := members["name"]; !ok || isAbsent(raw) || json.Unmarshal(raw, &name) != nil || utf8.RuneCountInString(name) > maxBatchName {
 		return httpanswer.Refuse(http.StatusBadRequest, "name must be a string of at most %d characters", maxBatchName)
 	}
 	b, err := a.Engine.RenameBatch(r.Context(), t.endpoint, t.job, name)

@@ -139,7 +139,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return httpanswer.Refuse(http.StatusUnauthorized, "%s", err)
 	}
-	op, t, err := find(r)
+	op, t, err := findOperation(r)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	return op.serve(a, w, r, t)
 }
 
-func find(r *http.Request) (*operation, target, error) {
+func findOperation(r *http.Request) (*operation, target, error) {
 	found := routes.Find(r.Method, r.URL.Path)
 	switch {
 	case found.Allow == nil:

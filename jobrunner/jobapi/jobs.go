@@ -21,7 +21,7 @@ func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	job, _, err := a.queue(r.Context(), n)
+	job, _, err := a.enqueue(r.Context(), n)
 	reservation.Release()
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 		return err
 	}
 	n.Sync, n.Wait = true, wait
-	job, watch, err := a.queue(r.Context(), n)
+	job, watch, err := a.enqueue(r.Context(), n)
 	reservation.Release()
 	if err != nil {
 		return err
@@ -66,8 +66,8 @@ func (a *api) readSubmission(w http.ResponseWriter, r *http.Request, t target, l
 	return n, reservation, nil
 }
 
-// queue stores a job and informs the pools. For a Sync job it returns a watch that the caller stops.
-func (a *api) queue(ctx context.Context, n engine.NewJob) (job engine.Job, watch *engine.Watch, err error) {
+// enqueue stores a job and informs the pools. For a Sync job it returns a watch that the caller stops.
+func (a *api) enqueue(ctx context.Context, n engine.NewJob) (job engine.Job, watch *engine.Watch, err error) {
 	if n.Sync {
 		job, watch, err = a.Engine.SubmitAndWatch(ctx, n)
 	} else {

@@ -29,7 +29,7 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	job, watch, err := a.queue(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true})
+	job, watch, err := a.enqueue(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true})
 	reservation.Release()
 	if err != nil {
 		return err

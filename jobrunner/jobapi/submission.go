@@ -66,7 +66,7 @@ func (a *api) parseSubmission(body []byte) (job engine.NewJob, err error) {
 		return job, httpanswer.Refuse(http.StatusBadRequest, "input must be a JSON object")
 	}
 	job.Input = input
-	if job.Webhook, err = a.webhook(members["webhook"]); err != nil {
+	if job.Webhook, err = a.readWebhook(members["webhook"]); err != nil {
 		return job, err
 	}
 	if err := checkS3Config(members["s3Config"]); err != nil {
@@ -83,7 +83,7 @@ func (a *api) parseSubmission(body []byte) (job engine.NewJob, err error) {
 func otherMembers(members map[string]json.RawMessage) []byte {
 	var text bytes.Buffer
 	for _, name := range []string{"policy", "s3Config", "webhook"} {
-		if v := members[name]; !absent(v) {
+		if v := members[name]; !isAbsent(v) {
 			appendMember(&text, name, v)
 		}
 	}
@@ -116,9 +116,9 @@ func explainMalformed(body []byte, example string) error {
 	return httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object: %s", example)
 }
 
-// webhook returns a webhook's URL, if this deployment may call it.
-func (a *api) webhook(raw json.RawMessage) (string, error) {
-	if absent(raw) {
+// readWebhook returns a webhook's URL, if this deployment may call it.
+func (a *api) readWebhook(raw json.RawMessage) (string, error) {
+	if isAbsent(raw) {
 		return "", nil
 	}
 	var text string
@@ -144,7 +144,7 @@ func (a *api) webhook(raw json.RawMessage) (string, error) {
 var s3Members = []string{"accessId", "accessSecret", "bucketName", "endpointUrl"}
 
 func checkS3Config(raw json.RawMessage) error {
-	if absent(raw) {
+	if isAbsent(raw) {
 		return nil
 	}
 	members, ok := rawjson.Members(raw, s3Members...)
@@ -153,7 +153,7 @@ func checkS3Config(raw json.RawMessage) error {
 	}
 	for _, name := range s3Members {
 		var text string
-		if v := members[name]; !absent(v) && json.Unmarshal(v, &text) != nil {
+		if v := members[name]; !isAbsent(v) && json.Unmarshal(v, &text) != nil {
 			return httpanswer.Refuse(http.StatusBadRequest, "s3Config.%s must be a string", name)
 		}
 	}
@@ -161,29 +161,29 @@ func checkS3Config(raw json.RawMessage) error {
 }
 
 func readPolicy(job *engine.NewJob, raw json.RawMessage) (err error) {
-	if absent(raw) {
+	if isAbsent(raw) {
 		return nil
 	}
 	members, ok := rawjson.Members(raw, "lowPriority", "executionTimeout", "ttl")
 	if !ok {
 		return httpanswer.Refuse(http.StatusBadRequest, "policy must be an object")
 	}
-	if v := members["lowPriority"]; !absent(v) && json.Unmarshal(v, &job.Low) != nil {
+	if v := members["lowPriority"]; !isAbsent(v) && json.Unmarshal(v, &job.Low) != nil {
 		return httpanswer.Refuse(http.StatusBadRequest, "policy.lowPriority must be true or false")
 	}
-	if v := members["executionTimeout"]; !absent(v) {
-		if job.Timeout, err = milliseconds("policy.executionTimeout", v, executionBounds); err != nil {
+	if v := members["executionTimeout"]; !isAbsent(v) {
+		if job.Timeout, err = readMilliseconds("policy.executionTimeout", v, executionBounds); err != nil {
 			return err
 		}
 	}
-	if v := members["ttl"]; !absent(v) {
-		job.TTL, err = milliseconds("policy.ttl", v, ttlBounds)
+	if v := members["ttl"]; !isAbsent(v) {
+		job.TTL, err = readMilliseconds("policy.ttl", v, ttlBounds)
 	}
 	return err
 }
 
-// milliseconds reads an integer within bounds.
-func milliseconds(name string, raw json.RawMessage, b bounds) (time.Duration, error) {
+// readMilliseconds reads an integer within bounds.
+func readMilliseconds(name string, raw json.RawMessage, b bounds) (time.Duration, error) {
 	var n float64
 	if json.Unmarshal(raw, &n) != nil || n != math.Trunc(n) {
 		return 0, httpanswer.Refuse(http.StatusBadRequest, "%s must be an integer of milliseconds", name)
@@ -199,10 +199,10 @@ func queryDuration(r *http.Request, name string, b bounds, otherwise time.Durati
 	if text == "" {
 		return otherwise, nil
 	}
-	return milliseconds("the query parameter "+name, json.RawMessage(text), b)
+	return readMilliseconds("the query parameter "+name, json.RawMessage(text), b)
 }
 
-func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+func isAbsent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 func isObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{'

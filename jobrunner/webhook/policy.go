@@ -78,7 +78,7 @@ func (p Policy) Check(u *url.URL) error {
 func (a allowedHost) matches(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	switch {
-	case a.port != "" && a.port != port(u):
+	case a.port != "" && a.port != portOf(u):
 		return false
 	case a.below:
 		return strings.HasSuffix(host, "."+a.name)
@@ -86,7 +86,7 @@ func (a allowedHost) matches(u *url.URL) bool {
 	return host == a.name
 }
 
-func port(u *url.URL) string {
+func portOf(u *url.URL) string {
 	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
