@@ -270,7 +270,7 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	if err := j.startPods(ctx, c); err != nil { // before workers take their GPUs
 		return err
 	}
-	if err := j.volumes.Start(ctx); err != nil { // before Settle starts workers that mount them
+	if err := j.volumes.Start(ctx); err != nil { // before StartPools starts workers that mount them
 		return err
 	}
 	j.onClose(j.volumes.Stop)
@@ -281,7 +281,7 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	})
 	j.onClose(j.node.Close)
 	j.readyPools.Store(j.pools)
-	return j.node.Settle(ctx)
+	return j.node.StartPools(ctx)
 }
 
 // startPods starts the pods. It adopts the pods of an earlier run with their GPUs.

@@ -51,26 +51,26 @@ func testCalls(t *tester) {
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
 
 	call := expectCall(b, 0, "a.example:8080")
-	t.Called(call, time.Time{})
+	t.RecordCall(call, time.Time{})
 	call = expectCall(a, 0)
 	must.Equal(t, fmt.Sprintf("%+v", call.Job), fmt.Sprintf("%+v", t.get(a)), "the job of the call")
 	must.Hold(t, string(call.Input) == `{"n":  1}` && call.URL == "http://a.example:8080/x" && call.Host == "a.example:8080", "the call is", call)
 	expectNone(claim)
 	expectNone(0, "a.example:8080")
-	t.Called(call, time.Now().Add(10*time.Second))
+	t.RecordCall(call, time.Now().Add(10*time.Second))
 	expectNone(10 * time.Second)
 	t.advance(10 * time.Second)
 	call = expectCall(a, 1)
 	t.advance(claim) // without an outcome
 	expectCall(a, 1)
-	t.Called(call, time.Time{}) // after the claim has expired
+	t.RecordCall(call, time.Time{}) // after the claim has expired
 	expectNone(claim)
 	t.advance(time.Minute) // the job has expired, but the call is still due
 	t.expectState(a, "")
 	call = expectCall(a, 1)
 	t.restart()
 	expectNone(claim)
-	t.Called(call, time.Time{})
+	t.RecordCall(call, time.Time{})
 	expectNone(0)
 
 	// A retry withdraws the call, and the next end adds a new one.
@@ -81,11 +81,11 @@ func testCalls(t *tester) {
 	expectNone(0)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	t.Called(call, time.Now().Add(time.Hour)) // the outcome of the withdrawn call
+	t.RecordCall(call, time.Now().Add(time.Hour)) // the outcome of the withdrawn call
 	call = expectCall(c, 0)
 	must.Hold(t, call.Job.State == engine.Failed && call.Job.Retries == 1, "the call is about", call.Job)
 	must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
-	t.Called(call, time.Now())
+	t.RecordCall(call, time.Now())
 	expectNone(0)
 }
 

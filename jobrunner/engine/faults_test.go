@@ -353,7 +353,7 @@ func (l *load) call(ctx context.Context) {
 			call, err := l.e.ClaimCall(l.Context(), q, nil, 50*time.Millisecond)
 			if err == nil && call != nil {
 				l.update(call.Job.ID, func(j *loadJob) { j.calls++ })
-				l.e.Called(call, time.Time{})
+				l.e.RecordCall(call, time.Time{})
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 	call, err := e.ClaimCall(t.Context(), queues[0], nil, time.Minute)
 	must.Hold(t, err == nil && call != nil && call.URL == "http://127.0.0.1:9/hook" && string(call.Job.Output) == `"hooked"` &&
 		string(call.Input) == `{"prompt":"recorded"}`, "the call is", call, err)
-	e.Called(call, time.Time{})
+	e.RecordCall(call, time.Time{})
 	jobs, err := e.TakeQueued(t.Context(), engine.Take{Endpoint: ep, Worker: "w", Max: 3})
 	var got []string
 	for _, job := range jobs {

@@ -233,7 +233,7 @@ func TestLostReplyToACommit(t *testing.T) {
 		id := n.submit(engine.NewJob{})
 		ids = append(ids, id)
 		taken := n.take()
-		must.Equal(t, n.Delivered(t.Context(), taken.Ref), nil)
+		must.Equal(t, n.WaitUntilStored(t.Context(), taken.Ref), nil)
 		report := func(loseReply bool, r engine.Report) {
 			t.Helper()
 			if loseReply {
@@ -266,12 +266,12 @@ func TestUncertainChunkIsReadOnce(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
 	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, noPoll)
 	id, taken := n.submit(engine.NewJob{}), n.take()
-	must.Succeed(t, n.Delivered(t.Context(), taken.Ref))
+	must.Succeed(t, n.WaitUntilStored(t.Context(), taken.Ref))
 	proxy.CutAtCommit()
 	n.report(taken.Ref, engine.Chunk([]byte("1"), nil), engine.SpooledInMemory)
 	proxy.Mend(t)
 	_, first, _, err := n.Drain(t.Context(), "ep", id)
-	must.Succeed(t, n.Delivered(t.Context(), taken.Ref))
+	must.Succeed(t, n.WaitUntilStored(t.Context(), taken.Ref))
 	_, second, _, secondErr := n.Drain(t.Context(), "ep", id)
 	must.Hold(t, secondErr == nil && len(first)+len(second) == 1, "read", first, err, "and then", second, secondErr)
 }
@@ -284,7 +284,7 @@ func TestResultInTimeCounts(t *testing.T) {
 	for round := range 6 {
 		e.submit(engine.NewJob{})
 		job := e.take(engine.Take{})
-		must.Succeed(t, e.Delivered(t.Context(), job.Ref))
+		must.Succeed(t, e.WaitUntilStored(t.Context(), job.Ref))
 		late := round%2 == 1
 		if late {
 			engineClock.Advance(engine.DefaultTimeout)
@@ -306,7 +306,7 @@ func TestResultInTimeCounts(t *testing.T) {
 		for !got.State.Terminal() { // until the commit is repeated
 			got = must.Do(e.Get(t.Context(), "ep", job.ID))(t)
 		}
-		must.Succeed(t, e.Delivered(t.Context(), job.Ref))
+		must.Succeed(t, e.WaitUntilStored(t.Context(), job.Ref))
 		must.Hold(t, err == nil && got.State == want && got.Execution <= engine.DefaultTimeout, "round", round, "the job is", got.State, "after", got.Execution, err, want)
 	}
 }

@@ -227,9 +227,9 @@ func (e *Engine) replay(q *queue) {
 	}
 }
 
-// Delivered waits until the reports of a job are stored. It returns sqldb.ErrUnavailable
+// WaitUntilStored waits until the reports of a job are stored. It returns sqldb.ErrUnavailable
 // if ctx ends first.
-func (e *Engine) Delivered(ctx context.Context, ref Ref) error {
+func (e *Engine) WaitUntilStored(ctx context.Context, ref Ref) error {
 	q := e.loadedQueue(ref.Endpoint)
 	if q == nil {
 		return nil

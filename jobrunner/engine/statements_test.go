@@ -206,7 +206,7 @@ func TestDeletedByOtherProcess(t *testing.T) {
 	e, db := openEmpty(t, sqldb.Config{URL: pgtest.Start(t)})
 	must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
 	jobs := must.Do(e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}))(t)
-	must.Succeed(t, e.Delivered(t.Context(), jobs[0].Ref))
+	must.Succeed(t, e.WaitUntilStored(t.Context(), jobs[0].Ref))
 	must.Do(e.store.deleteJobs(t.Context(), deleteOfEndpoint, "ep", 1))(t)
 	for _, r := range []Report{Chunk([]byte("1"), nil), Done([]byte("2"))} {
 		must.Do(e.Report(t.Context(), jobs[0].Ref, r))(t)

@@ -98,8 +98,8 @@ func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHos
 	return call, err
 }
 
-// Called records that a call was made. If next isn't zero, the call is repeated then.
-func (e *Engine) Called(c *Call, next time.Time) {
+// RecordCall records that a call was made. If next isn't zero, the call is repeated then.
+func (e *Engine) RecordCall(c *Call, next time.Time) {
 	q := e.loadedQueue(c.Job.Endpoint)
 	if q == nil {
 		return

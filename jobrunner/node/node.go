@@ -77,9 +77,9 @@ func RefuseWhileOthersRun(db *sqldb.DB) func(context.Context) error {
 	}
 }
 
-// Settle starts the pools of all endpoints, and finishes interrupted deletions of endpoints. From
+// StartPools starts the pools of all endpoints, and finishes interrupted deletions of endpoints. From
 // then on, this node's changes of endpoints and pods are applied and announced to the other nodes.
-func (n *Node) Settle(ctx context.Context) error {
+func (n *Node) StartPools(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
 	store.OnChange[store.Endpoint](n.Store, func(id string) {
 		n.Sync(background, id)

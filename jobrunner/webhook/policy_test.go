@@ -127,7 +127,7 @@ func (c singleCall) ClaimCall(context.Context, engine.CallQueue, []engine.OwnerH
 	return &engine.Call{URL: c.url, Host: "h", Job: engine.Job{State: engine.Completed}, Input: []byte(`{}`)}, nil
 }
 
-func (c singleCall) Called(_ *engine.Call, next time.Time) {
+func (c singleCall) RecordCall(_ *engine.Call, next time.Time) {
 	select {
 	case c.done <- next:
 	default:

@@ -41,7 +41,7 @@ type Queue interface {
 	Calls() <-chan struct{}
 	CallQueues(busy []engine.OwnerHost) []engine.CallQueue
 	ClaimCall(ctx context.Context, q engine.CallQueue, busy []engine.OwnerHost, claim time.Duration) (*engine.Call, error)
-	Called(c *engine.Call, next time.Time)
+	RecordCall(c *engine.Call, next time.Time)
 }
 
 type Config struct {
@@ -176,7 +176,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	case err != nil:
 		log.Info("a webhook is called again", "calls", c.Attempt+1, "error", err)
 	}
-	s.Queue.Called(c, next)
+	s.Queue.RecordCall(c, next)
 }
 
 // notInRequestLine matches characters that net/url accepts in a query, but that a request line can't have.

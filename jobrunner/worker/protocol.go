@@ -192,7 +192,7 @@ func (w *worker) Report(ctx context.Context, job string, r engine.Report, replac
 		// A worker forgets a result once it is accepted, so the result must outlive this process
 		// first. After an error the worker repeats the report.
 		waitCtx, cancel := context.WithTimeout(ctx, deliveryPatience)
-		err = w.pool.queue.Delivered(waitCtx, h.ref)
+		err = w.pool.queue.WaitUntilStored(waitCtx, h.ref)
 		cancel()
 	}
 	if err != nil {
