@@ -343,7 +343,7 @@ func (j *Jobrunner) openPage(c Config, source *view.View, apis http.Handler) {
 
 // PageCode returns a code for a link to the page, /#code=…. One browser can use it once,
 // within an hour.
-func (j *Jobrunner) PageCode() string { return j.page.Load().Code() }
+func (j *Jobrunner) PageCode() string { return j.page.Load().NewCode() }
 
 // Outdated is closed once another jobrunner has made a breaking migration of the shared
 // database. The deployment then answers 503, and the caller should close it.

@@ -72,6 +72,7 @@ func (c *Catalog) LevelOf(p Placement) (level Level, stated bool) {
 	return None, false
 }
 
+// Restricts reports whether the file limits stock or removes data centers.
 func (c *Catalog) Restricts() bool { return len(c.stock)+len(c.closed) > 0 }
 
 // NoStockMessage tells users which types lack stock in which data centers. otherwise replaces an empty list of types.

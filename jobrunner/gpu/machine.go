@@ -71,7 +71,7 @@ func readMachine(name string, content []byte) (driver Driver, devices []Device, 
 			return driver, nil, yamlfile.ErrorAt(name, g.Line, "too many GPUs: expected at most %d", maxGPUs)
 		}
 		for range count {
-			devices = append(devices, g.Value.device(index, memory)...)
+			devices = append(devices, g.Value.devices(index, memory)...)
 			index++
 		}
 	}
@@ -112,9 +112,9 @@ func (g machineGPU) check() (memory int64, line int, err error) {
 	return entry.Memory * gibibyte, 0, nil
 }
 
-// device returns one GPU, or its MIG instances. The UUID depends only on the index, so it stays the
+// devices returns one GPU, or its MIG instances. The UUID depends only on the index, so it stays the
 // same when the file changes.
-func (g machineGPU) device(index int, memory int64) (devices []Device) {
+func (g machineGPU) devices(index int, memory int64) (devices []Device) {
 	gpu := Device{UUID: "GPU-" + simulatedUUID(index, -1), Index: index, TypeID: CanonicalType(g.Type.Value), Memory: memory, Fault: g.Fault}
 	if g.MIG == nil {
 		return []Device{gpu}

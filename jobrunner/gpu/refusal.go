@@ -23,7 +23,7 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 	if len(matching) == 0 {
 		return fmt.Errorf("this machine has no %s; it has %s", enumerate(types, "or"), describeDevices(devices))
 	}
-	if err := driver.supports(request); err != nil {
+	if err := driver.checkSupport(request); err != nil {
 		return err
 	}
 	healthy := slices.DeleteFunc(slices.Clone(matching), func(d Device) bool { return d.Fault != "" })
@@ -118,10 +118,10 @@ func describeFaults(devices []Device) string {
 	return strings.Join(out, "; ")
 }
 
-// supports returns a human-readable error if the driver can't serve a request. A machine reports one
+// checkSupport returns a human-readable error if the driver can't serve a request. A machine reports one
 // CUDA version, the newest that its driver supports. This version must be one of the allowed
 // versions (allowedCudaVersions of management API v2), and at least the minimum.
-func (d Driver) supports(request Request) error {
+func (d Driver) checkSupport(request Request) error {
 	allowed := func(v string) bool { return catalog.CompareCUDA(v, d.CUDA) == 0 }
 	switch {
 	case len(request.CUDA) == 0 && request.MinimumCUDA == "":

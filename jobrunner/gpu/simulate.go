@@ -52,8 +52,8 @@ func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 	return s, nil
 }
 
-// Simulated reports whether an inventory is simulated.
-func Simulated(i Inventory) bool {
+// IsSimulated reports whether an inventory is simulated.
+func IsSimulated(i Inventory) bool {
 	s, ok := i.(*simulated)
 	return ok && s.name != ""
 }
@@ -118,15 +118,15 @@ func (s *simulated) Sample(uuid string) (Sample, error) {
 	defer s.mu.Unlock()
 	for _, d := range s.devices {
 		if d.UUID == uuid {
-			return d.simulate(s.held[uuid]), nil
+			return d.simulatedSample(s.held[uuid]), nil
 		}
 	}
 	return Sample{}, UnknownDevice(uuid)
 }
 
-// simulate returns the sample of a busy or idle device. As on real machines, a MIG instance doesn't
+// simulatedSample returns the sample of a busy or idle device. As on real machines, a MIG instance doesn't
 // report utilization and power, and a lost device reports nothing.
-func (d Device) simulate(busy bool) Sample {
+func (d Device) simulatedSample(busy bool) Sample {
 	if d.Fault != "" {
 		return Sample{-1, -1, -1, -1}
 	}

@@ -145,7 +145,7 @@ func (j *Jobrunner) Now() time.Time {
 
 // Advance advances the deployment's clock, and returns the new time. When it returns, all time-outs,
 // retentions and idle times that end by then have taken effect. It fails the test while a process or
-// container runs a job, because the job only knows real time.
+// container runs a job, because the job uses real time.
 func (j *Jobrunner) Advance(d time.Duration) time.Time {
 	j.t.Helper()
 	return j.clock(http.MethodPost, map[string]int64{"advance": d.Milliseconds()})

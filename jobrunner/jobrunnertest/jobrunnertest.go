@@ -154,12 +154,12 @@ func (j *Jobrunner) start(s *settings) (err error) {
 // Client returns a client that sends the API key with each request to the deployment, and to no other
 // server.
 func (j *Jobrunner) Client() *http.Client {
-	return &http.Client{Transport: &withKey{url: j.URL, key: j.Key}}
+	return &http.Client{Transport: &keyTransport{url: j.URL, key: j.Key}}
 }
 
-type withKey struct{ url, key string }
+type keyTransport struct{ url, key string }
 
-func (w *withKey) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *keyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme+"://"+r.URL.Host == w.url && r.Header.Get("Authorization") == "" {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+w.key)

@@ -173,8 +173,8 @@ func (c *call) includedTemplate(id string) (*templateV1, error) {
 	return new(newTemplateV1(t)), err
 }
 
-// readEndpointV1 shows an endpoint, with its template if the call requests that.
-func (c *call) readEndpointV1(e store.Endpoint, flags map[string]bool) (w endpointV1, err error) {
+// endpointWithTemplateV1 shows an endpoint, with its template if the call requests that.
+func (c *call) endpointWithTemplateV1(e store.Endpoint, flags map[string]bool) (w endpointV1, err error) {
 	w = c.newEndpointV1(e)
 	if flags["includeTemplate"] {
 		w.Template, err = c.includedTemplate(e.TemplateID)
@@ -186,7 +186,7 @@ func (c *call) listEndpointsV1(flags map[string]bool) ([]endpointV1, error) {
 	all, err := c.Store.Endpoints(c.ctx())
 	out := make([]endpointV1, len(all))
 	for i, e := range all {
-		if out[i], err = c.readEndpointV1(e, flags); err != nil {
+		if out[i], err = c.endpointWithTemplateV1(e, flags); err != nil {
 			return nil, err
 		}
 	}
@@ -198,5 +198,5 @@ func (c *call) getEndpointV1(flags map[string]bool) (w endpointV1, err error) {
 	if err != nil {
 		return w, err
 	}
-	return c.readEndpointV1(e, flags)
+	return c.endpointWithTemplateV1(e, flags)
 }

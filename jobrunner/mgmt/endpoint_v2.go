@@ -95,7 +95,7 @@ func newScalingV2(s store.Scaling) scalingV2 {
 	return scalingV2{Type: s.Type, QueueDelay: &s.Value}
 }
 
-func (w *scalingV2) record() store.Scaling {
+func (w *scalingV2) toRecord() store.Scaling {
 	if w.Type == store.RequestCount {
 		return store.Scaling{Type: w.Type, Value: float64(*w.RequestCount)}
 	}
@@ -117,7 +117,7 @@ func (b endpointBodyV2) apply(tx *store.Tx, e *store.Endpoint) error {
 		copyFields(e, *b.Workers)
 	}
 	if b.Scaling != nil {
-		e.Scaling = b.Scaling.record()
+		e.Scaling = b.Scaling.toRecord()
 	}
 	return b.checkScaling(*e)
 }

@@ -65,7 +65,7 @@ func checkErrorForm(t *testing.T, v1 bool, w *httptest.ResponseRecorder, answer 
 	}
 }
 
-// state returns the texts of lists that show each object which the fuzz tests create.
+// state returns the texts of the lists, which show each object that the fuzz tests create.
 func (d fuzzServer) state(t *testing.T) string {
 	t.Helper()
 	var answers strings.Builder

@@ -90,8 +90,8 @@ func pageHandler[Q interface{ pagination(int64) paginationV2 }, W any](name stri
 	return h
 }
 
-// recordPage reads a page of the records of a kind.
-func recordPage[R, W any, P store.Record[R]](show func(*call, R) W) func(*call, pageQuery) ([]W, int64, error) {
+// readRecords returns a function that reads a page of the records of a kind.
+func readRecords[R, W any, P store.Record[R]](show func(*call, R) W) func(*call, pageQuery) ([]W, int64, error) {
 	return func(c *call, p pageQuery) ([]W, int64, error) {
 		part, next, err := store.ReadPage[R, P](c.ctx(), c.Store, p.Page)
 		return convertAll(part, func(r R) W { return show(c, r) }), next, err

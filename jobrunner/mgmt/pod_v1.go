@@ -103,8 +103,8 @@ func (c *call) getPodV1(flags map[string]bool) (w podV1, err error) {
 	return w, c.addIncluded(flags, p, &w)
 }
 
-// podActionV1 is a no-op if the pod is in the requested state. An unknown pod is an invalid request.
-func podActionV1(a pod.Action) handler {
+// podActionHandlerV1 performs an action, unless the pod is in the requested state. An unknown pod is an invalid request.
+func podActionHandlerV1(a pod.Action) handler {
 	return plainHandler(func(c *call) (podV1, error) {
 		p, err := c.performAction(a, func(p store.Pod) bool {
 			return a == pod.Start && p.Status.Active() || a == pod.Stop && !p.Status.Active()

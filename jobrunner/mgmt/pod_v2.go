@@ -123,7 +123,7 @@ type podActionBodyV2 struct {
 
 type noContent struct{}
 
-func podActionV2(c *call, body podActionBodyV2) (any, error) {
+func performPodActionV2(c *call, body podActionBodyV2) (any, error) {
 	action := pod.Action(*body.Action)
 	if action == pod.Terminate {
 		return noContent{}, store.Delete[store.Pod](c.ctx(), c.Store, c.id)
@@ -154,7 +154,7 @@ func (b podBodyV2) build(c *call, tx *store.Tx) (p store.Pod, err error) {
 	return b.newPod(c, tx, t)
 }
 
-// newPod returns a pod of the defaults, the template, which may be nil, and the body.
+// newPod returns a pod from the defaults, the template, which may be nil, and the body.
 func (b podBodyV2) newPod(c *call, tx *store.Tx, t *store.Template) (store.Pod, error) {
 	p := store.Pod{Container: store.Container{Disk: defaultDisk}, Volume: defaultVolume(), Cloud: *defaultsOf[podBodyV2]().Cloud}
 	ssh, jupyter := false, false

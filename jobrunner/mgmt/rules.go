@@ -90,7 +90,7 @@ func members(t reflect.Type, at bodyPath) []member {
 
 var patterns sync.Map // of *regexp.Regexp by text
 
-// pattern compiles a form once.
+// pattern returns a form as a compiled pattern, which it caches.
 func pattern(f contract.Form) *regexp.Regexp {
 	if known, ok := patterns.Load(f.Pattern); ok {
 		return known.(*regexp.Regexp)
@@ -177,6 +177,6 @@ func endpointDefaultsV2() store.Endpoint {
 	d := defaultsOf[endpointBodyV2]()
 	return store.Endpoint{
 		Type: *d.Type, Container: store.Container{Disk: defaultDisk}, WorkersMin: *d.Workers.WorkersMin, WorkersMax: *d.Workers.WorkersMax,
-		IdleTimeout: *d.Workers.IdleTimeout, Scaling: d.Scaling.record(), Timeout: *d.Timeout, FlashBoot: *d.FlashBoot,
+		IdleTimeout: *d.Workers.IdleTimeout, Scaling: d.Scaling.toRecord(), Timeout: *d.Timeout, FlashBoot: *d.FlashBoot,
 	}
 }

@@ -178,9 +178,9 @@ func (s *schemas) body(t reflect.Type, m member, at bodyPath) *openapi.Schema {
 	case reflect.Bool:
 		return &openapi.Schema{Type: "boolean"}
 	case reflect.Int64:
-		return number(&openapi.Schema{Type: "integer", Format: "int64"}, m.row)
+		return withBounds(&openapi.Schema{Type: "integer", Format: "int64"}, m.row)
 	case reflect.Float64:
-		return number(&openapi.Schema{Type: "number", Format: "double"}, m.row)
+		return withBounds(&openapi.Schema{Type: "number", Format: "double"}, m.row)
 	}
 	panic("unsupported type in a body: " + t.String())
 }
@@ -217,8 +217,8 @@ func bodyString(r *contract.Field, u contract.Use) *openapi.Schema {
 	return out
 }
 
-// number adds bounds. A schema can't express powers of two, so the description names them.
-func number(out *openapi.Schema, r *contract.Field) *openapi.Schema {
+// withBounds adds the bounds of a number. A schema can't express powers of two, so the description names them.
+func withBounds(out *openapi.Schema, r *contract.Field) *openapi.Schema {
 	out.Minimum, out.Maximum = r.Min, r.Max
 	if r.OrZero && r.Min != nil {
 		out.Minimum = new(float64(0))

@@ -123,7 +123,7 @@ const (
 	maxTail     = 5000
 )
 
-// logStream sends a log as server-sent events until the worker or pod ends or the reader leaves.
+// logStream sends a log as server-sent events until the worker or pod ends or the client disconnects.
 type logStream struct {
 	log       *run.Log
 	firstLine int64     // number of the first line

@@ -33,7 +33,7 @@ type nodeJSON struct {
 	Events  events                    `json:"events"` // of jobs of the endpoint, or of all
 }
 
-func (p *Page) node(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
+func (p *Page) serveNode(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoints, err := p.Source.Endpoints(r.Context())
 	if err != nil {
 		return p.newRefusal(r, err)

@@ -3,7 +3,7 @@
 // keys.
 //
 // The page itself is public and has no data. Every second it requests /ui/snapshot, which requires a
-// session (session.go). Its actions are requests to the APIs with the session's key (call), so the
+// session (session.go). Its actions are requests to the APIs with the session's key (serveCall), so the
 // APIs authorize them. Output of jobs, workers and users is untrusted: it enters the document only as
 // text, and the Content-Security-Policy forbids all scripts but the page's own.
 package page
@@ -76,7 +76,7 @@ func New(c Config) *Page {
 	p := &Page{Config: c, started: c.Clock.Now(), sessions: &sessions{keys: c.Keys, own: c.Key, now: c.Clock.Now, folderID: c.FolderID}, history: newHistory(c.Clock.Now), files: files()}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
-	p.count(ctx)
+	p.recordCounts(ctx)
 	if c.AskOthers != nil || len(c.Source.GPUs().Devices) > 0 {
 		p.sampling.Go(func() { p.sample(ctx) })
 	}
@@ -88,9 +88,9 @@ func (p *Page) Close() {
 	p.sampling.Wait()
 }
 
-// Code returns a new code for a link to the page, /#code=…. It signs one browser in, once, within an
+// NewCode returns a code for a link to the page, /#code=…. It signs one browser in, once, within an
 // hour. Earlier codes become invalid.
-func (p *Page) Code() string { return p.sessions.newCode() }
+func (p *Page) NewCode() string { return p.sessions.newCode() }
 
 // RecordEvent records a change of a job's state for the charts.
 func (p *Page) RecordEvent(e engine.Event) {
@@ -108,7 +108,7 @@ func (p *Page) sample(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		p.gpus.record(p.Clock.Now(), p.Source.GPUs().Devices)
-		p.count(ctx)
+		p.recordCounts(ctx)
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -117,8 +117,8 @@ func (p *Page) sample(ctx context.Context) {
 	}
 }
 
-// count records the numbers of jobs: those before the first event, and changes by other processes.
-func (p *Page) count(ctx context.Context) {
+// recordCounts records the numbers of jobs: those before the first event, and changes by other processes.
+func (p *Page) recordCounts(ctx context.Context) {
 	endpoints, err := p.Source.Endpoints(ctx)
 	if err != nil {
 		return // retried next time; the page shows the outage
@@ -174,12 +174,12 @@ type route struct {
 var (
 	get    = []string{http.MethodGet, http.MethodHead}
 	routes = map[string]route{
-		"/ui/session":  {[]string{http.MethodPost, http.MethodDelete}, true, (*Page).session},
-		"/ui/snapshot": {get, false, (*Page).snapshot},
-		"/ui/job":      {get, false, (*Page).job},
-		"/ui/log":      {get, false, (*Page).log},
-		"/ui/node":     {get, false, (*Page).node},
-		"/ui/call":     {[]string{http.MethodPost}, false, (*Page).call},
+		"/ui/session":  {[]string{http.MethodPost, http.MethodDelete}, true, (*Page).serveSession},
+		"/ui/snapshot": {get, false, (*Page).serveSnapshot},
+		"/ui/job":      {get, false, (*Page).serveJob},
+		"/ui/log":      {get, false, (*Page).serveLog},
+		"/ui/node":     {get, false, (*Page).serveNode},
+		"/ui/call":     {[]string{http.MethodPost}, false, (*Page).serveCall},
 	}
 )
 
@@ -202,7 +202,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Page) serve(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	d, ok := routes[r.URL.Path]
 	if !ok {
-		return p.file(w, r)
+		return p.serveFile(w, r)
 	}
 	r.Pattern = r.URL.Path
 	if !slices.Contains(d.methods, r.Method) {
@@ -221,7 +221,7 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal
 	return d.serve(p, w, r)
 }
 
-func (p *Page) file(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
+func (p *Page) serveFile(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	name := strings.TrimPrefix(r.URL.Path, "/ui/")
 	if r.URL.Path == "/" {
 		name = "index.html"
@@ -270,10 +270,10 @@ func (o operation) fits(name, value string) bool {
 	return strings.Contains(o.path, name) && idForm.MatchString(value) || !strings.Contains(o.path, name) && value == ""
 }
 
-// call serves POST /ui/call?op=OPERATION&endpoint=ID&id=ID: a request to an API with the authority of
+// serveCall serves POST /ui/call?op=OPERATION&endpoint=ID&id=ID: a request to an API with the authority of
 // the signed-in user. The answer is the API's; for the job API in the form that the public SDKs
 // expect.
-func (p *Page) call(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
+func (p *Page) serveCall(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	query := r.URL.Query()
 	endpoint, id := query.Get("endpoint"), query.Get("id")
 	op, ok := callOperations[query.Get("op")]

@@ -162,8 +162,8 @@ func cookie(r *http.Request, token string) *http.Cookie {
 	return c
 }
 
-// session serves POST /ui/session {"key"} or {"code"}, and DELETE /ui/session.
-func (p *Page) session(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
+// serveSession serves POST /ui/session {"key"} or {"code"}, and DELETE /ui/session.
+func (p *Page) serveSession(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	if r.Method == http.MethodDelete {
 		p.sessions.signOut(r)
 		http.SetCookie(w, cookie(r, ""))

@@ -74,7 +74,7 @@ func FuzzCall(f *testing.F) {
 		r := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/ui/call", strings.NewReader("{}")))(t)
 		r.URL.RawQuery = query
 		r.Header.Set("Cookie", "gpucloud-page=secret")
-		refused := p.call(nil, r)
+		refused := p.serveCall(nil, r)
 		must.Require(t, (refused == nil) == (called != nil), query, "is rejected with", refused, "but called", called)
 		if called == nil {
 			return

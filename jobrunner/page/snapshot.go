@@ -92,8 +92,8 @@ type (
 	}
 )
 
-// snapshot serves GET /ui/snapshot: the overview, or with ?endpoint=ID the data of an endpoint.
-func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
+// serveSnapshot serves GET /ui/snapshot: the overview, or with ?endpoint=ID the data of an endpoint.
+func (p *Page) serveSnapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoints, err := p.Source.Endpoints(r.Context())
 	if err != nil {
 		return p.newRefusal(r, err)
@@ -189,8 +189,8 @@ func describeJob(j engine.Job) jobJSON {
 	return out
 }
 
-// job serves GET /ui/job?endpoint=ID&id=ID: a job, its output, and its worker's log during the run.
-func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
+// serveJob serves GET /ui/job?endpoint=ID&id=ID: a job, its output, and its worker's log during the run.
+func (p *Page) serveJob(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoint, id := r.URL.Query().Get("endpoint"), r.URL.Query().Get("id")
 	j, err := p.Source.Get(r.Context(), endpoint, id)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -211,9 +211,9 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	body.Log = []lineJSON{}
 	if j.Worker != "" {
 		started := j.Queued.Add(j.Delay)
-		query := url.Values{"endpoint": {endpoint}, "worker": {j.Worker}, "from": {milliseconds(started.Truncate(time.Second))}}
+		query := url.Values{"endpoint": {endpoint}, "worker": {j.Worker}, "from": {formatUnixMilli(started.Truncate(time.Second))}}
 		if j.State.Terminal() {
-			query.Set("until", milliseconds(started.Add(j.Execution+time.Second)))
+			query.Set("until", formatUnixMilli(started.Add(j.Execution+time.Second)))
 		}
 		if lines, ok := p.readLog(r, query); ok {
 			body.Log, body.Logged = lines, true
@@ -256,8 +256,8 @@ type (
 	}
 )
 
-// log serves GET /ui/log?endpoint=ID&worker=ID or ?pod=ID, with &from and &until as limits.
-func (p *Page) log(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
+// serveLog serves GET /ui/log?endpoint=ID&worker=ID or ?pod=ID, with &from and &until as limits.
+func (p *Page) serveLog(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	lines, ok := p.readLog(r, r.URL.Query())
 	if !ok {
 		return httpanswer.Refuse(http.StatusNotFound, "This log does not exist, was removed, or is on a jobrunner that does not answer.")
@@ -288,7 +288,7 @@ func (p *Page) readLog(r *http.Request, query url.Values) ([]lineJSON, bool) {
 	return nil, false
 }
 
-func milliseconds(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
+func formatUnixMilli(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 
 // queryTime returns a time in milliseconds since 1970, or zero.
 func queryTime(query url.Values, name string) time.Time {

@@ -121,7 +121,7 @@ func (p *Pods) Sync(ctx context.Context, id string) {
 	if r == nil && p.ctx.Err() == nil {
 		r = newRunner(p, id)
 		p.runners[id] = r
-		defer p.running.Go(func() { p.runUntilDeleted(r) }) // once it has read the record
+		defer p.running.Go(func() { p.runUntilDeleted(r) }) // after it has read the record
 	}
 	p.mu.Unlock()
 	if r != nil {

@@ -51,15 +51,15 @@ type runner struct {
 
 func newRunner(p *Pods, id string) *runner {
 	r := &runner{pods: p, id: id, wake: make(chan struct{}, 1), retry: make(chan struct{}, 1), interrupt: func() {}, desired: &store.Pod{}}
-	if err := os.MkdirAll(r.volume(), 0o700); err != nil {
+	if err := os.MkdirAll(r.volumeFolder(), 0o700); err != nil {
 		p.Logger.Error("the folder of a pod can't be created", "pod", id, "error", err)
 	}
 	r.log = openLog(r.folder(), run.LogConfig{Clock: p.Clock, ID: id, Tee: p.LogTo}, p.Logger)
 	return r
 }
 
-func (r *runner) folder() string { return filepath.Join(r.pods.Folder, r.id) }
-func (r *runner) volume() string { return filepath.Join(r.folder(), "volume") }
+func (r *runner) folder() string       { return filepath.Join(r.pods.Folder, r.id) }
+func (r *runner) volumeFolder() string { return filepath.Join(r.folder(), "volume") }
 
 // actual is the actual state of a pod. Only the goroutine of serve changes it.
 type actual struct {
@@ -402,10 +402,10 @@ func (r *runner) backOff(ctx context.Context, p store.Pod, a *actual, err error)
 func (r *runner) wipe(ctx context.Context, p store.Pod) error {
 	err := r.pods.removeVolume(ctx, r.id)
 	if err == nil {
-		err = os.RemoveAll(r.volume())
+		err = os.RemoveAll(r.volumeFolder())
 	}
 	if err == nil {
-		err = os.MkdirAll(r.volume(), 0o700)
+		err = os.MkdirAll(r.volumeFolder(), 0o700)
 	}
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 		volume.Path = p.Volume.Path
 		s.Mounts = []run.Mount{volume}
 	} else if p.Volume.Size > 0 {
-		s.Mounts = []run.Mount{{Dir: r.volume(), Path: p.Volume.Path, Name: run.PodVolumePrefix + r.id, Size: p.Volume.Size}}
+		s.Mounts = []run.Mount{{Dir: r.volumeFolder(), Path: p.Volume.Path, Name: run.PodVolumePrefix + r.id, Size: p.Volume.Size}}
 	}
 	if p.Registry != "" {
 		login, err := r.pods.Credentials(ctx, p.Registry)

@@ -96,7 +96,7 @@ func Do(p *store.Pod, a Action, now time.Time) error {
 	}
 	from := p.Status
 	if !apply(p, actionEvents[a]) {
-		return httpanswer.Refuse(http.StatusConflict, "pod %q is %s and can't %s: it allows %s", p.ID, from, a, list(Actions(*p)))
+		return httpanswer.Refuse(http.StatusConflict, "pod %q is %s and can't %s: it allows %s", p.ID, from, a, enumerate(Actions(*p)))
 	}
 	if a == Reset {
 		p.WipeVolume = p.Volume.Size > 0
@@ -136,7 +136,7 @@ func recordChange(p *store.Pod, what string, now time.Time) {
 	}
 }
 
-func list(actions []Action) string {
+func enumerate(actions []Action) string {
 	var words string
 	for i, a := range actions {
 		switch {

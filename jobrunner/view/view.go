@@ -142,7 +142,7 @@ func (v *View) pagePod(p store.Pod) page.Pod {
 func (v *View) PodLog(id string) ([]run.Line, bool) { return linesOf(v.Pods.Log(id)) }
 
 func (v *View) GPUs() page.GPUs {
-	out := page.GPUs{Driver: v.Inventory.Driver(), Simulated: gpu.Simulated(v.Inventory), Devices: []page.GPU{}}
+	out := page.GPUs{Driver: v.Inventory.Driver(), Simulated: gpu.IsSimulated(v.Inventory), Devices: []page.GPU{}}
 	for _, d := range v.Allocator.States() {
 		out.Devices = append(out.Devices, page.GPU{DeviceState: d})
 	}

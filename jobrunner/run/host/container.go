@@ -90,7 +90,7 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 			return nil, err
 		}
 	}
-	if _, err := engine.cliWith(ctx, env, nil, args...); err != nil {
+	if _, err := engine.runCLIWith(ctx, env, nil, args...); err != nil {
 		c.remove() // it may exist in spite of the error
 		return nil, fmt.Errorf("creating a container of %s: %w", s.Image, err)
 	}
@@ -190,13 +190,13 @@ type detachedLifecycle struct {
 	after time.Time // output up to this time is already logged
 }
 
-// followPause is the pause before a detached container is inspected again, in real time as
-// engines are.
+// followPause is the pause before a detached container is inspected again, in real time, which
+// engines use.
 const followPause = time.Second
 
 func (d detachedLifecycle) wait(c *container) run.Exit {
 	for last := d.after; ; {
-		last = c.follow(d.log, last)
+		last = c.followLog(d.log, last)
 		s, err := c.inspect(backgroundTimeout)
 		switch {
 		case err == nil && s.running:
@@ -221,7 +221,7 @@ func (d detachedLifecycle) stop(c *container, grace time.Duration) {
 	if grace > 0 {
 		args = []string{"stop", "--time", strconv.Itoa(int(grace / time.Second)), c.name}
 	}
-	if _, err := c.engine.cli(ctx, args...); err != nil {
+	if _, err := c.engine.runCLI(ctx, args...); err != nil {
 		c.remove() // by force
 	}
 }
@@ -259,7 +259,7 @@ type state struct {
 func (c *container) inspect(timeout time.Duration) (s state, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	text, err := c.engine.cli(ctx, "inspect", "--format", "{{.State.Running}} {{.State.ExitCode}} {{.State.OOMKilled}}", c.name)
+	text, err := c.engine.runCLI(ctx, "inspect", "--format", "{{.State.Running}} {{.State.ExitCode}} {{.State.OOMKilled}}", c.name)
 	if err != nil {
 		return s, err
 	}
@@ -276,7 +276,7 @@ func (c *container) isGone() bool {
 }
 
 func (c *container) exists(ctx context.Context) (bool, error) {
-	id, err := c.engine.cli(ctx, "ps", "--all", "--quiet", "--filter", "name=^/?"+regexp.QuoteMeta(c.name)+"$")
+	id, err := c.engine.runCLI(ctx, "ps", "--all", "--quiet", "--filter", "name=^/?"+regexp.QuoteMeta(c.name)+"$")
 	return strings.TrimSpace(id) != "", err
 }
 
@@ -285,7 +285,7 @@ func (c *container) findAddress(ctx context.Context, network string) {
 	if network == "" {
 		return
 	}
-	text, err := c.engine.cli(ctx, "inspect", "--format", fmt.Sprintf("{{with index .NetworkSettings.Networks %q}}{{.IPAddress}}{{end}}", network), c.name)
+	text, err := c.engine.runCLI(ctx, "inspect", "--format", fmt.Sprintf("{{with index .NetworkSettings.Networks %q}}{{.IPAddress}}{{end}}", network), c.name)
 	if err == nil {
 		c.address = strings.TrimSpace(text)
 	}
@@ -313,7 +313,7 @@ func (c *container) Usage() run.Usage {
 func (c *container) findProcess() {
 	ctx, cancel := context.WithTimeout(c.engine.life, probeTimeout)
 	defer cancel()
-	id, err := c.engine.cli(ctx, "inspect", "--format", "{{.State.Pid}}", c.name)
+	id, err := c.engine.runCLI(ctx, "inspect", "--format", "{{.State.Pid}}", c.name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.finding = false
@@ -328,7 +328,7 @@ func (c *container) remove() {
 	defer cancel()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		// The command fails if the container is already gone or being removed.
-		_, removeErr := c.engine.cli(ctx, "rm", "--force", c.name)
+		_, removeErr := c.engine.runCLI(ctx, "rm", "--force", c.name)
 		found, err := c.exists(ctx)
 		switch {
 		case err == nil && !found:
@@ -380,12 +380,12 @@ func (e *containerEngine) prepareForPod(ctx context.Context, s run.Spec) error {
 func (e *containerEngine) orphans(ctx context.Context, label string) (all []run.Orphan) {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	names, err := e.cli(ctx, "ps", "--all", "--filter", "label="+label, "--format", "{{.Names}}")
+	names, err := e.runCLI(ctx, "ps", "--all", "--filter", "label="+label, "--format", "{{.Names}}")
 	if err != nil {
 		return nil
 	}
 	for name := range strings.FieldsSeq(names) {
-		text, err := e.cli(ctx, "inspect", "--format", fmt.Sprintf("{{index .Config.Labels %q}} {{index .Config.Labels %q}} {{.State.Status}}", podLabel, podRunLabel), name)
+		text, err := e.runCLI(ctx, "inspect", "--format", fmt.Sprintf("{{index .Config.Labels %q}} {{index .Config.Labels %q}} {{.State.Status}}", podLabel, podRunLabel), name)
 		words := strings.Fields(text)
 		if err != nil || len(words) != 3 {
 			continue

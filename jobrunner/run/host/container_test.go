@@ -64,7 +64,7 @@ func (f *fakeEngine) containers() []os.DirEntry {
 	return all
 }
 
-func (f *fakeEngine) executor(dataDir, rules string) *Executor {
+func (f *fakeEngine) newExecutor(dataDir, rules string) *Executor {
 	f.t.Helper()
 	e := must.Do(New(f.t.Context(), Config{File: writeConfig(f.t, "engine: "+f.path+"\n"+rules), DataDir: dataDir}))(f.t)
 	f.t.Cleanup(func() { _ = e.Close() }) // if the test didn't
@@ -81,7 +81,7 @@ func start(t *testing.T, e *Executor, s run.Spec) run.Process {
 func TestContainer(t *testing.T) {
 	f, log := newFakeEngine(t, "docker"), new(livelog.Log)
 	dataDir := t.TempDir()
-	e := f.executor(dataDir, "")
+	e := f.newExecutor(dataDir, "")
 	p := start(t, e, run.Spec{
 		Endpoint: "ep", ID: "w 1", Log: log, Port: 8123,
 		Container: store.Container{
@@ -129,7 +129,7 @@ func TestContainer(t *testing.T) {
 
 func TestContainerExit(t *testing.T) {
 	f := newFakeEngine(t, "docker")
-	e := f.executor("", "")
+	e := f.newExecutor("", "")
 	for code, want := range map[string]string{
 		"0": "exit status 0", "3": "exit status 3", "139": "exit status 139: killed by SIGSEGV",
 		"137": "exit status 137: killed by SIGKILL, often because the machine is out of memory",
@@ -150,7 +150,7 @@ func TestContainerExit(t *testing.T) {
 
 func TestContainerStartFails(t *testing.T) {
 	f := newFakeEngine(t, "docker")
-	e := f.executor("", "rules:\n  - image: team/limited\n    container:\n      disk_limit: true\n")
+	e := f.newExecutor("", "rules:\n  - image: team/limited\n    container:\n      disk_limit: true\n")
 	for want, c := range map[string]store.Container{
 		"private/x can't be fetched: it has no registry auth, and the registry docker.io wants a login": {Image: "private/x"},
 		"--storage-opt is not supported": {Image: "team/limited", Disk: 5},
@@ -218,7 +218,7 @@ func TestRegistryLogins(t *testing.T) {
 		must.Equal(t, [2]string{(&containerEngine{}).registryOf(image), (&containerEngine{podman: true}).registryOf(image)}, want, image)
 	}
 	f := newFakeEngine(t, "podman")
-	e := f.executor("", "")
+	e := f.newExecutor("", "")
 	start(t, e, run.Spec{Container: store.Container{Image: "private/x"}, Log: new(livelog.Log), Login: &run.Login{Username: "u", Password: "the-secret"}}).Stop(0)
 	must.Hold(t, strings.Contains(f.read("login"), `"docker.io"`) && !strings.Contains(f.read("calls"), "the-secret"),
 		"login", f.read("login"), "calls", f.read("calls"))
@@ -255,7 +255,7 @@ func TestPullFailures(t *testing.T) {
 func TestEngineRecovers(t *testing.T) {
 	f := newFakeEngine(t, "docker")
 	f.write("down", "")
-	e := f.executor("", "")
+	e := f.newExecutor("", "")
 	got := e.Describe()
 	must.Hold(t, got[1] == "containers: docker: Cannot connect to the daemon. Is it running?", got)
 	_, err := e.Program("acme/x")
@@ -281,7 +281,7 @@ func TestSlowEngine(t *testing.T) {
 	f := newFakeEngine(t, "podman")
 	slow := filepath.Join(f.dir, "slow")
 	must.Succeed(t, syscall.Mkfifo(slow, 0o600))
-	e := f.executor("", "")
+	e := f.newExecutor("", "")
 	programs := make(chan error)
 	go func() {
 		_, err := e.Program("acme/x")
@@ -325,10 +325,10 @@ func TestContainersOfKilledRun(t *testing.T) {
 	f.write("containers/gpucloud-b", "another\n")
 
 	f.write("down", "")
-	must.Succeed(t, f.executor(dataDir, "").Close())
+	must.Succeed(t, f.newExecutor(dataDir, "").Close())
 	must.Require(t, len(f.containers()) == 2, "an engine that is down removed a container")
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
-	must.Succeed(t, f.executor(dataDir, "").Close())
+	must.Succeed(t, f.newExecutor(dataDir, "").Close())
 	all := f.containers()
 	must.Hold(t, len(all) == 1 && all[0].Name() == "gpucloud-b", "containers", all)
 	must.Hold(t, must.Err(os.Stat(secrets)) != nil, "the scratch folder is left")

@@ -147,9 +147,9 @@ func (es *engines) removeContainers(ctx context.Context, runID string, paths []s
 	for _, path := range paths {
 		e := newEngine(ctx, path, nil)
 		ctx, cancel := context.WithTimeout(ctx, removeTimeout)
-		ids, removeErr := e.cli(ctx, "ps", "--all", "--quiet", "--filter", "label="+runLabel+"="+runID)
+		ids, removeErr := e.runCLI(ctx, "ps", "--all", "--quiet", "--filter", "label="+runLabel+"="+runID)
 		if all := strings.Fields(ids); removeErr == nil && len(all) > 0 {
-			if _, removeErr = e.cli(ctx, append([]string{"rm", "--force"}, all...)...); removeErr == nil {
+			if _, removeErr = e.runCLI(ctx, append([]string{"rm", "--force"}, all...)...); removeErr == nil {
 				removed += len(all)
 			}
 		}
@@ -184,12 +184,12 @@ func (e *containerEngine) probe(ctx context.Context, timeout time.Duration) {
 	if e.podman { // It has no daemon. podman info has no further checks, but queries dpkg for 0.3 s.
 		part = "Client"
 	}
-	version, err := e.cli(ctx, "version", "--format", "{{."+part+".Version}}")
+	version, err := e.runCLI(ctx, "version", "--format", "{{."+part+".Version}}")
 	host := ""
 	if err == nil && !e.podman {
 		// The context has the daemon's address. A login needs a configuration of its own,
 		// which lacks the context. Old releases have no contexts and don't need them.
-		host, _ = e.cli(ctx, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
+		host, _ = e.runCLI(ctx, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -214,14 +214,14 @@ func (e *containerEngine) probeInBackground() {
 	}
 }
 
-// cli runs a command of the engine and returns its stdout. The error is the last line of
+// runCLI runs a command of the engine and returns its stdout. The error is the last line of
 // its stderr.
-func (e *containerEngine) cli(ctx context.Context, args ...string) (string, error) {
-	return e.cliWith(ctx, nil, nil, args...)
+func (e *containerEngine) runCLI(ctx context.Context, args ...string) (string, error) {
+	return e.runCLIWith(ctx, nil, nil, args...)
 }
 
-// cliWith is cli with additional variables and a log of its stderr.
-func (e *containerEngine) cliWith(ctx context.Context, env []string, log io.Writer, args ...string) (string, error) {
+// runCLIWith is runCLI with additional variables and a log of its stderr.
+func (e *containerEngine) runCLIWith(ctx context.Context, env []string, log io.Writer, args ...string) (string, error) {
 	var stdout bytes.Buffer
 	stderr := &tail{maxBytes: maxTail}
 	c := procgroup.Command{Path: e.path, Args: append([]string{e.path}, args...), Env: append(e.environment(), env...), Stdout: &stdout, Output: stderr, Register: e.register}

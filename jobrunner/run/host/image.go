@@ -15,7 +15,7 @@ import (
 // engine's progress.
 func (e *containerEngine) pull(ctx context.Context, folder string, s run.Spec) error {
 	if !s.PullAlways {
-		if _, err := e.cli(ctx, "image", "inspect", "--format", "{{.Id}}", s.Image); err == nil {
+		if _, err := e.runCLI(ctx, "image", "inspect", "--format", "{{.Id}}", s.Image); err == nil {
 			return nil
 		}
 	}
@@ -23,7 +23,7 @@ func (e *containerEngine) pull(ctx context.Context, folder string, s run.Spec) e
 	if err != nil {
 		return err
 	}
-	if _, err := e.cliWith(ctx, env, s.Log, args...); err != nil {
+	if _, err := e.runCLIWith(ctx, env, s.Log, args...); err != nil {
 		return fmt.Errorf("the image %s can't be fetched: %w", s.Image, explain(s, err))
 	}
 	return nil

@@ -133,9 +133,9 @@ func (t *tail) String() string {
 	return strings.TrimSpace(strings.Join(shown, "\n"))
 }
 
-// follow passes on the container's lines that are later than after, until the engine's command
+// followLog passes on the container's lines that are later than after, until the engine's command
 // ends, and returns the time of the last line.
-func (c *container) follow(log run.Output, after time.Time) (last time.Time) {
+func (c *container) followLog(log run.Output, after time.Time) (last time.Time) {
 	args := []string{c.engine.path, "logs", "--follow", "--timestamps"}
 	if !after.IsZero() {
 		args = append(args, "--since", after.Format(time.RFC3339Nano))

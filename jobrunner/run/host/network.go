@@ -39,13 +39,13 @@ func (e *containerEngine) makeNetwork(ctx context.Context, name string) error {
 		return nil
 	}
 	exists := func() bool {
-		_, err := e.cli(ctx, "network", "inspect", name)
+		_, err := e.runCLI(ctx, "network", "inspect", name)
 		return err == nil
 	}
 	if exists() {
 		return nil
 	}
-	if _, err := e.cli(ctx, "network", "create", name); err != nil && !exists() { // another pod may have created it
+	if _, err := e.runCLI(ctx, "network", "create", name); err != nil && !exists() { // another pod may have created it
 		return fmt.Errorf("making the network %s: %w", name, err)
 	}
 	return nil
@@ -70,7 +70,7 @@ func (e *containerEngine) makeClusterNetwork(ctx context.Context, n run.Network,
 	var err error
 	for _, block := range blocks {
 		args := append([]string{"network", "create", "--subnet", block}, labels...)
-		if _, err = e.cli(ctx, append(args, n.Name)...); err == nil {
+		if _, err = e.runCLI(ctx, append(args, n.Name)...); err == nil {
 			return block, nil
 		}
 		if !isBlockInUse(err) {
@@ -93,7 +93,7 @@ func (e *containerEngine) networkBlock(ctx context.Context, name string) (string
 	if e.podman {
 		format = "{{range .Subnets}}{{.Subnet}} {{end}}"
 	}
-	text, err := e.cli(ctx, "network", "inspect", "--format", format, name)
+	text, err := e.runCLI(ctx, "network", "inspect", "--format", format, name)
 	if err != nil {
 		return "", err
 	}
@@ -106,7 +106,7 @@ func (e *containerEngine) networkBlock(ctx context.Context, name string) (string
 
 // networks returns the names of the networks with a label.
 func (e *containerEngine) networks(ctx context.Context, label string) ([]string, error) {
-	text, err := e.cli(ctx, "network", "ls", "--filter", "label="+label, "--format", "{{.Name}}")
+	text, err := e.runCLI(ctx, "network", "ls", "--filter", "label="+label, "--format", "{{.Name}}")
 	return strings.Fields(text), err
 }
 
@@ -114,7 +114,7 @@ func (e *containerEngine) networks(ctx context.Context, label string) ([]string,
 func (e *containerEngine) removeNetworks(ctx context.Context, label string) error {
 	names, err := e.networks(ctx, label)
 	for _, name := range names {
-		_, removeErr := e.cli(ctx, "network", "rm", name)
+		_, removeErr := e.runCLI(ctx, "network", "rm", name)
 		err = errors.Join(err, removeErr)
 	}
 	return err
@@ -147,7 +147,7 @@ func (e *Executor) RemoveNetwork(ctx context.Context, name string) (err error) {
 		if _, blockErr := engine.networkBlock(ctx, name); blockErr != nil {
 			continue // it doesn't have the network
 		}
-		_, removeErr := engine.cli(ctx, "network", "rm", name)
+		_, removeErr := engine.runCLI(ctx, "network", "rm", name)
 		err = errors.Join(err, removeErr)
 	}
 	return err

@@ -229,7 +229,7 @@ func (c *Cluster) update(before, after *core.Pod) {
 	p := c.processes[pod.Name]
 	c.mu.Unlock()
 	if p != nil {
-		p.set(pod, after == nil)
+		p.setLatest(pod, after == nil)
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// follow passes on the container's lines that are later than last, until the container has ended. If
+// followLog passes on the container's lines that are later than last, until the container has ended. If
 // the stream breaks, it is opened again after its last line.
-func (p *process) follow(last time.Time) {
+func (p *process) followLog(last time.Time) {
 	ctx, logged := p.life, false
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		pod, gone, changed := p.latest()
 		ended := gone || viewOf(pod).ended
-		after, err := p.read(ctx, last)
+		after, err := p.readLog(ctx, last)
 		if after.After(last) {
 			last, pause = after, 100*time.Millisecond
 		}
@@ -37,8 +37,8 @@ func (p *process) follow(last time.Time) {
 	}
 }
 
-// read passes on the lines that are later than after, and returns the time of the last line.
-func (p *process) read(ctx context.Context, after time.Time) (last time.Time, err error) {
+// readLog passes on the lines that are later than after, and returns the time of the last line.
+func (p *process) readLog(ctx context.Context, after time.Time) (last time.Time, err error) {
 	options := &core.PodLogOptions{Container: containerName, Follow: true, Timestamps: true}
 	if !after.IsZero() {
 		since := meta.NewTime(after)

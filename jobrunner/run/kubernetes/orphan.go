@@ -26,7 +26,7 @@ func (c *Cluster) Orphans(ctx context.Context, folderID string) (all []run.Orpha
 		if status := viewOf(found); err != nil || !status.started || found.DeletionTimestamp != nil {
 			generation = -1 // it never ran, or is being deleted
 		}
-		all = append(all, c.orphan(found, generation))
+		all = append(all, c.newOrphan(found, generation))
 	}
 	return all, nil
 }
@@ -65,29 +65,29 @@ func (c *Cluster) isFollowed(name string) bool {
 	return c.processes[name] != nil
 }
 
-func (c *Cluster) orphan(found *core.Pod, generation int64) run.Orphan {
+func (c *Cluster) newOrphan(found *core.Pod, generation int64) run.Orphan {
 	id := found.Labels[podLabel]
-	follow := func(log run.Output) *process {
+	newProcess := func(log run.Output) *process {
 		p := c.newProcess(objectsOf(found), run.Spec{ID: id, Log: log, Pod: &run.Pod{Run: generation}})
 		object, _, _ := c.persistentPods.Get(found) // reads its name only, and never fails
 		latest, _ := object.(*core.Pod)             // nil if it's gone
-		p.setLatest(latest)
+		p.setInitial(latest)
 		return p
 	}
 	return run.Orphan{
 		Pod: id, Run: generation,
 		Adopt: func(log run.Output, mark string) run.Process {
-			p := follow(log)
+			p := newProcess(log)
 			last, _ := time.Parse(time.RFC3339Nano, mark) // without a mark it reads all lines
-			p.run(last)
+			p.follow(last)
 			return p
 		},
-		Remove: func() { follow(nil).remove() },
+		Remove: func() { newProcess(nil).remove() },
 	}
 }
 
-// setLatest sets the Pod, unless the watch already did.
-func (p *process) setLatest(found *core.Pod) {
+// setInitial sets the Pod, unless the watch already did.
+func (p *process) setInitial(found *core.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pod == nil && !p.gone {

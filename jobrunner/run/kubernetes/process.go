@@ -62,7 +62,7 @@ func (c *Cluster) Start(ctx context.Context, s run.Spec) (run.Process, error) {
 		p.remove()
 		return nil, err
 	}
-	p.run(time.Time{})
+	p.follow(time.Time{})
 	return p, nil
 }
 
@@ -79,11 +79,11 @@ func (c *Cluster) newProcess(o objects, s run.Spec) *process {
 	return p
 }
 
-// run follows the container and its log from a time on, in the background.
-func (p *process) run(after time.Time) {
+// follow follows the container and its log from a time on, in the background.
+func (p *process) follow(after time.Time) {
 	go func() {
 		defer close(p.logRead)
-		p.follow(after)
+		p.followLog(after)
 	}()
 	go p.supervise()
 }
@@ -111,8 +111,8 @@ func (p *process) create(ctx context.Context) error {
 	return nil
 }
 
-// set sets the latest version of the Pod.
-func (p *process) set(pod *core.Pod, deleted bool) {
+// setLatest sets the latest version of the Pod.
+func (p *process) setLatest(pod *core.Pod, deleted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pod, p.gone = pod, p.gone || deleted
@@ -186,7 +186,7 @@ const logTimeout = 5 * time.Second
 func (p *process) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), p.cluster.removeTimeout)
 	defer cancel()
-	if err := p.clear(ctx); err != nil {
+	if err := p.tryRemove(ctx); err != nil {
 		p.removeLater(err)
 	}
 }
@@ -197,16 +197,16 @@ func (p *process) removeLater(err error) {
 	p.cluster.Logger.Warn("the objects of a "+p.kind+" can't be removed from the Kubernetes cluster: trying again, also at the next start of the jobrunner",
 		"pod", p.objects.pod.Name, "namespace", p.cluster.namespace, "error", err)
 	go func() {
-		if p.clear(p.cluster.life) == nil {
+		if p.tryRemove(p.cluster.life) == nil {
 			p.cluster.Logger.Info("the objects of a "+p.kind+" have been removed from the Kubernetes cluster now", "pod", p.objects.pod.Name)
 		}
 	}()
 }
 
-// clear removes the objects. If ctx ends, it returns the error of the last attempt, or reports that the node
+// tryRemove removes the objects. If ctx ends, it returns the error of the last attempt, or reports that the node
 // doesn't respond.
-func (p *process) clear(ctx context.Context) error {
-	if err := p.delete(ctx, shortestGrace); err != nil {
+func (p *process) tryRemove(ctx context.Context) error {
+	if err := p.deletePod(ctx, shortestGrace); err != nil {
 		return err
 	}
 	for {
@@ -233,14 +233,14 @@ func (p *process) clear(ctx context.Context) error {
 	return nil
 }
 
-// delete deletes the Pod with a grace period in seconds. It retries until that succeeds.
-func (p *process) delete(ctx context.Context, grace int64) error {
+// deletePod deletes the Pod with a grace period in seconds. It retries until that succeeds.
+func (p *process) deletePod(ctx context.Context, grace int64) error {
 	api := p.cluster.client.core.Pods(p.cluster.namespace)
 	err := retry(ctx, func() error {
 		return api.Delete(ctx, p.objects.pod.Name, meta.DeleteOptions{GracePeriodSeconds: &grace})
 	})
 	if kerrors.IsNotFound(err) {
-		p.set(p.objects.pod, true)
+		p.setLatest(p.objects.pod, true)
 		return nil
 	}
 	return err
@@ -274,7 +274,7 @@ func (p *process) Stop(grace time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.cluster.removeTimeout)
 	defer cancel()
-	if err := p.delete(ctx, max(shortestGrace, int64(grace/time.Second))); err != nil {
+	if err := p.deletePod(ctx, max(shortestGrace, int64(grace/time.Second))); err != nil {
 		p.removeLater(err)
 	}
 	select {

@@ -59,9 +59,9 @@ func readProcess(id int) (p process, ok bool) {
 	}, true
 }
 
-// has reports whether the process was started with a variable that begins with start. Processes of
+// hasVariable reports whether the process was started with a variable that begins with start. Processes of
 // other users can't be read, and aren't ours.
-func (p process) has(start string) bool {
+func (p process) hasVariable(start string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(p.id) + "/environ")
 	if err != nil {
 		return false

@@ -41,7 +41,9 @@ func sweep(pid int, mark string) {
 	killed := map[identity]bool{}
 	sweepAll(func() int {
 		killGroup(pid)
-		return killEach(killed, func(p process) bool { return p.group == pid && p.id != pid || p.has(MarkVariable+"="+mark+"\x00") })
+		return killEach(killed, func(p process) bool {
+			return p.group == pid && p.id != pid || p.hasVariable(MarkVariable+"="+mark+"\x00")
+		})
 	})
 }
 
@@ -49,7 +51,7 @@ func sweep(pid int, mark string) {
 func (k KilledRun) Kill() int {
 	killed := map[identity]bool{}
 	sweepAll(func() int {
-		return killEach(killed, func(p process) bool { return p.has(MarkVariable + "=" + k.ID + "/") })
+		return killEach(killed, func(p process) bool { return p.hasVariable(MarkVariable + "=" + k.ID + "/") })
 	})
 	return len(killed)
 }

@@ -323,7 +323,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			b.work(p)
 			url := serveLocally(t, p)
 			tab := browser.Tab(t, screen.width, screen.height, screen.dark)
-			tab.Visit(url + "/#code=" + p.Code())
+			tab.Visit(url + "/#code=" + p.NewCode())
 			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
 			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 12`)
 			tab.Picture("busy-" + screen.name)

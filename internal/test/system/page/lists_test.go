@@ -218,7 +218,7 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 	t.Cleanup(p.Close)
 	url := serveLocally(t, p)
 	tab := chromium.Open(t).Tab(t, 1366, 900, false)
-	tab.Visit(url + "/#code=" + p.Code())
+	tab.Visit(url + "/#code=" + p.NewCode())
 	for selector, wants := range map[string][]string{
 		"#status":          {"Live"},
 		"#facts":           {"2 jobrunners"},

@@ -353,7 +353,7 @@ func TestSignOutAbortsTheSnapshot(t *testing.T) {
 	}))
 	t.Cleanup(server.Close) // after the browser, whose tab may hold a request
 	tab := chromium.Open(t).Tab(t, 800, 600, false)
-	tab.Visit(server.URL + "/#code=" + p.Code())
+	tab.Visit(server.URL + "/#code=" + p.NewCode())
 	tab.Shows("#status", "Live")
 	block.Store(true)
 	wait(t, blocked, "the page requests no further snapshot")
