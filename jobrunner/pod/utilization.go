@@ -31,8 +31,8 @@ func percent(part, whole float64) *int64 {
 	return new(int64(min(100*part/whole, 100)))
 }
 
-// Utilization returns the utilization of a pod, which is unknown if the pod doesn't run here. It compares the
-// use of the process since its start with its limits.
+// Utilization returns the utilization of a pod, which is unknown if the pod doesn't run here. CPU is the average
+// since the process started, memory and GPUs are current.
 func (p *Pods) Utilization(id string) (out Utilization) {
 	r := p.find(id)
 	if r == nil {
