@@ -233,7 +233,7 @@ func testRealPodLife(t *testing.T, e *containers.Engine) {
 // If an image doesn't exist or its registry requires a login, the pod waits with the reason, which
 // contains no password. With the right registry auth it runs.
 func testRealPodImages(t *testing.T, e *containers.Engine) {
-	registry := containers.NewRegistry(t)
+	registry := containers.StartRegistry(t)
 	source := "team/private-pod-" + e.Name + ":1"
 	buildImage(t, e, source, "contained", nil)
 	private := registry.Push(t, e, source, "pods/"+e.Name+":1")

@@ -35,7 +35,7 @@ func (c *containerDeployment) registryAuth(name, username, password string) stri
 // An image in a private registry is pulled with its endpoint's registry auth. If auth or image are
 // missing or wrong, jobs wait and the reason says what to do. No response or log has a password.
 func testRealPrivateRegistry(t *testing.T, e *containers.Engine) {
-	registry := containers.NewRegistry(t)
+	registry := containers.StartRegistry(t)
 	source := "team/private-" + e.Name + ":1"
 	buildImage(t, e, source, "contained", nil)
 	private := registry.Push(t, e, source, "private/"+e.Name+":1")

@@ -45,7 +45,7 @@ func read(t *testing.T, path string, into any) {
 	must.Succeed(t, yaml.UnmarshalWithOptions(must.ReadFile(t, filepath.Join(root, path)), into, yaml.Strict()))
 }
 
-// Every package has one comment: a sentence that begins with the package's name.
+// Every package has one comment, which begins with the package's name, or with the command's.
 func TestPackageComments(t *testing.T) {
 	comments := map[string][]string{}
 	names := map[string]string{}

@@ -71,7 +71,8 @@ func (d *deployment) copyObject(t testing.TB, original, name string) string {
 	return created.ID
 }
 
-// A plan of a thousand objects of each kind makes as many calls as one of ten.
+// A plan of a thousand objects of each kind makes as many calls as one of ten, apart from the
+// further pages of lists.
 func TestCallsOfAHugePlan(t *testing.T) {
 	n := 1000
 	if testing.Short() {

@@ -69,8 +69,8 @@ var stages = map[string]struct {
 	"before, and the response finally arrives": {hold: "before", opens: true, created: 4},
 }
 
-// An interrupted apply ends within seconds, and the state has all created objects. The next
-// apply creates the rest, and nothing twice.
+// After an interrupted apply, the state has all created objects. The next apply creates the rest,
+// and nothing twice.
 func TestInterruptedApply(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		tests := map[string]func(*testing.T){}

@@ -100,7 +100,7 @@ func (d *Deployment) Workspace(t testing.TB, cli tfcli.CLI, v api.Version) *Work
 }
 
 // NewWorkspace creates an empty folder for the provider gpucloud/NAME. If the name isn't this
-// provider's, the test binary serves the provider when IsProviderProcess is true.
+// provider's, the CLI starts the test binary as the provider; see IsProviderProcess.
 func NewWorkspace(t testing.TB, cli tfcli.CLI, name string, env ...string) *Workspace {
 	t.Helper()
 	w := &Workspace{CLI: cli, Dir: t.TempDir(), t: t, bin: t.TempDir()}

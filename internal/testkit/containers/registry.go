@@ -34,8 +34,8 @@ kill $!
 wait
 rm -rf "$PWD"`
 
-// NewRegistry returns the registry of this test binary.
-func NewRegistry(t testing.TB) *Registry {
+// StartRegistry returns the registry of this test binary, which the first call starts.
+func StartRegistry(t testing.TB) *Registry {
 	t.Helper()
 	return startOrSkip(t, registry)
 }

@@ -131,7 +131,7 @@ func TestPlatforms(t *testing.T) {
 
 // The image of all platforms is pushed to a registry that requires a login.
 func TestPush(t *testing.T) {
-	registry := containers.NewRegistry(t)
+	registry := containers.StartRegistry(t)
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	target := registry.Address + "/team/small:1"
 	s := testSettings()
