@@ -21,8 +21,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// backUpUnderLoad copies the state of a jobrunner under load. The copy must have each job that was
-// acknowledged before.
+// backUpUnderLoad calls copyState while clients send jobs, and then kills p. It returns the outputs
+// of the jobs that were acknowledged before the copy, by id.
 func backUpUnderLoad(t *testing.T, p *process, copyState func()) (endpoint string, before map[string]string) {
 	t.Helper()
 	c := p.client("k")
@@ -32,10 +32,10 @@ func backUpUnderLoad(t *testing.T, p *process, copyState func()) (endpoint strin
 	ctx, stop := context.WithCancel(t.Context())
 	enough := make(chan struct{})
 	var clients sync.WaitGroup
-	for worker := range 3 {
+	for client := range 3 {
 		clients.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				output := fmt.Sprintf(`"%d-%d"`, worker, n)
+				output := fmt.Sprintf(`"%d-%d"`, client, n)
 				job, err := c.Jobs.Run(ctx, endpoint, api.Submission{Input: []byte(`{"op": "sleep", "ms": 5, "output": ` + output + `}`)})
 				if err != nil {
 					must.Hold(t, ctx.Err() != nil, err)
@@ -61,7 +61,7 @@ func backUpUnderLoad(t *testing.T, p *process, copyState func()) (endpoint strin
 	return endpoint, before
 }
 
-// expectCompletion expects that a jobrunner with the copy finishes the jobs.
+// expectCompletion expects that a jobrunner with the copy finishes the jobs, and stops it.
 func (p *process) expectCompletion(endpoint string, jobs map[string]string) {
 	p.t.Helper()
 	for id, output := range jobs {

@@ -15,7 +15,7 @@ import (
 )
 
 // A batch survives kills of the jobrunner as a draft, right after finalize, and while its requests run. Each
-// request completes. None runs at the second kill, because a job that loses two workers fails.
+// request completes. No request runs at the second kill, because a job that loses two workers fails.
 func TestBatchSurvivesKill(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -64,7 +64,7 @@ func TestBatchSurvivesKill(t *testing.T) {
 	must.Hold(t, status == 2 && strings.Contains(stderr, "line 1 isn't a JSON object in UTF-8"), "batch run of no JSON:", status, stderr)
 }
 
-// awaitBatch waits until a batch has a state. Another process runs it, in real time.
+// awaitBatch polls a batch until reached returns true.
 func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(api.Batch) bool) api.Batch {
 	t.Helper()
 	var b api.Batch
@@ -82,8 +82,9 @@ func TestBatchAcrossNodes(t *testing.T) {
 	c := startNodes(t, 2)
 	endpoint := createQueueEndpoint(t, c.all[0].client("k"), "batched", "builtin/conformance", 2)
 	const n = 120
-	// finalizeBatch finalizes a batch at the node that doesn't lead, and waits until a number of requests have ended.
-	finalizeBatch := func(ended, ms int) (lead, other int, b api.Batch, want map[string]string) {
+	// finalizeBatch creates and finalizes a batch at the node that doesn't lead, and waits until a number of its requests,
+	// which take ms each, have completed.
+	finalizeBatch := func(completed, ms int) (lead, other int, b api.Batch, want map[string]string) {
 		t.Helper()
 		status, text := c.send(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`)
 		must.Require(t, status == 200, "runsync:", status, text)
@@ -107,14 +108,14 @@ func TestBatchAcrossNodes(t *testing.T) {
 			_, err = jobs.FinalizeBatch(t.Context(), endpoint, b.ID)
 		}
 		must.Succeed(t, err, "the batch is", b)
-		return lead, other, awaitBatch(t, client, endpoint, b.ID, func(b api.Batch) bool { return b.Completed >= ended }), want
+		return lead, other, awaitBatch(t, client, endpoint, b.ID, func(b api.Batch) bool { return b.Completed >= completed }), want
 	}
 	awaitEnd := func(node int, id string) api.Batch {
 		t.Helper()
 		return awaitBatch(t, c.all[node].client("k"), endpoint, id, api.Batch.Done)
 	}
-	// check compares each node's results with the batch's numbers.
-	check := func(b api.Batch, want map[string]string) {
+	// expectAtNodes compares each node's results with the wanted outputs and the batch's numbers.
+	expectAtNodes := func(b api.Batch, want map[string]string) {
 		t.Helper()
 		for i, p := range c.all {
 			states, seen := map[string]int{}, map[string]bool{}
@@ -137,11 +138,11 @@ func TestBatchAcrossNodes(t *testing.T) {
 	b = awaitEnd(other, b.ID)
 	must.Hold(t, b.Status == "FINALIZED" && b.Completed == n, "after the kill the batch ended as", b)
 	c.start(lead)
-	check(b, want)
+	expectAtNodes(b, want)
 
 	_, other, b, want = finalizeBatch(1, 200)
 	must.Do(c.all[other].client("k").Jobs.CancelBatch(t.Context(), endpoint, b.ID))(t)
 	b = awaitEnd(other, b.ID)
 	must.Hold(t, b.Status == "CANCELLED" && b.Completed != 0 && b.Completed != n, "after the cancel the batch ended as", b)
-	check(b, want)
+	expectAtNodes(b, want)
 }

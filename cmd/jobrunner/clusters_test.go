@@ -27,8 +27,8 @@ type clusterFacts struct {
 	Primary *struct{ PodID, Status, SSHEndpoint string }
 }
 
-// podFields are the fields of a pod that tests read, some of them only of clusters.
-type podFields struct {
+// memberFacts are the fields of a cluster's pod that tests read.
+type memberFacts struct {
 	podFacts
 	Cluster *struct {
 		ID   string
@@ -96,10 +96,10 @@ func (h *testDeployment) getCluster(id string) (c clusterFacts) {
 	return c
 }
 
-// members returns the pods of a cluster by rank.
-func (h *testDeployment) members(id string) []podFields {
+// members returns the pods of a cluster in the order of their ranks.
+func (h *testDeployment) members(id string) []memberFacts {
 	h.t.Helper()
-	var list struct{ Pods []podFields }
+	var list struct{ Pods []memberFacts }
 	h.call(http.MethodGet, "/v2/clusters/"+id+"/pods", "", &list)
 	return list.Pods
 }
@@ -117,8 +117,8 @@ func (h *testDeployment) awaitClusterStatus(id, status string) (c clusterFacts) 
 	return c
 }
 
-// logLinesAfter returns the lines of a pod's log that begin with a word, without the word.
-func (h *testDeployment) logLinesAfter(id, word string) (lines []string) {
+// logLinesStartingWith returns the lines of a pod's log that start with a word, without the word.
+func (h *testDeployment) logLinesStartingWith(id, word string) (lines []string) {
 	text, _ := os.ReadFile(filepath.Join(h.home, "data", "pods", id, "log.jsonl")) // empty before the first line
 	for line := range strings.Lines(string(text)) {
 		if _, text, ok := strings.Cut(line, `"x":"`+word+" "); ok {
@@ -131,7 +131,7 @@ func (h *testDeployment) logLinesAfter(id, word string) (lines []string) {
 
 // awaitGreetings waits until each member has exchanged greetings with the primary n times, and
 // returns each member's variables.
-func (h *testDeployment) awaitGreetings(members []podFields, color string, n int) (variables [][]string) {
+func (h *testDeployment) awaitGreetings(members []memberFacts, color string, n int) (variables [][]string) {
 	h.t.Helper()
 	defer func() {
 		for _, m := range members {
@@ -145,17 +145,17 @@ func (h *testDeployment) awaitGreetings(members []podFields, color string, n int
 	for rank, m := range members[1:] {
 		others[fmt.Sprint(rank+1)] = n
 		want := slices.Repeat([]string{fmt.Sprintf("welcome %d of %s", rank+1, color)}, n)
-		h.waitUntil("the primary's answer", func() bool { return slices.Equal(h.logLinesAfter(m.ID, "heard"), want) })
+		h.waitUntil("the primary's answer", func() bool { return slices.Equal(h.logLinesStartingWith(m.ID, "heard"), want) })
 	}
 	h.waitUntil("the greetings", func() bool {
 		heard := map[string]int{}
-		for _, rank := range h.logLinesAfter(members[0].ID, "heard") {
+		for _, rank := range h.logLinesStartingWith(members[0].ID, "heard") {
 			heard[rank]++
 		}
 		return maps.Equal(heard, others)
 	})
 	for _, m := range members {
-		lines := h.logLinesAfter(m.ID, "member")
+		lines := h.logLinesStartingWith(m.ID, "member")
 		variables = append(variables, strings.Fields(lines[len(lines)-1]))
 	}
 	return variables
@@ -205,16 +205,16 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	h.awaitPodStatus(single, "RUNNING")
 	id := h.createCluster("c", "team/pod", 2, 2, "")
 	large := h.createCluster("l", "team/pod", 3, 2, "")
-	expectReasons := func(id, part string) {
+	awaitReasons := func(id, part string) {
 		t.Helper()
 		h.waitUntil("the reason "+part, func() bool {
-			return !slices.ContainsFunc(h.members(id), func(m podFields) bool {
+			return !slices.ContainsFunc(h.members(id), func(m memberFacts) bool {
 				return m.Status != "PROVISIONING" || m.Reason == nil || !strings.Contains(*m.Reason, part)
 			})
 		})
 	}
-	expectReasons(id, "a cluster asks for 4 GPUs of one type, and only 3 × NVIDIA L4 are free")
-	expectReasons(large, "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4")
+	awaitReasons(id, "a cluster asks for 4 GPUs of one type, and only 3 × NVIDIA L4 are free")
+	awaitReasons(large, "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4")
 	c := h.getCluster(id)
 	must.Hold(t, c.Primary == nil && c.Network == nil && c.DataCenterID == "", "a waiting cluster is shown as placed:", c)
 	// Free GPUs are reserved for the cluster, which has waited longer.
@@ -226,11 +226,11 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	h.awaitPodStatus(latePod, "RUNNING")
 	// A deletion removes a waiting cluster from the queue.
 	waiting := h.createCluster("s", "team/pod", 2, 2, "")
-	expectReasons(waiting, "a cluster asks for 4 GPUs")
+	awaitReasons(waiting, "a cluster asks for 4 GPUs")
 	h.call(http.MethodDelete, "/v2/clusters/"+waiting, "", nil)
 	h.performAction(single, "start")
 	h.awaitPodStatus(single, "RUNNING")
-	expectReasons(large, "a cluster asks for 6 GPUs")
+	awaitReasons(large, "a cluster asks for 6 GPUs")
 }
 
 // A member that ends by itself releases its GPUs and isn't restarted. The others continue.
@@ -240,9 +240,9 @@ func TestClusterMembersEnd(t *testing.T) {
 	id := h.createCluster("c", "team/pod", 3, 1, `,"mounts":{"persistent":{"size":10,"path":"/w"}}`)
 	h.awaitClusterStatus(id, "RUNNING")
 	members := h.members(id)
-	for rank, status := range []string{"0", "7"} {
+	for rank, exitStatus := range []string{"0", "7"} {
 		h.waitUntil("its start", func() bool { return len(h.recordedStarts(members[rank].ID)) == 1 })
-		writeFile(t, filepath.Join(h.volumeOf(members[rank].ID), "exit"), status)
+		writeFile(t, filepath.Join(h.volumeOf(members[rank].ID), "exit"), exitStatus)
 	}
 	h.awaitPodStatus(members[0].ID, "EXITED")
 	h.awaitPodStatus(members[1].ID, "ERROR")
@@ -260,7 +260,7 @@ func TestClusterMembersEnd(t *testing.T) {
 	}
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
 	h.waitUntil("the removal of their folders", func() bool {
-		return !slices.ContainsFunc(members, func(m podFields) bool {
+		return !slices.ContainsFunc(members, func(m memberFacts) bool {
 			_, err := os.Stat(filepath.Dir(h.volumeOf(m.ID)))
 			return !os.IsNotExist(err)
 		})

@@ -21,7 +21,7 @@ func TestConfiguration(t *testing.T) {
 	must.Contain(t, strings.Join(p.startupLines, "\n"), "Images: "+file+": 1 × process\nImages: containers: off\n")
 }
 
-// A flawed file, from a flag or a variable, is a usage error, and nothing is created.
+// A flawed file, from a flag or a variable, is a usage error. Neither it nor a flawed --engine creates the data folder.
 func TestFlawedFiles(t *testing.T) {
 	t.Parallel()
 	for flag, c := range map[string]struct{ variable, text, flaw string }{
@@ -33,10 +33,10 @@ func TestFlawedFiles(t *testing.T) {
 		home := t.TempDir()
 		file, data := filepath.Join(home, "flawed"), filepath.Join(home, "data")
 		writeFile(t, file, c.text)
-		serve := []string{"serve", "--listen=127.0.0.1:0", "--data=" + data}
-		must.Contain(t, mustFail(t, environment(home), append(serve, flag+"="+file)...), "invalid "+flag+": ", file+c.flaw)
+		args := []string{"serve", "--listen=127.0.0.1:0", "--data=" + data}
+		must.Contain(t, mustFail(t, environment(home), append(args, flag+"="+file)...), "invalid "+flag+": ", file+c.flaw)
 		if c.variable != "" {
-			must.Contain(t, mustFail(t, environment(home, c.variable+"="+file), serve...), "invalid "+flag+": ", file+c.flaw)
+			must.Contain(t, mustFail(t, environment(home, c.variable+"="+file), args...), "invalid "+flag+": ", file+c.flaw)
 		}
 		must.ErrorIs(t, must.Err(os.Stat(data)), os.ErrNotExist, flag, "the data folder was created")
 	}

@@ -102,8 +102,8 @@ func pythonArgs(program string) string {
 	return `python3 -u -c '` + strings.ReplaceAll(program, "'", `'"'"'`) + `'`
 }
 
-// newContainerPods starts a deployment whose pods are containers.
-func newContainerPods(t *testing.T, e *containers.Engine, settings string) *containerDeployment {
+// startContainerPods starts a deployment whose pods are containers.
+func startContainerPods(t *testing.T, e *containers.Engine, settings string) *containerDeployment {
 	t.Helper()
 	if e.Name == "podman" && settings == "" {
 		settings = "network: host" // another network needs plugins and iptables
@@ -119,11 +119,11 @@ func (c *containerDeployment) podContainers(id string) []string {
 	return c.engine.Containers(c.t, "gpucloud.pod="+id)
 }
 
-// expectNumbers expects that a log has every number of the program once and in order.
-func (c *containerDeployment) expectNumbers(id string, from int) (upTo int) {
+// expectNumbers expects that a pod's log has every number of the program once and in order.
+func (c *containerDeployment) expectNumbers(id string) (upTo int) {
 	c.t.Helper()
-	lines := c.logLinesAfter(id, "count")
-	for i, line := range lines[from:] {
+	lines := c.logLinesStartingWith(id, "count")
+	for i, line := range lines {
 		must.Require(c.t, line == fmt.Sprint(i+1), "the log has", line, "at", i, "lines are lost or duplicated:", lines)
 	}
 	return len(lines)
@@ -148,14 +148,14 @@ func TestRealPods(t *testing.T) {
 // A pod's container survives a kill -9 of the jobrunner, and the next start adopts it without losing
 // or duplicating a line. If the container ended meanwhile, the pod ends and its log is complete.
 func testRealAdoption(t *testing.T, e *containers.Engine) {
-	c := newContainerPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
+	c := startContainerPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
 	cpuPod := func() string {
 		return c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s}`, handlerImage, pythonArgs(podProgram), cpu))
 	}
 	runningPod, endedPod := cpuPod(), cpuPod()
 	for _, id := range []string{runningPod, endedPod} {
 		c.awaitPodStatus(id, "RUNNING")
-		c.waitUntil("lines", func() bool { return len(c.logLinesAfter(id, "count")) > 5 })
+		c.waitUntil("lines", func() bool { return len(c.logLinesStartingWith(id, "count")) > 5 })
 	}
 	before, ended := c.podContainers(runningPod), c.podContainers(endedPod)
 	must.Require(t, len(before) == 1 && len(ended) == 1, "containers", before, ended)
@@ -169,23 +169,23 @@ func testRealAdoption(t *testing.T, e *containers.Engine) {
 	must.Hold(t, p.Runtime != nil, p)
 	after := c.podContainers(runningPod)
 	must.Hold(t, len(after) == 1 && after[0] == before[0], "the container was", before, after)
-	c.podLog(runningPod, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
-	n := c.expectNumbers(runningPod, 0)
-	c.waitUntil("further lines", func() bool { return c.expectNumbers(runningPod, 0) > n+5 })
+	c.awaitLogLine(runningPod, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
+	n := c.expectNumbers(runningPod)
+	c.waitUntil("further lines", func() bool { return c.expectNumbers(runningPod) > n+5 })
 	var v1 struct{ LastStatusChange string }
 	c.call(http.MethodGet, "/v1/pods/"+runningPod, "", &v1)
 	must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Adopted: "), v1)
 	p = c.awaitPodStatus(endedPod, "ERROR")
 	must.Hold(t, p.Reason != nil && strings.Contains(*p.Reason, "exit status 137"), p)
 	c.waitUntil("the removal", func() bool { return len(c.podContainers(endedPod)) == 0 })
-	c.expectNumbers(endedPod, 0)
+	c.expectNumbers(endedPod)
 
 	// A stop of the jobrunner stops its pods, and the next start starts them.
 	c.interrupt()
 	must.Equal(t, c.podContainers(runningPod), nil, "containers are left")
 	c.start(t)
 	c.awaitPodStatus(runningPod, "RUNNING")
-	c.podLog(runningPod, "?source=system&tail=5000", "starts the pod again", nil)
+	c.awaitLogLine(runningPod, "?source=system&tail=5000", "starts the pod again", nil)
 	c.performAction(runningPod, "terminate")
 	c.waitUntil("the removal", func() bool { return len(c.podContainers(runningPod)) == 0 })
 	c.interrupt()
@@ -198,7 +198,7 @@ func testRealPodLife(t *testing.T, e *containers.Engine) {
 	if e.Name == "docker" {
 		settings = "network: " + e.Network(t)
 	}
-	c := newContainerPods(t, e, settings)
+	c := startContainerPods(t, e, settings)
 	id := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
 		handlerImage, pythonArgs(podProgram)+" serve"))
 	c.awaitReason(id, "this machine has no GPU")
@@ -208,7 +208,7 @@ func testRealPodLife(t *testing.T, e *containers.Engine) {
 	id = c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s,"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"network":[{"volumeId":%q,"path":"/volume"}]}}`,
 		handlerImage, pythonArgs(podProgram)+" serve", cpu, volume))
 	p := c.awaitPodStatus(id, "RUNNING")
-	c.podLog(id, "", "disk 1 volume 1 red", nil)
+	c.awaitLogLine(id, "", "disk 1 volume 1 red", nil)
 	if len(p.Runtime.Ports) != 1 || p.Runtime.Ports[0].Public == 0 || e.Name == "podman" && p.Runtime.Ports[0].Public != 8080 {
 		t.Fatalf("%+v", p.Runtime)
 	}
@@ -221,7 +221,7 @@ func testRealPodLife(t *testing.T, e *containers.Engine) {
 			c.waitUntil("the removal", func() bool { return len(c.podContainers(id)) == 0 })
 			c.performAction(id, "start")
 		}
-		c.podLog(id, "", fmt.Sprintf("disk 1 volume %d red", n+2), nil)
+		c.awaitLogLine(id, "", fmt.Sprintf("disk 1 volume %d red", n+2), nil)
 		c.waitUntil("another container", func() bool { now := c.podContainers(id); return len(now) == 1 && now[0] != before[0] })
 	}
 	writeFile(t, filepath.Join(c.home, "data", "volumes", volume, "exit"), "0")
@@ -238,20 +238,20 @@ func testRealPodImages(t *testing.T, e *containers.Engine) {
 	buildImage(t, e, source, "contained", nil)
 	private := registry.Push(t, e, source, "pods/"+e.Name+":1")
 	e.Output(t, "rmi", source)
-	c := newContainerPods(t, e, "")
-	pod := func(image, more string) string {
-		return c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s%s}`, image, cpu, more))
+	c := startContainerPods(t, e, "")
+	createSleeper := func(image string) (id string) {
+		return c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s}`, image, cpu))
 	}
-	c.awaitReason(pod("127.0.0.1:1/team/absent", ""), "the registry 127.0.0.1:1 can't be reached")
-	id := pod(private, "")
+	c.awaitReason(createSleeper("127.0.0.1:1/team/absent"), "the registry 127.0.0.1:1 can't be reached")
+	id := createSleeper(private)
 	c.awaitReason(id, "wants a login")
-	auth := c.registryAuth("right", containers.Username, containers.Password)
+	auth := c.createRegistryAuth("right", containers.Username, containers.Password)
 	c.call(http.MethodPatch, "/v2/pods/"+id, `{"registry":"`+auth+`"}`, nil)
 	c.awaitPodStatus(id, "RUNNING")
 	must.ErrorContains(t, c.try(http.MethodDelete, "/v2/registries/"+auth, "", nil), "is in use")
 	_, text := c.get("/v2/pods")
 	must.Hold(t, !strings.Contains(text, containers.Password), text)
-	absent := pod(handlerImage, "")
+	absent := createSleeper(handlerImage)
 	c.call(http.MethodPatch, "/v2/pods/"+absent, `{"args":"absent-program"}`, nil)
 	c.awaitReason(absent, "absent-program")
 	c.interrupt()
@@ -271,9 +271,9 @@ func testRealEphemeralPods(t *testing.T, e *containers.Engine) {
 	c.interrupt()
 }
 
-// withoutGPUs is an engine program that drops GPU options and calls the real engine, so that tests
+// engineWithoutGPUs is an engine program that drops GPU options and calls the real engine, so that tests
 // can simulate GPUs.
-const withoutGPUs = `#!/bin/sh
+const engineWithoutGPUs = `#!/bin/sh
 for word; do
 	shift
 	case "$word" in
@@ -287,11 +287,11 @@ done
 exec %s "$@"
 `
 
-// newContainerClusters starts a deployment whose clusters are containers of an engine.
-func newContainerClusters(t *testing.T, e *containers.Engine, settings string, gpus int, args ...string) *containerDeployment {
+// startContainerClusters starts a deployment whose clusters are containers of an engine.
+func startContainerClusters(t *testing.T, e *containers.Engine, settings string, gpus int, args ...string) *containerDeployment {
 	t.Helper()
 	engine := filepath.Join(t.TempDir(), e.Name)
-	writeFile(t, engine, fmt.Sprintf(withoutGPUs, e.Path))
+	writeFile(t, engine, fmt.Sprintf(engineWithoutGPUs, e.Path))
 	must.Succeed(t, os.Chmod(engine, 0o700)) //nolint:gosec // an executable file
 	c := prepareContainers(t, e, engine, settings)
 	writeFile(t, c.gpuFile(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
@@ -299,8 +299,8 @@ func newContainerClusters(t *testing.T, e *containers.Engine, settings string, g
 	return c
 }
 
-// greetingCluster creates a cluster whose pods run clusterProgram.
-func (c *containerDeployment) greetingCluster(name string, pods int) string {
+// createGreetingCluster creates a cluster whose pods run clusterProgram.
+func (c *containerDeployment) createGreetingCluster(name string, pods int) string {
 	c.t.Helper()
 	return c.createCluster(name, handlerImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
 }
@@ -330,8 +330,8 @@ func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 		t.Skip("each command of the tests' podman has separate mounts and doesn't see networks of other commands")
 	}
 	e.Network(t) // skips the test without a container network
-	c := newContainerClusters(t, e, "", 4)
-	red, blue := c.greetingCluster("red", 2), c.greetingCluster("blue", 2)
+	c := startContainerClusters(t, e, "", 4)
+	red, blue := c.createGreetingCluster("red", 2), c.createGreetingCluster("blue", 2)
 	blocks := map[string]bool{}
 	for name, id := range map[string]string{"red": red, "blue": blue} {
 		shown := c.awaitClusterStatus(id, "RUNNING")
@@ -356,7 +356,7 @@ func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 	c.start(t, "--simulate-gpus="+c.gpuFile())
 	after := c.awaitClusterStatus(red, "RUNNING")
 	must.Hold(t, *after.Network == *before.Network && slices.Equal(c.podContainers(c.members(red)[1].ID), containersBefore), "the cluster was", before, after)
-	// The jobrunner is killed before it removes the network.
+	// The kill likely comes before the removal of the network.
 	removed := c.members(blue)
 	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
 	c.kill()
@@ -367,7 +367,7 @@ func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
 	c.waitUntil("the removal", func() bool { return len(c.networksOf(label+red)) == 0 })
 	// A stopped jobrunner leaves no network. After its next start the addresses are the same.
-	green := c.greetingCluster("green", 3)
+	green := c.createGreetingCluster("green", 3)
 	before = c.awaitClusterStatus(green, "RUNNING")
 	c.interrupt()
 	must.Equal(t, c.networksOf("gpucloud.cluster"), nil, "a stopped jobrunner left the networks")
@@ -380,8 +380,8 @@ func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 
 // Containers in the host network share its loopback address, like processes.
 func testRealClusterOnHost(t *testing.T, e *containers.Engine) {
-	c := newContainerClusters(t, e, "network: host", 2)
-	id := c.greetingCluster("red", 2)
+	c := startContainerClusters(t, e, "network: host", 2)
+	id := c.createGreetingCluster("red", 2)
 	shown := c.awaitClusterStatus(id, "RUNNING")
 	c.awaitGreetings(c.members(id), "red", 1)
 	must.Hold(t, shown.Network != nil && shown.Network.CIDR == "127.0.0.0/8", shown)

@@ -32,7 +32,7 @@ func (h *testDeployment) logOf(worker, source string) string {
 // If a worker dies during a job, its exit status is in its log, the jobrunner's log, the job's
 // error and on the page.
 func TestDeathLeavesATrace(t *testing.T) {
-	acctest.LeaveToCI(t, "TestReasonHasTheCause covers the job's error")
+	acctest.LeaveToCI(t, "TestReasonHasTheCause covers the reason of a worker that can't start")
 	t.Parallel()
 	for name, c := range map[string]struct{ death, exit string }{
 		"exit":   {"os._exit(3)", "exit status 3"},
@@ -187,8 +187,8 @@ func (h *testDeployment) awaitHealthReason(part string) (reason string) {
 	return reason
 }
 
-// While no worker can start, health and a header of a waiting job's status have the reason. Bodies
-// follow the contract.
+// While no worker can start, health and a header of each response about a waiting job have the
+// reason. Bodies follow the contract.
 func TestHealthSaysWhyJobsWait(t *testing.T) {
 	t.Parallel()
 	h := serveBroken(t, "import no_such_model\n")

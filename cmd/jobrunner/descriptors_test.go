@@ -18,8 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// Without a key, a slow body can't hold a connection: each API returns 401 at once in its own form
-// and closes the connection.
+// Without a key, a slow body can't hold a connection: each API rejects the request at once in its
+// own form and closes the connection.
 func TestSlowBodiesWithoutKey(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--clock=admin")
@@ -66,7 +66,7 @@ func TestFewDescriptors(t *testing.T) {
 	must.Hold(t, err != nil && strings.Contains(string(out), "only 20 open files"), err, string(out))
 }
 
-// The same if the descriptors run out before the limit of connections is reached.
+// A deployment recovers, too, if its descriptors run out before the limit of connections is reached.
 func TestNoDescriptors(t *testing.T) {
 	acctest.LeaveToCI(t, "TestFewDescriptors tests the same flood")
 	t.Parallel()

@@ -296,8 +296,8 @@ func (d *dev) followChanges(ctx context.Context, e *devEndpoint, h host.Handler,
 	return nil
 }
 
-// applyChange creates a release of the endpoint with the changed file, and reports whether the
-// endpoint uses it.
+// applyChange makes the endpoint run the changed files, with a release unless each job starts a
+// process anyway. It reports whether it succeeded.
 func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, names string, out *terminal) bool {
 	var command []string
 	if python != nil {

@@ -77,7 +77,7 @@ func (e *devEndpoint) submit(ctx context.Context, input string) (job api.Job, er
 	return job, nil
 }
 
-// await polls a job at pollInterval. After pollsBeforeHint polls of a queued job it explains the wait.
+// await polls a job at pollInterval. With once, it explains the wait after pollsBeforeHint polls of a queued job.
 const (
 	pollInterval    = 25 * time.Millisecond
 	pollsBeforeHint = 400
@@ -133,7 +133,7 @@ type jobLoop struct {
 	out      *terminal
 	observer *jobObserver
 	stop     context.CancelFunc // cancels the job in flight
-	done     chan struct{}
+	done     chan struct{}      // closed when that job has ended
 }
 
 func (s *jobLoop) resubmit(ctx context.Context) {

@@ -83,7 +83,7 @@ func runDevOnce(t *testing.T, file string, args ...string) (stdout, stderr strin
 	return execute(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), `{"c": 3}`, append([]string{"dev", "--listen=127.0.0.1:0", file, "--once"}, args...)...)
 }
 
-// dev --once prints a job's output on stdout and exits with the job's status.
+// dev --once prints a job's output on stdout. Its exit status says how the job ended.
 func TestDevOnce(t *testing.T) {
 	t.Parallel()
 	dir := sdkFolder(t)
@@ -106,18 +106,18 @@ runpod.serverless.start({"handler": handler})
 		stdout string
 		stderr string
 	}{
-		"completed":    {[]string{`--input={"b": 2}`}, 0, "{\n  \"got\": {\n    \"b\": 2\n  }\n}\n", "COMPLETED"},
-		"no input":     {nil, 0, "{\n  \"got\": {}\n}\n", "told to None"},
-		"from a file":  {[]string{"--input=" + input}, 0, "{\n  \"got\": {\n    \"a\": 1\n  }\n}\n", "COMPLETED"},
-		"from stdin":   {[]string{"--input=-"}, 0, "{\n  \"got\": {\n    \"c\": 3\n  }\n}\n", "COMPLETED"},
-		"failed":       {[]string{`--input={"op": "fail"}`}, 1, "{\n  \"at\": 5\n}\n", "the job is FAILED: it is Friday"},
-		"raised":       {[]string{`--input={"op": "raise"}`}, 1, "", "\nValueError: it is Saturday\n"},
-		"not JSON":     {[]string{`--input={"op": "set"}`}, 1, "", "or could not send the output; the last error in its log: Error while returning job result. | Object of type set is not JSON serializable"},
-		"died":         {[]string{`--input={"op": "die"}`}, 1, "", "its worker died: exit status 3"},
-		"not an input": {[]string{"--input=[1]"}, 2, "", "invalid --input [1]: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one"},
-		"nor a file":   {[]string{"--input=absent"}, 2, "", "expected a JSON object or a file: open absent"},
-		"not local":    {[]string{"--listen=:0"}, 2, "", "allow this with jobrunner serve --allow-remote"},
-		"no object":    {[]string{"--input=" + file}, 2, "", "expected a JSON object"},
+		"completed":      {[]string{`--input={"b": 2}`}, 0, "{\n  \"got\": {\n    \"b\": 2\n  }\n}\n", "COMPLETED"},
+		"no input":       {nil, 0, "{\n  \"got\": {}\n}\n", "told to None"},
+		"from a file":    {[]string{"--input=" + input}, 0, "{\n  \"got\": {\n    \"a\": 1\n  }\n}\n", "COMPLETED"},
+		"from stdin":     {[]string{"--input=-"}, 0, "{\n  \"got\": {\n    \"c\": 3\n  }\n}\n", "COMPLETED"},
+		"failed":         {[]string{`--input={"op": "fail"}`}, 1, "{\n  \"at\": 5\n}\n", "the job is FAILED: it is Friday"},
+		"raised":         {[]string{`--input={"op": "raise"}`}, 1, "", "\nValueError: it is Saturday\n"},
+		"unserializable": {[]string{`--input={"op": "set"}`}, 1, "", "or could not send the output; the last error in its log: Error while returning job result. | Object of type set is not JSON serializable"},
+		"died":           {[]string{`--input={"op": "die"}`}, 1, "", "its worker died: exit status 3"},
+		"not an input":   {[]string{"--input=[1]"}, 2, "", "invalid --input [1]: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one"},
+		"nor a file":     {[]string{"--input=absent"}, 2, "", "expected a JSON object or a file: open absent"},
+		"not local":      {[]string{"--listen=:0"}, 2, "", "allow this with jobrunner serve --allow-remote"},
+		"no object":      {[]string{"--input=" + file}, 2, "", "expected a JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -254,10 +254,10 @@ func TestDevPython(t *testing.T) {
 	for name, c := range map[string]struct {
 		files   map[string]string // in the handler's folder
 		tool    string            // fake tool on PATH, which sets the variable CHOSEN
-		chosen  string
-		python  string
-		install string
-		short   bool
+		chosen  string            // CHOSEN in the handler
+		python  string            // what dev prints about the Python
+		install string            // the hint if the SDK is missing
+		short   bool              // runs in a short run, too
 	}{
 		".venv":                   {map[string]string{".venv/pyvenv.cfg": ""}, "", ".venv", "from .venv: ", "/.venv/bin/python -m pip install runpod", false},
 		".venv in a uv project":   {map[string]string{".venv/pyvenv.cfg": "", "uv.lock": ""}, "uv", ".venv", "from .venv: ", "pip install runpod", true},
@@ -322,9 +322,8 @@ func TestDevChecksTheWorkersEnvironment(t *testing.T) {
 	}
 }
 
-// A project tool that fails to create its environment shows why, and doctor doesn't run it.
-// uv finds the project from the handler's folder, which may be a member of a workspace.
-func TestProjectToolCreatesTheEnvironment(t *testing.T) {
+// dev prints why a project tool can't create its environment. doctor doesn't run the tool.
+func TestProjectToolFails(t *testing.T) {
 	t.Parallel()
 	dir, path := t.TempDir(), t.TempDir()
 	writeFile(t, filepath.Join(dir, "uv.lock"), "")

@@ -57,7 +57,7 @@ func projectPython(folder string) interpreter {
 		if python := venvPython(inFolder(name)); python != "" {
 			install := installWith(python, "-m", "pip", "install")
 			if settings, _ := os.ReadFile(filepath.Join(inFolder(name), "pyvenv.cfg")); strings.Contains(string(settings), "\nuv = ") && usesUV {
-				install = installWith("uv", "add") // it removes packages that the project doesn't list
+				install = installWith("uv", "add") // uv removes packages that the project doesn't list
 			} else if strings.Contains(string(settings), "\nuv = ") {
 				install = installWith("uv", "pip", "install", "--python", python) // uv installs no pip
 			} else if strings.HasPrefix(name, ".pixi") {
@@ -203,9 +203,9 @@ except (OSError, SyntaxError, ValueError, RecursionError):
     pass  # running the handler shows the error
 print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is not None, unused)`
 
-// check runs Python with the workers' environment and sets the version. If sdk is set, the SDK must
+// check runs Python with the workers' environment and sets the version. If needsSDK is set, the SDK must
 // be installed. program is a file that runs once per job. A handler that it defines must be called.
-func (p *interpreter) check(ctx context.Context, env []string, folder, program string, sdk bool) error {
+func (p *interpreter) check(ctx context.Context, env []string, folder, program string, needsSDK bool) error {
 	words := strings.Fields(commandOutput(ctx, folder, env, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {
 		if _, err := exec.LookPath(p.command[0]); err != nil && p.origin == "PATH" {
@@ -218,7 +218,7 @@ func (p *interpreter) check(ctx context.Context, env []string, folder, program s
 		return fmt.Errorf("%[1]s defines %[2]s, but doesn't call it: import %[3]s and call %[3]s.serverless.start({\"handler\": %[2]s}); a program without the SDK reads the input from stdin, and prints the output as a line of JSON",
 			filepath.Base(program), words[2], sdkPackage)
 	}
-	if sdk && words[1] != "True" {
+	if needsSDK && words[1] != "True" {
 		return fmt.Errorf("the handler imports %s, which is missing in its Python (%s, %s): install it with: %s",
 			sdkPackage, p.version, p.origin, p.install)
 	}

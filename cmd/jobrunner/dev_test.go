@@ -18,8 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// runJob runs a job and returns its status.
-func runJob(t *testing.T, url, input string) (status, output, fault string) {
+// runJob runs a job and returns its status, output and error.
+func runJob(t *testing.T, url, input string) (status, output, jobError string) {
 	t.Helper()
 	var j struct {
 		Status string
@@ -71,7 +71,7 @@ func TestDevRejectsInvalidHandlers(t *testing.T) {
 		"with --listen":                  {"/bin/true", "--listen=127.0.0.1:1"},
 	} {
 		if want == "with --listen" && os.Getuid() == 0 {
-			continue
+			continue // root can listen on port 1
 		}
 		text := mustFail(t, environment(dir), append([]string{"dev"}, args...)...)
 		must.Hold(t, strings.Contains(text, want), args, text)
@@ -87,8 +87,8 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 	writeFile(t, config, "engine: none\nrules:\n  - image: team/worker\n    process: {run: [sh, -c, 'sleep 1000 & echo $! >>"+children+"; wait']}\n")
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--data="+data, "--config="+config)
 	p.call(http.MethodPost, "/v2/serverless", `{"name": "x", "image": "team/worker", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`, nil)
-	// child waits for the n-th started process and returns its id.
-	child := func(n int) (pid int) {
+	// awaitChild waits for the n-th started process and returns its id.
+	awaitChild := func(n int) (pid int) {
 		p.waitUntil(fmt.Sprint("the process ", n), func() bool {
 			text, _ := os.ReadFile(children)
 			pids := strings.Fields(string(text))
@@ -99,10 +99,10 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 		})
 		return pid
 	}
-	first := child(1)
+	first := awaitChild(1)
 	p.kill()
 	p = serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--data="+data, "--config="+config)
-	second := child(2)
+	second := awaitChild(2)
 	must.Hold(t, !isRunning(first), first, "lives on")
 	p.interrupt()
 	must.Hold(t, !isRunning(second), second, "outlives its deployment")
@@ -113,17 +113,17 @@ func TestVolumesOfAKilledDeployment(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	env := environment(home, "GPUCLOUD_API_KEY=k", "TMPDIR="+home)
-	volumes := func() bool { return len(must.Do(exec.Command("find", home, "-name", "volumes").Output())(t)) > 0 }
+	volumesExist := func() bool { return len(must.Do(exec.Command("find", home, "-name", "volumes").Output())(t)) > 0 }
 	config := filepath.Join(t.TempDir(), "jobrunner.yaml")
 	writeFile(t, config, "engine: none\nrules:\n  - image: team/worker\n    process: {run: [sleep, '1000']}\n")
 	p := serve(t, env, "--ephemeral", "--config="+config)
 	var volume struct{ ID string }
 	p.call(http.MethodPost, "/v2/network-volumes", `{"name": "v", "size": 10, "dataCenter": "EU-RO-1"}`, &volume)
 	p.call(http.MethodPost, "/v2/serverless", `{"name": "x", "image": "team/worker", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}, "networkVolumes": ["`+volume.ID+`"]}`, nil)
-	p.waitUntil("the volume's folder", volumes)
+	p.waitUntil("the volume's folder", volumesExist)
 	p.kill()
 	serve(t, env, "--ephemeral").interrupt()
-	must.Hold(t, !volumes(), "the volumes are left")
+	must.Hold(t, !volumesExist(), "the volumes are left")
 }
 
 // isRunning reports whether a process runs. A zombie doesn't.
@@ -135,13 +135,13 @@ func isRunning(pid int) bool {
 // runURL returns the URL that runs a job on the deployment of jobrunner dev.
 func (s *transcript) runURL() string { return s.waitUntil(`http://\S+/runsync`) }
 
-// dev prints the result of each job of a client. It prints the result of its --input job once.
+// dev prints once how each job ended, with the error of a failed job. It prints only the output of its own --input job.
 func TestDevPrintsResults(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "my handler.sh")
 	writeFile(t, file, `read input; case "$input" in *fail*) printf "no model %03000d" 0 >&2; exit 2;; esac; echo '"done"'`)
 	s := startDev(t, file, `--input={"own": 1}`)
-	s.waitUntil(`jobrunner job run 'my handler' --input '{}'\n`) // its name
+	s.waitUntil(`jobrunner job run 'my handler' --input '{}'\n`) // the endpoint has the file's name
 	sent := s.waitUntil(`sent \(job [0-9a-z-]{39}\)`)
 	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(sent, "sent ")) + `\n {15}"done"\n`)
 	runJob(t, s.runURL(), `{}`)

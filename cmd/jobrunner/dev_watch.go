@@ -19,7 +19,7 @@ type fileWatcher struct {
 	stamps map[string]string // state of each file, see recordStamp
 }
 
-// maxWatchedFiles limits the watched files, because each is checked several times a second.
+// maxWatchedFiles limits the watched files below one folder, because each is checked several times a second.
 const maxWatchedFiles = 2000
 
 // ignoredFolders contain third-party or generated files. Virtual environments, and folders whose

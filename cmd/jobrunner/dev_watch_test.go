@@ -141,7 +141,7 @@ func TestUncalledHandler(t *testing.T) {
 	t.Parallel()
 	python.Need(t)
 	const handler = "import json\ndef handler(job):\n    'handler returns'\n    return handler if 0 else 1\n"
-	for text, called := range map[string]bool{
+	for text, accepted := range map[string]bool{
 		handler: false,
 		handler + "print(json.dumps({'loaded': True}))\n# start(handler)\n":                     false,
 		"async def run(event):\n    yield 1\nprint(1)\n":                                        false,
@@ -154,7 +154,7 @@ func TestUncalledHandler(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file.py")
 		writeFile(t, file, text)
 		err := (&interpreter{command: []string{"python3"}}).check(t.Context(), nil, filepath.Dir(file), file, false)
-		must.Hold(t, (err == nil) == called && (err == nil || strings.Contains(err.Error(), "doesn't call it")), text, err)
+		must.Hold(t, (err == nil) == accepted && (err == nil || strings.Contains(err.Error(), "doesn't call it")), text, err)
 	}
 }
 

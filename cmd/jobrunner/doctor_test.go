@@ -17,10 +17,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// runDoctor returns the findings by check.
-func runDoctor(t *testing.T, env []string, args ...string) (found map[string]struct{ Status, Text, Remedy string }, status int) {
+// runDoctor returns the findings by check, and the exit status.
+func runDoctor(t *testing.T, env []string, args ...string) (found map[string]struct{ Status, Text, Remedy string }, code int) {
 	t.Helper()
-	out, stderr, status := execute(t, env, "", append([]string{"doctor", "--json"}, args...)...)
+	out, stderr, code := execute(t, env, "", append([]string{"doctor", "--json"}, args...)...)
 	found = map[string]struct{ Status, Text, Remedy string }{}
 	for line := range strings.Lines(out) {
 		var f struct{ Check, Status, Text, Remedy string }
@@ -28,7 +28,7 @@ func runDoctor(t *testing.T, env []string, args ...string) (found map[string]str
 		must.Hold(t, f.Status == "ok" || f.Remedy != "", f, "lacks a remedy")
 		found[f.Check] = struct{ Status, Text, Remedy string }{f.Status, f.Text, f.Remedy}
 	}
-	return found, status
+	return found, code
 }
 
 // If the machine doesn't meet a check's condition, the check warns or fails with the reason.
@@ -58,13 +58,13 @@ func TestDoctor(t *testing.T) {
 		"no address":                 {args: []string{"--listen", "8420"}, check: "address", status: "fail", text: "invalid --listen 8420", code: 1},
 		"a new folder":               {args: []string{"--data", filepath.Join(dir, "new", "er")}, check: "data folder", status: "", text: filepath.Join("new", "er") + " can be written"},
 		"no folder":                  {args: []string{"--data", filepath.Join(dir, "file", "in")}, check: "data folder", status: "fail", text: "can't be written", code: 1},
-		"a damaged one":              {args: []string{"--data", filepath.Join(dir, "damaged")}, check: "database", status: "fail", text: "is damaged", remedy: "before the repair", code: 1},
+		"a damaged database":         {args: []string{"--data", filepath.Join(dir, "damaged")}, check: "database", status: "fail", text: "is damaged", remedy: "before the repair", code: 1},
 		"a bad file":                 {args: []string{"--config", filepath.Join(dir, "bad.yaml")}, check: "images", status: "fail", text: "bad.yaml:1", code: 1},
-		"a file":                     {args: []string{"--config", filepath.Join(dir, "good.yaml")}, check: "images", status: "ok", text: "1 × command"},
+		"a good file":                {args: []string{"--config", filepath.Join(dir, "good.yaml")}, check: "images", status: "ok", text: "1 × command"},
 		"no container engine":        {check: "images", status: "warn", text: "neither docker nor podman is on PATH", remedy: "or map images to programs"},
 		"rules, no container engine": {args: []string{"--config", filepath.Join(dir, "rules.yaml")}, check: "images", status: "warn", text: "1 × command; containers: neither docker", remedy: "or add rules for them"},
 		"no database":                {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x"}, check: "PostgreSQL", status: "fail", text: "127.0.0.1:1", code: 1},
-		"a setting":                  {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x?sslmode=on"}, check: "PostgreSQL", status: "fail", text: "the address of the database: failed to configure TLS (sslmode", code: 1},
+		"a bad setting":              {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x?sslmode=on"}, check: "PostgreSQL", status: "fail", text: "the address of the database: failed to configure TLS (sslmode", code: 1},
 		"a bad --engine-file":        {args: []string{"--engine-file", filepath.Join(dir, "file")}, check: "PostgreSQL", status: "fail", text: "invalid --engine-file", code: 1},
 		"no Python":                  {check: "Python", status: "warn", text: "python3"},
 		"no Terraform":               {check: "Terraform", status: "warn", text: "neither terraform nor tofu is on PATH"},

@@ -30,7 +30,7 @@ func (j jobCommands) run(stdin string, args ...string) (stdout, stderr string, s
 	return execute(j.t, j.env, stdin, append([]string{"job"}, args...)...)
 }
 
-// The job commands send, await, tail, cancel, retry and purge jobs, and exit with the job's status.
+// The job commands send, await, tail, cancel, retry and purge jobs. The exit status says how the job ended.
 func TestJob(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -151,7 +151,7 @@ line ends
 		must.Succeed(t, json.Unmarshal([]byte(out), &ended))
 		out, stderr, code = j.run("", "cancel", "any", ended.ID)
 		expect(stderr, "the job had already ended", code, 0)
-		must.Hold(t, !strings.Contains(out, "queued"), "a cancel's response has no times", out)
+		must.Hold(t, !strings.Contains(out, "queued"), "the output of cancel has times:", out)
 		j.run("", "run", "idle", "--detach")
 		out, _, code = j.run("", "purge", "idle")
 		expect(out, "removed jobs: 1", code, 0)
@@ -172,14 +172,14 @@ line ends
 		out, _, code = j.run("", "logs", "logs", logged.ID)
 		expect(out, "between", code, 0)
 		must.Contain(t, out, "before", "last", "begins", "ends")
-		must.Hold(t, regexp.MustCompile(`(?m)^\S+Z INFO  begins\n\S+Z │     between\n`).MatchString(out), "the log hasn't the form of dev", out)
+		must.Hold(t, regexp.MustCompile(`(?m)^\S+Z INFO  begins\n\S+Z │     between\n`).MatchString(out), "expected the log in dev's form, got", out)
 		out, _, code = j.run("", "logs", "logs", logged.ID, "--json")
 		expect(out, `"line":"{\"requestId\"`, code, 0)
 		out, stderr, code = j.run("", "logs", "logs", logged.ID, "--all")
 		expect(out, "before", code, 0)
 		must.Equal(t, stderr, "", "stderr although the log is complete")
 
-		// The id of a job may be anywhere in a line. While it runs, its log has all later lines of its worker.
+		// The id of a job may be anywhere in a line. The log of a running job has all later lines of its worker.
 		lasting, _, _ := j.run("", "run", "lingers", "--detach")
 		lasting = strings.TrimSpace(lasting)
 		p.waitUntil("the job has logged", func() bool {

@@ -18,7 +18,7 @@ func (p *process) getStatus(key, path string) int {
 	return resp.StatusCode
 }
 
-// A warning says that no deployment uses the folder, because usually another folder was meant.
+// keys add and keys list warn if no deployment uses the folder, because usually another folder was meant.
 func TestKeyOfNoDeployment(t *testing.T) {
 	t.Parallel()
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")

@@ -110,7 +110,7 @@ func loadAndKill(t *testing.T, p *process, endpoint string, volumes map[string]i
 	var mu sync.Mutex
 	remaining := 1 + rand.IntN(150)
 	ctx, stop := context.WithCancel(t.Context())
-	acknowledged := func(record func()) {
+	recordResponse := func(record func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		record()
@@ -120,22 +120,22 @@ func loadAndKill(t *testing.T, p *process, endpoint string, volumes map[string]i
 		}
 	}
 	var clients sync.WaitGroup
-	for worker := range 4 {
+	for client := range 4 {
 		c := p.client("k")
 		clients.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				name := fmt.Sprintf("%d-%d", worker, n)
-				switch worker {
+				name := fmt.Sprintf("%d-%d", client, n)
+				switch client {
 				case 0:
 					id, err := p.writeVolume(ctx, http.MethodPost, "", `{"name": "`+name+`", "size": 10, "dataCenter": "EU-RO-1"}`)
 					if err != nil {
 						return
 					}
-					acknowledged(func() { volumes[id] = 10 })
+					recordResponse(func() { volumes[id] = 10 })
 					if _, err := p.writeVolume(ctx, http.MethodPatch, "/"+id, `{"size": 20}`); err != nil {
 						return
 					}
-					acknowledged(func() { volumes[id] = 20 })
+					recordResponse(func() { volumes[id] = 20 })
 				default:
 					// Some run for a while, so that at the kill jobs are in every state.
 					output := fmt.Sprintf(`%q`, name)
@@ -144,7 +144,7 @@ func loadAndKill(t *testing.T, p *process, endpoint string, volumes map[string]i
 					if err != nil {
 						return
 					}
-					acknowledged(func() { jobs[job.ID] = output })
+					recordResponse(func() { jobs[job.ID] = output })
 				}
 			}
 		})
@@ -153,8 +153,8 @@ func loadAndKill(t *testing.T, p *process, endpoint string, volumes map[string]i
 	p.kill()
 }
 
-// writeVolume creates or changes a network volume. It doesn't use the client, which would query a dead
-// jobrunner for a while.
+// writeVolume creates or changes a network volume. It doesn't use the API client, which would retry at
+// a dead jobrunner.
 func (p *process) writeVolume(ctx context.Context, method, path, body string) (id string, err error) {
 	_, text, err := send(ctx, method, p.url+"/v2/network-volumes"+path, "k", body)
 	if err != nil {

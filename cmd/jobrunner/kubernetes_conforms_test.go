@@ -38,7 +38,7 @@ func testClusterConforms(t *testing.T) {
 	}
 	k := containers.StartKubernetes(t)
 	attempts := k.NewGateway(t)
-	attempts.Forward(countAttempts(t))
+	attempts.Forward(startAttemptCounter(t))
 	buildImage(t, k, conformsImage, "conforms", map[string]string{"/worker/attempts": attempts.URL})
 	host, _, err := net.SplitHostPort(strings.TrimPrefix(attempts.URL, "http://"))
 	must.Succeed(t, err)
@@ -67,7 +67,7 @@ func testClusterConforms(t *testing.T) {
 				repeated = append(repeated, x.Clause)
 				continue
 			}
-			s.expect(x)
+			s.expectVerdict(x)
 		}
 		if len(repeated) == 0 {
 			break
@@ -102,7 +102,7 @@ func (s *conformance) runCases(selected string, parallel int) (r report.Report) 
 	return r
 }
 
-func (s *conformance) expect(x report.Result) {
+func (s *conformance) expectVerdict(x report.Result) {
 	s.t.Helper()
 	switch {
 	case x.Verdict == report.Pass, x.Verdict == report.Observed, x.Verdict == report.Skip:
@@ -112,8 +112,8 @@ func (s *conformance) expect(x report.Result) {
 	}
 }
 
-// countAttempts serves the number of requests with the same id.
-func countAttempts(t *testing.T) (address string) {
+// startAttemptCounter starts a server that answers how many requests with the same id it has received.
+func startAttemptCounter(t *testing.T) (address string) {
 	var mu sync.Mutex
 	counts := map[string]int{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

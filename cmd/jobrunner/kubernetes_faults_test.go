@@ -29,11 +29,11 @@ func testClusterFaults(t *testing.T) {
 	k := containers.StartKubernetes(t)
 	k.SetGPUs(t, 1, 2, "NVIDIA-L4")
 	k.SetGPUs(t, 2, 1, "NVIDIA-L4")
-	c := newInCluster(t)
+	c := startInCluster(t)
 	volume := c.createVolume()
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "gpu": {"pools": ["ADA_24"], "count": 1}, "networkVolumes": ["`+volume+`"],
 		"workers": {"min": 0, "max": 3}, "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}}`)
-	killed := func(program string, down time.Duration) func() {
+	killAndRestart := func(program string, down time.Duration) func() {
 		return func() {
 			k.Kill(t, program)
 			time.Sleep(down) // under load
@@ -45,10 +45,10 @@ func testClusterFaults(t *testing.T) {
 		fault func()
 	}{
 		{"kubelet", func() {
-			killed(containers.Kubelet, 3*time.Second)()
+			killAndRestart(containers.Kubelet, 3*time.Second)()
 			k.SetGPUs(t, 1, 2, "NVIDIA-L4") // registers again, like a device plugin
 		}},
-		{"API server", killed(containers.APIServer, 3*time.Second)},
+		{"API server", killAndRestart(containers.APIServer, 3*time.Second)},
 	}
 	rounds := max(1, must.Do(strconv.Atoi(cmp.Or(os.Getenv("KUBERNETES_ROUNDS"), "1")))(t))
 	if testing.Short() {

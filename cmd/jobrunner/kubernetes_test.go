@@ -37,7 +37,7 @@ func (c *inCluster) startForwarded() {
 	c.gateway.Forward(strings.TrimPrefix(c.url, "http://"))
 }
 
-func newInCluster(t *testing.T, env ...string) *inCluster {
+func startInCluster(t *testing.T, env ...string) *inCluster {
 	t.Helper()
 	c := prepareInCluster(t, env...)
 	c.startForwarded()
@@ -110,14 +110,14 @@ type clusterPod struct {
 	Spec json.RawMessage
 }
 
-// awaitEmpty waits until the cluster has no object of the endpoint.
+// awaitEmpty waits until the cluster has no Pod and no Secret of the endpoint.
 func (c *inCluster) awaitEmpty() {
 	c.t.Helper()
 	c.waitUntil("the removal of the Pods", func() bool { return len(c.pods()) == 0 && len(c.secrets()) == 0 })
 }
 
 // Workers are Pods of a real cluster: they get their arguments, variables and a GPU of the requested
-// type, and are deleted when they aren't needed. If one can't start, health has the reason.
+// type, and are deleted when they aren't needed. If one can't start, the list of workers has the reason.
 func TestKubernetes(t *testing.T) {
 	acctest.LeaveToCI(t, "package kubernetes tests against an API server in the process")
 	t.Parallel()
@@ -140,8 +140,8 @@ func TestKubernetes(t *testing.T) {
 	t.Run("conforms", func(t *testing.T) { t.Parallel(); testClusterConforms(t) })
 }
 
-// terraform applies the endpoint's configuration, with a token for the workers.
-func (c *inCluster) terraform(w *acctest.Workspace, token string) {
+// applyEndpoint applies the endpoint's configuration with Terraform. The workers get the token.
+func (c *inCluster) applyEndpoint(w *acctest.Workspace, token string) {
 	c.t.Helper()
 	w.Write("main.tf", fmt.Sprintf(`
 resource "gpucloud_template" "t" {
@@ -169,10 +169,10 @@ output "endpoint" {
 // The workers of an endpoint from Terraform match the configuration and scale with jobs. A changed
 // template is a release, and a running job finishes on the previous one.
 func testClusterLife(t *testing.T) {
-	c := newInCluster(t)
+	c := startInCluster(t)
 	cli := must.Do(tfcli.Default(t.Context()))(t)
 	w := (&acctest.Deployment{URL: c.url, Key: "k"}).Workspace(t, cli, api.V2)
-	c.terraform(w, "planted-token")
+	c.applyEndpoint(w, "planted-token")
 	got := c.awaitCompletion(c.submit(`{"name": "one", "env": ["TOKEN", "CUDA_VISIBLE_DEVICES"]}`))
 	must.Equal(t, got.Args, []string{"two words", "$(PATH)"}, "arguments")
 	token := got.Env["TOKEN"]
@@ -205,8 +205,8 @@ func testClusterLife(t *testing.T) {
 		return err == nil && job.Status == "IN_PROGRESS"
 	})
 	endpoint := c.endpoint
-	c.terraform(w, "another-token")
-	must.Equal(t, c.endpoint, endpoint, "the id of the endpoint after the restart")
+	c.applyEndpoint(w, "another-token")
+	must.Equal(t, c.endpoint, endpoint, "the id of the endpoint after the second apply")
 	after := c.awaitCompletion(c.submit(`{"name": "after", "env": ["TOKEN"]}`))
 	token = after.Env["TOKEN"]
 	must.Hold(t, token != nil && *token == "another-token", "variables of the new release", after.Env)
@@ -218,7 +218,7 @@ func testClusterLife(t *testing.T) {
 }
 
 func testClusterRefusals(t *testing.T) {
-	c := newInCluster(t)
+	c := startInCluster(t)
 	for _, invalid := range []struct{ members, reason string }{
 		{`"image": "127.0.0.1:1/team/absent", "cpu": [{"id": "cpu3c", "vcpuCount": 2}]`, "the registry 127.0.0.1:1 can't be reached"},
 		{`"image": "` + clusterImage + `", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "no-such-program"`, "no-such-program"},
@@ -236,10 +236,10 @@ func testClusterRefusals(t *testing.T) {
 
 // The load balancer reaches workers at their Pods' addresses and the template's port.
 func testClusterBalanced(t *testing.T) {
-	c := newInCluster(t)
+	c := startInCluster(t)
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "python3 -u /worker/served.py", "ports": ["22/tcp", "8123/http"],
 		"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "workers": {"min": 2, "max": 2}}`)
-	c.expectBothAnswer()
+	c.awaitBothAnswers()
 	for _, pod := range c.pods() {
 		must.Hold(t, strings.Contains(string(pod.Spec), `"containerPort":8123`), "the Pod doesn't declare its port", string(pod.Spec))
 	}
@@ -251,7 +251,7 @@ func testClusterBalanced(t *testing.T) {
 // are owned by the jobrunner's own Pod.
 func testClusterKill(t *testing.T) {
 	containers.StartKubernetes(t).CreatePod(t, "jobrunner-0")
-	c := newInCluster(t, "POD_NAME=jobrunner-0")
+	c := startInCluster(t, "POD_NAME=jobrunner-0")
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	c.awaitCompletion(c.submit(`{"name": "one"}`))
 	before := c.pods()
@@ -273,11 +273,11 @@ const podThatEnds = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_
 // A pod is a Pod that survives a kill of the jobrunner without losing a line of its log. Its disk is
 // new at each start; its volume is kept until a reset.
 func testClusterPods(t *testing.T) {
-	c := newInCluster(t)
+	c := startInCluster(t)
 	id := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
 		clusterImage, pythonArgs(podThatEnds)+" serve"))
 	p := c.awaitPodStatus(id, "RUNNING")
-	c.podLog(id, "", "disk 1 volume 1 red", nil)
+	c.awaitLogLine(id, "", "disk 1 volume 1 red", nil)
 	must.Require(t, len(p.Runtime.Ports) == 1 && p.Runtime.Ports[0].Public == 8080, p.Runtime)
 	url := fmt.Sprintf("http://%s:8080/starts", p.Runtime.Ports[0].IP)
 	c.waitForAnswer(url, "start\n")
@@ -288,22 +288,22 @@ func testClusterPods(t *testing.T) {
 	c.startForwarded()
 	now := c.awaitPodStatus(id, "RUNNING")
 	must.Hold(t, now.Runtime != nil && len(now.Runtime.Ports) == 1 && now.Runtime.Ports[0].IP == p.Runtime.Ports[0].IP, now)
-	c.podLog(id, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
-	n := c.expectNumbers(id, 0)
-	c.waitUntil("further lines", func() bool { return c.expectNumbers(id, 0) > n })
+	c.awaitLogLine(id, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
+	n := c.expectNumbers(id)
+	c.waitUntil("further lines", func() bool { return c.expectNumbers(id) > n })
 	if now := c.podsWithLabel("pod", id); len(now) != 1 || now[0].Metadata.Name != before[0].Metadata.Name {
 		t.Errorf("the Pod was %s and is %s", before[0].Metadata.Name, now)
 	}
 	c.performAction(id, "restart")
-	c.podLog(id, "", "disk 1 volume 2 red", nil)
+	c.awaitLogLine(id, "", "disk 1 volume 2 red", nil)
 	c.performAction(id, "stop")
 	c.awaitPodStatus(id, "EXITED")
 	c.waitUntil("the removal", func() bool { return len(c.podsWithLabel("pod", id)) == 0 })
 	c.performAction(id, "start")
-	c.podLog(id, "", "disk 1 volume 3 red", nil)
+	c.awaitLogLine(id, "", "disk 1 volume 3 red", nil)
 	c.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	c.waitUntil("an empty volume", func() bool { // the log may have dropped old lines
-		starts := c.logLinesAfter(id, "disk")
+		starts := c.logLinesStartingWith(id, "disk")
 		return len(starts) > 0 && starts[len(starts)-1] == "1 volume 1 red"
 	})
 	c.performAction(id, "terminate")
@@ -323,7 +323,7 @@ func testClusterPods(t *testing.T) {
 
 // A network volume is a claim that grows with the volume and is deleted with it.
 func testClusterVolumes(t *testing.T) {
-	c := newInCluster(t)
+	c := startInCluster(t)
 	volume := c.createVolume()
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+volume+`"], "workers": {"min": 0, "max": 1, "idleTimeout": 1}}`)
 	c.awaitCompletion(c.submit(`{"name": "one"}`))
@@ -347,7 +347,7 @@ func testClusterVolumes(t *testing.T) {
 // jobrunner, and the next one adopts them. If the primary's Pod is gone by then, it is replaced,
 // and the others restart with the new address. A cluster without enough GPUs has no Pods.
 func testClusterOfPods(t *testing.T) {
-	c := newInCluster(t)
+	c := startInCluster(t)
 	createCluster := func(name string, pods int) string {
 		return c.createCluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
 	}
@@ -374,7 +374,7 @@ func testClusterOfPods(t *testing.T) {
 	primary := exchange(red, 1)
 	before := podsOf(red)
 
-	blue := createCluster("blue", 5) // only four of six are free
+	blue := createCluster("blue", 5) // at most four of six GPUs are free
 	c.awaitReason(c.members(blue)[1].ID, "NVIDIA L4")
 	created := podsOf(blue)
 	must.Hold(t, len(before) == 2 && len(created) == 0, "Pods", before, created)
@@ -396,7 +396,7 @@ func testClusterOfPods(t *testing.T) {
 	members := c.members(red)
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
 	c.waitUntil("the removal", func() bool {
-		return !slices.ContainsFunc(members, func(m podFields) bool { return len(c.podsWithLabel("pod", m.ID)) > 0 })
+		return !slices.ContainsFunc(members, func(m memberFacts) bool { return len(c.podsWithLabel("pod", m.ID)) > 0 })
 	})
 	c.interrupt()
 }

@@ -296,7 +296,7 @@ func TestRefusals(t *testing.T) {
 	data := filepath.Join(home, "data")
 	running := serve(t, env, "--data="+data)
 	address := strings.TrimPrefix(running.url, "http://")
-	twoKeys := emptyKey(t)
+	twoKeys := folderWithEmptyKey(t)
 	writeFile(t, filepath.Join(twoKeys, "api-key"), "one\ntwo\n")
 	for text, args := range map[string][]string{
 		"--allow-remote":                             {"--listen=0.0.0.0:0"},
@@ -312,7 +312,7 @@ func TestRefusals(t *testing.T) {
 		"--ephemeral and --engine (or GPUCLOUD_ENG": {"--listen=127.0.0.1:0", "--ephemeral", "--engine=postgres://u:planted-password@127.0.0.1:1/db"},
 		"and --engine-file (or GPUCLOUD_ENGINE and": {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password@127.0.0.1:1/db", "--engine-file=x"},
 		"reading --engine-file":                     {"--listen=127.0.0.1:0", "--engine-file=" + filepath.Join(home, "none")},
-		"invalid --engine-file":                     {"--listen=127.0.0.1:0", "--engine-file=" + filepath.Join(emptyKey(t), "api-key")},
+		"invalid --engine-file":                     {"--listen=127.0.0.1:0", "--engine-file=" + filepath.Join(folderWithEmptyKey(t), "api-key")},
 		"writing to the data folder":                {"--listen=127.0.0.1:0", "--data=/proc"},
 		"--gpus=off and --simulate-gpus exclude":    {"--listen=127.0.0.1:0", "--ephemeral", "--gpus=off", "--simulate-gpus=l4x2"},
 		"invalid --engine-connections":              {"--listen=127.0.0.1:0", "--engine-connections=2"},
@@ -327,7 +327,7 @@ func TestRefusals(t *testing.T) {
 		"invalid --node-url: expected a URL":        {"--listen=127.0.0.1:0", "--node-url=http://10.0.0.5:99999"},
 		"--webhook-allow: invalid webhook host":     {"--webhook-allow=http://example.com"},
 		"--management-limits must be one":           {"--management-limits=maybe"},
-		"remove the file to get a new key":          {"--listen=127.0.0.1:0", "--data=" + emptyKey(t)},
+		"remove the file to get a new key":          {"--listen=127.0.0.1:0", "--data=" + folderWithEmptyKey(t)},
 		"characters; remove the file to get":        {"--listen=127.0.0.1:0", "--data=" + twoKeys},
 	} {
 		env := env
@@ -346,7 +346,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func emptyKey(t *testing.T) string {
+func folderWithEmptyKey(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "api-key"), "\n")

@@ -200,13 +200,13 @@ func TestEphemeralMemory(t *testing.T) {
 	p.checkPeakMemory(128, 64)
 }
 
-// sendWaves sends waves of concurrent requests of 19 MB and counts the responses by status.
-func (p *process) sendWaves(n, clients int) map[int]int {
+// sendWaves sends waves of concurrent requests of 19 MiB, one per client, and counts the responses by status.
+func (p *process) sendWaves(waves, clients int) map[int]int {
 	path := "/v2/" + p.createEndpointOfImage("builtin/echo") + "/runsync"
 	body := append(append([]byte(`{"input":{"a":"`), bytes.Repeat([]byte("x"), 19<<20)...), `"}}`...)
 	var mu sync.Mutex
 	seen := map[int]int{}
-	for range n {
+	for range waves {
 		var wave sync.WaitGroup
 		for range clients {
 			wave.Go(func() {
@@ -240,7 +240,7 @@ func TestWavesOfLargeBodies(t *testing.T) {
 	p.checkPeakMemory(256, 256)
 }
 
-// BenchmarkPeakMemory measures the peak memory under waves of a hundred requests of 19 MB with the
+// BenchmarkPeakMemory measures the peak memory under waves of a hundred requests of 19 MiB with the
 // default limits, compared with the promised one.
 //
 //	go test -run '^$' -bench PeakMemory -benchtime 1x ./cmd/jobrunner

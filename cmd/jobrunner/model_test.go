@@ -82,8 +82,8 @@ func (h *history) waitForEquality(difference func() string) {
 }
 
 // processDifference returns a difference between running pods and their processes: each pod has one,
-// and no GPU belongs to two. check checks the environment of a process.
-func (h *history) processDifference(running map[string]bool, check func(id string, env map[string]string) string) string {
+// and no GPU belongs to two. envDifference returns what is wrong with the environment of a pod's process.
+func (h *history) processDifference(running map[string]bool, envDifference func(id string, env map[string]string) string) string {
 	found, devices := map[string]bool{}, map[string]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
@@ -107,7 +107,7 @@ func (h *history) processDifference(running map[string]bool, check func(id strin
 			must.Require(h.t, device == "" || other == "", "the pods", other, id, "have the same GPU", device)
 			devices[device] = id
 		}
-		if difference := check(id, env); difference != "" {
+		if difference := envDifference(id, env); difference != "" {
 			return difference
 		}
 	}
@@ -149,7 +149,7 @@ func TestObjectsFollowTheModel(t *testing.T) {
 		steps = 40
 	}
 	eachHistory(t, 6, func(t *testing.T, h *history) {
-		h.testDeployment = newPods(t, "--simulate-gpus=l4x2")
+		h.testDeployment = startProcessPods(t, "--simulate-gpus=l4x2")
 		h.gpus = "l4x2"
 		m := &objectModels{history: h, objects: map[string]map[string]map[string]any{}, keys: []any{}, n: 100}
 		for _, k := range objectKinds {

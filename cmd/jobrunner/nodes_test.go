@@ -31,7 +31,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// nodes are jobrunners on one database, each with its own data folder. The password is in a file.
+// nodes are jobrunners on one database, each with its own data folder. The database's password is in a file.
 type nodes struct {
 	t      *testing.T // the current subtest
 	whole  *testing.T // the test whose end stops the nodes
@@ -112,8 +112,8 @@ func (c *nodes) leader(endpoint string) (leader int) {
 	return leader
 }
 
-// submitJobs submits jobs to all nodes in turn until ctx ends. Some jobs are accepted, but their output
-// isn't returned at once: wait returns the expected outputs of these, by id.
+// submitJobs submits jobs to all nodes in turn until ctx ends. wait returns the expected outputs of
+// the accepted jobs whose response didn't have the output yet, by id.
 func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
 	var mu sync.Mutex
 	acked := map[string]string{}
@@ -149,7 +149,7 @@ func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (w
 	return func() map[string]string { submitters.Wait(); return acked }
 }
 
-// awaitAll expects that each job completes with its output, and was retried at most once per fault.
+// awaitAll expects that each job completes with its output, and was retried at most once.
 func (c *nodes) awaitAll(endpoint string, acked map[string]string) jobCounts {
 	c.t.Helper()
 	all := jobCounts{acknowledged: len(acked), takes: map[int]int{}}
@@ -232,7 +232,7 @@ func (c *nodes) watchMaximum(endpoint string, maximum int) (stop func()) {
 // ten times (make nodes-faults).
 func TestNodesUnderFaults(t *testing.T) {
 	acctest.LeaveToCI(t, "engine.TestLeadership and the tests of node test its parts")
-	const most = 2
+	const maxWorkers = 2
 	rounds := max(1, must.Do(strconv.Atoi(cmp.Or(os.Getenv("NODES_ROUNDS"), "1")))(t))
 	var endpoint string
 	awaitTakeover := func(c *nodes, from int) {
@@ -278,12 +278,12 @@ func TestNodesUnderFaults(t *testing.T) {
 		faults = faults[:1]
 	}
 	c := startNodes(t, 3)
-	round := func(t *testing.T, fault func(c *nodes, leader int)) jobCounts {
+	runRound := func(t *testing.T, fault func(c *nodes, leader int)) jobCounts {
 		c.t = t
-		endpoint = createQueueEndpoint(t, c.all[0].client("k"), "faults", "builtin/conformance", most)
+		endpoint = createQueueEndpoint(t, c.all[0].client("k"), "faults", "builtin/conformance", maxWorkers)
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
-		wait, stop := c.submitJobs(ctx, endpoint, 6), c.watchMaximum(endpoint, most)
+		wait, stop := c.submitJobs(ctx, endpoint, 6), c.watchMaximum(endpoint, maxWorkers)
 		time.Sleep(time.Second)
 		fault(c, c.leader(endpoint))
 		time.Sleep(2 * time.Second)
@@ -296,7 +296,7 @@ func TestNodesUnderFaults(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			var all jobCounts
 			for range rounds {
-				all.add(round(t, f.fault))
+				all.add(runRound(t, f.fault))
 			}
 			t.Logf("%d times: %s", rounds, all)
 		})
@@ -355,8 +355,8 @@ func TestKeysOfNodes(t *testing.T) {
 	added := strings.TrimSpace(mustPrint(t, c.env, "keys", "add", "ci", "--engine", engine))
 	c.dirs, c.all = append(c.dirs, dir), append(c.all, nil)
 	c.start(1)
-	// A new key is accepted soon, also by a node that has just rejected it.
-	expectStatus := func(key string, want int) {
+	// awaitStatus waits for the nodes: a new key is accepted soon, also by a node that has just rejected it.
+	awaitStatus := func(key string, want int) {
 		t.Helper()
 		for i := range c.all {
 			for deadline := time.Now().Add(waitTimeout); ; time.Sleep(20 * time.Millisecond) {
@@ -371,17 +371,17 @@ func TestKeysOfNodes(t *testing.T) {
 			}
 		}
 	}
-	expectStatus(old, 200)
-	expectStatus(added, 200)
+	awaitStatus(old, 200)
+	awaitStatus(added, 200)
 	must.Contain(t, mustFail(t, c.env, "keys", "add", "lost", "--data", dir), "are in the deployment's database")
 	must.Contain(t, mustFail(t, c.env, "keys", "add", "old", "--engine", engine), "exists already")
 	must.Contain(t, mustPrint(t, append(c.env, "GPUCLOUD_ENGINE="+engine), "keys", "list"), "old ", "ci ")
 	mustPrint(t, c.env, "keys", "remove", "old", "--engine", engine)
-	expectStatus(old, 401)
-	expectStatus(added, 200)
+	awaitStatus(old, 401)
+	awaitStatus(added, 200)
 	c.node(1).interrupt()
 	c.start(1) // its folder still has the key
-	expectStatus(old, 401)
+	awaitStatus(old, 401)
 	c.node(1).interrupt()
 	must.Contain(t, mustFail(t, c.env, "serve", "--listen=127.0.0.1:0", "--data", dir), "are in the deployment's database")
 	var stored string

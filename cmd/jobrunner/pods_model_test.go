@@ -23,10 +23,10 @@ type podModel struct {
 	gpus            int // 0: a CPU pod
 	imageExists     bool
 	shouldRun       bool
-	ended           string // status if its program ended by itself, or ""
+	ended           string // exit status if its program ended by itself, or ""
 	locked          bool
 	marked          bool          // the volume has the file that the test wrote
-	volume          string        // the folder
+	volume          string        // the volume's folder
 	network         bool          // the volume is a network volume
 	cluster         *clusterModel // nil: a pod of its own
 }
@@ -101,7 +101,7 @@ func (m *podModels) step() {
 		refused := p.locked && p.shouldRun && color != p.color
 		m.logf("%s (%s): color %s, refused %v", p.name, shown.Status, color, refused)
 		err := m.try(http.MethodPatch, "/v2/pods/"+p.id, `{"env":{"COLOR":"`+color+`"}}`, nil)
-		m.expect(err, refused, "409")
+		m.expectRefusal(err, refused, "409")
 		if !refused {
 			p.color = color
 		}
@@ -121,7 +121,7 @@ func (m *podModels) end(p *podModel) {
 	writeFile(m.t, filepath.Join(p.volume, "exit"), p.ended)
 }
 
-func (m *podModels) expect(err error, refused bool, status string) {
+func (m *podModels) expectRefusal(err error, refused bool, status string) {
 	m.t.Helper()
 	must.Require(m.t, (err != nil) == refused && (!refused || strings.Contains(err.Error(), status)),
 		"rejected: want", refused, "with", status, "got", err)
@@ -184,7 +184,7 @@ func (m *podModels) stepOfCluster(p *podModel) {
 		m.end(p)
 	case 4:
 		for _, call := range [][3]string{{http.MethodPatch, "", `{"name":"x"}`}, {http.MethodDelete, "", ""}, {http.MethodPost, "/action", `{"action":"stop"}`}} {
-			m.expect(m.try(call[0], "/v2/pods/"+p.id+call[1], call[2], nil), true, "409")
+			m.expectRefusal(m.try(call[0], "/v2/pods/"+p.id+call[1], call[2], nil), true, "409")
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (m *podModels) actOn(p *podModel, status, action string) {
 	m.t.Helper()
 	refused := !slices.Contains(podAllows[status], action) || p.locked && action == "stop"
 	m.logf("%s (%s): %s, refused %v", p.name, status, action, refused)
-	m.expect(m.try(http.MethodPost, "/v2/pods/"+p.id+"/action", `{"action":"`+action+`"}`, nil), refused, "409")
+	m.expectRefusal(m.try(http.MethodPost, "/v2/pods/"+p.id+"/action", `{"action":"`+action+`"}`, nil), refused, "409")
 	if !refused {
 		m.apply(p, action)
 	}
@@ -219,7 +219,7 @@ func (m *podModels) actOnV1(p *podModel, status, action string) {
 	nothing := action == "start" && active || action == "stop" && !active
 	refused := action == "restart" && status != "RUNNING" || p.locked && (action == "reset" || action == "stop" && active)
 	m.logf("%s (%s): %s in version 1, refused %v", p.name, status, action, refused)
-	m.expect(m.try(http.MethodPost, "/v1/pods/"+p.id+"/"+action, "", nil), refused, "400")
+	m.expectRefusal(m.try(http.MethodPost, "/v1/pods/"+p.id+"/"+action, "", nil), refused, "400")
 	if !refused && !nothing {
 		m.apply(p, action)
 	}
@@ -263,13 +263,13 @@ func (m *podModels) waitForEquality() {
 
 // difference returns a difference between the deployment and the model, or "".
 func (m *podModels) difference() string {
-	var list struct{ Pods []podFields }
+	var list struct{ Pods []memberFacts }
 	m.call(http.MethodGet, "/v2/pods?includeClusterPods=true", "", &list)
 	if len(list.Pods) != len(m.pods) {
 		return fmt.Sprintf("%d pods, want %d", len(list.Pods), len(m.pods))
 	}
 	running, used := map[string]bool{}, 0
-	byID := map[string]podFields{}
+	byID := map[string]memberFacts{}
 	for _, p := range list.Pods {
 		byID[p.ID] = p
 		if p.Status == "RUNNING" {
@@ -303,7 +303,7 @@ func (m *podModels) difference() string {
 }
 
 // podDifference returns a difference between a pod and its model, or "".
-func (m *podModels) podDifference(p *podModel, shown podFields) string {
+func (m *podModels) podDifference(p *podModel, shown memberFacts) string {
 	want := []string{"EXITED"}
 	switch {
 	case p.shouldRun && !p.imageExists:
@@ -328,7 +328,7 @@ func (m *podModels) podDifference(p *podModel, shown podFields) string {
 	return ""
 }
 
-func (m *podModels) clusterDifference(byID map[string]podFields) string {
+func (m *podModels) clusterDifference(byID map[string]memberFacts) string {
 	var list struct{ Clusters []clusterFacts }
 	m.call(http.MethodGet, "/v2/clusters", "", &list)
 	shown := map[string]clusterFacts{}

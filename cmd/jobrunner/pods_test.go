@@ -62,8 +62,8 @@ class H(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer((os.environ["RUNPOD_PUBLIC_IP"], int(os.environ["RUNPOD_TCP_PORT_8080"])), H).serve_forever()
 `
 
-// newPods starts a deployment whose pods are processes.
-func newPods(t *testing.T, args ...string) *testDeployment {
+// startProcessPods starts a deployment whose pods are processes.
+func startProcessPods(t *testing.T, args ...string) *testDeployment {
 	t.Helper()
 	h := preparePods(t)
 	h.start(t, args...)
@@ -143,8 +143,8 @@ func (h *testDeployment) recordedStarts(id string) []string {
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }
 
-// podLog reads a log until a line contains a text.
-func (h *testDeployment) podLog(id, query, until string, header http.Header) (events []string) {
+// awaitLogLine reads a pod's log until a line contains a text, and returns the lines of its events.
+func (h *testDeployment) awaitLogLine(id, query, until string, header http.Header) (events []string) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), waitTimeout)
 	defer cancel()
@@ -177,7 +177,7 @@ const cpu = `"cpu":{"id":"cpu3c","vcpuCount":2}`
 // runtime.ports.
 func TestPodIsAProcess(t *testing.T) {
 	t.Parallel()
-	h := newPods(t, "--simulate-gpus=l4x2")
+	h := startProcessPods(t, "--simulate-gpus=l4x2")
 	id := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"args":"'one two' three","env":{"COLOR":"red"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
 	p := h.awaitPodStatus(id, "RUNNING")
 	h.waitUntil("its start", func() bool { return len(h.recordedStarts(id)) == 1 })
@@ -187,7 +187,7 @@ func TestPodIsAProcess(t *testing.T) {
 	})
 	words := strings.Fields(h.recordedStarts(id)[0])
 	must.Hold(t, len(words) == 3 && words[1] == "red" && strings.Count(words[2], "GPU-") == 2 && p.CUDAVersion != nil && p.Reason == nil && p.StartedAt != nil, words, p)
-	events := h.podLog(id, "?source=container", "begins red one two three", nil)
+	events := h.awaitLogLine(id, "?source=container", "begins red one two three", nil)
 	must.Hold(t, len(events) == 2, events)
 
 	server := h.createPod(`{"name":"s","image":"team/server",` + cpu + `,"ports":["8080/http","22/tcp"]}`)
@@ -208,7 +208,7 @@ func TestPodIsAProcess(t *testing.T) {
 // If a pod can't start, the jobrunner logs each reason once, however often it retries.
 func TestPodThatCannotStartIsLogged(t *testing.T) {
 	t.Parallel()
-	h := newPods(t, "--clock=admin")
+	h := startProcessPods(t, "--clock=admin")
 	id := h.createPod(`{"name":"p","image":"team/unknown",` + cpu + `}`)
 	h.awaitReason(id, "nothing on this machine runs the image team/unknown")
 	for range 3 {
@@ -224,7 +224,7 @@ func TestPodThatCannotStartIsLogged(t *testing.T) {
 // worker releases them.
 func TestPodsWait(t *testing.T) {
 	t.Parallel()
-	h := newPods(t, "--simulate-gpus=l4x2")
+	h := startProcessPods(t, "--simulate-gpus=l4x2")
 	h.awaitReason(h.createPod(`{"name":"p","image":"team/unknown",`+cpu+`}`), "nothing on this machine runs the image team/unknown")
 	h.awaitReason(h.createPod(`{"name":"p","image":"team/command",`+cpu+`}`), "a pod needs a process or a container")
 	h.awaitReason(h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA H200"}}`), "this machine has no NVIDIA H200; it has 2 × NVIDIA L4")
@@ -262,46 +262,46 @@ func TestPodsWait(t *testing.T) {
 // Stop and restart send SIGTERM and keep the volume. Reset and deletion wipe it.
 func TestPodsVolumeAndActions(t *testing.T) {
 	t.Parallel()
-	h := newPods(t)
+	h := startProcessPods(t)
 	id := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
 	h.awaitReason(id, "this machine has no GPU")
 	h.interrupt()
 	h.start(t, "--simulate-gpus=l4x2")
 	h.awaitPodStatus(id, "RUNNING")
 	n := 0
-	expectStart := func(want int) {
+	awaitStarts := func(want int) {
 		t.Helper()
 		n = want
 		h.waitUntil(fmt.Sprintf("start %d", want), func() bool { return len(h.recordedStarts(id)) == want })
 		h.awaitPodStatus(id, "RUNNING")
 	}
-	expectStart(1)
+	awaitStarts(1)
 	h.performAction(id, "restart")
-	expectStart(2)
+	awaitStarts(2)
 	h.performAction(id, "stop")
 	h.awaitPodStatus(id, "EXITED")
-	h.podLog(id, "", "asked to end", nil)
+	h.awaitLogLine(id, "", "asked to end", nil)
 	p := h.getPod(id)
 	must.Hold(t, slices.Equal(p.Actions, []string{"start", "terminate"}) && p.Runtime == nil && p.SSH.Direct == nil, p)
 	h.performAction(id, "start")
-	expectStart(3)
+	awaitStarts(3)
 	// A change of the container replaces it; a change of the name doesn't.
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"name":"q","locked":true}`, nil)
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"locked":false}`, nil)
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"env":{"COLOR":"blue"}}`, nil)
-	expectStart(4)
+	awaitStarts(4)
 	if last := h.recordedStarts(id)[n-1]; !strings.Contains(last, "blue") {
 		t.Errorf("%q", h.recordedStarts(id))
 	}
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
-	expectStart(1) // with an empty volume
+	awaitStarts(1) // with an empty volume
 	h.call(http.MethodPost, "/v1/pods/"+id+"/stop", "", nil)
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	h.waitUntil("the wiped volume", func() bool { return len(h.recordedStarts(id)) == 0 })
 	p = h.getPod(id)
 	must.Hold(t, p.Status == "EXITED", "a reset started the pod", p)
 	h.performAction(id, "start")
-	expectStart(1)
+	awaitStarts(1)
 	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
 	h.waitUntil("the removal of its folder", func() bool {
 		_, err := os.Stat(filepath.Dir(h.volumeOf(id)))
@@ -312,14 +312,14 @@ func TestPodsVolumeAndActions(t *testing.T) {
 // If the program ends by itself, the pod is EXITED, or ERROR after a failure, and its GPU is free.
 func TestPodsThatEnd(t *testing.T) {
 	t.Parallel()
-	h := newPods(t, "--simulate-gpus=l4x2")
+	h := startProcessPods(t, "--simulate-gpus=l4x2")
 	id := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
-	for status, want := range map[string]string{"0": "EXITED", "7": "ERROR"} {
+	for exitStatus, want := range map[string]string{"0": "EXITED", "7": "ERROR"} {
 		h.awaitPodStatus(id, "RUNNING")
-		writeFile(t, filepath.Join(h.volumeOf(id), "exit"), status)
+		writeFile(t, filepath.Join(h.volumeOf(id), "exit"), exitStatus)
 		p := h.awaitPodStatus(id, want)
-		must.Hold(t, p.Reason != nil && *p.Reason == "it ended with exit status "+status, p)
-		h.podLog(id, "?source=system", "the pod ended with exit status "+status, nil)
+		must.Hold(t, p.Reason != nil && *p.Reason == "it ended with exit status "+exitStatus, p)
+		h.awaitLogLine(id, "?source=system", "the pod ended with exit status "+exitStatus, nil)
 		other := h.createPod(`{"name":"o","image":"builtin/echo","gpu":{"id":"NVIDIA L4","count":2}}`)
 		h.awaitPodStatus(other, "RUNNING")
 		h.performAction(other, "terminate")
@@ -327,13 +327,13 @@ func TestPodsThatEnd(t *testing.T) {
 	}
 	failed := h.createPod(`{"name":"f","image":"builtin/conformance","args":"print hello env COLOR exit 3","env":{"COLOR":"red"},` + cpu + `}`)
 	h.awaitPodStatus(failed, "ERROR")
-	h.podLog(failed, "", "COLOR=red", nil)
+	h.awaitLogLine(failed, "", "COLOR=red", nil)
 }
 
-// Pods and workers share a network volume.
+// A pod writes to its network volume, which outlives the pod.
 func TestPodsNetworkVolume(t *testing.T) {
 	t.Parallel()
-	h := newPods(t)
+	h := startProcessPods(t)
 	volume := h.createVolume()
 	id := h.createPod(`{"name":"p","image":"team/pod",` + cpu + `,"mounts":{"network":[{"volumeId":"` + volume + `","path":"/n"}]}}`)
 	file := filepath.Join(h.home, "data", "volumes", volume, "starts")
@@ -347,9 +347,9 @@ func TestPodsNetworkVolume(t *testing.T) {
 // of the pod and of the jobrunner.
 func TestPodLogs(t *testing.T) {
 	t.Parallel()
-	h := newPods(t)
+	h := startProcessPods(t)
 	id := h.createPod(`{"name":"p","image":"builtin/conformance",` + cpu + `,"args":"print one print two print three print four"}`)
-	events := h.podLog(id, "?source=container", "four", nil)
+	events := h.awaitLogLine(id, "?source=container", "four", nil)
 	must.Require(t, len(events) == 8, events)
 	ids := func(events []string) (out []string) {
 		for i := 0; i < len(events); i += 2 {
@@ -361,11 +361,11 @@ func TestPodLogs(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.TrimPrefix(events[1], "data: ")), &first); err != nil || first.Source != "container" || first.Line != "one" || !strings.HasPrefix(ids(events)[0], first.TS) {
 		t.Errorf("%q %v", events[1], err)
 	}
-	tail := h.podLog(id, "?source=container&tail=2", "four", nil)
+	tail := h.awaitLogLine(id, "?source=container&tail=2", "four", nil)
 	must.Hold(t, len(tail) == 4 && strings.Contains(tail[1], "three"), tail)
-	resumed := h.podLog(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", http.Header{"Last-Event-ID": {ids(events)[1]}})
+	resumed := h.awaitLogLine(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", http.Header{"Last-Event-ID": {ids(events)[1]}})
 	must.Hold(t, len(resumed) == 4 && strings.Contains(resumed[1], "three"), resumed)
-	since := h.podLog(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", nil)
+	since := h.awaitLogLine(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", nil)
 	must.Hold(t, len(since) == 8, since)
 	for _, query := range []string{"?tail=-1", "?tail=5001", "?tail=x", "?source=both", "?since=yesterday"} {
 		status, text := h.get("/v2/pods/" + id + "/logs" + query)
@@ -375,21 +375,21 @@ func TestPodLogs(t *testing.T) {
 	must.Hold(t, status == http.StatusNotFound, "the log of no pod:", status)
 	// A live log sends later lines as they arrive.
 	lines := make(chan []string, 1)
-	go func() { lines <- h.podLog(id, "?tail=0&source=system", "the pod runs", nil) }()
+	go func() { lines <- h.awaitLogLine(id, "?tail=0&source=system", "the pod runs", nil) }()
 	time.Sleep(50 * time.Millisecond) // usually enough for the reader to connect; the test passes otherwise, too
 	h.performAction(id, "restart")
 	<-lines
 	h.kill()
 	h.start(t)
-	all := h.podLog(id, "?tail=5000", "starts the pod again", nil)
+	all := h.awaitLogLine(id, "?tail=5000", "starts the pod again", nil)
 	must.Contain(t, strings.Join(all, "\n"), `"one"`, ids(events)[0])
 }
 
-// After a kill -9, running pods are restarted and say so, stopped ones stay stopped, waiting ones
-// wait.
+// After a kill -9 or a stop of the jobrunner, its next start restarts the running pods and logs that.
+// Stopped and failed pods stay so, and waiting ones wait.
 func TestPodsSurviveAKill(t *testing.T) {
 	t.Parallel()
-	h := newPods(t, "--simulate-gpus=l4x2")
+	h := startProcessPods(t, "--simulate-gpus=l4x2")
 	volume := `"mounts":{"persistent":{"size":10,"path":"/w"}}`
 	running := h.createPod(`{"name":"r","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
 	stopped := h.createPod(`{"name":"s","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
@@ -407,7 +407,7 @@ func TestPodsSurviveAKill(t *testing.T) {
 		h.start(t, "--simulate-gpus=l4x2")
 		h.awaitPodStatus(running, "RUNNING")
 		h.waitUntil("its start", func() bool { return len(h.recordedStarts(running)) == i+2 })
-		h.podLog(running, "?source=system&tail=5000", "starts the pod again", nil)
+		h.awaitLogLine(running, "?source=system&tail=5000", "starts the pod again", nil)
 		var v1 struct{ LastStatusChange string }
 		h.call(http.MethodGet, "/v1/pods/"+running, "", &v1)
 		must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner restarted"), v1)

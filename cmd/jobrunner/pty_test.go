@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pty"
 )
 
-// A backup shows its progress only on a terminal, and no command prints colours.
+// A backup shows its progress only on a terminal without CI, and no command prints colours.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -62,10 +62,10 @@ func TestKeysJSON(t *testing.T) {
 	must.Hold(t, all["management"] == "all" && all["owner"] == "all" && all["expires"] == nil && all["endpoints"] == nil, all)
 }
 
-// Progress updates of a handler are shown only on a terminal.
+// Progress updates of a handler are shown only on a terminal, and not with --json.
 func TestJobShowsProgress(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
+	var statusRequests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
@@ -75,23 +75,23 @@ func TestJobShowsProgress(t *testing.T) {
 			fmt.Fprint(w, `{"id": "j1", "status": "IN_QUEUE"}`)
 		case !strings.Contains(r.URL.Path, "/status/"): // other requests
 			fmt.Fprint(w, `{}`)
-		case asked.Add(1)%2 == 1:
+		case statusRequests.Add(1)%2 == 1:
 			fmt.Fprint(w, `{"id": "j1", "status": "IN_PROGRESS", "output": "a third\nof it"}`)
 		default:
 			fmt.Fprint(w, `{"id": "j1", "status": "COMPLETED", "output": 7}`)
 		}
 	}))
 	defer server.Close()
-	run := func(more ...string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), binary, append([]string{"job", "run", "e1"}, more...)...)
+	newCommand := func(flags ...string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), binary, append([]string{"job", "run", "e1"}, flags...)...)
 		cmd.Env = environment(t.TempDir(), "GPUCLOUD_BASE_URL="+server.URL, "GPUCLOUD_API_KEY=k")
 		return cmd
 	}
 	const line = "job j1 is IN_PROGRESS: a third of it"
-	out := must.Do(pty.Output(run()))(t)
+	out := must.Do(pty.Output(newCommand()))(t)
 	must.Hold(t, strings.Contains(string(out), line) && strings.Contains(string(out), "7"), "on a terminal", string(out))
-	out = must.Do(pty.Output(run("--json")))(t)
+	out = must.Do(pty.Output(newCommand("--json")))(t)
 	must.Hold(t, !strings.Contains(string(out), "a third of it\r\n") && strings.Contains(string(out), `"output":7`), "on a terminal, as JSON", string(out))
-	out = must.Do(run().CombinedOutput())(t)
+	out = must.Do(newCommand().CombinedOutput())(t)
 	must.Hold(t, !strings.Contains(string(out), "a third"), "without a terminal", string(out))
 }

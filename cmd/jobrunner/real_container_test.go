@@ -69,8 +69,8 @@ func prepareContainers(t *testing.T, e *containers.Engine, program, settings str
 	return c
 }
 
-// newContainerDeployment starts a deployment with a network volume and without an endpoint.
-func newContainerDeployment(t *testing.T, e *containers.Engine, settings string) *containerDeployment {
+// startContainerDeployment starts a deployment with a network volume and without an endpoint.
+func startContainerDeployment(t *testing.T, e *containers.Engine, settings string) *containerDeployment {
 	t.Helper()
 	c := prepareContainers(t, e, e.Path, settings)
 	c.start(t)
@@ -126,7 +126,7 @@ func (c *containerDeployment) awaitCompletion(id string) (got answer) {
 	return got
 }
 
-// workerList returns the endpoint's workers with their reasons.
+// workerList returns the endpoint's workers with their reasons, and its health.
 func (c *containerDeployment) workerList() string {
 	_, workers := c.get("/v2/serverless/" + c.endpoint + "/workers")
 	_, health := c.get("/v2/" + c.endpoint + "/health")
@@ -146,8 +146,8 @@ func (c *containerDeployment) stopAndExpectNoContainer() {
 	must.Equal(c.t, c.containers(), nil, "containers are left")
 }
 
-// recordCommandLines records the command lines on this machine that contain a word, until the returned
-// function is called.
+// recordCommandLines records the command lines on this machine that contain one of the words, until
+// seen is called, which returns them.
 func recordCommandLines(words ...string) (seen func() []string) {
 	stop, done := make(chan struct{}), make(chan []string)
 	go func() {
@@ -177,7 +177,7 @@ func recordCommandLines(words ...string) (seen func() []string) {
 // A worker in a Python image runs jobs with the endpoint's unchanged variables and arguments, and is
 // removed with the deployment. Its files on the network volume stay for the next deployment.
 func testRealContainer(t *testing.T, e *containers.Engine) {
-	c := newContainerDeployment(t, e, "options: [--memory=200m, --cpus=0.5, --label=mine=yes]")
+	c := startContainerDeployment(t, e, "options: [--memory=200m, --cpus=0.5, --label=mine=yes]")
 	must.Contain(t, strings.Join(c.startupLines, "\n"), "containers: "+e.Name+" ")
 	env := map[string]string{
 		"TOKEN": "planted-token", "EMPTY": "", "QUOTED": `"a 'b" $HOME #c\n`, "SINGLE": `'x'`, "SPACES": "  both sides  ", "HASH": "# no comment",

@@ -26,8 +26,8 @@ func (c *containerDeployment) awaitStartFailure(part string) (reason string) {
 	return c.awaitHealthReason(part)
 }
 
-// registryAuth creates a registry auth and returns its id.
-func (c *containerDeployment) registryAuth(name, username, password string) string {
+// createRegistryAuth creates a registry auth and returns its id.
+func (c *containerDeployment) createRegistryAuth(name, username, password string) string {
 	c.t.Helper()
 	return c.create("/v2/registries", fmt.Sprintf(`{"name": %q, "username": %q, "password": %q}`, name, username, password))
 }
@@ -40,9 +40,9 @@ func testRealPrivateRegistry(t *testing.T, e *containers.Engine) {
 	buildImage(t, e, source, "contained", nil)
 	private := registry.Push(t, e, source, "private/"+e.Name+":1")
 	e.Output(t, "rmi", source) // so that it must be pulled
-	c := newContainerDeployment(t, e, "")
+	c := startContainerDeployment(t, e, "")
 	seen := recordCommandLines(containers.Password, "planted-wrong")
-	right, wrong := c.registryAuth("right", containers.Username, containers.Password), c.registryAuth("wrong", containers.Username, "planted-wrong")
+	right, wrong := c.createRegistryAuth("right", containers.Username, containers.Password), c.createRegistryAuth("wrong", containers.Username, "planted-wrong")
 	for _, step := range []struct{ name, image, auth, reason string }{
 		{"no login", private, "", "has no registry auth, and the registry " + registry.Address + " wants a login"},
 		{"wrong login", private, wrong, "the registry " + registry.Address + " refused the login"},
@@ -78,7 +78,7 @@ func testRealPrivateRegistry(t *testing.T, e *containers.Engine) {
 // If a container crashes during a job or is killed at its memory limit, the job's error and the log
 // say so, and another container replaces it.
 func testRealCrashes(t *testing.T, e *containers.Engine) {
-	c := newContainerDeployment(t, e, "options: [--memory=64m, --memory-swap=64m]")
+	c := startContainerDeployment(t, e, "options: [--memory=64m, --memory-swap=64m]")
 	c.createEndpointOf(handlerImage, "")
 	for name, step := range map[string]struct{ input, reason string }{
 		"exit": {`{"name": "exit", "exit": 3}`, "its worker died: exit status 3"},
@@ -101,7 +101,7 @@ func testRealCrashes(t *testing.T, e *containers.Engine) {
 // If a container can't start because its command isn't in the image, or ends at once, the reason
 // says so.
 func testRealStartsThatFail(t *testing.T, e *containers.Engine) {
-	c := newContainerDeployment(t, e, "")
+	c := startContainerDeployment(t, e, "")
 	for args, reason := range map[string]string{
 		"absent-program":                       "absent-program",
 		"python3 -c 'import absent_module'":    "No module named 'absent_module'",
@@ -120,13 +120,13 @@ func testRealStartsThatFail(t *testing.T, e *containers.Engine) {
 // After a kill -9 during a job, the next start removes the container, and the job runs again in
 // another one. Containers of a second jobrunner on the same engine aren't affected.
 func testRealKills(t *testing.T, e *containers.Engine) {
-	other := newContainerDeployment(t, e, "")
+	other := startContainerDeployment(t, e, "")
 	other.createEndpointOf(handlerImage, `"workers": {"min": 1, "max": 1}`)
 	otherJob := other.submit(`{"name": "beside", "wait": "go"}`)
 	other.waitUntil("the job of the other jobrunner", func() bool { return len(other.lines("begins")) == 1 })
 	otherContainers := other.containers()
 
-	c := newContainerDeployment(t, e, "")
+	c := startContainerDeployment(t, e, "")
 	c.createEndpointOf(handlerImage, `"workers": {"min": 1, "max": 1}`)
 	id := c.submit(`{"name": "killed", "wait": "go"}`)
 	c.waitUntil("the job", func() bool { return len(c.lines("begins")) == 1 })
@@ -155,7 +155,7 @@ func testRealKills(t *testing.T, e *containers.Engine) {
 // A stop waits for a job that ends soon. A longer job runs again after the next start, without
 // counting a retry.
 func testRealStop(t *testing.T, e *containers.Engine) {
-	c := newContainerDeployment(t, e, "")
+	c := startContainerDeployment(t, e, "")
 	c.createEndpointOf(handlerImage, `"workers": {"min": 2, "max": 2}`)
 	soon, late := c.submit(`{"name": "soon", "wait": "soon"}`), c.submit(`{"name": "late", "wait": "late"}`)
 	c.waitUntil("both jobs", func() bool { return len(c.lines("begins")) == 2 })
@@ -177,7 +177,7 @@ func testRealStop(t *testing.T, e *containers.Engine) {
 // Workers behind a load balancer listen at different ports. Workers without requests are
 // killed immediately: an engine would wait for a worker that ignores the stop signal.
 func testRealLoadBalancer(t *testing.T, e *containers.Engine) {
-	c := newContainerDeployment(t, e, "")
+	c := startContainerDeployment(t, e, "")
 	c.createBalancer()
 	c.stopAndExpectNoContainer()
 	must.Equal(t, c.lines("terms"), nil, "signals that workers got")
@@ -187,11 +187,11 @@ func testRealLoadBalancer(t *testing.T, e *containers.Engine) {
 func (c *containerDeployment) createBalancer() {
 	c.t.Helper()
 	c.createEndpointOf(handlerImage, `"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "args": "python3 -u /worker/served.py", "workers": {"min": 2, "max": 2}, "ports": ["8000/http"]`)
-	c.expectBothAnswer()
+	c.awaitBothAnswers()
 }
 
-// expectBothAnswer expects that both workers behind a load balancer answer.
-func (c *containerDeployment) expectBothAnswer() {
+// awaitBothAnswers waits until both workers behind a load balancer have answered.
+func (c *containerDeployment) awaitBothAnswers() {
 	c.t.Helper()
 	answered := map[string]bool{}
 	c.waitUntil("answers of both workers", func() bool {
@@ -211,7 +211,7 @@ func testRealPublishedPorts(t *testing.T, e *containers.Engine) {
 		t.Skip("podman needs plugins and iptables for a separate network")
 	}
 	network := e.Network(t)
-	c := newContainerDeployment(t, e, "network: "+network)
+	c := startContainerDeployment(t, e, "network: "+network)
 	c.createBalancer()
 	for _, id := range c.containers() {
 		ports := e.Output(t, "port", id)

@@ -24,19 +24,19 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	c := p.client("k")
 	queueing, working := p.createEndpointOfImage("unknown/image"), p.createEndpointOfImage("builtin/conformance") // an unknown image starts no worker
-	type answer struct {
+	type response struct {
 		status int
 		body   string
 	}
-	ask := func(method, path, body string) <-chan answer {
-		got := make(chan answer, 1)
+	ask := func(method, path, body string) <-chan response {
+		got := make(chan response, 1)
 		go func() {
 			resp, text, err := send(t.Context(), method, p.url+path, "k", body)
 			if err != nil {
-				got <- answer{0, err.Error()}
+				got <- response{0, err.Error()}
 				return
 			}
-			got <- answer{resp.StatusCode, text}
+			got <- response{resp.StatusCode, text}
 		}()
 		return got
 	}
@@ -58,7 +58,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	started := time.Now()
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	for name, c := range map[string]struct {
-		got    <-chan answer
+		got    <-chan response
 		status int
 		want   []string
 	}{
@@ -103,7 +103,7 @@ func TestInterruptedStart(t *testing.T) {
 	_ = cmd.Wait() // the exit status is checked below
 	must.Hold(t, cmd.ProcessState.ExitCode() == 1 && strings.HasPrefix(stderr.String(), "jobrunner: interrupted: "), cmd.ProcessState, stderr.String())
 
-	// dev runs the Python of the project, which interrupts it.
+	// dev runs the Python of the project, which interrupts dev.
 	dir := t.TempDir()
 	python := filepath.Join(dir, ".venv", "bin", "python")
 	must.Succeed(t, os.MkdirAll(filepath.Dir(python), 0o700))

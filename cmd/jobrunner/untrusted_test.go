@@ -26,7 +26,7 @@ func expectEscaped(t *testing.T, from, text string) {
 	}
 }
 
-// Control sequences of workers and clients are shown on a terminal and have no effect.
+// Control characters from workers, clients and arguments are escaped in logs, errors and outputs.
 func TestTerminalObeysNobody(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// newerSteps is the variable with the additional schema steps that writeNewerVersion adds.
+// newerSteps is the environment variable from which the newer version reads its additional schema steps.
 const newerSteps = "TEST_NEWER_STEPS"
 
 // writeNewerVersion returns an overlay for go build that makes the jobrunner read additional schema steps
@@ -72,27 +72,27 @@ func TestRollingUpgrade(t *testing.T) {
 		must.Equal(t, c.query(&n, "SELECT version FROM meta WHERE component = 'engine'"), nil)
 		return n
 	}
-	done := func() (n int) {
+	completedJobs := func() (n int) {
 		must.Equal(t, c.query(&n, "SELECT COALESCE(MAX(completed), 0) FROM counts WHERE endpoint = $1", endpoint), nil)
 		return n
 	}
-	progress := func() {
+	awaitProgress := func() {
 		t.Helper()
-		before := done()
-		waitUntil(t, "jobs to complete", func() bool { return done() >= before+20 })
+		before := completedJobs()
+		waitUntil(t, "jobs to complete", func() bool { return completedJobs() >= before+20 })
 	}
-	progress()
+	awaitProgress()
 	before := version()
 	for _, i := range []int{(c.leader(endpoint) + 1) % 3, c.leader(endpoint), (c.leader(endpoint) + 2) % 3} {
 		c.all[i].interrupt()
 		c.startVersion(i, newer, addColumn)
-		progress()
+		awaitProgress()
 	}
 	must.Equal(t, version(), before+1, "the schema's version after the upgrade")
 	downgraded := c.leader(endpoint)
 	c.all[downgraded].interrupt()
 	c.start(downgraded)
-	progress()
+	awaitProgress()
 	must.Equal(t, version(), before+1, "the schema's version after the start of the older program")
 	end()
 	t.Log(c.awaitAll(endpoint, wait()))

@@ -131,7 +131,7 @@ func (p *process) try(method, path, body string, into any) error {
 	return nil
 }
 
-// run queues a job that waits for release of a name. With "" it doesn't wait.
+// run queues a job. It ends only after release(wait), unless wait is "".
 func (h *testDeployment) run(name, wait string) (id string) {
 	h.t.Helper()
 	job := must.Do(h.client("k").Jobs.Run(h.t.Context(), h.endpoint, api.Submission{Input: fmt.Appendf(nil, `{"name": %q, "wait": %q}`, name, wait)}))(h.t)
@@ -141,9 +141,9 @@ func (h *testDeployment) run(name, wait string) (id string) {
 // release lets all jobs that wait for a name continue.
 func (h *testDeployment) release(name string) { writeFile(h.t, filepath.Join(h.dir, name+".go"), "") }
 
-// lines returns the lines that handlers have written to a file.
-func (h *testDeployment) lines(kind string) [][]string {
-	text, _ := os.ReadFile(filepath.Join(h.dir, kind)) // may not exist yet
+// lines returns the words of each line that handlers have written to a file.
+func (h *testDeployment) lines(file string) [][]string {
+	text, _ := os.ReadFile(filepath.Join(h.dir, file)) // may not exist yet
 	var out [][]string
 	for line := range bytes.Lines(text) {
 		if bytes.HasSuffix(line, []byte("\n")) {
@@ -215,7 +215,7 @@ func TestFiguresOfAWorker(t *testing.T) {
 	}
 }
 
-// awaitResult waits for the end of a job and returns its output: the worker's process and color.
+// awaitResult waits for the end of a job, and returns its output (the worker's color and process) and retries.
 func (h *testDeployment) awaitResult(id string) (color string, pid, retries int) {
 	h.t.Helper()
 	var job api.Job
