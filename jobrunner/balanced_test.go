@@ -122,8 +122,8 @@ func TestUnreachableWorkerIsKilled(t *testing.T) {
 	awaitReason(d, id, "can't reach it at 224.0.0.1:", 30*time.Second)
 }
 
-// A worker that never becomes ready is killed, with a reason.
-func TestUnreadyWorkerIsKilled(t *testing.T) {
+// A worker has a reason until it is ready.
+func TestUnreadyWorkerHasAReason(t *testing.T) {
 	d, programs, id := deployBalanced(t, func(http.ResponseWriter, *http.Request) {})
 	programs.unhealthy.Store(true)
 	awaitReason(d, id, `"reason":"it takes no requests yet: GET /up at its PORT has to answer 200, and got 500"`, time.Second)

@@ -31,7 +31,7 @@ storage: {standard: 0.73, high_performance: 1.46, disk: 0.073}
 fees: {serverless: 0.01}
 `
 
-func catalogFile(t *testing.T, text string) string {
+func writeCatalog(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
 	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
@@ -105,7 +105,7 @@ func (d *deployment) stopClock() time.Time {
 	return must.Do(time.Parse(time.RFC3339, text))(d.t)
 }
 
-// awaitWorkers waits until an endpoint has some idle workers.
+// awaitWorkers waits until an endpoint has n idle workers.
 func (d *deployment) awaitWorkers(endpoint string, n int) {
 	d.t.Helper()
 	waitFor(d.t, func() (bool, any) {
@@ -118,7 +118,7 @@ func (d *deployment) awaitWorkers(endpoint string, n int) {
 // Both API versions report the cost of workers and volumes: the catalog's price times their lifetime.
 func TestBilling(t *testing.T) {
 	testEachDatabase(t, func(t *testing.T, c jobrunner.Config) {
-		c.AdminClock, c.Catalog = true, catalogFile(t, prices)
+		c.AdminClock, c.Catalog = true, writeCatalog(t, prices)
 		d := deployWith(t, c)
 		now := d.stopClock()
 		if tomorrow := now.AddDate(0, 0, 1); tomorrow.Year() != now.Year() { // all usage has to be in one bucket of a year
@@ -171,8 +171,7 @@ func TestBilling(t *testing.T) {
 				must.Hold(t, got == want, what, "by", bucket, got, "by hour", want)
 			}
 		}
-		amount := d.must(200, "GET", "/v2/billing/serverless?lastN=3&bucketSize=hour&serverlessId="+cpu, "")
-		amount.expect(map[string]string{"metadata.totals.totalAmount": "0.1301", "metadata.uniqueServerlessCount": "1", "metadata.query.serverlessId": `"` + cpu + `"`, "metadata.recordCount": "3"})
+		d.must(200, "GET", "/v2/billing/serverless?lastN=3&bucketSize=hour&serverlessId="+cpu, "").expect(map[string]string{"metadata.totals.totalAmount": "0.1301", "metadata.uniqueServerlessCount": "1", "metadata.query.serverlessId": `"` + cpu + `"`, "metadata.recordCount": "3"})
 		d.must(200, "GET", "/v2/billing/serverless?serverlessId=unknown", "").expect(map[string]string{"records": "[]", "metadata.recordCount": "0", "metadata.uniqueServerlessCount": "0"})
 		d.must(200, "GET", "/v2/billing/network-volumes?networkVolumeId="+fast, "").expect(map[string]string{"metadata.totals.totalAmount": "0.02"})
 		d.must(200, "GET", "/v2/billing/pods", "").expect(map[string]string{"records": "[]", "metadata.totals": `{"cpuAmount":0,"diskAmount":0,"gpuAmount":0,"totalAmount":0}`, "metadata.uniquePodCount": "0"})
@@ -221,16 +220,16 @@ func TestBilling(t *testing.T) {
 }
 
 // The volumes of a data folder from a version without billing are billed from the moment when it is opened.
-// New prices apply to volumes at once, and to workers when the next one starts.
+// New prices apply to volumes at once.
 func TestBillingOfOlderFolders(t *testing.T) {
-	dir, file := t.TempDir(), catalogFile(t, prices)
-	open := func() (*jobrunner.Jobrunner, *deployment) {
+	dir, file := t.TempDir(), writeCatalog(t, prices)
+	openFolder := func() (*jobrunner.Jobrunner, *deployment) {
 		j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "planted-key", AdminClock: true, Catalog: file}))(t)
 		server := httptest.NewServer(j.Handler())
 		t.Cleanup(server.Close)
 		return j, &deployment{t: t, url: server.URL, log: new(livelog.Log)}
 	}
-	j, d := open()
+	j, d := openFolder()
 	volume, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
 	deleted, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
 	must.Succeed(t, j.Close())
@@ -244,7 +243,7 @@ func TestBillingOfOlderFolders(t *testing.T) {
 		return nil
 	})
 	must.Succeed(t, errors.Join(err, db.Close()))
-	j, d = open()
+	j, d = openFolder()
 	defer func() {
 		must.Equal(t, j.Close(), nil)
 	}()
@@ -268,12 +267,12 @@ func TestBillingOfOlderFolders(t *testing.T) {
 // process runs it, including the time of an advanced clock.
 func TestBillingOfSharedDatabase(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t), AdminClock: true}
-	amount, other := deployWith(t, c), deployWith(t, c)
-	amount.stopClock()
-	id, _ := amount.must(201, "POST", "/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`).at("id").(string)
-	amount.awaitWorkers(id, 1)
+	d, other := deployWith(t, c), deployWith(t, c)
+	d.stopClock()
+	id, _ := d.must(201, "POST", "/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`).at("id").(string)
+	d.awaitWorkers(id, 1)
 	other.awaitWorkers(id, 1) // the same worker
-	amount.advance(time.Hour)
+	d.advance(time.Hour)
 	const path = "/v1/billing/endpoints?grouping=podId&bucketSize=year&startTime=2000-01-01T00:00:00Z&endTime=2100-01-01T00:00:00Z"
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		times := map[string]int64{}
@@ -296,7 +295,7 @@ func TestBillingOfSharedDatabase(t *testing.T) {
 
 // A running pod costs the price of its GPUs, vCPUs and disks. A pod without stock is rejected.
 func TestBillingOfPods(t *testing.T) {
-	d := deployWith(t, jobrunner.Config{AdminClock: true, Catalog: catalogFile(t, `
+	d := deployWith(t, jobrunner.Config{AdminClock: true, Catalog: writeCatalog(t, `
 gpus:
   - {id: NVIDIA L4, price: {secure: 0.5, community: 0.4, community_spot: 0.1}, max_count: {secure: 2}}
   - {id: NVIDIA A40, max_count: {community: 0}}
@@ -410,7 +409,7 @@ func TestBillingOfClusters(t *testing.T) {
 	must.Succeed(t, os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600))
 	inventory := must.Do(gpu.Simulate(machine, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(inventory.Close)
-	d := deployWith(t, jobrunner.Config{AdminClock: true, GPUs: inventory, Catalog: catalogFile(t, `
+	d := deployWith(t, jobrunner.Config{AdminClock: true, GPUs: inventory, Catalog: writeCatalog(t, `
 gpus: [{id: NVIDIA L4, price: {secure: 0.5}}]
 storage: {disk: 0.73}
 `)})

@@ -56,7 +56,7 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 	must.Hold(t, !strings.Contains(text, id), "a deleted endpoint has series")
 }
 
-// With Remote, metrics need a key that reads the management API, the page accepts any host, and profiles are off.
+// With Remote, metrics need a key that reads the management API, the page accepts any host, and profiles are rejected.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
 	restricted := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
@@ -107,8 +107,8 @@ func TestMetricsRejectOtherMethods(t *testing.T) {
 	}
 }
 
-// With --clock=admin a client can advance the clock by a ttl of seven days: the job expires
-// exactly at its end.
+// With --clock=admin a client can advance the clock by a ttl of seven days: the job expires at its
+// end, and not a minute before.
 func TestClockRoute(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true})
 	now := func() time.Time {
@@ -124,7 +124,7 @@ func TestClockRoute(t *testing.T) {
 		must.Hold(t, status == want, "POST /clock", body, status, got)
 	}
 	c := d.client(api.V2)
-	id := d.create(withoutWorkers("e"))
+	id := d.createEndpoint(endpointWithoutWorkers("e"))
 	job := must.Do(c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`), Policy: &api.JobPolicy{TTL: new(int64(604800000))}}))(t)
 	before := now()
 	postClock(`{"advance": 604740000}`, 200) // a minute less than seven days

@@ -24,7 +24,7 @@ import (
 func TestResultsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("built-in worker", func(t *testing.T) {
-		o := startDeployment(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), AdminClock: true})
+		o := startChecked(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), AdminClock: true})
 		o.testFullDisk("builtin/conformance", func() {
 			status, text, err := o.call(t.Context(), http.MethodPost, "/clock", `{"advance":300000}`)
 			must.Require(t, err == nil && status == http.StatusOK, status, text, err)
@@ -32,7 +32,7 @@ func TestResultsOnAFullDisk(t *testing.T) {
 	})
 	t.Run("process", func(t *testing.T) {
 		release, ends, answered := make(chan struct{}), make(chan struct{}), make(chan int, 10)
-		o := startDeployment(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), Programs: sdkWorkers{release, ends, answered}})
+		o := startChecked(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), Programs: sdkWorkers{release, ends, answered}})
 		o.testFullDisk("sdk/worker", func() {
 			close(release)
 			<-ends
@@ -49,10 +49,10 @@ func TestResultsOnAFullDisk(t *testing.T) {
 }
 
 // testFullDisk calls endJob, which ends a job, while the disk is full, and frees space later.
-func (o *outage) testFullDisk(image string, endJob func()) {
+func (o *checkedDeployment) testFullDisk(image string, endJob func()) {
 	t := o.t
 	t.Helper()
-	idleEndpoint, endpoint := o.endpoint("unknown/image", 1), o.endpoint(image, 1)
+	idleEndpoint, endpoint := o.createEndpointOf("unknown/image", 1), o.createEndpointOf(image, 1)
 	o.newestEndpoint = endpoint
 	output, ms := `"`+strings.Repeat("x", 1<<20)+`"`, 300_000
 	if image == "sdk/worker" {
@@ -92,8 +92,8 @@ func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until a call with an unknown outcome is due again")
 	}
-	o := startOutage(t)
-	endpoint := o.endpoint("builtin/echo", 1)
+	o := startOnPostgres(t)
+	endpoint := o.createEndpointOf("builtin/echo", 1)
 	called, answer := make(chan struct{}, 10), make(chan struct{})
 	var calls atomic.Int32
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

@@ -54,8 +54,7 @@ type Config struct {
 	// EngineConnections limits the connections to the database; 0 is
 	// sqldb.DefaultConnections.
 	EngineConnections int
-	// APIKey is the key with all rights. Keys that were added to the data folder have
-	// restricted rights.
+	// APIKey is the key with all rights. The rights of added keys can be restricted.
 	APIKey string
 	// KeyDir is the folder of the added keys; "" is DataDir.
 	KeyDir string
@@ -239,7 +238,7 @@ func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy
 }
 
 // recordEvent returns a function that passes events of jobs to the metrics, the page, and onJob if it
-// isn't nil. The page's charts exclude requests of batches, which it reports to the pools.
+// isn't nil. Requests of batches are passed to the pools instead of the page, whose charts exclude them.
 func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 	return func(e engine.Event) {
 		j.metrics.Job(e)

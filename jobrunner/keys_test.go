@@ -21,7 +21,7 @@ import (
 func TestRightsOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	d := deploy(t, dir)
-	allowed, other := d.create(withoutWorkers("own")), d.create(withoutWorkers("other"))
+	allowed, other := d.createEndpoint(endpointWithoutWorkers("own")), d.createEndpoint(endpointWithoutWorkers("other"))
 	file := apikey.FileIn(dir)
 	keys := map[string]string{"own": "planted-key", "none": "", "wrong": "planted-keY"}
 	for name, endpoints := range map[string][]string{"all": nil, "restricted": {allowed}, "removed": nil} {
@@ -70,7 +70,7 @@ func TestRightsOfKeys(t *testing.T) {
 func TestScopesOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	d := deployWith(t, jobrunner.Config{DataDir: dir, AdminClock: true, Remote: true})
-	endpoint := d.create(withoutWorkers("scoped"))
+	endpoint := d.createEndpoint(endpointWithoutWorkers("scoped"))
 	keys := map[string]string{}
 	for name, key := range map[string]apikey.Key{
 		"reads":   {Management: apikey.Read, Jobs: apikey.Read},
@@ -128,7 +128,7 @@ func TestLimitsOfADeployment(t *testing.T) {
 		refused int
 	}{{jobrunner.Config{}, 1}, {jobrunner.Config{NoJobLimits: true}, 0}} {
 		d := deployWith(t, c.config)
-		id := d.create(withoutWorkers("never"))
+		id := d.createEndpoint(endpointWithoutWorkers("never"))
 		refused := 0
 		for range 52 {
 			if status, _, _ := d.send("planted-key", "POST", "/v2/"+id+"/run", `{"input":{}}`); status == 429 {
@@ -152,8 +152,8 @@ func TestLimitsOfADeployment(t *testing.T) {
 	must.Hold(t, status == 200, "another user is limited:", status)
 }
 
-// public reports whether a path needs no key: the page without data, or metrics on loopback.
-func public(path string) bool {
+// isPublic reports whether a path needs no key: the page without data, or metrics on loopback.
+func isPublic(path string) bool {
 	return path == "/" || path == "/metrics" || strings.HasPrefix(path, "/ui/") && path != "/ui/snapshot" && path != "/ui/job" && path != "/ui/log" && path != "/ui/call"
 }
 
@@ -197,7 +197,7 @@ func FuzzWithoutKey(f *testing.F) {
 		switch text := w.Body.String(); {
 		case w.Code >= 500:
 			t.Errorf("%s %q, %q, %q is answered %d %s", method, target, header, body, w.Code, text)
-		case w.Code < 400 && !public(u.Path):
+		case w.Code < 400 && !isPublic(u.Path):
 			t.Errorf("%s %q, %q, %q needs no key: %d %s", method, target, header, body, w.Code, text)
 		case strings.Contains(text, "planted-") && !strings.Contains(target+header+body, "planted-"):
 			t.Errorf("%s %q is answered with a secret: %s", method, target, text)

@@ -18,9 +18,9 @@ import (
 // createConformance creates an endpoint of builtin/conformance.
 func (d *deployment) createConformance() (id string) {
 	d.t.Helper()
-	e := echo("e")
+	e := echoEndpoint("e")
 	e.Container = &api.Container{Image: new("builtin/conformance")}
-	return d.create(e)
+	return d.createEndpoint(e)
 }
 
 // A webhook's receiver is called when a worker has finished the job.
@@ -121,7 +121,7 @@ func TestBeacon(t *testing.T) {
 	}
 }
 
-// An advance of the clock waits for each call.
+// An advance of the clock waits for each call of a beacon.
 func TestBeaconKeepsTime(t *testing.T) {
 	calls := make(chan struct{}, 100)
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

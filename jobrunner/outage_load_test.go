@@ -22,40 +22,40 @@ import (
 // acknowledged has the accepted jobs and their expected outputs.
 type acknowledged struct {
 	mu   sync.Mutex
-	jobs map[string]want // by path of the status
+	jobs map[string]result // by path of the status
 }
 
-type want struct{ output, stream string }
+type result struct{ output, stream string }
 
-func (a *acknowledged) add(status string, w want) {
+func (a *acknowledged) add(path string, r result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.jobs[status] = w
+	a.jobs[path] = r
 }
 
-func (a *acknowledged) remove(status string) {
+func (a *acknowledged) remove(path string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.jobs, status)
+	delete(a.jobs, path)
 }
 
-// load submits jobs to each endpoint by each operation until ctx ends.
-func (o *outage) load(ctx context.Context, clients *sync.WaitGroup, acked *acknowledged, endpoints ...string) {
+// startLoad starts clients that submit jobs to each endpoint by each operation until ctx ends.
+func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGroup, acked *acknowledged, endpoints ...string) {
 	var number atomic.Int64
 	for i, endpoint := range endpoints {
 		for mode := range 3 {
 			clients.Go(func() {
 				for ctx.Err() == nil {
 					n := number.Add(1)
-					w := want{output: fmt.Sprintf(`{"client":%d,"n":%d}`, i, n)}
-					order := map[string]any{"op": "sleep", "ms": rand.IntN(300), "output": json.RawMessage(w.output)}
+					want := result{output: fmt.Sprintf(`{"client":%d,"n":%d}`, i, n)}
+					order := map[string]any{"op": "sleep", "ms": rand.IntN(300), "output": json.RawMessage(want.output)}
 					operation := "run"
 					switch mode {
 					case 1:
 						operation = "runsync"
 					case 2:
 						order["op"], order["n"], order["ms"] = "stream", 5, rand.IntN(100)
-						w.stream = `[{"output":{"n":0}},{"output":{"n":1}},{"output":{"n":2}},{"output":{"n":3}},{"output":{"n":4}}]`
+						want.stream = `[{"output":{"n":0}},{"output":{"n":1}},{"output":{"n":2}},{"output":{"n":3}},{"output":{"n":4}}]`
 					}
 					body, _ := json.Marshal(map[string]any{"input": order})
 					status, text, err := o.call(ctx, http.MethodPost, "/v2/"+endpoint+"/"+operation, string(body))
@@ -65,14 +65,14 @@ func (o *outage) load(ctx context.Context, clients *sync.WaitGroup, acked *ackno
 						continue
 					}
 					path := "/v2/" + endpoint + "/status/" + job.ID
-					acked.add(path, w)
+					acked.add(path, want)
 					for job.Status != "COMPLETED" && job.Status != "FAILED" && ctx.Err() == nil {
 						sleep(ctx, 20*time.Millisecond)
 						if status, text, err := o.call(ctx, http.MethodGet, path, ""); err == nil && status == http.StatusOK {
 							_ = json.Unmarshal([]byte(text), &job)
 						}
 					}
-					if operation == "runsync" && strings.Contains(text, `"output":`+w.output) { // its result is kept for a minute
+					if operation == "runsync" && strings.Contains(text, `"output":`+want.output) { // the result of runsync is kept for only a minute
 						acked.remove(path)
 					}
 					for _, path := range []string{"/v2/" + endpoint + "/health", "/v1/endpoints", "/v2/serverless/" + endpoint, "/v2/" + endpoint + "/requests"} {
@@ -84,8 +84,9 @@ func (o *outage) load(ctx context.Context, clients *sync.WaitGroup, acked *ackno
 	}
 }
 
-// expectEnded checks that each job is COMPLETED with its handler's output and whole stream, and no retry.
-func (o *outage) expectEnded(acked *acknowledged) {
+// expectEnded expects that each job completes with its handler's output and whole stream, and without a
+// retry. It reports the violations.
+func (o *checkedDeployment) expectEnded(acked *acknowledged) {
 	o.t.Helper()
 	for path, want := range acked.jobs {
 		var job struct {
@@ -124,13 +125,13 @@ func (o *outage) expectEnded(acked *acknowledged) {
 func TestOutagesUnderLoad(t *testing.T) {
 	acctest.LeaveToCI(t, "engine.TestSharedOutage tests an outage")
 	t.Parallel()
-	o := startOutage(t)
-	endpoints := []string{o.endpoint("builtin/conformance", 4), o.endpoint("sdk/worker", 3)}
+	o := startOnPostgres(t)
+	endpoints := []string{o.createEndpointOf("builtin/conformance", 4), o.createEndpointOf("sdk/worker", 3)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	acked := &acknowledged{jobs: map[string]want{}}
+	acked := &acknowledged{jobs: map[string]result{}}
 	var clients sync.WaitGroup
-	o.load(ctx, &clients, acked, endpoints...)
+	o.startLoad(ctx, &clients, acked, endpoints...)
 	pause := func() { sleep(ctx, time.Duration(200+rand.IntN(400))*time.Millisecond) }
 	var faults []func()
 	rounds := 10

@@ -62,7 +62,7 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 	remaining := deployWith(t, c)
 	c.DataDir = t.TempDir()
 	var pods []string
-	pod := func(d *deployment, id string) (reason, status string) {
+	readPod := func(d *deployment, id string) (reason, status string) {
 		t.Helper()
 		var p struct {
 			Reason *string
@@ -85,7 +85,7 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 			pods = append(pods, id)
 			for _, d := range []*deployment{stopping, remaining} {
 				waitFor(t, func() (bool, any) {
-					reason, status := pod(d, id)
+					reason, status := readPod(d, id)
 					return status == "RUNNING" && reason == "", status + reason
 				})
 			}
@@ -96,13 +96,13 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 		}
 		waitFor(t, func() (bool, any) { // until remaining knows where the newest pod runs
 			before := forwarded()
-			_, status := pod(remaining, pods[1])
+			_, status := readPod(remaining, pods[1])
 			return forwarded() != before, status
 		})
 	})
 	for _, id := range pods {
 		waitFor(t, func() (bool, any) {
-			reason, _ := pod(remaining, id)
+			reason, _ := readPod(remaining, id)
 			return strings.Contains(reason, "is not running"), reason
 		})
 	}
@@ -111,7 +111,7 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 	restarted := deployWith(t, c)
 	for _, d := range []*deployment{restarted, remaining} {
 		waitFor(t, func() (bool, any) {
-			reason, status := pod(d, pods[0])
+			reason, status := readPod(d, pods[0])
 			return status == "EXITED" && !strings.Contains(reason, "is not running"), status + reason
 		})
 		d.must(http.StatusNotFound, "GET", "/v2/pods/"+pods[1], "")

@@ -94,9 +94,9 @@ func TestAccountSecrets(t *testing.T) {
 			return string(must.Do(json.Marshal(got.at("output")))(t))
 		}
 		restart := func() {
-			before := d.worker(endpoint)
+			before := d.workerID(endpoint)
 			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":0,"max":0}}`)
-			for start := time.Now(); d.worker(endpoint) == before && time.Since(start) < time.Minute; {
+			for start := time.Now(); d.workerID(endpoint) == before && time.Since(start) < time.Minute; {
 				time.Sleep(time.Millisecond)
 			}
 			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":1,"max":1}}`)
@@ -116,7 +116,7 @@ func TestAccountSecrets(t *testing.T) {
 			_, _, text := d.do("GET", path, "")
 			shown += text
 		}
-		log := d.podLog(pod, "done")
+		log := d.awaitLogLine(pod, "done")
 		if shown += log; strings.Contains(shown, "planted-first") || strings.Contains(shown, "planted-second") || !strings.Contains(shown, "{{ RUNPOD_SECRET_token }}") {
 			t.Errorf("shown: %s", shown)
 		}
@@ -124,8 +124,8 @@ func TestAccountSecrets(t *testing.T) {
 	})
 }
 
-// worker returns the id of an endpoint's only worker, or "".
-func (d *deployment) worker(endpoint string) string {
+// workerID returns the id of an endpoint's only worker, or "".
+func (d *deployment) workerID(endpoint string) string {
 	workers, _ := d.must(200, "GET", "/v2/serverless/"+endpoint+"/workers", "").at("workers").([]any)
 	if len(workers) == 0 {
 		return ""
@@ -133,8 +133,8 @@ func (d *deployment) worker(endpoint string) string {
 	return workers[0].(map[string]any)["id"].(string)
 }
 
-// podLog reads a pod's log until a line contains a text.
-func (d *deployment) podLog(id, end string) string {
+// awaitLogLine reads a pod's log until a line contains a text, and returns the log.
+func (d *deployment) awaitLogLine(id, end string) string {
 	d.t.Helper()
 	req := must.Do(http.NewRequestWithContext(d.t.Context(), "GET", d.url+"/v2/pods/"+id+"/logs", nil))(d.t)
 	req.Header.Set("Authorization", "Bearer planted-key")

@@ -29,7 +29,7 @@ func TestTwoOnOneDatabase(t *testing.T) {
 	var endpoint string
 	t.Run("while both are there", func(t *testing.T) {
 		a := deployWith(t, c)
-		endpoint = a.create(echo("shared"))
+		endpoint = a.createEndpoint(echoEndpoint("shared"))
 		done, err := b.client(api.V1).Jobs.RunSync(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)}, 0)
 		must.Hold(t, err == nil && done.Status == "COMPLETED", "submitted at the other one", done, err)
 		for _, d := range []*deployment{a, b} {
@@ -52,7 +52,7 @@ func TestTwoOnOneDatabase(t *testing.T) {
 func TestMetricsOfTwoNodes(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	a, b := deployWith(t, c), deployWith(t, c)
-	id := a.create(withoutWorkers("queue"))
+	id := a.createEndpoint(endpointWithoutWorkers("queue"))
 	for _, d := range []*deployment{a, b, b} {
 		must.Do(d.client(api.V2).Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`)}))(t)
 	}
@@ -75,7 +75,7 @@ func TestDeletedAtAnotherNode(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	leader, other := deployWith(t, c), deployWith(t, c)
 	for _, path := range []string{"/v1/endpoints/", "/v2/serverless/"} {
-		id := leader.create(withoutWorkers("deleted"))
+		id := leader.createEndpoint(endpointWithoutWorkers("deleted"))
 		leader.must(200, "POST", "/v2/"+id+"/run", `{"input":{}}`)
 		other.must(204, "DELETE", path+id, "")
 		leader.must(404, "POST", "/v2/"+id+"/run", `{"input":{}}`)
@@ -100,22 +100,22 @@ func TestNodesThatDiffer(t *testing.T) {
 func TestQueueReasonAtEachNode(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
-	e := echo("waits")
+	e := echoEndpoint("waits")
 	e.Container.Image = new("unknown/image")
-	id := nodes[0].create(e)
+	id := nodes[0].createEndpoint(e)
 	job := must.Do(nodes[1].client(api.V2).Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`)}))(t)
-	until := func(says func(reason string) bool) {
+	awaitQueueReason := func(accept func(reason string) bool) {
 		t.Helper()
 		for i, d := range nodes {
 			waitFor(t, func() (bool, any) {
 				status, header, body := d.do("GET", "/v2/"+id+"/status/"+job.ID, "")
-				return status == 200 && says(header.Get("X-Queue-Reason")), fmt.Sprintf("node %d: %d %s %q", i, status, body, header.Get("X-Queue-Reason"))
+				return status == 200 && accept(header.Get("X-Queue-Reason")), fmt.Sprintf("node %d: %d %s %q", i, status, body, header.Get("X-Queue-Reason"))
 			})
 		}
 	}
-	until(func(reason string) bool { return strings.Contains(reason, "unknown/image") })
+	awaitQueueReason(func(reason string) bool { return strings.Contains(reason, "unknown/image") })
 	nodes[1].must(200, "PATCH", "/v2/serverless/"+id, `{"image":"builtin/echo"}`)
-	until(func(reason string) bool { return reason == "" })
+	awaitQueueReason(func(reason string) bool { return reason == "" })
 }
 
 // One node runs an endpoint's workers; every node shows them as pods and counts them by release.
@@ -123,10 +123,10 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
 	for _, d := range nodes {
-		e := echo("has a worker")
+		e := echoEndpoint("has a worker")
 		e.Name = "of " + d.url
 		e.Workers.Min = 1
-		id := d.create(e)
+		id := d.createEndpoint(e)
 		for i, reader := range nodes {
 			var workers []struct{ ID, EndpointID string }
 			waitFor(t, func() (bool, any) { // until its worker runs
@@ -186,8 +186,8 @@ func (d *deployment) pageOf(endpoint string) (s pageSnapshot) {
 	return s
 }
 
-// twoNodes starts two nodes on one database, and waits until they know each other.
-func twoNodes(t *testing.T, c jobrunner.Config) []*deployment {
+// startTwoNodes starts two nodes on one database, and waits until they know each other.
+func startTwoNodes(t *testing.T, c jobrunner.Config) []*deployment {
 	t.Helper()
 	c.Engine = pgtest.Start(t)
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
@@ -211,10 +211,10 @@ func waitFor(t *testing.T, condition func() (done bool, seen any)) {
 
 // The page of each node shows the workers, releases, logs and jobs of all nodes.
 func TestPageAtEachNode(t *testing.T) {
-	nodes := twoNodes(t, jobrunner.Config{Programs: &webServers{}, URL: "http://127.0.0.1:1"})
-	e := echo("watched")
+	nodes := startTwoNodes(t, jobrunner.Config{Programs: &webServers{}, URL: "http://127.0.0.1:1"})
+	e := echoEndpoint("watched")
 	e.Container.Image = new("builtin/conformance")
-	id := nodes[0].create(e)
+	id := nodes[0].createEndpoint(e)
 	job, err := nodes[1].client(api.V2).Jobs.RunSync(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"sleep","ms":20}`)}, time.Minute)
 	must.Require(t, err == nil && job.Status == "COMPLETED", job, err)
 	for i, d := range nodes {
@@ -253,7 +253,7 @@ func TestPageBesideAnUnreachableNode(t *testing.T) {
 // Behind a load balancer a browser is signed in at all nodes until it signs out at any of them.
 func TestBrowserAtEachNode(t *testing.T) {
 	acctest.LeaveToCI(t, "TestPageAtEachNode covers the page at each node")
-	nodes := twoNodes(t, jobrunner.Config{})
+	nodes := startTwoNodes(t, jobrunner.Config{})
 	var cookie *http.Cookie
 	send := func(d *deployment, method, path, body string) int {
 		t.Helper()

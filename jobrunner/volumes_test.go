@@ -62,7 +62,7 @@ func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 		folder := <-programs.folder
 		d.must(204, "DELETE", "/v2/network-volumes/"+volume, "")
 		time.Sleep(50 * time.Millisecond)
-		must.Hold(t, exists(folder), "the folder went while a job had it")
+		must.Hold(t, exists(folder), "the folder was removed while a job used it")
 		close(programs.end)
 		awaitGone(t, folder)
 		must.Hold(t, !strings.Contains(d.log.String(), "can't be created"), "a volume in use is in the log", d.log)

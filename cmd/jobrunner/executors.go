@@ -19,8 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// configFile is the default configuration file in the data folder.
-const configFile = "jobrunner.yaml"
+// defaultConfig is the name of the configuration file in the data folder.
+const defaultConfig = "jobrunner.yaml"
 
 // openExecutor opens the executor of all images except builtin/…. It ends the processes and
 // containers that a killed jobrunner recorded in the data folder.
@@ -37,7 +37,7 @@ func (s *serve) configFile(dir string) string {
 	if s.Config != "" || dir == "" {
 		return s.Config
 	}
-	file := filepath.Join(dir, configFile)
+	file := filepath.Join(dir, defaultConfig)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}

@@ -56,7 +56,7 @@ func parseNetwork(text string) (netip.Prefix, error) {
 }
 
 const (
-	// baseHeap is the heap without bodies in flight.
+	// baseHeap is the limit of the heap without bodies in flight, in bytes.
 	baseHeap = 128 << 20
 	// gcPercent lets the heap grow to several times the live heap, which is small: SQLite's memory isn't in it.
 	gcPercent = 400

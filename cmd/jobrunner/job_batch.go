@@ -38,7 +38,7 @@ type runBatch struct {
 // maxBatchCall is the maximum size of several inputs in a call; a larger input is sent alone.
 const maxBatchCall = 8 << 20
 
-// maxInput is the maximum length of a line: the API's limit for a body, which is slightly longer.
+// maxInput is the maximum length of a line: the API's limit for a body. A body is slightly longer than its input.
 const maxInput = 10 << 20
 
 func (r *runBatch) Run() error {

@@ -109,7 +109,8 @@ const lateLines = time.Second
 
 // findJobLines returns the lines of a job, from the first line that names it until its end. It
 // includes lines that name no job, because handlers print such lines, and skips lines that name
-// another job. hasStart is false if the job started before the first line, with which found then begins.
+// another job. whole means that the log has no earlier lines. hasStart is false if the job may have
+// started before the first line. found then begins with the first line.
 func findJobLines(j api.Job, lines []api.LogLine, whole bool) (found []api.LogLine, hasStart bool) {
 	hasStart = whole || !beganBefore(j, lines)
 	var withoutJob []api.LogLine // lines that name no job, since the last line that names this one

@@ -190,13 +190,13 @@ func verdict(j api.Job) error {
 // progress returns a function that prints each change of a job's status on stderr, and on a
 // terminal its progress updates, too.
 func (d *deploymentFlags) progress(ctx context.Context, c *api.Client, endpointID string) func(api.Job) {
-	printed, updates := "", cli.IsTerminal(os.Stderr) && !d.JSON
-	return func(now api.Job) {
-		line := fmt.Sprintf("job %s is %s", now.ID, now.Status)
-		if why := waitReason(ctx, c, endpointID, now); why != "" {
+	printed, showUpdates := "", cli.IsTerminal(os.Stderr) && !d.JSON
+	return func(j api.Job) {
+		line := fmt.Sprintf("job %s is %s", j.ID, j.Status)
+		if why := waitReason(ctx, c, endpointID, j); why != "" {
 			line += ": " + why
 		}
-		if update := progressUpdate(now); update != "" && updates {
+		if update := progressUpdate(j); update != "" && showUpdates {
 			line += ": " + update
 		}
 		if line != printed && ctx.Err() == nil {
@@ -207,8 +207,8 @@ func (d *deploymentFlags) progress(ctx context.Context, c *api.Client, endpointI
 }
 
 // waitReason returns why a waiting job's endpoint has no ready worker, or "".
-func waitReason(ctx context.Context, c *api.Client, endpointID string, now api.Job) string {
-	if now.Status != "IN_QUEUE" {
+func waitReason(ctx context.Context, c *api.Client, endpointID string, j api.Job) string {
+	if j.Status != "IN_QUEUE" {
 		return ""
 	}
 	reason, _, err := c.Jobs.StartFailure(ctx, endpointID)
@@ -235,12 +235,12 @@ func lastReason(ctx context.Context, c *api.Client, endpointID string, last api.
 const maxUpdate = 200
 
 // progressUpdate returns the last progress update of a running job as one line, or "".
-func progressUpdate(now api.Job) string {
-	if now.Status != "IN_PROGRESS" || !hasOutput(now) {
+func progressUpdate(j api.Job) string {
+	if j.Status != "IN_PROGRESS" || !hasOutput(j) {
 		return ""
 	}
-	text := string(now.Output)
-	_ = json.Unmarshal(now.Output, &text) // fails for other values, which are shown as JSON
+	text := string(j.Output)
+	_ = json.Unmarshal(j.Output, &text) // fails for other values, which are shown as JSON
 	return strings.ReplaceAll(logline.Shorten(strings.TrimSpace(text), maxUpdate), "\n", " ")
 }
 

@@ -240,11 +240,11 @@ func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j
 	return errors.Join(outdated, err)
 }
 
-// checkListen rejects an address that other machines can reach without --allow-remote, because
-// anyone with the key can run code on this machine.
+// checkListen rejects an invalid address and, without --allow-remote, one that other machines can
+// reach, because anyone with the key can run code on this machine.
 func (s *serve) checkListen() error {
 	host, port, err := net.SplitHostPort(s.Listen)
-	if number, isName := strconv.Atoi(port); err != nil || isName == nil && (number < 0 || number > math.MaxUint16) {
+	if number, nameErr := strconv.Atoi(port); err != nil || nameErr == nil && (number < 0 || number > math.MaxUint16) {
 		return usageErrorf("invalid --listen %s: expected an address such as 127.0.0.1:8420", s.Listen)
 	}
 	if s.AllowRemote && s.Clock == "admin" {
@@ -264,8 +264,8 @@ func logger(w io.Writer, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
-// greet prints the variables to export. It prints the key only if the user can't know it. It prints
-// no link for signing in into the log of a service or container.
+// greet prints the variables to export. It prints the key only if the user can't know it. Otherwise it
+// prints no link for signing in into the log of a service or container.
 func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool, code, gpus string, describe func() []string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
 	if remote != "" {
@@ -282,7 +282,7 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 		fmt.Fprintf(w, "Its state is in %s\n", dir)
 	}
 	fmt.Fprintf(w, "\nexport GPUCLOUD_BASE_URL=%s\n", url)
-	cat := func(file string) {
+	exportKeyIn := func(file string) {
 		if absolute, err := filepath.Abs(file); err == nil { // the reader's shell may be in another folder
 			file = absolute
 		}
@@ -294,11 +294,11 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 	case printsKey:
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=%s\n", key)
 	case s.APIKeyFile != "":
-		cat(s.APIKeyFile)
+		exportKeyIn(s.APIKeyFile)
 	case os.Getenv(keyVariable) != "":
 		fmt.Fprintf(w, "Its API key is in %s, which is already set here\n", keyVariable)
 	case dir != "":
-		cat(filepath.Join(dir, keyFile))
+		exportKeyIn(filepath.Join(dir, keyFile))
 	}
 	page := fmt.Sprintf("%s/#code=%s (the link works once, within an hour)", url, code)
 	if !printsKey && (journal || os.Getpid() == 1) {

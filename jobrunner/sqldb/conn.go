@@ -35,7 +35,7 @@ func (c *conn) statement(query string, args []any) (*lite.Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := arguments(args); err != nil {
+	if err := convertArguments(args); err != nil {
 		return nil, err
 	}
 	if err := s.Bind(args); err != nil {
@@ -162,8 +162,8 @@ type Querier interface {
 // Reader reads; see DB.Read.
 type Reader struct{ conn querier }
 
-// Each runs a statement, and calls row for each of its rows, which must run no other statement.
-// The arguments replace the question marks.
+// Each runs a statement, and calls row for each of its rows. The function row must not run a
+// statement. The arguments replace the question marks.
 func (r Reader) Each(row func(Row) error, query string, args ...any) error {
 	return r.conn.query(row, query, args...)
 }
@@ -211,8 +211,8 @@ func (tx *Tx) PipelineEach(query string, rows [][]any) error {
 	return tx.session.pipelineEach(query, rows)
 }
 
-// Require fails the transaction with an error unless a query returns a row. It is pipelined like
-// Pipeline. The database must be shared.
+// Require fails the transaction with the error missing unless a query returns a row. It is
+// pipelined like Pipeline. The database must be shared.
 func (tx *Tx) Require(query string, missing error, args ...any) error {
 	tx.session.(*postgresTx).required = missing
 	return tx.Pipeline("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...)

@@ -99,11 +99,11 @@ func TestDamageIsNoticed(t *testing.T) {
 		"a damaged page": page, "cut off": text[:len(text)/2/4096*4096], "not a database": garbage,
 	} {
 		must.Succeed(t, os.WriteFile(file, damaged, 0o600))
-		db, opened := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-		if opened == nil {
+		db, openErr := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+		if openErr == nil {
 			db.Close()
 		}
-		for what, err := range map[string]error{"Check": sqldb.Check(dir), "Open": opened} {
+		for what, err := range map[string]error{"Check": sqldb.Check(dir), "Open": openErr} {
 			must.Hold(t, err != nil && strings.Count(err.Error(), "the database is damaged: restore a backup") == 1, name, what, "returned", err)
 		}
 	}

@@ -18,9 +18,9 @@ import (
 type embedded struct {
 	writer  *writer
 	readers *readerPool
-	reserve *reserve // nil in memory
-	file    string   // "" in memory
-	opened  fs.FileInfo
+	reserve *reserve    // nil in memory
+	file    string      // "" in memory
+	opened  fs.FileInfo // the file when it was opened
 	// mu keeps readers and the writer apart if the database is in memory. In a folder the
 	// write-ahead log does this.
 	mu sync.RWMutex
@@ -91,11 +91,11 @@ func (db *embedded) connect(source string, pragmas []string) error {
 }
 
 func (db *embedded) write(ctx context.Context, fn func(*Tx) error, reserve bool) error {
-	return db.classify(cmp.Or(db.writer.write(ctx, fn, reserve), db.moved()))
+	return db.classify(cmp.Or(db.writer.write(ctx, fn, reserve), db.checkMoved()))
 }
 
-// moved returns an error if the open file isn't at its path, where the next process looks for its commits.
-func (db *embedded) moved() error {
+// checkMoved returns an error if the open file isn't at its path, where the next process looks for its commits.
+func (db *embedded) checkMoved() error {
 	if now, err := os.Stat(db.file); db.file == "" || err == nil && os.SameFile(now, db.opened) {
 		return nil
 	}

@@ -73,8 +73,8 @@ func Temporary(err error) bool {
 	return c == Outage || c == Full
 }
 
-// PublicText returns a text for clients of an error that isn't a Fault. It omits the database's
-// own text, which has names of hosts, users and files.
+// PublicText describes an error that isn't a Fault to clients. It omits the database's own text,
+// which has names of hosts, users and files.
 func PublicText(err error) string {
 	if memory, ok := errors.AsType[*MemoryFullError](err); ok {
 		return memory.Error()

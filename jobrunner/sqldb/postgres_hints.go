@@ -59,8 +59,8 @@ func (h *hints) add(hint string) {
 	notify.Signal(h.added)
 }
 
-// notices removes the pending hints and returns them as payloads of notifications.
-func (h *hints) notices() (out []string) {
+// takeNotices removes the pending hints and returns them as payloads of notifications.
+func (h *hints) takeNotices() (out []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var notice strings.Builder
@@ -103,7 +103,7 @@ func (p *postgres) listen(f func(hint string)) {
 	})
 }
 
-const channel = "SELECT 'gpucloud ' || oid FROM pg_namespace WHERE nspname = current_schema()"
+const selectChannel = "SELECT 'gpucloud ' || oid FROM pg_namespace WHERE nspname = current_schema()"
 
 // send sends pending hints until close. It drops hints that it can't send, because the
 // other processes also poll.
@@ -115,9 +115,9 @@ func (p *postgres) send() {
 		case <-h.ctx.Done():
 			return
 		}
-		for _, notice := range h.notices() {
+		for _, notice := range h.takeNotices() {
 			ctx, cancel := context.WithTimeout(h.ctx, hintTimeout)
-			_, _ = p.writers.ExecContext(ctx, "SELECT pg_notify(("+channel+"), $1)", notice)
+			_, _ = p.writers.ExecContext(ctx, "SELECT pg_notify(("+selectChannel+"), $1)", notice)
 			cancel()
 		}
 		_ = clock.RealSleep(h.ctx, hintPause)
@@ -136,7 +136,7 @@ func (p *postgres) receiveHints(f func(hint string)) (connected bool) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // ctx has ended, or the connection is broken
 	var name string
-	if err := conn.QueryRow(ctx, channel).Scan(&name); err != nil {
+	if err := conn.QueryRow(ctx, selectChannel).Scan(&name); err != nil {
 		return false
 	}
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{name}.Sanitize()); err != nil {

@@ -20,7 +20,7 @@ func (s *postgresTx) pipelineEach(query string, rows [][]any) error {
 	for len(rows) > 0 {
 		size, n := 0, 0
 		for ; n < len(rows) && (n == 0 || size < maxArguments); n++ {
-			if err := arguments(rows[n]); err != nil {
+			if err := convertArguments(rows[n]); err != nil {
 				return err
 			}
 			rows[n] = storableTexts(rows[n])

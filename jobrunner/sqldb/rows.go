@@ -74,8 +74,8 @@ func (r liteRow) scanKind(col int, dest any) error {
 	return nil
 }
 
-// arguments converts values of defined types to types that databases support.
-func arguments(args []any) error {
+// convertArguments converts values of defined types in place to types that databases support.
+func convertArguments(args []any) error {
 	for i, arg := range args {
 		switch arg.(type) {
 		case nil, int64, int, string, []byte, bool, float64:

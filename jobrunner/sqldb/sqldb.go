@@ -54,12 +54,12 @@ type Config struct {
 
 // DB is an open database. It is safe for concurrent use.
 type DB struct {
-	watch   func() (end func())
-	outages outages
-	backend backend
-	lock    *os.File // of the data folder, or nil
-	closing sync.Once
-	closed  error
+	watch    func() (end func())
+	outages  outages
+	backend  backend
+	lock     *os.File // of the data folder, or nil
+	closing  sync.Once
+	closeErr error // of the first Close
 
 	mu             sync.Mutex
 	versions       map[string]int // this program's schema versions, by component
@@ -127,8 +127,8 @@ func (db *DB) unlockFolder() error {
 
 // Write runs fn in a transaction and returns when its changes are durable. An error of fn
 // rolls back the changes of fn. Other writes may wait for fn, so it must be quick and use
-// only tx. If the commit fails, fn may run again from the start, so it must assign its
-// results and not add to them. If ctx ends before fn has started, Write returns at once;
+// only tx. If a statement or the commit fails, fn may run again from the start, so it must assign
+// its results and not add to them. If ctx ends before fn has started, Write returns at once;
 // later it waits for the outcome.
 //
 // Write returns ErrFull if the disk is full, and ErrUnavailable if the server doesn't
@@ -199,8 +199,8 @@ func (db *DB) Reclaim(ctx context.Context, keep, n int) error {
 // Close waits for the calls in progress and unlocks the folder. Later calls return
 // ErrClosed.
 func (db *DB) Close() error {
-	db.closing.Do(func() { db.closed = errors.Join(db.backend.close(), db.unlockFolder()) })
-	return db.closed
+	db.closing.Do(func() { db.closeErr = errors.Join(db.backend.close(), db.unlockFolder()) })
+	return db.closeErr
 }
 
 func (c Config) name() string {

@@ -32,10 +32,10 @@ import (
 const Password = "planted password"
 
 const (
-	user    = "postgres"
-	nobody  = 65534 // user id of the server if the tests run as root, which PostgreSQL rejects
-	startUp = time.Minute
-	step    = 50 * time.Millisecond // interval of polling the server
+	user         = "postgres"
+	nobody       = 65534 // user id of the server if the tests run as root, which PostgreSQL rejects
+	startTimeout = time.Minute
+	pollInterval = 50 * time.Millisecond
 )
 
 var (
@@ -209,7 +209,7 @@ func command(as []string, dir string, args ...string) *exec.Cmd {
 
 // await waits until the server accepts connections.
 func (c cluster) await() error {
-	ctx, cancel := context.WithTimeout(context.Background(), startUp)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	for {
 		conn, err := pgx.Connect(ctx, c.url())
@@ -220,6 +220,6 @@ func (c cluster) await() error {
 		if ctx.Err() != nil || bytes.Contains(text, []byte("FATAL:  could not")) {
 			return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, text)
 		}
-		time.Sleep(step)
+		time.Sleep(pollInterval)
 	}
 }
