@@ -214,7 +214,7 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	j.store.UseCatalog(j.catalog)
-	if err := j.store.SecretKey(c.SecretKey, c.DataDir); err != nil {
+	if err := j.store.UseSecretKey(c.SecretKey, c.DataDir); err != nil {
 		return err
 	}
 	if j.bills, err = metering.Open(ctx, metering.Config{DB: j.db, Clock: j.clock, Store: j.store, Catalog: j.catalog, Logger: c.Logger}); err != nil {

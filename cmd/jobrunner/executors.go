@@ -58,7 +58,7 @@ func (s *serve) checkFiles() error {
 			source.Close()
 			return err
 		}},
-		{"--secrets-key-file", s.SecretsKeyFile, func(file string) error { return new(store.Store).SecretKey(file, "") }},
+		{"--secrets-key-file", s.SecretsKeyFile, func(file string) error { return new(store.Store).UseSecretKey(file, "") }},
 		{"--simulate-gpus", s.SimulateGPUs, func(file string) error {
 			inventory, err := gpu.Simulate(file, log)
 			if err == nil {

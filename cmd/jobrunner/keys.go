@@ -136,7 +136,7 @@ func (o *keyStoreFlags) withStore(f func(apikey.Store) error) (err error) {
 		return f(file)
 	}
 	if o.Data != "" {
-		return usageErrorf("--data and --engine (or GPUCLOUD_ENGINE, GPUCLOUD_ENGINE_FILE) exclude each other: the database has the keys of all its deployments")
+		return usageErrorf("--data and --engine (or GPUCLOUD_ENGINE, GPUCLOUD_ENGINE_FILE) exclude each other: the database has the keys of the whole deployment")
 	}
 	log := logger(stderr, "text")
 	o.warnOfPassword(log)

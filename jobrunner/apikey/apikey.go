@@ -2,7 +2,7 @@
 //
 // The deployment's own key has full access. Added keys have an owner, a scope for each API and,
 // optionally, a list of endpoints and an expiry. They are stored in a file (see File), or in a
-// database that several deployments share (see Table). Only a key's SHA-256 is stored. A slow hash
+// database that several nodes share (see Table). Only a key's SHA-256 is stored. A slow hash
 // would delay every request and protect no better, because a generated key has at least 128 random
 // bits.
 package apikey
@@ -85,7 +85,7 @@ type Store interface {
 // New returns Keys with one key of full access. An empty key authenticates nobody.
 func New(own string) *Keys { return &Keys{own: sum(own)} }
 
-// With adds the keys of a file, which is read again when it changes, or of a table. It fails if the
+// With returns Keys that also have the keys of a file, which is read again when it changes, or of a table. It fails if the
 // file exists and can't be read. If a file becomes unreadable later, all its keys are rejected and the
 // error is logged; in a table, this happens to single keys. now is the clock for the keys' expiry.
 func (k *Keys) With(added Store, now func() time.Time, log *slog.Logger) (*Keys, error) {

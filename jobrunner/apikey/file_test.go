@@ -33,7 +33,7 @@ func requestWith(key string) *http.Request {
 	return r
 }
 
-func add(t *testing.T, f *apikey.File, name string, endpoints ...string) string {
+func addKey(t *testing.T, f *apikey.File, name string, endpoints ...string) string {
 	t.Helper()
 	return must.Do(f.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
 }
@@ -49,36 +49,36 @@ func openKeys(t *testing.T, dir string) (*apikey.Keys, *bytes.Buffer) {
 func TestAddAndRemoveWhileRunning(t *testing.T) {
 	dir := t.TempDir()
 	keys, _ := openKeys(t, dir)
-	expect := func(key string, want apikey.Identity) {
+	expectIdentity := func(key string, want apikey.Identity) {
 		t.Helper()
 		caller, err := keys.Authorize(requestWith(key))
 		must.Hold(t, (err == nil || errors.Is(err, apikey.ErrUnknown)) && (err != nil) == (want.Owner == "") && reflect.DeepEqual(caller, want), caller, err)
 	}
 	var unknown apikey.Identity
-	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
-	expect("", unknown)
+	expectIdentity("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
+	expectIdentity("", unknown)
 
 	commands := apikey.FileIn(dir) // as another process would
-	all := add(t, commands, "all")
-	expect(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
-	restricted := add(t, commands, "some", "e1", "e2")
-	expect(restricted, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
-	expect(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
-	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
-	expect(restricted+"x", unknown)
-	expect(restricted[1:], unknown)
-	expect(strings.ToLower(restricted), unknown)
-	expect("", unknown)
+	all := addKey(t, commands, "all")
+	expectIdentity(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
+	restricted := addKey(t, commands, "some", "e1", "e2")
+	expectIdentity(restricted, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
+	expectIdentity(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
+	expectIdentity("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
+	expectIdentity(restricted+"x", unknown)
+	expectIdentity(restricted[1:], unknown)
+	expectIdentity(strings.ToLower(restricted), unknown)
+	expectIdentity("", unknown)
 
 	must.Succeed(t, commands.Remove("all"))
-	expect(all, unknown)
-	expect(restricted, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
-	second := add(t, commands, "all")
-	expect(all, unknown)
-	expect(second, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
+	expectIdentity(all, unknown)
+	expectIdentity(restricted, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
+	second := addKey(t, commands, "all")
+	expectIdentity(all, unknown)
+	expectIdentity(second, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
 	must.Succeed(t, os.Remove(filepath.Join(dir, apikey.FileName)))
-	expect(restricted, unknown)
-	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
+	expectIdentity(restricted, unknown)
+	expectIdentity("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
 }
 
 func TestEmptyKeyIsUnknown(t *testing.T) {
@@ -160,7 +160,7 @@ func TestKeysWithoutScopes(t *testing.T) {
 // The file is readable by its owner only, and has the key's hash instead of the key.
 func TestStoredFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there")
-	key := add(t, apikey.FileIn(dir), "ci", "e1")
+	key := addKey(t, apikey.FileIn(dir), "ci", "e1")
 	path := filepath.Join(dir, apikey.FileName)
 	text := must.ReadFile(t, path)
 	hash := sha256.Sum256([]byte(key))
@@ -177,7 +177,7 @@ func TestStoredFile(t *testing.T) {
 func TestInvalidChanges(t *testing.T) {
 	dir := t.TempDir()
 	f := apikey.FileIn(dir)
-	add(t, f, "ci")
+	addKey(t, f, "ci")
 	for _, name := range []string{"", " ", "a b", "-a", "a\n", "a/b", strings.Repeat("a", 65), "default", "ci"} {
 		key, err := f.Add(apikey.Key{Name: name})
 		must.Hold(t, err != nil && key == "", name, key, err)
@@ -202,7 +202,7 @@ func TestBrokenFile(t *testing.T) {
 		"misspelled": `{"keys": [{"name": "a", "sha256": "` + strings.Repeat("ab", 32) + `", "endpoint": ["e"]}]}`,
 	} {
 		dir := t.TempDir()
-		key := add(t, apikey.FileIn(dir), "ci")
+		key := addKey(t, apikey.FileIn(dir), "ci")
 		keys, log := openKeys(t, dir)
 		path := filepath.Join(dir, apikey.FileName)
 		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
@@ -218,7 +218,7 @@ func TestBrokenFile(t *testing.T) {
 		must.Hold(t, must.Err(apikey.New("own").With(apikey.FileIn(dir), time.Now, slog.New(slog.DiscardHandler))) != nil, name, "a deployment starts with the file")
 		must.Equal(t, string(must.ReadFile(t, path)), text, name, "the file is now")
 		must.Succeed(t, os.Remove(path))
-		key = add(t, apikey.FileIn(dir), "ci")
+		key = addKey(t, apikey.FileIn(dir), "ci")
 		caller = must.Do(keys.Authorize(requestWith(key)))(t)
 		must.Hold(t, caller.Owner == "ci", name, "after the repair", caller)
 	}
@@ -227,7 +227,7 @@ func TestBrokenFile(t *testing.T) {
 // Concurrent commands lose no key while a deployment reads the file.
 func TestConcurrentCommands(t *testing.T) {
 	dir := t.TempDir()
-	first := add(t, apikey.FileIn(dir), "first")
+	first := addKey(t, apikey.FileIn(dir), "first")
 	keys, _ := openKeys(t, dir)
 	const many = 20
 	var created [many]string
@@ -260,14 +260,14 @@ func TestInterruptedCommand(t *testing.T) {
 	})
 }
 
-// A table takes over the keys of two deployments' folders: each key once, a removed key never
+// A table takes over the keys of two nodes' folders: each key once, a removed key never
 // again, and only the first of two keys with the same name. If this version can't read a key's
 // restriction, only that key is rejected.
 func TestTableTakesOver(t *testing.T) {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true}))(t)
 	defer db.Close()
-	open := func() *apikey.Table { return must.Do(apikey.OpenTable(t.Context(), db))(t) }
-	one, two := open(), open()
+	openTable := func() *apikey.Table { return must.Do(apikey.OpenTable(t.Context(), db))(t) }
+	one, two := openTable(), openTable()
 	folders := []*apikey.File{apikey.FileIn(t.TempDir()), apikey.FileIn(t.TempDir())}
 	keys := map[string]string{}
 	for i, names := range [][]string{{"shared-name", "a"}, {"shared-name", "b"}} {

@@ -23,20 +23,20 @@ func TestRootChangesKeysOfAnotherUser(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	path := filepath.Join(dir, apikey.FileName)
 	must.Succeed(t, os.Symlink(dir, link))
-	check := func(what string, uid, gid uint32) {
+	expectOwner := func(what string, uid, gid uint32) {
 		t.Helper()
 		info := must.Do(os.Stat(path))(t)
 		if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Uid != uid || stat.Gid != gid || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: the file belongs to %v, mode %v", what, stat, info.Mode())
 		}
 	}
-	add(t, apikey.FileIn(dir), "of-root")
-	check("root's folder", 0, uint32(os.Getegid()))
+	addKey(t, apikey.FileIn(dir), "of-root")
+	expectOwner("root's folder", 0, uint32(os.Getegid()))
 	if err := os.Chown(dir, owner, group); err != nil {
 		t.Skip("this root may not give files away: ", err)
 	}
-	add(t, apikey.FileIn(link), "of-another")
-	check("another user's folder", owner, group)
+	addKey(t, apikey.FileIn(link), "of-another")
+	expectOwner("another user's folder", owner, group)
 	must.Succeed(t, apikey.FileIn(link).Remove("of-root"))
-	check("after a removal", owner, group)
+	expectOwner("after a removal", owner, group)
 }

@@ -70,7 +70,7 @@ func New(c Config) http.Handler {
 }
 
 // target is the worker's address and path of a request.
-type target struct{ address, path, raw string }
+type target struct{ address, path, rawPath string }
 
 type targetKey struct{}
 
@@ -116,7 +116,7 @@ func split(u *url.URL) (endpoint string, t target) {
 	}
 	endpoint, t.path = cutEndpoint(u.Path)
 	if u.RawPath != "" {
-		_, t.raw = cutEndpoint(u.RawPath)
+		_, t.rawPath = cutEndpoint(u.RawPath)
 	}
 	return endpoint, t
 }
@@ -141,7 +141,7 @@ func (b *balancer) pick(ctx context.Context, endpoint string) (address string, d
 func rewrite(p *httputil.ProxyRequest) {
 	t, _ := p.In.Context().Value(targetKey{}).(target)
 	p.Out.URL.Scheme, p.Out.URL.Host = "http", t.address
-	p.Out.URL.Path, p.Out.URL.RawPath = t.path, t.raw
+	p.Out.URL.Path, p.Out.URL.RawPath = t.path, t.rawPath
 	p.Out.Host = p.In.Host
 	p.Out.Header.Del("Authorization")
 	p.SetXForwarded()

@@ -41,7 +41,7 @@ func (o *singleWorker) Pick(ctx context.Context, _ string) (string, func(), erro
 	return o.address, o.open.Done, nil
 }
 
-func handler(w Workers) http.Handler {
+func newBalancer(w Workers) http.Handler {
 	return New(Config{Workers: w, Keys: apikey.New(key), Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
 }
 
@@ -52,7 +52,7 @@ func serve(t *testing.T, f http.HandlerFunc) (base string, pool *singleWorker) {
 	t.Cleanup(worker.Close)
 	address := must.Do(url.Parse(worker.URL))(t)
 	pool = &singleWorker{address: address.Host}
-	front := httptest.NewServer(handler(pool))
+	front := httptest.NewServer(newBalancer(pool))
 	t.Cleanup(front.Close)
 	return front.URL + "/v2/ep1", pool
 }
@@ -192,7 +192,7 @@ func TestReadyTimeout(t *testing.T) {
 		r := httptest.NewRequest("GET", "/v2/ep1/x", nil)
 		r.Header.Set("Authorization", "Bearer "+key)
 		answer, started := httptest.NewRecorder(), time.Now()
-		handler(new(singleWorker)).ServeHTTP(answer, r)
+		newBalancer(new(singleWorker)).ServeHTTP(answer, r)
 		waited := time.Since(started)
 		must.Hold(t, waited == readyTimeout && answer.Code == http.StatusBadRequest, answer.Code, "after", waited, answer.Body)
 	})
@@ -273,7 +273,7 @@ func FuzzSplit(f *testing.F) {
 		if strings.Contains(endpoint, "/") || !strings.HasPrefix(target.path, "/") || u.Path != "/v2/"+endpoint+target.path && u.Path != "/v2/"+endpoint {
 			t.Errorf("%q is endpoint %q and path %q", rest, endpoint, target.path)
 		}
-		out := url.URL{Path: target.path, RawPath: target.raw}
+		out := url.URL{Path: target.path, RawPath: target.rawPath}
 		raw := out.EscapedPath()
 		must.Equal(t, must.Do(url.PathUnescape(raw))(t), target.path, "the decoded path", raw, "of", rest)
 		if i := strings.IndexByte(u.EscapedPath()[len("/v2/"):], '/'); i >= 0 && !strings.Contains(endpoint, "%") && u.RawPath != "" && strings.EqualFold(u.EscapedPath()[4:4+i], endpoint) && raw != u.EscapedPath()[4+i:] {

@@ -186,7 +186,7 @@ func (m *Meter) run(ctx context.Context) {
 	defer timer.Stop()
 	armed := true
 	for {
-		if !armed && m.busy() {
+		if !armed && m.needsCheckpoint() {
 			timer.Reset(CheckpointEvery)
 			armed = true
 		}
@@ -202,7 +202,7 @@ func (m *Meter) run(ctx context.Context) {
 	}
 }
 
-func (m *Meter) busy() bool {
+func (m *Meter) needsCheckpoint() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.running) > 0 || m.failing

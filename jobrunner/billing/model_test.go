@@ -66,7 +66,7 @@ type history struct {
 
 func (h *history) now() int64 { return h.clock.Now().UnixMilli() }
 
-func (h *history) open(process int) {
+func (h *history) openMeter(process int) {
 	m, err := billing.Open(h.ctx, billing.Config{DB: h.db, Clock: h.clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		h.Fatal(err)
@@ -90,7 +90,7 @@ func (h *history) running(volumes bool) (out []*interval) {
 	return out
 }
 
-func (h *history) rates() billing.Rates {
+func (h *history) drawRates() billing.Rates {
 	rate := rapid.SampledFrom([]billing.Rate{0, 1, 7, 999_999_999, billing.Hourly(440_000_000, 1), billing.Hourly(5_580_000_000, 8), billing.Monthly(70_000_000, 123)})
 	draw := func() billing.Rate { return rate.Draw(h.T, "rate") }
 	return billing.Rates{GPU: draw(), CPU: draw(), Disk: draw(), Networking: draw(), Standard: draw(), HighPerformance: draw()}
@@ -108,7 +108,7 @@ func (h *history) operations() map[string]func(*rapid.T) {
 		"start": func(t *rapid.T) {
 			kind := rapid.SampledFrom([]billing.Kind{billing.Worker, billing.Pod, billing.Cluster}).Draw(t, "kind")
 			v := &interval{
-				Resource: billing.Resource{Kind: kind, ID: fmt.Sprintf("r%d", len(h.all)), Owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"), Rates: h.rates()},
+				Resource: billing.Resource{Kind: kind, ID: fmt.Sprintf("r%d", len(h.all)), Owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"), Rates: h.drawRates()},
 				start:    h.now(), process: rapid.IntRange(0, 1).Draw(t, "process"),
 			}
 			h.meters[v.process].Start(v.Resource)
@@ -122,13 +122,13 @@ func (h *history) operations() map[string]func(*rapid.T) {
 		"start again without a stop": func(t *rapid.T) {
 			v := h.pick(t, h.running(false))
 			next := &interval{Resource: v.Resource, start: h.now(), process: v.process}
-			next.Rates = h.rates()
+			next.Rates = h.drawRates()
 			h.meters[v.process].Start(next.Resource)
 			v.end = h.now()
 			h.all = append(h.all, next)
 		},
 		"create a volume": func(*rapid.T) {
-			v := &interval{Resource: billing.Resource{Kind: billing.Volume, ID: fmt.Sprintf("v%d", len(h.all)), Rates: h.rates()}, start: h.now()}
+			v := &interval{Resource: billing.Resource{Kind: billing.Volume, ID: fmt.Sprintf("v%d", len(h.all)), Rates: h.drawRates()}, start: h.now()}
 			v.Owner = v.ID
 			h.write(func(tx *sqldb.Tx) error { return billing.StartVolume(tx, h.clock.Now(), v.Resource) })
 			h.all = append(h.all, v)
@@ -136,7 +136,7 @@ func (h *history) operations() map[string]func(*rapid.T) {
 		"grow a volume": func(t *rapid.T) {
 			v := h.pick(t, h.running(true))
 			next := &interval{Resource: v.Resource, start: h.now()}
-			next.Rates = h.rates()
+			next.Rates = h.drawRates()
 			h.write(func(tx *sqldb.Tx) error {
 				if err := billing.StopVolume(tx, h.clock.Now(), v.ID); err != nil {
 					return err
@@ -168,7 +168,7 @@ func (h *history) operations() map[string]func(*rapid.T) {
 					v.end = h.now()
 				}
 			}
-			h.open(p)
+			h.openMeter(p)
 		},
 		"kill": func(t *rapid.T) {
 			p := rapid.IntRange(0, 1).Draw(t, "process")
@@ -182,11 +182,11 @@ func (h *history) operations() map[string]func(*rapid.T) {
 					}
 				}
 			}
-			h.open(p)
+			h.openMeter(p)
 		},
 		"start a pod that may outlive its process": func(t *rapid.T) {
 			v := &interval{
-				Resource: billing.Resource{Kind: billing.Pod, ID: fmt.Sprintf("p%d", len(h.all)), Owner: "p", Rates: h.rates()},
+				Resource: billing.Resource{Kind: billing.Pod, ID: fmt.Sprintf("p%d", len(h.all)), Owner: "p", Rates: h.drawRates()},
 				start:    h.now(), process: rapid.IntRange(0, 1).Draw(t, "process"), survives: true,
 			}
 			h.resume(t, v)
@@ -202,11 +202,11 @@ func (h *history) operations() map[string]func(*rapid.T) {
 				}
 			}
 			time.Sleep(time.Duration(rapid.Int64Range(0, 20_000).Draw(t, "ms")) * time.Millisecond)
-			h.open(p)
+			h.openMeter(p)
 			for _, v := range h.running(false) {
 				if v.process == p {
 					before := v.Rates
-					v.Rates = h.rates() // new prices, which don't apply
+					v.Rates = h.drawRates() // new prices, which don't apply
 					h.resume(t, v)
 					v.Rates = before
 				}
@@ -340,7 +340,7 @@ func checkHistories(t *testing.T, database func(t *testing.T) sqldb.Config) {
 				db := must.Do(sqldb.Open(t.Context(), config))(t)
 				h := &history{T: rt, ctx: t.Context(), db: db, clock: new(clock.Clock)}
 				for p := range h.meters {
-					h.open(p)
+					h.openMeter(p)
 				}
 				defer func() {
 					for _, m := range h.meters {

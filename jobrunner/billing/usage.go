@@ -75,7 +75,7 @@ const (
 	Year  BucketSize = "year"
 )
 
-// BucketSizes lists the names of the lengths, the shortest first.
+// BucketSizes lists the names of the sizes, the shortest first.
 var BucketSizes = []string{string(Hour), string(Day), string(Week), string(Month), string(Year)}
 
 const maxBuckets = 10_000

@@ -141,9 +141,9 @@ const maxAdvance = 8 * 24 * time.Hour
 
 // Clock serves the deployment's clock. GET /clock reads it, with a key that may read the management API.
 // With a key for all of it, POST /clock {"advance": milliseconds} advances it, and POST /clock {"stop": true} stops it between
-// advances. offClock returns an endpoint whose worker runs a job in real time, or "". The clock can't be
-// advanced during that job, because it would time out early. advanced is called after each step.
-func Clock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced func(ctx context.Context), next http.Handler) http.Handler {
+// advances. findOffClock returns an endpoint whose worker runs a job in real time, or "". The clock can't be
+// advanced during that job, because it would time out early. afterAdvance is called after each step.
+func Clock(c *clock.Clock, keys *apikey.Keys, findOffClock func() string, afterAdvance func(ctx context.Context), next http.Handler) http.Handler {
 	change := func(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 		var body struct {
 			Advance int64 `json:"advance"`
@@ -157,11 +157,11 @@ func Clock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced f
 		if err != nil || body.Stop || body.Advance < 1 || body.Advance > maxAdvance.Milliseconds() {
 			return httpanswer.Refuse(http.StatusBadRequest, "send {\"advance\": milliseconds}, from 1 to %d, or {\"stop\": true}", maxAdvance.Milliseconds())
 		}
-		if endpoint := offClock(); endpoint != "" {
+		if endpoint := findOffClock(); endpoint != "" {
 			return httpanswer.Refuse(http.StatusConflict, "a worker of endpoint %s runs a job in real time: advance the clock when the job has ended", endpoint)
 		}
 		c.Advance(time.Duration(body.Advance) * time.Millisecond)
-		advanced(r.Context())
+		afterAdvance(r.Context())
 		return nil
 	}
 	clockHandler := withKey(keys, "all users share the clock", func(w http.ResponseWriter, r *http.Request) {

@@ -100,7 +100,7 @@ func ObserveChanges(log *slog.Logger, m *metrics.Metrics, next http.Handler) htt
 // logRequest logs a request. It omits the place in the source, which would cost more than the rest of
 // the line.
 func logRequest(log slog.Handler, r *http.Request, started time.Time, status int, id string) {
-	level, now := importance(r.URL.Path, status), time.Now()
+	level, now := logLevel(r.URL.Path, status), time.Now()
 	if !log.Enabled(r.Context(), level) {
 		return
 	}
@@ -124,10 +124,10 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// importance returns the log level of a request. Requests that clients repeat every few seconds are
+// logLevel returns the log level of a request. Requests that clients repeat every few seconds are
 // logged at debug level: requests of the page, of scrapers and probes, and, unless they fail, of workers
 // that poll and ping.
-func importance(path string, status int) slog.Level {
+func logLevel(path string, status int) slog.Level {
 	switch {
 	case path == "/metrics", path == AliveRoute, path == readyRoute, page.Owns(path), workerapi.Polls(path) && status < http.StatusBadRequest:
 		return slog.LevelDebug

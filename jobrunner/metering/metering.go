@@ -90,8 +90,8 @@ func nonEmpty(dataCenter string) []string {
 // End is called when a worker has stopped.
 func (b *Bills) End(id string) { b.Meter.Stop(billing.Worker, id) }
 
-// pod returns a pod's billed resource at the prices of the catalog. A cluster is billed for the time of each member.
-func (b *Bills) pod(p store.Pod) billing.Resource {
+// podResource returns a pod's billed resource at the prices of the catalog. A cluster is billed for the time of each member.
+func (b *Bills) podResource(p store.Pod) billing.Resource {
 	offered := b.Catalog.Current()
 	r := billing.Resource{
 		Kind: kindOf(p), ID: p.ID, Owner: p.ID, GPUType: p.GPUType(), Image: p.Image, Template: p.TemplateID, DataCenters: nonEmpty(p.DataCenterID), Disk: p.Disk + p.Volume.Size,
@@ -121,13 +121,13 @@ func (b *Bills) PodPrice(p store.Pod) float64 {
 	if !p.Status.Active() {
 		return 0
 	}
-	return billing.PerHour(b.pod(p).Rates)
+	return billing.PerHour(b.podResource(p).Rates)
 }
 
 // Started is called when a pod has started, and when the deployment adopts a pod that kept
 // running after the deployment was killed.
 func (b *Bills) Started(s pod.Span) {
-	if err := b.Meter.Continue(context.Background(), b.pod(s.Pod), s.From); err != nil && !sqldb.Temporary(err) {
+	if err := b.Meter.Continue(context.Background(), b.podResource(s.Pod), s.From); err != nil && !sqldb.Temporary(err) {
 		b.Logger.Error("the earlier rates of a running pod could not be read: it is billed at the current rates", "pod", s.Pod.ID, "error", err)
 	}
 }
@@ -136,8 +136,8 @@ func (b *Bills) Started(s pod.Span) {
 // deployment is billed until the last checkpoint.
 func (b *Bills) Stopped(s pod.Span) { b.Meter.Stop(kindOf(s.Pod), s.Pod.ID) }
 
-// volume returns a network volume's billed resource at the prices of the catalog.
-func (b *Bills) volume(v store.NetworkVolume) billing.Resource {
+// volumeResource returns a network volume's billed resource at the prices of the catalog.
+func (b *Bills) volumeResource(v store.NetworkVolume) billing.Resource {
 	prices := b.Catalog.Current().Storage
 	r := billing.Resource{Kind: billing.Volume, ID: v.ID, Owner: v.ID, DataCenters: []string{v.DataCenter}, Disk: v.Size, HighPerformance: v.Type == catalog.HighPerformance}
 	if r.HighPerformance {
@@ -153,7 +153,7 @@ func (b *Bills) volumeChanged(tx *sqldb.Tx, now time.Time, id string, v *store.N
 	if err := billing.StopVolume(tx, now, id); err != nil || v == nil {
 		return err
 	}
-	return billing.StartVolume(tx, now, b.volume(*v))
+	return billing.StartVolume(tx, now, b.volumeResource(*v))
 }
 
 // settleVolumes bills all volumes at the current prices from now on.
@@ -161,7 +161,7 @@ func (b *Bills) settleVolumes(ctx context.Context) error {
 	return b.Store.WithNetworkVolumes(ctx, func(tx *sqldb.Tx, now time.Time, all []store.NetworkVolume) error {
 		volumes := make([]billing.Resource, len(all))
 		for i, v := range all {
-			volumes[i] = b.volume(v)
+			volumes[i] = b.volumeResource(v)
 		}
 		return billing.SettleVolumes(tx, now, volumes)
 	})

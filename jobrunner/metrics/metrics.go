@@ -196,8 +196,8 @@ func (j *jobs) seriesFor(endpoint string) *series {
 	return s
 }
 
-// keep drops the series of endpoints that no longer exist.
-func (j *jobs) keep(existing map[string]bool) {
+// keepOnly drops the series of endpoints that no longer exist.
+func (j *jobs) keepOnly(existing map[string]bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for endpoint := range j.byEndpoint {

@@ -65,7 +65,7 @@ func newMetrics(s metrics.Source, log io.Writer) *metrics.Metrics {
 	return metrics.New(metrics.Config{Source: s, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(log, nil)), Version: "1.2.3"})
 }
 
-func request(m *metrics.Metrics, pattern string, status int) {
+func countRequest(m *metrics.Metrics, pattern string, status int) {
 	end := m.Begin()
 	end(&http.Request{Method: "MADE-UP", RequestURI: "/made/up", Pattern: pattern}, status)
 }
@@ -88,9 +88,9 @@ func TestScrape(t *testing.T) {
 	m.Webhook(nil, false)
 	m.Webhook(errors.New("x"), false)
 	m.Webhook(errors.New("x"), true)
-	request(m, "GET /v2/templates/{id}", 404)
-	request(m, "", 401)
-	request(m, "", 0)
+	countRequest(m, "GET /v2/templates/{id}", 404)
+	countRequest(m, "", 401)
+	countRequest(m, "", 0)
 	text := scrape(t, m)
 	must.Contain(t, text,
 		`gpucloud_build_info{go="go`,

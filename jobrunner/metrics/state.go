@@ -81,48 +81,48 @@ func (n *stateCollector) Collect(out chan<- prometheus.Metric) {
 		existing := make(map[string]bool, len(endpoints))
 		for _, e := range endpoints {
 			existing[e.ID] = true
-			n.endpoint(out, e)
+			n.sendEndpoint(out, e)
 		}
-		n.jobs.keep(existing)
+		n.jobs.keepOnly(existing)
 		for _, c := range n.jobs.collectors() {
 			c.Collect(out)
 		}
 	}
 	for _, g := range n.source.Devices() {
-		device(out, g)
+		sendDevice(out, g)
 	}
 }
 
-func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+func sendGauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
 	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-func (n *stateCollector) endpoint(out chan<- prometheus.Metric, e Endpoint) {
+func (n *stateCollector) sendEndpoint(out chan<- prometheus.Metric, e Endpoint) {
 	// In the order of the output, which makes the registry's sort cheap.
-	gauge(out, jobsNow, float64(e.Jobs.InProgress), e.ID, string(engine.InProgress))
-	gauge(out, jobsNow, float64(e.Jobs.InQueue), e.ID, string(engine.InQueue))
+	sendGauge(out, jobsNow, float64(e.Jobs.InProgress), e.ID, string(engine.InProgress))
+	sendGauge(out, jobsNow, float64(e.Jobs.InQueue), e.ID, string(engine.InQueue))
 	age := time.Duration(0)
 	if !e.Oldest.IsZero() {
 		age = max(0, n.clock.Now().Sub(e.Oldest))
 	}
-	gauge(out, oldestAge, age.Seconds(), e.ID)
+	sendGauge(out, oldestAge, age.Seconds(), e.ID)
 	for _, state := range slices.Sorted(maps.Keys(e.Workers)) {
-		gauge(out, workers, float64(e.Workers[state]), e.ID, state)
+		sendGauge(out, workers, float64(e.Workers[state]), e.ID, state)
 	}
 	for _, w := range e.Each {
 		if w.Usage == (run.Usage{}) { // the worker isn't a process
 			continue
 		}
 		out <- prometheus.MustNewConstMetric(workerCPU, prometheus.CounterValue, w.Usage.CPU.Seconds(), e.ID, w.ID)
-		gauge(out, workerRAM, float64(w.Usage.Memory), e.ID, w.ID)
+		sendGauge(out, workerRAM, float64(w.Usage.Memory), e.ID, w.ID)
 	}
 }
 
-func device(out chan<- prometheus.Metric, g gpu.DeviceState) {
-	gauge(out, gpuInfo, 1, g.UUID, strconv.Itoa(g.Index), strings.ToValidUTF8(g.TypeID, "?"), g.MIG)
-	gauge(out, gpuHealthy, boolGauge(g.Fault == ""), g.UUID)
-	gauge(out, gpuHeld, boolGauge(g.Holder != ""), g.UUID)
-	gauge(out, gpuMemory, float64(g.Memory), g.UUID)
+func sendDevice(out chan<- prometheus.Metric, g gpu.DeviceState) {
+	sendGauge(out, gpuInfo, 1, g.UUID, strconv.Itoa(g.Index), strings.ToValidUTF8(g.TypeID, "?"), g.MIG)
+	sendGauge(out, gpuHealthy, boolGauge(g.Fault == ""), g.UUID)
+	sendGauge(out, gpuHeld, boolGauge(g.Holder != ""), g.UUID)
+	sendGauge(out, gpuMemory, float64(g.Memory), g.UUID)
 	for _, metric := range []struct {
 		desc  *prometheus.Desc
 		value int64 // -1 if the device doesn't report it
@@ -134,7 +134,7 @@ func device(out chan<- prometheus.Metric, g gpu.DeviceState) {
 		{gpuTemperature, int64(g.Temperature), 1},
 	} {
 		if metric.value >= 0 {
-			gauge(out, metric.desc, float64(metric.value)/metric.unit, g.UUID)
+			sendGauge(out, metric.desc, float64(metric.value)/metric.unit, g.UUID)
 		}
 	}
 }

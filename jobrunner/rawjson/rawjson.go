@@ -129,8 +129,8 @@ func Fault(text []byte) error {
 // maxDepth is the maximum depth of nested values, as in encoding/json.
 const maxDepth = 10_000
 
-// scanner is a position in a text. Each method skips the element in its name, and returns false if
-// that isn't there.
+// scanner is a position in a text. Its methods, except at, skip the element in their name, and return
+// false if the element isn't there.
 type scanner struct {
 	text  []byte
 	i     int

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// addTogether adds notes by concurrent writes and returns their errors.
-func addTogether(t *testing.T, db *sqldb.DB, names ...string) map[string]error {
+// addNotesTogether adds notes by concurrent writes and returns their errors.
+func addNotesTogether(t *testing.T, db *sqldb.DB, names ...string) map[string]error {
 	t.Helper()
 	var mu sync.Mutex
 	errs := map[string]error{}
@@ -42,7 +42,7 @@ func numberedNames(prefix string, n int) (names []string) {
 func TestWriteWaitsForALock(t *testing.T) {
 	address := pgtest.Start(t)
 	db, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})
-	must.Succeed(t, add(t.Context(), db, "locked", nil))
+	must.Succeed(t, addNote(t.Context(), db, "locked", nil))
 	locked, release := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	update := func(db *sqldb.DB, write func(tx *sqldb.Tx)) {
@@ -57,7 +57,7 @@ func TestWriteWaitsForALock(t *testing.T) {
 	all.Go(func() { update(other, func(*sqldb.Tx) { once.Do(func() { close(locked) }); <-release }) })
 	<-locked
 	all.Go(func() { update(db, func(*sqldb.Tx) {}) })
-	for name, err := range addTogether(t, db, numberedNames("free ", 20)...) {
+	for name, err := range addNotesTogether(t, db, numberedNames("free ", 20)...) {
 		must.Hold(t, err == nil, name, err)
 	}
 	close(release)
@@ -72,7 +72,7 @@ func TestLostReplyToACommit(t *testing.T) {
 	for round := range 20 {
 		names := numberedNames(fmt.Sprint("note ", round, " "), 20)
 		proxy.LoseCommit()
-		for name, err := range addTogether(t, db, names...) {
+		for name, err := range addNotesTogether(t, db, names...) {
 			var rows int
 			e := db.Read(t.Context(), func(r *sqldb.Reader) error {
 				return r.QueryRow("SELECT COUNT(*) FROM notes WHERE name = ?", name).Scan(&rows)
@@ -93,7 +93,7 @@ func TestLostReplyToACommit(t *testing.T) {
 func TestRequire(t *testing.T) {
 	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
 	errUnmet := errors.New("unmet")
-	must.Succeed(t, add(t.Context(), db, "a", nil))
+	must.Succeed(t, addNote(t.Context(), db, "a", nil))
 	for name, want := range map[string]error{"a": nil, "absent": errUnmet} {
 		for _, reads := range []bool{false, true} {
 			err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
@@ -108,5 +108,5 @@ func TestRequire(t *testing.T) {
 			must.ErrorIs(t, err, want, name, reads)
 		}
 	}
-	must.Equal(t, count(t, db), 3, "rows")
+	must.Equal(t, countNotes(t, db), 3, "rows")
 }

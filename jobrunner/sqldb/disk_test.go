@@ -22,7 +22,7 @@ func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
 	for ; size > 0; size /= 4 {
 		for {
 			name := fmt.Sprintf("%d of %d bytes", len(names), size)
-			err := add(t.Context(), db, name, []byte(strings.Repeat("x", size)))
+			err := addNote(t.Context(), db, name, []byte(strings.Repeat("x", size)))
 			if errors.Is(err, sqldb.ErrFull) {
 				break
 			}
@@ -41,7 +41,7 @@ func TestReserve(t *testing.T) {
 			disk := smalldisk.Mount(t, "40m")
 			db := open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
 			names := fillDisk(t, db, size)
-			n := count(t, db)
+			n := countNotes(t, db)
 			must.Require(t, n == len(names), n, "notes, want", len(names))
 			// Changes that free no space, and more of them than fit in the reserve.
 			last := &names[len(names)-1] // the smallest row
@@ -57,7 +57,7 @@ func TestReserve(t *testing.T) {
 			}
 			must.Succeed(t, db.Close())
 			db = open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
-			must.Equal(t, count(t, db), len(names), "notes after a restart")
+			must.Equal(t, countNotes(t, db), len(names), "notes after a restart")
 			must.Succeed(t, db.WriteWithReservedSpace(t.Context(), func(tx *sqldb.Tx) error {
 				n, err := tx.Exec("DELETE FROM notes")
 				if err == nil && n != int64(len(names)) {
@@ -65,7 +65,7 @@ func TestReserve(t *testing.T) {
 				}
 				return err
 			}))
-			must.Equal(t, add(t.Context(), db, "again", make([]byte, size)), nil, "a write with free space again")
+			must.Equal(t, addNote(t.Context(), db, "again", make([]byte, size)), nil, "a write with free space again")
 		})
 	}
 }

@@ -90,8 +90,8 @@ func (db *embedded) connect(source string, pragmas []string) error {
 	return err
 }
 
-func (db *embedded) write(ctx context.Context, fn func(*Tx) error, reserve bool) error {
-	return db.classify(cmp.Or(db.writer.write(ctx, fn, reserve), db.checkMoved()))
+func (db *embedded) write(ctx context.Context, fn func(*Tx) error, mayUseReserve bool) error {
+	return db.classify(cmp.Or(db.writer.write(ctx, fn, mayUseReserve), db.checkMoved()))
 }
 
 // checkMoved returns an error if the open file isn't at its path, where the next process looks for its commits.

@@ -59,7 +59,7 @@ func TestLock(t *testing.T) {
 			})
 		}
 		all.Wait()
-		must.Equal(t, count(t, db), 80, "rows")
+		must.Equal(t, countNotes(t, db), 80, "rows")
 	})
 }
 
@@ -67,7 +67,7 @@ func TestLock(t *testing.T) {
 func TestDeadlock(t *testing.T) {
 	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
 	for _, name := range []string{"a", "b"} {
-		must.Succeed(t, add(t.Context(), db, name, []byte{}))
+		must.Succeed(t, addNote(t.Context(), db, name, []byte{}))
 	}
 	var both, all sync.WaitGroup
 	both.Add(2)
@@ -104,7 +104,7 @@ func TestProcessHangs(t *testing.T) {
 	t.Parallel() // it waits for the server's timeout
 	address := pgtest.Start(t)
 	stopped, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})
-	must.Succeed(t, add(t.Context(), stopped, "a", []byte{}))
+	must.Succeed(t, addNote(t.Context(), stopped, "a", []byte{}))
 	update := func(tx *sqldb.Tx) error {
 		return must.Err(tx.Exec("UPDATE notes SET body = body || 'x' WHERE name = 'a'"))
 	}
@@ -133,8 +133,8 @@ func TestFullDiskOfServer(t *testing.T) {
 	pgtest.Exec(t, address, `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$`)
 	pgtest.Exec(t, address, `CREATE TRIGGER full_disk BEFORE INSERT ON notes FOR EACH ROW WHEN (NEW.name = 'big') EXECUTE FUNCTION full_disk()`)
-	must.ErrorIs(t, add(t.Context(), db, "big", nil), sqldb.ErrFull, "a full disk")
-	must.Succeed(t, add(t.Context(), db, "small", nil))
+	must.ErrorIs(t, addNote(t.Context(), db, "big", nil), sqldb.ErrFull, "a full disk")
+	must.Succeed(t, addNote(t.Context(), db, "small", nil))
 }
 
 // Rows of many bytes are sent in parts, because the server refuses an array of a gigabyte.
@@ -151,7 +151,7 @@ func TestManyBytes(t *testing.T) {
 		return errors.Join(err, tx.QueryRow("SELECT count(*) FROM statements").Scan(&statements))
 	})
 	must.Hold(t, err == nil && statements == 3, "got", statements, "statements", err)
-	must.Equal(t, count(t, db), 6, "rows")
+	must.Equal(t, countNotes(t, db), 6, "rows")
 }
 
 // Texts that PostgreSQL can't store are replaced.
@@ -159,7 +159,7 @@ func TestTexts(t *testing.T) {
 	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		for i, name := range []string{"nothing\x00more", "no \xff text", "what? isn't --a\n?comment", "$1"} {
-			must.Equal(t, add(t.Context(), db, name, []byte(name)), nil, name)
+			must.Equal(t, addNote(t.Context(), db, name, []byte(name)), nil, name)
 			var body []byte
 			err := db.Read(t.Context(), func(r *sqldb.Reader) error {
 				return r.QueryRow("SELECT body -- isn't it\nFROM notes WHERE name = ? AND 'it''s' <> '' AND k > ?", name, i).Scan(&body)
@@ -182,25 +182,25 @@ func TestUnavailableServer(t *testing.T) {
 	db := open(t, sqldb.Config{URL: address})
 	u := must.Do(url.Parse(address))(t)
 	for round := range 3 {
-		must.Succeed(t, add(t.Context(), db, fmt.Sprint("before ", round), nil))
+		must.Succeed(t, addNote(t.Context(), db, fmt.Sprint("before ", round), nil))
 		proxy.Cut()
 		expectUnavailable := func(err error) {
 			t.Helper()
 			must.Hold(t, errors.Is(err, sqldb.ErrUnavailable) && strings.Contains(err.Error(), u.Port()) &&
 				!strings.Contains(err.Error(), pgtest.Password), "an unavailable server:", err)
 		}
-		expectUnavailable(add(t.Context(), db, "lost", nil))
+		expectUnavailable(addNote(t.Context(), db, "lost", nil))
 		expectUnavailable(db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT 1").Scan(new(int)) }))
 		_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
 		expectUnavailable(err)
 		proxy.Mend(t)
-		must.Equal(t, count(t, db), round+1, "rows")
+		must.Equal(t, countNotes(t, db), round+1, "rows")
 	}
 	// No call fails if the server terminates all sessions, as during a restart.
 	for range 3 {
 		var all sync.WaitGroup
 		for range 8 {
-			all.Go(func() { _ = count(t, db) })
+			all.Go(func() { _ = countNotes(t, db) })
 			all.Go(func() { must.Equal(t, db.Write(t.Context(), func(*sqldb.Tx) error { return nil }), nil) })
 		}
 		all.Wait()
@@ -241,7 +241,7 @@ func TestClosedServer(t *testing.T) {
 		must.Equal(t, db.Close(), nil)
 	}
 	db.Notify("nobody")
-	must.ErrorIs(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
+	must.ErrorIs(t, addNote(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
 	must.ErrorIs(t, db.Read(t.Context(), func(*sqldb.Reader) error { return nil }), sqldb.ErrClosed, "read after close")
 }
 
@@ -249,13 +249,13 @@ func TestCancelledWriteOnPostgres(t *testing.T) {
 	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	must.ErrorIs(t, add(ctx, db, "withdrawn", nil), context.Canceled, "a write with a cancelled context")
+	must.ErrorIs(t, addNote(ctx, db, "withdrawn", nil), context.Canceled, "a write with a cancelled context")
 	ctx, cancel = context.WithCancel(t.Context())
 	err := db.Write(ctx, func(tx *sqldb.Tx) error {
 		cancel() // too late: the write has started
 		return must.Err(tx.Exec("INSERT INTO notes (name) VALUES ('kept')"))
 	})
-	n := count(t, db)
+	n := countNotes(t, db)
 	must.Hold(t, err == nil && n == 1, n, "rows", err)
 }
 

@@ -69,7 +69,7 @@ type DB struct {
 
 // backend implements a DB with SQLite (embedded.go) or with a PostgreSQL server (postgres.go).
 type backend interface {
-	write(ctx context.Context, fn func(*Tx) error, reserve bool) error
+	write(ctx context.Context, fn func(*Tx) error, mayUseReserve bool) error
 	read(ctx context.Context, fn func(*Reader) error) error
 	beginMigration() (done func()) // a migration runs until done is called
 	shared() bool
@@ -146,13 +146,13 @@ func (db *DB) WriteWithReservedSpace(ctx context.Context, fn func(tx *Tx) error)
 	return db.write(ctx, fn, true)
 }
 
-func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, reserve bool) error {
+func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, mayUseReserve bool) error {
 	defer db.watch()()
 	if err := db.checkOutdated(); err != nil {
 		return err
 	}
-	err := db.backend.write(ctx, fn, reserve)
-	db.outages.note(err, !reserve)
+	err := db.backend.write(ctx, fn, mayUseReserve)
+	db.outages.note(err, !mayUseReserve)
 	return err
 }
 

@@ -34,7 +34,7 @@ func open(t *testing.T, c sqldb.Config) *sqldb.DB {
 	return db
 }
 
-func add(ctx context.Context, db *sqldb.DB, name string, body []byte) error {
+func addNote(ctx context.Context, db *sqldb.DB, name string, body []byte) error {
 	return db.Write(ctx, func(tx *sqldb.Tx) error {
 		n, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", name, body)
 		if err == nil && n != 1 {
@@ -44,7 +44,7 @@ func add(ctx context.Context, db *sqldb.DB, name string, body []byte) error {
 	})
 }
 
-func count(t *testing.T, db *sqldb.DB) (n int) {
+func countNotes(t *testing.T, db *sqldb.DB) (n int) {
 	t.Helper()
 	must.Succeed(t, db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT count(*) FROM notes").Scan(&n) }))
 	return n
@@ -55,7 +55,7 @@ func TestPipelineEach(t *testing.T) {
 	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		const insert = `INSERT INTO notes (name, body) VALUES (?, COALESCE(?, (SELECT body FROM notes WHERE name = ?))) ON CONFLICT (name) DO UPDATE SET body = excluded.body`
-		must.Succeed(t, add(t.Context(), db, "a", []byte("1")))
+		must.Succeed(t, addNote(t.Context(), db, "a", []byte("1")))
 		var all []string
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			all = nil
@@ -97,7 +97,7 @@ func TestReadYourWrites(t *testing.T) {
 			all.Go(func() {
 				for i := range 50 {
 					name := fmt.Sprintf("%d-%d", g, i)
-					if err := add(t.Context(), db, name, []byte(name)); err != nil {
+					if err := addNote(t.Context(), db, name, []byte(name)); err != nil {
 						t.Error(err)
 						return
 					}
@@ -110,7 +110,7 @@ func TestReadYourWrites(t *testing.T) {
 			})
 		}
 		all.Wait()
-		must.Equal(t, count(t, db), 400, "rows")
+		must.Equal(t, countNotes(t, db), 400, "rows")
 	})
 }
 
@@ -119,7 +119,7 @@ func TestQuery(t *testing.T) { testEachDatabase(t, testQuery) }
 func testQuery(t *testing.T, c sqldb.Config) {
 	db := open(t, c)
 	for _, name := range []string{"a", "b"} {
-		must.Succeed(t, add(t.Context(), db, name, nil))
+		must.Succeed(t, addNote(t.Context(), db, name, nil))
 	}
 	var names []string
 	err := db.Each(t.Context(), func(row sqldb.Row) error {
@@ -134,7 +134,7 @@ func testQuery(t *testing.T, c sqldb.Config) {
 	})
 	must.ErrorIs(t, err, sql.ErrNoRows, "an absent row")
 	err = db.Each(t.Context(), func(sqldb.Row) error { return nil }, "DELETE FROM notes RETURNING k")
-	must.Hold(t, err != nil && count(t, db) == 2, "a reader changed a table:", err)
+	must.Hold(t, err != nil && countNotes(t, db) == 2, "a reader changed a table:", err)
 }
 
 // A failed write is rolled back without the writes that run at the same time.
@@ -148,7 +148,7 @@ func TestFailedWriteIsRolledBackAlone(t *testing.T) {
 				name := fmt.Sprint("n", i)
 				switch i % 4 {
 				case 0:
-					must.Equal(t, add(t.Context(), db, name, nil), nil)
+					must.Equal(t, addNote(t.Context(), db, name, nil), nil)
 				case 1:
 					err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 						if _, err := tx.Exec("INSERT INTO notes (name) VALUES (?)", name); err != nil {
@@ -161,13 +161,13 @@ func TestFailedWriteIsRolledBackAlone(t *testing.T) {
 					err := db.Write(t.Context(), func(tx *sqldb.Tx) error { return must.Err(tx.Exec("INSERT INTO nothing (name) VALUES (?)", name)) })
 					must.Hold(t, err != nil, "a write to a missing table succeeded")
 				case 3:
-					err := add(t.Context(), db, "same", nil)
+					err := addNote(t.Context(), db, "same", nil)
 					must.Hold(t, err == nil || sqldb.IsUnique(err), err)
 				}
 			})
 		}
 		all.Wait()
-		must.Equal(t, count(t, db), 15+1, "rows")
+		must.Equal(t, countNotes(t, db), 15+1, "rows")
 	})
 }
 
@@ -185,8 +185,8 @@ func testPanic(t *testing.T, c sqldb.Config) {
 			panic("oops")
 		})
 	}()
-	must.Equal(t, count(t, db), 0, "rows of the write that panicked")
-	must.Equal(t, add(t.Context(), db, "y", nil), nil, "a write after a panic")
+	must.Equal(t, countNotes(t, db), 0, "rows of the write that panicked")
+	must.Equal(t, addNote(t.Context(), db, "y", nil), nil, "a write after a panic")
 }
 
 func TestCancelledWriteIsWithdrawn(t *testing.T) {
@@ -206,38 +206,38 @@ func TestCancelledWriteIsWithdrawn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	all.Go(func() {
-		must.ErrorIs(t, add(ctx, db, "second", nil), context.Canceled, "withdrawn")
+		must.ErrorIs(t, addNote(ctx, db, "second", nil), context.Canceled, "withdrawn")
 		close(hold)
 	})
 	all.Wait()
-	must.Equal(t, count(t, db), 1, "rows")
+	must.Equal(t, countNotes(t, db), 1, "rows")
 }
 
 func TestFullDisk(t *testing.T) {
 	db := open(t, sqldb.Config{Dir: t.TempDir()})
-	limit := func(pages int) {
+	setMaxPages := func(pages int) {
 		must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			return tx.QueryRow(fmt.Sprintf("PRAGMA max_page_count=%d", pages)).Scan(new(int))
 		}))
 	}
-	limit(40)
+	setMaxPages(40)
 	kept, big := -1, make([]byte, 20_000)
 	var full error
 	for ; full == nil; kept++ {
-		full = add(t.Context(), db, fmt.Sprint(kept), big)
+		full = addNote(t.Context(), db, fmt.Sprint(kept), big)
 	}
 	must.Require(t, errors.Is(full, sqldb.ErrFull), "a full disk:", full)
-	must.Equal(t, add(t.Context(), db, "small", nil), nil, "a row that fits")
-	must.Equal(t, count(t, db), kept+1, "rows")
-	limit(100_000)
-	must.Equal(t, add(t.Context(), db, "later", big), nil, "a write with space again")
+	must.Equal(t, addNote(t.Context(), db, "small", nil), nil, "a row that fits")
+	must.Equal(t, countNotes(t, db), kept+1, "rows")
+	setMaxPages(100_000)
+	must.Equal(t, addNote(t.Context(), db, "later", big), nil, "a write with space again")
 }
 
 func TestFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "data")
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
 	must.Succeed(t, db.Migrate(t.Context(), "notes", schema))
-	must.Succeed(t, add(t.Context(), db, "kept", nil))
+	must.Succeed(t, addNote(t.Context(), db, "kept", nil))
 	if runtime.GOOS != "windows" {
 		for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "jobrunner.db"): 0o600, filepath.Join(dir, "jobrunner.db-wal"): 0o600} {
 			must.Equal(t, must.Do(os.Stat(path))(t).Mode().Perm(), want, path)
@@ -246,16 +246,16 @@ func TestFolder(t *testing.T) {
 	_, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
 	must.Hold(t, errors.Is(err, sqldb.ErrInUse) && strings.Contains(err.Error(), dir), "a second Open:", err)
 	must.Succeed(t, db.Close())
-	must.ErrorIs(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
+	must.ErrorIs(t, addNote(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
 	must.ErrorIs(t, db.Read(t.Context(), func(*sqldb.Reader) error { return nil }), sqldb.ErrClosed, "read after close")
 	must.Equal(t, db.Close(), nil, "a second Close")
 	db = open(t, sqldb.Config{Dir: dir})
-	must.Equal(t, count(t, db), 1, "rows after opening again")
+	must.Equal(t, countNotes(t, db), 1, "rows after opening again")
 	if runtime.GOOS != "windows" { // which renames no open file
 		must.Succeed(t, os.Rename(dir, dir+".moved"))
-		must.ErrorIs(t, add(t.Context(), db, "moved", nil), sqldb.ErrUnavailable, "write to a file elsewhere")
+		must.ErrorIs(t, addNote(t.Context(), db, "moved", nil), sqldb.ErrUnavailable, "write to a file elsewhere")
 		must.Succeed(t, os.Rename(dir+".moved", dir))
-		must.Equal(t, add(t.Context(), db, "back", nil), nil, "write to the file at its path again")
+		must.Equal(t, addNote(t.Context(), db, "back", nil), nil, "write to the file at its path again")
 	}
 }
 
@@ -263,19 +263,19 @@ func TestFolder(t *testing.T) {
 func TestBackupOverFolder(t *testing.T) {
 	dir, copied, killed := t.TempDir(), t.TempDir(), t.TempDir()
 	db := open(t, sqldb.Config{Dir: dir})
-	must.Succeed(t, add(t.Context(), db, "before", nil))
+	must.Succeed(t, addNote(t.Context(), db, "before", nil))
 	must.Succeed(t, sqldb.Backup(dir, copied))
-	must.Succeed(t, add(t.Context(), db, "after", nil))
+	must.Succeed(t, addNote(t.Context(), db, "after", nil))
 	for _, file := range slices.Concat(must.Do(filepath.Glob(filepath.Join(dir, "*.db*")))(t), must.Do(filepath.Glob(filepath.Join(copied, "*")))(t)) {
 		must.Succeed(t, os.WriteFile(filepath.Join(killed, filepath.Base(file)), must.ReadFile(t, file), 0o600))
 	}
-	must.Equal(t, count(t, open(t, sqldb.Config{Dir: killed})), 1, "rows")
+	must.Equal(t, countNotes(t, open(t, sqldb.Config{Dir: killed})), 1, "rows")
 }
 
 // The disk of the copy may be full, but not the disk of the database.
 func TestBackupOnFullDisk(t *testing.T) {
 	dir, target := t.TempDir(), smalldisk.Mount(t, "1m")
-	must.Succeed(t, add(t.Context(), open(t, sqldb.Config{Dir: dir}), "big", make([]byte, 2<<20)))
+	must.Succeed(t, addNote(t.Context(), open(t, sqldb.Config{Dir: dir}), "big", make([]byte, 2<<20)))
 	must.ErrorContains(t, sqldb.Backup(dir, target), "to "+target+": the disk")
 }
 
@@ -297,7 +297,7 @@ func TestMigrate(t *testing.T) { testEachDatabase(t, testMigrate) }
 
 func testMigrate(t *testing.T, c sqldb.Config) {
 	db := open(t, c)
-	must.Succeed(t, add(t.Context(), db, "old", nil))
+	must.Succeed(t, addNote(t.Context(), db, "old", nil))
 	newer := append(schema[:1:1], "ALTER TABLE notes ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'")
 	broken := append(newer[:2:2], "CREATE TABLE half (x BIGINT); CREATE TABLE notes (x BIGINT)")
 	must.Require(t, db.Migrate(t.Context(), "notes", broken) != nil, "a broken step was accepted")
@@ -318,7 +318,7 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	must.Equal(t, db.Migrate(t.Context(), "others", nil), nil, "another component")
 	// An older program works with additions, but not with a breaking step, even if later steps
 	// are only additions.
-	if err := errors.Join(db.Migrate(t.Context(), "notes", schema), add(t.Context(), db, "by an older program", nil), db.CheckVersions(t.Context())); err != nil {
+	if err := errors.Join(db.Migrate(t.Context(), "notes", schema), addNote(t.Context(), db, "by an older program", nil), db.CheckVersions(t.Context())); err != nil {
 		t.Errorf("an older program: %v", err)
 	}
 	renamed := append(newer[:2:2], sqldb.Breaking+"ALTER TABLE notes RENAME COLUMN colour TO shade", "CREATE TABLE shades (x BIGINT)")
@@ -332,13 +332,13 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 		must.ErrorIs(t, db.Migrate(t.Context(), "notes", newer), sqldb.ErrNewer, "Migrate of an older program")
 	}
 	must.ErrorIs(t, db.CheckVersions(t.Context()), sqldb.ErrNewer, "CheckVersions of an older program")
-	must.ErrorIs(t, add(t.Context(), db, "too late", nil), sqldb.ErrClosed, "a write of an older program")
+	must.ErrorIs(t, addNote(t.Context(), db, "too late", nil), sqldb.ErrClosed, "a write of an older program")
 }
 
 func TestReclaim(t *testing.T) {
 	db := open(t, sqldb.Config{Dir: t.TempDir()})
 	for i := range 20 {
-		must.Succeed(t, add(t.Context(), db, fmt.Sprint(i), make([]byte, 100_000)))
+		must.Succeed(t, addNote(t.Context(), db, fmt.Sprint(i), make([]byte, 100_000)))
 	}
 	pages := func() (n int) {
 		must.Succeed(t, db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("PRAGMA page_count").Scan(&n) }))
@@ -364,9 +364,9 @@ func TestVirtualTime(t *testing.T) {
 			start := time.Now()
 			for i := range 10 {
 				time.Sleep(24 * time.Hour)
-				must.Succeed(t, add(t.Context(), db, fmt.Sprint(i), nil))
+				must.Succeed(t, addNote(t.Context(), db, fmt.Sprint(i), nil))
 			}
-			n, d := count(t, db), time.Since(start)
+			n, d := countNotes(t, db), time.Since(start)
 			must.Hold(t, n == 10 && d == 240*time.Hour, n, "rows after", d)
 			must.Succeed(t, db.Close())
 		})

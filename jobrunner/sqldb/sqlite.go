@@ -24,7 +24,7 @@ func pragmas(c Config) []string {
 	return append(common, "cache_size=-4096", "journal_mode=WAL", synchronous, "journal_size_limit=67108864", busyTimeout)
 }
 
-// busyTimeout is how long statements wait for a lock of another process, in milliseconds.
+// busyTimeout is the pragma for how long statements wait for a lock of another process, in milliseconds.
 const busyTimeout = "busy_timeout=10000"
 
 func openConn(source string, pragmas []string) (*conn, error) {
@@ -97,7 +97,7 @@ type writer struct {
 	readers sync.Locker // locked during a transaction to exclude readers; nil if the database is on disk
 }
 
-func (w *writer) write(ctx context.Context, fn func(*Tx) error, reserve bool) error {
+func (w *writer) write(ctx context.Context, fn func(*Tx) error, mayUseReserve bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (w *writer) write(ctx context.Context, fn func(*Tx) error, reserve bool) er
 	w.reserve.refill()
 	switch {
 	case !errors.Is(err, ErrFull):
-	case reserve:
+	case mayUseReserve:
 		err = w.withReserve(fn)
 	case w.hasRoom(): // but the log can't grow
 		w.emptyLog()

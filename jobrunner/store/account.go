@@ -33,12 +33,12 @@ type Secret struct {
 
 func (s *Secret) kind() kind { return secrets }
 
-// SecretKey sets the file of the key that encrypts the values of secrets. The first secret
+// UseSecretKey sets the file of the key that encrypts the values of secrets. The first secret
 // creates the file. If path is empty, the file is in the folder data or, without a folder, the
-// key is in memory. SecretKey must precede the first write. The error says why an existing file
+// key is in memory. UseSecretKey must precede the first write. The error says why an existing file
 // at path has no key. A fault of the folder's file isn't an error here, so that secrets can still be
 // deleted.
-func (s *Store) SecretKey(path, data string) error {
+func (s *Store) UseSecretKey(path, data string) error {
 	s.key.path = path
 	if path == "" && data != "" {
 		s.key.path = filepath.Join(data, SecretKeyFile)

@@ -10,8 +10,8 @@ type Cluster struct {
 	// Owner is the owner of the API key that created it.
 	Owner string `json:"owner,omitempty"`
 	Type  string `json:"type"`
-	// Template is the template that its pods were created from, or "". Later changes of the
-	// template don't affect them.
+	// Template is the id of the template that its pods were created from, or "". Later changes of
+	// the template don't affect them.
 	Template string         `json:"template,omitempty"`
 	Compute  ClusterCompute `json:"compute"`
 	// Network is nil until it is provisioned.
@@ -35,7 +35,7 @@ func (c *Cluster) kind() kind { return clusters }
 
 func (c *Cluster) refs() []string { return []string{c.Template} }
 
-// ClusterPods lists the members of a cluster by rank.
+// ClusterPods lists the members of a cluster in the order of their ranks.
 func (s *Store) ClusterPods(ctx context.Context, id string) ([]Pod, error) {
 	out, _, err := documents[Pod](ctx, s, pods.label, "SELECT o.doc, o.seq FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", id, pods.key)
 	return out, err

@@ -151,7 +151,7 @@ func (p *Pod) beforeInsert(tx *Tx) (err error) {
 // may run more than once.
 func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p *Pod) error) (Pod, error) {
 	return update(ctx, s, id, func(tx *Tx, p *Pod) error {
-		if err := p.checkMember(); err != nil {
+		if err := p.rejectMember(); err != nil {
 			return err
 		}
 		if err := change(tx, p); err != nil {
@@ -162,15 +162,15 @@ func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p 
 	})
 }
 
-// checkMember rejects a call on a cluster's member, which only the cluster may change.
-func (p *Pod) checkMember() error {
+// rejectMember returns an error if the pod is a cluster's member, which only the cluster may change.
+func (p *Pod) rejectMember() error {
 	if p.Cluster == nil {
 		return nil
 	}
 	return Conflict(fmt.Sprintf("pod %q belongs to the cluster %q, and only the cluster can change it: /v2/clusters/%[2]s", p.ID, p.Cluster.ID))
 }
 
-func (p *Pod) beforeDelete(*Tx) error { return p.checkMember() }
+func (p *Pod) beforeDelete(*Tx) error { return p.rejectMember() }
 
 // ReportPod changes the actual state of a pod, without calling the listeners.
 func (s *Store) ReportPod(ctx context.Context, id string, change func(p *Pod) error) (Pod, error) {

@@ -24,7 +24,7 @@ const planted = "planted-value-of-a-secret"
 func openSecrets(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
 	s, shut := open(t, dir)
-	must.Succeed(t, s.SecretKey("", dir))
+	must.Succeed(t, s.UseSecretKey("", dir))
 	return s, shut
 }
 
@@ -112,7 +112,7 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 			must.Hold(t, len(all) == 1, "there are", all)
 			must.Succeed(t, store.Delete[store.Secret](t.Context(), s, secret.ID))
 			if name == "unreadable" {
-				must.Hold(t, s.SecretKey(filepath.Join(dir, store.SecretKeyFile), dir) != nil, "a key file without a key is accepted")
+				must.Hold(t, s.UseSecretKey(filepath.Join(dir, store.SecretKeyFile), dir) != nil, "a key file without a key is accepted")
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func expectKeyError(t *testing.T, err error) {
 // If the key's folder doesn't exist, the error says so, instead of naming another key.
 func TestSecretKeyWithoutFolder(t *testing.T) {
 	s, _ := open(t, t.TempDir())
-	must.Succeed(t, s.SecretKey(filepath.Join(t.TempDir(), "missing", store.SecretKeyFile), ""))
+	must.Succeed(t, s.UseSecretKey(filepath.Join(t.TempDir(), "missing", store.SecretKeyFile), ""))
 	_, err := s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted)
 	expectKeyError(t, err)
 	must.Hold(t, !strings.Contains(err.Error(), "another key"), err)
@@ -136,15 +136,15 @@ func TestSecretKeyWithoutFolder(t *testing.T) {
 // Nodes on one database read each other's secrets if they have the same key.
 func TestSecretsOfSeveralNodes(t *testing.T) {
 	url := pgtest.Start(t)
-	node := func(key string) *store.Store {
+	openNode := func(keyFile string) *store.Store {
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: url}))(t)
 		t.Cleanup(func() { _ = db.Close() }) // nothing is lost with it
 		s := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
-		must.Succeed(t, s.SecretKey(key, ""))
+		must.Succeed(t, s.UseSecretKey(keyFile, ""))
 		return s
 	}
 	path := filepath.Join(t.TempDir(), store.SecretKeyFile)
-	a, b, other := node(path), node(path), node(filepath.Join(t.TempDir(), store.SecretKeyFile))
+	a, b, other := openNode(path), openNode(path), openNode(filepath.Join(t.TempDir(), store.SecretKeyFile))
 	must.Do(a.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))(t)
 	must.Equal(t, resolve(t, b, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"], planted, "another node resolves it to")
 	_, err := b.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "A"}}, planted)

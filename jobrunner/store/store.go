@@ -152,7 +152,7 @@ type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Conflict rejects a request because of another object where the API has the status 409, not 400.
+// Conflict rejects a request because of another object. The API's status for it is 409, not 400.
 type Conflict string
 
 func (c Conflict) Error() string { return string(c) }

@@ -40,7 +40,7 @@ func endpoint() store.Endpoint {
 	}
 }
 
-func create(ctx context.Context, s *store.Store, e store.Endpoint) (store.Endpoint, error) {
+func createEndpoint(ctx context.Context, s *store.Store, e store.Endpoint) (store.Endpoint, error) {
 	return store.Build(ctx, s, func(*store.Tx) (store.Endpoint, error) { return e, nil })
 }
 
@@ -142,7 +142,7 @@ func TestVolumesGrowOnly(t *testing.T) {
 
 	e := endpoint()
 	e.NetworkVolumes = []string{v.ID, same.ID}
-	e = must.Do(create(ctx, s, e))(t)
+	e = must.Do(createEndpoint(ctx, s, e))(t)
 	must.Succeed(t, store.Delete[store.NetworkVolume](ctx, s, v.ID))
 	must.Equal(t, must.Do(s.Endpoint(ctx, e.ID))(t).NetworkVolumes, []string{same.ID}, "the volumes of the endpoint after the deletion")
 	expectNotFound(t, store.Delete[store.NetworkVolume](ctx, s, v.ID))
@@ -167,7 +167,7 @@ func TestRegistryAuths(t *testing.T) {
 	follower := must.Do(createLinked(ctx, s, tmpl.ID))(t)
 	own := endpoint()
 	own.Registry = r.ID
-	own = must.Do(create(ctx, s, own))(t)
+	own = must.Do(createEndpoint(ctx, s, own))(t)
 	must.Succeed(t, store.Delete[store.RegistryAuth](ctx, s, r.ID))
 	must.Equal(t, must.Do(store.Get[store.Template](ctx, s, tmpl.ID))(t).Registry, "", "the registry auth of the template")
 	for _, id := range []string{follower.ID, own.ID} {
@@ -227,7 +227,7 @@ func TestIDsOfAnotherKind(t *testing.T) {
 	v := must.Do(store.Create(ctx, s, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))(t)
 	e := endpoint()
 	e.NetworkVolumes = []string{v.ID}
-	must.Do(create(ctx, s, e))(t)
+	must.Do(createEndpoint(ctx, s, e))(t)
 	expectNotFound(t, store.Delete[store.Template](ctx, s, v.ID))
 	expectNotFound(t, store.Delete[store.RegistryAuth](ctx, s, v.ID))
 	expectNotFound(t, store.Delete[store.Endpoint](ctx, s, v.ID))
@@ -267,10 +267,10 @@ func TestEndpointRules(t *testing.T) {
 	} {
 		e := endpoint()
 		c.change(&e)
-		created, err := create(ctx, s, e)
+		created, err := createEndpoint(ctx, s, e)
 		if c.refusal != "" {
 			expectRefusal(t, err, c.refusal)
-			ok := must.Do(create(ctx, s, endpoint()))(t)
+			ok := must.Do(createEndpoint(ctx, s, endpoint()))(t)
 			_, err = s.UpdateEndpoint(ctx, ok.ID, func(_ *store.Tx, e *store.Endpoint) error { c.change(e); return nil })
 			expectRefusal(t, err, c.refusal)
 			continue

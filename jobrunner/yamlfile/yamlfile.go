@@ -44,7 +44,7 @@ func Decode(name string, text []byte, into any) error {
 	return checkItems(name, text)
 }
 
-// checkItems rejects an item of a list that is null. The decoder passes it to no UnmarshalYAML.
+// checkItems rejects a null item of a list, because the decoder doesn't pass null to UnmarshalYAML.
 func checkItems(name string, text []byte) error {
 	var content ast.Node
 	if err := yaml.Unmarshal(text, &content); err != nil || content == nil {
