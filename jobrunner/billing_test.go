@@ -45,6 +45,7 @@ type jsonAnswer struct {
 	text string
 }
 
+// must sends a request with the deployment's key, requires a status, and decodes the response.
 func (d *deployment) must(status int, method, path, body string) jsonAnswer {
 	d.t.Helper()
 	got, _, text := d.do(method, path, body)
@@ -58,6 +59,7 @@ func (d *deployment) must(status int, method, path, body string) jsonAnswer {
 	return a
 }
 
+// at returns the member at a path, such as metadata.totals, or nil.
 func (a jsonAnswer) at(path string) any {
 	v := a.body
 	for name := range strings.SplitSeq(path, ".") {

@@ -30,6 +30,7 @@ type deployment struct {
 	log *livelog.Log
 }
 
+// deploy starts a deployment with the data folder dir, or with its state in memory if dir is "".
 func deploy(t *testing.T, dir string) *deployment {
 	t.Helper()
 	return deployWith(t, jobrunner.Config{DataDir: dir})

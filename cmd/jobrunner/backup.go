@@ -26,7 +26,6 @@ type backup struct {
 	Data   string `placeholder:"DIR" help:"Data folder of the deployment. Default: the default of serve."`
 }
 
-// Help has examples.
 func (backup) Help() string {
 	return `Copies jobs, results, objects and keys. With --engine they are in PostgreSQL: use its own tools.
 Account secrets are encrypted in the copy, and their key isn't copied: store secrets.key elsewhere, and put it into the copy

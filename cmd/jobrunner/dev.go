@@ -39,7 +39,6 @@ type dev struct {
 // devImage is the endpoint's image. Each version of the file has its own tag, which causes a release.
 const devImage = "dev/handler"
 
-// Help has examples.
 func (dev) Help() string {
 	return `A Python file that imports the public worker SDK runs as a worker. Any other program runs once per job: it
 reads the input from stdin, and the last line of JSON that it prints is the output.

@@ -22,7 +22,7 @@ import (
 
 // The exit statuses of dev --once and job.
 const (
-	exitFailed     = 1 // the job FAILED
+	exitFailed     = 1 // the job FAILED; also a batch or a check of doctor
 	exitNotStarted = 2 // no worker can start, or the input is invalid
 	exitTimedOut   = 3
 	exitNoResult   = 4 // cancelled or expired, or any other failure

@@ -101,7 +101,6 @@ type keys struct {
 	Remove removeKey `cmd:"" help:"Revoke a key."`
 }
 
-// Help has an example of each command.
 func (keys) Help() string {
 	return `Examples:
   jobrunner keys add ci --jobs read
@@ -109,7 +108,7 @@ func (keys) Help() string {
   jobrunner keys remove ci`
 }
 
-// keyStoreFlags are the flags that select a deployment.
+// keyStoreFlags select the store of a deployment's added keys.
 type keyStoreFlags struct {
 	Data          string `placeholder:"DIR" help:"Data folder of the deployment. Default: the default of serve."`
 	databaseFlags `embed:""`
@@ -162,7 +161,6 @@ type addKey struct {
 	Expires       *time.Duration `placeholder:"DURATION" help:"How long the key is accepted, such as 720h. Default: until it is removed."`
 }
 
-// Help has examples.
 func (addKey) Help() string {
 	return `Prints only the key on stdout.
 
@@ -204,7 +202,6 @@ type listKeys struct {
 	JSON          bool `name:"json" help:"Print JSON, a line for each key. The keys themselves are not stored, only their hashes."`
 }
 
-// Help has examples.
 func (listKeys) Help() string {
 	return `Examples:
   jobrunner keys list
@@ -262,7 +259,6 @@ type removeKey struct {
 	Name          string `arg:"" help:"Name of the key."`
 }
 
-// Help has examples.
 func (removeKey) Help() string {
 	return `Examples:
   jobrunner keys remove ci

@@ -33,7 +33,6 @@ type commands struct {
 	cli.CompletionCommands `embed:""`
 }
 
-// Help has examples.
 func (commands) Help() string {
 	return `Examples:
   jobrunner serve
@@ -46,7 +45,6 @@ Exit status: 0 success, 1 failure, 2 invalid command line. job and dev have furt
 
 type versionCommand struct{}
 
-// Help has an example.
 func (versionCommand) Help() string { return "Example:\n  jobrunner version" }
 
 func (versionCommand) Run() error {

@@ -33,8 +33,8 @@ func (p *process) peakMemory() int {
 	return kilobytes >> 10
 }
 
-// checkPeakMemory compares the peak with the limit that SECURITY.md promises for --body-memory and
-// --ephemeral-memory, in MiB.
+// checkPeakMemory expects that the peak exceeds the limit that SECURITY.md promises for --body-memory
+// and --ephemeral-memory by at most a fifth. All are in MiB.
 func (p *process) checkPeakMemory(bodies, state int) (peak, promised int) {
 	p.t.Helper()
 	peak, promised = p.peakMemory(), bodies+state+256

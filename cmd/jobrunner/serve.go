@@ -61,7 +61,6 @@ const (
 	shutdownTime = 5 * time.Second
 )
 
-// Help has examples.
 func (serve) Help() string {
 	return `Prints the variables that Terraform and other clients need. Ctrl-C stops it.
 

@@ -78,7 +78,7 @@ func startEndpoint(t *testing.T, more string, args ...string) *testDeployment {
 	return h
 }
 
-// createEndpoint creates the endpoint.
+// createEndpoint creates an endpoint, which the methods of h then use.
 func (h *testDeployment) createEndpoint(path, body string) {
 	h.t.Helper()
 	h.endpoint = h.create(path, body)

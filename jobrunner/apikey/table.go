@@ -167,7 +167,7 @@ func (t *Table) Remove(name string) error {
 	return err
 }
 
-// TakeOver adds a file's keys to the table, except keys that the table once had. A marker file
+// TakeOver adds a file's keys to the table, except keys that the table has or had. A marker file
 // then disables the file. conflicts are the names that other keys in the table already use.
 func (t *Table) TakeOver(f *File) (added int, conflicts []string, err error) {
 	keys, err := f.List()

@@ -65,7 +65,6 @@ type stateCollector struct {
 // Describe sends nothing, so that Collect may omit any metric.
 func (n *stateCollector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
 func (n *stateCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()

@@ -28,8 +28,8 @@ var outageTexts = map[Class]struct{ begins, ends string }{
 	Full:   {"the disk that holds the database is full: what workers report is kept, and submissions are refused until there is room", "the disk that holds the database has room again"},
 }
 
-// note records the outcome of a call. Only a successful write shows that the disk isn't full.
-func (o *outages) note(err error, wrote bool) {
+// note records the outcome of a call. Only a successful write without the reserve shows that the disk isn't full.
+func (o *outages) note(err error, isPlainWrite bool) {
 	if err == nil && !o.active.Load() {
 		return
 	}
@@ -52,7 +52,7 @@ func (o *outages) note(err error, wrote bool) {
 	}
 	active := false
 	for class, text := range outageTexts {
-		if !o.first[class].IsZero() && (wrote || class != Full) && now.Sub(o.last[class]) > outageEnd {
+		if !o.first[class].IsZero() && (isPlainWrite || class != Full) && now.Sub(o.last[class]) > outageEnd {
 			o.log.Info(text.ends, "after", now.Sub(o.first[class]).Round(time.Millisecond))
 			o.first[class] = time.Time{}
 		}

@@ -96,7 +96,7 @@ func (w *writer) withReserve(fn func(*Tx) error) (err error) {
 // SQLite then reuses the log. Vacuuming unused pages makes the growth smaller. If something
 // fails here, the next write that needs the reserve tries again.
 func (w *writer) emptyLog() {
-	w.reserve.fill() // now its size is the free space
+	w.reserve.fill() // now its size is the free space, up to reserveSize
 	for range maxVacuums {
 		growth, unused, err := w.growth()
 		if err != nil {
