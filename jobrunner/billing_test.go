@@ -126,14 +126,10 @@ func TestBilling(t *testing.T) {
 		if tomorrow := now.AddDate(0, 0, 1); tomorrow.Year() != now.Year() { // all usage has to be in one bucket of a year
 			d.advance(24 * time.Hour)
 		}
-		create := func(path, body string) string {
-			id, _ := d.must(201, "POST", path, body).at("id").(string)
-			return id
-		}
-		e := create("/v2/serverless", `{"name":"e","image":"builtin/echo","disk":10,"gpu":{"pools":["ADA_24"],"count":2},"workers":{"min":2,"max":2}}`)
-		cpu := create("/v2/serverless", `{"name":"c","image":"builtin/echo","disk":1,"cpu":[{"id":"cpu3c","vcpuCount":4}],"workers":{"min":1,"max":1}}`)
-		v := create("/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`)
-		fast := create("/v2/network-volumes", `{"name":"f","size":10,"dataCenter":"EU-RO-1","type":"HIGH_PERFORMANCE"}`)
+		e := d.createObject("/v2/serverless", `{"name":"e","image":"builtin/echo","disk":10,"gpu":{"pools":["ADA_24"],"count":2},"workers":{"min":2,"max":2}}`)
+		cpu := d.createObject("/v2/serverless", `{"name":"c","image":"builtin/echo","disk":1,"cpu":[{"id":"cpu3c","vcpuCount":4}],"workers":{"min":1,"max":1}}`)
+		v := d.createObject("/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`)
+		fast := d.createObject("/v2/network-volumes", `{"name":"f","size":10,"dataCenter":"EU-RO-1","type":"HIGH_PERFORMANCE"}`)
 		d.awaitWorkers(e, 2)
 		d.awaitWorkers(cpu, 1)
 		d.advance(30 * time.Minute)
@@ -181,7 +177,7 @@ func TestBilling(t *testing.T) {
 		d.must(200, "GET", "/v2/billing/endpoints?lastN=2", "").expect(map[string]string{"metadata.recordCount": "2", "metadata.totals": `{"totalAmount":0}`})
 
 		// Version 1.
-		list := func(path string) []any {
+		listRecords := func(path string) []any {
 			records, _ := d.must(200, "GET", "/v1/billing"+path, "").body.([]any)
 			return records
 		}
@@ -206,12 +202,12 @@ func TestBilling(t *testing.T) {
 			"/pods?bucketSize=year":                                                   {0, "0", "0"},
 			"/pods?bucketSize=year&grouping=podId&podId=x&gpuTypeId=NVIDIA%20L4":      {0, "0", "0"},
 		} {
-			records := list(path)
+			records := listRecords(path)
 			if amount, ms := sum(records, "amount"), sum(records, "timeBilledMs"); len(records) != want.records || amount != want.amount || ms != want.ms {
 				t.Errorf("%s: %d records, %s, %s ms, want %+v\n%v", path, len(records), amount, ms, want, records)
 			}
 		}
-		record, _ := list("/networkvolumes?bucketSize=year")[0].(map[string]any)
+		record, _ := listRecords("/networkvolumes?bucketSize=year")[0].(map[string]any)
 		for member, want := range map[string]string{
 			"diskSpaceBilledGb": "210", "highPerformanceStorageAmount": "0.02", "highPerformanceStorageDiskSpaceBilledGb": "10",
 		} {

@@ -90,14 +90,14 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 				})
 			}
 		}
-		forwarded := func() string {
+		forwardedCount := func() string {
 			_, metrics := remaining.get("/metrics", "")
 			return regexp.MustCompile(`gpucloud_http_request_duration_seconds_count{code="200",route="forwarded"}.*`).FindString(metrics)
 		}
 		waitFor(t, func() (bool, any) { // until remaining knows where the newest pod runs
-			before := forwarded()
+			before := forwardedCount()
 			_, status := readPod(remaining, pods[1])
-			return forwarded() != before, status
+			return forwardedCount() != before, status
 		})
 	})
 	for _, id := range pods {

@@ -89,11 +89,11 @@ func TestAccountSecrets(t *testing.T) {
 		template := d.must(201, "POST", "/v2/templates", `{"name":"t","image":"builtin/conformance","disk":5,"serverless":true,`+secretEnv+`}`).at("id").(string)
 		endpoint := d.must(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","workers":{"min":1,"max":1}}`).at("id").(string)
 		pod := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/conformance",`+onCPU+`,"entrypoint":["env","A"],"cmd":["env","B","env","C","print","done"],`+secretEnv+`}`).at("id").(string)
-		env := func() string {
+		readEnv := func() string {
 			got := d.must(200, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"env","names":["A","B","C"]}}`)
 			return string(must.Do(json.Marshal(got.at("output")))(t))
 		}
-		restart := func() {
+		restartWorker := func() {
 			before := d.workerID(endpoint)
 			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":0,"max":0}}`)
 			for start := time.Now(); d.workerID(endpoint) == before && time.Since(start) < time.Minute; {
@@ -102,14 +102,14 @@ func TestAccountSecrets(t *testing.T) {
 			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":1,"max":1}}`)
 		}
 		first := `{"A":"planted-first","B":"b=planted-first","C":""}`
-		must.Equal(t, env(), first, "the variables of a worker")
+		must.Equal(t, readEnv(), first, "the variables of a worker")
 		d.must(200, "PATCH", secret, `{"value":"planted-second"}`)
-		must.Equal(t, env(), first, "the variables of a running worker after the change")
-		restart()
-		must.Equal(t, env(), strings.ReplaceAll(first, "first", "second"), "the variables of a new worker after the change")
+		must.Equal(t, readEnv(), first, "the variables of a running worker after the change")
+		restartWorker()
+		must.Equal(t, readEnv(), strings.ReplaceAll(first, "first", "second"), "the variables of a new worker after the change")
 		d.must(204, "DELETE", secret, "")
-		restart()
-		must.Equal(t, env(), `{"A":"","B":"b=","C":""}`, "the variables of a new worker without the secret")
+		restartWorker()
+		must.Equal(t, readEnv(), `{"A":"","B":"b=","C":""}`, "the variables of a new worker without the secret")
 		d.awaitPod(pod, "RUNNING")
 		shown := d.log.String()
 		for _, path := range []string{"/v2/pods", "/v2/pods/" + pod, "/v2/templates/" + template, "/v2/serverless/" + endpoint, "/v1/pods", "/v1/endpoints?includeWorkers=true", "/metrics", "/ui/snapshot"} {

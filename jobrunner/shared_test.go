@@ -85,13 +85,13 @@ func TestDeletedAtAnotherNode(t *testing.T) {
 // A node warns of nodes with its address, another API key, or a copy of its data folder.
 func TestNodesThatDiffer(t *testing.T) {
 	engine := pgtest.Start(t)
-	start := func(folderID, key, url string) *deployment {
+	startNode := func(folderID, key, url string) *deployment {
 		c := jobrunner.Config{Engine: engine, DataDir: t.TempDir(), APIKey: key, NodeURL: url}
 		must.Succeed(t, os.WriteFile(filepath.Join(c.DataDir, node.FolderIDFile), []byte(folderID), 0o600))
 		return deployWith(t, c)
 	}
-	first := start("a", "", "")
-	for d, text := range map[*deployment]string{start("a", "", ""): "has a copy of this one's data folder", start("b", "another-key", ""): "rejects this one's API key", start("c", "", first.url): "has this one's address"} {
+	first := startNode("a", "", "")
+	for d, text := range map[*deployment]string{startNode("a", "", ""): "has a copy of this one's data folder", startNode("b", "another-key", ""): "rejects this one's API key", startNode("c", "", first.url): "has this one's address"} {
 		waitFor(t, func() (bool, any) { return strings.Contains(d.log.String(), text), text })
 	}
 }

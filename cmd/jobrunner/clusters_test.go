@@ -27,18 +27,6 @@ type clusterFacts struct {
 	Primary *struct{ PodID, Status, SSHEndpoint string }
 }
 
-// memberFacts are the fields of a cluster's pod that tests read.
-type memberFacts struct {
-	podFacts
-	Cluster *struct {
-		ID   string
-		Rank int
-		Role string
-		IP   string
-	}
-	GlobalNetworking struct{ Enabled bool }
-}
-
 // clusterProgram runs in each pod of a cluster. The primary answers the greetings of the other pods.
 // All pods log what they receive.
 const clusterProgram = `import os, socket, sys, time
@@ -97,9 +85,9 @@ func (h *testDeployment) getCluster(id string) (c clusterFacts) {
 }
 
 // members returns the pods of a cluster in the order of their ranks.
-func (h *testDeployment) members(id string) []memberFacts {
+func (h *testDeployment) members(id string) []podFacts {
 	h.t.Helper()
-	var list struct{ Pods []memberFacts }
+	var list struct{ Pods []podFacts }
 	h.call(http.MethodGet, "/v2/clusters/"+id+"/pods", "", &list)
 	return list.Pods
 }
@@ -131,7 +119,7 @@ func (h *testDeployment) logLinesStartingWith(id, word string) (lines []string) 
 
 // awaitGreetings waits until each member has exchanged greetings with the primary n times, and
 // returns each member's variables.
-func (h *testDeployment) awaitGreetings(members []memberFacts, color string, n int) (variables [][]string) {
+func (h *testDeployment) awaitGreetings(members []podFacts, color string, n int) (variables [][]string) {
 	h.t.Helper()
 	defer func() {
 		for _, m := range members {
@@ -208,7 +196,7 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	awaitReasons := func(id, part string) {
 		t.Helper()
 		h.waitUntil("the reason "+part, func() bool {
-			return !slices.ContainsFunc(h.members(id), func(m memberFacts) bool {
+			return !slices.ContainsFunc(h.members(id), func(m podFacts) bool {
 				return m.Status != "PROVISIONING" || m.Reason == nil || !strings.Contains(*m.Reason, part)
 			})
 		})
@@ -256,11 +244,11 @@ func TestClusterMembersEnd(t *testing.T) {
 	c := h.getCluster(id)
 	must.Hold(t, maps.Equal(c.Pods.ByStatus, want) && c.Primary != nil && c.Primary.Status == "EXITED" && c.Primary.SSHEndpoint == "", c)
 	for _, m := range members {
-		must.ErrorContains(t, h.try(http.MethodPost, "/v2/pods/"+m.ID+"/action", `{"action":"start"}`, nil), "409")
+		must.ErrorContains(t, h.tryCall(http.MethodPost, "/v2/pods/"+m.ID+"/action", `{"action":"start"}`, nil), "409")
 	}
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
 	h.waitUntil("the removal of their folders", func() bool {
-		return !slices.ContainsFunc(members, func(m memberFacts) bool {
+		return !slices.ContainsFunc(members, func(m podFacts) bool {
 			_, err := os.Stat(filepath.Dir(h.volumeOf(m.ID)))
 			return !os.IsNotExist(err)
 		})

@@ -27,8 +27,8 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 	env := append(environment(home, "GPUCLOUD_API_KEY=k", "FAKE_ENGINE="+engineDir), "PATH="+tools+":/usr/bin:/bin")
 	p := serve(t, env, "--data="+filepath.Join(home, "data"), "--config="+filepath.Join(home, "jobrunner.yaml"), "--simulate-gpus=h200x8")
 	must.Contain(t, strings.Join(p.startupLines, "\n"), "docker 99.1 ("+filepath.Join(tools, "docker")+")")
-	login, volume := p.create("/v2/registries", `{"name": "private", "username": "robot", "password": "planted-password"}`), p.createVolume()
-	endpoint := p.create("/v2/serverless", `{"name": "contained", "image": "registry.example/private/model", "args": "serve 'two words'", "registry": "`+login+`",
+	login, volume := p.createObject("/v2/registries", `{"name": "private", "username": "robot", "password": "planted-password"}`), p.createVolume()
+	endpoint := p.createObject("/v2/serverless", `{"name": "contained", "image": "registry.example/private/model", "args": "serve 'two words'", "registry": "`+login+`",
 		"env": {"TOKEN": "planted-token"}, "ports": ["8000/http"], "networkVolumes": ["`+volume+`"], "gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 1, "max": 1}}`)
 	var list struct {
 		Workers []struct {
@@ -42,12 +42,12 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 		return len(list.Workers) == 1 && list.Workers[0].StartedAt != nil
 	})
 	worker := list.Workers[0]
-	read := func(name string) string {
+	readEngineFile := func(name string) string {
 		text, _ := os.ReadFile(filepath.Join(engineDir, name)) // "" if it doesn't exist
 		return string(text)
 	}
 	var create []string
-	for line := range strings.Lines(read("calls")) {
+	for line := range strings.Lines(readEngineFile("calls")) {
 		if words := strings.Split(strings.TrimSuffix(line, "\n"), "|"); slices.Contains(words[:min(5, len(words))], "create") {
 			create = words
 		}
@@ -61,15 +61,15 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 	} {
 		must.Contain(t, args, want)
 	}
-	if vars := read("env"); !strings.Contains(vars, "TOKEN=planted-token\n") || !strings.Contains(vars, "RUNPOD_AI_API_KEY=") || !strings.Contains(vars, "//host.docker.internal:") || read("env.mode") != "600\n" {
-		t.Errorf("the variables, mode %s:\n%s", read("env.mode"), vars)
+	if vars := readEngineFile("env"); !strings.Contains(vars, "TOKEN=planted-token\n") || !strings.Contains(vars, "RUNPOD_AI_API_KEY=") || !strings.Contains(vars, "//host.docker.internal:") || readEngineFile("env.mode") != "600\n" {
+		t.Errorf("the variables, mode %s:\n%s", readEngineFile("env.mode"), vars)
 	}
-	must.Contain(t, read("login"), `"registry.example"`)
+	must.Contain(t, readEngineFile("login"), `"registry.example"`)
 	p.interrupt()
 	all, _ := os.ReadDir(filepath.Join(engineDir, "containers"))
 	must.Hold(t, len(all) == 0, "containers are left:", all)
 	for _, secret := range []string{"planted-password", "planted-token"} {
-		must.Hold(t, !strings.Contains(read("calls"), secret) && !strings.Contains(p.stderr.String(), secret), secret, "is in arguments or in the log")
+		must.Hold(t, !strings.Contains(readEngineFile("calls"), secret) && !strings.Contains(p.stderr.String(), secret), secret, "is in arguments or in the log")
 	}
 }
 
@@ -149,10 +149,10 @@ func TestRealPods(t *testing.T) {
 // or duplicating a line. If the container ended meanwhile, the pod ends and its log is complete.
 func testRealAdoption(t *testing.T, e *containers.Engine) {
 	c := startContainerPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
-	cpuPod := func() string {
+	createCPUPod := func() string {
 		return c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s}`, handlerImage, pythonArgs(podProgram), cpu))
 	}
-	runningPod, endedPod := cpuPod(), cpuPod()
+	runningPod, endedPod := createCPUPod(), createCPUPod()
 	for _, id := range []string{runningPod, endedPod} {
 		c.awaitPodStatus(id, "RUNNING")
 		c.waitUntil("lines", func() bool { return len(c.logLinesStartingWith(id, "count")) > 5 })
@@ -161,9 +161,9 @@ func testRealAdoption(t *testing.T, e *containers.Engine) {
 	must.Require(t, len(before) == 1 && len(ended) == 1, "containers", before, ended)
 	c.kill()
 	e.Output(t, "stop", "--time", "0", ended[0])
-	lines := func() int { return strings.Count(e.Output(t, "logs", before[0]), "\n") }
-	atKill := lines()
-	c.waitUntil("lines that the next start must find", func() bool { return lines() > atKill })
+	countLogLines := func() int { return strings.Count(e.Output(t, "logs", before[0]), "\n") }
+	atKill := countLogLines()
+	c.waitUntil("lines that the next start must find", func() bool { return countLogLines() > atKill })
 	c.start(t)
 	p := c.awaitPodStatus(runningPod, "RUNNING")
 	must.Hold(t, p.Runtime != nil, p)
@@ -248,7 +248,7 @@ func testRealPodImages(t *testing.T, e *containers.Engine) {
 	auth := c.createRegistryAuth("right", containers.Username, containers.Password)
 	c.call(http.MethodPatch, "/v2/pods/"+id, `{"registry":"`+auth+`"}`, nil)
 	c.awaitPodStatus(id, "RUNNING")
-	must.ErrorContains(t, c.try(http.MethodDelete, "/v2/registries/"+auth, "", nil), "is in use")
+	must.ErrorContains(t, c.tryCall(http.MethodDelete, "/v2/registries/"+auth, "", nil), "is in use")
 	_, text := c.get("/v2/pods")
 	must.Hold(t, !strings.Contains(text, containers.Password), text)
 	absent := createSleeper(handlerImage)
@@ -300,9 +300,9 @@ func startContainerClusters(t *testing.T, e *containers.Engine, settings string,
 }
 
 // createGreetingCluster creates a cluster whose pods run clusterProgram.
-func (c *containerDeployment) createGreetingCluster(name string, pods int) string {
+func (c *containerDeployment) createGreetingCluster(name, image string, pods int) string {
 	c.t.Helper()
-	return c.createCluster(name, handlerImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
+	return c.createCluster(name, image, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
 }
 
 // networksOf returns the networks with a label.
@@ -331,7 +331,7 @@ func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 	}
 	e.Network(t) // skips the test without a container network
 	c := startContainerClusters(t, e, "", 4)
-	red, blue := c.createGreetingCluster("red", 2), c.createGreetingCluster("blue", 2)
+	red, blue := c.createGreetingCluster("red", handlerImage, 2), c.createGreetingCluster("blue", handlerImage, 2)
 	blocks := map[string]bool{}
 	for name, id := range map[string]string{"red": red, "blue": blue} {
 		shown := c.awaitClusterStatus(id, "RUNNING")
@@ -367,7 +367,7 @@ func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
 	c.waitUntil("the removal", func() bool { return len(c.networksOf(label+red)) == 0 })
 	// A stopped jobrunner leaves no network. After its next start the addresses are the same.
-	green := c.createGreetingCluster("green", 3)
+	green := c.createGreetingCluster("green", handlerImage, 3)
 	before = c.awaitClusterStatus(green, "RUNNING")
 	c.interrupt()
 	must.Equal(t, c.networksOf("gpucloud.cluster"), nil, "a stopped jobrunner left the networks")
@@ -381,7 +381,7 @@ func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 // Containers in the host network share its loopback address, like processes.
 func testRealClusterOnHost(t *testing.T, e *containers.Engine) {
 	c := startContainerClusters(t, e, "network: host", 2)
-	id := c.createGreetingCluster("red", 2)
+	id := c.createGreetingCluster("red", handlerImage, 2)
 	shown := c.awaitClusterStatus(id, "RUNNING")
 	c.awaitGreetings(c.members(id), "red", 1)
 	must.Hold(t, shown.Network != nil && shown.Network.CIDR == "127.0.0.0/8", shown)

@@ -44,7 +44,7 @@ func TestDeathLeavesATrace(t *testing.T) {
 			h := startDeployment(t)
 			writeFile(t, filepath.Join(h.dir, "handler.py"), "import os, runpod\ndef handler(job):\n    print('about to die', flush=True)\n    "+c.death+"\nrunpod.serverless.start({'handler': handler})\n")
 			h.createEndpoint("/v2/serverless", `{"name": "dies", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 0, "max": 1}}`)
-			id := h.run("x", "")
+			id := h.queueJob("x", "")
 			var job struct{ Status, Error, WorkerID string }
 			h.waitUntil("the job's end", func() bool {
 				h.call(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", &job)
@@ -116,8 +116,8 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 	server := pgtest.NewServer(t)
 	engine := "--engine=" + server.URL
 	h := startEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`, engine)
-	first, second := h.run("first", "go"), h.run("second", "go")
-	h.waitUntil("two jobs", func() bool { return len(h.lines("begins")) == 2 })
+	first, second := h.queueJob("first", "go"), h.queueJob("second", "go")
+	h.waitUntil("two jobs", func() bool { return len(h.recordedLines("begins")) == 2 })
 	server.End(syscall.SIGINT)
 	h.release("go")
 	h.waitUntil("two reports on the disk", func() bool {
@@ -131,7 +131,7 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 		_, _, retries := h.awaitResult(id)
 		must.Hold(t, retries == 0, "the job was retried")
 	}
-	begins := h.lines("begins")
+	begins := h.recordedLines("begins")
 	must.Hold(t, len(begins) == 2, "starts of jobs", begins)
 	reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*"))
 	must.Hold(t, len(reports) == 0, "delivered reports are left:", reports)
@@ -194,7 +194,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	h := serveBroken(t, "import no_such_model\n")
 	const want = "it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'no_such_model'"
 	must.Equal(t, h.awaitHealthReason("ModuleNotFoundError"), want, "the reason")
-	id := h.run("x", "")
+	id := h.queueJob("x", "")
 	for path, method := range map[string]string{"/run": http.MethodPost, "/runsync?wait=1000": http.MethodPost, "/status/" + id: http.MethodGet} {
 		resp, _ := h.request(method, "/v2/"+h.endpoint+path, `{"input": {}}`)
 		must.Hold(t, resp.Header.Get("X-Queue-Reason") == want, path, "the headers are", resp.Header)
@@ -216,7 +216,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 func TestPollsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	h := startEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}`)
-	id := h.run("x", "")
+	id := h.queueJob("x", "")
 	h.awaitResult(id)
 	h.interrupt()
 	log := h.stderr.String()

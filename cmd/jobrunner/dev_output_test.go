@@ -245,7 +245,7 @@ func TestDevPython(t *testing.T) {
 	t.Parallel()
 	python.Need(t)
 	program := must.Do(exec.LookPath("python3"))(t)
-	script := func(file, text string) {
+	writeScript := func(file, text string) {
 		t.Helper()
 		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		writeFile(t, file, "#!/bin/sh\n"+text)
@@ -279,16 +279,16 @@ func TestDevPython(t *testing.T) {
 				writeFile(t, filepath.Join(dir, file), text)
 			}
 			if strings.HasPrefix(c.chosen, ".") {
-				script(filepath.Join(dir, c.chosen, "bin", "python"), "export CHOSEN="+c.chosen+"\nexec "+program+` "$@"`)
+				writeScript(filepath.Join(dir, c.chosen, "bin", "python"), "export CHOSEN="+c.chosen+"\nexec "+program+` "$@"`)
 			}
 			if c.tool != "" { // run … python ARGUMENTS
 				chosen := filepath.Join(path, "python-of-tool")
-				script(chosen, "export CHOSEN="+c.tool+"\nexec "+program+` "$@"`)
+				writeScript(chosen, "export CHOSEN="+c.tool+"\nexec "+program+` "$@"`)
 				tool := ""
 				if c.tool != "conda" { // the others print their Python, with the user's variables, which a worker doesn't get
 					tool = `[ "$UV_PROJECT_ENVIRONMENT" ] && echo ` + chosen + "\nexit"
 				}
-				script(filepath.Join(path, c.tool), tool+`
+				writeScript(filepath.Join(path, c.tool), tool+`
 [ "$1" = run ] || exit 1
 while [ "$1" != python ]; do shift; done
 shift
@@ -330,16 +330,16 @@ func TestProjectToolFails(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "handler.py"), "import runpod\n")
 	writeFile(t, filepath.Join(path, "uv"), "#!/bin/sh\ntouch "+path+"/ran\necho no such index >&2\nexit 2\n")
 	must.Succeed(t, os.Chmod(filepath.Join(path, "uv"), 0o700))
-	start := func(args ...string) string {
+	run := func(args ...string) (output string) {
 		cmd := exec.Command(binary, args...)
 		cmd.Dir, cmd.Env = dir, environment(t.TempDir(), "PATH="+path+string(os.PathListSeparator)+os.Getenv("PATH"))
 		out, _ := cmd.CombinedOutput() // doctor may warn
 		return string(out)
 	}
-	out := start("doctor", "--listen=127.0.0.1:0")
+	out := run("doctor", "--listen=127.0.0.1:0")
 	_, err := os.Stat(filepath.Join(path, "ran"))
 	must.Hold(t, err != nil && strings.Contains(out, "from uv, which prepares it when a handler starts"), "it ran the tool, or says", out)
-	if out := start("dev", "handler.py", "--once"); !strings.HasPrefix(out, "no such index\njobrunner: preparing the Python from uv failed: ") || !strings.HasSuffix(out, "/uv run python: exit status 2\n") {
+	if out := run("dev", "handler.py", "--once"); !strings.HasPrefix(out, "no such index\njobrunner: preparing the Python from uv failed: ") || !strings.HasSuffix(out, "/uv run python: exit status 2\n") {
 		t.Errorf("dev says\n%s", out)
 	}
 }

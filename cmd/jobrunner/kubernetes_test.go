@@ -90,7 +90,7 @@ func (c *inCluster) podsWithLabel(label, value string) []clusterPod {
 	return list.Items
 }
 
-func (c *inCluster) secrets() (names []string) {
+func (c *inCluster) secretNames() (names []string) {
 	c.t.Helper()
 	var list struct {
 		Items []struct{ Metadata struct{ Name string } }
@@ -113,7 +113,7 @@ type clusterPod struct {
 // awaitEmpty waits until the cluster has no Pod and no Secret of the endpoint.
 func (c *inCluster) awaitEmpty() {
 	c.t.Helper()
-	c.waitUntil("the removal of the Pods", func() bool { return len(c.pods()) == 0 && len(c.secrets()) == 0 })
+	c.waitUntil("the removal of the Pods", func() bool { return len(c.pods()) == 0 && len(c.secretNames()) == 0 })
 }
 
 // Workers are Pods of a real cluster: they get their arguments, variables and a GPU of the requested
@@ -348,9 +348,6 @@ func testClusterVolumes(t *testing.T) {
 // and the others restart with the new address. A cluster without enough GPUs has no Pods.
 func testClusterOfPods(t *testing.T) {
 	c := startInCluster(t)
-	createCluster := func(name string, pods int) string {
-		return c.createCluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
-	}
 	podsOf := func(id string) (names []string) {
 		for _, m := range c.members(id) {
 			for _, pod := range c.podsWithLabel("pod", m.ID) {
@@ -370,11 +367,11 @@ func testClusterOfPods(t *testing.T) {
 		}
 		return primary
 	}
-	red := createCluster("red", 2)
+	red := c.createGreetingCluster("red", clusterImage, 2)
 	primary := exchange(red, 1)
 	before := podsOf(red)
 
-	blue := createCluster("blue", 5) // at most four of six GPUs are free
+	blue := c.createGreetingCluster("blue", clusterImage, 5) // at most four of six GPUs are free
 	c.awaitReason(c.members(blue)[1].ID, "NVIDIA L4")
 	created := podsOf(blue)
 	must.Hold(t, len(before) == 2 && len(created) == 0, "Pods", before, created)
@@ -396,7 +393,7 @@ func testClusterOfPods(t *testing.T) {
 	members := c.members(red)
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
 	c.waitUntil("the removal", func() bool {
-		return !slices.ContainsFunc(members, func(m memberFacts) bool { return len(c.podsWithLabel("pod", m.ID)) > 0 })
+		return !slices.ContainsFunc(members, func(m podFacts) bool { return len(c.podsWithLabel("pod", m.ID)) > 0 })
 	})
 	c.interrupt()
 }

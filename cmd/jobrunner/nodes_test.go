@@ -242,7 +242,7 @@ func TestNodesUnderFaults(t *testing.T) {
 		c.t.Logf("another node leads after %s", time.Since(start).Round(100*time.Millisecond))
 		time.Sleep(time.Second)
 	}
-	kill := func(c *nodes, node int) {
+	killAndRestart := func(c *nodes, node int) {
 		leads := c.leader(endpoint) == node
 		c.all[node].kill()
 		if leads {
@@ -252,7 +252,7 @@ func TestNodesUnderFaults(t *testing.T) {
 		}
 		c.start(node)
 	}
-	suspend := func(c *nodes, node int) {
+	suspendAndResume := func(c *nodes, node int) {
 		leads := c.leader(endpoint) == node
 		c.all[node].cmd.Process.Signal(syscall.SIGSTOP)
 		if leads {
@@ -266,10 +266,10 @@ func TestNodesUnderFaults(t *testing.T) {
 		name  string
 		fault func(c *nodes, leader int)
 	}{
-		{"kill -9 of the leader", kill},
-		{"kill -9 of another node", func(c *nodes, leader int) { kill(c, (leader+1)%len(c.all)) }},
-		{"the leader hangs", suspend},
-		{"another node hangs", func(c *nodes, leader int) { suspend(c, (leader+1)%len(c.all)) }},
+		{"kill -9 of the leader", killAndRestart},
+		{"kill -9 of another node", func(c *nodes, leader int) { killAndRestart(c, (leader+1)%len(c.all)) }},
+		{"the leader hangs", suspendAndResume},
+		{"another node hangs", func(c *nodes, leader int) { suspendAndResume(c, (leader+1)%len(c.all)) }},
 		{"kill -9 of PostgreSQL", func(c *nodes, _ int) { c.server.End(syscall.SIGKILL); time.Sleep(time.Second); c.server.Start() }},
 		{"PostgreSQL hangs", func(c *nodes, _ int) { resume := c.server.Hang(); time.Sleep(5 * time.Second); resume() }},
 		{"a node shuts down gracefully", func(c *nodes, leader int) { c.all[leader].interrupt(); c.start(leader) }},

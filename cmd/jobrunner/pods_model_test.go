@@ -100,7 +100,7 @@ func (m *podModels) step() {
 		color := []string{"red", "green", "blue"}[m.random.IntN(3)]
 		refused := p.locked && p.shouldRun && color != p.color
 		m.logf("%s (%s): color %s, refused %v", p.name, shown.Status, color, refused)
-		err := m.try(http.MethodPatch, "/v2/pods/"+p.id, `{"env":{"COLOR":"`+color+`"}}`, nil)
+		err := m.tryCall(http.MethodPatch, "/v2/pods/"+p.id, `{"env":{"COLOR":"`+color+`"}}`, nil)
 		m.expectRefusal(err, refused, "409")
 		if !refused {
 			p.color = color
@@ -184,7 +184,7 @@ func (m *podModels) stepOfCluster(p *podModel) {
 		m.end(p)
 	case 4:
 		for _, call := range [][3]string{{http.MethodPatch, "", `{"name":"x"}`}, {http.MethodDelete, "", ""}, {http.MethodPost, "/action", `{"action":"stop"}`}} {
-			m.expectRefusal(m.try(call[0], "/v2/pods/"+p.id+call[1], call[2], nil), true, "409")
+			m.expectRefusal(m.tryCall(call[0], "/v2/pods/"+p.id+call[1], call[2], nil), true, "409")
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (m *podModels) actOn(p *podModel, status, action string) {
 	m.t.Helper()
 	refused := !slices.Contains(podAllows[status], action) || p.locked && action == "stop"
 	m.logf("%s (%s): %s, refused %v", p.name, status, action, refused)
-	m.expectRefusal(m.try(http.MethodPost, "/v2/pods/"+p.id+"/action", `{"action":"`+action+`"}`, nil), refused, "409")
+	m.expectRefusal(m.tryCall(http.MethodPost, "/v2/pods/"+p.id+"/action", `{"action":"`+action+`"}`, nil), refused, "409")
 	if !refused {
 		m.apply(p, action)
 	}
@@ -219,7 +219,7 @@ func (m *podModels) actOnV1(p *podModel, status, action string) {
 	nothing := action == "start" && active || action == "stop" && !active
 	refused := action == "restart" && status != "RUNNING" || p.locked && (action == "reset" || action == "stop" && active)
 	m.logf("%s (%s): %s in version 1, refused %v", p.name, status, action, refused)
-	m.expectRefusal(m.try(http.MethodPost, "/v1/pods/"+p.id+"/"+action, "", nil), refused, "400")
+	m.expectRefusal(m.tryCall(http.MethodPost, "/v1/pods/"+p.id+"/"+action, "", nil), refused, "400")
 	if !refused && !nothing {
 		m.apply(p, action)
 	}
@@ -263,13 +263,13 @@ func (m *podModels) waitForEquality() {
 
 // difference returns a difference between the deployment and the model, or "".
 func (m *podModels) difference() string {
-	var list struct{ Pods []memberFacts }
+	var list struct{ Pods []podFacts }
 	m.call(http.MethodGet, "/v2/pods?includeClusterPods=true", "", &list)
 	if len(list.Pods) != len(m.pods) {
 		return fmt.Sprintf("%d pods, want %d", len(list.Pods), len(m.pods))
 	}
 	running, used := map[string]bool{}, 0
-	byID := map[string]memberFacts{}
+	byID := map[string]podFacts{}
 	for _, p := range list.Pods {
 		byID[p.ID] = p
 		if p.Status == "RUNNING" {
@@ -303,7 +303,7 @@ func (m *podModels) difference() string {
 }
 
 // podDifference returns a difference between a pod and its model, or "".
-func (m *podModels) podDifference(p *podModel, shown memberFacts) string {
+func (m *podModels) podDifference(p *podModel, shown podFacts) string {
 	want := []string{"EXITED"}
 	switch {
 	case p.shouldRun && !p.imageExists:
@@ -328,7 +328,7 @@ func (m *podModels) podDifference(p *podModel, shown memberFacts) string {
 	return ""
 }
 
-func (m *podModels) clusterDifference(byID map[string]memberFacts) string {
+func (m *podModels) clusterDifference(byID map[string]podFacts) string {
 	var list struct{ Clusters []clusterFacts }
 	m.call(http.MethodGet, "/v2/clusters", "", &list)
 	shown := map[string]clusterFacts{}

@@ -40,6 +40,11 @@ type podFacts struct {
 			Type, IP        string
 		}
 	}
+	Cluster *struct {
+		ID, IP string
+		Rank   int
+	}
+	GlobalNetworking struct{ Enabled bool }
 }
 
 // podScript is a pod's program that records its starts in its volume and log, and logs SIGTERM. It

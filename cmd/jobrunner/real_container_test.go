@@ -34,11 +34,10 @@ const handlerImage = "team/contained:1"
 var built sync.Map // engines that have the image
 
 // requireImage builds the image of the handler once per engine.
-func requireImage(t *testing.T, e *containers.Engine) string {
+func requireImage(t *testing.T, e *containers.Engine) {
 	t.Helper()
 	once, _ := built.LoadOrStore(e.Name, &sync.Once{})
 	once.(*sync.Once).Do(func() { buildImage(t, e, handlerImage, "contained", nil) })
-	return handlerImage
 }
 
 // builder is an engine or cluster that images can be loaded into.
@@ -215,7 +214,7 @@ func testRealContainer(t *testing.T, e *containers.Engine) {
 		return len(list.Workers) == 1 && list.Workers[0].MemoryBytes > 1<<20 && list.Workers[0].CPUSeconds > 0
 	})
 	c.stopAndExpectNoContainer()
-	begins := c.lines("begins")
+	begins := c.recordedLines("begins")
 	must.Hold(t, len(begins) == 2, "the network volume has", begins)
 	c.start(t)
 	c.awaitCompletion(c.submit(`{"name": "three"}`))

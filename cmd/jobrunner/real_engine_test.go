@@ -29,7 +29,7 @@ func (c *containerDeployment) awaitStartFailure(part string) (reason string) {
 // createRegistryAuth creates a registry auth and returns its id.
 func (c *containerDeployment) createRegistryAuth(name, username, password string) string {
 	c.t.Helper()
-	return c.create("/v2/registries", fmt.Sprintf(`{"name": %q, "username": %q, "password": %q}`, name, username, password))
+	return c.createObject("/v2/registries", fmt.Sprintf(`{"name": %q, "username": %q, "password": %q}`, name, username, password))
 }
 
 // An image in a private registry is pulled with its endpoint's registry auth. If auth or image are
@@ -123,13 +123,13 @@ func testRealKills(t *testing.T, e *containers.Engine) {
 	other := startContainerDeployment(t, e, "")
 	other.createEndpointOf(handlerImage, `"workers": {"min": 1, "max": 1}`)
 	otherJob := other.submit(`{"name": "beside", "wait": "go"}`)
-	other.waitUntil("the job of the other jobrunner", func() bool { return len(other.lines("begins")) == 1 })
+	other.waitUntil("the job of the other jobrunner", func() bool { return len(other.recordedLines("begins")) == 1 })
 	otherContainers := other.containers()
 
 	c := startContainerDeployment(t, e, "")
 	c.createEndpointOf(handlerImage, `"workers": {"min": 1, "max": 1}`)
 	id := c.submit(`{"name": "killed", "wait": "go"}`)
-	c.waitUntil("the job", func() bool { return len(c.lines("begins")) == 1 })
+	c.waitUntil("the job", func() bool { return len(c.recordedLines("begins")) == 1 })
 	before := c.containers()
 	must.Require(t, len(before) == 1, "containers:", before)
 	c.kill()
@@ -137,7 +137,7 @@ func testRealKills(t *testing.T, e *containers.Engine) {
 		t.Logf("the kill itself ended the container: %v", after)
 	}
 	c.start(t)
-	c.waitUntil("the job's second begin", func() bool { return len(c.lines("begins")) == 2 })
+	c.waitUntil("the job's second begin", func() bool { return len(c.recordedLines("begins")) == 2 })
 	after := c.containers()
 	must.Hold(t, len(after) == 1 && after[0] != before[0], "containers", after, "before the kill", before)
 	c.release("go")
@@ -158,7 +158,7 @@ func testRealStop(t *testing.T, e *containers.Engine) {
 	c := startContainerDeployment(t, e, "")
 	c.createEndpointOf(handlerImage, `"workers": {"min": 2, "max": 2}`)
 	soon, late := c.submit(`{"name": "soon", "wait": "soon"}`), c.submit(`{"name": "late", "wait": "late"}`)
-	c.waitUntil("both jobs", func() bool { return len(c.lines("begins")) == 2 })
+	c.waitUntil("both jobs", func() bool { return len(c.recordedLines("begins")) == 2 })
 	must.Succeed(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	c.release("soon")
 	must.Equal(t, c.cmd.Wait(), nil, "the jobrunner ended with", &c.stderr)
@@ -180,7 +180,7 @@ func testRealLoadBalancer(t *testing.T, e *containers.Engine) {
 	c := startContainerDeployment(t, e, "")
 	c.createBalancer()
 	c.stopAndExpectNoContainer()
-	must.Equal(t, c.lines("terms"), nil, "signals that workers got")
+	must.Equal(t, c.recordedLines("terms"), nil, "signals that workers got")
 }
 
 // createBalancer creates a load-balancing endpoint with two workers and expects that both answer.

@@ -81,7 +81,7 @@ func startEndpoint(t *testing.T, more string, args ...string) *testDeployment {
 // createEndpoint creates an endpoint, which the methods of h then use.
 func (h *testDeployment) createEndpoint(path, body string) {
 	h.t.Helper()
-	h.endpoint = h.create(path, body)
+	h.endpoint = h.createObject(path, body)
 }
 
 // start starts the deployment with its current data folder.
@@ -91,8 +91,8 @@ func (h *testDeployment) start(t testing.TB, args ...string) {
 		append([]string{"--data=" + filepath.Join(h.home, "data"), "--config=" + filepath.Join(h.home, "jobrunner.yaml"), "--limits=off"}, args...)...)
 }
 
-// create creates an object and returns its id.
-func (p *process) create(path, body string) (id string) {
+// createObject creates an object and returns its id.
+func (p *process) createObject(path, body string) (id string) {
 	p.t.Helper()
 	var created struct{ ID string }
 	p.call(http.MethodPost, path, body, &created)
@@ -102,16 +102,17 @@ func (p *process) create(path, body string) (id string) {
 // createVolume creates a network volume and returns its id.
 func (p *process) createVolume() string {
 	p.t.Helper()
-	return p.create("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
+	return p.createObject("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
 }
 
 // call sends a request and decodes the response, unless into is nil.
 func (p *process) call(method, path, body string, into any) {
 	p.t.Helper()
-	must.Succeed(p.t, p.try(method, path, body, into))
+	must.Succeed(p.t, p.tryCall(method, path, body, into))
 }
 
-func (p *process) try(method, path, body string, into any) error {
+// tryCall is call for a request that may fail.
+func (p *process) tryCall(method, path, body string, into any) error {
 	resp, text, err := send(p.t.Context(), method, p.url+path, "k", body)
 	if err != nil {
 		return err
@@ -131,8 +132,8 @@ func (p *process) try(method, path, body string, into any) error {
 	return nil
 }
 
-// run queues a job. It ends only after release(wait), unless wait is "".
-func (h *testDeployment) run(name, wait string) (id string) {
+// queueJob submits a job. It ends only after release(wait), unless wait is "".
+func (h *testDeployment) queueJob(name, wait string) (id string) {
 	h.t.Helper()
 	job := must.Do(h.client("k").Jobs.Run(h.t.Context(), h.endpoint, api.Submission{Input: fmt.Appendf(nil, `{"name": %q, "wait": %q}`, name, wait)}))(h.t)
 	return job.ID
@@ -141,8 +142,8 @@ func (h *testDeployment) run(name, wait string) (id string) {
 // release lets all jobs that wait for a name continue.
 func (h *testDeployment) release(name string) { writeFile(h.t, filepath.Join(h.dir, name+".go"), "") }
 
-// lines returns the words of each line that handlers have written to a file.
-func (h *testDeployment) lines(file string) [][]string {
+// recordedLines returns the words of each line that handlers have written to a file.
+func (h *testDeployment) recordedLines(file string) [][]string {
 	text, _ := os.ReadFile(filepath.Join(h.dir, file)) // may not exist yet
 	var out [][]string
 	for line := range bytes.Lines(text) {
@@ -158,8 +159,8 @@ func (h *testDeployment) lines(file string) [][]string {
 func TestFiguresOfAWorker(t *testing.T) {
 	t.Parallel()
 	h := startEndpoint(t, `"gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 0, "max": 1}`, "--simulate-gpus=h200x8")
-	id := h.run("one", "go")
-	h.waitUntil("the job", func() bool { return len(h.lines("begins")) > 0 })
+	id := h.queueJob("one", "go")
+	h.waitUntil("the job", func() bool { return len(h.recordedLines("begins")) > 0 })
 	type device struct {
 		ID, TypeID                                                                string
 		MemoryBytes, MemoryUsedBytes, Utilization, PowerWatts, TemperatureCelsius float64
@@ -235,7 +236,7 @@ func (h *testDeployment) awaitResult(id string) (color string, pid, retries int)
 // countTakes counts how often each job began.
 func (h *testDeployment) countTakes() map[string]int {
 	all := map[string]int{}
-	for _, words := range h.lines("begins") {
+	for _, words := range h.recordedLines("begins") {
 		all[words[0]]++
 	}
 	return all
@@ -245,7 +246,7 @@ func (h *testDeployment) countTakes() map[string]int {
 func (h *testDeployment) expectCleanStop(stop func()) {
 	h.t.Helper()
 	stop()
-	for _, words := range h.lines("starts") {
+	for _, words := range h.recordedLines("starts") {
 		pid, _ := strconv.Atoi(words[0])
 		must.Hold(h.t, !isRunning(pid), "the worker", pid, "survived its deployment")
 	}
@@ -268,18 +269,18 @@ func TestAStopAmongJobs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := startEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`)
-			done := h.run("done", "")
+			done := h.queueJob("done", "")
 			h.awaitResult(done)
-			running := []string{h.run("first", "go"), h.run("second", "go")}
-			h.waitUntil("two jobs", func() bool { return len(h.lines("begins")) == 3 })
+			running := []string{h.queueJob("first", "go"), h.queueJob("second", "go")}
+			h.waitUntil("two jobs", func() bool { return len(h.recordedLines("begins")) == 3 })
 			var queued []string
 			for n := range 10 {
-				queued = append(queued, h.run(fmt.Sprint("queued-", n), ""))
+				queued = append(queued, h.queueJob(fmt.Sprint("queued-", n), ""))
 			}
-			before := h.lines("starts")
+			before := h.recordedLines("starts")
 			stop(h)
 			h.start(t)
-			h.waitUntil("the jobs that ran", func() bool { return len(h.lines("begins")) >= 5 })
+			h.waitUntil("the jobs that ran", func() bool { return len(h.recordedLines("begins")) >= 5 })
 			for _, words := range before {
 				pid, _ := strconv.Atoi(words[0])
 				must.Hold(t, !isRunning(pid), "the worker", pid, "of the first deployment still runs")

@@ -309,14 +309,14 @@ func TestAddedKeyIsReturnedWithoutReload(t *testing.T) {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	defer db.Close()
 	table := must.Do(apikey.OpenTable(t.Context(), db))(t)
-	rename := func(from, to string) {
+	renameColumn := func(from, to string) {
 		must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			return must.Err(tx.Exec("ALTER TABLE api_keys RENAME COLUMN " + from + " TO " + to))
 		}))
 	}
-	rename("k", "hidden") // only reading needs it
+	renameColumn("k", "hidden") // only reading needs it
 	key := must.Do(table.Add(apikey.Key{Name: "a"}))(t)
-	rename("hidden", "k")
+	renameColumn("hidden", "k")
 	must.Succeed(t, table.Reload(t.Context()))
 	must.Hold(t, key != "" && len(must.Do(table.List())(t)) == 1, "the key", key, "isn't stored")
 }

@@ -144,7 +144,7 @@ const maxAdvance = 8 * 24 * time.Hour
 // advances. findOffClock returns an endpoint whose worker runs a job in real time, or "". The clock can't be
 // advanced during that job, because it would time out early. afterAdvance is called after each step.
 func Clock(c *clock.Clock, keys *apikey.Keys, findOffClock func() string, afterAdvance func(ctx context.Context), next http.Handler) http.Handler {
-	change := func(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
+	changeClock := func(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 		var body struct {
 			Advance int64 `json:"advance"`
 			Stop    bool  `json:"stop"`
@@ -169,7 +169,7 @@ func Clock(c *clock.Clock, keys *apikey.Keys, findOffClock func() string, afterA
 		switch r.Method {
 		case http.MethodGet:
 		case http.MethodPost:
-			refusal = change(w, r)
+			refusal = changeClock(w, r)
 		default:
 			refusal = httpanswer.NotAllowed(r, http.MethodGet, http.MethodPost)
 		}

@@ -278,16 +278,16 @@ func TestCancelledConnect(t *testing.T) {
 // Hints reach only the other processes on the same tables, also after a lost listening connection.
 func TestHints(t *testing.T) {
 	address := pgtest.Start(t)
-	listen := func(address string, noHints bool) (*sqldb.DB, chan string) {
+	openAndListen := func(address string, noHints bool) (*sqldb.DB, chan string) {
 		db := open(t, sqldb.Config{URL: address, NoHints: noHints})
 		c := make(chan string, 20_000)
 		db.Listen(func(hint string) { c <- hint })
 		return db, c
 	}
-	a, atA := listen(address, false)
-	b, atB := listen(address, false)
-	c, atC := listen(address, true)
-	_, atD := listen(pgtest.Start(t), false)
+	a, atA := openAndListen(address, false)
+	b, atB := openAndListen(address, false)
+	c, atC := openAndListen(address, true)
+	_, atD := openAndListen(pgtest.Start(t), false)
 
 	// Retry until the other processes listen.
 	sendUntilReceived := func(sender *sqldb.DB, hint string, received chan string) {

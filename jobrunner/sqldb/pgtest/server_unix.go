@@ -128,7 +128,7 @@ func (s *Server) TakeConnections() (release func()) {
 	s.t.Helper()
 	ctx := context.Background()
 	var all []*pgx.Conn
-	connect := func() (connected bool) {
+	connectUntilRefused := func() (connected bool) {
 		for {
 			conn, err := pgx.Connect(ctx, s.URL)
 			if err != nil {
@@ -137,7 +137,7 @@ func (s *Server) TakeConnections() (release func()) {
 			all, connected = append(all, conn), true
 		}
 	}
-	for connect() {
+	for connectUntilRefused() {
 		if _, err := all[0].Exec(ctx, terminate+" AND application_name <> ''"); err != nil {
 			s.t.Fatal(err)
 		}
