@@ -68,8 +68,8 @@ type Config struct {
 	// ManagementLimits enables the rate limits of the management API.
 	ManagementLimits bool
 	// WebhookAllow lists the only hosts that webhooks may call: example.com, *.example.com or
-	// an address, each optionally with :port. If it is empty, webhooks may call this machine
-	// and public addresses.
+	// an address, each optionally with :port. If it is empty, webhooks may call public
+	// addresses and, unless Remote is set, this machine.
 	WebhookAllow []string
 	// BodyMemory limits the memory of request bodies and of job outputs in flight, in bytes,
 	// half each; 0 is httplimit.DefaultMemory.

@@ -184,7 +184,7 @@ func FuzzWithoutKey(f *testing.F) {
 	before := state(f)
 	fuzz.Run(f, func(t *testing.T, method, target, header, body string) {
 		u, err := url.ParseRequestURI(strings.ReplaceAll(target, "$T", id))
-		if _, refused := http.NewRequestWithContext(t.Context(), method, "/", nil); refused != nil || err != nil || strings.Contains(header, "planted-key") || strings.HasPrefix(u.Path, "/debug/pprof/") { // profiles take time, and are this machine's
+		if _, methodErr := http.NewRequestWithContext(t.Context(), method, "/", nil); methodErr != nil || err != nil || strings.Contains(header, "planted-key") || strings.HasPrefix(u.Path, "/debug/pprof/") { // profiles take time, and are this machine's
 			return
 		}
 		name, value, _ := strings.Cut(header, ":")

@@ -79,7 +79,7 @@ func TestDeathLeavesATrace(t *testing.T) {
 // if the SDK logs a traceback as one line of JSON among debug lines.
 func TestReasonHasTheCause(t *testing.T) {
 	t.Parallel()
-	h := serveBroken(t, `import json, traceback
+	h := startWithHandler(t, `import json, traceback
 def log(level, message):
     print(json.dumps({"requestId": None, "message": message, "level": level}), flush=True)
 try:
@@ -115,7 +115,7 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewServer(t)
 	engine := "--engine=" + server.URL
-	h := startEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`, engine)
+	h := startWithEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`, engine)
 	first, second := h.queueJob("first", "go"), h.queueJob("second", "go")
 	h.waitUntil("two jobs", func() bool { return len(h.recordedLines("begins")) == 2 })
 	server.End(syscall.SIGINT)
@@ -165,8 +165,8 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 	p.interrupt()
 }
 
-// serveBroken serves an endpoint with at least one worker. text is its handler's source.
-func serveBroken(t *testing.T, text string) *testDeployment {
+// startWithHandler starts a deployment and creates an endpoint with one worker. text is its handler's source.
+func startWithHandler(t *testing.T, text string) *testDeployment {
 	t.Helper()
 	h := startDeployment(t)
 	writeFile(t, filepath.Join(h.dir, "handler.py"), text)
@@ -191,7 +191,7 @@ func (h *testDeployment) awaitHealthReason(part string) (reason string) {
 // reason. Bodies follow the contract.
 func TestHealthSaysWhyJobsWait(t *testing.T) {
 	t.Parallel()
-	h := serveBroken(t, "import no_such_model\n")
+	h := startWithHandler(t, "import no_such_model\n")
 	const want = "it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'no_such_model'"
 	must.Equal(t, h.awaitHealthReason("ModuleNotFoundError"), want, "the reason")
 	id := h.queueJob("x", "")
@@ -215,7 +215,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 // The log of serve has requests and results, but no polls of workers.
 func TestPollsAreNotLogged(t *testing.T) {
 	t.Parallel()
-	h := startEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}`)
+	h := startWithEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}`)
 	id := h.queueJob("x", "")
 	h.awaitResult(id)
 	h.interrupt()

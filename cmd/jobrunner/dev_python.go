@@ -44,7 +44,7 @@ func findPython(folder string) interpreter {
 }
 
 // projectPython finds the Python in a folder's virtual environment, or through its project tool (uv, poetry,
-// conda). Without one, it has no command.
+// conda). If the folder has neither, the interpreter has no command.
 func projectPython(folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
 	// A project without this file shows its tool by a lock file.

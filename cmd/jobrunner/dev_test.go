@@ -56,7 +56,7 @@ func TestDevRunsCommand(t *testing.T) {
 	must.Hold(t, status == "FAILED" && fault == "no model\n(exit status 2)", status, fault)
 }
 
-func TestDevRejectsInvalidHandlers(t *testing.T) {
+func TestDevRejectsInvalidArguments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "notes.txt"), "")

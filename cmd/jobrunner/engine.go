@@ -87,8 +87,8 @@ type deploymentFlags struct {
 	JSON       bool   `name:"json" help:"Print JSON, a line for each object."`
 }
 
-// client uses the key of GPUCLOUD_API_KEY. For a deployment on this machine it otherwise uses the
-// key in the data folder, which is sent to no other machine.
+// client returns a client with the key of GPUCLOUD_API_KEY or, for a deployment on this machine, with
+// the key in the data folder, which is sent to no other machine.
 func (d *deploymentFlags) client() (*api.Client, error) {
 	s := api.Settings{BaseURL: d.BaseURL, QueueURL: d.QueueURL, Version: api.Version(d.APIVersion), APIKey: os.Getenv(keyVariable), KeySource: keyVariable, UserAgent: "jobrunner/" + version}
 	if s.APIKey == "" && isLocal(d.BaseURL) && (d.QueueURL == "" || isLocal(d.QueueURL)) {

@@ -60,7 +60,7 @@ func TestBodiesShareMemory(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=210")
 	path := "/v2/" + p.createEndpointOfImage("builtin/echo") + "/runsync"
-	body := append(append([]byte(`{"input":"`), bytes.Repeat([]byte("x"), 20<<20-20)...), `"}`...) // invalid, which is noticed after it was read
+	body := append(append([]byte(`{"input":"`), bytes.Repeat([]byte("x"), 20<<20-20)...), `"}`...) // the input isn't an object, which is noticed after the body was read
 	var conns []net.Conn
 	var sending sync.WaitGroup
 	for range 5 { // these reserve the memory

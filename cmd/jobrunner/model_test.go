@@ -29,12 +29,12 @@ type history struct {
 
 // eachHistory runs histories of random operations concurrently. A failing one prints the seed that
 // repeats it.
-func eachHistory(t *testing.T, seeds int, run func(t *testing.T, h *history)) {
+func eachHistory(t *testing.T, count int, run func(t *testing.T, h *history)) {
 	t.Parallel()
 	if testing.Short() {
-		seeds = 1
+		count = 1
 	}
-	for range seeds {
+	for range count {
 		seed := rand.Uint64() >> 32
 		if text := os.Getenv("GPUCLOUD_TEST_SEED"); text != "" {
 			seed, _ = strconv.ParseUint(text, 10, 64)

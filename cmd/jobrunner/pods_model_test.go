@@ -101,7 +101,7 @@ func (m *podModels) step() {
 		refused := p.locked && p.shouldRun && color != p.color
 		m.logf("%s (%s): color %s, refused %v", p.name, shown.Status, color, refused)
 		err := m.tryCall(http.MethodPatch, "/v2/pods/"+p.id, `{"env":{"COLOR":"`+color+`"}}`, nil)
-		m.expectRefusal(err, refused, "409")
+		m.expectOutcome(err, refused, "409")
 		if !refused {
 			p.color = color
 		}
@@ -121,7 +121,8 @@ func (m *podModels) end(p *podModel) {
 	writeFile(m.t, filepath.Join(p.volume, "exit"), p.ended)
 }
 
-func (m *podModels) expectRefusal(err error, refused bool, status string) {
+// expectOutcome ends the test unless a call was refused with the status, or succeeded if it shouldn't be refused.
+func (m *podModels) expectOutcome(err error, refused bool, status string) {
 	m.t.Helper()
 	must.Require(m.t, (err != nil) == refused && (!refused || strings.Contains(err.Error(), status)),
 		"rejected: want", refused, "with", status, "got", err)
@@ -184,7 +185,7 @@ func (m *podModels) stepOfCluster(p *podModel) {
 		m.end(p)
 	case 4:
 		for _, call := range [][3]string{{http.MethodPatch, "", `{"name":"x"}`}, {http.MethodDelete, "", ""}, {http.MethodPost, "/action", `{"action":"stop"}`}} {
-			m.expectRefusal(m.tryCall(call[0], "/v2/pods/"+p.id+call[1], call[2], nil), true, "409")
+			m.expectOutcome(m.tryCall(call[0], "/v2/pods/"+p.id+call[1], call[2], nil), true, "409")
 		}
 	}
 }
@@ -207,7 +208,7 @@ func (m *podModels) actOn(p *podModel, status, action string) {
 	m.t.Helper()
 	refused := !slices.Contains(podAllows[status], action) || p.locked && action == "stop"
 	m.logf("%s (%s): %s, refused %v", p.name, status, action, refused)
-	m.expectRefusal(m.tryCall(http.MethodPost, "/v2/pods/"+p.id+"/action", `{"action":"`+action+`"}`, nil), refused, "409")
+	m.expectOutcome(m.tryCall(http.MethodPost, "/v2/pods/"+p.id+"/action", `{"action":"`+action+`"}`, nil), refused, "409")
 	if !refused {
 		m.apply(p, action)
 	}
@@ -219,7 +220,7 @@ func (m *podModels) actOnV1(p *podModel, status, action string) {
 	nothing := action == "start" && active || action == "stop" && !active
 	refused := action == "restart" && status != "RUNNING" || p.locked && (action == "reset" || action == "stop" && active)
 	m.logf("%s (%s): %s in version 1, refused %v", p.name, status, action, refused)
-	m.expectRefusal(m.tryCall(http.MethodPost, "/v1/pods/"+p.id+"/"+action, "", nil), refused, "400")
+	m.expectOutcome(m.tryCall(http.MethodPost, "/v1/pods/"+p.id+"/"+action, "", nil), refused, "400")
 	if !refused && !nothing {
 		m.apply(p, action)
 	}

@@ -70,8 +70,8 @@ func startDeployment(t *testing.T, args ...string) *testDeployment {
 	return h
 }
 
-// startEndpoint starts a deployment and creates the endpoint. more has further fields of its request.
-func startEndpoint(t *testing.T, more string, args ...string) *testDeployment {
+// startWithEndpoint starts a deployment and creates the endpoint. more has further fields of its request.
+func startWithEndpoint(t *testing.T, more string, args ...string) *testDeployment {
 	t.Helper()
 	h := startDeployment(t, args...)
 	h.createEndpoint("/v2/serverless", `{"name": "handlers", "image": "team/handler", `+more+`}`)
@@ -158,7 +158,7 @@ func (h *testDeployment) recordedLines(file string) [][]string {
 // and processes.
 func TestFiguresOfAWorker(t *testing.T) {
 	t.Parallel()
-	h := startEndpoint(t, `"gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 0, "max": 1}`, "--simulate-gpus=h200x8")
+	h := startWithEndpoint(t, `"gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 0, "max": 1}`, "--simulate-gpus=h200x8")
 	id := h.queueJob("one", "go")
 	h.waitUntil("the job", func() bool { return len(h.recordedLines("begins")) > 0 })
 	type device struct {
@@ -268,7 +268,7 @@ func TestAStopAmongJobs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := startEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`)
+			h := startWithEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`)
 			done := h.queueJob("done", "")
 			h.awaitResult(done)
 			running := []string{h.queueJob("first", "go"), h.queueJob("second", "go")}

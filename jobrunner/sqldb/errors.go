@@ -73,8 +73,8 @@ func Temporary(err error) bool {
 	return c == Outage || c == Full
 }
 
-// PublicText describes an error that isn't a Fault to clients. It omits the database's own text,
-// which has names of hosts, users and files.
+// PublicText returns what clients may know of an error. The error isn't a Fault. The result omits the
+// database's own text, which has names of hosts, users and files.
 func PublicText(err error) string {
 	if memory, ok := errors.AsType[*MemoryFullError](err); ok {
 		return memory.Error()

@@ -154,7 +154,7 @@ func TestManyBytes(t *testing.T) {
 	must.Equal(t, countNotes(t, db), 6, "rows")
 }
 
-// Texts that PostgreSQL can't store are replaced.
+// A row is found by the text with which it was stored, even if PostgreSQL can't store that text unchanged.
 func TestTexts(t *testing.T) {
 	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)

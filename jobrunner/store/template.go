@@ -24,7 +24,7 @@ type Template struct {
 	AllowedCUDAVersions []string    `json:"allowedCudaVersions,omitempty"` // empty: any
 }
 
-// LocalVolume is storage on the machine that survives a restart.
+// LocalVolume is storage on the machine that survives a restart of its pod.
 type LocalVolume struct {
 	Size int64  `json:"size"` // GB; 0: no volume, but Path is kept
 	Path string `json:"path"`

@@ -56,7 +56,7 @@ func Open(uri string) (*Conn, error) {
 	return c, nil
 }
 
-// Close closes the connection. The caller has closed its statements.
+// Close closes the connection. The caller must have closed its statements.
 func (c *Conn) Close() (err error) {
 	if rc := sqlite3.Xsqlite3_close_v2(c.tls, c.db); rc != sqlite3.SQLITE_OK {
 		err = c.failure(rc)
