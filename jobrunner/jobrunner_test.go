@@ -249,7 +249,7 @@ func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
 		len(titan.CUDAVersions) == 1 && titan.CUDAVersions[0].Version == "12.8" && titan.CUDAVersions[0].Available, titan)
 }
 
-// On a shared database, an idle endpoint and its worker cost less than one transaction in six seconds.
+// On a shared database, an idle endpoint and its worker cost at most one transaction in six seconds.
 func TestIdleEndpointsCostLittle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("transactions are counted for seconds")

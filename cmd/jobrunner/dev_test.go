@@ -135,7 +135,7 @@ func isRunning(pid int) bool {
 // runURL returns the URL that runs a job on the deployment of jobrunner dev.
 func (s *transcript) runURL() string { return s.waitUntil(`http://\S+/runsync`) }
 
-// dev prints once how each job ended, with the error of a failed job. It prints only the output of its own --input job.
+// dev prints once how each job ended, with the error of a failed job. It prints the output only of its own --input job.
 func TestDevPrintsResults(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "my handler.sh")
