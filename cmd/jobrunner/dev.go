@@ -230,7 +230,7 @@ func (d *dev) findHandler(ctx context.Context, env map[string]string) (h host.Ha
 	return h, &foundPython, foundPython.check(ctx, h.Environment(env), folder, program, !h.PerJob)
 }
 
-func (d *dev) printStart(w io.Writer, e *devEndpoint, h host.Handler, python *interpreter, code, gpus string) {
+func (d *dev) printStart(w io.Writer, e *devEndpoint, h host.Handler, python *interpreter, pageCode, gpus string) {
 	mode, effect := "a worker on the public SDK", "a change of it or of files next to it restarts the worker"
 	if h.PerJob {
 		mode, effect = "a process for each job", "each job runs its current version"
@@ -252,7 +252,7 @@ func (d *dev) printStart(w io.Writer, e *devEndpoint, h host.Handler, python *in
 		fmt.Fprintf(w, "                or start with --input %s, which sends a job after each change\n", testInput(h.File))
 	}
 	fmt.Fprintf(w, "Public SDKs:    %s/live/v2, endpoint %s\n", e.url, e.id)
-	fmt.Fprintf(w, "In the browser: %s/#code=%s (the link works once, within an hour)\n\n", e.url, code)
+	fmt.Fprintf(w, "In the browser: %s/#code=%s (the link works once, within an hour)\n\n", e.url, pageCode)
 	fmt.Fprintf(w, "Ctrl-C stops the deployment and deletes its state. The workers' output follows; %s marks lines printed by the handler.\n", printedMark)
 }
 

@@ -144,7 +144,7 @@ func isJobrunner(ctx context.Context, address string) bool {
 	return answer.StatusCode == http.StatusOK && answer.Header.Get(httpanswer.RequestID) != ""
 }
 
-// Free disk space below which doctor fails or warns.
+// Free disk space, in bytes, below which doctor fails or warns.
 const (
 	littleDisk   = 100 << 20
 	moderateDisk = 1 << 30

@@ -265,7 +265,7 @@ func logger(w io.Writer, format string) *slog.Logger {
 
 // greet prints the variables to export. It prints the key only if the user can't know it. Otherwise it
 // prints no link for signing in into the log of a service or container.
-func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool, code, gpus string, describe func() []string) {
+func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool, pageCode, gpus string, describe func() []string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
 	if remote != "" {
 		fmt.Fprintf(w, "Other machines reach it at %s\n", remote)
@@ -299,7 +299,7 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 	case dir != "":
 		exportKeyIn(filepath.Join(dir, keyFile))
 	}
-	page := fmt.Sprintf("%s/#code=%s (the link works once, within an hour)", url, code)
+	page := fmt.Sprintf("%s/#code=%s (the link works once, within an hour)", url, pageCode)
 	if !printsKey && (journal || os.Getpid() == 1) {
 		page = url + " (it asks for the API key)"
 	}

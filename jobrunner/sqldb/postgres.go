@@ -237,8 +237,8 @@ func (p *postgres) close() error {
 	return errors.Join(p.writers.Close(), p.readers.Close())
 }
 
-// text translates a statement for the server, once.
-func (p *postgres) text(query string) string {
+// translate translates a statement for the server, once.
+func (p *postgres) translate(query string) string {
 	if text, ok := p.texts.Load(query); ok {
 		return text.(string)
 	}
@@ -282,7 +282,7 @@ func (s postgresReader) tryQuery(row func(Row) error, query string, args []any) 
 		return false, err
 	}
 	defer func() { _ = conn.Close() }() // back to the pool
-	rows, err := conn.QueryContext(context.WithoutCancel(s.ctx), s.p.text(query), storableTexts(args)...)
+	rows, err := conn.QueryContext(context.WithoutCancel(s.ctx), s.p.translate(query), storableTexts(args)...)
 	if err != nil {
 		return false, err
 	}

@@ -62,7 +62,7 @@ func (s *postgresTx) forRows(query string, rows [][]any) (text string, columns [
 	key := "for each row: " + query
 	known, ok := s.p.texts.Load(key)
 	if !ok {
-		known = forEachRow(s.p.text(query), types)
+		known = forEachRow(s.p.translate(query), types)
 		s.p.texts.Store(key, known)
 	}
 	return known.(string), columns
