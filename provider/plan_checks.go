@@ -30,7 +30,7 @@ var planCheckAttributes = map[string]schema.Attribute{
 		Optional:            true,
 		MarkdownDescription: "Which catalog checks run at plan time, on what the plan creates or changes: each is `error`, `warning` or `off` ([cost ceilings](guides/costs.md)).",
 		Attributes: map[string]schema.Attribute{
-			"names":        levelAttribute("Unknown ids, and GPU or vCPU counts that no machine has. Default `error`. An unknown data center is an error only if it would replace an object. On API v1 at most a warning."),
+			"names":        levelAttribute("Unknown ids, and GPU or vCPU counts that no machine has. Default `error`. An unknown data center is an error only if the plan replaces the object. On API v1 at most a warning."),
 			"stock":        levelAttribute("Nothing that an object asks for is in stock. Default `warning`. Not on API v1."),
 			"data_centers": levelAttribute("Volumes, `data_center_ids`, and GPUs or CPUs without a common data center; a missing storage tier. Default `error`."),
 			"cost":         levelAttribute("An object above its `max_hourly_cost`. Default `error`. An unknown price is a warning."),
