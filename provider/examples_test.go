@@ -187,7 +187,7 @@ func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
 	})
 	_, delegationErr := c.Delegations.Create(ctx, api.Delegation{Name: new("app"), Resource: "arn:aws:ecr:us-east-2:123456789012:repository/team/app"})
-	_, keysErr := c.SSHKeys.Edit(ctx, func([]string) []string {
+	_, keysErr := c.SSHKeys.Edit(ctx, nil, func([]string, []string) []string {
 		return []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}
 	})
 	_, clusterErr := c.Clusters.Create(ctx, api.Cluster{

@@ -127,7 +127,7 @@ func expectKeys(t *testing.T, d *acctest.Deployment, want ...string) {
 
 func addKey(t *testing.T, d *acctest.Deployment, key string) {
 	t.Helper()
-	must.Do(d.Client(t, api.V2).SSHKeys.Edit(t.Context(), func(keys []string) []string { return append(keys, key) }))(t)
+	must.Do(d.Client(t, api.V2).SSHKeys.Edit(t.Context(), nil, func(keys, _ []string) []string { return append(keys, key) }))(t)
 }
 
 func TestSSHKeys(t *testing.T) {
@@ -145,7 +145,10 @@ func TestSSHKeys(t *testing.T) {
 	expectKeys(t, d, annesKey, bensKey)
 	state = apply(t, p, typeName, state, config(bensKey), "update")
 	expectKeys(t, d, bensKey)
+	tfdrive.Do(p.Apply(p.Plan(typeName, tfdrive.State{}, config(bensKey))))(t)
 	must.Succeed(t, p.Destroy(state).Err())
+	expectKeys(t, d, bensKey) // the deletion after a replacement with create_before_destroy
+	must.Succeed(t, p.Reconfigure().Destroy(state).Err())
 	expectKeys(t, d)
 }
 
@@ -164,13 +167,11 @@ func TestSSHKeysKeepOthers(t *testing.T) {
 	addKey(t, d, annesKey) // added by somebody else
 	expectEmptyPlan(t, p, state, withOthers(bensKey))
 	must.Do(d.Client(t, api.V2).SSHKeys.Set(t.Context(), []string{othersKey}))(t)
-	removed, diags := p.Reconfigure().Read(state)
-	must.Hold(t, diags.Err() == nil && len(removed.Get("keys").([]any)) == 0, "a key that somebody else removed", removed.Get("keys"), diags)
+	must.Equal(t, len(refresh(t, p, state).Get("keys").([]any)), 0, "a key that somebody else removed")
 	state = apply(t, p, typeName, state, map[string]any{"keys": []any{bensKey}}, "update") // the resource now manages all keys
 	expectKeys(t, d, bensKey)
 	addKey(t, d, othersKey)
-	state = refresh(t, p, state)
-	state = apply(t, p, typeName, state, withOthers(bensKey), "update") // the resource manages only its own keys again
+	state = apply(t, p, typeName, refresh(t, p, state), withOthers(bensKey), "update") // the resource manages only its own keys again
 	expectKeys(t, d, bensKey, othersKey)
 	must.Succeed(t, p.Destroy(state).Err())
 	expectKeys(t, d, othersKey)

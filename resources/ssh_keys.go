@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -33,11 +32,7 @@ var SSHKeys = &kit.Kind[sshKeys]{
 	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *sshKeys) error {
-		got, err := c.SSHKeys.Edit(ctx, plan.edit(nil))
-		if err == nil {
-			plan.flatten(got)
-		}
-		return err
+		return plan.edit(ctx, c, nil)
 	},
 	Read: func(ctx context.Context, c *api.Client, state *sshKeys) error {
 		got, err := c.SSHKeys.Get(ctx)
@@ -51,16 +46,10 @@ var SSHKeys = &kit.Kind[sshKeys]{
 		if !state.KeepOthers.ValueBool() { // the resource managed all keys, including others' keys
 			oldKeys = nil
 		}
-		got, err := c.SSHKeys.Edit(ctx, plan.edit(oldKeys))
-		if err == nil {
-			plan.flatten(got)
-		}
-		return err
+		return plan.edit(ctx, c, oldKeys)
 	},
 	Delete: func(ctx context.Context, c *api.Client, state *sshKeys) error {
-		empty := sshKeys{KeepOthers: types.BoolValue(true)}
-		_, err := c.SSHKeys.Edit(ctx, empty.edit(value.Strings(state.Keys)))
-		return err
+		return (&sshKeys{KeepOthers: types.BoolValue(true)}).edit(ctx, c, value.Strings(state.Keys))
 	},
 }
 
@@ -124,11 +113,11 @@ func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 	}
 }
 
-// edit returns a function that returns the new list of keys: with keep_others, the current keys with those of the
-// model in place of oldKeys; otherwise those of the model.
-func (m *sshKeys) edit(oldKeys []string) func(keys []string) []string {
+// edit replaces the old keys of the model with its new ones. With keep_others, the other keys stay, and
+// so do old keys that another resource has added in this apply, such as a replacement.
+func (m *sshKeys) edit(ctx context.Context, c *api.Client, oldKeys []string) error {
 	own := sorted(value.Strings(m.Keys))
-	return func(keys []string) []string {
+	got, err := c.SSHKeys.Edit(ctx, own, func(keys, added []string) []string {
 		switch {
 		case m.KeepOthers.ValueBool():
 		case sameElements(keys, own):
@@ -136,9 +125,13 @@ func (m *sshKeys) edit(oldKeys []string) func(keys []string) []string {
 		default:
 			return own
 		}
-		others := subtract(keys, oldKeys)
+		others := subtract(keys, subtract(oldKeys, added))
 		return append(others, subtract(own, others)...)
+	})
+	if err == nil {
+		m.flatten(got)
 	}
+	return err
 }
 
 // flatten copies the document into the model. With keep_others, it copies only the model's
@@ -147,8 +140,7 @@ func (m *sshKeys) flatten(got []string) {
 	m.ID = types.StringValue(account)
 	m.KeepOthers = types.BoolValue(m.KeepOthers.ValueBool()) // null after an import
 	if m.KeepOthers.ValueBool() {
-		own := value.Strings(m.Keys)
-		got = slices.DeleteFunc(slices.Clone(got), func(key string) bool { return !slices.Contains(own, key) })
+		got = subtract(got, subtract(got, value.Strings(m.Keys)))
 	}
 	m.Keys = value.StringSet(got)
 }
@@ -162,11 +154,9 @@ func subtract(keys, excluded []string) []string {
 func shortKeys(keys []string) []string {
 	short := make([]string, len(keys))
 	for i, key := range keys {
-		parts := strings.SplitN(key, " ", 3)
-		short[i] = parts[0]
-		if len(parts) == 3 {
-			short[i] = fmt.Sprintf("%s %s", parts[0], parts[2])
-		}
+		keyType, rest, _ := strings.Cut(key, " ")
+		_, comment, _ := strings.Cut(rest, " ")
+		short[i] = strings.TrimSpace(keyType + " " + comment)
 	}
 	return short
 }

@@ -44,26 +44,29 @@ func secretsV2(d *deployment, cache *listCache) *Collection[Secret] {
 type SSHKeys struct {
 	deployment *deployment
 	editing    sync.Mutex
+	added      []string // by the edits of this client
 }
 
 func (s *SSHKeys) Get(ctx context.Context) ([]string, error) {
 	return s.send(ctx, httpclient.Call{Method: http.MethodGet})
 }
 
-// Edit replaces the list of keys by the result of change. If nothing changes, it sends nothing. The
-// edits of one client run one after the other.
-func (s *SSHKeys) Edit(ctx context.Context, change func(keys []string) []string) ([]string, error) {
+// Edit replaces the list of keys by the result of change, which gets the keys that earlier edits of
+// this client added, too. If nothing changes, it sends nothing. The edits run one after the other.
+func (s *SSHKeys) Edit(ctx context.Context, add []string, change func(keys, added []string) []string) ([]string, error) {
 	s.editing.Lock()
 	defer s.editing.Unlock()
 	keys, err := s.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	want := change(slices.Clone(keys))
-	if slices.Equal(keys, want) {
-		return keys, nil
+	if want := change(slices.Clone(keys), s.added); !slices.Equal(keys, want) {
+		keys, err = s.Set(ctx, want)
 	}
-	return s.Set(ctx, want)
+	if err == nil {
+		s.added = append(s.added, add...)
+	}
+	return keys, err
 }
 
 func (s *SSHKeys) Set(ctx context.Context, keys []string) ([]string, error) {

@@ -212,12 +212,8 @@ func TestSSHKeys(t *testing.T) {
 // An edit sends its changes, and nothing without a change.
 func TestEditOfSSHKeys(t *testing.T) {
 	c, d := deploy(t, api.V2, answer(200, `{"keys":["a b"]}`))
-	for _, change := range []func([]string) []string{
-		func(keys []string) []string { return keys },
-		func(keys []string) []string { return append(keys, "c d") },
-	} {
-		must.Do(c.SSHKeys.Edit(t.Context(), change))(t)
-	}
+	must.Do(c.SSHKeys.Edit(t.Context(), nil, func(keys, _ []string) []string { return keys }))(t)
+	must.Do(c.SSHKeys.Edit(t.Context(), nil, func(keys, _ []string) []string { return append(keys, "c d") }))(t)
 	var sent []string
 	for _, r := range d.requests() {
 		sent = append(sent, r.method+" "+r.body)
