@@ -112,18 +112,21 @@ func (f *failingDial) RoundTrip(*http.Request) (*http.Response, error) {
 
 func TestFailedDialIsRepeated(t *testing.T) {
 	for _, c := range []struct {
-		err  error
-		want int
+		err    error
+		want   int
+		remedy string
 	}{
-		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, 4},
-		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, 1},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, 4, "Check that the deployment is running"},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, 1, "Check that the deployment is running"},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: http.ErrSchemeMismatch}, 4, "begin the address with http://"},
+		{&net.OpError{Op: "proxyconnect", Net: "tcp", Err: syscall.ECONNREFUSED}, 4, "Check the proxy in HTTPS_PROXY"},
 	} {
 		for method, send := range requestsByMethod {
 			synctest.Test(t, func(t *testing.T) {
 				dial := &failingDial{err: c.err}
 				err := send(t.Context(), client(t, api.Settings{BaseURL: "http://deployment", Transport: dial}))
 				must.Equal(t, dial.dials, c.want, method, c.err, "tries")
-				must.ErrorContains(t, err, "Check that the deployment is running")
+				must.ErrorContains(t, err, c.remedy)
 			})
 		}
 	}

@@ -109,6 +109,10 @@ func (e *Error) Remedy() string {
 		return "If the deployment needs longer, raise request_timeout in the provider block, or GPUCLOUD_REQUEST_TIMEOUT."
 	case e.Status == 0 && isUntrusted(e.cause):
 		return "This machine doesn't trust the server's certificate: set SSL_CERT_FILE to a file with the certificate of its authority."
+	case errors.Is(e.cause, http.ErrSchemeMismatch):
+		return "The server doesn't use TLS: begin the address with http://."
+	case e.Status == http.StatusProxyAuthRequired || failedIn("proxyconnect", e.cause):
+		return "Check the proxy in HTTPS_PROXY or HTTP_PROXY, or add the deployment's host to NO_PROXY."
 	case e.Status == 0:
 		return "Check that the deployment is running and that its address is right."
 	case e.Status >= 300 && e.Status < 400:

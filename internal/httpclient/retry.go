@@ -134,9 +134,11 @@ func isTimeout(err error) bool {
 }
 
 // neverSent reports whether the connection failed before the request was sent.
-func neverSent(err error) bool {
+func neverSent(err error) bool { return failedIn("dial", err) || failedIn("proxyconnect", err) }
+
+func failedIn(operation string, err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
-	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
+	return ok && op.Op == operation
 }
 
 // isPermanent reports whether another try would fail the same way.
