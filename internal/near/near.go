@@ -25,7 +25,7 @@ func Matches(word string, known []string) []string {
 
 type match struct {
 	word     string
-	model    bool // has the same model number (H100 isn't H200), and other differences
+	model    bool // has the same model number (H100 isn't H200)
 	contains bool // contains the word, and other characters
 	distance int
 }
@@ -39,7 +39,7 @@ func rank(word string, known []string) (matches []match) {
 		model := hasModel(own, candidate)
 		contains := model || isWordOf(own, candidate) || len(own) >= 3 && strings.Contains(candidate, own)
 		if contains || distance <= 1+len(lower)/3 || len(candidate) >= 3 && strings.Contains(lower, candidate) {
-			matches = append(matches, match{k, model && distance > 1, contains && distance > 1, distance})
+			matches = append(matches, match{k, model, contains && distance > 1, distance})
 		}
 	}
 	slices.SortFunc(matches, func(a, b match) int {
@@ -48,19 +48,21 @@ func rank(word string, known []string) (matches []match) {
 	return slices.Compact(matches)
 }
 
-// tier orders matches: first the same model, such as "NVIDIA H100 PCIe" for "NVIDIA H100"; then
-// names that differ by one character; then names that contain the word; then names with a
-// similar spelling.
+// tier orders matches: first names that differ only in case or a separator; then the same model, such
+// as "NVIDIA H100 PCIe" for "NVIDIA H100"; then names that differ by one character; then names that
+// contain the word; then names with a similar spelling.
 func (m match) tier() int {
 	switch {
-	case m.model:
+	case m.distance == 0 || m.model && m.distance == 1:
 		return 0
-	case m.distance <= 1:
+	case m.model:
 		return 1
-	case m.contains:
+	case m.distance == 1:
 		return 2
+	case m.contains:
+		return 3
 	}
-	return 3
+	return 4
 }
 
 // withoutVendor removes a prefix that several known names share, such as NVIDIA, because it
@@ -89,12 +91,8 @@ func hasModel(word, name string) bool {
 // isWordOf reports whether a word is part of a name, such as L4 of "NVIDIA L4", or several
 // parts without separators, such as RTX4090.
 func isWordOf(word, name string) bool {
-	words := strings.FieldsFunc(name, isSeparator)
-	if slices.Contains(words, word) {
-		return true
-	}
-	joined := strings.Join(strings.FieldsFunc(word, isSeparator), "")
-	return len(joined) >= 3 && strings.Contains(strings.Join(words, ""), joined)
+	words, joined := strings.FieldsFunc(name, isSeparator), strings.Join(strings.FieldsFunc(word, isSeparator), "")
+	return slices.Contains(words, word) || len(joined) >= 3 && strings.Contains(strings.Join(words, ""), joined)
 }
 
 func isSeparator(r rune) bool { return r == ' ' || r == '-' || r == '_' }

@@ -9,26 +9,26 @@ import (
 
 func TestSuggest(t *testing.T) {
 	known := []string{"NVIDIA L4", "NVIDIA L40", "NVIDIA L40S", "NVIDIA B200", "NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 3090", "ADA_24", "ADA_24",
-		"NVIDIA A40", "NVIDIA A100 80GB PCIe", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 PCIe", "NVIDIA H100 80GB HBM3", "NVIDIA H100 NVL", "NVIDIA H200", "NVIDIA RTX A4000", "NVIDIA RTX A30", "Tesla T4"}
+		"NVIDIA A40", "NVIDIA A100 80GB PCIe", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 PCIe", "NVIDIA H100 80GB HBM3", "NVIDIA H100 NVL", "NVIDIA H200 NVL", "NVIDIA H200", "NVIDIA RTX A4000", "NVIDIA RTX A30", "Tesla T4"}
 	for word, want := range map[string]string{
-		"NVIDIA B20":              `; did you mean "NVIDIA B200"?`,
+		"NVIDIA B20":  `; did you mean "NVIDIA B200"?`,
+		"nvidia h200": `; did you mean "NVIDIA H200"?`, "NVIDIA-H200": `; did you mean "NVIDIA H200"?`, "NVIDIA H200 ": `; did you mean "NVIDIA H200"?`,
 		"NVIDIA L40S ":            `; did you mean "NVIDIA L40S"?`,
 		"nvidia geforce rtx 4090": `; did you mean "NVIDIA GeForce RTX 4090"?`,
 		"NVIDIA L40X":             `; did you mean "NVIDIA L40" or "NVIDIA L40S"?`,
 		"RTX 4090":                `; did you mean "NVIDIA GeForce RTX 4090"?`,
 		"Voodoo 2":                "",
 		"L4":                      `; did you mean "NVIDIA L4"?`,
-		"RTX4090":                 `; did you mean "NVIDIA GeForce RTX 4090"?`,
-		"rtx-3090":                `; did you mean "NVIDIA GeForce RTX 3090"?`,
-		"4090":                    `; did you mean "NVIDIA GeForce RTX 4090"?`,
-		"NVIDIA A100":             `; did you mean "NVIDIA A100 80GB PCIe" or "NVIDIA A100-SXM4-80GB"?`, // and not the A40
-		"NVIDIA RTX4090":          `; did you mean "NVIDIA GeForce RTX 4090"?`,
-		"NVIDIA RTX 4090":         `; did you mean "NVIDIA GeForce RTX 4090"?`,
-		"NVIDIA H100":             `; did you mean "NVIDIA H100 NVL", "NVIDIA H100 PCIe" or "NVIDIA H100 80GB HBM3"?`, // and not the H200
-		"NVIDIA T4":               `; did you mean "Tesla T4"?`,
-		"H100":                    `; did you mean "NVIDIA H100 NVL", "NVIDIA H100 PCIe" or "NVIDIA H100 80GB HBM3"?`,
-		"ADA_25":                  `; did you mean "ADA_24"?`, // which is there twice
-		"":                        "",
+		"RTX4090":                 `; did you mean "NVIDIA GeForce RTX 4090"?`, "4090": `; did you mean "NVIDIA GeForce RTX 4090"?`,
+		"rtx-3090":        `; did you mean "NVIDIA GeForce RTX 3090"?`,
+		"NVIDIA A100":     `; did you mean "NVIDIA A100 80GB PCIe" or "NVIDIA A100-SXM4-80GB"?`, // and not the A40
+		"NVIDIA RTX4090":  `; did you mean "NVIDIA GeForce RTX 4090"?`,
+		"NVIDIA RTX 4090": `; did you mean "NVIDIA GeForce RTX 4090"?`,
+		"NVIDIA H100":     `; did you mean "NVIDIA H100 NVL", "NVIDIA H100 PCIe" or "NVIDIA H100 80GB HBM3"?`, // and not the H200
+		"NVIDIA T4":       `; did you mean "Tesla T4"?`,
+		"H100":            `; did you mean "NVIDIA H100 NVL", "NVIDIA H100 PCIe" or "NVIDIA H100 80GB HBM3"?`,
+		"ADA_25":          `; did you mean "ADA_24"?`, // which is there twice
+		"":                "",
 	} {
 		must.Equal(t, near.Suggest(word, known), want, word)
 	}
