@@ -87,9 +87,9 @@ func (f command) checkVersion(c diagnostics.Check, v api.Version) {
 	switch {
 	case err == nil:
 	case v == api.V1:
-		c.Error("args", "API v1 can't express these arguments", "API v1 takes a list of arguments, but args can't be split: %s. Fix the quotes, or set api_version = %q.", err, string(api.V2))
+		c.Error("args", "API v1 can't express these arguments", "API v1 takes a list of arguments, but %s. Fix the quotes, or set api_version = %q.", err, string(api.V2))
 	case len(f.dockerEntrypoint.Elements()) > 0:
-		c.Error("args", "Arguments that can't be split", "With docker_entrypoint, args are sent as a list, but they can't be split: %s. Fix the quotes.", err)
+		c.Error("args", "Arguments that can't be split", "With docker_entrypoint, args are sent as a list, but %s. Fix the quotes.", err)
 	}
 }
 

@@ -175,7 +175,7 @@ func TestTemplateRules(t *testing.T) {
 			{map[string]any{"start_ssh": false}, "start_ssh", "exists in management API v2 only"},
 			{map[string]any{"start_jupyter": false}, "start_jupyter", "exists in management API v2 only"},
 			{map[string]any{"allowed_cuda_versions": []any{"12.8"}}, "allowed_cuda_versions", "exists in management API v2 only"},
-			{map[string]any{"args": `python "unclosed`}, "args", "can't be split"},
+			{map[string]any{"args": `python "unclosed`}, "args", "list of arguments, but args can't be split into words: Unterm"},
 			{map[string]any{"docker_entrypoint": []any{"a", nil}}, "docker_entrypoint", "an element is null"},
 		},
 		api.V2: {
