@@ -111,7 +111,7 @@ func TestIdentityAndImport(t *testing.T) {
 			"by identity", diags, byIdentity.Value, byID.Value)
 		must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, "")), "Invalid import ID")
 		if k.nameless {
-			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, "another")), "Invalid import ID")
+			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, "another")), `Its id is "account", not "another".`)
 			return
 		}
 		byName, diags := p.Reconfigure().Import(typeName, d.Name("one"))

@@ -78,7 +78,9 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 		diags.AddError("Several objects have this name", fmt.Sprintf("%d objects have the name %q. Import one of these ids: %s.", len(ids), idOrName, strings.Join(ids, ", ")))
 	case len(ids) == 1:
 		return ids[0]
-	case api.ValidID(idOrName) && !r.kind.Single:
+	case r.kind.Single:
+		diags.AddError("Invalid import ID", fmt.Sprintf("An account has one %s. Its id is %q, not %.100q.", r.kind.Title, all[0].ID, idOrName))
+	case api.ValidID(idOrName):
 		return idOrName
 	case err != nil:
 		r.report(diags, "list", "", err)
