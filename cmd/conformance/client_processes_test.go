@@ -48,8 +48,8 @@ func TestClientIsInterrupted(t *testing.T) {
 	}
 }
 
-// fifo creates a named pipe. Opening it waits for the other process.
-func fifo(t *testing.T, path string) {
+// makeFIFO creates a named pipe. Opening it waits for the other process.
+func makeFIFO(t *testing.T, path string) {
 	t.Helper()
 	must.Do(exec.CommandContext(t.Context(), "mkfifo", path).Output())(t)
 }
@@ -58,7 +58,7 @@ func fifo(t *testing.T, path string) {
 func TestClientGetsSIGTERM(t *testing.T) {
 	cmd := client(t, `trap 'echo > released; exit 1' TERM; echo > ready; while :; do sleep 0.05; done`, "--select=works", "--shared-dir")
 	ready := filepath.Join(cmd.Dir, "ready")
-	fifo(t, ready)
+	makeFIFO(t, ready)
 	must.Succeed(t, cmd.Start())
 	must.Succeed(t, must.Err(os.ReadFile(ready))) // waits for the client
 	must.Succeed(t, cmd.Process.Signal(os.Interrupt))
@@ -87,7 +87,7 @@ func expectNothingRunning(t *testing.T, script, timeout string, exit int) {
 	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	cmd := client(t, fmt.Sprintf(script, listener.Addr()), "--select=works", "--timeout="+timeout, "--shared-dir")
-	fifo(t, filepath.Join(cmd.Dir, "ready"))
+	makeFIFO(t, filepath.Join(cmd.Dir, "ready"))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -275,7 +275,7 @@ func TestInterruptedAndKilled(t *testing.T) {
 func TestKilledLocal(t *testing.T) {
 	dir := t.TempDir()
 	running, script := filepath.Join(dir, "running"), filepath.Join(dir, "jobrunner.sh")
-	fifo(t, running)
+	makeFIFO(t, running)
 	// The jobrunner holds the pipe open while it runs.
 	must.Succeed(t, os.WriteFile(script, []byte("#!/bin/sh\n[ \"$1\" = keys ] || exec 9>'"+running+"'\nexec '"+filepath.Join(filepath.Dir(binary), "jobrunner")+"' \"$@\"\n"), 0o700))
 	cmd := command(t, "run", "--local", "--jobrunner="+script)
@@ -296,7 +296,7 @@ func TestKilledLocal(t *testing.T) {
 func TestInterruptedStart(t *testing.T) {
 	cmd := command(t, "run", "--local", "--jobrunner=jobrunner.sh")
 	write(t, cmd.Dir, map[string]string{"jobrunner.sh": "#!/bin/sh\necho > started\nread line < started\n"})
-	fifo(t, filepath.Join(cmd.Dir, "started"))
+	makeFIFO(t, filepath.Join(cmd.Dir, "started"))
 	must.Succeed(t, cmd.Start())
 	must.ReadFile(t, filepath.Join(cmd.Dir, "started"))
 	must.Succeed(t, cmd.Process.Signal(os.Interrupt))

@@ -159,7 +159,7 @@ func TestLostOutput(t *testing.T) {
 // The reader of a FIFO gets the whole report. The check before the run doesn't end its input.
 func TestReportInFIFO(t *testing.T) {
 	file, text := filepath.Join(t.TempDir(), "fifo"), make(chan []byte, 1)
-	fifo(t, file)
+	makeFIFO(t, file)
 	go func() { text <- must.ReadFile(t, file) }()
 	runExpecting(t, command(t, "run", "--base-url="+serve(t, nil), "--select=VER-38", "--json="+file), 0)
 	must.Contain(t, string(<-text), `"clause": "VER-38"`)

@@ -16,7 +16,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		a := newSecret(c, suite.M{"value": value, "description": "d"})
 		a.Str("name")
 		expectRFC3339(c, a, "createdAt")
-		shown := secretAt(c, "GET", a.Str("id"), nil).Is(200).Equal("id", a.Str("id")).Equal("name", a.Str("name")).Equal("description", "d")
+		shown := requestSecret(c, "GET", a.Str("id"), nil).Is(200).Equal("id", a.Str("id")).Equal("name", a.Str("name")).Equal("description", "d")
 		list := listSecrets(c, "")
 		c.Expect(list.Contains(a.Str("id")), "the secret in the list", "a list without %s", a.Str("id"))
 		duplicate := c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": value}).Refused()
@@ -53,36 +53,36 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		c.Create("v2", secretPath, suite.M{"name": secretName(c)}).Is(422)
 		for _, wrong := range []suite.M{{"value": ""}, {"value": nil}, {"value": 1}, {"description": strings.Repeat("é", 32768)}} {
 			c.Create("v2", secretPath, suite.Merge(suite.M{"name": secretName(c), "value": "v"}, wrong)).Is(422)
-			secretAt(c, "PATCH", a.Str("id"), wrong).Is(422)
+			requestSecret(c, "PATCH", a.Str("id"), wrong).Is(422)
 		}
 	}},
 	{ID: "SEC-06", Statement: "A body with an unknown member, an empty update and an update of the name return 422.", Run: func(c *suite.C) {
 		a := newSecret(c, nil)
 		c.Create("v2", secretPath, suite.M{"name": secretName(c), "value": "v", "kind": "x"}).Is(422)
 		for _, body := range []suite.M{{}, {"name": secretName(c)}, {"value": "v", "kind": "x"}} {
-			secretAt(c, "PATCH", a.Str("id"), body).Is(422)
+			requestSecret(c, "PATCH", a.Str("id"), body).Is(422)
 		}
-		secretAt(c, "GET", a.Str("id"), nil).Is(200).Equal("name", a.Str("name"))
+		requestSecret(c, "GET", a.Str("id"), nil).Is(200).Equal("name", a.Str("name"))
 	}},
 	{ID: "SEC-07", Statement: "An update changes the value, the description, or both, and returns 200 with the secret but not its value. An empty description clears it.", Run: func(c *suite.C) {
 		a, value := newSecret(c, suite.M{"description": "before"}), c.Nonce()
 		id := a.Str("id")
-		both := secretAt(c, "PATCH", id, suite.M{"value": value, "description": "after"}).Exactly(200).Equal("id", id).Equal("description", "after")
-		valueOnly := secretAt(c, "PATCH", id, suite.M{"value": value + "2"}).Exactly(200).Equal("description", "after")
+		both := requestSecret(c, "PATCH", id, suite.M{"value": value, "description": "after"}).Exactly(200).Equal("id", id).Equal("description", "after")
+		valueOnly := requestSecret(c, "PATCH", id, suite.M{"value": value + "2"}).Exactly(200).Equal("description", "after")
 		both.NotContains(value)
 		valueOnly.NotContains(value)
-		secretAt(c, "PATCH", id, suite.M{"description": ""}).Exactly(200)
-		cleared := secretAt(c, "GET", id, nil).Is(200)
+		requestSecret(c, "PATCH", id, suite.M{"description": ""}).Exactly(200)
+		cleared := requestSecret(c, "GET", id, nil).Is(200)
 		description := cleared.ValueOrNil("description")
 		c.Expect(description == nil || description == "", "no description", "the description %s", suite.JSONText(description))
 	}},
 	{ID: "SEC-08", Statement: "DELETE /v2/account/secrets/{id} deletes only that secret. Later reads, updates and deletions of it return 404, and its name can be used again.", Run: func(c *suite.C) {
 		a, other := newSecret(c, nil), newSecret(c, nil)
-		secretAt(c, "DELETE", a.Str("id"), nil).Success()
+		requestSecret(c, "DELETE", a.Str("id"), nil).Success()
 		for method, body := range map[string]any{"GET": nil, "PATCH": suite.M{"value": "v"}, "DELETE": nil} {
-			secretAt(c, method, a.Str("id"), body).Is(404)
+			requestSecret(c, method, a.Str("id"), body).Is(404)
 		}
-		secretAt(c, "GET", other.Str("id"), nil).Is(200)
+		requestSecret(c, "GET", other.Str("id"), nil).Is(200)
 		c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": "v"}).Is(201)
 	}},
 	{ID: "SEC-09", Statement: "Requests for account secrets without a valid key return 401 and change nothing.", Requests: 40, Run: func(c *suite.C) {
@@ -115,11 +115,11 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			a := newSecret(c, suite.M{"value": before})
 			newSecretEndpoint(c, a)
 			c.Given("SEC-10", func() { expectEnvironment(c, before) })
-			secretAt(c, "PATCH", a.Str("id"), suite.M{"value": after}).Is(200)
+			requestSecret(c, "PATCH", a.Str("id"), suite.M{"value": after}).Is(200)
 			expectEnvironment(c, before)
 			replaceWorker(c, a)
 			expectEnvironment(c, after)
-			secretAt(c, "DELETE", a.Str("id"), nil).Success()
+			requestSecret(c, "DELETE", a.Str("id"), nil).Success()
 			replaceWorker(c, a)
 			expectEnvironment(c, "")
 		}},
@@ -156,7 +156,7 @@ func newSecret(c *suite.C, more suite.M) *suite.Answer {
 	return a
 }
 
-func secretAt(c *suite.C, method, id string, body any) *suite.Answer {
+func requestSecret(c *suite.C, method, id string, body any) *suite.Answer {
 	return c.V2(method, secretPath+"/"+suite.PathSegment(id), body)
 }
 

@@ -134,7 +134,7 @@ func judgeKey(a api, paths ...string) func(*suite.C) {
 	}
 }
 
-// judgeManagementKey sends operations of the management API with a key without access.
+// judgeManagementKey sends operations of the management API without a valid key.
 func judgeManagementKey(list []contractOperation, credentials func(*suite.C) []suite.Option) func(*suite.C) {
 	return func(c *suite.C) {
 		c.V2("GET", "/serverless", nil).Is(200)
@@ -142,7 +142,7 @@ func judgeManagementKey(list []contractOperation, credentials func(*suite.C) []s
 	}
 }
 
-// judgeRefusedKey sends the operations that the target serves with a key without access.
+// judgeRefusedKey sends the operations that the target serves without a valid key, and expects 401.
 // Ids are unknown and bodies of the management API empty, so that an accepted request changes no object.
 func judgeRefusedKey(c *suite.C, list []contractOperation, auth suite.Option) {
 	for _, op := range list {

@@ -96,7 +96,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	}},
 	{ID: "ERR-07", Source: "Versioning, 9", Statement: "An error of version 2 has the strings title and detail, and the status code as the integer status (RFC 9457).",
 		Needs: suite.V2, Watch: judgeErrorForm(v2API), Run: func(c *suite.C) {
-			for _, a := range v2Errors(c) {
+			for _, a := range provokeV2Errors(c) {
 				expectProblem(a)
 			}
 		}},
@@ -118,7 +118,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	}},
 	{ID: "ERR-09", Level: suite.Should, Source: "Versioning, 9", Statement: "An error of version 2 has the media type application/problem+json (RFC 9457).",
 		Needs: suite.V2, Run: func(c *suite.C) {
-			for _, a := range v2Errors(c) {
+			for _, a := range provokeV2Errors(c) {
 				a.ContentType("application/problem+json")
 			}
 		}},
@@ -155,7 +155,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "ERR-11-every", Needs: suite.OwnEndpoint | suite.V2, Allow: suite.Queue, Jobs: 4, Requests: 150, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		for _, op := range jobOperations {
-			for _, a := range invalidJobRequests(c, s, op) {
+			for _, a := range sendInvalidJobRequests(c, s, op) {
 				if a.Code/100 == 4 && !a.FromProxy() {
 					a.JSON()
 					contentType := a.Header.Get("Content-Type")
@@ -206,8 +206,8 @@ func expectProblem(a *suite.Answer) {
 	a.Equal("status", a.Code)
 }
 
-// v2Errors returns several kinds of errors of version 2.
-func v2Errors(c *suite.C) []*suite.Answer {
+// provokeV2Errors sends requests that version 2 refuses for different reasons.
+func provokeV2Errors(c *suite.C) []*suite.Answer {
 	return []*suite.Answer{
 		c.V2("GET", "/templates/"+c.Nonce(), nil).Refused(), // 404, or 400 if it is malformed as an id
 		c.V2("POST", "/templates", suite.M{}).Refused(),

@@ -233,7 +233,7 @@ func requireQuotas(c *suite.C, a *suite.Answer) {
 	c.SkipIf(a.Header.Get("RateLimit") == "" || a.Header.Get("RateLimit-Policy") == "", "answers show no quotas")
 }
 
-// unknownJobID returns an unused id in the form of a job's.
+// unknownJobID submits a job, and returns an unused id in the form of the job's.
 func unknownJobID(c *suite.C) string {
 	return suite.SimilarID(c.Run(suite.Echo(), lowPriority).ID)
 }

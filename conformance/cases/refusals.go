@@ -93,9 +93,9 @@ func (o *realObjects) otherKeyMayCreate(op contractOperation) bool {
 	return !ok || list.send(o.c, "", nil, suite.WithKey(o.c.Target.OtherKey)).Code/100 == 2
 }
 
-// invalidJobRequests sends requests to an operation of the job API that a deployment may refuse, most of
+// sendInvalidJobRequests sends requests to an operation of the job API that a deployment may refuse, most of
 // them invalid.
-func invalidJobRequests(c *suite.C, s *scene, op contractOperation) (answers []*suite.Answer) {
+func sendInvalidJobRequests(c *suite.C, s *scene, op contractOperation) (answers []*suite.Answer) {
 	id := ""
 	if op.takesID() {
 		id = s.waiting.ID

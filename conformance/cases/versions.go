@@ -27,7 +27,7 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 	{ID: "VER-03", Source: "Versioning, 2", Statement: "The job API has the prefix /v2.",
 		Needs: suite.AnyEndpoint, Run: func(c *suite.C) { c.Get("/health").Is(200).Object("jobs") }},
 	{ID: "VER-04", Source: "Versioning, 3", Statement: "Version 2 has its OpenAPI description at /openapi.json.", Run: func(c *suite.C) {
-		paths := openAPI(c).Object("paths")
+		paths := readOpenAPI(c).Object("paths")
 		for _, path := range []string{"/pods", "/serverless", "/templates", "/network-volumes", "/registries", "/catalog/gpus"} {
 			c.Expect(paths[path] != nil || paths["/v2"+path] != nil, "a description of /v2"+path, "an OpenAPI document without that path")
 		}
@@ -48,7 +48,7 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 			c.Expect(!strings.Contains(serverless.Shape(), "[{") || !suite.Same(endpoints.JSON(), serverless.JSON()), "two resources", "the same records")
 		}},
 	{ID: "VER-15", Source: "Versioning, 5", Statement: "The first path parameter of version 2 is named {id}.", Run: func(c *suite.C) {
-		for path := range openAPI(c).Object("paths") {
+		for path := range readOpenAPI(c).Object("paths") {
 			if _, rest, ok := strings.Cut(path, "{"); ok {
 				name, _, _ := strings.Cut(rest, "}")
 				c.Expect(name == "id", "{id}", "the path %s", path)
@@ -86,8 +86,8 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 // retirement is when version 1 is retired.
 var retirement = time.Date(2026, time.November, 15, 0, 0, 0, 0, time.UTC)
 
-// openAPI returns the OpenAPI document of version 2.
-func openAPI(c *suite.C) *suite.Answer {
+// readOpenAPI returns the OpenAPI document of version 2.
+func readOpenAPI(c *suite.C) *suite.Answer {
 	a := c.V2("GET", "/openapi.json", nil).Is(200)
 	c.Expect(strings.HasPrefix(a.Str("openapi"), "3."), "OpenAPI 3", "openapi = %q", a.Str("openapi"))
 	a.Object("paths")

@@ -127,7 +127,7 @@ func send(w http.ResponseWriter, status int, header http.Header, body []byte) {
 
 func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == webhookPath {
-		f.webhooks().ServeHTTP(w, r)
+		f.webhookForwarder().ServeHTTP(w, r)
 		return
 	}
 	x := &exchange{Exchange: wire.Exchange{Sent: time.Now(), Request: wire.Request{Method: r.Method, URL: r.URL.String(), Header: r.Header.Clone()}}, path: r.URL.Path}
@@ -156,8 +156,8 @@ func (f *front) record(x *exchange) {
 	}
 }
 
-// webhooks forwards calls of webhooks to the client.
-func (f *front) webhooks() http.Handler {
+// webhookForwarder forwards calls of webhooks to the client.
+func (f *front) webhookForwarder() http.Handler {
 	return &httputil.ReverseProxy{
 		ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {

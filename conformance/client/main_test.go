@@ -82,9 +82,9 @@ func TestLastLines(t *testing.T) {
 	must.Equal(t, lastLines("\n one\ntwo\n\n"), " one\ntwo")
 }
 
-// terraform returns the command that drives a real Terraform with this test binary as
+// setUpTerraform returns the command that drives a real Terraform with this test binary as
 // provider.
-func terraform(t *testing.T) []string {
+func setUpTerraform(t *testing.T) []string {
 	t.Helper()
 	cli := must.Do(tfcli.Find(t.Context()))(t)
 	self := must.Do(os.Executable())(t)
@@ -106,7 +106,7 @@ func terraform(t *testing.T) []string {
 // The provider passes every clause about clients that applies to it. It runs no jobs and
 // receives no webhooks.
 func TestProvider(t *testing.T) {
-	command := terraform(t)
+	command := setUpTerraform(t)
 	t.Run("v2", func(t *testing.T) {
 		r := judgeWithoutLeak(t, command)
 		want := []string{"CLI-01", "CLI-02", "CLI-04", "CLI-05", "CLI-06", "CLI-07", "CLI-08", "CLI-11"}

@@ -47,7 +47,7 @@ type pageLevel struct {
 
 type pagePart struct {
 	Verdict  Verdict
-	Count, X int
+	Count, X int // X is the sum of the counts to its left
 }
 
 type pageArea struct {

@@ -76,7 +76,7 @@ func TestRerunsAreSeparate(t *testing.T) {
 	must.Hold(t, err == nil && decoded.Reruns.Cases == 4 && decoded.Reruns.Requests == 57 && decoded.Reruns.Jobs == 9 && decoded.Reruns.Took == 1500, "JSON has", decoded, err)
 }
 
-// The usages of two runs can be added, with or without reruns.
+// The usages of the reruns of two runs can be added. Either may be nil.
 func TestRerunsAddUp(t *testing.T) {
 	some := &report.Usage{Cases: 1, Duration: report.Duration(time.Second), TargetTime: 1, Requests: 10, Jobs: 2}
 	var none *report.Usage

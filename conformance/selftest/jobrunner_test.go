@@ -133,8 +133,8 @@ func expectNoFailure(t *testing.T, r *report.Report) {
 	}
 }
 
-// inBubble runs a test in virtual time, with a jobrunner in memory.
-func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) {
+// runInBubble runs a test in virtual time, with a jobrunner in memory.
+func runInBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j := must.Do(jobrunner.New(context.Background(), jobrunner.Config{APIKey: "the-key-of-the-suite"}))(t)
@@ -150,7 +150,7 @@ func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) 
 // advance the target's clock.
 func TestInVirtualTime(t *testing.T) {
 	acctest.LeaveToCI(t, "TestJobrunnerConformsInProcess judges the same cases with a stopped clock")
-	inBubble(t, func(t *testing.T, target conformance.Target) {
+	runInBubble(t, func(t *testing.T, target conformance.Target) {
 		target.Local = true
 		r := judge(t, conformance.Options{Target: target, Select: []string{"JOB", "SUB", "OPS", "LIM-1*", "V", "T", "R"}})
 		expectNoFailure(t, r)
@@ -171,7 +171,7 @@ func TestDeferredCases(t *testing.T) {
 		{10 * time.Hour, 0, nil, report.Inconclusive, report.Inconclusive},
 		{10 * time.Hour, time.Second, []string{"LIM-18", "LIM-20"}, report.Inconclusive, report.Pass},
 	} {
-		inBubble(t, func(t *testing.T, target conformance.Target) {
+		runInBubble(t, func(t *testing.T, target conformance.Target) {
 			var state conformance.State
 			o := conformance.Options{Target: target, Select: append(x.more, "LIM-11", "LIM-12", "JOB-02"), Allow: ^conformance.Permission(0), MaxWait: x.maxWait, Defer: &state, Ledger: t.TempDir() + "/ledger"}
 			r := judge(t, o)

@@ -73,7 +73,7 @@ func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 			}
 			t.Run(name+", "+c.name, func(t *testing.T) {
 				t.Parallel()
-				r := remoteInBubble(t, c.deployment, func(o *conformance.Options) {
+				r := judgeRemoteInBubble(t, c.deployment, func(o *conformance.Options) {
 					o.MaxWait = 5 * time.Minute
 					if c.change != nil {
 						c.change(&o.Target)
@@ -123,7 +123,7 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 		"billing hangs":                {intercept(pathHas("/v2/billing"), hang), 0, "BIL,VER-3*,AUT-02", 4 * time.Minute, 5, "3 requests in a row timed out in the section BIL", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := remoteInBubble(t, c.deployment, func(o *conformance.Options) {
+			r := judgeRemoteInBubble(t, c.deployment, func(o *conformance.Options) {
 				o.Select, o.Allow = strings.Split(c.selected, ","), c.allow
 				if c.allow == 0 {
 					o.Target.Endpoint = "our-endpoint"
@@ -161,7 +161,7 @@ func TestRunKeepsToMaxRequests(t *testing.T) {
 	} {
 		for _, maxRequests := range []int{100, 400} {
 			var requests atomic.Int64
-			r := remoteInBubble(t, func(h http.Handler) http.Handler { return countRequests(&requests)(deployment(h)) }, func(o *conformance.Options) {
+			r := judgeRemoteInBubble(t, func(h http.Handler) http.Handler { return countRequests(&requests)(deployment(h)) }, func(o *conformance.Options) {
 				o.Allow, o.MaxRequests, o.MaxWait = suite.Create|suite.Queue, maxRequests, 5*time.Minute
 				plan, err := conformance.Plan(*o)
 				must.Hold(t, err == nil && plan.Requests <= maxRequests && len(plan.Cases) >= maxRequests/40,
@@ -173,6 +173,6 @@ func TestRunKeepsToMaxRequests(t *testing.T) {
 		}
 	}
 	// The cleanup doesn't search for an object whose creation wasn't sent.
-	r := remoteInBubble(t, passThrough, func(o *conformance.Options) { o.Select, o.Allow, o.MaxRequests = []string{"V-05"}, suite.Create, 25 })
+	r := judgeRemoteInBubble(t, passThrough, func(o *conformance.Options) { o.Select, o.Allow, o.MaxRequests = []string{"V-05"}, suite.Create, 25 })
 	must.Hold(t, time.Duration(r.Duration) < time.Second && r.Counts[report.Skip] == 1, "the run took", time.Duration(r.Duration), r.Counts)
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// remoteInBubble judges a jobrunner as a remote deployment, whose clock the suite can't advance, with
+// judgeRemoteInBubble judges a jobrunner as a remote deployment, whose clock the suite can't advance, with
 // everything allowed and wrap as a middleware. The test's time is virtual, so waits take no real time.
-func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change func(*conformance.Options)) (r *report.Report) {
+func judgeRemoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change func(*conformance.Options)) (r *report.Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		target, dir := newTarget(t)
@@ -145,7 +145,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 				t.Skip("runs without -short")
 			}
 			t.Parallel()
-			r := remoteInBubble(t, c.wrap, c.change)
+			r := judgeRemoteInBubble(t, c.wrap, c.change)
 			inconclusive := 0
 			for _, x := range r.Results {
 				switch x.Verdict {
@@ -174,17 +174,17 @@ func TestSlowLenientDeployment(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(bytes.Replace(body, []byte(`"policy":"soon"`), []byte(`"policy":{}`), 1)))
 		return false
 	}, nil)
-	r := remoteInBubble(t, func(h http.Handler) http.Handler { return withLatency(2 * time.Second)(lenient(h)) }, func(o *conformance.Options) { o.Select = []string{"LIM-08"} })
+	r := judgeRemoteInBubble(t, func(h http.Handler) http.Handler { return withLatency(2 * time.Second)(lenient(h)) }, func(o *conformance.Options) { o.Select = []string{"LIM-08"} })
 	must.Equal(t, r.Results[0].Verdict, report.Pass, report.Text(r.Results[0]))
 	withoutV1 := intercept(pathHas("/v1/"), stubHandlers["404"])
-	r = remoteInBubble(t, func(h http.Handler) http.Handler { return withLatency(3 * time.Second)(withoutV1(h)) }, func(o *conformance.Options) { o.Select, o.Target.FindVersions = []string{"VER-01"}, true })
+	r = judgeRemoteInBubble(t, func(h http.Handler) http.Handler { return withLatency(3 * time.Second)(withoutV1(h)) }, func(o *conformance.Options) { o.Select, o.Target.FindVersions = []string{"VER-01"}, true })
 	must.Equal(t, r.Results[0].Verdict, report.Skip, report.Text(r.Results[0]))
 }
 
 // A run caches no answers: as many requests arrive as it counts.
 func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	var arrived atomic.Int64
-	r := remoteInBubble(t, countRequests(&arrived), func(o *conformance.Options) { o.Select = []string{"VER-3*", "VER-06", "AUT-02", "RAT-08", "VER-19"} })
+	r := judgeRemoteInBubble(t, countRequests(&arrived), func(o *conformance.Options) { o.Select = []string{"VER-3*", "VER-06", "AUT-02", "RAT-08", "VER-19"} })
 	sent := 0
 	seen := map[string]bool{}
 	for _, x := range r.Results {
@@ -223,7 +223,7 @@ func TestNetworkAndKeyAreNotJudged(t *testing.T) {
 		}, fixedAnswer(502, "text/html", "<h1>Bad Gateway</h1>"), report.Inconclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := remoteInBubble(t, intercept(c.matches, c.answer), func(o *conformance.Options) { o.Select = []string{c.clause} })
+			r := judgeRemoteInBubble(t, intercept(c.matches, c.answer), func(o *conformance.Options) { o.Select = []string{c.clause} })
 			must.Equal(t, r.Results[0].Verdict, c.want, report.Text(r.Results[0]))
 		})
 	}
@@ -236,7 +236,7 @@ func TestRunDeletesItsOwnObjects(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	other := must.Do(env.OpenLedger(path))(t)
 	must.Do(other.Add(env.Object{Kind: "templates", ID: "other", Method: "DELETE", URL: "http://jobrunner/v2/templates/other", Case: "VER-27"}))(t)
-	r := remoteInBubble(t, func(h http.Handler) http.Handler {
+	r := judgeRemoteInBubble(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			answer := httptest.NewRecorder()
 			h.ServeHTTP(answer, r)

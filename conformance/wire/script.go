@@ -214,7 +214,7 @@ func (s *scriptWriter) curl(r Request, options, suffix string) string {
 			break
 		}
 		b.WriteString(" --data-binary @body")
-		suffix += fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), quote(s.hide.Cut(r.Body, 80)))
+		suffix += fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), singleQuote(s.hide.Cut(r.Body, 80)))
 	case r.Body != nil:
 		b.WriteString(" --data-binary " + s.quote(string(r.Body)))
 	}
@@ -249,7 +249,7 @@ func (s *scriptWriter) quote(text string) string {
 	s.hide.mu.RUnlock()
 	parts := strings.Split(strings.NewReplacer(values...).Replace(text), "\x00") // literals and variables in turn
 	if len(parts) == 1 {
-		return quote(text)
+		return singleQuote(text)
 	}
 	var separate, plain strings.Builder // each part quoted by itself; the text within one pair of quotes
 	simple := true
@@ -261,7 +261,7 @@ func (s *scriptWriter) quote(text string) string {
 			plain.WriteString("${" + part + "}")
 		case part != "":
 			simple = simple && !strings.ContainsAny(part, "$`\\\"!")
-			separate.WriteString(quote(part))
+			separate.WriteString(singleQuote(part))
 			plain.WriteString(part)
 		}
 	}
@@ -286,7 +286,7 @@ func (s *scriptWriter) setVariable(name string) {
 	s.settings = append(s.settings, name+"=any-secret-of-your-own")
 }
 
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+func singleQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // maxShownBytes is the longest body, in bytes, that a command contains.
 const maxShownBytes = 2000
