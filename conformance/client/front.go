@@ -187,7 +187,7 @@ func (f *front) recordCall(c call) {
 }
 
 // close waits for the webhooks of jobs, and stops the jobrunner and the front. It returns
-// the exchanges in order.
+// the exchanges in order, and the calls of webhooks.
 func (f *front) close(ctx context.Context) ([]*exchange, []call, error) {
 	ctx, cancel := context.WithTimeout(ctx, webhookTime)
 	defer cancel()

@@ -121,7 +121,7 @@ func Chunked() Option { return func(r *Request) { r.Chunked = true } }
 // Stalled announces a body, but never sends it.
 func Stalled() Option { return func(r *Request) { r.Stalled = true } }
 
-// Unread reads only the beginning of the body of a 200.
+// Unread reads only the beginning of the body of a 2xx.
 func Unread() Option { return func(r *Request) { r.Unread = true } }
 
 // SkipBody reads only the status and the header, for a body that may never end. If a proxy
@@ -259,7 +259,7 @@ const answerPatience = 15 * time.Second
 // machine, so that an advance doesn't exceed the target's read time-out.
 const patiencePerByte = 200 * time.Nanosecond
 
-// answer ends the case if no answer came, or only the error of a gateway.
+// answer ends the case if no answer came, or only the error of a gateway or of the management API's rate limit.
 func (c *C) answer(x *wire.Exchange) *Answer {
 	a := &Answer{Code: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received, c: c, exchange: x}
 	a.json, a.parseErr = x.JSON()
@@ -311,8 +311,8 @@ func (c *C) exchanges() []*wire.Exchange {
 	return c.trace[:len(c.trace):len(c.trace)]
 }
 
-// Box opens a receiver that the target can call. It answers with the status codes in turn,
-// or with 200 if there are none.
+// Box opens a receiver that the target can call. It answers with the status codes in turn
+// and then with the last one, or with 200 if there are none.
 func (c *C) Box(answers ...int) *env.Box {
 	b, err := c.env.NewBox(answers...)
 	if err != nil {
