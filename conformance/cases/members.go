@@ -20,7 +20,7 @@ type kind struct {
 	name, version  string
 	path           string // the path after the version
 	list           string // the list's key in an answer of version 2
-	creationClause string // the clause about creations
+	creationClause string // blocks the case if a creation fails
 	needs          suite.Needs
 	// Whether the service description documents the answer of the operation (of updates, the first).
 	// A wrong value in a documented answer is a FAIL, in any other a WARN.

@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// hostile is an answer of a target that attacks the readers of a report.
+// hostile is a text that attacks the readers of a report. The answers in testdata/sample.json have it, too.
 const hostile = "</script></style>]]>\"'`<script>document.title='owned'</script><img src=\"http://127.0.0.2/x\" onerror=\"document.title='owned'\">{{.}}\x01\x1b[31m\u2028|*_[a](http://127.0.0.2)\n```\n# no"
 
 // sample is a report with every verdict and every level, of a hostile target.
