@@ -46,12 +46,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build builds the programs once. It is called by a test because of gobuild.
+// build builds the programs once. Tests call it, since go test ignores the files that TestMain opens.
 var build = sync.OnceValue(func() error { return gobuild.Programs(context.Background(), filepath.Dir(binary), ".", "../jobrunner") })
 
 const key = "the-key-of-the-suite"
 
-// command returns a command of the program in its own directory.
+// command returns a command that runs the program in a new directory.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	must.Succeed(t, build())

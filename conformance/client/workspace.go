@@ -26,7 +26,7 @@ type workspace struct {
 
 // homeLinks are entries of the user's home that a client needs to run: installed tools,
 // their packages and their settings. They are linked into the home of each scenario.
-// That home has nothing else, such as the client's own settings and caches.
+// That home doesn't have the client's own settings and caches.
 var homeLinks = []string{
 	".terraformrc", ".tofurc", ".terraform.d", ".config/opentofu",
 	".local/bin", ".local/lib", ".local/share/mise", ".asdf", ".pyenv", ".rbenv", ".nvm", ".sdkman", ".npmrc",

@@ -16,7 +16,7 @@ import (
 )
 
 // CleanUp deletes the objects in the ledger, except the objects for which keep returns true. It
-// returns the objects that remain. A deletion counts once no list of any version shows the object.
+// returns the objects that remain. A deletion counts if no list of any version shows the object.
 // If other objects depend on an object, its deletion is tried again after theirs.
 func (e *Env) CleanUp(ctx context.Context, keep func(Object) bool) (left []Object) {
 	e.findCreated(ctx, keep)

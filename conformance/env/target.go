@@ -100,7 +100,7 @@ func (t *Target) Grace() time.Duration {
 	return 5 * time.Second // networks and schedulers add delays
 }
 
-// HasV1 and HasV2 tell whether a version of the management API is judged.
+// HasV1 and HasV2 report whether a version of the management API is judged.
 func (t *Target) HasV1() bool { return t.V1() != "" && !t.NoV1 }
 func (t *Target) HasV2() bool { return t.V2() != "" && !t.NoV2 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The elements and attributes that every reader of the format knows. Some readers reject a file
+// The elements and attributes that every reader of the format supports. Some readers reject a file
 // with others.
 type (
 	junitSuites struct {

@@ -185,7 +185,7 @@ func memberOf[T any](a *Answer, path, name string) T {
 	return v
 }
 
-// Int expects a number without a fraction, such as 1000, 1e3 or 5.0: JSON knows only one kind of number.
+// Int expects a number without a fraction, such as 1000, 1e3 or 5.0: JSON has only one kind of number.
 func (a *Answer) Int(path string) int64 {
 	n, ok := new(big.Rat).SetString(memberOf[json.Number](a, path, "an integer").String())
 	a.Expect(ok && n.IsInt() && n.Num().IsInt64(), path+": an integer")

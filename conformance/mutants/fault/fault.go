@@ -83,7 +83,7 @@ func On(point string) bool {
 }
 
 // Value returns a limit or a default, or the value that replaces it. It must initialize a
-// package variable, so that Check knows the name.
+// package variable, so that Check accepts the name.
 func Value[T any](name string, value T) T {
 	valueNames = append(valueNames, name)
 	for _, f := range chosenFaults {
