@@ -123,8 +123,7 @@ func (j *judge) prepare() error {
 }
 
 // createRoot creates the parent directory of all workspaces, unless the scenarios share the current
-// directory. Its name is short, because the paths of sockets, which clients may create below it, are
-// limited to about a hundred bytes.
+// directory. Its name is short, since the paths of sockets, which clients may create, have at most about 100 bytes.
 func (j *judge) createRoot() (err error) {
 	if j.userDir, err = os.Getwd(); err != nil || j.SharedDir {
 		return err

@@ -196,8 +196,7 @@ func (d *Deployment) follow(out io.Reader, url chan<- string) {
 	_ = d.process.Wait() // stderr has the reason
 }
 
-// Advance returns a function that advances the clock of a jobrunner with --clock=admin, which rejects more
-// than eight days at a time.
+// Advance returns a function that advances the clock of a jobrunner with --clock=admin, by up to eight days.
 func Advance(url, key string) func(context.Context, time.Duration) (time.Time, error) {
 	client := &http.Client{}
 	return func(ctx context.Context, d time.Duration) (time.Time, error) {

@@ -28,7 +28,6 @@ func Read(from io.Reader) (*Report, error) {
 // Direction says whether a change is better or worse.
 type Direction string
 
-// Directions.
 const (
 	Worse  Direction = "worse" // broken now, or kept before and not judged now
 	Better Direction = "better"

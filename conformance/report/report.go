@@ -18,7 +18,6 @@ const Schema = "gpucloud-conformance/1"
 // Verdict is the verdict about a clause.
 type Verdict string
 
-// Verdicts.
 const (
 	Pass         Verdict = "PASS"
 	Fail         Verdict = "FAIL"            // a MUST is violated

@@ -156,17 +156,11 @@ func (a *Answer) Value(path string) any {
 	return v
 }
 
-// Str expects a string.
-func (a *Answer) Str(path string) string { return memberOf[string](a, path, "a string") }
-
-// Bool expects true or false.
-func (a *Answer) Bool(path string) bool { return memberOf[bool](a, path, "a boolean") }
-
-// Array expects an array.
+// Str, Bool, Array and Object expect a member of that type.
+func (a *Answer) Str(path string) string  { return memberOf[string](a, path, "a string") }
+func (a *Answer) Bool(path string) bool   { return memberOf[bool](a, path, "a boolean") }
 func (a *Answer) Array(path string) []any { return memberOf[[]any](a, path, "an array") }
-
-// Object expects an object.
-func (a *Answer) Object(path string) M { return memberOf[M](a, path, "an object") }
+func (a *Answer) Object(path string) M    { return memberOf[M](a, path, "an object") }
 
 // List expects an array of objects.
 func (a *Answer) List(path string) (list []M) {
