@@ -71,19 +71,19 @@ func labVolume(dataCenter string, tier any) map[string]any {
 	return with(map[string]any{"name": "v", "size": 10, "data_center": dataCenter}, map[string]any{"type": tier})
 }
 
-func gpus(changes map[string]any) map[string]any { return map[string]any{"gpu": changes} }
+func gpuSettings(changes map[string]any) map[string]any { return map[string]any{"gpu": changes} }
 
 func podCPU(id string, count int) map[string]any {
 	return map[string]any{"gpu": nil, "cpu": map[string]any{"id": id, "vcpu_count": count}}
 }
 
-func cpus(id string, count int) map[string]any {
+func cpuSettings(id string, count int) map[string]any {
 	return map[string]any{"cpu": []any{map[string]any{"id": "cpuX", "vcpu_count": 2}, map[string]any{"id": id, "vcpu_count": count}}}
 }
 
 // finding is the expected diagnostic of a plan of a new object: one error, one warning, or none.
 type finding struct {
-	kind      string
+	typeName  string
 	config    map[string]any
 	attribute string
 	says      string // part of the text; "" expects no diagnostic
@@ -93,7 +93,7 @@ type finding struct {
 func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider) {
 	t.Helper()
 	writes := d.Writes()
-	diags := p.Reconfigure().Plan(f.kind, tfdrive.State{}, f.config).Diagnostics
+	diags := p.Reconfigure().Plan(f.typeName, tfdrive.State{}, f.config).Diagnostics
 	found := strings.Join(slices.DeleteFunc(strings.Split(diags.Warnings(), "\n"), func(w string) bool { return strings.Contains(w, "keeps no order") }), "\n")
 	switch err := diags.Err(); {
 	case err != nil && f.isWarning:
@@ -104,25 +104,25 @@ func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 		found = "a warning: " + found
 	}
 	must.Hold(t, (f.says != "" || found == "") && (strings.HasPrefix(found, f.attribute+":") || f.says == "") && strings.Contains(found, f.says),
-		f.kind, f.config, "the plan says", found, "expected at", f.attribute, "…", f.says)
-	must.Equal(t, d.Writes(), writes, f.kind, f.config, "the plan sent a write")
+		f.typeName, f.config, "the plan says", found, "expected at", f.attribute, "…", f.says)
+	must.Equal(t, d.Writes(), writes, f.typeName, f.config, "the plan sent a write")
 }
 
 // An id that the catalog lacks is an error at its attribute, or a warning if its list is open.
 func TestPlanNames(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	findings := []finding{
-		{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Big", "LAB Pig"}})), "gpu.type_ids.1", `Unknown GPU type: gpu.type_ids[1]: The catalog of the deployment has no GPU type "LAB Pig"; did you mean "LAB Big"?`, false},
-		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96", "LAB_95"}})), "gpu.pools.*", `has no GPU pool "LAB_95"; did you mean "LAB_96"?`, false},
-		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_48"}, "excluded_types": []any{"LAB Smal"}})), "gpu.excluded_types", `got "LAB Smal"; did you mean "LAB Small"?`, false},
-		{endpointType, labEndpoint(cpus("cpuZ", 2)), "cpu.1.id", `has no CPU flavor "cpuZ"; did you mean "cpuX" or "cpuY"?`, false},
-		{endpointType, labEndpoint(cpus("cpuX", 32)), "cpu.1.vcpu_count", `The CPU flavor "cpuX" has 2 to 16 vCPUs, not 32.`, false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"type_ids": []any{"LAB Big", "LAB Pig"}})), "gpu.type_ids.1", `Unknown GPU type: gpu.type_ids[1]: The catalog of the deployment has no GPU type "LAB Pig"; did you mean "LAB Big"?`, false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96", "LAB_95"}})), "gpu.pools.*", `has no GPU pool "LAB_95"; did you mean "LAB_96"?`, false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_48"}, "excluded_types": []any{"LAB Smal"}})), "gpu.excluded_types", `got "LAB Smal"; did you mean "LAB Small"?`, false},
+		{endpointType, labEndpoint(cpuSettings("cpuZ", 2)), "cpu.1.id", `has no CPU flavor "cpuZ"; did you mean "cpuX" or "cpuY"?`, false},
+		{endpointType, labEndpoint(cpuSettings("cpuX", 32)), "cpu.1.vcpu_count", `The CPU flavor "cpuX" has 2 to 16 vCPUs, not 32.`, false},
 		{endpointType, labEndpoint(map[string]any{"data_center_ids": []any{"LAB-1", "LAB-9"}}), "data_center_ids.*", `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"?`, true},
-		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 5})), "gpu.count", "The largest machine of LAB_96 has 4 GPUs, and the configuration asks for 5 for each worker.", false},
-		{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Big"}, "count": 5})), "gpu.count", "The largest machine of LAB Big has 4 GPUs", false},
-		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96", "LAB_48"}, "count": 99})), "gpu.count", "The largest machine of LAB_48, LAB_96 has 8 GPUs", false},
-		{podType, labPod(gpus(map[string]any{"id": "Voodoo 2"})), "gpu.id", `has no GPU type "Voodoo 2".`, false},
-		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 5})), "gpu.count", `The largest machine with the GPU type "LAB Big" in the SECURE cloud has 4 GPUs, and the configuration asks for 5.`, false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96"}, "count": 5})), "gpu.count", "The largest machine of LAB_96 has 4 GPUs, and the configuration asks for 5 for each worker.", false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"type_ids": []any{"LAB Big"}, "count": 5})), "gpu.count", "The largest machine of LAB Big has 4 GPUs", false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96", "LAB_48"}, "count": 99})), "gpu.count", "The largest machine of LAB_48, LAB_96 has 8 GPUs", false},
+		{podType, labPod(gpuSettings(map[string]any{"id": "Voodoo 2"})), "gpu.id", `has no GPU type "Voodoo 2".`, false},
+		{podType, labPod(gpuSettings(map[string]any{"id": "LAB Big", "count": 5})), "gpu.count", `The largest machine with the GPU type "LAB Big" in the SECURE cloud has 4 GPUs, and the configuration asks for 5.`, false},
 		{podType, labPod(map[string]any{"cloud": "COMMUNITY"}), "gpu.id", `The COMMUNITY cloud does not offer the GPU type "LAB Big".`, false},
 		{podType, labPod(podCPU("cpuZ", 2)), "cpu.id", `has no CPU flavor "cpuZ"`, false},
 		{podType, labPod(podCPU("cpuX", 32)), "cpu.vcpu_count", `not 32`, false},
@@ -130,17 +130,17 @@ func TestPlanNames(t *testing.T) {
 		{clusterType, labCluster("LAB Big", 8, 2, nil), "compute.gpu_count_per_pod", `has 4 GPUs`, false},
 		{volumeType, labVolume("LAB-8", nil), "data_center", `has no data center "LAB-8"`, true},
 
-		{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Big"}})), "", "", false},
-		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_48", "LAB_96"}, "excluded_types": []any{"LAB Scarce"}})), "", "", false},
-		{endpointType, labEndpoint(cpus("cpuY", 64)), "", "", false},
-		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 4})), "", "", false},
-		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96", "LAB_48"}, "count": 5})), "", "", false}, // LAB_48 has a type with enough GPUs
-		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 4})), "", "", false},
-		{podType, labPod(gpus(map[string]any{"id": "LAB Loose"})), "", "", false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"type_ids": []any{"LAB Big"}})), "", "", false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_48", "LAB_96"}, "excluded_types": []any{"LAB Scarce"}})), "", "", false},
+		{endpointType, labEndpoint(cpuSettings("cpuY", 64)), "", "", false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96"}, "count": 4})), "", "", false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96", "LAB_48"}, "count": 5})), "", "", false}, // LAB_48 has a type with enough GPUs
+		{podType, labPod(gpuSettings(map[string]any{"id": "LAB Big", "count": 4})), "", "", false},
+		{podType, labPod(gpuSettings(map[string]any{"id": "LAB Loose"})), "", "", false},
 		{podType, labPod(podCPU("cpuX", 16)), "", "", false},
 		{volumeType, labVolume("LAB-1", nil), "", "", false},
-		{podType, labPod(gpus(map[string]any{"id": tfdrive.Unknown})), "", "", false},
-		{endpointType, labEndpoint(gpus(map[string]any{"pools": tfdrive.Unknown})), "", "", false},
+		{podType, labPod(gpuSettings(map[string]any{"id": tfdrive.Unknown})), "", "", false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"pools": tfdrive.Unknown})), "", "", false},
 	}
 	p := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}})
 	for _, f := range findings {
@@ -152,14 +152,14 @@ func TestPlanNames(t *testing.T) {
 		switch {
 		case f.says == "" || strings.HasSuffix(f.attribute, "excluded_types") || f.attribute == "gpu.type_ids.1": // the latter two stay errors: API v2 can't express the selection
 			continue
-		case softer.Plan(f.kind, tfdrive.State{}, f.config).Diagnostics.Err() != nil:
+		case softer.Plan(f.typeName, tfdrive.State{}, f.config).Diagnostics.Err() != nil:
 			t.Errorf("%v is refused", f.config)
 		}
 		f.isWarning = true
 		f.expect(t, d, softer)
-		finding{f.kind, f.config, "", "", false}.expect(t, d, off)
+		finding{f.typeName, f.config, "", "", false}.expect(t, d, off)
 	}
-	finding{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Pig"}})), "gpu.type_ids", "no selection of GPU pools reaches", false}.expect(t, d, off)
+	finding{endpointType, labEndpoint(gpuSettings(map[string]any{"type_ids": []any{"LAB Pig"}})), "gpu.type_ids", "no selection of GPU pools reaches", false}.expect(t, d, off)
 }
 
 // API v1 has no catalog, so ids are compared with the documented ones.
@@ -171,13 +171,13 @@ func TestPlanNamesV1(t *testing.T) {
 	endpoint := func(changes map[string]any) map[string]any { return labEndpoint(with(template, changes)) }
 	calls := d.Calls(func() {
 		for _, f := range []finding{
-			{endpointType, endpoint(gpus(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA L5"}})), "gpu.type_ids.1", `The GPU type "NVIDIA L5" is not documented for management API v1, which has no catalog; did you mean "NVIDIA L4"?`, true},
+			{endpointType, endpoint(gpuSettings(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA L5"}})), "gpu.type_ids.1", `The GPU type "NVIDIA L5" is not documented for management API v1, which has no catalog; did you mean "NVIDIA L4"?`, true},
 			{endpointType, endpoint(map[string]any{"cpu": []any{map[string]any{"id": "cpu3x", "vcpu_count": 2}}}), "cpu.0.id", `did you mean "cpu3c", "cpu3g" or "cpu3m"?`, true},
 			{endpointType, endpoint(map[string]any{"data_center_ids": []any{"EU-RO-2"}}), "data_center_ids.*", `did you mean "EU-RO-1"?`, true},
 			{podType, labPod(nil), "gpu.id", `"LAB Big"`, true},
 			{volumeType, labVolume("LAB-1", nil), "data_center", `"LAB-1"`, true},
 
-			{endpointType, endpoint(gpus(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA B200"}})), "", "", false},
+			{endpointType, endpoint(gpuSettings(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA B200"}})), "", "", false},
 			{endpointType, endpoint(map[string]any{"data_center_ids": []any{"EU-RO-1"}}), "", "", false},
 			{podType, labPod(podCPU("cpu5m", 2)), "", "", false},
 		} {
@@ -195,14 +195,14 @@ func TestPlanStock(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	p := drive(t, d, api.V2)
 	findings := []finding{
-		{podType, labPod(gpus(map[string]any{"id": "LAB Scarce"})), "gpu.id", "Out of stock: gpu.id: The catalog has none of LAB Scarce in stock for pods of the SECURE cloud. The API may refuse to create it.", true},
+		{podType, labPod(gpuSettings(map[string]any{"id": "LAB Scarce"})), "gpu.id", "Out of stock: gpu.id: The catalog has none of LAB Scarce in stock for pods of the SECURE cloud. The API may refuse to create it.", true},
 		{podType, labPod(map[string]any{"gpu": map[string]any{"id": "LAB Scarce"}, "data_center_ids": []any{"LAB-2"}}), "gpu.id", "in LAB-2.", true},
-		{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Scarce"}})), "gpu.type_ids", "for serverless workers. Its workers wait for stock, and its jobs for workers.", true},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"type_ids": []any{"LAB Scarce"}})), "gpu.type_ids", "for serverless workers. Its workers wait for stock, and its jobs for workers.", true},
 		{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}, "excluded_types": []any{"LAB Small"}}}), "gpu.pools", "none of LAB Scarce", true},
 		{clusterType, labCluster("LAB Big", 1, 2, map[string]any{"data_center_ids": []any{"LAB-2"}}), "compute.gpu_type_id", "for clusters in LAB-2. The API may refuse to create it. There is stock in LAB-1.", true},
 		{podType, labPod(with(podCPU("cpuY", 2), map[string]any{"data_center_ids": []any{"LAB-1"}})), "cpu.id", "There is stock in LAB-2, LAB-3.", true},
 
-		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_48"}})), "", "", false},
+		{endpointType, labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_48"}})), "", "", false},
 		{podType, labPod(map[string]any{"data_center_ids": []any{"LAB-2", "LAB-1"}}), "", "", false},
 		{clusterType, labCluster("LAB Big", 1, 2, nil), "", "", false},
 		{podType, labPod(with(podCPU("cpuY", 2), map[string]any{"data_center_ids": []any{"LAB-2"}})), "", "", false},
@@ -217,7 +217,7 @@ func TestPlanStock(t *testing.T) {
 	for _, f := range findings {
 		f.isWarning = false
 		f.expect(t, d, stricter)
-		finding{f.kind, f.config, "", "", false}.expect(t, d, off)
+		finding{f.typeName, f.config, "", "", false}.expect(t, d, off)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestPlanDataCenters(t *testing.T) {
 		{volumeType, labVolume("LAB-1", "HIGH_PERFORMANCE"), "type", "The data center LAB-1 has network volumes of type STANDARD, not HIGH_PERFORMANCE. Data centers with HIGH_PERFORMANCE: LAB-2.", false},
 		{volumeType, labVolume("LAB-3", nil), "data_center", "The data center LAB-3 has no network volumes. Data centers with them: LAB-1, LAB-2.", false},
 		{podType, labPod(podMounts("LAB-1", "LAB-2", "LAB-3")), "data_center_ids", "The network volumes are in none of the data centers. Data centers: LAB-2, LAB-3. Network volumes: " + id["LAB-1"].(string) + " in LAB-1.", false},
-		{podType, labPod(with(podMounts("LAB-2"), gpus(map[string]any{"id": "LAB Small"}))), "mounts.network", "offers LAB Small. Network volumes: " + id["LAB-2"].(string) + " in LAB-2. The catalog offers it in: LAB-1.", false},
+		{podType, labPod(with(podMounts("LAB-2"), gpuSettings(map[string]any{"id": "LAB Small"}))), "mounts.network", "offers LAB Small. Network volumes: " + id["LAB-2"].(string) + " in LAB-2. The catalog offers it in: LAB-1.", false},
 		{clusterType, labCluster("LAB Loose", 1, 2, map[string]any{"data_center_ids": []any{"LAB-3"}}), "data_center_ids", "No data center that the configuration allows offers LAB Loose. Data centers: LAB-3.", false},
 		{endpointType, endpointOn([]any{"LAB-3"}, "LAB_96", "LAB-1", "LAB-2"), "data_center_ids", "The network volumes are in none of the data centers.", false},
 		{endpointType, endpointOn([]any{"LAB-3"}, "LAB_48"), "data_center_ids", "offers LAB Small, LAB Scarce.", false},
@@ -267,7 +267,7 @@ func TestPlanDataCenters(t *testing.T) {
 		{endpointType, endpointOn([]any{"LAB-1"}, "LAB_96", "LAB-1", "LAB-2"), "", "", false}, // one reachable volume is enough
 		{endpointType, endpointOn(nil, "LAB_48", "LAB-1", "LAB-2"), "", "", false},
 		{endpointType, with(endpointOn([]any{"LAB-3"}, "LAB_48"), map[string]any{"network_volumes": tfdrive.Unknown}), "", "", false},
-		{endpointType, with(endpointOn([]any{"LAB-3"}, "LAB_48"), gpus(map[string]any{"pools": []any{"LAB_48", "LAB_8"}})), "", "", false}, // the catalog doesn't locate LAB Nowhere
+		{endpointType, with(endpointOn([]any{"LAB-3"}, "LAB_48"), gpuSettings(map[string]any{"pools": []any{"LAB_48", "LAB_8"}})), "", "", false}, // the catalog doesn't locate LAB Nowhere
 	}
 	stockOff := map[string]any{"stock": "off"}
 	p = driveWith(t, d, api.V2, map[string]any{"plan_checks": stockOff})
@@ -277,12 +277,12 @@ func TestPlanDataCenters(t *testing.T) {
 		f.expect(t, d, p)
 		f.isWarning = true
 		f.expect(t, d, softer)
-		finding{f.kind, f.config, "", "", false}.expect(t, d, off)
+		finding{f.typeName, f.config, "", "", false}.expect(t, d, off)
 	}
 
 	v1 := driveWith(t, d, api.V1, map[string]any{"plan_checks": map[string]any{"names": "off"}})
 	finding{podType, labPod(podMounts("LAB-1", "LAB-2")), "data_center_ids", "The network volumes are in none of the data centers.", false}.expect(t, d, v1)
-	finding{podType, labPod(with(podMounts("LAB-2"), gpus(map[string]any{"id": "LAB Small"}))), "", "", false}.expect(t, d, v1)
+	finding{podType, labPod(with(podMounts("LAB-2"), gpuSettings(map[string]any{"id": "LAB Small"}))), "", "", false}.expect(t, d, v1)
 }
 
 // A plan checks only the changed attributes, except that it always checks the cost of a change.
@@ -300,9 +300,9 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 	}
 	expect(p, nil, "no-op", "")
 	expect(p, map[string]any{"name": "another", "workers": map[string]any{"max": 2}}, "update", "")
-	expect(p, gpus(map[string]any{"pools": []any{"GONE_1", "LAB_96"}}), "update", "")
-	expect(p, gpus(map[string]any{"pools": []any{"GONE_1", "GONE_2"}}), "", `no GPU pool "GONE_2"`)
-	expect(p, gpus(map[string]any{"pools": []any{"LAB_96"}}), "", "No common data center")
+	expect(p, gpuSettings(map[string]any{"pools": []any{"GONE_1", "LAB_96"}}), "update", "")
+	expect(p, gpuSettings(map[string]any{"pools": []any{"GONE_1", "GONE_2"}}), "", `no GPU pool "GONE_2"`)
+	expect(p, gpuSettings(map[string]any{"pools": []any{"LAB_96"}}), "", "No common data center")
 	expect(p, map[string]any{"gpu": nil}, "replace", "The endpoint will be replaced")
 
 	ofCPUs := with(config, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 2}}, "gpu": nil, "name": "of CPUs"})
@@ -311,7 +311,7 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 	expect(p, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 2}, map[string]any{"id": "cpuX", "vcpu_count": 2}}}, "update", "")
 	expect(p, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 4}}}, "", `no CPU flavor "cpuGone"`)
 
-	podState := apply(t, lenient, podType, tfdrive.State{}, labPod(gpus(map[string]any{"id": "GONE GPU"})), "create")
+	podState := apply(t, lenient, podType, tfdrive.State{}, labPod(gpuSettings(map[string]any{"id": "GONE GPU"})), "create")
 	for _, c := range []struct {
 		changes map[string]any
 		action  string
@@ -319,24 +319,24 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 	}{
 		{nil, "no-op", false},
 		{map[string]any{"name": "another"}, "update", false},
-		{gpus(map[string]any{"id": "LAB Big"}), "replace", false},
-		{gpus(map[string]any{"id": "GONE GPU", "count": 2}), "replace", true}, // the replacement is created with the missing type
+		{gpuSettings(map[string]any{"id": "LAB Big"}), "replace", false},
+		{gpuSettings(map[string]any{"id": "GONE GPU", "count": 2}), "replace", true}, // the replacement is created with the missing type
 	} {
-		planned := p.Reconfigure().Plan(podType, podState, labPod(with(gpus(map[string]any{"id": "GONE GPU"}), c.changes)))
+		planned := p.Reconfigure().Plan(podType, podState, labPod(with(gpuSettings(map[string]any{"id": "GONE GPU"}), c.changes)))
 		err := planned.Diagnostics.Err()
 		must.Hold(t, planned.Action == c.action && c.refused == (err != nil && strings.Contains(err.Error(), `no GPU type "GONE GPU"`)) && (c.refused || err == nil),
 			c.changes, planned.Action, planned.Diagnostics, "expected", c.action)
 	}
 
-	small := labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 1}))
+	small := labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96"}, "count": 1}))
 	state, config = apply(t, p, endpointType, tfdrive.State{}, small, "create"), small
-	expect(p, gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 5}), "", "More GPUs than a machine has")
-	many := labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 5}))
+	expect(p, gpuSettings(map[string]any{"pools": []any{"LAB_96"}, "count": 5}), "", "More GPUs than a machine has")
+	many := labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96"}, "count": 5}))
 	state, config = apply(t, lenient, endpointType, state, many, "update"), many
 	expect(p, map[string]any{"name": "another"}, "update", "")
 
 	capped := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 1})
-	big := labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}}))
+	big := labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96"}}))
 	state, config = apply(t, p, endpointType, tfdrive.State{}, big, "create"), big
 	expect(capped, nil, "no-op", "")
 	expect(capped, map[string]any{"name": "another"}, "", "Above the cost ceiling")
@@ -424,11 +424,11 @@ func TestPlanWithoutCatalog(t *testing.T) {
 		must.Succeed(t, p.ConfigureDiagnostics.Err())
 		var warnings []string
 		for _, f := range []finding{
-			{kind: podType, config: labPod(nil)}, {kind: podType, config: labPod(podCPU("cpuX", 2))}, {kind: clusterType, config: labCluster("LAB Big", 1, 2, nil)}, {kind: volumeType, config: labVolume("LAB-1", nil)},
-			{kind: endpointType, config: labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "excluded_types": []any{"LAB Big"}}))},
+			{typeName: podType, config: labPod(nil)}, {typeName: podType, config: labPod(podCPU("cpuX", 2))}, {typeName: clusterType, config: labCluster("LAB Big", 1, 2, nil)}, {typeName: volumeType, config: labVolume("LAB-1", nil)},
+			{typeName: endpointType, config: labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96"}, "excluded_types": []any{"LAB Big"}}))},
 		} {
 			for range 5 {
-				diags := p.Plan(f.kind, tfdrive.State{}, f.config).Diagnostics
+				diags := p.Plan(f.typeName, tfdrive.State{}, f.config).Diagnostics
 				must.Hold(t, diags.Err() == nil, status, diags)
 				if w := diags.Warnings(); w != "" {
 					warnings = append(warnings, w)

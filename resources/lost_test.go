@@ -62,14 +62,14 @@ func TestLostCreateEndsInTheState(t *testing.T) {
 		w := wireTo(t, d)
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
-		for kind, config := range configsOfKinds(d, template.Get("id").(string)) {
+		for typeName, config := range configsOfKinds(d, template.Get("id").(string)) {
 			w.lose.Store(1)
 			writes, expected := d.Writes(), int64(1)
-			if kind == "gpucloud_registry_auth" {
+			if typeName == "gpucloud_registry_auth" {
 				expected = 3 // POST, DELETE, POST
 			}
-			apply(t, p.Reconfigure(), kind, tfdrive.State{}, config, "create")
-			must.Equal(t, d.Writes()-writes, expected, kind, "writes")
+			apply(t, p.Reconfigure(), typeName, tfdrive.State{}, config, "create")
+			must.Equal(t, d.Writes()-writes, expected, typeName, "writes")
 		}
 		auths := must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
 		must.Hold(t, len(auths) == 1, len(auths), "auths")
@@ -105,18 +105,18 @@ func TestObjectOfAKilledRun(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		killed, p := drive(t, d, v), drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
-		for kind, config := range configsOfKinds(d, template.Get("id").(string)) {
-			left := tfdrive.Do(killed.Reconfigure().Apply(killed.Plan(kind, tfdrive.State{}, config)))(t)
+		for typeName, config := range configsOfKinds(d, template.Get("id").(string)) {
+			left := tfdrive.Do(killed.Reconfigure().Apply(killed.Plan(typeName, tfdrive.State{}, config)))(t)
 			id := left.Get("id").(string)
-			command := "terraform import " + kind + ".NAME " + id
-			planned := expectPlan(t, p.Reconfigure(), kind, tfdrive.State{}, config, "create", command)
-			if unique := kind == "gpucloud_template" || kind == "gpucloud_registry_auth"; unique {
+			command := "terraform import " + typeName + ".NAME " + id
+			planned := expectPlan(t, p.Reconfigure(), typeName, tfdrive.State{}, config, "create", command)
+			if unique := typeName == "gpucloud_template" || typeName == "gpucloud_registry_auth"; unique {
 				state, diags := p.Apply(planned)
 				err := diags.Err()
-				must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), command), kind, state.Value, diags)
+				must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), command), typeName, state.Value, diags)
 			}
-			must.Hold(t, importState(t, p.Reconfigure(), kind, id).Exists(), kind, "the import finds nothing")
-			must.Succeed(t, killed.Reconfigure().Destroy(left).Err(), kind)
+			must.Hold(t, importState(t, p.Reconfigure(), typeName, id).Exists(), typeName, "the import finds nothing")
+			must.Succeed(t, killed.Reconfigure().Destroy(left).Err(), typeName)
 		}
 	})
 }
@@ -127,11 +127,11 @@ func TestUpdateOfADeletedObject(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
-		kinds := configsOfKinds(d, template.Get("id").(string))
-		delete(kinds, "gpucloud_registry_auth") // a new name replaces it
-		for kind, config := range kinds {
-			state := apply(t, p, kind, tfdrive.State{}, config, "create")
-			planned := p.Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")}))
+		configs := configsOfKinds(d, template.Get("id").(string))
+		delete(configs, "gpucloud_registry_auth") // a new name replaces it
+		for typeName, config := range configs {
+			state := apply(t, p, typeName, tfdrive.State{}, config, "create")
+			planned := p.Plan(typeName, state, with(config, map[string]any{"name": d.Name("renamed")}))
 			must.Succeed(t, p.Reconfigure().Destroy(state).Err())
 			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Apply(planned)), "was deleted after the plan. Plan again to create it")
 		}
@@ -145,24 +145,24 @@ func TestCreateRejectsTakenName(t *testing.T) {
 		other := drive(t, d, v)
 		w := wireTo(t, d)
 		p := drive(t, d, v)
-		for _, kind := range []string{"gpucloud_template", "gpucloud_registry_auth"} {
+		for _, typeName := range []string{"gpucloud_template", "gpucloud_registry_auth"} {
 			for what, madeAfter := range map[string]bool{"before the plan": false, "after the plan": true} {
 				for _, lost := range []int64{0, 1} {
-					config := with(configsOfKinds(d, "")[kind], map[string]any{"name": d.Name(fmt.Sprint(kind, madeAfter, lost))})
+					config := with(configsOfKinds(d, "")[typeName], map[string]any{"name": d.Name(fmt.Sprint(typeName, madeAfter, lost))})
 					var planned tfdrive.PlannedChange
 					if madeAfter {
-						planned = p.Reconfigure().Plan(kind, tfdrive.State{}, config)
+						planned = p.Reconfigure().Plan(typeName, tfdrive.State{}, config)
 					}
-					theirs := apply(t, other.Reconfigure(), kind, tfdrive.State{}, config, "create")
+					theirs := apply(t, other.Reconfigure(), typeName, tfdrive.State{}, config, "create")
 					if !madeAfter {
-						planned = expectPlan(t, p.Reconfigure(), kind, tfdrive.State{}, config, "create", "terraform import "+kind+".NAME")
+						planned = expectPlan(t, p.Reconfigure(), typeName, tfdrive.State{}, config, "create", "terraform import "+typeName+".NAME")
 					}
 					w.lose.Store(lost)
 					state, diags := p.Apply(planned)
 					err := diags.Err()
-					must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), "NAME "+theirs.Get("id").(string)), kind, "made", what, lost, "lost", state.Value, diags)
+					must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), "NAME "+theirs.Get("id").(string)), typeName, "made", what, lost, "lost", state.Value, diags)
 					read, diags := other.Reconfigure().Read(theirs)
-					must.Hold(t, diags.Err() == nil && read.Exists(), kind, "made", what, lost, "lost: it is gone", diags)
+					must.Hold(t, diags.Err() == nil && read.Exists(), typeName, "made", what, lost, "lost: it is gone", diags)
 				}
 			}
 		}
@@ -385,19 +385,19 @@ func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 		})
 		through := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, direct, nil)
-		for kind, config := range configsOfKinds(d, template.Get("id").(string)) {
-			state := apply(t, direct, kind, tfdrive.State{}, config, "create")
-			other := apply(t, direct.Reconfigure(), kind, tfdrive.State{}, with(config, map[string]any{"name": d.Name("other")}), "create")
+		for typeName, config := range configsOfKinds(d, template.Get("id").(string)) {
+			state := apply(t, direct, typeName, tfdrive.State{}, config, "create")
+			other := apply(t, direct.Reconfigure(), typeName, tfdrive.State{}, with(config, map[string]any{"name": d.Name("other")}), "create")
 			mine, others = state.Get("id").(string), other.Get("id").(string)
 			read, diags := through.Reconfigure().Read(state)
 			err := diags.Err()
-			must.Hold(t, err != nil && strings.Contains(err.Error(), `"`+others+`", not `+mine) && read.Value.Equal(state.Value), kind, "the read is", read.Value, err)
-			if kind == "gpucloud_registry_auth" {
+			must.Hold(t, err != nil && strings.Contains(err.Error(), `"`+others+`", not `+mine) && read.Value.Equal(state.Value), typeName, "the read is", read.Value, err)
+			if typeName == "gpucloud_registry_auth" {
 				continue // a new name replaces it
 			}
-			after, diags := through.Apply(direct.Reconfigure().Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")})))
+			after, diags := through.Apply(direct.Reconfigure().Plan(typeName, state, with(config, map[string]any{"name": d.Name("renamed")})))
 			err = diags.Err()
-			must.Hold(t, err != nil && after.Get("id") == mine && after.Get("name") == state.Get("name"), kind, "the update is", after.Value, err)
+			must.Hold(t, err != nil && after.Get("id") == mine && after.Get("name") == state.Get("name"), typeName, "the update is", after.Value, err)
 		}
 	})
 }

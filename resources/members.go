@@ -146,8 +146,8 @@ func choices(values []string) string {
 	return "`" + strings.Join(values[:last], "`, `") + "` or `" + values[last] + "`"
 }
 
-// withoutDefault makes an attribute optional without a default: the server or the plan rule chooses
-// the value.
+// withoutDefault makes an attribute optional without a default: if it is computed, the server or the
+// plan rule chooses the value.
 func withoutDefault[A schema.Attribute](a A, computed bool) A {
 	fields := reflect.ValueOf(&a).Elem()
 	fields.FieldByName("Required").SetBool(false)

@@ -50,10 +50,10 @@ var omittedMembers = map[contract.API]map[string]map[string]string{ // by API, r
 // wires lists the types that the client encodes and decodes, with the bodies that it makes from
 // objects that together set every field.
 var wires = []struct {
-	api             contract.API
-	resource        string
-	wire            any
-	creates, update []any
+	api              contract.API
+	resource         string
+	wire             any
+	creates, updates []any
 }{
 	{contract.V1, "template", templateV1{}, bodies(templatesV1(nil, nil), fullTemplate), patches(templatesV1(nil, nil), fullTemplate)},
 	{contract.V2, "template", Template{}, bodies(templatesV2(nil, nil), fullTemplate), patches(templatesV2(nil, nil), fullTemplate)},
@@ -202,7 +202,7 @@ func TestMembersOfAWrongType(t *testing.T) {
 // Requests have every member that an operation accepts, and no other.
 func TestBodiesMatchTheContract(t *testing.T) {
 	for _, w := range wires {
-		for use, bodies := range map[contract.Use][]any{contract.Create: w.creates, contract.Update: w.update} {
+		for use, bodies := range map[contract.Use][]any{contract.Create: w.creates, contract.Update: w.updates} {
 			if bodies == nil {
 				continue
 			}
