@@ -257,7 +257,7 @@ func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 
 // startWork starts pods, and the workers of the endpoints that this node leads.
 func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
-	mounted := func(id string) bool { return j.pools.Mounts(id) || j.pods.Mounts(id) }
+	mounted := func(id string) bool { return j.pools.MountsVolume(id) || j.pods.MountsVolume(id) }
 	j.volumes = volume.New(volume.Config{Data: c.DataDir, MakeTemp: c.MakeTemp, Store: j.store, Keeper: c.Volumes, Known: j.bills.Meter.HasVolume, Mounted: mounted, Clock: j.clock, Logger: c.Logger})
 	j.onClose(j.volumes.Close)
 	j.onClose(j.gpus.Close)

@@ -65,8 +65,8 @@ func (p *Pods) Utilization(id string) (out Utilization) {
 	return out
 }
 
-// Mounts reports whether a running pod mounts a network volume.
-func (p *Pods) Mounts(volume string) bool {
+// MountsVolume reports whether a running pod mounts a network volume.
+func (p *Pods) MountsVolume(volume string) bool {
 	for _, r := range p.all() {
 		r.mu.Lock()
 		mounts := r.span != nil && r.span.Pod.NetworkVolume == volume

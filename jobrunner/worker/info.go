@@ -150,8 +150,8 @@ func (p *Pools) FindOffClock() (endpoint string) {
 	return ""
 }
 
-// Mounts reports whether a live worker mounts a network volume.
-func (p *Pools) Mounts(volume string) bool {
+// MountsVolume reports whether a live worker mounts a network volume.
+func (p *Pools) MountsVolume(volume string) bool {
 	return p.anyWorker(func(w *worker) bool { return len(w.settings.Volumes) > 0 && w.settings.Volumes[0] == volume }) != nil
 }
 
