@@ -105,9 +105,9 @@ func runSuite(t *testing.T, config func(*testing.T) sqldb.Config) {
 type tester struct {
 	testing.TB
 	*engine.Engine
-	ctx  context.Context
-	db   *sqldb.DB
-	once sync.Once
+	ctx      context.Context
+	db       *sqldb.DB
+	stopOnce sync.Once
 
 	configure func(*engine.Config) // changes the engine's configuration at each start, or nil
 }
@@ -136,7 +136,7 @@ func (t *tester) start() {
 }
 
 func (t *tester) stop() {
-	t.once.Do(func() {
+	t.stopOnce.Do(func() {
 		if t.Engine != nil {
 			t.Close()
 		}

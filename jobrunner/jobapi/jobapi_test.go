@@ -167,12 +167,12 @@ func TestTimes(t *testing.T) {
 // /run and /runsync reject invalid bodies with 400, without creating a job. Values at the limits are
 // accepted.
 func TestSubmissions(t *testing.T) {
-	type c struct {
+	type submission struct {
 		body     string
 		status   int
 		wantText string
 	}
-	cases := []c{
+	cases := []submission{
 		{``, 400, "empty"}, {`   `, 400, "empty"}, {`{`, 400, "not JSON"}, {`{"input": {}`, 400, "not JSON"}, {`{"input": {}} x`, 400, "not JSON"}, {"{\"input\": {\"a\": \"\xff\"}}", 400, "send it uncompressed, in UTF-8"},
 		{`[]`, 400, "object"}, {`[{"input": {}}]`, 400, "object"}, {`null`, 400, "object"}, {`"x"`, 400, "object"}, {`{}`, 400, "input is missing"},
 		{`{"input": null}`, 400, "input must be"}, {`{"input": []}`, 400, "input must be"}, {`{"input": "x"}`, 400, "input must be"}, {`{"input": 1}`, 400, "input must be"},
@@ -194,7 +194,7 @@ func TestSubmissions(t *testing.T) {
 			if status == 200 {
 				wantText = ""
 			}
-			cases = append(cases, c{fmt.Sprintf(`{"input": {}, "policy": {%q: %s}}`, member, value), status, wantText})
+			cases = append(cases, submission{fmt.Sprintf(`{"input": {}, "policy": {%q: %s}}`, member, value), status, wantText})
 		}
 	}
 	bubble(t, func(t *testing.T, d *deployment) {

@@ -70,11 +70,10 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 		return err
 	}
 	var b []byte
-	if !t.live {
-		a.explainStream(w, r, t)
-	}
 	if t.live {
 		b = append(append(append(b, `{"status":"`...), job.State...), `","stream":`...)
+	} else {
+		a.explainStream(w, r, t)
 	}
 	b = appendList(b, chunks, func(b []byte, chunk []byte) []byte { return append(b, chunk...) })
 	if t.live {

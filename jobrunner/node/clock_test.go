@@ -19,14 +19,14 @@ func TestNodesIgnoreTheSameJump(t *testing.T) {
 	address := pgtest.Start(t) + ",pg_catalog" // so that the function below replaces PostgreSQL's
 	pgtest.Exec(t, address, "CREATE TABLE machine AS SELECT interval '0' AS jump")
 	pgtest.Exec(t, address, "CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() + jump FROM machine'")
-	start := func() (node *Timekeeper, stop func()) {
+	start := func() (keeper *Timekeeper, stop func()) {
 		log := slog.New(slog.NewTextHandler(t.Output(), nil))
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address}))(t)
-		node = must.Do(KeepTime(t.Context(), db, new(clock.Clock), log))(t)
-		joined := must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: node.clock, Logger: log}))(t)
-		return node, func() {
-			joined.Close()
-			node.Close()
+		keeper = must.Do(KeepTime(t.Context(), db, new(clock.Clock), log))(t)
+		process := must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: keeper.clock, Logger: log}))(t)
+		return keeper, func() {
+			process.Close()
+			keeper.Close()
 			must.Succeed(t, db.Close())
 		}
 	}

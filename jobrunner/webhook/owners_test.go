@@ -50,7 +50,7 @@ func (h *hangingReceivers) count(n int, names []string) {
 func (h *hangingReceivers) measureDelay(owner, endpoint, host string) float64 {
 	h.t.Helper()
 	start, before := time.Since(h.start).Seconds(), len(h.allCalls())
-	h.run(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: "http://" + host + "/answers"}, engine.Done(nil))
+	h.runJob(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: "http://" + host + "/answers"}, engine.Done(nil))
 	for range 100 {
 		for _, c := range h.allCalls()[before:] {
 			if c.host == host && c.request.URL.Path == "/answers" {
@@ -76,7 +76,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 				h := startHangingReceivers(f)
 				const calls = 300
 				for i := range calls {
-					h.run(engine.NewJob{Owner: "bad", Endpoint: fmt.Sprint("bad-", i%100), Webhook: "http://" + host(i) + "/hangs"}, engine.Done(nil))
+					h.runJob(engine.NewJob{Owner: "bad", Endpoint: fmt.Sprint("bad-", i%100), Webhook: "http://" + host(i) + "/hangs"}, engine.Done(nil))
 				}
 				for round := range 20 {
 					// An own name, and the name that hangs for the other owner.
@@ -117,7 +117,7 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 		for i := range owners * endpoints * calls {
 			owner := fmt.Sprint("bad", i%owners)
 			endpoint := fmt.Sprint(owner, "-", i/owners%endpoints)
-			h.run(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: fmt.Sprintf("http://%s.host%d.example/hangs", endpoint, i)}, engine.Done(nil))
+			h.runJob(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: fmt.Sprintf("http://%s.host%d.example/hangs", endpoint, i)}, engine.Done(nil))
 		}
 		for round := range 20 {
 			most := 0.0
@@ -163,7 +163,7 @@ func TestTurns(t *testing.T) {
 				for i := range c.owners {
 					for j := range c.endpoints {
 						for n := range 12 {
-							f.run(engine.NewJob{
+							f.runJob(engine.NewJob{
 								Owner: fmt.Sprint("owner", i), Endpoint: fmt.Sprint("e", i, "-", j), Webhook: fmt.Sprintf("http://host%d.e%d-%d.owner%d/", n, i, j, i),
 							}, engine.Done(nil))
 						}

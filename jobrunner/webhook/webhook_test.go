@@ -124,8 +124,8 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 	return must.Do(f.engine.Submit(f.t.Context(), n))(f.t)
 }
 
-// run submits a job and reports its result.
-func (f *fixture) run(n engine.NewJob, r engine.Report) engine.Job {
+// runJob submits a job and reports its result.
+func (f *fixture) runJob(n engine.NewJob, r engine.Report) engine.Job {
 	f.t.Helper()
 	job := f.submit(n)
 	jobs := must.Do(f.engine.Take(f.t.Context(), engine.Take{Endpoint: job.Endpoint, Worker: "w1", Max: 1}))(f.t)
@@ -144,7 +144,7 @@ func TestCall(t *testing.T) {
 		"FAILED":    {engine.Fail("no luck", nil), `{"delayTime":0,"executionTime":0,"id":"%s","error":"no luck","status":"FAILED","workerId":"w1","input":{"a":  1},"webhook":"` + target + `"}`},
 	} {
 		bubble(t, func(t *testing.T, f *fixture) {
-			job := f.run(engine.NewJob{Input: []byte(`{"a":  1}`), Rest: []byte(`{"s3Config":{"accessSecret":"planted"}}`)}, c.report)
+			job := f.runJob(engine.NewJob{Input: []byte(`{"a":  1}`), Rest: []byte(`{"s3Config":{"accessSecret":"planted"}}`)}, c.report)
 			calls := f.allCalls()
 			must.Require(t, len(calls) == 1, len(calls), "calls")
 			got := calls[0].request
@@ -161,7 +161,7 @@ func TestCall(t *testing.T) {
 // A receiver rejects a request line with a space or a character outside ASCII.
 func TestQueryIsEscaped(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.run(engine.NewJob{Webhook: "http://receiver.example/a b?job=my jób&c=%20+;d?"}, engine.Done([]byte("1")))
+		f.runJob(engine.NewJob{Webhook: "http://receiver.example/a b?job=my jób&c=%20+;d?"}, engine.Done([]byte("1")))
 		must.Equal(t, f.allCalls()[0].request.URL.RequestURI(), "/a%20b?job=my%20j%C3%B3b&c=%20+;d?", "the called URI")
 	})
 }
@@ -209,7 +209,7 @@ func TestTries(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, f *fixture) {
 			f.answer = c.answer
-			job := f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
+			job := f.runJob(engine.NewJob{}, engine.Done([]byte(`1`)))
 			before := must.Do(f.engine.Get(t.Context(), "ep", job.ID))(t)
 			sleep(1000)
 			f.expectCallsAt(c.want...)
@@ -232,7 +232,7 @@ func TestAdvance(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			return respond(500), nil
 		}
-		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
+		f.runJob(engine.NewJob{}, engine.Done([]byte(`1`)))
 		time.Sleep(time.Second)
 		c.Advance(time.Hour)
 		must.Equal(t, times, []time.Duration{0, 10 * time.Second, 20 * time.Second}, "the times of the calls")
@@ -243,7 +243,7 @@ func TestAdvance(t *testing.T) {
 func TestNothingIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
-		job := f.run(engine.NewJob{TTL: 10 * time.Second}, engine.Done([]byte(`1`)))
+		job := f.runJob(engine.NewJob{TTL: 10 * time.Second}, engine.Done([]byte(`1`)))
 		sleep(11)
 		must.ErrorIs(t, must.Err(f.engine.Get(t.Context(), "ep", job.ID)), engine.ErrNotFound, "the job whose ttl is over")
 		sleep(600)
@@ -252,7 +252,7 @@ func TestNothingIsLost(t *testing.T) {
 	})
 	bubble(t, func(_ *testing.T, f *fixture) {
 		f.answer = hang
-		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
+		f.runJob(engine.NewJob{}, engine.Done([]byte(`1`)))
 		f.expectCallsAt(0)
 		sleep(1)
 		f.sender.Close() // during the first call, which doesn't count then
@@ -263,7 +263,7 @@ func TestNothingIsLost(t *testing.T) {
 	})
 	bubble(t, func(_ *testing.T, f *fixture) {
 		f.sender.Close()
-		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
+		f.runJob(engine.NewJob{}, engine.Done([]byte(`1`)))
 		sleep(100)
 		f.sender = webhook.Start(f.config)
 		f.expectCallsAt(100)
@@ -274,7 +274,7 @@ func TestNothingIsLost(t *testing.T) {
 func TestRetryCancelsTheCall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
-		job := f.run(engine.NewJob{}, engine.Fail("x", nil))
+		job := f.runJob(engine.NewJob{}, engine.Fail("x", nil))
 		sleep(5)
 		must.Do(f.engine.Retry(t.Context(), "ep", job.ID))(t)
 		sleep(100)
@@ -300,9 +300,9 @@ func TestSlowReceiver(t *testing.T) {
 			return hang(c)
 		}
 		for range 30 {
-			f.run(engine.NewJob{Webhook: "http://slow.example/"}, engine.Done(nil))
+			f.runJob(engine.NewJob{Webhook: "http://slow.example/"}, engine.Done(nil))
 		}
-		f.run(engine.NewJob{Webhook: "http://quick.example/"}, engine.Done(nil))
+		f.runJob(engine.NewJob{Webhook: "http://quick.example/"}, engine.Done(nil))
 		calls := f.allCalls()
 		n := slices.IndexFunc(calls, func(c call) bool { return c.host == "quick.example" })
 		must.Hold(t, len(calls) == 5 && n >= 0 && calls[n].at == 0, len(calls), "calls began at once, want 5; the call to the quick receiver is number", n)
@@ -325,12 +325,12 @@ func TestHangingReceivers(t *testing.T) {
 					return hang(c)
 				}
 				for i := range 200 {
-					f.run(engine.NewJob{Endpoint: fmt.Sprint("hangs", i%endpoints), Webhook: fmt.Sprintf("http://hangs%d.example/", i)}, engine.Done(nil))
+					f.runJob(engine.NewJob{Endpoint: fmt.Sprint("hangs", i%endpoints), Webhook: fmt.Sprintf("http://hangs%d.example/", i)}, engine.Done(nil))
 				}
 				for round := range 10 {
 					start := time.Since(f.start).Seconds()
 					host := fmt.Sprintf("good%d.example", round)
-					f.run(engine.NewJob{Endpoint: "good", Webhook: "http://" + host + "/"}, engine.Done(nil))
+					f.runJob(engine.NewJob{Endpoint: "good", Webhook: "http://" + host + "/"}, engine.Done(nil))
 					sleep(11)
 					delay := -1.0
 					for _, c := range f.allCalls() {
@@ -358,13 +358,13 @@ func TestHangingReceivers(t *testing.T) {
 
 func TestForbiddenTarget(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.run(engine.NewJob{Webhook: "http://192.168.0.1/x?planted-token"}, engine.Done(nil))
-		f.run(engine.NewJob{Webhook: "file:///etc/passwd"}, engine.Done(nil))
+		f.runJob(engine.NewJob{Webhook: "http://192.168.0.1/x?planted-token"}, engine.Done(nil))
+		f.runJob(engine.NewJob{Webhook: "file:///etc/passwd"}, engine.Done(nil))
 		sleep(100)
 		f.expectCallsAt()
 		log := f.log.String()
 		must.Hold(t, strings.Count(log, "could not be delivered") == 1 && !strings.Contains(log, "planted"), "the log says", log)
-		job := f.run(engine.NewJob{Webhook: target}, engine.Done(nil))
+		job := f.runJob(engine.NewJob{Webhook: target}, engine.Done(nil))
 		f.expectCallsAt(100)
 		must.Succeed(t, f.engine.DropEndpoint(t.Context(), job.Endpoint))
 	})
@@ -375,7 +375,7 @@ func TestExpiredJobsAreDeletedAfterTheirCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
 		for range 5 {
-			f.run(engine.NewJob{TTL: 10 * time.Second}, engine.Done(nil))
+			f.runJob(engine.NewJob{TTL: 10 * time.Second}, engine.Done(nil))
 		}
 		sleep(100)
 		synctest.Wait()

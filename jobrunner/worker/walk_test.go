@@ -61,9 +61,9 @@ func (w *walk) step() {
 	event := ""
 	switch n := w.dice.IntN(20); {
 	case n < 6:
-		order := fmt.Sprintf(`{"seconds": %d, "crash": %t, "deaf": %t}`, w.dice.IntN(20), w.dice.IntN(10) == 0, w.dice.IntN(3) == 0)
-		event = "job " + order
-		w.jobs[w.submit(engine.NewJob{Input: []byte(order)}).ID] = true
+		input := fmt.Sprintf(`{"seconds": %d, "crash": %t, "deaf": %t}`, w.dice.IntN(20), w.dice.IntN(10) == 0, w.dice.IntN(3) == 0)
+		event = "job " + input
+		w.jobs[w.submit(engine.NewJob{Input: []byte(input)}).ID] = true
 	case n < 8:
 		if alive := w.fakes.alive(); len(alive) > 0 {
 			one := alive[w.dice.IntN(len(alive))]
