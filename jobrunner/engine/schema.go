@@ -49,7 +49,7 @@ ALTER TABLE processes ADD COLUMN tries BIGINT NOT NULL DEFAULT 0; -- number of t
 const tables = `
 CREATE TABLE jobs (
 	k          {same key}, -- see newKey
-	endpoint   TEXT   NOT NULL,
+	endpoint   TEXT   NOT NULL, -- name of the queue: the endpoint's id, with queueSuffix for batches
 	id         TEXT   NOT NULL,
 	low        BIGINT NOT NULL, -- 1: starts no worker
 	webhook    TEXT   NOT NULL, -- URL, or empty
@@ -106,13 +106,13 @@ CREATE TABLE batches ( -- see batch.go
 	state    TEXT   NOT NULL, -- DRAFT or FINALIZED
 	verdict  TEXT   NOT NULL, -- FAILED or CANCELLED: the state once the running requests have ended
 	created  BIGINT NOT NULL,
-	ends     BIGINT NOT NULL, -- when it fails unless all requests have ended; 0 for a draft
+	ends     BIGINT NOT NULL, -- when it fails unless all requests have ended; 0 for a draft, and once the requests of an ended batch are cancelled
 	gone     BIGINT NOT NULL -- when it is deleted with its requests
 );
 CREATE UNIQUE INDEX batches_id ON batches (endpoint, id);
 
 CREATE TABLE counts (
-	endpoint    TEXT   PRIMARY KEY,
+	endpoint    TEXT   PRIMARY KEY, -- name of the queue
 	in_queue    BIGINT NOT NULL,
 	waiting     BIGINT NOT NULL, -- those in the queue that start workers
 	in_progress BIGINT NOT NULL,
@@ -125,7 +125,7 @@ CREATE TABLE processes ( -- that share the database; see shared.go
 	id      TEXT PRIMARY KEY,
 	beats   BIGINT NOT NULL,
 	url     TEXT   NOT NULL, -- at which the others reach it
-	machine TEXT   NOT NULL,
+	machine TEXT   NOT NULL, -- id of the data folder
 	number  BIGINT NOT NULL -- in the keys of its jobs
 );
 CREATE TABLE leads ( -- see lead.go

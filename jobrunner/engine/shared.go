@@ -28,7 +28,7 @@ const (
 
 const (
 	// insertProcess adds a process with a number that no other process has, and returns the number.
-	// Arguments: the id, the URL and the machine.
+	// Arguments: the id, the URL and the data folder's id.
 	insertProcess = `INSERT INTO processes (id, beats, url, machine, number)
 		SELECT ?, 1, ?, ?, COALESCE((SELECT MIN(free) FROM generate_series(0, 511) AS free WHERE free NOT IN (SELECT number FROM processes)), 0) RETURNING number`
 	beatProcess        = `UPDATE processes SET beats = beats + 1 WHERE id = ?`
