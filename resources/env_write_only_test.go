@@ -156,7 +156,7 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 		got := o.state.Get("env_wo_keys")
 		must.Hold(t, len(got.([]any)) == 1, "env_wo_keys is", got, "although S was changed")
 		without := o.p.Plan(o.typeName, o.state, o.config(env{"A": "1"}, nil, 1))
-		must.Hold(t, without.Action == "no-op" && strings.Contains(without.Diagnostics.Warnings(), "was changed or removed elsewhere"),
+		must.Hold(t, without.Action == "no-op" && strings.Contains(without.Diagnostics.Warnings(), "was changed or removed elsewhere. This plan doesn't restore it, because env_wo is null. Give env_wo a value to send it again. Terraform passes null for an attribute in ignore_changes."),
 			"if env_wo is null, the plan is to", without.Action, "with the warnings", without.Diagnostics.Warnings())
 		o.apply(config, "update", want)
 
@@ -239,7 +239,7 @@ func TestEnvWriteOnlyRefusals(t *testing.T) {
 		expectRefusals(t, o.d, o.p, o.typeName, nil, []refusal{
 			{o.config(env{"A": "1"}, env{"A": "secret-1"}, 1), "env_wo", `The variable "A" is in env and in env_wo`},
 			{o.config(nil, env{"A": "secret-1"}, nil), "env_wo_version", "env_wo needs env_wo_version"},
-			{o.config(nil, nil, 1), "env_wo", "Give env_wo a value for this run"},
+			{o.config(nil, nil, 1), "env_wo", "Give env_wo a value for this run, or undo the change of env_wo_version. Terraform passes null for an attribute in ignore_changes."},
 			{o.config(nil, env{"A=B": "secret-1"}, 1), "env_wo.A=B", "expected a name"},
 			{o.config(nil, env{"A": "secret-\x00"}, 1), "env_wo.A", "without NUL characters."},
 			{o.config(nil, env{"A": nil}, 1), "env_wo.A", `"A" is null`},

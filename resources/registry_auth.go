@@ -167,7 +167,7 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 			"Templates elsewhere that name it lose it, and pulls of private images fail in between. prevent_destroy does not hinder an update.", p.State.ID.ValueString())
 	}
 	if p.Plan.Password.IsNull() && p.Config.PasswordWO.IsNull() {
-		p.Error("password_wo", "Missing password", "%s.", strings.ToUpper(noPassword[:1])+noPassword[1:])
+		p.Error("password_wo", "Missing password", "%s."+ignoredIsNull, strings.ToUpper(noPassword[:1])+noPassword[1:])
 	}
 }
 

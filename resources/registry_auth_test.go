@@ -84,7 +84,7 @@ func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", without, "password_wo", "needs its password")
 		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 		apply(t, p, "gpucloud_registry_auth", state, without, "no-op")
-		expectRefusal(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"password_wo_version": 2}), "password_wo", "needs its password")
+		expectRefusal(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"password_wo_version": 2}), "password_wo", "value for this run. Terraform passes null")
 		expectRefusal(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"username": "robot2"}), "password_wo", "needs its password")
 		must.Succeed(t, p.Destroy(state).Err())
 	})

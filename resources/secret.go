@@ -139,6 +139,6 @@ func planSecret(ctx context.Context, p *planrule.Plan[secret]) {
 		return
 	}
 	if p.Config.ValueWO.IsNull() {
-		p.Error("value_wo", "Missing value", "%s.", strings.ToUpper(noValueOfSecret[:1])+noValueOfSecret[1:])
+		p.Error("value_wo", "Missing value", "%s."+ignoredIsNull, strings.ToUpper(noValueOfSecret[:1])+noValueOfSecret[1:])
 	}
 }

@@ -57,7 +57,7 @@ func TestSecretIsChecked(t *testing.T) {
 	expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo": strings.Repeat("é", 1<<23)}), "value_wo", "at most 16777215 bytes, got 16777216 bytes")
 	expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"description": strings.Repeat("é", 32768)}), "description", "at most 65535 bytes")
 	state := apply(t, p, secretType, tfdrive.State{}, config, "create")
-	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"value_wo_version": 2}), "value_wo", "needs its value")
+	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"value_wo_version": 2}), "value_wo", "value for this run. Terraform passes null")
 	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"name": "other"}), "value_wo", "needs its value")
 	// Another secret has the same name in lower case, so the apply fails.
 	_, diags := p.Apply(p.Reconfigure().Plan(secretType, tfdrive.State{}, with(config, map[string]any{"name": "TOKEN"})))
