@@ -26,7 +26,7 @@ const (
 	Off     Level = "off"
 )
 
-// Settings are the levels of the checks and the cost limit.
+// Settings are the levels of the checks and the cost ceiling.
 type Settings struct {
 	Names, Stock, DataCenters, Cost Level
 	Ceiling                         Ceiling // limit for objects without their own
