@@ -73,7 +73,7 @@ func volumesOf[M any](ctx context.Context, p *planrule.Plan[M], ids []string) (o
 
 // checkPlacement checks the location, stock and cost of a new or changed object's machines.
 func checkPlacement[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Request, ceiling types.Number) {
-	if p.State == nil || p.Updates(ctx) {
+	if p.State == nil || p.ChangesObject(ctx) {
 		p.Catalog.CheckPlaces(ctx, p.Check, r)
 		p.Catalog.CheckStock(ctx, p.Check, r)
 		p.Catalog.CheckCost(ctx, p.Check, r, ceiling)

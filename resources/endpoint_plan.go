@@ -96,7 +96,7 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 		p.Error("template_id", "API v1 needs a template", "An endpoint of management API v1 is made from a template. Set template_id, or set api_version = %q in the provider block.", string(api.V2))
 	}
 	planFromTemplate(ctx, p)
-	if p.State == nil || p.Updates(ctx) {
+	if p.State == nil || p.ChangesObject(ctx) {
 		checkVolumes(ctx, p, "network_volumes", p.Prior.references(), value.Strings(p.Plan.NetworkVolumes))
 		checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
 	}
@@ -258,13 +258,13 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate
 		// Digests of another API key can't be compared. The next refresh replaces them.
-		if desired != nil && p.API != nil && (desired.Key == p.API.Digest("") || p.Updates(ctx)) {
+		if desired != nil && p.API != nil && (desired.Key == p.API.Digest("") || p.ChangesObject(ctx)) {
 			p.Plan.FromTemplate = p.Plan.settingsFromTemplate(p.API, *desired, p.State.FromTemplate)
 		}
 	}
 	switch id := p.Plan.TemplateID.ValueString(); {
 	case p.API == nil:
-	case p.State == nil || p.Updates(ctx):
+	case p.State == nil || p.ChangesObject(ctx):
 		t, err := p.API.Templates.Get(ctx, id)
 		checkTemplate(p, p.Prior.references(), id, t, err, true)
 	case p.State.Private.Template == nil && slices.Contains(p.State.Private.References, id) && !p.State.FromTemplate.IsNull(): // the state has no copy of the template

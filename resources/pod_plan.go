@@ -62,7 +62,7 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 		planPodChange(ctx, p)
 	}
 	checkCatalog(ctx, p, podRequest(ctx, p), p.Plan.MaxHourlyCost)
-	if p.State == nil || p.Updates(ctx) {
+	if p.State == nil || p.ChangesObject(ctx) {
 		checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
 		checkVolumes(ctx, p, "mounts.network", p.Prior.references(), volumeIDs(p.Plan.Mounts))
 		checkPodTemplate(ctx, p, p.Plan.TemplateID)

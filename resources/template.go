@@ -120,7 +120,7 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	if p.State != nil {
 		planTemplateChange(ctx, p)
 	}
-	if p.State == nil || p.Updates(ctx) {
+	if p.State == nil || p.ChangesObject(ctx) {
 		checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
 	}
 }

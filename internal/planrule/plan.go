@@ -92,8 +92,8 @@ func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
 	p.Error(attribute, summary, format, args...)
 }
 
-// Updates reports whether the object is changed in place or replaced.
-func (p *Plan[M]) Updates(ctx context.Context) bool {
+// ChangesObject reports whether the object is changed in place or replaced.
+func (p *Plan[M]) ChangesObject(ctx context.Context) bool {
 	return p.State != nil && !p.planned(ctx).Equal(p.req.State.Raw)
 }
 
