@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // Kubernetes is a cluster of one or two nodes: real API server, scheduler, kubelets and
@@ -106,15 +108,16 @@ func startKubernetes() (*Kubernetes, error) {
 	return k, k.awaitNode(1)
 }
 
-// freePorts returns ports of loopback that are free now.
+// freePorts returns ports of loopback that are free now. A connection or listener without a chosen port doesn't get them.
 func freePorts(n int) (ports []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed below
+	for len(ports) < n {
+		port, err := run.FreePort(context.Background())
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // after all have been chosen, so that they differ
-		ports = append(ports, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+		if text := strconv.Itoa(port); !slices.Contains(ports, text) {
+			ports = append(ports, text)
+		}
 	}
 	return ports, nil
 }
