@@ -240,7 +240,7 @@ func (k Known) mark(results []report.Result, now time.Time) (stale []string) {
 			r.Verdict, r.Reason = report.Known, d.Reason
 		case r.Verdict == report.Pass || r.Verdict == report.Observed:
 			r.Verdict, r.Reason = report.Unexpected, "listed as a known deviation: "+d.Reason
-			stale = append(stale, fmt.Sprintf("%s is kept: remove it from the list (%s)", r.Clause, d.Reason))
+			stale = append(stale, fmt.Sprintf("the deployment now satisfies %s: remove its entry from the list (%s)", r.Clause, d.Reason))
 		}
 	}
 	return stale

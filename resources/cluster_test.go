@@ -66,7 +66,7 @@ func TestClusterEveryAttribute(t *testing.T) {
 			for range c.values[1:] {
 				c.actions = append(c.actions, map[bool]string{true: "update", false: "replace"}[attribute == "name"])
 			}
-			c.test(t, d, p, api.V2, clusterType, attribute, attribute, clusterConfig(map[string]any{"disk": 50})) // an import reads the disk
+			c.test(t, d, p, api.V2, clusterType, attribute, attribute, clusterConfig(map[string]any{"disk": 50})) // because an imported state has it
 		})
 	}
 }

@@ -161,15 +161,15 @@ func (m *pod) desiredPod(ctx context.Context, c *api.Client, state *pod, have ap
 	return want, nil
 }
 
-// inheritSetting sets own to the template's setting if the configuration no longer has the pod's own, or if
-// the update restores the template's.
+// inheritSetting sets own to the template's setting if the pod's own was removed or the update restores it.
 func inheritSetting[V any](own **V, old, template *V, restores bool) {
 	if *own == nil && (old != nil || restores) {
 		*own = template
 	}
 }
 
-// restores reports whether an update changes a member of from_template.
+// restores reports whether an update changes a member of from_template, so that the
+// template's setting is copied again.
 func (m *pod) restores(state *pod, name string) bool {
 	before, after := state.FromTemplate.Attributes()[name], m.FromTemplate.Attributes()[name]
 	return before != nil && after != nil && !after.Equal(before)

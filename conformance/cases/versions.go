@@ -26,7 +26,7 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 		}},
 	{ID: "VER-03", Source: "Versioning, 2", Statement: "The job API has the prefix /v2.",
 		Needs: suite.AnyEndpoint, Run: func(c *suite.C) { c.Get("/health").Is(200).Object("jobs") }},
-	{ID: "VER-04", Source: "Versioning, 3", Statement: "Version 2 has its OpenAPI description at /openapi.json.", Run: func(c *suite.C) {
+	{ID: "VER-04", Source: "Versioning, 3", Statement: "Version 2 has its OpenAPI description at /v2/openapi.json.", Run: func(c *suite.C) {
 		paths := readOpenAPI(c).Object("paths")
 		for _, path := range []string{"/pods", "/serverless", "/templates", "/network-volumes", "/registries", "/catalog/gpus"} {
 			c.Expect(paths[path] != nil || paths["/v2"+path] != nil, "a description of /v2"+path, "an OpenAPI document without that path")
@@ -72,7 +72,7 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 	}},
 	{ID: "VER-50", Level: suite.Must, Source: "Versioning, 3, Instant clusters", Statement: "GET /v2/clusters exists.",
 		Needs: suite.V2, Run: func(c *suite.C) { expectObjectAt(c, "/clusters") }},
-	{ID: "VER-52", Level: suite.Unspec, Source: "Versioning, 3", Statement: "Whether one version returns the objects that the other created.",
+	{ID: "VER-52", Level: suite.Unspec, Source: "Versioning, 3", Statement: "Which status one version returns for the other's template. STO-06 judges the objects, VER-67 pods.",
 		Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			id := c.NewTemplate("v2").Str("id")
 			c.Observe("template of v2 by v1: %d", c.V1("GET", "/templates/"+id, nil).Code)

@@ -69,7 +69,7 @@ var recodings = map[Recoding]func(v any) any{
 		result[name] = v
 	}),
 	"no-nulls": recodeObjects(dropMembers(func(_ string, v any) bool { return v == nil })),
-	"no-empties": recodeObjects(dropMembers(func(_ string, v any) bool {
+	"no-empties": recodeObjects(dropMembers(func(_ string, v any) bool { // only empty lists
 		list, isList := v.([]any)
 		return isList && len(list) == 0
 	})),
@@ -84,7 +84,7 @@ var recodings = map[Recoding]func(v any) any{
 	"no-null-elements": recodeAll(func(list []any) any {
 		return slices.DeleteFunc(slices.Clone(list), func(e any) bool { return e == nil })
 	}),
-	"no-empty": func(v any) any { return v }, // omits members, see isDropped
+	"no-empty": func(v any) any { return v }, // drops the member at the path if isDropped
 	"number-texts": recodeAll(func(s string) any { // makes "1" the number 1
 		if _, err := strconv.Atoi(s); err == nil && s == strings.TrimLeft(s, "+0") {
 			return json.Number(s)
@@ -93,7 +93,7 @@ var recodings = map[Recoding]func(v any) any{
 	}),
 }
 
-// isDropped reports whether a recoding omits a member with this value.
+// isDropped reports whether a recoding drops the member that an Edit applies it to.
 func isDropped(v any, coding Recoding) bool {
 	text, err := json.Marshal(v)
 	return coding == "no-empty" && err == nil && slices.Contains([]string{"null", `""`, "{}", "[]", "0"}, string(text))

@@ -53,7 +53,7 @@ type Fault struct {
 	// Remember is a member of request bodies. The placeholder $SEEN stands for its values in all
 	// requests so far.
 	Remember string `json:"remember"`
-	// Recall is a member of create bodies. Later answers about the created object get it.
+	// Recall is a member of create bodies. The create's answer and later ones about the object get it.
 	Recall string `json:"recall"`
 	// Refuse answers with an error in the form of the request's API.
 	Refuse *Refusal `json:"refuse"`

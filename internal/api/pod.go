@@ -26,13 +26,13 @@ type Pod struct {
 
 	Cloud         string   `json:"cloud,omitempty"`         // SECURE or COMMUNITY; fixed at create
 	DataCenterIDs []string `json:"dataCenterIds,omitempty"` // Only a create sends it. If it is nil, the scheduler chooses.
-	// GlobalNetworking is sent in every update that sets it: it takes effect at the next start,
-	// and an answer shows the current state. v1 doesn't return it.
+	// GlobalNetworking, unless nil, is sent in updates even if it equals the current answer: it
+	// takes effect at the next start. v1 doesn't return it.
 	GlobalNetworking *GlobalNetworking `json:"globalNetworking,omitempty"`
 	Locked           *bool             `json:"locked,omitempty"`       // protects against stop and reset; on v2 only in updates
 	StartSSH         *bool             `json:"startSsh,omitempty"`     // v2 only, in a create
 	StartJupyter     *bool             `json:"startJupyter,omitempty"` // v2 only, in a create
-	Placement        PodPlacement      `json:"-"`                      // v1 only, in a create
+	Placement        PodPlacement      `json:"-"`                      // v1 only, in a create; answers have Interruptible
 
 	PodState
 }

@@ -137,7 +137,7 @@ func writeKnownValues(doc *strings.Builder) {
 	}
 }
 
-// choices.md says what this project does if its sources differ or are silent, and quotes them.
+// choices.md says what this project does if its sources differ or are silent, and what they say.
 //
 //go:embed choices.md
 var choices string

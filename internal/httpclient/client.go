@@ -78,8 +78,8 @@ type Call struct {
 // API's form.
 func (c *Client) Answered() bool { return c.answered.Load() }
 
-// Do sends a call and decodes the answer into out, unless out is nil. Every error of the
-// request is an *Error. The secrets of the request are added to the context's redact.Set.
+// Do sends a call and decodes the answer into out, unless out is nil. Every error is or wraps an
+// *Error, except BeforeWrite's. The request's secrets are added to the context's redact.Set.
 func (c *Client) Do(ctx context.Context, call Call, out any) (*Response, error) {
 	if call.secrets = redact.FromContext(ctx); call.secrets == nil {
 		call.secrets = new(redact.Set)
@@ -172,7 +172,7 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 	case r.StatusCode < 200 || r.StatusCode > 299:
 		failure = r.answerError()
 	default:
-		c.RecentCreates.Found(call.URL)
+		c.RecentCreates.Found(call.URL) // a later 404 means that it is gone
 	}
 	if failure != nil {
 		failure.mayHaveSucceeded = policy.mayHaveSucceeded

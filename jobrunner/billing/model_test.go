@@ -324,7 +324,7 @@ func TestCostsOnPostgres(t *testing.T) {
 	before := checks.Value.String()
 	must.Succeed(t, checks.Value.Set("8"))
 	t.Cleanup(func() { _ = checks.Value.Set(before) })
-	// A listening connection would stop virtual time.
+	// Hints need a connection that LISTENs, which would stop virtual time.
 	checkHistories(t, func(t *testing.T) sqldb.Config { return sqldb.Config{URL: pgtest.Start(t), NoHints: true} })
 }
 

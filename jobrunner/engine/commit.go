@@ -18,9 +18,9 @@ import (
 // Operations change jobs in memory and wait for the commit of their changes. All changes
 // that are made during a commit share the next one.
 //
-// If a commit fails, it is tried again until it succeeds. The callers that wait for it get
-// the error. While commits fail, submissions and takes are refused, and reports are spooled.
-// Submissions of the failed commit are withdrawn, because their clients got an error.
+// If a commit fails, it is tried again until it succeeds, this process shuts down, or another
+// one leads. The waiting callers get the error. While commits fail, submissions and takes are
+// refused, and reports are spooled. The commit's submissions are withdrawn: their clients got an error.
 
 // commit is a set of changes that are stored together.
 type commit struct {
@@ -289,7 +289,7 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 }
 
 // tryPatiently is try, but at the start of an outage it tries again during patience, unless the
-// server stands still.
+// server hangs: the first try took longer than maxRetryPause.
 func (c *committer) tryPatiently(ctx context.Context, pending []*commit) (unstored []*commit, err error) {
 	start := time.Now()
 	unstored, err = c.try(pending)
@@ -372,13 +372,14 @@ func (ch *change) forget() {
 	}
 }
 
-// evict frees the memory of what is stored: ended jobs, and inputs beyond a budget.
+// evict frees the memory of what is stored: ended jobs without a due webhook call, and inputs
+// beyond maxMemory.
 func (q *queue) evict(j *job) {
 	if q.jobs[j.id] != j {
 		return
 	}
 	before := j.size()
-	if j.done() {
+	if j.done() { // no webhook call is due
 		delete(q.jobs, j.id)
 		q.evicted++
 		q.engine.memory.use(-before)
@@ -387,15 +388,14 @@ func (q *queue) evict(j *job) {
 	if j.state.Terminal() {
 		j.output, j.message = nil, ""
 	}
-	if j.inMemory && q.engine.memory.used.Load() > maxInputs {
+	if j.inMemory && q.engine.memory.used.Load() > maxMemory {
 		j.input, j.rest, j.inMemory = nil, nil, false
 	}
 	q.engine.memory.use(j.size() - before)
 }
 
-// maxInputs is the budget of the jobs in memory, in bytes. Above it, inputs are read from
-// the store when a worker takes the job.
-const maxInputs = 128 << 20
+// maxMemory is how many bytes all jobs may use before inputs are read from the store when a worker takes the job.
+const maxMemory = 128 << 20
 
 // publish notifies watches, the observer and the senders of webhooks of transitions.
 func (e *Engine) publish(c *commit) {

@@ -33,10 +33,10 @@ type queue struct {
 type job struct {
 	row
 	queue       *queue
-	input, rest []byte
-	inMemory    bool   // input and rest are set
-	output      []byte // JSON or nil, and the error: of a job that is active or not yet committed
-	message     string
+	input, rest []byte          // rest: the other members of the submission
+	inMemory    bool            // input and rest are set
+	output      []byte          // JSON or nil; only of a job that is active or not yet committed
+	message     string          // the error, likewise
 	chunks      []numberedChunk // unread, if the database is in memory
 	outputSize  int             // of a job that was read without a large output
 	host        string          // of the webhook

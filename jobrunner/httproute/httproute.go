@@ -48,8 +48,8 @@ type Match[T any] struct {
 	Allow     []string  // methods that the path allows; empty for an unknown path
 }
 
-// Add adds an operation. A segment in braces matches any segment, and with dots
-// after its name all remaining segments.
+// Add adds an operation. A segment in braces matches any segment that isn't empty, and with dots
+// after its name the rest of the path if that isn't empty.
 func (t *Table[T]) Add(method, path string, operation T) {
 	n := &t.root
 	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
@@ -85,7 +85,7 @@ func (n *node[T]) child(segment string) *node[T] {
 	return *target
 }
 
-// Find looks up an operation. Values are parts of the undecoded path.
+// Find looks up an operation. Values are parts of the path as given: Find decodes nothing.
 func (t *Table[T]) Find(method, path string) (m Match[T]) {
 	n, values := &t.root, 0
 	for path, hasMore := strings.CutPrefix(path, "/"); hasMore; {

@@ -203,7 +203,7 @@ func checkHealth(ctx context.Context, client *http.Client, url string) (answer s
 func (w *worker) noteServing(address string) {
 	w.mu.Lock()
 	w.address = address
-	w.apply(jobRequested)
+	w.apply(jobRequested) // Idle from now on
 	w.mu.Unlock()
 	w.pool.backoff.recordServing(w.settings.Version)
 	w.pool.waiting.wake()
@@ -217,7 +217,7 @@ func (w *worker) killUnhealthy(reason string) {
 	w.kill()
 }
 
-// Timing of the health checks.
+// Timing of the health checks and of draining.
 const (
 	probeUnready    = 100 * time.Millisecond // interval until the worker is ready
 	probeEvery      = 2 * time.Second

@@ -22,7 +22,7 @@ type event int
 const (
 	devicesRefused event = iota // no devices are free
 	devicesGranted
-	jobRequested
+	jobRequested // by the worker, or it passed its first health check
 	jobTaken
 	lastJobGone
 	workerFailed // it can't work any more, or never could

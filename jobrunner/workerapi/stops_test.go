@@ -81,9 +81,9 @@ func newManualWorker(t *testing.T) *manualWorker {
 	return &manualWorker{t: t, spec: spec, client: client, endpoint: endpoint.ID, http: &http.Client{Transport: transport}}
 }
 
-// send sends a request of the protocol to the URL in a variable of the worker.
-func (s *manualWorker) send(ctx context.Context, variable, job, query, body string) (*http.Response, string, error) {
-	url := strings.NewReplacer("$RUNPOD_POD_ID", s.spec.ID, "$ID", job).Replace(s.spec.Env[variable]) + query
+// send sends a request to the URL in a variable of the worker. The URL's $ID is the job of a result, or else the worker.
+func (s *manualWorker) send(ctx context.Context, variable, id, query, body string) (*http.Response, string, error) {
+	url := strings.NewReplacer("$RUNPOD_POD_ID", s.spec.ID, "$ID", id).Replace(s.spec.Env[variable]) + query
 	method := http.MethodGet
 	if body != "" {
 		method = http.MethodPost
@@ -165,8 +165,8 @@ func TestCancelledJobIsStopped(t *testing.T) {
 	must.Hold(t, err == nil && text == `{"jobsToStop":["`+job.ID+`"]}`, "the jobs to stop are", err, text)
 }
 
-// A job of a megabyte is answered with its length, because clients in pure Python
-// can't find the end of a chunked answer.
+// The response that hands out a job of a megabyte has a Content-Length, because clients in pure
+// Python can't find the end of a chunked answer.
 func TestLargeJobHasALength(t *testing.T) {
 	t.Parallel()
 	s := newManualWorker(t)

@@ -66,7 +66,7 @@ func Owns(path string) bool {
 }
 
 // Polls reports whether a worker repeats requests of a path all the time, or for
-// each chunk of an output. It does not repeat the result of a job.
+// each chunk of an output. A job has only one result, so job-done isn't a poll.
 func Polls(path string) bool { return repeatedOperations[operationName(path)] }
 
 // operationName returns the operation of a path below /v2/{endpoint_id}, or "" for other paths.

@@ -139,7 +139,7 @@ func onLaptopAndServer(s *session, b block) {
 
 var installSDK = regexp.MustCompile(`(?m)^\$ python3 -m venv \.venv\n\$ \.venv/bin/pip install runpod\n…\n`)
 
-// withSDK runs commands after the installation of the public SDK. A stand-in replaces the SDK,
+// withSDK runs commands. If they install the public SDK, a stand-in is installed after them,
 // because tests have no network.
 func withSDK(s *session, b block) {
 	s.t.Helper()

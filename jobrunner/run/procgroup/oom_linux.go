@@ -12,7 +12,7 @@ func oomKillsOf(pid int) oomKills { return oomKillsUnder("/", pid) }
 
 // oomKillsUnder is oomKillsOf with /proc and /sys below a root folder.
 func oomKillsUnder(root string, pid int) oomKills {
-	k := oomKills{machine: -1, group: -1}
+	k := oomKills{machine: -1, cgroup: -1}
 	k.machine = counter(filepath.Join(root, "proc/vmstat"), "oom_kill")
 	text, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
@@ -34,7 +34,7 @@ func oomKillsUnder(root string, pid int) oomKills {
 		// In a container the path may be the host's while the mount is the container's.
 		for _, path := range []string{fields[2], ""} {
 			if n := counter(filepath.Join(root, mount, path, file), "oom_kill"); n >= 0 {
-				k.group = max(k.group, n)
+				k.cgroup = max(k.cgroup, n)
 				break
 			}
 		}

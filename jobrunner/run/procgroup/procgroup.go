@@ -63,7 +63,7 @@ type Usage struct {
 // oomKills counts the processes that the kernel killed because memory ran out; -1 is
 // unknown.
 type oomKills struct {
-	group   int64 // in the process's control group
+	cgroup  int64 // in the process's control group
 	machine int64
 }
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const canRegister = true
+const canRegister = true // a later run can find and kill the groups in a Register
 
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
@@ -23,7 +23,7 @@ func exitText(s *os.ProcessState, before, after oomKills) string {
 	status, ok := s.Sys().(syscall.WaitStatus)
 	switch {
 	case !ok || !status.Signaled():
-		return StatusText(s.ExitCode(), before.group >= 0 && after.group > before.group)
+		return StatusText(s.ExitCode(), before.cgroup >= 0 && after.cgroup > before.cgroup)
 	case status.Signal() == syscall.SIGKILL:
 		return killedText(before, after)
 	}
@@ -34,7 +34,7 @@ func exitText(s *os.ProcessState, before, after oomKills) string {
 // compares the kernel's counters before the start and after the end.
 func killedText(before, after oomKills) string {
 	switch {
-	case before.group >= 0 && after.group > before.group:
+	case before.cgroup >= 0 && after.cgroup > before.cgroup:
 		return "SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
 	case before.machine >= 0 && after.machine > before.machine:
 		return "SIGKILL, probably from the kernel: it killed processes for lack of memory meanwhile"

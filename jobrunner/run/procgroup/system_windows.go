@@ -6,7 +6,7 @@ import (
 	"os/exec"
 )
 
-// canRegister is false: a later run couldn't find any process.
+// canRegister is false: a later run couldn't find the groups in a Register.
 const canRegister = false
 
 func isolate(*exec.Cmd) {}
