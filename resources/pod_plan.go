@@ -84,7 +84,7 @@ func checkPodSize(p *planrule.Plan[pod]) {
 		"put the data into the image or a volume.", contract.MaxPodBody, size, attribute, memberSize)
 }
 
-// planOmitted plans the attributes that the configuration omits. With a template, they are the
+// planOmitted plans the attributes that the configuration omits. With a template, disk and ports are the
 // template's.
 func planOmitted(p *planrule.Plan[pod]) {
 	p.KeepOmitted("disk", "ports", "mounts")
@@ -105,7 +105,7 @@ var podFixed = append(fixedSetting{}.forAttributes("template_id"), podMembers.fi
 	append([]string{"data_center_ids", "gpu.allowed_cuda_versions", "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu"}, placement[1:]...)...)...)
 
 // planPodChange separates changes that replace the pod, changes that replace its container, and
-// values of an imported pod that are only recorded in the state, because no response contains them.
+// values that are only recorded in the state: they change nothing on the pod.
 func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	replaced, recorded := fixedChanges(ctx, p, podMembers, podFixed, p.State.Private.Carried)
 	if p.Plan.GPU.IsNull() != p.State.GPU.IsNull() || p.Plan.CPU.IsNull() != p.State.CPU.IsNull() {

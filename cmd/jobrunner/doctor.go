@@ -37,9 +37,9 @@ type doctor struct {
 
 // Help lists the checks and explains their results.
 func (doctor) Help() string {
-	return `Checks the address, the data folder and its disk, the clock, open files, the GPU driver, container engines or
+	return `Checks the address, the data folder, its disk and database, the clock, open files, the GPU driver, container engines or
 the Kubernetes cluster of jobrunner.yaml, PostgreSQL, Python for handlers, and Terraform.
-Use the same flags and variables as for serve.
+Use the values that serve gets for these flags and variables.
 
 "warn" means that something works with limits, "fail" that serve or its workers will fail.
 

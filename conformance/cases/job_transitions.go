@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// transitionCases judge the section "States and transitions", except /retry and elapsed times.
+// transitionCases judge the states of jobs and their transitions, except /retry and elapsed times.
 var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "JOB-11", Source: "States and transitions, POST /run", Statement: "POST /run returns the id and IN_QUEUE, even if a worker is idle.",
 		Jobs: 2, Seconds: 2, Run: func(c *suite.C) {

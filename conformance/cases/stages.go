@@ -75,7 +75,7 @@ const (
 	shortTimeout   = 5 * time.Second
 )
 
-// stages has each state with every way that the table of transitions allows.
+// stages has each state with ways to it that the table of transitions allows.
 var stages = []stage{
 	{"queued", suite.InQueue, false, 2, queueEcho},
 	{"low-priority", suite.InQueue, false, 1, func(c *suite.C, policy suite.M) *stagedJob {

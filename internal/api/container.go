@@ -70,7 +70,7 @@ func (c *Container) withPortsOf(have *Container) *Container {
 }
 
 // newContainer fills in the container of an answer: absent and null members are empty. An absent
-// image or disk stays nil, because every container has them.
+// image or disk stays nil: no value means that a container has none.
 func newContainer(c Container) *Container {
 	c.Command, c.Ports, c.Registry = c.fromAnswer(), new(deref(c.Ports)), new(deref(c.Registry))
 	if c.Env == nil {
@@ -80,7 +80,7 @@ func newContainer(c Container) *Container {
 }
 
 // Command is the start command of a container. A request has either Args or lists; it omits nil
-// members. An answer has all three.
+// members. After fromAnswer, an answer has all three.
 type Command struct {
 	Args       *string   `json:"args,omitempty"` // see startcmd
 	Entrypoint *[]string `json:"entrypoint,omitempty"`
@@ -109,7 +109,7 @@ func (c Command) fromAnswer() Command {
 	return Command{c.Args, &meaning.Entrypoint, &meaning.Cmd}
 }
 
-// nonNilList returns a non-nil list, because nil would be null in JSON.
+// nonNilList replaces a nil list, which would be null in JSON. A nil pointer, which is omitted, stays nil.
 func nonNilList(list *[]string) *[]string {
 	if list != nil && *list == nil {
 		return &[]string{}

@@ -26,8 +26,8 @@ var networkVolumeBillingV1 = rows(V1, "networkVolumeBilling", "v1 document: Netw
 var bucketSizes = []string{"hour", "day", "week", "month", "year"}
 
 // billingFields returns the fields of a billing response: a record per bucket and, if the kind has
-// ids, per resource; the query; and the total.
-func billingFields(resource, record, id, unique string, amounts ...string) []Field {
+// ids, per resource; the query; and the total. uniqueCount is the metadata's member that counts the resources.
+func billingFields(resource, record, id, uniqueCount string, amounts ...string) []Field {
 	source := "v2 document: " + record
 	fields := []Field{
 		f("records", "[]object", Read, required(Read), from("v2 document: List"+record+"Response"), note("ordered by time")),
@@ -45,7 +45,7 @@ func billingFields(resource, record, id, unique string, amounts ...string) []Fie
 	}
 	if id != "" {
 		fields = append(fields, f("records[]."+id, "string", Read, required(Read)))
-		metadata = append(metadata, f("metadata.query."+id, "string", Read, nullable, note("the value of this filter, or null")), f("metadata."+unique, "integer", Read, required(Read)))
+		metadata = append(metadata, f("metadata.query."+id, "string", Read, nullable, note("the value of this filter, or null")), f("metadata."+uniqueCount, "integer", Read, required(Read)))
 	}
 	for _, amount := range amounts {
 		facts := []fact{required(Read), unit("USD")}

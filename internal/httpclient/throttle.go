@@ -10,18 +10,18 @@ import (
 )
 
 // throttle keeps a client's requests within the server's rate limits: a rejected request delays
-// the others, and no request is sent that the server would reject.
+// the others, and a request that the server would reject waits, unless that takes too long.
 //
 // A server announces its windows in RateLimit and RateLimit-Policy (v2 document:
-// RateLimitHeader). The throttle obeys a window only after the server has rejected a request
-// because of it: a server may announce limits that it doesn't enforce.
+// RateLimitHeader). The throttle obeys the windows only after the server has rejected a request
+// because of one: a server may announce limits that it doesn't enforce.
 type throttle struct {
 	mu       sync.Mutex
 	enforced bool
 	until    time.Time // end of the wait that a rejection asked for
 	windows  map[string]*window
 	inFlight int
-	changed  chan struct{} // closed by the next answer
+	changed  chan struct{} // closed when the next request ends
 }
 
 // window is one quota. Each request reduces the remaining quota, and each answer corrects it.

@@ -65,8 +65,8 @@ func readDocument(text []byte) ([]instance, error) {
 	return instances, nil
 }
 
-// validAddress matches the addresses that these commands print. Such an address can't end a block
-// early.
+// validAddress matches the addresses that Terraform and OpenTofu print. Nothing in such an address can end
+// the block into which migrate writes it.
 var validAddress = regexp.MustCompile(`^(module\.` + identifier + `(` + key + `)?\.)*` + identifier + `\.` + identifier + `(` + key + `)?$`)
 
 const (

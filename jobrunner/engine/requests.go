@@ -109,7 +109,7 @@ func (q *queue) settle(b *batch) (next int64) {
 	if b.verdict == "" && b.ends > now {
 		return b.ends
 	}
-	if b.verdict != "" { // requests that are requeued from now on run again
+	if b.verdict != "" { // a time of 0 means that the waiting requests are cancelled: those that are requeued later run again
 		b.ends = 0
 		q.recordBatch(b)
 	}

@@ -104,8 +104,8 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// For any line of a worker, the parsed line is valid text of a known level, and not much longer than
-// the raw line.
+// For any line of a worker, the parsed line has a known level and at most about three times the length, and is
+// valid UTF-8 if the raw line is.
 func FuzzParse(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, raw string) {
 		l := Parse(raw)

@@ -40,13 +40,13 @@ type clearableText struct {
 type largeBody interface{ maxBody() int64 }
 
 // decode reads the body of a request into a wire type and checks it against
-// the type's rules. Absent members stay nil. The error lists all faults at once,
-// each with its path in the body.
+// the type's rules. Absent members stay nil. The error lists up to
+// maxFaults faults, each with its path in the body.
 func decode[T any](c *call, u contract.Use) (T, error) {
 	var body T
 	limit, factor := int64(maxBody), int64(treeFactor)
 	if large, ok := any(&body).(largeBody); ok {
-		limit, factor = large.maxBody(), 4 // it has few strings: the text, the value, and its encrypted forms
+		limit, factor = large.maxBody(), 4 // copies of its large value at a time: the body, the value, and its encrypted forms
 	}
 	text, reservation, err := c.Bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, factor, false)
 	defer reservation.Release()

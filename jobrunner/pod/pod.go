@@ -144,7 +144,7 @@ func (p *Pods) SyncAll(ctx context.Context, all []store.Pod) {
 		records[all[i].ID] = &all[i]
 	}
 	for _, r := range p.all() {
-		if !r.isUpToDate(records[r.id]) {
+		if !r.hasRead(records[r.id]) {
 			r.sync(ctx)
 		}
 	}

@@ -40,8 +40,8 @@ func (r *runner) sync(ctx context.Context) {
 	}
 }
 
-// isUpToDate reports whether a record equals the one that was last read; nil means deleted.
-func (r *runner) isUpToDate(p *store.Pod) bool {
+// hasRead reports whether the runner has read exactly this record; nil means deleted.
+func (r *runner) hasRead(p *store.Pod) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p == nil {
@@ -66,8 +66,8 @@ func (r *runner) getDesired() *store.Pod {
 	return r.desired
 }
 
-// errOutdated means that the record has another generation or no longer exists. The runner will read
-// it soon.
+// errOutdated means that the record no longer exists, has another generation, or is in a state in which the
+// event doesn't apply. The runner will read it soon.
 var errOutdated = errors.New("the record of the pod has changed")
 
 // report records an event of a generation.

@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
-// Row is a row of a result. Scan is as in sql.Rows.
+// Row is a row of a result. Scan is as in sql.Rows, for strings, integers, booleans and blobs.
 type Row interface{ Scan(dest ...any) error }
 
 // liteRow is the current row of a SQLite statement.

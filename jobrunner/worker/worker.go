@@ -51,7 +51,7 @@ type worker struct {
 	address      string // host:port where it serves HTTP behind a load balancer, once it is ready
 	followsClock bool
 	usesProtocol bool            // it uses the worker protocol
-	folder       string          // working folder of its process; "" if no other worker uses it
+	folder       string          // Program.Folder of its process; "" if each process has a folder of its own
 	sdk          string          // release of the SDK, from its pings
 	advice       [advices]string // by kind
 	pace         pace

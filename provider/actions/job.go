@@ -60,7 +60,7 @@ var jobRetry = &definition[jobRetryModel]{
 	name:    "job_retry",
 	failure: "Could not retry the job",
 	description: "Runs a job that is `FAILED` or `TIMED_OUT` again, under its id and with its input, and waits for its end. Its previous output is removed. " +
-		"If the job doesn't complete, the action fails. If it takes longer than `timeout`, the action fails too, and the job continues to run. The service keeps the result of a job for 30 minutes (1 minute if it was submitted to `/runsync`), after which it can't be retried. " + jobrun.CostsWarning,
+		"If the job doesn't complete, the action fails. If it takes longer than `timeout`, the action fails too, and the job continues to run. The service keeps the result of a job for 30 minutes (if it was submitted to `/runsync`: 1 minute, or its `wait` if that is longer), after which it can't be retried. " + jobrun.CostsWarning,
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},

@@ -89,7 +89,7 @@ func TestSampleOfMutants(t *testing.T) {
 			})
 		}
 	}
-	// No MUST fails for a control, which violates no clause.
+	// No MUST fails for a mutant of the outcome control, whose fault violates no clause.
 	t.Run("control", func(t *testing.T) {
 		if testing.Short() {
 			t.Skip("TestVariants has deployments that must not fail")
@@ -129,8 +129,8 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	must.Succeed(t, d.Stop())
 }
 
-// Every fault names SQL, a point or data that exists in the source. A mutant of a rewritten
-// statement would have no effect.
+// Every fault names SQL, a point or data that exists in the source. Otherwise the mutant
+// would have no effect.
 func TestFaultsAreInTheSource(t *testing.T) {
 	const root = "../../.."
 	patched := t.TempDir()

@@ -99,7 +99,7 @@ func TestJobrunnerScript(t *testing.T) {
 		{`"$SCRIPT" stop`, false, ""},
 		{`"$SCRIPT" start --config=nosuch.yaml`, true, "nosuch.yaml"},
 		{`"$SCRIPT" nosuch`, true, "Usage"},
-		{`RUNNER_TEMP=/nosuch PATH=/usr/bin:/bin GOROOT=/nosuch JOBRUNNER= "$SCRIPT" start`, true, ""}, // RUNNER_TEMP hides a built one in bin/
+		{`RUNNER_TEMP=/nosuch PATH=/usr/bin:/bin GOROOT=/nosuch JOBRUNNER= "$SCRIPT" start`, true, ""}, // with RUNNER_TEMP, bin/jobrunner isn't used
 		{`JOBRUNNER=/nosuch/jobrunner "$SCRIPT" start`, true, "did not start"},
 		{`eval "$("$SCRIPT" start --clock=admin)"; curl -sf -H "Authorization: Bearer $GPUCLOUD_API_KEY" "$GPUCLOUD_BASE_URL/clock"; echo "[$GPUCLOUD_QUEUE_URL]"`, false, "[]"},
 		{`"$SCRIPT" start`, true, "runs already"},

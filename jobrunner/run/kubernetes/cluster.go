@@ -35,7 +35,7 @@ const (
 	endpointLabel = "gpucloud/endpoint"
 	workerLabel   = "gpucloud/worker"
 
-	deploymentLabel = "gpucloud/deployment" // Spec.FolderID
+	deploymentLabel = "gpucloud/deployment" // id of the data folder whose next run adopts the Pod
 	podLabel        = "gpucloud/pod"
 	podRunLabel     = "gpucloud/pod-run"
 )
@@ -69,8 +69,8 @@ type Cluster struct {
 
 	watching       sync.Mutex // guards the next three; held while a watch starts
 	watches        sync.WaitGroup
-	folderID       string      // of the node whose pods are watched; "" for none
-	persistentPods cache.Store // Pods of that node's pods
+	folderID       string      // of the jobrunner whose pods are watched; "" for none
+	persistentPods cache.Store // the Pods of its pods
 
 	mu        sync.Mutex
 	processes map[string]*process // by the Pod's name

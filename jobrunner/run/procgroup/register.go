@@ -28,7 +28,7 @@ const MarkVariable = "GPUCLOUD_PROCESS"
 type Register struct {
 	run  string
 	dir  string
-	file *os.File // nil if nothing is registered
+	file *os.File // nil if this Register never registers: without a folder, or on Windows
 	next atomic.Int64
 
 	guarded sync.Once

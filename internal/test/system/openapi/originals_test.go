@@ -110,7 +110,7 @@ func noteValue(facts map[string]string, name string, s schemas) {
 			note("default", jsonText(part.Default))
 		}
 	}
-	note("is", "a member") // for hidden
+	note("is", "a member") // the function hidden looks for it
 	sorted := func(list []string) string { slices.Sort(list); return strings.Join(slices.Compact(list), "|") }
 	if len(types) > 0 {
 		note("type", sorted(types))
