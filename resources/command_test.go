@@ -217,8 +217,8 @@ func TestImageReferences(t *testing.T) {
 	}
 }
 
-// Terraform drops a misspelled attribute of an object. If this empties the object, the plan warns.
-// It can't tell this from attributes that a module sets to null on purpose, so it is no error.
+// Terraform drops a misspelled attribute of an object. If the object is then empty, the plan
+// warns. It isn't an error, because a module may set all attributes of an object to null.
 func TestMisspelledAttributesOfObjects(t *testing.T) {
 	d := acctest.Deploy(t)
 	w := d.Workspace(t, must.Do(tfcli.Default(t.Context()))(t), api.V2)

@@ -77,8 +77,8 @@ func (s *serve) checkNode() error {
 	return nil
 }
 
-// deploymentFlags select the deployment of a client command. Their variables are those that serve prints
-// and the Terraform provider reads.
+// deploymentFlags say which deployment a client command uses. Serve prints their environment variables, and
+// the Terraform provider reads the same ones.
 type deploymentFlags struct {
 	BaseURL    string `name:"base-url" env:"GPUCLOUD_BASE_URL" default:"http://127.0.0.1:8420" placeholder:"URL" help:"Address of the deployment, before /v2."`
 	QueueURL   string `name:"queue-url" env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"Address of its job API, before /v2. Default: the base URL."`

@@ -109,7 +109,8 @@ func (q *queue) settle(b *batch) (next int64) {
 	if b.verdict == "" && b.ends > now {
 		return b.ends
 	}
-	if b.verdict != "" { // a time of 0 means that the waiting requests are cancelled: those that are requeued later run again
+	if b.verdict != "" {
+		// All waiting requests are cancelled now. While ends is 0, a request that is queued again isn't cancelled.
 		b.ends = 0
 		q.recordBatch(b)
 	}

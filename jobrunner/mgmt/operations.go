@@ -156,7 +156,7 @@ func (c *call) declare(p openapi.Parameter) {
 	}
 }
 
-// parameters returns the parameters in the path, and those that readQuery declares.
+// parameters returns the parameters of a path, followed by the parameters that readQuery declares.
 func (d description) parameters(version int, path string) (out []openapi.Parameter) {
 	for segment := range strings.SplitSeq(path, "/") {
 		if name, ok := strings.CutPrefix(segment, "{"); ok {

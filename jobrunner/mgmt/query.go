@@ -188,7 +188,8 @@ func (q *query) page(parameters string, maxLimit int64) pageQuery {
 	return p
 }
 
-// pagination tells how to get the next page. position is that of this page's last item, or 0 on the last page.
+// pagination returns the cursor of the next page. position is the position of the last item on this page.
+// It is 0 if there is no next page.
 func (p pageQuery) pagination(position int64) paginationV2 {
 	if position == 0 {
 		return paginationV2{}

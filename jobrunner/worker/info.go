@@ -202,7 +202,7 @@ func (w *worker) figures(d gpu.Device) []slog.Attr {
 	for _, metric := range []struct {
 		name string
 		raw  int64   // -1: unknown
-		unit float64 // by which raw is divided; 0: raw is the value
+		unit float64 // value = raw / unit; 0: value = raw
 	}{
 		{"utilization_ratio", int64(s.Utilization), 100},
 		{"memory_used_bytes", s.MemoryUsed, 0},

@@ -278,7 +278,7 @@ export function view(open) {
     setText($('endpoints-count'), s.endpoints.length ? (listed.length < s.endpoints.length ? `${listed.length} of ${s.endpoints.length}` : s.endpoints.length) : '');
     keyed($('endpoints').tBodies[0], listed, (e) => e.id, makeEndpoint, (tr, e) => updateEndpoint(tr, e, s.states));
     showHint('endpoints-empty', $('endpoints'), s.endpoints.length === 0, 'none',
-      () => h('p', null, 'There is no endpoint yet. Make one that answers what it is sent:'), () => command(createLine()),
+      () => h('p', null, 'There is no endpoint yet. This command creates one that returns its input:'), () => command(createLine()),
       () => h('p', null, 'Or with Terraform, from the folder of the example:'), () => command('cd examples/quickstart && terraform apply -var registry_token=anything'));
 
     setText($('gpus-count'), s.gpus.devices.length ? `${s.gpus.devices.length} · ${s.gpus.simulated ? 'simulated, not on this machine · ' : ''}driver ${s.gpus.driver || 'unknown'} · CUDA ${s.gpus.cuda || 'unknown'}` : '');
@@ -297,7 +297,7 @@ export function view(open) {
       if (free && !box.hasChildNodes()) box.append(h('p', null, 'Nothing has a price. A catalog says what things cost:'), command('jobrunner serve --catalog examples/catalog.yaml'));
     });
 
-    if (s.pods) showHint('pods-empty', $('pods'), s.pods.total === 0, 'none', () => h('p', null, 'There is no pod yet. Make one:'), () => command(podLine()));
+    if (s.pods) showHint('pods-empty', $('pods'), s.pods.total === 0, 'none', () => h('p', null, 'There is no pod yet. This command creates one:'), () => command(podLine()));
     showPods(s, open.pod, again);
     showObjects(s, again);
 

@@ -33,7 +33,7 @@ const Password = "planted password"
 
 const (
 	user         = "postgres"
-	nobody       = 65534 // user id of the server if the tests run as root, which PostgreSQL rejects
+	nobody       = 65534 // PostgreSQL refuses to run as root: if the tests do, the server gets this user id
 	startTimeout = time.Minute
 	pollInterval = 50 * time.Millisecond
 )
