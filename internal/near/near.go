@@ -48,21 +48,19 @@ func rank(word string, known []string) (matches []match) {
 	return slices.Compact(matches)
 }
 
-// tier orders matches: first names that differ only in case or a separator; then the same model, such
-// as "NVIDIA H100 PCIe" for "NVIDIA H100"; then names that differ by one character; then names that
-// contain the word; then names with a similar spelling.
+// tier orders matches: first the same model, such as "NVIDIA H100 PCIe" for "NVIDIA H100"; then
+// names that differ by at most one character; then names that contain the word; then names with a
+// similar spelling.
 func (m match) tier() int {
 	switch {
-	case m.distance == 0 || m.model && m.distance == 1:
-		return 0
 	case m.model:
+		return 0
+	case m.distance <= 1:
 		return 1
-	case m.distance == 1:
-		return 2
 	case m.contains:
-		return 3
+		return 2
 	}
-	return 4
+	return 3
 }
 
 // withoutVendor removes a prefix that several known names share, such as NVIDIA, because it
