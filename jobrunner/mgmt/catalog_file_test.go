@@ -113,7 +113,7 @@ stock:
 	}
 	d.create("/v2/clusters", clusterBody(16))
 	d.expectRefusal(400, "expected 16 at most, got 17", "POST", "/v2/clusters", clusterBody(17))
-	d.createPodV1(`{"imageName":"any GPU","gpuCount":16}`)
+	pod := d.create("/v1/pods", `{"imageName":"any GPU","gpuCount":16}`)
 	d.expectRefusal(400, "expected 16 at most, got 17", "POST", "/v1/pods", `{"imageName":"any GPU","gpuCount":17}`)
 
 	// The stock changes with the deployment's clock.
@@ -124,10 +124,16 @@ stock:
 	writeFile(t, file, "gpu: []")
 	must.Contain(t, <-logged, "the catalog stays as it was", "catalog.yaml:1: unknown field")
 	d.mustSend(200, "GET", "/v2/catalog/datacenters/LAB-1", "")
-	writeFile(t, file, "gpus: [{id: NVIDIA A40, price: {secure: 1.5}}]")
+	id = d.create("/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"],"excludedTypes":["NVIDIA L4"]}}`)
+	writeFile(t, file, "remove: {gpus: [NVIDIA L4]}\ngpus: [{id: NVIDIA A40, price: {secure: 1.5}}]")
 	must.Contain(t, <-logged, "the catalog changed")
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20A40", ""), map[string]string{"price.secure": `1.5`})
 	d.mustSend(200, "GET", "/v2/catalog/datacenters/EU-RO-1", "")
+
+	// Objects whose hardware is no longer offered can be stopped and changed.
+	d.mustSend(200, "POST", "/v1/pods/"+pod+"/stop", "")
+	d.mustSend(200, "PATCH", "/v2/serverless/"+id, `{"workers":{"max":0},"gpu":{"pools":["ADA_24"],"excludedTypes":["NVIDIA L4"]}}`)
+	d.expectRefusal(400, "none of the pools", "PATCH", "/v2/serverless/"+id, `{"gpu":{"pools":["ADA_32_PRO"],"excludedTypes":["NVIDIA L4"]}}`)
 }
 
 // A jobrunner without a catalog file has no builds.

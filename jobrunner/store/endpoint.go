@@ -104,17 +104,21 @@ func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-func (e *Endpoint) beforeInsert(tx *Tx) error { return tx.checkEndpoint(*e) }
+func (e *Endpoint) beforeInsert(tx *Tx) error { return tx.checkEndpoint(*e, GPU{}) }
 func (e *Endpoint) afterInsert(tx *Tx) error  { return tx.storeRelease(*e, nil) }
 
 // UpdateEndpoint changes an endpoint. change may read templates in tx, and may run more than once.
 func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *Tx, e *Endpoint) error) (out Endpoint, err error) {
 	err = s.write(ctx, func(tx *Tx) (err error) {
 		out, err = tx.updateEndpoint(id, func(e *Endpoint) error {
+			var before GPU
+			if e.GPU != nil {
+				before = *e.GPU
+			}
 			if err := change(tx, e); err != nil {
 				return err
 			}
-			return tx.checkEndpoint(*e)
+			return tx.checkEndpoint(*e, before)
 		})
 		return err
 	})
@@ -160,12 +164,16 @@ func (tx *Tx) updateReferrers(target string, change func(e *Endpoint)) error {
 	return err
 }
 
-// checkEndpoint rejects contradictory members, and references to objects that don't exist.
-func (tx *Tx) checkEndpoint(e Endpoint) error {
-	for _, check := range []func(Endpoint) error{
-		checkMembers, tx.checkExclusions, tx.checkTemplate, tx.checkVolumes,
-	} {
+// checkEndpoint rejects contradictory members, and references to objects that don't exist. It accepts the
+// GPUs from before an update, even if the catalog no longer has their types.
+func (tx *Tx) checkEndpoint(e Endpoint, before GPU) error {
+	for _, check := range []func(Endpoint) error{checkMembers, tx.checkTemplate, tx.checkVolumes} {
 		if err := check(e); err != nil {
+			return err
+		}
+	}
+	if g := e.GPU; g != nil && !(slices.Equal(g.Pools, before.Pools) && slices.Equal(g.ExcludedTypes, before.ExcludedTypes)) {
+		if err := tx.checkExclusions(*g); err != nil {
 			return err
 		}
 	}
@@ -195,26 +203,26 @@ const errTwoCUDA = Refusal("minCudaVersion and a list of allowedCudaVersions exc
 
 // checkExclusions rejects an excluded type that is in none of the pools. It accepts any type
 // if a pool isn't in the catalog, because the pool's types are unknown then.
-func (tx *Tx) checkExclusions(e Endpoint) error {
-	if e.GPU == nil || len(e.GPU.ExcludedTypes) == 0 {
+func (tx *Tx) checkExclusions(g GPU) error {
+	if len(g.ExcludedTypes) == 0 {
 		return nil
 	}
 	known := tx.Catalog()
 	var types []string
-	for _, id := range e.GPU.Pools {
+	for _, id := range g.Pools {
 		pool, ok := known.PoolByID(id)
 		if !ok {
 			return nil
 		}
 		types = append(types, pool.Types...)
 	}
-	for _, id := range e.GPU.ExcludedTypes {
+	for _, id := range g.ExcludedTypes {
 		if !slices.Contains(types, id) {
-			return refusef("GPU type %q can't be excluded: it is in none of the pools %s", id, strings.Join(e.GPU.Pools, ", "))
+			return refusef("GPU type %q can't be excluded: it is in none of the pools %s", id, strings.Join(g.Pools, ", "))
 		}
 	}
-	if len(known.TypesIn(e.GPU.Pools, e.GPU.ExcludedTypes)) == 0 {
-		return refusef("the exclusions leave no GPU type of the pools %s", strings.Join(e.GPU.Pools, ", "))
+	if len(known.TypesIn(g.Pools, g.ExcludedTypes)) == 0 {
+		return refusef("the exclusions leave no GPU type of the pools %s", strings.Join(g.Pools, ", "))
 	}
 	return nil
 }

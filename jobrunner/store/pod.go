@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,8 +140,10 @@ func (s *Store) Pod(ctx context.Context, id string) (Pod, error) { return Get[Po
 // Pods lists the pods, the oldest first.
 func (s *Store) Pods(ctx context.Context) ([]Pod, error) { return List[Pod](ctx, s) }
 
+// beforeInsert also checks the pod against the catalog. Updates don't: a pod can be stopped even if its
+// type is no longer offered.
 func (p *Pod) beforeInsert(tx *Tx) (err error) {
-	if err := tx.checkPod(*p); err != nil {
+	if err := cmp.Or(tx.checkPod(*p), tx.checkPodGPU(*p), tx.checkPodCPU(*p)); err != nil {
 		return err
 	}
 	p.DataCenterID, err = tx.placePod(*p)
@@ -204,7 +207,7 @@ func (p *Pod) Settings() Pod {
 
 // checkPod rejects contradictory members, and references to objects that don't exist.
 func (tx *Tx) checkPod(p Pod) error {
-	for _, check := range []func(Pod) error{checkPodMembers, tx.checkPodGPU, tx.checkPodCPU, tx.checkPodNetwork, tx.checkPodVolume} {
+	for _, check := range []func(Pod) error{checkPodMembers, tx.checkPodNetwork, tx.checkPodVolume} {
 		if err := check(p); err != nil {
 			return err
 		}
