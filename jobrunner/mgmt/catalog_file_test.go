@@ -94,6 +94,9 @@ stock:
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20L40S?include=AVAILABILITY&product=POD", ""), map[string]string{
 		"availability": `"HIGH"`, "dataCenters": `[{"id":"LAB-2","name":"LAB-2","availability":"HIGH"}]`,
 	})
+	const l40s = "/v2/catalog/gpus/NVIDIA%20L40S?include=AVAILABILITY&cloud=COMMUNITY&product="
+	d.expectMembers(d.mustSend(200, "GET", l40s+"POD", ""), map[string]string{"availability": `"NONE"`}) // not offered there
+	d.expectMembers(d.mustSend(200, "GET", l40s+"SERVERLESS", ""), map[string]string{"availability": `"HIGH"`})
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/datacenters/LAB-1?include=GPU_AVAILABILITY,CPU_AVAILABILITY", ""), map[string]string{
 		"gpuAvailability": `[{"id":"NVIDIA L40S","name":"L40S","availability":"NONE"},{"id":"Lab X","name":"Lab X","availability":"LOW"}]`, "cpuAvailability.2.availability": `"HIGH"`,
 	})

@@ -292,10 +292,11 @@ func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer 
 	}
 	versions = slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return !q.accepts(v) })
 	fits := q.count <= offer.MaxCount[q.cloud]
+	forPods := slices.ContainsFunc(q.products, func(p string) bool { return p != catalog.Serverless }) // never more than maxCount
 	highest, inStock := catalog.None, false
 	for _, d := range offered.DataCenters {
 		level, stated := levelIn(offered, catalog.Placement{GPU: w.ID, DataCenter: d.ID, Cloud: q.cloud}, q.products, stock.Count >= q.count)
-		if stated && !fits {
+		if (stated || forPods) && !fits {
 			level = catalog.None
 		}
 		inStock = inStock || level != catalog.None
