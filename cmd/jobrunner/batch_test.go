@@ -60,8 +60,10 @@ func TestBatchSurvivesKill(t *testing.T) {
 	if out, _, status := j.run("", "batch", "list", "batched"); status != 0 || !strings.Contains(out, "2 of 2 requests have ended  nightly") || strings.Count(out, "\n") != 2 {
 		t.Errorf("batch list: %d %s", status, out)
 	}
-	_, stderr, status = j.run("not JSON", "batch", "run", "batched", "-")
-	must.Hold(t, status == 2 && strings.Contains(stderr, "line 1 isn't a JSON object in UTF-8"), "batch run of no JSON:", status, stderr)
+	for _, invalid := range []string{"not JSON", "{\"a\": \"\xff\"}"} {
+		_, stderr, status = j.run(invalid, "batch", "run", "batched", "-")
+		must.Hold(t, status == 2 && strings.Contains(stderr, "line 1 isn't a JSON object in UTF-8"), "batch run of", invalid, status, stderr)
+	}
 }
 
 // awaitBatch polls a batch until reached returns true.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
@@ -114,7 +115,7 @@ func readInputs(file string) (inputs []json.RawMessage, err error) {
 			return nil, fmt.Errorf("%s: line %d is longer than %d MiB, the limit of the API: send a URL instead", file, n, maxInput>>20)
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			if line[0] != '{' || !json.Valid(line) {
+			if line[0] != '{' || !json.Valid(line) || !utf8.Valid(line) {
 				return nil, fmt.Errorf("%s: line %d isn't a JSON object in UTF-8, such as {\"text\": \"hello\"}", file, n)
 			}
 			inputs = append(inputs, bytes.Clone(line))

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -88,7 +89,7 @@ func (j *Jobs) callBatch(ctx context.Context, method, endpointID, batchID, path 
 	return err
 }
 
-// batchPage is the page size, as on RunPod's web page.
+// batchPage is the maximum page size, as on RunPod's web page.
 const batchPage = 50
 
 // Batches lists the batches of an endpoint, newest first.
@@ -105,13 +106,18 @@ func (j *Jobs) BatchRequests(ctx context.Context, endpointID, batchID string, ea
 	return eachInPages(ctx, j, endpointID, batchID, "/requests", "requests", each)
 }
 
-// eachInPages calls each for every element of a list. Each page has a part of the list as member.
+// eachInPages calls each for every element of a list. Each page has a part of the list as member. A page with
+// too large outputs is requested again with fewer elements.
 func eachInPages[T any](ctx context.Context, j *Jobs, endpointID, batchID, path, member string, each func(T) error) error {
-	for offset := 0; ; {
+	for offset, limit := 0, batchPage; ; {
 		var rest struct{ HasMore bool }
 		page := listAnswer[T]{member: member, rest: &rest}
-		query := url.Values{"offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(batchPage)}}
-		if err := j.callBatch(ctx, http.MethodGet, endpointID, batchID, path, nil, query, &page); err != nil {
+		query := url.Values{"offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(limit)}}
+		err := j.callBatch(ctx, http.MethodGet, endpointID, batchID, path, nil, query, &page)
+		if errors.Is(err, httpclient.ErrTooLarge) && limit > 1 {
+			limit /= 2
+			continue
+		} else if err != nil {
 			return err
 		}
 		for _, object := range page.objects {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,6 +97,26 @@ func TestJobStates(t *testing.T) {
 	} {
 		must.Equal(t, (api.Job{Status: status}).Finished(), finished, status, "finished is", !finished)
 	}
+}
+
+// A page of results that is too large is requested again with fewer results.
+func TestLargeBatchResults(t *testing.T) {
+	limits := []string{}
+	c, _ := deploy(t, api.V2, func(w http.ResponseWriter, r *http.Request) {
+		limit, offset := r.URL.Query().Get("limit"), r.URL.Query().Get("offset")
+		limits = append(limits, limit)
+		results := `{"requests":[{"id":"` + offset + `"}],"hasMore":` + strconv.FormatBool(offset == "0") + `}`
+		if limit != "25" {
+			results += strings.Repeat(" ", 64<<20)
+		}
+		answer(200, results)(w, r)
+	})
+	ids := ""
+	must.Succeed(t, c.Jobs.BatchRequests(t.Context(), "e", "b", func(r api.BatchRequest) error {
+		ids += r.ID
+		return nil
+	}))
+	must.Equal(t, fmt.Sprint(ids, limits), "01[50 25 25]")
 }
 
 func TestSubmissionIsNotRepeated(t *testing.T) {

@@ -26,7 +26,7 @@ func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
 	switch {
 	case errors.Is(cause, context.Canceled):
 		e.Detail = "interrupted"
-	case errors.Is(cause, errTooLarge):
+	case errors.Is(cause, ErrTooLarge):
 		e.Detail = fmt.Sprintf("the answer is larger than %d MiB", maxAnswer>>20)
 	case isTimeout(cause) && neverSent(cause):
 		e.Detail = fmt.Sprintf("no connection within %s", min(connectTimeout, e.timeout))
@@ -136,7 +136,7 @@ func (c *Client) EndOutage() { c.outage.Store(nil) }
 func (c *Client) isDeploymentWide(e *Error) bool {
 	switch e.Status {
 	case 0:
-		return !e.callerTimedOut && !e.betweenTries && (neverSent(e.cause) || isPermanent(e.cause) && !errors.Is(e.cause, errTooLarge))
+		return !e.callerTimedOut && !e.betweenTries && (neverSent(e.cause) || isPermanent(e.cause) && !errors.Is(e.cause, ErrTooLarge))
 	case http.StatusUnauthorized:
 		return !c.Answered() // otherwise it may concern only this object
 	}

@@ -144,7 +144,7 @@ func failedIn(operation string, err error) bool {
 // isPermanent reports whether another try would fail the same way.
 func isPermanent(err error) bool {
 	name, unresolved := errors.AsType[*net.DNSError](err)
-	return isUntrusted(err) || unresolved && name.IsNotFound || errors.Is(err, errTooLarge)
+	return isUntrusted(err) || unresolved && name.IsNotFound || errors.Is(err, ErrTooLarge)
 }
 
 // isUntrusted reports whether this machine doesn't trust the server's certificate.

@@ -56,13 +56,14 @@ func (d dialErrorTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-var errTooLarge = errors.New("the answer is larger than this client accepts")
+// ErrTooLarge is the error of an answer of more than maxAnswer bytes.
+var ErrTooLarge = errors.New("the answer is larger than this client accepts")
 
 func read(body io.ReadCloser) ([]byte, error) {
 	defer body.Close()
 	answer, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 	if err == nil && len(answer) > maxAnswer {
-		return nil, errTooLarge
+		return nil, ErrTooLarge
 	}
 	return answer, err
 }
