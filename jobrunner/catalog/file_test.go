@@ -33,8 +33,8 @@ remove:
   pools: [HOPPER_141]
   cpus: [cpu3c]
 data_centers:
-  - {id: LAB-1, name: Laboratory, region: OCEANIA, country: AU, volume_types: [], compliance: [GDPR], global_network: true}
-  - {id: EU-RO-1, name: Bucharest}
+  - {id: LAB-1, name: Laboratory, region: OCEANIA, country: AU, volume_types: [], compliance: &all [GDPR], global_network: true}
+  - {id: EU-RO-1, name: Bucharest, compliance: *all}
 gpus:
   - {id: NVIDIA L40S, name: Forty, memory: 47, price: {secure: 0.86, community: 1, serverless: 1.000000001, community_spot: 0.5}, max_count: {community: 0, secure: 4}}
   - {id: Lab X1, manufacturer: UNKNOWN, memory: 5}

@@ -148,9 +148,11 @@ type Entry[T any] struct {
 	Line  int
 }
 
-func (e *Entry[T]) UnmarshalYAML(node ast.Node) error {
+func (e *Entry[T]) UnmarshalYAML(decode func(any) error) error {
+	var node ast.Node
+	_ = decode(&node) // never fails
 	e.Line = LineOf(node)
-	return yaml.NodeToValue(node, &e.Value, yaml.Strict())
+	return decode(&e.Value)
 }
 
 // Missing reports whether the file has null or nothing there.

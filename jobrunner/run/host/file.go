@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
@@ -83,9 +82,11 @@ const (
 // text is a scalar in the file.
 type text = yamlfile.Text
 
-func (r *rule) UnmarshalYAML(node ast.Node) error {
+func (r *rule) UnmarshalYAML(decode func(any) error) error {
 	type plain rule // without this method
-	err := yaml.NodeToValue(node, (*plain)(r), yaml.Strict())
+	var node ast.Node
+	_ = decode(&node) // never fails
+	err := decode((*plain)(r))
 	r.line = yamlfile.LineOf(node)
 	return err
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,11 +33,11 @@ rules:
   - image: team/upper
     command:
       run: [sh, -c, "cat", 1.10, true]
-      env: {VERSION: 1.10, ON: yes, MANY: "a b"}
+      env: &shared {VERSION: 1.10, ON: yes, MANY: "a b"}
       inherit: [HF_HOME]
       template: args
   - image: "team/**"
-    process: {template: command}
+    process: {template: command, env: {<<: *shared, MORE: "1"}}
   - image: other/*
     container:
       network: bridge
@@ -53,6 +54,7 @@ rules:
 	}
 	must.Equal(t, strings.Join(words, "|"), "sh|-c|cat|1.10|true", "run")
 	must.Hold(t, c.Env["VERSION"].Value == "1.10" && c.Env["ON"].Value == "yes" && c.Env["MANY"].Value == "a b" && c.Dir.Value == filepath.Dir(name), c)
+	must.Equal(t, slices.Sorted(maps.Keys(s.Rules[1].Process.Env)), []string{"MANY", "MORE", "ON", "VERSION"}, "the variables of the second rule")
 	k := s.Rules[2].Container
 	must.Hold(t, k.Network.Value == "bridge" && k.DiskLimit && k.Options[0].Value == "--shm-size=1g", k)
 }
