@@ -60,7 +60,7 @@ func (s *databaseFlags) warnOfPassword(log *slog.Logger) {
 }
 
 // checkNode validates --node-url and --engine-connections.
-func (s *serve) checkNode() error {
+func (s *serve) checkNode(engine string) error {
 	if s.EngineConnections < sqldb.MinConnections {
 		return usageErrorf("invalid --engine-connections: expected at least %d, got %d", sqldb.MinConnections, s.EngineConnections)
 	}
@@ -73,6 +73,9 @@ func (s *serve) checkNode() error {
 	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
 		return usageErrorf("invalid --node-url: expected a URL without a path, such as http://10.0.0.5:8420")
+	}
+	if engine == "" {
+		return usageErrorf("--node-url (or GPUCLOUD_NODE_URL) needs --engine or --engine-file: other jobrunners reach this one only if they share its database")
 	}
 	return nil
 }

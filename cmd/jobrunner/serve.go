@@ -97,7 +97,7 @@ func (s *serve) check() (engine string, err error) {
 			return "", usageErrorf("invalid --engine or --engine-file: %s", err)
 		}
 	}
-	return engine, cmp.Or(s.checkNode(), s.checkFiles())
+	return engine, cmp.Or(s.checkNode(engine), s.checkFiles())
 }
 
 func (s *serve) Run() (err error) {

@@ -126,7 +126,7 @@ func TestSubmissionIsNotRepeated(t *testing.T) {
 	}{
 		"500":                    {answer(500, ``), 1},
 		"lost":                   {hangUp, 1},
-		"429":                    {answer(429, ``), 4},
+		"429":                    {answer(429, ``), 13},
 		"503 with Retry-After":   {answer(503, ``, "Retry-After", "1"), 1},
 		"accepted, without body": {answer(200, ``), 1},
 		"accepted, without id":   {answer(200, `{"status":"IN_QUEUE"}`), 1},

@@ -27,7 +27,7 @@ var repeatable = map[string]bool{
 const MaxTries = 4
 
 const (
-	maxWaits     = 12              // how often one call obeys Retry-After
+	maxWaits     = 12              // how often one call waits because of a rate limit or Retry-After
 	longestWait  = 5 * time.Minute // a longer Retry-After ends the call
 	firstBackoff = 500 * time.Millisecond
 	maxBackoff   = 8 * time.Second
@@ -58,7 +58,7 @@ type retryPolicy struct {
 
 	failures         int  // failed tries that neither of the next two counts
 	premature        int  // 404s about a recent object
-	waits            int  // waits that the server asked for
+	waits            int  // because of a rate limit or Retry-After
 	mayHaveSucceeded bool // an earlier try may have succeeded, although it got no successful answer
 	wait             time.Duration
 }
@@ -82,7 +82,7 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 		if p.unproven && p.failures > 0 && neverSent(err) && isTimeout(err) {
 			return false // the server is unlikely to answer
 		}
-		return !isPermanent(err) && (p.repeatable || neverSent(err)) && p.waitWithBackoff()
+		return !isPermanent(err) && (p.repeatable || neverSent(err)) && p.waitWithBackoff(&p.failures, MaxTries-1)
 	}
 	delay, ok := retryAfter(resp)
 	switch status := resp.StatusCode; {
@@ -90,12 +90,15 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 		return p.recent() && p.waitForVisibility()
 	case status == http.StatusTooManyRequests, // the server did nothing, whatever the method
 		status == http.StatusServiceUnavailable && ok && p.repeatable:
-		if delay > 0 {
+		switch {
+		case delay > 0:
 			return p.waitAsAsked(delay)
+		case status == http.StatusTooManyRequests: // rate limits often last a minute
+			return p.waitWithBackoff(&p.waits, maxWaits)
 		}
-		return p.waitWithBackoff()
+		return p.waitWithBackoff(&p.failures, MaxTries-1)
 	case status >= 500 && status != http.StatusNotImplemented:
-		return p.repeatable && p.waitWithBackoff()
+		return p.repeatable && p.waitWithBackoff(&p.failures, MaxTries-1)
 	}
 	return false
 }
@@ -118,12 +121,13 @@ func (p *retryPolicy) waitForVisibility() bool {
 	return true
 }
 
-// waitWithBackoff sets an exponential wait, with jitter against synchronized retries, or returns false.
-func (p *retryPolicy) waitWithBackoff() bool {
-	if p.failures++; p.failures >= MaxTries {
+// waitWithBackoff sets an exponential wait, with jitter against synchronized retries. It returns false
+// after the most waits of a count.
+func (p *retryPolicy) waitWithBackoff(count *int, most int) bool {
+	if *count++; *count > most {
 		return false
 	}
-	full := backoff(p.failures)
+	full := backoff(*count)
 	p.wait = full/2 + rand.N(full/2)
 	return true
 }

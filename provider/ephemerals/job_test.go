@@ -100,7 +100,7 @@ func TestJobFails(t *testing.T) {
 		"not an id":      {map[string]any{"endpoint_id": "a/b", "input": "{}"}, []string{"endpoint_id: Invalid endpoint_id", `got "a/b"`}},
 		"not an object":  {map[string]any{"input": "[]"}, []string{"input: Invalid input: Invalid input: expected a JSON object"}},
 		"not JSON":       {map[string]any{"input": "{"}, []string{"input: Invalid input"}},
-		"no duration":    {map[string]any{"input": "{}", "timeout": "soon"}, []string{`timeout: Invalid timeout: invalid timeout: expected a duration from 1s`, `got "soon"`}},
+		"no duration":    {map[string]any{"input": "{}", "timeout": "soon"}, []string{`timeout: Invalid timeout: expected a duration from 1s`, `got "soon"`}},
 		"no time at all": {map[string]any{"input": "{}", "timeout": "10ms"}, []string{`got "10ms"`}},
 		"bounds":         {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 9999}}, []string{"policy.ttl: Invalid policy.ttl", "expected 10000 to 604800000 milliseconds (10 minutes are 600000), got 9999"}},
 		"a fraction":     {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 60000.5}}, []string{"policy.ttl: Invalid value of policy.ttl: Invalid policy.ttl: expected a whole number, got 60000.5."}},

@@ -91,7 +91,7 @@ func ParseTimeout(text types.String) (time.Duration, error) {
 	}
 	timeout, err := time.ParseDuration(text.ValueString())
 	if err != nil || timeout < time.Second || timeout > maxDuration {
-		return 0, fmt.Errorf("invalid timeout: expected a duration from 1s to %s in hours, minutes and seconds, such as 90s or 1h (days aren't a unit), got %q", maxDuration, text.ValueString())
+		return 0, fmt.Errorf("expected a duration from 1s to %s in hours, minutes and seconds, such as 90s or 1h (days aren't a unit), got %q", maxDuration, text.ValueString())
 	}
 	return timeout, nil
 }
@@ -100,7 +100,7 @@ func ParseTimeout(text types.String) (time.Duration, error) {
 func (m *Model) Run(ctx context.Context, c *api.Client, progress func(api.Job)) (api.Job, error) {
 	timeout, err := ParseTimeout(m.Timeout)
 	if err != nil {
-		return api.Job{}, err
+		return api.Job{}, fmt.Errorf("invalid timeout: %w", err)
 	}
 	policy := cmp.Or(value.As[api.JobPolicy](m.Policy), &api.JobPolicy{})
 	if policy.TTL == nil {
