@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -92,7 +93,7 @@ func (w *exchangeWatch) follow(s *suite.WatchedExchange, endpoint, id, status st
 	switch operation {
 	case "run", "runsync":
 	case "status", "cancel", "retry":
-		id = pathID
+		id, _ = url.PathUnescape(pathID) // the suite has escaped it
 	default:
 		return
 	}

@@ -90,10 +90,10 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		id := a.Str("id")
 		for _, auth := range append(withoutKey(c), wrongKey(c)...) {
 			c.V2("GET", secretPath, nil, auth).Is(401).NotContains(id)
-			c.V2("GET", secretPath+"/"+id, nil, auth).Is(401)
+			c.V2("GET", secretPath+"/"+suite.PathSegment(id), nil, auth).Is(401)
 			c.Create("v2", secretPath, suite.M{"name": word, "value": "v"}, auth).Is(401)
-			c.V2("PATCH", secretPath+"/"+id, suite.M{"description": word}, auth).Is(401)
-			c.V2("DELETE", secretPath+"/"+id, nil, auth).Is(401)
+			c.V2("PATCH", secretPath+"/"+suite.PathSegment(id), suite.M{"description": word}, auth).Is(401)
+			c.V2("DELETE", secretPath+"/"+suite.PathSegment(id), nil, auth).Is(401)
 		}
 		c.Sleep(consistency)
 		c.Expect(listSecrets(c, "").Contains(id), "the secret, still in the list", "a list without %s", id)
@@ -105,7 +105,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			a := newSecret(c, suite.M{"value": value})
 			endpoint := newSecretEndpoint(c, a)
 			expectEnvironment(c, value)
-			shown := c.V2("GET", "/serverless/"+endpoint, nil).Is(200)
+			shown := c.V2("GET", "/serverless/"+suite.PathSegment(endpoint), nil).Is(200)
 			shown.NotContains(value)
 			shown.Expect(shown.Contains(placeholderOf(a)), "the placeholder in the endpoint's env")
 		}},
@@ -185,7 +185,7 @@ func expectEnvironment(c *suite.C, want string) { readEnvironment(c).Equal("outp
 // replaceWorker changes the endpoint, and waits until a worker has the new release.
 func replaceWorker(c *suite.C, secret *suite.Answer) {
 	release := c.Nonce()
-	c.V2("PATCH", "/serverless/"+c.Endpoint, suite.M{"env": suite.M{"TOKEN": placeholderOf(secret), "RELEASE": release}}).Success()
+	c.V2("PATCH", "/serverless/"+suite.PathSegment(c.Endpoint), suite.M{"env": suite.M{"TOKEN": placeholderOf(secret), "RELEASE": release}}).Success()
 	for range 5 {
 		if readEnvironment(c).Value("output.RELEASE") == release {
 			return
@@ -256,7 +256,7 @@ var buildCases = []suite.Case{{
 	ID: "BLD-01", Level: suite.Should, Source: "API changes of November 2026, 2.2",
 	Statement: "GET /v2/serverless/{id}/builds returns an object with builds and pagination. A limit outside 1 to 100 returns 422, and an unknown build 404.",
 	Needs:     suite.V2 | suite.AnyEndpoint, Requests: 8, Run: func(c *suite.C) {
-		path := "/serverless/" + c.Endpoint + "/builds"
+		path := "/serverless/" + suite.PathSegment(c.Endpoint) + "/builds"
 		a := c.V2("GET", path, nil)
 		c.SkipIf(a.Code == 404 || a.Code == 501, "the deployment has no builds: %d", a.Code)
 		a.Is(200).Array("builds")

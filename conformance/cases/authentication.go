@@ -31,7 +31,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 	{ID: "AUT-03-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, withoutKey)},
 	{ID: "AUT-03-workers", Needs: suite.V2 | suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
 		c.Blocker(time.Minute)
-		path := "/serverless/" + c.Endpoint + "/workers"
+		path := "/serverless/" + suite.PathSegment(c.Endpoint) + "/workers"
 		ids := c.V2("GET", path, nil).Is(200).IDs("workers")
 		c.SkipIf(len(ids) == 0, "the list shows no worker of the endpoint")
 		logs := path + "/" + suite.PathSegment(ids[0]) + "/logs"

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 	}},
 	{ID: "BAT-02", Statement: "The summary of a batch has id, endpointId, status, the numbers of requests, and createdAt in milliseconds since 1970. GET /batch lists the batches newest first.", Jobs: 2, Run: func(c *suite.C) {
 		batch := newBatch(c, suite.Echo(), suite.Echo())
-		a := c.Get(batch).Success().Equal("id", strings.TrimPrefix(batch, "/batch/")).Equal("endpointId", c.Endpoint).Equal("status", "DRAFT")
+		a := c.Get(batch).Success().Equal("id", idOfBatch(batch)).Equal("endpointId", c.Endpoint).Equal("status", "DRAFT")
 		for member, want := range map[string]int64{"requestTotal": 2, "requestInProgress": 0, "requestCompleted": 0, "requestFailed": 0} {
 			c.Expect(a.Int(member) == want, fmt.Sprintf("%s %d", member, want), "the count %d", a.Int(member))
 		}
@@ -29,7 +30,7 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 		c.Sleep(2 * time.Second)
 		newer := newBatch(c)
 		list := suite.JSONText(c.Get("/batch").Success().JSON())
-		position := func(path string) int { return strings.Index(list, strings.TrimPrefix(path, "/batch/")) }
+		position := func(path string) int { return strings.Index(list, idOfBatch(path)) }
 		c.Expect(position(newer) >= 0 && position(newer) < position(older), "both batches, with the newest first", "the newer one at byte %d, the older one at %d", position(newer), position(older))
 	}},
 	{ID: "BAT-03", Statement: "POST /batch/{id}/requests adds requests to a draft, again and again.", Jobs: 4, Run: func(c *suite.C) {
@@ -181,6 +182,11 @@ func newBatch(c *suite.C, inputs ...any) (path string) {
 	a := c.Post("/batch", requestsOf(inputs...))
 	c.SkipIf(isMissing(a), "the deployment has no batches: %d", a.Code)
 	return "/batch/" + suite.PathSegment(a.Success().Equal("status", "DRAFT").Str("id"))
+}
+
+func idOfBatch(path string) string {
+	id, _ := url.PathUnescape(strings.TrimPrefix(path, "/batch/")) // newBatch has escaped it
+	return id
 }
 
 func addRequests(c *suite.C, batch string, inputs ...any) *suite.Answer {

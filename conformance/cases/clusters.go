@@ -18,12 +18,12 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			name := c.Name()
 			body := suite.Merge(clusterBody(c, 3), suite.M{"name": name, "env": suite.M{"A": "1"}})
 			id := newClusterOf(c, body)
-			shown := c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 3).Equal("compute.gpuCountPerPod", 1)
+			shown := c.V2("GET", "/clusters/"+suite.PathSegment(id), nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 3).Equal("compute.gpuCountPerPod", 1)
 			shown.Equal("compute.gpuTypeId", body["compute"].(suite.M)["gpuTypeId"]).Str("createdAt")
 			c.Expect(eventually(c, func() bool { return summaryOf(c, id) == "3 of 3" }), "3 of 3 pods counted by status", "%s pods", summaryOf(c, id))
 			withoutRoles := map[string]string{"0": "", "1": "", "2": ""}
 			c.Expect(eventually(c, func() bool { return maps.Equal(rolesByRank(c, id), withoutRoles) }), "the ranks 0, 1 and 2", "the ranks and roles %v", rolesByRank(c, id))
-			pods := c.V2("GET", "/clusters/"+id+"/pods", nil).Is(200)
+			pods := c.V2("GET", "/clusters/"+suite.PathSegment(id)+"/pods", nil).Is(200)
 			for i := range 3 {
 				at := fmt.Sprintf("pods.%d.", i)
 				pods.Equal(at+"cluster.id", id).Equal(at+"image", c.Image()).Equal(at+"env.A", "1").Equal(at+"gpu.count", 1)
@@ -32,7 +32,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 	{ID: "VER-71", Source: "Versioning, 3; v2 document, listPods", Statement: "GET /v2/pods omits the pods of clusters unless includeClusterPods=true.",
 		Requests: 20, Run: func(c *suite.C) {
 			pod := podOfCluster(c, newCluster(c))
-			c.V2("GET", "/pods/"+pod, nil).Is(200).Equal("id", pod)
+			c.V2("GET", "/pods/"+suite.PathSegment(pod), nil).Is(200).Equal("id", pod)
 			for query, want := range map[string]bool{"": false, "?includeClusterPods=false": false, "?includeClusterPods=true": true} {
 				list := c.V2("GET", "/pods"+query, nil).Is(200)
 				list.Expect(list.Contains(pod) == want, fmt.Sprintf("the cluster's pod %s in the list: %v", pod, want))
@@ -41,24 +41,24 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 	{ID: "VER-72", Source: "Versioning, 3; v2 document, updateCluster", Statement: "PATCH renames a cluster and changes nothing else.",
 		Requests: 30, Run: func(c *suite.C) {
 			id, name := newCluster(c), c.Name()
-			c.V2("PATCH", "/clusters/"+id, suite.M{"name": name}).Success().EqualIfShown("name", name)
-			awaitMember(c, "/clusters/"+id, "name", name)
+			c.V2("PATCH", "/clusters/"+suite.PathSegment(id), suite.M{"name": name}).Success().EqualIfShown("name", name)
+			awaitMember(c, "/clusters/"+suite.PathSegment(id), "name", name)
 			for member, value := range map[string]any{
 				"type": "APPLICATION", "compute": clusterBody(c, 3)["compute"], "image": c.Image(), "env": suite.M{"A": "2"}, "ports": []any{"80/http"},
 			} {
-				c.V2("PATCH", "/clusters/"+id, suite.M{"name": name + "x", member: value}).Refused()
+				c.V2("PATCH", "/clusters/"+suite.PathSegment(id), suite.M{"name": name + "x", member: value}).Refused()
 			}
-			c.V2("PATCH", "/clusters/"+id, suite.M{}).Refused()
-			c.V2("PATCH", "/clusters/"+id, suite.M{"name": ""}).Refused()
-			c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 2)
+			c.V2("PATCH", "/clusters/"+suite.PathSegment(id), suite.M{}).Refused()
+			c.V2("PATCH", "/clusters/"+suite.PathSegment(id), suite.M{"name": ""}).Refused()
+			c.V2("GET", "/clusters/"+suite.PathSegment(id), nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 2)
 		}},
 	{ID: "VER-73", Source: "Versioning, 6; v2 document, updatePod and deletePod", Statement: "A cluster's pod can't be updated or deleted by itself.",
 		Requests: 30, Run: func(c *suite.C) {
 			id := newCluster(c)
 			pod := podOfCluster(c, id)
 			name := readPod(c, pod).Str("name")
-			c.V2("PATCH", "/pods/"+pod, suite.M{"name": c.Name()}).Refused()
-			c.V2("DELETE", "/pods/"+pod, nil).Refused()
+			c.V2("PATCH", "/pods/"+suite.PathSegment(pod), suite.M{"name": c.Name()}).Refused()
+			c.V2("DELETE", "/pods/"+suite.PathSegment(pod), nil).Refused()
 			actOnPod(c, pod, "terminate").Refused()
 			readPod(c, pod).Equal("name", name)
 			c.Expect(summaryOf(c, id) == "2 of 2", "a cluster of 2 of 2 pods", "%s pods", summaryOf(c, id))
@@ -66,12 +66,12 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 	{ID: "VER-74", Source: "Versioning, 3; v2 document, deleteCluster", Statement: "DELETE deletes the cluster and all its pods, and no other cluster.",
 		Requests: 30, Run: func(c *suite.C) {
 			id, other := newCluster(c), newCluster(c)
-			podOfOther, deletedPaths := podOfCluster(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
+			podOfOther, deletedPaths := podOfCluster(c, other), []string{"/clusters/" + suite.PathSegment(id), "/clusters/" + suite.PathSegment(id) + "/pods"}
 			podOfCluster(c, id) // waits for the pods
 			for _, pod := range clusterPods(c, id) {
-				deletedPaths = append(deletedPaths, "/pods/"+stringOrEmpty(pod["id"]))
+				deletedPaths = append(deletedPaths, "/pods/"+suite.PathSegment(stringOrEmpty(pod["id"])))
 			}
-			c.V2("DELETE", "/clusters/"+id, nil).Success()
+			c.V2("DELETE", "/clusters/"+suite.PathSegment(id), nil).Success()
 			for _, path := range deletedPaths {
 				expectNotFound(c, path)
 			}
@@ -126,7 +126,7 @@ func newCluster(c *suite.C) (id string) { return newClusterOf(c, clusterBody(c, 
 // newClusterOf creates a cluster and waits until it can be read.
 func newClusterOf(c *suite.C, body suite.M) (id string) {
 	id = c.Create("v2", "/clusters", body).Success().Str("id")
-	readBack(c, "/clusters/"+id)
+	readBack(c, "/clusters/"+suite.PathSegment(id))
 	return id
 }
 
@@ -137,7 +137,7 @@ func podOfCluster(c *suite.C, id string) string {
 }
 
 func clusterPods(c *suite.C, id string) []suite.M {
-	return c.V2("GET", "/clusters/"+id+"/pods", nil).Is(200).List("pods")
+	return c.V2("GET", "/clusters/"+suite.PathSegment(id)+"/pods", nil).Is(200).List("pods")
 }
 
 // rolesByRank returns the role of each pod of a cluster by its rank, or "" for no role.
@@ -152,7 +152,7 @@ func rolesByRank(c *suite.C, id string) map[string]string {
 
 // summaryOf returns the sum of a cluster's counts by status and its number of pods, such as "3 of 3".
 func summaryOf(c *suite.C, id string) string {
-	a := c.V2("GET", "/clusters/"+id, nil).Is(200)
+	a := c.V2("GET", "/clusters/"+suite.PathSegment(id), nil).Is(200)
 	sum := 0
 	for status := range a.Object("pods.byStatus") {
 		sum += int(a.Int("pods.byStatus." + status))
@@ -186,7 +186,7 @@ var podClassCases = []suite.Case{
 			}
 		}
 		for _, action := range []string{"stop", "restart", "terminate"} {
-			c.V2("POST", "/pods/"+ids["pod"]+"/action", suite.M{"action": action}, other).Is(401, 403, 404)
+			c.V2("POST", "/pods/"+suite.PathSegment(ids["pod"])+"/action", suite.M{"action": action}, other).Is(401, 403, 404)
 		}
 		for path, body := range map[string]suite.M{"/pods": podBody(c, suite.M{"name": word}), "/clusters": suite.Merge(clusterBody(c, 2), suite.M{"name": word})} {
 			c.Create("v2", path, body, other).Is(401, 403, 404)
@@ -197,7 +197,7 @@ var podClassCases = []suite.Case{
 		for _, member := range []string{"name", "env", "image"} {
 			after.Equal(member, before.Value(member))
 		}
-		c.V2("GET", "/clusters/"+ids["cluster"], nil).Is(200)
+		c.V2("GET", "/clusters/"+suite.PathSegment(ids["cluster"]), nil).Is(200)
 	}},
 	{ID: "ERR-13-compute", Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 60, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
 		var words []string // names of refused objects

@@ -19,13 +19,13 @@ var concurrencyCases = []suite.Case{
 		judgeOpenLimit(c, 200, "POST", "/run", nil, suite.Stalled())
 	}),
 	concurrencyCase(suite.Case{ID: "RAT-13", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 12130, Jobs: 80, WaitTime: 5 * time.Minute}, "/status", 400, func(c *suite.C) {
-		judgeSimultaneous(c, 400, 440, "GET", func(id string) string { return "/status/" + id + "?ttl=86400000" })
+		judgeSimultaneous(c, 400, 440, "GET", func(id string) string { return "/status/" + suite.PathSegment(id) + "?ttl=86400000" })
 	}),
 	concurrencyCase(suite.Case{ID: "RAT-14", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 480, Jobs: 1}, "/stream", 400, func(c *suite.C) {
-		judgeOpenLimit(c, 400, "GET", "/stream/"+c.Blocker(time.Hour).ID, nil)
+		judgeOpenLimit(c, 400, "GET", c.Blocker(time.Hour).Path("stream"), nil)
 	}),
 	concurrencyCase(suite.Case{ID: "RAT-15", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2430, Jobs: 1100, WaitTime: 5 * time.Minute}, "/cancel", 20, func(c *suite.C) {
-		judgeSimultaneous(c, 20, 40, "POST", func(id string) string { return "/cancel/" + id })
+		judgeSimultaneous(c, 20, 40, "POST", func(id string) string { return "/cancel/" + suite.PathSegment(id) })
 	}),
 	concurrencyCase(suite.Case{ID: "RAT-16", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 446, Jobs: 400}, "/openai/*", 400, func(c *suite.C) {
 		requireOpenAIRoute(c)

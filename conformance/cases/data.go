@@ -89,7 +89,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 // expectOutput expects the output of a submission to /runsync in the answer and in the status.
 func expectOutput(c *suite.C, submission string, want any) {
 	a := c.Post("/runsync", nil, suite.Raw(submission)).Is(200)
-	for _, shown := range []*suite.Answer{finalAnswer(c, a), c.Get("/status/" + a.Str("id")).Is(200)} {
+	for _, shown := range []*suite.Answer{finalAnswer(c, a), c.Get("/status/" + suite.PathSegment(a.Str("id"))).Is(200)} {
 		if want == nil {
 			shown.Absent("output")
 		} else {

@@ -50,7 +50,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		c.Endpoint = c.NewEndpoint(1)
 		done := c.Run(suite.Echo()).Reach(suite.Completed)
 		jobs := []*suite.Job{done, c.Blocker(time.Minute), c.Run(suite.Echo())}
-		c.V2("DELETE", "/serverless/"+c.Endpoint, nil).Success()
+		c.V2("DELETE", "/serverless/"+suite.PathSegment(c.Endpoint), nil).Success()
 		c.Sleep(consistency)
 		eventually(c, func() bool { return c.Get("/health").Code/100 == 4 })
 		for _, op := range jobOperations {
@@ -149,7 +149,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 			blocker := c.Blocker(time.Minute)
 			c.Run(suite.Echo()).Cancel().Is(200).Object("")
 			c.Post("/purge-queue", nil).Is(200).Object("")
-			requestHeldAnswer(c, "/stream/"+blocker.ID)
+			requestHeldAnswer(c, blocker.Path("stream"))
 			blocker.Cancel().Is(200).Object("")
 		}},
 	{ID: "ERR-11-every", Needs: suite.OwnEndpoint | suite.V2, Allow: suite.Queue, Jobs: 4, Requests: 150, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {

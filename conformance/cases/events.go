@@ -100,7 +100,7 @@ var jobEvents = []jobEvent{
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			c.Sleep(2 * time.Minute)
 			ttl := c.Now().Sub(p.submittedAt.from).Round(time.Second) + 7*time.Minute
-			set := c.Get("/status/"+p.ID+"?ttl="+suite.JSONText(ttl.Milliseconds())).Is(200).Equal("status", s.status)
+			set := c.Get(p.Path("status")+"?ttl="+suite.JSONText(ttl.Milliseconds())).Is(200).Equal("status", s.status)
 			due := p.submittedAt.add(ttl)
 			due.judgeJustBefore(c, p.Job, func(status *suite.Answer) { s.expectStatus(c, status) })
 			c.UntilEffective(due.to)
@@ -112,7 +112,7 @@ var jobEvents = []jobEvent{
 	{
 		name: "ttl-of-result", clause: byStatus(map[string]string{suite.InQueue: "JOB-44", suite.InProgress: "JOB-44"}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
-			set := c.Get("/status/"+p.ID+"?ttl="+suite.JSONText(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
+			set := c.Get(p.Path("status")+"?ttl="+suite.JSONText(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
 			p.cancel(cancelClause(s))
 			p.submittedAt.add(lifetime).untilJustBefore(c)
 			c.Should(func() { p.Status().Is(200).Equal("status", suite.Cancelled) })
@@ -123,7 +123,7 @@ var jobEvents = []jobEvent{
 	{
 		name: "ttl-of-retry", clause: byStatus(map[string]string{suite.Failed: "SUB-26", suite.TimedOut: "SUB-26"}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
-			set := c.Get("/status/"+p.ID+"?ttl="+suite.JSONText(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
+			set := c.Get(p.Path("status")+"?ttl="+suite.JSONText(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
 			p.retry("JOB-22")
 			p.submittedAt.add(lifetime).untilJustBefore(c)
 			p.Status().Is(200)
@@ -137,7 +137,7 @@ var jobEvents = []jobEvent{
 			suite.InQueue: "JOB-44", suite.InProgress: "JOB-44", suite.Completed: "LIM-20", suite.Failed: "LIM-20", suite.TimedOut: "LIM-20", suite.Cancelled: "LIM-20",
 		}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
-			c.Get("/status/"+p.ID+"?ttl=10800000").Is(200).Equal("status", s.status)
+			c.Get(p.Path("status")+"?ttl=10800000").Is(200).Equal("status", s.status)
 			if suite.IsFinal(s.status) {
 				due := p.endedAt.add(retention)
 				if due.untilJustBefore(c) {

@@ -181,7 +181,7 @@ func (s *scene) ids(op contractOperation) (ids []string) {
 // requestTTL sends a request for a short time to live, which must be refused.
 func (s *scene) requestTTL(endpoint string, options ...suite.Option) *suite.Answer {
 	s.ttlRequested = true
-	return s.c.Job("GET", endpoint, "/status/"+s.failed.ID+"?ttl=10000", nil, options...)
+	return s.c.Job("GET", endpoint, s.failed.Path("status")+"?ttl=10000", nil, options...)
 }
 
 // expectUnchanged expects that each job is unchanged, that the stream is unread, and that

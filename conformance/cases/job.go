@@ -13,7 +13,7 @@ import (
 var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, []suite.Case{
 	{ID: "JOB-01", Source: "What the service does, 2", Statement: "The job API of an endpoint is below /v2/{endpoint_id}/ and nowhere else.", Run: func(c *suite.C) {
 		c.Get("/health").Is(200).Object("jobs")
-		bare := c.Do("GET", c.Target.Queue()+"/"+c.Endpoint+"/health", nil)
+		bare := c.Do("GET", c.Target.Queue()+"/"+suite.PathSegment(c.Endpoint)+"/health", nil)
 		_, hasJobs := bare.Find("jobs") // the path may have a web page
 		bare.Expect(bare.Code/100 != 2 || !hasJobs, "no such path without /v2")
 	}},
@@ -21,7 +21,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		s := newScene(c)
 		for _, op := range jobOperations {
 			for _, id := range s.ids(op) {
-				c.Do(op.method, c.Target.Queue()+"/"+c.Endpoint+op.pathFor(id), op.validBody(c, nil, c.Nonce())) // the description doesn't say what is at this path
+				c.Do(op.method, c.Target.Queue()+"/"+suite.PathSegment(c.Endpoint)+op.pathFor(id), op.validBody(c, nil, c.Nonce())) // the description doesn't say what is at this path
 			}
 		}
 		c.Job("POST", c.SecondEndpoint, "/purge-queue", nil).Is(200).Equal("removed", 0) // the queue of another endpoint
@@ -39,7 +39,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		for _, path := range []string{"/run", "/runsync"} {
 			id := c.Post(path, suite.Submission(suite.Echo())).Is(200).Str("id")
 			c.Expect(id != "", "an id", "an empty id")
-			c.Get("/status/"+id).Is(200).Equal("id", id)
+			c.Get("/status/"+suite.PathSegment(id)).Is(200).Equal("id", id)
 		}
 	}},
 	{ID: "JOB-04", Source: "Job, id", Statement: "Two jobs never have the same id.", Allow: suite.Queue, Jobs: 100, Requests: 100, Seconds: 100, Run: func(c *suite.C) {
@@ -115,7 +115,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		Needs: suite.AnyEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo(suite.M{"nonce": c.Nonce()}))
 			j.Status().Is(200)
-			c.Job("GET", c.SecondEndpoint, "/status/"+j.ID, nil).Is(404, 403)
+			c.Job("GET", c.SecondEndpoint, j.Path("status"), nil).Is(404, 403)
 		}},
 	{ID: "JOB-41-every", Needs: suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 60, WaitTime: 20 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
@@ -155,7 +155,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		Live:      suite.Dialect{Level: suite.Unspec, Why: "RunPod's documentation shows ?ttl=6000"},
 		Needs:     suite.IdleEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Run: func(c *suite.C) {
 			j, other := c.Run(suite.Echo()), c.Run(suite.Echo())
-			set := c.Get("/status/" + j.ID + "?ttl=10000").Is(200)
+			set := c.Get(j.Path("status") + "?ttl=10000").Is(200)
 			c.Until(j.Answer.Sent.Add(9 * time.Second))
 			j.Status().IfBefore(j.Answer.Sent.Add(10 * time.Second)).Is(200)
 			intervalOf(set).add(10*time.Second).expectDeleted(c, j) // the description doesn't say from when the ttl counts
@@ -166,7 +166,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 			c.Blocker(60 * time.Second)
 			j := c.Run(suite.Echo())
 			for _, ttl := range []string{"6000", "9999", "604800001", "abc"} {
-				c.Observe("ttl=%s: %d", ttl, c.Get("/status/"+j.ID+"?ttl="+ttl).Code)
+				c.Observe("ttl=%s: %d", ttl, c.Get(j.Path("status")+"?ttl="+ttl).Code)
 			}
 		}},
 	{ID: "JOB-46", Level: suite.Should, Source: "Endpoints B", Statement: "An operation rejects other methods, and such a request changes nothing.",

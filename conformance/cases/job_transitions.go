@@ -292,7 +292,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 		c.BusyWorker()
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
 		j.AwaitInQueue()
-		p := c.Start("GET", "/stream/"+j.ID, nil)
+		p := c.Start("GET", j.Path("stream"), nil)
 		p.Sleep(30 * time.Second)
 		if !p.Unanswered() {
 			a := p.Answer()

@@ -185,7 +185,7 @@ func runSync(path string, input suite.M) func(*suite.C) (*suite.Job, interval) {
 
 // expectNoChunks expects that a stream has no chunks. The answer may have any status code.
 func expectNoChunks(c *suite.C, j *suite.Job) {
-	n := countChunks(requestHeldAnswer(c, "/stream/"+j.ID))
+	n := countChunks(requestHeldAnswer(c, j.Path("stream")))
 	c.Expect(n == 0, "no chunk of a deleted result", "%d chunks", n)
 }
 

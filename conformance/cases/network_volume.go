@@ -81,5 +81,5 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 })
 
 func updateVolume(c *suite.C, volume *suite.Answer, body suite.M) *suite.Answer {
-	return c.V1("POST", "/networkvolumes/"+volume.Str("id")+"/update", body)
+	return c.V1("POST", "/networkvolumes/"+suite.PathSegment(volume.Str("id"))+"/update", body)
 }

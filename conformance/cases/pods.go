@@ -39,11 +39,11 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 		Requests: 40, Run: func(c *suite.C) {
 			for _, end := range []func(id string) *suite.Answer{
 				func(id string) *suite.Answer { return actOnPod(c, id, "terminate") },
-				func(id string) *suite.Answer { return c.V2("DELETE", "/pods/"+id, nil) },
+				func(id string) *suite.Answer { return c.V2("DELETE", "/pods/"+suite.PathSegment(id), nil) },
 			} {
 				id, other := newPod(c, nil), newPod(c, nil)
 				end(id).Success()
-				expectNotFound(c, "/pods/"+id)
+				expectNotFound(c, "/pods/"+suite.PathSegment(id))
 				list := c.V2("GET", "/pods", nil).Is(200)
 				list.Expect(!list.Contains(id) && list.Contains(other), "a list without the pod "+id+" and with "+other)
 			}
@@ -56,7 +56,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			c.Given("VER-27", func() {
 				t = c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "env": suite.M{"A": "1", "B": "1"}, "disk": 7}).Success()
 			})
-			c.SkipIf(readBack(c, "/templates/"+t.Str("id")).ValueOrNil("serverless") == true, "according to the description, version 2 creates only serverless templates")
+			c.SkipIf(readBack(c, "/templates/"+suite.PathSegment(t.Str("id"))).ValueOrNil("serverless") == true, "according to the description, version 2 creates only serverless templates")
 			body := podBody(c, suite.M{"templateId": t.Str("id"), "env": suite.M{"B": "2"}})
 			delete(body, "image")
 			pod := readPod(c, c.Create("v2", "/pods", body).Success().Str("id"))
@@ -81,11 +81,11 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			c.Create("v2", "/pods", podBody(c, suite.M{"mounts": suite.M{"persistent": persistent(10)}})).Refused()
 			id := newPod(c, suite.M{"mounts": suite.M{"network": network(volume)}})
 			for _, mounts := range []suite.M{{"network": []any{}}, {"network": network(other)}, {"persistent": persistent(10)}} {
-				c.V2("PATCH", "/pods/"+id, suite.M{"mounts": mounts}).Refused()
+				c.V2("PATCH", "/pods/"+suite.PathSegment(id), suite.M{"mounts": mounts}).Refused()
 			}
 			readPod(c, id).Equal("mounts.network.0.volumeId", volume).Equal("mounts.network.0.path", "/n")
-			c.V2("PATCH", "/pods/"+id, suite.M{"mounts": suite.M{"network": []any{suite.M{"volumeId": volume, "path": "/m"}}}}).Success()
-			awaitMember(c, "/pods/"+id, "mounts.network.0.path", "/m")
+			c.V2("PATCH", "/pods/"+suite.PathSegment(id), suite.M{"mounts": suite.M{"network": []any{suite.M{"volumeId": volume, "path": "/m"}}}}).Success()
+			awaitMember(c, "/pods/"+suite.PathSegment(id), "mounts.network.0.path", "/m")
 		}},
 	{ID: "VER-64", Source: "Versioning, 7; v2 document, BaseCpuConfig", Statement: "The vcpuCount of a CPU pod is a power of two from 2 up.", Requests: 25, Run: func(c *suite.C) {
 		for _, count := range []any{0, 1, 3, 6, "2", 2.5} {
@@ -102,15 +102,15 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 				if !version.servedBy(c) {
 					continue
 				}
-				sendTo(c, version, "PATCH", "/pods/"+id, suite.M{"locked": true}).Success().EqualIfShown("locked", true)
-				awaitMember(c, "/pods/"+id, "locked", true)
+				sendTo(c, version, "PATCH", "/pods/"+suite.PathSegment(id), suite.M{"locked": true}).Success().EqualIfShown("locked", true)
+				awaitMember(c, "/pods/"+suite.PathSegment(id), "locked", true)
 				if v1API.servedBy(c) {
-					c.V1("POST", "/pods/"+id+"/stop", nil).Refused()
+					c.V1("POST", "/pods/"+suite.PathSegment(id)+"/stop", nil).Refused()
 				}
 				actOnPod(c, id, "stop").Refused()
 				readPod(c, id).Equal("status", "RUNNING")
-				sendTo(c, version, "PATCH", "/pods/"+id, suite.M{"locked": false}).Success()
-				awaitMember(c, "/pods/"+id, "locked", false)
+				sendTo(c, version, "PATCH", "/pods/"+suite.PathSegment(id), suite.M{"locked": false}).Success()
+				awaitMember(c, "/pods/"+suite.PathSegment(id), "locked", false)
 			}
 			actOnPod(c, id, "stop").Success()
 		}},
@@ -118,10 +118,10 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 		Requests: 30, Run: func(c *suite.C) {
 			auth, _ := newRegistryAuth(c)
 			id := newPod(c, suite.M{"registry": auth})
-			c.V2("DELETE", "/registries/"+auth, nil).Refused()
-			c.V2("GET", "/registries/"+auth, nil).Is(200)
-			c.V2("DELETE", "/pods/"+id, nil).Success()
-			c.Expect(eventually(c, func() bool { return c.V2("DELETE", "/registries/"+auth, nil).Code/100 == 2 }), "the deletion of a registry auth without a pod", "a refusal")
+			c.V2("DELETE", "/registries/"+suite.PathSegment(auth), nil).Refused()
+			c.V2("GET", "/registries/"+suite.PathSegment(auth), nil).Is(200)
+			c.V2("DELETE", "/pods/"+suite.PathSegment(id), nil).Success()
+			c.Expect(eventually(c, func() bool { return c.V2("DELETE", "/registries/"+suite.PathSegment(auth), nil).Code/100 == 2 }), "the deletion of a registry auth without a pod", "a refusal")
 		}},
 	{ID: "VER-67", Source: "Versioning, 3 and 6", Statement: "Both versions show and change the same pods.",
 		Needs: podNeeds | suite.V1, Requests: 80, Run: func(c *suite.C) {
@@ -130,18 +130,20 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			readPod(c, id).Equal("name", name).Equal("image", c.Image()).Equal("cpu.vcpuCount", 2)
 			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
 			for _, step := range [][2]string{{"stop", "EXITED"}, {"start", "RUNNING"}, {"restart", "RUNNING"}, {"reset", "RUNNING"}} {
-				c.V1("POST", "/pods/"+id+"/"+step[0], nil).Success()
+				c.V1("POST", "/pods/"+suite.PathSegment(id)+"/"+step[0], nil).Success()
 				awaitPod(c, id, step[1])
 			}
 			for _, update := range []operation{patch, postUpdate} {
 				renamed := c.Name()
-				c.V1(update.method, "/pods/"+id+update.suffix, suite.M{"name": renamed}).Success()
-				awaitMember(c, "/pods/"+id, "name", renamed)
+				c.V1(update.method, "/pods/"+suite.PathSegment(id)+update.suffix, suite.M{"name": renamed}).Success()
+				awaitMember(c, "/pods/"+suite.PathSegment(id), "name", renamed)
 			}
-			c.V2("PATCH", "/pods/"+id, suite.M{"env": suite.M{"A": "1"}}).Success()
-			c.Expect(eventually(c, func() bool { return c.V1("GET", "/pods/"+id, nil).Is(200).ValueOrNil("env.A") == "1" }), "the new variable in version 1", "a pod without it")
-			c.V1("DELETE", "/pods/"+id, nil).Success()
-			expectNotFound(c, "/pods/"+id)
+			c.V2("PATCH", "/pods/"+suite.PathSegment(id), suite.M{"env": suite.M{"A": "1"}}).Success()
+			c.Expect(eventually(c, func() bool {
+				return c.V1("GET", "/pods/"+suite.PathSegment(id), nil).Is(200).ValueOrNil("env.A") == "1"
+			}), "the new variable in version 1", "a pod without it")
+			c.V1("DELETE", "/pods/"+suite.PathSegment(id), nil).Success()
+			expectNotFound(c, "/pods/"+suite.PathSegment(id))
 		}},
 	{ID: "VER-68", Source: "Versioning, 7; v2 document, CreateGpuConfig", Statement: "minCudaVersion and a non-empty list of allowedCudaVersions can't be combined.", Run: func(c *suite.C) {
 		body := func(allowed ...any) suite.M {
@@ -169,7 +171,7 @@ func podBody(c *suite.C, more suite.M) suite.M {
 func newPod(c *suite.C, more suite.M) (id string) {
 	c.Given("VER-22", func() {
 		id = c.Create("v2", "/pods", podBody(c, more)).Success().Str("id")
-		readBack(c, "/pods/"+id)
+		readBack(c, "/pods/"+suite.PathSegment(id))
 	})
 	return id
 }
@@ -181,10 +183,12 @@ func newRunningPod(c *suite.C) (id string) {
 	return id
 }
 
-func readPod(c *suite.C, id string) *suite.Answer { return c.V2("GET", "/pods/"+id, nil).Is(200) }
+func readPod(c *suite.C, id string) *suite.Answer {
+	return c.V2("GET", "/pods/"+suite.PathSegment(id), nil).Is(200)
+}
 
 func actOnPod(c *suite.C, id, action string) *suite.Answer {
-	return c.V2("POST", "/pods/"+id+"/action", suite.M{"action": action})
+	return c.V2("POST", "/pods/"+suite.PathSegment(id)+"/action", suite.M{"action": action})
 }
 
 // podPatience is how long a pod may take to start or end.
@@ -261,7 +265,7 @@ var podChangeCases = section(suite.Case{Level: suite.Should, Needs: podNeeds, Al
 			body := suite.Merge(clusterBody(c, 2), suite.M{"templateId": t.Str("id")})
 			delete(body, "image")
 			id := newClusterOf(c, body)
-			c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("template", t.Str("id"))
+			c.V2("GET", "/clusters/"+suite.PathSegment(id), nil).Is(200).Equal("template", t.Str("id"))
 			readPod(c, podOfCluster(c, id)).Equal("image", c.Image()).Equal("env.A", "1").Equal("disk", 7).Equal("registry", registry)
 			for member, value := range map[string]any{"image": c.Image(), "args": "a", "entrypoint": listOf("a"), "cmd": listOf("a"), "disk": 9, "env": suite.M{"B": "1"}, "ports": []any{"80/http"}, "mounts": suite.M{"persistent": suite.M{"size": 10, "path": "/p"}}} {
 				c.Create("v2", "/clusters", suite.Merge(body, suite.M{member: value})).Is(400)

@@ -55,7 +55,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	// The policy's time-out overrides the endpoint's, even after a retry.
 	{ID: "SUB-15-endpoint", Supplementary: true, Needs: suite.LocalOnly | suite.V2 | suite.AdvanceableClock, Allow: suite.Create | suite.Queue, Requests: 90, Jobs: 3, WaitTime: 6 * time.Minute, Seconds: 400, Run: func(c *suite.C) {
 		c.Endpoint = c.NewEndpoint(3, suite.M{"timeout": 60_000})
-		shown := c.V2("GET", "/serverless/"+c.Endpoint, nil)
+		shown := c.V2("GET", "/serverless/"+suite.PathSegment(c.Endpoint), nil)
 		c.SkipIf(shown.Code != 200 || !suite.Same(shown.ValueOrNil("timeout"), 60_000), "the endpoint shows no time-out")
 		for _, limit := range []time.Duration{time.Minute, 20 * time.Second, 3 * time.Minute} {
 			policy := suite.M{}

@@ -61,7 +61,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 					j.AwaitRunning()
 				}
 				c.Sleep(11 * time.Second) // the window has passed
-				unknownJob := "/cancel/" + suite.SimilarID(jobs[0].ID)
+				unknownJob := "/cancel/" + suite.PathSegment(suite.SimilarID(jobs[0].ID))
 				for n < maxRequests && c.Post(unknownJob, nil, suite.Quiet()).Code != http.StatusTooManyRequests {
 					n++
 				}
@@ -110,7 +110,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 	{ID: "RAT-22-stream", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1500, Jobs: 2, Run: func(c *suite.C) {
 		streamed := c.Run(suite.Stream(3, 0)).Reach(suite.Completed)
 		waiting := c.Blocker(time.Hour)
-		open := openToLimit(c, "RAT-14", 400, "GET", "/stream/"+waiting.ID, nil)
+		open := openToLimit(c, "RAT-14", 400, "GET", waiting.Path("stream"), nil)
 		c.Given("RAT-14", func() { streamed.Stream().Is(http.StatusTooManyRequests) })
 		abortAll(open)
 		// The deployment notices disconnected clients a little later, in real time.
@@ -233,9 +233,9 @@ func requireQuotas(c *suite.C, a *suite.Answer) {
 	c.SkipIf(a.Header.Get("RateLimit") == "" || a.Header.Get("RateLimit-Policy") == "", "answers show no quotas")
 }
 
-// unknownJobID submits a job, and returns an unused id in the form of the job's.
+// unknownJobID submits a job, and returns an unused id in the form of the job's, escaped for a path.
 func unknownJobID(c *suite.C) string {
-	return suite.SimilarID(c.Run(suite.Echo(), lowPriority).ID)
+	return suite.PathSegment(suite.SimilarID(c.Run(suite.Echo(), lowPriority).ID))
 }
 
 // requireOpenAIRoute skips the case if /openai/v1/x doesn't exist, since the description

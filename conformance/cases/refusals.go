@@ -124,7 +124,7 @@ func sendInvalidJobRequests(c *suite.C, s *scene, op contractOperation) (answers
 	case "/runsync":
 		answers = append(answers, c.Post("/runsync?wait=soon", suite.Submission(suite.Echo())))
 	case "/status/{id}":
-		answers = append(answers, c.Get("/status/"+s.waiting.ID+"?ttl=soon"))
+		answers = append(answers, c.Get(s.waiting.Path("status")+"?ttl=soon"))
 	}
 	return answers
 }
@@ -248,7 +248,7 @@ func judgeRefusedChanges(a api) func(*suite.C) {
 		if item, ok := o.itemReads["template"]; ok && o.ids["serverless template"] != "" {
 			id := o.ids["serverless template"]
 			item.path = strings.Replace(item.path, "{id}", "{id}?includeEndpointBoundTemplates=true", 1)
-			if sendTo(c, a, "DELETE", collection(a, "template")+"/"+id, nil).Code/100 == 4 {
+			if sendTo(c, a, "DELETE", collection(a, "template")+"/"+suite.PathSegment(id), nil).Code/100 == 4 {
 				item.send(c, id, nil).Is(200)
 			}
 		}

@@ -29,7 +29,7 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 	{ID: "R-02-v2", Needs: suite.V2, Allow: suite.Create, Requests: 40, Run: judgeRegistrySecret(v2API)},
 	{ID: "R-03", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "A deletion returns 204 without a body.", Allow: suite.Create, Run: func(c *suite.C) {
 		id, _ := newRegistryAuth(c)
-		a := c.V1("DELETE", "/containerregistryauth/"+id, nil).Is(204)
+		a := c.V1("DELETE", "/containerregistryauth/"+suite.PathSegment(id), nil).Is(204)
 		c.Expect(len(a.Body) == 0, "no body", "a body of %d bytes", len(a.Body))
 	}},
 	{ID: "R-04", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "The deletion of an unknown id returns 400.", Run: func(c *suite.C) {
@@ -39,7 +39,7 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 	{ID: "R-05", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "A deletion without a key returns 401 and deletes nothing.",
 		Allow: suite.Create, Run: func(c *suite.C) {
 			id, _ := newRegistryAuth(c)
-			c.V1("DELETE", "/containerregistryauth/"+id, nil, suite.WithoutKey()).Is(401)
+			c.V1("DELETE", "/containerregistryauth/"+suite.PathSegment(id), nil, suite.WithoutKey()).Is(401)
 			c.Expect(eventually(c, func() bool { return isListed(c, id) }), "the registry auth, still in the list", "a list without the registry auth %s", id)
 		}},
 	{ID: "R-06", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "The list omits a deleted registry auth.", Allow: suite.Create, Run: func(c *suite.C) {
@@ -47,13 +47,13 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 		c.Given("R-01", func() {
 			c.Expect(eventually(c, func() bool { return isListed(c, id) }), "the registry auth in the list", "a list without the registry auth %s", id)
 		})
-		c.V1("DELETE", "/containerregistryauth/"+id, nil).Success()
+		c.V1("DELETE", "/containerregistryauth/"+suite.PathSegment(id), nil).Success()
 		c.Expect(eventually(c, func() bool { return !isListed(c, id) }), "a list without the registry auth", "a list with the registry auth %s", id)
 	}},
 	{ID: "R-07", Level: suite.Should, Source: "Endpoints A, DELETE /containerregistryauth", Statement: "A second deletion returns 400.", Allow: suite.Create, Run: func(c *suite.C) {
 		id, _ := newRegistryAuth(c)
-		c.V1("DELETE", "/containerregistryauth/"+id, nil).Success()
-		c.V1("DELETE", "/containerregistryauth/"+id, nil).Is(400)
+		c.V1("DELETE", "/containerregistryauth/"+suite.PathSegment(id), nil).Success()
+		c.V1("DELETE", "/containerregistryauth/"+suite.PathSegment(id), nil).Is(400)
 	}},
 	{ID: "R-08", Level: suite.Unspec, Source: "Container registry auth", Statement: "How a registry auth is created.", Allow: suite.Create, Run: func(c *suite.C) {
 		a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})

@@ -119,8 +119,8 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			c.Observe("finished, read again: %d", finished.Stream().Code)
 			c.Blocker(time.Minute)
 			waiting := c.Run(suite.Echo())
-			c.Observe("waiting: %d", requestHeldAnswer(c, "/stream/"+waiting.ID).Code)
-			c.Observe("unknown: %d", c.Get("/stream/"+suite.SimilarID(finished.ID)).Code)
+			c.Observe("waiting: %d", requestHeldAnswer(c, waiting.Path("stream")).Code)
+			c.Observe("unknown: %d", c.Get("/stream/"+suite.PathSegment(suite.SimilarID(finished.ID))).Code)
 		}},
 })
 

@@ -21,8 +21,10 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	}},
 	{ID: "T-02-update", Supplementary: true, Needs: suite.V2, Run: func(c *suite.C) {
 		first, second := c.NewTemplate("v2"), c.NewTemplate("v2")
-		c.Given("VER-19", func() { c.V2("PATCH", "/templates/"+second.Str("id"), suite.M{"name": c.Name()}).Success() })
-		c.V2("PATCH", "/templates/"+second.Str("id"), suite.M{"name": first.Str("name")}).Refused()
+		c.Given("VER-19", func() {
+			c.V2("PATCH", "/templates/"+suite.PathSegment(second.Str("id")), suite.M{"name": c.Name()}).Success()
+		})
+		c.V2("PATCH", "/templates/"+suite.PathSegment(second.Str("id")), suite.M{"name": first.Str("name")}).Refused()
 	}},
 	{ID: "T-03", Source: "Template, imageName", Statement: "A template without imageName returns 400.", Run: func(c *suite.C) {
 		c.NewTemplate("v1")
@@ -101,10 +103,10 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		id := a.Str("id")
 		c.Observe("create: %d", a.Code)
 		c.Observe("list: %d", c.V1("GET", "/templates", nil).Code)
-		c.Observe("read: %d", c.V1("GET", "/templates/"+id, nil).Code)
-		c.Observe("update: %d", c.V1("PATCH", "/templates/"+id, suite.M{"readme": "new"}).Code)
+		c.Observe("read: %d", c.V1("GET", "/templates/"+suite.PathSegment(id), nil).Code)
+		c.Observe("update: %d", c.V1("PATCH", "/templates/"+suite.PathSegment(id), suite.M{"readme": "new"}).Code)
 		c.Observe("unknown field: %d", c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": "i", "unknown": 1}).Code)
-		c.Observe("delete: %d", c.V1("DELETE", "/templates/"+id, nil).Code)
+		c.Observe("delete: %d", c.V1("DELETE", "/templates/"+suite.PathSegment(id), nil).Code)
 	}},
 })
 
@@ -156,7 +158,7 @@ func answerWith(c *suite.C, created *suite.Answer, field string) *suite.Answer {
 	if _, ok := created.Find(field); ok {
 		return created
 	}
-	if read := c.V1("GET", "/templates/"+created.Str("id"), nil); read.Code/100 == 2 {
+	if read := c.V1("GET", "/templates/"+suite.PathSegment(created.Str("id")), nil); read.Code/100 == 2 {
 		if _, ok := read.Find(field); ok {
 			return read
 		}
@@ -217,7 +219,7 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 					{suite.M{"entrypoint": listOf()}, listOf(), listOf("other")},
 					{suite.M{"entrypoint": listOf("e"), "cmd": listOf()}, listOf("e"), listOf()},
 				} {
-					c.V2("PATCH", path+"/"+id, step.body).Success()
+					c.V2("PATCH", path+"/"+suite.PathSegment(id), step.body).Success()
 					expectCommand(c, path, id, step.entrypoint, step.cmd)
 				}
 			}
@@ -230,19 +232,19 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 				{suite.M{"args": `{"entrypoint":["sh","-c"],"cmd":["two words"]}`}, listOf("sh", "-c"), listOf("two words")},
 				{suite.M{"args": ""}, listOf(), listOf()},
 			} {
-				c.V2("PATCH", "/templates/"+id, step.body).Success()
+				c.V2("PATCH", "/templates/"+suite.PathSegment(id), step.body).Success()
 				expectCommand(c, "/templates", id, step.entrypoint, step.cmd)
-				c.V2("GET", "/templates/"+id, nil).Is(200).Equal("args", step.body["args"])
+				c.V2("GET", "/templates/"+suite.PathSegment(id), nil).Is(200).Equal("args", step.body["args"])
 			}
 		}},
 	{ID: "CMD-03", Statement: "args together with entrypoint or cmd are accepted if they mean the same, as in a response, and rejected otherwise.",
 		Requests: 40, Run: func(c *suite.C) {
 			id := newObjectWithCommand(c, "/templates", suite.M{"entrypoint": listOf("e"), "cmd": listOf("c d")})
-			shown := c.V2("GET", "/templates/"+id, nil).Is(200)
-			c.V2("PATCH", "/templates/"+id, suite.M{"args": shown.Value("args"), "entrypoint": shown.Value("entrypoint"), "cmd": shown.Value("cmd")}).Success()
+			shown := c.V2("GET", "/templates/"+suite.PathSegment(id), nil).Is(200)
+			c.V2("PATCH", "/templates/"+suite.PathSegment(id), suite.M{"args": shown.Value("args"), "entrypoint": shown.Value("entrypoint"), "cmd": shown.Value("cmd")}).Success()
 			newObjectWithCommand(c, "/templates", suite.M{"args": "a b", "entrypoint": listOf(), "cmd": listOf("a", "b")})
 			for _, differing := range []suite.M{{"args": "a", "cmd": listOf("b")}, {"args": "a b", "cmd": listOf("a b")}, {"args": "a", "entrypoint": listOf("a")}} {
-				c.V2("PATCH", "/templates/"+id, differing).Refused()
+				c.V2("PATCH", "/templates/"+suite.PathSegment(id), differing).Refused()
 				c.Create("v2", "/templates", commandBody(c, "/templates", differing)).Refused()
 			}
 			expectCommand(c, "/templates", id, listOf("e"), listOf("c d"))
@@ -250,12 +252,12 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 	{ID: "CMD-04", Statement: "entrypoint and cmd of version 2 are dockerEntrypoint and dockerStartCmd of version 1.",
 		Needs: suite.V1 | suite.V2, Requests: 20, Run: func(c *suite.C) {
 			id := newObjectWithCommand(c, "/templates", suite.M{"entrypoint": listOf("sh", "-c"), "cmd": listOf("two words")})
-			c.V1("GET", "/templates/"+id, nil).Is(200).Equal("dockerEntrypoint", listOf("sh", "-c")).Equal("dockerStartCmd", listOf("two words"))
-			c.V1("PATCH", "/templates/"+id, suite.M{"dockerEntrypoint": listOf("/init")}).Success()
+			c.V1("GET", "/templates/"+suite.PathSegment(id), nil).Is(200).Equal("dockerEntrypoint", listOf("sh", "-c")).Equal("dockerStartCmd", listOf("two words"))
+			c.V1("PATCH", "/templates/"+suite.PathSegment(id), suite.M{"dockerEntrypoint": listOf("/init")}).Success()
 			expectCommand(c, "/templates", id, listOf("/init"), listOf("two words"))
-			c.V2("PATCH", "/templates/"+id, suite.M{"args": "a 'b c'"}).Success()
+			c.V2("PATCH", "/templates/"+suite.PathSegment(id), suite.M{"args": "a 'b c'"}).Success()
 			expectCommand(c, "/templates", id, listOf(), listOf("a", "b c"))
-			c.V1("GET", "/templates/"+id, nil).Is(200).Equal("dockerEntrypoint", listOf()).Equal("dockerStartCmd", listOf("a", "b c"))
+			c.V1("GET", "/templates/"+suite.PathSegment(id), nil).Is(200).Equal("dockerEntrypoint", listOf()).Equal("dockerStartCmd", listOf("a", "b c"))
 		}},
 	{ID: "CMD-05", Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, unless its own body sets them.",
 		Requests: 20, Run: func(c *suite.C) {
@@ -274,7 +276,7 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 			lists := suite.M{"entrypoint": listOf("print"), "cmd": listOf("two words")}
 			expectCommand(c, "/pods", newPod(c, lists), listOf("print"), listOf("two words"))
 			cluster := c.Create("v2", "/clusters", suite.Merge(clusterBody(c, 2), lists)).Success().Str("id")
-			for _, pod := range c.V2("GET", "/clusters/"+cluster+"/pods", nil).Is(200).List("pods") {
+			for _, pod := range c.V2("GET", "/clusters/"+suite.PathSegment(cluster)+"/pods", nil).Is(200).List("pods") {
 				expectCommand(c, "/pods", stringOrEmpty(pod["id"]), listOf("print"), listOf("two words"))
 			}
 		}},
@@ -310,6 +312,6 @@ func newObjectWithCommand(c *suite.C, path string, more suite.M) (id string) {
 
 // expectCommand expects that an object has the start command.
 func expectCommand(c *suite.C, path, id string, entrypoint, cmd []any) {
-	awaitMember(c, path+"/"+id, "cmd", cmd)
-	awaitMember(c, path+"/"+id, "entrypoint", entrypoint)
+	awaitMember(c, path+"/"+suite.PathSegment(id), "cmd", cmd)
+	awaitMember(c, path+"/"+suite.PathSegment(id), "entrypoint", entrypoint)
 }

@@ -37,8 +37,8 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		Allow: suite.Create, Requests: 16, Run: judgeUnsentMembers("endpoint", "name")},
 	{ID: "VER-20", Level: suite.Should, Source: "Versioning, 6", Statement: "Version 2 has no POST …/update.", Allow: suite.Create, Run: func(c *suite.C) {
 		id := c.NewVolume("v2", 10).Str("id")
-		c.V2("POST", "/network-volumes/"+id+"/update", suite.M{"size": 11}).Refused()
-		c.V2("GET", "/network-volumes/"+id, nil).Is(200).Equal("size", 10)
+		c.V2("POST", "/network-volumes/"+suite.PathSegment(id)+"/update", suite.M{"size": 11}).Refused()
+		c.V2("GET", "/network-volumes/"+suite.PathSegment(id), nil).Is(200).Equal("size", 10)
 	}},
 	{ID: "VER-21", Source: "Versioning, 7", Statement: "A pod needs name and image.", Allow: suite.Create, Run: func(c *suite.C) {
 		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
@@ -57,7 +57,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 				"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "mounts": suite.M{"persistent": suite.M{"size": 20, "path": "/workspace"}},
 			}).Success()
 			if _, ok := created.Find("cloud"); !ok {
-				created = readBack(c, "/pods/"+created.Str("id"))
+				created = readBack(c, "/pods/"+suite.PathSegment(created.Str("id")))
 			}
 			created.Equal("cloud", "SECURE").EqualIfShown("gpu.count", 1)
 		}},
@@ -83,7 +83,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		delete(withoutImage, "image")
 		c.Create("v2", "/serverless", withoutImage).Refused() // shows that the image isn't ignored
 		created := c.Create("v2", "/serverless", body).Success().EqualIfShown("image", c.Image()).EqualIfShown("name", body["name"])
-		readBack(c, "/serverless/"+created.Str("id")).EqualIfShown("image", c.Image())
+		readBack(c, "/serverless/"+suite.PathSegment(created.Str("id"))).EqualIfShown("image", c.Image())
 	}},
 	{ID: "VER-26", Source: "Versioning, 7", Statement: "workers and scaling are objects.", Allow: suite.Create, Run: func(c *suite.C) {
 		body := c.EndpointBody("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workers": suite.M{"min": 0, "max": 2}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}})
@@ -109,7 +109,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		Allow: suite.Create, Run: func(c *suite.C) {
 			name := c.Name()
 			a := c.Create("v2", "/templates", suite.M{"name": name, "image": c.Image(), "disk": 9, "public": false}).Success()
-			for _, answer := range []*suite.Answer{a, readBack(c, "/templates/"+a.Str("id"))} {
+			for _, answer := range []*suite.Answer{a, readBack(c, "/templates/"+suite.PathSegment(a.Str("id")))} {
 				answer.Equal("name", name).Equal("image", c.Image()).EqualIfShown("disk", 9).EqualIfShown("public", false)
 				for _, old := range []string{"imageName", "containerDiskInGb", "isPublic", "containerRegistryAuthId"} {
 					answer.Absent(old)
@@ -134,7 +134,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		}},
 	{ID: "VER-29", Source: "States and transitions, Network volume size rule", Statement: "In version 2, too, a network volume can only grow.",
 		Allow: suite.Create, Run: func(c *suite.C) {
-			path := "/network-volumes/" + c.NewVolume("v2", 12).Str("id")
+			path := "/network-volumes/" + suite.PathSegment(c.NewVolume("v2", 12).Str("id"))
 			c.V2("PATCH", path, suite.M{"size": 13}).Success().EqualIfShown("size", 13)
 			awaitMember(c, path, "size", 13)
 			c.V2("PATCH", path, suite.M{"size": 11}).Refused()
@@ -152,15 +152,15 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		expectUnknownID(c, "GET", "/pods/{id}/logs", "/pods/{id}/nothing", nil)
 	}),
 	existsCase("VER-43", "GET /v2/serverless/{id}/workers", suite.V2|suite.OwnEndpoint, 0, func(c *suite.C) {
-		expectJSONAt(c, "/serverless/"+c.Endpoint+"/workers") // the description leaves the form of the list open
+		expectJSONAt(c, "/serverless/"+suite.PathSegment(c.Endpoint)+"/workers") // the description leaves the form of the list open
 	}),
 	existsCase("VER-44", "GET /v2/serverless/{id}/workers/{workerId}/logs", suite.V2|suite.OwnEndpoint, 4, func(c *suite.C) {
-		path := "/serverless/" + c.Endpoint
+		path := "/serverless/" + suite.PathSegment(c.Endpoint)
 		c.Given("VER-19", func() { c.V2("GET", path, nil).Is(200) })
 		expectUnknownID(c, "GET", path+"/workers/{id}/logs", path+"/workers/{id}/nothing", nil)
 	}),
 	existsCase("VER-45", "GET /v2/serverless/{id}/releases", suite.V2|suite.OwnEndpoint, 0, func(c *suite.C) {
-		expectJSONAt(c, "/serverless/"+c.Endpoint+"/releases")
+		expectJSONAt(c, "/serverless/"+suite.PathSegment(c.Endpoint)+"/releases")
 	}),
 	existsCase("VER-46", "GET /v2/registries/delegations", suite.V2, 0, func(c *suite.C) { expectObjectAt(c, "/registries/delegations") }),
 	existsCase("VER-47", "POST /v2/registries/delegations", suite.V2, 0, func(c *suite.C) {
@@ -194,7 +194,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 				if created.Code/100 != 2 {
 					continue // the description leaves the types of endpoints open
 				}
-				path := "/serverless/" + created.Str("id")
+				path := "/serverless/" + suite.PathSegment(created.Str("id"))
 				shown := c.V2("GET", path, nil)
 				pools, ok := shown.Find("gpu.pools")
 				if shown.Code/100 != 2 || !ok {
@@ -266,18 +266,18 @@ var existenceCases = []suite.Case{
 		id := newPod(c, nil)
 		await := func(status string) { c.Given("VER-57", func() { awaitPod(c, id, status) }) }
 		await("RUNNING")
-		c.V2("POST", "/pods/"+id+"/nothing", suite.M{"action": "stop"}).Refused()
+		c.V2("POST", "/pods/"+suite.PathSegment(id)+"/nothing", suite.M{"action": "stop"}).Refused()
 		for _, step := range [][2]string{{"restart", "RUNNING"}, {"stop", "EXITED"}, {"start", "RUNNING"}} {
 			actOnPod(c, id, step[0]).Success()
 			await(step[1])
 		}
 		actOnPod(c, id, "terminate").Success()
-		c.Given("VER-60", func() { expectNotFound(c, "/pods/"+id) })
+		c.Given("VER-60", func() { expectNotFound(c, "/pods/"+suite.PathSegment(id)) })
 	}},
 	{ID: "VER-17-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 80, Run: func(c *suite.C) {
 		id := newRunningPod(c)
 		for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
-			c.V2("POST", "/pods/"+id+"/action", body).Refused()
+			c.V2("POST", "/pods/"+suite.PathSegment(id)+"/action", body).Refused()
 			readPod(c, id).Equal("status", "RUNNING")
 		}
 		c.Given("VER-16", func() { actOnPod(c, id, "stop").Success() }) // shows that the body was refused, not the path
@@ -285,18 +285,18 @@ var existenceCases = []suite.Case{
 	}},
 	{ID: "VER-18-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Run: func(c *suite.C) {
 		id := newPod(c, nil)
-		c.V2("DELETE", "/nothings/"+id, nil).Refused()
-		c.V2("DELETE", "/pods/"+id, nil).Success()
-		c.Given("VER-60", func() { expectNotFound(c, "/pods/"+id) })
+		c.V2("DELETE", "/nothings/"+suite.PathSegment(id), nil).Refused()
+		c.V2("DELETE", "/pods/"+suite.PathSegment(id), nil).Success()
+		c.Given("VER-60", func() { expectNotFound(c, "/pods/"+suite.PathSegment(id)) })
 	}},
 	{ID: "VER-42-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 60, Run: func(c *suite.C) {
 		id := newRunningPod(c)
-		expectLogs(c, "/pods/"+id)
+		expectLogs(c, "/pods/"+suite.PathSegment(id))
 	}},
 	{ID: "VER-44-effect", Supplementary: true, Decides: true, Needs: suite.V2 | suite.OwnEndpoint, Allow: suite.Queue, Requests: 30, Jobs: 1, Seconds: 10,
 		Run: func(c *suite.C) {
 			c.Blocker(10 * time.Second)
-			path := "/serverless/" + c.Endpoint + "/workers"
+			path := "/serverless/" + suite.PathSegment(c.Endpoint) + "/workers"
 			var ids []string
 			c.Given("VER-43", func() {
 				eventually(c, func() bool { ids = c.V2("GET", path, nil).Is(200).IDs("workers"); return len(ids) > 0 })

@@ -45,7 +45,7 @@ func (e *Env) findCreated(ctx context.Context, keep func(Object) bool) {
 			if at >= 0 {
 				found := m
 				found.ID, found.Name, found.Method = fmt.Sprint(list[at]["id"]), "", http.MethodDelete
-				found.URL += "/" + found.ID
+				found.URL += "/" + url.PathEscape(found.ID)
 				_, _ = e.Ledger.Add(found) // if the file can't be written, the ledger in memory suffices
 			}
 			if at >= 0 || last && (list != nil || m.Refused) {

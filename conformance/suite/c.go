@@ -143,7 +143,11 @@ func (c *C) Post(path string, body any, o ...Option) *Answer {
 
 // Job sends a request to the job API of an endpoint.
 func (c *C) Job(method, endpoint, path string, body any, o ...Option) *Answer {
-	return c.Do(method, c.Target.Queue()+"/v2/"+endpoint+path, body, o...)
+	return c.Do(method, c.jobURL(endpoint, path), body, o...)
+}
+
+func (c *C) jobURL(endpoint, path string) string {
+	return c.Target.Queue() + "/v2/" + PathSegment(endpoint) + path
 }
 
 // Manage sends a request to a version of the management API, "v1" or "v2". path follows the version.

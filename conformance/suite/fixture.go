@@ -21,11 +21,11 @@ func (c *C) Image() string { return cmp.Or(c.Target.Image, "builtin/conformance"
 // recordObject records an object in the ledger. At the end of the case, it is deleted with DELETE
 // {path}/{id} of the version, "v1" or "v2".
 func (c *C) recordObject(kind, version, path, id string) {
-	m := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: c.Target.Base(version) + path + "/" + id}
+	m := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: c.Target.Base(version) + path + "/" + PathSegment(id)}
 	for _, paths := range managementPaths {
 		for i, v := range []string{"v1", "v2"} {
 			if paths[version[1]-'1'] == path && paths[i] != "" && c.Serves(v) {
-				m.Reads = append(m.Reads, c.Target.Base(v)+paths[i]+"/"+id+map[string]string{"/templates": includeBound}[paths[i]])
+				m.Reads = append(m.Reads, c.Target.Base(v)+paths[i]+"/"+PathSegment(id)+map[string]string{"/templates": includeBound}[paths[i]])
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func (c *C) recordJob(endpoint, id string) {
 		}
 	}
 	if endpoint == c.Target.Endpoint {
-		c.addToLedger(env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.Target.Queue() + "/v2/" + endpoint + "/cancel/" + id})
+		c.addToLedger(env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.jobURL(endpoint, "/cancel/"+PathSegment(id))})
 	}
 }
 

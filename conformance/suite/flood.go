@@ -88,7 +88,7 @@ func (c *C) expectAccepted(n int, method, path string, body any) {
 // Burst sends n requests within a window and expects no 429.
 func (c *C) Burst(n int, method, path string, body any) {
 	begin := c.Now()
-	r := c.request(method, c.Target.Queue()+"/v2/"+c.Endpoint+path, body, []Option{Quiet()})
+	r := c.request(method, c.jobURL(c.Endpoint, path), body, []Option{Quiet()})
 	var remaining atomic.Int64
 	remaining.Store(int64(n))
 	var unexpected atomic.Pointer[wire.Exchange]
@@ -127,7 +127,7 @@ func (c *C) SendSimultaneously(method string, paths []string) (accepted int, ove
 	connecting.Add(len(paths))
 	sending.Add(len(paths))
 	for _, path := range paths {
-		r := c.request(method, c.Target.Queue()+"/v2/"+c.Endpoint+path, nil, []Option{Quiet()})
+		r := c.request(method, c.jobURL(c.Endpoint, path), nil, []Option{Quiet()})
 		group.Go(func() {
 			connected, sent := sync.OnceFunc(connecting.Done), sync.OnceFunc(sending.Done)
 			defer sent() // in case the connection fails
@@ -158,7 +158,7 @@ func (c *C) SendSimultaneously(method string, paths []string) (accepted int, ove
 	}
 	sending.Wait()
 	begin := time.Now()
-	quick := c.request("GET", c.Target.Queue()+"/v2/"+c.Endpoint+"/health", nil, []Option{Quiet()})
+	quick := c.request("GET", c.jobURL(c.Endpoint, "/health"), nil, []Option{Quiet()})
 	for range 5 {
 		c.exchange(c.ctx, c.nextExchange(), quick)
 	}

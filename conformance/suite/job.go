@@ -109,16 +109,17 @@ func (c *C) JobOf(a *Answer) *Job {
 	return j
 }
 
-// Status requests the job's status.
-func (j *Job) Status() *Answer { return j.c.Job("GET", j.endpoint, "/status/"+j.ID, nil) }
+// Path returns the path of an operation on the job, such as status.
+func (j *Job) Path(operation string) string { return "/" + operation + "/" + PathSegment(j.ID) }
 
-// Cancel, Retry and Stream send the request with that name.
-func (j *Job) Cancel() *Answer { return j.change("/cancel/") }
-func (j *Job) Retry() *Answer  { return j.change("/retry/") }
-func (j *Job) Stream() *Answer { return j.c.Job("GET", j.endpoint, "/stream/"+j.ID, nil) }
+// Status, Cancel, Retry and Stream send the request with that name.
+func (j *Job) Status() *Answer { return j.c.Job("GET", j.endpoint, j.Path("status"), nil) }
+func (j *Job) Cancel() *Answer { return j.change("cancel") }
+func (j *Job) Retry() *Answer  { return j.change("retry") }
+func (j *Job) Stream() *Answer { return j.c.Job("GET", j.endpoint, j.Path("stream"), nil) }
 
 func (j *Job) change(operation string) *Answer {
-	a := j.c.Job("POST", j.endpoint, operation+j.ID, nil)
+	a := j.c.Job("POST", j.endpoint, j.Path(operation), nil)
 	if a.Code/100 == 2 {
 		j.changedAt = a.Received
 	}

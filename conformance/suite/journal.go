@@ -90,7 +90,7 @@ func (c *C) checkEndpoint() {
 	if c.Endpoint == "" {
 		return
 	}
-	x := c.env.Do(c.ctx, wire.NewRequest(http.MethodGet, c.Target.Queue()+"/v2/"+c.Endpoint+"/health", c.Target.Key, ""))
+	x := c.env.Do(c.ctx, wire.NewRequest(http.MethodGet, c.jobURL(c.Endpoint, "/health"), c.Target.Key, ""))
 	if x.Status == http.StatusNotFound || x.Status == http.StatusGone {
 		c.Inconclusive("the endpoint %s of the deferred case was deleted", c.Endpoint)
 	}

@@ -72,7 +72,7 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	ctx, cancel := context.WithCancel(c.ctx)
 	answered, arrive := context.WithCancel(context.WithoutCancel(c.ctx))
 	p := &Pending{c: c, cancel: cancel, answered: answered}
-	r := c.request(method, c.Target.Queue()+"/v2/"+c.Endpoint+path, body, o)
+	r := c.request(method, c.jobURL(c.Endpoint, path), body, o)
 	index, sent := c.nextExchange(), make(chan struct{})
 	markSent := sync.OnceFunc(func() { close(sent) })
 	if !r.Stalled {
