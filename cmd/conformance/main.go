@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
@@ -47,8 +48,10 @@ type commands struct {
 }
 
 // interruptible returns a context that ends when the program is interrupted or its terminal is
-// closed. A second signal kills the program.
+// closed. A second signal kills the program. If the reader of the output has gone, printing fails instead of
+// killing the program, which still writes its reports and cleans up.
 func interruptible() (context.Context, context.CancelFunc) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop

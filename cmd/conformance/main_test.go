@@ -141,6 +141,8 @@ func TestUsage(t *testing.T) {
 		"a file that `conformance run --defer` of the same":      {"resume", tempFile(t, "{}")},
 		"cannot unmarshal":                                       {"run", "--base-url=" + url, "--endpoint-body=" + tempFile(t, "[]")},
 		"isn't a ledger of a run":                                {"sweep", "--ledger=" + tempFile(t, "{\n}")},
+		"- isn't a ledger of a run: choose a regular file":       {"sweep", "--ledger=-"},
+		"invalid --defer -: expected a file":                     {"run", "--base-url=" + url, "--defer=-"},
 		"invalid --parallel: expected at least 1, got 0":         {"run", "--base-url=" + url, "--parallel=0"},
 		"invalid --max-requests: expected at least 0, got -1":    {"run", "--base-url=" + url, "--max-requests=-1"},
 		"invalid --max-requests: expected at least 0, got -2":    {"run", "--dry-run", "--local", "--max-requests=-2"},

@@ -98,6 +98,18 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	}
 }
 
+// If the reader of the output has gone, the reports are still written.
+func TestClosedPipe(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	must.Succeed(t, errors.Join(err, reader.Close()))
+	defer writer.Close()
+	cmd := command(t, "run", "--base-url="+serve(t, nil), "--select=VER-38", "--json=r.json")
+	cmd.Stdout = writer
+	_ = cmd.Run() // the exit code is checked below
+	must.Equal(t, cmd.ProcessState.ExitCode(), 2, "exit code")
+	must.ReadFile(t, filepath.Join(cmd.Dir, "r.json"))
+}
+
 // diff shows the changes between two runs. It exits with 1 if something is worse, so that CI can stop.
 func TestDiff(t *testing.T) {
 	var broken atomic.Bool

@@ -66,6 +66,9 @@ func checkDeferred(path string) error {
 	if path == "" {
 		return nil
 	}
+	if path == "-" {
+		return errors.New("invalid --defer -: expected a file for conformance resume")
+	}
 	if _, err := os.Stat(path); err == nil {
 		return fmt.Errorf("the file %s of --defer exists already: resume its run or remove it first", path)
 	}

@@ -60,7 +60,7 @@ func OpenLedger(path string) (*Ledger, error) {
 	if path == "" {
 		return l, nil
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // such as a device, which may be endless
+	if info, err := os.Stat(path); path == "-" || err == nil && !info.Mode().IsRegular() { // such as a device, which may be endless
 		return nil, fmt.Errorf("%s isn't a ledger of a run: choose a regular file", path)
 	}
 	text, err := os.ReadFile(path)
