@@ -291,7 +291,7 @@ func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 	}
 	j.pods = pod.New(pod.Config{
 		Store: j.store, Programs: c.Pods, Devices: j.gpus, Driver: c.GPUs.Driver, Sample: c.GPUs.Sample, Volume: j.volumes.MountOf, Keeper: c.Volumes,
-		Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Folder: folder, FolderID: j.folderID, Persistent: c.DataDir != "",
+		Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Folder: folder, FolderID: j.folderID, Alone: !j.db.Shared(), Persistent: c.DataDir != "",
 		Catalog: j.catalog, Meter: j.bills, LogTo: c.LogWorkers, Clock: j.clock, Logger: c.Logger,
 	})
 	j.onClose(j.pods.Close)

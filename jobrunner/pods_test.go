@@ -3,6 +3,8 @@ package jobrunner_test
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/node"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -36,6 +39,21 @@ func TestPodsOfSharedDatabases(t *testing.T) {
 	a.awaitPod(id, "RUNNING")
 	b.must(204, "DELETE", "/v2/pods/"+id, "")
 	a.must(http.StatusNotFound, "GET", "/v2/pods/"+id, "")
+}
+
+// A node with a database of its own runs all pods, even if the id of its data folder was lost.
+func TestPodsOutliveTheFolderID(t *testing.T) {
+	dir, id := t.TempDir(), ""
+	t.Run("with the first id", func(t *testing.T) {
+		d := deploy(t, dir)
+		id = d.createObject("/v2/pods", `{"name":"p","image":"builtin/echo",`+onCPU+`}`)
+		d.awaitPod(id, "RUNNING")
+	})
+	must.Succeed(t, os.Truncate(filepath.Join(dir, node.FolderIDFile), 0)) // as a power failure may do
+	d := deploy(t, dir)
+	d.must(200, "POST", "/v2/pods/"+id+"/action", `{"action":"stop"}`)
+	d.must(200, "POST", "/v2/pods/"+id+"/action", `{"action":"start"}`)
+	d.awaitPod(id, "RUNNING")
 }
 
 // With includeWorkers version 1 shows the workers of endpoints as pods.

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/durable"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -224,7 +225,7 @@ func LoadFolderID(folder string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("the id of the data folder: %w", err)
 	}
-	if err := os.WriteFile(path, []byte(newID+"\n"), 0o600); err != nil {
+	if err := durable.WriteFile(path, []byte(newID+"\n")); err != nil {
 		return "", fmt.Errorf("the id of the data folder: %w", err)
 	}
 	return newID, nil

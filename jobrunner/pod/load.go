@@ -56,7 +56,7 @@ func (p *Pods) Load(ctx context.Context) error {
 
 // isOurs reports whether this node runs a pod.
 func (p *Pods) isOurs(record store.Pod) bool {
-	return record.FolderID == "" || record.FolderID == p.FolderID
+	return p.Alone || record.FolderID == "" || record.FolderID == p.FolderID
 }
 
 // removeLeftovers removes the containers of pods that don't run, and the networks of clusters

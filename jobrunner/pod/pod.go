@@ -64,6 +64,7 @@ type Config struct {
 	// FolderID is the id of this node's data folder. Other nodes may share the store; each runs its own
 	// pods.
 	FolderID string
+	Alone    bool // no other node shares the store, so all pods are this node's
 	// Persistent says that a later run has the same Folder and FolderID.
 	Persistent bool
 	Catalog    *catalog.Source // nil is the built-in one
