@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/node"
@@ -25,21 +24,6 @@ func (d *deployment) awaitPod(id, status string) {
 }
 
 const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`
-
-// On a shared database a pod's creator runs it, and any node can show and stop it.
-func TestPodsOfSharedDatabases(t *testing.T) {
-	acctest.LeaveToCI(t, "TestPodsOfANodeThatIsGone tests pods of two nodes")
-	url := pgtest.Start(t)
-	a, b := deployWith(t, jobrunner.Config{Engine: url}), deployWith(t, jobrunner.Config{Engine: url})
-	id := a.createObject("/v2/pods", `{"name":"p","image":"builtin/echo",`+onCPU+`}`)
-	b.awaitPod(id, "RUNNING")
-	b.must(200, "POST", "/v2/pods/"+id+"/action", `{"action":"stop"}`)
-	a.awaitPod(id, "EXITED")
-	b.must(200, "POST", "/v2/pods/"+id+"/action", `{"action":"start"}`)
-	a.awaitPod(id, "RUNNING")
-	b.must(204, "DELETE", "/v2/pods/"+id, "")
-	a.must(http.StatusNotFound, "GET", "/v2/pods/"+id, "")
-}
 
 // A node with a database of its own runs all pods, even if the id of its data folder was lost.
 func TestPodsOutliveTheFolderID(t *testing.T) {
@@ -134,4 +118,8 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 		})
 		d.must(http.StatusNotFound, "GET", "/v2/pods/"+pods[1], "")
 	}
+	remaining.must(http.StatusOK, "POST", "/v2/pods/"+pods[0]+"/action", `{"action":"start"}`)
+	restarted.awaitPod(pods[0], "RUNNING")
+	remaining.must(http.StatusNoContent, "DELETE", "/v2/pods/"+pods[0], "")
+	restarted.must(http.StatusNotFound, "GET", "/v2/pods/"+pods[0], "")
 }

@@ -155,18 +155,6 @@ func deployBesideSilentNode(t *testing.T) (d *deployment, silent string) {
 	return d, absent.URL
 }
 
-// A list of pods with workers is rejected while a node doesn't respond, because it would lack
-// that node's workers.
-func TestWorkersOfAnUnreachableNode(t *testing.T) {
-	acctest.LeaveToCI(t, "TestPageBesideAnUnreachableNode covers it")
-	d, _ := deployBesideSilentNode(t)
-	waitFor(t, func() (bool, any) { // until the node has read that there is another
-		status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")
-		return status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached"), body
-	})
-	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "the list without workers")
-}
-
 // pageSnapshot is the data of the page.
 type pageSnapshot struct {
 	Endpoints []struct{ Workers map[string]int }
@@ -248,6 +236,10 @@ func TestPageBesideAnUnreachableNode(t *testing.T) {
 		s := d.pageOf("")
 		return len(s.Silent) == 1 && s.Silent[0] == silent && len(s.Nodes) == 1, s
 	})
+	// A list with workers would lack that node's.
+	status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")
+	must.Hold(t, status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached"), status, body)
+	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "the list without workers")
 }
 
 // Behind a load balancer a browser is signed in at all nodes until it signs out at any of them.

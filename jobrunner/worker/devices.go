@@ -94,13 +94,11 @@ func requestOf(offered *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 // maxGPUs is more than any machine has.
 const maxGPUs = 1 << 10
 
-// retryThrottled wakes all workers that wait for devices. The order in which they ask again doesn't
-// matter, because Devices has its own queue.
-func (p *Pools) retryThrottled() {
+// retryAll wakes all workers that wait for devices, or are just being refused some. The order in which they
+// ask again doesn't matter, because Devices has its own queue.
+func (p *Pools) retryAll() {
 	p.anyWorker(func(w *worker) bool {
-		if w.view().State == Throttled {
-			notify.Signal(w.retry)
-		}
+		notify.Signal(w.retry)
 		return false
 	})
 }

@@ -140,7 +140,7 @@ func New(c Config) *Pools {
 	p.config.pools = p
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if c.Devices.HasGPUs() {
-		c.Devices.OnFreed(p.retryThrottled)
+		c.Devices.OnFreed(p.retryAll)
 	} else {
 		p.config.Devices = nil
 	}

@@ -81,6 +81,15 @@ func TestDesiredCount(t *testing.T) {
 	}
 }
 
+// Devices may be freed between a worker's refusal and its state THROTTLED.
+func TestFreedDevicesWakeNewWorkers(t *testing.T) {
+	core, w := new(poolCore), &worker{retry: make(chan struct{}, 1), taking: t.Context(), state: Initializing}
+	core.latest.Store(new(Endpoint))
+	w.pool = core
+	(&Pools{pools: map[string]*pool{"": {workers: map[*worker]bool{w: true}}}}).retryAll()
+	must.Equal(t, len(w.retry), 1, "hints")
+}
+
 // Reports of stale workers don't affect the new version.
 func TestBackoffIgnoresOtherVersions(t *testing.T) {
 	now := time.Now()
