@@ -92,7 +92,7 @@ func (b *backup) Run() (err error) {
 func copyState(dir, to string) error {
 	// Copy the reports first. A report that reaches the database meanwhile is then in both copies,
 	// which is harmless, and can't be missing from both.
-	for _, name := range []string{engine.SpoolFolder, node.FolderIDFile, apikey.FileName, keyFile} {
+	for _, name := range []string{engine.SpoolFolder, node.FolderIDFile, apikey.FileName, apikey.MovedName, keyFile} {
 		if err := copyAll(filepath.Join(dir, name), filepath.Join(to, name)); err != nil {
 			return fmt.Errorf("copying %s: %w", name, err)
 		}

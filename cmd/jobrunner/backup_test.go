@@ -99,6 +99,9 @@ func TestBackup(t *testing.T) {
 	must.Succeed(t, os.Mkdir(filepath.Join(home, "jobrunner.db"), 0o700))
 	must.Contain(t, mustFail(t, env, "backup", "--data="+home, restored+"-2"), "opening the database "+home+"/jobrunner.db: the database's file can't be read")
 	must.Contain(t, mustFail(t, env, "backup", "--data="+restored, restored+"/api-key/x"), "making the folder of the copy: ")
+	writeFile(t, filepath.Join(restored, "keys.json.moved"), "") // a database has the keys, and may have revoked some
+	mustPrint(t, env, "backup", "--data="+restored, restored+"-3")
+	must.Contain(t, mustFail(t, env, "serve", "--listen=127.0.0.1:0", "--data="+restored+"-3"), "are in the deployment's database")
 }
 
 // pg_dump copies the state of a jobrunner under load, and pg_restore restores it.

@@ -282,10 +282,10 @@ func createLocked(path string) (*os.File, error) {
 	}
 }
 
-// movedName is a marker file next to the keys' file. It means that a database has taken over the
+// MovedName is a marker file next to the keys' file. It means that a database has taken over the
 // keys. Without it, a deployment that reads the keys' file would accept keys that were revoked in
 // the database.
-const movedName = "keys.json.moved"
+const MovedName = "keys.json.moved"
 
 const movedText = "The deployment's PostgreSQL database has taken over the keys of keys.json. Manage them there:\njobrunner keys --engine-file FILE. Remove this file to use keys.json again, with keys that were removed since.\n"
 
@@ -298,7 +298,7 @@ func (f *File) CheckMoved() error {
 	return err
 }
 
-func (f *File) marker() string { return filepath.Join(filepath.Dir(f.path), movedName) }
+func (f *File) marker() string { return filepath.Join(filepath.Dir(f.path), MovedName) }
 
 func exists(path string) (bool, error) {
 	_, err := os.Stat(path)

@@ -48,9 +48,8 @@ func (e *BusyError) Error() string { return e.text }
 // for other requests.
 func busyError(request Request, devices, free, available []Device) error {
 	types := acceptedTypes(request, devices)
-	usable := func(d Device) bool { return slices.Contains(types, d.TypeID) && request.fits(d) }
 	usableDevices := func(devices []Device) []Device {
-		return slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return !usable(d) })
+		return slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return !slices.Contains(types, d.TypeID) || !request.fits(d) })
 	}
 	all, free, available := usableDevices(devices), usableDevices(free), usableDevices(available)
 	message := fmt.Sprintf("all of this machine's %s are in use", describeDevices(all))

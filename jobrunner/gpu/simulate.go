@@ -108,9 +108,6 @@ func (s *simulated) SetInUse(uuid string, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[uuid] = held
-	if !held {
-		delete(s.held, uuid)
-	}
 }
 
 func (s *simulated) Sample(uuid string) (Sample, error) {

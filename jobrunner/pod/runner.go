@@ -74,7 +74,6 @@ type actual struct {
 // step is an action against one difference between the record and the actual state.
 type step int
 
-// The steps of a runner.
 const (
 	idle step = iota // wait for a change of the record
 	watch

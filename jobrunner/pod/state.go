@@ -1,7 +1,9 @@
 package pod
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
@@ -60,7 +62,6 @@ func apply(p *store.Pod, e event) bool {
 // Action is an action on a pod. API v2 has all but Reset, which only API v1 has.
 type Action string
 
-// The actions.
 const (
 	Start     Action = "start"
 	Stop      Action = "stop"
@@ -137,15 +138,7 @@ func recordChange(p *store.Pod, what string, now time.Time) {
 }
 
 func enumerate(actions []Action) string {
-	var words string
-	for i, a := range actions {
-		switch {
-		case i > 0 && i == len(actions)-1:
-			words += " and "
-		case i > 0:
-			words += ", "
-		}
-		words += string(a)
-	}
-	return words
+	words := strings.Split(strings.Trim(fmt.Sprint(actions), "[]"), " ")
+	last := len(words) - 1
+	return strings.TrimPrefix(strings.Join(words[:last], ", ")+" and "+words[last], " and ")
 }

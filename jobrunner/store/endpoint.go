@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -111,10 +112,7 @@ func (e *Endpoint) afterInsert(tx *Tx) error  { return tx.storeRelease(*e, nil) 
 func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *Tx, e *Endpoint) error) (out Endpoint, err error) {
 	err = s.write(ctx, func(tx *Tx) (err error) {
 		out, err = tx.updateEndpoint(id, func(e *Endpoint) error {
-			var before GPU
-			if e.GPU != nil {
-				before = *e.GPU
-			}
+			before := *cmp.Or(e.GPU, new(GPU))
 			if err := change(tx, e); err != nil {
 				return err
 			}

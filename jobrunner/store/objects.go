@@ -155,7 +155,7 @@ func Build[T any, P Record[T]](ctx context.Context, s *Store, build func(tx *Tx)
 
 // Delete deletes a record.
 func Delete[T any, P Record[T]](ctx context.Context, s *Store, id string) error {
-	if IsOfficial(id) {
+	if P(nil).kind() == templates && IsOfficial(id) {
 		return ErrOfficial
 	}
 	return s.writeWithReservedSpace(ctx, func(tx *Tx) error {

@@ -231,6 +231,7 @@ func TestIDsOfAnotherKind(t *testing.T) {
 	expectNotFound(t, store.Delete[store.Template](ctx, s, v.ID))
 	expectNotFound(t, store.Delete[store.RegistryAuth](ctx, s, v.ID))
 	expectNotFound(t, store.Delete[store.Endpoint](ctx, s, v.ID))
+	expectNotFound(t, store.Delete[store.Pod](ctx, s, "official-pod"))
 	_, err := s.Endpoint(ctx, v.ID)
 	expectNotFound(t, err)
 	all := must.Do(s.Endpoints(ctx))(t)

@@ -217,7 +217,6 @@ func (w *worker) killUnhealthy(reason string) {
 	w.kill()
 }
 
-// Timing of the health checks and of draining.
 const (
 	probeUnready    = 100 * time.Millisecond // interval until the worker is ready
 	probeEvery      = 2 * time.Second
