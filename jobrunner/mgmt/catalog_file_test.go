@@ -51,7 +51,7 @@ gpus:
   - {id: Lab X, memory: 64, price: {serverless: 2}, cuda_versions: ["12.8"]}
   - {id: Lab Y, memory: 80, max_count: {secure: 16}}
 pools: [{id: LAB, types: [Lab X]}]
-cpus: [{id: cpu5c, price: {secure: 0.04, serverless: 0.03}}]
+cpus: [{id: cpu5c, vcpu: {min: 4, max: 8}, price: {secure: 0.04, serverless: 0.03}}]
 stock:
   - {gpus: [Lab X], level: LOW}
   - {gpus: [Lab X], data_centers: [LAB-2], products: [POD], level: MEDIUM}
@@ -101,6 +101,7 @@ stock:
 		"gpuAvailability": `[{"id":"NVIDIA L40S","name":"L40S","availability":"NONE"},{"id":"Lab X","name":"Lab X","availability":"LOW"}]`, "cpuAvailability.2.availability": `"HIGH"`,
 	})
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/cpus/cpu5c?include=AVAILABILITY&product=POD", ""), map[string]string{"dataCenters": `[{"id":"LAB-1","name":"LAB-1","availability":"HIGH"}]`})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/cpus/cpu5c?include=AVAILABILITY&product=POD&vcpuCount=2", ""), map[string]string{"availability": `"NONE"`})
 
 	// Endpoints and volumes follow the file's pools and regions.
 	id := d.create("/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["LAB"],"count":1}}`)

@@ -173,11 +173,11 @@ func requireCatalogEntry(found bool, kind, id string) error {
 type cpuQuery struct {
 	availability bool
 	products     []string
-	vcpus        int64
+	vcpus        int64 // 0: any
 }
 
 func readCPUQuery(q *query) (out cpuQuery) {
-	out.vcpus = q.integer("vcpuCount", 2, integers("a power of two of at least 2", &openapi.Schema{Minimum: new(2.0), MultipleOf: new(2.0)},
+	out.vcpus = q.integer("vcpuCount", 0, integers("a power of two of at least 2", &openapi.Schema{Minimum: new(2.0), MultipleOf: new(2.0)},
 		func(n int64) bool { return n >= 2 && n&(n-1) == 0 }))
 	out.availability, out.products = q.readAvailability([]string{catalog.Pod, catalog.Serverless}, "vcpuCount")
 	return out
@@ -317,7 +317,7 @@ func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer 
 // addAvailability shows where a CPU flavor is in stock: everywhere, unless the file limits it.
 func (q cpuQuery) addAvailability(w *cpuTypeV2, offered *catalog.Catalog, f catalog.CPU) {
 	w.Availability = catalog.None
-	if q.vcpus > f.MaxVCPU {
+	if q.vcpus != 0 && (q.vcpus < f.MinVCPU || q.vcpus > f.MaxVCPU) {
 		return
 	}
 	for _, d := range offered.DataCenters {
