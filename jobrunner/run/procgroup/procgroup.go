@@ -17,6 +17,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -96,6 +98,8 @@ func startError(err error, c Command) error {
 		cause = errors.New("the interpreter in its first line, or its loader, doesn't exist")
 	case errors.Is(err, syscall.ENOEXEC):
 		cause = errors.New("it isn't a program for this machine, and its first line isn't #! and an interpreter")
+	case slices.ContainsFunc(c.Args, func(arg string) bool { return strings.Contains(arg, "\x00") }):
+		cause = errors.New("an argument has a NUL character")
 	case cause == nil:
 		cause = err
 	}

@@ -119,6 +119,7 @@ func TestNothingToStart(t *testing.T) {
 	for want, c := range map[string]procgroup.Command{
 		"the program /nosuchfolder/x cannot be started: no such file": {Args: []string{"x"}, Path: "/nosuchfolder/x"},
 		"its working folder /nosuchfolder isn't a folder":             {Args: []string{"sh"}, Path: "/bin/sh", Dir: "/nosuchfolder"},
+		"an argument has a NUL character":                             {Args: []string{"sh", "a\x00"}, Path: "/bin/sh"},
 		"the program /nosuchfolder/y cannot be started":               {Args: []string{"x"}, Path: "/nosuchfolder/y", Stdin: strings.NewReader("x"), Output: io.Discard, Stdout: io.Discard},
 		"the interpreter in its first line":                           {Args: []string{"x"}, Path: script("x", "#!/nosuchfolder/sh\n")},
 		"it isn't a program for this machine":                         {Args: []string{"y"}, Path: script("y", "echo")},
