@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/node"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -46,7 +47,7 @@ func olderFolder(t *testing.T) (dir string) {
 // A data folder with the first released version of the engine's tables opens with its
 // objects, keys and jobs in each state. Newer features work in it, also after a restart.
 func TestOlderFolder(t *testing.T) {
-	dir := olderFolder(t)
+	dir, earlier := olderFolder(t), ""
 	for _, start := range []string{"first", "second"} {
 		t.Run(start, func(t *testing.T) {
 			d := deploy(t, dir)
@@ -68,11 +69,18 @@ func TestOlderFolder(t *testing.T) {
 			d.awaitCompleted("lsan9xkf6qmz", "01a204b0-9599-73b2-b420-b6aaa10f98d0-q1") // it was queued
 			pod, _ := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/echo",`+onCPU+`,"mounts":{"network":[{"volumeId":"srjz6z82ty3o","path":"/v"}]}}`).at("id").(string)
 			d.awaitPod(pod, "RUNNING")
+			if earlier != "" { // with a database of its own, a node runs all pods
+				d.awaitPod(earlier, "RUNNING")
+				d.must(200, "POST", "/v2/pods/"+earlier+"/action", `{"action":"restart"}`)
+				d.awaitPod(earlier, "RUNNING")
+			}
+			earlier = pod
 			d.must(201, "POST", "/v2/clusters", `{"name":"c","type":"TRAINING","image":"builtin/echo","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":1,"podCount":2}}`)
 			d.must(200, "PUT", "/v2/account/ssh-keys", `{"keys":[]}`)
 			billed := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2&networkVolumeId=srjz6z82ty3o", "")
 			must.Hold(t, billed.at("metadata.totals") != nil, "billing", billed.text)
 		})
+		must.Succeed(t, os.Truncate(filepath.Join(dir, node.FolderIDFile), 0)) // as a power failure may do
 	}
 }
 

@@ -3,15 +3,12 @@ package jobrunner_test
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/node"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -24,21 +21,6 @@ func (d *deployment) awaitPod(id, status string) {
 }
 
 const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`
-
-// A node with a database of its own runs all pods, even if the id of its data folder was lost.
-func TestPodsOutliveTheFolderID(t *testing.T) {
-	dir, id := t.TempDir(), ""
-	t.Run("with the first id", func(t *testing.T) {
-		d := deploy(t, dir)
-		id = d.createObject("/v2/pods", `{"name":"p","image":"builtin/echo",`+onCPU+`}`)
-		d.awaitPod(id, "RUNNING")
-	})
-	must.Succeed(t, os.Truncate(filepath.Join(dir, node.FolderIDFile), 0)) // as a power failure may do
-	d := deploy(t, dir)
-	d.must(200, "POST", "/v2/pods/"+id+"/action", `{"action":"stop"}`)
-	d.must(200, "POST", "/v2/pods/"+id+"/action", `{"action":"start"}`)
-	d.awaitPod(id, "RUNNING")
-}
 
 // With includeWorkers version 1 shows the workers of endpoints as pods.
 func TestWorkersAsPods(t *testing.T) {

@@ -30,7 +30,6 @@ import (
 // BatchState is a batch's status, as in the API.
 type BatchState string
 
-// The four statuses.
 const (
 	BatchDraft     BatchState = "DRAFT"
 	BatchFinalized BatchState = "FINALIZED"

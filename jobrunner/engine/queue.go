@@ -50,7 +50,6 @@ type jobHeap struct {
 	jobs  []*job
 }
 
-// The orders of heaps.
 const (
 	byTurn = iota
 	byDue

@@ -45,7 +45,6 @@ type cluster struct {
 // primaryPort is the port of a primary with its own address.
 const primaryPort = 29400
 
-// The network of processes.
 const (
 	loopback     = run.PublishIP
 	loopbackCIDR = "127.0.0.0/8"

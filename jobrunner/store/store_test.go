@@ -285,22 +285,6 @@ func TestEndpointRules(t *testing.T) {
 	}
 }
 
-// Objects survive a restart.
-func TestRestart(t *testing.T) {
-	dir := t.TempDir()
-	s, shut := open(t, dir)
-	ctx := t.Context()
-	tmpl := must.Do(store.Create(ctx, s, template("t")))(t)
-	e := must.Do(createLinked(ctx, s, tmpl.ID))(t)
-	r := must.Do(s.CreateRegistryAuth(ctx, "r", store.Credentials{Username: "u", Password: "p"}))(t)
-	shut()
-	s, _ = open(t, dir)
-	reopened := must.Do(s.Endpoint(ctx, e.ID))(t)
-	must.Hold(t, reopened.TemplateID == tmpl.ID && reopened.Created.Equal(e.Created) && reopened.Env["A"] == "1", "made", e, "read", reopened)
-	must.Equal(t, must.Do(s.Credentials(ctx, r.ID))(t).Password, "p", "the password")
-	expectRefusal(t, store.Delete[store.Template](ctx, s, tmpl.ID), "is linked to it")
-}
-
 // BenchmarkEndpointPage reads the first and the last page of 100,000 endpoints, and reports the
 // ratio of their times. The goal is at most 3.
 func BenchmarkEndpointPage(b *testing.B) {

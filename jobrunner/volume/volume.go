@@ -226,7 +226,6 @@ func mountPoint(dir string) string {
 // mountEscapes are the escapes of paths in mountinfo.
 var mountEscapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// The folders in the data folder.
 const (
 	volumesFolder = "volumes"
 	podsFolder    = "pods"

@@ -9,9 +9,6 @@ import (
 // recheck is the interval of evaluations when nothing happens, as a safety net.
 const recheck = 24 * time.Hour
 
-// maxDelay limits the scaling delay, in seconds, so that it fits into a Duration.
-const maxDelay = 1e9
-
 // desiredCount returns how many workers there should be, and when that may change without an event. have
 // is the number of workers that stay; spare of them will take a waiting job. It never removes
 // idle workers: they end by their time-out.
@@ -24,7 +21,7 @@ func (e Endpoint) desiredCount(load engine.Load, have, spare int, now, added tim
 	case load.Waiting > spare && have == 0:
 		count = 1 // the first job doesn't wait for the delay
 	case load.Waiting > spare:
-		delay := time.Duration(min(e.ScalerValue, maxDelay) * float64(time.Second))
+		delay := time.Duration(min(e.ScalerValue, 1e9) * float64(time.Second)) // a Duration has 9.2e9 s
 		due := load.Oldest.Add(delay)
 		if earliest := added.Add(delay); earliest.After(due) {
 			due = earliest

@@ -64,7 +64,7 @@ func TestDesiredCount(t *testing.T) {
 		"an idle worker will take it":           {delay, engine.Load{Waiting: 1, Oldest: ago(60)}, 1, 1, ago(60), 1, recheck},
 		"has not waited long enough":            {delay, engine.Load{Waiting: 1, Running: 1, Oldest: ago(3)}, 1, 0, ago(60), 1, time.Second},
 		"has waited for the delay":              {delay, engine.Load{Waiting: 1, Running: 1, Oldest: ago(4)}, 1, 0, ago(60), 2, 4 * time.Second},
-		"a delay beyond a Duration":             {Endpoint{Max: 3, ScalerValue: 1e10}, engine.Load{Waiting: 1, Running: 1, Oldest: now}, 1, 0, ago(60), 1, maxDelay * time.Second},
+		"a delay beyond a Duration":             {Endpoint{Max: 3, ScalerValue: 1e10}, engine.Load{Waiting: 1, Running: 1, Oldest: now}, 1, 0, ago(60), 1, 1e9 * time.Second},
 		"a worker was just added":               {delay, engine.Load{Waiting: 5, Running: 2, Oldest: ago(60)}, 2, 0, ago(1), 2, 3 * time.Second},
 		"never more than the maximum":           {delay, engine.Load{Waiting: 5, Running: 3, Oldest: ago(60)}, 3, 0, ago(60), 3, 4 * time.Second},
 		"the minimum":                           {Endpoint{Min: 2, Max: 3, ScalerValue: 4}, engine.Load{}, 0, 0, time.Time{}, 2, recheck},
