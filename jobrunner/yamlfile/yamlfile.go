@@ -25,9 +25,12 @@ func Decode(name string, text []byte, into any) error {
 		return fmt.Errorf("%s: the file has %d bytes, more than a configuration needs (%d)", name, len(text), maxSize)
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
-	err := decoder.Decode(into)
-	var second ast.Node
+	var content, second ast.Node
+	err := yaml.Unmarshal(text, &content)                                                         // rejects a key that a mapping has twice
+	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict(), yaml.AllowDuplicateMapKey()) // a key may override a merged one
+	if err == nil {
+		err = decoder.Decode(into)
+	}
 	if err == nil && decoder.Decode(&second) == nil && second != nil {
 		return ErrorAt(name, LineOf(second), "expected one document, got a second one after ---")
 	}
@@ -41,14 +44,13 @@ func Decode(name string, text []byte, into any) error {
 	if err != nil && !errors.Is(err, io.EOF) { // an empty file
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return checkItems(name, text)
+	return checkItems(name, content)
 }
 
 // checkItems rejects a null item of a list, because the decoder doesn't pass null to UnmarshalYAML.
-func checkItems(name string, text []byte) error {
-	var content ast.Node
-	if err := yaml.Unmarshal(text, &content); err != nil || content == nil {
-		return nil //nolint:nilerr // the decoder has read it before
+func checkItems(name string, content ast.Node) error {
+	if content == nil {
+		return nil
 	}
 	for _, list := range ast.Filter(ast.SequenceType, content) {
 		for _, item := range list.(*ast.SequenceNode).Values {
