@@ -40,7 +40,6 @@ const (
 // draft is the state of a request until its batch is finalized.
 const draft State = "DRAFT"
 
-// Limits of batches.
 const (
 	MaxActiveBatches = 10 // per endpoint: drafts, and batches with requests that have not ended
 	MaxBatchRequests = 5000
@@ -74,7 +73,6 @@ type Batch struct {
 	Failed     int        `json:"requestFailed"` // or timed out
 }
 
-// Errors of batches.
 var (
 	ErrNoBatch   = errors.New("no such batch: its id is unknown on this endpoint, or it is deleted")
 	ErrNoRequest = errors.New("the batch has no such request")

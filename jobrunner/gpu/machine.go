@@ -32,7 +32,6 @@ type machineGPU struct {
 	MIG    *[]text          `yaml:"mig"` // profiles of its instances; null if MIG is off
 }
 
-// Defaults and limits of a simulated machine.
 const (
 	defaultDriver = "570.86.15"
 	defaultCUDA   = "12.8"

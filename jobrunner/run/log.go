@@ -29,7 +29,6 @@ type Output interface {
 // MaxLines is the number of lines that a log keeps, and the most that a reader can ask for.
 const MaxLines = 5000
 
-// Limits of a log.
 const (
 	defaultBytes = 1 << 20
 	maxLine      = 8 << 10  // bytes; a longer line is cut

@@ -170,7 +170,7 @@ func (tx *Tx) checkEndpoint(e Endpoint, before GPU) error {
 			return err
 		}
 	}
-	if g := e.GPU; g != nil && !(slices.Equal(g.Pools, before.Pools) && slices.Equal(g.ExcludedTypes, before.ExcludedTypes)) {
+	if g := e.GPU; g != nil && (!slices.Equal(g.Pools, before.Pools) || !slices.Equal(g.ExcludedTypes, before.ExcludedTypes)) {
 		if err := tx.checkExclusions(*g); err != nil {
 			return err
 		}

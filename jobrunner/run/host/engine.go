@@ -16,7 +16,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// Timeouts of an engine's commands.
 const (
 	probeTimeout      = 5 * time.Second
 	backgroundTimeout = 20 * time.Second // for probes without a waiting caller: a busy Podman is slow

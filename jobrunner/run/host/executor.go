@@ -49,7 +49,6 @@ type Executor struct {
 
 var _ run.PodPrograms = (*Executor)(nil)
 
-// Folders in the data folder.
 const (
 	registerFolder = "processes"
 	scratchFolder  = "scratch"

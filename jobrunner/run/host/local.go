@@ -126,7 +126,6 @@ func (l *localSettings) findProgram(name string) (string, error) {
 	return "", fmt.Errorf("there is no program %s on PATH: install it, or name it with its folder (./%s if it is in dir)", name, name)
 }
 
-// Limits of the output of one job.
 const (
 	maxLine   = 20 << 20  // bytes of a line on stdout: the same as a worker's post
 	maxOutput = 256 << 20 // bytes of all lines of JSON
