@@ -89,9 +89,15 @@ test: ## A sample of each kind of test, also with a real Terraform. With CI=1: t
 ifndef CI
 	$(call go-test,-short -timeout=20m,$(filter-out $(addprefix %/,$(LEFT_TO_CI)),$(SHORT)),./openapi)
 else
-	$(call go-test,-short -vet=off $(RACING) -timeout=30m,$(filter-out $(addprefix %/,$(UNRACED) $(RACED_AT_NIGHT)),$(SHORT)),./page ./report)
-	$(call go-test,-short -vet=off -timeout=30m,$(addprefix ./,resources $(UNRACED) $(filter-out resources,$(RACED_AT_NIGHT))),$(filter-out ./page ./report,$(SYSTEM)))
+	@$(MAKE) --no-print-directory -j2 test-raced test-unraced AT_ONCE=$(shell getconf _NPROCESSORS_ONLN)
 endif
+
+# The two halves of test with CI=1, beside each other: one mostly compiles, the other mostly waits.
+.PHONY: test-raced test-unraced
+test-raced:
+	$(call go-test,-short -vet=off $(RACING) -timeout=30m,$(filter-out $(addprefix %/,$(UNRACED) $(RACED_AT_NIGHT)),$(SHORT)),./page ./report)
+test-unraced:
+	$(call go-test,-short -vet=off -timeout=30m,$(addprefix ./,resources $(UNRACED) $(filter-out resources,$(RACED_AT_NIGHT))),$(filter-out ./page ./report,$(SYSTEM)))
 
 test-all: ## Every test, with the race detector if the code runs in the test process: each night.
 	$(call go-test,$(RACING) -timeout=60m,$(filter-out $(addprefix %/,$(UNRACED)),$(shell go list ./...)),$(filter-out ./openapi,$(SYSTEM)))

@@ -51,10 +51,14 @@ func BuildKubernetes(ctx context.Context) (folder string, err error) {
 	if err := writeKubernetesModule(ctx, work); err != nil {
 		return "", fmt.Errorf("the modules of Kubernetes %s: %w", kubernetesVersion, err)
 	}
+	build := []string{"build", "-mod=mod", "-ldflags=-s -w", "-o", work + "/"} // one command, which doesn't wait for a link
 	for _, program := range absent {
-		if _, err := gobuild.RunGo(ctx, work, "build", "-mod=mod", "-ldflags=-s -w", "-o", program, kubernetesModule+"/cmd/"+program); err != nil {
-			return "", fmt.Errorf("building %s: %w", program, err)
-		}
+		build = append(build, kubernetesModule+"/cmd/"+program)
+	}
+	if _, err := gobuild.RunGo(ctx, work, build...); err != nil {
+		return "", fmt.Errorf("building Kubernetes: %w", err)
+	}
+	for _, program := range absent {
 		if err := os.Rename(filepath.Join(work, program), filepath.Join(folder, program)); err != nil {
 			return "", err
 		}
