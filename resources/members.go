@@ -135,8 +135,6 @@ func describe(s *contract.Setting, text string, more []string) string {
 	return text + strings.Join(more, "")
 }
 
-func computedNumber(a schema.Float64Attribute) schema.Float64Attribute { a.Computed = true; return a }
-
 // choices lists the values of a closed list.
 func choices(values []string) string {
 	if len(values) < 2 {

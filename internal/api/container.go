@@ -50,7 +50,11 @@ func withContainer(wire any, c *Container) (patch, error) {
 
 // changedContainer returns the container's part of an update.
 func changedContainer(have, want *Container) (patch, error) {
-	have, want = withChangedCommand(have, want)
+	if have != nil && want != nil {
+		command := want.forUpdate(have.Command)
+		have, want = new(*have), new(*want)
+		have.Command, want.Command = Command{}, command
+	}
 	before, err := containerV2(have)
 	if err != nil {
 		return nil, err

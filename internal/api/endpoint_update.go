@@ -194,14 +194,3 @@ func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
 	p["gpu"], err = json.Marshal(gpu)
 	return err
 }
-
-// withChangedCommand returns copies of the containers. Only the second has a command: the members
-// that change.
-func withChangedCommand(have, want *Container) (before, after *Container) {
-	if have == nil || want == nil {
-		return have, want
-	}
-	before, after = new(*have), new(*want)
-	before.Command, after.Command = Command{}, want.forUpdate(have.Command)
-	return before, after
-}

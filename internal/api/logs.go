@@ -88,7 +88,12 @@ func (c *Client) log(ctx context.Context, path string, q LogQuery) (lines []LogL
 			return err
 		},
 	}, nil)
-	redactLog(ctx, lines)
+	if secrets := redact.FromContext(ctx); secrets != nil {
+		for i := range lines {
+			l := &lines[i]
+			l.Time, l.Source, l.Text = secrets.Line(l.Time), secrets.Line(l.Source), secrets.Line(l.Text)
+		}
+	}
 	return lines, cmp.Or(err, malformed)
 }
 
@@ -181,15 +186,6 @@ func (c *Client) RedactEndpoint(ctx context.Context, id string) error {
 	}
 	_, err := c.Endpoints.Get(ctx, id)
 	return err
-}
-
-func redactLog(ctx context.Context, lines []LogLine) {
-	secrets := redact.FromContext(ctx)
-	for i := range lines {
-		if l := &lines[i]; secrets != nil {
-			l.Time, l.Source, l.Text = secrets.Line(l.Time), secrets.Line(l.Source), secrets.Line(l.Text)
-		}
-	}
 }
 
 // redactJob redacts the error of a job. It ignores a failure to read the endpoint, because a key

@@ -58,7 +58,10 @@ func (r *Run) Report(diags *diag.Diagnostics, subject Subject, verb, id string, 
 		diags.AddError(summary, notTried+": the first error of this run says why.")
 		return
 	}
-	text := err.Error() + importCommands(subject.TypeName, err)
+	text := err.Error()
+	if unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err); ok {
+		text += unresolved.Imports(subject.TypeName)
+	}
 	if e, ok := errors.AsType[*AttributeError](err); ok {
 		diags.AddAttributeError(Path(e.Attribute), summary, withAttributeName(e.Attribute, summary, text))
 		return
@@ -102,14 +105,6 @@ func (r *Run) Fail(c Check, attribute, summary string, err error) {
 // such a failure. The next call with such an error returns true.
 func (r *Run) alreadyReported(err error) bool {
 	return api.IsDeploymentWide(err) && r.outageReported.Swap(true)
-}
-
-// importCommands lists import commands for the candidates in an error.
-func importCommands(typeName string, err error) string {
-	if unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err); ok {
-		return unresolved.Imports(typeName)
-	}
-	return ""
 }
 
 var (

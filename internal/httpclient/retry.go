@@ -87,12 +87,16 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 	delay, ok := retryAfter(resp)
 	switch status := resp.StatusCode; {
 	case status == http.StatusNotFound:
-		return p.recent() && p.waitForVisibility()
+		p.wait = firstPremature << p.premature
+		p.premature++
+		return p.recent() && p.premature <= maxPremature
 	case status == http.StatusTooManyRequests, // the server did nothing, whatever the method
 		status == http.StatusServiceUnavailable && ok && p.repeatable:
 		switch {
 		case delay > 0:
-			return p.waitAsAsked(delay)
+			p.wait = delay
+			p.waits++
+			return p.waits <= maxWaits && delay <= longestWait
 		case status == http.StatusTooManyRequests: // rate limits often last a minute
 			return p.waitWithBackoff(&p.waits, maxWaits)
 		}
@@ -101,24 +105,6 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 		return p.repeatable && p.waitWithBackoff(&p.failures, MaxTries-1)
 	}
 	return false
-}
-
-// waitAsAsked sets the wait of Retry-After. It returns false if the call ends instead.
-func (p *retryPolicy) waitAsAsked(delay time.Duration) bool {
-	if p.waits++; p.waits > maxWaits || delay > longestWait {
-		return false
-	}
-	p.wait = delay
-	return true
-}
-
-// waitForVisibility sets the wait for a recent object to become visible, or returns false.
-func (p *retryPolicy) waitForVisibility() bool {
-	if p.premature++; p.premature > maxPremature {
-		return false
-	}
-	p.wait = firstPremature << (p.premature - 1)
-	return true
 }
 
 // waitWithBackoff sets an exponential wait, with jitter against synchronized retries. It returns false

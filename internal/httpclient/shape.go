@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -18,7 +20,8 @@ type ShapeError struct {
 
 func (e *ShapeError) Error() string { return "$" + e.Path + " " + e.Text }
 
-// Decode is json.Unmarshal. For a value of a wrong type it returns a *ShapeError.
+// Decode is json.Unmarshal, and also accepts whole numbers that are written as 10.0 or 1e1. For a
+// value of a wrong type it returns a *ShapeError.
 func Decode(data []byte, out any) error {
 	err := json.Unmarshal(data, out)
 	typeError, ok := errors.AsType[*json.UnmarshalTypeError](err)
@@ -27,9 +30,24 @@ func Decode(data []byte, out any) error {
 		return &ShapeError{"", "has a string where a number is expected"}
 	case !ok:
 		return err
+	case expectedType(typeError.Type) == wholeNumber:
+		if integers := stringOrNumber.ReplaceAllFunc(data, asInteger); !bytes.Equal(integers, data) {
+			return Decode(integers, out)
+		}
 	}
 	path, _ := pathAt(json.NewDecoder(bytes.NewReader(data)), typeError.Offset, "")
 	return &ShapeError{path, shapeText(typeError)}
+}
+
+var stringOrNumber = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?\d[\d.]*(?:[eE][+-]?\d+)?`)
+
+// asInteger writes a number without fraction and exponent, if it is whole and a float holds it exactly.
+func asInteger(literal []byte) []byte {
+	number, err := strconv.ParseFloat(string(literal), 64) // fails for a string
+	if err != nil || number != math.Trunc(number) || math.Abs(number) > 1<<53 {
+		return literal
+	}
+	return strconv.AppendInt(nil, int64(number), 10)
 }
 
 // PrefixPath prefixes the path of a *ShapeError with the path of the decoded part.
@@ -80,6 +98,8 @@ var jsonTypes = map[string]string{
 	"string": "a string", "number": "a number", "bool": "a boolean", "object": "an object", "array": "an array",
 }
 
+const wholeNumber = "a whole number"
+
 // shapeText describes a value's type and the expected type.
 func shapeText(typeError *json.UnmarshalTypeError) string {
 	literal, isLiteral := strings.CutPrefix(typeError.Value, "number ")
@@ -87,7 +107,7 @@ func shapeText(typeError *json.UnmarshalTypeError) string {
 	switch {
 	case !isLiteral:
 		return fmt.Sprintf("is %s, not %s", jsonTypes[typeError.Value], want)
-	case want == "a whole number" && strings.ContainsAny(literal, ".eE"):
+	case want == wholeNumber && strings.ContainsAny(literal, ".eE"):
 		return fmt.Sprintf("is %s, not %s", literal, want)
 	}
 	return fmt.Sprintf("is %s, which is out of range", literal)
@@ -98,7 +118,7 @@ func expectedType(t reflect.Type) string {
 	case t == reflect.TypeFor[json.Number](), kind == reflect.Float64, kind == reflect.Float32:
 		return "a number"
 	case kind >= reflect.Int && kind <= reflect.Uint64:
-		return "a whole number"
+		return wholeNumber
 	case kind == reflect.String:
 		return "a string"
 	case kind == reflect.Bool:

@@ -90,6 +90,7 @@ func TestShapeErrors(t *testing.T) {
 		`{"name":"n", "id": {"a":[1,2]}}`: "$.id is an object, not a string",
 		`{"size":"10"}`:                   "$.size is a string, not a whole number",
 		`{"size":1.5}`:                    "$.size is 1.5, not a whole number",
+		`{"size":2.0,"id":1.0}`:           "$.id is a number, not a string",
 		`{"size":99999999999999999999}`:   "$.size is 99999999999999999999, which is out of range",
 		`{"ratio":1e999}`:                 "$.ratio is 1e999, which is out of range",
 		`{"price":true}`:                  "$.price is a boolean, not a number",
@@ -107,7 +108,9 @@ func TestShapeErrors(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 5000) + `1` + strings.Repeat(`}`, 5000)
 	err := Decode([]byte(`{"a":`+deep+`,"id":7}`), new(object))
 	must.Hold(t, err != nil && err.Error() == "$.id is a number, not a string", "deep", err)
-	must.Succeed(t, Decode([]byte(`{"id":null,"unheardOf":[{"x":1}]}`), new(object)))
+	var whole object
+	must.Succeed(t, Decode([]byte(`{"id":"\"1.0","unheardOf":[{"x":1}],"size":1.0E+1,"price":0.50,"inner":{"ports":[{"public":-2.0}]}}`), &whole))
+	must.Hold(t, whole.ID == `"1.0` && whole.Size == 10 && whole.Price == "0.50" && *whole.Inner.Ports[0].Public == -2, "decoded", whole)
 }
 
 const (
