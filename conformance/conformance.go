@@ -110,7 +110,6 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	return r.report, nil
 }
 
-// clauses returns the selected clauses.
 func (o *Options) clauses() ([]clauses.Clause, error) {
 	if t := &o.Target; !t.HasV2() && !t.HasV1() && (t.Queue() == "" || t.Endpoint == "") {
 		return nil, errors.New("nothing to judge: give --base-url for the management API, --queue-url and --endpoint-id for the job API, or --local")
@@ -264,7 +263,6 @@ func (r *run) finish(ctx context.Context) {
 	}
 }
 
-// ExitCode returns the exit code of the program.
 func ExitCode(r *report.Report) int {
 	switch {
 	case r.Preflight != "":

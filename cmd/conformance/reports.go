@@ -29,7 +29,6 @@ type output struct {
 	path   string
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (o *output) UnmarshalText(text []byte) error {
 	format, path, ok := strings.Cut(string(text), "=")
 	if !ok || path == "" {

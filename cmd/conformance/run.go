@@ -106,7 +106,6 @@ func (t *target) resolve(ctx context.Context) (_ env.Target, stop func(), err er
 	return out, func() {}, nil
 }
 
-// check rejects invalid addresses.
 func (t *target) check() error {
 	for _, f := range [][2]string{{"--base-url", t.BaseURL}, {"--base-url-v1", t.BaseURLV1}, {"--queue-url", t.QueueURL}, {"--hook-url", t.HookURL}} {
 		flag, address := f[0], f[1]

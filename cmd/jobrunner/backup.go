@@ -88,7 +88,6 @@ func (b *backup) Run() (err error) {
 	return nil
 }
 
-// copyState copies the state in a data folder to another folder.
 func copyState(dir, to string) error {
 	// Copy the reports first. A report that reaches the database meanwhile is then in both copies,
 	// which is harmless, and can't be missing from both.

@@ -323,7 +323,6 @@ func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, p
 	return true
 }
 
-// devEndpoint is the endpoint of dev.
 type devEndpoint struct {
 	client       *api.Client
 	url, key     string
@@ -333,7 +332,6 @@ type devEndpoint struct {
 	version      int
 }
 
-// readEnvironment returns the environment of the workers.
 func (d *dev) readEnvironment() (map[string]string, error) {
 	level := strings.ToUpper(d.LogLevel)
 	env := map[string]string{"RUNPOD_LOG_LEVEL": level, "RUNPOD_DEBUG_LEVEL": level} // so that the SDK doesn't log lines that aren't shown

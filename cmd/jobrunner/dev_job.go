@@ -65,7 +65,6 @@ func submissionOf(input string) ([]byte, error) {
 	return json.Marshal(map[string]json.RawMessage{"input": text})
 }
 
-// submit sends a job.
 func (e *devEndpoint) submit(ctx context.Context, input string) (job api.Job, err error) {
 	s, err := decodeSubmission(input)
 	if err != nil {

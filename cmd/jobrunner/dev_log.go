@@ -95,7 +95,6 @@ func shortID(id string) string {
 	return "…" + id[len(id)-12:]
 }
 
-// logger returns a logger for the jobrunner's own log.
 func (t *terminal) logger() *slog.Logger { return slog.New(terminalHandler{t}) }
 
 // terminalHandler shows log records without the endpoint, and with the reason below the message.

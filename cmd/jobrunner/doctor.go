@@ -49,7 +49,6 @@ Example:
 Exit status: 0, or 1 if a check fails.`
 }
 
-// finding is the result of a check.
 type finding struct {
 	Check  string `json:"check"`
 	Status string `json:"status"` // ok, warn or fail

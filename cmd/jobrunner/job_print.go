@@ -14,7 +14,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
-// printJSON prints a value as a line of JSON.
 func printJSON(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -117,7 +116,6 @@ func (p *chunkPrinter) print(c api.Chunk) error {
 	return err
 }
 
-// end ends a line of text.
 func (p *chunkPrinter) end() {
 	if p.inLine {
 		fmt.Fprintln(stdout)

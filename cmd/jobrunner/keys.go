@@ -240,7 +240,6 @@ func (c *listKeys) Run() error {
 	return errors.Join(out.Flush(), err)
 }
 
-// printKeys prints a line for each key.
 func printKeys(list []apikey.Key) error {
 	for _, key := range list {
 		if err := printJSON(struct {

@@ -137,7 +137,6 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 
 const secretPath = "/account/secrets"
 
-// expectRFC3339 expects a time in the format of RFC 3339.
 func expectRFC3339(c *suite.C, a *suite.Answer, member string) time.Time {
 	t, err := time.Parse(time.RFC3339, a.Str(member))
 	c.Expect(err == nil, "a time in "+member, "the value %s", suite.JSONText(a.Value(member)))

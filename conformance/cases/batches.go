@@ -220,7 +220,6 @@ func awaitBatch(c *suite.C, batch, what string, reached func(*suite.Answer) bool
 	return a
 }
 
-// idsOf returns the ids of listed requests.
 func idsOf(requests []suite.M) (ids []string) {
 	for _, request := range requests {
 		if id, ok := request["id"].(string); ok {

@@ -45,7 +45,6 @@ func byStatus(clauses map[string]string) func(s stage) string {
 // cancelClause returns the clause about /cancel of a job that hasn't ended.
 var cancelClause = byStatus(map[string]string{suite.InQueue: "JOB-17", suite.InProgress: "JOB-19"})
 
-// countTrue returns how many conditions are true.
 func countTrue(conditions ...bool) (n int64) {
 	for _, condition := range conditions {
 		if condition {

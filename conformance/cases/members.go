@@ -145,7 +145,6 @@ func columnValues(column string) (v [2]any) {
 	return v
 }
 
-// setMember sets the member at a path.
 func setMember(o suite.M, path string, v any) {
 	first, rest, nested := strings.Cut(path, ".")
 	if !nested {
@@ -160,7 +159,6 @@ func setMember(o suite.M, path string, v any) {
 	setMember(child, rest, v)
 }
 
-// firstSegment returns the first name of a path.
 func firstSegment(path string) string {
 	first, _, _ := strings.Cut(path, ".")
 	return first
@@ -388,7 +386,6 @@ func (p *placeholders) pools() (gpus []suite.M, types []int) {
 	return gpus, types
 }
 
-// nthOrNil returns the nth element of a list, or nil.
 func nthOrNil(list []string, n int) any {
 	if n >= len(list) {
 		return nil

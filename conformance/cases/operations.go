@@ -242,7 +242,6 @@ func (op contractOperation) send(c *suite.C, id string, body any, options ...sui
 	return sendTo(c, op.api, op.method, op.pathFor(id), body, options...)
 }
 
-// sendTo sends a request to an API.
 func sendTo(c *suite.C, a api, method, path string, body any, options ...suite.Option) *suite.Answer {
 	if a == jobAPI {
 		return c.Job(method, c.Endpoint, path, body, options...)
@@ -263,7 +262,6 @@ func (a api) servedBy(c *suite.C) bool {
 	return a == jobAPI || c.HasVersion(string(a))
 }
 
-// operationsOf returns the operations of an API.
 func operationsOf(a api) []contractOperation {
 	return slices.DeleteFunc(slices.Clone(contract), func(op contractOperation) bool { return op.api != a })
 }

@@ -194,7 +194,6 @@ func actOnPod(c *suite.C, id, action string) *suite.Answer {
 // podPatience is how long a pod may take to start or end.
 const podPatience = time.Minute
 
-// awaitPod waits until a pod has a status.
 func awaitPod(c *suite.C, id, status string) {
 	var last string
 	reached := poll(c, podPatience, 2*time.Second, func() bool {

@@ -30,7 +30,6 @@ type interval struct{ from, to time.Time }
 
 func intervalOf(a *suite.Answer) interval { return interval{a.Sent, a.Received} }
 
-// add shifts the interval.
 func (i interval) add(d time.Duration) interval { return interval{i.from.Add(d), i.to.Add(d)} }
 
 // untilJustBefore waits until shortly before the event. It returns false if that time has
@@ -153,7 +152,6 @@ func submitStaged(c *suite.C, input any, policies ...suite.M) *stagedJob {
 	return &stagedJob{Job: j, c: c, submittedAt: intervalOf(j.Answer), lastQueued: intervalOf(j.Answer)}
 }
 
-// awaitStart waits until the job runs.
 func (p *stagedJob) awaitStart() *stagedJob {
 	p.startedAt = interval{p.lastQueued.from, p.AwaitRunning().Received}
 	return p

@@ -119,7 +119,6 @@ type templateField struct {
 	needs                    suite.Needs
 }
 
-// fieldCase returns the case about a field of templates.
 func fieldCase(id, statement string, f templateField) suite.Case {
 	return suite.Case{
 		ID: id, Level: suite.Must, Source: "Template, " + f.name, Statement: statement,
@@ -310,7 +309,6 @@ func newObjectWithCommand(c *suite.C, path string, more suite.M) (id string) {
 	return a.Success().Str("id")
 }
 
-// expectCommand expects that an object has the start command.
 func expectCommand(c *suite.C, path, id string, entrypoint, cmd []any) {
 	awaitMember(c, path+"/"+suite.PathSegment(id), "cmd", cmd)
 	awaitMember(c, path+"/"+suite.PathSegment(id), "entrypoint", entrypoint)

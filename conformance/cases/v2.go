@@ -314,7 +314,6 @@ var existenceCases = []suite.Case{
 	}},
 }
 
-// expectNotFound expects that an object of version 2 doesn't exist.
 func expectNotFound(c *suite.C, path string) {
 	var a *suite.Answer
 	eventually(c, func() bool { a = c.V2("GET", path, nil); return a.Code == 404 })

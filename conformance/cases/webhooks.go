@@ -230,7 +230,6 @@ func countCalls(c *suite.C, box *env.Box) int {
 	return len(box.Calls())
 }
 
-// expectCalls expects n calls of a receiver so far.
 func expectCalls(c *suite.C, box *env.Box, n int) {
 	got := countCalls(c, box)
 	c.Expect(got == n, fmt.Sprintf("calls of the webhook: %d", n), "calls of the webhook: %d", got)

@@ -67,7 +67,6 @@ func (c Clause) number() int {
 	return n
 }
 
-// Find returns the clause with an id.
 func Find(id string) (Clause, bool) {
 	list := registry()
 	i := slices.IndexFunc(list, func(c Clause) bool { return c.ID == id })

@@ -33,7 +33,6 @@ import (
 // Area is the area of the clauses about clients.
 const Area = "CLI"
 
-// Options configure a run.
 type Options struct {
 	// Command is the client with its arguments. The placeholders {scenario}, {base_url},
 	// {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key} and {dir} are

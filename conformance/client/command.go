@@ -19,7 +19,6 @@ type commandResult struct {
 	leakedIn []string // outputs that contain a secret
 }
 
-// command is a command line with its environment.
 type command struct {
 	args    []string
 	dir     string

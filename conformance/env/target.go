@@ -202,7 +202,6 @@ func (e *Env) serveBoxes() error {
 	return nil
 }
 
-// ServeHTTP records a call.
 func (b *Box) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(req.Body, 64<<20))
 	if err != nil {

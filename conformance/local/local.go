@@ -22,7 +22,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// Config configures the jobrunner.
 type Config struct {
 	// Binary is the path of the jobrunner. If it is empty, jobrunner is looked up beside
 	// this program, then on PATH.

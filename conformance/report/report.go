@@ -211,12 +211,10 @@ type Exchange struct {
 // Duration is encoded in milliseconds.
 type Duration time.Duration
 
-// MarshalJSON implements json.Marshaler.
 func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(time.Duration(d).Microseconds()) / 1000)
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (d *Duration) UnmarshalJSON(text []byte) error {
 	var ms float64
 	err := json.Unmarshal(text, &ms)

@@ -90,7 +90,6 @@ func (a *Answer) IsRefusal() bool {
 	return a.Code/100 == 4 && a.Code != http.StatusUnauthorized && a.Code != http.StatusForbidden && a.Code != http.StatusTooManyRequests
 }
 
-// Refused expects a refusal.
 func (a *Answer) Refused() *Answer {
 	return a.Expect(a.IsRefusal(), "a refusal: 4xx, and not 401, 403 or 429")
 }
@@ -149,7 +148,6 @@ func (a *Answer) ValueOrNil(path string) any {
 	return v
 }
 
-// Value expects a member.
 func (a *Answer) Value(path string) any {
 	v, ok := a.Find(path)
 	a.Expect(ok, "a member "+path)
@@ -186,7 +184,6 @@ func (a *Answer) Int(path string) int64 {
 	return n.Num().Int64()
 }
 
-// Number expects a number.
 func (a *Answer) Number(path string) float64 {
 	f, err := memberOf[json.Number](a, path, "a number").Float64()
 	a.Expect(err == nil, path+": a number")
@@ -240,7 +237,6 @@ func (a *Answer) Contains(text string) bool {
 	return bytes.Contains(a.Body, []byte(text)) || isIn(a.Header) || hasEscapes && isIn(a.json)
 }
 
-// JSONText returns a value as JSON.
 func JSONText(v any) string {
 	text, _ := json.Marshal(v) // cases only use values that JSON has
 	return string(text)
@@ -307,7 +303,6 @@ func (c *C) HideSecret(name, text string) string {
 	return text
 }
 
-// ContentType expects a media type.
 func (a *Answer) ContentType(want string) *Answer {
 	mediaType, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	if err != nil || mediaType != want {

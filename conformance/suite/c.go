@@ -97,7 +97,6 @@ type Request = wire.Request
 // Option changes a request.
 type Option func(*Request)
 
-// WithHeader sets a header.
 func WithHeader(name, value string) Option {
 	return func(r *Request) { r.Header.Set(name, value) }
 }
@@ -308,7 +307,6 @@ func (c *C) latestArrival(x *wire.Exchange) time.Time {
 	return c.env.Clock.Latest()
 }
 
-// exchanges returns the exchanges so far.
 func (c *C) exchanges() []*wire.Exchange {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -157,7 +157,6 @@ func (c *C) DataCenters() (ids []string) {
 	return ids
 }
 
-// DataCenter returns the id of a data center.
 func (c *C) DataCenter() string { return c.DataCenters()[0] }
 
 // prepare creates the fixtures that the case needs.
@@ -314,7 +313,6 @@ var v1EndpointMembers = []string{
 	"networkVolumeId", "scalerType", "scalerValue", "vcpuCount", "workersMax", "workersMin",
 }
 
-// requestsCPUs reports whether a body requests an endpoint with CPUs.
 func requestsCPUs(body M) bool {
 	return body["cpu"] != nil || body["computeType"] == "CPU" || body["cpuFlavorIds"] != nil
 }

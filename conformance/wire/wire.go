@@ -17,7 +17,6 @@ import (
 	"time"
 )
 
-// Request is an HTTP request.
 type Request struct {
 	Method string
 	URL    string

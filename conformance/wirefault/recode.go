@@ -175,7 +175,6 @@ func Recode(text []byte, coding Recoding) []byte {
 // Recoding is the name of a recoding.
 type Recoding string
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (r *Recoding) UnmarshalText(text []byte) error {
 	if *r = Recoding(text); recodings[*r] == nil {
 		return fmt.Errorf("expected a recoding of conformance/wirefault/recode.go, got %q", text)

@@ -131,7 +131,6 @@ const (
 	afterServing  Moment = "after"
 )
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (m *Moment) UnmarshalText(text []byte) error {
 	if *m = Moment(text); *m != beforeServing && *m != afterServing {
 		return fmt.Errorf("expected before or after, got %q", text)

@@ -51,7 +51,6 @@ compdef _NAME NAME
 `,
 }
 
-// Run prints the script.
 func (s *script) Run(ctx *kong.Context) error {
 	_, err := io.WriteString(os.Stdout, strings.ReplaceAll(scripts[s.Shell], "NAME", ctx.Model.Name))
 	return err

@@ -44,7 +44,6 @@ func FromContext(ctx context.Context) *Set {
 	return s
 }
 
-// Add adds secrets.
 func (s *Set) Add(values ...string) { s.AddLater(func() []string { return values }) }
 
 // AddJSON adds the values of the members of a request or answer that IsSecret accepts.

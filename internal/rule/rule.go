@@ -84,7 +84,6 @@ func Characters(low, high int) Validator[string] {
 	}}
 }
 
-// OneOf accepts only these values.
 func OneOf(values ...string) Validator[string] {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -101,7 +100,6 @@ func OneOf(values ...string) Validator[string] {
 // IsOneOf reports whether OneOf made the validator.
 func IsOneOf(v validator.String) bool { r, ok := v.(Validator[string]); return ok && r.oneOf }
 
-// Between limits a number.
 func Between(low, high int64) Validator[int64] {
 	return Validator[int64]{Expects: fmt.Sprintf("%d to %d", low, high), Holds: func(n int64) bool { return low <= n && n <= high }}
 }
@@ -114,7 +112,6 @@ func (r Validator[T]) WithUnit(unit string) Validator[T] {
 	return r
 }
 
-// AtLeast limits a number.
 func AtLeast[T int64 | float64](low T) Validator[T] {
 	return Validator[T]{Expects: fmt.Sprint("at least ", low), Holds: func(n T) bool { return n >= low }}
 }

@@ -177,7 +177,6 @@ func (f *File) Add(k Key) (key string, err error) {
 	return key, nil
 }
 
-// complete completes a new key, and returns its secret.
 func (k *Key) complete() (key string, err error) {
 	*k = k.withDefaults()
 	key = rand.Text()

@@ -56,10 +56,8 @@ const (
 	maxRate = math.MaxInt64 / 2000
 )
 
-// Hourly returns the rate of some units at a price per hour.
 func Hourly(price catalog.USD, units int64) Rate { return rate(uint64(price), monthHours, units) }
 
-// Monthly returns the rate of some units at a price per month.
 func Monthly(price catalog.USD, units int64) Rate { return rate(uint64(price), 1, units) }
 
 func rate(price, hours uint64, units int64) Rate {
@@ -73,10 +71,8 @@ func rate(price, hours uint64, units int64) Rate {
 	return Rate(low)
 }
 
-// Rates are the rates of a resource's components.
 type Rates = components[Rate]
 
-// Cost is a cost by component.
 type Cost = components[catalog.USD]
 
 type components[T Rate | catalog.USD] struct {

@@ -231,7 +231,6 @@ func (u USD) String() string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// MarshalJSON encodes the amount as a number of dollars.
 func (u USD) MarshalJSON() ([]byte, error) { return []byte(u.String()), nil }
 
 // decimalForm matches up to six digits before the point and nine after it.

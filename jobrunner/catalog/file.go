@@ -128,7 +128,6 @@ func (s *schedule) nextChange(passed time.Duration) (at time.Duration, ok bool) 
 	return s.stock[i].after, true
 }
 
-// parse reads a catalog file.
 func parse(name string, data []byte) (*schedule, error) {
 	f := file{name: name}
 	if err := yamlfile.Decode(name, data, &f); err != nil {
@@ -152,7 +151,6 @@ func (f *file) errorf(line int, format string, args ...any) error {
 	return yamlfile.ErrorAt(f.name, line, format, args...)
 }
 
-// unknownError returns the error about an id that the catalog doesn't have.
 func (f *file) unknownError(id text, kind string, known []string) error {
 	return f.errorf(id.Line, "unknown %s %q%s", kind, id.Value, near.Suggest(id.Value, known))
 }

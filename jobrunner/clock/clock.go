@@ -33,7 +33,6 @@ type Clock struct {
 
 type work struct{ begun time.Time } // in real time
 
-// Now returns the time.
 func (c *Clock) Now() time.Time {
 	now := c.MachineTime()
 	if at := c.stoppedAt.Load(); at != 0 {
@@ -63,7 +62,6 @@ type Timer struct {
 	real  *time.Timer
 }
 
-// NewTimer starts a timer.
 func (c *Clock) NewTimer(d time.Duration) *Timer {
 	at := make(chan time.Time, 1)
 	t := &Timer{C: at, c: at, clock: c}
@@ -106,7 +104,6 @@ func (t *Timer) end() {
 	t.real.Stop()
 }
 
-// Stop stops the timer.
 func (t *Timer) Stop() {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()

@@ -212,7 +212,6 @@ func (r *row) setDeleteAt() {
 	}
 }
 
-// requeue returns the job to its place in the queue.
 func (r *row) requeue(now int64) {
 	r.state, r.queued, r.worker, r.started, r.deadline = InQueue, now, "", 0, 0
 }

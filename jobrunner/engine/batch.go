@@ -54,10 +54,8 @@ const (
 // queue's jobs and workers.
 func BatchQueue(endpoint string) string { return endpoint + queueSuffix }
 
-// IsBatchQueue reports whether a queue is a batch queue.
 func IsBatchQueue(queue string) bool { return strings.HasSuffix(queue, queueSuffix) }
 
-// EndpointOf returns the endpoint of a queue.
 func EndpointOf(queue string) string { return strings.TrimSuffix(queue, queueSuffix) }
 
 // Batch is a batch's current state, in the JSON of the job API.
@@ -96,12 +94,10 @@ type batch struct {
 	requests                map[State]int
 }
 
-// unfinished counts the requests that have not ended.
 func (b *batch) unfinished() int {
 	return b.requests[draft] + b.requests[InQueue] + b.requests[InProgress]
 }
 
-// view returns the batch's state for clients.
 func (b *batch) view() Batch {
 	v := Batch{
 		ID: b.id, Endpoint: b.endpoint, Name: b.name, State: b.state, Created: fromMillis(b.created),
@@ -142,7 +138,6 @@ func (w writes) addBatch(b *batch) {
 	w.add(upsertBatch, b.k, b.endpoint, b.id, b.name, b.state, b.verdict, b.created, b.ends, b.deleteAt)
 }
 
-// loadBatches reads the batches of a batch queue.
 func (q *queue) loadBatches(ctx context.Context) error {
 	if !IsBatchQueue(q.name) || q.engine.store == nil {
 		return nil
@@ -282,7 +277,6 @@ func (q *queue) recordBatch(b *batch) {
 	notify.Signal(c.changed)
 }
 
-// lockBatch locks the queue of a batch.
 func (e *Engine) lockBatch(ctx context.Context, endpoint, id string) (*queue, *batch, error) {
 	q, err := e.lock(ctx, BatchQueue(endpoint))
 	if err != nil {

@@ -22,7 +22,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Config configures an engine.
 type Config struct {
 	DB     *sqldb.DB
 	Clock  *clock.Clock
@@ -276,7 +275,6 @@ func (e *Engine) loadQueues(ctx context.Context, epoch int64, names ...string) e
 	return nil
 }
 
-// loadAll loads all queues.
 func (e *Engine) loadAll(ctx context.Context) error {
 	if err := e.loadQueues(ctx, 0, e.storedQueues...); err != nil {
 		return err

@@ -66,7 +66,6 @@ func (w *Watch) record(t transition) {
 	notify.Signal(w.c)
 }
 
-// Stop ends the subscription.
 func (w *Watch) Stop() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
@@ -76,7 +75,6 @@ func (w *Watch) Stop() {
 	}
 }
 
-// wake wakes the watches of a job.
 func (h *hub) wake(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

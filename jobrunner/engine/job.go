@@ -63,7 +63,6 @@ const (
 	withinBits  = 12
 )
 
-// newKey returns the key of a new job.
 func (e *Engine) newKey() int64 {
 	process := e.number.Load()
 	for {
@@ -94,7 +93,6 @@ func (n NewJob) id(k int64) string {
 	return id
 }
 
-// keyOf returns the key of the job with an id.
 func keyOf(id string) (k int64, ok bool) {
 	u, err := uuid.Parse(strings.TrimSuffix(strings.TrimPrefix(id, "sync-"), "-q1"))
 	if err != nil {
@@ -132,7 +130,6 @@ type Job struct {
 	key int64
 }
 
-// setTimes sets the times.
 func (j *Job) setTimes(queued, started, finished int64) {
 	j.Queued = fromMillis(queued)
 	if finished > 0 {

@@ -101,7 +101,6 @@ func (h *jobHeap) set(j *job, in bool) {
 	}
 }
 
-// first returns the first job, or nil.
 func (h *jobHeap) first() *job {
 	if len(h.jobs) == 0 {
 		return nil
@@ -143,7 +142,6 @@ func (q *queue) find(id string) *job {
 // tick makes the transition of a job that is due.
 func (q *queue) tick(j *job) { q.applyAt(j, event{kind: timePasses}, q.engine.now()) }
 
-// apply applies an event now.
 func (q *queue) apply(j *job, ev event) effect {
 	q.tick(j)
 	return q.applyAt(j, ev, q.engine.now())
@@ -221,7 +219,6 @@ func (q *queue) add(j *job) {
 	q.engine.memory.use(j.size())
 }
 
-// size returns the bytes that a job takes in memory.
 func (j *job) size() int {
 	return jobSize + len(j.input) + len(j.rest) + len(j.output) + sizeOf(j.chunks)
 }

@@ -41,7 +41,6 @@ func (q *queue) addRequests(b *batch, inputs [][]byte) (ids []string, err error)
 	return ids, nil
 }
 
-// RemoveRequest removes a request from a DRAFT.
 func (e *Engine) RemoveRequest(ctx context.Context, endpoint, id, request string) (Batch, error) {
 	return e.changeBatch(ctx, endpoint, id, func(q *queue, b *batch, now int64) error {
 		if err := b.checkDraft(); err != nil {

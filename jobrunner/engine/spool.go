@@ -82,7 +82,6 @@ func (s *spool) add(e *entry) (err error) {
 	return nil
 }
 
-// forget drops the content.
 func (e *entry) forget() { e.Output, e.Chunks = nil, nil }
 
 // remove removes entries that are stored or of no use, unless they were removed before.

@@ -105,7 +105,6 @@ const (
 	countUnread      = `SELECT COALESCE((SELECT streamed FROM jobs WHERE k = ? AND endpoint = ?) + 1 - MIN(seq), 0) FROM chunks WHERE k = ?`
 )
 
-// run returns the columns of the run.
 func (r *row) run() []any {
 	return []any{r.state, r.turn, r.queued, r.worker, r.attempt, r.retries, r.started, r.deadline, r.streamed}
 }
@@ -269,7 +268,6 @@ func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now
 	return found[0], nil
 }
 
-// input reads a job's input.
 func (s *store) input(ctx context.Context, k int64) (input, rest []byte, err error) {
 	err = s.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(selectInput, k).Scan(&input, &rest) })
 	return input, rest, err
@@ -302,7 +300,6 @@ func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts 
 	return jobs, counts, err
 }
 
-// counts reads an endpoint's counts.
 func (s *store) counts(ctx context.Context, endpoint string) (Counts, error) {
 	all, err := s.allCounts(ctx, selectCounts, endpoint)
 	return all[endpoint], err

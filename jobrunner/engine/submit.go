@@ -40,7 +40,6 @@ func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, err
 	return v, watch, nil
 }
 
-// job returns the submitted job.
 func (n NewJob) job(k, now int64) *job {
 	end := now + cmp.Or(n.TTL, DefaultTTL).Milliseconds()
 	owner := n.Owner

@@ -285,7 +285,6 @@ type DeviceState struct {
 	Holder string `json:"holder"` // id of the worker or pod that has it, or ""
 }
 
-// States returns the current devices.
 func (a *Allocator) States() []DeviceState {
 	owners := a.Owners()
 	out := []DeviceState{}

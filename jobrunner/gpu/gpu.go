@@ -22,7 +22,6 @@ type Device struct {
 	Fault  string `json:"fault"`  // human-readable reason why it can't be used; "" if healthy
 }
 
-// Driver is the machine's driver.
 type Driver struct {
 	Version string `json:"driver"` // like 570.86.15
 	CUDA    string `json:"cuda"`   // the newest CUDA version that it supports, like 12.8

@@ -106,7 +106,6 @@ func enumerate(words []string, conjunction string) string {
 	return strings.Join(words, "")
 }
 
-// describeFaults lists the faults of devices.
 func describeFaults(devices []Device) string {
 	var out []string
 	for _, d := range devices {

@@ -37,7 +37,6 @@ func SetRequestID(h http.Header) string {
 	return id
 }
 
-// JSON writes a value as JSON.
 func JSON(w http.ResponseWriter, status int, value any) { Bytes(w, status, Encode(value)) }
 
 func Bytes(w http.ResponseWriter, status int, body []byte) {
@@ -110,7 +109,6 @@ func NotAllowed(r *http.Request, allow ...string) *Refusal {
 	return refusal
 }
 
-// Error returns the text with the faults.
 func (r *Refusal) Error() string {
 	if len(r.Faults) == 0 {
 		return r.Text

@@ -38,7 +38,6 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.applyDeadline()
 }
 
-// SetDeadline sets both deadlines.
 func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }

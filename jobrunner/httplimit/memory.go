@@ -67,7 +67,6 @@ func (r *Reservation) grow(bytes int64) error {
 	return nil
 }
 
-// shrink releases a part of the reservation.
 func (r *Reservation) shrink(bytes int64) {
 	bytes = min(bytes, r.bytes)
 	r.memory.free.Release(r.bytes - bytes)

@@ -25,7 +25,6 @@ type Table[T any] struct {
 	root node[T]
 }
 
-// node is a node in the tree of paths.
 type node[T any] struct {
 	segments  map[string]*node[T]
 	value     *node[T] // for any non-empty segment: {name}
@@ -40,7 +39,6 @@ type route[T any] struct {
 	operation T
 }
 
-// Match is the result of Find.
 type Match[T any] struct {
 	Operation T
 	Pattern   string    // label for metrics; "" if no operation was found

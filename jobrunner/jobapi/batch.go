@@ -29,7 +29,6 @@ const (
 // maxBatchName is the maximum length of a batch's name, in characters.
 const maxBatchName = 255
 
-// BatchSummary is a batch on the wire.
 type BatchSummary struct {
 	engine.Batch
 	CreatedAt  int64    `json:"createdAt"` // milliseconds since 1970

@@ -80,7 +80,6 @@ func parseJSON(raw string) (l Line, ok bool) {
 	return l, true
 }
 
-// firstString returns the first of the named members that is a string.
 func firstString(members map[string]json.RawMessage, names []string) (text string, ok bool) {
 	for _, name := range names {
 		if raw, present := members[name]; present && json.Unmarshal(raw, &text) == nil && string(raw) != "null" {

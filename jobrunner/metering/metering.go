@@ -21,7 +21,6 @@ import (
 // retryPause is the pause after an unavailable database, in real time.
 const retryPause = time.Second
 
-// Config configures Bills.
 type Config struct {
 	DB      *sqldb.DB
 	Clock   *clock.Clock
@@ -56,7 +55,6 @@ func Open(ctx context.Context, c Config) (*Bills, error) {
 	return b, nil
 }
 
-// Close closes the meter.
 func (b *Bills) Close() {
 	b.stop()
 	b.following.Wait()

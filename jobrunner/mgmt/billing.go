@@ -47,7 +47,6 @@ func (g group) compare(other group) int {
 
 var billedKinds = []billing.Kind{billing.Pod, billing.Worker, billing.Volume, billing.Cluster}
 
-// sum is the total of some usages.
 type sum struct {
 	costs          [4]billing.Cost // by billedKinds
 	time           time.Duration

@@ -41,7 +41,6 @@ type primaryV2 struct {
 	SSHEndpoint string `json:"sshEndpoint,omitempty"`
 }
 
-// newClusterV2 shows a cluster with its members.
 func newClusterV2(c store.Cluster, members []store.Pod) clusterV2 {
 	w := clusterV2{Compute: clusterComputeV2(c.Compute), Pods: clusterPodsV2{int64(len(members)), map[string]int64{}}}
 	copyFields(&w, c)

@@ -9,7 +9,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// setIfPresent sets a field to the value from a body, if the body has one.
 func setIfPresent[T any](field *T, value *T) {
 	if value != nil {
 		*field = *value

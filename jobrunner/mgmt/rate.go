@@ -124,7 +124,6 @@ type sharedQuotas struct {
 	clock *clock.Clock
 }
 
-// count does the same as limiter.count.
 func (q *sharedQuotas) count(ctx context.Context, owner string, h http.Header) (err error) {
 	var refused error
 	err = q.db.Write(ctx, func(tx *sqldb.Tx) error {

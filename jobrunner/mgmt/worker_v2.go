@@ -193,7 +193,6 @@ func lineSource(l run.Line) string {
 	return fromContainer
 }
 
-// includes reports whether the reader requested the source of a line.
 func (l logStream) includes(line run.Line) bool {
 	return l.source == "" || l.source == lineSource(line)
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Config configures a node.
 type Config struct {
 	DB         *sqldb.DB
 	Engine     *engine.Engine

@@ -32,7 +32,6 @@ func (n *Node) AskPods(r *http.Request) (answers [][]byte, err error) {
 // maxPeerResponse limits the body of another node's response, in bytes.
 const maxPeerResponse = 64 << 20
 
-// peerResponse is another node's response.
 type peerResponse struct {
 	node   engine.Node
 	status int    // 0 without a response

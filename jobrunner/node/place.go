@@ -65,7 +65,6 @@ func (p *places) keepPeers(urls map[string]bool) {
 	}
 }
 
-// workerSettings returns the settings of an endpoint's workers.
 func workerSettings(e store.Endpoint) worker.Endpoint {
 	return worker.Endpoint{
 		ID: e.ID, Container: e.Container, Version: e.Version, GPU: e.GPU, CPU: e.CPU, Volumes: e.NetworkVolumes, Balanced: e.Type == store.LoadBalancer,

@@ -100,7 +100,6 @@ func (b *replayable) setBody(r *http.Request) {
 	}
 }
 
-// attempt is the sending of a request to a node.
 type attempt struct {
 	to   *url.URL
 	w    http.ResponseWriter
@@ -112,7 +111,6 @@ type attemptKey struct{}
 
 func attemptOf(r *http.Request) *attempt { return r.Context().Value(attemptKey{}).(*attempt) }
 
-// outcome is the result of sending a request.
 type outcome int
 
 const (

@@ -207,7 +207,6 @@ type (
 	}
 )
 
-// caller returns the identity of a request's sender.
 func (p *Page) caller(r *http.Request) apikey.Identity {
 	caller, err := p.Keys.Authorize(r)
 	if err != nil {

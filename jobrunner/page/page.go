@@ -340,7 +340,6 @@ type Source interface {
 	// Log returns the lines of a worker's log, the oldest first, or false if the worker doesn't exist
 	// any more.
 	Log(endpoint, worker string) ([]run.Line, bool)
-	// PodLog returns the log of a pod, like Log.
 	PodLog(pod string) ([]run.Line, bool)
 	Objects(ctx context.Context) (Objects, error)
 	// Releases returns the releases of an endpoint, the newest first.

@@ -22,7 +22,6 @@ func ClusterRole(clusterType string, rank int) string {
 	return roles[min(rank, 1)]
 }
 
-// HasHadGPUs reports whether a pod has had GPUs.
 func HasHadGPUs(p store.Pod) bool { return p.GPUTypeID != "" }
 
 // cluster has the members of a cluster that this node runs. They get their GPUs together and
@@ -50,7 +49,6 @@ const (
 	loopbackCIDR = "127.0.0.0/8"
 )
 
-// networkName returns the engine's name of a cluster's network.
 func networkName(clusterID string) string { return "gpucloud-cluster-" + clusterID }
 
 // join adds a member. The others wait until all have joined.
@@ -85,7 +83,6 @@ func (c *cluster) retry() {
 	}
 }
 
-// clusterOf returns the runner's cluster, or nil.
 func (r *runner) clusterOf() *cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()

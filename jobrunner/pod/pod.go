@@ -42,21 +42,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Config configures Pods.
 type Config struct {
 	Store *store.Store
 	// Programs resolves images that aren't built in. Nil resolves none.
 	Programs run.PodPrograms
 	Devices  *gpu.Allocator
-	// Driver returns the GPU driver.
-	Driver func() gpu.Driver
-	// Sample returns the utilization of a device.
-	Sample func(uuid string) (gpu.Sample, error)
+	Driver   func() gpu.Driver
+	Sample   func(uuid string) (gpu.Sample, error)
 	// Volume returns a network volume without a mount path.
 	Volume func(ctx context.Context, id string) (run.Mount, error)
 	// Keeper keeps the volumes of pods; nil if they are in the pods' folders.
-	Keeper run.VolumeKeeper
-	// Credentials returns the credentials of a registry auth.
+	Keeper      run.VolumeKeeper
 	Credentials func(ctx context.Context, id string) (store.Credentials, error)
 	Secrets     run.Resolver
 	// Folder has a folder for each pod, with its volume and log.

@@ -232,7 +232,6 @@ func (r *runner) begin(ctx context.Context, p store.Pod) (context.Context, func(
 	return ctx, cancel
 }
 
-// start starts the process.
 func (r *runner) start(ctx context.Context, p store.Pod, a *actual) error {
 	spec, err := r.spec(ctx, p, *a.program)
 	if err != nil {
@@ -326,7 +325,6 @@ func (r *runner) setRunning(p store.Pod, process run.Process) {
 	r.pods.Meter.Started(span)
 }
 
-// clearRunning is the opposite of setRunning.
 func (r *runner) clearRunning() {
 	r.mu.Lock()
 	span := *r.span

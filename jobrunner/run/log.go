@@ -66,7 +66,6 @@ type Log struct {
 // teeing is held during a write to a Tee, which several logs may share.
 var teeing sync.Mutex
 
-// LogConfig configures a Log.
 type LogConfig struct {
 	Clock    *clock.Clock
 	ID       string       // of the worker or pod

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 )
 
-// HasDatabase reports whether a folder has a database file.
 func HasDatabase(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, fileName))
 	return !errors.Is(err, fs.ErrNotExist)

@@ -29,7 +29,6 @@ func (c *conn) prepare(query string) (*lite.Stmt, error) {
 	return s, err
 }
 
-// statement prepares a query and binds its arguments.
 func (c *conn) statement(query string, args []any) (*lite.Stmt, error) {
 	s, err := c.prepare(query)
 	if err != nil {

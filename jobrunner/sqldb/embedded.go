@@ -62,7 +62,6 @@ func (db *embedded) prepareFolder(dir string) (source string, err error) {
 	return fileURI(db.file)
 }
 
-// fileURI returns SQLite's URI of a file.
 func fileURI(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	path = filepath.ToSlash(path)

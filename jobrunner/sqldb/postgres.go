@@ -259,7 +259,6 @@ func storableTexts(args []any) []any {
 	return args
 }
 
-// postgresReader is the session of a Reader.
 type postgresReader struct {
 	p   *postgres
 	ctx context.Context // limits the wait for a connection

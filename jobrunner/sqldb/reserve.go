@@ -36,7 +36,6 @@ func openReserve(dir string) (*reserve, error) {
 	return &reserve{file: f, database: filepath.Join(dir, fileName)}, nil
 }
 
-// release releases n bytes.
 func (r *reserve) release(n int64) error {
 	r.size = max(0, r.size-n)
 	return r.file.Truncate(r.size)

@@ -26,7 +26,6 @@ const (
 	pageSize = 4096 // of SQLite, by default
 )
 
-// Config configures a database.
 type Config struct {
 	// URL is the address of a PostgreSQL database, such as postgres://user@host:5432/name.
 	// Defaults come from the variables and files of PostgreSQL's own clients (PGPASSWORD,

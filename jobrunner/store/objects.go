@@ -153,7 +153,6 @@ func Build[T any, P Record[T]](ctx context.Context, s *Store, build func(tx *Tx)
 	return r, err
 }
 
-// Delete deletes a record.
 func Delete[T any, P Record[T]](ctx context.Context, s *Store, id string) error {
 	if P(nil).kind() == templates && IsOfficial(id) {
 		return ErrOfficial
@@ -248,7 +247,6 @@ func (tx *Tx) saveRefs(r record) error {
 	return nil
 }
 
-// remove deletes a record and its references.
 func (tx *Tx) remove(k kind, id string) error {
 	tx.recordChange(k, id)
 	_, err := tx.tx.Exec("DELETE FROM objects WHERE id = ? AND kind = ?", id, k.key)

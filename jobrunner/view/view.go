@@ -149,5 +149,4 @@ func (v *View) GPUs() page.GPUs {
 	return out
 }
 
-// Devices returns the GPUs for the metrics.
 func (v *View) Devices() []gpu.DeviceState { return v.Allocator.States() }

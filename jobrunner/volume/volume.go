@@ -20,7 +20,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Config configures Volumes.
 type Config struct {
 	Data     string                 // data folder; if "", a temporary folder that Close deletes
 	MakeTemp func() (string, error) // makes the temporary folder

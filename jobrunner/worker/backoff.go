@@ -72,7 +72,6 @@ func (b *backoff) recordJobDone(version int64) {
 	b.ifCurrent(version, func() { b.failures, b.logged, b.latest = 0, nil, "" })
 }
 
-// reset forgets all failures for a new version of the endpoint.
 func (b *backoff) reset(version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -199,7 +199,6 @@ func checkHealth(ctx context.Context, client *http.Client, url string) (answer s
 	return strconv.Itoa(response.StatusCode), true
 }
 
-// noteServing records that the worker is ready for requests.
 func (w *worker) noteServing(address string) {
 	w.mu.Lock()
 	w.address = address
@@ -209,7 +208,6 @@ func (w *worker) noteServing(address string) {
 	w.pool.waiting.wake()
 }
 
-// killUnhealthy makes the worker Unhealthy and kills it.
 func (w *worker) killUnhealthy(reason string) {
 	w.fail(reason)
 	w.pool.logger.Warn("a worker is killed: it is not healthy", "endpoint", w.pool.id, "worker", w.id, "reason", reason)

@@ -85,7 +85,6 @@ type Endpoint struct {
 	ScalerValue float64           // requests per worker, or seconds that a job may wait
 }
 
-// Config configures Pools.
 type Config struct {
 	Queue Queue
 	// Programs resolves images that aren't built in. Nil resolves none.
@@ -130,7 +129,6 @@ type Pools struct {
 	started atomic.Int64 // workers so far
 }
 
-// New returns Pools without endpoints.
 func New(c Config) *Pools {
 	if c.Programs == nil {
 		c.Programs = run.NoPrograms{}

@@ -25,7 +25,6 @@ func (w *worker) noteStart(process run.Process) {
 	}
 }
 
-// meterEnd ends the billing of the worker.
 func (w *worker) meterEnd() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -209,7 +208,6 @@ func (w *worker) startFailure(end run.Exit) string {
 	return "it ended right after its start, with " + exit
 }
 
-// describeJobs names the jobs that a worker ran.
 func describeJobs(jobs []string) string {
 	switch len(jobs) {
 	case 0:
@@ -223,7 +221,6 @@ func describeJobs(jobs []string) string {
 // killedPrefix begins worker.death if the jobrunner killed the worker.
 const killedPrefix = "SIGKILL from the jobrunner: "
 
-// noteKill records why the jobrunner kills the worker.
 func (w *worker) noteKill(reason string) {
 	w.mu.Lock()
 	w.death = cmp.Or(w.death, killedPrefix+reason)

@@ -16,7 +16,6 @@ const (
 	ending State = "ENDING"
 )
 
-// event is what happens to a worker.
 type event int
 
 const (
@@ -73,7 +72,6 @@ func (w *worker) fail(reason string) {
 	w.reason = reason
 }
 
-// view is a snapshot of a worker.
 type view struct {
 	State
 	reason       string    // why it can't work
@@ -99,7 +97,6 @@ func (w *worker) view() view {
 // isReady reports whether the worker works and may take more jobs. The caller holds the worker's lock.
 func (w *worker) isReady() bool { return w.takesJobs() && (w.state == Idle || w.state == Running) }
 
-// Counts are an endpoint's workers by state.
 type Counts struct {
 	Idle         int `json:"idle"`
 	Initializing int `json:"initializing"`
@@ -108,7 +105,6 @@ type Counts struct {
 	Unhealthy    int `json:"unhealthy"`
 }
 
-// Add counts a worker in a state.
 func (c *Counts) Add(s State) {
 	switch s {
 	case Idle:

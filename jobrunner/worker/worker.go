@@ -57,7 +57,6 @@ type worker struct {
 	pace         pace
 }
 
-// heldJob is a job that a worker holds.
 type heldJob struct {
 	ref          engine.Ref
 	takenAt      time.Time
@@ -143,7 +142,6 @@ func (w *worker) drain() {
 
 func (w *worker) stale() bool { return w.settings.Version != w.pool.settings().Version }
 
-// hold adds jobs to the worker.
 func (w *worker) hold(jobs []engine.Taken, added func(h *heldJob)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +162,6 @@ func (w *worker) add(ref engine.Ref) *heldJob {
 	return h
 }
 
-// drop removes a job from the worker.
 func (w *worker) drop(h *heldJob) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

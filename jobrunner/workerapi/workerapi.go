@@ -31,7 +31,6 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
-// operation is what a route does.
 type operation struct {
 	// delaysRefusal is true for a poll that a worker repeats at once after a failure.
 	delaysRefusal bool

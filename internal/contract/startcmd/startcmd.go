@@ -56,7 +56,6 @@ func ParseJSON(args string) (c Command, ok bool) {
 // Words returns the words of the entrypoint and of the cmd.
 func (c Command) Words() []string { return slices.Concat(c.Entrypoint, c.Cmd) }
 
-// Equal reports whether two commands are the same.
 func (c Command) Equal(d Command) bool {
 	return slices.Equal(c.Entrypoint, d.Entrypoint) && slices.Equal(c.Cmd, d.Cmd)
 }

@@ -67,7 +67,6 @@ func basisOf(source string) string {
 	return "chosen"
 }
 
-// marks reads marks.tsv.
 func marks() (list []mark, err error) {
 	for line := range strings.Lines(marksTable) {
 		line = strings.TrimSuffix(line, "\n")
@@ -191,7 +190,6 @@ Every operation of the three APIs: whether the jobrunner serves it, how its beha
 Operations marked *not served* answer 501. The clauses %s judge all operations and aren't repeated. Operations that are served but have no clause are tested against RunPod's documents or with public clients.
 `
 
-// Markdown returns the page.
 func Markdown() (string, error) {
 	list, err := marks()
 	if err != nil {

@@ -160,7 +160,6 @@ func (w *Workspace) WithEnv(env ...string) *Workspace {
 	return &other
 }
 
-// Write writes a file of the configuration.
 func (w *Workspace) Write(name, text string) {
 	w.t.Helper()
 	must.Succeed(w.t, os.MkdirAll(filepath.Dir(filepath.Join(w.Dir, name)), 0o700))

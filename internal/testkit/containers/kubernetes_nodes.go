@@ -15,7 +15,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// address returns the address of a node.
 func (k *Kubernetes) address(node int) string { return fmt.Sprintf("198.19.%d.%d", k.network, node) }
 
 // freeNetwork returns the number of a network that no other cluster of this machine uses.
@@ -36,7 +35,6 @@ func freeNetwork() (int, error) {
 	return 0, errors.New("all networks of clusters are taken: 198.19.1.0/24 to 198.19.250.0/24")
 }
 
-// allNodes are the numbers of the nodes.
 func (k *Kubernetes) allNodes() (all []int) {
 	for i := range k.nodes {
 		all = append(all, i+1)

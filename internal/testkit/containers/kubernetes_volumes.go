@@ -74,7 +74,6 @@ func (k *Kubernetes) bindClaims() error {
 	return errors.Join(problems...)
 }
 
-// bind creates the volume of a claim.
 func (k *Kubernetes) bind(c claim, path string) error {
 	name := "folder-" + c.Metadata.UID
 	dir := k.folder(c)

@@ -97,7 +97,6 @@ func Contain(t testing.TB, text string, wanted ...string) {
 	}
 }
 
-// ReadFile returns the content of a file.
 func ReadFile(t testing.TB, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)

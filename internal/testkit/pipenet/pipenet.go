@@ -32,7 +32,6 @@ func Serve(h http.Handler) (transport *http.Transport, stop func()) {
 	}
 }
 
-// Dial connects to the listener.
 func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
@@ -45,7 +44,6 @@ func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// Accept waits for a connection.
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:

@@ -94,7 +94,6 @@ func (d *Provider) Invoke(actionType string, config map[string]any) (messages []
 	return messages, diags
 }
 
-// Diagnostics are the diagnostics of the provider.
 type Diagnostics []*tfprotov6.Diagnostic
 
 // Err returns the errors, each as "path: summary: detail", or nil.
@@ -111,7 +110,6 @@ func Do[T any](result T, diags Diagnostics) func(testing.TB) T { return must.Do(
 // Err returns the error of a call: must.ErrorContains(t, tfdrive.Err(p.Apply(planned)), "in use").
 func Err[T any](_ T, diags Diagnostics) error { return diags.Err() }
 
-// Warnings returns the warnings.
 func (ds Diagnostics) Warnings() string { return ds.text(tfprotov6.DiagnosticSeverityWarning) }
 
 func (ds Diagnostics) text(severity tfprotov6.DiagnosticSeverity) string {

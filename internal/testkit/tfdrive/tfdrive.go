@@ -106,10 +106,8 @@ func (d *Provider) LogTo(w io.Writer) *Provider {
 	return d
 }
 
-// Types returns the resource types.
 func (d *Provider) Types() []string { return slices.Sorted(maps.Keys(d.schema.ResourceSchemas)) }
 
-// Schema returns the schema of a resource type.
 func (d *Provider) Schema(typeName string) *tfprotov6.Schema {
 	return d.schema.ResourceSchemas[typeName]
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// Config configures an Executor.
 type Config struct {
 	// File is the jobrunner.yaml. If it's empty, every image without a Handler is a container.
 	File     string

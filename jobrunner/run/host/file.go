@@ -49,7 +49,6 @@ func (r rule) kind() string {
 	return kinds[2]
 }
 
-// localSettings configures a local command.
 type localSettings struct {
 	Run      []text          `yaml:"run"`
 	Dir      text            `yaml:"dir"` // made absolute
@@ -66,7 +65,6 @@ const (
 	templateCommand = "command" // its entrypoint, if any, also replaces run
 )
 
-// containerSettings configures containers.
 type containerSettings struct {
 	Network   text   `yaml:"network"`
 	Pull      text   `yaml:"pull"`
@@ -91,7 +89,6 @@ func (r *rule) UnmarshalYAML(decode func(any) error) error {
 	return err
 }
 
-// configErrorf returns an error in a line.
 func configErrorf(line int, format string, args ...any) error {
 	return fmt.Errorf("%d: %s", line, fmt.Sprintf(format, args...))
 }

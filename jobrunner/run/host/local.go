@@ -61,7 +61,6 @@ func (p process) Stop(grace time.Duration) {
 	p.Kill()
 }
 
-// command returns the command of a worker, a pod or a job.
 func (l *localSettings) command(s run.Spec, env ...string) (c procgroup.Command, err error) {
 	if err := l.checkTemplate(s); err != nil {
 		return c, err

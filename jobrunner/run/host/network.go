@@ -104,13 +104,11 @@ func (e *containerEngine) networkBlock(ctx context.Context, name string) (string
 	return blocks[0], nil
 }
 
-// networks returns the names of the networks with a label.
 func (e *containerEngine) networks(ctx context.Context, label string) ([]string, error) {
 	text, err := e.runCLI(ctx, "network", "ls", "--filter", "label="+label, "--format", "{{.Name}}")
 	return strings.Fields(text), err
 }
 
-// removeNetworks removes the networks with a label.
 func (e *containerEngine) removeNetworks(ctx context.Context, label string) error {
 	names, err := e.networks(ctx, label)
 	for _, name := range names {

@@ -54,7 +54,6 @@ type client struct {
 	discovery discovery.ServerVersionInterface
 }
 
-// Cluster is a connection to a cluster.
 type Cluster struct {
 	run.ClusterConfig
 	namespace     string
@@ -241,7 +240,6 @@ func (c *Cluster) Close() {
 	c.watches.Wait()
 }
 
-// String returns a human-readable description of the cluster.
 func (c *Cluster) String() string {
 	return fmt.Sprintf("Kubernetes %s, namespace %s", c.version, c.namespace)
 }

@@ -46,7 +46,6 @@ func (c *Cluster) labels(s run.Spec) map[string]string {
 	return labels
 }
 
-// objects are the objects of a worker or pod.
 type objects struct {
 	pod     *core.Pod
 	secrets []*core.Secret

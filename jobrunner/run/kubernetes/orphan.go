@@ -31,7 +31,6 @@ func (c *Cluster) Orphans(ctx context.Context, folderID string) (all []run.Orpha
 	return all, nil
 }
 
-// removeOrphans removes the orphans of a pod.
 func (c *Cluster) removeOrphans(ctx context.Context, s run.Spec) error {
 	orphans, err := c.Orphans(ctx, s.FolderID())
 	if err != nil {

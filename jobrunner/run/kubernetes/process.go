@@ -111,7 +111,6 @@ func (p *process) create(ctx context.Context) error {
 	return nil
 }
 
-// setLatest sets the latest version of the Pod.
 func (p *process) setLatest(pod *core.Pod, deleted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -295,7 +294,6 @@ func (p *process) Address() string {
 // Usage is unknown: the container runs on another machine.
 func (p *process) Usage() run.Usage { return run.Usage{} }
 
-// view is a summary of a Pod's status.
 type view struct {
 	waitReason string // why it isn't scheduled
 	failure    string // why it can't start; the cluster would retry forever
@@ -311,7 +309,6 @@ var startFailures = []string{
 	"StartError", "ContainerCannotRun",
 }
 
-// viewOf summarizes a Pod's status.
 func viewOf(pod *core.Pod) (v view) {
 	if pod == nil {
 		return v

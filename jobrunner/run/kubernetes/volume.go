@@ -17,7 +17,6 @@ import (
 // volumeLabel is a claim's label with the volume's name.
 const volumeLabel = "gpucloud/volume"
 
-// gigabyte is the unit of sizes.
 const gigabyte = 1000 * 1000 * 1000
 
 func claimName(volume string) string { return "gpucloud-" + volume }

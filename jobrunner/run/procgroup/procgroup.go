@@ -25,7 +25,6 @@ import (
 	"time"
 )
 
-// Command is a command to start.
 type Command struct {
 	Path  string    // of the program
 	Args  []string  // the program's name first

@@ -71,7 +71,6 @@ func OpenRegister(dir string) (*Register, error) {
 
 func (r *Register) path() string { return filepath.Join(r.dir, r.run+runFile) }
 
-// Run returns the id of this run.
 func (r *Register) Run() string { return r.run }
 
 // Close ends the run. Its groups must have ended.
@@ -104,7 +103,6 @@ func (r *Register) Note(line string) error {
 	return nil
 }
 
-// newMark returns the mark of a new group.
 func (r *Register) newMark() string {
 	if r == nil {
 		return uuid.NewString()

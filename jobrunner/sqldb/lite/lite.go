@@ -13,7 +13,6 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Error is an error of SQLite.
 type Error struct {
 	Code    int // extended result code
 	Message string
@@ -24,7 +23,6 @@ func (e *Error) Error() string { return fmt.Sprintf("SQLite: %s (%d)", e.Message
 // Primary returns the primary result code, such as SQLITE_FULL.
 func (e *Error) Primary() int { return e.Code & 0xff }
 
-// Conn is a connection.
 type Conn struct {
 	tls *libc.TLS
 	db  uintptr
@@ -95,7 +93,6 @@ func (c *Conn) Script(text string) error {
 	return nil
 }
 
-// Stmt is a prepared statement.
 type Stmt struct {
 	c       *Conn
 	stmt    uintptr
@@ -117,7 +114,6 @@ func (c *Conn) Prepare(text string) (*Stmt, error) {
 	return &Stmt{c, stmt, int(sqlite3.Xsqlite3_column_count(c.tls, stmt)), int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, stmt))}, nil
 }
 
-// Close frees the statement.
 func (s *Stmt) Close() { sqlite3.Xsqlite3_finalize(s.c.tls, s.stmt) }
 
 // Columns returns the number of columns of the result, or 0 if the statement returns no rows.
@@ -216,12 +212,10 @@ func (s *Stmt) IsNull(col int) bool {
 	return sqlite3.Xsqlite3_column_type(s.c.tls, s.stmt, int32(col)) == sqlite3.SQLITE_NULL
 }
 
-// Int64 returns a column of the row.
 func (s *Stmt) Int64(col int) int64 {
 	return sqlite3.Xsqlite3_column_int64(s.c.tls, s.stmt, int32(col))
 }
 
-// Text returns a column of the row.
 func (s *Stmt) Text(col int) string {
 	text := sqlite3.Xsqlite3_column_text(s.c.tls, s.stmt, int32(col))
 	n := sqlite3.Xsqlite3_column_bytes(s.c.tls, s.stmt, int32(col))

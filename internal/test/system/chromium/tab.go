@@ -141,7 +141,6 @@ func (t *Tab) wait(expression string) bool {
 	}
 }
 
-// Until waits until an expression is true.
 func (t *Tab) Until(expression string) {
 	t.t.Helper()
 	if !t.wait(expression) {

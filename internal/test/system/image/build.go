@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// settings are the settings of a build.
 type settings struct {
 	root              string // folder of the module
 	source            string // package of the program

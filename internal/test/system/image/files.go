@@ -18,7 +18,6 @@ const (
 	program = "/usr/local/bin/jobrunner"
 )
 
-// file is a file or folder of the image.
 type file struct {
 	path string // without a leading slash; a folder's ends with a slash
 	mode int64
