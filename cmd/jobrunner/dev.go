@@ -77,7 +77,7 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return err
 	}
-	log := out.logger()
+	log := slog.New(terminalHandler{out})
 	programs, err := host.New(ctx, host.Config{Handlers: []host.Handler{handler}, DataDir: containerRecordDir(), OptionalDataDir: true, Logger: log})
 	if err != nil {
 		return err

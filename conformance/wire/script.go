@@ -266,15 +266,13 @@ func (s *scriptWriter) quote(text string) string {
 		}
 	}
 	if simple {
-		return `"` + withoutBraces(plain.String()) + `"`
+		return `"` + braces.ReplaceAllString(plain.String(), "$$$1$2") + `"`
 	}
 	return separate.String()
 }
 
+// braces matches the braces of variables that are unambiguous without them.
 var braces = regexp.MustCompile(`\$\{([A-Z0-9_]+)\}($|[^A-Za-z0-9_])`)
-
-// withoutBraces removes the braces of variables that are unambiguous without them.
-func withoutBraces(text string) string { return braces.ReplaceAllString(text, "$$$1$2") }
 
 // setVariable assigns any value to the variable of a secret, unless it is one of the user's
 // keys.

@@ -86,13 +86,10 @@ const notListed = "The catalog of the deployment has no %s %q%s"
 func (l Level) reportUnknown(check diagnostics.Check, format, title string, refs []Ref, known []string) {
 	for _, ref := range refs {
 		if ref.New && !slices.Contains(known, ref.ID) {
-			l.report(check, ref.At, "Unknown "+title, format, title, ref.ID, suggestion(ref.ID, known))
+			l.report(check, ref.At, "Unknown "+title, format, title, ref.ID, cmp.Or(near.Suggest(ref.ID, known), "."))
 		}
 	}
 }
-
-// suggestion ends a sentence with similar names.
-func suggestion(id string, known []string) string { return cmp.Or(near.Suggest(id, known), ".") }
 
 // checkGPUCount compares a GPU count with the largest machine.
 func (c *Checks) checkGPUCount(check diagnostics.Check, r Request, all []api.GPUType) {

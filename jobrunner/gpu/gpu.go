@@ -107,17 +107,12 @@ func CanonicalType(product string) string {
 	for _, name := range []string{product, "NVIDIA " + shortName, shortName} {
 		for _, g := range contract.GPUTypes {
 			if strings.EqualFold(strings.Join(strings.Fields(g.ID), " "), name) {
-				return firstTypeOfCard(g.Name)
+				i := slices.IndexFunc(contract.GPUTypes, func(first catalog.GPU) bool { return first.Name == g.Name })
+				return contract.GPUTypes[i].ID
 			}
 		}
 	}
 	return product
-}
-
-// firstTypeOfCard returns the first of the catalog's types for a card.
-func firstTypeOfCard(card string) string {
-	i := slices.IndexFunc(contract.GPUTypes, func(g catalog.GPU) bool { return g.Name == card })
-	return contract.GPUTypes[i].ID
 }
 
 // InstanceType returns the type of a MIG instance, named as the driver names it.

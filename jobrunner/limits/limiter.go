@@ -78,13 +78,11 @@ func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
 	}
 	b.inFlight++
 	b.accepted = append(b.accepted, now)
-	return func() { l.release(b) }, nil
-}
-
-func (l *Limiter) release(b *bucket) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b.inFlight--
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		b.inFlight--
+	}, nil
 }
 
 // expire drops requests older than a Window.

@@ -211,7 +211,10 @@ func (c *call) newDataCenter(offered *catalog.Catalog, d catalog.DataCenter, inc
 		w.GPUAvailability = gpusIn(offered, d, c.Stock())
 	}
 	if slices.Contains(include, "CPU_AVAILABILITY") {
-		w.CPUAvailability = cpusIn(offered, d)
+		w.CPUAvailability = convertAll(offered.CPUs, func(f catalog.CPU) availabilityV2 {
+			level, _ := levelIn(offered, catalog.Placement{CPU: f.ID, DataCenter: d.ID}, []string{catalog.Pod}, true)
+			return availabilityV2{f.ID, f.Name, level}
+		})
 	}
 	return w
 }
@@ -342,13 +345,6 @@ func gpusIn(offered *catalog.Catalog, d catalog.DataCenter, stock map[string]cat
 		}
 	}
 	return out
-}
-
-func cpusIn(offered *catalog.Catalog, d catalog.DataCenter) []availabilityV2 {
-	return convertAll(offered.CPUs, func(f catalog.CPU) availabilityV2 {
-		level, _ := levelIn(offered, catalog.Placement{CPU: f.ID, DataCenter: d.ID}, []string{catalog.Pod}, true)
-		return availabilityV2{f.ID, f.Name, level}
-	})
 }
 
 // maxCatalogTemplates limits the list, which has no pages.

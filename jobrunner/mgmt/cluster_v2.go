@@ -49,7 +49,7 @@ func newClusterV2(c store.Cluster, members []store.Pod) clusterV2 {
 	}
 	for _, p := range members {
 		w.Pods.ByStatus[string(p.Status)]++
-		if !pod.HasHadGPUs(p) {
+		if p.GPUTypeID == "" {
 			continue
 		}
 		w.DataCenterID = p.DataCenterID

@@ -149,7 +149,10 @@ func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
 	if e.GPU != nil {
 		gpu = *e.GPU
 	}
-	types, versions := selectedTypes(offered, gpu), nonNilList(gpu.AllowedCUDAVersions)
+	types, versions := nonNilList(gpu.TypeIDs), nonNilList(gpu.AllowedCUDAVersions)
+	if len(gpu.Pools) > 0 {
+		types = offered.TypesIn(gpu.Pools, gpu.ExcludedTypes)
+	}
 	w.GPUTypeIDs, w.AllowedCUDAVersions = &types, &versions
 	w.GPUCount, w.MinCUDAVersion = gpu.Count, gpu.MinCUDAVersion
 	return w

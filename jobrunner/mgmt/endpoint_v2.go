@@ -188,14 +188,6 @@ func hasIdleTimeout(e store.Endpoint) bool {
 // Version 1 selects GPUs by types in order of priority, version 2 by pools minus excluded types. The
 // store keeps the selection as sent, and the catalog converts it for the other version.
 
-// selectedTypes returns the selection in the form of version 1.
-func selectedTypes(offered *catalog.Catalog, g store.GPU) []string {
-	if len(g.Pools) == 0 {
-		return nonNilList(g.TypeIDs)
-	}
-	return offered.TypesIn(g.Pools, g.ExcludedTypes)
-}
-
 // selectedPools returns the selection in the form of version 2; any GPU means all pools. It returns no
 // pools for types outside all pools, which version 2 can't express.
 func selectedPools(offered *catalog.Catalog, g store.GPU) (pools, excluded []string) {

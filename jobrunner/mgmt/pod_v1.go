@@ -24,12 +24,15 @@ func (c *call) newPodV1(p store.Pod) podV1 {
 	command, _ := p.Command() // args that can't be split are one word
 	w := podV1{
 		DockerEntrypoint: nonNilList(command.Entrypoint), DockerStartCmd: nonNilList(command.Cmd),
-		PortMappings: map[string]int64{}, DesiredStatus: desiredStatus(p.Status),
+		PortMappings: map[string]int64{}, DesiredStatus: string(store.PodExited),
 		LastStatusChange: p.Changed + ": " + p.ChangedAt.UTC().Format("Mon Jan 02 2006 15:04:05 GMT-0700 (MST)"),
 		CostPerHr:        price, AdjustedCostPerHr: price, SavingsPlans: []string{}, VCPUCount: float64(runtime.NumCPU()), MachineID: p.FolderID,
 		VolumeInGB: p.Volume.Size, VolumeMountPath: p.Volume.Path,
 	}
 	copyFields(&w, p)
+	if p.Status.Active() {
+		w.DesiredStatus = string(store.PodRunning)
+	}
 	if !p.StartedAt.IsZero() {
 		w.LastStartedAt = timestamp(p.StartedAt)
 	}
@@ -46,13 +49,6 @@ func (c *call) newPodV1(p store.Pod) podV1 {
 		w.MemoryInGB = float64(c.Catalog.Current().CPUMemory(w.CPUFlavorID, p.CPU.VCPUCount))
 	}
 	return w
-}
-
-func desiredStatus(s store.PodStatus) string {
-	if s.Active() {
-		return string(store.PodRunning)
-	}
-	return string(store.PodExited)
 }
 
 var podIncludes = flagNames{"includeMachine", "includeNetworkVolume", "includeSavingsPlans", "includeTemplate", "includeWorkers"}

@@ -22,8 +22,6 @@ func ClusterRole(clusterType string, rank int) string {
 	return roles[min(rank, 1)]
 }
 
-func HasHadGPUs(p store.Pod) bool { return p.GPUTypeID != "" }
-
 // cluster has the members of a cluster that this node runs. They get their GPUs together and
 // share a network: a network of the container engine, the loopback for processes, or Kubernetes'
 // Pod network (primary). A member keeps its GPUs while its start is retried, so that the

@@ -173,7 +173,7 @@ func (s *scanner) value() bool {
 	case '{':
 		return s.object(nil)
 	case '[':
-		return s.array()
+		return s.list('[', ']', s.value)
 	case '"':
 		return s.str()
 	case 't':
@@ -217,8 +217,6 @@ func (s *scanner) object(visit func(name, value []byte)) bool {
 		return true
 	})
 }
-
-func (s *scanner) array() bool { return s.list('[', ']', s.value) }
 
 // list skips elements that are separated by commas.
 func (s *scanner) list(begin, end byte, element func() bool) bool {

@@ -233,7 +233,8 @@ func (p *postgres) close() error {
 	p.calls.Lock()
 	p.closed = true
 	p.calls.Unlock()
-	p.hints.close()
+	p.hints.stop()
+	p.hints.busy.Wait()
 	return errors.Join(p.writers.Close(), p.readers.Close())
 }
 

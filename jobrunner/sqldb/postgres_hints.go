@@ -81,11 +81,6 @@ func (h *hints) takeNotices() (out []string) {
 	return out
 }
 
-func (h *hints) close() {
-	h.stop()
-	h.busy.Wait()
-}
-
 // listen starts to send and receive hints. Processes receive each other's hints if they use
 // the same schema of the same database.
 func (p *postgres) listen(f func(hint string)) {

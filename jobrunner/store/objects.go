@@ -70,7 +70,7 @@ func load(q sqldb.Querier, r record, id string) error {
 	var doc []byte
 	err := q.QueryRow("SELECT doc FROM objects WHERE id = ? AND kind = ?", id, r.kind().key).Scan(&doc)
 	if errors.Is(err, sql.ErrNoRows) {
-		return notFound(r.kind(), id)
+		return fmt.Errorf("%s %q %w", r.kind().label, id, ErrNotFound)
 	}
 	if err != nil {
 		return err

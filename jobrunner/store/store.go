@@ -159,8 +159,6 @@ func (c Conflict) Error() string { return string(c) }
 
 func refusef(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
 
-func notFound(k kind, id string) error { return fmt.Errorf("%s %q %w", k.label, id, ErrNotFound) }
-
 const idAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 const IDLength = 12

@@ -113,13 +113,6 @@ func (w *worker) assignRequest() (address string, done func()) {
 	return w.address, func() { w.drop(h) }
 }
 
-// requests returns the load of an endpoint behind a load balancer.
-func (p *pool) requests() (load engine.Load) {
-	load.Waiting, _ = p.waiting.state()
-	p.find(func(w *worker) bool { load.Running += w.view().jobs; return false })
-	return load
-}
-
 // healthPath names the variable with the path of a worker's health check (v2 document, EndpointType).
 const healthPath = "HEALTH_CHECK_PATH"
 

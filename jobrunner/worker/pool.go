@@ -220,11 +220,13 @@ func (p *pool) isFull() bool {
 }
 
 // load returns the demand: jobs, or requests behind a load balancer.
-func (p *pool) load(ctx context.Context) (engine.Load, error) {
-	if p.settings().Balanced {
-		return p.requests(), nil
+func (p *pool) load(ctx context.Context) (load engine.Load, err error) {
+	if !p.settings().Balanced {
+		return p.queue.Load(ctx, p.id)
 	}
-	return p.queue.Load(ctx, p.id)
+	load.Waiting, _ = p.waiting.state()
+	p.find(func(w *worker) bool { load.Running += w.view().jobs; return false })
+	return load, nil
 }
 
 // countStaying counts the workers that aren't about to leave, and how many of them will take a waiting job.

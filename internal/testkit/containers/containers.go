@@ -34,18 +34,6 @@ type Engine struct {
 // errMissing is wrapped by errors about a program that isn't installed or can't run.
 var errMissing = errors.New("containers are not tested")
 
-// Docker returns this test binary's own Docker daemon.
-func Docker(t testing.TB) *Engine {
-	t.Helper()
-	return startOrSkip(t, docker)
-}
-
-// Podman returns the engine with this test binary's own storage.
-func Podman(t testing.TB) *Engine {
-	t.Helper()
-	return startOrSkip(t, podman)
-}
-
 var (
 	docker   = sync.OnceValues(startDocker)
 	podman   = sync.OnceValues(startPodman)
@@ -58,14 +46,14 @@ func Each(t *testing.T, run func(t *testing.T, e *Engine)) {
 	t.Helper()
 	t.Run("docker", func(t *testing.T) {
 		t.Parallel()
-		run(t, Docker(t))
+		run(t, startOrSkip(t, docker))
 	})
 	t.Run("podman", func(t *testing.T) {
 		t.Parallel()
 		if testing.Short() {
 			t.Skip("with -short only Docker is tested")
 		}
-		run(t, Podman(t))
+		run(t, startOrSkip(t, podman))
 	})
 }
 

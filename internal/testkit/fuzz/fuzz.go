@@ -81,7 +81,8 @@ func expectBounded(property any) any {
 				t.Errorf("%d input bytes caused %d bytes of allocation, expected at most %d", size, got, limit)
 			}
 			if t.Failed() {
-				t.Logf("to keep the input, put this into testdata/fuzz/%s/NAME:\n%s", target(t), encode(args[1:]))
+				target, _, _ := strings.Cut(t.Name(), "/")
+				t.Logf("to keep the input, put this into testdata/fuzz/%s/NAME:\n%s", target, encode(args[1:]))
 			}
 		}()
 		p.Call(args)
@@ -93,11 +94,6 @@ func allocatedBytes() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
-}
-
-func target(t *testing.T) string {
-	name, _, _ := strings.Cut(t.Name(), "/")
-	return name
 }
 
 // Vary returns n variations of seeds, always the same for a name.

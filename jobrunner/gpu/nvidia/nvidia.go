@@ -3,6 +3,7 @@
 package nvidia
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,7 +137,7 @@ func (r *reader) publish() {
 	handles := map[string]handle{}
 	for _, g := range r.gpus {
 		for _, d := range g.devices {
-			d.Index, d.Fault = g.index, g.faultOf(d)
+			d.Index, d.Fault = g.index, cmp.Or(g.lostReason, g.health, g.lastReport.fault, d.lastReport.fault)
 			devices = append(devices, d.Device)
 			handles[d.UUID] = d.handle
 		}

@@ -33,10 +33,6 @@ type allocatable struct {
 	lastReport report
 }
 
-func (g *physical) faultOf(d allocatable) string {
-	return cmp.Or(g.lostReason, g.health, g.lastReport.fault, d.lastReport.fault)
-}
-
 // refresh polls all GPUs and publishes them as the inventory.
 func (r *reader) refresh() {
 	count, ret := r.lib.DeviceGetCount()

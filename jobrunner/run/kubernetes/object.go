@@ -104,7 +104,10 @@ func (c *Cluster) build(s run.Spec) (objects, error) {
 	}
 	spec.Containers = []core.Container{container}
 	o.pod = &core.Pod{ObjectMeta: metaOf(""), Spec: spec}
-	o.pod.OwnerReferences = c.ownersOf(s)
+	o.pod.OwnerReferences = c.owners.pod
+	if s.FolderID() != "" {
+		o.pod.OwnerReferences = c.owners.controller
+	}
 	return o, nil
 }
 

@@ -165,11 +165,3 @@ func (c *Cluster) readOwners(ctx context.Context) error {
 	c.owners.controller = []meta.OwnerReference{{APIVersion: controller.APIVersion, Kind: controller.Kind, Name: controller.Name, UID: controller.UID}}
 	return nil
 }
-
-// ownersOf returns the owners of a worker's or pod's objects.
-func (c *Cluster) ownersOf(s run.Spec) []meta.OwnerReference {
-	if s.FolderID() != "" {
-		return c.owners.controller
-	}
-	return c.owners.pod
-}

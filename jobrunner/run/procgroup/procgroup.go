@@ -166,7 +166,8 @@ func (g *Group) supervise(started chan<- error, c Command) {
 	g.used = Usage{CPU: max(g.used.CPU, g.cmd.ProcessState.UserTime()+g.cmd.ProcessState.SystemTime())}
 	g.mu.Unlock()
 	for _, o := range g.outputs {
-		o.expectEnd()
+		o.ended.Store(true)
+		_ = o.from.SetReadDeadline(time.Now().Add(lingerTime))
 	}
 	if g.stdin != nil {
 		_ = g.stdin.Close()
@@ -284,10 +285,4 @@ func (o *output) copy() {
 			return
 		}
 	}
-}
-
-// expectEnd marks the group as gone, and limits the wait for more output.
-func (o *output) expectEnd() {
-	o.ended.Store(true)
-	_ = o.from.SetReadDeadline(time.Now().Add(lingerTime))
 }

@@ -136,7 +136,9 @@ func (s *Stmt) Step() (row bool, err error) {
 func (s *Stmt) Reset() {
 	sqlite3.Xsqlite3_reset(s.c.tls, s.stmt) // returns the error of the last Step again
 	sqlite3.Xsqlite3_clear_bindings(s.c.tls, s.stmt)
-	s.c.args.shrink(s.c.tls)
+	if s.c.args.size > maxBuffer { // after a large value
+		s.c.args.free(s.c.tls)
+	}
 }
 
 // Bind binds the arguments until Reset: nil, int, int64, bool, float64, string or []byte.

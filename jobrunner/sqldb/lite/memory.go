@@ -34,13 +34,6 @@ func (b *buffer) grow(tls *libc.TLS, size int) (uintptr, error) {
 	return b.at, nil
 }
 
-// shrink frees the buffer if a large value has grown it.
-func (b *buffer) shrink(tls *libc.TLS) {
-	if b.size > maxBuffer {
-		b.free(tls)
-	}
-}
-
 func (b *buffer) free(tls *libc.TLS) {
 	if b.at != 0 {
 		libc.Xfree(tls, b.at)
