@@ -1,6 +1,5 @@
-// Command terraform-provider-gpucloud serves the provider to Terraform and
-// OpenTofu. With the argument migrate it writes the blocks that take over the objects
-// of other providers.
+// Command terraform-provider-gpucloud serves the provider to Terraform and OpenTofu. With the argument
+// migrate it writes the blocks that take over the objects of other providers.
 package main
 
 import (

@@ -19,8 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// billing is a bill of the API. Its members have the names of API v2, or of v1 if only v1 has
-// them.
+// billing is a bill of the API. Its members have the names of API v2, or of v1 if only v1 has them.
 type billing struct {
 	name, title, description string
 	version                  api.Version // the only version that has it; "" if both have it

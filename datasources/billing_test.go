@@ -46,8 +46,7 @@ func digits(t *testing.T, s tfdrive.State, path ...any) string {
 
 var bills = []string{"billing", "pod_billing", "serverless_billing", "public_endpoint_billing", "network_volume_billing", "cluster_billing"}
 
-// After two days of the deployment's clock, the totals of a bill are the exact sums of its records,
-// on both versions.
+// After two days of the deployment's clock, a bill's totals are the exact sums of its records.
 func TestBillingOfADeployment(t *testing.T) {
 	d := acctest.DeployWith(t, func(c *jobrunner.Config) {
 		c.AdminClock, c.Catalog = true, acctest.CatalogFile(t, "storage: {standard: 0.730000073}\n")

@@ -114,8 +114,7 @@ var GPUType = catalogEntry[gpuQuery]("GPU type", "A GPU type of the catalog, by 
 
 func allGPUTypes(c *api.Client) *api.CatalogList[api.GPUType] { return c.GPUTypes }
 
-// entry is the id or name of a catalog entry in a configuration. It is null in the configuration of
-// a list.
+// entry is the id or name of a catalog entry in a configuration. It is null in the configuration of a list.
 type entry struct{ ID, Name types.String }
 
 func (e entry) key() entry { return e }
@@ -303,8 +302,7 @@ func productAttribute(text string, products ...string) schema.SetAttribute {
 
 var minAvailabilityAttribute = filter("Lists only entries with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`.", rule.OneOf(levels[1:]...))
 
-// needsProduct rejects filters of the availability without product. configured reports for each filter
-// whether it is set.
+// needsProduct rejects filters of the availability without product, as configured reports them.
 func needsProduct(c diagnostics.Check, product types.Set, configured map[string]bool) {
 	if !product.IsNull() && (product.IsUnknown() || len(product.Elements()) > 0) {
 		return
@@ -326,8 +324,7 @@ func availabilityQuery(product types.Set) url.Values {
 	return query
 }
 
-// setList sets a parameter to a sorted list, so that the order of the configuration has no
-// effect.
+// setList sets a parameter to a sorted list, so that the order of the configuration has no effect.
 func setList(query url.Values, name string, v types.Set) {
 	if list := value.Strings(v); len(list) > 0 {
 		slices.Sort(list)

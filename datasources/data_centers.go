@@ -38,8 +38,7 @@ var dataCenterAttributes = map[string]schema.Attribute{
 
 var includeAttribute = filterSet("What to return in addition: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`.", rule.Each(rule.OneOf(gpuAvailability, cpuAvailability))...)
 
-// dataCenterQuery is the configuration of the single data source: the key and include. dataCenters
-// adds the filters.
+// dataCenterQuery configures the single data source: the key and include. dataCenters adds filters.
 type dataCenterQuery struct {
 	Include types.Set
 	entry

@@ -87,8 +87,7 @@ func matching(form, expected string) rule.Validator[string] {
 	return rule.Validator[string]{Expects: expected, Holds: regexp.MustCompile(form).MatchString}
 }
 
-// listIf returns nil unless the list was requested. A requested list that the answer lacks
-// becomes empty.
+// listIf returns nil unless the list was requested. A requested list that the answer lacks becomes empty.
 func listIf[T any](requested bool, list []T) []T {
 	switch {
 	case !requested:

@@ -65,8 +65,7 @@ func (p *webServer) Exit() run.Exit        { return run.Exit{Text: "killed"} }
 func (p *webServer) Usage() run.Usage      { return run.Usage{} }
 func (p *webServer) Stop(time.Duration)    { p.once.Do(func() { _ = p.server.Close(); close(p.done) }) }
 
-// deployBalanced deploys a load-balancing endpoint whose workers run serve, with one worker for
-// each open request.
+// deployBalanced deploys a load-balancing endpoint whose workers run serve, one for each open request.
 func deployBalanced(t *testing.T, serve http.HandlerFunc) (d *deployment, programs *webServers, id string) {
 	programs = &webServers{serve: serve}
 	d = deployWith(t, jobrunner.Config{Programs: programs, URL: "http://127.0.0.1:1", AdminClock: true})

@@ -86,8 +86,7 @@ func (o *checkedDeployment) testFullDisk(image string, endJob func()) {
 	o.expectEnded(&acknowledged{})
 }
 
-// The outcome of a webhook call is spooled during an outage, so that the receiver isn't
-// called again.
+// The outcome of a webhook call is spooled during an outage, so that the receiver isn't called again.
 func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until a call with an unknown outcome is due again")

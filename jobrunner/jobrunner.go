@@ -1,5 +1,4 @@
-// Package jobrunner assembles a deployment: the management APIs v1 and v2 and the job API in
-// one process.
+// Package jobrunner assembles a deployment: the management APIs v1 and v2 and the job API in one process.
 package jobrunner
 
 import (
@@ -51,16 +50,14 @@ type Config struct {
 	// Engine is the URL of a PostgreSQL database for the state instead of the data folder.
 	// Several nodes of a deployment may share it. The database imports the folder's added keys.
 	Engine string
-	// EngineConnections limits the connections to the database; 0 is
-	// sqldb.DefaultConnections.
+	// EngineConnections limits the connections to the database; 0 is sqldb.DefaultConnections.
 	EngineConnections int
 	// APIKey is the key with all rights. The rights of added keys can be restricted.
 	APIKey string
 	// KeyDir is the folder of the added keys; "" is DataDir.
 	KeyDir string
-	// SecretKey is the file of the key that encrypts account secrets; "" is
-	// store.SecretKeyFile in DataDir. All nodes on one Engine need the same key. The first
-	// secret creates the file.
+	// SecretKey is the file of the key that encrypts account secrets; "" is store.SecretKeyFile in DataDir.
+	// All nodes on one Engine need the same key. The first secret creates the file.
 	SecretKey string
 	// NoJobLimits disables the job API's rate limits and limits of concurrent requests and
 	// queue lengths, for benchmarks and load tests.
@@ -340,8 +337,7 @@ func (j *Jobrunner) openPage(c Config, source *view.View, apis http.Handler) {
 	j.onClose(j.page.Load().Close)
 }
 
-// PageCode returns a code for a link to the page, /#code=…. One browser can use it once,
-// within an hour.
+// PageCode returns a code for a link to the page, /#code=…. One browser can use it once, within an hour.
 func (j *Jobrunner) PageCode() string { return j.page.Load().NewCode() }
 
 // Outdated is closed once another jobrunner has made a breaking migration of the shared
@@ -351,9 +347,8 @@ func (j *Jobrunner) Outdated() <-chan struct{} { return j.node.Outdated() }
 // Handler serves every path of the deployment.
 func (j *Jobrunner) Handler() http.Handler { return j.handler }
 
-// Drain stops the pods, hands out no more jobs, and waits until the workers have finished
-// theirs or ctx ends. The caller must serve the deployment meanwhile, and close it
-// afterwards.
+// Drain stops the pods, hands out no more jobs, and waits until the workers have finished theirs or ctx
+// ends. The caller must serve the deployment meanwhile, and close it afterwards.
 func (j *Jobrunner) Drain(ctx context.Context) {
 	j.node.Drain()
 	j.pods.Stop()

@@ -34,8 +34,7 @@ type checkedDeployment struct {
 	server *pgtest.Server // nil without PostgreSQL
 
 	newestEndpoint string // id
-	// violations are responses with text from the database, or with a status that an outage doesn't
-	// explain.
+	// violations are responses with the database's text, or a status that an outage doesn't explain.
 	mu         sync.Mutex
 	violations []string
 }

@@ -96,8 +96,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// tracingClient is a client that needs files of the directory, and fails if it finds files
-// of another scenario.
+// tracingClient is a client that needs files of the directory, and fails if it finds another scenario's.
 const tracingClient = `
 test -e trace -o -e terraform.tfstate -o -e "$HOME/trace" -o -e "$TMPDIR/trace" && exit 7
 test "$(cat input.txt)" = input -a "$(./bin/tool)" = tool -a -r ../beside.txt -a "$PWD" = "$(pwd)" || exit 8

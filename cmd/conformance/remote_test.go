@@ -41,10 +41,9 @@ func readReport(t *testing.T, dir string, r *report.Report) {
 	must.Succeed(t, json.Unmarshal(must.ReadFile(t, filepath.Join(dir, "report.json")), r))
 }
 
-// A remote run of the jobrunner, with everything allowed, has the verdicts of run --local.
-// It leaves out cases for test deployments (they would load a shared deployment or cost
-// money), cases that wait for days, and, in real time, cases that wait for longer than this
-// test.
+// A remote run of the jobrunner, with everything allowed, has the verdicts of run --local. It leaves out
+// cases for test deployments (they would load a shared deployment or cost money), cases that wait for days,
+// and, in real time, cases that wait for longer than this test.
 func TestRemoteRunsLikeLocal(t *testing.T) {
 	acctest.LeaveToCI(t, "selftest.TestSupplementaryCasesMaySkip judges a remote deployment")
 	maxWait, selected := "--max-wait=17s", "*"

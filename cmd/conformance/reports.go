@@ -52,8 +52,7 @@ func (r *reports) outputs() []output {
 	return append([]output{{report.Format{Name: "json", Write: report.WriteJSON}, r.JSON}}, r.Report...)
 }
 
-// check rejects reports that can't be written, or that would overwrite one of the run's files, before the
-// run starts.
+// check rejects reports that can't be written, or that would overwrite one of the run's files.
 func (r *reports) check(files ...string) error {
 	seen := map[string]bool{}
 	for _, o := range r.outputs() {
@@ -104,8 +103,7 @@ func checkWritable(path string) error {
 	return errors.Join(err, os.Remove(target))
 }
 
-// terminal returns the file for messages: the standard output, unless a report is written
-// there.
+// terminal returns the file for messages: the standard output, unless a report is written there.
 func (r *reports) terminal() *os.File {
 	if slices.ContainsFunc(r.outputs(), func(o output) bool { return o.path == "-" }) {
 		return os.Stderr

@@ -70,8 +70,7 @@ func (p *process) expectCompletion(endpoint string, jobs map[string]string) {
 	p.interrupt()
 }
 
-// `jobrunner backup` copies the state of a jobrunner under load. A jobrunner with the copy has
-// every job and key.
+// A backup copies the state of a jobrunner under load. A jobrunner with the copy has every job and key.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -191,8 +191,7 @@ func testRealAdoption(t *testing.T, e *containers.Engine) {
 	c.interrupt()
 }
 
-// A container has the pod's arguments, variables, volume and ports. Its disk is new at each start;
-// its volume is kept.
+// A container has the pod's arguments, variables, volume and ports. A start renews its disk, not its volume.
 func testRealPodLife(t *testing.T, e *containers.Engine) {
 	settings := "network: host" // podman needs plugins and iptables for another network
 	if e.Name == "docker" {
@@ -271,8 +270,7 @@ func testRealEphemeralPods(t *testing.T, e *containers.Engine) {
 	c.interrupt()
 }
 
-// engineWithoutGPUs is an engine program that drops GPU options and calls the real engine, so that tests
-// can simulate GPUs.
+// engineWithoutGPUs is an engine that drops GPU options, so that tests can simulate GPUs.
 const engineWithoutGPUs = `#!/bin/sh
 for word; do
 	shift

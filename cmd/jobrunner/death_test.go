@@ -29,8 +29,7 @@ func (h *testDeployment) logOf(worker, source string) string {
 	return text
 }
 
-// If a worker dies during a job, its exit status is in its log, the jobrunner's log, the job's
-// error and on the page.
+// A worker's exit status is in its log, the jobrunner's log, its job's error and on the page.
 func TestDeathLeavesATrace(t *testing.T) {
 	acctest.LeaveToCI(t, "TestReasonHasTheCause covers the reason of a worker that can't start")
 	t.Parallel()

@@ -82,8 +82,7 @@ const (
 	pollsBeforeHint = 400
 )
 
-// await waits for the end of a job and shows its progress. With once it returns an error if no
-// worker can start.
+// await waits for a job's end and shows its progress. With once it fails if no worker can start.
 func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *terminal) (api.Job, error) {
 	shown, polls := "", 0
 	for !job.Finished() {

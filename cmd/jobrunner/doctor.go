@@ -25,8 +25,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// doctor checks what a deployment needs on this machine. It changes nothing, and works while a
-// deployment runs.
+// doctor checks what a deployment needs on this machine, also while one runs. It changes nothing.
 type doctor struct {
 	Listen        string `default:"127.0.0.1:8420" help:"Address that serve will listen on."`
 	Data          string `placeholder:"DIR" help:"Folder of the state. Default: the default of serve."`

@@ -106,8 +106,7 @@ func (d *deploymentFlags) client() (*api.Client, error) {
 	return api.New(s)
 }
 
-// storedKey returns the key in the data folder and its file. If the default folder doesn't exist,
-// it returns "".
+// storedKey returns the key in the data folder and its file, or "" if the default folder doesn't exist.
 func (d *deploymentFlags) storedKey() (key, path string, err error) {
 	dir, err := dataDir(d.Data)
 	if err != nil {

@@ -200,8 +200,7 @@ func (p *purgeJobs) Run() error {
 	})
 }
 
-// notStarted returns an error with exit status exitNotStarted, or exitNoResult if the deployment didn't
-// answer or failed.
+// notStarted has the exit status exitNotStarted, or exitNoResult if the deployment didn't answer or failed.
 func notStarted(err error) error {
 	if answer, ok := errors.AsType[*api.Error](err); ok && (answer.Status == 0 || answer.Status >= http.StatusInternalServerError) {
 		return &exitError{exitNoResult, err.Error()}
@@ -252,8 +251,7 @@ func endpointID(ctx context.Context, c *api.Client, given string) (string, error
 	}
 }
 
-// isRefused reports whether the API key lacks the right or the object doesn't exist, which the API
-// doesn't distinguish.
+// isRefused reports whether the API key lacks the right or the object doesn't exist: the API hides which.
 func isRefused(err error) bool {
 	refusal, ok := errors.AsType[*api.Error](err)
 	return ok && (refusal.Status == http.StatusForbidden || refusal.Status == http.StatusNotFound)

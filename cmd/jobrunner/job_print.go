@@ -81,8 +81,7 @@ func (d *deploymentFlags) tail(ctx context.Context, c *api.Client, endpointID, j
 	return j, err
 }
 
-// finishTail ends a command that has called tail. It prints the job if --json is set, and returns
-// the job's exit status.
+// finishTail ends a command that called tail. It prints the job with --json, and returns its exit status.
 func (d *deploymentFlags) finishTail(j api.Job, err error) error {
 	if err != nil {
 		return &exitError{exitNoResult, err.Error()}

@@ -37,8 +37,7 @@ func TestKeyOfNoDeployment(t *testing.T) {
 	must.Contain(t, output, "No deployment has its state in")
 }
 
-// Keys can be added, used and removed while the deployment runs. Keys that were added before its
-// start are valid, too.
+// Keys can be added, used and removed while the deployment runs. Keys from before its start are valid, too.
 func TestFurtherKeys(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -26,8 +26,7 @@ func shortenedCount(n int) int {
 	return n
 }
 
-// After a kill -9 at a random moment under load, all acknowledged objects and jobs exist, and each
-// job completes.
+// After a kill -9 at a random moment under load, all acknowledged objects exist, and all jobs complete.
 func TestSurvivesKills(t *testing.T) {
 	for _, fsync := range []string{"full", "normal"} {
 		t.Run(fsync, func(t *testing.T) {
@@ -103,8 +102,7 @@ func expectVolumes(t *testing.T, c *api.Client, volumes map[string]int64) {
 	}
 }
 
-// loadAndKill sends requests from several clients, and kills the jobrunner after a random number of
-// responses.
+// loadAndKill sends requests from several clients, and kills the jobrunner after a random response.
 func loadAndKill(t *testing.T, p *process, endpoint string, volumes map[string]int64, jobs map[string]string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -153,8 +151,7 @@ func loadAndKill(t *testing.T, p *process, endpoint string, volumes map[string]i
 	p.kill()
 }
 
-// writeVolume creates or changes a network volume. It doesn't use the API client, which would retry at
-// a dead jobrunner.
+// writeVolume creates or changes a network volume, without the API client's retries at a dead jobrunner.
 func (p *process) writeVolume(ctx context.Context, method, path, body string) (id string, err error) {
 	_, text, err := send(ctx, method, p.url+"/v2/network-volumes"+path, "k", body)
 	if err != nil {
@@ -167,8 +164,7 @@ func (p *process) writeVolume(ctx context.Context, method, path, body string) (i
 	return created.ID, nil
 }
 
-// awaitOutput waits until a job completes with the output. At most one kill interrupted the job; it
-// counts as a retry.
+// awaitOutput waits until a job completes with the output, after one kill at most, which counts as a retry.
 func awaitOutput(t testing.TB, c *api.Client, endpoint, id, output string) {
 	t.Helper()
 	waitUntil(t, "the end of "+id, func() bool {

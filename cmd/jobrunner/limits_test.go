@@ -42,8 +42,7 @@ func (p *process) hitsRateLimit(n int, method, path, body string) (refused bool)
 	return refused
 }
 
-// postCommands POST a file with the key k and print the status. Their last arguments are URL FILE;
-// curl's are @FILE URL.
+// postCommands POST a file with the key k and print the status. Arguments: URL FILE; curl's: @FILE URL.
 var postCommands = map[string][]string{
 	"curl":     {"curl", "-s", "-o", os.DevNull, "-w", "%{http_code}", "-H", "Authorization: Bearer k", "-H", "Expect:", "--data-binary"},
 	"urllib":   {"python3", "-c", "import sys, urllib.request, urllib.error\ntry: urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=open(sys.argv[2], 'rb').read(), headers={'Authorization': 'Bearer k'}))\nexcept urllib.error.HTTPError as e: print(e.code)"},

@@ -205,8 +205,7 @@ func execute(t *testing.T, env []string, stdin string, args ...string) (stdout, 
 // invalidFlag matches errors about the command line.
 var invalidFlag = regexp.MustCompile(`(?m)^jobrunner: (invalid |reading --|.* exclude each other)`)
 
-// mustFail runs the program, which must fail, and returns its error. If the command line is invalid, the
-// exit status must say so.
+// mustFail runs a program that must fail, and returns its error. The exit status tells invalid arguments.
 func mustFail(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	stdout, stderr, status := execute(t, env, "", args...)
@@ -225,8 +224,7 @@ func mustPrint(t *testing.T, env []string, args ...string) string {
 	return stdout
 }
 
-// The first start creates a key and stores it readable only for its owner. The next one uses it and
-// doesn't print it.
+// The first start creates a key that only its owner can read. The next one uses it and doesn't print it.
 func TestKeyOfTheFirstStart(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

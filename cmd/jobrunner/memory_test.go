@@ -53,8 +53,7 @@ func (p *process) startRequest(method, path string, length int, body []byte) net
 	return conn
 }
 
-// Ninety concurrent bodies of 20 MiB and ten of 1 MiB stay within --body-memory. Excess requests get 503 in each
-// API's own form.
+// A hundred concurrent bodies stay within --body-memory. Excess requests get 503 in each API's own form.
 func TestBodiesShareMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "httplimit.TestMemory covers the budget")
 	t.Parallel()

@@ -27,8 +27,7 @@ type history struct {
 	steps  []string
 }
 
-// eachHistory runs histories of random operations concurrently. A failing one prints the seed that
-// repeats it.
+// eachHistory runs histories of random operations concurrently. A failing one prints its seed.
 func eachHistory(t *testing.T, count int, run func(t *testing.T, h *history)) {
 	t.Parallel()
 	if testing.Short() {

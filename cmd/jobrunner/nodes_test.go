@@ -208,8 +208,7 @@ func (a jobCounts) String() string {
 	return fmt.Sprintf("%d jobs acknowledged, %d completed, %d retried; jobs by number of takes: %v", a.acknowledged, a.completed, a.retried, a.takes)
 }
 
-// watchMaximum checks, until stop is called, that the running jobs of an endpoint don't exceed its
-// maximum of workers.
+// watchMaximum checks, until stop is called, that an endpoint runs no more jobs than its maximum of workers.
 func (c *nodes) watchMaximum(endpoint string, maximum int) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup

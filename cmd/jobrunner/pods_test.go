@@ -178,8 +178,7 @@ func (h *testDeployment) awaitLogLine(id, query, until string, header http.Heade
 
 const cpu = `"cpu":{"id":"cpu3c","vcpuCount":2}`
 
-// A pod is the process of a rule with the pod's arguments, variables and GPUs. Its ports are in
-// runtime.ports.
+// A pod is the process of a rule with the pod's arguments, variables and GPUs. runtime.ports has its ports.
 func TestPodIsAProcess(t *testing.T) {
 	t.Parallel()
 	h := startProcessPods(t, "--simulate-gpus=l4x2")
@@ -225,8 +224,7 @@ func TestPodThatCannotStartIsLogged(t *testing.T) {
 	must.Hold(t, strings.Count(log, "level=WARN msg=\"a pod can't start\" pod="+id) == 1 && strings.Count(log, "team/unknown") == 1, "expected one warning", log)
 }
 
-// A pod that can't run yet is created and waits with a reason. It gets GPUs when another pod or
-// worker releases them.
+// A pod that can't run yet waits with a reason. It gets GPUs when another pod or worker releases them.
 func TestPodsWait(t *testing.T) {
 	t.Parallel()
 	h := startProcessPods(t, "--simulate-gpus=l4x2")

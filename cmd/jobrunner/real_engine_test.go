@@ -98,8 +98,7 @@ func testRealCrashes(t *testing.T, e *containers.Engine) {
 	must.Hold(t, strings.Count(log, "a worker died") == 4 && strings.Contains(log, "exit status 3"), "log", log)
 }
 
-// If a container can't start because its command isn't in the image, or ends at once, the reason
-// says so.
+// If a container can't start because its command isn't in the image, or ends at once, the reason says so.
 func testRealStartsThatFail(t *testing.T, e *containers.Engine) {
 	c := startContainerDeployment(t, e, "")
 	for args, reason := range map[string]string{
@@ -152,8 +151,7 @@ func testRealKills(t *testing.T, e *containers.Engine) {
 	other.stopAndExpectNoContainer()
 }
 
-// A stop waits for a job that ends soon. A longer job runs again after the next start, without
-// counting a retry.
+// A stop waits for a job that ends soon. A longer job runs again after the next start, uncounted.
 func testRealStop(t *testing.T, e *containers.Engine) {
 	c := startContainerDeployment(t, e, "")
 	c.createEndpointOf(handlerImage, `"workers": {"min": 2, "max": 2}`)

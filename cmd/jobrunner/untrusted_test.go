@@ -79,8 +79,7 @@ func TestOutputIsLost(t *testing.T) {
 	}
 }
 
-// If an endpoint's environment would run other code than its rule, the worker reports that and doesn't
-// run it.
+// If an endpoint's environment would run code of its own, the worker reports that and doesn't start.
 func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/bin/bash"); err != nil && os.Getenv("CI") == "" {

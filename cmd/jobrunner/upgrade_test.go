@@ -49,10 +49,9 @@ func (c *nodes) startVersion(i int, program, steps string) {
 	c.all[i] = p
 }
 
-// Three nodes are upgraded one after the other under load to a version that adds to the schema, and
-// one is downgraded. Old and new nodes work together, and every acknowledged job completes without a
-// retry. A version with a breaking schema doesn't start while older nodes run, and older nodes don't
-// start after it.
+// Three nodes are upgraded one after the other under load to a version that adds to the schema, and one is
+// downgraded. Old and new nodes work together, and every acknowledged job completes without a retry. A
+// version with a breaking schema doesn't start while older nodes run, and older nodes don't start after it.
 func TestRollingUpgrade(t *testing.T) {
 	overlay, newer := writeNewerVersion(t), filepath.Join(t.TempDir(), "jobrunner")
 	if testing.Short() {

@@ -154,8 +154,7 @@ func (h *testDeployment) recordedLines(file string) [][]string {
 	return out
 }
 
-// The management API, the metrics and the log of a job's end have the utilization of a worker's GPUs
-// and processes.
+// The management API, the metrics and the log of a job's end have the utilization of GPUs and processes.
 func TestFiguresOfAWorker(t *testing.T) {
 	t.Parallel()
 	h := startWithEndpoint(t, `"gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 0, "max": 1}`, "--simulate-gpus=h200x8")

@@ -164,8 +164,7 @@ func judgeRefusedKey(c *suite.C, list []contractOperation, auth suite.Option) {
 	}
 }
 
-// sampleOperations returns described operations of the management API, one for each kind
-// and method.
+// sampleOperations returns described operations of the management API, one for each kind and method.
 func sampleOperations() []contractOperation {
 	return onePerKind(slices.DeleteFunc(slices.Clone(managementOperations), func(op contractOperation) bool {
 		return !op.described || !slices.Contains(objectKinds, op.kind) || op.kind == "delegation" // some deployments have none
@@ -261,9 +260,8 @@ func keyInHeaders(names []string, value string) suite.Option {
 	}
 }
 
-// expectUnauthorized expects 401. It also accepts a redirect, and any answer at a path that the
-// deployment doesn't serve. withKey repeats the request with the key to find out whether the path
-// is served.
+// expectUnauthorized expects 401. It also accepts a redirect, and any answer at a path that the deployment
+// doesn't serve. withKey repeats the request with the key to find out whether the path is served.
 func expectUnauthorized(_ *suite.C, a *suite.Answer, withKey func() *suite.Answer) {
 	if a.Code == 301 || a.Code == 308 || isMissing(a) && isMissing(withKey()) {
 		return
@@ -271,8 +269,7 @@ func expectUnauthorized(_ *suite.C, a *suite.Answer, withKey func() *suite.Answe
 	a.Is(401)
 }
 
-// expectForbidden expects 403. The table of errors also has 401 for a key that lacks a
-// permission.
+// expectForbidden expects 403. The table of errors also has 401 for a key that lacks a permission.
 func expectForbidden(c *suite.C, a *suite.Answer, withKey func() *suite.Answer) {
 	if isMissing(a) && isMissing(withKey()) {
 		return
@@ -298,8 +295,7 @@ func judgeJobAccess(credentials func(*suite.C) []suite.Option, refused func(*sui
 	}
 }
 
-// judgeObjectAccess sends every operation of a version of the management API for existing
-// objects.
+// judgeObjectAccess sends every operation of a version of the management API for existing objects.
 func judgeObjectAccess(a api, credentials func(*suite.C) []suite.Option) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
@@ -350,9 +346,8 @@ func oneOfEach(list []contractOperation, class func(contractOperation) string) (
 	return selected
 }
 
-// judgeForeignAccess sends requests about the objects with a valid key without access to
-// them. A list may show the key's own objects. If the list is refused, creations must be
-// refused, too.
+// judgeForeignAccess sends requests about the objects with a valid key without access to them. A list may
+// show the key's own objects. If the list is refused, creations must be refused, too.
 func judgeForeignAccess(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)

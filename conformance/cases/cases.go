@@ -1,5 +1,4 @@
-// Package cases has the cases of the suite, and the clauses that they declare, by section of the
-// service description.
+// Package cases has the cases of the suite and their clauses, by section of the service description.
 package cases
 
 import (

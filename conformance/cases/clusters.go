@@ -9,9 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// clusterCases judge clusters. The description has their path; the OpenAPI document of
-// version 2 has the rest. No case waits for a placement, since a deployment may have too
-// few GPUs.
+// clusterCases judge clusters. The description has their path; the OpenAPI document of version 2 has the
+// rest. No case waits for a placement, since a deployment may have too few GPUs.
 var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: suite.Create | suite.Spend}, []suite.Case{
 	{ID: "VER-70", Source: "Versioning, 3; v2 document, Cluster and PodCluster", Statement: "A cluster has podCount pods with the cluster's hardware and ranks from 0. Its response has the number of pods in each status.",
 		Requests: 30, Run: func(c *suite.C) {

@@ -64,12 +64,10 @@ func judgeOpenLists(c *suite.C) {
 	c.Fail(fmt.Sprintf("10 requests at the same moment, %d times, and no 429", tries), "429 above 2 concurrent requests")
 }
 
-// refusalPatience is how long, in real time, a deployment with hundreds of requests may
-// take to refuse one.
+// refusalPatience is how long, in real time, a deployment with hundreds of requests may take to refuse one.
 const refusalPatience = 15 * time.Second
 
-// judgeOpenLimit opens more requests than the limit. As many as the limit allows must be
-// held; the others get 429.
+// judgeOpenLimit opens more requests than the limit, which must be held. The others must get 429.
 func judgeOpenLimit(c *suite.C, limit int, method, path string, body any, o ...suite.Option) {
 	n, succeeded := countOpen(c, limit, method, path, body, o...)
 	c.SkipIf(succeeded, "the deployment answers too fast to hold so many requests open")
@@ -164,8 +162,7 @@ func awaitRefusals(all []*suite.Pending, limit int) (open int, succeeded bool) {
 	}
 }
 
-// countHeld counts the open requests and reports whether a request succeeded. All others must have
-// got a 429.
+// countHeld counts the open requests and reports whether one succeeded. All others must have got 429.
 func countHeld(all []*suite.Pending) (open int, succeeded bool) {
 	for _, p := range all {
 		switch {

@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// dataCases judge that data of jobs is preserved. The generator makes their values from the
-// run's seed.
+// dataCases judge that data of jobs is preserved. The generator makes their values from the run's seed.
 var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "DAT-01", Level: suite.Must, Source: "Stream chunk", Statement: "The output of a chunk is the JSON value that the handler yielded.",
 		Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
@@ -175,9 +174,8 @@ var notObjects = []string{
 	`{"input":{"op":"echo","x":[1,2}}`, `{"input":{"op":"echo"}`, `"{\"input\":{\"op\":\"echo\"}}"`, `input=%7B%22op%22%3A%22echo%22%7D`,
 }
 
-// generator generates JSON values and encodes them in any form that JSON allows. Every JSON
-// implementation preserves these values: strings, names, doubles, and integers that a
-// double can represent.
+// generator generates JSON values and encodes them in any form that JSON allows. Every JSON implementation
+// preserves these values: strings, names, doubles, and integers that a double can represent.
 type generator struct{ *rand.Rand }
 
 // texts has strings that an implementation may misread or change.

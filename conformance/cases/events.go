@@ -7,8 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// jobEvent is what happens to a job in a stage: an operation, or time that elapses. It has the clause about
-// each stage.
+// jobEvent is an operation on a job in a stage, or time that elapses, with the clause about each stage.
 type jobEvent struct {
 	name string
 	// clause returns the clause about a stage, or "".
@@ -54,8 +53,7 @@ func countTrue(conditions ...bool) (n int64) {
 	return n
 }
 
-// lifetime is a ttl that is longer than the preparation of any stage, and shorter than
-// the retention.
+// lifetime is a ttl that is longer than the preparation of any stage, and shorter than the retention.
 const lifetime = 25 * time.Minute
 
 var jobEvents = []jobEvent{

@@ -28,8 +28,7 @@ var creationClause = map[api]map[string]string{
 	v2API: {"template": "VER-27", "volume": "VER-28", "endpoint": "VER-25"},
 }
 
-// newRealObjects creates an object of each kind that the version can create, and finds out
-// which ones can be read.
+// newRealObjects creates an object of each kind, and finds out which ones can be read.
 func newRealObjects(c *suite.C, a api) *realObjects {
 	o := &realObjects{c: c, api: a, ids: map[string]string{}, names: map[string]string{}, itemReads: map[string]contractOperation{}, listReads: map[string]contractOperation{}}
 	o.dataCenter = c.DataCenter()
@@ -62,8 +61,7 @@ func creationOf(a api, kind string) contractOperation {
 // collection returns the path of a kind's list.
 func collection(a api, kind string) string { return creationOf(a, kind).path }
 
-// create creates an object of a kind. If the description leaves the body open, the creation
-// may be refused.
+// create creates an object of a kind. If the description leaves the body open, the creation may be refused.
 func (o *realObjects) create(kind string) {
 	word := o.c.Nonce()
 	op := creationOf(o.api, strings.TrimPrefix(kind, "serverless "))

@@ -195,9 +195,8 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		}},
 })
 
-// jobTimeCases judge delayTime and executionTime of the section "Job" against times that
-// the case caused. The description states no unit, so other units than milliseconds cause a
-// warning at most.
+// jobTimeCases judge delayTime and executionTime of the section "Job" against times that the case caused.
+// The description states no unit, so other units than milliseconds cause a warning at most.
 var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "JOB-06", Source: "Job, delayTime", Statement: "delayTime is an integer, and should be in milliseconds.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		delay := c.RunSync(suite.Echo()).Answer.Int("delayTime")
@@ -359,8 +358,7 @@ func expectTimeIfShown(c *suite.C, a *suite.Answer, name string, spans ...span) 
 	}
 }
 
-// expectMilliseconds expects a time within one of the spans, and warns if it isn't in
-// milliseconds.
+// expectMilliseconds expects a time within one of the spans, and warns if it isn't in milliseconds.
 func expectMilliseconds(c *suite.C, a *suite.Answer, name string, spans ...span) {
 	inMilliseconds, text := expectTime(c, a, name, spans...)
 	c.Should(func() {

@@ -51,8 +51,7 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 		}},
 	{ID: "LIM-14", Source: "Limits, Result retention (/runsync)", Statement: "The result of /runsync is kept for a minute after the job ends.",
 		Jobs: 1, Seconds: 1, WaitTime: time.Minute, Run: judgeRunSyncKept(runSync("/runsync", suite.Echo(suite.M{"x": "kept"})), suite.Completed)},
-	// A result of /runsync is kept for the same time however the job ended, and with a wait for at
-	// least a minute.
+	// A result of /runsync is kept equally long however the job ended, and for at least a minute.
 	{ID: "LIM-14-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: judgeRunSyncKept(runSync("/runsync", suite.Fail()), suite.Failed)},
 	{ID: "LIM-14-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: judgeRunSyncKept(runSync("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"})), suite.Completed)},
 	{ID: "LIM-14-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 70 * time.Second, Seconds: 12, Run: judgeRunSyncKept(timeOutRunSync, suite.TimedOut)},

@@ -89,8 +89,7 @@ var kinds = func() []kind {
 	return list
 }()
 
-// fieldsOf returns the members of a kind that a version has, in the order of members.tsv.
-// Tests check the table.
+// fieldsOf returns a version's members of a kind, in the order of members.tsv, which tests check.
 func fieldsOf(kind, version string) (fields []field) {
 	for line := range strings.Lines(membersTable) {
 		columns := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
@@ -227,8 +226,7 @@ func isEmpty(v any) bool {
 	return suite.Same(v, 0)
 }
 
-// Member is a member that the suite tests. Cleared and Default are JSON, or "" if the table has
-// none.
+// Member is a member that the suite tests. Cleared and Default are JSON, or "" if the table has none.
 type Member struct{ Version, Kind, Path, Cleared, Default string }
 
 // Members returns the members that the suite tests.
@@ -366,8 +364,7 @@ func (p *placeholders) idsOnce(kind string, ask func() []string) []string {
 	return p.ids[kind]
 }
 
-// pools returns a GPU type of each pool, starting with the largest pool, and the number of types in
-// each pool.
+// pools returns a GPU type of each pool, the largest pool first, and the number of types in each pool.
 func (p *placeholders) pools() (gpus []suite.M, types []int) {
 	if p.types == nil && p.c.Serves("v2") {
 		p.types = append([]suite.M{}, p.c.V2("GET", "/catalog/gpus", nil).Objects()...)

@@ -36,14 +36,12 @@ type contractOperation struct {
 	effect operationEffect
 	// body returns a valid body in which every free text contains the word.
 	body func(c *suite.C, o *realObjects, word string) suite.M
-	// described says that the service description has the operation. Others may be
-	// missing.
+	// described says that the service description has the operation. Others may be missing.
 	described bool
 }
 
-// contract has the operations over which the cases about keys, methods, absent objects and refusals
-// iterate. A new operation is one line here. Other operations, such as the creation of clusters, have cases of
-// their own.
+// contract has the operations over which the cases about keys, methods, absent objects and refusals iterate.
+// Others, such as the creation of clusters, have cases of their own.
 var (
 	contract             = slices.Concat(jobOperations, managementOperations)
 	managementOperations = slices.Concat(operationsOfV1, operationsOfV2)
@@ -71,8 +69,7 @@ var jobOperations = []contractOperation{
 	{jobAPI, "GET", "/requests", "queue", effectRead, nil, true},
 }
 
-// operationsOfV1 are the operations of version 1 of the management API. The description has few of
-// them.
+// operationsOfV1 are the operations of version 1 of the management API. The description has few of them.
 var operationsOfV1 = []contractOperation{
 	{v1API, "GET", "/templates", "template", effectRead, nil, false},
 	{v1API, "POST", "/templates", "template", effectCreate, templateV1, true},

@@ -203,8 +203,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		blocker, box := c.Blocker(30*time.Second), c.Box()
 		expectNeverRuns(c, c.Run(suite.Beacon(box, 0, 0), suite.TTL(10*time.Second)), blocker, box)
 	}},
-	// /runsync returns no result if the job's ttl passes during its wait. The description leaves
-	// the answer open.
+	// /runsync returns no result if the ttl passes during its wait. The description leaves the answer open.
 	{ID: "SUB-22-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 4 * time.Minute, Seconds: 32, Run: func(c *suite.C) {
 		blocker, box := c.Blocker(30*time.Second), c.Box()
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Beacon(box, 0, 0), suite.TTL(10*time.Second)))

@@ -270,8 +270,7 @@ func cancelRunSync(c *suite.C, a *suite.Answer) {
 	}
 }
 
-// expectAnswerAtEnd expects that /runsync answers when a job fails or times out, after ten
-// seconds.
+// expectAnswerAtEnd expects that /runsync answers when a job fails or times out, after ten seconds.
 func expectAnswerAtEnd(c *suite.C, status string, submission suite.M) {
 	c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 	begin := c.Now()
@@ -295,8 +294,7 @@ func awaitAnswer(p *suite.Pending) bool {
 	return p.Answered()
 }
 
-// judgeWait judges that a wait lasts as long as requested, for a queued and for a running
-// job.
+// judgeWait judges that a wait lasts as long as requested, for a queued and for a running job.
 func judgeWait(wait time.Duration) func(*suite.C) {
 	return func(c *suite.C) {
 		begin := c.Now()

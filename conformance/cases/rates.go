@@ -227,8 +227,7 @@ var (
 // exhaustedQuota matches an exhausted quota in the header RateLimit.
 var exhaustedQuota = regexp.MustCompile(`;\s*r=0(\D|$)`)
 
-// requireQuotas skips the case if the answer has no quotas. The deployment decides which
-// users have any.
+// requireQuotas skips the case if the answer has no quotas. The deployment decides which users have any.
 func requireQuotas(c *suite.C, a *suite.Answer) {
 	c.SkipIf(a.Header.Get("RateLimit") == "" || a.Header.Get("RateLimit-Policy") == "", "answers show no quotas")
 }
@@ -250,8 +249,7 @@ func openRuns(c *suite.C) []*suite.Pending {
 	return openToLimit(c, "RAT-12", 200, "POST", "/run", nil, suite.Stalled())
 }
 
-// expectNoJobAboveLimit expects that a submission above the limit of concurrent requests
-// creates no job.
+// expectNoJobAboveLimit expects that a submission above the limit of concurrent requests creates no job.
 func expectNoJobAboveLimit(c *suite.C, clause, path string, body any) {
 	open := openToLimit(c, clause, 400, "POST", path, body)
 	defer abortAll(open)

@@ -27,8 +27,7 @@ func judgeRefusedBodies(bodies ...string) func(*suite.C) {
 	}
 }
 
-// judgeErrorForm judges the form of all errors that described operations return during the
-// run.
+// judgeErrorForm judges the form of all errors that described operations return during the run.
 func judgeErrorForm(a api) func(*suite.WatchedExchange) string {
 	return func(w *suite.WatchedExchange) string {
 		op, ok := operationAt(a, w.Request.Method, w.Path)
@@ -93,8 +92,7 @@ func (o *realObjects) otherKeyMayCreate(op contractOperation) bool {
 	return !ok || list.send(o.c, "", nil, suite.WithKey(o.c.Target.OtherKey)).Code/100 == 2
 }
 
-// sendInvalidJobRequests sends requests to an operation of the job API that a deployment may refuse, most of
-// them invalid.
+// sendInvalidJobRequests sends mostly invalid requests, which a deployment may refuse, to a job operation.
 func sendInvalidJobRequests(c *suite.C, s *scene, op contractOperation) (answers []*suite.Answer) {
 	id := ""
 	if op.takesID() {
@@ -185,8 +183,7 @@ func judgeRefusedCreations(a api) func(*suite.C) {
 	}
 }
 
-// invalidMembers has members, by kind, that violate a rule in a create or an update. The rest of the body
-// is valid.
+// invalidMembers has members, by kind, that make an otherwise valid body of a create or an update invalid.
 var invalidMembers = map[string][]suite.M{
 	"template": {
 		{"category": "TPU"}, {"ports": []any{"80/udp"}}, {"env": suite.M{"NUMBER": 5}}, {"volumeMountPath": "relative"}, {"containerDiskInGb": -5}, {"disk": -5},
@@ -214,8 +211,7 @@ func (o *realObjects) malformedBodies(op contractOperation) []string {
 	return list
 }
 
-// wordPlaceholder is replaced by a unique word in each body, which identifies an object
-// that the body created.
+// wordPlaceholder is replaced by a unique word, which identifies an object that the body created.
 const wordPlaceholder = "the-word-of-a-body"
 
 // judgeRefusedChanges judges that a refused update changes nothing.
@@ -255,8 +251,7 @@ func judgeRefusedChanges(a api) func(*suite.C) {
 	}
 }
 
-// judgeAbsentObjects judges the answers about objects that never existed and about deleted
-// objects.
+// judgeAbsentObjects judges the answers about objects that never existed and about deleted objects.
 func judgeAbsentObjects(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o, others := newRealObjects(c, a), newRealObjects(c, a)

@@ -92,8 +92,7 @@ func newRegistryAuth(c *suite.C) (id, name string) {
 	return a.Str("id"), name
 }
 
-// eventually waits until a condition is true, at most for the grace time, since reads may
-// lag behind a change.
+// eventually waits until a condition is true, at most for the grace time: reads may lag behind.
 func eventually(c *suite.C, condition func() bool) bool {
 	return poll(c, c.Grace(), time.Second, condition)
 }
@@ -109,8 +108,7 @@ func poll(c *suite.C, patience, interval time.Duration, check func() bool) bool 
 	}
 }
 
-// listRegistryAuths returns the registry auths of all pages, since the description leaves
-// the page size open.
+// listRegistryAuths returns the registry auths of all pages: the description doesn't set a page size.
 func listRegistryAuths(c *suite.C) (all []any) {
 	for a := range c.Pages("v1", "/containerregistryauth") {
 		all = append(all, a.Exactly(200).Array("")...)
@@ -125,8 +123,7 @@ func isListed(c *suite.C, id string) bool {
 	})
 }
 
-// judgeRegistrySecret judges that no answer about registry auths contains a password, not
-// even a refusal.
+// judgeRegistrySecret judges that no answer about registry auths contains a password, not even a refusal.
 func judgeRegistrySecret(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		path := collection(a, "registry")

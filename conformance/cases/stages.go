@@ -32,8 +32,7 @@ func intervalOf(a *suite.Answer) interval { return interval{a.Sent, a.Received} 
 
 func (i interval) add(d time.Duration) interval { return interval{i.from.Add(d), i.to.Add(d)} }
 
-// untilJustBefore waits until shortly before the event. It returns false if that time has
-// passed.
+// untilJustBefore waits until shortly before the event. It returns false if that time has passed.
 func (i interval) untilJustBefore(c *suite.C) bool {
 	t := i.from.Add(-c.EarlyMargin(2 * time.Second))
 	if !c.Now().Before(t) {
@@ -43,8 +42,7 @@ func (i interval) untilJustBefore(c *suite.C) bool {
 	return true
 }
 
-// judgeJustBefore judges the job's status shortly before the event. It returns false if that
-// time has passed.
+// judgeJustBefore judges a job's status shortly before the event. It returns false if that is past.
 func (i interval) judgeJustBefore(c *suite.C, j *suite.Job, judge func(status *suite.Answer)) bool {
 	if !i.untilJustBefore(c) {
 		return false
@@ -60,8 +58,7 @@ func (i interval) expectDeleted(c *suite.C, j *suite.Job) {
 	c.JudgeBy(i.to, func() { j.Status().Is(404) })
 }
 
-// expectLifetime expects that a job has a status until its ttl ends, which is in the interval, and
-// doesn't exist afterwards.
+// expectLifetime expects a job's status until its ttl ends, in the interval, and no job afterwards.
 func (i interval) expectLifetime(c *suite.C, j *suite.Job, status string) {
 	c.Until(i.from.Add(-c.EarlyMargin(2 * time.Second)))
 	j.Status().IfBefore(i.from).Is(200).Equal("status", status)

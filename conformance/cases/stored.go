@@ -36,9 +36,8 @@ var (
 	}
 )
 
-// storedCases are generated from the table of members, for each kind and version. Cases
-// that try every member run only at test deployments; at others the seed selects some
-// members.
+// storedCases are generated from the table of members, for each kind and version. Cases that try every
+// member run only at test deployments; at others the seed selects some members.
 var storedCases = func() (list []suite.Case) {
 	add := func(common suite.Case, k kind, suffix string, needs suite.Needs, requests int, run func(*objects)) {
 		common.ID += "-" + k.name + "-" + k.version + suffix
@@ -154,8 +153,7 @@ func judgeAllUpdates(s *objects, nth int) {
 	s.expectShown("after all updates", o)
 }
 
-// updateMember sets a member to its other value. It skips the case if no operation updates
-// the kind.
+// updateMember sets a member to its other value. It skips the case if no operation updates the kind.
 func (s *objects) updateMember(o object, f field, nth int) {
 	if excluded := excludedMember[f.path]; excluded != "" && !isEmpty(o.expected[excluded]) {
 		return

@@ -317,10 +317,9 @@ func (s *objects) changeable(o object) (fields []field) {
 	return fields
 }
 
-// update changes members of an object, and judges that these have the new values and all
-// others are unchanged. Unless bare is set, it sends a member together with the other
-// members of its object. nth selects the update operation. It returns false if no operation
-// updates the kind.
+// update changes members of an object, and judges that these have the new values and all others are
+// unchanged. Unless bare is set, it sends a member together with the other members of its object. nth
+// selects the update operation. It returns false if no operation updates the kind.
 func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 	sent := suite.M{}
 	for path, value := range changes {

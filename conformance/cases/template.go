@@ -204,8 +204,7 @@ func newEndpointV1(c *suite.C) (id string) {
 	return a.Success().Str("id")
 }
 
-// commandCases judge the start command of containers. They skip a deployment that refuses
-// entrypoint and cmd.
+// commandCases judge the start command. They skip a deployment that refuses entrypoint and cmd.
 var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 1.2", Needs: suite.V2, Allow: suite.Create}, []suite.Case{
 	{ID: "CMD-01", Statement: "Version 2 keeps entrypoint and cmd of a template and of an endpoint. A PATCH changes only the lists that it sends, and [] clears a list.",
 		Requests: 40, Run: func(c *suite.C) {

@@ -333,9 +333,8 @@ func expectLogs(c *suite.C, path string) {
 	}
 }
 
-// expectUnknownID expects that version 2 has the path, but no object with the id. If the
-// answer about an unknown path has the same detail, or if the detail varies, only a case with
-// Decides can judge this.
+// expectUnknownID expects that version 2 has the path, but no object with the id. If the answer about an
+// unknown path has the same detail, or if the detail varies, only a case with Decides can judge this.
 func expectUnknownID(c *suite.C, method, path, unknownPath string, body any) {
 	send := func(path string) (a *suite.Answer, detail string) {
 		path = strings.ReplaceAll(path, "{id}", c.Nonce())

@@ -94,9 +94,8 @@ func readOpenAPI(c *suite.C) *suite.Answer {
 	return a
 }
 
-// pathCase returns the case about the path of a resource in version 2. If the description
-// has the list's key, the answer has it. If version 1 has another path, version 2
-// has nothing at that path.
+// pathCase returns the case about the path of a resource in version 2. If the description has the list's
+// key, the answer has it. If version 1 has another path, version 2 has nothing at that path.
 func pathCase(id, resource, path, key, pathV1 string) suite.Case {
 	c := suite.Case{
 		ID: id, Level: suite.Must, Source: "Versioning, 3, " + resource, Needs: suite.V2,
@@ -169,8 +168,7 @@ var v1Cases = section(suite.Case{Needs: suite.V1}, []suite.Case{
 		Needs: suite.V1 | suite.LocalOnly, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeOtherMethods(v1API)},
 })
 
-// pageCases judge lists with pages. The description has none, so a deployment without pages
-// is skipped.
+// pageCases judge lists with pages. The description has none, so a deployment without pages is skipped.
 var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 1.1", Needs: suite.V2}, []suite.Case{
 	{ID: "VER-77", Statement: "A page of a list has at most limit objects, and each object is on one page. nextCursor leads to the next page and is null on the last one. Endpoints and releases are listed newest first.",
 		Allow: suite.Create, Requests: 30, Run: func(c *suite.C) {

@@ -250,8 +250,7 @@ func awaitCalls(c *suite.C, n int) {
 	}
 }
 
-// awaitRetries waits for the second and the third call after some earlier ones, and until a fourth
-// would be due.
+// awaitRetries waits for the second and third call after earlier ones, and until a fourth would be due.
 func awaitRetries(c *suite.C, box *env.Box, before int) {
 	for n := 2; n <= 4; n++ {
 		c.Sleep(hookGap + c.Grace()/2)

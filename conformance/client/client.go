@@ -34,9 +34,8 @@ import (
 const Area = "CLI"
 
 type Options struct {
-	// Command is the client with its arguments. The placeholders {scenario}, {base_url},
-	// {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key} and {dir} are
-	// replaced.
+	// Command is the client with its arguments. The placeholders {scenario}, {base_url}, {queue_url},
+	// {endpoint_id}, {volume_id}, {api_version}, {api_key} and {dir} are replaced.
 	Command []string
 	// Jobrunner is the jobrunner's path. If it is empty, jobrunner is looked up beside this program, then on PATH.
 	Jobrunner string
@@ -165,8 +164,7 @@ func (j *judge) selectScenarios() error {
 	return nil
 }
 
-// runAll runs the command once for each scenario. If a scenario returns an error, the others
-// are cancelled.
+// runAll runs the command once for each scenario. If a scenario returns an error, the others are cancelled.
 func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
 	group, runCtx := errgroup.WithContext(ctx)
 	group.SetLimit(j.Parallel)
@@ -277,12 +275,10 @@ func (s Scenario) rules() []rule {
 	return append(slices.Clip(commonRules), rule{s.clause, s.judge})
 }
 
-// controlScenario is the scenario without faults. It shows whether a client's failures are
-// its own.
+// controlScenario is the scenario without faults. It shows whether a client's failures are its own.
 const controlScenario = "works"
 
-// Scenarios has all scenarios in the order in which they start. In faults, $CREATION, $UNIQUE and $JOB
-// are patterns of paths.
+// Scenarios lists all scenarios in their order. In faults, $CREATION, $UNIQUE and $JOB are patterns of paths.
 var Scenarios = []Scenario{
 	{ID: controlScenario, clause: "CLI-03", judge: judgeWebhookReceiver, Description: "Nothing fails. A job that names a webhook has it called."},
 	{ID: "rate-limit", clause: "CLI-02", judge: judgeBackoff, Description: "The first request is answered 429 three times.",

@@ -60,8 +60,7 @@ func startError(err error) error { return fmt.Errorf("can't run the client's com
 // keptBytes is how much is kept of the beginning, and also of the end, of an output.
 const keptBytes = 64 << 10
 
-// outputCapture keeps the beginning and the end of an output, and searches the whole output
-// for secrets.
+// outputCapture keeps the beginning and the end of an output, and searches the whole output for secrets.
 type outputCapture struct {
 	secrets    []string
 	found      bool
@@ -106,8 +105,7 @@ func (c *outputCapture) text() string {
 // links. Many clients write them even if the output isn't a terminal.
 var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])?`)
 
-// plainText removes escape sequences. Lines that would be overwritten become lines of their
-// own.
+// plainText removes escape sequences. Lines that would be overwritten become lines of their own.
 func plainText(output string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(escapes.ReplaceAllString(output, ""))
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// faults are clients with one fault, the scenario in which it occurs, and the only clause
-// that must detect it.
+// faults are clients with one fault, its scenario, and the only clause that must detect it.
 var faults = []struct{ fault, scenario, clause string }{
 	{"sends a bare key", "works", "CLI-01"},
 	{"sends no key for jobs", "works", "CLI-01"},

@@ -56,12 +56,10 @@ const (
 	volumeBody   = `{"name":"conformance-volume","dataCenter":"EU-RO-1","size":100}`
 )
 
-// maxBody is the size in bytes to which a request is cut: a little more than the contract allows
-// for /runsync.
+// maxBody is the size in bytes to which a request is cut: a little more than /runsync accepts.
 const maxBody = 24 << 20
 
-// webhookPath is the path at which the jobrunner calls webhooks. The query is the client's
-// own URL.
+// webhookPath is the path at which the jobrunner calls webhooks. The query is the client's own URL.
 const webhookPath = "/conformance-webhook"
 
 // webhookTime is how long close waits for webhooks.
@@ -212,8 +210,7 @@ func (f *front) awaitsWebhook() bool {
 	return len(f.calls) < f.expectedCalls
 }
 
-// exchange is a request of the client, with the answers of the deployment and of the front, the
-// proxy between them.
+// exchange is a request of the client, with the answers of the deployment and of the front, a proxy.
 type exchange struct {
 	wire.Exchange // Sent is when the request arrived; Status is 0 if the connection was dropped
 	path          string

@@ -10,8 +10,7 @@ import (
 // deviceOf is for systems on which file systems can't be distinguished.
 func deviceOf(fs.FileInfo) uint64 { return 0 }
 
-// setProcessGroup does nothing, since there are no process groups. Only the command itself
-// is killed.
+// setProcessGroup does nothing, since there are no process groups. Only the command itself is killed.
 func setProcessGroup(*exec.Cmd) {}
 
 func killRemaining(*exec.Cmd) {}

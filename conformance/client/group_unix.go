@@ -16,8 +16,7 @@ func deviceOf(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// setProcessGroup makes a command start in its own process group, which gets SIGTERM if the context
-// ends.
+// setProcessGroup makes a command start in its own process group, which gets SIGTERM if the context ends.
 func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

@@ -55,8 +55,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A secret is found anywhere in an output, even across writes and in parts that aren't
-// kept.
+// A secret is found anywhere in an output, even across writes and in parts that aren't kept.
 func TestSecretIsFoundInOutput(t *testing.T) {
 	t.Parallel()
 	discarded := strings.Repeat("x", 3*keptBytes)
@@ -141,8 +140,7 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 	}
 }
 
-// A creation may be repeated after a successful DELETE of the object that the first request
-// created.
+// A creation may be repeated after a successful DELETE of the object that the first request created.
 func TestRepeatAfterDelete(t *testing.T) {
 	t.Parallel()
 	answered := func(method, path string, status int) *exchange { return newExchange(method, path, status, "") }

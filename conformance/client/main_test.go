@@ -82,8 +82,7 @@ func TestLastLines(t *testing.T) {
 	must.Equal(t, lastLines("\n one\ntwo\n\n"), " one\ntwo")
 }
 
-// setUpTerraform returns the command that drives a real Terraform with this test binary as
-// provider.
+// setUpTerraform returns the command that drives a real Terraform with this test binary as provider.
 func setUpTerraform(t *testing.T) []string {
 	t.Helper()
 	cli := must.Do(tfcli.Find(t.Context()))(t)
@@ -103,8 +102,7 @@ func setUpTerraform(t *testing.T) []string {
 	return []string{script, "{scenario}"}
 }
 
-// The provider passes every clause about clients that applies to it. It runs no jobs and
-// receives no webhooks.
+// The provider, which runs no jobs and receives no webhooks, passes every clause about clients.
 func TestProvider(t *testing.T) {
 	command := setUpTerraform(t)
 	t.Run("v2", func(t *testing.T) {

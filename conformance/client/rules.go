@@ -83,8 +83,7 @@ type volume struct {
 	Size     float64
 }
 
-// shrinks reports whether a request would shrink a volume, or replace it with a smaller one,
-// which loses the data.
+// shrinks reports whether a request would shrink a volume, or replace it with a smaller one.
 func (v *volumes) shrinks(x *exchange) bool {
 	at := volumePath.FindStringSubmatch(x.path)
 	var body volume

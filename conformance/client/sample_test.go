@@ -49,8 +49,7 @@ type answer struct {
 
 func (s sample) has(fault string) bool { return s.fault == fault }
 
-// run creates a template, tries to shrink a volume in the scenario shrink, and otherwise
-// runs a job.
+// run creates a template, tries to shrink a volume in the scenario shrink, and otherwise runs a job.
 func (s sample) run() int {
 	if s.has("prints the key") {
 		fmt.Println("using", s.key)

@@ -15,8 +15,7 @@ import (
 	"syscall"
 )
 
-// workspace has the directories of a scenario: a working directory, a home, and one for
-// temporary files.
+// workspace has the directories of a scenario: a working directory, a home, and one for temporary files.
 type workspace struct {
 	root            string // the parent of all; "" if the user's own directories are used
 	dir, home, temp string
@@ -173,9 +172,8 @@ func (w *workspace) programPath(name, userDir string) string {
 	return filepath.Join(userDir, name)
 }
 
-// Limits of the copy that each scenario gets. Files and directories beyond them, or on another
-// file system, are symbolic links to the user's own. So a scenario also starts fast in a huge
-// directory.
+// Limits of the copy that each scenario gets. Files and directories beyond them, or on another file system,
+// are symbolic links to the user's own. So a scenario also starts fast in a huge directory.
 const (
 	maxCopiedFileSize = 1 << 20  // bytes of one file
 	maxCopiedBytes    = 32 << 20 // of all files
@@ -185,8 +183,7 @@ const (
 // linkedDirs are directories that tools manage. They are never copied.
 var linkedDirs = []string{".git", ".hg", ".svn", "node_modules", ".venv", "venv"}
 
-// repositoryRoot returns the top of the repository above dir, or the parent of dir if dir is the top
-// or in no repository.
+// repositoryRoot returns the top of the repository above dir, or else the parent of dir.
 func repositoryRoot(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		_, err := os.Lstat(filepath.Join(at, ".git"))
@@ -301,8 +298,7 @@ func (c *copier) copyOrLink(path string, info fs.FileInfo) error {
 	return err
 }
 
-// symlink copies a link. A link within the directory leads to the copy; others become
-// absolute.
+// symlink copies a link. A link within the directory leads to the copy; others become absolute.
 func (c *copier) symlink(path string) error {
 	target, err := os.Readlink(filepath.Join(c.from, path))
 	if err != nil {
@@ -358,8 +354,7 @@ func joinPaths(paths []string) string {
 	return strings.Join(paths, ", ")
 }
 
-// checkBackend rejects a directory whose Terraform state is elsewhere, since every scenario
-// would overwrite it.
+// checkBackend rejects a directory whose Terraform state is elsewhere: every scenario would overwrite it.
 func checkBackend(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -48,8 +48,7 @@ func copyError(t *testing.T, dir string) error {
 	return err
 }
 
-// Small files are copied, large files and directories of tools are linked, and Terraform's
-// state is left out.
+// Small files are copied, large files and tools' directories linked, and Terraform's state left out.
 func TestWorkspaceHasACopy(t *testing.T) {
 	big := strings.Repeat("x", maxCopiedFileSize+1)
 	dir := makeFiles(t, map[string]string{
@@ -100,8 +99,7 @@ func TestWorkspaceHasACopy(t *testing.T) {
 	}
 }
 
-// A directory with many or large files is copied up to the limits, and all files can be
-// read.
+// A directory with many or large files is copied up to the limits, and all files can be read.
 func TestWorkspaceIsLimited(t *testing.T) {
 	files := map[string]string{"main.tf": "main"}
 	for i := range maxCopiedFiles + 1 {

@@ -64,8 +64,7 @@ func (e *Env) DeleteCreated(ctx context.Context, caseID string) error {
 	return e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(caseID), func(m Object) bool { return e.SilenceReason("", m.URL) != "" }))
 }
 
-// deleteAll deletes objects in rounds until a round deletes none, since an object may
-// depend on a later one.
+// deleteAll deletes objects in rounds until a round deletes none: an object may depend on a later one.
 func (e *Env) deleteAll(ctx context.Context, list []Object) error {
 	for {
 		var errs []error
@@ -155,8 +154,7 @@ func (e *Env) listReader(ctx context.Context) func(address string) []map[string]
 	}
 }
 
-// readList returns the objects on all pages of a list, except terminated ones. It returns nil if the
-// list can't be read.
+// readList returns the objects on all pages of a list, except terminated ones, or nil after an error.
 func (e *Env) readList(ctx context.Context, list string) []map[string]any {
 	objects := []map[string]any{}
 	for range MaxPages {
@@ -175,8 +173,7 @@ func (e *Env) readList(ctx context.Context, list string) []map[string]any {
 	return objects
 }
 
-// NextPage returns the query of the next page of a list, or "": by its cursor, or by the link to the
-// page (RFC 8288).
+// NextPage returns the query of a list's next page, or "": by its cursor, or its link (RFC 8288).
 func NextPage(header http.Header, body any) string {
 	members, _ := body.(map[string]any)
 	pagination, _ := members["pagination"].(map[string]any)

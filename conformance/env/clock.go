@@ -14,8 +14,7 @@ import (
 // If the target's clock goes by itself, a case continues as soon as its time has come, even if the limit is
 // reached: waiting for a turn would make it check too late. The limit applies to new cases.
 type Clock struct {
-	// advance advances the target's clock by at least d and returns its new time. It is nil if the
-	// clock can't be advanced.
+	// advance advances the target's clock by at least d and returns its new time. It may be nil.
 	advance func(ctx context.Context, d time.Duration) (time.Time, error)
 	limit   int // the maximum number of concurrent cases
 
@@ -90,8 +89,7 @@ func (c *Clock) Announce(n int) {
 	c.expected += n
 }
 
-// Begin waits for a turn. The clock isn't advanced while a case holds a turn, except while the case
-// is in Until.
+// Begin waits for a turn. While a case holds a turn, the clock is advanced only during Until.
 func (c *Clock) Begin(ctx context.Context) error {
 	turn := make(chan struct{})
 	c.mu.Lock()
@@ -227,8 +225,7 @@ func (c *Clock) wakeSleeper(sl *sleeper) {
 	close(sl.woken)
 }
 
-// wakeDue wakes a sleeper whose time has come while other cases run. During an advance,
-// advanceToNext wakes it.
+// wakeDue wakes a sleeper whose time has come. During an advance, advanceToNext wakes it.
 func (c *Clock) wakeDue(sl *sleeper) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -186,8 +186,7 @@ func TestClockEnds(t *testing.T) {
 	})
 }
 
-// On a real-time clock, no more than the limit of cases begin, and a case that waits frees its
-// turn.
+// On a real-time clock, no more than the limit of cases begin, and a case that waits frees its turn.
 func TestRealClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := env.NewClock(2)

@@ -206,8 +206,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // requests are sent. If they belong to more than one section, their API becomes silent.
 const maxTimeouts = 3
 
-// silence records consecutive timeouts: for each section and each API, the sections of the
-// requests that timed out.
+// silence records, for each section and each API, the sections of consecutive requests that timed out.
 type silence struct {
 	mu       sync.Mutex
 	timeouts map[string][]string

@@ -19,8 +19,7 @@ type Object struct {
 	N    int64  `json:"n"`    // identifies the entry in the file
 	Kind string `json:"kind"` // template, endpoint, job …
 	ID   string `json:"id"`
-	// Name is the unique name of an object whose creation wasn't answered. The cleanup finds its
-	// id in the list at URL.
+	// Name is the unique name of an object whose creation wasn't answered, for a search in the list at URL.
 	Name string `json:"name,omitempty"`
 	// Refused says that the creation was refused, so the object should not exist.
 	Refused bool      `json:"refused,omitempty"`

@@ -79,8 +79,7 @@ func TestSharedLedger(t *testing.T) {
 	must.Equal(t, strings.Join(left, " "), "c a", "the file has")
 }
 
-// Whatever a ledger file contains, for instance after a crash: an added entry is read back
-// beside the previous ones.
+// Whatever a ledger file contains, such as after a crash, an added entry is read back beside the others.
 func FuzzLedger(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text []byte) {
 		path := filepath.Join(t.TempDir(), "ledger")

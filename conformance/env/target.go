@@ -230,8 +230,7 @@ func (b *Box) record(c Call) (status int) {
 // Calls returns the calls so far.
 func (b *Box) Calls() []Call { return b.Await(0, 0) }
 
-// Await waits, in real time, until n calls have arrived or patience has passed. It returns
-// the calls so far.
+// Await waits, in real time, for n calls or until patience has passed. It returns the calls so far.
 func (b *Box) Await(n int, patience time.Duration) []Call {
 	timeout := time.After(patience)
 	for {

@@ -59,9 +59,8 @@ const (
 	broken
 )
 
-// standingOf returns the standing that follows from a verdict. A known deviation counts as
-// broken. excluded reports whether an option excluded the clause; its standing is then
-// unknown.
+// standingOf returns the standing that follows from a verdict. A known deviation counts as broken. excluded
+// reports whether an option excluded the clause; its standing is then unknown.
 func standingOf(x *Result) (standing int, excluded bool) {
 	if x == nil {
 		return unjudged, true
@@ -192,8 +191,7 @@ func verdictText(x *Result) string {
 	return string(x.Verdict)
 }
 
-// otherDifferences returns differences between the two runs, which may explain other
-// verdicts.
+// otherDifferences returns differences between the two runs, which may explain other verdicts.
 func (d Diff) otherDifferences() (list []string) {
 	for _, c := range []struct{ name, before, after string }{
 		{"target", d.Before.Target.Address(), d.After.Target.Address()},
@@ -208,8 +206,7 @@ func (d Diff) otherDifferences() (list []string) {
 	return list
 }
 
-// WriteDiffJSON writes a line of JSON for each change, worse ones first, and a last line
-// with the counts.
+// WriteDiffJSON writes a line of JSON for each change, worse ones first, and a last line with the counts.
 func WriteDiffJSON(w io.Writer, d Diff) error {
 	lines := json.NewEncoder(w)
 	for _, c := range d.Changes {

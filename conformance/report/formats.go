@@ -41,8 +41,7 @@ func writeIndented(w io.Writer, value any) error {
 	return e.Encode(value)
 }
 
-// writeCTRF writes the report in the Common Test Report Format. A clause is a test, and its
-// area the test's suite.
+// writeCTRF writes the Common Test Report Format. A clause is a test, and its area the test's suite.
 func writeCTRF(w io.Writer, r *Report) error {
 	statuses := map[Verdict]string{Pass: "passed", Observed: "passed", Fail: "failed", Unexpected: "failed", Error: "failed", Inconclusive: "other", Warn: "other", Known: "other", Skip: "skipped", Blocked: "skipped"}
 	summary := map[string]int64{"tests": int64(len(r.Results)), "passed": 0, "failed": 0, "pending": 0, "skipped": 0, "other": 0}

@@ -123,8 +123,7 @@ func TestJUnit(t *testing.T) {
 	must.Hold(t, c.attr("classname") == "JOB" && c.attr("name") == "JOB-02: Statement JOB-02 holds." && c.attr("time") == "0.001", "the case is", c.Attrs)
 }
 
-// An archive has the elements that version 1.2 requires, and only clauses that are not
-// kept.
+// An archive has the elements that version 1.2 requires, and only clauses that are not kept.
 func TestHAR(t *testing.T) {
 	type pair struct{ Name, Value *string }
 	var har struct {
@@ -241,8 +240,7 @@ func TestBadge(t *testing.T) {
 	}
 }
 
-// A summary shows the broken clauses, escapes texts of the target, and isn't larger than CI
-// servers accept.
+// A summary shows the broken clauses, escapes texts of the target, and isn't larger than CI servers accept.
 func TestMarkdown(t *testing.T) {
 	r := sample()
 	text := written("markdown", r)

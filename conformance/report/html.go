@@ -190,8 +190,7 @@ func indentJSON(text string) string {
 	return b.String()
 }
 
-// formatMessage formats the error, if any, the headers and the body of a request or an
-// answer.
+// formatMessage formats the error, if any, the headers and the body of a request or an answer.
 func formatMessage(headers map[string][]string, body, errorText string) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(headers)) {

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// The elements and attributes that every reader of the format supports. Some readers reject a file
-// with others.
+// The elements and attributes that every reader supports. Some readers reject a file with others.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Schema is the version of the JSON format. It changes if readers of an older version would
-// misread the report.
+// Schema is the version of the JSON format. It changes if older readers would misread the report.
 const Schema = "gpucloud-conformance/1"
 
 // Verdict is the verdict about a clause.
@@ -72,8 +71,7 @@ type Report struct {
 	// Preflight is the reason why nothing could be judged, or "".
 	Preflight string   `json:"preflight,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
-	// OtherFailures are failures that belong to no clause, such as a client's failures in the scenario
-	// without faults.
+	// OtherFailures belong to no clause, such as a client's failures in the scenario without faults.
 	OtherFailures []string `json:"failed,omitempty"`
 	// Leaked are objects that the suite created, but couldn't delete.
 	Leaked  []string `json:"leaked,omitempty"`
@@ -362,8 +360,7 @@ func addGap(list []gap, reason, clause string) []gap {
 	return list
 }
 
-// partsLeftOut returns, in one line, the parts that were left out of a partly judged
-// clause, or "".
+// partsLeftOut returns, in one line, the parts that were left out of a partly judged clause, or "".
 func (x *Result) partsLeftOut() string {
 	if !x.partlyJudged() {
 		return ""

@@ -136,8 +136,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// A comparison has a column for each report, marks differences, and escapes texts of the
-// target.
+// A comparison has a column for each report, marks differences, and escapes texts of the target.
 func TestComparison(t *testing.T) {
 	first, other := sample(), sample()
 	first.Implementation = &report.Implementation{Name: "one " + hostile, Version: "3.4"}

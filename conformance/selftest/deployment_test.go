@@ -30,8 +30,7 @@ func newTarget(t *testing.T) (target conformance.Target, dir string) {
 	return target, dir
 }
 
-// startDeployment starts a jobrunner in this process, with wrap as a middleware. Only the
-// suite advances its clock.
+// startDeployment starts a jobrunner in this process, behind wrap. Only the suite advances its clock.
 func startDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) conformance.Target {
 	t.Helper()
 	target, callClock := startRunningDeployment(t, wrap, configure...)
@@ -135,8 +134,7 @@ func forward(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	_, _ = w.Write(answer.Body.Bytes()) // a failed write shows in the verdicts
 }
 
-// serveInMemory serves a handler until stop is called, without sockets, as a bubble of
-// virtual time requires.
+// serveInMemory serves a handler until stop is called, without sockets, as virtual time requires.
 func serveInMemory(h http.Handler) (client *http.Client, stop func()) {
 	transport, stop := pipenet.Serve(h)
 	transport.MaxIdleConnsPerHost = 64

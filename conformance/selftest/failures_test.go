@@ -59,8 +59,7 @@ func TestEveryFailureCanBeRepeated(t *testing.T) {
 	must.Hold(t, failures >= 50, "only", failures, "clauses fail, too few for this test", r.Counts)
 }
 
-// Without the suite, the script of a failure creates the objects of the case and gets the
-// same answer.
+// Without the suite, the script of a failure creates the objects of the case and gets the same answer.
 func TestFailureScriptReproduces(t *testing.T) {
 	for _, program := range []string{"curl", "grep"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -131,8 +130,7 @@ var (
 	wordPattern   = regexp.MustCompile(`[A-Za-z][A-Za-z-]+`)
 )
 
-// hasNoun reports whether a text has a word other than formatting verbs and stop words, like
-// "4 calls" and unlike "4".
+// hasNoun reports whether a text has a word besides verbs and stop words: "4 calls", but not "4".
 func hasNoun(text string) bool {
 	return slices.ContainsFunc(wordPattern.FindAllString(formatVerb.ReplaceAllString(text, ""), -1), func(w string) bool {
 		return !slices.Contains(stopWords, strings.ToLower(w))

@@ -29,8 +29,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// runsVariable is the environment variable with the number of runs to compare. make soak
-// sets it to 100.
+// runsVariable is the environment variable with the number of runs to compare. make soak sets it to 100.
 const runsVariable = "CONFORMANCE_RUNS"
 
 // The jobrunner keeps every MUST and SHOULD of the operations that it serves, in any order
@@ -222,8 +221,7 @@ func TestThreeNodesConform(t *testing.T) {
 	t.Logf("%v", r.Counts)
 }
 
-// skew is how far the clock of each node is ahead of the previous node's, as much as
-// between real machines.
+// skew is how far the clock of each node is ahead of the previous node's, as much as between real machines.
 const skew = 40 * time.Millisecond
 
 // startNodes starts n jobrunners on one database, behind a proxy that distributes requests

@@ -58,8 +58,7 @@ func bucket(n int, length time.Duration) limiter {
 	}
 }
 
-// A deployment conforms with any algorithm that has the limits of the contract, and fails
-// with other limits.
+// A deployment conforms with any algorithm that has the contract's limits, and fails with others.
 func TestRateLimitAlgorithms(t *testing.T) {
 	acctest.LeaveToCI(t, "the tests of jobrunner/limits test its own algorithm")
 	// The jobrunner itself has a sliding window.

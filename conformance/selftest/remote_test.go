@@ -196,8 +196,7 @@ func TestRemoteRunCachesNoAnswer(t *testing.T) {
 		}
 		seen[x.Case] = true
 	}
-	// The preflight sends two requests. Other requests that no clause counts create and delete
-	// endpoints.
+	// The preflight sends two requests. Other requests that no clause counts create and delete endpoints.
 	n := int(arrived.Load())
 	must.Hold(t, n == int(r.Requests)+2 && sent <= n && sent >= 30, n, "requests arrived, the report says", r.Requests, "and its clauses", sent)
 }

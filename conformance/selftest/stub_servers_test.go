@@ -61,8 +61,7 @@ func fixedAnswer(status int, contentType, body string) http.HandlerFunc {
 	}
 }
 
-// A run against a stub ends soon, with one line about the request with the wrong answer. No MUST
-// passes.
+// A run against a stub ends soon, with one line about the request with the wrong answer. No MUST passes.
 func TestStubServers(t *testing.T) {
 	for name, handler := range stubHandlers {
 		t.Run(name, func(t *testing.T) {
@@ -150,9 +149,8 @@ func preflightServer(rest http.Handler, creates bool) http.Handler {
 // preflightClauses are the clauses that a preflightServer keeps.
 var preflightClauses = []string{"JOB-01", "OPS-23", "VER-03"}
 
-// creationClauses are the clauses that a preflightServer with creates keeps. Its answers
-// have an id and the members that were sent, its lists have the right paths, and it has no
-// other paths.
+// creationClauses are the clauses that a preflightServer with creates keeps. Its answers have an id and the
+// members that were sent, its lists have the right paths, and it has no other paths.
 var creationClauses = []string{
 	"T-01", "T-07", "T-17", "T-21", "V-02", "R-03", "P-01", "VER-01", "VER-02", "VER-06", "VER-07", "VER-08", "VER-09", "VER-26",
 	"VER-31", "VER-32", "VER-33", "VER-34", "VER-35", "VER-40",
@@ -199,8 +197,7 @@ func TestStubServersAfterPreflight(t *testing.T) {
 	}
 }
 
-// The clock isn't advanced while a request is in flight, however long its connection takes
-// to open.
+// The clock isn't advanced while a request is in flight, however long its connection takes to open.
 func TestAdvanceWaitsForSlowConnections(t *testing.T) {
 	target := startDeployment(t, nil)
 	target.Client = &http.Client{Transport: &http.Transport{
@@ -218,8 +215,7 @@ func TestAdvanceWaitsForSlowConnections(t *testing.T) {
 	}
 }
 
-// A response that takes more than half a second is judged like any other, on a stopped and
-// on a running clock.
+// A response after more than half a second is judged like any other, whether the clock runs or not.
 func TestSlowResponsesWhileClockAdvances(t *testing.T) {
 	for name, stopped := range map[string]bool{"stopped clock": true, "running clock": false} {
 		t.Run(name, func(t *testing.T) {

@@ -197,8 +197,7 @@ func describePath(path string) string {
 	return path
 }
 
-// Equal expects a member to have a value, compared as JSON. Of a long value, the failure shows only the
-// first difference.
+// Equal expects a member to have a value, compared as JSON. A failure shows a long value's first difference.
 func (a *Answer) Equal(path string, want any) *Answer {
 	v, ok := a.Find(path)
 	d, text := Difference(want, v), JSONText(want)

@@ -90,8 +90,7 @@ func (c *C) Secret(name string) string {
 	return secret
 }
 
-// Request is changed by options. By default it has Key as bearer token and the content type
-// of a JSON body.
+// Request is changed by options. By default it has Key as bearer token and the content type of a JSON body.
 type Request = wire.Request
 
 // Option changes a request.
@@ -127,8 +126,7 @@ func Unread() Option { return func(r *Request) { r.Unread = true } }
 // waits for the end, the answer has code 0.
 func SkipBody() Option { return func(r *Request) { r.SkipBody = true } }
 
-// MayHangUp accepts that the target closes the connection while the body is sent. The
-// answer then has code 0.
+// MayHangUp accepts a connection that the target closes while the body is sent. The code is then 0.
 func MayHangUp() Option { return func(r *Request) { r.MayHangUp = true } }
 
 // Quiet keeps a request out of the trace, for cases that send hundreds of requests.

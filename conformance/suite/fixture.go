@@ -53,8 +53,7 @@ func (c *C) addToLedger(m env.Object) env.Object {
 	return m
 }
 
-// recordJob records a job in the ledger if other cases use the endpoint. At the end of the case, the
-// job is cancelled.
+// recordJob records a job in the ledger if other cases use the endpoint, so that it is cancelled at the end.
 func (c *C) recordJob(endpoint, id string) {
 	if j := c.journal; j == nil || !slices.Contains(j.Jobs, id) { // an earlier run has counted its jobs
 		c.env.Jobs.Add(1)
@@ -290,8 +289,7 @@ func (a *Answer) Objects() []M { return env.ObjectsIn(a.json) }
 // PathSegment escapes an id for use as a segment of a path.
 func PathSegment(id string) string { return url.PathEscape(id) }
 
-// SimilarID returns an unused id in the form of an existing id. An id in another form might
-// be refused for its form.
+// SimilarID returns an unused id in the form of an existing one. Another form might be refused.
 func SimilarID(id string) string {
 	longest := slices.MaxFunc(append(alphanumericRuns.FindAllStringIndex(id, -1), []int{0, 0}), func(a, b []int) int { return (a[1] - a[0]) - (b[1] - b[0]) })
 	similar := []byte(id)

@@ -121,8 +121,7 @@ func (c *C) SendSimultaneously(method string, paths []string) (accepted int, ove
 	var mu sync.Mutex
 	var lost *wire.Exchange
 	var firstAnswered time.Time // when the first answer other than 429 began
-	// All connections are open before a request is sent, because opening one may take longer than
-	// an answer.
+	// All connections are opened first, because opening one may take longer than an answer.
 	var connecting, sending, group sync.WaitGroup
 	connecting.Add(len(paths))
 	sending.Add(len(paths))

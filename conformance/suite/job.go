@@ -9,8 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 )
 
-// Echo is the input of a job that returns its input. The suite's handler implements it and the
-// inputs below.
+// Echo is the input of a job that returns its input. The suite's handler implements the inputs below.
 func Echo(more ...M) M { return handlerInput("echo", more) }
 
 // Sleep is the input of a job that runs for some time, and returns the output given in more.

@@ -84,8 +84,7 @@ func (c *C) deferUntil(t time.Time) (waited bool) {
 	return false
 }
 
-// checkEndpoint ends a resumed case if its endpoint was deleted meanwhile: an absent endpoint refuses what an
-// absent job refuses.
+// checkEndpoint ends a resumed case whose endpoint was deleted: it refuses what an absent job refuses.
 func (c *C) checkEndpoint() {
 	if c.Endpoint == "" {
 		return

@@ -42,8 +42,7 @@ func (c *C) failWith(x *wire.Exchange, actual string, accepted ...string) {
 	c.stop(Outcome{Verdict: report.Fail, Failure: f, Reason: f.Actual})
 }
 
-// expectKeyAccepted ends the case as inconclusive if the account or the rights of the operator's key
-// may explain the answer.
+// expectKeyAccepted ends the case as inconclusive if the operator's account or key may explain the answer.
 func (c *C) expectKeyAccepted(x *wire.Exchange) {
 	refused := x.Status == http.StatusUnauthorized || x.Status == http.StatusPaymentRequired || x.Status == http.StatusForbidden
 	if refused && !c.Target.Local && strings.HasSuffix(x.Request.Header.Get("Authorization"), " "+c.Target.Key) {
@@ -268,8 +267,7 @@ func (c *C) expectNoServerError() {
 	}
 }
 
-// scriptTo returns the script of a finished case up to an exchange, or "" if the exchange
-// belongs to another case.
+// scriptTo returns the script of a finished case up to an exchange of it, or "" for other exchanges.
 func (c *C) scriptTo(last *wire.Exchange, created []env.Object) string {
 	steps := c.stepsSoFar()
 	for i := range steps {

@@ -16,8 +16,7 @@ import (
 // strings are compared character by character.
 func Same(a, b any) bool { return Difference(a, b) == "" }
 
-// Difference names the first place at which got differs from want, with both values. It is
-// "" if they are the same.
+// Difference names the first place at which got differs from want, with both values, or returns "".
 func Difference(want, got any) string {
 	w, err := normalize(want)
 	if err != nil {

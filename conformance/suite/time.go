@@ -208,9 +208,8 @@ func (c *C) sweepMargin() time.Duration {
 // UntilEffective waits until a ttl, a retention or an execution time-out must have taken effect.
 func (c *C) UntilEffective(limit time.Time) { c.Until(limit.Add(c.sweepMargin())) }
 
-// JudgeBy judges the effect of a ttl, a retention or an execution time-out. check only
-// reads. If the suite controls the clock, a late effect is a warning, and an effect later than
-// sweepMargin is a failure.
+// JudgeBy judges the effect of a ttl, a retention or an execution time-out. check only reads. If the suite
+// controls the clock, a late effect is a warning, and an effect later than sweepMargin is a failure.
 func (c *C) JudgeBy(limit time.Time, check func()) {
 	if c.ControlsClock() {
 		c.Until(limit.Add(exactLate))

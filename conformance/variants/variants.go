@@ -19,8 +19,7 @@ type Variant struct {
 	Choice      string
 	Description string // of the difference
 	Fault       string // the difference as the value of GPUCLOUD_FAULT, one or a list
-	// EndpointBody is a JSON object with the members that the variant requires in the body
-	// that creates an endpoint.
+	// EndpointBody has the members, as a JSON object, that the variant requires to create an endpoint.
 	EndpointBody string
 	// NoLateness says that the suite controls the variant's clock and grants it no lateness.
 	// Clauses of any level may then warn that an effect is late.

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// Encode returns a JSON text of a value, with random white space, order of members and escapes.
-// ASCII letters and digits are escaped only if escapeASCII is set. If it isn't, ids can be found in the
-// text.
+// Encode returns a JSON text of a value, with random white space, order of members and escapes. ASCII
+// letters and digits are escaped only if escapeASCII is set. If it isn't, ids can be found in the text.
 func Encode(random *rand.Rand, v any, escapeASCII bool) string {
 	var b strings.Builder
 	encoder{random, escapeASCII}.encodeTo(&b, v)

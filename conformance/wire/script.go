@@ -91,8 +91,7 @@ func mergeRepeats(steps []Step) (list []Step) {
 	return list
 }
 
-// isRepeatedBy reports whether the next step is an equal request: of a load test, or a read after the
-// answer.
+// isRepeatedBy reports whether the next step is an equal request of a load test, or a later equal read.
 func (s Step) isRepeatedBy(next Step) bool {
 	a, b := s.Request, next.Request
 	equal := a.Method == b.Method && a.URL == b.URL && bytes.Equal(a.Body, b.Body) && maps.EqualFunc(a.Header, b.Header, slices.Equal)
@@ -166,8 +165,7 @@ func capturableID(x *Exchange) (id string, ok bool) {
 	return id, err == nil && len(id) >= 6 && found != nil && string(found[1]) == id
 }
 
-// variableName returns an unused variable name for the id of a created object, made of the
-// last segment of the path.
+// variableName returns an unused variable name, from the path's last segment, for a created object's id.
 func (s *scriptWriter) variableName(r Request) string {
 	path, _, _ := strings.Cut(r.URL, "?")
 	word := strings.Map(func(c rune) rune {
@@ -221,8 +219,7 @@ func (s *scriptWriter) curl(r Request, options, suffix string) string {
 	return feed + b.String() + " " + s.quote(r.URL) + suffix
 }
 
-// longestRun returns the longest run of one letter in a body, and the parts before and
-// after it.
+// longestRun returns the longest run of one letter in a body, and the parts before and after it.
 func longestRun(body []byte) (before, run, after []byte) {
 	from, length := 0, 0
 	for i := 0; i < len(body); {
@@ -238,8 +235,7 @@ func longestRun(body []byte) (before, run, after []byte) {
 	return body[:from], body[from : from+length], body[from+length:]
 }
 
-// quote quotes a text for a POSIX shell. Secrets and ids become variables that the shell
-// expands.
+// quote quotes a text for a POSIX shell. Secrets and ids become variables that the shell expands.
 func (s *scriptWriter) quote(text string) string {
 	var values []string // and their variables, between NUL bytes, which no argument contains
 	s.hide.mu.RLock()
@@ -274,8 +270,7 @@ func (s *scriptWriter) quote(text string) string {
 // braces matches the braces of variables that are unambiguous without them.
 var braces = regexp.MustCompile(`\$\{([A-Z0-9_]+)\}($|[^A-Za-z0-9_])`)
 
-// setVariable assigns any value to the variable of a secret, unless it is one of the user's
-// keys.
+// setVariable assigns any value to the variable of a secret, unless it is one of the user's keys.
 func (s *scriptWriter) setVariable(name string) {
 	if s.names[name] || strings.HasPrefix(name, "GPUCLOUD_") {
 		return

@@ -108,8 +108,7 @@ func TestScriptRepeats(t *testing.T) {
 	}
 }
 
-// Requests that were open at the same time are sent concurrently, and the pauses between
-// requests are kept.
+// Requests that were open at the same time are sent concurrently, and the pauses between requests are kept.
 func TestScriptKeepsTime(t *testing.T) {
 	var hide wire.Secrets
 	start := time.Now()

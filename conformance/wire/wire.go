@@ -1,5 +1,4 @@
-// Package wire sends the requests of the suite and records the exchanges. It doesn't
-// depend on the APIs.
+// Package wire sends the requests of the suite and records the exchanges. It doesn't depend on the APIs.
 package wire
 
 import (
@@ -32,8 +31,7 @@ type Request struct {
 	Unread bool
 	// SkipBody doesn't read the body of a 2xx.
 	SkipBody bool
-	// MayHangUp says that the target may close the connection without an answer, since the
-	// body is too large.
+	// MayHangUp says that the target may close the connection, because the body is too large.
 	MayHangUp bool
 	// Quiet keeps the exchange out of traces, for load tests with hundreds of requests.
 	Quiet bool
@@ -48,8 +46,7 @@ func NewRequest(method, url, key, body string) Request {
 	return r
 }
 
-// unreadPrefix is how many bytes of an Unread body are read, far fewer than a connection
-// buffers.
+// unreadPrefix is how many bytes of an Unread body are read, far fewer than a connection buffers.
 const unreadPrefix = 4 << 10
 
 // Exchange is a request with its answer or error.
@@ -68,8 +65,7 @@ type Exchange struct {
 	jsonErr error
 }
 
-// JSON returns the body's value, with numbers as json.Number. It is cached until Forget
-// and must not be changed.
+// JSON returns the body's value, with numbers as json.Number. It is cached and must not be changed.
 func (x *Exchange) JSON() (any, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -101,9 +97,8 @@ func (x *Exchange) Forget() {
 	x.parsed, x.json, x.jsonErr = false, nil, nil
 }
 
-// largeBody is the size in bytes above which a request has the header Expect: 100-continue,
-// as with curl. Otherwise a target that refuses the body may close the connection before
-// its answer is read.
+// largeBody is the size in bytes above which a request has the header Expect: 100-continue, as with curl.
+// Otherwise a target that refuses the body may close the connection before its answer is read.
 const largeBody = 1 << 20
 
 // maxBody is how many bytes of an answer are read.

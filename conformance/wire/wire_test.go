@@ -30,8 +30,7 @@ func TestSecretsAreHiddenByValue(t *testing.T) {
 	}
 }
 
-// A cut text contains no part of a secret, wherever it is cut, and n counts the bytes
-// before redaction.
+// A cut text contains no part of a secret, wherever it is cut, and n counts the bytes before redaction.
 func TestCutRedactsFirst(t *testing.T) {
 	const secret, redacted = "the-secret-that-is-long", "$KEY é $KEY and $KEY"
 	var s wire.Secrets

@@ -39,8 +39,7 @@ type Fault struct {
 	Line string `json:"sent"`
 	// First restricts the fault to the first matching request and its repetitions.
 	First bool `json:"first"`
-	// Of requests with equal method, URL and body, the first Skip are exempt. The fault applies to the
-	// next Times; 0 means all.
+	// The first Skip equal requests (method, URL, body) are exempt, the next Times are hit; 0 means all.
 	Skip  int `json:"skip"`
 	Times int `json:"times"`
 
@@ -50,8 +49,7 @@ type Fault struct {
 	// answer, unless Discard is set.
 	Again   *Edit `json:"again"`
 	Discard bool  `json:"discard"`
-	// Remember is a member of request bodies. The placeholder $SEEN stands for its values in all
-	// requests so far.
+	// Remember is a member of request bodies. The placeholder $SEEN stands for its values so far.
 	Remember string `json:"remember"`
 	// Recall is a member of create bodies. The create's answer and later ones about the object get it.
 	Recall string `json:"recall"`
@@ -60,16 +58,14 @@ type Fault struct {
 	// Stub answers without calling the deployment. $PATH is replaced by the request's path,
 	// $QUERY by its query with the question mark.
 	Stub bool `json:"stub"`
-	// Stale is how many seconds, in the deployment's time, an answer is repeated for requests with equal
-	// method, URL and key.
+	// Stale is for how many seconds of the deployment an answer is repeated (same method, URL and key).
 	Stale int `json:"stale"`
 
 	// Drop closes the connection. Hold holds the request until the client disconnects or
 	// Gate is closed. The moment is "before" or "after" the deployment serves the request.
 	Drop Moment `json:"drop"`
 	Hold Moment `json:"hold"`
-	// Gate releases held requests when it is closed. Held, if not nil, receives a value for
-	// each held request.
+	// Gate releases held requests when it is closed. Held, if set, receives a value for each of them.
 	Gate <-chan struct{} `json:"-"`
 	Held chan<- struct{} `json:"-"`
 	// If Drip is set, the body is sent in pieces of 32 bytes, each after Drip seconds.
@@ -225,8 +221,7 @@ func (f *Fault) matchesRequest(r *http.Request) bool {
 	return pattern(f.BodyWith).Match(body) && (f.BodyWithout == "" || !pattern(f.BodyWithout).Match(body))
 }
 
-// patterns caches compiled regular expressions by their text, since each request needs
-// several.
+// patterns caches compiled regular expressions by their text, since each request needs several.
 var patterns sync.Map
 
 func pattern(text string) *regexp.Regexp {

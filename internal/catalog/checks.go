@@ -1,6 +1,5 @@
-// Package catalog checks a plan against the deployment's catalog: whether the named types and
-// places exist and have stock, and what the object costs. It reads each list once per run and
-// writes nothing.
+// Package catalog checks a plan against the deployment's catalog: whether the named types and places exist
+// and have stock, and what the object costs. It reads each list once per run and writes nothing.
 package catalog
 
 import (
@@ -32,8 +31,7 @@ type Settings struct {
 	Ceiling                         Ceiling // limit for objects without their own
 }
 
-// Checks are the checks of one run of the provider. A nil *Checks, before the settings are
-// known, reports nothing.
+// Checks are the checks of one run of the provider. A nil *Checks reports nothing.
 type Checks struct {
 	Settings
 

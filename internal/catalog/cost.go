@@ -40,9 +40,8 @@ type price struct {
 	text    string   // how it is computed
 }
 
-// CheckCost reports a new or changed object that may cost more per hour than its limit or, if that
-// is null, the provider's. If it may get one of several GPU types or CPU configurations, the most
-// expensive one counts.
+// CheckCost reports a new or changed object that may cost more per hour than its limit or, if that is null,
+// the provider's. Of several GPU types or CPU configurations, the most expensive one counts.
 func (c *Checks) CheckCost(ctx context.Context, check diagnostics.Check, r Request, limit types.Number) {
 	if c == nil || c.Cost == Off || limit.IsUnknown() || !r.ComputeKnown || r.Machines == 0 {
 		return

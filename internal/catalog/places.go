@@ -147,8 +147,7 @@ type offer struct {
 	dataCenters  []api.Availability
 }
 
-// CheckStock reports that none of the types that a new or changed object accepts is in stock in its
-// allowed data centers.
+// CheckStock reports that no accepted type of a new or changed object is in stock in its data centers.
 func (c *Checks) CheckStock(ctx context.Context, check diagnostics.Check, r Request) {
 	if c == nil || c.Stock == Off || c.client.Version == api.V1 || !r.ComputeKnown || !r.PlacesKnown || !r.Changes {
 		return
@@ -185,8 +184,7 @@ func (c *Checks) CheckStock(ctx context.Context, check diagnostics.Check, r Requ
 		strings.Join(column(offers, func(o offer) string { return o.id }), ", "), r.productName(), location, effect)
 }
 
-// offers returns the accepted GPU types or CPU flavors with their stock. ok is false if the
-// catalog lacks one.
+// offers returns the accepted types or flavors with their stock, or false if the catalog lacks one.
 func (c *Checks) offers(ctx context.Context, check diagnostics.Check, r Request) (offers []offer, ok bool) {
 	if r.GPU != nil {
 		all, ok := c.gpuStock(ctx, check, r)

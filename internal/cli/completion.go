@@ -31,8 +31,7 @@ func (script) Help() string {
   NAME completion fish | source     # in ~/.config/fish/config.fish`, "NAME", program)
 }
 
-// scripts pass the words up to the cursor to the program. Without candidates, the shell completes
-// file names.
+// scripts pass the words up to the cursor to the program. Without candidates, shells complete file names.
 var scripts = map[string]string{
 	"bash": `_NAME() {
   local IFS=$'\n'

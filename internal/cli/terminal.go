@@ -25,8 +25,7 @@ func Colours(w io.Writer) bool {
 // dumb reports whether the terminal doesn't support escape sequences.
 func dumb() bool { return os.Getenv("TERM") == "dumb" }
 
-// StopSignals returns the signals that stop a program. A closed terminal sends SIGHUP, unless nohup
-// ignores it.
+// StopSignals are the signals that stop a program: also SIGHUP of a closed terminal, except under nohup.
 func StopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -38,8 +37,7 @@ func StopSignals() []os.Signal {
 // redrawInterval is the shortest time between two texts of a line.
 const redrawInterval = 50 * time.Millisecond
 
-// Progress is a line of a terminal whose text changes. If the output isn't a terminal, it prints
-// nothing.
+// Progress is a line of a terminal whose text changes. If the output isn't a terminal, it prints nothing.
 type Progress struct {
 	out io.Writer // nil: not a terminal
 

@@ -193,8 +193,7 @@ func (s *Setting) Field() *Field {
 	return s.V1
 }
 
-// OnlyVersion returns the version that has the setting, or "" if both have it or only one version
-// has the resource.
+// OnlyVersion returns the only version with the setting, or "" if both or only one has the resource.
 func (s *Setting) OnlyVersion() API {
 	f := s.Field()
 	both := (Body{V1, f.Resource, Create}).Exists() && (Body{V2, f.Resource, Create}).Exists()
@@ -224,8 +223,7 @@ func Default[T any](f *Field) (value T) {
 	return value
 }
 
-// Defaults returns the defaults of a create body as a JSON object. Members of list
-// elements have none.
+// Defaults returns the defaults of a create body as a JSON object. Members of list elements have none.
 func Defaults(api API, resource string) []byte {
 	out := map[string]any{}
 	for _, f := range FieldsOf(api, resource, Create) {

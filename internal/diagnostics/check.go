@@ -36,8 +36,7 @@ func (c Check) WarnAt(at path.Path, summary, format string, args ...any) {
 	c.Diagnostics.AddAttributeWarning(at, summary, withAttributeName(Name(at), summary, fmt.Sprintf(format, args...)))
 }
 
-// withAttributeName makes a text mention its attribute, because not every CLI shows the position of nested
-// attributes.
+// withAttributeName makes a text name its attribute: not every CLI shows where nested attributes are.
 func withAttributeName(attribute, summary, text string) string {
 	if strings.Contains(summary+text, attribute) {
 		return text
@@ -45,8 +44,7 @@ func withAttributeName(attribute, summary, text string) string {
 	return attribute + ": " + text
 }
 
-// Name formats a path for messages: "gpu.type_ids", "cpu[0].vcpu_count". An element of a set
-// gets the set's name.
+// Name formats a path for messages: "gpu.type_ids", "cpu[0].vcpu_count". A set's element gets its name.
 func Name(at path.Path) string {
 	name, _, _ := strings.Cut(at.String(), "[Value(")
 	return name

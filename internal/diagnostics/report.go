@@ -43,9 +43,8 @@ type Subject struct {
 
 const notTried = "Not tried, for the same reason"
 
-// Report converts the error of an operation to a diagnostic, at the attribute that the
-// operation or the API names ("$.workers.idleTimeout: …", RFC 9457 errors of management API
-// v2).
+// Report converts the error of an operation to a diagnostic, at the attribute that the operation or the API
+// names ("$.workers.idleTimeout: …", RFC 9457 errors of management API v2).
 func (r *Run) Report(diags *diag.Diagnostics, subject Subject, verb, id string, err error) {
 	summary := strings.TrimSpace(fmt.Sprintf("Could not %s the %s %s", verb, subject.Title, id))
 	switch {

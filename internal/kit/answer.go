@@ -16,11 +16,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// A server may store another value than the one it was sent, or answer an update with the old
-// object. Terraform would report that as a bug in the provider. After a create it is a warning,
-// because an error would taint the object: the state keeps the planned values, and the next
-// refresh reads the stored ones. After an update it is an error, and the state has the values
-// of the answer.
+// A server may store another value than the one it was sent, or answer an update with the old object.
+// Terraform would report that as a bug in the provider. After a create it is a warning, because an error
+// would taint the object: the state keeps the planned values, and the next refresh reads the stored ones.
+// After an update it is an error, and the state has the values of the answer.
 
 // checkAnswer compares the state after an operation with the plan.
 func (r *kindResource[M]) checkAnswer(plan tfsdk.Plan, state *tfsdk.State, id string, created bool, diags *diag.Diagnostics) {

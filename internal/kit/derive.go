@@ -29,8 +29,7 @@ func derive(attributes map[string]schema.Attribute, omit []string) map[string]sc
 	return out
 }
 
-// attributeLike returns an attribute of the same type with a flag and a description. It fits into the schema of
-// a data source, too.
+// attributeLike returns an attribute of the same type, for a data source too, with a flag and a description.
 func attributeLike(a schema.Attribute, flag, text string) reflect.Value {
 	out := reflect.New(reflect.TypeOf(a)).Elem()
 	out.FieldByName(flag).SetBool(true)
@@ -41,9 +40,8 @@ func attributeLike(a schema.Attribute, flag, text string) reflect.Value {
 	return out
 }
 
-// derivedDescription returns the first sentence of a description, which defines the attribute,
-// and the versions that have it. The rest (defaults, bounds, effects of a change) applies only
-// to resources.
+// derivedDescription returns the first sentence of a description, which defines the attribute, and the
+// versions that have it. The rest (defaults, bounds, effects of a change) applies only to resources.
 func derivedDescription(text string) string {
 	first, _, more := strings.Cut(text, ". ")
 	if more {

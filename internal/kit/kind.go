@@ -45,11 +45,9 @@ type Kind[M any] struct {
 	// Volatile are the computed attributes, as dotted paths, that the server may change with any
 	// update. They are unknown in a plan that changes anything else.
 	Volatile []string
-	// Loss describes the data that a deletion destroys, for a warning in the plan. "" means
-	// none.
+	// Loss describes the data that a deletion destroys, for a warning in the plan. "" means none.
 	Loss func(state *M) string
-	// Moved reads the values that no API returns from another provider's state, for moved
-	// blocks.
+	// Moved reads the values that no API returns from another provider's state, for moved blocks.
 	Moved migrate.Table[M]
 
 	Create func(ctx context.Context, c *api.Client, config, plan *M) error

@@ -52,8 +52,7 @@ var privateVersion = 1
 // errNewerPrivate marks a private state from a newer release.
 var errNewerPrivate = errors.New("a newer release of the provider has written it")
 
-// loadPrivate fills the model's private part from the private state. Imported and moved objects
-// have none.
+// loadPrivate fills the model's private part from the private state. Imported and moved objects have none.
 func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, diags *diag.Diagnostics) {
 	part := k.private(m)
 	if part == nil {

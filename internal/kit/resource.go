@@ -80,8 +80,7 @@ func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest
 		resp.Diagnostics.AddWarning(fmt.Sprintf("The %s was created, and may be incomplete", r.kind.Title), warning.Error())
 	} else if err != nil {
 		r.report(&resp.Diagnostics, "create", "", err)
-		// An object that exists must be in the state even if a later step failed: otherwise it
-		// would never be deleted.
+		// An existing object must be in the state even after a failure: otherwise it would never be deleted.
 		if id := r.kind.id(&plan); id.IsUnknown() || id.IsNull() {
 			return
 		}

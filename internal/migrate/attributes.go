@@ -95,8 +95,7 @@ func (a Attributes) Objects(name string) (out []Attributes) {
 	return out
 }
 
-// Table maps each source to the function that fills a model from its state. The function doesn't
-// set the id.
+// Table maps each source to the function that fills a model, except its id, from its state.
 type Table[M any] map[Source]func(state *State, m *M)
 
 // Move returns the model of a moved block's source, or nil after an error.

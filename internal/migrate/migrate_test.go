@@ -52,8 +52,7 @@ func TestBlocks(t *testing.T) {
 	must.Hold(t, err == nil, "the blocks are not formatted", err, string(out))
 }
 
-// A pulled state gets the same blocks as a shown one. Data sources are ignored; deposed objects
-// are reported.
+// A pulled state gets the same blocks as a shown one. Deposed objects are reported, data sources ignored.
 func TestStateFile(t *testing.T) {
 	const state = `{"version": 4, "terraform_version": "1.9.8", "resources": [
   {"module": "module.a[\"x.y[0]\"]", "mode": "managed", "type": "runpod_pod", "name": "p", "provider": "module.a.provider[\"registry.terraform.io/runpod/runpod\"].eu", "instances": [

@@ -54,8 +54,7 @@ func Main(args []string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// Blocks returns the migration blocks for a state document. With imports, it writes import
-// instead of moved blocks.
+// Blocks returns the migration blocks for a state document: moved or, with imports, import blocks.
 func Blocks(document []byte, imports bool) (string, error) {
 	instances, err := readDocument(document)
 	if err != nil {

@@ -48,9 +48,8 @@ func rank(word string, known []string) (matches []match) {
 	return slices.Compact(matches)
 }
 
-// tier orders matches: first the same model, such as "NVIDIA H100 PCIe" for "NVIDIA H100"; then
-// names that differ by at most one character; then names that contain the word; then names with a
-// similar spelling.
+// tier orders matches: first the same model, such as "NVIDIA H100 PCIe" for "NVIDIA H100"; then names that
+// differ by at most one character; then names that contain the word; then names with a similar spelling.
 func (m match) tier() int {
 	switch {
 	case m.model:
@@ -63,8 +62,7 @@ func (m match) tier() int {
 	return 3
 }
 
-// withoutVendor removes a prefix that several known names share, such as NVIDIA, because it
-// doesn't distinguish them.
+// withoutVendor removes a prefix that several known names share, such as NVIDIA.
 func withoutVendor(word string, known []string) string {
 	vendor, rest, ok := strings.Cut(word, " ")
 	rest = strings.TrimSpace(rest)

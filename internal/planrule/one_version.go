@@ -33,8 +33,7 @@ func (o OneVersion) MissingIn(version api.Version) bool {
 	return version != "" && version != o.Version && !o.HandledByKind
 }
 
-// Check rejects a configured attribute that the version can't express. An empty version is
-// unknown.
+// Check rejects a configured attribute that the version can't express. An empty version is unknown.
 func (o OneVersion) Check(ctx context.Context, c diagnostics.Check, version api.Version, config tfsdk.Config) {
 	var v attr.Value
 	config.GetAttribute(ctx, diagnostics.Path(o.Attribute), &v)

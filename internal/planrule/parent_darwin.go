@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parentArguments reads the arguments of the parent: their count in four bytes, then the path
-// of the executable, padded with zero bytes, then the arguments, each with a trailing zero
-// byte.
+// parentArguments reads the arguments of the parent: their count in four bytes, then the path of the
+// executable, padded with zero bytes, then the arguments, each with a trailing zero byte.
 func parentArguments() (arguments []string, err error) {
 	raw, err := unix.SysctlRaw("kern.procargs2", os.Getppid())
 	if err != nil {

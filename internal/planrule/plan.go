@@ -1,5 +1,4 @@
-// Package planrule gives the plan rules of kinds access to a change and lets them edit the
-// plan.
+// Package planrule gives the plan rules of kinds access to a change and lets them edit the plan.
 package planrule
 
 import (
@@ -76,8 +75,7 @@ const (
 	NotSeen      = "false"
 )
 
-// Fail reports that a request to the API failed. A failure of the whole deployment is reported
-// once per run.
+// Fail reports a failed request. A failure of the whole deployment is reported once per run.
 func (p *Plan[M]) Fail(attribute, summary string, err error) {
 	p.run.Fail(p.Check, attribute, summary, err)
 }
@@ -105,10 +103,9 @@ func (p *Plan[M]) Replace(attribute string) {
 // protectedKey is a key of the private state: the id of a protected object, in quotes.
 const protectedKey = "protected"
 
-// ReplacedProtected returns the id of a protected object that the plan replaces. protected is the id
-// of the state's object if it is protected. The CLI plans a replacement a second time, as a create
-// with the private state of the first plan, also if it forces the replacement (-replace,
-// replace_triggered_by).
+// ReplacedProtected returns the id of a protected object that the plan replaces. protected is the id of the
+// state's object if it is protected. The CLI plans a replacement a second time, as a create with the
+// private state of the first plan, also if it forces the replacement (-replace, replace_triggered_by).
 func (p *Plan[M]) ReplacedProtected(ctx context.Context, protected string) string {
 	if p.State == nil {
 		id, _ := p.req.Private.GetKey(ctx, protectedKey)
@@ -165,9 +162,8 @@ func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 	return v
 }
 
-// KeepOmitted plans optional attributes that the configuration omits and no update can clear: an
-// object that this provider didn't create keeps its values, because the server may have chosen
-// them.
+// KeepOmitted plans optional attributes that the configuration omits and no update can clear: an object
+// that this provider didn't create keeps its values, because the server may have chosen them.
 func (p *Plan[M]) KeepOmitted(attributes ...string) {
 	for _, a := range attributes {
 		configured := value.Attribute(p.Config, a)
@@ -250,10 +246,9 @@ func (p *Plan[M]) planned(ctx context.Context) tftypes.Value {
 	return plan.Raw
 }
 
-// The provider is a child process of the CLI. Before a destroy, the CLI plans the
-// configuration as usual, to refresh the state, and an error in that plan ends the command.
-// It plans -replace as an update first. The protocol doesn't say so; the arguments of the
-// parent process do.
+// The provider is a child process of the CLI. Before a destroy, the CLI plans the configuration as usual,
+// to refresh the state, and an error in that plan ends the command. It plans -replace as an update first.
+// The protocol doesn't say so; the arguments of the parent process do.
 
 // CommandDestroys reports whether the command deletes everything: terraform destroy, or -destroy.
 // It is false if the arguments can't be read.
@@ -272,8 +267,7 @@ var command = sync.OnceValue(func() options {
 	return parse(arguments, os.Getenv)
 })
 
-// parse parses the arguments of a process (the program's name first) and the variables that
-// extend them.
+// parse parses the arguments of a process (the program's name first) and the variables that extend them.
 func parse(arguments []string, env func(string) string) (o options) {
 	name := ""
 	for _, a := range arguments[min(1, len(arguments)):] {
@@ -301,8 +295,7 @@ func parse(arguments []string, env func(string) string) (o options) {
 	return o
 }
 
-// deploymentKey is the key in the private state for the address of the deployment where the
-// object was last seen.
+// deploymentKey is the private state's key for the deployment where the object was last seen.
 const deploymentKey = "deployment"
 
 // Private is the private state of an object, which Terraform stores and doesn't show.
@@ -330,9 +323,8 @@ func RecordDeployment(ctx context.Context, p Private, c *api.Client) diag.Diagno
 	return p.SetKey(ctx, deploymentKey, address)
 }
 
-// WarnOfAnotherDeployment warns about a missing object that was last seen at another address.
-// Without the warning, environment variables that select a wrong deployment would empty the state
-// silently.
+// WarnOfAnotherDeployment warns about a missing object that was last seen at another address. Without the
+// warning, environment variables that select a wrong deployment would empty the state silently.
 func WarnOfAnotherDeployment(ctx context.Context, p Private, c *api.Client, title, id string) (diags diag.Diagnostics) {
 	text := GetKey(ctx, p, deploymentKey, &diags)
 	var address string

@@ -17,8 +17,7 @@ const (
 	minLeaf  = 16 // length from which a text of a JSON document counts as a secret of its own
 )
 
-// ordinary are common environment values that aren't secrets. Redacting them would make logs
-// unreadable.
+// ordinary are common environment values that aren't secrets. Redacting them would make logs unreadable.
 var ordinary = map[string]bool{
 	"true": true, "false": true, "yes": true, "none": true, "null": true, "auto": true, "trace": true, "debug": true, "info": true,
 	"warn": true, "warning": true, "error": true, "fatal": true, "prod": true, "cuda": true, "default": true, "enabled": true,
@@ -59,8 +58,7 @@ func parts(secret string) []string {
 	return out
 }
 
-// words returns the arguments of a command that may be secrets: no options, file names or
-// images.
+// words returns the arguments of a command that may be secrets: no options, file names or images.
 func words(command string) (out []string) {
 	for _, word := range strings.FieldsFunc(command, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'=,;`, r) }) {
 		if len(word) >= minLong && !strings.HasPrefix(word, "-") && !strings.ContainsAny(word, "/.") {

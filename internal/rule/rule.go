@@ -145,8 +145,7 @@ type Undescribed struct{}
 func (Undescribed) Description(context.Context) string         { return "" }
 func (Undescribed) MarkdownDescription(context.Context) string { return "" }
 
-// NoNulls rejects null in a collection: no API accepts it, and Terraform doesn't let a provider
-// remove it from a plan.
+// NoNulls rejects null in a collection: no API accepts it, and a provider can't remove it from a plan.
 type NoNulls struct{ Undescribed }
 
 func (NoNulls) ValidateMap(_ context.Context, req validator.MapRequest, resp *validator.MapResponse) {

@@ -114,8 +114,7 @@ func expand(v attr.Value, dst reflect.Value) {
 	}
 }
 
-// flatten returns the value of a field. prior is the model's value, which is null in nested
-// attributes.
+// flatten returns the value of a field. prior is the model's value, which is null in nested attributes.
 func flatten(prior attr.Value, got reflect.Value) attr.Value {
 	ctx := context.Background()
 	if v, ok := got.Interface().(attr.Value); ok && !v.IsNull() {

@@ -13,9 +13,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Load sets a resource's model from a state, or from a configuration or plan, which the caller
-// converts: tfsdk.State(plan). Load replaces the framework's Get, which compiles a regular expression
-// for each field.
+// Load sets a resource's model from a state, or from a configuration or plan, which the caller converts:
+// tfsdk.State(plan). Load replaces the framework's Get, which compiles a regular expression for each field.
 func Load(ctx context.Context, state tfsdk.State, model any) (diags diag.Diagnostics) {
 	object, err := state.Schema.Type().ValueFromTerraform(ctx, state.Raw)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package value converts between Terraform's values and Go's. Its Keep functions prevent
-// perpetual diffs: if the server's answer has the same meaning as the state, the state's form
-// is kept.
+// Package value converts between Terraform's values and Go's. Its Keep functions prevent perpetual diffs:
+// if the server's answer has the same meaning as the state, the state's form is kept.
 package value
 
 import (

@@ -77,8 +77,7 @@ type Store interface {
 	// current returns the keys, which the caller must not modify. changed reports whether the error
 	// differs from the last call's.
 	current() (keys []Key, changed bool, err error)
-	// reloadShared makes current return keys that were added a moment ago. It returns false if it read
-	// nothing.
+	// reloadShared makes current return keys that were just added. It returns false if it read nothing.
 	reloadShared(ctx context.Context) bool
 }
 

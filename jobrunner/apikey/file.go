@@ -281,9 +281,8 @@ func createLocked(path string) (*os.File, error) {
 	}
 }
 
-// MovedName is a marker file next to the keys' file. It means that a database has taken over the
-// keys. Without it, a deployment that reads the keys' file would accept keys that were revoked in
-// the database.
+// MovedName is a marker file next to the keys' file. It means that a database has taken over the keys.
+// Without it, a deployment that reads the keys' file would accept keys that were revoked in the database.
 const MovedName = "keys.json.moved"
 
 const movedText = "The deployment's PostgreSQL database has taken over the keys of keys.json. Manage them there:\njobrunner keys --engine-file FILE. Remove this file to use keys.json again, with keys that were removed since.\n"

@@ -194,8 +194,7 @@ func TestInvalidChanges(t *testing.T) {
 	must.Hold(t, len(entries) == 1, "the folder has", entries)
 }
 
-// While the file can't be read, its keys are unknown, the error is logged once, and commands don't
-// replace the file.
+// While the file can't be read, its keys are unknown, one error is logged, and commands don't replace it.
 func TestBrokenFile(t *testing.T) {
 	for name, text := range map[string]string{
 		"cut off": `{"keys": [{"na`, "empty": "", "short hash": `{"keys": [{"name": "a", "sha256": "ab"}]}`,

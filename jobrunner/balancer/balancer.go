@@ -21,9 +21,8 @@ import (
 
 // Workers has the workers of load-balancing endpoints.
 type Workers interface {
-	// Pick returns the address, host:port, of the ready worker with the fewest open requests.
-	// It counts an open request for the worker until done is called. It waits for a ready
-	// worker until ctx ends.
+	// Pick returns the address, host:port, of the ready worker with the fewest open requests. It counts an
+	// open request for the worker until done is called. It waits for a ready worker until ctx ends.
 	Pick(ctx context.Context, endpoint string) (address string, done func(), err error)
 }
 
@@ -49,8 +48,7 @@ type balancer struct {
 	proxy *httputil.ReverseProxy
 }
 
-// New returns a handler of /v2/{endpoint_id}/…. The caller must check that the endpoint is a
-// load-balancing one.
+// New handles /v2/{endpoint_id}/…. The caller must check that the endpoint is a load-balancing one.
 func New(c Config) http.Handler {
 	b := &balancer{Config: c}
 	transport := &http.Transport{

@@ -261,8 +261,7 @@ func TestHalfClosedConnectionGetsNoResponse(t *testing.T) {
 	must.Hold(t, len(answer) == 0, "it is answered", string(answer))
 }
 
-// For any path, the key is checked against the endpoint in the path, and the worker gets the
-// rest unchanged.
+// For any path, the key is checked against its endpoint, and the worker gets the rest unchanged.
 func FuzzSplit(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, rest string) {
 		u, err := url.ParseRequestURI("/v2/" + rest)

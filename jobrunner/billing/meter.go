@@ -27,9 +27,8 @@ const CheckpointEvery = 5 * time.Second
 // closeTimeout limits the last write of Close.
 const closeTimeout = 3 * time.Second
 
-// schema is the history of the tables. Times are milliseconds since 1970. until is the end
-// of a span. If the span is running, until is its last checkpoint, or endless if it belongs
-// to no process.
+// schema is the history of the tables. Times are milliseconds since 1970. until is the end of a span. If
+// the span is running, until is its last checkpoint, or endless if it belongs to no process.
 var schema = []string{`
 CREATE TABLE billing_spans (
 	span     TEXT   PRIMARY KEY,
@@ -93,8 +92,7 @@ type span struct {
 	started, until int64 // until is endless while the span is running
 }
 
-// Open migrates the tables and starts a Meter. The caller must close the Meter, and then the
-// database.
+// Open migrates the tables and starts a Meter. The caller must close the Meter, and then the database.
 func Open(ctx context.Context, c Config) (*Meter, error) {
 	if err := c.DB.Migrate(ctx, "billing", schema); err != nil {
 		return nil, err

@@ -233,8 +233,7 @@ func (h *history) lastCheckpoint(t *rapid.T, v *interval) (until int64) {
 	return until
 }
 
-// check compares a random window with the model, bucket by bucket, and compares its total with
-// another partition's.
+// check compares a random window with the model by bucket, and its total with another partition's.
 func (h *history) check(t *rapid.T) {
 	synctest.Wait()
 	kind := rapid.SampledFrom([]billing.Kind{billing.Worker, billing.Pod, billing.Cluster, billing.Volume}).Draw(t, "kind")

@@ -21,8 +21,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 	})
 }
 
-// The same on PostgreSQL. Sequential scans are disabled, because the planner would choose one
-// for a table this small.
+// The same on PostgreSQL without sequential scans, which its planner would choose for so small a table.
 func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	testPlans(t, sqldb.Config{URL: pgtest.Start(t)}, "Index Cond:", func(tx *sqldb.Tx, statement string) (string, error) {
 		// A generic plan: the plan for NULL arguments would read nothing.

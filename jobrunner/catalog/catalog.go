@@ -156,9 +156,8 @@ type DataCenter struct {
 	GlobalNetwork bool
 }
 
-// builtinDataCenters returns the data centers of the contract. The deployment's one machine stands for
-// all of them: each has both tiers of network volumes and the global network of pods, but no
-// certificates.
+// builtinDataCenters returns the data centers of the contract. The deployment's one machine stands for all
+// of them: each has both tiers of network volumes and the global network of pods, but no certificates.
 func builtinDataCenters() (out []DataCenter) {
 	for _, d := range contract.DataCenters {
 		out = append(out, DataCenter{ID: d.ID, Name: d.Name, Region: d.Region, Country: d.Country, VolumeTypes: VolumeTypes, GlobalNetwork: true})

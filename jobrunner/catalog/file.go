@@ -167,8 +167,7 @@ type Build struct {
 
 var buildStatuses = []string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"}
 
-// BuildsOf returns the builds of the endpoints with a name, followed by those of all endpoints, each in the
-// file's order.
+// BuildsOf returns the builds of endpoints with a name, then those of all endpoints, in the file's order.
 func (c *Catalog) BuildsOf(endpoint string) []Build {
 	return slices.Concat(c.builds[endpoint], c.builds[wildcard])
 }

@@ -23,8 +23,7 @@ var (
 	cudaForm    = regexp.MustCompile(`^\d{1,4}\.\d{1,4}$`)
 )
 
-// checkID rejects an entry whose id is missing, invalid or a duplicate. lines maps each
-// earlier id to its line.
+// checkID rejects a missing, invalid or duplicate id. lines maps each earlier id to its line.
 func (f *file) checkID(id text, line int, kind string, form form, lines map[string]int) error {
 	switch {
 	case id.Missing():
@@ -348,8 +347,7 @@ func removeNamed[T any](f *file, list []T, remove []text, kind string, id func(T
 	return slices.DeleteFunc(list, func(element T) bool { return removedIDs[id(element)] }), nil
 }
 
-// stockRules returns the rules by the time when they come into force. Rules with the same time stay in the
-// file's order.
+// stockRules returns the rules by the time from which they apply, and then in the file's order.
 func (f *file) stockRules(c *Catalog) ([]stockRule, error) {
 	var rules []stockRule
 	for _, e := range f.Stock {

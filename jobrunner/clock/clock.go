@@ -41,8 +41,7 @@ func (c *Clock) Now() time.Time {
 	return now.Add(time.Duration(c.offset.Load() + c.correction.Load()))
 }
 
-// Stop stops the clock for good. Only Advance moves it then, so that tests don't depend on
-// the speed of the machine.
+// Stop stops the clock for good. Only Advance moves it then, so that tests don't depend on real time.
 func (c *Clock) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -106,8 +106,7 @@ func TestCorrect(t *testing.T) {
 	})
 }
 
-// A stopped clock doesn't advance by itself. It fires timers when it is advanced, or at once if
-// they are due already.
+// A stopped clock doesn't advance by itself. It fires timers when it is advanced, or at once if due.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -131,8 +130,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// An advance waits for the work that a timer starts, so that timers that are started after the
-// work fire on time.
+// An advance waits for the work that a timer starts, so that timers started after it fire on time.
 func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -179,8 +177,7 @@ func BenchmarkAdvance(b *testing.B) {
 	}
 }
 
-// Everything that was sent to this process before an advance is handled before the time moves,
-// even on a busy machine.
+// What was sent to this process before an advance is handled before the time moves, however busy it is.
 func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var c clock.Clock

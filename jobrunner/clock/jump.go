@@ -56,11 +56,10 @@ func (c *Clock) setAhead(ahead time.Duration) (jump time.Duration) {
 	return jump
 }
 
-// Correct sets Now by the clock of a database that several machines share. behind is how far
-// MachineTime is behind that clock; it may be negative. Correct ignores differences within the
-// tolerance, which come from the measurement. Calls after the first treat a difference of minJump or
-// more as a jump of the database's clock, and return it as MeasureJump does. Running timers keep their
-// durations.
+// Correct sets Now by the clock of a database that several machines share. behind is how far MachineTime is
+// behind that clock; it may be negative. Correct ignores differences within the tolerance, which come from
+// the measurement. Calls after the first treat a difference of minJump or more as a jump of the database's
+// clock, and return it as MeasureJump does. Running timers keep their durations.
 func (c *Clock) Correct(behind time.Duration) (jump time.Duration) {
 	first, difference := !c.corrected.Swap(true), behind-time.Duration(c.correction.Load())
 	if !first && difference.Abs() >= minJump {

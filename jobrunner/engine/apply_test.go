@@ -11,8 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// Every event in every state, before, at and after each limit in time: only the table's
-// transitions happen.
+// Every event in every state, before, at and after each limit in time: only the table's transitions happen.
 func TestApply(t *testing.T) {
 	const deadline, deleteAt = 100, 200
 	states := []State{draft, InQueue, InProgress, Completed, Failed, Cancelled, TimedOut}

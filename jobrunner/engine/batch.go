@@ -50,8 +50,7 @@ const (
 	queueSuffix    = "-batch"                    // no endpoint's id ends like this
 )
 
-// BatchQueue returns the name of an endpoint's batch queue. It is the Endpoint of the
-// queue's jobs and workers.
+// BatchQueue returns the name of an endpoint's batch queue: the Endpoint of its jobs and workers.
 func BatchQueue(endpoint string) string { return endpoint + queueSuffix }
 
 func IsBatchQueue(queue string) bool { return strings.HasSuffix(queue, queueSuffix) }
@@ -124,8 +123,7 @@ const (
 	deleteBatchesOf = `DELETE FROM batches WHERE endpoint = ?`
 	selectBatches   = `SELECT k, endpoint, id, name, state, verdict, created, ends, gone FROM batches WHERE endpoint = ?`
 	countRequests   = `SELECT batch, state, COUNT(*) FROM jobs WHERE batch > 0 AND endpoint = ? GROUP BY batch, state`
-	// Arguments: the maximum size of an output in bytes, the batch's key, and the limit and
-	// offset of the page.
+	// Arguments: the maximum size of an output, the batch's key, and the limit and offset of the page.
 	selectRequests = selectJob + `jobs.k {in (}SELECT k FROM jobs WHERE batch = ? AND batch > 0 ORDER BY k LIMIT ? OFFSET ?{)} ORDER BY jobs.k`
 )
 
@@ -247,8 +245,7 @@ func (e *Engine) changeBatch(ctx context.Context, endpoint, id string, change fu
 	return q.storeBatch(ctx, b)
 }
 
-// storeBatch stores a batch that was changed in the locked queue, updates its requests, and
-// returns the batch.
+// storeBatch stores a batch that was changed in the locked queue, updates its requests, and returns it.
 func (q *queue) storeBatch(ctx context.Context, b *batch) (Batch, error) {
 	q.recordBatch(b)
 	q.engine.wake(q.engine.now()) // the sweeper continues if storeBatch fails

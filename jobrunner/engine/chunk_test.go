@@ -14,8 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Each part of a split value is a string within the limit, and the joined parts are the value
-// or its JSON text.
+// Each part of a split value is a string within the limit; joined they are the value or its JSON text.
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		limit := rapid.IntRange(14, 40).Draw(r, "limit") // two escapes and the quotes

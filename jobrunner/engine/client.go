@@ -92,8 +92,7 @@ func (e *Engine) SetTTL(ctx context.Context, endpoint, id string, ttl time.Durat
 	return err
 }
 
-// Cancel cancels a job: IN_QUEUE, IN_PROGRESS → CANCELLED. It returns the job, unchanged
-// if it has ended already.
+// Cancel cancels a job: IN_QUEUE, IN_PROGRESS → CANCELLED. It returns an ended job unchanged.
 func (e *Engine) Cancel(ctx context.Context, endpoint, id string) (Job, error) {
 	return e.change(ctx, endpoint, id, event{kind: cancelled})
 }
@@ -215,14 +214,12 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 	return removed, nil
 }
 
-// maxSlice bounds the jobs that one step of a bulk change changes, so that others don't
-// wait for long.
+// maxSlice bounds the jobs that one step of a bulk change changes, so that others don't wait for long.
 const maxSlice = 64
 
-// Drain reads a job and removes the unread chunks from its stream, in order. A chunk is
-// {"output": …}, with "metrics" if the handler gave some. An element of chunks may have several
-// small chunks, separated by commas. If more is true, the stream has further chunks, even if
-// the job has ended.
+// Drain reads a job and removes the unread chunks from its stream, in order. A chunk is {"output": …}, with
+// "metrics" if the handler gave some. An element of chunks may have several small chunks, separated by
+// commas. If more is true, the stream has further chunks, even if the job has ended.
 func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunks [][]byte, more bool, err error) {
 	// Read the state first, so that all chunks are included if the job has ended.
 	job, r, err := e.read(ctx, endpoint, id, math.MaxInt32)

@@ -59,8 +59,7 @@ type transition struct {
 	call  bool // a webhook call is due
 }
 
-// wait waits until the changes are stored or a try has failed. A commit that is nil has no
-// changes.
+// wait waits until the changes are stored or a try has failed. A commit that is nil has no changes.
 func (c *commit) wait() error {
 	if c == nil || c.done == nil {
 		return nil
@@ -87,8 +86,7 @@ func (c *commit) hasFailed() bool {
 
 func (c *commit) empty() bool { return len(c.changes)+len(c.batches) == 0 }
 
-// maxOpen is how many changes may wait for a commit before takes wait, because workers could
-// outrun the store.
+// maxOpen is how many changes may wait for a commit before takes wait: workers could outrun the store.
 const maxOpen = 512
 
 // gatherTurns is how often the committer yields to other goroutines after the last change
@@ -372,8 +370,7 @@ func (ch *change) forget() {
 	}
 }
 
-// evict frees the memory of what is stored: ended jobs without a due webhook call, and inputs
-// beyond maxMemory.
+// evict frees what is stored: ended jobs without a due webhook call, and inputs beyond maxMemory.
 func (q *queue) evict(j *job) {
 	if q.jobs[j.id] != j {
 		return

@@ -35,8 +35,7 @@ type Counts struct {
 	waiting int // queued jobs that start workers, so without low priority
 }
 
-// add adds n to the number of jobs in a state. The numbers of terminal states never
-// decrease.
+// add adds n to the number of jobs in a state. The numbers of terminal states never decrease.
 func (c *Counts) add(s State, low bool, n int) {
 	switch s {
 	case InQueue:
@@ -93,8 +92,7 @@ func (e *Engine) Queues() []string {
 	return names
 }
 
-// Active returns the counts of all queues with queued or running jobs. It runs at most
-// one statement.
+// Active returns the counts of all queues with queued or running jobs. It runs at most one statement.
 func (e *Engine) Active(ctx context.Context) (all map[string]Counts, err error) {
 	all = map[string]Counts{}
 	if e.db.Shared() {
@@ -120,8 +118,7 @@ type Load struct {
 	Oldest  time.Time // when the job that is next was queued, usually the oldest one; zero if no job waits
 }
 
-// Load returns an endpoint's demand for workers. Only the process that leads the endpoint
-// knows Oldest.
+// Load returns an endpoint's demand for workers. Only the process that leads the endpoint knows Oldest.
 func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
 	q := e.loadedQueue(endpoint)
 	if q == nil {

@@ -26,8 +26,7 @@ type Config struct {
 	DB     *sqldb.DB
 	Clock  *clock.Clock
 	Logger *slog.Logger
-	// Memory limits the jobs if the database is in memory, in bytes; 0 is MaxMemory, the
-	// maximum.
+	// Memory limits the jobs if the database is in memory, in bytes; 0 is MaxMemory, the maximum.
 	Memory int64
 	// Node describes this process to the others on the same database.
 	Node Node

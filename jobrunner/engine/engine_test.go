@@ -233,8 +233,7 @@ func (t *tester) expectCounts(want engine.Counts) {
 		got.Failed == want.Failed && got.Retried == want.Retried, "counts are", got, "want", want)
 }
 
-// Each transition is observed once, with the job's time in the queue or of execution. Chunks
-// aren't observed.
+// Each transition, but no chunk, is observed once, with the job's time in the queue or of execution.
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []engine.Event

@@ -18,8 +18,7 @@ type jobKey struct{ endpoint, id string }
 
 // Watch is a subscription to the changes of one job.
 type Watch struct {
-	// C receives a value after a change. It buffers one value, however many changes there
-	// were.
+	// C receives a value after a change. It buffers one value, however many changes there were.
 	C       <-chan struct{}
 	c       chan struct{}
 	endOnly bool                // ignores submissions and starts

@@ -152,9 +152,8 @@ func fromMillis(ms int64) time.Time { return time.UnixMilli(ms) }
 
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// AppendJSON appends the job as JSON (service description, Job). The members depend on the
-// state. The output is copied unchanged, because encoding it again would cost more than
-// everything else.
+// AppendJSON appends the job as JSON (service description, Job). The members depend on the state. The
+// output is copied unchanged, because encoding it again would cost more than everything else.
 func (j Job) AppendJSON(b []byte) []byte {
 	b = append(b, '{')
 	if j.Worker != "" {

@@ -102,8 +102,7 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 	return own, err
 }
 
-// dropLeadership closes all queues and drops their changes, because others have removed this
-// process.
+// dropLeadership closes all queues and drops their changes, because others have removed this process.
 func (e *Engine) dropLeadership() {
 	for _, q := range e.all() {
 		q.mu.Lock()
@@ -170,8 +169,7 @@ func (e *Engine) MayScale(l Leadership) bool {
 	return !e.db.Shared() || l.Process == e.Process() && e.isAlive()
 }
 
-// isAlive reports whether the last heartbeat is younger than half the time after which other
-// processes take over.
+// isAlive reports whether the last heartbeat is younger than half the time to a takeover.
 func (e *Engine) isAlive() bool {
 	beat := e.beatAt.Load()
 	return beat != nil && time.Since(*beat) < missedBeats*e.poll/2

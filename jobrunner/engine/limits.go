@@ -2,8 +2,7 @@ package engine
 
 import "time"
 
-// The times of a job, from the service description (Limits) and the policy of a
-// submission.
+// The times of a job, from the service description (Limits) and the policy of a submission.
 const (
 	DefaultTimeout = 10 * time.Minute // execution timeout, unless the job or its endpoint sets one
 	MinTimeout     = 5 * time.Second

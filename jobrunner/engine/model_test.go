@@ -54,8 +54,7 @@ const ms = time.Millisecond
 
 var (
 	endpoints = []string{"ep", "ep2"}
-	// A step of 0 ends at the next time at which a job expires or times out, one of -ms just
-	// before it.
+	// A step of 0 ends at the next time at which a job expires or times out, one of -ms just before it.
 	steps    = []time.Duration{0, -ms, 5 * time.Second, 20 * time.Minute, 24 * time.Hour}
 	timeouts = []time.Duration{0, 5 * time.Second, 30 * time.Second, time.Hour}
 	ttls     = []time.Duration{0, 10 * time.Second, time.Minute, 7 * 24 * time.Hour, 7 * 24 * time.Hour}

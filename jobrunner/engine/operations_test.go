@@ -187,8 +187,7 @@ func testStream(t *tester) {
 	must.Hold(t, errors.Is(err, engine.ErrNotFound), "draining a deleted job:", err)
 }
 
-// A chunk of 20 MB is split into several, which need more than one read. Only the last read
-// reports the end.
+// A chunk of 20 MB is split into several, which need more than one read. Only the last reports the end.
 func testLargeStream(t *tester) {
 	id := t.submit(engine.NewJob{})
 	job := t.take(engine.Take{})

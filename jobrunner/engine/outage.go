@@ -132,8 +132,7 @@ func (c *committer) withdraw(p *commit, rolledBack bool) (withdrawn bool) {
 	return withdrawn
 }
 
-// While the disk is full, a change may store this many bytes, and a transaction may have
-// this many changes.
+// While the disk is full, a change may store this many bytes, and a transaction may have this many changes.
 const (
 	maxSmallChange  = 4 << 10
 	reservedChanges = 16

@@ -157,8 +157,7 @@ func (n *node) claim() (l engine.Leadership, ok bool) {
 func TestLeadership(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Start(t)
-	// A process without a heartbeat for ten polls is removed. With shorter polls a busy machine
-	// could cause that, too.
+	// A process without a heartbeat for ten polls is removed. Short polls could remove a busy one, too.
 	const poll = 500 * time.Millisecond
 	b := startNode(t, sqldb.Config{URL: address}, noPoll) // sends no heartbeat
 	a := startNode(t, sqldb.Config{URL: address}, poll)

@@ -4,8 +4,7 @@ package engine_test
 
 import "flag"
 
-// The race detector makes the database about thirty times slower, and races don't need many
-// random runs to show.
+// The race detector slows the database thirtyfold, and finds races in few random runs.
 func init() {
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)

@@ -41,8 +41,7 @@ func Chunks(outputs [][]byte) Report {
 	return r
 }
 
-// Lost reports that the worker died. The job is dispatched again, or fails if it has no
-// retry left.
+// Lost reports that the worker died. The job is dispatched again, or fails if it has no retry left.
 func Lost() Report { return Report{kind: lost} }
 
 // LostBecause is Lost with a reason for the error of the job if it fails, such as "its
@@ -86,12 +85,10 @@ type Directive int
 const (
 	// Accepted means that the report has been recorded.
 	Accepted Directive = iota
-	// Stale means that the worker no longer has the job, which was cancelled, timed out,
-	// expired or given to another worker. The report had no effect, and the worker should
-	// stop.
+	// Stale means that the worker no longer has the job, which was cancelled, timed out, expired or given
+	// to another worker. The report had no effect, and the worker should stop.
 	Stale
-	// Spooled means that the database is unavailable, and the report is in a file until it
-	// can be recorded.
+	// Spooled means that the database is unavailable, and the report is in a file until it can be recorded.
 	Spooled
 	// SpooledInMemory is Spooled, but the report is lost if the process stops.
 	SpooledInMemory
@@ -104,9 +101,8 @@ func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, erro
 	return e.report(ctx, ref, r, nil).result()
 }
 
-// ReportAndTake is Report, but also takes the next jobs, and returns them before the report
-// is recorded. It calls recorded with the result of the report, perhaps later and from
-// another goroutine.
+// ReportAndTake is Report, but also takes the next jobs, and returns them before the report is recorded. It
+// calls recorded with the result of the report, perhaps later and from another goroutine.
 func (e *Engine) ReportAndTake(ctx context.Context, ref Ref, r Report, next Take, recorded func(Directive, error)) []Taken {
 	p := e.report(ctx, ref, r, &next)
 	if len(p.next) == 0 || e.store == nil {
@@ -167,8 +163,7 @@ func (r Report) event(ref Ref) event {
 	return event(r)
 }
 
-// result waits until the report is stored. If the commit fails, the report is in the spool until it
-// succeeds.
+// result waits until the report is stored. If the commit fails, the spool has it until then.
 func (p *appliedReport) result() (Directive, error) {
 	if p.err != nil || !p.accepted {
 		return Stale, p.err
@@ -227,8 +222,7 @@ func (e *Engine) replay(q *queue) {
 	}
 }
 
-// WaitUntilStored waits until the reports of a job are stored. It returns sqldb.ErrUnavailable
-// if ctx ends first.
+// WaitUntilStored waits until a job's reports are stored, or returns sqldb.ErrUnavailable if ctx ends.
 func (e *Engine) WaitUntilStored(ctx context.Context, ref Ref) error {
 	q := e.loadedQueue(ref.Endpoint)
 	if q == nil {

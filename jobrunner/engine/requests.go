@@ -116,8 +116,7 @@ func (q *queue) settle(b *batch) (next int64) {
 	return b.deleteAt
 }
 
-// requests returns the requests of a batch that are in memory and in one of these states, the oldest
-// first.
+// requests returns the requests of a batch that are in memory and in one of these states, the oldest first.
 func (q *queue) requests(b *batch, states []State) (all []*job) {
 	for _, j := range q.jobs {
 		if j.batch == b.k && (states == nil || slices.Contains(states, j.state)) {

@@ -70,8 +70,7 @@ func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 	return alive, err
 }
 
-// enter adds this process to a shared database with a new id. It loses the leadership of its
-// earlier id.
+// enter adds this process to a shared database with a new id. It loses the leadership of its earlier id.
 func (e *Engine) enter(ctx context.Context) error {
 	id, sent, number := uuid.NewString(), time.Now(), int64(0)
 	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {

@@ -125,8 +125,7 @@ func (s *spool) inMemory() (n int) {
 
 const spoolSuffix = ".report"
 
-// write writes an entry to the folder, atomically and durably. It returns "" if the spool
-// has no folder.
+// write writes an entry to the folder, atomically and durably. It returns "" if the spool has no folder.
 func (s *spool) write(e *entry) (path string, err error) {
 	if s.dir == "" {
 		return "", nil

@@ -103,9 +103,8 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	}
 }
 
-// fullScan returns the line of a PostgreSQL plan that scans a whole table or index, or "". It
-// ignores scans with a condition, the first one below a limit, small tables, and the partial
-// index of active jobs.
+// fullScan returns the line of a PostgreSQL plan that scans a whole table or index, or "". It ignores scans
+// with a condition, the first one below a limit, small tables, and the partial index of active jobs.
 func fullScan(plan []string) string {
 	limited := false
 	for i, line := range plan {
@@ -132,8 +131,7 @@ func fullScan(plan []string) string {
 	return ""
 }
 
-// Commits on PostgreSQL read their own rows only, also with cached plans that were made when the
-// tables were empty.
+// Commits on PostgreSQL read only their own rows, also with plans cached while the tables were empty.
 func TestCommitsReadTheirRows(t *testing.T) {
 	const jobs, application = 200, "rows-of-commits"
 	address := pgtest.Start(t)
@@ -238,8 +236,7 @@ func TestFormerLeader(t *testing.T) {
 	must.ErrorIs(t, err, ErrNotLeader, "storing the former leader's commit")
 }
 
-// If a part of a commit fitted on a full disk, that part isn't stored again with the rest, which would
-// overwrite later changes.
+// A part of a commit that fitted on a full disk isn't stored again, over later changes, with the rest.
 func TestPartOfACommitOnAFullDisk(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: smalldisk.Mount(t, "30m") + "/data"})
 	submit := func(size int) (*job, error) {
@@ -339,8 +336,7 @@ func TestWakeDuringASweep(t *testing.T) {
 	})
 }
 
-// A spooled report that can't be read when its queue is loaded stays in the data folder, until its
-// endpoint is deleted.
+// An unreadable spooled report stays in the data folder until its endpoint is deleted.
 func TestUnreadableReportIsKept(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	path := filepath.Join(t.TempDir(), "1"+spoolSuffix)

@@ -205,8 +205,7 @@ func testRetry(t *tester) {
 	t.advance(ms)
 	t.expectState(id, "")
 
-	// An overdue job counts as TIMED_OUT, the ttl counts from the submission, and an expired job
-	// can't be retried.
+	// An overdue job is TIMED_OUT, the ttl counts from the submission, and an expired job can't be retried.
 	id = t.submit(engine.NewJob{Timeout: 5 * time.Second, TTL: time.Minute})
 	t.take(engine.Take{})
 	t.advance(5 * time.Second)

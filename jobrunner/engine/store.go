@@ -114,8 +114,7 @@ func (r *row) others() []any {
 	return []any{r.submitted, r.expires, r.deleteAt, r.finished, r.callAt, r.callTries, boolToInt(r.done())}
 }
 
-// commit stores a commit. With reserve it may use the space that is held back for a full
-// disk.
+// commit stores a commit. With reserve it may use the space that is held back for a full disk.
 func (s *store) commit(c *commit, reserve bool) error {
 	write := s.db.Write
 	if reserve {

@@ -15,8 +15,7 @@ func (e *Engine) Submit(ctx context.Context, n NewJob) (Job, error) {
 	return job, err
 }
 
-// SubmitAndWatch is Submit with a watch of the job's end, on which the caller must call
-// Stop.
+// SubmitAndWatch is Submit with a watch of the job's end, on which the caller must call Stop.
 func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, error) {
 	if err := ctx.Err(); err != nil {
 		return Job{}, nil, err

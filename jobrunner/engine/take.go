@@ -2,8 +2,7 @@ package engine
 
 import "context"
 
-// loadInputs adds the inputs that aren't in memory. If it fails, it returns the jobs to
-// the queue.
+// loadInputs adds the inputs that aren't in memory. If it fails, it returns the jobs to the queue.
 func (e *Engine) loadInputs(ctx context.Context, jobs []Taken) ([]Taken, error) {
 	for i, job := range jobs {
 		if job.stored == 0 {

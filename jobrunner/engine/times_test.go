@@ -253,8 +253,7 @@ func testLoad(t *tester) {
 	expectLoad(engine.Load{Waiting: 1, Running: 2, Oldest: second})
 }
 
-// withClockJumps runs a test with an engine, and a function that moves the time of day of the
-// engine's clock.
+// withClockJumps runs a test with an engine and a function that moves its clock's time of day.
 func withClockJumps(t *testing.T, test func(t *tester, jump func(time.Duration))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

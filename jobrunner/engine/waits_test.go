@@ -70,8 +70,7 @@ func testWaitingTakers(t *tester) {
 	must.Hold(t, len(o.jobs) == 1 && o.jobs[0].ID == id, o)
 	takers.Wait()
 
-	// A taker that gets a job while it stops waiting returns the job: no job is lost or stays queued
-	// while a taker waits.
+	// A taker that gets a job while it stops waiting returns it: no job is lost or waits beside a taker.
 	const rounds = 25
 	for i := range rounds {
 		ctx, cancel := context.WithCancel(t.ctx)

@@ -79,8 +79,7 @@ func readOnly(next http.Handler) http.Handler {
 	})
 }
 
-// withKey requires a key that may read from the management API or, for methods that change something,
-// a key for all of it.
+// withKey requires a key that may read from the management API or, for changes, a key for all of it.
 func withKey(keys *apikey.Keys, reason string, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller, err := keys.Authorize(r)
@@ -114,8 +113,7 @@ const readyRoute = "/readyz"
 // readyTimeout is shorter than the default time-out of probes.
 const readyTimeout = 900 * time.Millisecond
 
-// alive answers as long as the process serves requests. It doesn't depend on the database, because a
-// restart wouldn't help.
+// alive doesn't depend on the database, because a restart of the process wouldn't help.
 func alive(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

@@ -39,8 +39,7 @@ func Route(management, jobs, workers, balancer http.Handler, balanced func(endpo
 	})
 }
 
-// EndpointOf returns the endpoint of a path, "" for other paths, and whether the path continues after
-// the id.
+// EndpointOf returns the endpoint of a path, or "", and whether the path continues after the id.
 func EndpointOf(path string) (id string, below bool) {
 	path, isV2 := strings.CutPrefix(path, "/v2/")
 	id, _, below = strings.Cut(path, "/")
@@ -97,8 +96,7 @@ func ObserveChanges(log *slog.Logger, m *metrics.Metrics, next http.Handler) htt
 	}
 }
 
-// logRequest logs a request. It omits the place in the source, which would cost more than the rest of
-// the line.
+// logRequest logs a request, without the place in the source, which would cost more than the rest.
 func logRequest(log slog.Handler, r *http.Request, started time.Time, status int, id string) {
 	level, now := logLevel(r.URL.Path, status), time.Now()
 	if !log.Enabled(r.Context(), level) {
@@ -124,9 +122,8 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// logLevel returns the log level of a request. Requests that clients repeat every few seconds are
-// logged at debug level: requests of the page, of scrapers and probes, and, unless they fail, of workers
-// that poll and ping.
+// logLevel returns the log level of a request. It is debug for what repeats every few seconds: requests of
+// the page, scrapers and probes, and successful ones of workers that poll and ping.
 func logLevel(path string, status int) slog.Level {
 	switch {
 	case path == "/metrics", path == AliveRoute, path == readyRoute, page.Owns(path), workerapi.Polls(path) && status < http.StatusBadRequest:

@@ -17,8 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 )
 
-// If a handler panics, the answer is 500 in the form of the API, and the log has a line with the
-// request's id.
+// If a handler panics, the answer is 500 in the API's form, and a line of the log has the request's id.
 func TestPanicIsAnAnswer(t *testing.T) {
 	for path, c := range map[string]struct{ contentType, text string }{
 		"/v2/ep/run":           {"application/json", "error"},

@@ -298,8 +298,7 @@ func (a *Allocator) States() []DeviceState {
 	return out
 }
 
-// Stock returns the machine's stock of GPUs by type id. The count of a type is 0 if all its GPUs are
-// in use or faulty.
+// Stock returns the machine's stock of GPUs by type id, 0 if all GPUs of a type are in use or faulty.
 func (a *Allocator) Stock() map[string]catalog.Stock {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -148,8 +148,7 @@ func (request Request) accepted(types []string) []string {
 	return slices.DeleteFunc(types, func(t string) bool { return !request.Accept(t) })
 }
 
-// fits reports whether a device can be allocated to a request. A process can use at most one MIG
-// instance.
+// fits reports whether a device can be allocated to a request. A process can use at most one MIG instance.
 func (request Request) fits(d Device) bool { return d.MIG == "" || request.count() == 1 }
 
 // count is the number of devices of one worker, pod or member; total is the number for all members.

@@ -44,8 +44,7 @@ type BusyError struct{ text string }
 
 func (e *BusyError) Error() string { return e.text }
 
-// busyError explains why a request has to wait. available are the free devices that aren't reserved
-// for other requests.
+// busyError explains why a request waits. available are the free devices that aren't reserved for others.
 func busyError(request Request, devices, free, available []Device) error {
 	types := acceptedTypes(request, devices)
 	usableDevices := func(devices []Device) []Device {

@@ -1,5 +1,4 @@
-// Package httpanswer writes the deployment's HTTP answers: JSON, and errors in the form of the
-// requested API.
+// Package httpanswer writes HTTP answers: JSON, and errors in the form of the requested API.
 package httpanswer
 
 import (

@@ -24,8 +24,7 @@ const (
 	// pauseTime is the longest pause of a body that a worker's own program reads. The program's
 	// protocol may be interactive.
 	pauseTime = time.Minute
-	// drainTime and drainBytes limit how much of an unread body is discarded so that its connection
-	// can be reused.
+	// drainTime and drainBytes limit how much of an unread body is discarded to reuse its connection.
 	drainTime  = 500 * time.Millisecond
 	drainBytes = 256 << 10
 )
@@ -54,8 +53,7 @@ func LimitBodies(next http.Handler) http.Handler {
 	})
 }
 
-// AllowPauses lets the body of a request pause for up to a minute, because a worker's own program
-// reads it as it arrives.
+// AllowPauses lets a body pause for up to a minute, because a worker's program reads it as it arrives.
 func AllowPauses(r *http.Request) {
 	if b, ok := r.Body.(*body); ok {
 		b.interval, b.minBytes, b.concurrentReads = pauseTime, 1, true

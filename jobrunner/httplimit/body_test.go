@@ -161,8 +161,7 @@ func TestConnectionIsReused(t *testing.T) {
 	})
 }
 
-// A request whose body has arrived may take long. Neither this request nor the next one on its
-// connection is cancelled.
+// A request whose body has arrived may take long: neither it nor its connection's next one is cancelled.
 func TestHeldRequests(t *testing.T) {
 	serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -300,8 +299,7 @@ func TestMemoryWait(t *testing.T) {
 	})
 }
 
-// A Content-Length beyond the limit is rejected before a buffer of that size is allocated, even if the
-// budget is unused.
+// A Content-Length beyond the limit is rejected before its buffer is allocated, even with a free budget.
 func TestReadBodyBeyondLimit(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", strings.NewReader("x"))
 	r.ContentLength = 1 << 40

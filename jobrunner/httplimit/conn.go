@@ -81,8 +81,7 @@ func (l *Listener) ConnContext(ctx context.Context, c net.Conn) context.Context 
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// lingerAfter makes the connection of a request's context discard the rest of the client's data before
-// it closes.
+// lingerAfter makes the context's connection discard the rest of the client's data before it closes.
 func lingerAfter(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
 		c.lingers.Store(true)

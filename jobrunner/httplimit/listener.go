@@ -132,8 +132,7 @@ const (
 	tooMany          = "the deployment has too many open connections"
 )
 
-// addressOf returns the address for which PerAddress counts a connection. It is invalid for exempt
-// connections.
+// addressOf returns the address for which PerAddress counts a connection, invalid for exempt ones.
 func (l *Listener) addressOf(c net.Conn) netip.Prefix {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -267,8 +266,7 @@ func closeDrained(c net.Conn) {
 	_ = c.Close()
 }
 
-// write503 answers in a form that the clients of all APIs can read. It fits into a new connection's
-// send buffer.
+// write503 answers in a form that all APIs' clients can read, and that fits into a send buffer.
 func write503(c net.Conn, reason string) {
 	text := reason + ": try again in a few seconds"
 	body := `{"title":"Service Unavailable","status":503,"detail":"` + text + `","error":"` + text + `","message":"` + text + `"}`

@@ -163,8 +163,7 @@ func serveTCP(t *testing.T, handler http.HandlerFunc) (address string) {
 	return inner.Addr().String()
 }
 
-// A client that writes its whole request before it reads gets the response, even if the handler
-// ignored the body.
+// A client that writes its whole request first gets the response even if the handler ignored the body.
 func TestResponseReachesWritingClient(t *testing.T) {
 	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
 	backend := "http://" + serveTCP(t, refuse)

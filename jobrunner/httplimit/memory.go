@@ -45,8 +45,7 @@ func (m *Memory) Reserve(bytes int64) (*Reservation, error) {
 	return r, nil
 }
 
-// ReserveWhenFree reserves a part of the budget as soon as it is free. It returns ErrMemory after memoryWait,
-// or the error of ctx.
+// ReserveWhenFree reserves a part of the budget once it is free: ErrMemory after memoryWait, or ctx's error.
 func (m *Memory) ReserveWhenFree(ctx context.Context, bytes int64) (*Reservation, error) {
 	waitCtx, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()

@@ -9,9 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Endpoints caches the settings of endpoints that the job API needs for each request. Reading and
-// decoding the whole endpoint would be a tenth of a small request's cost, or a quarter on
-// PostgreSQL.
+// Endpoints caches the settings of endpoints that the job API needs for each request. Reading and decoding
+// the whole endpoint would be a tenth of a small request's cost, or a quarter on PostgreSQL.
 type Endpoints struct {
 	load func(ctx context.Context, id string) (store.Endpoint, error)
 	// epoch returns the epoch of this process's leadership of an endpoint. Only the leader

@@ -25,8 +25,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// deployment is the job API over HTTP in a bubble of virtual time. The test itself takes jobs and
-// reports on them.
+// deployment is the job API over HTTP in a bubble of virtual time. The test takes and reports jobs.
 type deployment struct {
 	t          *testing.T
 	engine     *engine.Engine

@@ -1,5 +1,4 @@
-// Package jobapi serves the job API of a deployment: HTTP in front of the engine (service description,
-// section B).
+// Package jobapi serves the job API: HTTP in front of the engine (service description, section B).
 package jobapi
 
 import (
@@ -29,14 +28,12 @@ type Config struct {
 	Endpoint func(ctx context.Context, id string) (Endpoint, error)
 	Workers  func(endpoint string) worker.Counts
 	OnQueued func(endpoint string) // is called when a job was queued
-	// Failure returns a line that says why no worker of an endpoint works, or "" if one works or no
-	// reason is known.
+	// Failure returns a line that says why no worker of an endpoint works, or "".
 	Failure func(endpoint string) string
 	Webhook func(*url.URL) error // returns an error if a webhook's URL is not allowed
 	Clock   *clock.Clock
 	Keys    *apikey.Keys
-	// Bodies limits the memory of bodies that are being read, Answers the memory of answers being
-	// written.
+	// Bodies limits the memory of bodies that are being read, Answers the memory of answers being written.
 	Bodies, Answers *httplimit.Memory
 	Limiter         *limits.Limiter
 	NoLimits        bool // no limits of rates, open requests and the queue's length; for benchmarks
@@ -75,8 +72,7 @@ var (
 	getOrPost = []string{http.MethodGet, http.MethodPost}
 )
 
-// operations are the operations of both dialects. Without a method at /v2 or /live/v2, the operation
-// isn't served there.
+// operations are the operations of both dialects. A dialect serves none for which it has no method.
 var operations = []struct {
 	path     string   // below the endpoint
 	v2, live []string // methods

@@ -89,8 +89,7 @@ func TestRunSyncWait(t *testing.T) {
 	}
 }
 
-// The result of a runsync is kept for a minute, or as long as the requested wait, and the result of a run
-// for half an hour.
+// The result of a runsync is kept for a minute or the requested wait, that of a run for half an hour.
 func TestRetention(t *testing.T) {
 	for path, seconds := range map[string]float64{"run": 1800, "runsync": 60, "runsync?wait=1000": 60, "runsync?wait=200000": 200, "runsync?wait=300000": 300} {
 		bubble(t, func(t *testing.T, d *deployment) {
@@ -164,8 +163,7 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// /run and /runsync reject invalid bodies with 400, without creating a job. Values at the limits are
-// accepted.
+// /run and /runsync reject invalid bodies with 400, without a job, and accept values at the limits.
 func TestSubmissions(t *testing.T) {
 	type submission struct {
 		body     string
@@ -210,8 +208,7 @@ func TestSubmissions(t *testing.T) {
 	})
 }
 
-// The largest body is accepted, and one byte more is rejected, with and without a Content-Length,
-// without creating a job.
+// The largest body is accepted, and one byte more creates no job, with and without a Content-Length.
 func TestBodyLimits(t *testing.T) {
 	const envelope = `{"input": {"x": ""}}`
 	body := func(size int) []byte {

@@ -86,8 +86,7 @@ func (a *api) enqueue(ctx context.Context, n engine.NewJob) (job engine.Job, wat
 	return job, watch, nil
 }
 
-// status responds with a job. ?ttl= sets its time to live, counted from the submission (service description:
-// GET /status).
+// status responds with a job. ?ttl= sets its time to live from the submission (GET /status).
 func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	if err := a.setTTL(r, t); err != nil {
 		return err

@@ -203,8 +203,7 @@ func TestQueueFull(t *testing.T) {
 	}
 }
 
-// A key for one endpoint is valid only there. It reveals whether another endpoint exists: 403 if it
-// does, otherwise 404.
+// A key for one endpoint is valid only there. For others it gets 403, or 404 if they don't exist.
 func TestKeysOfEndpoints(t *testing.T) {
 	configure, otherKey, ep2Key := addUsers(t)
 	bubble(t, func(t *testing.T, d *deployment) {

@@ -147,8 +147,7 @@ func TestOpenAIFailureAfterChunk(t *testing.T) {
 	}
 }
 
-// The client doesn't notice a worker's death before the answer has begun: the second run of the job
-// answers.
+// A worker's death before the answer has begun isn't noticed: the second run of the job answers.
 func TestOpenAIWorkerDeathIsHidden(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		d.takeNextJob(func(job engine.Taken) {

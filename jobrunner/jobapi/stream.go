@@ -10,8 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// streamWait is how long a request for a stream without new chunks waits by default (field notes:
-// /stream).
+// streamWait is how long a request for a stream without new chunks waits by default (field notes: /stream).
 const streamWait = 10 * time.Second
 
 // streamShape is the header that names the form of a stream, and where the other form is served.
@@ -33,8 +32,7 @@ func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 	}
 }
 
-// unreadHeader is the header with the number of a job's unread chunks. The body of a status has no
-// member for it.
+// unreadHeader has the number of a job's unread chunks, for which the body of a status has no member.
 const unreadHeader = "X-Unread-Chunks"
 
 // setUnreadHeader sets unreadHeader if the job has chunks which its output doesn't include: its handler

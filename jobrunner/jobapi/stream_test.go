@@ -191,8 +191,7 @@ func TestStatusSync(t *testing.T) {
 	})
 }
 
-// The routes of the SDK dialect follow the same rules as those at /v2, but also accept the methods of the
-// public SDKs.
+// The SDK dialect's routes follow the same rules as /v2, but also accept the public SDKs' methods.
 func TestLiveRoutes(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.do("POST", "/live/v2/ep/run", `{"input": {}}`).body["id"].(string)

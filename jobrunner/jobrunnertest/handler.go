@@ -41,8 +41,7 @@ func (j Job) Yield(part any) error {
 	return j.chunk(text)
 }
 
-// Sleep waits by the deployment's clock, which [Jobrunner.Advance] advances. It returns the error of
-// ctx.
+// Sleep waits by the deployment's clock, which [Jobrunner.Advance] advances. It returns the error of ctx.
 func (j Job) Sleep(ctx context.Context, d time.Duration) error { return j.clock.Sleep(ctx, d) }
 
 // Handle makes a function run the jobs of an image. The image is a pattern as in a jobrunner.yaml:

@@ -151,8 +151,7 @@ func (j *Jobrunner) start(s *settings) (err error) {
 	return nil
 }
 
-// Client returns a client that sends the API key with each request to the deployment, and to no other
-// server.
+// Client returns a client that sends the API key with each request to the deployment, and only there.
 func (j *Jobrunner) Client() *http.Client {
 	return &http.Client{Transport: &keyTransport{url: j.URL, key: j.Key}}
 }

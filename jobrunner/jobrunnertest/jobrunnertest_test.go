@@ -21,8 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 )
 
-// A function runs jobs: it gets input, environment and attempt, and the client gets its output, stream
-// and error.
+// A function runs jobs: it gets input, environment and attempt; the client output, stream and error.
 func TestHandle(t *testing.T) {
 	t.Parallel()
 	j := jobrunnertest.Start(t,
@@ -259,8 +258,7 @@ func TestInvalidOptions(t *testing.T) {
 	}
 }
 
-// unwanted are large modules that tests of other modules must not compile. NVML also needs cgo and
-// a linker option.
+// unwanted are large modules that other modules' tests must not compile. NVML also needs cgo.
 var unwanted = []string{"k8s.io/", "github.com/NVIDIA/", "github.com/hashicorp/terraform", "helm.sh/", "github.com/chromedp/"}
 
 // Another module can test its client, as examples/go-test does, without a C compiler.

@@ -54,8 +54,7 @@ func Data(dir string) Option { return func(s *settings) { s.config.DataDir = dir
 // Key sets the deployment's API key. Without this option, it is random.
 func Key(key string) Option { return func(s *settings) { s.config.APIKey = key } }
 
-// NoLimits switches off the limits of the job API on rates, open requests and the length of
-// a queue.
+// NoLimits switches off the limits of the job API on rates, open requests and the length of a queue.
 func NoLimits() Option { return func(s *settings) { s.config.NoJobLimits = true } }
 
 // ManagementLimits enforces the rate limits of the management API, which then answers 429.
@@ -70,8 +69,7 @@ func Middleware(wrap func(http.Handler) http.Handler) Option {
 	return func(s *settings) { s.middleware = append(s.middleware, wrap) }
 }
 
-// Configure changes any other setting. Settings without an option of their own may change with a
-// release of this module.
+// Configure changes any other setting. Such settings may change with a release of this module.
 func Configure(change func(*jobrunner.Config)) Option {
 	return func(s *settings) { change(&s.config) }
 }

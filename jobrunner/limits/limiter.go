@@ -24,8 +24,7 @@ type Exceeded struct {
 
 func (e *Exceeded) Error() string { return e.Text }
 
-// Limiter counts requests in a sliding window. It stores the time of each request accepted
-// within the last Window.
+// Limiter counts requests in a sliding window. It stores the times of those accepted in the last Window.
 type Limiter struct {
 	clock *clock.Clock
 	start time.Time // accepted and lastSweep are offsets from it

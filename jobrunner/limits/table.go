@@ -44,8 +44,7 @@ var Table = [...]Limit{
 	Requests:   {"/requests", 10, 0, 2, false},
 }
 
-// A queue is full while it holds more than both of these (field notes, job API,
-// requests per worker).
+// A queue is full while it holds more than both of these (field notes, job API, requests per worker).
 const (
 	queueBase      = 50
 	queuePerWorker = 500 // for each worker up to workersMax

@@ -1,5 +1,4 @@
-// Package metering tells the billing meter which workers, pods and network volumes exist, with the prices
-// of the catalog.
+// Package metering tells the billing meter which workers, pods and volumes exist, with their prices.
 package metering
 
 import (

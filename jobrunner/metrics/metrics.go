@@ -95,8 +95,7 @@ func (m *Metrics) Webhook(err error, last bool) {
 	m.webhooks.WithLabelValues(result).Inc()
 }
 
-// requestBuckets are the seconds that requests take: from a read of memory to the longest wait for a
-// job that the API allows.
+// requestBuckets are seconds of requests, from a read of memory to the API's longest wait for a job.
 var requestBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 30, 90, 300}
 
 // noRoute is the label of requests whose path matches no route.

@@ -45,9 +45,8 @@ type cudaAvailableV2 struct {
 	Available bool   `json:"available"`
 }
 
-// availabilityV2 is the availability of a GPU or CPU type in one data center. It
-// names the data center in an answer about the type, and the type in an answer
-// about the data center.
+// availabilityV2 is the availability of a GPU or CPU type in one data center. It names the data center in
+// an answer about the type, and the type in an answer about the data center.
 type availabilityV2 struct {
 	ID           string        `json:"id"`
 	Name         string        `json:"name"`
@@ -354,9 +353,8 @@ func readTemplateSource(q *query) string {
 	return q.value("source", oneOf("official", "verified", "community"))
 }
 
-// listCatalogTemplates lists this program's official templates or the users' public templates. The
-// list of verified templates is empty. Only a template's owner may see its registry auth, so the
-// list omits it.
+// listCatalogTemplates lists this program's official templates or the users' public templates. The list of
+// verified templates is empty. Only a template's owner may see its registry auth, so the list omits it.
 func (c *call) listCatalogTemplates(source string) ([]templateV2, error) {
 	var all []store.Template
 	var err error

@@ -122,8 +122,7 @@ func (c *call) listClusterPodsV2() ([]podV2, error) {
 	return convertAll(members, c.newPodV2), err
 }
 
-// clusterBodyV2 is the body of a create or an update, which only renames. A private registry comes
-// from a template.
+// clusterBodyV2 is the body of a create or an update, which only renames. A registry comes from a template.
 type clusterBodyV2 struct {
 	Name         *string           `json:"name"`
 	Type         *string           `json:"type"`
@@ -146,8 +145,7 @@ type clusterComputeV2 store.ClusterCompute
 // templateExcludes are the settings that a cluster with a template takes only from the template.
 var templateExcludes = []string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}
 
-// template returns the template that the body names, or nil. Next to templateId, the body must have no
-// settings of its own.
+// template returns the template that the body names, or nil. The body then has no settings of its own.
 func (b clusterBodyV2) template(tx *store.Tx, sent map[string]any) (*store.Template, error) {
 	if b.FromTemplate == nil {
 		return nil, nil

@@ -124,8 +124,7 @@ func TestCommandOfTemplate(t *testing.T) {
 	}
 }
 
-// Args with the same meaning don't replace a container, so that a locked pod accepts them, and don't create
-// a release.
+// Args with the same meaning neither replace a container, so a locked pod accepts them, nor create a release.
 func TestSameCommandReplacesNothing(t *testing.T) {
 	d := deploy(t)
 	pod := "/v2/pods/" + d.create("/v2/pods", kindsWithCommands["pods"]+`,"args":"a 'b'"}`)

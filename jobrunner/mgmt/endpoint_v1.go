@@ -53,8 +53,7 @@ func (b endpointBodyV1) link(tx *store.Tx, e *store.Endpoint) error {
 	return nil
 }
 
-// applyCPU ignores the GPU members, as the document of version 1 says. If the endpoint names no
-// flavor, it may get any.
+// applyCPU ignores the GPU members, like the document of version 1. Without a flavor, any will do.
 func (b endpointBodyV1) applyCPU(offered *catalog.Catalog, e *store.Endpoint) {
 	flavors := convertAll(e.CPU, func(c store.CPU) string { return c.FlavorID })
 	if b.CPUFlavorIDs != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// handler serves an operation and returns the body of the answer. The OpenAPI documents have its
-// description.
+// handler serves an operation and returns the answer's body, which the OpenAPI documents describe.
 type handler struct {
 	serve func(c *call) (body any, err error)
 	description

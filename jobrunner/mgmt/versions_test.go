@@ -62,8 +62,7 @@ func TestOneVolumeAndOneAuthInTwoVersions(t *testing.T) {
 	d.expectRefusal(400, "is taken", "POST", "/v1/containerregistryauth", `{"name":"r","username":"u","password":"p"}`)
 }
 
-// TestGPUsInTwoVersions tests the conversion between types and pools, and that the selection is stored
-// as sent.
+// TestGPUsInTwoVersions tests the conversion between types and pools, and that selections stay as sent.
 func TestGPUsInTwoVersions(t *testing.T) {
 	d := deploy(t)
 	template := d.createServerlessTemplateV1("t")

@@ -11,9 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Timekeeper sets a node's clock by the clock of the shared database, because deadlines must
-// mean the same on all nodes. It logs jumps of that clock or, if the database isn't shared, of
-// this machine's clock.
+// Timekeeper sets a node's clock by the clock of the shared database, because deadlines must mean the same
+// on all nodes. It logs jumps of that clock or, if the database isn't shared, of this machine's clock.
 type Timekeeper struct {
 	db       *sqldb.DB
 	clock    *clock.Clock
@@ -22,8 +21,7 @@ type Timekeeper struct {
 	watching sync.WaitGroup
 }
 
-// KeepTime starts a Timekeeper. If the database is shared, it has set the clock when it returns. The
-// caller must call Close.
+// KeepTime starts a Timekeeper, once it has set the clock to a shared database's. The caller must call Close.
 func KeepTime(ctx context.Context, db *sqldb.DB, c *clock.Clock, log *slog.Logger) (*Timekeeper, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &Timekeeper{db: db, clock: c, log: log, stop: stop}
@@ -61,8 +59,7 @@ func (t *Timekeeper) logJump(jump time.Duration, whose string) {
 	}
 }
 
-// clockSchema stores the jump of the database's clock that the running nodes ignore, in
-// microseconds.
+// clockSchema stores the jump of the database's clock that the running nodes ignore, in microseconds.
 var clockSchema = []string{`CREATE TABLE clock (jump BIGINT NOT NULL); INSERT INTO clock (jump) VALUES (0)`}
 
 // start makes the clock ignore the same jump as the clocks of the running nodes.
@@ -111,8 +108,7 @@ func (t *Timekeeper) writeJump(ctx context.Context, jump time.Duration) error {
 	})
 }
 
-// correct corrects the clock's drift, and records a jump of the database's clock for the nodes
-// that start later.
+// correct corrects the clock's drift, and records jumps of the database's clock for later nodes.
 func (t *Timekeeper) correct(ctx context.Context) error {
 	behind, err := t.db.MeasureClockLag(ctx, t.clock.MachineTime)
 	if err != nil {

@@ -155,8 +155,7 @@ func (n *Node) syncPods(ctx context.Context) error {
 // resyncPause is real time, because a database's outage doesn't follow the jobrunner's clock.
 const resyncPause = time.Second
 
-// resyncs schedules reads of changed objects: at once, or after a pause if the database is
-// unavailable.
+// resyncs schedules reads of changed objects: at once, or after a pause if the database is unavailable.
 type resyncs struct {
 	mu     sync.Mutex
 	timers map[string]*time.Timer // by object
@@ -164,8 +163,7 @@ type resyncs struct {
 	active sync.WaitGroup
 }
 
-// schedule calls resync in a new goroutine, after a pause. Further calls for the same object are
-// ignored until then.
+// schedule calls resync in a new goroutine after a pause, until which it ignores the same object.
 func (r *resyncs) schedule(pause time.Duration, object string, resync func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,12 +23,10 @@ const forwardedHeader = "X-Gpucloud-Forwarded"
 const forwardedRoute = "forwarded"
 
 const (
-	// leaderWait is how long a request waits for a leader of its endpoint. Another node takes over
-	// within six seconds.
+	// leaderWait is how long a request waits for a leader. Another node takes over within six seconds.
 	leaderWait = 10 * time.Second
 	leaderPoll = 50 * time.Millisecond
-	// maxHops is how often a request is forwarded at most: the node that gets it may have just released the
-	// endpoint to another one.
+	// maxHops limits how often a request is forwarded: the leader may just have released the endpoint.
 	maxHops = 2
 )
 

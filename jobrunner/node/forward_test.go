@@ -82,8 +82,7 @@ func (p *pair) onWait(f func()) {
 	go func() { <-p.node.leaderless; f() }()
 }
 
-// If the leader breaks off, a request that may have taken effect isn't repeated. A GET is sent to the
-// next leader.
+// If the leader breaks off, a request that may have taken effect isn't repeated, except a GET.
 func TestForwardedRequestIsSentOnce(t *testing.T) {
 	var tries atomic.Int64
 	p := newPair(t, func(w http.ResponseWriter, r *http.Request) {

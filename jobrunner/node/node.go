@@ -41,8 +41,7 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Node applies the settings of the endpoints that it leads, or of all if the database isn't
-// shared.
+// Node applies the settings of the endpoints that it leads, or of all if the database isn't shared.
 type Node struct {
 	Config
 	places   places
@@ -170,8 +169,7 @@ func (n *Node) urlOf(folderID string) (url string, alive bool) {
 // Drain stops the node from claiming further endpoints.
 func (n *Node) Drain() { n.draining.Store(true) }
 
-// UnreadyReason returns why the node isn't ready for requests, or "" if it is. It waits for the
-// database until ctx ends.
+// UnreadyReason returns why the node isn't ready, or "". It waits for the database until ctx ends.
 func (n *Node) UnreadyReason(ctx context.Context) string {
 	if n.draining.Load() {
 		return "the jobrunner is stopping"
@@ -193,8 +191,7 @@ func (n *Node) UnreadyReason(ctx context.Context) string {
 	return "the database does not answer" // its error may name the server
 }
 
-// Outdated is closed once another node has changed the shared database in a way that this
-// version can't work with.
+// Outdated is closed once another node has made a breaking change of the shared database.
 func (n *Node) Outdated() <-chan struct{} { return n.outdated }
 
 // Close stops Follow and the pending work of Sync.
@@ -209,8 +206,7 @@ func (n *Node) Close() {
 // FolderIDFile is the file in the data folder that has the folder's id.
 const FolderIDFile = "machine"
 
-// LoadFolderID returns the id of a data folder, which it stores in the folder. Without a folder
-// it returns a new id.
+// LoadFolderID returns the id of a data folder, which it stores there. Without a folder the id is new.
 func LoadFolderID(folder string) (string, error) {
 	newID := strings.ToLower(rand.Text()[:12])
 	if folder == "" {

@@ -39,8 +39,7 @@ type peerResponse struct {
 	err    error  // of a failed request, or of a status other than 200 and 404
 }
 
-// askOthers sends a GET request with these headers to all other nodes, and waits for their
-// responses until ctx ends.
+// askOthers sends a GET request to all other nodes, and waits for their responses until ctx ends.
 func (n *Node) askOthers(ctx context.Context, header http.Header, target string) []peerResponse {
 	nodes := n.Engine.Nodes()
 	out := make([]peerResponse, len(nodes))

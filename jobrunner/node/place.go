@@ -77,8 +77,7 @@ func workerSettings(e store.Endpoint) worker.Endpoint {
 	}
 }
 
-// apply applies the settings of an endpoint if this node leads it or can claim it. The
-// caller holds syncing.
+// apply applies an endpoint's settings if this node leads it or can claim it. The caller holds syncing.
 func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
 	if !n.DB.Shared() {
 		n.Pools.Set(workerSettings(e))
@@ -101,8 +100,7 @@ func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
 	return err
 }
 
-// placeAt records an endpoint's leader. If this node is the leader, it starts workers; if it no
-// longer is, it stops them.
+// placeAt records an endpoint's leader. If that is this node, it starts workers; if not, it stops them.
 func (n *Node) placeAt(e store.Endpoint, leader engine.Leader) {
 	if n.lostLeadership(e.ID, leader) {
 		n.Pools.Remove(e.ID)
@@ -128,9 +126,8 @@ type plan struct {
 	surplus    int             // number of led endpoints above this node's share
 }
 
-// newPlan plans which endpoints one of several nodes leads. Beyond its share it claims only
-// endpoints that had no leader in the last round either, so that other nodes can claim them
-// first.
+// newPlan plans which endpoints one of several nodes leads. Beyond its share it claims only endpoints that
+// had no leader in the last round either, so that other nodes can claim them first.
 func newPlan(endpoints []store.Endpoint, leaders map[string]engine.Leader, nodes int, leaderlessBefore map[string]bool) plan {
 	share, own := (len(endpoints)+nodes-1)/nodes, 0
 	for _, e := range endpoints {

@@ -15,8 +15,7 @@ const (
 	steps = 120 // in a chart; the last one is the current step
 	span  = steps * step
 
-	// Percentiles of delays and executions are computed over several steps, so that they have enough
-	// values.
+	// Percentiles are computed over several steps, so that they have enough values.
 	percentileSteps = 6
 
 	maxTimings = 1024 // per endpoint; the older half is dropped when it's full
@@ -188,8 +187,7 @@ func (h *history) getOrCreate(endpoint string, now time.Time) (recent *series, i
 	return recent, true
 }
 
-// recordCounts records the counts of an endpoint whose jobs other processes change too, or of all
-// endpoints for "".
+// recordCounts records the counts of an endpoint that other processes change too; "" means all endpoints.
 func (h *history) recordCounts(endpoint string, counts engine.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -24,8 +24,7 @@ func submit(h *history, endpoint string, waiting int) {
 	h.recordEvent(engine.Event{Endpoint: endpoint, To: engine.InQueue}, &engine.Counts{InQueue: waiting})
 }
 
-// A step shows its highest level, the last step the current level, and a step without events the level
-// before it.
+// A step shows its highest level, the last one the current level, one without events the level before.
 func TestLevels(t *testing.T) {
 	h, now := newTestHistory()
 	submit(h, "ep", 1)

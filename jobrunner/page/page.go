@@ -43,8 +43,7 @@ type Config struct {
 	Key    string // the deployment's own key, which a browser uses that signs in with a code
 	Clock  *clock.Clock
 	Logger *slog.Logger // for failed reads
-	// API answers a request to the job API or the management API. If it is nil, the page can't send
-	// requests.
+	// API answers requests to the job and management APIs. If it is nil, the page can't send any.
 	API http.HandlerFunc
 	// AskOthers sends a GET request for a path of the page to the deployment's other jobrunners, with the
 	// authority of the sender of r. silent has the URLs of the jobrunners that don't answer. AskOthers is
@@ -101,8 +100,7 @@ func (p *Page) RecordEvent(e engine.Event) {
 	p.history.recordEvent(e, &e.Counts)
 }
 
-// sample records values without events, such as GPU load, in real time: an advanced clock needn't wait
-// for it.
+// sample records values without events, such as GPU load, in real time: an advance needn't wait for it.
 func (p *Page) sample(ctx context.Context) {
 	ticker := time.NewTicker(step)
 	defer ticker.Stop()
@@ -271,8 +269,7 @@ func (o operation) fits(name, value string) bool {
 }
 
 // serveCall serves POST /ui/call?op=OPERATION&endpoint=ID&id=ID: a request to an API with the authority of
-// the signed-in user. The answer is the API's; for the job API in the form that the public SDKs
-// expect.
+// the signed-in user. The answer is the API's; for the job API in the form that the public SDKs expect.
 func (p *Page) serveCall(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	query := r.URL.Query()
 	endpoint, id := query.Get("endpoint"), query.Get("id")
@@ -337,8 +334,7 @@ type Source interface {
 	// Get returns a whole job, or engine.ErrNotFound.
 	Get(ctx context.Context, endpoint, id string) (engine.Job, error)
 	Workers(endpoint string) []Worker
-	// Log returns the lines of a worker's log, the oldest first, or false if the worker doesn't exist
-	// any more.
+	// Log returns the lines of a worker's log, the oldest first, or false if the worker doesn't exist.
 	Log(endpoint, worker string) ([]run.Line, bool)
 	PodLog(pod string) ([]run.Line, bool)
 	Objects(ctx context.Context) (Objects, error)

@@ -96,8 +96,7 @@ func mayOpenPage(caller apikey.Identity) bool {
 	return caller.MayRead() && len(caller.Endpoints) == 0 && caller.MayUse("", apikey.Read)
 }
 
-// authorize accepts a request from a signed-in browser or with a key. It returns the Authorization
-// header for the APIs.
+// authorize accepts a signed-in browser or a key. It returns the Authorization header for the APIs.
 func (s *sessions) authorize(r *http.Request) (authorization string, refused *httpanswer.Refusal) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		if caller, err := s.keys.Authorize(r); err == nil && mayOpenPage(caller) {
@@ -213,8 +212,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// isCrossSite reports whether another site's page made the browser send the request. Only browsers
-// send these headers.
+// isCrossSite reports whether another site's page caused the request: only browsers send these headers.
 func isCrossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":

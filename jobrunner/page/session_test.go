@@ -43,8 +43,7 @@ func TestCookieIsSecureBehindTLS(t *testing.T) {
 	must.Hold(t, cookie(r, "token").Secure, "the browser sends the cookie without TLS")
 }
 
-// For any Host and Origin, the page only answers to names of this machine, and never to a page of
-// another site.
+// For any Host and Origin, the page only answers to names of this machine, and never to another site.
 func FuzzHost(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, host, origin, site string) {
 		if isLoopback(host) {

@@ -15,17 +15,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// ClusterRole returns the role of a cluster's pod, or "" if the type has no roles. Only the
-// image gives it a meaning.
+// ClusterRole returns a pod's role, or "" if the cluster's type has none. Images give it a meaning.
 func ClusterRole(clusterType string, rank int) string {
 	roles := map[string][2]string{"SLURM": {"SLURM_CONTROLLER", "SLURM_COMPUTE"}, "RAY": {"RAY_HEAD", "RAY_WORKER"}}[clusterType]
 	return roles[min(rank, 1)]
 }
 
-// cluster has the members of a cluster that this node runs. They get their GPUs together and
-// share a network: a network of the container engine, the loopback for processes, or Kubernetes'
-// Pod network (primary). A member keeps its GPUs while its start is retried, so that the
-// cluster stays placed.
+// cluster has the members of a cluster that this node runs. They get their GPUs together and share a
+// network: a network of the container engine, the loopback for processes, or Kubernetes' Pod network
+// (primary). A member keeps its GPUs while its start is retried, so that the cluster stays placed.
 type cluster struct {
 	pods *Pods
 	id   string
@@ -108,8 +106,7 @@ func (p *Pods) leave(ctx context.Context, r *runner) {
 	}
 }
 
-// removeAllNetworks removes the networks when the deployment ends. The next run creates them
-// again.
+// removeAllNetworks removes the networks when the deployment ends. The next run creates them again.
 func (p *Pods) removeAllNetworks() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,8 +166,7 @@ func (r *runner) allocate(p store.Pod) ([]gpu.Device, error) {
 	return r.heldDevices(), nil
 }
 
-// membersWithoutGPUs returns the active members without GPUs by rank. It is called with mu
-// held.
+// membersWithoutGPUs returns the active members without GPUs by rank. It is called with mu held.
 func (c *cluster) membersWithoutGPUs() (all []*runner) {
 	rank := map[*runner]int64{}
 	for _, member := range c.members {
@@ -319,9 +315,8 @@ func (c *cluster) makeNetwork(ctx context.Context, program run.Program) (network
 	return network, err
 }
 
-// primary is the address of a cluster's primary. If pods get their address when they start, the
-// primary starts first. The other members get its address as a variable, and restart if it
-// changes.
+// primary is the address of a cluster's primary. If pods get their address when they start, the primary
+// starts first. The other members get its address as a variable, and restart if it changes.
 type primary struct {
 	address string        // "" if unknown
 	changed chan struct{} // closed at the next change
@@ -344,8 +339,7 @@ func (c *cluster) primaryAddress() (address string, changed <-chan struct{}) {
 	return c.primary.address, c.primary.changed
 }
 
-// joinPrimary waits for the primary's address and sets a member's variables. The primary itself
-// doesn't wait.
+// joinPrimary sets a member's variables once the primary, which doesn't wait, has an address.
 func (r *runner) joinPrimary(ctx context.Context, c *cluster, p store.Pod) error {
 	address := ""
 	if *p.Cluster.Rank == 0 {

@@ -23,8 +23,7 @@ const (
 	maxFileBytes = 2 * logBytes
 )
 
-// fileLog is a log that is also written to a file. The next run of the deployment continues
-// it.
+// fileLog is a log that is also written to a file. The next run of the deployment continues it.
 type fileLog struct {
 	*run.Log
 	folder string
@@ -35,8 +34,7 @@ type fileLog struct {
 	size int64      // of the file
 }
 
-// openLog reads the log of an earlier run. It skips a line that is incomplete because the
-// deployment was killed.
+// openLog reads the log of an earlier run. It skips a line that a kill left incomplete.
 func openLog(folder string, c run.LogConfig, logger *slog.Logger) *fileLog {
 	l := &fileLog{folder: folder, logger: logger}
 	for _, name := range []string{previousFile, logFile} {

@@ -57,8 +57,7 @@ type Config struct {
 	Secrets     run.Resolver
 	// Folder has a folder for each pod, with its volume and log.
 	Folder string
-	// FolderID is the id of this node's data folder. Other nodes may share the store; each runs its own
-	// pods.
+	// FolderID is the id of this node's data folder: each node runs its own pods, even on a shared store.
 	FolderID string
 	Alone    bool // no other node shares the store, so all pods are this node's
 	// Persistent says that a later run has the same Folder and FolderID.
@@ -133,8 +132,7 @@ func (p *Pods) SyncKnown(ctx context.Context, id string) {
 	}
 }
 
-// SyncAll syncs the pods that other nodes on the same store changed. all are all pods of
-// the store.
+// SyncAll syncs the pods that other nodes on the same store changed. all are all pods of the store.
 func (p *Pods) SyncAll(ctx context.Context, all []store.Pod) {
 	records := make(map[string]*store.Pod, len(all))
 	for i := range all {
@@ -181,8 +179,7 @@ type Meter interface {
 	// Started reports that a pod runs. After a restart of the deployment it may report the
 	// same span again, with the same Pod.ID and From.
 	Started(s Span)
-	// Stopped reports that a pod released its compute. If the deployment was killed, To is
-	// its next start.
+	// Stopped reports that a pod released its compute. If the deployment was killed, To is its next start.
 	Stopped(s Span)
 }
 

@@ -19,8 +19,7 @@ import (
 // gracePeriod is how long a pod may take to exit after the first signal.
 const gracePeriod = 5 * time.Second
 
-// The pause before a failed start is retried, by the deployment's clock. It doubles at each
-// further failure.
+// The pause before a retry of a failed start, by the deployment's clock. It doubles at each failure.
 const (
 	minRetryPause = time.Second
 	maxRetryPause = time.Minute
@@ -146,8 +145,7 @@ func (r *runner) serve(ctx context.Context) {
 	}
 }
 
-// attempt performs a step. A change of the record interrupts it. If the step fails, the start
-// is retried after a pause.
+// attempt performs a step, until the record changes. If the step fails, it is retried after a pause.
 func (r *runner) attempt(ctx context.Context, next step, p store.Pod, a *actual) {
 	ctx, end := r.begin(ctx, p)
 	defer end()
@@ -376,8 +374,7 @@ func (r *runner) release() {
 	r.devices = nil
 }
 
-// backOff waits before a failed start is retried. Meanwhile the pod has no GPUs, unless it is
-// the member of a cluster.
+// backOff waits before a failed start is retried, without GPUs unless the pod is a cluster's member.
 func (r *runner) backOff(ctx context.Context, p store.Pod, a *actual, err error) {
 	if p.Cluster == nil {
 		r.release()

@@ -64,8 +64,7 @@ func TestNextStep(t *testing.T) {
 	}
 }
 
-// From any state, the steps reach one that waits for an event. They never repeat, and never start a
-// second process.
+// From any state, the steps reach one that waits. They never repeat, nor start a second process.
 func TestStepsConverge(t *testing.T) {
 	desiredPods := []*store.Pod{nil}
 	for _, status := range []store.PodStatus{store.PodProvisioning, store.PodStarting, store.PodRunning, store.PodExited, store.PodError} {
@@ -245,8 +244,7 @@ func openTestLog(t *testing.T, folder string) *fileLog {
 	return openLog(folder, run.LogConfig{Clock: new(clock.Clock), ID: "p"}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
-// A log continues after a restart with its line numbers and its mark. Cut lines and lines beyond the
-// limit are dropped.
+// A log continues after a restart with its line numbers and mark, without cut lines and excess ones.
 func TestLogIsKept(t *testing.T) {
 	folder := t.TempDir()
 	l := openTestLog(t, folder)

@@ -55,9 +55,8 @@ func openFile(path string) (c *conn, err error) {
 	return c, nil
 }
 
-// maxCheckedSize is the maximum size, in bytes, of a database that is checked whenever it
-// is opened. A slow processor takes 0.7 s for that size, which delays the start. doctor
-// checks any size.
+// maxCheckedSize is the maximum size, in bytes, of a database that is checked whenever it is opened. A slow
+// processor takes 0.7 s for that size, which delays the start. doctor checks any size.
 const maxCheckedSize = 64 << 20
 
 // Check reads the whole database of a data folder and returns the first damage, or why Open

@@ -88,8 +88,7 @@ func TestLostReplyToACommit(t *testing.T) {
 	must.Hold(t, failed >= 20, "only", failed, "writes failed")
 }
 
-// A transaction whose requirement isn't met changes nothing, whether or not it reads after
-// the requirement.
+// A transaction whose requirement isn't met changes nothing, whether or not it reads after the requirement.
 func TestRequire(t *testing.T) {
 	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
 	errUnmet := errors.New("unmet")

@@ -8,8 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
-// conn is a connection to SQLite with its prepared statements. It isn't safe for concurrent
-// use.
+// conn is a connection to SQLite with its prepared statements. It isn't safe for concurrent use.
 type conn struct {
 	lite     *lite.Conn
 	prepared map[string]*lite.Stmt

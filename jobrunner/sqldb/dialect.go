@@ -48,8 +48,7 @@ var postgresWords = strings.NewReplacer(
 func forSQLite(query string) string   { return sqliteWords.Replace(query) }
 func forPostgres(query string) string { return number(postgresWords.Replace(query)) }
 
-// number replaces question marks with numbered placeholders. Statements have no others, not even in
-// texts and comments.
+// number replaces question marks with numbered placeholders. Texts and comments have none.
 func number(query string) string {
 	var out strings.Builder
 	for n, part := range strings.Split(query, "?") {

@@ -15,8 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// fillDisk adds rows of a size, then smaller ones, until a row of one byte doesn't fit. It
-// returns their names.
+// fillDisk adds rows, ever smaller ones, until a byte doesn't fit. It returns their names.
 func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
 	t.Helper()
 	for ; size > 0; size /= 4 {
@@ -33,8 +32,7 @@ func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
 	return names
 }
 
-// On a full disk a plain write fails without loss, writes with the reserve succeed, and the
-// database opens.
+// On a full disk a plain write fails without loss, writes with the reserve succeed, and the database opens.
 func TestReserve(t *testing.T) {
 	for _, size := range []int{4000, 300_000, 3_000_000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {

@@ -36,8 +36,7 @@ var (
 // Class is the class of a database's error.
 type Class int
 
-// The classes of errors. After an Outage or if the disk is Full, the same call may succeed
-// later.
+// The classes of errors. After an Outage or if the disk is Full, the same call may succeed later.
 const (
 	Fault  Class = iota // the request or the program is wrong
 	Outage              // the database is unavailable
@@ -91,8 +90,7 @@ func PublicText(err error) string {
 // MaxMemory bounds the jobs in memory, and separately a database in memory, in bytes.
 const MaxMemory = 1 << 30
 
-// MemoryFullError means that the state in memory has reached its limit. It is also an
-// ErrFull.
+// MemoryFullError means that the state in memory has reached its limit. It is also an ErrFull.
 type MemoryFullError struct{ Limit int64 }
 
 func (e *MemoryFullError) Error() string {

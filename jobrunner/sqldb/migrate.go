@@ -30,8 +30,7 @@ func compatibleFrom(steps []string) int {
 }
 
 const (
-	// Old databases don't store the lowest compatible version, so only their own version is
-	// compatible.
+	// Old databases don't store the lowest compatible version, so only their own version is compatible.
 	selectVersion = `SELECT version, COALESCE((SELECT version FROM compatible WHERE compatible.component = meta.component), version) FROM meta WHERE component = ?`
 	setVersion    = `INSERT INTO meta (component, version) VALUES (?, ?) ON CONFLICT (component) DO UPDATE SET version = excluded.version`
 	setCompatible = `INSERT INTO compatible (component, version) VALUES (?, ?) ON CONFLICT (component) DO UPDATE SET version = excluded.version`

@@ -34,8 +34,7 @@ const (
 	retryBackoff   = 10 * time.Millisecond // doubled after each try
 	connectTimeout = 5 * time.Second
 
-	// While the server is unavailable, retries end after this time, so that the caller can
-	// report the outage.
+	// While the server is unavailable, retries end after this time, so that the outage is reported.
 	retryTimeout = 2 * time.Second
 	// acquireTimeout limits the wait for a connection of the pool.
 	acquireTimeout = 10 * time.Second
@@ -100,8 +99,7 @@ func CheckURL(address string) error {
 	return err
 }
 
-// parsePostgres parses the URL. Its errors don't quote the invalid part, which may be the
-// password.
+// parsePostgres parses the URL. Its errors don't quote the invalid part, which may be the password.
 func parsePostgres(address string) (config *pgx.ConnConfig, name string, err error) {
 	config, err = pgx.ParseConfig(address)
 	reason := "" // of an error of the form "cannot parse `URL`: reason (details)"
@@ -139,8 +137,7 @@ func (p *postgres) pool(size int, setUp string) *sql.DB {
 	return pool
 }
 
-// check rejects a server that may lose commits that it has acknowledged, or that can't store
-// the tables.
+// check rejects a server that may lose commits that it has acknowledged, or that can't store the tables.
 func (p *postgres) check(ctx context.Context, noSync bool) error {
 	for _, setting := range []string{"synchronous_commit", "fsync"} {
 		var value string
@@ -193,8 +190,7 @@ func (p *postgres) write(ctx context.Context, fn func(*Tx) error, _ bool) error 
 	}
 }
 
-// transact runs fn once. It reports retry if nothing was changed and another try may
-// succeed.
+// transact runs fn once. It reports retry if nothing was changed and another try may succeed.
 func (p *postgres) transact(ctx context.Context, fn func(*Tx) error) (retry bool, err error) {
 	conn, err := acquire(ctx, p.writers)
 	if err != nil {

@@ -98,8 +98,7 @@ func TestDeadlock(t *testing.T) {
 	must.Hold(t, err == nil && bodies == "xx xx" && runs.Load() >= 3, "after", runs.Load(), "runs:", bodies, err)
 }
 
-// A process that hangs within a transaction doesn't block others. When it continues, the transaction
-// runs again.
+// A process that hangs within a transaction doesn't block others. It runs the transaction again later.
 func TestProcessHangs(t *testing.T) {
 	t.Parallel() // it waits for the server's timeout
 	address := pgtest.Start(t)

@@ -26,8 +26,7 @@ type reserve struct {
 	database string    // path of the database file
 }
 
-// openReserve opens the reserve empty, because opening a database on a full disk needs
-// space.
+// openReserve opens the reserve empty, because opening a database on a full disk needs space.
 func openReserve(dir string) (*reserve, error) {
 	f, err := os.OpenFile(filepath.Join(dir, reserveName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -70,8 +69,7 @@ func (r *reserve) refill() {
 
 // withReserve repeats a write that found the disk full, with the reserve's space.
 func (w *writer) withReserve(fn func(*Tx) error) (err error) {
-	// An automatic checkpoint after the commit would use up the space that later writes
-	// need.
+	// An automatic checkpoint after the commit would use up the space that later writes need.
 	if err := w.conn.script("PRAGMA wal_autocheckpoint=0"); err != nil {
 		return err
 	}
@@ -121,8 +119,7 @@ func (w *writer) hasRoom() bool {
 	return err == nil && unused*pageSize >= reservePart
 }
 
-// growth returns by how much a checkpoint would grow the database file, and the number of
-// unused pages.
+// growth returns by how much a checkpoint would grow the database file, and the number of unused pages.
 func (w *writer) growth() (bytes int64, unused int, err error) {
 	var pages int64
 	for query, into := range map[string]any{"PRAGMA page_count": &pages, "PRAGMA freelist_count": &unused} {

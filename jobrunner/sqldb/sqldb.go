@@ -40,12 +40,10 @@ type Config struct {
 	// Dir is the folder of the database. If it is missing, it is created for its owner
 	// only. If Dir is empty, the database is in memory until Close.
 	Dir string
-	// NoSync flushes committed changes only at checkpoints: they survive a crash of the
-	// process, but not of the machine. It also accepts a PostgreSQL server that is
-	// configured in this way.
+	// NoSync flushes committed changes only at checkpoints: they survive a crash of the process, but not of
+	// the machine. It also accepts a PostgreSQL server that is configured in this way.
 	NoSync bool
-	// Watch is called at the start of each Read and Write, and end at its end, unless Watch
-	// is nil.
+	// Watch is called at the start of each Read and Write, and end at its end, unless Watch is nil.
 	Watch func() (end func())
 	// Logger logs the start and end of outages. It may be nil.
 	Logger *slog.Logger
@@ -77,8 +75,7 @@ type backend interface {
 	close() error
 }
 
-// Open opens the database and creates it if it is missing. It returns ErrInUse if another
-// DB uses the folder.
+// Open opens or creates the database. It returns ErrInUse if another DB uses the folder.
 func Open(ctx context.Context, c Config) (*DB, error) {
 	if c.Watch == nil {
 		c.Watch = func() func() { return func() {} }
@@ -155,16 +152,14 @@ func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, mayUseReserve bo
 	return err
 }
 
-// InMemory reports whether the database is in memory, so that writes wait for no disk or
-// server.
+// InMemory reports whether the database is in memory, so that writes wait for no disk or server.
 func (db *DB) InMemory() bool {
 	sqlite, ok := db.backend.(*embedded)
 	return ok && sqlite.file == ""
 }
 
-// Read runs fn with a read-only connection. Each statement sees all Writes that returned
-// before it began; two statements may see different states. ctx limits the wait for a
-// connection.
+// Read runs fn with a read-only connection. Each statement sees all Writes that returned before it began;
+// two statements may see different states. ctx limits the wait for a connection.
 func (db *DB) Read(ctx context.Context, fn func(r *Reader) error) error {
 	defer db.watch()()
 	if err := db.checkOutdated(); err != nil {
@@ -195,8 +190,7 @@ func (db *DB) Reclaim(ctx context.Context, keep, n int) error {
 	})
 }
 
-// Close waits for the calls in progress and unlocks the folder. Later calls return
-// ErrClosed.
+// Close waits for the calls in progress and unlocks the folder. Later calls return ErrClosed.
 func (db *DB) Close() error {
 	db.closing.Do(func() { db.closeErr = errors.Join(db.backend.close(), db.unlockFolder()) })
 	return db.closeErr
@@ -229,16 +223,14 @@ func (db *DB) MeasureClockLag(ctx context.Context, now func() time.Time) (behind
 	return behind, err
 }
 
-// Lock acquires a lock until the end of the transaction: only one transaction in all
-// processes can hold the lock of a name. It must be the first call of the transaction, whose
-// later statements see the changes of earlier holders. On SQLite it is a no-op, because
-// writes are serialized.
+// Lock acquires a lock until the end of the transaction: only one transaction in all processes can hold the
+// lock of a name. It must be the first call of the transaction, whose later statements see the changes of
+// earlier holders. On SQLite it is a no-op, because writes are serialized.
 func (tx *Tx) Lock(name string) error { return tx.session.lock(name) }
 
-// Notify sends a hint of one line to the other processes that Listen. It returns at once.
-// The caller must have committed the change that the hint is about. Hints are sent in
-// batches, about every 10 ms, and may be lost, so receivers must also poll. On SQLite it is
-// a no-op.
+// Notify sends a hint of one line to the other processes that Listen. It returns at once. The caller must
+// have committed the change that the hint is about. Hints are sent in batches, about every 10 ms, and may
+// be lost, so receivers must also poll. On SQLite it is a no-op.
 func (db *DB) Notify(hint string) { db.backend.notify(hint) }
 
 // Listen calls f with the hints of other processes, one at a time, until Close. f must be

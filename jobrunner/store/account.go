@@ -33,11 +33,10 @@ type Secret struct {
 
 func (s *Secret) kind() kind { return secrets }
 
-// UseSecretKey sets the file of the key that encrypts the values of secrets. The first secret
-// creates the file. If path is empty, the file is in the folder data or, without a folder, the
-// key is in memory. UseSecretKey must precede the first write. The error says why an existing file
-// at path has no key. A fault of the folder's file isn't an error here, so that secrets can still be
-// deleted.
+// UseSecretKey sets the file of the key that encrypts the values of secrets. The first secret creates the
+// file. If path is empty, the file is in the folder data or, without a folder, the key is in memory.
+// UseSecretKey must precede the first write. The error says why an existing file at path has no key. A
+// fault of the folder's file isn't an error here, so that secrets can still be deleted.
 func (s *Store) UseSecretKey(path, data string) error {
 	s.key.path = path
 	if path == "" && data != "" {
@@ -81,8 +80,7 @@ func (s *Store) UpdateSecret(ctx context.Context, id string, change SecretChange
 	})
 }
 
-// saveValue encrypts and stores the value of a secret. All values are encrypted with the
-// same key.
+// saveValue encrypts and stores the value of a secret. All values are encrypted with the same key.
 func (tx *Tx) saveValue(secret *Secret, value string) error {
 	var other string
 	err := tx.tx.QueryRow("SELECT key_id FROM secret_values LIMIT 1").Scan(&other)
@@ -125,8 +123,7 @@ func (s *Store) ResolveSecrets(ctx context.Context, env map[string]string) (reso
 	return resolved, values, nil
 }
 
-// secretValue decrypts the value of a secret, whose name is in lower case, or returns "" if it
-// doesn't exist.
+// secretValue decrypts the value of a secret, named in lower case, or returns "" if it doesn't exist.
 func (s *Store) secretValue(ctx context.Context, name string) (string, error) {
 	var id, keyID string
 	var sealed []byte

@@ -24,8 +24,7 @@ type Endpoint struct {
 	TemplateID string `json:"templateId,omitempty"`
 	Container
 
-	// GPU and CPU are the workers' compute. At most one is set; if neither is, workers run
-	// on any machine.
+	// GPU and CPU are the workers' compute. At most one is set; if neither is, workers run on any machine.
 	GPU *GPU  `json:"gpu,omitempty"`
 	CPU []CPU `json:"cpu,omitempty"`
 

@@ -45,9 +45,8 @@ func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change Volum
 	})
 }
 
-// beforeDelete removes the volume from endpoints and pods. It doesn't reject the deletion of
-// a used volume, because no source documents that, and a volume must be replaceable without
-// deleting its endpoints.
+// beforeDelete removes the volume from endpoints and pods. It doesn't reject the deletion of a used volume,
+// because no source documents that, and a volume must be replaceable without deleting its endpoints.
 func (v *NetworkVolume) beforeDelete(tx *Tx) error {
 	err := tx.updateReferrers(v.ID, func(e *Endpoint) {
 		e.NetworkVolumes = slices.DeleteFunc(slices.Clone(e.NetworkVolumes), func(other string) bool { return other == v.ID })

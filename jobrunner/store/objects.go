@@ -141,8 +141,7 @@ func Create[T any, P Record[T]](ctx context.Context, s *Store, r T) (T, error) {
 	return Build[T, P](ctx, s, func(*Tx) (T, error) { return r, nil })
 }
 
-// Build stores the record that build returns with a new id. build may read in tx, and may run more
-// than once.
+// Build stores what build returns with a new id. build may read in tx, and may run more than once.
 func Build[T any, P Record[T]](ctx context.Context, s *Store, build func(tx *Tx) (T, error)) (r T, err error) {
 	err = s.write(ctx, func(tx *Tx) error {
 		if r, err = build(tx); err != nil {

@@ -47,8 +47,7 @@ type Pod struct {
 	PodState
 }
 
-// PodGPU requests GPUs of the first type in the list that has stock, or of any type if the
-// list is empty.
+// PodGPU requests GPUs of the first type in the list that has stock, or of any type if the list is empty.
 type PodGPU struct {
 	TypeIDs             []string `json:"typeIds,omitempty"`
 	Count               int64    `json:"count"`
@@ -101,8 +100,7 @@ type PodState struct {
 	Changed   string    `json:"changed,omitempty"`
 	ChangedAt time.Time `json:"changedAt,omitzero"`
 	StartedAt time.Time `json:"startedAt,omitzero"` // last start; zero: never
-	// Run numbers the pod's containers. When it changes, a new container replaces the
-	// running one.
+	// Run numbers the pod's containers. When it changes, a new container replaces the running one.
 	Run int64 `json:"run"`
 	// WipeVolume requests that the volume is emptied before the next start.
 	WipeVolume bool `json:"wipeVolume,omitempty"`
@@ -150,8 +148,7 @@ func (p *Pod) beforeInsert(tx *Tx) (err error) {
 	return err
 }
 
-// UpdatePod changes a pod that isn't the member of a cluster. change may read templates in tx, and
-// may run more than once.
+// UpdatePod changes a pod outside clusters. change may read templates in tx, and may run more than once.
 func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p *Pod) error) (Pod, error) {
 	return update(ctx, s, id, func(tx *Tx, p *Pod) error {
 		if err := p.rejectMember(); err != nil {

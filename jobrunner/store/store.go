@@ -22,9 +22,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// schema is the history of the store's tables. A record is a JSON document with the columns
-// that statements search by. refs has the references from records (owner) to others
-// (target).
+// schema is the history of the store's tables. A record is a JSON document with the columns that statements
+// search by. refs has the references from records (owner) to others (target).
 var schema = []string{`
 CREATE TABLE objects (
 	seq  {key},
@@ -142,12 +141,10 @@ func (s *Store) transact(ctx context.Context, write func(context.Context, func(*
 	return nil
 }
 
-// ErrNotFound means that an object doesn't exist. The error that wraps it names the kind and
-// the id.
+// ErrNotFound means that an object doesn't exist. The error that wraps it names the kind and the id.
 var ErrNotFound = errors.New("not found")
 
-// Refusal rejects a request that breaks a rule. Its text is for the caller of the API, and
-// has no secrets.
+// Refusal rejects a request that breaks a rule. Its text is for the caller of the API, and has no secrets.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }

@@ -8,8 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// The policy applies to the dialed address, so a name that resolves to a private network
-// doesn't bypass it.
+// The policy applies to the dialed address, so a name that resolves to a private network doesn't bypass it.
 func TestDialsNoPrivateAddress(t *testing.T) {
 	for _, target := range []string{"http://10.255.255.1/", "http://169.254.169.254/latest", "http://[fd00::1]/", "http://0.0.0.0:1/"} {
 		resp, err := Policy{}.transport().RoundTrip(must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, target, nil))(t))

@@ -22,8 +22,7 @@ const (
 	maxSlow         = maxCalls / 2
 	maxSlowPerOwner = maxPerOwner / 2
 
-	// maxKnownSlow limits the endpoints that are remembered as slow. Above it, all are
-	// forgotten.
+	// maxKnownSlow limits the endpoints that are remembered as slow. Above it, all are forgotten.
 	maxKnownSlow = 1000
 )
 

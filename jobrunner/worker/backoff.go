@@ -19,8 +19,7 @@ type backoff struct {
 	logged   []string  // signatures of the failures that were logged
 }
 
-// recordFailure records that a worker failed, and reports whether to log it. Failures during a pause
-// don't lengthen it.
+// recordFailure reports whether to log the failure that it records. One during a pause doesn't lengthen it.
 func (b *backoff) recordFailure(version int64, failure string, now time.Time) (isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,8 +98,7 @@ func signature(failure string) string {
 // varyingWord matches an exit status, or a word that contains a digit.
 var varyingWord = regexp.MustCompile(`exit status \d+|[\w.:+-]*\d[\w.:+-]*`)
 
-// machineNote matches the note that procgroup adds to an exit status if the kernel killed a process
-// meanwhile.
+// machineNote matches procgroup's note about a process that the kernel killed meanwhile.
 var machineNote = regexp.MustCompile(` \(meanwhile [^)]*\)`)
 
 // maxLogged bounds backoff.logged.

@@ -82,8 +82,7 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 	}
 }
 
-// assignRequest counts a request for the ready worker with the fewest open requests. done is nil if no
-// worker is ready.
+// assignRequest gives a request to the ready worker with the fewest open ones. done is nil without one.
 func (p *pool) assignRequest() (address string, done func()) {
 	p.mu.Lock() // one request at a time: the next one sees this one in the load
 	defer p.mu.Unlock()

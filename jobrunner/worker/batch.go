@@ -7,9 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// An endpoint's batches have their own queue and their own pool. The pool keeps no idle worker. It
-// uses GPUs that no other worker waits for, and gives a GPU back as soon as another worker waits for
-// it.
+// An endpoint's batches have their own queue and their own pool. The pool keeps no idle worker. It uses
+// GPUs that no other worker waits for, and gives a GPU back as soon as another worker waits for it.
 
 // batchSettings returns the settings of an endpoint's pool for batches.
 func batchSettings(e Endpoint) Endpoint {
@@ -36,8 +35,7 @@ func (p *Pools) poolsOf(endpoint string) []*pool {
 	return slices.DeleteFunc([]*pool{p.pool(endpoint), p.pool(engine.BatchQueue(endpoint))}, func(pool *pool) bool { return pool == nil })
 }
 
-// makeRoom kills one batch worker whose devices an endpoint waits for. Its jobs go back to their
-// queue.
+// makeRoom kills one batch worker whose devices an endpoint waits for. Its jobs go back to their queue.
 func (p *Pools) makeRoom(e Endpoint) {
 	request, err := requestOf(p.config.Catalog.Current(), *e.GPU)
 	if err != nil {
@@ -66,8 +64,7 @@ func (w *worker) preempt() {
 	w.kill()
 }
 
-// requeue reports a job as lost after its worker has ended, or returns it to the queue if the worker was
-// preempted.
+// requeue reports a job of an ended worker as lost, or returns a preempted worker's to the queue.
 func (w *worker) requeue(ctx context.Context, ref engine.Ref) error {
 	w.mu.Lock()
 	preempted := w.preempted

@@ -21,8 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// conformanceInput is the input of builtin/conformance. The comment of a field names the ops that use
-// it.
+// conformanceInput is the input of builtin/conformance. The comment of a field names the ops that use it.
 type conformanceInput struct {
 	Op      string
 	MS      int64             // sleep: milliseconds to wait; stream: before each chunk; beacon: until the end
@@ -242,8 +241,7 @@ func callBeacon(ctx context.Context, job run.Job, to string, n int) error {
 
 var errNotLoopback = errors.New("invalid url: expected an address of this machine")
 
-// loopbackClient connects only to loopback addresses, whatever a name resolves to, and follows
-// no redirects.
+// loopbackClient connects only to loopback, whatever a name resolves to, and follows no redirects.
 var loopbackClient = &http.Client{
 	Transport: &http.Transport{
 		DialContext: (&net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {

@@ -76,8 +76,7 @@ func (w *worker) releaseDevices() {
 	}
 }
 
-// requestOf translates an endpoint's GPU settings into a request for one worker. A pool means all
-// its types, in order.
+// requestOf translates an endpoint's GPUs into one worker's request. A pool means all its types, in order.
 func requestOf(offered *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 	types := want.TypeIDs
 	if len(want.Pools) > 0 {
@@ -103,8 +102,7 @@ func (p *Pools) retryAll() {
 	})
 }
 
-// Placement is a worker's hardware and location in the catalog's terms. A machine that lacks the GPUs
-// pretends to have them.
+// Placement is a worker's hardware and location in the catalog's terms, even if the machine has no GPUs.
 type Placement struct {
 	GPU        string // type id; "" if the worker runs on CPUs
 	GPUs       int

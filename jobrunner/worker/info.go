@@ -74,8 +74,7 @@ func (p *Pools) Failure(endpoint string) string {
 	return strings.TrimSuffix(lines[0], ". The end of its log:") + ": " + lines[len(lines)-1]
 }
 
-// DeadWorkers returns an endpoint's latest workers that worked and then died, the oldest first, each
-// with its reason.
+// DeadWorkers returns an endpoint's latest workers that died after working, oldest first, with reasons.
 func (p *Pools) DeadWorkers(endpoint string) (infos []Info) {
 	for _, pool := range p.poolsOf(endpoint) {
 		pool.mu.Lock()
@@ -141,8 +140,7 @@ func (p *pool) logOf(worker string) *run.Log {
 	return nil
 }
 
-// FindOffClock returns an endpoint with a worker that runs a job and ignores the deployment's clock, or
-// "".
+// FindOffClock returns an endpoint with a worker that runs a job and ignores the deployment's clock, or "".
 func (p *Pools) FindOffClock() (endpoint string) {
 	if w := p.anyWorker(func(w *worker) bool { return w.view().offClock }); w != nil {
 		return engine.EndpointOf(w.pool.id)
@@ -158,10 +156,9 @@ func (p *Pools) MountsVolume(volume string) bool {
 // outcomeStopped is the outcome of a job that was stopped, by its worker or by the worker's kill.
 const outcomeStopped = "STOPPED"
 
-// logJobEnd logs that a job left the worker, with current figures of the worker and its GPUs. It
-// must be called while the worker still has its GPUs, and without the worker's lock, because a
-// driver may be slow. Jobs without a GPU are logged at debug level, because there are many and
-// their figures say little.
+// logJobEnd logs that a job left the worker, with current figures of the worker and its GPUs. It must be
+// called while the worker still has its GPUs, and without the worker's lock, because a driver may be slow.
+// Jobs without a GPU are logged at debug level, because there are many and their figures say little.
 func (w *worker) logJobEnd(ctx context.Context, h *heldJob, outcome string) {
 	w.mu.Lock()
 	devices, process, endLogged := w.devices, w.process, h.endLogged

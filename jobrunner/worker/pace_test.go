@@ -69,8 +69,7 @@ func runSilentTest(t *testing.T, test func(f *fixture, id string, started chan s
 	})
 }
 
-// A worker of an SDK release that keeps its jobs in its folder gets advice once another worker shares
-// the folder.
+// A worker whose SDK keeps jobs in its folder gets advice once another worker shares the folder.
 func TestAdviceOnSharedFolder(t *testing.T) {
 	for release, want := range map[string]bool{
 		"1.3.7": false, "1.7.11": false, "1.7.12": true, "1.7.13": true, "1.8.0": true, "1.9.1": true, "1.10.0": false, "1.12.0": false, "2.0.0": false,

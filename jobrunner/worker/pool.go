@@ -242,9 +242,8 @@ func (p *pool) countStaying() (staying, spare int) {
 	return staying, spare
 }
 
-// retire drains workers whose idle time-out has passed, down to the minimum, and workers above the
-// maximum. It returns the time until the next idle time-out. While jobs wait, it keeps workers that
-// don't work yet.
+// retire drains workers whose idle time-out has passed, down to the minimum, and workers above the maximum.
+// It returns the time until the next idle time-out. While jobs wait, it keeps workers that don't work yet.
 func (p *pool) retire(load engine.Load, now time.Time) (next time.Duration) {
 	next = recheck
 	settings := p.settings()
@@ -311,8 +310,7 @@ func (p *pool) archive(workers ...*worker) {
 	p.past = p.past[max(0, len(p.past)-maxPast):]
 }
 
-// failing reports whether a failed worker isn't gone yet. The pause begins when it is gone. The
-// caller holds mu.
+// failing reports whether a failed worker still exists, which delays the pause. The caller holds mu.
 func (p *pool) failing() bool {
 	for w := range p.workers {
 		if v := w.view(); v.State == Unhealthy && !v.stale {

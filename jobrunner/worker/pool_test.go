@@ -345,8 +345,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// If a worker dies, its job runs again on a new worker. An idle worker that dies isn't replaced until a
-// job waits.
+// A dead worker's job runs again on a new one. A dead idle worker isn't replaced until a job waits.
 func TestCrashedWorkerIsReplaced(t *testing.T) {
 	fakes := newFakes(1)
 	bubbleWithFakes(t, fakes, func(f *fixture) {

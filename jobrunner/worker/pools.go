@@ -94,8 +94,7 @@ type Config struct {
 	// Devices allocates GPUs. Without a driver and GPUs, or if it is nil, the workers of endpoints
 	// with GPUs run on the CPU. With a driver, they wait until it reports GPUs.
 	Devices *gpu.Allocator
-	// Catalog has stock and data centers. Nil means the built-in catalog, which doesn't limit
-	// stock.
+	// Catalog has stock and data centers. Nil means the built-in catalog, which doesn't limit stock.
 	Catalog *catalog.Source
 	// MayScale reports whether a process with a leadership may start workers. Nil means always.
 	MayScale func(engine.Leadership) bool
@@ -187,8 +186,7 @@ func (p *Pools) Leadership(endpoint string) (engine.Leadership, bool) {
 	return pool.settings().Leadership, true
 }
 
-// HasNoWorker reports whether an endpoint has no worker in this process, not even one that is shutting
-// down.
+// HasNoWorker reports whether an endpoint has no worker here, not even one that is shutting down.
 func (p *Pools) HasNoWorker(endpoint string) bool {
 	for _, pool := range p.poolsOf(endpoint) {
 		if pool.find(func(*worker) bool { return true }) != nil {
@@ -230,8 +228,7 @@ func (p *Pools) anyWorker(test func(w *worker) bool) *worker {
 	return nil
 }
 
-// Drain makes all workers exit once their jobs are done, and starts no more. It waits for them until
-// ctx ends.
+// Drain starts no more workers, and waits until all have exited after their jobs, or ctx ends.
 func (p *Pools) Drain(ctx context.Context) {
 	p.mu.Lock()
 	p.drained = true
@@ -249,8 +246,7 @@ func (p *Pools) Drain(ctx context.Context) {
 	}
 }
 
-// Close ends all workers and waits for them. Their jobs return to the queue when the engine is next
-// opened.
+// Close ends all workers and waits for them. Their jobs return to the queue when the engine is next opened.
 func (p *Pools) Close() {
 	p.stop()
 	for _, pool := range p.all() { // before the map is cleared: workers may report until they are gone

@@ -193,8 +193,7 @@ func (w *worker) noteExit(end run.Exit) {
 	}
 }
 
-// startFailure returns why a worker whose process has exited did not start. The caller holds the
-// worker's lock.
+// startFailure returns why a worker that exited did not start. The caller holds the worker's lock.
 func (w *worker) startFailure(end run.Exit) string {
 	exit := end.Text
 	switch {

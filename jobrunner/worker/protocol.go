@@ -23,8 +23,7 @@ type Protocol interface {
 	ReportUnhealthy(reason string)
 }
 
-// Authorize returns the calls of a worker, ErrNoWorker if it is unknown, or ErrKey if the key isn't the
-// worker's.
+// Authorize returns a worker's calls, ErrNoWorker if it is unknown, or ErrKey for another worker's key.
 func (p *Pools) Authorize(endpoint, id, key string) (Protocol, error) {
 	pool := p.pool(endpoint)
 	if pool == nil {
@@ -45,8 +44,7 @@ func (p *Pools) Authorize(endpoint, id, key string) (Protocol, error) {
 func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 	wasEmpty, ok := w.beginTake()
 	if !ok {
-		// Respond late: after an empty response, a worker that is about to exit would repeat its
-		// request at once.
+		// Respond late: after an empty response, a worker that is about to exit would repeat its request.
 		select {
 		case <-w.gone:
 		case <-ctx.Done():
@@ -82,8 +80,7 @@ func (w *worker) beginTake() (isEmpty, ok bool) {
 	return len(w.jobs) == 0, true
 }
 
-// watch kills the worker if the job is revoked and the worker doesn't stop it. The caller holds the
-// worker's lock.
+// watch kills a worker that doesn't stop a revoked job. The caller holds the worker's lock.
 func (w *worker) watch(h *heldJob) {
 	held, release := context.WithCancel(w.life) // ends when the job leaves the worker
 	h.release = release
@@ -137,8 +134,7 @@ func (w *worker) BeginPost(job string) (done func()) {
 	}
 }
 
-// WaitForStops returns the ids of jobs that the worker should stop, each once. It waits for the first one as
-// Take does.
+// WaitForStops returns the jobs that the worker should stop, each once. It waits for the first as Take does.
 func (w *worker) WaitForStops(ctx context.Context) []string {
 	var drained <-chan struct{}
 	if w.takesJobs() {

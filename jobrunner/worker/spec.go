@@ -58,8 +58,7 @@ func (w *worker) spec(ctx context.Context, program run.Program) (_ *run.Spec, er
 	return s, err
 }
 
-// defaultPort is the port of a worker with its own address if its template names no HTTP
-// port.
+// defaultPort is the port of a worker with its own address if its template names no HTTP port.
 const defaultPort = 8000
 
 // httpPort returns the port where a worker with its own address serves HTTP.
@@ -141,8 +140,7 @@ func (w *worker) sharesFolder() bool {
 	return folder != "" && w.pool.config.pools.anyWorker(func(other *worker) bool { v := other.view(); return other != w && v.usesProtocol && v.folder == folder }) != nil
 }
 
-// keepsJobsInFolder reports whether a release lists its jobs in a file in the working folder, as 1.7.12
-// to 1.9 do.
+// keepsJobsInFolder reports whether a release, 1.7.12 to 1.9, lists its jobs in the working folder.
 func keepsJobsInFolder(release string) bool {
 	var n []int
 	for part := range strings.SplitSeq(strings.TrimPrefix(release, "v"), ".") {

@@ -40,8 +40,7 @@ var transitions = map[event]map[State]State{
 	shutdown:       {Initializing: ending, Throttled: ending, Idle: ending, Running: ending},
 }
 
-// apply applies an event to the state, and reports whether the state changed. The caller holds the
-// worker's lock.
+// apply applies an event, and reports whether the state changed. The caller holds the worker's lock.
 func (w *worker) apply(e event) bool {
 	next, ok := transitions[e][w.state]
 	if !ok {

@@ -103,8 +103,7 @@ func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 	})
 }
 
-// WaitForStops names a cancelled job only after open posts about it have ended. A worker whose post never
-// ends is killed.
+// WaitForStops names a cancelled job after its open posts. A worker with an endless post is killed.
 func TestStopsOmitsPostedJob(t *testing.T) {
 	runStopTest(t, 0, nil, func(s *stopFixture) {
 		done := s.worker.BeginPost(s.job)

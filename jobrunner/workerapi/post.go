@@ -27,8 +27,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.report(w, r, t, engine.Chunk(p.output, p.metrics), false)
 }
 
-// done reports a result or a progress update. A worker doesn't repeat a rejected result, so the job
-// fails with the reason.
+// done reports a result or progress. A rejected result isn't repeated, so the job fails with the reason.
 func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
 	defer t.BeginPost(t.job)()
 	p, reservation, err := a.readPost(r)

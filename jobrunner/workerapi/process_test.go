@@ -48,8 +48,7 @@ func startProcess(env map[string]string, log io.Writer) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Releases of the SDK keep the list of their jobs in a file of the working folder: a worker must
-	// not find another's.
+	// SDK releases list their jobs in a file of the working folder: a worker must not find another's.
 	folder, err := os.MkdirTemp("", "worker")
 	if err != nil {
 		return nil, err

@@ -104,8 +104,7 @@ func TestCancelFreesTheSlot(t *testing.T) {
 	}
 }
 
-// A ping that names no job doesn't mean that a cancelled job has stopped: the worker may have composed
-// it before it got the job.
+// A ping without a job doesn't mean that a cancelled job has stopped: it may precede the job.
 func TestPingWithoutJobsDoesNotFreeTheSlot(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "blocking", 1)

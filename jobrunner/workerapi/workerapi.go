@@ -157,8 +157,7 @@ const (
 	// pollTimeout ends a poll without a result: well below the 90 s of the public SDK's
 	// time-out, and below the 60 s of common proxies.
 	pollTimeout = 50 * time.Second
-	// refusalDelay delays the answer to a failed poll for jobs, because the SDK repeats
-	// the poll at once.
+	// refusalDelay delays the answer to a failed poll for jobs, because the SDK repeats the poll at once.
 	refusalDelay = time.Second
 )
 

@@ -18,8 +18,7 @@ func takenJob(id, input, members string) engine.Taken {
 	return engine.Taken{Ref: engine.Ref{Endpoint: "ep", ID: id, Worker: "w1"}, Input: []byte(input), Rest: []byte(members)}
 }
 
-// The worker gets the job as the bytes that were submitted, with the members for the handler, and
-// always with an input.
+// The worker gets the job's bytes as submitted, with the members for the handler and always an input.
 func TestTake(t *testing.T) {
 	for _, c := range []struct {
 		job  engine.Taken
@@ -51,8 +50,7 @@ func TestTakeBatch(t *testing.T) {
 	}
 }
 
-// Polls without a result are held for less than any worker's time-out, and end with 204; if the worker
-// drains, at once.
+// Polls without a result end with 204 before any worker's time-out, or at once if the worker drains.
 func TestPollsAreHeld(t *testing.T) {
 	for _, path := range []string{"/v2/ep/job-take/w1?gpu=x", "/v2/ep/job-take-batch/w1?gpu=x&batch_size=2", "/v2/ep/job-stop/w1?gpu=x"} {
 		runProtocol(t, func(p *protocol) {
@@ -68,8 +66,7 @@ func TestPollsAreHeld(t *testing.T) {
 	}
 }
 
-// A job that is taken at the end of a poll reaches the worker, or goes back to the queue if the worker
-// has disconnected.
+// A job taken at the end of a poll reaches the worker, or the queue if the worker has disconnected.
 func TestTakeAtTheEnd(t *testing.T) {
 	runProtocol(t, func(p *protocol) {
 		p.lateJobs = []engine.Taken{takenJob("j1", `{}`, "")}

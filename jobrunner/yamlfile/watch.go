@@ -11,8 +11,7 @@ import (
 // pollInterval is how often a file is checked, in real time, because people edit it.
 const pollInterval = time.Second
 
-// Watch calls changed when the file's text changes or can no longer be read. stop ends that and waits
-// for a running call.
+// Watch calls changed when the file's text changes or becomes unreadable. stop waits for a running call.
 func Watch(name string, text []byte, changed func(text []byte, err error)) (stop func()) {
 	done := make(chan struct{})
 	var watching sync.WaitGroup

@@ -93,8 +93,7 @@ func (m module) licence() (string, []file, error) {
 	return strings.Join(slices.Sorted(maps.Keys(ids)), ", "), files, nil
 }
 
-// sentences identify licences. Each occurs in one licence only, except that BSD-3-Clause contains the
-// sentence of BSD-2-Clause.
+// sentences identify licences. Only BSD-3-Clause also contains the sentence of BSD-2-Clause.
 var sentences = []struct {
 	id   string
 	text *regexp.Regexp

@@ -161,9 +161,8 @@ func Handler(next http.Handler, deploymentClock *clock.Clock) http.Handler {
 	})
 }
 
-// CarryOut serves a request that the caller is about to refuse, if GPUCLOUD_FAULT has the
-// fault of this point. It waits for at most 100 ms, so that a long request doesn't delay
-// the refusal.
+// CarryOut serves a request that the caller is about to refuse, if GPUCLOUD_FAULT has the fault of this
+// point. It waits for at most 100 ms, so that a long request doesn't delay the refusal.
 func CarryOut(point string, r *http.Request, serve func(http.ResponseWriter, *http.Request)) {
 	if !On(point) {
 		return

@@ -16,8 +16,7 @@ var update = flag.Bool("update", false, "renew patches if only their context lin
 
 const module = "../../.."
 
-// The patches apply to the product's sources. Package run tests that the patched sources
-// compile.
+// The patches apply to the product's sources. Package run tests that the patched sources compile.
 func TestPatchesApply(t *testing.T) {
 	if *update {
 		renewPatches(t)
@@ -30,8 +29,7 @@ func TestFolderWithoutPatches(t *testing.T) {
 	must.Require(t, err != nil && !strings.Contains(err.Error(), "%!"), err)
 }
 
-// renewPatches applies each patch with less context, and rewrites it with the current
-// context.
+// renewPatches applies each patch with less context, and rewrites it with the current context.
 func renewPatches(t *testing.T) {
 	t.Helper()
 	root := must.Do(filepath.Abs(module))(t)

@@ -124,8 +124,7 @@ type outcome struct {
 	err        error
 }
 
-// ok reports whether the mutant's own clause detected it or, for a control, whether no clause
-// did.
+// ok reports whether the mutant's own clause detected it or, for a control, whether no clause did.
 func (v outcome) ok() bool {
 	if v.Clause == "" {
 		return v.err == nil && len(v.detectedBy) == 0

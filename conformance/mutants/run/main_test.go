@@ -112,8 +112,7 @@ func TestInvalidPattern(t *testing.T) {
 	must.Hold(t, err != nil && !strings.Contains(err.Error(), "\n"), err)
 }
 
-// The product has no faults: it doesn't contain the variable's name, and keeps the clauses
-// that mutants violate.
+// The product has no faults: neither the variable's name, nor failures of the mutants' clauses.
 func TestNoFaultInTheProduct(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "jobrunner")
@@ -129,8 +128,7 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	must.Succeed(t, d.Stop())
 }
 
-// Every fault names SQL, a point or data that exists in the source. Otherwise the mutant
-// would have no effect.
+// Every fault names SQL, a point or data of the source. Otherwise the mutant would have no effect.
 func TestFaultsAreInTheSource(t *testing.T) {
 	const root = "../../.."
 	patched := t.TempDir()

@@ -68,8 +68,7 @@ func (c groupOutcome) line() string {
 // deployments, whose clock the suite can't advance.
 const grantedLateness = 5 * time.Second
 
-// minJudged is how many clauses of the whole suite must judge a variant. If too few can,
-// the run proves nothing.
+// minJudged is how many clauses of the whole suite must judge a variant. With fewer, a run proves nothing.
 const minJudged = 200
 
 // judgeGroup judges a group with the selected clauses, or with the whole suite.
@@ -116,8 +115,7 @@ func judgeGroup(ctx context.Context, binary string, g group, selected ...string)
 	return result
 }
 
-// runVariants runs the suite against each variant that the patterns match, and returns an error if it
-// fails one.
+// runVariants runs the suite against each matching variant, and returns an error if one fails.
 func runVariants(ctx context.Context, binary, only string, parallel int) error {
 	started := time.Now()
 	selected, err := choose(variants.All(), only, func(v variants.Variant) string { return v.ID })

@@ -13,8 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// bundleCount is the number of deployments that share the variants. make variants has one
-// for each variant.
+// bundleCount is the number of deployments that share the variants. make variants has one for each variant.
 const bundleCount = 14
 
 // The suite fails no variant and no combination of variants.
@@ -69,8 +68,7 @@ func TestVariantsAreReasoned(t *testing.T) {
 	}
 }
 
-// A fault is detected in a deployment with variants, too. The lateness that variants are
-// granted hides no fault.
+// A fault is detected in a deployment with variants, too: their lateness hides no fault.
 func TestVariantsHideNoFault(t *testing.T) {
 	binary := faultyJobrunner(t)
 	list := variants.All()

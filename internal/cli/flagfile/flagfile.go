@@ -10,8 +10,7 @@ import (
 // maxSize is the maximum size of a file.
 const maxSize = 64 << 20
 
-// Read reads a file or a pipe of at most 64 MiB. The limit protects from endless files such as
-// /dev/zero.
+// Read reads a file or a pipe of at most 64 MiB. The limit protects from endless files such as /dev/zero.
 func Read(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -20,8 +20,7 @@ func Text(program, version, commit string) string {
 	return text + " (commit " + commit + ", " + runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ")"
 }
 
-// Number returns the stamped version, or else the version that `go install module@version`
-// installed.
+// Number returns the stamped version, or else the version that `go install module@version` installed.
 func Number(stamped string) string {
 	if stamped != development {
 		return stamped

@@ -161,8 +161,7 @@ func startJobrunner(b *testing.B, bin, name string, args ...string) *subject {
 	return s
 }
 
-// run starts a program and returns its first line with a prefix. The end of the benchmark
-// stops the program.
+// run starts a program until the benchmark ends, and returns its first line with a prefix.
 func (s *subject) run(b *testing.B, program string, env []string, prefix string, args ...string) string {
 	b.Helper()
 	cmd := exec.CommandContext(context.Background(), program, args...) //nolint:gosec // runs a program that the benchmark built
@@ -220,8 +219,7 @@ func (s *subject) deploy(b *testing.B, handler, image string, least, most int) {
 	s.endpoints[handler] = response.ID
 }
 
-// renew recreates the endpoint of a handler, which deletes its jobs: they would fill the state
-// in memory.
+// renew recreates the endpoint of a handler, which deletes its jobs: they would fill the state in memory.
 func (s *subject) renew(b *testing.B, handler string) {
 	b.Helper()
 	if s.name == floorName {

@@ -202,8 +202,7 @@ func cpuTime(pid int) time.Duration {
 	return time.Duration(user+system) * tick
 }
 
-// residentMemory returns the process's resident set in bytes from /proc, or zero on systems
-// without it.
+// residentMemory returns the process's resident set in bytes from /proc, or zero on systems without it.
 func (s *subject) residentMemory() int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.pid))
 	if err != nil {

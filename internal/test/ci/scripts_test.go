@@ -49,8 +49,7 @@ var (
 	outputUsed = regexp.MustCompile(`\$\{\{ steps\.(\w+)\.outputs\.([\w-]+) \}\}`)
 )
 
-// Each action.yml has the members that GitHub requires. Its script exists, reads each variable
-// and writes each output.
+// Each action.yml has GitHub's required members. Its script reads each variable and writes each output.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"jobrunner", "jobrunner/stop", "conformance"} {
@@ -139,8 +138,7 @@ func TestJudgeScript(t *testing.T) {
 	}
 }
 
-// install_provider keeps an installed provider, unless PROVIDER names another. PROVIDER=none
-// installs none.
+// install_provider keeps an installed provider, unless PROVIDER names another. PROVIDER=none installs none.
 func TestInstalledProvider(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
@@ -217,8 +215,7 @@ func TestScriptsOnGitHub(t *testing.T) {
 	m.expectStopped(filepath.Join(m.repo, ".jobrunner"))
 }
 
-// The project's workflow tests with the CLIs that `make clis` builds, and runs existing
-// targets of the Makefile.
+// The project's workflow tests with the CLIs of `make clis`, and runs existing targets.
 func TestOwnWorkflow(t *testing.T) {
 	t.Parallel()
 	text := must.ReadFile(t, filepath.Join(root, ".github/workflows/check.yml"))

@@ -221,8 +221,7 @@ func Markdown() (string, error) {
 
 type row struct{ operations, path, basis, clauses string }
 
-// rows returns the rows of an API. Consecutive operations on a path that differ only in their
-// method share a row.
+// rows returns the rows of an API. Consecutive operations on one path share a row.
 func rows(api contract.API, list []mark) (all []row) {
 	for _, o := range operations() {
 		if o.api != api {

@@ -72,8 +72,7 @@ func seeds(configuration string) (out []uint64) {
 	return out
 }
 
-// runSchedule runs the scenario under one schedule. If something is wrong, it returns the log,
-// followed by the failures.
+// runSchedule runs the scenario under a schedule. After a failure it returns the log and the failures.
 func runSchedule(t *testing.T, v api.Version, nodesOf nodeSource, seed uint64, d defect) (wrong []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -52,8 +52,7 @@ type process struct {
 	interrupted bool // after SIGINT: starts nothing new
 }
 
-// start starts and configures a provider. Configure sends a request, so start retries if that
-// request gets a fault.
+// start starts and configures a provider. Configure sends a request, so it is retried after a fault.
 func (c *core) start() *process {
 	var p *process
 	for range attempts {
@@ -249,8 +248,7 @@ func (c *core) plan(nodes []node) (trouble []string) {
 
 var importCommand = regexp.MustCompile(`terraform import (\w+)\.NAME (\w+)`)
 
-// runImports runs the import commands of messages until they succeed, as a user would. It reports
-// whether there were any.
+// runImports runs the import commands of messages, as a user would, and reports whether there were any.
 func (c *core) runImports(nodes []node, messages []string) (ran bool) {
 	known := map[string]bool{}
 	for _, o := range c.state {

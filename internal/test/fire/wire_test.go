@@ -173,8 +173,7 @@ func (d *deployment) wasJustCreated(req *http.Request) bool {
 	return ok && req.Method == http.MethodGet && time.Since(at) < lag
 }
 
-// defect is a deliberate defect of the provider, the deployment or the user, which the tests must
-// notice.
+// defect is a deliberate defect of the provider, the deployment or the user, which the tests must notice.
 type defect struct {
 	fault         func() *wirefault.Fault // creates a fault for one run, because a fault counts its uses; may be nil
 	repeats       string                  // prefix of operations that are repeated if the response is lost

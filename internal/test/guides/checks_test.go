@@ -41,8 +41,7 @@ func TestOtherCLIs(t *testing.T) {
 	}
 }
 
-// check checks a block of a document that isn't followed from top to bottom. The blocks of a document share a
-// session.
+// check checks a block that isn't followed from top to bottom. A document's blocks share a session.
 type check func(s *session, b block)
 
 // checks are the checks of each document by language of the block.

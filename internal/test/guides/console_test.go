@@ -141,9 +141,8 @@ func normalize(line string) string {
 	return line
 }
 
-// compare returns the first shown line that the output lacks, or "". The output may have more
-// lines at its start and end. A line "…" stands for any lines, "…" in a line for any text.
-// Empty lines are ignored.
+// compare returns the first shown line that the output lacks, or "". The output may have more lines at its
+// start and end. A line "…" stands for any lines, "…" in a line for any text. Empty lines are ignored.
 func compare(shown []string, output string) string {
 	var printed []string
 	for line := range strings.Lines(output) {

@@ -133,9 +133,8 @@ var (
 	publishedPage = regexp.MustCompile(`^docs/(index\.md|(guides|resources|data-sources|ephemeral-resources|list-resources|actions|functions)(/.*)?)$`)
 )
 
-// Links to the project's files, also full addresses, lead to existing files and headings.
-// Relative links of pages in docs/ stay there; on pages that the Terraform registry publishes, they lead to
-// published pages.
+// Links to the project's files, also full addresses, lead to existing files and headings. Relative links of
+// pages in docs/ stay there; on pages that the Terraform registry publishes, they lead to published pages.
 func TestLinks(t *testing.T) {
 	linked := map[string]bool{}
 	for _, document := range documents(t) {

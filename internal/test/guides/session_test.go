@@ -188,8 +188,7 @@ func (s *session) killAtEnd(cmd *exec.Cmd) {
 
 var exportLine = regexp.MustCompile(`(?m)^export (\w+)=(.+)$`)
 
-// serve starts a deployment at a free port, like in a second terminal, and exports the
-// variables that it prints.
+// serve starts a deployment, like in a second terminal, and exports the variables that it prints.
 func (s *session) serve(text string) (output string) {
 	s.t.Helper()
 	printed := filepath.Join(s.t.TempDir(), "printed")
@@ -239,8 +238,7 @@ var (
 	spaces    = regexp.MustCompile(`\s+`)
 )
 
-// Each error in the reference occurs in the source; `…` stands for inserted text. No error has
-// two rows.
+// Each error in the reference occurs in the source; `…` stands for inserted text. No error has two rows.
 func TestErrorReference(t *testing.T) {
 	source := literals(t)
 	page := string(must.ReadFile(t, filepath.Join(root, "docs/reference/errors.md")))
@@ -256,8 +254,7 @@ func TestErrorReference(t *testing.T) {
 	must.Equal(t, len(entries), strings.Count(page, "\n| ")-strings.Count(page, "\n|---"), "read", "entries, expected one per row")
 }
 
-// literals returns all string literals of the product, with … for verbs. Concatenated literals
-// are one text.
+// literals returns the product's string literals, with … for verbs and concatenations as one text.
 func literals(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

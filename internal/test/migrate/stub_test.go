@@ -10,9 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// stub replaces another provider, which the CLI must start because its objects are in the state.
-// It serves a schema for each type of a recorded document, with attributes of the recorded
-// values' types.
+// stub replaces another provider, which the CLI must start because its objects are in the state. It serves
+// a schema for each type of a recorded document, with attributes of the recorded values' types.
 type stub struct {
 	tfprotov6.ProviderServer // nil: other methods aren't called
 	schemas                  map[string]*tfprotov6.Schema

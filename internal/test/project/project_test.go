@@ -78,8 +78,7 @@ func comment(file *ast.File) string {
 	return strings.TrimSpace(file.Doc.Text())
 }
 
-// maxKit bounds the code that turns a kind into a resource: lines without imports, blanks and
-// comments.
+// maxKit bounds the code that turns a kind into a resource: lines without imports, blanks and comments.
 const maxKit = 600
 
 // kitOfDataSources are the files for data sources, which don't count.
@@ -190,8 +189,7 @@ func ecosystem(path string) string {
 
 var environment = regexp.MustCompile(`(?:envOrDefault "|\.Env\.)([A-Z_0-9]+)`)
 
-// The release workflow sets the variables that .goreleaser.yaml reads, and takes the release's
-// text from the changelog.
+// The release workflow sets the variables of .goreleaser.yaml, and takes its text from the changelog.
 func TestReleaseWorkflow(t *testing.T) {
 	configuration := must.ReadFile(t, filepath.Join(root, ".goreleaser.yaml"))
 	var workflow struct {

@@ -71,8 +71,7 @@ func (d *deployment) copyObject(t testing.TB, original, name string) string {
 	return created.ID
 }
 
-// A plan of a thousand objects of each kind makes as many calls as one of ten, apart from the
-// further pages of lists.
+// A plan of a thousand objects of each kind makes as many calls as one of ten, besides lists' pages.
 func TestCallsOfAHugePlan(t *testing.T) {
 	n := 1000
 	if testing.Short() {
@@ -187,8 +186,7 @@ resource "gpucloud_template" "t" {
 `, n)
 }
 
-// newGrownWorkspaces creates two working directories with n templates, one with our provider and one with
-// nullprovider.
+// newGrownWorkspaces creates directories with n templates for our provider and for nullprovider.
 func newGrownWorkspaces(b *testing.B, d *deployment, n int) (tf, baseline *terraform) {
 	b.Helper()
 	tf, baseline = newWorkspace(b, d, ours, api.V2), newWorkspace(b, d, null, api.V2)

@@ -69,8 +69,7 @@ var stages = map[string]struct {
 	"before, and the response finally arrives": {hold: "before", opens: true, created: 4},
 }
 
-// After an interrupted apply, the state has all created objects. The next apply creates the rest,
-// and nothing twice.
+// After an interrupted apply, the state has all created objects. The next apply creates only the rest.
 func TestInterruptedApply(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		tests := map[string]func(*testing.T){}
@@ -212,8 +211,7 @@ func TestTwoWorkspacesAtOnce(t *testing.T) {
 	})
 }
 
-// If all responses are lost, neither workspace adopts an object that the other may have created,
-// and both name it.
+// If all responses are lost, neither workspace adopts the other's objects, and both name them.
 func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)

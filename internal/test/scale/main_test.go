@@ -1,8 +1,7 @@
 //go:build unix
 
-// Package scale_test tests the provider at scale and under signals, with a real Terraform, the
-// provider as its own process, and a deployment behind a proxy that counts, holds and drops
-// requests.
+// Package scale_test tests the provider at scale and under signals, with a real Terraform, the provider as
+// its own process, and a deployment behind a proxy that counts, holds and drops requests.
 package scale_test
 
 import (

@@ -33,8 +33,7 @@ var secrets = []struct {
 	{"s3", "Pl4ntedS3Secret6y5t4r3e2w", true},
 }
 
-// configWithSecrets returns a configuration with each secret except the key, which is in the
-// environment.
+// configWithSecrets returns a configuration with each secret except the key, which is in the environment.
 func configWithSecrets(v api.Version) string {
 	config := baseTemplate
 	for _, name := range []string{"written", "password", "env", "s3"} {
@@ -110,8 +109,7 @@ func containsSecret(text []byte, value string) bool {
 	return slices.ContainsFunc(secretEncodings(value), func(s string) bool { return bytes.Contains(text, []byte(s)) })
 }
 
-// expectNoSecrets expects no secret in Terraform's output, and in files only where Terraform
-// stores it.
+// expectNoSecrets expects no secret in Terraform's output, and in files only where Terraform stores it.
 func (tf *terraform) expectNoSecrets(output string) {
 	tf.t.Helper()
 	for _, s := range secrets {

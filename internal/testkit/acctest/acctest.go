@@ -33,8 +33,7 @@ var Versions = []api.Version{api.V2, api.V1}
 
 const providerName = "gpucloud"
 
-// Main runs a package's tests. If a CLI started the test binary as a provider, Main serves the
-// provider instead.
+// Main runs a package's tests, or serves the provider if a CLI started the test binary as one.
 func Main(m *testing.M) {
 	if IsProviderProcess() {
 		if err := provider.Serve("test", false); err != nil {
@@ -108,8 +107,7 @@ func (d *Deployment) count(next http.Handler) http.Handler {
 	})
 }
 
-// Intercept puts a proxy in front of the deployment. handle gets each request with its body, and
-// may forward it.
+// Intercept puts a proxy in front of the deployment. handle gets each request, and may forward it.
 func (d *Deployment) Intercept(t *testing.T, handle func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler)) {
 	t.Helper()
 	forward := httputil.NewSingleHostReverseProxy(must.Do(url.Parse(d.URL))(t))
@@ -129,8 +127,7 @@ func (d *Deployment) Intercept(t *testing.T, handle func(w http.ResponseWriter, 
 // Writes returns the number of requests so far other than GET, or 0 for a remote deployment.
 func (d *Deployment) Writes() int64 { return d.writes.Load() }
 
-// Calls returns the number of requests that f causes, by method and path. For a remote
-// deployment it is empty.
+// Calls counts the requests that f causes by method and path, but none at a remote deployment.
 func (d *Deployment) Calls(f func()) map[string]int {
 	d.mu.Lock()
 	clear(d.calls)
@@ -167,8 +164,7 @@ func EachVersion(t *testing.T, test func(t *testing.T, d *Deployment, v api.Vers
 	}
 }
 
-// DeployCatalog is Deploy with a catalog file of the given text. With a remote deployment, the
-// test is skipped.
+// DeployCatalog is Deploy with a catalog file. With a remote deployment, the test is skipped.
 func DeployCatalog(t *testing.T, text string) *Deployment {
 	t.Helper()
 	file := CatalogFile(t, text)

@@ -40,8 +40,7 @@ var (
 	registry = sync.OnceValues(startRegistry)
 )
 
-// Each runs a test with Docker and with Podman, in parallel. With -short it runs only
-// Docker.
+// Each runs a test with Docker and with Podman, in parallel. With -short it runs only Docker.
 func Each(t *testing.T, run func(t *testing.T, e *Engine)) {
 	t.Helper()
 	t.Run("docker", func(t *testing.T) {
@@ -71,8 +70,7 @@ func startOrSkip[T any](t testing.TB, start func() (T, error)) (result T) {
 	return result
 }
 
-// requirePrograms returns an error if an engine can't run: without root, or without one of its
-// programs.
+// requirePrograms returns an error if an engine can't run: without root, or without one of its programs.
 func requirePrograms(names ...string) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("%w: only root may start %s", errMissing, names[0])
@@ -158,8 +156,7 @@ func writeFile(dir, name, text string, mode os.FileMode) error {
 	return os.WriteFile(filepath.Join(dir, name), []byte(text), mode)
 }
 
-// runDocker runs a daemon that doesn't change the machine's network. When it ends, it ends all
-// containers.
+// runDocker runs a daemon that doesn't change the machine's network. When it ends, it ends all containers.
 const runDocker = `dockerd --iptables=false --bridge=none --host-gateway-ip=127.0.0.1 --exec-opt native.cgroupdriver=cgroupfs --storage-driver=vfs --shutdown-timeout=1 \
   --data-root "$PWD/data" --exec-root "$PWD/exec" --pidfile "$PWD/pid" --config-file "$PWD/daemon.json" -H "unix://$PWD/socket" >log 2>&1 </dev/null &
 read -r _
@@ -194,8 +191,7 @@ func startDocker() (*Engine, error) {
 	return e, nil
 }
 
-// Network creates a network that is removed after the test. If the machine doesn't support it,
-// the test is skipped.
+// Network creates a network for the test, which is skipped if the machine doesn't support that.
 func (e *Engine) Network(t testing.TB) (name string) {
 	t.Helper()
 	name = "gpucloud-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))

@@ -67,8 +67,7 @@ func StartKubernetes(t testing.TB) *Kubernetes {
 	return startOrSkip(t, kubernetes)
 }
 
-// clusterRequired reports whether a make target runs tests of the cluster: then they fail
-// without one.
+// clusterRequired reports whether a make target runs tests of the cluster: then they fail without one.
 func clusterRequired() bool {
 	return os.Getenv("KUBERNETES_ROUNDS") != "" || os.Getenv("KUBERNETES_CONFORMANCE") != ""
 }

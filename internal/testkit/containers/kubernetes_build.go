@@ -66,9 +66,8 @@ func BuildKubernetes(ctx context.Context) (folder string, err error) {
 	return folder, nil
 }
 
-// writeKubernetesModule writes a module that requires Kubernetes. The go.mod of Kubernetes
-// replaces modules with folders that its archive lacks. Here they are required in the versions
-// of the same release.
+// writeKubernetesModule writes a module that requires Kubernetes. The go.mod of Kubernetes replaces modules
+// with folders that its archive lacks. Here they are required in the versions of the same release.
 func writeKubernetesModule(ctx context.Context, work string) error {
 	if err := writeFile(work, "go.mod", "module build\n", 0o600); err != nil {
 		return err

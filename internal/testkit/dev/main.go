@@ -53,8 +53,7 @@ func run(ctx context.Context, args []string) error {
 	return errors.New(usage)
 }
 
-// buildCLIs builds the releases of Terraform and OpenTofu for the acceptance tests into the
-// user's cache.
+// buildCLIs builds the releases of Terraform and OpenTofu for the acceptance tests into the user's cache.
 func buildCLIs(ctx context.Context) error {
 	for _, r := range tfcli.Releases {
 		path, err := r.Path()
@@ -79,9 +78,8 @@ func buildCLIs(ctx context.Context) error {
 	return nil
 }
 
-// printPath prints the path of a release. Without a name, it prints the path of the tests' CLI.
-// If the release is absent, it prints only a line to standard error, so that a caller can skip
-// its work.
+// printPath prints the path of a release. Without a name, it prints the path of the tests' CLI. If the
+// release is absent, it prints only a line to standard error, so that a caller can skip its work.
 func printPath(ctx context.Context, name string) error {
 	if name == "" {
 		path, err := tfcli.Find(ctx)

@@ -15,9 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// printSchema prints the provider's schemas in the form of `terraform providers schema -json`,
-// from which the documentation is generated. It includes features that this machine's Terraform
-// doesn't support.
+// printSchema prints the provider's schemas in the form of `terraform providers schema -json`, from which
+// the documentation is generated. It includes features that this machine's Terraform doesn't support.
 func printSchema(ctx context.Context) error {
 	document, err := describe(ctx, provider.Server("docs"))
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package fuzz checks properties of decoders of untrusted input: under "go test -fuzz"
-// (make fuzz) with the inputs that Go's engine finds, under plain "go test" with the seeds,
-// the saved failing inputs in testdata/fuzz, and a fixed number of pseudo-random variations
-// of the seeds.
+// Package fuzz checks properties of decoders of untrusted input: under "go test -fuzz" (make fuzz) with the
+// inputs that Go's engine finds, under plain "go test" with the seeds, the saved failing inputs in
+// testdata/fuzz, and a fixed number of pseudo-random variations of the seeds.
 package fuzz
 
 import (
@@ -20,8 +19,7 @@ import (
 	"time"
 )
 
-// Seed is one value for each argument of a property: string, []byte, bool, int
-// or uint8.
+// Seed is one value for each argument of a property: string, []byte, bool, int or uint8.
 type Seed []any
 
 // How many variations of the seeds plain "go test" tries.
@@ -30,17 +28,15 @@ const (
 	variationsShort = 100
 )
 
-// Limits of a property for one input. They find amplification by orders of magnitude, not by a
-// factor.
+// Limits of a property for one input. They find amplification by orders of magnitude, not by a factor.
 const (
 	maxTime              = 20 * time.Second
 	maxBytes             = 64 << 20
 	maxBytesPerInputByte = 10_000
 )
 
-// Run checks a property, a func(*testing.T, …) with the arguments of the seeds. If it fails,
-// panics, takes too long or allocates too much for an input, the input is printed as a file for
-// testdata/fuzz.
+// Run checks a property, a func(*testing.T, …) with the arguments of the seeds. If it fails, panics, takes
+// too long or allocates too much for an input, the input is printed as a file for testdata/fuzz.
 func Run(f *testing.F, property any, seeds ...Seed) {
 	f.Helper()
 	for _, seed := range seeds {

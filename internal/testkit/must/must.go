@@ -48,8 +48,7 @@ func ErrorIs(t testing.TB, err, want error, about ...any) {
 	}
 }
 
-// Equal reports a difference between the values. A nil slice or map equals an empty one. The
-// report starts with about.
+// Equal reports a difference, after about. A nil slice or map equals an empty one.
 func Equal[T any](t testing.TB, got, want T, about ...any) {
 	if reflect.DeepEqual(got, want) {
 		return

@@ -115,8 +115,7 @@ func (r Release) Build(ctx context.Context) error {
 
 const workPrefix = ".build-"
 
-// removeStaleBuilds removes files of killed builds. It keeps recent ones, which may still be in
-// progress.
+// removeStaleBuilds removes files of killed builds. It keeps recent ones, which may still be in progress.
 func removeStaleBuilds(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, workPrefix+"*"))
 	for _, path := range left {

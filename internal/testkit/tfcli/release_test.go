@@ -17,8 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// tool is a module like Terraform's: its go.mod replaces a required module with a folder that isn't
-// in the module's archive.
+// tool is a module like Terraform's: it replaces a module with a folder that its archive lacks.
 var tool = map[string]string{
 	"go.mod": `module example.com/tool
 

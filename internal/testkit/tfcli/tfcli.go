@@ -1,5 +1,4 @@
-// Package tfcli finds the Terraform or OpenTofu for tests and the quickstart, and builds
-// missing releases.
+// Package tfcli finds the Terraform or OpenTofu for tests and the quickstart, and builds missing releases.
 package tfcli
 
 import (
@@ -49,8 +48,7 @@ func Find(ctx context.Context) (string, error) {
 	return fetch(ctx, filepath.Join(dir, "terraform"))
 }
 
-// installedPaths returns the paths of Terraform and OpenTofu on PATH and in the user's
-// cache.
+// installedPaths returns the paths of Terraform and OpenTofu on PATH and in the user's cache.
 func installedPaths() (paths []string) {
 	for _, name := range []string{Terraform, OpenTofu} {
 		if path, err := exec.LookPath(name); err == nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// FunctionError is the error of a function. Argument is the position of the invalid argument,
-// or -1.
+// FunctionError is the error of a function. Argument is the position of the invalid argument, or -1.
 type FunctionError struct {
 	Argument int
 	Text     string

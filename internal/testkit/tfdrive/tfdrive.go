@@ -86,8 +86,7 @@ func (d *Provider) schemasOf(p provider.Provider) *schemas {
 	return s
 }
 
-// Reconfigure configures the provider again, as Terraform does before a refresh and plan, and before
-// an apply.
+// Reconfigure configures the provider again, as Terraform does before a plan and before an apply.
 func (d *Provider) Reconfigure() *Provider {
 	d.t.Helper()
 	configured := ask(d, d.server.ConfigureProvider, &tfprotov6.ConfigureProviderRequest{TerraformVersion: "1.11.4", Config: d.block})
@@ -151,8 +150,7 @@ type State struct {
 // Exists reports whether the state contains an object.
 func (s State) Exists() bool { return s.Value.Type() != nil && !s.Value.IsNull() }
 
-// Get returns an attribute by its dotted path as Go data: nil, Unknown, string, bool, float64,
-// []any or map[string]any.
+// Get returns an attribute by its dotted path: nil, Unknown, string, bool, float64, []any or map[string]any.
 func (s State) Get(path string) any {
 	if !s.Exists() {
 		return nil
@@ -282,8 +280,7 @@ func (d *Provider) Resolve(p PlannedChange, config map[string]any) PlannedChange
 	return final
 }
 
-// Apply applies a planned change. Like Terraform, it checks the result: known planned values
-// must not change.
+// Apply applies a planned change. Like Terraform, it rejects a change of known planned values.
 func (d *Provider) Apply(p PlannedChange) (State, Diagnostics) {
 	d.t.Helper()
 	ty := d.types[p.Type]
@@ -357,8 +354,7 @@ func (d *Provider) importState(req *tfprotov6.ImportResourceStateRequest) (State
 	return d.Read(State{Type: req.TypeName, Value: d.unpack(got.State, d.types[req.TypeName]), private: got.Private, identity: got.Identity})
 }
 
-// Move moves the state of another provider's resource, as a moved block does. The state has the
-// form of a state file.
+// Move moves another provider's state, in the form of a state file, as a moved block does.
 func (d *Provider) Move(typeName, sourceProvider, sourceType string, state []byte) (State, Diagnostics) {
 	d.t.Helper()
 	resp := ask(d, d.server.MoveResourceState, &tfprotov6.MoveResourceStateRequest{

@@ -27,10 +27,9 @@ var remedies = map[uint32]string{
 	uint32(nvml.GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN): "its NVLink domain must be recovered",
 }
 
-// checkHealth reads the health of a GPU that responds. If the driver supports recovery actions,
-// only they decide: if none is needed, the GPU is healthy and earlier reports are dropped. On older
-// drivers the memory's error counts decide, and a report lasts until the GPU is lost and comes
-// back.
+// checkHealth reads the health of a GPU that responds. If the driver supports recovery actions, only they
+// decide: if none is needed, the GPU is healthy and earlier reports are dropped. On older drivers the
+// memory's error counts decide, and a report lasts until the GPU is lost and comes back.
 func (r *reader) checkHealth(g *physical) {
 	g.health = ""
 	if action, ok := r.recoveryAction(g.handle); ok {

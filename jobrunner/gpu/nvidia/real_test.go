@@ -22,8 +22,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu/nvidia"
 )
 
-// TestRealGPU checks a machine with a GPU, and prints what it measured. docs/reference/gpu.md says
-// how to run it.
+// TestRealGPU checks a machine with a GPU and prints measurements; see docs/reference/gpu.md.
 func TestRealGPU(t *testing.T) {
 	if os.Getenv("GPUCLOUD_TEST_GPU") == "" {
 		t.Skip("GPUCLOUD_TEST_GPU=1 checks a machine with a GPU: see docs/reference/gpu.md")

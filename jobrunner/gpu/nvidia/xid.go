@@ -5,8 +5,7 @@ import "fmt"
 // xid is an error number of the driver.
 type xid struct {
 	text string
-	// harmless means that the GPU stays healthy: a program caused the error, or it is
-	// informational.
+	// harmless means that the GPU stays healthy: a program caused the error, or it is informational.
 	harmless bool
 }
 

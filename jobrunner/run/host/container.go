@@ -190,8 +190,7 @@ type detachedLifecycle struct {
 	after time.Time // output up to this time is already logged
 }
 
-// followPause is the pause before a detached container is inspected again, in real time, which
-// engines use.
+// followPause is the pause before a detached container is inspected again, in real time, which engines use.
 const followPause = time.Second
 
 func (d detachedLifecycle) wait(c *container) run.Exit {

@@ -12,9 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Labels of containers. A container with the label of a deployment outlives a jobrunner
-// that is killed, and the next run finds it. A container with the label of a run ends with
-// that run.
+// Labels of containers. A container with the label of a deployment outlives a jobrunner that is killed, and
+// the next run finds it. A container with the label of a run ends with that run.
 const (
 	runLabel        = "gpucloud.run"
 	deploymentLabel = "gpucloud.deployment" // Spec.FolderID
@@ -155,8 +154,7 @@ func (c containerSpec) appendEnvironment(args []string, folder string) (_, inher
 // maxFileLine is the longest line that engines read from a file of variables.
 const maxFileLine = 60 << 10
 
-// engineReads reports whether a variable could change what the engine's CLI does,
-// or which code it loads.
+// engineReads reports whether a variable could change what the engine's CLI does, or which code it loads.
 func engineReads(name string) bool {
 	name = strings.ToUpper(name)
 	return slices.ContainsFunc([]string{

@@ -63,8 +63,7 @@ func (es *engines) close() {
 	}
 }
 
-// findEngines finds CLIs and starts to probe each. The setting is the name or path of one,
-// "none", or "" for all.
+// findEngines finds CLIs and starts to probe each. The setting is a name, a path, "none", or "" for all.
 func findEngines(ctx context.Context, setting text, register *procgroup.Register) (*engines, error) {
 	if setting.Value == noEngine {
 		return &engines{off: true}, nil
@@ -140,8 +139,7 @@ func (es *engines) describe() (lines []string) {
 	return lines
 }
 
-// removeContainers removes the containers and networks of a killed run from the engines
-// that it used.
+// removeContainers removes the containers and networks of a killed run from the engines that it used.
 func (es *engines) removeContainers(ctx context.Context, runID string, paths []string) (removed int, err error) {
 	for _, path := range paths {
 		e := newEngine(ctx, path, nil)
@@ -213,8 +211,7 @@ func (e *containerEngine) probeInBackground() {
 	}
 }
 
-// runCLI runs a command of the engine and returns its stdout. The error is the last line of
-// its stderr.
+// runCLI runs a command of the engine and returns its stdout. The error is the last line of its stderr.
 func (e *containerEngine) runCLI(ctx context.Context, args ...string) (string, error) {
 	return e.runCLIWith(ctx, nil, nil, args...)
 }

@@ -141,8 +141,7 @@ func runsCode(name string) bool {
 	return slices.ContainsFunc(codeVariables, matches) && !slices.ContainsFunc(harmlessVariables, matches)
 }
 
-// matchVariable reports whether a name matches a pattern. It ignores case, as Windows and
-// some tools do.
+// matchVariable reports whether a name matches a pattern. It ignores case, as Windows and some tools do.
 func matchVariable(pattern, name string) bool {
 	pattern, name = strings.ToUpper(pattern), strings.ToUpper(name)
 	start, end, hasWildcard := strings.Cut(pattern, "*")

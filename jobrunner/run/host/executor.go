@@ -137,8 +137,7 @@ func (e *Executor) Close() error {
 	return errors.Join(os.RemoveAll(e.scratch), e.register.Close())
 }
 
-// cleanKilledRuns ends what killed runs left. If an engine doesn't answer, the next start
-// tries again.
+// cleanKilledRuns ends what killed runs left. If an engine doesn't answer, the next start tries again.
 func (e *Executor) cleanKilledRuns(ctx context.Context, scratch string) error {
 	killed, err := e.register.KilledRuns()
 	if err != nil {
@@ -176,8 +175,7 @@ func (e *Executor) removeContainers(ctx context.Context, killed procgroup.Killed
 	return removed + containers, err
 }
 
-// imageForm is the syntax of an image's name. It keeps options out of an engine's command
-// line.
+// imageForm is the syntax of an image's name. It keeps options out of an engine's command line.
 var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._/:@-]*$`)
 
 // Program resolves an image with the first matching rule. It waits at most for the first probe of the engines.

@@ -66,8 +66,7 @@ func NewHandler(image, file string, python ...string) (h Handler, err error) {
 	return h, nil
 }
 
-// Environment returns the variables of the handler's workers, except the worker protocol's. env is
-// the template's.
+// Environment returns the workers' variables, except the protocol's. env is the template's.
 func (Handler) Environment(env map[string]string) []string {
 	return new(localSettings).environment(run.Spec{Container: store.Container{Env: env}})
 }

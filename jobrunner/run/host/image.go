@@ -11,8 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// pull pulls the image if it's missing or always has to be pulled. The log gets the
-// engine's progress.
+// pull pulls the image if it's missing or always has to be pulled. The log gets the engine's progress.
 func (e *containerEngine) pull(ctx context.Context, folder string, s run.Spec) error {
 	if !s.PullAlways {
 		if _, err := e.runCLI(ctx, "image", "inspect", "--format", "{{.Id}}", s.Image); err == nil {
@@ -29,8 +28,7 @@ func (e *containerEngine) pull(ctx context.Context, folder string, s run.Spec) e
 	return nil
 }
 
-// pullFailures explains the errors of engines and registries if an image can't be pulled. The first
-// match applies.
+// pullFailures explains why an image can't be pulled, by an error's text. The first match applies.
 var pullFailures = []struct {
 	texts     []string // of the error, in lower case
 	anonymous string   // explanation without a login

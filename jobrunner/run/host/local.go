@@ -75,8 +75,7 @@ func (l *localSettings) command(s run.Spec, env ...string) (c procgroup.Command,
 	return c, nil
 }
 
-// argv returns the words of a command: the rule's, and the words that the rule takes from
-// the template.
+// argv returns the words of a command: the rule's, and the words that the rule takes from the template.
 func (l *localSettings) argv(c store.Container) (argv []string, err error) {
 	for _, word := range l.Run {
 		argv = append(argv, word.Value)

@@ -59,8 +59,7 @@ func (p pattern) matches(image string) bool {
 	return p.form.MatchString(image) || p.bare && p.form.MatchString(withoutTag(image))
 }
 
-// withoutTag removes the tag and digest of an image. A colon before the last slash precedes the
-// registry's port.
+// withoutTag removes an image's tag and digest. A colon before the last slash precedes a port.
 func withoutTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {

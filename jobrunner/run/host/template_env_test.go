@@ -17,8 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// With rules for local programs, a template's variables can't run other code. The error names the variable and
-// the fix.
+// With local rules, a template's variables can't run other code. The error names the variable and the fix.
 func TestTemplateRunsNoCode(t *testing.T) {
 	refused := strings.Fields(`BASH_ENV ENV BASH_FUNC_x%% SHELLOPTS PS4 NODE_OPTIONS NODE_PATH npm_config_script_shell PYTHONWARNINGS BROWSER LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT
 		PYTHONSTARTUP PYTHONPATH PYTHONHOME PYTHONINSPECT PYTHONUSERBASE PYTHONBREAKPOINT pythonpath PERL5OPT PERL5LIB PERLLIB PERL5DB RUBYOPT RUBYLIB GEM_PATH BUNDLE_GEMFILE GIT_SSH_COMMAND
@@ -54,8 +53,7 @@ func TestTemplateRunsNoCode(t *testing.T) {
 	must.Hold(t, must.Err(os.Stat(loaded)) != nil, "the code of a template ran")
 }
 
-// A rule can allow variables by name or prefix, set them itself, or leave the whole command to the
-// template.
+// A rule can allow variables by name or prefix, set them, or leave the whole command to the template.
 func TestTemplateEnvAllowed(t *testing.T) {
 	for rule, allowed := range map[string]bool{
 		"{run: [sh], template_env: [PYTHONPATH, GIT_*]}":            true,

@@ -1,6 +1,5 @@
-// Package kubernetes runs workers and pods as Pods of a Kubernetes cluster. It creates a Pod,
-// follows it and removes it. The cluster does the rest: it schedules Pods, assigns devices
-// and manages nodes.
+// Package kubernetes runs workers and pods as Pods of a Kubernetes cluster. It creates a Pod, follows it
+// and removes it. The cluster does the rest: it schedules Pods, assigns devices and manages nodes.
 package kubernetes
 
 import (
@@ -77,8 +76,7 @@ type Cluster struct {
 
 var _ run.Cluster = (*Cluster)(nil)
 
-// Open connects to the cluster. The error says what can't be reached, or which permission is
-// missing.
+// Open connects to the cluster. The error says what can't be reached, or which permission is missing.
 func Open(ctx context.Context, c run.ClusterConfig) (run.Cluster, error) {
 	settings, namespace, err := load(c)
 	if err != nil {
@@ -244,8 +242,7 @@ func (c *Cluster) String() string {
 	return fmt.Sprintf("Kubernetes %s, namespace %s", c.version, c.namespace)
 }
 
-// RemoveRun removes the objects of another run of the jobrunner, and returns the number of
-// its Pods.
+// RemoveRun removes the objects of another run of the jobrunner, and returns the number of its Pods.
 func (c *Cluster) RemoveRun(ctx context.Context, runID string) (removed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()

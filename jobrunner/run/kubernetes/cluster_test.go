@@ -37,8 +37,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
-// TestKubernetes in cmd/jobrunner uses a real cluster. These tests are for responses that it doesn't
-// produce on demand.
+// These tests are for responses that the real cluster of TestKubernetes in cmd/jobrunner doesn't give.
 
 // simulated is a cluster whose responses the test chooses.
 type simulated struct {

@@ -113,8 +113,7 @@ func (s *simulated) claims() map[string]string {
 	return all
 }
 
-// A volume is a claim. Its first mount creates it, it grows and never shrinks, and only the volume's
-// removal deletes it.
+// A volume is a claim. Its first mount creates it, it only grows, and only the volume's removal deletes it.
 func TestVolumes(t *testing.T) {
 	s := simulate(t)
 	s.StorageClass.Value = "fast"

@@ -100,8 +100,7 @@ func (p *process) create(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the cluster does not take the %s's Pod: %w", p.kind, err)
 	}
-	// The cluster removes Secrets with their Pod, in case this process ends before it removes
-	// them.
+	// The cluster removes Secrets with their Pod, in case this process ends before it removes them.
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":%q,"uid":%q}]}}`, pod.Name, pod.UID)
 	for _, secret := range p.objects.secrets {
 		if _, err := api.Secrets(p.cluster.namespace).Patch(ctx, secret.Name, types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
@@ -126,8 +125,7 @@ func (p *process) latest() (pod *core.Pod, gone bool, changed <-chan struct{}) {
 	return p.pod, p.gone, p.changed
 }
 
-// awaitRunning waits until the container runs or has already ended. It logs each reason for
-// a delay once.
+// awaitRunning waits until the container runs or has already ended. It logs each reason for a delay once.
 func (p *process) awaitRunning(ctx context.Context) error {
 	for logged := ""; ; {
 		pod, gone, changed := p.latest()
@@ -190,8 +188,7 @@ func (p *process) remove() {
 	}
 }
 
-// removeLater continues a removal in the background if the API server or the node doesn't
-// respond.
+// removeLater continues a removal in the background if the API server or the node doesn't respond.
 func (p *process) removeLater(err error) {
 	p.cluster.Logger.Warn("the objects of a "+p.kind+" can't be removed from the Kubernetes cluster: trying again, also at the next start of the jobrunner",
 		"pod", p.objects.pod.Name, "namespace", p.cluster.namespace, "error", err)
@@ -202,8 +199,7 @@ func (p *process) removeLater(err error) {
 	}()
 }
 
-// tryRemove removes the objects. If ctx ends, it returns the error of the last attempt, or reports that the node
-// doesn't respond.
+// tryRemove removes the objects. If ctx ends, it returns the last error, or that the node doesn't respond.
 func (p *process) tryRemove(ctx context.Context) error {
 	if err := p.deletePod(ctx, shortestGrace); err != nil {
 		return err

@@ -8,8 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// The counters are found with control groups of version 1 and 2, on a machine and in a container.
-// A missing counter is -1.
+// The counters of control groups 1 and 2 are found, also in a container. A missing counter is -1.
 func TestOOMKills(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string

@@ -104,8 +104,7 @@ func killEach(killed map[identity]bool, match func(process) bool) (found int) {
 	return found
 }
 
-// processCache shares one scan of all processes between groups that ask at about the same
-// time.
+// processCache shares one scan of all processes between groups that ask at about the same time.
 var processCache struct {
 	sync.Mutex
 	at  time.Time
@@ -123,8 +122,7 @@ func recentProcesses() []process {
 	return processCache.all
 }
 
-// UsageOf returns the resource usage of a process, its group and their descendants. It is at most half
-// a second old.
+// UsageOf returns the usage of a process, its group and their descendants, at most half a second old.
 func UsageOf(pid int) (u Usage) {
 	all := recentProcesses()
 	members := map[int]bool{pid: true}

@@ -61,8 +61,7 @@ type Usage struct {
 	Memory int64         `json:"memory"` // resident bytes now
 }
 
-// oomKills counts the processes that the kernel killed because memory ran out; -1 is
-// unknown.
+// oomKills counts the processes that the kernel killed because memory ran out; -1 is unknown.
 type oomKills struct {
 	cgroup  int64 // in the process's control group
 	machine int64
@@ -129,9 +128,8 @@ func (g *Group) connect(c Command) (err error) {
 	return err
 }
 
-// supervise starts the command, waits for its end and kills its children. It locks its
-// thread: Linux kills the command when the thread that started it ends. Waiting takes a
-// thread anyway.
+// supervise starts the command, waits for its end and kills its children. It locks its thread: Linux kills
+// the command when the thread that started it ends. Waiting takes a thread anyway.
 func (g *Group) supervise(started chan<- error, c Command) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -250,8 +248,7 @@ func (g *Group) measure() {
 	g.used = Usage{CPU: max(g.used.CPU, now.CPU), Memory: now.Memory}
 }
 
-// Limits for reading the pipes after a group's end. A child that survived may hold them
-// open.
+// Limits for reading the pipes after a group's end. A child that survived may hold them open.
 const (
 	lingerTime  = time.Second
 	lingerBytes = 1 << 20 // the capacity of a pipe

@@ -49,8 +49,7 @@ func OpenRegister(dir string) (*Register, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("writing to the data folder: %w", err)
 	}
-	// It gets its name after it is locked. Otherwise another run would take this run for
-	// a killed one.
+	// It gets its name after it is locked. Otherwise another run would take this run for a killed one.
 	fresh := filepath.Join(dir, "."+r.run)
 	f, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err == nil {

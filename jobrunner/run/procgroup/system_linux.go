@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolate gives the command a group of its own. The kernel kills the command when the thread
-// that starts it ends.
+// isolate gives the command its own group, and a SIGKILL when the thread that starts it ends.
 func isolate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -44,9 +44,8 @@ func killedText(before, after oomKills) string {
 	return "SIGKILL, not from the jobrunner: often because the machine is out of memory"
 }
 
-// StatusText returns an exit status as human-readable text. Shells and containers use 128 plus the
-// number of the signal that ended the program. oom says that the kernel killed a process for
-// lack of memory.
+// StatusText returns an exit status as human-readable text. Shells and containers use 128 plus the number
+// of the signal that ended the program. oom says that the kernel killed a process for lack of memory.
 func StatusText(status int, oom bool) string {
 	text := fmt.Sprintf("exit status %d", status)
 	signal := status - 128

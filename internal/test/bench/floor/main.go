@@ -29,8 +29,7 @@ func main() {
 	log.Fatal(http.Serve(listener, newFloor().routes())) //nolint:gosec // serves one local client, so it needs no time-outs
 }
 
-// workers is the number of goroutines that run jobs, equal to the workers of the jobrunner's
-// endpoint.
+// workers is the number of goroutines that run jobs, equal to the workers of the jobrunner's endpoint.
 const workers = 8
 
 // keptBytes bounds the inputs of kept jobs. The oldest are dropped first.

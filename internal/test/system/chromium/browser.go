@@ -1,5 +1,4 @@
-// Package chromium drives a headless Chromium in tests, through chromedp. Tests read the text
-// that people see.
+// Package chromium drives a headless Chromium, for tests that read the text that people see.
 package chromium
 
 import (
@@ -20,8 +19,7 @@ const stepTimeout = 60 * time.Second
 // Browser is a headless Chromium with an empty profile.
 type Browser struct{ ctx context.Context }
 
-// Open starts a browser that the end of the test closes. Without a Chromium the test is skipped,
-// or in CI fails.
+// Open starts a browser for the test. Without a Chromium the test is skipped, or fails in CI.
 func Open(t testing.TB) *Browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],

@@ -29,8 +29,7 @@ type Tab struct {
 	requests []string
 }
 
-// Tab opens an empty page with a size in pixels and a colour scheme. The end of the test closes
-// it.
+// Tab opens an empty page with a size in pixels and a colour scheme. The end of the test closes it.
 func (b *Browser) Tab(t testing.TB, width, height int64, dark bool) *Tab {
 	t.Helper()
 	tab := &Tab{t: t}
@@ -108,8 +107,7 @@ func evaluate(expression string) chromedp.Action[[]byte] {
 	})
 }
 
-// Eval evaluates an expression in the page and decodes its value into result. It doesn't wait,
-// unlike Until and Shows.
+// Eval decodes an expression's value into result. Unlike Until and Shows, it doesn't wait.
 func (t *Tab) Eval(expression string, result any) {
 	t.t.Helper()
 	value := do(t, expression, evaluate(expression))
@@ -181,8 +179,7 @@ func (t *Tab) Shows(selector string, texts ...string) {
 	}
 }
 
-// Click waits until the first element that matches a selector is visible, focuses it and clicks
-// it.
+// Click waits until the first element that matches a selector is visible, focuses it and clicks it.
 func (t *Tab) Click(selector string) {
 	t.t.Helper()
 	// In one expression, because a live page may replace the element before the click.

@@ -18,8 +18,7 @@ var (
 	grouping   = regexp.MustCompile(`by \(([^)]*)\)`)
 )
 
-// A jobrunner exports each metric that an alert or the guide names, with the labels that the
-// alert uses.
+// A jobrunner exports each metric that an alert or the guide names, with the labels that the alert uses.
 func TestAlertsNameMetrics(t *testing.T) {
 	j := start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--simulate-gpus=h200x8"})
 	j.checkJob()

@@ -69,8 +69,7 @@ func TestUnitServesFromPostgres(t *testing.T) {
 	}
 }
 
-// systemd accepts every setting of the unit and its drop-ins, and rates the unit's exposure at 2.0
-// of 10 or less.
+// systemd accepts every setting of the unit and its drop-ins, with an exposure of at most 2.0 of 10.
 func TestUnitIsValid(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

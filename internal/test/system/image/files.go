@@ -25,8 +25,7 @@ type file struct {
 	text []byte
 }
 
-// systemFiles returns the files that a static program needs: certificate authorities, user names and
-// writable folders.
+// systemFiles are what a static program needs: certificate authorities, user names, writable folders.
 func systemFiles() []file {
 	return []file{
 		{path: "etc/", mode: 0o755},

@@ -52,8 +52,7 @@ func readAccepted(t *testing.T, table string) (list []accepted) {
 	return list
 }
 
-// compare reports findings that aren't accepted and, except in a short run, accepted differences
-// that weren't found.
+// compare reports findings that aren't accepted and, in a full run, accepted ones that weren't found.
 func (f *findings) compare(t *testing.T, all []operation, file, text string) {
 	t.Helper()
 	table := readAccepted(t, text)

@@ -65,8 +65,7 @@ func TestGeneratedClients(t *testing.T) {
 	})
 }
 
-// prepare runs a program that needs the network. If it fails, the test is skipped, or in CI
-// fails.
+// prepare runs a program that needs the network. If it fails, the test is skipped, or in CI fails.
 func prepare(t *testing.T, dir, program string, args ...string) {
 	t.Helper()
 	out, err := run(t, dir, program, args...)
@@ -111,8 +110,7 @@ func (s *scene) saveDocument(t *testing.T, dir string, d document) string {
 	return path
 }
 
-// saveScript writes a script with a call of each operation. A call that changes an object has its
-// own object.
+// saveScript writes a script with a call of each operation. A changing call has its own object.
 func (s *scene) saveScript(t *testing.T, dir string, all []operation) string {
 	t.Helper()
 	var steps []step

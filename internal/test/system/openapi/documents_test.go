@@ -1,6 +1,5 @@
-// Package openapi tests the jobrunner against the OpenAPI documents of both management APIs:
-// every operation with valid and invalid requests. testdata/accepted.tsv has the intended
-// differences.
+// Package openapi tests the jobrunner against the OpenAPI documents of both management APIs: every
+// operation with valid and invalid requests. testdata/accepted.tsv has the intended differences.
 package openapi
 
 import (

@@ -121,8 +121,7 @@ func innermostFaults(err error) (list []string) {
 		}
 		slices.Sort(list)
 		list = slices.Compact(list)
-		// If one part of a schema doesn't match, the members that only this part declares are
-		// reported as unknown, too.
+		// If one part of a schema doesn't match, its members are reported as unknown, too.
 		if rest := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return strings.HasSuffix(s, " breaks ") }); len(rest) > 0 {
 			return rest
 		}

@@ -167,8 +167,7 @@ type mutation struct {
 	body any
 }
 
-// mutations returns a body with each change of each member of the schema, and with unknown
-// members.
+// mutations returns a body with each change of each member of the schema, and with unknown members.
 func mutations(ref *openapi3.SchemaRef, base any) (list []mutation) {
 	s := flatten(ref)
 	s.walk(nil, "", 0, func(path []string, s schemas) {
@@ -216,8 +215,7 @@ func (s schemas) walk(path []string, name string, depth int, visit func(path []s
 	}
 }
 
-// put applies a change to a body and creates the objects around it. It reports whether it changed
-// anything.
+// put applies a change to a body and creates the objects around it. It reports whether it changed anything.
 func (s schemas) put(body *any, path []string, c change) bool {
 	if list, ok := (*body).([]any); ok && path[0] == "0" {
 		if len(list) == 0 {

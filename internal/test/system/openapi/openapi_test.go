@@ -82,8 +82,7 @@ func walkAll(t *testing.T, s *scene, all []operation, file, table string, bothWa
 	found.compare(t, all, file, table)
 }
 
-// A method that a path doesn't have returns 405 with the version's error body and the path's
-// methods in Allow.
+// A method that a path lacks gets 405 with the version's error body and the path's methods in Allow.
 func TestRefusedMethods(t *testing.T) {
 	s := newScene(t, nil)
 	seen := map[string]bool{}

@@ -162,8 +162,7 @@ func jsonText(value any) string {
 	return string(text)
 }
 
-// hidden reports whether a larger difference implies this one: one of the documents lacks the
-// member or its parent.
+// hidden reports whether a larger difference implies this one: a document lacks the member or its parent.
 func hidden(a, b map[string]string, what string) bool {
 	i := strings.LastIndex(what, " ")
 	name, last := what[:i], what[i+1:]

@@ -32,8 +32,7 @@ func servedOperations(t *testing.T, s *scene) (list []operation) {
 	return list
 }
 
-// closeAnswers makes the schemas of responses reject unknown members, which documents permit for
-// later releases.
+// closeAnswers makes responses' schemas reject unknown members, which documents permit for later releases.
 func closeAnswers(list []operation) {
 	for _, o := range list {
 		for _, ref := range o.op.Responses.Map() {

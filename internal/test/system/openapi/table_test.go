@@ -14,8 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// tableFacts returns the facts of the contract's table about bodies, in the form of
-// factsOf.
+// tableFacts returns the facts of the contract's table about bodies, in the form of factsOf.
 func tableFacts() operationFacts {
 	out := operationFacts{}
 	for _, o := range contract.Operations {
@@ -112,8 +111,7 @@ func (s operationFacts) onlyMembers() operationFacts {
 	return out
 }
 
-// testdata/table.tsv explains each difference of the contract's table from RunPod's
-// documents.
+// testdata/table.tsv explains each difference of the contract's table from RunPod's documents.
 func TestTableAgainstOriginals(t *testing.T) {
 	ours, theirs := tableFacts(), factsOf(originalOperations(t, "testdata", false)).onlyMembers()
 	maps.DeleteFunc(theirs, func(op string, _ map[string]string) bool { return ours[op] == nil })

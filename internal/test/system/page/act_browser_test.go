@@ -149,8 +149,7 @@ func TestBrowserOnOtherSites(t *testing.T) {
 	d.awaitPod(pod, "EXITED")
 }
 
-// The page shows new, changed and deleted pods, clusters, network volumes and keys without a
-// reload.
+// The page shows new, changed and deleted pods, clusters, network volumes and keys without a reload.
 func TestBrowserShowsObjects(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)

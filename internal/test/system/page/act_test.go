@@ -219,8 +219,7 @@ func TestActionsAreLogged(t *testing.T) {
 	must.Hold(t, strings.Contains(text, "POST /v2/pods/"+pod+"/action\" status=200") && !strings.Contains(text, "/ui/"), "the log has", text)
 }
 
-// A key with all rights lists all keys. Another key lists the keys of its owner. No list contains
-// a secret or a hash.
+// A key with all rights lists all keys, another key those of its owner, without any secret or hash.
 func TestKeysShown(t *testing.T) {
 	d := deploy(t)
 	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)

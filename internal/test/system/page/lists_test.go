@@ -191,8 +191,7 @@ func (d *deployment) createCancelledBatch(endpoint, name string) {
 	must.Require(d.t, resp.StatusCode == http.StatusOK, body)
 }
 
-// With several jobrunners, the page shows the node of each worker and GPU and names nodes that
-// don't answer.
+// With several jobrunners, the page shows each worker's and GPU's node, and names silent nodes.
 func TestBrowserOfSeveralNodes(t *testing.T) {
 	c := new(clock.Clock)
 	config := page.Config{Keys: apikey.New(key), Key: key, Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"}

@@ -1,5 +1,4 @@
-// Package page_test opens the page of a real jobrunner in a browser, and sends requests as other
-// sites would.
+// Package page_test opens a real jobrunner's page in a browser, and sends requests as other sites would.
 package page_test
 
 import (
@@ -97,8 +96,7 @@ func quoted(s string) string {
 	return string(b)
 }
 
-// The page shows endpoints, jobs and outputs correctly, on a desktop and on a phone. It never
-// executes their content.
+// The page shows endpoints, jobs and outputs, on a desktop and a phone, and never executes their content.
 func TestBrowser(t *testing.T) {
 	b := chromium.Open(t)
 	for _, screen := range []struct {
@@ -276,8 +274,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A session starts with a key or, once, with the code of the printed link. It ends with a
-// sign-out or with its key.
+// A session starts with a key or, once, the printed link's code. It ends with a sign-out or its key.
 func TestSession(t *testing.T) {
 	d := deploy(t)
 	signIn := func(body string) (*http.Response, string) {

@@ -9,8 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// The form sends jobs, shows streams as they arrive, cancels and retries jobs, and keeps its
-// input over a reload.
+// The form sends jobs, shows streams, cancels and retries jobs, and keeps its input over a reload.
 func TestBrowserSendsJobs(t *testing.T) {
 	b := chromium.Open(t)
 	d := deploy(t)

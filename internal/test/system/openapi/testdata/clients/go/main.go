@@ -1,5 +1,4 @@
-// Command clients calls, with generated clients, the operations that a file lists, each with the body
-// as the generated type.
+// Command clients calls the operations that a file lists with generated clients and body types.
 package main
 
 import (
