@@ -285,7 +285,8 @@ var references = []string{
 // malformed are values that the forms reject.
 var malformed = map[contract.Form][]string{
 	contract.Port:         {"80", "80/udp", "x/http", "0/tcp", "65536/tcp", "080/tcp", "80/http "},
-	contract.AbsolutePath: {"relative"},
+	contract.Argument:     {"a\x00"},
+	contract.AbsolutePath: {"relative", "/a\x00"},
 	contract.CUDAVersion:  {"12", "12.8.1", "v12.8"},
 	contract.GPUTypeID:    {"-x"},
 	contract.ID:           {" "},
