@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -32,12 +32,14 @@ type doctor struct {
 	Config        string `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"Configuration of the programs that run images. Default: jobrunner.yaml in the data folder, if it exists."`
 	databaseFlags `embed:""`
 	JSON          bool `name:"json" help:"Print JSON, a line for each check."`
+
+	programs *host.Executor // set by checkImages if the configuration is valid
 }
 
 // Help lists the checks and explains their results.
 func (doctor) Help() string {
-	return `Checks the address, the data folder, its disk and database, the clock, open files, the GPU driver, container engines or
-the Kubernetes cluster of jobrunner.yaml, PostgreSQL, Python for handlers, and Terraform.
+	return `Checks the address, the data folder, its disk and database, the clock, open files, container engines or the Kubernetes
+cluster of jobrunner.yaml, GPUs, PostgreSQL, Python for handlers, and Terraform.
 Use the values that serve gets for these flags and variables.
 
 "warn" means that something works with limits, "fail" that serve or its workers will fail.
@@ -71,13 +73,18 @@ func fail(remedy, format string, args ...any) finding {
 func (d *doctor) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()
+	defer func() {
+		if d.programs != nil {
+			d.programs.Close()
+		}
+	}()
 	failed := 0
 	for _, check := range []struct {
 		name string
 		find func(context.Context) finding
 	}{
 		{"address", d.checkAddress}, {"data folder", d.checkDataFolder}, {"database", d.checkDatabase}, {"clock", d.checkClock}, {"open files", d.checkOpenFiles},
-		{"GPUs", d.checkDriver}, {"images", d.checkImages}, {"PostgreSQL", d.checkPostgres}, {"Python", d.checkPython}, {"Terraform", d.checkTerraform},
+		{"images", d.checkImages}, {"GPUs", d.checkGPUs}, {"PostgreSQL", d.checkPostgres}, {"Python", d.checkPython}, {"Terraform", d.checkTerraform},
 	} {
 		f := check.find(ctx)
 		if ctx.Err() != nil {
@@ -190,13 +197,24 @@ func (d *doctor) checkDatabase(context.Context) finding {
 	return ok("the one in %s is intact", dir)
 }
 
-func (d *doctor) checkDriver(context.Context) finding {
-	inventory, line, _ := openInventory("", logger(io.Discard, "text")) // the line has the error
-	defer inventory.Close()
-	if len(inventory.Devices()) == 0 {
-		return warn("if this machine has a GPU, install NVIDIA's driver; otherwise --simulate-gpus tests placement", "%s", line)
+// checkGPUs checks the GPUs of what runs the images: this machine or a cluster.
+func (d *doctor) checkGPUs(ctx context.Context) finding {
+	if d.programs == nil {
+		return warn("correct what the check of images found", "unknown: the configuration decides where images run")
 	}
-	return ok("%s", line)
+	inventory, line, err := new(serve).gpus(ctx, d.programs, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return fail("give the jobrunner its rights (docs/guides/kubernetes.md)", "%s", err)
+	}
+	defer inventory.Close()
+	if len(inventory.Devices()) > 0 {
+		return ok("%s", line)
+	}
+	remedy := "if this machine has a GPU, install NVIDIA's driver; otherwise --simulate-gpus tests placement"
+	if d.programs.Cluster() != nil {
+		remedy = "if the nodes have GPUs, install NVIDIA's device plugin and GPU feature discovery in the cluster"
+	}
+	return warn(remedy, "%s", line)
 }
 
 // checkImages opens the executor without a data folder, so that it doesn't end running processes.
@@ -206,11 +224,11 @@ func (d *doctor) checkImages(ctx context.Context) finding {
 		return fail("set --data", "%s", err)
 	}
 	file := (&serve{Config: d.Config}).configFile(dir)
-	programs, err := host.New(ctx, host.Config{File: file, OpenCluster: kubernetes.Open, Logger: logger(io.Discard, "text")})
+	programs, err := host.New(ctx, host.Config{File: file, OpenCluster: kubernetes.Open, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return fail("correct the configuration (docs/reference/jobrunner.md, docs/guides/kubernetes.md)", "%s", err)
 	}
-	defer programs.Close()
+	d.programs = programs
 	text := strings.Join(programs.Describe(), "; ")
 	if programs.LacksEngine() {
 		remedy := "install Docker or Podman, or map images to programs in jobrunner.yaml (docs/reference/jobrunner.md)"

@@ -4,8 +4,11 @@ package main_test
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,6 +46,24 @@ func TestDoctor(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "file"), "")
 	must.Succeed(t, os.Mkdir(filepath.Join(dir, "damaged"), 0o700))
 	writeFile(t, filepath.Join(dir, "damaged", "jobrunner.db"), strings.Repeat("damaged", 1000))
+	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch q := r.URL.Query(); {
+		case q.Has("sendInitialEvents"):
+			w.WriteHeader(http.StatusUnprocessableEntity)
+		case q.Has("watch"):
+			<-r.Context().Done()
+		case strings.HasSuffix(r.URL.Path, "/nodes"):
+			io.WriteString(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a","labels":{"nvidia.com/gpu.product":"NVIDIA-L4"}},"status":{"allocatable":{"nvidia.com/gpu":"2"}}}]}`)
+		case strings.HasSuffix(r.URL.Path, "/pods"):
+			io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+		default:
+			io.WriteString(w, `{"gitVersion":"v1.36.0"}`)
+		}
+	}))
+	defer cluster.Close()
+	writeFile(t, filepath.Join(dir, "kubeconfig"), `{"clusters":[{"name":"c","cluster":{"server":"`+cluster.URL+`"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`)
+	writeFile(t, filepath.Join(dir, "kubernetes.yaml"), "executor: kubernetes\nkubernetes: {url: 'http://jobrunner:8420', kubeconfig: kubeconfig}\n")
 	minimalEnv := []string{"PATH=" + dir, "HOME=" + dir}
 	checks := []string{"GPUs", "PostgreSQL", "Python", "Terraform", "address", "clock", "data folder", "database", "images", "open files"}
 	for name, c := range map[string]struct {
@@ -63,6 +84,9 @@ func TestDoctor(t *testing.T) {
 		"a good file":                {args: []string{"--config", filepath.Join(dir, "good.yaml")}, check: "images", status: "ok", text: "1 × command"},
 		"no container engine":        {check: "images", status: "warn", text: "neither docker nor podman is on PATH", remedy: "or map images to programs"},
 		"rules, no container engine": {args: []string{"--config", filepath.Join(dir, "rules.yaml")}, check: "images", status: "warn", text: "1 × command; containers: neither docker", remedy: "or add rules for them"},
+		"a cluster":                  {args: []string{"--config", filepath.Join(dir, "kubernetes.yaml")}, check: "images", status: "ok", text: "Kubernetes v1.36.0"},
+		"a cluster's GPUs":           {args: []string{"--config", filepath.Join(dir, "kubernetes.yaml")}, check: "GPUs", status: "ok", text: "nodes: 2 × NVIDIA L4"},
+		"GPUs of a bad file":         {args: []string{"--config", filepath.Join(dir, "bad.yaml")}, check: "GPUs", status: "warn", text: "unknown", code: 1},
 		"no database":                {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x"}, check: "PostgreSQL", status: "fail", text: "127.0.0.1:1", code: 1},
 		"a bad setting":              {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x?sslmode=on"}, check: "PostgreSQL", status: "fail", text: "the address of the database: failed to configure TLS (sslmode", code: 1},
 		"a bad --engine-file":        {args: []string{"--engine-file", filepath.Join(dir, "file")}, check: "PostgreSQL", status: "fail", text: "invalid --engine-file", code: 1},

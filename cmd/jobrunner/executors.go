@@ -95,8 +95,10 @@ func (s *serve) gpus(ctx context.Context, programs *host.Executor, log *slog.Log
 	case s.GPUs == "off":
 		return gpu.NoGPUs(), "off", nil
 	case s.SimulateGPUs == "" && programs.Cluster() != nil:
-		inventory, err = programs.Cluster().Inventory(ctx)
-		return inventory, "of the cluster's nodes", err
+		if inventory, err = programs.Cluster().Inventory(ctx); err != nil {
+			return nil, "", err
+		}
+		return inventory, "of the cluster's nodes: " + gpu.Summary(inventory), nil
 	}
 	return openInventory(s.SimulateGPUs, log)
 }
