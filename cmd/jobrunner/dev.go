@@ -77,7 +77,7 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return err
 	}
-	log := slog.New(terminalHandler{out})
+	log := out.logger()
 	programs, err := host.New(ctx, host.Config{Handlers: []host.Handler{handler}, DataDir: containerRecordDir(), OptionalDataDir: true, Logger: log})
 	if err != nil {
 		return err

@@ -95,6 +95,8 @@ func shortID(id string) string {
 	return "…" + id[len(id)-12:]
 }
 
+func (t *terminal) logger() *slog.Logger { return slog.New(terminalHandler{t}) }
+
 // terminalHandler shows log records without the endpoint, and with the reason below the message.
 type terminalHandler struct{ t *terminal }
 
