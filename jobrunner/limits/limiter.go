@@ -24,7 +24,8 @@ type Exceeded struct {
 
 func (e *Exceeded) Error() string { return e.Text }
 
-// Limiter counts requests in a sliding window. It stores the times of those accepted in the last Window.
+// Limiter counts requests in a sliding window. It stores the time of each request accepted
+// within the last Window.
 type Limiter struct {
 	clock *clock.Clock
 	start time.Time // accepted and lastSweep are offsets from it
@@ -77,11 +78,13 @@ func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
 	}
 	b.inFlight++
 	b.accepted = append(b.accepted, now)
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		b.inFlight--
-	}, nil
+	return func() { l.release(b) }, nil
+}
+
+func (l *Limiter) release(b *bucket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b.inFlight--
 }
 
 // expire drops requests older than a Window.
