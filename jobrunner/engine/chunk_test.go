@@ -81,7 +81,7 @@ func TestChunks(t *testing.T) {
 // If an endpoint is deleted during a read of a stream in memory, the read returns ErrNotFound.
 func TestStreamOfDeletedEndpoint(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{})
-	_, _, err := e.drainMemory(t.Context(), "ep", "x")
+	_, _, err := e.drainMemory(t.Context(), "ep", "x", MaxDrain)
 	must.ErrorIs(t, err, ErrNotFound)
 }
 

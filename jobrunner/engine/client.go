@@ -219,18 +219,24 @@ const maxSlice = 64
 
 // Drain reads a job and removes the unread chunks from its stream, in order. A chunk is {"output": …}, with
 // "metrics" if the handler gave some. An element of chunks may have several small chunks, separated by
-// commas. If more is true, the stream has further chunks, even if the job has ended.
+// commas. If more is true, the stream has further chunks, even if the job has ended. The job lacks an
+// output of more than SmallOutput bytes.
 func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunks [][]byte, more bool, err error) {
+	return e.DrainUpTo(ctx, endpoint, id, MaxDrain)
+}
+
+// DrainUpTo is Drain, but returns chunks of at most limit bytes, or one element.
+func (e *Engine) DrainUpTo(ctx context.Context, endpoint, id string, limit int) (job Job, chunks [][]byte, more bool, err error) {
 	// Read the state first, so that all chunks are included if the job has ended.
-	job, r, err := e.read(ctx, endpoint, id, math.MaxInt32)
+	job, r, err := e.read(ctx, endpoint, id, SmallOutput)
 	if err != nil {
 		return Job{}, nil, false, err
 	}
 	var all []numberedChunk
 	if e.store != nil {
-		all, more, err = e.store.drain(ctx, r.k)
+		all, more, err = e.store.drain(ctx, r.k, limit)
 	} else {
-		all, more, err = e.drainMemory(ctx, endpoint, id)
+		all, more, err = e.drainMemory(ctx, endpoint, id, limit)
 	}
 	for _, n := range all {
 		chunks = append(chunks, n.chunk)
@@ -238,14 +244,14 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 	return job, chunks, more, err
 }
 
-func (e *Engine) drainMemory(ctx context.Context, endpoint, id string) (all []numberedChunk, more bool, err error) {
+func (e *Engine) drainMemory(ctx context.Context, endpoint, id string, limit int) (all []numberedChunk, more bool, err error) {
 	q, j, err := e.lockJob(ctx, endpoint, id)
 	if err != nil {
 		return nil, false, err
 	}
 	defer q.unlock()
 	n, size := 0, 0
-	for n < len(j.chunks) && (n == 0 || size+len(j.chunks[n].chunk) <= maxDrain) {
+	for n < len(j.chunks) && (n == 0 || size+len(j.chunks[n].chunk) <= limit) {
 		size += len(j.chunks[n].chunk)
 		n++
 	}

@@ -28,8 +28,14 @@ const maxRetries = 1
 // (service description, Limits, where MB means 2^20 bytes).
 const MaxChunk = 1 << 20
 
-// maxDrain bounds the chunks that one read of a stream returns, in bytes.
-const maxDrain = 8 << 20
+// MaxDrain bounds the chunks that one read of a stream returns, in bytes.
+const MaxDrain = 8 << 20
+
+// SmallOutput is the size in bytes up to which an output is read without reserving memory first.
+const SmallOutput = 64 << 10
+
+// maxError is the maximum size of a handler's error in bytes. Lists of jobs have the errors of all jobs.
+const maxError = 32 << 10
 
 // maxChunkRow bounds a row of several chunks, in bytes.
 const maxChunkRow = 64 << 10

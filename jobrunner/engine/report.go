@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -17,8 +18,12 @@ func Done(output []byte) Report {
 	return Report{kind: completed, output: output}
 }
 
-// Fail reports that the handler failed with an error. The output is JSON or nil.
+// Fail reports that the handler failed with an error, of which the middle is left out if it is longer than
+// maxError. The output is JSON or nil.
 func Fail(err string, output []byte) Report {
+	if len(err) > maxError {
+		err = strings.ToValidUTF8(err[:maxError/2], "") + "\n…\n" + strings.ToValidUTF8(err[len(err)-maxError/2:], "")
+	}
 	return Report{kind: failed, message: err, output: output}
 }
 

@@ -186,7 +186,7 @@ func TestRepeatedCommit(t *testing.T) {
 		{[]*commit{cleared, last}, "5"},
 	} {
 		must.Do(e.commits.try(step.commits))(t)
-		all, more, err := e.store.drain(t.Context(), j.k)
+		all, more, err := e.store.drain(t.Context(), j.k, MaxDrain)
 		var read strings.Builder
 		for _, n := range all {
 			read.Write(n.chunk)
@@ -195,7 +195,7 @@ func TestRepeatedCommit(t *testing.T) {
 	}
 	must.Do(e.commits.try([]*commit{cleared, commitOfChunks(6)}))(t)
 	must.Do(e.commits.try([]*commit{cleared, commitOfChunks(6)}))(t)
-	all, _, err := e.store.drain(t.Context(), j.k)
+	all, _, err := e.store.drain(t.Context(), j.k, MaxDrain)
 	must.Hold(t, err == nil && len(all) == 1 && all[0].seq == 6, all, err)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -39,6 +40,11 @@ func testSuccess(t *tester) {
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no luck", []byte(`1`)), engine.Accepted)
 	got = t.expectState(id, engine.Failed)
 	must.Hold(t, got.Error == "no luck" && string(got.Output) == "1", "failed:", got)
+
+	id = t.submit(engine.NewJob{})
+	t.report(t.take(engine.Take{}).Ref, engine.Fail("begin"+strings.Repeat("é", 1<<20)+"end", nil), engine.Accepted)
+	long := t.expectState(id, engine.Failed).Error
+	must.Hold(t, strings.HasPrefix(long, "beginé") && strings.HasSuffix(long, "éend") && len(long) < 33<<10 && utf8.ValidString(long), "a long error:", long)
 
 	// A result without output, even after progress.
 	id = t.submit(engine.NewJob{})

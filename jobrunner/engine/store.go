@@ -316,15 +316,15 @@ func (s *store) allCounts(ctx context.Context, query string, args ...any) (map[s
 	return all, err
 }
 
-// drain deletes the chunks up to a total size, and returns them. If more is true, there are others.
-func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more bool, err error) {
+// drain deletes the chunks up to limit bytes, at least one, and returns them. If more is true, there are others.
+func (s *store) drain(ctx context.Context, k int64, limit int) (all []numberedChunk, more bool, err error) {
 	var last int64
 	total := 0
 	err = s.db.Each(ctx, func(row sqldb.Row) error {
 		var seq int64
 		var size int
 		err := row.Scan(&seq, &size)
-		if total += size; last > 0 && total > maxDrain {
+		if total += size; last > 0 && total > limit {
 			more = true
 		}
 		if !more {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -24,6 +25,8 @@ const (
 	maxPage     = 1000
 	// pageOutput is the size in bytes up to which a page shows an output without reserving memory.
 	pageOutput = 4 << 10
+	// pagePart is the size of the outputs of a page that are in memory together, in bytes.
+	pagePart = 8 << 20
 )
 
 // maxBatchName is the maximum length of a batch's name, in characters.
@@ -212,38 +215,76 @@ func (a *api) batches(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// batchResults lists the requests of a batch, in the order in which they were added. If
-// outputs are large, it waits for memory.
+// batchResults lists the requests of a batch, in the order in which they were added. It reads large outputs
+// in parts of the page, once there is memory for the largest part.
 func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) error {
 	p, err := readPage(r)
 	if err != nil {
 		return err
 	}
-	read := func(maxOutput int) (requests []engine.Job, total int, err error) {
-		return a.Engine.Requests(httplimit.AnswerContext(r.Context()), t.endpoint, t.job, p.Offset, p.Limit, maxOutput)
+	ctx := httplimit.AnswerContext(r.Context())
+	requests, total, err := a.Engine.Requests(ctx, t.endpoint, t.job, p.Offset, p.Limit, pageOutput)
+	if err != nil {
+		return err
 	}
-	requests, total, err := read(pageOutput)
-	size, large := 0, false
-	for _, request := range requests {
-		size, large = size+request.Size, large || request.Size > pageOutput
-	}
-	if large && err == nil {
-		reservation, err := a.Answers.ReserveWhenFree(httplimit.AnswerContext(r.Context()), int64(2*size))
+	parts, need := splitPage(requests)
+	if need > 0 {
+		reservation, err := a.Answers.ReserveWhenFree(ctx, int64(2*need))
 		if err != nil {
 			return err
 		}
 		defer reservation.Release()
-		if requests, total, err = read(math.MaxInt32); err != nil {
-			return err
-		}
-	}
-	if err != nil {
-		return err
 	}
 	p.complete(len(requests), total)
-	b := appendList([]byte(`{"requests":`), requests, appendRequest)
-	write(w, fmt.Appendf(b, `,"total":%d,"offset":%d,"limit":%d,"hasMore":%t}`, p.Total, p.Offset, p.Limit, p.HasMore))
+	end := fmt.Sprintf(`],"total":%d,"offset":%d,"limit":%d,"hasMore":%t}`, p.Total, p.Offset, p.Limit, p.HasMore)
+	b, separator, first := []byte(`{"requests":[`), "", 0
+	for i, part := range parts {
+		if slices.ContainsFunc(part, hasLargeOutput) {
+			part, _, err = a.Engine.Requests(ctx, t.endpoint, t.job, p.Offset+first, len(part), math.MaxInt32)
+		}
+		if i > 0 && err == nil {
+			w.Header().Set("Content-Type", "application/json")
+			_, err = w.Write(b)
+			b = b[:0]
+		}
+		switch {
+		case err != nil && i > 0: // the answer has begun
+			panic(http.ErrAbortHandler)
+		case err != nil:
+			return err
+		}
+		for _, request := range part {
+			b = appendRequest(append(b, separator...), request)
+			separator = ","
+		}
+		first += len(part)
+	}
+	b = append(b, end...)
+	if len(parts) > 1 {
+		_, _ = w.Write(b) // fails if the client has disconnected
+		return nil
+	}
+	write(w, b)
 	return nil
+}
+
+// hasLargeOutput reports whether a page reads a request's output separately.
+func hasLargeOutput(request engine.Job) bool { return request.Size > pageOutput }
+
+// splitPage splits a page into parts whose outputs are at most pagePart bytes, or one output. need is the size of
+// the largest part, or 0 if no output is large.
+func splitPage(requests []engine.Job) (parts [][]engine.Job, need int) {
+	size := 0
+	for i, request := range requests {
+		if size += request.Size; i == 0 || size > pagePart {
+			parts, size = append(parts, nil), request.Size
+		}
+		last := &parts[len(parts)-1]
+		if *last = append(*last, request); hasLargeOutput(request) {
+			need = max(need, size)
+		}
+	}
+	return parts, need
 }
 
 // appendRequest appends a request with its output or error.

@@ -179,7 +179,7 @@ const maxRequests = 100
 
 // requests lists the endpoint's newest jobs, without large outputs (field notes: GET /requests).
 func (a *api) requests(w http.ResponseWriter, r *http.Request, t target) error {
-	jobs, err := a.Engine.Newest(r.Context(), t.endpoint, maxRequests, smallOutput)
+	jobs, err := a.Engine.Newest(r.Context(), t.endpoint, maxRequests, engine.SmallOutput)
 	if err != nil {
 		return err
 	}
@@ -188,36 +188,36 @@ func (a *api) requests(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// smallOutput is the size in bytes up to which an output is read without reserving memory first.
-const smallOutput = 64 << 10
-
 // readJob reads a job, without its output if that is large.
 func (a *api) readJob(ctx context.Context, t target) (engine.Job, error) {
-	return a.Engine.GetUpTo(ctx, t.endpoint, t.job, smallOutput)
+	return a.Engine.GetUpTo(ctx, t.endpoint, t.job, engine.SmallOutput)
 }
 
-// answerJob responds with a job. A large output is read once there is memory for it. While answerJob
-// waits for memory, it holds no output.
+// answerJob responds with a job, once there is memory for its output.
 func (a *api) answerJob(w http.ResponseWriter, r *http.Request, t target, job engine.Job) error {
 	a.explainWait(w, t, job)
-	if job.Size <= smallOutput {
-		writeJob(w, job)
-		return nil
-	}
-	need := int64(2 * job.Size) // the output and its copy in the answer
-	reservation, err := a.Answers.Reserve(need)
-	if err != nil {
-		job.Output = nil
-		reservation, err = a.Answers.ReserveWhenFree(httplimit.AnswerContext(r.Context()), need)
-	}
+	reservation, err := a.readOutput(httplimit.AnswerContext(r.Context()), t, &job)
 	defer reservation.Release()
-	if err == nil && job.Output == nil {
-		job, err = a.Engine.Get(httplimit.AnswerContext(r.Context()), t.endpoint, t.job)
-	}
 	if err == nil {
 		writeJob(w, job)
 	}
 	return err
+}
+
+// readOutput reads a job's output if it is large. It reserves memory for the output and its copy in the answer.
+func (a *api) readOutput(ctx context.Context, t target, job *engine.Job) (reservation *httplimit.Reservation, err error) {
+	if job.Size <= engine.SmallOutput {
+		return nil, nil
+	}
+	need := int64(2 * job.Size)
+	if reservation, err = a.Answers.Reserve(need); err != nil {
+		job.Output = nil
+		reservation, err = a.Answers.ReserveWhenFree(ctx, need)
+	}
+	if err == nil && job.Output == nil {
+		*job, err = a.Engine.Get(ctx, t.endpoint, t.job)
+	}
+	return reservation, err
 }
 
 func writeJob(w http.ResponseWriter, job engine.Job) {

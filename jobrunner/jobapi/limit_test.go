@@ -13,6 +13,8 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 )
 
@@ -225,4 +227,63 @@ func TestKeysOfEndpoints(t *testing.T) {
 		a := d.do("GET", "/v2/ep/status/"+id, "", "Authorization", "Bearer "+otherKey)
 		must.Hold(t, a.status == 200, "a key for all endpoints", a.status, a.raw)
 	}, configure)
+}
+
+// Without memory for answers, operations with large outputs respond with 503, /runsync with the unfinished job, and
+// /stream with a chunk. Later they return everything, and a page of a batch needs no memory for all its outputs.
+func TestAnswersWaitForMemory(t *testing.T) {
+	memory := httplimit.NewMemory(40 << 20)
+	bubble(t, func(t *testing.T, d *deployment) {
+		large := `"` + strings.Repeat("x", 6<<20) + `"`
+		finish := func(endpoint string) { d.report(d.take(endpoint), engine.Done([]byte(large))) }
+		batch, _ := d.createBatch(`[{"input": {}}, {"input": {}}, {"input": {}}]`)
+		d.do("POST", batch+"/finalize", "")
+		finish("ep-batch")
+		finish("ep-batch")
+		finish("ep-batch")
+		id := d.submit(`{"input": {}}`)
+		finish("ep")
+		streamed := d.submit(`{"input": {}}`)
+		d.report(d.take("ep"), engine.Chunk([]byte(large), nil))
+		reads := map[string]int{"/v2/ep/status/" + id: 1, "/live/v2/ep/status-sync/" + id: 1, batch + "/requests": 3} // the number of outputs
+		submit := func(path, body string) answer {
+			go func() {
+				sleep(1)
+				finish("ep")
+			}()
+			status, header, raw := d.sendText("POST", "/v2/ep/"+path, body)
+			return answer{status: status, header: header, raw: raw}
+		}
+
+		reserved := must.Do(memory.Reserve(40 << 20))(t)
+		for path := range reads {
+			a := d.do("GET", path, "")
+			must.Hold(t, a.status == 503 && a.header.Get("Retry-After") == httplimit.RetryAfter, path, a.status, a.header)
+		}
+		a := submit("openai/v1/completions", "{}")
+		must.Hold(t, a.status == 503 && a.header.Get("Retry-After") == httplimit.RetryAfter, "openai", a.status, a.header)
+		a = submit("runsync", `{"input": {}}`)
+		must.Hold(t, a.status == 200 && strings.Contains(a.raw, `"status":"IN_PROGRESS"`) && !strings.Contains(a.raw, "output"), "runsync", a.status, a.raw)
+		_, sync, _ := strings.Cut(a.raw, `"id":"`)
+		sync, _, _ = strings.Cut(sync, `"`)
+		reads["/v2/ep/status/"+sync] = 1
+		_, _, chunk := d.sendText("GET", "/v2/ep/stream/"+streamed, "")
+		must.Equal(t, strings.Count(chunk, "output"), 1, "chunks")
+
+		reserved.Release()
+		reserved = must.Do(memory.Reserve(24 << 20))(t)
+		for path, outputs := range reads {
+			a := d.do("GET", path, "")
+			must.Hold(t, a.status == 200 && strings.Count(a.raw, large) == outputs, path, a.status, len(a.raw))
+		}
+		a = submit("openai/v1/completions", "{}")
+		must.Hold(t, a.status == 200 && a.raw == large, "openai", a.status, len(a.raw))
+		a = submit("runsync", `{"input": {}}`)
+		must.Hold(t, a.status == 200 && strings.Contains(a.raw, large), "runsync", a.status, len(a.raw))
+		_, _, chunks := d.sendText("GET", "/v2/ep/stream/"+streamed, "")
+		must.Equal(t, strings.Count(chunk+chunks, "x"), 6<<20, "characters of the stream")
+		reserved.Release()
+		synctest.Wait()
+		must.Succeed(t, must.Err(memory.Reserve(40<<20)), "the memory isn't free")
+	}, func(c *jobapi.Config) { c.Answers = memory })
 }

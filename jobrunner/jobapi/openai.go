@@ -80,7 +80,7 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	var job engine.Job
 	err := a.waitUntil(ctx, t, openAIWait, func() (taken bool, err error) {
-		job, err = a.Engine.Get(httplimit.AnswerContext(ctx), t.endpoint, t.job)
+		job, err = a.readJob(httplimit.AnswerContext(ctx), t)
 		return job.State != engine.InQueue, err
 	})
 	if err != nil {
@@ -95,10 +95,12 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	err = a.waitUntil(ctx, t, engine.MaxTTL, func() (ended bool, err error) {
 		for more := true; more; {
 			var chunks [][]byte
-			if job, chunks, more, err = a.Engine.Drain(httplimit.AnswerContext(ctx), t.endpoint, t.job); err != nil {
-				return false, err
+			var reservation *httplimit.Reservation
+			if job, chunks, more, reservation, err = a.drain(ctx, t); err == nil {
+				err = p.pass(chunks, job.Retries)
 			}
-			if err := p.pass(chunks, job.Retries); err != nil {
+			reservation.Release()
+			if err != nil {
 				return false, err
 			}
 		}
@@ -112,6 +114,13 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	}
 	switch job.State {
 	case engine.Completed:
+		if !p.started && p.collected == nil {
+			reservation, err := a.readOutput(httplimit.AnswerContext(ctx), t, &job)
+			defer reservation.Release()
+			if err != nil {
+				return err
+			}
+		}
 		return p.end(job.Output)
 	case engine.TimedOut:
 		return httpanswer.Refuse(http.StatusGatewayTimeout, "the job ran longer than its execution time-out")

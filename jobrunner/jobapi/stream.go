@@ -1,6 +1,7 @@
 package jobapi
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ const unreadHeader = "X-Unread-Chunks"
 // setUnreadHeader sets unreadHeader if the job has chunks which its output doesn't include: its handler
 // yields, without an aggregate.
 func (a *api) setUnreadHeader(w http.ResponseWriter, r *http.Request, t target, job engine.Job) {
-	if output := string(job.Output); job.State != engine.Completed || job.Size > smallOutput || output != "" && output != "[]" {
+	if output := string(job.Output); job.State != engine.Completed || job.Size > engine.SmallOutput || output != "" && output != "[]" {
 		return
 	}
 	if n, err := a.Engine.Unread(r.Context(), t.endpoint, t.job); err == nil && n > 0 {
@@ -56,9 +57,12 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	}
 	var job engine.Job
 	var chunks [][]byte
+	var reservation *httplimit.Reservation
+	defer func() { reservation.Release() }()
 	err = a.waitUntil(r.Context(), t, wait, func() (done bool, err error) {
 		more := false
-		job, chunks, more, err = a.Engine.Drain(httplimit.AnswerContext(r.Context()), t.endpoint, t.job)
+		reservation.Release()
+		job, chunks, more, reservation, err = a.drain(r.Context(), t)
 		if more {
 			job.State = engine.InProgress // until the client has the last chunks
 		}
@@ -79,4 +83,15 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	}
 	write(w, b)
 	return nil
+}
+
+// drain removes unread chunks from a job's stream: a few if there is no memory for many. more means that there are
+// others.
+func (a *api) drain(ctx context.Context, t target) (job engine.Job, chunks [][]byte, more bool, reservation *httplimit.Reservation, err error) {
+	limit := engine.MaxDrain
+	if reservation, err = a.Answers.Reserve(int64(2 * limit)); err != nil { // the chunks and the answer
+		limit = 0
+	}
+	job, chunks, more, err = a.Engine.DrainUpTo(httplimit.AnswerContext(ctx), t.endpoint, t.job, limit)
+	return job, chunks, more, reservation, err
 }

@@ -2,6 +2,7 @@ package jobapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -66,7 +67,8 @@ func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, 
 }
 
 // answerSubmittedJob is answerWhenEnded for a job that this request submitted. A result that this process
-// records arrives through the watch and needs no read.
+// records arrives through the watch and needs no read. If there is no memory for the output, it responds as if
+// the wait were over: an error would lose the result, because only the response has the job's id.
 func (a *api) answerSubmittedJob(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
 	t.job = job.ID
 	unread := false // the job has changed since it was last read
@@ -94,5 +96,9 @@ func (a *api) answerSubmittedJob(w http.ResponseWriter, r *http.Request, t targe
 	if err != nil && (job.State == "" || !sqldb.Temporary(err)) {
 		return err
 	}
-	return a.answerJob(w, r, t, job)
+	if err = a.answerJob(w, r, t, job); errors.Is(err, httplimit.ErrMemory) {
+		job.State, job.Output, job.Error, job.Finished, err = engine.InProgress, nil, "", time.Time{}, nil
+		writeJob(w, job)
+	}
+	return err
 }
