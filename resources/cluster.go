@@ -34,7 +34,7 @@ var Cluster = newCollectionKind(kit.Kind[cluster]{
 	},
 	Read: func(ctx context.Context, c *api.Client, state *cluster) error {
 		imported := state.Name.IsNull()
-		got, err := c.Clusters.Get(ctx, state.ID.ValueString())
+		got, err := c.Clusters.Refresh(ctx, state.expand())
 		if err != nil {
 			return err
 		}
@@ -48,16 +48,19 @@ var Cluster = newCollectionKind(kit.Kind[cluster]{
 		}
 		members, err := c.Clusters.Pods(ctx, got.ID)
 		if err == nil && len(members) > 0 {
-			state.flattenMember(members[0])
+			container := *members[0].Container // the settings are equal in all pods
+			container.Env = withoutAccess(state.Env, container.Env)
+			state.container.flatten(container, true)
+			state.Mounts = flattenMounts(members[0].Mounts)
 		}
 		return err
 	},
 	Update: func(ctx context.Context, c *api.Client, _, state, plan *cluster) error {
-		have, err := c.Clusters.Get(ctx, state.ID.ValueString())
+		have, err := c.Clusters.Refresh(ctx, state.expand())
 		if err != nil {
 			return err
 		}
-		got, err := c.Clusters.Update(ctx, have, api.Cluster{ID: have.ID, Name: plan.Name.ValueString()})
+		got, err := c.Clusters.Update(ctx, have, plan.expand())
 		if err != nil {
 			return err
 		}

@@ -108,16 +108,6 @@ func (m *cluster) expand() (want api.Cluster) {
 // flatten copies a response into the model, except the settings of the pods.
 func (m *cluster) flatten(got api.Cluster) {
 	m.ID, m.Name, m.Type = types.StringValue(got.ID), types.StringValue(got.Name), types.StringValue(got.Type)
-	if got.Compute != (api.ClusterCompute{}) || m.Compute.IsNull() { // every cluster has it
-		m.Compute = value.Object(clusterSchema.Attributes["compute"], &got.Compute)
-	}
+	m.Compute = value.Object(clusterSchema.Attributes["compute"], &got.Compute)
 	value.Flatten(got.ClusterState, m)
-}
-
-// flattenMember copies the settings of a pod, which are equal in all pods, to an imported cluster.
-func (m *cluster) flattenMember(pod api.Pod) {
-	container := *pod.Container
-	container.Env = withoutAccess(types.MapNull(types.StringType), container.Env)
-	m.container.flatten(container, true)
-	m.Mounts = flattenMounts(pod.Mounts)
 }

@@ -45,7 +45,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		return createWaitError(plan.awaitEndpoint(ctx, c, true))
 	},
 	Read: func(ctx context.Context, c *api.Client, state *endpoint) error {
-		got, err := c.Endpoints.Get(ctx, state.ID.ValueString())
+		got, err := c.Endpoints.Refresh(ctx, state.expand())
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		}
 		// Compare with the current endpoint rather than the state, to repair the result of an
 		// interrupted apply.
-		have, err := c.Endpoints.Get(ctx, state.ID.ValueString())
+		have, err := c.Endpoints.Refresh(ctx, state.expand())
 		if err != nil {
 			return err
 		}

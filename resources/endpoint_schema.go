@@ -234,7 +234,7 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, linked bool) (types.Object, error) {
 	gpu := value.As[endpointGPU](m.GPU)
 	switch {
-	case got == nil, gpu == nil && isDefaultGPU(*got):
+	case got == nil, gpu == nil && len(got.Pools)+len(got.TypeIDs)+len(got.AllowedCUDAVersions) == 0 && got.MinCUDAVersion == "" && got.Count <= 1: // none was selected
 		return value.Object[endpointGPU](gpuAttribute, nil), nil
 	case gpu == nil:
 		gpu = &endpointGPU{}
@@ -266,11 +266,6 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 	}
 	gpu.MinCUDAVersion = value.KeepString(gpu.MinCUDAVersion, got.MinCUDAVersion)
 	return value.Object(gpuAttribute, gpu), nil
-}
-
-// isDefaultGPU reports whether an answer belongs to an endpoint that selected no GPUs.
-func isDefaultGPU(got api.GPU) bool {
-	return len(got.Pools)+len(got.TypeIDs)+len(got.AllowedCUDAVersions) == 0 && got.MinCUDAVersion == "" && got.Count <= 1
 }
 
 func sameCPU(a, b []api.CPU) bool {

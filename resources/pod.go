@@ -55,7 +55,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 		return createWaitError(plan.awaitPod(ctx, c, true))
 	},
 	Read: func(ctx context.Context, c *api.Client, state *pod) error {
-		got, err := c.Pods.Get(ctx, state.ID.ValueString())
+		got, err := c.Pods.Refresh(ctx, state.expand())
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 		if id := state.lostVolume(ctx, c, plan); id != "" {
 			return &diagnostics.AttributeError{Attribute: "mounts.network", Err: fmt.Errorf("the network volume %s does not exist any more, and the pod runs without it. Name one that exists, which replaces the pod, or remove the mount", id)}
 		}
-		have, err := c.Pods.Get(ctx, state.ID.ValueString())
+		have, err := c.Pods.Refresh(ctx, state.expand())
 		if err != nil {
 			return err
 		}

@@ -154,13 +154,13 @@ func newCollectionKind[M, T any](k kit.Kind[M], collection func(*api.Client) *ap
 	}
 	if k.Read == nil {
 		k.Read = func(ctx context.Context, c *api.Client, state *M) error {
-			got, err := collection(c).Get(ctx, id(state))
+			got, err := collection(c).Refresh(ctx, expand(state))
 			return record(state, got, err)
 		}
 	}
 	if k.Update == nil {
 		k.Update = func(ctx context.Context, c *api.Client, _, state, plan *M) error {
-			have, err := collection(c).Get(ctx, id(state))
+			have, err := collection(c).Refresh(ctx, expand(state))
 			if err != nil {
 				return err
 			}

@@ -30,7 +30,7 @@ var Template = newCollectionKind(kit.Kind[template]{
 		return plan.recordApplied(c, got, err)
 	},
 	Read: func(ctx context.Context, c *api.Client, state *template) error {
-		got, err := c.Templates.Get(ctx, state.ID.ValueString())
+		got, err := c.Templates.Refresh(ctx, state.expand())
 		if err == nil {
 			state.Private.EnvWO.dropChanged(c, &state.writeOnlyEnv, got.Env)
 			state.flatten(got)
@@ -39,7 +39,7 @@ var Template = newCollectionKind(kit.Kind[template]{
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *template) error {
 		// Compare with the current template, which may have changed since the plan.
-		have, err := c.Templates.Get(ctx, state.ID.ValueString())
+		have, err := c.Templates.Refresh(ctx, state.expand())
 		if err != nil {
 			return err
 		}

@@ -377,16 +377,13 @@ func clusterProgress(ctx context.Context, members []api.Pod, want int64) (total 
 		case unready.ID != "" && (total.hopeless || !p.hopeless):
 			continue
 		}
-		unready, total.hopeless, total.text = member, p.hopeless, fmt.Sprintf("; pod %s%s: %s", member.ID, rankNote(member), p.text)
+		rank := ""
+		if member.Cluster != nil && member.Cluster.Rank != nil {
+			rank = fmt.Sprintf(" (rank %d)", *member.Cluster.Rank)
+		}
+		unready, total.hopeless, total.text = member, p.hopeless, fmt.Sprintf("; pod %s%s: %s", member.ID, rank, p.text)
 	}
 	total.done = running == want
 	total.text = fmt.Sprintf("%d of %d pods run%s", running, want, total.text)
 	return total, unready
-}
-
-func rankNote(member api.Pod) string {
-	if member.Cluster == nil || member.Cluster.Rank == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (rank %d)", *member.Cluster.Rank)
 }

@@ -94,6 +94,6 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 		if err != nil {
 			return nil, err
 		}
-		return decodeElements(elements, members.decoder(ctx))
+		return decodeElements(elements, members.decoder(ctx, nil))
 	}}
 }

@@ -81,7 +81,7 @@ func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pe
 		}
 		a.existing = existing
 	}
-	got, response, err := r.sendForObject(ctx, c, "")
+	got, response, err := r.sendForObject(ctx, c, "", a.want)
 	if err == nil && a.existing[r.id(got)] {
 		err = response.Unreadable(fmt.Errorf("it describes the %s %s, which existed before", r.kind, r.id(got)))
 	}

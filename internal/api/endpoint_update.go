@@ -53,12 +53,7 @@ func endpointFixedMembersEqual(got, want Endpoint) bool {
 	return (want.Type == "" || got.Type == "" || got.Type == want.Type) &&
 		(got.TemplateID == nil || agrees(got.TemplateID, want.TemplateID)) &&
 		(got.CPU == nil || len(want.CPU) > 0) &&
-		(got.GPU == nil || want.GPU != nil || acceptsAnyGPU(*got.GPU))
-}
-
-// acceptsAnyGPU reports whether an answer describes an endpoint that may run on any GPU.
-func acceptsAnyGPU(got GPU) bool {
-	return len(got.Pools)+len(got.TypeIDs) == 0 && got.Count <= 1
+		(got.GPU == nil || want.GPU != nil || len(got.GPU.Pools)+len(got.GPU.TypeIDs) == 0 && got.GPU.Count <= 1) // runs on any GPU
 }
 
 // normalizeEndpoints ignores the container if a template sets it: v2 copies the template's settings

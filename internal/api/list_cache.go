@@ -64,11 +64,11 @@ func (s *listCache) invalidate(own bool) {
 	s.anyWrites, s.complete, s.objects, s.order = true, false, nil, nil
 }
 
-// missing returns the required members that an object lacks.
+// missing returns the required members that are absent or null in an object.
 func missing(raw json.RawMessage, required []string) []string {
 	var got map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &got) // can't fail: an element is an object
-	return slices.DeleteFunc(slices.Clone(required), func(member string) bool { return got[member] != nil })
+	return slices.DeleteFunc(slices.Clone(required), func(member string) bool { return got[member] != nil && string(got[member]) != "null" })
 }
 
 // incomplete reports whether a list's element lacks a member that a read by id may return.

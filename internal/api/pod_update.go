@@ -26,7 +26,7 @@ func podsV1(d *deployment, cache *listCache) *Pods {
 	r.path, r.unknownIDIs400 = "/v1/pods", true
 	// Without them, answers lack the cloud, the data center and the network volume.
 	r.query = url.Values{"includeMachine": {"true"}, "includeNetworkVolume": {"true"}}
-	r.required = []string{"name", "image", "containerDiskInGb", "dockerStartCmd", "env", "ports", "desiredStatus"}
+	r.required = []string{"name", "image", "containerDiskInGb", "dockerStartCmd", "env", "ports", "volumeInGb", "volumeMountPath", "desiredStatus"}
 	r.decode = decodeAs(podV1.neutral)
 	r.create = func(want Pod) (any, error) {
 		w, err := newPodV1(want)

@@ -31,7 +31,7 @@ type Collection[T any] struct {
 	path     string     // of the list, relative to the base address
 	member   string     // member of a list's answer that holds the objects; "" if the answer is an array
 	query    url.Values // of every read
-	required []string   // members of every object; if a list's element lacks one, it is read by id
+	required []string   // members of every object; if a list's element lacks one, it is read by id: see complete
 
 	uniqueNames bool
 	writeOnly   bool // answers return only a part of what a create sends
@@ -79,10 +79,17 @@ func (r *Collection[T]) List(ctx context.Context) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeElements(elements, r.decoder(ctx))
+	return decodeElements(elements, r.decoder(ctx, nil))
 }
 
-func (r *Collection[T]) Get(ctx context.Context, id string) (got T, err error) {
+func (r *Collection[T]) Get(ctx context.Context, id string) (T, error) { return r.get(ctx, id, nil) }
+
+// Refresh is Get for a known object: required members that no answer has keep prior's values.
+func (r *Collection[T]) Refresh(ctx context.Context, prior T) (T, error) {
+	return r.get(ctx, r.id(prior), &prior)
+}
+
+func (r *Collection[T]) get(ctx context.Context, id string, prior *T) (got T, err error) {
 	if err := checkID(r.kind, id); err != nil {
 		return got, err
 	}
@@ -90,14 +97,14 @@ func (r *Collection[T]) Get(ctx context.Context, id string) (got T, err error) {
 	if err != nil {
 		return got, err
 	}
-	return r.decodePresent(ctx, e)
+	return r.decodePresent(ctx, e, prior)
 }
 
 // decoder returns a function that decodes objects, adds their secrets to the context's
-// redact.Set, and redacts untrusted texts.
-func (r *Collection[T]) decoder(ctx context.Context) func(json.RawMessage) (T, error) {
+// redact.Set, and redacts untrusted texts. prior completes the objects; it may be nil.
+func (r *Collection[T]) decoder(ctx context.Context, prior *T) func(json.RawMessage) (T, error) {
 	return func(raw json.RawMessage) (T, error) {
-		got, err := r.decode(raw)
+		got, err := r.decode(r.complete(raw, prior))
 		secrets := redact.FromContext(ctx)
 		secrets.AddJSON(raw)
 		if err == nil && r.untrusted != nil {
@@ -107,9 +114,31 @@ func (r *Collection[T]) decoder(ctx context.Context) func(json.RawMessage) (T, e
 	}
 }
 
+// complete adds the required members that an answer lacks, as a create of prior sends them. Without
+// them, a plan would revert a change that nobody made, or replace the object.
+func (r *Collection[T]) complete(raw json.RawMessage, prior *T) json.RawMessage {
+	lacking := missing(raw, r.required)
+	if prior == nil || len(lacking) == 0 {
+		return raw
+	}
+	got := patch{}
+	body, err := r.create(*prior)
+	if err != nil || json.Unmarshal(raw, &got) != nil {
+		return raw
+	}
+	sent, _ := members(body) // can't fail: a body can be encoded
+	for _, member := range lacking {
+		if v, ok := sent[member]; ok && member != "templateId" { // absent: API v2 removed the link
+			got[member] = v
+		}
+	}
+	completed, _ := json.Marshal(got)
+	return completed
+}
+
 // decodePresent decodes an object. If the object is deleted, it returns an error.
-func (r *Collection[T]) decodePresent(ctx context.Context, e element) (T, error) {
-	got, err := decodeElement(e, r.decoder(ctx))
+func (r *Collection[T]) decodePresent(ctx context.Context, e element, prior *T) (T, error) {
+	got, err := decodeElement(e, r.decoder(ctx, prior))
 	if err == nil && e.terminated {
 		return got, r.notFound(e.id)
 	}
@@ -122,7 +151,7 @@ func (r *Collection[T]) GetFresh(ctx context.Context, id string) (got T, err err
 	if err != nil {
 		return got, err
 	}
-	return r.decodePresent(ctx, e)
+	return r.decodePresent(ctx, e, nil)
 }
 
 // Update sends the differences between have and want. have carries the id. Without differences it
@@ -134,7 +163,7 @@ func (r *Collection[T]) Update(ctx context.Context, have, want T) (got T, err er
 		return got, err
 	}
 	if len(changes) == 0 {
-		return r.Get(ctx, r.id(have))
+		return r.Refresh(ctx, have)
 	}
 	c, err := r.callByID(http.MethodPatch, r.id(have))
 	if err != nil {
@@ -142,7 +171,7 @@ func (r *Collection[T]) Update(ctx context.Context, have, want T) (got T, err er
 	}
 	c.Body = changes
 	defer r.cache.beginWrite()()
-	got, _, err = r.sendForObject(ctx, c, r.id(have))
+	got, _, err = r.sendForObject(ctx, c, r.id(have), want)
 	if e, ok := errors.AsType[*Error](err); ok && r.alreadyApplied != nil && e.Status == http.StatusBadRequest && e.Tries > 1 {
 		if current, readErr := r.GetFresh(ctx, r.id(have)); readErr == nil && r.alreadyApplied(current, want) {
 			return current, nil
@@ -302,9 +331,9 @@ func (r *Collection[T]) callByID(method, id string) (httpclient.Call, error) {
 }
 
 // sendForObject sends a call whose answer is one object: the one with the id, or a new one if
-// id is "".
-func (r *Collection[T]) sendForObject(ctx context.Context, c httpclient.Call, id string) (T, *httpclient.Response, error) {
-	answer := objectAnswer[T]{kind: r.kind, want: id, decode: r.decoder(ctx)}
+// id is "". want completes the answer.
+func (r *Collection[T]) sendForObject(ctx context.Context, c httpclient.Call, id string, want T) (T, *httpclient.Response, error) {
+	answer := objectAnswer[T]{kind: r.kind, want: id, decode: r.decoder(ctx, &want)}
 	response, err := r.Do(ctx, c, &answer)
 	return answer.object, response, err
 }

@@ -72,7 +72,7 @@ func templatesV1(d *deployment, cache *listCache) *Collection[Template] {
 	r.path, r.unknownIDIs400 = "/v1/templates", true
 	// Without it, the list lacks templates that endpoints use.
 	r.query = url.Values{"includeEndpointBoundTemplates": {"true"}}
-	r.required = []string{"name", "imageName", "containerDiskInGb"}
+	r.required = []string{"name", "imageName", "containerDiskInGb", "category", "isServerless"}
 	r.decode = decodeAs(templateV1.neutral)
 	r.create = func(want Template) (any, error) {
 		w, err := newTemplateV1(want)

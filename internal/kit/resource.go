@@ -115,7 +115,6 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 		r.report(&resp.Diagnostics, "read", id, err)
 	default:
 		r.save(ctx, state, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
-		value.KeepRequired(req.State, &resp.State)
 		resp.Diagnostics.Append(resp.Private.SetKey(ctx, planrule.SeenKey, []byte("true"))...)
 		resp.Diagnostics.Append(planrule.RecordDeployment(ctx, resp.Private, c)...)
 	}

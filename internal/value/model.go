@@ -117,18 +117,3 @@ func fields(typ reflect.Type) map[string][]int {
 	fieldIndexes.Store(typ, indexes)
 	return indexes
 }
-
-// KeepRequired keeps the values of required attributes that an answer lacks: every object has them, so
-// the next plan must not replace the object.
-func KeepRequired(before tfsdk.State, after *tfsdk.State) {
-	var old, current map[string]tftypes.Value
-	if before.Raw.As(&old) != nil || after.Raw.As(&current) != nil {
-		return
-	}
-	for name, attribute := range after.Schema.GetAttributes() {
-		if v := current[name]; attribute.IsRequired() && (v.IsNull() || v.Equal(tftypes.NewValue(tftypes.String, ""))) {
-			current[name] = old[name]
-		}
-	}
-	after.Raw = tftypes.NewValue(after.Raw.Type(), current)
-}
