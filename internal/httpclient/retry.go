@@ -27,7 +27,7 @@ var repeatable = map[string]bool{
 const MaxTries = 4
 
 const (
-	maxWaits     = 12              // how often one call waits because of a rate limit or Retry-After
+	maxWaits     = 12              // how often one call waits because of a rate limit, Retry-After or a restart
 	longestWait  = 5 * time.Minute // a longer Retry-After ends the call
 	firstBackoff = 500 * time.Millisecond
 	maxBackoff   = 8 * time.Second
@@ -58,7 +58,7 @@ type retryPolicy struct {
 
 	failures         int  // failed tries that neither of the next two counts
 	premature        int  // 404s about a recent object
-	waits            int  // because of a rate limit or Retry-After
+	waits            int  // because of a rate limit, Retry-After or a restart
 	mayHaveSucceeded bool // an earlier try may have succeeded, although it got no successful answer
 	wait             time.Duration
 }
@@ -82,7 +82,7 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 		if p.unproven && p.failures > 0 && neverSent(err) && isTimeout(err) {
 			return false // the server is unlikely to answer
 		}
-		return !isPermanent(err) && (p.repeatable || neverSent(err)) && p.waitWithBackoff(&p.failures, MaxTries-1)
+		return !isPermanent(err) && (p.repeatable || neverSent(err)) && p.waitAfterFailure(neverSent(err) && !isTimeout(err))
 	}
 	delay, ok := retryAfter(resp)
 	switch status := resp.StatusCode; {
@@ -100,11 +100,20 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 		case status == http.StatusTooManyRequests: // rate limits often last a minute
 			return p.waitWithBackoff(&p.waits, maxWaits)
 		}
-		return p.waitWithBackoff(&p.failures, MaxTries-1)
+		return p.waitAfterFailure(true)
 	case status >= 500 && status != http.StatusNotImplemented:
-		return p.repeatable && p.waitWithBackoff(&p.failures, MaxTries-1)
+		return p.repeatable && p.waitAfterFailure(status == http.StatusBadGateway || status == http.StatusServiceUnavailable)
 	}
 	return false
+}
+
+// waitAfterFailure sets the wait after a failure. down means that no server could answer. If the API
+// has answered before, it may be restarting, which can take a minute.
+func (p *retryPolicy) waitAfterFailure(down bool) bool {
+	if down && !p.unproven {
+		return p.waitWithBackoff(&p.waits, maxWaits)
+	}
+	return p.waitWithBackoff(&p.failures, MaxTries-1)
 }
 
 // waitWithBackoff sets an exponential wait, with jitter against synchronized retries. It returns false

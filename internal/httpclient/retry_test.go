@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,6 +78,33 @@ func TestBackoffDoublesWithJitter(t *testing.T) {
 			must.Hold(t, pause >= full/2 && pause <= full, "pause", i+1, "was", pause, "want", full/2, "to", full)
 		}
 	})
+}
+
+type refusing struct{}
+
+func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+}
+
+// Once the API has answered, calls wait about a minute for a deployment that restarts.
+func TestRestartIsAwaited(t *testing.T) {
+	for name, c := range map[string]struct {
+		failing http.RoundTripper
+		waits   bool
+	}{
+		"refused": {refusing{}, true}, "502": {handlerTransport{answer(502, ``)}, true}, "503": {handlerTransport{answer(503, ``)}, true},
+		"500": {handlerTransport{answer(500, ``)}, false}, "504": {handlerTransport{answer(504, ``)}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := newClient(answer(200, `{"id":"a"}`))
+			must.ErrorIs(t, read(t.Context(), client), nil)
+			client.RoundTripper = c.failing
+			began := time.Now()
+			must.Hold(t, read(t.Context(), client) != nil, name, "succeeded")
+			took := time.Since(began)
+			must.Hold(t, took < time.Minute*5/4 && (took > 30*time.Second) == c.waits, name, "failed after", took)
+		})
+	}
 }
 
 func TestContextCapsWaits(t *testing.T) {
