@@ -288,8 +288,12 @@ func (d *decoder) decodeInteger(path string, in any, out reflect.Value, r *contr
 	n, err := strconv.ParseInt(literal.String(), 10, 64)
 	if err != nil { // 10.0 and 1e1 are integers too
 		f, err := literal.Float64()
-		if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		switch {
+		case err == nil && f != math.Trunc(f):
 			d.addFault(path, "got %s, want integer", truncate(literal.String()))
+			return
+		case err != nil || math.Abs(f) >= 1<<53: // a float64 may have lost the last digits
+			d.addFault(path, "got %s, want a smaller integer", truncate(literal.String()))
 			return
 		}
 		n = int64(f)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"math"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -16,8 +17,7 @@ func (e Endpoint) desiredCount(load engine.Load, have, spare int, now, added tim
 	count, next = have, recheck
 	switch {
 	case e.ByRequests:
-		need := (float64(load.Waiting+load.Running) + e.ScalerValue - 1) / e.ScalerValue
-		count = max(count, int(need))
+		count = max(count, int(math.Ceil(float64(load.Waiting+load.Running)/e.ScalerValue)))
 	case load.Waiting > spare && have == 0:
 		count = 1 // the first job doesn't wait for the delay
 	case load.Waiting > spare:

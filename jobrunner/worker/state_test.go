@@ -67,6 +67,7 @@ func TestDesiredCount(t *testing.T) {
 		"a delay beyond a Duration":             {Endpoint{Max: 3, ScalerValue: 1e10}, engine.Load{Waiting: 1, Running: 1, Oldest: now}, 1, 0, ago(60), 1, 1e9 * time.Second},
 		"a worker was just added":               {delay, engine.Load{Waiting: 5, Running: 2, Oldest: ago(60)}, 2, 0, ago(1), 2, 3 * time.Second},
 		"never more than the maximum":           {delay, engine.Load{Waiting: 5, Running: 3, Oldest: ago(60)}, 3, 0, ago(60), 3, 4 * time.Second},
+		"more requests than a float counts":     {Endpoint{Max: 3, ScalerValue: 1 << 53, ByRequests: true}, engine.Load{Waiting: 1}, 0, 0, time.Time{}, 1, recheck},
 		"the minimum":                           {Endpoint{Min: 2, Max: 3, ScalerValue: 4}, engine.Load{}, 0, 0, time.Time{}, 2, recheck},
 		"requests: one":                         {requests, engine.Load{Waiting: 1}, 0, 0, time.Time{}, 1, recheck},
 		"requests: four":                        {requests, engine.Load{Waiting: 4}, 0, 0, time.Time{}, 1, recheck},
