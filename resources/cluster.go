@@ -98,7 +98,7 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	planClusterCommand(p)
 	p.KeepOmitted("env", "ports", "mounts")
 	p.Plan.Disk = defaultTo(p.Config.Disk, p.Prior.Disk, types.Int64Null())
-	checkPersistentSize(p.Check, p.Version, p.Plan.Mounts)
+	checkPersistentSize(ctx, p, p.Plan.Mounts)
 	checkCatalog(ctx, p, clusterRequest(ctx, p), p.Plan.MaxHourlyCost)
 	checkPodTemplate(ctx, p, p.Plan.TemplateID)
 	if p.State == nil {

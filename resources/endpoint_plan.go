@@ -97,6 +97,10 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	}
 	planFromTemplate(ctx, p)
 	if p.State == nil || p.ChangesObject(ctx) {
+		cpu := slices.DeleteFunc(p.Plan.expand().CPU, func(c api.CPU) bool { return c.VCPUCount == 0 }) // 0 is unknown
+		if p.Version == api.V1 && slices.ContainsFunc(cpu, func(c api.CPU) bool { return c.VCPUCount != cpu[0].VCPUCount }) {
+			p.Error("cpu", "API v1 can't express this", "On management API v1 all CPU configurations have the same vcpu_count. Make them equal, or set api_version = %q in the provider block.", string(api.V2))
+		}
 		checkVolumes(ctx, p, "network_volumes", p.Prior.references(), value.Strings(p.Plan.NetworkVolumes))
 		checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
 	}
@@ -179,10 +183,6 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool)
 	}
 	warnOfUnknown(p, "gpu", p.Plan.GPU, p.Prior.GPU)
 	warnOfUnknown(p, "cpu", p.Plan.CPU, p.Prior.CPU)
-	cpu := slices.DeleteFunc(p.Plan.expand().CPU, func(c api.CPU) bool { return c.VCPUCount == 0 }) // 0 is unknown
-	if p.Version == api.V1 && slices.ContainsFunc(cpu, func(c api.CPU) bool { return c.VCPUCount != cpu[0].VCPUCount }) {
-		p.Error("cpu", "API v1 can't express this", "On management API v1 all CPU configurations have the same vcpu_count. Make them equal, or set api_version = %q in the provider block.", string(api.V2))
-	}
 	gpu := value.As[endpointGPU](p.Plan.GPU)
 	if gpu == nil || p.Version != api.V2 || !p.Known(ctx, "gpu") {
 		return

@@ -1,12 +1,15 @@
 package resources
 
 import (
+	"context"
+
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
@@ -67,10 +70,12 @@ func validateMounts(c diagnostics.Check, object types.Object) {
 // minPersistent is the smallest size of a persistent mount in GB on API v2.
 var minPersistent = int64(*templateMembers.setting("mounts.persistent.size").V2.Min)
 
-// checkPersistentSize rejects a size that API v2 doesn't accept. An unknown size passes.
-func checkPersistentSize(c diagnostics.Check, v api.Version, mounts types.Object) {
-	if mount := expandMounts(mounts).Persistent; v == api.V2 && mount != nil && mount.Size > 0 && mount.Size < minPersistent {
-		c.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, mount.Size)
+// checkPersistentSize rejects a new size that API v2 doesn't accept. An unknown size passes. API v1 may
+// have set the size before.
+func checkPersistentSize[M any](ctx context.Context, p *planrule.Plan[M], mounts types.Object) {
+	mount := expandMounts(mounts).Persistent
+	if p.Version == api.V2 && (p.State == nil || p.Changes(ctx, "mounts")) && mount != nil && mount.Size > 0 && mount.Size < minPersistent {
+		p.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, mount.Size)
 	}
 }
 

@@ -74,10 +74,9 @@ type networkVolume struct {
 var volumeSizes = map[api.Version][2]int64{api.V1: boundsOf(volumeMembers.setting("size").V1), api.V2: boundsOf(volumeMembers.setting("size").V2)}
 
 func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
-	if bounds, ok := volumeSizes[p.Version]; ok && !p.Plan.Size.IsUnknown() {
-		if size := p.Plan.Size.ValueInt64(); size < bounds[0] || size > bounds[1] {
-			p.Error("size", "Size out of bounds", "A network volume has %d to %d GB on API %s, not %d.", bounds[0], bounds[1], p.Version, size)
-		}
+	size := p.Plan.Size.ValueInt64()
+	if bounds, ok := volumeSizes[p.Version]; ok && !p.Plan.Size.IsUnknown() && (size < bounds[0] || size > bounds[1]) && (p.State == nil || p.Changes(ctx, "size")) {
+		p.Error("size", "Size out of bounds", "A network volume has %d to %d GB on API %s, not %d.", bounds[0], bounds[1], p.Version, size)
 	}
 	choosesPlace, dataCenter := p.State == nil, refs("data_center", nil, p.Plan.DataCenter)
 	switch {

@@ -53,8 +53,7 @@ func validatePod(_ context.Context, c diagnostics.Check, config *pod) {
 func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	planContainer(p, (*pod).containerParts)
 	planOmitted(p)
-	p.Plan.command().checkVersion(p.Check, p.Version)
-	checkPersistentSize(p.Check, p.Version, p.Plan.Mounts)
+	checkPersistentSize(ctx, p, p.Plan.Mounts)
 	planPodCopy(ctx, p)
 	if p.State == nil {
 		checkPodSize(p)
@@ -63,6 +62,7 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	checkCatalog(ctx, p, podRequest(ctx, p), p.Plan.MaxHourlyCost)
 	if p.State == nil || p.ChangesObject(ctx) {
+		p.Plan.command().checkVersion(p.Check, p.Version)
 		checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
 		checkVolumes(ctx, p, "mounts.network", p.Prior.references(), volumeIDs(p.Plan.Mounts))
 		checkPodTemplate(ctx, p, p.Plan.TemplateID)

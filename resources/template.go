@@ -115,12 +115,12 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	}
 	p.Plan.Category, p.Plan.Serverless = defaultTo(p.Config.Category, types.StringNull(), category), defaultTo(p.Config.Serverless, types.BoolNull(), serverless)
 	planContainer(p, (*template).containerParts)
-	p.Plan.command().checkVersion(p.Check, p.Version)
-	checkPersistentSize(p.Check, p.Version, p.Plan.Mounts)
+	checkPersistentSize(ctx, p, p.Plan.Mounts)
 	if p.State != nil {
 		planTemplateChange(ctx, p)
 	}
 	if p.State == nil || p.ChangesObject(ctx) {
+		p.Plan.command().checkVersion(p.Check, p.Version)
 		checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
 	}
 }

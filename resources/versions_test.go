@@ -125,6 +125,42 @@ var everywhere = []any{
 	"OC-AU-1", "US-CA-2", "US-DE-1", "US-GA-1", "US-GA-2", "US-IL-1", "US-KS-2", "US-KS-3", "US-NC-1", "US-TX-1", "US-TX-3", "US-TX-4", "US-WA-1",
 }
 
+// A value that only the other version accepts may stay, but not be chosen for a new object or a replacement.
+func TestValueOfTheOtherVersion(t *testing.T) {
+	small := func(size int) map[string]any {
+		return map[string]any{"persistent": map[string]any{"size": size, "path": "/a"}}
+	}
+	for _, c := range []struct {
+		typeName, at    string // at is the attribute's path, or "" if the version can't update the object
+		created, kept   api.Version
+		config, refused map[string]any
+	}{
+		{volumeType, "size", api.V1, api.V2, map[string]any{"size": 5, "data_center": "US-TX-3"}, map[string]any{"data_center": "EU-RO-1"}},
+		{volumeType, "size", api.V2, api.V1, map[string]any{"size": 4001, "data_center": "US-TX-3"}, map[string]any{"size": 4002}},
+		{"gpucloud_template", "mounts.persistent.size", api.V1, api.V2, map[string]any{"image": "i", "mounts": small(5)}, map[string]any{"mounts": small(6)}},
+		{podType, "mounts.persistent.size", api.V1, api.V2, gpuPod(map[string]any{"mounts": small(5)}), map[string]any{"cloud": "COMMUNITY"}},
+		{"gpucloud_template", "", api.V2, api.V1, map[string]any{"image": "i", "args": "it's"}, nil},
+		{podType, "", api.V2, api.V1, gpuPod(map[string]any{"args": "it's"}), nil},
+		{endpointType, "", api.V2, api.V1, map[string]any{"cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}, map[string]any{"id": "cpu3c", "vcpu_count": 4}}}, nil},
+	} {
+		d := acctest.Deploy(t)
+		config := with(c.config, map[string]any{"name": d.Name("s")})
+		if c.typeName == endpointType {
+			template, _ := serverlessTemplate(t, d, drive(t, d, api.V1), nil)
+			config["template_id"] = template.Get("id")
+		}
+		state := apply(t, drive(t, d, c.created), c.typeName, tfdrive.State{}, config, "create")
+		p := drive(t, d, c.kept)
+		state = expectEmptyPlan(t, p, state, config)
+		config["name"] = d.Name("renamed")
+		if c.at == "" {
+			must.ErrorContains(t, p.Plan(c.typeName, state, config).Diagnostics.Err(), "API v1")
+			continue
+		}
+		expectRefusal(t, d, p, apply(t, p, c.typeName, state, config, "update"), c.typeName, with(config, c.refused), c.at, "Size out of bounds")
+	}
+}
+
 // A template of another configuration may have settings that only one version returns. Its
 // endpoint has the same plan on both versions.
 func TestSwitchingVersionsWithSharedTemplate(t *testing.T) {
