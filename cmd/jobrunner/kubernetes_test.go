@@ -90,18 +90,6 @@ func (c *inCluster) podsWithLabel(label, value string) []clusterPod {
 	return list.Items
 }
 
-func (c *inCluster) secretNames() (names []string) {
-	c.t.Helper()
-	var list struct {
-		Items []struct{ Metadata struct{ Name string } }
-	}
-	c.cluster.Get(c.t, "/api/v1/namespaces/"+c.cluster.Namespace+"/secrets?labelSelector=gpucloud%2Fendpoint%3D"+c.endpoint, &list)
-	for _, s := range list.Items {
-		names = append(names, s.Metadata.Name)
-	}
-	return names
-}
-
 type clusterPod struct {
 	Metadata struct {
 		Name            string
@@ -113,7 +101,11 @@ type clusterPod struct {
 // awaitEmpty waits until the cluster has no Pod and no Secret of the endpoint.
 func (c *inCluster) awaitEmpty() {
 	c.t.Helper()
-	c.waitUntil("the removal of the Pods", func() bool { return len(c.pods()) == 0 && len(c.secretNames()) == 0 })
+	c.waitUntil("the removal of the Pods", func() bool {
+		var secrets struct{ Items []json.RawMessage }
+		c.cluster.Get(c.t, "/api/v1/namespaces/"+c.cluster.Namespace+"/secrets?labelSelector=gpucloud%2Fendpoint%3D"+c.endpoint, &secrets)
+		return len(c.pods()) == 0 && len(secrets.Items) == 0
+	})
 }
 
 // Workers are Pods of a real cluster: they get their arguments, variables and a GPU of the requested

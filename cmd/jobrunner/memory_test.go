@@ -24,20 +24,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// peakMemory returns the peak memory of the process in MiB.
-func (p *process) peakMemory() int {
-	p.t.Helper()
-	text := must.ReadFile(p.t, fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	_, after, _ := strings.Cut(string(text), "VmHWM:")
-	kilobytes := must.Do(strconv.Atoi(strings.Fields(after)[0]))(p.t)
-	return kilobytes >> 10
-}
-
 // checkPeakMemory expects that the peak exceeds the limit that SECURITY.md promises for --body-memory
 // and --ephemeral-memory by at most a fifth. All are in MiB.
 func (p *process) checkPeakMemory(bodies, state int) (peak, promised int) {
 	p.t.Helper()
-	peak, promised = p.peakMemory(), bodies+state+256
+	text := must.ReadFile(p.t, fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	_, after, _ := strings.Cut(string(text), "VmHWM:")
+	kilobytes := must.Do(strconv.Atoi(strings.Fields(after)[0]))(p.t)
+	peak, promised = kilobytes>>10, bodies+state+256
 	must.Hold(p.t, peak <= promised*12/10, "the process used", peak, "MiB, the promised limit is", promised)
 	p.t.Logf("the process took %d of %d MiB", peak, promised)
 	return peak, promised

@@ -78,6 +78,9 @@ func (m *podModels) step() {
 		}
 		return
 	case n == 2:
+		for _, c := range m.clusters {
+			c.ran = false // it needs GPUs again
+		}
 		m.restartDeployment()
 		return
 	}
@@ -188,14 +191,6 @@ func (m *podModels) stepOfCluster(p *podModel) {
 			m.expectOutcome(m.tryCall(call[0], "/v2/pods/"+p.id+call[1], call[2], nil), true, "409")
 		}
 	}
-}
-
-func (m *podModels) restartDeployment() {
-	m.t.Helper()
-	for _, c := range m.clusters {
-		c.ran = false // it needs GPUs again
-	}
-	m.history.restartDeployment()
 }
 
 // podAllows are the actions that the v2 document allows in each state.

@@ -45,7 +45,10 @@ func Markdown() string {
 			}
 		}
 	}
-	writeKnownValues(&doc)
+	doc.WriteString("\n## Known values\n\nValues that the sources name. The lists are open: a deployment may have more, and unlisted values are accepted.\n")
+	for _, list := range openLists {
+		fmt.Fprintf(&doc, "\n### %s\n\n%s\n", list.title, codes(list.values))
+	}
 	writeChoices(&doc)
 	return doc.String()
 }
@@ -102,7 +105,12 @@ func commonErrors(api API) []int {
 }
 
 func writeFields(doc *strings.Builder, api API, resource string) {
-	rows := rowsOf(api, resource)
+	var rows [][]string
+	for _, f := range Fields {
+		if f.API == api && f.Resource == resource {
+			rows = append(rows, []string{code(f.Path), usesOf(f), rules(f)})
+		}
+	}
 	fmt.Fprintf(doc, "\n### %s\n\n", resource)
 	if plain := slices.DeleteFunc(slices.Clone(rows), hasRules); len(plain) >= 3 && len(plain) < len(rows) {
 		rows = slices.DeleteFunc(rows, func(r []string) bool { return !hasRules(r) })
@@ -120,22 +128,6 @@ func writeFields(doc *strings.Builder, api API, resource string) {
 
 // hasRules reports whether a row has more than a type.
 func hasRules(r []string) bool { return strings.ContainsAny(r[2], ";`") }
-
-func rowsOf(api API, resource string) (rows [][]string) {
-	for _, f := range Fields {
-		if f.API == api && f.Resource == resource {
-			rows = append(rows, []string{code(f.Path), usesOf(f), rules(f)})
-		}
-	}
-	return rows
-}
-
-func writeKnownValues(doc *strings.Builder) {
-	doc.WriteString("\n## Known values\n\nValues that the sources name. The lists are open: a deployment may have more, and unlisted values are accepted.\n")
-	for _, list := range openLists {
-		fmt.Fprintf(doc, "\n### %s\n\n%s\n", list.title, codes(list.values))
-	}
-}
 
 // choices.md says what this project does if its sources differ or are silent, and what they say.
 //

@@ -34,7 +34,7 @@ func TestText(t *testing.T) {
 		"a whole key":                 {pem, "key " + pem, "key [redacted]"},
 		"a line of a key":             {pem, "parsing Qm9iMTIzNDU2Nzg5 failed", "parsing [redacted] failed"},
 		"a key with \\n":              {strings.ReplaceAll(pem, "\n", `\n`), "parsing Qm9iMTIzNDU2Nzg5 failed", "parsing [redacted] failed"},
-		"a key in JSON":               {`{"type":"service_account","private_key":` + quoted(pem) + `}`, "parsing Qm9iMTIzNDU2Nzg5 failed", "parsing [redacted] failed"},
+		"a key in JSON":               {`{"type":"service_account","private_key":` + redact.JSON(pem) + `}`, "parsing Qm9iMTIzNDU2Nzg5 failed", "parsing [redacted] failed"},
 		"the password of a URL":       {"postgres://u:hunter2@db/x", "login as u with hunter2 failed", "login as u with [redacted] failed"},
 		"seven characters":            {"hunter2", "password hunter2 is refused", "password [redacted] is refused"},
 		"seven characters, part":      {"hunter2", "see hunter2000 and ahunter2", "see hunter2000 and ahunter2"},
@@ -56,11 +56,6 @@ func TestText(t *testing.T) {
 		s.Add(c.secret)
 		must.Equal(t, s.Text(c.text, 1000), c.want, name)
 	}
-}
-
-func quoted(text string) string {
-	out, _ := json.Marshal(text) // a string can always be encoded
-	return string(out)
 }
 
 // No prefix of a secret is left where a text is cut.

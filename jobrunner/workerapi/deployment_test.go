@@ -201,23 +201,9 @@ func (d *deployment) sendAs(w *startedWorker, method, operation, body string) (s
 	return status
 }
 
-// setIdleTimeout sets the endpoint's idle time-out in seconds.
-func (d *deployment) setIdleTimeout(seconds int64) {
-	d.t.Helper()
-	want := d.endpoint
-	want.Workers.IdleTimeout = &seconds
-	d.update(want)
-}
-
 func (d *deployment) update(want api.Endpoint) {
 	d.t.Helper()
 	d.endpoint = must.Do(d.client.Endpoints.Update(d.t.Context(), d.endpoint, want))(d.t)
-}
-
-// get sends a GET to the job API.
-func (d *deployment) get(path string) (status int, text string) {
-	d.t.Helper()
-	return d.send("Bearer planted-key", http.MethodGet, "/v2/"+d.endpoint.ID+path, "")
 }
 
 // send sends a request with an Authorization header.

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
@@ -189,8 +188,6 @@ func (p *protocol) expectCalls(want ...string) {
 }
 
 var errBroken = errors.New("the engine is broken")
-
-func sleep(seconds float64) { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 
 // Tests with a real process mostly wait for it, so more of them run at a time than there are processors.
 func TestMain(m *testing.M) {

@@ -211,7 +211,9 @@ func TestIdleWorkerEnds(t *testing.T) {
 	w := d.nextWorker()
 	polls := len(d.answeredRequests("job-take", ""))
 	d.waitForReceived(t, polls+1, "job-take", "")
-	d.setIdleTimeout(1)
+	want := d.endpoint
+	want.Workers.IdleTimeout = new(int64(1))
+	d.update(want)
 	poll := d.waitForAnswered(t, polls+1, "job-take", "")
 	must.Hold(t, poll.status == 204 && poll.answeredAt.Sub(poll.receivedAt) <= 30*time.Second, "the open poll was answered", poll)
 	must.Hold(t, d.waitForExit(w), "the worker ended by itself:", w.Exit().Text)
@@ -352,6 +354,6 @@ func TestProcessStreams(t *testing.T) {
 	d := deploy(t, "streaming", 1)
 	id := d.submit(`{"chunks": ["a", {"b": 1}]}`)
 	d.expectJob(id, "COMPLETED", `[]`, 0)
-	status, text := d.get("/stream/" + id)
+	status, text := d.send("Bearer planted-key", http.MethodGet, "/v2/"+d.endpoint.ID+"/stream/"+id, "")
 	must.Hold(t, status == 200 && text == `[{"output":"a"},{"output":{"b": 1}}]`, "the stream is", status, text)
 }

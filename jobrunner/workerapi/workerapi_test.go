@@ -58,7 +58,7 @@ func TestPollsAreHeld(t *testing.T) {
 			p.expectAnswer(p.mustSend("GET", path, ""), 204, "")
 			duration := time.Since(start)
 			must.Hold(t, duration >= 30*time.Second && duration <= 60*time.Second, path, "was held for", duration)
-			go func() { sleep(7); close(p.drain) }()
+			go func() { time.Sleep(7 * time.Second); close(p.drain) }()
 			start = time.Now()
 			p.expectAnswer(p.mustSend("GET", path, ""), 204, "")
 			must.Equal(t, time.Since(start), 7*time.Second, "the duration of the poll", path, "of a worker that drains after 7 s")

@@ -89,12 +89,6 @@ func (m *machine) bash(script string, env ...string) (output string, err error) 
 	return string(must.ReadFile(m.t, printed.Name())), err
 }
 
-// read returns the content of a file in the repository.
-func (m *machine) read(name string) string {
-	m.t.Helper()
-	return string(must.ReadFile(m.t, filepath.Join(m.repo, name)))
-}
-
 // expectStopped checks that the jobrunner with this state folder was stopped and its key deleted.
 func (m *machine) expectStopped(state string) {
 	m.t.Helper()

@@ -198,7 +198,7 @@ func TestScriptsOnGitHub(t *testing.T) {
 	env := []string{"PROVIDER=none", "RUNNER_TEMP=" + m.repo, "GITHUB_ENV=" + m.repo + "/env", "GITHUB_OUTPUT=" + m.repo + "/output"}
 	output, err := m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/start.sh"`, append(env, "FLAGS=--clock=admin")...)
 	must.Require(t, err == nil, err, output)
-	later := strings.Fields(m.read("env"))
+	later := strings.Fields(string(must.ReadFile(t, filepath.Join(m.repo, "env"))))
 	key := ""
 	for _, variable := range later {
 		if value, ok := strings.CutPrefix(variable, "GPUCLOUD_API_KEY="); ok {

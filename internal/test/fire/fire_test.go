@@ -78,7 +78,7 @@ func runSchedule(t *testing.T, v api.Version, nodesOf nodeSource, seed uint64, d
 	synctest.Test(t, func(t *testing.T) {
 		j := must.Do(jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key}))(t)
 		c := &core{
-			t: t, version: v, nodesOf: nodesOf, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), defect: d,
+			t: t, version: v, nodesOf: nodesOf, deployment: &deployment{handler: j.Handler(), born: map[string]time.Time{}}, schedule: newSchedule(seed), defect: d,
 			state: map[string]object{},
 		}
 		if d.fault != nil {

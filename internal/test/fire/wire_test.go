@@ -139,10 +139,6 @@ type deployment struct {
 	born map[string]time.Time
 }
 
-func newDeployment(h http.Handler) *deployment {
-	return &deployment{handler: h, born: map[string]time.Time{}}
-}
-
 // ServeHTTP also completes requests of clients that have disconnected.
 func (d *deployment) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithoutCancel(r.Context()))

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,8 +176,12 @@ func TestMigration(t *testing.T) {
 		w := d.Workspace(t, cli, api.V2).WithEnv(stubDocument + "=" + must.Do(filepath.Abs(document))(t))
 		w.Serve("runpod/runpod")
 		w.Write("terraform.tfstate", foreignState(t, d, w))
-		installProgram(t, program, w.Dir)
-		out, err := w.Shell(guideCommand(t))
+		folder := filepath.Join(w.Dir, ".terraform/providers/registry.terraform.io/gpucloud/gpucloud/0.1.0", runtime.GOOS+"_"+runtime.GOARCH) // as of init
+		must.Succeed(t, os.MkdirAll(folder, 0o700))
+		must.Succeed(t, os.Symlink(program, filepath.Join(folder, "terraform-provider-gpucloud_v0.1.0")))
+		command := console.FindStringSubmatch(string(must.ReadFile(t, guide)))
+		must.Require(t, command != nil, guide, "has no command")
+		out, err := w.Shell(command[1])
 		must.Require(t, err == nil && out == "", "the guide's command prints, with", err, out)
 		w.Write("main.tf", configuration)
 		w.Write("batch/main.tf", batch)
@@ -194,24 +199,7 @@ func TestMigration(t *testing.T) {
 	})
 }
 
-// installProgram links the provider's program at the path that init uses.
-func installProgram(t *testing.T, program, dir string) {
-	t.Helper()
-	folder := filepath.Join(dir, ".terraform/providers/registry.terraform.io/gpucloud/gpucloud/0.1.0", runtime.GOOS+"_"+runtime.GOARCH)
-	must.Succeed(t, os.MkdirAll(folder, 0o700))
-	must.Succeed(t, os.Symlink(program, filepath.Join(folder, "terraform-provider-gpucloud_v0.1.0")))
-}
-
 var console = regexp.MustCompile("```console\n\\$ (.+)\n```")
-
-// guideCommand returns the command of the guide.
-func guideCommand(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(guide)
-	found := console.FindStringSubmatch(string(text))
-	must.Require(t, err == nil && found != nil, guide, "has no command", err)
-	return found[1]
-}
 
 // foreignState returns a state file of the recorded resources. Their ids are replaced by the ids of
 // the deployment's objects with the same names.
@@ -312,10 +300,11 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 	must.Require(t, err == nil && len(files) != 0, "no documents", err)
 	for _, file := range files {
 		for _, r := range must.Do(readResources(file))(t) {
-			kind := kindOf(r.Type)
-			if kind == "" {
+			i := slices.IndexFunc(migrate.Origins, func(o migrate.Origin) bool { return o.Type == r.Type })
+			if i < 0 {
 				continue
 			}
+			kind := migrate.Origins[i].Kind
 			for name := range r.Values {
 				must.Hold(t, theirs[kind][name], filepath.Base(file), "the table", titles[kind], "lacks", name, "of", r.Type)
 			}
@@ -325,15 +314,6 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 		must.Hold(t, (strings.Contains(introduction, "`"+o.Provider+"`") || o.Source == migrate.Official2) && strings.Contains(introduction, "`"+o.Type+"`"),
 			guide, "does not name", o.Type, "of", o.Provider)
 	}
-}
-
-func kindOf(typeName string) string {
-	for _, o := range migrate.Origins {
-		if o.Type == typeName {
-			return o.Kind
-		}
-	}
-	return ""
 }
 
 // The guide's example is formatted and can be applied.

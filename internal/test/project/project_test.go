@@ -40,11 +40,6 @@ func files(t *testing.T, want func(path string) bool) (found []string) {
 	return found
 }
 
-func read(t *testing.T, path string, into any) {
-	t.Helper()
-	must.Succeed(t, yaml.UnmarshalWithOptions(must.ReadFile(t, filepath.Join(root, path)), into, yaml.Strict()))
-}
-
 // Every package has one comment, which begins with the package's name, or with the command's.
 func TestPackageComments(t *testing.T) {
 	comments := map[string][]string{}
@@ -55,7 +50,7 @@ func TestPackageComments(t *testing.T) {
 		if names[dir] == "" || !strings.HasSuffix(path, "_test.go") { // a folder with only tests has their package name
 			names[dir] = strings.TrimSuffix(file.Name.Name, "_test")
 		}
-		if text := comment(file); text != "" {
+		if text := strings.TrimSpace(file.Doc.Text()); text != "" {
 			comments[dir] = append(comments[dir], text)
 		}
 	}
@@ -69,13 +64,6 @@ func TestPackageComments(t *testing.T) {
 			t.Errorf("%s: the package comment isn't a sentence: %q", dir, found[0])
 		}
 	}
-}
-
-func comment(file *ast.File) string {
-	if file.Doc == nil {
-		return ""
-	}
-	return strings.TrimSpace(file.Doc.Text())
 }
 
 // maxKit bounds the code that turns a kind into a resource: lines without imports, blanks and comments.
@@ -150,7 +138,7 @@ func TestDependencyUpdates(t *testing.T) {
 			Groups      map[string]struct{ Patterns []string }
 		}
 	}
-	read(t, ".github/dependabot.yml", &config)
+	must.Succeed(t, yaml.UnmarshalWithOptions(must.ReadFile(t, filepath.Join(root, ".github/dependabot.yml")), &config, yaml.Strict()))
 	must.Equal(t, config.Version, 2, "version")
 	listed := map[string]bool{}
 	for _, u := range config.Updates {

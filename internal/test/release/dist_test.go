@@ -39,8 +39,6 @@ type dist struct {
 
 type archive struct{ program, system, arch string }
 
-func (a archive) runsHere() bool { return a.system == runtime.GOOS && a.arch == runtime.GOARCH }
-
 // Published files have the names, contents and checksums that the registry expects. Programs
 // print their release. terraform init installs the provider.
 func TestDist(t *testing.T) {
@@ -171,7 +169,7 @@ func (d dist) checkPrograms(t *testing.T) {
 			path := filepath.Join(dir, file)
 			must.Succeed(t, os.WriteFile(path, text, 0o700)) //nolint:gosec // an executable file
 			d.checkBuild(t, name, a, path)
-			if !a.runsHere() {
+			if a.system != runtime.GOOS || a.arch != runtime.GOARCH {
 				continue
 			}
 			want := fmt.Sprintf("%s %s (commit %.7s", a.program, d.version, d.commit)

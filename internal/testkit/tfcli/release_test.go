@@ -89,18 +89,11 @@ func publish(t *testing.T, files map[string]string) Release {
 	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData", "XDG_CONFIG_HOME", "AppData"} { // os.UserCacheDir and UserConfigDir read one of them
 		t.Setenv(name, cache)
 	}
-	disableTelemetry(t)
+	// The go command's telemetry would write to its folder after the test, which couldn't remove it.
+	telemetry := filepath.Join(must.Do(os.UserConfigDir())(t), "go", "telemetry")
+	must.Succeed(t, os.MkdirAll(telemetry, 0o755))
+	must.Succeed(t, os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o600))
 	return Release{Name: "terraform", Version: "1.2.3", module: "example.com/tool", main: "."}
-}
-
-// disableTelemetry disables the go command's telemetry, whose background process would outlive the test and
-// write to its folder, so that the test couldn't remove it.
-func disableTelemetry(t *testing.T) {
-	t.Helper()
-	dir := must.Do(os.UserConfigDir())(t)
-	dir = filepath.Join(dir, "go", "telemetry")
-	must.Succeed(t, os.MkdirAll(dir, 0o755))
-	must.Succeed(t, os.WriteFile(filepath.Join(dir, "mode"), []byte("off"), 0o600))
 }
 
 // leftovers returns the files beside the program.

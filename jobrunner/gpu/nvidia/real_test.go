@@ -30,7 +30,9 @@ func TestRealGPU(t *testing.T) {
 	inventory := must.Do(nvidia.Open(slog.New(slog.NewTextHandler(os.Stderr, nil))))(t)
 	t.Cleanup(inventory.Close)
 	var r realReport
-	defer func() { t.Log("\n" + r.markdown(inventory)) }()
+	defer func() {
+		t.Logf("\n### %s\n\n| what | measured |\n|---|---|\n%s\n", gpu.Summary(inventory), strings.Join(r.lines, "\n"))
+	}()
 
 	t.Run("inventory", func(t *testing.T) { checkInventory(t, inventory) })
 	t.Run("samples", func(t *testing.T) { checkSamples(t, inventory, &r) })
@@ -47,10 +49,6 @@ type realReport struct {
 
 func (r *realReport) add(name, value string) {
 	r.lines = append(r.lines, fmt.Sprintf("| %s | %s |", name, value))
-}
-
-func (r *realReport) markdown(inventory gpu.Inventory) string {
-	return fmt.Sprintf("### %s\n\n| what | measured |\n|---|---|\n%s\n", gpu.Summary(inventory), strings.Join(r.lines, "\n"))
 }
 
 // checkInventory compares the inventory with the output of nvidia-smi.
