@@ -35,9 +35,7 @@ func TestWebhook(t *testing.T) {
 	id := d.createConformance()
 	d.must(200, "POST", "/v2/"+id+"/run", `{"input": {"op": "echo"}, "webhook": "`+receiver.URL+`/x", "s3Config": {"accessSecret": "planted"}}`)
 	body := <-bodies
-	if !strings.Contains(body, `"output":{"op": "echo"}`) || !strings.Contains(body, `"input":{"op": "echo"},"webhook":"`+receiver.URL+`/x"}`) || strings.Contains(body, "planted") {
-		t.Errorf("the receiver got %s", body)
-	}
+	must.Hold(t, strings.Contains(body, `"output":{"op": "echo"}`) && strings.Contains(body, `"input":{"op": "echo"},"webhook":"`+receiver.URL+`/x"}`) && !strings.Contains(body, "planted"), "the receiver got", body)
 	must.Contain(t, d.must(400, "POST", "/v2/"+id+"/run", `{"input": {}, "webhook": "http://169.254.169.254/"}`).text, "--webhook-allow")
 	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", WebhookAllow: []string{"http://x"}})) != nil, "a URL is taken for a host")
 }

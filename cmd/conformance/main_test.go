@@ -77,9 +77,7 @@ func runExpecting(t *testing.T, cmd *exec.Cmd, codes ...int) string {
 	if got := cmd.ProcessState.ExitCode(); !slices.Contains(codes, got) {
 		t.Errorf("%v ends with %d, not %d:\n%s", cmd.Args[1:], got, codes, &output)
 	}
-	if strings.Contains(output.String(), key) {
-		t.Errorf("%v shows the key:\n%s", cmd.Args[1:], &output)
-	}
+	must.Hold(t, !strings.Contains(output.String(), key), cmd.Args[1:], "shows the key", &output)
 	return output.String()
 }
 

@@ -208,9 +208,7 @@ func testRealPodLife(t *testing.T, e *containers.Engine) {
 		handlerImage, pythonArgs(podProgram)+" serve", cpu, volume))
 	p := c.awaitPodStatus(id, "RUNNING")
 	c.awaitLogLine(id, "", "disk 1 volume 1 red", nil)
-	if len(p.Runtime.Ports) != 1 || p.Runtime.Ports[0].Public == 0 || e.Name == "podman" && p.Runtime.Ports[0].Public != 8080 {
-		t.Fatalf("%+v", p.Runtime)
-	}
+	must.Require(t, len(p.Runtime.Ports) == 1 && p.Runtime.Ports[0].Public != 0 && (e.Name != "podman" || p.Runtime.Ports[0].Public == 8080), p.Runtime)
 	url := fmt.Sprintf("http://%s:%d/starts", p.Runtime.Ports[0].IP, p.Runtime.Ports[0].Public)
 	c.waitForAnswer(url, "start\n")
 	for n, action := range []string{"restart", "stop"} {

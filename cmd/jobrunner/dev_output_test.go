@@ -211,9 +211,7 @@ runpod.serverless.start({"handler": handler})
 	s.expectAbsent("\x1b")
 	s.expectAbsent(`"requestId"`)
 	s.interrupt()
-	if len(pids) != 3 || pids[0][1] == pids[1][1] || pids[1][1] != pids[2][1] {
-		t.Errorf("only a changed program replaces the worker: %q", pids)
-	}
+	must.Hold(t, len(pids) == 3 && pids[0][1] != pids[1][1] && pids[1][1] == pids[2][1], "only a changed program replaces the worker", pids)
 	for _, found := range pids {
 		pid, _ := strconv.Atoi(found[1])
 		must.Hold(t, !isRunning(pid), "the worker", pid, "outlives its jobrunner")

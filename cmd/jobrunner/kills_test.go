@@ -169,9 +169,7 @@ func awaitOutput(t testing.TB, c *api.Client, endpoint, id, output string) {
 	t.Helper()
 	waitUntil(t, "the end of "+id, func() bool {
 		job, err := c.Jobs.Status(t.Context(), endpoint, id)
-		if err != nil || job.Finished() && (job.Status != "COMPLETED" || string(job.Output) != output || job.Retries > 1) {
-			t.Fatalf("job %s is %s with %s after %d retries, %v", id, job.Status, job.Output, job.Retries, err)
-		}
+		must.Require(t, err == nil && (!job.Finished() || job.Status == "COMPLETED" && string(job.Output) == output && job.Retries <= 1), "job", id, "is", job.Status, "with", string(job.Output), "after", job.Retries, "retries", err)
 		return job.Finished()
 	})
 }

@@ -191,9 +191,7 @@ func TestFiguresOfAWorker(t *testing.T) {
 		}
 	}
 	for _, metric := range []string{"cpu_seconds_total", "memory_bytes"} {
-		if !regexp.MustCompile(`gpucloud_worker_` + metric + `\{endpoint="` + h.endpoint + `",worker="` + w.ID + `"\} [0-9.e+]*[1-9]`).MatchString(metrics) {
-			t.Errorf("the metrics lack the worker's %s", metric)
-		}
+		must.Hold(t, regexp.MustCompile(`gpucloud_worker_`+metric+`\{endpoint="`+h.endpoint+`",worker="`+w.ID+`"\} [0-9.e+]*[1-9]`).MatchString(metrics), "the metrics lack the worker's", metric)
 	}
 	h.release("go")
 	h.waitUntil("the job's end", func() bool {

@@ -184,9 +184,7 @@ func TestHAR(t *testing.T) {
 			s.RedirectURL == nil || s.HeadersSize == nil || s.BodySize == nil || s.HTTPVersion == "" {
 			t.Fatalf("an entry lacks something: %+v", e)
 		}
-		if *e.Timings.Send+*e.Timings.Wait+*e.Timings.Receive != *e.Time {
-			t.Errorf("the times %v are not %v", *e.Timings.Wait, *e.Time)
-		}
+		must.Hold(t, *e.Timings.Send+*e.Timings.Wait+*e.Timings.Receive == *e.Time, "the times", *e.Timings.Wait, "are not", *e.Time)
 		must.Hold(t, !e.StartedDateTime.Before(last), "the entries are not in the order of time")
 		last = e.StartedDateTime
 		if e.Comment != "" {

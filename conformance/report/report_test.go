@@ -176,9 +176,7 @@ func FuzzRead(f *testing.F) {
 		var first, second bytes.Buffer
 		must.Succeed(t, report.WriteJSON(&first, r), string(text))
 		reread, err := report.Read(bytes.NewReader(first.Bytes()))
-		if err != nil {
-			t.Fatalf("%q is written as %s, which can't be read: %v", text, first.Bytes(), err)
-		}
+		must.Require(t, err == nil, string(text), "is written as", &first, "which can't be read", err)
 		if err := report.WriteJSON(&second, reread); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
 			t.Errorf("%q is written as\n%s\nand then as\n%s, %v", text, first.Bytes(), second.Bytes(), err)
 		}

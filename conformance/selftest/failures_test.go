@@ -73,9 +73,7 @@ func TestFailureScriptReproduces(t *testing.T) {
 	}))
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-21", "V-11"}})
 	x := r.Results[0]
-	if x.Verdict != report.Fail || cancels.Load() == 0 {
-		t.Fatal(report.Text(x))
-	}
+	must.Require(t, x.Verdict == report.Fail && cancels.Load() != 0, report.Text(x))
 	before := cancels.Load()
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", x.Failure.Curl)
 	cmd.Env = append(os.Environ(), "GPUCLOUD_API_KEY="+target.Key)
@@ -94,9 +92,7 @@ func TestFailureScriptOfWatchedExchange(t *testing.T) {
 	target := startDeployment(t, intercept(pathHas("/purge-queue"), stubHandlers["200 HTML"]))
 	r := judge(t, conformance.Options{Target: target, Select: []string{"ERR-11", "RAT-10"}})
 	for _, x := range r.Results {
-		if x.Clause == "ERR-11" && (x.Verdict != report.Fail || strings.Count(x.Failure.Curl, "curl -sS") < 3 || !strings.Contains(x.Failure.Curl, "$ID_SERVERLESS/purge-queue")) {
-			t.Error(report.Text(x))
-		}
+		must.Hold(t, x.Clause != "ERR-11" || x.Verdict == report.Fail && strings.Count(x.Failure.Curl, "curl -sS") >= 3 && strings.Contains(x.Failure.Curl, "$ID_SERVERLESS/purge-queue"), report.Text(x))
 	}
 }
 

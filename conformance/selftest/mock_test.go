@@ -45,9 +45,7 @@ func TestIndependentMock(t *testing.T) {
 		if x.Verdict == report.Skip || x.Level == string(suite.Unspec) {
 			continue
 		}
-		if want[x.Clause] != string(x.Verdict) {
-			t.Errorf("expected the verdict %s, got %s", want[x.Clause], report.Text(x))
-		}
+		must.Hold(t, want[x.Clause] == string(x.Verdict), "expected the verdict", want[x.Clause], "got", report.Text(x))
 		delete(want, x.Clause)
 	}
 	for clause := range want {

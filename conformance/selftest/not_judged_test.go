@@ -59,9 +59,7 @@ func TestSkippedCaseMakesClausePartlyJudged(t *testing.T) {
 					continue
 				}
 				x := r.Results[i]
-				if !slices.ContainsFunc(x.LeftOut, func(o report.Omission) bool { return o.Case == c.ID && o.Reason == reason && o.Code != "" }) {
-					t.Errorf("%s: %s lacks %s, which was skipped: %s", name, x.Clause, c.ID, reason)
-				}
+				must.Hold(t, slices.ContainsFunc(x.LeftOut, func(o report.Omission) bool { return o.Case == c.ID && o.Reason == reason && o.Code != "" }), name, x.Clause, "lacks", c.ID, "which was skipped", reason)
 				must.Equal(t, x.Verdict != report.Skip && x.Verdict != report.Blocked, slices.Contains(r.PartlyJudged, x.Clause), name, x.Clause, x.Verdict, "and partly judged are", r.PartlyJudged)
 			}
 		}

@@ -188,9 +188,7 @@ func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	sent := 0
 	seen := map[string]bool{}
 	for _, x := range r.Results {
-		if x.Verdict != report.Pass && x.Verdict != report.Skip {
-			t.Error(report.Text(x))
-		}
+		must.Hold(t, x.Verdict == report.Pass || x.Verdict == report.Skip, report.Text(x))
 		if !seen[x.Case] {
 			sent += x.Requests
 		}

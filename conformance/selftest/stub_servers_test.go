@@ -209,9 +209,7 @@ func TestAdvanceWaitsForSlowConnections(t *testing.T) {
 	}}
 	r := judge(t, conformance.Options{Target: target, Select: []string{"OPS-02", "OPS-06", "JOB-13"}})
 	for _, x := range r.Results {
-		if x.Verdict != report.Pass {
-			t.Error(report.Text(x))
-		}
+		must.Hold(t, x.Verdict == report.Pass, report.Text(x))
 	}
 }
 

@@ -15,9 +15,7 @@ func (d *deployment) createBatch(body string) (path, id string) {
 	d.t.Helper()
 	a := d.do("POST", "/v2/ep/batch", body)
 	id, _ = a.body["id"].(string)
-	if a.status != 200 || strings.TrimSpace(a.raw) != fmt.Sprintf(`{"id":%q,"status":"DRAFT"}`, id) {
-		d.t.Fatalf("the creation of a batch was answered %d %s", a.status, a.raw)
-	}
+	must.Require(d.t, a.status == 200 && strings.TrimSpace(a.raw) == fmt.Sprintf(`{"id":%q,"status":"DRAFT"}`, id), "the creation of a batch was answered", a.status, a.raw)
 	return "/v2/ep/batch/" + id, id
 }
 

@@ -60,9 +60,7 @@ func checkErrorForm(t *testing.T, v1 bool, w *httptest.ResponseRecorder, answer 
 	}
 	title, _ := object["title"].(string)
 	_, detail := object["detail"].(string)
-	if title == "" || !detail || object["status"] != float64(w.Code) || w.Header().Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%d %s %s: expected an error in the form of version 2", w.Code, w.Header(), w.Body)
-	}
+	must.Hold(t, title != "" && detail && object["status"] == float64(w.Code) && w.Header().Get("Content-Type") == "application/problem+json", w.Code, w.Header(), w.Body, "expected an error in the form of version 2")
 }
 
 // state returns the texts of the lists, which show each object that the fuzz tests create.

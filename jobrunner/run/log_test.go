@@ -40,9 +40,7 @@ func TestLongLines(t *testing.T) {
 	must.Hold(t, !strings.Contains(lines[2].Text, "planted"), "a line that is cut in a secret shows a part of it")
 	must.Equal(t, lines[3].Text, "100%|█(secret)█|", "the progress bar")
 	must.Hold(t, lines[4].Text == "two tokens" && strings.HasPrefix(lines[5].Text, "{"), "the SDK's line isn't separate", lines[4:6])
-	if lines[6].Text != "half a line: (secret) (secret)" || lines[6].System || lines[7].Text != "it ended" || !lines[7].System {
-		t.Errorf("the last lines are %+v", lines[6:])
-	}
+	must.Hold(t, lines[6].Text == "half a line: (secret) (secret)" && !lines[6].System && lines[7].Text == "it ended" && lines[7].System, "the last lines are", lines[6:])
 	tail := log.Tail(1000)
 	_, _ = log.Write([]byte(`{"requestId": "j", "message": "It failed:\nthe cause", "level": "ERROR"}` + "\n" + `{"requestId": "j", "message": "Ended.", "level": "INFO"}` + "\n"))
 	must.Hold(t, log.LastError("j") == "the cause" && log.LastError("k") == "", "the last error is", log.LastError("j"))

@@ -77,9 +77,7 @@ func TestLostReplyToACommit(t *testing.T) {
 			e := db.Read(t.Context(), func(r *sqldb.Reader) error {
 				return r.QueryRow("SELECT COUNT(*) FROM notes WHERE name = ?", name).Scan(&rows)
 			})
-			if e != nil || rows > 1 || rows == 0 && err == nil || err != nil && !errors.Is(err, sqldb.ErrUnavailable) {
-				t.Errorf("%s: %v, and %d rows, %v", name, err, rows, e)
-			}
+			must.Hold(t, e == nil && rows <= 1 && (rows != 0 || err != nil) && (err == nil || errors.Is(err, sqldb.ErrUnavailable)), name, err, "and", rows, "rows", e)
 			if err != nil {
 				failed++
 			}

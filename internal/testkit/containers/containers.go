@@ -34,6 +34,12 @@ type Engine struct {
 // errMissing is wrapped by errors about a program that isn't installed or can't run.
 var errMissing = errors.New("containers are not tested")
 
+// Docker returns this test binary's own Docker daemon.
+func Docker(t testing.TB) *Engine {
+	t.Helper()
+	return startOrSkip(t, docker)
+}
+
 var (
 	docker   = sync.OnceValues(startDocker)
 	podman   = sync.OnceValues(startPodman)
@@ -45,7 +51,7 @@ func Each(t *testing.T, run func(t *testing.T, e *Engine)) {
 	t.Helper()
 	t.Run("docker", func(t *testing.T) {
 		t.Parallel()
-		run(t, startOrSkip(t, docker))
+		run(t, Docker(t))
 	})
 	t.Run("podman", func(t *testing.T) {
 		t.Parallel()

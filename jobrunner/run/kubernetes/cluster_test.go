@@ -403,7 +403,5 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	if !maps.Equal(used, granted) {
-		t.Errorf("used: %q\ngranted by the guide: %q", slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(granted)))
-	}
+	must.Hold(t, maps.Equal(used, granted), "used", slices.Sorted(maps.Keys(used)), "granted by the guide", slices.Sorted(maps.Keys(granted)))
 }

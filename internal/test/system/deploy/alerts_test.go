@@ -52,25 +52,19 @@ func TestAlertsNameMetrics(t *testing.T) {
 			for _, metric := range metricName.FindAllStringSubmatch(rule.Expr, -1) {
 				names++
 				labels, ok := exported[metric[1]]
-				if !ok {
-					t.Errorf("%s: no jobrunner exports %s", rule.Alert, metric[1])
-				}
+				must.Hold(t, ok, rule.Alert, "no jobrunner exports", metric[1])
 				used := metric[2]
 				for _, by := range grouping.FindAllStringSubmatch(rule.Expr, -1) {
 					used += ", " + strings.ReplaceAll(by[1], ",", "=,") + "="
 				}
 				for _, use := range labelUse.FindAllStringSubmatch(used, -1) {
-					if ok && !slices.Contains(labels, use[1]) {
-						t.Errorf("%s: %s has no label %s", rule.Alert, metric[1], use[1])
-					}
+					must.Hold(t, !ok || slices.Contains(labels, use[1]), rule.Alert, metric[1], "has no label", use[1])
 				}
 			}
 		}
 	}
 	must.Hold(t, names >= 5, "the alerts name", names, "metrics")
 	for _, metric := range metricName.FindAllStringSubmatch(readFile(t, "docs/guides/operate.md"), -1) {
-		if strings.HasPrefix(metric[1], "gpucloud_") && exported[metric[1]] == nil && exported[metric[1]+"_count"] == nil {
-			t.Errorf("docs/guides/operate.md: no jobrunner exports %s", metric[1])
-		}
+		must.Hold(t, !strings.HasPrefix(metric[1], "gpucloud_") || exported[metric[1]] != nil || exported[metric[1]+"_count"] != nil, "docs/guides/operate.md: no jobrunner exports", metric[1])
 	}
 }

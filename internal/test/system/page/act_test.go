@@ -54,9 +54,7 @@ func (d *deployment) awaitPod(id, status string) {
 func (d *deployment) snapshot(key, query string) (text string, data snapshotData) {
 	d.t.Helper()
 	resp, body := d.send(http.MethodGet, "/ui/snapshot"+query, "", bearer(key))
-	if resp.StatusCode != http.StatusOK {
-		d.t.Fatalf("a snapshot%s: %d %v", query, resp.StatusCode, body)
-	}
+	must.Require(d.t, resp.StatusCode == http.StatusOK, "a snapshot", query, resp.StatusCode, body)
 	raw, err := json.Marshal(body)
 	if err == nil {
 		err = json.Unmarshal(raw, &data)
