@@ -176,3 +176,24 @@ func TestStopsOmitsLostJob(t *testing.T) {
 }
 
 const waitTimeout = time.Second
+
+// A worker that lost a job and gets it again at once isn't killed because of the first run.
+func TestLostJobReturnsToItsWorker(t *testing.T) {
+	runStopTest(t, time.Second, nil, func(s *stopFixture) {
+		go func() { // its next free slot
+			jobs, err := s.worker.Take(s.t.Context(), 1)
+			must.Hold(s.t, err == nil && len(jobs) == 1 && jobs[0].ID == s.job, "took", jobs, err)
+		}()
+		for range 2 {
+			must.Equal(s.t, s.worker.Ping(s.t.Context(), nil), nil)
+			time.Sleep(6 * time.Second)
+		}
+		for range 4 {
+			must.Equal(s.t, s.worker.Ping(s.t.Context(), []string{s.job}), nil)
+			time.Sleep(2 * time.Second)
+		}
+		must.Equal(s.t, s.worker.Report(s.t.Context(), s.job, engine.Done(nil), false), nil)
+		job := must.Do(s.engine.Get(s.t.Context(), "ep", s.job))(s.t)
+		must.Hold(s.t, job.State == engine.Completed && job.Retries == 1, "the job is", job)
+	})
+}

@@ -156,6 +156,9 @@ func (w *worker) hold(jobs []engine.Taken, added func(h *heldJob)) {
 
 // add adds one job. The caller holds the worker's lock.
 func (w *worker) add(ref engine.Ref) *heldJob {
+	if before := w.jobs[ref.ID]; before != nil && before.lost { // remove would no longer release it
+		before.release()
+	}
 	h := &heldJob{ref: ref, takenAt: w.pool.clock.Now(), release: func() {}}
 	w.jobs[ref.ID] = h
 	w.hadJob = true
