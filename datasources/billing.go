@@ -130,14 +130,11 @@ func (b *billing) validate(c diagnostics.Check, m *billConfig) {
 		attribute string
 		value     types.String
 	}{{"start_time", m.StartTime}, {"end_time", m.EndTime}} {
-		if bound.value.IsNull() {
+		if !value.IsSet(bound.value) {
 			continue
 		}
-		if !m.LastN.IsNull() {
+		if value.IsSet(m.LastN) {
 			c.Error(bound.attribute, "Two periods", "%s excludes last_n: set one of them.", bound.attribute)
-		}
-		if bound.value.IsUnknown() {
-			continue
 		}
 		times[i], _ = time.Parse(time.RFC3339, bound.value.ValueString()) // can't fail: the attribute's validator has checked it
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -38,12 +39,12 @@ var gpuQueryAttributes = map[string]schema.Attribute{
 }
 
 func (q *gpuQuery) validate(c diagnostics.Check) {
-	if !q.WithCUDAVersions.IsNull() && !q.MinCUDAVersion.IsNull() {
+	if value.IsSet(q.WithCUDAVersions) && value.IsSet(q.MinCUDAVersion) {
 		c.Error("min_cuda_version", "Two bounds of CUDA versions", "min_cuda_version excludes with_cuda_versions: set one of them.")
 	}
-	needsProduct(c, q.Product, map[string]bool{
-		"gpu_count": !q.GPUCount.IsNull(), "cloud": !q.Cloud.IsNull(), "country_codes": !q.CountryCodes.IsNull(),
-		"with_cuda_versions": !q.WithCUDAVersions.IsNull(), "min_cuda_version": !q.MinCUDAVersion.IsNull(), "min_availability": !q.MinAvailability.IsNull(),
+	needsProduct(c, q.Product, map[string]attr.Value{
+		"gpu_count": q.GPUCount, "cloud": q.Cloud, "country_codes": q.CountryCodes,
+		"with_cuda_versions": q.WithCUDAVersions, "min_cuda_version": q.MinCUDAVersion, "min_availability": q.MinAvailability,
 	})
 }
 
@@ -229,7 +230,7 @@ var cpuQueryAttributes = map[string]schema.Attribute{
 }
 
 func (q *cpuQuery) validate(c diagnostics.Check) {
-	needsProduct(c, q.Product, map[string]bool{"vcpu_count": !q.VCPUCount.IsNull(), "min_availability": !q.MinAvailability.IsNull()})
+	needsProduct(c, q.Product, map[string]attr.Value{"vcpu_count": q.VCPUCount, "min_availability": q.MinAvailability})
 }
 
 func (q *cpuQuery) values() url.Values {
@@ -303,12 +304,12 @@ func productAttribute(text string, products ...string) schema.SetAttribute {
 var minAvailabilityAttribute = filter("Lists only entries with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`.", rule.OneOf(levels[1:]...))
 
 // needsProduct rejects filters of the availability without product, as configured reports them.
-func needsProduct(c diagnostics.Check, product types.Set, configured map[string]bool) {
+func needsProduct(c diagnostics.Check, product types.Set, configured map[string]attr.Value) {
 	if !product.IsNull() && (product.IsUnknown() || len(product.Elements()) > 0) {
 		return
 	}
-	for attribute, set := range configured {
-		if set {
+	for attribute, v := range configured {
+		if value.IsSet(v) {
 			c.Error(attribute, "Missing product", "%s filters by availability, which needs product: set product too, or remove %s.", attribute, attribute)
 		}
 	}

@@ -107,7 +107,12 @@ func TestGPUTypeRules(t *testing.T) {
 	}
 	expectErrors(t, p, "gpucloud_gpu_types", map[string]any{"min_availability": "LOW"}, "min_availability: Missing product")
 	expectErrors(t, p, "gpucloud_gpu_types", map[string]any{"min_availability": "NONE", "product": []any{"POD"}}, `expected "LOW", "MEDIUM" or "HIGH", got "NONE"`)
-	tfdrive.Do(p.Data("gpucloud_gpu_type", map[string]any{"id": tfdrive.Unknown, "product": tfdrive.Unknown, "gpu_count": 2}))(t)
+	for _, config := range []map[string]any{ // an unknown value may become null
+		{"id": tfdrive.Unknown, "product": tfdrive.Unknown, "gpu_count": 2}, {"id": tfdrive.Unknown, "name": "Big"}, {"id": "x", "gpu_count": tfdrive.Unknown},
+		{"id": "x", "product": []any{"POD"}, "min_cuda_version": tfdrive.Unknown, "with_cuda_versions": []any{"12.8"}},
+	} {
+		tfdrive.Do(p.Data("gpucloud_gpu_type", config))(t)
+	}
 }
 
 func TestCPUTypes(t *testing.T) {

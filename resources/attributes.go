@@ -96,13 +96,11 @@ func defaultTo[V attr.Value](config, state, fallback V) V {
 
 // optional returns nil if the configuration leaves the choice to the server.
 func optional(v types.String) *string {
-	if !isSet(v) {
+	if !value.IsSet(v) {
 		return nil
 	}
 	return v.ValueStringPointer()
 }
-
-func isSet(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
 
 // deref returns the value of a pointer, or the zero value if it is nil.
 func deref[T any](p *T) (v T) {
@@ -132,7 +130,7 @@ func maxHourlyCostAttribute() schema.NumberAttribute {
 type notNegative struct{ rule.Undescribed }
 
 func (notNegative) ValidateNumber(_ context.Context, req validator.NumberRequest, resp *validator.NumberResponse) {
-	if n := req.ConfigValue; isSet(n) && n.ValueBigFloat().Cmp(new(big.Float)) < 0 {
+	if n := req.ConfigValue; value.IsSet(n) && n.ValueBigFloat().Cmp(new(big.Float)) < 0 {
 		rule.Refuse(req.Path, "at least 0", n.ValueBigFloat().String(), &resp.Diagnostics)
 	}
 }

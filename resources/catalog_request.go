@@ -27,7 +27,7 @@ func refs(attribute string, before, after attr.Value) (out []catalog.Ref) {
 	}
 	attributePath := diagnostics.Path(attribute)
 	for i, v := range elementsOf(after) {
-		if !isSet(v) {
+		if !value.IsSet(v) {
 			continue
 		}
 		ref := catalog.Ref{ID: v.ValueString(), At: attributePath, New: !old[v.ValueString()]}
@@ -134,7 +134,7 @@ func endpointCPUs(before, after types.List) (out []catalog.CPU) {
 		id, _ := cpu.Attributes()["id"].(types.String)
 		count, _ := cpu.Attributes()["vcpu_count"].(types.Int64)
 		at := path.Root("cpu").AtListIndex(i)
-		if isSet(id) {
+		if value.IsSet(id) {
 			isNew := !slices.ContainsFunc(before.Elements(), func(b attr.Value) bool { return b.Equal(e) })
 			out = append(out, catalog.CPU{
 				Ref: catalog.Ref{ID: id.ValueString(), At: at.AtName("id"), New: isNew}, VCPUs: count.ValueInt64(), VCPUsAt: at.AtName("vcpu_count"),

@@ -85,9 +85,9 @@ type clusterCompute struct {
 // validateCluster requires an image or a template. A template excludes other settings.
 func validateCluster(_ context.Context, c diagnostics.Check, config *cluster) {
 	config.checkImage(c)
-	if isSet(config.TemplateID) {
+	if value.IsSet(config.TemplateID) {
 		for _, name := range clusterTemplateAttributes {
-			if isSet(value.Attribute(config, name)) {
+			if value.IsSet(value.Attribute(config, name)) {
 				c.Error(name, "Setting conflicts with template_id", "%s conflicts with template_id: the pods of the cluster get it from the template. Remove one of them.", name)
 			}
 		}

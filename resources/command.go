@@ -71,12 +71,12 @@ func allKnown(l types.List) bool {
 func (f command) check(c diagnostics.Check) {
 	for attribute, list := range map[string]types.List{"entrypoint": *f.entrypoint, "cmd": *f.cmd} {
 		for other, v := range map[string]attr.Value{"args": *f.args, "docker_entrypoint": *f.dockerEntrypoint} {
-			if isSet(list) && isSet(v) {
+			if value.IsSet(list) && value.IsSet(v) {
 				c.Error(attribute, "Two start commands", "%s conflicts with %s: remove %[2]s, and set entrypoint and cmd alone.", attribute, other)
 			}
 		}
 	}
-	if _, isJSON := startcmd.ParseJSON(f.args.ValueString()); isJSON && isSet(*f.dockerEntrypoint) {
+	if _, isJSON := startcmd.ParseJSON(f.args.ValueString()); isJSON && value.IsSet(*f.dockerEntrypoint) {
 		c.Error("docker_entrypoint", "Two start commands", "docker_entrypoint conflicts with args in the JSON form: remove docker_entrypoint.")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -21,12 +22,12 @@ import (
 func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) {
 	config.validate(c)
 	config.checkImage(c)
-	if isSet(config.GPU) && isSet(config.CPU) {
+	if value.IsSet(config.GPU) && value.IsSet(config.CPU) {
 		c.Error("gpu", "GPU and CPU workers", "gpu conflicts with cpu: the workers have either GPUs or CPUs. Remove one of them.")
 	}
 	if gpu := value.As[endpointGPU](config.GPU); gpu != nil {
 		switch {
-		case isSet(gpu.Pools) && isSet(gpu.TypeIDs):
+		case value.IsSet(gpu.Pools) && value.IsSet(gpu.TypeIDs):
 			c.Error("gpu.pools", "Two GPU selections", "gpu.pools conflicts with gpu.type_ids: choose GPUs by pool or by type.")
 		case gpu.Pools.IsNull() && gpu.TypeIDs.IsNull():
 			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+value.MisspelledHint+" Omit gpu and cpu if any machine will do.")
@@ -39,7 +40,7 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 	if wait != nil && wait.Worker.ValueBool() && !config.Workers.IsUnknown() && (workers == nil || !workers.Min.IsUnknown() && workers.Min.ValueInt64() == 0) {
 		c.Error("wait_for.worker", "Waiting for a worker that does not start", "wait_for.worker needs workers.min of at least 1: without it no worker runs before there are jobs.")
 	}
-	if scaling := value.As[endpointScaling](config.Scaling); scaling != nil && isSet(config.Type) && !scaling.Type.IsUnknown() {
+	if scaling := value.As[endpointScaling](config.Scaling); scaling != nil && value.IsSet(config.Type) && !scaling.Type.IsUnknown() {
 		checkScaling(c, config.Type, *scaling)
 	}
 }
@@ -49,9 +50,9 @@ func checkScaling(c diagnostics.Check, endpointType types.String, scaling endpoi
 	switch typ := scalingType(endpointType, scaling.Type); {
 	case endpointType.ValueString() == loadBalancer && typ != requestCount:
 		c.Error("scaling.type", "A load balancer has no queue", "An endpoint of type LOAD_BALANCER scales on REQUEST_COUNT only.")
-	case typ == requestCount && !scaling.QueueDelay.IsNull():
+	case typ == requestCount && value.IsSet(scaling.QueueDelay):
 		c.Error("scaling.queue_delay", "Not of this scaling type", "REQUEST_COUNT takes request_count, not queue_delay.")
-	case typ == queueDelay && !scaling.RequestCount.IsNull():
+	case typ == queueDelay && value.IsSet(scaling.RequestCount):
 		c.Error("scaling.request_count", "Not of this scaling type", "QUEUE_DELAY takes queue_delay, not request_count.")
 	}
 }
@@ -62,7 +63,7 @@ func checkCUDAVersions(c diagnostics.Check, gpu types.Object) {
 		AllowedCUDAVersions types.Set
 		MinCUDAVersion      types.String
 	}](gpu))
-	if len(versions.AllowedCUDAVersions.Elements()) > 0 && !versions.MinCUDAVersion.IsNull() {
+	if len(versions.AllowedCUDAVersions.Elements()) > 0 && value.IsSet(versions.MinCUDAVersion) {
 		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: remove one of them.")
 	}
 }
@@ -141,7 +142,7 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 	configured := deref(value.As[endpointWorkers](p.Config.Workers)).IdleTimeout
 	byRequests := p.Plan.Type.ValueString() == queue && scaling != nil && scaling.Type.ValueString() == requestCount
 	switch {
-	case byRequests && !configured.IsNull() && p.Version == api.V2:
+	case byRequests && value.IsSet(configured) && p.Version == api.V2:
 		p.Error("workers.idle_timeout", "idle_timeout does not apply",
 			"On API v2 a QUEUE endpoint that scales on REQUEST_COUNT has no idle_timeout. Leave it out, or scale on QUEUE_DELAY.")
 	case !configured.IsNull():
@@ -158,6 +159,12 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 	p.Plan.Workers = value.Object(workersAttribute, workers)
 }
 
+// addsOrRemoves reports whether a plan adds or removes gpu or cpu. If it has the other one, an unknown
+// value becomes null, or the plan during the apply rejects it.
+func addsOrRemoves(planned, before, other attr.Value) bool {
+	return planned.IsNull() != before.IsNull() && (!planned.IsUnknown() || other.IsNull())
+}
+
 // planCompute plans a replacement if the endpoint switches between GPUs and CPUs, and checks that
 // API v2 can select the GPUs, which it does by pool. reported is true if unknown ids were already
 // reported.
@@ -167,10 +174,10 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool)
 		if p.Changes(ctx, "type") && (p.Version != api.V1 || !p.Plan.Type.IsUnknown()) { // API v1 only has queues
 			replaced = append(replaced, "type")
 		}
-		if p.Plan.GPU.IsNull() != p.State.GPU.IsNull() {
+		if addsOrRemoves(p.Plan.GPU, p.State.GPU, p.Plan.CPU) {
 			replaced = append(replaced, "gpu")
 		}
-		if p.Plan.CPU.IsNull() != p.State.CPU.IsNull() {
+		if addsOrRemoves(p.Plan.CPU, p.State.CPU, p.Plan.GPU) {
 			replaced = append(replaced, "cpu")
 		}
 		for _, attribute := range replaced {

@@ -305,6 +305,9 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 		"scaling type":      {scaling(map[string]any{"type": tfdrive.Unknown}), scaling(requests)},
 		"no scaling type":   {scaling(map[string]any{"type": tfdrive.Unknown, "queue_delay": 8}), scaling(map[string]any{"queue_delay": 8})},
 		"queue delay":       {scaling(map[string]any{"queue_delay": tfdrive.Unknown}), scaling(map[string]any{"queue_delay": 8})},
+		"no other value":    {scaling(with(requests, map[string]any{"queue_delay": tfdrive.Unknown})), scaling(requests)},
+		"no request count":  {scaling(map[string]any{"request_count": tfdrive.Unknown}), nil},
+		"no time-out":       {map[string]any{"scaling": requests, "workers": map[string]any{"max": 2, "idle_timeout": tfdrive.Unknown}}, map[string]any{"scaling": requests, "workers": map[string]any{"max": 2}}},
 		"no queue delay":    {scaling(map[string]any{"type": "QUEUE_DELAY", "queue_delay": tfdrive.Unknown}), scaling(map[string]any{"type": "QUEUE_DELAY"})},
 		"workers":           {workers(tfdrive.Unknown), workers(map[string]any{"max": 9})},
 		"no workers":        {workers(tfdrive.Unknown), nil},
@@ -317,6 +320,8 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 		"no exclusion":      {gpu(map[string]any{"excluded_types": tfdrive.Unknown}), gpu(map[string]any{"excluded_types": []any{}})},
 		"no CUDA":           {gpu(map[string]any{"min_cuda_version": tfdrive.Unknown, "allowed_cuda_versions": tfdrive.Unknown}), gpu(nil)},
 		"a floor":           {gpu(map[string]any{"min_cuda_version": tfdrive.Unknown, "allowed_cuda_versions": tfdrive.Unknown}), gpu(map[string]any{"min_cuda_version": "12.4"})},
+		"no floor":          {gpu(map[string]any{"min_cuda_version": tfdrive.Unknown, "allowed_cuda_versions": []any{"12.8"}}), gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}})},
+		"no cpu":            {map[string]any{"cpu": tfdrive.Unknown}, nil},
 		"cpu":               {map[string]any{"gpu": nil, "cpu": tfdrive.Unknown}, cpu(flavor("cpu3c", 2))},
 		"a count":           {cpu(flavor("cpu3c", tfdrive.Unknown), flavor("cpu5c", 4)), cpu(flavor("cpu3c", 4), flavor("cpu5c", 4))},
 		"a flavor":          {cpu(flavor(tfdrive.Unknown, 4)), cpu(flavor("cpu5c", 4))},
@@ -349,6 +354,7 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 				unknown := p.Plan("gpucloud_endpoint", prior, with(minimal, turn.unknown))
 				known := p.Plan("gpucloud_endpoint", prior, with(minimal, turn.known))
 				must.Require(t, unknown.Diagnostics.Err() == nil && known.Diagnostics.Err() == nil, name, what, unknown.Diagnostics, known.Diagnostics)
+				must.Hold(t, name != "no cpu" || unknown.Action != "replace", name, "is planned to replace", unknown.Replace)
 				must.Hold(t, known.Action == "no-op" || known.Action == unknown.Action || unknown.Action == "replace", name, "the", unknown.Action, "became a", known.Action)
 				expectAgreement(t, name+", "+what, unknown, known)
 			}

@@ -95,9 +95,9 @@ func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], m members, se
 	return replaced, recorded
 }
 
-// noValue reports whether a value is empty, false or a speed of 0, which are equivalent in a create.
+// noValue reports whether a value is empty, false or a minimum of 0, which are equivalent in a create.
 func noValue(v attr.Value) bool {
-	return value.Empty(v) || v.Equal(types.BoolValue(false)) || v.Equal(types.Float64Value(0))
+	return value.Empty(v) || v.Equal(types.BoolValue(false)) || v.Equal(types.Float64Value(0)) || v.Equal(types.Int64Value(0))
 }
 
 func list(names []string) string { return strings.Join(names, ", ") }

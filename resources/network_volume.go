@@ -86,7 +86,7 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 		choosesPlace = true
 		p.Catalog.CheckNewDataCenters(ctx, p.Check, dataCenter)
 	}
-	if choosesPlace || isSet(p.Plan.Type) && p.Changes(ctx, "type") {
+	if choosesPlace || value.IsSet(p.Plan.Type) && p.Changes(ctx, "type") {
 		p.Catalog.CheckVolume(ctx, p.Check, p.Plan.DataCenter.ValueString(), p.Plan.Type.ValueString())
 	}
 	if p.State == nil {

@@ -23,7 +23,7 @@ func validatePod(_ context.Context, c diagnostics.Check, config *pod) {
 	config.validate(c)
 	config.checkImage(c)
 	switch {
-	case isSet(config.GPU) && isSet(config.CPU):
+	case value.IsSet(config.GPU) && value.IsSet(config.CPU):
 		c.Error("gpu", "GPU and CPU pod", "gpu conflicts with cpu: a pod has one of them. Remove the other.")
 	case config.GPU.IsNull() && config.CPU.IsNull():
 		c.Error("gpu", "Missing gpu or cpu", "A pod has either GPUs or CPUs: set gpu or cpu.")
@@ -36,12 +36,12 @@ func validatePod(_ context.Context, c diagnostics.Check, config *pod) {
 		switch {
 		case config.DesiredState.ValueString() == api.PodExited:
 			c.Error("wait_for", "Waiting for a pod that is stopped", "wait_for conflicts with desired_state = \"EXITED\": remove one of them.")
-		case isSet(wait.Port) && !listed && len(ports) == len(config.Ports.Elements()) && !config.Ports.IsUnknown() && config.TemplateID.IsNull():
+		case value.IsSet(wait.Port) && !listed && len(ports) == len(config.Ports.Elements()) && !config.Ports.IsUnknown() && config.TemplateID.IsNull():
 			c.Error("wait_for.port", "Waiting for a port that is not listed", "wait_for.port is %d, and ports does not list it. Add it to ports, such as \"%[1]d/tcp\".", wait.Port.ValueInt64())
 		}
 	}
-	if isSet(config.CPU) {
-		if mounts := value.As[podMounts](config.Mounts); mounts != nil && isSet(mounts.Persistent) {
+	if value.IsSet(config.CPU) {
+		if mounts := value.As[podMounts](config.Mounts); mounts != nil && value.IsSet(mounts.Persistent) {
 			c.Error("mounts.persistent", "Persistent mount of a CPU pod", "mounts.persistent conflicts with cpu: a CPU pod has no storage on its host. Use mounts.network, or remove it.")
 		}
 		if deref(value.As[api.GlobalNetworking](config.GlobalNetworking)).Enabled {
@@ -108,7 +108,7 @@ var podFixed = append(fixedSetting{}.forAttributes("template_id"), podMembers.fi
 // values that are only recorded in the state: they change nothing on the pod.
 func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	replaced, recorded := fixedChanges(ctx, p, podMembers, podFixed, p.State.Private.Carried)
-	if p.Plan.GPU.IsNull() != p.State.GPU.IsNull() || p.Plan.CPU.IsNull() != p.State.CPU.IsNull() {
+	if addsOrRemoves(p.Plan.GPU, p.State.GPU, p.Plan.CPU) || addsOrRemoves(p.Plan.CPU, p.State.CPU, p.Plan.GPU) {
 		replaced = slices.DeleteFunc(replaced, func(a string) bool { return strings.HasPrefix(a, "gpu.") || strings.HasPrefix(a, "cpu.") })
 		replaced = append([]string{"gpu"}, replaced...)
 	}

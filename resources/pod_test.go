@@ -401,14 +401,19 @@ func TestAddedPodSetting(t *testing.T) {
 	expectPlan(t, p, podType, state, with(config, map[string]any{"start_ssh": false}), "replace")
 }
 
-// An omitted requirement has its documented default, so setting the default doesn't replace the
+// An omitted requirement has its documented default. Setting the default or 0 doesn't replace the
 // pod.
 func TestAddedDefault(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V1)
 	state := apply(t, p, podType, tfdrive.State{}, gpuPod(nil), "create")
-	for attribute, value := range map[string]any{"min_ram_per_gpu": 8, "min_vcpu_per_gpu": 2, "gpu_type_priority": "availability", "data_center_priority": "availability"} {
-		expectPlan(t, p, podType, state, gpuPod(map[string]any{attribute: value}), "update")
+	for attribute, values := range map[string][]any{
+		"min_ram_per_gpu": {8, 0}, "min_vcpu_per_gpu": {2, 0}, "min_upload_mbps": {0}, "gpu_type_priority": {"availability"}, "data_center_priority": {"availability"},
+		"cpu": {tfdrive.Unknown}, // becomes null
+	} {
+		for _, value := range values {
+			expectPlan(t, p, podType, state, gpuPod(map[string]any{attribute: value}), "update")
+		}
 	}
 }
 

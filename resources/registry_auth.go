@@ -14,6 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // RegistryAuth is gpucloud_registry_auth: a credential for private images. The API can neither
@@ -121,9 +122,9 @@ func (m *registryAuth) lacksCredentials() bool {
 func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *registryAuth) {
 	switch {
 	case config.lacksCredentials(): // only valid for an imported auth, which the plan checks
-	case config.Username.IsNull():
+	case config.Username.IsNull() && (value.IsSet(config.Password) || value.IsSet(config.PasswordWO) || value.IsSet(config.PasswordWOVersion)):
 		c.Error("username", "Missing username", "A password needs its username: set username, or leave out the password, too, if an imported auth keeps its credentials.")
-	case isSet(config.Password) && (isSet(config.PasswordWO) || isSet(config.PasswordWOVersion)):
+	case value.IsSet(config.Password) && (value.IsSet(config.PasswordWO) || value.IsSet(config.PasswordWOVersion)):
 		c.Error("password", "Two passwords", "password conflicts with password_wo and password_wo_version: set password, which the state keeps, or the other two.")
 	case config.Password.IsNull() && config.PasswordWO.IsNull() && config.PasswordWOVersion.IsNull():
 		c.Error("password_wo", "Missing password", "Set password_wo and password_wo_version, or password, which the state keeps.")

@@ -121,14 +121,14 @@ func (l Lookup) Validate(c diagnostics.Check, id, name types.String) {
 	switch {
 	case id.IsNull() && name.IsNull():
 		c.Error("id", "Missing id or name", "Set id or name to select the %s.", l.Title)
-	case !id.IsNull() && !name.IsNull():
+	case value.IsSet(id) && value.IsSet(name):
 		c.Error("name", "Both id and name", "Set either id or name to select the %s, not both.", l.Title)
 	}
 }
 
 // ValidID rejects an invalid id. more is appended to the error.
 func ValidID(c diagnostics.Check, attribute string, id types.String, more ...string) {
-	if !id.IsNull() && !id.IsUnknown() && !api.ValidID(id.ValueString()) {
+	if value.IsSet(id) && !api.ValidID(id.ValueString()) {
 		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected %s, got %q.%s", attribute, rule.ID.Expects, id.ValueString(), strings.Join(more, ""))
 	}
 }
