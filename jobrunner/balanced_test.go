@@ -227,9 +227,8 @@ func TestWorkersAndTheirLogs(t *testing.T) {
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	lines.Scan()
-	if event := lines.Text(); !strings.HasPrefix(event, "id: 2") || resp.Header.Get("Content-Type") != "text/event-stream" {
-		t.Errorf("%s: %s", resp.Header.Get("Content-Type"), event)
-	}
+	event := lines.Text()
+	must.Hold(t, strings.HasPrefix(event, "id: 2") && resp.Header.Get("Content-Type") == "text/event-stream", resp.Header.Get("Content-Type"), event)
 	lines.Scan()
 	must.Contain(t, lines.Text(), `"line":"listening, as one"`, `"source":"container"`)
 	for path, want := range map[string]int{

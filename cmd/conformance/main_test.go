@@ -74,9 +74,8 @@ func runExpecting(t *testing.T, cmd *exec.Cmd, codes ...int) string {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	must.Require(t, err == nil || errors.As(err, &exit), err)
-	if got := cmd.ProcessState.ExitCode(); !slices.Contains(codes, got) {
-		t.Errorf("%v ends with %d, not %d:\n%s", cmd.Args[1:], got, codes, &output)
-	}
+	got := cmd.ProcessState.ExitCode()
+	must.Hold(t, slices.Contains(codes, got), cmd.Args[1:], "ends with", got, "not", codes, &output)
 	must.Hold(t, !strings.Contains(output.String(), key), cmd.Args[1:], "shows the key", &output)
 	return output.String()
 }

@@ -74,9 +74,8 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	for where, text := range texts {
 		// The beginning of a key counts as a leak.
 		for _, part := range []string{key[:8], `other"key`, `other\"key`, "other&#34;key", "other&quot;key", "the-key-of-another"} {
-			if i := strings.Index(text, part); i >= 0 {
-				t.Errorf("%s shows %s: …%s", where, part, text[max(0, i-80):min(len(text), i+80)])
-			}
+			i := strings.Index(text, part)
+			must.Hold(t, i < 0, where, "shows", part, "…", text[max(0, i-80):min(len(text), i+80)])
 		}
 	}
 	for where, want := range map[string]string{
@@ -93,9 +92,8 @@ func TestNoSecretInAnyReport(t *testing.T) {
 		Failures int `xml:"failures,attr"`
 	}
 	must.Succeed(t, errors.Join(json.Unmarshal([]byte(texts["r.json"]), &report), xml.Unmarshal([]byte(texts["r.xml"]), &junit)))
-	if n := report.Counts["FAIL"]; n == 0 || junit.Failures != n || !strings.Contains(texts["the terminal"], fmt.Sprintf("%d FAIL, ", n)) {
-		t.Errorf("%d failures in JUnit, %v in JSON; the terminal says\n%s", junit.Failures, report.Counts, texts["the terminal"])
-	}
+	n := report.Counts["FAIL"]
+	must.Hold(t, n != 0 && junit.Failures == n && strings.Contains(texts["the terminal"], fmt.Sprintf("%d FAIL, ", n)), junit.Failures, "failures in JUnit", report.Counts, "in JSON; the terminal says", texts["the terminal"])
 }
 
 // If the reader of the output has gone, the reports are still written.

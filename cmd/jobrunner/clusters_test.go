@@ -171,9 +171,8 @@ func TestClusterExchangesMessages(t *testing.T) {
 		}
 		must.Hold(t, c.Network != nil && c.Network.CIDR == "127.0.0.0/8" && c.Primary != nil && c.Primary.PodID == members[0].ID &&
 			c.Primary.Status == "RUNNING" && c.DataCenterID == "EU-RO-1", c)
-		if ssh := members[0].SSH.Direct; ssh == nil || ssh.Command != "ssh root@127.0.0.1 -p "+strings.TrimPrefix(c.Primary.SSHEndpoint, "127.0.0.1:") {
-			t.Errorf("%+v %+v", ssh, c.Primary)
-		}
+		ssh := members[0].SSH.Direct
+		must.Hold(t, ssh != nil && ssh.Command == "ssh root@127.0.0.1 -p "+strings.TrimPrefix(c.Primary.SSHEndpoint, "127.0.0.1:"), ssh, c.Primary)
 		if n == 0 {
 			h.kill()
 			h.start(t, "--simulate-gpus="+h.gpuFile())

@@ -338,9 +338,8 @@ func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 		start := strings.TrimSuffix(shown.Network.CIDR, "0/24")
 		for rank, m := range members {
 			own := fmt.Sprint(start, rank+2)
-			if want := []string{fmt.Sprint(rank), "2", "1", "2", own, start + "2", "29400"}; !slices.Equal(variables[rank], want) || m.Cluster.IP != own || m.GlobalNetworking.Enabled {
-				t.Errorf("the member %d knows %q, want %q: %+v", rank, variables[rank], want, m.Cluster)
-			}
+			want := []string{fmt.Sprint(rank), "2", "1", "2", own, start + "2", "29400"}
+			must.Hold(t, slices.Equal(variables[rank], want) && m.Cluster.IP == own && !m.GlobalNetworking.Enabled, "the member", rank, "knows", variables[rank], "want", want, m.Cluster)
 		}
 	}
 	label := "gpucloud.cluster="

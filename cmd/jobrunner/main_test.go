@@ -265,9 +265,8 @@ func TestKeyFromAFile(t *testing.T) {
 	writeFile(t, file, "mine\n")
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY_FILE="+file), "--data="+data)
 	must.Do(p.client("mine").NetworkVolumes.List(t.Context()))(t)
-	if text := strings.Join(p.startupLines, "\n"); strings.Contains(text, "mine") || !strings.Contains(text, "$(cat '"+file+"')") {
-		t.Errorf("the greeting prints the key, or lacks the file:\n%s", text)
-	}
+	text := strings.Join(p.startupLines, "\n")
+	must.Hold(t, !strings.Contains(text, "mine") && strings.Contains(text, "$(cat '"+file+"')"), "the greeting prints the key, or lacks the file", text)
 	must.ErrorIs(t, must.Err(os.Stat(filepath.Join(data, "api-key"))), os.ErrNotExist, "the key is in the data folder")
 	writeFile(t, file, "two words\n")
 	writeFile(t, file+"-endless", "")

@@ -212,9 +212,8 @@ func (m *objectModels) compare() {
 		var page map[string]json.RawMessage
 		m.call(http.MethodGet, k.path, "", &page)
 		var list []map[string]any
-		if err := json.Unmarshal(page[k.list], &list); err != nil || len(list) != len(m.objects[k.path]) {
-			m.t.Fatalf("%s has %d objects, want %d: %v", k.path, len(list), len(m.objects[k.path]), err)
-		}
+		err := json.Unmarshal(page[k.list], &list)
+		must.Require(m.t, err == nil && len(list) == len(m.objects[k.path]), k.path, "has", len(list), "objects, want", len(m.objects[k.path]), err)
 		for _, shown := range list {
 			want := m.objects[k.path][fmt.Sprint(shown["id"])]
 			got, want := withoutAddress(shown), withoutAddress(want)

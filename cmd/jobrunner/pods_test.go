@@ -293,9 +293,8 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"locked":false}`, nil)
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"env":{"COLOR":"blue"}}`, nil)
 	awaitStarts(4)
-	if last := h.recordedStarts(id)[n-1]; !strings.Contains(last, "blue") {
-		t.Errorf("%q", h.recordedStarts(id))
-	}
+	last := h.recordedStarts(id)[n-1]
+	must.Hold(t, strings.Contains(last, "blue"), h.recordedStarts(id))
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	awaitStarts(1) // with an empty volume
 	h.call(http.MethodPost, "/v1/pods/"+id+"/stop", "", nil)
@@ -361,9 +360,8 @@ func TestPodLogs(t *testing.T) {
 		return out
 	}
 	var first struct{ Source, Line, TS string }
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(events[1], "data: ")), &first); err != nil || first.Source != "container" || first.Line != "one" || !strings.HasPrefix(ids(events)[0], first.TS) {
-		t.Errorf("%q %v", events[1], err)
-	}
+	err := json.Unmarshal([]byte(strings.TrimPrefix(events[1], "data: ")), &first)
+	must.Hold(t, err == nil && first.Source == "container" && first.Line == "one" && strings.HasPrefix(ids(events)[0], first.TS), events[1], err)
 	tail := h.awaitLogLine(id, "?source=container&tail=2", "four", nil)
 	must.Hold(t, len(tail) == 4 && strings.Contains(tail[1], "three"), tail)
 	resumed := h.awaitLogLine(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", http.Header{"Last-Event-ID": {ids(events)[1]}})

@@ -31,8 +31,7 @@ func TestLinksLeadToHeadings(t *testing.T) {
 	for _, c := range clauses.All() {
 		address, anchor, _ := strings.Cut(c.Link(), "#")
 		must.Require(t, address == "https://"+path+"/blob/main/"+clauses.Page, "the link of", c.ID, "is", c.Link())
-		if heading := "\n### " + c.ID + "\n"; strings.ToLower(c.ID) != anchor || strings.Count(page, heading) != 1 {
-			t.Errorf("%s has %d headings, and its link leads to #%s", c.ID, strings.Count(page, heading), anchor)
-		}
+		heading := "\n### " + c.ID + "\n"
+		must.Hold(t, strings.ToLower(c.ID) == anchor && strings.Count(page, heading) == 1, c.ID, "has", strings.Count(page, heading), "headings, and its link leads to #", anchor)
 	}
 }

@@ -232,9 +232,8 @@ func TestBadge(t *testing.T) {
 			shield.IsError == (c.r.Exit != 0), c.r.Counts, shield)
 		svg := written("badge", c.r)
 		var root element
-		if err := xml.Unmarshal([]byte(svg), &root); err != nil || root.attr("aria-label") != "conformance: "+c.message || !strings.Contains(svg, c.inSVG) {
-			t.Errorf("%v: %v in %s", c.r.Counts, err, svg)
-		}
+		err := xml.Unmarshal([]byte(svg), &root)
+		must.Hold(t, err == nil && root.attr("aria-label") == "conformance: "+c.message && strings.Contains(svg, c.inSVG), c.r.Counts, err, "in", svg)
 	}
 }
 

@@ -82,9 +82,8 @@ func TestFailureScriptReproduces(t *testing.T) {
 	output := string(out)
 	must.Hold(t, cancels.Load() == before+1 && strings.Contains(output, "HTTP/1.1 429") && !strings.Contains(output, "HTTP/1.1 404") &&
 		strings.Count(output, "HTTP/1.1 2") >= 3, "the script", x.Failure.Curl, "gets", output)
-	if n := strings.Count(x.Failure.Curl, "/run"); n != 2 || !strings.Contains(x.Failure.Curl, "-X DELETE") {
-		t.Errorf("the script submits %d jobs, or does not delete its endpoint:\n%s", n, x.Failure.Curl)
-	}
+	n := strings.Count(x.Failure.Curl, "/run")
+	must.Hold(t, n == 2 && strings.Contains(x.Failure.Curl, "-X DELETE"), "the script submits", n, "jobs, or does not delete its endpoint", x.Failure.Curl)
 }
 
 // A failure of a case with Watch has a script with the requests that led to it.

@@ -31,9 +31,8 @@ func TestSame(t *testing.T) {
 		{`[1,2]`, `[2,1]`, false}, {`[1]`, `[1,1]`, false}, {`{"a.b":1}`, `{"a":{"b":1}}`, false}, {`{"A":1}`, `{"a":1}`, false},
 	} {
 		for _, pair := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
-			if got := Same(json.RawMessage(pair[0]), json.RawMessage(pair[1])); got != c.same {
-				t.Errorf("%s and %s: the same %v", pair[0], pair[1], got)
-			}
+			got := Same(json.RawMessage(pair[0]), json.RawMessage(pair[1]))
+			must.Hold(t, got == c.same, pair[0], "and", pair[1], "the same", got)
 		}
 	}
 }

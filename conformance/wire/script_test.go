@@ -100,9 +100,7 @@ func TestScriptRepeats(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		for i := range got {
-			if i >= len(want) || got[i] != want[i] {
-				t.Errorf("request %d is %.300s", i, got[i])
-			}
+			must.Hold(t, i < len(want) && got[i] == want[i], "request", i, "is", got[i])
 		}
 		t.Errorf("%d requests, not %d:\n%s", len(got), len(want), text)
 	}

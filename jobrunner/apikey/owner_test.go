@@ -26,9 +26,8 @@ func TestRootChangesKeysOfAnotherUser(t *testing.T) {
 	expectOwner := func(what string, uid, gid uint32) {
 		t.Helper()
 		info := must.Do(os.Stat(path))(t)
-		if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Uid != uid || stat.Gid != gid || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: the file belongs to %v, mode %v", what, stat, info.Mode())
-		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		must.Hold(t, ok && stat.Uid == uid && stat.Gid == gid && info.Mode().Perm() == 0o600, what, "the file belongs to", stat, "mode", info.Mode())
 	}
 	addKey(t, apikey.FileIn(dir), "of-root")
 	expectOwner("root's folder", 0, uint32(os.Getegid()))

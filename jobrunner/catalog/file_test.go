@@ -69,9 +69,8 @@ fees: {serverless: 0.01, networking: 0.02}
 	_, ok = c.CPUByID("cpu3c")
 	must.Hold(t, !ok && len(c.CPUs) == len(builtin.CPUs), "CPU flavors", c.CPUs)
 	must.Hold(t, c.Storage == (StoragePrices{70_000_000, 140_000_000, 100_000_000}) && c.Fees == (Fees{10_000_000, 20_000_000}), c.Storage, c.Fees)
-	if gpus := c.GPUsWith(map[string]Stock{"NVIDIA A40": {Count: 1}, "Exotic": {Count: 1, Memory: 3}}); gpus[len(gpus)-1].ID != "Exotic" || slices.ContainsFunc(gpus, func(g GPU) bool { return g.ID == "NVIDIA A40" }) {
-		t.Errorf("with the machine's: %v", gpus[len(gpus)-2:])
-	}
+	gpus := c.GPUsWith(map[string]Stock{"NVIDIA A40": {Count: 1}, "Exotic": {Count: 1, Memory: 3}})
+	must.Hold(t, gpus[len(gpus)-1].ID == "Exotic" && !slices.ContainsFunc(gpus, func(g GPU) bool { return g.ID == "NVIDIA A40" }), "with the machine's", gpus[len(gpus)-2:])
 	must.Hold(t, len(builtin.GPUs) == 49 && builtin.GPUs[7].Memory == 48 && builtin.Pools[0].ID == "AMPERE_16", "the built-in catalog has changed")
 }
 

@@ -64,9 +64,8 @@ func TestSwitchedProtocol(t *testing.T) {
 	defer other.Close()
 	var log bytes.Buffer
 	front.Observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if _, _, err := http.NewResponseController(w).Hijack(); err != nil {
-			t.Error(err)
-		}
+		_, _, err := http.NewResponseController(w).Hijack()
+		must.Succeed(t, err)
 	})).ServeHTTP(hijackable{httptest.NewRecorder(), conn}, httptest.NewRequest(http.MethodGet, "/v2/ep/socket", nil))
 	must.Hold(t, strings.Contains(log.String(), "status=101"), "the log has", &log)
 }

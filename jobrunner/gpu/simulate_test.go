@@ -144,9 +144,8 @@ func TestSamplesFollowUse(t *testing.T) {
 	defer a.Close()
 	idle := sample(0)
 	must.Do(a.Acquire(gpu.Request{Types: []string{"NVIDIA L4"}}, "w"))(t)
-	if busy := sample(0); idle.Utilization != 0 || busy.Utilization <= 50 || busy.Power <= idle.Power || busy.MemoryUsed <= idle.MemoryUsed || busy.MemoryUsed > 24<<30 {
-		t.Errorf("idle %+v, busy %+v", idle, busy)
-	}
+	busy := sample(0)
+	must.Hold(t, idle.Utilization == 0 && busy.Utilization > 50 && busy.Power > idle.Power && busy.MemoryUsed > idle.MemoryUsed && busy.MemoryUsed <= 24<<30, "idle", idle, "busy", busy)
 	a.Release("w")
 	must.Equal(t, sample(0), idle, "the sample of a released device")
 	got := sample(1)

@@ -27,9 +27,8 @@ func TestRetry(t *testing.T) {
 		sleep(1800 - 0.001) // just before the end of the retention
 		before := d.queued.Load()
 		a := d.do("POST", "/v2/ep/retry/"+id, "")
-		if want := fmt.Sprintf(`{"id":%q,"status":"IN_QUEUE"}`, id); a.status != 200 || a.raw != want || d.queued.Load() != before+1 {
-			t.Fatalf("retry answered %d %s; the pools were notified %d times", a.status, a.raw, d.queued.Load()-before)
-		}
+		want := fmt.Sprintf(`{"id":%q,"status":"IN_QUEUE"}`, id)
+		must.Require(t, a.status == 200 && a.raw == want && d.queued.Load() == before+1, "retry answered", a.status, a.raw, "the pools were notified", d.queued.Load()-before, "times")
 		must.Equal(t, d.status(id).raw, a.raw, "the status after the retry")
 		sleep(2)
 		job = d.take("ep")

@@ -209,9 +209,8 @@ func TestForbiddenRequestsAreCounted(t *testing.T) {
 	}
 	for remaining := 59; remaining >= 0; remaining-- {
 		got := sendRestricted("/v2/templates")
-		if want := fmt.Sprintf(`"minute";r=%d;t=`, remaining); got.status != 403 || !strings.HasPrefix(got.header.Get("RateLimit"), want) || got.header.Get("RateLimit-Policy") == "" {
-			t.Fatalf("%d %v, want 403 with %s", got.status, got.header, want)
-		}
+		want := fmt.Sprintf(`"minute";r=%d;t=`, remaining)
+		must.Require(t, got.status == 403 && strings.HasPrefix(got.header.Get("RateLimit"), want) && got.header.Get("RateLimit-Policy") != "", got.status, got.header, "want 403 with", want)
 	}
 	must.Equal(t, sendRestricted("/v2/templates").status, 429, "the status of a request above the quota")
 	got := sendRestricted("/v1/templates")

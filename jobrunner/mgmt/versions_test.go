@@ -177,9 +177,8 @@ func TestAnswersHaveNoSecrets(t *testing.T) {
 	d.sendWith("GET", "/v2/templates", "", http.Header{"Authorization": {"Basic " + testKey}})
 	d.expectRefusal(422, "", "POST", "/v2/templates", `{"name":"x","image":"i","env":{"TOKEN":["hunter2"]}}`)
 	for _, secret := range secrets {
-		if index := strings.Index(d.transcript.String(), secret); index >= 0 {
-			t.Errorf("an answer has %q: %s", secret, d.transcript.String()[max(0, index-200):])
-		}
+		index := strings.Index(d.transcript.String(), secret)
+		must.Hold(t, index < 0, "an answer has", secret, d.transcript.String()[max(0, index-200):])
 	}
 }
 

@@ -339,9 +339,8 @@ func TestDrain(t *testing.T) {
 		f.pools.Set(other)
 		time.Sleep(time.Hour)
 		f.expectCounts(worker.Counts{})
-		if got := f.reload(late); got.State != engine.InQueue || fakes.started() != 2 {
-			t.Errorf("a job queued after the drain is %s, and %d workers were started", got.State, fakes.started())
-		}
+		got := f.reload(late)
+		must.Hold(t, got.State == engine.InQueue && fakes.started() == 2, "a job queued after the drain is", got.State, "and", fakes.started(), "workers were started")
 	})
 }
 

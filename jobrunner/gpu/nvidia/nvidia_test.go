@@ -286,9 +286,8 @@ func TestOldDriver(t *testing.T) {
 		must.Hold(t, len(d) == 1 && inventory.Driver().CUDA == "", d)
 		a := gpu.NewAllocator(inventory)
 		defer a.Close()
-		if _, err := a.Acquire(gpu.Request{MinimumCUDA: "12.0"}, "w"); err == nil || err.Error() != "the CUDA version of this machine's driver is unknown, and the endpoint asks for at least 12.0" {
-			t.Error(err)
-		}
+		_, err := a.Acquire(gpu.Request{MinimumCUDA: "12.0"}, "w")
+		must.Hold(t, err != nil && err.Error() == "the CUDA version of this machine's driver is unknown, and the endpoint asks for at least 12.0", err)
 	})
 }
 

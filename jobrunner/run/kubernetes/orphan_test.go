@@ -129,9 +129,8 @@ func TestVolumes(t *testing.T) {
 		w := workerSpec()
 		w.Mounts = []run.Mount{step.mount}
 		created, process := s.runWorker(w)
-		if c := created.Spec.Containers[0]; len(c.VolumeMounts) != 1 || c.VolumeMounts[0].MountPath != "/data" || created.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "gpucloud-"+step.mount.Name {
-			t.Errorf("%+v", created.Spec)
-		}
+		c := created.Spec.Containers[0]
+		must.Hold(t, len(c.VolumeMounts) == 1 && c.VolumeMounts[0].MountPath == "/data" && created.Spec.Volumes[0].PersistentVolumeClaim.ClaimName == "gpucloud-"+step.mount.Name, created.Spec)
 		process.Stop(0)
 		must.Equal(t, s.claims()["gpucloud-"+step.mount.Name], step.want, "the size of the claim of", step.mount)
 	}

@@ -125,9 +125,8 @@ func TestNothingToStart(t *testing.T) {
 		"it isn't a program for this machine":                         {Args: []string{"y"}, Path: script("y", "echo")},
 		"permission denied":                                           {Args: []string{"z"}, Path: dir},
 	} {
-		if _, err := procgroup.Start(c); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "fork/exec") {
-			t.Errorf("got the error %v; expected one with %q", err, want)
-		}
+		_, err := procgroup.Start(c)
+		must.Hold(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "fork/exec"), "got the error", err, "expected one with", want)
 	}
 }
 

@@ -273,7 +273,6 @@ func TestGuideValues(t *testing.T) {
 	must.Succeed(t, yaml.UnmarshalStrict([]byte(found[1]), &v))
 	objects := must.Do(renderChart("gpucloud", v))(t)
 	all, monitors := decodeObjects(t, objects)
-	if set := onlyOf[*apps.StatefulSet](t, all); *set.Spec.Replicas != 3 || monitors != 1 {
-		t.Errorf("%d replicas, %d monitors", *set.Spec.Replicas, monitors)
-	}
+	set := onlyOf[*apps.StatefulSet](t, all)
+	must.Hold(t, *set.Spec.Replicas == 3 && monitors == 1, *set.Spec.Replicas, "replicas", monitors, "monitors")
 }

@@ -409,9 +409,8 @@ func (w *walker) sendQueries(name string) {
 
 func (w *walker) sendBodies(samples []any) {
 	for n, base := range samples {
-		if a := w.ask(request{name: "good", body: jsonText(base)}); !a.success() {
-			w.Errorf("%s is rejected: %d %s", jsonText(base), a.status, a.body)
-		}
+		a := w.ask(request{name: "good", body: jsonText(base)})
+		must.Hold(w, a.success(), jsonText(base), "is rejected", a.status, a.body)
 		for i, m := range mutations(w.body(), base) {
 			if testing.Short() && (i+n)%shortDivisor != 0 {
 				continue

@@ -245,9 +245,8 @@ func TestKeysShown(t *testing.T) {
 			}
 		}
 		slices.Sort(names) // keys created in the same second have no order
-		if got := strings.Join(names, " "); got != c.want || data.Keys.Total != len(names) {
-			t.Errorf("%s sees the keys %q of %d, expected %q", c.who, got, data.Keys.Total, c.want)
-		}
+		got := strings.Join(names, " ")
+		must.Hold(t, got == c.want && data.Keys.Total == len(names), c.who, "sees the keys", got, "of", data.Keys.Total, "expected", c.want)
 		for _, secret := range secrets {
 			must.Hold(t, !strings.Contains(text, secret), c.who, "gets", secret)
 		}
