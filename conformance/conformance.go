@@ -45,8 +45,7 @@ type Options struct {
 	MaxSeconds  float64
 	Parallel    int    // cases that run concurrently; 0 is eight
 	Seed        uint64 // decides the order of the cases and their random values; 0 is a new seed
-	// Reruns is how often a failed case is run again. If it then passes, a MUST becomes
-	// INCONCLUSIVE; it never becomes a PASS.
+	// Reruns is how often a failed case is run again. If it then passes, a MUST is INCONCLUSIVE.
 	Reruns int
 	Known  Known
 	// Ledger is the file that lists the objects created at a target that is not local.
@@ -187,8 +186,7 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	r.settleVerdicts(repeats)
 }
 
-// runAll runs cases concurrently, in an order that the seed decides. total is the number of
-// cases that Progress reports.
+// runAll runs cases concurrently, in an order by the seed. Progress reports total as their number.
 func (r *run) runAll(ctx context.Context, list []*suite.Case, total int) map[string]suite.Attempt {
 	list = slices.Clone(list)
 	random := rand.New(rand.NewPCG(r.Seed, r.Seed))
@@ -277,8 +275,7 @@ func ExitCode(r *report.Report) int {
 	return ExitConformant
 }
 
-// State holds the journals from which deferred cases resume, by case. A journal contains
-// answers of the target, but no key.
+// State holds the journals, with answers of the target but no key, from which deferred cases resume.
 type State struct {
 	Journals map[string]*suite.Journal `json:"journals"`
 }
@@ -311,8 +308,7 @@ func (r *run) deferrable(c *suite.Case) bool {
 	return r.Defer != nil && r.Target.Advance == nil && c.Needs&suite.Webhooks == 0 && c.WaitTime > max(r.MaxWait, defaultMaxWait)
 }
 
-// journalFor returns the journal of a deferred case, or a new one if the case may be
-// deferred now. Otherwise it returns nil.
+// journalFor returns a deferred case's journal, a new one if the case may be deferred now, or nil.
 func (r *run) journalFor(c *suite.Case) *suite.Journal {
 	if !r.deferrable(c) {
 		return nil

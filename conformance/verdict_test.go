@@ -8,8 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// If a case fails once and passes its reruns, the clause that it found violated is inconclusive. A
-// clause that it found kept stays PASS.
+// If a case passes its reruns, a clause that it found violated is inconclusive, a kept one stays PASS.
 func TestUnstableCase(t *testing.T) {
 	r := &run{report: &report.Report{Results: []report.Result{
 		{Clause: "JOB-17", Case: "JOB-17", Level: "MUST", Verdict: report.Fail}, {Clause: "JOB-11", Case: "JOB-17", Level: "MUST", Verdict: report.Pass},

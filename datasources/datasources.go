@@ -1,5 +1,4 @@
-// Package datasources holds the data sources that aren't derived from a resource. Each file has
-// the schema, model and Read of a subject.
+// Package datasources holds the data sources that aren't derived from a resource, a subject per file.
 package datasources
 
 import (

@@ -133,8 +133,7 @@ func TestUnreadyWorkerHasAReason(t *testing.T) {
 	must.Hold(t, !strings.Contains(body, "takes no requests"), "a worker that is ready:", body)
 }
 
-// awaitReason starts a worker of an endpoint, and advances the clock in steps until the
-// worker has a reason for its failure.
+// awaitReason starts a worker, and advances the clock in steps until its failure has a reason.
 func awaitReason(d *deployment, endpoint, reason string, step time.Duration) {
 	d.t.Helper()
 	d.must(http.StatusOK, "PATCH", "/v2/serverless/"+endpoint, `{"workers": {"min": 1, "max": 1}}`)

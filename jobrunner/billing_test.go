@@ -217,8 +217,7 @@ func TestBilling(t *testing.T) {
 	})
 }
 
-// The volumes of a data folder from a version without billing are billed from the moment when it is opened.
-// New prices apply to volumes at once.
+// Volumes of a folder without billing are billed from its opening. New prices apply at once.
 func TestBillingOfOlderFolders(t *testing.T) {
 	dir, file := t.TempDir(), writeCatalog(t, prices)
 	openFolder := func() (*jobrunner.Jobrunner, *deployment) {

@@ -107,8 +107,7 @@ func TestMetricsRejectOtherMethods(t *testing.T) {
 	}
 }
 
-// With --clock=admin a client can advance the clock by a ttl of seven days: the job expires at its
-// end, and not a minute before.
+// With --clock=admin the clock can skip a ttl of seven days: the job expires at its end, no minute before.
 func TestClockRoute(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true})
 	now := func() time.Time {

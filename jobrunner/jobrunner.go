@@ -41,11 +41,9 @@ import (
 type Config struct {
 	// DataDir is the folder of the state. If it is empty, the state is in memory until Close.
 	DataDir string
-	// MakeTemp makes the folder of volumes if DataDir is empty; nil makes it in the system's
-	// temporary folder. Close deletes it.
+	// MakeTemp makes the folder of volumes without DataDir, which Close deletes; nil uses the system's.
 	MakeTemp func() (string, error)
-	// NoSync acknowledges commits before they are flushed to disk. They survive a crash of
-	// the process, but not of the machine.
+	// NoSync acknowledges commits before a flush: they survive a crash of the process, not the machine.
 	NoSync bool
 	// Engine is the URL of a PostgreSQL database for the state instead of the data folder.
 	// Several nodes of a deployment may share it. The database imports the folder's added keys.
@@ -75,16 +73,14 @@ type Config struct {
 	StateMemory int64
 	// AdminClock lets clients advance the deployment's clock at /clock, for tests.
 	AdminClock bool
-	// Remote means that other machines may reach the deployment: /metrics then needs a key,
-	// and the page accepts any host name.
+	// Remote lets other machines in: /metrics needs a key, and the page accepts any host name.
 	Remote bool
 	// Profile serves profiles of the process at /debug/pprof/. It excludes Remote.
 	Profile bool
 	// Catalog is the catalog file (docs/reference/catalog.md), which is read again when it
 	// changes; "" is the built-in catalog.
 	Catalog string
-	// GPUs are this machine's GPUs for workers and pods; nil means none. The caller closes
-	// them after the deployment.
+	// GPUs are this machine's GPUs; nil means none. The caller closes them after the deployment.
 	GPUs gpu.Inventory
 	// URL is where worker processes reach the deployment, such as http://127.0.0.1:8420. If
 	// it is empty, the deployment starts no worker processes.
@@ -97,8 +93,7 @@ type Config struct {
 	Pods run.PodPrograms
 	// Volumes stores volumes where the programs run. If nil, they are folders of this machine.
 	Volumes run.VolumeKeeper
-	// LogWorkers receives the output of workers and pods, if it isn't nil. Each line begins
-	// with the id of the worker or pod.
+	// LogWorkers, if set, receives workers' and pods' output, with their id before each line.
 	LogWorkers io.Writer
 	// OnJob is called on every change of a job's state, if it isn't nil. It must not block.
 	OnJob   func(engine.Event)

@@ -186,8 +186,7 @@ func testReopen(t *testing.T, c jobrunner.Config) {
 	})
 }
 
-// All APIs share one address. After /v2, reserved words belong to the management API, and any
-// other segment is an endpoint's id.
+// All APIs share an address. After /v2, reserved words are management, other segments endpoints.
 func TestOneAddress(t *testing.T) {
 	d := deploy(t, "")
 	for path, want := range map[string]string{

@@ -157,8 +157,7 @@ func isPublic(path string) bool {
 	return path == "/" || path == "/metrics" || strings.HasPrefix(path, "/ui/") && path != "/ui/snapshot" && path != "/ui/job" && path != "/ui/log" && path != "/ui/call"
 }
 
-// A request without a key changes nothing on any route. It is rejected unless the path is
-// public, and the response has no secret.
+// A request without a key changes nothing, is rejected on all but public paths, and gets no secret.
 func FuzzWithoutKey(f *testing.F) {
 	j := must.Do(jobrunner.New(f.Context(), jobrunner.Config{APIKey: "planted-key", Logger: slog.New(slog.DiscardHandler), AdminClock: true, Profile: true}))(f)
 	f.Cleanup(func() { _ = j.Close() })

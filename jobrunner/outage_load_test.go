@@ -84,8 +84,7 @@ func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 	}
 }
 
-// expectEnded expects that each job completes with its handler's output and whole stream, and without a
-// retry. It reports the violations.
+// expectEnded expects that each job completes with its output and whole stream, without a retry.
 func (o *checkedDeployment) expectEnded(acked *acknowledged) {
 	o.t.Helper()
 	for path, want := range acked.jobs {

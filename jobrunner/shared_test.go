@@ -141,8 +141,7 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 	}
 }
 
-// deployBesideSilentNode starts a node whose database is shared with a node that can't be reached, and
-// returns the other's URL, too.
+// deployBesideSilentNode starts a node beside an unreachable one, whose URL it returns, too.
 func deployBesideSilentNode(t *testing.T) (d *deployment, silent string) {
 	t.Helper()
 	c := jobrunner.Config{Engine: pgtest.Start(t)}

@@ -67,8 +67,7 @@ func TestClientGetsSIGTERM(t *testing.T) {
 	must.Hold(t, err == nil && cmd.ProcessState.ExitCode() == 130, "exit code", cmd.ProcessState.ExitCode(), err)
 }
 
-// No process of a client remains, even if the client left it running, or if it ignores
-// SIGTERM after the time-out.
+// No process of a client remains, even if the client left it running or it ignores SIGTERM.
 func TestClientLeavesNothingRunning(t *testing.T) {
 	t.Parallel()
 	t.Run("a process in the background", func(t *testing.T) {

@@ -56,8 +56,7 @@ func runAsClient(args []string) int {
 	return 0
 }
 
-// client returns the command that judges a shell script as a client. The script can call
-// "get PATH" and "hold ADDRESS".
+// client returns the command that judges a script, which can call "get PATH" and "hold ADDRESS".
 func client(t *testing.T, script string, options ...string) *exec.Cmd {
 	t.Helper()
 	self := must.Do(os.Executable())(t)
@@ -107,8 +106,7 @@ get /v2/templates`
 
 const scenarioCount = 13
 
-// Each scenario has its own directory, home and temporary files, even if all run
-// concurrently. Nothing remains.
+// Concurrent scenarios have their own directories, homes and temporary files. Nothing remains.
 func TestClientHasItsOwnDirectory(t *testing.T) {
 	t.Parallel()
 	for _, parallel := range []string{"--parallel=1", "--parallel=13"} {

@@ -38,8 +38,7 @@ func readFiles(t *testing.T, paths []string) map[string]string {
 	return texts
 }
 
-// No report shows a key, even if the deployment echoes all keys in every answer, whole and across
-// the offsets at which reports truncate.
+// No report shows a key, even if every answer echoes all keys, also where reports truncate.
 func TestNoSecretInAnyReport(t *testing.T) {
 	secrets := map[string]string{"GPUCLOUD_API_KEY": key, "GPUCLOUD_OTHER_API_KEY": `other"key/<&>+é`, "GPUCLOUD_USER_API_KEY": "the-key-of-another-user"}
 	var all string

@@ -27,8 +27,7 @@ type clusterFacts struct {
 	Primary *struct{ PodID, Status, SSHEndpoint string }
 }
 
-// clusterProgram runs in each pod of a cluster. The primary answers the greetings of the other pods.
-// All pods log what they receive.
+// clusterProgram runs in each pod of a cluster. The primary answers greetings; all log what they receive.
 const clusterProgram = `import os, socket, sys, time
 def env(name): return os.environ[name]
 print("member " + " ".join(env(name) for name in ["NODE_RANK", "NUM_NODES", "NUM_TRAINERS", "WORLD_SIZE", "NODE_ADDR", "MASTER_ADDR", "MASTER_PORT"]), flush=True)
@@ -117,8 +116,7 @@ func (h *testDeployment) logLinesStartingWith(id, word string) (lines []string) 
 	return lines
 }
 
-// awaitGreetings waits until each member has exchanged greetings with the primary n times, and
-// returns each member's variables.
+// awaitGreetings waits for n greetings of each member and the primary, and returns the members' variables.
 func (h *testDeployment) awaitGreetings(members []podFacts, color string, n int) (variables [][]string) {
 	h.t.Helper()
 	defer func() {
@@ -149,8 +147,7 @@ func (h *testDeployment) awaitGreetings(members []podFacts, color string, n int)
 	return variables
 }
 
-// The pods of a cluster know their ranks and reach the primary, also after a kill -9 and with
-// another cluster on the same machine.
+// A cluster's pods know their ranks and reach the primary, after a kill -9 and beside another cluster, too.
 func TestClusterExchangesMessages(t *testing.T) {
 	acctest.LeaveToCI(t, "package pod tests a cluster's addresses")
 	t.Parallel()

@@ -186,8 +186,7 @@ func (h *testDeployment) awaitHealthReason(part string) (reason string) {
 	return reason
 }
 
-// While no worker can start, health and a header of each response about a waiting job have the
-// reason. Bodies follow the contract.
+// While no worker can start, health and a header of waiting jobs have the reason. Bodies don't change.
 func TestHealthSaysWhyJobsWait(t *testing.T) {
 	t.Parallel()
 	h := startWithHandler(t, "import no_such_model\n")

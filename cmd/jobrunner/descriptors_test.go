@@ -18,8 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// Without a key, a slow body can't hold a connection: each API rejects the request at once in its
-// own form and closes the connection.
+// Without a key, a slow body can't hold a connection: each API rejects it at once in its own form.
 func TestSlowBodiesWithoutKey(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--clock=admin")

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// fileWatcher detects changes of a handler's files: files with its suffix in and below its folder, and
-// files that the user names.
+// fileWatcher detects changes of files with the handler's suffix in its folder, and of files that users name.
 type fileWatcher struct {
 	file   string            // the handler
 	extra  []string          // files, folders and patterns of the user

@@ -112,8 +112,7 @@ func TestDoctor(t *testing.T) {
 	must.Equal(t, must.Do(filepath.Glob(filepath.Join(dir, ".gpucloud*")))(t), nil, "files that doctor left")
 }
 
-// The hint installs the SDK into a virtual environment, because systems such as Debian reject
-// packages for their own Python.
+// The hint installs the SDK into a virtual environment: Debian's own Python rejects packages.
 func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -44,8 +44,7 @@ func (s *serve) configFile(dir string) string {
 	return file
 }
 
-// checkFiles rejects flawed files of flags, before anything is created. The deployment reads them again,
-// so checkFiles skips pipes.
+// checkFiles rejects flawed files of flags early. It skips pipes, because the deployment reads them again.
 func (s *serve) checkFiles() error {
 	log := slog.New(slog.DiscardHandler)
 	for _, flag := range []struct {

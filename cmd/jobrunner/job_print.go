@@ -184,8 +184,7 @@ func verdict(j api.Job) error {
 	return &exitError{status, text}
 }
 
-// progress returns a function that prints each change of a job's status on stderr, and on a
-// terminal its progress updates, too.
+// progress returns a function that prints changes of a job's status and, on a terminal, its progress.
 func (d *deploymentFlags) progress(ctx context.Context, c *api.Client, endpointID string) func(api.Job) {
 	printed, showUpdates := "", cli.IsTerminal(os.Stderr) && !d.JSON
 	return func(j api.Job) {

@@ -99,8 +99,7 @@ func TestInvalidKeys(t *testing.T) {
 	must.Hold(t, strings.Count(list, "\n") == 1, "expected no keys, got", list)
 }
 
-// If the output goes to systemd's journal, serve prints the file of its new key, not the key, and no
-// link that signs a browser in.
+// If the output goes to systemd's journal, serve prints neither its new key nor a link that signs in.
 func TestNoKeyInTheJournal(t *testing.T) {
 	t.Parallel()
 	for journal, shown := range map[string]bool{"": true, "JOURNAL_STREAM=8:1": false} {

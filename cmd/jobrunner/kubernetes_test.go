@@ -239,8 +239,7 @@ func testClusterBalanced(t *testing.T) {
 	c.awaitEmpty()
 }
 
-// After a kill of the jobrunner, its next start deletes its Pods, and their jobs run again. The Pods
-// are owned by the jobrunner's own Pod.
+// After a kill, the next start deletes the Pods, which its own Pod owns, and their jobs run again.
 func testClusterKill(t *testing.T) {
 	containers.StartKubernetes(t).CreatePod(t, "jobrunner-0")
 	c := startInCluster(t, "POD_NAME=jobrunner-0")

@@ -99,8 +99,7 @@ func TestBodiesShareMemory(t *testing.T) {
 	must.Hold(t, job.Status == "COMPLETED", "afterwards", job)
 }
 
-// A hundred clients that don't read an output of 20 MB stay within --body-memory. Another client gets
-// its response once they are disconnected.
+// A hundred clients that don't read an output of 20 MB stay within --body-memory, and are disconnected.
 func TestOutputsShareMemory(t *testing.T) {
 	if testing.Short() && os.Getenv("CI") == "" {
 		t.Skip("the process disconnects slow clients after 20 s of real time")
@@ -133,8 +132,7 @@ func TestOutputsShareMemory(t *testing.T) {
 	p.checkPeakMemory(180, size>>20)
 }
 
-// A state in memory is limited: new jobs are rejected when half of it is used, results when it is full. A job whose result doesn't fit
-// is FAILED with the reason.
+// A state in memory is limited: half full it rejects jobs, full it rejects results, whose jobs are FAILED.
 func TestEphemeralMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "package engine tests the limit")
 	t.Parallel()

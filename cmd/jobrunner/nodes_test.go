@@ -307,8 +307,7 @@ func TestNodesUnderFaults(t *testing.T) {
 	}
 }
 
-// A database password from a file is neither in the list of processes nor in a log. The log warns of
-// a password on the command line.
+// A database password from a file isn't in a process's arguments or log. One in an argument causes a warning.
 func TestEnginePassword(t *testing.T) {
 	acctest.LeaveToCI(t, "sqldb.TestInvalidAddresses covers the password of an address")
 	t.Parallel()

@@ -345,8 +345,7 @@ func TestPodsNetworkVolume(t *testing.T) {
 	must.Equal(t, must.Err(os.Stat(file)), nil, "the deletion of the pod deleted the network volume")
 }
 
-// A log can be read from its end, from a time, or from a reader's last line. It continues over stops
-// of the pod and of the jobrunner.
+// A log is read from its end, a time or a reader's last line. It outlasts stops of the pod and jobrunner.
 func TestPodLogs(t *testing.T) {
 	t.Parallel()
 	h := startProcessPods(t)

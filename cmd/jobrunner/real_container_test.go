@@ -145,8 +145,7 @@ func (c *containerDeployment) stopAndExpectNoContainer() {
 	must.Equal(c.t, c.containers(), nil, "containers are left")
 }
 
-// recordCommandLines records the command lines on this machine that contain one of the words, until
-// seen is called, which returns them.
+// recordCommandLines records this machine's command lines with one of the words, until seen is called.
 func recordCommandLines(words ...string) (seen func() []string) {
 	stop, done := make(chan struct{}), make(chan []string)
 	go func() {

@@ -45,8 +45,7 @@ func (f *filter) failure() error {
 	return f.err
 }
 
-// escapeControls replaces control characters, and characters that change the direction
-// of text, with their JSON escapes.
+// escapeControls escapes control characters, and characters that change the direction of text, as in JSON.
 func escapeControls(p []byte) []byte {
 	var out []byte // nil until the first replacement
 	for i := 0; i < len(p); {

@@ -34,8 +34,7 @@ func sdkFolder(t *testing.T) (dir string) {
 	return dir
 }
 
-// testDeployment is a deployment whose data is in home. If it has an endpoint, workers run a Python
-// handler that writes files into dir.
+// testDeployment is a deployment with data in home. Its workers run a handler that writes files into dir.
 type testDeployment struct {
 	*process
 	home, dir string
@@ -249,8 +248,7 @@ func (h *testDeployment) expectCleanStop(stop func()) {
 	}
 }
 
-// After a stop or a kill -9 during jobs, each acknowledged job completes after the next start, results
-// are kept, and no process is left.
+// After a stop or kill -9, each acknowledged job completes, results are kept, and no process is left.
 func TestAStopAmongJobs(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSurvivesKills and TestStopsWhileRequestsWait test its parts")
 	t.Parallel()

@@ -51,8 +51,7 @@ func judgeOpenLists(c *suite.C) {
 		expectHeld(c, n, 2)
 		return
 	}
-	// A proxy may read the answers from the deployment. Then only requests that are served
-	// at the same moment are concurrent.
+	// If a proxy reads the answers, only requests that are served at the same moment are concurrent.
 	const tries = 6
 	lists := slices.Repeat([]string{"/requests"}, 10)
 	for range tries {

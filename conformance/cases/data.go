@@ -97,8 +97,7 @@ func expectOutput(c *suite.C, submission string, want any) {
 	}
 }
 
-// finalAnswer returns the answer to a /runsync, or the job's final status if /runsync
-// returned before the job ended.
+// finalAnswer returns the answer to a /runsync, or else the job's final status.
 func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 	job := c.JobOf(a)
 	if status := a.ValueOrNil("status"); status == suite.InQueue || status == suite.InProgress {
@@ -115,8 +114,7 @@ func localOrRemote(c *suite.C, local, remote int) int {
 	return remote
 }
 
-// echoAll returns the input of an echo job with all values of the generator. Some of them are
-// members of the input itself.
+// echoAll returns the input of an echo job with all values of the generator, some as its own members.
 func echoAll(g generator) suite.M {
 	all := g.allValues()
 	input := suite.M{"data": all}

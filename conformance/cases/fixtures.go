@@ -116,8 +116,7 @@ func (o *realObjects) targetID(op contractOperation) (id string, ok bool) {
 	return id, id != ""
 }
 
-// expectUntouched expects that all objects are unchanged, and that no object or list
-// contains a word of a refused request.
+// expectUntouched expects that all objects are unchanged, without a word of a refused request.
 func (o *realObjects) expectUntouched(words ...string) {
 	o.c.Sleep(consistency)
 	for _, kind := range objectKinds {
@@ -182,8 +181,7 @@ func (s *scene) requestTTL(endpoint string, options ...suite.Option) *suite.Answ
 	return s.c.Job("GET", endpoint, s.failed.Path("status")+"?ttl=10000", nil, options...)
 }
 
-// expectUnchanged expects that each job is unchanged, that the stream is unread, and that
-// no job was added to the queue.
+// expectUnchanged expects that all jobs are unchanged, the stream is unread, and no job was added.
 func (s *scene) expectUnchanged() {
 	s.c.Sleep(consistency)
 	if s.ttlRequested {

@@ -115,8 +115,7 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 // retention is how long a result of /run exists (section Limits).
 const retention = 30 * time.Minute
 
-// expectExpired expects that the result is deleted after its retention. The description
-// leaves the status of such a job open.
+// expectExpired expects that a result is deleted after its retention, whatever the job's status is then.
 func expectExpired(c *suite.C, j *suite.Job, due time.Time) {
 	c.JudgeBy(due, func() {
 		if a := j.Status(); a.Code/100 == 2 {
@@ -291,8 +290,7 @@ func observeMegabyte(c *suite.C, path string, n int) {
 	c.Observe("MB of 10^6 bytes")
 }
 
-// expectTooLarge expects that a body of n bytes is refused by an answer, or by closing the
-// connection while it is sent.
+// expectTooLarge expects that a body of n bytes is refused, or the connection closed while it is sent.
 func expectTooLarge(c *suite.C, path string, n int, o ...suite.Option) {
 	a := c.Post(path, nil, append(o, suite.Raw(submissionOfSize(n)), suite.MayHangUp())...)
 	if a.Code == 0 {

@@ -245,8 +245,7 @@ func Members() (list []Member) {
 	return list
 }
 
-// placeholders resolves the $names in values of the table to ids of the target's catalog
-// and of objects that the case creates.
+// placeholders resolves the $names in the table to ids of the target's catalog and of created objects.
 type placeholders struct {
 	c     *suite.C
 	known map[string]any

@@ -26,8 +26,7 @@ const (
 	effectDelete                 // of the object of the path, or of the jobs in the queue
 )
 
-// contractOperation is a method and a path. {id} is the id of an object of the kind, and
-// {worker} is a worker's id.
+// contractOperation is a method and a path. {id} is an object's id, {worker} a worker's.
 type contractOperation struct {
 	api    api
 	method string
@@ -230,8 +229,7 @@ func (op contractOperation) pathFor(id string) string {
 	return strings.NewReplacer("{id}", suite.PathSegment(id), "{worker}", "worker").Replace(op.path)
 }
 
-// send sends the operation for an object, and records an object that it creates. Operations of the
-// job API go to the case's endpoint.
+// send sends the operation, to the case's endpoint if it is a job's, and records an object that it creates.
 func (op contractOperation) send(c *suite.C, id string, body any, options ...suite.Option) *suite.Answer {
 	if op.effect == effectCreate && op.api != jobAPI {
 		return c.Create(string(op.api), op.path, body, options...)

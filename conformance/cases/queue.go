@@ -262,8 +262,7 @@ func outlastWait(c *suite.C, input any) (j *suite.Job, submitted interval) {
 	return c.JobOf(a), interval{begin, begin}
 }
 
-// cancelRunSync cancels the job of a /runsync after its wait, if the answer has an id. The
-// description leaves that open.
+// cancelRunSync cancels the job of a /runsync after its wait if the answer has an id, which is left open.
 func cancelRunSync(c *suite.C, a *suite.Answer) {
 	if a.ValueOrNil("id") != nil {
 		c.JobOf(a).Cancel()

@@ -237,8 +237,7 @@ func unknownJobID(c *suite.C) string {
 	return suite.PathSegment(suite.SimilarID(c.Run(suite.Echo(), lowPriority).ID))
 }
 
-// requireOpenAIRoute skips the case if /openai/v1/x doesn't exist, since the description
-// has no routes below /openai.
+// requireOpenAIRoute skips the case without /openai/v1/x: the description has no such routes.
 func requireOpenAIRoute(c *suite.C) {
 	a := c.Post("/openai/v1/x", nil)
 	c.SkipIf(isMissing(a), "POST /openai/v1/x returned %d; the description has no paths below /openai", a.Code)

@@ -306,12 +306,10 @@ func expectAbsent(op contractOperation, a *suite.Answer, alternative int) {
 	a.Is(404, alternative)
 }
 
-// triedMethods are the methods that cases send. HEAD and OPTIONS aren't among them, since a
-// server may answer these for every path.
+// triedMethods are the methods that cases send. A server may answer HEAD and OPTIONS for every path.
 var triedMethods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// isOpenAI reports whether an operation is below /openai. The description doesn't have these
-// routes, so some may accept GET.
+// isOpenAI reports whether an operation is below /openai, where the description leaves GET open.
 func isOpenAI(op contractOperation) bool { return pathMatches(op.path, "/openai/") }
 
 // otherMethods returns the methods that the path of an operation doesn't have. For a path

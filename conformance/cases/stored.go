@@ -132,8 +132,7 @@ func judgeSomeUpdates(s *objects) {
 	s.expectListed("after the updates", []object{o})
 }
 
-// judgeAllUpdates judges the update of each member with the nth update operation of the kind, and
-// updates of partial objects.
+// judgeAllUpdates judges updates of each member with the kind's nth operation, and of partial objects.
 func judgeAllUpdates(s *objects, nth int) {
 	o := s.create(s.values())
 	var last []field
@@ -196,8 +195,7 @@ func judgeOthersUnchanged(s *objects) {
 	other.expectShown("after the deletion of an object of another kind", otherObject)
 }
 
-// updateAllMembers updates all members of an object that one request can set. It returns
-// false if no operation updates the kind.
+// updateAllMembers updates all members that one request can set, or returns false without an operation.
 func (s *objects) updateAllMembers(o object) bool {
 	changes := suite.M{}
 	for _, f := range s.changeable(o) {

@@ -139,8 +139,7 @@ func (s *objects) asTable(o suite.M) suite.M {
 	return o
 }
 
-// create creates an object and judges the answer. It omits members that the target refuses,
-// if the description doesn't have them.
+// create creates an object and judges the answer, without undescribed members that the target refuses.
 func (s *objects) create(values suite.M) object {
 	ask := func() *suite.Answer {
 		body := s.body(values)

@@ -300,8 +300,7 @@ func commandBody(c *suite.C, path string, more suite.M) suite.M {
 	return suite.Merge(body, more)
 }
 
-// newObjectWithCommand creates a template or an endpoint with a start command. It skips the case if the
-// deployment doesn't support entrypoint.
+// newObjectWithCommand creates an object with a start command, or skips the case without entrypoint.
 func newObjectWithCommand(c *suite.C, path string, more suite.M) (id string) {
 	a := c.Create("v2", path, commandBody(c, path, more))
 	c.SkipIf(a.IsRefusal() && strings.Contains(strings.ToLower(string(a.Body)), "entrypoint"), "the deployment has no entrypoint and cmd: %d", a.Code)

@@ -225,8 +225,7 @@ func awaitMember(c *suite.C, path, member string, want any) {
 	a.Is(200).Equal(member, want)
 }
 
-// typeWithoutPool returns the first GPU type of the catalog that belongs to no pool, or the
-// first type if all belong to pools.
+// typeWithoutPool returns the first GPU type of the catalog that is in no pool, or else the first type.
 func typeWithoutPool(c *suite.C) []any {
 	for _, gpu := range c.V2("GET", "/catalog/gpus", nil).Objects() {
 		if pool, shown := gpu["pool"]; shown && pool == nil && gpu["id"] != nil {

@@ -88,16 +88,14 @@ func (c Clause) Anchor() string { return "#" + strings.ToLower(c.ID) }
 // Link is the address of the clause on Page of the main branch.
 func (c Clause) Link() string { return "https://" + module + "/blob/main/" + Page + c.Anchor() }
 
-// Documents are the documents that the clauses come from, with the dates of our copies. The
-// service description has no date.
+// Documents are the sources of the clauses, with the dates of our copies if they have one.
 var Documents = []report.Document{
 	{Name: "service description"},
 	{Name: "OpenAPI document of version 1", Version: "0.1.0", Date: "2026-08"},
 	{Name: "OpenAPI document of version 2", Version: "2.0.0", Date: "2026-08-18"},
 }
 
-// withoutCase are the clauses that no case declares: no case can judge them, or cases of
-// other clauses judge them by Given.
+// withoutCase are the clauses that no case declares or can judge, or that others judge by Given.
 var withoutCase = []Clause{
 	{
 		ID: "JOB-47", Level: suite.Unspec, Source: "What the service does, 4",

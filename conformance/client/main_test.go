@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// TestMain lets the test binary be a client: the provider if Terraform starts it, and a
-// sample client after the argument "as".
+// TestMain lets the test binary be a client: Terraform's provider, or a sample after the argument "as".
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv("TF_PLUGIN_MAGIC_COOKIE") != "":

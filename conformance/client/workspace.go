@@ -106,8 +106,7 @@ func copyFile(to, from string, mode fs.FileMode) (err error) {
 	return errors.Join(err, out.Close())
 }
 
-// removeAll removes a directory without following links. It also removes read-only
-// directories, such as Go's module cache.
+// removeAll removes a directory, also a read-only one such as Go's module cache, without following links.
 func removeAll(root string) error {
 	if err := os.RemoveAll(root); err == nil {
 		return nil

@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// makeFiles creates files in a new directory. A name that ends with / is a directory, and a
-// text that begins with "-> " is a link.
+// makeFiles creates files in a new directory. NAME/ is a directory, and the text "-> TARGET" a link.
 func makeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -104,8 +104,7 @@ func (e *Env) deleteObject(ctx context.Context, m Object) error {
 	return e.Ledger.Remove(m)
 }
 
-// mayMeanMissing reports whether a status may mean that the object doesn't exist. Version 1
-// returns 400 for a missing object.
+// mayMeanMissing reports whether a status may mean a missing object, for which version 1 returns 400.
 func mayMeanMissing(status int) bool {
 	return slices.Contains([]int{http.StatusNotFound, http.StatusGone, http.StatusBadRequest, http.StatusUnprocessableEntity}, status)
 }

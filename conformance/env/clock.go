@@ -121,8 +121,7 @@ func (c *Clock) returnTurn() {
 	c.dispatch()
 }
 
-// dispatch grants the free turns, or advances the clock if all cases sleep. No turn is
-// granted while the clock is advanced.
+// dispatch grants the free turns, but not during an advance. If all cases sleep, it advances the clock.
 func (c *Clock) dispatch() {
 	if c.advancing {
 		return
@@ -197,8 +196,7 @@ func (c *Clock) advanceToNext() {
 	}
 }
 
-// nextWakeTime returns the time of the earliest sleeper, or up to wakeSlack later if others
-// follow. It is zero without sleepers.
+// nextWakeTime returns the earliest sleeper's time, up to wakeSlack later if others follow, or zero.
 func (c *Clock) nextWakeTime() (target time.Time) {
 	var first time.Time
 	for sl := range c.sleepers {

@@ -97,8 +97,7 @@ const (
 	Preflight = 6
 )
 
-// StartPatience is how long a job may wait for a worker to start. It is shorter after a
-// wait in which no job started.
+// StartPatience is how long a job may wait for a worker to start: shorter after a wait without a start.
 func (e *Env) StartPatience() time.Duration {
 	if e.neverStarts.Load() {
 		return time.Minute

@@ -28,8 +28,7 @@ type Object struct {
 	Case    string    `json:"case"`
 	At      time.Time `json:"at"`
 	Gone    bool      `json:"gone,omitempty"` // the object was deleted
-	// Reads are the addresses at which the versions of the management API show the object.
-	// If empty, it is shown at URL.
+	// Reads are the addresses of the object in the management API's versions. If empty, it is URL.
 	Reads []string `json:"reads,omitempty"`
 }
 

@@ -20,8 +20,7 @@ import (
 
 // Target is a deployment to judge.
 type Target struct {
-	// BaseURL is the address of version 2 of the management API, without /v2. If it is
-	// empty, only the job API is judged.
+	// BaseURL is the management API's address without /v2. If it is empty, only the job API is judged.
 	BaseURL string
 	// BaseURLV1 is the address of version 1, without /v1. QueueURL is the address of the job
 	// API, without /v2/{endpoint}. The default is BaseURL.
@@ -46,8 +45,7 @@ type Target struct {
 	// Local says that the target is on this machine and serves only tests. Cases of every
 	// cost run, and each has endpoints of its own.
 	Local bool
-	// Advance advances the target's clock, so that half an hour takes no time. It is nil if
-	// the clock can't be advanced.
+	// Advance advances the target's clock, so that half an hour takes no time. It may be nil.
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)
 	// Lateness is how late a timed effect may come. The default is 2 s if waiting takes no
 	// real time, and 5 s otherwise. With the default, the effects of a ttl, a retention and an
@@ -128,8 +126,7 @@ func newClient() *http.Client {
 	}
 }
 
-// followSlash follows a redirect that only adds or removes a trailing slash of the path. The answer
-// of any other redirect is judged.
+// followSlash follows a redirect that only adds or removes a trailing slash. Others are judged.
 func followSlash(to *http.Request, via []*http.Request) error {
 	path := func(r *http.Request) string { return strings.TrimSuffix(r.URL.EscapedPath(), "/") }
 	from := via[0]

@@ -1,5 +1,4 @@
-// Package local starts a jobrunner for the suite to judge: on a free port of this machine,
-// with a clock that the suite advances.
+// Package local starts a jobrunner on a free port, with a clock that the suite advances.
 package local
 
 import (
@@ -23,8 +22,7 @@ import (
 )
 
 type Config struct {
-	// Binary is the path of the jobrunner. If it is empty, jobrunner is looked up beside
-	// this program, then on PATH.
+	// Binary is the jobrunner's path. If empty, it is looked up beside this program, then on PATH.
 	Binary string
 	// Env are additional environment variables, NAME=value.
 	Env []string

@@ -139,8 +139,7 @@ func (d Diff) Count(t Direction) (n int) {
 	return n
 }
 
-// GotWorse reports whether a CI gate must fail: a clause got worse, the preflight fails now, or
-// the client now fails without faults.
+// GotWorse reports whether a CI gate must fail: a clause, the preflight or the client got worse.
 func (d Diff) GotWorse() bool {
 	return d.Count(Worse) > 0 || d.Before.Preflight == "" && d.After.Preflight != "" || len(d.Before.OtherFailures) == 0 && len(d.After.OtherFailures) > 0
 }

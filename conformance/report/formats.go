@@ -69,8 +69,7 @@ func writeCTRF(w io.Writer, r *Report) error {
 
 const badgeLabel = "conformance"
 
-// badge returns the text of the badge: how many MUST clauses pass, and how many more pass but are
-// partly judged, or another conclusion.
+// badge returns the badge's text: how many MUST clauses pass, wholly or partly judged, or a conclusion.
 func badge(r *Report) (message, colour string) {
 	musts, passed, partly := 0, 0, 0
 	for _, x := range r.Results {

@@ -35,8 +35,7 @@ func (e element) attr(name string) string {
 	return ""
 }
 
-// junitElements are the attributes and children that the schema of CI servers allows. !
-// marks a required attribute.
+// junitElements are the attributes, required with !, and children that CI servers' schema allows.
 var junitElements = map[string]struct{ attrs, children string }{
 	"testsuites": {"name time tests failures errors", "testsuite"},
 	"testsuite":  {"name! tests! failures! errors! group time skipped timestamp hostname id package file log url", "testsuite properties testcase system-out system-err"},

@@ -33,8 +33,7 @@ var markdownTemplate = template.Must(template.New("report.md.tmpl").Funcs(templa
 	"count": func(n int) string { return Count(n, "clause") },
 }).ParseFS(assets, "assets/report.md.tmpl"))
 
-// WriteMarkdown writes the summary of a CI job: the verdict, the sums by level, and the
-// results that need attention.
+// WriteMarkdown writes a CI job's summary: the verdict, sums by level, and results that need attention.
 func WriteMarkdown(w io.Writer, r *Report) error { return markdownTemplate.Execute(w, r) }
 
 // markdownDetails returns the results that are shown in detail.

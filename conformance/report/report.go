@@ -65,8 +65,7 @@ type Report struct {
 	Exit   int             `json:"exit"`
 	// NotJudged are the clauses that were not judged. The result of each has the reason.
 	NotJudged []string `json:"not_judged"`
-	// PartlyJudged are the clauses with a case that did not run, or ran only in part. LeftOut
-	// of each result has the reasons.
+	// PartlyJudged are the clauses with a case that did not run completely. LeftOut has the reasons.
 	PartlyJudged []string `json:"partly_judged"`
 	// Preflight is the reason why nothing could be judged, or "".
 	Preflight string   `json:"preflight,omitempty"`
@@ -293,8 +292,7 @@ func (r *Report) Sums() (list []Sum) {
 	return list
 }
 
-// Attention returns the results that need attention, worst first, except blocked ones: the clause that
-// blocks them is among the others.
+// Attention returns the results that need attention, worst first, without those that others block.
 func (r *Report) Attention() (list []Result) {
 	for _, x := range r.Results {
 		if x.needsAttention() && x.Verdict != Blocked {

@@ -160,8 +160,7 @@ func writeResult(w io.Writer, p colourizer, x Result) {
 	line("more", "conformance explain "+x.Clause)
 }
 
-// stripControls escapes control characters, which in a target's answer could move the
-// terminal's cursor or change its colours.
+// stripControls escapes control characters, with which a target's answer could control the terminal.
 func stripControls(text string) string {
 	var b strings.Builder
 	for _, r := range text {

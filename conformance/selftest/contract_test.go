@@ -87,8 +87,7 @@ var untriedMembers = func() map[string]string {
 	return out
 }()
 
-// The suite's table of members has every member of the contract that a request may set, with
-// the same default and clearing value.
+// The suite's table has every member that a request may set, with its default and clearing value.
 func TestEveryMemberIsTried(t *testing.T) {
 	tried, kinds := map[string]bool{}, map[string]bool{}
 	for _, m := range cases.Members() {

@@ -94,8 +94,7 @@ func startServer(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// newServer starts a server with a jobrunner's listener, which doesn't reset the connection of a
-// client that still sends a body.
+// newServer starts a server with a jobrunner's listener, which doesn't reset connections that still send.
 func newServer(h http.Handler) *httptest.Server {
 	server := httptest.NewUnstartedServer(h)
 	listener := httplimit.Listen(server.Listener, httplimit.Connections{})

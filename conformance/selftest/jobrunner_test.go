@@ -60,8 +60,7 @@ func TestJobrunnerConforms(t *testing.T) {
 	}
 }
 
-// A clause has the same verdict alone and together with all others, so no case depends on
-// others that advance the clock.
+// A clause has the same verdict alone as with all others: no case depends on others' advances.
 func TestEachClauseAlone(t *testing.T) {
 	judged := map[string]bool{}
 	for _, c := range conformance.Cases() {
@@ -145,8 +144,7 @@ func runInBubble(t *testing.T, test func(t *testing.T, target conformance.Target
 	})
 }
 
-// If target and suite share a bubble of virtual time, the suite only sleeps and doesn't
-// advance the target's clock.
+// In a bubble of virtual time with the target, the suite only sleeps and advances no clock.
 func TestInVirtualTime(t *testing.T) {
 	acctest.LeaveToCI(t, "TestJobrunnerConformsInProcess judges the same cases with a stopped clock")
 	runInBubble(t, func(t *testing.T, target conformance.Target) {

@@ -150,8 +150,7 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 	}
 }
 
-// A run sends at most --max-requests requests and deletes its objects within that limit,
-// even if jobs never start and cases poll.
+// A run sends at most --max-requests requests, including deletions, even if jobs never start.
 func TestRunKeepsToMaxRequests(t *testing.T) {
 	queuedJob := fixedAnswer(200, "application/json", `{"id":"the-job-of-all","status":"IN_QUEUE"}`)
 	for name, deployment := range map[string]func(http.Handler) http.Handler{

@@ -41,8 +41,7 @@ func TestCasesDeclareTheirClauses(t *testing.T) {
 	}
 }
 
-// Every clause has a case that isn't supplementary, or a reason why it has none; every case
-// has a clause, and ids are unique.
+// Every clause has a case that isn't supplementary, or a reason for none; every case has a clause.
 func TestClausesAndCases(t *testing.T) {
 	judged, hasMainCase, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, c := range conformance.Cases() {

@@ -226,8 +226,7 @@ func TestNetworkAndKeyAreNotJudged(t *testing.T) {
 	}
 }
 
-// The suite deletes an object even if the answer to its creation is lost, and leaves the objects
-// of other runs in its ledger.
+// The suite deletes an object whose create's answer is lost, and leaves other runs' objects in its ledger.
 func TestRunDeletesItsOwnObjects(t *testing.T) {
 	var created, deleted, answered atomic.Int64
 	path := filepath.Join(t.TempDir(), "ledger")

@@ -160,8 +160,7 @@ func TestFlakyFailure(t *testing.T) {
 	must.Hold(t, x.Verdict == report.Inconclusive && x.Repeats == "1/3" && r.Exit == conformance.ExitInconclusive, x.Verdict, x.Repeats, "exit code", r.Exit)
 }
 
-// A run that doesn't delete an object has its own exit code and names the object, even if
-// version 1 hides it and answers 404.
+// A run that leaves an object has its own exit code and names it, even if version 1 answers 404.
 func TestHiddenObjectIsReported(t *testing.T) {
 	acctest.LeaveToCI(t, "cmd/conformance.TestFailsAndLeaks tests an object that can't be deleted")
 	for name, alwaysHidden := range map[string]bool{"while it is used": false, "always": true} {

@@ -53,8 +53,7 @@ func (a *Answer) Expect(ok bool, accepted string) *Answer {
 	return a
 }
 
-// IfBefore sets a deadline for the following expectations. If the answer arrived later and fails an
-// expectation, the case is inconclusive.
+// IfBefore sets a deadline: if a later answer fails an expectation, the case is inconclusive.
 func (a *Answer) IfBefore(t time.Time) *Answer {
 	a.deadline = t
 	return a

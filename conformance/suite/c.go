@@ -22,8 +22,7 @@ import (
 // M is a JSON object.
 type M = map[string]any
 
-// C is the context of a running case. Only the goroutine of the case may call its methods.
-// Requests of Start run concurrently.
+// C is the context of a running case, for its goroutine only. Requests of Start run concurrently.
 type C struct {
 	Case   *Case
 	Target *env.Target
@@ -330,8 +329,7 @@ func (c *C) Calls(b *env.Box, n int) []env.Call {
 	return b.Await(n, wait)
 }
 
-// ExpectBefore makes the case inconclusive if the answer arrived at t or later, when
-// another answer would be correct, too.
+// ExpectBefore makes the case inconclusive if the answer came at t or later: another may then be correct.
 func (c *C) ExpectBefore(a *Answer, t time.Time) {
 	if !a.Received.Before(t) {
 		c.Inconclusive("%s was answered %s too late to judge", c.describeRequest(a.exchange), a.Received.Sub(t).Round(time.Millisecond))

@@ -44,8 +44,7 @@ type Case struct {
 	Live      Dialect // if the dialect of the public SDKs differs
 	// Clauses are further clauses that get the same verdict.
 	Clauses []string
-	// GivenClauses are clauses that the case judges by Given. If such a clause is violated,
-	// the clause fails and blocks the case.
+	// GivenClauses are judged by Given. If one is violated, it fails and blocks the case.
 	GivenClauses []string
 	Needs        Needs
 	Allow        Permission
@@ -56,8 +55,7 @@ type Case struct {
 	// if it only reads), jobs, and seconds of worker time.
 	Requests, Jobs int
 	Seconds        float64
-	// Supplementary says that other cases also judge the clause. If this case is skipped,
-	// their verdict is complete.
+	// Supplementary says that other cases' verdict is complete if this case is skipped.
 	Supplementary bool
 	// Decides says that the case judges by an effect. If it passes, an inconclusive case of
 	// the clause doesn't count. If it is skipped, the clause isn't partly judged.

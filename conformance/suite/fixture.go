@@ -201,8 +201,7 @@ func (a *Answer) IDs(name string) (ids []string) {
 	return ids
 }
 
-// idOf returns the id of an object: its member id, or else a member whose name ends with
-// id, or else its key, code or name.
+// idOf returns an object's id: its member id, or else one that ends with id, or its key, code or name.
 func idOf(object M) string {
 	id, _ := object["id"].(string)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -218,8 +217,7 @@ func idOf(object M) string {
 	return id
 }
 
-// Catalog returns the ids of a list in the target's catalog (gpus, cpus or datacenters), or
-// nil if the target doesn't show it.
+// Catalog returns the ids of a list in the target's catalog (gpus, cpus or datacenters), or nil.
 func (c *C) Catalog(kind string) []string {
 	if !c.Target.HasV2() {
 		return nil
@@ -238,8 +236,7 @@ func (c *C) CatalogIDs(kind string) []string {
 	return a.IDs(kind)
 }
 
-// GPUs returns at most n GPU types of the target, starting with the types of --endpoint-body. If it finds
-// none, it returns common ones.
+// GPUs returns at most n GPU types: those of --endpoint-body, then the target's, or common ones.
 func (c *C) GPUs(n int) []any {
 	var first []string
 	_ = json.Unmarshal(c.Target.EndpointBody["gpuTypeIds"], &first) // the body may have none
@@ -254,8 +251,7 @@ func (c *C) GPUs(n int) []any {
 	return list
 }
 
-// GPU returns the member gpu for an endpoint of version 2: the gpu of --endpoint-body, or else the
-// first pool of the catalog.
+// GPU returns the member gpu of --endpoint-body for version 2, or else the catalog's first pool.
 func (c *C) GPU() (gpu any) {
 	if given := c.Target.EndpointBody["gpu"]; given != nil {
 		return given

@@ -39,8 +39,7 @@ func Yield(values ...any) M {
 // Bytes is the input of a job that returns a text of n characters.
 func Bytes(n int) M { return handlerInput("bytes", nil, M{"n": n}) }
 
-// Beacon is the input of a job that runs for duration, and calls a box when it begins
-// and, unless interval is 0, at intervals.
+// Beacon is the input of a job that runs for duration, and calls a box at its start and at intervals.
 func Beacon(b *env.Box, interval, duration time.Duration) M {
 	return handlerInput("beacon", nil, M{"url": b.URL, "every": interval.Milliseconds(), "ms": duration.Milliseconds()})
 }
@@ -91,8 +90,7 @@ func (c *C) Run(input any, more ...M) (j *Job) {
 	return j
 }
 
-// RunSync submits a job with POST /runsync as a fixture, and expects its result. The job
-// must not wait for the target's clock.
+// RunSync submits a job as a fixture with POST /runsync, and expects its result without an advance.
 func (c *C) RunSync(input any, more ...M) (j *Job) {
 	c.Given("JOB-14", func() {
 		j = c.JobOf(c.Post("/runsync", Submission(input, more...)).Is(200).Equal("status", Completed))
@@ -219,8 +217,7 @@ func (c *C) pauseBetweenPolls(n int) {
 	}
 }
 
-// Blocker runs a job that occupies the single worker of the case's own endpoint for some
-// time. Later jobs wait in the queue.
+// Blocker runs a job that occupies the single worker of the case's endpoint, so that others wait.
 func (c *C) Blocker(d time.Duration) *Job {
 	return c.Run(Sleep(d)).Reach(InProgress)
 }

@@ -107,8 +107,7 @@ func (c *C) describeAnswer(x *wire.Exchange) string {
 	return text
 }
 
-// Given runs a step that the case needs, but doesn't judge. If it fails, the case is
-// BLOCKED by the clause that judges it.
+// Given runs a step that the case only needs. If it fails, its clause BLOCKs the case.
 func (c *C) Given(clause string, do func()) {
 	if slices.Contains(c.Case.judgedClauses(), clause) {
 		do()
@@ -257,8 +256,7 @@ func (c *C) run(unspec bool) (o Outcome) {
 	return o
 }
 
-// expectNoServerError fails if an answer is a server error, which is wrong even if the
-// description leaves the answer open.
+// expectNoServerError fails for a server error, which is wrong even if the description leaves more open.
 func (c *C) expectNoServerError() {
 	for _, x := range c.exchanges() {
 		if x.Status > http.StatusInternalServerError || x.Status == http.StatusInternalServerError && !c.crashAllowed {

@@ -88,8 +88,7 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	return p
 }
 
-// WaitUntilSent waits until the requests of Start are written or have failed, so that no
-// advance of the clock overtakes them.
+// WaitUntilSent waits until Start's requests are written or failed, so that no advance overtakes them.
 func (c *C) WaitUntilSent() {
 	timeout := time.After(patience)
 	for _, sent := range c.unsent {
@@ -176,8 +175,7 @@ func (c *C) Grace() time.Duration {
 	return c.Target.Grace()
 }
 
-// LateMargin is how long after a limit the effect must have happened: exactLate if the suite controls the
-// clock, and wide otherwise.
+// LateMargin is how late an effect may be: exactLate if the suite controls the clock, and wide otherwise.
 func (c *C) LateMargin(wide time.Duration) time.Duration {
 	if c.ControlsClock() {
 		return exactLate
@@ -193,8 +191,7 @@ func (c *C) EarlyMargin(wide time.Duration) time.Duration {
 	return wide
 }
 
-// sweepMargin is how long after its limit a job may still exist or run, since a deployment
-// may check limits periodically.
+// sweepMargin is how long after its limit a job may live, since limits may be checked periodically.
 func (c *C) sweepMargin() time.Duration {
 	switch {
 	case c.ControlsClock():

@@ -42,8 +42,7 @@ func (m *recorder) take() []string {
 	return m.requests
 }
 
-// A script sends the requests of the suite in the same order, with the ids of the new
-// objects, and contains no secret.
+// A script sends the suite's requests in order, with new objects' ids and without secrets.
 func TestScriptRepeats(t *testing.T) {
 	for _, program := range []string{"curl", "grep", "seq"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -23,8 +23,7 @@ type Request struct {
 	Body   []byte
 	// Chunked sends the body without Content-Length.
 	Chunked bool
-	// Stalled announces a body and never sends it. The request stays open until the client
-	// cancels it or the target responds.
+	// Stalled announces a body and never sends it, until the client cancels or the target responds.
 	Stalled bool
 	// Unread reads only the beginning of the answer's body until the request is cancelled.
 	// A long body keeps the request in flight, and a short one doesn't.

@@ -54,8 +54,7 @@ func TestChunkedHasNoContentLength(t *testing.T) {
 	must.Hold(t, x.Err == nil && length == -1, x.Err, "a length of", length)
 }
 
-// A large body isn't sent if the target refuses it, so that the refusal can be read on a
-// slow machine. An accepted body is sent.
+// A large body isn't sent if the target refuses it, so that a slow machine can read the refusal.
 func TestLargeBodyWaitsForARefusal(t *testing.T) {
 	var read int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,8 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// Edit changes a request or an answer. Members are named by path: jobs.inQueue, 0.password.
-// The name * stands for every member.
+// Edit changes a request or an answer. Members are named by path, like jobs.inQueue; * is any name.
 type Edit struct {
 	Status  int                 `json:"status"`
 	Path    [2]string           `json:"path"` // a regular expression and its replacement
@@ -44,8 +43,7 @@ type Edit struct {
 	Chunked bool                 `json:"chunked"` // sends the body without Content-Length
 }
 
-// applyToRequest edits a request. Its body is edited when the deployment reads it, because
-// the client may never send the body.
+// applyToRequest edits a request, and its body once it is read, as the client may never send it.
 func (e Edit) applyToRequest(r *http.Request, placeholders *strings.Replacer) {
 	if e.Path[0] != "" {
 		r.URL.Path = pattern(e.Path[0]).ReplaceAllString(r.URL.Path, e.Path[1])

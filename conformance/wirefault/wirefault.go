@@ -45,8 +45,7 @@ type Fault struct {
 
 	Request Edit `json:"request"`
 	Answer  Edit `json:"answer"`
-	// Again serves the request a second time with this edit. The client gets the second
-	// answer, unless Discard is set.
+	// Again repeats the request with this edit. The client gets the second answer, unless Discard is set.
 	Again   *Edit `json:"again"`
 	Discard bool  `json:"discard"`
 	// Remember is a member of request bodies. The placeholder $SEEN stands for its values so far.

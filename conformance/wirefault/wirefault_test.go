@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 )
 
-// Faults change what the client of three requests sees, and how many the server serves. Without
-// a fault, each answer has 100 bytes.
+// Faults change what the client of three requests, with answers of 100 bytes, sees and the server serves.
 func TestConnectionsAndCounts(t *testing.T) {
 	for fault, want := range map[string]string{
 		`{}`:                                "200 100, 200 100, 200 100 in 0s, 3 served",

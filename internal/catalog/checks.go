@@ -59,8 +59,7 @@ func (c *Checks) dataCenters(ctx context.Context, check diagnostics.Check) ([]ap
 	return list(ctx, c, check, url.Values{"include": {"GPU_AVAILABILITY,CPU_AVAILABILITY"}}, c.client.DataCenters)
 }
 
-// gpuStock returns the GPU types with their stock for a request, which depends on its product,
-// cloud and GPUs per machine.
+// gpuStock returns the GPU types with their stock for a request's product, cloud and GPUs per machine.
 func (c *Checks) gpuStock(ctx context.Context, check diagnostics.Check, r Request) ([]api.GPUType, bool) {
 	query := url.Values{"include": {"AVAILABILITY"}, "product": {r.Product}}
 	if r.Cloud != "" && r.Cloud != secure { // secure is the API's default

@@ -113,8 +113,7 @@ func (c *Checks) checkGPUCount(check diagnostics.Check, r Request, all []api.GPU
 	}
 }
 
-// checkWorkerGPUs reports a GPU count that no machine of the selected types has in any cloud,
-// because workers don't choose a cloud.
+// checkWorkerGPUs reports a GPU count that no machine of the types has in any cloud: workers choose none.
 func (c *Checks) checkWorkerGPUs(check diagnostics.Check, r Request, types []api.GPUType) {
 	var largest int64
 	for _, t := range types {

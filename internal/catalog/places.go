@@ -50,8 +50,7 @@ func (c *Checks) unknownPlace(ctx context.Context, check diagnostics.Check, r Re
 	return ok && slices.ContainsFunc(r.DataCenters, func(ref Ref) bool { return ref.New && !slices.Contains(column(all, dataCenterID), ref.ID) })
 }
 
-// CheckVolume reports a network volume in a data center without its storage tier. An empty tier
-// means the data center's default.
+// CheckVolume reports a network volume in a data center without its storage tier, if it names one.
 func (c *Checks) CheckVolume(ctx context.Context, check diagnostics.Check, dataCenter, tier string) {
 	if c == nil || c.DataCenters == Off || c.client.Version == api.V1 || dataCenter == "" {
 		return

@@ -86,8 +86,7 @@ func compare(attribute string, want, got tftypes.Value) []difference {
 	return differs
 }
 
-// sameNumber reports whether two values are numbers with the same 64-bit form. A configuration has
-// more digits of 0.7 than an answer.
+// sameNumber compares the 64-bit forms of numbers: a configuration has more digits of 0.7 than an answer.
 func sameNumber(want, got tftypes.Value) bool {
 	var w, g big.Float
 	return want.As(&w) == nil && got.As(&g) == nil && w.SetPrec(53).Cmp(g.SetPrec(53)) == 0

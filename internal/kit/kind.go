@@ -37,8 +37,7 @@ type Kind[M any] struct {
 	OneVersionOnly []planrule.OneVersion                                     // attributes of one API version
 	Validate       func(ctx context.Context, c diagnostics.Check, config *M) // checks the configuration without the API
 	Plan           func(ctx context.Context, p *planrule.Plan[M])
-	// ExistingMatches returns existing objects that equal a planned one or have its unique
-	// name. The plan warns about them.
+	// ExistingMatches returns objects like a planned one, or with its unique name, of which the plan warns.
 	ExistingMatches func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch
 	// Objects lists the ids and names of the kind, for list blocks, data sources and imports by name.
 	Objects func(ctx context.Context, c *api.Client) ([]api.NamedObject, error)

@@ -123,8 +123,7 @@ func (s *DerivedSources[M]) plural() string { return s.Kind.Name + "s" }
 
 func (s *DerivedSources[M]) titles() string { return strings.ReplaceAll(s.plural(), "_", " ") }
 
-// attributes returns the attributes of an object, derived once: the framework constructs a data
-// source for each of its calls.
+// attributes derives an object's attributes once: the framework constructs a data source for each call.
 func (s *DerivedSources[M]) attributes() map[string]schema.Attribute {
 	s.deriveOnce.Do(func() {
 		s.derived = derive(s.Kind.Schema.Attributes, s.Omit)

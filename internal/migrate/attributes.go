@@ -17,8 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// Attributes are the attributes of a state. The methods return the zero value for an attribute
-// that is absent, null or of another type.
+// Attributes are a state's attributes. The methods return zero for an absent, null or mistyped one.
 type Attributes map[string]any
 
 func decode(text []byte) (a Attributes, err error) {

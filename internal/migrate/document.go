@@ -65,8 +65,7 @@ func readDocument(text []byte) ([]instance, error) {
 	return instances, nil
 }
 
-// validAddress matches the addresses that Terraform and OpenTofu print. Nothing in such an address can end
-// the block into which migrate writes it.
+// validAddress matches printed addresses, which can't end the block into which migrate writes them.
 var validAddress = regexp.MustCompile(`^(module\.` + identifier + `(` + key + `)?\.)*` + identifier + `\.` + identifier + `(` + key + `)?$`)
 
 const (

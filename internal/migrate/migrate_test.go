@@ -26,8 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "overwrite the expected blocks")
 
-// The recorded states of each source are converted to the blocks in the files beside them, which
-// terraform fmt leaves unchanged.
+// The recorded states become the formatted blocks in the files beside them.
 func TestBlocks(t *testing.T) {
 	states, err := filepath.Glob("testdata/*.json")
 	must.Require(t, err == nil && len(states) >= 5, len(states), "states", err)
@@ -183,8 +182,7 @@ func TestDeposedObjectAlone(t *testing.T) {
 	}
 }
 
-// Comments in the blocks warn of objects that the first apply would delete (tainted, deposed) and
-// of types without a counterpart.
+// Comments warn of objects that the first apply would delete, and of types without a counterpart.
 func TestWarnings(t *testing.T) {
 	const pulled = `{"version": 4, "resources": [
   {"mode": "managed", "type": "runpod_network_volume", "name": "v", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [

@@ -138,8 +138,7 @@ func (p *Plan[M]) Values(ctx context.Context, attribute string) (before, after a
 	return before, p.value(ctx, attribute)
 }
 
-// value returns an attribute's value in the current plan, like the framework: a member of a
-// null or unknown object is null.
+// value returns an attribute's value in the plan; a member of a null or unknown object is null.
 func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 	root, nested, isNested := strings.Cut(attribute, ".")
 	v = value.Attribute(p.Plan, root)

@@ -110,8 +110,7 @@ func (s *Set) addSpellings(secret string) {
 	}
 }
 
-// Text cleans text from elsewhere for a message: one line of printable characters without
-// secrets, at most limit characters.
+// Text makes a text from elsewhere one printable line without secrets, of at most limit characters.
 func (s *Set) Text(text string, limit int) string {
 	runes := []rune(strings.Join(strings.Fields(s.mask(printable(text))), " "))
 	if len(runes) > limit {
@@ -128,8 +127,7 @@ func (s *Set) Line(text string) string {
 // Lines is Line for a text with several lines.
 func (s *Set) Lines(text string) string { return lineEnds.Replace(s.mask(printable(text))) }
 
-// Message cleans a text of the provider itself: it removes escape sequences and those secrets
-// that no ordinary text contains.
+// Message removes escape sequences, and secrets that no ordinary text has, from the provider's own text.
 func (s *Set) Message(text string) string {
 	long, _ := s.evaluate()
 	return maskAnywhere(printable(text), long)
@@ -146,8 +144,7 @@ func (s *Set) mask(text string) string {
 
 var (
 	lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
-	// escapes are control sequences of terminals: CSI, then OSC and other strings with
-	// their text, then the rest (ECMA-48).
+	// escapes are a terminal's control sequences: CSI, OSC and strings with their text, others (ECMA-48).
 	escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\a\x1b\u009c]*(?:\a|\x1b\\\\|\u009c)?|\x1b[ -/]*[0-~]?")
 )
 

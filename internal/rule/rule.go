@@ -197,8 +197,7 @@ func (OneElement) ValidateList(_ context.Context, req validator.ListRequest, res
 	}
 }
 
-// Unique rejects repeated elements of a list. Elements that aren't fully known are skipped,
-// because they may become distinct.
+// Unique rejects repeated elements of a list, except unknown ones, which may become distinct.
 type Unique struct{ Undescribed }
 
 func (Unique) ValidateList(ctx context.Context, req validator.ListRequest, resp *validator.ListResponse) {

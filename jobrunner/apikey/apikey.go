@@ -25,8 +25,7 @@ import (
 // DefaultOwner is the owner of the deployment's own key.
 const DefaultOwner = "default"
 
-// ErrUnknown means that a request carries no key, or an unknown one. The answer is 401 (service
-// description, Authentication, rule 2).
+// ErrUnknown means no key or an unknown one: 401 (service description, Authentication, rule 2).
 var ErrUnknown = errors.New("the API key is missing or unknown: send it as Authorization: Bearer <key>")
 
 // Identity is an authenticated caller. Its JSON is for the page.
@@ -74,8 +73,7 @@ type Store interface {
 	Remove(name string) error
 	List() ([]Key, error)
 
-	// current returns the keys, which the caller must not modify. changed reports whether the error
-	// differs from the last call's.
+	// current returns the keys, for reading only, and whether the error differs from the last call's.
 	current() (keys []Key, changed bool, err error)
 	// reloadShared makes current return keys that were just added. It returns false if it read nothing.
 	reloadShared(ctx context.Context) bool

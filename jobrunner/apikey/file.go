@@ -156,8 +156,7 @@ var (
 	validEndpoint = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 )
 
-// Add creates a key and returns it. k must have a name; Add sets the hash and the time of creation.
-// The key itself isn't stored.
+// Add creates and returns a key, which isn't stored. k must have a name; Add sets hash and time.
 func (f *File) Add(k Key) (key string, err error) {
 	if key, err = k.complete(); err != nil {
 		return "", err

@@ -377,8 +377,7 @@ func FuzzAuthorize(f *testing.F) {
 	)
 }
 
-// For any content of the keys' file, only the keys of its entries are authorized, and a deployment
-// doesn't start with an unreadable file.
+// Whatever the file has, only its entries' keys are authorized, and an unreadable file prevents the start.
 func FuzzKeysFile(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.FileIn(dir)

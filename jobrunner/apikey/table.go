@@ -58,8 +58,7 @@ func OpenTable(ctx context.Context, db *sqldb.DB) (*Table, error) {
 	return t, t.Reload(ctx)
 }
 
-// Reload reads the table. If that fails, the keys last read stay valid. A key that can't be decoded
-// doesn't affect the others.
+// Reload reads the table. After a failure the last keys stay valid; one bad key doesn't affect others.
 func (t *Table) Reload(ctx context.Context) error {
 	start := time.Now()
 	var keys []Key

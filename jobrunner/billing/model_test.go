@@ -316,8 +316,7 @@ func TestCostsMatchTheModel(t *testing.T) {
 	checkHistories(t, func(*testing.T) sqldb.Config { return sqldb.Config{} })
 }
 
-// The same on PostgreSQL, which processes can really share. A few histories suffice, because
-// the statements are the same.
+// The same on PostgreSQL, which processes share. A few histories suffice: the statements are the same.
 func TestCostsOnPostgres(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()

@@ -209,8 +209,7 @@ func TestUSD(t *testing.T) {
 	must.Equal(t, USD(-1_500_000_000).String(), "-1.5")
 }
 
-// An error names the file. An accepted file keeps the invariants of a catalog: unique ids, and no type
-// in two pools, and no empty pool.
+// Errors name the file. Accepted files keep ids unique, types in one pool at most, and no pool empty.
 func FuzzFile(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text string) {
 		s, err := parse("c.yaml", []byte(text))

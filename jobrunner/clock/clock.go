@@ -121,8 +121,7 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RealSleep is Sleep in real time, for waits on anything that doesn't follow a Clock, such as
-// processes, databases and other machines.
+// RealSleep is Sleep in real time, for what doesn't follow a Clock, such as processes and databases.
 func RealSleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -245,8 +244,7 @@ func (c *Clock) settle() {
 	}
 }
 
-// quietChecks is more than one, because a request may be forwarded between the poll of the
-// network and the check after it.
+// quietChecks is more than one: a request may be forwarded between the network's poll and a check.
 const quietChecks = 2
 
 // firstChecks is the number of checks of the first settle, which learns how many goroutines

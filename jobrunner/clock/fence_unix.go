@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// fence is a pipe within the process. The runtime's network poller handles a byte in it
-// after everything that arrived earlier.
+// fence is a pipe whose byte the network poller handles after everything that arrived earlier.
 type fence struct {
 	write *os.File
 	read  syscall.RawConn

@@ -19,8 +19,7 @@ func (c *Clock) timeOfDay() time.Time {
 	return time.Now()
 }
 
-// MachineTime returns this machine's time of day at the first call, plus the monotonic time since then,
-// without offset and correction.
+// MachineTime returns the first call's time of day plus monotonic time, without offset and correction.
 func (c *Clock) MachineTime() time.Time {
 	start := c.start.Load()
 	if start == nil {
@@ -36,8 +35,7 @@ func (c *Clock) Wall() time.Time { return c.Now().Add(c.Ahead()) }
 // Ahead returns by how much the time of day is ahead of Now after jumps.
 func (c *Clock) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
 
-// minJump is the least difference that counts as a jump. Slewing a clock and measuring over
-// a network cause smaller differences.
+// minJump is the least difference of a jump. Slewing and measuring over a network cause less.
 const minJump = 2 * time.Second
 
 // MeasureJump compares the time of day with the monotonic clock. It returns by how much the time of

@@ -164,8 +164,7 @@ func (r *row) report(ev event, now int64, fx *effect) {
 	}
 }
 
-// passTime makes the transition that is due, if any. A job stays until its webhook call
-// has been made, even if it has expired.
+// passTime makes a due transition. Even an expired job stays until its webhook has been called.
 func (r *row) passTime(now int64) (due bool) {
 	switch {
 	case r.deleteAt <= now && r.callAt == 0:

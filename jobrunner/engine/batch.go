@@ -203,8 +203,7 @@ func (e *Engine) RenameBatch(ctx context.Context, endpoint, id, name string) (Ba
 	})
 }
 
-// FinalizeBatch locks a DRAFT and queues its requests: DRAFT → FINALIZED. It does nothing
-// if the batch is FINALIZED already.
+// FinalizeBatch queues a DRAFT's requests: DRAFT → FINALIZED. A FINALIZED batch stays as it is.
 func (e *Engine) FinalizeBatch(ctx context.Context, endpoint, id string) (Batch, error) {
 	return e.changeBatch(ctx, endpoint, id, func(_ *queue, b *batch, now int64) error {
 		if b.verdict == "" && b.state == BatchFinalized {

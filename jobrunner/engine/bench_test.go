@@ -17,8 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// BenchmarkJobs measures the processor time of a job with 64 clients, which wait for the
-// result or not, and eight workers.
+// BenchmarkJobs measures a job's processor time with 64 clients, waiting or not, and eight workers.
 func BenchmarkJobs(b *testing.B) {
 	for _, wait := range []bool{false, true} {
 		for name, dir := range map[string]string{"memory": "", "disk": b.TempDir()} {

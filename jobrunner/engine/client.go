@@ -85,8 +85,7 @@ func (e *Engine) Newest(ctx context.Context, endpoint string, n, maxOutput int) 
 	return jobs, err
 }
 
-// SetTTL sets a job's time to live, which counts from its submission. If it is over
-// already, the job expires at once.
+// SetTTL sets a job's time to live from its submission. A job whose time is over expires at once.
 func (e *Engine) SetTTL(ctx context.Context, endpoint, id string, ttl time.Duration) error {
 	_, err := e.change(ctx, endpoint, id, event{kind: ttlChanged, ttl: ttl.Milliseconds()})
 	return err

@@ -93,15 +93,13 @@ const maxOpen = 512
 // arrived and before it commits, because a commit costs as much as several jobs.
 const gatherTurns = 3
 
-// Pauses between the tries of a commit. They are real time, because an outage has nothing
-// to do with the engine's clock.
+// Pauses between the tries of a commit, in real time: an outage doesn't follow the engine's clock.
 const (
 	minRetryPause = 50 * time.Millisecond
 	maxRetryPause = time.Second
 )
 
-// patience is how long the callers of a commit don't learn that it fails: a server may only
-// have closed its connections.
+// patience is how long callers don't learn that a commit fails: it may only be closed connections.
 const patience = 250 * time.Millisecond
 
 type committer struct {

@@ -113,8 +113,7 @@ func newQueue(e *Engine, name string, epoch int64) *queue {
 		ready: jobHeap{order: byTurn}, timed: jobHeap{order: byDue}}
 }
 
-// unlock ends an operation that began with Engine.lock. It returns the commit that has its
-// changes, or nil if there are none.
+// unlock ends an operation that Engine.lock began. It returns the commit of its changes, or nil.
 func (q *queue) unlock() *commit {
 	q.serve()
 	c := q.open

@@ -18,8 +18,7 @@ func Done(output []byte) Report {
 	return Report{kind: completed, output: output}
 }
 
-// Fail reports that the handler failed with an error, of which the middle is left out if it is longer than
-// maxError. The output is JSON or nil.
+// Fail reports the handler's error, without the middle beyond maxError, and an output, JSON or nil.
 func Fail(err string, output []byte) Report {
 	if len(err) > maxError {
 		err = strings.ToValidUTF8(err[:maxError/2], "") + "\n…\n" + strings.ToValidUTF8(err[len(err)-maxError/2:], "")
@@ -49,8 +48,7 @@ func Chunks(outputs [][]byte) Report {
 // Lost reports that the worker died. The job is dispatched again, or fails if it has no retry left.
 func Lost() Report { return Report{kind: lost} }
 
-// LostBecause is Lost with a reason for the error of the job if it fails, such as "its
-// worker died: exit status 3".
+// LostBecause is Lost with a reason for the job's error, such as "its worker died: exit status 3".
 func LostBecause(reason string) Report { return Report{kind: lost, message: reason} }
 
 // Returned requeues a job that its worker can't continue. It counts no retry.

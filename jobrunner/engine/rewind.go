@@ -12,8 +12,7 @@ import (
 const minRewind = time.Second
 
 const (
-	// latestTimes returns the latest times of the newest 1000 jobs and of the running jobs.
-	// Reading all jobs could take long.
+	// latestTimes returns the latest times of the running and the newest 1000 jobs: all would take long.
 	latestTimes = `SELECT COALESCE(MAX(submitted), 0), COALESCE(MAX(queued), 0), COALESCE(MAX(started), 0), COALESCE(MAX(finished), 0) FROM (
 		SELECT submitted, queued, started, finished FROM (SELECT submitted, queued, started, finished FROM jobs ORDER BY k DESC LIMIT 1000) AS newest
 		UNION ALL SELECT submitted, queued, started, finished FROM jobs WHERE state = 'IN_PROGRESS' AND done = 0) AS recent_times`

@@ -87,8 +87,7 @@ func (e *Engine) enter(ctx context.Context) error {
 	return err
 }
 
-// Process returns the id of this process on a shared database, or "". It changes if the other
-// processes have removed this one.
+// Process returns this process's id on a shared database, or "". It is new after others removed this one.
 func (e *Engine) Process() string { return *e.id.Load() }
 
 // watchOthers calls beat at every poll until ctx ends.
@@ -146,8 +145,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 	return e.removeDead(ctx, others, seen)
 }
 
-// removeDead removes the processes whose heartbeats have stopped. seen has the others as of the last
-// poll, with their missed beats.
+// removeDead removes processes without heartbeats. seen has the others with their missed beats.
 func (e *Engine) removeDead(ctx context.Context, others, seen map[string]process) error {
 	maps.DeleteFunc(seen, func(id string, _ process) bool { _, alive := others[id]; return !alive })
 	for id, other := range others {
@@ -186,8 +184,7 @@ func processesBesides(q sqldb.Querier, own string) (map[string]process, error) {
 	return others, err
 }
 
-// Listen calls f for each announcement of another process until the database is closed. f must
-// not block. Listen may be called once.
+// Listen calls f, which must not block, for others' announcements until the database is closed. Call it once.
 func (e *Engine) Listen(f func(kind, id string)) {
 	e.db.Listen(func(hint string) {
 		if kind, id, ok := strings.Cut(hint, "\t"); ok {

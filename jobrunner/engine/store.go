@@ -91,8 +91,7 @@ const (
 	selectCounts    = selectAllCounts + ` WHERE endpoint = ?`
 	selectAllCounts = `SELECT endpoint, in_queue, waiting, in_progress, completed, failed, retried FROM counts`
 
-	// Arguments: the maximum size of an output in bytes, the endpoint, the current time, and
-	// the maximum number of jobs.
+	// Arguments: the maximum size of an output, the endpoint, the current time, and the number of jobs.
 	newestOfEndpoint = selectJob + `endpoint = ? AND gone > ? ORDER BY jobs.k DESC LIMIT ?`
 	// Arguments: the maximum size of an output in bytes, the current time, and the maximum
 	// number of jobs. The plus sign keeps SQLite from using the index of gone: it reads the

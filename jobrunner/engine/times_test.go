@@ -289,8 +289,7 @@ func TestClockJumpsForward(t *testing.T) {
 	})
 }
 
-// If the clock is set back, no timeout gets longer and no duration negative, in the same
-// process and after a restart.
+// If the clock is set back, also before a restart, no timeout gets longer and no duration negative.
 func TestClockJumpsBackward(t *testing.T) {
 	withClockJumps(t, func(t *tester, jump func(time.Duration)) {
 		late, short := t.submit(engine.NewJob{TTL: 0}), t.submit(engine.NewJob{TTL: time.Minute})

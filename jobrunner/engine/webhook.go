@@ -22,8 +22,7 @@ type Call struct {
 	until int64 // end of the claim
 }
 
-// Calls returns a channel that receives a value when a call may be due. It buffers one
-// value, however many calls there are.
+// Calls returns a channel that receives a value, buffered once, when a call may be due.
 func (e *Engine) Calls() <-chan struct{} { return e.calls }
 
 // CallQueue is the queue of an owner's calls for one endpoint.

@@ -112,8 +112,7 @@ type answer struct {
 	status int
 }
 
-// Hijack gives the connection to a handler that switches protocols and writes the answer itself, as
-// the balancer does for a WebSocket.
+// Hijack gives the connection to a handler that switches protocols, as the balancer for a WebSocket.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(a.ResponseWriter).Hijack()
 	if err == nil && a.status == 0 {

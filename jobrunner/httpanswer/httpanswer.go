@@ -121,8 +121,7 @@ type Form int
 const (
 	// ErrorForm is {"error": text}: the job API, the worker protocol and the operator's routes.
 	ErrorForm Form = iota
-	// MessageForm is {"message": text}: version 1 of the management API, which answers 400 to every
-	// invalid body and conflict.
+	// MessageForm is {"message": text}: version 1, which answers 400 to every invalid body and conflict.
 	MessageForm
 	// ProblemForm is version 2 of the management API (RFC 9457).
 	ProblemForm

@@ -308,8 +308,7 @@ func TestReadBodyBeyondLimit(t *testing.T) {
 	must.Hold(t, errors.As(err, &tooLarge) && tooLarge.Limit == 1<<20, err)
 }
 
-// A body with a Content-Length reserves its memory at the start. Any other body reserves memory for
-// the part that has arrived.
+// A Content-Length reserves its memory at the start. Other bodies reserve it as they arrive.
 func TestReadBody(t *testing.T) {
 	text := strings.Repeat("x", 1_000_000)
 	for _, known := range []bool{true, false} {

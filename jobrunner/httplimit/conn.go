@@ -66,8 +66,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Limits of a lingering close: a client that sends at least rateBytes in each lingerWindow is read for
-// up to lingerTime and lingerBytes.
+// Limits of a lingering close: rateBytes in each lingerWindow, up to lingerTime and lingerBytes.
 const (
 	lingerWindow = time.Second
 	lingerTime   = 30 * time.Second

@@ -258,8 +258,7 @@ func (l *Listener) reject(c net.Conn, reason string) {
 	}()
 }
 
-// closeDrained reads the data that has arrived, then closes the connection. If it were closed with
-// unread data, its response would be lost.
+// closeDrained reads what has arrived and closes. A close with unread data would lose the response.
 func closeDrained(c net.Conn) {
 	_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, _ = c.Read(make([]byte, 4<<10))

@@ -21,8 +21,7 @@ const RetryAfter = "5"
 // ErrMemory means that the budget has no room for a body. The answer is 503.
 var ErrMemory = errors.New("the deployment has no memory left for this body: other bodies are in flight, try again in a few seconds")
 
-// Memory is a budget of bytes that bodies in flight share, first come, first served. A body larger than
-// the whole budget takes all of it.
+// Memory is a budget of bytes for bodies in flight, first come, first served; a larger one takes it all.
 type Memory struct {
 	limit int64
 	free  *semaphore.Weighted
@@ -134,8 +133,7 @@ const (
 	unknownBodyMemory = 256 << 20
 )
 
-// MachineMemory returns the memory available to this process in bytes: the machine's, or its control
-// group's lower limit. 0 means unknown.
+// MachineMemory returns the bytes of the machine's memory or a lower limit of the control group, or 0.
 func MachineMemory() int64 {
 	all, _ := memlimit.FromSystem() // 0 on error
 	if limit, err := memlimit.FromCgroup(); err == nil && (all == 0 || limit < all) {
@@ -144,8 +142,7 @@ func MachineMemory() int64 {
 	return int64(min(all, math.MaxInt64)) //nolint:gosec // min keeps it in range
 }
 
-// DefaultMemory returns the default budget of bodies: a sixteenth of the memory of the machine or
-// container, between 64 MiB and 4 GiB.
+// DefaultMemory is a sixteenth of the machine's or container's memory, within 64 MiB and 4 GiB.
 func DefaultMemory() int64 {
 	all := MachineMemory()
 	if all == 0 {

@@ -53,8 +53,7 @@ type operation struct {
 	serve func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
-// target is the subject of a request, and its dialect: the service description's at /v2/…, or
-// the public SDKs' at /live/v2/….
+// target is a request's subject and dialect: the description's at /v2/…, or the SDKs' at /live/v2/….
 type target struct {
 	owner    string // of the key
 	endpoint string

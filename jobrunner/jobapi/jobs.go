@@ -31,8 +31,7 @@ func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// runSync queues a job and answers when it has ended or the wait is over (service description: POST /runsync;
-// field notes: runsync, wait elapsed).
+// runSync queues a job and waits for its end (service description: POST /runsync; field notes: runsync).
 func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, 0)
 	if err != nil {
@@ -116,8 +115,7 @@ func (a *api) setTTL(r *http.Request, t target) error {
 	return a.Engine.SetTTL(r.Context(), t.endpoint, t.job, ttl)
 }
 
-// cancel ends a job that waits or runs. If the job has already ended, cancel responds with its status
-// (field notes: cancel of a finished job).
+// cancel ends a job, or returns an ended one's status (field notes: cancel of a finished job).
 func (a *api) cancel(w http.ResponseWriter, r *http.Request, t target) error {
 	job, err := a.Engine.Cancel(r.Context(), t.endpoint, t.job)
 	if err != nil {
@@ -238,8 +236,7 @@ func appendList[T any](b []byte, all []T, appendItem func(b []byte, v T) []byte)
 
 func write(w http.ResponseWriter, body []byte) { httpanswer.Bytes(w, http.StatusOK, body) }
 
-// queueReason is the header that says why a job waits if no worker of its endpoint can work. The job's
-// body has no member for it.
+// queueReason is the header that says why no worker can run the job, for which bodies have no member.
 const queueReason = "X-Queue-Reason"
 
 // explainWait sets queueReason if the job waits and no worker of its endpoint can work.

@@ -59,8 +59,7 @@ func (d *deployment) countAccepted(method, path, body string) (n int, retryAfter
 	}
 }
 
-// The limit applies after exactly this many requests of one user to an operation of an endpoint, until
-// ten seconds after the first.
+// The limit counts one user's requests to an operation of an endpoint, until ten seconds after the first.
 func TestRateLimits(t *testing.T) {
 	for i, op := range limitedRequests {
 		configure, otherKey, _ := addUsers(t)

@@ -75,8 +75,7 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 	return input.Bytes(), reservation, nil
 }
 
-// relay waits for a worker, and then passes on its chunks until the job ends. After an error the
-// caller must cancel the job.
+// relay waits for a worker and passes on its chunks. After an error the caller must cancel the job.
 func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	var job engine.Job
 	err := a.waitUntil(ctx, t, openAIWait, func() (taken bool, err error) {

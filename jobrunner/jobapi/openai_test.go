@@ -125,8 +125,7 @@ func TestOpenAIText(t *testing.T) {
 	}
 }
 
-// If the job fails after its answer has begun, the answer ends with an error event or is aborted, so
-// that clients don't take it for complete.
+// If the job fails after its answer has begun, an error event or an abort tells clients.
 func TestOpenAIFailureAfterChunk(t *testing.T) {
 	for chunk, want := range map[string]string{`"data: 1\n\n"`: "data: 1\n\ndata: {\"error\":{\"message\":\"no luck\",\"type\":\"server_error\"}}\n\n", `"text"`: ""} {
 		for name, end := range map[string]engine.Report{"no luck": engine.Fail("no luck", nil), "the worker died": engine.Lost()} {
@@ -161,8 +160,7 @@ func TestOpenAIWorkerDeathIsHidden(t *testing.T) {
 	})
 }
 
-// The job is cancelled when the client disconnects or no worker takes it in time. If the job ends without a
-// result, the client gets an error.
+// The job is cancelled if the client disconnects or no worker takes it. Without a result there is an error.
 func TestOpenAICancels(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		jobs := make(chan engine.Taken, 1)

@@ -78,8 +78,7 @@ func TestStreamWaits(t *testing.T) {
 	}
 }
 
-// The output of a handler that returns is not a chunk. If a job is deleted while a client waits for
-// its stream, the answer is 404 at once.
+// A returned output isn't a chunk. If a job is deleted while a client waits for its stream, it gets 404.
 func TestStreamWithoutChunks(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.submit(`{"input": {}}`)
@@ -125,8 +124,7 @@ func TestStreamSplits(t *testing.T) {
 	})
 }
 
-// In the SDK dialect the status comes with the chunks: a client that reads until it
-// is terminal has read everything.
+// In the SDK dialect the status comes with the chunks: after a terminal one, everything has been read.
 func TestLiveStream(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		read := func(method, id string) (status string, chunks []any) {

@@ -47,8 +47,7 @@ type fileHandler struct {
 	interpreter []string
 }
 
-// Data keeps the state in a folder. A later deployment on the same folder continues with it; with the
-// same [Key], clients don't notice.
+// Data keeps the state in a folder, for a later deployment. With the same [Key], clients don't notice.
 func Data(dir string) Option { return func(s *settings) { s.config.DataDir = dir } }
 
 // Key sets the deployment's API key. Without this option, it is random.

@@ -1,5 +1,4 @@
-// Package limits enforces the job API's limits: request rates, concurrent
-// requests, and the length of a queue.
+// Package limits enforces the job API's request rates, concurrent requests and length of a queue.
 package limits
 
 import (

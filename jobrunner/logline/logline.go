@@ -177,8 +177,7 @@ func tail(text string, maxBytes int) string {
 	return ellipsis + end
 }
 
-// Shorten omits the middle of a text that is longer than maxBytes: the start usually names the failed
-// operation, and the end its cause.
+// Shorten omits the middle beyond maxBytes: the start names the failed operation, the end its cause.
 func Shorten(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text

@@ -104,8 +104,7 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// For any line of a worker, the parsed line has a known level and at most about three times the length, and is
-// valid UTF-8 if the raw line is.
+// For any line, the parsed one has a known level, a bounded length, and valid UTF-8 if the raw one has.
 func FuzzParse(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, raw string) {
 		l := Parse(raw)

@@ -121,8 +121,7 @@ func (b *Bills) PodPrice(p store.Pod) float64 {
 	return billing.PerHour(b.podResource(p).Rates)
 }
 
-// Started is called when a pod has started, and when the deployment adopts a pod that kept
-// running after the deployment was killed.
+// Started is called when a pod has started, or was adopted after the deployment was killed.
 func (b *Bills) Started(s pod.Span) {
 	if err := b.Meter.Continue(context.Background(), b.podResource(s.Pod), s.From); err != nil && !sqldb.Temporary(err) {
 		b.Logger.Error("the earlier rates of a running pod could not be read: it is billed at the current rates", "pod", s.Pod.ID, "error", err)

@@ -284,8 +284,7 @@ func levelIn(offered *catalog.Catalog, p catalog.Placement, products []string, o
 	return level, stated
 }
 
-// addAvailability shows where a GPU type is in stock. The machine stands for all data centers: each
-// has the types that the machine has.
+// addAvailability shows where a GPU type is in stock: everywhere, since one machine stands for all.
 func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer catalog.Offer, stock catalog.Stock) {
 	filtersCUDA := len(q.cudaVersions) > 0 || q.minCUDA != ""
 	versions := stock.CUDAVersions

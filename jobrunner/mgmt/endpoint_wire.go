@@ -61,8 +61,7 @@ type endpointV2 struct {
 	RequestURLs    requestURLsV2 `json:"requestUrls"`
 }
 
-// endpointV1 is an endpoint in an answer. It omits members that don't apply, and the user and the
-// workers, which the store doesn't have.
+// endpointV1 is an endpoint in an answer, without members that don't apply, its user and workers.
 type endpointV1 struct {
 	ID                  string            `json:"id"`
 	Name                string            `json:"name"`

@@ -44,8 +44,7 @@ func createPod[B podBody](c *call, body B) (store.Pod, error) {
 	})
 }
 
-// updatePod replaces the container if the change affects it. A locked pod that runs rejects such a change,
-// unless the same update unlocks it.
+// updatePod replaces the container if needed. A locked pod that runs rejects that, unless it is unlocked.
 func updatePod[B podBody](c *call, body B) (store.Pod, error) {
 	return c.Store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error {
 		before := *p

@@ -188,8 +188,7 @@ func (q *query) page(parameters string, maxLimit int64) pageQuery {
 	return p
 }
 
-// pagination returns the cursor of the next page. position is the position of the last item on this page.
-// It is 0 if there is no next page.
+// pagination returns the next page's cursor by the position of this page's last item, 0 without one.
 func (p pageQuery) pagination(position int64) paginationV2 {
 	if position == 0 {
 		return paginationV2{}

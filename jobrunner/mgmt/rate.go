@@ -94,8 +94,7 @@ func (l *limiter) writeHeaders(h http.Header, now time.Time) {
 	h.Set("RateLimit", strings.Join(state, ", "))
 }
 
-// secondsLeft returns the seconds until a window ends, rounded up. The clock of the node that began
-// the window may be slightly ahead.
+// secondsLeft returns the seconds to a window's end, rounded up: its node's clock may be ahead.
 func (l *limiter) secondsLeft(i int, now time.Time) int64 {
 	d := min(l.windowStart[i].Add(windows[i].length).Sub(now), windows[i].length)
 	return int64((d + time.Second - 1) / time.Second)

@@ -120,8 +120,7 @@ func (s *schemas) answerObject(t reflect.Type) *openapi.Schema {
 	return out
 }
 
-// rows registers the schema of an object in the answer of a resource, and returns a reference to it. The
-// object's path is "" or ends with a dot.
+// rows registers an object's schema and returns a reference. Its path is "" or ends with a dot.
 func (s *schemas) rows(resource, path string) *openapi.Schema {
 	api := map[bool]contract.API{true: contract.V1, false: contract.V2}[s.version3_0]
 	out := &openapi.Schema{Type: "object", Properties: map[string]*openapi.Schema{}}

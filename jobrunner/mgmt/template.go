@@ -170,8 +170,7 @@ const (
 
 var templateIncludes = flagNames{includeBound, "includePublicTemplates", includeOfficial}
 
-// hiddenTemplatesV1 returns the templates that lists and reads hide: those bound to an endpoint,
-// unless the call requests them.
+// hiddenTemplatesV1 returns the templates of endpoints, which lists and reads hide unless requested.
 func (c *call) hiddenTemplatesV1(flags map[string]bool) (map[string]bool, error) {
 	if flags[includeBound] {
 		return nil, nil

@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// A node that starts after a jump of the database's clock has the same time as the nodes that run. Without
-// them it uses the database's clock.
+// A node that starts after a jump has the time of the running nodes, or else the database's.
 func TestNodesIgnoreTheSameJump(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Start(t) + ",pg_catalog" // so that the function below replaces PostgreSQL's

@@ -66,8 +66,7 @@ func (n *Node) Follow(ctx context.Context) {
 	})
 }
 
-// round applies the changes of other nodes once. active has the endpoints that had jobs in
-// the last round; round updates it.
+// round applies others' changes once. It updates active, the endpoints that had jobs in the last round.
 func (n *Node) round(ctx context.Context, number int, active map[string]engine.Counts) (endpoints []store.Endpoint, err error) {
 	if err := n.checkVersions(ctx); err != nil {
 		return nil, err

@@ -108,8 +108,7 @@ func (n *Node) StartPools(ctx context.Context) error {
 	return nil
 }
 
-// Sync applies the stored settings of an endpoint. Calls are serialized, so that the latest
-// settings are applied last.
+// Sync applies an endpoint's stored settings, one call at a time, so that the latest come last.
 func (n *Node) Sync(ctx context.Context, id string) {
 	n.OnChange(id)
 	n.syncing.Lock()
@@ -147,8 +146,7 @@ func (n *Node) handleAnnouncement(ctx context.Context, kind, id string) {
 	}
 }
 
-// PodReason returns a pod's reason. If the pod's node is gone, it returns a text which says that
-// the pod's state may be outdated.
+// PodReason returns a pod's reason, or, if its node is gone, that its state may be outdated.
 func (n *Node) PodReason(p store.Pod) string {
 	if _, alive := n.urlOf(p.FolderID); alive || !n.DB.Shared() || p.FolderID == n.FolderID {
 		return p.Reason

@@ -26,8 +26,7 @@ func (n *Node) AskPages(r *http.Request, path string) (answers []page.Answer, si
 	return answers, silent
 }
 
-// ForwardPage forwards a browser's requests to the node at which it has signed in, because a
-// load balancer sends them to any node.
+// ForwardPage forwards a browser to the node where it signed in: a load balancer picks any.
 func (n *Node) ForwardPage(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next

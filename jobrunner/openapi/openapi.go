@@ -1,5 +1,4 @@
-// Package openapi has the types of an OpenAPI document, and renders it as an HTML page. Package mgmt fills
-// the types from its routes and rules.
+// Package openapi has OpenAPI's types, which package mgmt fills, and renders a document as an HTML page.
 package openapi
 
 // Document is an OpenAPI document, 3.0 or 3.1.

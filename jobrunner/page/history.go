@@ -216,8 +216,7 @@ type percentiles struct {
 	P95 []*int64 `json:"p95"`
 }
 
-// events are the events of jobs that a jobrunner recorded in the last ten minutes. Other jobrunners on
-// the same database record their own.
+// events are job events that this jobrunner recorded in the last ten minutes. Others record their own.
 type events struct {
 	Delays     []timing             `json:"delays"`
 	Executions []timing             `json:"executions"`

@@ -239,8 +239,7 @@ func (p *Page) serveFile(w http.ResponseWriter, r *http.Request) *httpanswer.Ref
 // idForm matches ids: an id can't change which path a call reaches.
 var idForm = regexp.MustCompile(`^[\w-]{1,100}$`)
 
-// operation is a request to an API. {endpoint} and {id} in its path are replaced by the call's.
-// If it has no body, the call's is used.
+// operation is a request to an API. The call fills {endpoint}, {id} and a missing body.
 type operation struct{ method, path, body string }
 
 // callOperations are all operations that the page can perform. An endpoint is stopped as a client

@@ -129,8 +129,7 @@ var errMembersUnknown = errors.New("the cluster's pods are not all known yet")
 // errInactive means that the pod has been stopped or deleted.
 var errInactive = errors.New("the pod has been stopped or deleted")
 
-// allocate allocates a pod's GPUs. For the member of a cluster it allocates the GPUs
-// of all members that have none.
+// allocate allocates a pod's GPUs, and for a cluster's member the GPUs of all members without.
 func (r *runner) allocate(p store.Pod) ([]gpu.Device, error) {
 	want := gpu.Request{Types: p.GPU.TypeIDs, Count: int(p.GPU.Count), CUDA: p.GPU.AllowedCUDAVersions, MinimumCUDA: p.GPU.MinCUDAVersion, Pod: true}
 	c := r.clusterOf()
@@ -379,8 +378,7 @@ func addressVariables(p store.Pod) map[string]string {
 	return own
 }
 
-// awaitPrimaryMove waits until the primary has another address than a member knows. It returns
-// false if the process or ctx ends before.
+// awaitPrimaryMove waits for a new address of the primary, or returns false if the process or ctx ends.
 func (r *runner) awaitPrimaryMove(ctx context.Context, p store.Pod, process run.Process) bool {
 	for {
 		address, changed := r.clusterOf().primaryAddress()

@@ -187,8 +187,7 @@ func (r *runner) perform(ctx context.Context, next step, p store.Pod, a *actual)
 // reset starts over: only the GPUs and the generation stay.
 func (a *actual) reset() { *a = actual{generation: a.generation, hasGPUs: a.hasGPUs} }
 
-// initialState returns the state of a process that Load adopted. Without one, it assumes that the
-// pod has GPUs, so that they are released.
+// initialState returns an adopted process's state. Otherwise it assumes GPUs, so that they are released.
 func (r *runner) initialState() actual {
 	r.mu.Lock()
 	process, span := r.process, r.span

@@ -112,8 +112,7 @@ func Create(p *store.Pod, folderID string, now time.Time) {
 	recordChange(p, "Rented by User", now)
 }
 
-// Replace applies a change of the container. A running container is replaced unless the pod is locked;
-// the volume stays. Call it in UpdatePod.
+// Replace changes the container, and replaces a running one unless the pod is locked. Call it in UpdatePod.
 func Replace(p *store.Pod, locked bool, now time.Time) error {
 	if locked && p.Status.Active() {
 		return httpanswer.Refuse(http.StatusConflict, "pod %q is locked, and the change would replace its container: unlock it first", p.ID)

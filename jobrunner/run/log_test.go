@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// A long line of a logger keeps its level and the end of its message, where a traceback has its cause.
-// Any other long line keeps its start.
+// A logger's long line keeps its level and its end, where a traceback has its cause; others their start.
 func TestLongLines(t *testing.T) {
 	log := NewLog(LogConfig{Clock: new(clock.Clock), ID: "w"})
 	for range 2 { // the second call is a no-op

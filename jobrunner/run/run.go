@@ -120,8 +120,7 @@ type Pod struct {
 	Ports    []store.PodPort
 	Network  string // private network shared with other pods; "" for none
 	IP       string // address in Network; "" for any
-	// AddressVariables maps variables to a suffix. Their value is the pod's own address, known
-	// once it starts, followed by the suffix.
+	// AddressVariables get the pod's own address, known once it starts, followed by this suffix.
 	AddressVariables map[string]string
 }
 
@@ -179,8 +178,7 @@ type Usage = procgroup.Usage
 type Orphan struct {
 	Pod string
 	Run int64 // generation of the pod; -1 if it never ran
-	// Adopt follows the container as if this run had started it. Its lines after a mark are
-	// copied to log; "" copies all lines.
+	// Adopt follows the container as if this run had started it, with its lines after a mark, or all.
 	Adopt  func(log Output, mark string) Process
 	Remove func()
 }
@@ -270,14 +268,12 @@ type ClusterConfig struct {
 
 // ClusterSettings are the settings in a jobrunner.yaml.
 type ClusterSettings struct {
-	// Kubeconfig is a file. If empty, it's KUBECONFIG or the user's own file, or without one the
-	// service account of this process's Pod.
+	// Kubeconfig is a file, or if empty KUBECONFIG, the user's file, or the Pod's service account.
 	Kubeconfig yamlfile.Text `yaml:"kubeconfig"`
 	Context    yamlfile.Text `yaml:"context"`   // of the file; "" is its current one
 	Namespace  yamlfile.Text `yaml:"namespace"` // "" is the context's, or else this process's Pod's, or else default
 	URL        yamlfile.Text `yaml:"url"`       // how Pods reach this jobrunner, without a path
-	// GPULabel is the label of nodes that names their GPU product; "" is the label of
-	// NVIDIA's GPU feature discovery.
+	// GPULabel is the label of a node's GPU product; "" is that of NVIDIA's feature discovery.
 	GPULabel yamlfile.Text `yaml:"gpu_label"`
 	// GPUTypes maps values of GPULabel to ids of the catalog, if they differ.
 	GPUTypes     map[string]yamlfile.Text `yaml:"gpu_types"`

@@ -17,8 +17,7 @@ var sqliteWords = strings.NewReplacer(
 	"{row}", "k", // the place of a row until the statement ends
 	"{for update}", "", "{skip locked}", "",
 	"{left join outputs}", "LEFT JOIN outputs ON outputs.k = jobs.k",
-	// SQLite plans by the value of a bare placeholder here, and would parse and plan the
-	// statement again at each run.
+	// SQLite plans by a bare placeholder's value, and would plan again at each run.
 	"LIMIT ?", "LIMIT +?",
 )
 
@@ -29,15 +28,13 @@ var postgresWords = strings.NewReplacer(
 	"{key}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 	"{same key}", "BIGINT PRIMARY KEY",
 	"{blob}", "BYTEA",
-	// Another process may have deleted the job. The condition on state rules out the plan that reads
-	// all of the index of endpoint and k.
+	// The job may be deleted. The condition on state rules out a plan that reads a whole index.
 	"{row of a job (}", "SELECT ", "{if stored)}", " WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND state <> '')",
 	// If the reply to a commit was lost, a client may have read its chunks before the commit is
 	// repeated. The job's row has the number of its last stored chunk.
 	"{unless streamed)}", " WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND streamed < $2)",
 	"{unless stored)}", " WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND streamed >= $2)",
-	// An array is selected once. IN may be planned as a join, which selects again and locks
-	// more rows than the LIMIT allows.
+	// An array is selected once. IN may be a join, which locks more rows than the LIMIT.
 	"{in (}", "= ANY (ARRAY (", "{)}", "))",
 	"{row}", "ctid",
 	"{for update}", " FOR UPDATE", "{skip locked}", " SKIP LOCKED",

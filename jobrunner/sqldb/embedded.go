@@ -21,8 +21,7 @@ type embedded struct {
 	reserve *reserve    // nil in memory
 	file    string      // "" in memory
 	opened  fs.FileInfo // the file when it was opened
-	// mu keeps readers and the writer apart if the database is in memory. In a folder the
-	// write-ahead log does this.
+	// mu separates readers and the writer in memory, as the write-ahead log does in a folder.
 	mu sync.RWMutex
 }
 

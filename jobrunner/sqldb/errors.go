@@ -44,8 +44,7 @@ const (
 	Closed              // this process is closing the database
 )
 
-// Classify returns the class of any error. It returns Fault for nil and for errors that
-// don't come from the database.
+// Classify returns an error's class: Fault for nil and for errors of other origin.
 func Classify(err error) Class {
 	switch {
 	case err == nil:
@@ -151,8 +150,7 @@ const (
 	lockNotAvailable     = "55P03"
 )
 
-// unavailableCodes has the classes and codes of errors that don't depend on the statement:
-// the server can't serve now.
+// unavailableCodes has codes and classes of errors of any statement: the server can't serve now.
 var unavailableCodes = []string{
 	"08",    // connection exception
 	"25006", // read only: a standby, while another server takes over

@@ -32,8 +32,7 @@ func unlockDir(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-// onlyOwnerWrites rejects a file or folder that other users can write, because the state
-// determines what runs on this machine.
+// onlyOwnerWrites rejects what other users can write: the state decides what runs on this machine.
 func onlyOwnerWrites(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 // starts or a disk is nearly full, some calls succeed between failed ones.
 const outageEnd = time.Second
 
-// outages logs one line at the start and one at the end of an outage. Callers of the
-// database don't log outages.
+// outages logs one line at an outage's start and one at its end, so that callers needn't.
 type outages struct {
 	log    *slog.Logger
 	active atomic.Bool // any outage

@@ -81,8 +81,7 @@ func (h *hints) takeNotices() (out []string) {
 	return out
 }
 
-// listen starts to send and receive hints. Processes receive each other's hints if they use
-// the same schema of the same database.
+// listen starts to exchange hints with the processes on the same schema of the same database.
 func (p *postgres) listen(f func(hint string)) {
 	if p.hints.off {
 		return
@@ -100,8 +99,7 @@ func (p *postgres) listen(f func(hint string)) {
 
 const selectChannel = "SELECT 'gpucloud ' || oid FROM pg_namespace WHERE nspname = current_schema()"
 
-// send sends pending hints until close. It drops hints that it can't send, because the
-// other processes also poll.
+// send sends hints until close. It drops the ones that fail, because the others also poll.
 func (p *postgres) send() {
 	h := p.hints
 	for {
@@ -119,8 +117,7 @@ func (p *postgres) send() {
 	}
 }
 
-// receiveHints calls f with the hints of other processes until the connection breaks. It
-// reports whether it was connected.
+// receiveHints calls f with others' hints until the connection breaks. It reports whether there was one.
 func (p *postgres) receiveHints(f func(hint string)) (connected bool) {
 	ctx := p.hints.ctx
 	config := p.config.Copy()

@@ -31,11 +31,9 @@ type Config struct {
 	// Defaults come from the variables and files of PostgreSQL's own clients (PGPASSWORD,
 	// ~/.pgpass …). Dir is then locked for the process's own files, but has no database.
 	URL string
-	// Connections limits this process's connections to the server, except one that
-	// listens; 0 is DefaultConnections.
+	// Connections limits the connections but the one that listens; 0 is DefaultConnections.
 	Connections int
-	// NoHints disables LISTEN and NOTIFY for servers and poolers that don't support them.
-	// Listen then receives nothing.
+	// NoHints is for servers and poolers without LISTEN and NOTIFY. Listen then receives nothing.
 	NoHints bool
 	// Dir is the folder of the database. If it is missing, it is created for its owner
 	// only. If Dir is empty, the database is in memory until Close.

@@ -87,8 +87,7 @@ func (p *readerPool) close() error {
 	return errors.Join(errs...)
 }
 
-// writer owns the writing connection. One write runs at a time. It doesn't group commits, because
-// the engine, which writes most, does.
+// writer owns the writing connection, for one write at a time. The engine groups its own commits.
 type writer struct {
 	conn    *conn
 	turn    chan struct{} // has a buffer of one, which the running write fills

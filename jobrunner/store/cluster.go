@@ -10,8 +10,7 @@ type Cluster struct {
 	// Owner is the owner of the API key that created it.
 	Owner string `json:"owner,omitempty"`
 	Type  string `json:"type"`
-	// Template is the id of the template that its pods were created from, or "". Later changes of
-	// the template don't affect them.
+	// Template is the id of its pods' template, or "". The template's later changes don't affect them.
 	Template string         `json:"template,omitempty"`
 	Compute  ClusterCompute `json:"compute"`
 	// Network is nil until it is provisioned.

@@ -20,16 +20,14 @@ type Pod struct {
 
 	// Owner is the owner of the API key that created it.
 	Owner string `json:"owner,omitempty"`
-	// TemplateID is the template from which API v1 created it, or "". Later changes of the
-	// template don't affect the pod.
+	// TemplateID is the template of API v1, or "". The template's later changes don't affect the pod.
 	TemplateID string `json:"templateId,omitempty"`
 
 	// Exactly one of GPU and CPU is set.
 	GPU *PodGPU `json:"gpu,omitempty"`
 	CPU *PodCPU `json:"cpu,omitempty"`
 
-	// Volume is the pod's own storage; its size is 0 if the pod has none. Its path is also
-	// the path of the network volume.
+	// Volume is the pod's own storage, or of size 0. Its path is also the network volume's.
 	Volume        LocalVolume `json:"volume"`
 	NetworkVolume string      `json:"networkVolume,omitempty"` // id
 
@@ -75,8 +73,7 @@ type ClusterMember struct {
 	Network string `json:"network,omitempty"`
 }
 
-// PodStatus is the state of a pod, as in API v2, which also has TERMINATED. Here, that pod is deleted.
-// Package pod has the transitions.
+// PodStatus is a pod's state, as in API v2 but without TERMINATED. Package pod has the transitions.
 type PodStatus string
 
 const (
@@ -138,8 +135,7 @@ func (s *Store) Pod(ctx context.Context, id string) (Pod, error) { return Get[Po
 // Pods lists the pods, the oldest first.
 func (s *Store) Pods(ctx context.Context) ([]Pod, error) { return List[Pod](ctx, s) }
 
-// beforeInsert also checks the pod against the catalog. Updates don't: a pod can be stopped even if its
-// type is no longer offered.
+// beforeInsert checks the catalog, too. Updates don't: a pod of a type no longer offered can be stopped.
 func (p *Pod) beforeInsert(tx *Tx) (err error) {
 	if err := cmp.Or(tx.checkPod(*p), tx.checkPodGPU(*p), tx.checkPodCPU(*p)); err != nil {
 		return err
@@ -188,8 +184,7 @@ func (p *Pod) GPUType() string {
 // UseTemplate copies a template's settings, except its volume.
 func (p *Pod) UseTemplate(t Template) { p.Container = t.clone() }
 
-// Settings returns the settings that define the pod's container. An update that changes them
-// replaces the running container.
+// Settings are what defines the pod's container. An update of them replaces a running one.
 func (p *Pod) Settings() Pod {
 	c := Pod{Container: p.clone(), GPU: p.GPU, CPU: p.CPU, Volume: p.Volume, NetworkVolume: p.NetworkVolume, HiddenEnv: maps.Clone(p.HiddenEnv)}
 	if len(c.Env) == 0 {

@@ -37,8 +37,7 @@ func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentia
 	return r.RegistryAuth, err
 }
 
-// beforeDelete removes the registry auth from templates and endpoints. It rejects the deletion
-// while a pod uses the registry auth.
+// beforeDelete removes the auth from templates and endpoints, and fails while a pod uses it.
 func (r *RegistryAuth) beforeDelete(tx *Tx) error {
 	if users, err := tx.referrers(pods, r.ID); err != nil {
 		return err

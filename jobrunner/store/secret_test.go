@@ -85,8 +85,7 @@ func expectNoPlaintext(t *testing.T, dir string) {
 	}
 }
 
-// Without the right key, secrets can neither be resolved nor overwritten, but deleted. The
-// error says where the key belongs.
+// Without the right key, secrets can only be deleted. The error says where the key belongs.
 func TestSecretsNeedTheirKey(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
 		"removed": os.Remove,

@@ -75,8 +75,7 @@ func Open(ctx context.Context, db *sqldb.DB, c *clock.Clock) (*Store, error) {
 	return &Store{db: db, clock: c, listeners: map[kind][]func(string){}}, nil
 }
 
-// UseCatalog replaces the built-in catalog, against which endpoints and pods are checked. It
-// must precede the first write.
+// UseCatalog sets the catalog for checks of endpoints and pods, before the first write.
 func (s *Store) UseCatalog(c *catalog.Source) { s.catalog = c }
 
 func (tx *Tx) Catalog() *catalog.Catalog { return tx.store.catalog.Current() }
@@ -165,8 +164,7 @@ func IsID(text string) bool {
 	return len(text) == IDLength && strings.Trim(text, idAlphabet) == ""
 }
 
-// Reserved lists the path segments after /v2 that belong to the management API. Any other
-// segment is the id of an endpoint.
+// Reserved are the management API's segments after /v2. Any other segment is an endpoint's id.
 var Reserved = []string{
 	"account", "billing", "catalog", "clusters", "global-volumes", "network-volumes", "openapi.json",
 	"organization", "pods", "registries", "serverless", "templates",

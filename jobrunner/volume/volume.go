@@ -97,8 +97,7 @@ func (v *Volumes) background(call func()) {
 	}
 }
 
-// Start applies all changes of network volumes until Stop, and deletes the folders of volumes that were
-// deleted while the deployment didn't run.
+// Start applies volumes' changes until Stop, and deletes folders of volumes deleted before.
 func (v *Volumes) Start(ctx context.Context) error {
 	deleted, unknown, err := v.findDeleted(ctx)
 	if err != nil {

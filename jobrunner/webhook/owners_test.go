@@ -108,8 +108,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 	}
 }
 
-// Owners whose receivers all hang occupy all concurrent calls until the first timeout. Then they share half of them,
-// and other owners don't wait.
+// Owners of hanging receivers take all calls until the first timeout, then half: others don't wait.
 func TestManyOwnersWithHangingReceivers(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		h := startHangingReceivers(f)

@@ -17,8 +17,7 @@ const (
 	maxPerEndpoint = 8 // per owner
 	maxPerHost     = 4 // per owner
 
-	// Endpoints whose receivers didn't respond in time may use only half of the limits, so
-	// that they don't delay others.
+	// Endpoints with slow receivers may use only half of the limits, so that they don't delay others.
 	maxSlow         = maxCalls / 2
 	maxSlowPerOwner = maxPerOwner / 2
 

@@ -182,8 +182,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 // notInRequestLine matches characters that net/url accepts in a query, but that a request line can't have.
 var notInRequestLine = regexp.MustCompile("[^!-~]")
 
-// post sends a call and returns an error unless the receiver responds with 200. Errors omit
-// the URL, which may contain a secret.
+// post sends a call, and fails unless the response is 200. Errors omit the URL, maybe a secret.
 func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	u, err := url.Parse(c.URL)
 	if err != nil {

@@ -46,8 +46,7 @@ func (p *Pools) makeRoom(e Endpoint) {
 	}
 }
 
-// hasDeviceOf reports whether a worker has a device of one of the types, and isn't preempted yet. An
-// empty list means all types.
+// hasDeviceOf reports whether a worker that isn't preempted has a device of the types; empty means all.
 func (w *worker) hasDeviceOf(types []string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

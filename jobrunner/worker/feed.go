@@ -124,8 +124,7 @@ var (
 	errChunkNotStored = errors.New("the deployment could not store a chunk: its log says why")
 )
 
-// report retries until the report is in the database or the spool, or ctx ends. While both are full,
-// the worker does nothing else.
+// report retries until the database or the spool has the report, or ctx ends. The worker waits.
 func (w *worker) report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error) {
 	for {
 		got, err := w.pool.queue.Report(context.WithoutCancel(ctx), ref, r)

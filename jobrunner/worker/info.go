@@ -30,8 +30,7 @@ type Info struct {
 	Jobs      int          `json:"-"` // number of jobs that it holds
 }
 
-// Workers returns an endpoint's workers, including those for batches, the oldest first. Workers that
-// are shutting down are left out.
+// Workers returns an endpoint's workers, also for batches, the oldest first, but none shutting down.
 func (p *Pools) Workers(endpoint string) []Info {
 	type entry struct {
 		Info
@@ -59,8 +58,7 @@ func (p *Pools) Workers(endpoint string) []Info {
 	return infos
 }
 
-// Failure returns a human-readable line about why no worker of an endpoint works. It returns ""
-// if one works, or if no reason is known.
+// Failure returns a line about why no worker of an endpoint works, or "" if one does or none is known.
 func (p *Pools) Failure(endpoint string) string {
 	pool := p.pool(endpoint)
 	if pool == nil {

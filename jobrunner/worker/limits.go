@@ -10,8 +10,7 @@ const (
 	// missGrace is how long a worker's pings may leave out a job before the job counts as lost. A ping
 	// may have been sent before the worker got the job.
 	missGrace = 5 * time.Second
-	// settleTime is how long a worker's requests for jobs may leave out a job that it was given: the
-	// process may not have noted it yet.
+	// settleTime is how long a worker's requests may omit a job that it got: it may not have noted it yet.
 	settleTime = time.Second
 	// watchDelay is how long a built-in handler runs, in real time, before the worker watches whether
 	// its job is taken away.

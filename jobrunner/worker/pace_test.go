@@ -14,8 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// If a worker pauses between jobs while others wait, it gets the advice to run several at a time. A
-// fast or idle worker doesn't.
+// A worker that pauses while jobs wait is advised to run several. A fast or idle one isn't.
 func TestAdviceOnPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration
@@ -53,8 +52,7 @@ func TestAdviceOnPace(t *testing.T) {
 	}
 }
 
-// runSilentTest runs a test with an endpoint of one worker. The test acts as the worker with the id.
-// started has the ids of later workers.
+// runSilentTest lets the test act as the only worker of an endpoint. started has later workers' ids.
 func runSilentTest(t *testing.T, test func(f *fixture, id string, started chan string)) {
 	t.Helper()
 	bubbleWithConfig(t, nil, func(c *worker.Config) chan string {

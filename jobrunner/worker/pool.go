@@ -18,8 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// poolCore is the part of a pool that its workers use. It doesn't know the workers, so a call from a
-// worker never leads back to one.
+// poolCore is what workers use of a pool. It doesn't know them, so calls never lead back to one.
 type poolCore struct {
 	id     string
 	config Config

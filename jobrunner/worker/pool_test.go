@@ -53,8 +53,7 @@ func (f *fixture) expectWorkers(want ...string) {
 	must.Equal(f.t, fmt.Sprint(got), fmt.Sprint(want), "the workers are", got, want)
 }
 
-// The first job starts a worker, which is INITIALIZING until it requests a job. Waiting jobs start more
-// workers only after the scaler's delay.
+// The first job starts a worker, INITIALIZING until it requests a job. More need the scaler's delay.
 func TestWaitingJobsStartWorkersAfterDelay(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = 3 * time.Second

@@ -144,8 +144,7 @@ func New(c Config) *Pools {
 	return p
 }
 
-// Set applies an endpoint's settings, and starts its pool if it doesn't run. Workers of other versions
-// are replaced once their jobs are done.
+// Set applies an endpoint's settings and starts its pool. Other versions' workers leave after their jobs.
 func (p *Pools) Set(e Endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

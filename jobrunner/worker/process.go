@@ -33,8 +33,7 @@ func (w *worker) meterEnd() {
 	}
 }
 
-// serve runs a process that takes its jobs over the worker protocol, until it exits or is killed, and
-// returns why it couldn't work.
+// serve runs a process that uses the worker protocol to its end, and returns why it couldn't work.
 func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec) (run.Process, error), spec *run.Spec) (failure string) {
 	process, err := start(w.taking, *spec)
 	if err != nil {

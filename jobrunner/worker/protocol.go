@@ -39,8 +39,7 @@ func (p *Pools) Authorize(endpoint, id, key string) (Protocol, error) {
 	return w, nil
 }
 
-// Take returns at most limit jobs. It waits for the first one until ctx ends or the worker is drained,
-// and then returns no jobs and no error.
+// Take returns at most limit jobs, or none and no error if ctx ends or the worker is drained before.
 func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 	wasEmpty, ok := w.beginTake()
 	if !ok {
@@ -296,8 +295,7 @@ func (w *worker) markLost(h *heldJob, lost bool) {
 	h.lost = lost
 }
 
-// ReportUnhealthy records that the worker reports itself unfit, and why. The worker gets no more jobs,
-// and is replaced after a pause.
+// ReportUnhealthy records why the worker is unfit. It gets no more jobs, and is replaced after a pause.
 func (w *worker) ReportUnhealthy(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -314,8 +312,7 @@ func (w *worker) ReportUnhealthy(reason string) {
 }
 
 var (
-	// ErrNoWorker means that this deployment has no such worker that uses the worker protocol, or
-	// no workers of the endpoint.
+	// ErrNoWorker means that no such worker, or no worker of the endpoint, uses the worker protocol.
 	ErrNoWorker = errors.New("no such worker: it never existed, or it has ended")
 	// ErrKey means that a request doesn't carry the worker's own key.
 	ErrKey = errors.New("the key is not this worker's: send the RUNPOD_AI_API_KEY that it was started with")

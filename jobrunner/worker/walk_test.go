@@ -13,8 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// walks is the number of random sequences of events that TestWalk tries. Each run has new
-// sequences, named by their seeds.
+// walks is the number of random sequences of events in a run of TestWalk, named by their seeds.
 const walks = 60
 
 // After any sequence of events there are never too many workers and, except during a back-off, never

@@ -138,8 +138,7 @@ type answer struct {
 	text   string
 }
 
-// mustSend sends a request as the public SDK does: with the bare key, and JSON under
-// the content type of a form.
+// mustSend sends a request like the public SDK: with the bare key, and JSON typed as a form.
 func (p *protocol) mustSend(method, path, body string, header ...string) answer {
 	p.t.Helper()
 	a, err := p.send(p.t.Context(), method, path, strings.NewReader(body), header...)

@@ -37,8 +37,7 @@ type process struct {
 	done chan struct{}
 }
 
-// startProcess runs the handlers of testdata under the stand-in, or under the public
-// SDK if WORKER_SDK_PATH names its folder.
+// startProcess runs testdata's handlers under the stand-in, or the public SDK in WORKER_SDK_PATH.
 func startProcess(env map[string]string, log io.Writer) (*process, error) {
 	interpreter, err := exec.LookPath("python3")
 	if err != nil {
@@ -59,8 +58,7 @@ func startProcess(env map[string]string, log io.Writer) (*process, error) {
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	// The process that pings outlives a crash. Its output must still be read: writing to a pipe
-	// without a reader would end it.
+	// The pinging process outlives a crash. Its output must be read: a pipe without a reader would end it.
 	output, writer, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))

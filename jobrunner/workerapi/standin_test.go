@@ -14,8 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// A handler's result reaches the client, and the worker posts it in this form (worker
-// protocol, bodies of job-done).
+// A handler's result reaches the client, posted in this form (worker protocol, bodies of job-done).
 func TestWorkerResults(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "awaiting")

@@ -81,8 +81,7 @@ func TestStrayResultsChangeNothing(t *testing.T) {
 	d.expectJob(busy, "COMPLETED", input, 0)
 }
 
-// Cancelling a job frees its slot. If the handler stops, its worker survives; if it blocks, the
-// worker is killed after a grace period.
+// Cancelling a job frees its slot. A worker survives if the handler stops, and is killed if it blocks.
 func TestCancelFreesTheSlot(t *testing.T) {
 	for handler, workerSurvives := range map[string]bool{"awaiting": true, "blocking": false} {
 		t.Run(handler, func(t *testing.T) {
@@ -134,8 +133,7 @@ func TestTimeOutFreesTheSlot(t *testing.T) {
 	d.expectSilence(w, d.nextWorker())
 }
 
-// A worker that crashes loses its job at once, although its ping process still reports the job. The
-// job is dispatched once more.
+// A crashed worker loses its job at once, despite its ping process, and the job is dispatched again.
 func TestCrashLosesTheJob(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()

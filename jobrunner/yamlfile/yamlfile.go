@@ -160,8 +160,7 @@ func (e *Entry[T]) UnmarshalYAML(decode func(any) error) error {
 // Missing reports whether the file has null or nothing there.
 func (t Text) Missing() bool { return t.Line == 0 }
 
-// LineOf returns the line where a node starts. The token of a mapping is a colon after its first key,
-// which may be on the previous line.
+// LineOf returns a node's line. A mapping's token is a colon after its first key, maybe a line earlier.
 func LineOf(node ast.Node) int {
 	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
 		return m.Values[0].Key.GetToken().Position.Line

@@ -48,8 +48,7 @@ func write(path string, text []byte) error {
 	return os.WriteFile(path, text, 0o644) //nolint:gosec // a public file
 }
 
-// table returns the document. It has no versions, so that an update of a module changes it
-// only if the licence changes.
+// table returns the document, without versions, so that only a change of a licence changes it.
 func table(modules []*module) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`# Licences

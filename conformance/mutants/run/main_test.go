@@ -173,8 +173,7 @@ func TestFaultsAreInTheSource(t *testing.T) {
 	}
 }
 
-// constants returns the values of the constant texts in a folder's source, such as statements that
-// are composed of several constants.
+// constants returns the values of a folder's constant texts, such as statements of several constants.
 func constants(t *testing.T, dir string) (texts []string) {
 	t.Helper()
 	files := token.NewFileSet()

@@ -80,8 +80,7 @@ func (r row) reportMetrics(b *testing.B) {
 	}
 }
 
-// replacePart replaces a part of the report, between its markers, if -bench.report is set. It says
-// when and where the part was measured.
+// replacePart replaces a part of the report if -bench.report is set, with the place and time.
 func replacePart(b *testing.B, part, measured string) {
 	b.Helper()
 	if *output == "" {

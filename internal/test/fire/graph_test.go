@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// node is a resource of a configuration. config returns its arguments; id returns the id of
-// another resource, or tfdrive.Unknown.
+// node is a resource. config returns its arguments; id returns another's id, or tfdrive.Unknown.
 type node struct {
 	address, kind string
 	needs         []string

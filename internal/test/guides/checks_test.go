@@ -138,8 +138,7 @@ func onLaptopAndServer(s *session, b block) {
 
 var installSDK = regexp.MustCompile(`(?m)^\$ python3 -m venv \.venv\n\$ \.venv/bin/pip install runpod\n…\n`)
 
-// withSDK runs commands. If they install the public SDK, a stand-in is installed after them,
-// because tests have no network.
+// withSDK runs commands. If they install the public SDK, a stand-in follows: tests have no network.
 func withSDK(s *session, b block) {
 	s.t.Helper()
 	rest := installSDK.ReplaceAllString(b.text, "")
@@ -294,8 +293,7 @@ func goSnippet(before, after, folder string) check {
 
 var testFlag = regexp.MustCompile(`-(run|bench)[ =]'?(\w+)`)
 
-// goTest checks that the selected tests or benchmarks exist. It doesn't run them, because they take
-// long or need another machine.
+// goTest checks that tests or benchmarks exist. They take too long, or need another machine.
 func goTest(s *session, b block) {
 	s.t.Helper()
 	for line := range strings.Lines(b.text) {

@@ -27,8 +27,7 @@ func (b block) String() string { return fmt.Sprintf("%s:%d", b.document, b.line)
 
 var fence = regexp.MustCompile("^( *)(```+|~~~+)(.*)$")
 
-// readBlocks returns the fenced blocks of a document. The indentation of a fence, such as in a
-// list, is removed from its lines.
+// readBlocks returns a document's fenced blocks, without the indentation of their fences.
 func readBlocks(t *testing.T, document string) (blocks []block) {
 	t.Helper()
 	text := string(must.ReadFile(t, filepath.Join(root, document)))
@@ -81,8 +80,7 @@ type command struct {
 
 var heredoc = regexp.MustCompile(`<<'?(\w+)'?`)
 
-// commands returns the commands of a console block. Each begins with "$ " and continues after
-// a backslash or with a here document.
+// commands returns a console block's commands, from "$ " over backslashes and here documents.
 func commands(b block) (all []command, err error) {
 	end, more := "", false
 	for line := range strings.Lines(b.text) {

@@ -1,5 +1,4 @@
-// Package project checks package comments, dependency updates, the size of the kit, time limits
-// of tests and the release workflow.
+// Package project checks package comments, dependency updates, the kit's size, time limits and releases.
 package project
 
 import (
@@ -101,8 +100,7 @@ func codeLines(t *testing.T, path string) (n int) {
 	return n
 }
 
-// Every go test command sets a time limit, because the default of ten minutes is too short for
-// some packages on a busy machine.
+// Every go test command sets a time limit: ten minutes are too short on a busy machine.
 func TestGoTestsHaveATimeout(t *testing.T) {
 	command, found := regexp.MustCompile(`(^|[^\w.`+"`"+`-])go test( |$)`), 0
 	for _, path := range append(files(t, func(path string) bool { return strings.HasPrefix(path, ".github/workflows/") }), "Makefile", ".ci/run") {

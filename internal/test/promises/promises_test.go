@@ -1,5 +1,4 @@
-// Package promises checks that the tests named in SECURITY.md and the files named in
-// docs/reference/architecture.md exist.
+// Package promises checks that the tests and files that SECURITY.md and architecture.md name exist.
 package promises
 
 import (

@@ -95,8 +95,7 @@ func TestCallsOfAPlan(t *testing.T) {
 	})
 }
 
-// planCalls is the number of calls of a plan: a list per kind, and on v2 the catalog, which has
-// the GPU pools of endpoints.
+// planCalls is the number of a plan's calls: a list per kind, and on v2 the catalog for GPU pools.
 var planCalls = map[api.Version]int{api.V1: 4, api.V2: 5}
 
 // deployment is a jobrunner behind a proxy that sees every request.

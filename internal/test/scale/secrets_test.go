@@ -152,8 +152,7 @@ func (tf *terraform) expectNoSecrets(output string) {
 	must.Succeed(tf.t, err)
 }
 
-// No secret is in Terraform's output, log or an unexpected file, also after a panic and when the
-// deployment's errors repeat the request.
+// No secret is in Terraform's output, log or other files, also after a panic and errors that repeat it.
 func TestSecretsStayOut(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		start := func(t *testing.T, pkg string) (*deployment, *terraform) {

@@ -91,8 +91,7 @@ func RemoveBuiltProvider() {
 	}
 }
 
-// Workspace creates an empty folder. Environment variables configure this provider for the
-// deployment and the API version.
+// Workspace creates an empty folder with variables that configure this provider for the deployment.
 func (d *Deployment) Workspace(t testing.TB, cli tfcli.CLI, v api.Version) *Workspace {
 	t.Helper()
 	return NewWorkspace(t, cli, providerName,
@@ -116,8 +115,7 @@ func NewWorkspace(t testing.TB, cli tfcli.CLI, name string, env ...string) *Work
 	return w
 }
 
-// program returns the path of a provider's program. Providers other than gpucloud/gpucloud are
-// served by the test binary.
+// program returns a provider program's path. The test binary serves providers of other names.
 func program(source string) (string, error) {
 	if source != "gpucloud/"+providerName {
 		return os.Executable()

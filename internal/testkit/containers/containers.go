@@ -208,8 +208,7 @@ func (e *Engine) Network(t testing.TB) (name string) {
 	return name
 }
 
-// podmanScript is the CLI. If the machine mixes both versions of control groups, which crun
-// doesn't support, it hides version 2.
+// podmanScript is the CLI. It hides control groups 2 from crun if the machine mixes both versions.
 const podmanScript = `#!/bin/sh
 export CONTAINERS_STORAGE_CONF=%[1]s/storage.conf CONTAINERS_CONF=%[1]s/containers.conf CONTAINERS_REGISTRIES_CONF=%[1]s/registries.conf
 exec unshare --mount sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh %[2]s --tmpdir %[1]s/tmp "$@"

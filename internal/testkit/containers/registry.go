@@ -76,8 +76,7 @@ func startRegistry() (*Registry, error) {
 	return r, nil
 }
 
-// Push stores an image of the engine in the registry and returns its name there. The engine has
-// it only under its old name.
+// Push moves an image of the engine to the registry and returns its name there.
 func (r *Registry) Push(t testing.TB, e *Engine, image, name string) (pushed string) {
 	t.Helper()
 	pushed = r.Address + "/" + name

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Mount mounts a file system of a size, such as 12m, and returns its folder. The test is skipped
-// if that fails, for example without root.
+// Mount mounts a file system of a size, such as 12m, or skips the test, for example without root.
 func Mount(t testing.TB, size string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -203,8 +203,7 @@ type PlannedChange struct {
 	prior       State
 }
 
-// Plan validates a configuration and plans it over a prior state. Like Terraform, it plans a
-// replacement a second time as a create.
+// Plan validates and plans a configuration over a prior state, a replacement twice, as Terraform does.
 func (d *Provider) Plan(typeName string, prior State, config map[string]any) PlannedChange {
 	d.t.Helper()
 	return d.planChange(typeName, prior, config, false)

@@ -101,8 +101,7 @@ func plain(v tftypes.Value) any {
 	return out
 }
 
-// propose merges configuration and prior state as Terraform does: a computed value that isn't
-// configured keeps its prior value.
+// propose merges configuration and prior state: a computed value that isn't configured stays.
 func propose(attributes []*tfprotov6.SchemaAttribute, prior, config tftypes.Value) tftypes.Value {
 	if config.IsNull() || !config.IsKnown() {
 		return config

@@ -152,8 +152,7 @@ func median(n int, do func()) time.Duration {
 // realImage is the image for which the deployment runs testdata/cuda.py, once per job.
 const realImage = "gpucheck/cuda"
 
-// checkJobs runs the same script as jobs of a deployment: first one job, and then two jobs at once
-// that each need all GPUs of a type.
+// checkJobs runs the script as one job, and then as two jobs that each need all GPUs of a type.
 func checkJobs(t *testing.T, inventory gpu.Inventory, r *realReport) {
 	d := deployment{t: t, url: os.Getenv("GPUCLOUD_BASE_URL"), key: os.Getenv("GPUCLOUD_API_KEY")}
 	if d.url == "" {

@@ -163,8 +163,7 @@ func engineReads(name string) bool {
 	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// appendNetwork appends the options that let the container and the deployment reach each other. Ports
-// are published to this machine only.
+// appendNetwork lets the container and the deployment reach each other, with ports for this machine only.
 func (c containerSpec) appendNetwork(args []string) []string {
 	network := c.network()
 	if network != "" {

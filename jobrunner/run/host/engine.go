@@ -161,8 +161,7 @@ func (es *engines) removeContainers(ctx context.Context, runID string, paths []s
 
 func (e *containerEngine) name() string { return filepath.Base(e.path) }
 
-// problem returns why the engine can't be used, according to the last probe. It waits for the
-// first one, whose timeout is short.
+// problem returns why the engine can't be used by the last probe; it waits for a first, short one.
 func (e *containerEngine) problem() error {
 	e.first.Wait()
 	e.mu.Lock()
@@ -247,8 +246,7 @@ func (e *containerEngine) runCLIWith(ctx context.Context, env []string, log io.W
 	return "", fmt.Errorf("%s: %s", e.name(), reason)
 }
 
-// environment returns the jobrunner's variables, which may configure an engine, except
-// GPUCLOUD_… such as the API key.
+// environment returns the jobrunner's variables for an engine, except GPUCLOUD_… such as the API key.
 func (e *containerEngine) environment() (env []string) {
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "GPUCLOUD_") {

@@ -140,8 +140,7 @@ func importsSDK(file string, text []byte) bool {
 	return false
 }
 
-// importedModules returns the modules that a file imports. "from a import b" also yields
-// a.b, which may be a module.
+// importedModules returns a file's imports. "from a import b" also yields a.b, maybe a module.
 func importedModules(text []byte) (modules []string) {
 	for _, m := range pythonImport.FindAllStringSubmatch(pythonText.ReplaceAllLiteralString(string(text), ""), -1) {
 		modules = append(modules, splitNames(m[4])...)

@@ -13,8 +13,7 @@ import (
 // clusterLabel is a label of a cluster's network, in addition to the owner's label.
 const clusterLabel = "gpucloud.cluster"
 
-// clusterBlock is the form of the 256 blocks for the networks of clusters. Each has an address for
-// every pod of the largest cluster.
+// clusterBlock is the form of 256 blocks for clusters' networks, each enough for the largest cluster.
 const clusterBlock = "10.65.%d.0/24"
 
 func refuseNetwork(context.Context, run.Network) (string, error) {

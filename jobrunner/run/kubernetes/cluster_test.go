@@ -299,8 +299,7 @@ func node(name, product string, gpus int64, ready core.ConditionStatus) *core.No
 	}
 }
 
-// The inventory has the allocatable GPUs of the nodes, by the catalog's types, and follows changes. A
-// worker requires a node of its type.
+// The inventory follows the nodes' allocatable GPUs, by catalog type. A worker requires such a node.
 func TestInventory(t *testing.T) {
 	s := simulate(t, node("b", "NVIDIA-A100-SXM4-80GB", 2, core.ConditionTrue), node("a", "NVIDIA-L4", 1, core.ConditionFalse), node("c", "", 0, core.ConditionTrue))
 	in := must.Do(s.Inventory(t.Context()))(t)

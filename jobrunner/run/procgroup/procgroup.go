@@ -83,8 +83,7 @@ func Start(c Command) (*Group, error) {
 	return g, nil
 }
 
-// startError names the cause of a failed start. The system reports a missing folder or interpreter
-// as if the program were missing.
+// startError names a missing folder or interpreter, which the system reports as a missing program.
 func startError(err error, c Command) error {
 	cause := errors.Unwrap(err) // without "fork/exec"
 	_, missing := os.Stat(c.Path)
@@ -241,8 +240,7 @@ func (g *Group) Usage() Usage {
 	return g.used
 }
 
-// measure updates used. It is called with mu held. The CPU time of children that were never reaped is
-// lost, so the sum is kept from falling.
+// measure updates used with mu held. Children's lost CPU time must not make the sum fall.
 func (g *Group) measure() {
 	now := UsageOf(g.cmd.Process.Pid)
 	g.used = Usage{CPU: max(g.used.CPU, now.CPU), Memory: now.Memory}

@@ -55,8 +55,7 @@ func (k KilledRun) Kill() int {
 	return len(killed)
 }
 
-// sweepAll calls kill until it finds no process, for at most sweepTime: between a scan and a kill
-// a process may have started another.
+// sweepAll kills until no process is found, for sweepTime at most: a killed one may have started another.
 func sweepAll(kill func() (found int)) {
 	pause := minSweepPause
 	for end := time.Now().Add(sweepTime); kill() > 0 && time.Now().Before(end); pause = min(2*pause, maxSweepPause) {

@@ -79,8 +79,7 @@ func Exec(t testing.TB, address, statement string) {
 	}
 }
 
-// script starts the server. It stops the server when the script's standard input is closed, which
-// happens when the test binary ends.
+// script runs the server until its standard input is closed, at the end of the test binary.
 const script = `"$1" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c max_connections=300 -c client_min_messages=warning >"$2/log" 2>&1 </dev/null &
 read -r _
 kill -QUIT $!
@@ -141,8 +140,7 @@ func initCluster() (c cluster, err error) {
 	return c, err
 }
 
-// initData creates the data folder. The first call leaves a copy in the user's cache, which
-// later calls copy in a tenth of the time.
+// initData creates the data folder from a copy in the user's cache, ten times faster than at first.
 func (c cluster) initData(initdb string, args ...string) error {
 	program, err := os.Stat(initdb)
 	if err != nil {

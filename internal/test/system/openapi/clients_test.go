@@ -29,8 +29,7 @@ type step struct {
 	Status                           int
 }
 
-// Clients that two generators make from the served documents compile, and call every operation
-// of a jobrunner successfully.
+// Two generators' clients of the served documents compile, and call every operation successfully.
 func TestGeneratedClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the generators are downloaded: see make test-all")

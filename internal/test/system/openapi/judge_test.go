@@ -33,8 +33,7 @@ func init() {
 // judge compares responses with a document. It caches its results, because most errors are equal.
 type judge struct{ seen sync.Map }
 
-// differences returns how a response differs from the document, without its values: responses
-// with the same fault have the same text.
+// differences returns how a response differs from the document: equal texts for equal faults.
 func (j *judge) differences(ctx context.Context, o operation, a answer) []string {
 	response := o.response(a.status)
 	if response == nil {

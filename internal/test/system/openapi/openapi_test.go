@@ -141,8 +141,7 @@ func TestHeadMatchesGet(t *testing.T) {
 	}
 }
 
-// With an exhausted quota, each operation of version 2 returns 429 as its document says, for any
-// key. Version 1 has no quotas.
+// With an exhausted quota, version 2's operations return the documented 429. Version 1 has no quotas.
 func TestExhaustedQuotas(t *testing.T) {
 	s := newScene(t, func(c *jobrunner.Config) { c.ManagementLimits = true })
 	for _, key := range []string{own, user, scoped} {

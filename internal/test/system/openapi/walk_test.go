@@ -34,8 +34,7 @@ var sampleValues = map[string]any{
 // absent removes a member from a body: its schema requires it only in the absence of another one.
 const absent = "%absent%"
 
-// bases are members of valid bodies in addition to required ones. Several bases together cover
-// members that exclude each other.
+// bases are members beside required ones. Together they cover members that exclude each other.
 var bases = map[string][]map[string]any{
 	"/v2/serverless": {
 		{"image": "i", "gpu": map[string]any{"pools": []any{"ADA_24"}}, "scaling": map[string]any{"type": "QUEUE_DELAY", "queueDelay": 4}},

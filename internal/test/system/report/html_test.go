@@ -39,8 +39,7 @@ func visibleClauses(tab *chromium.Tab) (list []string) {
 	return list
 }
 
-// The page shows the report and filters it, on a desktop and on a phone. No content of the
-// target runs, and nothing is downloaded.
+// The page shows and filters the report on a desktop and a phone, and runs and downloads nothing.
 func TestBrowser(t *testing.T) {
 	b := chromium.Open(t)
 	for _, screen := range []struct {
