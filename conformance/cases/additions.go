@@ -137,9 +137,14 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 const secretPath = "/account/secrets"
 
 func expectRFC3339(c *suite.C, a *suite.Answer, member string) time.Time {
-	t, err := time.Parse(time.RFC3339, a.Str(member))
+	t, err := parseRFC3339(a.Str(member))
 	c.Expect(err == nil, "a time in "+member, "the value %s", suite.JSONText(a.Value(member)))
 	return t
+}
+
+// parseRFC3339 also accepts t and z in lower case, as RFC 3339 does.
+func parseRFC3339(text string) (time.Time, error) {
+	return time.Parse(time.RFC3339, strings.ToUpper(text))
 }
 
 func secretName(c *suite.C) string { return "conf_" + c.Nonce() }

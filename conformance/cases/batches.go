@@ -29,7 +29,7 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 		older := newBatch(c)
 		c.Sleep(2 * time.Second)
 		newer := newBatch(c)
-		list := suite.JSONText(c.Get("/batch").Success().JSON())
+		list := fmt.Sprint(c.Get("/batch").Success().JSON())
 		position := func(path string) int { return strings.Index(list, idOfBatch(path)) }
 		c.Expect(position(newer) >= 0 && position(newer) < position(older), "both batches, with the newest first", "the newer one at byte %d, the older one at %d", position(newer), position(older))
 	}},

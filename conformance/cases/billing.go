@@ -3,6 +3,7 @@ package cases
 import (
 	"encoding/json"
 	"math/big"
+	"net/url"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -57,20 +58,20 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 		Needs: suite.V1 | suite.V2 | suite.AdvanceableClock | suite.LocalOnly, Allow: suite.Create, Requests: 30, WaitTime: 3 * time.Hour, Run: func(c *suite.C) {
 			id, other := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}}), c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
 			c.Sleep(2*time.Hour + billingSlack)
-			a := c.V1("GET", "/billing/endpoints?bucketSize=hour&endpointId="+id, nil).Is(200)
+			a := c.V1("GET", "/billing/endpoints?bucketSize=hour&endpointId="+url.QueryEscape(id), nil).Is(200)
 			a.NotContains(other)
 			billed := billedTime(a)
 			c.Expect(billed >= 2*time.Hour && billed <= 2*time.Hour+2*billingSlack, "two hours of a worker", "%s of a worker", billed)
 			for _, record := range a.List("") {
 				c.Expect(record["endpointId"] == id, "records of the endpoint", "a record of %v", record["endpointId"])
-				at, err := time.Parse(time.RFC3339, stringOrEmpty(record["time"]))
+				at, err := parseRFC3339(stringOrEmpty(record["time"]))
 				c.Expect(err == nil && at.Equal(at.Truncate(time.Hour)), "the start of an hour as the time", "the time %v", record["time"])
 			}
-			workers := c.V1("GET", "/billing/endpoints?bucketSize=hour&grouping=podId&endpointId="+id, nil).Is(200)
+			workers := c.V1("GET", "/billing/endpoints?bucketSize=hour&grouping=podId&endpointId="+url.QueryEscape(id), nil).Is(200)
 			for _, record := range workers.List("") {
 				c.Expect(stringOrEmpty(record["podId"]) != "" && record["endpointId"] == nil, "records by podId alone", "the record %v", record)
 			}
-			history := c.V2("GET", "/billing/serverless?lastN=4&bucketSize=hour&serverlessId="+id, nil).Is(200)
+			history := c.V2("GET", "/billing/serverless?lastN=4&bucketSize=hour&serverlessId="+url.QueryEscape(id), nil).Is(200)
 			history.NotContains(other)
 			history.Equal("metadata.query.serverlessId", id)
 			c.Expect(history.Int("metadata.uniqueServerlessCount") == 1, "one endpoint", "%d endpoints", history.Int("metadata.uniqueServerlessCount"))
@@ -80,7 +81,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			id := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
 			c.Sleep(5 * time.Hour)
 			read := func(bucket string) (time.Duration, *big.Rat) {
-				a := c.V1("GET", "/billing/endpoints?bucketSize="+bucket+"&endpointId="+id, nil).Is(200)
+				a := c.V1("GET", "/billing/endpoints?bucketSize="+bucket+"&endpointId="+url.QueryEscape(id), nil).Is(200)
 				return billedTime(a), sumOf(a.List(""), "amount")
 			}
 			hours, amount := read("hour")
@@ -213,8 +214,8 @@ func billedTime(a *suite.Answer) time.Duration {
 
 // windowOf returns the window in the metadata of an answer.
 func windowOf(a *suite.Answer) (start, end time.Time) {
-	start, _ = time.Parse(time.RFC3339, a.Str("metadata.query.startTime")) // a time that can't be parsed is zero, which no case expects
-	end, _ = time.Parse(time.RFC3339, a.Str("metadata.query.endTime"))
+	start, _ = parseRFC3339(a.Str("metadata.query.startTime")) // a time that can't be parsed is zero, which no case expects
+	end, _ = parseRFC3339(a.Str("metadata.query.endTime"))
 	return start, end
 }
 

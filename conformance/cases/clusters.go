@@ -1,8 +1,8 @@
 package cases
 
 import (
+	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -20,8 +20,8 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			shown := c.V2("GET", "/clusters/"+suite.PathSegment(id), nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 3).Equal("compute.gpuCountPerPod", 1)
 			shown.Equal("compute.gpuTypeId", body["compute"].(suite.M)["gpuTypeId"]).Str("createdAt")
 			c.Expect(eventually(c, func() bool { return summaryOf(c, id) == "3 of 3" }), "3 of 3 pods counted by status", "%s pods", summaryOf(c, id))
-			withoutRoles := map[string]string{"0": "", "1": "", "2": ""}
-			c.Expect(eventually(c, func() bool { return maps.Equal(rolesByRank(c, id), withoutRoles) }), "the ranks 0, 1 and 2", "the ranks and roles %v", rolesByRank(c, id))
+			withoutRoles := []string{"", "", ""}
+			c.Expect(eventually(c, func() bool { return slices.Equal(rolesByRank(c, id), withoutRoles) }), "the ranks 0, 1 and 2", "the roles by rank %q", rolesByRank(c, id))
 			pods := c.V2("GET", "/clusters/"+suite.PathSegment(id)+"/pods", nil).Is(200)
 			for i := range 3 {
 				at := fmt.Sprintf("pods.%d.", i)
@@ -33,8 +33,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			pod := podOfCluster(c, newCluster(c))
 			c.V2("GET", "/pods/"+suite.PathSegment(pod), nil).Is(200).Equal("id", pod)
 			for query, want := range map[string]bool{"": false, "?includeClusterPods=false": false, "?includeClusterPods=true": true} {
-				list := c.V2("GET", "/pods"+query, nil).Is(200)
-				list.Expect(list.Contains(pod) == want, fmt.Sprintf("the cluster's pod %s in the list: %v", pod, want))
+				c.Expect(c.IsListed("v2", "/pods"+query, pod) == want, fmt.Sprintf("the cluster's pod %s in the list: %v", pod, want), "a list in which it is: %v", !want)
 			}
 		}},
 	{ID: "VER-72", Source: "Versioning, 3; v2 document, updateCluster", Statement: "PATCH renames a cluster and changes nothing else.",
@@ -106,8 +105,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 				"TRAINING": {}, "APPLICATION": {}, "RAY": {"RAY_HEAD", "RAY_WORKER"}, "SLURM": {"SLURM_CONTROLLER", "SLURM_COMPUTE"},
 			} {
 				id := newClusterOf(c, suite.Merge(clusterBody(c, 2), suite.M{"type": clusterType}))
-				wantByRank := map[string]string{"0": want[0], "1": want[1]}
-				c.Expect(eventually(c, func() bool { return maps.Equal(rolesByRank(c, id), wantByRank) }), fmt.Sprintf("the roles %q by rank in a %s cluster", want, clusterType), "the roles %v", rolesByRank(c, id))
+				c.Expect(eventually(c, func() bool { return slices.Equal(rolesByRank(c, id), want[:]) }), fmt.Sprintf("the roles %q by rank in a %s cluster", want, clusterType), "the roles %q", rolesByRank(c, id))
 			}
 		}},
 })
@@ -139,12 +137,21 @@ func clusterPods(c *suite.C, id string) []suite.M {
 	return c.V2("GET", "/clusters/"+suite.PathSegment(id)+"/pods", nil).Is(200).List("pods")
 }
 
-// rolesByRank returns the role of each pod of a cluster by its rank, or "" for no role.
-func rolesByRank(c *suite.C, id string) map[string]string {
-	roles := map[string]string{}
-	for _, pod := range clusterPods(c, id) {
-		membership, _ := pod["cluster"].(map[string]any)
-		roles[fmt.Sprint(membership["rank"])], _ = membership["role"].(string)
+// rolesByRank returns the role of each pod of a cluster, or "" for no role, ordered by the ranks from 0.
+// It returns nil if the pods don't have these ranks.
+func rolesByRank(c *suite.C, id string) []string {
+	pods := clusterPods(c, id)
+	roles := make([]string, len(pods))
+	for rank := range pods {
+		i := slices.IndexFunc(pods, func(pod suite.M) bool {
+			shown, _ := suite.Find(pod, "cluster.rank")
+			return suite.Same(shown, rank)
+		})
+		if i < 0 {
+			return nil
+		}
+		role, _ := suite.Find(pods[i], "cluster.role")
+		roles[rank] = stringOrEmpty(role)
 	}
 	return roles
 }
@@ -153,8 +160,10 @@ func rolesByRank(c *suite.C, id string) map[string]string {
 func summaryOf(c *suite.C, id string) string {
 	a := c.V2("GET", "/clusters/"+suite.PathSegment(id), nil).Is(200)
 	sum := 0
-	for status := range a.Object("pods.byStatus") {
-		sum += int(a.Int("pods.byStatus." + status))
+	for status, count := range a.Object("pods.byStatus") {
+		if _, isNumber := count.(json.Number); isNumber { // a further member may be anything
+			sum += int(a.Int("pods.byStatus." + status))
+		}
 	}
 	return fmt.Sprintf("%d of %d", sum, a.Int("pods.total"))
 }
@@ -189,7 +198,7 @@ var podClassCases = []suite.Case{
 		}
 		for path, body := range map[string]suite.M{"/pods": podBody(c, suite.M{"name": word}), "/clusters": suite.Merge(clusterBody(c, 2), suite.M{"name": word})} {
 			c.Create("v2", path, body, other).Is(401, 403, 404)
-			c.V2("GET", path+"?includeClusterPods=true", nil).Is(200).NotContains(word)
+			expectNotListed(c, "v2", path+"?includeClusterPods=true", word)
 		}
 		c.Sleep(2 * time.Second)
 		after := readPod(c, ids["pod"]).Equal("status", "RUNNING")
@@ -220,7 +229,7 @@ var podClassCases = []suite.Case{
 		c.Expect(len(words) >= 8, "refusals of malformed clusters and pods", "%d refusals", len(words))
 		c.Sleep(consistency)
 		for _, list := range []string{"/clusters", "/pods?includeClusterPods=true"} {
-			expectContainsNone(c.V2("GET", list, nil).Is(200), words)
+			expectNotListed(c, "v2", list, words...)
 		}
 	}},
 	{ID: "VER-19-each", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 120, Run: judgeUnsentMembers("endpoint")},

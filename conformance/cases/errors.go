@@ -66,7 +66,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 				op.send(c, c.Endpoint, op.validBody(c, nil, c.Nonce())).Is(404, 410)
 			}
 		}
-		c.V2("GET", "/serverless", nil).Is(200).NotContains(c.Endpoint)
+		expectNotListed(c, "v2", "/serverless", c.Endpoint)
 	}},
 	{ID: "ERR-03", Source: "Errors, 404", Statement: "A job whose ttl has ended returns 404.",
 		Needs: suite.IdleEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Run: judgeTTL(suite.InQueue, suite.Echo())},

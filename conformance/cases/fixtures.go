@@ -128,13 +128,16 @@ func (o *realObjects) expectUntouched(words ...string) {
 			}
 		}
 		if op, ok := o.listReads[kind]; ok {
-			listed := false
-			for page := range o.c.Pages(string(o.api), op.path) {
-				expectContainsNone(page.Is(200), words)
-				listed = listed || page.Contains(o.ids[kind])
-			}
-			o.c.Expect(listed, op.String()+": the existing "+kind, "a list without %s", o.ids[kind])
+			expectNotListed(o.c, string(o.api), op.path, words...)
+			o.c.Expect(o.c.IsListed(string(o.api), op.path, o.ids[kind]), op.String()+": the existing "+kind, "a list without %s", o.ids[kind])
 		}
+	}
+}
+
+// expectNotListed expects that no page of a list contains one of the words.
+func expectNotListed(c *suite.C, version, path string, words ...string) {
+	for page := range c.Pages(version, path) {
+		expectContainsNone(page.Is(200), words)
 	}
 }
 

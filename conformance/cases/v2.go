@@ -308,7 +308,7 @@ var existenceCases = []suite.Case{
 		c.V2("DELETE", "/registries/nothings/"+suite.PathSegment(id), nil).Refused()
 		c.V2("DELETE", delegationPath+"/"+suite.PathSegment(id), nil).Success()
 		c.Given("VER-55", func() {
-			c.Expect(eventually(c, func() bool { return !listDelegations(c).Contains(id) }), "a list without the delegation", "a list with the delegation %s", id)
+			c.Expect(eventually(c, func() bool { return !c.IsListed("v2", delegationPath, id) }), "a list without the delegation", "a list with the delegation %s", id)
 		})
 	}},
 }

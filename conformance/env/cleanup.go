@@ -163,24 +163,26 @@ func (e *Env) readList(ctx context.Context, list string) []map[string]any {
 			return nil
 		}
 		objects = append(objects, slices.DeleteFunc(ObjectsIn(body), isTerminated)...)
-		next := NextPage(x.Header, body)
-		if next == "" {
+		if list = NextPage(list, x.Header, body); list == "" {
 			break
 		}
-		list = withoutQuery(list) + next
 	}
 	return objects
 }
 
-// NextPage returns the query of a list's next page, or "": by its cursor, or its link (RFC 8288).
-func NextPage(header http.Header, body any) string {
+// NextPage returns the address of a list's next page, or "": by its cursor, with the list's parameters, or
+// by its link (RFC 8288).
+func NextPage(list string, header http.Header, body any) string {
+	path, query, _ := strings.Cut(list, "?")
 	members, _ := body.(map[string]any)
 	pagination, _ := members["pagination"].(map[string]any)
 	if cursor, _ := pagination["nextCursor"].(string); cursor != "" {
-		return "?cursor=" + url.QueryEscape(cursor)
+		parameters, _ := url.ParseQuery(query)
+		parameters.Set("cursor", cursor)
+		return path + "?" + parameters.Encode()
 	}
 	if link := nextLink.FindStringSubmatch(header.Get("Link")); link != nil {
-		return link[1]
+		return path + link[1]
 	}
 	return ""
 }

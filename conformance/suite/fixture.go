@@ -269,14 +269,21 @@ func (c *C) GPU() (gpu any) {
 // Pages requests the pages of a list of a version, "v1" or "v2".
 func (c *C) Pages(version, path string) iter.Seq[*Answer] {
 	return func(yield func(*Answer) bool) {
-		query := ""
 		for range env.MaxPages {
-			a := c.Manage(version, "GET", path+query, nil)
-			if query = env.NextPage(a.Header, a.json); !yield(a) || query == "" {
+			a := c.Manage(version, "GET", path, nil)
+			if path = env.NextPage(path, a.Header, a.json); !yield(a) || path == "" {
 				return
 			}
 		}
 	}
+}
+
+// IsListed reads all pages of a list and reports whether they contain a text.
+func (c *C) IsListed(version, path, text string) (found bool) {
+	for page := range c.Pages(version, path) {
+		found = found || page.Is(http.StatusOK).Contains(text)
+	}
+	return found
 }
 
 // Objects returns the objects of a list: of an array, or of the arrays in an object.

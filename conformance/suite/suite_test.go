@@ -72,9 +72,13 @@ func FuzzSame(f *testing.F) {
 	)
 }
 
-func TestContainsDecodesEscapes(t *testing.T) {
-	a := Answer{Body: []byte(`{"a":"\u0073ecret"}`), json: map[string]any{"a": "secret"}}
-	must.Hold(t, a.Contains("secret") && a.Contains("u0073ecret") && !a.Contains("other"), "the decoded or the raw body isn't searched")
+func TestContains(t *testing.T) {
+	body := `{"a":"\u0073ecret","list":[{"id":"112","at":"2026-11-29T07:37:17.113Z"}]}`
+	value, err := wire.Decode([]byte(body))
+	must.Succeed(t, err)
+	a := Answer{Body: []byte(body), json: value}
+	must.Hold(t, a.Contains("secret") && a.Contains("u0073ecret") && !a.Contains("others"), "the decoded or the raw body isn't searched")
+	must.Hold(t, a.Contains("112") && !a.Contains("113"), "a short id isn't a whole string")
 }
 
 // A case whose wait ends because the run is interrupted says so.
