@@ -218,8 +218,12 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	}
 	m.Scaling = value.Object(scalingAttribute, scaling)
 	got.CreatedAt = cmp.Or(m.CreatedAt.ValueString(), got.CreatedAt)
-	if prior := value.Strings(m.DataCenterIDs); len(got.DataCenterIDs) == 0 && api.AllDataCenters(prior) {
+	every := m.Private.AnyDataCenters
+	switch prior := value.Strings(m.DataCenterIDs); {
+	case len(got.DataCenterIDs) == 0 && (api.AllDataCenters(prior) || sameElements(prior, every)):
 		got.DataCenterIDs = prior
+	case len(prior) == 0 && sameElements(got.DataCenterIDs, every):
+		got.DataCenterIDs = nil
 	}
 	// A queue's URLs are derived from queue_url, so both versions show the same URLs. A load
 	// balancer's URLs come from the API.

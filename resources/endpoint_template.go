@@ -25,6 +25,8 @@ type endpointPrivate struct {
 	Linked     bool              // API v1 has returned the link to the template
 	EnvWO      envDigests
 	References references `json:"Named"` // earlier references to other objects
+	// AnyDataCenters is the answer of API v1 if the configuration chooses none: the deployment's list.
+	AnyDataCenters []string
 }
 
 // template reads the endpoint's template. It returns nil without one.
@@ -78,6 +80,9 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 	if got.Container != nil { // API v1 was sent no variables
 		m.Private.EnvWO.recordAnswer(c, &m.writeOnlyEnv, got.Container.Env)
 	}
+	if c.Version == api.V1 && len(m.DataCenterIDs.Elements()) == 0 {
+		m.Private.AnyDataCenters = got.DataCenterIDs
+	}
 	if err := m.flatten(ctx, c, got); err != nil {
 		return err
 	}
@@ -85,18 +90,23 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 	if !urls.IsUnknown() { // as planned; a refresh shows a new queue_url
 		m.RequestURLs = urls
 	}
+	m.Private.References = nil
 	if t == nil {
-		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{EnvWO: m.Private.EnvWO}
+		m.dropTemplate()
 		return nil
 	}
 	linked, settings := m.isLinked(got), settingsOf(c, *t)
-	m.Private = endpointPrivate{Template: &settings, Linked: linked || m.Private.Linked && c.Version == api.V1, EnvWO: m.Private.EnvWO}
+	m.Private.Template, m.Private.Linked = &settings, linked || m.Private.Linked && c.Version == api.V1
 	planned := m.FromTemplate
 	m.setFromTemplate(c, got, settings, linked)
 	if planrule.Known(ctx, planned) && matchesPlan(planned, m.FromTemplate) {
 		m.FromTemplate = planned
 	}
 	return nil
+}
+
+func (m *endpoint) dropTemplate() {
+	m.FromTemplate, m.Private.Template, m.Private.Linked = types.ObjectNull(fromTemplateTypes), nil, false
 }
 
 // recordRead records the endpoint's copy and the template after a read.
@@ -106,7 +116,7 @@ func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoi
 		m.TemplateID = types.StringNull() // somebody changed the copy through API v2, which removed the link
 	}
 	if m.TemplateID.IsNull() {
-		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{EnvWO: m.Private.EnvWO, References: m.Private.References}
+		m.dropTemplate()
 		return nil
 	}
 	m.Private.Linked = m.Private.Linked || linked

@@ -42,6 +42,19 @@ func TestEndpoint(t *testing.T) {
 	})
 }
 
+// API v1 returns all data centers of the deployment if the configuration chooses none. A choice elsewhere is drift.
+func TestEndpointInAnyDataCenterOnV1(t *testing.T) {
+	d := acctest.DeployCatalog(t, lab)
+	v1, v2 := drive(t, d, api.V1), drive(t, d, api.V2)
+	template, _ := serverlessTemplate(t, d, v1, nil)
+	config := map[string]any{"name": "e", "template_id": template.Get("id")}
+	state := apply(t, v1, endpointType, tfdrive.State{}, config, "create")
+	state = expectEmptyPlan(t, v1, expectEmptyPlan(t, v2, state, config), config)
+	edit(t, d.Client(t, api.V1).Endpoints, state.Get("id"), func(e *api.Endpoint) { e.DataCenterIDs = []string{"LAB-1"} })
+	state = applyRestore(t, v1, state, config)
+	apply(t, v1, endpointType, importState(t, v1, endpointType, state.Get("id").(string)), config, "update")
+}
+
 // serverlessTemplate creates a template for endpoints. It returns its state and configuration.
 func serverlessTemplate(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, changes map[string]any) (tfdrive.State, map[string]any) {
 	t.Helper()
