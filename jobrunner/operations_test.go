@@ -15,7 +15,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// createConformance creates an endpoint of builtin/conformance.
 func (d *deployment) createConformance() (id string) {
 	d.t.Helper()
 	e := echoEndpoint("e")

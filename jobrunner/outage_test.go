@@ -244,7 +244,6 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// answer is the answer to a request in the background.
 type answer struct {
 	status int
 	text   string

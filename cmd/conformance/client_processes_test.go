@@ -48,7 +48,6 @@ func TestClientIsInterrupted(t *testing.T) {
 	}
 }
 
-// makeFIFO creates a named pipe. Opening it waits for the other process.
 func makeFIFO(t *testing.T, path string) {
 	t.Helper()
 	must.Do(exec.CommandContext(t.Context(), "mkfifo", path).Output())(t)

@@ -76,7 +76,6 @@ func envValue(cmd *exec.Cmd, name string) string {
 	return ""
 }
 
-// fileNames returns the names in a directory.
 func fileNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	list := must.Do(os.ReadDir(dir))(t)

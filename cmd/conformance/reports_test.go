@@ -28,7 +28,6 @@ func artefacts(dir string) (flags, files []string) {
 	return flags, files
 }
 
-// readFiles returns the texts of files by their names.
 func readFiles(t *testing.T, paths []string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}

@@ -16,7 +16,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// clusterFacts are the fields of a cluster that tests read.
 type clusterFacts struct {
 	ID, Name, Type, DataCenterID string
 	Pods                         struct {
@@ -66,7 +65,6 @@ func startL4Deployment(t *testing.T, gpus int) *testDeployment {
 	return h
 }
 
-// gpuFile returns the path of the file that describes the simulated GPUs.
 func (h *testDeployment) gpuFile() string { return filepath.Join(h.home, "gpus.yaml") }
 
 // createCluster creates a cluster with L4s and returns its id.

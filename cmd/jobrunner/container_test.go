@@ -113,7 +113,6 @@ func startContainerPods(t *testing.T, e *containers.Engine, settings string) *co
 	return c
 }
 
-// podContainers returns the containers of a pod.
 func (c *containerDeployment) podContainers(id string) []string {
 	c.t.Helper()
 	return c.engine.Containers(c.t, "gpucloud.pod="+id)
@@ -301,7 +300,6 @@ func (c *containerDeployment) createGreetingCluster(name, image string, pods int
 	return c.createCluster(name, image, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
 }
 
-// networksOf returns the networks with a label.
 func (c *containerDeployment) networksOf(label string) []string {
 	c.t.Helper()
 	return strings.Fields(c.engine.Output(c.t, "network", "ls", "--filter", "label="+label, "--format", "{{.Name}}"))

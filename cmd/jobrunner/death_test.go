@@ -16,7 +16,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// pageWorkers are the page's data about workers.
 type pageWorkers struct {
 	Workers []struct{ ID, State, Reason string }
 }

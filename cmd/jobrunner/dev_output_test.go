@@ -58,7 +58,6 @@ func devCommand(t *testing.T, path string, file string, args ...string) *exec.Cm
 	return cmd
 }
 
-// startDev starts jobrunner dev.
 func startDev(t *testing.T, file string, args ...string) *transcript {
 	t.Helper()
 	return startDevWithPath(t, "", file, args...)

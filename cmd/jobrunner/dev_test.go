@@ -18,7 +18,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// runJob runs a job and returns its status, output and error.
 func runJob(t *testing.T, url, input string) (status, output, jobError string) {
 	t.Helper()
 	var j struct {

@@ -18,13 +18,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// jobCommands runs the commands of jobrunner job.
 type jobCommands struct {
 	t   *testing.T
 	env []string
 }
 
-// run runs a job command and returns its output and exit status.
 func (j jobCommands) run(stdin string, args ...string) (stdout, stderr string, status int) {
 	j.t.Helper()
 	return execute(j.t, j.env, stdin, append([]string{"job"}, args...)...)

@@ -10,7 +10,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// getStatus returns the status of a request with a key.
 func (p *process) getStatus(key, path string) int {
 	p.t.Helper()
 	resp, _, err := send(p.t.Context(), http.MethodGet, p.url+path, key, "")

@@ -66,7 +66,6 @@ kubernetes:
 	return c
 }
 
-// podLogs returns the ends of all pods' logs.
 func (c *inCluster) podLogs() string {
 	var all strings.Builder
 	files, _ := filepath.Glob(filepath.Join(c.home, "data", "pods", "*", "log.jsonl"))

@@ -51,7 +51,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// process is a running jobrunner.
 type process struct {
 	t            testing.TB
 	cmd          *exec.Cmd
@@ -175,7 +174,6 @@ func (p *process) request(method, path, body string) (resp *http.Response, text 
 	return resp, text
 }
 
-// get sends a GET with the key k.
 func (p *process) get(path string) (status int, body string) {
 	p.t.Helper()
 	resp, text := p.request(http.MethodGet, path, "")

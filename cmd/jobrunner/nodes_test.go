@@ -44,7 +44,6 @@ type nodes struct {
 	all []*process
 }
 
-// node returns the current or latest process of a node.
 func (c *nodes) node(i int) *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +76,6 @@ func (c *nodes) start(i int) {
 	c.all[i] = p
 }
 
-// send sends a request to a node. The status is 0 without a response.
 func (c *nodes) send(ctx context.Context, node int, method, path, body string) (status int, text string) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -88,7 +86,6 @@ func (c *nodes) send(ctx context.Context, node int, method, path, body string) (
 	return resp.StatusCode, text
 }
 
-// query runs a query on the database.
 func (c *nodes) query(dest any, query string, args ...any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()

@@ -17,7 +17,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// podModel is the expected state of a pod.
 type podModel struct {
 	id, name, color string
 	gpus            int // 0: a CPU pod
@@ -31,7 +30,6 @@ type podModel struct {
 	cluster         *clusterModel // nil: a pod of its own
 }
 
-// clusterModel is the expected state of a cluster.
 type clusterModel struct {
 	id, name string
 	pods     []*podModel // by rank
@@ -66,7 +64,6 @@ func TestPodsFollowTheModel(t *testing.T) {
 	})
 }
 
-// step performs a random operation.
 func (m *podModels) step() {
 	m.t.Helper()
 	switch n := m.random.IntN(8); {
@@ -221,7 +218,6 @@ func (m *podModels) actOnV1(p *podModel, status, action string) {
 	}
 }
 
-// apply applies an action to the model of a pod.
 func (m *podModels) apply(p *podModel, action string) {
 	switch action {
 	case "start":

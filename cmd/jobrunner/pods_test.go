@@ -19,7 +19,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// podFacts are the fields of a pod that tests read.
 type podFacts struct {
 	ID, Name, Image, Status string
 	Actions                 []string
@@ -96,7 +95,6 @@ rules:
 	return h
 }
 
-// createPod creates a pod and returns its id.
 func (h *testDeployment) createPod(body string) string {
 	h.t.Helper()
 	var p podFacts
@@ -110,7 +108,6 @@ func (h *testDeployment) getPod(id string) (p podFacts) {
 	return p
 }
 
-// awaitPodStatus waits until a pod has the status.
 func (h *testDeployment) awaitPodStatus(id, status string) (p podFacts) {
 	h.t.Helper()
 	defer func() {

@@ -93,13 +93,11 @@ func (c *containerDeployment) createEndpointOf(image, more string) {
 	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+image+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+c.volume+`"]`+more+`}`)
 }
 
-// submit queues a job with an input.
 func (c *containerDeployment) submit(input string) (id string) {
 	c.t.Helper()
 	return must.Do(c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: []byte(input)}))(c.t).ID
 }
 
-// awaitEnd waits for the end of a job.
 func (c *containerDeployment) awaitEnd(id string) (job api.Job) {
 	c.t.Helper()
 	c.waitUntil("the end of "+id, func() bool {
@@ -109,7 +107,6 @@ func (c *containerDeployment) awaitEnd(id string) (job api.Job) {
 	return job
 }
 
-// answer is the output of a job of the handler.
 type answer struct {
 	Name, Worker string
 	Args         []string

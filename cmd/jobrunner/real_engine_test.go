@@ -26,7 +26,6 @@ func (c *containerDeployment) awaitStartFailure(part string) (reason string) {
 	return c.awaitHealthReason(part)
 }
 
-// createRegistryAuth creates a registry auth and returns its id.
 func (c *containerDeployment) createRegistryAuth(name, username, password string) string {
 	c.t.Helper()
 	return c.createObject("/v2/registries", fmt.Sprintf(`{"name": %q, "username": %q, "password": %q}`, name, username, password))

@@ -90,7 +90,6 @@ func (h *testDeployment) start(t testing.TB, args ...string) {
 		append([]string{"--data=" + filepath.Join(h.home, "data"), "--config=" + filepath.Join(h.home, "jobrunner.yaml"), "--limits=off"}, args...)...)
 }
 
-// createObject creates an object and returns its id.
 func (p *process) createObject(path, body string) (id string) {
 	p.t.Helper()
 	var created struct{ ID string }
@@ -98,7 +97,6 @@ func (p *process) createObject(path, body string) (id string) {
 	return created.ID
 }
 
-// createVolume creates a network volume and returns its id.
 func (p *process) createVolume() string {
 	p.t.Helper()
 	return p.createObject("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)

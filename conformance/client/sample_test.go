@@ -39,7 +39,6 @@ type sample struct {
 	fault, base, key, endpoint string
 }
 
-// answer is the answer to a request. Its status is 0 if none came.
 type answer struct {
 	status int
 	header http.Header

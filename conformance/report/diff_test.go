@@ -8,7 +8,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// reportOf returns a report with one result, or without any for nil.
 func reportOf(x *report.Result) *report.Report {
 	r := &report.Report{Schema: report.Schema}
 	if x != nil {

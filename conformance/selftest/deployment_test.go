@@ -83,7 +83,6 @@ func askClock(ctx context.Context, h http.Handler, method, key, body string) (ti
 	return answer.Now, nil
 }
 
-// startServer serves a handler until the test ends, and returns its URL.
 func startServer(t *testing.T, h http.Handler) string {
 	t.Helper()
 	server := newServer(h)
@@ -126,7 +125,6 @@ func pathHas(text string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return strings.Contains(r.URL.Path, text) }
 }
 
-// forward sends a recorded answer.
 func forward(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)

@@ -46,7 +46,6 @@ func judgeRemoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, cha
 	return r
 }
 
-// passThrough returns the handler itself.
 func passThrough(h http.Handler) http.Handler { return h }
 
 // withLatency delays requests and answers like a distant network: half of the latency

@@ -27,7 +27,6 @@ func judge(t *testing.T, o conformance.Options) *report.Report {
 	return must.Do(conformance.Judge(t.Context(), o))(t)
 }
 
-// verdicts returns the verdicts of a report by clause.
 func verdicts(r *report.Report) map[string]report.Verdict {
 	m := map[string]report.Verdict{}
 	for _, x := range r.Results {

@@ -177,7 +177,6 @@ func TestBoundsMatchContract(t *testing.T) {
 	}
 }
 
-// checkBound tests a bound and a value beyond it.
 func (r *resourceTest) checkBound(f contract.Field, use contract.Use, bound, step float64) {
 	r.Helper()
 	// The volume has the size of the lower bound, and an update must grow it.

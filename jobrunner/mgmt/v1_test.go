@@ -86,7 +86,6 @@ func TestNetworkVolumeV1(t *testing.T) {
 	}
 }
 
-// createServerlessTemplateV1 creates a serverless template.
 func (d *deployment) createServerlessTemplateV1(name string) string {
 	d.Helper()
 	return d.create("/v1/templates", `{"name":"`+name+`","imageName":"i","isServerless":true,"env":{"A":"1"}}`)

@@ -140,7 +140,6 @@ func (w *fake) run(broken bool, boot, exitDelay time.Duration, slots int) {
 
 func (w *fake) sleep(d time.Duration) error { return clock.RealSleep(w.life, d) }
 
-// work runs a job, and reports its result unless it was stopped.
 func (w *fake) work(ctx context.Context, job engine.Taken) {
 	var o order
 	must.Equal(w.fakes.t, json.Unmarshal(job.Input, &o), nil, "a job's input is", string(job.Input))
@@ -178,7 +177,6 @@ func (w *fake) stopJobs() {
 	}
 }
 
-// sendPings reports the worker's jobs every 2 seconds.
 func (w *fake) sendPings() {
 	for w.sleep(2*time.Second) == nil {
 		w.fakes.mu.Lock()

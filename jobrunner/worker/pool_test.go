@@ -23,7 +23,6 @@ func newColoredEndpoint(version int64, maxWorkers int) worker.Endpoint {
 	}
 }
 
-// submitSleep submits a job that runs for a time.
 func (f *fixture) submitSleep(seconds float64) engine.Job {
 	f.t.Helper()
 	return f.submit(engine.NewJob{Input: fmt.Appendf(nil, `{"seconds": %g}`, seconds)})

@@ -112,7 +112,6 @@ func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 	return d
 }
 
-// submit queues a job.
 func (d *deployment) submit(input string, policy ...api.JobPolicy) string {
 	d.t.Helper()
 	s := api.Submission{Input: json.RawMessage(input)}
@@ -188,13 +187,11 @@ func (d *deployment) expectSilence(w, other *startedWorker) {
 	must.Hold(d.t, count() <= before, "worker", w.id, "was killed, and still sends requests")
 }
 
-// postResult posts a body to job-done with a worker's key.
 func (d *deployment) postResult(w *startedWorker, job, body string) (status int) {
 	d.t.Helper()
 	return d.sendAs(w, http.MethodPost, "job-done/"+w.id+"/"+job, body)
 }
 
-// sendAs sends a request with a worker's key.
 func (d *deployment) sendAs(w *startedWorker, method, operation, body string) (status int) {
 	d.t.Helper()
 	status, _ = d.send(w.key, method, "/v2/"+d.endpoint.ID+"/"+operation+"?gpu=x", body)

@@ -220,19 +220,16 @@ func (l *singleWorker) waitForExit() {
 	}
 }
 
-// submit queues a job.
 func (l *singleWorker) submit(input string) string {
 	l.t.Helper()
 	return must.Do(l.engine.Submit(l.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(input)}))(l.t).ID
 }
 
-// get returns a job as a client sees it.
 func (l *singleWorker) get(id string) engine.Job {
 	l.t.Helper()
 	return must.Do(l.engine.Get(l.t.Context(), "ep", id))(l.t)
 }
 
-// waitForResult waits for a job's result.
 func (l *singleWorker) waitForResult(id string) engine.Job {
 	l.t.Helper()
 	l.waitForRequest(l.t, 1, false, "the result of "+id, func(r request) bool {

@@ -35,7 +35,6 @@ func program(t *testing.T, e *Executor, image string) run.Program {
 	return must.Do(e.Program(image))(t)
 }
 
-// job is a job with its results.
 type job struct {
 	run.Job
 	log    *livelog.Log

@@ -73,7 +73,6 @@ func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated
 	return &simulated{Cluster: c, t: t, fake: f}
 }
 
-// startResult is the result of Start.
 type startResult struct {
 	process run.Process
 	err     error
@@ -100,7 +99,6 @@ func (s *simulated) runWorker(w run.Spec) (*core.Pod, run.Process) {
 	return pod, got.process
 }
 
-// awaitPod waits for a Pod.
 func (s *simulated) awaitPod() *core.Pod {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
