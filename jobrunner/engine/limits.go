@@ -31,6 +31,9 @@ const MaxChunk = 1 << 20
 // MaxDrain bounds the chunks that one read of a stream returns, in bytes.
 const MaxDrain = 8 << 20
 
+// maxTake bounds the inputs of several jobs that a worker takes at once, in bytes.
+const maxTake = 16 << 20
+
 // SmallOutput is the size in bytes up to which an output is read without reserving memory first.
 const SmallOutput = 64 << 10
 

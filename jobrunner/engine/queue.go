@@ -35,6 +35,7 @@ type job struct {
 	queue       *queue
 	input, rest []byte          // rest: the other members of the submission
 	inMemory    bool            // input and rest are set
+	inputSize   int             // of input and rest, in bytes
 	output      []byte          // JSON or nil; only of a job that is active or not yet committed
 	message     string          // the error, likewise
 	chunks      []numberedChunk // unread, if the database is in memory
@@ -237,8 +238,11 @@ func (q *queue) take(t Take) (jobs []*job) {
 	if t.Leadership.Epoch != 0 && t.Leadership.Epoch != q.epoch {
 		return nil
 	}
-	for len(jobs) < t.Max && q.ready.Len() > 0 {
+	for size := 0; len(jobs) < t.Max && q.ready.Len() > 0; {
 		j := q.ready.first()
+		if size += j.inputSize; size > maxTake && len(jobs) > 0 {
+			break
+		}
 		if fx := q.apply(j, event{kind: taken, worker: t.Worker, timeout: t.Timeout.Milliseconds()}); fx.ok {
 			jobs = append(jobs, j)
 		}

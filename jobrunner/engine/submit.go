@@ -45,7 +45,7 @@ func (n NewJob) job(k, now int64) *job {
 	if n.Webhook == "" {
 		owner = ""
 	}
-	return &job{input: n.Input, rest: n.Rest, inMemory: true, row: row{
+	return &job{input: n.Input, rest: n.Rest, inMemory: true, inputSize: len(n.Input) + len(n.Rest), row: row{
 		k: k, endpoint: n.Endpoint, id: n.id(k), state: InQueue, low: n.Low, webhook: n.Webhook, owner: owner, execution: n.Timeout.Milliseconds(), keep: n.retention().Milliseconds(),
 		submitted: now, turn: now, queued: now, expires: end, deleteAt: end,
 	}}
