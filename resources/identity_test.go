@@ -183,7 +183,7 @@ func TestLists(t *testing.T) {
 			created, _ := k.make(t, p, typeName, name)
 			want[created.Get("id")] = importState(t, p.Reconfigure(), typeName, created.Get("id").(string))
 		}
-		found, diags := p.Reconfigure().List(typeName, map[string]any{})
+		found, diags := p.Reconfigure().List(typeName, map[string]any{}, 0)
 		must.Require(t, diags.Err() == nil && len(found) == len(want), "found", len(found), diags)
 		for _, object := range found {
 			id := p.Identity(object.State, "id")
@@ -193,8 +193,10 @@ func TestLists(t *testing.T) {
 			must.Hold(t, k.nameless || object.Name == object.Get("name"), "it is shown as", object.Name)
 		}
 		if !k.nameless {
-			one, diags := p.Reconfigure().List(typeName, map[string]any{"name": names[1]})
+			one, diags := p.Reconfigure().List(typeName, map[string]any{"name": names[1]}, 1)
 			must.Hold(t, diags.Err() == nil && len(one) == 1 && one[0].Name == names[1], "by name", len(one), "found", diags)
+			first, diags := p.Reconfigure().List(typeName, map[string]any{}, 2)
+			must.Hold(t, diags.Err() == nil && len(first) == 2, "with a limit of 2", len(first), "found", diags)
 		}
 	})
 }
@@ -206,7 +208,7 @@ func TestListOfAKindThatV1Lacks(t *testing.T) {
 			continue
 		}
 		title := strings.ReplaceAll(strings.TrimPrefix(typeName, "gpucloud_"), "_", " ")
-		must.ErrorContains(t, tfdrive.Err(p.List(typeName, map[string]any{})), "Could not list the "+title+"s: management API v1 has no "+title+"s: set api_version or GPUCLOUD_API_VERSION to v2")
+		must.ErrorContains(t, tfdrive.Err(p.List(typeName, map[string]any{}, 0)), "Could not list the "+title+"s: management API v1 has no "+title+"s: set api_version or GPUCLOUD_API_VERSION to v2")
 	}
 }
 
@@ -214,7 +216,7 @@ func TestListOfAKindThatV1Lacks(t *testing.T) {
 func TestListedNamesAreHarmless(t *testing.T) {
 	d := acctest.Deploy(t)
 	post(t, d, "/v2/templates", `{"name":"a\u001b[31m\nb\u001b]0;c\u0007","image":"i"}`)
-	found, diags := drive(t, d, api.V2).List("gpucloud_template", map[string]any{})
+	found, diags := drive(t, d, api.V2).List("gpucloud_template", map[string]any{}, 0)
 	must.Hold(t, diags.Err() == nil && len(found) == 1 && found[0].Name == "a b", "listed", found, diags)
 }
 

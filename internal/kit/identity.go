@@ -130,8 +130,13 @@ func (r *kindResource[M]) List(ctx context.Context, req list.ListRequest, stream
 	}
 	all = slices.DeleteFunc(all, func(o api.NamedObject) bool { return !name.IsNull() && o.Name != name.ValueString() })
 	stream.Results = func(push func(list.ListResult) bool) {
+		pushed := int64(0)
 		for _, object := range all {
-			if result, found := r.newListResult(ctx, c, req, object); found && !push(result) {
+			result, found := r.newListResult(ctx, c, req, object)
+			if !found {
+				continue
+			}
+			if pushed++; !push(result) || pushed == req.Limit { // 0 is no limit
 				return
 			}
 		}

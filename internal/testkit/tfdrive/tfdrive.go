@@ -371,8 +371,8 @@ type ListResult struct {
 	Name string // for display
 }
 
-// List returns the objects of a type with their attributes.
-func (d *Provider) List(typeName string, config map[string]any) (found []ListResult, diags Diagnostics) {
+// List returns the objects of a type with their attributes, at most limit unless it is 0.
+func (d *Provider) List(typeName string, config map[string]any, limit int64) (found []ListResult, diags Diagnostics) {
 	d.t.Helper()
 	schema, ok := d.schema.ListResourceSchemas[typeName]
 	if !ok {
@@ -383,7 +383,7 @@ func (d *Provider) List(typeName string, config map[string]any) (found []ListRes
 		d.t.Fatal("the provider serves no lists")
 	}
 	stream := ask(d, server.ListResource, &tfprotov6.ListResourceRequest{
-		TypeName: typeName, Config: d.pack(d.value(schema.ValueType(), config)), IncludeResource: true,
+		TypeName: typeName, Config: d.pack(d.value(schema.ValueType(), config)), IncludeResource: true, Limit: limit,
 	})
 	for result := range stream.Results {
 		diags = append(diags, result.Diagnostics...)
