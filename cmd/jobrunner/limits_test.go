@@ -3,6 +3,8 @@
 package main_test
 
 import (
+	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -48,6 +50,16 @@ var postCommands = map[string][]string{
 	"urllib":   {"python3", "-c", "import sys, urllib.request, urllib.error\ntry: urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=open(sys.argv[2], 'rb').read(), headers={'Authorization': 'Bearer k'}))\nexcept urllib.error.HTTPError as e: print(e.code)"},
 	"requests": {"python3", "-c", "import sys, requests\nprint(requests.post(sys.argv[1], data=open(sys.argv[2], 'rb'), headers={'Authorization': 'Bearer k'}).status_code)"},
 	"node":     {"node", "-e", "fetch(process.argv[1], {method: 'POST', body: fs.readFileSync(process.argv[2]), headers: {Authorization: 'Bearer k'}}).then(r => console.log(r.status))"},
+}
+
+// startRequest sends the header and the beginning of the body of a request on a new connection.
+func (p *process) startRequest(method, path string, length int, body []byte) net.Conn {
+	p.t.Helper()
+	conn := must.Do(net.Dial("tcp", strings.TrimPrefix(p.url, "http://")))(p.t)
+	p.t.Cleanup(func() { conn.Close() })
+	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n", method, path, length)
+	conn.Write(body) // fails if the request was rejected before
+	return conn
 }
 
 // If a body is rejected while it is sent, clients see the status instead of a reset connection.

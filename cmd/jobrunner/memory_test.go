@@ -37,16 +37,6 @@ func (p *process) checkPeakMemory(bodies, state int) (peak, promised int) {
 	return peak, promised
 }
 
-// startRequest sends the header and the beginning of the body of a request on a new connection.
-func (p *process) startRequest(method, path string, length int, body []byte) net.Conn {
-	p.t.Helper()
-	conn := must.Do(net.Dial("tcp", strings.TrimPrefix(p.url, "http://")))(p.t)
-	p.t.Cleanup(func() { conn.Close() })
-	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n", method, path, length)
-	conn.Write(body) // fails if the request was rejected before
-	return conn
-}
-
 // A hundred concurrent bodies stay within --body-memory. Excess requests get 503 in each API's own form.
 func TestBodiesShareMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "httplimit.TestMemory covers the budget")
