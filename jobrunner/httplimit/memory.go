@@ -65,18 +65,17 @@ func (r *Reservation) grow(bytes int64) error {
 	return nil
 }
 
-func (r *Reservation) shrink(bytes int64) {
-	bytes = min(bytes, r.bytes)
-	r.memory.free.Release(r.bytes - bytes)
-	r.bytes = bytes
+// Shrink releases all but some bytes.
+func (r *Reservation) Shrink(bytes int64) {
+	if r != nil {
+		bytes = min(bytes, r.bytes)
+		r.memory.free.Release(r.bytes - bytes)
+		r.bytes = bytes
+	}
 }
 
 // Release releases the reservation. It may be called again.
-func (r *Reservation) Release() {
-	if r != nil {
-		r.shrink(0)
-	}
-}
+func (r *Reservation) Release() { r.Shrink(0) }
 
 // initialBufferSize is the initial buffer size of a body without Content-Length.
 const initialBufferSize = 16 << 10
@@ -113,7 +112,7 @@ func (m *Memory) ReadBody(r *http.Request, from io.Reader, limit, multiple int64
 			// Both buffers exist while one is copied to the other.
 			if err = reservation.grow((2*multiple + 1) * int64(cap(body))); err == nil {
 				body = append(make([]byte, 0, 2*cap(body)), body...)
-				reservation.shrink(multiple * int64(cap(body)))
+				reservation.Shrink(multiple * int64(cap(body)))
 			}
 		}
 		if err != nil {

@@ -281,7 +281,10 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		_, _, chunks := d.sendText("GET", "/v2/ep/stream/"+streamed, "")
 		must.Equal(t, strings.Count(chunk+chunks, "x"), 6<<20, "characters of the stream")
 		reserved.Release()
+		idle := "/v2/ep/stream/" + d.submit(`{"input": {}}`)
+		go d.sendText("GET", idle, "")
 		synctest.Wait()
-		must.Succeed(t, must.Err(memory.Reserve(40<<20)), "the memory isn't free")
+		must.Succeed(t, must.Err(memory.Reserve(40<<20)), "the memory isn't free while a stream waits")
+		sleep(11) // until the stream's wait is over
 	}, func(c *jobapi.Config) { c.Answers = memory })
 }

@@ -93,5 +93,10 @@ func (a *api) drain(ctx context.Context, t target) (job engine.Job, chunks [][]b
 		limit = 0
 	}
 	job, chunks, more, err = a.Engine.DrainUpTo(httplimit.AnswerContext(ctx), t.endpoint, t.job, limit)
+	size := 0
+	for _, chunk := range chunks {
+		size += len(chunk)
+	}
+	reservation.Shrink(int64(2 * size)) // without chunks, the caller may wait for long
 	return job, chunks, more, reservation, err
 }
