@@ -51,7 +51,8 @@ func BuildKubernetes(ctx context.Context) (folder string, err error) {
 	if err := writeKubernetesModule(ctx, work); err != nil {
 		return "", fmt.Errorf("the modules of Kubernetes %s: %w", kubernetesVersion, err)
 	}
-	build := []string{"build", "-mod=mod", "-ldflags=-s -w", "-o", work + "/"} // one command, which doesn't wait for a link
+	// One command doesn't wait for a link. Compiling without inlining takes a quarter less time.
+	build := []string{"build", "-mod=mod", "-ldflags=-s -w", "-gcflags=all=-l", "-gcflags=std=", "-o", work + "/"}
 	for _, program := range absent {
 		build = append(build, kubernetesModule+"/cmd/"+program)
 	}
