@@ -62,8 +62,35 @@ func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 	w.mu.Lock()
 	w.notePace(requestedAt, len(jobs), wasEmpty)
 	w.mu.Unlock()
+	jobs = slices.DeleteFunc(jobs, func(job engine.Taken) bool {
+		if w.awaitEarlierRun(waiting, job.ID) {
+			return false
+		}
+		_, returnErr := w.pool.queue.Report(context.WithoutCancel(ctx), job.Ref, engine.Returned())
+		err = errors.Join(err, returnErr)
+		return true
+	})
 	w.hold(jobs, w.watch)
 	return jobs, err
+}
+
+// awaitEarlierRun waits until the worker has stopped an earlier run of a job, for example one that timed out and was
+// retried: reports name only the job. It returns false if ctx ends first.
+func (w *worker) awaitEarlierRun(ctx context.Context, job string) bool {
+	for {
+		w.mu.Lock()
+		h, changed := w.jobs[job], w.changed
+		stopped := h == nil || h.lost
+		w.mu.Unlock()
+		if stopped {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // beginTake records that the worker requests jobs, and reports whether it holds none. ok is false if

@@ -197,3 +197,30 @@ func TestLostJobReturnsToItsWorker(t *testing.T) {
 		must.Hold(s.t, job.State == engine.Completed && job.Retries == 1, "the job is", job)
 	})
 }
+
+// A worker gets a retried job only after it has stopped the run that timed out.
+func TestRetriedJobWaitsForItsEarlierRun(t *testing.T) {
+	for name, stops := range map[string]bool{"stops": true, "ends first": false} {
+		t.Run(name, func(t *testing.T) {
+			runStopTest(t, 0, nil, func(s *stopFixture) {
+				time.Sleep(engine.DefaultTimeout)
+				must.Do(s.engine.Retry(s.t.Context(), "ep", s.job))(s.t)
+				ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Second)
+				defer cancel()
+				if stops {
+					go func() {
+						must.Equal(s.t, s.stops(time.Second), []string{s.job}, "the jobs to stop")
+						time.Sleep(time.Second)
+						must.Equal(s.t, s.worker.Ping(s.t.Context(), nil), nil)
+					}()
+				}
+				jobs, err := s.worker.Take(ctx, 1)
+				must.Hold(s.t, err == nil && (len(jobs) == 1) == stops, "took", jobs, err)
+				time.Sleep(10 * time.Second)
+				job := must.Do(s.engine.Get(s.t.Context(), "ep", s.job))(s.t)
+				want := map[bool]engine.State{true: engine.InProgress, false: engine.InQueue}[stops]
+				must.Hold(s.t, job.State == want && job.Retries == 0, "the job is", job.State, job.Retries)
+			})
+		})
+	}
+}
