@@ -45,7 +45,11 @@ func newRealObjects(c *suite.C, a api) *realObjects {
 	}
 	if a == v2API {
 		for kind, list := range map[string]string{"gpu": "gpus", "cpu": "cpus", "datacenter": "datacenters"} {
-			c.Given(catalogClause[list], func() { o.ids[kind] = c.CatalogIDs(list)[0] })
+			c.Given(catalogClause[list], func() {
+				if ids := c.CatalogIDs(list); len(ids) > 0 {
+					o.ids[kind] = ids[0]
+				}
+			})
 		}
 	}
 	return o

@@ -41,6 +41,8 @@ func TestCleanUp(t *testing.T) {
 		"the first deletion has no effect": {func(r call) bool { return r.method == "DELETE" && r.deletions == 1 }, 204, 0, nil},
 		"deletions have no effect":         {func(r call) bool { return r.method == "DELETE" }, 204, 0, []string{endpoint, template}},
 		"reads fail":                       {func(r call) bool { return r.method == "GET" }, 500, 404, []string{endpoint, template}},
+		"the key reads no version":         {func(r call) bool { return r.method == "GET" }, 403, 404, []string{endpoint, template}},
+		"the key reads version 2 only":     {func(r call) bool { return r.method == "GET" && strings.HasPrefix(r.path, "/v1/") }, 403, 404, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex

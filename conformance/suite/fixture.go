@@ -153,6 +153,7 @@ func (c *C) DataCenters() (ids []string) {
 		return []string{"EU-RO-1"}
 	}
 	c.Given("VER-40", func() { ids = c.CatalogIDs("datacenters") })
+	c.SkipIf(len(ids) == 0, "the deployment has no data centers")
 	return ids
 }
 
@@ -232,8 +233,9 @@ func (c *C) Catalog(kind string) []string {
 // CatalogIDs expects a list in the catalog of version 2, and returns its ids.
 func (c *C) CatalogIDs(kind string) []string {
 	a := c.V2("GET", "/catalog/"+kind, nil).Is(200)
-	a.Expect(len(a.IDs(kind)) > 0, "a list of items with ids")
-	return a.IDs(kind)
+	ids, items := a.IDs(kind), env.ItemsIn(a.json)
+	a.Expect(len(ids) > 0 || items != nil && len(items) == 0, "a list of items with ids")
+	return ids
 }
 
 // GPUs returns at most n GPU types: those of --endpoint-body, then the target's, or common ones.
