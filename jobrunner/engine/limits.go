@@ -34,6 +34,10 @@ const MaxDrain = 8 << 20
 // maxTake bounds the inputs of several jobs that a worker takes at once, in bytes.
 const maxTake = 16 << 20
 
+// unknownInput is the assumed size of an input that was stored by an earlier process, in bytes. Reading all sizes
+// would take a third of the time of a start.
+const unknownInput = 1 << 20
+
 // SmallOutput is the size in bytes up to which an output is read without reserving memory first.
 const SmallOutput = 64 << 10
 

@@ -73,7 +73,6 @@ const (
 	selectJob = `SELECT ` + rowColumns + `, CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(LENGTH(output), 0), COALESCE(error, '')
 		FROM jobs {left join outputs} WHERE `
 	selectActive = selectJob + `endpoint = ? AND done = 0`
-	activeInputs = `SELECT k, COALESCE((SELECT LENGTH(input) + COALESCE(LENGTH(rest), 0) FROM inputs WHERE inputs.k = jobs.k), 0) FROM jobs WHERE endpoint = ? AND done = 0`
 	jobByKey     = selectJob + `jobs.k = ? AND endpoint = ? AND id = ?`
 	// Ids of older versions don't have the key.
 	jobByOldID = selectJob + `endpoint = ? AND id = ? AND jobs.k < 1099511627776`
@@ -290,19 +289,9 @@ func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts 
 	if jobs, err = s.list(ctx, selectActive, -1, endpoint); err == nil {
 		counts, err = s.counts(ctx, endpoint)
 	}
-	sizes := map[int64]int{}
-	if err == nil {
-		err = s.db.Each(ctx, func(row sqldb.Row) error {
-			var k int64
-			var size int
-			err := row.Scan(&k, &size)
-			sizes[k] = size
-			return err
-		}, activeInputs, endpoint)
-	}
 	counts.InQueue, counts.waiting, counts.InProgress = 0, 0, 0
 	for _, j := range jobs {
-		j.inputSize = sizes[j.k]
+		j.inputSize = unknownInput
 		if !j.state.Terminal() {
 			counts.add(j.state, j.low, 1)
 		}
