@@ -2,6 +2,7 @@ package mgmt
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -235,6 +236,10 @@ type commandBodyV2 struct {
 func (b commandBodyV2) setCommand(c *store.Container) error {
 	if b.ArgsText != nil {
 		c.SetArgs(*b.ArgsText)
+		command, _ := c.Command()                                        // args that can't be split are one word
+		if strings.Contains(strings.Join(command.Words(), ""), "\x00") { // its JSON form has it escaped
+			return store.Refusal("args has a NUL character, which a program can't get: remove it")
+		}
 	}
 	if b.EntrypointList == nil && b.CmdList == nil {
 		return nil
