@@ -39,22 +39,6 @@ func TestWebhook(t *testing.T) {
 	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", WebhookAllow: []string{"http://x"}})) != nil, "a URL is taken for a host")
 }
 
-// A worker's chunks reach the client in the form of the service description at /v2, and of the SDK dialect at /live/v2.
-func TestBothDialects(t *testing.T) {
-	d := deploy(t, "")
-	id := d.createConformance()
-	for prefix, want := range map[string]string{
-		"/v2/":      `[{"output":{"n":0}},{"output":{"n":1}}]`,
-		"/live/v2/": `{"status":"COMPLETED","stream":[{"output":{"n":0}},{"output":{"n":1}}]}`,
-	} {
-		status, _, text := d.do("POST", prefix+id+"/runsync", `{"input": {"op": "stream", "n": 2}}`)
-		var job struct{ ID, Status string }
-		must.Require(t, json.Unmarshal([]byte(text), &job) == nil && status == 200 && job.Status == "COMPLETED", prefix, status, text)
-		status, _, text = d.do("GET", prefix+id+"/stream/"+job.ID, "")
-		must.Hold(t, status == 200 && text == want, prefix, "answered", status, text)
-	}
-}
-
 // The HTTP handlers around the job API forward a worker's chunks, and abort the response if the worker fails.
 func TestOpenAI(t *testing.T) {
 	d := deploy(t, "")

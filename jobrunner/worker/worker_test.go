@@ -171,29 +171,6 @@ func TestUnknownImage(t *testing.T) {
 	})
 }
 
-// All jobs of a burst run once, and never on more workers than the maximum.
-func TestBurst(t *testing.T) {
-	bubble(t, func(f *fixture) {
-		byRequests := echo
-		byRequests.ByRequests, byRequests.ScalerValue = true, 1
-		f.pools.Set(byRequests)
-		var jobs []engine.Job
-		for range 200 {
-			jobs = append(jobs, must.Do(f.engine.Submit(f.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(f.t))
-			f.pools.CheckLoad("ep")
-			c := f.pools.Counts("ep")
-			must.Require(f.t, c.Idle+c.Running <= 3, c, "workers")
-		}
-		synctest.Wait()
-		for _, job := range jobs {
-			got := f.reload(job)
-			must.Hold(f.t, got.State == engine.Completed && got.Retries == 0, "the job is", got)
-		}
-		got := f.engine.Counts("ep")
-		must.Hold(f.t, got.Completed == 200 && got.InQueue+got.InProgress+got.Failed+got.Retried == 0, "counted", got)
-	})
-}
-
 func TestRemove(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(echo)
