@@ -91,10 +91,17 @@ func (r *run) chooseCases(list []*suite.Case, preflightError string) (toRun []*s
 	allRequests, allSeconds := env.Preflight, 0.0
 	for _, c := range byPriority {
 		requests, _, seconds := r.cost(c)
-		if r.MaxRequests > 0 && allRequests+requests > r.MaxRequests || r.MaxSeconds > 0 && allSeconds+seconds > r.MaxSeconds {
+		var exceeded []string
+		if r.MaxRequests > 0 && allRequests+requests > r.MaxRequests {
+			exceeded = append(exceeded, fmt.Sprint("--max-requests ", r.MaxRequests))
+		}
+		if r.MaxSeconds > 0 && allSeconds+seconds > r.MaxSeconds {
+			exceeded = append(exceeded, fmt.Sprint("--max-seconds ", r.MaxSeconds))
+		}
+		if exceeded != nil {
 			skipped[c.ID] = suite.Outcome{
 				Verdict: report.Skip, Code: report.SkipBudget,
-				Reason: fmt.Sprintf("the run has --max-requests %d and --max-seconds %g: raise them, or --select fewer clauses", r.MaxRequests, r.MaxSeconds),
+				Reason: "the run has " + strings.Join(exceeded, " and ") + ": raise the limit, or --select fewer clauses",
 			}
 			continue
 		}

@@ -165,7 +165,7 @@ func TestRunKeepsToMaxRequests(t *testing.T) {
 				plan, err := conformance.Plan(*o)
 				must.Hold(t, err == nil && plan.Requests <= maxRequests && len(plan.Cases) >= maxRequests/40,
 					name, "a plan with", plan.Requests, "requests of", len(plan.Cases), "cases,", err)
-				must.Hold(t, strings.Count(plan.String(), "skipped, budget") <= 2, "lines about the budget in", plan)
+				must.Hold(t, strings.Count(plan.String(), "skipped, budget") <= 2 && !strings.Contains(plan.String(), "--max-seconds"), "lines about the budget in", plan)
 			})
 			n := int(requests.Load())
 			must.Hold(t, n <= maxRequests && len(r.Leaked) == 0 && r.Judged() != 0, name, n, "requests of", maxRequests, r.Counts, "not deleted", r.Leaked)
