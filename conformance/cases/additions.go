@@ -12,7 +12,7 @@ import (
 var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 2.1", Needs: suite.V2, Allow: suite.Create}, []suite.Case{
 	{ID: "SEC-01", Statement: "POST /v2/account/secrets returns 201 with id, name and createdAt. The list and GET /v2/account/secrets/{id} return the secret. No response contains its value.", Run: func(c *suite.C) {
 		value := c.Nonce()
-		a := newSecret(c, suite.M{"value": value, "description": "d"})
+		a := newSecret(c, suite.M{"value": value, "description": "d"}).Is(201)
 		a.Str("name")
 		expectRFC3339(c, a, "createdAt")
 		shown := requestSecret(c, "GET", a.Str("id"), nil).Is(200).Equal("id", a.Str("id")).Equal("name", a.Str("name")).Equal("description", "d")
@@ -82,7 +82,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			requestSecret(c, method, a.Str("id"), body).Is(404)
 		}
 		requestSecret(c, "GET", other.Str("id"), nil).Is(200)
-		c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": "v"}).Is(201)
+		c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": "v"}).Success()
 	}},
 	{ID: "SEC-09", Statement: "Requests for account secrets without a valid key return 401 and change nothing.", Requests: 40, Run: func(c *suite.C) {
 		a, word := newSecret(c, nil), secretName(c)
@@ -154,7 +154,7 @@ func newSecret(c *suite.C, more suite.M) *suite.Answer {
 	list := c.V2("GET", secretPath, nil)
 	c.SkipIf(isMissing(list), "the deployment has no account secrets: %d", list.Code)
 	body := suite.Merge(suite.M{"name": secretName(c), "value": "v"}, more)
-	a := c.Create("v2", secretPath, body).Is(201).Equal("name", body["name"])
+	a := c.Create("v2", secretPath, body).Success().Equal("name", body["name"])
 	a.Str("id")
 	return a
 }
@@ -223,7 +223,7 @@ var globalVolumeCases = section(suite.Case{Level: suite.Unspec, Source: "API cha
 		c.Observe("trimmed: %t, the same name again: %d, renamed: %d, an empty update: %d", a.Value("name") == name, duplicate.Code, renamed.Code, c.V2("PATCH", at, suite.M{}).Code)
 		c.Should(func() {
 			a.Equal("name", name)
-			duplicate.Is(201)
+			duplicate.Success()
 			renamed.Is(200).Equal("name", name+"x")
 			c.V2("PATCH", at, suite.M{}).Is(400, 422)
 			for _, wrong := range []any{"", " \t", strings.Repeat("a", 192), nil} {
