@@ -106,7 +106,6 @@ func (d *deployment) createEndpoint(e api.Endpoint) (id string) {
 	return must.Do(d.client(api.V2).Endpoints.Create(d.t.Context(), e))(d.t).ID
 }
 
-// awaitCompleted waits until a job is COMPLETED.
 func (d *deployment) awaitCompleted(endpoint, job string) {
 	d.t.Helper()
 	waitFor(d.t, func() (bool, any) {

@@ -81,7 +81,6 @@ func runSuite(t *testing.T, config func(*testing.T) sqldb.Config) {
 		"limits of batches":          testBatchLimits,
 		"success":                    testSuccess,
 		"order of the queue":         testOrder,
-		"restart":                    testRestart,
 		"purge":                      testPurge,
 	} {
 		t.Run(name, func(t *testing.T) { h(t, test) })

@@ -70,7 +70,6 @@ func (m *model) countExisting() (n int) {
 	return n
 }
 
-// runningRefs returns the refs of the running jobs.
 func (m *model) runningRefs() (refs []engine.Ref) {
 	for _, j := range m.jobs {
 		if !j.deleted && j.State == engine.InProgress {

@@ -12,47 +12,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-func testRestart(t *tester) {
-	var running []string
-	for range 2 {
-		running = append(running, t.submit(engine.NewJob{Timeout: 5 * time.Second}))
-	}
-	low := t.submit(engine.NewJob{Low: true})
-	job := t.take(engine.Take{})
-	t.report(job.Ref, engine.Progress([]byte(`"old"`)), engine.Accepted)
-	t.take(engine.Take{})
-	done := t.submit(engine.NewJob{Endpoint: "ep2"})
-	t.report(t.take(engine.Take{Endpoint: "ep2"}).Ref, engine.Done([]byte(`1`)), engine.Accepted)
-
-	t.restart()
-	for _, id := range running {
-		job := t.expectState(id, engine.InQueue)
-		must.Hold(t, job.Retries == 0 && job.Output == nil && job.Worker == "", "after a restart", job)
-	}
-	t.expectState(low, engine.InQueue)
-	must.Equal(t, string(must.Do(t.Get(t.ctx, "ep2", done))(t).Output), "1", "the output of the finished job")
-	t.expectCounts(engine.Counts{InQueue: 3})
-	load := must.Do(t.Load(t.ctx, "ep"))(t)
-	must.Hold(t, load.Waiting == 2, "waiting jobs that aren't low", load)
-	t.report(job.Ref, engine.Done(nil), engine.Stale)
-	t.advance(10 * time.Second) // longer than the timeout; the restart ended the execution that it limited
-	for _, id := range running {
-		job := t.take(engine.Take{})
-		must.Hold(t, job.ID == id && job.Delay == 10*time.Second, "taken after the restart", job, id)
-	}
-	// The execution timeout ends a job even if nothing reads the job.
-	t.advance(5*time.Second - ms)
-	t.expectState(running[0], engine.InProgress)
-	t.advance(ms)
-	t.expectState(running[0], engine.TimedOut)
-
-	// Counts outlive restarts and the jobs themselves.
-	t.advance(31 * time.Minute)
-	t.restart()
-	c := t.Counts("ep2")
-	must.Hold(t, c.Completed == 1, "counts", c)
-}
-
 // withClockJumps runs a test with an engine and a function that moves its clock's time of day.
 func withClockJumps(t *testing.T, test func(t *tester, jump func(time.Duration))) {
 	t.Helper()

@@ -10,7 +10,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// createBatch creates a batch and returns its path and id.
 func (d *deployment) createBatch(body string) (path, id string) {
 	d.t.Helper()
 	a := d.do("POST", "/v2/ep/batch", body)
