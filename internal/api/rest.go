@@ -117,11 +117,13 @@ func (r *Collection[T]) decoder(ctx context.Context, prior *T) func(json.RawMess
 // complete adds the required members that an answer lacks, as a create of prior sends them. Without
 // them, a plan would revert a change that nobody made, or replace the object.
 func (r *Collection[T]) complete(raw json.RawMessage, prior *T) json.RawMessage {
-	lacking := missing(raw, r.required)
-	if prior == nil || len(lacking) == 0 {
+	if prior == nil {
 		return raw
 	}
-	got := patch{}
+	got, lacking := patch{}, missing(raw, r.required)
+	if len(lacking) == 0 {
+		return raw
+	}
 	body, err := r.create(*prior)
 	if err != nil || json.Unmarshal(raw, &got) != nil {
 		return raw
