@@ -233,8 +233,7 @@ func ParseKnown(text string) (Known, error) {
 	return known, errors.Join(errs...)
 }
 
-// mark changes the verdicts of listed clauses. It returns a text for each stale entry,
-// which has expired or whose clause passes.
+// mark changes listed clauses' verdicts. It returns a text for each entry that expired or whose clause passes.
 func (k Known) mark(results []report.Result, now time.Time) (stale []string) {
 	for i := range results {
 		r := &results[i]

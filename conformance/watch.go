@@ -35,8 +35,7 @@ type jobSighting struct {
 	status  string
 	at      time.Time
 	retried bool
-	// acknowledged says that the status is the answer to /cancel. Reads may show the
-	// previous status until the time at.
+	// acknowledged says that the status answers /cancel. Until the time at, reads may show the previous status.
 	acknowledged bool
 }
 

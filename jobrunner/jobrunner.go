@@ -57,8 +57,7 @@ type Config struct {
 	// SecretKey is the file of the key that encrypts account secrets; "" is store.SecretKeyFile in DataDir.
 	// All nodes on one Engine need the same key. The first secret creates the file.
 	SecretKey string
-	// NoJobLimits disables the job API's rate limits and limits of concurrent requests and
-	// queue lengths, for benchmarks and load tests.
+	// NoJobLimits disables the job API's limits of rates, concurrency and queues, for benchmarks and load tests.
 	NoJobLimits bool
 	// ManagementLimits enables the rate limits of the management API.
 	ManagementLimits bool
@@ -66,8 +65,7 @@ type Config struct {
 	// an address, each optionally with :port. If it is empty, webhooks may call public
 	// addresses and, unless Remote is set, this machine.
 	WebhookAllow []string
-	// BodyMemory limits the memory of request bodies and of job outputs in flight, in bytes,
-	// half each; 0 is httplimit.DefaultMemory.
+	// BodyMemory limits request bodies, and job outputs in flight, to half of it each; 0 is httplimit.DefaultMemory.
 	BodyMemory int64
 	// StateMemory limits a state in memory, in bytes; 0 is sqldb.MaxMemory.
 	StateMemory int64
@@ -77,8 +75,7 @@ type Config struct {
 	Remote bool
 	// Profile serves profiles of the process at /debug/pprof/. It excludes Remote.
 	Profile bool
-	// Catalog is the catalog file (docs/reference/catalog.md), which is read again when it
-	// changes; "" is the built-in catalog.
+	// Catalog is the catalog file (docs/reference/catalog.md), read again when it changes; "" is the built-in one.
 	Catalog string
 	// GPUs are this machine's GPUs; nil means none. The caller closes them after the deployment.
 	GPUs gpu.Inventory

@@ -116,8 +116,7 @@ func openInventory(simulate string, log *slog.Logger) (inventory gpu.Inventory, 
 	return inventory, gpu.Summary(inventory), nil
 }
 
-// dataDir returns the data folder: the value of the flag, or else a folder in the user's state
-// directory (XDG base directories on Unix).
+// dataDir returns the value of the flag, or else a folder in the user's state directory (on Unix as in XDG).
 func dataDir(flag string) (string, error) {
 	if flag != "" {
 		if info, err := os.Stat(flag); err == nil && !info.IsDir() {

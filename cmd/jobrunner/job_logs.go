@@ -103,8 +103,7 @@ func (l *jobLogs) hasAllLines(lines []api.LogLine) bool {
 	return int64(len(lines)) < l.Lines
 }
 
-// lateLines is the time after the end of a job in which its lines may arrive, because they come
-// through a pipe and its result over HTTP.
+// lateLines is how long after a job's end its lines may arrive: they come by a pipe, the result by HTTP.
 const lateLines = time.Second
 
 // findJobLines returns the lines of a job, from the first line that names it until its end. It

@@ -54,8 +54,7 @@ type serve struct {
 	StopWithStdin     bool   `hidden:"" env:"GPUCLOUD_STOP_WITH_STDIN" help:"Stop when stdin ends, so that the jobrunner doesn't outlive a killed program that started it."`
 }
 
-// A stop waits for running jobs, and then for requests in flight. Together the times are shorter
-// than the limits of service managers.
+// A stop waits for running jobs, then for requests: together less than the limits of service managers.
 const (
 	drainTime    = 3 * time.Second
 	shutdownTime = 5 * time.Second

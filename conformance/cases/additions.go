@@ -199,8 +199,7 @@ func replaceWorker(c *suite.C, secret *suite.Answer) {
 
 const globalVolumePath = "/global-volumes"
 
-// globalVolumeCases observe global volumes. Deviations are only warnings, since the paths and
-// statuses are inferred from RunPod's pages.
+// globalVolumeCases observe global volumes. They only warn: paths and statuses are inferred from RunPod's pages.
 var globalVolumeCases = section(suite.Case{Level: suite.Unspec, Source: "API changes of November 2026, 2.3", Needs: suite.V2, Allow: suite.Create}, []suite.Case{
 	{ID: "GLO-01", Statement: "What the create, read, list and deletion of a global volume return.", Run: func(c *suite.C) {
 		a, other := newGlobalVolume(c, c.Name()), newGlobalVolume(c, c.Name())

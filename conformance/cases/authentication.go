@@ -243,8 +243,7 @@ func malformedCredentials(c *suite.C) (list []suite.Option) {
 	return list
 }
 
-// headersOfKeys and keyParameterNames are places in which other APIs expect a key. None may grant
-// access, so they are sent together.
+// headersOfKeys and keyParameterNames are where other APIs expect a key. None may grant access: all are sent at once.
 var (
 	headersOfKeys     = []string{"X-API-Key", "X-Api-Token", "X-Auth-Token", "X-Access-Token", "X-Authorization", "Api-Key", "Token", "Proxy-Authorization"}
 	keyParameterNames = []string{"api_key", "apikey", "apiKey", "api-key", "token", "access_token", "key", "auth", "authorization", "Authorization", "session"}

@@ -168,8 +168,7 @@ func summaryOf(c *suite.C, id string) string {
 	return fmt.Sprintf("%d of %d", sum, a.Int("pods.total"))
 }
 
-// podClassCases apply rules of other sections to pods and clusters, which cost money, and VER-19
-// to each member of an endpoint.
+// podClassCases apply rules of other sections to pods and clusters, which cost money, and VER-19 to all members.
 var podClassCases = []suite.Case{
 	{ID: "AUT-05-compute", Needs: podNeeds | suite.V1 | suite.OtherKey, Allow: suite.Create | suite.Spend, Requests: 80, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
 		ids := map[string]string{"pod": newPod(c, suite.M{"env": suite.M{"A": "1"}}), "cluster": newCluster(c)}

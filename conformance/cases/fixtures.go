@@ -8,8 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// realObjects has existing objects of one version of the management API, for requests that
-// must be refused although the object exists.
+// realObjects has objects of one version of the management API, for requests that must be refused nevertheless.
 type realObjects struct {
 	c                    *suite.C
 	api                  api
@@ -88,8 +87,7 @@ func (o *realObjects) create(kind string) {
 // consistency is how long reads may lag behind a write.
 const consistency = 2 * time.Second
 
-// recordRead finds out whether an operation reads the object. An operation that the
-// description doesn't have may not be served.
+// recordRead finds out whether an operation reads the object. One that isn't described may not be served.
 func (o *realObjects) recordRead(op contractOperation) {
 	var a *suite.Answer
 	eventually(o.c, func() bool { a = op.send(o.c, o.ids[op.kind], nil); return a.Contains(o.ids[op.kind]) })

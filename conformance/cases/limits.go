@@ -300,8 +300,7 @@ func expectTooLarge(c *suite.C, path string, n int, o ...suite.Option) {
 	a.Refused()
 }
 
-// judgeFormsTooLarge expects that all bytes of a body count: white space, multi-byte
-// characters, and members other than the input.
+// judgeFormsTooLarge expects that all bytes of a body count: white space, multi-byte characters, other members.
 func judgeFormsTooLarge(path string, n int) func(*suite.C) {
 	return func(c *suite.C) {
 		c.BusyWorker()

@@ -160,8 +160,7 @@ func judgePolicy(name string, accepted int64, refused ...int64) func(c *suite.C)
 	}
 }
 
-// expectRunsFor expects that a job becomes TIMED_OUT at the limit after its start, and not
-// earlier. queued is when it entered the queue.
+// expectRunsFor expects a job to be TIMED_OUT at the limit after its start, not earlier. It was queued at queued.
 func expectRunsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duration) {
 	started := interval{queued.from, j.AwaitRunning().Received}
 	due := started.add(limit)

@@ -80,8 +80,7 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 		}},
 })
 
-// newRegistryAuth creates a registry auth as a fixture. It skips the case if that fails,
-// since the description leaves the body open.
+// newRegistryAuth creates a fixture. It skips the case if that fails: the description leaves the body open.
 func newRegistryAuth(c *suite.C) (id, name string) {
 	name = c.Name()
 	a := c.Create("v1", "/containerregistryauth", suite.M{"name": name, "username": "user", "password": c.Secret("PASSWORD")})

@@ -227,8 +227,7 @@ func finalOnly(clause string) func(s stage) string {
 	}
 }
 
-// retentionClause returns the given clause for a job's first end. For a retried job it
-// returns LIM-19, since its retention starts again.
+// retentionClause returns the clause for a job's first end, and LIM-19 if the retention starts again after a retry.
 func retentionClause(clause string) func(s stage) string {
 	return func(s stage) string {
 		if s.retried {

@@ -263,8 +263,7 @@ func judgeDefaults(s *objects) {
 	s.expectShown("after a creation without the member", o)
 }
 
-// judgeOtherVersion judges that the other version shows the objects that one version
-// creates, updates and deletes, with its own names.
+// judgeOtherVersion judges that the other version shows what one creates, updates and deletes, by its own names.
 func judgeOtherVersion(s *objects) {
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == s.k.name && k.version != s.k.version })
 	other := &objects{c: s.c, k: kinds[i]}
@@ -282,8 +281,7 @@ func judgeOtherVersion(s *objects) {
 	}
 }
 
-// compareMapped compares an object with its form in the other version. It returns false if
-// the other version doesn't show the object.
+// compareMapped compares an object with its form in the other version. False means that it isn't shown there.
 func (s *objects) compareMapped(other *objects, o object, when string) (shows bool) {
 	s.judgeEventually(func() (problems []problem) {
 		single, listed := other.read(o.id), other.list()[o.id]

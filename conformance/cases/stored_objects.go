@@ -76,8 +76,7 @@ func (s *objects) chooseValues(pick func(field) any) suite.M {
 	return chosen
 }
 
-// values, otherValues and requiredValues return all members, all members with other values,
-// and only the required members.
+// values, otherValues and requiredValues return all members, the same with other values, and the required ones.
 func (s *objects) values() suite.M {
 	return s.chooseValues(func(f field) any {
 		if f.setAlone {

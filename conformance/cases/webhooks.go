@@ -261,8 +261,7 @@ func awaitRetries(c *suite.C, box *env.Box, before int) {
 	awaitCallsUnderWay(c)
 }
 
-// firstCallAfter expects the first call after some earlier ones. The description doesn't
-// say how soon after the job's end it comes.
+// firstCallAfter expects the first call after earlier ones. It isn't described how soon after the end it comes.
 func firstCallAfter(c *suite.C, box *env.Box, before int) env.Call {
 	eventually(c, func() bool { return len(box.Await(before+1, callPatience)) > before })
 	return nthCall(c, box, before+1)

@@ -270,8 +270,7 @@ func judgeRetryAfter(p *scenarioRun) suite.Outcome {
 	return passed
 }
 
-// waitsAfter429 returns the waits from a 429 to the next retry. ok says that there was a
-// 429.
+// waitsAfter429 returns the waits from a 429 to the next retry. ok says that there was a 429.
 func waitsAfter429(p *scenarioRun) (waits []time.Duration, ok bool) {
 	var last *exchange
 	for _, x := range p.exchanges {

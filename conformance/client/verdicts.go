@@ -153,8 +153,7 @@ func (j *judge) repeatCommand(scenario, options string) string {
 	return "conformance client " + options + "--select " + scenario + " -- " + j.secrets.Redact(shellquote.Join(j.Command...))
 }
 
-// blockWithoutKey changes skipped clauses to blocked by CLI-01 if a request lacked the key,
-// since the deployment refused their requests.
+// blockWithoutKey changes skipped clauses to blocked by CLI-01 if a request was refused because it lacked the key.
 func (j *judge) blockWithoutKey() {
 	first := slices.IndexFunc(j.output.Results, func(r report.Result) bool { return r.Clause == "CLI-01" })
 	if first < 0 || j.output.Results[first].Verdict != report.Fail {
@@ -242,8 +241,7 @@ func (p *scenarioRun) prints(pattern string) bool {
 	return regexp.MustCompile("(?i)" + pattern).MatchString(p.result.output)
 }
 
-// printsNear reports whether the output matches a pattern near one of the subjects.
-// "deprecated" by itself may be about anything.
+// printsNear reports whether the output matches near a subject: "deprecated" by itself may be about anything.
 func (p *scenarioRun) printsNear(pattern string, subjects ...string) bool {
 	const near = 200 // bytes
 	output := strings.ToLower(p.result.output)

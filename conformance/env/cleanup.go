@@ -181,8 +181,7 @@ func (e *Env) readList(ctx context.Context, list string) []map[string]any {
 	return objects
 }
 
-// NextPage returns the address of a list's next page, or "": by its cursor, with the list's parameters, or
-// by its link (RFC 8288).
+// NextPage returns the address of the next page, or "": by the cursor, with the list's parameters, or by RFC 8288.
 func NextPage(list string, header http.Header, body any) string {
 	path, query, _ := strings.Cut(list, "?")
 	members, _ := body.(map[string]any)

@@ -42,8 +42,7 @@ type Target struct {
 	NoV1, NoV2 bool
 	// FindVersions excludes a version that the target doesn't serve.
 	FindVersions bool
-	// Local says that the target is on this machine and serves only tests. Cases of every
-	// cost run, and each has endpoints of its own.
+	// Local says that the target is on this machine, only for tests. All cases run, with endpoints of their own.
 	Local bool
 	// Advance advances the target's clock, so that half an hour takes no time. It may be nil.
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)

@@ -116,8 +116,7 @@ func writeBadge(w io.Writer, r *Report) error {
 	})
 }
 
-// badgeWidth returns the width of a text in pixels, with its margins. The SVG's attribute textLength makes
-// the text fit in any font.
+// badgeWidth returns a text's width in pixels, with margins. The attribute textLength makes it fit in any font.
 func badgeWidth(text string) int { return utf8.RuneCountInString(text)*67/10 + 12 }
 
 // harObject is an object of an HTTP archive, version 1.2. Unknown sizes are -1.

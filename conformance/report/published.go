@@ -40,8 +40,7 @@ func Sign(file, key []byte) ([]byte, error) {
 	return ed25519.Sign(private, file), nil
 }
 
-// Verify checks the signature of a file. The public key is PEM (for example from openssl pkey
-// -pubout).
+// Verify checks the signature of a file. The public key is PEM (for example from openssl pkey -pubout).
 func Verify(file, signature, key []byte) error {
 	der, err := pemBlock(key, "PUBLIC KEY")
 	if err != nil {

@@ -121,8 +121,7 @@ func Stalled() Option { return func(r *Request) { r.Stalled = true } }
 // Unread reads only the beginning of the body of a 2xx.
 func Unread() Option { return func(r *Request) { r.Unread = true } }
 
-// SkipBody reads only the status and the header, for a body that may never end. If a proxy
-// waits for the end, the answer has code 0.
+// SkipBody reads only status and header: the body may never end. If a proxy waits for the end, the code is 0.
 func SkipBody() Option { return func(r *Request) { r.SkipBody = true } }
 
 // MayHangUp accepts a connection that the target closes while the body is sent. The code is then 0.

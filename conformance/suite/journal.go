@@ -62,8 +62,7 @@ func (c *C) randomWord(draw func() string) string {
 	return replayOrRecord(&c.journal.Words, &c.journal.wordsReplayed, draw)
 }
 
-// deferUntil ends the case if the wait is too long; the case resumes later. waited says
-// that an earlier run has already waited.
+// deferUntil ends the case if the wait is too long, to resume it later. waited says that an earlier run has waited.
 func (c *C) deferUntil(t time.Time) (waited bool) {
 	j := c.journal
 	if j == nil {

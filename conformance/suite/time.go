@@ -66,8 +66,7 @@ type Pending struct {
 	arrived  time.Time // the latest time of the answer's arrival
 }
 
-// Start sends a request to the job API without waiting for the answer. The clock isn't
-// advanced before the request is written.
+// Start sends a request to the job API without awaiting the answer. The clock waits until the request is written.
 func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	ctx, cancel := context.WithCancel(c.ctx)
 	answered, arrive := context.WithCancel(context.WithoutCancel(c.ctx))

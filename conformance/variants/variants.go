@@ -1,5 +1,4 @@
-// Package variants lists deployments that differ from the jobrunner where the contract
-// leaves a choice. The suite must not fail them.
+// Package variants lists deployments that differ where the contract leaves a choice. The suite must pass them.
 package variants
 
 import (

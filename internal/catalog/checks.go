@@ -71,8 +71,7 @@ func (c *Checks) gpuStock(ctx context.Context, check diagnostics.Check, r Reques
 	return list(ctx, c, check, query, c.client.GPUTypes)
 }
 
-// list reads a list of the catalog. After a failure it reads no other, because the checks must
-// not delay a plan with a thousand objects.
+// list reads a list of the catalog, but none after a failure: checks must not delay a plan of a thousand objects.
 func list[T any](ctx context.Context, c *Checks, check diagnostics.Check, query url.Values, source *api.CatalogList[T]) ([]T, bool) {
 	if c.listFailed.Load() {
 		return nil, false

@@ -23,8 +23,7 @@ var ordinary = map[string]bool{
 	"warn": true, "warning": true, "error": true, "fatal": true, "prod": true, "cuda": true, "default": true, "enabled": true,
 }
 
-// isOrdinary reports whether a value isn't a secret. The address of a host isn't one either,
-// because errors about requests contain it.
+// isOrdinary reports whether a value isn't secret. A host's address isn't: errors about requests contain it.
 func isOrdinary(value string) bool {
 	u, err := url.Parse(value)
 	address := err == nil && u.Host != "" && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery+u.Fragment == ""

@@ -20,8 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// CheckpointEvery is the interval of checkpoints, in real time. If a process is killed, at
-// most this much of each span isn't billed.
+// CheckpointEvery is in real time. If a process is killed, at most this much of each span isn't billed.
 const CheckpointEvery = 5 * time.Second
 
 // closeTimeout limits the last write of Close.

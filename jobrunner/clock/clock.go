@@ -251,8 +251,7 @@ const quietChecks = 2
 // are in system calls permanently. It must not count a goroutine in a short system call.
 const firstChecks = 8
 
-// activity returns a number that changes whenever a timer or work starts or ends, or a
-// goroutine starts, as for a connection.
+// activity returns a number that changes when a timer or work starts or ends, or a goroutine starts.
 func (c *Clock) activity() uint64 {
 	created := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
 	metrics.Read(created)

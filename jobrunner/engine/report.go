@@ -248,8 +248,7 @@ func (e *Engine) WaitUntilStored(ctx context.Context, ref Ref) error {
 	}
 }
 
-// Holds reports whether a worker still has a job that it took: the job was neither
-// cancelled nor has it timed out or expired.
+// Holds reports whether a worker still has a job: it was neither cancelled, nor has it timed out or expired.
 func (e *Engine) Holds(ctx context.Context, ref Ref) (held bool, err error) {
 	q, err := e.lock(ctx, ref.Endpoint)
 	if err != nil {

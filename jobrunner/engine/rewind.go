@@ -16,8 +16,7 @@ const (
 	latestTimes = `SELECT COALESCE(MAX(submitted), 0), COALESCE(MAX(queued), 0), COALESCE(MAX(started), 0), COALESCE(MAX(finished), 0) FROM (
 		SELECT submitted, queued, started, finished FROM (SELECT submitted, queued, started, finished FROM jobs ORDER BY k DESC LIMIT 1000) AS newest
 		UNION ALL SELECT submitted, queued, started, finished FROM jobs WHERE state = 'IN_PROGRESS' AND done = 0) AS recent_times`
-	// rewindJobs moves all times of jobs back.
-	// Arguments: the difference in milliseconds, nine times.
+	// rewindJobs moves all times of jobs back. Arguments: the difference in milliseconds, nine times.
 	rewindJobs = `UPDATE jobs SET submitted = submitted - ?, turn = turn - ?, queued = queued - ?, expires = expires - ?, gone = gone - ?,
 		started = CASE WHEN started > 0 THEN started - ? ELSE 0 END, deadline = CASE WHEN deadline > 0 THEN deadline - ? ELSE 0 END,
 		finished = CASE WHEN finished > 0 THEN finished - ? ELSE 0 END, call_at = CASE WHEN call_at > 0 THEN call_at - ? ELSE 0 END`

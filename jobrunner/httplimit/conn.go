@@ -145,8 +145,7 @@ func (c *conn) CloseWrite() error {
 // ErrStopping is the cancellation cause of requests' contexts when the server stops.
 var ErrStopping = errors.New("the deployment is stopping: try again when it is running")
 
-// ServerStops reports whether a request's context was cancelled because the server
-// stops, and not because its client disconnected.
+// ServerStops reports whether a request's context ended because the server stops, not because the client left.
 func ServerStops(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStopping) }
 
 // AnswerContext returns the context for answering a request. If the server's stop cancelled the request,

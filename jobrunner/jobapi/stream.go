@@ -85,8 +85,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// drain removes unread chunks from a job's stream: a few if there is no memory for many. more means that there are
-// others.
+// drain removes unread chunks: a few if there is no memory for many. more means that there are others.
 func (a *api) drain(ctx context.Context, t target) (job engine.Job, chunks [][]byte, more bool, reservation *httplimit.Reservation, err error) {
 	limit := engine.MaxDrain
 	if reservation, err = a.Answers.Reserve(int64(2 * limit)); err != nil { // the chunks and the answer

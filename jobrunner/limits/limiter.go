@@ -23,8 +23,7 @@ type Exceeded struct {
 
 func (e *Exceeded) Error() string { return e.Text }
 
-// Limiter counts requests in a sliding window. It stores the time of each request accepted
-// within the last Window.
+// Limiter counts requests in a sliding window: it stores the time of each that it accepted within the last Window.
 type Limiter struct {
 	clock *clock.Clock
 	start time.Time // accepted and lastSweep are offsets from it

@@ -161,8 +161,7 @@ func Headline(text string) string {
 	return m[1] + ": " + message
 }
 
-// tail returns the end of a text, at most maxBytes: whole lines, unless the last line is longer. An
-// ellipsis marks the omission.
+// tail returns the end of a text, at most maxBytes, by whole lines if the last one fits. An ellipsis marks the cut.
 func tail(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text

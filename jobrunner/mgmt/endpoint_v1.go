@@ -101,8 +101,7 @@ func (b endpointBodyV1) wantsGPU() bool {
 	return b.ComputeType != nil || b.GPUCount != nil || nonEmpty(b.GPUTypeIDs) || nonEmpty(b.AllowedCUDAVersions) || b.MinCUDAVersion.Value != ""
 }
 
-// applyLocations sets data centers and volumes. A list of all data centers means
-// any, and networkVolumeId is the first of the volumes.
+// applyLocations sets data centers, where all means any, and volumes, the first of which is networkVolumeId.
 func (b endpointBodyV1) applyLocations(offered *catalog.Catalog, e *store.Endpoint) {
 	if b.DataCenterIDs != nil && sameElements(e.DataCenterIDs, allDataCenters(offered)) {
 		e.DataCenterIDs = nil

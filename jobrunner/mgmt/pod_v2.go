@@ -48,8 +48,7 @@ func (c *call) newPodV2(p store.Pod) podV2 {
 	return w
 }
 
-// newPodGPUV2 shows the vCPUs and memory of the machine, which every pod may use. The machine pretends
-// to meet the pod's minimums.
+// newPodGPUV2 shows the machine's vCPUs and memory, all for each pod. It pretends to meet the pod's minimums.
 func newPodGPUV2(p store.Pod) *podGPUV2 {
 	return &podGPUV2{
 		ID: p.GPUType(), Count: p.GPU.Count,

@@ -143,8 +143,7 @@ func (c *call) workerLogsV2(q logStream) (stream logStream, err error) {
 	return q.open(log), nil
 }
 
-// readLogQuery reads where in a log to begin. Last-Event-ID takes precedence over since, and since
-// over tail. The stream has no log yet.
+// readLogQuery reads where to begin: Last-Event-ID before since before tail. The stream has no log yet.
 func readLogQuery(q *query) logStream {
 	out := logStream{source: q.values.Get("source"), tail: defaultTail}
 	q.declare(openapi.Parameter{Name: "source", In: "query", Schema: &openapi.Schema{Type: "string", Enum: []any{fromContainer, fromSystem}}})
@@ -197,8 +196,7 @@ func (l logStream) includes(line run.Line) bool {
 	return l.source == "" || l.source == lineSource(line)
 }
 
-// lineID returns the event id from which a client resumes: the line's time and its number, because
-// several lines can have the same time.
+// lineID is the event id from which a client resumes: the time and the number, as lines can share a time.
 func lineID(l run.Line) string {
 	return fmt.Sprintf("%s/%012d", l.Time.UTC().Format(time.RFC3339Nano), l.Number)
 }

@@ -87,8 +87,7 @@ func (p *Page) Close() {
 	p.sampling.Wait()
 }
 
-// NewCode returns a code for a link to the page, /#code=…. It signs one browser in, once, within an
-// hour. Earlier codes become invalid.
+// NewCode returns a code for a link, /#code=…, that signs one browser in, once, within an hour. It voids earlier ones.
 func (p *Page) NewCode() string { return p.sessions.newCode() }
 
 // RecordEvent records a change of a job's state for the charts.

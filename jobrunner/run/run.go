@@ -91,8 +91,7 @@ type Spec struct {
 	Pod             *Pod // nil for a worker
 }
 
-// FolderID returns the id of the data folder whose next run adopts the process. "" means
-// that the process ends with this run.
+// FolderID is the id of the data folder whose next run adopts the process; "" means that it ends with this run.
 func (s Spec) FolderID() string {
 	if s.Pod == nil {
 		return ""
@@ -205,8 +204,7 @@ type Job struct {
 	Chunk func(output []byte) error
 }
 
-// PublishIP is where ports are published if their process has no address of its own: only
-// this machine reaches them.
+// PublishIP is where a process without an address of its own publishes ports: only this machine reaches them.
 const PublishIP = "127.0.0.1"
 
 // InternalName returns the host name of a pod in the global network.
@@ -252,8 +250,7 @@ type Cluster interface {
 	Close()
 }
 
-// VolumeKeeper keeps volumes elsewhere than in folders of this machine. Both methods are
-// no-ops for a volume that it doesn't have.
+// VolumeKeeper keeps volumes outside this machine's folders. Both methods ignore a volume that it doesn't have.
 type VolumeKeeper interface {
 	ResizeVolume(ctx context.Context, name string, size int64) error
 	RemoveVolume(ctx context.Context, name string) error

@@ -13,8 +13,7 @@ func HasDatabase(dir string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Backup copies a consistent snapshot of a data folder's database into another folder. A
-// jobrunner may use the database meanwhile.
+// Backup copies a consistent snapshot of a folder's database to another folder, also while a jobrunner uses it.
 func Backup(dir, to string) (err error) {
 	from := filepath.Join(dir, fileName)
 	if info, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {

@@ -133,8 +133,7 @@ func (db *embedded) close() error {
 	return errors.Join(errs...)
 }
 
-// newName is a file that marks a database in creation. While it exists, an empty database
-// file comes from an interrupted first start.
+// newName is a file that exists while a database is created: an empty one beside it is from an interrupted start.
 const newName = fileName + ".new"
 
 // makeFile creates the database file if it is missing.

@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// lockDir locks the folder by opening the lock file without sharing. Closing the file, or
-// the end of the process, releases the lock.
+// lockDir opens the lock file without sharing. Closing it, or the end of the process, releases the lock.
 func lockDir(dir string) (*os.File, error) {
 	const sharingViolation = syscall.Errno(32)
 	name := filepath.Join(dir, lockName)

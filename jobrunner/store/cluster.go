@@ -2,8 +2,7 @@ package store
 
 import "context"
 
-// Cluster is a set of identical pods with ranks and a shared network. Users can change only
-// its name, which need not be unique.
+// Cluster is identical pods with ranks and a shared network. Users can change only its name, which may repeat.
 type Cluster struct {
 	Head
 

@@ -19,8 +19,7 @@ type Endpoint struct {
 	Head
 	Type string `json:"type"` // QUEUE or LOAD_BALANCER, fixed
 
-	// TemplateID is the template that the endpoint is linked to, or "". Container then
-	// equals the template's, and changes with it.
+	// TemplateID is the linked template, or "". Container then equals the template's, and changes with it.
 	TemplateID string `json:"templateId,omitempty"`
 	Container
 

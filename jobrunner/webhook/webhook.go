@@ -51,8 +51,7 @@ type Config struct {
 	Logger *slog.Logger
 	// Transport makes the calls. If it is nil, Start uses the transport of the policy.
 	Transport http.RoundTripper
-	// Observe is called with the outcome of each call, unless it is nil. If last is true, the
-	// call is not repeated even if it failed.
+	// Observe, unless nil, gets the outcome of each call. If last is true, the call isn't repeated even if it failed.
 	Observe func(err error, last bool)
 }
 

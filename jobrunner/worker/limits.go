@@ -12,8 +12,7 @@ const (
 	missGrace = 5 * time.Second
 	// settleTime is how long a worker's requests may omit a job that it got: it may not have noted it yet.
 	settleTime = time.Second
-	// watchDelay is how long a built-in handler runs, in real time, before the worker watches whether
-	// its job is taken away.
+	// watchDelay is how long, in real time, a built-in handler runs before the worker watches if its job is taken away.
 	watchDelay = 2 * time.Millisecond
 	// deliveryPatience is how long a worker's report may wait for the database or the spool, in real
 	// time. It is below the time-outs of workers and proxies.

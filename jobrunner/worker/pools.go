@@ -195,8 +195,7 @@ func (p *Pools) HasNoWorker(endpoint string) bool {
 	return true
 }
 
-// CheckLoad makes a pool compare its workers with its queue. The first
-// request of a batch starts the pool of its queue.
+// CheckLoad compares a pool's workers with its queue. A batch's first request starts the pool of its queue.
 func (p *Pools) CheckLoad(queue string) {
 	if pool := p.pool(queue); pool != nil {
 		pool.jobsChanged()

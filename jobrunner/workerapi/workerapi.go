@@ -106,8 +106,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// findOperation finds the operation and target of a request. Some workers append
-// parameters with & to a path without a query.
+// findOperation finds a request's operation and target. Some workers append parameters with & without a query.
 func findOperation(r *http.Request) (operation, target, error) {
 	path, appended, _ := strings.Cut(r.URL.Path, "&")
 	match := routes.Find(r.Method, path)
@@ -154,8 +153,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 const (
-	// pollTimeout ends a poll without a result: well below the 90 s of the public SDK's
-	// time-out, and below the 60 s of common proxies.
+	// pollTimeout ends a poll without result: before the 90 s of the public SDK, and the 60 s of common proxies.
 	pollTimeout = 50 * time.Second
 	// refusalDelay delays the answer to a failed poll for jobs, because the SDK repeats the poll at once.
 	refusalDelay = time.Second

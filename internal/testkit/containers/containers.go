@@ -62,8 +62,7 @@ func Each(t *testing.T, run func(t *testing.T, e *Engine)) {
 	})
 }
 
-// startOrSkip starts a program, or skips the test if a program is missing. In CI (with the
-// variable CI), the test fails instead.
+// startOrSkip starts a program. If it is missing, the test is skipped, but fails in CI (with the variable CI).
 func startOrSkip[T any](t testing.TB, start func() (T, error)) (result T) {
 	t.Helper()
 	result, err := start()

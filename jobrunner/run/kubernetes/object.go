@@ -131,8 +131,7 @@ func literal(words []string) (out []string) {
 	return out
 }
 
-// environment returns the variables, with the jobrunner's URL for Pods. The cluster's device
-// plugin sets the visible devices.
+// environment has the jobrunner's URL for Pods. The cluster's device plugin sets the visible devices.
 func (c *Cluster) environment(s run.Spec) map[string]string {
 	env := maps.Clone(s.Env)
 	delete(env, addressVariable)

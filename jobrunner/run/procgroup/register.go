@@ -15,8 +15,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// MarkVariable is the environment variable that every process of a group inherits. Its
-// value identifies the group, also in a later run.
+// MarkVariable is inherited by every process of a group. Its value identifies the group, also in a later run.
 const MarkVariable = "GPUCLOUD_PROCESS"
 
 // Register is a folder with a locked file for each run of a jobrunner. The file exists from

@@ -119,8 +119,7 @@ func (s *Stmt) Close() { sqlite3.Xsqlite3_finalize(s.c.tls, s.stmt) }
 // Columns returns the number of columns of the result, or 0 if the statement returns no rows.
 func (s *Stmt) Columns() int { return s.columns }
 
-// Step runs the statement to its next row, and returns false at the end. The caller must
-// call Reset afterwards, also after an error.
+// Step runs the statement to its next row; false is the end. The caller must then call Reset, also after an error.
 func (s *Stmt) Step() (row bool, err error) {
 	switch rc := sqlite3.Xsqlite3_step(s.c.tls, s.stmt); rc {
 	case sqlite3.SQLITE_ROW:

@@ -35,8 +35,7 @@ wait $server
 kill $! 2>/dev/null
 true`
 
-// NewServer starts a server, which stops with the test. Like the function
-// Start, it skips the test if PostgreSQL isn't installed.
+// NewServer starts a server until the end of the test. Like Start, it skips the test if PostgreSQL is missing.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
 	c, err := initCluster()
@@ -81,8 +80,7 @@ func (s *Server) Start() {
 // Processes returns the ids of the server's processes, which include one per connection.
 func (s *Server) Processes() []int { return append([]int{s.pid()}, s.children()...) }
 
-// End sends a signal and waits until the server has exited. SIGINT shuts it down. SIGQUIT
-// and SIGKILL crash it with its child processes.
+// End sends a signal and awaits the exit. SIGINT shuts down; SIGQUIT and SIGKILL crash the child processes, too.
 func (s *Server) End(signal syscall.Signal) {
 	s.t.Helper()
 	pids := []int{s.pid()}
@@ -122,8 +120,7 @@ func (s *Server) Hang() (resume func()) {
 	return func() { send(syscall.SIGCONT) }
 }
 
-// TakeConnections terminates the sessions of other clients, and takes every connection that
-// the server allows until release is called.
+// TakeConnections ends other clients' sessions, and takes all connections of the server until release is called.
 func (s *Server) TakeConnections() (release func()) {
 	s.t.Helper()
 	ctx := context.Background()

@@ -44,8 +44,7 @@ func systemFiles() []file {
 	}
 }
 
-// authorities returns Mozilla's certificate authorities in PEM, without the few that have
-// constraints, which PEM can't express.
+// authorities returns Mozilla's certificate authorities in PEM, which can't express the constraints of a few.
 func authorities() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
