@@ -228,8 +228,10 @@ func TestManagementRateLimit(t *testing.T) {
 		}
 	}))
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38"), 0)
-	entry := `{"n":%d,"kind":"template","id":"t%[1]d","method":"DELETE","url":"` + url + `/v2/templates/t%[1]d","case":"T-01"}` + "\n"
-	runExpecting(t, command(t, "sweep", "--ledger="+tempFile(t, fmt.Sprintf(entry, 1)+fmt.Sprintf(entry, 2))), 0)
+	entry := `{"n":%d,"kind":"template","id":"t%[1]d","deployment":"%s","method":"DELETE","url":"` + url + `/v2/templates/t%[1]d","case":"T-01"}` + "\n"
+	ledger := "--ledger=" + tempFile(t, fmt.Sprintf(entry, 1, url)+fmt.Sprintf(entry, 2, url)+fmt.Sprintf(entry, 3, "https://other"))
+	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 2), "choose one with --base-url. ", " has objects of: "+url+", https://other")
+	must.Contain(t, runExpecting(t, command(t, "sweep", ledger, "--base-url="+url), 0), "2 of 2 objects deleted")
 	want := [5]string{"/v2/catalog/cpus", "/v2/catalog/cpus", "/v2/templates/t2", "/v2/templates/t2", "/v2/templates/t1"}
 	must.Equal(t, [5]string{<-paths, <-paths, <-paths, <-paths, <-paths}, want, "requests")
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -260,7 +261,8 @@ func (r *run) options() (o conformance.Options, err error) {
 }
 
 type sweep struct {
-	Ledger string `default:"conformance-ledger.jsonl" type:"existingfile" placeholder:"FILE" help:"Ledger of the run."`
+	Ledger  string `default:"conformance-ledger.jsonl" type:"existingfile" placeholder:"FILE" help:"Ledger of the run."`
+	BaseURL string `name:"base-url" placeholder:"URL" help:"Delete only objects of this deployment. Needed if the ledger has objects of several, because GPUCLOUD_API_KEY is the key of one."`
 }
 
 func (s *sweep) Run() error {
@@ -273,6 +275,16 @@ func (s *sweep) Run() error {
 	ledger, err := env.OpenLedger(s.Ledger)
 	if err != nil {
 		return err
+	}
+	deployments := map[string]bool{}
+	for _, m := range ledger.Remaining("") {
+		deployments[m.Deployment] = true
+	}
+	if (len(deployments) > 1 || s.BaseURL != "") && !deployments[s.BaseURL] { // the key must not reach the others
+		return fmt.Errorf("each deployment has its own key: choose one with --base-url. %s has objects of: %s", s.Ledger, strings.Join(slices.Sorted(maps.Keys(deployments)), ", "))
+	}
+	if s.BaseURL != "" {
+		ledger.Drop(func(m env.Object) bool { return m.Deployment != s.BaseURL })
 	}
 	e := env.New(&env.Target{Key: key}, env.NewClock(1))
 	e.Ledger, e.Pace = ledger, env.NewPace(0, 0) // repeats a request after a 429

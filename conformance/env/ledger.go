@@ -22,12 +22,15 @@ type Object struct {
 	// Name is the unique name of an object whose creation wasn't answered, for a search in the list at URL.
 	Name string `json:"name,omitempty"`
 	// Refused says that the creation was refused, so the object should not exist.
-	Refused bool      `json:"refused,omitempty"`
-	Method  string    `json:"method"`
-	URL     string    `json:"url"`
-	Case    string    `json:"case"`
-	At      time.Time `json:"at"`
-	Gone    bool      `json:"gone,omitempty"` // the object was deleted
+	Refused bool `json:"refused,omitempty"`
+	// Deployment is the address of the deployment whose key deletes the object.
+	Deployment string `json:"deployment,omitempty"`
+
+	Method string    `json:"method"`
+	URL    string    `json:"url"`
+	Case   string    `json:"case"`
+	At     time.Time `json:"at"`
+	Gone   bool      `json:"gone,omitempty"` // the object was deleted
 	// Reads are the addresses of the object in the management API's versions. If empty, it is URL.
 	Reads []string `json:"reads,omitempty"`
 }
@@ -43,6 +46,8 @@ func (m Object) reads() []string {
 // entry is on disk before the object is used, so that another process can delete the object
 // after a crash. The zero Ledger has no file.
 type Ledger struct {
+	Deployment string // of new entries
+
 	mu      sync.Mutex
 	file    *os.File
 	objects []Object // that exist
@@ -100,7 +105,7 @@ func (l *Ledger) read(text string) bool {
 func (l *Ledger) Add(m Object) (Object, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m.N = rand.Int64N(math.MaxInt64) + 1 // unique among runs that share a file
+	m.N, m.Deployment = rand.Int64N(math.MaxInt64)+1, l.Deployment // N is unique among runs that share a file
 	l.objects = append(l.objects, m)
 	return m, l.write(m)
 }
