@@ -385,8 +385,7 @@ func TestPodImport(t *testing.T) {
 	})
 }
 
-// If this provider created the pod without a setting, adding the setting replaces the pod, except for
-// the default. Without a template, the default of start_ssh is false.
+// Adding a setting replaces a pod that this provider created, unless it is the default: without a template, start_ssh = false.
 func TestAddedPodSetting(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
@@ -401,8 +400,7 @@ func TestAddedPodSetting(t *testing.T) {
 	expectPlan(t, p, podType, state, with(config, map[string]any{"start_ssh": false}), "replace")
 }
 
-// An omitted requirement has its documented default. Setting the default or 0 doesn't replace the
-// pod.
+// An omitted requirement has its documented default. Setting that or 0 doesn't replace the pod.
 func TestAddedDefault(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V1)

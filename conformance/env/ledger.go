@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -162,7 +163,7 @@ func (l *Ledger) write(m Object) error {
 		err = l.file.Sync()
 	}
 	if err != nil {
-		return fmt.Errorf("recording the %s %s in the ledger: %w", m.Kind, m.ID, err)
+		return fmt.Errorf("recording the %s %s in the ledger: %w", m.Kind, cmp.Or(m.ID, m.Name), err)
 	}
 	return nil
 }
