@@ -33,7 +33,7 @@ func Markdown() string {
 			writeOperations(&doc, api.api)
 		}
 		if api.api == V1 {
-			doc.WriteString("\nThis page omits the tables of v1: a jobrunner serves them at `/v1/openapi.json` and `/v1/docs`.\n")
+			doc.WriteString("\nA jobrunner serves the tables of v1 at `/v1/openapi.json` and `/v1/docs`.\n")
 			continue
 		}
 		if api.api == V2 {
@@ -65,12 +65,11 @@ const introduction = `# The contract
 <!-- Printed from internal/contract; to renew it: go generate ./internal/contract -->
 
 What the management APIs and the job API accept and return. The client, the jobrunner and the provider are
-tested against this table, field by field.
+tested against this table.
 
-Its sources, in order of precedence: the *service description*, in prose; the *v1 document* and *v2 document*,
+Its sources, in order of precedence: the *service description*; the *v1 document* and *v2 document*,
 RunPod's OpenAPI files; and *field notes*, observations of real servers and clients. RunPod's *changes of
-November 2026* update these. Only the OpenAPI files are in this repository, without their prose.
-` + "`internal/contract`" + ` names the source of each row. If they differ or are silent, [Choices](#choices) says what this project does.
+November 2026* update these. ` + "`internal/contract`" + ` names the source of each row. If they differ or are silent, see [Choices](#choices).
 
 | Column | Meaning |
 |---|---|

@@ -12,7 +12,7 @@ var (
 		`^([1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])/(http|tcp)$`,
 		"<port>/<http|tcp> with a port from 1 to 65535, such as 8000/http",
 	}
-	Argument     = Form{`^[^\x00]*$`, "text without NUL characters"}
+	Argument     = Form{`^[^\x00]*$`, "text without NUL"}
 	AbsolutePath = Form{`^/[^\x00]*$`, "an absolute path, such as /workspace"}
 	CUDAVersion  = Form{`^\d+\.\d+$`, "a CUDA version as major.minor, such as 12.8"}
 	ID           = Form{`^\P{C}*[^\p{C} ]\P{C}*$`, "an id"}
