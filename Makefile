@@ -77,8 +77,7 @@ JUDGES := conformance/selftest internal/test/fire
 UNRACED := $(JUDGES) conformance/mutants/run
 # Packages without the race detector in .ci/run: their tests mostly run programs, which are built
 # without it, or make so many plans or numbers in one goroutine that it would take minutes.
-# The tests of resources wait for the longest time, so .ci/run starts them first, and large
-# packages before small ones.
+# The tests of resources wait for the longest time, so .ci/run starts them first.
 RACED_AT_NIGHT := cmd/conformance cmd/jobrunner conformance/cases conformance/client internal/test/ci internal/test/guides internal/test/migrate internal/test/scale provider resources
 
 # Packages that make test leaves to .ci/run, which sets CI: each runs programs or browsers for a
@@ -93,10 +92,10 @@ else
 	@$(MAKE) --no-print-directory -j2 test-raced test-unraced AT_ONCE=$(shell getconf _NPROCESSORS_ONLN)
 endif
 
-# The two halves of test with CI=1 run beside each other: one mostly compiles, the other mostly waits.
+# The two halves of test with CI=1, beside each other: one mostly compiles, the other mostly waits.
 .PHONY: test-raced test-unraced
 test-raced:
-	$(call go-test,-short -vet=off $(RACING) -timeout=30m,$(filter-out $(addprefix %/,$(UNRACED) $(RACED_AT_NIGHT)),$(filter $(LARGE),$(TESTED)) $(TESTED)),./page ./report)
+	$(call go-test,-short -vet=off $(RACING) -timeout=30m,$(filter-out $(addprefix %/,$(UNRACED) $(RACED_AT_NIGHT)),$(SHORT)),./page ./report)
 test-unraced:
 	$(call go-test,-short -vet=off -timeout=30m,$(addprefix ./,resources $(UNRACED) $(filter-out resources,$(RACED_AT_NIGHT))),$(filter-out ./page ./report,$(SYSTEM)))
 
