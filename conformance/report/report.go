@@ -292,7 +292,7 @@ func (r *Report) Sums() (list []Sum) {
 	return list
 }
 
-// Attention returns the results that need attention, worst first, without those that others block.
+// Attention returns the results that need attention, worst first. It leaves out blocked cases.
 func (r *Report) Attention() (list []Result) {
 	for _, x := range r.Results {
 		if x.needsAttention() && x.Verdict != Blocked {

@@ -114,8 +114,8 @@ func (r *Collection[T]) decoder(ctx context.Context, prior *T) func(json.RawMess
 	}
 }
 
-// complete adds the required members that an answer lacks, as a create of prior sends them. Without
-// them, a plan would revert a change that nobody made, or replace the object.
+// complete adds the required members that an answer lacks. Their values are those that a create of
+// prior sends. Otherwise the next plan would update or replace an unchanged object.
 func (r *Collection[T]) complete(raw json.RawMessage, prior *T) json.RawMessage {
 	if prior == nil {
 		return raw

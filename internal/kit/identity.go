@@ -136,7 +136,8 @@ func (r *kindResource[M]) List(ctx context.Context, req list.ListRequest, stream
 			if !found {
 				continue
 			}
-			if pushed++; !push(result) || pushed == req.Limit { // 0 is no limit
+			pushed++
+			if !push(result) || pushed == req.Limit { // a limit of 0 means no limit
 				return
 			}
 		}

@@ -89,7 +89,7 @@ func TestRunSyncWait(t *testing.T) {
 	}
 }
 
-// The result of a runsync is kept for a minute or the requested wait, that of a run for half an hour.
+// A result of /run is kept for half an hour. A result of /runsync is kept for a minute, or for the requested wait if that is longer.
 func TestRetention(t *testing.T) {
 	for path, seconds := range map[string]float64{"run": 1800, "runsync": 60, "runsync?wait=1000": 60, "runsync?wait=200000": 200, "runsync?wait=300000": 300} {
 		bubble(t, func(t *testing.T, d *deployment) {

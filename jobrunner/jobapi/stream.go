@@ -85,7 +85,8 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// drain removes unread chunks: a few if there is no memory for many. more means that there are others.
+// drain removes unread chunks from the job's stream and returns them. If memory is short, it returns few chunks.
+// If more is true, the stream has further chunks.
 func (a *api) drain(ctx context.Context, t target) (job engine.Job, chunks [][]byte, more bool, reservation *httplimit.Reservation, err error) {
 	limit := engine.MaxDrain
 	if reservation, err = a.Answers.Reserve(int64(2 * limit)); err != nil { // the chunks and the answer

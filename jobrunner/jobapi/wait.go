@@ -66,9 +66,9 @@ func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, 
 	return a.answerJob(w, r, t, job)
 }
 
-// answerSubmittedJob is answerWhenEnded for a job that this request submitted. A result that this process
-// records arrives through the watch and needs no read. If there is no memory for the output, it responds as if
-// the wait were over: an error would lose the result, because only the response has the job's id.
+// answerSubmittedJob is answerWhenEnded for a job that this request submitted. If this process
+// records the result, the watch delivers it, and no read is needed. If there is no memory for the output, the
+// response shows the unfinished job. An error would lose the result, because the client would not learn the job's id.
 func (a *api) answerSubmittedJob(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
 	t.job = job.ID
 	unread := false // the job has changed since it was last read

@@ -270,7 +270,7 @@ type ClusterSettings struct {
 	Context    yamlfile.Text `yaml:"context"`   // of the file; "" is its current one
 	Namespace  yamlfile.Text `yaml:"namespace"` // "" is the context's, or else this process's Pod's, or else default
 	URL        yamlfile.Text `yaml:"url"`       // how Pods reach this jobrunner, without a path
-	// GPULabel is the label of a node's GPU product; "" is that of NVIDIA's feature discovery.
+	// GPULabel is the node label that names the GPU product. The default is the label of NVIDIA's feature discovery.
 	GPULabel yamlfile.Text `yaml:"gpu_label"`
 	// GPUTypes maps values of GPULabel to ids of the catalog, if they differ.
 	GPUTypes     map[string]yamlfile.Text `yaml:"gpu_types"`
