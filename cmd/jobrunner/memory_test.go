@@ -44,15 +44,21 @@ func TestBodiesShareMemory(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=210")
 	path := "/v2/" + p.createEndpointOfImage("builtin/echo") + "/runsync"
 	body := append(append([]byte(`{"input":"`), bytes.Repeat([]byte("x"), 20<<20-20)...), `"}`...) // the input isn't an object, which is noticed after the body was read
+	const piece = 96 << 10
+	sent := len(body) - 100*piece
 	var conns []net.Conn
 	var sending sync.WaitGroup
 	for range 5 { // these reserve the memory
 		conn := p.startRequest("POST", path, len(body), nil)
 		conns = append(conns, conn)
-		sending.Go(func() { conn.Write(body[:len(body)-1]) })
+		sending.Go(func() { conn.Write(body[:sent]) })
 	}
 	sending.Wait()
 	for i := range 95 {
+		for _, conn := range conns[:5] { // a silent client would be disconnected
+			conn.Write(body[sent:][:piece])
+		}
+		sent += piece
 		target, want := path, `{"error":"the deployment has no memory`
 		switch i % 20 {
 		case 1:
@@ -79,7 +85,7 @@ func TestBodiesShareMemory(t *testing.T) {
 		}
 	}
 	for _, conn := range conns[:5] {
-		conn.Write(body[len(body)-1:])
+		conn.Write(body[sent:])
 		resp := must.Do(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 		must.Equal(t, resp.StatusCode, http.StatusBadRequest, "the status of a body within the budget", resp)
 	}
