@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
@@ -129,12 +130,40 @@ func (o output) write(result *report.Report) error {
 	if err == nil && o.path == "-" {
 		_, err = os.Stdout.Write(text.Bytes())
 	} else if err == nil {
-		err = os.WriteFile(o.path, text.Bytes(), 0o600)
+		err = writeFile(o.path, text.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report as %s: %w", o.format.Name, err)
 	}
 	return nil
+}
+
+// writeFile replaces a file atomically, so that a full disk doesn't destroy an earlier report. It writes in
+// place what a rename can't replace, such as a FIFO, a mounted file, or a file in a read-only folder.
+func writeFile(path string, text []byte) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	info, err := os.Lstat(path)
+	exists := err == nil
+	if exists && !info.Mode().IsRegular() {
+		return os.WriteFile(path, text, 0o600)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".conformance-") // 0600
+	if err == nil {
+		defer os.Remove(file.Name()) // fails if the file was renamed
+		_, err = file.Write(text)
+		if exists {
+			err = errors.Join(err, file.Chmod(info.Mode().Perm()))
+		}
+		if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+			err = os.Rename(file.Name(), path)
+		}
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EBUSY) {
+		return os.WriteFile(path, text, 0o600)
+	}
+	return err
 }
 
 // appendSummary appends to the job's summary, which other steps may have written.
@@ -255,7 +284,7 @@ func (p *publication) sign(r *reports) error {
 		}
 		signature, err := report.Sign(text, key)
 		if err == nil {
-			err = os.WriteFile(path+".sig", signature, 0o600)
+			err = writeFile(path+".sig", signature)
 		}
 		if err != nil {
 			return fmt.Errorf("signing %s: %w", path, err)

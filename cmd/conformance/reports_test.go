@@ -173,6 +173,21 @@ func TestReportInFIFO(t *testing.T) {
 	must.Contain(t, string(<-text), `"clause": "VER-38"`)
 }
 
+// A report replaces an earlier one at once, since a full disk or a kill may end the write. The file's
+// mode and a symbolic link to it stay.
+func TestReportReplacesEarlierReport(t *testing.T) {
+	cmd := command(t, "run", "--base-url="+serve(t, nil), "--select=VER-38", "--json=link")
+	file, link := filepath.Join(cmd.Dir, "r.json"), filepath.Join(cmd.Dir, "link")
+	must.Succeed(t, errors.Join(os.WriteFile(file, []byte("earlier"), 0o600), os.Chmod(file, 0o640), os.Symlink(file, link)))
+	before := must.Do(os.Open(file))(t)
+	defer before.Close()
+	runExpecting(t, cmd, 0)
+	must.Equal(t, string(must.Do(io.ReadAll(before))(t)), "earlier", "text of the earlier report's file")
+	must.Contain(t, string(must.ReadFile(t, file)), `"clause": "VER-38"`)
+	must.Equal(t, must.Do(os.Stat(link))(t).Mode(), 0o640, "mode")
+	must.Equal(t, strings.Join(fileNames(t, cmd.Dir), " "), "conformance-ledger.jsonl link r.json", "files")
+}
+
 // A report on the standard output is the only text there.
 func TestReportOnStandardOutput(t *testing.T) {
 	url := serve(t, nil)

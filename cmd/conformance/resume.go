@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
@@ -39,20 +38,10 @@ func readDeferred(path string) (*deferredRun, error) {
 	return d, nil
 }
 
-// write writes the file atomically.
 func (d *deferredRun) write(path string) error {
 	text, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-") // 0600
-	if err != nil {
-		return fmt.Errorf("storing the deferred cases: %w", err)
-	}
-	defer os.Remove(file.Name())
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
+	if err == nil {
+		err = writeFile(path, text)
 	}
 	if err != nil {
 		return fmt.Errorf("storing the deferred cases: %w", err)
@@ -72,7 +61,7 @@ func checkDeferred(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return fmt.Errorf("the file %s of --defer exists already: resume its run or remove it first", path)
 	}
-	if err := checkWritable(path + "-"); err != nil { // write creates a file with this prefix, then renames it
+	if err := checkWritable(path); err != nil {
 		return fmt.Errorf("the file %s of --defer can't be written: %w", path, err)
 	}
 	return nil
