@@ -115,6 +115,15 @@ func (r *Refusal) Error() string {
 	return r.Text + ": " + strings.Join(r.Faults, "; ")
 }
 
+// OpenAI returns the body of OpenAIForm.
+func (r *Refusal) OpenAI() []byte {
+	kind := "invalid_request_error"
+	if r.Status >= http.StatusInternalServerError {
+		kind = "server_error"
+	}
+	return bytes.TrimSpace(Encode(map[string]any{"error": map[string]string{"message": r.Error(), "type": kind}}))
+}
+
 // Form is the form of an API's errors.
 type Form int
 
@@ -125,6 +134,8 @@ const (
 	MessageForm
 	// ProblemForm is version 2 of the management API (RFC 9457).
 	ProblemForm
+	// OpenAIForm is {"error": {"message": text, "type": …}}: OpenAI's clients show only the message of an object.
+	OpenAIForm
 )
 
 type problem struct {
@@ -176,6 +187,8 @@ func (f Form) WriteRefusal(w http.ResponseWriter, r *Refusal) {
 			status = http.StatusBadRequest
 		}
 		JSON(w, status, message{r.Error()})
+	case OpenAIForm:
+		Bytes(w, status, r.OpenAI())
 	default:
 		Bytes(w, r.Status, bytes.TrimSpace(Encode(map[string]string{"error": r.Error()})))
 	}

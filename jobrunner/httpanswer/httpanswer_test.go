@@ -27,6 +27,8 @@ func TestForms(t *testing.T) {
 	}{
 		{ErrorForm, Refuse(404, "no %s", "job"), 404, "application/json", `{"error":"no job"}`},
 		{ErrorForm, full, 422, "application/json", `{"error":"the request is not valid: a: <b>; c"}`},
+		{OpenAIForm, Refuse(404, "no job"), 404, "application/json", `{"error":{"message":"no job","type":"invalid_request_error"}}`},
+		{OpenAIForm, Refuse(503, "busy"), 503, "application/json", `{"error":{"message":"busy","type":"server_error"}}`},
 		{MessageForm, Refuse(404, "no job"), 404, "application/json", `{"message":"no job"}` + "\n"},
 		{MessageForm, full, 400, "application/json", `{"message":"the request is not valid: a: <b>; c"}` + "\n"},
 		{ProblemForm, Refuse(404, "no job"), 404, "application/problem+json", `{"title":"Not Found","status":404,"detail":"no job"}` + "\n"},

@@ -179,7 +179,7 @@ func findOperation(r *http.Request) (*operation, target, error) {
 	return op, t, nil
 }
 
-// fail responds with an error as {"error": text}.
+// fail responds with an error as {"error": text}, or as OpenAI does.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refused, ok := errors.AsType[*engine.BatchRefused](err); ok {
 		status := http.StatusBadRequest
@@ -191,7 +191,11 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refusal := new(httpanswer.Refusal); !errors.As(err, &refusal) && (errors.Is(err, ErrNoEndpoint) || errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNoBatch) || errors.Is(err, engine.ErrNoRequest)) {
 		err = httpanswer.Refuse(http.StatusNotFound, "%s", err)
 	}
-	httpanswer.ErrorForm.Fail(w, r, a.Logger, err)
+	form, path := httpanswer.ErrorForm, strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/live"), "/v2/")
+	if _, operation, _ := strings.Cut(path, "/"); strings.HasPrefix(operation, "openai/") {
+		form = httpanswer.OpenAIForm
+	}
+	form.Fail(w, r, a.Logger, err)
 }
 
 // admit admits a request until done is called, or rejects it with 429 and the time to retry (service

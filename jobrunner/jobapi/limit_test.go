@@ -51,8 +51,7 @@ func (d *deployment) countAccepted(method, path, body string) (n int, retryAfter
 	for {
 		a := d.do(method, path, body)
 		if a.status == 429 {
-			text, _ := a.body["error"].(string)
-			must.Hold(d.t, text != "" && len(a.body) == 1, path, "the error lacks the cause:", a.raw)
+			must.Hold(d.t, a.body["error"] != nil && len(a.body) == 1, path, "the error lacks the cause:", a.raw)
 			return n, a.header.Get("Retry-After")
 		}
 		n++

@@ -216,19 +216,14 @@ func (p *relayAnswer) end(output []byte) error {
 	return nil
 }
 
-// fail reports an error: by the answer's status or, if the answer has begun, by a last event or by aborting it.
-// OpenAI's clients only show an error that is an object with a message.
+// fail reports an error after the answer has begun: by a last event, or by aborting the answer.
 func (p *relayAnswer) fail(err error) error {
-	refusal, ok := errors.AsType[*httpanswer.Refusal](err)
-	if !ok && !p.started {
+	if !p.started {
 		return err
-	} else if !ok || p.started && !p.events {
+	}
+	refusal, ok := errors.AsType[*httpanswer.Refusal](err)
+	if !ok || !p.events {
 		panic(http.ErrAbortHandler)
 	}
-	body := bytes.TrimSpace(httpanswer.Encode(map[string]any{"error": map[string]string{"message": refusal.Error(), "type": "server_error"}}))
-	if p.started {
-		return p.write("data: " + string(body) + "\n\n")
-	}
-	httpanswer.Bytes(p.w, refusal.Status, body)
-	return nil
+	return p.write("data: " + string(refusal.OpenAI()) + "\n\n")
 }

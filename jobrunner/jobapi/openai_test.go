@@ -71,7 +71,10 @@ func TestOpenAIModels(t *testing.T) {
 			a := d.do("POST", chatRoute, body)
 			must.Hold(t, a.status == 400 && strings.Contains(a.raw, want), body, "answered", a.status, a.raw)
 		}
-		d.expectAnswer("404 …", "POST", "/v2/nowhere/openai/v1/models", "{}") // at no endpoint
+		for _, dialect := range []string{"", "/live"} {
+			a := d.do("POST", dialect+"/v2/nowhere/openai/v1/models", "{}")
+			must.Hold(t, a.status == 404 && strings.HasPrefix(a.raw, `{"error":{"message":"no such endpoint`), "at no endpoint: answered", a.status, a.raw)
+		}
 		got := d.engine.Counts("ep")
 		must.Hold(t, got.Completed == 2 && got.InQueue+got.InProgress == 0, "counts are", got)
 	})
