@@ -214,11 +214,12 @@ func (d *dev) findHandler(ctx context.Context, env map[string]string) (h host.Ha
 		return h, nil, err
 	}
 	folder := filepath.Dir(file)
-	foundPython := findPython(folder)
-	if foundPython.createsEnv {
-		if err := foundPython.prepare(ctx, folder); err != nil {
-			return h, nil, err
-		}
+	foundPython, ok := scriptPython(file)
+	if !ok {
+		foundPython = findPython(folder)
+	}
+	if err := foundPython.prepare(ctx, folder); err != nil {
+		return h, nil, err
 	}
 	if h, err = host.NewHandler(devImage, d.File, foundPython.command...); err != nil {
 		return h, nil, err
@@ -302,9 +303,11 @@ func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, p
 	if python != nil {
 		command = python.command
 	}
+	script, _ := scriptPython(h.File) // its list of packages may have changed
+	prepareErr := script.prepare(ctx, filepath.Dir(h.File))
 	switch changedHandler, err := host.NewHandler(devImage, h.File, command...); {
-	case err != nil:
-		out.show("ERROR", "", fmt.Sprintf("%s changed: %v", names, err))
+	case err != nil || prepareErr != nil:
+		out.show("ERROR", "", fmt.Sprintf("%s changed: %v", names, cmp.Or(err, prepareErr)))
 		return false
 	case changedHandler.PerJob != h.PerJob:
 		out.show("WARN", "", names+" changed how the handler runs: restart jobrunner dev")

@@ -260,6 +260,7 @@ func TestDevPython(t *testing.T) {
 		".venv in a uv project":   {map[string]string{".venv/pyvenv.cfg": "", "uv.lock": ""}, "uv", ".venv", "from .venv: ", "pip install runpod", true},
 		"uv":                      {map[string]string{"uv.lock": ""}, "uv", "uv", "from uv: ", "uv add runpod", false},
 		"uv by its configuration": {map[string]string{"pyproject.toml": "[tool.uv]\n"}, "uv", "uv", "from uv: ", "uv add runpod", false},
+		"uv by its own comment":   {map[string]string{".venv/pyvenv.cfg": "", "handler.py": "# /// script\n# dependencies = []\n# ///\n"}, "uv", "uv", "from uv: ", "uv add --script " /* FILE runpod */, true},
 		"poetry":                  {map[string]string{"poetry.lock": ""}, "poetry", "poetry", "from poetry: ", "poetry add runpod", false},
 		"conda":                   {map[string]string{"environment.yml": "name: vision\n"}, "conda", "conda", "from conda environment vision: ", "conda run -n vision python -m pip install runpod", true},
 		"requirements":            {map[string]string{"requirements.txt": "numpy\n"}, "", "", "from PATH: python3", ".venv/bin/pip install -r requirements.txt runpod", true},
@@ -292,7 +293,7 @@ shift
 export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 			}
 			file := filepath.Join(dir, "handler.py")
-			writeFile(t, file, "import os, runpod\nrunpod.serverless.start({'handler': lambda job: os.environ.get('CHOSEN', '')})\n")
+			writeFile(t, file, c.files["handler.py"]+"import os, runpod\nrunpod.serverless.start({'handler': lambda job: os.environ.get('CHOSEN', '')})\n")
 			s := startDevWithPath(t, path, file, "--input={}")
 			s.waitUntil(`Python \d\S+ ` + regexp.QuoteMeta(c.python))
 			s.waitUntil(`COMPLETED .*\n +"` + regexp.QuoteMeta(c.chosen) + `"\n`)
@@ -336,7 +337,7 @@ func TestProjectToolFails(t *testing.T) {
 	out := run("doctor", "--listen=127.0.0.1:0")
 	_, err := os.Stat(filepath.Join(path, "ran"))
 	must.Hold(t, err != nil && strings.Contains(out, "from uv, which prepares it when a handler starts"), "it ran the tool, or says", out)
-	if out := run("dev", "handler.py", "--once"); !strings.HasPrefix(out, "no such index\njobrunner: preparing the Python from uv failed: ") || !strings.HasSuffix(out, "/uv run python: exit status 2\n") {
+	if out := run("dev", "handler.py", "--once"); !strings.HasPrefix(out, "no such index\njobrunner: preparing the Python from uv failed: ") || !strings.HasSuffix(out, "/uv run python -c 'import sys; print(sys.executable)': exit status 2\n") {
 		t.Errorf("dev says\n%s", out)
 	}
 }

@@ -17,12 +17,25 @@ import (
 
 // interpreter is the Python that runs a handler.
 type interpreter struct {
-	command    []string // program and arguments before the handler's file
-	createsEnv bool     // whether the command creates a missing environment
-	origin     string   // for messages
-	install    string   // command that installs the SDK
-	version    string   // such as 3.12.1
+	command   []string   // program and arguments before the handler's file
+	createEnv [][]string // commands that create or update the environment; the last prints the path of its Python
+	origin    string     // for messages
+	install   string     // command that installs the SDK
+	version   string     // such as 3.12.1
 }
+
+// scriptPython finds the Python of a handler that lists its packages in a comment (PEP 723), as uv run does.
+func scriptPython(file string) (found interpreter, ok bool) {
+	text, _ := os.ReadFile(file) // running the handler shows the error
+	uv, err := exec.LookPath("uv")
+	if err != nil || !inlineMetadata.Match(text) {
+		return found, false
+	}
+	createEnv := [][]string{{uv, "sync", "--script", file}, {uv, "python", "find", "--script", file}}
+	return interpreter{command: createEnv[0], createEnv: createEnv, origin: "uv", install: installWith("uv", "add", "--script", file)}, true
+}
+
+var inlineMetadata = regexp.MustCompile(`(?m)^# /// script\s*$`)
 
 // findPython finds the Python of a handler's folder: in the nearest folder with a virtual environment or a
 // project. It searches from the handler's folder up to the current folder.
@@ -69,11 +82,11 @@ func projectPython(folder string) interpreter {
 	switch {
 	case usesUV:
 		if uv, err := exec.LookPath("uv"); err == nil {
-			return interpreter{command: []string{uv, "run", "python"}, createsEnv: true, origin: "uv", install: installWith("uv", "add")}
+			return interpreter{command: []string{uv, "run", "python"}, createEnv: [][]string{{uv, "run", "python", "-c", printPath}}, origin: "uv", install: installWith("uv", "add")}
 		}
 	case uses("poetry.lock", "[tool.poetry", "poetry.core.masonry"):
 		if poetry, err := exec.LookPath("poetry"); err == nil {
-			return interpreter{command: []string{poetry, "run", "python"}, createsEnv: true, origin: "poetry", install: installWith("poetry", "add")}
+			return interpreter{command: []string{poetry, "run", "python"}, createEnv: [][]string{{poetry, "run", "python", "-c", printPath}}, origin: "poetry", install: installWith("poetry", "add")}
 		}
 	}
 	for _, name := range []string{"environment.yml", "environment.yaml"} {
@@ -97,17 +110,21 @@ func projectPython(folder string) interpreter {
 // Python in it. The tool runs only here, with all variables of the user, such as UV_PROJECT_ENVIRONMENT
 // and UV_INDEX, which workers don't get. It may take minutes, and reports its progress on stderr.
 func (p *interpreter) prepare(ctx context.Context, folder string) error {
-	c := exec.CommandContext(ctx, p.command[0], append(p.command[1:len(p.command):len(p.command)], "-c", "import sys; print(sys.executable)")...)
-	c.Dir, c.Stderr = folder, stderr
-	path, err := c.Output()
-	if err != nil {
-		return fmt.Errorf("preparing the Python from %s failed: %s: %w", p.origin, commandLine(p.command...), err)
-	}
-	if python := strings.TrimSpace(string(path)); exists(python) {
-		p.command = []string{python}
+	for _, command := range p.createEnv {
+		c := exec.CommandContext(ctx, command[0], command[1:]...)
+		c.Dir, c.Stderr = folder, stderr
+		path, err := c.Output()
+		if err != nil {
+			return fmt.Errorf("preparing the Python from %s failed: %s: %w", p.origin, commandLine(command...), err)
+		}
+		if python := strings.TrimSpace(string(path)); exists(python) {
+			p.command = []string{python}
+		}
 	}
 	return nil
 }
+
+const printPath = "import sys; print(sys.executable)"
 
 // installWith returns a command line that installs the SDK.
 func installWith(command ...string) string { return commandLine(append(command, sdkPackage)...) }

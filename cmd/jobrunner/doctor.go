@@ -304,7 +304,7 @@ func (d *doctor) checkPython(ctx context.Context) finding {
 		return warn("", "%s", err)
 	}
 	found := findPython(folder)
-	if found.createsEnv { // doctor changes nothing
+	if found.createEnv != nil { // doctor changes nothing
 		return ok("from %s, which prepares it when a handler starts", found.origin)
 	}
 	env := host.Handler{}.Environment(nil)
