@@ -109,7 +109,7 @@ func (b *billing) schema() schema.Schema {
 		}
 	}
 	return schema.Schema{
-		MarkdownDescription: b.description + " The default period is the last 30 days, so the records change from plan to plan.",
+		MarkdownDescription: b.description + " With the default period, the records change from plan to plan.",
 		Attributes: merge(map[string]schema.Attribute{
 			"start_time":  filter("Start of the period, as RFC 3339, rounded down to its bucket; default 30 days ago.", rfc3339),
 			"end_time":    filter("End of the period, as RFC 3339, rounded up to its bucket; default now.", rfc3339),
@@ -261,7 +261,7 @@ func describeCount(member string) string {
 	case "diskSpaceBilledGb":
 		unit = "disk space that was billed, in GB"
 	case "highPerformanceDiskSpaceBilledGb":
-		unit = "disk space of high performance that was billed, in GB"
+		unit = "high-performance disk space that was billed, in GB"
 	}
 	return strings.ToUpper(unit[:1]) + unit[1:] + ". API v1 only."
 }
@@ -285,7 +285,7 @@ var PodBilling = (&billing{
 }).source()
 
 var ServerlessBilling = (&billing{
-	name: "serverless_billing", title: "bill of the endpoints", description: "What endpoints of the account cost: their workers, while they ran.",
+	name: "serverless_billing", title: "bill of the endpoints", description: "What the workers of the account's endpoints cost.",
 	path: "/serverless", pathV1: "/endpoints", ids: []string{"serverlessId", "podId", "gpuTypeId"},
 	amounts: []string{"totalAmount", "gpuAmount", "cpuAmount", "diskAmount", "feeAmount"},
 	counts:  []string{"timeBilledMs", "diskSpaceBilledGb"}, renamed: map[string]string{"endpointId": "serverlessId"},

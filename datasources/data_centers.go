@@ -86,7 +86,7 @@ var DataCenters = catalogEntries("data centers", "The data centers of the catalo
 		"regions":              filterSet("Lists only data centers in one of these parts of the world, such as `EUROPE`.", rule.Each(rule.OneOf(regions...))...),
 		"network_volume_types": filterSet("Lists only data centers that have every storage tier given here. Each is `STANDARD` or `HIGH_PERFORMANCE`.", rule.Each(rule.OneOf(volumeTypes...))...),
 		"compliance":           filterSet("Lists only data centers that have every certification given here, such as `GDPR`.", rule.Each(rule.OneOf(compliances...))...),
-		"global_network":       schema.BoolAttribute{Optional: true, MarkdownDescription: "If true, lists only data centers that support the global network. If false, lists only data centers that do not support it."},
+		"global_network":       schema.BoolAttribute{Optional: true, MarkdownDescription: "If true, lists only data centers that support the global network; if false, only the others."},
 		"data_centers":         objects("The data centers, ordered by id.", dataCenterAttributes),
 	},
 	allDataCenters, func(all []api.DataCenter) dataCenterList { return dataCenterList{all} },

@@ -229,8 +229,8 @@ var Job = &kit.DataSource[endpointPartConfig, api.Job]{
 	Title: "job",
 	Schema: schema.Schema{
 		MarkdownDescription: "A job of a queue endpoint, by its id: its status and output at the moment of the plan or apply, for `check` blocks. It submits nothing and waits for nothing. " +
-			"A result is kept for 30 minutes after the job's end (if it was submitted to `/runsync`: 1 minute, or its `wait` if that is longer); a job that is gone is an error.\n\n" +
-			"The state contains the output. To run a job, or if its output is secret, use the ephemeral resource of the same name.",
+			"A result is kept for 30 minutes after the job's end (if it was submitted to `/runsync`: 1 minute, or its `wait` if that is longer); after that, the data source fails.\n\n" +
+			"The state contains the output. To run a job, or if its output is secret, use the ephemeral resource `gpucloud_job`.",
 		Attributes: map[string]schema.Attribute{
 			"endpoint_id":    endpointIDAttribute,
 			"id":             requiredID("Id of the job."),

@@ -23,17 +23,17 @@ const ceilingVariable = "GPUCLOUD_MAX_HOURLY_COST"
 var planCheckAttributes = map[string]schema.Attribute{
 	"max_hourly_cost": schema.NumberAttribute{
 		Optional:            true,
-		MarkdownDescription: "Maximum price per hour, in USD, of each endpoint, pod or cluster. A resource's `max_hourly_cost` replaces it ([cost ceilings](guides/costs.md)). API v1 has no prices. Or `" + ceilingVariable + "`.",
+		MarkdownDescription: "Maximum price per hour, in USD, of each endpoint, pod or cluster. A resource's `max_hourly_cost` replaces it ([cost ceilings](guides/costs.md)). API v1 has no prices. Environment variable: `" + ceilingVariable + "`.",
 	},
 	"plan_checks": schema.SingleNestedAttribute{
 		Validators:          value.NotEmpty,
 		Optional:            true,
 		MarkdownDescription: "Which catalog checks run at plan time, on what the plan creates or changes: each is `error`, `warning` or `off` ([cost ceilings](guides/costs.md)).",
 		Attributes: map[string]schema.Attribute{
-			"names":        levelAttribute("Unknown ids, and GPU or vCPU counts that no machine has. Default `error`. An unknown data center is an error only if the plan replaces the object. On API v1 at most a warning."),
-			"stock":        levelAttribute("Nothing that an object asks for is in stock. Default `warning`. Not on API v1."),
-			"data_centers": levelAttribute("Volumes, `data_center_ids`, and GPUs or CPUs without a common data center; a missing storage tier. Default `error`."),
-			"cost":         levelAttribute("An object above its `max_hourly_cost`. Default `error`. An unknown price is a warning."),
+			"names":        levelAttribute("Finds unknown ids, and GPU or vCPU counts that no machine has. Default `error`. An unknown data center is an error only if the plan replaces the object. On API v1 at most a warning."),
+			"stock":        levelAttribute("Finds objects for which nothing is in stock. Default `warning`. Not on API v1."),
+			"data_centers": levelAttribute("Finds volumes, `data_center_ids`, and GPUs or CPUs without a common data center, and missing storage tiers. Default `error`."),
+			"cost":         levelAttribute("Finds objects above their `max_hourly_cost`. Default `error`. An unknown price is a warning."),
 		},
 	},
 }

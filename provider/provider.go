@@ -76,7 +76,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 		Attributes: map[string]schema.Attribute{
 			"service": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "`runpod` selects RunPod's addresses and reads the key from `RUNPOD_API_KEY`. `queue_url` overrides the job API's address, and `base_url` each address that isn't set otherwise. Environment variable: `GPUCLOUD_SERVICE`.",
+				MarkdownDescription: "`runpod` selects RunPod's addresses and reads the key from `RUNPOD_API_KEY`. `base_url` overrides all addresses, `queue_url` only the job API's. Environment variable: `GPUCLOUD_SERVICE`.",
 				Validators:          []validator.String{rule.OneOf(slices.Sorted(maps.Keys(api.Services))...)},
 			},
 			"base_url": schema.StringAttribute{

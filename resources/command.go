@@ -30,7 +30,7 @@ func cmdAttribute(m members, more ...string) schema.ListAttribute {
 }
 
 func dockerEntrypointAttribute(m members) schema.ListAttribute {
-	a := m.words("entrypoint", "Older name of `entrypoint` that can be combined with `args`.")
+	a := m.words("entrypoint", "Older name of `entrypoint` that doesn't conflict with `args`.")
 	a.DeprecationMessage = "Use entrypoint, and cmd instead of args."
 	return a
 }

@@ -97,7 +97,7 @@ var gpuAttribute = optionalObject("GPUs of a worker, chosen by `pools` or by `ty
 	"excluded_types": endpointMembers.texts("gpu.excludedTypes", "GPU types in the pools that workers must not get."),
 	"type_ids": schema.ListAttribute{
 		ElementType: types.StringType, Optional: true, Validators: []validator.List{rule.NoNulls{}, rule.SomeElements{}, rule.Unique{}, listvalidator.ValueStringsAre(rule.NonEmpty)},
-		MarkdownDescription: "GPU types in order of priority, such as `NVIDIA L4`. API v2 has pools and exclusions instead: the order is lost there, and a selection that they can't express is an error.",
+		MarkdownDescription: "GPU types in order of priority, such as `NVIDIA L4`. API v2 selects GPUs by pools and exclusions: the order is lost, and types that can't be selected in this way are an error.",
 	},
 	"count":                 endpointMembers.integer("gpu.count", "GPUs per worker."),
 	"allowed_cuda_versions": endpointMembers.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, that a machine may have; default on API v2: the template's. Not together with `min_cuda_version`."),

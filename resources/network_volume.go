@@ -52,7 +52,7 @@ const unseenUsers = "Endpoints and pods that use it, of this configuration or of
 var networkVolumeSchema = schema.Schema{
 	MarkdownDescription: "A network volume: storage in one data center that workers and pods of that data center mount. " +
 		"It can grow in place and never shrink: a plan with a smaller `size` is rejected.\n\n" +
-		"A deletion succeeds even if endpoints or pods use the volume; they lose it. To prevent this, set `deletion_protection`.",
+		"A deletion succeeds even if endpoints or pods use the volume, which they then lose. `deletion_protection` prevents this.",
 	Attributes: map[string]schema.Attribute{
 		"id":   idAttribute("network volume"),
 		"name": volumeMembers.text("name", "Name of the volume. It need not be unique."),

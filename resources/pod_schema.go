@@ -23,7 +23,7 @@ import (
 const createOnlyNotReturned = " Forces replacement; not returned by the API."
 
 var podSchema = schema.Schema{
-	MarkdownDescription: "A pod: one container on a GPU or CPU machine, which runs and costs until it is stopped or deleted.\n\n" +
+	MarkdownDescription: "A pod: one container on a GPU or CPU machine, which runs and costs money until it is stopped or deleted.\n\n" +
 		"The container comes from a template, from the pod's own settings, or from both: the pod's settings take precedence, and `env` is merged. " +
 		"A create copies the template (`from_template`); later changes of the template have no effect. A change of the container replaces it in place: its `disk` is lost, its mounts stay.",
 	Attributes: containerAttributes(podMembers, " With `template_id` only these keys are compared. `PUBLIC_KEY` and `JUPYTER_PASSWORD` are compared only if configured.", " A change replaces the container.", attributes{

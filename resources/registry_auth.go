@@ -81,8 +81,8 @@ const noPassword = "a registry auth needs its password when it is created and wh
 
 var registryAuthSchema = schema.Schema{
 	MarkdownDescription: "A credential for pulling private images. Templates and endpoints name it by `id` in `registry`.\n\n" +
-		"With `password_wo` (Terraform 1.11, OpenTofu 1.11 and later) the secret is neither in the state nor in a saved plan; raise `password_wo_version` to send a new one. " +
-		"The API can't change a credential: an update deletes the auth and creates it again under its name. Its `id` changes, and what refers to it follows in the same apply.",
+		"With `password_wo` (Terraform 1.11, OpenTofu 1.11 and later) the password is neither in the state nor in a saved plan; raise `password_wo_version` to send a new one. " +
+		"The API can't change a credential: an update deletes the auth and creates it again under its name. Its `id` changes, and resources that refer to it follow in the same apply.",
 	Attributes: map[string]schema.Attribute{
 		"id":       idAttribute("registry auth"),
 		"name":     withPlanModifiers(registryAuthMembers.text("name", "Name of the auth, up to {max} characters, unique in the account. Forces replacement."), stringplanmodifier.RequiresReplace()),

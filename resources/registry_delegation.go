@@ -39,7 +39,7 @@ var registryDelegationSchema = schema.Schema{
 		"resource": schema.StringAttribute{
 			Required: true,
 			MarkdownDescription: "ARN of the repository, such as `arn:aws:ecr:us-east-2:123456789012:repository/team/app`. " +
-				"Optionally with `:tag`; default `latest`. Forces replacement.",
+				"A `:tag` may follow; default `latest`. Forces replacement.",
 			Validators: []validator.String{formRule(contract.ECRRepository)},
 		},
 		"name": schema.StringAttribute{

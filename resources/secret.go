@@ -73,7 +73,7 @@ const noValueOfSecret = "a secret needs its value when it is created and when va
 var secretSchema = schema.Schema{
 	MarkdownDescription: "An account secret. Variables in `env` refer to it as `{{ RUNPOD_SECRET_name }}`, and get its value when a worker or pod starts. API v2 only.\n\n" +
 		"The value is neither in the state nor in a saved plan (Terraform 1.11, OpenTofu 1.11 and later); raise `value_wo_version` to send a new one. " +
-		"Workers and pods that run keep the old value. If a secret is deleted, its placeholders become empty strings, even if it is still in use.",
+		"Running workers and pods keep the old value. A secret can be deleted while it is in use; its placeholders then become empty strings.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("secret"),
 		"name": withValidators(withPlanModifiers(secretMembers.text("name",

@@ -148,7 +148,7 @@ type podWait struct {
 	Port    types.Int64
 }
 
-var podWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. The error has the end of the pod's log (API v2).", attributes{
+var podWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. If it fails, the error shows the end of the pod's log (API v2).", attributes{
 	"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "Waits until the pod is `RUNNING`."},
 	"port": schema.Int64Attribute{
 		Optional:            true,
@@ -221,7 +221,7 @@ func podProgress(ctx context.Context, got api.Pod, port types.Int64) progress {
 // endpointWait is the condition that an apply of an endpoint waits for.
 type endpointWait struct{ Rollout, Worker types.Bool }
 
-var endpointWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. The error has the end of a worker's log (API v2).", attributes{
+var endpointWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. If it fails, the error shows the end of a worker's log (API v2).", attributes{
 	"rollout": schema.BoolAttribute{Optional: true, MarkdownDescription: "Waits until every worker has the newest release. API v2 only."},
 	"worker":  schema.BoolAttribute{Optional: true, MarkdownDescription: "Waits until a worker is ready. Needs `workers.min` of at least 1."},
 })
@@ -327,7 +327,7 @@ func quoteWorkerLog(ctx context.Context, c *api.Client, id string, shown api.Wor
 // clusterWait is the condition that an apply of a cluster waits for.
 type clusterWait struct{ Running types.Bool }
 
-var clusterWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. The error has the end of a pod's log.", attributes{
+var clusterWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. If it fails, the error shows the end of a pod's log.", attributes{
 	"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "Waits until every pod of the cluster is `RUNNING`."},
 })
 

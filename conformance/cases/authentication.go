@@ -78,7 +78,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 		c.Get("/health", suite.WithHeader("Authorization", "bearer "+c.Target.Key)).Is(200)
 		c.Get("/health", suite.WithHeader("Authorization", "BEARER "+c.Target.Key)).Is(200)
 	}},
-	{ID: "AUT-08", Source: "Authentication, 2", Statement: "A key in another scheme, in another header or in the query, and an empty or partial token, return 401. AUT-06 has bare keys.",
+	{ID: "AUT-08", Source: "Authentication, 2", Statement: "A key in another scheme, in another header or in the query, and an empty or partial token, return 401. AUT-06 is about bare keys.",
 		Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for i, form := range malformedCredentials(c) {

@@ -26,14 +26,14 @@ func Markdown() string {
 	}{
 		{V1, "Management API v1", "Paths follow `{base_url}/v1`. Bodies are flat, lists are bare arrays. Retired on 15 November 2026."},
 		{V2, "Management API v2", "Paths follow `{base_url}/v2`. Bodies are nested, lists are objects that contain one list, errors are `application/problem+json` (RFC 9457)."},
-		{Jobs, "Job API", "Paths follow `{queue_url}/v2/{endpoint_id}`, or `{queue_url}/live/v2/{endpoint_id}` for the dialect that the public SDKs speak."},
+		{Jobs, "Job API", "Paths follow `{queue_url}/v2/{endpoint_id}`, or `{queue_url}/live/v2/{endpoint_id}` for the dialect that RunPod's public SDKs speak."},
 	} {
 		fmt.Fprintf(&doc, "\n## %s\n\n%s\n", api.title, api.text)
 		if api.api != V1 {
 			writeOperations(&doc, api.api)
 		}
 		if api.api == V1 {
-			doc.WriteString("\nA jobrunner serves the tables of v1 at `/v1/openapi.json` and `/v1/docs`.\n")
+			doc.WriteString("\nThis page omits the tables of v1: a jobrunner serves them at `/v1/openapi.json` and `/v1/docs`.\n")
 			continue
 		}
 		if api.api == V2 {
@@ -65,11 +65,11 @@ const introduction = `# The contract
 <!-- Printed from internal/contract; to renew it: go generate ./internal/contract -->
 
 What the management APIs and the job API accept and return. The client, the jobrunner and the provider are
-tested against this table.
+tested against these tables.
 
 Its sources, in order of precedence: the *service description*; the *v1 document* and *v2 document*,
 RunPod's OpenAPI files; and *field notes*, observations of real servers and clients. RunPod's *changes of
-November 2026* update these. ` + "`internal/contract`" + ` names the source of each row. If they differ or are silent, see [Choices](#choices).
+November 2026* update these. ` + "`internal/contract`" + ` names the source of each row. If the sources differ or are silent, see [Choices](#choices).
 
 | Column | Meaning |
 |---|---|
@@ -113,7 +113,7 @@ func writeFields(doc *strings.Builder, api API, resource string) {
 	fmt.Fprintf(doc, "\n### %s\n\n", resource)
 	if plain := slices.DeleteFunc(slices.Clone(rows), hasRules); len(plain) >= 3 && len(plain) < len(rows) {
 		rows = slices.DeleteFunc(rows, func(r []string) bool { return !hasRules(r) })
-		doc.WriteString("Without further rules:")
+		doc.WriteString("Members without rules:")
 		for _, r := range plain {
 			doc.WriteString(" " + r[0] + " " + r[1] + " " + r[2] + ";")
 		}
@@ -362,7 +362,7 @@ func TestEveryFieldOperationAndChoiceIsPrinted(t *testing.T) {
 		switch {
 		case strings.HasPrefix(line, "| "):
 			rows++
-		case strings.HasPrefix(line, "Without further rules:"):
+		case strings.HasPrefix(line, "Members without rules:"):
 			rows += strings.Count(line, "`") / 2
 		}
 	}

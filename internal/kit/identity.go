@@ -99,7 +99,7 @@ func withArticle(title string) string {
 }
 
 func (r *kindResource[M]) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
-	text := "Finds every " + r.kind.Title + " the API lists."
+	text := "Finds each " + r.kind.Title + " that the API lists."
 	if r.kind.Single {
 		text = "Finds the account's only " + r.kind.Title + "."
 	}

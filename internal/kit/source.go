@@ -56,7 +56,7 @@ func (s *DerivedSources[M]) One() datasource.DataSource {
 		return s.read(ctx, c, s.SingleID)
 	}
 	if s.SingleID == "" {
-		schema.MarkdownDescription += "\n\nSet `id` or the exact `name`. If the name is unknown or not unique, the error lists candidates."
+		schema.MarkdownDescription += "\n\nSet `id` or a `name` that only one object has."
 		schema.Attributes["id"] = data.StringAttribute{Optional: true, Computed: true, Validators: []validator.String{rule.NonEmpty}, MarkdownDescription: "Id of the " + s.Kind.Title + "."}
 		schema.Attributes["name"] = data.StringAttribute{Optional: true, Computed: true, Validators: []validator.String{rule.NonEmpty}, MarkdownDescription: "Exact name of the " + s.Kind.Title + "."}
 		d.validate, find = s.validateOne, s.find

@@ -82,7 +82,7 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 var purgeQueue = &definition[purgeQueueModel]{
 	name:        "endpoint_purge_queue",
 	failure:     "Could not purge the queue",
-	description: "Removes the jobs that wait in the queue of an endpoint, for good. Jobs in progress go on.",
+	description: "Removes the jobs that wait in the queue of an endpoint, for good. Running jobs continue.",
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
 	},

@@ -18,7 +18,7 @@ import (
 var jobCancel = &definition[jobModel]{
 	name:        "job_cancel",
 	failure:     "Could not cancel the job",
-	description: "Cancels a job. A job that has ended isn't an error.",
+	description: "Cancels a job. If the job has ended already, the action succeeds.",
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},
@@ -60,7 +60,7 @@ var jobRetry = &definition[jobRetryModel]{
 	name:    "job_retry",
 	failure: "Could not retry the job",
 	description: "Runs a job that is `FAILED` or `TIMED_OUT` again, under its id and with its input, and waits for its end. Its previous output is removed. " +
-		"If the job doesn't complete, the action fails. If it takes longer than `timeout`, the action fails too, and the job continues to run. The service keeps the result of a job for 30 minutes (if it was submitted to `/runsync`: 1 minute, or its `wait` if that is longer), after which it can't be retried. " + jobrun.CostsWarning,
+		"If the job doesn't complete, the action fails. If the job takes longer than `timeout`, the action fails, and the job continues. A job can be retried for 30 minutes after its end (if it was submitted to `/runsync`: 1 minute, or its `wait` if that is longer). " + jobrun.CostsWarning,
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},
@@ -105,7 +105,7 @@ func reportStatus(report reporter) func(api.Job) {
 var jobRun = &definition[jobRunModel]{
 	name:    "job_run",
 	failure: "The job did not do what was expected",
-	description: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete, or its output isn't the expected one, the action fails. " +
+	description: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete or has another output than expected, the action fails. " +
 		"If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled. " + jobrun.CostsWarning,
 	attributes: addJobAttributes(map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{

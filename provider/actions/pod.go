@@ -32,7 +32,7 @@ var podStop = podAction("pod_stop", "Could not stop the pod",
 	})
 
 var podRestart = podAction("pod_restart", "Could not restart the pod",
-	"Restarts the container of a pod that runs, and waits until it runs again. What it had on its container disk is lost.",
+	"Restarts the container of a pod that runs, and waits until it runs again. The data on its container disk is lost.",
 	func(ctx context.Context, c *api.Client, id string, report reporter) error {
 		pod, err := c.Pods.GetFresh(ctx, id)
 		switch {

@@ -42,7 +42,7 @@ func (*job) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral
 	resp.Schema = schema.Schema{
 		Attributes: attributes,
 		MarkdownDescription: "Runs a job on an endpoint and returns its output, which no state or plan contains. Needs Terraform 1.10 or OpenTofu 1.11. A job that doesn't complete is an error. If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled.\n\n" +
-			"**It runs, and costs, in every plan and apply.** " + jobrun.CostsWarning + " " +
+			"**The job runs, and costs money, in every plan and apply.** " + jobrun.CostsWarning + " " +
 			"To run a job once after a change, use the action `gpucloud_job_run`.",
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // CostsWarning is a sentence for the description of everything that runs a job.
-const CostsWarning = "A job costs what its workers cost while they start, run and idle."
+const CostsWarning = "A job costs what its worker costs while it starts, runs and is idle."
 
 // Model is the part of a model that describes a job.
 type Model struct {

@@ -50,7 +50,7 @@ func operations() (list []operation) {
 	for _, o := range contract.UnservedOperations {
 		basis := "observed"
 		if o.Guess {
-			basis = "observed, but at an unknown path: this project chose one"
+			basis = "observed, the path is a guess"
 		}
 		list = append(list, operation{o.API, o.Method, o.Path, false, basis})
 	}
@@ -185,9 +185,8 @@ Every operation of the three APIs: whether the jobrunner serves it, how its beha
 | described | the service description (see [contract](contract.md)), which takes precedence |
 | document | RunPod's OpenAPI documents of August 2026 |
 | observed | RunPod's later documentation, public clients and servers ([contract](contract.md)) |
-| chosen | this project's choice, because all sources are silent ([choices](contract.md#choices)) |
 
-Operations marked *not served* answer 501. The clauses %s judge all operations and aren't repeated. Operations that are served but have no clause are tested against RunPod's documents or with public clients.
+Operations marked *not served* answer 501. The clauses %s judge all operations and aren't repeated. Served operations without a clause are tested against RunPod's documents or with public clients.
 `
 
 func Markdown() (string, error) {

@@ -22,10 +22,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu/nvidia"
 )
 
-// TestRealGPU checks a machine with a GPU and prints measurements; see docs/reference/gpu.md.
+// TestRealGPU checks a machine with a GPU and prints measurements; see CONTRIBUTING.md.
 func TestRealGPU(t *testing.T) {
 	if os.Getenv("GPUCLOUD_TEST_GPU") == "" {
-		t.Skip("GPUCLOUD_TEST_GPU=1 checks a machine with a GPU: see docs/reference/gpu.md")
+		t.Skip("GPUCLOUD_TEST_GPU=1 checks a machine with a GPU: see CONTRIBUTING.md")
 	}
 	inventory := must.Do(nvidia.Open(slog.New(slog.NewTextHandler(os.Stderr, nil))))(t)
 	t.Cleanup(inventory.Close)
@@ -156,7 +156,7 @@ const realImage = "gpucheck/cuda"
 func checkJobs(t *testing.T, inventory gpu.Inventory, r *realReport) {
 	d := deployment{t: t, url: os.Getenv("GPUCLOUD_BASE_URL"), key: os.Getenv("GPUCLOUD_API_KEY")}
 	if d.url == "" {
-		t.Skip("GPUCLOUD_BASE_URL is the deployment on this machine to run jobs on: see docs/reference/gpu.md")
+		t.Skip("GPUCLOUD_BASE_URL is the deployment on this machine to run jobs on: see CONTRIBUTING.md")
 	}
 	typeID := inventory.Devices()[0].TypeID
 	devices := slices.DeleteFunc(inventory.Devices(), func(d gpu.Device) bool { return d.TypeID != typeID })
