@@ -39,11 +39,11 @@ var endpointSchema = schema.Schema{
 	MarkdownDescription: "A serverless endpoint: a queue (or a load balancer) in front of workers that scale with the load.\n\n" +
 		"The container comes from a template, from the endpoint's own settings (API v2), or from both: the endpoint's settings override the template's, and `env` is merged. The endpoint follows its template: a changed template updates it, in the same apply.\n\n" +
 		"Terraform silently drops a misspelled attribute of an object, such as `workers = { maximum = 50 }`: look for each value in the plan.",
-	Attributes: containerAttributes(endpointMembers, " With `template_id` they are merged into the template's, and only these keys are compared.", " With `template_id` they are merged into the template's.", attributes{
+	Attributes: containerAttributes(endpointMembers, " With `template_id` they are merged into the template's, and only these keys are checked for drift.", " With `template_id` they are merged into the template's.", attributes{
 		"id":                  idAttribute("endpoint"),
 		"name":                endpointMembers.text("name", "Name of the endpoint, up to {max} characters. It need not be unique."),
 		"type":                withoutDefault(endpointMembers.text("type", "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). Forces replacement. Default `QUEUE`; an existing endpoint keeps its type."), true),
-		"template_id":         endpointMembers.text("templateId", "Id of a serverless template that the endpoint follows. API v1 needs one; on API v2 either this or `image` is needed."),
+		"template_id":         endpointMembers.text("templateId", "Id of a serverless template that the endpoint follows. Required on API v1; on API v2, this or `image` is required."),
 		"disk":                withoutDefault(endpointMembers.integer("disk", "Container disk in GB, wiped on restart. Defaults to the template's, or to 50 without a template."), true),
 		"gpu":                 keptIfOmitted(gpuAttribute),
 		"cpu":                 keptIfOmitted(cpuAttribute),
@@ -74,7 +74,7 @@ var endpointSchema = schema.Schema{
 				"health":      urlAttribute("Counts of jobs and workers (GET)."),
 			},
 		},
-		"from_template": computedObject("Settings that the workers have from the template. A plan shows what changes here, because of the template or because somebody changed the endpoint. API v1 returns only the link and the variables. Null without `template_id`. With `ignore_changes = all` the endpoint still follows its template. Set `template_id` from the template's resource, so that its change is planned first.", fromTemplateMembers("allowed_cuda_versions")),
+		"from_template": computedObject("Settings that the workers have from the template. A plan shows what changes here, because of the template or because somebody changed the endpoint. API v1 returns only the template's id and the variables. Null without `template_id`. With `ignore_changes = all` the endpoint still follows its template. Set `template_id` to the id of the template's resource, so that the template is planned first.", fromTemplateMembers("allowed_cuda_versions")),
 	}),
 }
 

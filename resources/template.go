@@ -60,7 +60,7 @@ func (m *template) recordApplied(c *api.Client, got api.Template, err error) err
 
 var templateOneVersion = templateMembers.oneVersion()
 
-const keptOnV1 = " If omitted, an imported template keeps its value; on API v1 every existing template does."
+const keptOnV1 = " If omitted, an imported template (on API v1, any existing template) keeps its value."
 
 var templateSchema = schema.Schema{
 	MarkdownDescription: "A template: the container settings of serverless workers (`serverless = true`) or pods. " +

@@ -25,7 +25,7 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 			}
 			c.Expect(found, "the registry auth "+name+" in the list", "a list without that name")
 		}},
-	{ID: "R-02", Level: suite.Should, Source: "Container registry auth", Statement: "No response contains the password: no list, read, answer to a create or error.", Allow: suite.Create, Requests: 40, Run: judgeRegistrySecret(v1API)},
+	{ID: "R-02", Level: suite.Should, Source: "Container registry auth", Statement: "No response contains the password, not even the answer to a create or an error.", Allow: suite.Create, Requests: 40, Run: judgeRegistrySecret(v1API)},
 	{ID: "R-02-v2", Needs: suite.V2, Allow: suite.Create, Requests: 40, Run: judgeRegistrySecret(v2API)},
 	{ID: "R-03", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "A deletion returns 204 without a body.", Allow: suite.Create, Run: func(c *suite.C) {
 		id, _ := newRegistryAuth(c)

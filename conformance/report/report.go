@@ -251,7 +251,7 @@ type Area struct{ ID, Title string }
 // Areas are all areas, in the order of the registry.
 var Areas = []Area{
 	{"JOB", "Jobs and their states"}, {"SUB", "Submission"}, {"OPS", "Operations of the job API"}, {"LIM", "Limits"}, {"RAT", "Rates"},
-	{"AUT", "Authentication"}, {"ERR", "Errors"}, {"WEB", "Webhooks"}, {"T", "Templates"}, {"V", "Network volumes"}, {"R", "Registry credentials"},
+	{"AUT", "Authentication"}, {"ERR", "Errors"}, {"WEB", "Webhooks"}, {"T", "Templates"}, {"V", "Network volumes"}, {"R", "Registry auths"},
 	{"P", "Endpoints"}, {"DAT", "Data of jobs"}, {"STO", "Stored objects"}, {"M", "Version 1 in general"}, {"VER", "Version 2 and differences between versions"}, {"BIL", "Billing"}, {"CMD", "Start commands"}, {"SEC", "Account secrets"}, {"GLO", "Global volumes"}, {"BLD", "Builds"}, {"BAT", "Batch jobs"}, {"CLI", "Clients"},
 }
 
