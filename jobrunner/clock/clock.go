@@ -1,5 +1,5 @@
-// Package clock provides the jobrunner's time. Code reads the time and waits by one Clock, except
-// for real time (RealSleep), so that tests and users can advance it.
+// Package clock provides the jobrunner's time. Code reads the time and waits by one Clock, which tests
+// and users can advance. Only code that needs real time uses RealSleep.
 package clock
 
 import (
@@ -19,19 +19,19 @@ type Clock struct {
 	start atomic.Pointer[reading]
 	ahead atomic.Int64 // nanoseconds by which the time of day is ahead of Now, after jumps
 
-	offset     atomic.Int64 // nanoseconds
-	corrected  atomic.Bool
+	offset     atomic.Int64  // nanoseconds
+	corrected  atomic.Bool   // Correct was called
 	correction atomic.Int64  // nanoseconds by which this machine's time is behind
 	stoppedAt  atomic.Int64  // Unix nanoseconds; 0: the clock runs
 	events     atomic.Uint64 // counts starts and ends of timers and work
-	calls      atomic.Uint64 // goroutines in long system calls, such as for signals, plus one; 0: unknown
+	longCalls  atomic.Uint64 // 1 + number of goroutines in long system calls, such as for signals; 0: unknown
 
 	mu      sync.Mutex
 	pending map[*Timer]bool
 	works   map[*work]bool // in progress
 }
 
-type work struct{ begun time.Time } // in real time
+type work struct{ startedAt time.Time } // in real time
 
 func (c *Clock) Now() time.Time {
 	now := c.MachineTime()
@@ -62,8 +62,8 @@ type Timer struct {
 }
 
 func (c *Clock) NewTimer(d time.Duration) *Timer {
-	at := make(chan time.Time, 1)
-	t := &Timer{C: at, c: at, clock: c}
+	fired := make(chan time.Time, 1)
+	t := &Timer{C: fired, c: fired, clock: c}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pending == nil {
@@ -131,7 +131,7 @@ func RealSleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// BeginWork makes Advance wait for a piece of work until end is called.
+// BeginWork makes Advance wait until end is called, at most for workTimeout.
 func (c *Clock) BeginWork() (end func()) {
 	w := &work{time.Now()}
 	c.mu.Lock()
@@ -149,12 +149,12 @@ func (c *Clock) BeginWork() (end func()) {
 	}
 }
 
-// working reports whether any work is in progress that is younger than workPatience.
+// working reports whether any work is in progress that is younger than workTimeout.
 func (c *Clock) working() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for w := range c.works {
-		if time.Since(w.begun) < workPatience {
+		if time.Since(w.startedAt) < workTimeout {
 			return true
 		}
 	}
@@ -203,33 +203,33 @@ func (c *Clock) moveTo(t time.Time) {
 }
 
 const (
-	pause        = 500 * time.Microsecond // between two checks
-	patience     = 100 * time.Millisecond // for goroutines that never wait
-	workPatience = time.Second            // for work, such as a call to another process
+	pause         = 500 * time.Microsecond // between two checks
+	settleTimeout = 100 * time.Millisecond // for goroutines that never wait
+	workTimeout   = time.Second            // for work, such as a call to another process
 )
 
 // settle waits until no work is in progress and all goroutines wait. It gives up after
-// patience if some goroutine always runs, and ignores goroutines that stay in system calls
-// for that long. It waits at most workPatience for work.
+// settleTimeout if some goroutine always runs, and ignores goroutines that stay in system calls
+// for that long. It waits at most workTimeout for work.
 func (c *Clock) settle() {
 	start := time.Now()
 	quiet, enough := 0, quietChecks // consecutive checks without activity
-	first := c.calls.Load() == 0
+	first := c.longCalls.Load() == 0
 	if first {
 		enough = firstChecks
 	}
-	for lastWork := start; time.Since(start) < workPatience; {
+	for lastWork := start; time.Since(start) < workTimeout; {
 		if c.working() {
 			time.Sleep(pause)
 			lastWork, quiet = time.Now(), 0
 			continue
 		}
-		before, known := c.activity(), c.calls.Load()-1
+		before, maxCalls := c.activity(), c.longCalls.Load()-1 // the first settle allows any number of calls
 		pollNetwork()
-		resting, calls := atRest(known)
-		timedOut := time.Since(lastWork) > patience
-		if resting && calls < known || timedOut {
-			c.calls.Store(calls + 1)
+		resting, calls := atRest(maxCalls)
+		timedOut := time.Since(lastWork) > settleTimeout
+		if resting && calls < maxCalls || timedOut {
+			c.longCalls.Store(calls + 1)
 		}
 		quiet++
 		if !resting || c.working() || c.activity() != before {
@@ -244,7 +244,7 @@ func (c *Clock) settle() {
 	}
 }
 
-// quietChecks is more than one: a request may be forwarded between the network's poll and a check.
+// quietChecks is more than one, because a goroutine may send a request between pollNetwork and atRest.
 const quietChecks = 2
 
 // firstChecks is the number of checks of the first settle, which learns how many goroutines

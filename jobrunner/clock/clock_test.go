@@ -41,8 +41,8 @@ func TestClock(t *testing.T) {
 }
 
 // During an advance, due timers fire in order, each at its own time, and so do the timers that
-// they start. Timers that are due after the advance fire earlier in real time, by its length. The clock isn't stopped
-// here, so the time that the advance takes adds to its time.
+// they start. An advance of 48 hours makes later timers fire 48 hours earlier in real time. The clock isn't
+// stopped here, so it also moves by the real time that the advance takes.
 func TestAdvance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -75,16 +75,16 @@ func TestAdvance(t *testing.T) {
 		must.Equal(t, c.Now().Sub(start).Round(time.Second), 48*time.Hour, "the time by which the clock moved")
 		time.Sleep(59 * time.Minute)
 		got := firedTimers()
-		must.Hold(t, len(got) == 3, "fired too early", got)
+		must.Hold(t, len(got) == 3, "a minute before the fourth timer is due, these timers have fired:", got)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		got = firedTimers()
-		must.Hold(t, len(got) == 4 && got[3] == "later 49h0m0s", "real time after the advance: fired", got)
+		must.Hold(t, len(got) == 4 && got[3] == "later 49h0m0s", "an hour of real time after the advance, these timers have fired:", got)
 	})
 }
 
-// Correct corrects differences above the tolerance, and running timers keep their durations. behind is
-// how far the clock would be behind without any correction.
+// Correct corrects differences above the tolerance of 100 ms, and running timers keep their durations. behind
+// is how far the clock would be behind without any correction; want is how far the correction sets it ahead.
 func TestCorrect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -118,10 +118,10 @@ func TestStop(t *testing.T) {
 		<-due.C
 		time.Sleep(time.Hour)
 		now := c.Now()
-		must.Hold(t, now.Equal(start) && len(before.C)+len(after.C) == 0, now.Sub(start), "passed,", len(before.C), len(after.C), "the fired timers")
+		must.Hold(t, now.Equal(start) && len(before.C)+len(after.C) == 0, "the stopped clock moved by", now.Sub(start), "and fired", len(before.C)+len(after.C), "timers")
 		c.Advance(time.Minute)
 		at := <-before.C
-		must.Hold(t, at.Equal(start.Add(time.Minute)) && len(after.C) == 0, "fired at", at.Sub(start), len(after.C), "after")
+		must.Hold(t, at.Equal(start.Add(time.Minute)) && len(after.C) == 0, "the timer of 1 minute fired at", at.Sub(start), "and the timer of 2 minutes", len(after.C), "times")
 		time.Sleep(time.Hour)
 		c.Advance(time.Minute)
 		if at := <-after.C; !at.Equal(start.Add(2*time.Minute)) || !c.Now().Equal(at) {
@@ -158,7 +158,7 @@ func TestWork(t *testing.T) {
 		}
 		realStart := time.Now()
 		c.Advance(time.Hour)
-		must.Hold(t, time.Since(realStart) <= 5*time.Second, "an advance took", time.Since(realStart))
+		must.Hold(t, time.Since(realStart) <= 5*time.Second, "an advance with work that never ends took", time.Since(realStart), "of real time")
 	})
 }
 
@@ -177,7 +177,7 @@ func BenchmarkAdvance(b *testing.B) {
 	}
 }
 
-// What was sent to this process before an advance is handled before the time moves, however busy it is.
+// Data that was sent to this process before an advance is handled before the time moves.
 func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var c clock.Clock
@@ -205,7 +205,7 @@ func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 		before := c.Now()
 		c.Advance(time.Hour)
 		at := <-received
-		must.Require(t, at.Equal(before), "round", i, "received", at.Sub(before), "after the advance began")
+		must.Require(t, at.Equal(before), "in round", i, "the byte was read after the clock had moved by", at.Sub(before))
 		conn.Close()
 	}
 }
@@ -213,8 +213,8 @@ func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 // jumpingClock is a fake time of day that can jump.
 type jumpingClock struct{ offset atomic.Int64 }
 
-func (p *jumpingClock) now() time.Time {
-	return time.Now().Add(time.Duration(p.offset.Load())).Round(0)
+func (j *jumpingClock) now() time.Time {
+	return time.Now().Add(time.Duration(j.offset.Load())).Round(0)
 }
 
 func TestJump(t *testing.T) {
@@ -233,7 +233,7 @@ func TestJump(t *testing.T) {
 				want = 0
 			}
 			got := c.MeasureJump()
-			must.Hold(t, (got-want).Abs() <= time.Second && (want != 0 || got == 0), "noticed a jump by", got, want)
+			must.Hold(t, (got-want).Abs() <= time.Second && (want != 0 || got == 0), "measured a jump by", got, "want", want)
 			must.Equal(t, c.MeasureJump(), 0, "a second measurement of the jump")
 			off := c.Wall().Sub(day.now()).Abs()
 			must.Hold(t, off <= time.Second, "after a jump by", d, "the time of day is wrong by", off)
@@ -246,8 +246,8 @@ func TestJump(t *testing.T) {
 	})
 }
 
-// The first Correct sets the clock by the shared database. Later small differences are
-// corrected. A jump is reported and changes Wall, but not Now.
+// The first Correct sets the clock by the shared database. Later calls correct small differences,
+// and return a large one as a jump, which changes Wall, but not Now.
 func TestJumpOfAnotherClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(clock.Clock)

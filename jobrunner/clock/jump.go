@@ -19,7 +19,7 @@ func (c *Clock) timeOfDay() time.Time {
 	return time.Now()
 }
 
-// MachineTime returns the first call's time of day plus monotonic time, without offset and correction.
+// MachineTime returns the first call's time of day plus the monotonic time since then, without offset and correction.
 func (c *Clock) MachineTime() time.Time {
 	start := c.start.Load()
 	if start == nil {
@@ -35,7 +35,7 @@ func (c *Clock) Wall() time.Time { return c.Now().Add(c.Ahead()) }
 // Ahead returns by how much the time of day is ahead of Now after jumps.
 func (c *Clock) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
 
-// minJump is the least difference of a jump. Slewing and measuring over a network cause less.
+// minJump is the smallest difference that is a jump. Slewing and measuring over a network cause smaller ones.
 const minJump = 2 * time.Second
 
 // MeasureJump compares the time of day with the monotonic clock. It returns by how much the time of
@@ -55,9 +55,9 @@ func (c *Clock) setAhead(ahead time.Duration) (jump time.Duration) {
 }
 
 // Correct sets Now by the clock of a database that several machines share. behind is how far MachineTime is
-// behind that clock; it may be negative. Correct ignores differences within the tolerance, which come from
-// the measurement. Calls after the first treat a difference of minJump or more as a jump of the database's
-// clock, and return it as MeasureJump does. Running timers keep their durations.
+// behind the database's clock; it may be negative. Correct ignores differences within the tolerance, which
+// come from the measurement. Calls after the first treat a difference of minJump or more as a jump of the
+// database's clock, and return it as MeasureJump does. Running timers keep their durations.
 func (c *Clock) Correct(behind time.Duration) (jump time.Duration) {
 	first, difference := !c.corrected.Swap(true), behind-time.Duration(c.correction.Load())
 	if !first && difference.Abs() >= minJump {

@@ -33,11 +33,11 @@ const (
 // timer, work or goroutine may begin or end during them (Clock.activity). Only a chain of
 // wake-ups that all of these checks miss remains undetected.
 
-// atRest lets the other goroutines run, and reports whether all of them wait and at most
-// inCalls of them are in system calls. calls is their latest number. atRest usually
-// takes a few microseconds. It doesn't sleep: the shortest sleep takes a millisecond, and a
-// long advance has thousands of steps.
-func atRest(inCalls uint64) (resting bool, calls uint64) {
+// atRest lets the other goroutines run, and reports whether all of them wait, except at most
+// maxCalls goroutines in system calls. calls is the latest number of goroutines in system
+// calls. atRest usually takes a few microseconds. It doesn't sleep: the shortest sleep takes a
+// millisecond, and a long advance has thousands of steps.
+func atRest(maxCalls uint64) (resting bool, calls uint64) {
 	state := []metrics.Sample{
 		{Name: "/sched/goroutines/running:goroutines"}, // includes this one
 		{Name: "/sched/goroutines/runnable:goroutines"},
@@ -49,7 +49,7 @@ func atRest(inCalls uint64) (resting bool, calls uint64) {
 		metrics.Read(state)
 		calm++
 		calls = state[2].Value.Uint64()
-		if calls > inCalls || state[0].Value.Uint64() > 1 || state[1].Value.Uint64() > 0 {
+		if calls > maxCalls || state[0].Value.Uint64() > 1 || state[1].Value.Uint64() > 0 {
 			calm = 0
 		}
 		switch {

@@ -10,8 +10,8 @@ import (
 // WriteFile writes a file, which only its owner can read, atomically and durably.
 func WriteFile(path string, content []byte) error { return write(path, content, os.Rename) }
 
-// CreateFile is WriteFile for a new file. If the file exists, it returns os.ErrExist, unless the file
-// system has no links: then it replaces the file.
+// CreateFile is WriteFile for a new file. If the file exists, CreateFile returns os.ErrExist. On a file
+// system without hard links, it replaces the file.
 func CreateFile(path string, content []byte) error {
 	return write(path, content, func(from, to string) error {
 		if err := os.Link(from, to); err == nil || errors.Is(err, os.ErrExist) {

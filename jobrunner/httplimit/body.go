@@ -21,7 +21,7 @@ const (
 )
 
 const (
-	// pauseTime is the longest pause of a body for a worker's own, perhaps interactive, program.
+	// pauseTime is the longest pause in a body that a worker's program reads, which may be interactive.
 	pauseTime = time.Minute
 	// drainTime and drainBytes limit how much of an unread body is discarded to reuse its connection.
 	drainTime  = 500 * time.Millisecond
@@ -31,7 +31,7 @@ const (
 // ErrSlowBody is the error of a body below the minimum rate; the answer is 408.
 var ErrSlowBody = errors.New("the body arrives too slowly")
 
-// LimitBodies enforces the minimum rate on bodies, and doesn't wait for one that next doesn't read.
+// LimitBodies enforces the minimum rate on request bodies. An answer doesn't wait for a body that next doesn't read.
 func LimitBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// RFC 9112, 6.1: the connection must end after a request with both Content-Length and
@@ -151,7 +151,7 @@ func (b *body) end(h http.Header) {
 	b.served.Store(true)
 }
 
-// AnswerWriter calls Begin with an answer's status before it begins. 1xx statuses precede it.
+// AnswerWriter calls Begin with the status before an answer begins. 1xx statuses, which may precede it, don't count.
 type AnswerWriter struct {
 	http.ResponseWriter
 	Begin func(status int)

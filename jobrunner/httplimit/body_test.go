@@ -22,8 +22,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// serveVirtually runs a test in virtual time against a server with a handler.
-func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, dial func() net.Conn)) {
+// serveInBubble runs a test against a server with a handler, in a synctest bubble.
+func serveInBubble(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, dial func() net.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		network := pipenet.Listen()
@@ -78,9 +78,10 @@ func expectClosed(t *testing.T, c net.Conn, from *bufio.Reader, seconds int) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(time.Duration(seconds) * time.Second))
 	b, err := from.ReadByte()
-	must.Hold(t, errors.Is(err, io.EOF), "the connection is still open:", b, err)
+	must.Hold(t, errors.Is(err, io.EOF), "the connection is still open: a read returned", b, err)
 }
 
+// readAll is a handler that answers with the body's length, or 408 if the body is slow.
 func readAll(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if errors.Is(err, httplimit.ErrSlowBody) {
@@ -107,13 +108,14 @@ func TestMinimumRate(t *testing.T) {
 		"small and late":         {2, 1, 19 * time.Second, 200, 19},
 	} {
 		t.Run(name, func(t *testing.T) {
-			serveVirtually(t, readAll, func(t *testing.T, dial func() net.Conn) {
+			serveInBubble(t, readAll, func(t *testing.T, dial func() net.Conn) {
 				conn, start := dial(), time.Now()
 				go send(conn, c.length, c.piece, c.interval)
 				from := bufio.NewReader(conn)
 				status, body, closes := readAnswer(t, from)
 				duration := time.Since(start).Seconds()
-				must.Hold(t, status == c.status && duration == c.seconds && closes == (status == 408), status, body, "after", duration, "s, closing", closes, c.status, "after", c.seconds, "s")
+				must.Hold(t, status == c.status && duration == c.seconds && closes == (status == 408),
+					"got", status, body, "after", duration, "s, closing the connection:", closes, "; want", c.status, "after", c.seconds, "s")
 				if status == 408 {
 					expectClosed(t, conn, from, 2)
 				}
@@ -128,13 +130,13 @@ func TestUnreadBody(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{"refuses": refuse, "says nothing": func(http.ResponseWriter, *http.Request) {}} {
 		for _, length := range []int{1000, 20 << 20} {
 			t.Run(fmt.Sprint(name, " ", length), func(t *testing.T) {
-				serveVirtually(t, handler, func(t *testing.T, dial func() net.Conn) {
+				serveInBubble(t, handler, func(t *testing.T, dial func() net.Conn) {
 					conn, start := dial(), time.Now()
 					go send(conn, length, 1, time.Minute)
 					from := bufio.NewReader(conn)
 					_, _, closes := readAnswer(t, from)
 					duration := time.Since(start)
-					must.Hold(t, duration <= time.Second && closes, "answered after", duration, "closing", closes)
+					must.Hold(t, duration <= time.Second && closes, "answered after", duration, "closing the connection:", closes)
 					expectClosed(t, conn, from, 2)
 				})
 			})
@@ -144,7 +146,7 @@ func TestUnreadBody(t *testing.T) {
 
 // A connection is reused after a body that has arrived, read or unread.
 func TestConnectionIsReused(t *testing.T) {
-	serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
+	serveInBubble(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/read" {
 			io.Copy(io.Discard, r.Body)
 		}
@@ -155,15 +157,15 @@ func TestConnectionIsReused(t *testing.T) {
 		for _, path := range []string{"/read", "/", "/read", "/"} {
 			go fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello", path)
 			status, _, closes := readAnswer(t, from)
-			must.Hold(t, status == 403 && !closes, path, status, "closing:", closes)
+			must.Hold(t, status == 403 && !closes, path, "answered", status, "closing the connection:", closes)
 			time.Sleep(time.Minute)
 		}
 	})
 }
 
-// A request whose body has arrived may take long: neither it nor its connection's next one is cancelled.
+// A request whose body has arrived may take long. It isn't cancelled, nor is the next request of its connection.
 func TestHeldRequests(t *testing.T) {
-	serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
+	serveInBubble(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		select {
 		case <-time.After(5 * time.Minute):
@@ -184,7 +186,7 @@ func TestHeldRequests(t *testing.T) {
 // A body that another program reads may pause for less than a minute.
 func TestAllowPauses(t *testing.T) {
 	for pause, want := range map[time.Duration]int{50 * time.Second: 200, 70 * time.Second: 408} {
-		serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
+		serveInBubble(t, func(w http.ResponseWriter, r *http.Request) {
 			httplimit.AllowPauses(r)
 			readAll(w, r)
 			r.Body.Close()
@@ -193,7 +195,7 @@ func TestAllowPauses(t *testing.T) {
 			go send(conn, 3, 1, pause)
 			from := bufio.NewReader(conn)
 			status, body, _ := readAnswer(t, from)
-			must.Hold(t, status == want, "with pauses of", pause, status)
+			must.Hold(t, status == want, "with pauses of", pause, "the status is", status, "want", want)
 			if want == 408 {
 				must.Contain(t, body, "send at least 1 bytes in every 1m0s")
 				expectClosed(t, conn, from, 2)
@@ -212,7 +214,7 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan time.Time, 1)
 			var writeErr error
-			serveVirtually(t, func(w http.ResponseWriter, _ *http.Request) {
+			serveInBubble(t, func(w http.ResponseWriter, _ *http.Request) {
 				_, writeErr = w.Write(make([]byte, size))
 				ended <- time.Now()
 			}, func(t *testing.T, dial func() net.Conn) {
@@ -228,7 +230,8 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 				}
 				duration := (<-ended).Sub(start)
 				must.Hold(t, c.want <= 0 || writeErr == nil && read >= c.want, "the client read", read, "bytes; the server", writeErr)
-				must.Hold(t, c.want != 0 || writeErr != nil && duration >= 20*time.Second && duration <= 30*time.Second, "after", duration, writeErr)
+				must.Hold(t, c.want != 0 || writeErr != nil && duration >= 20*time.Second && duration <= 30*time.Second,
+					"writing ended after", duration, "with the error", writeErr, "want an error after 20 to 30 s")
 			})
 		})
 	}
@@ -284,13 +287,13 @@ func TestMemoryWait(t *testing.T) {
 		expectFull(t, m, 20)
 		a.Release()
 		first, second := <-served, <-served
-		must.Hold(t, first == "large" && second == "small", "served", first, second)
+		must.Hold(t, first == "large" && second == "small", "served the waiter", first, "before", second)
 		time.Sleep(3 * time.Second)
 
 		a = reserve(t, m, 100)
 		start := time.Now()
 		_, err := m.ReserveWhenFree(t.Context(), 1)
-		must.Hold(t, errors.Is(err, httplimit.ErrMemory) && time.Since(start) == 30*time.Second, "after", time.Since(start), err)
+		must.Hold(t, errors.Is(err, httplimit.ErrMemory) && time.Since(start) == 30*time.Second, "gave up after", time.Since(start), err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		must.ErrorIs(t, must.Err(m.ReserveWhenFree(ctx, 1)), context.DeadlineExceeded)
@@ -305,7 +308,7 @@ func TestReadBodyBeyondLimit(t *testing.T) {
 	r.ContentLength = 1 << 40
 	_, _, err := httplimit.NewMemory(5_000_000).ReadBody(r, r.Body, 1<<20, 1, false)
 	tooLarge := new(http.MaxBytesError)
-	must.Hold(t, errors.As(err, &tooLarge) && tooLarge.Limit == 1<<20, err)
+	must.Hold(t, errors.As(err, &tooLarge) && tooLarge.Limit == 1<<20, "a Content-Length of 1<<40 bytes returned", err)
 }
 
 // A Content-Length reserves its memory at the start. Other bodies reserve it as they arrive.
@@ -335,6 +338,6 @@ func TestReadBody(t *testing.T) {
 	r.ContentLength = 50_000
 	broken := errors.New("broken")
 	_, _, err := m.ReadBody(r, io.MultiReader(bytes.NewReader(make([]byte, 100)), iotest.ErrReader(broken)), 1<<20, 1, false)
-	must.Hold(t, errors.Is(err, broken), err)
+	must.Hold(t, errors.Is(err, broken), "a broken body returned", err)
 	reserve(t, m, 100_000)
 }

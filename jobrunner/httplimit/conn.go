@@ -21,9 +21,10 @@ type conn struct {
 	lingers       atomic.Bool  // a response was sent before the whole request arrived
 	closeOnce     sync.Once
 
-	mu             sync.Mutex
-	reads          int       // in progress
-	until, applied time.Time // the read deadline, and the one that Conn has
+	mu              sync.Mutex
+	reads           int       // in progress
+	deadline        time.Time // of reads
+	appliedDeadline time.Time // the read deadline of Conn
 }
 
 // SetReadDeadline changes the deadline of Conn only when a Read is in progress or begins: net/http and
@@ -31,7 +32,7 @@ type conn struct {
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.until = t
+	c.deadline = t
 	if c.reads == 0 {
 		return nil
 	}
@@ -43,11 +44,11 @@ func (c *conn) SetDeadline(t time.Time) error {
 }
 
 func (c *conn) applyDeadline() error {
-	if c.until.Equal(c.applied) {
+	if c.deadline.Equal(c.appliedDeadline) {
 		return nil
 	}
-	c.applied = c.until
-	return c.Conn.SetReadDeadline(c.until)
+	c.appliedDeadline = c.deadline
+	return c.Conn.SetReadDeadline(c.deadline)
 }
 
 func (c *conn) Read(p []byte) (int, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
+// Connections are the limits of a Listener.
 type Connections struct {
 	// Max is the limit of all connections; 0 is DefaultConnections. It is lowered
 	// to the process's limit of descriptors, less a reserve.
@@ -67,13 +68,14 @@ func Listen(l net.Listener, c Connections) *Listener {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	all := Descriptors()
-	c.Max = min(cmp.Or(c.Max, DefaultConnections), all-reservedDescriptors(all))
+	descriptors := Descriptors()
+	reserved := reservedDescriptors(descriptors)
+	c.Max = min(cmp.Or(c.Max, DefaultConnections), descriptors-reserved)
 	c.PerAddress = cmp.Or(c.PerAddress, DefaultPerAddress)
 	spare, _ := os.Open(os.DevNull) // without it, rejecting has to wait for a free descriptor
 	life, stop := context.WithCancel(context.Background())
 	return &Listener{
-		Listener: l, Connections: c, lingering: make(chan struct{}, min(maxRejects, reservedDescriptors(all)/6)), life: life, stop: stop, spare: spare,
+		Listener: l, Connections: c, lingering: make(chan struct{}, min(maxRejects, reserved/6)), life: life, stop: stop, spare: spare,
 		open: map[*conn]struct{}{}, idle: map[*conn]struct{}{}, counts: map[netip.Prefix]int{}, lastLogged: map[string]time.Time{},
 	}
 }
@@ -132,7 +134,8 @@ const (
 	tooMany          = "the deployment has too many open connections"
 )
 
-// addressOf returns the address for which PerAddress counts a connection, invalid for exempt ones.
+// addressOf returns the address or network for which PerAddress counts a connection. It is invalid if the
+// connection is exempt.
 func (l *Listener) addressOf(c net.Conn) netip.Prefix {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -222,7 +225,7 @@ func (l *Listener) evict(address netip.Prefix) bool {
 }
 
 // rejectWithSpare accepts the next connection with the spare descriptor, answers 503, closes it, and
-// opens the spare descriptor again. It returns false if it accepted none.
+// opens the spare descriptor again. It returns false if it accepted no connection.
 func (l *Listener) rejectWithSpare() bool {
 	if l.spare != nil {
 		_ = l.spare.Close()
@@ -288,7 +291,7 @@ func (l *Listener) warn(text string, args ...any) {
 	}
 }
 
-// Close ends Accept. Open connections stay.
+// Close ends Accept. Open connections stay open.
 func (l *Listener) Close() error {
 	l.stop()
 	return l.Listener.Close()

@@ -27,12 +27,12 @@ type remoteListener struct {
 	addresses <-chan string
 }
 
-func (e remoteListener) Accept() (net.Conn, error) {
-	c, err := e.Listener.Accept()
+func (l remoteListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return remoteConn{c, &net.TCPAddr{IP: net.ParseIP(<-e.addresses), Port: 1}}, nil
+	return remoteConn{c, &net.TCPAddr{IP: net.ParseIP(<-l.addresses), Port: 1}}, nil
 }
 
 type remoteConn struct {
@@ -112,7 +112,7 @@ func (b *boundedServer) expectServed(from string) {
 func (b *boundedServer) expectStatus(from *bufio.Reader, want int) {
 	b.t.Helper()
 	status, body, _ := readAnswer(b.t, from)
-	must.Hold(b.t, status == want && (want != 503 || strings.Contains(body, "too many open connections")), "answered", status, body, "expected", want)
+	must.Hold(b.t, status == want && (want != 503 || strings.Contains(body, "too many open connections")), "answered", status, body, "want", want)
 }
 
 // Each address has a limit, and a /64 network of IPv6 counts as one address. This machine and load
@@ -205,13 +205,13 @@ func TestResponseReachesWritingClient(t *testing.T) {
 				if err == nil && resp.StatusCode == http.StatusContinue {
 					resp, err = http.ReadResponse(from, nil)
 				}
-				must.Require(t, err == nil && resp.Close, resp, err)
+				must.Require(t, err == nil && resp.Close, "got the response", resp, err)
 			})
 		}
 	}
 }
 
-// A client that never stops is disconnected.
+// A client that never stops sending is disconnected.
 func TestLingerIsBounded(t *testing.T) {
 	t.Parallel()
 	conn, err := net.Dial("tcp", serveTCP(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
@@ -225,7 +225,7 @@ func TestLingerIsBounded(t *testing.T) {
 		n, err = conn.Write(piece)
 		sent += n
 	}
-	must.Hold(t, err != nil && sent >= 200<<20, "after", sent>>20, "MiB", err)
+	must.Hold(t, err != nil && sent >= 200<<20, "sending ended after", sent>>20, "MiB with the error", err, "want an error after 200 to 400 MiB")
 }
 
 // A request that could have two lengths is the last one on its connection.
@@ -245,7 +245,7 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 		conn.SetDeadline(time.Now().Add(time.Minute))
 		io.WriteString(conn, head+"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
 		text, _ := io.ReadAll(conn)
-		must.Hold(t, strings.Contains(string(text), "GET ;") != closes && strings.Contains(string(text), "POST "), head, string(text))
+		must.Hold(t, strings.Contains(string(text), "GET ;") != closes && strings.Contains(string(text), "POST "), head, "and a GET were answered", string(text))
 	}
 }
 

@@ -21,7 +21,8 @@ const RetryAfter = "5"
 // ErrMemory means that the budget has no room for a body. The answer is 503.
 var ErrMemory = errors.New("the deployment has no memory left for this body: other bodies are in flight, try again in a few seconds")
 
-// Memory is a budget of bytes for bodies in flight, first come, first served; a larger one takes it all.
+// Memory is a budget of bytes for bodies in flight, first come, first served. A reservation that exceeds it
+// takes the whole budget.
 type Memory struct {
 	limit int64
 	free  *semaphore.Weighted
@@ -44,7 +45,8 @@ func (m *Memory) Reserve(bytes int64) (*Reservation, error) {
 	return r, nil
 }
 
-// ReserveWhenFree reserves a part of the budget once it is free: ErrMemory after memoryWait, or ctx's error.
+// ReserveWhenFree waits until a part of the budget is free, and reserves it. It returns ErrMemory after
+// memoryWait, or ctx's error.
 func (m *Memory) ReserveWhenFree(ctx context.Context, bytes int64) (*Reservation, error) {
 	waitCtx, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
@@ -65,7 +67,7 @@ func (r *Reservation) grow(bytes int64) error {
 	return nil
 }
 
-// Shrink releases all but some bytes.
+// Shrink releases all but the given number of bytes.
 func (r *Reservation) Shrink(bytes int64) {
 	if r != nil {
 		bytes = min(bytes, r.bytes)
@@ -134,18 +136,18 @@ const (
 
 // MachineMemory returns the bytes of the machine's memory or a lower limit of the control group, or 0.
 func MachineMemory() int64 {
-	all, _ := memlimit.FromSystem() // 0 on error
-	if limit, err := memlimit.FromCgroup(); err == nil && (all == 0 || limit < all) {
-		all = limit
+	bytes, _ := memlimit.FromSystem() // 0 on error
+	if limit, err := memlimit.FromCgroup(); err == nil && (bytes == 0 || limit < bytes) {
+		bytes = limit
 	}
-	return int64(min(all, math.MaxInt64)) //nolint:gosec // min keeps it in range
+	return int64(min(bytes, math.MaxInt64)) //nolint:gosec // min keeps it in range
 }
 
 // DefaultMemory is a sixteenth of the machine's or container's memory, within 64 MiB and 4 GiB.
 func DefaultMemory() int64 {
-	all := MachineMemory()
-	if all == 0 {
+	bytes := MachineMemory()
+	if bytes == 0 {
 		return unknownBodyMemory
 	}
-	return min(max(all/bodyShare, minBodyMemory), maxBodyMemory)
+	return min(max(bytes/bodyShare, minBodyMemory), maxBodyMemory)
 }

@@ -23,7 +23,7 @@ type Exceeded struct {
 
 func (e *Exceeded) Error() string { return e.Text }
 
-// Limiter counts requests in a sliding window: it stores the time of each that it accepted within the last Window.
+// Limiter counts requests in a sliding window: it stores the time of each request accepted within the last Window.
 type Limiter struct {
 	clock *clock.Clock
 	start time.Time // accepted and lastSweep are offsets from it
@@ -44,8 +44,8 @@ func New(c *clock.Clock) *Limiter {
 
 // Admit accepts a request, which is in flight until done is called, or returns an *Exceeded.
 // A rejected request doesn't count. The rate is the higher of the base rate and the rate of
-// the running workers. Admit calls running only if the base rate is used up.
-func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
+// the running workers. Admit calls countWorkers only if the base rate is used up.
+func (l *Limiter) Admit(k Key, countWorkers func() int) (done func(), err error) {
 	if k.Operation == Unlimited {
 		return func() {}, nil
 	}
@@ -65,7 +65,7 @@ func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
 	}
 	if rate := limit.Rate; len(b.accepted) >= rate {
 		if limit.PerWorker > 0 {
-			rate = max(rate, running()*limit.PerWorker)
+			rate = max(rate, countWorkers()*limit.PerWorker)
 		}
 		if len(b.accepted) >= rate {
 			return nil, &Exceeded{

@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// contract repeats the service description's table and the field notes' requests per worker.
+// contract repeats the service description's table of limits and the field notes' requests per worker.
 var contract = map[Operation]struct{ rate, perWorker, concurrent int }{
 	RunSync: {2000, 400, 400}, Run: {1000, 200, 200}, Status: {2000, 400, 400}, Stream: {2000, 400, 400},
 	Cancel: {100, 20, 20}, PurgeQueue: {2, 0, 0}, OpenAI: {2000, 400, 400}, Requests: {10, 0, 2},
@@ -24,8 +24,8 @@ func withLimiter(t *testing.T, test func(t *testing.T, l *Limiter)) {
 
 func runningWorkers(n int) func() int { return func() int { return n } }
 
-// exhaust sends requests that end at once until one is rejected. It returns the number of accepted
-// requests and the rejected one's RetryAfter.
+// exhaust sends requests that end at once until a request is rejected. It returns the number of accepted
+// requests and the RetryAfter of the rejected request.
 func exhaust(l *Limiter, k Key, running int) (accepted int, wait time.Duration) {
 	for {
 		done, err := l.Admit(k, runningWorkers(running))
@@ -48,13 +48,13 @@ func TestWindowSlides(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		n, wait := exhaust(l, k, 0)
-		must.Hold(t, n == 4 && wait == 6*time.Second, n, "then a wait of", wait)
+		must.Hold(t, n == 4 && wait == 6*time.Second, "4 s after six requests,", n, "are accepted, then a wait of", wait)
 		time.Sleep(6 * time.Second)
 		n, wait = exhaust(l, k, 0)
-		must.Hold(t, n == 6 && wait == 4*time.Second, n, "ten seconds after the first six, then a wait of", wait)
+		must.Hold(t, n == 6 && wait == 4*time.Second, "10 s after the first six,", n, "are accepted, then a wait of", wait)
 		time.Sleep(4 * time.Second)
 		n, wait = exhaust(l, k, 0)
-		must.Hold(t, n == 4 && wait == 6*time.Second, n, "ten seconds after the next four, then a wait of", wait)
+		must.Hold(t, n == 4 && wait == 6*time.Second, "10 s after the next four,", n, "are accepted, then a wait of", wait)
 	})
 }
 
@@ -63,7 +63,7 @@ func TestRunningWorkers(t *testing.T) {
 		for _, running := range []int{1, 4, 5, 6, 20} {
 			withLimiter(t, func(t *testing.T, l *Limiter) {
 				n, _ := exhaust(l, Key{"user", "endpoint", op}, running)
-				must.Hold(t, n == max(want.rate, running*want.perWorker), Table[op].Name, "with", running, "workers:", n)
+				must.Hold(t, n == max(want.rate, running*want.perWorker), Table[op].Name, "accepted", n, "requests with", running, "workers, want", want)
 			})
 		}
 	}
@@ -73,13 +73,13 @@ func TestRunningWorkers(t *testing.T) {
 func TestFewerWorkers(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		k := Key{"user", "endpoint", Cancel}
-		exhaust(l, k, 10) // 200
+		exhaust(l, k, 10) // 200 requests
 		time.Sleep(3 * time.Second)
 		n, wait := exhaust(l, k, 0)
-		must.Hold(t, n == 0 && wait == 7*time.Second, n, "then a wait of", wait)
+		must.Hold(t, n == 0 && wait == 7*time.Second, n, "requests are accepted within the window, then a wait of", wait)
 		time.Sleep(7 * time.Second)
 		n, _ = exhaust(l, k, 0)
-		must.Hold(t, n == 100, n, "when the window is over")
+		must.Hold(t, n == 100, n, "requests are accepted when the window is over")
 	})
 }
 
@@ -97,7 +97,7 @@ func TestConcurrentRequests(t *testing.T) {
 				open = append(open, done)
 			}
 			limit := cmp.Or(want.concurrent, want.rate)
-			must.Require(t, len(open) == limit, Table[op].Name, len(open), "at a time")
+			must.Require(t, len(open) == limit, Table[op].Name, "allows", len(open), "requests at a time, want", limit)
 			for _, other := range []Key{{"other", "endpoint", op}, {"user", "other", op}, {"user", "endpoint", op%Requests + 1}} {
 				if done, err := l.Admit(other, runningWorkers(0)); err != nil {
 					t.Errorf("%s: %v is limited too: %s", Table[op].Name, other, err)
@@ -107,7 +107,7 @@ func TestConcurrentRequests(t *testing.T) {
 			}
 			time.Sleep(Window) // a request in flight outlasts the window
 			_, err := l.Admit(k, runningWorkers(0))
-			must.Hold(t, (err != nil) == (want.concurrent > 0), Table[op].Name, "another request after the window:", err)
+			must.Hold(t, (err != nil) == (want.concurrent > 0), Table[op].Name, "returned after the window", err)
 			open[0]()
 			must.Equal(t, must.Err(l.Admit(k, runningWorkers(0))), nil, Table[op].Name, "after a request has ended")
 		})
@@ -122,14 +122,14 @@ func TestSweep(t *testing.T) {
 		for range 1000 {
 			exhaust(l, Key{"user", time.Now().String(), Requests}, 0)
 			time.Sleep(Window / 10)
-			must.Require(t, len(l.buckets) <= 25, len(l.buckets), "buckets")
+			must.Require(t, len(l.buckets) <= 25, "the limiter has", len(l.buckets), "buckets, want at most 25")
 		}
 		b := l.buckets[inFlight]
 		must.Hold(t, b != nil && b.inFlight == 1, "the bucket of the request in flight is", b)
 		done()
 		time.Sleep(Window)
 		exhaust(l, Key{"user", "last", Requests}, 0)
-		must.Equal(t, len(l.buckets), 1, "buckets")
+		must.Equal(t, len(l.buckets), 1, "the number of buckets at the end")
 	})
 }
 
@@ -140,6 +140,6 @@ func TestQueueFull(t *testing.T) {
 	}{
 		{50, 0, false}, {51, 0, true}, {500, 1, false}, {501, 1, true}, {1500, 3, false}, {1501, 3, true}, {0, 0, false},
 	} {
-		must.Equal(t, QueueFull(c.jobs, c.workersMax), c.full, c.jobs, "jobs", c.workersMax, "workers")
+		must.Equal(t, QueueFull(c.jobs, c.workersMax), c.full, "whether a queue is full with", c.jobs, "jobs and", c.workersMax, "workers")
 	}
 }

@@ -44,13 +44,14 @@ var Table = [...]Limit{
 	Requests:   {"/requests", 10, 0, 2, false},
 }
 
-// A queue is full while it holds more than both of these (field notes, job API, requests per worker).
+// A queue is full if it has more than queueBase jobs and more than queuePerWorker jobs for each worker of
+// workersMax (field notes, job API, requests per worker).
 const (
 	queueBase      = 50
-	queuePerWorker = 500 // for each worker up to workersMax
+	queuePerWorker = 500
 )
 
-// QueueFull reports whether a queue with this many jobs accepts no more.
+// QueueFull reports whether a queue with this many jobs is full.
 func QueueFull(jobs, workersMax int) bool {
 	return jobs > queueBase && jobs > queuePerWorker*workersMax
 }

@@ -35,7 +35,7 @@ func Parse(raw string) Line {
 			return l
 		}
 	}
-	if m := prefixed.FindStringSubmatch(raw); m != nil {
+	if m := prefixForm.FindStringSubmatch(raw); m != nil {
 		l := Line{Level: level(m[1]), Text: message(m[2])}
 		if id, rest, ok := strings.Cut(l.Text, " | "); ok && jobID.MatchString(id) {
 			l.Job, l.Text = id, rest
@@ -47,8 +47,8 @@ func Parse(raw string) Line {
 
 var (
 	// The public SDK writes "INFO   | text", Python's logging "INFO:name:text".
-	prefixed = regexp.MustCompile(`(?s)^(TRACE|DEBUG|INFO|TIP|WARN|WARNING|ERROR|CRITICAL|FATAL)(?: *\| |:[\w.]+:)(.*)$`)
-	jobID    = regexp.MustCompile(`^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-\S+$`)
+	prefixForm = regexp.MustCompile(`(?s)^(TRACE|DEBUG|INFO|TIP|WARN|WARNING|ERROR|CRITICAL|FATAL)(?: *\| |:[\w.]+:)(.*)$`)
+	jobID      = regexp.MustCompile(`^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-\S+$`)
 )
 
 // The members' names in common loggers' JSON, the most common first.
@@ -161,7 +161,7 @@ func Headline(text string) string {
 	return m[1] + ": " + message
 }
 
-// tail returns the end of a text, at most maxBytes, by whole lines if the last one fits. An ellipsis marks the cut.
+// tail returns at most maxBytes of the end of a text, in whole lines if the last line fits. An ellipsis marks the cut.
 func tail(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text
@@ -176,7 +176,7 @@ func tail(text string, maxBytes int) string {
 	return ellipsis + end
 }
 
-// Shorten omits the middle beyond maxBytes: the start names the failed operation, the end its cause.
+// Shorten omits the middle of a text of more than maxBytes: the start names the failed operation, the end its cause.
 func Shorten(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text
@@ -190,8 +190,8 @@ func Shorten(text string, maxBytes int) string {
 
 const ellipsis = "…"
 
-// LastMessages returns the last messages of a log, until they have maxLines lines: without debug lines, JSON as
-// text, truncated to maxBytes at the front.
+// LastMessages returns messages from the end of a log until they have maxLines lines, and truncates their start
+// to maxBytes. It skips debug lines, and returns JSON as text.
 func LastMessages(lines []string, maxLines, maxBytes int) string {
 	var messages []string
 	for i := len(lines) - 1; i >= 0 && maxLines > 0; i-- {
@@ -213,7 +213,7 @@ func unquoteList(list string) string {
 	rest := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(list), "["), "]")
 	for rest != "" {
 		if quote := rest[0]; quote == '\'' || quote == '"' {
-			end := closing(rest, quote)
+			end := closingQuote(rest, quote)
 			b.WriteString(unescape(rest[1:end]))
 			rest = strings.TrimPrefix(rest[min(end+1, len(rest)):], ", ")
 			continue
@@ -229,7 +229,7 @@ func unquoteList(list string) string {
 }
 
 // closing returns the index of a string's closing quote, or the length of s without one.
-func closing(s string, quote byte) int {
+func closingQuote(s string, quote byte) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
@@ -271,7 +271,7 @@ func unescape(s string) string {
 				width = 1 + digits
 			}
 		}
-		if width == 0 {
+		if width == 0 { // not an escape
 			b.WriteByte('\\')
 		}
 		s = after[width:]

@@ -73,14 +73,14 @@ func TestLastMessages(t *testing.T) {
 	must.Equal(t, LastMessages(lines, 20, 2000), "loads\nUncaught exception:\nTraceback:\nKeyError: 1")
 	must.Equal(t, LastMessages(lines, 20, 22), "…\nKeyError: 1")
 	must.Equal(t, LastMessages(lines, 2, 2000), "Uncaught exception:\nTraceback:\nKeyError: 1")
-	must.Equal(t, LastMessages(nil, 5, 100), "", "of nothing")
+	must.Equal(t, LastMessages(nil, 5, 100), "", "the last messages of an empty log")
 }
 
 func TestShorten(t *testing.T) {
 	for _, text := range []string{strings.Repeat("a", 5000), strings.Repeat("ü", 3000), strings.Repeat("words and lines\n", 400) + "the cause"} {
-		for most := 8; most < 200; most++ {
-			for _, got := range []string{tail(text, most), Shorten(text, most)} {
-				must.Require(t, len(got) <= most && utf8.ValidString(got) && strings.Contains(got, "…"), most, got)
+		for maxBytes := 8; maxBytes < 200; maxBytes++ {
+			for _, got := range []string{tail(text, maxBytes), Shorten(text, maxBytes)} {
+				must.Require(t, len(got) <= maxBytes && utf8.ValidString(got) && strings.Contains(got, "…"), "a text with at most", maxBytes, "bytes is", got)
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// For any line, the parsed one has a known level, a bounded length, and valid UTF-8 if the raw one has.
+// A parsed line has a known level and a bounded length. It is valid UTF-8 if the raw line is.
 func FuzzParse(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, raw string) {
 		l := Parse(raw)
@@ -113,11 +113,11 @@ func FuzzParse(f *testing.F) {
 		default:
 			t.Errorf("%q has level %q", raw, l.Level)
 		}
-		must.Hold(t, !l.IsPrinted() || l.Text == raw && l.Job == "", raw, "which no logger wrote, is shown as", l)
+		must.Hold(t, !l.IsPrinted() || l.Text == raw && l.Job == "", "a line that no logger wrote,", raw, "is parsed as", l)
 		for name, text := range map[string]string{"text": l.Text, "failure": ReadableFailure(raw), "headline": Headline(raw)} {
-			must.Hold(t, !utf8.ValidString(raw) || utf8.ValidString(text), name, raw, "is not UTF-8", text)
+			must.Hold(t, !utf8.ValidString(raw) || utf8.ValidString(text), "the", name, "of", raw, "isn't UTF-8:", text)
 			// An invalid byte becomes a character of three bytes.
-			must.Hold(t, len(text) <= 3*len(raw)+64, name, "of", len(raw), "bytes has", len(text))
+			must.Hold(t, len(text) <= 3*len(raw)+64, "the", name, "of a line of", len(raw), "bytes has", len(text), "bytes")
 		}
 	},
 		fuzz.Seed{`{"requestId": "0558ca0f-2790-4d67-bf1a-43e52bd2a92d-q1", "message": "Started.", "level": "INFO"}`},
@@ -131,12 +131,12 @@ func FuzzParse(f *testing.F) {
 }
 
 // LastMessages, tail and Shorten respect their limits.
-func FuzzEnd(f *testing.F) {
-	fuzz.Run(f, func(t *testing.T, log string, most int) {
-		most = min(max(most, 8), 1<<16)
-		for name, got := range map[string]string{"the end": LastMessages(strings.Split(log, "\n"), 20, most), "the tail": tail(log, most), "the short form": Shorten(log, most)} {
-			must.Hold(t, len(got) <= most, name, log, "has", len(got), "bytes, expected at most", most)
-			must.Hold(t, !utf8.ValidString(log) || utf8.ValidString(got), name, log, "cut to", most, "is not UTF-8", got)
+func FuzzLimits(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, log string, maxBytes int) {
+		maxBytes = min(max(maxBytes, 8), 1<<16)
+		for name, got := range map[string]string{"LastMessages": LastMessages(strings.Split(log, "\n"), 20, maxBytes), "tail": tail(log, maxBytes), "Shorten": Shorten(log, maxBytes)} {
+			must.Hold(t, len(got) <= maxBytes, name, "of", log, "has", len(got), "bytes, want at most", maxBytes)
+			must.Hold(t, !utf8.ValidString(log) || utf8.ValidString(got), name, "of", log, "with at most", maxBytes, "bytes isn't UTF-8:", got)
 		}
 	},
 		fuzz.Seed{"{\"message\": \"heartbeat\", \"level\": \"DEBUG\"}\nloads\nUncaught exception", 20},

@@ -95,7 +95,7 @@ func (m *Metrics) Webhook(err error, last bool) {
 	m.webhooks.WithLabelValues(result).Inc()
 }
 
-// requestBuckets are seconds of requests, from a read of memory to the API's longest wait for a job.
+// requestBuckets are durations of requests in seconds, from a read of memory to the API's longest wait for a job.
 var requestBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 30, 90, 300}
 
 // noRoute is the label of requests whose path matches no route.
@@ -118,7 +118,7 @@ func (m *Metrics) Begin() (end func(r *http.Request, status int)) {
 	}
 }
 
-// jobBuckets are seconds for which jobs wait and run, up to a job's maximum of a week.
+// jobBuckets are the seconds that jobs wait or run, up to a job's maximum of a week.
 var jobBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600}
 
 // jobs counts the engine's events. A series lives as long as its endpoint.
@@ -154,7 +154,7 @@ func newJobs() *jobs {
 	}
 }
 
-// Job counts an event, unless it is of a batch's request.
+// Job counts an event of a job, unless the job is a request of a batch.
 func (m *Metrics) Job(e engine.Event) {
 	if engine.IsBatchQueue(e.Endpoint) {
 		return

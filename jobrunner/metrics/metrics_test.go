@@ -40,7 +40,7 @@ func fullSource() *source {
 	return &source{
 		endpoints: []metrics.Endpoint{{
 			ID: "ep", Jobs: engine.Counts{InQueue: 3, InProgress: 2}, Oldest: time.Now().Add(-time.Hour),
-			Workers: map[string]int{"RUNNING": 2, "THROTTLED": 0}, Each: []worker.Info{{ID: "w1", Usage: run.Usage{CPU: 1500 * time.Millisecond, Memory: 1 << 20}}, {ID: "builtin"}},
+			WorkersByState: map[string]int{"RUNNING": 2, "THROTTLED": 0}, Workers: []worker.Info{{ID: "w1", Usage: run.Usage{CPU: 1500 * time.Millisecond, Memory: 1 << 20}}, {ID: "builtin"}},
 		}},
 		gpus: []gpu.DeviceState{
 			{Device: gpu.Device{UUID: "GPU-1", TypeID: "NVIDIA H200", Memory: 1 << 30}, Sample: gpu.Sample{Utilization: 50, MemoryUsed: 1 << 20, Power: 70500, Temperature: 40}, Holder: "w1"},
@@ -70,7 +70,7 @@ func countRequest(m *metrics.Metrics, pattern string, status int) {
 	end(&http.Request{Method: "MADE-UP", RequestURI: "/made/up", Pattern: pattern}, status)
 }
 
-// Every metric has its value, and promlint accepts all.
+// Every metric has its value, and promlint accepts all metrics.
 func TestScrape(t *testing.T) {
 	m := newMetrics(fullSource(), t.Output())
 	for _, e := range []engine.Event{
@@ -128,7 +128,7 @@ func TestScrape(t *testing.T) {
 		"go_goroutines ",
 	)
 	for _, unwanted := range []string{"made", "MADE", `gpu_utilization_ratio{gpu="GPU-2"}`} {
-		must.Hold(t, !strings.Contains(text, unwanted), "unexpected", unwanted)
+		must.Hold(t, !strings.Contains(text, unwanted), "the metrics contain", unwanted)
 	}
 	if t.Failed() {
 		t.Log(text)
@@ -162,16 +162,17 @@ func TestDeletedEndpointDropsSeries(t *testing.T) {
 }
 
 // A metric that can't be read is omitted and logged; the others are served.
-func TestUnreadable(t *testing.T) {
+func TestUnreadableMetricIsOmitted(t *testing.T) {
 	var log bytes.Buffer
 	s := fullSource()
 	s.err = errors.New("planted")
 	text := scrape(t, newMetrics(s, &log))
-	must.Hold(t, !strings.Contains(text, `endpoint="ep"`) && strings.Contains(text, "gpucloud_gpu_healthy") && strings.Contains(log.String(), "planted"), text, "log", &log)
-	s.err = sqldb.ErrUnavailable // the counters are still right; batches have none
+	must.Hold(t, !strings.Contains(text, `endpoint="ep"`) && strings.Contains(text, "gpucloud_gpu_healthy") && strings.Contains(log.String(), "planted"),
+		"the metrics are", text, "and the log is", &log)
+	s.err = sqldb.ErrUnavailable // the counters in memory are still right, and have no series for batches
 	m := newMetrics(s, &log)
 	m.Job(engine.Event{Endpoint: "ep", To: engine.InQueue})
 	m.Job(engine.Event{Endpoint: engine.BatchQueue("ep"), To: engine.InQueue})
 	text = scrape(t, m)
-	must.Hold(t, strings.Contains(text, `jobs_submitted_total{endpoint="ep"} 1`) && !strings.Contains(text, "ep-batch"), "during an outage", text)
+	must.Hold(t, strings.Contains(text, `jobs_submitted_total{endpoint="ep"} 1`) && !strings.Contains(text, "ep-batch"), "the metrics during an outage are", text)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 type Source interface {
-	// EndpointLoads returns the existing endpoints.
+	// EndpointLoads returns all endpoints with their jobs and workers.
 	EndpointLoads(ctx context.Context) ([]Endpoint, error)
 	Devices() []gpu.DeviceState
 }
@@ -27,9 +27,10 @@ type Source interface {
 type Endpoint struct {
 	ID      string
 	Jobs    engine.Counts
-	Oldest  time.Time      // when the first job of the queue was queued, ignoring low priority; zero if none waits
-	Workers map[string]int // counts by state; it has every state
-	Each    []worker.Info
+	Oldest  time.Time // when the first queued job without low priority was queued; zero if no such job waits
+	Workers []worker.Info
+	// WorkersByState has the number of workers in each state, also if it is 0.
+	WorkersByState map[string]int
 }
 
 const readTimeout = 5 * time.Second
@@ -63,16 +64,16 @@ type stateCollector struct {
 }
 
 // Describe sends nothing, so that Collect may omit any metric.
-func (n *stateCollector) Describe(chan<- *prometheus.Desc) {}
+func (c *stateCollector) Describe(chan<- *prometheus.Desc) {}
 
-func (n *stateCollector) Collect(out chan<- prometheus.Metric) {
+func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
-	endpoints, err := n.source.EndpointLoads(ctx)
+	endpoints, err := c.source.EndpointLoads(ctx)
 	switch {
 	case sqldb.Temporary(err): // the counters in memory are still right
-		for _, c := range n.jobs.collectors() {
-			c.Collect(out)
+		for _, counters := range c.jobs.collectors() {
+			counters.Collect(out)
 		}
 	case err != nil:
 		out <- prometheus.NewInvalidMetric(jobsNow, err)
@@ -80,14 +81,14 @@ func (n *stateCollector) Collect(out chan<- prometheus.Metric) {
 		existing := make(map[string]bool, len(endpoints))
 		for _, e := range endpoints {
 			existing[e.ID] = true
-			n.sendEndpoint(out, e)
+			c.sendEndpoint(out, e)
 		}
-		n.jobs.keepOnly(existing)
-		for _, c := range n.jobs.collectors() {
-			c.Collect(out)
+		c.jobs.keepOnly(existing)
+		for _, counters := range c.jobs.collectors() {
+			counters.Collect(out)
 		}
 	}
-	for _, g := range n.source.Devices() {
+	for _, g := range c.source.Devices() {
 		sendDevice(out, g)
 	}
 }
@@ -96,19 +97,19 @@ func sendGauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, 
 	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-func (n *stateCollector) sendEndpoint(out chan<- prometheus.Metric, e Endpoint) {
+func (c *stateCollector) sendEndpoint(out chan<- prometheus.Metric, e Endpoint) {
 	// In the order of the output, which makes the registry's sort cheap.
 	sendGauge(out, jobsNow, float64(e.Jobs.InProgress), e.ID, string(engine.InProgress))
 	sendGauge(out, jobsNow, float64(e.Jobs.InQueue), e.ID, string(engine.InQueue))
 	age := time.Duration(0)
 	if !e.Oldest.IsZero() {
-		age = max(0, n.clock.Now().Sub(e.Oldest))
+		age = max(0, c.clock.Now().Sub(e.Oldest))
 	}
 	sendGauge(out, oldestAge, age.Seconds(), e.ID)
-	for _, state := range slices.Sorted(maps.Keys(e.Workers)) {
-		sendGauge(out, workers, float64(e.Workers[state]), e.ID, state)
+	for _, state := range slices.Sorted(maps.Keys(e.WorkersByState)) {
+		sendGauge(out, workers, float64(e.WorkersByState[state]), e.ID, state)
 	}
-	for _, w := range e.Each {
+	for _, w := range e.Workers {
 		if w.Usage == (run.Usage{}) { // the worker isn't a process
 			continue
 		}
@@ -123,9 +124,9 @@ func sendDevice(out chan<- prometheus.Metric, g gpu.DeviceState) {
 	sendGauge(out, gpuHeld, boolGauge(g.Holder != ""), g.UUID)
 	sendGauge(out, gpuMemory, float64(g.Memory), g.UUID)
 	for _, metric := range []struct {
-		desc  *prometheus.Desc
-		value int64 // -1 if the device doesn't report it
-		unit  float64
+		desc    *prometheus.Desc
+		value   int64 // -1 if the device doesn't report it
+		divisor float64
 	}{
 		{gpuUtilization, int64(g.Utilization), 100},
 		{gpuMemoryUsed, g.MemoryUsed, 1},
@@ -133,7 +134,7 @@ func sendDevice(out chan<- prometheus.Metric, g gpu.DeviceState) {
 		{gpuTemperature, int64(g.Temperature), 1},
 	} {
 		if metric.value >= 0 {
-			sendGauge(out, metric.desc, float64(metric.value)/metric.unit, g.UUID)
+			sendGauge(out, metric.desc, float64(metric.value)/metric.divisor, g.UUID)
 		}
 	}
 }

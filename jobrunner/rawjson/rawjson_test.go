@@ -26,8 +26,8 @@ var texts = []string{
 	strings.Repeat("[[],", 9_999) + "1" + strings.Repeat("]", 9_999),
 }
 
-// The package accepts exactly the texts that encoding/json accepts, and Count returns at least the number
-// of their values, without the outermost one. Any other text has a fault.
+// The package accepts exactly the texts that encoding/json accepts, and Fault finds a fault in all others. Count
+// returns at least the number of a text's values, without the outermost value.
 func FuzzLikeEncodingJSON(f *testing.F) {
 	var seeds []fuzz.Seed
 	for _, text := range texts {
@@ -35,13 +35,13 @@ func FuzzLikeEncodingJSON(f *testing.F) {
 	}
 	fuzz.Run(f, func(t *testing.T, text []byte) {
 		if got, want := rawjson.Valid(text), json.Valid(text); got != want {
-			t.Fatalf("valid: %v, to encoding/json %v: %.80q", got, want, text)
+			t.Fatalf("%.80q is valid: %v, to encoding/json: %v", text, got, want)
 		}
 		var want map[string]json.RawMessage
 		err := json.Unmarshal(text, &want)
 		got, ok := rawjson.Members(text, slices.Collect(maps.Keys(want))...)
 		if ok != (err == nil && want != nil) {
-			t.Fatalf("an object: %v, to encoding/json %v: %.80q", ok, err, text)
+			t.Fatalf("%.80q is an object: %v; the error of encoding/json is %v", text, ok, err)
 		}
 		if ok && !maps.EqualFunc(got, want, slices.Equal[json.RawMessage]) {
 			t.Fatalf("%.80q: members %s, to encoding/json %s", text, got, want)
@@ -53,23 +53,23 @@ func FuzzLikeEncodingJSON(f *testing.F) {
 		if d := json.NewDecoder(bytes.NewReader(text)); json.Valid(text) {
 			d.UseNumber()
 			must.Succeed(t, d.Decode(&tree))
-			if n := rawjson.Count(text, math.MaxInt); values(tree) > n+1 {
+			if n := rawjson.Count(text, math.MaxInt); countValues(tree) > n+1 {
 				t.Fatalf("%.80q has more than %d values", text, n+1)
 			}
 		}
 	}, seeds...)
 }
 
-// values counts the values of a tree, which has only the last of several members with one name.
-func values(tree any) (n int) {
+// countValues counts the values of a decoded tree. Of several members with the same name, the tree has the last.
+func countValues(tree any) (n int) {
 	switch tree := tree.(type) {
 	case []any:
 		for _, v := range tree {
-			n += values(v)
+			n += countValues(v)
 		}
 	case map[string]any:
 		for _, v := range tree {
-			n += values(v)
+			n += countValues(v)
 		}
 	}
 	return n + 1
@@ -97,12 +97,12 @@ func TestMembersCost(t *testing.T) {
 		body := []byte(text.String())
 		allocations := testing.AllocsPerRun(1, func() {
 			members, ok := rawjson.Members(body, "input", "webhook")
-			must.Require(t, ok && string(members["input"]) == "{}" && string(members["webhook"]) == `"x"`, "not the members")
+			must.Require(t, ok && string(members["input"]) == "{}" && string(members["webhook"]) == `"x"`, "the members are", members)
 		})
 		must.Hold(t, allocations <= 10, name, allocations, "allocations")
 		n := rawjson.Count(body, 1<<30)
 		must.Hold(t, n >= 100_000 && n <= 300_003, name, n, "values")
 	}
-	must.Equal(t, rawjson.Count([]byte(`["a,b,{", "c\",,,", {"d":[1,2]}]`), 1<<30), 6, "values")
-	must.Equal(t, rawjson.Count([]byte(strings.Repeat("[", 1000)), 10), 10, "counted to", "expected 10")
+	must.Equal(t, rawjson.Count([]byte(`["a,b,{", "c\",,,", {"d":[1,2]}]`), 1<<30), 6, "the number of values")
+	must.Equal(t, rawjson.Count([]byte(strings.Repeat("[", 1000)), 10), 10, "the number of values, at most 10")
 }

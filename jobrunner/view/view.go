@@ -108,7 +108,7 @@ func (v *View) EndpointLoads(ctx context.Context) ([]metrics.Endpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[i] = metrics.Endpoint{ID: id, Jobs: v.Counts(id), Oldest: load.Oldest, Workers: v.States(id), Each: v.Pools.Workers(id)}
+		out[i] = metrics.Endpoint{ID: id, Jobs: v.Counts(id), Oldest: load.Oldest, WorkersByState: v.States(id), Workers: v.Pools.Workers(id)}
 	}
 	return out, nil
 }

@@ -80,7 +80,7 @@ func (a allowedHost) matches(u *url.URL) bool {
 	switch {
 	case a.port != "" && a.port != portOf(u):
 		return false
-	case a.below:
+	case a.subdomains:
 		return strings.HasSuffix(host, "."+a.name)
 	}
 	return host == a.name
@@ -90,10 +90,10 @@ func portOf(u *url.URL) string {
 	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
-// special lists networks that netip takes for global unicast but that aren't public:
+// specialNetworks lists networks that netip takes for global unicast but that aren't public:
 // carrier-grade NAT, benchmarks, protocol assignments, reserved networks, networks whose
 // addresses embed an IPv4 address for gateways, and a cloud's metadata server.
-var special = func() (all []netip.Prefix) {
+var specialNetworks = func() (all []netip.Prefix) {
 	for _, text := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4",
 		"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2002::/16", "5f00::/16", "fec0::/10",
@@ -111,7 +111,7 @@ func (p Policy) checkAddress(ip netip.Addr) error {
 		return nil
 	case ip.IsLoopback() || p.remote && slices.Contains(ownAddresses(), ip):
 		return forbid("webhook at the address %s of the deployment's own machine: other machines may submit jobs (--allow-remote), and it is called only where --webhook-allow names its host", ip)
-	case !ip.IsGlobalUnicast(), ip.IsPrivate(), slices.ContainsFunc(special, func(n netip.Prefix) bool { return n.Contains(ip) }):
+	case !ip.IsGlobalUnicast(), ip.IsPrivate(), slices.ContainsFunc(specialNetworks, func(n netip.Prefix) bool { return n.Contains(ip) }):
 		return forbid("webhook at the address %s of a private or special network: the deployment calls it only where --webhook-allow names its host", ip)
 	}
 	return nil
