@@ -31,10 +31,10 @@ func testCalls(t *tester) {
 		call, at := claimNext(busy...)
 		must.Hold(t, call == nil && at.IsZero() == (want == 0) && (want <= 0 || time.Until(at) == want), "claimed", call, "the next is due at", at, "want in", want)
 	}
-	expectCall := func(id string, attempt int, busy ...string) *engine.Call {
+	expectCall := func(id string, tries int, busy ...string) *engine.Call {
 		t.Helper()
 		call, _ := claimNext(busy...)
-		must.Require(t, call != nil && call.Job.ID == id && call.Attempt == attempt, "got", call, "want attempt", attempt, "for", id)
+		must.Require(t, call != nil && call.Job.ID == id && call.Tries == tries, "got", call, "want the call of", id, "after", tries, "tries")
 		return call
 	}
 	expectNone(0)

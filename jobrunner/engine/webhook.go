@@ -12,14 +12,14 @@ import (
 
 // Call is a due webhook call.
 type Call struct {
-	Owner   string
-	URL     string
-	Host    string
-	Attempt int // calls made before
-	Job     Job
-	Input   []byte
+	Owner string
+	URL   string
+	Host  string
+	Tries int // calls made before
+	Job   Job
+	Input []byte
 
-	until int64 // end of the claim
+	claimEnd int64
 }
 
 // Calls returns a channel that receives a value, buffered once, when a call may be due.
@@ -82,7 +82,7 @@ func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHos
 		return nil, nil
 	}
 	q.applyAt(j, event{kind: called, at: now + claim.Milliseconds()}, now)
-	call := &Call{Owner: j.owner, URL: j.webhook, Host: j.host, Attempt: j.callTries, Job: j.view(math.MaxInt32), Input: j.input, until: j.callAt}
+	call := &Call{Owner: j.owner, URL: j.webhook, Host: j.host, Tries: j.callTries, Job: j.view(math.MaxInt32), Input: j.input, claimEnd: j.callAt}
 	stored := !j.inMemory
 	if err := q.unlock().wait(); err != nil || e.store == nil {
 		return call, err
@@ -104,7 +104,7 @@ func (e *Engine) RecordCall(c *Call, next time.Time) {
 		return
 	}
 	q.mu.Lock()
-	if j := q.jobs[c.Job.ID]; j != nil && j.callAt == c.until { // otherwise the claim is over
+	if j := q.jobs[c.Job.ID]; j != nil && j.callAt == c.claimEnd { // otherwise the claim is over
 		ev := event{kind: called, made: true}
 		if !next.IsZero() {
 			ev.at = millis(next)

@@ -26,7 +26,7 @@ type Config struct {
 	Keys          *apikey.Keys
 	UnreadyReason func(ctx context.Context) string // returns why requests should go elsewhere, or ""
 	Remote        bool                             // other machines can reach the deployment
-	Profile       bool
+	Profile       bool                             // serve /debug/pprof/
 	Logger        *slog.Logger
 }
 
@@ -61,7 +61,7 @@ func New(c Config) http.Handler {
 	}))
 }
 
-// withPattern sets the pattern under which a request is counted.
+// withPattern sets the pattern under which the metrics count a request. It replaces the pattern of a mux in next.
 func withPattern(pattern string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r)
@@ -134,13 +134,14 @@ func ready(unreadyReason func(context.Context) string) http.HandlerFunc {
 	}
 }
 
-// maxAdvance is the longest step of the clock, slightly more than a job's longest time to live.
+// maxAdvance is the longest advance of the clock, slightly more than a job's longest time to live.
 const maxAdvance = 8 * 24 * time.Hour
 
-// Clock serves the deployment's clock. GET /clock reads it, with a key that may read the management API.
-// With a key for all of it, POST /clock {"advance": milliseconds} advances it, and POST /clock {"stop": true} stops it between
-// advances. findOffClock returns an endpoint whose worker runs a job in real time, or "". The clock can't be
-// advanced during that job, because it would time out early. afterAdvance is called after each step.
+// Clock serves the deployment's clock. GET /clock reads it, with a key that may read from the management API.
+// With a key for all of that API, POST /clock {"advance": milliseconds} advances the clock, and POST /clock
+// {"stop": true} stops it between advances. findOffClock returns an endpoint whose worker runs a job in real
+// time, or "". The clock can't be advanced during that job, because the job would time out early. afterAdvance
+// is called after each advance.
 func Clock(c *clock.Clock, keys *apikey.Keys, findOffClock func() string, afterAdvance func(ctx context.Context), next http.Handler) http.Handler {
 	changeClock := func(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 		var body struct {

@@ -19,9 +19,9 @@ import (
 )
 
 // Route passes a request to the API that owns its path. Below /v2, the first segment is a reserved
-// word of the management API or the id of an endpoint, which workers use too. Below /live there is
-// only the job API, in the form that the public SDKs expect. All paths below the id of a
-// load-balancing endpoint belong to its workers.
+// word of the management API or the id of an endpoint, whose paths are of the job API or the worker
+// protocol. Below /live there is only the job API, in the form that the public SDKs expect. All paths
+// below the id of a load-balancing endpoint belong to its workers.
 func Route(management, jobs, workers, balancer http.Handler, balanced func(endpoint string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		endpoint, below := EndpointOf(r.URL.Path)
@@ -49,6 +49,7 @@ func EndpointOf(path string) (id string, below bool) {
 	return id, below
 }
 
+// FormOf returns the form of errors at a path.
 func FormOf(path string) httpanswer.Form {
 	switch endpoint, _ := EndpointOf(path); {
 	case strings.HasPrefix(path, "/v1/"):
@@ -84,7 +85,7 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 	})
 }
 
-// ObserveChanges is Observe without GET requests, for the page, which repeats them every second.
+// ObserveChanges is Observe, except for GET requests, which the page repeats every second.
 func ObserveChanges(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.HandlerFunc {
 	observed := Observe(log, m, next)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +97,7 @@ func ObserveChanges(log *slog.Logger, m *metrics.Metrics, next http.Handler) htt
 	}
 }
 
-// logRequest logs a request, without the place in the source, which would cost more than the rest.
+// logRequest logs a request without the source position, which would cost more than the rest.
 func logRequest(log slog.Handler, r *http.Request, started time.Time, status int, id string) {
 	level, now := logLevel(r.URL.Path, status), time.Now()
 	if !log.Enabled(r.Context(), level) {
@@ -104,7 +105,7 @@ func logRequest(log slog.Handler, r *http.Request, started time.Time, status int
 	}
 	line := slog.NewRecord(now, level, r.Method+" "+r.URL.Path, 0)
 	line.AddAttrs(slog.Int("status", status), slog.Int64("ms", now.Sub(started).Milliseconds()), slog.String("request", id))
-	_ = log.Handle(r.Context(), line) // slog.Logger ignores it too
+	_ = log.Handle(r.Context(), line) // slog.Logger ignores the error, too
 }
 
 type answer struct {
@@ -121,8 +122,8 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// logLevel returns the log level of a request. It is debug for what repeats every few seconds: requests of
-// the page, scrapers and probes, and successful ones of workers that poll and ping.
+// logLevel returns the log level of a request. It is debug for requests that are repeated every few seconds:
+// those of the page, scrapers and probes, and successful polls and pings of workers.
 func logLevel(path string, status int) slog.Level {
 	switch {
 	case path == "/metrics", path == AliveRoute, path == readyRoute, page.Owns(path), workerapi.Polls(path) && status < http.StatusBadRequest:

@@ -18,8 +18,8 @@ import (
 )
 
 // If a handler panics, the answer is 500 in the API's form, and a line of the log has the request's id.
-func TestPanicIsAnAnswer(t *testing.T) {
-	for path, c := range map[string]struct{ contentType, text string }{
+func TestPanicIsAnswered500(t *testing.T) {
+	for path, c := range map[string]struct{ contentType, member string }{
 		"/v2/ep/run":           {"application/json", "error"},
 		"/live/v2/ep/run":      {"application/json", "error"},
 		"/ui/snapshot":         {"application/json", "error"},
@@ -38,12 +38,12 @@ func TestPanicIsAnAnswer(t *testing.T) {
 		server.Close()
 		var decoded map[string]any
 		err := json.Unmarshal(body, &decoded)
-		must.Hold(t, err == nil && resp.StatusCode == 500 && resp.Header.Get("Content-Type") == c.contentType && decoded[c.text] != nil &&
+		must.Hold(t, err == nil && resp.StatusCode == 500 && resp.Header.Get("Content-Type") == c.contentType && decoded[c.member] != nil &&
 			!strings.Contains(string(body), "planted"), path, "answered", resp.StatusCode, resp.Header.Get("Content-Type"), string(body))
 		status := decoded["status"]
-		must.Hold(t, c.text != "detail" || status == 500.0, path, "the status in the body is", status)
+		must.Hold(t, c.member != "detail" || status == 500.0, path, "answered with the status", status, "in the body, want 500")
 		id := resp.Header.Get("X-Request-Id")
-		must.Hold(t, id != "" && strings.Contains(log.String(), "planted") && strings.Contains(log.String(), id), path, "request", id, "the log says", &log)
+		must.Hold(t, id != "" && strings.Contains(log.String(), "planted") && strings.Contains(log.String(), id), path, "answered with the request id", id, "and the log is", &log)
 	}
 }
 
@@ -57,7 +57,7 @@ func (h hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriter(h.conn)), nil
 }
 
-// A WebSocket is logged, and so counted, with the status 101 and not as a failed request.
+// A WebSocket is logged and counted with the status 101, not as a failed request.
 func TestSwitchedProtocol(t *testing.T) {
 	conn, other := net.Pipe()
 	defer conn.Close()
@@ -67,7 +67,7 @@ func TestSwitchedProtocol(t *testing.T) {
 		_, _, err := http.NewResponseController(w).Hijack()
 		must.Succeed(t, err)
 	})).ServeHTTP(hijackable{httptest.NewRecorder(), conn}, httptest.NewRequest(http.MethodGet, "/v2/ep/socket", nil))
-	must.Hold(t, strings.Contains(log.String(), "status=101"), "the log has", &log)
+	must.Hold(t, strings.Contains(log.String(), "status=101"), "the log of a WebSocket is", &log)
 }
 
 // An informational status isn't the status of the answer that follows.

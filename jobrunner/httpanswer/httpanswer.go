@@ -88,7 +88,7 @@ func (f File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
 }
 
-// Refusal rejects a request. A 401 also gets the header that asks for a bearer token.
+// Refusal is an answer that rejects a request. A 401 also has the header that asks for a bearer token.
 type Refusal struct {
 	Status     int
 	Text       string
@@ -194,8 +194,8 @@ func (f Form) WriteRefusal(w http.ResponseWriter, r *Refusal) {
 	}
 }
 
-// Fail writes an error: a Refusal as it is, and a shortage of resources as 503 or 507. Any other error
-// is an internal one, which is logged, unless the client has disconnected.
+// Fail answers an error: a Refusal as it is, and a shortage of resources with 503 or 507. It answers any other
+// error with 500 and logs it, unless the client has disconnected.
 func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	refusal := new(Refusal)
 	if !errors.As(err, &refusal) {
@@ -222,8 +222,8 @@ func (f Form) Internal(h http.Header) *Refusal {
 }
 
 // shortage returns the answer for an error caused neither by the client nor by a bug: there is no
-// memory for a body, the disk is full, the database doesn't answer, or the deployment stops (see the
-// request's ctx). It returns nil for other errors.
+// memory for a body, the disk is full, the database doesn't answer, or the deployment stops, which ctx, the
+// request's context, shows. It returns nil for other errors.
 func shortage(ctx context.Context, err error) *Refusal {
 	class := sqldb.Classify(err)
 	switch {

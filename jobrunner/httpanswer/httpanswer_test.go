@@ -38,19 +38,20 @@ func TestForms(t *testing.T) {
 		c.form.WriteRefusal(w, c.refusal)
 		h := w.Header()
 		must.Hold(t, w.Code == c.status && w.Body.String() == c.body && h.Get("Content-Type") == c.contentType &&
-			h.Get("Content-Length") == fmt.Sprint(len(c.body)), w.Code, h, w.Body)
+			h.Get("Content-Length") == fmt.Sprint(len(c.body)), "answered", w.Code, "with the header", h, "and the body", w.Body, "want", c.status, c.contentType, c.body)
 		if c.refusal == full && (h.Get("Allow") != "GET, POST" || h.Get("Retry-After") != "7" || h.Get("Connection") != "close") ||
 			c.refusal != full && (h.Get("Allow") != "" || h.Get("Retry-After") != "" || h.Get("Connection") != "") || h.Get("WWW-Authenticate") != "" {
-			t.Errorf("%v", h)
+			t.Errorf("the header of the refusal %+v is %v", c.refusal, h)
 		}
 	}
 	w := httptest.NewRecorder()
 	ErrorForm.WriteRefusal(w, Refuse(http.StatusUnauthorized, "no key"))
-	must.Equal(t, w.Header().Get("WWW-Authenticate"), "Bearer", "a 401 with", w.Header())
+	must.Equal(t, w.Header().Get("WWW-Authenticate"), "Bearer", "the WWW-Authenticate header of a 401")
 }
 
-// Fail answers a refusal with its status, a shortage or an error of a client that has gone with 503 or 507,
-// and any other error with 500. It logs only errors of the last kind, and never shows their text.
+// Fail answers a refusal with its status, a shortage with 503 or 507, any error after the client has
+// disconnected with 503, and any other error with 500. It logs only errors of the last kind, and never
+// shows their text to the client.
 func TestFail(t *testing.T) {
 	stopping, stop := context.WithCancelCause(t.Context())
 	stop(httplimit.ErrStopping)
@@ -76,7 +77,7 @@ func TestFail(t *testing.T) {
 		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(c.ctx, "GET", "/v2/templates", nil)
 		ProblemForm.Fail(w, r, slog.New(slog.NewTextHandler(&log, nil)), c.err)
 		must.Hold(t, w.Code == c.status && w.Header().Get("Retry-After") == c.retryAfter && !strings.Contains(w.Body.String(), "secret"),
-			name, w.Code, w.Header(), w.Body)
+			name, "is answered", w.Code, "with the header", w.Header(), "and the body", w.Body, "want", c.status)
 		id := w.Header().Get(RequestID)
 		if (c.status == 500) != strings.Contains(log.String(), "secret") || c.status == 500 && (id == "" || !strings.Contains(log.String(), id) || !strings.Contains(w.Body.String(), id)) {
 			t.Errorf("%s: request %q, the log says %s", name, id, &log)
@@ -89,5 +90,5 @@ func TestBodyRefusedAtStop(t *testing.T) {
 	stopping, stop := context.WithCancelCause(t.Context())
 	stop(httplimit.ErrStopping)
 	refusal := BodyRefused(stopping, stopping.Err())
-	must.Hold(t, refusal.Status == 503 && refusal.RetryAfter == "5" && refusal.Close, refusal)
+	must.Hold(t, refusal.Status == 503 && refusal.RetryAfter == "5" && refusal.Close, "the refusal is", refusal, "want 503 with RetryAfter 5 and Close")
 }

@@ -13,6 +13,6 @@ func TestDialsNoPrivateAddress(t *testing.T) {
 	for _, target := range []string{"http://10.255.255.1/", "http://169.254.169.254/latest", "http://[fd00::1]/", "http://0.0.0.0:1/"} {
 		resp, err := Policy{}.transport().RoundTrip(must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, target, nil))(t))
 		var forbidden *ForbiddenError
-		must.Hold(t, errors.As(err, &forbidden), target, resp, err)
+		must.Hold(t, errors.As(err, &forbidden), "the request to", target, "returned", resp, err, "want a ForbiddenError")
 	}
 }

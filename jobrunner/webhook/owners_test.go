@@ -14,10 +14,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
-// hangingReceivers makes receivers hang if their path is /hangs, and counts the calls in flight to them
-// by owner and endpoint. A host begins with the endpoint and a dot, and an endpoint with the owner and -.
+// hangingReceivers makes receivers hang if their path is /hangs, and counts the calls in flight to them.
+// The host of a receiver has the form owner-endpoint.rest, such as bad-7.example.
 type hangingReceivers struct {
 	*fixture
+	// open is the current number of calls, and most the highest. The keys are the owner, owner-endpoint,
+	// owner@host, and "whole" for all calls.
 	open, most map[string]int
 }
 
@@ -59,7 +61,7 @@ func (h *hangingReceivers) measureDelay(owner, endpoint, host string) float64 {
 		}
 		sleep(1)
 	}
-	h.t.Errorf("the call of %s at %s does not come", owner, host)
+	h.t.Errorf("the call of %s to %s didn't come within 100 s", owner, host)
 	return -1
 }
 
@@ -79,9 +81,9 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 					h.runJob(engine.NewJob{Owner: "bad", Endpoint: fmt.Sprint("bad-", i%100), Webhook: "http://" + host(i) + "/hangs"}, engine.Done(nil))
 				}
 				for round := range 20 {
-					// An own name, and the name that hangs for the other owner.
+					// A name of its own, and a name at which receivers of the other owner hang.
 					for _, host := range []string{"good.example", host(round)} {
-						must.Equal(t, h.measureDelay("good", "good", host), 0, "the seconds until the call at", host, "in round", round)
+						must.Equal(t, h.measureDelay("good", "good", host), 0, "the seconds until the call to", host, "in round", round)
 					}
 					sleep(7)
 				}
@@ -101,14 +103,15 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 					case strings.Contains(name, "@"):
 						limit = 4
 					}
-					must.Hold(t, n <= limit, n, "calls in flight of", name, limit, "at most")
+					must.Hold(t, n <= limit, name, "had", n, "calls in flight, want at most", limit)
 				}
 			})
 		})
 	}
 }
 
-// Owners of hanging receivers take all calls until the first timeout, then half: others don't wait.
+// Until the first timeout, owners of hanging receivers use up the limit of all calls. After it, they use half of
+// the limit, and calls of other owners don't wait.
 func TestManyOwnersWithHangingReceivers(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		h := startHangingReceivers(f)
@@ -132,7 +135,7 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 		for _, c := range h.allCalls() {
 			tries[c.host]++
 		}
-		must.Hold(t, len(tries) == owners*endpoints*calls+1 && h.most["whole"] <= 128, len(tries), "receivers were called", h.most["whole"], "at a time")
+		must.Hold(t, len(tries) == owners*endpoints*calls+1 && h.most["whole"] <= 128, len(tries), "receivers were called, at most", h.most["whole"], "at a time; want at most 128")
 		for host, n := range tries {
 			must.Hold(t, host == "good.example" || n == 3, host, "was called", n, "times")
 		}
@@ -140,7 +143,7 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 }
 
 // Owners take turns, and so do an owner's endpoints. If more calls are due than the limits
-// allow, each gets the same share, whoever was first.
+// allow, each owner and endpoint gets the same share, whoever was first.
 func TestTurns(t *testing.T) {
 	for name, c := range map[string]struct{ owners, endpoints int }{
 		"owners":                 {150, 1},
@@ -184,9 +187,9 @@ func TestTurns(t *testing.T) {
 				for what, calls := range map[string]map[string]int{"owner": owners, "endpoint": endpoints} {
 					all := slices.Sorted(maps.Values(calls))
 					least, most := all[0], all[len(all)-1]
-					must.Hold(t, most <= least*4/3+2, least, "to", most, "calls of each", what, "in five seconds, expected nearly as many of each")
+					must.Hold(t, most <= least*4/3+2, "in five seconds, each", what, "had", least, "to", most, "calls, want nearly the same number")
 				}
-				must.Hold(t, len(owners) == c.owners && len(endpoints) == c.owners*c.endpoints, "calls of", len(owners), "owners and", len(endpoints), "endpoints")
+				must.Hold(t, len(owners) == c.owners && len(endpoints) == c.owners*c.endpoints, "called receivers of", len(owners), "owners and", len(endpoints), "endpoints, want", c)
 			})
 		})
 	}

@@ -32,7 +32,7 @@ type Policy struct {
 func NewPolicy(hosts []string, remote bool) (Policy, error) {
 	p := Policy{remote: remote}
 	for _, text := range hosts {
-		name, below := strings.CutPrefix(strings.ToLower(strings.TrimSpace(text)), "*.")
+		name, subdomains := strings.CutPrefix(strings.ToLower(strings.TrimSpace(text)), "*.")
 		u, err := url.Parse("http://" + name)
 		if err == nil {
 			_, err = strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
@@ -40,15 +40,15 @@ func NewPolicy(hosts []string, remote bool) (Policy, error) {
 		if err != nil || u.Host != name || u.Hostname() == "" || strings.HasSuffix(name, ":") || strings.ContainsAny(u.Hostname(), "*[]") {
 			return Policy{}, fmt.Errorf("invalid webhook host %q: expected for example example.com, *.example.com, 192.0.2.1 or example.com:8080", text)
 		}
-		p.hosts = append(p.hosts, allowedHost{u.Hostname(), u.Port(), below})
+		p.hosts = append(p.hosts, allowedHost{u.Hostname(), u.Port(), subdomains})
 	}
 	return p, nil
 }
 
 type allowedHost struct {
-	name  string
-	port  string // "": any
-	below bool   // allows all names below name, but not name itself
+	name       string
+	port       string // "": any
+	subdomains bool   // allows all names below name, but not name itself
 }
 
 type ForbiddenError struct{ reason string }

@@ -48,14 +48,14 @@ func TestPolicy(t *testing.T) {
 		u := must.Do(url.Parse(c.url))(t)
 		err := p.Check(u)
 		var forbidden *webhook.ForbiddenError
-		must.Hold(t, c.allowed == (err == nil) && (err == nil || errors.As(err, &forbidden)), "allowing", c.allow, c.url, err)
+		must.Hold(t, c.allowed == (err == nil) && (err == nil || errors.As(err, &forbidden)), "a policy for the hosts", allow, "checks", c.url, "with the result", err)
 	}
 	for _, bad := range []string{"", "http://example.com", "example.com/x", "a@b", "*.*.com", "a b", "example.com:port", "*.com:99999"} {
 		must.Hold(t, must.Err(webhook.NewPolicy([]string{bad}, false)) != nil, bad, "is accepted as a host")
 	}
 }
 
-// Special networks are forbidden, and this machine is if other machines may submit jobs.
+// Special networks are forbidden. This machine is forbidden if other machines may submit jobs.
 // Allowed hosts may have any address.
 func TestSpecialAddresses(t *testing.T) {
 	own := ""
@@ -67,7 +67,7 @@ func TestSpecialAddresses(t *testing.T) {
 	}
 	for _, c := range []struct {
 		host          string
-		local, remote bool // whether the address is allowed
+		local, remote bool // whether the address is allowed if jobs are submitted locally only, or remotely
 	}{
 		{"198.18.0.1", false, false}, {"198.19.255.255", false, false}, {"240.0.0.1", false, false}, {"255.255.255.255", false, false}, {"0.1.2.3", false, false},
 		{"192.0.0.170", false, false}, {"192.88.99.1", false, false}, {"168.63.129.16", false, false}, {"100.64.0.1", false, false},
@@ -80,7 +80,7 @@ func TestSpecialAddresses(t *testing.T) {
 		for remote, want := range map[bool]bool{false: c.local, true: c.remote} {
 			p := must.Do(webhook.NewPolicy(nil, remote))(t)
 			err := p.Check(&url.URL{Scheme: "http", Host: strings.ReplaceAll(c.host, "%25", "%")})
-			must.Hold(t, want == (err == nil), c.host, "remote:", remote, err)
+			must.Hold(t, want == (err == nil), "with remote submissions", remote, "the check of", c.host, "returned", err)
 			allowed, err := webhook.NewPolicy([]string{strings.ReplaceAll(strings.ToLower(c.host), "%25lo", "")}, remote)
 			if err == nil && !strings.Contains(c.host, "%") {
 				must.Equal(t, allowed.Check(&url.URL{Scheme: "http", Host: c.host}), nil, "the check of a host that is allowed by name:", c.host)
@@ -108,7 +108,7 @@ func TestNamesOfThisMachine(t *testing.T) {
 	}
 }
 
-// singleCall is a queue of a single call, which it returns until its outcome is recorded.
+// singleCall is a queue of one call, which it returns again until deliver has got the outcome.
 type singleCall struct {
 	url  string
 	done chan time.Time
@@ -156,11 +156,11 @@ func TestNoRedirects(t *testing.T) {
 	}))
 	defer server.Close()
 	must.Hold(t, !deliver(t, webhook.Policy{}, server.URL+"/from") && !reached.Load(), "the redirect was followed")
-	must.Hold(t, deliver(t, webhook.Policy{}, server.URL+"/to"), "the target itself was not reached")
+	must.Hold(t, deliver(t, webhook.Policy{}, server.URL+"/to"), "the target of the redirect can't be called directly")
 }
 
-// Every allowed URL is http or https, isn't at a private address, and is at one of the hosts
-// if there is a list. A valid list allows its own hosts.
+// Every allowed URL is http or https, and isn't at a private address. A policy with a host allows exactly
+// the URLs of this host.
 func FuzzPolicy(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text, allow string, remote bool) {
 		u, err := url.Parse(text)
@@ -168,10 +168,10 @@ func FuzzPolicy(f *testing.F) {
 			return
 		}
 		if must.Do(webhook.NewPolicy(nil, remote))(t).Check(u) == nil {
-			must.Hold(t, (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "", text, "is allowed")
+			must.Hold(t, (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "", "the URL", text, "is allowed")
 			if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 				ip = ip.Unmap().WithZone("")
-				must.Hold(t, !ip.IsPrivate() && !ip.IsLinkLocalUnicast() && !ip.IsMulticast() && !ip.IsUnspecified() && (!remote || !ip.IsLoopback()), text, ip, "is allowed")
+				must.Hold(t, !ip.IsPrivate() && !ip.IsLinkLocalUnicast() && !ip.IsMulticast() && !ip.IsUnspecified() && (!remote || !ip.IsLoopback()), "the URL", text, "is allowed at the address", ip)
 			}
 		}
 		listed, err := webhook.NewPolicy([]string{allow}, remote)
@@ -188,7 +188,7 @@ func FuzzPolicy(f *testing.F) {
 				}
 				return s
 			}
-			must.Hold(t, (!below || strings.HasSuffix(host, "."+hostname(domain))) && (below || host == hostname(pattern)), text, "is allowed by", allow)
+			must.Hold(t, (!below || strings.HasSuffix(host, "."+hostname(domain))) && (below || host == hostname(pattern)), "the URL", text, "is allowed by the host", allow)
 		}
 		if own, err := url.Parse("https://" + strings.Replace(allow, "*.", "a.", 1)); err == nil && strings.TrimSpace(allow) == allow && own.Port() == "" {
 			must.Equal(t, listed.Check(own), nil, "the check of", own, "although allowed by", allow)

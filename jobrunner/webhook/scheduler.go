@@ -29,8 +29,8 @@ const (
 type lane struct{ owner, endpoint string }
 
 // scheduler schedules calls fairly among owners, and an owner's calls among its endpoints. The
-// next call is of the owner with the fewest calls in flight; among equals, of the owner
-// served the longest time ago.
+// next call is of the owner with the fewest calls in flight. Among several such owners, it is of the
+// owner whose latest call began first.
 type scheduler struct {
 	mu    sync.Mutex
 	open  map[lane]int             // calls in flight
@@ -51,13 +51,13 @@ func newScheduler() scheduler {
 
 type load struct {
 	calls int
-	slow  int // of these, calls of slow endpoints
+	slow  int // calls of slow endpoints, included in calls
 }
 
 func (l load) plus(other load) load { return load{l.calls + other.calls, l.slow + other.slow} }
 
-// choose returns the index of the queue whose call is next. If no call is due within the
-// limits, it returns -1 and when a queue within its limits next has a due call, or zero.
+// choose returns the index of the queue whose call is next. If no call is due within the limits, it
+// returns -1, and next is when a queue within its limits has its next call, or zero.
 func (s *scheduler) choose(queues []engine.CallQueue, now time.Time) (best int, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,11 +65,11 @@ func (s *scheduler) choose(queues []engine.CallQueue, now time.Time) (best int, 
 	var all load
 	owners := map[string]load{}
 	for l, n := range s.open {
-		one := load{calls: n}
+		laneLoad := load{calls: n}
 		if s.slow[l] {
-			one.slow = n
+			laneLoad.slow = n
 		}
-		all, owners[l.owner] = all.plus(one), owners[l.owner].plus(one)
+		all, owners[l.owner] = all.plus(laneLoad), owners[l.owner].plus(laneLoad)
 	}
 	for i, q := range queues {
 		l := lane{q.Owner, q.Endpoint}

@@ -33,7 +33,7 @@ const (
 	claimTimeout = timeout + 5*time.Second
 
 	recheck    = time.Hour   // finds the calls of processes that died
-	errorDelay = time.Second // after an error of the engine
+	errorDelay = time.Second // before the next check after an error of the engine
 )
 
 // Queue is the part of the engine that a Sender uses.
@@ -81,7 +81,7 @@ func Start(c Config) *Sender {
 	return s
 }
 
-// Close cancels the calls in flight, which the next Sender makes again.
+// Close cancels the calls in flight. The next Sender makes them again.
 func (s *Sender) Close() {
 	s.stop()
 	s.work.Wait()
@@ -161,7 +161,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	s.scheduler.recordOutcome(c, err == nil || !errors.As(err, &timedOut) || !timedOut.Timeout())
 	var next time.Time
 	var forbidden *ForbiddenError
-	last := c.Attempt+1 >= maxTries || errors.As(err, &forbidden)
+	last := c.Tries+1 >= maxTries || errors.As(err, &forbidden)
 	if err != nil && !last {
 		next = s.Clock.Now().Add(retryPause)
 	}
@@ -171,9 +171,9 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	log := s.Logger.With("endpoint", c.Job.Endpoint, "job", c.Job.ID, "host", c.Host)
 	switch {
 	case err != nil && last:
-		log.Warn("a webhook could not be delivered", "calls", c.Attempt+1, "error", err)
+		log.Warn("a webhook could not be delivered", "calls", c.Tries+1, "error", err)
 	case err != nil:
-		log.Info("a webhook is called again", "calls", c.Attempt+1, "error", err)
+		log.Info("a webhook is called again", "calls", c.Tries+1, "error", err)
 	}
 	s.Queue.RecordCall(c, next)
 }
@@ -181,7 +181,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 // notInRequestLine matches characters that net/url accepts in a query, but that a request line can't have.
 var notInRequestLine = regexp.MustCompile("[^!-~]")
 
-// post sends a call, and fails unless the response is 200. Errors omit the URL, maybe a secret.
+// post sends a call, and fails unless the response is 200. Errors omit the URL, which may have a secret.
 func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -216,7 +216,7 @@ func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	return nil
 }
 
-// body returns the status object with the input and the webhook (field notes).
+// body returns the job's status object with the members input and webhook (field notes).
 func body(c *engine.Call) []byte {
 	b := make([]byte, 0, 512+len(c.Input)+len(c.Job.Output))
 	b = c.Job.AppendJSON(b)

@@ -45,6 +45,7 @@ type call struct {
 	body    string
 }
 
+// bubble runs a test with a fixture in a synctest bubble.
 func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +106,7 @@ func (f *fixture) expectCallsAt(want ...float64) {
 	for _, c := range f.allCalls() {
 		got = append(got, c.at)
 	}
-	must.Equal(f.t, fmt.Sprint(got), fmt.Sprint(want), "calls at", got, "s, want", want)
+	must.Equal(f.t, fmt.Sprint(got), fmt.Sprint(want), "the seconds at which calls began")
 }
 
 const target = "http://receiver.example/hook?token=planted-token"
@@ -146,12 +147,13 @@ func TestCall(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
 			job := f.runJob(engine.NewJob{Input: []byte(`{"a":  1}`), Rest: []byte(`{"s3Config":{"accessSecret":"planted"}}`)}, c.report)
 			calls := f.allCalls()
-			must.Require(t, len(calls) == 1, len(calls), "calls")
+			must.Require(t, len(calls) == 1, "made", len(calls), "calls, want 1")
 			got := calls[0].request
 			must.Hold(t, got.Method == "POST" && got.URL.String() == target && got.Header.Get("Content-Type") == "application/json" &&
 				got.Header.Get("Authorization") == "", name, "called", got.Method, got.URL, "with", got.Header)
 			want := fmt.Sprintf(c.want, job.ID)
-			must.Hold(t, calls[0].body == want && json.Valid([]byte(want)), name, "the body is", calls[0].body)
+			must.Equal(t, calls[0].body, want, "the body of the call for a job that is", name)
+			must.Hold(t, json.Valid([]byte(want)), "this body isn't JSON:", want)
 			sleep(3600)
 			f.expectCallsAt(0)
 		})
@@ -176,8 +178,8 @@ func TestNoCallAfterCancelOrTimeout(t *testing.T) {
 	})
 }
 
-// A failed call is retried twice, each time 10 s after the end of the last try, until the
-// response is 200. No outcome changes the job.
+// A call whose response isn't 200 is retried twice, each time 10 s after the end of the last try. No
+// outcome changes the job.
 func TestTries(t *testing.T) {
 	slow := func(seconds float64, code int) func(call) (*http.Response, error) {
 		return func(call) (*http.Response, error) { sleep(seconds); return respond(code), nil }
@@ -214,9 +216,9 @@ func TestTries(t *testing.T) {
 			sleep(1000)
 			f.expectCallsAt(c.want...)
 			after := must.Do(f.engine.Get(t.Context(), "ep", job.ID))(t)
-			must.Hold(t, fmt.Sprintf("%+v", after) == fmt.Sprintf("%+v", before), name, "the job is", after)
+			must.Hold(t, fmt.Sprintf("%+v", after) == fmt.Sprintf("%+v", before), "after", name, "the job is", after, "and was", before)
 			log := f.log.String()
-			must.Hold(t, !strings.Contains(log, "planted-token"), name, "the log names a secret", log)
+			must.Hold(t, !strings.Contains(log, "planted-token"), "after", name, "the log has the token:", log)
 		})
 	}
 }
@@ -255,7 +257,7 @@ func TestNothingIsLost(t *testing.T) {
 		f.runJob(engine.NewJob{}, engine.Done([]byte(`1`)))
 		f.expectCallsAt(0)
 		sleep(1)
-		f.sender.Close() // during the first call, which doesn't count then
+		f.sender.Close() // during the first call, which then doesn't count as a try
 		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
 		f.sender = webhook.Start(f.config)
 		sleep(600)
@@ -270,7 +272,7 @@ func TestNothingIsLost(t *testing.T) {
 	})
 }
 
-// A retry of the job withdraws its call.
+// A client's retry of the job cancels its webhook call.
 func TestRetryCancelsTheCall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
@@ -286,7 +288,7 @@ func TestRetryCancelsTheCall(t *testing.T) {
 	})
 }
 
-// A hanging receiver delays neither other receivers nor the engine, and gets few calls at a time.
+// A hanging receiver delays neither other receivers nor the engine, and gets at most 4 calls at a time.
 func TestSlowReceiver(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		most := 0
@@ -308,12 +310,12 @@ func TestSlowReceiver(t *testing.T) {
 		must.Hold(t, len(calls) == 5 && n >= 0 && calls[n].at == 0, len(calls), "calls began at once, want 5; the call to the quick receiver is number", n)
 		sleep(3600)
 		n = len(f.allCalls())
-		must.Hold(t, n == 30*3+1 && most == 4, n, "calls", most, "at a time")
+		must.Hold(t, n == 30*3+1 && most == 4, n, "calls were made,", most, "at a time; want 91, 4 at a time")
 	})
 }
 
 // Hanging receivers, at any number of names and endpoints, delay the calls of other endpoints
-// by at most one timeout, and only once. Tries and gaps stay as in the contract.
+// by at most one timeout, and only once. Each call still has three tries with gaps of 10 s.
 func TestHangingReceivers(t *testing.T) {
 	for name, endpoints := range map[string]int{"one endpoint": 1, "many endpoints": 20} {
 		t.Run(name, func(t *testing.T) {
@@ -339,7 +341,7 @@ func TestHangingReceivers(t *testing.T) {
 						}
 					}
 					most := map[bool]float64{true: 10, false: 0}[round == 0 && endpoints > 1]
-					must.Hold(t, !(delay < 0) && !(delay > most), "round", round, "the call came after", delay, "s, expected", most, "at most")
+					must.Hold(t, delay >= 0 && delay <= most, "in round", round, "the call came after", delay, "s, want at most", most)
 				}
 				sleep(10_000)
 				calls := map[string][]float64{}
@@ -380,6 +382,6 @@ func TestExpiredJobsAreDeletedAfterTheirCalls(t *testing.T) {
 		sleep(100)
 		synctest.Wait()
 		next := must.Do(f.engine.Sweep(context.Background()))(t)
-		must.Hold(t, next.IsZero(), "there is something left until", next)
+		must.Hold(t, next.IsZero(), "a job is left until", next)
 	})
 }
