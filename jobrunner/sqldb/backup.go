@@ -39,7 +39,7 @@ func Backup(dir, to string) (err error) {
 	if err := errors.Join(source.lite.CopyTo(copied.lite), copied.close()); err != nil {
 		return fmt.Errorf("copying the database %s to %s: %w", from, to, classifySQLite(err))
 	}
-	// If the copy is copied over another database's folder, the empty log replaces its log.
+	// If a user copies the backup over another database's folder, this empty log replaces the old log there.
 	return errors.Join(file.Sync(), os.WriteFile(target+"-wal", nil, 0o600))
 }
 
@@ -55,7 +55,7 @@ func openFile(path string) (c *conn, err error) {
 }
 
 // maxCheckedSize is the maximum size, in bytes, of a database that is checked whenever it is opened. A slow
-// processor takes 0.7 s for that size, which delays the start. doctor checks any size.
+// processor takes 0.7 s for that size, which delays the start. The doctor command checks a database of any size.
 const maxCheckedSize = 64 << 20
 
 // Check reads the whole database of a data folder and returns the first damage, or why Open

@@ -38,7 +38,7 @@ func numberedNames(prefix string, n int) (names []string) {
 	return names
 }
 
-// A write that waits for another process's transaction doesn't delay other writes for long.
+// A write that waits for another process's transaction doesn't block other writes.
 func TestWriteWaitsForALock(t *testing.T) {
 	address := pgtest.Start(t)
 	db, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})
@@ -58,7 +58,7 @@ func TestWriteWaitsForALock(t *testing.T) {
 	<-locked
 	all.Go(func() { update(db, func(*sqldb.Tx) {}) })
 	for name, err := range addNotesTogether(t, db, numberedNames("free ", 20)...) {
-		must.Hold(t, err == nil, name, err)
+		must.Hold(t, err == nil, "adding", name, "beside a write that waits returned", err)
 	}
 	close(release)
 	all.Wait()
@@ -74,16 +74,16 @@ func TestLostReplyToACommit(t *testing.T) {
 		proxy.LoseCommit()
 		for name, err := range addNotesTogether(t, db, names...) {
 			var rows int
-			e := db.Read(t.Context(), func(r *sqldb.Reader) error {
+			must.Succeed(t, db.Read(t.Context(), func(r *sqldb.Reader) error {
 				return r.QueryRow("SELECT COUNT(*) FROM notes WHERE name = ?", name).Scan(&rows)
-			})
-			must.Hold(t, e == nil && rows <= 1 && (rows != 0 || err != nil) && (err == nil || errors.Is(err, sqldb.ErrUnavailable)), name, err, "and", rows, "rows", e)
+			}))
+			must.Hold(t, rows <= 1 && (rows != 0 || err != nil) && (err == nil || errors.Is(err, sqldb.ErrUnavailable)), "adding", name, "stored", rows, "rows and returned", err)
 			if err != nil {
 				failed++
 			}
 		}
 	}
-	must.Hold(t, failed >= 20, "only", failed, "writes failed")
+	must.Hold(t, failed >= 20, "only", failed, "writes failed, want at least 20")
 }
 
 // A transaction whose requirement isn't met changes nothing, whether or not it reads after the requirement.
@@ -102,8 +102,8 @@ func TestRequire(t *testing.T) {
 				}
 				return err
 			})
-			must.ErrorIs(t, err, want, name, reads)
+			must.ErrorIs(t, err, want, "requiring the note", name, "with a later read:", reads)
 		}
 	}
-	must.Equal(t, countNotes(t, db), 3, "rows")
+	must.Equal(t, countNotes(t, db), 3, "the number of rows")
 }

@@ -12,7 +12,7 @@ import (
 type conn struct {
 	lite     *lite.Conn
 	prepared map[string]*lite.Stmt
-	multiRow map[string]string // by INSERT … VALUES: the same statement with rowsAtOnce rows
+	multiRow map[string]string // maps an INSERT … VALUES to the same statement with rowsAtOnce rows
 }
 
 // prepare prepares a query once per connection. The program has few queries, which are constants.
@@ -90,7 +90,7 @@ func (c *conn) pipelineEach(query string, rows [][]any) error {
 	return nil
 }
 
-// isLarge reports whether several such arguments would take much memory.
+// isLarge reports whether an argument is so large that rows with it are stored one by one.
 func isLarge(arg any) bool {
 	blob, _ := arg.([]byte)
 	return len(blob) > 64<<10
@@ -157,7 +157,7 @@ type Querier interface {
 	QueryRow(query string, args ...any) Row
 }
 
-// Reader reads; see DB.Read.
+// Reader runs the statements of a DB.Read.
 type Reader struct{ conn querier }
 
 // Each runs a statement, and calls row for each of its rows. The function row must not run a
@@ -170,12 +170,12 @@ func (r Reader) Each(row func(Row) error, query string, args ...any) error {
 // returns no row, Scan returns sql.ErrNoRows.
 func (r Reader) QueryRow(query string, args ...any) Row {
 	return onlyRow(func(dest ...any) error {
-		none := true
+		found := false
 		err := r.Each(func(row Row) error {
-			none = false
+			found = true
 			return row.Scan(dest...)
 		}, query, args...)
-		if err == nil && none {
+		if err == nil && !found {
 			return sql.ErrNoRows
 		}
 		return err
@@ -187,7 +187,7 @@ type onlyRow func(dest ...any) error
 
 func (scan onlyRow) Scan(dest ...any) error { return scan(dest...) }
 
-// Tx is a transaction; see DB.Write.
+// Tx is the transaction of a DB.Write.
 type Tx struct {
 	Reader
 	session session

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// The program writes its statements once, with question marks as placeholders and the words in
-// braces below where databases differ. forSQLite and forPostgres translate them.
+// The program writes its statements once, with question marks as placeholders. Where the databases
+// differ, a statement has one of the words in braces below: "k {key}" becomes "k INTEGER PRIMARY KEY
+// AUTOINCREMENT" on SQLite. forSQLite and forPostgres translate statements.
 
 var sqliteWords = strings.NewReplacer(
 	"{key}", "INTEGER PRIMARY KEY AUTOINCREMENT", // increases and is never reused
@@ -21,17 +22,19 @@ var sqliteWords = strings.NewReplacer(
 	"LIMIT ?", "LIMIT +?",
 )
 
-// The server caches the plans of prepared statements. It makes them while the tables are small, and to
-// read a small table is as cheap as to look up a row. So each statement is written such that its only
-// plan looks up rows by an index.
+// The server caches the plans of prepared statements. It makes them while the tables are small, and reading
+// a small table is as cheap as looking up a row. So each statement is written such that its only plan looks
+// up rows by an index.
 var postgresWords = strings.NewReplacer(
 	"{key}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 	"{same key}", "BIGINT PRIMARY KEY",
 	"{blob}", "BYTEA",
-	// The job may be deleted. The condition on state rules out a plan that reads a whole index.
+	// A row of a job isn't inserted if the job was deleted. The condition on state rules out a plan that reads
+	// a whole index.
 	"{row of a job (}", "SELECT ", "{if stored)}", " WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND state <> '')",
-	// If the reply to a commit was lost, a client may have read its chunks before the commit is
-	// repeated. The job's row has the number of its last stored chunk.
+	// If the reply to a commit was lost, a client may have read and deleted its chunks before the commit is
+	// repeated. The repeated commit must not insert them again: the job's row has the number of the last
+	// stored chunk.
 	"{unless streamed)}", " WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND streamed < $2)",
 	"{unless stored)}", " WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND streamed >= $2)",
 	// An array is selected once. IN may be a join, which locks more rows than the LIMIT.
@@ -43,10 +46,11 @@ var postgresWords = strings.NewReplacer(
 )
 
 func forSQLite(query string) string   { return sqliteWords.Replace(query) }
-func forPostgres(query string) string { return number(postgresWords.Replace(query)) }
+func forPostgres(query string) string { return numberPlaceholders(postgresWords.Replace(query)) }
 
-// number replaces question marks with numbered placeholders. Texts and comments have none.
-func number(query string) string {
+// numberPlaceholders replaces question marks with numbered placeholders: $1, $2 … A statement has no question
+// mark in a literal or comment.
+func numberPlaceholders(query string) string {
 	var out strings.Builder
 	for n, part := range strings.Split(query, "?") {
 		if n > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// The translation for each database. No test shows that SQLite plans a statement with LIMIT once.
+// A statement is translated for each database. No test shows why SQLite gets LIMIT +?: it then plans only once.
 func TestRewrite(t *testing.T) {
 	const query = `SELECT 'it''s', max(?, 1) FROM t -- it's
 		WHERE {row} {in (}SELECT {row} FROM t LIMIT ?{for update}{skip locked}{)}`

@@ -40,7 +40,7 @@ func TestReserve(t *testing.T) {
 			db := open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
 			names := fillDisk(t, db, size)
 			n := countNotes(t, db)
-			must.Require(t, n == len(names), n, "notes, want", len(names))
+			must.Require(t, n == len(names), "the database has", n, "notes, want", len(names))
 			// Changes that free no space, and more of them than fit in the reserve.
 			last := &names[len(names)-1] // the smallest row
 			for i := range 1000 {
@@ -55,7 +55,7 @@ func TestReserve(t *testing.T) {
 			}
 			must.Succeed(t, db.Close())
 			db = open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
-			must.Equal(t, countNotes(t, db), len(names), "notes after a restart")
+			must.Equal(t, countNotes(t, db), len(names), "the number of notes after a restart")
 			must.Succeed(t, db.WriteWithReservedSpace(t.Context(), func(tx *sqldb.Tx) error {
 				n, err := tx.Exec("DELETE FROM notes")
 				if err == nil && n != int64(len(names)) {

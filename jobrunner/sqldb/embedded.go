@@ -16,12 +16,12 @@ import (
 
 // embedded is SQLite in a folder or in memory, with one writer and a pool of readers.
 type embedded struct {
-	writer  *writer
-	readers *readerPool
-	reserve *reserve    // nil in memory
-	file    string      // "" in memory
-	opened  fs.FileInfo // the file when it was opened
-	// mu separates readers and the writer in memory, as the write-ahead log does in a folder.
+	writer     *writer
+	readers    *readerPool
+	reserve    *reserve    // nil in memory
+	file       string      // "" in memory
+	openedFile fs.FileInfo // the file that was opened
+	// mu separates readers and the writer of a database in memory. In a folder, the write-ahead log does.
 	mu sync.RWMutex
 }
 
@@ -42,7 +42,7 @@ func openEmbedded(c Config) (_ *embedded, err error) {
 		return db, nil
 	}
 	db.reserve.fill() // the database is open, so the space of a killed process's log is free
-	// The mark goes once the database has content. RemoveAll accepts that it doesn't exist.
+	// Remove the file newName once the database has content. RemoveAll accepts that the file doesn't exist.
 	if err := os.RemoveAll(filepath.Join(filepath.Dir(db.file), newName)); err != nil {
 		return nil, errors.Join(fmt.Errorf("making the database %s: %w", c.name(), err), db.close())
 	}
@@ -75,7 +75,7 @@ func (db *embedded) connect(source string, pragmas []string) error {
 	if err != nil {
 		return err
 	}
-	if db.opened, err = os.Stat(db.file); err == nil && db.opened.Size() <= maxCheckedSize {
+	if db.openedFile, err = os.Stat(db.file); err == nil && db.openedFile.Size() <= maxCheckedSize {
 		if err := w.check(db.file, "quick_check"); err != nil {
 			return errors.Join(err, w.close())
 		}
@@ -94,7 +94,7 @@ func (db *embedded) write(ctx context.Context, fn func(*Tx) error, mayUseReserve
 
 // checkMoved returns an error if the open file isn't at its path, where the next process looks for its commits.
 func (db *embedded) checkMoved() error {
-	if now, err := os.Stat(db.file); db.file == "" || err == nil && os.SameFile(now, db.opened) {
+	if now, err := os.Stat(db.file); db.file == "" || err == nil && os.SameFile(now, db.openedFile) {
 		return nil
 	}
 	return fileError{fmt.Errorf("the database's file %s was removed or replaced while it is open: move it back, or stop the jobrunner and restore a backup of the data folder", db.file)}
@@ -133,7 +133,7 @@ func (db *embedded) close() error {
 	return errors.Join(errs...)
 }
 
-// newName is a file that exists while a database is created: an empty one beside it is from an interrupted start.
+// newName is a file that exists while a database is created. An empty database beside it is from an interrupted start.
 const newName = fileName + ".new"
 
 // makeFile creates the database file if it is missing.

@@ -71,8 +71,8 @@ func Temporary(err error) bool {
 	return c == Outage || c == Full
 }
 
-// PublicText returns what clients may know of an error. The error isn't a Fault. The result omits the
-// database's own text, which has names of hosts, users and files.
+// PublicText returns what clients may know of an error that isn't a Fault. It omits the database's own
+// text, which has names of hosts, users and files.
 func PublicText(err error) string {
 	if memory, ok := errors.AsType[*MemoryFullError](err); ok {
 		return memory.Error()
@@ -143,7 +143,7 @@ func IsUnique(err error) bool {
 const (
 	divisionByZero       = "22012"
 	uniqueViolation      = "23505"
-	idleTooLong          = "25P03"
+	idleTooLong          = "25P03" // see writerSetUp
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	diskFull             = "53100"
@@ -162,7 +162,7 @@ var unavailableCodes = []string{
 	"58", // system error
 }
 
-// isConflict reports whether the server rolled back the transaction for the sake of others.
+// isConflict reports whether the server rolled back the transaction because of other transactions.
 func isConflict(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && slices.Contains([]string{serializationFailure, deadlockDetected, idleTooLong}, e.Code)

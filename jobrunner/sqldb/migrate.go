@@ -16,7 +16,7 @@ import (
 const Breaking = "-- breaking\n"
 
 // Whole is the line before and after the part of a step that creates all tables of its version.
-// The history of a new database starts with that part of the latest such step.
+// A new database starts with this part of the latest step that has one, and skips all earlier steps.
 const Whole = "-- whole\n"
 
 // compatibleFrom returns the lowest version that can work with a schema of these steps.
@@ -107,7 +107,7 @@ func checkCompatible(version, compatible int, steps []string) error {
 	return fmt.Errorf("%w (it has version %d, which programs from version %d on can use; this one knows %d)", ErrNewer, version, compatible, len(steps))
 }
 
-// beforeMigration reads whether all steps are done. Before a Breaking step it calls beforeBreaking.
+// beforeMigration reports whether all steps are done. If a Breaking step isn't, it calls beforeBreaking.
 func (db *DB) beforeMigration(ctx context.Context, component string, steps []string) (done bool, err error) {
 	var version, compatible int
 	readErr := db.Read(ctx, func(r *Reader) error {

@@ -17,8 +17,8 @@ type outages struct {
 	active atomic.Bool // any outage
 
 	mu sync.Mutex
-	// The times of the first and the last error of an outage, by class (those below Closed). The first is zero
-	// unless the outage continues.
+	// first and last are the times of an outage's first and last error, by its class (Outage or Full).
+	// first is zero if there is no outage now.
 	first, last [Closed]time.Time
 }
 

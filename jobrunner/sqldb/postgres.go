@@ -21,8 +21,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// The connections of one process. A third of them are for reads; another connection
-// listens. By default a server allows 100 connections, enough for three processes.
+// The connections of one process, of which a third are for reads. One more connection
+// listens for hints. By default a server allows 100 connections, enough for three processes.
 const (
 	DefaultConnections = 24
 	MinConnections     = 3
@@ -197,13 +197,13 @@ func (p *postgres) transact(ctx context.Context, fn func(*Tx) error) (retry bool
 		return ctx.Err() == nil && isUnavailable(err), err
 	}
 	defer func() { _ = conn.Close() }() // back to the pool
-	raw := conn.Raw(func(c any) error {
+	connErr := conn.Raw(func(c any) error {
 		tx := &postgresTx{p: p, conn: c.(*stdlib.Conn).Conn()}
 		retry, err = tx.run(fn)
 		return nil // the pool detects a broken connection itself
 	})
-	if raw != nil { // the connection was broken before the first statement
-		return isUnavailable(raw), raw
+	if connErr != nil { // the connection was broken before the first statement
+		return isUnavailable(connErr), connErr
 	}
 	return retry, err
 }
@@ -271,7 +271,7 @@ func (s postgresReader) query(row func(Row) error, query string, args ...any) er
 	return err
 }
 
-// tryQuery reports begun if another try could call row again.
+// tryQuery runs a query once. It reports begun if it may have called row: another try could repeat a row.
 func (s postgresReader) tryQuery(row func(Row) error, query string, args []any) (begun bool, err error) {
 	conn, err := acquire(s.ctx, s.p.readers)
 	if err != nil {

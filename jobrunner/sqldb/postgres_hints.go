@@ -16,7 +16,7 @@ import (
 const (
 	hintPause   = 10 * time.Millisecond // between two notifications
 	hintTimeout = 5 * time.Second       // for sending a notification
-	maxNotice   = 7000                  // bytes; the server accepts less than 8000
+	maxPayload  = 7000                  // bytes; the server accepts less than 8000
 	maxHints    = 10_000                // pending hints; further ones are dropped
 
 	minRelisten = 250 * time.Millisecond // backoff after the connection broke
@@ -51,7 +51,7 @@ func (h *hints) add(hint string) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.isPending[hint] || len(h.pending) >= maxHints || len(hint) > maxNotice-len(h.sender)-1 {
+	if h.isPending[hint] || len(h.pending) >= maxHints || len(hint) > maxPayload-len(h.sender)-1 {
 		return
 	}
 	h.isPending[hint] = true
@@ -59,26 +59,26 @@ func (h *hints) add(hint string) {
 	notify.Signal(h.added)
 }
 
-// takeNotices removes the pending hints and returns them as payloads of notifications.
-func (h *hints) takeNotices() (out []string) {
+// takePayloads removes the pending hints and returns them as payloads of notifications.
+func (h *hints) takePayloads() (payloads []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var notice strings.Builder
+	var payload strings.Builder
 	for _, hint := range h.pending {
-		if notice.Len() > 0 && notice.Len()+1+len(hint) > maxNotice {
-			out = append(out, notice.String())
-			notice.Reset()
+		if payload.Len() > 0 && payload.Len()+1+len(hint) > maxPayload {
+			payloads = append(payloads, payload.String())
+			payload.Reset()
 		}
-		if notice.Len() == 0 {
-			notice.WriteString(h.sender)
+		if payload.Len() == 0 {
+			payload.WriteString(h.sender)
 		}
-		notice.WriteString("\n" + hint)
+		payload.WriteString("\n" + hint)
 	}
-	if notice.Len() > 0 {
-		out = append(out, notice.String())
+	if payload.Len() > 0 {
+		payloads = append(payloads, payload.String())
 	}
 	h.pending, h.isPending = nil, map[string]bool{}
-	return out
+	return payloads
 }
 
 // listen starts to exchange hints with the processes on the same schema of the same database.
@@ -86,7 +86,7 @@ func (p *postgres) listen(f func(hint string)) {
 	if p.hints.off {
 		return
 	}
-	p.hints.busy.Go(p.send)
+	p.hints.busy.Go(p.sendHints)
 	p.hints.busy.Go(func() {
 		for pause := minRelisten; p.hints.ctx.Err() == nil; pause = min(pause*2, maxRelisten) {
 			if p.receiveHints(f) {
@@ -99,8 +99,8 @@ func (p *postgres) listen(f func(hint string)) {
 
 const selectChannel = "SELECT 'gpucloud ' || oid FROM pg_namespace WHERE nspname = current_schema()"
 
-// send sends hints until close. It drops the ones that fail, because the others also poll.
-func (p *postgres) send() {
+// sendHints sends hints until close. It drops hints that it can't send, because the other processes also poll.
+func (p *postgres) sendHints() {
 	h := p.hints
 	for {
 		select {
@@ -108,20 +108,20 @@ func (p *postgres) send() {
 		case <-h.ctx.Done():
 			return
 		}
-		for _, notice := range h.takeNotices() {
+		for _, payload := range h.takePayloads() {
 			ctx, cancel := context.WithTimeout(h.ctx, hintTimeout)
-			_, _ = p.writers.ExecContext(ctx, "SELECT pg_notify(("+selectChannel+"), $1)", notice)
+			_, _ = p.writers.ExecContext(ctx, "SELECT pg_notify(("+selectChannel+"), $1)", payload)
 			cancel()
 		}
 		_ = clock.RealSleep(h.ctx, hintPause)
 	}
 }
 
-// receiveHints calls f with others' hints until the connection breaks. It reports whether there was one.
+// receiveHints calls f with other processes' hints until the connection breaks. It reports whether it could connect.
 func (p *postgres) receiveHints(f func(hint string)) (connected bool) {
 	ctx := p.hints.ctx
 	config := p.config.Copy()
-	config.DialFunc = p.dial // without a read time-out, because a notification may take any time
+	config.DialFunc = p.dial // without responseTimeout, because a notification may take any time
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false
@@ -135,11 +135,11 @@ func (p *postgres) receiveHints(f func(hint string)) (connected bool) {
 		return false
 	}
 	for {
-		notice, err := conn.WaitForNotification(ctx)
+		notification, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return true
 		}
-		from, lines, _ := strings.Cut(notice.Payload, "\n")
+		from, lines, _ := strings.Cut(notification.Payload, "\n")
 		if from == p.hints.sender {
 			continue
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// maxArguments is how many bytes of arguments a statement for several rows has before its last row: the server accepts
-// no array of a gigabyte, and must answer within responseTimeout.
+// A statement for several rows ends with the row that reaches maxArguments bytes of arguments: the server rejects
+// an array of a gigabyte, and must answer within responseTimeout.
 const maxArguments = 16 << 20
 
 // pipelineEach queues one statement for several argument lists, which it sends as one array
@@ -69,8 +69,8 @@ func (s *postgresTx) forRows(query string, rows [][]any) (text string, columns [
 }
 
 var (
-	argument = regexp.MustCompile(`\$(\d+)`)
-	keyIs    = regexp.MustCompile(`WHERE ([\w.]+) = row\.a(\d+)`)
+	argument     = regexp.MustCompile(`\$(\d+)`)
+	keyCondition = regexp.MustCompile(`WHERE ([\w.]+) = row\.a(\d+)`)
 )
 
 // forEachRow rewrites an INSERT … VALUES, or a statement with a WHERE, so that its arguments are
@@ -83,7 +83,7 @@ func forEachRow(text string, types []string) string {
 	}
 	from := fmt.Sprintf(" FROM unnest(%s) AS row (%s) ", strings.Join(arrays, ", "), strings.Join(names, ", "))
 	text = argument.ReplaceAllString(text, "row.a$1")
-	if key := keyIs.FindStringSubmatch(text); key != nil {
+	if key := keyCondition.FindStringSubmatch(text); key != nil {
 		n, _ := strconv.Atoi(key[2])
 		text = strings.Replace(text, key[0], fmt.Sprintf("%s AND %s = ANY (%s)", key[0], key[1], arrays[n-1]), 1)
 	}

@@ -94,23 +94,23 @@ func TestDeadlock(t *testing.T) {
 	err := db.Read(t.Context(), func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT string_agg(encode(body, 'escape'), ' ') FROM notes").Scan(&bodies)
 	})
-	// More than three if a second run conflicts again.
-	must.Hold(t, err == nil && bodies == "xx xx" && runs.Load() >= 3, "after", runs.Load(), "runs:", bodies, err)
+	// There are more than three runs if a second run conflicts again.
+	must.Hold(t, err == nil && bodies == "xx xx" && runs.Load() >= 3, "after", runs.Load(), "runs the bodies are", bodies, err, "want xx xx after at least 3")
 }
 
 // A process that hangs within a transaction doesn't block others. It runs the transaction again later.
 func TestProcessHangs(t *testing.T) {
 	t.Parallel() // it waits for the server's timeout
 	address := pgtest.Start(t)
-	stopped, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})
-	must.Succeed(t, addNote(t.Context(), stopped, "a", []byte{}))
+	hanging, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})
+	must.Succeed(t, addNote(t.Context(), hanging, "a", []byte{}))
 	update := func(tx *sqldb.Tx) error {
 		return must.Err(tx.Exec("UPDATE notes SET body = body || 'x' WHERE name = 'a'"))
 	}
 	locked, resume, ended := make(chan bool), make(chan bool), make(chan error)
 	runs := 0
 	go func() {
-		ended <- stopped.Write(t.Context(), func(tx *sqldb.Tx) error {
+		ended <- hanging.Write(t.Context(), func(tx *sqldb.Tx) error {
 			err := update(tx)
 			if runs++; runs == 1 {
 				close(locked)
@@ -123,7 +123,7 @@ func TestProcessHangs(t *testing.T) {
 	must.Succeed(t, other.Write(t.Context(), update))
 	close(resume)
 	must.Succeed(t, <-ended)
-	must.Equal(t, runs, 2, "runs")
+	must.Equal(t, runs, 2, "the number of runs of the transaction")
 }
 
 func TestFullDiskOfServer(t *testing.T) {
@@ -149,7 +149,7 @@ func TestManyBytes(t *testing.T) {
 		err := tx.PipelineEach("INSERT INTO notes (name, body) VALUES (?, ?)", [][]any{{"a", big}, {"b", big}, {"c", []byte{}}, {"d", big}, {"e", big}, {"f", []byte{}}})
 		return errors.Join(err, tx.QueryRow("SELECT count(*) FROM statements").Scan(&statements))
 	})
-	must.Hold(t, err == nil && statements == 3, "got", statements, "statements", err)
+	must.Hold(t, err == nil && statements == 3, "the rows were inserted by", statements, "statements, want 3;", err)
 	must.Equal(t, countNotes(t, db), 6, "rows")
 }
 
@@ -175,7 +175,7 @@ func TestAsynchronousCommitIsRejected(t *testing.T) {
 	must.Succeed(t, must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoSync: true}))(t).Close())
 }
 
-// The error of an unavailable server names it without the password. Later the server is used again.
+// The error for an unavailable server names the server without the password. Once the server is back, it is used.
 func TestUnavailableServer(t *testing.T) {
 	proxy, address := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: address})
@@ -186,7 +186,7 @@ func TestUnavailableServer(t *testing.T) {
 		expectUnavailable := func(err error) {
 			t.Helper()
 			must.Hold(t, errors.Is(err, sqldb.ErrUnavailable) && strings.Contains(err.Error(), u.Port()) &&
-				!strings.Contains(err.Error(), pgtest.Password), "an unavailable server:", err)
+				!strings.Contains(err.Error(), pgtest.Password), "a call to an unavailable server returned", err)
 		}
 		expectUnavailable(addNote(t.Context(), db, "lost", nil))
 		expectUnavailable(db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT 1").Scan(new(int)) }))
@@ -214,7 +214,7 @@ func TestInvalidAddresses(t *testing.T) {
 		"postgres://user:secret@127.0.0.1:1/db",
 	} {
 		_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
-		must.Hold(t, err != nil && !strings.Contains(err.Error(), "secr"), address, err)
+		must.Hold(t, err != nil && !strings.Contains(err.Error(), "secr"), "opening", address, "returned", err)
 	}
 	address := pgtest.Start(t)
 	server, _, _ := strings.Cut(address, "?")
@@ -255,7 +255,7 @@ func TestCancelledWriteOnPostgres(t *testing.T) {
 		return must.Err(tx.Exec("INSERT INTO notes (name) VALUES ('kept')"))
 	})
 	n := countNotes(t, db)
-	must.Hold(t, err == nil && n == 1, n, "rows", err)
+	must.Hold(t, err == nil && n == 1, "a write that was cancelled after its start stored", n, "rows, want 1;", err)
 }
 
 // A call that is cancelled while it connects isn't an outage.
@@ -271,7 +271,7 @@ func TestCancelledConnect(t *testing.T) {
 		cancel()
 	}()
 	err := db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow("SELECT 1").Scan(new(int)) })
-	must.Hold(t, errors.Is(err, context.Canceled) && !sqldb.Temporary(err), err)
+	must.Hold(t, errors.Is(err, context.Canceled) && !sqldb.Temporary(err), "the cancelled call returned", err)
 }
 
 // Hints reach only the other processes on the same tables, also after a lost listening connection.
@@ -323,14 +323,14 @@ func TestHints(t *testing.T) {
 		}
 	}
 	got = slices.DeleteFunc(got, func(hint string) bool { return hint == "the end" })
-	must.Hold(t, len(got) == many && strings.HasPrefix(got[many-1], fmt.Sprint(many-1)), len(got), "hints arrived, want", many)
+	must.Hold(t, len(got) == many && strings.HasPrefix(got[len(got)-1], fmt.Sprint(many-1)), len(got), "hints arrived, want", many, "in order")
 
 	pgtest.Exec(t, address, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
 	sendUntilReceived(a, "hello again", atB)
 	c.Notify("never")
 	sendUntilReceived(b, "hello a again", atA)
 	for _, received := range []chan string{atC, atD} {
-		must.Hold(t, len(received) == 0, "hints to a process that gets none, or isn't on these tables")
+		must.Hold(t, len(received) == 0, "a process with NoHints, or on other tables, received", len(received), "hints")
 	}
 	for len(atA) > 0 {
 		if hint := <-atA; !strings.HasPrefix(hint, "hello a") {
@@ -342,6 +342,6 @@ func TestHints(t *testing.T) {
 // A server on this machine has this machine's time. The lag is 0 for a database that isn't shared.
 func TestClockLag(t *testing.T) {
 	lag := must.Do(open(t, sqldb.Config{URL: pgtest.Start(t)}).MeasureClockLag(t.Context(), time.Now))(t)
-	must.Hold(t, lag.Abs() <= time.Second, "behind PostgreSQL by", lag)
+	must.Hold(t, lag.Abs() <= time.Second, "this machine's clock is behind PostgreSQL by", lag, "want at most 1 s")
 	must.Equal(t, must.Do(open(t, sqldb.Config{}).MeasureClockLag(t.Context(), time.Now))(t), 0, "the lag behind SQLite")
 }

@@ -14,12 +14,11 @@ import (
 // trips dominate the cost of a job. Statements ignore the caller's context, because
 // cancelling one would break the connection.
 type postgresTx struct {
-	p       *postgres
-	conn    *pgx.Conn
-	pending []statement // not sent yet
-	begun   bool
-
-	required error // see Tx.Require
+	p        *postgres
+	conn     *pgx.Conn
+	pending  []statement // not sent yet
+	begun    bool        // BEGIN was sent
+	required error       // see Tx.Require
 }
 
 type statement struct {
@@ -27,7 +26,7 @@ type statement struct {
 	args []any
 }
 
-// run runs fn and the commit. For retry see transact.
+// run runs fn and the commit. It reports retry as transact does.
 func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 	committed := false
 	defer func() {

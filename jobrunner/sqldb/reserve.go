@@ -12,7 +12,7 @@ import (
 const (
 	reserveName = "jobrunner.reserve"
 	reserveSize = 8 << 20
-	reservePart = 1 << 20 // is released first, and is usually enough
+	reservePart = 1 << 20 // the part that is released first, which is usually enough
 
 	refillPause = 10 * time.Second // between attempts to fill the reserve
 )
@@ -22,7 +22,7 @@ const (
 type reserve struct {
 	file     *os.File
 	size     int64
-	tried    time.Time // last attempt to fill it
+	lastFill time.Time // last attempt to fill it
 	database string    // path of the database file
 }
 
@@ -47,9 +47,9 @@ var randomBlock = sync.OnceValue(func() []byte {
 })
 
 // fill grows the reserve up to its full size, or until the disk is full. The bytes are
-// random, because a file system might compress others.
+// random, because a file system can't compress them.
 func (r *reserve) fill() {
-	r.tried = time.Now()
+	r.lastFill = time.Now()
 	block := randomBlock()
 	for r.size < reserveSize {
 		n, err := r.file.WriteAt(block, r.size)
@@ -62,7 +62,7 @@ func (r *reserve) fill() {
 
 // refill fills the reserve, at most once per refillPause.
 func (r *reserve) refill() {
-	if r.size < reserveSize && time.Since(r.tried) > refillPause {
+	if r.size < reserveSize && time.Since(r.lastFill) > refillPause {
 		r.fill()
 	}
 }
@@ -93,7 +93,7 @@ func (w *writer) withReserve(fn func(*Tx) error) (err error) {
 // SQLite then reuses the log. Vacuuming unused pages makes the growth smaller. If something
 // fails here, the next write that needs the reserve tries again.
 func (w *writer) emptyLog() {
-	w.reserve.fill() // now its size is the free space, up to reserveSize
+	w.reserve.fill() // now the reserve's size is the free space, up to reserveSize
 	for range maxVacuums {
 		growth, unused, err := w.growth()
 		if err != nil {
@@ -113,7 +113,7 @@ func (w *writer) emptyLog() {
 
 const maxVacuums = 1000
 
-// hasRoom reports whether the database has many unused pages.
+// hasRoom reports whether the unused pages of the database have at least the size of reservePart.
 func (w *writer) hasRoom() bool {
 	_, unused, err := w.growth()
 	return err == nil && unused*pageSize >= reservePart

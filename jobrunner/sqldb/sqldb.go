@@ -31,7 +31,7 @@ type Config struct {
 	// Defaults come from the variables and files of PostgreSQL's own clients (PGPASSWORD,
 	// ~/.pgpass …). Dir is then locked for the process's own files, but has no database.
 	URL string
-	// Connections limits the connections but the one that listens; 0 is DefaultConnections.
+	// Connections limits the connections, except the one that listens for hints; 0 is DefaultConnections.
 	Connections int
 	// NoHints is for servers and poolers without LISTEN and NOTIFY. Listen then receives nothing.
 	NoHints bool
@@ -41,7 +41,7 @@ type Config struct {
 	// NoSync flushes committed changes only at checkpoints: they survive a crash of the process, but not of
 	// the machine. It also accepts a PostgreSQL server that is configured in this way.
 	NoSync bool
-	// Watch is called at the start of each Read and Write, and end at its end, unless Watch is nil.
+	// Watch, unless nil, is called at the start of each Read and Write, which calls end at its end.
 	Watch func() (end func())
 	// Logger logs the start and end of outages. It may be nil.
 	Logger *slog.Logger
@@ -204,8 +204,8 @@ func (c Config) name() string {
 // Shared reports whether other processes can use the same database.
 func (db *DB) Shared() bool { return db.backend.shared() }
 
-// MeasureClockLag returns how far the clock now is behind the clock of a shared database, by which
-// all processes set theirs. It returns 0 if the database isn't shared.
+// MeasureClockLag returns how far the clock now is behind the clock of a shared database, which sets
+// the clocks of all processes. It returns 0 if the database isn't shared.
 func (db *DB) MeasureClockLag(ctx context.Context, now func() time.Time) (behind time.Duration, err error) {
 	if !db.Shared() {
 		return 0, nil

@@ -77,7 +77,7 @@ func TestPipelineEach(t *testing.T) {
 			}, "SELECT name, body FROM notes ORDER BY name")
 		})
 		got := strings.Join(all, " ")
-		must.Hold(t, err == nil && got == "B=1 a=2 c= f=3", "got", got, err)
+		must.Hold(t, err == nil && got == "B=1 a=2 c= f=3", "the rows are", got, err)
 	})
 }
 
@@ -134,10 +134,10 @@ func testQuery(t *testing.T, c sqldb.Config) {
 	})
 	must.ErrorIs(t, err, sql.ErrNoRows, "an absent row")
 	err = db.Each(t.Context(), func(sqldb.Row) error { return nil }, "DELETE FROM notes RETURNING k")
-	must.Hold(t, err != nil && countNotes(t, db) == 2, "a reader changed a table:", err)
+	must.Hold(t, err != nil && countNotes(t, db) == 2, "a reader changed a table, or its DELETE returned no error:", err)
 }
 
-// A failed write is rolled back without the writes that run at the same time.
+// The rollback of a failed write doesn't roll back the writes that run at the same time.
 func TestFailedWriteIsRolledBackAlone(t *testing.T) {
 	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
@@ -251,7 +251,7 @@ func TestFolder(t *testing.T) {
 	must.Equal(t, db.Close(), nil, "a second Close")
 	db = open(t, sqldb.Config{Dir: dir})
 	must.Equal(t, countNotes(t, db), 1, "rows after opening again")
-	if runtime.GOOS != "windows" { // which renames no open file
+	if runtime.GOOS != "windows" { // Windows can't rename a folder with an open file
 		must.Succeed(t, os.Rename(dir, dir+".moved"))
 		must.ErrorIs(t, addNote(t.Context(), db, "moved", nil), sqldb.ErrUnavailable, "write to a file elsewhere")
 		must.Succeed(t, os.Rename(dir+".moved", dir))
@@ -272,7 +272,7 @@ func TestBackupOverFolder(t *testing.T) {
 	must.Equal(t, countNotes(t, open(t, sqldb.Config{Dir: killed})), 1, "rows")
 }
 
-// The disk of the copy may be full, but not the disk of the database.
+// If the target's disk is full, and not the database's disk, the error names the target.
 func TestBackupOnFullDisk(t *testing.T) {
 	dir, target := t.TempDir(), smalldisk.Mount(t, "1m")
 	must.Succeed(t, addNote(t.Context(), open(t, sqldb.Config{Dir: dir}), "big", make([]byte, 2<<20)))
@@ -311,8 +311,8 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 		component := fmt.Sprint("from version ", version)
 		must.Equal(t, db.Migrate(t.Context(), component, steps), nil, component)
 		err := db.Migrate(t.Context(), component, []string{"", "", "CREATE TABLE IF NOT EXISTS late (x BIGINT)"})
-		refused := err != nil && strings.Contains(err.Error(), fmt.Sprintf("version %d, which was never released; this program opens version 3", version))
-		must.Hold(t, refused == (version > 0) && (err == nil || refused), component, err)
+		rejected := err != nil && strings.Contains(err.Error(), fmt.Sprintf("version %d, which was never released; this program opens version 3", version))
+		must.Hold(t, rejected == (version > 0) && (err == nil || rejected), "migrating", component, "returned", err)
 		must.Equal(t, db.Write(t.Context(), func(tx *sqldb.Tx) error { _, err := tx.Exec("DROP TABLE IF EXISTS early"); return err }), nil)
 	}
 	must.Equal(t, db.Migrate(t.Context(), "others", nil), nil, "another component")
@@ -346,12 +346,12 @@ func TestReclaim(t *testing.T) {
 	full := pages()
 	must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error { return must.Err(tx.Exec("DELETE FROM notes")) }))
 	must.Succeed(t, db.Reclaim(t.Context(), 10, 100))
-	must.Equal(t, pages(), full-100, "pages after a part")
+	must.Equal(t, pages(), full-100, "the number of pages after a Reclaim of 100 pages")
 	for range 10 {
 		must.Succeed(t, db.Reclaim(t.Context(), 10, 100))
 	}
 	n := pages()
-	must.Hold(t, n >= 10 && n <= full/10, n, "pages of", full, "are left")
+	must.Hold(t, n >= 10 && n <= full/10, n, "of", full, "pages are left, want 10 to", full/10)
 }
 
 // The database works in virtual time, and leaves no goroutine behind.
@@ -366,7 +366,7 @@ func TestVirtualTime(t *testing.T) {
 				must.Succeed(t, addNote(t.Context(), db, fmt.Sprint(i), nil))
 			}
 			n, d := countNotes(t, db), time.Since(start)
-			must.Hold(t, n == 10 && d == 240*time.Hour, n, "rows after", d)
+			must.Hold(t, n == 10 && d == 240*time.Hour, "the database has", n, "rows after", d, "want 10 rows after 240 h")
 			must.Succeed(t, db.Close())
 		})
 	})

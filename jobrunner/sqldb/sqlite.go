@@ -87,7 +87,7 @@ func (p *readerPool) close() error {
 	return errors.Join(errs...)
 }
 
-// writer owns the writing connection, for one write at a time. The engine groups its own commits.
+// writer owns the writing connection, for one write at a time.
 type writer struct {
 	conn    *conn
 	turn    chan struct{} // has a buffer of one, which the running write fills
@@ -121,7 +121,7 @@ func (w *writer) write(ctx context.Context, fn func(*Tx) error, mayUseReserve bo
 	case !errors.Is(err, ErrFull):
 	case mayUseReserve:
 		err = w.withReserve(fn)
-	case w.hasRoom(): // but the log can't grow
+	case w.hasRoom(): // the log can't grow, although the database has room
 		w.emptyLog()
 		err = w.transact(fn)
 	}

@@ -40,7 +40,7 @@ func TestValues(t *testing.T) {
 		} {
 			must.Succeed(t, s.Bind([]any{v.bound, 7}))
 			row, err := s.Step()
-			must.Require(t, err == nil && row, row, err)
+			must.Require(t, err == nil && row, "the first Step returned", row, err)
 			var got any
 			switch v.want.(type) {
 			case int64:
@@ -54,15 +54,15 @@ func TestValues(t *testing.T) {
 				t.Errorf("%.40v was read back as %.40v", v.bound, got)
 			}
 			if s.IsNull(0) != (v.want == nil) || s.Text(1) != "beside" || s.Int64(2) != 7 {
-				t.Errorf("beside %.40v: %q, %d", v.bound, s.Text(1), s.Int64(2))
+				t.Errorf("the columns beside %.40v are %q, %d, want \"beside\", 7", v.bound, s.Text(1), s.Int64(2))
 			}
 			row, err = s.Step()
-			must.Hold(t, !row && err == nil, "a second row", err)
+			must.Hold(t, !row && err == nil, "a second row was returned:", row, err)
 			s.Reset()
 		}
 	}
 	for _, args := range [][]any{{1}, {1, 2, 3}, {struct{}{}, 1}} {
-		must.Hold(t, s.Bind(args) != nil, args, "is bound")
+		must.Hold(t, s.Bind(args) != nil, "Bind accepted the invalid arguments", args)
 		s.Reset()
 	}
 }
@@ -76,19 +76,19 @@ func TestErrors(t *testing.T) {
 		t.Errorf("an invalid statement: %v", err)
 	}
 	err := c.Script("SELECT 1; NONSENSE")
-	must.Hold(t, errors.As(err, &failure), "an invalid script", err)
+	must.Hold(t, errors.As(err, &failure), "an invalid script returned", err)
 	s := prepare(t, c, "INSERT INTO t (b) VALUES (?)")
 	for range 2 {
 		must.Succeed(t, s.Bind([]any{"x"}))
 		_, err := s.Step()
-		must.Hold(t, errors.As(err, &failure) && failure.Code == sqlite3.SQLITE_CONSTRAINT_UNIQUE && failure.Primary() == sqlite3.SQLITE_CONSTRAINT, "a second x", err)
+		must.Hold(t, errors.As(err, &failure) && failure.Code == sqlite3.SQLITE_CONSTRAINT_UNIQUE && failure.Primary() == sqlite3.SQLITE_CONSTRAINT, "inserting a unique value again returned", err)
 		s.Reset()
 	}
 	must.Succeed(t, s.Bind([]any{"y"}))
 	if _, err := s.Step(); err != nil || c.Changes() != 1 {
-		t.Errorf("after an error: %v, %d rows", err, c.Changes())
+		t.Errorf("an insert after an error returned %v and changed %d rows, want 1", err, c.Changes())
 	}
 	s.Reset()
 	_, err = lite.Open("file:/no-such-folder/db")
-	must.Hold(t, errors.As(err, &failure) && failure.Primary() == sqlite3.SQLITE_CANTOPEN, "a missing folder:", err)
+	must.Hold(t, errors.As(err, &failure) && failure.Primary() == sqlite3.SQLITE_CANTOPEN, "opening a database in a missing folder returned", err)
 }

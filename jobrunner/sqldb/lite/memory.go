@@ -10,8 +10,8 @@ import (
 
 // buffer is memory for SQLite outside of Go's heap and stacks, where values can move.
 type buffer struct {
-	at   uintptr
-	size int
+	address uintptr
+	size    int
 }
 
 // The sizes of a buffer between statements.
@@ -22,23 +22,23 @@ const (
 
 // grow grows the buffer to at least size bytes and returns its address.
 func (b *buffer) grow(tls *libc.TLS, size int) (uintptr, error) {
-	if size <= b.size && b.at != 0 {
-		return b.at, nil
+	if size <= b.size && b.address != 0 {
+		return b.address, nil
 	}
 	b.free(tls)
 	size = max(size, minBuffer)
-	if b.at = libc.Xmalloc(tls, types.Size_t(size)); b.at == 0 {
+	if b.address = libc.Xmalloc(tls, types.Size_t(size)); b.address == 0 {
 		return 0, &Error{sqlite3.SQLITE_NOMEM, "out of memory"}
 	}
 	b.size = size
-	return b.at, nil
+	return b.address, nil
 }
 
 func (b *buffer) free(tls *libc.TLS) {
-	if b.at != 0 {
-		libc.Xfree(tls, b.at)
+	if b.address != 0 {
+		libc.Xfree(tls, b.address)
 	}
-	b.at, b.size = 0, 0
+	b.address, b.size = 0, 0
 }
 
 // pointerTo converts an address of the library's memory to a pointer.

@@ -41,7 +41,7 @@ const (
 var (
 	once    sync.Once
 	server  string    // URL of its database
-	alive   io.Closer //nolint:unused // keeps the standard input of script open until this process ends
+	alive   io.Closer //nolint:unused // the standard input of script, open until this process ends
 	failure error
 	schemas atomic.Int64
 )
@@ -91,7 +91,7 @@ func start() (address string, err error) {
 	if err != nil {
 		return "", err
 	}
-	supervisor := command(c.as, c.dir, "sh", "-c", script, "sh", c.postgres, c.dir, strconv.Itoa(c.port))
+	supervisor := command(c.runAs, c.dir, "sh", "-c", script, "sh", c.postgres, c.dir, strconv.Itoa(c.port))
 	if alive, err = supervisor.StdinPipe(); err != nil {
 		return "", err
 	}
@@ -104,7 +104,7 @@ func start() (address string, err error) {
 // cluster is the data folder of a server.
 type cluster struct {
 	postgres string   // path of the program
-	as       []string // command prefix that runs it as another user than root, or nil
+	runAs    []string // command prefix that runs it as another user than root, or nil
 	dir      string
 	port     int
 }
@@ -127,7 +127,7 @@ func initCluster() (c cluster, err error) {
 		if err := os.Chown(c.dir, nobody, nobody); err != nil {
 			return c, err
 		}
-		c.as = []string{"setpriv", fmt.Sprint("--reuid=", nobody), fmt.Sprint("--regid=", nobody), "--clear-groups"}
+		c.runAs = []string{"setpriv", fmt.Sprint("--reuid=", nobody), fmt.Sprint("--regid=", nobody), "--clear-groups"}
 	}
 	password := filepath.Join(c.dir, "password")
 	if err := os.WriteFile(password, []byte(Password), 0o644); err != nil { //nolint:gosec // the password of a local test server
@@ -140,7 +140,8 @@ func initCluster() (c cluster, err error) {
 	return c, err
 }
 
-// initData creates the data folder from a copy in the user's cache, ten times faster than at first.
+// initData creates the data folder. It caches the result of initdb in the user's cache folder, because a copy
+// is ten times faster.
 func (c cluster) initData(initdb string, args ...string) error {
 	program, err := os.Stat(initdb)
 	if err != nil {
@@ -150,23 +151,23 @@ func (c cluster) initData(initdb string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	key := sha256.Sum256(fmt.Append(nil, initdb, program.Size(), program.ModTime(), c.as, args[:2], args[3:], Password))
+	key := sha256.Sum256(fmt.Append(nil, initdb, program.Size(), program.ModTime(), c.runAs, args[:2], args[3:], Password))
 	data, cached := filepath.Join(c.dir, "data"), filepath.Join(cache, "gpucloud", "pgtest", hex.EncodeToString(key[:8]))
 	if _, err := os.Stat(cached); err == nil {
 		return output(command(nil, c.dir, "cp", "-a", cached, data))
 	}
-	if err := output(command(c.as, c.dir, append([]string{initdb, "-D", data}, args...)...)); err != nil {
+	if err := output(command(c.runAs, c.dir, append([]string{initdb, "-D", data}, args...)...)); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(cached), 0o755); err != nil {
 		return err
 	}
-	copied := filepath.Join(filepath.Dir(cached), filepath.Base(c.dir))
-	defer func() { _ = os.RemoveAll(copied) }() // if another process has just filled the cache
+	copied := filepath.Join(filepath.Dir(cached), filepath.Base(c.dir)) // a unique name
+	defer func() { _ = os.RemoveAll(copied) }()
 	if err := output(command(nil, c.dir, "cp", "-a", data, copied)); err != nil {
 		return err
 	}
-	_ = os.Rename(copied, cached)
+	_ = os.Rename(copied, cached) // fails if another process has just filled the cache
 	return nil
 }
 
@@ -197,8 +198,8 @@ func findInstalled() (initdb, postgres string, err error) {
 	return filepath.Join(filepath.Dir(postgres), "initdb"), postgres, nil
 }
 
-func command(as []string, dir string, args ...string) *exec.Cmd {
-	args = slices.Concat(as, args)
+func command(runAs []string, dir string, args ...string) *exec.Cmd {
+	args = slices.Concat(runAs, args)
 	c := exec.Command(args[0], args[1:]...) //nolint:noctx // the server outlives the test that starts it
 	c.Dir = dir
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}

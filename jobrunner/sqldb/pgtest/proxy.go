@@ -17,8 +17,8 @@ import (
 type Proxy struct {
 	target string
 	addr   string
-	calls  chan func() error
-	done   chan error
+	calls  chan func() error             // functions for the proxy's goroutine, which isn't in a bubble
+	done   chan error                    // the result of a call
 	lose   atomic.Pointer[func() error]  // is called instead of sending the reply to the next commit
 	hold   atomic.Pointer[chan struct{}] // delays the next commit until it is closed
 
@@ -117,7 +117,7 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 	}
 	go func() {
 		_, _ = io.Copy(writer(func(b []byte) (int, error) {
-			// pgx sends the names of prepared statements. A transaction without results is sent as one batch.
+			// A transaction without results is sent as one batch, in which pgx names several prepared statements.
 			if bytes.Count(b, []byte("stmtcache_")) > 2 {
 				if release := p.hold.Swap(nil); release != nil {
 					_ = client.Close()

@@ -65,7 +65,7 @@ func (s *Server) Start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cmd := command(s.cluster.as, s.cluster.dir, "sh", "-c", serve, "sh", s.cluster.postgres, s.cluster.dir, strconv.Itoa(s.cluster.port))
+	cmd := command(s.cluster.runAs, s.cluster.dir, "sh", "-c", serve, "sh", s.cluster.postgres, s.cluster.dir, strconv.Itoa(s.cluster.port))
 	cmd.ExtraFiles = []*os.File{read}
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -85,7 +85,7 @@ func (s *Server) End(signal syscall.Signal) {
 	s.t.Helper()
 	pids := []int{s.pid()}
 	if signal == syscall.SIGKILL { // the next start fails if a child process is alive
-		_ = syscall.Kill(s.pid(), syscall.SIGSTOP) // it starts no more of them
+		_ = syscall.Kill(s.pid(), syscall.SIGSTOP) // so that it starts no child process meanwhile
 		pids = s.Processes()
 	}
 	for _, pid := range pids {
@@ -96,7 +96,7 @@ func (s *Server) End(signal syscall.Signal) {
 	if err := s.running.Wait(); err != nil {
 		s.t.Errorf("the supervisor of the server: %v", err)
 	}
-	for _, pid := range pids[1:] { // they detach their shared memory as they exit
+	for _, pid := range pids[1:] { // child processes detach their shared memory as they exit
 		for tries := 0; tries < 100 && syscall.Kill(pid, 0) == nil; tries++ {
 			time.Sleep(10 * time.Millisecond)
 		}
