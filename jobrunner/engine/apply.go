@@ -8,14 +8,14 @@ import (
 // row is a job as in the table jobs; the schema explains its columns. deleteAt is the column
 // gone. Times are milliseconds since 1970, 0 for never.
 type row struct {
-	k              int64
+	key            int64
 	endpoint, id   string
 	state          State
-	low            bool
+	lowPriority    bool
 	webhook, owner string
 	execution      int64 // execution timeout; 0 means the timeout of the endpoint
-	keep           int64 // retention
-	batch          int64
+	retention      int64
+	batch          int64 // key
 
 	submitted, turn, queued, expires, deleteAt int64
 
@@ -38,7 +38,7 @@ const (
 	failed
 	progressed // an intermediate output or chunks
 	lost       // the worker died
-	returned   // the worker can't continue the job, or stops
+	returned   // the worker stops, or can't continue the job
 	cancelled
 	retried
 	ttlChanged // the client changed the ttl
@@ -62,13 +62,15 @@ type event struct {
 
 // effect is what an event does to a job, besides the change of its row.
 type effect struct {
-	ok        bool // the event applies; otherwise the job is unchanged
-	isNew     bool // the job was submitted
-	from, to  State
-	retry     bool // the job is dispatched again because its worker died
-	clear     bool // output and chunks of the last run are deleted
-	result    bool // the event's output and message become the job's
-	wholeRow  bool // columns besides those of the run may have changed
+	ok       bool // the event applies; otherwise the job is unchanged
+	isNew    bool // the job was submitted
+	from, to State
+	retry    bool // the job is dispatched again because its worker died
+	wholeRow bool // columns besides those of the run may have changed
+
+	clearsResult bool // output and chunks of the last run are deleted
+	setsResult   bool // the event's output and this message become the job's
+
 	message   string
 	delay     int64 // time in the queue, of a job that starts
 	execution int64 // of a job that ends
@@ -112,7 +114,7 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 		}
 	case retried:
 		if fx.ok = r.state == Failed || r.state == TimedOut; fx.ok {
-			fx.clear = true
+			fx.clearsResult = true
 			r.turn, r.retries, r.finished, r.callAt, r.callTries = now, 0, 0, 0, 0
 			r.setDeleteAt()
 			r.requeue(now)
@@ -142,30 +144,30 @@ func (r *row) report(ev event, now int64, fx *effect) {
 	switch ev.kind {
 	case completed:
 		r.end(Completed, now)
-		fx.result = true
+		fx.setsResult = true
 	case failed:
 		r.end(Failed, now)
-		fx.result, fx.message = true, ev.message
+		fx.setsResult, fx.message = true, ev.message
 	case progressed:
 		r.streamed += int64(len(ev.chunks))
-		fx.result, fx.wholeRow = ev.chunks == nil, false
+		fx.setsResult, fx.wholeRow = ev.chunks == nil, false
 	case lost:
 		if r.retries >= maxRetries {
 			r.end(Failed, now)
-			fx.result, fx.message = true, fmt.Sprintf("job timed out after %d retries: %s", r.retries, cmp.Or(ev.message, "its worker died"))
+			fx.setsResult, fx.message = true, fmt.Sprintf("job timed out after %d retries: %s", r.retries, cmp.Or(ev.message, "its worker died"))
 			return
 		}
 		r.retries++
 		fx.retry = true
 		fallthrough
 	case returned:
-		fx.clear, fx.wholeRow = true, false
+		fx.clearsResult, fx.wholeRow = true, false
 		r.requeue(now)
 	}
 }
 
 // passTime makes a due transition. Even an expired job stays until its webhook has been called.
-func (r *row) passTime(now int64) (due bool) {
+func (r *row) passTime(now int64) (changed bool) {
 	switch {
 	case r.deleteAt <= now && r.callAt == 0:
 		r.state = absent
@@ -207,7 +209,7 @@ func (r *row) end(s State, at int64) {
 func (r *row) setDeleteAt() {
 	r.deleteAt = r.expires
 	if r.finished > 0 {
-		r.deleteAt = min(r.deleteAt, r.finished+r.keep)
+		r.deleteAt = min(r.deleteAt, r.finished+r.retention)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// Every event in every state, before, at and after each limit in time: only the table's transitions happen.
+// Every event is applied in every state, before, at and after each limit in time. Only the table's transitions happen.
 func TestApply(t *testing.T) {
 	const deadline, deleteAt = 100, 200
 	states := []State{draft, InQueue, InProgress, Completed, Failed, Cancelled, TimedOut}
@@ -32,7 +32,7 @@ func TestApply(t *testing.T) {
 		for kind := timePasses; kind <= called; kind++ {
 			for _, now := range []int64{deadline - 1, deadline, deadline + 1, deleteAt - 1, deleteAt, deleteAt + 1} {
 				for _, staleAttempt := range []bool{false, true} {
-					r := row{state: from, expires: deleteAt, deleteAt: deleteAt, keep: 50, attempt: 1}
+					r := row{state: from, expires: deleteAt, deleteAt: deleteAt, retention: 50, attempt: 1}
 					if from == InProgress {
 						r.worker, r.started, r.deadline = "w", 10, deadline
 					}
@@ -45,7 +45,7 @@ func TestApply(t *testing.T) {
 						must.Equal(t, due.state, want, from, "at", now)
 						continue
 					}
-					must.Hold(t, now < deleteAt && (from != InProgress || now < deadline), from, "at", now, "isn't due")
+					must.Hold(t, now < deleteAt && (from != InProgress || now < deadline), "a job in", from, "isn't due at", now)
 					ev := event{kind: kind, worker: "w", attempt: 1, timeout: 60, ttl: deleteAt, at: deleteAt}
 					if staleAttempt {
 						ev.attempt = 2
@@ -57,7 +57,8 @@ func TestApply(t *testing.T) {
 						want, applies = from, noTransition[kind] && (kind == ttlChanged || from == InProgress)
 					}
 					fx := r.apply(ev, now)
-					must.Hold(t, r.state == want && fx.ok == applies && fx.from == from && fx.to == want, kind, "in", from, "at", now, "by a stale attempt", staleAttempt, fx, "want", want, applies)
+					must.Hold(t, r.state == want && fx.ok == applies && fx.from == from && fx.to == want, "event", kind, "in", from, "at", now, "by a stale attempt:", staleAttempt,
+						"has the effect", fx, "want the state", want, "and ok", applies)
 				}
 			}
 		}
@@ -66,25 +67,25 @@ func TestApply(t *testing.T) {
 
 // A job whose worker dies is dispatched again once.
 func TestApplyLost(t *testing.T) {
-	r := row{state: InQueue, deleteAt: 1000, expires: 1000, keep: 1000, turn: 7}
+	r := row{state: InQueue, deleteAt: 1000, expires: 1000, retention: 1000, turn: 7}
 	for attempt := 1; attempt <= 2; attempt++ {
 		must.Hold(t, r.apply(event{kind: taken, worker: "w", timeout: 100}, 10).ok, "attempt", attempt, "wasn't taken")
 		fx := r.apply(event{kind: lost, worker: "w", attempt: attempt, message: "it crashed"}, 20)
 		if attempt == 1 {
-			must.Hold(t, fx.retry && fx.clear && r.state == InQueue && r.turn == 7 && r.worker == "", fx, r)
+			must.Hold(t, fx.retry && fx.clearsResult && r.state == InQueue && r.turn == 7 && r.worker == "", "the first loss has the effect", fx, "and the job is", r)
 		} else {
-			must.Hold(t, fx.result && fx.message == "job timed out after 1 retries: it crashed" && r.state == Failed && fx.execution == 10, fx, r)
+			must.Hold(t, fx.setsResult && fx.message == "job timed out after 1 retries: it crashed" && r.state == Failed && fx.execution == 10, "the second loss has the effect", fx, "and the job is", r)
 		}
 	}
 }
 
 // Keys grow, differ, can be read from the ids, and contain the process's number, even if the latest key
-// is another process's and later than the clock.
+// is of another process and later than the clock.
 func TestKeys(t *testing.T) {
 	e := &Engine{clock: new(clock.Clock)}
 	e.clock.Stop()
 	e.number.Store(511)
-	e.lastKey.Store((e.now()+1)<<(processBits+withinBits) | 510<<withinBits)
+	e.lastKey.Store((e.now()+1)<<(processBits+sequenceBits) | 510<<sequenceBits)
 	var mu sync.Mutex
 	seen := map[int64]bool{}
 	var all sync.WaitGroup
@@ -93,23 +94,23 @@ func TestKeys(t *testing.T) {
 			last := int64(0)
 			for range 3000 { // four times: more numbers than a millisecond has
 				k := e.newKey()
-				must.Hold(t, k > last && k>>withinBits&511 == 511, "key", k, "after", last)
+				must.Hold(t, k > last && k>>sequenceBits&511 == 511, "the key after", last, "is", k)
 				last = k
 				mu.Lock()
 				seen[k] = true
 				mu.Unlock()
 				id := NewJob{Sync: k%2 == 0}.id(k)
 				got, ok := keyOf(id)
-				must.Hold(t, ok && got == k, id, "has key", got, "of", k)
+				must.Hold(t, ok && got == k, "the id", id, "has the key", got, "want", k)
 			}
 		})
 	}
 	all.Wait()
-	must.Equal(t, len(seen), 12_000, "keys")
+	must.Equal(t, len(seen), 12_000, "the number of different keys")
 	u := uuid.MustParse(NewJob{}.id(e.newKey())[:36])
 	must.Equal(t, fmt.Sprint(u.Version(), u.Variant()), "VERSION_7 RFC4122", "the id is a UUID of")
 	for _, id := range []string{"", "x", "sync-x-q1"} {
 		_, ok := keyOf(id)
-		must.Hold(t, !ok, id, "has a key")
+		must.Hold(t, !ok, "the invalid id", id, "has a key")
 	}
 }

@@ -17,13 +17,13 @@ import (
 
 // A batch is a row, and each of its requests is a job in the endpoint's second queue
 // (BatchQueue), which has its own workers. Until the batch is FINALIZED, its requests are
-// DRAFT jobs, which no worker takes. Finalizing and cancelling change the requests in
-// slices (queue.settle). After a crash the next start or leader continues, because the
-// stored batch shows what is left.
+// DRAFT jobs, which no worker takes. Finalizing and cancelling change a few requests at a
+// time (queue.settle). After a crash the next start or leader continues, because the stored
+// batch shows what is left.
 //
-//	DRAFT ──finalize──> FINALIZED ──cancel, and the running requests end──> CANCELLED
-//	  └────────────────cancel────────────────────────────────────────────> CANCELLED
-//	                    FINALIZED ──batchTimeout passes, and they end─────> FAILED
+//	DRAFT ──finalize──> FINALIZED ──cancel, and the running requests end────────> CANCELLED
+//	  └────────────────cancel──────────────────────────────────────────────────> CANCELLED
+//	                    FINALIZED ──batchTimeout, and the running requests end──> FAILED
 //
 // A FINALIZED batch is done when all its requests have ended in any state.
 
@@ -77,8 +77,8 @@ var (
 
 // BatchRefused explains why a change of a batch was rejected.
 type BatchRefused struct {
-	Reason string
-	Active bool // the endpoint has too many active batches at the moment
+	Reason        string
+	TooManyActive bool // the endpoint has MaxActiveBatches active batches
 }
 
 func (e *BatchRefused) Error() string { return e.Reason }
@@ -86,7 +86,7 @@ func (e *BatchRefused) Error() string { return e.Reason }
 // batch is a batch in the memory of the process that leads its endpoint. The schema
 // explains its columns; deleteAt is the column gone. After a verdict, ends is 0 once the queued requests are cancelled.
 type batch struct {
-	k                       int64
+	key                     int64
 	endpoint, id, name      string
 	state, verdict          BatchState
 	created, ends, deleteAt int64
@@ -129,11 +129,12 @@ const (
 
 func (w writes) addBatch(b *batch) {
 	if b.state == "" { // deleted
-		w.add(deleteBatch, b.k)
+		w.add(deleteBatch, b.key)
 		return
 	}
-	w[upsertBatch] = slices.DeleteFunc(w[upsertBatch], func(args []any) bool { return args[0] == b.k })
-	w.add(upsertBatch, b.k, b.endpoint, b.id, b.name, b.state, b.verdict, b.created, b.ends, b.deleteAt)
+	// One statement can't upsert the same row twice.
+	w[upsertBatch] = slices.DeleteFunc(w[upsertBatch], func(args []any) bool { return args[0] == b.key })
+	w.add(upsertBatch, b.key, b.endpoint, b.id, b.name, b.state, b.verdict, b.created, b.ends, b.deleteAt)
 }
 
 func (q *queue) loadBatches(ctx context.Context) error {
@@ -143,8 +144,8 @@ func (q *queue) loadBatches(ctx context.Context) error {
 	db := q.engine.db
 	err := db.Each(ctx, func(row sqldb.Row) error {
 		b := &batch{requests: map[State]int{}}
-		err := row.Scan(&b.k, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.created, &b.ends, &b.deleteAt)
-		q.batches[b.k] = b
+		err := row.Scan(&b.key, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.created, &b.ends, &b.deleteAt)
+		q.batches[b.key] = b
 		return err
 	}, selectBatches, EndpointOf(q.name))
 	if err != nil {
@@ -179,11 +180,11 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 	}
 	now := e.now()
 	b := &batch{
-		k: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, created: now, deleteAt: now + draftRetention.Milliseconds(),
+		key: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, created: now, deleteAt: now + draftRetention.Milliseconds(),
 		requests: map[State]int{},
 	}
 	if active >= MaxActiveBatches {
-		err = &BatchRefused{Active: true, Reason: fmt.Sprintf("this endpoint has %d active batches, which is the most: finalize or cancel drafts, or wait until the requests of a batch have ended", active)}
+		err = &BatchRefused{TooManyActive: true, Reason: fmt.Sprintf("this endpoint has %d active batches, which is the most: finalize or cancel drafts, or wait until the requests of a batch have ended", active)}
 	} else {
 		_, err = q.addRequests(b, inputs)
 	}
@@ -191,7 +192,7 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 		q.unlock()
 		return Batch{}, err
 	}
-	q.batches[b.k] = b
+	q.batches[b.key] = b
 	return q.storeBatch(ctx, b)
 }
 
@@ -300,7 +301,7 @@ func (e *Engine) Batch(ctx context.Context, endpoint, id string) (Batch, error) 
 // Batches reads a page of an endpoint's batches, the newest first, and their total number.
 func (e *Engine) Batches(ctx context.Context, endpoint string, offset, limit int) (batches []Batch, total int, err error) {
 	q := e.loadedQueue(BatchQueue(endpoint))
-	if q == nil { // another process leads the endpoint, or it has had no batch
+	if q == nil { // another process leads the endpoint, or the endpoint has had no batch
 		q = newQueue(e, BatchQueue(endpoint), 0)
 		if err := q.loadBatches(ctx); err != nil {
 			return nil, 0, err

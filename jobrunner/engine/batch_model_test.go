@@ -104,8 +104,8 @@ func (m *batchModel) create(r *rapid.T) {
 	}
 	b, err := m.env.CreateBatch(m.ctx, "ep", nil)
 	if active >= engine.MaxActiveBatches {
-		if refused := new(engine.BatchRefused); !errors.As(err, &refused) || !refused.Active {
-			r.Fatalf("with %d active batches: %v", active, err)
+		if refused := new(engine.BatchRefused); !errors.As(err, &refused) || !refused.TooManyActive {
+			r.Fatalf("creating a batch beside %d active batches returned %v", active, err)
 		}
 		return
 	}
@@ -145,7 +145,7 @@ func (m *batchModel) remove(r *rapid.T) {
 		return
 	}
 	if err := remove(); !errors.Is(err, engine.ErrNoRequest) {
-		r.Fatalf("removing a request twice: %v", err)
+		r.Fatalf("removing a request again returned %v", err)
 	}
 	b.requests = slices.Delete(b.requests, i, i+1)
 }
@@ -189,7 +189,7 @@ func (m *batchModel) take(r *rapid.T) {
 	}
 	jobs, err := m.env.TakeQueued(m.ctx, engine.Take{Endpoint: "ep-batch", Worker: "w", Max: 2, Timeout: 7 * 24 * time.Hour})
 	if err != nil || len(jobs) != min(2, waiting) {
-		r.Fatalf("took %d of %d, %v", len(jobs), waiting, err)
+		r.Fatalf("took %d of %d waiting requests, %v; want at most 2", len(jobs), waiting, err)
 	}
 	for _, job := range jobs {
 		b, req := m.request(job.ID)
@@ -224,7 +224,7 @@ func (m *batchModel) report(r *rapid.T) {
 		}
 	}
 	if got, err := m.env.Report(m.ctx, job.Ref, report); err != nil || got != want {
-		r.Fatalf("report: %v, %v; want %v", got, err, want)
+		r.Fatalf("the report returned %v, %v; want %v", got, err, want)
 	}
 }
 
@@ -279,7 +279,7 @@ func (m *batchModel) drop(r *rapid.T) {
 	}
 	for _, b := range m.batches {
 		if _, err := m.env.Batch(m.ctx, "ep", b.id); !errors.Is(err, engine.ErrNoBatch) {
-			r.Fatalf("a batch of a deleted endpoint: %v", err)
+			r.Fatalf("reading a batch of a deleted endpoint returned %v", err)
 		}
 	}
 	m.batches = nil
@@ -288,7 +288,7 @@ func (m *batchModel) drop(r *rapid.T) {
 func (m *batchModel) compare(r *rapid.T) {
 	all, total, err := m.env.Batches(m.ctx, "ep", 0, 1000)
 	if err != nil || total != len(m.batches) || len(all) != total {
-		r.Fatalf("%d of %d batches, %v; want %d", len(all), total, err, len(m.batches))
+		r.Fatalf("read %d of %d batches, %v; want %d", len(all), total, err, len(m.batches))
 	}
 	queued, running := 0, 0
 	for i, want := range m.batches {
@@ -303,7 +303,7 @@ func (m *batchModel) compare(r *rapid.T) {
 		running += want.count(engine.InProgress)
 		requests, total, err := m.env.Requests(m.ctx, "ep", want.id, 0, 1000, 1<<20)
 		if err != nil || total != len(want.requests) || len(requests) != total {
-			r.Fatalf("%d of %d requests, %v; want %d", len(requests), total, err, len(want.requests))
+			r.Fatalf("read %d of %d requests, %v; want %d", len(requests), total, err, len(want.requests))
 		}
 		for i, req := range requests {
 			if w := want.requests[i]; req.ID != w.id || req.State != w.state || string(req.Output)+req.Error != w.result {

@@ -73,7 +73,7 @@ func testCalls(t *tester) {
 	t.RecordCall(call, time.Time{})
 	expectNone(0)
 
-	// A retry withdraws the call, and the next end adds a new one.
+	// A client's retry cancels the job's call. When the job ends again, a new call is due.
 	c := t.submit(engine.NewJob{Webhook: "http://a.example/x"})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
 	call = expectCall(c, 0)
@@ -81,7 +81,7 @@ func testCalls(t *tester) {
 	expectNone(0)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	t.RecordCall(call, time.Now().Add(time.Hour)) // the outcome of the withdrawn call
+	t.RecordCall(call, time.Now().Add(time.Hour)) // the outcome of the cancelled call
 	call = expectCall(c, 0)
 	must.Hold(t, call.Job.State == engine.Failed && call.Job.Retries == 1, "the call is about", call.Job)
 	must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
@@ -125,7 +125,7 @@ func testCallQueues(t *tester) {
 	}
 	for _, host := range []string{"h2", "h1"} {
 		call := must.Do(t.ClaimCall(t.ctx, all[3], []engine.OwnerHost{{Owner: "b", Host: host}}, claim))(t)
-		must.Equal(t, call == nil, host == "h2", "while", host, "is busy, no call is due; claimed", call)
+		must.Equal(t, call == nil, host == "h2", "whether no call is due while", host, "is busy; claimed", call)
 	}
 	claimEnd := claim.Milliseconds() + 6
 	expectQueues(nil, fmt.Sprintf("/e1 in %d ms", claimEnd), "a/e1 in 3 ms", fmt.Sprintf("b/e1 in %d ms", claimEnd), fmt.Sprintf("b/e2 in %d ms", claimEnd))

@@ -23,13 +23,13 @@ func newChunks(output, metrics []byte) [][]byte {
 	return all
 }
 
-// numberedChunk is one or more chunks, separated by commas, with the number of the first.
+// numberedChunk is one or more chunks, separated by commas, with the sequence number of the first chunk.
 type numberedChunk struct {
 	seq   int64
 	chunk []byte
 }
 
-// numberChunks joins small chunks, and numbers the results. lastSeq is the sequence number of the last one.
+// numberChunks joins small chunks, and numbers the results. lastSeq is the sequence number of the last chunk.
 func numberChunks(chunks [][]byte, lastSeq int64) (all []numberedChunk) {
 	for i := 0; i < len(chunks); {
 		n := numberedChunk{lastSeq - int64(len(chunks)-1-i), chunks[i]}
@@ -42,7 +42,7 @@ func numberChunks(chunks [][]byte, lastSeq int64) (all []numberedChunk) {
 }
 
 // split splits a JSON value of more than limit bytes into JSON strings of at most limit
-// bytes, between characters. If the value is a string, the parts concatenate to it, and
+// bytes, between characters. The strings concatenate to the value if it is a string, and
 // otherwise to its JSON text.
 func split(value []byte, limit int) [][]byte {
 	if len(value) <= limit {
@@ -57,7 +57,7 @@ func split(value []byte, limit int) [][]byte {
 	for start := 0; start < len(text); {
 		end := start
 		for end < len(text) {
-			next := end + character(text[end:])
+			next := end + characterSize(text[end:])
 			if next-start > limit-len(`""`) && end > start {
 				break
 			}
@@ -71,9 +71,9 @@ func split(value []byte, limit int) [][]byte {
 	return parts
 }
 
-// character returns the length of the first character of a JSON string's text. An escape
+// characterSize returns the length of the first character of a JSON string's text. An escape
 // sequence counts as one character, and so does an escaped surrogate pair.
-func character(text []byte) int {
+func characterSize(text []byte) int {
 	switch {
 	case text[0] != '\\':
 		_, n := utf8.DecodeRune(text)

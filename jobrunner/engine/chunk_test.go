@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Each part of a split value is a string within the limit; joined they are the value or its JSON text.
+// Each part of a split value is a string within the limit. The parts concatenate to the value or its JSON text.
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		limit := rapid.IntRange(14, 40).Draw(r, "limit") // two escapes and the quotes
@@ -38,7 +38,7 @@ func TestSplit(t *testing.T) {
 			}
 		}
 		if joined != want {
-			r.Fatalf("joined to %s, want %s", joined, want)
+			r.Fatalf("the parts concatenate to %s, want %s", joined, want)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestChunks(t *testing.T) {
 		{``, ``, `{"output":null}`},
 	} {
 		got := newChunks([]byte(c.output), []byte(c.metrics))
-		must.Hold(t, len(got) == 1 && string(got[0]) == c.want, c.output, c.metrics, got)
+		must.Hold(t, len(got) == 1 && string(got[0]) == c.want, "the output", c.output, "with the metrics", c.metrics, "makes", len(got), "chunks, want", c.want)
 	}
 	got := newChunks([]byte(`"`+strings.Repeat("x", MaxChunk-1)+`"`), []byte(`{"a":1}`))
 	must.Hold(t, len(got) == 2 && !strings.Contains(string(got[0]), "metrics") && strings.HasSuffix(string(got[1]), `,"metrics":{"a":1}}`),
@@ -93,10 +93,10 @@ func TestChangeOfExpiringJob(t *testing.T) {
 		job := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("1"), TTL: time.Millisecond}))(t)
 		for id, err := job.ID, error(nil); err == nil; {
 			job, err = e.Cancel(t.Context(), "ep", id)
-			must.Require(t, err != nil || job.State != absent, "it was cancelled without a state")
+			must.Require(t, err != nil || job.State != absent, "Cancel returned a job without a state")
 			_, refusal := e.Retry(t.Context(), "ep", id)
 			refused, ok := errors.AsType[*NotRetryable](refusal)
-			must.Require(t, !ok || refused.State != absent, "the refusal to retry it has no state")
+			must.Require(t, !ok || refused.State != absent, "Retry returned a NotRetryable without a state")
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestWatchOfTheEnd(t *testing.T) {
 		job, recheck := w.End()
 		_, repeated := w.End()
 		must.Hold(t, (job != nil) == c.end && recheck == c.recheck && !repeated && (len(w.C) == 1) == c.woken,
-			c.name, "job", job, "recheck", recheck, "and again", repeated, "woken", len(w.C))
+			"after the changes", c.name, "the ended job is", job, "recheck is", recheck, "and then", repeated, "and the watch has", len(w.C), "wake-ups; want", c)
 		w.Stop()
 	}
 }

@@ -38,7 +38,7 @@ func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (
 		}
 		ch := j.change
 		if job, r = j.view(maxOutput), j.row; j.state.Terminal() && e.store != nil && ch == nil {
-			q.unlock() // it has a webhook call to make, and its output isn't in memory
+			q.unlock() // the job stays in memory for a due webhook call, without its output
 			break
 		}
 		if q.unlock(); ch == nil {
@@ -55,7 +55,7 @@ func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (
 	if err != nil {
 		return Job{}, row{}, err
 	}
-	if !outage { // during an outage, a result that came before the time-out may wait for its commit
+	if !outage { // during an outage, a result from before the job's timeout may wait for its commit
 		j.passTime(e.now())
 	}
 	return j.view(maxOutput), j.row, nil
@@ -65,7 +65,7 @@ func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (
 // It leaves out outputs of more than maxOutput bytes.
 func (e *Engine) Newest(ctx context.Context, endpoint string, n, maxOutput int) (jobs []Job, err error) {
 	if e.store == nil {
-		for _, q := range e.all() {
+		for _, q := range e.loadedQueues() {
 			if endpoint == q.name || endpoint == "" && !IsBatchQueue(q.name) {
 				jobs = q.newest(jobs, n, maxOutput)
 			}
@@ -85,7 +85,7 @@ func (e *Engine) Newest(ctx context.Context, endpoint string, n, maxOutput int) 
 	return jobs, err
 }
 
-// SetTTL sets a job's time to live from its submission. A job whose time is over expires at once.
+// SetTTL sets a job's time to live, which begins at its submission. If it is over already, the job expires at once.
 func (e *Engine) SetTTL(ctx context.Context, endpoint, id string, ttl time.Duration) error {
 	_, err := e.change(ctx, endpoint, id, event{kind: ttlChanged, ttl: ttl.Milliseconds()})
 	return err
@@ -113,7 +113,7 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 // change applies a client's event to a job, and returns the job.
 func (e *Engine) change(ctx context.Context, endpoint, id string, ev event) (Job, error) {
 	failure := e.commits.failure
-	if ev.kind == cancelled { // frees space
+	if ev.kind == cancelled { // a cancellation frees space
 		failure = e.commits.failureUnlessFull
 	}
 	if err := failure(); err != nil {
@@ -180,7 +180,7 @@ func (e *Engine) lockJob(ctx context.Context, endpoint, id string) (*queue, *job
 }
 
 // Purge deletes the jobs in an endpoint's queue and returns how many: IN_QUEUE → (none).
-// It leaves jobs that are queued or taken after its start. If it fails, the remaining jobs stay.
+// Jobs that are queued or taken after its start stay. If it fails, the remaining jobs stay, too.
 func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err error) {
 	if err := e.commits.failureUnlessFull(); err != nil {
 		return 0, err
@@ -233,7 +233,7 @@ func (e *Engine) DrainUpTo(ctx context.Context, endpoint, id string, limit int) 
 	}
 	var all []numberedChunk
 	if e.store != nil {
-		all, more, err = e.store.drain(ctx, r.k, limit)
+		all, more, err = e.store.drain(ctx, r.key, limit)
 	} else {
 		all, more, err = e.drainMemory(ctx, endpoint, id, limit)
 	}
@@ -264,7 +264,7 @@ func (e *Engine) Unread(ctx context.Context, endpoint, id string) (n int, err er
 	if e.store != nil {
 		_, stored, err := e.read(ctx, endpoint, id, 0)
 		if err == nil {
-			err = e.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, stored.k, endpoint, stored.k).Scan(&n) })
+			err = e.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, stored.key, endpoint, stored.key).Scan(&n) })
 		}
 		return n, err
 	}
@@ -316,7 +316,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// close closes the locked queue: later operations use a new one, or another process.
+// close closes the locked queue. Later operations use a new queue, or another process that leads the endpoint.
 func (q *queue) close() {
 	q.closed = true
 	for q.takers.Len() > 0 {

@@ -19,8 +19,9 @@ import (
 // that are made during a commit share the next one.
 //
 // If a commit fails, it is tried again until it succeeds, this process shuts down, or another
-// one leads. The waiting callers get the error. While commits fail, submissions and takes are
-// refused, and reports are spooled. The commit's submissions are withdrawn: their clients got an error.
+// process takes over the leadership. The waiting callers get the error. While commits fail,
+// submissions and takes are rejected, and reports are spooled. The submissions of a failed commit
+// are withdrawn, because their clients got an error.
 
 // commit is a set of changes that are stored together.
 type commit struct {
@@ -30,11 +31,12 @@ type commit struct {
 	events  []transition
 	spooled []*entry // reports that are obsolete once the changes are stored
 	process string   // the id of this process when the commit was opened
-	tried   bool     // its changes may be stored already, because a reply was lost
+	// mayBeStored means that the commit was tried, and may have succeeded although its reply was lost.
+	mayBeStored bool
 
 	done   chan struct{} // closed when it is stored; nil if the engine has no store
 	failed chan struct{} // closed when a try has failed
-	err    error         // read after failed
+	err    error         // of the failed try; set before failed is closed
 }
 
 // change is what a commit stores about one job.
@@ -44,19 +46,20 @@ type change struct {
 	row         row // the values to store
 	isNew       bool
 	wholeRow    bool // all columns are stored, not only those of the run
-	result      bool // output and message are stored
-	clear       bool // output and chunks of earlier commits are deleted
 	output      []byte
 	message     string
 	input, rest []byte
-	chunks      []numberedChunk // new ones
+	chunks      []numberedChunk // new chunks
+
+	setsResult   bool // output and message are stored
+	clearsResult bool // output and chunks of earlier commits are deleted
 }
 
 // transition is an effect for watches and observers.
 type transition struct {
 	Event
-	ended *Job // with its result
-	call  bool // a webhook call is due
+	ended   *Job // the job with its result, if a worker's result ended it
+	callDue bool // a webhook call is due
 }
 
 // wait waits until the changes are stored or a try has failed. A commit that is nil has no changes.
@@ -86,11 +89,12 @@ func (c *commit) hasFailed() bool {
 
 func (c *commit) empty() bool { return len(c.changes)+len(c.batches) == 0 }
 
-// maxOpen is how many changes may wait for a commit before takes wait: workers could outrun the store.
+// maxOpen is the number of changes that may wait for a commit. Takes wait while there are more, because
+// workers could outrun the store.
 const maxOpen = 512
 
-// gatherTurns is how often the committer yields to other goroutines after the last change
-// arrived and before it commits, because a commit costs as much as several jobs.
+// gatherTurns is how often the committer yields to other goroutines between the last change
+// and the commit: a commit costs as much as several jobs, so it waits for the changes of others.
 const gatherTurns = 3
 
 // Pauses between the tries of a commit, in real time: an outage doesn't follow the engine's clock.
@@ -99,20 +103,22 @@ const (
 	maxRetryPause = time.Second
 )
 
-// patience is how long callers don't learn that a commit fails: it may only be closed connections.
-const patience = 250 * time.Millisecond
+// quietRetries is how long a failing commit is tried again before its callers get the error. It covers
+// connections that the server has closed, for example.
+const quietRetries = 250 * time.Millisecond
 
 type committer struct {
 	engine  *Engine
 	mu      sync.Mutex
 	open    *commit
 	changed chan struct{} // signals that open has a change
-	fault   atomic.Pointer[error]
 	retry   chan struct{} // signals that a try may succeed now
+
+	currentErr atomic.Pointer[error] // why commits fail now, or nil
 }
 
 // renew opens a new commit and returns the previous one. During an outage the callers of the
-// new one don't wait for a try, which can take seconds.
+// new commit get the error at once, because a try can take seconds.
 func (c *committer) renew() *commit {
 	closed := c.open
 	c.open = &commit{counts: map[string]Counts{}, process: c.engine.Process()}
@@ -127,7 +133,7 @@ func (c *committer) renew() *commit {
 
 // failure returns why commits fail at the moment, or nil. Operations that need a commit return it.
 func (c *committer) failure() error {
-	if err := c.fault.Load(); err != nil {
+	if err := c.currentErr.Load(); err != nil {
 		return *err
 	}
 	return nil
@@ -162,11 +168,11 @@ func (c *committer) add(j *job, chunks [][]byte, fx effect) *commit {
 			open.changes = append(open.changes, ch)
 		}
 		ch.row, ch.wholeRow = j.row, ch.wholeRow || fx.wholeRow
-		if fx.clear {
-			ch.clear, ch.chunks, ch.result = true, nil, false
+		if fx.clearsResult {
+			ch.clearsResult, ch.chunks, ch.setsResult = true, nil, false
 		}
-		if fx.result {
-			ch.result, ch.output, ch.message = true, j.output, j.message
+		if fx.setsResult {
+			ch.setsResult, ch.output, ch.message = true, j.output, j.message
 		}
 		ch.chunks = append(ch.chunks, numberChunks(chunks, j.streamed)...)
 		open.counts[j.queue.name] = j.queue.counts
@@ -210,7 +216,7 @@ func (c *committer) run(ctx context.Context) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.fault.Store(&sqldb.ErrClosed)
+		c.currentErr.Store(&sqldb.ErrClosed)
 		c.open.fail(sqldb.ErrClosed)
 	}()
 	for {
@@ -234,17 +240,17 @@ func (c *committer) run(ctx context.Context) {
 			}
 			continue
 		}
-		if !c.store(ctx, []*commit{closed}) || ctx.Err() != nil {
+		if !c.storeWithRetries(ctx, []*commit{closed}) || ctx.Err() != nil {
 			return
 		}
 	}
 }
 
-// store stores commits. While it fails, it adds the commits that are opened meanwhile. It
-// reports false if ctx ended before it succeeded.
-func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) {
+// storeWithRetries stores commits. While tries fail, it adds the commits that are opened meanwhile. It
+// reports false if ctx ends before a try succeeds.
+func (c *committer) storeWithRetries(ctx context.Context, pending []*commit) (stored bool) {
 	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
-		unstored, err := c.tryPatiently(ctx, pending)
+		unstored, err := c.tryQuietly(ctx, pending)
 		if err == nil {
 			if pending = c.succeed(pending); pending == nil {
 				return true
@@ -269,7 +275,7 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 			c.engine.log.Error("changes of jobs can't be stored, and wait", "error", err)
 			err = errors.Join(sqldb.ErrUnavailable, err)
 		}
-		c.fault.Store(&err)
+		c.currentErr.Store(&err)
 		select {
 		case <-c.retry:
 		case <-time.After(pause):
@@ -284,32 +290,32 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 	}
 }
 
-// tryPatiently is try, but at the start of an outage it tries again during patience, unless the
-// server hangs: the first try took longer than maxRetryPause.
-func (c *committer) tryPatiently(ctx context.Context, pending []*commit) (unstored []*commit, err error) {
+// tryQuietly is try, but at the start of an outage it tries again during quietRetries. If the first
+// try took longer than maxRetryPause, the server hangs, and tryQuietly returns its error at once.
+func (c *committer) tryQuietly(ctx context.Context, pending []*commit) (unstored []*commit, err error) {
 	start := time.Now()
 	unstored, err = c.try(pending)
 	if time.Since(start) > maxRetryPause {
 		return unstored, err
 	}
 	for failed := time.Now(); sqldb.Classify(err) == sqldb.Outage && !errors.Is(err, ErrNotLeader) && c.failure() == nil &&
-		time.Since(failed) < patience && clock.RealSleep(ctx, minRetryPause/5) == nil; {
+		time.Since(failed) < quietRetries && clock.RealSleep(ctx, minRetryPause/5) == nil; {
 		unstored, err = c.try(pending)
 	}
 	return unstored, err
 }
 
-// succeed finishes commits that are stored. If an outage ends with them, it returns the open
-// commit, whose callers may have got the error.
+// succeed finishes commits that are stored. If an outage ends with them, it closes the open commit
+// and returns it as the next one to store, because its callers may have got the error.
 func (c *committer) succeed(stored []*commit) (next []*commit) {
 	c.mu.Lock()
-	if c.fault.Swap(nil) != nil {
+	if c.currentErr.Swap(nil) != nil {
 		next = []*commit{c.renew()}
 	}
 	c.mu.Unlock()
 	c.finish(stored)
 	if next != nil {
-		for _, q := range c.engine.all() {
+		for _, q := range c.engine.loadedQueues() {
 			q.mu.Lock()
 			q.unlock() // serves the takers
 		}
@@ -317,14 +323,14 @@ func (c *committer) succeed(stored []*commit) (next []*commit) {
 	return next
 }
 
-// drop drops commits and the leadership of all endpoints, because others have taken over.
+// drop drops commits and the leadership of all endpoints, because another process has taken over.
 func (c *committer) drop(pending []*commit, err error) {
 	for _, p := range pending {
 		p.fail(err)
 		c.forgetReports(p)
 	}
 	c.engine.dropLeadership()
-	c.fault.Store(nil)
+	c.currentErr.Store(nil)
 }
 
 // fail notifies the waiting callers of a failed try.
@@ -368,7 +374,7 @@ func (ch *change) forget() {
 	}
 }
 
-// evict frees what is stored: ended jobs without a due webhook call, and inputs beyond maxMemory.
+// evict frees memory of data that is stored: ended jobs without a due webhook call, and inputs beyond maxMemory.
 func (q *queue) evict(j *job) {
 	if q.jobs[j.id] != j {
 		return
@@ -383,20 +389,21 @@ func (q *queue) evict(j *job) {
 	if j.state.Terminal() {
 		j.output, j.message = nil, ""
 	}
-	if j.inMemory && q.engine.memory.used.Load() > maxMemory {
-		j.input, j.rest, j.inMemory = nil, nil, false
+	if j.hasInput && q.engine.memory.used.Load() > maxMemory {
+		j.input, j.rest, j.hasInput = nil, nil, false
 	}
 	q.engine.memory.use(j.size() - before)
 }
 
-// maxMemory is how many bytes all jobs may use before inputs are read from the store when a worker takes the job.
+// maxMemory is the number of bytes of all jobs above which stored inputs are evicted. A take then reads them
+// from the store.
 const maxMemory = 128 << 20
 
-// publish notifies watches, the observer and the senders of webhooks of transitions.
+// publish reports the transitions of a commit to watches, the observer and the webhook sender.
 func (e *Engine) publish(c *commit) {
 	for _, t := range c.events {
 		e.hub.wake(t)
-		if t.call {
+		if t.callDue {
 			notify.Signal(e.calls)
 		}
 		if e.observer != nil && t.From != t.To && t.To != draft && (t.From != absent || t.To == InQueue) {
@@ -409,7 +416,7 @@ func newTransition(j *job, fx effect) transition {
 	if fx.from == draft {
 		fx.from = absent // a draft isn't a job for others
 	}
-	t := transition{call: j.callAt > 0, Event: Event{
+	t := transition{callDue: j.callAt > 0, Event: Event{
 		Endpoint: j.endpoint, Job: j.id, From: fx.from, To: fx.to, Retry: fx.retry, Counts: j.queue.counts,
 		Delay: duration(fx.delay), Execution: duration(fx.execution),
 	}}

@@ -35,11 +35,11 @@ type Counts struct {
 }
 
 // add adds n to the number of jobs in a state. The numbers of terminal states never decrease.
-func (c *Counts) add(s State, low bool, n int) {
+func (c *Counts) add(s State, lowPriority bool, n int) {
 	switch s {
 	case InQueue:
 		c.InQueue += n
-		if !low {
+		if !lowPriority {
 			c.waiting += n
 		}
 	case InProgress:
@@ -77,13 +77,13 @@ func (e *Engine) CountsNow(ctx context.Context, endpoint string) (Counts, error)
 
 const countTimeout = 5 * time.Second
 
-// Queues returns the names of the queues that have or had jobs. On a shared database it lacks those
-// that other processes have created since this process started.
+// Queues returns the names of the queues that have or had jobs. On a shared database it lacks the
+// queues that other processes have created since this process started.
 func (e *Engine) Queues() []string {
 	e.mu.RLock()
 	names := slices.Clone(e.storedQueues)
 	e.mu.RUnlock()
-	for _, q := range e.all() {
+	for _, q := range e.loadedQueues() {
 		if e.Counts(q.name) != (Counts{}) && !slices.Contains(names, q.name) {
 			names = append(names, q.name)
 		}
@@ -99,7 +99,7 @@ func (e *Engine) Active(ctx context.Context) (all map[string]Counts, err error) 
 			return nil, err
 		}
 	}
-	for _, q := range e.all() {
+	for _, q := range e.loadedQueues() {
 		all[q.name] = e.Counts(q.name)
 	}
 	for name, c := range all {
@@ -114,7 +114,7 @@ func (e *Engine) Active(ctx context.Context) (all map[string]Counts, err error) 
 type Load struct {
 	Waiting int
 	Running int
-	Oldest  time.Time // when the job that is next was queued, usually the oldest one; zero if no job waits
+	Oldest  time.Time // when the next job, usually the oldest, was queued; zero if no job waits
 }
 
 // Load returns an endpoint's demand for workers. Only the process that leads the endpoint knows Oldest.
@@ -128,14 +128,14 @@ func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
 	defer q.mu.Unlock()
 	load := Load{Waiting: q.counts.waiting, Running: q.counts.InProgress}
 	next := q.ready.first()
-	if next != nil && next.low {
+	if next != nil && next.lowPriority {
 		for _, other := range q.ready.jobs {
-			if !other.low && (next.low || other.turn < next.turn) {
+			if !other.lowPriority && (next.lowPriority || other.turn < next.turn) {
 				next = other
 			}
 		}
 	}
-	if next != nil && !next.low {
+	if next != nil && !next.lowPriority {
 		load.Oldest = fromMillis(next.queued)
 	}
 	return load, nil

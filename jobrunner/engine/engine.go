@@ -30,10 +30,10 @@ type Config struct {
 	Memory int64
 	// Node describes this process to the others on the same database.
 	Node Node
-	// Observe is called for each transition that this process makes, unless it is nil.
+	// Observe, unless nil, is called for each transition that this process makes.
 	Observe func(Event)
-	// DataDir is the data folder, which no other engine may use. Reports that arrive while the
-	// database is unavailable are in its SpoolFolder. If it is empty, they are in memory.
+	// DataDir is the data folder, which no other engine may use. Its SpoolFolder has the reports that
+	// arrive while the database is unavailable. If DataDir is "", they are in memory.
 	DataDir string
 
 	poll time.Duration // instead of defaultPoll, in tests
@@ -69,8 +69,8 @@ type Engine struct {
 	sweepNow   chan struct{} // wakes the sweeper
 	calls      chan struct{} // signals that a webhook call may be due
 	stop       func()
-	background sync.WaitGroup
-	committing sync.WaitGroup
+	background sync.WaitGroup // of all goroutines except the committer
+	committing sync.WaitGroup // of the committer
 }
 
 // ErrNotLeader means that another process leads the endpoint. It is a temporary error.
@@ -96,10 +96,10 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		}
 	}
 	e.commits.renew()
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	committing, stopCommits := context.WithCancel(context.WithoutCancel(ctx))
+	backgroundCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	commitCtx, stopCommits := context.WithCancel(context.WithoutCancel(ctx))
 	if e.store != nil {
-		e.committing.Go(func() { e.commits.run(committing) })
+		e.committing.Go(func() { e.commits.run(commitCtx) })
 	}
 	e.stop = func() {
 		stop()
@@ -114,9 +114,9 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 			return nil, fmt.Errorf("reading the jobs: %w", err)
 		}
 	}
-	e.background.Go(func() { e.sweep(running) })
+	e.background.Go(func() { e.sweep(backgroundCtx) })
 	if e.db.Shared() {
-		e.background.Go(func() { e.watchOthers(running) })
+		e.background.Go(func() { e.watchOthers(backgroundCtx) })
 	}
 	return e, nil
 }
@@ -155,7 +155,7 @@ func (e *Engine) Close() { e.stop() }
 // leave requeues the running jobs and gives up the leadership of this process. If it fails,
 // another process or the next start requeues them, and counts a retry.
 func (e *Engine) leave() {
-	for _, q := range e.all() {
+	for _, q := range e.loadedQueues() {
 		q.mu.Lock()
 		for _, j := range q.jobs {
 			q.apply(j, event{kind: returned, worker: j.worker, attempt: j.attempt})
@@ -188,8 +188,8 @@ func (e *Engine) leave() {
 
 func (e *Engine) now() int64 { return millis(e.clock.Now()) }
 
-// all returns the queues that this process leads.
-func (e *Engine) all() []*queue {
+// loadedQueues returns the queues that this process leads.
+func (e *Engine) loadedQueues() []*queue {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return slices.Collect(maps.Values(e.queues))
@@ -293,8 +293,8 @@ type memory struct {
 
 func (m *memory) use(n int) { m.used.Add(int64(n)) }
 
-// check returns an error if n more bytes exceed the limit. The limit of submissions is half of
-// the memory, so that a full deployment rejects jobs first, and results next.
+// check returns an error if n more bytes exceed the limit, which is lower for submissions, so that
+// a deployment whose memory gets full rejects jobs before results.
 func (m *memory) check(n int, submission bool) error {
 	limit := m.limit - m.limit/16
 	if submission {

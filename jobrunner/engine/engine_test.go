@@ -77,7 +77,7 @@ func runSuite(t *testing.T, config func(*testing.T) sqldb.Config) {
 		"deleted endpoint":           testDrop,
 		"many at once":               testMany,
 		"batches":                    testBatches,
-		"batches that end early":     testBatchDrains,
+		"batches that end early":     testBatchEndsEarly,
 		"limits of batches":          testBatchLimits,
 		"success":                    testSuccess,
 		"order of the queue":         testOrder,
@@ -132,7 +132,8 @@ func (t *tester) stop() {
 	})
 }
 
-// restart restarts the engine on the same database. In memory nothing outlives the engine: the rest of the test is skipped.
+// restart restarts the engine on the same database. If that is in memory, nothing outlives the engine, and restart
+// skips the rest of the test.
 func (t *tester) restart() {
 	t.Helper()
 	if t.db.InMemory() {
@@ -141,11 +142,11 @@ func (t *tester) restart() {
 	t.Close()
 	t.start()
 	if t.db.Shared() { // as a node does
-		var led []string
+		var endpoints []string
 		for _, queue := range t.Queues() {
-			led = append(led, engine.EndpointOf(queue))
+			endpoints = append(endpoints, engine.EndpointOf(queue))
 		}
-		must.Do(t.Claim(t.ctx, led...))(t)
+		must.Do(t.Claim(t.ctx, endpoints...))(t)
 	}
 }
 
@@ -175,16 +176,16 @@ func (t *tester) submit(n engine.NewJob) string {
 }
 
 // take takes a job, and fails the test if the queue is empty.
-func (t *tester) take(k engine.Take) engine.Taken {
+func (t *tester) take(request engine.Take) engine.Taken {
 	t.Helper()
-	if k.Endpoint == "" {
-		k.Endpoint = "ep"
+	if request.Endpoint == "" {
+		request.Endpoint = "ep"
 	}
-	if k.Worker == "" {
-		k.Worker = "w"
+	if request.Worker == "" {
+		request.Worker = "w"
 	}
-	k.Max = 1
-	jobs, err := t.TakeQueued(t.ctx, k)
+	request.Max = 1
+	jobs, err := t.TakeQueued(t.ctx, request)
 	must.Require(t, err == nil && len(jobs) == 1, "took", len(jobs), "jobs,", err, "want 1")
 	return jobs[0]
 }
@@ -207,10 +208,10 @@ func (t *tester) expectState(id string, want engine.State) engine.Job {
 	t.Helper()
 	job, err := t.Get(t.ctx, "ep", id)
 	if want == "" {
-		must.ErrorIs(t, err, engine.ErrNotFound, "job", id, job.State, "want none")
+		must.ErrorIs(t, err, engine.ErrNotFound, "job", id, "is", job.State, "want no job")
 		return engine.Job{}
 	}
-	must.Hold(t, err == nil && job.State == want && job.Delay >= 0 && job.Execution >= 0, "job", id, job, err, want)
+	must.Hold(t, err == nil && job.State == want && job.Delay >= 0 && job.Execution >= 0, "job", id, "is", job, err, "want", want)
 	return job
 }
 
@@ -221,7 +222,7 @@ func (t *tester) expectCounts(want engine.Counts) {
 		got.Failed == want.Failed && got.Retried == want.Retried, "counts are", got, "want", want)
 }
 
-// Each transition, but no chunk, is observed once, with the job's time in the queue or of execution.
+// Each transition, but no chunk, is observed once, with the job's delay or execution time.
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []engine.Event
@@ -254,6 +255,6 @@ func TestObserve(t *testing.T) {
 		}
 		// Compare the printed events, because waiting isn't exported.
 		withoutWaiting := regexp.MustCompile(` waiting:\d+`)
-		must.Equal(t, withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", got), ""), withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", want), ""), "observed", got, want)
+		must.Equal(t, withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", got), ""), withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", want), ""), "the observed events")
 	})
 }

@@ -170,13 +170,12 @@ type loadJob struct {
 	input          string // empty if the submission was rejected after a worker got the job
 	webhook        bool
 	want           engine.State // once a worker's result was accepted, or the job was cancelled
-	ends           int          // accepted results
-	lost           int          // accepted reports that its worker died
-	chunks         []string     // that were accepted in the last attempt
+	ends           int          // number of accepted results
+	lost           int          // number of accepted reports that the job's worker died
+	chunks         []string     // accepted in the last attempt
 	maybeCancelled bool         // the cancellation returned an error, but may have had an effect
 	webhookCalls   int
-
-	readChunks []string
+	readChunks     []string // that clients got
 }
 
 // update calls f for a job's record. A worker may get a job before its client knows the id.
@@ -193,7 +192,7 @@ func (l *load) update(id string, f func(j *loadJob)) {
 func (l *load) awaitProgress() {
 	ended := func() int { l.mu.Lock(); defer l.mu.Unlock(); return l.ended }
 	for n, deadline := ended(), time.Now().Add(time.Minute); ended() < n+20; time.Sleep(time.Millisecond) {
-		must.Require(l, time.Now().Before(deadline), "no job ends any more")
+		must.Require(l, time.Now().Before(deadline), "fewer than 20 jobs ended within a minute")
 	}
 }
 
@@ -228,7 +227,7 @@ func (l *load) run(c sqldb.Config, fault func()) {
 	for worker := range 4 {
 		workers.Go(func() { l.work(working, strconv.Itoa(worker)) })
 	}
-	workers.Go(func() { l.call(working) })
+	workers.Go(func() { l.callWebhooks(working) })
 	for range *faults {
 		l.awaitProgress()
 		fault()
@@ -242,7 +241,7 @@ func (l *load) run(c sqldb.Config, fault func()) {
 		if n.InQueue+n.InProgress+len(queues) == 0 {
 			break
 		}
-		must.Require(l, time.Now().Before(deadline), "jobs don't end:", n)
+		must.Require(l, time.Now().Before(deadline), "a minute after the last submission, jobs haven't ended:", n, "and calls are due:", queues)
 	}
 	stopWorking()
 	workers.Wait()
@@ -294,7 +293,7 @@ func (l *load) drain(id string) {
 	})
 }
 
-// work runs jobs: it streams chunks, and then the worker reports a result, or dies.
+// work takes and runs jobs as a worker. For each job it streams chunks, and then reports a result or that it died.
 func (l *load) work(ctx context.Context, worker string) {
 	next := engine.Take{Endpoint: "ep", Worker: worker, Max: 1}
 	for ctx.Err() == nil {
@@ -345,8 +344,8 @@ func (l *load) runJob(ctx context.Context, job engine.Taken, next engine.Take) (
 	return following
 }
 
-// call makes the webhook calls.
-func (l *load) call(ctx context.Context) {
+// callWebhooks makes the webhook calls.
+func (l *load) callWebhooks(ctx context.Context) {
 	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		queues := l.e.CallQueues(nil)
 		for _, q := range queues {
@@ -379,14 +378,14 @@ func (l *load) check() {
 			job := l.e.get(id)
 			states[job.State]++
 			want.Retried += j.lost
-			must.Hold(l, job.State == j.want || j.maybeCancelled && job.State == engine.Cancelled, "job", id, "is", job.State, "want", j.want, j.maybeCancelled)
+			must.Hold(l, job.State == j.want || j.maybeCancelled && job.State == engine.Cancelled, "job", id, "is", job.State, "want", j.want, "and CANCELLED is allowed:", j.maybeCancelled)
 			must.Hold(l, string(job.Output)+job.Error == j.input || job.State == engine.Cancelled, "job", id, "has", string(job.Output), job.Error, "want", j.input)
 			must.Hold(l, j.ends <= 1, "job", id, "ended", j.ends, "times")
 			must.Hold(l, !j.webhook || j.webhookCalls > 0 || job.State == engine.Cancelled, "the webhook of", id, "wasn't called")
 			slices.Sort(j.readChunks)
 			must.Equal(l, len(slices.Compact(slices.Clone(j.readChunks))), len(j.readChunks), "a chunk was read twice:", j.readChunks)
 			for _, c := range j.chunks {
-				must.Hold(l, slices.Contains(j.readChunks, c), "the chunk", c, "of", job.State, "is lost:", j.readChunks)
+				must.Hold(l, slices.Contains(j.readChunks, c), "the chunk", c, "of a job that is", job.State, "was never read; read were", j.readChunks)
 			}
 		}
 		want.Completed, want.Failed = states[engine.Completed], states[engine.Failed]
@@ -397,8 +396,8 @@ func (l *load) check() {
 			return errors.Join(r.QueryRow("SELECT COUNT(*) FROM jobs").Scan(&rows),
 				r.QueryRow("SELECT in_queue, waiting, in_progress, completed, failed, retried FROM counts").Scan(&stored[0], &stored[1], &stored[2], &stored[3], &stored[4], &stored[5]))
 		}))
-		must.Equal(l, rows, len(l.ids), "rows of jobs")
-		must.Equal(l, stored, [6]int{3: want.Completed, 4: want.Failed, 5: want.Retried}, "stored counts")
+		must.Equal(l, rows, len(l.ids), "the number of stored jobs")
+		must.Equal(l, stored, [6]int{3: want.Completed, 4: want.Failed, 5: want.Retried}, "the stored counts")
 		if restartCount > 0 {
 			l.Logf("%d faults in %s: %d jobs: %v, %d errors, %d lost workers", *faults, l.duration.Round(100*time.Millisecond), len(l.ids), states, l.errs, want.Retried)
 		}

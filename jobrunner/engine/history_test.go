@@ -22,10 +22,10 @@ type call struct {
 	id      string
 	attempt int
 
-	gotID      string // submit, take
-	gotAttempt int    // take
+	gotID      string // of submit and take
+	gotAttempt int    // of take
 	gotState   engine.State
-	ok         bool // reports: accepted; retry: done
+	ok         bool // of a report: it was accepted; of a retry: the job was retried
 }
 
 // entry is a job in the sequential model.
@@ -43,13 +43,13 @@ var sequential = porcupine.Model{
 	Step: func(state, _, output any) (bool, any) {
 		jobs, c := maps.Clone(state.(map[string]entry)), output.(call)
 		job, known := jobs[c.id]
-		mine := known && job.state == engine.InProgress && job.attempt == c.attempt
+		isCurrent := known && job.state == engine.InProgress && job.attempt == c.attempt
 		end := func(s engine.State) (bool, any) {
-			if mine && c.ok {
+			if isCurrent && c.ok {
 				job.state = s
 				jobs[c.id] = job
 			}
-			return mine == c.ok, jobs
+			return isCurrent == c.ok, jobs
 		}
 		switch c.op {
 		case "submit":
@@ -65,10 +65,10 @@ var sequential = porcupine.Model{
 				return true, jobs
 			}
 			j, ok := jobs[c.gotID]
-			right := ok && j.state == engine.InQueue && j.attempt+1 == c.gotAttempt
+			allowed := ok && j.state == engine.InQueue && j.attempt+1 == c.gotAttempt
 			j.state, j.attempt = engine.InProgress, c.gotAttempt
 			jobs[c.gotID] = j
-			return right, jobs
+			return allowed, jobs
 		case "done":
 			return end(engine.Completed)
 		case "fail":

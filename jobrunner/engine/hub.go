@@ -7,8 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
-// hub wakes goroutines that wait for a change of a job. Except for the end, it sends only hints: a goroutine
-// that is woken has to read the job, and must start to watch before its first read.
+// hub wakes goroutines that wait for a change of a job. A wake-up is only a hint, after which the goroutine must
+// read the job, unless Watch.End returns it. A goroutine must start to watch before its first read.
 type hub struct {
 	mu      sync.Mutex
 	watches map[jobKey]map[*Watch]bool
@@ -23,7 +23,7 @@ type Watch struct {
 	c       chan struct{}
 	endOnly bool                // ignores submissions and starts
 	job     atomic.Pointer[Job] // the ended job
-	recheck atomic.Bool         // the job may have ended in another way
+	recheck atomic.Bool         // the job may have ended without a worker's result
 	hub     *hub
 	key     jobKey
 }
@@ -44,13 +44,13 @@ func (e *Engine) watch(endpoint, id string, endOnly bool) *Watch {
 }
 
 // End returns the ended job if a worker's result has ended it since the watch began. It
-// reports recheck once after each change by which the job may have ended otherwise: the
-// caller then reads the job.
+// reports recheck once after each other change that may have ended the job, such as a
+// cancellation: the caller then reads the job.
 func (w *Watch) End() (job *Job, recheck bool) {
 	return w.job.Load(), w.recheck.Swap(false)
 }
 
-// record records a change. The first end stays, whatever arrives later.
+// record records a change. The first result that ended the job stays, whatever arrives later.
 func (w *Watch) record(t transition) {
 	switch {
 	case t.ended != nil:

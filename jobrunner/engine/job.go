@@ -47,32 +47,32 @@ type NewJob struct {
 	Webhook  string // URL, or empty
 	Owner    string // owner of the API key; webhook calls of one owner don't delay others
 
-	Low     bool          // low priority: the job starts no worker
-	Timeout time.Duration // execution timeout; 0 is the endpoint's
-	TTL     time.Duration // 0 is DefaultTTL
+	LowPriority bool          // the job starts no worker
+	Timeout     time.Duration // execution timeout; 0 is the endpoint's
+	TTL         time.Duration // 0 is DefaultTTL
 
 	Sync bool          // the client waits for the result, which has a shorter retention
 	Wait time.Duration // the wait that a synchronous client requested, or 0
 }
 
-// The key of a job grows with the time of its submission: milliseconds, the number of the
-// process on a shared database, and a number within the millisecond. The job's id is a UUID
-// of version 7 that has the key, so that no index of ids is needed.
+// The key of a job grows with the time of its submission. It has the milliseconds since 1970, the number
+// of the process on a shared database, and a sequence number within the millisecond. The job's id is a
+// UUID of version 7 that contains the key, so that no index of ids is needed.
 const (
-	processBits = 9
-	withinBits  = 12
+	processBits  = 9
+	sequenceBits = 12
 )
 
 func (e *Engine) newKey() int64 {
 	process := e.number.Load()
 	for {
 		last := e.lastKey.Load()
-		k := e.now()<<(processBits+withinBits) | process<<withinBits
+		k := e.now()<<(processBits+sequenceBits) | process<<sequenceBits
 		if k <= last {
 			k = last + 1
 		}
-		if k>>withinBits&(1<<processBits-1) != process { // the millisecond has no number left, or another process has the last key
-			k = (last>>(processBits+withinBits)+1)<<(processBits+withinBits) | process<<withinBits
+		if k>>sequenceBits&(1<<processBits-1) != process { // the millisecond has no number left, or another process has the last key
+			k = (last>>(processBits+sequenceBits)+1)<<(processBits+sequenceBits) | process<<sequenceBits
 		}
 		if e.lastKey.CompareAndSwap(last, k) {
 			return k
@@ -83,8 +83,8 @@ func (e *Engine) newKey() int64 {
 // id returns the job's id, which shows whether the job is synchronous.
 func (n NewJob) id(k int64) string {
 	u := uuid.New()
-	binary.BigEndian.PutUint64(u[:8], uint64(k>>(processBits+withinBits))<<16|7<<12|uint64(k&(1<<withinBits-1)))
-	process := k >> withinBits & (1<<processBits - 1)
+	binary.BigEndian.PutUint64(u[:8], uint64(k>>(processBits+sequenceBits))<<16|7<<12|uint64(k&(1<<sequenceBits-1)))
+	process := k >> sequenceBits & (1<<processBits - 1)
 	u[8], u[9] = 0x80|byte(process>>3), byte(process<<5)|u[9]&0x1f
 	id := u.String() + "-q1"
 	if n.Sync {
@@ -93,6 +93,7 @@ func (n NewJob) id(k int64) string {
 	return id
 }
 
+// keyOf returns the key in a job's id. ok is false if the id has another form.
 func keyOf(id string) (k int64, ok bool) {
 	u, err := uuid.Parse(strings.TrimSuffix(strings.TrimPrefix(id, "sync-"), "-q1"))
 	if err != nil {
@@ -100,7 +101,7 @@ func keyOf(id string) (k int64, ok bool) {
 	}
 	first := binary.BigEndian.Uint64(u[:8])
 	process := int64(u[8]&0x3f)<<3 | int64(u[9]>>5)
-	return int64(first>>16)<<(processBits+withinBits) | process<<withinBits | int64(first&(1<<withinBits-1)), true
+	return int64(first>>16)<<(processBits+sequenceBits) | process<<sequenceBits | int64(first&(1<<sequenceBits-1)), true
 }
 
 func (n NewJob) retention() time.Duration {
@@ -121,7 +122,7 @@ type Job struct {
 	Worker            string        // the worker that runs it or ran it last, or ""
 	Delay             time.Duration // from Queued to the start; 0 before the start
 	Execution         time.Duration // of the last run; 0 before its end
-	Retries           int           // times it was dispatched again because its worker died, since the submission or a client's retry
+	Retries           int           // how often it was dispatched again because its worker died, since the submission or a client's retry
 
 	Output []byte // JSON, or nil
 	Size   int    // of the output in bytes, even if Output is left out

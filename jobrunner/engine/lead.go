@@ -50,6 +50,7 @@ type Leader struct {
 	Own bool // this process is the leader
 }
 
+// Kinds of announcements.
 const (
 	EndpointChanged   = "endpoint" // an endpoint was created, changed or deleted
 	LeadershipChanged = "lead"     // the leadership of an endpoint was released
@@ -104,7 +105,7 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 
 // dropLeadership closes all queues and drops their changes, because others have removed this process.
 func (e *Engine) dropLeadership() {
-	for _, q := range e.all() {
+	for _, q := range e.loadedQueues() {
 		q.mu.Lock()
 		q.close()
 		q.mu.Unlock()
@@ -136,8 +137,8 @@ func (e *Engine) Release(ctx context.Context, endpoint string, l Leadership) err
 	return err
 }
 
-// Epoch returns the epoch of this process's leadership of an endpoint. own says that no other process
-// can have taken over. A process that doesn't share its database leads all endpoints.
+// Epoch returns the epoch of this process's leadership of an endpoint. own is true if no other process can
+// have taken over the endpoint. A process that doesn't share its database leads all endpoints.
 func (e *Engine) Epoch(endpoint string) (epoch int64, own bool) {
 	if !e.db.Shared() {
 		return 0, true

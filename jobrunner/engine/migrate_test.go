@@ -15,9 +15,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// A data folder with version 9 of the tables opens. It was copied by `jobrunner backup` of
-// that version after the process was killed. It has queued, running, requeued, finished, streamed
-// and cancelled jobs, and one with a due webhook call.
+// A data folder with version 9 of the tables opens. The folder was copied by that version's
+// `jobrunner backup` after the process was killed. It has queued, running, requeued, finished, streamed
+// and cancelled jobs, and a job with a due webhook call.
 func TestDataOfVersion9(t *testing.T) {
 	const ep = "fuxc4a6ahmbm"
 	dir := t.TempDir()
@@ -29,7 +29,7 @@ func TestDataOfVersion9(t *testing.T) {
 				t.Helper()
 				j, err := e.Get(t.Context(), ep, id)
 				got := fmt.Sprintf("%s %s %s %q", j.State, j.Worker, j.Output, j.Error)
-				must.Hold(t, err == nil && got == want, "start", start, id, got, err, want)
+				must.Hold(t, err == nil && got == want, "at start", start, "job", id, "is", got, err, "want", want)
 				return j
 			}
 			expectJob("01a20dd3-5e4e-74bc-adbf-64ded1709694-q1", `COMPLETED w-recorded {"answer":42} ""`)
@@ -55,7 +55,7 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 		t.Errorf("the stream has %s, %v", got, err)
 	}
 	queues := e.CallQueues(nil)
-	must.Require(t, err == nil && len(queues) == 1 && queues[0].Owner == "owner-1", "calls due:", queues, err)
+	must.Require(t, len(queues) == 1 && queues[0].Owner == "owner-1", "the queues of calls are", queues)
 	call, err := e.ClaimCall(t.Context(), queues[0], nil, time.Minute)
 	must.Hold(t, err == nil && call != nil && call.URL == "http://127.0.0.1:9/hook" && string(call.Job.Output) == `"hooked"` &&
 		string(call.Input) == `{"prompt":"recorded"}`, "the call is", call, err)

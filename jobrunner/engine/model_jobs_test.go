@@ -27,11 +27,11 @@ func (j *modelJob) endpoint() string { return j.Job.Endpoint }
 
 // retentionEnd returns when the retention of a finished job ends.
 func (j *modelJob) retentionEnd() time.Time {
-	keep := 30 * time.Minute
+	retention := 30 * time.Minute
 	if j.Sync {
-		keep = max(time.Minute, j.Wait)
+		retention = max(time.Minute, j.Wait)
 	}
-	return j.Finished.Add(keep)
+	return j.Finished.Add(retention)
 }
 
 func (j *modelJob) finish(s engine.State, at time.Time) {

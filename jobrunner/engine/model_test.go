@@ -53,7 +53,7 @@ const ms = time.Millisecond
 
 var (
 	endpoints = []string{"ep", "ep2"}
-	// A step of 0 ends at the next time at which a job expires or times out, one of -ms just before it.
+	// A step of 0 ends when the next job expires or times out. A step of -ms ends a millisecond earlier.
 	steps    = []time.Duration{0, -ms, 5 * time.Second, 20 * time.Minute, 24 * time.Hour}
 	timeouts = []time.Duration{0, 5 * time.Second, 30 * time.Second, time.Hour}
 	ttls     = []time.Duration{0, 10 * time.Second, time.Minute, 7 * 24 * time.Hour, 7 * 24 * time.Hour}
@@ -84,20 +84,20 @@ func (m *model) submit(r *rapid.T) {
 		r.SkipNow()
 	}
 	n := engine.NewJob{
-		Endpoint: rapid.SampledFrom(endpoints).Draw(r, "endpoint"),
-		Input:    fmt.Appendf(nil, `{"n":  %d}`, len(m.jobs)),
-		Low:      rapid.Bool().Draw(r, "low"),
-		Timeout:  rapid.SampledFrom(timeouts).Draw(r, "timeout"),
-		TTL:      rapid.SampledFrom(ttls).Draw(r, "ttl"),
-		Sync:     rapid.Bool().Draw(r, "sync"),
-		Wait:     rapid.SampledFrom(waits).Draw(r, "wait"),
+		Endpoint:    rapid.SampledFrom(endpoints).Draw(r, "endpoint"),
+		Input:       fmt.Appendf(nil, `{"n":  %d}`, len(m.jobs)),
+		LowPriority: rapid.Bool().Draw(r, "low"),
+		Timeout:     rapid.SampledFrom(timeouts).Draw(r, "timeout"),
+		TTL:         rapid.SampledFrom(ttls).Draw(r, "ttl"),
+		Sync:        rapid.Bool().Draw(r, "sync"),
+		Wait:        rapid.SampledFrom(waits).Draw(r, "wait"),
 	}
 	if rapid.Bool().Draw(r, "rest") {
 		n.Rest = fmt.Appendf(nil, `{"policy": {"n": %d}}`, len(m.jobs))
 	}
 	job, err := m.env.Submit(m.ctx, n)
 	if err != nil || !idForm.MatchString(job.ID) || strings.HasPrefix(job.ID, "sync-") != n.Sync {
-		r.Fatalf("submitted %s, %v", job.ID, err)
+		r.Fatalf("the submission returned the id %s, %v", job.ID, err)
 	}
 	ttl := n.TTL
 	if ttl == 0 {
@@ -128,35 +128,35 @@ func (m *model) lose(j *modelJob, at time.Time) {
 }
 
 func (m *model) take(r *rapid.T) {
-	k := engine.Take{
+	request := engine.Take{
 		Endpoint: rapid.SampledFrom(endpoints).Draw(r, "endpoint"),
 		Worker:   rapid.SampledFrom([]string{"a", "b"}).Draw(r, "worker"),
 		Max:      rapid.IntRange(1, 3).Draw(r, "max"),
 		Timeout:  rapid.SampledFrom(timeouts).Draw(r, "timeout"),
 	}
-	got, err := m.env.TakeQueued(m.ctx, k)
+	got, err := m.env.TakeQueued(m.ctx, request)
 	if err != nil {
 		r.Fatal(err)
 	}
-	want := m.queue(k.Endpoint)
-	want = want[:min(len(want), k.Max)]
+	want := m.queue(request.Endpoint)
+	want = want[:min(len(want), request.Max)]
 	if len(got) != len(want) {
 		r.Fatalf("took %d jobs, want %d", len(got), len(want))
 	}
 	for i, j := range want {
 		timeout := j.Timeout
-		for _, next := range []time.Duration{k.Timeout, 10 * time.Minute} {
+		for _, next := range []time.Duration{request.Timeout, 10 * time.Minute} {
 			if timeout == 0 {
 				timeout = next
 			}
 		}
 		j.attempt++
-		j.State, j.Worker, j.Started, j.deadline, j.Delay = engine.InProgress, k.Worker, m.now, m.now.Add(timeout), m.now.Sub(j.queued)
-		ref := engine.Ref{Endpoint: k.Endpoint, ID: j.id(), Worker: k.Worker, Attempt: j.attempt}
+		j.State, j.Worker, j.Started, j.deadline, j.Delay = engine.InProgress, request.Worker, m.now, m.now.Add(timeout), m.now.Sub(j.queued)
+		ref := engine.Ref{Endpoint: request.Endpoint, ID: j.id(), Worker: request.Worker, Attempt: j.attempt}
 		if got[i].Ref != ref || got[i].Delay != j.Delay || got[i].Retries != j.Retries || !got[i].Deadline.Equal(j.deadline) {
 			r.Fatalf("took %+v, want %+v until %s", got[i], ref, j.deadline)
 		}
-		if got[i].Low != j.Low || string(got[i].Input) != string(j.Input) || string(got[i].Rest) != string(j.Rest) || (got[i].Rest == nil) != (j.Rest == nil) {
+		if got[i].LowPriority != j.LowPriority || string(got[i].Input) != string(j.Input) || string(got[i].Rest) != string(j.Rest) || (got[i].Rest == nil) != (j.Rest == nil) {
 			r.Fatalf("took %s %s, want %+v", got[i].Input, got[i].Rest, j.NewJob)
 		}
 		m.refs = append(m.refs, ref)
@@ -264,7 +264,7 @@ func (m *model) purge(r *rapid.T) {
 		j.deleted = true
 	}
 	if n, err := m.env.Purge(m.ctx, endpoint); err != nil || n != len(waiting) {
-		r.Fatalf("purged %d, %v; want %d", n, err, len(waiting))
+		r.Fatalf("purged %d jobs, %v; want %d", n, err, len(waiting))
 	}
 }
 
@@ -276,7 +276,7 @@ func (m *model) drain(r *rapid.T) {
 		return
 	}
 	if fmt.Sprintf("%s", chunks) != fmt.Sprintf("%s", j.chunks) || more {
-		r.Fatalf("drained %s, %v; want %s", chunks, more, j.chunks)
+		r.Fatalf("drained %s, with more: %v; want %s", chunks, more, j.chunks)
 	}
 	j.chunks = nil
 }
@@ -287,7 +287,7 @@ func (m *model) setTTL(r *rapid.T) {
 	err := m.env.SetTTL(m.ctx, j.endpoint(), j.id(), ttl)
 	if j.deleted {
 		if !errors.Is(err, engine.ErrNotFound) {
-			r.Fatalf("setting the ttl of a deleted job: %v", err)
+			r.Fatalf("setting the ttl of a deleted job returned %v", err)
 		}
 		return
 	}
@@ -389,7 +389,7 @@ func (m *model) compare(r *rapid.T) {
 			}
 		}
 		for _, j := range m.queue(endpoint) {
-			if !j.Low {
+			if !j.LowPriority {
 				if load.Waiting == 0 {
 					load.Oldest = j.queued
 				}
@@ -411,7 +411,7 @@ func (m *model) expectJob(r *rapid.T, j *modelJob, got engine.Job, err error) {
 	r.Helper()
 	if j.deleted {
 		if !errors.Is(err, engine.ErrNotFound) {
-			r.Fatalf("%s is %+v, %v; want none", j.id(), got, err)
+			r.Fatalf("the deleted job %s is %+v, %v; want no job", j.id(), got, err)
 		}
 		return
 	}

@@ -22,9 +22,9 @@ func testBytes(t *tester) {
 	rest := []byte(`{ "s3Config" : {"accessId":"x"} }`)
 	id := t.submit(engine.NewJob{Input: input, Rest: rest})
 	job := t.take(engine.Take{})
-	must.Hold(t, string(job.Input) == string(input) && string(job.Rest) == string(rest), "taken", string(job.Input), string(job.Rest))
+	must.Hold(t, string(job.Input) == string(input) && string(job.Rest) == string(rest), "the taken job has", string(job.Input), string(job.Rest))
 	t.report(job.Ref, engine.Done(input), engine.Accepted)
-	must.Equal(t, string(t.get(id).Output), string(input), "output")
+	must.Equal(t, string(t.get(id).Output), string(input), "the output")
 	large := []byte(`"` + strings.Repeat("x", 20<<20) + `"`)
 	id = t.submit(engine.NewJob{Input: large})
 	job = t.take(engine.Take{})
@@ -38,19 +38,19 @@ func testBytes(t *tester) {
 		inputs[t.submit(engine.NewJob{Input: []byte(input)})] = input
 	}
 	jobs, err := t.TakeQueued(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 9})
-	must.Require(t, err == nil && len(jobs) == len(inputs), len(jobs), err)
+	must.Require(t, err == nil && len(jobs) == len(inputs), "took", len(jobs), "jobs,", err, "want", len(inputs))
 	for _, job := range jobs {
 		must.Equal(t, string(job.Input), inputs[job.ID], len(inputs[job.ID]), "bytes came as", len(job.Input))
 		t.report(job.Ref, engine.Done(nil), engine.Accepted)
 	}
 	take := func(n int) {
 		jobs, err := t.TakeQueued(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 99})
-		must.Hold(t, err == nil && len(jobs) == n, "took", len(jobs), err, "expected", n)
+		must.Hold(t, err == nil && len(jobs) == n, "took", len(jobs), "jobs,", err, "want", n)
 		for _, job := range jobs {
 			t.report(job.Ref, engine.Done(nil), engine.Accepted)
 		}
 	}
-	// Large inputs come in several parts, and so do inputs of unknown size after a restart.
+	// A take returns fewer jobs if their inputs are large, or of unknown size after a restart.
 	for range 3 {
 		t.submit(engine.NewJob{Input: large[:2], Rest: large[:7<<20]})
 	}
@@ -94,7 +94,7 @@ func testPurgeAgainstTakers(t *tester) {
 	}
 	wg.Wait()
 	ran, deleted := taken[0]+taken[1]+taken[2], removed[0]+removed[1]
-	must.Equal(t, ran+deleted, many, "jobs", ran, "were taken and", deleted, "removed")
+	must.Equal(t, ran+deleted, many, "the number of jobs, of which", ran, "were taken and", deleted, "purged")
 	t.expectCounts(engine.Counts{InProgress: ran})
 }
 
@@ -129,7 +129,7 @@ func TestPurgeLeavesRetriedJob(t *testing.T) {
 		for range 100 {
 			e.submit(engine.NewJob{})
 		}
-		must.Equal(t, must.Do(e.Purge(e.ctx, "ep"))(t), 99, "removed")
+		must.Equal(t, must.Do(e.Purge(e.ctx, "ep"))(t), 99, "the number of purged jobs")
 		e.expectState(retried, engine.InQueue)
 	})
 }
@@ -139,7 +139,7 @@ func testStream(t *tester) {
 		t.Helper()
 		job, chunks, more, err := t.Drain(t.ctx, "ep", id)
 		if err != nil || job.State != state || more || fmt.Sprintf("%s", chunks) != fmt.Sprintf("%s", want) {
-			t.Errorf("drained %s, %v, of a job in state %s, %v; want %s and %s", chunks, more, job.State, err, want, state)
+			t.Errorf("drained %s, with more: %v, of a job that is %s, %v; want %s of a job that is %s", chunks, more, job.State, err, want, state)
 		}
 	}
 	id := t.submit(engine.NewJob{})
@@ -164,7 +164,7 @@ func testStream(t *tester) {
 	drain(id, engine.Completed)
 	must.Equal(t, string(t.expectState(id, engine.Completed).Output), `"all"`, "the output")
 
-	// Small chunks of one report are read as one, but counted separately.
+	// Small chunks of one report are read as one element, but counted separately.
 	id = t.submit(engine.NewJob{})
 	job = t.take(engine.Take{})
 	large := `"` + strings.Repeat("x", 64<<10) + `"`
@@ -207,7 +207,8 @@ func testStream(t *tester) {
 	must.Hold(t, errors.Is(err, engine.ErrNotFound), "draining a deleted job:", err)
 }
 
-// A chunk of 20 MB is split into several, which need more than one read. Only the last reports the end.
+// A chunk of 20 MB is split into several chunks, which need several reads. Only the last read reports that there are
+// no more.
 func testLargeStream(t *tester) {
 	id := t.submit(engine.NewJob{})
 	job := t.take(engine.Take{})
@@ -238,7 +239,7 @@ func testNewest(t *tester) {
 	expectNewest := func(want ...string) []engine.Job {
 		t.Helper()
 		jobs := must.Do(t.Newest(t.ctx, "ep", 100, 64<<10))(t)
-		must.Equal(t, jobIDs(jobs), want, "the newest")
+		must.Equal(t, jobIDs(jobs), want, "the newest jobs")
 		return jobs
 	}
 	expectNewest()
@@ -265,7 +266,7 @@ func testNewestOfAll(t *tester) {
 		for _, j := range jobs {
 			got = append(got, j.Endpoint+" "+j.ID)
 		}
-		must.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "the newest")
+		must.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "the newest jobs")
 		return jobs
 	}
 	expectNewest("", 5)

@@ -13,7 +13,7 @@ import (
 func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	for _, p := range pending {
 		if p.hasFailed() {
-			c.withdraw(p, true) // submissions that were recorded during the outage
+			c.withdraw(p, true) // the submissions that were recorded during the outage
 		}
 	}
 	all := mergeCommits(pending)
@@ -26,7 +26,7 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	if sqldb.Classify(err) != sqldb.Full {
 		return pending, err
 	}
-	waits := map[*job]bool{} // its change waits for space
+	waits := map[*job]bool{} // whether the job's change waits for space
 	for slice := range slices.Chunk(all.changes, reservedChanges) {
 		small := &commit{counts: all.counts, batches: all.batches, process: all.process}
 		for _, ch := range slice {
@@ -51,7 +51,7 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 				ch.forget()
 			}
 		}
-		p.changes = waiting // a later change of another job must not be undone by the next try
+		p.changes = waiting // the next try must not store the other changes again, over later changes of their jobs
 		unstored = append(unstored, p)
 	}
 	if len(unstored) == 0 {
@@ -60,13 +60,13 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	return unstored, err
 }
 
-// mergeCommits returns one commit with the changes of several, the oldest first. Its process is the oldest
-// one, so that the store refuses all if this process has lost its leadership.
+// mergeCommits returns one commit with the changes of several commits, the oldest first. Its process is that of
+// the oldest commit, so that the store rejects all changes if this process has lost its leadership since.
 func mergeCommits(pending []*commit) *commit {
 	if len(pending) == 1 {
 		return pending[0]
 	}
-	all := &commit{counts: map[string]Counts{}, process: pending[0].process, tried: true}
+	all := &commit{counts: map[string]Counts{}, process: pending[0].process, mayBeStored: true}
 	last := map[*job]*change{}
 	for _, p := range pending {
 		maps.Copy(all.counts, p.counts)
@@ -75,10 +75,10 @@ func mergeCommits(pending []*commit) *commit {
 			ch := *later
 			if before := last[ch.job]; before != nil {
 				ch.isNew, ch.input, ch.rest, ch.wholeRow = before.isNew, before.input, before.rest, before.wholeRow || ch.wholeRow
-				if !ch.clear {
-					ch.clear, ch.chunks = before.clear, append(slices.Clone(before.chunks), ch.chunks...)
-					if !ch.result {
-						ch.result, ch.output, ch.message = before.result, before.output, before.message
+				if !ch.clearsResult {
+					ch.clearsResult, ch.chunks = before.clearsResult, append(slices.Clone(before.chunks), ch.chunks...)
+					if !ch.setsResult {
+						ch.setsResult, ch.output, ch.message = before.setsResult, before.output, before.message
 					}
 				}
 				*before = ch
@@ -106,7 +106,7 @@ func (c *committer) withdraw(p *commit, rolledBack bool) (withdrawn bool) {
 		j.queue.mu.Lock()
 		if fx := j.apply(event{kind: removal}, 0); fx.from != absent {
 			j.queue.move(j, fx)
-			counts := &j.queue.counts // a worker may have run it
+			counts := &j.queue.counts // move doesn't lower these: a worker may have run the job
 			counts.Retried -= j.retries
 			switch fx.from {
 			case Completed:
@@ -121,7 +121,7 @@ func (c *committer) withdraw(p *commit, rolledBack bool) (withdrawn bool) {
 		}
 		p.counts[j.queue.name], c.open.counts[j.queue.name] = j.queue.counts, j.queue.counts
 		for _, unwritten := range []*change{ch, j.change} {
-			*unwritten = change{job: j, commit: unwritten.commit, row: row{k: j.k}}
+			*unwritten = change{job: j, commit: unwritten.commit, row: row{key: j.key}}
 		}
 		c.mu.Unlock()
 		j.queue.mu.Unlock()

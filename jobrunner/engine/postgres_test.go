@@ -37,7 +37,7 @@ func TestOtherProcessLeads(t *testing.T) {
 		ref := a.take().Ref
 		a.report(ref, engine.Chunk([]byte("1"), nil), engine.Accepted)
 		b.expectState(id, engine.InProgress)
-		must.Equal(t, b.Counts("ep"), a.Counts("ep"), "counts")
+		must.Equal(t, b.Counts("ep"), a.Counts("ep"), "the counts that the other process reads")
 		for what, err := range map[string]error{
 			"a submission": must.Err(b.Submit(b.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})),
 			"a take":       must.Err(b.TakeQueued(b.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1})),
@@ -50,14 +50,14 @@ func TestOtherProcessLeads(t *testing.T) {
 		}
 		must.Do(a.CreateBatch(a.ctx, "ep", nil))(t)
 		_, n, err := b.Batches(b.ctx, "ep", 0, 10)
-		must.Hold(t, n == 1 && err == nil, n, "batches,", err)
-		time.Sleep(engine.DefaultTimeout) // the leader records this; others see it at once
+		must.Hold(t, n == 1 && err == nil, "the other process reads", n, "batches, want 1;", err)
+		time.Sleep(engine.DefaultTimeout) // the leader records the timeout; other processes see it at once
 		b.expectState(id, engine.TimedOut)
 	})
 }
 
-// A stopping process requeues its jobs. If a process dies, the next leader requeues its jobs,
-// which counts a retry. If that process is alive after all, it can't store anything any more.
+// A stopping process requeues its jobs. If a process dies, the next leader requeues its jobs, which counts
+// a retry. If the process that seemed dead is alive, it can't store anything any more.
 func TestSharedStops(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
 	proxy, proxyURL := pgtest.NewProxy(t, c.URL) // a process behind a cut proxy looks dead
@@ -73,7 +73,7 @@ func TestSharedStops(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		_, ok = b.claim()
 		must.Require(t, ok, "no process took over")
-		must.Equal(t, b.expectState(id, engine.InQueue).Retries, 1, "retries")
+		must.Equal(t, b.expectState(id, engine.InQueue).Retries, 1, "the retries after the process died")
 		again := b.take()
 		must.Hold(t, again.ID == id && again.Attempt == job.Attempt+1, "took", again)
 
@@ -85,7 +85,7 @@ func TestSharedStops(t *testing.T) {
 		b.stop()
 		third := startNode(t, c, 0)
 		third.claim()
-		must.Equal(t, third.expectState(id, engine.InQueue).Retries, 1, "retries after a stop")
+		must.Equal(t, third.expectState(id, engine.InQueue).Retries, 1, "the retries after the next process stopped")
 	})
 }
 
@@ -131,8 +131,8 @@ func TestSpooledReports(t *testing.T) {
 		b := start()
 		time.Sleep(10 * time.Second) // until a counts as dead
 		_, ok := b.claim()
-		must.Require(t, ok, "nothing was claimed")
-		must.Equal(t, string(b.expectState(id, engine.Completed).Output), "3", "output")
+		must.Require(t, ok, "the next process can't claim the endpoint")
+		must.Equal(t, string(b.expectState(id, engine.Completed).Output), "3", "the output")
 		_, chunks, _, err := b.Drain(t.Context(), "ep", id)
 		must.Equal(t, fmt.Sprintf("%s %v", chunks, err), `[{"output":1} {"output":2}] <nil>`, "the stream")
 	})
@@ -157,7 +157,7 @@ func (n *node) claim() (l engine.Leadership, ok bool) {
 func TestLeadership(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Start(t)
-	// A process without a heartbeat for ten polls is removed. Short polls could remove a busy one, too.
+	// A process without a heartbeat for ten polls is removed. With shorter polls, a busy process could be removed, too.
 	const poll = 500 * time.Millisecond
 	b := startNode(t, sqldb.Config{URL: address}, noPoll) // sends no heartbeat
 	a := startNode(t, sqldb.Config{URL: address}, poll)
@@ -201,9 +201,9 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 	address := pgtest.Start(t)
 	n := startNode(t, sqldb.Config{URL: address}, 20*time.Millisecond)
 	l, ok := n.claim()
-	must.Require(t, ok, "no claim")
+	must.Require(t, ok, "the only process can't claim the endpoint")
 	id := n.submit(engine.NewJob{})
-	must.Require(t, n.takeWith(l), "no job")
+	must.Require(t, n.takeWith(l), "the leader took no job")
 	n.expectState(id, engine.InProgress) // waits for the commit of the take
 	pgtest.Exec(t, address, "DELETE FROM processes")
 	for deadline := time.Now().Add(time.Minute); n.Process() == l.Process; time.Sleep(10 * time.Millisecond) {
@@ -214,11 +214,11 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 		if job, err := n.Get(t.Context(), "ep", id); err == nil && job.State == engine.InQueue && job.Retries == 1 {
 			break
 		} else if time.Now().After(deadline) {
-			t.Fatalf("its running job was not requeued: %+v, %v", job, err)
+			t.Fatalf("the running job of the removed process was not requeued: %+v, %v", job, err)
 		}
 	}
 	again, ok := n.claim()
-	must.Hold(t, ok && again.Epoch == 2, "the second claim:", again, ok)
+	must.Hold(t, ok && again.Epoch == 2, "the second claim returned", again, ok)
 }
 
 // If the reply to a successful commit is lost, nothing is done twice and nothing is lost.
@@ -244,7 +244,7 @@ func TestLostReplyToACommit(t *testing.T) {
 			report(chunk%2 == 0, engine.Chunk(fmt.Appendf(nil, "%d", chunk), nil))
 		}
 		report(true, engine.Done([]byte(`"output"`)))
-		must.Equal(t, string(n.expectState(id, engine.Completed).Output), `"output"`, "output")
+		must.Equal(t, string(n.expectState(id, engine.Completed).Output), `"output"`, "the output")
 		proxy.LoseCommit()
 		_, _, _, err := n.Drain(t.Context(), "ep", id)
 		must.ErrorIs(t, err, sqldb.ErrUnavailable, "a read of the stream")
@@ -260,7 +260,7 @@ func TestLostReplyToACommit(t *testing.T) {
 	n.expectCounts(engine.Counts{Completed: 17})
 }
 
-// A chunk that is stored, but whose commit is repeated because the reply was lost, is read once.
+// If the reply to the commit of a chunk was lost, the commit is repeated, but the chunk is read once.
 func TestUncertainChunkIsReadOnce(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
 	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, noPoll)
@@ -306,6 +306,6 @@ func TestResultInTimeCounts(t *testing.T) {
 			got = must.Do(e.Get(t.Context(), "ep", job.ID))(t)
 		}
 		must.Succeed(t, e.WaitUntilStored(t.Context(), job.Ref))
-		must.Hold(t, err == nil && got.State == want && got.Execution <= engine.DefaultTimeout, "round", round, "the job is", got.State, "after", got.Execution, err, want)
+		must.Hold(t, err == nil && got.State == want && got.Execution <= engine.DefaultTimeout, "in round", round, "the job is", got.State, "after", got.Execution, err, "want", want)
 	}
 }

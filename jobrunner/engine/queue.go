@@ -19,7 +19,7 @@ type queue struct {
 	mu      sync.Mutex
 	closed  bool // the endpoint was deleted, or this process has lost its leadership
 	jobs    map[string]*job
-	ready   jobHeap // in the queue
+	ready   jobHeap // IN_QUEUE, by row.turn
 	timed   jobHeap // by row.due
 	calls   map[OwnerHost]*jobHeap
 	takers  list.List // of *waiter, the longest waiting first
@@ -34,10 +34,10 @@ type job struct {
 	row
 	queue       *queue
 	input, rest []byte          // rest: the other members of the submission
-	inMemory    bool            // input and rest are set
+	hasInput    bool            // input and rest are in memory
 	inputSize   int             // of input and rest, in bytes
 	output      []byte          // JSON or nil; only of a job that is active or not yet committed
-	message     string          // the error, likewise
+	message     string          // the error, of the same jobs
 	chunks      []numberedChunk // unread, if the database is in memory
 	outputSize  int             // of a job that was read without a large output
 	host        string          // of the webhook
@@ -45,7 +45,7 @@ type job struct {
 	places      [3]int          // position in each heap plus 1; 0 if the heap does not have the job
 }
 
-// jobHeap is a heap of jobs, of one of three orders.
+// jobHeap is a heap of jobs in one of three orders.
 type jobHeap struct {
 	order int
 	jobs  []*job
@@ -63,7 +63,7 @@ func (h *jobHeap) Less(a, b int) bool {
 	x, y := h.jobs[a], h.jobs[b]
 	switch h.order {
 	case byTurn:
-		return cmp.Or(cmp.Compare(x.turn, y.turn), cmp.Compare(x.k, y.k)) < 0
+		return cmp.Or(cmp.Compare(x.turn, y.turn), cmp.Compare(x.key, y.key)) < 0
 	case byDue:
 		return x.due() < y.due()
 	}
@@ -90,12 +90,12 @@ func (h *jobHeap) Pop() any {
 	return j
 }
 
-// set adds a job, moves it to its place, or removes it.
-func (h *jobHeap) set(j *job, in bool) {
+// set adds a job or moves it to its place if it belongs to the heap, and otherwise removes it.
+func (h *jobHeap) set(j *job, belongs bool) {
 	switch place := j.places[h.order]; {
-	case in && place == 0:
+	case belongs && place == 0:
 		heap.Push(h, j)
-	case in:
+	case belongs:
 		heap.Fix(h, place-1)
 	case place > 0:
 		heap.Remove(h, place-1)
@@ -139,7 +139,7 @@ func (q *queue) find(id string) *job {
 	return j
 }
 
-// tick makes the transition of a job that is due.
+// tick makes a due transition of a job.
 func (q *queue) tick(j *job) { q.applyAt(j, event{kind: timePasses}, q.engine.now()) }
 
 func (q *queue) apply(j *job, ev event) effect {
@@ -154,10 +154,10 @@ func (q *queue) applyAt(j *job, ev event, now int64) effect {
 		return fx
 	}
 	before := j.size()
-	if fx.clear {
+	if fx.clearsResult {
 		j.output, j.outputSize, j.message, j.chunks = nil, 0, "", nil
 	}
-	if fx.result {
+	if fx.setsResult {
 		j.output, j.message = ev.output, fx.message
 	}
 	if len(ev.chunks) > 0 && q.engine.store == nil {
@@ -178,8 +178,8 @@ func (q *queue) record(j *job, ev event, fx effect) {
 // move puts a job where its row belongs, and counts the transition.
 func (q *queue) move(j *job, fx effect) {
 	if fx.from != fx.to {
-		q.counts.add(fx.from, j.low, -1)
-		q.counts.add(fx.to, j.low, +1)
+		q.counts.add(fx.from, j.lowPriority, -1)
+		q.counts.add(fx.to, j.lowPriority, +1)
 	}
 	if fx.retry {
 		q.counts.Retried++
@@ -261,14 +261,14 @@ func (q *queue) serve() {
 	if q.ready.Len() == 0 || q.engine.commits.failure() != nil {
 		return
 	}
-	for place := q.takers.Front(); place != nil && q.ready.Len() > 0; {
-		w := place.Value.(*waiter)
-		next := place.Next()
+	for taker := q.takers.Front(); taker != nil && q.ready.Len() > 0; {
+		w := taker.Value.(*waiter)
+		next := taker.Next()
 		if jobs := q.take(w.take); len(jobs) > 0 {
-			q.takers.Remove(place)
+			q.takers.Remove(taker)
 			w.jobs <- takenOf(jobs)
 		}
-		place = next
+		taker = next
 	}
 }
 
@@ -278,10 +278,10 @@ func takenOf(jobs []*job) []Taken {
 	for i, j := range jobs {
 		all[i] = Taken{
 			Ref:   Ref{Endpoint: j.endpoint, ID: j.id, Worker: j.worker, Attempt: j.attempt},
-			Input: j.input, Rest: j.rest, Low: j.low, Retries: j.retries, Delay: max(0, duration(j.started-j.queued)), Deadline: fromMillis(j.deadline),
+			Input: j.input, Rest: j.rest, LowPriority: j.lowPriority, Retries: j.retries, Delay: max(0, duration(j.started-j.queued)), Deadline: fromMillis(j.deadline),
 		}
-		if !j.inMemory {
-			all[i].stored = j.k
+		if !j.hasInput {
+			all[i].storedKey = j.key
 		}
 	}
 	return all
@@ -289,7 +289,7 @@ func takenOf(jobs []*job) []Taken {
 
 // view returns the job's state for clients. It leaves out an output of more than maxOutput bytes.
 func (j *job) view(maxOutput int) Job {
-	v := Job{Endpoint: j.endpoint, ID: j.id, State: j.state, Worker: j.worker, Retries: j.retries, Output: j.output, Error: j.message, Size: max(j.outputSize, len(j.output)), key: j.k}
+	v := Job{Endpoint: j.endpoint, ID: j.id, State: j.state, Worker: j.worker, Retries: j.retries, Output: j.output, Error: j.message, Size: max(j.outputSize, len(j.output)), key: j.key}
 	v.setTimes(j.queued, j.started, j.finished)
 	if v.Size > maxOutput {
 		v.Output = nil
@@ -297,16 +297,16 @@ func (j *job) view(maxOutput int) Job {
 	return v
 }
 
-// newest adds visible jobs to the newest ones of other queues, and returns the newest n of all.
+// newest merges the visible jobs of the queue with found, the newest jobs of other queues, and returns the newest n.
 func (q *queue) newest(found []Job, n, maxOutput int) []Job {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.engine.now()
 	for _, j := range q.jobs {
-		if !j.visible(now) || j.state == draft || n == 0 || len(found) == n && found[n-1].key > j.k {
+		if !j.visible(now) || j.state == draft || n == 0 || len(found) == n && found[n-1].key > j.key {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(found, j.k, func(a Job, k int64) int { return cmp.Compare(k, a.key) })
+		at, _ := slices.BinarySearchFunc(found, j.key, func(a Job, k int64) int { return cmp.Compare(k, a.key) })
 		found = slices.Insert(found, at, j.view(maxOutput))
 		found = found[:min(n, len(found))]
 	}

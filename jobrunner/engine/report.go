@@ -18,7 +18,7 @@ func Done(output []byte) Report {
 	return Report{kind: completed, output: output}
 }
 
-// Fail reports the handler's error, without the middle beyond maxError, and an output, JSON or nil.
+// Fail reports the handler's error and an output, JSON or nil. It omits the middle of an error of more than maxError bytes.
 func Fail(err string, output []byte) Report {
 	if len(err) > maxError {
 		err = strings.ToValidUTF8(err[:maxError/2], "") + "\n…\n" + strings.ToValidUTF8(err[len(err)-maxError/2:], "")
@@ -91,7 +91,7 @@ const (
 	// Stale means that the worker no longer has the job, which was cancelled, timed out, expired or given
 	// to another worker. The report had no effect, and the worker should stop.
 	Stale
-	// Spooled means that the database is unavailable, and the report is in a file until it can be recorded.
+	// Spooled means that the database is unavailable. The report is in a file until it can be recorded.
 	Spooled
 	// SpooledInMemory is Spooled, but the report is lost if the process stops.
 	SpooledInMemory
@@ -166,7 +166,7 @@ func (r Report) event(ref Ref) event {
 	return event(r)
 }
 
-// result waits until the report is stored. If the commit fails, the spool has it until then.
+// result waits until the report is stored. If the commit fails, result spools the report.
 func (p *appliedReport) result() (Directive, error) {
 	if p.err != nil || !p.accepted {
 		return Stale, p.err
@@ -212,7 +212,7 @@ func (e *Engine) replay(q *queue) {
 		case err != nil:
 			e.log.Error("a spooled report can't be read, and stays in the data folder", "job", spooled.Ref.ID, "endpoint", q.name, "error", err)
 			continue
-		case j == nil || len(full.Chunks) > 0 && j.streamed >= spooled.Streamed: // it is stored already
+		case j == nil || len(full.Chunks) > 0 && j.streamed >= spooled.Streamed: // the report is stored already
 		default:
 			q.applyAt(j, event{kind: timePasses}, at)
 			q.applyAt(j, full.report().event(spooled.Ref), at)
@@ -225,14 +225,14 @@ func (e *Engine) replay(q *queue) {
 	}
 }
 
-// WaitUntilStored waits until a job's reports are stored, or returns sqldb.ErrUnavailable if ctx ends.
+// WaitUntilStored waits until a job's reports are stored. If ctx ends first, it returns sqldb.ErrUnavailable.
 func (e *Engine) WaitUntilStored(ctx context.Context, ref Ref) error {
 	q := e.loadedQueue(ref.Endpoint)
 	if q == nil {
 		return nil
 	}
 	q.mu.Lock()
-	var stored chan struct{} // nil: it is stored
+	var stored chan struct{} // nil: all reports are stored
 	if j := q.jobs[ref.ID]; j != nil && j.change != nil {
 		stored = j.change.commit.done
 	}
@@ -248,7 +248,7 @@ func (e *Engine) WaitUntilStored(ctx context.Context, ref Ref) error {
 	}
 }
 
-// Holds reports whether a worker still has a job: it was neither cancelled, nor has it timed out or expired.
+// Holds reports whether a worker still has a job, which may have been cancelled, timed out or expired.
 func (e *Engine) Holds(ctx context.Context, ref Ref) (held bool, err error) {
 	q, err := e.lock(ctx, ref.Endpoint)
 	if err != nil {

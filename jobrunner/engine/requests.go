@@ -32,7 +32,7 @@ func (q *queue) addRequests(b *batch, inputs [][]byte) (ids []string, err error)
 	}
 	for _, input := range inputs {
 		j := NewJob{Endpoint: q.name, Input: input}.job(e.newKey(), e.now())
-		j.state, j.batch, j.keep, j.expires, j.deleteAt = draft, b.k, batchRetention.Milliseconds(), b.deleteAt, b.deleteAt
+		j.state, j.batch, j.retention, j.expires, j.deleteAt = draft, b.key, batchRetention.Milliseconds(), b.deleteAt, b.deleteAt
 		q.add(j)
 		b.requests[draft]++ // record counts only changes of state
 		q.record(j, event{}, effect{isNew: true, from: draft, to: draft})
@@ -47,7 +47,7 @@ func (e *Engine) RemoveRequest(ctx context.Context, endpoint, id, request string
 			return err
 		}
 		j := q.find(request)
-		if j == nil || j.batch != b.k {
+		if j == nil || j.batch != b.key {
 			return ErrNoRequest
 		}
 		q.applyAt(j, event{kind: removal}, now)
@@ -55,7 +55,7 @@ func (e *Engine) RemoveRequest(ctx context.Context, endpoint, id, request string
 	})
 }
 
-// settleAll settles the batches of a locked queue, and returns when that is needed next, or 0.
+// settleAll settles the batches of a locked queue, and returns when it must be called next, or 0.
 func (q *queue) settleAll() (next int64) {
 	for _, b := range q.batches {
 		if at := q.settle(b); at > 0 && (next == 0 || at < next) {
@@ -66,17 +66,17 @@ func (q *queue) settleAll() (next int64) {
 }
 
 // settle queues the requests of a FINALIZED batch, cancels the requests of a batch that ends,
-// and removes an expired batch with all its requests. Otherwise it changes at most maxSlice
-// requests. It returns when it is needed next.
+// and removes an expired batch with all its requests. Unless the batch has expired, it changes at
+// most maxSlice requests. It returns when it must be called next.
 func (q *queue) settle(b *batch) (next int64) {
 	now := q.engine.now()
 	if b.deleteAt <= now {
 		for _, j := range q.jobs {
-			if j.batch == b.k {
+			if j.batch == b.key {
 				q.applyAt(j, event{kind: removal}, now)
 			}
 		}
-		delete(q.batches, b.k)
+		delete(q.batches, b.key)
 		b.state = ""
 		q.recordBatch(b)
 		return 0
@@ -109,7 +109,7 @@ func (q *queue) settle(b *batch) (next int64) {
 		return b.ends
 	}
 	if b.verdict != "" {
-		// All waiting requests are cancelled now. While ends is 0, a request that is queued again isn't cancelled.
+		// All waiting requests are cancelled now. If ends is 0, a request that is requeued later isn't cancelled.
 		b.ends = 0
 		q.recordBatch(b)
 	}
@@ -119,11 +119,11 @@ func (q *queue) settle(b *batch) (next int64) {
 // requests returns the requests of a batch that are in memory and in one of these states, the oldest first.
 func (q *queue) requests(b *batch, states []State) (all []*job) {
 	for _, j := range q.jobs {
-		if j.batch == b.k && (states == nil || slices.Contains(states, j.state)) {
+		if j.batch == b.key && (states == nil || slices.Contains(states, j.state)) {
 			all = append(all, j)
 		}
 	}
-	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.k, b.k) })
+	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.key, b.key) })
 	return all
 }
 
@@ -143,7 +143,7 @@ func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limi
 	q.unlock()
 	if e.store != nil {
 		_ = e.commits.flush() // if it fails, the stored state is returned
-		jobs, err = e.store.list(ctx, selectRequests, maxOutput, b.k, limit, offset)
+		jobs, err = e.store.list(ctx, selectRequests, maxOutput, b.key, limit, offset)
 	}
 	for _, j := range jobs {
 		r := j.view(maxOutput)

@@ -8,11 +8,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// minRewind is the least difference to the clock that makes rewind change times.
+// minRewind is the smallest difference between jobs' times and the clock that rewind corrects.
 const minRewind = time.Second
 
 const (
-	// latestTimes returns the latest times of the running and the newest 1000 jobs: all would take long.
+	// latestTimes returns the latest times of the running and the newest 1000 jobs. Reading all jobs would take long.
 	latestTimes = `SELECT COALESCE(MAX(submitted), 0), COALESCE(MAX(queued), 0), COALESCE(MAX(started), 0), COALESCE(MAX(finished), 0) FROM (
 		SELECT submitted, queued, started, finished FROM (SELECT submitted, queued, started, finished FROM jobs ORDER BY k DESC LIMIT 1000) AS newest
 		UNION ALL SELECT submitted, queued, started, finished FROM jobs WHERE state = 'IN_PROGRESS' AND done = 0) AS recent_times`

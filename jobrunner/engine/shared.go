@@ -17,8 +17,8 @@ import (
 // missedBeats polls of another process, the process counts as dead: others take over its
 // endpoints, and its running jobs are treated as if their workers had died.
 //
-// This compares no clocks, and the polls of all processes stop while the database is
-// unavailable. If a process was only slow, it can't commit any more.
+// So clocks needn't agree, and no process counts as dead because the database is unavailable, which
+// stops the polls of all processes. A process that was only slow can't commit after its removal.
 const (
 	defaultPoll = 500 * time.Millisecond
 	missedBeats = 10
@@ -70,7 +70,7 @@ func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 	return alive, err
 }
 
-// enter adds this process to a shared database with a new id. It loses the leadership of its earlier id.
+// enter adds this process to a shared database with a new id. The process loses the leadership of its earlier id.
 func (e *Engine) enter(ctx context.Context) error {
 	id, sent, number := uuid.NewString(), time.Now(), int64(0)
 	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
@@ -145,7 +145,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 	return e.removeDead(ctx, others, seen)
 }
 
-// removeDead removes processes without heartbeats. seen has the others with their missed beats.
+// removeDead removes processes without heartbeats. seen has the other processes with their missed beats.
 func (e *Engine) removeDead(ctx context.Context, others, seen map[string]process) error {
 	maps.DeleteFunc(seen, func(id string, _ process) bool { _, alive := others[id]; return !alive })
 	for id, other := range others {
@@ -171,8 +171,8 @@ func (e *Engine) removeDead(ctx context.Context, others, seen map[string]process
 	return nil
 }
 
-// processesBesides returns the processes on the database by id, without the one with the id own.
-func processesBesides(q sqldb.Querier, own string) (map[string]process, error) {
+// processesBesides returns the processes on the database by id, except the process ownID.
+func processesBesides(q sqldb.Querier, ownID string) (map[string]process, error) {
 	others := map[string]process{}
 	err := q.Each(func(row sqldb.Row) error {
 		var id string
@@ -180,11 +180,12 @@ func processesBesides(q sqldb.Querier, own string) (map[string]process, error) {
 		err := row.Scan(&id, &p.beats, &p.node.URL, &p.node.FolderID)
 		others[id] = p
 		return err
-	}, otherProcesses, own)
+	}, otherProcesses, ownID)
 	return others, err
 }
 
-// Listen calls f, which must not block, for others' announcements until the database is closed. Call it once.
+// Listen calls f for the announcements of other processes until the database is closed. f must not block. Call
+// Listen once.
 func (e *Engine) Listen(f func(kind, id string)) {
 	e.db.Listen(func(hint string) {
 		if kind, id, ok := strings.Cut(hint, "\t"); ok {

@@ -20,9 +20,9 @@ import (
 // maxSpoolMemory bounds the entries of a spool that are only in memory, in bytes.
 const maxSpoolMemory = 64 << 20
 
-// spool has the reports whose commit has failed, until it succeeds. Each entry is a file in a
-// folder, so that it outlives the process: the next one replays it (Engine.replay). Without a folder,
-// or if the disk is full, entries are in memory.
+// spool has the reports whose commit has failed, until the commit succeeds. Each entry is a file in a
+// folder, so that it outlives the process: the next process replays it (Engine.replay). Without a
+// folder, or if the disk is full, entries are in memory.
 type spool struct {
 	dir string // or ""
 	log *slog.Logger
@@ -44,8 +44,8 @@ func newSpool(data string, log *slog.Logger) *spool {
 	return s
 }
 
-// entry is a report that the database has not received yet. Its file is its gob encoding. In
-// memory an entry with a file has no content.
+// entry is a report that the database has not received yet. Its file has the entry in gob encoding. In
+// memory, an entry with a file has no output and chunks.
 type entry struct {
 	Ref      Ref
 	At       int64 // time of the report
@@ -84,7 +84,7 @@ func (s *spool) add(e *entry) (err error) {
 
 func (e *entry) forget() { e.Output, e.Chunks = nil, nil }
 
-// remove removes entries that are stored or of no use, unless they were removed before.
+// remove removes entries whose reports are stored or of no use. Entries that were removed before are ignored.
 func (s *spool) remove(entries []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,8 +34,8 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 	return e, db
 }
 
-// The statements for one job or endpoint, and the sweeper's. On PostgreSQL those of forEachJob run
-// for several jobs at once: see TestCommitsReadTheirRows.
+// The statements for one job or endpoint, and the sweeper's. On PostgreSQL the statements of forEachJob
+// run for several jobs at once: TestCommitsReadTheirRows checks them.
 var (
 	forEachJob = []string{insertJob, upsertJob, insertInput, upsertInput, updateRun, updateJob, deleteJob, insertOutput, upsertOutput, deleteOutput, insertChunk, insertNewChunk, deleteChunks, upsertCounts, upsertBatch, deleteBatch}
 	byIndex    = []string{
@@ -56,7 +56,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 				var detail string
 				err := row.Scan(&id, &parent, &unused, &detail)
 				indexed := strings.HasPrefix(detail, "SEARCH") || strings.Contains(detail, "USING INDEX") || strings.Contains(detail, "USING COVERING INDEX")
-				must.Hold(t, !strings.Contains(detail, "TEMP B-TREE") && (!strings.HasPrefix(detail, "SCAN jobs") || indexed), statement, detail)
+				must.Hold(t, !strings.Contains(detail, "TEMP B-TREE") && (!strings.HasPrefix(detail, "SCAN jobs") || indexed), "the plan of", statement, "has", detail)
 				return err
 			}, "EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)
 		})
@@ -64,7 +64,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 	}
 }
 
-// The same on PostgreSQL, with cached plans that were made when the tables were empty.
+// On PostgreSQL these statements use indexes even with plans that were cached while the tables were empty.
 func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	address := pgtest.Start(t)
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address}))(t)
@@ -91,7 +91,7 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 				plan = append(plan, line)
 				return err
 			}, "EXPLAIN "+execute)
-			must.Equal(t, fullScan(plan), "", statement, strings.Join(plan, "\n"))
+			must.Equal(t, fullScan(plan), "", "the full scan in the plan of", statement, "\n", strings.Join(plan, "\n"))
 			if err != nil {
 				return err
 			}
@@ -102,7 +102,8 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 }
 
 // fullScan returns the line of a PostgreSQL plan that scans a whole table or index, or "". It ignores scans
-// with a condition, the first one below a limit, small tables, and the partial index of active jobs.
+// with a condition, the first scan below a limit, scans of small tables, and scans of the partial index of
+// active jobs.
 func fullScan(plan []string) string {
 	limited := false
 	for i, line := range plan {
@@ -153,7 +154,7 @@ func TestCommitsReadTheirRows(t *testing.T) {
 	must.Succeed(t, db.Read(t.Context(), func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT SUM(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE schemaname = current_schema()").Scan(&read)
 	}))
-	must.Hold(t, read > jobs && read < 40*jobs, read, "rows were read for", jobs, "jobs")
+	must.Hold(t, read > jobs && read < 40*jobs, read, "rows were read for", jobs, "jobs, want at most 40 rows for each")
 }
 
 // A commit is repeated if its reply was lost, alone or merged with the next one. Chunks that were
@@ -170,7 +171,7 @@ func TestRepeatedCommit(t *testing.T) {
 	}
 	submission, next, cleared, last := commitOfChunks(1), commitOfChunks(2, 3), commitOfChunks(4), commitOfChunks(5)
 	submission.changes[0].isNew, submission.changes[0].input = true, []byte("{}")
-	cleared.changes[0].clear = true
+	cleared.changes[0].clearsResult = true
 	for _, step := range []struct {
 		commits []*commit
 		want    string
@@ -184,17 +185,17 @@ func TestRepeatedCommit(t *testing.T) {
 		{[]*commit{cleared, last}, "5"},
 	} {
 		must.Do(e.commits.try(step.commits))(t)
-		all, more, err := e.store.drain(t.Context(), j.k, MaxDrain)
+		all, more, err := e.store.drain(t.Context(), j.key, MaxDrain)
 		var read strings.Builder
 		for _, n := range all {
 			read.Write(n.chunk)
 		}
-		must.Hold(t, err == nil && !more && read.String() == step.want, err, more, read.String(), "want", step.want)
+		must.Hold(t, err == nil && !more && read.String() == step.want, "drained the chunks", read.String(), "with more:", more, err, "want", step.want)
 	}
 	must.Do(e.commits.try([]*commit{cleared, commitOfChunks(6)}))(t)
 	must.Do(e.commits.try([]*commit{cleared, commitOfChunks(6)}))(t)
-	all, _, err := e.store.drain(t.Context(), j.k, MaxDrain)
-	must.Hold(t, err == nil && len(all) == 1 && all[0].seq == 6, all, err)
+	all, _, err := e.store.drain(t.Context(), j.key, MaxDrain)
+	must.Hold(t, err == nil && len(all) == 1 && all[0].seq == 6, "drained the chunks", all, err, "want chunk 6")
 }
 
 // Nothing remains of a running job that another process has deleted with its endpoint.
@@ -210,7 +211,7 @@ func TestDeletedByOtherProcess(t *testing.T) {
 	for _, table := range []string{"jobs", "inputs", "outputs", "chunks"} {
 		var n int
 		must.Succeed(t, db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n) }))
-		must.Equal(t, n, 0, "rows in", table)
+		must.Equal(t, n, 0, "the number of rows in", table)
 	}
 }
 
@@ -221,20 +222,21 @@ func TestUndeliveredChunksAreFreed(t *testing.T) {
 	must.Do(e.Cancel(t.Context(), "ep", j.ID))(t)
 	e.store.undelivered[j.key], e.store.undeliveredSize = []numberedChunk{{1, []byte("12345")}}, 5
 	must.Succeed(t, e.DropEndpoint(t.Context(), "ep"))
-	must.Equal(t, len(e.store.undelivered)+e.store.undeliveredSize, 0)
+	must.Equal(t, len(e.store.undelivered)+e.store.undeliveredSize, 0, "the undelivered chunks and their size")
 }
 
 // Changes from before this process lost its leadership aren't stored under its new id.
 func TestFormerLeader(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})
-	former := &commit{process: "former", changes: []*change{{isNew: true, row: row{k: 1, endpoint: "ep", id: "x", state: InQueue}}}}
+	former := &commit{process: "former", changes: []*change{{isNew: true, row: row{key: 1, endpoint: "ep", id: "x", state: InQueue}}}}
 	unstored, err := e.commits.try([]*commit{former})
-	must.Hold(t, len(unstored) == 1 && errors.Is(err, ErrNotLeader), unstored, err)
+	must.Hold(t, len(unstored) == 1 && errors.Is(err, ErrNotLeader), "storing the former leader's commit left", len(unstored), "commits, and returned", err)
 	err = e.store.commit(former, false)
-	must.ErrorIs(t, err, ErrNotLeader, "storing the former leader's commit")
+	must.ErrorIs(t, err, ErrNotLeader, "storing the former leader's commit again")
 }
 
-// A part of a commit that fitted on a full disk isn't stored again, over later changes, with the rest.
+// If the disk is full, the changes that still fit are stored. When the rest is stored later, they aren't stored
+// again, over later changes.
 func TestPartOfACommitOnAFullDisk(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: smalldisk.Mount(t, "30m") + "/data"})
 	submit := func(size int) (*job, error) {
@@ -249,47 +251,47 @@ func TestPartOfACommitOnAFullDisk(t *testing.T) {
 		for err := error(nil); err == nil; _, err = submit(size) {
 		}
 	}
-	changed := func(j *job, streamed int64, output []byte) *change {
-		ch := &change{job: j, row: j.row, result: output != nil, output: output}
+	newChange := func(j *job, streamed int64, output []byte) *change {
+		ch := &change{job: j, row: j.row, setsResult: output != nil, output: output}
 		ch.row.streamed = streamed
 		return ch
 	}
-	unstored, err := e.commits.try([]*commit{{changes: []*change{changed(small, 1, nil), changed(large, 1, make([]byte, 8<<20))}}})
-	must.Require(t, sqldb.Classify(err) == sqldb.Full && len(unstored) == 1 && len(unstored[0].changes) == 1 && unstored[0].changes[0].job == large, unstored, err)
-	must.Succeed(t, e.store.commit(&commit{changes: []*change{changed(small, 2, nil)}}, true))
+	unstored, err := e.commits.try([]*commit{{changes: []*change{newChange(small, 1, nil), newChange(large, 1, make([]byte, 8<<20))}}})
+	must.Require(t, sqldb.Classify(err) == sqldb.Full && len(unstored) == 1 && len(unstored[0].changes) == 1 && unstored[0].changes[0].job == large, "the unstored commits are", unstored, err, "want only the change of the large job")
+	must.Succeed(t, e.store.commit(&commit{changes: []*change{newChange(small, 2, nil)}}, true))
 	must.ErrorContains(t, must.Err(e.commits.try(unstored)), "full")
 	for j, streamed := range map[*job]int64{small: 2, large: 0} {
 		stored, err := e.store.job(t.Context(), "ep", j.id, 0, e.now())
-		must.Hold(t, err == nil && stored.streamed == streamed, stored, err, "want", streamed)
+		must.Hold(t, err == nil && stored.streamed == streamed, "the stored job is", stored, err, "want", streamed, "streamed chunks")
 	}
 }
 
-// Merged changes store all that one of them stores.
+// A merged change stores everything that one of its changes stores.
 func TestMergedChanges(t *testing.T) {
 	j := &job{}
-	first := &change{job: j, row: row{deleteAt: 1, streamed: 1}, wholeRow: true, result: true, output: []byte("1"), chunks: []numberedChunk{{seq: 1}}}
+	first := &change{job: j, row: row{deleteAt: 1, streamed: 1}, wholeRow: true, setsResult: true, output: []byte("1"), chunks: []numberedChunk{{seq: 1}}}
 	second := &change{job: j, row: row{deleteAt: 1, streamed: 2}, chunks: []numberedChunk{{seq: 2}}}
 	all := mergeCommits([]*commit{{changes: []*change{first}}, {changes: []*change{second}}}).changes
-	must.Require(t, len(all) == 1, all)
+	must.Require(t, len(all) == 1, "the merged changes are", all, "want one change")
 	ch := all[0]
-	must.Hold(t, ch.row.streamed == 2 && ch.wholeRow && ch.result && string(ch.output) == "1" && len(ch.chunks) == 2, ch)
+	must.Hold(t, ch.row.streamed == 2 && ch.wholeRow && ch.setsResult && string(ch.output) == "1" && len(ch.chunks) == 2, "the merged change is", ch)
 }
 
-// A submission that passed the check for outages before one began, and is recorded during it, is
-// rejected at once. It isn't stored when the outage ends, nor counted if a worker ran it.
+// A submission that passed the check for outages before an outage began, and is recorded during the
+// outage, is rejected at once. When the outage ends, the job isn't stored, nor counted if a worker ran it.
 func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	q := must.Do(e.lock(t.Context(), "ep"))(t)
 	outage := sqldb.ErrUnavailable
 	e.commits.mu.Lock()
-	e.commits.fault.Store(&outage)
+	e.commits.currentErr.Store(&outage)
 	e.commits.renew()
 	e.commits.mu.Unlock()
 	j := NewJob{Endpoint: "ep", Input: []byte("{}")}.job(e.newKey(), e.now())
 	q.add(j)
 	q.record(j, event{}, effect{isNew: true, to: InQueue})
 	for _, ev := range []event{{kind: taken}, {kind: lost, attempt: 1}, {kind: taken}, {kind: completed, attempt: 2}} {
-		must.Hold(t, q.apply(j, ev).ok, ev)
+		must.Hold(t, q.apply(j, ev).ok, "the event", ev, "doesn't apply")
 	}
 	c := q.unlock()
 	must.ErrorIs(t, c.wait(), outage)
@@ -307,7 +309,7 @@ func TestActiveJobsAreCounted(t *testing.T) {
 	}
 	must.Do(execInTransaction(t.Context(), db.Write, upsertCounts, "ep", 0, 0, -1, 5, 6, 7))(t)
 	_, counts, err := e.store.load(t.Context(), "ep")
-	must.Hold(t, err == nil && counts == Counts{InQueue: 2, waiting: 2, Completed: 5, Failed: 6, Retried: 7}, counts, err)
+	must.Hold(t, err == nil && counts == Counts{InQueue: 2, waiting: 2, Completed: 5, Failed: 6, Retried: 7}, "the loaded counts are", counts, err)
 }
 
 // A job that becomes due during a sweep changes the time of the next sweep, but doesn't start one at
@@ -327,10 +329,10 @@ func TestWakeDuringASweep(t *testing.T) {
 		e.wake(due)
 		q.unlock()
 		synctest.Wait()
-		must.Equal(t, e.wakeAt.Load(), due)
+		must.Equal(t, e.wakeAt.Load(), due, "the time of the next sweep")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		must.Hold(t, e.wakeAt.Load() > due, "no sweep at the new time")
+		must.Hold(t, e.wakeAt.Load() > due, "the sweeper didn't run at the new time")
 	})
 }
 
@@ -341,7 +343,7 @@ func TestUnreadableReportIsKept(t *testing.T) {
 	must.Succeed(t, os.WriteFile(path, []byte("damaged"), 0o600))
 	e.spool.entries = []*entry{{Ref: Ref{Endpoint: "ep", ID: "x"}, path: path}}
 	must.Do(e.lock(t.Context(), "ep"))(t).unlock()
-	must.Equal(t, string(must.ReadFile(t, path)), "damaged", "the file has")
+	must.Equal(t, string(must.ReadFile(t, path)), "damaged", "the content of the report's file")
 	must.Succeed(t, e.DropEndpoint(t.Context(), "ep"))
 	must.ErrorIs(t, must.Err(os.Stat(path)), fs.ErrNotExist)
 }

@@ -15,21 +15,21 @@ func testSuccess(t *tester) {
 	synchronous := t.submit(engine.NewJob{Endpoint: "other", Sync: true})
 	must.Hold(t, idForm.MatchString(synchronous) && strings.HasPrefix(synchronous, "sync-"), "id of a synchronous job", synchronous)
 	got := t.expectState(id, engine.InQueue)
-	must.Hold(t, got.Worker == "" && got.Delay == 0 && got.Output == nil, "in the queue:", got)
+	must.Hold(t, got.Worker == "" && got.Delay == 0 && got.Output == nil, "the queued job is", got)
 	t.advance(1234 * time.Millisecond)
 	job := t.take(engine.Take{Worker: "w1"})
-	must.Hold(t, job.ID == id && job.Worker == "w1" && job.Attempt == 1 && job.Delay == 1234*time.Millisecond && string(job.Input) == "{}" && job.Rest == nil, "taken", job)
+	must.Hold(t, job.ID == id && job.Worker == "w1" && job.Attempt == 1 && job.Delay == 1234*time.Millisecond && string(job.Input) == "{}" && job.Rest == nil, "the taken job is", job)
 	t.expectEmptyQueue("ep")
 	got = t.expectState(id, engine.InProgress)
-	must.Hold(t, got.Worker == "w1" && got.Delay == 1234*time.Millisecond && got.Execution == 0, "in progress:", got)
+	must.Hold(t, got.Worker == "w1" && got.Delay == 1234*time.Millisecond && got.Execution == 0, "the running job is", got)
 	t.report(job.Ref, engine.Progress([]byte(`"half"`)), engine.Accepted)
-	must.Equal(t, string(t.expectState(id, engine.InProgress).Output), `"half"`, "progress")
+	must.Equal(t, string(t.expectState(id, engine.InProgress).Output), `"half"`, "the intermediate output")
 	t.advance(5678 * time.Millisecond)
 	t.report(job.Ref, engine.Done([]byte(`"whole"`)), engine.Accepted)
 	for range 2 { // reading changes nothing
 		done := t.expectState(id, engine.Completed)
 		must.Hold(t, done.Worker == "w1" && done.Delay == 1234*time.Millisecond && done.Execution == 5678*time.Millisecond &&
-			string(done.Output) == `"whole"` && done.Retries == 0 && done.Error == "", "completed:", done)
+			string(done.Output) == `"whole"` && done.Retries == 0 && done.Error == "", "the completed job is", done)
 		t.advance(time.Second)
 	}
 	must.ErrorIs(t, must.Err(t.Get(t.ctx, "other", id)), engine.ErrNotFound, "read through another endpoint")
@@ -40,14 +40,14 @@ func testSuccess(t *tester) {
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no luck", []byte(`1`)), engine.Accepted)
 	got = t.expectState(id, engine.Failed)
-	must.Hold(t, got.Error == "no luck" && string(got.Output) == "1", "failed:", got)
+	must.Hold(t, got.Error == "no luck" && string(got.Output) == "1", "the failed job is", got)
 
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("begin"+strings.Repeat("é", 1<<20)+"end", nil), engine.Accepted)
 	long := t.expectState(id, engine.Failed).Error
 	must.Hold(t, strings.HasPrefix(long, "beginé") && strings.HasSuffix(long, "éend") && len(long) < 33<<10 && utf8.ValidString(long), "a long error:", long)
 
-	// A result without output, even after progress.
+	// A result without output replaces an intermediate output.
 	id = t.submit(engine.NewJob{})
 	job = t.take(engine.Take{})
 	t.report(job.Ref, engine.Progress([]byte(`"half"`)), engine.Accepted)
@@ -58,27 +58,27 @@ func testSuccess(t *tester) {
 func testOrder(t *tester) {
 	var ids []string
 	for i := range 20 { // some in the same millisecond
-		ids = append(ids, t.submit(engine.NewJob{Low: i%3 == 0}))
+		ids = append(ids, t.submit(engine.NewJob{LowPriority: i%3 == 0}))
 		if i%5 == 0 {
 			t.advance(time.Millisecond)
 		}
 	}
 	other := t.submit(engine.NewJob{Endpoint: "other"})
 	jobs, err := t.TakeQueued(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15})
-	must.Require(t, err == nil && len(jobs) == 15, "took", len(jobs), err)
+	must.Require(t, err == nil && len(jobs) == 15, "took", len(jobs), "jobs,", err, "want 15")
 	for i, job := range jobs {
-		must.Hold(t, job.ID == ids[i] && job.Low == (i%3 == 0), "job", i, "was taken out of order")
+		must.Hold(t, job.ID == ids[i] && job.LowPriority == (i%3 == 0), "job", i, "was taken out of order")
 	}
 	jobs, err = t.TakeQueued(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15})
-	must.Hold(t, err == nil && len(jobs) == 5, "took", len(jobs), err, "want the last 5")
-	must.Equal(t, t.take(engine.Take{Endpoint: "other"}).ID, other, "the other endpoint returned")
+	must.Hold(t, err == nil && len(jobs) == 5, "took", len(jobs), "jobs,", err, "want the last 5")
+	must.Equal(t, t.take(engine.Take{Endpoint: "other"}).ID, other, "the job of the other endpoint")
 }
 
 func testPurge(t *tester) {
 	purge := func(want int) {
 		t.Helper()
 		n, err := t.Purge(t.ctx, "ep")
-		must.Hold(t, err == nil && n == want, "purged", n, err, "want", want)
+		must.Hold(t, err == nil && n == want, "purged", n, "jobs,", err, "want", want)
 	}
 	purge(0)
 	done, running, failed, requeued := t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{})
@@ -90,7 +90,7 @@ func testPurge(t *tester) {
 	many := t.many(1300) // more than one transaction purges
 	ids := []string{requeued}
 	for i := range many {
-		ids = append(ids, t.submit(engine.NewJob{Low: i%2 == 0}))
+		ids = append(ids, t.submit(engine.NewJob{LowPriority: i%2 == 0}))
 	}
 	t.submit(engine.NewJob{TTL: 10 * time.Second})
 	t.advance(10 * time.Second) // the last job expires

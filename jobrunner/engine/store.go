@@ -19,8 +19,9 @@ type store struct {
 	db    *sqldb.DB
 	tries atomic.Int64 // of commits, on a shared database
 
-	// undelivered has the chunks of failed drains, by job, until the next drain or the job's deletion. If the reply to the commit
-	// was lost, the database no longer has them, and no client got them. The next drain returns them.
+	// undelivered has the chunks of failed drains, by job. If the reply to a drain's commit was lost, the database
+	// no longer has its chunks, and no client got them. They stay here until the next drain returns them, or the
+	// job is deleted.
 	mu              sync.Mutex
 	undelivered     map[int64][]numberedChunk
 	undeliveredSize int // in bytes
@@ -104,12 +105,12 @@ const (
 	countUnread      = `SELECT COALESCE((SELECT streamed FROM jobs WHERE k = ? AND endpoint = ?) + 1 - MIN(seq), 0) FROM chunks WHERE k = ?`
 )
 
-func (r *row) run() []any {
+func (r *row) runValues() []any {
 	return []any{r.state, r.turn, r.queued, r.worker, r.attempt, r.retries, r.started, r.deadline, r.streamed}
 }
 
-// others returns the columns that are written if they may have changed.
-func (r *row) others() []any {
+// otherValues returns the columns that are written if they may have changed.
+func (r *row) otherValues() []any {
 	return []any{r.submitted, r.expires, r.deleteAt, r.finished, r.callAt, r.callTries, boolToInt(r.done())}
 }
 
@@ -128,9 +129,9 @@ func (s *store) commit(c *commit, reserve bool) error {
 		}
 		statements := writes{}
 		for _, ch := range c.changes {
-			statements.addJob(ch, c.tried)
+			statements.addJob(ch, c.mayBeStored)
 		}
-		c.tried = true
+		c.mayBeStored = true
 		for _, endpoint := range slices.Sorted(maps.Keys(c.counts)) { // one order of locking prevents deadlocks
 			n := c.counts[endpoint]
 			statements.add(upsertCounts, endpoint, n.InQueue, n.waiting, n.InProgress, n.Completed, n.Failed, n.Retried)
@@ -150,48 +151,49 @@ func (w writes) add(statement string, args ...any) { w[statement] = append(w[sta
 // addJob adds the statements for a change. A job that is COMPLETED at its first commit is stored
 // without its input, unless a webhook call needs it. A new job may be stored already if the commit
 // was tried before, because the reply may have been lost. At the first try, plain inserts are faster.
-func (w writes) addJob(ch *change, tried bool) {
+func (w writes) addJob(ch *change, mayBeStored bool) {
 	r := &ch.row
 	job, input, output, chunk := upsertJob, upsertInput, upsertOutput, insertChunk
 	if ch.isNew {
 		chunk = insertNewChunk
-		if !tried {
+		if !mayBeStored {
 			job, input, output = insertJob, insertInput, insertOutput
 		}
 	}
 	switch {
 	case r.state == absent:
-		w.add(deleteJob, r.k)
-		w.delete(r.k, r.attempt > 0) // otherwise it has never had output or chunks
+		w.add(deleteJob, r.key)
+		w.delete(r.key, r.attempt > 0)
 		return
 	case !ch.isNew && !ch.wholeRow:
-		w.add(updateRun, append(r.run(), r.k)...)
+		w.add(updateRun, append(r.runValues(), r.key)...)
 	case !ch.isNew:
-		w.add(updateJob, append(append(r.run(), r.others()...), r.k)...)
+		w.add(updateJob, append(append(r.runValues(), r.otherValues()...), r.key)...)
 	default:
-		fixed := []any{r.k, r.endpoint, r.id, boolToInt(r.low), r.webhook, r.owner, r.execution, r.keep, r.batch}
-		w.add(job, append(append(fixed, r.run()...), r.others()...)...)
+		fixed := []any{r.key, r.endpoint, r.id, boolToInt(r.lowPriority), r.webhook, r.owner, r.execution, r.retention, r.batch}
+		w.add(job, append(append(fixed, r.runValues()...), r.otherValues()...)...)
 		if r.state != Completed || r.callAt > 0 {
-			w.add(input, r.k, ch.input, ch.rest)
+			w.add(input, r.key, ch.input, ch.rest)
 		}
 	}
-	if ch.clear {
-		w.add(deleteOutput, r.k)
+	if ch.clearsResult {
+		w.add(deleteOutput, r.key)
 		last := r.streamed
 		if len(ch.chunks) > 0 {
 			last = ch.chunks[0].seq - 1
 		}
-		w.add(deleteChunks, r.k, last)
+		w.add(deleteChunks, r.key, last)
 	}
-	if ch.result {
-		w.add(output, r.k, ch.output, ch.message)
+	if ch.setsResult {
+		w.add(output, r.key, ch.output, ch.message)
 	}
 	for _, c := range ch.chunks {
-		w.add(chunk, r.k, c.seq, c.chunk)
+		w.add(chunk, r.key, c.seq, c.chunk)
 	}
 }
 
-// delete adds the statements that delete the rows of a deleted job in the other tables.
+// delete adds the statements that delete the rows of a deleted job in the other tables. A job that was never
+// taken has no output or chunks.
 func (w writes) delete(k int64, wasTaken bool) {
 	w.add(deleteInput, k)
 	if wasTaken {
@@ -247,7 +249,7 @@ func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (
 	return len(keys), nil
 }
 
-// job reads a job. It leaves out an output that is larger than maxOutput.
+// job reads a job. It leaves out an output of more than maxOutput bytes.
 func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now int64) (*job, error) {
 	var found []*job
 	var err error
@@ -276,7 +278,7 @@ func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*jo
 	err = s.db.Each(ctx, func(row sqldb.Row) error {
 		j := &job{}
 		jobs = append(jobs, j)
-		return row.Scan(&j.k, &j.endpoint, &j.id, &j.low, &j.webhook, &j.owner, &j.execution, &j.keep, &j.batch,
+		return row.Scan(&j.key, &j.endpoint, &j.id, &j.lowPriority, &j.webhook, &j.owner, &j.execution, &j.retention, &j.batch,
 			&j.state, &j.turn, &j.queued, &j.worker, &j.attempt, &j.retries, &j.started, &j.deadline, &j.streamed,
 			&j.submitted, &j.expires, &j.deleteAt, &j.finished, &j.callAt, &j.callTries, &j.output, &j.outputSize, &j.message)
 	}, query, args...)
@@ -293,7 +295,7 @@ func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts 
 	for _, j := range jobs {
 		j.inputSize = unknownInput
 		if !j.state.Terminal() {
-			counts.add(j.state, j.low, 1)
+			counts.add(j.state, j.lowPriority, 1)
 		}
 	}
 	return jobs, counts, err
@@ -316,7 +318,7 @@ func (s *store) allCounts(ctx context.Context, query string, args ...any) (map[s
 	return all, err
 }
 
-// drain deletes the chunks up to limit bytes, at least one, and returns them. If more is true, there are others.
+// drain deletes chunks of at most limit bytes, or one larger chunk, and returns them. more is true if others are left.
 func (s *store) drain(ctx context.Context, k int64, limit int) (all []numberedChunk, more bool, err error) {
 	var last int64
 	total := 0
@@ -333,9 +335,9 @@ func (s *store) drain(ctx context.Context, k int64, limit int) (all []numberedCh
 		return err
 	}, unreadChunks, k)
 	s.mu.Lock()
-	before := s.undelivered[k]
+	undelivered := s.undelivered[k]
 	delete(s.undelivered, k)
-	s.undeliveredSize -= sizeOf(before)
+	s.undeliveredSize -= sizeOf(undelivered)
 	s.mu.Unlock()
 	if err == nil && last > 0 {
 		err = s.db.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
@@ -348,7 +350,7 @@ func (s *store) drain(ctx context.Context, k int64, limit int) (all []numberedCh
 			}, deleteReadChunks, k, last)
 		})
 	}
-	all = append(before, all...)
+	all = append(undelivered, all...)
 	slices.SortFunc(all, func(a, b numberedChunk) int { return cmp.Compare(a.seq, b.seq) })
 	all = slices.CompactFunc(all, func(a, b numberedChunk) bool { return a.seq == b.seq })
 	if err == nil {

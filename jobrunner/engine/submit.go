@@ -15,7 +15,7 @@ func (e *Engine) Submit(ctx context.Context, n NewJob) (Job, error) {
 	return job, err
 }
 
-// SubmitAndWatch is Submit with a watch of the job's end, on which the caller must call Stop.
+// SubmitAndWatch is Submit, and also returns a watch of the job's end. The caller must call the watch's Stop.
 func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, error) {
 	if err := ctx.Err(); err != nil {
 		return Job{}, nil, err
@@ -45,8 +45,8 @@ func (n NewJob) job(k, now int64) *job {
 	if n.Webhook == "" {
 		owner = ""
 	}
-	return &job{input: n.Input, rest: n.Rest, inMemory: true, inputSize: len(n.Input) + len(n.Rest), row: row{
-		k: k, endpoint: n.Endpoint, id: n.id(k), state: InQueue, low: n.Low, webhook: n.Webhook, owner: owner, execution: n.Timeout.Milliseconds(), keep: n.retention().Milliseconds(),
+	return &job{input: n.Input, rest: n.Rest, hasInput: true, inputSize: len(n.Input) + len(n.Rest), row: row{
+		key: k, endpoint: n.Endpoint, id: n.id(k), state: InQueue, lowPriority: n.LowPriority, webhook: n.Webhook, owner: owner, execution: n.Timeout.Milliseconds(), retention: n.retention().Milliseconds(),
 		submitted: now, turn: now, queued: now, expires: end, deleteAt: end,
 	}}
 }
@@ -65,12 +65,13 @@ type Taken struct {
 	Ref
 	Input    []byte
 	Rest     []byte // the other members of the submission, or nil
-	Low      bool
 	Retries  int
-	Delay    time.Duration
-	Deadline time.Time // end of the execution timeout
+	Delay    time.Duration // time in the queue
+	Deadline time.Time     // end of the execution timeout
 
-	stored int64 // key of a job whose input is still in the store
+	LowPriority bool
+
+	storedKey int64 // key of a job whose input has to be read from the store, or 0
 }
 
 // Ref identifies one attempt of a worker to run a job.

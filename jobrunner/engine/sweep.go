@@ -58,8 +58,8 @@ func (e *Engine) wake(due int64) {
 	}
 }
 
-// lower lowers a value, and reports whether it was higher.
-func lower(value *atomic.Int64, to int64) bool {
+// lower lowers a value unless it is lower already, and reports whether it was higher.
+func lower(value *atomic.Int64, to int64) (wasHigher bool) {
 	for {
 		if now := value.Load(); now <= to || value.CompareAndSwap(now, to) {
 			return now > to
@@ -80,7 +80,7 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 			earliest = at
 		}
 	}
-	for _, q := range e.all() {
+	for _, q := range e.loadedQueues() {
 		for slice := maxSlice; slice == maxSlice; {
 			q.mu.Lock()
 			consider(q.settleAll()) // before requests time out
@@ -108,7 +108,8 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 
 // deleteExpiredJobs deletes the stored jobs whose time is over, and returns when the next one is due.
 func (e *Engine) deleteExpiredJobs(ctx context.Context, now int64) (next int64, err error) {
-	if err := e.commits.flush(); err != nil && e.commits.failureUnlessFull() != nil { // a job may have got a later time
+	// Store pending changes first: they may give a job a later time.
+	if err := e.commits.flush(); err != nil && e.commits.failureUnlessFull() != nil {
 		return 0, err
 	}
 	process := e.Process()

@@ -5,11 +5,11 @@ import "context"
 // loadInputs adds the inputs that aren't in memory. If it fails, it returns the jobs to the queue.
 func (e *Engine) loadInputs(ctx context.Context, jobs []Taken) ([]Taken, error) {
 	for i, job := range jobs {
-		if job.stored == 0 {
+		if job.storedKey == 0 {
 			continue
 		}
 		var err error
-		if jobs[i].Input, jobs[i].Rest, err = e.store.input(ctx, job.stored); err != nil {
+		if jobs[i].Input, jobs[i].Rest, err = e.store.input(ctx, job.storedKey); err != nil {
 			for _, job := range jobs {
 				e.report(ctx, job.Ref, Returned(), nil) // fails if the job is gone
 			}
@@ -31,13 +31,13 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 		return e.loadInputs(ctx, jobs)
 	}
 	w := &waiter{t, make(chan []Taken, 1)}
-	place := q.takers.PushBack(w)
+	taker := q.takers.PushBack(w)
 	q.unlock()
 	select {
 	case jobs = <-w.jobs:
 	case <-ctx.Done():
 		q.mu.Lock()
-		q.takers.Remove(place) // a no-op if it has got jobs
+		q.takers.Remove(taker) // a no-op if the taker has got jobs
 		q.mu.Unlock()
 		select {
 		case jobs = <-w.jobs:
@@ -51,9 +51,9 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 	return e.loadInputs(context.WithoutCancel(ctx), jobs)
 }
 
-// takeQueued takes jobs that are in the queue, which it leaves locked.
+// takeQueued takes jobs that are in the queue, and returns the queue locked.
 func (e *Engine) takeQueued(ctx context.Context, t Take) (*queue, []Taken, error) {
-	for n, open := e.commits.size(); n > maxOpen; n, open = e.commits.size() {
+	for n, open := e.commits.size(); n > maxOpen; n, open = e.commits.size() { // n is the number of open's changes
 		if err := open.wait(); err != nil {
 			return nil, nil, err
 		}

@@ -32,14 +32,14 @@ func TestClockJumpsForward(t *testing.T) {
 		jump(2 * time.Hour)
 		t.advance(time.Minute)
 		t.expectState(running, engine.InProgress)
-		second := t.take(engine.Take{}) // hasn't expired either
+		second := t.take(engine.Take{}) // the queued job hasn't expired either
 		for _, job := range []engine.Taken{first, second} {
 			t.report(job.Ref, engine.Done([]byte("1")), engine.Accepted)
 		}
 		job := t.expectState(running, engine.Completed)
-		must.Hold(t, job.Execution == time.Minute && job.Delay == 0, "it waited", job.Delay, "and ran", job.Execution)
+		must.Hold(t, job.Execution == time.Minute && job.Delay == 0, "the first job waited", job.Delay, "and ran", job.Execution)
 		job = t.expectState(queued, engine.Completed)
-		must.Hold(t, job.Execution == 0 && job.Delay == time.Minute, "it waited", job.Delay, "and ran", job.Execution)
+		must.Hold(t, job.Execution == 0 && job.Delay == time.Minute, "the second job waited", job.Delay, "and ran", job.Execution)
 		jump(2 * time.Hour)
 		t.advance(29 * time.Minute)
 		t.expectState(queued, engine.Completed) // the retention doesn't count the sleep either
@@ -48,7 +48,7 @@ func TestClockJumpsForward(t *testing.T) {
 	})
 }
 
-// If the clock is set back, also before a restart, no timeout gets longer and no duration negative.
+// If the clock is set back, also before a restart, no timeout gets longer, and no duration is negative.
 func TestClockJumpsBackward(t *testing.T) {
 	withClockJumps(t, func(t *tester, jump func(time.Duration)) {
 		late, short := t.submit(engine.NewJob{TTL: 0}), t.submit(engine.NewJob{TTL: time.Minute})
@@ -60,7 +60,7 @@ func TestClockJumpsBackward(t *testing.T) {
 		t.expectState(late, engine.InProgress)
 		t.advance(engine.DefaultTimeout)
 		job := t.expectState(late, engine.TimedOut)
-		must.Hold(t, job.Execution == engine.DefaultTimeout && job.Delay == time.Second, "it waited", job.Delay, "and ran", job.Execution)
+		must.Hold(t, job.Execution == engine.DefaultTimeout && job.Delay == time.Second, "the job waited", job.Delay, "and ran", job.Execution)
 
 		short = t.submit(engine.NewJob{TTL: time.Minute})
 		t.restart() // the restarted engine reads the time of day, which is now two hours earlier
@@ -88,6 +88,6 @@ func TestDeletedJobLeavesNoRows(t *testing.T) {
 		must.Succeed(t, s.db.Read(s.ctx, func(r *sqldb.Reader) error {
 			return r.QueryRow("SELECT (SELECT COUNT(*) FROM jobs) + (SELECT COUNT(*) FROM inputs) + (SELECT COUNT(*) FROM outputs) + (SELECT COUNT(*) FROM chunks)").Scan(&rows)
 		}))
-		must.Equal(t, rows, 0, "rows")
+		must.Equal(t, rows, 0, "the number of rows")
 	})
 }

@@ -48,11 +48,11 @@ func testWaitingTakers(t *tester) {
 	// A taker that has stopped waiting gets no job.
 	stopWaiting()
 	o := <-outcomes
-	must.Hold(t, o.worker == 0 && errors.Is(o.err, context.Canceled) && len(o.jobs) == 0, "a taker that had stopped waiting", o)
+	must.Hold(t, o.worker == 0 && errors.Is(o.err, context.Canceled) && len(o.jobs) == 0, "a taker that had stopped waiting got", o)
 	for worker := 1; worker <= 2; worker++ { // the worker that has waited longest is first
 		id := t.submit(engine.NewJob{})
 		o := <-outcomes
-		must.Hold(t, o.err == nil && o.worker == worker && len(o.jobs) == 1 && o.jobs[0].ID == id, o, "want worker", worker, id)
+		must.Hold(t, o.err == nil && o.worker == worker && len(o.jobs) == 1 && o.jobs[0].ID == id, "got", o, "want job", id, "for worker", worker)
 		expectNone()
 	}
 	// A requeued job also wakes a taker.
@@ -62,15 +62,15 @@ func testWaitingTakers(t *tester) {
 	expectNone()
 	t.report(job.Ref, engine.Lost(), engine.Accepted)
 	o = <-outcomes
-	must.Hold(t, len(o.jobs) == 1 && o.jobs[0].ID == id && o.jobs[0].Attempt == job.Attempt+1, o, "want the lost job")
+	must.Hold(t, len(o.jobs) == 1 && o.jobs[0].ID == id && o.jobs[0].Attempt == job.Attempt+1, "the taker got", o, "want the next attempt of the lost job", id)
 	// A queued job is taken at once.
 	id = t.submit(engine.NewJob{})
 	startTaker(t.ctx, 4)
 	o = <-outcomes
-	must.Hold(t, len(o.jobs) == 1 && o.jobs[0].ID == id, o)
+	must.Hold(t, len(o.jobs) == 1 && o.jobs[0].ID == id, "the taker got", o, "want job", id)
 	takers.Wait()
 
-	// A taker that gets a job while it stops waiting returns it: no job is lost or waits beside a taker.
+	// A taker that gets a job while it stops waiting returns the job: no job is lost, or queued while a taker waits.
 	const rounds = 25
 	for i := range rounds {
 		ctx, cancel := context.WithCancel(t.ctx)
@@ -112,7 +112,7 @@ func testWatch(t *tester) {
 			got = true
 		default:
 		}
-		must.Equal(t, got, want, what, "woken")
+		must.Equal(t, got, want, "whether the watch was woken after:", what)
 	}
 	expectWake("nothing", false)
 	job := t.take(engine.Take{})
@@ -195,7 +195,7 @@ func testMany(t *tester) {
 	all.Wait()
 
 	for take, n := range takes {
-		must.Equal(t, n, 1, take, "was taken", "times")
+		must.Equal(t, n, 1, "the number of times that the attempt", take, "was handed out")
 	}
 	completed := 0
 	for _, id := range ids {
@@ -210,5 +210,5 @@ func testMany(t *tester) {
 	}
 	got := t.Counts("ep")
 	must.Hold(t, len(ids) == jobs && got.Completed == completed && got.InQueue == 0 && got.InProgress == 0 && got.Failed == 0,
-		len(ids), "jobs,", completed, "completed, counts", got)
+		len(ids), "of", jobs, "jobs were submitted, and", completed, "completed; the counts are", got)
 }

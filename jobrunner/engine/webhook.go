@@ -36,7 +36,7 @@ type OwnerHost struct{ Owner, Host string }
 
 // CallQueues returns the queues that have calls to hosts that aren't busy.
 func (e *Engine) CallQueues(busy []OwnerHost) (queues []CallQueue) {
-	for _, q := range e.all() {
+	for _, q := range e.loadedQueues() {
 		q.mu.Lock()
 		owners := map[string]bool{}
 		for key := range q.calls {
@@ -65,8 +65,8 @@ func (q *queue) nextCall(owner string, busy []OwnerHost) (next *job) {
 	return next
 }
 
-// ClaimCall claims and returns the first due call of a queue to a host that isn't busy.
-// After the claim the call is due again. ClaimCall returns nil if no call is due.
+// ClaimCall claims and returns the first due call of a queue to a host that isn't busy. When the
+// claim ends, the call is due again, unless RecordCall was called. ClaimCall returns nil if no call is due.
 func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHost, claim time.Duration) (*Call, error) {
 	if err := e.commits.failure(); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHos
 	}
 	q.applyAt(j, event{kind: called, at: now + claim.Milliseconds()}, now)
 	call := &Call{Owner: j.owner, URL: j.webhook, Host: j.host, Tries: j.callTries, Job: j.view(math.MaxInt32), Input: j.input, claimEnd: j.callAt}
-	stored := !j.inMemory
+	stored := !j.hasInput
 	if err := q.unlock().wait(); err != nil || e.store == nil {
 		return call, err
 	}
@@ -92,7 +92,7 @@ func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHos
 		call.Job.Output, call.Job.Size, call.Job.Error = result.output, len(result.output), result.message
 	}
 	if err == nil && stored {
-		call.Input, _, err = e.store.input(ctx, result.k)
+		call.Input, _, err = e.store.input(ctx, result.key)
 	}
 	return call, err
 }

@@ -183,7 +183,7 @@ func findOperation(r *http.Request) (*operation, target, error) {
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refused, ok := errors.AsType[*engine.BatchRefused](err); ok {
 		status := http.StatusBadRequest
-		if refused.Active {
+		if refused.TooManyActive {
 			status = http.StatusTooManyRequests // without Retry-After, because the end of a batch can't be predicted
 		}
 		err = httpanswer.Refuse(status, "%s", refused)

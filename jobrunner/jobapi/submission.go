@@ -168,7 +168,7 @@ func readPolicy(job *engine.NewJob, raw json.RawMessage) (err error) {
 	if !ok {
 		return httpanswer.Refuse(http.StatusBadRequest, "policy must be an object")
 	}
-	if v := members["lowPriority"]; !isAbsent(v) && json.Unmarshal(v, &job.Low) != nil {
+	if v := members["lowPriority"]; !isAbsent(v) && json.Unmarshal(v, &job.LowPriority) != nil {
 		return httpanswer.Refuse(http.StatusBadRequest, "policy.lowPriority must be true or false")
 	}
 	if v := members["executionTimeout"]; !isAbsent(v) {

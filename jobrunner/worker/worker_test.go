@@ -143,7 +143,7 @@ func TestMaximumOfZero(t *testing.T) {
 func TestLowPriority(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(echo)
-		low := f.submit(engine.NewJob{Low: true})
+		low := f.submit(engine.NewJob{LowPriority: true})
 		time.Sleep(time.Minute)
 		f.expectCounts(worker.Counts{})
 		must.Equal(f.t, f.reload(low).State, engine.InQueue, "the job")
