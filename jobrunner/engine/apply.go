@@ -52,8 +52,10 @@ type event struct {
 	attempt int
 	timeout int64 // of taken: the endpoint's execution timeout
 	ttl     int64 // of ttlChanged
-	at      int64 // of called: when the next call is due, or 0; of released: the end of the retention
-	made    bool  // of called: a call was made, which counts as a try
+
+	deleteAt int64 // of released
+	callAt   int64 // of called: when the next call is due, or 0
+	callMade bool  // of called: a call was made, which counts as a try
 
 	output  []byte // JSON or nil; of completed, failed and progressed
 	message string // of failed: the error; of lost: the reason
@@ -96,7 +98,7 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 		fx.ok = r.passTime(now)
 	case released:
 		if fx.ok = r.state == draft; fx.ok {
-			r.state, r.submitted, r.turn, r.queued, r.expires, r.deleteAt = InQueue, now, now, now, ev.at, ev.at
+			r.state, r.submitted, r.turn, r.queued, r.expires, r.deleteAt = InQueue, now, now, now, ev.deleteAt, ev.deleteAt
 		}
 	case taken:
 		if fx.ok = r.state == InQueue; fx.ok {
@@ -127,8 +129,8 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 		fx.ok, r.state = true, absent
 	case called:
 		fx.ok = r.callAt > 0
-		r.callAt = ev.at
-		if ev.made {
+		r.callAt = ev.callAt
+		if ev.callMade {
 			r.callTries++
 		}
 	}

@@ -46,7 +46,7 @@ func TestApply(t *testing.T) {
 						continue
 					}
 					must.Hold(t, now < deleteAt && (from != InProgress || now < deadline), "a job in", from, "isn't due at", now)
-					ev := event{kind: kind, worker: "w", attempt: 1, timeout: 60, ttl: deleteAt, at: deleteAt}
+					ev := event{kind: kind, worker: "w", attempt: 1, timeout: 60, ttl: deleteAt, callAt: deleteAt, deleteAt: deleteAt}
 					if staleAttempt {
 						ev.attempt = 2
 					}

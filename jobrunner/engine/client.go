@@ -25,28 +25,20 @@ func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, maxOutput int
 // stored. If they can't be, it reads the stored state.
 func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (job Job, r row, err error) {
 	outage := false
-	for {
-		q := e.loadedQueue(endpoint)
-		if q == nil {
-			break
-		}
+	for q := e.loadedQueue(endpoint); q != nil && !outage; q = e.loadedQueue(endpoint) {
 		q.mu.Lock()
 		j := q.find(id)
-		if j == nil {
-			q.unlock()
+		if j == nil || j.state.Terminal() && e.store != nil && j.change == nil {
+			q.unlock() // only the store has the job, or its output: an ended job is in memory for its webhook call
 			break
 		}
 		ch := j.change
-		if job, r = j.view(maxOutput), j.row; j.state.Terminal() && e.store != nil && ch == nil {
-			q.unlock() // the job stays in memory for a due webhook call, without its output
-			break
-		}
-		if q.unlock(); ch == nil {
+		job, r = j.view(maxOutput), j.row
+		q.unlock()
+		if ch == nil {
 			return job, r, nil
 		}
-		if outage = ch.commit.wait() != nil; outage {
-			break
-		}
+		outage = ch.commit.wait() != nil
 	}
 	if e.store == nil {
 		return Job{}, row{}, ErrNotFound

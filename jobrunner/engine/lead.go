@@ -75,32 +75,32 @@ func (e *Engine) Nodes() []Node {
 // Claim makes this process the leader of each given endpoint that no live process leads. It
 // returns the given endpoints that this process leads now.
 func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Leadership, error) {
-	own := map[string]Leadership{}
+	claimed := map[string]Leadership{}
 	if len(endpoints) == 0 {
-		return own, nil
+		return claimed, nil
 	}
 	slices.Sort(endpoints) // one order of locking prevents deadlocks
 	id := e.Process()
 	e.loading.Lock() // so that Release is not between the claim and the load
 	defer e.loading.Unlock()
 	err := e.db.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
-		clear(own)
+		clear(claimed)
 		for _, endpoint := range endpoints {
 			var epoch int64
 			err := tx.QueryRow(claimLeadership, endpoint, id).Scan(&epoch)
 			switch {
 			case err == nil:
-				own[endpoint] = Leadership{id, epoch}
+				claimed[endpoint] = Leadership{id, epoch}
 			case !errors.Is(err, sql.ErrNoRows):
 				return err
 			}
 		}
 		return nil
 	})
-	for endpoint, l := range own {
+	for endpoint, l := range claimed {
 		err = errors.Join(err, e.loadQueues(ctx, l.Epoch, endpoint, BatchQueue(endpoint)))
 	}
-	return own, err
+	return claimed, err
 }
 
 // dropLeadership closes all queues and drops their changes, because others have removed this process.

@@ -30,7 +30,8 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	for slice := range slices.Chunk(all.changes, reservedChanges) {
 		small := &commit{counts: all.counts, batches: all.batches, process: all.process}
 		for _, ch := range slice {
-			if waits[ch.job] = ch.isNew || len(ch.output)+sizeOf(ch.chunks) > maxSmallChange; !waits[ch.job] {
+			waits[ch.job] = ch.isNew || len(ch.output)+sizeOf(ch.chunks) > maxSmallChange
+			if !waits[ch.job] {
 				small.changes = append(small.changes, ch)
 			}
 		}

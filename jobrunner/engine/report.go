@@ -125,7 +125,7 @@ type appliedReport struct {
 	engine   *Engine
 	ref      Ref
 	report   Report
-	at       int64
+	at       int64 // when the report arrived
 	accepted bool
 	streamed int64 // number of the job's chunks once the report is applied
 	commit   *commit

@@ -89,7 +89,7 @@ func (q *queue) settle(b *batch) (next int64) {
 	switch {
 	case b.verdict != "" && b.ends > 0:
 	case b.verdict == "" && b.state == BatchFinalized:
-		ev, states = event{kind: released, at: b.deleteAt}, []State{draft}
+		ev, states = event{kind: released, deleteAt: b.deleteAt}, []State{draft}
 	default:
 		return b.deleteAt
 	}

@@ -72,7 +72,7 @@ func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 
 // enter adds this process to a shared database with a new id. The process loses the leadership of its earlier id.
 func (e *Engine) enter(ctx context.Context) error {
-	id, sent, number := uuid.NewString(), time.Now(), int64(0)
+	id, sentAt, number := uuid.NewString(), time.Now(), int64(0)
 	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
 		if err := tx.Lock("processes"); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (e *Engine) enter(ctx context.Context) error {
 	if err == nil {
 		e.number.Store(number)
 		e.id.Store(&id)
-		e.beatAt.Store(&sent)
+		e.beatAt.Store(&sentAt)
 	}
 	return err
 }
@@ -114,10 +114,10 @@ func (e *Engine) watchOthers(ctx context.Context) {
 // beat sends this process's heartbeat, and removes dead processes.
 func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 	var others map[string]process
-	removed, sent := false, time.Now()
+	wasRemoved, sentAt := false, time.Now()
 	err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
 		n, err := tx.Exec(beatProcess, e.Process())
-		removed = n == 0
+		wasRemoved = n == 0
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 	if err != nil {
 		return err
 	}
-	if removed {
+	if wasRemoved {
 		clear(seen)
 		e.log.Warn("this process did not reach the database for so long that others took over its work: it joins them again")
 		if err := e.enter(ctx); err != nil {
@@ -136,7 +136,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 		e.dropLeadership() // after enter, so that later changes have the new id
 		return nil
 	}
-	e.beatAt.Store(&sent)
+	e.beatAt.Store(&sentAt)
 	nodes := make([]Node, 0, len(others))
 	for _, other := range others {
 		nodes = append(nodes, other.node)

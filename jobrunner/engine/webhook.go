@@ -81,7 +81,7 @@ func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHos
 		q.unlock()
 		return nil, nil
 	}
-	q.applyAt(j, event{kind: called, at: now + claim.Milliseconds()}, now)
+	q.applyAt(j, event{kind: called, callAt: now + claim.Milliseconds()}, now)
 	call := &Call{Owner: j.owner, URL: j.webhook, Host: j.host, Tries: j.callTries, Job: j.view(math.MaxInt32), Input: j.input, claimEnd: j.callAt}
 	stored := !j.hasInput
 	if err := q.unlock().wait(); err != nil || e.store == nil {
@@ -105,9 +105,9 @@ func (e *Engine) RecordCall(c *Call, next time.Time) {
 	}
 	q.mu.Lock()
 	if j := q.jobs[c.Job.ID]; j != nil && j.callAt == c.claimEnd { // otherwise the claim is over
-		ev := event{kind: called, made: true}
+		ev := event{kind: called, callMade: true}
 		if !next.IsZero() {
-			ev.at = millis(next)
+			ev.callAt = millis(next)
 		}
 		q.applyAt(j, ev, e.now())
 		q.tick(j)

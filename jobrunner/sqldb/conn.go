@@ -68,8 +68,8 @@ const rowsAtOnce = 8
 
 func (c *conn) pipelineEach(query string, rows [][]any) error {
 	for len(rows) >= rowsAtOnce && strings.HasPrefix(query, "INSERT") {
-		first := slices.Concat(rows[:rowsAtOnce]...)
-		if slices.ContainsFunc(first, isLarge) {
+		arguments := slices.Concat(rows[:rowsAtOnce]...)
+		if slices.ContainsFunc(arguments, isLarge) {
 			break
 		}
 		text, ok := c.multiRow[query]
@@ -77,7 +77,7 @@ func (c *conn) pipelineEach(query string, rows [][]any) error {
 			text = withRows(forSQLite(query), rowsAtOnce)
 			c.multiRow[query] = text
 		}
-		if err := c.pipeline(text, first...); err != nil {
+		if err := c.pipeline(text, arguments...); err != nil {
 			return err
 		}
 		rows = rows[rowsAtOnce:]

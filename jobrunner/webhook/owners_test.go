@@ -18,13 +18,13 @@ import (
 // The host of a receiver has the form owner-endpoint.rest, such as bad-7.example.
 type hangingReceivers struct {
 	*fixture
-	// open is the current number of calls, and most the highest. The keys are the owner, owner-endpoint,
+	// open is the current number of calls, and maxOpen the highest. The keys are the owner, owner-endpoint,
 	// owner@host, and "whole" for all calls.
-	open, most map[string]int
+	open, maxOpen map[string]int
 }
 
 func startHangingReceivers(f *fixture) *hangingReceivers {
-	h := &hangingReceivers{fixture: f, open: map[string]int{}, most: map[string]int{}}
+	h := &hangingReceivers{fixture: f, open: map[string]int{}, maxOpen: map[string]int{}}
 	f.answer = func(c call) (*http.Response, error) {
 		if c.request.URL.Path != "/hangs" {
 			return respond(200), nil
@@ -44,7 +44,7 @@ func (h *hangingReceivers) count(n int, names []string) {
 	defer h.mu.Unlock()
 	for _, name := range names {
 		h.open[name] += n
-		h.most[name] = max(h.most[name], h.open[name])
+		h.maxOpen[name] = max(h.maxOpen[name], h.open[name])
 	}
 }
 
@@ -95,7 +95,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 					}
 				}
 				must.Equal(t, tries, 3*calls, "the number of calls that hang")
-				for name, n := range h.most {
+				for name, n := range h.maxOpen {
 					limit := 8
 					switch {
 					case name == "whole", name == "bad", name == "shared" && host(0) == "shared.example":
@@ -122,12 +122,12 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 			h.runJob(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: fmt.Sprintf("http://%s.host%d.example/hangs", endpoint, i)}, engine.Done(nil))
 		}
 		for round := range 20 {
-			most := 0.0
+			maxDelay := 0.0
 			if round == 0 {
-				most = 10
+				maxDelay = 10
 			}
 			delay := h.measureDelay("good", "good", "good.example")
-			must.Hold(t, delay <= most, "round", round, "the call came after", delay, "s, expected", most, "at most")
+			must.Hold(t, delay <= maxDelay, "in round", round, "the call came after", delay, "s, want at most", maxDelay)
 			sleep(3)
 		}
 		sleep(10_000)
@@ -135,7 +135,7 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 		for _, c := range h.allCalls() {
 			tries[c.host]++
 		}
-		must.Hold(t, len(tries) == owners*endpoints*calls+1 && h.most["whole"] <= 128, len(tries), "receivers were called, at most", h.most["whole"], "at a time; want at most 128")
+		must.Hold(t, len(tries) == owners*endpoints*calls+1 && h.maxOpen["whole"] <= 128, len(tries), "receivers were called, at most", h.maxOpen["whole"], "at a time; want at most 128")
 		for host, n := range tries {
 			must.Hold(t, host == "good.example" || n == 3, host, "was called", n, "times")
 		}

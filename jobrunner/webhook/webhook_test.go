@@ -291,13 +291,13 @@ func TestRetryCancelsTheCall(t *testing.T) {
 // A hanging receiver delays neither other receivers nor the engine, and gets at most 4 calls at a time.
 func TestSlowReceiver(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		most := 0
+		maxOpen := 0
 		f.answer = func(c call) (*http.Response, error) {
 			if c.host != "slow.example" {
 				return respond(200), nil
 			}
 			f.mu.Lock()
-			most = max(most, f.open)
+			maxOpen = max(maxOpen, f.open)
 			f.mu.Unlock()
 			return hang(c)
 		}
@@ -310,7 +310,7 @@ func TestSlowReceiver(t *testing.T) {
 		must.Hold(t, len(calls) == 5 && n >= 0 && calls[n].at == 0, len(calls), "calls began at once, want 5; the call to the quick receiver is number", n)
 		sleep(3600)
 		n = len(f.allCalls())
-		must.Hold(t, n == 30*3+1 && most == 4, n, "calls were made,", most, "at a time; want 91, 4 at a time")
+		must.Hold(t, n == 30*3+1 && maxOpen == 4, n, "calls were made,", maxOpen, "at a time; want 91, 4 at a time")
 	})
 }
 
@@ -340,8 +340,8 @@ func TestHangingReceivers(t *testing.T) {
 							delay = c.at - start
 						}
 					}
-					most := map[bool]float64{true: 10, false: 0}[round == 0 && endpoints > 1]
-					must.Hold(t, delay >= 0 && delay <= most, "in round", round, "the call came after", delay, "s, want at most", most)
+					maxDelay := map[bool]float64{true: 10, false: 0}[round == 0 && endpoints > 1]
+					must.Hold(t, delay >= 0 && delay <= maxDelay, "in round", round, "the call came after", delay, "s, want at most", maxDelay)
 				}
 				sleep(10_000)
 				calls := map[string][]float64{}
