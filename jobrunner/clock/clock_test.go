@@ -107,7 +107,7 @@ func TestCorrect(t *testing.T) {
 }
 
 // A stopped clock doesn't advance by itself. It fires timers when it is advanced, or at once if due.
-func TestStop(t *testing.T) {
+func TestStoppedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
 		before := c.NewTimer(time.Minute)
@@ -131,7 +131,7 @@ func TestStop(t *testing.T) {
 }
 
 // An advance waits for the work that a timer starts, so that timers started after it fire on time.
-func TestWork(t *testing.T) {
+func TestAdvanceWaitsForWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
 		c.Stop()
@@ -217,7 +217,7 @@ func (j *jumpingClock) now() time.Time {
 	return time.Now().Add(time.Duration(j.offset.Load())).Round(0)
 }
 
-func TestJump(t *testing.T) {
+func TestNowIgnoresJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var day jumpingClock
 		c := clock.New(day.now)
@@ -248,7 +248,7 @@ func TestJump(t *testing.T) {
 
 // The first Correct sets the clock by the shared database. Later calls correct small differences,
 // and return a large one as a jump, which changes Wall, but not Now.
-func TestJumpOfAnotherClock(t *testing.T) {
+func TestJumpOfTheDatabaseClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(clock.Clock)
 		start := time.Now()

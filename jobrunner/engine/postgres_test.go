@@ -58,7 +58,7 @@ func TestOtherProcessLeads(t *testing.T) {
 
 // A stopping process requeues its jobs. If a process dies, the next leader requeues its jobs, which counts
 // a retry. If the process that seemed dead is alive, it can't store anything any more.
-func TestSharedStops(t *testing.T) {
+func TestProcessStopsOrDies(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
 	proxy, proxyURL := pgtest.NewProxy(t, c.URL) // a process behind a cut proxy looks dead
 	synctest.Test(t, func(t *testing.T) {

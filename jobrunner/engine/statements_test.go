@@ -226,7 +226,7 @@ func TestUndeliveredChunksAreFreed(t *testing.T) {
 }
 
 // Changes from before this process lost its leadership aren't stored under its new id.
-func TestFormerLeader(t *testing.T) {
+func TestFormerLeaderStoresNothing(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})
 	former := &commit{process: "former", changes: []*change{{isNew: true, row: row{key: 1, endpoint: "ep", id: "x", state: InQueue}}}}
 	unstored, err := e.commits.try([]*commit{former})

@@ -164,7 +164,7 @@ func TestConnectionIsReused(t *testing.T) {
 }
 
 // A request whose body has arrived may take long. It isn't cancelled, nor is the next request of its connection.
-func TestHeldRequests(t *testing.T) {
+func TestLongRequestIsNotCancelled(t *testing.T) {
 	serveInBubble(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		select {
@@ -267,7 +267,7 @@ func TestMemory(t *testing.T) {
 }
 
 // Waiters are served in order, and later requests don't overtake them.
-func TestMemoryWait(t *testing.T) {
+func TestMemoryServesWaitersInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := httplimit.NewMemory(100)
 		a := reserve(t, m, 80)

@@ -7,7 +7,7 @@ import (
 )
 
 // A statement is translated for each database. No test shows why SQLite gets LIMIT +?: it then plans only once.
-func TestRewrite(t *testing.T) {
+func TestTranslation(t *testing.T) {
 	const query = `SELECT 'it''s', max(?, 1) FROM t -- it's
 		WHERE {row} {in (}SELECT {row} FROM t LIMIT ?{for update}{skip locked}{)}`
 	for _, c := range []struct {

@@ -33,7 +33,7 @@ func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
 }
 
 // On a full disk a plain write fails without loss, writes with the reserve succeed, and the database opens.
-func TestReserve(t *testing.T) {
+func TestReserveOnFullDisk(t *testing.T) {
 	for _, size := range []int{4000, 300_000, 3_000_000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			disk := smalldisk.Mount(t, "40m")

@@ -137,7 +137,7 @@ func TestFullDiskOfServer(t *testing.T) {
 }
 
 // Rows of many bytes are sent in parts, because the server refuses an array of a gigabyte.
-func TestManyBytes(t *testing.T) {
+func TestManyBytesAreSentInParts(t *testing.T) {
 	address := pgtest.Start(t)
 	db := open(t, sqldb.Config{URL: address})
 	pgtest.Exec(t, address, `CREATE TABLE statements (at timestamptz DEFAULT clock_timestamp())`)
@@ -154,7 +154,7 @@ func TestManyBytes(t *testing.T) {
 }
 
 // A row is found by the text with which it was stored, even if PostgreSQL can't store that text unchanged.
-func TestTexts(t *testing.T) {
+func TestUnstorableTextIsFound(t *testing.T) {
 	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		for i, name := range []string{"nothing\x00more", "no \xff text", "what? isn't --a\n?comment", "$1"} {

@@ -144,7 +144,7 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 
 // Owners take turns, and so do an owner's endpoints. If more calls are due than the limits
 // allow, each owner and endpoint gets the same share, whoever was first.
-func TestTurns(t *testing.T) {
+func TestOwnersTakeTurns(t *testing.T) {
 	for name, c := range map[string]struct{ owners, endpoints int }{
 		"owners":                 {150, 1},
 		"endpoints of one owner": {1, 50},

@@ -136,7 +136,7 @@ func (f *fixture) runJob(n engine.NewJob, r engine.Report) engine.Job {
 
 func sleep(seconds float64) { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 
-func TestCall(t *testing.T) {
+func TestBodyOfACall(t *testing.T) {
 	for name, c := range map[string]struct {
 		report engine.Report
 		want   string
@@ -180,7 +180,7 @@ func TestNoCallAfterCancelOrTimeout(t *testing.T) {
 
 // A call whose response isn't 200 is retried twice, each time 10 s after the end of the last try. No
 // outcome changes the job.
-func TestTries(t *testing.T) {
+func TestFailedCallIsRetriedTwice(t *testing.T) {
 	slow := func(seconds float64, code int) func(call) (*http.Response, error) {
 		return func(call) (*http.Response, error) { sleep(seconds); return respond(code), nil }
 	}
@@ -242,7 +242,7 @@ func TestAdvance(t *testing.T) {
 }
 
 // A due call survives a restart and the expiry of its job.
-func TestNothingIsLost(t *testing.T) {
+func TestDueCallSurvives(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
 		job := f.runJob(engine.NewJob{TTL: 10 * time.Second}, engine.Done([]byte(`1`)))
