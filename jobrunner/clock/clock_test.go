@@ -106,7 +106,7 @@ func TestCorrect(t *testing.T) {
 	})
 }
 
-// A stopped clock doesn't advance by itself. It fires timers when it is advanced, or at once if due.
+// A stopped clock doesn't advance by itself. It fires a timer when it is advanced, or at once if the timer is due.
 func TestStoppedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock

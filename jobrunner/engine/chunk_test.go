@@ -85,8 +85,8 @@ func TestStreamOfDeletedEndpoint(t *testing.T) {
 	must.ErrorIs(t, err, ErrNotFound)
 }
 
-// A job that expires during a call is answered like one that doesn't exist. The time is real, because
-// virtual time doesn't pass during a call.
+// A call on a job that expires meanwhile returns ErrNotFound, and never a job without a state. The time is
+// real, because virtual time doesn't pass during a call.
 func TestChangeOfExpiringJob(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{})
 	for range 100 {
@@ -101,8 +101,8 @@ func TestChangeOfExpiringJob(t *testing.T) {
 	}
 }
 
-// A watch gets changes after their commits and in any order: it has the end even if the
-// submission arrives later. It requests one recheck if only the database knows the end.
+// A watch gets changes after their commits and in any order: it has the ended job even if the
+// submission arrives later. If only the database has the ended job, the watch reports recheck once.
 func TestWatchOfTheEnd(t *testing.T) {
 	newTransition := func(from, to State) transition {
 		return transition{Event: Event{Endpoint: "ep", Job: "j", From: from, To: to}}

@@ -22,7 +22,7 @@ func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, maxOutput int
 }
 
 // read is GetUpTo, but also returns the job's row. It waits until the job's changes are
-// stored. If they can't be, it reads the stored state.
+// stored. If their commit fails, it reads the stored state.
 func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (job Job, r row, err error) {
 	outage := false
 	for q := e.loadedQueue(endpoint); q != nil && !outage; q = e.loadedQueue(endpoint) {
@@ -160,7 +160,7 @@ func (e *Engine) lockJob(ctx context.Context, endpoint, id string) (*queue, *job
 		}
 		q.mu.Lock()
 		if !q.closed && q.jobs[id] == nil && q.evicted == evicted { // otherwise the row may be out of date
-			if !j.state.Terminal() { // its deletion isn't stored yet
+			if !j.state.Terminal() { // the job's deletion isn't stored yet
 				q.unlock()
 				return nil, nil, ErrNotFound
 			}

@@ -414,7 +414,7 @@ func (e *Engine) publish(c *commit) {
 
 func newTransition(j *job, fx effect) transition {
 	if fx.from == draft {
-		fx.from = absent // a draft isn't a job for others
+		fx.from = absent // observers don't know drafts
 	}
 	t := transition{callDue: j.callAt > 0, Event: Event{
 		Endpoint: j.endpoint, Job: j.id, From: fx.from, To: fx.to, Retry: fx.retry, Counts: j.queue.counts,

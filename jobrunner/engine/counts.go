@@ -23,7 +23,8 @@ type Event struct {
 	Counts Counts
 }
 
-// Counts counts an endpoint's jobs: InQueue and InProgress now, the others since the endpoint was created.
+// Counts counts an endpoint's jobs. InQueue and InProgress are current numbers, the rest are totals since the
+// endpoint was created.
 type Counts struct {
 	InQueue    int
 	InProgress int

@@ -28,7 +28,7 @@ type Config struct {
 	Logger *slog.Logger
 	// Memory limits the jobs if the database is in memory, in bytes; 0 is MaxMemory, the maximum.
 	Memory int64
-	// Node describes this process to the others on the same database.
+	// Node describes this process to other processes on the same database.
 	Node Node
 	// Observe, unless nil, is called for each transition that this process makes.
 	Observe func(Event)

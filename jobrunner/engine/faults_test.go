@@ -32,10 +32,10 @@ import (
 
 var faults = flag.Int("faults", 1, "how often TestFaults repeats each fault")
 
-// Whatever happens to the database under load: each acknowledged submission is stored once, a
-// rejected one isn't, each job ends once with the accepted result, no chunk is lost or read
-// twice, the webhook of each job that wasn't cancelled is called, and the counts agree with the rows. -faults=100 repeats each
-// fault a hundred times.
+// Whatever happens to the database under load, each acknowledged submission is stored once, and no
+// rejected submission is. Each job ends once with the accepted result. No chunk is lost or read twice. The
+// webhook of each job that wasn't cancelled is called, and the counts agree with the rows. -faults=100
+// repeats each fault a hundred times.
 func TestFaults(t *testing.T) {
 	for name, test := range map[string]func(*load){
 		"lost reply to a commit": lostReplies, "late commit": lateCommits, "cut connections": cutConnections,

@@ -103,7 +103,7 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 	return claimed, err
 }
 
-// dropLeadership closes all queues and drops their changes, because others have removed this process.
+// dropLeadership closes all queues and drops their changes, because other processes have removed this process.
 func (e *Engine) dropLeadership() {
 	for _, q := range e.loadedQueues() {
 		q.mu.Lock()

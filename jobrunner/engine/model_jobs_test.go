@@ -79,8 +79,8 @@ func (m *model) runningRefs() (refs []engine.Ref) {
 	return refs
 }
 
-// draw usually draws an existing job in one of the states, or else any job, including deleted
-// ones, or a job with the same id of another endpoint, which doesn't exist.
+// draw usually draws an existing job in one of the states. Otherwise it draws any job, which may be
+// deleted, or a job that doesn't exist because its id is of another endpoint.
 func (m *model) draw(r *rapid.T, states ...engine.State) *modelJob {
 	if len(m.jobs) == 0 {
 		r.SkipNow()

@@ -52,7 +52,7 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 				ch.forget()
 			}
 		}
-		p.changes = waiting // the next try must not store the other changes again, over later changes of their jobs
+		p.changes = waiting // the next try must not store the stored changes again, over later changes of their jobs
 		unstored = append(unstored, p)
 	}
 	if len(unstored) == 0 {
@@ -93,7 +93,7 @@ func mergeCommits(pending []*commit) *commit {
 }
 
 // withdraw removes the jobs whose submission has failed, and reports whether there are any.
-// Unless the commit was rolled back, they may be stored, and are deleted by the next try.
+// Unless the commit was rolled back, the jobs may be stored, and the next try deletes them.
 func (c *committer) withdraw(p *commit, rolledBack bool) (withdrawn bool) {
 	all := p.changes
 	p.changes = nil

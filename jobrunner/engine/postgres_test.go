@@ -224,7 +224,7 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 // If the reply to a successful commit is lost, nothing is done twice and nothing is lost.
 func TestLostReplyToACommit(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
-	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, noPoll) // no poll: it would commit in between
+	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, noPoll) // a poll would commit in between
 	n.claim()
 	var ids []string
 	for range 17 {

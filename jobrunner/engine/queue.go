@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// queue has the jobs of an endpoint that this process leads: the active ones, the ones
-// with a webhook call to make and the ones with changes that aren't committed yet. If
-// the database is in memory, it has all jobs.
+// queue has jobs of an endpoint that this process leads: those that are active, have a due webhook
+// call, or have changes that aren't committed yet. If the database is in memory, queue has all jobs.
 type queue struct {
 	engine *Engine
 	name   string
@@ -37,7 +36,7 @@ type job struct {
 	hasInput    bool            // input and rest are in memory
 	inputSize   int             // of input and rest, in bytes
 	output      []byte          // JSON or nil; only of a job that is active or not yet committed
-	message     string          // the error, of the same jobs
+	message     string          // the error; in memory as long as output
 	chunks      []numberedChunk // unread, if the database is in memory
 	outputSize  int             // of a job that was read without a large output
 	host        string          // of the webhook
@@ -195,7 +194,7 @@ func (q *queue) move(j *job, fx effect) {
 	}
 }
 
-// place adds a job to the heaps to which it belongs, and removes it from the others.
+// place adds a job to the heaps to which it belongs, and removes it from the other heaps.
 func (q *queue) place(j *job) {
 	q.ready.set(j, j.state == InQueue)
 	q.timed.set(j, j.state != absent && j.due() > 0 && (!j.state.Terminal() || q.engine.store == nil))
@@ -209,7 +208,7 @@ func (q *queue) place(j *job) {
 	q.calls[key].set(j, j.state.Terminal() && j.callAt > 0)
 }
 
-// add adds a submitted job, or one that was read from the store.
+// add adds a job that was submitted, or read from the store.
 func (q *queue) add(j *job) {
 	j.queue = q
 	if j.webhook != "" {

@@ -87,7 +87,8 @@ func (e *Engine) enter(ctx context.Context) error {
 	return err
 }
 
-// Process returns this process's id on a shared database, or "". It is new after others removed this one.
+// Process returns this process's id on a shared database, or "". If other processes remove this process, it gets a
+// new id.
 func (e *Engine) Process() string { return *e.id.Load() }
 
 // watchOthers calls beat at every poll until ctx ends.
@@ -106,7 +107,7 @@ func (e *Engine) watchOthers(ctx context.Context) {
 			e.log.Error("checking the other processes that share the database", "error", err)
 		}
 		if failing = err != nil; failing {
-			clear(seen) // the others may have failed to send their heartbeats, too
+			clear(seen) // the other processes may also have failed to send their heartbeats
 		}
 	}
 }

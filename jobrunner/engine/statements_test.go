@@ -157,8 +157,8 @@ func TestCommitsReadTheirRows(t *testing.T) {
 	must.Hold(t, read > jobs && read < 40*jobs, read, "rows were read for", jobs, "jobs, want at most 40 rows for each")
 }
 
-// A commit is repeated if its reply was lost, alone or merged with the next one. Chunks that were
-// read meanwhile aren't stored again, and no other chunk is lost.
+// If the reply to a commit was lost, the commit is repeated, alone or merged with the next commit. Chunks
+// that were read meanwhile aren't stored again, and no other chunk is lost.
 func TestRepeatedCommit(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})
 	j := NewJob{Endpoint: "ep"}.job(e.newKey(), e.now())
@@ -312,8 +312,8 @@ func TestActiveJobsAreCounted(t *testing.T) {
 	must.Hold(t, err == nil && counts == Counts{InQueue: 2, waiting: 2, Completed: 5, Failed: 6, Retried: 7}, "the loaded counts are", counts, err)
 }
 
-// A job that becomes due during a sweep changes the time of the next sweep, but doesn't start one at
-// once: under load, sweeps would never pause.
+// A job that becomes due during a sweep changes the time of the next sweep, but doesn't start a sweep
+// at once: under load, sweeps would never pause.
 func TestWakeDuringASweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := openEmpty(t, sqldb.Config{})

@@ -61,9 +61,9 @@ const (
 		ON CONFLICT (endpoint) DO UPDATE SET in_queue = excluded.in_queue, waiting = excluded.waiting, in_progress = excluded.in_progress,
 			completed = excluded.completed, failed = excluded.failed, retried = excluded.retried`
 
-	// numberTry and fence fail a commit if other processes have removed this one, because they lead
-	// its endpoints now, or if a later try has succeeded: a server or network that stood still may
-	// deliver a commit long after its connection was given up.
+	// numberTry and fence fail a commit if other processes have removed this process, because they lead
+	// its endpoints now. They also fail it if a later try has succeeded: a server or network that stood
+	// still may deliver a commit long after its connection was given up.
 	// Arguments: the number of the try, the process, and the number; the process, and the number.
 	numberTry = `UPDATE processes SET tries = ? WHERE id = ? AND tries < ?`
 	fence     = `SELECT 1 FROM processes WHERE id = ? AND tries = ?`
@@ -83,7 +83,7 @@ const (
 	deleteExpired = `DELETE FROM jobs WHERE {row} {in (}SELECT {row} FROM jobs WHERE gone <= ? AND done = 1 AND ` + ownEndpoint + ` LIMIT ?{for update}{skip locked}{)} RETURNING k`
 	nextExpiry    = `SELECT COALESCE(MIN(gone), 0) FROM (SELECT gone FROM jobs WHERE done = 1 AND ` + ownEndpoint + ` ORDER BY gone LIMIT 1) AS earliest`
 	// ownEndpoint is true for the endpoints that this process leads.
-	// Arguments: this process, or "" if the database isn't shared; and the same again.
+	// Arguments: this process, or "" if the database isn't shared, twice.
 	ownEndpoint = `(? = '' OR REPLACE(endpoint, '` + queueSuffix + `', '') IN (SELECT endpoint FROM leads WHERE process = ?))`
 	// Arguments: the endpoint, and the maximum number of jobs.
 	deleteOfEndpoint = `DELETE FROM jobs WHERE {row} {in (}SELECT {row} FROM jobs WHERE endpoint = ? LIMIT ?{for update}{)} RETURNING k`
@@ -359,7 +359,7 @@ func (s *store) drain(ctx context.Context, k int64, limit int) (all []numberedCh
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if size := sizeOf(all); size > 0 && s.undeliveredSize+size <= maxUndelivered {
-		s.undelivered[k] = append(s.undelivered[k], all...) // after those of a concurrent drain
+		s.undelivered[k] = append(s.undelivered[k], all...) // a concurrent drain may have added chunks
 		s.undeliveredSize += size
 	}
 	return nil, more, err

@@ -106,7 +106,7 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 	return fromMillis(earliest), nil
 }
 
-// deleteExpiredJobs deletes the stored jobs whose time is over, and returns when the next one is due.
+// deleteExpiredJobs deletes the stored jobs that have expired, and returns when the next job expires.
 func (e *Engine) deleteExpiredJobs(ctx context.Context, now int64) (next int64, err error) {
 	// Store pending changes first: they may give a job a later time.
 	if err := e.commits.flush(); err != nil && e.commits.failureUnlessFull() != nil {

@@ -121,8 +121,8 @@ func (b *body) setDeadline(at time.Time) {
 	}
 }
 
-// drain discards the part of a body that has arrived before its answer begins. net/http would wait for
-// the rest forever, unless the connection will be closed.
+// drain discards the part of the body that has arrived, before the answer begins. If the rest doesn't
+// arrive, drain makes the connection close after the answer: otherwise net/http would wait for the rest forever.
 func (b *body) drain(h http.Header) {
 	if b.complete.Load() {
 		return

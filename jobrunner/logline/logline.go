@@ -89,7 +89,7 @@ func firstString(members map[string]json.RawMessage, names []string) (text strin
 	return "", false
 }
 
-// level maps a logger's level to one of the four.
+// level maps a logger's level to DEBUG, INFO, WARN or ERROR.
 func level(name string) string {
 	switch strings.ToUpper(name) {
 	case "TRACE", "DEBUG", "NOTSET":
@@ -228,7 +228,7 @@ func unquoteList(list string) string {
 	return b.String()
 }
 
-// closing returns the index of a string's closing quote, or the length of s without one.
+// closingQuote returns the index of a string's closing quote, or the length of s if it has no such quote.
 func closingQuote(s string, quote byte) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {

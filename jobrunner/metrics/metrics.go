@@ -1,6 +1,6 @@
 // Package metrics exports a deployment's metrics to Prometheus.
 //
-// The deployment itself bounds the number of series: labels are its routes, statuses, states, and the
+// The number of series is bounded: labels are the deployment's routes, statuses, states, and the
 // ids of existing endpoints, workers and GPUs. No label comes from a client, and deleting an endpoint
 // deletes its series.
 package metrics

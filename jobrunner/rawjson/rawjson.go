@@ -3,7 +3,7 @@
 // exactly the texts that encoding/json accepts.
 //
 // No library does this as cheaply: a decoder of tokens and raw values (go-json-experiment's jsontext, which has
-// no release yet) takes 2.9 times as long for a body of 1 KB, and 3.5 times for one of 1 MB, which it copies.
+// no release yet) takes 2.9 times as long for a body of 1 KB, and 3.5 times for a body of 1 MB, which it copies.
 package rawjson
 
 import (

@@ -136,12 +136,12 @@ func (c *conn) close() error {
 	return c.lite.Close()
 }
 
-// querier is a connection or transaction of either database that may only read.
+// querier is a connection or transaction, of SQLite or PostgreSQL, that may only read.
 type querier interface {
 	query(row func(Row) error, query string, args ...any) error
 }
 
-// session is a connection or transaction of either database.
+// session is a connection or transaction of SQLite or PostgreSQL.
 type session interface {
 	querier
 	exec(query string, args ...any) (rows int64, err error)
@@ -199,19 +199,19 @@ func (tx *Tx) Exec(query string, args ...any) (rows int64, err error) {
 }
 
 // Pipeline runs a statement whose result the transaction doesn't need. On PostgreSQL it is
-// pipelined with the next statement or the commit, which then returns its error.
+// pipelined with the next statement or the commit, which returns the error if it fails.
 func (tx *Tx) Pipeline(query string, args ...any) error { return tx.session.pipeline(query, args...) }
 
 // PipelineEach is Pipeline for each of several argument lists of the same types, which must
-// change different rows. They become one statement on PostgreSQL, and fewer INSERT
+// change different rows. The lists share one statement on PostgreSQL, and fewer INSERT
 // statements on SQLite, so the query must be an INSERT … VALUES or have a WHERE.
 func (tx *Tx) PipelineEach(query string, rows [][]any) error {
 	return tx.session.pipelineEach(query, rows)
 }
 
-// Require fails the transaction with the error missing unless a query returns a row. It is
-// pipelined like Pipeline. The database must be shared.
-func (tx *Tx) Require(query string, missing error, args ...any) error {
-	tx.session.(*postgresTx).required = missing
-	return tx.Pipeline("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...)
+// Require fails the transaction with errNoRow if a query returns no row. The query is pipelined
+// as in Pipeline. The database must be shared.
+func (tx *Tx) Require(query string, errNoRow error, args ...any) error {
+	tx.session.(*postgresTx).requireErr = errNoRow
+	return tx.Pipeline("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...) // fails with divisionByZero
 }

@@ -41,7 +41,7 @@ func TestReserveOnFullDisk(t *testing.T) {
 			names := fillDisk(t, db, size)
 			n := countNotes(t, db)
 			must.Require(t, n == len(names), "the database has", n, "notes, want", len(names))
-			// Changes that free no space, and more of them than fit in the reserve.
+			// Make more changes than fit in the reserve. They free no space.
 			last := &names[len(names)-1] // the smallest row
 			for i := range 1000 {
 				must.Succeed(t, db.WriteWithReservedSpace(t.Context(), func(tx *sqldb.Tx) error {

@@ -120,7 +120,7 @@ func classifySQLite(err error) error {
 	var e *lite.Error
 	switch {
 	case err == nil || Temporary(err) || errors.Is(err, errDamaged) || !errors.As(err, &e):
-	case e.Primary() == sqlite3.SQLITE_FULL || e.Code == sqlite3.SQLITE_IOERR_SHMSIZE: // the latter: the log's index doesn't fit on the disk
+	case e.Primary() == sqlite3.SQLITE_FULL || e.Code == sqlite3.SQLITE_IOERR_SHMSIZE: // the log's index doesn't fit on the disk
 		return fmt.Errorf("%w (%w)", ErrFull, err)
 	case sqliteOutages[e.Primary()]:
 		return fileError{fmt.Errorf("the database's file can't be read or written: check its permissions, and whether its disk is read-only or fails (%w)", err)}

@@ -42,7 +42,7 @@ const (
 
 // Migrate updates a component's tables. steps is the history of its schema, the oldest
 // first; a step has one or more statements. Migrate runs the steps that the database lacks
-// in one transaction. An empty step is a version that was never released: Migrate rejects a
+// in one transaction. An empty step stands for a version that was never released: Migrate rejects a
 // database of that version. If the database has more steps, Migrate leaves it unchanged,
 // and returns ErrNewer if one of these is Breaking. Several processes may migrate at once.
 func (db *DB) Migrate(ctx context.Context, component string, steps []string) error {

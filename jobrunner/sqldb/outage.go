@@ -11,7 +11,7 @@ import (
 // starts or a disk is nearly full, some calls succeed between failed ones.
 const outageEnd = time.Second
 
-// outages logs one line at an outage's start and one at its end, so that callers needn't.
+// outages logs the start and the end of each outage once, so that callers needn't log errors.
 type outages struct {
 	log    *slog.Logger
 	active atomic.Bool // any outage

@@ -51,8 +51,8 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 const sessionSetUp = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;" +
 	"SET enable_seqscan = off; SET jit = off;"
 
-// A process that hangs within a transaction (SIGSTOP, a suspended machine) must not block the
-// others with its locks. When it continues, its transaction runs again (isConflict).
+// A process that hangs within a transaction (SIGSTOP, a suspended machine) must not block other
+// processes with its locks. When it continues, its transaction runs again (isConflict).
 const writerSetUp = sessionSetUp + "SET idle_in_transaction_session_timeout = '5s'"
 
 // postgres is a database on a server that other processes share.
@@ -261,7 +261,7 @@ type postgresReader struct {
 	ctx context.Context // limits the wait for a connection
 }
 
-// query retries on another connection if the first one is broken.
+// query retries on another connection if a connection is broken.
 func (s postgresReader) query(row func(Row) error, query string, args ...any) error {
 	start := time.Now()
 	begun, err := s.tryQuery(row, query, args)

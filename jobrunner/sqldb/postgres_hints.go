@@ -17,7 +17,7 @@ const (
 	hintPause   = 10 * time.Millisecond // between two notifications
 	hintTimeout = 5 * time.Second       // for sending a notification
 	maxPayload  = 7000                  // bytes; the server accepts less than 8000
-	maxHints    = 10_000                // pending hints; further ones are dropped
+	maxHints    = 10_000                // pending hints; more hints are dropped
 
 	minRelisten = 250 * time.Millisecond // backoff after the connection broke
 	maxRelisten = 4 * time.Second

@@ -99,7 +99,7 @@ func forEachRow(text string, types []string) string {
 	return text[:where] + from + text[where:]
 }
 
-// closingBracket returns the position of the bracket that closes the first one.
+// closingBracket returns the position of the bracket that closes the first bracket.
 func closingBracket(text string) int {
 	depth := 0
 	for i, c := range text {

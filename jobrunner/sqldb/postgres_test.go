@@ -98,7 +98,8 @@ func TestDeadlock(t *testing.T) {
 	must.Hold(t, err == nil && bodies == "xx xx" && runs.Load() >= 3, "after", runs.Load(), "runs the bodies are", bodies, err, "want xx xx after at least 3")
 }
 
-// A process that hangs within a transaction doesn't block others. It runs the transaction again later.
+// A process that hangs within a transaction doesn't block other processes. When it continues, the transaction runs
+// again.
 func TestProcessHangs(t *testing.T) {
 	t.Parallel() // it waits for the server's timeout
 	address := pgtest.Start(t)
@@ -274,7 +275,7 @@ func TestCancelledConnect(t *testing.T) {
 	must.Hold(t, errors.Is(err, context.Canceled) && !sqldb.Temporary(err), "the cancelled call returned", err)
 }
 
-// Hints reach only the other processes on the same tables, also after a lost listening connection.
+// Hints reach only other processes on the same tables, also after a listening connection was lost.
 func TestHints(t *testing.T) {
 	address := pgtest.Start(t)
 	openAndListen := func(address string, noHints bool) (*sqldb.DB, chan string) {

@@ -49,8 +49,8 @@ func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 
 // requireError returns the error of Tx.Require if its query has caused err.
 func (s *postgresTx) requireError(err error) error {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == divisionByZero && s.required != nil {
-		return s.required
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == divisionByZero && s.requireErr != nil {
+		return s.requireErr
 	}
 	return err
 }
@@ -59,8 +59,8 @@ func (s *postgresTx) queueStatement(text string, args ...any) {
 	s.pending = append(s.pending, statement{text, args})
 }
 
-// sendBatch sends the pending statements and one more. It reads the results of the pending
-// statements, and returns the result of the last one.
+// sendBatch sends the pending statements and the given statement. It reads the results of the
+// pending statements, and returns the result of the given one.
 func (s *postgresTx) sendBatch(text string, args []any) (pgx.BatchResults, error) {
 	batch := new(pgx.Batch)
 	for _, statement := range s.pending {

@@ -50,7 +50,7 @@ func countNotes(t *testing.T, db *sqldb.DB) (n int) {
 	return n
 }
 
-// One statement for several rows has the same effect as one for each row.
+// One statement for several rows has the same effect as a statement for each row.
 func TestPipelineEach(t *testing.T) {
 	testEachDatabase(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
@@ -259,7 +259,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// A backup that is copied over the folder of a killed process replaces its log, too.
+// A backup that is copied over the folder of a killed process replaces the log of that process, too.
 func TestBackupOverFolder(t *testing.T) {
 	dir, copied, killed := t.TempDir(), t.TempDir(), t.TempDir()
 	db := open(t, sqldb.Config{Dir: dir})

@@ -81,7 +81,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 					h.runJob(engine.NewJob{Owner: "bad", Endpoint: fmt.Sprint("bad-", i%100), Webhook: "http://" + host(i) + "/hangs"}, engine.Done(nil))
 				}
 				for round := range 20 {
-					// A name of its own, and a name at which receivers of the other owner hang.
+					// One name has only this receiver. At the other name, receivers of the other owner hang.
 					for _, host := range []string{"good.example", host(round)} {
 						must.Equal(t, h.measureDelay("good", "good", host), 0, "the seconds until the call to", host, "in round", round)
 					}

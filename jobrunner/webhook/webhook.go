@@ -121,8 +121,8 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 	}
 }
 
-// startSome starts at most one call of each queue. It reports progress if it started a call
-// or another process claimed one. Otherwise next is the time of the next due call.
+// startSome starts at most one call of each queue. It reports progress if this or another process
+// claimed a call. Otherwise next is the time of the next due call.
 func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, err error) {
 	busy := s.scheduler.busyHosts()
 	queues := s.Queue.CallQueues(busy)

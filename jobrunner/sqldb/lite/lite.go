@@ -119,7 +119,7 @@ func (s *Stmt) Close() { sqlite3.Xsqlite3_finalize(s.c.tls, s.stmt) }
 // Columns returns the number of columns of the result, or 0 if the statement returns no rows.
 func (s *Stmt) Columns() int { return s.columns }
 
-// Step runs the statement to its next row; false is the end. The caller must then call Reset, also after an error.
+// Step runs the statement to its next row, or returns false at the end. The caller must then call Reset, also after an error.
 func (s *Stmt) Step() (row bool, err error) {
 	switch rc := sqlite3.Xsqlite3_step(s.c.tls, s.stmt); rc {
 	case sqlite3.SQLITE_ROW:
@@ -154,20 +154,20 @@ func (s *Stmt) Bind(args []any) error {
 			size += len(v)
 		}
 	}
-	room, err := s.c.args.grow(s.c.tls, size)
+	space, err := s.c.args.grow(s.c.tls, size)
 	if err != nil {
 		return err
 	}
 	for i, arg := range args {
-		if room, err = s.bind(int32(i+1), arg, room); err != nil {
+		if space, err = s.bind(int32(i+1), arg, space); err != nil {
 			return fmt.Errorf("argument %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-// bind binds one argument. It copies a text or blob to room, and returns the rest of room.
-func (s *Stmt) bind(i int32, arg any, room uintptr) (uintptr, error) {
+// bind binds one argument. It copies a text or blob to space, and returns the rest of space.
+func (s *Stmt) bind(i int32, arg any, space uintptr) (uintptr, error) {
 	tls, rc := s.c.tls, int32(0)
 	switch v := arg.(type) {
 	case nil:
@@ -185,27 +185,27 @@ func (s *Stmt) bind(i int32, arg any, room uintptr) (uintptr, error) {
 	case float64:
 		rc = sqlite3.Xsqlite3_bind_double(tls, s.stmt, i, v)
 	case string:
-		copy(bytesAt(room, len(v)), v)
-		rc = sqlite3.Xsqlite3_bind_text(tls, s.stmt, i, room, int32(len(v)), sqlite3.SQLITE_STATIC)
-		room += uintptr(len(v))
+		copy(bytesAt(space, len(v)), v)
+		rc = sqlite3.Xsqlite3_bind_text(tls, s.stmt, i, space, int32(len(v)), sqlite3.SQLITE_STATIC)
+		space += uintptr(len(v))
 	case []byte:
 		if v == nil {
 			rc = sqlite3.Xsqlite3_bind_null(tls, s.stmt, i)
 			break
 		}
 		if len(v) > math.MaxInt32 {
-			return room, &Error{sqlite3.SQLITE_TOOBIG, "the value is too large"}
+			return space, &Error{sqlite3.SQLITE_TOOBIG, "the value is too large"}
 		}
-		copy(bytesAt(room, len(v)), v)
-		rc = sqlite3.Xsqlite3_bind_blob(tls, s.stmt, i, room, int32(len(v)), sqlite3.SQLITE_STATIC)
-		room += uintptr(len(v))
+		copy(bytesAt(space, len(v)), v)
+		rc = sqlite3.Xsqlite3_bind_blob(tls, s.stmt, i, space, int32(len(v)), sqlite3.SQLITE_STATIC)
+		space += uintptr(len(v))
 	default:
-		return room, fmt.Errorf("invalid type %T", arg)
+		return space, fmt.Errorf("invalid type %T", arg)
 	}
 	if rc != sqlite3.SQLITE_OK {
-		return room, s.c.failure(rc)
+		return space, s.c.failure(rc)
 	}
-	return room, nil
+	return space, nil
 }
 
 // IsNull reports whether a column of the row is NULL.

@@ -179,7 +179,7 @@ func output(c *exec.Cmd) error {
 	return nil
 }
 
-// findInstalled finds the version in PATH, or else the newest one of Debian.
+// findInstalled finds the programs in PATH, or else the newest version where Debian installs it.
 func findInstalled() (initdb, postgres string, err error) {
 	if initdb, err = exec.LookPath("initdb"); err == nil {
 		if postgres, err = exec.LookPath("postgres"); err == nil {
