@@ -14,11 +14,11 @@ import (
 // trips dominate the cost of a job. Statements ignore the caller's context, because
 // cancelling one would break the connection.
 type postgresTx struct {
-	p        *postgres
-	conn     *pgx.Conn
-	pending  []statement // not sent yet
-	begun    bool        // BEGIN was sent
-	required error       // see Tx.Require
+	p          *postgres
+	conn       *pgx.Conn
+	pending    []statement // not sent yet
+	begun      bool        // BEGIN was sent
+	requireErr error       // of Tx.Require, or nil
 }
 
 type statement struct {
