@@ -47,7 +47,7 @@ func (c *Clock) Stop() {
 	defer c.mu.Unlock()
 	c.stoppedAt.CompareAndSwap(0, c.MachineTime().UnixNano())
 	for t := range c.pending {
-		t.real.Stop()
+		t.realTimer.Stop()
 	}
 }
 
@@ -55,10 +55,10 @@ func (c *Clock) Stop() {
 type Timer struct {
 	C <-chan time.Time
 
-	c     chan time.Time
-	clock *Clock
-	due   time.Time
-	real  *time.Timer
+	c         chan time.Time
+	clock     *Clock
+	due       time.Time
+	realTimer *time.Timer
 }
 
 func (c *Clock) NewTimer(d time.Duration) *Timer {
@@ -72,7 +72,7 @@ func (c *Clock) NewTimer(d time.Duration) *Timer {
 	c.pending[t] = true
 	c.events.Add(1)
 	t.due = c.Now().Add(d)
-	t.real = time.AfterFunc(d, func() {
+	t.realTimer = time.AfterFunc(d, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		// The clock may have been stopped meanwhile.
@@ -81,7 +81,7 @@ func (c *Clock) NewTimer(d time.Duration) *Timer {
 		}
 	})
 	if c.stoppedAt.Load() != 0 {
-		t.real.Stop()
+		t.realTimer.Stop()
 		if d <= 0 {
 			t.fire()
 		}
@@ -100,7 +100,7 @@ func (t *Timer) fire() {
 func (t *Timer) end() {
 	delete(t.clock.pending, t)
 	t.clock.events.Add(1)
-	t.real.Stop()
+	t.realTimer.Stop()
 }
 
 func (t *Timer) Stop() {
@@ -190,7 +190,7 @@ func (c *Clock) step(target time.Time) (more bool) {
 	c.moveTo(target)
 	if c.stoppedAt.Load() == 0 {
 		for t := range c.pending {
-			t.real.Reset(t.due.Sub(c.Now()))
+			t.realTimer.Reset(t.due.Sub(c.Now()))
 		}
 	}
 	return false

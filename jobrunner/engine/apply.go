@@ -17,14 +17,14 @@ type row struct {
 	retention      int64
 	batch          int64 // key
 
-	submitted, turn, queued, expires, deleteAt int64
+	submittedAt, turn, queuedAt, expiresAt, deleteAt int64
 
-	worker                      string
-	attempt, retries            int
-	started, deadline, finished int64
-	streamed                    int64
-	callAt                      int64
-	callTries                   int
+	worker                          string
+	attempt, retries                int
+	startedAt, deadline, finishedAt int64
+	streamed                        int64
+	callAt                          int64
+	callTries                       int
 }
 
 // eventKind is something that happens to a job. Files of the spool have its number, so it never changes.
@@ -98,13 +98,13 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 		fx.ok = r.passTime(now)
 	case released:
 		if fx.ok = r.state == draft; fx.ok {
-			r.state, r.submitted, r.turn, r.queued, r.expires, r.deleteAt = InQueue, now, now, now, ev.deleteAt, ev.deleteAt
+			r.state, r.submittedAt, r.turn, r.queuedAt, r.expiresAt, r.deleteAt = InQueue, now, now, now, ev.deleteAt, ev.deleteAt
 		}
 	case taken:
 		if fx.ok = r.state == InQueue; fx.ok {
-			r.state, r.worker, r.attempt, r.started = InProgress, ev.worker, r.attempt+1, now
+			r.state, r.worker, r.attempt, r.startedAt = InProgress, ev.worker, r.attempt+1, now
 			r.deadline = now + cmp.Or(r.execution, ev.timeout, DefaultTimeout.Milliseconds())
-			fx.delay, fx.wholeRow = max(0, now-r.queued), false
+			fx.delay, fx.wholeRow = max(0, now-r.queuedAt), false
 		}
 	case completed, failed, progressed, lost, returned:
 		if fx.ok = running && r.worker == ev.worker && r.attempt == ev.attempt; fx.ok {
@@ -117,13 +117,13 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 	case retried:
 		if fx.ok = r.state == Failed || r.state == TimedOut; fx.ok {
 			fx.clearsResult = true
-			r.turn, r.retries, r.finished, r.callAt, r.callTries = now, 0, 0, 0, 0
+			r.turn, r.retries, r.finishedAt, r.callAt, r.callTries = now, 0, 0, 0, 0
 			r.setDeleteAt()
 			r.requeue(now)
 		}
 	case ttlChanged:
 		fx.ok = true
-		r.expires = r.submitted + ev.ttl
+		r.expiresAt = r.submittedAt + ev.ttl
 		r.setDeleteAt()
 	case removal:
 		fx.ok, r.state = true, absent
@@ -136,7 +136,7 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 	}
 	fx.to = r.state
 	if running && fx.to.Terminal() {
-		fx.execution = max(0, r.finished-r.started)
+		fx.execution = max(0, r.finishedAt-r.startedAt)
 	}
 	return fx
 }
@@ -200,7 +200,7 @@ func (r *row) due() int64 {
 
 // end ends the job. If the job is COMPLETED or FAILED, a webhook call is due.
 func (r *row) end(s State, at int64) {
-	r.state, r.finished = s, at
+	r.state, r.finishedAt = s, at
 	r.setDeleteAt()
 	if (s == Completed || s == Failed) && r.webhook != "" && hostOf(r.webhook) != "" {
 		r.callAt, r.callTries = at, 0
@@ -209,12 +209,12 @@ func (r *row) end(s State, at int64) {
 
 // setDeleteAt sets when the job ceases to exist: at the end of its ttl, or of its retention.
 func (r *row) setDeleteAt() {
-	r.deleteAt = r.expires
-	if r.finished > 0 {
-		r.deleteAt = min(r.deleteAt, r.finished+r.retention)
+	r.deleteAt = r.expiresAt
+	if r.finishedAt > 0 {
+		r.deleteAt = min(r.deleteAt, r.finishedAt+r.retention)
 	}
 }
 
 func (r *row) requeue(now int64) {
-	r.state, r.queued, r.worker, r.started, r.deadline = InQueue, now, "", 0, 0
+	r.state, r.queuedAt, r.worker, r.startedAt, r.deadline = InQueue, now, "", 0, 0
 }

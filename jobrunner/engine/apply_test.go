@@ -32,9 +32,9 @@ func TestApply(t *testing.T) {
 		for kind := timePasses; kind <= called; kind++ {
 			for _, now := range []int64{deadline - 1, deadline, deadline + 1, deleteAt - 1, deleteAt, deleteAt + 1} {
 				for _, staleAttempt := range []bool{false, true} {
-					r := row{state: from, expires: deleteAt, deleteAt: deleteAt, retention: 50, attempt: 1}
+					r := row{state: from, expiresAt: deleteAt, deleteAt: deleteAt, retention: 50, attempt: 1}
 					if from == InProgress {
-						r.worker, r.started, r.deadline = "w", 10, deadline
+						r.worker, r.startedAt, r.deadline = "w", 10, deadline
 					}
 					due := r
 					if due.apply(event{kind: timePasses}, now).ok {
@@ -67,7 +67,7 @@ func TestApply(t *testing.T) {
 
 // A job whose worker dies is dispatched again once.
 func TestApplyLost(t *testing.T) {
-	r := row{state: InQueue, deleteAt: 1000, expires: 1000, retention: 1000, turn: 7}
+	r := row{state: InQueue, deleteAt: 1000, expiresAt: 1000, retention: 1000, turn: 7}
 	for attempt := 1; attempt <= 2; attempt++ {
 		must.Hold(t, r.apply(event{kind: taken, worker: "w", timeout: 100}, 10).ok, "attempt", attempt, "wasn't taken")
 		fx := r.apply(event{kind: lost, worker: "w", attempt: attempt, message: "it crashed"}, 20)

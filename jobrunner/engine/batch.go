@@ -84,13 +84,13 @@ type BatchRefused struct {
 func (e *BatchRefused) Error() string { return e.Reason }
 
 // batch is a batch in the memory of the process that leads its endpoint. The schema
-// explains its columns; deleteAt is the column gone. After a verdict, ends is 0 once the queued requests are cancelled.
+// explains its columns; deleteAt is the column gone. After a verdict, endsAt is 0 once the queued requests are cancelled.
 type batch struct {
-	key                     int64
-	endpoint, id, name      string
-	state, verdict          BatchState
-	created, ends, deleteAt int64
-	requests                map[State]int
+	key                         int64
+	endpoint, id, name          string
+	state, verdict              BatchState
+	createdAt, endsAt, deleteAt int64
+	requests                    map[State]int
 }
 
 func (b *batch) unfinished() int {
@@ -99,7 +99,7 @@ func (b *batch) unfinished() int {
 
 func (b *batch) view() Batch {
 	v := Batch{
-		ID: b.id, Endpoint: b.endpoint, Name: b.name, State: b.state, Created: fromMillis(b.created),
+		ID: b.id, Endpoint: b.endpoint, Name: b.name, State: b.state, Created: fromMillis(b.createdAt),
 		InProgress: b.requests[InProgress], Completed: b.requests[Completed], Failed: b.requests[Failed] + b.requests[TimedOut],
 	}
 	v.Total = b.unfinished() + v.Completed + v.Failed + b.requests[Cancelled]
@@ -134,7 +134,7 @@ func (w writes) addBatch(b *batch) {
 	}
 	// One statement can't upsert the same row twice.
 	w[upsertBatch] = slices.DeleteFunc(w[upsertBatch], func(args []any) bool { return args[0] == b.key })
-	w.add(upsertBatch, b.key, b.endpoint, b.id, b.name, b.state, b.verdict, b.created, b.ends, b.deleteAt)
+	w.add(upsertBatch, b.key, b.endpoint, b.id, b.name, b.state, b.verdict, b.createdAt, b.endsAt, b.deleteAt)
 }
 
 func (q *queue) loadBatches(ctx context.Context) error {
@@ -144,7 +144,7 @@ func (q *queue) loadBatches(ctx context.Context) error {
 	db := q.engine.db
 	err := db.Each(ctx, func(row sqldb.Row) error {
 		b := &batch{requests: map[State]int{}}
-		err := row.Scan(&b.key, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.created, &b.ends, &b.deleteAt)
+		err := row.Scan(&b.key, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.createdAt, &b.endsAt, &b.deleteAt)
 		q.batches[b.key] = b
 		return err
 	}, selectBatches, EndpointOf(q.name))
@@ -180,7 +180,7 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 	}
 	now := e.now()
 	b := &batch{
-		key: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, created: now, deleteAt: now + draftRetention.Milliseconds(),
+		key: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, createdAt: now, deleteAt: now + draftRetention.Milliseconds(),
 		requests: map[State]int{},
 	}
 	if active >= MaxActiveBatches {
@@ -213,7 +213,7 @@ func (e *Engine) FinalizeBatch(ctx context.Context, endpoint, id string) (Batch,
 		if err := b.checkDraft(); err != nil {
 			return err
 		}
-		b.state, b.ends, b.deleteAt = BatchFinalized, now+batchTimeout.Milliseconds(), now+batchRetention.Milliseconds()
+		b.state, b.endsAt, b.deleteAt = BatchFinalized, now+batchTimeout.Milliseconds(), now+batchRetention.Milliseconds()
 		return nil
 	})
 }
@@ -223,7 +223,7 @@ func (e *Engine) FinalizeBatch(ctx context.Context, endpoint, id string) (Batch,
 func (e *Engine) CancelBatch(ctx context.Context, endpoint, id string) (Batch, error) {
 	return e.changeBatch(ctx, endpoint, id, func(_ *queue, b *batch, now int64) error {
 		if b.verdict == "" && (b.state == BatchDraft || b.unfinished() > 0) {
-			b.verdict, b.ends = BatchCancelled, now
+			b.verdict, b.endsAt = BatchCancelled, now
 		}
 		return nil
 	})

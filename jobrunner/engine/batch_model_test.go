@@ -42,11 +42,11 @@ type batchModel struct {
 }
 
 type modelBatch struct {
-	id             string
-	finalized      bool
-	verdict        engine.BatchState
-	ends, deleteAt time.Time
-	requests       []*modelRequest
+	id               string
+	finalized        bool
+	verdict          engine.BatchState
+	endsAt, deleteAt time.Time
+	requests         []*modelRequest
 }
 
 type modelRequest struct {
@@ -155,7 +155,7 @@ func (m *batchModel) finalize(r *rapid.T) {
 	_, err := m.env.FinalizeBatch(m.ctx, "ep", b.id)
 	checkAccepted(r, err, b.verdict == "")
 	if err == nil && !b.finalized {
-		b.finalized, b.ends, b.deleteAt = true, m.now.Add(7*24*time.Hour), m.now.Add(8*24*time.Hour)
+		b.finalized, b.endsAt, b.deleteAt = true, m.now.Add(7*24*time.Hour), m.now.Add(8*24*time.Hour)
 	}
 }
 
@@ -238,7 +238,7 @@ func (m *batchModel) advance(r *rapid.T) {
 			continue
 		}
 		remaining = append(remaining, b)
-		if b.finalized && b.verdict == "" && !b.ends.After(m.now) && b.unfinished() > 0 {
+		if b.finalized && b.verdict == "" && !b.endsAt.After(m.now) && b.unfinished() > 0 {
 			b.end(engine.BatchFailed)
 		}
 	}

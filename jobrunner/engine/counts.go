@@ -137,7 +137,7 @@ func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
 		}
 	}
 	if next != nil && !next.lowPriority {
-		load.Oldest = fromMillis(next.queued)
+		load.Oldest = fromMillis(next.queuedAt)
 	}
 	return load, nil
 }

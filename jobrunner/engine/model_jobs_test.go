@@ -12,13 +12,13 @@ import (
 type modelJob struct {
 	engine.NewJob
 	engine.Job
-	submitted, queued time.Time
-	expires, deadline time.Time
-	turn              time.Time
-	place             int // among jobs of the same turn
-	attempt           int
-	chunks            []string // unread
-	deleted           bool
+	submittedAt, queuedAt time.Time
+	expiresAt, deadline   time.Time
+	turn                  time.Time
+	place                 int // among jobs of the same turn
+	attempt               int
+	chunks                []string // unread
+	deleted               bool
 }
 
 func (j *modelJob) id() string { return j.ID }
@@ -42,7 +42,7 @@ func (j *modelJob) finish(s engine.State, at time.Time) {
 }
 
 func (j *modelJob) requeue(at time.Time) {
-	j.State, j.queued, j.Worker, j.Delay, j.Output, j.chunks = engine.InQueue, at, "", 0, nil, nil
+	j.State, j.queuedAt, j.Worker, j.Delay, j.Output, j.chunks = engine.InQueue, at, "", 0, nil, nil
 	j.Started, j.deadline = time.Time{}, time.Time{}
 }
 
@@ -101,7 +101,7 @@ func (j *modelJob) nextDue() time.Time {
 	if j.deleted {
 		return time.Time{}
 	}
-	next := j.expires
+	next := j.expiresAt
 	consider := func(at time.Time) {
 		if at.Before(next) {
 			next = at

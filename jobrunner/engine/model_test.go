@@ -103,7 +103,7 @@ func (m *model) submit(r *rapid.T) {
 	if ttl == 0 {
 		ttl = 24 * time.Hour
 	}
-	m.jobs = append(m.jobs, &modelJob{NewJob: n, Job: job, submitted: m.now, queued: m.now, turn: m.now, place: len(m.jobs), expires: m.now.Add(ttl)})
+	m.jobs = append(m.jobs, &modelJob{NewJob: n, Job: job, submittedAt: m.now, queuedAt: m.now, turn: m.now, place: len(m.jobs), expiresAt: m.now.Add(ttl)})
 }
 
 func (m *model) finish(j *modelJob, s engine.State, at time.Time) {
@@ -151,7 +151,7 @@ func (m *model) take(r *rapid.T) {
 			}
 		}
 		j.attempt++
-		j.State, j.Worker, j.Started, j.deadline, j.Delay = engine.InProgress, request.Worker, m.now, m.now.Add(timeout), m.now.Sub(j.queued)
+		j.State, j.Worker, j.Started, j.deadline, j.Delay = engine.InProgress, request.Worker, m.now, m.now.Add(timeout), m.now.Sub(j.queuedAt)
 		ref := engine.Ref{Endpoint: request.Endpoint, ID: j.id(), Worker: request.Worker, Attempt: j.attempt}
 		if got[i].Ref != ref || got[i].Delay != j.Delay || got[i].Retries != j.Retries || !got[i].Deadline.Equal(j.deadline) {
 			r.Fatalf("took %+v, want %+v until %s", got[i], ref, j.deadline)
@@ -294,7 +294,7 @@ func (m *model) setTTL(r *rapid.T) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	j.expires = j.submitted.Add(ttl)
+	j.expiresAt = j.submittedAt.Add(ttl)
 	m.passTime()
 	got, err := m.env.Get(m.ctx, j.endpoint(), j.id())
 	m.expectJob(r, j, got, err)
@@ -333,7 +333,7 @@ func (m *model) passTime() {
 	for _, j := range m.jobs {
 		switch {
 		case j.deleted:
-		case passed(j.expires) || j.State.Terminal() && passed(j.retentionEnd()):
+		case passed(j.expiresAt) || j.State.Terminal() && passed(j.retentionEnd()):
 			j.deleted = true
 		case j.State == engine.InProgress && passed(j.deadline):
 			j.finish(engine.TimedOut, j.deadline)
@@ -391,7 +391,7 @@ func (m *model) compare(r *rapid.T) {
 		for _, j := range m.queue(endpoint) {
 			if !j.LowPriority {
 				if load.Waiting == 0 {
-					load.Oldest = j.queued
+					load.Oldest = j.queuedAt
 				}
 				load.Waiting++
 			}
@@ -416,7 +416,7 @@ func (m *model) expectJob(r *rapid.T, j *modelJob, got engine.Job, err error) {
 		return
 	}
 	want := j.Job
-	want.Queued, want.Size = j.queued, len(j.Output)
+	want.Queued, want.Size = j.queuedAt, len(j.Output)
 	for _, at := range []*time.Time{&want.Queued, &want.Started, &want.Finished} {
 		if !at.IsZero() {
 			*at = time.UnixMilli(at.UnixMilli())

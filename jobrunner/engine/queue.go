@@ -277,7 +277,7 @@ func takenOf(jobs []*job) []Taken {
 	for i, j := range jobs {
 		all[i] = Taken{
 			Ref:   Ref{Endpoint: j.endpoint, ID: j.id, Worker: j.worker, Attempt: j.attempt},
-			Input: j.input, Rest: j.rest, LowPriority: j.lowPriority, Retries: j.retries, Delay: max(0, duration(j.started-j.queued)), Deadline: fromMillis(j.deadline),
+			Input: j.input, Rest: j.rest, LowPriority: j.lowPriority, Retries: j.retries, Delay: max(0, duration(j.startedAt-j.queuedAt)), Deadline: fromMillis(j.deadline),
 		}
 		if !j.hasInput {
 			all[i].storedKey = j.key
@@ -289,7 +289,7 @@ func takenOf(jobs []*job) []Taken {
 // view returns the job's state for clients. It leaves out an output of more than maxOutput bytes.
 func (j *job) view(maxOutput int) Job {
 	v := Job{Endpoint: j.endpoint, ID: j.id, State: j.state, Worker: j.worker, Retries: j.retries, Output: j.output, Error: j.message, Size: max(j.outputSize, len(j.output)), key: j.key}
-	v.setTimes(j.queued, j.started, j.finished)
+	v.setTimes(j.queuedAt, j.startedAt, j.finishedAt)
 	if v.Size > maxOutput {
 		v.Output = nil
 	}

@@ -32,7 +32,7 @@ func (q *queue) addRequests(b *batch, inputs [][]byte) (ids []string, err error)
 	}
 	for _, input := range inputs {
 		j := NewJob{Endpoint: q.name, Input: input}.job(e.newKey(), e.now())
-		j.state, j.batch, j.retention, j.expires, j.deleteAt = draft, b.key, batchRetention.Milliseconds(), b.deleteAt, b.deleteAt
+		j.state, j.batch, j.retention, j.expiresAt, j.deleteAt = draft, b.key, batchRetention.Milliseconds(), b.deleteAt, b.deleteAt
 		q.add(j)
 		b.requests[draft]++ // record counts only changes of state
 		q.record(j, event{}, effect{isNew: true, from: draft, to: draft})
@@ -81,13 +81,13 @@ func (q *queue) settle(b *batch) (next int64) {
 		q.recordBatch(b)
 		return 0
 	}
-	if b.verdict == "" && b.state == BatchFinalized && b.ends <= now && b.unfinished() > 0 {
+	if b.verdict == "" && b.state == BatchFinalized && b.endsAt <= now && b.unfinished() > 0 {
 		b.verdict = BatchFailed
 		q.recordBatch(b)
 	}
 	ev, states := event{kind: cancelled}, []State{draft, InQueue}
 	switch {
-	case b.verdict != "" && b.ends > 0:
+	case b.verdict != "" && b.endsAt > 0:
 	case b.verdict == "" && b.state == BatchFinalized:
 		ev, states = event{kind: released, deleteAt: b.deleteAt}, []State{draft}
 	default:
@@ -105,12 +105,12 @@ func (q *queue) settle(b *batch) (next int64) {
 			q.apply(j, ev)
 		}
 	}
-	if b.verdict == "" && b.ends > now {
-		return b.ends
+	if b.verdict == "" && b.endsAt > now {
+		return b.endsAt
 	}
 	if b.verdict != "" {
-		// All waiting requests are cancelled now. If ends is 0, a request that is requeued later isn't cancelled.
-		b.ends = 0
+		// All waiting requests are cancelled now. If endsAt is 0, a request that is requeued later isn't cancelled.
+		b.endsAt = 0
 		q.recordBatch(b)
 	}
 	return b.deleteAt

@@ -106,12 +106,12 @@ const (
 )
 
 func (r *row) runValues() []any {
-	return []any{r.state, r.turn, r.queued, r.worker, r.attempt, r.retries, r.started, r.deadline, r.streamed}
+	return []any{r.state, r.turn, r.queuedAt, r.worker, r.attempt, r.retries, r.startedAt, r.deadline, r.streamed}
 }
 
 // otherValues returns the columns that are written if they may have changed.
 func (r *row) otherValues() []any {
-	return []any{r.submitted, r.expires, r.deleteAt, r.finished, r.callAt, r.callTries, boolToInt(r.done())}
+	return []any{r.submittedAt, r.expiresAt, r.deleteAt, r.finishedAt, r.callAt, r.callTries, boolToInt(r.done())}
 }
 
 // commit stores a commit. With reserve it may use the space that is held back for a full disk.
@@ -279,8 +279,8 @@ func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*jo
 		j := &job{}
 		jobs = append(jobs, j)
 		return row.Scan(&j.key, &j.endpoint, &j.id, &j.lowPriority, &j.webhook, &j.owner, &j.execution, &j.retention, &j.batch,
-			&j.state, &j.turn, &j.queued, &j.worker, &j.attempt, &j.retries, &j.started, &j.deadline, &j.streamed,
-			&j.submitted, &j.expires, &j.deleteAt, &j.finished, &j.callAt, &j.callTries, &j.output, &j.outputSize, &j.message)
+			&j.state, &j.turn, &j.queuedAt, &j.worker, &j.attempt, &j.retries, &j.startedAt, &j.deadline, &j.streamed,
+			&j.submittedAt, &j.expiresAt, &j.deleteAt, &j.finishedAt, &j.callAt, &j.callTries, &j.output, &j.outputSize, &j.message)
 	}, query, args...)
 	return jobs, err
 }

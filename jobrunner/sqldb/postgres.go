@@ -198,7 +198,7 @@ func (p *postgres) transact(ctx context.Context, fn func(*Tx) error) (retry bool
 	}
 	defer func() { _ = conn.Close() }() // back to the pool
 	connErr := conn.Raw(func(c any) error {
-		tx := &postgresTx{p: p, conn: c.(*stdlib.Conn).Conn()}
+		tx := &postgresTx{db: p, conn: c.(*stdlib.Conn).Conn()}
 		retry, err = tx.run(fn)
 		return nil // the pool detects a broken connection itself
 	})
@@ -230,7 +230,7 @@ func (p *postgres) close() error {
 	p.closed = true
 	p.calls.Unlock()
 	p.hints.stop()
-	p.hints.busy.Wait()
+	p.hints.goroutines.Wait()
 	return errors.Join(p.writers.Close(), p.readers.Close())
 }
 
@@ -257,7 +257,7 @@ func storableTexts(args []any) []any {
 }
 
 type postgresReader struct {
-	p   *postgres
+	db  *postgres
 	ctx context.Context // limits the wait for a connection
 }
 
@@ -265,7 +265,7 @@ type postgresReader struct {
 func (s postgresReader) query(row func(Row) error, query string, args ...any) error {
 	start := time.Now()
 	begun, err := s.tryQuery(row, query, args)
-	for try := 1; err != nil && !begun && try <= s.p.readersMax && s.ctx.Err() == nil && time.Since(start) <= retryTimeout && isUnavailable(err); try++ {
+	for try := 1; err != nil && !begun && try <= s.db.readersMax && s.ctx.Err() == nil && time.Since(start) <= retryTimeout && isUnavailable(err); try++ {
 		begun, err = s.tryQuery(row, query, args)
 	}
 	return err
@@ -273,12 +273,12 @@ func (s postgresReader) query(row func(Row) error, query string, args ...any) er
 
 // tryQuery runs a query once. It reports begun if it may have called row: another try could repeat a row.
 func (s postgresReader) tryQuery(row func(Row) error, query string, args []any) (begun bool, err error) {
-	conn, err := acquire(s.ctx, s.p.readers)
+	conn, err := acquire(s.ctx, s.db.readers)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = conn.Close() }() // back to the pool
-	rows, err := conn.QueryContext(context.WithoutCancel(s.ctx), s.p.translate(query), storableTexts(args)...)
+	rows, err := conn.QueryContext(context.WithoutCancel(s.ctx), s.db.translate(query), storableTexts(args)...)
 	if err != nil {
 		return false, err
 	}
@@ -311,19 +311,19 @@ func (p *postgres) limitResponseTime() {
 		if err != nil {
 			return nil, err
 		}
-		return &deadlineConn{Conn: conn, p: p}, nil
+		return &deadlineConn{Conn: conn, db: p}, nil
 	}
 }
 
 // deadlineConn sets a deadline at each write, within which the response must arrive.
 type deadlineConn struct {
 	net.Conn
-	p *postgres
+	db *postgres
 }
 
 func (c *deadlineConn) Write(b []byte) (int, error) {
 	deadline := time.Now().Add(responseTimeout)
-	if c.p.migrations.Load() > 0 {
+	if c.db.migrations.Load() > 0 {
 		deadline = time.Time{}
 	}
 	if err := c.SetDeadline(deadline); err != nil {

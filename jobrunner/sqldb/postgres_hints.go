@@ -27,11 +27,11 @@ const (
 // is the id of its sender and hints, one per line. Notifications have their own
 // transactions, because the server serializes the commits of transactions that notify.
 type hints struct {
-	off    bool
-	sender string
-	stop   context.CancelFunc
-	ctx    context.Context
-	busy   sync.WaitGroup
+	disabled   bool
+	sender     string
+	stop       context.CancelFunc
+	ctx        context.Context
+	goroutines sync.WaitGroup
 
 	mu        sync.Mutex
 	pending   []string
@@ -39,14 +39,14 @@ type hints struct {
 	added     chan struct{}   // signals a pending hint
 }
 
-func newHints(off bool) *hints {
-	h := &hints{off: off, sender: uuid.NewString(), isPending: map[string]bool{}, added: make(chan struct{}, 1)}
+func newHints(disabled bool) *hints {
+	h := &hints{disabled: disabled, sender: uuid.NewString(), isPending: map[string]bool{}, added: make(chan struct{}, 1)}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
 
 func (h *hints) add(hint string) {
-	if h.off {
+	if h.disabled {
 		return
 	}
 	h.mu.Lock()
@@ -83,11 +83,11 @@ func (h *hints) takePayloads() (payloads []string) {
 
 // listen starts to exchange hints with the processes on the same schema of the same database.
 func (p *postgres) listen(f func(hint string)) {
-	if p.hints.off {
+	if p.hints.disabled {
 		return
 	}
-	p.hints.busy.Go(p.sendHints)
-	p.hints.busy.Go(func() {
+	p.hints.goroutines.Go(p.sendHints)
+	p.hints.goroutines.Go(func() {
 		for pause := minRelisten; p.hints.ctx.Err() == nil; pause = min(pause*2, maxRelisten) {
 			if p.receiveHints(f) {
 				pause = minRelisten

@@ -60,10 +60,10 @@ func (s *postgresTx) forRows(query string, rows [][]any) (text string, columns [
 		}
 	}
 	key := "for each row: " + query
-	known, ok := s.p.texts.Load(key)
+	known, ok := s.db.texts.Load(key)
 	if !ok {
-		known = forEachRow(s.p.translate(query), types)
-		s.p.texts.Store(key, known)
+		known = forEachRow(s.db.translate(query), types)
+		s.db.texts.Store(key, known)
 	}
 	return known.(string), columns
 }

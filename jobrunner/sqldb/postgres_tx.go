@@ -14,7 +14,7 @@ import (
 // trips dominate the cost of a job. Statements ignore the caller's context, because
 // cancelling one would break the connection.
 type postgresTx struct {
-	p          *postgres
+	db         *postgres
 	conn       *pgx.Conn
 	pending    []statement // not sent yet
 	begun      bool        // BEGIN was sent
@@ -89,17 +89,17 @@ func (s *postgresTx) send(text string, args ...any) (pgconn.CommandTag, error) {
 }
 
 func (s *postgresTx) exec(query string, args ...any) (rows int64, err error) {
-	tag, err := s.send(s.p.translate(query), storableTexts(args)...)
+	tag, err := s.send(s.db.translate(query), storableTexts(args)...)
 	return tag.RowsAffected(), err
 }
 
 func (s *postgresTx) pipeline(query string, args ...any) error {
-	s.queueStatement(s.p.translate(query), storableTexts(args)...)
+	s.queueStatement(s.db.translate(query), storableTexts(args)...)
 	return nil
 }
 
 func (s *postgresTx) query(row func(Row) error, query string, args ...any) error {
-	results, err := s.sendBatch(s.p.translate(query), storableTexts(args))
+	results, err := s.sendBatch(s.db.translate(query), storableTexts(args))
 	if err != nil {
 		return err
 	}

@@ -49,12 +49,12 @@ type Config struct {
 
 // DB is an open database. It is safe for concurrent use.
 type DB struct {
-	watch    func() (end func())
-	outages  outages
-	backend  backend
-	lock     *os.File // of the data folder, or nil
-	closing  sync.Once
-	closeErr error // of the first Close
+	watch     func() (end func())
+	outages   outages
+	backend   backend
+	lock      *os.File // of the data folder, or nil
+	closeOnce sync.Once
+	closeErr  error // of the first Close
 
 	mu             sync.Mutex
 	versions       map[string]int // this program's schema versions, by component
@@ -190,7 +190,7 @@ func (db *DB) Reclaim(ctx context.Context, keep, n int) error {
 
 // Close waits for the calls in progress and unlocks the folder. Later calls return ErrClosed.
 func (db *DB) Close() error {
-	db.closing.Do(func() { db.closeErr = errors.Join(db.backend.close(), db.unlockFolder()) })
+	db.closeOnce.Do(func() { db.closeErr = errors.Join(db.backend.close(), db.unlockFolder()) })
 	return db.closeErr
 }
 

@@ -94,7 +94,7 @@ func (c *Conn) Script(text string) error {
 }
 
 type Stmt struct {
-	c       *Conn
+	conn    *Conn
 	stmt    uintptr
 	columns int
 	params  int
@@ -114,29 +114,29 @@ func (c *Conn) Prepare(text string) (*Stmt, error) {
 	return &Stmt{c, stmt, int(sqlite3.Xsqlite3_column_count(c.tls, stmt)), int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, stmt))}, nil
 }
 
-func (s *Stmt) Close() { sqlite3.Xsqlite3_finalize(s.c.tls, s.stmt) }
+func (s *Stmt) Close() { sqlite3.Xsqlite3_finalize(s.conn.tls, s.stmt) }
 
 // Columns returns the number of columns of the result, or 0 if the statement returns no rows.
 func (s *Stmt) Columns() int { return s.columns }
 
 // Step runs the statement to its next row, or returns false at the end. The caller must then call Reset, also after an error.
 func (s *Stmt) Step() (row bool, err error) {
-	switch rc := sqlite3.Xsqlite3_step(s.c.tls, s.stmt); rc {
+	switch rc := sqlite3.Xsqlite3_step(s.conn.tls, s.stmt); rc {
 	case sqlite3.SQLITE_ROW:
 		return true, nil
 	case sqlite3.SQLITE_DONE:
 		return false, nil
 	default:
-		return false, s.c.failure(rc)
+		return false, s.conn.failure(rc)
 	}
 }
 
 // Reset ends a run of the statement.
 func (s *Stmt) Reset() {
-	sqlite3.Xsqlite3_reset(s.c.tls, s.stmt) // returns the error of the last Step again
-	sqlite3.Xsqlite3_clear_bindings(s.c.tls, s.stmt)
-	if s.c.args.size > maxBuffer { // after a large value
-		s.c.args.free(s.c.tls)
+	sqlite3.Xsqlite3_reset(s.conn.tls, s.stmt) // returns the error of the last Step again
+	sqlite3.Xsqlite3_clear_bindings(s.conn.tls, s.stmt)
+	if s.conn.args.size > maxBuffer { // after a large value
+		s.conn.args.free(s.conn.tls)
 	}
 }
 
@@ -154,7 +154,7 @@ func (s *Stmt) Bind(args []any) error {
 			size += len(v)
 		}
 	}
-	space, err := s.c.args.grow(s.c.tls, size)
+	space, err := s.conn.args.grow(s.conn.tls, size)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (s *Stmt) Bind(args []any) error {
 
 // bind binds one argument. It copies a text or blob to space, and returns the rest of space.
 func (s *Stmt) bind(i int32, arg any, space uintptr) (uintptr, error) {
-	tls, rc := s.c.tls, int32(0)
+	tls, rc := s.conn.tls, int32(0)
 	switch v := arg.(type) {
 	case nil:
 		rc = sqlite3.Xsqlite3_bind_null(tls, s.stmt, i)
@@ -203,23 +203,23 @@ func (s *Stmt) bind(i int32, arg any, space uintptr) (uintptr, error) {
 		return space, fmt.Errorf("invalid type %T", arg)
 	}
 	if rc != sqlite3.SQLITE_OK {
-		return space, s.c.failure(rc)
+		return space, s.conn.failure(rc)
 	}
 	return space, nil
 }
 
 // IsNull reports whether a column of the row is NULL.
 func (s *Stmt) IsNull(col int) bool {
-	return sqlite3.Xsqlite3_column_type(s.c.tls, s.stmt, int32(col)) == sqlite3.SQLITE_NULL
+	return sqlite3.Xsqlite3_column_type(s.conn.tls, s.stmt, int32(col)) == sqlite3.SQLITE_NULL
 }
 
 func (s *Stmt) Int64(col int) int64 {
-	return sqlite3.Xsqlite3_column_int64(s.c.tls, s.stmt, int32(col))
+	return sqlite3.Xsqlite3_column_int64(s.conn.tls, s.stmt, int32(col))
 }
 
 func (s *Stmt) Text(col int) string {
-	text := sqlite3.Xsqlite3_column_text(s.c.tls, s.stmt, int32(col))
-	n := sqlite3.Xsqlite3_column_bytes(s.c.tls, s.stmt, int32(col))
+	text := sqlite3.Xsqlite3_column_text(s.conn.tls, s.stmt, int32(col))
+	n := sqlite3.Xsqlite3_column_bytes(s.conn.tls, s.stmt, int32(col))
 	return string(bytesAt(text, int(n)))
 }
 
@@ -228,8 +228,8 @@ func (s *Stmt) Bytes(col int) []byte {
 	if s.IsNull(col) {
 		return nil
 	}
-	blob := sqlite3.Xsqlite3_column_blob(s.c.tls, s.stmt, int32(col))
-	n := sqlite3.Xsqlite3_column_bytes(s.c.tls, s.stmt, int32(col))
+	blob := sqlite3.Xsqlite3_column_blob(s.conn.tls, s.stmt, int32(col))
+	n := sqlite3.Xsqlite3_column_bytes(s.conn.tls, s.stmt, int32(col))
 	return append([]byte{}, bytesAt(blob, int(n))...)
 }
 
