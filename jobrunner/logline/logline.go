@@ -138,6 +138,10 @@ func ReadableFailure(text string) string {
 // traceback, and the type and message below the traceback's last frame.
 var generatorForm = regexp.MustCompile(`(?s)^handler: .* \ntraceback: (Traceback .*\n  File [^\n]*(?:\n [^\n]*)*\n(\S.*?))\n*$`)
 
+// commandForm matches a failure of a command: the end of its stderr, and how it ended. The last line of stderr
+// is the most telling one, as in a traceback.
+var commandForm = regexp.MustCompile(`(?:^|\n)([^\n]*\S[^\n]*)\n(\((?:exit status|signal)[^\n]*\))$`)
+
 // raisedForm matches the beginning of the JSON in which the public SDK reports a handler's exception.
 var raisedForm = regexp.MustCompile(`^\s*\{\s*"error_type": "(?:<class ')?([^'"]*)'?>?",\s*"error_message": "((?:[^"\\]|\\.)*)`)
 
@@ -146,6 +150,9 @@ var raisedForm = regexp.MustCompile(`^\s*\{\s*"error_type": "(?:<class ')?([^'"]
 func Headline(text string) string {
 	if m := generatorForm.FindStringSubmatch(text); m != nil {
 		return m[2]
+	}
+	if m := commandForm.FindStringSubmatch(text); m != nil {
+		return m[1] + " " + m[2]
 	}
 	m := raisedForm.FindStringSubmatch(text)
 	if m == nil {

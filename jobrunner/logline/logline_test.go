@@ -96,9 +96,11 @@ func TestHeadline(t *testing.T) {
 		`{"error_type": "<class 'a.B'>", "error_message": "", "x": 1}`:                                       "a.B",
 		`{"error_type": "<class 'ValueError'>", "error_message": "cut in its mid`:                            "ValueError: cut in its mid",
 		generatorFailure: "ValueError: two\nlines",
-		"out of memory":  "out of memory",
-		`{"a": 1}`:       `{"a": 1}`,
-		"":               "",
+		"loading\nTraceback (most recent call last):\n  File \"a.py\"\nValueError: bad\n(exit status 1)": "ValueError: bad (exit status 1)",
+		"no luck\n(signal: killed)": "no luck (signal: killed)",
+		"out of memory":             "out of memory",
+		`{"a": 1}`:                  `{"a": 1}`,
+		"":                          "",
 	} {
 		must.Equal(t, Headline(text), want, text)
 	}

@@ -69,7 +69,7 @@ function renderJob(j) {
     parts.push(h('h3', null, 'Output'), block(pretty(j.output, j.cut)));
     if (j.cut) parts.push(h('p', { class: 'muted' }, `${count(j.cut)} more bytes are omitted here: the job API has them.`));
   }
-  parts.push(h('h3', null, 'Log of the worker while it ran'), ...renderLog(j, j.worker ? (j.logged ? 'The worker wrote nothing in that time.' : 'That worker’s log no longer exists.') : 'No worker has taken the job yet.'));
+  parts.push(h('h3', null, 'Log of the worker while it ran'), ...renderLog(j, j.worker ? (j.logged ? 'The log has no line from that time.' : 'That worker’s log no longer exists.') : 'No worker has taken the job yet.'));
   return parts;
 }
 
