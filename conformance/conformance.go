@@ -56,7 +56,7 @@ type Options struct {
 	Implementation *report.Implementation
 	// Defer, if not nil, receives the cases that would wait for longer than MaxWait; their
 	// objects stay at the target. Cases that it holds from an earlier run resume.
-	Defer *State
+	Defer *DeferredCases
 	// Progress is called at the start and at the end of each case.
 	Progress func(Progress)
 }
@@ -156,7 +156,7 @@ func (r *run) setUp(ctx context.Context) error {
 	}
 	r.env.Ledger, ledger.Deployment = ledger, cmp.Or(r.Target.BaseURL, r.Target.QueueURL)
 	// The objects may belong to a run that hasn't ended, or to another deployment.
-	if n := ledger.Drop(func(m env.Object) bool { return !r.Defer.hasJournal(m.Case) }); n > 0 {
+	if n := ledger.Drop(func(o env.Object) bool { return !r.Defer.hasJournal(o.Case) }); n > 0 {
 		r.report.Notes = []string{fmt.Sprintf("%s lists %s of earlier runs. If they have ended, delete them with: conformance sweep --ledger %[1]s", r.Ledger, report.Count(n, "object"))}
 	}
 	r.targetTime = clock.Now()
@@ -241,12 +241,12 @@ func (r *run) finish(ctx context.Context) {
 	cleanupCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	left := r.env.Ledger.Remaining("")
-	deferred := func(m env.Object) bool { return r.Defer.hasJournal(m.Case) }
+	deferred := func(o env.Object) bool { return r.Defer.hasJournal(o.Case) }
 	if r.report.Preflight == "" {
 		left = r.env.CleanUp(cleanupCtx, deferred)
 	}
-	for _, m := range slices.DeleteFunc(left, deferred) {
-		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, created by %s: %s %s", m.Kind, cmp.Or(m.ID, m.Name), m.Case, m.Method, m.URL))
+	for _, o := range slices.DeleteFunc(left, deferred) {
+		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, created by %s: %s %s", o.Kind, cmp.Or(o.ID, o.Name), o.Case, o.Method, o.URL))
 	}
 	used := r.usage()
 	if r.report.Reruns != nil {
@@ -275,14 +275,14 @@ func ExitCode(r *report.Report) int {
 	return ExitConformant
 }
 
-// State holds the journals, with answers of the target but no key, from which deferred cases resume.
-type State struct {
+// DeferredCases holds the journals from which deferred cases resume. They contain answers of the target, but no key.
+type DeferredCases struct {
 	Journals map[string]*suite.Journal `json:"journals"`
 }
 
 // Due returns the time at which the last of the cases can resume.
-func (s *State) Due() (last time.Time) {
-	for _, j := range s.Journals {
+func (d *DeferredCases) Due() (last time.Time) {
+	for _, j := range d.Journals {
 		if j.Due.After(last) {
 			last = j.Due
 		}
@@ -291,16 +291,16 @@ func (s *State) Due() (last time.Time) {
 }
 
 // Select returns the clauses of the cases, for Options.Select.
-func (s *State) Select() (clauses []string) {
+func (d *DeferredCases) Select() (clauses []string) {
 	for _, c := range Cases() {
-		if s.hasJournal(c.ID) {
+		if d.hasJournal(c.ID) {
 			clauses = append(clauses, c.AllClauses()...)
 		}
 	}
 	return clauses
 }
 
-func (s *State) hasJournal(id string) bool { return s != nil && s.Journals[id] != nil }
+func (d *DeferredCases) hasJournal(id string) bool { return d != nil && d.Journals[id] != nil }
 
 // deferrable reports whether a case can be deferred. A case that waits for webhook calls
 // can't, and neither can a case with short waits: it judges states that end before a resume.
@@ -357,7 +357,7 @@ func Merge(before, after *report.Report) {
 	}
 }
 
-// union adds to a list what it doesn't contain.
+// union appends to list those elements of more that list lacks.
 func union(list, more []string) []string {
 	return append(list, slices.DeleteFunc(more, func(x string) bool { return slices.Contains(list, x) })...)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// RunPlan is the most that a run does.
+// RunPlan says what a run does at most.
 type RunPlan struct {
 	Target   string
 	Cases    []string
@@ -66,7 +66,7 @@ func (r *run) cost(c *suite.Case) (requests, jobs int, seconds float64) {
 }
 
 // chooseCases returns the cases that run, and why the others are skipped. If not all fit into the bounds
-// of the run, the strongest level comes first, then the cheapest case. Further cases of clauses come last.
+// of the run, the strongest level comes first, then the cheapest case. Cases that don't declare a clause come last.
 func (r *run) chooseCases(list []*suite.Case, preflightError string) (toRun []*suite.Case, skipped map[string]suite.Outcome) {
 	skipped = map[string]suite.Outcome{}
 	var possible []*suite.Case
@@ -123,15 +123,15 @@ func (p RunPlan) String() string {
 		fmt.Fprintf(&b, ", %s of waiting", p.Wait)
 	}
 	b.WriteByte('\n')
-	for _, why := range slices.Sorted(maps.Keys(p.Skipped)) {
-		fmt.Fprintf(&b, "%d skipped, %s\n", len(p.Skipped[why]), why)
+	for _, reason := range slices.Sorted(maps.Keys(p.Skipped)) {
+		fmt.Fprintf(&b, "%d skipped, %s\n", len(p.Skipped[reason]), reason)
 	}
 	return b.String()
 }
 
 // Clauses returns the clauses that match patterns, or all for no patterns. A pattern is an
-// id, a glob of ids (JOB-*), an area (JOB) or a level (MUST). A pattern with ! excludes its clauses; if all
-// patterns have one, they exclude from all clauses. A pattern without a match is an error.
+// id, a glob of ids (JOB-*), an area (JOB) or a level (MUST). A pattern that begins with ! excludes its clauses; if
+// every pattern does, all other clauses are selected. A pattern without a match is an error.
 func Clauses(patterns []string) ([]clauses.Clause, error) {
 	all := clauses.All()
 	if len(patterns) == 0 {

@@ -55,8 +55,8 @@ func (r *run) skipReason(c *suite.Case, preflightError string) (o suite.Outcome,
 		return skip(report.SkipFeature, "the case needs a clock that can be advanced, and the run defers cases that wait")
 	}
 	if missing := r.neededPermission(c) &^ r.Allow; missing != 0 {
-		_, words := missing.Texts()
-		return skip(report.SkipAllow, "it would "+strings.Join(words, " and ")+": --allow "+missing.String())
+		_, descriptions := missing.NamesAndDescriptions()
+		return skip(report.SkipAllow, "it would "+strings.Join(descriptions, " and ")+": --allow "+missing.String())
 	}
 	if !r.Target.SkipsTime() && c.WaitTime > r.MaxWait && !r.deferrable(c) {
 		return skip(report.SkipBudget, fmt.Sprintf("it waits for longer than --max-wait %s", r.MaxWait))
@@ -159,18 +159,18 @@ func givenOutcome(o suite.Outcome, clause string) suite.Outcome {
 	return o
 }
 
-// settleVerdicts applies the rules that need all results. A clause that is blocked by a
-// clause that passes or is skipped becomes inconclusive, and so does a MUST that is blocked by a warning,
-// which fails no run. Results of reruns are added, and known deviations marked.
+// settleVerdicts applies the rules that need all results. A clause becomes inconclusive if the clause that
+// blocks it passes or is skipped. So does a MUST that is blocked by a warning, because a warning alone
+// doesn't fail the run. Results of reruns are added, and known deviations marked.
 func (r *run) settleVerdicts(repeats map[string]string) {
 	verdicts := map[string]report.Verdict{}
 	for _, x := range r.report.Results {
 		verdicts[x.Clause] = x.Verdict
 	}
-	bad := []report.Verdict{report.Fail, report.Warn, report.Blocked, report.Error, report.Inconclusive}
+	blocking := []report.Verdict{report.Fail, report.Warn, report.Blocked, report.Error, report.Inconclusive}
 	for i := range r.report.Results {
 		x := &r.report.Results[i]
-		if v, judged := verdicts[x.BlockedBy]; x.Verdict == report.Blocked && x.BlockedBy != "preflight" && !slices.Contains(bad, v) {
+		if v, judged := verdicts[x.BlockedBy]; x.Verdict == report.Blocked && x.BlockedBy != "preflight" && !slices.Contains(blocking, v) {
 			x.Verdict = report.Inconclusive
 			if judged {
 				x.Reason = "a prerequisite failed, although " + x.BlockedBy + " is kept: " + x.Reason
@@ -184,6 +184,7 @@ func (r *run) settleVerdicts(repeats map[string]string) {
 	}
 	for i := range r.report.Results {
 		x := &r.report.Results[i]
+		// "1/3" means that it failed only before the reruns, and "1/1" that it wasn't rerun.
 		if x.Repeats = repeats[x.Case]; strings.HasPrefix(x.Repeats, "1/") && x.Repeats != "1/1" && x.Verdict == report.Fail {
 			x.Verdict = report.Inconclusive
 			x.Reason = "it failed once and then passed: " + x.Reason
@@ -238,15 +239,15 @@ func (r *run) usage() report.Usage {
 	}
 }
 
-// maxTrace is the number of bytes of a body that a report shows.
-const maxTrace = 4096
+// maxShownBody is the number of bytes of a body that a report shows.
+const maxShownBody = 4096
 
 // Trace converts exchanges for a report and removes secrets. At is relative to began.
 func Trace(secrets *wire.Secrets, began time.Time, exchanges []*wire.Exchange) (list []report.Exchange) {
 	hide := secrets.Redact
 	cut := func(b []byte) string {
-		text := secrets.Cut(b, maxTrace)
-		if len(b) > maxTrace {
+		text := secrets.Cut(b, maxShownBody)
+		if len(b) > maxShownBody {
 			text += fmt.Sprintf("… (%d bytes)", len(b))
 		}
 		return text

@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// If a case passes its reruns, a clause that it found violated is inconclusive, a kept one stays PASS.
+// If a case fails and passes its reruns, a clause that failed becomes inconclusive, and a clause that passed stays PASS.
 func TestUnstableCase(t *testing.T) {
 	r := &run{report: &report.Report{Results: []report.Result{
 		{Clause: "JOB-17", Case: "JOB-17", Level: "MUST", Verdict: report.Fail}, {Clause: "JOB-11", Case: "JOB-17", Level: "MUST", Verdict: report.Pass},

@@ -15,9 +15,9 @@ import (
 
 // exchangeWatch passes the answered exchanges of the run to the cases that have a Watch function.
 type exchangeWatch struct {
-	target *env.Target
-	hide   *wire.Secrets
-	cases  []*suite.Case
+	target  *env.Target
+	secrets *wire.Secrets
+	cases   []*suite.Case
 
 	mu     sync.Mutex
 	jobs   map[string]jobSighting
@@ -32,16 +32,17 @@ type watchFault struct {
 
 // jobSighting is the last status seen of a job.
 type jobSighting struct {
-	status  string
-	at      time.Time
-	retried bool
-	// acknowledged says that the status answers /cancel. Until the time at, reads may show the previous status.
-	acknowledged bool
+	status string
+	// at is when the status was received. After an answer to /cancel, it is the time until which reads may
+	// still show the previous status.
+	at         time.Time
+	fromCancel bool // the status is from an answer to /cancel
+	retried    bool // /retry was sent after the status
 }
 
 func newWatch(e *env.Env, list []*suite.Case) *exchangeWatch {
 	watching := slices.DeleteFunc(slices.Clone(list), func(c *suite.Case) bool { return c.Watch == nil })
-	return &exchangeWatch{target: e.Target, hide: e.Secrets, cases: watching, jobs: map[string]jobSighting{}, faults: map[string]watchFault{}}
+	return &exchangeWatch{target: e.Target, secrets: e.Secrets, cases: watching, jobs: map[string]jobSighting{}, faults: map[string]watchFault{}}
 }
 
 func (w *exchangeWatch) fault(id string) watchFault {
@@ -68,8 +69,8 @@ func (w *exchangeWatch) observe(x *wire.Exchange) {
 			continue
 		}
 		if text := c.Watch(s); text != "" {
-			answer := fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(w.hide.Cut(x.Body, 300)))
-			w.faults[c.ID] = watchFault{w.hide.Redact(x.Request.Method + " " + x.Request.URL), w.hide.Redact(text + ": " + answer), x}
+			answer := fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(w.secrets.Cut(x.Body, 300)))
+			w.faults[c.ID] = watchFault{w.secrets.Redact(x.Request.Method + " " + x.Request.URL), w.secrets.Redact(text + ": " + answer), x}
 		}
 	}
 }
@@ -120,8 +121,8 @@ func (w *exchangeWatch) follow(s *suite.WatchedExchange, endpoint, id, status st
 	switch {
 	case s.Status == "" || operation == "retry":
 	case operation == "cancel":
-		w.jobs[job] = jobSighting{status: s.Status, at: s.Received.Add(w.target.Grace()), acknowledged: true}
-	case last.acknowledged && last.status != s.Status && s.Sent.Before(last.at): // a read from before the cancellation
+		w.jobs[job] = jobSighting{status: s.Status, at: s.Received.Add(w.target.Grace()), fromCancel: true}
+	case last.fromCancel && last.status != s.Status && s.Sent.Before(last.at): // a read from before the cancellation
 	default:
 		w.jobs[job] = jobSighting{status: s.Status, at: s.Received, retried: last.retried && last.status == s.Status}
 	}

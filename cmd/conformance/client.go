@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 )
 
-type clients struct {
+type clientCommand struct {
 	Select    []string      `short:"s" placeholder:"WHAT" help:"Scenarios or clauses (retry-after, CLI-02). Default: all."`
 	Timeout   time.Duration `default:"1m" help:"Time limit of the command, and of the processes that it starts, in one scenario."`
 	Parallel  int           `help:"Number of scenarios that run at once. Default: the number of CPUs; 1 with --shared-dir."`
@@ -31,8 +31,8 @@ type clients struct {
 	Command []string `arg:"" passthrough:"" help:"The client, and its arguments."`
 }
 
-// scenarios returns a table of all scenarios.
-func scenarios() string {
+// scenarioTable returns a table of all scenarios, for the help.
+func scenarioTable() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, s := range client.Scenarios {
@@ -42,13 +42,13 @@ func scenarios() string {
 	return b.String()
 }
 
-func (c *clients) Run() error {
+func (c *clientCommand) Run() error {
 	ctx, stop := interruptible()
 	defer stop()
 	if len(c.Command) > 0 && c.Command[0] == "--" {
 		c.Command = c.Command[1:]
 	}
-	if err := c.check(); err != nil {
+	if err := c.checkReports(); err != nil {
 		return err
 	}
 	if c.Timeout == 0 {
@@ -64,12 +64,12 @@ func (c *clients) Run() error {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(c.terminal())
+	out := bufio.NewWriter(c.messageFile())
 	for _, x := range result.Results {
 		if x.Verdict == report.Pass && result.Preflight == "" {
 			fmt.Fprintf(out, "PASS %s  %s\n", x.Clause, x.Statement)
 		}
 	}
-	report.Terminal(out, result, cli.Colours(c.terminal()))
-	return cmp.Or(errors.Join(out.Flush(), c.write(result)), exit(result.Exit))
+	report.Terminal(out, result, cli.Colours(c.messageFile()))
+	return cmp.Or(errors.Join(out.Flush(), c.writeReports(result)), exit(result.Exit))
 }

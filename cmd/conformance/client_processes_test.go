@@ -21,7 +21,7 @@ import (
 
 // An interrupted run kills the client and its processes, removes the directories, and reports no failure.
 func TestClientIsInterrupted(t *testing.T) {
-	heedHangups(t)
+	enableHangups(t)
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 		cmd := client(t, "get /v2/templates; hold "+listener.Addr().String(), "--parallel=2", "--json=r.json")
@@ -29,7 +29,7 @@ func TestClientIsInterrupted(t *testing.T) {
 		cmd.Stdout, cmd.Stderr = &output, &output
 		must.Succeed(t, cmd.Start())
 		var conns []net.Conn
-		for range 4 { // two clients, and a child of each
+		for range 4 { // two clientCommand, and a child of each
 			conns = append(conns, must.Do(listener.Accept())(t))
 		}
 		must.Succeed(t, cmd.Process.Signal(signal))
@@ -39,12 +39,12 @@ func TestClientIsInterrupted(t *testing.T) {
 			c.Close()
 		}
 		listener.Close()
-		must.Hold(t, cmd.ProcessState.ExitCode() == 130 && lastLine(output.String()) == "interrupted", signal, cmd.ProcessState, &output)
+		must.Hold(t, cmd.ProcessState.ExitCode() == 130 && lastLine(output.String()) == "interrupted", signal, "ends the run with", cmd.ProcessState, "and the output", &output)
 		must.Equal(t, strings.Join(fileNames(t, envValue(cmd, "TMPDIR")), " "), "", signal, "left")
 		var report struct{ Counts map[string]int }
 		err := json.Unmarshal(must.ReadFile(t, filepath.Join(cmd.Dir, "r.json")), &report)
 		must.Hold(t, err == nil && report.Counts["FAIL"]+report.Counts["WARN"]+report.Counts["PASS"] <= 0 &&
-			report.Counts["INCONCLUSIVE"] != 0, signal, err, report.Counts)
+			report.Counts["INCONCLUSIVE"] != 0, signal, "leaves a report with verdicts other than INCONCLUSIVE:", report.Counts, err)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestClientGetsSIGTERM(t *testing.T) {
 	must.Succeed(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait() // the exit code is checked below
 	_, err := os.Stat(filepath.Join(cmd.Dir, "released"))
-	must.Hold(t, err == nil && cmd.ProcessState.ExitCode() == 130, "exit code", cmd.ProcessState.ExitCode(), err)
+	must.Hold(t, err == nil && cmd.ProcessState.ExitCode() == 130, "expected exit code 130 and the file released, got", cmd.ProcessState.ExitCode(), err)
 }
 
 // No process of a client remains, even if the client left it running or it ignores SIGTERM.

@@ -94,7 +94,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// tracingClient is a client that needs files of the directory, and fails if it finds another scenario's.
+// tracingClient is a client that needs files of the directory, and fails if it finds a trace of another scenario.
 const tracingClient = `
 test -e trace -o -e terraform.tfstate -o -e "$HOME/trace" -o -e "$TMPDIR/trace" && exit 7
 test "$(cat input.txt)" = input -a "$(./bin/tool)" = tool -a -r ../beside.txt -a "$PWD" = "$(pwd)" || exit 8
@@ -117,7 +117,7 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 		cmd := client(t, tracingClient, parallel)
 		cmd.Dir, cmd.Env = dir, append(cmd.Env, "LOG="+log)
 		output := runExpecting(t, cmd, 0)
-		must.Hold(t, strings.Contains(output, "not copied: terraform.tfstate") && !strings.Contains(output, "seed"), parallel, "says", output)
+		must.Hold(t, strings.Contains(output, "not copied: terraform.tfstate") && !strings.Contains(output, "seed"), parallel, "must name terraform.tfstate as not copied, and no seed, but says", output)
 		text := must.ReadFile(t, log)
 		scenarios := strings.Split(strings.TrimSpace(string(text)), "\n")
 		for i, column := range []string{"scenario", "directory", "home", "temporary directory"} {
@@ -143,7 +143,7 @@ get /v2/templates; code=$?
 echo "$HOME" >> homes; rmdir lock; exit $code`, "--shared-dir")
 	runExpecting(t, cmd, 0)
 	text, err := os.ReadFile(filepath.Join(cmd.Dir, "homes"))
-	must.Hold(t, err == nil && strings.Count(string(text), envValue(cmd, "HOME")+"\n") == scenarioCount, err, string(text))
+	must.Hold(t, err == nil && strings.Count(string(text), envValue(cmd, "HOME")+"\n") == scenarioCount, "the homes of the scenarios are", string(text), "instead of", envValue(cmd, "HOME"), err)
 }
 
 // With --keep-dirs the directories remain, and the report names them.
@@ -151,7 +151,7 @@ func TestClientKeepsTheDirectories(t *testing.T) {
 	cmd := client(t, "echo x > trace; get /v2/templates", "--keep-dirs", "--select=works,retired")
 	output := runExpecting(t, cmd, 0)
 	roots, err := filepath.Glob(filepath.Join(envValue(cmd, "TMPDIR"), "conf-*"))
-	must.Require(t, err == nil && len(roots) == 1 && strings.Contains(output, "are in "+roots[0]), roots, err, output)
+	must.Require(t, err == nil && len(roots) == 1 && strings.Contains(output, "are in "+roots[0]), "the directories", roots, "remain, and the output is", output, err)
 	must.Equal(t, fileNames(t, roots[0]), []string{"retired", "works"})
 }
 
@@ -183,16 +183,16 @@ func TestClientThatFailsWithoutFaults(t *testing.T) {
 		must.Equal(t, lastLine(output), "not conformant: the client fails without faults", c.script, "ends with")
 		texts := readFiles(t, files)
 		texts["the terminal"] = output
-		for where, text := range texts {
-			must.Hold(t, !strings.Contains(text, "\x1b") && !strings.Contains(text, "[31m"), where, "has escape codes:", text)
-			must.Hold(t, !regexp.MustCompile(`\b[A-Z2-7]{26}\b`).MatchString(text), where, "shows the key:", text)
+		for file, text := range texts {
+			must.Hold(t, !strings.Contains(text, "\x1b") && !strings.Contains(text, "[31m"), file, "has escape codes:", text)
+			must.Hold(t, !regexp.MustCompile(`\b[A-Z2-7]{26}\b`).MatchString(text), file, "shows the key:", text)
 		}
-		for where, want := range map[string]string{
+		for file, want := range map[string]string{
 			"r.html": `<pre class="note bad">in the scenario works`, "r.xml": "the client works without faults", "r.md": "**Failed:**\n\n```text\nin the scenario works", "r.har": "in the scenario works",
 			"r.json": `"failed": [`, "r.svg": "not conformant", "shield.json": `"color": "red"`,
 		} {
-			if !strings.Contains(texts[where], want) {
-				t.Errorf("%s lacks %q:\n%.3000s", where, want, texts[where])
+			if !strings.Contains(texts[file], want) {
+				t.Errorf("%s lacks %q:\n%.3000s", file, want, texts[file])
 			}
 		}
 	}
@@ -209,12 +209,12 @@ func TestClientThatDoesNothing(t *testing.T) {
 	for script, want := range map[string]string{"true": "exit code 0 and printed nothing", "echo conformant; exit 7": "exit code 7; its last output:\nconformant"} {
 		output := runExpecting(t, client(t, script), 3)
 		if !strings.Contains(output, "the client sent no request to the deployment: it must use the URL of GPUCLOUD_BASE_URL") || !strings.Contains(output, want) || strings.HasPrefix(lastLine(output), "conformant as") || strings.Contains(output, "PASS") {
-			t.Errorf("%s: %s", script, output)
+			t.Errorf("%s: expected a missing request and %q, got %s", script, want, output)
 		}
 	}
 	output := runExpecting(t, client(t, "get /v2/templates", "--select=CLI-05"), 3)
 	must.Hold(t, lastLine(output) == "inconclusive: nothing was judged" && strings.Contains(output, "the scenario works was not selected"),
-		output)
+		"expected a skipped clause and the missing scenario works, got", output)
 }
 
 // If the command can't be started or an option is invalid, the program exits at once with one line of explanation.
@@ -266,7 +266,7 @@ func TestClientIsTerraform(t *testing.T) {
 		must.Contain(t, output,
 			"PASS CLI-01", "PASS CLI-02", "PASS CLI-05", "PASS CLI-06", "PASS CLI-07", "PASS CLI-08", "PASS CLI-11", ": CLI-03\n", ": CLI-04\n", ": CLI-09, CLI-10\n")
 		must.Hold(t, lastLine(output) == "conformant in the judged clauses: 7 of 11 clauses" && !strings.Contains(output, "\x1b"),
-			output)
+			"expected 7 of 11 clauses without colours, got", output)
 		got := fileNames(t, envValue(cmd, "TMPDIR"))
 		must.Hold(t, len(got) == 0, "files remain:", got)
 	}
@@ -274,7 +274,7 @@ func TestClientIsTerraform(t *testing.T) {
 	cmd := command(t, "client", "--", cli, "apply", "-auto-approve")
 	cmd.Dir, cmd.Env = quickstart, append(cmd.Env, "HOME="+home)
 	if output := runExpecting(t, cmd, 3); !strings.Contains(output, "No value for required variable") || strings.Contains(output, "x1b") || strings.Contains(output, "\x1b") {
-		t.Error(output)
+		t.Errorf("expected Terraform's error without colours, got %s", output)
 	}
 	must.Equal(t, before, fileNames(t, quickstart), "the user's directory has", "and had")
 }

@@ -36,7 +36,7 @@ type commands struct {
 	Verify  verify         `cmd:"" help:"Check the signature of a report."`
 	Compare compare        `cmd:"" help:"Write a page that compares several reports."`
 	Diff    diff           `cmd:"" help:"Show the changes between two reports."`
-	Client  clients        `cmd:"" help:"Judge a client, by running its command against a jobrunner behind a proxy that injects faults."`
+	Client  clientCommand  `cmd:"" help:"Judge a client, by running its command against a jobrunner behind a proxy that injects faults."`
 	Explain explain        `cmd:"" help:"Show a clause, its source, and the cases that judge it."`
 	List    list           `cmd:"" help:"List the clauses."`
 	Sweep   sweep          `cmd:"" help:"Delete the objects in the ledger of a run that was killed."`
@@ -91,7 +91,7 @@ func setHelp(k *kong.Kong) error {
 			nodes[name].Detail = text
 		}
 	}
-	nodes["client"].Detail += "\n\n" + scenarios()
+	nodes["client"].Detail += "\n\n" + scenarioTable()
 	return nil
 }
 
@@ -202,7 +202,7 @@ func (e *explain) Run() error {
 	return out.Flush()
 }
 
-// explainScenarios lists the scenarios that judge a clause about clients.
+// explainScenarios lists the scenarios that judge a clause about clientCommand.
 func explainScenarios(out io.Writer, clause string) {
 	for _, s := range client.Scenarios {
 		if slices.Contains(s.Clauses(), clause) {

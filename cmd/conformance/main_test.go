@@ -97,8 +97,8 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	return server.URL
 }
 
-// replace returns a middleware that answers the matching requests itself.
-func replace(matches func(*http.Request) bool, answer http.HandlerFunc) func(http.Handler) http.Handler {
+// intercept returns a middleware that answers the matching requests itself.
+func intercept(matches func(*http.Request) bool, answer http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if matches(r) {
@@ -116,7 +116,8 @@ func TestLocal(t *testing.T) {
 	if acctest.InMakeTest() {
 		minResults = 120
 	}
-	must.Hold(t, r.Schema == "gpucloud-conformance/1" && len(r.Results) >= minResults && r.Counts[report.Pass] >= 100, r.Schema, len(r.Results), "results", r.Counts)
+	must.Hold(t, r.Schema == "gpucloud-conformance/1" && len(r.Results) >= minResults && r.Counts[report.Pass] >= 100,
+		"the report has the schema", r.Schema, "and", len(r.Results), "results instead of", minResults, "or more, with the verdicts", r.Counts)
 }
 
 // An invalid option exits with 2, and the message says what to do.
@@ -195,13 +196,13 @@ func TestRegistry(t *testing.T) {
 // A deployment violates a clause, and another one deletes nothing.
 func TestFailsAndLeaks(t *testing.T) {
 	t.Parallel()
-	broken := serve(t, replace(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") }, http.NotFound))
+	broken := serve(t, intercept(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") }, http.NotFound))
 	must.Contain(t, runExpecting(t, command(t, "run", "--base-url="+broken, "--select=VER-38,VER-36"), 1), "FAIL VER-38 MUST (3/3)", "Versioning, 10", "curl -sS -i -H \"Authorization: Bearer $GPUCLOUD_API_KEY\"", "conformance explain VER-38", "not conformant")
 
 	reason := strings.Repeat("n", 194) // the message is cut within the key
 	var refusesDeletes atomic.Bool
 	refusesDeletes.Store(true)
-	undeletable := serve(t, replace(func(r *http.Request) bool { return refusesDeletes.Load() && r.Method == http.MethodDelete },
+	undeletable := serve(t, intercept(func(r *http.Request) bool { return refusesDeletes.Load() && r.Method == http.MethodDelete },
 		func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Request-Id", "r-1")
 			http.Error(w, reason+key, http.StatusInternalServerError)
@@ -219,7 +220,7 @@ func TestFailsAndLeaks(t *testing.T) {
 func TestManagementRateLimit(t *testing.T) {
 	t.Parallel()
 	paths := make(chan string, 10)
-	url := serve(t, replace(func(r *http.Request) bool {
+	url := serve(t, intercept(func(r *http.Request) bool {
 		return r.Method == http.MethodDelete || len(paths) < 2 && r.URL.Path == "/v2/catalog/cpus"
 	}, func(w http.ResponseWriter, r *http.Request) {
 		if paths <- r.URL.Path; len(paths) <= 3 {
@@ -236,8 +237,8 @@ func TestManagementRateLimit(t *testing.T) {
 	must.Equal(t, [5]string{<-paths, <-paths, <-paths, <-paths, <-paths}, want, "requests")
 }
 
-// heedHangups makes SIGHUP end the programs that the test starts, even under nohup.
-func heedHangups(t *testing.T) {
+// enableHangups lets SIGHUP end the programs that the test starts, even under nohup.
+func enableHangups(t *testing.T) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(hangups) })
@@ -245,8 +246,8 @@ func heedHangups(t *testing.T) {
 
 // An interrupted run deletes its objects. sweep deletes the objects of a killed run.
 func TestInterruptedAndKilled(t *testing.T) {
-	heedHangups(t)
-	for name, sent := range map[string]os.Signal{"interrupted": os.Interrupt, "terminal closed": syscall.SIGHUP, "killed": os.Kill} {
+	enableHangups(t)
+	for name, stopSignal := range map[string]os.Signal{"interrupted": os.Interrupt, "terminal closed": syscall.SIGHUP, "killed": os.Kill} {
 		t.Run(name, func(t *testing.T) {
 			submitted := make(chan struct{}, 100)
 			url := serve(t, func(h http.Handler) http.Handler {
@@ -262,10 +263,10 @@ func TestInterruptedAndKilled(t *testing.T) {
 			cmd.Stdout, cmd.Stderr = &output, &output
 			must.Succeed(t, cmd.Start())
 			<-submitted // the case has its endpoint and its job
-			must.Succeed(t, cmd.Process.Signal(sent))
+			must.Succeed(t, cmd.Process.Signal(stopSignal))
 			_ = cmd.Wait() // the exit code is checked below
-			must.Hold(t, sent == os.Kill || cmd.ProcessState.ExitCode() == 130, "ended with", cmd.ProcessState.ExitCode(), &output)
-			want := map[bool]string{false: "0 of 0 objects", true: "1 of 1 objects"}[sent == os.Kill]
+			must.Hold(t, stopSignal == os.Kill || cmd.ProcessState.ExitCode() == 130, "ended with", cmd.ProcessState.ExitCode(), &output)
+			want := map[bool]string{false: "0 of 0 objects", true: "1 of 1 objects"}[stopSignal == os.Kill]
 			must.Contain(t, runExpecting(t, command(t, "sweep", "--ledger="+filepath.Join(cmd.Dir, "conformance-ledger.jsonl")), 0), want)
 			must.Equal(t, countEndpoints(t, url), 0, "endpoints remain")
 		})
@@ -328,14 +329,14 @@ func TestDefer(t *testing.T) {
 	must.Contain(t, runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38", "--defer="+file), 2), "later.json of --defer exists already")
 	must.Contain(t, runExpecting(t, command(t, "resume", file, "--json="+file), 2), "would overwrite a file of the run")
 	must.Contain(t, runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38", "--defer=none.json"), 0), "0 cases deferred")
-	// It is too early, so the case is deferred again.
+	// The case is resumed too early, so it is deferred again.
 	resumed := command(t, "resume", "later.json")
 	resumed.Dir = cmd.Dir
 	must.Contain(t, runExpecting(t, resumed, 3), "1 case deferred", " 2 jobs")
 	// If the file can't be stored, the results are still shown.
 	dir := filepath.Join(t.TempDir(), "dir")
 	must.Succeed(t, os.Mkdir(dir, 0o700))
-	url = serve(t, replace(func(*http.Request) bool { return os.RemoveAll(dir) != nil }, nil))
+	url = serve(t, intercept(func(*http.Request) bool { return os.RemoveAll(dir) != nil }, nil))
 	cmd = command(t, "run", "--base-url="+url, "--select=LIM-12", "--allow=create,queue", "--defer="+filepath.Join(dir, "later.json"))
 	must.Contain(t, runExpecting(t, cmd, 2), "nothing was judged; 1 deferred", "storing the deferred cases")
 }
@@ -344,5 +345,5 @@ func TestDefer(t *testing.T) {
 func TestListJSON(t *testing.T) {
 	var c struct{ ID, Level, Statement, Source, Link string }
 	text := runExpecting(t, command(t, "list", "--json", "--select=JOB-17"), 0)
-	must.Hold(t, json.Unmarshal([]byte(text), &c) == nil && c.ID == "JOB-17" && c.Level != "" && c.Statement != "" && c.Source != "" && c.Link != "", text)
+	must.Hold(t, json.Unmarshal([]byte(text), &c) == nil && c.ID == "JOB-17" && c.Level != "" && c.Statement != "" && c.Source != "" && c.Link != "", "list --json prints", text)
 }

@@ -53,8 +53,8 @@ func (r *reports) outputs() []output {
 	return append([]output{{report.Format{Name: "json", Write: report.WriteJSON}, r.JSON}}, r.Report...)
 }
 
-// check rejects reports that can't be written, or that would overwrite one of the run's files.
-func (r *reports) check(files ...string) error {
+// checkReports rejects reports that can't be written, or that would overwrite one of the run's files.
+func (r *reports) checkReports(files ...string) error {
 	seen := map[string]bool{}
 	for _, o := range r.outputs() {
 		path := filepath.Clean(o.path)
@@ -104,16 +104,16 @@ func checkWritable(path string) error {
 	return errors.Join(err, os.Remove(target))
 }
 
-// terminal returns the file for messages: the standard output, unless a report is written there.
-func (r *reports) terminal() *os.File {
+// messageFile returns the file for messages: the standard output, unless a report is written there.
+func (r *reports) messageFile() *os.File {
 	if slices.ContainsFunc(r.outputs(), func(o output) bool { return o.path == "-" }) {
 		return os.Stderr
 	}
 	return os.Stdout
 }
 
-// write writes all reports, and the summary of the CI job.
-func (r *reports) write(result *report.Report) error {
+// writeReports writes all reports, and the summary of the CI job.
+func (r *reports) writeReports(result *report.Report) error {
 	var problems []error
 	for _, o := range r.outputs() {
 		problems = append(problems, o.write(result))
@@ -238,8 +238,8 @@ func (p *publication) implementation() *report.Implementation {
 	return &report.Implementation{Name: p.Implementation, Version: p.ImplementationVersion, Contact: p.Contact}
 }
 
-// check rejects conflicting flags and a key that can't sign.
-func (p *publication) check(r *reports) error {
+// checkPublication rejects conflicting flags and a key that can't sign.
+func (p *publication) checkPublication(r *reports) error {
 	if p.Implementation == "" && (p.ImplementationVersion != "" || p.Contact != "") {
 		return fmt.Errorf("--implementation-version and --contact require --implementation")
 	}
@@ -268,8 +268,8 @@ func (p *publication) signable(r *reports) (paths []string) {
 	return paths
 }
 
-// sign signs the JSON reports, which must have been written.
-func (p *publication) sign(r *reports) error {
+// signReports signs the JSON reports, which must have been written.
+func (p *publication) signReports(r *reports) error {
 	if p.Sign == "" {
 		return nil
 	}

@@ -45,7 +45,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 		all += " " + secret
 	}
 	quoted := must.Do(json.Marshal(all))(t)
-	url := serve(t, replace(func(r *http.Request) bool {
+	url := serve(t, intercept(func(r *http.Request) bool {
 		return r.Header.Get("Authorization") == "Bearer "+key && strings.HasPrefix(r.URL.Path, "/v2/catalog/")
 	}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["X-Echo"] = []string{"Bearer " + key}
@@ -69,19 +69,19 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	output := runExpecting(t, cmd, 1)
 	texts := readFiles(t, files)
 	texts["the terminal"] = output
-	for where, text := range texts {
+	for file, text := range texts {
 		// The beginning of a key counts as a leak.
 		for _, part := range []string{key[:8], `other"key`, `other\"key`, "other&#34;key", "other&quot;key", "the-key-of-another"} {
 			i := strings.Index(text, part)
-			must.Hold(t, i < 0, where, "shows", part, "…", text[max(0, i-80):min(len(text), i+80)])
+			must.Hold(t, i < 0, file, "shows", part, "…", text[max(0, i-80):min(len(text), i+80)])
 		}
 	}
-	for where, want := range map[string]string{
+	for file, want := range map[string]string{
 		"the terminal": "FAIL VER-38", "r.html": `id="VER-38" data-verdict="FAIL"`, "r.xml": "VER-38: ", "r.md": "#ver-38\">VER-38</a>", "r.har": `"pageref": "VER-38"`,
 		"r.svg": "MUST broken", "shield.json": "MUST broken", "r.json": `"clause": "VER-38"`, "summary.md": "another step's words\n## ❌ Conformance: not conformant",
 	} {
-		if !strings.Contains(texts[where], want) {
-			t.Errorf("%s lacks %q:\n%.2000s", where, want, texts[where])
+		if !strings.Contains(texts[file], want) {
+			t.Errorf("%s lacks %q:\n%.2000s", file, want, texts[file])
 		}
 	}
 	must.Hold(t, strings.Contains(texts["r.html"], "418") && strings.Contains(texts["r.har"], "Bearer $GPUCLOUD_API_KEY"), "the reports don't show the answers")
@@ -109,7 +109,7 @@ func TestClosedPipe(t *testing.T) {
 // diff shows the changes between two runs. It exits with 1 if something is worse, so that CI can stop.
 func TestDiff(t *testing.T) {
 	var broken atomic.Bool
-	url := serve(t, replace(func(r *http.Request) bool { return broken.Load() && strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") }, http.NotFound))
+	url := serve(t, intercept(func(r *http.Request) bool { return broken.Load() && strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") }, http.NotFound))
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good.json"), filepath.Join(dir, "bad.json")
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--report=json="+good), 0)
@@ -160,7 +160,7 @@ func TestLostOutput(t *testing.T) {
 		cmd := command(t, args...)
 		cmd.Stdout = must.Do(os.Open(os.DevNull))(t) // read-only
 		_ = cmd.Run()                                // the exit code is checked below
-		must.Equal(t, cmd.ProcessState.ExitCode(), 2, args)
+		must.Equal(t, cmd.ProcessState.ExitCode(), 2, "exit code of", args)
 	}
 }
 
@@ -234,6 +234,6 @@ func TestPublishedReport(t *testing.T) {
 		"--json": {"--sign=" + inDir("key.pem")}, "Ed25519": {"--sign=" + inDir("public.pem"), "--json=" + inDir("x.json")}, "--implementation": {"--contact=x"},
 	} {
 		output := runExpecting(t, command(t, append([]string{"run", "--base-url=" + url}, args...)...), 2)
-		must.Hold(t, strings.Contains(output, want) || strings.Contains(output, "PEM"), args, output)
+		must.Hold(t, strings.Contains(output, want) || strings.Contains(output, "PEM"), args, "prints", output, "without", want, "or PEM")
 	}
 }

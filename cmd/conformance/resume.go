@@ -17,10 +17,10 @@ const deferredSchema = "gpucloud-conformance-deferred/1"
 
 // deferredRun is the file of a run with deferred cases. It contains no API keys.
 type deferredRun struct {
-	Schema string            `json:"schema"`
-	Run    run               `json:"run"`
-	State  conformance.State `json:"state"`
-	Report *report.Report    `json:"report"`
+	Schema string                    `json:"schema"`
+	Run    run                       `json:"run"`
+	State  conformance.DeferredCases `json:"state"`
+	Report *report.Report            `json:"report"`
 }
 
 func readDeferred(path string) (*deferredRun, error) {
@@ -73,13 +73,13 @@ func (d *deferredRun) store(path string) error {
 		return nil
 	}
 	if len(d.State.Journals) == 0 {
-		fmt.Fprintln(d.Run.terminal(), "0 cases deferred: there is nothing to resume")
+		fmt.Fprintln(d.Run.messageFile(), "0 cases deferred: there is nothing to resume")
 		return nil
 	}
 	if err := d.write(path); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.Run.terminal(), "%s deferred: conformance resume %s, at %s or later\n", report.Count(len(d.State.Journals), "case"), path, d.State.Due().Local().Format(time.DateTime))
+	fmt.Fprintf(d.Run.messageFile(), "%s deferred: conformance resume %s, at %s or later\n", report.Count(len(d.State.Journals), "case"), path, d.State.Due().Local().Format(time.DateTime))
 	return nil
 }
 
@@ -92,7 +92,7 @@ type resume struct {
 func (r *resume) Run() error {
 	ctx, stop := interruptible()
 	defer stop()
-	if err := r.check(r.File); err != nil {
+	if err := r.checkReports(r.File); err != nil {
 		return err
 	}
 	d, err := readDeferred(r.File)
@@ -100,11 +100,11 @@ func (r *resume) Run() error {
 		return err
 	}
 	d.Run.reports = r.reports // the flags of resume decide where the merged report is written
-	o, end, err := d.Run.prepare(ctx)
+	o, stopTarget, err := d.Run.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer stopTarget()
 	o.Defer, o.Select = &d.State, d.State.Select()
 	if len(o.Select) == 0 {
 		return fmt.Errorf("no deferred cases are left in %s", r.File)

@@ -93,18 +93,18 @@ func (t *target) resolve(ctx context.Context) (_ env.Target, stop func(), err er
 			}
 		}, nil
 	}
-	out := env.Target{
+	remote := env.Target{
 		BaseURL: t.BaseURL, BaseURLV1: t.BaseURLV1, QueueURL: t.QueueURL, Endpoint: t.EndpointID, Image: t.Image,
 		HookURL: t.HookURL, HookListen: t.HookListen, EndpointBody: body,
 		Key: os.Getenv("GPUCLOUD_API_KEY"), OtherKey: os.Getenv("GPUCLOUD_OTHER_API_KEY"), UserKey: os.Getenv("GPUCLOUD_USER_API_KEY"),
 	}
 	if t.Advance {
 		if t.BaseURL == "" {
-			return out, nil, errors.New("--advance requires --base-url, the URL of the jobrunner's clock")
+			return remote, nil, errors.New("--advance requires --base-url, the URL of the jobrunner's clock")
 		}
-		out.Advance = local.Advance(out.V2(), out.Key)
+		remote.Advance = local.Advance(remote.V2(), remote.Key)
 	}
-	return out, func() {}, nil
+	return remote, func() {}, nil
 }
 
 func (t *target) check() error {
@@ -152,14 +152,14 @@ func (c *fileContent) Decode(ctx *kong.DecodeContext) (err error) {
 func (r *run) Run() error {
 	ctx, stop := interruptible()
 	defer stop()
-	if err := errors.Join(r.reports.check(r.Defer, r.Ledger, r.Sign), r.publication.check(&r.reports), checkDeferred(r.Defer)); err != nil {
+	if err := errors.Join(r.checkReports(r.Defer, r.Ledger, r.Sign), r.checkPublication(&r.reports), checkDeferred(r.Defer)); err != nil {
 		return err
 	}
-	o, end, err := r.prepare(ctx)
+	o, stopTarget, err := r.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer stopTarget()
 	deferred := deferredRun{Schema: deferredSchema, Run: *r}
 	if r.Defer != "" {
 		o.Defer = &deferred.State
@@ -182,18 +182,18 @@ func (r *run) Run() error {
 
 // finish writes the reports. It returns storeErr and its own errors, or else the exit code.
 func (r *run) finish(result *report.Report, storeErr error) error {
-	out := r.terminal()
+	out := r.messageFile()
 	text := bufio.NewWriter(out)
 	report.Terminal(text, result, cli.Colours(out))
-	return cmp.Or(errors.Join(text.Flush(), storeErr, r.write(result), r.sign(&r.reports)), exit(result.Exit))
+	return cmp.Or(errors.Join(text.Flush(), storeErr, r.writeReports(result), r.signReports(&r.reports)), exit(result.Exit))
 }
 
 // prepare returns the options of the run, and a function that stops its target.
-func (r *run) prepare(ctx context.Context) (o conformance.Options, stop func(), err error) {
+func (r *run) prepare(ctx context.Context) (o conformance.Options, stopTarget func(), err error) {
 	if o, err = r.options(); err != nil {
 		return o, nil, err
 	}
-	if o.Target, stop, err = r.resolve(ctx); err != nil {
+	if o.Target, stopTarget, err = r.resolve(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = exit(conformance.ExitInterrupted)
 		}
@@ -215,7 +215,7 @@ func (r *run) prepare(ctx context.Context) (o conformance.Options, stop func(), 
 	default: // the public limit of the management API is 60 a minute
 		o.Pace = env.NewPace(env.SharedInterval, time.Second/10)
 	}
-	return o, stop, nil
+	return o, stopTarget, nil
 }
 
 // profiles has the allowed operations of each profile.
@@ -277,30 +277,30 @@ func (s *sweep) Run() error {
 		return err
 	}
 	deployments := map[string]bool{}
-	for _, m := range ledger.Remaining("") {
-		deployments[m.Deployment] = true
+	for _, o := range ledger.Remaining("") {
+		deployments[o.Deployment] = true
 	}
-	if (len(deployments) > 1 || s.BaseURL != "") && !deployments[s.BaseURL] { // the key must not reach the others
+	if (len(deployments) > 1 || s.BaseURL != "") && !deployments[s.BaseURL] { // another deployment must not get the key
 		return fmt.Errorf("each deployment has its own key: choose one with --base-url. %s has objects of: %s", s.Ledger, strings.Join(slices.Sorted(maps.Keys(deployments)), ", "))
 	}
 	if s.BaseURL != "" {
-		ledger.Drop(func(m env.Object) bool { return m.Deployment != s.BaseURL })
+		ledger.Drop(func(o env.Object) bool { return o.Deployment != s.BaseURL })
 	}
 	e := env.New(&env.Target{Key: key}, env.NewClock(1))
 	e.Ledger, e.Pace = ledger, env.NewPace(0, 0) // repeats a request after a 429
-	last := map[string]*wire.Exchange{}          // by method and URL
-	n := len(ledger.Remaining(""))
+	lastExchanges := map[string]*wire.Exchange{} // by method and URL
+	total := len(ledger.Remaining(""))
 	display := cli.NewProgress(os.Stderr)
 	e.OnExchange = func(x *wire.Exchange) {
-		last[x.Request.Method+" "+x.Request.URL] = x
-		display.Show("%d of %d objects deleted", n-len(ledger.Remaining("")), n)
+		lastExchanges[x.Request.Method+" "+x.Request.URL] = x
+		display.Show("%d of %d objects deleted", total-len(ledger.Remaining("")), total)
 	}
 	left := e.CleanUp(ctx, func(env.Object) bool { return false })
 	display.End()
-	fmt.Printf("%d of %d objects deleted\n", n-len(left), n)
-	for _, m := range left {
-		request := m.Method + " " + m.URL
-		fmt.Fprintf(os.Stderr, "not deleted: %s %s, created by %s: %s%s\n", m.Kind, cmp.Or(m.ID, m.Name), m.Case, request, answerText(last[request], e.Secrets))
+	fmt.Printf("%d of %d objects deleted\n", total-len(left), total)
+	for _, o := range left {
+		request := o.Method + " " + o.URL
+		fmt.Fprintf(os.Stderr, "not deleted: %s %s, created by %s: %s%s\n", o.Kind, cmp.Or(o.ID, o.Name), o.Case, request, answerText(lastExchanges[request], e.Secrets))
 	}
 	if len(left) > 0 {
 		return exit(conformance.ExitLeaked)

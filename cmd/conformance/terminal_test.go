@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pty"
 )
 
-var coloured = regexp.MustCompile(`\x1b\[[0-9;]+m`)
+var colourCode = regexp.MustCompile(`\x1b\[[0-9;]+m`)
 
 // Progress and colours need a terminal. They are off in CI and if the environment disables them.
 func TestTerminal(t *testing.T) {
@@ -43,9 +43,9 @@ func TestTerminal(t *testing.T) {
 				out, err := run(cmd) // conformance client fails, because true sends no request
 				must.Require(t, cmd.ProcessState != nil, err)
 				output := string(out)
-				must.Require(t, strings.Contains(output, map[string]string{"run": "conformant", "client": "the client sent no request", "sweep": "1 of 1 objects deleted"}[args[0]]), args, output)
+				must.Require(t, strings.Contains(output, map[string]string{"run": "conformant", "client": "the client sent no request", "sweep": "1 of 1 objects deleted"}[args[0]]), args, "prints", output)
 				must.Equal(t, strings.Contains(output, "\r\x1b[K"), c.progress, args, "shows progress", output)
-				must.Equal(t, coloured.MatchString(output), c.coloured && args[0] != "sweep", args, "is coloured", output)
+				must.Equal(t, colourCode.MatchString(output), c.coloured && args[0] != "sweep", args, "is coloured", output)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// secretCases judge account secrets. The description lacks them, so a deployment may, too.
+// secretCases judge account secrets. The description doesn't mention them, so a deployment without them is skipped.
 var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 2.1", Needs: suite.V2, Allow: suite.Create}, []suite.Case{
 	{ID: "SEC-01", Statement: "POST /v2/account/secrets returns 201 with id, name and createdAt. The list and GET /v2/account/secrets/{id} return the secret. No response contains its value.", Run: func(c *suite.C) {
 		value := c.Nonce()
@@ -87,7 +87,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 	{ID: "SEC-09", Statement: "Requests for account secrets without a valid key return 401 and change nothing.", Requests: 40, Run: func(c *suite.C) {
 		a, word := newSecret(c, nil), secretName(c)
 		id := a.Str("id")
-		for _, auth := range append(withoutKey(c), wrongKey(c)...) {
+		for _, auth := range append(withoutKey(c), unknownKeys(c)...) {
 			c.V2("GET", secretPath, nil, auth).Is(401).NotContains(id)
 			c.V2("GET", secretPath+"/"+suite.PathSegment(id), nil, auth).Is(401)
 			c.Create("v2", secretPath, suite.M{"name": word, "value": "v"}, auth).Is(401)
@@ -110,14 +110,14 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		}},
 	{ID: "SEC-11", Statement: "Workers that start after an update get the new value; running workers keep the old one. After a deletion the placeholder becomes an empty text.",
 		Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Requests: 250, Jobs: 14, Seconds: 60, Run: func(c *suite.C) {
-			before, after := c.Nonce(), c.Nonce()
-			a := newSecret(c, suite.M{"value": before})
+			oldValue, newValue := c.Nonce(), c.Nonce()
+			a := newSecret(c, suite.M{"value": oldValue})
 			newSecretEndpoint(c, a)
-			c.Given("SEC-10", func() { expectEnvironment(c, before) })
-			requestSecret(c, "PATCH", a.Str("id"), suite.M{"value": after}).Is(200)
-			expectEnvironment(c, before)
+			c.Given("SEC-10", func() { expectEnvironment(c, oldValue) })
+			requestSecret(c, "PATCH", a.Str("id"), suite.M{"value": newValue}).Is(200)
+			expectEnvironment(c, oldValue)
 			replaceWorker(c, a)
-			expectEnvironment(c, after)
+			expectEnvironment(c, newValue)
 			requestSecret(c, "DELETE", a.Str("id"), nil).Success()
 			replaceWorker(c, a)
 			expectEnvironment(c, "")
@@ -203,28 +203,28 @@ const globalVolumePath = "/global-volumes"
 var globalVolumeCases = section(suite.Case{Level: suite.Unspec, Source: "API changes of November 2026, 2.3", Needs: suite.V2, Allow: suite.Create}, []suite.Case{
 	{ID: "GLO-01", Statement: "What the create, read, list and deletion of a global volume return.", Run: func(c *suite.C) {
 		a, other := newGlobalVolume(c, c.Name()), newGlobalVolume(c, c.Name())
-		at := globalVolumePath + "/" + suite.PathSegment(a.Str("id"))
+		path := globalVolumePath + "/" + suite.PathSegment(a.Str("id"))
 		c.Observe("created: %d with %s", a.Code, a.Shape())
-		c.Observe("read: %d, listed: %s", c.V2("GET", at, nil).Code, c.V2("GET", globalVolumePath, nil).Shape())
-		c.Observe("deleted: %d, and again: %d, then read: %d", c.V2("DELETE", at, nil).Code, c.V2("DELETE", at, nil).Code, c.V2("GET", at, nil).Code)
+		c.Observe("read: %d, listed: %s", c.V2("GET", path, nil).Code, c.V2("GET", globalVolumePath, nil).Shape())
+		c.Observe("deleted: %d, and again: %d, then read: %d", c.V2("DELETE", path, nil).Code, c.V2("DELETE", path, nil).Code, c.V2("GET", path, nil).Code)
 		c.Should(func() {
 			expectRFC3339(c, a.Is(201), "createdAt")
-			c.V2("GET", at, nil).Is(404)
+			c.V2("GET", path, nil).Is(404)
 			c.V2("GET", globalVolumePath+"/"+suite.PathSegment(other.Str("id")), nil).Is(200).Equal("name", other.Str("name"))
 		})
 	}},
 	{ID: "GLO-02", Statement: "Whether a global volume's name has 1 to 191 characters, at least one of them not white space, is trimmed, needn't be unique and can be updated, and whether an empty update is rejected.", Run: func(c *suite.C) {
 		name := c.Name()
 		a := newGlobalVolume(c, " "+name+" ")
-		at := globalVolumePath + "/" + suite.PathSegment(a.Str("id"))
+		path := globalVolumePath + "/" + suite.PathSegment(a.Str("id"))
 		duplicate := c.Create("v2", globalVolumePath, suite.M{"name": name})
-		renamed := c.V2("PATCH", at, suite.M{"name": name + "x"})
-		c.Observe("trimmed: %t, the same name again: %d, renamed: %d, an empty update: %d", a.Value("name") == name, duplicate.Code, renamed.Code, c.V2("PATCH", at, suite.M{}).Code)
+		renamed := c.V2("PATCH", path, suite.M{"name": name + "x"})
+		c.Observe("trimmed: %t, the same name again: %d, renamed: %d, an empty update: %d", a.Value("name") == name, duplicate.Code, renamed.Code, c.V2("PATCH", path, suite.M{}).Code)
 		c.Should(func() {
 			a.Equal("name", name)
 			duplicate.Success()
 			renamed.Is(200).Equal("name", name+"x")
-			c.V2("PATCH", at, suite.M{}).Is(400, 422)
+			c.V2("PATCH", path, suite.M{}).Is(400, 422)
 			for _, wrong := range []any{"", " \t", strings.Repeat("a", 192), nil} {
 				c.Create("v2", globalVolumePath, suite.M{"name": wrong}).Is(400, 422)
 			}

@@ -39,22 +39,22 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 			expectUnauthorized(c, c.V2("GET", logs, nil, auth), func() *suite.Answer { return c.V2("GET", logs, nil) })
 		}
 	}},
-	// These cases send one operation of each kind and method, or of each method. The next two send all, locally.
+	// AUT-03-management sends one operation of each kind and method, AUT-04-management one of each method. The next two cases send all, locally.
 	{ID: "AUT-03-management", Needs: suite.V2, Requests: 25, Run: judgeManagementKey(sampleOperations(), withoutKey)},
-	{ID: "AUT-04-management", Needs: suite.V2, Requests: 10, Run: judgeManagementKey(oneOfEach(sampleOperations(), apiAndMethod), wrongKey)},
+	{ID: "AUT-04-management", Needs: suite.V2, Requests: 10, Run: judgeManagementKey(oneOfEach(sampleOperations(), apiAndMethod), unknownKeys)},
 	{ID: "AUT-03-every", Needs: suite.V2 | suite.LocalOnly, Requests: 90, Run: judgeManagementKey(managementOperations, withoutKey)},
-	{ID: "AUT-04-every", Needs: suite.V2 | suite.LocalOnly, Requests: 90, Run: judgeManagementKey(managementOperations, wrongKey)},
+	{ID: "AUT-04-every", Needs: suite.V2 | suite.LocalOnly, Requests: 90, Run: judgeManagementKey(managementOperations, unknownKeys)},
 	{ID: "AUT-04", Source: "Authentication, 2", Statement: "Every operation with an unknown key returns 401 and changes nothing.", Requests: 14, Run: func(c *suite.C) {
 		c.Get("/health").Is(200)
 		list := jobOperations
-		if !c.LocalOnly("all operations with the same method") {
+		if !c.IncludeIfLocal("all operations with the same method") {
 			list = onePerKind(list)
 		}
-		judgeRefusedKey(c, list, wrongKey(c)[0])
+		judgeRefusedKey(c, list, unknownKeys(c)[0])
 	}},
-	{ID: "AUT-04-jobs", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 75, WaitTime: 20 * time.Second, Seconds: 30, Run: judgeJobAccess(wrongKey, expectUnauthorized)},
-	{ID: "AUT-04-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v1API, wrongKey)},
-	{ID: "AUT-04-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, wrongKey)},
+	{ID: "AUT-04-jobs", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 75, WaitTime: 20 * time.Second, Seconds: 30, Run: judgeJobAccess(unknownKeys, expectUnauthorized)},
+	{ID: "AUT-04-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v1API, unknownKeys)},
+	{ID: "AUT-04-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, unknownKeys)},
 	{ID: "AUT-05", Level: suite.Must, Source: "Authentication, 2",
 		Statement: "Every operation with a valid key for another resource is rejected and changes nothing; the status should be 403.",
 		Live:      suite.Dialect{Level: suite.Should, Why: "RunPod answers 401 or 403"},
@@ -190,7 +190,7 @@ func (op contractOperation) emptyBody() any {
 
 func withoutKey(*suite.C) []suite.Option { return []suite.Option{suite.WithoutKey()} }
 
-func wrongKey(c *suite.C) []suite.Option {
+func unknownKeys(c *suite.C) []suite.Option {
 	return []suite.Option{suite.WithKey(strings.Repeat("x", len(c.Target.Key))), suite.WithKey(c.Nonce())}
 }
 
@@ -224,13 +224,13 @@ func malformedCredentials(c *suite.C) (list []suite.Option) {
 	} {
 		list = append(list, suite.WithHeader("Authorization", value))
 	}
-	list = append(list, keyInHeaders(headersOfKeys, key), keyInHeaders(headersOfKeys, "Bearer "+key))
+	list = append(list, keyInHeaders(keyHeaderNames, key), keyInHeaders(keyHeaderNames, "Bearer "+key))
 	var pairs []string
 	for _, name := range keyParameterNames {
 		pairs = append(pairs, name+"="+key)
 	}
 	list = append(list, keyInHeaders([]string{"Cookie"}, strings.Join(pairs, "; ")))
-	if c.LocalOnly("keys in the query, since an address may be written to a log") {
+	if c.IncludeIfLocal("keys in the query, since an address may be written to a log") {
 		list = append(list, func(r *suite.Request) {
 			r.Header.Del("Authorization")
 			mark := "?"
@@ -243,9 +243,9 @@ func malformedCredentials(c *suite.C) (list []suite.Option) {
 	return list
 }
 
-// headersOfKeys and keyParameterNames are where other APIs expect a key. None may grant access: all are sent at once.
+// keyHeaderNames and keyParameterNames are where other APIs expect a key. None may grant access, so one request has them all.
 var (
-	headersOfKeys     = []string{"X-API-Key", "X-Api-Token", "X-Auth-Token", "X-Access-Token", "X-Authorization", "Api-Key", "Token", "Proxy-Authorization"}
+	keyHeaderNames    = []string{"X-API-Key", "X-Api-Token", "X-Auth-Token", "X-Access-Token", "X-Authorization", "Api-Key", "Token", "Proxy-Authorization"}
 	keyParameterNames = []string{"api_key", "apikey", "apiKey", "api-key", "token", "access_token", "key", "auth", "authorization", "Authorization", "session"}
 )
 
@@ -278,17 +278,17 @@ func expectForbidden(c *suite.C, a *suite.Answer, withKey func() *suite.Answer) 
 }
 
 // judgeJobAccess sends every operation of the job API for a job in each state.
-func judgeJobAccess(credentials func(*suite.C) []suite.Option, refused func(*suite.C, *suite.Answer, func() *suite.Answer)) func(*suite.C) {
+func judgeJobAccess(credentials func(*suite.C) []suite.Option, expectRefusal func(*suite.C, *suite.Answer, func() *suite.Answer)) func(*suite.C) {
 	return func(c *suite.C) {
 		s := newScene(c)
 		for _, auth := range credentials(c) {
 			for _, op := range jobOperations {
 				for _, id := range s.ids(op) {
 					body := op.validBody(c, nil, c.Nonce())
-					refused(c, op.send(c, id, body, auth), func() *suite.Answer { return op.send(c, id, body) })
+					expectRefusal(c, op.send(c, id, body, auth), func() *suite.Answer { return op.send(c, id, body) })
 				}
 			}
-			refused(c, s.requestTTL(c.Endpoint, auth), s.failed.Status)
+			expectRefusal(c, s.requestTTL(c.Endpoint, auth), s.failed.Status)
 		}
 		s.expectUnchanged()
 	}
@@ -320,7 +320,7 @@ func (o *realObjects) sendable() (list []contractOperation) {
 			list = append(list, op)
 		}
 	}
-	if o.c.LocalOnly("all operations with the same method on the same kind of object") {
+	if o.c.IncludeIfLocal("all operations with the same method on the same kind of object") {
 		return list
 	}
 	return onePerKind(list)
@@ -350,7 +350,7 @@ func oneOfEach(list []contractOperation, class func(contractOperation) string) (
 func judgeForeignAccess(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
-		other := suite.WithKey(c.Target.OtherKey)
+		foreignKey := suite.WithKey(c.Target.OtherKey)
 		var words []string
 		listRefused := map[string]bool{}
 		for _, op := range o.sendable() {
@@ -362,14 +362,14 @@ func judgeForeignAccess(a api) func(*suite.C) {
 			body := op.validBody(c, o, word)
 			switch {
 			case op.takesID():
-				expectForeignRefused(c, op, op.send(c, id, body, other))
+				expectForeignRefused(c, op, op.send(c, id, body, foreignKey))
 			case op.effect == effectRead:
-				list := op.send(c, "", nil, other)
+				list := op.send(c, "", nil, foreignKey)
 				if listRefused[op.kind] = list.Code == 401 || list.Code == 403; !listRefused[op.kind] {
 					list.NotContains(id)
 				}
 			default:
-				expectForeignRefused(c, op, op.send(c, "", body, other))
+				expectForeignRefused(c, op, op.send(c, "", body, foreignKey))
 			}
 		}
 		o.expectUntouched(words...)

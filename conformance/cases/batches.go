@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// batchCases judge batch jobs. They judge only what RunPod's page prints.
+// batchCases judge batch jobs. They judge only event RunPod's page prints.
 var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 3.1", Needs: suite.OwnEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "BAT-01", Statement: "POST /batch takes an array of requests, which may be empty, and returns id and the status DRAFT.", Jobs: 1, Run: func(c *suite.C) {
 		first, second := newBatch(c), newBatch(c, suite.Echo())
@@ -123,8 +123,8 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 			}
 			a := awaitBatch(c, batch, "the end of the batch", func(a *suite.Answer) bool { return a.Int("requestInProgress") == 0 })
 			a.Equal("status", "CANCELLED")
-			done := a.Int("requestCompleted")
-			c.Expect(done >= 1 && done <= running+1, "completed requests that were running before", "%d of 3 requests completed", done)
+			completed := a.Int("requestCompleted")
+			c.Expect(completed >= 1 && completed <= running+1, "completed requests that were running before", "%d of 3 requests completed", completed)
 		}},
 	{ID: "BAT-11", Statement: "A call that adds requests has a body of at most 10 MiB. A larger one is rejected whole.", Jobs: 1, Run: func(c *suite.C) {
 		batch := newBatch(c)
@@ -205,7 +205,7 @@ func awaitBatchEnd(c *suite.C, batch string) *suite.Answer {
 	})
 }
 
-func awaitBatch(c *suite.C, batch, what string, reached func(*suite.Answer) bool) (a *suite.Answer) {
+func awaitBatch(c *suite.C, batch, event string, reached func(*suite.Answer) bool) (a *suite.Answer) {
 	pause := time.Millisecond // of real time, which the workers of a local target need
 	if !poll(c, batchWait, batchWait/60, func() bool {
 		if a != nil && c.Target.Local {
@@ -215,7 +215,7 @@ func awaitBatch(c *suite.C, batch, what string, reached func(*suite.Answer) bool
 		a = c.Get(batch).Success()
 		return reached(a)
 	}) {
-		c.Inconclusive("%s did not come within %s", what, batchWait)
+		c.Inconclusive("%s did not come within %s", event, batchWait)
 	}
 	return a
 }

@@ -64,8 +64,8 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			c.Expect(billed >= 2*time.Hour && billed <= 2*time.Hour+2*billingSlack, "two hours of a worker", "%s of a worker", billed)
 			for _, record := range a.List("") {
 				c.Expect(record["endpointId"] == id, "records of the endpoint", "a record of %v", record["endpointId"])
-				at, err := parseRFC3339(stringOrEmpty(record["time"]))
-				c.Expect(err == nil && at.Equal(at.Truncate(time.Hour)), "the start of an hour as the time", "the time %v", record["time"])
+				start, err := parseRFC3339(stringOrEmpty(record["time"]))
+				c.Expect(err == nil && start.Equal(start.Truncate(time.Hour)), "the start of an hour as the time", "the time %v", record["time"])
 			}
 			workers := c.V1("GET", "/billing/endpoints?bucketSize=hour&grouping=podId&endpointId="+url.QueryEscape(id), nil).Is(200)
 			for _, record := range workers.List("") {
@@ -113,9 +113,10 @@ const (
 
 // billingHistory is a billing history of version 2.
 type billingHistory struct {
-	path       string
-	id, unique string   // members: the id in a record, and the number of distinct ids in the metadata
-	components []string // the summands of totalAmount
+	path        string
+	idMember    string   // of a record, or ""
+	countMember string   // of the metadata: the number of distinct ids; or ""
+	components  []string // members whose sum is totalAmount
 }
 
 var billingHistories = []billingHistory{
@@ -131,7 +132,7 @@ var billingHistories = []billingHistory{
 
 // sampleHistories returns two histories, or all of them at a local target.
 func sampleHistories(c *suite.C) []billingHistory {
-	if c.LocalOnly("reads of all histories") {
+	if c.IncludeIfLocal("reads of all histories") {
 		return billingHistories
 	}
 	i := c.Random().IntN(len(billingHistories))
@@ -150,13 +151,13 @@ func (h billingHistory) expectSums(c *suite.C, a *suite.Answer) {
 	records, ids := a.List("records"), map[string]bool{}
 	c.Expect(a.Int("metadata.recordCount") == int64(len(records)), "the number of the records", "recordCount %d of %d records", a.Int("metadata.recordCount"), len(records))
 	for _, record := range records {
-		if h.id != "" {
-			ids[stringOrEmpty(record[h.id])] = true
+		if h.idMember != "" {
+			ids[stringOrEmpty(record[h.idMember])] = true
 		}
 		h.expectComponents(c, record, "a record")
 	}
-	if h.unique != "" {
-		c.Expect(a.Int("metadata."+h.unique) == int64(len(ids)), "the number of the resources", "the member %s with %d of %d", h.unique, a.Int("metadata."+h.unique), len(ids))
+	if h.countMember != "" {
+		c.Expect(a.Int("metadata."+h.countMember) == int64(len(ids)), "the number of the resources", "the member %s with %d of %d", h.countMember, a.Int("metadata."+h.countMember), len(ids))
 	}
 	totals := a.Object("metadata.totals")
 	h.expectComponents(c, totals, "the totals")

@@ -24,8 +24,8 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			c.Expect(eventually(c, func() bool { return slices.Equal(rolesByRank(c, id), withoutRoles) }), "the ranks 0, 1 and 2", "the roles by rank %q", rolesByRank(c, id))
 			pods := c.V2("GET", "/clusters/"+suite.PathSegment(id)+"/pods", nil).Is(200)
 			for i := range 3 {
-				at := fmt.Sprintf("pods.%d.", i)
-				pods.Equal(at+"cluster.id", id).Equal(at+"image", c.Image()).Equal(at+"env.A", "1").Equal(at+"gpu.count", 1)
+				pod := fmt.Sprintf("pods.%d.", i)
+				pods.Equal(pod+"cluster.id", id).Equal(pod+"image", c.Image()).Equal(pod+"env.A", "1").Equal(pod+"gpu.count", 1)
 			}
 		}},
 	{ID: "VER-71", Source: "Versioning, 3; v2 document, listPods", Statement: "GET /v2/pods omits the pods of clusters unless includeClusterPods=true.",
@@ -33,7 +33,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			pod := podOfCluster(c, newCluster(c))
 			c.V2("GET", "/pods/"+suite.PathSegment(pod), nil).Is(200).Equal("id", pod)
 			for query, want := range map[string]bool{"": false, "?includeClusterPods=false": false, "?includeClusterPods=true": true} {
-				c.Expect(c.IsListed("v2", "/pods"+query, pod) == want, fmt.Sprintf("the cluster's pod %s in the list: %v", pod, want), "a list in which it is: %v", !want)
+				c.Expect(c.IsListed("v2", "/pods"+query, pod) == want, fmt.Sprintf("the cluster's pod %s in the list: %v", pod, want), "the pod in the list: %v", !want)
 			}
 		}},
 	{ID: "VER-72", Source: "Versioning, 3; v2 document, updateCluster", Statement: "PATCH renames a cluster and changes nothing else.",
@@ -174,13 +174,13 @@ var podClassCases = []suite.Case{
 		ids := map[string]string{"pod": newPod(c, suite.M{"env": suite.M{"A": "1"}}), "cluster": newCluster(c)}
 		c.Given("VER-57", func() { awaitPod(c, ids["pod"], "RUNNING") })
 		before := readPod(c, ids["pod"])
-		other, word := suite.WithKey(c.Target.OtherKey), "conf-"+c.Nonce()
+		foreignKey, word := suite.WithKey(c.Target.OtherKey), "conf-"+c.Nonce()
 		for _, op := range managementOperations {
 			id, known := ids[op.kind]
 			if !known && op.kind != "billing" {
 				continue
 			}
-			a := op.send(c, id, op.validBody(c, nil, c.Nonce()), other)
+			a := op.send(c, id, op.validBody(c, nil, c.Nonce()), foreignKey)
 			switch {
 			case op.takesID():
 				expectForeignRefused(c, op, a)
@@ -193,10 +193,10 @@ var podClassCases = []suite.Case{
 			}
 		}
 		for _, action := range []string{"stop", "restart", "terminate"} {
-			c.V2("POST", "/pods/"+suite.PathSegment(ids["pod"])+"/action", suite.M{"action": action}, other).Is(401, 403, 404)
+			c.V2("POST", "/pods/"+suite.PathSegment(ids["pod"])+"/action", suite.M{"action": action}, foreignKey).Is(401, 403, 404)
 		}
 		for path, body := range map[string]suite.M{"/pods": podBody(c, suite.M{"name": word}), "/clusters": suite.Merge(clusterBody(c, 2), suite.M{"name": word})} {
-			c.Create("v2", path, body, other).Is(401, 403, 404)
+			c.Create("v2", path, body, foreignKey).Is(401, 403, 404)
 			expectNotListed(c, "v2", path+"?includeClusterPods=true", word)
 		}
 		c.Sleep(2 * time.Second)
@@ -268,7 +268,7 @@ func judgeUnsentMembers(name string, members ...string) func(*suite.C) {
 			}
 			before := s.read(o.id)
 			value, _ := s.placeholders.resolve(f.otherValue)
-			a := s.ask("PATCH", s.url(o.id), s.body(suite.M{f.path: value}))
+			a := s.request("PATCH", s.url(o.id), s.body(suite.M{f.path: value}))
 			if f.path == "name" {
 				a.Success().EqualIfShown("name", value)
 				awaitMember(c, s.url(o.id), "name", value)
@@ -280,8 +280,8 @@ func judgeUnsentMembers(name string, members ...string) func(*suite.C) {
 	}
 }
 
-// expectUnchangedExcept expects that an object's members are unchanged, except one.
-func (s *objects) expectUnchangedExcept(id string, before suite.M, except, when string) {
+// expectUnchangedExcept expects that an object's members are unchanged, except one. A failure names the occasion.
+func (s *objects) expectUnchangedExcept(id string, before suite.M, exceptPath, occasion string) {
 	before = s.asTable(before)
 	var changed string
 	unchanged := eventually(s.c, func() bool {
@@ -289,11 +289,11 @@ func (s *objects) expectUnchangedExcept(id string, before suite.M, except, when 
 		current := s.asTable(s.read(id))
 		for _, f := range s.fields {
 			old, shown := suite.Find(before, f.path)
-			if value, _ := suite.Find(current, f.path); shown && f.path != except && !isEmpty(old) && f.difference(old, value) != "" {
+			if value, _ := suite.Find(current, f.path); shown && f.path != exceptPath && !isEmpty(old) && f.difference(old, value) != "" {
 				changed = f.path
 			}
 		}
 		return changed == ""
 	})
-	s.c.Expect(unchanged, "all other members as before", "another %s %s", changed, when)
+	s.c.Expect(unchanged, "all other members as before", "another %s %s", changed, occasion)
 }

@@ -70,7 +70,7 @@ func judgeOpenLists(c *suite.C) {
 // refusalPatience is how long, in real time, a deployment with hundreds of requests may take to refuse one.
 const refusalPatience = 15 * time.Second
 
-// judgeOpenLimit opens more requests than the limit, which must be held. The others must get 429.
+// judgeOpenLimit opens more requests than the limit. The deployment must hold as many as the limit and answer the others 429.
 func judgeOpenLimit(c *suite.C, limit int, method, path string, body any, o ...suite.Option) {
 	n, succeeded := countOpen(c, limit, method, path, body, o...)
 	c.SkipIf(succeeded, "the deployment answers too fast to hold so many requests open")
@@ -87,9 +87,9 @@ func requireUnbuffered(c *suite.C) {
 	}
 }
 
-func expectHeld(c *suite.C, n, limit int) {
-	c.Expect(n <= limit, "429 above "+strconv.Itoa(limit)+" concurrent requests", "%d concurrent requests", n)
-	c.Expect(n == limit, strconv.Itoa(limit)+" requests that are held", "429 after %d requests", n)
+func expectHeld(c *suite.C, held, limit int) {
+	c.Expect(held <= limit, "429 above "+strconv.Itoa(limit)+" concurrent requests", "%d concurrent requests", held)
+	c.Expect(held == limit, strconv.Itoa(limit)+" requests that are held", "429 after %d requests", held)
 }
 
 // countOpen sends more requests than the limit and returns the number that stay in flight.
@@ -120,12 +120,12 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 // several times, it counts as the number of concurrent requests.
 func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id string) string) {
 	const (
-		tries    = 26
-		minTimes = 8 // sufficient occurrences of the smallest number
-		pauses   = 5 // different pauses before the requests
+		tries      = 26
+		sufficient = 8 // occurrences of the smallest number
+		pauses     = 5 // different pauses before the requests
 	)
 	large := submissionOfSize(9_000_000)
-	times, least := 0, n+1
+	occurrences, smallest := 0, n+1
 	for try := range tries {
 		paths := make([]string, n)
 		for i := range paths {
@@ -149,16 +149,16 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 			return
 		}
 		switch {
-		case !overlapped || accepted > least:
-		case accepted < least:
-			times, least = 1, accepted
+		case !overlapped || accepted > smallest:
+		case accepted < smallest:
+			occurrences, smallest = 1, accepted
 		default:
-			times++
+			occurrences++
 		}
-		if times == minTimes {
-			c.Fail(fmt.Sprintf("%d concurrent requests are accepted, %d times", least, times), "429 above "+strconv.Itoa(limit)+" concurrent requests")
+		if occurrences == sufficient {
+			c.Fail(fmt.Sprintf("%d concurrent requests are accepted, %d times", smallest, occurrences), "429 above "+strconv.Itoa(limit)+" concurrent requests")
 		}
-		if try == pauses-1 && times == 0 {
+		if try == pauses-1 && occurrences == 0 {
 			break // after none of the pauses did the requests overlap
 		}
 		c.Sleep(11 * time.Second) // the next window

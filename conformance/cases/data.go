@@ -65,7 +65,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 	}},
 	{ID: "DAT-05", Level: suite.Unspec, Source: "Job submission body", Statement: "What JSON leaves open: duplicate members, a byte order mark, half of a surrogate pair, numbers beyond doubles, thousands of levels.",
 		Jobs: 8, Seconds: 8, Requests: 40, Run: func(c *suite.C) {
-			for _, x := range []struct{ words, body string }{
+			for _, x := range []struct{ name, body string }{
 				{"a member twice", `{"input":{"op":"echo","x":1,"x":2}}`},
 				{"input twice", `{"input":{"op":"echo","x":1},"input":{"op":"echo","x":2}}`},
 				{"a byte order mark", "\ufeff" + `{"input":{"op":"echo","x":1}}`},
@@ -80,7 +80,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 				if len(text) > 20 {
 					text = fmt.Sprintf("%d bytes", len(text))
 				}
-				c.Observe("%s: %d %s", x.words, a.Code, text)
+				c.Observe("%s: %d %s", x.name, a.Code, text)
 			}
 		}},
 })
@@ -114,7 +114,7 @@ func localOrRemote(c *suite.C, local, remote int) int {
 	return remote
 }
 
-// echoAll returns the input of an echo job with all values of the generator, some as its own members.
+// echoAll returns the input of an echo job with all values of the generator. The input itself also has the members that are called names.
 func echoAll(g generator) suite.M {
 	all := g.allValues()
 	input := suite.M{"data": all}
@@ -132,8 +132,8 @@ func submissionText(g generator, input suite.M) string {
 
 // inputOfSize returns an input and its JSON text of size bytes.
 func inputOfSize(g generator, size int) (text string, input suite.M) {
-	const longest = 6 // bytes of a character, as an escape
-	input = suite.Echo(suite.M{"text": g.longText(size/longest - 100), "pad": ""})
+	const maxEscapeSize = 6 // of a character in JSON, in bytes
+	input = suite.Echo(suite.M{"text": g.longText(size/maxEscapeSize - 100), "pad": ""})
 	input["pad"] = strings.Repeat("p", size-len(suite.JSONText(input)))
 	return suite.JSONText(input), input
 }

@@ -24,9 +24,9 @@ func TestGenerator(t *testing.T) {
 		}
 		v, text := write()
 		_, second := write()
-		must.Require(t, second == text, "seed", seed, "two texts")
+		must.Require(t, second == text, "seed", seed, "gives two different texts")
 		got, err := wire.Decode([]byte(text))
-		must.Require(t, err == nil && utf8.ValidString(text) && json.Valid([]byte(text)), "seed", seed, err, text)
+		must.Require(t, err == nil && utf8.ValidString(text) && json.Valid([]byte(text)), "seed", seed, "gives the invalid text", text, err)
 		d := suite.Difference(v, got)
 		must.Require(t, d == "", "seed", seed, d)
 	}

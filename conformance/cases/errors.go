@@ -37,7 +37,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		c.V2("GET", "/serverless", nil).Is(200)
 		id := c.Nonce()[:14]
 		list := operationsOf(v2API)
-		if !c.LocalOnly("all operations with the same method on the same kind of object") {
+		if !c.IncludeIfLocal("all operations with the same method on the same kind of object") {
 			list = onePerKind(slices.DeleteFunc(list, func(op contractOperation) bool { return !op.takesID() }))
 		}
 		for _, op := range list {
@@ -48,8 +48,8 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	}},
 	{ID: "ERR-02-deleted", Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Jobs: 3, Requests: 45, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		c.Endpoint = c.NewEndpoint(1)
-		done := c.Run(suite.Echo()).Reach(suite.Completed)
-		jobs := []*suite.Job{done, c.Blocker(time.Minute), c.Run(suite.Echo())}
+		completed := c.Run(suite.Echo()).Reach(suite.Completed)
+		jobs := []*suite.Job{completed, c.Blocker(time.Minute), c.Run(suite.Echo())}
 		c.V2("DELETE", "/serverless/"+suite.PathSegment(c.Endpoint), nil).Success()
 		c.Sleep(consistency)
 		eventually(c, func() bool { return c.Get("/health").Code/100 == 4 })
@@ -107,12 +107,12 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		c.V2("GET", "/templates", nil).Is(200)
 		a := c.V2("POST", "/templates", suite.M{"image": 5}).Refused()
 		a.Str("title")
-		if given, exists := a.Find("errors"); exists {
-			list, ok := given.([]any)
-			c.Expect(ok, "errors: an array", "errors = %s", suite.JSONText(given))
+		if shown, exists := a.Find("errors"); exists {
+			list, ok := shown.([]any)
+			c.Expect(ok, "errors: an array", "errors = %s", suite.JSONText(shown))
 			for _, element := range list {
 				_, ok := element.(string)
-				c.Expect(ok, "errors: an array of strings", "errors = %s", suite.JSONText(given))
+				c.Expect(ok, "errors: an array of strings", "errors = %s", suite.JSONText(shown))
 			}
 		}
 	}},
@@ -176,8 +176,8 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		Needs: suite.V1, Allow: suite.Create, Requests: 200, WaitTime: time.Minute, Run: judgeRefusedCreations(v1API)},
 	{ID: "ERR-13-v2", Needs: suite.V2, Allow: suite.Create, Requests: 200, WaitTime: time.Minute, Run: judgeRefusedCreations(v2API)},
 	{ID: "ERR-14", Level: suite.Should, Source: "Errors, 400", Statement: "A rejected update of the management API changes nothing.",
-		Needs: suite.V1, Allow: suite.Create, Requests: 400, WaitTime: time.Minute, Run: judgeRefusedChanges(v1API)},
-	{ID: "ERR-14-v2", Needs: suite.V2, Allow: suite.Create, Requests: 400, WaitTime: time.Minute, Run: judgeRefusedChanges(v2API)},
+		Needs: suite.V1, Allow: suite.Create, Requests: 400, WaitTime: time.Minute, Run: judgeRefusedUpdates(v1API)},
+	{ID: "ERR-14-v2", Needs: suite.V2, Allow: suite.Create, Requests: 400, WaitTime: time.Minute, Run: judgeRefusedUpdates(v2API)},
 	{ID: "ERR-15", Level: suite.Should, Source: "Errors, 404", Statement: "Every operation on an unknown or deleted object returns 404, in version 1 any 4xx except 401, 403 and 429.",
 		Needs: suite.V1, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v1API)},
 	{ID: "ERR-15-v2", Needs: suite.V2, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v2API)},
@@ -187,10 +187,10 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 // to a request that is too large or too slow, or at a path that the API doesn't have.
 func isProxyAnswer(w *suite.WatchedExchange) bool {
 	code, first := w.Exchange.Status, strings.Split(w.Path, "/")[1]
-	known := slices.ContainsFunc(contract, func(op contractOperation) bool {
+	isKnownPath := slices.ContainsFunc(contract, func(op contractOperation) bool {
 		return op.api == api(w.API) && strings.Split(op.path, "/")[1] == first
 	})
-	return suite.FromProxy(code, false) || code == http.StatusRequestTimeout || code == http.StatusRequestURITooLong || !known
+	return suite.FromProxy(code, false) || code == http.StatusRequestTimeout || code == http.StatusRequestURITooLong || !isKnownPath
 }
 
 // isUnknownRoute reports whether a router without the path or method sent the answer.

@@ -14,7 +14,7 @@ type jobEvent struct {
 	clause func(s stage) string
 	jobs   int     // submitted jobs, in addition to the stage's
 	policy suite.M // of the submitted job
-	judge  func(c *suite.C, s stage, p *stagedJob)
+	judge  func(c *suite.C, s stage, j *stagedJob)
 }
 
 // combinationCases returns a case for each pair of a stage and an event. Most of them wait for
@@ -68,63 +68,63 @@ var jobEvents = []jobEvent{
 				suite.InQueue: "SUB-22", suite.InProgress: "SUB-23", suite.Completed: "SUB-24", suite.Failed: "SUB-25", suite.TimedOut: "SUB-25", suite.Cancelled: "SUB-25",
 			})(s)
 		},
-		judge: func(c *suite.C, s stage, p *stagedJob) {
-			due := p.submittedAt.add(lifetime)
-			due.judgeJustBefore(c, p.Job, func(status *suite.Answer) { s.expectStatus(c, status) })
-			due.expectDeleted(c, p.Job)
+		judge: func(c *suite.C, s stage, j *stagedJob) {
+			due := j.submittedAt.add(lifetime)
+			due.judgeJustBefore(c, j.Job, func(status *suite.Answer) { s.expectStatus(c, status) })
+			due.expectDeleted(c, j.Job)
 		},
 	},
 	// No request restores a deleted job.
 	{
 		name: "gone", policy: suite.M{"ttl": lifetime.Milliseconds()},
 		clause: func(stage) string { return "SUB-28" },
-		judge: func(c *suite.C, s stage, p *stagedJob) {
-			p.Status().Is(200).Equal("status", s.status)
-			c.UntilEffective(p.submittedAt.add(lifetime).to)
-			c.Given("SUB-26", func() { p.Status().Is(404) })
-			p.Retry().Is(404)
-			p.Cancel().Is(404)
-			p.Stream().Is(404)
-			p.freeWorker()
+		judge: func(c *suite.C, s stage, j *stagedJob) {
+			j.Status().Is(200).Equal("status", s.status)
+			c.UntilEffective(j.submittedAt.add(lifetime).to)
+			c.Given("SUB-26", func() { j.Status().Is(404) })
+			j.Retry().Is(404)
+			j.Cancel().Is(404)
+			j.Stream().Is(404)
+			j.freeWorker()
 			c.Sleep(failingRunTime)
-			p.Status().Is(404)
+			j.Status().Is(404)
 		},
 	},
 	// GET /status?ttl= sets the time to live, which should count from the submission.
 	{
 		name:   "ttl-query",
 		clause: func(stage) string { return "JOB-44" },
-		judge: func(c *suite.C, s stage, p *stagedJob) {
+		judge: func(c *suite.C, s stage, j *stagedJob) {
 			c.Sleep(2 * time.Minute)
-			ttl := c.Now().Sub(p.submittedAt.from).Round(time.Second) + 7*time.Minute
-			set := c.Get(p.Path("status")+"?ttl="+suite.JSONText(ttl.Milliseconds())).Is(200).Equal("status", s.status)
-			due := p.submittedAt.add(ttl)
-			due.judgeJustBefore(c, p.Job, func(status *suite.Answer) { s.expectStatus(c, status) })
+			ttl := c.Now().Sub(j.submittedAt.from).Round(time.Second) + 7*time.Minute
+			answer := c.Get(j.Path("status")+"?ttl="+suite.JSONText(ttl.Milliseconds())).Is(200).Equal("status", s.status)
+			due := j.submittedAt.add(ttl)
+			due.judgeJustBefore(c, j.Job, func(status *suite.Answer) { s.expectStatus(c, status) })
 			c.UntilEffective(due.to)
-			c.Should(func() { p.Status().Is(404) })
-			intervalOf(set).add(ttl).expectDeleted(c, p.Job)
+			c.Should(func() { j.Status().Is(404) })
+			intervalOf(answer).add(ttl).expectDeleted(c, j.Job)
 		},
 	},
 	// A ttl that is set while a job waits or runs also applies to its result.
 	{
 		name: "ttl-of-result", clause: byStatus(map[string]string{suite.InQueue: "JOB-44", suite.InProgress: "JOB-44"}),
-		judge: func(c *suite.C, s stage, p *stagedJob) {
-			set := c.Get(p.Path("status")+"?ttl="+suite.JSONText(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
-			p.cancel(cancelClause(s))
-			p.submittedAt.add(lifetime).untilJustBefore(c)
-			c.Should(func() { p.Status().Is(200).Equal("status", suite.Cancelled) })
-			intervalOf(set).add(lifetime).expectDeleted(c, p.Job)
+		judge: func(c *suite.C, s stage, j *stagedJob) {
+			answer := c.Get(j.Path("status")+"?ttl="+suite.JSONText(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
+			j.cancel(cancelClause(s))
+			j.submittedAt.add(lifetime).untilJustBefore(c)
+			c.Should(func() { j.Status().Is(200).Equal("status", suite.Cancelled) })
+			intervalOf(answer).add(lifetime).expectDeleted(c, j.Job)
 		},
 	},
 	// A ttl that is set for a FAILED or TIMED_OUT job also applies after a retry.
 	{
 		name: "ttl-of-retry", clause: byStatus(map[string]string{suite.Failed: "SUB-26", suite.TimedOut: "SUB-26"}),
-		judge: func(c *suite.C, s stage, p *stagedJob) {
-			set := c.Get(p.Path("status")+"?ttl="+suite.JSONText(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
-			p.retry("JOB-22")
-			p.submittedAt.add(lifetime).untilJustBefore(c)
-			p.Status().Is(200)
-			intervalOf(set).add(lifetime).expectDeleted(c, p.Job)
+		judge: func(c *suite.C, s stage, j *stagedJob) {
+			answer := c.Get(j.Path("status")+"?ttl="+suite.JSONText(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
+			j.retry("JOB-22")
+			j.submittedAt.add(lifetime).untilJustBefore(c)
+			j.Status().Is(200)
+			intervalOf(answer).add(lifetime).expectDeleted(c, j.Job)
 		},
 	},
 	// A ttl can also be prolonged. A result still expires at the end of its retention.
@@ -133,27 +133,27 @@ var jobEvents = []jobEvent{
 		clause: byStatus(map[string]string{
 			suite.InQueue: "JOB-44", suite.InProgress: "JOB-44", suite.Completed: "LIM-20", suite.Failed: "LIM-20", suite.TimedOut: "LIM-20", suite.Cancelled: "LIM-20",
 		}),
-		judge: func(c *suite.C, s stage, p *stagedJob) {
-			c.Get(p.Path("status")+"?ttl=10800000").Is(200).Equal("status", s.status)
+		judge: func(c *suite.C, s stage, j *stagedJob) {
+			c.Get(j.Path("status")+"?ttl=10800000").Is(200).Equal("status", s.status)
 			if suite.IsFinal(s.status) {
-				due := p.endedAt.add(retention)
+				due := j.endedAt.add(retention)
 				if due.untilJustBefore(c) {
-					p.Status().Is(200).Equal("status", s.status)
+					j.Status().Is(200).Equal("status", s.status)
 				}
-				expectExpired(c, p.Job, due.to)
+				expectExpired(c, j.Job, due.to)
 				return
 			}
-			c.UntilEffective(p.submittedAt.add(lifetime).to)
-			p.Status().Is(200).Equal("status", s.status)
-			p.submittedAt.add(3*time.Hour).expectDeleted(c, p.Job)
+			c.UntilEffective(j.submittedAt.add(lifetime).to)
+			j.Status().Is(200).Equal("status", s.status)
+			j.submittedAt.add(3*time.Hour).expectDeleted(c, j.Job)
 		},
 	},
 	// Any final state, retention elapsed → expired, counted from the job's last end.
 	{
 		name: "kept", clause: retentionClause("LIM-11"),
-		judge: func(c *suite.C, s stage, p *stagedJob) {
-			due := p.endedAt.add(retention)
-			if !due.judgeJustBefore(c, p.Job, func(status *suite.Answer) {
+		judge: func(c *suite.C, s stage, j *stagedJob) {
+			due := j.endedAt.add(retention)
+			if !due.judgeJustBefore(c, j.Job, func(status *suite.Answer) {
 				s.expectStatus(c, status)
 				if s.status == suite.Completed {
 					status.Equal("output.x", "kept")
@@ -162,70 +162,70 @@ var jobEvents = []jobEvent{
 				c.Inconclusive("the time of the job's end isn't known exactly enough")
 			}
 			if s.status == suite.Failed || s.status == suite.TimedOut {
-				p.Retry().Is(200).Equal("status", suite.InQueue)
+				j.Retry().Is(200).Equal("status", suite.InQueue)
 			}
 		},
 	},
 	{
 		name: "expired", clause: retentionClause("LIM-12"),
-		judge: func(c *suite.C, s stage, p *stagedJob) {
-			p.Status().Is(200).Equal("status", s.status)
-			expectExpired(c, p.Job, p.endedAt.add(retention).to)
+		judge: func(c *suite.C, s stage, j *stagedJob) {
+			j.Status().Is(200).Equal("status", s.status)
+			expectExpired(c, j.Job, j.endedAt.add(retention).to)
 		},
 	},
 	// Retention applies only to results: it does not end a job that waits or runs.
 	{
 		name: "not-over", clause: byStatus(map[string]string{suite.InQueue: "LIM-17", suite.InProgress: "LIM-17"}),
-		judge: func(c *suite.C, s stage, p *stagedJob) {
+		judge: func(c *suite.C, s stage, j *stagedJob) {
 			if s.status == suite.InProgress && s.retried {
-				p.cancel("JOB-19")
+				j.cancel("JOB-19")
 			} else {
-				c.Until(p.submittedAt.to.Add(retention + 15*time.Minute))
-				p.Status().Is(200).Equal("status", s.status)
-				p.cancel(cancelClause(s))
+				c.Until(j.submittedAt.to.Add(retention + 15*time.Minute))
+				j.Status().Is(200).Equal("status", s.status)
+				j.cancel(cancelClause(s))
 			}
-			due := p.endedAt.add(retention)
+			due := j.endedAt.add(retention)
 			due.untilJustBefore(c)
-			c.Should(func() { p.Status().Is(200).Equal("status", suite.Cancelled) })
+			c.Should(func() { j.Status().Is(200).Equal("status", suite.Cancelled) })
 		},
 	},
 	// IN_QUEUE, IN_PROGRESS, POST /cancel → CANCELLED.
 	{
 		name: "cancel", clause: cancelClause,
-		judge: func(c *suite.C, _ stage, p *stagedJob) {
-			p.Cancel().Is(200).Equal("id", p.ID).Equal("status", suite.Cancelled)
-			p.Await(suite.Cancelled)
-			p.freeWorker()
+		judge: func(c *suite.C, _ stage, j *stagedJob) {
+			j.Cancel().Is(200).Equal("id", j.ID).Equal("status", suite.Cancelled)
+			j.Await(suite.Cancelled)
+			j.freeWorker()
 			c.Run(suite.Echo()).AwaitCompleted() // earlier jobs in the queue have begun
 			c.Sleep(failingRunTime)
-			p.Status().Is(200).Equal("status", suite.Cancelled)
+			j.Status().Is(200).Equal("status", suite.Cancelled)
 		},
 		jobs: 1,
 	},
 	{
 		name: "cancel", clause: finalOnly("JOB-31"),
-		judge: func(c *suite.C, s stage, p *stagedJob) {
-			before := p.Status().Is(200).Equal("status", s.status)
-			p.Cancel() // the description leaves its answer open
-			expectSameResult(before, p.Status())
+		judge: func(c *suite.C, s stage, j *stagedJob) {
+			before := j.Status().Is(200).Equal("status", s.status)
+			j.Cancel() // the description leaves its answer open
+			expectSameResult(before, j.Status())
 			c.Sleep(5 * time.Minute)
-			expectSameResult(before, p.Status())
+			expectSameResult(before, j.Status())
 		},
 	},
 	// FAILED, TIMED_OUT, POST /retry → IN_QUEUE; from every other state it is refused.
 	{
 		name: "retry", clause: byStatus(map[string]string{suite.Failed: "JOB-22", suite.TimedOut: "JOB-23"}), jobs: 1,
-		judge: func(c *suite.C, s stage, p *stagedJob) {
+		judge: func(c *suite.C, s stage, j *stagedJob) {
 			c.Sleep(time.Minute)
 			blocker := c.BusyWorker() // keeps the retried job in the queue
-			p.Retry().Is(200).Equal("id", p.ID).Equal("status", suite.InQueue)
-			p.Await(suite.InQueue)
+			j.Retry().Is(200).Equal("id", j.ID).Equal("status", suite.InQueue)
+			j.Await(suite.InQueue)
 			blocker.Cancel()
 			if s.status == suite.TimedOut {
-				p.Await(suite.InProgress)
+				j.Await(suite.InProgress)
 				c.Sleep(shortTimeout + c.Grace())
 			}
-			p.Await(s.status)
+			j.Await(s.status)
 		},
 	},
 	{
@@ -235,11 +235,11 @@ var jobEvents = []jobEvent{
 	// IN_QUEUE, POST /purge-queue → removed; jobs in other states are kept.
 	{
 		name: "purge", clause: byStatus(map[string]string{suite.InQueue: "OPS-20"}), jobs: 1,
-		judge: func(c *suite.C, _ stage, p *stagedJob) {
+		judge: func(c *suite.C, _ stage, j *stagedJob) {
 			c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
-			p.freeWorker()
+			j.freeWorker()
 			c.Run(suite.Echo()).AwaitCompleted() // earlier jobs in the queue have begun
-			a := p.Status()
+			a := j.Status()
 			status := a.ValueOrNil("status")
 			c.Expect(a.Code/100 != 2 || slices.Contains([]any{suite.InQueue, suite.Cancelled, nil}, status), "no run of a purged job", "status %v", status)
 			expectHealth(c, "jobs.inQueue", 0)
@@ -256,10 +256,10 @@ var jobEvents = []jobEvent{
 		clause: byStatus(map[string]string{
 			suite.InProgress: "OPS-18", suite.Completed: "OPS-19", suite.Failed: "OPS-19", suite.TimedOut: "OPS-19", suite.Cancelled: "OPS-19",
 		}),
-		judge: func(c *suite.C, s stage, p *stagedJob) {
-			before := p.Status().Is(200).Equal("status", s.status)
+		judge: func(c *suite.C, s stage, j *stagedJob) {
+			before := j.Status().Is(200).Equal("status", s.status)
 			c.Post("/purge-queue", nil).Is(200).Equal("removed", 0).Equal("status", "completed")
-			expectSameResult(before, p.Status())
+			expectSameResult(before, j.Status())
 		},
 	},
 	// The policy's time-out applies to each run, and doesn't include time in the queue.
@@ -268,47 +268,47 @@ var jobEvents = []jobEvent{
 		clause: func(s stage) string {
 			return map[string]string{"timed-out-running": "SUB-10", "timed-out-queued": "SUB-16"}[s.name]
 		},
-		judge: func(c *suite.C, s stage, p *stagedJob) {
+		judge: func(c *suite.C, s stage, j *stagedJob) {
 			limit := failingRunTime
 			if s.status == suite.InQueue {
 				limit = shortTimeout
 				c.Sleep(time.Minute)
-				p.Status().Is(200).Equal("status", suite.InQueue)
-				cancelled := p.blocker.Cancel()
-				p.lastQueued = interval{cancelled.Sent, cancelled.Received}
-				p.awaitStart()
+				j.Status().Is(200).Equal("status", suite.InQueue)
+				cancelled := j.blocker.Cancel()
+				j.lastQueued = interval{cancelled.Sent, cancelled.Received}
+				j.awaitStart()
 			}
-			due := p.startedAt.add(limit)
-			due.judgeJustBefore(c, p.Job, func(status *suite.Answer) { status.Is(200).Equal("status", suite.InProgress) })
-			c.JudgeBy(due.to, func() { p.Status().Is(200).Equal("status", suite.TimedOut) })
+			due := j.startedAt.add(limit)
+			due.judgeJustBefore(c, j.Job, func(status *suite.Answer) { status.Is(200).Equal("status", suite.InProgress) })
+			c.JudgeBy(due.to, func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 		},
 	},
 	// The counts of /health.
 	{
 		name: "health", clause: byStatus(map[string]string{suite.InQueue: "OPS-24", suite.InProgress: "OPS-25"}),
-		judge: func(c *suite.C, s stage, p *stagedJob) {
+		judge: func(c *suite.C, s stage, j *stagedJob) {
 			expectHealth(c, "jobs.inQueue", countTrue(s.status == suite.InQueue))
-			expectHealth(c, "jobs.inProgress", countTrue(s.status == suite.InProgress, p.blocker != nil))
-			c.Given("JOB-19", func() { p.Cancel().Is(200) })
-			p.freeWorker()
+			expectHealth(c, "jobs.inProgress", countTrue(s.status == suite.InProgress, j.blocker != nil))
+			c.Given("JOB-19", func() { j.Cancel().Is(200) })
+			j.freeWorker()
 			expectHealth(c, "jobs.inQueue", 0)
 			expectHealth(c, "jobs.inProgress", 0)
 		},
 	},
 	{
 		name: "health-gone", clause: byStatus(map[string]string{suite.InQueue: "OPS-24", suite.InProgress: "OPS-25"}), policy: suite.M{"ttl": lifetime.Milliseconds()},
-		judge: func(c *suite.C, _ stage, p *stagedJob) {
-			c.UntilEffective(p.submittedAt.add(lifetime).to)
-			c.Given("SUB-26", func() { p.Status().Is(404) })
-			p.freeWorker()
+		judge: func(c *suite.C, _ stage, j *stagedJob) {
+			c.UntilEffective(j.submittedAt.add(lifetime).to)
+			c.Given("SUB-26", func() { j.Status().Is(404) })
+			j.freeWorker()
 			expectHealth(c, "jobs.inQueue", 0)
 			expectHealth(c, "jobs.inProgress", 0)
 		},
 	},
 	{
 		name: "health", clause: finalOnly("OPS-26"),
-		judge: func(c *suite.C, s stage, p *stagedJob) {
-			expectHealth(c, "jobs.inProgress", countTrue(p.blocker != nil))
+		judge: func(c *suite.C, s stage, j *stagedJob) {
+			expectHealth(c, "jobs.inProgress", countTrue(j.blocker != nil))
 			expectHealth(c, "jobs.inQueue", 0)
 			expectHealth(c, "jobs.completed", countTrue(s.status == suite.Completed))
 			if !s.retried && (s.status == suite.Failed || s.status == suite.Completed) {

@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// realObjects has objects of one version of the management API, for requests that must be refused nevertheless.
+// realObjects has objects of one version of the management API, for requests that must be refused although the objects exist.
 type realObjects struct {
 	c                    *suite.C
 	api                  api
@@ -27,7 +27,7 @@ var creationClause = map[api]map[string]string{
 	v2API: {"template": "VER-27", "volume": "VER-28", "endpoint": "VER-25"},
 }
 
-// newRealObjects creates an object of each kind, and finds out which ones can be read.
+// newRealObjects creates an object of each kind, and finds out which operations read it.
 func newRealObjects(c *suite.C, a api) *realObjects {
 	o := &realObjects{c: c, api: a, ids: map[string]string{}, names: map[string]string{}, itemReads: map[string]contractOperation{}, listReads: map[string]contractOperation{}}
 	o.dataCenter = c.DataCenter()
@@ -87,7 +87,7 @@ func (o *realObjects) create(kind string) {
 // consistency is how long reads may lag behind a write.
 const consistency = 2 * time.Second
 
-// recordRead finds out whether an operation reads the object. One that isn't described may not be served.
+// recordRead finds out whether an operation reads the object. The deployment may lack an operation that isn't described.
 func (o *realObjects) recordRead(op contractOperation) {
 	var a *suite.Answer
 	eventually(o.c, func() bool { a = op.send(o.c, o.ids[op.kind], nil); return a.Contains(o.ids[op.kind]) })
@@ -169,7 +169,7 @@ const chunksOfScene = 3
 
 func (s *scene) jobs() []*suite.Job { return []*suite.Job{s.completed, s.failed, s.running, s.waiting} }
 
-// ids returns the ids for the path of an operation, or "" if its path has no id.
+// ids returns the ids for the path of an operation, or only "" if its path has no id.
 func (s *scene) ids(op contractOperation) (ids []string) {
 	if !op.takesID() {
 		return []string{""}

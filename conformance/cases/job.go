@@ -13,9 +13,9 @@ import (
 var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, []suite.Case{
 	{ID: "JOB-01", Source: "What the service does, 2", Statement: "The job API of an endpoint is below /v2/{endpoint_id}/ and nowhere else.", Run: func(c *suite.C) {
 		c.Get("/health").Is(200).Object("jobs")
-		bare := c.Do("GET", c.Target.Queue()+"/"+suite.PathSegment(c.Endpoint)+"/health", nil)
-		_, hasJobs := bare.Find("jobs") // the path may have a web page
-		bare.Expect(bare.Code/100 != 2 || !hasJobs, "no such path without /v2")
+		unversioned := c.Do("GET", c.Target.Queue()+"/"+suite.PathSegment(c.Endpoint)+"/health", nil)
+		_, hasJobs := unversioned.Find("jobs") // the path may have a web page
+		unversioned.Expect(unversioned.Code/100 != 2 || !hasJobs, "no such path without /v2")
 	}},
 	{ID: "JOB-01-every", Needs: suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 60, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
@@ -155,10 +155,10 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		Live:      suite.Dialect{Level: suite.Unspec, Why: "RunPod's documentation shows ?ttl=6000"},
 		Needs:     suite.IdleEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Run: func(c *suite.C) {
 			j, other := c.Run(suite.Echo()), c.Run(suite.Echo())
-			set := c.Get(j.Path("status") + "?ttl=10000").Is(200)
+			answer := c.Get(j.Path("status") + "?ttl=10000").Is(200)
 			c.Until(j.Answer.Sent.Add(9 * time.Second))
 			j.Status().IfBefore(j.Answer.Sent.Add(10 * time.Second)).Is(200)
-			intervalOf(set).add(10*time.Second).expectDeleted(c, j) // the description doesn't say from when the ttl counts
+			intervalOf(answer).add(10*time.Second).expectDeleted(c, j) // the description doesn't say from when the ttl counts
 			other.Status().Is(200).Equal("status", suite.InQueue)
 		}},
 	{ID: "JOB-45", Level: suite.Unspec, Source: "Endpoints B, GET /status", Statement: "The bounds of ?ttl=.",
@@ -211,8 +211,8 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	}},
 	// The times of a retried job may cover its last run or all runs.
 	{ID: "JOB-06-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
-		a, _, inQueue, _, sinceSubmission := failTwice(c)
-		expectMilliseconds(c, a, "delayTime", inQueue, sinceSubmission)
+		f := failTwice(c)
+		expectMilliseconds(c, f.status, "delayTime", f.inQueue, f.sinceSubmission)
 	}},
 	// A running job may already have its delay.
 	{ID: "JOB-06-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
@@ -240,13 +240,13 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	{ID: "JOB-07-failed", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))},
 	{ID: "JOB-07-timed-out", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.TimedOut, suite.Sleep(time.Hour), suite.ExecutionTimeout(runTime))},
 	{ID: "JOB-07-cancelled", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		a, delay, execution := endAfterWait(c, suite.Cancelled, suite.Sleep(time.Hour))
+		a, delay, execution := runAfterWait(c, suite.Cancelled, suite.Sleep(time.Hour))
 		expectTimeIfShown(c, a, "executionTime", span{0, execution.max}) // a cancelled job may have no times
 		expectTimeIfShown(c, a, "delayTime", span{0, delay.max})
 	}},
 	{ID: "JOB-07-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
-		a, lastRun, _, bothRuns, _ := failTwice(c)
-		expectMilliseconds(c, a, "executionTime", lastRun, bothRuns)
+		f := failTwice(c)
+		expectMilliseconds(c, f.status, "executionTime", f.lastRun, f.bothRuns)
 	}},
 	{ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime", Statement: "Whether executionTime is in milliseconds, as JOB-07 expects, or in seconds.",
 		Jobs: 1, WaitTime: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
@@ -295,7 +295,7 @@ const (
 	runTime  = 30 * time.Second
 )
 
-// span is the shortest and the longest duration that a process may have had.
+// span has the shortest and the longest duration that a wait or a run may have had.
 type span struct{ min, max time.Duration }
 
 // occupyWorker keeps the worker busy for waitTime, and calls submit meanwhile. It returns the
@@ -309,9 +309,9 @@ func occupyWorker(c *suite.C, submit func()) (free time.Time) {
 	return blocker.Answer.Sent.Add(waitTime)
 }
 
-// endAfterWait returns the status of a job that waited for waitTime, ran for runTime and ended with a
+// runAfterWait returns the status of a job that waited for waitTime, ran for runTime and ended with a
 // status, with the spans that the case measured.
-func endAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a *suite.Answer, delay, execution span) {
+func runAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a *suite.Answer, delay, execution span) {
 	var j *suite.Job
 	free := occupyWorker(c, func() { j = c.Run(input, more...) })
 	running := j.Await(suite.InProgress, status)
@@ -327,15 +327,22 @@ func endAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a 
 // have them, which JOB-06 and JOB-07 judge.
 func judgeTimesIfShown(status string, input suite.M, more ...suite.M) func(*suite.C) {
 	return func(c *suite.C) {
-		a, delay, execution := endAfterWait(c, status, input, more...)
+		a, delay, execution := runAfterWait(c, status, input, more...)
 		expectTimeIfShown(c, a, "executionTime", execution)
 		expectTimeIfShown(c, a, "delayTime", delay)
 	}
 }
 
-// failTwice returns the status of a job that failed, was retried and failed again, and its times.
-// sinceSubmission ends when the last run starts. Each run takes runTime.
-func failTwice(c *suite.C) (a *suite.Answer, lastRun, inQueue, bothRuns, sinceSubmission span) {
+// failedTwice has the last status of a job that failed, was retried and failed again, and its times.
+type failedTwice struct {
+	status            *suite.Answer
+	lastRun, bothRuns span
+	inQueue           span // both waits
+	sinceSubmission   span // from the submission to the start of the last run
+}
+
+// failTwice runs a job twice. Each run fails after runTime.
+func failTwice(c *suite.C) (f failedTwice) {
 	j := c.Run(suite.Stream(1, runTime, suite.M{"message": "failed"})).Reach(suite.InProgress)
 	c.Sleep(runTime + c.Grace())
 	first := j.AwaitFailed()
@@ -343,12 +350,12 @@ func failTwice(c *suite.C) (a *suite.Answer, lastRun, inQueue, bothRuns, sinceSu
 	free := occupyWorker(c, func() { c.Given("JOB-22", func() { retried = j.Retry().Is(200) }) })
 	running := j.Await(suite.InProgress, suite.Failed)
 	c.Sleep(runTime + c.Grace())
-	a = j.AwaitFailed()
-	lastRun = span{runTime, a.Received.Sub(free)}
-	bothRuns = span{2 * runTime, a.Received.Sub(free) + first.Received.Sub(j.Answer.Sent)}
-	inQueue = span{free.Sub(retried.Received), running.Received.Sub(retried.Sent) + first.Received.Sub(j.Answer.Sent) - runTime}
-	sinceSubmission = span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}
-	return a, lastRun, inQueue, bothRuns, sinceSubmission
+	f.status = j.AwaitFailed()
+	f.lastRun = span{runTime, f.status.Received.Sub(free)}
+	f.bothRuns = span{2 * runTime, f.status.Received.Sub(free) + first.Received.Sub(j.Answer.Sent)}
+	f.inQueue = span{free.Sub(retried.Received), running.Received.Sub(retried.Sent) + first.Received.Sub(j.Answer.Sent) - runTime}
+	f.sinceSubmission = span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}
+	return f
 }
 
 // expectTimeIfShown judges a time if the answer has it.

@@ -86,10 +86,10 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			})
 			c.Given("JOB-19", func() { job.Cancel().Is(200) })
 			c.Sleep(10 * time.Second) // time to stop the handler
-			n := len(ticks.Calls())
+			earlierCalls := len(ticks.Calls())
 			c.Sleep(20 * time.Second)
-			after := len(ticks.Calls())
-			c.Expect(after == n, "no call of the handler from 10 s after the cancellation on", "%d calls in the 20 s after that", after-n)
+			laterCalls := len(ticks.Calls()) - earlierCalls
+			c.Expect(laterCalls == 0, "no call of the handler from 10 s after the cancellation on", "%d calls in the 20 s after that", laterCalls)
 		}},
 	{ID: "JOB-21", Source: "Endpoints B, POST /cancel", Statement: "POST /cancel returns the id and CANCELLED.",
 		Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
@@ -99,9 +99,9 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		}},
 	{ID: "JOB-31", Level: suite.Should, Source: "States and transitions", Statement: "A finished job doesn't change unless it is retried.",
 		Jobs: 4, Requests: 40, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
-			done, failed := c.Run(suite.Echo()), c.Run(suite.Fail())
+			completed, failed := c.Run(suite.Echo()), c.Run(suite.Fail())
 			timedOut, cancelled := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(time.Minute))
-			done.AwaitCompleted()
+			completed.AwaitCompleted()
 			failed.AwaitFailed()
 			cancelled.AwaitRunning()
 			c.Given("JOB-19", func() { cancelled.Cancel().Is(200) })
@@ -109,7 +109,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			timedOut.AwaitTimedOut()
 			for range 5 {
 				c.Sleep(time.Second)
-				done.Status().Is(200).Equal("status", suite.Completed)
+				completed.Status().Is(200).Equal("status", suite.Completed)
 				failed.Status().Is(200).Equal("status", suite.Failed)
 				timedOut.Status().Is(200).Equal("status", suite.TimedOut)
 				cancelled.Status().Is(200).Equal("status", suite.Cancelled)
@@ -179,13 +179,13 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 
 // expectNotExecuted expects that a job's handler hasn't called its box since the earlier calls. It
 // runs another job first, to show that handlers call their boxes.
-func expectNotExecuted(c *suite.C, box *env.Box, earlier int, job string) {
+func expectNotExecuted(c *suite.C, box *env.Box, earlierCalls int, job string) {
 	control := c.Box()
 	c.Run(suite.Beacon(control, 0, 0)).AwaitCompleted()
 	c.Given("JOB-16", func() {
 		c.Expect(len(c.Calls(control, 1)) > 0, "a call of the other job's handler", "no call of its handler")
 	})
-	n := len(box.Calls()) - earlier
+	n := len(box.Calls()) - earlierCalls
 	c.Expect(n == 0, "no execution of "+job, "%d executions", n)
 }
 
@@ -250,7 +250,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 	{ID: "JOB-25-data", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 6, Requests: 45, Run: func(c *suite.C) {
 		g := generator{c.Random()}
 		for i, text := range []string{"", g.longText(10_000), g.longText(300_000)} {
-			if i == 2 && !c.LocalOnly("an input of a megabyte") {
+			if i == 2 && !c.IncludeIfLocal("an input of a megabyte") {
 				break
 			}
 			input := suite.Fail(echoAll(g), suite.M{"op": "fail", "times": 1, "text": text})

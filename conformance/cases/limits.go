@@ -143,7 +143,7 @@ func judgeRunSyncKept(runJob func(*suite.C) (j *suite.Job, ended interval), stat
 	}
 }
 
-// timeOutRunSync submits a job with /runsync that times out.
+// timeOutRunSync submits a job with /runsync and waits until the job times out. It returns when that may have happened.
 func timeOutRunSync(c *suite.C) (*suite.Job, interval) {
 	begin := c.Now()
 	p := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(time.Hour), suite.ExecutionTimeout(shortTimeout)))
@@ -159,10 +159,10 @@ func timeOutRunSync(c *suite.C) (*suite.Job, interval) {
 }
 
 // judgeRunSyncExpired judges that a result is deleted after its retention.
-func judgeRunSyncExpired(runJob func(*suite.C) (j *suite.Job, ended interval), kept time.Duration) func(*suite.C) {
+func judgeRunSyncExpired(runJob func(*suite.C) (j *suite.Job, ended interval), keptFor time.Duration) func(*suite.C) {
 	return func(c *suite.C) {
 		j, ended := runJob(c)
-		expectExpired(c, j, ended.to.Add(kept))
+		expectExpired(c, j, ended.to.Add(keptFor))
 		expectNoChunks(c, j)
 	}
 }
@@ -241,7 +241,7 @@ var payloadCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoin
 		c.BusyWorker()
 		accepted := 0
 		for _, path := range []string{"/run", "/runsync?wait=1000"} {
-			for _, body := range wrongBodies {
+			for _, body := range invalidBodies {
 				for _, option := range []suite.Option{func(*suite.Request) {}, suite.Chunked()} {
 					if submit(c, path, nil, suite.Raw(body), option).Code/100 == 2 { // other clauses judge refusals
 						accepted++
@@ -331,14 +331,14 @@ func submissionOfSize(n int) []byte {
 	return b
 }
 
-// largeBodies are bodies that exceed a limit in either kind of megabyte.
+// largeBodies are bodies that exceed a limit whether a MB has 10^6 or 2^20 bytes.
 var largeBodies = []struct {
 	path string
 	size int
 }{{"/run", 10<<20 + 500_000}, {"/runsync", 20<<20 + 500_000}}
 
-// wrongBodies are invalid submissions.
-var wrongBodies = []string{
+// invalidBodies are invalid submissions.
+var invalidBodies = []string{
 	`{}`, `{"policy":{}}`, `{"input":"text"}`, `{"input":[{}]}`, `{"input":null}`, `{"input":{}`, ``, `[]`, `nonsense`,
 	`{"input":{},"webhook":5}`, `{"input":{},"webhook":"no address"}`, `{"input":{},"policy":"soon"}`, `{"input":{},"policy":{"ttl":"1000"}}`,
 	`{"input":{},"policy":{"ttl":1}}`, `{"input":{},"policy":{"executionTimeout":1}}`, `{"input":{},"policy":{"lowPriority":"yes"}}`,

@@ -22,7 +22,7 @@ type kind struct {
 	list           string // the list's key in an answer of version 2
 	creationClause string // blocks the case if a creation fails
 	needs          suite.Needs
-	// Whether the service description documents the answer of the operation (of updates, the first).
+	// Whether the service description documents the answer of the operation; updateDocumented is about the first of updates.
 	// A wrong value in a documented answer is a FAIL, in any other a WARN.
 	createDocumented, readDocumented, listDocumented, updateDocumented, deleteDocumented bool
 	// allow is required for a creation, in addition to suite.Create.
@@ -99,25 +99,25 @@ func fieldsOf(kind, version string) (fields []field) {
 		if len(columns) != 9 {
 			panic(fmt.Sprintf("members.tsv: %d columns: %s", len(columns), line))
 		}
-		own, others := 0, 1
+		own, other := 0, 1 // the indexes of this version and of the other one
 		if version == "v2" {
-			own, others = 1, 0
+			own, other = 1, 0
 		}
 		if columns[1+own] == "-" {
 			continue
 		}
 		marks := strings.Fields(columns[8])
-		marked := func(mark string, version int) bool {
-			return slices.Contains(marks, mark) || slices.Contains(marks, fmt.Sprint(mark, version+1))
+		marked := func(mark string, index int) bool {
+			return slices.Contains(marks, mark) || slices.Contains(marks, fmt.Sprint(mark, index+1))
 		}
 		value, otherValue, cleared := columnValues(columns[3]), columnValues(columns[4]), columnValues(columns[5])
 		f := field{
-			path: columns[1+own], value: value[own], otherValue: otherValue[own], mappedValue: value[others], mappedOtherValue: otherValue[others], clearedValue: cleared[own], defaultValue: columnValues(columns[6+own])[0],
-			described: marked("described", own), required: marked("required", own), fixed: marked("fixed", own), hidden: marked("hidden", own), mappedHidden: marked("hidden", others),
+			path: columns[1+own], value: value[own], otherValue: otherValue[own], mappedValue: value[other], mappedOtherValue: otherValue[other], clearedValue: cleared[own], defaultValue: columnValues(columns[6+own])[0],
+			described: marked("described", own), required: marked("required", own), fixed: marked("fixed", own), hidden: marked("hidden", own), mappedHidden: marked("hidden", other),
 			unordered: marked("set", own), isMap: marked("map", own), changedLast: marked("last", own), setAlone: marked("alone", own), localOnly: marked("local", own), needsGPU: marked("gpu", own),
 		}
-		if columns[1+others] != "-" {
-			f.mappedPath = columns[1+others]
+		if columns[1+other] != "-" {
+			f.mappedPath = columns[1+other]
 		}
 		fields = append(fields, f)
 	}
@@ -247,10 +247,10 @@ func Members() (list []Member) {
 
 // placeholders resolves the $names in the table to ids of the target's catalog and of created objects.
 type placeholders struct {
-	c     *suite.C
-	known map[string]any
-	ids   map[string][]string // of the catalog
-	types []suite.M           // GPU types of the catalog; nil until requested
+	c      *suite.C
+	values map[string]any      // of names that have the same value throughout the case
+	ids    map[string][]string // of the catalog
+	types  []suite.M           // GPU types of the catalog; nil until requested
 }
 
 // resolve replaces the $names in a value. It returns false if the target lacks one.
@@ -310,10 +310,10 @@ func (p *placeholders) lookUp(name string) any {
 		}
 		return env
 	}
-	if _, done := p.known[name]; !done {
-		p.known[name] = p.make(name)
+	if _, done := p.values[name]; !done {
+		p.values[name] = p.make(name)
 	}
-	return p.known[name]
+	return p.values[name]
 }
 
 func (p *placeholders) make(name string) any {
@@ -348,7 +348,7 @@ func (p *placeholders) make(name string) any {
 		}
 	case "excluded":
 		// A type of the largest pool, if that pool has at least two: excluding one leaves others.
-		if pools, types := p.pools(); len(pools) > 0 && types[0] > 1 {
+		if pools, sizes := p.pools(); len(pools) > 0 && sizes[0] > 1 {
 			return pools[0]["id"]
 		}
 	}
@@ -364,7 +364,7 @@ func (p *placeholders) idsOnce(kind string, ask func() []string) []string {
 }
 
 // pools returns a GPU type of each pool, the largest pool first, and the number of types in each pool.
-func (p *placeholders) pools() (gpus []suite.M, types []int) {
+func (p *placeholders) pools() (gpus []suite.M, sizes []int) {
 	if p.types == nil && p.c.Serves("v2") {
 		p.types = append([]suite.M{}, p.c.V2("GET", "/catalog/gpus", nil).Objects()...)
 	}
@@ -377,9 +377,9 @@ func (p *placeholders) pools() (gpus []suite.M, types []int) {
 	}
 	slices.SortStableFunc(gpus, func(a, b suite.M) int { return count[b["pool"]] - count[a["pool"]] })
 	for _, gpu := range gpus {
-		types = append(types, count[gpu["pool"]])
+		sizes = append(sizes, count[gpu["pool"]])
 	}
-	return gpus, types
+	return gpus, sizes
 }
 
 func nthOrNil(list []string, n int) any {

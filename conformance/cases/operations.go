@@ -35,7 +35,7 @@ type contractOperation struct {
 	effect operationEffect
 	// body returns a valid body in which every free text contains the word.
 	body func(c *suite.C, o *realObjects, word string) suite.M
-	// described says that the service description has the operation. Others may be missing.
+	// described says that the service description has the operation. A deployment may lack other operations.
 	described bool
 }
 
@@ -71,21 +71,21 @@ var jobOperations = []contractOperation{
 // operationsOfV1 are the operations of version 1 of the management API. The description has few of them.
 var operationsOfV1 = []contractOperation{
 	{v1API, "GET", "/templates", "template", effectRead, nil, false},
-	{v1API, "POST", "/templates", "template", effectCreate, templateV1, true},
+	{v1API, "POST", "/templates", "template", effectCreate, templateBodyV1, true},
 	{v1API, "GET", "/templates/{id}", "template", effectRead, nil, false},
-	{v1API, "PATCH", "/templates/{id}", "template", effectUpdate, templateChange, false},
-	{v1API, "POST", "/templates/{id}/update", "template", effectUpdate, templateChange, false},
+	{v1API, "PATCH", "/templates/{id}", "template", effectUpdate, templateUpdateBody, false},
+	{v1API, "POST", "/templates/{id}/update", "template", effectUpdate, templateUpdateBody, false},
 	{v1API, "DELETE", "/templates/{id}", "template", effectDelete, nil, false},
 
 	{v1API, "GET", "/networkvolumes", "volume", effectRead, nil, false},
-	{v1API, "POST", "/networkvolumes", "volume", effectCreate, volumeV1, false},
+	{v1API, "POST", "/networkvolumes", "volume", effectCreate, volumeBodyV1, false},
 	{v1API, "GET", "/networkvolumes/{id}", "volume", effectRead, nil, false},
-	{v1API, "PATCH", "/networkvolumes/{id}", "volume", effectUpdate, volumeChange, false},
-	{v1API, "POST", "/networkvolumes/{id}/update", "volume", effectUpdate, volumeChange, true},
+	{v1API, "PATCH", "/networkvolumes/{id}", "volume", effectUpdate, volumeUpdateBody, false},
+	{v1API, "POST", "/networkvolumes/{id}/update", "volume", effectUpdate, volumeUpdateBody, true},
 	{v1API, "DELETE", "/networkvolumes/{id}", "volume", effectDelete, nil, false},
 
 	{v1API, "GET", "/containerregistryauth", "registry", effectRead, nil, true},
-	{v1API, "POST", "/containerregistryauth", "registry", effectCreate, registryAuth, false},
+	{v1API, "POST", "/containerregistryauth", "registry", effectCreate, registryAuthBody, false},
 	{v1API, "GET", "/containerregistryauth/{id}", "registry", effectRead, nil, false},
 	{v1API, "DELETE", "/containerregistryauth/{id}", "registry", effectDelete, nil, true},
 
@@ -107,19 +107,19 @@ var operationsOfV1 = []contractOperation{
 // operationsOfV2 are operations of version 2, from its document at /openapi.json.
 var operationsOfV2 = []contractOperation{
 	{v2API, "GET", "/templates", "template", effectRead, nil, true},
-	{v2API, "POST", "/templates", "template", effectCreate, templateV2, true},
+	{v2API, "POST", "/templates", "template", effectCreate, templateBodyV2, true},
 	{v2API, "GET", "/templates/{id}", "template", effectRead, nil, true},
-	{v2API, "PATCH", "/templates/{id}", "template", effectUpdate, templateChange, true},
+	{v2API, "PATCH", "/templates/{id}", "template", effectUpdate, templateUpdateBody, true},
 	{v2API, "DELETE", "/templates/{id}", "template", effectDelete, nil, true},
 
 	{v2API, "GET", "/network-volumes", "volume", effectRead, nil, true},
-	{v2API, "POST", "/network-volumes", "volume", effectCreate, volumeV2, true},
+	{v2API, "POST", "/network-volumes", "volume", effectCreate, volumeBodyV2, true},
 	{v2API, "GET", "/network-volumes/{id}", "volume", effectRead, nil, true},
-	{v2API, "PATCH", "/network-volumes/{id}", "volume", effectUpdate, volumeChange, true},
+	{v2API, "PATCH", "/network-volumes/{id}", "volume", effectUpdate, volumeUpdateBody, true},
 	{v2API, "DELETE", "/network-volumes/{id}", "volume", effectDelete, nil, true},
 
 	{v2API, "GET", "/registries", "registry", effectRead, nil, true},
-	{v2API, "POST", "/registries", "registry", effectCreate, registryAuth, true},
+	{v2API, "POST", "/registries", "registry", effectCreate, registryAuthBody, true},
 	{v2API, "GET", "/registries/{id}", "registry", effectRead, nil, true},
 	{v2API, "DELETE", "/registries/{id}", "registry", effectDelete, nil, true},
 
@@ -165,34 +165,34 @@ func echoBody(_ *suite.C, _ *realObjects, word string) suite.M {
 	return suite.Submission(suite.Echo(suite.M{"word": word}))
 }
 
-func templateV1(c *suite.C, _ *realObjects, word string) suite.M {
+func templateBodyV1(c *suite.C, _ *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word, "imageName": c.Image(), "readme": word, "env": suite.M{"WORD": word}, "containerDiskInGb": 7, "isServerless": false}
 }
 
-func templateV2(c *suite.C, _ *realObjects, word string) suite.M {
+func templateBodyV2(c *suite.C, _ *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word, "image": c.Image(), "env": suite.M{"WORD": word}, "disk": 7, "public": false}
 }
 
-func templateChange(_ *suite.C, _ *realObjects, word string) suite.M {
+func templateUpdateBody(_ *suite.C, _ *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word, "env": suite.M{"WORD": word}}
 }
 
-func volumeV1(_ *suite.C, o *realObjects, word string) suite.M {
+func volumeBodyV1(_ *suite.C, o *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word, "size": sizeOfVolume, "dataCenterId": o.dataCenter}
 }
 
-func volumeV2(_ *suite.C, o *realObjects, word string) suite.M {
+func volumeBodyV2(_ *suite.C, o *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word, "size": sizeOfVolume, "dataCenter": o.dataCenter}
 }
 
 // sizeOfVolume is the size of new volumes in GB.
 const sizeOfVolume = 10
 
-func volumeChange(_ *suite.C, _ *realObjects, word string) suite.M {
+func volumeUpdateBody(_ *suite.C, _ *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word, "size": sizeOfVolume + 1}
 }
 
-func registryAuth(c *suite.C, _ *realObjects, word string) suite.M {
+func registryAuthBody(c *suite.C, _ *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word, "username": "user", "password": c.Secret("PASSWORD")}
 }
 
@@ -280,10 +280,10 @@ func pathMatches(pattern, path string) bool {
 	})
 }
 
-// isMissing reports whether the answer means that the deployment perhaps lacks the path.
+// isMissing reports whether the deployment may lack the path, judging by the answer's status.
 func isMissing(a *suite.Answer) bool { return isMissingCode(a.Code) }
 
 func isMissingCode(code int) bool { return code == 404 || code == 405 || code == 501 }
 
-// operationsOnJobs are the operations on a job.
+// operationsOnJobs are the jobOperations whose path has a job's id.
 var operationsOnJobs = slices.DeleteFunc(slices.Clone(jobOperations), func(op contractOperation) bool { return !op.takesID() })

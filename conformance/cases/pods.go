@@ -37,12 +37,12 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 		Requests: 60, Run: judgePodActions([2]string{"restart", "RUNNING"})},
 	{ID: "VER-60", Source: "Versioning, 6; v2 document, podAction", Statement: "The action terminate deletes only that pod, like DELETE.",
 		Requests: 40, Run: func(c *suite.C) {
-			for _, end := range []func(id string) *suite.Answer{
+			for _, deletePod := range []func(id string) *suite.Answer{
 				func(id string) *suite.Answer { return actOnPod(c, id, "terminate") },
 				func(id string) *suite.Answer { return c.V2("DELETE", "/pods/"+suite.PathSegment(id), nil) },
 			} {
 				id, other := newPod(c, nil), newPod(c, nil)
-				end(id).Success()
+				deletePod(id).Success()
 				expectNotFound(c, "/pods/"+suite.PathSegment(id))
 				expectNotListed(c, "v2", "/pods", id)
 				c.Expect(c.IsListed("v2", "/pods", other), "the other pod in the list", "a list without %s", other)
@@ -69,7 +69,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 		}},
 	{ID: "VER-63", Source: "Versioning, 7; v2 document, Mounts", Statement: "A pod has a persistent mount of at least 10 GB or a network mount, not both. A CPU pod can't have a persistent mount. An update can't change the kind of mount or the network volume.",
 		Requests: 40, Run: func(c *suite.C) {
-			volume, other := c.NewVolume("v2", 10).Str("id"), c.NewVolume("v2", 10).Str("id")
+			volume, otherVolume := c.NewVolume("v2", 10).Str("id"), c.NewVolume("v2", 10).Str("id")
 			persistent := func(size int) suite.M { return suite.M{"size": size, "path": "/p"} }
 			network := func(id string) []any { return []any{suite.M{"volumeId": id, "path": "/n"}} }
 			gpuPod := func(mounts suite.M) suite.M {
@@ -80,7 +80,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			c.Create("v2", "/pods", gpuPod(suite.M{"network": network(suite.SimilarID(volume))})).Refused()
 			c.Create("v2", "/pods", podBody(c, suite.M{"mounts": suite.M{"persistent": persistent(10)}})).Refused()
 			id := newPod(c, suite.M{"mounts": suite.M{"network": network(volume)}})
-			for _, mounts := range []suite.M{{"network": []any{}}, {"network": network(other)}, {"persistent": persistent(10)}} {
+			for _, mounts := range []suite.M{{"network": []any{}}, {"network": network(otherVolume)}, {"persistent": persistent(10)}} {
 				c.V2("PATCH", "/pods/"+suite.PathSegment(id), suite.M{"mounts": mounts}).Refused()
 			}
 			readPod(c, id).Equal("mounts.network.0.volumeId", volume).Equal("mounts.network.0.path", "/n")
@@ -141,7 +141,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			c.V2("PATCH", "/pods/"+suite.PathSegment(id), suite.M{"env": suite.M{"A": "1"}}).Success()
 			c.Expect(eventually(c, func() bool {
 				return c.V1("GET", "/pods/"+suite.PathSegment(id), nil).Is(200).ValueOrNil("env.A") == "1"
-			}), "the new variable in version 1", "a pod without it")
+			}), "the new variable in version 1", "a pod without the variable")
 			c.V1("DELETE", "/pods/"+suite.PathSegment(id), nil).Success()
 			expectNotFound(c, "/pods/"+suite.PathSegment(id))
 		}},
@@ -203,7 +203,7 @@ func awaitPod(c *suite.C, id, status string) {
 	c.Expect(reached, "the status "+status, "the status %s for %s", last, podPatience)
 }
 
-// expectPodActions compares the actions of a pod, in any order.
+// expectPodActions expects the actions of a pod, in any order. want is sorted.
 func expectPodActions(c *suite.C, id string, want ...string) {
 	var got []string
 	for _, action := range readPod(c, id).Array("actions") {

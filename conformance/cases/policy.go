@@ -31,17 +31,17 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			j.Status().IfBefore(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
 			c.JudgeBy(j.StartedBefore.Add(10*time.Second), func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 		}},
-	{ID: "SUB-11", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 5 s is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: judgePolicy("executionTimeout", 5000)},
+	{ID: "SUB-11", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 5 s is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: judgePolicy("executionTimeout", []int64{5000}, nil)},
 	{ID: "SUB-12", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout below 5 s is rejected.",
-		Requests: 4, Run: judgePolicy("executionTimeout", 0, 4999, 0, -1)},
-	{ID: "SUB-13", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 7 days is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: judgePolicy("executionTimeout", 604_800_000)},
+		Requests: 4, Run: judgePolicy("executionTimeout", nil, []int64{4999, 0, -1})},
+	{ID: "SUB-13", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 7 days is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: judgePolicy("executionTimeout", []int64{604_800_000}, nil)},
 	// A long limit isn't only accepted, but applied.
 	{ID: "SUB-13-kept", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
 		const limit = 6*day + 12*time.Hour
 		j := c.Run(suite.Sleep(7*day), suite.Policy(suite.M{"executionTimeout": limit.Milliseconds(), "ttl": (7 * day).Milliseconds()}))
 		expectRunsFor(c, j, intervalOf(j.Answer), limit)
 	}},
-	{ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout above 7 days is rejected.", Run: judgePolicy("executionTimeout", 0, 604_800_001)},
+	{ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout above 7 days is rejected.", Run: judgePolicy("executionTimeout", nil, []int64{604_800_001})},
 	{ID: "SUB-15", Source: "Job submission body, policy", Statement: "An executionTimeout applies only to its own job.",
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			first, next := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(8*time.Second))
@@ -142,15 +142,15 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 
 const day = 24 * time.Hour
 
-// judgePolicy judges that a duration of the policy, in ms, is accepted and that other durations are refused.
-// accepted is 0 if only refusals are judged.
-func judgePolicy(name string, accepted int64, refused ...int64) func(c *suite.C) {
+// judgePolicy judges which durations of the policy, in ms, are accepted, and which should be refused.
+func judgePolicy(name string, accepted, refused []int64) func(c *suite.C) {
 	submission := func(ms int64) suite.M { return suite.Submission(suite.Echo(), suite.Policy(suite.M{name: ms})) }
 	return func(c *suite.C) {
-		if accepted == 0 {
+		if len(accepted) == 0 {
 			requireDistinctErrors(c)
-		} else {
-			c.JobOf(c.Post("/run", submission(accepted)).Is(200)).Await(suite.Completed)
+		}
+		for _, ms := range accepted {
+			c.JobOf(c.Post("/run", submission(ms)).Is(200)).Await(suite.Completed)
 		}
 		c.Should(func() {
 			for _, ms := range refused {
@@ -160,9 +160,9 @@ func judgePolicy(name string, accepted int64, refused ...int64) func(c *suite.C)
 	}
 }
 
-// expectRunsFor expects a job to be TIMED_OUT at the limit after its start, not earlier. It was queued at queued.
-func expectRunsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duration) {
-	started := interval{queued.from, j.AwaitRunning().Received}
+// expectRunsFor expects a job that was queued at queuedAt to be TIMED_OUT when it has run for the limit, not earlier.
+func expectRunsFor(c *suite.C, j *suite.Job, queuedAt interval, limit time.Duration) {
+	started := interval{queuedAt.from, j.AwaitRunning().Received}
 	due := started.add(limit)
 	due.judgeJustBefore(c, j, func(status *suite.Answer) { status.Is(200).Equal("status", suite.InProgress) })
 	c.JudgeBy(due.to, func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
@@ -190,7 +190,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 			submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(9999*time.Millisecond))).BadRequest()
 		})
 	}},
-	{ID: "SUB-21", Source: "Limits, policy.ttl", Statement: "A ttl of 7 days is accepted; a higher one should be rejected.", Jobs: 1, Seconds: 1, Run: judgePolicy("ttl", 604_800_000, 604_800_001)},
+	{ID: "SUB-21", Source: "Limits, policy.ttl", Statement: "A ttl of 7 days is accepted; a higher one should be rejected.", Jobs: 1, Seconds: 1, Run: judgePolicy("ttl", []int64{604_800_000}, []int64{604_800_001})},
 	{ID: "SUB-21-kept", Supplementary: true, Needs: suite.IdleEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: 7 * day, Run: func(c *suite.C) {
 		j := c.Run(suite.Echo(), suite.TTL(7*day))
 		intervalOf(j.Answer).add(7*day).expectLifetime(c, j, suite.InQueue)
@@ -286,10 +286,10 @@ func judgeTTL(status string, input suite.M) func(*suite.C) {
 // expectNeverRuns expects that a job whose ttl passes while a blocker occupies the worker is
 // deleted, and doesn't start after the blocker. The job's handler calls the box.
 func expectNeverRuns(c *suite.C, j, blocker *suite.Job, box *env.Box) {
-	before := len(box.Calls())
+	earlierCalls := len(box.Calls())
 	c.Until(blocker.Answer.Received.Add(time.Minute + c.Grace()))
 	blocker.Await(suite.Completed)
-	expectNotExecuted(c, box, before, "a job whose ttl has passed")
+	expectNotExecuted(c, box, earlierCalls, "a job whose ttl has passed")
 	j.Status().Is(404)
 }
 

@@ -262,7 +262,8 @@ func outlastWait(c *suite.C, input any) (j *suite.Job, submitted interval) {
 	return c.JobOf(a), interval{begin, begin}
 }
 
-// cancelRunSync cancels the job of a /runsync after its wait if the answer has an id, which is left open.
+// cancelRunSync cancels the job of a /runsync whose wait has ended, if the answer has the job's id. The
+// description leaves open whether it does.
 func cancelRunSync(c *suite.C, a *suite.Answer) {
 	if a.ValueOrNil("id") != nil {
 		c.JobOf(a).Cancel()
@@ -274,13 +275,13 @@ func expectAnswerAtEnd(c *suite.C, status string, submission suite.M) {
 	c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 	begin := c.Now()
 	p := c.Start("POST", "/runsync?wait=300000", submission)
-	ends := begin.Add(10 * time.Second)
-	p.Until(ends.Add(-c.EarlyMargin(2 * time.Second)))
-	p.ExpectHeld(ends)
+	due := begin.Add(10 * time.Second)
+	p.Until(due.Add(-c.EarlyMargin(2 * time.Second)))
+	p.ExpectHeld(due)
 	if status == suite.TimedOut {
-		c.JudgeBy(ends, func() { c.Expect(awaitAnswer(p), "an answer when the job has ended", "no answer") })
+		c.JudgeBy(due, func() { c.Expect(awaitAnswer(p), "an answer when the job has ended", "no answer") })
 	}
-	c.Until(ends.Add(c.LateMargin(10 * time.Second)))
+	c.Until(due.Add(c.LateMargin(10 * time.Second)))
 	a := p.Answer().Is(200).Equal("status", status)
 	c.JobOf(a)
 }

@@ -186,7 +186,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 // operationRateCases returns a case for each operation with a rate limit.
 func operationRateCases() (list []suite.Case) {
 	for _, op := range ratedOperations {
-		rated := limitCase(op.Case, op.name, fmt.Sprintf("More than %d requests of %s in 10 seconds return 429.", op.limit, op.name), func(c *suite.C) {
+		rateCase := limitCase(op.Case, op.name, fmt.Sprintf("More than %d requests of %s in 10 seconds return 429.", op.limit, op.name), func(c *suite.C) {
 			path := op.path
 			switch {
 			case strings.HasPrefix(path, "/openai"):
@@ -202,8 +202,8 @@ func operationRateCases() (list []suite.Case) {
 				c.Given("RAT-10", func() { c.JudgeWindow(begin, op.limit, op.method, path, op.body) })
 			}
 		})
-		rated.GivenClauses = []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}
-		list = append(list, rated)
+		rateCase.GivenClauses = []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}
+		list = append(list, rateCase)
 	}
 	return list
 }
@@ -218,7 +218,7 @@ func limitCase(c suite.Case, operation, statement string, run func(c *suite.C)) 
 	return c
 }
 
-// A lowPriority job starts no worker. The number of workers may change the limits.
+// Cases submit jobs with lowPriority, which start no worker, since the number of workers may change the limits.
 var (
 	lowPriority           = suite.Policy(suite.M{"lowPriority": true})
 	lowPrioritySubmission = suite.Submission(suite.Echo(), lowPriority)
@@ -237,7 +237,7 @@ func unknownJobID(c *suite.C) string {
 	return suite.PathSegment(suite.SimilarID(c.Run(suite.Echo(), lowPriority).ID))
 }
 
-// requireOpenAIRoute skips the case without /openai/v1/x: the description has no such routes.
+// requireOpenAIRoute skips the case if the deployment lacks /openai/v1/x, which the description doesn't have.
 func requireOpenAIRoute(c *suite.C) {
 	a := c.Post("/openai/v1/x", nil)
 	c.SkipIf(isMissing(a), "POST /openai/v1/x returned %d; the description has no paths below /openai", a.Code)
@@ -283,9 +283,9 @@ func expectOthersAccepted(c *suite.C, method, path string, body any) {
 	expectAccepted := func(a *suite.Answer) {
 		c.Expect(a.Code != http.StatusTooManyRequests, "no 429, since another limit was used", "429 after the requests of %s", path)
 	}
-	used := strings.Split(path, "/")[1]
+	usedUp := strings.Split(path, "/")[1] // the operation
 	for _, op := range ratedOperations {
-		if strings.Split(op.path, "/")[1] != used {
+		if strings.Split(op.path, "/")[1] != usedUp {
 			c.Given("RAT-18", func() {
 				expectAccepted(c.Job(op.method, c.Endpoint, strings.Replace(op.path, "{id}", c.Nonce(), 1), nil))
 			})

@@ -202,8 +202,8 @@ var invalidMembers = map[string][]suite.M{
 func (o *realObjects) malformedBodies(op contractOperation) []string {
 	validBody := op.body(o.c, o, wordPlaceholder)
 	list := malformedVariants(validBody)
-	for _, invalid := range invalidMembers[op.kind] {
-		list = append(list, suite.JSONText(suite.Merge(validBody, invalid)))
+	for _, members := range invalidMembers[op.kind] {
+		list = append(list, suite.JSONText(suite.Merge(validBody, members)))
 	}
 	if op.effect == effectCreate && o.names[op.kind] != "" {
 		list = append(list, suite.JSONText(suite.Merge(validBody, suite.M{"name": o.names[op.kind]})))
@@ -214,8 +214,8 @@ func (o *realObjects) malformedBodies(op contractOperation) []string {
 // wordPlaceholder is replaced by a unique word, which identifies an object that the body created.
 const wordPlaceholder = "the-word-of-a-body"
 
-// judgeRefusedChanges judges that a refused update changes nothing.
-func judgeRefusedChanges(a api) func(*suite.C) {
+// judgeRefusedUpdates judges that a refused update changes nothing.
+func judgeRefusedUpdates(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
 		for _, op := range o.sendable() {
@@ -312,8 +312,8 @@ var triedMethods = []string{http.MethodGet, http.MethodPost, http.MethodPut, htt
 // isOpenAI reports whether an operation is below /openai, where the description leaves GET open.
 func isOpenAI(op contractOperation) bool { return pathMatches(op.path, "/openai/") }
 
-// otherMethods returns the methods that the path of an operation doesn't have. For a path
-// with several operations, only the first one returns them.
+// otherMethods returns the methods that the path of an operation doesn't have. It returns none for the
+// second and later operations of a path, so that each method is tried once.
 func otherMethods(c *suite.C, op contractOperation) (list []string) {
 	first := slices.IndexFunc(contract, func(x contractOperation) bool { return x.api == op.api && x.path == op.path })
 	if contract[first].method != op.method {

@@ -62,16 +62,16 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 	{ID: "R-09", Level: suite.Should, Source: "API changes of November 2026, 1.6", Statement: "In version 2, the name and the username of a registry auth have at most 191 characters and its password at most 16,384. A longer one returns 422.",
 		Needs: suite.V2, Allow: suite.Create, Requests: 4, Run: func(c *suite.C) {
 			limits := map[string]int{"name": 191, "username": 191, "password": 16384}
-			body := func(longer string) suite.M {
-				out := suite.M{}
-				for member, n := range limits {
-					if member == longer {
+			body := func(tooLong string) suite.M { // every other member is as long as its limit
+				members := suite.M{}
+				for name, n := range limits {
+					if name == tooLong {
 						n++
 					}
 					word := c.Name()
-					out[member] = word + strings.Repeat("x", n-len(word))
+					members[name] = word + strings.Repeat("x", n-len(word))
 				}
-				return out
+				return members
 			}
 			c.Create("v2", "/registries", body("")).Success()
 			for member := range limits {
@@ -80,7 +80,7 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 		}},
 })
 
-// newRegistryAuth creates a fixture. It skips the case if that fails: the description leaves the body open.
+// newRegistryAuth creates a registry auth. It skips the case if that fails, since the description leaves the body open.
 func newRegistryAuth(c *suite.C) (id, name string) {
 	name = c.Name()
 	a := c.Create("v1", "/containerregistryauth", suite.M{"name": name, "username": "user", "password": c.Secret("PASSWORD")})

@@ -75,9 +75,9 @@ const (
 var stages = []stage{
 	{"queued", suite.InQueue, false, 2, queueEcho},
 	{"low-priority", suite.InQueue, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		p := submitStaged(c, suite.Echo(), policy, suite.M{"lowPriority": true})
-		p.AwaitInQueue()
-		return p
+		j := submitStaged(c, suite.Echo(), policy, suite.M{"lowPriority": true})
+		j.AwaitInQueue()
+		return j
 	}},
 	{"running", suite.InProgress, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
 		return submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()}).awaitStart()
@@ -95,18 +95,18 @@ var stages = []stage{
 	{"timed-out-queued", suite.InQueue, true, 2, func(c *suite.C, policy suite.M) *stagedJob { return timeOutOnce(c, policy).requeue("JOB-23") }},
 	{"failed-running", suite.InProgress, true, 1, rerunAfterFailure},
 	{"timed-out-running", suite.InProgress, true, 1, func(c *suite.C, policy suite.M) *stagedJob { // it times out after each start
-		p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": failingRunTime.Milliseconds()})
-		return p.awaitStart().awaitTimeout(failingRunTime).retry("JOB-23").awaitStart()
+		j := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": failingRunTime.Milliseconds()})
+		return j.awaitStart().awaitTimeout(failingRunTime).retry("JOB-23").awaitStart()
 	}},
 	{"failed-completed", suite.Completed, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		p := submitStaged(c, suite.Fail(suite.M{"times": 1, "x": "kept"}), policy).awaitEnd((*suite.Job).AwaitFailed)
+		j := submitStaged(c, suite.Fail(suite.M{"times": 1, "x": "kept"}), policy).awaitEnd((*suite.Job).AwaitFailed)
 		c.Sleep(2 * time.Minute)
-		return p.retry("JOB-22").awaitEnd((*suite.Job).AwaitCompleted)
+		return j.retry("JOB-22").awaitEnd((*suite.Job).AwaitCompleted)
 	}},
 	{"failed-failed", suite.Failed, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		p := failOnce(c, policy)
+		j := failOnce(c, policy)
 		c.Sleep(2 * time.Minute)
-		return p.retry("JOB-22").awaitEnd((*suite.Job).AwaitFailed)
+		return j.retry("JOB-22").awaitEnd((*suite.Job).AwaitFailed)
 	}},
 	{"timed-out-timed-out", suite.TimedOut, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
 		return timeOutOnce(c, policy).retry("JOB-23").awaitStart().awaitTimeout(shortTimeout)
@@ -120,10 +120,10 @@ var stages = []stage{
 // queueEcho returns a job that waits while another one keeps the worker busy.
 func queueEcho(c *suite.C, policy suite.M) *stagedJob {
 	blocker := c.BusyWorker()
-	p := submitStaged(c, suite.Echo(), policy)
-	p.blocker = blocker
-	p.AwaitInQueue()
-	return p
+	j := submitStaged(c, suite.Echo(), policy)
+	j.blocker = blocker
+	j.AwaitInQueue()
+	return j
 }
 
 func failOnce(c *suite.C, policy suite.M) *stagedJob {
@@ -136,11 +136,11 @@ func timeOutOnce(c *suite.C, policy suite.M) *stagedJob {
 
 // rerunAfterFailure returns a retried job that runs. It fails failingRunTime after each start.
 func rerunAfterFailure(c *suite.C, policy suite.M) *stagedJob {
-	p := submitStaged(c, suite.Stream(1, failingRunTime, suite.M{"message": "failed"}), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()}).awaitStart()
+	j := submitStaged(c, suite.Stream(1, failingRunTime, suite.M{"message": "failed"}), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()}).awaitStart()
 	c.Sleep(failingRunTime + c.Grace())
-	p.awaitEnd((*suite.Job).AwaitFailed)
-	p.endedAt.from = p.startedAt.from.Add(failingRunTime)
-	return p.retry("JOB-22").awaitStart()
+	j.awaitEnd((*suite.Job).AwaitFailed)
+	j.endedAt.from = j.startedAt.from.Add(failingRunTime)
+	return j.retry("JOB-22").awaitStart()
 }
 
 // submitStaged submits a job with the members of all policies.
@@ -149,51 +149,51 @@ func submitStaged(c *suite.C, input any, policies ...suite.M) *stagedJob {
 	return &stagedJob{Job: j, c: c, submittedAt: intervalOf(j.Answer), lastQueued: intervalOf(j.Answer)}
 }
 
-func (p *stagedJob) awaitStart() *stagedJob {
-	p.startedAt = interval{p.lastQueued.from, p.AwaitRunning().Received}
-	return p
+func (j *stagedJob) awaitStart() *stagedJob {
+	j.startedAt = interval{j.lastQueued.from, j.AwaitRunning().Received}
+	return j
 }
 
 // awaitEnd waits for a final status and records the time.
-func (p *stagedJob) awaitEnd(await func(*suite.Job) *suite.Answer) *stagedJob {
-	p.endedAt = interval{p.lastQueued.from, await(p.Job).Received}
-	return p
+func (j *stagedJob) awaitEnd(await func(*suite.Job) *suite.Answer) *stagedJob {
+	j.endedAt = interval{j.lastQueued.from, await(j.Job).Received}
+	return j
 }
 
-func (p *stagedJob) awaitTimeout(limit time.Duration) *stagedJob {
-	due := p.startedAt.add(limit)
-	p.c.Until(due.to.Add(p.c.Grace()))
-	p.endedAt = interval{due.from, p.AwaitTimedOut().Received}
-	return p
+func (j *stagedJob) awaitTimeout(limit time.Duration) *stagedJob {
+	due := j.startedAt.add(limit)
+	j.c.Until(due.to.Add(j.c.Grace()))
+	j.endedAt = interval{due.from, j.AwaitTimedOut().Received}
+	return j
 }
 
-func (p *stagedJob) cancel(clause string) *stagedJob {
-	p.c.Given(clause, func() {
-		p.endedAt = intervalOf(p.Cancel().Is(200))
-		p.Await(suite.Cancelled) // an earlier read may be older than the change
+func (j *stagedJob) cancel(clause string) *stagedJob {
+	j.c.Given(clause, func() {
+		j.endedAt = intervalOf(j.Cancel().Is(200))
+		j.Await(suite.Cancelled) // an earlier read may be older than the change
 	})
-	return p
+	return j
 }
 
-func (p *stagedJob) retry(clause string) *stagedJob {
-	p.c.Given(clause, func() { p.lastQueued = intervalOf(p.Retry().Is(200)) })
-	if !p.c.ControlsClock() {
-		p.c.Sleep(consistency) // a read that lags would show the previous end
+func (j *stagedJob) retry(clause string) *stagedJob {
+	j.c.Given(clause, func() { j.lastQueued = intervalOf(j.Retry().Is(200)) })
+	if !j.c.ControlsClock() {
+		j.c.Sleep(consistency) // a read that lags would show the previous end
 	}
-	return p
+	return j
 }
 
 // requeue retries the job while another one keeps the worker busy.
-func (p *stagedJob) requeue(clause string) *stagedJob {
-	p.blocker = p.c.BusyWorker()
-	p.retry(clause).AwaitInQueue()
-	return p
+func (j *stagedJob) requeue(clause string) *stagedJob {
+	j.blocker = j.c.BusyWorker()
+	j.retry(clause).AwaitInQueue()
+	return j
 }
 
 // freeWorker cancels the job that keeps the worker busy, if there is one.
-func (p *stagedJob) freeWorker() {
-	if p.blocker != nil {
-		p.c.Given("JOB-19", func() { p.blocker.Cancel().Is(200) })
+func (j *stagedJob) freeWorker() {
+	if j.blocker != nil {
+		j.c.Given("JOB-19", func() { j.blocker.Cancel().Is(200) })
 	}
 }
 
@@ -218,6 +218,7 @@ func expectSameResult(before, after *suite.Answer) {
 	}
 }
 
+// finalOnly selects a clause for the stages whose state is final, and none for the others.
 func finalOnly(clause string) func(s stage) string {
 	return func(s stage) string {
 		if suite.IsFinal(s.status) {
@@ -227,7 +228,7 @@ func finalOnly(clause string) func(s stage) string {
 	}
 }
 
-// retentionClause returns the clause for a job's first end, and LIM-19 if the retention starts again after a retry.
+// retentionClause selects a clause for final stages, or LIM-19 if the job was retried, so that its retention started anew.
 func retentionClause(clause string) func(s stage) string {
 	return func(s stage) string {
 		if s.retried {

@@ -37,7 +37,7 @@ var (
 )
 
 // storedCases are generated from the table of members, for each kind and version. Cases that try every
-// member run only at test deployments; at others the seed selects some members.
+// member run only at test deployments. At any deployment, other cases try a few members that the seed selects.
 var storedCases = func() (list []suite.Case) {
 	add := func(common suite.Case, k kind, suffix string, needs suite.Needs, requests int, run func(*objects)) {
 		common.ID += "-" + k.name + "-" + k.version + suffix
@@ -51,14 +51,14 @@ var storedCases = func() (list []suite.Case) {
 		add(createdCase, k, "-alone", suite.LocalOnly, 70, judgeSingleMembers)
 		if k.updates != nil {
 			add(updatedCase, k, "", 0, 20, judgeSomeUpdates)
-			for nth, op := range k.updates {
-				add(updatedCase, k, "-all-"+strings.ToLower(op.method), suite.LocalOnly, 110, func(s *objects) { judgeAllUpdates(s, nth) })
+			for updateIndex, op := range k.updates {
+				add(updatedCase, k, "-all-"+strings.ToLower(op.method), suite.LocalOnly, 110, func(s *objects) { judgeAllUpdates(s, updateIndex) })
 			}
 		}
 		add(otherObjectsCase, k, "", 0, 30, judgeOthersUnchanged)
 		if anyField(func(f field) bool { return f.clearedValue != any(noValue{}) }) {
-			for nth, op := range k.updates {
-				add(clearedCase, k, "-"+strings.ToLower(op.method), suite.LocalOnly, 60, func(s *objects) { judgeClearedMembers(s, nth) })
+			for updateIndex, op := range k.updates {
+				add(clearedCase, k, "-"+strings.ToLower(op.method), suite.LocalOnly, 60, func(s *objects) { judgeClearedMembers(s, updateIndex) })
 			}
 		}
 		if anyField(func(f field) bool { return f.defaultValue != any(noValue{}) }) {
@@ -132,8 +132,8 @@ func judgeSomeUpdates(s *objects) {
 	s.expectListed("after the updates", []object{o})
 }
 
-// judgeAllUpdates judges updates of each member with the kind's nth operation, and of partial objects.
-func judgeAllUpdates(s *objects, nth int) {
+// judgeAllUpdates judges updates of each member with one of the kind's update operations, and of partial objects.
+func judgeAllUpdates(s *objects, updateIndex int) {
 	o := s.create(s.values())
 	var last []field
 	for _, f := range s.changeable(o) {
@@ -141,24 +141,24 @@ func judgeAllUpdates(s *objects, nth int) {
 			last = append(last, f)
 			continue
 		}
-		s.updateMember(o, f, nth)
+		s.updateMember(o, f, updateIndex)
 	}
 	if last != nil {
 		s.judgePartialObjects(o)
 	}
 	for _, f := range last {
-		s.updateMember(o, f, nth)
+		s.updateMember(o, f, updateIndex)
 	}
 	s.expectShown("after all updates", o)
 }
 
 // updateMember sets a member to its other value. It skips the case if no operation updates the kind.
-func (s *objects) updateMember(o object, f field, nth int) {
+func (s *objects) updateMember(o object, f field, updateIndex int) {
 	if excluded := excludedMember[f.path]; excluded != "" && !isEmpty(o.expected[excluded]) {
 		return
 	}
 	value, _ := s.placeholders.resolve(f.otherValue)
-	s.c.SkipIf(!s.update(o, suite.M{f.path: value}, nth, false), "version 1 can't update this %s", s.k.name)
+	s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version 1 can't update this %s", s.k.name)
 }
 
 // partialMembers can be updated without the other members of their object.
@@ -184,7 +184,7 @@ func judgeOthersUnchanged(s *objects) {
 	otherObject := other.create(other.values())
 	s.updateAllMembers(second)
 	s.expectListed("after the update of another one", []object{first, second, third})
-	a := s.ask("DELETE", s.url(second.id), nil)
+	a := s.request("DELETE", s.url(second.id), nil)
 	if a.Code/100 != 2 {
 		s.reportGravest([]problem{{s.k.deleteDocumented, "2xx", strconv.Itoa(a.Code) + " to a deletion"}})
 		return
@@ -207,8 +207,8 @@ func (s *objects) updateAllMembers(o object) bool {
 }
 
 // judgeClearedMembers judges a creation with empty members, then updates that clear each member
-// with the nth update operation, and at last members that exclude others.
-func judgeClearedMembers(s *objects, nth int) {
+// with one of the update operations, and at last members that exclude others.
+func judgeClearedMembers(s *objects, updateIndex int) {
 	s.expectShown("after a creation with empty members", s.create(s.chooseValues(func(f field) any {
 		switch {
 		case f.required || f.path == "gpu.pools":
@@ -233,7 +233,7 @@ func judgeClearedMembers(s *objects, nth int) {
 		if !known || !o.canHold(f) || f.changedLast && i < len(s.fields) {
 			continue
 		}
-		s.c.SkipIf(!s.update(o, suite.M{f.path: value}, nth, false), "version 1 can't update this %s", s.k.name)
+		s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version 1 can't update this %s", s.k.name)
 	}
 	s.expectListed("after all members were cleared", []object{o})
 }
@@ -263,7 +263,7 @@ func judgeDefaults(s *objects) {
 	s.expectShown("after a creation without the member", o)
 }
 
-// judgeOtherVersion judges that the other version shows what one creates, updates and deletes, by its own names.
+// judgeOtherVersion judges that the other version shows, under its own names, what this version creates, updates and deletes.
 func judgeOtherVersion(s *objects) {
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == s.k.name && k.version != s.k.version })
 	other := &objects{c: s.c, k: kinds[i]}
@@ -275,19 +275,19 @@ func judgeOtherVersion(s *objects) {
 	if s.updateAllMembers(o) {
 		s.compareMapped(other, o, "after the update")
 	}
-	if a := s.ask("DELETE", s.url(o.id), nil); a.Code/100 == 2 {
+	if a := s.request("DELETE", s.url(o.id), nil); a.Code/100 == 2 {
 		other.expectDeleted(o)
 		other.expectListed("after a deletion by version "+s.k.version[1:], nil, o)
 	}
 }
 
-// compareMapped compares an object with its form in the other version. False means that it isn't shown there.
-func (s *objects) compareMapped(other *objects, o object, when string) (shows bool) {
+// compareMapped compares an object with its form in the other version, and reports whether that version shows it.
+func (s *objects) compareMapped(other *objects, o object, occasion string) (shows bool) {
 	s.judgeEventually(func() (problems []problem) {
 		single, listed := other.read(o.id), other.list()[o.id]
 		shows = single != nil || listed != nil
 		for _, view := range []struct {
-			where string
+			place string
 			shown suite.M
 		}{{"the read", single}, {"the list", listed}} {
 			shown := other.asTable(view.shown)
@@ -297,7 +297,7 @@ func (s *objects) compareMapped(other *objects, o object, when string) (shows bo
 				if f.mappedPath == "" || f.mappedHidden || !known || shown[firstSegment(f.mappedPath)] == nil && !present || isEmpty(want) && isEmpty(got) {
 					continue
 				}
-				problems = append(problems, f.problems(want, got, f.mappedPath, view.where+" of version "+other.k.version[1:]+" "+when, false)...)
+				problems = append(problems, f.problems(want, got, f.mappedPath, view.place+" of version "+other.k.version[1:]+" "+occasion, false)...)
 			}
 		}
 		return problems

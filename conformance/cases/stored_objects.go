@@ -25,30 +25,31 @@ type object struct {
 	expected suite.M
 }
 
-// canHold reports whether an object has a member, or the object that contains the member.
+// canHold reports whether an update can set a member. If a create sets the member, the object must have it.
+// Otherwise the object must have another member of the object that contains it.
 func (o object) canHold(f field) bool {
-	_, ok := o.expected[f.path]
-	if ok || f.value != any(noValue{}) || !strings.Contains(f.path, ".") {
-		return ok || f.value == any(noValue{})
+	if _, ok := o.expected[f.path]; ok || f.value != any(noValue{}) {
+		return ok
 	}
+	parent, _, nested := strings.Cut(f.path, ".")
 	for path := range o.expected {
-		if firstSegment(path) == firstSegment(f.path) {
+		if firstSegment(path) == parent {
 			return true
 		}
 	}
-	return false
+	return !nested
 }
 
 func newObjects(c *suite.C, k kind) *objects {
-	s := &objects{c: c, k: k, placeholders: &placeholders{c: c, known: map[string]any{}, ids: map[string][]string{}}}
-	extra := suite.M{}
+	s := &objects{c: c, k: k, placeholders: &placeholders{c: c, values: map[string]any{}, ids: map[string][]string{}}}
+	endpointBody := suite.M{}
 	if k.isEndpoint() {
-		extra = c.EndpointBody(k.version, nil)
+		endpointBody = c.EndpointBody(k.version, nil)
 	}
-	chosen := func(name string) bool { return extra[name] != nil }
-	c.SkipIf(k.name == "cpuEndpoint" && (chosen("gpu") || chosen("cpu")), "--endpoint-body decides whether workers have GPUs")
+	userSets := func(name string) bool { return endpointBody[name] != nil } // with --endpoint-body
+	c.SkipIf(k.name == "cpuEndpoint" && (userSets("gpu") || userSets("cpu")), "--endpoint-body decides whether workers have GPUs")
 	for _, f := range k.fields {
-		if f.localOnly && !c.LocalOnly("the member "+f.path) || chosen(firstSegment(f.path)) || f.needsGPU && (chosen("gpu") || chosen("cpu")) {
+		if f.localOnly && !c.IncludeIfLocal("the member "+f.path) || userSets(firstSegment(f.path)) || f.needsGPU && (userSets("gpu") || userSets("cpu")) {
 			continue
 		}
 		s.fields = append(s.fields, f)
@@ -76,7 +77,7 @@ func (s *objects) chooseValues(pick func(field) any) suite.M {
 	return chosen
 }
 
-// values, otherValues and requiredValues return all members, the same with other values, and the required ones.
+// values returns the members that a create can set together.
 func (s *objects) values() suite.M {
 	return s.chooseValues(func(f field) any {
 		if f.setAlone {
@@ -86,6 +87,7 @@ func (s *objects) values() suite.M {
 	})
 }
 
+// otherValues returns the same members with other values, if they have any.
 func (s *objects) otherValues() suite.M {
 	return s.chooseValues(func(f field) any {
 		switch _, known := s.placeholders.resolve(f.otherValue); {
@@ -140,21 +142,21 @@ func (s *objects) asTable(o suite.M) suite.M {
 
 // create creates an object and judges the answer, without undescribed members that the target refuses.
 func (s *objects) create(values suite.M) object {
-	ask := func() *suite.Answer {
+	post := func() *suite.Answer {
 		body := s.body(values)
 		if s.k.isEndpoint() {
 			body = s.c.EndpointBody(s.k.version, body)
 		}
 		return s.c.Create(s.k.version, s.k.path, body)
 	}
-	a := ask()
+	a := post()
 	if a.IsRefusal() {
 		for _, f := range s.fields {
 			if !f.described && !f.required {
 				delete(values, f.path)
 			}
 		}
-		a = ask()
+		a = post()
 	}
 	s.c.SkipIf(s.k.name == "registryAuth" && s.k.version == "v1" && a.Code/100 != 2, "version 1 can't create registry auths: %d", a.Code)
 	o := object{expected: values}
@@ -196,9 +198,9 @@ func (s *objects) judgeEventually(check func() []problem) {
 
 // compare compares an object in an answer with the expected one. A member that the answer
 // omits isn't judged, unless it is a member of an object in the answer. Null is judged.
-func (s *objects) compare(o object, shown suite.M, must bool, where string) (problems []problem) {
+func (s *objects) compare(o object, shown suite.M, must bool, place string) (problems []problem) {
 	if id, ok := shown["id"].(string); ok && id != o.id {
-		problems = []problem{{false, "the id " + o.id, "the id " + id + " in " + where}}
+		problems = []problem{{false, "the id " + o.id, "the id " + id + " in " + place}}
 	}
 	shown = s.asTable(shown)
 	for _, f := range s.fields {
@@ -207,13 +209,13 @@ func (s *objects) compare(o object, shown suite.M, must bool, where string) (pro
 		if !known || f.hidden || shown[firstSegment(f.path)] == nil && !ok || isEmpty(want) && isEmpty(got) {
 			continue
 		}
-		problems = append(problems, f.problems(want, got, f.path, where, must && f.described && got != nil)...)
+		problems = append(problems, f.problems(want, got, f.path, place, must && f.described && got != nil)...)
 	}
 	return problems
 }
 
 // problems judges the value of a member at a path of an answer.
-func (f field) problems(want, got any, path, where string, must bool) []problem {
+func (f field) problems(want, got any, path, place string, must bool) []problem {
 	d := strings.Replace(f.difference(want, got), "the value", path, 1)
 	if d == "" {
 		return nil
@@ -221,19 +223,19 @@ func (f field) problems(want, got any, path, where string, must bool) []problem 
 	if !strings.HasPrefix(d, path) {
 		d = path + d
 	}
-	return []problem{{must, path + " as it was set", d + " in " + where}}
+	return []problem{{must, path + " as it was set", d + " in " + place}}
 }
 
 // url returns the path of an object, without the version.
 func (s *objects) url(id string) string { return s.k.path + "/" + suite.PathSegment(id) }
 
-func (s *objects) ask(method, path string, body any) *suite.Answer {
+func (s *objects) request(method, path string, body any) *suite.Answer {
 	return s.c.Manage(s.k.version, method, path, body)
 }
 
 // read returns a single object, or nil if the operation isn't served.
 func (s *objects) read(id string) suite.M {
-	a := s.ask("GET", s.url(id), nil)
+	a := s.request("GET", s.url(id), nil)
 	if a.Code/100 != 2 {
 		return nil
 	}
@@ -263,45 +265,45 @@ func (s *objects) list() map[string]suite.M {
 }
 
 // expectShown expects that reads and the list show the objects as expected.
-func (s *objects) expectShown(when string, objects ...object) {
-	s.judgeEventually(func() (wrong []problem) {
+func (s *objects) expectShown(occasion string, objects ...object) {
+	s.judgeEventually(func() (problems []problem) {
 		for _, o := range objects {
-			wrong = append(wrong, s.compare(o, s.read(o.id), s.k.readDocumented, "the read "+when)...)
+			problems = append(problems, s.compare(o, s.read(o.id), s.k.readDocumented, "the read "+occasion)...)
 		}
-		return wrong
+		return problems
 	})
-	s.expectListed(when, objects)
+	s.expectListed(occasion, objects)
 }
 
 // expectListed expects that the list has some objects and doesn't have deleted ones.
-func (s *objects) expectListed(when string, listed []object, deleted ...object) {
-	s.judgeEventually(func() (wrong []problem) {
+func (s *objects) expectListed(occasion string, listed []object, deleted ...object) {
+	s.judgeEventually(func() (problems []problem) {
 		list := s.list()
 		if list == nil {
 			return nil
 		}
 		for _, o := range listed {
 			if list[o.id] == nil {
-				wrong = append(wrong, problem{s.k.listDocumented, "the " + s.k.name + " in the list " + when, "none of " + strconv.Itoa(len(list)) + " with its id"})
+				problems = append(problems, problem{s.k.listDocumented, "the " + s.k.name + " in the list " + occasion, "none of " + strconv.Itoa(len(list)) + " with its id"})
 			}
-			wrong = append(wrong, s.compare(o, list[o.id], s.k.listDocumented, "the list "+when)...)
+			problems = append(problems, s.compare(o, list[o.id], s.k.listDocumented, "the list "+occasion)...)
 		}
 		for _, o := range deleted {
 			if list[o.id] != nil {
-				wrong = append(wrong, problem{s.k.deleteDocumented, "no deleted " + s.k.name + " in the list", "a list with the deleted " + s.k.name})
+				problems = append(problems, problem{s.k.deleteDocumented, "no deleted " + s.k.name + " in the list", "a list with the deleted " + s.k.name})
 			}
 		}
-		return wrong
+		return problems
 	})
 }
 
 // expectDeleted expects that a deleted object can't be read.
 func (s *objects) expectDeleted(o object) {
-	s.judgeEventually(func() (wrong []problem) {
-		if a := s.ask("GET", s.url(o.id), nil); a.Code/100 == 2 {
-			wrong = append(wrong, problem{false, "no deleted object", "the status code " + strconv.Itoa(a.Code)})
+	s.judgeEventually(func() (problems []problem) {
+		if a := s.request("GET", s.url(o.id), nil); a.Code/100 == 2 {
+			problems = append(problems, problem{false, "no deleted object", "the status code " + strconv.Itoa(a.Code)})
 		}
-		return wrong
+		return problems
 	})
 }
 
@@ -316,13 +318,13 @@ func (s *objects) changeable(o object) (fields []field) {
 }
 
 // update changes members of an object, and judges that these have the new values and all others are
-// unchanged. Unless bare is set, it sends a member together with the other members of its object. nth
+// unchanged. Unless alone is set, it sends gpu.count together with the other members of gpu. updateIndex
 // selects the update operation. It returns false if no operation updates the kind.
-func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
+func (s *objects) update(o object, changes suite.M, updateIndex int, alone bool) bool {
 	sent := suite.M{}
 	for path, value := range changes {
 		for sibling, siblingValue := range o.expected {
-			if !bare && firstSegment(sibling) == firstSegment(path) {
+			if !alone && firstSegment(sibling) == firstSegment(path) {
 				sent[sibling] = siblingValue
 			}
 		}
@@ -338,7 +340,7 @@ func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 		}
 	}
 	names := strings.Join(slices.Sorted(maps.Keys(changes)), ", ")
-	a, described := s.send(o, s.body(sent), nth)
+	a, described := s.sendUpdate(o, s.body(sent), updateIndex)
 	if a == nil {
 		return false
 	}
@@ -361,14 +363,14 @@ func (s *objects) describes(values suite.M) bool {
 	return !slices.ContainsFunc(s.fields, func(f field) bool { return values[f.path] != nil && !f.described })
 }
 
-// send sends an update with the nth update operation, or with another one that is served. If no
-// operation is served, it returns nil. described reports whether the description has the
+// sendUpdate sends an update with the operation at updateIndex, or with another update operation that is served. If
+// no operation is served, it returns nil. described reports whether the description has the
 // operation, which must then be served.
-func (s *objects) send(o object, body suite.M, nth int) (a *suite.Answer, described bool) {
+func (s *objects) sendUpdate(o object, body suite.M, updateIndex int) (a *suite.Answer, described bool) {
 	for i := range s.k.updates {
-		op := (nth + i) % len(s.k.updates)
+		op := (updateIndex + i) % len(s.k.updates)
 		described = s.k.updateDocumented && op == 0
-		a = s.ask(s.k.updates[op].method, s.url(o.id)+s.k.updates[op].suffix, body)
+		a = s.request(s.k.updates[op].method, s.url(o.id)+s.k.updates[op].suffix, body)
 		if described || !isMissing(a) {
 			return a, described
 		}

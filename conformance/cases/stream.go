@@ -34,12 +34,12 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Chunks()
 			c.Given("OPS-09", func() { c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks)) })
 			for _, chunk := range chunks {
-				given := chunk["metrics"]
-				if given == nil {
+				shown := chunk["metrics"]
+				if shown == nil {
 					continue
 				}
-				members, ok := given.(suite.M)
-				c.Expect(ok, "metrics: an object", "metrics = %s", suite.JSONText(given))
+				members, ok := shown.(suite.M)
+				c.Expect(ok, "metrics: an object", "metrics = %s", suite.JSONText(shown))
 				for name, value := range members {
 					_, ok := value.(json.Number)
 					if name == "scenario" {
@@ -82,13 +82,13 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			j := c.Run(suite.Stream(100, 200*time.Millisecond)).Reach(suite.InProgress)
 			var seen []suite.M
 			// A handler on a busy machine falls behind, so the case waits as long as chunks arrive.
-			for requests, quiet := 0, 0; requests < 50 && quiet < 10; requests, quiet = requests+1, quiet+1 {
+			for requests, withoutChunk := 0, 0; requests < 50 && withoutChunk < 10; requests, withoutChunk = requests+1, withoutChunk+1 {
 				c.Sleep(time.Second)
 				for _, chunk := range j.Stream().Is(200).Chunks() {
 					if isChunk(chunk, 0) { // a deployment may also return all chunks each time
 						seen = nil
 					}
-					seen, quiet = append(seen, chunk), 0
+					seen, withoutChunk = append(seen, chunk), 0
 				}
 				if len(seen) >= 100 {
 					break

@@ -110,13 +110,14 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	}},
 })
 
-// templateField is a field of a template: its default, or nil if it isn't judged; values that a template
-// keeps, values that must be refused, and values that should be.
+// templateField is a field of a template.
 type templateField struct {
-	name                     string
-	defaultValue             any
-	valid, invalid, doubtful []any
-	needs                    suite.Needs
+	name         string
+	defaultValue any   // nil if the default isn't judged
+	valid        []any // values that a template keeps
+	invalid      []any // values that must be refused
+	doubtful     []any // values that should be refused
+	needs        suite.Needs
 }
 
 func fieldCase(id, statement string, f templateField) suite.Case {

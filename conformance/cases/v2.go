@@ -235,12 +235,12 @@ func typeWithoutPool(c *suite.C) []any {
 	return c.GPUs(1)
 }
 
-// catalogCase returns the case that version 2 has a list in its catalog.
+// catalogCase returns a case that judges a list of version 2's catalog.
 func catalogCase(id, kind string) suite.Case {
 	return existsCase(id, "GET /v2/catalog/"+kind, suite.V2, 0, func(c *suite.C) { c.CatalogIDs(kind) })
 }
 
-// catalogItemCase returns the case that version 2 returns each item of a catalog's list.
+// catalogItemCase returns a case that judges the items of a list of the catalog.
 func catalogItemCase(id, kind, clauseOfList string) suite.Case {
 	return existsCase(id, "GET /v2/catalog/"+kind+"/{id}", suite.V2, 0, func(c *suite.C) {
 		var ids []string
@@ -251,7 +251,7 @@ func catalogItemCase(id, kind, clauseOfList string) suite.Case {
 	})
 }
 
-// existsCase returns the case that version 2 has an operation.
+// existsCase returns a case that judges whether version 2 has an operation.
 func existsCase(id, operation string, needs suite.Needs, requests int, run func(c *suite.C)) suite.Case {
 	return suite.Case{
 		ID: id, Level: suite.Must, Source: "Versioning, 10", Statement: operation + " exists.",
@@ -259,7 +259,7 @@ func existsCase(id, operation string, needs suite.Needs, requests int, run func(
 	}
 }
 
-// existenceCases judge that operations exist by their effect on an object of the case. They
+// existenceCases judge whether an operation exists by its effect on an object of the case. They
 // are for deployments that answer an unknown id and an unknown path alike.
 var existenceCases = []suite.Case{
 	{ID: "VER-16-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 130, Run: func(c *suite.C) {
@@ -320,8 +320,8 @@ func expectNotFound(c *suite.C, path string) {
 	a.Exactly(404)
 }
 
-// expectLogs expects that a path has logs, unlike its neighbours. A stream that is held
-// counts, since an unknown path is answered at once.
+// expectLogs expects that {path}/logs is served and {path}/nothing isn't. A stream without an
+// answer yet counts as served, since an unknown path is answered at once.
 func expectLogs(c *suite.C, path string) {
 	c.V2("GET", path+"/nothing", nil, suite.SkipBody()).Refused()
 	var a *suite.Answer

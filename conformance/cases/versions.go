@@ -95,8 +95,8 @@ func readOpenAPI(c *suite.C) *suite.Answer {
 	return a
 }
 
-// pathCase returns the case about the path of a resource in version 2. If the description has the list's
-// key, the answer has it. If version 1 has another path, version 2 has nothing at that path.
+// pathCase returns a case that judges the path of a resource in version 2. key is the member with the list,
+// pathV1 the path of version 1, at which version 2 must have nothing. Either may be empty.
 func pathCase(id, resource, path, key, pathV1 string) suite.Case {
 	c := suite.Case{
 		ID: id, Level: suite.Must, Source: "Versioning, 3, " + resource, Needs: suite.V2,
@@ -146,7 +146,7 @@ func expectNothing(a *suite.Answer, path string) {
 // listClause is the clause about the list of a kind.
 var listClause = map[string]string{"pods": "VER-30", "endpoints": "VER-31", "templates": "VER-32", "networkVolumes": "VER-33", "registries": "VER-34"}
 
-// listCase returns the case that version 2 lists a resource under a key.
+// listCase returns a case that judges the member of an answer in which version 2 lists a resource.
 func listCase(id, path, key string) suite.Case {
 	return suite.Case{
 		ID: id, Level: suite.Must, Source: "Versioning, 8", Statement: "GET /v2/" + path + " returns an object with the array " + key + ".",

@@ -14,11 +14,11 @@ import (
 // webhookCases judge the section "Events".
 var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue}, []suite.Case{
 	{ID: "WEB-01", Statement: "The webhook of a /run is called when the job ends.", Jobs: 5, WaitTime: 5 * time.Second, Seconds: 5, Run: func(c *suite.C) {
-		for _, more := range []string{"", "?job=1&word=two%20words", "/below/it", "/below?a=b&a=c&e=%C3%A9%26", "/?x"} {
+		for _, suffix := range []string{"", "?job=1&word=two%20words", "/below/it", "/below?a=b&a=c&e=%C3%A9%26", "/?x"} {
 			box := c.Box()
-			c.Run(suite.Echo(), suite.M{"webhook": box.URL + more}).AwaitCompleted()
+			c.Run(suite.Echo(), suite.M{"webhook": box.URL + suffix}).AwaitCompleted()
 			called := firstCallAfter(c, box, 0).URI
-			c.Expect(strings.HasSuffix(called, more), "a call of the address with "+more, "a call of %s", called)
+			c.Expect(strings.HasSuffix(called, suffix), "a call of the address with "+suffix, "a call of %s", called)
 		}
 	}},
 	// The webhook is called after the job's end, and (next case) again after the end of a retry.
@@ -35,12 +35,12 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		box := c.Box()
 		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL}).Reach(suite.Failed)
 		c.Sleep(40 * time.Second) // the description leaves open which ends call the webhook
-		before := countCalls(c, box)
+		earlierCalls := countCalls(c, box)
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
 		j.AwaitCompleted()
-		firstCallAfter(c, box, before)
+		firstCallAfter(c, box, earlierCalls)
 		c.Sleep(40 * time.Second)
-		expectCalls(c, box, before+1)
+		expectCalls(c, box, earlierCalls+1)
 	}},
 	{ID: "WEB-02", Statement: "The webhook of a /runsync is called, too.", Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 		box := c.Box()
@@ -89,12 +89,12 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		box := c.Box(500)
 		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL}).Reach(suite.Failed)
 		awaitCalls(c, 4)
-		before := len(box.Calls())
+		earlierCalls := len(box.Calls())
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
 		j.AwaitCompleted()
-		c.Given("WEB-01", func() { firstCallAfter(c, box, before) })
-		awaitRetries(c, box, before)
-		n := len(box.Calls()) - before
+		c.Given("WEB-01", func() { firstCallAfter(c, box, earlierCalls) })
+		awaitRetries(c, box, earlierCalls)
+		n := len(box.Calls()) - earlierCalls
 		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 		c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
 	}},
@@ -111,14 +111,14 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	{ID: "WEB-06", Statement: "The calls are 10 seconds apart.", Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
 		box := newCalledBox(c, 500)
 		for n := 2; n <= 3; n++ {
-			before := box.Calls()[n-2].At
-			earliest := before.Add(hookGap - c.EarlyMargin(time.Second))
+			previous := box.Calls()[n-2].At
+			earliest := previous.Add(hookGap - c.EarlyMargin(time.Second))
 			c.Until(earliest)
 			awaitCallsUnderWay(c)
 			calls := box.Calls()
 			early := len(calls) >= n && (c.ControlsClock() || calls[n-1].At.Before(earliest)) // the case may be woken late
 			c.Expect(!early, "no call before 10 s have passed", "call %d before that", n)
-			c.Until(before.Add(hookGap + c.LateMargin(6*time.Second)))
+			c.Until(previous.Add(hookGap + c.LateMargin(6*time.Second)))
 			nthCall(c, box, n)
 		}
 	}},
@@ -153,7 +153,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	// The job has the same times in the webhook call and in its status.
 	{ID: "WEB-10-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		box := c.Box()
-		a, _, _ := endAfterWait(c, suite.Completed, suite.Sleep(runTime), suite.M{"webhook": box.URL})
+		a, _, _ := runAfterWait(c, suite.Completed, suite.Sleep(runTime), suite.M{"webhook": box.URL})
 		call := firstCallAfter(c, box, 0)
 		var shown suite.M
 		_ = json.Unmarshal(call.Body, &shown) // another body has no fields
@@ -250,21 +250,21 @@ func awaitCalls(c *suite.C, n int) {
 	}
 }
 
-// awaitRetries waits for the second and third call after earlier ones, and until a fourth would be due.
-func awaitRetries(c *suite.C, box *env.Box, before int) {
+// awaitRetries waits for the second and third call after a number of earlier ones, and until a fourth would be due.
+func awaitRetries(c *suite.C, box *env.Box, earlierCalls int) {
 	for n := 2; n <= 4; n++ {
 		c.Sleep(hookGap + c.Grace()/2)
 		if n <= 3 {
-			c.Calls(box, before+n) // the next call is timed from this one
+			c.Calls(box, earlierCalls+n) // the next call is timed from this one
 		}
 	}
 	awaitCallsUnderWay(c)
 }
 
-// firstCallAfter expects the first call after earlier ones. It isn't described how soon after the end it comes.
-func firstCallAfter(c *suite.C, box *env.Box, before int) env.Call {
-	eventually(c, func() bool { return len(box.Await(before+1, callPatience)) > before })
-	return nthCall(c, box, before+1)
+// firstCallAfter expects the first call after a number of earlier ones. The description doesn't say how soon it comes.
+func firstCallAfter(c *suite.C, box *env.Box, earlierCalls int) env.Call {
+	eventually(c, func() bool { return len(box.Await(earlierCalls+1, callPatience)) > earlierCalls })
+	return nthCall(c, box, earlierCalls+1)
 }
 
 // awaitCallsUnderWay waits some milliseconds for calls that a local target has begun.

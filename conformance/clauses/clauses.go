@@ -95,7 +95,7 @@ var Documents = []report.Document{
 	{Name: "OpenAPI document of version 2", Version: "2.0.0", Date: "2026-08-18"},
 }
 
-// withoutCase are the clauses that no case declares or can judge, or that others judge by Given.
+// withoutCase are the clauses that no case declares: no case can judge them, or only cases of other clauses do, by Given.
 var withoutCase = []Clause{
 	{
 		ID: "JOB-47", Level: suite.Unspec, Source: "What the service does, 4",
@@ -144,7 +144,7 @@ func forClients(id string, level suite.Level, source, statement string) Clause {
 //go:generate go test . -run ^TestPageIsCurrent$ -update
 
 //go:embed clauses.md.tmpl
-var page string
+var pageTemplate string
 
 // Markdown returns the text of Page.
 func Markdown() string {
@@ -153,7 +153,7 @@ func Markdown() string {
 		"anchor": func(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }, "plain": strings.NewReplacer(`\`, `\\`, "<", "&lt;", "*", `\*`, "[", `\[`, "`", "\\`").Replace, // escapes markup
 	}
 	var b strings.Builder
-	if err := template.Must(template.New("clauses").Funcs(functions).Parse(page)).Execute(&b, nil); err != nil {
+	if err := template.Must(template.New("clauses").Funcs(functions).Parse(pageTemplate)).Execute(&b, nil); err != nil {
 		panic(err) // a test prints the page
 	}
 	return b.String()

@@ -1,5 +1,5 @@
 // Package client judges clients of the management API and of the job API. It runs the
-// client's command once for each scenario, against a jobrunner behind injected faults, and
+// client's command once for each scenario, against a jobrunner behind a proxy that injects faults, and
 // judges the clauses about clients by the requests and the output. A clause about a
 // situation that did not occur is skipped.
 package client
@@ -172,17 +172,17 @@ func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
 	var mu sync.Mutex
 	done := 0
 	for i, s := range j.scenarios {
-		runs[i] = &scenarioRun{scenario: s, interrupted: true}
+		runs[i] = &scenarioRun{scenario: s, interrupted: true} // replaced when it has run
 		group.Go(func() error {
 			if err := runCtx.Err(); err != nil {
 				return err
 			}
-			p, err := j.runScenario(runCtx, s)
+			run, err := j.runScenario(runCtx, s)
 			if err != nil {
 				return err
 			}
-			p.interrupted = runCtx.Err() != nil
-			runs[i] = p
+			run.interrupted = runCtx.Err() != nil
+			runs[i] = run
 			mu.Lock()
 			defer mu.Unlock()
 			if done++; j.Progress != nil {
@@ -197,7 +197,7 @@ func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
 	return runs, nil
 }
 
-func (j *judge) runScenario(ctx context.Context, s Scenario) (p *scenarioRun, err error) {
+func (j *judge) runScenario(ctx context.Context, s Scenario) (run *scenarioRun, err error) {
 	w := &workspace{dir: j.userDir}
 	if j.root != "" {
 		if w, err = newWorkspace(filepath.Join(j.root, s.ID), j.userDir); err != nil {
@@ -215,11 +215,11 @@ func (j *judge) runScenario(ctx context.Context, s Scenario) (p *scenarioRun, er
 	c := j.command(s, f, w)
 	commandCtx, cancel := context.WithTimeout(ctx, j.Timeout)
 	defer cancel()
-	p = &scenarioRun{scenario: s, key: f.key, volume: f.volume, notes: w.notes}
-	p.result, err = c.run(commandCtx)
+	run = &scenarioRun{scenario: s, key: f.key, volume: f.volume, notes: w.notes}
+	run.result, err = c.run(commandCtx)
 	var stopErr error
-	p.exchanges, p.calls, stopErr = f.close(ctx)
-	return p, errors.Join(err, stopErr)
+	run.exchanges, run.calls, stopErr = f.close(ctx)
+	return run, errors.Join(err, stopErr)
 }
 
 func (j *judge) command(s Scenario, f *front, w *workspace) command {
@@ -243,11 +243,11 @@ func (j *judge) command(s Scenario, f *front, w *workspace) command {
 // Scenario is the setting of one run of a client's command.
 type Scenario struct {
 	ID          string
-	clause      string                             // the clause that the scenario is for
-	judge       func(p *scenarioRun) suite.Outcome // judges that clause; nil if a common rule does
-	Description string                             // what happens, and what the command should do
-	v1          bool                               // the environment selects version 1
-	faults      string                             // JSON of package wirefault, separated by commas
+	clause      string                               // the clause that the scenario is for
+	judge       func(run *scenarioRun) suite.Outcome // judges that clause; nil if a common rule does
+	Description string                               // what happens, and what the command should do
+	v1          bool                                 // the environment selects version 1
+	faults      string                               // JSON of package wirefault, separated by commas
 }
 
 // Clauses returns the clauses that the scenario can judge.
@@ -261,7 +261,7 @@ func (s Scenario) Clauses() (list []string) {
 // rule judges a clause by the requests and the output of a scenario.
 type rule struct {
 	clause string
-	judge  func(p *scenarioRun) suite.Outcome
+	judge  func(run *scenarioRun) suite.Outcome
 }
 
 // commonRules judge every scenario.

@@ -46,10 +46,10 @@ func (c command) run(ctx context.Context) (commandResult, error) {
 	}
 	killRemaining(cmd)
 	result.output = plainText(stdout.text() + stderr.text())
-	if stdout.found {
+	if stdout.foundSecret {
 		result.leakedIn = append(result.leakedIn, "its standard output")
 	}
-	if stderr.found {
+	if stderr.foundSecret {
 		result.leakedIn = append(result.leakedIn, "its standard error")
 	}
 	return result, nil
@@ -62,11 +62,11 @@ const keptBytes = 64 << 10
 
 // outputCapture keeps the beginning and the end of an output, and searches the whole output for secrets.
 type outputCapture struct {
-	secrets    []string
-	found      bool
-	head, tail []byte
-	pending    []byte // may contain the beginning of a secret
-	truncated  bool
+	secrets     []string
+	foundSecret bool
+	head, tail  []byte
+	pending     []byte // may contain the beginning of a secret
+	truncated   bool
 }
 
 func (c *outputCapture) Write(p []byte) (int, error) {
@@ -86,7 +86,7 @@ func (c *outputCapture) findSecrets(p []byte) {
 	c.pending = append(c.pending, p...)
 	longest := 0
 	for _, s := range c.secrets {
-		c.found = c.found || bytes.Contains(c.pending, []byte(s))
+		c.foundSecret = c.foundSecret || bytes.Contains(c.pending, []byte(s))
 		longest = max(longest, len(s))
 	}
 	if excess := len(c.pending) - longest + 1; excess > 0 {

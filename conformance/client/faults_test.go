@@ -159,7 +159,7 @@ func TestUnusedClausesAreSkipped(t *testing.T) {
 		case "CLI-01", "CLI-11":
 			must.Equal(t, x.Verdict, report.Pass, x.Clause, x.Reason)
 		default:
-			must.Hold(t, x.Verdict == report.Skip && x.Reason != "" && x.Code == report.SkipFeature, x.Clause, x.Verdict, x.Reason)
+			must.Hold(t, x.Verdict == report.Skip && x.Reason != "" && x.Code == report.SkipFeature, x.Clause, "isn't skipped with a reason, but", x.Verdict, x.Code, x.Reason)
 		}
 	}
 	must.Equal(t, r.Exit, 0, "exit")
@@ -184,5 +184,5 @@ func TestBlockedByTheKey(t *testing.T) {
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	r := judgeClient(t, Options{Command: clientCommand(t, "sample", "repeats 403"), Select: []string{"forbidden"}, Strict: true})
-	must.Hold(t, r.Exit == 1 && slices.Equal(clausesWith(r, report.Fail), []string{"CLI-08"}), r)
+	must.Hold(t, r.Exit == 1 && slices.Equal(clausesWith(r, report.Fail), []string{"CLI-08"}), "expected exit code 1 and a FAIL of CLI-08, got", r.Exit, terminalText(r))
 }

@@ -159,8 +159,8 @@ func (f *front) webhookForwarder() http.Handler {
 	return &httputil.ReverseProxy{
 		ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
-			if to, err := url.Parse(r.In.URL.RawQuery); err == nil {
-				r.Out.URL, r.Out.Host = to, ""
+			if target, err := url.Parse(r.In.URL.RawQuery); err == nil {
+				r.Out.URL, r.Out.Host = target, ""
 			}
 		},
 		ModifyResponse: func(answer *http.Response) error {
@@ -210,7 +210,7 @@ func (f *front) awaitsWebhook() bool {
 	return len(f.calls) < f.expectedCalls
 }
 
-// exchange is a request of the client, with the answers of the deployment and of the front, a proxy.
+// exchange is a request of the client, with the answers of the deployment and of the front.
 type exchange struct {
 	wire.Exchange // Sent is when the request arrived; Status is 0 if the connection was dropped
 	path          string
@@ -249,8 +249,8 @@ func (x *exchange) createdID() string {
 
 // jobID returns the id of the job whose status or stream the request reads, or "".
 func (x *exchange) jobID() string {
-	if at := jobPath.FindStringSubmatch(x.path); at != nil {
-		return at[1]
+	if match := jobPath.FindStringSubmatch(x.path); match != nil {
+		return match[1]
 	}
 	return ""
 }

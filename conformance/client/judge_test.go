@@ -51,7 +51,7 @@ func TestOptions(t *testing.T) {
 		{Options{Command: []string{"true"}, APIVersion: "v3"}, `invalid API version "v3"`},
 	} {
 		_, err := Judge(t.Context(), c.o)
-		must.Hold(t, err != nil && strings.Contains(err.Error(), c.want), c.o, err, "want", c.want)
+		must.Hold(t, err != nil && strings.Contains(err.Error(), c.want), c.o, "return the error", err, "instead of", c.want)
 	}
 }
 
@@ -73,9 +73,9 @@ func TestSecretIsFoundInOutput(t *testing.T) {
 		k := outputCapture{secrets: []string{"secret"}}
 		for _, p := range c.parts {
 			n, err := k.Write([]byte(p))
-			must.Hold(t, n == len(p) && err == nil, c.name, n, err)
+			must.Hold(t, n == len(p) && err == nil, c.name, "writes", n, "bytes of", len(p), err)
 		}
-		must.Equal(t, k.found, c.found, c.name, "found")
+		must.Equal(t, k.foundSecret, c.found, c.name, "found")
 		must.Hold(t, len(k.text()) <= 2*keptBytes+10, c.name, len(k.text()), "bytes are kept")
 	}
 }
@@ -103,9 +103,9 @@ func TestKilledCommand(t *testing.T) {
 		{"job-expired", "CLI-01", newExchange("GET", path, 404, ""), report.Pass},
 	} {
 		i := slices.IndexFunc(Scenarios, func(s Scenario) bool { return s.ID == c.scenario })
-		p := &scenarioRun{scenario: Scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, result: commandResult{code: -1, timeout: true}}
+		run := &scenarioRun{scenario: Scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, result: commandResult{code: -1, timeout: true}}
 		clause, _ := clauses.Find(c.clause)
-		got := new(judge).result(clause, []*scenarioRun{p})
+		got := new(judge).result(clause, []*scenarioRun{run})
 		must.Hold(t, got.Verdict == c.want, c.clause, "in", c.scenario, "gets", got.Verdict, got.Reason, "not", c.want)
 	}
 }
@@ -134,8 +134,8 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 		{judgeRetirementWarning, refused("GET", "/v1/templates", ""), "DeprecationWarning: utcnow() is deprecated", report.Inconclusive},
 		{judgeRetirementWarning, refused("GET", "/v1/templates", ""), "Warning: API v1 is deprecated", report.Pass},
 	} {
-		p := &scenarioRun{exchanges: []*exchange{c.x}, result: commandResult{code: 1, output: c.output}}
-		got := c.rule(p)
+		run := &scenarioRun{exchanges: []*exchange{c.x}, result: commandResult{code: 1, output: c.output}}
+		got := c.rule(run)
 		must.Hold(t, got.Verdict == c.want, c.output, "gets", got.Verdict, got.Reason, "not", c.want)
 	}
 }

@@ -75,7 +75,7 @@ func TestLastLines(t *testing.T) {
 	many := strings.Repeat("line\n\n", 30) + "last \n"
 	got := lastLines(many)
 	lines := strings.Split(got, "\n")
-	must.Hold(t, len(lines) == maxLines+1 && lines[0] == "…" && lines[maxLines] == "last", got)
+	must.Hold(t, len(lines) == maxLines+1 && lines[0] == "…" && lines[maxLines] == "last", "expected an ellipsis and the last lines, got", got)
 	got = lastLines(strings.Repeat("é", 4000))
 	must.Hold(t, len(got) <= maxBytes+10 && !strings.ContainsRune(got, '\uFFFD') && strings.HasPrefix(got, "…\n"), len(got), "bytes:", got)
 	must.Equal(t, lastLines("\n one\ntwo\n\n"), " one\ntwo")

@@ -12,12 +12,12 @@ import (
 )
 
 // judgeBearerToken judges CLI-01.
-func judgeBearerToken(p *scenarioRun) suite.Outcome {
-	if len(p.exchanges) == 0 {
+func judgeBearerToken(run *scenarioRun) suite.Outcome {
+	if len(run.exchanges) == 0 {
 		return skipped("the client sent no request")
 	}
-	for _, x := range p.exchanges {
-		if x.bearer() == p.key {
+	for _, x := range run.exchanges {
+		if x.bearer() == run.key {
 			continue
 		}
 		problem := "with another key"
@@ -35,11 +35,11 @@ func judgeBearerToken(p *scenarioRun) suite.Outcome {
 }
 
 // judgeWebhookReceiver judges CLI-03.
-func judgeWebhookReceiver(p *scenarioRun) suite.Outcome {
-	if len(p.calls) == 0 {
+func judgeWebhookReceiver(run *scenarioRun) suite.Outcome {
+	if len(run.calls) == 0 {
 		return skipped("the command submitted no job with a webhook")
 	}
-	for _, c := range p.calls {
+	for _, c := range run.calls {
 		switch {
 		case c.err != nil:
 			return violated("the call of the webhook failed: "+c.err.Error(), "200")
@@ -51,23 +51,23 @@ func judgeWebhookReceiver(p *scenarioRun) suite.Outcome {
 }
 
 // judgeShrink judges CLI-04.
-func judgeShrink(p *scenarioRun) suite.Outcome {
-	seen := false
-	known := volumes{byID: map[string]volume{p.volume: {Size: volumeSize}}, deleted: map[string]float64{}}
-	for _, x := range p.exchanges {
+func judgeShrink(run *scenarioRun) suite.Outcome {
+	sawVolume := false
+	known := volumes{byID: map[string]volume{run.volume: {Size: volumeSize}}, deleted: map[string]float64{}}
+	for _, x := range run.exchanges {
 		if known.shrinks(x) {
 			return violated(x.line()+" requests a smaller network volume", "no request, and an output that says why")
 		}
 		known.record(x)
-		seen = seen || volumePath.MatchString(x.path) && x.succeeded()
+		sawVolume = sawVolume || volumePath.MatchString(x.path) && x.succeeded()
 	}
 	switch {
-	case !seen:
+	case !sawVolume:
 		return skipped("no network volume was created or read")
-	case p.result.code == 0:
+	case run.result.code == 0:
 		return skipped("the command did not try to shrink a network volume: it sent no such request and succeeded")
-	case !p.prints("shrink|smaller|decrease|reduce|grow|increase|larger|exceed|less than"):
-		return inconclusive("the client sent no request for a smaller volume, and %s, but its output says nothing about the size", p.describeEnd())
+	case !run.prints("shrink|smaller|decrease|reduce|grow|increase|larger|exceed|less than"):
+		return inconclusive("the client sent no request for a smaller volume, and %s, but its output says nothing about the size", run.describeEnd())
 	}
 	return passed
 }
@@ -85,25 +85,27 @@ type volume struct {
 
 // shrinks reports whether a request would shrink a volume, or replace it with a smaller one.
 func (v *volumes) shrinks(x *exchange) bool {
-	at := volumePath.FindStringSubmatch(x.path)
+	match := volumePath.FindStringSubmatch(x.path)
 	var body volume
-	if at == nil || x.isRead() || json.Unmarshal(x.Request.Body, &body) != nil {
+	if match == nil || x.isRead() || json.Unmarshal(x.Request.Body, &body) != nil {
 		return false
 	}
-	if at[1] == "" {
+	id := match[1]
+	if id == "" { // a creation
 		return body.Size < v.deleted[body.Name]
 	}
-	return body.Size > 0 && body.Size < v.byID[at[1]].Size
+	return body.Size > 0 && body.Size < v.byID[id].Size
 }
 
 // record records the volumes in an answer, or a deletion.
 func (v *volumes) record(x *exchange) {
-	at := volumePath.FindStringSubmatch(x.path)
-	if at == nil || !x.succeeded() {
+	match := volumePath.FindStringSubmatch(x.path)
+	if match == nil || !x.succeeded() {
 		return
 	}
 	if x.Request.Method == http.MethodDelete {
-		v.deleted[v.byID[at[1]].Name] = v.byID[at[1]].Size
+		gone := v.byID[match[1]]
+		v.deleted[gone.Name] = gone.Size
 		return
 	}
 	var single volume
@@ -120,8 +122,8 @@ func (v *volumes) record(x *exchange) {
 }
 
 // judgeNameConflictMessage judges CLI-05.
-func judgeNameConflictMessage(p *scenarioRun) suite.Outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool {
+func judgeNameConflictMessage(run *scenarioRun) suite.Outcome {
+	i := slices.IndexFunc(run.exchanges, func(x *exchange) bool {
 		return x.posts(uniqueNames) && (x.Status == http.StatusBadRequest || x.Status == http.StatusConflict)
 	})
 	if i < 0 {
@@ -129,9 +131,9 @@ func judgeNameConflictMessage(p *scenarioRun) suite.Outcome {
 	}
 	const words = "taken|already|exist|unique|duplicate|in use|conflict"
 	switch {
-	case !p.prints(words):
-		return violated("its output doesn't mention the taken name, and "+p.describeEnd(), "an output that mentions the taken name")
-	case !p.printsNear(words, "name", textIn(p.exchanges[i].Request.Body, "name")):
+	case !run.prints(words):
+		return violated("its output doesn't mention the taken name, and "+run.describeEnd(), "an output that mentions the taken name")
+	case !run.printsNear(words, "name", textIn(run.exchanges[i].Request.Body, "name")):
 		return inconclusive("its output may be about something other than the name")
 	}
 	return passed
@@ -141,32 +143,32 @@ func judgeNameConflictMessage(p *scenarioRun) suite.Outcome {
 var retirement = time.Date(2026, time.November, 15, 0, 0, 0, 0, time.UTC)
 
 // judgeRetirementWarning judges CLI-06.
-func judgeRetirementWarning(p *scenarioRun) suite.Outcome {
-	if !slices.ContainsFunc(p.exchanges, func(x *exchange) bool { return strings.HasPrefix(x.path, "/v1/") }) {
+func judgeRetirementWarning(run *scenarioRun) suite.Outcome {
+	if !slices.ContainsFunc(run.exchanges, func(x *exchange) bool { return strings.HasPrefix(x.path, "/v1/") }) {
 		return skipped("version 1 was not used")
 	}
-	if p.exchanges[0].Sent.Before(retirement) {
+	if run.exchanges[0].Sent.Before(retirement) {
 		return skipped("version 1 is not retired yet, by this machine's clock")
 	}
 	const words = "retire|deprecat|sunset|end of life|end-of-life"
 	switch {
-	case !p.prints(words):
+	case !run.prints(words):
 		return violated("its output doesn't mention the retirement", "a warning that version 1 was retired")
-	case !p.printsNear(words, "v1", "version 1", "api version", "2026"):
+	case !run.printsNear(words, "v1", "version 1", "api version", "2026"):
 		return inconclusive("its output may be about something other than version 1")
 	}
 	return passed
 }
 
 // judgeExpiredJob judges CLI-09.
-func judgeExpiredJob(p *scenarioRun) suite.Outcome {
-	return judgeEndOfWait(p, "the 404", func(x *exchange) bool { return x.Status == http.StatusNotFound },
+func judgeExpiredJob(run *scenarioRun) suite.Outcome {
+	return judgeEndOfWait(run, "the 404", func(x *exchange) bool { return x.Status == http.StatusNotFound },
 		0, "404|not found|expired|gone|no longer|no job", "that the job no longer exists")
 }
 
 // judgeCancelledJob judges CLI-10.
-func judgeCancelledJob(p *scenarioRun) suite.Outcome {
-	return judgeEndOfWait(p, "CANCELLED", func(x *exchange) bool { return textIn(x.Body, "status") == suite.Cancelled },
+func judgeCancelledJob(run *scenarioRun) suite.Outcome {
+	return judgeEndOfWait(run, "CANCELLED", func(x *exchange) bool { return textIn(x.Body, "status") == suite.Cancelled },
 		furtherReads, "cancel", "about the cancellation")
 }
 
@@ -176,40 +178,40 @@ const furtherReads = 2
 
 // judgeEndOfWait judges that a client stops waiting for a job after an answer that ends the
 // wait, and that it fails or prints a message. It may read the job maxReads more times.
-func judgeEndOfWait(p *scenarioRun, answer string, ends func(*exchange) bool, maxReads int, words, message string) suite.Outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.jobID() != "" && ends(x) })
+func judgeEndOfWait(run *scenarioRun, answer string, endsWait func(*exchange) bool, maxReads int, words, message string) suite.Outcome {
+	i := slices.IndexFunc(run.exchanges, func(x *exchange) bool { return x.jobID() != "" && endsWait(x) })
 	if i < 0 {
 		return skipped("no client waited for a job")
 	}
 	reads := 0
-	for _, x := range p.exchanges[i+1:] {
-		if x.jobID() == p.exchanges[i].jobID() {
+	for _, x := range run.exchanges[i+1:] {
+		if x.jobID() == run.exchanges[i].jobID() {
 			reads++
 		}
 	}
 	switch {
 	case reads > maxReads:
 		return violated(fmt.Sprintf("after %s, the job was requested %d more times", answer, reads), "no further request for the job")
-	case p.result.timeout:
-		return violated(p.describeEnd(), "an exit soon after "+answer)
-	case p.result.code == 0 && !p.prints(words):
+	case run.result.timeout:
+		return violated(run.describeEnd(), "an exit soon after "+answer)
+	case run.result.code == 0 && !run.prints(words):
 		return violated("it exited with code 0 and without a message", "another exit code, or a message "+message)
 	}
 	return passed
 }
 
 // judgeSecretOutput judges CLI-11.
-func judgeSecretOutput(p *scenarioRun) suite.Outcome {
+func judgeSecretOutput(run *scenarioRun) suite.Outcome {
 	used := false
-	for _, x := range p.exchanges {
-		used = used || x.bearer() == p.key
-		if strings.Contains(x.Request.URL, p.key) {
+	for _, x := range run.exchanges {
+		used = used || x.bearer() == run.key
+		if strings.Contains(x.Request.URL, run.key) {
 			return violated("the key is in the address of "+x.line(), "the key in Authorization only")
 		}
 	}
 	switch {
-	case len(p.result.leakedIn) > 0:
-		return violated("the key is in "+strings.Join(p.result.leakedIn, " and in "), "an output without the key")
+	case len(run.result.leakedIn) > 0:
+		return violated("the key is in "+strings.Join(run.result.leakedIn, " and in "), "an output without the key")
 	case !used:
 		return skipped("the client sent no request with the key")
 	}
@@ -225,8 +227,8 @@ const (
 )
 
 // judgeBackoff judges CLI-02.
-func judgeBackoff(p *scenarioRun) suite.Outcome {
-	waits, ok := waitsAfter429(p)
+func judgeBackoff(run *scenarioRun) suite.Outcome {
+	waits, ok := waitsAfter429(run)
 	if !ok {
 		return skipped("the client sent no request")
 	}
@@ -256,9 +258,9 @@ func judgeWaits(waits []time.Duration) suite.Outcome {
 }
 
 // judgeRetryAfter judges CLI-02.
-func judgeRetryAfter(p *scenarioRun) suite.Outcome {
+func judgeRetryAfter(run *scenarioRun) suite.Outcome {
 	const accepted = "a retry, not before the second of Retry-After has passed"
-	waits, ok := waitsAfter429(p)
+	waits, ok := waitsAfter429(run)
 	switch {
 	case !ok:
 		return skipped("the client sent no request")
@@ -271,9 +273,9 @@ func judgeRetryAfter(p *scenarioRun) suite.Outcome {
 }
 
 // waitsAfter429 returns the waits from a 429 to the next retry. ok says that there was a 429.
-func waitsAfter429(p *scenarioRun) (waits []time.Duration, ok bool) {
+func waitsAfter429(run *scenarioRun) (waits []time.Duration, ok bool) {
 	var last *exchange
-	for _, x := range p.exchanges {
+	for _, x := range run.exchanges {
 		if last != nil && x.sameAs(last) {
 			waits = append(waits, x.Sent.Sub(last.Received))
 			last = nil
@@ -295,15 +297,15 @@ func formatWaits(waits []time.Duration) string {
 
 // judgeRepeatedCreation judges CLI-07. A creation may be repeated if a list before it
 // doesn't show the object, or after the object was deleted.
-func judgeRepeatedCreation(p *scenarioRun) suite.Outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.posts(creation) && x.Status != x.servedStatus })
+func judgeRepeatedCreation(run *scenarioRun) suite.Outcome {
+	i := slices.IndexFunc(run.exchanges, func(x *exchange) bool { return x.posts(creation) && x.Status != x.servedStatus })
 	if i < 0 {
 		return skipped("the client sent no POST that creates an object")
 	}
-	first := p.exchanges[i]
+	first := run.exchanges[i]
 	created := first.Status == 0 && first.servedStatus/100 == 2 // the connection dropped; a 500 created nothing
 	checked := false                                            // the client has looked since: it read a list or deleted the object
-	for _, x := range p.exchanges[i+1:] {
+	for _, x := range run.exchanges[i+1:] {
 		checked = checked || readsListOf(x, first)
 		if id := first.createdID(); id != "" && x.Request.Method == http.MethodDelete && x.succeeded() && x.path == first.path+"/"+id {
 			created, checked = false, true
@@ -331,12 +333,12 @@ func readsListOf(x, post *exchange) bool {
 
 // judgeRepeatedRefusals judges CLI-08. A client may send a read again for other reasons, so
 // only a series of the same read counts as repetition.
-func judgeRepeatedRefusals(p *scenarioRun) suite.Outcome {
+func judgeRepeatedRefusals(run *scenarioRun) suite.Outcome {
 	verdict := skipped("no request was answered 4xx")
 	var refused []*exchange // requests that change something
 	var read *exchange      // the last request, if it is a refused read
 	series := 0             // consecutive repetitions
-	for _, x := range p.exchanges {
+	for _, x := range run.exchanges {
 		if i := slices.IndexFunc(refused, x.sameAs); i >= 0 {
 			return violated(fmt.Sprintf("%s was sent again after it was answered %d", x.line(), refused[i].Status), "no second "+x.line())
 		}

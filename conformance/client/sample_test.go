@@ -71,14 +71,14 @@ func (s sample) run() int {
 }
 
 // printError prints an error without the key, and returns the exit code.
-func (s sample) printError(what string, a answer) int {
+func (s sample) printError(subject string, a answer) int {
 	switch {
 	case s.has("prints the server's error"):
-		fmt.Fprintln(os.Stderr, what, a.text)
+		fmt.Fprintln(os.Stderr, subject, a.text)
 	case s.has("doesn't mention the taken name"):
-		fmt.Fprintln(os.Stderr, what, "failed")
+		fmt.Fprintln(os.Stderr, subject, "failed")
 	default:
-		fmt.Fprintln(os.Stderr, what, a.status, strings.ReplaceAll(a.text, s.key, "***"))
+		fmt.Fprintln(os.Stderr, subject, a.status, strings.ReplaceAll(a.text, s.key, "***"))
 	}
 	return 1
 }

@@ -23,24 +23,24 @@ func (j *judge) report(runs []*scenarioRun) {
 		Schema: report.Schema, Version: j.Version, Started: j.started, Dialect: "described", Target: report.Target{Local: true},
 		Notes: []string{"judged: " + j.secrets.Redact(shellquote.Join(j.Command...))},
 	}
-	if i := slices.IndexFunc(runs, func(p *scenarioRun) bool { return p.notes != nil }); i >= 0 {
+	if i := slices.IndexFunc(runs, func(run *scenarioRun) bool { return run.notes != nil }); i >= 0 {
 		j.output.Notes = append(j.output.Notes, runs[i].notes...)
 	}
 	if j.root != "" && j.KeepDirs {
 		j.output.Notes = append(j.output.Notes, "the directories of the scenarios are in "+j.root)
 	}
-	if !slices.ContainsFunc(runs, func(p *scenarioRun) bool { return p.scenario.ID == controlScenario }) {
+	if !slices.ContainsFunc(runs, func(run *scenarioRun) bool { return run.scenario.ID == controlScenario }) {
 		j.output.Notes = append(j.output.Notes, "the scenario "+controlScenario+" was not selected, so it is unknown whether the client works without faults")
 	}
 	interrupted := false
 	var silent []string // scenarios without a request
-	for _, p := range runs {
-		interrupted = interrupted || p.interrupted
-		if len(p.exchanges) == 0 && !p.interrupted {
-			silent = append(silent, p.scenario.ID)
+	for _, run := range runs {
+		interrupted = interrupted || run.interrupted
+		if len(run.exchanges) == 0 && !run.interrupted {
+			silent = append(silent, run.scenario.ID)
 		}
-		j.output.Requests += int64(len(p.exchanges))
-		for _, x := range p.exchanges {
+		j.output.Requests += int64(len(run.exchanges))
+		for _, x := range run.exchanges {
 			if x.posts(jobCreation) && x.succeeded() {
 				j.output.Jobs++
 			}
@@ -55,8 +55,8 @@ func (j *judge) report(runs []*scenarioRun) {
 		if len(silent) > 0 {
 			j.output.Notes = append(j.output.Notes, "the client sent no request in the scenarios "+strings.Join(silent, ", "))
 		}
-		for _, p := range runs {
-			if text := j.failedWithoutFault(p); text != "" {
+		for _, run := range runs {
+			if text := j.failedWithoutFault(run); text != "" {
 				j.output.OtherFailures = append(j.output.OtherFailures, text)
 			}
 		}
@@ -72,25 +72,25 @@ func (j *judge) report(runs []*scenarioRun) {
 
 // failedWithoutFault describes how a client failed in the scenario without faults, or
 // returns "". If a client fails there, its other results mean little.
-func (j *judge) failedWithoutFault(p *scenarioRun) string {
+func (j *judge) failedWithoutFault(run *scenarioRun) string {
 	failure := ""
-	switch succeeded := slices.ContainsFunc(p.exchanges, (*exchange).succeeded); {
-	case p.scenario.ID != controlScenario || p.interrupted:
+	switch succeeded := slices.ContainsFunc(run.exchanges, (*exchange).succeeded); {
+	case run.scenario.ID != controlScenario || run.interrupted:
 		return ""
-	case len(p.exchanges) == 0:
+	case len(run.exchanges) == 0:
 		failure = "it sent no request"
-	case p.result.timeout || p.result.code != 0:
+	case run.result.timeout || run.result.code != 0:
 		failure = "it failed"
 	case !succeeded:
 		failure = "none of its requests succeeded"
 	default:
 		return ""
 	}
-	text := "in the scenario " + controlScenario + ", which has no faults, " + failure + ": " + j.describeRun(p)
-	if refused := p.refusedRequests(); len(refused) > 0 {
+	text := "in the scenario " + controlScenario + ", which has no faults, " + failure + ": " + j.describeRun(run)
+	if refused := run.refusedRequests(); len(refused) > 0 {
 		text += "\nThe deployment refused these requests of the client: " + joinPaths(refused)
 	}
-	return text + "\nrepeat: " + j.repeatCommand(p.scenario.ID, "--keep-dirs ")
+	return text + "\nrepeat: " + j.repeatCommand(run.scenario.ID, "--keep-dirs ")
 }
 
 // result returns the worst result that the scenarios have for a clause.
@@ -98,26 +98,26 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 	worst := suite.Outcome{Verdict: report.Skip, Code: report.SkipFeature, Reason: "no scenario judges it"}
 	var worstRun *scenarioRun
 	var leftOut []report.Omission
-	for _, p := range runs {
-		for _, r := range p.scenario.rules() {
+	for _, run := range runs {
+		for _, r := range run.scenario.rules() {
 			if r.clause != c.ID {
 				continue
 			}
-			o := r.judge(p)
-			if p.interrupted {
-				o = inconclusive("the run was interrupted before the end of the scenario %s", p.scenario.ID)
+			o := r.judge(run)
+			if run.interrupted {
+				o = inconclusive("the run was interrupted before the end of the scenario %s", run.scenario.ID)
 			}
-			own := p.scenario.judge != nil && p.scenario.clause == c.ID
-			if own && p.result.timeout && o.Verdict == report.Pass {
-				o = inconclusive("in the scenario %s, %s", p.scenario.ID, p.describeEnd())
+			own := run.scenario.judge != nil && run.scenario.clause == c.ID
+			if own && run.result.timeout && o.Verdict == report.Pass {
+				o = inconclusive("in the scenario %s, %s", run.scenario.ID, run.describeEnd())
 			}
 			if own && o.Verdict == report.Skip {
-				leftOut = append(leftOut, report.Omission{Case: p.scenario.ID, Code: o.Code, Reason: j.secrets.Redact(o.Reason)})
+				leftOut = append(leftOut, report.Omission{Case: run.scenario.ID, Code: o.Code, Reason: j.secrets.Redact(o.Reason)})
 			}
 			// If outcomes are equal, the clause's own scenario has the best reason.
 			order := conformance.VerdictRank(o.Verdict, o.Code) - conformance.VerdictRank(worst.Verdict, worst.Code)
-			if worstRun == nil || order < 0 || order == 0 && p.scenario.clause == c.ID && worstRun.scenario.clause != c.ID {
-				worst, worstRun = o, p
+			if worstRun == nil || order < 0 || order == 0 && run.scenario.clause == c.ID && worstRun.scenario.clause != c.ID {
+				worst, worstRun = o, run
 			}
 		}
 	}
@@ -167,17 +167,17 @@ func (j *judge) blockWithoutKey() {
 }
 
 // describeRun describes how a command ended, with the end of its output.
-func (j *judge) describeRun(p *scenarioRun) string {
-	text := p.describeEnd()
-	if lines := lastLines(j.secrets.Redact(p.result.output)); lines != "" {
+func (j *judge) describeRun(run *scenarioRun) string {
+	text := run.describeEnd()
+	if lines := lastLines(j.secrets.Redact(run.result.output)); lines != "" {
 		return text + "; its last output:\n" + lines
 	}
 	return text + " and printed nothing"
 }
 
-func (p *scenarioRun) trace(hide *wire.Secrets) []report.Exchange {
+func (run *scenarioRun) trace(hide *wire.Secrets) []report.Exchange {
 	var list []*wire.Exchange
-	for _, x := range p.exchanges {
+	for _, x := range run.exchanges {
 		list = append(list, &x.Exchange)
 	}
 	if list == nil {
@@ -187,8 +187,8 @@ func (p *scenarioRun) trace(hide *wire.Secrets) []report.Exchange {
 }
 
 // refusedRequests returns the requests of a scenario without faults that the deployment refused.
-func (p *scenarioRun) refusedRequests() (list []string) {
-	for _, x := range p.exchanges {
+func (run *scenarioRun) refusedRequests() (list []string) {
+	for _, x := range run.exchanges {
 		if x.Status >= http.StatusBadRequest {
 			list = append(list, fmt.Sprintf("%s (%d)", x.line(), x.Status))
 		}
@@ -226,25 +226,25 @@ func violated(actual string, accepted ...string) suite.Outcome {
 }
 
 // describeEnd describes how the command ended.
-func (p *scenarioRun) describeEnd() string {
+func (run *scenarioRun) describeEnd() string {
 	switch {
-	case p.result.timeout:
+	case run.result.timeout:
 		return "it did not end in time"
-	case p.result.code < 0:
+	case run.result.code < 0:
 		return "a signal ended it"
 	}
-	return fmt.Sprintf("it ended with exit code %d", p.result.code)
+	return fmt.Sprintf("it ended with exit code %d", run.result.code)
 }
 
 // prints reports whether the output matches a pattern, ignoring case.
-func (p *scenarioRun) prints(pattern string) bool {
-	return regexp.MustCompile("(?i)" + pattern).MatchString(p.result.output)
+func (run *scenarioRun) prints(pattern string) bool {
+	return regexp.MustCompile("(?i)" + pattern).MatchString(run.result.output)
 }
 
 // printsNear reports whether the output matches near a subject: "deprecated" by itself may be about anything.
-func (p *scenarioRun) printsNear(pattern string, subjects ...string) bool {
+func (run *scenarioRun) printsNear(pattern string, subjects ...string) bool {
 	const near = 200 // bytes
-	output := strings.ToLower(p.result.output)
+	output := strings.ToLower(run.result.output)
 	for _, at := range regexp.MustCompile(pattern).FindAllStringIndex(output, -1) {
 		around := output[max(0, at[0]-near):min(len(output), at[1]+near)]
 		if slices.ContainsFunc(subjects, func(s string) bool { return strings.Contains(around, strings.ToLower(s)) }) {

@@ -184,12 +184,12 @@ var linkedDirs = []string{".git", ".hg", ".svn", "node_modules", ".venv", "venv"
 
 // repositoryRoot returns the top of the repository above dir, or else the parent of dir.
 func repositoryRoot(dir string) string {
-	for at := dir; ; at = filepath.Dir(at) {
-		_, err := os.Lstat(filepath.Join(at, ".git"))
+	for path := dir; ; path = filepath.Dir(path) {
+		_, err := os.Lstat(filepath.Join(path, ".git"))
 		switch {
-		case err == nil && at != dir:
-			return at
-		case err == nil, at == filepath.Dir(at):
+		case err == nil && path != dir:
+			return path
+		case err == nil, path == filepath.Dir(path):
 			return filepath.Dir(dir)
 		}
 	}
@@ -244,24 +244,24 @@ func (c *copier) run() error {
 	}
 	c.device = deviceOf(info)
 	for queue := []string{"."}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
-		list, err := os.ReadDir(filepath.Join(c.from, at))
+		dir := queue[0]
+		list, err := os.ReadDir(filepath.Join(c.from, dir))
 		switch {
-		case at == "." && err != nil:
+		case dir == "." && err != nil:
 			return err
-		case at != "." && (err != nil || c.files+len(list) > maxCopiedFiles || slices.Contains(linkedDirs, filepath.Base(at))):
-			if err := c.link(at); err != nil {
+		case dir != "." && (err != nil || c.files+len(list) > maxCopiedFiles || slices.Contains(linkedDirs, filepath.Base(dir))):
+			if err := c.link(dir); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := os.MkdirAll(filepath.Join(c.to, at), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(c.to, dir), 0o700); err != nil {
 			return err
 		}
 		c.files += len(list)
 		for _, e := range list {
 			info, err := e.Info()
-			switch path := filepath.Join(at, e.Name()); {
+			switch path := filepath.Join(dir, e.Name()); {
 			case c.isState(path):
 				c.states = append(c.states, path)
 			case e.IsDir() && (err != nil || deviceOf(info) == c.device):
@@ -304,8 +304,8 @@ func (c *copier) symlink(path string) error {
 		return err
 	}
 	if !filepath.IsAbs(target) {
-		if within := filepath.Join(filepath.Dir(path), target); !filepath.IsLocal(within) {
-			target = filepath.Join(c.from, within)
+		if relative := filepath.Join(filepath.Dir(path), target); !filepath.IsLocal(relative) {
+			target = filepath.Join(c.from, relative)
 		}
 	}
 	return os.Symlink(target, filepath.Join(c.to, path))

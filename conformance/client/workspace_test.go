@@ -147,9 +147,9 @@ func TestBackendIsRefused(t *testing.T) {
 		`{"backend":{"type":"local","config":{"path":null}}}`:           "",
 		`{"version":3}`: "", `nonsense`: "",
 	} {
-		for _, at := range []string{"", "infra/"} {
-			err := copyError(t, makeFiles(t, map[string]string{at + ".terraform/terraform.tfstate": record}))
-			must.Hold(t, (want == "") == (err == nil) && (err == nil || strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "--shared-dir")), at, record, "returns", err, "not", want)
+		for _, folder := range []string{"", "infra/"} {
+			err := copyError(t, makeFiles(t, map[string]string{folder + ".terraform/terraform.tfstate": record}))
+			must.Hold(t, (want == "") == (err == nil) && (err == nil || strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "--shared-dir")), folder, record, "returns", err, "not", want)
 		}
 	}
 }

@@ -34,22 +34,22 @@ func (e *Env) CleanUp(ctx context.Context, keep func(Object) bool) (left []Objec
 // still have an effect, so the lists are read twice.
 func (e *Env) findCreated(ctx context.Context, keep func(Object) bool) {
 	for _, last := range []bool{false, true} {
-		unanswered := slices.DeleteFunc(e.Ledger.Remaining(""), func(m Object) bool { return m.ID != "" || keep(m) })
+		unanswered := slices.DeleteFunc(e.Ledger.Remaining(""), func(o Object) bool { return o.ID != "" || keep(o) })
 		if len(unanswered) == 0 || last && pause(ctx, maxCleanUpWait) != nil {
 			return
 		}
 		read := e.listReader(ctx)
-		for _, m := range unanswered {
-			list := read(m.URL)
-			at := slices.IndexFunc(list, func(object map[string]any) bool { return object["name"] == m.Name })
-			if at >= 0 {
-				found := m
-				found.ID, found.Name, found.Method = fmt.Sprint(list[at]["id"]), "", http.MethodDelete
+		for _, o := range unanswered {
+			list := read(o.URL)
+			i := slices.IndexFunc(list, func(object map[string]any) bool { return object["name"] == o.Name })
+			if i >= 0 {
+				found := o
+				found.ID, found.Name, found.Method = fmt.Sprint(list[i]["id"]), "", http.MethodDelete
 				found.URL += "/" + url.PathEscape(found.ID)
 				_, _ = e.Ledger.Add(found) // if the file can't be written, the ledger in memory suffices
 			}
-			if at >= 0 || last && (list != nil || m.Refused) {
-				_ = e.Ledger.Remove(m) // if it can't be written, sweep searches again
+			if i >= 0 || last && (list != nil || o.Refused) {
+				_ = e.Ledger.Remove(o) // if the ledger can't be written, sweep searches again
 			}
 		}
 	}
@@ -61,7 +61,7 @@ const maxCleanUpWait = 4 * time.Second
 // DeleteCreated deletes the objects that a case created, or all objects for "", newest first. The error
 // names the objects that remain. Objects of a silent API are left to CleanUp.
 func (e *Env) DeleteCreated(ctx context.Context, caseID string) error {
-	return e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(caseID), func(m Object) bool { return e.SilenceReason("", m.URL) != "" }))
+	return e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(caseID), func(o Object) bool { return e.SilenceReason("", o.URL) != "" }))
 }
 
 // deleteAll deletes objects in rounds until a round deletes none: an object may depend on a later one.
@@ -69,9 +69,9 @@ func (e *Env) deleteAll(ctx context.Context, list []Object) error {
 	for {
 		var errs []error
 		var left []Object
-		for _, m := range list {
-			if err := e.deleteObject(ctx, m); err != nil {
-				errs, left = append(errs, err), append(left, m)
+		for _, o := range list {
+			if err := e.deleteObject(ctx, o); err != nil {
+				errs, left = append(errs, err), append(left, o)
 			}
 		}
 		if len(left) == 0 || len(left) == len(list) {
@@ -81,30 +81,30 @@ func (e *Env) deleteAll(ctx context.Context, list []Object) error {
 	}
 }
 
-func (e *Env) deleteObject(ctx context.Context, m Object) error {
-	if m.ID == "" {
-		return fmt.Errorf("%s %s, created by %s, may be left: its creation was not answered", m.Kind, m.Name, m.Case)
+func (e *Env) deleteObject(ctx context.Context, o Object) error {
+	if o.ID == "" {
+		return fmt.Errorf("%s %s, created by %s, may be left: its creation was not answered", o.Kind, o.Name, o.Case)
 	}
-	x := e.ask(ctx, m.Method, m.URL)
+	x := e.request(ctx, o.Method, o.URL)
 	switch {
 	case x.Err != nil:
-		return fmt.Errorf("%s %s, created by %s, may be left: %s", m.Kind, m.ID, m.Case, e.Secrets.Redact(x.Err.Error()))
-	case x.Status/100 == 2, m.Kind == "job" && x.Status/100 == 4: // the job has ended
-		return e.Ledger.Remove(m)
+		return fmt.Errorf("%s %s, created by %s, may be left: %s", o.Kind, o.ID, o.Case, e.Secrets.Redact(x.Err.Error()))
+	case x.Status/100 == 2, o.Kind == "job" && x.Status/100 == 4: // the job has ended
+		return e.Ledger.Remove(o)
 	case !mayMeanMissing(x.Status):
-		return fmt.Errorf("%s %s, created by %s, may be left: its deletion returned %d", m.Kind, m.ID, m.Case, x.Status)
+		return fmt.Errorf("%s %s, created by %s, may be left: its deletion returned %d", o.Kind, o.ID, o.Case, x.Status)
 	}
 	// A version may hide an object from its reads, such as a template that an endpoint uses.
 	var refused error // the key may have no access to one version
 	isMissing := false
-	for _, address := range m.reads() {
-		read := e.ask(ctx, http.MethodGet, address)
+	for _, address := range o.reads() {
+		read := e.request(ctx, http.MethodGet, address)
 		// If objects of a kind can't be read one by one, restoreShown finds the object in the list.
 		if mayMeanMissing(read.Status) || read.Status == http.StatusMethodNotAllowed || isEnded(read) {
 			isMissing = true
 			continue
 		}
-		refused = fmt.Errorf("%s %s, created by %s, may be left: its deletion returned %d, and GET %s %d", m.Kind, m.ID, m.Case, x.Status, address, read.Status)
+		refused = fmt.Errorf("%s %s, created by %s, may be left: its deletion returned %d, and GET %s %d", o.Kind, o.ID, o.Case, x.Status, address, read.Status)
 		if read.Status != http.StatusForbidden {
 			return refused
 		}
@@ -112,7 +112,7 @@ func (e *Env) deleteObject(ctx context.Context, m Object) error {
 	if !isMissing {
 		return refused
 	}
-	return e.Ledger.Remove(m)
+	return e.Ledger.Remove(o)
 }
 
 // mayMeanMissing reports whether a status may mean a missing object, for which version 1 returns 400.
@@ -131,19 +131,19 @@ func isTerminated(object map[string]any) bool {
 	return object["status"] == "TERMINATED" || object["desiredStatus"] == "TERMINATED"
 }
 
-func (e *Env) ask(ctx context.Context, method, address string) *wire.Exchange {
+func (e *Env) request(ctx context.Context, method, address string) *wire.Exchange {
 	return e.Do(ctx, wire.NewRequest(method, address, e.Target.Key, ""))
 }
 
 // restoreShown adds an object to the ledger again if a list still shows it after a successful deletion.
 func (e *Env) restoreShown(ctx context.Context) {
 	read := e.listReader(ctx)
-	for _, m := range e.Ledger.takeDeleted() {
-		for _, address := range m.reads() {
+	for _, o := range e.Ledger.takeDeleted() {
+		for _, address := range o.reads() {
 			path := withoutQuery(address)
 			list := path[:strings.LastIndex(path, "/")] + address[len(path):]
-			if slices.ContainsFunc(read(list), func(object map[string]any) bool { return object["id"] == m.ID }) {
-				_, _ = e.Ledger.Add(m) // if the file can't be written, the ledger in memory suffices
+			if slices.ContainsFunc(read(list), func(object map[string]any) bool { return object["id"] == o.ID }) {
+				_, _ = e.Ledger.Add(o) // if the file can't be written, the ledger in memory suffices
 				break
 			}
 		}
@@ -153,14 +153,14 @@ func (e *Env) restoreShown(ctx context.Context) {
 // MaxPages is how many pages of a list are read.
 const MaxPages = 100
 
-// listReader returns a function that reads the list at an address once.
+// listReader returns a function that returns the list at an address. It reads each list once.
 func (e *Env) listReader(ctx context.Context) func(address string) []map[string]any {
-	known := map[string][]map[string]any{}
+	lists := map[string][]map[string]any{}
 	return func(address string) []map[string]any {
-		if _, ok := known[address]; !ok {
-			known[address] = e.readList(ctx, address)
+		if _, ok := lists[address]; !ok {
+			lists[address] = e.readList(ctx, address)
 		}
-		return known[address]
+		return lists[address]
 	}
 }
 
@@ -168,7 +168,7 @@ func (e *Env) listReader(ctx context.Context) func(address string) []map[string]
 func (e *Env) readList(ctx context.Context, list string) []map[string]any {
 	objects := []map[string]any{}
 	for range MaxPages {
-		x := e.ask(ctx, http.MethodGet, list)
+		x := e.request(ctx, http.MethodGet, list)
 		body, err := x.JSON()
 		if x.Status/100 != 2 || err != nil {
 			return nil
@@ -181,7 +181,7 @@ func (e *Env) readList(ctx context.Context, list string) []map[string]any {
 	return objects
 }
 
-// NextPage returns the address of the next page, or "": by the cursor, with the list's parameters, or by RFC 8288.
+// NextPage returns the address of the next page, or "". It uses the cursor in the body or the header Link (RFC 8288).
 func NextPage(list string, header http.Header, body any) string {
 	path, query, _ := strings.Cut(list, "?")
 	members, _ := body.(map[string]any)
@@ -199,7 +199,7 @@ func NextPage(list string, header http.Header, body any) string {
 
 var nextLink = regexp.MustCompile(`<[^>?]*(\?[^>]*)>[^,]*rel="?next`)
 
-// ItemsIn returns the elements of a list: an array, or an object with arrays, which it sorts by name.
+// ItemsIn returns the elements of an array, or of all arrays in an object, in the order of their names.
 func ItemsIn(body any) (items []any) {
 	items, _ = body.([]any)
 	members, _ := body.(map[string]any)

@@ -25,10 +25,10 @@ func TestCleanUp(t *testing.T) {
 		inUse        bool // the endpoint uses the template
 	}
 	for name, c := range map[string]struct {
-		when      func(call) bool
-		status    int // of the calls for which when returns true
-		otherwise int // 0: the ordinary answer
-		left      []string
+		matches       func(call) bool
+		matchedStatus int // of the answer to the matching calls
+		otherStatus   int // of the answer to the other calls; 0 is the ordinary answer
+		left          []string
 	}{
 		"ordinary":                          {func(call) bool { return false }, 0, 0, nil},
 		"version 1 hides a template in use": {func(r call) bool { return strings.HasPrefix(r.path, "/v1/templates/") && r.inUse }, 404, 0, nil},
@@ -46,18 +46,18 @@ func TestCleanUp(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
-			n := 0
+			deletions := 0
 			shown := map[string]bool{template: true, endpoint: true}
 			serve := func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()
 				if r.Method == "DELETE" {
-					n++
+					deletions++
 				}
 				id := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
-				status := c.otherwise
-				if c.when(call{r.Method, r.URL.Path, n, shown[endpoint]}) {
-					status = c.status
+				status := c.otherStatus
+				if c.matches(call{r.Method, r.URL.Path, deletions, shown[endpoint]}) {
+					status = c.matchedStatus
 				}
 				switch {
 				case status != 0:
@@ -78,16 +78,16 @@ func TestCleanUp(t *testing.T) {
 			}
 			target := env.Target{Key: "the-key", Client: &http.Client{Transport: roundTripper(serve)}}
 			e := env.New(&target, env.NewClock(1))
-			for _, m := range []env.Object{ // deleted in reverse order: the template, which the endpoint uses, first
+			for _, o := range []env.Object{ // deleted in reverse order: the template, which the endpoint uses, first
 				{Kind: "endpoints", ID: endpoint, URL: "http://h/v1/endpoints/endpoint", Reads: []string{"http://h/v1/endpoints/endpoint", "http://h/v2/serverless/endpoint"}},
 				{Kind: "templates", ID: template, URL: "http://h/v1/templates/template", Reads: []string{"http://h/v1/templates/template?includeEndpointBoundTemplates=true", "http://h/v2/templates/template"}},
 			} {
-				m.Method, m.Case = "DELETE", "X-01"
-				must.Do(e.Ledger.Add(m))(t)
+				o.Method, o.Case = "DELETE", "X-01"
+				must.Do(e.Ledger.Add(o))(t)
 			}
 			var left []string
-			for _, m := range e.CleanUp(t.Context(), func(env.Object) bool { return false }) {
-				left = append(left, m.ID)
+			for _, o := range e.CleanUp(t.Context(), func(env.Object) bool { return false }) {
+				left = append(left, o.ID)
 			}
 			slices.Sort(left)
 			must.Equal(t, left, c.left, name, "left")

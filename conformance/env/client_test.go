@@ -25,7 +25,7 @@ func TestProxyThatRefuses(t *testing.T) {
 	if err == nil {
 		resp.Body.Close()
 	}
-	must.Hold(t, err != nil && strings.Contains(err.Error(), "the proxy "+proxy.Host+" answered 403 Forbidden") && !strings.Contains(err.Error(), "secret"), err)
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "the proxy "+proxy.Host+" answered 403 Forbidden") && !strings.Contains(err.Error(), "secret"), "expected an error with the proxy's host and answer, without its password, got", err)
 }
 
 // The path of a request shows whether it belongs to the management API or to the job API.

@@ -196,7 +196,8 @@ func (c *Clock) advanceToNext() {
 	}
 }
 
-// nextWakeTime returns the earliest sleeper's time, up to wakeSlack later if others follow, or zero.
+// nextWakeTime returns the time of the last sleeper that waits at most wakeSlack longer than the first one. Without
+// sleepers it is zero.
 func (c *Clock) nextWakeTime() (target time.Time) {
 	var first time.Time
 	for sl := range c.sleepers {

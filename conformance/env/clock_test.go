@@ -21,10 +21,10 @@ type deployment struct {
 	steps             []time.Duration
 	busy              atomic.Int64 // running cases
 	advancedWhileBusy atomic.Bool
-	broken            error
+	advanceErr        error
 	stopped, hangs    bool
 	began             time.Time
-	during            func(time.Duration) // called within an advance
+	onAdvance         func(time.Duration) // called within an advance
 }
 
 func (d *deployment) advance(ctx context.Context, by time.Duration) (time.Time, error) {
@@ -35,17 +35,17 @@ func (d *deployment) advance(ctx context.Context, by time.Duration) (time.Time, 
 	if d.busy.Load() > 0 {
 		d.advancedWhileBusy.Store(true)
 	}
-	if d.during != nil {
-		d.during(by)
+	if d.onAdvance != nil {
+		d.onAdvance(by)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.offset += by
 	d.steps = append(d.steps, by)
 	if d.stopped {
-		return d.began.Add(d.offset), d.broken
+		return d.began.Add(d.offset), d.advanceErr
 	}
-	return time.Now().Add(d.offset), d.broken
+	return time.Now().Add(d.offset), d.advanceErr
 }
 
 func newClock(t *testing.T, parallel int, d *deployment, stopped bool) *env.Clock {
@@ -128,7 +128,7 @@ func TestClockWakesOnTime(t *testing.T) {
 		clock.End()
 		group.Wait()
 		must.Equal(t, d.steps, nil, "the steps")
-		d.during = func(by time.Duration) { must.Equal(t, clock.Latest().Sub(clock.Now()), by, "ahead in an advance of") }
+		d.onAdvance = func(by time.Duration) { must.Equal(t, clock.Latest().Sub(clock.Now()), by, "ahead in an advance of") }
 		_ = clock.Begin(t.Context())
 		defer clock.End()
 		_ = clock.Until(t.Context(), clock.Now().Add(time.Hour))
@@ -173,13 +173,13 @@ func TestClockEnds(t *testing.T) {
 		err := <-done
 		must.Hold(t, errors.Is(err, context.Canceled) && len(d.steps) == 0, "ended with", err, "after the steps", d.steps)
 		clock.End()
-		d.broken = errors.New("no clock")
+		d.advanceErr = errors.New("no clock")
 		for range 2 {
 			_ = clock.Begin(t.Context())
-			must.ErrorIs(t, clock.Until(t.Context(), clock.Now().Add(time.Minute)), d.broken, "returned")
+			must.ErrorIs(t, clock.Until(t.Context(), clock.Now().Add(time.Minute)), d.advanceErr, "returned")
 			clock.End()
 		}
-		d.broken = nil
+		d.advanceErr = nil
 		clock, d.hangs = newClock(t, 1, d, true), true
 		_ = clock.Begin(t.Context())
 		must.ErrorIs(t, clock.Until(t.Context(), clock.Now().Add(time.Minute)), context.DeadlineExceeded, "returned")

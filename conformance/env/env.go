@@ -29,8 +29,8 @@ type Env struct {
 	// OnExchange is called with every exchange.
 	OnExchange func(*wire.Exchange)
 
-	// neverStarts says that the last job didn't start within StartPatience.
-	neverStarts atomic.Bool
+	// lastJobNeverStarted says that the last job didn't start within StartPatience.
+	lastJobNeverStarted atomic.Bool
 
 	silence silence
 
@@ -97,16 +97,16 @@ const (
 	Preflight = 6
 )
 
-// StartPatience is how long a job may wait for a worker to start: shorter after a wait without a start.
+// StartPatience is how long a job may wait for a worker to start: shorter if the last job never started.
 func (e *Env) StartPatience() time.Duration {
-	if e.neverStarts.Load() {
+	if e.lastJobNeverStarted.Load() {
 		return time.Minute
 	}
 	return 5 * time.Minute
 }
 
-// RecordWhetherStarts records whether a job began to run within StartPatience.
-func (e *Env) RecordWhetherStarts(began bool) { e.neverStarts.Store(!began) }
+// RecordStart records whether a job started within StartPatience.
+func (e *Env) RecordStart(started bool) { e.lastJobNeverStarted.Store(!started) }
 
 // Close shuts down the receiver and closes connections and the ledger.
 func (e *Env) Close() error {
@@ -121,9 +121,9 @@ func (e *Env) Close() error {
 // management API are 60 a minute and 3,000 an hour.
 type Pace struct {
 	mu         sync.Mutex
-	next       map[string]time.Time
-	management time.Duration // the interval between two requests
-	jobs       time.Duration
+	next       map[string]time.Time // when the next request may be sent, by API: "management" or "jobs"
+	management time.Duration        // the interval between two requests to the management API
+	jobs       time.Duration        // to the job API
 }
 
 // SharedInterval is the interval between two requests to the management API of a deployment that others use.
@@ -144,8 +144,8 @@ var (
 // IsManagement reports whether an address belongs to the management API.
 func IsManagement(url string) bool {
 	path, _, _ := strings.Cut(withoutQuery(url), "/openai/") // a version may follow
-	part := apiPath.FindStringSubmatch(path + "/")
-	return strings.HasSuffix(url, "/openapi.json") || part != nil && (part[1] == "v1" || slices.Contains(managementSegments, part[2]))
+	match := apiPath.FindStringSubmatch(path + "/")
+	return strings.HasSuffix(url, "/openapi.json") || match != nil && (match[1] == "v1" || slices.Contains(managementSegments, match[2]))
 }
 
 // Wait waits until a request may be sent.
@@ -201,8 +201,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// maxTimeouts is how many consecutive timeouts make a section of the clauses silent: no more of its
-// requests are sent. If they belong to more than one section, their API becomes silent.
+// maxTimeouts is how many consecutive timeouts make a section of the clauses silent: its cases send no more
+// requests. If the timeouts belong to more than one section, their API becomes silent.
 const maxTimeouts = 3
 
 // silence records, for each section and each API, the sections of consecutive requests that timed out.
@@ -232,7 +232,7 @@ func (e *Env) RecordAnswer(section string, x *wire.Exchange, timedOut bool) {
 	}
 }
 
-// isSilent reports whether a section or an API is silent.
+// isSilent reports whether a section, or an API with timeouts in several sections, is silent.
 func (s *silence) isSilent(scope string) bool {
 	list := s.timeouts[scope]
 	return len(list) >= maxTimeouts && (list[0] == scope || slices.ContainsFunc(list, func(section string) bool { return section != list[0] }))

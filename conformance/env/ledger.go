@@ -30,17 +30,17 @@ type Object struct {
 	Method string    `json:"method"`
 	URL    string    `json:"url"`
 	Case   string    `json:"case"`
-	At     time.Time `json:"at"`
+	At     time.Time `json:"at"`             // when the object was recorded
 	Gone   bool      `json:"gone,omitempty"` // the object was deleted
-	// Reads are the addresses of the object in the management API's versions. If empty, it is URL.
+	// Reads are the addresses of the object in the versions of the management API. If empty, URL is the only one.
 	Reads []string `json:"reads,omitempty"`
 }
 
-func (m Object) reads() []string {
-	if m.Reads == nil {
-		return []string{m.URL}
+func (o Object) reads() []string {
+	if o.Reads == nil {
+		return []string{o.URL}
 	}
-	return m.Reads
+	return o.Reads
 }
 
 // Ledger lists the objects that the suite created and must delete. If it has a file, each
@@ -90,41 +90,41 @@ func (l *Ledger) read(text string) bool {
 		if line = strings.TrimRight(line, "\r\n"); !strings.HasPrefix(line, entryStart) && !strings.HasPrefix(entryStart, line) {
 			return false
 		}
-		var m Object
-		switch err := json.Unmarshal([]byte(line), &m); {
-		case err != nil || m.N < 1: // cut short, so its object was not used
-		case m.Gone:
-			l.objects = slices.DeleteFunc(l.objects, func(x Object) bool { return x.N == m.N })
+		var o Object
+		switch err := json.Unmarshal([]byte(line), &o); {
+		case err != nil || o.N < 1: // cut short, so its object was not used
+		case o.Gone:
+			l.objects = slices.DeleteFunc(l.objects, func(x Object) bool { return x.N == o.N })
 		default:
-			l.objects = append(l.objects, m)
+			l.objects = append(l.objects, o)
 		}
 	}
 	return true
 }
 
 // Add records an object before it is used.
-func (l *Ledger) Add(m Object) (Object, error) {
+func (l *Ledger) Add(o Object) (Object, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m.N, m.Deployment = rand.Int64N(math.MaxInt64)+1, l.Deployment // N is unique among runs that share a file
-	l.objects = append(l.objects, m)
-	return m, l.write(m)
+	o.N, o.Deployment = rand.Int64N(math.MaxInt64)+1, l.Deployment // N is unique among runs that share a file
+	l.objects = append(l.objects, o)
+	return o, l.write(o)
 }
 
 // Remove records that an object was deleted.
-func (l *Ledger) Remove(m Object) error {
+func (l *Ledger) Remove(o Object) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.objects, func(x Object) bool { return x.N == m.N })
+	i := slices.IndexFunc(l.objects, func(x Object) bool { return x.N == o.N })
 	if i < 0 {
 		return nil
 	}
 	l.objects = slices.Delete(l.objects, i, i+1)
-	if m.Kind != "job" && m.ID != "" {
-		l.deleted = append(l.deleted, m)
+	if o.Kind != "job" && o.ID != "" {
+		l.deleted = append(l.deleted, o)
 	}
-	m.Gone = true
-	return l.write(m)
+	o.Gone = true
+	return l.write(o)
 }
 
 // takeDeleted returns the objects that were deleted since the last call.
@@ -138,9 +138,9 @@ func (l *Ledger) takeDeleted() []Object {
 
 // recordDeletion removes from the ledger an object that a case itself has deleted.
 func (e *Env) recordDeletion(address string) {
-	for _, m := range e.Ledger.Remaining("") {
-		if m.URL == address || slices.ContainsFunc(m.Reads, func(read string) bool { return withoutQuery(read) == address }) {
-			_ = e.Ledger.Remove(m) // if it can't be written, the cleanup deletes the object again
+	for _, o := range e.Ledger.Remaining("") {
+		if o.URL == address || slices.ContainsFunc(o.Reads, func(read string) bool { return withoutQuery(read) == address }) {
+			_ = e.Ledger.Remove(o) // if the ledger can't be written, the cleanup deletes the object again
 			return
 		}
 	}
@@ -151,11 +151,11 @@ func withoutQuery(address string) string {
 	return path
 }
 
-func (l *Ledger) write(m Object) error {
+func (l *Ledger) write(o Object) error {
 	if l.file == nil {
 		return nil
 	}
-	line, err := json.Marshal(m)
+	line, err := json.Marshal(o)
 	if err == nil {
 		_, err = l.file.Write(append(line, '\n'))
 	}
@@ -163,12 +163,12 @@ func (l *Ledger) write(m Object) error {
 		err = l.file.Sync()
 	}
 	if err != nil {
-		return fmt.Errorf("recording the %s %s in the ledger: %w", m.Kind, cmp.Or(m.ID, m.Name), err)
+		return fmt.Errorf("recording the %s %s in the ledger: %w", o.Kind, cmp.Or(o.ID, o.Name), err)
 	}
 	return nil
 }
 
-// Drop leaves the objects for which drop returns true to another process.
+// Drop forgets the objects for which drop returns true. The file still has them, for another process.
 func (l *Ledger) Drop(drop func(Object) bool) (dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,9 +182,9 @@ func (l *Ledger) Remaining(caseID string) []Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var left []Object
-	for _, m := range slices.Backward(l.objects) {
-		if caseID == "" || m.Case == caseID {
-			left = append(left, m)
+	for _, o := range slices.Backward(l.objects) {
+		if caseID == "" || o.Case == caseID {
+			left = append(left, o)
 		}
 	}
 	return left

@@ -22,7 +22,7 @@ func TestLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	var mu sync.Mutex
 	var requests []string
-	status, reads := map[string]int{"/v2/c": 404, "/v1/d": 400, "/v2/e": 404}, map[string]int{"/v2/c": 404, "/v2/e": 405}
+	deleteStatus, readStatus := map[string]int{"/v2/c": 404, "/v1/d": 400, "/v2/e": 404}, map[string]int{"/v2/c": 404, "/v2/e": 405}
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -30,19 +30,19 @@ func TestLedger(t *testing.T) {
 		if r.Header.Get("Authorization") != "Bearer the-key" {
 			w.WriteHeader(401)
 		}
-		if s := status[r.URL.Path]; s != 0 && r.Method == http.MethodDelete {
+		if s := deleteStatus[r.URL.Path]; s != 0 && r.Method == http.MethodDelete {
 			w.WriteHeader(s)
 		}
-		if s := reads[r.URL.Path]; s != 0 && r.Method == http.MethodGet {
+		if s := readStatus[r.URL.Path]; s != 0 && r.Method == http.MethodGet {
 			w.WriteHeader(s)
 		}
 	}))
 	defer target.Close()
 	first := must.Do(env.OpenLedger(path))(t)
 	for i, path := range []string{"/v2/a", "/v2/b", "/v2/c", "/v1/d", "/v2/e"} {
-		m := must.Do(first.Add(env.Object{Kind: "thing", ID: path, Method: "DELETE", URL: target.URL + path, Case: "X-01"}))(t)
+		o := must.Do(first.Add(env.Object{Kind: "thing", ID: path, Method: "DELETE", URL: target.URL + path, Case: "X-01"}))(t)
 		if i == 1 {
-			must.Succeed(t, first.Remove(m))
+			must.Succeed(t, first.Remove(o))
 		}
 	}
 	file := must.Do(os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0))(t)
@@ -65,16 +65,16 @@ func TestSharedLedger(t *testing.T) {
 	add := func(l *env.Ledger, id string) env.Object {
 		return must.Do(l.Add(env.Object{Kind: "template", ID: id, Method: "DELETE", URL: "/v2/templates/" + id}))(t)
 	}
-	one := must.Do(env.OpenLedger(path))(t)
-	add(one, "a")
-	other := must.Do(env.OpenLedger(path))(t)
-	must.Equal(t, other.Drop(func(env.Object) bool { return true }), 1, "objects of the other run") // the file keeps it
-	b := add(other, "b")
-	add(one, "c")
-	must.Succeed(t, other.Remove(b))
+	first := must.Do(env.OpenLedger(path))(t)
+	add(first, "a")
+	second := must.Do(env.OpenLedger(path))(t)
+	must.Equal(t, second.Drop(func(env.Object) bool { return true }), 1, "objects of the first run") // the file keeps it
+	b := add(second, "b")
+	add(first, "c")
+	must.Succeed(t, second.Remove(b))
 	var left []string
-	for _, m := range must.Do(env.OpenLedger(path))(t).Remaining("") {
-		left = append(left, m.ID)
+	for _, o := range must.Do(env.OpenLedger(path))(t).Remaining("") {
+		left = append(left, o.ID)
 	}
 	must.Equal(t, strings.Join(left, " "), "c a", "the file has")
 }
@@ -95,8 +95,8 @@ func FuzzLedger(f *testing.F) {
 		must.Succeed(t, err, string(text), "can't be read after an entry was added:")
 		defer reopened.Close()
 		left := reopened.Remaining("")
-		must.Hold(t, slices.ContainsFunc(left, func(m env.Object) bool { return m.N == added.N && m.ID == "x" }) &&
-			len(left) == len(before)+1, string(text), "after one more there is", left, "before", before)
+		must.Hold(t, slices.ContainsFunc(left, func(o env.Object) bool { return o.N == added.N && o.ID == "x" }) &&
+			len(left) == len(before)+1, string(text), "has the objects", before, "and after an entry was added", left)
 	},
 		fuzz.Seed{[]byte("{\"n\":1,\"kind\":\"template\",\"id\":\"a\",\"method\":\"DELETE\",\"url\":\"/a\",\"case\":\"c\"}\n{\"n\":2,\"kind\":\"job\",\"id\":\"b\"}\n{\"n\":1,\"gone\":true}\n")},
 		fuzz.Seed{[]byte("{\"n\":1,\"id\":\"a\"}\n{\"n\":2,\"id\"")}, fuzz.Seed{[]byte("")}, fuzz.Seed{[]byte("{\"n\":-1}\n{\"n\":9223372036854775807}\n")},

@@ -125,7 +125,7 @@ func newClient() *http.Client {
 	}
 }
 
-// followSlash follows a redirect that only adds or removes a trailing slash. Others are judged.
+// followSlash follows a redirect that only adds or removes a trailing slash. Any other redirect is the answer to judge.
 func followSlash(to *http.Request, via []*http.Request) error {
 	path := func(r *http.Request) string { return strings.TrimSuffix(r.URL.EscapedPath(), "/") }
 	from := via[0]

@@ -137,7 +137,7 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 			return err
 		}
 	}
-	// Stop ends it, not ctx: the suite deletes its objects after ctx is cancelled.
+	// Stop ends the jobrunner, not ctx: the suite deletes its objects after ctx is cancelled.
 	d.process = exec.CommandContext(context.WithoutCancel(ctx), binary, c.serveArguments(d.dir)...)
 	stderr, err := os.Create(filepath.Join(d.dir, "stderr"))
 	if err != nil {

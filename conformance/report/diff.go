@@ -86,17 +86,17 @@ func standingOf(x *Result) (standing int, excluded bool) {
 // better nor worse, and neither is a clause that an option excluded from the second report.
 func Compare(before, after *Report) Diff {
 	d := Diff{Before: before, After: after}
-	old := map[string]*Result{}
+	oldResults := map[string]*Result{} // by clause, without those that the second report also has
 	for i := range before.Results {
-		old[before.Results[i].Clause] = &before.Results[i]
+		oldResults[before.Results[i].Clause] = &before.Results[i]
 	}
 	for i := range after.Results {
 		x := &after.Results[i]
-		d.add(old[x.Clause], x)
-		delete(old, x.Clause)
+		d.add(oldResults[x.Clause], x)
+		delete(oldResults, x.Clause)
 	}
 	for _, x := range before.Results {
-		if removed := old[x.Clause]; removed != nil {
+		if removed := oldResults[x.Clause]; removed != nil {
 			d.add(removed, nil)
 		}
 	}
@@ -130,9 +130,9 @@ func (c Change) rank() int {
 }
 
 // Count returns how many changes have a direction.
-func (d Diff) Count(t Direction) (n int) {
+func (d Diff) Count(direction Direction) (n int) {
 	for _, c := range d.Changes {
-		if c.Direction == t {
+		if c.Direction == direction {
 			n++
 		}
 	}

@@ -76,8 +76,9 @@ func TestDirections(t *testing.T) {
 func TestFailedRunIsWorse(t *testing.T) {
 	works, fails := reportOf(nil), reportOf(nil)
 	fails.OtherFailures = []string{"in the scenario works, it failed"}
-	for _, bad := range []*report.Report{{Preflight: "unreachable"}, fails} {
-		must.Hold(t, report.Compare(works, bad).GotWorse() && !report.Compare(bad, bad).GotWorse() && !report.Compare(bad, works).GotWorse(), bad)
+	for _, failed := range []*report.Report{{Preflight: "unreachable"}, fails} {
+		must.Hold(t, report.Compare(works, failed).GotWorse() && !report.Compare(failed, failed).GotWorse() && !report.Compare(failed, works).GotWorse(),
+			"only a change to", failed, "must be worse")
 	}
 	var b strings.Builder
 	err := report.WriteDiff(&b, report.Compare(works, fails), false)
@@ -101,14 +102,14 @@ func TestDiffText(t *testing.T) {
 	set(after, "JOB-04", func(x *report.Result) { x.Observed, x.Statement = "204", "\x1b[31m" })
 	var b strings.Builder
 	must.Succeed(t, report.WriteDiff(&b, report.Compare(before, after), false))
-	at := 0
+	offset := 0
 	for _, want := range []string{
 		"dialect: described, now live\\x1b", "WORSE JOB-02 MUST  PASS → FAIL  Statement JOB-02 holds.", "accepted: 200", "WORSE JOB-06 MUST  PASS → BLOCKED",
 		"BETTER JOB-03 SHOULD  WARN → PASS", "OTHER JOB-04 UNSPEC  OBSERVED → OBSERVED", "now       204", "2 worse, 1 better, 1 otherwise changed, 7 as before",
 	} {
-		i := strings.Index(b.String()[at:], want)
+		i := strings.Index(b.String()[offset:], want)
 		must.Require(t, i >= 0, want, "is missing or not in order in", &b)
-		at += i
+		offset += i
 	}
 	must.Hold(t, !strings.Contains(b.String(), "\x1b"), "the text has colours")
 }

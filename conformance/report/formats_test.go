@@ -75,27 +75,27 @@ func (e element) checkSchema(t *testing.T) {
 func TestJUnit(t *testing.T) {
 	r := sample()
 	var root element
-	must.Succeed(t, xml.Unmarshal([]byte(written("junit", r)), &root))
+	must.Succeed(t, xml.Unmarshal([]byte(render("junit", r)), &root))
 	root.checkSchema(t)
 	sums, cases := map[string]int{}, map[string]element{}
 	for _, suite := range root.Children {
-		own := map[string]int{}
+		counts := map[string]int{}
 		for _, c := range suite.Children {
 			if c.XMLName.Local != "testcase" {
 				continue
 			}
 			must.Equal(t, c.attr("classname"), suite.attr("name"), "is of")
-			own["tests"]++
+			counts["tests"]++
 			for _, x := range c.Children {
-				own[map[string]string{"failure": "failures", "error": "errors", "skipped": "skipped"}[x.XMLName.Local]]++
+				counts[map[string]string{"failure": "failures", "error": "errors", "skipped": "skipped"}[x.XMLName.Local]]++
 			}
 			id, _, _ := strings.Cut(c.attr("name"), ":")
 			cases[id] = c
 		}
 		for _, name := range []string{"tests", "failures", "errors", "skipped"} {
-			must.Equal(t, suite.attr(name), strconv.Itoa(own[name]), suite.attr("name"), "has", own[name], name, "but its attribute is")
+			must.Equal(t, suite.attr(name), strconv.Itoa(counts[name]), suite.attr("name"), "has", counts[name], name, "but its attribute is")
 			if suite.attr("name") != "run" {
-				sums[name] += own[name]
+				sums[name] += counts[name]
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func TestHAR(t *testing.T) {
 			}
 		}
 	}
-	must.Succeed(t, json.Unmarshal([]byte(written("har", sample())), &har))
+	must.Succeed(t, json.Unmarshal([]byte(render("har", sample())), &har))
 	log := har.Log
 	must.Require(t, log != nil && log.Version == "1.2" && log.Creator != nil && log.Creator.Name != nil && log.Creator.Version != nil,
 		"the log is", log)
@@ -226,20 +226,20 @@ func TestBadge(t *testing.T) {
 			Label, Message, Color string
 			IsError               bool
 		}
-		must.Succeed(t, json.Unmarshal([]byte(written("shield", c.r)), &shield))
+		must.Succeed(t, json.Unmarshal([]byte(render("shield", c.r)), &shield))
 		must.Hold(t, shield.SchemaVersion == 1 && shield.Label == "conformance" && shield.Message == c.message && shield.Color == c.colour &&
-			shield.IsError == (c.r.Exit != 0), c.r.Counts, shield)
-		svg := written("badge", c.r)
+			shield.IsError == (c.r.Exit != 0), "with the verdicts", c.r.Counts, "the badge is", shield, "not", c.message)
+		svg := render("badge", c.r)
 		var root element
 		err := xml.Unmarshal([]byte(svg), &root)
-		must.Hold(t, err == nil && root.attr("aria-label") == "conformance: "+c.message && strings.Contains(svg, c.inSVG), c.r.Counts, err, "in", svg)
+		must.Hold(t, err == nil && root.attr("aria-label") == "conformance: "+c.message && strings.Contains(svg, c.inSVG), "expected an SVG with", c.message, c.inSVG, "got", svg, err)
 	}
 }
 
 // A summary shows the broken clauses, escapes texts of the target, and isn't larger than CI servers accept.
 func TestMarkdown(t *testing.T) {
 	r := sample()
-	text := written("markdown", r)
+	text := render("markdown", r)
 	must.Contain(t, text, "❌ Conformance: not conformant", "| MUST | 1 | 1 | 1 | 1 |", `<b>FAIL</b> <a href="https://repository.example.com/docs/reference/clauses.md#job-02">JOB-02</a> (MUST): Statement JOB-02 holds.`, "networkvolumes/abc", "curl -sS -i", "- JOB-06 (MUST), by JOB-02")
 	fence := ""
 	for line := range strings.Lines(text) {
@@ -250,7 +250,7 @@ func TestMarkdown(t *testing.T) {
 		case line == fence:
 			fence = ""
 		case fence == "" && (strings.Contains(line, "<script") || strings.Contains(line, "<img") || strings.Contains(line, "](") || strings.HasPrefix(line, "# ")):
-			t.Errorf("outside of code: %s", line)
+			t.Errorf("the target's markup isn't escaped: %s", line)
 		}
 	}
 	must.Equal(t, fence, "", "a block of code does not end", text)
@@ -260,16 +260,16 @@ func TestMarkdown(t *testing.T) {
 		r.Results = append(r.Results, x)
 	}
 	r.SetCounts()
-	text = written("markdown", r)
+	text = render("markdown", r)
 	must.Hold(t, len(text) <= 1<<20 && strings.Contains(text, "… and "), "a summary of", len(text), "bytes")
 }
 
 // A written report is read back unchanged.
 func TestJSON(t *testing.T) {
 	r := sample()
-	text := written("json", r)
+	text := render("json", r)
 	reread := must.Do(report.Read(strings.NewReader(text)))(t)
-	must.Equal(t, written("json", reread), text, "the report has changed")
+	must.Equal(t, render("json", reread), text, "the report has changed")
 }
 
 // Every format names the clauses that are not or partly judged and, except for a badge, the reasons.
@@ -283,7 +283,7 @@ func TestPartlyJudged(t *testing.T) {
 	r.SetCounts()
 	must.Equal(t, r.PartlyJudged, []string{"JOB-01"}, "partly judged")
 	for _, f := range report.Formats {
-		text := written(f.Name, r)
+		text := render(f.Name, r)
 		want := []string{"it would send many requests", "JOB-01", "partly", "not allowed", "JOB-03"}
 		if f.Name == "badge" || f.Name == "shield" {
 			want = []string{"1 of 3 MUST, 1 partly"}
@@ -332,7 +332,7 @@ func TestJUnitOfTheRun(t *testing.T) {
 	} {
 		c.r.SetCounts()
 		var got counts
-		err := xml.Unmarshal([]byte(written("junit", &c.r)), &got)
+		err := xml.Unmarshal([]byte(render("junit", &c.r)), &got)
 		must.Hold(t, err == nil && got == c.want, "the counts are", got, "not", c.want, err)
 	}
 }
@@ -340,28 +340,28 @@ func TestJUnitOfTheRun(t *testing.T) {
 // The page says why nothing could be judged.
 func TestPreflightPage(t *testing.T) {
 	r := &report.Report{Schema: report.Schema, Preflight: "unreachable: GET http://127.0.0.1:1/: connection refused", Exit: 3}
-	text := written("html", r)
+	text := render("html", r)
 	must.Contain(t, text, "Nothing could be judged", "connection refused")
 }
 
 // The page shows the status of an answer whose body was cut off.
 func TestPageOfCutAnswer(t *testing.T) {
-	text := written("html", &report.Report{Results: []report.Result{{Trace: []report.Exchange{{Status: 207, Error: "unexpected EOF"}}}}})
-	must.Hold(t, strings.Contains(text, `s2">207<`) && !strings.Contains(text, "no answer"), text)
+	text := render("html", &report.Report{Results: []report.Result{{Trace: []report.Exchange{{Status: 207, Error: "unexpected EOF"}}}}})
+	must.Hold(t, strings.Contains(text, `s2">207<`) && !strings.Contains(text, "no answer"), "expected the status 207, got", text)
 }
 
 // Every area of the registry has a title.
 func TestAreas(t *testing.T) {
 	for _, c := range clauses.All() {
 		r := &report.Report{Results: []report.Result{{Clause: c.ID, Area: c.Area(), Level: string(c.Level), Verdict: report.Pass}}}
-		must.Require(t, !strings.Contains(written("html", r), "<h2>"+c.Area()+" "),
+		must.Require(t, !strings.Contains(render("html", r), "<h2>"+c.Area()+" "),
 			"the area", c.Area(), "has no title in report/report.go")
 	}
 }
 
 // Answers can't move the terminal's cursor.
 func TestTerminalIsHarmless(t *testing.T) {
-	text := written("terminal", sample())
+	text := render("terminal", sample())
 	must.Hold(t, !strings.ContainsAny(text, "\x1b\x01") && strings.Contains(text, `\x1b[31m`), "the terminal is sent", text)
 }
 
@@ -388,7 +388,7 @@ func TestConclusion(t *testing.T) {
 			r.Results = append(r.Results, report.Result{Verdict: v, Reason: "the reason"})
 		}
 		r.SetCounts()
-		lines := strings.Split(strings.TrimSpace(written("terminal", r)), "\n")
-		must.Hold(t, lines[len(lines)-1] == want, c.verdicts, "with exit code", c.exit, lines[len(lines)-1], "not", want)
+		lines := strings.Split(strings.TrimSpace(render("terminal", r)), "\n")
+		must.Hold(t, lines[len(lines)-1] == want, c.verdicts, "with exit code", c.exit, "ends with", lines[len(lines)-1], "not", want)
 	}
 }

@@ -28,7 +28,7 @@ var (
 	pageScript string
 )
 
-// pageTemplate renders a report. Its policy allows only the page's own style and script, and no requests.
+// pageTemplate renders a report. The page's Content-Security-Policy allows only its own style and script, and no requests.
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"style": func() template.CSS { return template.CSS(pageStyle) }, "script": func() template.JS { return template.JS(pageScript) }, "hash": contentHash,
 	"tone": exitTone, "headline": headline, "facts": runFacts, "levels": levels, "areas": areas, "tally": func(r *Report) string { return r.tally(false) },

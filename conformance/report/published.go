@@ -69,19 +69,19 @@ func pemBlock(text []byte, kind string) ([]byte, error) {
 func WriteComparison(w io.Writer, reports []*Report) error {
 	type row struct {
 		Result
-		Cells  []*Result // by report; nil if it doesn't have the clause
+		Cells  []*Result // by report; nil if the report doesn't have the clause
 		Differ bool
 	}
 	var rows []row
 	for column, r := range reports {
 		for i := range r.Results {
 			x := &r.Results[i]
-			at := slices.IndexFunc(rows, func(r row) bool { return r.Clause == x.Clause })
-			if at < 0 {
-				at = len(rows)
+			rowIndex := slices.IndexFunc(rows, func(r row) bool { return r.Clause == x.Clause })
+			if rowIndex < 0 {
+				rowIndex = len(rows)
 				rows = append(rows, row{Result: *x, Cells: make([]*Result, len(reports))})
 			}
-			rows[at].Cells[column] = x
+			rows[rowIndex].Cells[column] = x
 		}
 	}
 	for i := range rows {

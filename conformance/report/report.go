@@ -87,17 +87,15 @@ type Usage struct {
 	Jobs       int64    `json:"jobs"`
 }
 
-// Add returns the sum of two usages, which may be nil.
-func (r *Usage) Add(more *Usage) *Usage {
+// Add returns the sum of two usages. Either may be nil.
+func (r *Usage) Add(other *Usage) *Usage {
 	switch {
-	case more == nil:
+	case other == nil:
 		return r
 	case r == nil:
-		r = new(Usage)
+		return other
 	}
-	return &Usage{
-		Cases: r.Cases + more.Cases, Duration: r.Duration + more.Duration, TargetTime: r.TargetTime + more.TargetTime, Requests: r.Requests + more.Requests, Jobs: r.Jobs + more.Jobs,
-	}
+	return &Usage{r.Cases + other.Cases, r.Duration + other.Duration, r.TargetTime + other.TargetTime, r.Requests + other.Requests, r.Jobs + other.Jobs}
 }
 
 // Minus returns the usage since an earlier one.

@@ -17,8 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// hostile is a text that attacks the readers of a report. The answers in testdata/sample.json have it, too.
-const hostile = "</script></style>]]>\"'`<script>document.title='owned'</script><img src=\"http://127.0.0.2/x\" onerror=\"document.title='owned'\">{{.}}\x01\x1b[31m\u2028|*_[a](http://127.0.0.2)\n```\n# no"
+// hostileText is a text that attacks the readers of a report. The answers in testdata/sample.json have it, too.
+const hostileText = "</script></style>]]>\"'`<script>document.title='owned'</script><img src=\"http://127.0.0.2/x\" onerror=\"document.title='owned'\">{{.}}\x01\x1b[31m\u2028|*_[a](http://127.0.0.2)\n```\n# no"
 
 // sample is a report with every verdict and every level, of a hostile target.
 func sample() *report.Report {
@@ -34,8 +34,8 @@ func sample() *report.Report {
 	return r
 }
 
-// written returns a report in a format, or as "terminal" shows it.
-func written(name string, r *report.Report) string {
+// render returns a report in a format, or as "terminal" shows it.
+func render(name string, r *report.Report) string {
 	if name == "terminal" {
 		var b strings.Builder
 		report.Terminal(&b, r, false)
@@ -63,7 +63,7 @@ func TestRerunsAreSeparate(t *testing.T) {
 		"html":     "<dt>Reruns, not counted above</dt><dd>" + reruns,
 		"junit":    `<property name="reruns" value="` + reruns,
 	} {
-		text := written(name, r)
+		text := render(name, r)
 		must.Hold(t, strings.Contains(text, want), name, "lacks", want, text)
 	}
 	var decoded struct {
@@ -72,7 +72,7 @@ func TestRerunsAreSeparate(t *testing.T) {
 			Took                  float64 `json:"took_ms"`
 		}
 	}
-	err := json.Unmarshal([]byte(written("json", r)), &decoded)
+	err := json.Unmarshal([]byte(render("json", r)), &decoded)
 	must.Hold(t, err == nil && decoded.Reruns.Cases == 4 && decoded.Reruns.Requests == 57 && decoded.Reruns.Jobs == 9 && decoded.Reruns.Took == 1500, "JSON has", decoded, err)
 }
 
@@ -93,7 +93,7 @@ func TestRerunsAddUp(t *testing.T) {
 func TestFailuresCanBeRepeated(t *testing.T) {
 	r := sample()
 	for _, name := range []string{"terminal", "markdown", "html", "junit", "json"} {
-		plain := strings.NewReplacer("&#34;", `"`, "&#39;", "'", `\"`, `"`, "&#xA;", "\n", `\n`, "\n", "&amp;", "&").Replace(written(name, r))
+		plain := strings.NewReplacer("&#34;", `"`, "&#39;", "'", `\"`, `"`, "&#xA;", "\n", `\n`, "\n", "&amp;", "&").Replace(render(name, r))
 		for _, want := range []string{"ID=$(curl -sS -i https://gpus.example.com/v2/abc)", "sleep 9", `"Authorization: Bearer $GPUCLOUD_API_KEY"`, "https://repository.example.com/docs/reference/clauses.md#job-02"} {
 			must.Hold(t, strings.Contains(plain, want), name, "lacks", want)
 		}
@@ -114,7 +114,7 @@ func keyPair(t *testing.T) (private, public []byte) {
 func TestSignature(t *testing.T) {
 	private, public := keyPair(t)
 	_, other := keyPair(t)
-	text := []byte(written("json", sample()))
+	text := []byte(render("json", sample()))
 	signature := must.Do(report.Sign(text, private))(t)
 	changed := []byte(strings.Replace(string(text), `"FAIL"`, `"PASS"`, 1))
 	for name, c := range map[string]struct {
@@ -139,7 +139,7 @@ func TestSignature(t *testing.T) {
 // A comparison has a column for each report, marks differences, and escapes texts of the target.
 func TestComparison(t *testing.T) {
 	first, other := sample(), sample()
-	first.Implementation = &report.Implementation{Name: "one " + hostile, Version: "3.4"}
+	first.Implementation = &report.Implementation{Name: "one " + hostileText, Version: "3.4"}
 	other.Results = other.Results[1:]
 	other.Results[0].Verdict, other.Results[0].Failure = report.Pass, nil
 	var b strings.Builder
@@ -160,7 +160,7 @@ func TestCTRF(t *testing.T) {
 			Tests   []struct{ Name, Status string }
 		}
 	}
-	must.Succeed(t, json.Unmarshal([]byte(written("ctrf", r)), &got))
+	must.Succeed(t, json.Unmarshal([]byte(render("ctrf", r)), &got))
 	s := got.Results.Summary
 	must.Hold(t, got.ReportFormat == "CTRF" && len(got.Results.Tests) == len(r.Results) &&
 		s["passed"]+s["failed"]+s["skipped"]+s["pending"]+s["other"] == s["tests"] && s["failed"] == 3 && s["stop"] > s["start"], got)

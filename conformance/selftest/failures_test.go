@@ -74,13 +74,13 @@ func TestFailureScriptReproduces(t *testing.T) {
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-21", "V-11"}})
 	x := r.Results[0]
 	must.Require(t, x.Verdict == report.Fail && cancels.Load() != 0, report.Text(x))
-	before := cancels.Load()
+	earlierCancels := cancels.Load()
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", x.Failure.Curl)
 	cmd.Env = append(os.Environ(), "GPUCLOUD_API_KEY="+target.Key)
 	out, err := cmd.CombinedOutput()
 	must.Succeed(t, err, string(out), x.Failure.Curl)
 	output := string(out)
-	must.Hold(t, cancels.Load() == before+1 && strings.Contains(output, "HTTP/1.1 429") && !strings.Contains(output, "HTTP/1.1 404") &&
+	must.Hold(t, cancels.Load() == earlierCancels+1 && strings.Contains(output, "HTTP/1.1 429") && !strings.Contains(output, "HTTP/1.1 404") &&
 		strings.Count(output, "HTTP/1.1 2") >= 3, "the script", x.Failure.Curl, "gets", output)
 	n := strings.Count(x.Failure.Curl, "/run")
 	must.Hold(t, n == 2 && strings.Contains(x.Failure.Curl, "-X DELETE"), "the script submits", n, "jobs, or does not delete its endpoint", x.Failure.Curl)

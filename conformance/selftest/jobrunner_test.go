@@ -49,13 +49,13 @@ func TestJobrunnerConforms(t *testing.T) {
 		text, err := run.Output()
 		var r report.Report
 		decodeErr := json.Unmarshal(text, &r)
-		must.Hold(t, err == nil && decodeErr == nil, "run", i+1, parallel, "at a time", err, decodeErr)
+		must.Hold(t, err == nil && decodeErr == nil, "run", i+1, "with", parallel, "cases at a time fails:", err, decodeErr)
 		expectConformant(t, &r, 100)
 		if first == nil {
 			first = verdicts(&r)
 		}
 		for clause, v := range verdicts(&r) {
-			must.Equal(t, v, first[clause], "run", i+1, parallel, "at a time", clause, "and was")
+			must.Equal(t, v, first[clause], clause, "in run", i+1, "with", parallel, "cases at a time; wanted as in run 1")
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestInVirtualTime(t *testing.T) {
 		target.Local = true
 		r := judge(t, conformance.Options{Target: target, Select: []string{"JOB", "SUB", "OPS", "LIM-1*", "V", "T", "R"}})
 		expectNoFailure(t, r)
-		must.Hold(t, r.Counts[report.Pass] >= 100 && time.Duration(r.Duration) >= 7*24*time.Hour, r.Counts, time.Duration(r.Duration))
+		must.Hold(t, r.Counts[report.Pass] >= 100 && time.Duration(r.Duration) >= 7*24*time.Hour, "expected 100 passes or more and a week or more, got", r.Counts, "in", time.Duration(r.Duration))
 	})
 }
 
@@ -161,22 +161,22 @@ func TestInVirtualTime(t *testing.T) {
 func TestDeferredCases(t *testing.T) {
 	for _, x := range []struct {
 		wait, maxWait time.Duration
-		more          []string
-		kept, deleted report.Verdict // of LIM-11 and LIM-12
+		otherClauses  []string
+		lim11, lim12  report.Verdict // LIM-11 judges that a result is kept, LIM-12 that it is deleted
 	}{
 		{28 * time.Minute, 0, nil, report.Pass, report.Pass},
 		{10 * time.Hour, 0, nil, report.Inconclusive, report.Inconclusive},
 		{10 * time.Hour, time.Second, []string{"LIM-18", "LIM-20"}, report.Inconclusive, report.Pass},
 	} {
 		runInBubble(t, func(t *testing.T, target conformance.Target) {
-			var state conformance.State
-			o := conformance.Options{Target: target, Select: append(x.more, "LIM-11", "LIM-12", "JOB-02"), Allow: ^conformance.Permission(0), MaxWait: x.maxWait, Defer: &state, Ledger: t.TempDir() + "/ledger"}
+			var state conformance.DeferredCases
+			o := conformance.Options{Target: target, Select: append(x.otherClauses, "LIM-11", "LIM-12", "JOB-02"), Allow: ^conformance.Permission(0), MaxWait: x.maxWait, Defer: &state, Ledger: t.TempDir() + "/ledger"}
 			r := judge(t, o)
 			got, due := verdicts(r), time.Until(state.Due())
-			must.Hold(t, got["LIM-11"] == report.Skip && got["LIM-12"] == report.Skip && due >= 25*time.Minute && due <= 35*time.Minute, got, "due in", due)
+			must.Hold(t, got["LIM-11"] == report.Skip && got["LIM-12"] == report.Skip && due >= 25*time.Minute && due <= 35*time.Minute, "expected LIM-11 and LIM-12 to be due in about 30 minutes, got", got, "due in", due)
 			resume := func(ctx context.Context) {
 				text := must.Do(json.Marshal(state))(t)
-				state = conformance.State{}
+				state = conformance.DeferredCases{}
 				must.Succeed(t, json.Unmarshal(text, &state))
 				o.Select = state.Select()
 				conformance.Merge(r, must.Do(conformance.Judge(ctx, o))(t))
@@ -188,7 +188,7 @@ func TestDeferredCases(t *testing.T) {
 					cancel()
 					must.Equal(t, len(state.Journals), before, "journals after an interrupt")
 				}
-				if x.deleted != report.Pass {
+				if x.lim12 != report.Pass {
 					e := env.New(&target, env.NewClock(1))
 					e.Ledger = must.Do(env.OpenLedger(o.Ledger))(t)
 					e.CleanUp(t.Context(), func(env.Object) bool { return false }) // as sweep does
@@ -196,7 +196,7 @@ func TestDeferredCases(t *testing.T) {
 				resume(t.Context())
 			}
 			got = verdicts(r)
-			must.Hold(t, got["LIM-11"] == x.kept && got["LIM-12"] == x.deleted && got["JOB-02"] == report.Pass && len(r.Leaked) == 0 && r.Counts[report.Fail]+r.Counts[report.Warn] == 0, got, "leaked", r.Leaked)
+			must.Hold(t, got["LIM-11"] == x.lim11 && got["LIM-12"] == x.lim12 && got["JOB-02"] == report.Pass && len(r.Leaked) == 0 && r.Counts[report.Fail]+r.Counts[report.Warn] == 0, got, "leaked", r.Leaked)
 		})
 	}
 }

@@ -51,8 +51,8 @@ func TestSkippedCaseMakesClausePartlyJudged(t *testing.T) {
 		report.Terminal(&b, r, false)
 		must.Hold(t, len(r.PartlyJudged) != 0 && strings.Contains(b.String(), fmt.Sprintf(", %d of them partly", len(r.PartlyJudged))),
 			name, len(r.PartlyJudged), "clauses are partly judged:", &b)
-		for why, skipped := range plan.Skipped {
-			_, reason, _ := strings.Cut(why, ": ")
+		for codeAndReason, skipped := range plan.Skipped {
+			_, reason, _ := strings.Cut(codeAndReason, ": ")
 			for _, c := range conformance.Cases() {
 				i := slices.IndexFunc(r.Results, func(x report.Result) bool { return c.Judges(x.Clause) })
 				if i < 0 || !slices.Contains(skipped, c.ID) || c.Needs&suite.DescribedDialect != 0 {
@@ -93,7 +93,7 @@ func TestMustBlockedByBrokenShould(t *testing.T) {
 	must.Hold(t, got["JOB-40"] == report.Warn && r.Counts[report.Inconclusive] != 0 && r.Exit == conformance.ExitInconclusive,
 		"exit code", r.Exit, "JOB-40 is", got["JOB-40"], r.Counts)
 	for _, x := range r.Results {
-		must.Hold(t, x.Verdict != report.Inconclusive || strings.Contains(x.Reason, "it depends on JOB-40"), x.Clause, x.Reason)
+		must.Hold(t, x.Verdict != report.Inconclusive || strings.Contains(x.Reason, "it depends on JOB-40"), x.Clause, "is inconclusive for another reason:", x.Reason)
 	}
 }
 
@@ -101,5 +101,5 @@ func TestMustBlockedByBrokenShould(t *testing.T) {
 func TestMerge(t *testing.T) {
 	before := &report.Report{Results: []report.Result{{Clause: "JOB-17", Verdict: report.Pass}}, Stale: []string{"a"}}
 	conformance.Merge(before, &report.Report{Exit: conformance.ExitInterrupted, Stale: []string{"a", "b"}})
-	must.Hold(t, before.Exit == conformance.ExitInterrupted && slices.Equal(before.Stale, []string{"a", "b"}), before.Exit, before.Stale)
+	must.Hold(t, before.Exit == conformance.ExitInterrupted && slices.Equal(before.Stale, []string{"a", "b"}), "the merged report has exit code", before.Exit, "and the stale entries", before.Stale)
 }

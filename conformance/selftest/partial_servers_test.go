@@ -84,7 +84,7 @@ func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 					took += time.Duration(r.Reruns.Duration)
 				}
 				if took > c.maxDuration || r.Preflight != "" || r.Counts[report.Fail] < 10 {
-					t.Errorf("%s, %q, %v", took, r.Preflight, r.Counts)
+					t.Errorf("the run took %s of at most %s, preflight %q, with the verdicts %v", took, c.maxDuration, r.Preflight, r.Counts)
 					for _, x := range r.Results {
 						if time.Duration(x.Duration) > c.maxDuration {
 							t.Logf("%s took %s", x.Case, time.Duration(x.Duration))
@@ -109,13 +109,13 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 		}, hang)(h)
 	}
 	for name, c := range map[string]struct {
-		deployment   func(http.Handler) http.Handler
-		allow        conformance.Permission
-		selected     string
-		maxDuration  time.Duration
-		inconclusive int // minimum
-		reason       string
-		pass         int // minimum
+		deployment      func(http.Handler) http.Handler
+		allow           conformance.Permission
+		selected        string
+		maxDuration     time.Duration
+		minInconclusive int
+		reason          string
+		minPassed       int
 	}{
 		"everything hangs, only reads": {everythingHangs, 0, "*", 4 * time.Minute, 30, "3 requests in a row timed out", 0},
 		"everything hangs":             {everythingHangs, ^conformance.Permission(0), "*", 5 * time.Minute, 150, "3 requests in a row timed out", 0},
@@ -138,8 +138,8 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 					withReason++
 				}
 			}
-			if took > c.maxDuration || r.Counts[report.Fail] > 0 || r.Counts[report.Inconclusive] < c.inconclusive || withReason == 0 || r.Counts[report.Pass] < c.pass || r.Exit != conformance.ExitInconclusive && len(r.Leaked) == 0 {
-				t.Errorf("%s, %v, %d with the reason, exit code %d, not deleted %v, %q", took, r.Counts, withReason, r.Exit, r.Leaked, r.Preflight)
+			if took > c.maxDuration || r.Counts[report.Fail] > 0 || r.Counts[report.Inconclusive] < c.minInconclusive || withReason == 0 || r.Counts[report.Pass] < c.minPassed || r.Exit != conformance.ExitInconclusive && len(r.Leaked) == 0 {
+				t.Errorf("the run took %s of at most %s, with the verdicts %v, %d with the reason %q, exit code %d, not deleted %v, preflight %q", took, c.maxDuration, r.Counts, withReason, c.reason, r.Exit, r.Leaked, r.Preflight)
 			}
 			for _, x := range r.Results {
 				if x.Verdict == report.Fail {

@@ -69,7 +69,7 @@ func TestRateLimitAlgorithms(t *testing.T) {
 		}
 		for _, c := range []struct {
 			limits string
-			extra  int
+			extra  int // requests above the limits of the contract
 			window time.Duration
 			fails  bool
 		}{
@@ -117,7 +117,7 @@ func TestRateLimitAlgorithms(t *testing.T) {
 					r = judge(t, options) // a busy machine may send the requests too slowly
 				}
 				if failed := r.Counts[report.Fail] > 0; failed != c.fails {
-					t.Errorf("%v", r.Counts)
+					t.Errorf("a clause must fail: %t, the verdicts are %v", c.fails, r.Counts)
 					for _, x := range r.Results {
 						t.Log(report.Text(x))
 					}

@@ -56,7 +56,7 @@ func TestClausesAndCases(t *testing.T) {
 		}
 	}
 	all := clauses.All()
-	must.Hold(t, len(all) >= 320, "expected 320 clauses or more", len(all))
+	must.Hold(t, len(all) >= 320, "expected 320 clauses or more, got", len(all))
 	ids := map[string]bool{}
 	var missing []string
 	for _, c := range all {

@@ -161,7 +161,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 					t.Error(report.Text(x))
 				}
 			}
-			must.Hold(t, r.Judged() >= 195 && len(r.Leaked) == 0, r.Counts, "leaked", r.Leaked)
+			must.Hold(t, r.Judged() >= 195 && len(r.Leaked) == 0, "expected 195 judged clauses or more, got", r.Judged(), r.Counts, "not deleted", r.Leaked)
 		})
 	}
 }
@@ -229,8 +229,8 @@ func TestNetworkAndKeyAreNotJudged(t *testing.T) {
 func TestRunDeletesItsOwnObjects(t *testing.T) {
 	var created, deleted, answered atomic.Int64
 	path := filepath.Join(t.TempDir(), "ledger")
-	other := must.Do(env.OpenLedger(path))(t)
-	must.Do(other.Add(env.Object{Kind: "templates", ID: "other", Method: "DELETE", URL: "http://jobrunner/v2/templates/other", Case: "VER-27"}))(t)
+	otherRun := must.Do(env.OpenLedger(path))(t)
+	must.Do(otherRun.Add(env.Object{Kind: "templates", ID: "other", Method: "DELETE", URL: "http://jobrunner/v2/templates/other", Case: "VER-27"}))(t)
 	r := judgeRemoteInBubble(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			answer := httptest.NewRecorder()

@@ -28,11 +28,11 @@ func judge(t *testing.T, o conformance.Options) *report.Report {
 }
 
 func verdicts(r *report.Report) map[string]report.Verdict {
-	m := map[string]report.Verdict{}
+	byClause := map[string]report.Verdict{}
 	for _, x := range r.Results {
-		m[x.Clause] = x.Verdict
+		byClause[x.Clause] = x.Verdict
 	}
-	return m
+	return byClause
 }
 
 // gotest.Run judges a deployment from a Go test.
@@ -60,9 +60,9 @@ func TestVersionThatIsNotServed(t *testing.T) {
 			return judge(t, conformance.Options{Target: target, Select: []string{"VER-01", "VER-38"}})
 		}
 		r := judgeWith("404")
-		must.Hold(t, verdicts(r)[served] == report.Pass && r.Counts[report.Skip] == 1 && strings.Contains(strings.Join(r.Notes, ""), "set --api-version "+missing), missing, r.Counts, r.Notes)
+		must.Hold(t, verdicts(r)[served] == report.Pass && r.Counts[report.Skip] == 1 && strings.Contains(strings.Join(r.Notes, ""), "set --api-version "+missing), "without", missing, "the verdicts are", r.Counts, "and the notes", r.Notes)
 		r = judgeWith("200 HTML")
-		must.Hold(t, r.Counts[report.Skip] == 0 && strings.Contains(strings.Join(r.Notes, ""), "if the deployment doesn't have it, set --api-version"), missing, r.Counts, r.Notes)
+		must.Hold(t, r.Counts[report.Skip] == 0 && strings.Contains(strings.Join(r.Notes, ""), "if the deployment doesn't have it, set --api-version"), "with web pages instead of", missing, "the verdicts are", r.Counts, "and the notes", r.Notes)
 	}
 	health := http.NewServeMux() // the notes about both versions have a fixed order
 	health.HandleFunc("/v2/e/health", fixedAnswer(200, "application/json", `{"jobs":{}}`))
@@ -125,7 +125,7 @@ func TestKnownDeviations(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/update") && bytes.Contains(body, []byte("11"))
 	}, teapot)
-	known := func(lines string) conformance.Known {
+	parse := func(lines string) conformance.Known {
 		t.Helper()
 		return must.Do(conformance.ParseKnown(lines))(t)
 	}
@@ -141,9 +141,9 @@ func TestKnownDeviations(t *testing.T) {
 		{"V-05 2999-01-01 it is a teapot", nil, 1, report.Unexpected},
 		{"", nil, 0, report.Pass},
 	} {
-		r := judge(t, conformance.Options{Target: startDeployment(t, c.wrap), Select: []string{"V-05"}, Known: known(c.lines)})
+		r := judge(t, conformance.Options{Target: startDeployment(t, c.wrap), Select: []string{"V-05"}, Known: parse(c.lines)})
 		got := verdicts(r)["V-05"]
-		must.Hold(t, got == c.want && r.Exit == c.exit, c.lines, got, "with exit code", r.Exit)
+		must.Hold(t, got == c.want && r.Exit == c.exit, "with the list", c.lines, "V-05 is", got, "not", c.want, "and the exit code", r.Exit, "expected", c.exit)
 	}
 	for _, lines := range []string{"V-05", "V-05 tomorrow it is a teapot", "V-99 2999-01-01 x", "V-05 2999-01-01 x\nV-05 2999-01-01 y"} {
 		must.Hold(t, must.Err(conformance.ParseKnown(lines)) != nil, "the invalid list", lines, "is accepted")
@@ -156,7 +156,7 @@ func TestFlakyFailure(t *testing.T) {
 	target := startDeployment(t, intercept(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/cancel/") && calls.Add(1) == 1 }, teapot))
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17"}, Reruns: 2})
 	x := r.Results[0]
-	must.Hold(t, x.Verdict == report.Inconclusive && x.Repeats == "1/3" && r.Exit == conformance.ExitInconclusive, x.Verdict, x.Repeats, "exit code", r.Exit)
+	must.Hold(t, x.Verdict == report.Inconclusive && x.Repeats == "1/3" && r.Exit == conformance.ExitInconclusive, "expected INCONCLUSIVE 1/3, got", x.Verdict, x.Repeats, "with exit code", r.Exit)
 }
 
 // A run that leaves an object has its own exit code and names it, even if version 1 answers 404.
@@ -253,5 +253,5 @@ func TestSupplementaryCasesMaySkip(t *testing.T) {
 	target.Local, target.Advance, target.ClockStopped = false, nil, false
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17", "SUB-27", "RAT-06", "RAT-08"}, Allow: ^conformance.Permission(0), Ledger: t.TempDir() + "/ledger"})
 	got := verdicts(r)
-	must.Hold(t, got["JOB-17"] == report.Pass && got["SUB-27"] == report.Skip && got["RAT-06"] == report.Pass && got["RAT-08"] == report.Pass, got)
+	must.Hold(t, got["JOB-17"] == report.Pass && got["SUB-27"] == report.Skip && got["RAT-06"] == report.Pass && got["RAT-08"] == report.Pass, "expected a skip of SUB-27 and three passes, got", got)
 }

@@ -228,13 +228,13 @@ func (a *Answer) NotContains(text string) *Answer {
 	return a.Expect(!a.Contains(text), "an answer without "+a.c.env.Secrets.Redact(text))
 }
 
-// Contains reports whether the body or the header contains a text. A text with fewer than six bytes is an
-// id, which times and other values may contain by chance. It must be a whole string of the body.
+// Contains reports whether the body or the header contains a text. A text with fewer than six bytes must be a
+// whole string of the body, because times and other values may contain it by chance.
 func (a *Answer) Contains(text string) bool {
 	if len(text) < 6 {
 		return hasString(a.json, text)
 	}
-	isIn := func(what any) bool { return strings.Contains(fmt.Sprint(what), text) }
+	isIn := func(value any) bool { return strings.Contains(fmt.Sprint(value), text) }
 	hasEscapes := bytes.IndexByte(a.Body, '\\') >= 0
 	return bytes.Contains(a.Body, []byte(text)) || isIn(a.Header) || hasEscapes && isIn(a.json)
 }

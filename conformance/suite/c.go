@@ -22,7 +22,7 @@ import (
 // M is a JSON object.
 type M = map[string]any
 
-// C is the context of a running case, for its goroutine only. Requests of Start run concurrently.
+// C is the context of a running case. Only the goroutine of the case uses it. Requests of Start run concurrently.
 type C struct {
 	Case   *Case
 	Target *env.Target
@@ -187,8 +187,8 @@ func (c *C) send(r Request) *Answer {
 		c.stop(Outcome{Verdict: report.Skip, Code: report.SkipBudget, Reason: fmt.Sprintf("the run has sent nearly as many requests as --max-requests %d allows: raise it", c.env.MaxRequests)})
 	}
 	section, _, _ := strings.Cut(c.Case.ID, "-")
-	if why := c.env.SilenceReason(section, r.URL); why != "" {
-		c.Inconclusive("%s", why)
+	if reason := c.env.SilenceReason(section, r.URL); reason != "" {
+		c.Inconclusive("%s", reason)
 	}
 	x, timedOut := c.sendInTime(c.nextExchange(), r)
 	if !x.Request.MayHangUp && !isHeldStream(x) {
@@ -216,7 +216,7 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 	for wait, step := answerPatience+time.Duration(len(r.Body))*patiencePerByte, time.Second; ; wait, step = time.Second, min(2*step, time.Minute) {
 		select {
 		case x := <-done:
-			// The clock was advanced before the answer was read, so this is its latest time of arrival.
+			// The clock may have been advanced since the answer arrived, so now is the latest time of its arrival.
 			if now := c.env.Clock.Now(); now.After(x.Received) {
 				x.Received = now
 			}
@@ -227,7 +227,7 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 			cancel()
 			return <-done, true
 		}
-		c.Sleep(step) // the target may hold the request until its time has passed
+		c.Sleep(step) // lets the target's time pass, since the target may hold the request
 	}
 }
 
@@ -328,7 +328,7 @@ func (c *C) Calls(b *env.Box, n int) []env.Call {
 	return b.Await(n, wait)
 }
 
-// ExpectBefore makes the case inconclusive if the answer came at t or later: another may then be correct.
+// ExpectBefore makes the case inconclusive if the answer came at t or later, when another answer may be correct.
 func (c *C) ExpectBefore(a *Answer, t time.Time) {
 	if !a.Received.Before(t) {
 		c.Inconclusive("%s was answered %s too late to judge", c.describeRequest(a.exchange), a.Received.Sub(t).Round(time.Millisecond))

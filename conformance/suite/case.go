@@ -74,7 +74,7 @@ type WatchedExchange struct {
 	// Path is the path after the endpoint (/status/x) for the job API, and after the
 	// version (/templates) for the management API.
 	Path string
-	// Status is the status of the job that the exchange is about, in the answer.
+	// Status is the job's status in the answer, or "".
 	Status string
 	// PreviousStatus is the job's last status in an earlier exchange, or "". RetriedSince says
 	// that /retry has been sent since then.
@@ -119,7 +119,7 @@ const (
 // Permissions has the names and descriptions of all permissions.
 var Permissions = []struct {
 	Permission
-	Name, Words string
+	Name, Description string
 }{
 	{Create, "create", "create and delete objects"},
 	{Queue, "queue", "run small jobs"},
@@ -129,18 +129,18 @@ var Permissions = []struct {
 
 // String returns the value of --allow.
 func (p Permission) String() string {
-	names, _ := p.Texts()
+	names, _ := p.NamesAndDescriptions()
 	return strings.Join(names, ",")
 }
 
-// Texts returns the names and the descriptions of permissions.
-func (p Permission) Texts() (names, words []string) {
+// NamesAndDescriptions returns the names and the descriptions of permissions.
+func (p Permission) NamesAndDescriptions() (names, descriptions []string) {
 	for _, x := range Permissions {
 		if p&x.Permission != 0 {
-			names, words = append(names, x.Name), append(words, x.Words)
+			names, descriptions = append(names, x.Name), append(descriptions, x.Description)
 		}
 	}
-	return names, words
+	return names, descriptions
 }
 
 // AllClauses returns the clauses that the case judges.

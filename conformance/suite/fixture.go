@@ -21,15 +21,15 @@ func (c *C) Image() string { return cmp.Or(c.Target.Image, "builtin/conformance"
 // recordObject records an object in the ledger. At the end of the case, it is deleted with DELETE
 // {path}/{id} of the version, "v1" or "v2".
 func (c *C) recordObject(kind, version, path, id string) {
-	m := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: c.Target.Base(version) + path + "/" + PathSegment(id)}
+	o := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: c.Target.Base(version) + path + "/" + PathSegment(id)}
 	for _, paths := range managementPaths {
 		for i, v := range []string{"v1", "v2"} {
 			if paths[version[1]-'1'] == path && paths[i] != "" && c.Serves(v) {
-				m.Reads = append(m.Reads, c.Target.Base(v)+paths[i]+"/"+PathSegment(id)+map[string]string{"/templates": includeBound}[paths[i]])
+				o.Reads = append(o.Reads, c.Target.Base(v)+paths[i]+"/"+PathSegment(id)+map[string]string{"/templates": includeBound}[paths[i]])
 			}
 		}
 	}
-	c.addToLedger(m)
+	c.addToLedger(o)
 }
 
 // managementPaths are the paths of each kind of object in versions 1 and 2.
@@ -41,16 +41,16 @@ var managementPaths = [][2]string{
 // includeBound makes version 1 also show templates that endpoints use.
 const includeBound = "?includeEndpointBoundTemplates=true"
 
-func (c *C) addToLedger(m env.Object) env.Object {
-	m.Case, m.At = c.Case.ID, c.env.Clock.Now()
-	if slices.ContainsFunc(c.env.Ledger.Remaining(c.Case.ID), func(x env.Object) bool { return x.URL == m.URL && x.Name == m.Name }) {
-		return m // recorded before the case was deferred
+func (c *C) addToLedger(o env.Object) env.Object {
+	o.Case, o.At = c.Case.ID, c.env.Clock.Now()
+	if slices.ContainsFunc(c.env.Ledger.Remaining(c.Case.ID), func(x env.Object) bool { return x.URL == o.URL && x.Name == o.Name }) {
+		return o // recorded before the case was deferred
 	}
-	m, err := c.env.Ledger.Add(m)
+	o, err := c.env.Ledger.Add(o)
 	if err != nil {
 		c.stop(Outcome{Verdict: report.Error, Reason: err.Error()})
 	}
-	return m
+	return o
 }
 
 // recordJob records a job in the ledger if other cases use the endpoint, so that it is cancelled at the end.
@@ -78,10 +78,10 @@ func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 	if strings.HasPrefix(members.Name, namePrefix) {
 		pending = c.addToLedger(env.Object{Kind: path[1:], Name: members.Name, Method: http.MethodGet, URL: url})
 	}
-	begun := c.countExchanges()
+	earlierExchanges := c.countExchanges()
 	defer func() {
-		if c.countExchanges() == begun { // the request wasn't sent
-			_ = c.env.Ledger.Remove(pending) // if it can't be written, the cleanup searches for the object
+		if c.countExchanges() == earlierExchanges { // the request wasn't sent
+			_ = c.env.Ledger.Remove(pending) // if the ledger can't be written, the cleanup searches for the object
 		}
 	}()
 	a := c.send(r)
@@ -90,7 +90,7 @@ func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 		c.recordObject(path[1:], version, path, id)
 	}
 	if a.Code/100 == 4 || a.Code/100 == 2 && id != "" {
-		_ = c.env.Ledger.Remove(pending) // if it can't be written, the cleanup searches for the object
+		_ = c.env.Ledger.Remove(pending) // if the ledger can't be written, the cleanup searches for the object
 	}
 	if pending.Refused = a.Code/100 == 4; pending.Refused && pending.Name != "" {
 		c.refused = append(c.refused, pending)
@@ -180,8 +180,8 @@ func (c *C) prepare() {
 	}
 }
 
-// IDs returns the ids in a list. The description doesn't define its shape, so IDs accepts a list or an
-// object with lists, of which it prefers the one with a name. The elements are ids or objects with ids.
+// IDs returns the ids in a list. The description doesn't define the list's shape, so IDs accepts an array, or an object
+// with the array in the member name or else in any member. The elements are ids or objects with ids.
 func (a *Answer) IDs(name string) (ids []string) {
 	body := a.JSON()
 	members, _ := body.(M)
@@ -240,9 +240,9 @@ func (c *C) CatalogIDs(kind string) []string {
 
 // GPUs returns at most n GPU types: those of --endpoint-body, then the target's, or common ones.
 func (c *C) GPUs(n int) []any {
-	var first []string
-	_ = json.Unmarshal(c.Target.EndpointBody["gpuTypeIds"], &first) // the body may have none
-	ids := slices.Concat(first, slices.DeleteFunc(c.Catalog("gpus"), func(id string) bool { return slices.Contains(first, id) }))
+	var userTypes []string
+	_ = json.Unmarshal(c.Target.EndpointBody["gpuTypeIds"], &userTypes) // the body may have none
+	ids := slices.Concat(userTypes, slices.DeleteFunc(c.Catalog("gpus"), func(id string) bool { return slices.Contains(userTypes, id) }))
 	if len(ids) == 0 {
 		ids = []string{"NVIDIA L40S", "NVIDIA GeForce RTX 4090"}
 	}
@@ -255,8 +255,8 @@ func (c *C) GPUs(n int) []any {
 
 // GPU returns the member gpu of --endpoint-body for version 2, or else the catalog's first pool.
 func (c *C) GPU() (gpu any) {
-	if given := c.Target.EndpointBody["gpu"]; given != nil {
-		return given
+	if userGPU := c.Target.EndpointBody["gpu"]; userGPU != nil {
+		return userGPU
 	}
 	pool := "ADA_24"
 	for _, item := range c.V2("GET", "/catalog/gpus", nil).Objects() {
@@ -300,8 +300,8 @@ func SimilarID(id string) string {
 	similar := []byte(id)
 	for i := max(longest[0], longest[1]-8); i < longest[1]; i++ {
 		for _, alphabet := range []string{"0123456789", "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ"} { // hexadecimal digits stay hexadecimal
-			if at := strings.IndexByte(alphabet, id[i]); at >= 0 {
-				similar[i] = alphabet[(at+3)%len(alphabet)]
+			if position := strings.IndexByte(alphabet, id[i]); position >= 0 {
+				similar[i] = alphabet[(position+3)%len(alphabet)]
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body an
 	if c.ControlsClock() {
 		interval, bursts = 9600*time.Millisecond, 26
 	}
-	lastAcceptedAt, acceptedSome := c.Now(), false // acceptedSome is about the burst with the refusal
+	lastAcceptedAt, acceptedSome := c.Now(), false // acceptedSome: the burst with the refusal had accepted requests
 	for n := 1; ; n++ {
 		c.Until(begin.Add(time.Duration(n) * interval))
 		accepted := 0
@@ -63,17 +63,17 @@ func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body an
 	if late := c.Now().Sub(lastAcceptedAt) - rateWindow; late > c.Grace() {
 		c.Inconclusive("the end of the window was checked %s too late to judge it", late.Round(time.Millisecond))
 	}
-	next := 1
+	expected := 1
 	switch {
 	case limit > 100: // so many requests would take too long
 	case acceptedSome:
-		next = limit
+		expected = limit
 	default: // the refusal came after lastAcceptedAt and may count against the limit
 		c.expectAccepted(1, method, path, body)
 		c.Sleep(rateWindow + c.Grace()/4)
-		next = limit
+		expected = limit
 	}
-	c.expectAccepted(next, method, path, body)
+	c.expectAccepted(expected, method, path, body)
 }
 
 // expectAccepted sends n requests and expects no 429. The window must have passed since the previous ones.

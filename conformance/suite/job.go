@@ -90,7 +90,7 @@ func (c *C) Run(input any, more ...M) (j *Job) {
 	return j
 }
 
-// RunSync submits a job as a fixture with POST /runsync, and expects its result without an advance.
+// RunSync submits a job as a fixture with POST /runsync, and expects the answer to have its result.
 func (c *C) RunSync(input any, more ...M) (j *Job) {
 	c.Given("JOB-14", func() {
 		j = c.JobOf(c.Post("/runsync", Submission(input, more...)).Is(200).Equal("status", Completed))
@@ -141,7 +141,7 @@ func IsFinal(status string) bool {
 	return slices.Contains([]string{Completed, Failed, Cancelled, TimedOut}, status)
 }
 
-// AwaitInQueue and the others like it wait for a status that the case needs, but doesn't judge.
+// AwaitInQueue, AwaitRunning and so on wait for a status that the case needs, but doesn't judge.
 func (j *Job) AwaitInQueue() *Answer   { return j.awaitGiven(InQueue) }
 func (j *Job) AwaitRunning() *Answer   { return j.awaitGiven(InProgress) }
 func (j *Job) AwaitCompleted() *Answer { return j.awaitGiven(Completed) }
@@ -170,7 +170,7 @@ func (j *Job) Await(statuses ...string) *Answer {
 	if !c.Target.Local {
 		limit, realLimit = c.env.StartPatience(), 0 // a worker may have to start first
 	}
-	start, began := c.Now(), time.Now()
+	start, realStart := c.Now(), time.Now()
 	for n := 0; ; n++ {
 		a := j.Status()
 		text, _ := a.ValueOrNil("status").(string)
@@ -181,8 +181,8 @@ func (j *Job) Await(statuses ...string) *Answer {
 		case IsFinal(text) && c.Now().Before(j.changedAt.Add(c.Grace())): // the read may be older than the change
 		case a.Code/100 != 2, text == "", IsFinal(text):
 			a.fail(accepted)
-		case c.Now().Sub(start) > limit && time.Since(began) > realLimit:
-			c.env.RecordWhetherStarts(text != InQueue)
+		case c.Now().Sub(start) > limit && time.Since(realStart) > realLimit:
+			c.env.RecordStart(text != InQueue)
 			a.fail(accepted)
 		}
 		c.pauseBetweenPolls(n)
@@ -195,7 +195,7 @@ func (j *Job) recordStart(a *Answer, status string) {
 	case status == InQueue:
 		j.StartedAfter, j.StartedBefore = a.Sent, time.Time{}
 	case status == InProgress && j.StartedBefore.IsZero():
-		j.c.env.RecordWhetherStarts(true)
+		j.c.env.RecordStart(true)
 		j.StartedBefore = a.Received
 		if j.StartedAfter.IsZero() {
 			j.StartedAfter = j.Answer.Sent

@@ -83,7 +83,7 @@ func (c *C) deferUntil(t time.Time) (waited bool) {
 	return false
 }
 
-// checkEndpoint ends a resumed case whose endpoint was deleted: it refuses what an absent job refuses.
+// checkEndpoint ends a resumed case whose endpoint was deleted, since its answers look like those about a deleted job.
 func (c *C) checkEndpoint() {
 	if c.Endpoint == "" {
 		return

@@ -59,17 +59,17 @@ func (c *C) describeSteps(x *wire.Exchange) string {
 		}
 		x = trace[len(trace)-1]
 	}
-	var before []string
+	var requests []string
 	for _, y := range trace {
 		if y == x {
 			break
 		}
-		before = append(before, c.describeRequest(y))
+		requests = append(requests, c.describeRequest(y))
 	}
-	if n := len(before); n > 3 {
-		before = append([]string{"…"}, before[n-3:]...)
+	if n := len(requests); n > 3 {
+		requests = append([]string{"…"}, requests[n-3:]...)
 	}
-	return c.env.Secrets.Redact(strings.Join(append(before, c.describeRequest(x)), ", then "))
+	return c.env.Secrets.Redact(strings.Join(append(requests, c.describeRequest(x)), ", then "))
 }
 
 func (c *C) describeRequest(x *wire.Exchange) string {
@@ -107,7 +107,7 @@ func (c *C) describeAnswer(x *wire.Exchange) string {
 	return text
 }
 
-// Given runs a step that the case only needs. If it fails, its clause BLOCKs the case.
+// Given runs a step that the case needs, but doesn't judge. If the step fails, its clause BLOCKs the case.
 func (c *C) Given(clause string, do func()) {
 	if slices.Contains(c.Case.judgedClauses(), clause) {
 		do()
@@ -155,11 +155,11 @@ func (c *C) leaveOut(reason string) {
 	}
 }
 
-// LocalOnly reports whether the target is local. If it isn't, the case omits requests that would cost or
-// load a shared target too much, which what describes, and the report says that the clause is partly judged.
-func (c *C) LocalOnly(what string) bool {
+// IncludeIfLocal reports whether the target is local. If it isn't, the case leaves out a part, whose requests would
+// cost or load a shared target too much, and the report says that the clause is partly judged.
+func (c *C) IncludeIfLocal(part string) bool {
 	if !c.Target.Local {
-		c.leaveOut("only a local target gets " + what)
+		c.leaveOut("only a local target gets " + part)
 	}
 	return c.Target.Local
 }
@@ -217,8 +217,8 @@ func Try(ctx context.Context, e *env.Env, testCase *Case, unspec bool, journal *
 		return a
 	}
 	if !e.Target.Local && (a.Verdict == report.Fail || a.Verdict == report.Warn) {
-		for _, m := range c.refused { // a faulty deployment may have created it
-			_, _ = e.Ledger.Add(m) // if the file can't be written, the ledger in memory suffices
+		for _, o := range c.refused { // a faulty deployment may have created it
+			_, _ = e.Ledger.Add(o) // if the file can't be written, the ledger in memory suffices
 		}
 	}
 	// Objects are deleted whatever the outcome.
@@ -256,7 +256,7 @@ func (c *C) run(unspec bool) (o Outcome) {
 	return o
 }
 
-// expectNoServerError fails for a server error, which is wrong even if the description leaves more open.
+// expectNoServerError fails for a server error, which is wrong even if the description leaves the answer open.
 func (c *C) expectNoServerError() {
 	for _, x := range c.exchanges() {
 		if x.Status > http.StatusInternalServerError || x.Status == http.StatusInternalServerError && !c.crashAllowed {
@@ -289,8 +289,8 @@ func (c *C) stepsSoFar() (list []wire.Step) {
 // objects. failed is the exchange to mark, or nil if the failure isn't about a single one.
 func (c *C) writeScript(steps []wire.Step, failed *wire.Exchange, created []env.Object) string {
 	var cleanup []Request
-	for _, m := range created {
-		cleanup = append(cleanup, wire.NewRequest(m.Method, m.URL, c.Target.Key, ""))
+	for _, o := range created {
+		cleanup = append(cleanup, wire.NewRequest(o.Method, o.URL, c.Target.Key, ""))
 	}
 	return wire.Script(steps, failed, cleanup, c.env.Secrets)
 }

@@ -32,7 +32,7 @@ func TestSame(t *testing.T) {
 	} {
 		for _, pair := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
 			got := Same(json.RawMessage(pair[0]), json.RawMessage(pair[1]))
-			must.Hold(t, got == c.same, pair[0], "and", pair[1], "the same", got)
+			must.Hold(t, got == c.same, pair[0], "and", pair[1], "are the same:", got, "not", c.same)
 		}
 	}
 }

@@ -182,7 +182,8 @@ func (c *C) LateMargin(wide time.Duration) time.Duration {
 	return wide
 }
 
-// EarlyMargin is how long before a limit the effect must not have happened.
+// EarlyMargin is how long before a limit the effect must not have happened: exactEarly if the suite controls the
+// clock, and wide otherwise.
 func (c *C) EarlyMargin(wide time.Duration) time.Duration {
 	if c.ControlsClock() {
 		return exactEarly

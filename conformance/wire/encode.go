@@ -62,17 +62,17 @@ func (e encoder) whitespace() string {
 }
 
 func (e encoder) quote(b *strings.Builder, text string) {
-	short := map[rune]string{'\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '"': `\"`, '\\': `\\`}
+	shortEscapes := map[rune]string{'\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '"': `\"`, '\\': `\\`}
 	b.WriteByte('"')
 	for _, r := range text {
-		switch escaped, must := short[r], r < ' '; {
+		switch escaped, isControl := shortEscapes[r], r < ' '; {
 		case escaped != "" && e.IntN(2) == 0:
 			b.WriteString(escaped)
 		case r == '/' && e.IntN(2) == 0:
 			b.WriteString(`\/`)
 		case r > 0xffff && e.IntN(4) == 0:
 			fmt.Fprintf(b, `\u%04x\u%04X`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
-		case must || escaped != "" || (e.escapeASCII || r > '~') && r <= 0xffff && e.IntN(20) == 0:
+		case isControl || escaped != "" || (e.escapeASCII || r > '~') && r <= 0xffff && e.IntN(20) == 0:
 			fmt.Fprintf(b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)

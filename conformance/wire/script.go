@@ -15,7 +15,7 @@ import (
 // Step is an exchange of a script.
 type Step struct {
 	*Exchange
-	// Count is how many equal requests were sent, concurrently or one by one; 0 is 1.
+	// Count is how many equal requests were sent, concurrently or one by one. Zero means one.
 	Count int
 	// Unanswered says that the script ends before the answer arrives.
 	Unanswered bool
@@ -26,8 +26,8 @@ type Step struct {
 // Script returns a shell script that sends the same requests, in order and with the same
 // pauses. It expects the keys in the variables that Secrets names, and reads ids from the
 // new answers. failed is the exchange to mark, or nil. cleanup are the requests at the end.
-func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) string {
-	s := scriptWriter{hide: hide, names: map[string]bool{}}
+func Script(steps []Step, failed *Exchange, cleanup []Request, secrets *Secrets) string {
+	s := scriptWriter{secrets: secrets, names: map[string]bool{}}
 	steps = slices.Clone(steps)
 	for i := range steps {
 		steps[i].failed = failed != nil && steps[i].Exchange == failed
@@ -100,7 +100,7 @@ func (s Step) isRepeatedBy(next Step) bool {
 }
 
 type scriptWriter struct {
-	hide     *Secrets
+	secrets  *Secrets
 	ids      []secret        // ids that variables of the script hold
 	names    map[string]bool // variables of the script
 	settings []string        // the first lines
@@ -115,9 +115,9 @@ func (s *scriptWriter) writeStep(step Step, concurrent bool, laterRequests []Req
 	if step.Status == 0 && step.Err != nil { // it was cancelled or had no answer
 		timeLimit = fmt.Sprintf(" -m %d", max(int(math.Ceil(step.Received.Sub(step.Sent).Seconds())), 1))
 	}
-	end := ""
+	background := ""
 	if concurrent {
-		end = " &"
+		background = " &"
 	}
 	if step.Count > 1 {
 		pause, shown := "", `-w ' %{http_code}\n'`
@@ -144,7 +144,7 @@ func (s *scriptWriter) writeStep(step Step, concurrent bool, laterRequests []Req
 		slices.SortStableFunc(s.ids, func(a, b secret) int { return len(b.value) - len(a.value) })
 		return
 	}
-	s.addLine(s.curl(step.Request, "-i"+timeLimit, "") + end)
+	s.addLine(s.curl(step.Request, "-i"+timeLimit, "") + background)
 }
 
 // extractID shows an answer and prints its first id.
@@ -212,7 +212,7 @@ func (s *scriptWriter) curl(r Request, options, suffix string) string {
 			break
 		}
 		b.WriteString(" --data-binary @body")
-		suffix += fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), singleQuote(s.hide.Cut(r.Body, 80)))
+		suffix += fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), singleQuote(s.secrets.Cut(r.Body, 80)))
 	case r.Body != nil:
 		b.WriteString(" --data-binary " + s.quote(string(r.Body)))
 	}
@@ -237,13 +237,13 @@ func longestRun(body []byte) (before, run, after []byte) {
 
 // quote quotes a text for a POSIX shell. Secrets and ids become variables that the shell expands.
 func (s *scriptWriter) quote(text string) string {
-	var values []string // and their variables, between NUL bytes, which no argument contains
-	s.hide.mu.RLock()
-	for _, v := range slices.Concat(s.hide.values, s.ids) {
-		values = append(values, v.value, "\x00"+v.shown[1:]+"\x00")
+	var pairs []string // each value and its variable between NUL bytes, which no argument contains
+	s.secrets.mu.RLock()
+	for _, v := range slices.Concat(s.secrets.values, s.ids) {
+		pairs = append(pairs, v.value, "\x00"+v.shown[1:]+"\x00")
 	}
-	s.hide.mu.RUnlock()
-	parts := strings.Split(strings.NewReplacer(values...).Replace(text), "\x00") // literals and variables in turn
+	s.secrets.mu.RUnlock()
+	parts := strings.Split(strings.NewReplacer(pairs...).Replace(text), "\x00") // literals and variables in turn
 	if len(parts) == 1 {
 		return singleQuote(text)
 	}

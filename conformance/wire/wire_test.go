@@ -39,10 +39,10 @@ func TestCutRedactsFirst(t *testing.T) {
 	for n := range len(text) + 10 {
 		got := s.Cut(text, n)
 		for rest := got; rest != ""; rest = rest[1:] {
-			must.Require(t, !strings.HasPrefix(rest, secret[:4]), "cut at", n, got)
+			must.Require(t, !strings.HasPrefix(rest, secret[:4]), "cut at", n, "bytes, the text shows a part of the secret:", got)
 		}
 		_, ok := strings.CutPrefix(redacted, got)
-		must.Hold(t, ok && (n < len(text) || got == redacted), "cut at", n, got)
+		must.Hold(t, ok && (n < len(text) || got == redacted), "cut at", n, "bytes, the text is", got, "instead of the beginning of", redacted)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestChunkedHasNoContentLength(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { length = r.ContentLength }))
 	defer server.Close()
 	x := wire.Do(context.Background(), server.Client(), wire.Request{Method: "POST", URL: server.URL, Body: []byte("abc"), Chunked: true}, time.Now)
-	must.Hold(t, x.Err == nil && length == -1, x.Err, "a length of", length)
+	must.Hold(t, x.Err == nil && length == -1, "expected the unknown length -1, got", length, x.Err)
 }
 
 // A large body isn't sent if the target refuses it, so that a slow machine can read the refusal.
@@ -69,7 +69,7 @@ func TestLargeBodyWaitsForARefusal(t *testing.T) {
 	for size, status := range map[int]int{2 << 20: 200, 4 << 20: 413, 100: 200} {
 		read = 0
 		x := wire.Do(t.Context(), client, wire.Request{Method: "POST", URL: server.URL, Body: make([]byte, size)}, time.Now)
-		must.Hold(t, x.Err == nil && x.Status == status && (status != 200 || read == int64(size)), size, "bytes", x.Status, x.Err, read, "were read")
+		must.Hold(t, x.Err == nil && x.Status == status && (status != 200 || read == int64(size)), "a body of", size, "bytes got", x.Status, "instead of", status, "and", read, "bytes were read", x.Err)
 	}
 }
 

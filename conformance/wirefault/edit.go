@@ -43,7 +43,7 @@ type Edit struct {
 	Chunked bool                 `json:"chunked"` // sends the body without Content-Length
 }
 
-// applyToRequest edits a request, and its body once it is read, as the client may never send it.
+// applyToRequest edits a request. The body is edited when it is read, because the client may never send it.
 func (e Edit) applyToRequest(r *http.Request, placeholders *strings.Replacer) {
 	if e.Path[0] != "" {
 		r.URL.Path = pattern(e.Path[0]).ReplaceAllString(r.URL.Path, e.Path[1])
@@ -128,7 +128,7 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 
 // editMembers changes, adds and removes members of a body, and returns it.
 func (e Edit) editMembers(tree any, placeholders *strings.Replacer) any {
-	edit := func(path string, create bool, replace func(in map[string]any, old any) (any, bool)) {
+	edit := func(path string, create bool, replace func(parent map[string]any, old any) (any, bool)) {
 		editAt(tree, strings.Split(path, "."), create, replace)
 	}
 	for path, value := range e.Set {
@@ -150,8 +150,8 @@ func (e Edit) editMembers(tree any, placeholders *strings.Replacer) any {
 		})
 	}
 	for path, name := range e.Rename {
-		edit(path, false, func(in map[string]any, old any) (any, bool) {
-			in[name] = old
+		edit(path, false, func(parent map[string]any, old any) (any, bool) {
+			parent[name] = old
 			return nil, false
 		})
 	}
@@ -189,7 +189,7 @@ func hasMembers(body []byte, members map[string]any) bool {
 
 // editAt replaces the value at a path by the result of replace. If replace returns false, it
 // deletes a member of an object, and keeps an element of a list. With create, replace is also called for an absent member.
-func editAt(tree any, path []string, create bool, replace func(in map[string]any, old any) (any, bool)) {
+func editAt(tree any, path []string, create bool, replace func(parent map[string]any, old any) (any, bool)) {
 	first, rest := path[0], path[1:]
 	switch node := tree.(type) {
 	case map[string]any:

@@ -29,7 +29,7 @@ type Fault struct {
 	Status int    `json:"status"` // of the answer
 	// AnswerWith are members that the answer must have with the same values.
 	AnswerWith map[string]any `json:"when"`
-	// WithoutHeader is a header that the request, which must have a body, must not have. The
+	// WithoutHeader is a header that the request must not have. The request must then have a body. The
 	// regular expression BodyWithout must not match the body, and BodyWith must match it.
 	WithoutHeader string `json:"without"`
 	BodyWithout   string `json:"lacks"`
@@ -39,7 +39,7 @@ type Fault struct {
 	Line string `json:"sent"`
 	// First restricts the fault to the first matching request and its repetitions.
 	First bool `json:"first"`
-	// The first Skip equal requests (method, URL, body) are exempt, the next Times are hit; 0 means all.
+	// Of equal requests (method, URL, body), the first Skip are exempt, and the next Times are hit, or all if Times is 0.
 	Skip  int `json:"skip"`
 	Times int `json:"times"`
 
@@ -50,14 +50,14 @@ type Fault struct {
 	Discard bool  `json:"discard"`
 	// Remember is a member of request bodies. The placeholder $SEEN stands for its values so far.
 	Remember string `json:"remember"`
-	// Recall is a member of create bodies. The create's answer and later ones about the object get it.
+	// Recall is a member of create bodies. It is added to the answer to the create and to later answers about the object.
 	Recall string `json:"recall"`
 	// Refuse answers with an error in the form of the request's API.
 	Refuse *Refusal `json:"refuse"`
 	// Stub answers without calling the deployment. $PATH is replaced by the request's path,
 	// $QUERY by its query with the question mark.
 	Stub bool `json:"stub"`
-	// Stale is for how many seconds of the deployment an answer is repeated (same method, URL and key).
+	// Stale is how long an answer to the same method, URL and key is repeated, in seconds of the deployment's clock.
 	Stale int `json:"stale"`
 
 	// Drop closes the connection. Hold holds the request until the client disconnects or
@@ -184,10 +184,10 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 			answer.status = cmp.Or(f.Answer.Status, answer.status)
 		}
 		f.interrupt(afterServing, r)
-		form := f.Answer
-		form.Gzip = form.Gzip || answer.compressed
+		edit := f.Answer
+		edit.Gzip = edit.Gzip || answer.compressed
 		pause(r, f.Delay)
-		form.writeAnswer(f.pacedWriter(out, r), answer.status, answer.header, answer.body)
+		edit.writeAnswer(f.pacedWriter(out, r), answer.status, answer.header, answer.body)
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 )
 
-// Faults change what the client of three requests, with answers of 100 bytes, sees and the server serves.
+// A client sends three requests, which the server answers with 100 bytes. Faults change the answers, their time and what is served.
 func TestConnectionsAndCounts(t *testing.T) {
 	for fault, want := range map[string]string{
 		`{}`:                                "200 100, 200 100, 200 100 in 0s, 3 served",
@@ -47,14 +47,15 @@ func TestConnectionsAndCounts(t *testing.T) {
 			began := time.Now()
 			var got []string
 			for _, path := range []string{"/one", "/other", "/one"} {
-				got = append(got, ask(client, path))
+				got = append(got, describeAnswer(client, path))
 			}
 			must.Equal(t, fmt.Sprintf("%s in %s, %d served", strings.Join(got, ", "), time.Since(began), served.Load()), want, fault)
 		})
 	}
 }
 
-func ask(client *http.Client, path string) string {
+// describeAnswer sends a request, and returns the status and the length of the answer's body, or why it is missing.
+func describeAnswer(client *http.Client, path string) string {
 	resp, err := client.Post("http://deployment"+path, "text/plain", strings.NewReader("body"))
 	var text string
 	if err == nil {

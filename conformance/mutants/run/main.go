@@ -1,9 +1,9 @@
 // Command run is `make mutants` and `make variants`. It builds the jobrunner with its
 // faults, runs the conformance suite against each mutant in its own process, and prints
-// which clauses detected it. It fails if the clause of a mutant doesn't detect it, or if a
-// MUST fails or warns for a control.
+// which clauses detected it. It fails if a mutant's own clause doesn't detect it, or if a
+// MUST fails or warns for a control: a mutant whose difference violates no statement.
 //
-// Only a mutant's own clause judges it. All clauses judge a control.
+// A mutant is judged by its own clause, and a control by all clauses.
 //
 // With --variants the whole suite runs against each variant, and must not fail it.
 package main
@@ -32,12 +32,12 @@ import (
 )
 
 func main() {
-	only := flag.String("only", "*", "patterns of the mutants or variants to run, by id, separated by commas")
+	patterns := flag.String("only", "*", "patterns of the mutants or variants to run, by id, separated by commas")
 	parallel := flag.Int("parallel", 2, "mutants or variants that run at the same time")
 	asVariants := flag.Bool("variants", false, "run variants, which the whole suite must not fail, instead of mutants")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *asVariants, *only, *parallel)
+	err := run(ctx, *asVariants, *patterns, *parallel)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -46,7 +46,7 @@ func main() {
 }
 
 // run builds the jobrunner with its faults, and runs variants or mutants with it.
-func run(ctx context.Context, asVariants bool, only string, parallel int) error {
+func run(ctx context.Context, asVariants bool, patterns string, parallel int) error {
 	dir, err := os.MkdirTemp("", "gpucloud-mutants-")
 	if err != nil {
 		return err
@@ -57,14 +57,14 @@ func run(ctx context.Context, asVariants bool, only string, parallel int) error 
 		return err
 	}
 	if asVariants {
-		return runVariants(ctx, binary, only, parallel)
+		return runVariants(ctx, binary, patterns, parallel)
 	}
-	return runMutants(ctx, binary, only, parallel)
+	return runMutants(ctx, binary, patterns, parallel)
 }
 
-func runMutants(ctx context.Context, binary, only string, parallel int) error {
+func runMutants(ctx context.Context, binary, patterns string, parallel int) error {
 	started := time.Now()
-	selected, err := choose(mutants.All(), only, func(m mutants.Mutant) string { return m.ID })
+	selected, err := choose(mutants.All(), patterns, func(m mutants.Mutant) string { return m.ID })
 	if err != nil {
 		return err
 	}

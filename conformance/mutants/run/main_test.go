@@ -109,7 +109,7 @@ func TestSampleOfMutants(t *testing.T) {
 
 func TestInvalidPattern(t *testing.T) {
 	_, err := choose(mutants.All(), "[", func(m mutants.Mutant) string { return m.ID })
-	must.Hold(t, err != nil && !strings.Contains(err.Error(), "\n"), err)
+	must.Hold(t, err != nil && !strings.Contains(err.Error(), "\n"), "expected an error of one line, got", err)
 }
 
 // The product has no faults: neither the variable's name, nor failures of the mutants' clauses.
@@ -173,7 +173,7 @@ func TestFaultsAreInTheSource(t *testing.T) {
 	}
 }
 
-// constants returns the values of a folder's constant texts, such as statements of several constants.
+// constants returns the values of a folder's constant texts, such as SQL statements that are composed of constants.
 func constants(t *testing.T, dir string) (texts []string) {
 	t.Helper()
 	files := token.NewFileSet()

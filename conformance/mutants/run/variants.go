@@ -116,9 +116,9 @@ func judgeGroup(ctx context.Context, binary string, g group, selected ...string)
 }
 
 // runVariants runs the suite against each matching variant, and returns an error if one fails.
-func runVariants(ctx context.Context, binary, only string, parallel int) error {
+func runVariants(ctx context.Context, binary, patterns string, parallel int) error {
 	started := time.Now()
-	selected, err := choose(variants.All(), only, func(v variants.Variant) string { return v.ID })
+	selected, err := choose(variants.All(), patterns, func(v variants.Variant) string { return v.ID })
 	if err != nil {
 		return err
 	}

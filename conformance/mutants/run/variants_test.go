@@ -13,17 +13,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// bundleCount is the number of deployments that share the variants. make variants has one for each variant.
-const bundleCount = 14
+// groupCount is the number of deployments that share the variants. make variants starts one for each variant.
+const groupCount = 14
 
 // The suite fails no variant and no combination of variants.
 func TestVariants(t *testing.T) {
 	binary := faultyJobrunner(t)
 	var list []group
-	for i := range bundleCount {
+	for i := range groupCount {
 		var g group
 		for n, v := range variants.All() {
-			if n%bundleCount == i && !v.NoLateness {
+			if n%groupCount == i && !v.NoLateness {
 				g = append(g, v)
 			}
 		}
@@ -34,7 +34,7 @@ func TestVariants(t *testing.T) {
 			list = append(list, group{v})
 		}
 	}
-	random, withLateness := rand.New(rand.NewPCG(1, 1)), slices.Clone(slices.Concat(list[:bundleCount]...))
+	random, withLateness := rand.New(rand.NewPCG(1, 1)), slices.Clone(slices.Concat(list[:groupCount]...))
 	for range 5 {
 		random.Shuffle(len(withLateness), func(i, j int) { withLateness[i], withLateness[j] = withLateness[j], withLateness[i] })
 		list = append(list, slices.Clone(withLateness[:5]))
