@@ -77,7 +77,7 @@ func TestRequestsBehindALoadBalancer(t *testing.T) {
 	d, _, id := deployBalanced(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Method, " ", r.URL) })
 	for _, path := range []string{"/any/path?x=1", "/run", "/ping/me", "/job-take/me"} {
 		code, _, body := d.do("POST", "/v2/"+id+path, "{}")
-		must.Hold(t, code == http.StatusOK && body == "POST "+path, path, code, body)
+		must.Hold(t, code == http.StatusOK && body == "POST "+path, "POST", path, "is answered", code, body, "want 200 and the method and path")
 	}
 	d.must(http.StatusNotFound, "GET", "/live/v2/"+id+"/health", "")
 }
@@ -133,7 +133,7 @@ func TestUnreadyWorkerHasAReason(t *testing.T) {
 	must.Hold(t, !strings.Contains(body, "takes no requests"), "a worker that is ready:", body)
 }
 
-// awaitReason starts a worker, and advances the clock in steps until its failure has a reason.
+// awaitReason starts a worker, and advances the clock in steps until the workers' list has the reason.
 func awaitReason(d *deployment, endpoint, reason string, step time.Duration) {
 	d.t.Helper()
 	d.must(http.StatusOK, "PATCH", "/v2/serverless/"+endpoint, `{"workers": {"min": 1, "max": 1}}`)
@@ -157,7 +157,7 @@ func TestUnhealthyWorkerIsReplaced(t *testing.T) {
 	programs.unhealthy.Store(false)
 	d.advance(2 * time.Second) // the back-off
 	code, header, _ := d.do("GET", "/v2/"+id+"/x", "")
-	must.Hold(t, code == http.StatusOK && header.Get("X-Worker") != first, code, "from worker", header.Get("X-Worker"))
+	must.Hold(t, code == http.StatusOK && header.Get("X-Worker") != first, "after the back-off a request is answered", code, "by worker", header.Get("X-Worker"), "and the unhealthy worker was", first)
 }
 
 // A release doesn't interrupt open requests; the next request goes to a new worker.
@@ -238,6 +238,6 @@ func TestWorkersAndTheirLogs(t *testing.T) {
 		"/v2/serverless/" + id + "/workers/" + w.ID + "/logs?tail=-1": http.StatusBadRequest,
 	} {
 		code, header, body := d.do("GET", path, "")
-		must.Hold(t, code == want && header.Get("Content-Type") == "application/problem+json", path, code, body)
+		must.Hold(t, code == want && header.Get("Content-Type") == "application/problem+json", path, "is answered", code, body, "want", want)
 	}
 }

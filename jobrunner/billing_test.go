@@ -59,8 +59,8 @@ func (d *deployment) must(status int, method, path, body string) jsonAnswer {
 	return a
 }
 
-// at returns the member at a path, such as metadata.totals, or nil.
-func (a jsonAnswer) at(path string) any {
+// member returns the member at a path, such as metadata.totals, or nil.
+func (a jsonAnswer) member(path string) any {
 	v := a.body
 	for name := range strings.SplitSeq(path, ".") {
 		object, ok := v.(map[string]any)
@@ -76,7 +76,7 @@ func (a jsonAnswer) at(path string) any {
 func (a jsonAnswer) expect(members map[string]string) {
 	a.t.Helper()
 	for path, want := range members {
-		got, _ := json.Marshal(a.at(path))
+		got, _ := json.Marshal(a.member(path))
 		must.Hold(a.t, string(got) == want, path, "is", string(got), "want", want, "in", a.text)
 	}
 }
@@ -103,7 +103,7 @@ func (d *deployment) advance(by time.Duration) {
 // stopClock stops the clock, so that only advance moves it.
 func (d *deployment) stopClock() time.Time {
 	d.t.Helper()
-	text, _ := d.must(http.StatusOK, "POST", "/clock", `{"stop":true}`).at("now").(string)
+	text, _ := d.must(http.StatusOK, "POST", "/clock", `{"stop":true}`).member("now").(string)
 	return must.Do(time.Parse(time.RFC3339, text))(d.t)
 }
 
@@ -112,7 +112,7 @@ func (d *deployment) awaitWorkers(endpoint string, n int) {
 	d.t.Helper()
 	waitFor(d.t, func() (bool, any) {
 		workers := d.must(200, "GET", "/v2/serverless/"+endpoint+"/workers", "")
-		count, _ := workers.at("summary.idle").(json.Number).Int64()
+		count, _ := workers.member("summary.idle").(json.Number).Int64()
 		return int(count) == n, workers.text
 	})
 }
@@ -158,15 +158,15 @@ func TestBilling(t *testing.T) {
 			"metadata.totals.serverlessDiskAmount": "0.0041", "metadata.totals.serverlessFeeAmount": "0", "metadata.totals.storageStandardAmount": "0.35",
 			"metadata.totals.storageHighPerformanceAmount": "0.02", "metadata.totals.podGpuAmount": "0", "metadata.totals.endpointAmount": "0", "metadata.recordCount": "4",
 		})
-		for what, a := range map[string]jsonAnswer{"serverless": serverless, "volumes": volumes, "all": all} {
-			got, want := sum(a.at("records"), "totalAmount"), a.at("metadata.totals.totalAmount").(json.Number).String()
-			must.Hold(t, got == want, what, "the records add up to", got, "the total is", want)
+		for list, a := range map[string]jsonAnswer{"serverless": serverless, "volumes": volumes, "all": all} {
+			got, want := sum(a.member("records"), "totalAmount"), a.member("metadata.totals.totalAmount").(json.Number).String()
+			must.Hold(t, got == want, list, "the records add up to", got, "the total is", want)
 			// Other buckets have the same sum.
 			for _, bucket := range []string{"day", "week", "month", "year"} {
-				path := map[string]string{"serverless": "/serverless", "volumes": "/network-volumes", "all": ""}[what]
+				path := map[string]string{"serverless": "/serverless", "volumes": "/network-volumes", "all": ""}[list]
 				other := d.must(200, "GET", "/v2/billing"+path+"?lastN=2&bucketSize="+bucket, "")
-				got, want := other.at("metadata.totals.totalAmount"), a.at("metadata.totals.totalAmount")
-				must.Hold(t, got == want, what, "by", bucket, got, "by hour", want)
+				got, want := other.member("metadata.totals.totalAmount"), a.member("metadata.totals.totalAmount")
+				must.Hold(t, got == want, list, "the total by", bucket, "is", got, "and by hour", want)
 			}
 		}
 		d.must(200, "GET", "/v2/billing/serverless?lastN=3&bucketSize=hour&serverlessId="+cpu, "").expect(map[string]string{"metadata.totals.totalAmount": "0.1301", "metadata.uniqueServerlessCount": "1", "metadata.query.serverlessId": `"` + cpu + `"`, "metadata.recordCount": "3"})
@@ -217,7 +217,7 @@ func TestBilling(t *testing.T) {
 	})
 }
 
-// Volumes of a folder without billing are billed from its opening. New prices apply at once.
+// Volumes in a data folder of a version without billing are billed from the folder's opening. New prices apply at once.
 func TestBillingOfOlderFolders(t *testing.T) {
 	dir, file := t.TempDir(), writeCatalog(t, prices)
 	openFolder := func() (*jobrunner.Jobrunner, *deployment) {
@@ -227,8 +227,8 @@ func TestBillingOfOlderFolders(t *testing.T) {
 		return j, &deployment{t: t, url: server.URL, log: new(livelog.Log)}
 	}
 	j, d := openFolder()
-	volume, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
-	deleted, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
+	volume, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).member("id").(string)
+	deleted, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).member("id").(string)
 	must.Succeed(t, j.Close())
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
 	err := db.Write(t.Context(), func(tx *sqldb.Tx) error { // as an older version leaves it
@@ -245,17 +245,17 @@ func TestBillingOfOlderFolders(t *testing.T) {
 		must.Equal(t, j.Close(), nil)
 	}()
 	d.stopClock()
-	before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").at("metadata.totals.totalAmount").(json.Number).Float64()
+	before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").member("metadata.totals.totalAmount").(json.Number).Float64()
 	d.advance(time.Hour)
 	after := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "")
-	got, _ := after.at("metadata.totals.totalAmount").(json.Number).Float64()
+	got, _ := after.member("metadata.totals.totalAmount").(json.Number).Float64()
 	must.Hold(t, got-before >= 0.0999 && got-before <= 0.1001 && before <= 0.01, "an hour of 100 GB costs", got-before, "after", before)
 	after.expect(map[string]string{"metadata.uniqueNetworkVolumeCount": "1"})
 	must.Succeed(t, os.WriteFile(file, []byte("storage: {standard: 7.3}"), 0o600))
 	waitFor(t, func() (bool, any) { // a tenfold price
-		before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").at("metadata.totals.totalAmount").(json.Number).Float64()
+		before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").member("metadata.totals.totalAmount").(json.Number).Float64()
 		d.advance(time.Minute)
-		got, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2&networkVolumeId="+volume, "").at("metadata.totals.totalAmount").(json.Number).Float64()
+		got, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2&networkVolumeId="+volume, "").member("metadata.totals.totalAmount").(json.Number).Float64()
 		return got-before > 0.0166 && got-before < 0.0168, got - before
 	})
 }
@@ -263,10 +263,10 @@ func TestBillingOfOlderFolders(t *testing.T) {
 // Two jobrunners on one database report the same usage: each worker once, even if the other
 // process runs it, including the time of an advanced clock.
 func TestBillingOfSharedDatabase(t *testing.T) {
-	c := jobrunner.Config{Engine: pgtest.Start(t), AdminClock: true}
+	c := jobrunner.Config{DatabaseURL: pgtest.Start(t), AdminClock: true}
 	d, other := deployWith(t, c), deployWith(t, c)
 	d.stopClock()
-	id, _ := d.must(201, "POST", "/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`).at("id").(string)
+	id, _ := d.must(201, "POST", "/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`).member("id").(string)
 	d.awaitWorkers(id, 1)
 	other.awaitWorkers(id, 1) // the same worker
 	d.advance(time.Hour)
@@ -334,7 +334,7 @@ stock:
 func (d *deployment) awaitBilled(path, want string) {
 	d.t.Helper()
 	waitFor(d.t, func() (bool, any) {
-		got := d.must(200, "GET", path, "").at("metadata.totals.totalAmount").(json.Number).String()
+		got := d.must(200, "GET", path, "").member("metadata.totals.totalAmount").(json.Number).String()
 		return got == want, path + ": " + got + ", want " + want
 	})
 }
@@ -356,7 +356,7 @@ func TestBillingParameters(t *testing.T) {
 			"lastN=9000000000000000000": {400, "too many buckets"},
 		} {
 			got, _, text := d.do("GET", "/v2/billing"+path+"?"+query, "")
-			must.Hold(t, got == want.status && strings.Contains(text, want.text), "/v2/billing", path, "?", query, got, text, want.status, want.text)
+			must.Hold(t, got == want.status && strings.Contains(text, want.text), "/v2/billing"+path+"?"+query, "is answered", got, text, "want", want.status, want.text)
 		}
 		for query, want := range map[string]map[string]string{
 			"startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:00Z":                        {"startTime": `"2026-05-13T00:00:00Z"`, "endTime": `"2026-05-14T00:00:00Z"`, "bucketSize": `"day"`},
@@ -411,10 +411,10 @@ gpus: [{id: NVIDIA L4, price: {secure: 0.5}}]
 storage: {disk: 0.73}
 `)})
 	d.stopClock()
-	id, _ := d.must(201, "POST", "/v2/clusters", `{"name":"c","type":"TRAINING","image":"builtin/echo","disk":10,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":2}}`).at("id").(string)
+	id, _ := d.must(201, "POST", "/v2/clusters", `{"name":"c","type":"TRAINING","image":"builtin/echo","disk":10,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":2}}`).member("id").(string)
 	waitFor(t, func() (bool, any) {
 		c := d.must(200, "GET", "/v2/clusters/"+id, "")
-		return c.at("pods.byStatus.RUNNING") != nil && c.at("pods.byStatus.PROVISIONING") == nil && c.at("pods.byStatus.STARTING") == nil, c.text
+		return c.member("pods.byStatus.RUNNING") != nil && c.member("pods.byStatus.PROVISIONING") == nil && c.member("pods.byStatus.STARTING") == nil, c.text
 	})
 	d.advance(30 * time.Minute)
 	d.must(204, "DELETE", "/v2/clusters/"+id, "")

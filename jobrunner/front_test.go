@@ -63,13 +63,13 @@ func TestRemote(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{DataDir: dir, Remote: true})
 	for key, want := range map[string]int{"": 401, "wrong": 401, restricted: 403, "planted-key": 200} {
 		status, text := d.get("/metrics", key)
-		must.Hold(t, status == want, "key", key, status, text)
+		must.Hold(t, status == want, "with the key", key, "the metrics are answered", status, text, "want", want)
 	}
 	resp, _ := d.exchange("GET", "/", "", func(r *http.Request) { r.Host = "gpus.example.com" })
 	must.Require(t, resp.StatusCode == 200, resp.Status)
 	status, _ := d.get("/ui/snapshot", restricted)
 	must.Hold(t, status == 401, "a key for one endpoint sees everything:", status)
-	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", Remote: true, Profile: true})) != nil, "profiles for other machines")
+	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", Remote: true, Profile: true})) != nil, "profiles for other machines are accepted")
 }
 
 func TestProfiles(t *testing.T) {
@@ -78,7 +78,7 @@ func TestProfiles(t *testing.T) {
 		"/debug/pprof/": 200, "/debug/pprof/goroutine?debug=1": 200, "/debug/pprof/cmdline": 404, "/debug/pprof/none": 404,
 	} {
 		status, text := d.get(path, "")
-		must.Hold(t, status == want, path, status, text)
+		must.Hold(t, status == want, path, "is answered", status, text, "want", want)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestMetricsRejectOtherMethods(t *testing.T) {
 	}
 }
 
-// With --clock=admin the clock can skip a ttl of seven days: the job expires at its end, no minute before.
+// With --clock=admin the clock can skip a ttl of seven days: the job expires at its end, not a minute before.
 func TestClockRoute(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true})
 	now := func() time.Time {

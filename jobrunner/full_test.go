@@ -83,7 +83,7 @@ func (o *checkedDeployment) testFullDisk(image string, endJob func()) {
 			t.Fatalf("after the purge: %.200s, %v", text, err)
 		}
 	}
-	o.expectEnded(&acknowledged{})
+	o.expectEnded(&acceptedJobs{})
 }
 
 // The outcome of a webhook call is spooled during an outage, so that the receiver isn't called again.
@@ -106,7 +106,7 @@ func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	<-called
 	o.server.End(syscall.SIGINT)
 	close(answer)
-	sleep(t.Context(), 16*time.Second) // a claim is over then
+	sleep(t.Context(), 16*time.Second) // until the claim of the call has expired
 	o.server.Start()
 	conn := must.Do(pgx.Connect(t.Context(), o.server.URL))(t)
 	defer conn.Close(context.Background())

@@ -41,22 +41,22 @@ import (
 type Config struct {
 	// DataDir is the folder of the state. If it is empty, the state is in memory until Close.
 	DataDir string
-	// MakeTemp makes the folder of volumes without DataDir, which Close deletes; nil uses the system's.
+	// MakeTemp creates the folder of volumes if DataDir is empty. Close deletes it. Nil uses os.MkdirTemp.
 	MakeTemp func() (string, error)
 	// NoSync acknowledges commits before a flush: they survive a crash of the process, not the machine.
 	NoSync bool
-	// Engine is the URL of a PostgreSQL database for the state instead of the data folder.
-	// Several nodes of a deployment may share it. The database imports the folder's added keys.
-	Engine string
-	// EngineConnections limits the connections to the database; 0 is sqldb.DefaultConnections.
-	EngineConnections int
-	// APIKey is the key with all rights. The rights of added keys can be restricted.
+	// DatabaseURL is the URL of a PostgreSQL database for the state instead of the data folder. Several
+	// nodes of a deployment may share it. New copies the added keys from KeyDir to the database.
+	DatabaseURL string
+	// DatabaseConnections limits the connections to the database; 0 is sqldb.DefaultConnections.
+	DatabaseConnections int
+	// APIKey is the key with all rights. More keys, whose rights can be restricted, are added at run time.
 	APIKey string
 	// KeyDir is the folder of the added keys; "" is DataDir.
 	KeyDir string
-	// SecretKey is the file of the key that encrypts account secrets; "" is store.SecretKeyFile in DataDir.
-	// All nodes on one Engine need the same key. The first secret creates the file.
-	SecretKey string
+	// SecretKeyFile has the key that encrypts account secrets; "" is store.SecretKeyFile in DataDir.
+	// All nodes on one database need the same key. The first secret creates the file.
+	SecretKeyFile string
 	// NoJobLimits disables the job API's limits of rates, concurrency and queues, for benchmarks and load tests.
 	NoJobLimits bool
 	// ManagementLimits enables the rate limits of the management API.
@@ -65,7 +65,7 @@ type Config struct {
 	// an address, each optionally with :port. If it is empty, webhooks may call public
 	// addresses and, unless Remote is set, this machine.
 	WebhookAllow []string
-	// BodyMemory limits request bodies, and job outputs in flight, to half of it each; 0 is httplimit.DefaultMemory.
+	// BodyMemory is for request bodies and, in its second half, job outputs in flight; 0 is httplimit.DefaultMemory.
 	BodyMemory int64
 	// StateMemory limits a state in memory, in bytes; 0 is sqldb.MaxMemory.
 	StateMemory int64
@@ -75,7 +75,7 @@ type Config struct {
 	Remote bool
 	// Profile serves profiles of the process at /debug/pprof/. It excludes Remote.
 	Profile bool
-	// Catalog is the catalog file (docs/reference/catalog.md), read again when it changes; "" is the built-in one.
+	// Catalog is the catalog file (docs/reference/catalog.md), read again when it changes; "" is the built-in catalog.
 	Catalog string
 	// GPUs are this machine's GPUs; nil means none. The caller closes them after the deployment.
 	GPUs gpu.Inventory
@@ -84,9 +84,9 @@ type Config struct {
 	URL string
 	// NodeURL is where other nodes on the same database reach this one; "" is URL.
 	NodeURL string
-	// Programs resolves images that aren't built in. Nil resolves none.
+	// Programs resolves workers' images that aren't built in. Nil resolves none.
 	Programs run.Programs
-	// Pods resolves the images of pods that aren't built in. Nil resolves none.
+	// Pods resolves pods' images that aren't built in. Nil resolves none.
 	Pods run.PodPrograms
 	// Volumes stores volumes where the programs run. If nil, they are folders of this machine.
 	Volumes run.VolumeKeeper
@@ -105,7 +105,7 @@ type Jobrunner struct {
 	timekeeper *node.Timekeeper
 	folderID   string // of the data folder
 	keys       *apikey.Keys
-	added      *apikey.Table   // nil if the added keys are in a file
+	keyTable   *apikey.Table   // the added keys; nil if they are in a file
 	catalog    *catalog.Source // nil: the built-in catalog
 	store      *store.Store
 	bills      *metering.Bills
@@ -147,11 +147,11 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 		return nil, err
 	}
 	j := &Jobrunner{clock: new(clock.Clock), gpus: gpu.NewAllocator(c.GPUs)}
-	stored := sqldb.Config{Dir: c.DataDir, NoSync: c.NoSync, URL: c.Engine, Connections: c.EngineConnections, Logger: c.Logger}
+	dbConfig := sqldb.Config{Dir: c.DataDir, NoSync: c.NoSync, URL: c.DatabaseURL, Connections: c.DatabaseConnections, Logger: c.Logger}
 	if c.AdminClock {
-		stored.Watch = j.clock.BeginWork
+		dbConfig.Watch = j.clock.BeginWork
 	}
-	if j.db, err = sqldb.Open(ctx, stored); err != nil {
+	if j.db, err = sqldb.Open(ctx, dbConfig); err != nil {
 		return nil, err
 	}
 	if err := j.start(ctx, c, hooks); err != nil {
@@ -192,7 +192,7 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 	if j.folderID, err = node.LoadFolderID(c.DataDir); err != nil {
 		return err
 	}
-	if j.keys, j.added, err = apikey.Open(ctx, c.APIKey, c.KeyDir, j.db, j.clock.Now, c.Logger); err != nil {
+	if j.keys, j.keyTable, err = apikey.Open(ctx, c.APIKey, c.KeyDir, j.db, j.clock.Now, c.Logger); err != nil {
 		return err
 	}
 	if j.catalog, err = catalog.Open(c.Catalog, j.clock, c.Logger); err != nil {
@@ -203,7 +203,7 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	j.store.UseCatalog(j.catalog)
-	if err := j.store.UseSecretKey(c.SecretKey, c.DataDir); err != nil {
+	if err := j.store.UseSecretKey(c.SecretKeyFile, c.DataDir); err != nil {
 		return err
 	}
 	if j.bills, err = metering.Open(ctx, metering.Config{DB: j.db, Clock: j.clock, Store: j.store, Catalog: j.catalog, Logger: c.Logger}); err != nil {
@@ -227,7 +227,7 @@ func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy
 }
 
 // recordEvent returns a function that passes events of jobs to the metrics, the page, and onJob if it
-// isn't nil. Requests of batches are passed to the pools instead of the page, whose charts exclude them.
+// isn't nil. Events of batches are passed to the pools instead of the page, whose charts exclude them.
 func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 	return func(e engine.Event) {
 		j.metrics.Job(e)
@@ -246,8 +246,8 @@ func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 
 // startWork starts pods, and the workers of the endpoints that this node leads.
 func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
-	mounted := func(id string) bool { return j.pools.MountsVolume(id) || j.pods.MountsVolume(id) }
-	j.volumes = volume.New(volume.Config{Data: c.DataDir, MakeTemp: c.MakeTemp, Store: j.store, Keeper: c.Volumes, Known: j.bills.Meter.HasVolume, Mounted: mounted, Clock: j.clock, Logger: c.Logger})
+	isMounted := func(id string) bool { return j.pools.MountsVolume(id) || j.pods.MountsVolume(id) }
+	j.volumes = volume.New(volume.Config{DataDir: c.DataDir, MakeTemp: c.MakeTemp, Store: j.store, Keeper: c.Volumes, EverHad: j.bills.Meter.HasVolume, IsMounted: isMounted, Clock: j.clock, Logger: c.Logger})
 	j.onClose(j.volumes.Close)
 	j.onClose(j.gpus.Close)
 	j.pools = worker.New(worker.Config{
@@ -264,7 +264,7 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	j.onClose(j.volumes.Stop)
 	j.endpoints = jobapi.NewEndpoints(j.store.Endpoint, j.engine.Epoch)
 	j.node = node.New(node.Config{
-		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Added: j.added, Timekeeper: j.timekeeper, FolderID: j.folderID, Key: c.APIKey, URL: c.NodeURL,
+		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, KeyTable: j.keyTable, Timekeeper: j.timekeeper, FolderID: j.folderID, Key: c.APIKey, URL: c.NodeURL,
 		OnChange: j.endpoints.Invalidate, Logger: c.Logger,
 	})
 	j.onClose(j.node.Close)
@@ -280,7 +280,7 @@ func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 	}
 	j.pods = pod.New(pod.Config{
 		Store: j.store, Programs: c.Pods, Devices: j.gpus, Driver: c.GPUs.Driver, Sample: c.GPUs.Sample, Volume: j.volumes.MountOf, Keeper: c.Volumes,
-		Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Folder: folder, FolderID: j.folderID, Alone: !j.db.Shared(), Persistent: c.DataDir != "",
+		Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Folder: folder, FolderID: j.folderID, SingleNode: !j.db.Shared(), Persistent: c.DataDir != "",
 		Catalog: j.catalog, Meter: j.bills, LogTo: c.LogWorkers, Clock: j.clock, Logger: c.Logger,
 	})
 	j.onClose(j.pods.Close)

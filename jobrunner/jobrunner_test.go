@@ -39,7 +39,7 @@ func deploy(t *testing.T, dir string) *deployment {
 // testEachDatabase runs a test on each kind of database.
 func testEachDatabase(t *testing.T, test func(t *testing.T, c jobrunner.Config)) {
 	t.Run("folder", func(t *testing.T) { test(t, jobrunner.Config{DataDir: t.TempDir()}) })
-	t.Run("postgres", func(t *testing.T) { test(t, jobrunner.Config{Engine: pgtest.Start(t)}) })
+	t.Run("postgres", func(t *testing.T) { test(t, jobrunner.Config{DatabaseURL: pgtest.Start(t)}) })
 }
 
 func deployWith(t *testing.T, c jobrunner.Config) *deployment {
@@ -185,7 +185,7 @@ func testReopen(t *testing.T, c jobrunner.Config) {
 	})
 }
 
-// All APIs share an address. After /v2, reserved words are management, other segments endpoints.
+// All APIs share an address. The segment after /v2 is a reserved word of the management API, or an endpoint's id.
 func TestOneAddress(t *testing.T) {
 	d := deploy(t, "")
 	for path, want := range map[string]string{
@@ -209,7 +209,7 @@ func TestOneAddress(t *testing.T) {
 }
 
 func TestNeedsAKey(t *testing.T) {
-	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{})) != nil, "a deployment without a key")
+	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{})) != nil, "a deployment without a key starts")
 }
 
 // The catalog's API shows the machine's GPUs as available, even a type that the catalog
@@ -227,10 +227,10 @@ func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
 			Available bool
 		}
 	}
-	get := func(path string, into any) {
+	get := func(path string, result any) {
 		t.Helper()
 		text := d.must(http.StatusOK, "GET", "/v2/catalog/gpus"+path+"?include=AVAILABILITY&product=SERVERLESS", "").text
-		must.Succeed(t, json.Unmarshal([]byte(text), into), path, text)
+		must.Succeed(t, json.Unmarshal([]byte(text), result), path, text)
 	}
 	var list struct{ GPUs []answer }
 	get("", &list)
@@ -254,7 +254,7 @@ func TestIdleEndpointsCostLittle(t *testing.T) {
 	}
 	const endpoints, window = 200, 6 * time.Second
 	url := pgtest.Start(t)
-	d := deployWith(t, jobrunner.Config{Engine: url})
+	d := deployWith(t, jobrunner.Config{DatabaseURL: url})
 	for i := range endpoints {
 		d.must(201, "POST", "/v2/serverless", fmt.Sprintf(`{"name":"e%d","image":"builtin/echo","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"min":%d,"max":1}}`, i, i%2))
 	}

@@ -19,7 +19,7 @@ import (
 // without pods, clusters, SSH keys and billing, and its file of keys.
 const recordedAt = 1795375012000
 
-// olderFolder returns a copy of that folder, as if its jobrunner had just stopped.
+// olderFolder returns a copy of testdata/folder, as if its jobrunner had just stopped.
 func olderFolder(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -60,14 +60,14 @@ func TestOlderFolder(t *testing.T) {
 				"/v2/053b5d64r844/health": `"completed":1`,
 			} {
 				text := d.must(200, "GET", path, "").text
-				must.Hold(t, strings.Contains(regexp.MustCompile(`\s`).ReplaceAllString(text, ""), want), path, text, want)
+				must.Hold(t, strings.Contains(regexp.MustCompile(`\s`).ReplaceAllString(text, ""), want), path, "is answered with", text, "want", want)
 			}
 			status, _, _ := d.send("FTREOZP6Q2DDAOU7P43GHQDWL6", "GET", "/v2/templates", "")
 			must.Hold(t, status == 200, "a key of the folder:", status)
 
 			d.must(200, "PATCH", "/v2/serverless/lsan9xkf6qmz", `{"workers":{"max":1}}`)
 			d.awaitCompleted("lsan9xkf6qmz", "01a204b0-9599-73b2-b420-b6aaa10f98d0-q1") // it was queued
-			pod, _ := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/echo",`+onCPU+`,"mounts":{"network":[{"volumeId":"srjz6z82ty3o","path":"/v"}]}}`).at("id").(string)
+			pod, _ := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/echo",`+onCPU+`,"mounts":{"network":[{"volumeId":"srjz6z82ty3o","path":"/v"}]}}`).member("id").(string)
 			d.awaitPod(pod, "RUNNING")
 			if earlier != "" { // with a database of its own, a node runs all pods
 				d.awaitPod(earlier, "RUNNING")
@@ -78,7 +78,7 @@ func TestOlderFolder(t *testing.T) {
 			d.must(201, "POST", "/v2/clusters", `{"name":"c","type":"TRAINING","image":"builtin/echo","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":1,"podCount":2}}`)
 			d.must(200, "PUT", "/v2/account/ssh-keys", `{"keys":[]}`)
 			billed := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2&networkVolumeId=srjz6z82ty3o", "")
-			must.Hold(t, billed.at("metadata.totals") != nil, "billing", billed.text)
+			must.Hold(t, billed.member("metadata.totals") != nil, "billing", billed.text)
 		})
 		must.Succeed(t, os.Truncate(filepath.Join(dir, node.FolderIDFile), 0)) // as a power failure may do
 	}

@@ -44,7 +44,7 @@ func TestOpenAI(t *testing.T) {
 	d := deploy(t, "")
 	id := d.createConformance()
 	for _, c := range []struct {
-		order  string
+		input  string
 		status int
 		want   string
 	}{
@@ -53,14 +53,14 @@ func TestOpenAI(t *testing.T) {
 		{`{"op": "stream", "n": 1}`, 200, `{"n":0}`},
 		{`{"op": "fail", "message": "no luck"}`, 500, `{"error":{"message":"no luck","type":"server_error"}}`},
 	} {
-		status, _, text := d.do("POST", "/live/v2/"+id+"/openai/v1/completions", c.order)
-		must.Hold(t, status == c.status && text == c.want, c.order, status, text)
+		status, _, text := d.do("POST", "/live/v2/"+id+"/openai/v1/completions", c.input)
+		must.Hold(t, status == c.status && text == c.want, c.input, "is answered", status, text, "want", c.status, c.want)
 	}
 	req := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/v2/"+id+"/openai/v1/completions", strings.NewReader(`{"op": "stream", "n": 2, "bytes": 3, "message": "broke"}`)))(t)
 	req.Header.Set("Authorization", "Bearer planted-key")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return // broken off before it began
+		return // the connection ended before the response began
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)

@@ -19,28 +19,28 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// acknowledged has the accepted jobs and their expected outputs.
-type acknowledged struct {
+// acceptedJobs has the jobs that were acknowledged, and their expected outputs.
+type acceptedJobs struct {
 	mu   sync.Mutex
 	jobs map[string]result // by path of the status
 }
 
 type result struct{ output, stream string }
 
-func (a *acknowledged) add(path string, r result) {
+func (a *acceptedJobs) add(path string, r result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.jobs[path] = r
 }
 
-func (a *acknowledged) remove(path string) {
+func (a *acceptedJobs) remove(path string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.jobs, path)
 }
 
 // startLoad starts clients that submit jobs to each endpoint by each operation until ctx ends.
-func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGroup, acked *acknowledged, endpoints ...string) {
+func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGroup, accepted *acceptedJobs, endpoints ...string) {
 	var number atomic.Int64
 	for i, endpoint := range endpoints {
 		for mode := range 3 {
@@ -48,16 +48,16 @@ func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 				for ctx.Err() == nil {
 					n := number.Add(1)
 					want := result{output: fmt.Sprintf(`{"client":%d,"n":%d}`, i, n)}
-					order := map[string]any{"op": "sleep", "ms": rand.IntN(300), "output": json.RawMessage(want.output)}
+					input := map[string]any{"op": "sleep", "ms": rand.IntN(300), "output": json.RawMessage(want.output)}
 					operation := "run"
 					switch mode {
 					case 1:
 						operation = "runsync"
 					case 2:
-						order["op"], order["n"], order["ms"] = "stream", 5, rand.IntN(100)
+						input["op"], input["n"], input["ms"] = "stream", 5, rand.IntN(100)
 						want.stream = `[{"output":{"n":0}},{"output":{"n":1}},{"output":{"n":2}},{"output":{"n":3}},{"output":{"n":4}}]`
 					}
-					body, _ := json.Marshal(map[string]any{"input": order})
+					body, _ := json.Marshal(map[string]any{"input": input})
 					status, text, err := o.call(ctx, http.MethodPost, "/v2/"+endpoint+"/"+operation, string(body))
 					var job struct{ ID, Status string }
 					if err != nil || status != http.StatusOK || json.Unmarshal([]byte(text), &job) != nil {
@@ -65,7 +65,7 @@ func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 						continue
 					}
 					path := "/v2/" + endpoint + "/status/" + job.ID
-					acked.add(path, want)
+					accepted.add(path, want)
 					for job.Status != "COMPLETED" && job.Status != "FAILED" && ctx.Err() == nil {
 						sleep(ctx, 20*time.Millisecond)
 						if status, text, err := o.call(ctx, http.MethodGet, path, ""); err == nil && status == http.StatusOK {
@@ -73,7 +73,7 @@ func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 						}
 					}
 					if operation == "runsync" && strings.Contains(text, `"output":`+want.output) { // the result of runsync is kept for only a minute
-						acked.remove(path)
+						accepted.remove(path)
 					}
 					for _, path := range []string{"/v2/" + endpoint + "/health", "/v1/endpoints", "/v2/serverless/" + endpoint, "/v2/" + endpoint + "/requests"} {
 						_, _, _ = o.call(ctx, http.MethodGet, path, "")
@@ -85,9 +85,9 @@ func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 }
 
 // expectEnded expects that each job completes with its output and whole stream, without a retry.
-func (o *checkedDeployment) expectEnded(acked *acknowledged) {
+func (o *checkedDeployment) expectEnded(accepted *acceptedJobs) {
 	o.t.Helper()
-	for path, want := range acked.jobs {
+	for path, want := range accepted.jobs {
 		var job struct {
 			Status  string
 			Output  json.RawMessage
@@ -101,7 +101,7 @@ func (o *checkedDeployment) expectEnded(acked *acknowledged) {
 				must.Succeed(o.t, json.Unmarshal([]byte(text), &job))
 			}
 			if status == http.StatusOK && job.Status != "IN_QUEUE" && job.Status != "IN_PROGRESS" || time.Now().After(deadline) {
-				must.Hold(o.t, job.Status == "COMPLETED" && string(job.Output) == want.output && job.Retries == 0, path, status, text, want.output)
+				must.Hold(o.t, job.Status == "COMPLETED" && string(job.Output) == want.output && job.Retries == 0, path, "is answered", status, text, "want COMPLETED without a retry, with", want.output)
 				break
 			}
 			sleep(o.t.Context(), 20*time.Millisecond)
@@ -110,7 +110,7 @@ func (o *checkedDeployment) expectEnded(acked *acknowledged) {
 			continue
 		}
 		_, text, err := o.call(o.t.Context(), http.MethodGet, strings.Replace(path, "/status/", "/stream/", 1), "")
-		must.Hold(o.t, err == nil && text == want.stream, path, "streamed", text, err, want.stream)
+		must.Hold(o.t, err == nil && text == want.stream, path, "streamed", text, err, "want", want.stream)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,9 +128,9 @@ func TestOutagesUnderLoad(t *testing.T) {
 	endpoints := []string{o.createEndpointOf("builtin/conformance", 4), o.createEndpointOf("sdk/worker", 3)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	acked := &acknowledged{jobs: map[string]result{}}
+	accepted := &acceptedJobs{jobs: map[string]result{}}
 	var clients sync.WaitGroup
-	o.startLoad(ctx, &clients, acked, endpoints...)
+	o.startLoad(ctx, &clients, accepted, endpoints...)
 	pause := func() { sleep(ctx, time.Duration(200+rand.IntN(400))*time.Millisecond) }
 	var faults []func()
 	rounds := 10
@@ -153,7 +153,7 @@ func TestOutagesUnderLoad(t *testing.T) {
 	pause()
 	stop()
 	clients.Wait()
-	must.Hold(t, len(acked.jobs) >= len(faults), "only", len(acked.jobs), "jobs were acknowledged")
-	o.expectEnded(acked)
-	t.Logf("%d faults, %d jobs acknowledged", len(faults), len(acked.jobs))
+	must.Hold(t, len(accepted.jobs) >= len(faults), "only", len(accepted.jobs), "jobs were acknowledged")
+	o.expectEnded(accepted)
+	t.Logf("%d faults, %d jobs acknowledged", len(faults), len(accepted.jobs))
 }

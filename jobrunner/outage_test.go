@@ -42,7 +42,7 @@ type checkedDeployment struct {
 func startOnPostgres(t *testing.T) *checkedDeployment {
 	t.Helper()
 	server := pgtest.NewServer(t)
-	o := startChecked(t, jobrunner.Config{DataDir: t.TempDir(), Engine: server.URL, Programs: sdkWorkers{}})
+	o := startChecked(t, jobrunner.Config{DataDir: t.TempDir(), DatabaseURL: server.URL, Programs: sdkWorkers{}})
 	o.server = server
 	return o
 }
@@ -85,15 +85,15 @@ func (o *checkedDeployment) call(ctx context.Context, method, path, body string)
 	if err != nil {
 		return 0, "", err
 	}
-	o.judge(method+" "+path, resp, string(text))
+	o.checkResponse(method+" "+path, resp, string(text))
 	return resp.StatusCode, string(text), nil
 }
 
-func (o *checkedDeployment) judge(what string, resp *http.Response, text string) {
-	violation := func(why string) {
+func (o *checkedDeployment) checkResponse(request string, resp *http.Response, text string) {
+	violation := func(fault string) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.violations = append(o.violations, fmt.Sprintf("%s: %s: %d %v %s", what, why, resp.StatusCode, resp.Header, text))
+		o.violations = append(o.violations, fmt.Sprintf("%s: %s: %d %v %s", request, fault, resp.StatusCode, resp.Header, text))
 	}
 	for _, part := range []string{"SQLSTATE", "127.0.0.1:", "user=", "connect:", "dial", "terminat", "FATAL", "conn ", "EOF"} {
 		if strings.Contains(strings.ReplaceAll(text, o.url, ""), part) {
@@ -286,7 +286,7 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 	first := o.awaitJob(endpoint, "IN_PROGRESS")
 	short := o.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", order)
 	path := first
-	for path == first {
+	for path == first { // until the second job runs
 		path = o.awaitJob(endpoint, "IN_PROGRESS")
 	}
 	for range 3 {
@@ -307,7 +307,7 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 			status, text, err := o.call(t.Context(), request.method, request.path, request.body)
 			// The leader has active jobs and counts in memory. It answers until others may take over.
 			inMemory := request.path == path || strings.HasSuffix(request.path, "/health") || strings.HasPrefix(request.path, "/live")
-			must.Hold(t, err == nil && (status == http.StatusServiceUnavailable || inMemory && status == http.StatusOK), request.method, request.path, status, text, err)
+			must.Hold(t, err == nil && (status == http.StatusServiceUnavailable || inMemory && status == http.StatusOK), request.method, request.path, "is answered", status, text, err)
 		}
 		status, text, err := o.call(t.Context(), http.MethodGet, "/metrics", "")
 		must.Hold(t, err == nil && status == http.StatusOK && !strings.Contains(text, "127.0.0.1"), "metrics:", status, err)
@@ -320,12 +320,12 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 		o.server.Start()
 		if long != nil {
 			a := <-long
-			must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a wait that outlasts the outage", a.status, a.text)
+			must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a request that waits through the outage is answered", a.status, a.text)
 			long = nil
 		}
 		must.Equal(t, o.awaitJob(endpoint, "COMPLETED"), path, "the newest job")
 	}
-	o.expectEnded(&acknowledged{})
+	o.expectEnded(&acceptedJobs{})
 	if n := strings.Count(o.log.String(), "level=ERROR"); n < 1 || n > 3 { // outages in quick succession are one
 		t.Errorf("%d lines of errors in the log, want 1 to 3 for three outages:\n%s", n, o.log.String())
 	}
@@ -345,12 +345,12 @@ func TestDatabaseThatHangs(t *testing.T) {
 		started := time.Now()
 		status, text, err := o.call(t.Context(), http.MethodGet, path, "")
 		must.Hold(t, err == nil && status == http.StatusServiceUnavailable && time.Since(started) <= 3*time.Minute, // three time-outs are 35 s
-			path, status, text, err, "after", time.Since(started))
+			path, "is answered", status, text, err, "after", time.Since(started))
 	}
 	resume()
 	a := <-running
-	must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a wait that outlasts the outage", a.status, a.text)
-	o.expectEnded(&acknowledged{})
+	must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a request that waits through the outage is answered", a.status, a.text)
+	o.expectEnded(&acceptedJobs{})
 }
 
 // Probes need no key. A stopping jobrunner is alive but not ready.
@@ -364,7 +364,7 @@ func TestHealth(t *testing.T) {
 	d := &deployment{t: t, url: server.URL}
 	for _, path := range []string{"/healthz", "/readyz"} {
 		status, text := d.get(path, "")
-		must.Hold(t, status == http.StatusOK && text == "ok\n", path, status, text)
+		must.Hold(t, status == http.StatusOK && text == "ok\n", path, "is answered", status, text, "want 200 ok")
 		status, _, _ = d.do(http.MethodPost, path, "")
 		must.Hold(t, status == http.StatusMethodNotAllowed, "POST", path, status)
 	}

@@ -16,7 +16,7 @@ func (d *deployment) awaitPod(id, status string) {
 	d.t.Helper()
 	waitFor(d.t, func() (bool, any) {
 		p := d.must(200, "GET", "/v2/pods/"+id, "")
-		return p.at("status") == status, p.text
+		return p.member("status") == status, p.text
 	})
 }
 
@@ -33,7 +33,7 @@ func TestWorkersAsPods(t *testing.T) {
 		return len(list) > 0, text
 	})
 	w := list[0]
-	must.Hold(t, w.EndpointID == endpoint && w.DesiredStatus == "RUNNING" && w.Image == "builtin/echo", w)
+	must.Hold(t, w.EndpointID == endpoint && w.DesiredStatus == "RUNNING" && w.Image == "builtin/echo", "as a pod the worker is", w)
 	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "the list without workers")
 	must.Contain(t, d.must(200, "GET", "/v1/pods/"+w.ID+"?includeWorkers=true", "").text, endpoint)
 	d.must(404, "GET", "/v1/pods/"+w.ID, "")
@@ -42,8 +42,8 @@ func TestWorkersAsPods(t *testing.T) {
 // If a pod's node is gone, the other nodes say so. When the node is back, it applies the
 // changes that were requested meanwhile, including deletions.
 func TestPodsOfANodeThatIsGone(t *testing.T) {
-	c := jobrunner.Config{Engine: pgtest.Start(t)}
-	remaining := deployWith(t, c)
+	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
+	otherNode := deployWith(t, c)
 	c.DataDir = t.TempDir()
 	var pods []string
 	readPod := func(d *deployment, id string) (reason, status string) {
@@ -63,11 +63,11 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 		return reason, p.Status
 	}
 	t.Run("while the node is there", func(t *testing.T) {
-		stopping := deployWith(t, c)
+		firstRun := deployWith(t, c)
 		for _, name := range []string{"stopped", "deleted"} {
-			id := stopping.createObject("/v2/pods", `{"name":"`+name+`","image":"builtin/echo",`+onCPU+`}`)
+			id := firstRun.createObject("/v2/pods", `{"name":"`+name+`","image":"builtin/echo",`+onCPU+`}`)
 			pods = append(pods, id)
-			for _, d := range []*deployment{stopping, remaining} {
+			for _, d := range []*deployment{firstRun, otherNode} {
 				waitFor(t, func() (bool, any) {
 					reason, status := readPod(d, id)
 					return status == "RUNNING" && reason == "", status + reason
@@ -75,33 +75,33 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 			}
 		}
 		forwardedCount := func() string {
-			_, metrics := remaining.get("/metrics", "")
+			_, metrics := otherNode.get("/metrics", "")
 			return regexp.MustCompile(`gpucloud_http_request_duration_seconds_count{code="200",route="forwarded"}.*`).FindString(metrics)
 		}
-		waitFor(t, func() (bool, any) { // until remaining knows where the newest pod runs
+		waitFor(t, func() (bool, any) { // until otherNode knows where the newest pod runs
 			before := forwardedCount()
-			_, status := readPod(remaining, pods[1])
+			_, status := readPod(otherNode, pods[1])
 			return forwardedCount() != before, status
 		})
 	})
 	for _, id := range pods {
 		waitFor(t, func() (bool, any) {
-			reason, _ := readPod(remaining, id)
+			reason, _ := readPod(otherNode, id)
 			return strings.Contains(reason, "is not running"), reason
 		})
 	}
-	remaining.must(http.StatusOK, "POST", "/v2/pods/"+pods[0]+"/action", `{"action":"stop"}`)
-	remaining.must(http.StatusNoContent, "DELETE", "/v2/pods/"+pods[1], "")
-	restarted := deployWith(t, c)
-	for _, d := range []*deployment{restarted, remaining} {
+	otherNode.must(http.StatusOK, "POST", "/v2/pods/"+pods[0]+"/action", `{"action":"stop"}`)
+	otherNode.must(http.StatusNoContent, "DELETE", "/v2/pods/"+pods[1], "")
+	secondRun := deployWith(t, c)
+	for _, d := range []*deployment{secondRun, otherNode} {
 		waitFor(t, func() (bool, any) {
 			reason, status := readPod(d, pods[0])
 			return status == "EXITED" && !strings.Contains(reason, "is not running"), status + reason
 		})
 		d.must(http.StatusNotFound, "GET", "/v2/pods/"+pods[1], "")
 	}
-	remaining.must(http.StatusOK, "POST", "/v2/pods/"+pods[0]+"/action", `{"action":"start"}`)
-	restarted.awaitPod(pods[0], "RUNNING")
-	remaining.must(http.StatusNoContent, "DELETE", "/v2/pods/"+pods[0], "")
-	restarted.must(http.StatusNotFound, "GET", "/v2/pods/"+pods[0], "")
+	otherNode.must(http.StatusOK, "POST", "/v2/pods/"+pods[0]+"/action", `{"action":"start"}`)
+	secondRun.awaitPod(pods[0], "RUNNING")
+	otherNode.must(http.StatusNoContent, "DELETE", "/v2/pods/"+pods[0], "")
+	secondRun.must(http.StatusNotFound, "GET", "/v2/pods/"+pods[0], "")
 }

@@ -81,17 +81,17 @@ const secretEnv = `"env":{"A":"{{ RUNPOD_SECRET_token }}","B":"b={{RUNPOD_SECRET
 // Workers and pods get a secret's value at their start, and keep it. Only their process sees it.
 func TestAccountSecrets(t *testing.T) {
 	testEachDatabase(t, func(t *testing.T, c jobrunner.Config) {
-		if c.Engine != "" {
-			c.SecretKey = filepath.Join(t.TempDir(), "key")
+		if c.DatabaseURL != "" {
+			c.SecretKeyFile = filepath.Join(t.TempDir(), "key")
 		}
 		d := deployWith(t, c)
-		secret := "/v2/account/secrets/" + d.must(201, "POST", "/v2/account/secrets", `{"name":"token","value":"planted-first","description":"d"}`).at("id").(string)
-		template := d.must(201, "POST", "/v2/templates", `{"name":"t","image":"builtin/conformance","disk":5,"serverless":true,`+secretEnv+`}`).at("id").(string)
-		endpoint := d.must(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","workers":{"min":1,"max":1}}`).at("id").(string)
-		pod := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/conformance",`+onCPU+`,"entrypoint":["env","A"],"cmd":["env","B","env","C","print","done"],`+secretEnv+`}`).at("id").(string)
+		secret := "/v2/account/secrets/" + d.must(201, "POST", "/v2/account/secrets", `{"name":"token","value":"planted-first","description":"d"}`).member("id").(string)
+		template := d.must(201, "POST", "/v2/templates", `{"name":"t","image":"builtin/conformance","disk":5,"serverless":true,`+secretEnv+`}`).member("id").(string)
+		endpoint := d.must(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","workers":{"min":1,"max":1}}`).member("id").(string)
+		pod := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/conformance",`+onCPU+`,"entrypoint":["env","A"],"cmd":["env","B","env","C","print","done"],`+secretEnv+`}`).member("id").(string)
 		readEnv := func() string {
 			got := d.must(200, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"env","names":["A","B","C"]}}`)
-			return string(must.Do(json.Marshal(got.at("output")))(t))
+			return string(must.Do(json.Marshal(got.member("output")))(t))
 		}
 		restartWorker := func() {
 			before := d.workerID(endpoint)
@@ -111,14 +111,14 @@ func TestAccountSecrets(t *testing.T) {
 		restartWorker()
 		must.Equal(t, readEnv(), `{"A":"","B":"b=","C":""}`, "the variables of a new worker without the secret")
 		d.awaitPod(pod, "RUNNING")
-		shown := d.log.String()
+		visibleText := d.log.String()
 		for _, path := range []string{"/v2/pods", "/v2/pods/" + pod, "/v2/templates/" + template, "/v2/serverless/" + endpoint, "/v1/pods", "/v1/endpoints?includeWorkers=true", "/metrics", "/ui/snapshot"} {
 			_, _, text := d.do("GET", path, "")
-			shown += text
+			visibleText += text
 		}
 		log := d.awaitLogLine(pod, "done")
-		if shown += log; strings.Contains(shown, "planted-first") || strings.Contains(shown, "planted-second") || !strings.Contains(shown, "{{ RUNPOD_SECRET_token }}") {
-			t.Errorf("shown: %s", shown)
+		if visibleText += log; strings.Contains(visibleText, "planted-first") || strings.Contains(visibleText, "planted-second") || !strings.Contains(visibleText, "{{ RUNPOD_SECRET_token }}") {
+			t.Errorf("logs and responses have a secret's value, or no placeholder: %s", visibleText)
 		}
 		must.Contain(t, log, "A=(secret)", "B=b=(secret)", "C=")
 	})
@@ -126,7 +126,7 @@ func TestAccountSecrets(t *testing.T) {
 
 // workerID returns the id of an endpoint's only worker, or "".
 func (d *deployment) workerID(endpoint string) string {
-	workers, _ := d.must(200, "GET", "/v2/serverless/"+endpoint+"/workers", "").at("workers").([]any)
+	workers, _ := d.must(200, "GET", "/v2/serverless/"+endpoint+"/workers", "").member("workers").([]any)
 	if len(workers) == 0 {
 		return ""
 	}

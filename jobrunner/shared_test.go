@@ -22,9 +22,9 @@ import (
 )
 
 // Two nodes on one database act as one deployment: they share all objects and finish each other's work.
-func TestTwoOnOneDatabase(t *testing.T) {
+func TestTwoNodesOnOneDatabase(t *testing.T) {
 	acctest.LeaveToCI(t, "the tests of node and TestMetricsOfTwoNodes test two nodes")
-	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
 	b := deployWith(t, c)
 	var endpoint string
 	t.Run("while both are there", func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestTwoOnOneDatabase(t *testing.T) {
 // All nodes have the same metrics of the queue. The metrics of workers are per node. A rate limit
 // applies to the requests at all nodes together.
 func TestMetricsOfTwoNodes(t *testing.T) {
-	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
 	a, b := deployWith(t, c), deployWith(t, c)
 	id := a.createEndpoint(endpointWithoutWorkers("queue"))
 	for _, d := range []*deployment{a, b, b} {
@@ -72,7 +72,7 @@ func TestMetricsOfTwoNodes(t *testing.T) {
 
 // The leader of an endpoint knows at once that it was deleted at another node.
 func TestDeletedAtAnotherNode(t *testing.T) {
-	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
 	leader, other := deployWith(t, c), deployWith(t, c)
 	for _, path := range []string{"/v1/endpoints/", "/v2/serverless/"} {
 		id := leader.createEndpoint(endpointWithoutWorkers("deleted"))
@@ -86,7 +86,7 @@ func TestDeletedAtAnotherNode(t *testing.T) {
 func TestNodesThatDiffer(t *testing.T) {
 	engine := pgtest.Start(t)
 	startNode := func(folderID, key, url string) *deployment {
-		c := jobrunner.Config{Engine: engine, DataDir: t.TempDir(), APIKey: key, NodeURL: url}
+		c := jobrunner.Config{DatabaseURL: engine, DataDir: t.TempDir(), APIKey: key, NodeURL: url}
 		must.Succeed(t, os.WriteFile(filepath.Join(c.DataDir, node.FolderIDFile), []byte(folderID), 0o600))
 		return deployWith(t, c)
 	}
@@ -98,7 +98,7 @@ func TestNodesThatDiffer(t *testing.T) {
 
 // Every node reports why a job waits, even if it doesn't lead the endpoint.
 func TestQueueReasonAtEachNode(t *testing.T) {
-	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
 	e := echoEndpoint("waits")
 	e.Container.Image = new("unknown/image")
@@ -120,7 +120,7 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 
 // One node runs an endpoint's workers; every node shows them as pods and counts them by release.
 func TestWorkersAsPodsAtEachNode(t *testing.T) {
-	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
 	for _, d := range nodes {
 		e := echoEndpoint("has a worker")
@@ -144,7 +144,7 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 // deployBesideSilentNode starts a node beside an unreachable one, whose URL it returns, too.
 func deployBesideSilentNode(t *testing.T) (d *deployment, silent string) {
 	t.Helper()
-	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
 	absent := httptest.NewServer(http.NotFoundHandler())
 	absent.Close()
 	d = deployWith(t, c)
@@ -176,7 +176,7 @@ func (d *deployment) pageOf(endpoint string) (s pageSnapshot) {
 // startTwoNodes starts two nodes on one database, and waits until they know each other.
 func startTwoNodes(t *testing.T, c jobrunner.Config) []*deployment {
 	t.Helper()
-	c.Engine = pgtest.Start(t)
+	c.DatabaseURL = pgtest.Start(t)
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
 	for _, d := range nodes {
 		waitFor(t, func() (bool, any) { s := d.pageOf(""); return len(s.Nodes) == len(nodes), s.Nodes })
@@ -235,7 +235,7 @@ func TestPageBesideAnUnreachableNode(t *testing.T) {
 		s := d.pageOf("")
 		return len(s.Silent) == 1 && s.Silent[0] == silent && len(s.Nodes) == 1, s
 	})
-	// A list with workers would lack that node's.
+	// A list with workers is refused, because it would lack the other node's workers.
 	status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")
 	must.Hold(t, status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached"), status, body)
 	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "the list without workers")
@@ -254,8 +254,8 @@ func TestBrowserAtEachNode(t *testing.T) {
 				r.AddCookie(cookie)
 			}
 		})
-		for _, set := range resp.Cookies() {
-			cookie = set
+		for _, newCookie := range resp.Cookies() {
+			cookie = newCookie
 		}
 		return resp.StatusCode
 	}

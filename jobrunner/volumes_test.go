@@ -65,7 +65,7 @@ func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 		must.Hold(t, exists(folder), "the folder was removed while a job used it")
 		close(programs.end)
 		awaitGone(t, folder)
-		must.Hold(t, !strings.Contains(d.log.String(), "can't be created"), "a volume in use is in the log", d.log)
+		must.Hold(t, !strings.Contains(d.log.String(), "can't be created"), "the log has an error about the volume in use:", d.log)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestVolumeDeletedElsewhere(t *testing.T) {
 	must.Succeed(t, os.MkdirAll(folderOf(deleted), 0o700))
 	d.must(204, "DELETE", "/v2/network-volumes/"+deleted, "")
 	awaitGone(t, folderOf(deleted))
-	for _, name := range []string{deleted, present, "strange"} { // as this node has it if another one deleted the volume
+	for _, name := range []string{deleted, present, "strange"} { // as if another node had deleted the first volume
 		must.Succeed(t, os.MkdirAll(filepath.Join(folderOf(name), "sub"), 0o700))
 	}
 	d.advance(time.Minute)
@@ -116,7 +116,7 @@ func TestFoldersOfVolumesAtStart(t *testing.T) {
 		must.Hold(t, exists(path), path, "is gone")
 	}
 	log := d.log.String()
-	must.Hold(t, strings.Count(log, "belongs to no network volume") == 1 && strings.Contains(log, "strange"), log)
+	must.Hold(t, strings.Count(log, "belongs to no network volume") == 1 && strings.Contains(log, "strange"), "want one warning about the folder strange in the log:", log)
 }
 
 // A start fails if the folders of volumes can't be read, because those of deleted volumes would stay.

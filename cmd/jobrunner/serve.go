@@ -142,7 +142,7 @@ func (s *serve) Run() (err error) {
 		workerLogs = stderr
 	}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
-		DataDir: dir, NoSync: s.Fsync == "normal", Engine: engine, EngineConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, SecretKey: s.SecretsKeyFile, Logger: log, GPUs: inventory,
+		DataDir: dir, NoSync: s.Fsync == "normal", DatabaseURL: engine, DatabaseConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, SecretKeyFile: s.SecretsKeyFile, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,

@@ -227,7 +227,7 @@ const skew = 40 * time.Millisecond
 func startNodes(t *testing.T, n int) conformance.Target {
 	t.Helper()
 	target, dir := newTarget(t)
-	config := jobrunner.Config{Engine: pgtest.Start(t), APIKey: target.Key, KeyDir: dir, SecretKey: filepath.Join(dir, "secrets.key"), AdminClock: true}
+	config := jobrunner.Config{DatabaseURL: pgtest.Start(t), APIKey: target.Key, KeyDir: dir, SecretKeyFile: filepath.Join(dir, "secrets.key"), AdminClock: true}
 	var handlers []http.Handler
 	for range n {
 		var handler atomic.Pointer[http.Handler]

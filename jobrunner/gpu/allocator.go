@@ -22,12 +22,12 @@ type Allocator struct {
 	inventory Inventory
 	freed     chan struct{} // signals that a rejected request may succeed now
 	stop      chan struct{}
-	stopped   sync.WaitGroup
+	watcher   sync.WaitGroup // goroutine that calls onFreed
 
-	mu      sync.Mutex
-	held    map[string]assignment // by UUID
-	queue   []waiter              // first come, first served
-	onFreed []func()
+	mu          sync.Mutex
+	assignments map[string]assignment // by UUID
+	queue       []waiter              // first come, first served
+	onFreed     []func()
 }
 
 type assignment struct {
@@ -45,8 +45,8 @@ type useObserver interface{ SetInUse(uuid string, inUse bool) }
 
 // NewAllocator allocates the devices of an inventory. The caller must close the inventory.
 func NewAllocator(inventory Inventory) *Allocator {
-	a := &Allocator{inventory: inventory, held: map[string]assignment{}, freed: make(chan struct{}, 1), stop: make(chan struct{})}
-	a.stopped.Go(func() {
+	a := &Allocator{inventory: inventory, assignments: map[string]assignment{}, freed: make(chan struct{}, 1), stop: make(chan struct{})}
+	a.watcher.Go(func() {
 		for {
 			select {
 			case <-inventory.Changed():
@@ -68,7 +68,7 @@ func NewAllocator(inventory Inventory) *Allocator {
 // Close stops watching the inventory. No other call may follow.
 func (a *Allocator) Close() {
 	close(a.stop)
-	a.stopped.Wait()
+	a.watcher.Wait()
 }
 
 // HasGPUs reports whether the machine has GPUs, or a driver that may report some later.
@@ -105,8 +105,8 @@ func (a *Allocator) Claim(uuids []string, owner string) ([]Device, error) {
 		return nil, fmt.Errorf("this machine has only %[2]d of the GPUs %[1]s", strings.Join(uuids, ", "), len(claimed))
 	}
 	for _, d := range claimed {
-		a.held[d.UUID] = assignment{owner, d}
-		a.notify(d.UUID, true)
+		a.assignments[d.UUID] = assignment{owner, d}
+		a.reportUse(d.UUID, true)
 	}
 	return claimed, nil
 }
@@ -134,7 +134,7 @@ func (a *Allocator) acquire(request Request, requester string, owners []string) 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, owner := range owners {
-		if held := a.heldUUIDs(owner); len(held) > 0 {
+		if held := a.uuidsOf(owner); len(held) > 0 {
 			return nil, fmt.Errorf("%s has %d GPUs already, and must release them before it asks for others", owner, len(held))
 		}
 	}
@@ -162,8 +162,8 @@ func (a *Allocator) acquire(request Request, requester string, owners []string) 
 	assigned := slices.Collect(slices.Chunk(chosen, request.count()))
 	for i, owner := range owners {
 		for _, d := range assigned[i] {
-			a.held[d.UUID] = assignment{owner, d}
-			a.notify(d.UUID, true)
+			a.assignments[d.UUID] = assignment{owner, d}
+			a.reportUse(d.UUID, true)
 		}
 	}
 	return assigned, nil
@@ -210,10 +210,10 @@ func excludeDevices(devices, removed []Device) []Device {
 
 // inUse reports whether a device is in use, whole or in part.
 func (a *Allocator) inUse(d Device) bool {
-	if _, ok := a.held[d.UUID]; ok {
+	if _, ok := a.assignments[d.UUID]; ok {
 		return true
 	}
-	for _, h := range a.held {
+	for _, h := range a.assignments {
 		if h.device.Index == d.Index && (h.device.MIG == "") != (d.MIG == "") {
 			return true
 		}
@@ -245,15 +245,15 @@ func (a *Allocator) Release(owner string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.dequeue(owner)
-	for _, uuid := range a.heldUUIDs(owner) {
-		delete(a.held, uuid)
-		a.notify(uuid, false)
+	for _, uuid := range a.uuidsOf(owner) {
+		delete(a.assignments, uuid)
+		a.reportUse(uuid, false)
 		notify.Signal(a.freed)
 	}
 }
 
-func (a *Allocator) heldUUIDs(owner string) (uuids []string) {
-	for uuid, h := range a.held {
+func (a *Allocator) uuidsOf(owner string) (uuids []string) {
+	for uuid, h := range a.assignments {
 		if h.owner == owner {
 			uuids = append(uuids, uuid)
 		}
@@ -261,9 +261,9 @@ func (a *Allocator) heldUUIDs(owner string) (uuids []string) {
 	return uuids
 }
 
-func (a *Allocator) notify(uuid string, held bool) {
-	if h, ok := a.inventory.(useObserver); ok {
-		h.SetInUse(uuid, held)
+func (a *Allocator) reportUse(uuid string, inUse bool) {
+	if o, ok := a.inventory.(useObserver); ok {
+		o.SetInUse(uuid, inUse)
 	}
 }
 
@@ -271,8 +271,8 @@ func (a *Allocator) notify(uuid string, held bool) {
 func (a *Allocator) Owners() map[string]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := make(map[string]string, len(a.held))
-	for uuid, h := range a.held {
+	out := make(map[string]string, len(a.assignments))
+	for uuid, h := range a.assignments {
 		out[uuid] = h.owner
 	}
 	return out

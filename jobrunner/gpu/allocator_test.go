@@ -86,7 +86,7 @@ func TestPlacement(t *testing.T) {
 		"too few are free": {"gpus: [{type: NVIDIA L4, count: 2}]", []step{
 			{request(1), "0"}, {request(2), "a worker asks for 2 GPUs of one type, and only 1 is free (this machine has 2 × NVIDIA L4)"},
 		}},
-		"one": {"gpus: [{type: NVIDIA L4}]", []step{{request(1), "0"}, {request(1), "this machine's NVIDIA L4 is in use"}}},
+		"a machine with one GPU": {"gpus: [{type: NVIDIA L4}]", []step{{request(1), "0"}, {request(1), "this machine's NVIDIA L4 is in use"}}},
 		"unhealthy devices are not acquired": {faulty, []step{
 			{request(2, l4), "too few healthy GPUs: GPU 1 (NVIDIA L4, UUID-1) can't be used: it smokes"},
 			{request(1, l4), "0"},
@@ -233,10 +233,10 @@ func TestStock(t *testing.T) {
 		must.Equal(t, s.CUDAVersions, []string{"12.8"}, id)
 		s.CUDAVersions = nil
 		w := want[id]
-		must.Hold(t, s.Count == w.Count && s.Memory == w.Memory, id, s)
+		must.Hold(t, s.Count == w.Count && s.Memory == w.Memory, "the stock of", id, "is", s, "want", w)
 	}
 	if len(got) != len(want) {
-		t.Errorf("%v", slices.Sorted(maps.Keys(got)))
+		t.Errorf("the types in stock are %v", slices.Sorted(maps.Keys(got)))
 	}
 }
 
@@ -245,18 +245,18 @@ type fakeInventory struct {
 	mu      sync.Mutex
 	devices []gpu.Device
 	changed chan struct{}
-	busy    map[string]bool
+	inUse   map[string]bool
 }
 
 func newFakeInventory(devices ...gpu.Device) *fakeInventory {
-	return &fakeInventory{devices: devices, changed: make(chan struct{}, 1), busy: map[string]bool{}}
+	return &fakeInventory{devices: devices, changed: make(chan struct{}, 1), inUse: map[string]bool{}}
 }
 
 func (f *fakeInventory) Driver() gpu.Driver                { return gpu.Driver{Version: "1", CUDA: "12.8"} }
 func (f *fakeInventory) Changed() <-chan struct{}          { return f.changed }
 func (f *fakeInventory) Sample(string) (gpu.Sample, error) { return gpu.Sample{}, nil }
 func (f *fakeInventory) Close()                            {}
-func (f *fakeInventory) SetInUse(uuid string, held bool)   { f.busy[uuid] = held }
+func (f *fakeInventory) SetInUse(uuid string, inUse bool)  { f.inUse[uuid] = inUse }
 func (f *fakeInventory) Devices() []gpu.Device {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -307,7 +307,7 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 				}
 				for _, d := range got {
 					if d.Fault != "" || d.TypeID != got[0].TypeID || len(want.Types) > 0 && !slices.Contains(want.Types, d.TypeID) {
-						t.Fatalf("%+v for %+v", d, want)
+						t.Fatalf("the request %+v got the device %+v", want, d)
 					}
 				}
 				acquired[owner] = got
@@ -330,7 +330,7 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 				count := 0
 				for owner, devices := range acquired {
 					for _, d := range devices {
-						if count++; assigned[d.UUID] != owner || !inventory.busy[d.UUID] {
+						if count++; assigned[d.UUID] != owner || !inventory.inUse[d.UUID] {
 							t.Fatalf("%s is %s's, not %s's", d.UUID, assigned[d.UUID], owner)
 						}
 					}
@@ -345,7 +345,7 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 			a.Release(owner)
 		}
 		if len(a.Owners()) > 0 || len(a.Queue()) > 0 {
-			t.Fatalf("left: %v, %v", a.Owners(), a.Queue())
+			t.Fatalf("after all releases the owners are %v and the queue is %v", a.Owners(), a.Queue())
 		}
 		free := int64(0)
 		for _, s := range a.Stock() {
@@ -375,11 +375,11 @@ func TestClaim(t *testing.T) {
 		uuids = append(uuids, d.UUID)
 	}
 	if got, err := a.Claim(uuids[:2], "p"); err != nil || len(got) != 2 || a.Owners()[uuids[0]] != "p" || a.Owners()[uuids[1]] != "p" {
-		t.Errorf("%v %v %v", got, err, a.Owners())
+		t.Errorf("p claimed %v, %v; the owners are %v", got, err, a.Owners())
 	}
-	for reason, want := range map[string][]string{"is in use": uuids[1:3], "it is lost": uuids[2:4], "this machine has only 1 of the GPUs": {uuids[2], "GPU-of-another-machine"}} {
-		got, err := a.Claim(want, "q")
-		must.Hold(t, err != nil && strings.Contains(err.Error(), reason) && len(a.Owners()) == 2, got, err, "want an error with", reason)
+	for reason, claimed := range map[string][]string{"is in use": uuids[1:3], "it is lost": uuids[2:4], "this machine has only 1 of the GPUs": {uuids[2], "GPU-of-another-machine"}} {
+		got, err := a.Claim(claimed, "q")
+		must.Hold(t, err != nil && strings.Contains(err.Error(), reason) && len(a.Owners()) == 2, "q claimed", got, err, "want an error with", reason)
 	}
 	must.Hold(t, must.Err(a.Acquire(gpu.Request{Count: 2}, "w")) != nil, "a claimed device is assigned to another owner")
 	freed := onFreed(a)

@@ -58,8 +58,8 @@ type Request struct {
 	Accept func(typeID string) bool
 }
 
-// holder names the receiver of the devices, for errors.
-func (request Request) holder() string {
+// ownerKind returns the kind of the owner of the devices, for errors.
+func (request Request) ownerKind() string {
 	switch {
 	case request.Members > 0:
 		return "cluster"
@@ -72,7 +72,7 @@ func (request Request) holder() string {
 // requester names, in errors, the object whose settings request the devices.
 func (request Request) requester() string {
 	if request.Members > 0 || request.Pod {
-		return "the " + request.holder()
+		return "the " + request.ownerKind()
 	}
 	return "the endpoint"
 }

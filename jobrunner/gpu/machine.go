@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
-// machine is the file of a simulated machine.
-type machine struct {
+// machineFile describes a simulated machine.
+type machineFile struct {
 	Driver struct {
 		Version text `yaml:"version"`
 		CUDA    text `yaml:"cuda"`
@@ -48,7 +48,7 @@ var (
 
 // readMachine reads a simulated machine from YAML or JSON. The error starts with name:line.
 func readMachine(name string, content []byte) (driver Driver, devices []Device, err error) {
-	var m machine
+	var m machineFile
 	if err := yamlfile.Decode(name, content, &m); err != nil {
 		return driver, nil, err
 	}
@@ -77,7 +77,7 @@ func readMachine(name string, content []byte) (driver Driver, devices []Device, 
 	return driver, devices, nil
 }
 
-// check returns the memory in bytes, or an error and its line; 0 is the line of the GPU.
+// check returns the memory in bytes, or an error and its line. Line 0 means the line of the GPU's entry.
 func (g machineGPU) check() (memory int64, line int, err error) {
 	if g.Type.Value == "" {
 		return 0, 0, errors.New("missing type: expected for example type: NVIDIA H200")

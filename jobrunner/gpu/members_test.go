@@ -65,7 +65,7 @@ func TestMembersGetAllOrNone(t *testing.T) {
 		assigned, err := a.AcquireForMembers(request(count, l4), "cluster", names)
 		fits := count*members <= size-singles
 		if (err == nil) != fits {
-			r.Fatalf("%d × %d of %d free: %v", members, count, size-singles, err)
+			r.Fatalf("%d members request %d devices each, and %d are free: %v", members, count, size-singles, err)
 		}
 		owners, held := a.Owners(), map[string]int{}
 		for _, owner := range owners {

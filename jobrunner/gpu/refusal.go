@@ -33,9 +33,9 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 	case maxOfOneType(request, matching) >= n:
 		return fmt.Errorf("too few healthy GPUs: %s", describeFaults(matching))
 	case maxOfOneType(Request{}, matching) >= n: // if MIG instances could be combined
-		return fmt.Errorf("a %s asks for %d GPUs, and a program can use one MIG instance only; this machine has %s", request.holder(), n, describeDevices(matching))
+		return fmt.Errorf("a %s asks for %d GPUs, and a program can use one MIG instance only; this machine has %s", request.ownerKind(), n, describeDevices(matching))
 	default:
-		return fmt.Errorf("a %s asks for %d GPUs of one type, and this machine has %s", request.holder(), n, describeDevices(matching))
+		return fmt.Errorf("a %s asks for %d GPUs of one type, and this machine has %s", request.ownerKind(), n, describeDevices(matching))
 	}
 }
 
@@ -57,7 +57,7 @@ func busyError(request Request, devices, free, available []Device) error {
 	}
 	if len(free) > 0 {
 		message = fmt.Sprintf("a %s asks for %d GPUs of one type, and only %s free (this machine has %s)",
-			request.holder(), request.total(), describeFree(free), describeDevices(all))
+			request.ownerKind(), request.total(), describeFree(free), describeDevices(all))
 	}
 	if len(available) < len(free) && maxOfOneType(request, free) >= request.total() {
 		message = fmt.Sprintf("the free GPUs of this machine's %s are reserved for a request that has waited longer", describeDevices(all))

@@ -33,7 +33,7 @@ func Presets() (names []string) {
 // and be replaced. If the new content is invalid, the error is logged and the inventory doesn't
 // change. Errors name the line.
 func Simulate(spec string, log *slog.Logger) (Inventory, error) {
-	s := &simulated{name: spec, log: log, held: map[string]bool{}, changed: make(chan struct{}, 1), stop: func() {}}
+	s := &simulated{name: spec, log: log, inUse: map[string]bool{}, changed: make(chan struct{}, 1), stop: func() {}}
 	text, err := presets.ReadFile(path.Join("presets", spec+".yaml"))
 	preset := err == nil && fs.ValidPath(spec)
 	if !preset {
@@ -67,7 +67,7 @@ type simulated struct {
 	mu      sync.Mutex
 	driver  Driver
 	devices []Device
-	held    map[string]bool
+	inUse   map[string]bool // by UUID
 }
 
 func (s *simulated) reread(text []byte, err error) {
@@ -104,10 +104,10 @@ func (s *simulated) Changed() <-chan struct{} { return s.changed }
 func (s *simulated) Close() { s.stop() }
 
 // SetInUse sets whether a device is in use, so that its samples show load.
-func (s *simulated) SetInUse(uuid string, held bool) {
+func (s *simulated) SetInUse(uuid string, inUse bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[uuid] = held
+	s.inUse[uuid] = inUse
 }
 
 func (s *simulated) Sample(uuid string) (Sample, error) {
@@ -115,7 +115,7 @@ func (s *simulated) Sample(uuid string) (Sample, error) {
 	defer s.mu.Unlock()
 	for _, d := range s.devices {
 		if d.UUID == uuid {
-			return d.simulatedSample(s.held[uuid]), nil
+			return d.simulatedSample(s.inUse[uuid]), nil
 		}
 	}
 	return Sample{}, UnknownDevice(uuid)

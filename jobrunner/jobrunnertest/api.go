@@ -39,8 +39,8 @@ type Result struct {
 	Error  string          `json:"error"`
 }
 
-// Run runs a job and waits for its end as Wait does. The input is encoded as a JSON object; nil is an
-// empty one. Call it from the test's own goroutine.
+// Run runs a job and waits for its end as Wait does. The input is encoded as a JSON object; nil is {}.
+// Call it from the test's own goroutine.
 func (j *Jobrunner) Run(endpoint string, input any) (r Result) {
 	j.t.Helper()
 	j.do(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", submission(input), &r)
@@ -65,7 +65,7 @@ func (j *Jobrunner) Wait(endpoint, id string) (r Result) {
 	return j.await(endpoint, id, Result.ended)
 }
 
-// WaitRunning waits until a worker has a job, or the job has ended. Then the clock may be advanced.
+// WaitRunning waits until a worker has a job, or the job has ended. After it, [Jobrunner.Advance] may be called.
 func (j *Jobrunner) WaitRunning(endpoint, id string) {
 	j.t.Helper()
 	j.await(endpoint, id, func(r Result) bool { return r.Status != "IN_QUEUE" })
@@ -160,8 +160,8 @@ func (j *Jobrunner) clock(method string, body any) time.Time {
 	return got.Now
 }
 
-// do sends a request, and fails the test if it is rejected.
-func (j *Jobrunner) do(method, path string, body, into any) {
+// do sends a request and decodes the response into result. It fails the test if the request is rejected.
+func (j *Jobrunner) do(method, path string, body, result any) {
 	j.t.Helper()
 	var content io.Reader = http.NoBody
 	if body != nil {
@@ -187,7 +187,7 @@ func (j *Jobrunner) do(method, path string, body, into any) {
 	case response.StatusCode >= http.StatusBadRequest:
 		err = fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))
 	default:
-		err = json.Unmarshal(text, into)
+		err = json.Unmarshal(text, result)
 	}
 	if err != nil {
 		j.t.Fatalf("%s %s: %s", method, path, err)

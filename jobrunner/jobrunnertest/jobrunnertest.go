@@ -89,7 +89,8 @@ func (j *Jobrunner) Setenv() {
 	}
 }
 
-// variables also overrides the variables that would lead clients to another deployment.
+// variables returns the variables that Environ adds. The empty ones override variables that would lead
+// clients to another deployment.
 func (j *Jobrunner) variables() []string {
 	return []string{
 		"GPUCLOUD_BASE_URL=" + j.URL, "GPUCLOUD_BASE_URL_V1=", "GPUCLOUD_QUEUE_URL=", "GPUCLOUD_API_KEY=" + j.Key,
@@ -158,10 +159,10 @@ func (j *Jobrunner) Client() *http.Client {
 
 type keyTransport struct{ url, key string }
 
-func (w *keyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme+"://"+r.URL.Host == w.url && r.Header.Get("Authorization") == "" {
+func (t *keyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme+"://"+r.URL.Host == t.url && r.Header.Get("Authorization") == "" {
 		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+w.key)
+		r.Header.Set("Authorization", "Bearer "+t.key)
 	}
 	return http.DefaultTransport.RoundTrip(r)
 }

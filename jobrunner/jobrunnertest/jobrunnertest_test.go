@@ -21,7 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 )
 
-// A function runs jobs: it gets input, environment and attempt; the client output, stream and error.
+// A function runs jobs: it gets a job's input, environment and attempt. The client gets the output, stream and error.
 func TestHandle(t *testing.T) {
 	t.Parallel()
 	j := jobrunnertest.Start(t,
@@ -44,13 +44,13 @@ func TestHandle(t *testing.T) {
 		"cpu": []any{map[string]any{"id": "cpu3c", "vcpuCount": 2}},
 	})
 	r := j.Run(id, map[string]string{"say": "hello"})
-	must.Hold(t, r.Status == "COMPLETED" && string(r.Output) == `["hello","hi",1,"`+id+`",0]`, r)
+	must.Hold(t, r.Status == "COMPLETED" && string(r.Output) == `["hello","hi",1,"`+id+`",0]`, "the result is", r)
 	r = j.Run(id, map[string]string{"fail": "out of ideas"})
-	must.Hold(t, r.Status == "FAILED" && r.Error == "out of ideas", r)
+	must.Hold(t, r.Status == "FAILED" && r.Error == "out of ideas", "the result is", r)
 	r = j.Run(j.Endpoint("team/other/worker:2"), nil)
-	must.Hold(t, string(r.Output) == `"another"`, r)
+	must.Hold(t, string(r.Output) == `"another"`, "the result is", r)
 	r = j.Run(j.Endpoint("builtin/echo"), map[string]int{"a": 7})
-	must.Hold(t, string(r.Output) == `{"a":7}`, r)
+	must.Hold(t, string(r.Output) == `{"a":7}`, "the result is", r)
 }
 
 // The clock is advanced by hand: a job times out in no time, and its handler's context ends.
@@ -69,7 +69,7 @@ func TestAdvance(t *testing.T) {
 	now := j.Advance(timeOut)
 	must.Hold(t, now.Sub(before) >= timeOut, "from", before, "to", now)
 	r := j.Wait(id, job)
-	must.Hold(t, r.Status == "TIMED_OUT", r)
+	must.Hold(t, r.Status == "TIMED_OUT", "the result is", r)
 	must.ErrorIs(t, <-ended, context.Canceled, "expected the handler's context to end")
 }
 
@@ -108,7 +108,7 @@ func TestSimulateGPUs(t *testing.T) {
 		"name": "e", "image": "gpu", "networkVolumes": []string{volume}, "gpu": map[string]any{"pools": []string{"ADA_24"}, "count": 2}, "workers": map[string]any{"max": 1},
 	})
 	r := j.Run(id, nil)
-	must.Hold(t, string(r.Output) == "[2,true]", r)
+	must.Hold(t, string(r.Output) == "[2,true]", "the result is", r)
 }
 
 // The environment only leads to this deployment, whatever variables the test has.
@@ -136,7 +136,7 @@ func TestData(t *testing.T) {
 	dir, id := t.TempDir(), ""
 	t.Run("first", func(t *testing.T) { id = jobrunnertest.Start(t, jobrunnertest.Data(dir)).Endpoint("builtin/echo") })
 	r := jobrunnertest.Start(t, jobrunnertest.Data(dir)).Run(id, nil)
-	must.Hold(t, r.Status == "COMPLETED", r)
+	must.Hold(t, r.Status == "COMPLETED", "the result is", r)
 }
 
 func TestMiddleware(t *testing.T) {
@@ -198,8 +198,8 @@ func (f *failingTB) Fatalf(format string, args ...any) {
 // Waiting for a worker that can't start, or a job that doesn't end, fails the test with the reason.
 func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
-	loads := filepath.Join(t.TempDir(), "loads.py")
-	write(t, loads, "import runpod\n")
+	loadingWorker := filepath.Join(t.TempDir(), "loads.py")
+	write(t, loadingWorker, "import runpod\n")
 	for want, run := range map[string]func(j *jobrunnertest.Jobrunner){
 		"no worker can start: ": func(j *jobrunnertest.Jobrunner) { j.Run(j.Endpoint("team/misspelled:1"), nil) },
 		"is still IN_PROGRESS":  func(j *jobrunnertest.Jobrunner) { j.Run(j.Endpoint("team/hangs:1"), nil) },
@@ -228,7 +228,7 @@ func TestWaitsAreBounded(t *testing.T) {
 			run(jobrunnertest.Start(f, jobrunnertest.Handle("team/hangs", func(ctx context.Context, _ jobrunnertest.Job) (any, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
-			}), jobrunnertest.HandleFile("team/loads", loads, "sh", "-c", "exec sleep 1000")))
+			}), jobrunnertest.HandleFile("team/loads", loadingWorker, "sh", "-c", "exec sleep 1000")))
 		}()
 		<-done
 		must.Hold(t, strings.Contains(f.text, want), "expected", want, "got", f.text)
@@ -258,8 +258,8 @@ func TestInvalidOptions(t *testing.T) {
 	}
 }
 
-// unwanted are large modules that other modules' tests must not compile. NVML also needs cgo.
-var unwanted = []string{"k8s.io/", "github.com/NVIDIA/", "github.com/hashicorp/terraform", "helm.sh/", "github.com/chromedp/"}
+// largeModules must not be compiled by other modules' tests. NVML also needs cgo.
+var largeModules = []string{"k8s.io/", "github.com/NVIDIA/", "github.com/hashicorp/terraform", "helm.sh/", "github.com/chromedp/"}
 
 // Another module can test its client, as examples/go-test does, without a C compiler.
 func TestOutsideModule(t *testing.T) {
@@ -275,7 +275,7 @@ func TestOutsideModule(t *testing.T) {
 	packages := must.Do(gobuild.RunGo(t.Context(), dir, "list", "-mod=mod", "-deps", "-test", "./..."))(t)
 	must.Require(t, strings.Contains(string(packages), "jobrunner/jobrunnertest\n"), "expected jobrunnertest among", string(packages))
 	for name := range strings.FieldsSeq(string(packages)) {
-		for _, module := range unwanted {
+		for _, module := range largeModules {
 			must.Hold(t, !strings.HasPrefix(name, module), "a test of another module compiles", name)
 		}
 	}

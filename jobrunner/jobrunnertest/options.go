@@ -47,7 +47,7 @@ type fileHandler struct {
 	interpreter []string
 }
 
-// Data keeps the state in a folder, for a later deployment. With the same [Key], clients don't notice.
+// Data keeps the state in a folder. A later deployment with the same folder and [Key] continues with it.
 func Data(dir string) Option { return func(s *settings) { s.config.DataDir = dir } }
 
 // Key sets the deployment's API key. Without this option, it is random.

@@ -14,28 +14,28 @@ import (
 // Timekeeper sets a node's clock by the clock of the shared database, because deadlines must mean the same
 // on all nodes. It logs jumps of that clock or, if the database isn't shared, of this machine's clock.
 type Timekeeper struct {
-	db       *sqldb.DB
-	clock    *clock.Clock
-	log      *slog.Logger
-	stop     context.CancelFunc
-	watching sync.WaitGroup
+	db      *sqldb.DB
+	clock   *clock.Clock
+	log     *slog.Logger
+	stop    context.CancelFunc
+	watcher sync.WaitGroup // goroutine of watchMachine
 }
 
-// KeepTime starts a Timekeeper, once it has set the clock to a shared database's. The caller must call Close.
+// KeepTime sets the clock by a shared database's, and starts a Timekeeper. The caller must call Close.
 func KeepTime(ctx context.Context, db *sqldb.DB, c *clock.Clock, log *slog.Logger) (*Timekeeper, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &Timekeeper{db: db, clock: c, log: log, stop: stop}
 	if db.Shared() {
 		return t, t.start(ctx)
 	}
-	t.watching.Go(func() { t.watchMachine(background) })
+	t.watcher.Go(func() { t.watchMachine(background) })
 	return t, nil
 }
 
 // Close stops watching this machine's clock.
 func (t *Timekeeper) Close() {
 	t.stop()
-	t.watching.Wait()
+	t.watcher.Wait()
 }
 
 // watchMachine logs jumps of this machine's clock until ctx ends.
@@ -52,9 +52,9 @@ func (t *Timekeeper) watchMachine(ctx context.Context) {
 	}
 }
 
-func (t *Timekeeper) logJump(jump time.Duration, whose string) {
+func (t *Timekeeper) logJump(jump time.Duration, machine string) {
 	if jump != 0 {
-		t.log.Warn("the clock of "+whose+" jumped: until the deployment stops, time-outs, time to live and retention ignore the jump",
+		t.log.Warn("the clock of "+machine+" jumped: until the deployment stops, time-outs, time to live and retention ignore the jump",
 			"jump", jump.Round(time.Millisecond))
 	}
 }
@@ -71,15 +71,15 @@ func (t *Timekeeper) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	behind, err := t.db.MeasureClockLag(ctx, t.clock.MachineTime)
+	lag, err := t.db.MeasureClockLag(ctx, t.clock.MachineTime)
 	if err != nil {
 		return err
 	}
-	t.clock.Correct(behind - jump)
+	t.clock.Correct(lag - jump)
 	return t.correct(ctx)
 }
 
-// ignoredJump returns the jump that the running nodes ignore. If none runs, it is 0 from now on.
+// ignoredJump returns the jump that the running nodes ignore. If no node runs, the jump is 0 from now on.
 func (t *Timekeeper) ignoredJump(ctx context.Context) (time.Duration, error) {
 	jump, err := t.readJump(ctx)
 	if err != nil || jump == 0 {
@@ -110,11 +110,11 @@ func (t *Timekeeper) writeJump(ctx context.Context, jump time.Duration) error {
 
 // correct corrects the clock's drift, and records jumps of the database's clock for later nodes.
 func (t *Timekeeper) correct(ctx context.Context) error {
-	behind, err := t.db.MeasureClockLag(ctx, t.clock.MachineTime)
+	lag, err := t.db.MeasureClockLag(ctx, t.clock.MachineTime)
 	if err != nil {
 		return err
 	}
-	jump := t.clock.Correct(behind)
+	jump := t.clock.Correct(lag)
 	if jump == 0 {
 		return nil
 	}

@@ -25,17 +25,17 @@ func (n *Node) Follow(ctx context.Context) {
 	background := context.WithoutCancel(ctx)
 	n.Engine.Listen(func(kind, id string) { n.handleAnnouncement(background, kind, id) })
 	ctx, n.cancel = context.WithCancel(background)
-	n.following.Go(func() {
+	n.followers.Go(func() {
 		ticker := time.NewTicker(followEvery)
 		defer ticker.Stop()
-		known, active := map[string]bool{}, map[string]engine.Counts{}
-		failing, claimed := false, time.Time{}
+		previousIDs, active := map[string]bool{}, map[string]engine.Counts{}
+		lastFailed, lastClaim := false, time.Time{}
 		for round := 0; ; {
 			select {
 			case <-n.leaderless:
-				if time.Since(claimed) > takeoverPause {
+				if time.Since(lastClaim) > takeoverPause {
 					_, _ = n.applyAll(ctx, false) // the next round logs an error
-					claimed = time.Now()
+					lastClaim = time.Now()
 				}
 				continue
 			case <-ticker.C:
@@ -44,24 +44,24 @@ func (n *Node) Follow(ctx context.Context) {
 				return
 			}
 			if round%minuteEvery == 1 {
-				n.following.Go(func() { n.checkOthers(ctx) })
+				n.followers.Go(func() { n.checkOthers(ctx) })
 			}
 			endpoints, err := n.round(ctx, round, active)
-			if err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
+			if err != nil && !lastFailed && ctx.Err() == nil && !sqldb.Temporary(err) {
 				n.Logger.ErrorContext(ctx, "reading the changes of other processes failed", "error", err)
 			}
-			if failing = err != nil; failing {
+			if lastFailed = err != nil; lastFailed {
 				continue
 			}
-			current := map[string]bool{}
+			ids := map[string]bool{}
 			for _, e := range endpoints {
-				current[e.ID] = true
-				delete(known, e.ID)
+				ids[e.ID] = true
+				delete(previousIDs, e.ID)
 			}
-			for id := range known { // deleted since the last round
+			for id := range previousIDs { // deleted since the last round
 				n.Sync(ctx, id)
 			}
-			known = current
+			previousIDs = ids
 		}
 	})
 }
@@ -80,7 +80,7 @@ func (n *Node) round(ctx context.Context, number int, active map[string]engine.C
 	if err := n.wakeActive(ctx, active); err != nil {
 		return nil, err
 	}
-	if err := n.Added.Reload(ctx); err != nil || number%minuteEvery != 0 {
+	if err := n.KeyTable.Reload(ctx); err != nil || number%minuteEvery != 0 {
 		return endpoints, err
 	}
 	return endpoints, n.Timekeeper.correct(ctx)
@@ -122,8 +122,8 @@ func (n *Node) wakeActive(ctx context.Context, active map[string]engine.Counts) 
 
 // applyAll applies the stored settings of all endpoints. It is serialized with Sync.
 func (n *Node) applyAll(ctx context.Context, rebalance bool) ([]store.Endpoint, error) {
-	n.syncing.Lock()
-	defer n.syncing.Unlock()
+	n.syncMu.Lock()
+	defer n.syncMu.Unlock()
 	endpoints, err := n.Store.Endpoints(ctx)
 	if err == nil && n.DB.Shared() {
 		return endpoints, n.placeAll(ctx, endpoints, rebalance)
@@ -156,13 +156,13 @@ const resyncPause = time.Second
 
 // resyncs schedules reads of changed objects: at once, or after a pause if the database is unavailable.
 type resyncs struct {
-	mu     sync.Mutex
-	timers map[string]*time.Timer // by object
-	closed bool
-	active sync.WaitGroup
+	mu      sync.Mutex
+	timers  map[string]*time.Timer // by object
+	closed  bool
+	pending sync.WaitGroup
 }
 
-// schedule calls resync in a new goroutine after a pause, until which it ignores the same object.
+// schedule calls resync in a new goroutine after a pause. Until then it ignores further calls for the same object.
 func (r *resyncs) schedule(pause time.Duration, object string, resync func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,9 +172,9 @@ func (r *resyncs) schedule(pause time.Duration, object string, resync func()) {
 	if r.timers == nil {
 		r.timers = map[string]*time.Timer{}
 	}
-	r.active.Add(1)
+	r.pending.Add(1)
 	r.timers[object] = time.AfterFunc(pause, func() {
-		defer r.active.Done()
+		defer r.pending.Done()
 		r.mu.Lock()
 		delete(r.timers, object)
 		r.mu.Unlock()
@@ -188,9 +188,9 @@ func (r *resyncs) close() {
 	r.closed = true
 	for _, timer := range r.timers {
 		if timer.Stop() {
-			r.active.Done()
+			r.pending.Done()
 		}
 	}
 	r.mu.Unlock()
-	r.active.Wait()
+	r.pending.Wait()
 }

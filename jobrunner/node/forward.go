@@ -31,7 +31,7 @@ const (
 )
 
 // Forward forwards the requests of an endpoint to its leader, and the requests of a pod to the node
-// that runs it. It answers 503 if that node can't be reached. If no node runs the pod, this one answers.
+// that runs it. It answers 503 if that node can't be reached. If no node runs the pod, this node answers.
 func (n *Node) Forward(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
@@ -89,10 +89,10 @@ func subjectOf(r *http.Request) (endpoint, pod string) {
 // another node. While the endpoint has no leader, the request waits.
 func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r *http.Request, endpoint string) {
 	toQueue := n.newForwarder(new(http.Transport))
-	toBalancer := n.newForwarder(&http.Transport{DisableKeepAlives: true}) // sends a GET once, too
-	toBalancer.proxy.FlushInterval = -1                                    // flush each part of a body with a length, too
+	toBalancer := n.newForwarder(&http.Transport{DisableKeepAlives: true}) // a new connection: net/http never repeats its request
+	toBalancer.proxy.FlushInterval = -1                                    // flush each write, also of a body whose length is known
 	return func(w http.ResponseWriter, r *http.Request, endpoint string) {
-		start, silent := time.Now(), "" // silent is a process that did not respond
+		start, silentProcess := time.Now(), "" // process of a leader that didn't respond
 		for {
 			leader, err := n.leader(r.Context(), endpoint)
 			switch {
@@ -106,7 +106,7 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 				refuseUnreachable(w, r)
 				return
 			}
-			if leader.URL != "" && leader.Process != silent && len(r.Header[forwardedHeader]) < maxHops {
+			if leader.URL != "" && leader.Process != silentProcess && len(r.Header[forwardedHeader]) < maxHops {
 				forwarder := toQueue
 				if leader.balanced {
 					forwarder = toBalancer
@@ -118,7 +118,7 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 					refuseUnreachable(w, r) // it may have taken effect, so it isn't repeated
 					return
 				case result == unanswered:
-					silent = leader.Process
+					silentProcess = leader.Process
 				}
 			}
 			notify.Signal(n.leaderless)
@@ -138,8 +138,8 @@ func (n *Node) leader(ctx context.Context, endpoint string) (place, error) {
 	if _, err := n.Store.Endpoint(ctx, endpoint); err != nil {
 		return place{}, err
 	}
-	n.syncing.Lock() // another node has just created the endpoint
-	defer n.syncing.Unlock()
+	n.syncMu.Lock() // another node has just created the endpoint
+	defer n.syncMu.Unlock()
 	if _, known := n.places.endpoint(endpoint); !known {
 		n.sync(context.WithoutCancel(ctx), endpoint)
 	}

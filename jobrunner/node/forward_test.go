@@ -28,7 +28,7 @@ type pair struct {
 	stop   context.CancelCauseFunc // stops the node
 }
 
-// newPair starts both with the handlers of their own requests.
+// newPair starts a node and the leader. leader and own handle the requests that each serves itself.
 func newPair(t *testing.T, leader, own http.HandlerFunc) *pair {
 	t.Helper()
 	other, node := newNode("other"), newNode("this")
@@ -82,7 +82,7 @@ func (p *pair) onWait(f func()) {
 	go func() { <-p.node.leaderless; f() }()
 }
 
-// If the leader breaks off, a request that may have taken effect isn't repeated, except a GET.
+// If the leader closes the connection, a request that may have taken effect isn't repeated, except a GET.
 func TestForwardedRequestIsSentOnce(t *testing.T) {
 	var tries atomic.Int64
 	p := newPair(t, func(w http.ResponseWriter, r *http.Request) {
@@ -98,14 +98,14 @@ func TestForwardedRequestIsSentOnce(t *testing.T) {
 		p.send(t, "GET", "warm", "")
 		tries.Store(0)
 		status, text := p.send(t, "POST", "run", body)
-		must.Hold(t, status == http.StatusServiceUnavailable && tries.Load() == 1, status, text, "after", tries.Load(), "tries")
+		must.Hold(t, status == http.StatusServiceUnavailable && tries.Load() == 1, "a POST is answered", status, text, "after", tries.Load(), "tries")
 	}
 	tries.Store(0)
 	p.onWait(func() {
 		p.onWait(func() { p.node.setLeader(engine.Leader{Own: true}) }) // it has looked for a leader twice
 	})
 	_, text := p.send(t, "GET", "status/1", "")
-	must.Hold(t, text == "own GET " && tries.Load() == 1, text, "after", tries.Load(), "tries")
+	must.Hold(t, text == "own GET " && tries.Load() == 1, "a GET is answered", text, "after", tries.Load(), "tries")
 }
 
 // closedConn is a kept connection that the other node has closed: nothing can be written.
@@ -121,7 +121,7 @@ func (c closedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A request of which nothing was written to a kept connection is sent on another one.
+// A request of which nothing was written to a kept connection is sent on another connection.
 func TestUnwrittenRequestIsSentAgain(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(ownRequest))
 	defer other.Close()
@@ -153,7 +153,7 @@ func TestRequestWaitsForTakeover(t *testing.T) {
 	}
 }
 
-// Without a takeover the answer is 503. A request that was forwarded twice waits here.
+// Without a takeover the answer is 503. A request that was forwarded twice isn't forwarded again, and waits.
 func TestRequestWithoutLeader(t *testing.T) {
 	for _, forwarded := range [][]string{nil, {"a", "b"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestRequestWithoutLeader(t *testing.T) {
 			r.Header[forwardedHeader] = forwarded
 			n.handler(ownRequest).ServeHTTP(w, r)
 			waited := time.Since(start)
-			must.Hold(t, w.Code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != "" && waited >= leaderWait && waited < leaderWait+time.Second, w.Code, "after", waited)
+			must.Hold(t, w.Code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != "" && waited >= leaderWait && waited < leaderWait+time.Second, "the request is answered", w.Code, "after", waited)
 		})
 	}
 }
@@ -239,11 +239,11 @@ func TestNodeStopsDuringForwardedRequest(t *testing.T) {
 	must.Hold(t, status == http.StatusOK && text == "stopping: true", status, text)
 }
 
-// An answer that is too long is an error. It isn't cut.
+// An answer that is too long is an error, and isn't truncated.
 func TestLongAnswerOfAnotherNode(t *testing.T) {
 	for size, fails := range map[int]bool{maxPeerResponse: false, maxPeerResponse + 1: true} {
 		other := startServer(t.Context(), t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, size)) }))
 		got := newNode("this").askOther(t.Context(), http.Header{}, engine.Node{URL: other.URL}, "/long")
-		must.Hold(t, (got.err != nil) == fails && len(got.body) == maxPeerResponse, size, len(got.body), got.err)
+		must.Hold(t, (got.err != nil) == fails && len(got.body) == maxPeerResponse, "of", size, "bytes", len(got.body), "arrived, with the error", got.err)
 	}
 }

@@ -31,7 +31,7 @@ type Config struct {
 	Store      *store.Store
 	Pools      *worker.Pools
 	Pods       *pod.Pods
-	Added      *apikey.Table // keys made with jobrunner keys add; nil if the database isn't shared
+	KeyTable   *apikey.Table // keys made with jobrunner keys add; nil if the database isn't shared
 	Timekeeper *Timekeeper
 	FolderID   string // id of the data folder
 	Key        string // the deployment's API key
@@ -46,13 +46,13 @@ type Node struct {
 	Config
 	places   places
 	resyncs  resyncs
-	syncing  sync.Mutex // held while the settings of endpoints are applied
+	syncMu   sync.Mutex // held while the settings of endpoints are applied
 	draining atomic.Bool
 	outdated chan struct{}
 	// leaderless is signalled while a request waits for a leader of its endpoint.
 	leaderless chan struct{}
 
-	following sync.WaitGroup
+	followers sync.WaitGroup     // goroutines of Follow
 	cancel    context.CancelFunc // stops Follow; nil if it wasn't called
 }
 
@@ -111,12 +111,12 @@ func (n *Node) StartPools(ctx context.Context) error {
 // Sync applies an endpoint's stored settings, one call at a time, so that the latest come last.
 func (n *Node) Sync(ctx context.Context, id string) {
 	n.OnChange(id)
-	n.syncing.Lock()
-	defer n.syncing.Unlock()
+	n.syncMu.Lock()
+	defer n.syncMu.Unlock()
 	n.sync(ctx, id)
 }
 
-// sync is Sync for a caller that holds syncing.
+// sync is Sync for a caller that holds syncMu.
 func (n *Node) sync(ctx context.Context, id string) {
 	e, err := n.Store.Endpoint(ctx, id)
 	switch {
@@ -154,7 +154,7 @@ func (n *Node) PodReason(p store.Pod) string {
 	return "the jobrunner that has the pod is not running: this is the pod's last known state, and changes are applied when that jobrunner is back with its data folder"
 }
 
-// urlOf returns the URL of another node that runs.
+// urlOf returns the URL of another node by its data folder. alive is false if no such node runs.
 func (n *Node) urlOf(folderID string) (url string, alive bool) {
 	for _, other := range n.Engine.Nodes() {
 		if other.FolderID == folderID {
@@ -196,7 +196,7 @@ func (n *Node) Outdated() <-chan struct{} { return n.outdated }
 func (n *Node) Close() {
 	if n.cancel != nil {
 		n.cancel()
-		n.following.Wait()
+		n.followers.Wait()
 	}
 	n.resyncs.close()
 }
@@ -204,7 +204,7 @@ func (n *Node) Close() {
 // FolderIDFile is the file in the data folder that has the folder's id.
 const FolderIDFile = "machine"
 
-// LoadFolderID returns the id of a data folder, which it stores there. Without a folder the id is new.
+// LoadFolderID returns the id of a data folder, which it stores there. If folder is "", it returns a new id.
 func LoadFolderID(folder string) (string, error) {
 	newID := strings.ToLower(rand.Text()[:12])
 	if folder == "" {

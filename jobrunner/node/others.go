@@ -43,11 +43,11 @@ type peerResponse struct {
 func (n *Node) askOthers(ctx context.Context, header http.Header, target string) []peerResponse {
 	nodes := n.Engine.Nodes()
 	out := make([]peerResponse, len(nodes))
-	var all sync.WaitGroup
+	var requests sync.WaitGroup
 	for i, to := range nodes {
-		all.Go(func() { out[i] = n.askOther(ctx, header, to, target) })
+		requests.Go(func() { out[i] = n.askOther(ctx, header, to, target) })
 	}
-	all.Wait()
+	requests.Wait()
 	return out
 }
 

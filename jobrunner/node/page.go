@@ -26,23 +26,23 @@ func (n *Node) AskPages(r *http.Request, path string) (answers []page.Answer, si
 	return answers, silent
 }
 
-// ForwardPage forwards a browser to the node where it signed in: a load balancer picks any.
+// ForwardPage forwards a browser's requests to the node where it signed in: a load balancer may send them to any node.
 func (n *Node) ForwardPage(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
 	}
 	forwarder := n.newForwarder(&http.Transport{ResponseHeaderTimeout: forwardTimeout})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		at := page.SignedInAt(r)
-		if at == "" || at == n.FolderID || isForwarded(r) {
+		folderID := page.SignedInAt(r)
+		if folderID == "" || folderID == n.FolderID || isForwarded(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		to, alive := n.urlOf(at)
+		url, alive := n.urlOf(folderID)
 		switch {
 		case !alive:
 			next.ServeHTTP(w, r) // the node and its session are gone
-		case forwarder.send(w, r, to) != answered:
+		case forwarder.send(w, r, url) != answered:
 			refuseUnreachable(w, r)
 		}
 	})

@@ -18,7 +18,7 @@ type places struct {
 	pods  map[string]string // id of the data folder by pod
 	peers map[string]peer   // by URL
 
-	leaderless map[string]bool // endpoints without a leader in the last round; guarded by Node.syncing
+	leaderless map[string]bool // endpoints without a leader in the last round; guarded by Node.syncMu
 }
 
 // place is an endpoint's leader when it was last read.
@@ -77,18 +77,18 @@ func workerSettings(e store.Endpoint) worker.Endpoint {
 	}
 }
 
-// apply applies an endpoint's settings if this node leads it or can claim it. The caller holds syncing.
+// apply applies an endpoint's settings if this node leads it or can claim it. The caller holds syncMu.
 func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
 	if !n.DB.Shared() {
 		n.Pools.Set(workerSettings(e))
 		return nil
 	}
 	if !n.draining.Load() {
-		own, err := n.Engine.Claim(ctx, e.ID)
+		claimed, err := n.Engine.Claim(ctx, e.ID)
 		if err != nil {
 			return err
 		}
-		if l, ok := own[e.ID]; ok {
+		if l, ok := claimed[e.ID]; ok {
 			n.placeAt(e, engine.Leader{Leadership: l, Own: true})
 			return nil
 		}
@@ -115,8 +115,8 @@ func (n *Node) placeAt(e store.Endpoint, leader engine.Leader) {
 
 // lostLeadership reports whether this node runs an endpoint's workers under a leadership that it has lost.
 func (n *Node) lostLeadership(endpoint string, leader engine.Leader) bool {
-	before, here := n.Pools.Leadership(endpoint)
-	return here && (!leader.Own || before != leader.Leadership)
+	current, runsHere := n.Pools.Leadership(endpoint)
+	return runsHere && (!leader.Own || current != leader.Leadership)
 }
 
 // plan is how a node changes which endpoints it leads.
@@ -129,26 +129,26 @@ type plan struct {
 // newPlan plans which endpoints one of several nodes leads. Beyond its share it claims only endpoints that
 // had no leader in the last round either, so that other nodes can claim them first.
 func newPlan(endpoints []store.Endpoint, leaders map[string]engine.Leader, nodes int, leaderlessBefore map[string]bool) plan {
-	share, own := (len(endpoints)+nodes-1)/nodes, 0
+	share, ledHere := (len(endpoints)+nodes-1)/nodes, 0
 	for _, e := range endpoints {
 		if leaders[e.ID].Own {
-			own++
+			ledHere++
 		}
 	}
-	p := plan{leaderless: map[string]bool{}, surplus: own - share}
+	p := plan{leaderless: map[string]bool{}, surplus: ledHere - share}
 	for _, e := range endpoints {
 		if leaders[e.ID].Process != "" {
 			continue
 		}
 		p.leaderless[e.ID] = true
-		if own+len(p.claim) < share || leaderlessBefore[e.ID] {
+		if ledHere+len(p.claim) < share || leaderlessBefore[e.ID] {
 			p.claim = append(p.claim, e.ID)
 		}
 	}
 	return p
 }
 
-// placeAll is apply for all endpoints, with fewer statements. The caller holds syncing.
+// placeAll is apply for all endpoints, with fewer statements. The caller holds syncMu.
 func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalance bool) error {
 	leaders, err := n.Engine.Leaders(ctx)
 	if err != nil {
@@ -174,16 +174,16 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 		p = newPlan(endpoints, leaders, len(others)+1, nil)
 	}
 	n.places.leaderless = p.leaderless
-	var ending sync.WaitGroup // stopping workers takes a moment
+	var removals sync.WaitGroup // concurrent, because stopping workers takes a moment
 	for _, e := range endpoints {
 		leader := leaders[e.ID]
 		if n.lostLeadership(e.ID, leader) {
-			ending.Go(func() { n.placeAt(e, leader) })
+			removals.Go(func() { n.placeAt(e, leader) })
 			continue
 		}
 		n.placeAt(e, leader)
 	}
-	ending.Wait()
+	removals.Wait()
 	if rebalance && p.surplus > 0 {
 		return n.releaseEndpoints(ctx, endpoints, p.surplus)
 	}
@@ -198,10 +198,10 @@ func (n *Node) releaseEndpoints(ctx context.Context, endpoints []store.Endpoint,
 		return err
 	}
 	for _, e := range endpoints {
-		l, here := n.Pools.Leadership(e.ID)
-		_, busy := active[e.ID]
-		_, batch := active[engine.BatchQueue(e.ID)]
-		if !here || busy || batch || e.WorkersMin > 0 || !n.Pools.HasNoWorker(e.ID) {
+		l, runsHere := n.Pools.Leadership(e.ID)
+		_, hasJobs := active[e.ID]
+		_, hasBatch := active[engine.BatchQueue(e.ID)]
+		if !runsHere || hasJobs || hasBatch || e.WorkersMin > 0 || !n.Pools.HasNoWorker(e.ID) {
 			continue
 		}
 		if limit--; limit < 0 {

@@ -17,7 +17,7 @@ import (
 func TestPlan(t *testing.T) {
 	own, other := engine.Leader{Leadership: engine.Leadership{Process: "this"}, Own: true}, engine.Leader{Leadership: engine.Leadership{Process: "other"}}
 	for name, c := range map[string]struct {
-		leaders    string // a letter per endpoint a, b, …: o is led by this node, x by another, . by none
+		leaders    string // a letter per endpoint a, b, …: o is led by this node, x by another node, . by no node
 		nodes      int
 		before     string // endpoints without a leader in the last round
 		claim      string

@@ -28,25 +28,25 @@ type forwarder struct {
 	node  *Node
 }
 
-// newForwarder returns a forwarder with further options of a transport. Only GET requests, and ones of
-// which nothing was written, are ever sent again, on another connection.
+// newForwarder returns a forwarder whose transport has further options. It repeats a request, on another
+// connection, only if it is a GET request or nothing of it was written.
 func (n *Node) newForwarder(options *http.Transport) *forwarder {
 	options.DialContext = (&net.Dialer{Timeout: forwardDialTimeout}).DialContext
 	options.DisableCompression = true
 	options.MaxIdleConnsPerHost = 1024
-	// Less than all timeouts of the server. Its timeout for a request's header counts, too, because a
-	// connection may be opened for a request that then uses another one.
+	// Less than all timeouts of the other node's server. These include its timeout for a request's header,
+	// because a connection may be opened for a request that then uses another connection.
 	options.IdleConnTimeout = 5 * time.Second
 	return &forwarder{node: n, proxy: httputil.ReverseProxy{
 		Transport: options,
 		Rewrite: func(p *httputil.ProxyRequest) {
-			to := attemptOf(p.In).to
-			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.URL.RawQuery = to.Scheme, to.Host, p.In.URL.RawQuery
+			target := attemptOf(p.In).nodeURL
+			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.URL.RawQuery = target.Scheme, target.Host, p.In.URL.RawQuery
 			p.Out.Header.Add(forwardedHeader, n.FolderID)
 			p.Out.Header.Del("Expect") // the body follows at once
 			p.Out.Header["X-Forwarded-Proto"] = p.In.Header["X-Forwarded-Proto"]
 			p.Out.Host = p.In.Host
-			if b, ok := p.In.Body.(*replayable); ok {
+			if b, ok := p.In.Body.(*replayableBody); ok {
 				b.setBody(p.Out)
 			}
 		},
@@ -59,52 +59,53 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 	}}
 }
 
-// maxReplayed is the size of the largest body that can be sent again, in bytes.
-const maxReplayed = 16 << 10
+// maxReplayable is the size of the largest body that can be sent again, in bytes.
+const maxReplayable = 16 << 10
 
-// replayable is a small body that several attempts and a handler of this node can read. Nothing is read
+// replayableBody is a small body that several attempts and a handler of this node can read. Nothing is read
 // in advance, because the leader has to count a request whose body is slow.
-type replayable struct {
+type replayableBody struct {
+	start  bytes.Buffer // what was read so far
 	rest   io.Reader
-	read   bytes.Buffer // what was read before
-	reader io.Reader    // for a handler of this node
+	reader io.Reader // for a handler of this node
 }
 
 func makeReplayable(r *http.Request) {
-	if _, is := r.Body.(*replayable); !is && r.Body != nil && r.Method != http.MethodGet && r.ContentLength >= 0 && r.ContentLength <= maxReplayed {
-		r.Body = &replayable{rest: r.Body}
+	if _, done := r.Body.(*replayableBody); !done && r.Body != nil && r.Method != http.MethodGet && r.ContentLength >= 0 && r.ContentLength <= maxReplayable {
+		r.Body = &replayableBody{rest: r.Body}
 	}
 }
 
-// open returns a reader of the whole body. The readers before it must have ended.
-func (b *replayable) open() (io.ReadCloser, error) {
-	return io.NopCloser(io.MultiReader(bytes.NewReader(b.read.Bytes()), io.TeeReader(b.rest, &b.read))), nil
+// open returns a reader of the whole body. The earlier readers must no longer be used.
+func (b *replayableBody) open() (io.ReadCloser, error) {
+	return io.NopCloser(io.MultiReader(bytes.NewReader(b.start.Bytes()), io.TeeReader(b.rest, &b.start))), nil
 }
 
-func (b *replayable) Read(p []byte) (int, error) {
+func (b *replayableBody) Read(p []byte) (int, error) {
 	if b.reader == nil {
 		b.reader, _ = b.open()
 	}
 	return b.reader.Read(p)
 }
 
-func (*replayable) Close() error { return nil }
+func (*replayableBody) Close() error { return nil }
 
 // setBody lets net/http send a request on another connection if the other node closes the kept one
 // before anything was written. With GetBody, or without a body, net/http would also repeat a POST that
 // has an Idempotency-Key, after it may have taken effect.
-func (b *replayable) setBody(r *http.Request) {
+func (b *replayableBody) setBody(r *http.Request) {
 	r.Body, _ = b.open()
 	if r.Header["Idempotency-Key"] == nil && r.Header["X-Idempotency-Key"] == nil {
 		r.GetBody = b.open
 	}
 }
 
+// attempt is one attempt to send a request to another node.
 type attempt struct {
-	to   *url.URL
-	w    http.ResponseWriter
-	conn atomic.Pointer[net.Conn] // nil until there is a connection
-	err  error                    // why there is no response
+	nodeURL *url.URL
+	w       http.ResponseWriter
+	conn    atomic.Pointer[net.Conn] // nil until there is a connection
+	err     error                    // why there is no response
 }
 
 type attemptKey struct{}
@@ -121,17 +122,17 @@ const (
 
 // send sends a request to the node at a URL. If this node stops, the other node responds before the
 // wait for a job is over. If the other node is gone, send returns at once.
-func (f *forwarder) send(w http.ResponseWriter, r *http.Request, to string) outcome {
+func (f *forwarder) send(w http.ResponseWriter, r *http.Request, nodeURL string) outcome {
 	r.Pattern = forwardedRoute
 	httplimit.AllowPauses(r) // the other node requires the minimum rate
 	makeReplayable(r)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	a := &attempt{w: w}
-	if a.to, a.err = url.Parse(to); a.err != nil {
+	if a.nodeURL, a.err = url.Parse(nodeURL); a.err != nil {
 		return unreached
 	}
-	defer context.AfterFunc(f.node.places.peerContext(to), cancel)()
+	defer context.AfterFunc(f.node.places.peerContext(nodeURL), cancel)()
 	defer context.AfterFunc(r.Context(), func() {
 		if conn := a.conn.Load(); conn != nil && httplimit.ServerStops(r.Context()) {
 			if half, ok := (*conn).(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
@@ -148,7 +149,7 @@ func (f *forwarder) send(w http.ResponseWriter, r *http.Request, to string) outc
 	case r.Context().Err() != nil && !httplimit.ServerStops(r.Context()):
 		panic(http.ErrAbortHandler) // the client has disconnected
 	}
-	f.node.Logger.DebugContext(r.Context(), "forwarding a request failed", "path", r.URL.Path, "to", to, "error", a.err)
+	f.node.Logger.DebugContext(r.Context(), "forwarding a request failed", "path", r.URL.Path, "to", nodeURL, "error", a.err)
 	if a.conn.Load() == nil {
 		return unreached
 	}

@@ -15,7 +15,7 @@ import (
 // builtinImages need no set-up. As pods they execute their start command.
 var builtinImages = []string{"builtin/echo", "builtin/conformance"}
 
-// programs also resolves built-in images.
+// programs resolves built-in images, and other images as run.PodPrograms does.
 type programs struct {
 	run.PodPrograms
 	clock *clock.Clock

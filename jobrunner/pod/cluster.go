@@ -23,7 +23,7 @@ func ClusterRole(clusterType string, rank int) string {
 
 // cluster has the members of a cluster that this node runs. They get their GPUs together and share a
 // network: a network of the container engine, the loopback for processes, or Kubernetes' Pod network
-// (primary). A member keeps its GPUs while its start is retried, so that the cluster stays placed.
+// (see type primary). A member keeps its GPUs while its start is retried, so that the cluster stays placed.
 type cluster struct {
 	pods *Pods
 	id   string
@@ -47,7 +47,7 @@ const (
 
 func networkName(clusterID string) string { return "gpucloud-cluster-" + clusterID }
 
-// join adds a member. The others wait until all have joined.
+// join adds a member. No member gets GPUs until all have joined.
 func (p *Pods) join(r *runner, record store.Pod) {
 	if record.Cluster == nil {
 		return
@@ -64,7 +64,7 @@ func (p *Pods) join(r *runner, record store.Pod) {
 	r.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.members[r.id]; known {
+	if _, joined := c.members[r.id]; joined {
 		return
 	}
 	c.engineNetwork = c.engineNetwork || record.Cluster.Network != ""
@@ -93,15 +93,15 @@ func (p *Pods) leave(ctx context.Context, r *runner) {
 	}
 	c.mu.Lock()
 	delete(c.members, r.id)
-	last, engine := len(c.members) == 0, c.engineNetwork
+	isLast, engineNetwork := len(c.members) == 0, c.engineNetwork
 	c.mu.Unlock()
-	if !last {
+	if !isLast {
 		return
 	}
 	p.mu.Lock()
 	delete(p.clusters, c.id)
 	p.mu.Unlock()
-	if engine {
+	if engineNetwork {
 		p.removeNetwork(ctx, networkName(c.id))
 	}
 }
@@ -129,12 +129,12 @@ var errMembersUnknown = errors.New("the cluster's pods are not all known yet")
 // errInactive means that the pod has been stopped or deleted.
 var errInactive = errors.New("the pod has been stopped or deleted")
 
-// allocate allocates a pod's GPUs, and for a cluster's member the GPUs of all members without.
+// allocate allocates a pod's GPUs or, for a member of a cluster, the GPUs of all members that have none.
 func (r *runner) allocate(p store.Pod) ([]gpu.Device, error) {
-	want := gpu.Request{Types: p.GPU.TypeIDs, Count: int(p.GPU.Count), CUDA: p.GPU.AllowedCUDAVersions, MinimumCUDA: p.GPU.MinCUDAVersion, Pod: true}
+	request := gpu.Request{Types: p.GPU.TypeIDs, Count: int(p.GPU.Count), CUDA: p.GPU.AllowedCUDAVersions, MinimumCUDA: p.GPU.MinCUDAVersion, Pod: true}
 	c := r.clusterOf()
 	if c == nil {
-		return r.pods.Devices.Acquire(want, r.id)
+		return r.pods.Devices.Acquire(request, r.id)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +153,7 @@ func (r *runner) allocate(p store.Pod) ([]gpu.Device, error) {
 	for _, member := range members {
 		ids = append(ids, member.id)
 	}
-	assigned, err := r.pods.Devices.AcquireForMembers(want, c.id, ids)
+	assigned, err := r.pods.Devices.AcquireForMembers(request, c.id, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -228,28 +228,28 @@ func (r *runner) joinNetwork(ctx context.Context, p store.Pod, program run.Progr
 	if err != nil {
 		return err
 	}
-	primary, own := loopback, loopback
+	primaryIP, ownIP := loopback, loopback
 	if network.Name != "" {
-		if primary, err = address(network.CIDR, 0); err == nil {
-			own, err = address(network.CIDR, *p.Cluster.Rank)
+		if primaryIP, err = address(network.CIDR, 0); err == nil {
+			ownIP, err = address(network.CIDR, *p.Cluster.Rank)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	_, err = r.report(ctx, p.Run, computeAssigned, func(p *store.Pod) {
-		p.Cluster.Network, p.Cluster.IP = network.Name, own
-		p.HiddenEnv = rankEnvironment(*p, primary, own, port)
+		p.Cluster.Network, p.Cluster.IP = network.Name, ownIP
+		p.HiddenEnv = rankEnvironment(*p, primaryIP, ownIP, port)
 	})
 	return err
 }
 
 // rankEnvironment returns the variables with which a member finds the others.
-func rankEnvironment(p store.Pod, primary, own string, port int) map[string]string {
+func rankEnvironment(p store.Pod, primaryIP, ownIP string, port int) map[string]string {
 	portText := strconv.Itoa(port)
 	return map[string]string{
-		"NODE_RANK": strconv.FormatInt(*p.Cluster.Rank, 10), "NODE_ADDR": own,
-		"PRIMARY_ADDR": primary, "MASTER_ADDR": primary, "PRIMARY_PORT": portText, "MASTER_PORT": portText, "HOST_NODE_ADDR": primary + ":" + portText,
+		"NODE_RANK": strconv.FormatInt(*p.Cluster.Rank, 10), "NODE_ADDR": ownIP,
+		"PRIMARY_ADDR": primaryIP, "MASTER_ADDR": primaryIP, "PRIMARY_PORT": portText, "MASTER_PORT": portText, "HOST_NODE_ADDR": primaryIP + ":" + portText,
 		"NUM_NODES": strconv.FormatInt(p.Cluster.Size, 10), "NUM_TRAINERS": strconv.FormatInt(p.GPU.Count, 10),
 		"WORLD_SIZE": strconv.FormatInt(p.Cluster.Size*p.GPU.Count, 10),
 	}
@@ -371,11 +371,11 @@ func (r *runner) joinPrimary(ctx context.Context, c *cluster, p store.Pod) error
 
 // addressVariables maps the variables with a member's own address to their suffix.
 func addressVariables(p store.Pod) map[string]string {
-	own := map[string]string{"NODE_ADDR": ""}
+	suffixes := map[string]string{"NODE_ADDR": ""}
 	if *p.Cluster.Rank == 0 {
-		own["PRIMARY_ADDR"], own["MASTER_ADDR"], own["HOST_NODE_ADDR"] = "", "", ":"+strconv.Itoa(primaryPort)
+		suffixes["PRIMARY_ADDR"], suffixes["MASTER_ADDR"], suffixes["HOST_NODE_ADDR"] = "", "", ":"+strconv.Itoa(primaryPort)
 	}
-	return own
+	return suffixes
 }
 
 // awaitPrimaryMove waits for a new address of the primary, or returns false if the process or ctx ends.

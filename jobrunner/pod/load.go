@@ -45,18 +45,18 @@ func (p *Pods) Load(ctx context.Context) error {
 	}
 	p.removeFolders(ctx, all)
 	if p.Persistent {
-		p.running.Go(p.removeLeftovers)
+		p.goroutines.Go(p.removeLeftovers)
 	}
 	for _, r := range p.all() {
 		r.sync(ctx)
-		p.running.Go(func() { p.runUntilDeleted(r) })
+		p.goroutines.Go(func() { p.runUntilDeleted(r) })
 	}
 	return nil
 }
 
 // isOurs reports whether this node runs a pod.
 func (p *Pods) isOurs(record store.Pod) bool {
-	return p.Alone || record.FolderID == "" || record.FolderID == p.FolderID
+	return p.SingleNode || record.FolderID == "" || record.FolderID == p.FolderID
 }
 
 // removeLeftovers removes the containers of pods that don't run, and the networks of clusters
@@ -68,20 +68,20 @@ func (p *Pods) removeLeftovers() {
 	if err != nil {
 		return // the next start tries again
 	}
-	active, known := map[string]bool{}, map[string]bool{}
+	isActive, hasCluster := map[string]bool{}, map[string]bool{} // by pod, by network
 	for _, record := range all {
-		active[record.ID] = p.isOurs(record) && record.Status.Active()
+		isActive[record.ID] = p.isOurs(record) && record.Status.Active()
 		if record.Cluster != nil {
-			known[networkName(record.Cluster.ID)] = true
+			hasCluster[networkName(record.Cluster.ID)] = true
 		}
 	}
 	for _, o := range orphans {
-		if !active[o.Pod] {
+		if !isActive[o.Pod] {
 			o.Remove()
 		}
 	}
 	for _, name := range networks {
-		if !known[name] {
+		if !hasCluster[name] {
 			p.removeNetwork(p.ctx, name)
 		}
 	}
@@ -124,16 +124,16 @@ func (r *runner) restore(ctx context.Context, record store.Pod) {
 
 // removeFolders removes the folders of pods whose deletion was interrupted.
 func (p *Pods) removeFolders(ctx context.Context, all []store.Pod) {
-	known := map[string]bool{}
+	exists := map[string]bool{}
 	for _, record := range all {
-		known[record.ID] = true
+		exists[record.ID] = true
 	}
 	folders, err := os.ReadDir(p.Folder)
 	if err != nil {
 		return // the folder doesn't exist yet
 	}
 	for _, f := range folders {
-		if f.IsDir() && !known[f.Name()] {
+		if f.IsDir() && !exists[f.Name()] {
 			p.removeFolder(ctx, f.Name())
 		}
 	}
@@ -151,7 +151,7 @@ func (p *Pods) removeFolder(ctx context.Context, id string) {
 	}
 }
 
-// removeVolume removes a pod's volume if it is kept outside its folder.
+// removeVolume removes a pod's volume if Keeper has it, instead of the pod's folder.
 func (p *Pods) removeVolume(ctx context.Context, id string) error {
 	if p.Keeper == nil {
 		return nil

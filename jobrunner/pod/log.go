@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// A pod's log is in two files. If the current one is full, it replaces the previous one.
+// A pod's log is in two files. When the current file is full, it replaces the previous file.
 const (
 	logFile      = "log.jsonl"
 	previousFile = "log.previous.jsonl"

@@ -21,7 +21,7 @@
 // # Locking
 //
 // Pods, clusters and runners have one lock each, which are taken in this order. A runner reads
-// and writes its record with syncing held, so that it never replaces a newer record with an
+// and writes its record with syncMu held, so that it never replaces a newer record with an
 // older one.
 package pod
 
@@ -59,10 +59,11 @@ type Config struct {
 	Folder string
 	// FolderID is the id of this node's data folder: each node runs its own pods, even on a shared store.
 	FolderID string
-	Alone    bool // no other node shares the store, so all pods are this node's
+	// SingleNode says that no other node shares the store, so all pods are this node's.
+	SingleNode bool
 	// Persistent says that a later run has the same Folder and FolderID.
 	Persistent bool
-	Catalog    *catalog.Source // nil is the built-in one
+	Catalog    *catalog.Source // nil is the built-in catalog
 	Meter      Meter
 	// LogTo receives each line of a pod, after the pod's id; may be nil.
 	LogTo  io.Writer
@@ -73,9 +74,9 @@ type Config struct {
 // Pods runs the pods of this node.
 type Pods struct {
 	Config
-	ctx     context.Context // ends with Stop
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	ctx        context.Context // ends with Stop
+	stop       context.CancelFunc
+	goroutines sync.WaitGroup
 
 	mu       sync.Mutex
 	runners  map[string]*runner
@@ -117,7 +118,7 @@ func (p *Pods) Sync(ctx context.Context, id string) {
 	if r == nil && p.ctx.Err() == nil {
 		r = newRunner(p, id)
 		p.runners[id] = r
-		defer p.running.Go(func() { p.runUntilDeleted(r) }) // after it has read the record
+		defer p.goroutines.Go(func() { p.runUntilDeleted(r) }) // after r.sync has read the record
 	}
 	p.mu.Unlock()
 	if r != nil {
@@ -125,7 +126,7 @@ func (p *Pods) Sync(ctx context.Context, id string) {
 	}
 }
 
-// SyncKnown is Sync for a pod that already has a runner, and a no-op for another one.
+// SyncKnown is Sync for a pod that already has a runner, and a no-op for other pods.
 func (p *Pods) SyncKnown(ctx context.Context, id string) {
 	if r := p.find(id); r != nil {
 		r.sync(ctx)
@@ -161,7 +162,7 @@ func (p *Pods) Stop() { p.stop() }
 // Close stops all pods and waits until they are gone.
 func (p *Pods) Close() {
 	p.stop()
-	p.running.Wait()
+	p.goroutines.Wait()
 	p.removeAllNetworks()
 }
 

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// retryStore is the pause after an error of the database, in real time.
-	retryStore = time.Second
-	maxReason  = 2000 // bytes
+	// storeRetryPause is the pause after an error of the database, in real time.
+	storeRetryPause = time.Second
+	maxReason       = 2000 // bytes
 )
 
 // sync reads the record, and interrupts the runner's step if it no longer fits the record.
 func (r *runner) sync(ctx context.Context) {
-	r.syncing.Lock()
-	defer r.syncing.Unlock()
-	read, err := r.pods.Store.Pod(ctx, r.id)
-	p := read
+	r.syncMu.Lock()
+	defer r.syncMu.Unlock()
+	record, err := r.pods.Store.Pod(ctx, r.id)
+	p := record
 	switch {
 	case err == nil && r.pods.isOurs(p):
-		r.setDesired(&read, &p)
+		r.setDesired(&record, &p)
 		r.pods.join(r, p)
 	case err == nil: // another node runs it, in its own folder
 		p.Status, p.WipeVolume = store.PodExited, false
-		r.setDesired(&read, &p)
+		r.setDesired(&record, &p)
 	case errors.Is(err, store.ErrNotFound):
 		r.setDesired(nil, nil)
 	default:
@@ -47,13 +47,13 @@ func (r *runner) hasRead(p *store.Pod) bool {
 	if p == nil {
 		return r.desired == nil
 	}
-	return r.read != nil && reflect.DeepEqual(*r.read, *p)
+	return r.lastRead != nil && reflect.DeepEqual(*r.lastRead, *p)
 }
 
-func (r *runner) setDesired(read, p *store.Pod) {
+func (r *runner) setDesired(record, p *store.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.read, r.desired = read, p
+	r.lastRead, r.desired = record, p
 	if p == nil || !p.Status.Active() || p.Run != r.generation {
 		r.interrupt()
 	}
@@ -95,15 +95,15 @@ func (r *runner) update(ctx context.Context, generation int64, change func(p *st
 			r.pods.Logger.ErrorContext(ctx, "the state of a pod can't be stored yet", "pod", r.id, "error", err)
 			logged = true
 		}
-		if err := clock.RealSleep(ctx, retryStore); err != nil {
+		if err := clock.RealSleep(ctx, storeRetryPause); err != nil {
 			return p, err
 		}
 	}
 }
 
 func (r *runner) tryUpdate(ctx context.Context, generation int64, change func(p *store.Pod) bool) (store.Pod, error) {
-	r.syncing.Lock()
-	defer r.syncing.Unlock()
+	r.syncMu.Lock()
+	defer r.syncMu.Unlock()
 	p, err := r.pods.Store.ReportPod(context.WithoutCancel(ctx), r.id, func(p *store.Pod) error {
 		if p.Run != generation || !change(p) {
 			return errOutdated

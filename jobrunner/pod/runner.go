@@ -33,12 +33,12 @@ type runner struct {
 	wake  chan struct{} // signals that the record changed
 	retry chan struct{} // signals that devices may be free
 
-	syncing sync.Mutex // see Locking in the package's documentation
+	syncMu sync.Mutex // see Locking in the package's documentation
 
 	mu           sync.Mutex // guards the rest
-	read         *store.Pod // the record as last read; nil if it didn't exist
+	lastRead     *store.Pod // the record as last read; nil if it didn't exist
 	desired      *store.Pod // the record to reconcile; nil if it is deleted
-	generation   int64      // the one being reconciled
+	generation   int64      // generation that is being reconciled
 	interrupt    func()     // cancels the steps of that generation
 	process      run.Process
 	processStart time.Time // in real time
@@ -60,8 +60,8 @@ func newRunner(p *Pods, id string) *runner {
 func (r *runner) folder() string       { return filepath.Join(r.pods.Folder, r.id) }
 func (r *runner) volumeFolder() string { return filepath.Join(r.folder(), "volume") }
 
-// actual is the actual state of a pod. Only the goroutine of serve changes it.
-type actual struct {
+// actualState is what exists of a pod. Only the goroutine of serve changes it.
+type actualState struct {
 	generation int64        // generation of the fields below
 	hasGPUs    bool         // or a place in the queue for them
 	program    *run.Program // nil before it is resolved
@@ -88,25 +88,25 @@ const (
 )
 
 // nextStep returns the step that brings what exists closer to the record.
-func nextStep(desired *store.Pod, a actual, closing bool) step {
-	active := desired != nil && desired.Status.Active() && !closing
-	current := active && desired.Run == a.generation
+func nextStep(desired *store.Pod, a actualState, closing bool) step {
+	shouldRun := desired != nil && desired.Status.Active() && !closing
+	isCurrent := shouldRun && desired.Run == a.generation
 	switch {
-	case a.process != nil && current:
+	case a.process != nil && isCurrent:
 		return watch
 	case a.process != nil:
 		return stopProcess
 	case closing:
 		return exit
-	case !active && a.hasGPUs:
+	case !shouldRun && a.hasGPUs:
 		return release
 	case desired == nil:
 		return remove
 	case desired.WipeVolume:
 		return wipe
-	case !active:
+	case !shouldRun:
 		return idle
-	case !current || a.program == nil:
+	case !isCurrent || a.program == nil:
 		return resolve
 	case !a.allocated:
 		return allocate
@@ -146,7 +146,7 @@ func (r *runner) serve(ctx context.Context) {
 }
 
 // attempt performs a step, until the record changes. If the step fails, it is retried after a pause.
-func (r *runner) attempt(ctx context.Context, next step, p store.Pod, a *actual) {
+func (r *runner) attempt(ctx context.Context, next step, p store.Pod, a *actualState) {
 	ctx, end := r.begin(ctx, p)
 	defer end()
 	err := r.perform(ctx, next, p, a)
@@ -161,7 +161,7 @@ func (r *runner) attempt(ctx context.Context, next step, p store.Pod, a *actual)
 	a.reset()
 }
 
-func (r *runner) perform(ctx context.Context, next step, p store.Pod, a *actual) (err error) {
+func (r *runner) perform(ctx context.Context, next step, p store.Pod, a *actualState) (err error) {
 	switch next {
 	case watch:
 		r.watch(ctx, p, a)
@@ -185,18 +185,18 @@ func (r *runner) perform(ctx context.Context, next step, p store.Pod, a *actual)
 }
 
 // reset starts over: only the GPUs and the generation stay.
-func (a *actual) reset() { *a = actual{generation: a.generation, hasGPUs: a.hasGPUs} }
+func (a *actualState) reset() { *a = actualState{generation: a.generation, hasGPUs: a.hasGPUs} }
 
 // initialState returns an adopted process's state. Otherwise it assumes GPUs, so that they are released.
-func (r *runner) initialState() actual {
+func (r *runner) initialState() actualState {
 	r.mu.Lock()
 	process, span := r.process, r.span
 	r.mu.Unlock()
 	if process == nil {
-		return actual{hasGPUs: true}
+		return actualState{hasGPUs: true}
 	}
 	program, _ := r.resolve(span.Pod) // after an error the process continues, too
-	return actual{generation: span.Pod.Run, hasGPUs: true, program: program, allocated: true, joined: true, process: process}
+	return actualState{generation: span.Pod.Run, hasGPUs: true, program: program, allocated: true, joined: true, process: process}
 }
 
 func (r *runner) resolve(p store.Pod) (*run.Program, error) {
@@ -229,7 +229,7 @@ func (r *runner) begin(ctx context.Context, p store.Pod) (context.Context, func(
 	return ctx, cancel
 }
 
-func (r *runner) start(ctx context.Context, p store.Pod, a *actual) error {
+func (r *runner) start(ctx context.Context, p store.Pod, a *actualState) error {
 	spec, err := r.spec(ctx, p, *a.program)
 	if err != nil {
 		return err
@@ -265,7 +265,7 @@ func (r *runner) start(ctx context.Context, p store.Pod, a *actual) error {
 
 // watch waits until the process exits or ctx ends, as described at begin. If the primary of its
 // cluster moves, it stops the process, which then starts again.
-func (r *runner) watch(ctx context.Context, p store.Pod, a *actual) {
+func (r *runner) watch(ctx context.Context, p store.Pod, a *actualState) {
 	if inCluster := a.program.OwnAddress && p.Cluster != nil; inCluster && *p.Cluster.Rank == 0 { // the primary
 		r.clusterOf().announce(a.process.Address())
 	} else if inCluster {
@@ -286,7 +286,7 @@ func (r *runner) watch(ctx context.Context, p store.Pod, a *actual) {
 }
 
 // reportEnd reports a process that exited by itself. Its GPUs are released before the report.
-func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actual) {
+func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actualState) {
 	a.process.Stop(0) // also its children
 	end := a.process.Exit()
 	r.log.Note("the pod ended with " + end.Text)
@@ -303,7 +303,7 @@ func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actual) {
 }
 
 // stopProcess stops a process that the record doesn't want. ctx ends with the deployment.
-func (r *runner) stopProcess(ctx context.Context, a *actual) {
+func (r *runner) stopProcess(ctx context.Context, a *actualState) {
 	if ctx.Err() != nil {
 		r.log.Note("the jobrunner stops, and with it the pod")
 	}
@@ -374,13 +374,13 @@ func (r *runner) release() {
 }
 
 // backOff waits before a failed start is retried, without GPUs unless the pod is a cluster's member.
-func (r *runner) backOff(ctx context.Context, p store.Pod, a *actual, err error) {
+func (r *runner) backOff(ctx context.Context, p store.Pod, a *actualState, err error) {
 	if p.Cluster == nil {
 		r.release()
 		a.hasGPUs = false
 	}
 	if sqldb.Temporary(err) { // the database's error, not the pod's
-		_ = clock.RealSleep(ctx, retryStore)
+		_ = clock.RealSleep(ctx, storeRetryPause)
 		return
 	}
 	r.reportWait(ctx, p, slog.LevelWarn, "a pod can't start", err.Error())

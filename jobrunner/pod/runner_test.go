@@ -28,43 +28,43 @@ func newDesiredPod(status store.PodStatus, generation int64) *store.Pod {
 func TestNextStep(t *testing.T) {
 	wiped := func(p *store.Pod) *store.Pod { p.WipeVolume = true; return p }
 	program := &run.Program{}
-	running := actual{generation: 1, hasGPUs: true, program: program, allocated: true, joined: true, process: someProcess}
+	running := actualState{generation: 1, hasGPUs: true, program: program, allocated: true, joined: true, process: someProcess}
 	for name, c := range map[string]struct {
 		desired *store.Pod
-		actual  actual
+		actual  actualState
 		closing bool
 		want    step
 	}{
-		"new":                                 {newDesiredPod(store.PodProvisioning, 1), actual{}, false, resolve},
-		"image resolved":                      {newDesiredPod(store.PodProvisioning, 1), actual{generation: 1, program: program}, false, allocate},
-		"GPUs allocated":                      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, program: program, hasGPUs: true, allocated: true}, false, join},
-		"network joined":                      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, program: program, hasGPUs: true, allocated: true, joined: true}, false, startProcess},
+		"new":                                 {newDesiredPod(store.PodProvisioning, 1), actualState{}, false, resolve},
+		"image resolved":                      {newDesiredPod(store.PodProvisioning, 1), actualState{generation: 1, program: program}, false, allocate},
+		"GPUs allocated":                      {newDesiredPod(store.PodStarting, 1), actualState{generation: 1, program: program, hasGPUs: true, allocated: true}, false, join},
+		"network joined":                      {newDesiredPod(store.PodStarting, 1), actualState{generation: 1, program: program, hasGPUs: true, allocated: true, joined: true}, false, startProcess},
 		"running":                             {newDesiredPod(store.PodRunning, 1), running, false, watch},
 		"running, the record lags":            {newDesiredPod(store.PodStarting, 1), running, false, watch},
 		"restarted":                           {newDesiredPod(store.PodStarting, 2), running, false, stopProcess},
-		"restarted, process stopped":          {newDesiredPod(store.PodStarting, 2), actual{generation: 1, hasGPUs: true}, false, resolve},
-		"restarted during a start":            {newDesiredPod(store.PodStarting, 2), actual{generation: 1, hasGPUs: true, program: program, allocated: true}, false, resolve},
+		"restarted, process stopped":          {newDesiredPod(store.PodStarting, 2), actualState{generation: 1, hasGPUs: true}, false, resolve},
+		"restarted during a start":            {newDesiredPod(store.PodStarting, 2), actualState{generation: 1, hasGPUs: true, program: program, allocated: true}, false, resolve},
 		"reset while running":                 {wiped(newDesiredPod(store.PodStarting, 2)), running, false, stopProcess},
-		"reset, process stopped":              {wiped(newDesiredPod(store.PodStarting, 2)), actual{generation: 1, hasGPUs: true}, false, wipe},
+		"reset, process stopped":              {wiped(newDesiredPod(store.PodStarting, 2)), actualState{generation: 1, hasGPUs: true}, false, wipe},
 		"stopped while running":               {newDesiredPod(store.PodExited, 2), running, false, stopProcess},
-		"stopped, process stopped":            {newDesiredPod(store.PodExited, 2), actual{generation: 1, hasGPUs: true}, false, release},
-		"stopped":                             {newDesiredPod(store.PodExited, 2), actual{generation: 1}, false, idle},
-		"stopped and reset, GPUs still held":  {wiped(newDesiredPod(store.PodExited, 2)), actual{generation: 1, hasGPUs: true}, false, release},
-		"stopped and reset":                   {wiped(newDesiredPod(store.PodExited, 2)), actual{generation: 1}, false, wipe},
-		"failed":                              {newDesiredPod(store.PodError, 1), actual{generation: 1}, false, idle},
+		"stopped, process stopped":            {newDesiredPod(store.PodExited, 2), actualState{generation: 1, hasGPUs: true}, false, release},
+		"stopped":                             {newDesiredPod(store.PodExited, 2), actualState{generation: 1}, false, idle},
+		"stopped and reset, GPUs still held":  {wiped(newDesiredPod(store.PodExited, 2)), actualState{generation: 1, hasGPUs: true}, false, release},
+		"stopped and reset":                   {wiped(newDesiredPod(store.PodExited, 2)), actualState{generation: 1}, false, wipe},
+		"failed":                              {newDesiredPod(store.PodError, 1), actualState{generation: 1}, false, idle},
 		"deleted while running":               {nil, running, false, stopProcess},
-		"deleted, process stopped":            {nil, actual{generation: 1, hasGPUs: true}, false, release},
-		"deleted":                             {nil, actual{generation: 1}, false, remove},
+		"deleted, process stopped":            {nil, actualState{generation: 1, hasGPUs: true}, false, release},
+		"deleted":                             {nil, actualState{generation: 1}, false, remove},
 		"deployment ends while running":       {newDesiredPod(store.PodRunning, 1), running, true, stopProcess},
-		"deployment ends during a start":      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, hasGPUs: true, program: program}, true, exit},
-		"deployment ends, deleted":            {nil, actual{}, true, exit},
-		"deployment ends, the volume remains": {wiped(newDesiredPod(store.PodExited, 1)), actual{}, true, exit},
+		"deployment ends during a start":      {newDesiredPod(store.PodStarting, 1), actualState{generation: 1, hasGPUs: true, program: program}, true, exit},
+		"deployment ends, deleted":            {nil, actualState{}, true, exit},
+		"deployment ends, the volume remains": {wiped(newDesiredPod(store.PodExited, 1)), actualState{}, true, exit},
 	} {
 		must.Equal(t, nextStep(c.desired, c.actual, c.closing), c.want, name, "step")
 	}
 }
 
-// From any state, the steps reach one that waits. They never repeat, nor start a second process.
+// From any state, the steps reach a step that waits, without a repeated step or a second process.
 func TestStepsConverge(t *testing.T) {
 	desiredPods := []*store.Pod{nil}
 	for _, status := range []store.PodStatus{store.PodProvisioning, store.PodStarting, store.PodRunning, store.PodExited, store.PodError} {
@@ -76,7 +76,7 @@ func TestStepsConverge(t *testing.T) {
 	}
 	for _, desired := range desiredPods {
 		for bits := range 1 << 6 {
-			a := actual{generation: int64(1 + bits&1), hasGPUs: bits&2 != 0, allocated: bits&4 != 0, joined: bits&8 != 0}
+			a := actualState{generation: int64(1 + bits&1), hasGPUs: bits&2 != 0, allocated: bits&4 != 0, joined: bits&8 != 0}
 			if bits&16 != 0 {
 				a.program = &run.Program{}
 			}
@@ -91,7 +91,7 @@ func TestStepsConverge(t *testing.T) {
 }
 
 // converge performs steps that succeed until one waits for an event.
-func converge(desired *store.Pod, a actual, closing bool) error {
+func converge(desired *store.Pod, a actualState, closing bool) error {
 	if desired != nil {
 		p := *desired
 		desired = &p
@@ -198,7 +198,7 @@ func member(rank int64) store.Pod {
 	return store.Pod{Cluster: &store.ClusterMember{ID: "c", Rank: &rank, Size: 2}, GPU: &store.PodGPU{Count: 1}}
 }
 
-// A running member restarts only when the primary's address differs from the one it got.
+// A running member restarts only when the primary's address differs from the address that the member got.
 func TestPrimaryMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{primary: primary{changed: make(chan struct{})}}
@@ -244,7 +244,7 @@ func openTestLog(t *testing.T, folder string) *fileLog {
 	return openLog(folder, run.LogConfig{Clock: new(clock.Clock), ID: "p"}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
-// A log continues after a restart with its line numbers and mark, without cut lines and excess ones.
+// A log continues after a restart with its line numbers and mark, without lines that were cut off or exceed its limits.
 func TestLogIsKept(t *testing.T) {
 	folder := t.TempDir()
 	l := openTestLog(t, folder)

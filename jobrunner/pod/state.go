@@ -88,8 +88,8 @@ func Actions(p store.Pod) (allowed []Action) {
 	return append(allowed, Terminate)
 }
 
-// Do applies an action to the record of a pod; its runner then follows. Call it in UpdatePod. The
-// error names the actions that the pod allows.
+// Do applies an action to the record of a pod, which its runner then reconciles. Call it in UpdatePod.
+// The error names the actions that the pod allows.
 func Do(p *store.Pod, a Action, now time.Time) error {
 	if p.Locked && (a == Stop || a == Reset) {
 		return httpanswer.Refuse(http.StatusConflict, "pod %q is locked, and can't be stopped or reset: unlock it first", p.ID)
@@ -112,7 +112,8 @@ func Create(p *store.Pod, folderID string, now time.Time) {
 	recordChange(p, "Rented by User", now)
 }
 
-// Replace changes the container, and replaces a running one unless the pod is locked. Call it in UpdatePod.
+// Replace records an update of the pod's container, which its runner then replaces. It rejects the update of an
+// active pod that is locked. Call it in UpdatePod.
 func Replace(p *store.Pod, locked bool, now time.Time) error {
 	if locked && p.Status.Active() {
 		return httpanswer.Refuse(http.StatusConflict, "pod %q is locked, and the change would replace its container: unlock it first", p.ID)

@@ -21,8 +21,8 @@ import (
 // Output receives what a process writes to stdout and stderr.
 type Output interface {
 	io.Writer // in pieces of any size
-	// WriteLine receives a whole line. mark identifies it: the log of a process that outlived a
-	// restart of the jobrunner continues after this line.
+	// WriteLine receives a whole line. mark identifies it, for example by its time: the log of a process
+	// that outlived a restart of the jobrunner continues after this line.
 	WriteLine(text, mark string)
 }
 
@@ -33,7 +33,7 @@ const (
 	defaultBytes = 1 << 20
 	maxLine      = 8 << 10  // bytes; a longer line is cut
 	maxRead      = 64 << 10 // bytes of a line that are examined before it is cut
-	tailLines    = 20       // in Tail; its first message may add lines
+	tailLines    = 20       // in Tail, or more because it doesn't split messages
 )
 
 // Line is a line of a process, or of the jobrunner about the process. The JSON is for the files of pods' logs.
@@ -63,8 +63,8 @@ type Log struct {
 	finished bool
 }
 
-// teeing is held during a write to a Tee, which several logs may share.
-var teeing sync.Mutex
+// teeMu is held during a write to a Tee, which several logs may share.
+var teeMu sync.Mutex
 
 type LogConfig struct {
 	Clock    *clock.Clock
@@ -193,9 +193,9 @@ func (l *Log) add(text string, system bool) {
 		if system {
 			text = SystemPrefix + text
 		}
-		teeing.Lock()
+		teeMu.Lock()
 		_, _ = fmt.Fprintf(l.config.Tee, "%s %s\n", l.config.ID, text) // the reader may be gone
-		teeing.Unlock()
+		teeMu.Unlock()
 	}
 	l.wake()
 }
@@ -248,7 +248,7 @@ func (l *Log) Mark() string {
 	return l.mark
 }
 
-// Lines returns the lines from a number on, oldest first. More is closed when further
+// Lines returns the lines from a number on, oldest first. more is closed when further
 // lines can be read; it is nil if the log has ended.
 func (l *Log) Lines(from int64) (lines []Line, more <-chan struct{}) {
 	l.mu.Lock()
@@ -314,21 +314,21 @@ func (r Resolver) Resolve(ctx context.Context, env map[string]string, log *Log) 
 	return resolved, nil
 }
 
-// CopyLines reads lines of the form "TIME TEXT" and passes on the texts of those later than after. Their mark
-// is the latest time so far, which it also returns: lines of stdout and stderr may be out of order. It skips
-// other lines, and a line in which the stream breaks, because the next stream has the whole line.
-func CopyLines(stream io.Reader, after time.Time, log Output) (last time.Time, err error) {
+// CopyLines reads lines of the form "TIME TEXT", and writes the texts of lines that are later than since to log.
+// A line's mark is the latest time so far, because lines of stdout and stderr may be out of order. CopyLines
+// returns that time. It skips a line in which the stream breaks, because the next stream has the whole line.
+func CopyLines(stream io.Reader, since time.Time, log Output) (last time.Time, err error) {
 	lines := bufio.NewReader(stream)
 	mark := ""
-	for last = after; ; {
+	for last = since; ; {
 		text, err := lines.ReadString('\n')
 		ended := errors.Is(err, io.EOF)
 		if err != nil && !ended {
 			return last, err
 		}
 		stamp, text, found := strings.Cut(text, " ")
-		at, invalid := time.Parse(time.RFC3339Nano, stamp)
-		if found && invalid == nil && at.After(after) {
+		at, timeErr := time.Parse(time.RFC3339Nano, stamp)
+		if found && timeErr == nil && at.After(since) {
 			if at.After(last) {
 				last, mark = at, stamp
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// A logger's long line keeps its level and its end, where a traceback has its cause; others their start.
+// A logger's long line keeps its level and its end, where a traceback has its cause. Other lines keep their start.
 func TestLongLines(t *testing.T) {
 	log := NewLog(LogConfig{Clock: new(clock.Clock), ID: "w"})
 	for range 2 { // the second call is a no-op

@@ -119,7 +119,8 @@ type Pod struct {
 	Ports    []store.PodPort
 	Network  string // private network shared with other pods; "" for none
 	IP       string // address in Network; "" for any
-	// AddressVariables get the pod's own address, known once it starts, followed by this suffix.
+	// AddressVariables maps variables to suffixes. A variable's value is the pod's own address, which is known
+	// once the pod starts, followed by the suffix.
 	AddressVariables map[string]string
 }
 
@@ -228,8 +229,8 @@ const DockerRegistry = "docker.io"
 
 // Registry returns the host of an image's registry.
 func Registry(image string) string {
-	first, _, more := strings.Cut(image, "/")
-	if more && (strings.ContainsAny(first, ".:") || first == "localhost") && first != "index.docker.io" {
+	first, _, hasSlash := strings.Cut(image, "/")
+	if hasSlash && (strings.ContainsAny(first, ".:") || first == "localhost") && first != "index.docker.io" {
 		return first
 	}
 	return DockerRegistry
@@ -250,7 +251,7 @@ type Cluster interface {
 	Close()
 }
 
-// VolumeKeeper keeps volumes outside this machine's folders. Both methods ignore a volume that it doesn't have.
+// VolumeKeeper keeps volumes outside this machine's folders. Its methods ignore a volume that it doesn't keep.
 type VolumeKeeper interface {
 	ResizeVolume(ctx context.Context, name string, size int64) error
 	RemoveVolume(ctx context.Context, name string) error
@@ -267,7 +268,7 @@ type ClusterConfig struct {
 type ClusterSettings struct {
 	// Kubeconfig is a file, or if empty KUBECONFIG, the user's file, or the Pod's service account.
 	Kubeconfig yamlfile.Text `yaml:"kubeconfig"`
-	Context    yamlfile.Text `yaml:"context"`   // of the file; "" is its current one
+	Context    yamlfile.Text `yaml:"context"`   // of the file; "" is its current context
 	Namespace  yamlfile.Text `yaml:"namespace"` // "" is the context's, or else this process's Pod's, or else default
 	URL        yamlfile.Text `yaml:"url"`       // how Pods reach this jobrunner, without a path
 	// GPULabel is the node label that names the GPU product. The default is the label of NVIDIA's feature discovery.

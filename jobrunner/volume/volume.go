@@ -20,14 +20,14 @@ import (
 )
 
 type Config struct {
-	Data     string                 // data folder; if "", a temporary folder that Close deletes
-	MakeTemp func() (string, error) // makes the temporary folder
-	Store    *store.Store
-	Keeper   run.VolumeKeeper                                   // nil if volumes are folders of this machine
-	Known    func(ctx context.Context, id string) (bool, error) // reports whether this deployment ever had a volume
-	Mounted  func(id string) bool                               // reports whether a worker or pod has it
-	Clock    *clock.Clock
-	Logger   *slog.Logger
+	DataDir   string                 // if "", a temporary folder that Close deletes
+	MakeTemp  func() (string, error) // makes the temporary folder
+	Store     *store.Store
+	Keeper    run.VolumeKeeper                                   // nil if volumes are folders of this machine
+	EverHad   func(ctx context.Context, id string) (bool, error) // reports whether this deployment ever had a volume
+	IsMounted func(id string) bool                               // reports whether a worker or pod has a volume
+	Clock     *clock.Clock
+	Logger    *slog.Logger
 }
 
 // Volumes are the folders of network volumes and of pods.
@@ -36,9 +36,9 @@ type Volumes struct {
 	ctx    context.Context // ends with Stop
 	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	temp    string
-	running sync.WaitGroup // nothing is added once ctx has ended
+	mu         sync.Mutex
+	tempDir    string         // "" until it is needed
+	goroutines sync.WaitGroup // nothing is added once ctx has ended
 }
 
 // New returns Volumes. The caller must call Start.
@@ -51,12 +51,12 @@ func New(c Config) *Volumes {
 
 // MountOf returns the mount of a network volume, and creates its folder. The caller sets Path.
 func (v *Volumes) MountOf(ctx context.Context, id string) (run.Mount, error) {
-	stored, err := store.Get[store.NetworkVolume](ctx, v.Store, id)
+	record, err := store.Get[store.NetworkVolume](ctx, v.Store, id)
 	if err != nil {
 		return run.Mount{}, err
 	}
 	dir, err := v.volumeFolder(id)
-	return run.Mount{Dir: dir, Name: run.NetworkVolumePrefix + id, Size: stored.Size}, err
+	return run.Mount{Dir: dir, Name: run.NetworkVolumePrefix + id, Size: record.Size}, err
 }
 
 // retryPause is the pause after a failed try to apply a change, in real time.
@@ -66,10 +66,10 @@ const retryPause = time.Second
 func (v *Volumes) follow(ctx context.Context, id string) {
 	name := run.NetworkVolumePrefix + id
 	for logged := false; ; {
-		stored, err := store.Get[store.NetworkVolume](ctx, v.Store, id)
+		record, err := store.Get[store.NetworkVolume](ctx, v.Store, id)
 		switch {
 		case err == nil && v.Keeper != nil: // sizes of folders aren't enforced
-			err = v.Keeper.ResizeVolume(ctx, name, stored.Size)
+			err = v.Keeper.ResizeVolume(ctx, name, record.Size)
 		case errors.Is(err, store.ErrNotFound) && v.Keeper != nil:
 			err = v.Keeper.RemoveVolume(ctx, name)
 		case errors.Is(err, store.ErrNotFound):
@@ -93,18 +93,18 @@ func (v *Volumes) background(call func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.ctx.Err() == nil {
-		v.running.Go(call)
+		v.goroutines.Go(call)
 	}
 }
 
-// Start applies volumes' changes until Stop, and deletes folders of volumes deleted before.
+// Start applies volumes' changes until Stop, and deletes folders of volumes that were deleted before the call.
 func (v *Volumes) Start(ctx context.Context) error {
 	deleted, unknown, err := v.findDeleted(ctx)
 	if err != nil {
 		return err
 	}
 	for _, id := range unknown {
-		v.Logger.WarnContext(ctx, "a folder belongs to no network volume of this deployment: delete it if nobody needs it", "folder", filepath.Join(v.Data, volumesFolder, id))
+		v.Logger.WarnContext(ctx, "a folder belongs to no network volume of this deployment: delete it if nobody needs it", "folder", filepath.Join(v.DataDir, volumesFolder, id))
 	}
 	v.ctx, v.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	follow := func(id string) { v.background(func() { v.follow(v.ctx, id) }) }
@@ -112,7 +112,7 @@ func (v *Volumes) Start(ctx context.Context) error {
 	for _, id := range deleted {
 		follow(id)
 	}
-	if v.Keeper == nil && v.Data != "" {
+	if v.Keeper == nil && v.DataDir != "" {
 		v.background(func() { v.sweep(v.ctx) })
 	}
 	return nil
@@ -123,7 +123,7 @@ func (v *Volumes) Stop() {
 	v.mu.Lock()
 	v.cancel()
 	v.mu.Unlock()
-	v.running.Wait()
+	v.goroutines.Wait()
 }
 
 // sweepInterval is the interval between two sweeps.
@@ -147,10 +147,10 @@ func (v *Volumes) sweep(ctx context.Context) {
 // findDeleted returns deleted volumes whose folders still exist. A folder of a volume that this database
 // never had is unknown and isn't deleted: the deployment may use another database than before.
 func (v *Volumes) findDeleted(ctx context.Context) (deleted, unknown []string, err error) {
-	if v.Keeper != nil || v.Data == "" {
+	if v.Keeper != nil || v.DataDir == "" {
 		return nil, nil, nil
 	}
-	folders, err := os.ReadDir(filepath.Join(v.Data, volumesFolder))
+	folders, err := os.ReadDir(filepath.Join(v.DataDir, volumesFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("the folders of network volumes can't be read: %w", err)
 	}
@@ -162,14 +162,14 @@ func (v *Volumes) findDeleted(ctx context.Context) (deleted, unknown []string, e
 		return nil, nil, err
 	}
 	for _, f := range folders {
-		if slices.ContainsFunc(volumes, func(stored store.NetworkVolume) bool { return stored.ID == f.Name() }) {
+		if slices.ContainsFunc(volumes, func(record store.NetworkVolume) bool { return record.ID == f.Name() }) {
 			continue
 		}
-		known, err := v.Known(ctx, f.Name())
+		everHad, err := v.EverHad(ctx, f.Name())
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case known:
+		case everHad:
 			deleted = append(deleted, f.Name())
 		default:
 			unknown = append(unknown, f.Name())
@@ -184,7 +184,7 @@ var errMounted = errors.New("a worker or pod still has the volume")
 // removeFolder deletes a volume's folder, or returns errMounted while a worker or pod has it. It deletes
 // a symbolic link instead of its target, and nothing while a file system is mounted in the folder.
 func (v *Volumes) removeFolder(id string) error {
-	if v.Mounted(id) {
+	if v.IsMounted(id) {
 		return errMounted
 	}
 	base, err := v.dataFolder()
@@ -192,8 +192,8 @@ func (v *Volumes) removeFolder(id string) error {
 		return err
 	}
 	dir := filepath.Join(base, volumesFolder, id)
-	if at := mountPoint(dir); at != "" {
-		return fmt.Errorf("a file system is mounted at %s: unmount it, so that the folder of the deleted volume can be deleted", at)
+	if point := mountPoint(dir); point != "" {
+		return fmt.Errorf("a file system is mounted at %s: unmount it, so that the folder of the deleted volume can be deleted", point)
 	}
 	return os.RemoveAll(dir)
 }
@@ -212,9 +212,9 @@ func mountPoint(dir string) string {
 		if len(fields) < 5 {
 			continue
 		}
-		at := mountEscapes.Replace(fields[4])
-		if at == dir || strings.HasPrefix(at, dir+string(filepath.Separator)) {
-			return at
+		point := mountEscapes.Replace(fields[4])
+		if point == dir || strings.HasPrefix(point, dir+string(filepath.Separator)) {
+			return point
 		}
 	}
 	return ""
@@ -248,24 +248,24 @@ func (v *Volumes) PodsFolder() (string, error) {
 func (v *Volumes) dataFolder() (string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.Data != "" {
-		return filepath.Abs(v.Data)
+	if v.DataDir != "" {
+		return filepath.Abs(v.DataDir)
 	}
-	if v.temp == "" {
-		temp, err := v.MakeTemp()
+	if v.tempDir == "" {
+		dir, err := v.MakeTemp()
 		if err != nil {
 			return "", fmt.Errorf("creating a temporary folder for volumes: %w", err)
 		}
-		v.temp = temp
+		v.tempDir = dir
 	}
-	return v.temp, nil
+	return v.tempDir, nil
 }
 
 // Close deletes a temporary folder.
 func (v *Volumes) Close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if err := os.RemoveAll(v.temp); err != nil {
+	if err := os.RemoveAll(v.tempDir); err != nil {
 		v.Logger.Error("removing the folders of network volumes failed", "error", err)
 	}
 }

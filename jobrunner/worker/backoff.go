@@ -19,7 +19,7 @@ type backoff struct {
 	logged   []string  // signatures of the failures that were logged
 }
 
-// recordFailure reports whether to log the failure that it records. One during a pause doesn't lengthen it.
+// recordFailure records a failure, and reports whether to log it. A failure during a pause doesn't lengthen the pause.
 func (b *backoff) recordFailure(version int64, failure string, now time.Time) (isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -82,7 +82,7 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 	}
 }
 
-// assignRequest gives a request to the ready worker with the fewest open ones. done is nil without one.
+// assignRequest gives a request to the ready worker with the fewest open requests. If none is ready, done is nil.
 func (p *pool) assignRequest() (address string, done func()) {
 	p.mu.Lock() // one request at a time: the next one sees this one in the load
 	defer p.mu.Unlock()
@@ -112,14 +112,14 @@ func (w *worker) assignRequest() (address string, done func()) {
 	return w.address, func() { w.drop(h) }
 }
 
-// healthPath names the variable with the path of a worker's health check (v2 document, EndpointType).
-const healthPath = "HEALTH_CHECK_PATH"
+// healthPathVariable has the path of a worker's health check (v2 document, EndpointType).
+const healthPathVariable = "HEALTH_CHECK_PATH"
 
 // probe checks a worker's health until ctx ends: status 200 means ready, any other not yet. It
 // kills a worker that was ready and then fails maxMissedProbes times in a row. It also kills a
 // worker that isn't ready yet if its address can't be reached.
 func (w *worker) probe(ctx context.Context, address string) {
-	path := cmp.Or(w.settings.Env[healthPath], "/ping")
+	path := cmp.Or(w.settings.Env[healthPathVariable], "/ping")
 	url := "http://" + address + "/" + strings.TrimPrefix(path, "/")
 	client := &http.Client{
 		Timeout:       probeTimeout, // real time, because a process answers it
@@ -127,11 +127,11 @@ func (w *worker) probe(ctx context.Context, address string) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	unreachableSince := time.Time{}
-	start, reported := w.pool.clock.Now(), ""
+	start, reported := w.pool.clock.Now(), "" // kind of the last answer that noteUnready reported
 	for ready, missed := false, 0; ; {
 		answer, reached := checkHealth(ctx, client, url)
 		switch {
-		case reached || ready || strings.HasPrefix(address, run.PublishIP+":"):
+		case reached || ready || strings.HasPrefix(address, run.PublishIP+":"): // nothing blocks this machine's own address
 			unreachableSince = time.Time{}
 		case unreachableSince.IsZero():
 			unreachableSince = w.pool.clock.Now()

@@ -63,7 +63,7 @@ func (w *worker) preempt() {
 	w.kill()
 }
 
-// requeue reports a job of an ended worker as lost, or returns a preempted worker's to the queue.
+// requeue reports a job of an ended worker as lost or, if the worker was preempted, as returned, which counts no retry.
 func (w *worker) requeue(ctx context.Context, ref engine.Ref) error {
 	w.mu.Lock()
 	preempted := w.preempted

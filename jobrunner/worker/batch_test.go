@@ -75,9 +75,9 @@ type sleeper struct{}
 
 func (sleeper) Program(string) (run.Program, error) {
 	return run.Program{Handle: func(ctx context.Context, job run.Job) ([]byte, error) {
-		var o order
-		_ = json.Unmarshal(job.Input, &o) // the test wrote it
-		return []byte(`" in color-1"`), job.Clock.Sleep(ctx, time.Duration(o.Seconds*float64(time.Second)))
+		var input fakeInput
+		_ = json.Unmarshal(job.Input, &input) // the test wrote it
+		return []byte(`" in color-1"`), job.Clock.Sleep(ctx, time.Duration(input.Seconds*float64(time.Second)))
 	}}, nil
 }
 

@@ -79,7 +79,7 @@ func TestChunksAreBounded(t *testing.T) {
 	})
 }
 
-// After a chunk couldn't be stored, none is. The handler gets the error at its next chunk or end.
+// After a chunk couldn't be stored, no further chunk is stored. The handler gets the error at its next chunk or end.
 func TestChunkFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0

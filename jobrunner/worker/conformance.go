@@ -177,7 +177,7 @@ var builtin = map[string]run.Handler{
 	"builtin/conformance": conformance,
 }
 
-// programs also resolves the built-in images.
+// programs resolves the built-in images, and other images as run.Programs does.
 type programs struct{ run.Programs }
 
 // Program resolves an image. No configuration overrides a built-in one.

@@ -16,7 +16,7 @@ import (
 // conformanceEndpoint has one worker of builtin/conformance.
 var conformanceEndpoint = worker.Endpoint{ID: "ep", Container: store.Container{Image: "builtin/conformance"}, Max: 1, IdleTimeout: time.Hour, ScalerValue: 4}
 
-func (f *fixture) submitOrder(format string, args ...any) engine.Job {
+func (f *fixture) submitInput(format string, args ...any) engine.Job {
 	f.t.Helper()
 	return f.submit(engine.NewJob{Input: fmt.Appendf(nil, format, args...), Timeout: time.Hour})
 }
@@ -54,7 +54,7 @@ func TestConformanceHandler(t *testing.T) {
 	} {
 		bubble(t, func(f *fixture) {
 			f.pools.Set(conformanceEndpoint)
-			job := f.submitOrder("%s", input)
+			job := f.submitInput("%s", input)
 			time.Sleep(time.Minute)
 			full := f.reload(job)
 			got := engine.Job{State: full.State, Execution: full.Execution, Retries: full.Retries, Output: full.Output, Error: full.Error}
@@ -66,7 +66,7 @@ func TestConformanceHandler(t *testing.T) {
 func TestConformanceStream(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(conformanceEndpoint)
-		job := f.submitOrder(`{"op": "stream", "n": 3, "ms": 1000, "output": "all"}`)
+		job := f.submitInput(`{"op": "stream", "n": 3, "ms": 1000, "output": "all"}`)
 		for i := range 3 {
 			must.Equal(f.t, f.drainChunks(job), nil, "the chunks before the next is due")
 			time.Sleep(time.Second)
@@ -76,11 +76,11 @@ func TestConformanceStream(t *testing.T) {
 		}
 		got := f.reload(job)
 		must.Hold(f.t, got.State == engine.Completed && string(got.Output) == `"all"`, "the job is", got)
-		job = f.submitOrder(`{"op": "stream", "n": 2, "bytes": 2}`)
+		job = f.submitInput(`{"op": "stream", "n": 2, "bytes": 2}`)
 		if got := f.drainChunks(job); strings.Join(got, ",") != `{"output":"xx"},{"output":"xx"}` {
 			f.t.Errorf("chunks %s", got)
 		}
-		job = f.submitOrder(`{"op": "stream", "n": 3, "outputs": [{"a":  1e2}, null]}`)
+		job = f.submitInput(`{"op": "stream", "n": 3, "outputs": [{"a":  1e2}, null]}`)
 		if got := f.drainChunks(job); strings.Join(got, ",") != `{"output":{"a":  1e2}},{"output":null},{"output":{"n":2}}` {
 			f.t.Errorf("chunks %s", got)
 		}
@@ -105,8 +105,8 @@ func TestStopsRunningJob(t *testing.T) {
 		for _, op := range []string{`"sleep", "ms": 7000000`, `"stream", "n": 100000, "ms": 2000`} {
 			bubble(t, func(f *fixture) {
 				f.pools.Set(conformanceEndpoint)
-				job := f.submitOrder(`{"op": %s}`, op)
-				next := f.submitOrder(`{"op": "echo"}`)
+				job := f.submitInput(`{"op": %s}`, op)
+				next := f.submitInput(`{"op": "echo"}`)
 				time.Sleep(5 * time.Second)
 				f.expectCounts(worker.Counts{Running: 1})
 				before := time.Now()
@@ -129,9 +129,9 @@ func TestStopsRunningJob(t *testing.T) {
 func TestCrash(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(conformanceEndpoint)
-		job := f.submitOrder(`{"op": "crash"}`)
+		job := f.submitInput(`{"op": "crash"}`)
 		first := f.reload(job).Worker
-		got := f.reload(f.submitOrder(`{"op": "echo"}`))
+		got := f.reload(f.submitInput(`{"op": "echo"}`))
 		must.Hold(f.t, got.State == engine.Completed && got.Worker != first, "the job after the crash is", got, "and the worker that died", first)
 		if got := f.engine.Counts("ep"); got.Failed != 1 || got.Retried != 1 {
 			f.t.Errorf("counts are %+v", got)
@@ -144,7 +144,7 @@ func TestCrash(t *testing.T) {
 func TestCloseStopsRunningJob(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(conformanceEndpoint)
-		job := f.submitOrder(`{"op": "sleep", "ms": 3600000}`)
+		job := f.submitInput(`{"op": "sleep", "ms": 3600000}`)
 		before := time.Now()
 		f.pools.Close()
 		must.Equal(f.t, time.Since(before), 0, "the time that Close took")

@@ -19,10 +19,10 @@ import (
 func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 	for w.takesJobs() {
 		changed := w.pool.config.Catalog.Changed()
-		place, devices, err := w.place(needsDevices)
+		placement, devices, err := w.place(needsDevices)
 		w.mu.Lock()
 		if err == nil {
-			w.devices, w.placement = devices, place
+			w.devices, w.placement = devices, placement
 			w.apply(devicesGranted)
 			w.mu.Unlock()
 			return true
@@ -93,8 +93,8 @@ func requestOf(offered *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 // maxGPUs is more than any machine has.
 const maxGPUs = 1 << 10
 
-// retryAll wakes all workers that wait for devices, or are just being refused some. The order in which they
-// ask again doesn't matter, because Devices has its own queue.
+// retryAll wakes all workers that wait for devices, or are about to. The order in which they ask again
+// doesn't matter, because Devices has its own queue.
 func (p *Pools) retryAll() {
 	p.anyWorker(func(w *worker) bool {
 		notify.Signal(w.retry)
@@ -146,8 +146,8 @@ func placeCPU(offered *catalog.Catalog, e Endpoint) (Placement, error) {
 		}
 	}
 	for _, c := range choices {
-		if place := dataCenterOf(offered, catalog.Placement{CPU: c.FlavorID}, e); place != "" {
-			return Placement{CPU: c.FlavorID, VCPUs: c.VCPUCount, DataCenter: place}, nil
+		if dataCenter := dataCenterOf(offered, catalog.Placement{CPU: c.FlavorID}, e); dataCenter != "" {
+			return Placement{CPU: c.FlavorID, VCPUs: c.VCPUCount, DataCenter: dataCenter}, nil
 		}
 	}
 	if len(choices) == 0 {
@@ -166,6 +166,6 @@ func dataCenterOf(offered *catalog.Catalog, compute catalog.Placement, e Endpoin
 	return offered.Place(compute, e.DataCenters)
 }
 
-func outOfStock(requested []string, otherwise string, e Endpoint) error {
-	return fmt.Errorf("the catalog has %s: the worker waits for some", catalog.NoStockMessage(requested, otherwise, e.DataCenters))
+func outOfStock(requested []string, anyName string, e Endpoint) error {
+	return fmt.Errorf("the catalog has %s: the worker waits for some", catalog.NoStockMessage(requested, anyName, e.DataCenters))
 }

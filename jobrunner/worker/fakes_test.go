@@ -49,11 +49,11 @@ type fake struct {
 	killed bool // also while it is being killed
 }
 
-// order is a job's input.
-type order struct {
+// fakeInput is the input of a job of a simulated worker.
+type fakeInput struct {
 	Seconds float64 `json:"seconds"`
 	Crash   bool    `json:"crash"` // the worker then crashes
-	Deaf    bool    `json:"deaf"`  // the job can't be stopped
+	Deaf    bool    `json:"deaf"`  // the job ignores that it is stopped
 }
 
 var errKilled = errors.New("killed")
@@ -115,7 +115,7 @@ func (w *fake) run(broken bool, boot, exitDelay time.Duration, slots int) {
 			return
 		}
 		<-occupied
-		if w.idle() {
+		if w.hasNoJobs() {
 			_ = w.client.ReportIdle(w.life) // it may have ended
 		}
 		jobs, err := w.client.Take(w.life, slots-len(occupied))
@@ -141,13 +141,13 @@ func (w *fake) run(broken bool, boot, exitDelay time.Duration, slots int) {
 func (w *fake) sleep(d time.Duration) error { return clock.RealSleep(w.life, d) }
 
 func (w *fake) work(ctx context.Context, job engine.Taken) {
-	var o order
-	must.Equal(w.fakes.t, json.Unmarshal(job.Input, &o), nil, "a job's input is", string(job.Input))
-	if o.Deaf {
+	var input fakeInput
+	must.Equal(w.fakes.t, json.Unmarshal(job.Input, &input), nil, "a job's input is", string(job.Input))
+	if input.Deaf {
 		ctx = w.life
 	}
-	if clock.RealSleep(ctx, time.Duration(o.Seconds*float64(time.Second))) == nil {
-		if o.Crash {
+	if clock.RealSleep(ctx, time.Duration(input.Seconds*float64(time.Second))) == nil {
+		if input.Crash {
 			w.end(errors.New("signal: segmentation fault"))
 			return
 		}
@@ -186,7 +186,7 @@ func (w *fake) sendPings() {
 	}
 }
 
-func (w *fake) idle() bool {
+func (w *fake) hasNoJobs() bool {
 	w.fakes.mu.Lock()
 	defer w.fakes.mu.Unlock()
 	return len(w.jobs) == 0

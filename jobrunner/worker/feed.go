@@ -55,14 +55,14 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 		w.logJobEnd(ctx, own, outcome)
 		w.drop(own)
 	}
-	running, stop := context.WithCancel(ctx)
+	jobCtx, stop := context.WithCancel(ctx)
 	defer context.AfterFunc(w.killed, stop)()
-	endWatch := w.watchSoon(running, job.Ref, stop)
-	chunks := w.batchChunksOf(running, job)
+	endWatch := w.watchSoon(jobCtx, job.Ref, stop)
+	chunks := w.batchChunksOf(jobCtx, job)
 	w.log.SetJob(job.ID)
-	output, failure := handle(running, run.Job{ID: job.ID, Attempt: job.Attempt, Input: job.Input, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
-		if running.Err() != nil {
-			return running.Err()
+	output, failure := handle(jobCtx, run.Job{ID: job.ID, Attempt: job.Attempt, Input: job.Input, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
+		if jobCtx.Err() != nil {
+			return jobCtx.Err()
 		}
 		return chunks.add(output)
 	}})
@@ -70,7 +70,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 	if err := chunks.flush(); failure == nil {
 		failure = err
 	}
-	stopping := running.Err() != nil
+	stopping := jobCtx.Err() != nil
 	stop()
 	endWatch()
 	killed, crashed := w.killed.Err() != nil, errors.Is(failure, ErrCrashed)
@@ -79,7 +79,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 		return true, nil
 	}
 	report := resultOf(output, failure, killed)
-	recorded := func(got engine.Directive, err error) {
+	onRecorded := func(got engine.Directive, err error) {
 		outcome := cmp.Or(report.Outcome(), outcomeStopped)
 		switch {
 		case err != nil:
@@ -91,9 +91,8 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 		}
 		finish(outcome)
 	}
-	// Recording the result matters more than stopping quickly.
-	if crashed || !w.takesJobs() {
-		recorded(w.report(ctx, job.Ref, report))
+	if crashed || !w.takesJobs() { // then the worker ends, but only once the result is recorded
+		onRecorded(w.report(ctx, job.Ref, report))
 		return !crashed, nil
 	}
 	reports.Add(1)
@@ -102,7 +101,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 		if sqldb.Temporary(err) && w.pool.clock.Sleep(ctx, retryDelay) == nil {
 			got, err = w.report(ctx, job.Ref, report)
 		}
-		recorded(got, err)
+		onRecorded(got, err)
 	})
 }
 
@@ -134,14 +133,14 @@ func (w *worker) report(ctx context.Context, ref engine.Ref, r engine.Report) (e
 	}
 }
 
-// watchSoon calls revoked when the job is taken from the worker. It starts watching after watchDelay,
+// watchSoon calls onRevoked when the job is taken from the worker. It starts watching after watchDelay,
 // because most jobs of built-in handlers end sooner. The caller cancels ctx, and then calls end.
-func (w *worker) watchSoon(ctx context.Context, ref engine.Ref, revoked func()) (end func()) {
+func (w *worker) watchSoon(ctx context.Context, ref engine.Ref, onRevoked func()) (end func()) {
 	ended := make(chan struct{})
 	timer := time.AfterFunc(watchDelay, func() {
 		defer close(ended)
 		if w.waitUntilRevoked(ctx, ref) {
-			revoked()
+			onRevoked()
 		}
 	})
 	return func() {
@@ -156,7 +155,7 @@ func (w *worker) waitUntilRevoked(ctx context.Context, ref engine.Ref) bool {
 	watch := w.pool.queue.Watch(ref.Endpoint, ref.ID)
 	defer watch.Stop()
 	for {
-		// After an error, wait for the next hint or for the report.
+		// After an error, wait until the job may have changed again, or the report cancels ctx.
 		if mine, err := w.pool.queue.Holds(ctx, ref); err == nil && !mine {
 			return ctx.Err() == nil
 		}

@@ -30,7 +30,7 @@ type Info struct {
 	Jobs      int          `json:"-"` // number of jobs that it holds
 }
 
-// Workers returns an endpoint's workers, also for batches, the oldest first, but none shutting down.
+// Workers returns an endpoint's workers, also for batches, oldest first. It omits workers that are shutting down.
 func (p *Pools) Workers(endpoint string) []Info {
 	type entry struct {
 		Info
@@ -58,7 +58,7 @@ func (p *Pools) Workers(endpoint string) []Info {
 	return infos
 }
 
-// Failure returns a line about why no worker of an endpoint works, or "" if one does or none is known.
+// Failure returns a line about why no worker of an endpoint works, or "" if a worker works or no reason is known.
 func (p *Pools) Failure(endpoint string) string {
 	pool := p.pool(endpoint)
 	if pool == nil {
@@ -195,9 +195,9 @@ func (w *worker) figures(d gpu.Device) []slog.Attr {
 		return append(attrs, slog.String("fault", err.Error()))
 	}
 	for _, metric := range []struct {
-		name string
-		raw  int64   // -1: unknown
-		unit float64 // value = raw / unit; 0: value = raw
+		name    string
+		raw     int64   // -1: unknown
+		divisor float64 // value = raw / divisor; 0: value = raw
 	}{
 		{"utilization_ratio", int64(s.Utilization), 100},
 		{"memory_used_bytes", s.MemoryUsed, 0},
@@ -206,10 +206,10 @@ func (w *worker) figures(d gpu.Device) []slog.Attr {
 	} {
 		switch {
 		case metric.raw < 0:
-		case metric.unit == 0:
+		case metric.divisor == 0:
 			attrs = append(attrs, slog.Int64(metric.name, metric.raw))
 		default:
-			attrs = append(attrs, slog.Float64(metric.name, float64(metric.raw)/metric.unit))
+			attrs = append(attrs, slog.Float64(metric.name, float64(metric.raw)/metric.divisor))
 		}
 	}
 	return attrs

@@ -9,10 +9,10 @@ import (
 // free slot only once a second, so a worker with one slot runs at most one job a second. The worker's
 // lock guards it.
 type pace struct {
-	since   time.Time     // start of the first consecutive take that found a job at once
-	emptied time.Time     // when the worker's last job ended
-	takes   int           // consecutive takes after the first
-	paused  time.Duration // total of the pauses since the first take
+	firstTake  time.Time     // start of the first consecutive take that found a job at once
+	lastJobEnd time.Time     // when the worker's last job ended
+	takes      int           // consecutive takes after the first
+	pauses     time.Duration // total since the first take
 }
 
 // Thresholds of the advice.
@@ -27,19 +27,19 @@ const (
 func (w *worker) notePace(requestedAt time.Time, jobs int, wasEmpty bool) {
 	now, p := w.pool.clock.Now(), &w.pace
 	if jobs != 1 || !wasEmpty || now.Sub(requestedAt) > immediate {
-		*p = pace{emptied: p.emptied}
+		*p = pace{lastJobEnd: p.lastJobEnd}
 		w.advise(adviceOnPace, "")
 		return
 	}
-	if p.since.IsZero() || p.emptied.IsZero() {
-		*p = pace{since: requestedAt, emptied: p.emptied}
+	if p.firstTake.IsZero() || p.lastJobEnd.IsZero() {
+		*p = pace{firstTake: requestedAt, lastJobEnd: p.lastJobEnd}
 		return
 	}
 	p.takes++
-	p.paused += requestedAt.Sub(p.emptied)
-	if share := float64(p.paused) / float64(max(now.Sub(p.since), 1)); p.takes >= minTakes && share >= minPauseShare {
+	p.pauses += requestedAt.Sub(p.lastJobEnd)
+	if share := float64(p.pauses) / float64(max(now.Sub(p.firstTake), 1)); p.takes >= minTakes && share >= minPauseShare {
 		w.advise(adviceOnPace, fmt.Sprintf("it asks for its next job %d ms after the last one, although jobs wait: the public SDK looks for a free slot only once a second. "+
-			"A concurrency_modifier lets it have more than one (docs/guides/worker.md)", (p.paused/time.Duration(p.takes)).Milliseconds()))
+			"A concurrency_modifier lets it have more than one (docs/guides/worker.md)", (p.pauses/time.Duration(p.takes)).Milliseconds()))
 	}
 }
 

@@ -99,19 +99,19 @@ type countingQueue struct {
 	reads atomic.Int64
 }
 
-func (a *countingQueue) Load(ctx context.Context, endpoint string) (engine.Load, error) {
-	a.reads.Add(1)
-	return a.Queue.Load(ctx, endpoint)
+func (q *countingQueue) Load(ctx context.Context, endpoint string) (engine.Load, error) {
+	q.reads.Add(1)
+	return q.Queue.Load(ctx, endpoint)
 }
 
 // While all workers of a full pool work, jobs don't trigger an evaluation of the load; only idle
 // time-outs do. New settings apply at once.
 func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
 	bubbleWithConfig(t, nil, func(c *worker.Config) *countingQueue {
-		a := &countingQueue{Queue: c.Queue}
-		c.Queue = a
-		return a
-	}, func(f *fixture, load *countingQueue) {
+		q := &countingQueue{Queue: c.Queue}
+		c.Queue = q
+		return q
+	}, func(f *fixture, queue *countingQueue) {
 		settings := worker.Endpoint{ID: "ep", Version: 1, Max: 2, IdleTimeout: 10 * time.Second, ScalerValue: 1, ByRequests: true}
 		settings.Image = "builtin/conformance"
 		f.pools.Set(settings)
@@ -123,22 +123,22 @@ func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
 		f.expectCounts(worker.Counts{Running: 2})
 		time.Sleep(3 * time.Second)
 		f.expectCounts(worker.Counts{Idle: 2})
-		before := load.reads.Load()
+		before := queue.reads.Load()
 		const jobs = 50
 		for range jobs {
 			sleep("100")
 			time.Sleep(100 * time.Millisecond)
 		}
-		n := load.reads.Load() - before
+		n := queue.reads.Load() - before
 		must.Hold(t, n < jobs, "the load was read", n, "times while", jobs, "jobs ran one after the other")
 		time.Sleep(10*time.Second + time.Millisecond)
 		f.expectCounts(worker.Counts{})
 		sleep("36000000")
 		sleep("36000000")
 		f.expectCounts(worker.Counts{Running: 2})
-		before = load.reads.Load()
+		before = queue.reads.Load()
 		time.Sleep(10 * time.Hour)
-		n = load.reads.Load() - before
+		n = queue.reads.Load() - before
 		must.Hold(t, n <= 20, "the load was read", n, "times while two jobs ran for ten hours")
 		time.Sleep(10*time.Second + time.Millisecond)
 		f.expectCounts(worker.Counts{})

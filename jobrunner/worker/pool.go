@@ -18,7 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// poolCore is what workers use of a pool. It doesn't know them, so calls never lead back to one.
+// poolCore is the part of a pool that workers use. It has no references to workers, so a worker that
+// calls it while holding its own lock can't deadlock.
 type poolCore struct {
 	id     string
 	config Config
@@ -63,12 +64,12 @@ type pool struct {
 	done chan struct{}
 	stop context.CancelFunc
 
-	mu      sync.Mutex
-	workers map[*worker]bool // all that aren't gone
-	failed  []*worker        // UNHEALTHY until they are replaced
-	past    []*worker        // ended, the latest last
-	drained bool             // no more workers may start
-	added   time.Time        // when the latest worker was started
+	mu        sync.Mutex
+	workers   map[*worker]bool // all that aren't gone
+	failed    []*worker        // UNHEALTHY until they are replaced
+	past      []*worker        // ended, the latest last
+	drained   bool             // no more workers may start
+	lastStart time.Time        // of a worker
 }
 
 func startPool(ctx context.Context, c Config, settings Endpoint) *pool {
@@ -180,13 +181,13 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	}
 	surge := p.rollOut()
 	staying, spare := p.countStaying()
-	want, next := settings.desiredCount(load, staying, spare, now, p.added)
+	want, next := settings.desiredCount(load, staying, spare, now, p.lastStart)
 	want = min(want+surge, settings.Max)
 	next = min(next, p.retire(load, now))
 	if pause > 0 {
 		return min(next, pause)
 	}
-	if p.failing() {
+	if p.hasFailedWorker() {
 		return next
 	}
 	if active && p.isFull() { // if no jobs come and go, there is nothing to skip
@@ -196,7 +197,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	for ; staying < want && len(p.workers) < settings.Max; staying++ {
 		w := newWorker(ctx, &p.poolCore)
 		p.workers[w] = true
-		p.added = now
+		p.lastStart = now
 		workers.Go(func() {
 			failure := w.runToEnd(ctx)
 			p.recordEnd(w, failure)
@@ -242,7 +243,7 @@ func (p *pool) countStaying() (staying, spare int) {
 }
 
 // retire drains workers whose idle time-out has passed, down to the minimum, and workers above the maximum.
-// It returns the time until the next idle time-out. While jobs wait, it keeps workers that don't work yet.
+// It returns the time until the next idle time-out. While jobs wait, it keeps workers that are still starting.
 func (p *pool) retire(load engine.Load, now time.Time) (next time.Duration) {
 	next = recheck
 	settings := p.settings()
@@ -255,7 +256,7 @@ func (p *pool) retire(load engine.Load, now time.Time) (next time.Duration) {
 		if !v.takesJobs || v.jobs > 0 || v.State == Unhealthy || v.State != Idle && load.Waiting > 0 {
 			continue
 		}
-		if left := v.since.Add(settings.IdleTimeout).Sub(now); left > 0 && staying <= settings.Max {
+		if left := v.idleSince.Add(settings.IdleTimeout).Sub(now); left > 0 && staying <= settings.Max {
 			next = min(next, left)
 			continue
 		}
@@ -309,8 +310,8 @@ func (p *pool) archive(workers ...*worker) {
 	p.past = p.past[max(0, len(p.past)-maxPast):]
 }
 
-// failing reports whether a failed worker still exists, which delays the pause. The caller holds mu.
-func (p *pool) failing() bool {
+// hasFailedWorker reports whether a failed worker hasn't ended yet. The pause begins at its end. The caller holds mu.
+func (p *pool) hasFailedWorker() bool {
 	for w := range p.workers {
 		if v := w.view(); v.State == Unhealthy && !v.stale {
 			return true

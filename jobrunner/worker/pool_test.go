@@ -52,7 +52,7 @@ func (f *fixture) expectWorkers(want ...string) {
 	must.Equal(f.t, fmt.Sprint(got), fmt.Sprint(want), "the workers are", got, want)
 }
 
-// The first job starts a worker, INITIALIZING until it requests a job. More need the scaler's delay.
+// The first job starts a worker, INITIALIZING until it requests a job. Further workers start after the scaler's delay.
 func TestWaitingJobsStartWorkersAfterDelay(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = 3 * time.Second
@@ -84,15 +84,15 @@ func TestWorkerThatRequestsNoJob(t *testing.T) {
 	bubbleWithFakes(t, fakes, func(f *fixture) {
 		f.pools.Set(newColoredEndpoint(1, 1))
 		f.submitSleep(1)
-		const silent = "it has run for 30s and not asked for a job"
+		const missingRequest = "it has run for 30s and not asked for a job"
 		time.Sleep(29 * time.Second)
 		must.Equal(t, f.pools.Failure("ep"), "", "the reason before the time is over")
 		time.Sleep(2 * time.Second)
 		f.expectCounts(worker.Counts{Initializing: 1})
-		if reason, info := f.pools.Failure("ep"), f.pools.Workers("ep")[0]; !strings.HasPrefix(reason, silent) || info.Reason != reason || info.State != worker.Initializing {
+		if reason, info := f.pools.Failure("ep"), f.pools.Workers("ep")[0]; !strings.HasPrefix(reason, missingRequest) || info.Reason != reason || info.State != worker.Initializing {
 			t.Errorf("the endpoint says %q, the worker %+v", reason, info)
 		}
-		must.Equal(t, strings.Count(f.log.String(), silent), 1, "log lines with the reason:", f.log)
+		must.Equal(t, strings.Count(f.log.String(), missingRequest), 1, "log lines with the reason:", f.log)
 		time.Sleep(29*time.Second + time.Second/2)
 		f.expectCounts(worker.Counts{Running: 1})
 		reason, info := f.pools.Failure("ep"), f.pools.Workers("ep")[0]
@@ -112,21 +112,21 @@ func TestResultFreesWorker(t *testing.T) {
 	})
 }
 
-// A worker that doesn't stop a cancelled job is killed after the grace, and another one goes on.
+// A worker that doesn't stop a cancelled job is killed after the grace period, and another worker runs the next job.
 func TestUnstoppableJobKillsWorker(t *testing.T) {
 	fakes := newFakes(1)
 	bubbleWithFakes(t, fakes, func(f *fixture) {
 		f.pools.Set(newColoredEndpoint(1, 1))
-		deaf := f.submit(engine.NewJob{Input: []byte(`{"seconds": 600, "deaf": true}`)})
+		unstoppable := f.submit(engine.NewJob{Input: []byte(`{"seconds": 600, "deaf": true}`)})
 		next := f.submitSleep(1)
-		must.Do(f.engine.Cancel(f.t.Context(), "ep", deaf.ID))(t)
+		must.Do(f.engine.Cancel(f.t.Context(), "ep", unstoppable.ID))(t)
 		time.Sleep(4 * time.Second)
 		f.expectCounts(worker.Counts{Running: 1})
 		must.Equal(t, fakes.started(), 1, "the number of started workers")
 		time.Sleep(3 * time.Second)
 		f.expectCompleted(next, 1)
-		got := f.reload(deaf)
-		must.Hold(t, got.State == engine.Cancelled && fakes.started() == 2, "the job is", got.State, fakes.started(), "the number of started workers")
+		got := f.reload(unstoppable)
+		must.Hold(t, got.State == engine.Cancelled && fakes.started() == 2, "the job is", got.State, "and", fakes.started(), "workers were started")
 	})
 }
 
@@ -178,7 +178,7 @@ func TestCrashLoop(t *testing.T) {
 		f.expectCounts(worker.Counts{Unhealthy: 1})
 		info := f.pools.Workers("ep")[0]
 		want := "it ended right after its start, with exit status 3. The end of its log:\nstarts in color-1\nno module named color-1"
-		must.Hold(t, info.Reason == want && info.State == worker.Unhealthy, info.State, info.Reason)
+		must.Hold(t, info.Reason == want && info.State == worker.Unhealthy, "the worker is", info.State, "with the reason", info.Reason)
 		if log, ok := f.pools.Log("ep", info.ID); !ok {
 			t.Error("its log is gone")
 		} else if lines, more := log.Lines(0); len(lines) != 3 || more != nil || !lines[2].System || lines[2].Text != "the process ended with exit status 3" {
@@ -223,7 +223,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond) // 3.5 s after the failure: the exit took 3 s, and the pause is 1 s
 		f.expectCounts(worker.Counts{Idle: 1, Unhealthy: 1})
 		for _, info := range f.pools.Workers("ep") {
-			must.Hold(t, info.ID != failed.spec.ID || info.Reason == "no model", info.Reason)
+			must.Hold(t, info.ID != failed.spec.ID || info.Reason == "no model", "the reason of the failed worker is", info.Reason)
 		}
 		must.Equal(t, fakes.started(), 2, "the number of started workers")
 		time.Sleep(2 * time.Second)
@@ -250,7 +250,7 @@ func TestNewVersionEndsPause(t *testing.T) {
 }
 
 // An idle worker of an older version is replaced at once if the minimum requires it. A busy worker
-// ends after its job, and its replacement starts before.
+// ends after its job, and its replacement starts before that.
 func TestRollingUpdate(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = 3 * time.Second
@@ -259,7 +259,7 @@ func TestRollingUpdate(t *testing.T) {
 		e.Min = 2
 		f.pools.Set(e)
 		time.Sleep(3 * time.Second)
-		old := f.submitSleep(20)
+		oldJob := f.submitSleep(20)
 		f.expectCounts(worker.Counts{Running: 1, Idle: 1})
 		e = newColoredEndpoint(2, 3)
 		e.Min = 2
@@ -267,12 +267,12 @@ func TestRollingUpdate(t *testing.T) {
 		f.expectWorkers("RUNNING 1*", "INITIALIZING 2")
 		time.Sleep(3 * time.Second)
 		f.expectCounts(worker.Counts{Running: 1, Idle: 1, Initializing: 1}) // the busy worker drains, and its replacement starts
-		fresh := f.submitSleep(5)
+		newJob := f.submitSleep(5)
 		time.Sleep(5 * time.Second)
-		f.expectCompleted(fresh, 2)
+		f.expectCompleted(newJob, 2)
 		f.expectWorkers("RUNNING 1*", "IDLE 2", "IDLE 2")
 		time.Sleep(12 * time.Second)
-		f.expectCompleted(old, 1)
+		f.expectCompleted(oldJob, 1)
 		f.expectWorkers("IDLE 2", "IDLE 2")
 	})
 }
@@ -283,25 +283,25 @@ func TestRollingUpdateAtMaximum(t *testing.T) {
 	fakes.boot = time.Second
 	bubbleWithFakes(t, fakes, func(f *fixture) {
 		f.pools.Set(newColoredEndpoint(1, 2))
-		var old, fresh []engine.Job
-		old = append(old, f.submitSleep(30))
+		var oldJobs, newJobs []engine.Job
+		oldJobs = append(oldJobs, f.submitSleep(30))
 		time.Sleep(time.Second)
-		old = append(old, f.submitSleep(40)) // begins 5 s later, because it waits for a second worker
+		oldJobs = append(oldJobs, f.submitSleep(40)) // begins 5 s later, because it waits for a second worker
 		time.Sleep(6 * time.Second)
 		f.expectWorkers("RUNNING 1", "RUNNING 1")
 		f.pools.Set(newColoredEndpoint(2, 2))
 		for range 5 {
-			fresh = append(fresh, f.submitSleep(3))
+			newJobs = append(newJobs, f.submitSleep(3))
 		}
 		f.expectWorkers("RUNNING 1*", "RUNNING 1*")
 		time.Sleep(24 * time.Second) // the older worker has done its job
 		f.expectCounts(worker.Counts{Running: 1, Initializing: 1})
-		f.expectCompleted(old[0], 1)
+		f.expectCompleted(oldJobs[0], 1)
 		time.Sleep(10 * time.Second)
 		f.expectWorkers("RUNNING 1*", "RUNNING 2")
 		time.Sleep(time.Minute)
-		f.expectCompleted(old[1], 1)
-		for _, job := range fresh {
+		f.expectCompleted(oldJobs[1], 1)
+		for _, job := range newJobs {
 			f.expectCompleted(job, 2)
 		}
 		f.expectCounts(worker.Counts{})
@@ -357,6 +357,6 @@ func TestCrashedWorkerIsReplaced(t *testing.T) {
 		synctest.Wait()
 		f.expectCounts(worker.Counts{}) // no job needs another worker
 		f.submitSleep(1)
-		must.Hold(t, fakes.started() == 3, fakes.started(), "the number of started workers")
+		must.Hold(t, fakes.started() == 3, fakes.started(), "workers were started, want 3")
 	})
 }

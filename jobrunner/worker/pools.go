@@ -51,7 +51,7 @@ import (
 type Queue interface {
 	Take(ctx context.Context, t engine.Take) ([]engine.Taken, error)
 	Report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error)
-	ReportAndTake(ctx context.Context, ref engine.Ref, r engine.Report, next engine.Take, recorded func(engine.Directive, error)) []engine.Taken
+	ReportAndTake(ctx context.Context, ref engine.Ref, r engine.Report, next engine.Take, onRecorded func(engine.Directive, error)) []engine.Taken
 	WaitUntilStored(ctx context.Context, ref engine.Ref) error
 	Holds(ctx context.Context, ref engine.Ref) (bool, error)
 	Watch(endpoint, id string) *engine.Watch

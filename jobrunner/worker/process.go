@@ -49,16 +49,16 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec
 	} else {
 		w.watching.Go(func() { w.watchStart(w.life) })
 	}
-	ended := w.wait(ctx, process)
+	exited := w.wait(ctx, process)
 	w.drain()
 	w.takers.Wait() // then w.jobs has the jobs of concurrent calls of Take
-	if ended {
+	if exited {
 		w.noteExit(process.Exit())
 	}
 	w.mu.Lock()
 	w.apply(shutdown) // before its jobs leave: without them it would look idle
 	w.mu.Unlock()
-	if ended {
+	if exited {
 		w.requeueJobs(ctx)
 	}
 	process.Stop(0) // also its children, even if it has exited
@@ -82,12 +82,12 @@ func (w *worker) watchStart(ctx context.Context) {
 // noteUnready records and logs why a worker that starts doesn't work yet.
 func (w *worker) noteUnready(reason string) {
 	w.mu.Lock()
-	starts := w.state == Initializing
-	if starts {
+	isStarting := w.state == Initializing
+	if isStarting {
 		w.reason = reason
 	}
 	w.mu.Unlock()
-	if !starts {
+	if !isStarting {
 		return
 	}
 	w.log.Note(reason)
@@ -95,7 +95,7 @@ func (w *worker) noteUnready(reason string) {
 }
 
 // wait waits until the process exits or must be killed, and returns whether it exited.
-func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
+func (w *worker) wait(ctx context.Context, process run.Process) (exited bool) {
 	done := process.Done()
 	select {
 	case <-done:
@@ -105,11 +105,11 @@ func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
 	case <-w.taking.Done():
 	}
 	w.takers.Wait()
-	var late <-chan time.Time
+	var timeout <-chan time.Time
 	if w.settings.Balanced { // a request has no other time-out
 		timer := w.pool.clock.NewTimer(maxDrain)
 		defer timer.Stop()
-		late = timer.C
+		timeout = timer.C
 	}
 	for {
 		w.mu.Lock()
@@ -124,7 +124,7 @@ func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
 			return true
 		case <-w.killed.Done():
 			return false
-		case <-late:
+		case <-timeout:
 			return false
 		case <-ctx.Done():
 			return false
@@ -165,45 +165,43 @@ func (w *worker) killUnresponsive(job string) {
 
 // noteExit records the exit of a process that wasn't killed by the jobrunner: in the worker's log and
 // reason, which become part of its jobs' errors, and in the jobrunner's log.
-func (w *worker) noteExit(end run.Exit) {
-	exit := end.Text
+func (w *worker) noteExit(exit run.Exit) {
 	w.mu.Lock()
 	jobs := slices.Sorted(maps.Keys(w.jobs))
-	requested, unfit := w.state != Initializing, w.state == Unhealthy
-	leaves := !w.takesJobs() && len(jobs) == 0 && end.OK // as intended
-	if w.death == "" && !leaves {
-		w.death = exit
+	wasReady, wasUnhealthy := w.state != Initializing, w.state == Unhealthy
+	isIntended := !w.takesJobs() && len(jobs) == 0 && exit.OK
+	if w.death == "" && !isIntended {
+		w.death = exit.Text
 	}
-	starts := !w.hadJob && w.state != Unhealthy && (!requested || w.pool.clock.Now().Sub(w.started) <= startWindow)
+	startFailed := !w.hadJob && !wasUnhealthy && (!wasReady || w.pool.clock.Now().Sub(w.started) <= startWindow)
 	switch {
-	case starts && requested:
+	case startFailed && wasReady:
 		w.apply(workerFailed)
-		w.reason, w.crashed = "it ended right after its start, with "+exit, true
-	case starts:
+		w.reason, w.crashed = "it ended right after its start, with "+exit.Text, true
+	case startFailed:
 		w.apply(workerFailed)
-		w.reason, w.crashed = w.startFailure(end), !end.OK // a successful exit leaves no cause in the log
-	case w.state != Unhealthy:
-		w.reason = "its process ended with " + exit + describeJobs(jobs)
+		w.reason, w.crashed = w.startFailure(exit), !exit.OK // a successful exit leaves no cause in the log
+	case !wasUnhealthy:
+		w.reason = "its process ended with " + exit.Text + describeJobs(jobs)
 	}
 	w.mu.Unlock()
-	w.log.Note("the process ended with " + exit + describeJobs(jobs))
-	if !starts && !leaves && !unfit { // recordEnd logs failed starts
-		w.pool.logger.Warn("a worker died", "endpoint", w.pool.id, "worker", w.id, "exit", exit, "jobs", jobs)
+	w.log.Note("the process ended with " + exit.Text + describeJobs(jobs))
+	if !startFailed && !isIntended && !wasUnhealthy { // recordEnd logs failed starts
+		w.pool.logger.Warn("a worker died", "endpoint", w.pool.id, "worker", w.id, "exit", exit.Text, "jobs", jobs)
 	}
 }
 
 // startFailure returns why a worker that exited did not start. The caller holds the worker's lock.
-func (w *worker) startFailure(end run.Exit) string {
-	exit := end.Text
+func (w *worker) startFailure(exit run.Exit) string {
 	switch {
-	case end.OK && w.settings.Balanced:
-		return "it ended right after its start, with " + exit + ": a worker behind a load balancer has to serve HTTP at its PORT until it is stopped"
-	case end.OK:
-		return "it ended with " + exit + " and never asked for a job: does its program call serverless.start({\"handler\": …})? One that reads a job's input from stdin is run by command, not by process"
+	case exit.OK && w.settings.Balanced:
+		return "it ended right after its start, with " + exit.Text + ": a worker behind a load balancer has to serve HTTP at its PORT until it is stopped"
+	case exit.OK:
+		return "it ended with " + exit.Text + " and never asked for a job: does its program call serverless.start({\"handler\": …})? One that reads a job's input from stdin is run by command, not by process"
 	case w.pool.clock.Now().Sub(w.started) > startWindow:
-		return "it ended before it was ready, with " + exit
+		return "it ended before it was ready, with " + exit.Text
 	}
-	return "it ended right after its start, with " + exit
+	return "it ended right after its start, with " + exit.Text
 }
 
 func describeJobs(jobs []string) string {

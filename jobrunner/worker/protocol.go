@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
-// Protocol has the calls of one worker over the worker protocol. Built-in workers don't use it.
+// Protocol handles one worker's requests of the worker protocol. Built-in workers don't use it.
 type Protocol interface {
 	Take(ctx context.Context, limit int) ([]engine.Taken, error)
 	WaitForStops(ctx context.Context) []string
@@ -23,7 +23,7 @@ type Protocol interface {
 	ReportUnhealthy(reason string)
 }
 
-// Authorize returns a worker's calls, ErrNoWorker if it is unknown, or ErrKey for another worker's key.
+// Authorize returns a worker's Protocol, ErrNoWorker if the worker is unknown, or ErrKey if the key isn't its own.
 func (p *Pools) Authorize(endpoint, id, key string) (Protocol, error) {
 	pool := p.pool(endpoint)
 	if pool == nil {
@@ -39,7 +39,7 @@ func (p *Pools) Authorize(endpoint, id, key string) (Protocol, error) {
 	return w, nil
 }
 
-// Take returns at most limit jobs, or none and no error if ctx ends or the worker is drained before.
+// Take waits for jobs and returns at most limit. If ctx ends or the worker is drained first, it returns none and no error.
 func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 	wasEmpty, ok := w.beginTake()
 	if !ok {
@@ -52,18 +52,18 @@ func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 	}
 	defer w.takers.Done()
 	requestedAt := w.pool.clock.Now()
-	waiting, stop := context.WithCancel(w.taking)
+	takeCtx, stop := context.WithCancel(w.taking)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	jobs, err := w.pool.queue.Take(waiting, w.pool.takeParameters(w, limit))
-	if err != nil && waiting.Err() != nil {
+	jobs, err := w.pool.queue.Take(takeCtx, w.pool.takeParameters(w, limit))
+	if err != nil && takeCtx.Err() != nil {
 		err = nil
 	}
 	w.mu.Lock()
 	w.notePace(requestedAt, len(jobs), wasEmpty)
 	w.mu.Unlock()
 	jobs = slices.DeleteFunc(jobs, func(job engine.Taken) bool {
-		if w.awaitEarlierRun(waiting, job.ID) {
+		if w.awaitEarlierRun(takeCtx, job.ID) {
 			return false
 		}
 		_, returnErr := w.pool.queue.Report(context.WithoutCancel(ctx), job.Ref, engine.Returned())
@@ -75,7 +75,7 @@ func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 }
 
 // awaitEarlierRun waits until the worker has stopped an earlier run of a job, for example one that timed out and was
-// retried: reports name only the job. It returns false if ctx ends first.
+// retried: a report names only the job, so it could be about either run. It returns false if ctx ends first.
 func (w *worker) awaitEarlierRun(ctx context.Context, job string) bool {
 	for {
 		w.mu.Lock()
@@ -94,7 +94,7 @@ func (w *worker) awaitEarlierRun(ctx context.Context, job string) bool {
 }
 
 // beginTake records that the worker requests jobs, and reports whether it holds none. ok is false if
-// the worker must not get one.
+// the worker must not get more jobs.
 func (w *worker) beginTake() (isEmpty, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,7 +160,8 @@ func (w *worker) BeginPost(job string) (done func()) {
 	}
 }
 
-// WaitForStops returns the jobs that the worker should stop, each once. It waits for the first as Take does.
+// WaitForStops returns the jobs that the worker should stop, each once. It waits until there is a job to
+// stop, ctx ends, or the worker is drained or gone.
 func (w *worker) WaitForStops(ctx context.Context) []string {
 	var drained <-chan struct{}
 	if w.takesJobs() {
@@ -183,7 +184,7 @@ func (w *worker) WaitForStops(ctx context.Context) []string {
 	}
 }
 
-// jobsToStop returns each id only once.
+// jobsToStop returns the ids of jobs that the worker should stop, each id only once.
 func (w *worker) jobsToStop() (ids []string, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,7 +239,7 @@ func (w *worker) Report(ctx context.Context, job string, r engine.Report, replac
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h.missingSince = time.Time{} // it has the job
+	h.missingSince = time.Time{} // the worker has the job
 	if r.Ends() {
 		if replace {
 			w.endTaking()
@@ -266,16 +267,16 @@ func (w *worker) ReportIdle(ctx context.Context) error {
 // reconcileJobs puts the jobs that a worker has lost back into the queue. A job that the worker was told to
 // stop and no longer names has stopped. A ping may have been sent up to settleTime before it arrived. A worker
 // that requests jobs knows all its jobs except those given to it within settleTime.
-func (w *worker) reconcileJobs(ctx context.Context, named []string, requestsJobs bool) error {
+func (w *worker) reconcileJobs(ctx context.Context, runningIDs []string, requestsJobs bool) error {
 	w.mu.Lock()
-	if slices.ContainsFunc(named, func(id string) bool { return w.jobs[id] == nil }) {
+	if slices.ContainsFunc(runningIDs, func(id string) bool { return w.jobs[id] == nil }) {
 		w.mu.Unlock()
 		return nil
 	}
 	now := w.pool.clock.Now()
 	var lost, stoppedJobs []*heldJob
 	for id, h := range w.jobs {
-		if slices.Contains(named, id) {
+		if slices.Contains(runningIDs, id) {
 			continue
 		}
 		if h.missingSince.IsZero() {
@@ -322,7 +323,7 @@ func (w *worker) markLost(h *heldJob, lost bool) {
 	h.lost = lost
 }
 
-// ReportUnhealthy records why the worker is unfit. It gets no more jobs, and is replaced after a pause.
+// ReportUnhealthy records why the worker is unhealthy. It gets no more jobs, and is replaced after a pause.
 func (w *worker) ReportUnhealthy(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

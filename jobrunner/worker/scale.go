@@ -13,7 +13,7 @@ const recheck = 24 * time.Hour
 // desiredCount returns how many workers there should be, and when that may change without an event. have
 // is the number of workers that stay; spare of them will take a waiting job. It never removes
 // idle workers: they end by their time-out.
-func (e Endpoint) desiredCount(load engine.Load, have, spare int, now, added time.Time) (count int, next time.Duration) {
+func (e Endpoint) desiredCount(load engine.Load, have, spare int, now, lastStart time.Time) (count int, next time.Duration) {
 	count, next = have, recheck
 	switch {
 	case e.ByRequests:
@@ -23,7 +23,7 @@ func (e Endpoint) desiredCount(load engine.Load, have, spare int, now, added tim
 	case load.Waiting > spare:
 		delay := time.Duration(min(e.ScalerValue, 1e9) * float64(time.Second)) // a Duration has 9.2e9 s
 		due := load.Oldest.Add(delay)
-		if earliest := added.Add(delay); earliest.After(due) {
+		if earliest := lastStart.Add(delay); earliest.After(due) {
 			due = earliest
 		}
 		if now.Before(due) {

@@ -79,11 +79,11 @@ func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
 	// The SDK checks its machine and exits without internet access, enough free disk or a GPU. These
 	// variables skip its checks. A template may turn them on again.
 	env := map[string]string{"RUNPOD_SKIP_AUTO_SYSTEM_CHECKS": "true"}
-	kind := "CPU"
+	hardware := "CPU"
 	if len(s.Devices) == 0 {
 		env["RUNPOD_SKIP_GPU_CHECK"] = "true"
 	} else {
-		kind = s.Devices[0].TypeID
+		hardware = s.Devices[0].TypeID
 	}
 	maps.Copy(env, s.Env)
 	env["RUNPOD_ENDPOINT_ID"], env["RUNPOD_POD_ID"] = engine.EndpointOf(s.Endpoint), s.ID
@@ -98,7 +98,7 @@ func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
 	case s.Port != 0:
 		env["PORT"], env["PORT_HEALTH"] = strconv.Itoa(s.Port), strconv.Itoa(s.Port)
 	case usesProtocol:
-		maps.Copy(env, protocolEnv(w.pool.config.URL, s.Endpoint, w.key, kind))
+		maps.Copy(env, protocolEnv(w.pool.config.URL, s.Endpoint, w.key, hardware))
 	}
 	return env
 }
@@ -106,9 +106,9 @@ func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
 // protocolEnv returns the variables of the worker protocol. The worker replaces $RUNPOD_POD_ID and
 // $ID. $ID is the worker's own id in the first URL, and a job's id in the others. Each URL needs
 // the ?, because workers append parameters with &.
-func protocolEnv(base, endpoint, key, gpu string) map[string]string {
+func protocolEnv(base, endpoint, key, hardware string) map[string]string {
 	base = strings.TrimSuffix(base, "/") + "/v2/" + endpoint
-	query := "?gpu=" + url.QueryEscape(gpu)
+	query := "?gpu=" + url.QueryEscape(hardware)
 	return map[string]string{
 		"RUNPOD_WEBHOOK_GET_JOB":     base + "/job-take/$ID" + query,
 		"RUNPOD_WEBHOOK_POST_OUTPUT": base + "/job-done/$RUNPOD_POD_ID/$ID" + query,

@@ -71,10 +71,11 @@ func (w *worker) fail(reason string) {
 	w.reason = reason
 }
 
+// view is a snapshot of a worker for its pool.
 type view struct {
 	State
 	reason       string    // why it can't work
-	since        time.Time // when it last became idle, or was created
+	idleSince    time.Time // when it last became idle, or was created
 	jobs         int
 	ready        bool   // it works and may take more jobs
 	offClock     bool   // it runs a job and ignores the deployment's clock
@@ -88,7 +89,7 @@ func (w *worker) view() view {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return view{
-		State: w.state, reason: w.reason, since: w.idleSince, jobs: len(w.jobs), ready: w.isReady(), offClock: len(w.jobs) > 0 && !w.followsClock,
+		State: w.state, reason: w.reason, idleSince: w.idleSince, jobs: len(w.jobs), ready: w.isReady(), offClock: len(w.jobs) > 0 && !w.followsClock,
 		usesProtocol: w.usesProtocol, folder: w.folder, stale: w.stale(), takesJobs: w.takesJobs(),
 	}
 }

@@ -53,30 +53,30 @@ func TestDesiredCount(t *testing.T) {
 		e           Endpoint
 		load        engine.Load
 		have, spare int
-		added       time.Time
+		lastStart   time.Time
 		want        int
 		recheckIn   time.Duration
 	}{
-		"nothing to do":                         {delay, engine.Load{}, 0, 0, time.Time{}, 0, recheck},
-		"first job":                             {delay, engine.Load{Waiting: 1, Oldest: now}, 0, 0, time.Time{}, 1, recheck},
-		"many first jobs":                       {delay, engine.Load{Waiting: 9, Oldest: now}, 0, 0, time.Time{}, 1, recheck},
-		"no worker allowed":                     {Endpoint{ScalerValue: 4}, engine.Load{Waiting: 9, Oldest: now}, 0, 0, time.Time{}, 0, recheck},
-		"an idle worker will take it":           {delay, engine.Load{Waiting: 1, Oldest: ago(60)}, 1, 1, ago(60), 1, recheck},
-		"has not waited long enough":            {delay, engine.Load{Waiting: 1, Running: 1, Oldest: ago(3)}, 1, 0, ago(60), 1, time.Second},
-		"has waited for the delay":              {delay, engine.Load{Waiting: 1, Running: 1, Oldest: ago(4)}, 1, 0, ago(60), 2, 4 * time.Second},
-		"a delay beyond a Duration":             {Endpoint{Max: 3, ScalerValue: 1e10}, engine.Load{Waiting: 1, Running: 1, Oldest: now}, 1, 0, ago(60), 1, 1e9 * time.Second},
-		"a worker was just added":               {delay, engine.Load{Waiting: 5, Running: 2, Oldest: ago(60)}, 2, 0, ago(1), 2, 3 * time.Second},
-		"never more than the maximum":           {delay, engine.Load{Waiting: 5, Running: 3, Oldest: ago(60)}, 3, 0, ago(60), 3, 4 * time.Second},
-		"more requests than a float counts":     {Endpoint{Max: 3, ScalerValue: 1 << 53, ByRequests: true}, engine.Load{Waiting: 1}, 0, 0, time.Time{}, 1, recheck},
-		"the minimum":                           {Endpoint{Min: 2, Max: 3, ScalerValue: 4}, engine.Load{}, 0, 0, time.Time{}, 2, recheck},
-		"requests: one":                         {requests, engine.Load{Waiting: 1}, 0, 0, time.Time{}, 1, recheck},
-		"requests: four":                        {requests, engine.Load{Waiting: 4}, 0, 0, time.Time{}, 1, recheck},
-		"requests: five":                        {requests, engine.Load{Waiting: 5}, 0, 0, time.Time{}, 2, recheck},
-		"requests: running ones count":          {requests, engine.Load{Waiting: 5, Running: 4}, 1, 0, time.Time{}, 3, recheck},
-		"requests: never more than the maximum": {requests, engine.Load{Waiting: 500}, 1, 0, time.Time{}, 10, recheck},
-		"requests: idle ones end by time-out":   {requests, engine.Load{}, 3, 3, time.Time{}, 3, recheck},
+		"nothing to do":                          {delay, engine.Load{}, 0, 0, time.Time{}, 0, recheck},
+		"first job":                              {delay, engine.Load{Waiting: 1, Oldest: now}, 0, 0, time.Time{}, 1, recheck},
+		"many first jobs":                        {delay, engine.Load{Waiting: 9, Oldest: now}, 0, 0, time.Time{}, 1, recheck},
+		"no worker allowed":                      {Endpoint{ScalerValue: 4}, engine.Load{Waiting: 9, Oldest: now}, 0, 0, time.Time{}, 0, recheck},
+		"an idle worker will take the job":       {delay, engine.Load{Waiting: 1, Oldest: ago(60)}, 1, 1, ago(60), 1, recheck},
+		"has not waited long enough":             {delay, engine.Load{Waiting: 1, Running: 1, Oldest: ago(3)}, 1, 0, ago(60), 1, time.Second},
+		"has waited for the delay":               {delay, engine.Load{Waiting: 1, Running: 1, Oldest: ago(4)}, 1, 0, ago(60), 2, 4 * time.Second},
+		"a delay beyond a Duration":              {Endpoint{Max: 3, ScalerValue: 1e10}, engine.Load{Waiting: 1, Running: 1, Oldest: now}, 1, 0, ago(60), 1, 1e9 * time.Second},
+		"a worker was just added":                {delay, engine.Load{Waiting: 5, Running: 2, Oldest: ago(60)}, 2, 0, ago(1), 2, 3 * time.Second},
+		"never more than the maximum":            {delay, engine.Load{Waiting: 5, Running: 3, Oldest: ago(60)}, 3, 0, ago(60), 3, 4 * time.Second},
+		"more requests than a float counts":      {Endpoint{Max: 3, ScalerValue: 1 << 53, ByRequests: true}, engine.Load{Waiting: 1}, 0, 0, time.Time{}, 1, recheck},
+		"the minimum":                            {Endpoint{Min: 2, Max: 3, ScalerValue: 4}, engine.Load{}, 0, 0, time.Time{}, 2, recheck},
+		"requests: one":                          {requests, engine.Load{Waiting: 1}, 0, 0, time.Time{}, 1, recheck},
+		"requests: four":                         {requests, engine.Load{Waiting: 4}, 0, 0, time.Time{}, 1, recheck},
+		"requests: five":                         {requests, engine.Load{Waiting: 5}, 0, 0, time.Time{}, 2, recheck},
+		"requests: running jobs count":           {requests, engine.Load{Waiting: 5, Running: 4}, 1, 0, time.Time{}, 3, recheck},
+		"requests: never more than the maximum":  {requests, engine.Load{Waiting: 500}, 1, 0, time.Time{}, 10, recheck},
+		"requests: idle workers end by time-out": {requests, engine.Load{}, 3, 3, time.Time{}, 3, recheck},
 	} {
-		got, recheckIn := c.e.desiredCount(c.load, c.have, c.spare, now, c.added)
+		got, recheckIn := c.e.desiredCount(c.load, c.have, c.spare, now, c.lastStart)
 		must.Hold(t, got == c.want && recheckIn == c.recheckIn,
 			name, got, "workers, evaluate again in", recheckIn, "expected", c.want, "in", c.recheckIn)
 	}
@@ -88,7 +88,7 @@ func TestFreedDevicesWakeNewWorkers(t *testing.T) {
 	core.latest.Store(new(Endpoint))
 	w.pool = core
 	(&Pools{pools: map[string]*pool{"": {workers: map[*worker]bool{w: true}}}}).retryAll()
-	must.Equal(t, len(w.retry), 1, "hints")
+	must.Equal(t, len(w.retry), 1, "signals to a worker that isn't THROTTLED yet")
 }
 
 // Reports of stale workers don't affect the new version.
@@ -105,15 +105,15 @@ func TestBackoffIgnoresOtherVersions(t *testing.T) {
 			b.recordFailure(1, "no model", now)
 			b.reset(2)
 			report(&b, 1)
-			pause, why := b.pause(now), b.failure()
-			must.Hold(t, pause == 0 && why == "", "the new version is delayed by", pause, why)
+			pause, failure := b.pause(now), b.failure()
+			must.Hold(t, pause == 0 && failure == "", "the new version is delayed by", pause, failure)
 			must.Hold(t, b.recordFailure(2, "no disk", now), "the failure of the new version isn't logged")
 			report(&b, 1)
 			b.pause(now.Add(minRetryPause))
 			must.Hold(t, !b.recordFailure(2, "no disk", now), "the same failure is logged twice")
 			report(&b, 1)
-			pause, why = b.pause(now), b.failure()
-			must.Hold(t, pause == 2*minRetryPause && why == "no disk", "after two failures the pause is", pause, why)
+			pause, failure = b.pause(now), b.failure()
+			must.Hold(t, pause == 2*minRetryPause && failure == "no disk", "after two failures the pause is", pause, failure)
 		})
 	}
 }

@@ -45,35 +45,35 @@ func TestWorkersWaitForStock(t *testing.T) {
 	for name, c := range map[string]struct {
 		endpoint worker.Endpoint
 		stock    string
-		starts   time.Duration // when its worker starts
+		delay    time.Duration // after which its worker starts
 		reason   string
 	}{
-		"the only type has none":        {gpu("NVIDIA L4"), "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], level: LOW, after: 10m}]", 10 * time.Minute, "no stock of NVIDIA L4 in any data center"},
-		"the second type has some":      {gpu("NVIDIA L4", "NVIDIA A40"), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
-		"all types have none":           {gpu("NVIDIA L4", "NVIDIA A40"), `[{gpus: ["*"], level: NONE}, {gpus: [NVIDIA A40], level: HIGH, after: 5m}]`, 5 * time.Minute, "no stock of NVIDIA L4, NVIDIA A40"},
-		"only other products have none": {gpu("NVIDIA L4"), "[{gpus: [NVIDIA L4], products: [POD, CLUSTER], level: NONE}]", 0, ""},
-		"one data center has none":      {inRegion, "[{gpus: [NVIDIA L4], data_centers: [EU-RO-1], level: NONE}]", 0, ""},
-		"both data centers have none":   {inRegion, "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], data_centers: [US-TX-3], level: HIGH}, {gpus: [NVIDIA L4], data_centers: [US-KS-2], level: HIGH, after: 3m}]", 3 * time.Minute, "in EU-RO-1, US-KS-2"},
-		"the type of the pool has none": {pools, "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], level: LOW, after: 2m}]", 2 * time.Minute, "no stock of NVIDIA L4"},
-		"any GPU: no type has some":     {gpu(), `[{gpus: ["*"], level: NONE}, {gpus: [NVIDIA H200], level: LOW, after: 4m}]`, 4 * time.Minute, "no stock of any GPU"},
-		"any GPU: one type has none":    {gpu(), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
-		"both CPU flavors have none":    {cpu, "[{cpus: [cpu3c, cpu5c], level: NONE}, {cpus: [cpu5c], level: LOW, after: 6m}]", 6 * time.Minute, "no stock of cpu3c, cpu5c"},
-		"one CPU flavor has none":       {cpu, "[{cpus: [cpu3c], level: NONE}]", 0, ""},
+		"no stock of the only type":     {gpu("NVIDIA L4"), "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], level: LOW, after: 10m}]", 10 * time.Minute, "no stock of NVIDIA L4 in any data center"},
+		"stock of the second type":      {gpu("NVIDIA L4", "NVIDIA A40"), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
+		"no stock of all types":         {gpu("NVIDIA L4", "NVIDIA A40"), `[{gpus: ["*"], level: NONE}, {gpus: [NVIDIA A40], level: HIGH, after: 5m}]`, 5 * time.Minute, "no stock of NVIDIA L4, NVIDIA A40"},
+		"no stock for other products":   {gpu("NVIDIA L4"), "[{gpus: [NVIDIA L4], products: [POD, CLUSTER], level: NONE}]", 0, ""},
+		"no stock in one data center":   {inRegion, "[{gpus: [NVIDIA L4], data_centers: [EU-RO-1], level: NONE}]", 0, ""},
+		"no stock in both data centers": {inRegion, "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], data_centers: [US-TX-3], level: HIGH}, {gpus: [NVIDIA L4], data_centers: [US-KS-2], level: HIGH, after: 3m}]", 3 * time.Minute, "in EU-RO-1, US-KS-2"},
+		"no stock of the pool's type":   {pools, "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], level: LOW, after: 2m}]", 2 * time.Minute, "no stock of NVIDIA L4"},
+		"any GPU: no stock of any type": {gpu(), `[{gpus: ["*"], level: NONE}, {gpus: [NVIDIA H200], level: LOW, after: 4m}]`, 4 * time.Minute, "no stock of any GPU"},
+		"any GPU: no stock of one type": {gpu(), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
+		"no stock of both CPU flavors":  {cpu, "[{cpus: [cpu3c, cpu5c], level: NONE}, {cpus: [cpu5c], level: LOW, after: 6m}]", 6 * time.Minute, "no stock of cpu3c, cpu5c"},
+		"no stock of one CPU flavor":    {cpu, "[{cpus: [cpu3c], level: NONE}]", 0, ""},
 		"no GPUs requested":             {echo, `[{gpus: ["*"], level: NONE}]`, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubbleWithCatalog(t, "stock: "+c.stock, func(f *fixture, _ string) {
 				f.pools.Set(c.endpoint)
 				job := f.submit(engine.NewJob{})
-				if c.starts > 0 {
-					time.Sleep(c.starts - time.Second)
+				if c.delay > 0 {
+					time.Sleep(c.delay - time.Second)
 					f.expectCounts(worker.Counts{Throttled: 1})
 					reason := f.pools.Workers("ep")[0].Reason
-					must.Hold(t, strings.Contains(reason, c.reason), "the reason is", reason, c.reason)
+					must.Hold(t, strings.Contains(reason, c.reason), "the reason is", reason, "want", c.reason)
 					must.Equal(t, f.pools.Failure("ep"), reason, "the endpoint's reason")
 					time.Sleep(time.Second)
 				}
-				must.Equal(t, f.reload(job).State, engine.Completed, "the job")
+				must.Equal(t, f.reload(job).State, engine.Completed, "the state of the job")
 			})
 		})
 	}
@@ -89,7 +89,7 @@ func TestStockComesWithChangedFile(t *testing.T) {
 		must.Succeed(t, os.WriteFile(file, []byte(`stock: [{gpus: ["*"], level: LOW}]`), 0o600))
 		time.Sleep(time.Second + time.Millisecond)
 		synctest.Wait()
-		must.Equal(t, f.reload(job).State, engine.Completed, "the job")
+		must.Equal(t, f.reload(job).State, engine.Completed, "the state of the job")
 	})
 }
 

@@ -36,8 +36,8 @@ type stopFixture struct {
 	ended  <-chan struct{} // closed when its process has exited
 }
 
-// runStopTest runs a test whose worker has taken a job. The engine's Report returns pause later than it
-// records. observe, if it isn't nil, is called with each event of the engine.
+// runStopTest runs a test whose worker has taken a job. The engine's Report records at once, and returns after
+// pause. observe, if it isn't nil, is called with each event of the engine.
 func runStopTest(t *testing.T, pause time.Duration, observe func(*stopFixture, engine.Event), test func(s *stopFixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func runStopTest(t *testing.T, pause time.Duration, observe func(*stopFixture, e
 	})
 }
 
-// stops returns which jobs to stop, waiting for the first for a while.
+// stops returns the jobs that the worker should stop. It waits for the first job at most for wait.
 func (s *stopFixture) stops(wait time.Duration) []string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), wait)
@@ -129,7 +129,7 @@ func TestStopsOmitsPostedJob(t *testing.T) {
 
 // silentPrograms starts processes that do nothing.
 type silentPrograms struct {
-	started   chan string
+	started   chan string         // ids of the workers
 	processes chan *silentProcess // nil if the test doesn't need them
 	folder    string              // shared by the processes, or ""
 }
@@ -180,7 +180,7 @@ const waitTimeout = time.Second
 // A worker that lost a job and gets it again at once isn't killed because of the first run.
 func TestLostJobReturnsToItsWorker(t *testing.T) {
 	runStopTest(t, time.Second, nil, func(s *stopFixture) {
-		go func() { // its next free slot
+		go func() { // the worker's next free slot requests a job
 			jobs, err := s.worker.Take(s.t.Context(), 1)
 			must.Hold(s.t, err == nil && len(jobs) == 1 && jobs[0].ID == s.job, "took", jobs, err)
 		}()

@@ -65,15 +65,15 @@ func (w *walk) step() {
 		w.jobs[w.submit(engine.NewJob{Input: []byte(input)}).ID] = true
 	case n < 8:
 		if alive := w.fakes.alive(); len(alive) > 0 {
-			one := alive[w.dice.IntN(len(alive))]
-			event = "crash of " + one.spec.ID
-			one.end(errors.New("exit status 9"))
+			process := alive[w.dice.IntN(len(alive))]
+			event = "crash of " + process.spec.ID
+			process.end(errors.New("exit status 9"))
 		}
 	case n < 9:
 		if alive := w.fakes.alive(); len(alive) > 0 {
-			one := alive[w.dice.IntN(len(alive))]
-			event = "unhealthy " + one.spec.ID
-			one.client.ReportUnhealthy("no model") // it may be about to end
+			process := alive[w.dice.IntN(len(alive))]
+			event = "unhealthy " + process.spec.ID
+			process.client.ReportUnhealthy("no model") // it may be about to end
 		}
 	case n < 10:
 		for id := range w.jobs {
@@ -123,20 +123,20 @@ func (w *walk) check() {
 	}
 	must.Equal(w.t, w.pools.Counts("ep"), counts, "counts")
 	alive := w.fakes.alive()
-	for _, one := range alive {
+	for _, process := range alive {
 		w.fakes.mu.Lock()
-		jobs, killed := len(one.jobs), one.killed
+		jobs, killed := len(process.jobs), process.killed
 		w.fakes.mu.Unlock()
-		info, ok := infos[one.spec.ID]
+		info, ok := infos[process.spec.ID]
 		switch {
 		case killed: // it is shutting down
 			must.Hold(w.t, !ok || info.State == worker.Unhealthy, info.ID, "is killed and", info.State)
 		case !ok:
-			w.t.Errorf("%s is alive, and Workers does not return it", one.spec.ID)
+			w.t.Errorf("%s is alive, and Workers does not return it", process.spec.ID)
 		case jobs > 0 && info.State != worker.Running && info.State != worker.Unhealthy:
 			w.t.Errorf("%s is %s and works on %d jobs", info.ID, info.State, jobs)
 		}
-		delete(infos, one.spec.ID)
+		delete(infos, process.spec.ID)
 	}
 	for id, info := range infos {
 		must.Equal(w.t, info.State, worker.Unhealthy, "the state of a worker that isn't alive:", id)

@@ -142,11 +142,12 @@ func (w *worker) drain() {
 
 func (w *worker) stale() bool { return w.settings.Version != w.pool.settings().Version }
 
-func (w *worker) hold(jobs []engine.Taken, added func(h *heldJob)) {
+// hold adds jobs, and calls onAdd for each with the worker's lock held.
+func (w *worker) hold(jobs []engine.Taken, onAdd func(h *heldJob)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, job := range jobs {
-		added(w.add(job.Ref))
+		onAdd(w.add(job.Ref))
 	}
 	if len(jobs) > 0 {
 		w.apply(jobTaken)
@@ -156,8 +157,8 @@ func (w *worker) hold(jobs []engine.Taken, added func(h *heldJob)) {
 
 // add adds one job. The caller holds the worker's lock.
 func (w *worker) add(ref engine.Ref) *heldJob {
-	if before := w.jobs[ref.ID]; before != nil && before.lost { // remove would no longer release it
-		before.release()
+	if previous := w.jobs[ref.ID]; previous != nil && previous.lost { // remove would no longer release it
+		previous.release()
 	}
 	h := &heldJob{ref: ref, takenAt: w.pool.clock.Now(), release: func() {}}
 	w.jobs[ref.ID] = h
@@ -165,6 +166,7 @@ func (w *worker) add(ref engine.Ref) *heldJob {
 	return h
 }
 
+// drop removes a job that the worker holds; otherwise it does nothing.
 func (w *worker) drop(h *heldJob) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,7 +182,7 @@ func (w *worker) remove(h *heldJob) {
 	delete(w.jobs, h.ref.ID)
 	w.jobsChanged()
 	if len(w.jobs) == 0 {
-		w.pace.emptied = w.pool.clock.Now()
+		w.pace.lastJobEnd = w.pool.clock.Now()
 		w.apply(lastJobGone)
 	}
 }

@@ -38,7 +38,7 @@ func bubbleWithFakes(t *testing.T, programs *fakes, test func(f *fixture)) {
 }
 
 // bubbleWithConfig is bubbleWithFakes, but calls configure inside the bubble, and passes its result to the test.
-func bubbleWithConfig[T any](t *testing.T, programs *fakes, configure func(c *worker.Config) T, test func(f *fixture, more T)) {
+func bubbleWithConfig[T any](t *testing.T, programs *fakes, configure func(c *worker.Config) T, test func(f *fixture, extra T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{t: t, log: new(livelog.Log)}
@@ -50,7 +50,7 @@ func bubbleWithConfig[T any](t *testing.T, programs *fakes, configure func(c *wo
 		if programs != nil {
 			programs.t, config.Programs = t, programs
 		}
-		more := configure(&config)
+		extra := configure(&config)
 		f.catalog = config.Catalog
 		f.pools = worker.New(config)
 		if programs != nil {
@@ -61,7 +61,7 @@ func bubbleWithConfig[T any](t *testing.T, programs *fakes, configure func(c *wo
 			f.engine.Close()
 			must.Equal(t, db.Close(), nil)
 		}()
-		test(f, more)
+		test(f, extra)
 	})
 }
 
@@ -107,15 +107,15 @@ func TestScalesFromZeroToZero(t *testing.T) {
 		f.expectCounts(worker.Counts{Idle: 1})
 		time.Sleep(2 * time.Second)
 		f.expectCounts(worker.Counts{})
-		must.Equal(f.t, f.reload(f.submit(engine.NewJob{})).State, engine.Completed, "after scaling to zero a job")
+		must.Equal(f.t, f.reload(f.submit(engine.NewJob{})).State, engine.Completed, "the state of a job after scaling to zero")
 	})
 }
 
 func TestKeepsTheMinimum(t *testing.T) {
 	bubble(t, func(f *fixture) {
-		two := echo
-		two.Min = 2
-		f.pools.Set(two)
+		withMinimum := echo
+		withMinimum.Min = 2
+		f.pools.Set(withMinimum)
 		f.expectCounts(worker.Counts{Idle: 2})
 		time.Sleep(time.Hour)
 		f.expectCounts(worker.Counts{Idle: 2})
@@ -132,10 +132,10 @@ func TestMaximumOfZero(t *testing.T) {
 		f.pools.Set(withoutWorkers)
 		job := f.submit(engine.NewJob{})
 		time.Sleep(time.Hour)
-		must.Equal(f.t, f.reload(job).State, engine.InQueue, "the job")
+		must.Equal(f.t, f.reload(job).State, engine.InQueue, "the state of the job")
 		f.pools.Set(echo)
 		synctest.Wait()
-		must.Equal(f.t, f.reload(job).State, engine.Completed, "after the maximum was raised the job")
+		must.Equal(f.t, f.reload(job).State, engine.Completed, "the state of the job after the maximum was raised")
 	})
 }
 
@@ -146,28 +146,28 @@ func TestLowPriority(t *testing.T) {
 		low := f.submit(engine.NewJob{LowPriority: true})
 		time.Sleep(time.Minute)
 		f.expectCounts(worker.Counts{})
-		must.Equal(f.t, f.reload(low).State, engine.InQueue, "the job")
+		must.Equal(f.t, f.reload(low).State, engine.InQueue, "the state of the job")
 		f.submit(engine.NewJob{})
-		must.Equal(f.t, f.reload(low).State, engine.Completed, "while a worker runs, the job")
+		must.Equal(f.t, f.reload(low).State, engine.Completed, "the state of the job while a worker runs")
 	})
 }
 
 // If no executor runs the image, jobs wait, a worker is UNHEALTHY, and the failure is logged once.
 func TestUnknownImage(t *testing.T) {
 	bubble(t, func(f *fixture) {
-		foreign := echo
-		foreign.Version, foreign.Image = 1, "registry.example.com/sdxl"
-		f.pools.Set(foreign)
+		withUnknownImage := echo
+		withUnknownImage.Version, withUnknownImage.Image = 1, "registry.example.com/sdxl"
+		f.pools.Set(withUnknownImage)
 		f.expectCounts(worker.Counts{})
 		job := f.submit(engine.NewJob{})
 		f.submit(engine.NewJob{})
 		time.Sleep(10 * time.Minute)
 		f.expectCounts(worker.Counts{Unhealthy: 1})
-		must.Equal(f.t, f.reload(job).State, engine.InQueue, "the job")
+		must.Equal(f.t, f.reload(job).State, engine.InQueue, "the state of the job")
 		must.Equal(f.t, strings.Count(f.log.String(), "registry.example.com/sdxl"), 1, "log lines with the failure:", f.log)
 		f.pools.Set(echo)
 		f.expectCounts(worker.Counts{Idle: 1})
-		must.Equal(f.t, f.reload(job).State, engine.Completed, "with a known image, the job")
+		must.Equal(f.t, f.reload(job).State, engine.Completed, "the state of the job with a known image")
 	})
 }
 
@@ -180,6 +180,6 @@ func TestRemove(t *testing.T) {
 		f.expectCounts(worker.Counts{})
 		job := f.submit(engine.NewJob{})
 		time.Sleep(time.Minute)
-		must.Equal(f.t, f.reload(job).State, engine.InQueue, "without an endpoint a job")
+		must.Equal(f.t, f.reload(job).State, engine.InQueue, "the state of a job without an endpoint")
 	})
 }

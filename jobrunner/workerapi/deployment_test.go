@@ -27,7 +27,7 @@ import (
 
 // deployment is a jobrunner at a real address, with one endpoint whose workers are real processes.
 type deployment struct {
-	*record
+	*recorder
 	t          *testing.T
 	url        string
 	client     *api.Client
@@ -79,8 +79,8 @@ func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 	j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{
 		APIKey: "planted-key", URL: d.url, Programs: d, Logger: slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}))(t)
-	d.record = newRecord(j.Handler())
-	server.Config.Handler = d.record
+	d.recorder = newRecorder(j.Handler())
+	server.Config.Handler = d.recorder
 	server.Start()
 	t.Cleanup(func() {
 		must.Equal(t, j.Close(), nil)
@@ -175,7 +175,7 @@ func (d *deployment) waitForExit(w *startedWorker) (killed bool) {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// expectSilence checks that no process of a worker sends a request during three pings of another.
+// expectSilence checks that no process of a worker sends a request during three pings of another worker.
 func (d *deployment) expectSilence(w, other *startedWorker) {
 	d.t.Helper()
 	pings := len(d.answeredRequests("ping/"+other.id, ""))

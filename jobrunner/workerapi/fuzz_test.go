@@ -23,11 +23,11 @@ import (
 // fuzzServer is worker w1 of endpoint ep, with a real engine. A poll without a job ends at once.
 type fuzzServer struct {
 	http.Handler
-	engine  *engine.Engine
-	taken   map[string]engine.Ref
-	reports int
-	idle    int
-	notes   []string // texts that the protocol passed on
+	engine      *engine.Engine
+	taken       map[string]engine.Ref // by job id
+	reports     int
+	idleReports int
+	notes       []string // texts that the protocol passed on
 }
 
 func newFuzzServer(f *testing.F) *fuzzServer {
@@ -69,7 +69,7 @@ func (d *fuzzServer) Report(ctx context.Context, job string, r engine.Report, _ 
 func (d *fuzzServer) BeginPost(string) func() { return func() {} }
 
 func (d *fuzzServer) ReportIdle(context.Context) error {
-	d.idle++
+	d.idleReports++
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (d *fuzzServer) ReportUnhealthy(reason string) {
 // send sends a request, and checks the properties of every answer.
 func (d *fuzzServer) send(t *testing.T, method, target, key, body string) (status int, text string) {
 	t.Helper()
-	d.reports, d.idle, d.notes = 0, 0, nil
+	d.reports, d.idleReports, d.notes = 0, 0, nil
 	r := fuzz.Request(t, key, method, target, body)
 	if r == nil {
 		return http.StatusBadRequest, ""
@@ -189,7 +189,7 @@ func FuzzProtocol(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, method, target, key string) {
 		status, text := d.send(t, method, target, key, "")
-		must.Hold(t, keyOf(key) == workerKey || status >= 300 && d.idle+d.reports+len(d.notes) == 0, method, target, "with the key", key, "is answered", status, text)
+		must.Hold(t, keyOf(key) == workerKey || status >= 300 && d.idleReports+d.reports+len(d.notes) == 0, method, target, "with the key", key, "is answered", status, text)
 		for _, note := range d.notes {
 			must.Hold(t, !strings.HasPrefix(note, "invalid reason"), method, target, note)
 		}

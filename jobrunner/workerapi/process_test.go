@@ -137,7 +137,7 @@ func requireStandIn(t *testing.T) {
 // singleWorker is a queue with one worker process behind the protocol. It shows the
 // worker's own behaviour, without a pool that starts and kills workers.
 type singleWorker struct {
-	*record
+	*recorder
 	t       *testing.T
 	engine  *engine.Engine
 	process *process
@@ -145,7 +145,7 @@ type singleWorker struct {
 	stopIDs chan []string
 
 	mu   sync.Mutex
-	held map[string]engine.Ref
+	held map[string]engine.Ref // by job id
 }
 
 func newSingleWorker(t *testing.T, handler string) *singleWorker {
@@ -155,8 +155,8 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	e := must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: discard}))(t)
 	l := &singleWorker{t: t, engine: e, log: new(livelog.Log), stopIDs: make(chan []string, 1), held: map[string]engine.Ref{}}
-	l.record = newRecord(workerapi.New(workerapi.Config{Authorize: authorize(l), Bodies: httplimit.NewMemory(1 << 30), Logger: discard}))
-	server := httptest.NewServer(l.record)
+	l.recorder = newRecorder(workerapi.New(workerapi.Config{Authorize: authorize(l), Bodies: httplimit.NewMemory(1 << 30), Logger: discard}))
+	server := httptest.NewServer(l.recorder)
 	env := protocolEnv(server.URL)
 	setHandler(env, handler)
 	l.process = must.Do(startProcess(env, l.log))(t)
@@ -240,9 +240,9 @@ func (l *singleWorker) waitForResult(id string) engine.Job {
 
 func isProgress(r request) bool { return strings.Contains(r.body, `"status": "IN_PROGRESS"`) }
 
-// hasRelease reports whether the tested public SDK has a release or a later one. The
-// stand-in behaves like the newest, unless its program names a release.
-func (l *record) hasRelease(t *testing.T, release ...int) bool {
+// hasRelease reports whether the tested public SDK is a release or a later one. The stand-in
+// counts as the newest release, unless its program names a release.
+func (l *recorder) hasRelease(t *testing.T, release ...int) bool {
 	t.Helper()
 	query, _ := url.ParseQuery(l.waitForAnswered(t, 1, "ping", "runpod_version=").query)
 	actual := make([]int, 3)
@@ -250,11 +250,11 @@ func (l *record) hasRelease(t *testing.T, release ...int) bool {
 	return n < 2 || slices.Compare(actual, release) >= 0
 }
 
-// requireRelease skips a test of a feature that the public SDK has since a release.
-func (l *record) requireRelease(t *testing.T, release ...int) {
+// requireRelease skips a test of a feature that the tested SDK lacks, because a later release introduced it.
+func (l *recorder) requireRelease(t *testing.T, release ...int) {
 	t.Helper()
 	if !l.hasRelease(t, release...) {
-		t.Skip("the feature isn't in this release of the SDK: it is before", release)
+		t.Skip("the feature isn't in this release of the SDK, which is older than", release)
 	}
 }
 

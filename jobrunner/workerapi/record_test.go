@@ -25,8 +25,8 @@ func (r request) String() string {
 	return fmt.Sprintf("%s %s?%s %.200s → %d %.200s", r.method, r.path, r.query, r.body, r.status, r.answer)
 }
 
-// record records requests and answers, and wakes the tests that wait for them.
-type record struct {
+// recorder records requests and answers, and wakes the tests that wait for them.
+type recorder struct {
 	next       http.Handler
 	workerDone <-chan struct{} // closed when the only worker has ended; nil with several workers
 
@@ -36,9 +36,11 @@ type record struct {
 	changed  chan struct{}
 }
 
-func newRecord(next http.Handler) *record { return &record{next: next, changed: make(chan struct{})} }
+func newRecorder(next http.Handler) *recorder {
+	return &recorder{next: next, changed: make(chan struct{})}
+}
 
-func (l *record) add(list *[]request, r request) {
+func (l *recorder) add(list *[]request, r request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	*list = append(*list, r)
@@ -46,7 +48,7 @@ func (l *record) add(list *[]request, r request) {
 	l.changed = make(chan struct{})
 }
 
-func (l *record) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	req := request{method: r.Method, path: r.URL.Path, query: r.URL.RawQuery, body: string(body), header: r.Header.Clone(), receivedAt: time.Now()}
@@ -89,7 +91,7 @@ func init() {
 }
 
 // waitForRequest waits until the nth matching request was answered or, if received is true, only received.
-func (l *record) waitForRequest(t *testing.T, n int, received bool, description string, match func(request) bool) request {
+func (l *recorder) waitForRequest(t *testing.T, n int, received bool, description string, match func(request) bool) request {
 	t.Helper()
 	timeout, done := time.NewTimer(waitTimeout), l.workerDone
 	defer timeout.Stop()
@@ -120,13 +122,13 @@ func (l *record) waitForRequest(t *testing.T, n int, received bool, description 
 }
 
 // waitForAnswered waits for the nth answered request of an operation.
-func (l *record) waitForAnswered(t *testing.T, n int, operation, contains string) request {
+func (l *recorder) waitForAnswered(t *testing.T, n int, operation, contains string) request {
 	t.Helper()
 	return l.waitForRequest(t, n, false, operation+" "+contains, requestMatcher(operation, contains))
 }
 
 // waitForReceived waits for the nth received request of an operation, answered or not.
-func (l *record) waitForReceived(t *testing.T, n int, operation, contains string) request {
+func (l *recorder) waitForReceived(t *testing.T, n int, operation, contains string) request {
 	t.Helper()
 	return l.waitForRequest(t, n, true, operation+" "+contains, requestMatcher(operation, contains))
 }
@@ -138,7 +140,7 @@ func requestMatcher(operation, contains string) func(request) bool {
 }
 
 // answeredRequests lists the answered requests that match.
-func (l *record) answeredRequests(operation, contains string) (found []request) {
+func (l *recorder) answeredRequests(operation, contains string) (found []request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.answered {
@@ -149,7 +151,7 @@ func (l *record) answeredRequests(operation, contains string) (found []request) 
 	return found
 }
 
-func (l *record) text() string {
+func (l *recorder) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var b strings.Builder

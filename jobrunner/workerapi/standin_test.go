@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// A handler's result reaches the client, posted in this form (worker protocol, bodies of job-done).
+// A handler's result is posted as the worker protocol describes (bodies of job-done), and reaches the client.
 func TestWorkerResults(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "awaiting")
@@ -152,7 +152,7 @@ func TestWorkerTakesBatches(t *testing.T) {
 		ids = append(ids, l.submit(`{"op": "sleep", "seconds": 0.5}`))
 	}
 	for _, id := range ids {
-		must.Equal(t, l.waitForResult(id).State, engine.Completed, "the job")
+		must.Equal(t, l.waitForResult(id).State, engine.Completed, "the state of the job")
 	}
 	must.Hold(t, len(l.answeredRequests("job-take-batch", "batch_size=2")) != 0, "no batch was requested")
 }

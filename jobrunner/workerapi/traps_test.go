@@ -53,7 +53,7 @@ func TestLateProgressChangesNothing(t *testing.T) {
 	}
 }
 
-// A repeated result, or one of another worker's job, changes nothing.
+// A repeated result, or a result of another worker's job, changes nothing.
 func TestStrayResultsChangeNothing(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 2)
@@ -200,8 +200,8 @@ func TestPingOfOthersLosesNoJob(t *testing.T) {
 	d.expectJob(id, "COMPLETED", input, 0)
 }
 
-// An idle worker isn't sent SIGTERM, because after one it could take a job and never run it. Its polls
-// end, and then it is killed.
+// An idle worker isn't sent SIGTERM, because after the signal it could take a job and never run it. Its
+// polls end, and then it is killed.
 func TestIdleWorkerEnds(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
@@ -215,7 +215,7 @@ func TestIdleWorkerEnds(t *testing.T) {
 	poll := d.waitForAnswered(t, polls+1, "job-take", "")
 	must.Hold(t, poll.status == 204 && poll.answeredAt.Sub(poll.receivedAt) <= 30*time.Second, "the open poll was answered", poll)
 	must.Hold(t, d.waitForExit(w), "the worker ended by itself:", w.Exit().Text)
-	must.Hold(t, !strings.Contains(w.log.String(), "eceived shutdown signal"), "it was sent a signal")
+	must.Hold(t, !strings.Contains(w.log.String(), "eceived shutdown signal"), "the worker was sent a signal")
 	for range 5 {
 		d.expectJob(d.submit(`{}`), "COMPLETED", "", 0)
 	}
@@ -315,7 +315,7 @@ func TestUnfitWorkerIsUnhealthy(t *testing.T) {
 			break
 		}
 	}
-	must.Equal(t, d.getJob(id).Status, "IN_QUEUE", "the job")
+	must.Equal(t, d.getJob(id).Status, "IN_QUEUE", "the state of the job")
 }
 
 // A worker with many slots runs all its jobs, and is not told to stop any.

@@ -1,6 +1,6 @@
 // Package workerapi serves the worker protocol of a deployment: the HTTP API with
-// which a process, such as one of the public Python worker SDK, takes jobs and
-// reports their results. Handlers hold no state.
+// which a process, such as a program on the public Python worker SDK, takes jobs
+// and reports their results. Handlers hold no state.
 package workerapi
 
 import (
@@ -43,7 +43,7 @@ type target struct {
 	query                 url.Values
 }
 
-// routes are the paths of the protocol. A ping with status=unhealthy reports a broken worker.
+// routes are the paths of the protocol. A ping with status=unhealthy reports an unhealthy worker.
 var routes = func() (t httproute.Table[operation]) {
 	t.Add("GET", "/v2/{endpoint_id}/job-take/{worker_id}", operation{true, (*api).take})
 	t.Add("GET", "/v2/{endpoint_id}/job-take-batch/{worker_id}", operation{true, (*api).takeBatch})
@@ -81,7 +81,7 @@ func operationName(path string) string {
 
 type api struct{ Config }
 
-// New serves /v2/{endpoint_id}/job-take/{worker_id} and the other routes.
+// New returns a handler of the paths of the protocol.
 func New(c Config) http.Handler { return &api{c} }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {

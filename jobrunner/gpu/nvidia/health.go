@@ -30,15 +30,15 @@ var remedies = map[uint32]string{
 // checkHealth reads the health of a GPU that responds. If the driver supports recovery actions, only they
 // decide: if none is needed, the GPU is healthy and earlier reports are dropped. On older drivers the
 // memory's error counts decide, and a report lasts until the GPU is lost and comes back.
-func (r *reader) checkHealth(g *physical) {
-	g.health = ""
+func (r *reader) checkHealth(g *physicalGPU) {
+	g.checkedFault = ""
 	if action, ok := r.recoveryAction(g.handle); ok {
 		if action != uint32(nvml.GPU_RECOVERY_ACTION_NONE) {
 			remedy, ok := remedies[action]
 			if !ok {
 				remedy = fmt.Sprintf("the driver requires a recovery (action %d)", action)
 			}
-			g.health = remedy
+			g.checkedFault = remedy
 			return
 		}
 		cutoff := time.Now().Add(-pollInterval) // the driver has had time to update its recovery action
@@ -53,11 +53,11 @@ func (r *reader) checkHealth(g *physical) {
 		return
 	}
 	if n, ret := g.handle.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); ret == nvml.SUCCESS && n > 0 {
-		g.health = fmt.Sprintf("%d uncorrectable errors in its memory (ECC): it needs a reset (nvidia-smi --gpu-reset)", n)
+		g.checkedFault = fmt.Sprintf("%d uncorrectable errors in its memory (ECC): it needs a reset (nvidia-smi --gpu-reset)", n)
 	}
 	if r.functions["nvmlDeviceGetRemappedRows"] {
 		if _, _, _, failed, ret := g.handle.GetRemappedRows(); ret == nvml.SUCCESS && failed {
-			g.health = "bad rows of its memory could not be remapped: the card must be replaced"
+			g.checkedFault = "bad rows of its memory could not be remapped: the card must be replaced"
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (r *reader) createEventSet() {
 }
 
 // register adds a GPU to the event set.
-func (r *reader) register(g *physical) {
+func (r *reader) register(g *physicalGPU) {
 	if r.events == nil {
 		return
 	}
@@ -147,7 +147,7 @@ func (r *reader) record(event nvml.EventData) {
 }
 
 // migInstanceID returns the id of a device's MIG instance.
-func migInstanceID(d allocatable) (id uint32, ok bool) {
+func migInstanceID(d allocatableDevice) (id uint32, ok bool) {
 	if d.MIG == "" || d.device == nil {
 		return 0, false
 	}

@@ -85,7 +85,7 @@ type reader struct {
 	stop      context.CancelFunc
 	watching  sync.WaitGroup
 
-	gpus   []*physical // ordered by index
+	gpus   []*physicalGPU // ordered by index
 	events nvml.EventSet
 
 	// mu guards the fields below, and the shutdown of NVML.
@@ -98,8 +98,8 @@ type reader struct {
 
 // handle is NVML's access to a device.
 type handle struct {
-	device nvml.Device
-	whole  nvml.Device // the GPU of a MIG instance, otherwise device
+	device   nvml.Device
+	wholeGPU nvml.Device // the GPU of a MIG instance, otherwise device
 }
 
 // These are real time, not time of the deployment's clock.
@@ -137,7 +137,7 @@ func (r *reader) publish() {
 	handles := map[string]handle{}
 	for _, g := range r.gpus {
 		for _, d := range g.devices {
-			d.Index, d.Fault = g.index, cmp.Or(g.lostReason, g.health, g.lastReport.fault, d.lastReport.fault)
+			d.Index, d.Fault = g.index, cmp.Or(g.lostReason, g.checkedFault, g.lastReport.fault, d.lastReport.fault)
 			devices = append(devices, d.Device)
 			handles[d.UUID] = d.handle
 		}

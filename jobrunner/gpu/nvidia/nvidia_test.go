@@ -252,7 +252,7 @@ func TestNVMLUnavailable(t *testing.T) {
 		b := newBoard("NVIDIA H200")
 		b.InitFunc = func() nvml.Return { return ret }
 		_, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler))
-		must.Hold(t, err != nil && err.Error() == want, ret, err)
+		must.Hold(t, err != nil && err.Error() == want, ret, "is reported as", err, "want", want)
 	}
 	b := newBoard()
 	_, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler))
@@ -384,7 +384,7 @@ func TestLostGPUReturns(t *testing.T) {
 		b.update(func() { b.cards[1].lost = false })
 		waitTwoPolls()
 		if got := faults(inventory); got != "" || b.cards[1].registrations != 2 {
-			t.Errorf("returned: %s; its events were registered %d times", got, b.cards[1].registrations)
+			t.Errorf("after its return the faults are %q; its events were registered %d times, want 2", got, b.cards[1].registrations)
 		}
 		b.update(func() { b.cards = b.cards[:1] })
 		waitTwoPolls()

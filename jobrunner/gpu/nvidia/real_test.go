@@ -57,13 +57,13 @@ func checkInventory(t *testing.T, inventory gpu.Inventory) {
 		t.Logf("%+v", d)
 		must.Hold(t, d.UUID != "" && d.TypeID != "" && d.Memory > 0, "the device is incomplete", d)
 	}
-	listed, err := exec.CommandContext(t.Context(), "nvidia-smi", "-L").Output()
+	list, err := exec.CommandContext(t.Context(), "nvidia-smi", "-L").Output()
 	if err != nil {
 		t.Logf("there is no nvidia-smi to compare with: %v", err)
 		return
 	}
 	for _, d := range inventory.Devices() {
-		must.Hold(t, strings.Contains(string(listed), d.UUID), "nvidia-smi doesn't list", d.UUID, string(listed))
+		must.Hold(t, strings.Contains(string(list), d.UUID), "nvidia-smi doesn't list", d.UUID, string(list))
 	}
 }
 

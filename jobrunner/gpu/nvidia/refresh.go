@@ -14,20 +14,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// physical is a GPU of this machine. A lost GPU stays in the inventory, with a fault.
-type physical struct {
+// physicalGPU is a GPU of this machine. A lost GPU stays in the inventory, with a fault.
+type physicalGPU struct {
 	uuid    string
 	index   int
 	handle  nvml.Device
-	devices []allocatable
+	devices []allocatableDevice
 
-	lostReason string // why it doesn't respond; "" if it responds
-	health     string // fault found by checkHealth; "" if healthy
-	lastReport report // the last error, until it is resolved
+	lostReason   string // why it doesn't respond; "" if it responds
+	checkedFault string // fault found by checkHealth; "" if healthy
+	lastReport   report // the last error, until it is resolved
 }
 
-// allocatable is a whole GPU or a MIG instance.
-type allocatable struct {
+// allocatableDevice is a whole GPU or a MIG instance.
+type allocatableDevice struct {
 	gpu.Device
 	handle
 	lastReport report
@@ -44,7 +44,7 @@ func (r *reader) refresh() {
 		r.restart()
 		return
 	}
-	seen := map[*physical]bool{}
+	seen := map[*physicalGPU]bool{}
 	for i := range count {
 		if g := r.poll(i); g != nil {
 			seen[g] = true
@@ -55,36 +55,36 @@ func (r *reader) refresh() {
 			g.markLost("lost: the driver no longer lists it")
 		}
 	}
-	slices.SortStableFunc(r.gpus, func(a, b *physical) int { return cmp.Compare(a.index, b.index) })
+	slices.SortStableFunc(r.gpus, func(a, b *physicalGPU) int { return cmp.Compare(a.index, b.index) })
 	r.publish()
 }
 
 // poll reads the GPU at an index. It returns nil for an unknown GPU that doesn't respond.
-func (r *reader) poll(index int) *physical {
+func (r *reader) poll(index int) *physicalGPU {
 	device, ret := r.lib.DeviceGetHandleByIndex(index)
 	uuid := ""
 	if ret == nvml.SUCCESS {
 		uuid, ret = device.GetUUID()
 	}
 	if ret != nvml.SUCCESS {
-		i := slices.IndexFunc(r.gpus, func(g *physical) bool { return g.index == index })
+		i := slices.IndexFunc(r.gpus, func(g *physicalGPU) bool { return g.index == index })
 		if i < 0 {
 			return nil
 		}
 		r.gpus[i].markLost("lost: " + ret.Error())
 		return r.gpus[i]
 	}
-	i := slices.IndexFunc(r.gpus, func(g *physical) bool { return g.uuid == uuid })
+	i := slices.IndexFunc(r.gpus, func(g *physicalGPU) bool { return g.uuid == uuid })
 	if i < 0 {
 		i = len(r.gpus)
-		r.gpus = append(r.gpus, &physical{uuid: uuid, lostReason: "new"}) // it is registered below
+		r.gpus = append(r.gpus, &physicalGPU{uuid: uuid, lostReason: "new"}) // registered for events below
 	}
 	g := r.gpus[i]
 	g.index, g.handle = index, device
 	memory, ret := device.GetMemoryInfo()
 	if ret != nvml.SUCCESS && g.devices == nil {
 		// The GPU is lost from the start: only its UUID and type are known.
-		g.devices = []allocatable{{Device: gpu.Device{UUID: uuid, TypeID: r.typeID(device)}, handle: handle{device, device}}}
+		g.devices = []allocatableDevice{{Device: gpu.Device{UUID: uuid, TypeID: r.typeID(device)}, handle: handle{device, device}}}
 	}
 	if ret != nvml.SUCCESS {
 		g.markLost("lost: " + ret.Error())
@@ -100,7 +100,7 @@ func (r *reader) poll(index int) *physical {
 }
 
 // markLost marks a GPU that doesn't respond.
-func (g *physical) markLost(reason string) {
+func (g *physicalGPU) markLost(reason string) {
 	g.lostReason = reason
 	for i := range g.devices {
 		g.devices[i].handle = handle{}
@@ -113,11 +113,11 @@ func (r *reader) typeID(device nvml.Device) string {
 }
 
 // allocatableDevices returns the GPU itself, or its instances in MIG mode.
-func (r *reader) allocatableDevices(g *physical, memory int64) (devices []allocatable) {
+func (r *reader) allocatableDevices(g *physicalGPU, memory int64) (devices []allocatableDevice) {
 	typeID := r.typeID(g.handle)
 	if !r.migEnabled(g.handle) {
 		whole := gpu.Device{UUID: g.uuid, TypeID: typeID, Memory: memory}
-		return []allocatable{{Device: whole, handle: handle{g.handle, g.handle}}}
+		return []allocatableDevice{{Device: whole, handle: handle{g.handle, g.handle}}}
 	}
 	n, _ := g.handle.GetMaxMigDeviceCount() // 0 if the driver doesn't report it
 	for i := range n {
@@ -129,12 +129,12 @@ func (r *reader) allocatableDevices(g *physical, memory int64) (devices []alloca
 		if ret != nvml.SUCCESS {
 			continue
 		}
-		d := allocatable{Device: gpu.Device{UUID: uuid, MIG: profile(instance)}, handle: handle{instance, g.handle}}
+		d := allocatableDevice{Device: gpu.Device{UUID: uuid, MIG: profile(instance)}, handle: handle{instance, g.handle}}
 		d.TypeID = gpu.InstanceType(typeID, d.MIG)
 		if memory, ret := instance.GetMemoryInfo(); ret == nvml.SUCCESS {
 			d.Memory = int64(memory.Total)
 		}
-		if i := slices.IndexFunc(g.devices, func(v allocatable) bool { return v.UUID == uuid }); i >= 0 {
+		if i := slices.IndexFunc(g.devices, func(v allocatableDevice) bool { return v.UUID == uuid }); i >= 0 {
 			d.lastReport = g.devices[i].lastReport
 		}
 		devices = append(devices, d)
@@ -188,7 +188,7 @@ func (r *reader) Sample(uuid string) (gpu.Sample, error) {
 	} else if memory, ret := h.device.GetMemoryInfo(); ret == nvml.SUCCESS {
 		s.MemoryUsed = int64(memory.Used)
 	}
-	if h.device == h.whole {
+	if h.device == h.wholeGPU {
 		if rates, ret := h.device.GetUtilizationRates(); ret == nvml.SUCCESS {
 			s.Utilization = int(rates.Gpu)
 		}
@@ -197,7 +197,7 @@ func (r *reader) Sample(uuid string) (gpu.Sample, error) {
 		}
 	}
 	//nolint:staticcheck // the newer call is missing from most drivers
-	if celsius, ret := h.whole.GetTemperature(nvml.TEMPERATURE_GPU); ret == nvml.SUCCESS {
+	if celsius, ret := h.wholeGPU.GetTemperature(nvml.TEMPERATURE_GPU); ret == nvml.SUCCESS {
 		s.Temperature = int(celsius)
 	}
 	return s, nil

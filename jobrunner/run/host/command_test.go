@@ -56,9 +56,10 @@ func scriptRule(text string) string {
 	return "    command:\n      run:\n        - sh\n        - -c\n        - |\n          " + strings.ReplaceAll(text, "\n", "\n          ") + "\n"
 }
 
-func handle(t *testing.T, text string, j *job) (string, error) {
+// handle runs a script as the command of a job.
+func handle(t *testing.T, script string, j *job) (string, error) {
 	t.Helper()
-	output, err := program(t, newExecutor(t, scriptRule(text)), "x").Handle(t.Context(), j.Job)
+	output, err := program(t, newExecutor(t, scriptRule(script)), "x").Handle(t.Context(), j.Job)
 	return string(output), err
 }
 
@@ -83,7 +84,7 @@ func TestCommandOutput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(`{"a":[1]}`)
 			output, err := handle(t, c.script, j)
-			must.Hold(t, err == nil && output == c.output && slices.Equal(j.chunks, c.chunks) && j.log.String() == c.log, "output", output, "chunks", j.chunks, "log", j.log, err)
+			must.Hold(t, err == nil && output == c.output && slices.Equal(j.chunks, c.chunks) && j.log.String() == c.log, "output", output, "chunks", j.chunks, "log", j.log, err, "want", c)
 		})
 	}
 }
@@ -101,7 +102,7 @@ func TestCommandFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			output, err := handle(t, c.script, newJob("{}"))
-			must.Hold(t, err != nil && output == "" && strings.HasPrefix(err.Error(), c.prefix) && strings.HasSuffix(err.Error(), c.suffix), "output", output, err)
+			must.Hold(t, err != nil && output == "" && strings.HasPrefix(err.Error(), c.prefix) && strings.HasSuffix(err.Error(), c.suffix), "output", output, "error", err, "want", c.prefix, "…", c.suffix)
 			must.Hold(t, len(err.Error()) <= maxTail+100, "an error of", len(err.Error()), "bytes")
 		})
 	}

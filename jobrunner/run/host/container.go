@@ -97,8 +97,8 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 	return c, nil
 }
 
-// runContainer starts a container, and removes it if that fails. The container's monitor, a child of
-// Podman, creates a file in its working folder if the container runs out of memory.
+// runContainer starts a container, and removes it if that fails. It starts in the scratch folder: if the
+// container runs out of memory, its monitor, a child of Podman, creates a file in the folder where it started.
 func (e *Executor) runContainer(ctx context.Context, c *container, s run.Spec) (err error) {
 	if s.Pod == nil {
 		c.lifecycle, err = c.engine.startAttached(e.scratch, c.name, s.Log)
@@ -186,15 +186,15 @@ const statusKilled = 128 + 9
 // detachedLifecycle is the lifecycle of a pod. The container is a child of the engine, so it survives
 // a jobrunner that is killed, and the next run adopts it.
 type detachedLifecycle struct {
-	log   run.Output
-	after time.Time // output up to this time is already logged
+	log      run.Output
+	lastLine time.Time // time of the last line that is already logged
 }
 
 // followPause is the pause before a detached container is inspected again, in real time, which engines use.
 const followPause = time.Second
 
 func (d detachedLifecycle) wait(c *container) run.Exit {
-	for last := d.after; ; {
+	for last := d.lastLine; ; {
 		last = c.followLog(d.log, last)
 		s, err := c.inspect(backgroundTimeout)
 		switch {
@@ -279,7 +279,7 @@ func (c *container) exists(ctx context.Context) (bool, error) {
 	return strings.TrimSpace(id) != "", err
 }
 
-// findAddress sets the address in a network. A pod without one runs, too.
+// findAddress sets the container's address in a network. Without an address, the pod still runs.
 func (c *container) findAddress(ctx context.Context, network string) {
 	if network == "" {
 		return
@@ -359,8 +359,8 @@ func (e *Executor) Orphans(ctx context.Context, folderID string) (all []run.Orph
 	return all
 }
 
-// prepareForPod makes the pod's network, and removes an orphan of the same pod. There may
-// be one if the engine didn't answer when the deployment started.
+// prepareForPod makes the pod's network, and removes the pod's orphans, which are left if the engine
+// didn't answer when the deployment started.
 func (e *containerEngine) prepareForPod(ctx context.Context, s run.Spec) error {
 	if s.Pod.IP == "" { // a cluster's network already exists
 		if err := e.makeNetwork(ctx, s.Pod.Network); err != nil {
@@ -391,14 +391,14 @@ func (e *containerEngine) orphans(ctx context.Context, label string) (all []run.
 		}
 		generation, err := strconv.ParseInt(words[1], 10, 64)
 		if err != nil || words[2] == "created" || words[2] == "configured" {
-			generation = -1
+			generation = -1 // it never ran
 		}
 		all = append(all, run.Orphan{
 			Pod: words[0], Run: generation,
 			Adopt: func(log run.Output, mark string) run.Process {
 				c := newContainer(e, name, log)
-				after, _ := time.Parse(time.RFC3339Nano, mark) // without a mark it reads all lines
-				c.lifecycle = detachedLifecycle{log, after}
+				lastLine, _ := time.Parse(time.RFC3339Nano, mark) // without a mark it reads all lines
+				c.lifecycle = detachedLifecycle{log, lastLine}
 				go c.supervise()
 				return c
 			},

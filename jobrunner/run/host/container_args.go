@@ -39,9 +39,10 @@ const (
 type containerSpec struct {
 	*containerSettings
 	run.Spec
-	name, run string
-	podman    bool
-	system    string // GOOS
+	name   string
+	runID  string // of this run of the jobrunner
+	podman bool
+	system string // GOOS
 }
 
 // args returns the engine's arguments, without secrets: the variables are in a file of the
@@ -90,15 +91,15 @@ func (c containerSpec) labels() (labels []string) {
 	} else {
 		labels = []string{podLabel + "=" + c.ID, podRunLabel + "=" + strconv.FormatInt(c.Pod.Run, 10)}
 	}
-	return append(labels, ownerLabel(c.FolderID(), c.run))
+	return append(labels, ownerLabel(c.FolderID(), c.runID))
 }
 
 // ownerLabel is the label of the node with a data folder, or of a run if folderID is "".
-func ownerLabel(folderID, run string) string {
+func ownerLabel(folderID, runID string) string {
 	if folderID != "" {
 		return deploymentLabel + "=" + folderID
 	}
-	return runLabel + "=" + run
+	return runLabel + "=" + runID
 }
 
 // network returns the network of the container; "" is the engine's default.
@@ -117,7 +118,7 @@ func (c containerSpec) network() string {
 }
 
 // appendEnvironment writes the variables to a file in the folder, and appends the options for them.
-// inherited are the variables that don't fit into a file: the engine passes them on from its own.
+// inherited are the variables that don't fit into a file: the engine gets them in its own environment and passes them on.
 func (c containerSpec) appendEnvironment(args []string, folder string) (_, inherited []string, err error) {
 	if err := c.CheckVariables(); err != nil {
 		return nil, nil, err

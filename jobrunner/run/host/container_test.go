@@ -137,7 +137,7 @@ func TestContainerExit(t *testing.T) {
 		f.write("exit", code)
 		p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: new(livelog.Log)})
 		<-p.Done()
-		must.Equal(t, p.Exit().Text, want, code)
+		must.Equal(t, p.Exit().Text, want, "the exit of a container with the status", code)
 	}
 	f.write("exit", "137")
 	f.write("oom", "true")
@@ -202,7 +202,7 @@ func TestContainerSettings(t *testing.T) {
 	_, _, err := containerSpec{&containerSettings{}, run.Spec{}, "n", "r", false, "linux"}.args(dir)
 	must.Succeed(t, err)
 	file, _ := os.ReadFile(filepath.Join(dir, "env"))
-	must.Hold(t, string(file) == "NVIDIA_VISIBLE_DEVICES=void\n", string(file))
+	must.Hold(t, string(file) == "NVIDIA_VISIBLE_DEVICES=void\n", "the file of variables is", string(file))
 }
 
 func TestRegistryLogins(t *testing.T) {
@@ -248,7 +248,7 @@ func TestPullFailures(t *testing.T) {
 			want = " (" + c.message + ")"
 		}
 		got := err.Error()
-		must.Hold(t, strings.HasPrefix(got, c.want) && strings.HasSuffix(got, want) && (c.want != "" || got == c.message), c.message, got)
+		must.Hold(t, strings.HasPrefix(got, c.want) && strings.HasSuffix(got, want) && (c.want != "" || got == c.message), c.message, "is explained as", got, "want", c.want, want)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestEngineRecovers(t *testing.T) {
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
 	engine := e.engines.all[0]
 	engine.mu.Lock()
-	engine.next = time.Time{} // the next probe is due
+	engine.nextProbe = time.Time{} // the next probe is due
 	engine.mu.Unlock()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err = e.Program("acme/x"); err == nil {

@@ -30,19 +30,19 @@ const noEngine = "none"
 
 // containerEngine is the CLI of docker or podman.
 type containerEngine struct {
-	path     string
-	podman   bool
-	register *procgroup.Register
-	life     context.Context // ends with the executor
-	first    sync.WaitGroup  // first probe
-	probes   sync.WaitGroup  // later ones, in the background
+	path       string
+	podman     bool
+	register   *procgroup.Register
+	life       context.Context // ends with the executor
+	firstProbe sync.WaitGroup
+	probes     sync.WaitGroup // later probes, in the background
 
-	mu      sync.Mutex
-	version string // "" if it can't be used
-	host    string // of Docker's daemon, if known
-	err     error  // why it can't be used
-	probing bool
-	next    time.Time // of the next probe
+	mu        sync.Mutex
+	version   string // "" if it can't be used
+	host      string // of Docker's daemon, if known
+	err       error  // why it can't be used
+	probing   bool
+	nextProbe time.Time
 }
 
 // engines are the container engines of this machine.
@@ -58,7 +58,7 @@ func (es *engines) close() {
 		es.end()
 	}
 	for _, e := range es.all {
-		e.first.Wait()
+		e.firstProbe.Wait()
 		e.probes.Wait()
 	}
 }
@@ -89,7 +89,7 @@ func findEngines(ctx context.Context, setting text, register *procgroup.Register
 		}
 	}
 	for _, e := range found.all {
-		e.first.Go(func() { e.probe(ctx, probeTimeout) })
+		e.firstProbe.Go(func() { e.probe(ctx, probeTimeout) })
 	}
 	return &found, nil
 }
@@ -161,12 +161,12 @@ func (es *engines) removeContainers(ctx context.Context, runID string, paths []s
 
 func (e *containerEngine) name() string { return filepath.Base(e.path) }
 
-// problem returns why the engine can't be used by the last probe; it waits for a first, short one.
+// problem returns why the engine can't be used according to its last probe, or nil. It waits for the first probe.
 func (e *containerEngine) problem() error {
-	e.first.Wait()
+	e.firstProbe.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil && time.Now().After(e.next) {
+	if e.err != nil && time.Now().After(e.nextProbe) {
 		e.probeInBackground()
 	}
 	return e.err
@@ -183,14 +183,14 @@ func (e *containerEngine) probe(ctx context.Context, timeout time.Duration) {
 	version, err := e.runCLI(ctx, "version", "--format", "{{."+part+".Version}}")
 	host := ""
 	if err == nil && !e.podman {
-		// The context has the daemon's address. A login needs a configuration of its own,
-		// which lacks the context. Old releases have no contexts and don't need them.
+		// Docker's current context has the daemon's address. A login to a registry needs its own configuration
+		// folder, which lacks the context. Old releases have no contexts and don't need them.
 		host, _ = e.runCLI(ctx, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.version, e.host, e.err = strings.TrimSpace(version), strings.TrimSpace(host), err
-	e.probing, e.next = false, time.Now().Add(reprobeAfter)
+	e.probing, e.nextProbe = false, time.Now().Add(reprobeAfter)
 }
 
 // reprobe probes an engine that worked: it may no longer work.

@@ -23,7 +23,7 @@ var inheritedVariables = []string{
 const (
 	visibleDevices = "CUDA_VISIBLE_DEVICES" // GPUs of this worker; empty for none
 	volumeVariable = "GPUCLOUD_VOLUME"      // folder of the network volume
-	jobVariable    = "GPUCLOUD_JOB_ID"      // only of a command per job
+	jobVariable    = "GPUCLOUD_JOB_ID"      // only for a command that runs once per job
 )
 
 // reservedNames are variables that only the jobrunner sets.
@@ -37,7 +37,7 @@ const reservedPrefix = "RUNPOD_WEBHOOK_"
 
 // environment returns the variables of a local command: inherited ones, then the template's
 // and the worker protocol's, then the rule's. The last of several duplicates wins.
-func (l *localSettings) environment(s run.Spec, more ...string) []string {
+func (l *localSettings) environment(s run.Spec, extra ...string) []string {
 	env := []string{"PYTHONUNBUFFERED=1"} // so that lines aren't delayed
 	for _, name := range inheritedVariables {
 		env = inherit(env, name)
@@ -56,7 +56,7 @@ func (l *localSettings) environment(s run.Spec, more ...string) []string {
 	if len(s.Mounts) > 0 {
 		env = append(env, volumeVariable+"="+s.Mounts[0].Dir)
 	}
-	return append(env, more...)
+	return append(env, extra...)
 }
 
 func inherit(env []string, name string) []string {
@@ -123,8 +123,8 @@ func (l *localSettings) checkTemplate(s run.Spec) error {
 	}
 	var refused []string
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
-		_, own := l.Env[name]
-		if !own && runsCode(name) && !slices.ContainsFunc(l.TemplateEnv, func(p text) bool { return matchVariable(p.Value, name) }) {
+		_, setByRule := l.Env[name]
+		if !setByRule && runsCode(name) && !slices.ContainsFunc(l.TemplateEnv, func(p text) bool { return matchVariable(p.Value, name) }) {
 			refused = append(refused, name)
 		}
 	}

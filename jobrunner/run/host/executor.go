@@ -20,7 +20,7 @@ import (
 )
 
 type Config struct {
-	// File is the jobrunner.yaml. If it's empty, every image without a Handler is a container.
+	// File is the name of the jobrunner.yaml. If it's "", every image without a Handler is a container.
 	File     string
 	Handlers []Handler // precede the rules of the file
 	// DataDir records the run's processes and containers, so that the next run can end them if
@@ -80,7 +80,7 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 	return e, nil
 }
 
-// readRules returns the engine and the cluster that the configuration names.
+// readRules sets the rules, and returns the engine and the cluster that the configuration names.
 func (e *Executor) readRules(c Config) (engine text, cluster *run.ClusterSettings, err error) {
 	for _, h := range c.Handlers {
 		r, err := h.rule()

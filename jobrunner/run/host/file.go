@@ -24,7 +24,7 @@ type settings struct {
 	Rules      []rule               `yaml:"rules"`
 }
 
-// rule configures the images of a pattern. In the file it has exactly one of the three executors.
+// rule configures the images of a pattern. In the file it has exactly one of process, command and container.
 type rule struct {
 	Image     text               `yaml:"image"`
 	Process   *localSettings     `yaml:"process"`
@@ -33,10 +33,10 @@ type rule struct {
 
 	pattern
 	line   int
-	handle run.Handler // a function instead of an executor
+	handle run.Handler // a function instead of process, command or container
 }
 
-// kinds are the keys of executors in the file.
+// kinds are the keys of which a rule has exactly one.
 var kinds = []string{"process", "command", "container"}
 
 func (r rule) kind() string {
@@ -131,7 +131,7 @@ func (s *settings) check(folder string) error {
 			if earlier.text == r.text {
 				return configErrorf(r.Image.Line, "the image %s has a rule already, in line %d: the first one counts, remove one of them", r.text, earlier.line)
 			}
-			if earlier.text == "**" || r.literal && earlier.matches(r.text) {
+			if earlier.text == "**" || r.isLiteral && earlier.matches(r.text) {
 				return configErrorf(r.Image.Line, "this rule is never used: %[1]s in line %[3]d also matches %[2]s, and the first matching rule applies; move this rule before it", earlier.text, r.text, earlier.line)
 			}
 		}

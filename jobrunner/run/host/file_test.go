@@ -52,11 +52,11 @@ rules:
 		words = append(words, w.Value)
 	}
 	must.Equal(t, strings.Join(words, "|"), "sh|-c|cat|1.10|true", "run")
-	must.Hold(t, c.Env["VERSION"].Value == "1.10" && c.Env["ON"].Value == "yes" && c.Env["MANY"].Value == "a b" && c.Dir.Value == filepath.Dir(name), c)
+	must.Hold(t, c.Env["VERSION"].Value == "1.10" && c.Env["ON"].Value == "yes" && c.Env["MANY"].Value == "a b" && c.Dir.Value == filepath.Dir(name), "the first rule is", c)
 	merged := s.Rules[1].Process.Env
 	must.Hold(t, len(merged) == 3 && merged["MANY"].Value == "1" && merged["ON"].Value == "yes", "the variables of the second rule", merged)
 	k := s.Rules[2].Container
-	must.Hold(t, k.Network.Value == "bridge" && k.DiskLimit && k.Options[0].Value == "--shm-size=1g", k)
+	must.Hold(t, k.Network.Value == "bridge" && k.DiskLimit && k.Options[0].Value == "--shm-size=1g", "the third rule is", k)
 }
 
 func TestEmptyFileHasNoRules(t *testing.T) {
@@ -96,9 +96,9 @@ func TestInvalidFiles(t *testing.T) {
 		"env: reserved":     {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      env:\n        RUNPOD_WEBHOOK_GET_JOB: x\n", "6", "sets it"},
 		"env: a NUL":        {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      env:\n        A: \"x\\0y\"\n", "6", "NUL"},
 		"inherit: reserved": {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      inherit:\n        - A\n        - CUDA_VISIBLE_DEVICES\n", "7", "sets it"},
-		"twice":             {"rules:\n  - image: a/b\n    container: {}\n  - image: a/b\n    container: {}\n", "4", "line 2"},
-		"never":             {"rules:\n  - image: a/**\n    container: {}\n  - image: a/b\n    container: {}\n", "4", "line 2"},
-		"never, all":        {"rules:\n  - image: '**'\n    container: {}\n  - image: a/*\n    container: {}\n", "4", "line 2"},
+		"an image twice":    {"rules:\n  - image: a/b\n    container: {}\n  - image: a/b\n    container: {}\n", "4", "line 2"},
+		"a covered image":   {"rules:\n  - image: a/**\n    container: {}\n  - image: a/b\n    container: {}\n", "4", "line 2"},
+		"an image after **": {"rules:\n  - image: '**'\n    container: {}\n  - image: a/*\n    container: {}\n", "4", "line 2"},
 		"pull":              {"rules:\n  - image: a/b\n    container:\n      pull: never\n", "4", `invalid pull "never": expected "missing" or "always"`},
 		"options":           {"rules:\n  - image: a/b\n    container:\n      options: [--shm-size, 1g]\n", "4", "--shm-size=1g"},
 		"disk_limit":        {"rules:\n  - image: a/b\n    container:\n      disk_limit: much\n", "4", ""},
@@ -115,7 +115,7 @@ func TestInvalidFiles(t *testing.T) {
 			_, err := New(t.Context(), Config{File: file})
 			must.Require(t, err != nil, "it is accepted")
 			start := file + ":" + c.line
-			must.Hold(t, strings.HasPrefix(err.Error(), start) && strings.Contains(err.Error(), c.want), err, start, "…", c.want)
+			must.Hold(t, strings.HasPrefix(err.Error(), start) && strings.Contains(err.Error(), c.want), "the error is", err, "want", start, "…", c.want)
 		})
 	}
 	must.Hold(t, must.Err(readFile(filepath.Join(t.TempDir(), "nosuch.yaml"))) != nil, "a missing file is read")
@@ -163,8 +163,8 @@ func TestPatterns(t *testing.T) {
 		}
 		must.Equal(t, p.matches(c.image), c.want, "whether", c.pattern, "matches", c.image)
 	}
-	for _, bad := range []string{"", "a[b", "a[]", "a[!]", "a[b^]", `a[\]`, "a[a/b]", "a[z-a]", "\xff"} {
-		must.Hold(t, must.Err(parsePattern(bad)) != nil, bad, "is a pattern")
+	for _, invalid := range []string{"", "a[b", "a[]", "a[!]", "a[b^]", `a[\]`, "a[a/b]", "a[z-a]", "\xff"} {
+		must.Hold(t, must.Err(parsePattern(invalid)) != nil, invalid, "is accepted as a pattern")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestLinkToAHandler(t *testing.T) {
 	must.Hold(t, !h.PerJob, "the SDK's import beside the target wasn't found")
 }
 
-// A handler is a worker if it imports the SDK through another file of its own.
+// A handler is a worker if it imports the SDK through other files of its folder.
 func TestHandlerOfSeveralFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		main   string
@@ -251,8 +251,8 @@ func FuzzPattern(f *testing.F) {
 			return
 		}
 		matches := p.matches(image)
-		must.Hold(t, !p.literal || p.matches(text), text, "does not match itself")
-		must.Hold(t, !p.literal || !matches || strings.HasPrefix(image, text), text, "matches", image)
+		must.Hold(t, !p.isLiteral || p.matches(text), text, "does not match itself")
+		must.Hold(t, !p.isLiteral || !matches || strings.HasPrefix(image, text), text, "matches", image)
 	}, fuzz.Seed{"team/**", "team/worker:1"}, fuzz.Seed{"a[b-", "a"}, fuzz.Seed{"[!x]*?:@", "ab:@"}, fuzz.Seed{"a/b", "a/b:1"}, fuzz.Seed{"a/b@sha256:0", "a/b@sha256:0"})
 }
 
@@ -292,13 +292,13 @@ func FuzzOutput(f *testing.F) {
 
 // runsCode ignores case; a template can't set variables that loaders, shells or interpreters read.
 func FuzzTemplateEnv(f *testing.F) {
-	known := regexp.MustCompile(`(?i)^(LD_.*|DYLD_.*|BASH_.*|ENV|PATH|HOME|IFS|PYTHON(PATH|HOME|STARTUP|INSPECT)|PERL5(OPT|LIB)|RUBY(OPT|LIB)|NODE_(OPTIONS|PATH)|JAVA_TOOL_OPTIONS|GIT_.*)$`)
+	dangerous := regexp.MustCompile(`(?i)^(LD_.*|DYLD_.*|BASH_.*|ENV|PATH|HOME|IFS|PYTHON(PATH|HOME|STARTUP|INSPECT)|PERL5(OPT|LIB)|RUBY(OPT|LIB)|NODE_(OPTIONS|PATH)|JAVA_TOOL_OPTIONS|GIT_.*)$`)
 	fuzz.Run(f, func(t *testing.T, name string) {
 		if !nameForm.MatchString(name) {
 			return
 		}
 		runs := runsCode(name)
 		must.Hold(t, runs == runsCode(strings.ToLower(name)) && runs == runsCode(strings.ToUpper(name)), name, "the case matters")
-		must.Hold(t, !known.MatchString(name) || runs, name, "runs code, and a template may set it")
+		must.Hold(t, !dangerous.MatchString(name) || runs, name, "runs code, and a template may set it")
 	}, fuzz.Seed{"LD_PRELOAD"}, fuzz.Seed{"BASH_ENV"}, fuzz.Seed{"MODEL_NAME"}, fuzz.Seed{"pythonpath"}, fuzz.Seed{"GIT_SSH_COMMAND"}, fuzz.Seed{"NODE_ENV"})
 }

@@ -93,8 +93,8 @@ func (h Handler) rule() (r rule, err error) {
 	return r, nil
 }
 
-// pythonText matches the comments and strings of a Python file.
-var pythonText = regexp.MustCompile(`(?s)#[^\n]*|"""(?:\\.|[^\\])*?"""|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'`)
+// pythonCommentOrString matches the comments and strings of a Python file.
+var pythonCommentOrString = regexp.MustCompile(`(?s)#[^\n]*|"""(?:\\.|[^\\])*?"""|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'`)
 
 // pythonImport matches the imports of a Python file without comments and strings. Its groups are the
 // module and names of "from a import b, c", or the modules of "import a, b". A byte order mark may precede.
@@ -142,7 +142,7 @@ func importsSDK(file string, text []byte) bool {
 
 // importedModules returns a file's imports. "from a import b" also yields a.b, maybe a module.
 func importedModules(text []byte) (modules []string) {
-	for _, m := range pythonImport.FindAllStringSubmatch(pythonText.ReplaceAllLiteralString(string(text), ""), -1) {
+	for _, m := range pythonImport.FindAllStringSubmatch(pythonCommentOrString.ReplaceAllLiteralString(string(text), ""), -1) {
 		modules = append(modules, splitNames(m[4])...)
 		if m[1] == "" {
 			continue

@@ -20,16 +20,16 @@ import (
 
 // lines reads the lines of a command, trimmed and as valid UTF-8. The last line may lack a
 // newline. A value that jq or an indenting encoder prints is one line: from a bracket to its closing one.
-type lines struct{ from *bufio.Reader }
+type lines struct{ input *bufio.Reader }
 
-func newLines(from io.Reader) *lines { return &lines{bufio.NewReaderSize(from, 64<<10)} }
+func newLines(input io.Reader) *lines { return &lines{bufio.NewReaderSize(input, 64<<10)} }
 
 // next returns a line. The caller may keep it.
 func (l *lines) next() ([]byte, error) {
 	line, err := l.read(nil)
 	if first := string(bytes.TrimRight(line, "\r\n")); first == "{" || first == "[" {
-		for open := true; open && err == nil; {
-			begin, _ := l.from.Peek(1) // empty at the end
+		for open := true; open && err == nil; { // an inner line is indented, and the last one is the closing bracket
+			begin, _ := l.input.Peek(1) // empty at the end
 			if len(begin) == 0 || strings.IndexByte(" \t}]", begin[0]) < 0 {
 				break
 			}
@@ -54,7 +54,7 @@ func (l *lines) next() ([]byte, error) {
 // read appends bytes to line until a newline or the end.
 func (l *lines) read(line []byte) ([]byte, error) {
 	for {
-		part, err := l.from.ReadSlice('\n')
+		part, err := l.input.ReadSlice('\n')
 		if len(line)+len(part) > maxLine+1 {
 			return nil, fmt.Errorf("the command wrote a line of more than %d MB to stdout, and was stopped: write large results to the network volume or a store, and their place to stdout", maxLine>>20)
 		}
@@ -71,7 +71,7 @@ func (l *lines) read(line []byte) ([]byte, error) {
 
 // wholeLines passes on whole lines, so that the lines of two pipes don't mix.
 type wholeLines struct {
-	to      io.Writer
+	output  io.Writer
 	partial []byte
 }
 
@@ -84,7 +84,7 @@ func (w *wholeLines) Write(p []byte) (int, error) {
 	if end == 0 && len(w.partial) > maxPartial {
 		end = len(w.partial)
 	}
-	_, _ = w.to.Write(w.partial[:end]) // best effort
+	_, _ = w.output.Write(w.partial[:end]) // best effort
 	w.partial = append(w.partial[:0], w.partial[end:]...)
 	return len(p), nil
 }
@@ -92,7 +92,7 @@ func (w *wholeLines) Write(p []byte) (int, error) {
 // flush passes on a last line that lacks a newline.
 func (w *wholeLines) flush() {
 	if len(w.partial) > 0 {
-		_, _ = w.to.Write(append(w.partial, '\n'))
+		_, _ = w.output.Write(append(w.partial, '\n'))
 	}
 }
 
@@ -133,12 +133,12 @@ func (t *tail) String() string {
 	return strings.TrimSpace(strings.Join(shown, "\n"))
 }
 
-// followLog passes on the container's lines that are later than after, until the engine's command
+// followLog passes on the container's lines that are later than since, until the engine's command
 // ends, and returns the time of the last line.
-func (c *container) followLog(log run.Output, after time.Time) (last time.Time) {
+func (c *container) followLog(log run.Output, since time.Time) (last time.Time) {
 	args := []string{c.engine.path, "logs", "--follow", "--timestamps"}
-	if !after.IsZero() {
-		args = append(args, "--since", after.Format(time.RFC3339Nano))
+	if !since.IsZero() {
+		args = append(args, "--since", since.Format(time.RFC3339Nano))
 	}
 	if c.engine.podman {
 		log = lineJoiner{log}
@@ -148,18 +148,18 @@ func (c *container) followLog(log run.Output, after time.Time) (last time.Time) 
 		Path: c.engine.path, Args: append(args, c.name), Env: c.engine.environment(), Output: w, Register: c.engine.register,
 	})
 	if err != nil {
-		return after
+		return since
 	}
 	go func() {
 		<-group.Done()
 		_ = w.Close()
 	}()
-	last, _ = run.CopyLines(r, after, log) // the pipe ends without an error
+	last, _ = run.CopyLines(r, since, log) // the pipe ends without an error
 	return last
 }
 
-// lineJoiner removes the times that Podman writes before each piece of a line if a program writes the
-// line in pieces. Podman's times aren't before the time of the line; times that the program itself writes are.
+// lineJoiner joins the pieces of a line: if a program writes "ab\n" as "a" and "b\n", Podman logs "TIME aTIME b".
+// It removes only times that aren't before the line's own. An earlier time was written by the program.
 type lineJoiner struct{ run.Output }
 
 func (j lineJoiner) WriteLine(text, mark string) {

@@ -19,11 +19,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// sdkJobs is the file in the working folder where releases 1.7.12 to 1.9 of the public SDK
+// sdkJobsFile is the file in the working folder where releases 1.7.12 to 1.9 of the public SDK
 // list the jobs that they run. A killed worker leaves its job there. The next worker would
 // believe that it runs that job and request no other. A running worker doesn't need the
 // file: it also has its jobs in memory.
-const sdkJobs = ".runpod_jobs.pkl"
+const sdkJobsFile = ".runpod_jobs.pkl"
 
 // startProcess starts a worker or a pod as a local process.
 func (e *Executor) startProcess(l *localSettings) func(context.Context, run.Spec) (run.Process, error) {
@@ -33,7 +33,7 @@ func (e *Executor) startProcess(l *localSettings) func(context.Context, run.Spec
 			return nil, err
 		}
 		if s.Pod == nil {
-			_ = os.Remove(filepath.Join(c.Dir, sdkJobs)) // usually it doesn't exist
+			_ = os.Remove(filepath.Join(c.Dir, sdkJobsFile)) // usually it doesn't exist
 		}
 		c.Register, c.Output = e.register, s.Log
 		group, err := procgroup.Start(c)
@@ -110,8 +110,8 @@ func (l *localSettings) findProgram(name string) (string, error) {
 		return found, nil
 	}
 	path := os.Getenv("PATH")
-	if own, ok := l.Env["PATH"]; ok {
-		path = own.Value
+	if rulePath, ok := l.Env["PATH"]; ok {
+		path = rulePath.Value
 	}
 	for _, folder := range filepath.SplitList(path) {
 		if !filepath.IsAbs(folder) {
@@ -143,7 +143,7 @@ func (e *Executor) handler(l *localSettings) run.Handler {
 		stderr := &tail{maxBytes: maxTail}
 		c.Stdin = io.MultiReader(bytes.NewReader(job.Input), strings.NewReader("\n"))
 		c.Stdout, c.Register = w, e.register
-		log := &wholeLines{to: job.Spec.Log}
+		log := &wholeLines{output: job.Spec.Log}
 		c.Output = io.MultiWriter(stderr, log)
 		group, err := procgroup.Start(c)
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 // clusterLabel is a label of a cluster's network, in addition to the owner's label.
 const clusterLabel = "gpucloud.cluster"
 
-// clusterBlock is the form of 256 blocks for clusters' networks, each enough for the largest cluster.
-const clusterBlock = "10.65.%d.0/24"
+// clusterBlockFormat is the format of the 256 address blocks for clusters' networks, each enough for the largest cluster.
+const clusterBlockFormat = "10.65.%d.0/24"
 
 func refuseNetwork(context.Context, run.Network) (string, error) {
 	return "", errors.New("the rule for the image gives its containers no network (network: none), and the pods of a cluster need one")
@@ -50,8 +50,8 @@ func (e *containerEngine) makeNetwork(ctx context.Context, name string) error {
 	return nil
 }
 
-// makeClusterNetwork returns the block of a network. If the network doesn't exist, it
-// creates it with its earlier block, or else with the first free one.
+// makeClusterNetwork returns the block of a network. If the network doesn't exist, it is created
+// with n.CIDR or, if that is "" or in use, with the first free block.
 func (e *containerEngine) makeClusterNetwork(ctx context.Context, n run.Network, labels []string) (string, error) {
 	if cidr, err := e.networkBlock(ctx, n.Name); err == nil {
 		return cidr, nil
@@ -64,7 +64,7 @@ func (e *containerEngine) makeClusterNetwork(ctx context.Context, n run.Network,
 		blocks = nil
 	}
 	for i := range 256 {
-		blocks = append(blocks, fmt.Sprintf(clusterBlock, (first+i)%256))
+		blocks = append(blocks, fmt.Sprintf(clusterBlockFormat, (first+i)%256))
 	}
 	var err error
 	for _, block := range blocks {

@@ -14,10 +14,10 @@ import (
 // Libraries for paths, such as doublestar, differ: their team/** also matches team, and { }
 // are alternatives.
 type pattern struct {
-	text    string
-	form    *regexp.Regexp
-	bare    bool // without tag and digest
-	literal bool // without wildcards
+	text      string
+	form      *regexp.Regexp
+	lacksTag  bool // it has neither tag nor digest
+	isLiteral bool // it has no wildcards
 }
 
 var (
@@ -30,7 +30,7 @@ func parsePattern(text string) (p pattern, err error) {
 	if text == "" {
 		return p, errors.New("image is empty: name one, such as team/worker, or a pattern, such as team/**")
 	}
-	p = pattern{text: text, literal: true, bare: true}
+	p = pattern{text: text, isLiteral: true, lacksTag: true}
 	form := patternToken.ReplaceAllStringFunc(text, func(token string) string {
 		wildcard, ok := wildcards[token]
 		switch {
@@ -39,9 +39,9 @@ func parsePattern(text string) (p pattern, err error) {
 		case token[0] == '[':
 			err = fmt.Errorf("the pattern %q has an invalid set of characters, or a [ without its ]: expected for example [a-z0-9]", text)
 		case strings.ContainsAny(token, "/:@"):
-			p.bare = token == "/" // a colon before the last slash precedes the registry's port
+			p.lacksTag = token == "/" // a colon before the last slash precedes the registry's port
 		}
-		if p.literal = p.literal && !ok; ok {
+		if p.isLiteral = p.isLiteral && !ok; ok {
 			return wildcard
 		}
 		return regexp.QuoteMeta(token)
@@ -56,7 +56,7 @@ func parsePattern(text string) (p pattern, err error) {
 }
 
 func (p pattern) matches(image string) bool {
-	return p.form.MatchString(image) || p.bare && p.form.MatchString(withoutTag(image))
+	return p.form.MatchString(image) || p.lacksTag && p.form.MatchString(withoutTag(image))
 }
 
 // withoutTag removes an image's tag and digest. A colon before the last slash precedes a port.

@@ -38,7 +38,7 @@ func TestProcess(t *testing.T) {
 // A worker doesn't find the jobs of a killed worker in its folder.
 func TestProcessFindsNoJobsOfKilledWorker(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{sdkJobs, "model.bin"} {
+	for _, name := range []string{sdkJobsFile, "model.bin"} {
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 	}
 	e := newExecutor(t, "    process:\n      dir: "+dir+"\n      run: [ls, -A]\n")

@@ -19,7 +19,7 @@ import (
 
 // With local rules, a template's variables can't run other code. The error names the variable and the fix.
 func TestTemplateRunsNoCode(t *testing.T) {
-	refused := strings.Fields(`BASH_ENV ENV BASH_FUNC_x%% SHELLOPTS PS4 NODE_OPTIONS NODE_PATH npm_config_script_shell PYTHONWARNINGS BROWSER LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT
+	dangerous := strings.Fields(`BASH_ENV ENV BASH_FUNC_x%% SHELLOPTS PS4 NODE_OPTIONS NODE_PATH npm_config_script_shell PYTHONWARNINGS BROWSER LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT
 		PYTHONSTARTUP PYTHONPATH PYTHONHOME PYTHONINSPECT PYTHONUSERBASE PYTHONBREAKPOINT pythonpath PERL5OPT PERL5LIB PERLLIB PERL5DB RUBYOPT RUBYLIB GEM_PATH BUNDLE_GEMFILE GIT_SSH_COMMAND
 		GIT_EXEC_PATH GIT_CONFIG_COUNT JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS CLASSPATH GCONV_PATH DYLD_INSERT_LIBRARIES PATH HOME XDG_CONFIG_HOME ZDOTDIR LESSOPEN PAGER EDITOR
 		OPENSSL_CONF GLIBC_TUNABLES DOTNET_STARTUP_HOOKS CORECLR_PROFILER_PATH COMPlus_EnableDiagnostics PHPRC LUA_INIT_5_4 R_PROFILE_USER JULIA_LOAD_PATH TCLLIBPATH CUDA_INJECTION64_PATH
@@ -27,15 +27,15 @@ func TestTemplateRunsNoCode(t *testing.T) {
 		ANT_OPTS PSQLRC SCREENRC GNUPGHOME NUMBA_CACHE_DIR HF_HOME MPLBACKEND MAVEN_OPTS KAFKA_OPTS WGETRC PSQL_EDITOR SYSTEMD_PAGER TORCH_HOME KERAS_BACKEND DJANGO_SETTINGS_MODULE FLASK_APP
 		GUNICORN_CMD_ARGS VLLM_PLUGINS HF_MODULES_CACHE TRANSFORMERS_CACHE MATPLOTLIBRC LEIN_JVM_OPTS ANSIBLE_CONFIG GNUPLOT_DRIVER_DIR TMUX_TMPDIR PGSERVICEFILE`)
 	dir := t.TempDir()
-	loaded := filepath.Join(dir, "loaded")
-	must.Succeed(t, os.WriteFile(filepath.Join(dir, "evil.sh"), []byte("touch "+loaded+"\n"), 0o600))
+	marker := filepath.Join(dir, "loaded")
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "evil.sh"), []byte("touch "+marker+"\n"), 0o600))
 	for _, kind := range []string{"process", "command"} {
 		p := program(t, newExecutor(t, "    "+kind+": {run: [bash, -c, 'sleep 1000']}\n"), "x")
-		for _, name := range refused {
+		for _, name := range dangerous {
 			spec := run.Spec{Container: store.Container{Image: "x", Env: map[string]string{name: filepath.Join(dir, "evil.sh"), "MODEL": "m"}}, Log: new(livelog.Log)}
 			err := p.Check(spec)
 			must.Hold(t, err != nil && strings.Contains(err.Error(), " has "+name+",") &&
-				strings.Contains(err.Error(), "template_env: ["+name+"]") && !strings.Contains(err.Error(), "evil"), kind, name, err)
+				strings.Contains(err.Error(), "template_env: ["+name+"]") && !strings.Contains(err.Error(), "evil"), "the check of a", kind, "with", name, "returns", err)
 			if p.Start == nil {
 				continue
 			}
@@ -50,7 +50,7 @@ func TestTemplateRunsNoCode(t *testing.T) {
 		}
 		must.Equal(t, p.Check(run.Spec{Container: store.Container{Env: harmless}}), nil, kind)
 	}
-	must.Hold(t, must.Err(os.Stat(loaded)) != nil, "the code of a template ran")
+	must.Hold(t, must.Err(os.Stat(marker)) != nil, "the code of a template ran")
 }
 
 // A rule can allow variables by name or prefix, set them, or leave the whole command to the template.
@@ -72,7 +72,7 @@ func TestTemplateEnvAllowed(t *testing.T) {
 // The lines of an engine after the last line of the previous run are passed on, without their times and
 // without the times that Podman inserts.
 func TestMarkedLines(t *testing.T) {
-	const written = "2026-06-01T12:00:00.000000001Z one\n" + "2026-06-01T12:00:00.000000002Z two\n" +
+	const engineLog = "2026-06-01T12:00:00.000000001Z one\n" + "2026-06-01T12:00:00.000000002Z two\n" +
 		"2026-06-01T12:00:00.000000003Z thr2026-06-01T12:00:00.000000004Z ee\n" +
 		"Error: the engine says this\n" +
 		"2026-06-01T12:00:00.000000005Z 2026-06-01T11:00:00.000000000Z is the program's own\n" +
@@ -83,10 +83,10 @@ func TestMarkedLines(t *testing.T) {
 		"2026-06-01T12:00:00.000000002Z": {"three", "2026-06-01T11:00:00.000000000Z is the program's own", "", "cut off"},
 	} {
 		log := new(livelog.Log)
-		after, _ := time.Parse(time.RFC3339Nano, since) // zero without one
-		last := must.Do(run.CopyLines(iotest.OneByteReader(strings.NewReader(written)), after, lineJoiner{log}))(t)
+		sinceTime, _ := time.Parse(time.RFC3339Nano, since) // zero for ""
+		last := must.Do(run.CopyLines(iotest.OneByteReader(strings.NewReader(engineLog)), sinceTime, lineJoiner{log}))(t)
 		got := log.String()
-		must.Hold(t, got == strings.Join(want, "\n")+"\n" && last.Nanosecond() == 7, "since", since, got, "and then", last)
+		must.Hold(t, got == strings.Join(want, "\n")+"\n" && last.Nanosecond() == 7, "the lines since", since, "are", got, "the last one is of", last)
 	}
 }
 

@@ -65,7 +65,7 @@ type Cluster struct {
 	owners        owners
 	removeTimeout time.Duration // for a removal with a waiting caller
 
-	watching       sync.Mutex // guards the next three; held while a watch starts
+	watchMu        sync.Mutex // guards the next three; held while a watch starts
 	watches        sync.WaitGroup
 	folderID       string      // of the jobrunner whose pods are watched; "" for none
 	persistentPods cache.Store // the Pods of its pods
@@ -136,8 +136,8 @@ func open(ctx context.Context, c run.ClusterConfig, namespace, self string, api 
 	}
 	cluster.version = version.GitVersion
 	cluster.findOwners(ctx)
-	cluster.watching.Lock()
-	defer cluster.watching.Unlock()
+	cluster.watchMu.Lock()
+	defer cluster.watchMu.Unlock()
 	if _, err := cluster.watch(ctx, runLabel, c.Run); err != nil {
 		cluster.stop()
 		return nil, err
@@ -145,7 +145,7 @@ func open(ctx context.Context, c run.ClusterConfig, namespace, self string, api 
 	return cluster, nil
 }
 
-// watch watches the Pods with a label. It is called with watching held.
+// watch watches the Pods with a label. It is called with watchMu held.
 func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Store, error) {
 	informer := newInformer(&core.Pod{}, c.client.core.Pods(c.namespace), label+"="+value)
 	var mu sync.Mutex
@@ -171,8 +171,8 @@ func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Store, 
 	return informer.GetStore(), nil
 }
 
-// stored returns the objects of an informer's store.
-func stored[T any](store cache.Store) (all []*T) {
+// objectsIn returns the objects of an informer's store.
+func objectsIn[T any](store cache.Store) (all []*T) {
 	for _, object := range store.List() {
 		all = append(all, object.(*T))
 	}
@@ -197,7 +197,7 @@ func newInformer[L runtime.Object](kind runtime.Object, api interface {
 }
 
 // start starts an informer that passes each change to update, and reports whether it has read the existing
-// objects within startTimeout. before or after is nil if the object didn't exist. It is called with watching held.
+// objects within startTimeout. before is nil for a new object, after for a deleted one. It is called with watchMu held.
 func start[T any](ctx context.Context, c *Cluster, informer cache.SharedIndexInformer, update func(before, after *T)) (synced bool, err error) {
 	pass := func(before, after any) {
 		if last, ok := before.(cache.DeletedFinalStateUnknown); ok {
@@ -233,8 +233,8 @@ func (c *Cluster) update(before, after *core.Pod) {
 // Close ends the connection. All workers and pods must have ended.
 func (c *Cluster) Close() {
 	c.stop()
-	c.watching.Lock()
-	defer c.watching.Unlock()
+	c.watchMu.Lock()
+	defer c.watchMu.Unlock()
 	c.watches.Wait()
 }
 

@@ -39,20 +39,20 @@ import (
 
 // These tests are for responses that the real cluster of TestKubernetes in cmd/jobrunner doesn't give.
 
-// simulated is a cluster whose responses the test chooses.
-type simulated struct {
+// simulatedCluster is a cluster whose responses the test chooses.
+type simulatedCluster struct {
 	*Cluster
 	t    *testing.T
 	fake *ktesting.Fake
 }
 
-func simulate(t *testing.T, objects ...runtime.Object) *simulated {
+func simulate(t *testing.T, objects ...runtime.Object) *simulatedCluster {
 	t.Helper()
 	return simulateAs(t, "", objects...)
 }
 
 // simulateAs is simulate for a jobrunner in the Pod self.
-func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated {
+func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulatedCluster {
 	t.Helper()
 	f, tracker := new(ktesting.Fake), ktesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder())
 	for _, o := range objects {
@@ -70,7 +70,7 @@ func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated
 	api := client{&fakecore.FakeCoreV1{Fake: f}, &fakeapps.FakeAppsV1{Fake: f}, &fakediscovery.FakeDiscovery{Fake: f}}
 	c := must.Do(open(t.Context(), run.ClusterConfig{ClusterSettings: run.ClusterSettings{URL: yamlfile.Text{Value: "http://jobrunner:8420/"}}, Run: "run-1"}, "gpucloud", self, api))(t)
 	t.Cleanup(c.Close)
-	return &simulated{Cluster: c, t: t, fake: f}
+	return &simulatedCluster{Cluster: c, t: t, fake: f}
 }
 
 type startResult struct {
@@ -79,7 +79,7 @@ type startResult struct {
 }
 
 // begin starts a worker, and returns once its Pod exists.
-func (s *simulated) begin(w run.Spec) (pod *core.Pod, result <-chan startResult) {
+func (s *simulatedCluster) begin(w run.Spec) (pod *core.Pod, result <-chan startResult) {
 	s.t.Helper()
 	out := make(chan startResult, 1)
 	go func() {
@@ -90,7 +90,7 @@ func (s *simulated) begin(w run.Spec) (pod *core.Pod, result <-chan startResult)
 }
 
 // runWorker starts a worker, and returns once its container runs.
-func (s *simulated) runWorker(w run.Spec) (*core.Pod, run.Process) {
+func (s *simulatedCluster) runWorker(w run.Spec) (*core.Pod, run.Process) {
 	s.t.Helper()
 	pod, result := s.begin(w)
 	s.setState(pod, running)
@@ -99,7 +99,7 @@ func (s *simulated) runWorker(w run.Spec) (*core.Pod, run.Process) {
 	return pod, got.process
 }
 
-func (s *simulated) awaitPod() *core.Pod {
+func (s *simulatedCluster) awaitPod() *core.Pod {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
 		list := must.Do(s.client.core.Pods("gpucloud").List(s.t.Context(), meta.ListOptions{}))(s.t)
@@ -112,14 +112,14 @@ func (s *simulated) awaitPod() *core.Pod {
 }
 
 // setState sets the state of the Pod's container.
-func (s *simulated) setState(pod *core.Pod, state core.ContainerState) {
+func (s *simulatedCluster) setState(pod *core.Pod, state core.ContainerState) {
 	s.t.Helper()
 	pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: containerName, State: state}}
 	must.Do(s.client.core.Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
 }
 
 // objectCount returns the number of Pods and Secrets.
-func (s *simulated) objectCount() int {
+func (s *simulatedCluster) objectCount() int {
 	s.t.Helper()
 	pods, err := s.client.core.Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
 	secrets, secretsErr := s.client.core.Secrets("gpucloud").List(s.t.Context(), meta.ListOptions{})
@@ -173,7 +173,7 @@ func TestWorker(t *testing.T) {
 	process.Stop(0)
 	process.Stop(0) // again
 	exit := process.Exit().Text
-	must.Hold(t, exit == "stopped by the jobrunner" && s.objectCount() == 0, exit, s.objectCount(), "objects are left")
+	must.Hold(t, exit == "stopped by the jobrunner" && s.objectCount() == 0, "it ended with", exit, "and", s.objectCount(), "objects are left")
 }
 
 // If a container can't start, the error says why, and no object is left.
@@ -191,7 +191,7 @@ func TestStartFails(t *testing.T) {
 			s.setState(pod, core.ContainerState{Waiting: &core.ContainerStateWaiting{Reason: "ContainerCreating"}})
 			s.setState(pod, c.state)
 			got := <-result
-			must.Hold(t, got.err != nil && strings.Contains(got.err.Error(), c.want) && s.objectCount() == 0, got.err, s.objectCount(), "objects are left")
+			must.Hold(t, got.err != nil && strings.Contains(got.err.Error(), c.want) && s.objectCount() == 0, "the error is", got.err, "and", s.objectCount(), "objects are left")
 		})
 	}
 }
@@ -203,7 +203,7 @@ func TestPodIsRejected(t *testing.T) {
 		return true, nil, kerrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "w", errors.New("exceeded quota: gpus"))
 	})
 	_, err := s.Start(t.Context(), workerSpec())
-	must.Hold(t, err != nil && strings.Contains(err.Error(), "exceeded quota: gpus") && s.objectCount() == 0, err, s.objectCount(), "objects are left")
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "exceeded quota: gpus") && s.objectCount() == 0, "the error is", err, "and", s.objectCount(), "objects are left")
 	w := workerSpec()
 	w.Env["A B"] = ""
 	must.ErrorContains(t, must.Err(s.build(w)), `invalid variable "A B"`)
@@ -232,24 +232,24 @@ func TestStartIsCancelled(t *testing.T) {
 	}
 	stop()
 	err := <-result
-	must.Hold(t, errors.Is(err, context.Canceled) && s.objectCount() == 0, err, s.objectCount(), "objects are left")
+	must.Hold(t, errors.Is(err, context.Canceled) && s.objectCount() == 0, "the error is", err, "and", s.objectCount(), "objects are left")
 }
 
 // The text of an exit says why the cluster ended the worker.
 func TestEnd(t *testing.T) {
 	for name, c := range map[string]struct {
-		end  func(s *simulated, pod *core.Pod)
+		end  func(s *simulatedCluster, pod *core.Pod)
 		want string
 	}{
-		"memory": {func(s *simulated, pod *core.Pod) {
+		"memory": {func(s *simulatedCluster, pod *core.Pod) {
 			s.setState(pod, core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}})
 		}, "exit status 137: killed by SIGKILL, out of memory"},
-		"evicted": {func(s *simulated, pod *core.Pod) {
+		"evicted": {func(s *simulatedCluster, pod *core.Pod) {
 			pod.Status.ContainerStatuses = nil
 			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = core.PodFailed, "Evicted", "The node was low on memory."
 			must.Do(s.client.core.Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
 		}, "the cluster ended it: Evicted: The node was low on memory."},
-		"deleted": {func(s *simulated, pod *core.Pod) {
+		"deleted": {func(s *simulatedCluster, pod *core.Pod) {
 			must.Succeed(s.t, s.client.core.Pods("gpucloud").Delete(s.t.Context(), pod.Name, meta.DeleteOptions{}))
 		}, "its Pod was deleted, and not by the jobrunner"},
 	} {
@@ -259,7 +259,7 @@ func TestEnd(t *testing.T) {
 			c.end(s, pod)
 			<-process.Done()
 			exit := process.Exit().Text
-			must.Hold(t, exit == c.want && s.objectCount() == 0, exit, s.objectCount(), "objects are left")
+			must.Hold(t, exit == c.want && s.objectCount() == 0, "it ended with", exit, "and", s.objectCount(), "objects are left")
 		})
 	}
 }
@@ -271,9 +271,9 @@ func TestEndWithoutAnAPIServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := simulate(t)
 			s.removeTimeout = patience
-			var refused atomic.Int64
+			var refusals atomic.Int64
 			s.fake.PrependReactor("delete", "*", func(ktesting.Action) (bool, runtime.Object, error) {
-				return refused.Add(1) < 4, nil, errors.New("connection refused")
+				return refusals.Add(1) < 4, nil, errors.New("connection refused")
 			})
 			_, process := s.runWorker(workerSpec())
 			process.Stop(0)
@@ -325,9 +325,9 @@ func TestRemoveRun(t *testing.T) {
 	s := simulate(t)
 	s.runWorker(workerSpec())
 	n, err := s.RemoveRun(t.Context(), "run-0")
-	must.Hold(t, n == 0 && err == nil && s.objectCount() == 3, n, err, s.objectCount(), "objects are left")
+	must.Hold(t, n == 0 && err == nil && s.objectCount() == 3, n, "the error is", err, "and", s.objectCount(), "objects are left")
 	n, err = s.RemoveRun(t.Context(), "run-1")
-	must.Hold(t, n == 1 && err == nil && s.objectCount() == 0, n, err, s.objectCount(), "objects are left")
+	must.Hold(t, n == 1 && err == nil && s.objectCount() == 0, n, "the error is", err, "and", s.objectCount(), "objects are left")
 }
 
 // If the stream breaks within a line, the log has that line once, and whole.

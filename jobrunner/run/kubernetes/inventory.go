@@ -31,9 +31,9 @@ type inventory struct {
 	store   cache.Store // of nodes
 }
 
-// nodes returns the nodes by name.
+// nodes returns the nodes, sorted by name.
 func (in *inventory) nodes() []*core.Node {
-	nodes := stored[core.Node](in.store)
+	nodes := objectsIn[core.Node](in.store)
 	slices.SortFunc(nodes, func(a, b *core.Node) int { return strings.Compare(a.Name, b.Name) })
 	return nodes
 }
@@ -42,8 +42,8 @@ func (in *inventory) nodes() []*core.Node {
 func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	informer := newInformer(&core.Node{}, c.client.core.Nodes(), "")
 	in := &inventory{cluster: c, changed: make(chan struct{}, 1), store: informer.GetStore()}
-	c.watching.Lock()
-	defer c.watching.Unlock()
+	c.watchMu.Lock()
+	defer c.watchMu.Unlock()
 	if synced, err := start(ctx, c, informer, in.signalChange); err != nil {
 		return nil, err
 	} else if !synced {
@@ -108,7 +108,7 @@ func (in *inventory) Driver() (oldest gpu.Driver) {
 	return oldest
 }
 
-// Sample is unknown: the devices are on other machines.
+// Sample returns unknown values: the devices are on other machines.
 func (in *inventory) Sample(string) (gpu.Sample, error) {
 	return gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}, nil
 }
@@ -135,7 +135,7 @@ func (c *Cluster) typeOf(label string) string {
 
 func asLabel(product string) string { return strings.ReplaceAll(product, " ", "-") }
 
-// products returns the values of the label for a type.
+// products returns the values of the GPU label that mean a type: the inverse of typeOf.
 func (c *Cluster) products(typeID string) (labels []string) {
 	labels = []string{asLabel(typeID)}
 	for label, id := range c.GPUTypes {

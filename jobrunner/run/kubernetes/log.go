@@ -17,9 +17,9 @@ func (p *process) followLog(last time.Time) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		pod, gone, changed := p.latest()
 		ended := gone || viewOf(pod).ended
-		after, err := p.readLog(ctx, last)
-		if after.After(last) {
-			last, pause = after, 100*time.Millisecond
+		newest, err := p.readLog(ctx, last)
+		if newest.After(last) {
+			last, pause = newest, 100*time.Millisecond
 		}
 		if err != nil && ctx.Err() == nil && !logged {
 			logged = true
@@ -37,17 +37,16 @@ func (p *process) followLog(last time.Time) {
 	}
 }
 
-// readLog passes on the lines that are later than after, and returns the time of the last line.
-func (p *process) readLog(ctx context.Context, after time.Time) (last time.Time, err error) {
+// readLog passes on the lines that are later than since, and returns the time of the last line.
+func (p *process) readLog(ctx context.Context, since time.Time) (last time.Time, err error) {
 	options := &core.PodLogOptions{Container: containerName, Follow: true, Timestamps: true}
-	if !after.IsZero() {
-		since := meta.NewTime(after)
-		options.SinceTime = &since // in whole seconds: the cluster sends some lines again, which CopyLines skips
+	if !since.IsZero() {
+		options.SinceTime = new(meta.NewTime(since)) // in whole seconds: the cluster sends some lines again, which CopyLines skips
 	}
 	stream, err := p.cluster.client.core.Pods(p.cluster.namespace).GetLogs(p.objects.pod.Name, options).Stream(ctx)
 	if err != nil {
-		return after, err
+		return since, err
 	}
 	defer func() { _ = stream.Close() }() // nothing more is read
-	return run.CopyLines(stream, after, p.log)
+	return run.CopyLines(stream, since, p.log)
 }

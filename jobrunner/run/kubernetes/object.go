@@ -131,7 +131,8 @@ func literal(words []string) (out []string) {
 	return out
 }
 
-// environment has the jobrunner's URL for Pods. The cluster's device plugin sets the visible devices.
+// environment returns the variables, with the jobrunner's URL for Pods and without the visible devices, which
+// the cluster's device plugin sets.
 func (c *Cluster) environment(s run.Spec) map[string]string {
 	env := maps.Clone(s.Env)
 	delete(env, addressVariable)

@@ -18,15 +18,15 @@ func (c *Cluster) Orphans(ctx context.Context, folderID string) (all []run.Orpha
 	if err := c.watchPersistent(ctx, folderID); err != nil {
 		return nil, err
 	}
-	for _, found := range stored[core.Pod](c.persistentPods) {
-		if c.isFollowed(found.Name) {
+	for _, pod := range objectsIn[core.Pod](c.persistentPods) {
+		if c.isFollowed(pod.Name) {
 			continue
 		}
-		generation, err := strconv.ParseInt(found.Labels[podRunLabel], 10, 64)
-		if status := viewOf(found); err != nil || !status.started || found.DeletionTimestamp != nil {
+		generation, err := strconv.ParseInt(pod.Labels[podRunLabel], 10, 64)
+		if status := viewOf(pod); err != nil || !status.started || pod.DeletionTimestamp != nil {
 			generation = -1 // it never ran, or is being deleted
 		}
-		all = append(all, c.newOrphan(found, generation))
+		all = append(all, c.newOrphan(pod, generation))
 	}
 	return all, nil
 }
@@ -46,8 +46,8 @@ func (c *Cluster) removeOrphans(ctx context.Context, s run.Spec) error {
 
 // watchPersistent watches the Pods that outlive a run of the jobrunner.
 func (c *Cluster) watchPersistent(ctx context.Context, folderID string) (err error) {
-	c.watching.Lock()
-	defer c.watching.Unlock()
+	c.watchMu.Lock()
+	defer c.watchMu.Unlock()
 	if c.folderID == folderID {
 		return nil
 	}
@@ -64,12 +64,12 @@ func (c *Cluster) isFollowed(name string) bool {
 	return c.processes[name] != nil
 }
 
-func (c *Cluster) newOrphan(found *core.Pod, generation int64) run.Orphan {
-	id := found.Labels[podLabel]
+func (c *Cluster) newOrphan(pod *core.Pod, generation int64) run.Orphan {
+	id := pod.Labels[podLabel]
 	newProcess := func(log run.Output) *process {
-		p := c.newProcess(objectsOf(found), run.Spec{ID: id, Log: log, Pod: &run.Pod{Run: generation}})
-		object, _, _ := c.persistentPods.Get(found) // reads its name only, and never fails
-		latest, _ := object.(*core.Pod)             // nil if it's gone
+		p := c.newProcess(objectsOf(pod), run.Spec{ID: id, Log: log, Pod: &run.Pod{Run: generation}})
+		object, _, _ := c.persistentPods.Get(pod) // reads its name only, and never fails
+		latest, _ := object.(*core.Pod)           // nil if it's gone
 		p.setInitial(latest)
 		return p
 	}
@@ -86,20 +86,20 @@ func (c *Cluster) newOrphan(found *core.Pod, generation int64) run.Orphan {
 }
 
 // setInitial sets the Pod, unless the watch already did.
-func (p *process) setInitial(found *core.Pod) {
+func (p *process) setInitial(pod *core.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pod == nil && !p.gone {
-		p.pod, p.gone = found, found == nil
+		p.pod, p.gone = pod, pod == nil
 	}
 }
 
 // objectsOf returns the objects that a Pod was created with.
-func objectsOf(found *core.Pod) (o objects) {
-	o.pod = found
+func objectsOf(pod *core.Pod) (o objects) {
+	o.pod = pod
 	for _, suffix := range []string{envSuffix, loginSuffix} {
-		if suffix == envSuffix || len(found.Spec.ImagePullSecrets) > 0 {
-			o.secrets = append(o.secrets, &core.Secret{ObjectMeta: meta.ObjectMeta{Name: found.Name + suffix}})
+		if suffix == envSuffix || len(pod.Spec.ImagePullSecrets) > 0 {
+			o.secrets = append(o.secrets, &core.Secret{ObjectMeta: meta.ObjectMeta{Name: pod.Name + suffix}})
 		}
 	}
 	return o

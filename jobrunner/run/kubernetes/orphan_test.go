@@ -25,7 +25,7 @@ func podSpec(deployment string) run.Spec {
 }
 
 // runPod starts a pod, and returns once it runs.
-func (s *simulated) runPod(w run.Spec) (created *core.Pod, process run.Process) {
+func (s *simulatedCluster) runPod(w run.Spec) (created *core.Pod, process run.Process) {
 	s.t.Helper()
 	created, result := s.begin(w)
 	s.setState(created, running)
@@ -53,7 +53,7 @@ func TestPod(t *testing.T) {
 	must.Equal(t, process.Address(), "10.1.2.3")
 	process.Stop(time.Second)
 	exit := process.Exit()
-	must.Hold(t, exit == (run.Exit{Text: run.Stopped}) && s.objectCount() == 0, exit, s.objectCount(), "objects are left")
+	must.Hold(t, exit == (run.Exit{Text: run.Stopped}) && s.objectCount() == 0, "it ended with", exit, "and", s.objectCount(), "objects are left")
 }
 
 // A cluster member's variables have its address once it starts.
@@ -98,11 +98,11 @@ func TestOrphans(t *testing.T) {
 	must.Equal(t, s.objectCount(), 0, "the number of objects that are left")
 	s.runPod(podSpec(""))
 	n, err := s.RemoveRun(t.Context(), "run-1")
-	must.Hold(t, n == 1 && err == nil && s.objectCount() == 0, n, err, s.objectCount(), "objects are left")
+	must.Hold(t, n == 1 && err == nil && s.objectCount() == 0, n, "the error is", err, "and", s.objectCount(), "objects are left")
 }
 
 // claims returns the size and access mode of each claim, by name.
-func (s *simulated) claims() map[string]string {
+func (s *simulatedCluster) claims() map[string]string {
 	s.t.Helper()
 	list := must.Do(s.client.core.PersistentVolumeClaims("gpucloud").List(s.t.Context(), meta.ListOptions{}))(s.t)
 	all := map[string]string{}
@@ -153,7 +153,7 @@ func TestDeletedClaim(t *testing.T) {
 	w := workerSpec()
 	w.Mounts = []run.Mount{{Name: "pod-p1", Size: 10, Path: "/data"}}
 	_, err := s.Start(t.Context(), w)
-	must.Hold(t, err != nil && strings.Contains(err.Error(), "is still being deleted") && s.objectCount() == 0, err, s.objectCount(), "objects are left")
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "is still being deleted") && s.objectCount() == 0, "the error is", err, "and", s.objectCount(), "objects are left")
 }
 
 // The CPU flavor and the disk are limits, and reserved unless the cluster is overcommitted.

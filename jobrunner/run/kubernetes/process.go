@@ -20,14 +20,14 @@ import (
 
 // process is a worker, or a pod of the management API, that runs as a Pod.
 type process struct {
-	cluster *Cluster
-	objects objects
-	kind    string // human-readable
-	log     run.Output
-	logRead chan struct{}   // closed when the whole log has been read
-	life    context.Context // ends when the objects are removed
-	end     context.CancelFunc
-	serves  bool // it is reached at its Pod's address
+	cluster      *Cluster
+	objects      objects
+	kind         string // human-readable
+	log          run.Output
+	logRead      chan struct{}   // closed when the whole log has been read
+	life         context.Context // ends when the objects are removed
+	end          context.CancelFunc
+	needsAddress bool // it is reached at its Pod's address
 
 	mu      sync.Mutex
 	pod     *core.Pod     // latest version; nil if unknown
@@ -68,7 +68,7 @@ func (c *Cluster) Start(ctx context.Context, s run.Spec) (run.Process, error) {
 
 // newProcess returns a process that the watch keeps up to date.
 func (c *Cluster) newProcess(o objects, s run.Spec) *process {
-	p := &process{cluster: c, objects: o, kind: "worker", log: s.Log, serves: s.Port != 0 || s.Pod != nil, logRead: make(chan struct{}), changed: make(chan struct{})}
+	p := &process{cluster: c, objects: o, kind: "worker", log: s.Log, needsAddress: s.Port != 0 || s.Pod != nil, logRead: make(chan struct{}), changed: make(chan struct{})}
 	if s.Pod != nil {
 		p.kind = "pod"
 	}
@@ -79,11 +79,11 @@ func (c *Cluster) newProcess(o objects, s run.Spec) *process {
 	return p
 }
 
-// follow follows the container and its log from a time on, in the background.
-func (p *process) follow(after time.Time) {
+// follow follows the container, and its lines that are later than since, in the background.
+func (p *process) follow(since time.Time) {
 	go func() {
 		defer close(p.logRead)
-		p.followLog(after)
+		p.followLog(since)
 	}()
 	go p.supervise()
 }
@@ -133,7 +133,7 @@ func (p *process) awaitRunning(ctx context.Context) error {
 		switch {
 		case gone:
 			return errors.New("its Pod was deleted before it ran")
-		case status.started && (status.ended || !p.serves || pod.Status.PodIP != ""):
+		case status.started && (status.ended || !p.needsAddress || pod.Status.PodIP != ""):
 			return nil
 		case status.failure != "":
 			return errors.New(status.failure)

@@ -65,21 +65,21 @@ func (c *Cluster) ResizeVolume(ctx context.Context, name string, size int64) err
 
 func (c *Cluster) resize(ctx context.Context, name string, size int64) (exists bool, err error) {
 	api := c.client.core.PersistentVolumeClaims(c.namespace)
-	found, err := api.Get(ctx, claimName(name), meta.GetOptions{})
+	claim, err := api.Get(ctx, claimName(name), meta.GetOptions{})
 	switch {
 	case kerrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return true, fmt.Errorf("the claim of the volume %s: %w", name, err)
-	case found.DeletionTimestamp != nil:
+	case claim.DeletionTimestamp != nil:
 		return true, fmt.Errorf("the claim of an earlier volume %s is still being deleted", name)
 	}
-	want, current := storage(size), found.Spec.Resources.Requests[core.ResourceStorage]
+	want, current := storage(size), claim.Spec.Resources.Requests[core.ResourceStorage]
 	if want.Cmp(current) <= 0 {
 		return true, nil
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"resources":{"requests":{"storage":%q}}}}`, want.String())
-	if _, err := api.Patch(ctx, found.Name, types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
+	if _, err := api.Patch(ctx, claim.Name, types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
 		return true, fmt.Errorf("the claim of the volume %s can't grow from %s to %s: %w", name, current.String(), want.String(), err)
 	}
 	return true, nil

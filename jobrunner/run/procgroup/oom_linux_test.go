@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// The counters of control groups 1 and 2 are found, also in a container. A missing counter is -1.
+// The counters of control groups v1 and v2 are found, also in a container. A missing counter is -1.
 func TestOOMKills(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -43,22 +43,22 @@ func TestOOMKills(t *testing.T) {
 
 func TestKilledText(t *testing.T) {
 	const (
-		kernel  = "SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
-		machine = "SIGKILL, probably from the kernel: it killed processes for lack of memory meanwhile"
-		other   = "SIGKILL, neither from the jobrunner nor for lack of memory"
-		unknown = "SIGKILL, not from the jobrunner: often because the machine is out of memory"
+		fromKernel     = "SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
+		probablyKernel = "SIGKILL, probably from the kernel: it killed processes for lack of memory meanwhile"
+		fromOthers     = "SIGKILL, neither from the jobrunner nor for lack of memory"
+		fromUnknown    = "SIGKILL, not from the jobrunner: often because the machine is out of memory"
 	)
 	for _, c := range []struct {
 		before, after oomKills
 		want          string
 	}{
-		{oomKills{0, 0}, oomKills{1, 1}, kernel},
-		{oomKills{3, -1}, oomKills{4, -1}, kernel},
-		{oomKills{0, 0}, oomKills{0, 1}, machine},
-		{oomKills{-1, 7}, oomKills{-1, 8}, machine},
-		{oomKills{0, 7}, oomKills{0, 7}, other},
-		{oomKills{-1, -1}, oomKills{-1, -1}, unknown},
-		{oomKills{-1, -1}, oomKills{2, 3}, unknown}, // the counters before are unknown
+		{oomKills{0, 0}, oomKills{1, 1}, fromKernel},
+		{oomKills{3, -1}, oomKills{4, -1}, fromKernel},
+		{oomKills{0, 0}, oomKills{0, 1}, probablyKernel},
+		{oomKills{-1, 7}, oomKills{-1, 8}, probablyKernel},
+		{oomKills{0, 7}, oomKills{0, 7}, fromOthers},
+		{oomKills{-1, -1}, oomKills{-1, -1}, fromUnknown},
+		{oomKills{-1, -1}, oomKills{2, 3}, fromUnknown}, // the counters before are unknown
 	} {
 		must.Equal(t, killedText(c.before, c.after), c.want, c.before, "then", c.after)
 	}

@@ -75,13 +75,13 @@ type identity struct {
 	started int64
 }
 
-// killEach kills the processes that match, adds them to killed, and returns how many of
-// killed still run. A process that ends loses its environment, by which match may recognise it,
-// before it closes its files.
-func killEach(killed map[identity]bool, match func(process) bool) (found int) {
+// killEach kills the processes that match, adds them to killed, and returns how many of killed still
+// run. It looks for these by identity: a process that ends loses its environment, by which match may
+// recognise it, before it closes its files.
+func killEach(killed map[identity]bool, match func(process) bool) (running int) {
 	for _, p := range processes() {
 		if killed[identity{p.id, p.started}] {
-			found++
+			running++
 		}
 		if p.id == os.Getpid() || !match(p) {
 			continue
@@ -95,13 +95,13 @@ func killEach(killed map[identity]bool, match func(process) bool) (found int) {
 		if current, ok := readProcess(p.id); ok && match(current) {
 			if key := (identity{current.id, current.started}); !killed[key] {
 				killed[key] = true
-				found++
+				running++
 			}
 			_ = handle.Kill() // it may be gone
 		}
 		_ = handle.Release()
 	}
-	return found
+	return running
 }
 
 // processCache shares one scan of all processes between groups that ask at about the same time.

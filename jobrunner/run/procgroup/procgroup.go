@@ -33,7 +33,7 @@ type Command struct {
 	Stdin io.Reader // nil is empty
 	// Output receives stdout and stderr in order. If it blocks, so does the command.
 	Output io.Writer
-	// Stdout receives stdout instead, if it's set. After a failed Write it gets nothing more.
+	// Stdout, if set, receives stdout instead of Output. After a failed Write it gets nothing more.
 	Stdout   io.Writer
 	Register *Register // nil if no later run has to find the group
 }
@@ -86,12 +86,12 @@ func Start(c Command) (*Group, error) {
 // startError names a missing folder or interpreter, which the system reports as a missing program.
 func startError(err error, c Command) error {
 	cause := errors.Unwrap(err) // without "fork/exec"
-	_, missing := os.Stat(c.Path)
+	_, pathErr := os.Stat(c.Path)
 	folder, folderErr := os.Stat(c.Dir)
 	switch {
 	case c.Dir != "" && (folderErr != nil || !folder.IsDir()):
 		cause = fmt.Errorf("its working folder %s isn't a folder", c.Dir)
-	case errors.Is(err, fs.ErrNotExist) && missing == nil:
+	case errors.Is(err, fs.ErrNotExist) && pathErr == nil:
 		cause = errors.New("the interpreter in its first line, or its loader, doesn't exist")
 	case errors.Is(err, syscall.ENOEXEC):
 		cause = errors.New("it isn't a program for this machine, and its first line isn't #! and an interpreter")
@@ -105,21 +105,21 @@ func startError(err error, c Command) error {
 
 // connect makes the pipes. cmd.Start closes the command's ends.
 func (g *Group) connect(c Command) (err error) {
-	pipe := func(open func() (io.ReadCloser, error), to io.Writer) {
-		if to == nil || err != nil {
+	connectOutput := func(openPipe func() (io.ReadCloser, error), writer io.Writer) {
+		if writer == nil || err != nil {
 			return
 		}
-		var from io.ReadCloser
-		if from, err = open(); err == nil {
-			g.outputs = append(g.outputs, &output{from: from.(*os.File), to: to})
+		var pipe io.ReadCloser
+		if pipe, err = openPipe(); err == nil {
+			g.outputs = append(g.outputs, &output{pipe: pipe.(*os.File), writer: writer})
 		}
 	}
 	if c.Stdout == nil {
-		pipe(g.cmd.StdoutPipe, c.Output)
+		connectOutput(g.cmd.StdoutPipe, c.Output)
 		g.cmd.Stderr = g.cmd.Stdout
 	} else {
-		pipe(g.cmd.StdoutPipe, c.Stdout)
-		pipe(g.cmd.StderrPipe, c.Output)
+		connectOutput(g.cmd.StdoutPipe, c.Stdout)
+		connectOutput(g.cmd.StderrPipe, c.Output)
 	}
 	if c.Stdin != nil && err == nil {
 		g.stdin, err = g.cmd.StdinPipe()
@@ -164,7 +164,7 @@ func (g *Group) supervise(started chan<- error, c Command) {
 	g.mu.Unlock()
 	for _, o := range g.outputs {
 		o.ended.Store(true)
-		_ = o.from.SetReadDeadline(time.Now().Add(lingerTime))
+		_ = o.pipe.SetReadDeadline(time.Now().Add(lingerTime))
 	}
 	if g.stdin != nil {
 		_ = g.stdin.Close()
@@ -240,7 +240,7 @@ func (g *Group) Usage() Usage {
 	return g.used
 }
 
-// measure updates used with mu held. Children's lost CPU time must not make the sum fall.
+// measure updates used with mu held. The CPU time never falls, although that of children that ended may be lost.
 func (g *Group) measure() {
 	now := UsageOf(g.cmd.Process.Pid)
 	g.used = Usage{CPU: max(g.used.CPU, now.CPU), Memory: now.Memory}
@@ -254,25 +254,25 @@ const (
 
 // output copies a command's output to its writer.
 type output struct {
-	from  *os.File
-	to    io.Writer
-	ended atomic.Bool // the group is gone
+	pipe   *os.File
+	writer io.Writer
+	ended  atomic.Bool // the group is gone
 }
 
 func (o *output) copy() {
-	defer o.from.Close()
+	defer o.pipe.Close()
 	buffer := make([]byte, 32<<10)
-	for late := 0; late < lingerBytes; {
+	for lateBytes := 0; lateBytes < lingerBytes; {
 		ended := o.ended.Load()
 		if ended {
-			_ = o.from.SetReadDeadline(time.Now().Add(lingerTime))
+			_ = o.pipe.SetReadDeadline(time.Now().Add(lingerTime))
 		}
-		n, err := o.from.Read(buffer)
+		n, err := o.pipe.Read(buffer)
 		if ended {
-			late += n
+			lateBytes += n
 		}
 		if n > 0 {
-			if _, err := o.to.Write(buffer[:n]); err != nil {
+			if _, err := o.writer.Write(buffer[:n]); err != nil {
 				return
 			}
 		}

@@ -50,7 +50,7 @@ func awaitEnd(t *testing.T, g *procgroup.Group) {
 	}
 }
 
-// alive reports whether a process runs. An unreaped one accepts signals, so its state is read too.
+// alive reports whether a process runs. An unreaped process accepts signals, so its state is read too.
 func alive(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false

@@ -20,18 +20,18 @@ const MarkVariable = "GPUCLOUD_PROCESS"
 
 // Register is a folder with a locked file for each run of a jobrunner. The file exists from
 // before the first group until after the last. The file of a killed run stays, without a
-// lock. Its name without the suffix begins the marks of the run's processes, because the system
-// reuses process ids. Several jobrunners may share the folder.
+// lock. A file's name without the suffix begins the marks of the run's processes, which identify them: the
+// system reuses process ids. Several jobrunners may share the folder.
 //
 // A nil Register registers nothing.
 type Register struct {
-	run  string
-	dir  string
-	file *os.File // nil if this Register never registers: without a folder, or on Windows
-	next atomic.Int64
+	run    string
+	dir    string
+	file   *os.File     // nil if this Register never registers: without a folder, or on Windows
+	groups atomic.Int64 // started so far
 
-	guarded sync.Once
-	guard   io.Closer // nil before the first group, and if the guard did not start
+	guardOnce sync.Once
+	guard     io.Closer // nil before the first group, and if the guard did not start
 
 	mu    sync.Mutex
 	notes map[string]bool
@@ -48,9 +48,9 @@ func OpenRegister(dir string) (*Register, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("writing to the data folder: %w", err)
 	}
-	// It gets its name after it is locked. Otherwise another run would take this run for a killed one.
-	fresh := filepath.Join(dir, "."+r.run)
-	f, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	// The file gets its name after it is locked. Otherwise another run would take this run for a killed one.
+	unnamed := filepath.Join(dir, "."+r.run)
+	f, err := os.OpenFile(unnamed, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err == nil {
 		r.file = f
 		if !lock(f) {
@@ -58,10 +58,10 @@ func OpenRegister(dir string) (*Register, error) {
 		}
 	}
 	if err == nil {
-		err = os.Rename(fresh, r.path())
+		err = os.Rename(unnamed, r.path())
 	}
 	if err != nil {
-		_ = os.Remove(fresh)
+		_ = os.Remove(unnamed)
 		return nil, errors.Join(fmt.Errorf("writing to the data folder: %w", err), r.Close())
 	}
 	return r, nil
@@ -105,7 +105,7 @@ func (r *Register) newMark() string {
 	if r == nil {
 		return uuid.NewString()
 	}
-	return fmt.Sprintf("%s/%d", r.run, r.next.Add(1))
+	return fmt.Sprintf("%s/%d", r.run, r.groups.Add(1))
 }
 
 // KilledRun is a run that was killed and may have left processes.

@@ -55,8 +55,8 @@ func (k KilledRun) Kill() int {
 	return len(killed)
 }
 
-// sweepAll kills until no process is found, for sweepTime at most: a killed one may have started another.
-func sweepAll(kill func() (found int)) {
+// sweepAll calls kill until no killed process runs, for sweepTime at most: before its end, it may have started another.
+func sweepAll(kill func() (running int)) {
 	pause := minSweepPause
 	for end := time.Now().Add(sweepTime); kill() > 0 && time.Now().Before(end); pause = min(2*pause, maxSweepPause) {
 		time.Sleep(pause)
@@ -66,13 +66,13 @@ func sweepAll(kill func() (found int)) {
 // add starts the guard, which finds processes by their marks.
 func (r *Register) add(int) (forget func()) {
 	if r != nil {
-		r.guarded.Do(r.startGuard)
+		r.guardOnce.Do(r.startGuard)
 	}
 	return func() {}
 }
 
-// guard kills the processes whose environment has the text $0, once its stdin ends.
-const guard = `read -r end
+// guardScript kills the processes whose environment has the text $0, once its stdin ends.
+const guardScript = `read -r end
 for try in $(seq 50); do
 	files=$(grep -lsF "$0" /proc/[0-9]*/environ)
 	[ "$files" ] || break
@@ -84,7 +84,7 @@ done`
 // only the commands themselves, and a child of a worker may hold the memory of a GPU. Without a shell,
 // the next run ends them.
 func (r *Register) startGuard() {
-	cmd := exec.CommandContext(context.Background(), "sh", "-c", guard, MarkVariable+"="+r.run+"/")
+	cmd := exec.CommandContext(context.Background(), "sh", "-c", guardScript, MarkVariable+"="+r.run+"/")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // signals to the jobrunner's group don't reach it
 	stdin, err := cmd.StdinPipe()
