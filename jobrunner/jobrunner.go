@@ -65,7 +65,7 @@ type Config struct {
 	// an address, each optionally with :port. If it is empty, webhooks may call public
 	// addresses and, unless Remote is set, this machine.
 	WebhookAllow []string
-	// BodyMemory is for request bodies and, in its second half, job outputs in flight; 0 is httplimit.DefaultMemory.
+	// BodyMemory is for request bodies (one half) and job outputs in flight (the other); 0 is httplimit.DefaultMemory.
 	BodyMemory int64
 	// StateMemory limits a state in memory, in bytes; 0 is sqldb.MaxMemory.
 	StateMemory int64
@@ -142,7 +142,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 		c.GPUs = gpu.NoGPUs()
 	}
 	c.KeyDir, c.NodeURL = cmp.Or(c.KeyDir, c.DataDir), cmp.Or(c.NodeURL, c.URL)
-	hooks, err := webhook.NewPolicy(c.WebhookAllow, c.Remote)
+	webhookPolicy, err := webhook.NewPolicy(c.WebhookAllow, c.Remote)
 	if err != nil {
 		return nil, err
 	}
@@ -154,26 +154,26 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if j.db, err = sqldb.Open(ctx, dbConfig); err != nil {
 		return nil, err
 	}
-	if err := j.start(ctx, c, hooks); err != nil {
+	if err := j.start(ctx, c, webhookPolicy); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
 }
 
-func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) error {
+func (j *Jobrunner) start(ctx context.Context, c Config, webhookPolicy webhook.Policy) error {
 	if err := j.openState(ctx, c); err != nil {
 		return err
 	}
 	source := &view.View{Store: j.store, Meter: j.bills.Meter, Clock: j.clock, Inventory: c.GPUs, Allocator: j.gpus, PodPrice: j.bills.PodPrice}
 	j.metrics = metrics.New(metrics.Config{Source: source, Clock: j.clock, Logger: c.Logger, Version: c.Version})
-	if err := j.openJobs(ctx, c, hooks); err != nil {
+	if err := j.openJobs(ctx, c, webhookPolicy); err != nil {
 		return err
 	}
 	if err := j.startWork(ctx, c); err != nil {
 		return err
 	}
 	source.Engine, source.Pools, source.Pods, source.PodReason = j.engine, j.pools, j.pods, j.node.PodReason
-	if err := j.openAPIs(ctx, c, hooks, source); err != nil {
+	if err := j.openAPIs(ctx, c, webhookPolicy, source); err != nil {
 		return err
 	}
 	if j.db.Shared() {
@@ -214,7 +214,7 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 }
 
 // openJobs opens the job engine and starts calling webhooks.
-func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy) (err error) {
+func (j *Jobrunner) openJobs(ctx context.Context, c Config, webhookPolicy webhook.Policy) (err error) {
 	if j.engine, err = engine.Open(ctx, engine.Config{
 		DB: j.db, Clock: j.clock, Logger: c.Logger, Memory: c.StateMemory, Observe: j.recordEvent(c.OnJob), DataDir: c.DataDir,
 		Node: engine.Node{URL: c.NodeURL, FolderID: j.folderID},
@@ -222,7 +222,7 @@ func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy
 		return err
 	}
 	j.onClose(j.engine.Close)
-	j.onClose(webhook.Start(webhook.Config{Queue: j.engine, Clock: j.clock, Policy: hooks, Logger: c.Logger, Observe: j.metrics.Webhook}).Close)
+	j.onClose(webhook.Start(webhook.Config{Queue: j.engine, Clock: j.clock, Policy: webhookPolicy, Logger: c.Logger, Observe: j.metrics.Webhook}).Close)
 	return nil
 }
 
@@ -288,7 +288,7 @@ func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 }
 
 // openAPIs creates the handler of all requests.
-func (j *Jobrunner) openAPIs(ctx context.Context, c Config, hooks webhook.Policy, source *view.View) error {
+func (j *Jobrunner) openAPIs(ctx context.Context, c Config, webhookPolicy webhook.Policy, source *view.View) error {
 	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 2
 	bodies := httplimit.NewMemory(memory)
 	management, err := mgmt.New(ctx, mgmt.Config{
@@ -300,7 +300,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, hooks webhook.Policy
 		return err
 	}
 	jobs := jobapi.New(jobapi.Config{
-		Engine: j.engine, Endpoint: j.endpoints.Find, Limiter: limits.New(j.clock), Workers: j.pools.Counts, OnQueued: j.pools.CheckLoad, Failure: j.pools.Failure, Webhook: hooks.Check,
+		Engine: j.engine, Endpoint: j.endpoints.Find, Limiter: limits.New(j.clock), Workers: j.pools.Counts, OnQueued: j.pools.CheckLoad, Failure: j.pools.Failure, Webhook: webhookPolicy.Check,
 		Clock: j.clock, Keys: j.keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 		Bodies: bodies, Answers: httplimit.NewMemory(memory),
 	})

@@ -127,7 +127,7 @@ func acceptedTypes(request Request, devices []Device) (types []string) {
 		}
 	}
 	if len(types) > 0 {
-		return request.accepted(types)
+		return request.inStock(types)
 	}
 	bySize := slices.Clone(devices)
 	slices.SortStableFunc(bySize, func(a, b Device) int {
@@ -138,10 +138,10 @@ func acceptedTypes(request Request, devices []Device) (types []string) {
 			types = append(types, d.TypeID)
 		}
 	}
-	return request.accepted(types)
+	return request.inStock(types)
 }
 
-func (request Request) accepted(types []string) []string {
+func (request Request) inStock(types []string) []string {
 	if request.Accept == nil {
 		return types
 	}

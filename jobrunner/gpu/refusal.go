@@ -56,8 +56,12 @@ func busyError(request Request, devices, free, available []Device) error {
 		message = fmt.Sprintf("this machine's %s is in use", all[0].TypeID)
 	}
 	if len(free) > 0 {
+		freeDevices := "1 is"
+		if len(free) > 1 {
+			freeDevices = describeDevices(free) + " are"
+		}
 		message = fmt.Sprintf("a %s asks for %d GPUs of one type, and only %s free (this machine has %s)",
-			request.ownerKind(), request.total(), describeFree(free), describeDevices(all))
+			request.ownerKind(), request.total(), freeDevices, describeDevices(all))
 	}
 	if len(available) < len(free) && maxOfOneType(request, free) >= request.total() {
 		message = fmt.Sprintf("the free GPUs of this machine's %s are reserved for a request that has waited longer", describeDevices(all))
@@ -66,14 +70,6 @@ func busyError(request Request, devices, free, available []Device) error {
 		message += "; " + describeFaults(all)
 	}
 	return &BusyError{message}
-}
-
-// describeFree returns a text like "1 is" or "2 × NVIDIA H200 are".
-func describeFree(devices []Device) string {
-	if len(devices) == 1 {
-		return "1 is"
-	}
-	return fmt.Sprintf("%s are", describeDevices(devices))
 }
 
 func maxOfOneType(request Request, devices []Device) (most int) {

@@ -93,7 +93,7 @@ func requestOf(offered *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 // maxGPUs is more than any machine has.
 const maxGPUs = 1 << 10
 
-// retryAll wakes all workers that wait for devices, or are about to. The order in which they ask again
+// retryAll wakes all workers that wait for devices, or are about to wait. The order in which they ask again
 // doesn't matter, because Devices has its own queue.
 func (p *Pools) retryAll() {
 	p.anyWorker(func(w *worker) bool {

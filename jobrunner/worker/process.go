@@ -45,9 +45,9 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec
 	w.noteStart(process)
 	if w.settings.Balanced {
 		address := net.JoinHostPort(cmp.Or(process.Address(), run.PublishIP), strconv.Itoa(spec.Port))
-		w.watching.Go(func() { w.probe(w.life, address) })
+		w.watchers.Go(func() { w.probe(w.life, address) })
 	} else {
-		w.watching.Go(func() { w.watchStart(w.life) })
+		w.watchers.Go(func() { w.watchStart(w.life) })
 	}
 	exited := w.wait(ctx, process)
 	w.drain()
@@ -64,7 +64,7 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec
 	process.Stop(0) // also its children, even if it has exited
 	w.requeueJobs(ctx)
 	w.end()
-	w.watching.Wait()
+	w.watchers.Wait()
 	return w.failure()
 }
 

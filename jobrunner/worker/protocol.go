@@ -110,7 +110,7 @@ func (w *worker) beginTake() (isEmpty, ok bool) {
 func (w *worker) watch(h *heldJob) {
 	held, release := context.WithCancel(w.life) // ends when the job leaves the worker
 	h.release = release
-	w.watching.Go(func() {
+	w.watchers.Go(func() {
 		if !w.waitUntilRevoked(held, h.ref) {
 			return
 		}
@@ -332,7 +332,7 @@ func (w *worker) ReportUnhealthy(reason string) {
 	}
 	w.reason = reason
 	w.endTaking()
-	w.watching.Go(func() {
+	w.watchers.Go(func() {
 		if w.pool.clock.Sleep(w.life, stopGrace) == nil {
 			w.kill()
 		}

@@ -10,15 +10,15 @@ import (
 // recheck is the interval of evaluations when nothing happens, as a safety net.
 const recheck = 24 * time.Hour
 
-// desiredCount returns how many workers there should be, and when that may change without an event. have
+// desiredCount returns how many workers there should be, and when that may change without an event. staying
 // is the number of workers that stay; spare of them will take a waiting job. It never removes
 // idle workers: they end by their time-out.
-func (e Endpoint) desiredCount(load engine.Load, have, spare int, now, lastStart time.Time) (count int, next time.Duration) {
-	count, next = have, recheck
+func (e Endpoint) desiredCount(load engine.Load, staying, spare int, now, lastStart time.Time) (count int, next time.Duration) {
+	count, next = staying, recheck
 	switch {
 	case e.ByRequests:
 		count = max(count, int(math.Ceil(float64(load.Waiting+load.Running)/e.ScalerValue)))
-	case load.Waiting > spare && have == 0:
+	case load.Waiting > spare && staying == 0:
 		count = 1 // the first job doesn't wait for the delay
 	case load.Waiting > spare:
 		delay := time.Duration(min(e.ScalerValue, 1e9) * float64(time.Second)) // a Duration has 9.2e9 s
@@ -29,7 +29,7 @@ func (e Endpoint) desiredCount(load engine.Load, have, spare int, now, lastStart
 		if now.Before(due) {
 			next = due.Sub(now)
 		} else {
-			count, next = have+1, delay
+			count, next = staying+1, delay
 		}
 	}
 	return min(max(count, e.Min), e.Max), next

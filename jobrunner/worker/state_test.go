@@ -50,12 +50,12 @@ func TestDesiredCount(t *testing.T) {
 	delay := Endpoint{Max: 3, ScalerValue: 4}
 	requests := Endpoint{Max: 10, ScalerValue: 4, ByRequests: true}
 	for name, c := range map[string]struct {
-		e           Endpoint
-		load        engine.Load
-		have, spare int
-		lastStart   time.Time
-		want        int
-		recheckIn   time.Duration
+		e              Endpoint
+		load           engine.Load
+		staying, spare int
+		lastStart      time.Time
+		want           int
+		recheckIn      time.Duration
 	}{
 		"nothing to do":                          {delay, engine.Load{}, 0, 0, time.Time{}, 0, recheck},
 		"first job":                              {delay, engine.Load{Waiting: 1, Oldest: now}, 0, 0, time.Time{}, 1, recheck},
@@ -76,7 +76,7 @@ func TestDesiredCount(t *testing.T) {
 		"requests: never more than the maximum":  {requests, engine.Load{Waiting: 500}, 1, 0, time.Time{}, 10, recheck},
 		"requests: idle workers end by time-out": {requests, engine.Load{}, 3, 3, time.Time{}, 3, recheck},
 	} {
-		got, recheckIn := c.e.desiredCount(c.load, c.have, c.spare, now, c.lastStart)
+		got, recheckIn := c.e.desiredCount(c.load, c.staying, c.spare, now, c.lastStart)
 		must.Hold(t, got == c.want && recheckIn == c.recheckIn,
 			name, got, "workers, evaluate again in", recheckIn, "expected", c.want, "in", c.recheckIn)
 	}

@@ -32,7 +32,7 @@ type worker struct {
 	takers    sync.WaitGroup // calls of Take in flight
 	retry     chan struct{}  // hints that devices may be free
 	gone      chan struct{}  // closed after its end
-	watching  sync.WaitGroup // goroutines that watch its jobs and health
+	watchers  sync.WaitGroup // goroutines that watch its jobs and health
 
 	mu           sync.Mutex // guards the fields below; a pool's lock must not be taken while it is held
 	state        State

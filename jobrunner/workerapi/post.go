@@ -60,7 +60,7 @@ type post struct {
 	metrics  json.RawMessage // nil or an object
 	err      string          // error of a failed job
 	progress bool            // a progress update; the job continues
-	replace  bool            // a new worker replaces this one
+	replace  bool            // a fresh worker replaces this worker
 }
 
 func (p post) report() engine.Report {

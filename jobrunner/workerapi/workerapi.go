@@ -176,13 +176,9 @@ const (
 
 // take responds with one job as an object, or with 204.
 func (a *api) take(w http.ResponseWriter, r *http.Request, t target) error {
-	jobs, err := a.waitForJobs(r, t, 1)
-	if err != nil {
+	jobs, err := a.waitForJobs(w, r, t, 1)
+	if err != nil || len(jobs) == 0 {
 		return err
-	}
-	if len(jobs) == 0 {
-		w.WriteHeader(http.StatusNoContent)
-		return nil
 	}
 	httpanswer.Bytes(w, http.StatusOK, appendJob(nil, jobs[0]))
 	return nil
@@ -195,13 +191,9 @@ func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error 
 	if err != nil {
 		size = 1
 	}
-	jobs, err := a.waitForJobs(r, t, min(max(size, 1), maxBatch))
-	if err != nil {
+	jobs, err := a.waitForJobs(w, r, t, min(max(size, 1), maxBatch))
+	if err != nil || len(jobs) == 0 {
 		return err
-	}
-	if len(jobs) == 0 {
-		w.WriteHeader(http.StatusNoContent)
-		return nil
 	}
 	body := []byte{'['}
 	for i, job := range jobs {
@@ -214,9 +206,9 @@ func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error 
 	return nil
 }
 
-// waitForJobs holds a poll for jobs. Jobs that were taken for a worker that has
-// disconnected meanwhile are reported as lost, and go to another worker.
-func (a *api) waitForJobs(r *http.Request, t target, limit int) ([]engine.Taken, error) {
+// waitForJobs holds a poll for jobs, and answers 204 if it ends without a job. Jobs that were taken for a
+// worker that has disconnected meanwhile are reported as lost, and go to another worker.
+func (a *api) waitForJobs(w http.ResponseWriter, r *http.Request, t target, limit int) ([]engine.Taken, error) {
 	if t.query.Get("job_in_progress") == "0" {
 		if err := t.ReportIdle(r.Context()); err != nil {
 			return nil, err
@@ -225,13 +217,16 @@ func (a *api) waitForJobs(r *http.Request, t target, limit int) ([]engine.Taken,
 	ctx, cancel := context.WithTimeout(r.Context(), pollTimeout)
 	defer cancel()
 	jobs, err := t.Take(ctx, limit)
-	if err != nil || r.Context().Err() == nil {
-		return jobs, err
+	if err == nil && r.Context().Err() != nil {
+		for _, job := range jobs {
+			err = errors.Join(err, t.Report(context.WithoutCancel(ctx), job.ID, engine.Lost(), false))
+		}
+		jobs = nil
 	}
-	for _, job := range jobs {
-		err = errors.Join(err, t.Report(context.WithoutCancel(ctx), job.ID, engine.Lost(), false))
+	if err == nil && len(jobs) == 0 {
+		w.WriteHeader(http.StatusNoContent)
 	}
-	return nil, err
+	return jobs, err
 }
 
 // appendJob appends a job in the form of the protocol: id, input, and the other

@@ -41,7 +41,7 @@ func open(lib nvml.Interface, log *slog.Logger) (*reader, error) {
 		r.shutdown()
 		return nil, fmt.Errorf("the NVIDIA driver %s lists no GPU (check nvidia-smi)", r.driver.Version)
 	}
-	r.watching.Go(r.watch)
+	r.watcher.Go(r.watch)
 	return r, nil
 }
 
@@ -83,7 +83,7 @@ type reader struct {
 	changed   chan struct{}
 	life      context.Context // ends with Close
 	stop      context.CancelFunc
-	watching  sync.WaitGroup
+	watcher   sync.WaitGroup
 
 	gpus   []*physicalGPU // ordered by index
 	events nvml.EventSet
@@ -185,7 +185,7 @@ func (r *reader) Changed() <-chan struct{} { return r.changed }
 
 func (r *reader) Close() {
 	r.stop()
-	r.watching.Wait()
+	r.watcher.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed {

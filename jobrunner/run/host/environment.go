@@ -121,19 +121,19 @@ func (l *localSettings) checkTemplate(s run.Spec) error {
 	if l.Template.Value == templateCommand {
 		return nil
 	}
-	var refused []string
+	var dangerous []string
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		_, setByRule := l.Env[name]
 		if !setByRule && runsCode(name) && !slices.ContainsFunc(l.TemplateEnv, func(p text) bool { return matchVariable(p.Value, name) }) {
-			refused = append(refused, name)
+			dangerous = append(dangerous, name)
 		}
 	}
-	if refused == nil {
+	if dangerous == nil {
 		return nil
 	}
 	return fmt.Errorf("the environment of the template or endpoint has %s, which can make a local command run other code than its rule says: "+
 		"remove it there, or allow it in the image's rule with template_env: [%s] (docs/reference/jobrunner.md); a container may have any variable",
-		strings.Join(refused, ", "), strings.Join(refused, ", "))
+		strings.Join(dangerous, ", "), strings.Join(dangerous, ", "))
 }
 
 func runsCode(name string) bool {

@@ -152,14 +152,14 @@ func (r *rule) check(folder string) (err error) {
 	if strings.HasPrefix(r.text, builtinImages) {
 		return configErrorf(r.Image.Line, "the images %s… are the jobrunner's own: choose another name", builtinImages)
 	}
-	chosen := 0
+	count := 0
 	for _, isSet := range []bool{r.Process != nil, r.Command != nil, r.Container != nil} {
 		if isSet {
-			chosen++
+			count++
 		}
 	}
 	switch {
-	case chosen != 1:
+	case count != 1:
 		return configErrorf(r.line, "the rule for %s needs one of %s, with its settings (container: {} for no settings)", r.text, strings.Join(kinds, ", "))
 	case r.Process != nil:
 		return r.Process.check(r, folder)

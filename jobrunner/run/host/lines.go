@@ -126,11 +126,11 @@ func (t *tail) String() string {
 			end = end[i+1:]
 		}
 	}
-	shown := strings.Split(strings.ToValidUTF8(string(end), "\uFFFD"), "\n")
-	for i, line := range shown {
-		shown[i] = logline.Visible(line)
+	visible := strings.Split(strings.ToValidUTF8(string(end), "\uFFFD"), "\n")
+	for i, line := range visible {
+		visible[i] = logline.Visible(line)
 	}
-	return strings.TrimSpace(strings.Join(shown, "\n"))
+	return strings.TrimSpace(strings.Join(visible, "\n"))
 }
 
 // followLog passes on the container's lines that are later than since, until the engine's command

@@ -42,7 +42,7 @@ type Command struct {
 type Group struct {
 	cmd     *exec.Cmd
 	mark    string // value of MarkVariable
-	copying sync.WaitGroup
+	copiers sync.WaitGroup
 	outputs []*output
 	stdin   io.WriteCloser // may be nil
 	forget  func()         // removes the group from the register
@@ -141,10 +141,10 @@ func (g *Group) supervise(started chan<- error, c Command) {
 	g.oom[0] = oomKillsOf(g.cmd.Process.Pid)
 	g.mu.Unlock()
 	for _, o := range g.outputs {
-		g.copying.Go(o.copy)
+		g.copiers.Go(o.copy)
 	}
 	if g.stdin != nil {
-		g.copying.Go(func() {
+		g.copiers.Go(func() {
 			_, _ = io.Copy(g.stdin, c.Stdin) // the command may not read it
 			_ = g.stdin.Close()
 		})
@@ -169,7 +169,7 @@ func (g *Group) supervise(started chan<- error, c Command) {
 	if g.stdin != nil {
 		_ = g.stdin.Close()
 	}
-	g.copying.Wait()
+	g.copiers.Wait()
 	g.forget()
 	close(g.done)
 }
