@@ -214,7 +214,7 @@ func TestWorkersAndTheirLogs(t *testing.T) {
 	}
 	_, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", "")
 	err := json.Unmarshal([]byte(body), &list)
-	must.Require(t, err == nil && len(list.Workers) == 1, err, body)
+	must.Require(t, err == nil && len(list.Workers) == 1, "the workers are answered with", err, body, "want one worker")
 	w := list.Workers[0]
 	must.Hold(t, w.ID == header.Get("X-Worker") && w.Image == "test/web" && !w.IsStale && list.Summary.Total == 1 &&
 		list.Summary.Idle+list.Summary.Running == 1, "workers:", body)
@@ -227,7 +227,7 @@ func TestWorkersAndTheirLogs(t *testing.T) {
 	lines := bufio.NewScanner(resp.Body)
 	lines.Scan()
 	event := lines.Text()
-	must.Hold(t, strings.HasPrefix(event, "id: 2") && resp.Header.Get("Content-Type") == "text/event-stream", resp.Header.Get("Content-Type"), event)
+	must.Hold(t, strings.HasPrefix(event, "id: 2") && resp.Header.Get("Content-Type") == "text/event-stream", "the log's first event is", resp.Header.Get("Content-Type"), event, "want an event stream from id 2 on")
 	lines.Scan()
 	must.Contain(t, lines.Text(), `"line":"listening, as one"`, `"source":"container"`)
 	for path, want := range map[string]int{

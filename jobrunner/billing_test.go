@@ -325,7 +325,7 @@ stock:
 		`{"name":"g","image":"i","dataCenterIds":["EU-RO-1"],"gpu":{"id":"NVIDIA H200","count":1}}`: "no stock of NVIDIA H200 in EU-RO-1",
 	} {
 		got := d.must(400, "POST", "/v2/pods", body)
-		must.Hold(t, strings.Contains(got.text, want), body, got.text, want)
+		must.Hold(t, strings.Contains(got.text, want), body, "is answered with", got.text, "want", want)
 	}
 	d.must(201, "POST", "/v2/pods", `{"name":"g","image":"i","gpu":{"id":"NVIDIA H200","count":1}}`).expect(map[string]string{"dataCenterId": `"US-KS-2"`})
 }

@@ -66,7 +66,7 @@ func TestRemote(t *testing.T) {
 		must.Hold(t, status == want, "with the key", key, "the metrics are answered", status, text, "want", want)
 	}
 	resp, _ := d.exchange("GET", "/", "", func(r *http.Request) { r.Host = "gpus.example.com" })
-	must.Require(t, resp.StatusCode == 200, resp.Status)
+	must.Require(t, resp.StatusCode == 200, "a request of the page with another host is answered", resp.Status)
 	status, _ := d.get("/ui/snapshot", restricted)
 	must.Hold(t, status == 401, "a key for one endpoint sees everything:", status)
 	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", Remote: true, Profile: true})) != nil, "profiles for other machines are accepted")
@@ -87,7 +87,7 @@ func TestUnloggedRequests(t *testing.T) {
 	d := deploy(t, "")
 	for _, path := range []string{"/", "/ui/page.css", "/ui/snapshot", "/metrics"} {
 		status, text := d.get(path, "planted-key")
-		must.Hold(t, status == 200, path, status, text)
+		must.Hold(t, status == 200, path, "is answered", status, text)
 	}
 	d.do("GET", "/v2/templates", "")
 	log := d.log.Await(t, "/v2/templates", 1)

@@ -27,7 +27,7 @@ func TestResultsOnAFullDisk(t *testing.T) {
 		o := startChecked(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), AdminClock: true})
 		o.testFullDisk("builtin/conformance", func() {
 			status, text, err := o.call(t.Context(), http.MethodPost, "/clock", `{"advance":300000}`)
-			must.Require(t, err == nil && status == http.StatusOK, status, text, err)
+			must.Require(t, err == nil && status == http.StatusOK, "advancing the clock is answered", status, text, err)
 		})
 	})
 	t.Run("process", func(t *testing.T) {
@@ -59,13 +59,13 @@ func (o *checkedDeployment) testFullDisk(image string, endJob func()) {
 		ms = 0
 	}
 	status, text, err := o.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", fmt.Sprintf(`{"input":{"op":"sleep","ms":%d,"output":%s}}`, ms, output))
-	must.Require(t, err == nil && status == http.StatusOK, status, text, err)
+	must.Require(t, err == nil && status == http.StatusOK, "submitting a job is answered", status, text, err)
 	path := o.awaitJob(endpoint, "IN_PROGRESS")
 	for size := 1 << 20; size > 1<<10; size /= 2 { // until the smallest doesn't fit
 		for status := http.StatusOK; status == http.StatusOK; {
 			var err error
 			status, _, err = o.call(t.Context(), http.MethodPost, "/v2/"+idleEndpoint+"/run", `{"input":{"x":"`+strings.Repeat("x", size)+`"}}`)
-			must.Require(t, err == nil && (status == http.StatusOK || status == http.StatusInsufficientStorage), status, err)
+			must.Require(t, err == nil && (status == http.StatusOK || status == http.StatusInsufficientStorage), "a submission that fills the disk is answered", status, err, "want 200 or 507")
 		}
 	}
 	endJob()
@@ -102,7 +102,7 @@ func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	}))
 	defer receiver.Close()
 	status, text, err := o.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", fmt.Sprintf(`{"input":{},"webhook":%q}`, receiver.URL))
-	must.Require(t, err == nil && status == http.StatusOK, status, text, err)
+	must.Require(t, err == nil && status == http.StatusOK, "submitting a job is answered", status, text, err)
 	<-called
 	o.server.End(syscall.SIGINT)
 	close(answer)

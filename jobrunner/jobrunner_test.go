@@ -201,7 +201,7 @@ func TestOneAddress(t *testing.T) {
 		"/v1/nowhere":            `{"message":`,
 	} {
 		status, header, body := d.do("GET", path, "")
-		must.Hold(t, strings.Contains(body, want) && header.Get("X-Request-Id") != "" && strings.Contains(header.Get("Content-Type"), "json"), path, status, header, body)
+		must.Hold(t, strings.Contains(body, want) && header.Get("X-Request-Id") != "" && strings.Contains(header.Get("Content-Type"), "json"), path, "is answered", status, header, body, "want JSON with a request id and", want)
 	}
 	log := d.log.Await(t, "\n", 10)
 	lines := strings.Count(log, "\n")
@@ -244,7 +244,7 @@ func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
 	var titan answer
 	get("/NVIDIA%20TITAN%20RTX", &titan)
 	must.Hold(t, titan.Name == "TITAN RTX" && titan.Manufacturer == "NVIDIA" && titan.Memory == 24 && titan.Pool == nil &&
-		len(titan.CUDAVersions) == 1 && titan.CUDAVersions[0].Version == "12.8" && titan.CUDAVersions[0].Available, titan)
+		len(titan.CUDAVersions) == 1 && titan.CUDAVersions[0].Version == "12.8" && titan.CUDAVersions[0].Available, "in the catalog, the type that the catalog file lacks is", titan)
 }
 
 // On a shared database, an idle endpoint and its worker cost at most one transaction in six seconds.

@@ -168,7 +168,7 @@ func FuzzWithoutKey(f *testing.F) {
 			r := httptest.NewRequest("GET", path, nil)
 			r.Header.Set("Authorization", "Bearer planted-key")
 			j.Handler().ServeHTTP(w, r)
-			must.Require(t, w.Code == http.StatusOK, path, w.Code, w.Body)
+			must.Require(t, w.Code == http.StatusOK, "GET", path, "is answered", w.Code, w.Body)
 			all.WriteString(w.Body.String())
 		}
 		return all.String()
@@ -177,7 +177,7 @@ func FuzzWithoutKey(f *testing.F) {
 	r := httptest.NewRequest("POST", "/v2/templates", strings.NewReader(`{"name":"the template","image":"i","env":{"A":"planted-value"}}`))
 	r.Header.Set("Authorization", "Bearer planted-key")
 	j.Handler().ServeHTTP(w, r)
-	must.Require(f, w.Code == http.StatusCreated, w.Code, w.Body)
+	must.Require(f, w.Code == http.StatusCreated, "creating the template is answered", w.Code, w.Body)
 	_, id, _ := strings.Cut(w.Body.String(), `"id":"`)
 	id, _, _ = strings.Cut(id, `"`)
 	before := state(f)

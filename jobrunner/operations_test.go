@@ -89,7 +89,7 @@ func TestBeacon(t *testing.T) {
 	runBeacon := func(url, members, want string) {
 		t.Helper()
 		status, _, text := d.do("POST", "/v2/"+id+"/runsync", `{"input": {"op": "beacon", "url": "`+url+`"`+members+`}}`)
-		must.Hold(t, status == 200 && strings.Contains(text, want), url, status, text)
+		must.Hold(t, status == 200 && strings.Contains(text, want), "a beacon to", url, "is answered", status, text, "want 200 with", want)
 	}
 	runBeacon(receiver.URL, `, "ms": 2000, "every": 10, "output": "done"`, `"output":"done"`)
 	n := calls.Load()

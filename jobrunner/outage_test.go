@@ -253,7 +253,7 @@ func (o *checkedDeployment) callInBackground(method, path, body string) <-chan a
 	c := make(chan answer, 1)
 	go func() {
 		status, text, err := o.call(o.t.Context(), method, path, body)
-		must.Hold(o.t, err == nil, err)
+		must.Hold(o.t, err == nil, "sending", method, path, "fails with", err)
 		c <- answer{status, text}
 	}()
 	return c

@@ -56,7 +56,7 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 		if code == http.StatusServiceUnavailable { // the other node hasn't removed it yet
 			return "", ""
 		}
-		must.Require(t, json.Unmarshal([]byte(body), &p) == nil && code == http.StatusOK, code, body)
+		must.Require(t, json.Unmarshal([]byte(body), &p) == nil && code == http.StatusOK, "the pod is answered", code, body)
 		if p.Reason != nil {
 			reason = *p.Reason
 		}

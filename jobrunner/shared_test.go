@@ -44,7 +44,7 @@ func TestTwoNodesOnOneDatabase(t *testing.T) {
 	submitted := must.Do(b.client(api.V2).Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":2}`)}))(t)
 	b.awaitCompleted(endpoint, submitted.ID)
 	log := b.log.String()
-	must.Hold(t, !strings.Contains(log, "ERROR") && !strings.Contains(log, pgtest.Password), log)
+	must.Hold(t, !strings.Contains(log, "ERROR") && !strings.Contains(log, pgtest.Password), "the log has an error or the password:", log)
 }
 
 // All nodes have the same metrics of the queue. The metrics of workers are per node. A rate limit
@@ -66,7 +66,7 @@ func TestMetricsOfTwoNodes(t *testing.T) {
 			want = http.StatusTooManyRequests
 		}
 		status, header, body := d.do("POST", "/v2/"+id+"/purge-queue", "")
-		must.Hold(t, status == want && len(header.Values("X-Request-Id")) == 1, i, status, header, body)
+		must.Hold(t, status == want && len(header.Values("X-Request-Id")) == 1, "purge", i, "is answered", status, header, body, "want", want, "with one request id")
 	}
 }
 
@@ -169,7 +169,7 @@ type pageSnapshot struct {
 func (d *deployment) pageOf(endpoint string) (s pageSnapshot) {
 	d.t.Helper()
 	status, _, body := d.do("GET", "/ui/snapshot?endpoint="+endpoint, "")
-	must.Require(d.t, json.Unmarshal([]byte(body), &s) == nil && status == http.StatusOK, status, body)
+	must.Require(d.t, json.Unmarshal([]byte(body), &s) == nil && status == http.StatusOK, "the page's data are answered", status, body)
 	return s
 }
 
@@ -203,7 +203,7 @@ func TestPageAtEachNode(t *testing.T) {
 	e.Container.Image = new("builtin/conformance")
 	id := nodes[0].createEndpoint(e)
 	job, err := nodes[1].client(api.V2).Jobs.RunSync(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"sleep","ms":20}`)}, time.Minute)
-	must.Require(t, err == nil && job.Status == "COMPLETED", job, err)
+	must.Require(t, err == nil && job.Status == "COMPLETED", "the job is", job, err, "want COMPLETED")
 	for i, d := range nodes {
 		s := d.pageOf(id)
 		must.Hold(t, s.Nodes[0] == d.url && len(s.Silent) == 0, "node", i, "nodes", s.Nodes, "silent", s.Silent)
@@ -237,7 +237,7 @@ func TestPageBesideAnUnreachableNode(t *testing.T) {
 	})
 	// A list with workers is refused, because it would lack the other node's workers.
 	status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")
-	must.Hold(t, status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached"), status, body)
+	must.Hold(t, status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached"), "the list with workers is answered", status, body, "want 503 with Retry-After")
 	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "the list without workers")
 }
 

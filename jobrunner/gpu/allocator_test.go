@@ -186,7 +186,7 @@ func TestLeavingTheQueue(t *testing.T) {
 	a.Acquire(request(3), "changing")
 	must.Equal(t, strings.Join(a.Queue(), " "), "behind", "the queue")
 	_, err = a.Acquire(request(1), "small")
-	must.Hold(t, err != nil && err.Error() == "small has 1 GPUs already, and must release them before it asks for others", err)
+	must.Hold(t, err != nil && err.Error() == "small has 1 GPUs already, and must release them before it asks for others", "a second request of the same owner returns", err)
 	a.Release("nobody")
 }
 
@@ -386,7 +386,7 @@ func TestClaim(t *testing.T) {
 	a.Release("p")
 	<-freed
 	got := must.Do(a.Acquire(gpu.Request{Count: 2}, "w"))(t)
-	must.Hold(t, len(got) == 2, got)
+	must.Hold(t, len(got) == 2, "after the release w got", got, "want both devices")
 }
 
 // Without a driver, workers run on the CPU. With one, they wait until it reports GPUs.

@@ -103,7 +103,7 @@ func TestMembersWaitAsOne(t *testing.T) {
 	a.Release("b")
 	must.Equal(t, indexes(a.Acquire(request(2, l4), "late")), "2,3")
 	assigned := must.Do(a.AcquireForMembers(gpu.Request{Types: []string{mig}}, "slices", []string{"x", "y"}))(t)
-	must.Hold(t, len(assigned) == 2, assigned)
+	must.Hold(t, len(assigned) == 2, "the members got", assigned, "want a MIG instance each")
 	for count, want := range map[int]string{
 		3: "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4",
 		2: "a cluster asks for 4 GPUs of one type, and only 1 is free (this machine has 4 × NVIDIA L4)",

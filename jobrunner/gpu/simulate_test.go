@@ -33,10 +33,10 @@ func TestPresets(t *testing.T) {
 	} {
 		inventory := must.Do(gpu.Simulate(name, slog.New(slog.DiscardHandler)))(t)
 		got := gpu.Summary(inventory)
-		must.Hold(t, strings.HasPrefix(got, want), name, got)
+		must.Hold(t, strings.HasPrefix(got, want), "the summary of", name, "is", got, "want", want)
 		seen := map[string]bool{}
 		for _, d := range inventory.Devices() {
-			must.Hold(t, !seen[d.UUID] && d.Memory >= 16<<30 && strings.HasPrefix(d.UUID, map[bool]string{true: "GPU-", false: "MIG-"}[d.MIG == ""]), name, d)
+			must.Hold(t, !seen[d.UUID] && d.Memory >= 16<<30 && strings.HasPrefix(d.UUID, map[bool]string{true: "GPU-", false: "MIG-"}[d.MIG == ""]), name, "has a device with too little memory, or the UUID of another device or kind:", d)
 			seen[d.UUID] = true
 		}
 		inventory.Close()
@@ -153,5 +153,5 @@ func TestSamplesFollowUse(t *testing.T) {
 	got, want := sample(2), (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1})
 	must.Hold(t, got == want, "a lost GPU:", got)
 	_, err := inventory.Sample("GPU-none")
-	must.Hold(t, err != nil && err.Error() == "this machine has no GPU GPU-none", err)
+	must.Hold(t, err != nil && err.Error() == "this machine has no GPU GPU-none", "sampling an unknown GPU returns", err)
 }

@@ -86,7 +86,7 @@ func TestPrograms(t *testing.T) {
 	j := jobrunnertest.Start(t, jobrunnertest.ConfigFile(config), jobrunnertest.HandleFile("team/upper", script))
 	for image, want := range map[string]string{"team/upper:1": `{"A":"B"}`, "team/lower:1": `{"a":"b"}`} {
 		r := j.Run(j.Endpoint(image), map[string]string{"a": "B"})
-		must.Hold(t, r.Status == "COMPLETED" && string(r.Output) == want, image, r)
+		must.Hold(t, r.Status == "COMPLETED" && string(r.Output) == want, "the result of", image, "is", r, "want", want)
 	}
 }
 

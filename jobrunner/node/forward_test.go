@@ -236,7 +236,7 @@ func TestNodeStopsDuringForwardedRequest(t *testing.T) {
 		fmt.Fprint(w, "stopping: ", httplimit.ServerStops(r.Context()))
 	}, ownRequest)
 	status, text := p.send(t, "POST", "runsync", "{}")
-	must.Hold(t, status == http.StatusOK && text == "stopping: true", status, text)
+	must.Hold(t, status == http.StatusOK && text == "stopping: true", "the request is answered", status, text, "want 200 stopping: true")
 }
 
 // An answer that is too long is an error, and isn't truncated.

@@ -80,6 +80,6 @@ func TestLogsShareTheirTee(t *testing.T) {
 func TestFreePortIsNotEphemeral(t *testing.T) {
 	for range 100 {
 		port, err := FreePort(t.Context())
-		must.Require(t, err == nil && port >= 20000 && port < 30000, port, err)
+		must.Require(t, err == nil && port >= 20000 && port < 30000, "FreePort returns", port, err, "want 20000 to 29999")
 	}
 }

@@ -191,7 +191,7 @@ func FuzzProtocol(f *testing.F) {
 		status, text := d.send(t, method, target, key, "")
 		must.Hold(t, keyOf(key) == workerKey || status >= 300 && d.idleReports+d.reports+len(d.notes) == 0, method, target, "with the key", key, "is answered", status, text)
 		for _, note := range d.notes {
-			must.Hold(t, !strings.HasPrefix(note, "invalid reason"), method, target, note)
+			must.Hold(t, !strings.HasPrefix(note, "invalid reason"), method, target, "reaches the worker as", note)
 		}
 	},
 		fuzz.Seed{"GET", "/v2/ep/job-take/w1?gpu=NVIDIA+H200&job_in_progress=0", workerKey}, fuzz.Seed{"GET", "/v2/ep/job-take-batch/w1?batch_size=5", "Bearer " + workerKey},
@@ -216,7 +216,7 @@ func FuzzTakenJob(f *testing.F) {
 		_, text := d.send(t, "GET", "/v2/ep/job-take-batch/w1?batch_size=1", workerKey, "")
 		var jobs []map[string]json.RawMessage
 		err := json.Unmarshal([]byte(text), &jobs)
-		must.Require(t, err == nil && len(jobs) == 1, text, err)
+		must.Require(t, err == nil && len(jobs) == 1, "the batch is", text, err, "want one job")
 		got := jobs[0]
 		must.Hold(t, len(got) == 4 && string(got["id"]) == `"`+job.ID+`"` && bytes.Equal(got["input"], bytes.TrimSpace(input)) &&
 			bytes.Equal(got["policy"], bytes.TrimSpace(policy)), string(input), "with", string(members), "is handed out as", text)

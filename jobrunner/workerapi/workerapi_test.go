@@ -215,7 +215,7 @@ func TestKeys(t *testing.T) {
 			start := time.Now()
 			a := p.mustSend("GET", c.path, "", "Authorization", c.key)
 			must.Equal(t, a.status, c.status, c.path, c.key, a.text)
-			must.Hold(t, !strings.Contains(a.text, "another") && (a.status == 401) == (a.header.Get("WWW-Authenticate") == "Bearer"), c.path, c.key, a.text, a.header)
+			must.Hold(t, !strings.Contains(a.text, "another") && (a.status == 401) == (a.header.Get("WWW-Authenticate") == "Bearer"), c.path, "with the key", c.key, "is answered with", a.text, a.header)
 			// A worker would repeat a rejected poll for jobs at once.
 			held := time.Since(start)
 			must.Hold(t, (held >= time.Second) == strings.Contains(c.path, "job-take"), c.path, c.key, "was answered after", held)
@@ -227,7 +227,7 @@ func TestKeys(t *testing.T) {
 	runProtocol(t, func(p *protocol) {
 		for _, path := range []string{"/v2/ep/job-done/w1/j1", "/v2/ep/job-stream/w1/j1"} {
 			a := p.mustSend("POST", path, `{"output": 1}`, "Authorization", "another")
-			must.Hold(t, a.status == 401, path, a.status, a.text)
+			must.Hold(t, a.status == 401, path, "with another key is answered", a.status, a.text)
 		}
 		p.expectCalls()
 	})
@@ -287,7 +287,7 @@ func TestErrors(t *testing.T) {
 		runProtocol(t, func(p *protocol) {
 			p.err = errBroken
 			a := p.mustSend("POST", "/v2/ep/job-done/w1/j1", body)
-			must.Hold(t, a.status == 500, body, a.status, a.text)
+			must.Hold(t, a.status == 500, body, "is answered", a.status, a.text, "want 500")
 		})
 	}
 }

@@ -256,7 +256,7 @@ func TestNVMLUnavailable(t *testing.T) {
 	}
 	b := newBoard()
 	_, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler))
-	must.Hold(t, err != nil && strings.Contains(err.Error(), "lists no GPU") && b.shutdowns == 1, err)
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "lists no GPU") && b.shutdowns == 1, "a driver without GPUs is reported as", err, "after", b.shutdowns, "shutdowns")
 }
 
 // Functions missing from an old driver aren't called.
@@ -281,13 +281,13 @@ func TestOldDriver(t *testing.T) {
 		defer inventory.Close()
 		waitTwoPolls()
 		s := must.Do(inventory.Sample("GPU-0"))(t)
-		must.Hold(t, s.Power == -1 && s.Utilization == 37 && s.MemoryUsed == 4<<30, s)
+		must.Hold(t, s.Power == -1 && s.Utilization == 37 && s.MemoryUsed == 4<<30, "the sample is", s, "want no power, and the memory of the older call")
 		d := inventory.Devices()
-		must.Hold(t, len(d) == 1 && inventory.Driver().CUDA == "", d)
+		must.Hold(t, len(d) == 1 && inventory.Driver().CUDA == "", "the devices are", d, "with CUDA", inventory.Driver().CUDA, "want one device and no version")
 		a := gpu.NewAllocator(inventory)
 		defer a.Close()
 		_, err := a.Acquire(gpu.Request{MinimumCUDA: "12.0"}, "w")
-		must.Hold(t, err != nil && err.Error() == "the CUDA version of this machine's driver is unknown, and the endpoint asks for at least 12.0", err)
+		must.Hold(t, err != nil && err.Error() == "the CUDA version of this machine's driver is unknown, and the endpoint asks for at least 12.0", "a request with a minimum version returns", err)
 	})
 }
 
@@ -310,7 +310,7 @@ func TestXIDs(t *testing.T) {
 		b.events <- nvml.EventData{Device: b.cards[0], EventType: nvml.EventTypeDoubleBitEccError, GpuInstanceId: wholeGPU}
 		synctest.Wait()
 		got := faults(inventory)
-		must.Hold(t, strings.HasPrefix(got, "GPU-0: an uncorrectable error in its memory (ECC)"), got)
+		must.Hold(t, strings.HasPrefix(got, "GPU-0: an uncorrectable error in its memory (ECC)"), "after a memory error the faults are", got)
 	})
 }
 
@@ -331,7 +331,7 @@ func TestInstanceXID(t *testing.T) {
 		b.update(func() { c.instances = c.instances[:1] })
 		waitTwoPolls()
 		got := inventory.Devices()
-		must.Hold(t, len(got) == 1, got)
+		must.Hold(t, len(got) == 1, "after an instance was removed the devices are", got, "want one")
 	})
 }
 

@@ -76,7 +76,7 @@ func checkSamples(t *testing.T, inventory gpu.Inventory, r *realReport) {
 			t.Error(err)
 			continue
 		}
-		must.Hold(t, s.MemoryUsed >= 0 && s.MemoryUsed <= d.Memory && s.Utilization <= 100 && s.Temperature <= 120, s)
+		must.Hold(t, s.MemoryUsed >= 0 && s.MemoryUsed <= d.Memory && s.Utilization <= 100 && s.Temperature <= 120, "the sample is out of bounds:", s)
 		r.add("an idle "+d.TypeID, fmt.Sprintf("%d %%, %d MiB, %d W, %d °C; read in %s",
 			s.Utilization, s.MemoryUsed>>20, s.Power/1000, s.Temperature, duration.Round(10*time.Microsecond)))
 	}
@@ -178,7 +178,7 @@ func checkJobs(t *testing.T, inventory gpu.Inventory, r *realReport) {
 		job := d.call("POST", jobs+"/runsync", `{"input": `+input+`}`)
 		text, _ := json.Marshal(job["output"]) // it was decoded from JSON
 		err := json.Unmarshal(text, &out)
-		must.Require(t, err == nil && job["status"] == "COMPLETED", job, err)
+		must.Require(t, err == nil && job["status"] == "COMPLETED", "the job is", job, err, "want COMPLETED")
 		return out
 	}
 	start := time.Now()
@@ -229,7 +229,7 @@ func (d deployment) call(method, path, body string) (answer map[string]any) {
 	if err == nil && len(text) > 0 {
 		err = json.Unmarshal(text, &answer)
 	}
-	must.Require(d.t, err == nil && resp.StatusCode < 300, method, path, resp.StatusCode, string(text), err)
+	must.Require(d.t, err == nil && resp.StatusCode < 300, method, path, "is answered", resp.StatusCode, string(text), err)
 	return answer
 }
 

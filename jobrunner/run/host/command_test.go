@@ -149,7 +149,7 @@ func TestSlowReaderBlocksCommand(t *testing.T) {
 		return errEnough
 	}
 	_, err := handle(t, `line='"`+strings.Repeat("z", 1000)+`"'; i=0; while [ $i -lt 1000000 ]; do echo "$line"; i=$((i+1)); echo $i > `+counter+`; done`, j)
-	must.Require(t, errors.Is(err, errEnough), err)
+	must.Require(t, errors.Is(err, errEnough), "the job ends with", err, "want", errEnough)
 	text, _ := os.ReadFile(counter)
 	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	must.Hold(t, err != nil || n <= 2000, n, "lines were written although nobody read them")

@@ -97,8 +97,8 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 	return c, nil
 }
 
-// runContainer starts a container, and removes it if that fails. It starts in the scratch folder: if the
-// container runs out of memory, its monitor, a child of Podman, creates a file in the folder where it started.
+// runContainer starts a container, and removes it if that fails. The command runs in the scratch folder: if
+// the container runs out of memory, its monitor, a child of Podman, creates a file in the command's folder.
 func (e *Executor) runContainer(ctx context.Context, c *container, s run.Spec) (err error) {
 	if s.Pod == nil {
 		c.lifecycle, err = c.engine.startAttached(e.scratch, c.name, s.Log)

@@ -101,7 +101,7 @@ func TestContainer(t *testing.T) {
 	} {
 		must.Hold(t, strings.Contains(strings.Join(create, "|")+"|", "|"+strings.Join(want, "|")+"|"), "no", want, create)
 	}
-	must.Hold(t, !slices.Contains(create, "--storage-opt") && !slices.Contains(create, "--publish"), create)
+	must.Hold(t, !slices.Contains(create, "--storage-opt") && !slices.Contains(create, "--publish"), "a limit of the disk or a port is among the arguments", create)
 	must.Hold(t, !strings.Contains(f.read("calls"), "the-secret"), "the arguments contain a secret")
 	got, want := f.read("env"), "PATH=/theirs\nRUNPOD_WEBHOOK_GET_JOB=http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x\nTOKEN=the-secret\n"
 	must.Hold(t, got == want && f.read("env.mode") == "600\n", "file of variables, mode", f.read("env.mode"), got)
@@ -189,7 +189,7 @@ func TestContainerSettings(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		args, inherited, err := c.containerSpec.args(dir)
-		must.Require(t, err == nil && len(inherited) == 0, err, inherited)
+		must.Require(t, err == nil && len(inherited) == 0, "the arguments fail with", err, "or don't fit into the file:", inherited)
 		got := strings.Join(args, " ")
 		must.Hold(t, strings.HasSuffix(got, " --env-file "+filepath.Join(dir, "env")+" "+c.args), name, got, "want …", c.args)
 		file, _ := os.ReadFile(filepath.Join(dir, "env"))
@@ -257,10 +257,10 @@ func TestEngineRecovers(t *testing.T) {
 	f.write("down", "")
 	e := f.newExecutor("", "")
 	got := e.Describe()
-	must.Hold(t, got[1] == "containers: docker: Cannot connect to the daemon. Is it running?", got)
+	must.Hold(t, got[1] == "containers: docker: Cannot connect to the daemon. Is it running?", "the description of an engine that is down is", got)
 	_, err := e.Program("acme/x")
 	must.Require(t, err != nil && strings.Contains(err.Error(), "acme/x") && strings.Contains(err.Error(), "Cannot connect to the daemon"),
-		err)
+		"without an engine, Program returns", err)
 	must.Equal(t, strings.Count(f.read("calls"), "CALL|version"), 1, "probes of the engine")
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
 	engine := e.engines.all[0]
@@ -271,7 +271,7 @@ func TestEngineRecovers(t *testing.T) {
 		if _, err = e.Program("acme/x"); err == nil {
 			break
 		}
-		must.Require(t, !time.Now().After(deadline), err)
+		must.Require(t, !time.Now().After(deadline), "a minute after the engine is up, Program returns", err)
 	}
 	must.Equal(t, e.Describe()[1], "containers: docker 99.1 ("+f.path+")")
 }
@@ -356,5 +356,5 @@ func TestStopWithoutEngine(t *testing.T) {
 	c.lifecycle = detachedLifecycle{log: log}
 	go c.supervise()
 	c.Stop(time.Second)
-	must.Hold(t, c.Exit().Text == run.Stopped && strings.Contains(log.String(), "could not be removed"), c.Exit(), log)
+	must.Hold(t, c.Exit().Text == run.Stopped && strings.Contains(log.String(), "could not be removed"), "the exit is", c.Exit(), "and the log", log)
 }

@@ -45,7 +45,7 @@ rules:
       options: [--shm-size=1g]
 `)
 	s := must.Do(readFile(name))(t)
-	must.Require(t, len(s.Rules) == 3 && s.Engine.Value == "none", s)
+	must.Require(t, len(s.Rules) == 3 && s.Engine.Value == "none", "the settings are", s)
 	c := s.Rules[0].Command
 	var words []string
 	for _, w := range c.Run {
@@ -62,7 +62,7 @@ rules:
 func TestEmptyFileHasNoRules(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "rules: []\n", "\ufeffrules: []\n", "{}", "---\nrules: []\n---\n"} {
 		s := must.Do(readFile(writeConfig(t, text)))(t)
-		must.Hold(t, len(s.Rules) == 0, text, s)
+		must.Hold(t, len(s.Rules) == 0, text, "has rules:", s)
 	}
 }
 

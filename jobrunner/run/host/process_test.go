@@ -100,11 +100,11 @@ func TestHandlers(t *testing.T) {
 				must.ErrorContains(t, err, c.fault)
 				return
 			}
-			must.Require(t, err == nil && h.PerJob == c.perJob, h, err)
+			must.Require(t, err == nil && h.PerJob == c.perJob, "the handler is", h, err, "want PerJob", c.perJob)
 			e := must.Do(New(t.Context(), Config{Handlers: []Handler{h}}))(t)
 			defer func() { _ = e.Close() }()
 			p := program(t, e, "dev/handler:7")
-			must.Hold(t, (p.Handle != nil) == c.perJob && (p.Start != nil) != c.perJob, p)
+			must.Hold(t, (p.Handle != nil) == c.perJob && (p.Start != nil) != c.perJob, "the program is", p, "want Handle", c.perJob, "and otherwise Start")
 			if c.output == "" {
 				return
 			}
@@ -127,7 +127,7 @@ func TestDocumentationExample(t *testing.T) {
 	want := `{"text": "HELLO! WORLD!"}`
 	must.Hold(t, err == nil && string(output) == want && slices.Equal(j.chunks, []string{`"HELLO!"`, `"WORLD!"`, want}), "output", string(output), "chunks", j.chunks, err)
 	_, err = program(t, e, "example/upper").Handle(t.Context(), newJob(`{}`).Job)
-	must.Hold(t, err != nil && err.Error() == "the input has no text: send {\"text\": \"…\"}\n(exit status 1)", err)
+	must.Hold(t, err != nil && err.Error() == "the input has no text: send {\"text\": \"…\"}\n(exit status 1)", "an input without text fails with", err)
 	for _, image := range []string{"example/handler", "example/protocol", "example/web"} {
 		must.Hold(t, program(t, e, image).Start != nil, image, "isn't a process")
 	}

@@ -163,12 +163,12 @@ func TestWorker(t *testing.T) {
 		t.Errorf("%+v", pod.Spec)
 	}
 	secrets, err := s.client.core.Secrets("gpucloud").List(t.Context(), meta.ListOptions{})
-	must.Require(t, err == nil && len(secrets.Items) == 2, secrets, err)
+	must.Require(t, err == nil && len(secrets.Items) == 2, "the Secrets are", secrets, err, "want two")
 	for _, secret := range secrets.Items {
 		url := secret.StringData["RUNPOD_WEBHOOK_GET_JOB"]
-		must.Hold(t, url == "" || url == "http://jobrunner:8420/v2/e1/job-take/$ID?gpu=x", url)
+		must.Hold(t, url == "" || url == "http://jobrunner:8420/v2/e1/job-take/$ID?gpu=x", "the worker's URL is", url)
 		login := secret.Data[core.DockerConfigJsonKey]
-		must.Hold(t, login == nil || string(login) == `{"auths":{"r.example":{"auth":"dTpwbGFudGVkLXRvbw=="}}}`, string(login))
+		must.Hold(t, login == nil || string(login) == `{"auths":{"r.example":{"auth":"dTpwbGFudGVkLXRvbw=="}}}`, "the login is", string(login))
 	}
 	process.Stop(0)
 	process.Stop(0) // again
@@ -303,21 +303,21 @@ func TestInventory(t *testing.T) {
 	in := must.Do(s.Inventory(t.Context()))(t)
 	devices := in.Devices()
 	must.Hold(t, len(devices) == 3 && devices[0].TypeID == "NVIDIA L4" && strings.Contains(devices[0].Fault, "node a is not ready") &&
-		devices[1].TypeID == "NVIDIA A100-SXM4-80GB" && devices[1].Fault == "" && devices[1].Memory == 1<<30, devices)
+		devices[1].TypeID == "NVIDIA A100-SXM4-80GB" && devices[1].Fault == "" && devices[1].Memory == 1<<30, "the devices are", devices)
 	must.Equal(t, in.Driver(), gpu.Driver{Version: "570.1", CUDA: "12.8"})
 	w := workerSpec()
 	w.Devices = devices[1:2]
 	pod, _ := s.runWorker(w)
 	terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
 	limit := pod.Spec.Containers[0].Resources.Limits[gpuResource]
-	must.Hold(t, limit.Value() == 1 && terms.Key == gpuLabel && slices.Equal(terms.Values, []string{"NVIDIA-A100-SXM4-80GB"}), limit, terms)
+	must.Hold(t, limit.Value() == 1 && terms.Key == gpuLabel && slices.Equal(terms.Values, []string{"NVIDIA-A100-SXM4-80GB"}), "the Pod's limit is", limit, "and its node needs", terms)
 	for len(in.Changed()) > 0 {
 		<-in.Changed()
 	}
 	must.Succeed(t, s.client.core.Nodes().Delete(t.Context(), "a", meta.DeleteOptions{}))
 	<-in.Changed()
 	devices = in.Devices()
-	must.Hold(t, len(devices) == 2, devices)
+	must.Hold(t, len(devices) == 2, "after a node was deleted the devices are", devices, "want two")
 }
 
 // A later run removes the objects of a killed run, and no others.
@@ -337,7 +337,7 @@ func TestBrokenLog(t *testing.T) {
 	for cut := range len(log) {
 		got := new(markedLog)
 		last, err := run.CopyLines(io.MultiReader(strings.NewReader(log[:cut]), iotest.ErrReader(broken)), time.Time{}, got)
-		must.Require(t, errors.Is(err, broken), err)
+		must.Require(t, errors.Is(err, broken), "the broken stream returns", err)
 		must.Do(run.CopyLines(strings.NewReader(log), last, got))(t)
 		must.Equal(t, got.String(), "first\nthe second line\nno end\n", "cut after", cut, "bytes", got)
 	}

@@ -46,10 +46,10 @@ func TestPod(t *testing.T) {
 	s := simulate(t)
 	created, process := s.runPod(podSpec("d1"))
 	l := created.Labels
-	must.Hold(t, l[deploymentLabel] == "d1" && l[podLabel] == "p1" && l[podRunLabel] == "3" && l[runLabel] == "", l)
+	must.Hold(t, l[deploymentLabel] == "d1" && l[podLabel] == "p1" && l[podRunLabel] == "3" && l[runLabel] == "", "the Pod's labels are", l)
 	c := created.Spec.Containers[0]
 	must.Hold(t, len(c.Ports) == 1 && c.Ports[0].ContainerPort == 8080 && len(c.Env) == 1 && c.Env[0].Name == "RUNPOD_PUBLIC_IP" &&
-		c.Env[0].ValueFrom.FieldRef.FieldPath == "status.podIP", c)
+		c.Env[0].ValueFrom.FieldRef.FieldPath == "status.podIP", "the container is", c, "want the port 8080 and the Pod's own address")
 	must.Equal(t, process.Address(), "10.1.2.3")
 	process.Stop(time.Second)
 	exit := process.Exit()
@@ -81,7 +81,7 @@ func TestOrphans(t *testing.T) {
 	next := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-2"}, "gpucloud", "", s.client))(t)
 	t.Cleanup(next.Close)
 	orphans, err := next.Orphans(t.Context(), "d1")
-	must.Require(t, err == nil && len(orphans) == 1 && orphans[0].Pod == "p1" && orphans[0].Run == 3, orphans, err)
+	must.Require(t, err == nil && len(orphans) == 1 && orphans[0].Pod == "p1" && orphans[0].Run == 3, "the orphans are", orphans, err, "want p1 in generation 3")
 	adopted := orphans[0].Adopt(new(markedLog), "")
 	must.Equal(t, must.Do(next.Orphans(t.Context(), "d1"))(t), nil, "the orphans after the adoption")
 	s.setState(created, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
@@ -93,7 +93,7 @@ func TestOrphans(t *testing.T) {
 	t.Cleanup(other.Close)
 	must.Equal(t, must.Do(other.Orphans(t.Context(), "d2"))(t), nil, "the orphans of another deployment")
 	orphans, err = other.Orphans(t.Context(), "d1")
-	must.Require(t, err == nil && len(orphans) == 1, orphans, err)
+	must.Require(t, err == nil && len(orphans) == 1, "the orphans are", orphans, err, "want one")
 	orphans[0].Remove()
 	must.Equal(t, s.objectCount(), 0, "the number of objects that are left")
 	s.runPod(podSpec(""))
@@ -130,20 +130,20 @@ func TestVolumes(t *testing.T) {
 		w.Mounts = []run.Mount{step.mount}
 		created, process := s.runWorker(w)
 		c := created.Spec.Containers[0]
-		must.Hold(t, len(c.VolumeMounts) == 1 && c.VolumeMounts[0].MountPath == "/data" && created.Spec.Volumes[0].PersistentVolumeClaim.ClaimName == "gpucloud-"+step.mount.Name, created.Spec)
+		must.Hold(t, len(c.VolumeMounts) == 1 && c.VolumeMounts[0].MountPath == "/data" && created.Spec.Volumes[0].PersistentVolumeClaim.ClaimName == "gpucloud-"+step.mount.Name, "the Pod doesn't mount", step.mount, created.Spec)
 		process.Stop(0)
 		must.Equal(t, s.claims()["gpucloud-"+step.mount.Name], step.want, "the size of the claim of", step.mount)
 	}
 	err := s.ResizeVolume(t.Context(), "volume-v1", 30)
-	must.Hold(t, err == nil && s.claims()["gpucloud-volume-v1"] == "30G ReadWriteMany", err, s.claims())
+	must.Hold(t, err == nil && s.claims()["gpucloud-volume-v1"] == "30G ReadWriteMany", "after growing to 30 GB the claims are", s.claims(), err)
 	for range 2 { // the second is a no-op
 		err := s.RemoveVolume(t.Context(), "volume-v1")
-		must.Hold(t, err == nil, err)
+		must.Hold(t, err == nil, "removing the volume returns", err)
 		err = s.ResizeVolume(t.Context(), "volume-v1", 40)
-		must.Hold(t, err == nil, err)
+		must.Hold(t, err == nil, "growing a removed volume returns", err)
 	}
 	all := s.claims()
-	must.Hold(t, len(all) == 1, all)
+	must.Hold(t, len(all) == 1, "the claims are", all, "want the pod's alone")
 }
 
 // A Pod must not get a claim that is still being deleted: the claim belongs to another volume.

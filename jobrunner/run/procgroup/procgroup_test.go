@@ -202,7 +202,7 @@ func TestSeparateStdoutAndStdin(t *testing.T) {
 func TestUnreadStdin(t *testing.T) {
 	g := start(t, procgroup.Command{Args: []string{"true"}, Stdin: strings.NewReader(strings.Repeat("x", 1<<20))})
 	awaitEnd(t, g)
-	must.Hold(t, g.Succeeded(), g.Exit())
+	must.Hold(t, g.Succeeded(), "a command that reads no stdin ends with", g.Exit())
 }
 
 // slowWriter blocks until release is closed.
