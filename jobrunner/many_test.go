@@ -40,7 +40,7 @@ func BenchmarkManyEndpoints(b *testing.B) {
 			for i := range 2500 {
 				body := fmt.Sprintf(`{"name":"e-%d-%d","type":"QUEUE","image":"i","workers":{"min":0,"max":0},"env":{"A":"1","B":"2"}}`, c, i)
 				if w := do("POST", "/v2/serverless", body); w.Code != http.StatusCreated {
-					b.Errorf("%d %s", w.Code, w.Body)
+					b.Errorf("creating an endpoint is answered %d %s", w.Code, w.Body)
 					return
 				}
 			}

@@ -83,7 +83,7 @@ func TestDeletedAtAnotherNode(t *testing.T) {
 }
 
 // A node warns of nodes with its address, another API key, or a copy of its data folder.
-func TestNodesThatDiffer(t *testing.T) {
+func TestWarningsOfMisconfiguredNodes(t *testing.T) {
 	engine := pgtest.Start(t)
 	startNode := func(folderID, key, url string) *deployment {
 		c := jobrunner.Config{DatabaseURL: engine, DataDir: t.TempDir(), APIKey: key, NodeURL: url}

@@ -12,7 +12,7 @@ import (
 )
 
 // Chunks that arrive while another is in flight are stored together after it, in order.
-func TestChunksGather(t *testing.T) {
+func TestChunksInFlightAreStoredTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var stored []string
@@ -32,7 +32,7 @@ func TestChunksGather(t *testing.T) {
 }
 
 // Chunks that arrive soon after a batch are stored together. flush doesn't wait for more.
-func TestChunksThatFollowGather(t *testing.T) {
+func TestChunksAfterABatchAreStoredTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stored []int
 		c := newChunkBatcher(func(outputs [][]byte) error { stored = append(stored, len(outputs)); return nil })

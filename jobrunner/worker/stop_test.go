@@ -77,7 +77,7 @@ func (s *stopFixture) stops(wait time.Duration) []string {
 }
 
 // WaitForStops doesn't name a job whose result is being recorded, however long that takes.
-func TestStopsOmitsFinishedJob(t *testing.T) {
+func TestWaitForStopsOmitsFinishedJob(t *testing.T) {
 	for name, report := range map[string]engine.Report{"done": engine.Done([]byte(`1`)), "failed": engine.Fail("no", nil)} {
 		t.Run(name, func(t *testing.T) {
 			runStopTest(t, 3*time.Second, nil, func(s *stopFixture) {
@@ -104,7 +104,7 @@ func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 }
 
 // WaitForStops names a cancelled job after its open posts. A worker with an endless post is killed.
-func TestStopsOmitsPostedJob(t *testing.T) {
+func TestWaitForStopsOmitsPostedJob(t *testing.T) {
 	runStopTest(t, 0, nil, func(s *stopFixture) {
 		done := s.worker.BeginPost(s.job)
 		must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
@@ -158,7 +158,7 @@ func (p *silentProcess) Address() string    { return "" }
 func (p *silentProcess) Usage() run.Usage   { return run.Usage{} }
 
 // A worker that restarts gets its lost job again, and WaitForStops must not name that job.
-func TestStopsOmitsLostJob(t *testing.T) {
+func TestWaitForStopsOmitsLostJob(t *testing.T) {
 	var stopped [][]string
 	onEvent := func(s *stopFixture, e engine.Event) {
 		if e.Retry {

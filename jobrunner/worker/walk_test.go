@@ -13,12 +13,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// walks is the number of random sequences of events in a run of TestWalk, named by their seeds.
+// walks is the number of random sequences of events in a run of TestRandomWalk, named by their seeds.
 const walks = 60
 
 // After any sequence of events there are never too many workers and, except during a back-off, never
 // too few; their states are right; and no job is lost or done twice.
-func TestWalk(t *testing.T) {
+func TestRandomWalk(t *testing.T) {
 	for range walks {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { walkFrom(t, seed) })

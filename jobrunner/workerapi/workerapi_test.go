@@ -67,7 +67,7 @@ func TestPollsAreHeld(t *testing.T) {
 }
 
 // A job taken at the end of a poll reaches the worker, or the queue if the worker has disconnected.
-func TestTakeAtTheEnd(t *testing.T) {
+func TestTakeAtTheEndOfAPoll(t *testing.T) {
 	runProtocol(t, func(p *protocol) {
 		p.lateJobs = []engine.Taken{takenJob("j1", `{}`, "")}
 		p.expectAnswer(p.mustSend("GET", "/v2/ep/job-take/w1?gpu=x", ""), 200, `{"id":"j1","input":{}}`)
@@ -292,7 +292,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestOwns(t *testing.T) {
+func TestOwnedPaths(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/v2/ep/job-take/w1": true, "/v2/ep/job-done/w1/j1": true, "/v2/ep/ping/w1&job_id=a": true, "/v2/ep/job-take-batch/w1": true,
 		"/v2/ep/run": false, "/v2/ep/status/ping": false, "/v2/ep/ping": false, "/live/v2/ep/ping/w1": false, "/v1/ep/ping/w1": false, "/": false,

@@ -177,7 +177,7 @@ func runWithoutClone(s *session, b block) {
 func onCluster(s *session, b block) {
 	s.t.Helper()
 	if strings.HasPrefix(b.text, "# role.yaml\n") {
-		testedBy("jobrunner/run/kubernetes", "TestRights")(s, b)
+		testedBy("jobrunner/run/kubernetes", "TestGuideGrantsUsedPermissions")(s, b)
 		return
 	}
 	s.write(b)

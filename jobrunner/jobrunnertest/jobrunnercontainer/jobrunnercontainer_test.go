@@ -46,7 +46,7 @@ func TestRun(t *testing.T) {
 	}
 	url, err := c.URL(t.Context())
 	if err != nil || !strings.HasPrefix(env[0], "GPUCLOUD_BASE_URL="+url) {
-		t.Fatalf("%s, %q, %v", url, env, err)
+		t.Fatalf("the URL is %s, %v; the first variable of %q lacks it", url, err, env)
 	}
 	if _, err := post(t.Context(), url+"/v2/serverless", "another key", `{}`); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("expected 401 for another key, got %v", err)
@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 	}
 	answer, err := post(t.Context(), fmt.Sprintf("%s/v2/%s/runsync", url, created["id"]), c.Key, `{"input": {"a": 1}}`)
 	if err != nil || answer["status"] != "COMPLETED" {
-		t.Errorf("%v, %v", answer, err)
+		t.Errorf("the job is %v, %v; want COMPLETED", answer, err)
 	}
 }
 

@@ -158,7 +158,7 @@ func TestPatterns(t *testing.T) {
 	} {
 		p, err := parsePattern(c.pattern)
 		if err != nil {
-			t.Errorf("%s: %v", c.pattern, err)
+			t.Errorf("the pattern %s is rejected: %v", c.pattern, err)
 			continue
 		}
 		must.Equal(t, p.matches(c.image), c.want, "whether", c.pattern, "matches", c.image)

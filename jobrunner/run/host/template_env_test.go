@@ -71,7 +71,7 @@ func TestTemplateEnvAllowed(t *testing.T) {
 
 // The lines of an engine after the last line of the previous run are passed on, without their times and
 // without the times that Podman inserts.
-func TestMarkedLines(t *testing.T) {
+func TestLinesAfterAMark(t *testing.T) {
 	const engineLog = "2026-06-01T12:00:00.000000001Z one\n" + "2026-06-01T12:00:00.000000002Z two\n" +
 		"2026-06-01T12:00:00.000000003Z thr2026-06-01T12:00:00.000000004Z ee\n" +
 		"Error: the engine says this\n" +
@@ -92,7 +92,7 @@ func TestMarkedLines(t *testing.T) {
 
 // A pod joins the engine's default network, its rule's, or one shared with other pods. It has a name
 // only in the shared network, and no published ports in the host's network.
-func TestPodCreation(t *testing.T) {
+func TestNetworkOfAPod(t *testing.T) {
 	const name = "--network-alias id.runpod.internal"
 	for _, c := range []struct{ network, ruleNetwork, folderID, want, lacks string }{
 		{"", "", "d", "--label gpucloud.deployment=d --env-file", "--network"},

@@ -160,7 +160,7 @@ func TestWorker(t *testing.T) {
 	text := must.Do(pod.Marshal())(t)
 	c := pod.Spec.Containers[0]
 	if bytes.Contains(text, []byte("planted")) || !slices.Equal(c.Command, []string{"sh", "$$(A)"}) || !slices.Equal(c.Args, []string{"serve", "$$(HOME)"}) || c.ImagePullPolicy != core.PullAlways || *pod.Spec.AutomountServiceAccountToken || len(pod.Spec.ImagePullSecrets) != 1 {
-		t.Errorf("%+v", pod.Spec)
+		t.Errorf("the Pod contains a secret, or isn't the worker's: %+v", pod.Spec)
 	}
 	secrets, err := s.client.core.Secrets("gpucloud").List(t.Context(), meta.ListOptions{})
 	must.Require(t, err == nil && len(secrets.Items) == 2, "the Secrets are", secrets, err, "want two")
@@ -236,7 +236,7 @@ func TestStartIsCancelled(t *testing.T) {
 }
 
 // The text of an exit says why the cluster ended the worker.
-func TestEnd(t *testing.T) {
+func TestEndedByTheCluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(s *simulatedCluster, pod *core.Pod)
 		want string
@@ -354,7 +354,7 @@ func TestLogOutOfOrder(t *testing.T) {
 }
 
 // The guide grants exactly the permissions that are used.
-func TestRights(t *testing.T) {
+func TestGuideGrantsUsedPermissions(t *testing.T) {
 	yes := true
 	self := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "self", Namespace: "gpucloud", OwnerReferences: []meta.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "set", Controller: &yes}}}}
 	s := simulateAs(t, "self", self)

@@ -57,7 +57,7 @@ func TestPod(t *testing.T) {
 }
 
 // A cluster member's variables have its address once it starts.
-func TestMember(t *testing.T) {
+func TestMemberAddressVariables(t *testing.T) {
 	s := simulate(t)
 	w := podSpec("d1")
 	w.Pod.AddressVariables = map[string]string{"NODE_ADDR": "", "HOST_NODE_ADDR": ":29400"}

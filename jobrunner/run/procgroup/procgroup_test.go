@@ -109,7 +109,7 @@ func TestExit(t *testing.T) {
 }
 
 // An error of a start says what is missing: the program, its folder or its interpreter.
-func TestNothingToStart(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -237,7 +237,7 @@ func TestKillEndlessWriter(t *testing.T) {
 	g.Kill()
 }
 
-func TestFailingWriterEndsNothing(t *testing.T) {
+func TestFailingWriterDoesNotEndTheCommand(t *testing.T) {
 	r, w := io.Pipe()
 	_ = r.Close()
 	g := start(t, procgroup.Command{Args: []string{"sh", "-c", "echo x; exit 4"}, Stdout: w})
