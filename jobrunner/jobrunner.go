@@ -82,7 +82,7 @@ type Config struct {
 	// URL is where worker processes reach the deployment, such as http://127.0.0.1:8420. If
 	// it is empty, the deployment starts no worker processes.
 	URL string
-	// NodeURL is where other nodes on the same database reach this one; "" is URL.
+	// NodeURL is where other nodes on the same database reach this node; "" is URL.
 	NodeURL string
 	// Programs resolves workers' images that aren't built in. Nil resolves none.
 	Programs run.Programs

@@ -73,7 +73,7 @@ func (d *deployment) do(method, path, body string) (int, http.Header, string) {
 	return d.send("planted-key", method, path, body)
 }
 
-// send sends a request with a key, or without one if it is empty.
+// send sends a request with a key, or without a key if key is empty.
 func (d *deployment) send(key, method, path, body string) (int, http.Header, string) {
 	d.t.Helper()
 	resp, text := d.exchange(method, path, body, func(r *http.Request) {

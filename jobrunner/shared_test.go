@@ -141,7 +141,7 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 	}
 }
 
-// deployBesideSilentNode starts a node beside an unreachable one, whose URL it returns, too.
+// deployBesideSilentNode starts a node beside an unreachable node, and also returns the URL of that node.
 func deployBesideSilentNode(t *testing.T) (d *deployment, silent string) {
 	t.Helper()
 	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}

@@ -119,7 +119,7 @@ func TestFoldersOfVolumesAtStart(t *testing.T) {
 	must.Hold(t, strings.Count(log, "belongs to no network volume") == 1 && strings.Contains(log, "strange"), "want one warning about the folder strange in the log:", log)
 }
 
-// A start fails if the folders of volumes can't be read, because those of deleted volumes would stay.
+// A start fails if the folders of volumes can't be read, because the folders of deleted volumes would stay.
 func TestUnreadableFoldersOfVolumes(t *testing.T) {
 	dir := t.TempDir()
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "volumes"), nil, 0o600))

@@ -178,7 +178,7 @@ func TestLeavingTheQueue(t *testing.T) {
 	<-freed
 	must.Equal(t, indexes(a.Acquire(request(1), "small")), "1")
 
-	// A changed request keeps its place, an unsatisfiable one loses it.
+	// A changed request keeps its place, and an unsatisfiable request loses it.
 	a.Acquire(request(2), "changing")
 	a.Acquire(request(1), "behind")
 	a.Acquire(request(1), "changing")
@@ -389,7 +389,7 @@ func TestClaim(t *testing.T) {
 	must.Hold(t, len(got) == 2, "after the release w got", got, "want both devices")
 }
 
-// Without a driver, workers run on the CPU. With one, they wait until it reports GPUs.
+// Without a driver, workers run on the CPU. With a driver, they wait until it reports GPUs.
 func TestHasGPUs(t *testing.T) {
 	for want, inventory := range map[bool]gpu.Inventory{false: gpu.NoGPUs(), true: newFakeInventory()} {
 		a := gpu.NewAllocator(inventory)

@@ -119,7 +119,7 @@ func CanonicalType(product string) string {
 func InstanceType(typeID, profile string) string { return typeID + " MIG " + profile }
 
 // acceptedTypes returns the types that a request accepts, the best first. If it accepts any type, the
-// smallest comes first, so that large ones stay free for requests that name them.
+// smallest comes first, so that large GPUs stay free for requests that name their type.
 func acceptedTypes(request Request, devices []Device) (types []string) {
 	for _, t := range request.Types {
 		if t = CanonicalType(t); !slices.Contains(types, t) {

@@ -90,7 +90,7 @@ func (j *Jobrunner) waitDeadline() time.Time {
 	return end
 }
 
-// startFailure returns why no worker of an endpoint works, and whether one may still start.
+// startFailure returns why no worker of an endpoint works, and whether a worker may still start.
 func (j *Jobrunner) startFailure(endpoint string) (reason string, starting bool) {
 	var health struct {
 		Reason  string

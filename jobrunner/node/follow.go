@@ -111,7 +111,7 @@ func (n *Node) wakeActive(ctx context.Context, active map[string]engine.Counts) 
 		n.Pools.CheckLoad(id)
 	}
 	for id := range current {
-		if _, woken := active[id]; !woken {
+		if _, checked := active[id]; !checked {
 			n.Pools.CheckLoad(id)
 		}
 	}
@@ -182,7 +182,7 @@ func (r *resyncs) schedule(pause time.Duration, object string, resync func()) {
 	})
 }
 
-// close cancels the pending resyncs, and waits for the running ones.
+// close cancels the pending resyncs, and waits for the running resyncs.
 func (r *resyncs) close() {
 	r.mu.Lock()
 	r.closed = true

@@ -36,7 +36,7 @@ type Config struct {
 	FolderID   string // id of the data folder
 	Key        string // the deployment's API key
 	URL        string // where other nodes reach it
-	// OnChange is called when this node or another one may have changed an endpoint.
+	// OnChange is called when this node or another node may have changed an endpoint.
 	OnChange func(id string)
 	Logger   *slog.Logger
 }

@@ -126,7 +126,7 @@ type plan struct {
 	surplus    int             // number of led endpoints above this node's share
 }
 
-// newPlan plans which endpoints one of several nodes leads. Beyond its share it claims only endpoints that
+// newPlan plans which endpoints a node leads. Beyond its share the node claims only endpoints that
 // had no leader in the last round either, so that other nodes can claim them first.
 func newPlan(endpoints []store.Endpoint, leaders map[string]engine.Leader, nodes int, leaderlessBefore map[string]bool) plan {
 	share, ledHere := (len(endpoints)+nodes-1)/nodes, 0

@@ -90,7 +90,7 @@ func (b *replayableBody) Read(p []byte) (int, error) {
 
 func (*replayableBody) Close() error { return nil }
 
-// setBody lets net/http send a request on another connection if the other node closes the kept one
+// setBody lets net/http send a request on another connection if the other node closes the kept connection
 // before anything was written. With GetBody, or without a body, net/http would also repeat a POST that
 // has an Idempotency-Key, after it may have taken effect.
 func (b *replayableBody) setBody(r *http.Request) {

@@ -90,7 +90,7 @@ func TestStepsConverge(t *testing.T) {
 	}
 }
 
-// converge performs steps that succeed until one waits for an event.
+// converge performs steps that succeed until a step waits for an event.
 func converge(desired *store.Pod, a actualState, closing bool) error {
 	if desired != nil {
 		p := *desired

@@ -48,12 +48,12 @@ func (p *Pods) Utilization(id string) (out Utilization) {
 	if record.CPU != nil {
 		cores = min(cores, record.CPU.VCPUCount)
 	}
-	used := process.Usage()
-	if used.CPU > 0 {
-		out.CPU = percent(used.CPU.Seconds(), time.Since(start).Seconds()*float64(max(1, cores))) // processes use real time
+	usage := process.Usage()
+	if usage.CPU > 0 {
+		out.CPU = percent(usage.CPU.Seconds(), time.Since(start).Seconds()*float64(max(1, cores))) // processes use real time
 	}
-	if record.CPU != nil && used.Memory > 0 {
-		out.Memory = percent(float64(used.Memory), float64(r.pods.Catalog.Current().CPUMemory(record.CPU.FlavorIDs[0], record.CPU.VCPUCount))*(1<<30))
+	if record.CPU != nil && usage.Memory > 0 {
+		out.Memory = percent(float64(usage.Memory), float64(r.pods.Catalog.Current().CPUMemory(record.CPU.FlavorIDs[0], record.CPU.VCPUCount))*(1<<30))
 	}
 	for _, d := range devices {
 		g := GPUUtilization{}

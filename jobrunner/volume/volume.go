@@ -1,4 +1,4 @@
-// Package volume manages the folders of network volumes and pods, and deletes those of deleted volumes.
+// Package volume manages the folders of network volumes and pods, and deletes the folders of deleted volumes.
 package volume
 
 import (

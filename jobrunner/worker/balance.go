@@ -84,7 +84,7 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 
 // assignRequest gives a request to the ready worker with the fewest open requests. If none is ready, done is nil.
 func (p *pool) assignRequest() (address string, done func()) {
-	p.mu.Lock() // one request at a time: the next one sees this one in the load
+	p.mu.Lock() // one request at a time: the next request sees this request in the load
 	defer p.mu.Unlock()
 	var idlest *worker
 	fewest := 0

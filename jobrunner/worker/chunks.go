@@ -34,7 +34,7 @@ func newChunkBatcher(store func([][]byte) error) *chunkBatcher {
 	return c
 }
 
-// add queues a chunk, or returns why an earlier one couldn't be stored.
+// add queues a chunk, or returns why an earlier chunk couldn't be stored.
 func (c *chunkBatcher) add(output []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *chunkBatcher) waitForMore() {
 	}
 }
 
-// flush waits until all chunks are stored or one fails, and returns that failure. It is called once.
+// flush waits until all chunks are stored or a chunk fails, and returns that failure. It is called once.
 func (c *chunkBatcher) flush() error {
 	close(c.ended)
 	c.mu.Lock()

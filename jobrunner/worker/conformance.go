@@ -27,7 +27,7 @@ type conformanceInput struct {
 	MS      int64             // sleep: milliseconds to wait; stream: before each chunk; beacon: until the end
 	N       int               // stream: chunks; bytes: length of the text
 	Bytes   int               // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …; fail: length of an error that replaces message
-	Times   *int              // crash, fail: how many dispatches crash or fail before one echoes; nil: all
+	Times   *int              // crash, fail: how many dispatches crash or fail before a dispatch echoes; nil: all
 	Message string            // fail: the error; stream: the error at its end, "" for success
 	Output  json.RawMessage   // sleep, fail, stream, beacon: the job's output
 	Outputs []json.RawMessage // stream: the chunks themselves
@@ -180,7 +180,7 @@ var builtin = map[string]run.Handler{
 // programs resolves the built-in images, and other images as run.Programs does.
 type programs struct{ run.Programs }
 
-// Program resolves an image. No configuration overrides a built-in one.
+// Program resolves an image. No configuration overrides a built-in image.
 func (p programs) Program(image string) (run.Program, error) {
 	if handle, ok := builtin[image]; ok {
 		return run.Program{Handle: handle, FollowsClock: true, NeedsNoResources: true}, nil
@@ -221,9 +221,9 @@ func callBeacon(ctx context.Context, job run.Job, to string, n int) error {
 	if err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+	callCtx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(limited, http.MethodPost, to, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(callCtx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("url: %w", err)
 	}

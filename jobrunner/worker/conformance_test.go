@@ -125,7 +125,7 @@ func TestStopsRunningJob(t *testing.T) {
 	}
 }
 
-// The worker dies with its job, and another one replaces it.
+// The worker dies with its job, and another worker replaces it.
 func TestCrash(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(conformanceEndpoint)

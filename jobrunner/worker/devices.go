@@ -47,16 +47,16 @@ func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 
 // place chooses the worker's placement and devices.
 func (w *worker) place(needsDevices bool) (Placement, []gpu.Device, error) {
-	offered := w.pool.config.Catalog.Current()
+	offers := w.pool.config.Catalog.Current()
 	if w.settings.GPU == nil {
-		p, err := placeCPU(offered, w.settings)
+		p, err := placeCPU(offers, w.settings)
 		return p, nil, err
 	}
-	request, err := requestOf(offered, *w.settings.GPU)
+	request, err := requestOf(offers, *w.settings.GPU)
 	if err != nil {
 		return Placement{}, nil, err
 	}
-	p, err := placeGPU(offered, w.settings, &request)
+	p, err := placeGPU(offers, w.settings, &request)
 	if err != nil || !needsDevices || w.pool.config.Devices == nil {
 		return p, nil, err
 	}
@@ -64,7 +64,7 @@ func (w *worker) place(needsDevices bool) (Placement, []gpu.Device, error) {
 	devices, err := w.pool.config.Devices.Acquire(request, w.id)
 	if err == nil {
 		p.GPU, p.GPUs = devices[0].TypeID, len(devices)
-		p.DataCenter = dataCenterOf(offered, catalog.Placement{GPU: p.GPU}, w.settings)
+		p.DataCenter = dataCenterOf(offers, catalog.Placement{GPU: p.GPU}, w.settings)
 	}
 	return p, devices, err
 }
@@ -77,10 +77,10 @@ func (w *worker) releaseDevices() {
 }
 
 // requestOf translates an endpoint's GPUs into one worker's request. A pool means all its types, in order.
-func requestOf(offered *catalog.Catalog, want store.GPU) (gpu.Request, error) {
+func requestOf(offers *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 	types := want.TypeIDs
 	if len(want.Pools) > 0 {
-		if types = offered.TypesIn(want.Pools, want.ExcludedTypes); len(types) == 0 {
+		if types = offers.TypesIn(want.Pools, want.ExcludedTypes); len(types) == 0 {
 			return gpu.Request{}, fmt.Errorf("the GPU pools %s have no type that is known here: name others, or types", strings.Join(want.Pools, ", "))
 		}
 	}
@@ -112,17 +112,17 @@ type Placement struct {
 }
 
 // placeGPU chooses the first type in stock, and limits the request to types in stock.
-func placeGPU(offered *catalog.Catalog, e Endpoint, request *gpu.Request) (p Placement, err error) {
+func placeGPU(offers *catalog.Catalog, e Endpoint, request *gpu.Request) (p Placement, err error) {
 	candidates, requested := request.Types, request.Types
 	if len(candidates) == 0 { // any type: all pools
 		var pools []string
-		for _, p := range offered.Pools {
+		for _, p := range offers.Pools {
 			pools = append(pools, p.ID)
 		}
-		candidates = offered.TypesIn(pools, nil)
+		candidates = offers.TypesIn(pools, nil)
 	}
-	if offered.Restricts() {
-		request.Accept = func(t string) bool { return dataCenterOf(offered, catalog.Placement{GPU: t}, e) != "" }
+	if offers.Restricts() {
+		request.Accept = func(t string) bool { return dataCenterOf(offers, catalog.Placement{GPU: t}, e) != "" }
 		candidates = slices.DeleteFunc(slices.Clone(candidates), func(t string) bool { return !request.Accept(t) })
 		request.Types = slices.DeleteFunc(slices.Clone(requested), func(t string) bool { return !request.Accept(t) })
 	}
@@ -130,23 +130,23 @@ func placeGPU(offered *catalog.Catalog, e Endpoint, request *gpu.Request) (p Pla
 	switch {
 	case len(candidates) > 0:
 		p.GPU = candidates[0]
-	case offered.Restricts():
+	case offers.Restricts():
 		return p, outOfStock(requested, "any GPU", e)
 	}
-	p.DataCenter = dataCenterOf(offered, catalog.Placement{GPU: p.GPU}, e)
+	p.DataCenter = dataCenterOf(offers, catalog.Placement{GPU: p.GPU}, e)
 	return p, nil
 }
 
-// placeCPU chooses the first flavor in stock. An endpoint that names none may get any.
-func placeCPU(offered *catalog.Catalog, e Endpoint) (Placement, error) {
+// placeCPU chooses the first flavor in stock. An endpoint that names no flavor may get any.
+func placeCPU(offers *catalog.Catalog, e Endpoint) (Placement, error) {
 	choices := e.CPU
 	if len(choices) == 0 {
-		for _, f := range offered.CPUs {
+		for _, f := range offers.CPUs {
 			choices = append(choices, store.CPU{FlavorID: f.ID, VCPUCount: f.MinVCPU})
 		}
 	}
 	for _, c := range choices {
-		if dataCenter := dataCenterOf(offered, catalog.Placement{CPU: c.FlavorID}, e); dataCenter != "" {
+		if dataCenter := dataCenterOf(offers, catalog.Placement{CPU: c.FlavorID}, e); dataCenter != "" {
 			return Placement{CPU: c.FlavorID, VCPUs: c.VCPUCount, DataCenter: dataCenter}, nil
 		}
 	}
@@ -161,9 +161,9 @@ func placeCPU(offered *catalog.Catalog, e Endpoint) (Placement, error) {
 }
 
 // dataCenterOf returns the data center for a worker of an endpoint, or "" if none has stock.
-func dataCenterOf(offered *catalog.Catalog, compute catalog.Placement, e Endpoint) string {
+func dataCenterOf(offers *catalog.Catalog, compute catalog.Placement, e Endpoint) string {
 	compute.Product = catalog.Serverless
-	return offered.Place(compute, e.DataCenters)
+	return offers.Place(compute, e.DataCenters)
 }
 
 func outOfStock(requested []string, anyName string, e Endpoint) error {

@@ -174,8 +174,8 @@ func (w *worker) logJobEnd(ctx context.Context, h *heldJob, outcome string) {
 		slog.Duration("ran", w.pool.clock.Now().Sub(h.takenAt)),
 	}
 	if process != nil {
-		if used := process.Usage(); used != (run.Usage{}) {
-			attrs = append(attrs, slog.Duration("cpu", used.CPU), slog.Int64("memory_bytes", used.Memory))
+		if usage := process.Usage(); usage != (run.Usage{}) {
+			attrs = append(attrs, slog.Duration("cpu", usage.CPU), slog.Int64("memory_bytes", usage.Memory))
 		}
 	}
 	for i, d := range devices {

@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// A worker that pauses while jobs wait is advised to run several. A fast or idle one isn't.
+// A worker that pauses while jobs wait is advised to run several. A fast or idle worker isn't.
 func TestAdviceOnPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration

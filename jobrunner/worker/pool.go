@@ -57,7 +57,7 @@ func (p *poolCore) takeParameters(w *worker, limit int) engine.Take {
 	return engine.Take{Endpoint: p.id, Worker: w.id, Max: limit, Timeout: settings.Timeout, Leadership: settings.Leadership}
 }
 
-// pool manages the workers of one endpoint. One goroutine decides how many there are; mu guards the
+// pool manages the workers of one endpoint. One goroutine decides how many run; mu guards the
 // set. A worker's own lock may be taken while mu is held, never the other way round.
 type pool struct {
 	poolCore
@@ -137,7 +137,7 @@ func (p *pool) find(test func(w *worker) bool) *worker {
 // all returns the live workers, and the failed ones that aren't replaced yet. The caller holds mu.
 func (p *pool) all() []*worker { return append(slices.Collect(maps.Keys(p.workers)), p.failed...) }
 
-// blockedBecause returns why no worker of the endpoint can work, or "" if one works. After a failure it
+// blockedBecause returns why no worker of the endpoint can work, or "" if a worker works. After a failure it
 // returns the old reason until a new worker is ready, or fails too.
 func (p *pool) blockedBecause() (reason string) {
 	if p.find(func(w *worker) bool { s := w.view().State; return s == Idle || s == Running }) != nil {

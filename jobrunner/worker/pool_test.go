@@ -37,7 +37,7 @@ func (f *fixture) expectCompleted(job engine.Job, version int64) {
 	}
 }
 
-// expectWorkers checks the state and version of an endpoint's workers; * marks a stale one.
+// expectWorkers checks the state and version of an endpoint's workers; * marks a stale worker.
 func (f *fixture) expectWorkers(want ...string) {
 	f.t.Helper()
 	synctest.Wait()
@@ -130,7 +130,7 @@ func TestUnstoppableJobKillsWorker(t *testing.T) {
 	})
 }
 
-// A lower maximum ends idle workers at once, and busy ones after their jobs.
+// A lower maximum ends idle workers at once, and busy workers after their jobs.
 func TestLowerMaximum(t *testing.T) {
 	fakes := newFakes(4)
 	bubbleWithFakes(t, fakes, func(f *fixture) {
@@ -231,7 +231,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 	})
 }
 
-// A new version starts at once, even during the pause after failures of the old one.
+// A new version starts at once, even during the pause after failures of the old version.
 func TestNewVersionEndsPause(t *testing.T) {
 	fakes := newFakes(2)
 	fakes.broken = true
@@ -342,7 +342,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// A dead worker's job runs again on a new one. A dead idle worker isn't replaced until a job waits.
+// A dead worker's job runs again on a new worker. A dead idle worker isn't replaced until a job waits.
 func TestCrashedWorkerIsReplaced(t *testing.T) {
 	fakes := newFakes(1)
 	bubbleWithFakes(t, fakes, func(f *fixture) {

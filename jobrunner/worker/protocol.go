@@ -199,7 +199,7 @@ func (w *worker) jobsToStop() (ids []string, changed <-chan struct{}) {
 }
 
 // Report records the result of a job. It ignores a job that the worker doesn't hold. With replace, a
-// fresh worker replaces this one after the job.
+// fresh worker replaces this worker after the job.
 func (w *worker) Report(ctx context.Context, job string, r engine.Report, replace bool) error {
 	w.mu.Lock()
 	h := w.jobs[job]
@@ -251,7 +251,7 @@ func (w *worker) Report(ctx context.Context, job string, r engine.Report, replac
 }
 
 // Ping records which jobs a worker says it runs. A ping doesn't prove that the jobs run: the
-// process that pings may outlive the one that works. A held job that pings omit for missGrace is
+// process that pings may outlive the process that works. A held job that pings omit for missGrace is
 // lost. A ping with a job that the worker doesn't hold is ignored: releases 1.7.12 to 1.9 of the
 // public SDK name the jobs of all workers started in the same folder.
 func (w *worker) Ping(ctx context.Context, jobs []string) error {

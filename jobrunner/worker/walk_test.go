@@ -108,7 +108,7 @@ func (w *walk) step() {
 	synctest.Wait()
 }
 
-// check compares the pool's view of the workers with the simulated ones.
+// check compares the pool's view of the workers with the simulated workers.
 func (w *walk) check() {
 	w.t.Helper()
 	var counts worker.Counts

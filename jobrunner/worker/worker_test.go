@@ -31,7 +31,7 @@ func bubble(t *testing.T, test func(f *fixture)) {
 	bubbleWithFakes(t, nil, test)
 }
 
-// bubbleWithFakes is bubble with the programs of fakes in addition to the built-in ones.
+// bubbleWithFakes is bubble with the programs of fakes in addition to the built-in programs.
 func bubbleWithFakes(t *testing.T, programs *fakes, test func(f *fixture)) {
 	t.Helper()
 	bubbleWithConfig(t, programs, func(*worker.Config) struct{} { return struct{}{} }, func(f *fixture, _ struct{}) { test(f) })
@@ -139,7 +139,7 @@ func TestMaximumOfZero(t *testing.T) {
 	})
 }
 
-// A job of low priority starts no worker, and runs on a running one.
+// A job of low priority starts no worker, and runs on a running worker.
 func TestLowPriority(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(echo)

@@ -183,7 +183,7 @@ func FuzzPost(f *testing.F) {
 	)
 }
 
-// For any path and query, a request without the worker's key reaches no worker, one
+// For any path and query, a request without the worker's key reaches no worker, a request
 // without a body reports nothing, and texts are UTF-8 of bounded length.
 func FuzzProtocol(f *testing.F) {
 	d := newFuzzServer(f)

@@ -85,7 +85,7 @@ func newUnusableError(body []byte, format string, args ...any) error {
 	return &unusableError{httpanswer.Refuse(http.StatusBadRequest, format, args...), startsAsProgress(body)}
 }
 
-// readPost returns an *unusableError for an invalid body, but not for an incomplete one, which the worker
+// readPost returns an *unusableError for an invalid body, but not for an incomplete body, which the worker
 // posts again. The caller must release the reservation, also after an error.
 func (a *api) readPost(r *http.Request) (p post, reservation *httplimit.Reservation, err error) {
 	if r.ContentLength > maxBody { // only the start of the body is read

@@ -113,7 +113,7 @@ func TestGeneratorThatRaises(t *testing.T) {
 }
 
 // expectLostResult checks that a worker of a release before 1.6.2 requests its next job without posting
-// this one's result, and still names it in its pings.
+// this job's result, and still names it in its pings.
 func (l *singleWorker) expectLostResult(id string) {
 	l.t.Helper()
 	l.waitForAnswered(l.t, 1, "job-stream/w1", id)
@@ -182,7 +182,7 @@ func TestWorkerRequestsJobsOnceASecond(t *testing.T) {
 	must.Hold(t, pause >= 700*time.Millisecond, "the worker requested again after", pause)
 }
 
-// A handler that awaits can be stopped, one that blocks can't. Neither sends a result.
+// A handler that awaits can be stopped, a handler that blocks can't. Neither sends a result.
 func TestWorkerStops(t *testing.T) {
 	for handler, handlerStops := range map[string]bool{"awaiting": true, "blocking": false} {
 		t.Run(handler, func(t *testing.T) {

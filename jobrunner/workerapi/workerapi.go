@@ -108,7 +108,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 
 // findOperation finds a request's operation and target. Some workers append parameters with & without a query.
 func findOperation(r *http.Request) (operation, target, error) {
-	path, appended, _ := strings.Cut(r.URL.Path, "&")
+	path, appendedQuery, _ := strings.Cut(r.URL.Path, "&")
 	match := routes.Find(r.Method, path)
 	switch {
 	case match.Allow == nil:
@@ -117,14 +117,14 @@ func findOperation(r *http.Request) (operation, target, error) {
 		return operation{}, target{}, httpanswer.NotAllowed(r, match.Allow...)
 	}
 	r.Pattern = match.Pattern
-	return match.Operation, target{nil, match.Values[0], match.Values[1], match.Values[2], parseQueries(r.URL.RawQuery, appended)}, nil
+	return match.Operation, target{nil, match.Values[0], match.Values[1], match.Values[2], parseQueries(r.URL.RawQuery, appendedQuery)}, nil
 }
 
 // parseQueries merges the parameters of several query strings.
 func parseQueries(raws ...string) url.Values {
 	merged := url.Values{}
 	for _, raw := range raws {
-		values, _ := url.ParseQuery(raw) // after an error it still returns the valid ones
+		values, _ := url.ParseQuery(raw) // after an error it still returns the valid parameters
 		for name, v := range values {
 			merged[name] = append(merged[name], v...)
 		}

@@ -28,7 +28,7 @@ var remedies = map[uint32]string{
 }
 
 // checkHealth reads the health of a GPU that responds. If the driver supports recovery actions, only they
-// decide: if none is needed, the GPU is healthy and earlier reports are dropped. On older drivers the
+// decide: if no action is needed, the GPU is healthy and earlier reports are dropped. On older drivers the
 // memory's error counts decide, and a report lasts until the GPU is lost and comes back.
 func (r *reader) checkHealth(g *physicalGPU) {
 	g.checkedFault = ""
@@ -92,11 +92,11 @@ func (r *reader) register(g *physicalGPU) {
 	if r.events == nil {
 		return
 	}
-	supported, ret := g.handle.GetSupportedEventTypes()
-	if ret != nvml.SUCCESS || supported&errorEvents == 0 {
+	supportedEvents, ret := g.handle.GetSupportedEventTypes()
+	if ret != nvml.SUCCESS || supportedEvents&errorEvents == 0 {
 		return
 	}
-	if ret := g.handle.RegisterEvents(supported&errorEvents, r.events); ret != nvml.SUCCESS {
+	if ret := g.handle.RegisterEvents(supportedEvents&errorEvents, r.events); ret != nvml.SUCCESS {
 		r.log.Warn("errors of a GPU are detected only by polling: registering for its events failed", "gpu", g.uuid, "error", ret)
 	}
 }

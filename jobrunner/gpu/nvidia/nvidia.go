@@ -60,7 +60,7 @@ func unavailable(ret nvml.Return) error {
 	return fmt.Errorf("the NVIDIA driver does not start: %w", ret)
 }
 
-// optionalFunctions are functions of NVML that older drivers lack. Calling a missing one ends the
+// optionalFunctions are functions of NVML that older drivers lack. Calling a missing function ends the
 // process. The last three are for MIG.
 var optionalFunctions = []string{
 	"nvmlSystemGetCudaDriverVersion", "nvmlDeviceGetFieldValues", "nvmlDeviceGetRemappedRows",
@@ -122,16 +122,16 @@ func (r *reader) readDriver() {
 }
 
 func (r *reader) watch() {
-	refreshed := time.Now()
+	lastRefresh := time.Now()
 	for r.life.Err() == nil {
-		if r.waitEvent() || time.Since(refreshed) >= pollInterval {
+		if r.waitEvent() || time.Since(lastRefresh) >= pollInterval {
 			r.refresh()
-			refreshed = time.Now()
+			lastRefresh = time.Now()
 		}
 	}
 }
 
-// publish replaces the inventory's devices with the refreshed ones.
+// publish replaces the inventory's devices with the devices of the last refresh.
 func (r *reader) publish() {
 	var devices []gpu.Device
 	handles := map[string]handle{}

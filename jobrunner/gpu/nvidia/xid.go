@@ -30,7 +30,7 @@ var xids = map[uint64]xid{
 	154: {"a change of its recovery action", true},
 }
 
-// xidFault returns the fault of a GPU after an XID, or "" for a harmless one.
+// xidFault returns the fault of a GPU after an XID, or "" for a harmless XID.
 func xidFault(number uint64) string {
 	switch x, known := xids[number]; {
 	case x.harmless:

@@ -43,11 +43,11 @@ func Run(ctx context.Context, image string, options ...testcontainers.ContainerC
 	if c == nil {
 		return nil, fmt.Errorf("starting a jobrunner with the image %s: %w", image, err)
 	}
-	started := &Container{Container: c, Key: key}
+	container := &Container{Container: c, Key: key}
 	if err != nil {
-		return started, fmt.Errorf("starting a jobrunner with the image %s: %w", image, err)
+		return container, fmt.Errorf("starting a jobrunner with the image %s: %w", image, err)
 	}
-	return started, nil
+	return container, nil
 }
 
 // URL returns the base address of the management and job APIs, such as http://localhost:32768.

@@ -24,7 +24,7 @@ type Config struct {
 	File     string
 	Handlers []Handler // precede the rules of the file
 	// DataDir records the run's processes and containers, so that the next run can end them if
-	// this one is killed. If it's empty, nothing is recorded.
+	// this run is killed. If DataDir is "", nothing is recorded.
 	DataDir string
 	// OptionalDataDir starts the executor even if DataDir can't be written.
 	OptionalDataDir bool
@@ -139,11 +139,11 @@ func (e *Executor) Close() error {
 
 // cleanKilledRuns ends what killed runs left. If an engine doesn't answer, the next start tries again.
 func (e *Executor) cleanKilledRuns(ctx context.Context, scratch string) error {
-	killed, err := e.register.KilledRuns()
+	killedRuns, err := e.register.KilledRuns()
 	if err != nil {
 		return err
 	}
-	for _, r := range killed {
+	for _, r := range killedRuns {
 		processes := r.Kill()
 		containers, err := e.removeContainers(ctx, r)
 		if processes+containers > 0 {

@@ -52,7 +52,7 @@ const (
 	unreachable   = "the registry %s can't be reached from this machine"
 )
 
-// explain adds an explanation to an engine's error, if there is one.
+// explain adds an explanation to an engine's error, if pullFailures has one.
 func explain(s run.Spec, err error) error {
 	text := strings.ToLower(err.Error())
 	for _, f := range pullFailures {

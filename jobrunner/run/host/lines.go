@@ -19,7 +19,7 @@ import (
 )
 
 // lines reads the lines of a command, trimmed and as valid UTF-8. The last line may lack a
-// newline. A value that jq or an indenting encoder prints is one line: from a bracket to its closing one.
+// newline. A value that jq or an indenting encoder prints is one line: from its first bracket to the closing bracket.
 type lines struct{ input *bufio.Reader }
 
 func newLines(input io.Reader) *lines { return &lines{bufio.NewReaderSize(input, 64<<10)} }

@@ -131,7 +131,7 @@ const (
 )
 
 // handler returns a function that runs a command per job. Stdin is the input, as a line of JSON. Each line of JSON
-// on stdout is a chunk of the stream, and the last one is also the output. Other lines and
+// on stdout is a chunk of the stream, and the last chunk is also the output. Other lines and
 // stderr go to the worker's log. If the command fails, the end of stderr is the error.
 func (e *Executor) handler(l *localSettings) run.Handler {
 	return func(ctx context.Context, job run.Job) (output []byte, err error) {

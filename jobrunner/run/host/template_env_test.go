@@ -90,7 +90,7 @@ func TestLinesAfterAMark(t *testing.T) {
 	}
 }
 
-// A pod joins the engine's default network, its rule's, or one shared with other pods. It has a name
+// A pod joins the engine's default network, its rule's network, or a network shared with other pods. It has a name
 // only in the shared network, and no published ports in the host's network.
 func TestNetworkOfAPod(t *testing.T) {
 	const name = "--network-alias id.runpod.internal"

@@ -103,8 +103,8 @@ func newClient(settings *rest.Config) (c client, err error) {
 	return c, err
 }
 
-// load loads the configuration: the named file, or else KUBECONFIG or the user's file, or without one
-// the service account of this process's Pod.
+// load loads the configuration from the first that exists: the named file, KUBECONFIG, the user's file, or the
+// service account of this process's Pod.
 func load(c run.ClusterConfig) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig.Value

@@ -26,7 +26,7 @@ func storage(size int64) resource.Quantity {
 	return *resource.NewQuantity(max(1, size)*gigabyte, resource.DecimalSI)
 }
 
-// ensureClaim creates the PersistentVolumeClaim of a volume, or resizes an existing one that is too small.
+// ensureClaim creates the PersistentVolumeClaim of a volume, or resizes an existing claim that is too small.
 func (c *Cluster) ensureClaim(ctx context.Context, m run.Mount) error {
 	access := core.ReadWriteOnce
 	if strings.HasPrefix(m.Name, run.NetworkVolumePrefix) {

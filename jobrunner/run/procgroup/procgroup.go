@@ -75,9 +75,9 @@ func Start(c Command) (*Group, error) {
 	if err := g.connect(c); err != nil {
 		return nil, fmt.Errorf("making a pipe: %w", err)
 	}
-	started := make(chan error)
-	go g.supervise(started, c)
-	if err := <-started; err != nil {
+	startResult := make(chan error)
+	go g.supervise(startResult, c)
+	if err := <-startResult; err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -129,11 +129,11 @@ func (g *Group) connect(c Command) (err error) {
 
 // supervise starts the command, waits for its end and kills its children. It locks its thread: Linux kills
 // the command when the thread that started it ends. Waiting takes a thread anyway.
-func (g *Group) supervise(started chan<- error, c Command) {
+func (g *Group) supervise(startResult chan<- error, c Command) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := g.cmd.Start(); err != nil {
-		started <- startError(err, c)
+		startResult <- startError(err, c)
 		return
 	}
 	g.forget = c.Register.add(g.cmd.Process.Pid)
@@ -149,7 +149,7 @@ func (g *Group) supervise(started chan<- error, c Command) {
 			_ = g.stdin.Close()
 		})
 	}
-	started <- nil
+	startResult <- nil
 
 	awaitExit(g.cmd)
 	g.mu.Lock()

@@ -48,7 +48,7 @@ func OpenRegister(dir string) (*Register, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("writing to the data folder: %w", err)
 	}
-	// The file gets its name after it is locked. Otherwise another run would take this run for a killed one.
+	// The file gets its name after it is locked. Otherwise another run would take this run for a killed run.
 	unnamed := filepath.Join(dir, "."+r.run)
 	f, err := os.OpenFile(unnamed, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err == nil {
@@ -82,7 +82,7 @@ func (r *Register) Close() error {
 	return errors.Join(os.RemoveAll(r.pidFolder()), os.RemoveAll(r.path()), r.file.Close())
 }
 
-// Note stores a line for the next run, in case this one is killed.
+// Note stores a line for the next run, in case this run is killed.
 func (r *Register) Note(line string) error {
 	if r == nil {
 		return nil

@@ -42,8 +42,8 @@ func (k KilledRun) Kill() (killed int) {
 	files, _ := os.ReadDir(folder) // no folder: it had no groups
 	for _, f := range files {
 		pid, err := strconv.Atoi(f.Name())
-		started, readErr := os.ReadFile(filepath.Join(folder, f.Name()))
-		if err != nil || readErr != nil || len(started) == 0 || startTime(pid) != string(started) {
+		startedAt, readErr := os.ReadFile(filepath.Join(folder, f.Name()))
+		if err != nil || readErr != nil || len(startedAt) == 0 || startTime(pid) != string(startedAt) {
 			continue
 		}
 		killGroup(pid)

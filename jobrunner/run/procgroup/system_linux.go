@@ -30,7 +30,7 @@ func awaitExit(cmd *exec.Cmd) {
 const (
 	// sweepTime is how long sweepAll waits for killed processes. A busy kernel needs a while.
 	sweepTime = 5 * time.Second
-	// minSweepPause is the pause after the first scan. It doubles after each further one.
+	// minSweepPause is the pause after the first scan. It doubles after each further scan.
 	minSweepPause = time.Millisecond
 	maxSweepPause = 50 * time.Millisecond
 )
