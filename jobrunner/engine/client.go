@@ -119,19 +119,19 @@ func (e *Engine) change(ctx context.Context, endpoint, id string, ev event) (Job
 	q.tick(j) // a new ttl may be over already
 	v := j.view(math.MaxInt32)
 	if e.store != nil && j.change == nil {
-		q.evict(j) // it was read from the store, and is unchanged
+		q.evict(j) // the job was read from the store, and is unchanged
 	}
 	if err := q.unlock().wait(); err != nil {
 		return Job{}, err
 	}
 	switch {
-	case v.State == absent && ev.kind != ttlChanged: // it has expired just now
+	case v.State == absent && ev.kind != ttlChanged: // the job has expired just now
 		return Job{}, ErrNotFound
 	case ev.kind == retried && !fx.ok:
 		return Job{}, &NotRetryable{v.State}
 	case v.State.Terminal():
 		v, err = e.Get(ctx, endpoint, id)                              // with its output
-		if err == nil && ev.kind == cancelled && !v.State.Terminal() { // retried just now
+		if err == nil && ev.kind == cancelled && !v.State.Terminal() { // another client has just retried the job
 			return e.change(ctx, endpoint, id, ev)
 		}
 	}

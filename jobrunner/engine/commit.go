@@ -235,25 +235,23 @@ func (c *committer) run(ctx context.Context) {
 		c.mu.Unlock()
 		if closed.empty() {
 			close(closed.done)
-			if ctx.Err() != nil {
-				return
-			}
-			continue
+		} else {
+			c.storeWithRetries(ctx, []*commit{closed})
 		}
-		if !c.storeWithRetries(ctx, []*commit{closed}) || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return
 		}
 	}
 }
 
-// storeWithRetries stores commits. While tries fail, it adds the commits that are opened meanwhile. It
-// reports false if ctx ends before a try succeeds.
-func (c *committer) storeWithRetries(ctx context.Context, pending []*commit) (stored bool) {
+// storeWithRetries stores commits, or gives up when ctx ends. While tries fail, it adds the commits that are
+// opened meanwhile.
+func (c *committer) storeWithRetries(ctx context.Context, pending []*commit) {
 	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
 		unstored, err := c.tryQuietly(ctx, pending)
 		if err == nil {
 			if pending = c.succeed(pending); pending == nil {
-				return true
+				return
 			}
 			continue
 		}
@@ -261,7 +259,7 @@ func (c *committer) storeWithRetries(ctx context.Context, pending []*commit) (st
 		pending = unstored
 		if errors.Is(err, ErrNotLeader) {
 			c.drop(pending, err)
-			return true
+			return
 		}
 		withdrawn, full := false, sqldb.Classify(err) == sqldb.Full
 		for _, p := range pending {
@@ -280,7 +278,7 @@ func (c *committer) storeWithRetries(ctx context.Context, pending []*commit) (st
 		case <-c.retry:
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return false
+			return
 		}
 		c.mu.Lock()
 		if !c.open.empty() {

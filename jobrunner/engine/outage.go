@@ -117,12 +117,12 @@ func (c *committer) withdraw(p *commit, rolledBack bool) (withdrawn bool) {
 			}
 		}
 		c.mu.Lock()
-		for _, each := range []*commit{p, c.open} {
-			each.events = slices.DeleteFunc(each.events, func(t transition) bool { return t.Job == j.id })
+		for _, affected := range []*commit{p, c.open} {
+			affected.events = slices.DeleteFunc(affected.events, func(t transition) bool { return t.Job == j.id })
 		}
 		p.counts[j.queue.name], c.open.counts[j.queue.name] = j.queue.counts, j.queue.counts
-		for _, unwritten := range []*change{ch, j.change} {
-			*unwritten = change{job: j, commit: unwritten.commit, row: row{key: j.key}}
+		for _, affected := range []*change{ch, j.change} { // make them delete the job
+			*affected = change{job: j, commit: affected.commit, row: row{key: j.key}}
 		}
 		c.mu.Unlock()
 		j.queue.mu.Unlock()

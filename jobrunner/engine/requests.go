@@ -87,7 +87,7 @@ func (q *queue) settle(b *batch) (next int64) {
 	}
 	ev, states := event{kind: cancelled}, []State{draft, InQueue}
 	switch {
-	case b.verdict != "" && b.endsAt > 0:
+	case b.verdict != "" && b.endsAt > 0: // cancel
 	case b.verdict == "" && b.state == BatchFinalized:
 		ev, states = event{kind: released, deleteAt: b.deleteAt}, []State{draft}
 	default:

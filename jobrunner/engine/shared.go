@@ -14,8 +14,8 @@ import (
 
 // Several processes can share a PostgreSQL database. At every poll a process sends a
 // heartbeat: it increments a number in its row. If the number doesn't change during
-// missedBeats polls of another process, the process counts as dead: others take over its
-// endpoints, and its running jobs are treated as if their workers had died.
+// missedBeats polls of another process, the process counts as dead: other processes take over
+// its endpoints, and its running jobs are treated as if their workers had died.
 //
 // So clocks needn't agree, and no process counts as dead because the database is unavailable, which
 // stops the polls of all processes. A process that was only slow can't commit after its removal.

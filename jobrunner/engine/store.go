@@ -64,7 +64,7 @@ const (
 	// numberTry and fence fail a commit if other processes have removed this process, because they lead
 	// its endpoints now. They also fail it if a later try has succeeded: a server or network that stood
 	// still may deliver a commit long after its connection was given up.
-	// Arguments: the number of the try, the process, and the number; the process, and the number.
+	// Arguments of numberTry: the number of the try, the process, and the number; of fence: the process, and the number.
 	numberTry = `UPDATE processes SET tries = ? WHERE id = ? AND tries < ?`
 	fence     = `SELECT 1 FROM processes WHERE id = ? AND tries = ?`
 
@@ -75,7 +75,7 @@ const (
 		FROM jobs {left join outputs} WHERE `
 	selectActive = selectJob + `endpoint = ? AND done = 0`
 	jobByKey     = selectJob + `jobs.k = ? AND endpoint = ? AND id = ?`
-	// Ids of older versions don't have the key.
+	// Ids of older versions don't contain the key. Keys of these versions are small numbers.
 	jobByOldID = selectJob + `endpoint = ? AND id = ? AND jobs.k < 1099511627776`
 
 	// deleteExpired deletes ended jobs that have expired.

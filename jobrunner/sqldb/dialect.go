@@ -13,9 +13,10 @@ var sqliteWords = strings.NewReplacer(
 	"{key}", "INTEGER PRIMARY KEY AUTOINCREMENT", // increases and is never reused
 	"{same key}", "INTEGER PRIMARY KEY", // assigned by the program
 	"{blob}", "BLOB",
+	// The conditions of these words aren't needed: no other process deletes jobs, and no reply to a commit is lost.
 	"{row of a job (}", "VALUES (", "{if stored)}", ")", "{unless streamed)}", ")", "{unless stored)}", ")",
 	"{in (}", "IN (", "{)}", ")",
-	"{row}", "k", // the place of a row until the statement ends
+	"{row}", "k", // identifies a row while the statement runs
 	"{for update}", "", "{skip locked}", "",
 	"{left join outputs}", "LEFT JOIN outputs ON outputs.k = jobs.k",
 	// SQLite plans by a bare placeholder's value, and would plan again at each run.

@@ -22,7 +22,7 @@ import (
 const (
 	fileName = "jobrunner.db"
 	lockName = "jobrunner.lock"
-	readers  = 4
+	readers  = 4    // connections that read SQLite
 	pageSize = 4096 // of SQLite, by default
 )
 

@@ -14,11 +14,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
-// hangingReceivers makes receivers hang if their path is /hangs, and counts the calls in flight to them.
-// The host of a receiver has the form owner-endpoint.rest, such as bad-7.example.
+// hangingReceivers makes receivers hang if their path is /hangs, and counts the calls in flight to them. A
+// host begins with the endpoint, and an endpoint with the owner: bad-7.example is of endpoint bad-7 of owner bad.
 type hangingReceivers struct {
 	*fixture
-	// open is the current number of calls, and maxOpen the highest. The keys are the owner, owner-endpoint,
+	// open is the current number of calls, and maxOpen the highest. The keys are the owner, the endpoint,
 	// owner@host, and "whole" for all calls.
 	open, maxOpen map[string]int
 }

@@ -84,15 +84,15 @@ func (s *scheduler) choose(queues []engine.CallQueue, now time.Time) (best int, 
 			}
 			continue
 		}
-		if best < 0 || s.before(owners, q, queues[best]) {
+		if best < 0 || s.precedes(owners, q, queues[best]) {
 			best = i
 		}
 	}
 	return best, next
 }
 
-// before reports whether a's call precedes b's.
-func (s *scheduler) before(owners map[string]load, a, b engine.CallQueue) bool {
+// precedes reports whether a's call precedes b's.
+func (s *scheduler) precedes(owners map[string]load, a, b engine.CallQueue) bool {
 	la, lb := lane{a.Owner, a.Endpoint}, lane{b.Owner, b.Endpoint}
 	return cmp.Or(
 		cmp.Compare(owners[a.Owner].calls, owners[b.Owner].calls),
