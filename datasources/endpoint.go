@@ -153,7 +153,7 @@ var EndpointReleases = &kit.DataSource[endpointConfig, endpointReleases]{
 	Title:   "releases of the endpoint",
 	Version: api.V2,
 	Schema: schema.Schema{
-		MarkdownDescription: "The releases of an endpoint. Each release is a version of its settings. Workers get a new release one after the other. API v2 only.",
+		MarkdownDescription: "The releases of an endpoint. Each release is a version of the endpoint's settings. Workers get a new release one after the other. API v2 only.",
 		Attributes: map[string]schema.Attribute{
 			"endpoint_id":      endpointIDAttribute,
 			"endpoint_version": integer("Number of the newest release."),

@@ -33,7 +33,7 @@ var clusterSchema = schema.Schema{
 		"disk":                withoutDefault(clusterMembers.integer("disk", "Container disk of each pod in GB, new at each start. If omitted, a new cluster gets the deployment's default, and an existing one keeps its value.", forcesReplacement), true),
 		"env":                 keptIfOmitted(envAttribute(clusterMembers, ": put secrets into the `env_wo` of a template. The cluster's own variables, such as `NODE_RANK`, take precedence."+forcesReplacement)),
 		"ports":               keptIfOmitted(portsAttribute(clusterMembers, forcesReplacement)),
-		"mounts":              keptIfOmitted(podMountsAttribute("cluster", forcesReplacement)),
+		"mounts":              keptIfOmitted(podMountsAttribute("cluster.", forcesReplacement)),
 		"data_center_ids":     clusterMembers.texts("dataCenterIds", "Data centers that the cluster may be placed in; default any.", forcesReplacement),
 		"start_ssh":           withoutDefault(clusterMembers.boolean("startSsh", "Whether the pods get the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`.", forcesReplacement), false),
 		"start_jupyter":       withoutDefault(clusterMembers.boolean("startJupyter", "Whether the pods get a generated `JUPYTER_PASSWORD`, one for all.", forcesReplacement), false),

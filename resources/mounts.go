@@ -16,10 +16,10 @@ import (
 
 // The storage of templates, pods and clusters. A template has only persistent mounts.
 
-// podMountsAttribute is the storage of a pod, or of a cluster's pods. note says what forces replacement.
-func podMountsAttribute(title, note string) schema.SingleNestedAttribute {
+// podMountsAttribute is the storage of a pod, or of a cluster's pods. owner ends the text of persistent storage, note says what forces replacement.
+func podMountsAttribute(owner, note string) schema.SingleNestedAttribute {
 	return optionalObject("Storage that survives restarts of the container: either `persistent` or `network`."+note, attributes{
-		"persistent": optionalObject("Storage on the host, which is deleted with the "+title+". Not for CPU pods.", attributes{
+		"persistent": optionalObject("Storage on the host, which is deleted with the "+owner, attributes{
 			"size": persistentSizeAttribute,
 			"path": mountPathAttribute,
 		}),

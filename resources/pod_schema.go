@@ -35,7 +35,7 @@ var podSchema = schema.Schema{
 		"ports":             keptIfOmitted(portsAttribute(podMembers)),
 		"gpu":               podGPUAttribute,
 		"cpu":               podCPUAttribute,
-		"mounts":            keptIfOmitted(podMountsAttribute("pod", " A change from one to the other forces replacement.")),
+		"mounts":            keptIfOmitted(podMountsAttribute("pod. Not for CPU pods.", " A change from one to the other forces replacement.")),
 		"cloud":             withoutDefault(podMembers.text("cloud", "{choices}. Forces replacement. Default `{default}`; an existing pod keeps its value."), true),
 		"data_center_ids":   podMembers.texts("dataCenterIds", "Data centers that the pod may be placed in; default any.", createOnlyNotReturned),
 		"global_networking": optionalObject("A private address that pods of other data centers reach. Needs an NVIDIA GPU; takes effect at the next start. Not returned by API v1.", attributes{

@@ -169,7 +169,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 				c.Observe("ttl=%s: %d", ttl, c.Get(j.Path("status")+"?ttl="+ttl).Code)
 			}
 		}},
-	{ID: "JOB-46", Level: suite.Should, Source: "Endpoints B", Statement: "An operation rejects other methods, and such a request changes nothing.",
+	{ID: "JOB-46", Level: suite.Should, Source: "Endpoints B", Statement: "An operation rejects HTTP methods that it doesn't have, and such a request changes nothing.",
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 120, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			s := newScene(c)
 			for _, op := range jobOperations {
