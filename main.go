@@ -39,16 +39,16 @@ func main() {
 		}
 		return
 	}
-	quiet()
+	tuneProcess()
 	if err := provider.Serve(version, *debugging); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// quiet saves half of a large plan's time: without a TF_LOG variable the
-// framework still encodes every trace line, which Terraform then drops, and
-// the collector runs more often than a short-lived process needs.
-func quiet() {
+// tuneProcess saves half of a large plan's time. By default the framework encodes
+// every trace line, which Terraform drops if no TF_LOG variable is set, and the
+// garbage collector runs more often than a short-lived process needs.
+func tuneProcess() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}

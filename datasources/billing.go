@@ -22,13 +22,12 @@ import (
 // billing is a bill of the API. Its members have the names of API v2, or of v1 if only v1 has them.
 type billing struct {
 	name, title, description string
-	version                  api.Version // the only version that has it; "" if both have it
-	path                     string      // on v2
-	pathV1                   string      // "" if API v1 doesn't have it
-	ids                      []string
-	amounts                  []string
-	counts                   []string          // of API v1
-	renamed                  map[string]string // members of API v1 that have another name on v2
+	version                  api.Version       // the only version that has it; "" if both have it
+	path                     string            // on v2
+	pathV1                   string            // "" if API v1 doesn't have it
+	ids, amounts             []string          // members of each record
+	counts                   []string          // members of each record on API v1
+	renamed                  map[string]string // from a member's name on API v1 to its name on v2
 	filters                  []billFilter
 }
 
@@ -36,8 +35,8 @@ type billing struct {
 type billFilter struct {
 	attribute, parameter, description string
 	version                           api.Version // the only version that has it; "" if both have it
-	list                              bool
-	choices                           []string // of a grouping; the default is the first, which is sent to API v1
+	isList                            bool
+	choices                           []string // of a grouping; the first is the default, which API v1 needs
 }
 
 // billConfig has the configurable attributes of all bills.
@@ -49,8 +48,8 @@ type billConfig struct {
 	GPUTypeIDs, DataCenterIDs                                   types.Set
 }
 
-// text returns a filter that isn't a list.
-func (m *billConfig) text(f billFilter) types.String {
+// filterText returns the value of a filter that isn't a list.
+func (m *billConfig) filterText(f billFilter) types.String {
 	text, _ := value.Attribute(m, f.attribute).(types.String)
 	return text
 }
@@ -76,7 +75,7 @@ func (b *billing) source() *kit.DataSource[billConfig, billResult] {
 
 func (b *billing) schema() schema.Schema {
 	onlyV2 := " API v2 only."
-	if b.version != "" { // the page says it once
+	if b.version != "" { // the data source's description says it
 		onlyV2 = ""
 	}
 	records, totals := map[string]schema.Attribute{
@@ -100,7 +99,7 @@ func (b *billing) schema() schema.Schema {
 			description += " API " + string(f.version) + " only."
 		}
 		switch {
-		case f.list:
+		case f.isList:
 			filters[f.attribute] = filterSet(description, rule.Each(rule.NonEmpty)...)
 		case f.choices != nil:
 			filters[f.attribute] = filter(description, rule.OneOf(f.choices...))
@@ -151,7 +150,7 @@ func (b *billing) read(ctx context.Context, c *api.Client, m *billConfig) (out b
 	setInt(query, "lastN", m.LastN)
 	setText(query, "bucketSize", m.BucketSize)
 	for _, f := range b.filters {
-		setText(query, f.parameter, m.text(f))
+		setText(query, f.parameter, m.filterText(f))
 		if list, ok := value.Attribute(m, f.attribute).(types.Set); ok && len(list.Elements()) > 0 {
 			query[f.parameter] = value.Strings(list)
 		}
@@ -291,8 +290,8 @@ var ServerlessBilling = (&billing{
 	counts:  []string{"timeBilledMs", "diskSpaceBilledGb"}, renamed: map[string]string{"endpointId": "serverlessId"},
 	filters: []billFilter{
 		{attribute: "serverless_id", parameter: "serverlessId", description: "Only this endpoint."},
-		{attribute: "gpu_type_ids", parameter: "gpuTypeId", description: "Only endpoints with one of these GPU types.", version: api.V1, list: true},
-		{attribute: "data_center_ids", parameter: "dataCenterId", description: "Only endpoints in one of these data centers.", version: api.V1, list: true},
+		{attribute: "gpu_type_ids", parameter: "gpuTypeId", description: "Only endpoints with one of these GPU types.", version: api.V1, isList: true},
+		{attribute: "data_center_ids", parameter: "dataCenterId", description: "Only endpoints in one of these data centers.", version: api.V1, isList: true},
 		{attribute: "image", parameter: "imageName", description: "Only endpoints with this container image.", version: api.V1},
 		{attribute: "template_id", parameter: "templateId", description: "Only endpoints made from this template.", version: api.V1},
 		{attribute: "grouping", parameter: "grouping", description: "Groups the records by `endpointId` (default), `podId` (a worker) or `gpuTypeId`.", version: api.V1,

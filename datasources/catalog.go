@@ -23,7 +23,7 @@ import (
 
 // gpuQuery has the attributes that the data sources for one GPU type and for all have in common.
 type gpuQuery struct {
-	entry
+	entryKey
 	Product, CountryCodes, WithCUDAVersions types.Set
 	GPUCount                                types.Int64
 	Cloud, MinCUDAVersion, MinAvailability  types.String
@@ -115,15 +115,15 @@ var GPUType = catalogEntry[gpuQuery]("GPU type", "A GPU type of the catalog, by 
 
 func allGPUTypes(c *api.Client) *api.CatalogList[api.GPUType] { return c.GPUTypes }
 
-// entry is the id or name of a catalog entry in a configuration. It is null in the configuration of a list.
-type entry struct{ ID, Name types.String }
+// entryKey is the id or name of a catalog entry in a configuration. Both are null in the configuration of a list.
+type entryKey struct{ ID, Name types.String }
 
-func (e entry) key() entry { return e }
+func (k entryKey) key() entryKey { return k }
 
 // catalogQuery is a configuration that selects entries of a catalog list.
 type catalogQuery[M, T any] interface {
 	*M
-	key() entry
+	key() entryKey
 	validate(c diagnostics.Check)
 	values() url.Values
 	complete(got T) T
@@ -177,20 +177,20 @@ func keyAttributes(title, id, name string) map[string]schema.Attribute {
 
 // lookUp finds a catalog entry in the cached list. If the list lacks an id, for example because
 // of a filter, it requests the entry by id.
-func lookUp[T any](ctx context.Context, l kit.Lookup, key entry, query url.Values, list *api.CatalogList[T]) (found T, err error) {
+func lookUp[T any](ctx context.Context, l kit.Lookup, key entryKey, query url.Values, list *api.CatalogList[T]) (found T, err error) {
 	all, err := list.Find(ctx, query)
 	if err != nil {
 		return found, err
 	}
 	id := key.ID.ValueString()
 	if id == "" {
-		names := all
+		unfiltered := all
 		if len(query) > 0 { // a filter may exclude the name
-			if names, err = list.Find(ctx, nil); err != nil {
+			if unfiltered, err = list.Find(ctx, nil); err != nil {
 				return found, err
 			}
 		}
-		if id, err = l.ByName(convert(names, list.Head), key.Name.ValueString()); err != nil {
+		if id, err = l.ByName(convert(unfiltered, list.Head), key.Name.ValueString()); err != nil {
 			return found, err
 		}
 	}
@@ -201,8 +201,8 @@ func lookUp[T any](ctx context.Context, l kit.Lookup, key entry, query url.Value
 	}
 	found, err = list.Get(ctx, id, query)
 	if api.IsNotFound(err) {
-		names, _ := list.Find(ctx, nil) // if it fails, the error suggests no names
-		err = l.UnknownID(convert(names, list.Head), id, err)
+		unfiltered, _ := list.Find(ctx, nil) // if it fails, the error suggests no ids
+		err = l.UnknownID(convert(unfiltered, list.Head), id, err)
 	}
 	return found, err
 }
@@ -218,7 +218,7 @@ func merge(sets ...map[string]schema.Attribute) map[string]schema.Attribute {
 
 // cpuQuery has the attributes that the data sources for one CPU flavor and for all have in common.
 type cpuQuery struct {
-	entry
+	entryKey
 	Product         types.Set
 	VCPUCount       types.Int64
 	MinAvailability types.String
@@ -303,12 +303,12 @@ func productAttribute(text string, products ...string) schema.SetAttribute {
 
 var minAvailabilityAttribute = filter("Lists only entries with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`.", rule.OneOf(levels[1:]...))
 
-// needsProduct rejects filters of the availability without product, as configured reports them.
-func needsProduct(c diagnostics.Check, product types.Set, configured map[string]attr.Value) {
+// needsProduct rejects filters by availability if product isn't set.
+func needsProduct(c diagnostics.Check, product types.Set, filters map[string]attr.Value) {
 	if !product.IsNull() && (product.IsUnknown() || len(product.Elements()) > 0) {
 		return
 	}
-	for attribute, v := range configured {
+	for attribute, v := range filters {
 		if value.IsSet(v) {
 			c.Error(attribute, "Missing product", "%s filters by availability, which needs product: set product too, or remove %s.", attribute, attribute)
 		}

@@ -38,10 +38,10 @@ var dataCenterAttributes = map[string]schema.Attribute{
 
 var includeAttribute = filterSet("What to return in addition: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`.", rule.Each(rule.OneOf(gpuAvailability, cpuAvailability))...)
 
-// dataCenterQuery configures the single data source: the key and include. dataCenters adds filters.
+// dataCenterQuery configures the data source of one data center. dataCenters adds filters.
 type dataCenterQuery struct {
 	Include types.Set
-	entry
+	entryKey
 }
 
 type dataCenters struct {

@@ -94,8 +94,8 @@ func defaultTo[V attr.Value](config, state, fallback V) V {
 	return fallback
 }
 
-// optional returns nil if the configuration leaves the choice to the server.
-func optional(v types.String) *string {
+// pointerIfSet returns nil if v is null or unknown: the server chooses the value.
+func pointerIfSet(v types.String) *string {
 	if !value.IsSet(v) {
 		return nil
 	}

@@ -80,8 +80,8 @@ func checkPlacement[M any](ctx context.Context, p *planrule.Plan[M], r catalog.R
 	}
 }
 
-// checkCatalog checks kinds whose machines never change after the create. For an update it checks
-// only the cost. Terraform plans a replacement as a create, too.
+// checkCatalog checks kinds whose machines never change after the create, so that for an update it
+// checks only the cost. A replacement is checked like a create, because Terraform plans it as one.
 func checkCatalog[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Request, ceiling types.Number) {
 	if p.State == nil {
 		p.Catalog.CheckNames(ctx, p.Check, r)
@@ -101,7 +101,7 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 			!after.DataCenterIDs.Equal(before.DataCenterIDs) || !after.NetworkVolumes.Equal(before.NetworkVolumes),
 	}
 	if r.Changes {
-		r.Volumes = volumesOf(ctx, p, withoutGone(ctx, p, p.Prior.references(), value.Strings(after.NetworkVolumes)))
+		r.Volumes = volumesOf(ctx, p, withoutDeletedVolumes(ctx, p, p.Prior.references(), value.Strings(after.NetworkVolumes)))
 	}
 	workers := value.As[endpointWorkers](after.Workers)
 	r.ComputeKnown = planrule.Known(ctx, after.GPU, after.CPU) && workers != nil && !workers.Max.IsUnknown()

@@ -114,7 +114,7 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	switch {
 	case len(replaced) > 0:
 		p.Warn(replaced[0], "The cluster will be replaced", "Only the name of a cluster can be changed in place, not its %s. The apply deletes cluster %s (%s) and creates another one, with a new id and other addresses. %s",
-			list(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), clusterLoss)
+			commaList(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), clusterLoss)
 	case len(recorded) > 0:
 		warnRecorded(p, "cluster "+p.State.ID.ValueString(), recorded)
 	}

@@ -117,8 +117,8 @@ func (f command) expand(hasTemplate bool) (c api.Command) {
 }
 
 // flatten copies an answer into the model: everything, or only the parts that the model sets. The model
-// keeps its form of the command. A model without a form gets lists if the answer
-// has an entrypoint or args in the JSON form.
+// keeps its form of the command. A model without a command gets entrypoint and cmd if the answer's args
+// have the JSON form, or else args.
 func (f command) flatten(got api.Command, everything bool) {
 	if got.Args == nil || got.Entrypoint == nil || got.Cmd == nil {
 		return
@@ -168,8 +168,8 @@ func (f command) setsSameParts(other command) bool {
 	return entrypoint == otherEntrypoint && cmd == otherCmd
 }
 
-// rest returns the parts that the model leaves to the template.
-func (f command) rest(template startcmd.Command) startcmd.Command {
+// partsOfTemplate returns the parts that the model leaves to the template.
+func (f command) partsOfTemplate(template startcmd.Command) startcmd.Command {
 	entrypoint, cmd := f.ownParts()
 	if entrypoint {
 		template.Entrypoint = nil

@@ -52,7 +52,7 @@ func portsAttribute(m members, more ...string) schema.SetAttribute {
 
 func imageAttribute(m members, text string, more ...string) schema.StringAttribute {
 	a := m.text("image", text, more...)
-	a.Validators = []validator.String{rule.ImageReference} // which an empty text violates, too
+	a.Validators = []validator.String{rule.ImageReference} // also rejects an empty text
 	return a
 }
 
@@ -72,8 +72,8 @@ func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
 	return types.Int64Null()
 }
 
-// container has the container settings of a model. Attributes that a kind lacks are null. With a
-// template, the settings override it.
+// container has the container settings of a model. Attributes that a kind lacks are null. They
+// override the settings of a template.
 type container struct {
 	TemplateID, Image, Args, Registry types.String
 	Entrypoint, Cmd, DockerEntrypoint types.List
@@ -104,7 +104,7 @@ func (s *container) checkImage(c diagnostics.Check) {
 // nil, which means the template's; otherwise they are empty.
 func (s *container) expand() *api.Container {
 	hasTemplate := !s.TemplateID.IsNull()
-	c := &api.Container{Image: optional(s.Image), Command: s.command().expand(hasTemplate), Disk: s.Disk.ValueInt64Pointer()}
+	c := &api.Container{Image: pointerIfSet(s.Image), Command: s.command().expand(hasTemplate), Disk: s.Disk.ValueInt64Pointer()}
 	if !s.Env.IsNull() || len(s.values) > 0 || !hasTemplate {
 		c.Env = s.withWriteOnly(value.StringMap(s.Env))
 	}

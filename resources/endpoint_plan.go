@@ -159,16 +159,16 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 	p.Plan.Workers = value.Object(workersAttribute, workers)
 }
 
-// addsOrRemoves reports whether a plan adds or removes gpu or cpu. If it has the other one, an unknown
-// value becomes null, or the plan during the apply rejects it.
+// addsOrRemoves reports whether a plan adds or removes gpu or cpu; other is the planned value of the
+// other attribute. If that is set, an unknown value must become null: the plan during the apply rejects both.
 func addsOrRemoves(planned, before, other attr.Value) bool {
 	return planned.IsNull() != before.IsNull() && (!planned.IsUnknown() || other.IsNull())
 }
 
 // planCompute plans a replacement if the endpoint switches between GPUs and CPUs, and checks that
-// API v2 can select the GPUs, which it does by pool. reported is true if unknown ids were already
-// reported.
-func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool) {
+// API v2 can select the GPUs, which it does by pool. unknownIDs is true if CheckNames has reported
+// unknown ids.
+func planCompute(ctx context.Context, p *planrule.Plan[endpoint], unknownIDs bool) {
 	if p.State != nil {
 		var replaced []string
 		if p.Changes(ctx, "type") && (p.Version != api.V1 || !p.Plan.Type.IsUnknown()) { // API v1 only has queues
@@ -203,7 +203,7 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool)
 	ids := value.Strings(gpu.TypeIDs)
 	_, _, err := p.API.SelectGPUs(ctx, ids)
 	switch _, inexpressible := errors.AsType[*api.SelectionError](err); {
-	case inexpressible && reported:
+	case inexpressible && unknownIDs:
 	case inexpressible:
 		p.Error("gpu.type_ids", "API v2 can't select exactly these GPU types", "%s. Choose by gpu.pools and gpu.excluded_types, or change the list.", err)
 	case err != nil:
@@ -236,9 +236,9 @@ func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excl
 	case slices.ContainsFunc(pools, func(pool string) bool { return !known[pool] }):
 	case i >= 0: // the excluded type isn't in the pools
 		p.Error("gpu.excluded_types", "Excluded type outside of the pools", "Invalid gpu.excluded_types: expected GPU types of the pools %s (%s), got %q%s",
-			list(sorted(pools)), list(sorted(inPools)), excluded[i], near.Suggest(excluded[i], inPools))
+			commaList(sorted(pools)), commaList(sorted(inPools)), excluded[i], near.Suggest(excluded[i], inPools))
 	case len(excluded) == len(inPools):
-		p.Error("gpu.excluded_types", "No GPU type is left", "gpu.excluded_types names every GPU type of the pools %s. Leave one, or add a pool.", list(sorted(pools)))
+		p.Error("gpu.excluded_types", "No GPU type is left", "gpu.excluded_types names every GPU type of the pools %s. Leave one, or add a pool.", commaList(sorted(pools)))
 	}
 }
 
@@ -260,7 +260,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 		switch {
 		case planned != nil:
 			desired = planned
-		case desired != nil && p.State.Private.Linked: // the template may have other CUDA versions now: the state's stay
+		case desired != nil && p.State.Private.Linked: // the template's CUDA versions may have changed: keep the state's
 			desired.OpenCUDA = true
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate

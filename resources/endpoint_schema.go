@@ -78,8 +78,8 @@ var endpointSchema = schema.Schema{
 	}),
 }
 
-// endpointOneVersion lists the attributes of one API version. An update on API v1 handles changes of
-// most of them, because API v1 has them through a template or under other names.
+// endpointOneVersion lists the attributes that only one API version has. An update on API v1 handles
+// changes of most of them, because API v1 has them through a template or under other names.
 var endpointOneVersion = slices.Concat(
 	handledByKind(api.V2, nil, "image", "args", "entrypoint", "cmd", "disk", "env_wo", "ports", "registry", "gpu.pools"),
 	handledByKind(api.V2, []string{"QUEUE"}, "type"), handledByKind(api.V2, []string{"{}"}, "env"), handledByKind(api.V2, []string{"[]"}, "gpu.excluded_types"),
@@ -218,11 +218,11 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	}
 	m.Scaling = value.Object(scalingAttribute, scaling)
 	got.CreatedAt = cmp.Or(m.CreatedAt.ValueString(), got.CreatedAt)
-	every := m.Private.AnyDataCenters
+	all := m.Private.AnyDataCenters
 	switch prior := value.Strings(m.DataCenterIDs); {
-	case len(got.DataCenterIDs) == 0 && (api.AllDataCenters(prior) || sameElements(prior, every)):
+	case len(got.DataCenterIDs) == 0 && (api.AllDataCenters(prior) || sameElements(prior, all)):
 		got.DataCenterIDs = prior
-	case len(prior) == 0 && sameElements(got.DataCenterIDs, every):
+	case len(prior) == 0 && sameElements(got.DataCenterIDs, all):
 		got.DataCenterIDs = nil
 	}
 	// A queue's URLs are derived from queue_url, so both versions show the same URLs. A load
@@ -238,7 +238,7 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, linked bool) (types.Object, error) {
 	gpu := value.As[endpointGPU](m.GPU)
 	switch {
-	case got == nil, gpu == nil && len(got.Pools)+len(got.TypeIDs)+len(got.AllowedCUDAVersions) == 0 && got.MinCUDAVersion == "" && got.Count <= 1: // none was selected
+	case got == nil, gpu == nil && len(got.Pools)+len(got.TypeIDs)+len(got.AllowedCUDAVersions) == 0 && got.MinCUDAVersion == "" && got.Count <= 1: // no GPU was selected
 		return value.Object[endpointGPU](gpuAttribute, nil), nil
 	case gpu == nil:
 		gpu = &endpointGPU{}
@@ -263,8 +263,8 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 		gpu.ExcludedTypes = value.KeepSet(gpu.ExcludedTypes, got.ExcludedTypes)
 	}
 	gpu.Count = types.Int64Value(max(got.Count, 1))
-	// With a template, the CUDA versions may be the template's. On API v1, the link carries
-	// none.
+	// With a template, the CUDA versions may be the template's, except on API v1, whose link
+	// doesn't include them.
 	if m.TemplateID.IsNull() || len(gpu.AllowedCUDAVersions.Elements()) > 0 || linked {
 		gpu.AllowedCUDAVersions = value.KeepSet(gpu.AllowedCUDAVersions, got.AllowedCUDAVersions)
 	}

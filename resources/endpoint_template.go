@@ -24,8 +24,8 @@ type endpointPrivate struct {
 	Template   *templateSettings // as last read or applied; nil without a template
 	Linked     bool              // API v1 has returned the link to the template
 	EnvWO      envDigests
-	References references `json:"Named"` // earlier references to other objects
-	// AnyDataCenters is the answer of API v1 if the configuration chooses none: the deployment's list.
+	References uniqueTexts `json:"Named"` // earlier references to other objects
+	// AnyDataCenters are the data centers that API v1 returns if the configuration chooses none: all of the deployment.
 	AnyDataCenters []string
 }
 
@@ -45,8 +45,8 @@ func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, 
 }
 
 // inheritCUDAVersions adds the CUDA versions of the template to an update, because the API takes them from
-// a template only at create. They conflict with a minimum version. v1 doesn't return a
-// template's, so there it only clears the endpoint's own.
+// a template only at create. They conflict with a minimum version. API v1 doesn't return them: there the
+// update can only clear the endpoint's own.
 func inheritCUDAVersions(want *api.Endpoint, prior api.Endpoint, t api.Template) {
 	if want.GPU == nil || len(want.GPU.AllowedCUDAVersions) > 0 {
 		return
@@ -60,8 +60,8 @@ func inheritCUDAVersions(want *api.Endpoint, prior api.Endpoint, t api.Template)
 	}
 }
 
-// appliesTemplate reports whether an update sends the container: the template's settings, or
-// the endpoint's own in addition.
+// appliesTemplate reports whether an update sends the container, because the template's settings or
+// the endpoint's own change.
 func (m *endpoint) appliesTemplate(state *endpoint) bool {
 	changes := func(attribute string) bool {
 		return !value.Attribute(m, attribute).Equal(value.Attribute(state, attribute))
@@ -174,7 +174,7 @@ func (m *endpoint) settingsFromTemplate(c *api.Client, s templateSettings, prior
 		s.CUDA = value.Strings(versions)
 	}
 	args, _ := before["args"].(types.String)
-	if c.Digest(args.ValueString()) != s.restDigest(c, m.command()) {
+	if c.Digest(args.ValueString()) != s.digestOfTemplateParts(c, m.command()) {
 		args = types.StringUnknown()
 	}
 	members := s.members(&m.container, m.ownVariables(m.Private.EnvWO), args)
@@ -210,8 +210,8 @@ func (m *endpoint) templateAsPlanned(ctx context.Context, c *api.Client) (*api.T
 	return &t, nil
 }
 
-// matchesPlan reports whether the template has the planned values, as far as they are known. It
-// ignores ports that the server may add.
+// matchesPlan reports whether the template has the planned values. It ignores unknown values and
+// ports that the server may add.
 func matchesPlan(planned, now types.Object) bool {
 	if planned.IsUnknown() {
 		return true
@@ -230,7 +230,7 @@ func matchesPlan(planned, now types.Object) bool {
 	return true
 }
 
-// areOpenPorts reports whether ports are none or the defaults, which API v1 adds to none.
+// areOpenPorts reports whether ports are empty or the defaults, which API v1 adds to empty ports.
 func areOpenPorts(ports types.Set) bool {
 	return len(ports.Elements()) == 0 || areDefaultPorts(value.Strings(ports))
 }

@@ -125,8 +125,8 @@ func (m *writeOnlyEnv) sends(state *writeOnlyEnv) bool {
 
 // setWriteOnlyEnv sets the values for a request. state is nil for a create. Because an environment is
 // written as a whole, an update that doesn't send the configuration's values sends
-// the server's back.
-func (m *writeOnlyEnv) setWriteOnlyEnv(config, state *writeOnlyEnv, d envDigests, current map[string]string) {
+// those of serverEnv back.
+func (m *writeOnlyEnv) setWriteOnlyEnv(config, state *writeOnlyEnv, d envDigests, serverEnv map[string]string) {
 	if m.EnvWOKeys.IsUnknown() {
 		m.EnvWOKeys = config.names()
 	}
@@ -136,7 +136,7 @@ func (m *writeOnlyEnv) setWriteOnlyEnv(config, state *writeOnlyEnv, d envDigests
 	}
 	m.keepsServerValues = true
 	for name := range state.writeOnlyNames(d) {
-		if v, ok := current[name]; ok {
+		if v, ok := serverEnv[name]; ok {
 			m.values[name] = v
 		}
 	}

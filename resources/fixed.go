@@ -45,7 +45,7 @@ func (m members) fixedSettings(constraints ...string) (out []fixedSetting) {
 // warnRecorded warns about settings of an object that are only recorded.
 func warnRecorded[M any](p *planrule.Plan[M], object string, settings []string) {
 	p.Warn(settings[0], "Settings are recorded, and not sent", "The API does not return these settings of the imported %s: %s. This apply records the configured values in the state, and sends nothing.",
-		object, list(settings))
+		object, commaList(settings))
 }
 
 // planReplacement makes changes of these attributes replace the object, and checks its new data
@@ -78,7 +78,7 @@ func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], m members, se
 	template := value.Text(p.Plan, "template_id")
 	for _, setting := range settings {
 		before, after := p.Values(ctx, setting.attribute)
-		inherited := !template.IsNull() && templateMembers.defaultOf(setting.attribute) == "true" // false isn't the same as an omission
+		inherited := !template.IsNull() && templateMembers.defaultOf(setting.attribute) == "true" // an omission means the template's value, which may be true
 		omitted := func(v attr.Value) bool {
 			return noValue(v) || setting.constraint && v.String() == m.defaultOf(setting.attribute)
 		}
@@ -100,4 +100,4 @@ func noValue(v attr.Value) bool {
 	return value.Empty(v) || v.Equal(types.BoolValue(false)) || v.Equal(types.Float64Value(0)) || v.Equal(types.Int64Value(0))
 }
 
-func list(names []string) string { return strings.Join(names, ", ") }
+func commaList(names []string) string { return strings.Join(names, ", ") }

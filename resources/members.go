@@ -24,9 +24,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 )
 
-// members is a kind's name in the contract. Its methods make the attributes of the resource from the settings in
-// the contract: whether they are required, their defaults, bounds and choices, and the end of their
-// descriptions. more is appended to the description.
+// members stands for the settings of a kind in the contract; the string is the kind's name there. Its
+// methods make the resource's attributes from the settings: whether they are required, their defaults,
+// bounds and choices, and the end of their descriptions. more is appended to the description.
 type members string
 
 func (m members) setting(path string) *contract.Setting { return contract.SettingAt(string(m), path) }
@@ -111,16 +111,16 @@ const (
 // version, and replaces {choices}, {default}, {min} and {max}.
 func describe(s *contract.Setting, text string, more []string) string {
 	f := s.Field()
-	facts := []string{"{choices}", choices(f.Enum), "{default}", strings.Trim(f.Default, `"`)}
+	replacements := []string{"{choices}", choices(f.Enum), "{default}", strings.Trim(f.Default, `"`)}
 	for _, field := range []*contract.Field{s.V2, s.V1} {
 		if field != nil && field.Min != nil {
-			facts = append(facts, "{min}", strconv.FormatFloat(*field.Min, 'f', -1, 64))
+			replacements = append(replacements, "{min}", strconv.FormatFloat(*field.Min, 'f', -1, 64))
 		}
 		if field != nil && field.Max != nil {
-			facts = append(facts, "{max}", strconv.FormatFloat(*field.Max, 'f', -1, 64))
+			replacements = append(replacements, "{max}", strconv.FormatFloat(*field.Max, 'f', -1, 64))
 		}
 	}
-	text = strings.NewReplacer(facts...).Replace(text)
+	text = strings.NewReplacer(replacements...).Replace(text)
 	empty := f.Default == "[]" || f.Default == "{}" || f.Default == `""`
 	if f.Default != "" && !empty && !strings.Contains(text, "efault") {
 		if choice := strings.Trim(f.Default, `"`); choice != f.Default {
@@ -252,7 +252,7 @@ func stringRules(s *contract.Setting) []validator.String {
 	return []validator.String{rule.Characters(int(*minimum), int(*maximum))}
 }
 
-// elementRule returns the rule of a string or of a list's elements. Ids aren't checked.
+// elementRule returns the rule of a string or of a list's elements. Of ids, it rejects only empty ones.
 func elementRule(f *contract.Field) rule.Validator[string] {
 	if f.Form == nil || *f.Form == contract.ID || *f.Form == contract.GPUTypeID {
 		return rule.NonEmpty

@@ -93,7 +93,7 @@ func expectMembers(t *testing.T, operation string, got []string, text string) {
 	want := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(text))
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("the %s sends %v, expected %v. Omit optional attributes that are not set: use `optional(m.X)` in expand, and `clearedBy` in the contract. "+
+		t.Errorf("the %s sends %v, expected %v. Omit optional attributes that are not set: use `pointerIfSet(m.X)` in expand, and `clearedBy` in the contract. "+
 			"Add an attribute with a default to `minimalCreates` (resources/minimal_create_test.go).", operation, got, want)
 	}
 }

@@ -115,8 +115,8 @@ func moveEndpointV2(state *migrate.State, m *endpoint) {
 	})
 }
 
-// moveTemplateLink also sets the name, because a read then treats the container's settings as
-// the template's.
+// moveTemplateLink takes over the template and, with it, the name: if a name is set, a read treats
+// the container's settings as the template's.
 func moveTemplateLink(state *migrate.State, m *endpoint) {
 	if m.TemplateID = text(state.Text("template_id")); !m.TemplateID.IsNull() {
 		m.Name = types.StringValue(state.Text("name"))
@@ -156,7 +156,7 @@ var movedPod = migrate.Table[pod]{
 	},
 	migrate.Decentralized: func(state *migrate.State, m *pod) {
 		m.DataCenterIDs = texts(state.Texts("data_center_ids"))
-		m.movePlacement(state, state.Text("cloud_type"), append(state.Texts("gpu_type_ids"), "")[0])
+		m.movePlacement(state, state.Text("cloud_type"), append(state.Texts("gpu_type_ids"), "")[0]) // the first type or ""
 	},
 	migrate.Nilenso: func(state *migrate.State, m *pod) {
 		m.StartSSH = nullIfFalse(state.True("start_ssh"))

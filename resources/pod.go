@@ -41,7 +41,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 		plan.ID = types.StringValue(got.ID)
 		desired, locked := plan.DesiredState, plan.Locked
 		if stops || locked.ValueBool() && !deref(got.Locked) {
-			have := got // only the lock may be left to send
+			have := got // made equal to want except for the lock, so that the update sends only the lock
 			have.Container, have.Mounts, have.GlobalNetworking, want.GlobalNetworking = want.Container, want.Mounts, nil, nil
 			finished, err := applyPod(ctx, c, plan, have, want)
 			if err != nil { // an error would taint the pod, which Terraform then replaces
@@ -143,11 +143,11 @@ func (m *pod) desiredPod(ctx context.Context, c *api.Client, state *pod, have ap
 		}
 	}
 	restores := m.restores(state, "env") && !m.FromTemplate.Attributes()["env"].IsUnknown()
-	env, old := map[string]string{}, state.ownVariables()
+	env, ownBefore := map[string]string{}, state.ownVariables()
 	for name, v := range have.Container.Env {
 		fromTemplate, inTemplate := template.Env[name]
 		switch {
-		case api.IsAccessVariable(name), hasTemplate && (imported || !restores && !old[name]):
+		case api.IsAccessVariable(name), hasTemplate && (imported || !restores && !ownBefore[name]):
 			env[name] = v
 		case inTemplate:
 			env[name] = fromTemplate

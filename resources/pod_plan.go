@@ -120,7 +120,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	if len(replaced) > 0 {
 		checkPodSize(p)
 		p.Warn(replaced[0], "The pod will be replaced", "A pod can't change its %s. The apply deletes pod %s (%s) and creates another one, with a new id and other addresses. %s",
-			list(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), p.State.loss())
+			commaList(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), p.State.loss())
 		return
 	}
 	changed, inherited := containerChanges(ctx, p)
@@ -133,7 +133,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	planContainerChange(ctx, p, changed)
 	if lost := p.State.Private.Lost; len(lost) > 0 {
 		p.Warn("env", "The pod has lost variables of the deployment", "The environment of pod %s was replaced elsewhere, and no longer has %s, which the deployment had set. Only a new pod gets them again. "+
-			"To set a value yourself, add the variable to env.", p.State.ID.ValueString(), list(lost))
+			"To set a value yourself, add the variable to env.", p.State.ID.ValueString(), commaList(lost))
 	}
 }
 
@@ -199,8 +199,8 @@ func planContainerChange(ctx context.Context, p *planrule.Plan[pod], changed []s
 	case staysLocked && stops:
 		p.ErrorInPlace("locked", "The pod is locked", "A locked pod can't be stopped, and desired_state is EXITED. Set locked = false, or remove desired_state.")
 	case staysLocked && active && slices.ContainsFunc(changed, func(a string) bool { return p.Known(ctx, a) }):
-		p.ErrorInPlace("locked", "The pod is locked", "A change of %s replaces the container of pod %s, which its lock prevents. Set locked = false for this apply, or leave the settings.", list(changed), p.State.ID.ValueString())
+		p.ErrorInPlace("locked", "The pod is locked", "A change of %s replaces the container of pod %s, which its lock prevents. Set locked = false for this apply, or leave the settings.", commaList(changed), p.State.ID.ValueString())
 	case active && len(changed) > 0:
-		p.Warn(changed[0], "The container of the pod will be replaced", "A change of %s ends the processes of pod %s, and the data on its container disk is lost. Its mounts are kept.", list(changed), p.State.ID.ValueString())
+		p.Warn(changed[0], "The container of the pod will be replaced", "A change of %s ends the processes of pod %s, and the data on its container disk is lost. Its mounts are kept.", commaList(changed), p.State.ID.ValueString())
 	}
 }

@@ -151,9 +151,9 @@ type podPrivate struct {
 	Imported   bool     // the pod was imported and not updated since: the state contains the settings of its template, too
 	Carried    []string // attributes that a moved block took from another provider's state: see fixedChanges
 	EnvWO      envDigests
-	References references `json:"Named"` // ids of other objects that the state contains or once contained
+	References uniqueTexts `json:"Named"` // ids of other objects that the state contains or once contained
 	Copy       podCopy
-	Access     references    // names of variables that the deployment set in the pod
+	Access     uniqueTexts   // names of variables that the deployment set in the pod
 	Lost       []string      // the Access variables that the last read didn't find
 	Mounts     api.PodMounts // mounts in the last answer: the state has none if they are the template's
 }
@@ -195,7 +195,7 @@ func (m *pod) flatten(got api.Pod) {
 	}
 	m.flattenCompute(got)
 	// An answer has the current state of global networking. A change applies at the next start, so
-	// false doesn't mean that it wasn't requested.
+	// the answer may be false after a request for true.
 	if network := deref(got.GlobalNetworking); network.Enabled || !m.GlobalNetworking.IsNull() {
 		network.Enabled = network.Enabled || deref(value.As[api.GlobalNetworking](m.GlobalNetworking)).Enabled
 		m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], &network)

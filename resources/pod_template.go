@@ -44,8 +44,8 @@ func (m *pod) ownVariables() map[string]bool {
 	return own
 }
 
-// recordCopy sets from_template to the settings in an answer. It records their digests, to
-// detect later changes, after a create or update and if there are none for this API key.
+// recordCopy sets from_template to the settings in an answer. If applied is true (after a create or
+// update), or if there are no digests of this API key, it records digests of them to detect later changes.
 func (m *pod) recordCopy(c *api.Client, got api.Pod, applied bool) {
 	if m.TemplateID.IsNull() || m.Private.Imported {
 		m.FromTemplate = types.ObjectNull(podFromTemplateTypes)
@@ -126,7 +126,7 @@ func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 			}
 		} else if len(drifted) > 0 {
 			p.Warn("template_id", "The pod is not as it was created", "The settings that pod %s copied from template %s were changed elsewhere (%s), and the template can no longer be read to restore them. "+
-				"Set the attributes in the pod, or replace it.", p.State.ID.ValueString(), p.State.TemplateID.ValueString(), list(drifted))
+				"Set the attributes in the pod, or replace it.", p.State.ID.ValueString(), p.State.TemplateID.ValueString(), commaList(drifted))
 		}
 	}
 	p.Plan.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, members)

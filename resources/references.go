@@ -16,40 +16,41 @@ import (
 // destroy, which must stay possible. If the object changes, the API rejects the change during
 // the apply.
 
-// references are the ids of other objects that the state contains or once contained. The current
-// state isn't enough, because the API omits deleted objects from its answers.
-type references []string
+// uniqueTexts is a list without empty or repeated texts.
+type uniqueTexts []string
 
-// with returns the references and the ids.
-func (r references) with(ids ...string) references {
-	r = slices.Clone(r)
-	for _, id := range ids {
-		if id != "" && !slices.Contains(r, id) {
-			r = append(r, id)
+// with returns a copy of the list with more texts.
+func (u uniqueTexts) with(more ...string) uniqueTexts {
+	u = slices.Clone(u)
+	for _, text := range more {
+		if text != "" && !slices.Contains(u, text) {
+			u = append(u, text)
 		}
 	}
-	return r
+	return u
 }
 
-func (m *endpoint) references() references {
+// references returns the ids of other objects that the state contains or once contained. The current
+// state isn't enough, because the API omits deleted objects from its answers.
+func (m *endpoint) references() uniqueTexts {
 	return m.Private.References.with(append(value.Strings(m.NetworkVolumes), m.TemplateID.ValueString(), m.Registry.ValueString())...)
 }
 
-func (m *pod) references() references {
+func (m *pod) references() uniqueTexts {
 	return m.Private.References.with(append(volumeIDs(m.Mounts), m.Registry.ValueString())...)
 }
 
-func (m *template) references() references {
-	return references{}.with(m.Registry.ValueString())
+func (m *template) references() uniqueTexts {
+	return uniqueTexts{}.with(m.Registry.ValueString())
 }
 
-func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], previous references, id types.String) {
+func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], previous uniqueTexts, id types.String) {
 	if p.API != nil {
 		checkReference(ctx, p, "registry", previous, id, "registry auth", p.API.RegistryAuths)
 	}
 }
 
-func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute string, previous references, ids []string) {
+func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute string, previous uniqueTexts, ids []string) {
 	for _, id := range ids {
 		if p.API != nil {
 			checkReference(ctx, p, attribute, previous, types.StringValue(id), "network volume", p.API.NetworkVolumes)
@@ -57,7 +58,7 @@ func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute str
 	}
 }
 
-func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, previous references, id types.String, title string, collection *api.Collection[T]) {
+func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, previous uniqueTexts, id types.String, title string, collection *api.Collection[T]) {
 	if id.ValueString() == "" { // unknown or not set
 		return
 	}
@@ -94,7 +95,7 @@ func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], templateI
 
 // checkTemplate rejects a template that doesn't exist or isn't for this kind of object. t and err
 // are the result of reading it. If the object already had the reference, it only warns.
-func checkTemplate[M any](p *planrule.Plan[M], previous references, id string, t api.Template, err error, serverless bool) {
+func checkTemplate[M any](p *planrule.Plan[M], previous uniqueTexts, id string, t api.Template, err error, serverless bool) {
 	known := true
 	if planned := plannedTemplate(p, types.StringValue(id)); planned != nil {
 		t.Serverless, known = planned.Serverless, !slices.Contains(planned.Unknown, "serverless")
@@ -119,8 +120,8 @@ func isUnlisted[T any](ctx context.Context, collection *api.Collection[T], id st
 	return err == nil && !slices.ContainsFunc(all, func(other api.NamedObject) bool { return other.ID == id })
 }
 
-// withoutGone omits the network volumes that were used before and no longer exist.
-func withoutGone[M any](ctx context.Context, p *planrule.Plan[M], previous references, ids []string) []string {
+// withoutDeletedVolumes omits the network volumes that were used before and no longer exist.
+func withoutDeletedVolumes[M any](ctx context.Context, p *planrule.Plan[M], previous uniqueTexts, ids []string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool {
 		return p.API != nil && slices.Contains(previous, id) && isUnlisted(ctx, p.API.NetworkVolumes, id)
 	})

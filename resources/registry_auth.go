@@ -197,23 +197,23 @@ func refuseWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	if len(users) > 0 {
 		p.Error(attribute, "A pod uses the registry auth", "The API can't change auth %s, and refuses to delete it while a pod has it: %s. "+
 			"Create a second gpucloud_registry_auth with the new credentials, under another name, and let the pods' registry name that one. Remove this one in a later apply.%s",
-			p.State.ID.ValueString(), list(users), hint)
+			p.State.ID.ValueString(), commaList(users), hint)
 	}
 }
 
 // warnWhilePodsUse warns that a tainted auth can't be replaced while a pod uses it. Terraform plans
-// the replacement as a create, without the id of the auth, and -replace as an update first.
+// the replacement as a create, without the id of the auth. With -replace, it plans an update before that.
 func warnWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	if p.API == nil || p.Plan.Name.ValueString() == "" {
 		return
 	}
-	auths, _ := p.API.RegistryAuths.ListNames(ctx) // without a list, there is only no warning
+	auths, _ := p.API.RegistryAuths.ListNames(ctx) // if it fails, there is no warning
 	for _, auth := range auths {
 		if auth.Name != p.Plan.Name.ValueString() {
 			continue
 		}
 		if users, err := podsUsing(ctx, p.API, auth.ID); err == nil && len(users) > 0 {
-			p.Warn("", "A pod uses the registry auth", "The API refuses to delete auth %s while a pod has it: %s. If this plan replaces the auth, the apply fails: run terraform untaint if it is tainted, or leave out -replace.", auth.ID, list(users))
+			p.Warn("", "A pod uses the registry auth", "The API refuses to delete auth %s while a pod has it: %s. If this plan replaces the auth, the apply fails: run terraform untaint if it is tainted, or leave out -replace.", auth.ID, commaList(users))
 		}
 	}
 }

@@ -73,8 +73,8 @@ func settingsOfContainer(c *api.Client, container api.Container) templateSetting
 	}
 }
 
-// restDigest returns the digest of the command parts that a pod or endpoint leaves to the template.
-func (s *templateSettings) restDigest(c *api.Client, own command) string {
+// digestOfTemplateParts returns the digest of the command parts that a pod or endpoint leaves to the template.
+func (s *templateSettings) digestOfTemplateParts(c *api.Client, own command) string {
 	switch entrypoint, cmd := own.ownParts(); {
 	case entrypoint && cmd:
 		return c.Digest("")
@@ -90,7 +90,7 @@ func (s *templateSettings) restDigest(c *api.Client, own command) string {
 // is the template's part of the start command, for settings that have only its digest.
 func (s *templateSettings) members(own *container, variables map[string]bool, args types.String) map[string]attr.Value {
 	if s.command != nil {
-		args = text(own.command().rest(*s.command).String())
+		args = text(own.command().partsOfTemplate(*s.command).String())
 	}
 	members := map[string]attr.Value{
 		"image": text(s.Image), "args": args, "disk": types.Int64Value(s.Disk), "ports": texts(s.Ports), "registry": text(s.Registry),

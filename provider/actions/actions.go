@@ -89,8 +89,8 @@ func (a *configuredAction[M]) Invoke(ctx context.Context, req action.InvokeReque
 	err := a.definition.invoke(ctx, c, config, func(format string, args ...any) {
 		resp.SendProgress(action.InvokeProgressEvent{Message: fmt.Sprintf(format, args...)})
 	})
-	if at, ok := errors.AsType[*diagnostics.AttributeError](err); ok {
-		check.Error(at.Attribute, a.definition.failure, "%s", err)
+	if invalid, ok := errors.AsType[*diagnostics.AttributeError](err); ok {
+		check.Error(invalid.Attribute, a.definition.failure, "%s", err)
 	} else if err != nil {
 		resp.Diagnostics.AddError(a.definition.failure, err.Error())
 	}

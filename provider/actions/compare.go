@@ -32,9 +32,9 @@ func decodeJSON(text string) (v any, err error) {
 	return v, decoder.Decode(&v)
 }
 
-// difference describes the first difference between two values, or returns "". If open is true,
-// objects may have more members than want.
-func difference(path string, got, want any, open bool) string {
+// difference describes the first difference between two values, or returns "". If allowMore is true,
+// the objects in got may have more members than those in want.
+func difference(path string, got, want any, allowMore bool) string {
 	expected, ok := want.(map[string]any)
 	if !ok {
 		if equal(got, want) {
@@ -51,12 +51,12 @@ func difference(path string, got, want any, open bool) string {
 		if !has {
 			return fmt.Sprintf("%s has no member %q", path, name)
 		}
-		if text := difference(path+"."+name, member, expected[name], open); text != "" {
+		if text := difference(path+"."+name, member, expected[name], allowMore); text != "" {
 			return text
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if _, ok := expected[name]; !ok && !open {
+		if _, ok := expected[name]; !ok && !allowMore {
 			return fmt.Sprintf("%s has a member %q, expected none", path, name)
 		}
 	}
@@ -86,4 +86,4 @@ func sameNumber(a, b string) bool {
 	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 
-const longestShown = 500 // characters
+const maxShown = 500 // characters of an output in an error

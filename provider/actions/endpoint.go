@@ -36,8 +36,8 @@ type recycleWorkersModel struct {
 	timeoutModel
 }
 
-// restoreTime limits how long restoring the worker limits may take.
-const restoreTime = 30 * time.Second
+// restoreTimeout limits how long restoring the worker limits may take.
+const restoreTimeout = 30 * time.Second
 
 func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, report reporter) (failure error) {
 	id := config.EndpointID.ValueString()
@@ -51,7 +51,7 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 	scaledDown := before
 	scaledDown.Workers.Min, scaledDown.Workers.Max = 0, 0
 	defer func() {
-		restoreCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
+		restoreCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 		defer cancel()
 		if _, err := c.Endpoints.Update(restoreCtx, scaledDown, before); err != nil {
 			failure = errors.Join(failure, fmt.Errorf("endpoint %s may have workers.min = 0 and workers.max = 0, because the earlier values %d and %d could not be restored: apply its configuration again. %w", id, before.Workers.Min, before.Workers.Max, err))

@@ -160,20 +160,20 @@ func (m *jobRunModel) compare(ctx context.Context, c *api.Client, job api.Job) e
 	for _, expected := range []struct {
 		attribute string
 		value     types.String
-		open      bool
+		allowMore bool
 	}{
 		{"expected_output", m.ExpectedOutput, false},
 		{"expected_members", m.ExpectedMembers, true},
 	} {
 		want, err := decode(expected.value)
 		if err != nil || expected.value.IsNull() {
-			continue // can't fail: validated
+			continue // never an error: validate has decoded the value
 		}
-		if text := difference("output", output, want, expected.open); text != "" {
+		if text := difference("output", output, want, expected.allowMore); text != "" {
 			_ = c.RedactEndpoint(ctx, m.EndpointID.ValueString()) // an error is ignored: a key that may run jobs need not be able to read the endpoint
 			secrets := redact.FromContext(ctx)
 			return &diagnostics.AttributeError{Attribute: expected.attribute, Err: fmt.Errorf("job %s completed, and %s. Its output is %s",
-				job.ID, secrets.Text(text, 2*longestShown), secrets.Text(redact.JSON(output), longestShown))}
+				job.ID, secrets.Text(text, 2*maxShown), secrets.Text(redact.JSON(output), maxShown))}
 		}
 	}
 	return nil

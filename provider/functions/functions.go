@@ -1,6 +1,6 @@
-// Package functions holds the provider's functions. A function sees its
-// arguments and the environment, neither the provider block nor the API, so that Terraform can call it whenever it
-// evaluates an expression.
+// Package functions holds the provider's functions. A function reads its arguments and the
+// environment, but neither the provider block nor the API: Terraform calls it whenever it evaluates
+// an expression.
 package functions
 
 import (
@@ -33,24 +33,24 @@ var All = []func() function.Function{
 	shellJoin.constructor,
 }
 
-// definition is a function with its documentation.
-type definition struct {
+// providerFunction is a function with its documentation.
+type providerFunction struct {
 	name       string
 	definition function.Definition
 	run        func(ctx context.Context, args function.ArgumentsData) (result any, err *function.FuncError)
 }
 
-func (d *definition) constructor() function.Function { return d }
+func (d *providerFunction) constructor() function.Function { return d }
 
-func (d *definition) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
+func (d *providerFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
 	resp.Name = d.name
 }
 
-func (d *definition) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+func (d *providerFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	resp.Definition = d.definition
 }
 
-func (d *definition) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+func (d *providerFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	result, err := d.run(ctx, req.Arguments)
 	if err == nil {
 		err = resp.Result.Set(ctx, result)
@@ -59,7 +59,7 @@ func (d *definition) Run(ctx context.Context, req function.RunRequest, resp *fun
 }
 
 // gpuPools returns the pools that contain the given GPU types.
-var gpuPools = &definition{
+var gpuPools = &providerFunction{
 	name: "gpu_pools",
 	definition: function.Definition{
 		Summary: "GPU pools that contain GPU types",
@@ -95,7 +95,7 @@ var gpuPools = &definition{
 }
 
 // parseImage splits the reference of a container image.
-var parseImage = &definition{
+var parseImage = &providerFunction{
 	name: "parse_image",
 	definition: function.Definition{
 		Summary: "Registry, repository, tag and digest of a container image",
@@ -117,7 +117,7 @@ var parseImage = &definition{
 		if err != nil {
 			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("expected the reference of a container image, such as ghcr.io/acme/worker:1.2, got %q: %s", text, err))
 		}
-		image := image{Registry: reference.Domain(named), Repository: reference.Path(named)}
+		image := imageParts{Registry: reference.Domain(named), Repository: reference.Path(named)}
 		if tagged, ok := named.(reference.Tagged); ok {
 			image.Tag = new(tagged.Tag())
 		}
@@ -128,7 +128,7 @@ var parseImage = &definition{
 	},
 }
 
-type image struct {
+type imageParts struct {
 	Registry   string  `tfsdk:"registry"`
 	Repository string  `tfsdk:"repository"`
 	Tag        *string `tfsdk:"tag"`
@@ -136,7 +136,7 @@ type image struct {
 }
 
 // port formats a port for templates, endpoints and pods.
-var port = &definition{
+var port = &providerFunction{
 	name: "port",
 	definition: function.Definition{
 		Summary:             "An element of ports from a port number and a protocol",
@@ -165,7 +165,7 @@ var port = &definition{
 }
 
 // runURL returns the URL that accepts an endpoint's jobs.
-var runURL = &definition{
+var runURL = &providerFunction{
 	name: "run_url",
 	definition: function.Definition{
 		Summary: "Address to which the jobs of an endpoint are sent",
@@ -213,7 +213,7 @@ var runURL = &definition{
 func withoutPeriod(err error) string { return strings.TrimSuffix(err.Error(), ".") }
 
 // shellJoin quotes arguments and joins them into one string for args.
-var shellJoin = &definition{
+var shellJoin = &providerFunction{
 	name: "shell_join",
 	definition: function.Definition{
 		Summary: "Arguments joined into one string, quoted for a shell",

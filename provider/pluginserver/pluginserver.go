@@ -29,7 +29,7 @@ func New(p provider.Provider) tfprotov6.ProviderServer {
 	p.Metadata(ctx, provider.MetadataRequest{}, &meta)
 	var block provider.SchemaResponse
 	p.Schema(ctx, provider.SchemaRequest{}, &block)
-	s := &server{protocol: inner, block: block.Schema, resources: schemas(p.Resources(ctx), meta.TypeName), data: schemas(p.DataSources(ctx), meta.TypeName)}
+	s := &server{protocol: inner, block: block.Schema, resources: schemas(p.Resources(ctx), meta.TypeName), dataSources: schemas(p.DataSources(ctx), meta.TypeName)}
 	if p, ok := p.(provider.ProviderWithEphemeralResources); ok {
 		s.ephemerals = schemas(p.EphemeralResources(ctx), meta.TypeName)
 	}
@@ -67,8 +67,8 @@ type protocol interface {
 
 type server struct {
 	protocol
-	block                                fwSchema // the provider's
-	resources, data, ephemerals, actions map[string]fwSchema
+	block                                       fwSchema // of the provider block
+	resources, dataSources, ephemerals, actions map[string]fwSchema
 }
 
 // fwSchema is a schema of the framework.

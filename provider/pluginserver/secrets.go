@@ -93,11 +93,11 @@ func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanReso
 }
 
 func (s *server) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
-	return guard(ctx, s.data[req.TypeName], s.protocol.ValidateDataResourceConfig, req)
+	return guard(ctx, s.dataSources[req.TypeName], s.protocol.ValidateDataResourceConfig, req)
 }
 
 func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	return guard(ctx, s.data[req.TypeName], s.protocol.ReadDataSource, req)
+	return guard(ctx, s.dataSources[req.TypeName], s.protocol.ReadDataSource, req)
 }
 
 // UpgradeResourceState also rejects a state that was edited by hand to have fractions.
