@@ -245,7 +245,7 @@ func unreadNote(ctx context.Context, c *api.Client, endpointID string, j api.Job
 	if output := string(j.Output); j.Status != "COMPLETED" || output != "" && output != "[]" {
 		return ""
 	}
-	n, err := c.Jobs.Unread(ctx, endpointID, j.ID)
+	n, err := c.Jobs.UnreadChunks(ctx, endpointID, j.ID)
 	if err != nil || n == 0 {
 		return ""
 	}

@@ -51,9 +51,10 @@ func (s *SSHKeys) Get(ctx context.Context) ([]string, error) {
 	return s.send(ctx, httpclient.Call{Method: http.MethodGet})
 }
 
-// Edit replaces the list of keys by the result of change, which gets the keys that earlier edits of
-// this client added, too. If nothing changes, it sends nothing. The edits run one after the other.
-func (s *SSHKeys) Edit(ctx context.Context, add []string, change func(keys, added []string) []string) ([]string, error) {
+// Edit replaces the list of keys with the result of change, which gets the current keys and those that
+// earlier edits of this client have added. Later edits get adds, too. If nothing changes, Edit sends
+// nothing. The edits run one after the other.
+func (s *SSHKeys) Edit(ctx context.Context, adds []string, change func(keys, added []string) []string) ([]string, error) {
 	s.editing.Lock()
 	defer s.editing.Unlock()
 	keys, err := s.Get(ctx)
@@ -64,7 +65,7 @@ func (s *SSHKeys) Edit(ctx context.Context, add []string, change func(keys, adde
 		keys, err = s.Set(ctx, want)
 	}
 	if err == nil {
-		s.added = append(s.added, add...)
+		s.added = append(s.added, adds...)
 	}
 	return keys, err
 }

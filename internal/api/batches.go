@@ -28,7 +28,7 @@ func (b Batch) Done() bool {
 	return b.Status == "FAILED" || b.Status == "CANCELLED" || b.Status == "FINALIZED" && b.Completed+b.Failed >= b.Total
 }
 
-// BatchRequest is a request of a batch. A finished one has its result.
+// BatchRequest is a request of a batch, with its result once it has finished.
 type BatchRequest struct {
 	ID          string              `json:"id"`
 	Status      string              `json:"status"`
@@ -106,8 +106,8 @@ func (j *Jobs) BatchRequests(ctx context.Context, endpointID, batchID string, ea
 	return eachInPages(ctx, j, endpointID, batchID, "/requests", "requests", each)
 }
 
-// eachInPages calls each for every element of a list. Each page has a part of the list as member. A page with
-// too large outputs is requested again with fewer elements.
+// eachInPages reads a list page by page, and calls each for every element. The elements of a page are in
+// its member with the given name. A page that is too large is requested again with fewer elements.
 func eachInPages[T any](ctx context.Context, j *Jobs, endpointID, batchID, path, member string, each func(T) error) error {
 	for offset, limit := 0, batchPage; ; {
 		var rest struct{ HasMore bool }

@@ -22,7 +22,7 @@ type CatalogList[T any] struct {
 	deployment          *deployment
 	path, member, title string
 	decode              func(json.RawMessage) (T, error)
-	found               sync.Map // []T by query; errors aren't cached
+	entriesByQuery      sync.Map // []T; errors aren't cached
 	flight              singleflight.Group
 }
 
@@ -33,7 +33,7 @@ func (*CatalogList[T]) Head(entry T) NamedObject { return head(entry) }
 func (l *CatalogList[T]) Find(ctx context.Context, query url.Values) ([]T, error) {
 	key := query.Encode()
 	cached := func() ([]T, bool) {
-		found, _ := l.found.Load(key)
+		found, _ := l.entriesByQuery.Load(key)
 		entries, ok := found.([]T)
 		return entries, ok
 	}
@@ -44,7 +44,7 @@ func (l *CatalogList[T]) Find(ctx context.Context, query url.Values) ([]T, error
 		}
 		entries, err := decodeElements(elements, l.decode)
 		if err == nil {
-			l.found.Store(key, entries)
+			l.entriesByQuery.Store(key, entries)
 		}
 		return entries, err
 	})
@@ -220,7 +220,7 @@ func (c *Client) CatalogTemplates(ctx context.Context) (all []CatalogTemplate, e
 	return all, nil
 }
 
-// decodeCatalogTemplate decodes a template of a list of public ones. Only API v1 returns its source.
+// decodeCatalogTemplate decodes a template of a catalog list. Only API v1 returns its source.
 func (c *Client) decodeCatalogTemplate(raw json.RawMessage) (t CatalogTemplate, err error) {
 	if t.Template, err = c.Templates.decode(raw); err != nil || c.Version != V1 {
 		return t, err

@@ -209,7 +209,7 @@ func allPages[W any](ctx context.Context, d *deployment, c httpclient.Call, memb
 
 func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, member string, rest any) (all []W, err error) {
 	c.Method = http.MethodGet
-	seen, empty := map[string]bool{}, 0
+	seen, emptyPages := map[string]bool{}, 0
 	for {
 		page := listAnswer[W]{member: member, rest: rest}
 		response, err := d.Do(ctx, c, &page)
@@ -221,8 +221,8 @@ func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, mem
 		}
 		page.recordSource(response)
 		all = append(all, page.objects...)
-		if empty++; len(page.objects) > 0 {
-			empty = 0
+		if emptyPages++; len(page.objects) > 0 {
+			emptyPages = 0
 		}
 		cursor := page.NextCursor
 		switch {
@@ -232,7 +232,7 @@ func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, mem
 			return nil, response.Unreadable(errors.New("$.pagination.nextCursor is missing, although hasNextPage is true"))
 		case seen[cursor]:
 			return nil, response.Unreadable(errors.New("$.pagination.nextCursor repeats the cursor of an earlier page, so the list would never end"))
-		case empty > maxEmptyPages:
+		case emptyPages > maxEmptyPages:
 			return nil, response.Unreadable(fmt.Errorf("more than %d pages in a row are empty", maxEmptyPages))
 		}
 		seen[cursor] = true

@@ -341,9 +341,9 @@ const streamWait = 10 * time.Second
 // regularly.
 const queuedStreamWait = time.Second
 
-// Stream passes the chunks of a job to show as they arrive, until the job has ended, and its
-// status to progress. The service returns each chunk only once: chunks that were read before
-// are missing.
+// Stream passes the chunks of a job to show as they arrive, and the job's status to progress, until
+// the job has ended. The service returns each chunk only once: chunks that were read before are
+// missing.
 func (j *Jobs) Stream(ctx context.Context, endpointID, jobID string, progress func(Job), show func(Chunk) error) (Job, error) {
 	job, err := j.Status(ctx, endpointID, jobID)
 	pause := firstPoll
@@ -392,9 +392,9 @@ func (j *Jobs) chunks(ctx context.Context, endpointID, jobID string, wait time.D
 	return chunks, err
 }
 
-// Unread returns the number of unread chunks that the job's output lacks.
+// UnreadChunks returns the number of unread chunks that the job's output lacks.
 // Only a jobrunner returns it, in a header that the contract doesn't have. Elsewhere it is 0.
-func (j *Jobs) Unread(ctx context.Context, endpointID, jobID string) (n int, err error) {
+func (j *Jobs) UnreadChunks(ctx context.Context, endpointID, jobID string) (n int, err error) {
 	r, err := j.do(ctx, endpointID, "/status/"+jobID, httpclient.Call{Method: http.MethodGet}, nil)
 	if err == nil {
 		n, _ = strconv.Atoi(r.Header.Get("X-Unread-Chunks")) // 0 without it

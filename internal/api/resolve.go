@@ -87,11 +87,11 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 	return none, unseen
 }
 
-// search returns the objects that fit and that this run hasn't created, read or deleted. If patient,
-// it lists several times, because a new object may take a moment to appear, unless names are unique.
-func (r *Collection[T]) search(ctx context.Context, fits func(T) bool, patient bool) ([]T, error) {
+// search returns the objects that fit and that this run hasn't created, read or deleted. If repeats is
+// true and names aren't unique, it lists several times: a new object may take a moment to appear.
+func (r *Collection[T]) search(ctx context.Context, fits func(T) bool, repeats bool) ([]T, error) {
 	for n, wait := range lookupPauses {
-		if n > 0 && (!patient || r.uniqueNames) {
+		if n > 0 && (!repeats || r.uniqueNames) {
 			break // nothing was just created, or a unique name makes another POST harmless
 		}
 		if err := httpclient.Sleep(ctx, wait); err != nil {
@@ -128,8 +128,8 @@ func (r *Collection[T]) search(ctx context.Context, fits func(T) bool, patient b
 // currentIDs returns the ids that exist now, from one list for concurrent creates. It returns
 // nil if the list is refused.
 func (r *Collection[T]) currentIDs(ctx context.Context) (map[string]bool, error) {
-	unknown := func() (map[string]bool, bool) { return nil, false }
-	ids, err := share(ctx, &r.idsFlight, "", "listing the "+r.kind+"s", unknown, func(ctx context.Context) (map[string]bool, error) {
+	uncached := func() (map[string]bool, bool) { return nil, false }
+	ids, err := share(ctx, &r.idsFlight, "", "listing the "+r.kind+"s", uncached, func(ctx context.Context) (map[string]bool, error) {
 		elements, err := r.fetchList(ctx)
 		ids := make(map[string]bool, len(elements))
 		for _, e := range elements {

@@ -31,7 +31,7 @@ type Collection[T any] struct {
 	path     string     // of the list, relative to the base address
 	member   string     // member of a list's answer that holds the objects; "" if the answer is an array
 	query    url.Values // of every read
-	required []string   // members of every object; if a list's element lacks one, it is read by id: see complete
+	required []string   // members of every object; if a list's element lacks one, the object is read by id: see complete
 
 	uniqueNames bool
 	writeOnly   bool // answers return only a part of what a create sends
@@ -247,7 +247,7 @@ func (r *Collection[T]) checkSubject(id string, response *httpclient.Response) e
 	return nil
 }
 
-// fetch reads an object by its id. unlisted means that this run's list lacks it.
+// fetch reads an object by its id. unlisted means that this run's list lacks the id.
 func (r *Collection[T]) fetch(ctx context.Context, id string, unlisted bool) (element, error) {
 	c, err := r.callByID(http.MethodGet, id)
 	if err != nil {

@@ -33,8 +33,8 @@ func (c *Checks) CheckNames(ctx context.Context, check diagnostics.Check, r Requ
 func (c *Checks) checkListed(ctx context.Context, check diagnostics.Check, r Request) {
 	if r.GPU != nil && (anyNew(r.GPU.Types) || anyNew(r.GPU.Pools) || r.GPU.CountNew) {
 		if all, ok := c.GPUTypes(ctx, check); ok {
-			c.Names.reportUnknown(check, notListed, "GPU type", r.GPU.Types, column(all, gpuID))
-			c.Names.reportUnknown(check, notListed, "GPU pool", r.GPU.Pools, column(all, gpuPool))
+			c.Names.reportUnknown(check, notListed, "GPU type", r.GPU.Types, idsOf(all, gpuID))
+			c.Names.reportUnknown(check, notListed, "GPU pool", r.GPU.Pools, idsOf(all, gpuPool))
 			c.checkGPUCount(check, r, all)
 		}
 	}
@@ -43,13 +43,13 @@ func (c *Checks) checkListed(ctx context.Context, check diagnostics.Check, r Req
 			continue
 		}
 		if all, ok := c.cpuTypes(ctx, check); ok {
-			c.Names.reportUnknown(check, notListed, "CPU flavor", []Ref{cpu.Ref}, column(all, cpuID))
+			c.Names.reportUnknown(check, notListed, "CPU flavor", []Ref{cpu.Ref}, idsOf(all, cpuID))
 			c.checkVCPUs(check, cpu, all)
 		}
 	}
 	if anyNew(r.DataCenters) {
 		if all, ok := c.dataCenters(ctx, check); ok {
-			c.Names.atMostWarning().reportUnknown(check, notListed, "data center", r.DataCenters, column(all, dataCenterID))
+			c.Names.atMostWarning().reportUnknown(check, notListed, "data center", r.DataCenters, idsOf(all, dataCenterID))
 		}
 	}
 }
@@ -63,7 +63,7 @@ func (c *Checks) CheckNewDataCenters(ctx context.Context, check diagnostics.Chec
 	}
 	if all, ok := c.dataCenters(ctx, check); ok {
 		const format = notListed + " The object would be deleted before the API rejects its replacement: correct the id, or set names = \"warning\" in plan_checks of the provider block."
-		c.Names.reportUnknown(check, format, "data center", refs, column(all, dataCenterID))
+		c.Names.reportUnknown(check, format, "data center", refs, idsOf(all, dataCenterID))
 	}
 }
 
@@ -113,7 +113,8 @@ func (c *Checks) checkGPUCount(check diagnostics.Check, r Request, all []api.GPU
 	}
 }
 
-// checkWorkerGPUs reports a GPU count that no machine of the types has in any cloud: workers choose none.
+// checkWorkerGPUs reports a GPU count that no machine of the types has in either cloud: an endpoint
+// doesn't choose a cloud.
 func (c *Checks) checkWorkerGPUs(check diagnostics.Check, r Request, types []api.GPUType) {
 	var largest int64
 	for _, t := range types {
@@ -124,7 +125,7 @@ func (c *Checks) checkWorkerGPUs(check diagnostics.Check, r Request, types []api
 		largest = max(largest, n)
 	}
 	if len(types) > 0 && r.GPU.Count > largest {
-		chosen := column(slices.Concat(r.GPU.Types, r.GPU.Pools), func(ref Ref) string { return ref.ID })
+		chosen := idsOf(slices.Concat(r.GPU.Types, r.GPU.Pools), func(ref Ref) string { return ref.ID })
 		slices.Sort(chosen)
 		c.Names.report(check, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine of %s has %d GPUs, and the configuration asks for %d for each worker.", strings.Join(chosen, ", "), largest, r.GPU.Count)
 	}
@@ -152,8 +153,8 @@ func anyNew(refs []Ref) bool {
 	return slices.ContainsFunc(refs, func(r Ref) bool { return r.New })
 }
 
-// column returns the non-empty ids of a catalog list.
-func column[T any](all []T, id func(T) string) (ids []string) {
+// idsOf returns the non-empty ids of a catalog list.
+func idsOf[T any](all []T, id func(T) string) (ids []string) {
 	for _, t := range all {
 		if s := id(t); s != "" {
 			ids = append(ids, s)

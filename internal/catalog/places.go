@@ -47,10 +47,10 @@ func (c *Checks) unknownPlace(ctx context.Context, check diagnostics.Check, r Re
 		return false
 	}
 	all, ok := c.dataCenters(ctx, check)
-	return ok && slices.ContainsFunc(r.DataCenters, func(ref Ref) bool { return ref.New && !slices.Contains(column(all, dataCenterID), ref.ID) })
+	return ok && slices.ContainsFunc(r.DataCenters, func(ref Ref) bool { return ref.New && !slices.Contains(idsOf(all, dataCenterID), ref.ID) })
 }
 
-// CheckVolume reports a network volume in a data center without its storage tier, if it names one.
+// CheckVolume reports a data center that has no network volumes, or none of the tier. tier may be "".
 func (c *Checks) CheckVolume(ctx context.Context, check diagnostics.Check, dataCenter, tier string) {
 	if c == nil || c.DataCenters == Off || c.client.Version == api.V1 || dataCenter == "" {
 		return
@@ -100,10 +100,10 @@ func (r Request) allowedPlaces() (ids []string) {
 func (r Request) describePlaces() string {
 	var parts []string
 	if len(r.DataCenters) > 0 {
-		parts = append(parts, "Data centers: "+strings.Join(column(r.DataCenters, func(d Ref) string { return d.ID }), ", ")+".")
+		parts = append(parts, "Data centers: "+strings.Join(idsOf(r.DataCenters, func(d Ref) string { return d.ID }), ", ")+".")
 	}
 	if len(r.Volumes) > 0 {
-		parts = append(parts, "Network volumes: "+strings.Join(column(r.Volumes, func(v Volume) string { return fmt.Sprintf("%s in %s", v.ID, v.DataCenter) }), ", ")+".")
+		parts = append(parts, "Network volumes: "+strings.Join(idsOf(r.Volumes, func(v Volume) string { return fmt.Sprintf("%s in %s", v.ID, v.DataCenter) }), ", ")+".")
 	}
 	return strings.Join(parts, " ")
 }
@@ -120,7 +120,7 @@ func (c *Checks) placesOffering(ctx context.Context, check diagnostics.Check, r 
 		return nil, nil
 	}
 	for _, o := range offers {
-		offering := column(o.dataCenters, func(a api.Availability) string { return a.ID })
+		offering := idsOf(o.dataCenters, func(a api.Availability) string { return a.ID })
 		for _, d := range dataCenters {
 			if slices.ContainsFunc(slices.Concat(d.GPUAvailability, d.CPUAvailability), func(a api.Availability) bool { return a.ID == o.id }) {
 				offering = append(offering, d.ID)
@@ -180,7 +180,7 @@ func (c *Checks) CheckStock(ctx context.Context, check diagnostics.Check, r Requ
 		effect += " There is stock in " + strings.Join(stocked, ", ") + "."
 	}
 	c.Stock.report(check, r.computeAt(), "Out of stock", "The catalog has none of %s in stock for %s%s. %s",
-		strings.Join(column(offers, func(o offer) string { return o.id }), ", "), r.productName(), location, effect)
+		strings.Join(idsOf(offers, func(o offer) string { return o.id }), ", "), r.productName(), location, effect)
 }
 
 // offers returns the accepted types or flavors with their stock, or false if the catalog lacks one.

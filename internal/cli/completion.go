@@ -80,16 +80,16 @@ func complete(node *kong.Node, words []string) (found []string) {
 		words = []string{""}
 	}
 	before, last := words[:len(words)-1], words[len(words)-1]
-	var awaited *kong.Value // value of the preceding flag
+	var pendingValue *kong.Value // value that the preceding flag needs
 	arguments := 0
 	for _, word := range before {
 		switch {
-		case awaited != nil && word == "=": // bash splits --flag=value there
-		case awaited != nil:
-			awaited = nil
+		case pendingValue != nil && word == "=": // bash splits --flag=value there
+		case pendingValue != nil:
+			pendingValue = nil
 		case strings.HasPrefix(word, "-"):
 			if f := flagOf(node, word); f != nil && !f.IsBool() && !strings.Contains(word, "=") {
-				awaited = f.Value
+				pendingValue = f.Value
 			}
 		default:
 			if child := commandOf(node, word); child != nil {
@@ -100,8 +100,8 @@ func complete(node *kong.Node, words []string) (found []string) {
 		}
 	}
 	switch name, _, hasValue := strings.Cut(last, "="); {
-	case awaited != nil:
-		found = values(awaited, "")
+	case pendingValue != nil:
+		found = values(pendingValue, "")
 	case hasValue && strings.HasPrefix(last, "-"):
 		if f := flagOf(node, last); f != nil {
 			found = values(f.Value, name+"=")

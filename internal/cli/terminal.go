@@ -19,11 +19,11 @@ func IsTerminal(f *os.File) bool {
 // Colours reports whether an output is a terminal with colours and NO_COLOR is empty.
 func Colours(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && IsTerminal(f) && os.Getenv("NO_COLOR") == "" && !dumb()
+	return ok && IsTerminal(f) && os.Getenv("NO_COLOR") == "" && !isDumb()
 }
 
-// dumb reports whether the terminal doesn't support escape sequences.
-func dumb() bool { return os.Getenv("TERM") == "dumb" }
+// isDumb reports whether the terminal doesn't support escape sequences.
+func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
 // StopSignals are the signals that stop a program: also SIGHUP of a closed terminal, except under nohup.
 func StopSignals() []os.Signal {
@@ -48,7 +48,7 @@ type Progress struct {
 
 // NewProgress returns an empty line.
 func NewProgress(out *os.File) *Progress {
-	if !IsTerminal(out) || dumb() {
+	if !IsTerminal(out) || isDumb() {
 		return &Progress{}
 	}
 	return &Progress{out: out}

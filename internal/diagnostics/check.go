@@ -44,7 +44,7 @@ func withAttributeName(attribute, summary, text string) string {
 	return attribute + ": " + text
 }
 
-// Name formats a path for messages: "gpu.type_ids", "cpu[0].vcpu_count". A set's element gets its name.
+// Name formats a path for messages: "gpu.type_ids", "cpu[0].vcpu_count". An element of a set gets the set's name.
 func Name(at path.Path) string {
 	name, _, _ := strings.Cut(at.String(), "[Value(")
 	return name

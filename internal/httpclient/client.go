@@ -125,12 +125,12 @@ func (c *Client) Do(ctx context.Context, call Call, out any) (*Response, error) 
 func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Error) {
 	// If the caller is interrupted, a write in flight still gets its answer. Waits between
 	// tries end at once.
-	sending, release := ctx, context.CancelFunc(func() {})
+	sendCtx, release := ctx, context.CancelFunc(func() {})
 	if call.Method != http.MethodGet {
-		sending, release = Grace(ctx, answerAfterInterrupt)
+		sendCtx, release = Grace(ctx, answerAfterInterrupt)
 	}
 	defer release()
-	req, body, err := c.newRequest(sending, call)
+	req, body, err := c.newRequest(sendCtx, call)
 	if err != nil {
 		return nil, c.NotSent(call, err)
 	}
@@ -139,7 +139,7 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 	client := http.Client{Transport: transport, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect}
 	policy := retryPolicy{
 		caller: ctx, repeatable: repeatable[call.Method], unproven: !c.Answered(),
-		recent: func() bool { return c.RecentCreates.isNamed(call.URL, string(body)) },
+		isRecent: func() bool { return c.RecentCreates.isNamed(call.URL, string(body)) },
 	}
 	betweenTries := false
 	for again := true; again; {
@@ -150,7 +150,7 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 			break
 		}
 		r.tries++
-		req = req.Clone(sending)
+		req = req.Clone(sendCtx)
 		req.Body, _ = req.GetBody()      // can't fail: it is in memory
 		r.Response, err = client.Do(req) //nolint:bodyclose // discarded or read below
 		if !call.Untracked {

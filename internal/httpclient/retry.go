@@ -32,8 +32,8 @@ const (
 	firstBackoff = 500 * time.Millisecond
 	maxBackoff   = 8 * time.Second
 
-	maxPremature   = 3 // how often a call is repeated because of a 404 about a recent object
-	firstPremature = 250 * time.Millisecond
+	maxPremature404s      = 3 // how often a call is repeated because of a 404 about a recent object
+	firstPremature404Wait = 250 * time.Millisecond
 )
 
 // Backoff returns the wait after a number of failures, for a caller that repeats several calls.
@@ -53,17 +53,17 @@ func backoff(failures int) time.Duration { return min(firstBackoff<<(failures-1)
 type retryPolicy struct {
 	caller     context.Context
 	repeatable bool
-	recent     func() bool // reports whether the call is about a recently created object
+	isRecent   func() bool // reports whether the call is about a recently created object
 	unproven   bool        // the API hasn't answered at this address yet
 
-	failures         int  // failed tries that neither of the next two counts
-	premature        int  // 404s about a recent object
+	premature404s    int  // 404s about a recent object
 	waits            int  // because of a rate limit, Retry-After or a restart
+	failures         int  // all other failed tries
 	mayHaveSucceeded bool // an earlier try may have succeeded, although it got no successful answer
 	wait             time.Duration
 }
 
-// tryAgain reports whether to try again, after each try and if reading the body fails. If the wait would
+// tryAgain reports whether to try again after a try, or after its body couldn't be read. If the wait would
 // outlast the context, it returns false, and the caller gets the server's answer.
 func (p *retryPolicy) tryAgain(resp *http.Response, err error) bool {
 	again := p.caller.Err() == nil && p.shouldRetry(resp, err)
@@ -87,9 +87,9 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 	delay, ok := retryAfter(resp)
 	switch status := resp.StatusCode; {
 	case status == http.StatusNotFound:
-		p.wait = firstPremature << p.premature
-		p.premature++
-		return p.recent() && p.premature <= maxPremature
+		p.wait = firstPremature404Wait << p.premature404s
+		p.premature404s++
+		return p.isRecent() && p.premature404s <= maxPremature404s
 	case status == http.StatusTooManyRequests, // the server did nothing, whatever the method
 		status == http.StatusServiceUnavailable && ok && p.repeatable:
 		switch {
@@ -107,19 +107,19 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 	return false
 }
 
-// waitAfterFailure sets the wait after a failure. down means that no server could answer. If the API
-// has answered before, it may be restarting, which can take a minute.
-func (p *retryPolicy) waitAfterFailure(down bool) bool {
-	if down && !p.unproven {
+// waitAfterFailure sets the wait after a failure. serverDown means that no server could answer. If the
+// API has answered before, it may be restarting, which can take a minute.
+func (p *retryPolicy) waitAfterFailure(serverDown bool) bool {
+	if serverDown && !p.unproven {
 		return p.waitWithBackoff(&p.waits, maxWaits)
 	}
 	return p.waitWithBackoff(&p.failures, MaxTries-1)
 }
 
-// waitWithBackoff sets an exponential wait, with jitter against synchronized retries. It returns false
-// after the most waits of a count.
-func (p *retryPolicy) waitWithBackoff(count *int, most int) bool {
-	if *count++; *count > most {
+// waitWithBackoff increments a count and sets an exponential wait, with jitter against synchronized
+// retries. It returns false if the count exceeds the limit.
+func (p *retryPolicy) waitWithBackoff(count *int, limit int) bool {
+	if *count++; *count > limit {
 		return false
 	}
 	full := backoff(*count)

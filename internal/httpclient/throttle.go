@@ -17,7 +17,7 @@ import (
 // because of one: a server may announce limits that it doesn't enforce.
 type throttle struct {
 	mu       sync.Mutex
-	enforced bool
+	enforced bool      // the server has rejected a request because of a window
 	until    time.Time // end of the wait that a rejection asked for
 	windows  map[string]*window
 	inFlight int
@@ -101,7 +101,7 @@ func (t *throttle) release(resp *http.Response) {
 		if t.windows == nil {
 			t.windows = map[string]*window{}
 		}
-		policy, ok := quotas[name]
+		policy, ok := quotas[name] // quota and length; state is the remaining quota and the seconds until the reset
 		if !ok {
 			policy = [2]int{1 << 30, state[1]}
 		}

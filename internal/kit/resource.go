@@ -254,8 +254,8 @@ func (r *kindResource[M]) protectedID(state *M) (id string) {
 	return id
 }
 
-// refuse reports an error unless id is empty. id is the id of a protected object, or ""; change is
-// "deleted" or "replaced". The state of a tainted or deposed object keeps the protection.
+// refuse reports an error and returns true if id isn't empty. id is the id of a protected object, or "";
+// change is "deleted" or "replaced". The state of a tainted or deposed object keeps the protection.
 func (r *kindResource[M]) refuse(id, change string, diags *diag.Diagnostics) bool {
 	if id == "" {
 		return false

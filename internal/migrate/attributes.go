@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// Attributes are a state's attributes. The methods return zero for an absent, null or mistyped one.
+// Attributes are a state's attributes. The methods return zero for an absent, null or mistyped attribute.
 type Attributes map[string]any
 
 func decode(text []byte) (a Attributes, err error) {

@@ -28,7 +28,7 @@ type Origin struct {
 	Type     string
 	Kind     string // in this provider, without its prefix
 	Source   Source
-	Marker   string // attribute that this source's states have, even if null, and those of the type's next entry lack; "" matches any state
+	Marker   string // attribute that all states of this source have (it may be null), and no state of the type's next entry; "" matches any state
 	SingleID string // id of the object if an account has exactly one; else ""
 }
 

@@ -32,12 +32,12 @@ type match struct {
 
 func rank(word string, known []string) (matches []match) {
 	lower := strings.ToLower(word)
-	own := withoutVendor(lower, known)
+	core := withoutVendor(lower, known)
 	for _, k := range known {
 		candidate := strings.ToLower(k)
 		distance := levenshtein.Distance(lower, candidate, nil)
-		model := hasModel(own, candidate)
-		contains := model || isWordOf(own, candidate) || len(own) >= 3 && strings.Contains(candidate, own)
+		model := hasModel(core, candidate)
+		contains := model || isWordOf(core, candidate) || len(core) >= 3 && strings.Contains(candidate, core)
 		if contains || distance <= 1+len(lower)/3 || len(candidate) >= 3 && strings.Contains(lower, candidate) {
 			matches = append(matches, match{k, model, contains && distance > 1, distance})
 		}

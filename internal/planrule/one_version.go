@@ -17,8 +17,8 @@ import (
 )
 
 // OneVersion marks an attribute that only one API version has. On the other version, a configured
-// value is an error unless it is in Except, the values that are equivalent to an omission. On that
-// version a change replaces the object, and a data source shows null.
+// value is an error unless it is in Except, the values that are equivalent to an omission; a change
+// replaces the object; and a data source shows null.
 type OneVersion struct {
 	Version   api.Version
 	Attribute string // dotted: "gpu.pools"

@@ -268,18 +268,18 @@ var command = sync.OnceValue(func() options {
 
 // parse parses the arguments of a process (the program's name first) and the variables that extend them.
 func parse(arguments []string, env func(string) string) (o options) {
-	name := ""
+	subcommand := ""
 	for _, a := range arguments[min(1, len(arguments)):] {
 		if !strings.HasPrefix(a, "-") {
-			name = a
+			subcommand = a
 			break
 		}
 	}
-	o.destroys = name == "destroy"
-	if name != "plan" && name != "apply" && !o.destroys {
+	o.destroys = subcommand == "destroy"
+	if subcommand != "plan" && subcommand != "apply" && !o.destroys {
 		return options{}
 	}
-	extra, _ := startcmd.Parse(env("TF_CLI_ARGS") + " " + env("TF_CLI_ARGS_"+name)) // the CLI rejects text that can't be split
+	extra, _ := startcmd.Parse(env("TF_CLI_ARGS") + " " + env("TF_CLI_ARGS_"+subcommand)) // the CLI rejects text that can't be split
 	for _, a := range append(arguments, extra.Cmd...) {
 		option, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(a, "-"), "-"), "=")
 		switch {

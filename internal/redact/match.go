@@ -17,8 +17,8 @@ const (
 	minLeaf  = 16 // length from which a text of a JSON document counts as a secret of its own
 )
 
-// ordinary are common environment values that aren't secrets. Redacting them would make logs unreadable.
-var ordinary = map[string]bool{
+// ordinaryValues are common environment values that aren't secrets. Redacting them would make logs unreadable.
+var ordinaryValues = map[string]bool{
 	"true": true, "false": true, "yes": true, "none": true, "null": true, "auto": true, "trace": true, "debug": true, "info": true,
 	"warn": true, "warning": true, "error": true, "fatal": true, "prod": true, "cuda": true, "default": true, "enabled": true,
 }
@@ -27,7 +27,7 @@ var ordinary = map[string]bool{
 func isOrdinary(value string) bool {
 	u, err := url.Parse(value)
 	address := err == nil && u.Host != "" && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery+u.Fragment == ""
-	return address || ordinary[strings.ToLower(value)]
+	return address || ordinaryValues[strings.ToLower(value)]
 }
 
 // parts returns a secret and its parts that may appear alone: the lines of a key, the texts of

@@ -127,7 +127,8 @@ func (s *Set) Line(text string) string {
 // Lines is Line for a text with several lines.
 func (s *Set) Lines(text string) string { return lineEnds.Replace(s.mask(printable(text))) }
 
-// Message removes escape sequences, and secrets that no ordinary text has, from the provider's own text.
+// Message removes escape sequences and long secrets from the provider's own text, which may contain a
+// short secret by chance.
 func (s *Set) Message(text string) string {
 	long, _ := s.evaluate()
 	return maskAnywhere(printable(text), long)

@@ -26,7 +26,7 @@ func Check(t *testing.T, newParser func() *kong.Kong) {
 	visit(newParser().Model.Node, func(node *kong.Node) {
 		path := strings.TrimSpace(strings.TrimPrefix(node.FullPath(), program))
 		found := Examples(program, node.Detail)
-		own := false
+		hasOwnExample := false
 		for _, words := range found {
 			createFiles(t, words)
 			ctx, err := newParser().Parse(words)
@@ -35,9 +35,9 @@ func Check(t *testing.T, newParser func() *kong.Kong) {
 				continue
 			}
 			checkEmptyVariables(t, ctx, newParser())
-			own = own || ctx.Command() == path || strings.HasPrefix(ctx.Command(), path+" ") || path == ""
+			hasOwnExample = hasOwnExample || ctx.Command() == path || strings.HasPrefix(ctx.Command(), path+" ") || path == ""
 		}
-		if !own {
+		if !hasOwnExample {
 			t.Errorf("%s --help has no example of the command: %q", node.FullPath(), found)
 		}
 	})
