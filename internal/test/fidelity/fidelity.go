@@ -140,8 +140,8 @@ func clausesOf(o operation, list []mark) (ids []string) {
 			}
 		}
 	}
-	named := o.method + " " + basePaths[o.api] + o.path
-	mention := regexp.MustCompile(regexp.QuoteMeta(strings.TrimSuffix(named, "/{job_id}")) + `($|[ ,.:])`)
+	operationName := o.method + " " + basePaths[o.api] + o.path
+	mention := regexp.MustCompile(regexp.QuoteMeta(strings.TrimSuffix(operationName, "/{job_id}")) + `($|[ ,.:])`)
 	for _, c := range clauses.All() {
 		if c.Untestable == "" && (found[c.ID] || mention.MatchString(c.Statement)) && !common[c.ID] {
 			ids = append(ids, c.ID)

@@ -127,7 +127,7 @@ func (d *Deployment) Intercept(t *testing.T, handle func(w http.ResponseWriter, 
 // Writes returns the number of requests so far other than GET, or 0 for a remote deployment.
 func (d *Deployment) Writes() int64 { return d.writes.Load() }
 
-// Calls counts the requests that f causes by method and path, but none at a remote deployment.
+// Calls counts the requests that f causes, by method and path. For a remote deployment it counts none.
 func (d *Deployment) Calls(f func()) map[string]int {
 	d.mu.Lock()
 	clear(d.calls)

@@ -65,8 +65,8 @@ type Workspace struct {
 	t   testing.TB
 	env []string
 
-	bin    string   // folder of the providers' programs and of the CLI's settings
-	served []string // as namespace/name
+	bin     string   // folder of the providers' programs and of the CLI's settings
+	sources []string // of the served providers, as namespace/name
 }
 
 // builtProvider returns the folder of the provider program, which is built once per package.
@@ -127,11 +127,11 @@ func program(source string) (string, error) {
 // Serve adds a provider to the workspace.
 func (w *Workspace) Serve(source string) {
 	w.t.Helper()
-	served := must.Do(program(source))(w.t)
-	must.Succeed(w.t, os.Symlink(served, filepath.Join(w.bin, providerFile(path.Base(source)))))
-	w.served = append(w.served, source)
+	programPath := must.Do(program(source))(w.t)
+	must.Succeed(w.t, os.Symlink(programPath, filepath.Join(w.bin, providerFile(path.Base(source)))))
+	w.sources = append(w.sources, source)
 	var overrides, required strings.Builder
-	for _, source := range w.served {
+	for _, source := range w.sources {
 		for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
 			fmt.Fprintf(&overrides, "    \"%s/%s\" = %q\n", host, source, w.bin)
 		}

@@ -199,7 +199,7 @@ func (k *Kubernetes) load(name string, cmd []string, nodes []int, layers ...[]by
 	return k.importArchive(file.Name(), nodes)
 }
 
-var insecure = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a certificate of its own, on loopback
+var insecureClient = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a certificate of its own, on loopback
 
 // request sends a request to the API server; patch is the kind of a patch, such as merge-patch, or "".
 func (k *Kubernetes) request(method, path, patch, body string, into any) error {
@@ -217,7 +217,7 @@ func send(method, url, patch, body string, into any) error {
 	if patch != "" {
 		req.Header.Set("Content-Type", "application/"+patch+"+json")
 	}
-	resp, err := insecure.Do(req)
+	resp, err := insecureClient.Do(req)
 	if err != nil {
 		return err
 	}

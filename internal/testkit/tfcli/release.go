@@ -117,8 +117,8 @@ const workPrefix = ".build-"
 
 // removeStaleBuilds removes files of killed builds. It keeps recent ones, which may still be in progress.
 func removeStaleBuilds(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, workPrefix+"*"))
-	for _, path := range left {
+	builds, _ := filepath.Glob(filepath.Join(dir, workPrefix+"*"))
+	for _, path := range builds {
 		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
 			_ = os.RemoveAll(path)
 		}

@@ -25,8 +25,8 @@ const (
 	OpenTofu  = "tofu"
 )
 
-// downloadable limits the releases that are downloaded if the machine has none.
-const downloadable = ">= 1.11.0, < 2.0.0"
+// downloadableVersions limits the releases that are downloaded if the machine has none.
+const downloadableVersions = ">= 1.11.0, < 2.0.0"
 
 // Find returns the path of terraform or tofu: from TF_ACC_TERRAFORM_PATH, else from PATH, else
 // built by `make clis`, else downloaded into the user's cache.
@@ -156,7 +156,7 @@ func fetch(ctx context.Context, dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	constraints, err := version.NewConstraint(downloadable)
+	constraints, err := version.NewConstraint(downloadableVersions)
 	if err != nil {
 		return "", err
 	}

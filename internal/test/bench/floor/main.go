@@ -44,7 +44,7 @@ type job struct {
 	Output    json.RawMessage `json:"output,omitempty"`
 
 	input     json.RawMessage
-	queued    time.Time
+	queuedAt  time.Time
 	startedAt time.Time
 	stream    streamInput
 	done      chan struct{}
@@ -62,18 +62,18 @@ type streamInput struct {
 }
 
 type floor struct {
-	mu   sync.Mutex
-	jobs map[string]*job
-	kept []*job // oldest first
-	size int    // bytes of their inputs
-	last int    // latest id
+	mu       sync.Mutex
+	jobs     map[string]*job
+	keptJobs []*job // oldest first
+	keptSize int    // bytes of the inputs of keptJobs
+	lastID   int    // of the latest job
 
-	queue  chan *job // for the goroutines
-	remote chan *job // for HTTP workers
+	queue     chan *job // for the goroutines
+	httpQueue chan *job // for HTTP workers
 }
 
 func newFloor() *floor {
-	f := &floor{jobs: map[string]*job{}, queue: make(chan *job, 1<<20), remote: make(chan *job, 1<<20)}
+	f := &floor{jobs: map[string]*job{}, queue: make(chan *job, 1<<20), httpQueue: make(chan *job, 1<<20)}
 	for range workers {
 		go func() {
 			for j := range f.queue {
@@ -109,22 +109,22 @@ func (f *floor) submit(w http.ResponseWriter, r *http.Request) *job {
 		http.Error(w, `{"error": "invalid submission: expected an object with an input that is an object"}`, http.StatusBadRequest)
 		return nil
 	}
-	j := &job{Status: "IN_QUEUE", input: body.Input, queued: time.Now(), done: make(chan struct{})}
+	j := &job{Status: "IN_QUEUE", input: body.Input, queuedAt: time.Now(), done: make(chan struct{})}
 	if err := json.Unmarshal(j.input, &j.stream); err == nil && j.stream.Op == "stream" {
 		j.chunks = make(chan chunk, j.stream.N)
 	}
 	f.mu.Lock()
-	f.last++
-	j.ID = strconv.Itoa(f.last)
+	f.lastID++
+	j.ID = strconv.Itoa(f.lastID)
 	f.jobs[j.ID] = j
-	f.kept = append(f.kept, j)
-	for f.size += len(j.input); f.size > keptBytes; f.kept = f.kept[1:] {
-		f.size -= len(f.kept[0].input)
-		delete(f.jobs, f.kept[0].ID)
+	f.keptJobs = append(f.keptJobs, j)
+	for f.keptSize += len(j.input); f.keptSize > keptBytes; f.keptJobs = f.keptJobs[1:] {
+		f.keptSize -= len(f.keptJobs[0].input)
+		delete(f.jobs, f.keptJobs[0].ID)
 	}
 	f.mu.Unlock()
 	if r.PathValue("endpoint") == "http" {
-		f.remote <- j
+		f.httpQueue <- j
 	} else {
 		f.queue <- j
 	}
@@ -194,13 +194,13 @@ func (f *floor) purge(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (f *floor) health(w http.ResponseWriter, _ *http.Request) {
-	answer(w, map[string]any{"jobs": map[string]int{"inQueue": len(f.queue) + len(f.remote), "inProgress": 0}})
+	answer(w, map[string]any{"jobs": map[string]int{"inQueue": len(f.queue) + len(f.httpQueue), "inProgress": 0}})
 }
 
 // take returns a job to an HTTP worker (worker protocol).
 func (f *floor) take(w http.ResponseWriter, r *http.Request) {
 	select {
-	case j := <-f.remote:
+	case j := <-f.httpQueue:
 		j.markStarted()
 		answer(w, map[string]any{"id": j.ID, "input": j.input})
 	case <-r.Context().Done():
@@ -235,7 +235,7 @@ func (j *job) handle() json.RawMessage {
 func (f *floor) finish(j *job, output json.RawMessage) {
 	f.mu.Lock()
 	j.Status, j.Output = "COMPLETED", output
-	j.Delay, j.Execution = j.startedAt.Sub(j.queued).Milliseconds(), time.Since(j.startedAt).Milliseconds()
+	j.Delay, j.Execution = j.startedAt.Sub(j.queuedAt).Milliseconds(), time.Since(j.startedAt).Milliseconds()
 	f.mu.Unlock()
 	if j.chunks != nil {
 		close(j.chunks)

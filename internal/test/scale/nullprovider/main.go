@@ -22,20 +22,20 @@ func main() {
 	if err := os.Setenv("TF_LOG_SDK", "OFF"); err != nil {
 		log.Fatal(err)
 	}
-	err := providerserver.Serve(context.Background(), func() provider.Provider { return &idle{gpucloud.New("null")()} },
+	err := providerserver.Serve(context.Background(), func() provider.Provider { return &idleProvider{gpucloud.New("null")()} },
 		providerserver.ServeOpts{Address: "registry.terraform.io/gpucloud/gpucloud", ProtocolVersion: 6})
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// idle has the provider's schema and data sources, stub resources, and no functions, actions,
+// idleProvider has the provider's schema and data sources, stub resources, and no functions, actions,
 // ephemeral resources or list resources.
-type idle struct{ provider.Provider }
+type idleProvider struct{ provider.Provider }
 
-func (*idle) Configure(context.Context, provider.ConfigureRequest, *provider.ConfigureResponse) {}
+func (*idleProvider) Configure(context.Context, provider.ConfigureRequest, *provider.ConfigureResponse) {}
 
-func (*idle) Resources(context.Context) (out []func() resource.Resource) {
+func (*idleProvider) Resources(context.Context) (out []func() resource.Resource) {
 	for _, kind := range resources.All {
 		out = append(out, func() resource.Resource { return &stub{kind.Resource()} })
 	}

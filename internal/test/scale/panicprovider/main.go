@@ -17,27 +17,27 @@ import (
 )
 
 func main() {
-	err := providerserver.Serve(context.Background(), func() provider.Provider { return &panicking{gpucloud.New("panic")()} },
+	err := providerserver.Serve(context.Background(), func() provider.Provider { return &panickingProvider{gpucloud.New("panic")()} },
 		providerserver.ServeOpts{Address: "registry.terraform.io/gpucloud/gpucloud", ProtocolVersion: 6})
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-type panicking struct{ provider.Provider }
+type panickingProvider struct{ provider.Provider }
 
-func (*panicking) Resources(context.Context) []func() resource.Resource {
+func (*panickingProvider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
-		broken(resources.Endpoint).Resource,
-		broken(resources.NetworkVolume).Resource,
-		broken(resources.RegistryAuth).Resource,
-		broken(resources.Secret).Resource,
-		broken(resources.Template).Resource,
+		withPanic(resources.Endpoint).Resource,
+		withPanic(resources.NetworkVolume).Resource,
+		withPanic(resources.RegistryAuth).Resource,
+		withPanic(resources.Secret).Resource,
+		withPanic(resources.Template).Resource,
 	}
 }
 
-// broken returns a kind whose create ends with a nil dereference.
-func broken[M any](k *kit.Kind[M]) *kit.Kind[M] {
+// withPanic returns a kind whose create ends with a nil dereference.
+func withPanic[M any](k *kit.Kind[M]) *kit.Kind[M] {
 	out := *k
 	out.Create = func(ctx context.Context, c *api.Client, config, plan *M) error {
 		err := k.Create(ctx, c, config, plan)

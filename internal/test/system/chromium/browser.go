@@ -33,10 +33,10 @@ func Open(t testing.TB) *Browser {
 	ctx, closeBrowser := chromedp.NewContext(allocator)
 	t.Cleanup(closeBrowser)
 	// The browser ends with the context of its first command, so that context has no deadline.
-	hung := time.AfterFunc(stepTimeout, cancel)
+	hangTimer := time.AfterFunc(stepTimeout, cancel)
 	err := chromedp.Do(ctx)
 	switch {
-	case !hung.Stop():
+	case !hangTimer.Stop():
 		t.Fatalf("Chromium did not start within %s", stepTimeout)
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		if os.Getenv("CI") != "" {

@@ -46,8 +46,8 @@ func (b *Browser) Tab(t testing.TB, width, height int64, dark bool) *Tab {
 		viewport = append(viewport, chromedp.EmulateMobile)
 	}
 	// Like the browser, the tab ends with the context of its first command.
-	hung := time.AfterFunc(stepTimeout, cancel)
-	if err := chromedp.Do(ctx); err != nil || !hung.Stop() {
+	hangTimer := time.AfterFunc(stepTimeout, cancel)
+	if err := chromedp.Do(ctx); err != nil || !hangTimer.Stop() {
 		t.Fatalf("no tab opened: %v", err)
 	}
 	tab.Do(chromedp.EmulateViewport(width, height, viewport...), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
