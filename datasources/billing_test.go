@@ -47,7 +47,7 @@ func digits(t *testing.T, s tfdrive.State, path ...any) string {
 var bills = []string{"billing", "pod_billing", "serverless_billing", "public_endpoint_billing", "network_volume_billing", "cluster_billing"}
 
 // After two days of the deployment's clock, a bill's totals are the exact sums of its records.
-func TestBillingOfADeployment(t *testing.T) {
+func TestBillTotalsAreExactSums(t *testing.T) {
 	d := acctest.DeployWith(t, func(c *jobrunner.Config) {
 		c.AdminClock, c.Catalog = true, acctest.CatalogFile(t, "storage: {standard: 0.730000073}\n")
 	})
@@ -65,9 +65,9 @@ func TestBillingOfADeployment(t *testing.T) {
 	}
 	records := all.Get("records").([]any)
 	must.Hold(t, len(ids) == 2 && len(records) == 80 && all.Get("period.bucket_size") == "hour" && all.Get("period.start_time") == member(records, 0, "start_time"),
-		len(records), "records of", ids, "in", all.Get("period"))
-	one := read(t, v2, "gpucloud_network_volume_billing", with(hours, map[string]any{"network_volume_id": volume}))
-	rest := read(t, v2, "gpucloud_network_volume_billing", with(hours, map[string]any{"network_volume_id": other}))
+		"expected 80 records of 2 volumes, got", len(records), "of", ids, "in", all.Get("period"))
+	billOfFirst := read(t, v2, "gpucloud_network_volume_billing", withChanges(hours, map[string]any{"network_volume_id": volume}))
+	billOfSecond := read(t, v2, "gpucloud_network_volume_billing", withChanges(hours, map[string]any{"network_volume_id": other}))
 	sum := func(states ...string) string {
 		total := new(big.Rat)
 		for _, s := range states {
@@ -83,24 +83,24 @@ func TestBillingOfADeployment(t *testing.T) {
 		}
 		return out
 	}
-	for _, s := range []tfdrive.State{all, one, rest} {
+	for _, s := range []tfdrive.State{all, billOfFirst, billOfSecond} {
 		got, want := digits(t, s, "totals", "total_amount"), sum(recordsOf(s)...)
 		must.Hold(t, got == want && got != "0" && got != "0.", "the total is", got, "and the records are", want)
 	}
-	must.Equal(t, digits(t, all, "totals", "total_amount"), sum(digits(t, one, "totals", "total_amount"), digits(t, rest, "totals", "total_amount")),
-		"both are", "and each by itself")
+	must.Equal(t, digits(t, all, "totals", "total_amount"), sum(digits(t, billOfFirst, "totals", "total_amount"), digits(t, billOfSecond, "totals", "total_amount")),
+		"the total of both volumes isn't the sum of their bills")
 	account := read(t, v2, "gpucloud_billing", hours)
 	must.Equal(t, digits(t, account, "totals", "storage_standard_amount"), digits(t, all, "totals", "standard_amount"),
-		"the account has", "the volumes")
-	old := read(t, v1, "gpucloud_network_volume_billing", hours)
-	must.Equal(t, digits(t, old, "totals", "total_amount"), digits(t, all, "totals", "total_amount"), "v1 has", "v2")
-	must.Hold(t, member(old.Get("records"), 0, "disk_space_billed_gb") == 24.0 && member(old.Get("records"), 0, "network_volume_id") == nil && old.Get("period") == nil,
-		"v1", old.Value)
+		"the bills of the account and of the volumes differ")
+	onV1 := read(t, v1, "gpucloud_network_volume_billing", hours)
+	must.Equal(t, digits(t, onV1, "totals", "total_amount"), digits(t, all, "totals", "total_amount"), "the totals on v1 and v2 differ")
+	must.Hold(t, member(onV1.Get("records"), 0, "disk_space_billed_gb") == 24.0 && member(onV1.Get("records"), 0, "network_volume_id") == nil && onV1.Get("period") == nil,
+		"expected records of 24 GB on v1, without an id and a period, got", onV1.Value)
 	period := map[string]any{"start_time": "2020-01-01T00:00:00Z", "end_time": "2020-01-03T00:00:00Z"}
 	for _, name := range bills {
 		got := read(t, v2, "gpucloud_"+name, period)
 		must.Hold(t, got.Get("period.end_time") == "2020-01-03T00:00:00Z" && got.Get("period.bucket_size") == "day" && digits(t, got, "totals", "total_amount") == "0",
-			name, got.Value)
+			"expected a total of 0 for two days of 2020 in", name, "got", got.Value)
 	}
 }
 
@@ -179,17 +179,18 @@ func TestBillingKeepsAllDigits(t *testing.T) {
 	}
 	records := got.Get("records").([]any)
 	must.Hold(t, len(records) == 1, "expected only the record with amounts", records)
-	old := read(t, f.drive(t, api.V1), "gpucloud_pod_billing", nil)
+	onV1 := read(t, f.drive(t, api.V1), "gpucloud_pod_billing", nil)
 	for want, path := range map[string][]any{
 		"123456789012345.97890123456789": {"totals", "total_amount"},
 		"9007199254740993":               {"records", 0, "time_billed_ms"},
 	} {
-		must.Equal(t, digits(t, old, path...), want, "v1", path)
+		must.Equal(t, digits(t, onV1, path...), want, "v1", path)
 	}
-	first := old.Get("records").([]any)[0].(map[string]any)
-	must.Hold(t, member(old.Get("records"), 1, "gpu_type_id") == "NVIDIA L4" && first["pod_id"] == "p" && first["start_time"] == "2026-06-01T00:00:00Z" && first["end_time"] == nil, "v1", old.Value)
+	first := onV1.Get("records").([]any)[0].(map[string]any)
+	must.Hold(t, member(onV1.Get("records"), 1, "gpu_type_id") == "NVIDIA L4" && first["pod_id"] == "p" && first["start_time"] == "2026-06-01T00:00:00Z" && first["end_time"] == nil,
+		"the ids or times of the records on v1 are wrong", onV1.Value)
 	volumes := read(t, f.drive(t, api.V1), "gpucloud_network_volume_billing", nil)
-	must.Hold(t, digits(t, volumes, "totals", "high_performance_amount") == "0.000000201", "v1 volumes", volumes.Get("totals"))
+	must.Equal(t, digits(t, volumes, "totals", "high_performance_amount"), "0.000000201", "the volumes' total on v1")
 }
 
 // Each bill is requested at its address, with its filters under the version's names.

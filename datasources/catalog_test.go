@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-const lab = `
+const labCatalog = `
 remove: {data_centers: ["*"], gpus: ["*"], pools: ["*"], cpus: ["*"]}
 data_centers:
   - {id: LAB-2, name: Lab two, region: ASIA, country: JP}
@@ -38,7 +38,7 @@ stock:
 `
 
 func TestGPUTypes(t *testing.T) {
-	p := drive(t, acctest.DeployCatalog(t, lab), api.V2)
+	p := drive(t, acctest.DeployCatalog(t, labCatalog), api.V2)
 	all := read(t, p, "gpucloud_gpu_types", nil).Get("gpu_types")
 	ids := column(all, "id")
 	must.Require(t, slices.Equal(ids, []any{"AMD Small", "NVIDIA Big", "NVIDIA Twin", "NVIDIA Twin Max"}), "listed", ids)
@@ -60,11 +60,11 @@ func TestGPUTypes(t *testing.T) {
 		{map[string]any{"manufacturer": "AMD"}, []any{"AMD Small"}},
 		{map[string]any{"min_memory": 32}, []any{"NVIDIA Big", "NVIDIA Twin Max"}},
 		{map[string]any{"min_memory": 33, "manufacturer": "NVIDIA"}, []any{"NVIDIA Big"}},
-		{with(pods, map[string]any{"min_availability": "LOW"}), []any{"NVIDIA Big", "NVIDIA Twin"}},
-		{with(pods, map[string]any{"min_availability": "MEDIUM", "country_codes": []any{"JP"}}), []any{"NVIDIA Big"}},
-		{with(pods, map[string]any{"min_availability": "HIGH"}), []any{"NVIDIA Twin"}},
-		{with(pods, map[string]any{"min_availability": "LOW", "gpu_count": 5}), []any{"NVIDIA Twin"}},
-		{with(pods, map[string]any{"min_availability": "LOW", "with_cuda_versions": []any{"12.4"}}), []any{"NVIDIA Big"}},
+		{withChanges(pods, map[string]any{"min_availability": "LOW"}), []any{"NVIDIA Big", "NVIDIA Twin"}},
+		{withChanges(pods, map[string]any{"min_availability": "MEDIUM", "country_codes": []any{"JP"}}), []any{"NVIDIA Big"}},
+		{withChanges(pods, map[string]any{"min_availability": "HIGH"}), []any{"NVIDIA Twin"}},
+		{withChanges(pods, map[string]any{"min_availability": "LOW", "gpu_count": 5}), []any{"NVIDIA Twin"}},
+		{withChanges(pods, map[string]any{"min_availability": "LOW", "with_cuda_versions": []any{"12.4"}}), []any{"NVIDIA Big"}},
 	} {
 		must.Equal(t, column(read(t, p, "gpucloud_gpu_types", c.config).Get("gpu_types"), "id"), c.ids, c.config)
 	}
@@ -80,7 +80,7 @@ func TestGPUTypes(t *testing.T) {
 }
 
 func TestGPUTypeRules(t *testing.T) {
-	p := drive(t, acctest.DeployCatalog(t, lab), api.V2)
+	p := drive(t, acctest.DeployCatalog(t, labCatalog), api.V2)
 	for _, c := range []struct {
 		config map[string]any
 		says   []string
@@ -116,13 +116,13 @@ func TestGPUTypeRules(t *testing.T) {
 }
 
 func TestCPUTypes(t *testing.T) {
-	p := drive(t, acctest.DeployCatalog(t, lab), api.V2)
+	p := drive(t, acctest.DeployCatalog(t, labCatalog), api.V2)
 	all := read(t, p, "gpucloud_cpu_types", nil).Get("cpu_types")
 	want := map[string]any{
 		"id": "cpuX", "name": "Fast", "group": "Gen 9", "vcpu": map[string]any{"min": 2.0, "max": 64.0}, "ram_gb_per_vcpu": 2.5,
 		"price": map[string]any{"secure_per_vcpu": 0.04, "serverless_per_vcpu": 0.031}, "availability": nil, "data_centers": nil,
 	}
-	must.Hold(t, slices.Equal(column(all, "id"), []any{"cpuA", "cpuX"}) && reflect.DeepEqual(all.([]any)[1], want), all)
+	must.Hold(t, slices.Equal(column(all, "id"), []any{"cpuA", "cpuX"}) && reflect.DeepEqual(all.([]any)[1], want), "the CPU types are", all, "expected cpuA and", want)
 	for _, c := range []struct {
 		config map[string]any
 		ids    []any
@@ -134,7 +134,7 @@ func TestCPUTypes(t *testing.T) {
 		must.Equal(t, column(read(t, p, "gpucloud_cpu_types", c.config).Get("cpu_types"), "id"), c.ids, c.config)
 	}
 	one := read(t, p, "gpucloud_cpu_type", map[string]any{"name": "Fast", "product": []any{"POD"}})
-	must.Hold(t, one.Get("id") == "cpuX" && one.Get("availability") == "HIGH" && slices.Equal(column(one.Get("data_centers"), "id"), []any{"LAB-2", "LAB-1"}), one.Value)
+	must.Hold(t, one.Get("id") == "cpuX" && one.Get("availability") == "HIGH" && slices.Equal(column(one.Get("data_centers"), "id"), []any{"LAB-2", "LAB-1"}), "expected cpuX with stock in LAB-2 and LAB-1, got", one.Value)
 	expectErrors(t, p, "gpucloud_cpu_type", map[string]any{"id": "cpuY"}, "no CPU type with the id cpuY; similar: cpuA, cpuX", "404")
 	expectErrors(t, p, "gpucloud_cpu_types", map[string]any{"product": []any{"CLUSTER"}}, `expected "POD" or "SERVERLESS", got "CLUSTER"`)
 	expectErrors(t, p, "gpucloud_cpu_types", map[string]any{"product": []any{"POD"}, "vcpu_count": 3}, "expected a power of two from 2 up, got 3")
@@ -142,7 +142,7 @@ func TestCPUTypes(t *testing.T) {
 }
 
 func TestDataCenters(t *testing.T) {
-	p := drive(t, acctest.DeployCatalog(t, lab), api.V2)
+	p := drive(t, acctest.DeployCatalog(t, labCatalog), api.V2)
 	for _, c := range []struct {
 		config map[string]any
 		ids    []any
@@ -205,7 +205,7 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 		group.Wait()
 	})
 	want := map[string]int{"GET /v2/catalog/gpus": 1, "GET /v2/catalog/cpus": 1, "GET /v2/catalog/datacenters": 1}
-	must.Hold(t, maps.Equal(calls, want) && d.Writes() <= 0, "calls", calls, want)
+	must.Hold(t, maps.Equal(calls, want) && d.Writes() <= 0, "the calls are", calls, "expected", want)
 }
 
 // With each CLI, the plan reads a data source whose configuration is known, and the apply reads the

@@ -33,8 +33,8 @@ func expectErrors(t *testing.T, p *tfdrive.Provider, typeName string, config map
 	must.ErrorContains(t, tfdrive.Err(p.Data(typeName, config)), texts...)
 }
 
-// with returns config with changed attributes.
-func with(config, changes map[string]any) map[string]any {
+// withChanges returns config with changed attributes.
+func withChanges(config, changes map[string]any) map[string]any {
 	out := maps.Clone(config)
 	maps.Copy(out, changes)
 	return out

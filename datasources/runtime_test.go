@@ -36,8 +36,8 @@ func makeEndpoint(t *testing.T, d *acctest.Deployment) (id string) {
 	return send(t, d, "POST", "/v2/serverless", `{"name":"e","image":"builtin/conformance","workers":{"min":1,"max":1},"env":{"TOKEN":"a-planted-secret"}}`)["id"].(string)
 }
 
-// until reads a data source until it is as expected.
-func until(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any, expected func(tfdrive.State) bool) tfdrive.State {
+// readUntil reads a data source until it is as expected.
+func readUntil(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any, expected func(tfdrive.State) bool) tfdrive.State {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if got := read(t, p, typeName, config); expected(got) {
@@ -57,13 +57,13 @@ func TestJobAndHealth(t *testing.T) {
 		ended := func(s tfdrive.State) bool { return !strings.HasPrefix(s.Get("status").(string), "IN_") }
 		configOf := func(id string) map[string]any { return map[string]any{"endpoint_id": endpoint, "id": id} }
 
-		done := until(t, p, "gpucloud_job", configOf(run(`{"op":"echo","big":12345678901234567890.125,"s":"<ü>"}`)), ended)
+		done := readUntil(t, p, "gpucloud_job", configOf(run(`{"op":"echo","big":12345678901234567890.125,"s":"<ü>"}`)), ended)
 		must.Hold(t, done.Get("status") == "COMPLETED" && done.Get("output") == `{"op":"echo","big":12345678901234567890.125,"s":"<ü>"}` && done.Get("error") == nil && done.Get("worker_id") != nil && done.Get("retries") == 0.0,
 			"completed", done.Value)
-		failed := until(t, p, "gpucloud_job", configOf(run(`{"op":"fail","message":"as ordered"}`)), ended)
+		failed := readUntil(t, p, "gpucloud_job", configOf(run(`{"op":"fail","message":"as ordered"}`)), ended)
 		must.Hold(t, failed.Get("status") == "FAILED" && failed.Get("error") == "as ordered" && failed.Get("output") == nil, "failed", failed.Value)
 		sleeping := run(`{"op":"sleep","ms":600000}`)
-		until(t, p, "gpucloud_job", configOf(sleeping), func(s tfdrive.State) bool { return s.Get("status") == "IN_PROGRESS" })
+		readUntil(t, p, "gpucloud_job", configOf(sleeping), func(s tfdrive.State) bool { return s.Get("status") == "IN_PROGRESS" })
 		waiting := read(t, p, "gpucloud_job", configOf(run(`{"op":"echo"}`)))
 		must.Hold(t, waiting.Get("status") == "IN_QUEUE" && waiting.Get("output") == nil && waiting.Get("delay_time") == 0.0 && waiting.Get("worker_id") == nil,
 			"waiting", waiting.Value)
@@ -85,7 +85,7 @@ func TestWorkersAndReleases(t *testing.T) {
 	d := acctest.Deploy(t)
 	p, endpoint := drive(t, d, api.V2), makeEndpoint(t, d)
 	config := map[string]any{"endpoint_id": endpoint}
-	workers := until(t, p, "gpucloud_endpoint_workers", config, func(s tfdrive.State) bool { return s.Get("summary.idle") == 1.0 })
+	workers := readUntil(t, p, "gpucloud_endpoint_workers", config, func(s tfdrive.State) bool { return s.Get("summary.idle") == 1.0 })
 	first := workers.Get("workers").([]any)[0].(map[string]any)
 	for attribute, want := range map[string]any{"status": "IDLE", "is_stale": false, "version": 0.0, "gpu_count": 0.0, "image": "builtin/conformance", "gpu_type_id": nil} {
 		must.Equal(t, first[attribute], want, attribute, "of the worker")
@@ -145,8 +145,8 @@ func TestLogs(t *testing.T) {
 		fmt.Fprintf(&args, "print line-%d ", i)
 	}
 	pod := send(t, d, "POST", "/v2/pods", fmt.Sprintf(`{"name":"p","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2},"args":%q}`, args.String()))["id"].(string)
-	configOf := func(config map[string]any) map[string]any { return with(map[string]any{"pod_id": pod}, config) }
-	all := until(t, p, "gpucloud_pod_logs", configOf(map[string]any{"source": "container"}), func(s tfdrive.State) bool { return len(s.Get("lines").([]any)) == 20 })
+	configOf := func(config map[string]any) map[string]any { return withChanges(map[string]any{"pod_id": pod}, config) }
+	all := readUntil(t, p, "gpucloud_pod_logs", configOf(map[string]any{"source": "container"}), func(s tfdrive.State) bool { return len(s.Get("lines").([]any)) == 20 })
 	got := member(all.Get("entries"), 3, "line")
 	must.Hold(t, got == "line-3" && member(all.Get("entries"), 3, "source") == "container" && all.Get("lines").([]any)[3] == "line-3", all.Value)
 	last := read(t, p, "gpucloud_pod_logs", configOf(map[string]any{"source": "container", "tail": 2}))
@@ -160,7 +160,7 @@ func TestLogs(t *testing.T) {
 	must.Hold(t, !slices.Contains(column(got, "source"), any("container")), "of the system", got)
 
 	endpoint := makeEndpoint(t, d)
-	workers := until(t, p, "gpucloud_endpoint_workers", map[string]any{"endpoint_id": endpoint}, func(s tfdrive.State) bool { return s.Get("summary.idle") == 1.0 })
+	workers := readUntil(t, p, "gpucloud_endpoint_workers", map[string]any{"endpoint_id": endpoint}, func(s tfdrive.State) bool { return s.Get("summary.idle") == 1.0 })
 	worker := member(workers.Get("workers"), 0, "id")
 	got = read(t, p, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": worker}).Get("lines")
 	must.Hold(t, got != nil, "no list of lines")

@@ -127,9 +127,9 @@ func omittedBy(member string) string {
 	return ""
 }
 
-// inBoth lists attributes that the requests of only one version have, but that the provider sends to
+// sentToBoth lists attributes that the requests of only one version have, but that the provider sends to
 // both, with the reason.
-var inBoth = map[string]string{
+var sentToBoth = map[string]string{
 	"gpucloud_endpoint.gpu.type_ids":          "v2 selects by pool, and the client translates",
 	"gpucloud_endpoint.scaling.request_count": "v1 has scalerValue for both types of scaling",
 	"gpucloud_pod.global_networking.enabled":  "v2 has an object, whose members are answers",
@@ -166,12 +166,12 @@ func TestOneVersionIsDeclared(t *testing.T) {
 			}
 		}
 	}
-	for attribute, in := range versions {
+	for attribute, apis := range versions {
 		typeName, _, _ := strings.Cut(attribute, ".")
 		switch {
-		case len(in) != 1 || len(apisOf[typeName]) != 2:
-		case declared[attribute] == (inBoth[attribute] != ""):
-			t.Errorf("%s is only in requests of API %s: add it to the planrule.OneVersion of its kind, or to inBoth with the reason", attribute, in[0])
+		case len(apis) != 1 || len(apisOf[typeName]) != 2:
+		case declared[attribute] == (sentToBoth[attribute] != ""):
+			t.Errorf("%s is only in requests of API %s: add it either to the planrule.OneVersion of its kind, or to sentToBoth with the reason", attribute, apis[0])
 		}
 	}
 }

@@ -142,7 +142,7 @@ func TestProviderSettings(t *testing.T) {
 				must.Hold(t, !strings.Contains(err.Error(), "s3cret"), "a secret is in", err)
 			}
 			w := got.Warnings()
-			must.Hold(t, (c.warns == "") == (w == "") && strings.Contains(w, c.warns), "warns", w, c.warns)
+			must.Hold(t, (c.warns == "") == (w == "") && strings.Contains(w, c.warns), "the warnings are", w, "expected", c.warns)
 		})
 	}
 }
@@ -254,10 +254,10 @@ func TestProviderOnly404IsAbsent(t *testing.T) {
 			p := start(t, map[string]any{"base_url": server.URL, "api_key": "k"})
 			read, diags := p.Read(state)
 			gone := lists && status == 404
-			must.Equal(t, diags.Err() == nil && !read.Exists(), gone, "lists", lists, status, "absent", "said", diags)
-			must.Hold(t, gone || read.Value.Equal(state.Value), "lists", lists, status, "changed the state")
+			must.Equal(t, diags.Err() == nil && !read.Exists(), gone, "whether a read that is answered", status, "removes the object, with a list:", lists, diags)
+			must.Hold(t, gone || read.Value.Equal(state.Value), "a read that was answered", status, "changed the state, with a list:", lists)
 			err := p.Destroy(state).Err()
-			must.Hold(t, (err == nil) == gone, "lists", lists, "a delete answered", status, err)
+			must.Hold(t, (err == nil) == gone, "a delete that was answered", status, "ended with", err, "with a list:", lists)
 			server.Close()
 		}
 	}

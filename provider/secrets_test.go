@@ -144,14 +144,14 @@ var requiredWith = map[string]map[string]any{
 
 // secretConfigs returns, for each attribute that may contain a secret, a minimal configuration with
 // a secret in it.
-func secretConfigs(schema *tfprotov6.Schema, least map[string]any) map[string]map[string]any {
+func secretConfigs(schema *tfprotov6.Schema, minimal map[string]any) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for _, a := range schema.Block.Attributes {
 		value := secretValue(a.ValueType(), planted+"-"+a.Name)
 		if value == nil || !redact.IsSecret(a.Name) || !a.Optional && !a.Required {
 			continue
 		}
-		config := maps.Clone(least)
+		config := maps.Clone(minimal)
 		config[a.Name] = value
 		maps.Copy(config, requiredWith[a.Name])
 		out[a.Name] = config
@@ -195,12 +195,12 @@ func TestNoDiagnosticHasASecret(t *testing.T) {
 		connection, logged := new(wire), new(log)
 		p := tfdrive.Start(t, provider.NewWithTransport("test", connection)(), d.Settings(v)).LogTo(logged).Reconfigure()
 		for _, typeName := range p.Types() {
-			least := maps.Clone(minimalConfigs[typeName])
+			minimal := maps.Clone(minimalConfigs[typeName])
 			if typeName == "gpucloud_endpoint" {
-				least["template_id"] = template.ID
+				minimal["template_id"] = template.ID
 			}
 			schema := p.Schema(typeName)
-			for attribute, config := range secretConfigs(schema, least) {
+			for attribute, config := range secretConfigs(schema, minimal) {
 				name := fmt.Sprintf("%s %s.%s", v, typeName, attribute)
 				for _, a := range schema.Block.Attributes {
 					values := brokenValues(a.ValueType())

@@ -22,9 +22,9 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 // driver has a configured provider and a client of its deployment.
 type driver struct {
 	*testing.T
-	p       *tfdrive.Provider
-	c       *api.Client
-	version api.Version // of the provider
+	provider *tfdrive.Provider
+	client   *api.Client
+	version  api.Version // of the provider
 }
 
 // onEachVersion runs a test on both management APIs.
@@ -43,21 +43,21 @@ func onEachVersion(t *testing.T, test func(d *driver)) {
 // makeEndpoint creates an endpoint whose handler performs the operation in a job's input.
 func (d *driver) makeEndpoint(workers api.Workers) (id string) {
 	d.Helper()
-	template := must.Do(d.c.Templates.Create(d.Context(), api.Template{Name: "jobs", Image: "builtin/conformance", Disk: 10, Category: "NVIDIA", Serverless: true}))(d)
-	return must.Do(d.c.Endpoints.Create(d.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: workers, TemplateID: &template.ID}))(d).ID
+	template := must.Do(d.client.Templates.Create(d.Context(), api.Template{Name: "jobs", Image: "builtin/conformance", Disk: 10, Category: "NVIDIA", Serverless: true}))(d)
+	return must.Do(d.client.Endpoints.Create(d.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: workers, TemplateID: &template.ID}))(d).ID
 }
 
 // submit creates a job and waits until it has the status.
 func (d *driver) submit(endpointID, input, status string) (id string) {
 	d.Helper()
-	job := must.Do(d.c.Jobs.Run(d.Context(), endpointID, api.Submission{Input: json.RawMessage(input)}))(d)
+	job := must.Do(d.client.Jobs.Run(d.Context(), endpointID, api.Submission{Input: json.RawMessage(input)}))(d)
 	d.await(endpointID, job.ID, status)
 	return job.ID
 }
 
 func (d *driver) await(endpointID, jobID, status string) {
 	d.Helper()
-	d.until("the job is "+status, func() bool { return must.Do(d.c.Jobs.Status(d.Context(), endpointID, jobID))(d).Status == status })
+	d.until("the job is "+status, func() bool { return must.Do(d.client.Jobs.Status(d.Context(), endpointID, jobID))(d).Status == status })
 }
 
 // until waits for a condition.
@@ -74,7 +74,7 @@ func (d *driver) until(what string, holds func() bool) {
 // invoke runs an action, and expects success and at least these messages, in this order.
 func (d *driver) invoke(action string, config map[string]any, messages ...string) {
 	d.Helper()
-	got, diags := d.p.Invoke("gpucloud_"+action, config)
+	got, diags := d.provider.Invoke("gpucloud_"+action, config)
 	must.Require(d, diags.Err() == nil, action, diags)
 	rest := got
 	for _, want := range messages {
@@ -87,7 +87,7 @@ func (d *driver) invoke(action string, config map[string]any, messages ...string
 // expectError runs an action, and expects an error with these texts.
 func (d *driver) expectError(action string, config map[string]any, texts ...string) {
 	d.Helper()
-	must.ErrorContains(d, tfdrive.Err(d.p.Invoke("gpucloud_"+action, config)), texts...)
+	must.ErrorContains(d, tfdrive.Err(d.provider.Invoke("gpucloud_"+action, config)), texts...)
 }
 
 func TestPurgeQueue(t *testing.T) {
@@ -98,7 +98,7 @@ func TestPurgeQueue(t *testing.T) {
 			d.submit(id, `{"op":"echo"}`, "IN_QUEUE")
 		}
 		d.invoke("endpoint_purge_queue", map[string]any{"endpoint_id": id}, "Removed the 3 jobs that waited at endpoint "+id)
-		health := must.Do(d.c.Jobs.Health(d.Context(), id))(d)
+		health := must.Do(d.client.Jobs.Health(d.Context(), id))(d)
 		must.Hold(d, health.Jobs.InQueue == 0 && health.Jobs.InProgress == 1, "after a purge", health.Jobs)
 		d.expectError("endpoint_purge_queue", map[string]any{"endpoint_id": "none"}, ": Could not purge the queue: ", "404")
 		d.expectError("endpoint_purge_queue", map[string]any{"endpoint_id": "a/b"}, "endpoint_id: Invalid endpoint_id", `got "a/b"`)
@@ -135,7 +135,7 @@ func TestJobEndsBeforeCancel(t *testing.T) {
 			fmt.Fprintf(w, `{"id": "job", "status": %q, "templates": []}`, status)
 		}))
 		defer server.Close()
-		d := &driver{T: t, p: tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": server.URL, "api_key": "key"})}
+		d := &driver{T: t, provider: tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": server.URL, "api_key": "key"})}
 		d.invoke("job_cancel", map[string]any{"endpoint_id": "ep", "job_id": "job"}, "Job job has ended already, as COMPLETED.")
 	}
 }
@@ -182,7 +182,7 @@ func TestJobRun(t *testing.T) {
 		d.expectError("job_run", config("expected_members", `null`), "expected_members: Invalid expected_members")
 		d.expectError("job_run", config("input", `[]`), "input: Invalid input")
 		d.expectError("job_run", config("policy", map[string]any{"ttl": 60000.5}), "Invalid policy.ttl: expected a whole number, got 60000.5.")
-		health := must.Do(d.c.Jobs.Health(d.Context(), id))(d)
+		health := must.Do(d.client.Jobs.Health(d.Context(), id))(d)
 		must.Hold(d, health.Jobs.InQueue+health.Jobs.InProgress <= 0, "jobs are left", health.Jobs)
 	})
 }
@@ -190,17 +190,17 @@ func TestJobRun(t *testing.T) {
 func TestRecycleWorkers(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
 		id := d.makeEndpoint(api.Workers{Min: 2, Max: 3})
-		d.until("two workers are idle", func() bool { return must.Do(d.c.Jobs.Health(d.Context(), id))(d).Workers.Idle == 2 })
+		d.until("two workers are idle", func() bool { return must.Do(d.client.Jobs.Health(d.Context(), id))(d).Workers.Idle == 2 })
 		before := d.runningWorker(id)
 		d.invoke("endpoint_recycle_workers", map[string]any{"endpoint_id": id}, "Endpoint "+id+" has 0 workers left.", "Endpoint "+id+" has 2 to 3 workers again.")
-		got, err := d.c.Endpoints.Get(d.Context(), id)
+		got, err := d.client.Endpoints.Get(d.Context(), id)
 		must.Hold(d, err == nil && got.Workers.Min == 2 && got.Workers.Max == 3, "the endpoint has the workers", got.Workers, err)
 		must.Hold(d, d.runningWorker(id) != before, "worker", before, "is still there")
 
 		// A worker stays busy for longer than the action waits: the bounds are restored.
 		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
 		d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": id, "timeout": "1s"}, "Could not recycle the workers", "not finished after 1s")
-		got, err = d.c.Endpoints.Get(d.Context(), id)
+		got, err = d.client.Endpoints.Get(d.Context(), id)
 		must.Hold(d, err == nil && got.Workers.Min == 2 && got.Workers.Max == 3, "the endpoint has the workers", got.Workers, err)
 		d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": "none"}, "Could not recycle the workers", "404")
 	})
@@ -216,30 +216,30 @@ func TestRecycleCannotRestore(t *testing.T) {
 		fmt.Fprint(w, `{"templates": [], "id": "ep", "name": "e", "type": "QUEUE", "workers": {"min": 1, "max": 2}, "scaling": {"type": "QUEUE_DELAY", "queueDelay": 4}}`)
 	}))
 	defer server.Close()
-	d := &driver{T: t, p: tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": server.URL, "api_key": "key"})}
+	d := &driver{T: t, provider: tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": server.URL, "api_key": "key"})}
 	d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": "ep"}, "workers of endpoint ep are left", "/health", "may have workers.min = 0", "the earlier values 1 and 2 could not be restored")
 }
 
 // runningWorker runs a job, and returns the id of the worker that ran it.
 func (d *driver) runningWorker(endpointID string) string {
 	d.Helper()
-	return must.Do(d.c.Jobs.RunToEnd(d.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"echo"}`)}, time.Minute, func(api.Job) {}))(d).WorkerID
+	return must.Do(d.client.Jobs.RunToEnd(d.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"echo"}`)}, time.Minute, func(api.Job) {}))(d).WorkerID
 }
 
 func TestPodActions(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
-		created := must.Do(d.c.Pods.Create(d.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"}))(d)
+		created := must.Do(d.client.Pods.Create(d.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"}))(d)
 		config := map[string]any{"pod_id": created.ID}
 		awaitStatus := func(status string) {
 			d.Helper()
 			reached := func() bool {
-				got, err := d.c.Pods.GetFresh(d.Context(), created.ID)
+				got, err := d.client.Pods.GetFresh(d.Context(), created.ID)
 				return err == nil && got.Status == status
 			}
 			if d.version == api.V1 { // its status is the desired one, even while the pod starts
 				d.until("the pod is "+status, reached)
 			}
-			got, err := d.c.Pods.GetFresh(d.Context(), created.ID)
+			got, err := d.client.Pods.GetFresh(d.Context(), created.ID)
 			must.Hold(d, err == nil && got.Status == status, "the pod is", got.Status, "expected", status, err)
 		}
 		d.invoke("pod_start", config, "Pod "+created.ID+" is RUNNING.") // it already starts
@@ -264,16 +264,16 @@ func TestActionsAreInterrupted(t *testing.T) {
 		interrupt := func(action string, config map[string]any, begun func() bool, want string) {
 			d.Helper()
 			ended := make(chan error)
-			go func() { ended <- tfdrive.Err(d.p.Invoke("gpucloud_"+action, config)) }()
+			go func() { ended <- tfdrive.Err(d.provider.Invoke("gpucloud_"+action, config)) }()
 			d.until("the action has begun", begun)
-			d.p.Stop()
+			d.provider.Stop()
 			must.ErrorContains(d, <-ended, want)
 		}
 		inProgress := func() bool {
-			health, err := d.c.Jobs.Health(d.Context(), id)
+			health, err := d.client.Jobs.Health(d.Context(), id)
 			return err == nil && health.Jobs.InProgress == 1
 		}
-		maximum := func() int64 { return must.Do(d.c.Endpoints.GetFresh(d.Context(), id))(d).Workers.Max }
+		maximum := func() int64 { return must.Do(d.client.Endpoints.GetFresh(d.Context(), id))(d).Workers.Max }
 		interrupt("job_run", map[string]any{"endpoint_id": id, "input": `{"op":"sleep","ms":600000}`}, inProgress, "interrupted; it was cancelled")
 		d.until("no job runs", func() bool { return !inProgress() })
 		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")

@@ -94,19 +94,19 @@ func TestJobFails(t *testing.T) {
 		config map[string]any
 		want   []string
 	}{
-		"failed":         {map[string]any{"input": `{"op":"fail","message":"no such model"}`}, []string{"The job did not complete: job ", "ended as FAILED", "no such model", "endpoint " + id}},
-		"too slow":       {map[string]any{"input": `{"op":"sleep","ms":600000}`, "timeout": "1s"}, []string{"not finished after 1s; it was cancelled"}},
-		"no endpoint":    {map[string]any{"endpoint_id": "none", "input": "{}"}, []string{"the job could not be submitted to endpoint none"}},
-		"not an id":      {map[string]any{"endpoint_id": "a/b", "input": "{}"}, []string{"endpoint_id: Invalid endpoint_id", `got "a/b"`}},
-		"not an object":  {map[string]any{"input": "[]"}, []string{"input: Invalid input: Invalid input: expected a JSON object"}},
-		"not JSON":       {map[string]any{"input": "{"}, []string{"input: Invalid input"}},
-		"no duration":    {map[string]any{"input": "{}", "timeout": "soon"}, []string{`timeout: Invalid timeout: expected a duration from 1s`, `got "soon"`}},
-		"no time at all": {map[string]any{"input": "{}", "timeout": "10ms"}, []string{`got "10ms"`}},
-		"bounds":         {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 9999}}, []string{"policy.ttl: Invalid policy.ttl", "expected 10000 to 604800000 milliseconds (10 minutes are 600000), got 9999"}},
-		"a fraction":     {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 60000.5}}, []string{"policy.ttl: Invalid value of policy.ttl: Invalid policy.ttl: expected a whole number, got 60000.5."}},
-		"not a webhook":  {map[string]any{"input": "{}", "webhook": "ftp://a-planted-token"}, []string{"webhook: Invalid webhook: Invalid webhook: expected an http or https URL"}},
-		"not a storage":  {map[string]any{"input": "{}", "s3_config": map[string]any{"endpoint_url": "storage"}}, []string{"s3_config.endpoint_url: Invalid s3_config.endpoint_url", "expected an http or https URL"}},
-		"short":          {map[string]any{"input": "{}", "policy": map[string]any{"execution_timeout": 1}}, []string{"policy.execution_timeout: ", "expected 5000 to"}},
+		"failed":                              {map[string]any{"input": `{"op":"fail","message":"no such model"}`}, []string{"The job did not complete: job ", "ended as FAILED", "no such model", "endpoint " + id}},
+		"too slow":                            {map[string]any{"input": `{"op":"sleep","ms":600000}`, "timeout": "1s"}, []string{"not finished after 1s; it was cancelled"}},
+		"no endpoint":                         {map[string]any{"endpoint_id": "none", "input": "{}"}, []string{"the job could not be submitted to endpoint none"}},
+		"not an id":                           {map[string]any{"endpoint_id": "a/b", "input": "{}"}, []string{"endpoint_id: Invalid endpoint_id", `got "a/b"`}},
+		"not an object":                       {map[string]any{"input": "[]"}, []string{"input: Invalid input: Invalid input: expected a JSON object"}},
+		"not JSON":                            {map[string]any{"input": "{"}, []string{"input: Invalid input"}},
+		"no duration":                         {map[string]any{"input": "{}", "timeout": "soon"}, []string{`timeout: Invalid timeout: expected a duration from 1s`, `got "soon"`}},
+		"timeout below its minimum":           {map[string]any{"input": "{}", "timeout": "10ms"}, []string{`got "10ms"`}},
+		"ttl below its minimum":               {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 9999}}, []string{"policy.ttl: Invalid policy.ttl", "expected 10000 to 604800000 milliseconds (10 minutes are 600000), got 9999"}},
+		"a fraction":                          {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 60000.5}}, []string{"policy.ttl: Invalid value of policy.ttl: Invalid policy.ttl: expected a whole number, got 60000.5."}},
+		"not a webhook":                       {map[string]any{"input": "{}", "webhook": "ftp://a-planted-token"}, []string{"webhook: Invalid webhook: Invalid webhook: expected an http or https URL"}},
+		"not a storage":                       {map[string]any{"input": "{}", "s3_config": map[string]any{"endpoint_url": "storage"}}, []string{"s3_config.endpoint_url: Invalid s3_config.endpoint_url", "expected an http or https URL"}},
+		"execution_timeout below its minimum": {map[string]any{"input": "{}", "policy": map[string]any{"execution_timeout": 1}}, []string{"policy.execution_timeout: ", "expected 5000 to"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := map[string]any{"endpoint_id": id}

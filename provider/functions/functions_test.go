@@ -38,13 +38,13 @@ func expectCalls(t *testing.T, p *tfdrive.Provider, name string, calls []call) {
 	t.Helper()
 	for _, c := range calls {
 		got, err := p.Call(name, c.arguments...)
-		refused, _ := errors.AsType[*tfdrive.FunctionError](err)
+		failure, _ := errors.AsType[*tfdrive.FunctionError](err)
 		switch {
 		case c.text == "" && (err != nil || !reflect.DeepEqual(got, c.want)):
 			t.Errorf("%s(%q): expected %v, got %v, %v", name, c.arguments, c.want, got, err)
 		case strings.HasSuffix(fmt.Sprint(err), "."), strings.HasSuffix(fmt.Sprint(err), "?"):
 			t.Errorf("%s(%q): Terraform ends the sentence with a period: %v", name, c.arguments, err)
-		case c.text != "" && (refused == nil || refused.Argument != c.argument || !strings.Contains(refused.Text, c.text)):
+		case c.text != "" && (failure == nil || failure.Argument != c.argument || !strings.Contains(failure.Text, c.text)):
 			t.Errorf("%s(%q): expected an error of argument %d with %q, got %v, %v", name, c.arguments, c.argument, c.text, got, err)
 		}
 	}
