@@ -114,7 +114,7 @@ func TestServiceAddresses(t *testing.T) {
 			got, want := endpoint.Get("request_urls.run"), c.queue+"/v2/"+endpoint.Get("id").(string)+"/run"
 			must.Hold(t, got == want, "request_urls.run is", got, "want", want)
 			tfdrive.Do(p.Open("gpucloud_job", map[string]any{"endpoint_id": endpoint.Get("id"), "input": `{}`, "timeout": "1m"}))(t)
-			must.Equal(t, s.hosts(), c.hosts, "called")
+			must.Equal(t, s.hosts(), c.hosts, "the called hosts")
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestServiceVersionsShareAState(t *testing.T) {
 		must.Hold(t, plan.Action == "no-op" && len(plan.Diagnostics) == 0, "the other version plans", plan.Action, plan.Diagnostics)
 		must.Succeed(t, c.first.Destroy(state).Err())
 		gone, diags := c.second.Reconfigure().Read(created)
-		must.Hold(t, !gone.Exists() && len(diags) == 0, "a deleted volume: exists", gone.Exists(), diags)
+		must.Hold(t, !gone.Exists() && len(diags) == 0, "whether a deleted volume is read:", gone.Exists(), diags)
 	}
 }
 
@@ -146,18 +146,18 @@ func TestServiceKey(t *testing.T) {
 		env   map[string]string
 		err   []string // nil: accepted
 	}{
-		"RUNPOD_API_KEY":         {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": serviceKey}, nil},
-		"GPUCLOUD_API_KEY wins":  {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": "wrong", "GPUCLOUD_API_KEY": serviceKey}, nil},
-		"the block wins":         {map[string]any{"service": "runpod", "api_key": serviceKey}, map[string]string{"RUNPOD_API_KEY": "wrong", "GPUCLOUD_API_KEY": "wrong"}, nil},
-		"a wrong one":            {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": "planted-key"}, []string{"The API key was refused", "from RUNPOD_API_KEY"}},
-		"a malformed one":        {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": "planted key"}, []string{"api_key:", "RUNPOD_API_KEY has a blank"}},
-		"no key":                 {map[string]any{"service": "runpod"}, nil, []string{"api_key:", "GPUCLOUD_API_KEY or RUNPOD_API_KEY"}},
-		"only with the service":  {map[string]any{"base_url": "https://example.com"}, map[string]string{"RUNPOD_API_KEY": serviceKey}, []string{"api_key:", "GPUCLOUD_API_KEY in the environment"}},
-		"no address":             {nil, map[string]string{"RUNPOD_API_KEY": serviceKey}, []string{"base_url:", `service = "runpod"`, "GPUCLOUD_SERVICE=runpod", "base_url", "GPUCLOUD_BASE_URL", "jobrunner serve"}},
-		"queue_url alone":        {map[string]any{"queue_url": "https://example.com"}, nil, []string{"base_url:", `service = "runpod"`}},
-		"another service":        {map[string]any{"service": "Runpod"}, nil, []string{"service:", `"runpod"`}},
-		"another, in a variable": {nil, map[string]string{"GPUCLOUD_SERVICE": "acme"}, []string{"service:", `GPUCLOUD_SERVICE is "acme"`, "runpod"}},
-		"an unknown service":     {map[string]any{"service": tfdrive.Unknown}, nil, nil},
+		"RUNPOD_API_KEY":                 {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": serviceKey}, nil},
+		"GPUCLOUD_API_KEY wins":          {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": "wrong", "GPUCLOUD_API_KEY": serviceKey}, nil},
+		"the block wins":                 {map[string]any{"service": "runpod", "api_key": serviceKey}, map[string]string{"RUNPOD_API_KEY": "wrong", "GPUCLOUD_API_KEY": "wrong"}, nil},
+		"a wrong key":                    {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": "planted-key"}, []string{"The API key was refused", "from RUNPOD_API_KEY"}},
+		"a malformed key":                {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": "planted key"}, []string{"api_key:", "RUNPOD_API_KEY has a blank"}},
+		"no key":                         {map[string]any{"service": "runpod"}, nil, []string{"api_key:", "GPUCLOUD_API_KEY or RUNPOD_API_KEY"}},
+		"only with the service":          {map[string]any{"base_url": "https://example.com"}, map[string]string{"RUNPOD_API_KEY": serviceKey}, []string{"api_key:", "GPUCLOUD_API_KEY in the environment"}},
+		"no address":                     {nil, map[string]string{"RUNPOD_API_KEY": serviceKey}, []string{"base_url:", `service = "runpod"`, "GPUCLOUD_SERVICE=runpod", "base_url", "GPUCLOUD_BASE_URL", "jobrunner serve"}},
+		"queue_url alone":                {map[string]any{"queue_url": "https://example.com"}, nil, []string{"base_url:", `service = "runpod"`}},
+		"another service":                {map[string]any{"service": "Runpod"}, nil, []string{"service:", `"runpod"`}},
+		"another service, in a variable": {nil, map[string]string{"GPUCLOUD_SERVICE": "acme"}, []string{"service:", `GPUCLOUD_SERVICE is "acme"`, "runpod"}},
+		"an unknown service":             {map[string]any{"service": tfdrive.Unknown}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clearVariables(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// lab is the catalog of the tests.
-const lab = `
+// labCatalog is the catalog of the tests.
+const labCatalog = `
 remove: {data_centers: ["*"], gpus: ["*"], pools: ["*"], cpus: ["*"]}
 data_centers:
   - {id: LAB-1, name: Lab one, region: EUROPE, country: FR, volume_types: [STANDARD]}
@@ -44,7 +44,7 @@ stock:
 // driveWith is drive with additional settings in the provider block.
 func driveWith(t *testing.T, d *acctest.Deployment, v api.Version, settings map[string]any) *tfdrive.Provider {
 	t.Helper()
-	p := tfdrive.Start(t, provider.New("test")(), with(d.Settings(v), settings))
+	p := tfdrive.Start(t, provider.New("test")(), withChanges(d.Settings(v), settings))
 	must.Succeed(t, p.ConfigureDiagnostics.Err())
 	return p
 }
@@ -55,20 +55,20 @@ const (
 )
 
 func labEndpoint(changes map[string]any) map[string]any {
-	return with(map[string]any{"name": "e", "image": "builtin/echo"}, changes)
+	return withChanges(map[string]any{"name": "e", "image": "builtin/echo"}, changes)
 }
 
 func labPod(changes map[string]any) map[string]any {
-	return with(map[string]any{"name": "p", "image": "builtin/echo", "gpu": map[string]any{"id": "LAB Big"}}, changes)
+	return withChanges(map[string]any{"name": "p", "image": "builtin/echo", "gpu": map[string]any{"id": "LAB Big"}}, changes)
 }
 
 func labCluster(gpu string, perPod, pods int, changes map[string]any) map[string]any {
-	return with(map[string]any{"name": "c", "type": "TRAINING", "image": "builtin/echo",
+	return withChanges(map[string]any{"name": "c", "type": "TRAINING", "image": "builtin/echo",
 		"compute": map[string]any{"gpu_type_id": gpu, "gpu_count_per_pod": perPod, "pod_count": pods}}, changes)
 }
 
 func labVolume(dataCenter string, tier any) map[string]any {
-	return with(map[string]any{"name": "v", "size": 10, "data_center": dataCenter}, map[string]any{"type": tier})
+	return withChanges(map[string]any{"name": "v", "size": 10, "data_center": dataCenter}, map[string]any{"type": tier})
 }
 
 func gpuSettings(changes map[string]any) map[string]any { return map[string]any{"gpu": changes} }
@@ -110,7 +110,7 @@ func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 
 // An id that the catalog lacks is an error at its attribute, or a warning if its list is open.
 func TestPlanNames(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	findings := []finding{
 		{endpointType, labEndpoint(gpuSettings(map[string]any{"type_ids": []any{"LAB Big", "LAB Pig"}})), "gpu.type_ids.1", `Unknown GPU type: gpu.type_ids[1]: The catalog of the deployment has no GPU type "LAB Pig"; did you mean "LAB Big"?`, false},
 		{endpointType, labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96", "LAB_95"}})), "gpu.pools.*", `has no GPU pool "LAB_95"; did you mean "LAB_96"?`, false},
@@ -146,29 +146,29 @@ func TestPlanNames(t *testing.T) {
 	for _, f := range findings {
 		f.expect(t, d, p)
 	}
-	softer := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "warning", "stock": "off"}})
-	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off", "stock": "off"}})
+	warningProvider := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "warning", "stock": "off"}})
+	offProvider := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off", "stock": "off"}})
 	for _, f := range findings {
 		switch {
 		case f.says == "" || strings.HasSuffix(f.attribute, "excluded_types") || f.attribute == "gpu.type_ids.1": // the latter two stay errors: API v2 can't express the selection
 			continue
-		case softer.Plan(f.typeName, tfdrive.State{}, f.config).Diagnostics.Err() != nil:
+		case warningProvider.Plan(f.typeName, tfdrive.State{}, f.config).Diagnostics.Err() != nil:
 			t.Errorf("%v is refused", f.config)
 		}
 		f.isWarning = true
-		f.expect(t, d, softer)
-		finding{f.typeName, f.config, "", "", false}.expect(t, d, off)
+		f.expect(t, d, warningProvider)
+		finding{f.typeName, f.config, "", "", false}.expect(t, d, offProvider)
 	}
-	finding{endpointType, labEndpoint(gpuSettings(map[string]any{"type_ids": []any{"LAB Pig"}})), "gpu.type_ids", "no selection of GPU pools reaches", false}.expect(t, d, off)
+	finding{endpointType, labEndpoint(gpuSettings(map[string]any{"type_ids": []any{"LAB Pig"}})), "gpu.type_ids", "no selection of GPU pools reaches", false}.expect(t, d, offProvider)
 }
 
 // API v1 has no catalog, so ids are compared with the documented ones.
 func TestPlanNamesV1(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	p := drive(t, d, api.V1)
 	serverless, _ := serverlessTemplate(t, d, p, nil)
 	template := map[string]any{"image": nil, "template_id": serverless.Get("id")}
-	endpoint := func(changes map[string]any) map[string]any { return labEndpoint(with(template, changes)) }
+	endpoint := func(changes map[string]any) map[string]any { return labEndpoint(withChanges(template, changes)) }
 	calls := d.Calls(func() {
 		for _, f := range []finding{
 			{endpointType, endpoint(gpuSettings(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA L5"}})), "gpu.type_ids.1", `The GPU type "NVIDIA L5" is not documented for management API v1, which has no catalog; did you mean "NVIDIA L4"?`, true},
@@ -187,12 +187,12 @@ func TestPlanNamesV1(t *testing.T) {
 	for call := range calls {
 		must.Hold(t, !strings.Contains(call, "/v2/"), "on API v1 the plan asks", call)
 	}
-	off := driveWith(t, d, api.V1, map[string]any{"plan_checks": map[string]any{"names": "off"}})
-	finding{podType, labPod(nil), "", "", false}.expect(t, d, off)
+	offProvider := driveWith(t, d, api.V1, map[string]any{"plan_checks": map[string]any{"names": "off"}})
+	finding{podType, labPod(nil), "", "", false}.expect(t, d, offProvider)
 }
 
 func TestPlanStock(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	p := drive(t, d, api.V2)
 	findings := []finding{
 		{podType, labPod(gpuSettings(map[string]any{"id": "LAB Scarce"})), "gpu.id", "Out of stock: gpu.id: The catalog has none of LAB Scarce in stock for pods of the SECURE cloud. The API may refuse to create it.", true},
@@ -200,34 +200,34 @@ func TestPlanStock(t *testing.T) {
 		{endpointType, labEndpoint(gpuSettings(map[string]any{"type_ids": []any{"LAB Scarce"}})), "gpu.type_ids", "for serverless workers. Its workers wait for stock, and its jobs for workers.", true},
 		{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}, "excluded_types": []any{"LAB Small"}}}), "gpu.pools", "none of LAB Scarce", true},
 		{clusterType, labCluster("LAB Big", 1, 2, map[string]any{"data_center_ids": []any{"LAB-2"}}), "compute.gpu_type_id", "for clusters in LAB-2. The API may refuse to create it. There is stock in LAB-1.", true},
-		{podType, labPod(with(podCPU("cpuY", 2), map[string]any{"data_center_ids": []any{"LAB-1"}})), "cpu.id", "There is stock in LAB-2, LAB-3.", true},
+		{podType, labPod(withChanges(podCPU("cpuY", 2), map[string]any{"data_center_ids": []any{"LAB-1"}})), "cpu.id", "There is stock in LAB-2, LAB-3.", true},
 
 		{endpointType, labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_48"}})), "", "", false},
 		{podType, labPod(map[string]any{"data_center_ids": []any{"LAB-2", "LAB-1"}}), "", "", false},
 		{clusterType, labCluster("LAB Big", 1, 2, nil), "", "", false},
-		{podType, labPod(with(podCPU("cpuY", 2), map[string]any{"data_center_ids": []any{"LAB-2"}})), "", "", false},
+		{podType, labPod(withChanges(podCPU("cpuY", 2), map[string]any{"data_center_ids": []any{"LAB-2"}})), "", "", false},
 		{endpointType, labEndpoint(nil), "", "", false},
 		{podType, labPod(map[string]any{"gpu": map[string]any{"id": "LAB Scarce"}, "data_center_ids": tfdrive.Unknown}), "", "", false},
 	}
 	for _, f := range findings {
 		f.expect(t, d, p)
 	}
-	stricter := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "error"}})
-	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}})
+	errorProvider := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "error"}})
+	offProvider := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}})
 	for _, f := range findings {
 		f.isWarning = false
-		f.expect(t, d, stricter)
-		finding{f.typeName, f.config, "", "", false}.expect(t, d, off)
+		f.expect(t, d, errorProvider)
+		finding{f.typeName, f.config, "", "", false}.expect(t, d, offProvider)
 	}
 }
 
 // A volume needs a data center with its tier. An object that mounts it needs a machine there.
 func TestPlanDataCenters(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	p := drive(t, d, api.V2)
 	id := map[string]any{}
 	for _, place := range []string{"LAB-1", "LAB-2"} {
-		id[place] = apply(t, p, volumeType, tfdrive.State{}, with(labVolume(place, nil), map[string]any{"name": place}), "create").Get("id")
+		id[place] = apply(t, p, volumeType, tfdrive.State{}, withChanges(labVolume(place, nil), map[string]any{"name": place}), "create").Get("id")
 	}
 	podMounts := func(place string, dataCenters ...any) map[string]any {
 		out := map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": id[place], "path": "/data"}}}}
@@ -254,7 +254,7 @@ func TestPlanDataCenters(t *testing.T) {
 		{volumeType, labVolume("LAB-1", "HIGH_PERFORMANCE"), "type", "The data center LAB-1 has network volumes of type STANDARD, not HIGH_PERFORMANCE. Data centers with HIGH_PERFORMANCE: LAB-2.", false},
 		{volumeType, labVolume("LAB-3", nil), "data_center", "The data center LAB-3 has no network volumes. Data centers with them: LAB-1, LAB-2.", false},
 		{podType, labPod(podMounts("LAB-1", "LAB-2", "LAB-3")), "data_center_ids", "The network volumes are in none of the data centers. Data centers: LAB-2, LAB-3. Network volumes: " + id["LAB-1"].(string) + " in LAB-1.", false},
-		{podType, labPod(with(podMounts("LAB-2"), gpuSettings(map[string]any{"id": "LAB Small"}))), "mounts.network", "offers LAB Small. Network volumes: " + id["LAB-2"].(string) + " in LAB-2. The catalog offers it in: LAB-1.", false},
+		{podType, labPod(withChanges(podMounts("LAB-2"), gpuSettings(map[string]any{"id": "LAB Small"}))), "mounts.network", "offers LAB Small. Network volumes: " + id["LAB-2"].(string) + " in LAB-2. The catalog offers it in: LAB-1.", false},
 		{clusterType, labCluster("LAB Loose", 1, 2, map[string]any{"data_center_ids": []any{"LAB-3"}}), "data_center_ids", "No data center that the configuration allows offers LAB Loose. Data centers: LAB-3.", false},
 		{endpointType, endpointOn([]any{"LAB-3"}, "LAB_96", "LAB-1", "LAB-2"), "data_center_ids", "The network volumes are in none of the data centers.", false},
 		{endpointType, endpointOn([]any{"LAB-3"}, "LAB_48"), "data_center_ids", "offers LAB Small, LAB Scarce.", false},
@@ -266,37 +266,38 @@ func TestPlanDataCenters(t *testing.T) {
 		{clusterType, labCluster("LAB Big", 1, 2, map[string]any{"data_center_ids": []any{"LAB-1", "LAB-3"}}), "", "", false},
 		{endpointType, endpointOn([]any{"LAB-1"}, "LAB_96", "LAB-1", "LAB-2"), "", "", false}, // one reachable volume is enough
 		{endpointType, endpointOn(nil, "LAB_48", "LAB-1", "LAB-2"), "", "", false},
-		{endpointType, with(endpointOn([]any{"LAB-3"}, "LAB_48"), map[string]any{"network_volumes": tfdrive.Unknown}), "", "", false},
-		{endpointType, with(endpointOn([]any{"LAB-3"}, "LAB_48"), gpuSettings(map[string]any{"pools": []any{"LAB_48", "LAB_8"}})), "", "", false}, // the catalog doesn't locate LAB Nowhere
+		{endpointType, withChanges(endpointOn([]any{"LAB-3"}, "LAB_48"), map[string]any{"network_volumes": tfdrive.Unknown}), "", "", false},
+		{endpointType, withChanges(endpointOn([]any{"LAB-3"}, "LAB_48"), gpuSettings(map[string]any{"pools": []any{"LAB_48", "LAB_8"}})), "", "", false}, // the catalog doesn't locate LAB Nowhere
 	}
 	stockOff := map[string]any{"stock": "off"}
 	p = driveWith(t, d, api.V2, map[string]any{"plan_checks": stockOff})
-	softer := driveWith(t, d, api.V2, map[string]any{"plan_checks": with(stockOff, map[string]any{"data_centers": "warning"})})
-	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": with(stockOff, map[string]any{"data_centers": "off"})})
+	warningProvider := driveWith(t, d, api.V2, map[string]any{"plan_checks": withChanges(stockOff, map[string]any{"data_centers": "warning"})})
+	offProvider := driveWith(t, d, api.V2, map[string]any{"plan_checks": withChanges(stockOff, map[string]any{"data_centers": "off"})})
 	for _, f := range findings {
 		f.expect(t, d, p)
 		f.isWarning = true
-		f.expect(t, d, softer)
-		finding{f.typeName, f.config, "", "", false}.expect(t, d, off)
+		f.expect(t, d, warningProvider)
+		finding{f.typeName, f.config, "", "", false}.expect(t, d, offProvider)
 	}
 
 	v1 := driveWith(t, d, api.V1, map[string]any{"plan_checks": map[string]any{"names": "off"}})
 	finding{podType, labPod(podMounts("LAB-1", "LAB-2")), "data_center_ids", "The network volumes are in none of the data centers.", false}.expect(t, d, v1)
-	finding{podType, labPod(with(podMounts("LAB-2"), gpuSettings(map[string]any{"id": "LAB Small"}))), "", "", false}.expect(t, d, v1)
+	finding{podType, labPod(withChanges(podMounts("LAB-2"), gpuSettings(map[string]any{"id": "LAB Small"}))), "", "", false}.expect(t, d, v1)
 }
 
 // A plan checks only the changed attributes, except that it always checks the cost of a change.
 func TestPlanChecksOnlyChanges(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	lenient := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off", "stock": "off", "data_centers": "off"}})
 	config := labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"GONE_1"}}, "data_center_ids": []any{"GONE-1", "LAB-3"}, "workers": map[string]any{"max": 1}})
 	state := apply(t, lenient, endpointType, tfdrive.State{}, config, "create")
 	p := drive(t, d, api.V2)
 	expect := func(p *tfdrive.Provider, changes map[string]any, action, says string) {
 		t.Helper()
-		planned := p.Reconfigure().Plan(endpointType, state, with(config, changes))
+		planned := p.Reconfigure().Plan(endpointType, state, withChanges(config, changes))
 		got := planned.Diagnostics.String()
-		must.Hold(t, planned.Action == action && (got == says || says != "" && strings.Contains(got, says)), changes, planned.Action, got, action, says)
+		must.Hold(t, planned.Action == action && (got == says || says != "" && strings.Contains(got, says)),
+			changes, "is planned to", planned.Action, "with", got, "expected", action, "with", says)
 	}
 	expect(p, nil, "no-op", "")
 	expect(p, map[string]any{"name": "another", "workers": map[string]any{"max": 2}}, "update", "")
@@ -305,7 +306,7 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 	expect(p, gpuSettings(map[string]any{"pools": []any{"LAB_96"}}), "", "No common data center")
 	expect(p, map[string]any{"gpu": nil}, "replace", "The endpoint will be replaced")
 
-	ofCPUs := with(config, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 2}}, "gpu": nil, "name": "of CPUs"})
+	ofCPUs := withChanges(config, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 2}}, "gpu": nil, "name": "of CPUs"})
 	state, config = apply(t, lenient, endpointType, tfdrive.State{}, ofCPUs, "create"), ofCPUs
 	expect(p, map[string]any{"name": "another"}, "update", "")
 	expect(p, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 2}, map[string]any{"id": "cpuX", "vcpu_count": 2}}}, "update", "")
@@ -322,10 +323,10 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 		{gpuSettings(map[string]any{"id": "LAB Big"}), "replace", false},
 		{gpuSettings(map[string]any{"id": "GONE GPU", "count": 2}), "replace", true}, // the replacement is created with the missing type
 	} {
-		planned := p.Reconfigure().Plan(podType, podState, labPod(with(gpuSettings(map[string]any{"id": "GONE GPU"}), c.changes)))
+		planned := p.Reconfigure().Plan(podType, podState, labPod(withChanges(gpuSettings(map[string]any{"id": "GONE GPU"}), c.changes)))
 		err := planned.Diagnostics.Err()
 		must.Hold(t, planned.Action == c.action && c.refused == (err != nil && strings.Contains(err.Error(), `no GPU type "GONE GPU"`)) && (c.refused || err == nil),
-			c.changes, planned.Action, planned.Diagnostics, "expected", c.action)
+			c.changes, "is planned to", planned.Action, "with", planned.Diagnostics, "expected", c.action, "with an error:", c.refused)
 	}
 
 	small := labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96"}, "count": 1}))
@@ -345,21 +346,21 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 
 // A data center that the catalog lacks is reported once.
 func TestUnknownDataCenterIsReportedOnce(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	p := drive(t, d, api.V2)
 	for _, ids := range [][]any{{"LAB-9"}, {"LAB-3", "LAB-9"}} {
 		diags := p.Reconfigure().Plan(endpointType, tfdrive.State{}, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": ids})).Diagnostics
 		must.Hold(t, len(diags) == 1 && strings.Contains(diags.Warnings(), `has no data center "LAB-9"`), ids, "the plan says", diags)
 	}
-	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off"}})
-	finding{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": []any{"LAB-9"}}), "data_center_ids", "No common data center", false}.expect(t, d, off)
+	offProvider := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off"}})
+	finding{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": []any{"LAB-9"}}), "data_center_ids", "No common data center", false}.expect(t, d, offProvider)
 }
 
 // Unless unknown names are warnings, no object is replaced to move to a data center that the catalog lacks.
 func TestUnknownDataCenterPreventsReplacement(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	p := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}})
-	softer := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off", "names": "warning"}})
+	warningProvider := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off", "names": "warning"}})
 	for kind, config := range map[string]func(place string) map[string]any{
 		volumeType: func(place string) map[string]any { return labVolume(place, nil) },
 		podType:    func(place string) map[string]any { return labPod(map[string]any{"data_center_ids": []any{place}}) },
@@ -370,7 +371,7 @@ func TestUnknownDataCenterPreventsReplacement(t *testing.T) {
 		state := apply(t, p, kind, tfdrive.State{}, config("LAB-1"), "create")
 		attribute := map[string]string{volumeType: "data_center"}[kind]
 		expectRefusal(t, d, p, state, kind, config("LAB-9"), cmp.Or(attribute, "data_center_ids.*"), `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"? The object would be deleted before the API rejects its replacement`)
-		planned := softer.Plan(kind, state, config("LAB-9"))
+		planned := warningProvider.Plan(kind, state, config("LAB-9"))
 		must.Hold(t, planned.Action == "replace" && strings.Count(planned.Diagnostics.Warnings(), "Unknown data center") == 1,
 			kind, "as a warning it is planned to", planned.Action, planned.Diagnostics)
 		expectPlan(t, p, kind, state, config("LAB-2"), "replace")
@@ -383,7 +384,7 @@ func TestPlanReadsTheCatalogOnce(t *testing.T) {
 	if testing.Short() {
 		count = 40
 	}
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	p := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 100})
 	configs := map[string]map[string]any{
 		endpointType: labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_96"}, "excluded_types": []any{}}, "data_center_ids": []any{"LAB-1"}}),
@@ -407,7 +408,7 @@ func TestPlanReadsTheCatalogOnce(t *testing.T) {
 
 // If the catalog can't be read, the plan succeeds and one warning lists the omitted checks.
 func TestPlanWithoutCatalog(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	for _, status := range []int{http.StatusForbidden, http.StatusNotFound} {
 		var requests atomic.Int64
 		transport := interceptor(func(r *http.Request) (*http.Response, error) {
@@ -420,7 +421,7 @@ func TestPlanWithoutCatalog(t *testing.T) {
 			w.WriteHeader(status)
 			return w.Result(), nil
 		})
-		p := tfdrive.Start(t, provider.NewWithTransport("test", transport)(), with(d.Settings(api.V2), map[string]any{"max_hourly_cost": 1}))
+		p := tfdrive.Start(t, provider.NewWithTransport("test", transport)(), withChanges(d.Settings(api.V2), map[string]any{"max_hourly_cost": 1}))
 		must.Succeed(t, p.ConfigureDiagnostics.Err())
 		var warnings []string
 		for _, f := range []finding{

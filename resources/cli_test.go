@@ -184,7 +184,7 @@ func TestMessagesNameTheirAttribute(t *testing.T) {
 		t.Parallel()
 		w := acctest.Deploy(t).Workspace(t, cli, api.V2)
 		type message struct{ config, says string }
-		left := []message{
+		unreported := []message{
 			{`resource "gpucloud_network_volume" "x" {
   name        = "x"
   size        = 10.5
@@ -218,18 +218,18 @@ func TestMessagesNameTheirAttribute(t *testing.T) {
 		// The first plan reports invalid settings. The second, without these, runs the plan rules.
 		for range 2 {
 			config := ""
-			for i, c := range left {
+			for i, c := range unreported {
 				config += strings.Replace(c.config, `"x"`, fmt.Sprintf(`"x%d"`, i), 1) + "\n"
 			}
 			w.Write("main.tf", config)
 			out, err := w.Run("plan")
 			must.Hold(t, err != nil, "planned", config)
-			left = slices.DeleteFunc(left, func(c message) bool { return strings.Contains(unwrap(out), c.says) })
+			unreported = slices.DeleteFunc(unreported, func(c message) bool { return strings.Contains(unwrap(out), c.says) })
 			for _, bad := range []string{"%!", "always an error in the provider", "<."} {
 				must.Hold(t, !strings.Contains(out, bad), bad, "is in", out)
 			}
 		}
-		for _, c := range left {
+		for _, c := range unreported {
 			t.Errorf("no plan says %q of\n%s", c.says, c.config)
 		}
 	})
@@ -326,7 +326,7 @@ func TestForeignAddress(t *testing.T) {
 					after, diags = call(p)
 				}
 				text := diags.String()
-				must.Hold(t, diags.Err() != nil && strings.Contains(text, c.says) && strings.Contains(text, server.URL), v, name, operation, text, "expected to read", c.says, server.URL)
+				must.Hold(t, diags.Err() != nil && strings.Contains(text, c.says) && strings.Contains(text, server.URL), v, name, operation, "reports", text, "expected", c.says, server.URL)
 				must.Hold(t, after.Exists(), v, name, operation, "the state no longer has the object")
 			}
 			server.Close()
@@ -364,7 +364,7 @@ resource "gpucloud_network_volume" "v" {
 			} {
 				for _, command := range commands {
 					out, err := w.WithEnv(variable).Run(command...)
-					must.Hold(t, err != nil && strings.Count(out, "Error: ") == 1 && strings.Count(out, "\n") <= 40, variable, command, err, out)
+					must.Hold(t, err != nil && strings.Count(out, "Error: ") == 1 && strings.Count(out, "\n") <= 40, "expected one error in at most 40 lines with", variable, "of", command, "got", err, out)
 					expectOutput(t, out, says)
 				}
 			}
@@ -385,9 +385,9 @@ func TestAnotherDeployment(t *testing.T) {
 		p, other := drive(t, d, v), acctest.Deploy(t)
 		state := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t"), "image": "i"}, "create")
 		read, diags := drive(t, other, v).Read(state)
-		must.Hold(t, !read.Exists() && diags.Err() == nil, read.Value, diags)
+		must.Hold(t, !read.Exists() && diags.Err() == nil, "expected no object and no error at the other deployment, got", read.Value, diags)
 		must.Contain(t, diags.Warnings(), "Another deployment than before", "was seen at "+d.URL, "The provider's address is "+other.URL)
 		_, diags = p.Reconfigure().Read(state)
-		must.Hold(t, len(diags) == 0, "at its own deployment", diags)
+		must.Hold(t, len(diags) == 0, "a read at the object's own deployment reports", diags)
 	})
 }

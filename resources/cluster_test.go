@@ -15,7 +15,7 @@ import (
 const clusterType = "gpucloud_cluster"
 
 func clusterConfig(changes map[string]any) map[string]any {
-	return with(map[string]any{
+	return withChanges(map[string]any{
 		"name": "c", "type": "TRAINING", "image": "builtin/echo", "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2},
 	}, changes)
 }
@@ -24,15 +24,15 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
 	config := clusterConfig(map[string]any{"name": "one", "type": "RAY", "disk": 20})
-	more := with(config, map[string]any{"args": "print 'a b'", "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp"}})
+	more := withChanges(config, map[string]any{"args": "print 'a b'", "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp"}})
 	created := apply(t, p, clusterType, tfdrive.State{}, more, "create")
 	expectState(t, created, map[string]any{"pods.total": 2.0})
 	expectImport(t, p, created, more, false)
-	state := apply(t, p, clusterType, created, with(more, map[string]any{"name": "two"}), "update")
+	state := apply(t, p, clusterType, created, withChanges(more, map[string]any{"name": "two"}), "update")
 	expectState(t, state, map[string]any{"id": created.Get("id")})
-	state = apply(t, p, clusterType, state, with(config, map[string]any{"name": "two"}), "replace")
+	state = apply(t, p, clusterType, state, withChanges(config, map[string]any{"name": "two"}), "replace")
 	must.Succeed(t, p.Destroy(state).Err())
-	must.Equal(t, must.Do(d.Client(t, api.V2).Clusters.List(t.Context()))(t), nil, "left")
+	must.Equal(t, must.Do(d.Client(t, api.V2).Clusters.List(t.Context()))(t), nil, "the clusters after the deletion")
 }
 
 // A change of any setting except the name replaces the cluster; a removal doesn't always. After an import, the

@@ -36,7 +36,7 @@ func eachKindWithCommand(t *testing.T, test func(t *testing.T, d *acctest.Deploy
 			t.Run(typeName+"/"+string(v), func(t *testing.T) {
 				t.Parallel()
 				d := acctest.Deploy(t)
-				test(t, d, drive(t, d, v), v, typeName, with(config, map[string]any{"name": d.Name("c")}))
+				test(t, d, drive(t, d, v), v, typeName, withChanges(config, map[string]any{"name": d.Name("c")}))
 			})
 		}
 	}
@@ -53,12 +53,12 @@ func TestCommandForms(t *testing.T) {
 		}...)
 		// The first form is created. A change to the next one is sent only if the meaning differs.
 		list := map[string]any{"entrypoint": []any{"print"}, "cmd": []any{"two words", ""}}
-		state := apply(t, p, typeName, tfdrive.State{}, with(config, list), "create")
+		state := apply(t, p, typeName, tfdrive.State{}, withChanges(config, list), "create")
 		sent := recordMembers(t, d)
 		p = drive(t, d, v)
 		json := map[string]any{"args": `{ "cmd": ["two words", ""], "entrypoint": ["print"] }`}
 		for _, same := range []map[string]any{json, list} {
-			state = apply(t, p, typeName, state, with(config, same), "update")
+			state = apply(t, p, typeName, state, withChanges(config, same), "update")
 			must.Equal(t, sent(), nil, same, "sent")
 		}
 		if imported, diags := p.Reconfigure().Import(typeName, state.Get("id").(string)); diags.Err() != nil {
@@ -70,11 +70,11 @@ func TestCommandForms(t *testing.T) {
 		if change == "" {
 			change = "update"
 		}
-		state = apply(t, p, typeName, state, with(config, json), "update")
-		state = apply(t, p, typeName, state, with(config, map[string]any{"args": "print 'two words' ''"}), change) // without an entrypoint
-		state = apply(t, p, typeName, state, with(config, map[string]any{"cmd": []any{"print", "two words", ""}}), "update")
-		state = apply(t, p, typeName, state, with(config, map[string]any{"entrypoint": []any{}, "cmd": []any{}}), change)
-		state = apply(t, p, typeName, state, with(config, list), change)
+		state = apply(t, p, typeName, state, withChanges(config, json), "update")
+		state = apply(t, p, typeName, state, withChanges(config, map[string]any{"args": "print 'two words' ''"}), change) // without an entrypoint
+		state = apply(t, p, typeName, state, withChanges(config, map[string]any{"cmd": []any{"print", "two words", ""}}), "update")
+		state = apply(t, p, typeName, state, withChanges(config, map[string]any{"entrypoint": []any{}, "cmd": []any{}}), change)
+		state = apply(t, p, typeName, state, withChanges(config, list), change)
 		apply(t, p, typeName, state, config, change)
 	})
 }
@@ -88,7 +88,7 @@ func TestCommandDrift(t *testing.T) {
 			"args": {"args": "a 'b c'"}, "JSON": {"args": `{"entrypoint":["e"]}`}, "lists": {"entrypoint": []any{"e"}, "cmd": []any{"c"}}, "cmd": {"cmd": []any{"c"}}, "nothing": {},
 			"older": {"docker_entrypoint": []any{"e"}, "args": "c d"},
 		} {
-			config := with(map[string]any{"image": "i", "name": d.Name(name + string(v))}, own)
+			config := withChanges(map[string]any{"image": "i", "name": d.Name(name + string(v))}, own)
 			state := apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create")
 			for _, drift := range []api.Command{
 				{Args: new("drift")}, {Args: new(`{"entrypoint":["drift"],"cmd":["x"]}`)}, {Entrypoint: new([]string{"e"}), Cmd: new([]string{})}, {Entrypoint: new([]string{}), Cmd: new([]string{"drift"})},
@@ -129,8 +129,8 @@ func TestPartialCommandWithTemplate(t *testing.T) {
 	for typeName, config := range map[string]map[string]any{podType: {"gpu": map[string]any{"id": "NVIDIA L4"}}, endpointType: {}} {
 		templateConfig := map[string]any{"name": d.Name("t-" + typeName), "image": "builtin/echo", "serverless": typeName == endpointType, "entrypoint": []any{"e"}, "cmd": []any{"c", "d"}}
 		template := apply(t, p, "gpucloud_template", tfdrive.State{}, templateConfig, "create")
-		config = with(config, map[string]any{"name": "n", "template_id": template.Get("id")})
-		state := apply(t, p, typeName, tfdrive.State{}, with(config, map[string]any{"cmd": []any{"mine"}}), "create")
+		config = withChanges(config, map[string]any{"name": "n", "template_id": template.Get("id")})
+		state := apply(t, p, typeName, tfdrive.State{}, withChanges(config, map[string]any{"cmd": []any{"mine"}}), "create")
 		for _, step := range []struct {
 			own             map[string]any
 			entrypoint, cmd []string
@@ -142,13 +142,13 @@ func TestPartialCommandWithTemplate(t *testing.T) {
 			{map[string]any{"args": "x"}, []string{}, []string{"x"}, nil},
 			{map[string]any{"cmd": []any{"mine"}}, []string{"e"}, []string{"mine"}, `{"entrypoint":["e"],"cmd":[]}`},
 		} {
-			state = apply(t, p, typeName, state, with(config, step.own), "update")
+			state = apply(t, p, typeName, state, withChanges(config, step.own), "update")
 			expectState(t, state, map[string]any{"from_template.args": step.args})
 			must.Equal[any](t, command(typeName, state.Get("id").(string)), []any{step.entrypoint, step.cmd, nil}, typeName, step.own)
 		}
-		apply(t, p, "gpucloud_template", template, with(templateConfig, map[string]any{"entrypoint": []any{"new"}}), "update")
+		apply(t, p, "gpucloud_template", template, withChanges(templateConfig, map[string]any{"entrypoint": []any{"new"}}), "update")
 		if typeName == endpointType {
-			state = applyRestore(t, p, state, with(config, map[string]any{"cmd": []any{"mine"}}))
+			state = applyRestore(t, p, state, withChanges(config, map[string]any{"cmd": []any{"mine"}}))
 			must.Equal[any](t, command(typeName, state.Get("id").(string)), []any{[]string{"new"}, []string{"mine"}, nil}, "after the template's change")
 		}
 	}
@@ -206,13 +206,13 @@ func TestImageReferences(t *testing.T) {
 	}
 	for kind, config := range kinds {
 		for _, image := range []string{"my image:1", " worker:1", "worker:1\n", "worker:", "https://ghcr.io/acme/worker", "worker@sha256:12", "a//b"} {
-			expectRefusal(t, d, p, tfdrive.State{}, kind, with(config, map[string]any{"image": image}), "image", "Invalid image: expected the reference of a container image, such as ghcr.io/acme/worker:1.2, got ")
+			expectRefusal(t, d, p, tfdrive.State{}, kind, withChanges(config, map[string]any{"image": image}), "image", "Invalid image: expected the reference of a container image, such as ghcr.io/acme/worker:1.2, got ")
 		}
 		for _, image := range []string{
 			"nginx", "ghcr.io/acme/worker:1.2", "localhost:5000/a/b/c_d__e-f.g:Tag_1.x-y", "registry.example.com:443/Team/App:V1", "10.0.0.1:5000/x",
 			"worker@sha256:" + strings.Repeat("0", 64), "ghcr.io/a/b:1@sha256:" + strings.Repeat("aF", 32), "[::1]:5000/x", strings.Repeat("a", 64), "a/" + strings.Repeat("b", 300),
 		} {
-			must.Succeed(t, p.Plan(kind, tfdrive.State{}, with(config, map[string]any{"image": image})).Diagnostics.Err(), kind, image, "is refused")
+			must.Succeed(t, p.Plan(kind, tfdrive.State{}, withChanges(config, map[string]any{"image": image})).Diagnostics.Err(), kind, image, "is refused")
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestMisspelledAttributesOfObjects(t *testing.T) {
 	}
 	w.Write("main.tf", config)
 	plan := unwrap(w.MustRun("plan"))
-	must.Hold(t, strings.Count(plan, "drops a misspelled attribute") == 4 && strings.Contains(plan, "4 to add"), plan)
+	must.Hold(t, strings.Count(plan, "drops a misspelled attribute") == 4 && strings.Contains(plan, "4 to add"), "expected 4 warnings about misspelled attributes and 4 to add, got", plan)
 
 	// This holds for every object whose attributes are all optional.
 	p := drive(t, d, api.V2)

@@ -113,13 +113,13 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 		config := map[string]any{"name": "e", "template_id": template.Get("id")}
 		endpoint := apply(t, first, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 
-		changed := with(templateConfig, map[string]any{"image": "img:2"})
+		changed := withChanges(templateConfig, map[string]any{"image": "img:2"})
 		for setting, c := range map[string]struct {
 			change map[string]any
 			want   any
 		}{
 			"image":    {changed, "img:2"},
-			"registry": {with(templateConfig, map[string]any{"registry": tfdrive.Unknown}), tfdrive.Unknown},
+			"registry": {withChanges(templateConfig, map[string]any{"registry": tfdrive.Unknown}), tfdrive.Unknown},
 		} {
 			planning := drive(t, d, v)
 			planning.Plan("gpucloud_template", template, c.change)
@@ -222,7 +222,7 @@ func TestEndpointTemplateUnderAnotherAPIKey(t *testing.T) {
 	config := map[string]any{"name": "e", "template_id": template.Get("id")}
 	state := apply(t, first, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	expectPlan(t, second, state.Type, state, config, "no-op")
-	apply(t, second, state.Type, state, with(config, map[string]any{"args": "-y", "env": map[string]any{"B": "2"}}), "update")
+	apply(t, second, state.Type, state, withChanges(config, map[string]any{"args": "-y", "env": map[string]any{"B": "2"}}), "update")
 }
 
 // An endpoint switches from a template to its own container settings, to another template, and
@@ -274,7 +274,7 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 		apply(t, p, state.Type, state, endpointConfig, "no-op")
 		// Ports that a user sets do count.
 		next := drive(t, d, v)
-		next.Plan(template.Type, template, with(config, map[string]any{"ports": []any{"80/http"}}))
+		next.Plan(template.Type, template, withChanges(config, map[string]any{"ports": []any{"80/http"}}))
 		must.Equal(t, next.Plan(state.Type, state, endpointConfig).Action, "update", "new ports of the template planned to")
 	})
 }

@@ -21,7 +21,7 @@ func TestEndpoint(t *testing.T) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		volume := apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "create")
 		minimal := map[string]any{"name": "least", "template_id": template.Get("id")}
-		full := with(minimal, map[string]any{
+		full := withChanges(minimal, map[string]any{
 			"name": "most", "workers": map[string]any{"min": 1, "max": 5, "idle_timeout": 60}, "scaling": map[string]any{"type": "QUEUE_DELAY", "queue_delay": 7},
 			"data_center_ids": []any{"EU-RO-1", "EU-CZ-1"}, "network_volumes": []any{volume.Get("id")}, "timeout": 60000, "flashboot": "FLASHBOOT",
 		})
@@ -33,10 +33,10 @@ func TestEndpoint(t *testing.T) {
 		expectImport(t, p, state, minimal, true)
 		state = apply(t, p, state.Type, state, full, "update")
 		cpu := []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}
-		full = with(full, map[string]any{"cpu": cpu})
+		full = withChanges(full, map[string]any{"cpu": cpu})
 		state = apply(t, p, state.Type, state, full, "replace")
 		expectImport(t, p, state, full, true)
-		apply(t, p, state.Type, state, with(full, map[string]any{"data_center_ids": []any{"EU-CZ-1", "EU-RO-1"}}), "no-op")
+		apply(t, p, state.Type, state, withChanges(full, map[string]any{"data_center_ids": []any{"EU-CZ-1", "EU-RO-1"}}), "no-op")
 		edit(t, client.Endpoints, state.Get("id"), func(e *api.Endpoint) { e.Workers.Max = 9 })
 		expectState(t, applyRestore(t, p, state, full), map[string]any{"workers.max": 5.0})
 	})
@@ -44,7 +44,7 @@ func TestEndpoint(t *testing.T) {
 
 // API v1 returns all data centers of the deployment if the configuration chooses none. A choice elsewhere is drift.
 func TestEndpointInAnyDataCenterOnV1(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	v1, v2 := drive(t, d, api.V1), drive(t, d, api.V2)
 	template, _ := serverlessTemplate(t, d, v1, nil)
 	config := map[string]any{"name": "e", "template_id": template.Get("id")}
@@ -58,7 +58,7 @@ func TestEndpointInAnyDataCenterOnV1(t *testing.T) {
 // serverlessTemplate creates a template for endpoints. It returns its state and configuration.
 func serverlessTemplate(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, changes map[string]any) (tfdrive.State, map[string]any) {
 	t.Helper()
-	config := with(map[string]any{"name": d.Name("t"), "image": "builtin/echo", "serverless": true}, changes)
+	config := withChanges(map[string]any{"name": d.Name("t"), "image": "builtin/echo", "serverless": true}, changes)
 	return apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create"), config
 }
 
@@ -69,10 +69,10 @@ func TestEndpointEveryAttribute(t *testing.T) {
 		return map[string]any{"min": min, "max": max, "idle_timeout": idle}
 	}
 	gpu := func(changes map[string]any) map[string]any {
-		return with(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA GeForce RTX 4090"}}, changes)
+		return withChanges(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA GeForce RTX 4090"}}, changes)
 	}
 	pools := func(changes map[string]any) map[string]any {
-		return with(map[string]any{"pools": []any{"ADA_24"}}, changes)
+		return withChanges(map[string]any{"pools": []any{"ADA_24"}}, changes)
 	}
 	type attribute struct {
 		name         string
@@ -81,36 +81,36 @@ func TestEndpointEveryAttribute(t *testing.T) {
 		changeAction string
 		removeAction string
 	}
-	one := func(name string, a, b any) attribute {
+	inPlace := func(name string, a, b any) attribute {
 		return attribute{name, map[string]any{name: a}, map[string]any{name: b}, "update", "update"}
 	}
 	removalReplaces := func(a attribute) attribute { a.removeAction = "replace"; return a }
 	both := []attribute{
-		one("name", "e1", "e2"),
-		one("workers", workers(0, 5, 30), workers(1, 2, 1)),
-		one("scaling", map[string]any{"type": "QUEUE_DELAY", "queue_delay": 9}, map[string]any{"type": "REQUEST_COUNT", "request_count": 2}),
-		one("data_center_ids", []any{"EU-RO-1", "US-TX-3"}, []any{"EU-CZ-1"}),
-		one("timeout", 5000, 604800000),
-		one("flashboot", "FLASHBOOT", "OFF"),
-		removalReplaces(one("gpu", gpu(nil), gpu(map[string]any{"type_ids": []any{"NVIDIA L40S"}, "count": 2}))),
+		inPlace("name", "e1", "e2"),
+		inPlace("workers", workers(0, 5, 30), workers(1, 2, 1)),
+		inPlace("scaling", map[string]any{"type": "QUEUE_DELAY", "queue_delay": 9}, map[string]any{"type": "REQUEST_COUNT", "request_count": 2}),
+		inPlace("data_center_ids", []any{"EU-RO-1", "US-TX-3"}, []any{"EU-CZ-1"}),
+		inPlace("timeout", 5000, 604800000),
+		inPlace("flashboot", "FLASHBOOT", "OFF"),
+		removalReplaces(inPlace("gpu", gpu(nil), gpu(map[string]any{"type_ids": []any{"NVIDIA L40S"}, "count": 2}))),
 		removalReplaces(attribute{"cuda set", map[string]any{"gpu": gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}})}, map[string]any{"gpu": gpu(nil)}, "update", "update"}),
 		removalReplaces(attribute{"cuda floor", map[string]any{"gpu": gpu(map[string]any{"min_cuda_version": "12.4"})}, map[string]any{"gpu": gpu(nil)}, "update", "update"}),
 		removalReplaces(attribute{"cuda from floor to set", map[string]any{"gpu": gpu(map[string]any{"min_cuda_version": "12.4"})}, map[string]any{"gpu": gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}})}, "update", "update"}),
-		removalReplaces(one("cpu", []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}, []any{map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}})),
+		removalReplaces(inPlace("cpu", []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}, []any{map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}})),
 	}
 	byVersion := map[api.Version][]attribute{
 		api.V1: {
 			{"idle with requests", map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT"}, "workers": workers(0, 3, 30)}, map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT"}}, "update", "update"},
 		},
 		api.V2: {
-			one("image", "img:1", "img:2"),
-			one("args", "--one", "--two"),
-			one("entrypoint", []any{"sh", "-c"}, []any{"/init"}),
-			one("cmd", []any{"a b"}, []any{"", "c"}),
-			one("disk", 20, 30),
-			one("env", map[string]any{"A": "1"}, map[string]any{"B": "2"}),
-			one("ports", []any{"80/http"}, []any{"81/tcp", "82/http"}),
-			one("flashboot", "PRIORITY_FLASHBOOT", "OFF"),
+			inPlace("image", "img:1", "img:2"),
+			inPlace("args", "--one", "--two"),
+			inPlace("entrypoint", []any{"sh", "-c"}, []any{"/init"}),
+			inPlace("cmd", []any{"a b"}, []any{"", "c"}),
+			inPlace("disk", 20, 30),
+			inPlace("env", map[string]any{"A": "1"}, map[string]any{"B": "2"}),
+			inPlace("ports", []any{"80/http"}, []any{"81/tcp", "82/http"}),
+			inPlace("flashboot", "PRIORITY_FLASHBOOT", "OFF"),
 			removalReplaces(attribute{"pools", map[string]any{"gpu": pools(nil)}, map[string]any{"gpu": map[string]any{"pools": []any{"ADA_24", "AMPERE_80"}, "count": 4}}, "update", "replace"}),
 			removalReplaces(attribute{"excluded", map[string]any{"gpu": pools(map[string]any{"excluded_types": []any{"NVIDIA L4"}})}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
 			removalReplaces(attribute{"types to pools", map[string]any{"gpu": gpu(nil)}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
@@ -128,14 +128,14 @@ func TestEndpointEveryAttribute(t *testing.T) {
 		for _, a := range append(both[:len(both):len(both)], byVersion[v]...) {
 			t.Run(a.name, func(t *testing.T) {
 				minimal := map[string]any{"name": "e", "template_id": template.Get("id")}
-				state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, with(minimal, a.value), "create")
-				state = apply(t, p, state.Type, state, with(minimal, a.change), a.changeAction)
+				state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, withChanges(minimal, a.value), "create")
+				state = apply(t, p, state.Type, state, withChanges(minimal, a.change), a.changeAction)
 				if a.name != "flashboot" { // OFF is the default
 					state = apply(t, p, state.Type, state, minimal, a.removeAction)
 				}
 				if a.removeAction == "update" {
-					apply(t, p, state.Type, state, with(minimal, a.value), "update")
-				} else if again := p.Plan(state.Type, state, with(minimal, a.value)); again.Action != "replace" { // not applied, because the first step created the same
+					apply(t, p, state.Type, state, withChanges(minimal, a.value), "update")
+				} else if again := p.Plan(state.Type, state, withChanges(minimal, a.value)); again.Action != "replace" { // not applied, because the first step created the same
 					t.Errorf("setting it again is planned to %s: %s", again.Action, again.Diagnostics)
 				}
 			})
@@ -153,16 +153,16 @@ func TestEndpointOwnContainer(t *testing.T) {
 	for name, value := range map[string]any{
 		"args": "--x", "disk": 20, "env": map[string]any{"A": ""}, "ports": []any{"80/http", "22/tcp"}, "registry": auth.Get("id"),
 	} {
-		state = apply(t, p, state.Type, state, with(minimal, map[string]any{name: value}), "update")
+		state = apply(t, p, state.Type, state, withChanges(minimal, map[string]any{name: value}), "update")
 		imported := importState(t, p, state.Type, state.Get("id").(string))
-		apply(t, p, state.Type, imported, with(minimal, map[string]any{name: value}), "no-op")
+		apply(t, p, state.Type, imported, withChanges(minimal, map[string]any{name: value}), "no-op")
 		state = apply(t, p, state.Type, state, minimal, "update")
 		must.Hold(t, name == "disk" || state.Get(name) == nil, name, "is", state.Get(name), "after it was removed")
 	}
-	balancer := with(minimal, map[string]any{"type": "LOAD_BALANCER"})
+	balancer := withChanges(minimal, map[string]any{"type": "LOAD_BALANCER"})
 	must.Contain(t, p.Plan(state.Type, state, balancer).Diagnostics.Warnings(), "type: The endpoint will be replaced", "with its queue, jobs and results")
 	state = apply(t, p, state.Type, state, balancer, "replace")
-	expectRefusal(t, d, p, state, state.Type, with(minimal, map[string]any{"scaling": map[string]any{"queue_delay": 4}}), "scaling.queue_delay", "REQUEST_COUNT takes request_count")
+	expectRefusal(t, d, p, state, state.Type, withChanges(minimal, map[string]any{"scaling": map[string]any{"queue_delay": 4}}), "scaling.queue_delay", "REQUEST_COUNT takes request_count")
 }
 
 func TestEndpointRules(t *testing.T) {
@@ -203,7 +203,7 @@ func TestEndpointRules(t *testing.T) {
 		{gpu(map[string]any{"type_ids": l4, "excluded_types": l4}), "gpu.excluded_types", "pools"},
 		{gpu(map[string]any{"type_ids": l4, "allowed_cuda_versions": []any{"12.4"}, "min_cuda_version": "12.1"}), "gpu.min_cuda_version", "exclude each other"},
 		{gpu(map[string]any{"type_ids": l4, "min_cuda_version": "12"}), "gpu.min_cuda_version", "major.minor"},
-		{with(gpu(map[string]any{"type_ids": l4}), cpu(2)), "gpu", "cpu"},
+		{withChanges(gpu(map[string]any{"type_ids": l4}), cpu(2)), "gpu", "cpu"},
 		{cpu(3), "cpu.0.vcpu_count", "a power of two"},
 		{cpu(1), "cpu.0.vcpu_count", "a power of two"},
 		{cpu(2, 4, 2), "cpu", `Invalid cpu: expected each element once, got {"id":"cpu3c","vcpu_count":2} more than once.`},
@@ -253,7 +253,7 @@ func TestEndpointRules(t *testing.T) {
 		minimal := map[string]any{"name": "e", "template_id": template.Get("id")}
 		expectRefusals(t, d, p, "gpucloud_endpoint", minimal, slices.Concat(always, byVersion[v])...)
 		forPods := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("pods"), "image": "i"}, "create")
-		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(minimal, map[string]any{"template_id": forPods.Get("id")}), "template_id", "is for pods")
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_endpoint", withChanges(minimal, map[string]any{"template_id": forPods.Get("id")}), "template_id", "is for pods")
 	})
 }
 
@@ -304,7 +304,7 @@ func TestEndpointUnknownElementsAreNoDuplicates(t *testing.T) {
 func TestEndpointUnknownTurnsKnown(t *testing.T) {
 	t.Parallel()
 	gpu := func(more map[string]any) map[string]any {
-		return map[string]any{"gpu": with(map[string]any{"type_ids": []any{"NVIDIA L4"}}, more)}
+		return map[string]any{"gpu": withChanges(map[string]any{"type_ids": []any{"NVIDIA L4"}}, more)}
 	}
 	scaling := func(s any) map[string]any { return map[string]any{"scaling": s} }
 	workers := func(w any) map[string]any { return map[string]any{"workers": w} }
@@ -318,7 +318,7 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 		"scaling type":      {scaling(map[string]any{"type": tfdrive.Unknown}), scaling(requests)},
 		"no scaling type":   {scaling(map[string]any{"type": tfdrive.Unknown, "queue_delay": 8}), scaling(map[string]any{"queue_delay": 8})},
 		"queue delay":       {scaling(map[string]any{"queue_delay": tfdrive.Unknown}), scaling(map[string]any{"queue_delay": 8})},
-		"no other value":    {scaling(with(requests, map[string]any{"queue_delay": tfdrive.Unknown})), scaling(requests)},
+		"no other value":    {scaling(withChanges(requests, map[string]any{"queue_delay": tfdrive.Unknown})), scaling(requests)},
 		"no request count":  {scaling(map[string]any{"request_count": tfdrive.Unknown}), nil},
 		"no time-out":       {map[string]any{"scaling": requests, "workers": map[string]any{"max": 2, "idle_timeout": tfdrive.Unknown}}, map[string]any{"scaling": requests, "workers": map[string]any{"max": 2}}},
 		"no queue delay":    {scaling(map[string]any{"type": "QUEUE_DELAY", "queue_delay": tfdrive.Unknown}), scaling(map[string]any{"type": "QUEUE_DELAY"})},
@@ -360,12 +360,12 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 		}
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
-		minimal := with(gpu(nil), map[string]any{"name": "e", "template_id": template.Get("id")})
+		minimal := withChanges(gpu(nil), map[string]any{"name": "e", "template_id": template.Get("id")})
 		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, minimal, "create")
 		for name, turn := range turns {
 			for what, prior := range map[string]tfdrive.State{"create": {}, "update": created} {
-				unknown := p.Plan("gpucloud_endpoint", prior, with(minimal, turn.unknown))
-				known := p.Plan("gpucloud_endpoint", prior, with(minimal, turn.known))
+				unknown := p.Plan("gpucloud_endpoint", prior, withChanges(minimal, turn.unknown))
+				known := p.Plan("gpucloud_endpoint", prior, withChanges(minimal, turn.known))
 				must.Require(t, unknown.Diagnostics.Err() == nil && known.Diagnostics.Err() == nil, name, what, unknown.Diagnostics, known.Diagnostics)
 				must.Hold(t, name != "no cpu" || unknown.Action != "replace", name, "is planned to replace", unknown.Replace)
 				must.Hold(t, known.Action == "no-op" || known.Action == unknown.Action || unknown.Action == "replace", name, "the", unknown.Action, "became a", known.Action)
@@ -400,10 +400,10 @@ func TestEndpointRemovesCUDAVersions(t *testing.T) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		gpu := map[string]any{"type_ids": []any{"NVIDIA L4"}}
 		minimal := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": gpu}
-		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, with(minimal, map[string]any{"gpu": with(gpu, map[string]any{"allowed_cuda_versions": []any{"12.8"}})}), "create")
+		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, withChanges(minimal, map[string]any{"gpu": withChanges(gpu, map[string]any{"allowed_cuda_versions": []any{"12.8"}})}), "create")
 		state = apply(t, p, state.Type, state, minimal, "update")
 		got := must.Do(d.Client(t, v).Endpoints.Get(t.Context(), state.Get("id").(string)))(t)
-		must.Equal(t, got.GPU.AllowedCUDAVersions, nil, "still", got.GPU)
+		must.Equal(t, got.GPU.AllowedCUDAVersions, nil, "the CUDA versions after their removal")
 	})
 }
 
@@ -417,7 +417,7 @@ func TestEndpointImportsCPU(t *testing.T) {
 		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 		imported := importState(t, p, created.Type, created.Get("id").(string))
 		expectPlan(t, p, created.Type, imported, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v]) // the update records the template
-		gpus := with(config, map[string]any{"cpu": nil, "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}})
+		gpus := withChanges(config, map[string]any{"cpu": nil, "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}})
 		for range 10 { // always at the same attribute
 			must.Contain(t, p.Plan(created.Type, created, gpus).Diagnostics.Warnings(), "gpu: The endpoint will be replaced")
 		}
@@ -434,8 +434,8 @@ func TestEndpointWithAnotherQueueURL(t *testing.T) {
 	d, p := deploy(t)
 	config := map[string]any{"name": "e", "image": "builtin/echo"}
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
-	moved := tfdrive.Start(t, provider.New("test")(), with(d.Settings(api.V2), map[string]any{"queue_url": "http://127.0.0.1:9"}))
-	state = apply(t, moved, state.Type, state, with(config, map[string]any{"timeout": 5000}), "update")
+	moved := tfdrive.Start(t, provider.New("test")(), withChanges(d.Settings(api.V2), map[string]any{"queue_url": "http://127.0.0.1:9"}))
+	state = apply(t, moved, state.Type, state, withChanges(config, map[string]any{"timeout": 5000}), "update")
 	read, _ := moved.Read(state)
 	must.Hold(t, read.Get("request_urls.run") == "http://127.0.0.1:9/v2/"+state.Get("id").(string)+"/run", "run is", read.Get("request_urls.run"))
 }
@@ -446,5 +446,5 @@ func TestEndpointGPUOrderWarns(t *testing.T) {
 	expectPlan(t, p, endpointType, tfdrive.State{}, config, "create", "gpu.type_ids: API v2 keeps no order")
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string))
-	must.Hold(t, err == nil && len(got.GPU.Pools) == 1 && got.GPU.Pools[0] == "ADA_24" && len(got.GPU.ExcludedTypes) == 0, "selected", got.GPU, err)
+	must.Hold(t, err == nil && len(got.GPU.Pools) == 1 && got.GPU.Pools[0] == "ADA_24" && len(got.GPU.ExcludedTypes) == 0, "expected the pool ADA_24 without exclusions, got", got.GPU, err)
 }

@@ -17,23 +17,23 @@ import (
 // envOwner is an object with write-only variables, for tests that run on several kinds.
 type envOwner struct {
 	*testing.T
-	d        *acctest.Deployment
-	p        *tfdrive.Provider
-	typeName string
-	minimal  map[string]any // the minimal configuration
-	get      func(id string) map[string]string
-	set      func(id string, env map[string]string) // changes the variables without Terraform
-	state    tfdrive.State
+	deployment *acctest.Deployment
+	provider   *tfdrive.Provider
+	typeName   string
+	minimal    map[string]any // the minimal configuration
+	getEnv     func(id string) map[string]string
+	setEnv     func(id string, env map[string]string) // changes the variables without Terraform
+	state      tfdrive.State
 }
 
 func templateOwner(t *testing.T, d *acctest.Deployment, v api.Version) *envOwner {
 	t.Helper()
 	c := d.Client(t, v)
 	return &envOwner{
-		T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_template",
+		T: t, deployment: d, provider: drive(t, d, v), typeName: "gpucloud_template",
 		minimal: map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true},
-		get:     func(id string) map[string]string { return must.Do(c.Templates.Get(t.Context(), id))(t).Env },
-		set: func(id string, env map[string]string) {
+		getEnv:  func(id string) map[string]string { return must.Do(c.Templates.Get(t.Context(), id))(t).Env },
+		setEnv: func(id string, env map[string]string) {
 			edit(t, c.Templates, id, func(template *api.Template) { template.Env = env })
 		},
 	}
@@ -48,10 +48,10 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 		t.Run("template", func(t *testing.T) { test(t, templateOwner(t, d, v)) })
 		t.Run("pod", func(t *testing.T) {
 			test(t, &envOwner{
-				T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_pod",
+				T: t, deployment: d, provider: drive(t, d, v), typeName: "gpucloud_pod",
 				minimal: map[string]any{"name": d.Name("wo"), "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "start_ssh": false, "start_jupyter": false},
-				get:     func(id string) map[string]string { return must.Do(c.Pods.GetFresh(t.Context(), id))(t).Container.Env },
-				set: func(id string, env map[string]string) {
+				getEnv:  func(id string) map[string]string { return must.Do(c.Pods.GetFresh(t.Context(), id))(t).Container.Env },
+				setEnv: func(id string, env map[string]string) {
 					edit(t, c.Pods.Collection, id, func(p *api.Pod) { p.Container.Env, p.GlobalNetworking = env, nil })
 				},
 			})
@@ -69,9 +69,9 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				test(t, &envOwner{
-					T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_endpoint", minimal: minimal,
-					get: func(id string) map[string]string { return must.Do(c.Endpoints.Get(t.Context(), id))(t).Container.Env },
-					set: func(id string, env map[string]string) {
+					T: t, deployment: d, provider: drive(t, d, v), typeName: "gpucloud_endpoint", minimal: minimal,
+					getEnv: func(id string) map[string]string { return must.Do(c.Endpoints.Get(t.Context(), id))(t).Container.Env },
+					setEnv: func(id string, env map[string]string) {
 						edit(t, c.Endpoints, id, func(e *api.Endpoint) { e.Container.Env = env })
 					},
 				})
@@ -82,22 +82,22 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 
 type env = map[string]any
 
-// config returns the minimal configuration with env, env_wo and env_wo_version. Nil omits one.
+// config returns the minimal configuration with env, env_wo and env_wo_version. It omits nil values.
 func (o *envOwner) config(plain, writeOnly, version any) map[string]any {
-	return with(o.minimal, map[string]any{"env": plain, "env_wo": writeOnly, "env_wo_version": version})
+	return withChanges(o.minimal, map[string]any{"env": plain, "env_wo": writeOnly, "env_wo_version": version})
 }
 
 // apply applies a configuration. It expects the variables on the server, a state without
 // secrets, and an empty next plan.
 func (o *envOwner) apply(config map[string]any, action string, want map[string]string) {
 	o.Helper()
-	o.state = apply(o.T, o.p, o.typeName, o.state, config, action)
+	o.state = apply(o.T, o.provider, o.typeName, o.state, config, action)
 	o.expectEnv(want)
 }
 
 func (o *envOwner) expectEnv(want map[string]string) {
 	o.Helper()
-	must.Equal(o, o.get(o.state.Get("id").(string)), want, "the server")
+	must.Equal(o, o.getEnv(o.state.Get("id").(string)), want, "the variables on the server")
 	o.expectNoSecret(o.state)
 }
 
@@ -108,7 +108,7 @@ func (o *envOwner) expectNoSecret(s tfdrive.State) {
 
 func (o *envOwner) refresh() {
 	o.Helper()
-	o.state = refresh(o.T, o.p, o.state)
+	o.state = refresh(o.T, o.provider, o.state)
 	o.expectNoSecret(o.state)
 }
 
@@ -150,27 +150,27 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 		o.apply(config, "create", want)
 		id := o.state.Get("id").(string)
 
-		o.set(id, map[string]string{"A": "1", "S": "secret-elsewhere", "T": "secret-2"})
+		o.setEnv(id, map[string]string{"A": "1", "S": "secret-elsewhere", "T": "secret-2"})
 		o.refresh()
 		o.refresh() // a second read finds the same
 		got := o.state.Get("env_wo_keys")
 		must.Hold(t, len(got.([]any)) == 1, "env_wo_keys is", got, "although S was changed")
-		without := o.p.Plan(o.typeName, o.state, o.config(env{"A": "1"}, nil, 1))
+		without := o.provider.Plan(o.typeName, o.state, o.config(env{"A": "1"}, nil, 1))
 		must.Hold(t, without.Action == "no-op" && strings.Contains(without.Diagnostics.Warnings(), "was changed or removed elsewhere. This plan doesn't restore it, because env_wo is null. Give env_wo a value to send it again. Terraform passes null for an attribute in ignore_changes."),
 			"if env_wo is null, the plan is to", without.Action, "with the warnings", without.Diagnostics.Warnings())
 		o.apply(config, "update", want)
 
-		o.set(id, map[string]string{"A": "1", "T": "secret-2"})
+		o.setEnv(id, map[string]string{"A": "1", "T": "secret-2"})
 		o.refresh()
 		o.apply(config, "update", want)
 
 		// If the configuration has no values, the server's values stay.
-		o.set(id, map[string]string{"A": "1", "S": "secret-elsewhere"})
+		o.setEnv(id, map[string]string{"A": "1", "S": "secret-elsewhere"})
 		o.refresh()
-		o.state = apply(t, o.p, o.typeName, o.state, o.config(env{"A": "2"}, nil, 1), "update")
+		o.state = apply(t, o.provider, o.typeName, o.state, o.config(env{"A": "2"}, nil, 1), "update")
 		o.expectEnv(map[string]string{"A": "2", "S": "secret-elsewhere"})
 
-		o.set(id, map[string]string{"A": "1", "S": "secret-1", "T": "secret-2", "N": "new"})
+		o.setEnv(id, map[string]string{"A": "1", "S": "secret-1", "T": "secret-2", "N": "new"})
 		o.refresh()
 		o.apply(config, "update", want)
 	})
@@ -199,9 +199,9 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 		t.Helper()
 		planned := p.Plan(o.typeName, refresh(t, p, o.state), config)
 		warnings := planned.Diagnostics.Warnings()
-		must.Hold(t, planned.Diagnostics.Err() == nil && planned.Action == action, "planned to", planned.Action, action, planned.Diagnostics)
+		must.Hold(t, planned.Diagnostics.Err() == nil && planned.Action == action, "planned to", planned.Action, "expected", action, planned.Diagnostics)
 		for _, text := range []string{incomparable, elsewhere} {
-			must.Equal(t, strings.Contains(warnings, text), slices.Contains(says, text), "the warnings are", warnings, says)
+			must.Equal(t, strings.Contains(warnings, text), slices.Contains(says, text), "whether a warning says", text, "in", warnings)
 		}
 		return planned
 	}
@@ -217,14 +217,14 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	plan(second, null("1"), "no-op", incomparable)
 	plan(second, given, "no-op", incomparable)
 
-	o.set(id, map[string]string{"A": "1", "S": "secret-elsewhere", "T": "secret-2"})
+	o.setEnv(id, map[string]string{"A": "1", "S": "secret-elsewhere", "T": "secret-2"})
 	plan(second, null("1"), "no-op", incomparable)
 	update(second, null("2"), incomparable)
 	o.expectEnv(map[string]string{"A": "2", "S": "secret-elsewhere", "T": "secret-2"})
 	plan(first, null("2"), "no-op", elsewhere)
 
 	// Any key detects a removed variable.
-	o.set(id, map[string]string{"A": "2", "S": "secret-elsewhere"})
+	o.setEnv(id, map[string]string{"A": "2", "S": "secret-elsewhere"})
 	plan(second, null("2"), "no-op", incomparable, elsewhere)
 
 	// After the second key has sent the values, only this key can compare them.
@@ -236,7 +236,7 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 
 func TestEnvWriteOnlyRefusals(t *testing.T) {
 	onEachOwner(t, func(t *testing.T, o *envOwner) {
-		expectRefusals(t, o.d, o.p, o.typeName, nil, []refusal{
+		expectRefusals(t, o.deployment, o.provider, o.typeName, nil, []refusal{
 			{o.config(env{"A": "1"}, env{"A": "secret-1"}, 1), "env_wo", `The variable "A" is in env and in env_wo`},
 			{o.config(nil, env{"A": "secret-1"}, nil), "env_wo_version", "env_wo needs env_wo_version"},
 			{o.config(nil, nil, 1), "env_wo", "Give env_wo a value for this run, or undo the change of env_wo_version. Terraform passes null for an attribute in ignore_changes."},
@@ -245,8 +245,8 @@ func TestEnvWriteOnlyRefusals(t *testing.T) {
 			{o.config(nil, env{"A": nil}, 1), "env_wo.A", `"A" is null`},
 		}...)
 		o.apply(o.config(nil, env{"A": "secret-1"}, 1), "create", map[string]string{"A": "secret-1"})
-		expectRefusal(t, o.d, o.p, o.state, o.typeName, o.config(nil, nil, 2), "env_wo", "Give env_wo a value for this run")
-		expectRefusal(t, o.d, o.p, o.state, o.typeName, o.config(nil, nil, 0), "env_wo_version", "env_wo_version goes from 1 to 0")
+		expectRefusal(t, o.deployment, o.provider, o.state, o.typeName, o.config(nil, nil, 2), "env_wo", "Give env_wo a value for this run")
+		expectRefusal(t, o.deployment, o.provider, o.state, o.typeName, o.config(nil, nil, 0), "env_wo_version", "env_wo_version goes from 1 to 0")
 	})
 	t.Run("endpoint on v1", func(t *testing.T) {
 		d := acctest.Deploy(t)
@@ -261,13 +261,13 @@ func TestEnvWriteOnlyUnknown(t *testing.T) {
 		known := o.config(nil, env{"S": "secret-1"}, 1)
 		for _, unknown := range []any{tfdrive.Unknown, env{"S": tfdrive.Unknown}} {
 			o.state = tfdrive.State{}
-			planned := o.p.Plan(o.typeName, o.state, with(known, map[string]any{"name": o.d.Name("unknown"), "env_wo": unknown}))
+			planned := o.provider.Plan(o.typeName, o.state, withChanges(known, map[string]any{"name": o.deployment.Name("unknown"), "env_wo": unknown}))
 			must.Succeed(t, planned.Diagnostics.Err())
-			planned = o.p.Resolve(planned, with(known, map[string]any{"name": o.d.Name("unknown")}))
-			state := tfdrive.Do(o.p.Apply(planned))(t)
+			planned = o.provider.Resolve(planned, withChanges(known, map[string]any{"name": o.deployment.Name("unknown")}))
+			state := tfdrive.Do(o.provider.Apply(planned))(t)
 			o.state = state
 			o.expectEnv(map[string]string{"S": "secret-1"})
-			must.Succeed(t, o.p.Destroy(state).Err())
+			must.Succeed(t, o.provider.Destroy(state).Err())
 		}
 	})
 }
@@ -278,7 +278,7 @@ func TestEnvWriteOnlyImport(t *testing.T) {
 		config := o.config(env{"A": "1"}, env{"S": "secret-1"}, 1)
 		want := map[string]string{"A": "1", "S": "secret-1"}
 		o.apply(config, "create", want)
-		imported := importState(t, o.p, o.typeName, o.state.Get("id").(string))
+		imported := importState(t, o.provider, o.typeName, o.state.Get("id").(string))
 		if o.minimal["template_id"] != nil { // an import finds no link to a template
 			return
 		}
@@ -318,11 +318,11 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 		e = expectEmptyPlan(t, p, e, config)
 		expectEnv(want)
 	}
-	template = with(template, map[string]any{"env_wo": env{"S": "secret-3", "T": "secret-3"}, "env_wo_version": 2})
+	template = withChanges(template, map[string]any{"env_wo": env{"S": "secret-3", "T": "secret-3"}, "env_wo_version": 2})
 	applyBoth(template, map[string]string{"A": "1", "S": "secret-3", "T": "secret-own"})
-	template = with(template, map[string]any{"env_wo": nil, "image": "j"}) // the configuration has no values
+	template = withChanges(template, map[string]any{"env_wo": nil, "image": "j"}) // the configuration has no values
 	applyBoth(template, map[string]string{"A": "1", "S": "secret-3", "T": "secret-own"})
-	template = with(template, map[string]any{"env_wo_version": nil, "env": env{"A": "2"}})
+	template = withChanges(template, map[string]any{"env_wo_version": nil, "env": env{"A": "2"}})
 	applyBoth(template, map[string]string{"A": "2", "T": "secret-own"})
 }
 
@@ -336,7 +336,7 @@ func TestWriteOnlyVariableHidesTheTemplates(t *testing.T) {
 			d, p := deploy(t)
 			template := map[string]any{"name": d.Name("hidden"), "image": "builtin/echo", "serverless": typeName == "gpucloud_endpoint", "env": env{"S": "theirs", "T": "theirs"}}
 			copied := apply(t, p, "gpucloud_template", tfdrive.State{}, template, "create").Get("id")
-			config := with(more, map[string]any{"name": d.Name("hides"), "template_id": copied, "env_wo": env{"S": "secret-1", "T": "secret-2"}, "env_wo_version": 1})
+			config := withChanges(more, map[string]any{"name": d.Name("hides"), "template_id": copied, "env_wo": env{"S": "secret-1", "T": "secret-2"}, "env_wo_version": 1})
 			state := apply(t, p, typeName, tfdrive.State{}, config, "create")
 			expectEnv := func(names int) {
 				t.Helper()
@@ -344,9 +344,9 @@ func TestWriteOnlyVariableHidesTheTemplates(t *testing.T) {
 				must.Hold(t, len(got) == names, "from_template.env is", got, "expected", names, "variables")
 			}
 			expectEnv(0)
-			state = apply(t, p, typeName, state, with(config, map[string]any{"env_wo": env{"T": "secret-2"}}), "update")
+			state = apply(t, p, typeName, state, withChanges(config, map[string]any{"env_wo": env{"T": "secret-2"}}), "update")
 			expectEnv(1)
-			state = apply(t, p, typeName, state, with(config, map[string]any{"env_wo": nil, "env_wo_version": nil}), "update")
+			state = apply(t, p, typeName, state, withChanges(config, map[string]any{"env_wo": nil, "env_wo_version": nil}), "update")
 			expectEnv(2)
 		})
 	}
@@ -355,12 +355,12 @@ func TestWriteOnlyVariableHidesTheTemplates(t *testing.T) {
 // Moving a variable from env to env_wo with the same value doesn't replace the container.
 func TestVariableBecomesWriteOnly(t *testing.T) {
 	_, p := deploy(t)
-	config := cpuPod(with(waitFor(map[string]any{"running": true}, "5m"), map[string]any{"env": map[string]any{"A": "a", "B": "b"}}))
+	config := cpuPod(withChanges(waitFor(map[string]any{"running": true}, "5m"), map[string]any{"env": map[string]any{"A": "a", "B": "b"}}))
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")
 	for value, warns := range map[string]bool{"b": false, "c": true} {
 		for _, env := range []map[string]any{{"A": "a"}, nil} {
 			written := map[string]any{"A": "a", "B": value}
-			changed := with(config, map[string]any{"env": nil, "env_wo": written, "env_wo_version": 1})
+			changed := withChanges(config, map[string]any{"env": nil, "env_wo": written, "env_wo_version": 1})
 			if env != nil {
 				delete(written, "A")
 				changed["env"] = env

@@ -21,12 +21,12 @@ import (
 
 // kindFixture is the configuration with which the tests in this file create an object of one kind.
 type kindFixture struct {
-	config   map[string]any // minimal configuration, without the name
-	unique   bool           // names are unique
-	nameless bool           // an account has one object, without a name
-	v2Only   bool           // only API v2 has the kind
-	records  bool           // the first apply after an import is an update, which records settings
-	full     map[string]any // configuration of another object, for API v2
+	config             map[string]any // minimal configuration, without the name
+	uniqueNames        bool
+	nameless           bool           // an account has one object, without a name
+	v2Only             bool           // only API v2 has the kind
+	recordsAfterImport bool           // the first apply after an import is an update, which records settings
+	full               map[string]any // configuration of another object, for API v2
 }
 
 var kindFixtures = map[string]kindFixture{
@@ -46,20 +46,20 @@ var kindFixtures = map[string]kindFixture{
 		"cloud": "COMMUNITY", "data_center_ids": []any{"EU-RO-1"}, "locked": true, "start_ssh": true, "start_jupyter": true, "desired_state": "RUNNING",
 	})},
 	"gpucloud_global_volume":       {config: map[string]any{}, v2Only: true, full: map[string]any{"name": "full"}},
-	"gpucloud_secret":              {config: map[string]any{"value_wo": "secret-of-this-test", "value_wo_version": 1, "description": "d"}, unique: true, records: true, v2Only: true},
-	"gpucloud_registry_auth":       {config: map[string]any{"username": "u", "password_wo": "secret-of-this-test", "password_wo_version": 1}, unique: true, records: true},
+	"gpucloud_secret":              {config: map[string]any{"value_wo": "secret-of-this-test", "value_wo_version": 1, "description": "d"}, uniqueNames: true, recordsAfterImport: true, v2Only: true},
+	"gpucloud_registry_auth":       {config: map[string]any{"username": "u", "password_wo": "secret-of-this-test", "password_wo_version": 1}, uniqueNames: true, recordsAfterImport: true},
 	"gpucloud_registry_delegation": {config: map[string]any{"resource": repository}, v2Only: true, full: map[string]any{"name": "full", "resource": repository + ":v1"}},
 	"gpucloud_ssh_keys":            {config: map[string]any{"keys": []any{annesKey}}, nameless: true, v2Only: true},
-	"gpucloud_template": {config: map[string]any{"image": "i"}, unique: true, full: map[string]any{
+	"gpucloud_template": {config: map[string]any{"image": "i"}, uniqueNames: true, full: map[string]any{
 		"name": "full", "image": "i", "args": "print 'a b'", "disk": 20, "env": map[string]any{"A": "b"}, "ports": []any{"8000/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}},
 		"public": true, "serverless": false, "category": "AMD", "start_ssh": false, "start_jupyter": false, "allowed_cuda_versions": []any{"12.8"},
 	}},
 }
 
-// make creates an object of the kind.
-func (k kindFixture) make(t *testing.T, p *tfdrive.Provider, typeName, name string) (tfdrive.State, map[string]any) {
+// create creates an object of the kind, and returns its state and configuration.
+func (k kindFixture) create(t *testing.T, p *tfdrive.Provider, typeName, name string) (tfdrive.State, map[string]any) {
 	t.Helper()
-	config := with(k.config, map[string]any{"name": name})
+	config := withChanges(k.config, map[string]any{"name": name})
 	if k.nameless {
 		config = k.config
 	}
@@ -87,20 +87,20 @@ func eachKind(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tf
 }
 
 func TestEveryKindIsInTheTable(t *testing.T) {
-	must.Equal(t, slices.Sorted(maps.Keys(kindFixtures)), drive(t, acctest.Deploy(t), api.V2).Types(), "the table", "the provider")
+	must.Equal(t, slices.Sorted(maps.Keys(kindFixtures)), drive(t, acctest.Deploy(t), api.V2).Types(), "the types in kindFixtures and in the provider differ")
 }
 
 // An object's identity is its id. Imports by identity, by id and by name give the same state.
 func TestIdentityAndImport(t *testing.T) {
 	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindFixture) {
-		state, config := k.make(t, p, typeName, d.Name("one"))
+		state, config := k.create(t, p, typeName, d.Name("one"))
 		id := state.Get("id").(string)
-		must.Equal[any](t, p.Identity(state, "id"), id, "the identity", "the id")
+		must.Equal[any](t, p.Identity(state, "id"), id, "the identity isn't the id")
 		byID := importState(t, p.Reconfigure(), typeName, id)
 		planned := p.Plan(typeName, byID, config)
 		switch {
 		case planned.Action == "update" && typeName == endpointType: // v2 returns no template
-		case planned.Action != map[bool]string{true: "update", false: "no-op"}[k.records]:
+		case planned.Action != map[bool]string{true: "update", false: "no-op"}[k.recordsAfterImport]:
 			t.Errorf("after an import it is planned to %s: %s\n%s\n%s", planned.Action, planned.Diagnostics, byID.Value, planned.Value)
 		}
 		generated := p.Plan(typeName, byID, generatedConfig(p.Schema(typeName).Block.Attributes, byID))
@@ -108,31 +108,31 @@ func TestIdentityAndImport(t *testing.T) {
 		must.Hold(t, generated.Diagnostics.Err() == nil && (generated.Action == "no-op" || flashboot), "the generated configuration is planned to", generated.Action, generated.Diagnostics)
 		byIdentity, diags := p.Reconfigure().ImportIdentity(typeName, map[string]any{"id": id})
 		must.Hold(t, diags.Err() == nil && byIdentity.Value.Equal(byID.Value) && p.Identity(byIdentity, "id") == id,
-			"by identity", diags, byIdentity.Value, byID.Value)
+			"an import by identity gives", byIdentity.Value, "and by id", byID.Value, diags)
 		must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, "")), "Invalid import ID")
 		if k.nameless {
 			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, "another")), `Its id is "account", not "another".`)
 			return
 		}
 		byName, diags := p.Reconfigure().Import(typeName, d.Name("one"))
-		must.Hold(t, diags.Err() == nil && byName.Value.Equal(byID.Value) && p.Identity(byName, "id") == id, "by name", diags, byName.Value, byID.Value)
+		must.Hold(t, diags.Err() == nil && byName.Value.Equal(byID.Value) && p.Identity(byName, "id") == id, "an import by name gives", byName.Value, "and by id", byID.Value, diags)
 		must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, d.Name("no such name "))), "Invalid import ID")
-		if !k.unique {
-			second, _ := k.make(t, p, typeName, d.Name("one"))
+		if !k.uniqueNames {
+			second, _ := k.create(t, p, typeName, d.Name("one"))
 			ids := slices.Sorted(slices.Values([]string{id, second.Get("id").(string)}))
 			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, d.Name("one"))), strings.Join(ids, ", "))
 		}
-		gone, _ := k.make(t, p, typeName, d.Name("two"))
+		gone, _ := k.create(t, p, typeName, d.Name("two"))
 		must.Succeed(t, p.Destroy(gone).Err())
 		absent, diags := p.Reconfigure().Import(typeName, gone.Get("id").(string))
-		must.Hold(t, !absent.Exists() && diags.Err() == nil, "import of a deleted object", absent.Value, diags)
+		must.Hold(t, !absent.Exists() && diags.Err() == nil, "the import of a deleted object gives", absent.Value, diags)
 	})
 }
 
 // A plan recreates an object that was deleted elsewhere.
 func TestDeletedElsewhere(t *testing.T) {
 	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindFixture) {
-		state, config := k.make(t, p, typeName, d.Name("one"))
+		state, config := k.create(t, p, typeName, d.Name("one"))
 		must.Succeed(t, p.Destroy(state).Err())
 		gone, diags := p.Reconfigure().Read(state)
 		if k.nameless { // the account's document is empty, but still exists
@@ -180,11 +180,11 @@ func TestLists(t *testing.T) {
 		}
 		want := map[any]tfdrive.State{}
 		for _, name := range names {
-			created, _ := k.make(t, p, typeName, name)
+			created, _ := k.create(t, p, typeName, name)
 			want[created.Get("id")] = importState(t, p.Reconfigure(), typeName, created.Get("id").(string))
 		}
 		found, diags := p.Reconfigure().List(typeName, map[string]any{}, 0)
-		must.Require(t, diags.Err() == nil && len(found) == len(want), "found", len(found), diags)
+		must.Require(t, diags.Err() == nil && len(found) == len(want), "found", len(found), "objects, expected", len(want), diags)
 		for _, object := range found {
 			id := p.Identity(object.State, "id")
 			stable := typeName != podType
@@ -232,7 +232,7 @@ func TestQueryWritesConfiguration(t *testing.T) {
 			t.Run(typeName, func(t *testing.T) {
 				t.Parallel()
 				d, p := deploy(t)
-				k.make(t, p, typeName, d.Name("found"))
+				k.create(t, p, typeName, d.Name("found"))
 				objects := 1
 				if k.full != nil {
 					apply(t, p, typeName, tfdrive.State{}, k.full, "create")

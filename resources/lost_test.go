@@ -21,18 +21,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// wire is a proxy between provider and deployment. It drops the responses to the next POSTs.
-type wire struct {
-	lose      atomic.Int64 // number of responses to drop
+// lossyProxy is a proxy between provider and deployment. It drops the responses to the next POSTs.
+type lossyProxy struct {
+	toDrop    atomic.Int64 // number of responses
 	sendTwice atomic.Bool  // sends these POSTs twice
 }
 
-func wireTo(t *testing.T, d *acctest.Deployment) *wire {
+func newLossyProxy(t *testing.T, d *acctest.Deployment) *lossyProxy {
 	t.Helper()
-	w := &wire{}
+	w := &lossyProxy{}
 	d.Intercept(t, func(out http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
 		var faults []*wirefault.Fault
-		if r.Method == http.MethodPost && w.lose.Add(-1) >= 0 {
+		if r.Method == http.MethodPost && w.toDrop.Add(-1) >= 0 {
 			lost := &wirefault.Fault{Drop: "after"}
 			if w.sendTwice.Load() {
 				lost.Again = &wirefault.Edit{}
@@ -59,20 +59,20 @@ func configsOfKinds(d *acctest.Deployment, template string) map[string]map[strin
 // object with secrets is created again, because no answer shows whether they were stored.
 func TestLostCreateEndsInTheState(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		w := wireTo(t, d)
+		w := newLossyProxy(t, d)
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for typeName, config := range configsOfKinds(d, template.Get("id").(string)) {
-			w.lose.Store(1)
+			w.toDrop.Store(1)
 			writes, expected := d.Writes(), int64(1)
 			if typeName == "gpucloud_registry_auth" {
 				expected = 3 // POST, DELETE, POST
 			}
 			apply(t, p.Reconfigure(), typeName, tfdrive.State{}, config, "create")
-			must.Equal(t, d.Writes()-writes, expected, typeName, "writes")
+			must.Equal(t, d.Writes()-writes, expected, "writes for", typeName)
 		}
 		auths := must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
-		must.Hold(t, len(auths) == 1, len(auths), "auths")
+		must.Equal(t, len(auths), 1, "registry auths")
 	})
 }
 
@@ -80,15 +80,15 @@ func TestLostCreateEndsInTheState(t *testing.T) {
 // command, and nothing more is created.
 func TestAmbiguousLostCreate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		w := wireTo(t, d)
+		w := newLossyProxy(t, d)
 		p := drive(t, d, v)
 		config := configsOfKinds(d, "")["gpucloud_network_volume"]
-		w.lose.Store(1)
+		w.toDrop.Store(1)
 		w.sendTwice.Store(true)
 		state, diags := p.Apply(p.Plan("gpucloud_network_volume", tfdrive.State{}, config))
 		must.Require(t, !state.Exists() && diags.Err() != nil, "the create chose an object", state.Value, diags)
 		created, err := d.Client(t, v).NetworkVolumes.List(t.Context())
-		must.Require(t, err == nil && len(created) == 2, len(created), "volumes", err)
+		must.Require(t, err == nil && len(created) == 2, "expected two volumes, got", len(created), err)
 		planned := p.Reconfigure().Plan("gpucloud_network_volume", tfdrive.State{}, config)
 		for _, volume := range created {
 			for _, text := range []string{diags.Err().Error(), planned.Diagnostics.Warnings()} {
@@ -106,17 +106,17 @@ func TestObjectOfAKilledRun(t *testing.T) {
 		killed, p := drive(t, d, v), drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for typeName, config := range configsOfKinds(d, template.Get("id").(string)) {
-			left := tfdrive.Do(killed.Reconfigure().Apply(killed.Plan(typeName, tfdrive.State{}, config)))(t)
-			id := left.Get("id").(string)
+			orphan := tfdrive.Do(killed.Reconfigure().Apply(killed.Plan(typeName, tfdrive.State{}, config)))(t)
+			id := orphan.Get("id").(string)
 			command := "terraform import " + typeName + ".NAME " + id
 			planned := expectPlan(t, p.Reconfigure(), typeName, tfdrive.State{}, config, "create", command)
 			if unique := typeName == "gpucloud_template" || typeName == "gpucloud_registry_auth"; unique {
 				state, diags := p.Apply(planned)
 				err := diags.Err()
-				must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), command), typeName, state.Value, diags)
+				must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), command), "expected an error with", command, "and no", typeName, "got", state.Value, diags)
 			}
 			must.Hold(t, importState(t, p.Reconfigure(), typeName, id).Exists(), typeName, "the import finds nothing")
-			must.Succeed(t, killed.Reconfigure().Destroy(left).Err(), typeName)
+			must.Succeed(t, killed.Reconfigure().Destroy(orphan).Err(), typeName)
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestUpdateOfADeletedObject(t *testing.T) {
 		delete(configs, "gpucloud_registry_auth") // a new name replaces it
 		for typeName, config := range configs {
 			state := apply(t, p, typeName, tfdrive.State{}, config, "create")
-			planned := p.Plan(typeName, state, with(config, map[string]any{"name": d.Name("renamed")}))
+			planned := p.Plan(typeName, state, withChanges(config, map[string]any{"name": d.Name("renamed")}))
 			must.Succeed(t, p.Reconfigure().Destroy(state).Err())
 			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Apply(planned)), "was deleted after the plan. Plan again to create it")
 		}
@@ -143,12 +143,12 @@ func TestUpdateOfADeletedObject(t *testing.T) {
 func TestCreateRejectsTakenName(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		other := drive(t, d, v)
-		w := wireTo(t, d)
+		w := newLossyProxy(t, d)
 		p := drive(t, d, v)
 		for _, typeName := range []string{"gpucloud_template", "gpucloud_registry_auth"} {
 			for what, madeAfter := range map[string]bool{"before the plan": false, "after the plan": true} {
 				for _, lost := range []int64{0, 1} {
-					config := with(configsOfKinds(d, "")[typeName], map[string]any{"name": d.Name(fmt.Sprint(typeName, madeAfter, lost))})
+					config := withChanges(configsOfKinds(d, "")[typeName], map[string]any{"name": d.Name(fmt.Sprint(typeName, madeAfter, lost))})
 					var planned tfdrive.PlannedChange
 					if madeAfter {
 						planned = p.Reconfigure().Plan(typeName, tfdrive.State{}, config)
@@ -157,12 +157,12 @@ func TestCreateRejectsTakenName(t *testing.T) {
 					if !madeAfter {
 						planned = expectPlan(t, p.Reconfigure(), typeName, tfdrive.State{}, config, "create", "terraform import "+typeName+".NAME")
 					}
-					w.lose.Store(lost)
+					w.toDrop.Store(lost)
 					state, diags := p.Apply(planned)
 					err := diags.Err()
-					must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), "NAME "+theirs.Get("id").(string)), typeName, "made", what, lost, "lost", state.Value, diags)
+					must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), "NAME "+theirs.Get("id").(string)), "expected no", typeName, "if the other is made", what, "and", lost, "answers are lost, got", state.Value, diags)
 					read, diags := other.Reconfigure().Read(theirs)
-					must.Hold(t, diags.Err() == nil && read.Exists(), typeName, "made", what, lost, "lost: it is gone", diags)
+					must.Hold(t, diags.Err() == nil && read.Exists(), "the other", typeName, "made", what, "is gone after", lost, "lost answers", diags)
 				}
 			}
 		}
@@ -212,7 +212,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for typeName, c := range writesOfKinds {
 			t.Run(typeName, func(t *testing.T) {
-				config := with(map[string]any{"name": d.Name("lie")}, c.create)
+				config := withChanges(map[string]any{"name": d.Name("lie")}, c.create)
 				if typeName == endpointType {
 					config["template_id"] = template.Get("id")
 				}
@@ -224,7 +224,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 				}
 				for _, member := range proxy.sentMembers(func() { apply(t, p, typeName, tfdrive.State{}, config, "create") }) {
 					if config["name"] != nil {
-						config = with(config, map[string]any{"name": d.Name("lie-" + member)})
+						config = withChanges(config, map[string]any{"name": d.Name("lie-" + member)})
 					}
 					planned := p.Reconfigure().Plan(typeName, tfdrive.State{}, config)
 					proxy.alter(member)
@@ -234,7 +234,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 					must.Require(t, diags.Err() == nil && state.Exists(), "a create whose answer has another", member, "fails, which taints the object", diags)
 					checkNoSecret(t, diags)
 					if c.change != nil {
-						proxy.checkStale(t, p, state, with(config, c.change), typeName)
+						proxy.checkStale(t, p, state, withChanges(config, c.change), typeName)
 					}
 					must.Succeed(t, p.Reconfigure().Destroy(state).Err())
 				}
@@ -254,7 +254,7 @@ type alteringProxy struct {
 	mu      sync.Mutex
 	member  string          // the member to change in answers
 	stale   bool            // updates are answered with the unchanged object
-	done    bool            // an answer was changed
+	changed bool            // an answer was changed
 	members map[string]bool // the members of all request bodies
 }
 
@@ -272,7 +272,7 @@ func newAlteringProxy(t *testing.T, d *acctest.Deployment) *alteringProxy {
 			again := r.Clone(r.Context())
 			again.Method, again.Body, again.ContentLength = http.MethodGet, http.NoBody, 0
 			again.Header.Del("Content-Type")
-			l.done = true
+			l.changed = true
 			forward.ServeHTTP(w, again)
 			return
 		}
@@ -287,7 +287,7 @@ func newAlteringProxy(t *testing.T, d *acctest.Deployment) *alteringProxy {
 		var object map[string]any
 		text := answer.Body.Bytes()
 		if json.Unmarshal(text, &object) == nil && object[l.member] != nil {
-			object[l.member], l.done = differentValue(object[l.member]), true
+			object[l.member], l.changed = differentValue(object[l.member]), true
 			text, _ = json.Marshal(object)
 		}
 		maps.Copy(w.Header(), answer.Header())
@@ -335,7 +335,7 @@ func (l *alteringProxy) sentMembers(f func()) []string {
 func (l *alteringProxy) alter(member string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.member, l.done = member, false
+	l.member, l.changed = member, false
 }
 
 // stop ends the alteration, and reports whether an answer was changed.
@@ -343,7 +343,7 @@ func (l *alteringProxy) stop() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.member, l.stale = "", false
-	return l.done
+	return l.changed
 }
 
 // checkStale expects an error from an update that is answered with the old object, and the same
@@ -356,7 +356,7 @@ func (l *alteringProxy) checkStale(t *testing.T, p *tfdrive.Provider, state tfdr
 		return // the plan can't see the difference
 	}
 	l.mu.Lock()
-	l.stale, l.done = true, false
+	l.stale, l.changed = true, false
 	l.mu.Unlock()
 	after, diags := p.Apply(planned)
 	must.Hold(t, !l.stop() || diags.Err() != nil && strings.Contains(diags.Err().Error(), "The deployment answered"), "an update that is answered with the old object", diags)
@@ -387,7 +387,7 @@ func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 		template, _ := serverlessTemplate(t, d, direct, nil)
 		for typeName, config := range configsOfKinds(d, template.Get("id").(string)) {
 			state := apply(t, direct, typeName, tfdrive.State{}, config, "create")
-			other := apply(t, direct.Reconfigure(), typeName, tfdrive.State{}, with(config, map[string]any{"name": d.Name("other")}), "create")
+			other := apply(t, direct.Reconfigure(), typeName, tfdrive.State{}, withChanges(config, map[string]any{"name": d.Name("other")}), "create")
 			mine, others = state.Get("id").(string), other.Get("id").(string)
 			read, diags := through.Reconfigure().Read(state)
 			err := diags.Err()
@@ -395,7 +395,7 @@ func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 			if typeName == "gpucloud_registry_auth" {
 				continue // a new name replaces it
 			}
-			after, diags := through.Apply(direct.Reconfigure().Plan(typeName, state, with(config, map[string]any{"name": d.Name("renamed")})))
+			after, diags := through.Apply(direct.Reconfigure().Plan(typeName, state, withChanges(config, map[string]any{"name": d.Name("renamed")})))
 			err = diags.Err()
 			must.Hold(t, err != nil && after.Get("id") == mine && after.Get("name") == state.Get("name"), typeName, "the update is", after.Value, err)
 		}

@@ -128,12 +128,12 @@ type refusal struct {
 func expectRefusals(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, config map[string]any, refusals ...refusal) {
 	t.Helper()
 	for _, r := range refusals {
-		expectRefusal(t, d, p, tfdrive.State{}, typeName, with(config, r.changes), r.at, r.text)
+		expectRefusal(t, d, p, tfdrive.State{}, typeName, withChanges(config, r.changes), r.at, r.text)
 	}
 }
 
-// with returns config with changed attributes. Nil removes an attribute.
-func with(config map[string]any, changes map[string]any) map[string]any {
+// withChanges returns config with changed attributes. Nil removes an attribute.
+func withChanges(config map[string]any, changes map[string]any) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, config)
 	for k, v := range changes {
@@ -158,7 +158,7 @@ type attributeCase struct {
 // test runs the case with a configuration of the other attributes. A version without the attribute rejects it at the path.
 func (c attributeCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, attribute, path string, config map[string]any) {
 	t.Helper()
-	config = with(config, map[string]any{attribute: c.values[0]})
+	config = withChanges(config, map[string]any{attribute: c.values[0]})
 	if c.version != "" && c.version != v {
 		expectRefusal(t, d, p, tfdrive.State{}, typeName, config, path, fmt.Sprintf("exists in management API %s only", c.version))
 		return
@@ -171,7 +171,7 @@ func (c attributeCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Prov
 		expectImport(t, p, state, config, c.unreadable)
 	}
 	if c.removal != "" {
-		apply(t, p, typeName, state, with(config, map[string]any{attribute: nil}), c.removal)
+		apply(t, p, typeName, state, withChanges(config, map[string]any{attribute: nil}), c.removal)
 	}
 }
 

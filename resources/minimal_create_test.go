@@ -64,11 +64,11 @@ func TestUnsetIsNotSent(t *testing.T) {
 				config := c.config
 				if typeName == endpointType {
 					template, _ := serverlessTemplate(t, d, drive(t, d, v), nil)
-					config = with(config, map[string]any{"template_id": template.Get("id")})
+					config = withChanges(config, map[string]any{"template_id": template.Get("id")})
 				}
 				hasName := typeName != "gpucloud_registry_delegation"
 				if hasName {
-					config = with(config, map[string]any{"name": d.Name("n")})
+					config = withChanges(config, map[string]any{"name": d.Name("n")})
 				}
 				sent := recordMembers(t, d)
 				p := drive(t, d, v)
@@ -77,7 +77,7 @@ func TestUnsetIsNotSent(t *testing.T) {
 				if !hasName || typeName == "gpucloud_registry_auth" || typeName == "gpucloud_secret" { // a new name replaces these
 					return
 				}
-				apply(t, p, typeName, state, with(config, map[string]any{"name": d.Name("o")}), "update")
+				apply(t, p, typeName, state, withChanges(config, map[string]any{"name": d.Name("o")}), "update")
 				want = "name"
 				if typeName == endpointType && v == api.V1 {
 					want = "[flashboot] name" // v1 may omit it from answers
@@ -186,7 +186,7 @@ func testOmission(t *testing.T, d *acctest.Deployment, v api.Version, typeName, 
 	if inPlace {
 		name = attribute[1:]
 	}
-	config := with(minimalCreates[typeName].config, map[string]any{"name": d.Name("o")})
+	config := withChanges(minimalCreates[typeName].config, map[string]any{"name": d.Name("o")})
 	if typeName == endpointType {
 		template, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("of-" + name)})
 		config["template_id"] = template.Get("id")
@@ -197,7 +197,7 @@ func testOmission(t *testing.T, d *acctest.Deployment, v api.Version, typeName, 
 	case "[$volume]":
 		value = []any{apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}, "create").Get("id")}
 	}
-	full := with(config, map[string]any{name: value})
+	full := withChanges(config, map[string]any{name: value})
 	if typeName == volumeType {
 		config["data_center"], full["data_center"] = "US-TX-3", "US-TX-3"
 	}
@@ -266,7 +266,7 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 			if text == "" {
 				continue
 			}
-			config := with(minimalCreates[typeName].config, map[string]any{"name": d.Name("d")})
+			config := withChanges(minimalCreates[typeName].config, map[string]any{"name": d.Name("d")})
 			if typeName == endpointType {
 				config["template_id"] = template.Get("id")
 			}
@@ -283,7 +283,7 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 // If all answers have null in place of a value, the next plans are empty, also after an update.
 func TestNullInAnswersPlansNothing(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		var member string // for which answers have null
+		var member string // answers have null as its value
 		d.Intercept(t, func(w http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
 			null := &wirefault.Fault{Answer: wirefault.Edit{Raw: [][2]string{{`"` + member + `":("[^"]*"|{([^{}]|{[^}]*})*}|\w+)`, `"` + member + `":null`}}}}
 			wirefault.Handler(forward, wirefault.Deployment{}, null).ServeHTTP(w, r)
@@ -299,7 +299,7 @@ func TestNullInAnswersPlansNothing(t *testing.T) {
 			podType: {"volumeInGb", "mounts"}, volumeType: {"dataCenter", "dataCenterId"}, "gpucloud_registry_auth": {"name"}, "gpucloud_secret": {"name"},
 			"gpucloud_cluster": {"type", "compute"}, "gpucloud_registry_delegation": {"repository", "awsRegion"},
 		} {
-			config := with(minimalCreates[typeName].config, changed[typeName])
+			config := withChanges(minimalCreates[typeName].config, changed[typeName])
 			if typeName != "gpucloud_registry_delegation" {
 				config["name"] = d.Name("n")
 			}

@@ -95,7 +95,7 @@ func movedCases() []movedCase {
 	}
 	endpoint := func(changes map[string]any) func(map[string]string) map[string]any {
 		return func(objectIDs map[string]string) map[string]any {
-			config := with(map[string]any{
+			config := withChanges(map[string]any{
 				"name": "api", "template_id": objectIDs["template"], "workers": map[string]any{"max": 2, "idle_timeout": 7},
 				"scaling": map[string]any{"queue_delay": 3}, "data_center_ids": []any{"EU-RO-1"}, "timeout": 600000,
 			}, changes)
@@ -108,7 +108,7 @@ func movedCases() []movedCase {
 	l4 := map[string]any{"type_ids": []any{"NVIDIA L4"}}
 	pod := func(changes map[string]any) func(map[string]string) map[string]any {
 		return func(objectIDs map[string]string) map[string]any {
-			config := with(map[string]any{
+			config := withChanges(map[string]any{
 				"name": "lab", "image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}, "disk": 20,
 				"ports": []any{"8888/http", "22/tcp"}, "env": map[string]any{"MODE": "lab"},
 			}, changes)
@@ -174,7 +174,7 @@ func movedCases() []movedCase {
 
 		{file: "decentralized-infrastructure-1.0.1", address: "runpod_network_volume.models", id: "volDEC", kind: "network_volume", config: volume},
 		{file: "decentralized-infrastructure-1.0.1", address: "runpod_endpoint.api", id: "epDEC", kind: "endpoint",
-			config: endpoint(map[string]any{"gpu": with(l4, map[string]any{"allowed_cuda_versions": []any{"12.8"}}), "network_volumes": "$volume"})},
+			config: endpoint(map[string]any{"gpu": withChanges(l4, map[string]any{"allowed_cuda_versions": []any{"12.8"}}), "network_volumes": "$volume"})},
 		{file: "decentralized-infrastructure-1.0.1", address: `runpod_pod.lab["a"]`, id: "podDEC", kind: "pod", config: pod(map[string]any{
 			"mounts": workspace, "args": "print 'a b'", "data_center_ids": []any{"EU-RO-1"}, "gpu": map[string]any{"id": "NVIDIA L4", "allowed_cuda_versions": []any{"12.8"}},
 		})},
@@ -271,12 +271,12 @@ func TestMovedIsNotReplaced(t *testing.T) {
 		source := foreignState(t, "official-2.0.0", c.address)
 		moved := source.move(t, p, typeName, source.stateWith(map[string]string{c.id: created.Get("id").(string)}))
 
-		must.Equal(t, p.Plan(typeName, moved, with(config, c.readable)).Action, "replace", c.address, c.readable, "is planned to", "expected replace")
-		must.Contain(t, p.Plan(typeName, moved, with(config, map[string]any{"data_center_ids": nil})).Diagnostics.Warnings(), "Settings are recorded, and not sent")
-		config = with(config, c.changes)
+		must.Equal(t, p.Plan(typeName, moved, withChanges(config, c.readable)).Action, "replace", c.address, c.readable, "is planned to", "expected replace")
+		must.Contain(t, p.Plan(typeName, moved, withChanges(config, map[string]any{"data_center_ids": nil})).Diagnostics.Warnings(), "Settings are recorded, and not sent")
+		config = withChanges(config, c.changes)
 		planned := expectPlan(t, p, typeName, moved, config, "update", "Settings are recorded, and not sent")
 		state := expectEmptyPlan(t, p, applyPlan(t, p, planned), config)
-		must.Equal(t, p.Plan(typeName, state, with(config, map[string]any{"data_center_ids": []any{"EU-RO-1"}})).Action, "replace", c.address, "a change of a recorded setting is planned to", "expected replace")
+		must.Equal(t, p.Plan(typeName, state, withChanges(config, map[string]any{"data_center_ids": []any{"EU-RO-1"}})).Action, "replace", c.address, "a change of a recorded setting is planned to", "expected replace")
 	}
 }
 

@@ -45,22 +45,22 @@ func TestNetworkVolumeSizes(t *testing.T) {
 		state := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, config, "create")
 		for _, have := range []int{low, low + 1, 100, 1000, high - 1, high} {
 			if have > low {
-				state = apply(t, p, "gpucloud_network_volume", state, with(config, map[string]any{"size": have}), "update")
+				state = apply(t, p, "gpucloud_network_volume", state, withChanges(config, map[string]any{"size": have}), "update")
 			}
 			for want := have; want < have+60 && want <= high; want++ {
 				action := "update"
 				if want == have {
 					action = "no-op"
 				}
-				expectPlan(t, p, state.Type, state, with(config, map[string]any{"size": want}), action)
+				expectPlan(t, p, state.Type, state, withChanges(config, map[string]any{"size": want}), action)
 			}
 			for want := max(low, have-60); want < have; want++ {
-				expectRefusal(t, d, p, state, state.Type, with(config, map[string]any{"size": want}), "size",
+				expectRefusal(t, d, p, state, state.Type, withChanges(config, map[string]any{"size": want}), "size",
 					fmt.Sprintf("has %d GB and the configuration asks for %d GB", have, want))
 			}
 		}
 		for _, size := range []int{low - 1, high + 1, -5, 5000} {
-			err := p.Plan(state.Type, tfdrive.State{}, with(config, map[string]any{"size": size})).Diagnostics.Err()
+			err := p.Plan(state.Type, tfdrive.State{}, withChanges(config, map[string]any{"size": size})).Diagnostics.Err()
 			must.Hold(t, err != nil && strings.HasPrefix(err.Error(), "size:"), "a new volume of", size, "GB", err, "expected an error at size")
 		}
 	})
@@ -104,7 +104,7 @@ func TestNetworkVolumeLossWarns(t *testing.T) {
 	config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1", "type": "STANDARD"}
 	state := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, config, "create")
 	for attribute, value := range map[string]any{"data_center": "US-TX-3", "type": "HIGH_PERFORMANCE"} {
-		planned := p.Plan(state.Type, state, with(config, map[string]any{attribute: value, "size": 10}))
+		planned := p.Plan(state.Type, state, withChanges(config, map[string]any{attribute: value, "size": 10}))
 		must.Hold(t, planned.Action == "replace" && len(planned.Replace) == 1 && planned.Replace[0] == attribute,
 			attribute, "planned to", planned.Action, "because of", planned.Replace)
 		must.Contain(t, planned.Diagnostics.Warnings(), attribute+": The network volume will be replaced", state.Get("id").(string), "Endpoints and pods that use it")
@@ -120,8 +120,8 @@ func TestNetworkVolumeTier(t *testing.T) {
 	state := apply(t, v2, "gpucloud_network_volume", tfdrive.State{}, config, "create")
 	must.Equal(t, state.Get("type"), "STANDARD", "type")
 	must.Equal(t, expectEmptyPlan(t, v1, state, config).Get("type"), "STANDARD", "v1 lost the tier")
-	expectRefusal(t, d, v1, tfdrive.State{}, state.Type, with(config, map[string]any{"type": "STANDARD"}), "type", "exists in management API v2 only")
+	expectRefusal(t, d, v1, tfdrive.State{}, state.Type, withChanges(config, map[string]any{"type": "STANDARD"}), "type", "exists in management API v2 only")
 
 	read := expectEmptyPlan(t, v2, apply(t, v1, "gpucloud_network_volume", tfdrive.State{}, config, "create"), config)
-	apply(t, v2, state.Type, read, with(config, map[string]any{"type": "STANDARD"}), "no-op")
+	apply(t, v2, state.Type, read, withChanges(config, map[string]any{"type": "STANDARD"}), "no-op")
 }

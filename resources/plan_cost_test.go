@@ -11,7 +11,7 @@ import (
 )
 
 func TestPlanCost(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	workers := func(most any) map[string]any { return map[string]any{"workers": map[string]any{"max": most}} }
 	ceiling := func(usd any) map[string]any { return map[string]any{"max_hourly_cost": usd} }
 	join := func(all ...map[string]any) map[string]any {
@@ -64,7 +64,7 @@ func TestPlanCost(t *testing.T) {
 
 // The environment variable sets the cost ceiling unless the provider block does.
 func TestCostCeilingFromEnvironment(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
+	d := acctest.DeployCatalog(t, labCatalog)
 	t.Setenv("GPUCLOUD_MAX_HOURLY_COST", "2")
 	finding{podType, labPod(nil), "gpu.id", "max_hourly_cost is 2 USD (GPUCLOUD_MAX_HOURLY_COST)", false}.expect(t, d, drive(t, d, api.V2))
 	finding{podType, labPod(nil), "", "", false}.expect(t, d, driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 3}))

@@ -58,9 +58,9 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 			}
 		}
 
-		apply(t, p, "gpucloud_template", template, with(settings, map[string]any{"image": "builtin/conformance"}), "update")
+		apply(t, p, "gpucloud_template", template, withChanges(settings, map[string]any{"image": "builtin/conformance"}), "update")
 		state = expectEmptyPlan(t, p, state, config)
-		state = apply(t, p, podType, state, with(config, map[string]any{"image": "builtin/echo", "disk": 20}), "update")
+		state = apply(t, p, podType, state, withChanges(config, map[string]any{"image": "builtin/echo", "disk": 20}), "update")
 		must.Hold(t, state.Get("from_template.image") == nil && state.Get("from_template.disk") == nil && state.Get("from_template.args") == "print template",
 			"from_template is", state.Get("from_template"))
 		state = apply(t, p, podType, state, config, "update")
@@ -74,13 +74,13 @@ func TestPodNamesStorageOfItsTemplate(t *testing.T) {
 		mounts := func(size int) map[string]any {
 			return map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": size, "path": "/data"}}}
 		}
-		template := apply(t, p, "gpucloud_template", tfdrive.State{}, with(map[string]any{"name": d.Name("t"), "image": "builtin/echo"}, mounts(20)), "create")
+		template := apply(t, p, "gpucloud_template", tfdrive.State{}, withChanges(map[string]any{"name": d.Name("t"), "image": "builtin/echo"}, mounts(20)), "create")
 		config := map[string]any{"name": "p", "template_id": template.Get("id"), "gpu": map[string]any{"id": "NVIDIA L4"}}
 		state := apply(t, p, podType, tfdrive.State{}, config, "create")
-		state = apply(t, p, podType, state, with(config, mounts(30)), "update")
+		state = apply(t, p, podType, state, withChanges(config, mounts(30)), "update")
 		state = apply(t, p, podType, state, config, "update")
 		must.Equal(t, podOf(t, d, state).Mounts.Persistent.Size, 30, "the size of the mount")
-		expectPlan(t, p, podType, state, with(config, mounts(30)), "update")
+		expectPlan(t, p, podType, state, withChanges(config, mounts(30)), "update")
 		must.Equal(t, p.Plan(podType, refresh(t, p, state), config).Diagnostics.Warnings(), "", "a plan without a change of the storage warns")
 		edit(t, d.Client(t, v).Pods.Collection, state.Get("id"), func(p *api.Pod) { p.Mounts.Persistent.Path = "/b" })
 		expectPlan(t, p, podType, refresh(t, p, state), config, "no-op", "had 30 GB at /data, from its template, and has 30 GB at /b")
@@ -97,7 +97,7 @@ func TestPodLosesAccessVariables(t *testing.T) {
 	addKey(t, d, annesKey)
 	config := gpuPod(map[string]any{"start_ssh": true, "start_jupyter": true, "env": map[string]any{"A": "1"}})
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")
-	config = with(config, map[string]any{"env": map[string]any{"A": "2"}})
+	config = withChanges(config, map[string]any{"env": map[string]any{"A": "2"}})
 	state = apply(t, p, podType, state, config, "update")
 	have := podOf(t, d, state)
 	must.Require(t, have.Container.Env["JUPYTER_PASSWORD"] != "" && have.Container.Env["PUBLIC_KEY"] != "",
@@ -112,16 +112,16 @@ func TestPodTemplateExists(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		config := map[string]any{"name": "p", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}}
 		for _, id := range []string{"nope", "gone0123456789"} {
-			expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": id}), "template_id", "does not exist")
+			expectRefusal(t, d, p, tfdrive.State{}, podType, withChanges(config, map[string]any{"template_id": id}), "template_id", "does not exist")
 		}
 		public := must.Do(d.Client(t, v).CatalogTemplates(t.Context()))(t)
 		for _, template := range public {
-			err := p.Plan(podType, tfdrive.State{}, with(config, map[string]any{"template_id": template.ID})).Diagnostics.Err()
+			err := p.Plan(podType, tfdrive.State{}, withChanges(config, map[string]any{"template_id": template.ID})).Diagnostics.Err()
 			must.Hold(t, (err != nil) == template.Serverless, "public template", template.Name, err)
 		}
 		must.Hold(t, len(public) != 0, "the deployment has no public template")
-		state := apply(t, p, podType, tfdrive.State{}, with(config, map[string]any{"image": "builtin/echo"}), "create")
-		expectRefusal(t, d, p, state, podType, with(config, map[string]any{"template_id": "nope"}), "template_id", "does not exist")
+		state := apply(t, p, podType, tfdrive.State{}, withChanges(config, map[string]any{"image": "builtin/echo"}), "create")
+		expectRefusal(t, d, p, state, podType, withChanges(config, map[string]any{"template_id": "nope"}), "template_id", "does not exist")
 	})
 }
 
@@ -131,7 +131,7 @@ func TestPodMachine(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
 	gpu := func(more map[string]any) map[string]any {
-		return map[string]any{"name": d.Name("p"), "image": "builtin/echo", "gpu": with(map[string]any{"id": "NVIDIA L4", "count": 2}, more)}
+		return map[string]any{"name": d.Name("p"), "image": "builtin/echo", "gpu": withChanges(map[string]any{"id": "NVIDIA L4", "count": 2}, more)}
 	}
 	state := apply(t, p, "gpucloud_pod", tfdrive.State{}, gpu(map[string]any{"min_ram_per_gpu": 3000, "min_vcpu_count_per_gpu": 5000}), "create")
 	expectState(t, state, map[string]any{"gpu.memory": 6000.0, "gpu.vcpu_count": 10000.0})
@@ -149,7 +149,7 @@ func TestPodTooLarge(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
 	config := func(changes map[string]any) map[string]any {
-		return with(map[string]any{"name": "p", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}}, changes)
+		return withChanges(map[string]any{"name": "p", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}}, changes)
 	}
 	long := strings.Repeat("x", contract.MaxPodBody)
 	limit := fmt.Sprintf("at most %d bytes", contract.MaxPodBody)
@@ -183,7 +183,7 @@ func TestClusterOfATemplate(t *testing.T) {
 		"image": "builtin/echo", "args": "a", "disk": 9, "env": map[string]any{"B": "1"}, "ports": []any{"80/http"},
 		"mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/p"}},
 	} {
-		expectRefusal(t, d, p, tfdrive.State{}, clusterType, with(config(one), map[string]any{attribute: v}), attribute, "conflicts with template_id")
+		expectRefusal(t, d, p, tfdrive.State{}, clusterType, withChanges(config(one), map[string]any{attribute: v}), attribute, "conflicts with template_id")
 	}
 	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config("nowhere"), "template_id", "does not exist")
 	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config(serverless), "template_id", "serverless")

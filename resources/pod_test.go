@@ -18,13 +18,13 @@ const podType = "gpucloud_pod"
 
 // cpuPod returns the configuration of a pod without GPUs, which runs on any machine.
 func cpuPod(changes map[string]any) map[string]any {
-	return with(map[string]any{
+	return withChanges(map[string]any{
 		"name": "p", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "disk": 10,
 	}, changes)
 }
 
 func gpuPod(changes map[string]any) map[string]any {
-	return with(map[string]any{"name": "p", "image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}}, changes)
+	return withChanges(map[string]any{"name": "p", "image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}}, changes)
 }
 
 func podOf(t *testing.T, d *acctest.Deployment, state tfdrive.State) api.Pod {
@@ -46,7 +46,7 @@ func TestPod(t *testing.T) {
 		config := cpuPod(map[string]any{"name": "one", "disk": nil})
 		created := apply(t, p, podType, tfdrive.State{}, config, "create")
 		expectState(t, created, map[string]any{"disk": 50.0, "cpu.memory": 4.0})
-		stopped := with(config, map[string]any{"name": "two", "env": map[string]any{"A": "b"}, "ports": []any{"8000/http"}, "desired_state": "EXITED"})
+		stopped := withChanges(config, map[string]any{"name": "two", "env": map[string]any{"A": "b"}, "ports": []any{"8000/http"}, "desired_state": "EXITED"})
 		state := apply(t, p, podType, created, stopped, "update")
 		expectState(t, state, map[string]any{"id": created.Get("id"), "status": "EXITED"})
 		expectImport(t, p, state, stopped, true)
@@ -54,13 +54,13 @@ func TestPod(t *testing.T) {
 		must.Do(d.Client(t, v).Pods.SetActive(t.Context(), state.Get("id").(string), true))(t)
 		state = applyRestore(t, p, state, stopped)
 		expectState(t, state, map[string]any{"status": "EXITED"})
-		expectState(t, apply(t, p, podType, state, with(config, map[string]any{"name": "two"}), "update"), map[string]any{"env": nil})
+		expectState(t, apply(t, p, podType, state, withChanges(config, map[string]any{"name": "two"}), "update"), map[string]any{"env": nil})
 	})
 }
 
 func TestPodEveryAttribute(t *testing.T) {
 	acctest.LeaveToCI(t, "TestEndpointEveryAttribute and TestClusterEveryAttribute are the sample")
-	gpu := func(more map[string]any) map[string]any { return with(map[string]any{"id": "NVIDIA L4"}, more) }
+	gpu := func(more map[string]any) map[string]any { return withChanges(map[string]any{"id": "NVIDIA L4"}, more) }
 	persistent := func(size int, path string) map[string]any {
 		return map[string]any{"persistent": map[string]any{"size": size, "path": path}}
 	}
@@ -136,7 +136,7 @@ func TestPodPlan(t *testing.T) {
 	v2, v1 := drive(t, d, api.V2), drive(t, d, api.V1)
 	none := tfdrive.State{}
 	gpu := func(more map[string]any) map[string]any {
-		return gpuPod(map[string]any{"gpu": with(map[string]any{"id": "NVIDIA L4"}, more)})
+		return gpuPod(map[string]any{"gpu": withChanges(map[string]any{"id": "NVIDIA L4"}, more)})
 	}
 	persistent := map[string]any{"size": 10, "path": "/a"}
 	network := []any{map[string]any{"volume_id": "v", "path": "/a"}}
@@ -201,7 +201,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 
 	expectWarnings := func(state tfdrive.State, changes map[string]any, want ...string) {
 		t.Helper()
-		planned := p.Plan(podType, state, with(config, changes))
+		planned := p.Plan(podType, state, withChanges(config, changes))
 		for _, text := range want {
 			got := planned.Diagnostics.Warnings()
 			must.Hold(t, strings.Contains(got, text), "the plan of", changes, "warns", got, text)
@@ -217,12 +217,12 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	must.Contain(t, p.Plan(podType, gpu, gpuPod(map[string]any{"name": "g"})).Diagnostics.Warnings(), "persistent mount (30 GB) at /data")
 	must.Contain(t, p.Destroy(gpu).Warnings(), "The pod will be deleted", "(30 GB) at /data")
 
-	locked := apply(t, p, podType, state, with(config, map[string]any{"locked": true}), "update")
-	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock prevents")
-	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
+	locked := apply(t, p, podType, state, withChanges(config, map[string]any{"locked": true}), "update")
+	expectRefusal(t, d, p, locked, podType, withChanges(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock prevents")
+	expectRefusal(t, d, p, locked, podType, withChanges(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
 	expectWarnings(locked, map[string]any{"locked": true, "env": tfdrive.Unknown}, "env: The container of the pod will be replaced") // no error: env may turn out unchanged
-	unlocked := apply(t, p, podType, locked, with(config, map[string]any{"env": map[string]any{"A": "b"}, "desired_state": "EXITED"}), "update")
-	stopped := apply(t, p, podType, unlocked, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "c"}, "desired_state": "EXITED"}), "update")
+	unlocked := apply(t, p, podType, locked, withChanges(config, map[string]any{"env": map[string]any{"A": "b"}, "desired_state": "EXITED"}), "update")
+	stopped := apply(t, p, podType, unlocked, withChanges(config, map[string]any{"locked": true, "env": map[string]any{"A": "c"}, "desired_state": "EXITED"}), "update")
 	expectWarnings(stopped, map[string]any{"locked": true, "env": map[string]any{"A": "d"}, "desired_state": "EXITED"}) // no container runs
 }
 
@@ -233,7 +233,7 @@ func TestPodOnNetworkVolume(t *testing.T) {
 		config := cpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": volume.Get("id"), "path": "/net"}}}})
 		state := apply(t, p, podType, tfdrive.State{}, config, "create")
 		expectImport(t, p, state, config, false)
-		config = with(config, map[string]any{"env": map[string]any{"A": "b"}})
+		config = withChanges(config, map[string]any{"env": map[string]any{"A": "b"}})
 		state = apply(t, p, podType, state, config, "update")
 		expectImport(t, p, state, config, false)
 
@@ -301,8 +301,8 @@ func TestPodThatEnds(t *testing.T) {
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")
 	state = awaitStatus(t, d, p, state, "ERROR")
 	expectEmptyPlan(t, p, state, config)
-	must.Equal(t, p.Plan(podType, state, with(config, map[string]any{"desired_state": "EXITED"})).Action, "update", "planned to")
-	config = with(config, map[string]any{"desired_state": "RUNNING", "args": nil})
+	must.Equal(t, p.Plan(podType, state, withChanges(config, map[string]any{"desired_state": "EXITED"})).Action, "update", "planned to")
+	config = withChanges(config, map[string]any{"desired_state": "RUNNING", "args": nil})
 	state = apply(t, p, podType, state, config, "update")
 	awaitStatus(t, d, p, state, "RUNNING")
 }
@@ -332,23 +332,23 @@ func TestPodOfATemplate(t *testing.T) {
 		}
 		expectContainer("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "pod", "P": "p"})
 		must.Hold(t, state.Get("image") == nil && state.Get("disk") == nil, "the state has the template's settings", state.Value)
-		own := with(config, map[string]any{"args": "print own", "disk": 20, "env": map[string]any{"P": "q", "BOTH": "pod"}})
+		own := withChanges(config, map[string]any{"args": "print own", "disk": 20, "env": map[string]any{"P": "q", "BOTH": "pod"}})
 		state = apply(t, p, podType, state, own, "update")
 		expectContainer("builtin/echo", "print own", 20, map[string]string{"T": "t", "BOTH": "pod", "P": "q"})
-		state = apply(t, p, podType, state, with(config, map[string]any{"env": nil}), "update")
+		state = apply(t, p, podType, state, withChanges(config, map[string]any{"env": nil}), "update")
 		expectContainer("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "template"})
-		expectImport(t, p, state, with(config, map[string]any{"env": nil}), true)
+		expectImport(t, p, state, withChanges(config, map[string]any{"env": nil}), true)
 
 		// A change of the template doesn't change the pod.
 		apply(t, p, "gpucloud_template", template, map[string]any{
 			"name": d.Name("t"), "image": "builtin/conformance", "args": "print template", "disk": 12, "env": map[string]any{"T": "changed", "BOTH": "template"}, "ports": []any{"8000/http"},
 		}, "update")
-		expectEmptyPlan(t, p, state, with(config, map[string]any{"env": nil}))
+		expectEmptyPlan(t, p, state, withChanges(config, map[string]any{"env": nil}))
 
 		workers := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("w"), "image": "i", "serverless": true}, "create")
-		expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
+		expectRefusal(t, d, p, tfdrive.State{}, podType, withChanges(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
 		p.Plan("gpucloud_template", workers, map[string]any{"name": workers.Get("name"), "image": "another", "serverless": true}) // a planned change of a template for workers doesn't make it one for pods
-		expectRefusal(t, d, p, state, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
+		expectRefusal(t, d, p, state, podType, withChanges(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
 		must.Equal(t, p.Plan(podType, state, cpuPod(nil)).Action, "replace", "without the template it is planned to")
 	})
 }
@@ -364,7 +364,7 @@ func TestPodImport(t *testing.T) {
 			"desired_state": "RUNNING",
 		}
 		if v == api.V2 {
-			config = with(config, map[string]any{"start_ssh": true, "start_jupyter": true})
+			config = withChanges(config, map[string]any{"start_ssh": true, "start_jupyter": true})
 		}
 		before := podOf(t, d, apply(t, p, podType, tfdrive.State{}, config, "create"))
 		_, ok := before.Container.Env["PUBLIC_KEY"]
@@ -376,9 +376,9 @@ func TestPodImport(t *testing.T) {
 		must.Equal(t, d.Writes(), writes, "a write was sent")
 		state = expectEmptyPlan(t, p, state, config)
 		// A later change of a recorded setting replaces the pod.
-		must.Equal(t, p.Plan(podType, state, with(config, map[string]any{"data_center_ids": []any{"US-TX-3"}})).Action, "replace", "a change is planned to")
+		must.Equal(t, p.Plan(podType, state, withChanges(config, map[string]any{"data_center_ids": []any{"US-TX-3"}})).Action, "replace", "a change is planned to")
 		if v == api.V2 { // an update keeps the deployment's variables
-			state = apply(t, p, podType, state, with(config, map[string]any{"env": map[string]any{"P": "q"}}), "update")
+			state = apply(t, p, podType, state, withChanges(config, map[string]any{"env": map[string]any{"P": "q"}}), "update")
 			after := podOf(t, d, state).Container.Env
 			must.Hold(t, after["PUBLIC_KEY"] != "" && after["JUPYTER_PASSWORD"] != "" && after["T"] == "t" && after["P"] == "q", "the pod has the variables", after)
 		}
@@ -394,10 +394,10 @@ func TestAddedPodSetting(t *testing.T) {
 		must.Equal(t, p.Plan(podType, state, gpuPod(map[string]any{attribute: value})).Action, "replace", attribute, "is planned to")
 	}
 	expectPlan(t, p, podType, state, gpuPod(map[string]any{"start_ssh": false}), "update")
-	template := apply(t, p, "gpucloud_template", tfdrive.State{}, with(minimalTemplate, map[string]any{"name": d.Name("t")}), "create")
+	template := apply(t, p, "gpucloud_template", tfdrive.State{}, withChanges(minimalTemplate, map[string]any{"name": d.Name("t")}), "create")
 	config := gpuPod(map[string]any{"template_id": template.Get("id")})
 	state = apply(t, p, podType, tfdrive.State{}, config, "create")
-	expectPlan(t, p, podType, state, with(config, map[string]any{"start_ssh": false}), "replace")
+	expectPlan(t, p, podType, state, withChanges(config, map[string]any{"start_ssh": false}), "replace")
 }
 
 // An omitted requirement has its documented default. Setting that or 0 doesn't replace the pod.
@@ -419,17 +419,17 @@ func TestAddedDefault(t *testing.T) {
 // removing it needs a separate apply.
 func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, config, replacing map[string]any) {
 	t.Helper()
-	on := with(config, map[string]any{"deletion_protection": true})
+	on := withChanges(config, map[string]any{"deletion_protection": true})
 	state := apply(t, p, typeName, apply(t, p, typeName, tfdrive.State{}, config, "create"), on, "update")
-	expectRefusal(t, d, p, state, typeName, with(on, replacing), "deletion_protection", "would be replaced")
-	expectRefusal(t, d, p, state, typeName, with(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
+	expectRefusal(t, d, p, state, typeName, withChanges(on, replacing), "deletion_protection", "would be replaced")
+	expectRefusal(t, d, p, state, typeName, withChanges(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
 	must.ErrorContains(t, p.PlanReplace(typeName, state, on).Diagnostics.Err(), "would be replaced, and deletion_protection is true")
 	writes := d.Writes()
 	must.ErrorContains(t, p.Destroy(state).Err(), "would be deleted, and deletion_protection is true")
 	must.Equal(t, d.Writes(), writes, "a write was sent")
 	state = apply(t, p, typeName, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "only the state has the protection, but a write was sent")
-	expectPlan(t, p, typeName, state, with(config, replacing), "replace")
+	expectPlan(t, p, typeName, state, withChanges(config, replacing), "replace")
 	must.Succeed(t, p.PlanReplace(typeName, state, on).Diagnostics.Err())
 }
 
@@ -439,8 +439,8 @@ func TestPodUnknowns(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		config := cpuPod(map[string]any{"disk": 20, "args": "print 'a'", "ports": []any{"8000/http"}})
 		state := awaitStatus(t, d, p, apply(t, p, podType, tfdrive.State{}, config, "create"), "RUNNING")
-		apply(t, p, podType, state, with(config, map[string]any{"args": "print a"}), "no-op")
-		without := with(config, map[string]any{"disk": nil})
+		apply(t, p, podType, state, withChanges(config, map[string]any{"args": "print a"}), "no-op")
+		without := withChanges(config, map[string]any{"disk": nil})
 		planned := p.Plan(podType, state, without)
 		for _, attribute := range []string{"status", "cost", "runtime", "ssh", "data_center_id"} {
 			must.Equal[any](t, planned.Get(attribute), tfdrive.Unknown, attribute, "is planned to be")

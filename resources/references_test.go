@@ -32,14 +32,14 @@ func TestNewReferencesMustExist(t *testing.T) {
 	for call, n := range calls {
 		must.Hold(t, n <= 1, "twenty plans ask", n, "×", call)
 	}
-	expectRefusal(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": []any{"another"}}), "network_volumes", "which does not exist")
-	expectRefusal(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": nil, "registry": "another"}), "registry", "which does not exist")
+	expectRefusal(t, d, p, state, endpointType, withChanges(config, map[string]any{"network_volumes": []any{"another"}}), "network_volumes", "which does not exist")
+	expectRefusal(t, d, p, state, endpointType, withChanges(config, map[string]any{"network_volumes": nil, "registry": "another"}), "registry", "which does not exist")
 	expectRefusal(t, d, p, tfdrive.State{}, endpointType, config, "network_volumes", "which does not exist")
 
 	// A reference that was removed from the configuration counts as new again.
-	without := with(config, map[string]any{"network_volumes": nil, "registry": nil})
+	without := withChanges(config, map[string]any{"network_volumes": nil, "registry": nil})
 	state = apply(t, p, endpointType, state, without, "no-op")
-	state = apply(t, p, endpointType, state, with(without, map[string]any{"name": "another"}), "update")
+	state = apply(t, p, endpointType, state, withChanges(without, map[string]any{"name": "another"}), "update")
 	expectRefusal(t, d, p, state, endpointType, config, "network_volumes", "which does not exist")
 }
 

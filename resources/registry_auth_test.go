@@ -54,7 +54,7 @@ func TestRegistryAuthImport(t *testing.T) {
 			sent := d.Writes() - writes
 			must.Hold(t, sent == c.sent && (state.Get("id") == created.Get("id")) == (c.sent == 0),
 				name, sent, "requests changed something, and the id is", state.Get("id"), "after", created.Get("id"))
-			state = apply(t, p, "gpucloud_registry_auth", state, with(c.config, map[string]any{"username": "robot2"}), "update")
+			state = apply(t, p, "gpucloud_registry_auth", state, withChanges(c.config, map[string]any{"username": "robot2"}), "update")
 			must.Succeed(t, p.Destroy(state).Err())
 		}
 	})
@@ -80,12 +80,12 @@ func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}
-		without := with(config, map[string]any{"password_wo": nil})
+		without := withChanges(config, map[string]any{"password_wo": nil})
 		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", without, "password_wo", "needs its password")
 		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 		apply(t, p, "gpucloud_registry_auth", state, without, "no-op")
-		expectRefusal(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"password_wo_version": 2}), "password_wo", "value for this run. Terraform passes null")
-		expectRefusal(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"username": "robot2"}), "password_wo", "needs its password")
+		expectRefusal(t, d, p, state, "gpucloud_registry_auth", withChanges(without, map[string]any{"password_wo_version": 2}), "password_wo", "value for this run. Terraform passes null")
+		expectRefusal(t, d, p, state, "gpucloud_registry_auth", withChanges(without, map[string]any{"username": "robot2"}), "password_wo", "needs its password")
 		must.Succeed(t, p.Destroy(state).Err())
 	})
 }
@@ -95,16 +95,16 @@ func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 func TestRotationWhoseAnswersAreLost(t *testing.T) {
 	t.Parallel()
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		w := wireTo(t, d)
+		w := newLossyProxy(t, d)
 		p := drive(t, d, v)
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "old-token", "password_wo_version": 1}
 		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
-		rotated := with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2})
-		w.lose.Store(100)
+		rotated := withChanges(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2})
+		w.toDrop.Store(100)
 		state, diags := p.Apply(p.Reconfigure().Plan(state.Type, state, rotated))
 		err := diags.Err()
 		must.Hold(t, err != nil && !strings.Contains(err.Error(), "token"), err)
-		w.lose.Store(0)
+		w.toDrop.Store(0)
 		listAuths := func() []api.RegistryAuth {
 			t.Helper()
 			return must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
@@ -165,17 +165,17 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		for at, changes := range map[string]map[string]any{
 			"password_wo_version": {"password_wo": "new-token", "password_wo_version": 2}, "username": {"username": "robot2"}, "name": {"name": d.Name("other")},
 		} {
-			expectRefusal(t, d, p, state, state.Type, with(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
+			expectRefusal(t, d, p, state, state.Type, withChanges(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
 		}
 		expectPlan(t, p, state.Type, tfdrive.State{}, plain, "create", copied.Get("id").(string)+"). If this plan replaces the auth, the apply fails: run terraform untaint") // the replacement of a tainted auth
-		expectRefusal(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
+		expectRefusal(t, d, p, stored, state.Type, withChanges(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
 		imported := importState(t, p, stored.Type, stored.Get("id").(string))
 		expectRefusal(t, d, p, imported, state.Type, plain, "username", "set password_wo and password_wo_version instead of password")
 		must.Equal(t, p.Plan(state.Type, imported, plain).Diagnostics.Warnings(), "", "a refused plan warns")
-		recorded := with(plain, map[string]any{"password": nil, "password_wo": "old-token", "password_wo_version": 1})
+		recorded := withChanges(plain, map[string]any{"password": nil, "password_wo": "old-token", "password_wo_version": 1})
 		expectPlan(t, p, state.Type, imported, recorded, "update")
 		apply(t, p, podType, pod, cpuPod(nil), "update")
-		state = apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
+		state = apply(t, p, state.Type, state, withChanges(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
 		must.Equal(t, passwords()[state.Get("id").(string)], "new-token", "the deployment was given the password")
 	})
 }
@@ -201,7 +201,7 @@ func TestRotationAfterAPodHadTheAuth(t *testing.T) {
 		apply(t, p, podType, tfdrive.State{}, cpuPod(map[string]any{"registry": auth.Get("id")}), "create")
 		deleted.Store(true)
 		p.Reconfigure()
-		expectPlan(t, p, auth.Type, auth, with(config, map[string]any{"password": "new-token"}), "update")
+		expectPlan(t, p, auth.Type, auth, withChanges(config, map[string]any{"password": "new-token"}), "update")
 	})
 }
 

@@ -27,16 +27,16 @@ func TestSecret(t *testing.T) {
 	state := apply(t, p, secretType, tfdrive.State{}, config, "create")
 	id, updated := state.Get("id"), state.Get("value_last_updated_at")
 	expectState(t, state, map[string]any{"name": "token", "description": nil, "value_wo": nil})
-	apply(t, p, secretType, state, with(config, map[string]any{"value_wo": "planted-2"}), "no-op")
-	config = with(config, map[string]any{"value_wo": nil, "description": "of the registry"}) // changing the description needs no value
+	apply(t, p, secretType, state, withChanges(config, map[string]any{"value_wo": "planted-2"}), "no-op")
+	config = withChanges(config, map[string]any{"value_wo": nil, "description": "of the registry"}) // changing the description needs no value
 	state = apply(t, p, secretType, state, config, "update")
 	expectState(t, state, map[string]any{"id": id, "description": "of the registry", "value_last_updated_at": updated})
-	config = with(config, map[string]any{"value_wo": "planted-3", "value_wo_version": 2, "description": nil})
+	config = withChanges(config, map[string]any{"value_wo": "planted-3", "value_wo_version": 2, "description": nil})
 	state = apply(t, p, secretType, state, config, "update")
 	expectState(t, state, map[string]any{"id": id, "description": nil})
 	must.Hold(t, state.Get("value_last_updated_at") != updated, "the value was not sent")
 	must.Hold(t, !state.Holds("planted"), "the state has a value", state.Value)
-	state = apply(t, p, secretType, state, with(config, map[string]any{"name": "other"}), "replace")
+	state = apply(t, p, secretType, state, withChanges(config, map[string]any{"name": "other"}), "replace")
 	all := secretsOf(t, d)
 	must.Hold(t, len(all) == 1 && all[0].Name == "other" && all[0].ID != id, "there is", all)
 	must.Succeed(t, p.Destroy(state).Err())
@@ -47,20 +47,20 @@ func TestSecretIsChecked(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSecret covers the value")
 	d, p := deploy(t)
 	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
-	without := with(config, map[string]any{"value_wo": nil})
+	without := withChanges(config, map[string]any{"value_wo": nil})
 	expectRefusal(t, d, p, tfdrive.State{}, secretType, without, "value_wo", "needs its value")
-	expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo_version": nil}), "value_wo_version", "needs value_wo_version")
+	expectRefusal(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"value_wo_version": nil}), "value_wo_version", "needs value_wo_version")
 	for _, name := range []string{"", "1a", "a b", "ä", "RUNPOD_x", "runpodx", strings.Repeat("a", 192)} {
-		expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"name": name}), "name", "expected")
+		expectRefusal(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"name": name}), "name", "expected")
 	}
-	expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo": ""}), "value_wo", "at least one character")
-	expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo": strings.Repeat("é", 1<<23)}), "value_wo", "at most 16777215 bytes, got 16777216 bytes")
-	expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"description": strings.Repeat("é", 32768)}), "description", "at most 65535 bytes")
+	expectRefusal(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"value_wo": ""}), "value_wo", "at least one character")
+	expectRefusal(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"value_wo": strings.Repeat("é", 1<<23)}), "value_wo", "at most 16777215 bytes, got 16777216 bytes")
+	expectRefusal(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"description": strings.Repeat("é", 32768)}), "description", "at most 65535 bytes")
 	state := apply(t, p, secretType, tfdrive.State{}, config, "create")
-	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"value_wo_version": 2}), "value_wo", "value for this run. Terraform passes null")
-	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"name": "other"}), "value_wo", "needs its value")
+	expectRefusal(t, d, p, state, secretType, withChanges(without, map[string]any{"value_wo_version": 2}), "value_wo", "value for this run. Terraform passes null")
+	expectRefusal(t, d, p, state, secretType, withChanges(without, map[string]any{"name": "other"}), "value_wo", "needs its value")
 	// Another secret has the same name in lower case, so the apply fails.
-	_, diags := p.Apply(p.Reconfigure().Plan(secretType, tfdrive.State{}, with(config, map[string]any{"name": "TOKEN"})))
+	_, diags := p.Apply(p.Reconfigure().Plan(secretType, tfdrive.State{}, withChanges(config, map[string]any{"name": "TOKEN"})))
 	must.Hold(t, diags.Err() != nil && strings.Contains(diags.String(), "TOKEN") && !strings.Contains(diags.String(), "planted"),
 		"a name that is taken", diags)
 }
@@ -73,13 +73,13 @@ func TestSecretImport(t *testing.T) {
 	must.Require(t, diags.Err() == nil && state.Get("id") == created.ID, diags, state.Value)
 	config := map[string]any{"name": "token"}
 	state = apply(t, p, secretType, state, config, "no-op") // an imported secret needs no value
-	config = with(config, map[string]any{"value_wo": "planted-new", "value_wo_version": 7})
+	config = withChanges(config, map[string]any{"value_wo": "planted-new", "value_wo_version": 7})
 	must.Contain(t, p.Plan(secretType, state, config).Diagnostics.Warnings(), "The value is not sent")
 	writes := d.Writes()
 	state = apply(t, p, secretType, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "the import sent something")
 	state = apply(t, p, secretType, state, map[string]any{"name": "token"}, "update") // the next version isn't the first
-	state = apply(t, p, secretType, state, with(config, map[string]any{"value_wo_version": 8}), "update")
+	state = apply(t, p, secretType, state, withChanges(config, map[string]any{"value_wo_version": 8}), "update")
 	must.Hold(t, state.Get("value_last_updated_at") != created.ValueLastUpdatedAt && d.Writes() == writes+1, "the value was not sent once", state.Value)
 }
 
@@ -90,12 +90,12 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 	for _, lost := range []int64{1, 100} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			d := acctest.Deploy(t)
-			w := wireTo(t, d)
+			w := newLossyProxy(t, d)
 			p := drive(t, d, api.V2)
 			config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
-			w.lose.Store(lost)
+			w.toDrop.Store(lost)
 			state, diags := p.Apply(p.Plan(secretType, tfdrive.State{}, config))
-			w.lose.Store(0)
+			w.toDrop.Store(0)
 			must.Hold(t, !strings.Contains(diags.String(), "planted"), "a diagnostic has the value", diags)
 			all := secretsOf(t, d)
 			must.Require(t, diags.Err() == nil && len(all) == 1 && all[0].ID == state.Get("id"),

@@ -101,7 +101,7 @@ var configurationOnly = []string{"deletion_protection", "env_wo", "env_wo_keys",
 // make creates an object of a kind, with the attributes that the version has.
 func (s sourceCase) make(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name string) tfdrive.State {
 	t.Helper()
-	config := with(s.config, map[string]any{"name": name})
+	config := withChanges(s.config, map[string]any{"name": name})
 	if v == api.V2 {
 		maps.Copy(config, s.v2)
 	} else if typeName == "gpucloud_endpoint" {

@@ -20,11 +20,11 @@ func TestTemplate(t *testing.T) {
 		expectImport(t, p, state, minimal, false)
 		state = apply(t, p, state.Type, state, full, "update")
 		expectImport(t, p, state, full, false)
-		apply(t, p, state.Type, state, with(full, map[string]any{"ports": []any{"8000/http", "22/tcp"}}), "no-op")
+		apply(t, p, state.Type, state, withChanges(full, map[string]any{"ports": []any{"8000/http", "22/tcp"}}), "no-op")
 		edit(t, d.Client(t, v).Templates, state.Get("id"), func(template *api.Template) { template.Image = "other" })
 		state = applyRestore(t, p, state, full)
 		expectState(t, state, map[string]any{"image": "python:3.12"})
-		planned := expectPlan(t, p, state.Type, state, with(full, map[string]any{"disk": 31}), "update")
+		planned := expectPlan(t, p, state.Type, state, withChanges(full, map[string]any{"disk": 31}), "update")
 		edit(t, d.Client(t, v).Templates, state.Get("id"), func(template *api.Template) { template.Env["MADE"] = "after the plan" })
 		must.Succeed(t, tfdrive.Err(p.Reconfigure().Apply(planned)))
 	})
@@ -75,11 +75,11 @@ func TestTemplateEveryAttribute(t *testing.T) {
 		expectEveryAttribute(t, p, "gpucloud_template", tested)
 		for _, c := range append(both[:len(both):len(both)], oneVersion[v]...) {
 			t.Run(c.name, func(t *testing.T) {
-				config := with(minimalTemplate, map[string]any{"name": d.Name("every-" + c.name)})
+				config := withChanges(minimalTemplate, map[string]any{"name": d.Name("every-" + c.name)})
 				if c.name == "name" {
 					c.a, c.b = d.Name("t1"), d.Name("t2")
 				}
-				state := apply(t, p, "gpucloud_template", tfdrive.State{}, with(config, map[string]any{c.name: c.a}), "create")
+				state := apply(t, p, "gpucloud_template", tfdrive.State{}, withChanges(config, map[string]any{c.name: c.a}), "create")
 				change, remove := "update", "update"
 				if replaces[v][c.name] {
 					change, remove = "replace", "replace"
@@ -87,11 +87,11 @@ func TestTemplateEveryAttribute(t *testing.T) {
 				if c.name == "mounts" && v == api.V2 {
 					remove = "replace"
 				}
-				state = apply(t, p, state.Type, state, with(config, map[string]any{c.name: c.b}), change)
+				state = apply(t, p, state.Type, state, withChanges(config, map[string]any{c.name: c.b}), change)
 				if got, err := p.Import(state.Type, state.Get("id").(string)); err.Err() != nil {
 					t.Error(err)
 				} else {
-					apply(t, p, state.Type, got, with(config, map[string]any{c.name: c.b}), actionAfterImport(c.name, v))
+					apply(t, p, state.Type, got, withChanges(config, map[string]any{c.name: c.b}), actionAfterImport(c.name, v))
 				}
 				switch c.name {
 				case "name", "image": // required
@@ -134,15 +134,15 @@ func TestTemplateRepeatsElements(t *testing.T) {
 // next plan is empty.
 func TestTemplateEmptyIsNull(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		minimal := with(minimalTemplate, map[string]any{"name": d.Name("t")})
+		minimal := withChanges(minimalTemplate, map[string]any{"name": d.Name("t")})
 		empty := map[string]any{"args": "", "env": map[string]any{}, "ports": []any{}, "registry": ""}
-		state := apply(t, p, "gpucloud_template", tfdrive.State{}, with(minimal, empty), "create")
+		state := apply(t, p, "gpucloud_template", tfdrive.State{}, withChanges(minimal, empty), "create")
 		if v == api.V1 {
-			empty = with(empty, map[string]any{"readme": "", "docker_entrypoint": []any{}})
-			state = apply(t, p, "gpucloud_template", state, with(minimal, empty), "update")
+			empty = withChanges(empty, map[string]any{"readme": "", "docker_entrypoint": []any{}})
+			state = apply(t, p, "gpucloud_template", state, withChanges(minimal, empty), "update")
 		}
 		state = apply(t, p, "gpucloud_template", state, minimal, "update")
-		apply(t, p, "gpucloud_template", state, with(minimal, empty), "update")
+		apply(t, p, "gpucloud_template", state, withChanges(minimal, empty), "update")
 	})
 }
 
@@ -186,10 +186,10 @@ func TestTemplateRules(t *testing.T) {
 		},
 	}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		minimal := with(minimalTemplate, map[string]any{"name": d.Name("t")})
+		minimal := withChanges(minimalTemplate, map[string]any{"name": d.Name("t")})
 		expectRefusals(t, d, p, "gpucloud_template", minimal, slices.Concat(always, byVersion[v])...)
 		// Values that are equivalent to an omission are valid on both versions.
-		apply(t, p, "gpucloud_template", tfdrive.State{}, with(minimal, map[string]any{"start_ssh": true, "start_jupyter": true, "allowed_cuda_versions": []any{}, "docker_entrypoint": []any{}, "readme": ""}), "create")
+		apply(t, p, "gpucloud_template", tfdrive.State{}, withChanges(minimal, map[string]any{"start_ssh": true, "start_jupyter": true, "allowed_cuda_versions": []any{}, "docker_entrypoint": []any{}, "readme": ""}), "create")
 	})
 }
 
@@ -198,13 +198,13 @@ func TestTemplateRules(t *testing.T) {
 func TestTemplateInUse(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)
-	config := with(minimalTemplate, map[string]any{"name": d.Name("t"), "serverless": true})
+	config := withChanges(minimalTemplate, map[string]any{"name": d.Name("t"), "serverless": true})
 	template := apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create")
 	endpoint := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": template.Get("id")}, "create")
-	expectRefusal(t, d, p, template, template.Type, with(config, map[string]any{"category": "CPU"}), "category", "an endpoint is linked to (e ("+endpoint.Get("id").(string)+"))")
-	expectRefusal(t, d, p, template, template.Type, with(config, map[string]any{"serverless": false}), "serverless", "an endpoint is linked to")
+	expectRefusal(t, d, p, template, template.Type, withChanges(config, map[string]any{"category": "CPU"}), "category", "an endpoint is linked to (e ("+endpoint.Get("id").(string)+"))")
+	expectRefusal(t, d, p, template, template.Type, withChanges(config, map[string]any{"serverless": false}), "serverless", "an endpoint is linked to")
 	must.Succeed(t, p.Destroy(endpoint).Err())
-	apply(t, p, template.Type, template, with(config, map[string]any{"category": "CPU"}), "replace")
+	apply(t, p, template.Type, template, withChanges(config, map[string]any{"category": "CPU"}), "replace")
 }
 
 // An unknown value that becomes null may need a replacement, which the plan can only warn about.
@@ -219,10 +219,10 @@ func TestUnknownMayBecomeNull(t *testing.T) {
 	}{
 		"gpu":    {endpointType, endpoint, map[string]any{"pools": []any{"ADA_24"}}},
 		"cpu":    {endpointType, endpoint, []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}},
-		"mounts": {"gpucloud_template", with(minimalTemplate, map[string]any{"name": d.Name("t")}), map[string]any{"persistent": map[string]any{"size": 10, "path": "/a"}}},
+		"mounts": {"gpucloud_template", withChanges(minimalTemplate, map[string]any{"name": d.Name("t")}), map[string]any{"persistent": map[string]any{"size": 10, "path": "/a"}}},
 	} {
-		state := apply(t, p, c.typeName, tfdrive.State{}, with(c.config, map[string]any{attribute: c.value}), "create")
-		unknown := with(c.config, map[string]any{attribute: tfdrive.Unknown})
+		state := apply(t, p, c.typeName, tfdrive.State{}, withChanges(c.config, map[string]any{attribute: c.value}), "create")
+		unknown := withChanges(c.config, map[string]any{attribute: tfdrive.Unknown})
 		expectPlan(t, p, c.typeName, state, unknown, "update", attribute+": Known only after the plan: "+attribute+" is unknown")
 		expectPlan(t, p, c.typeName, state, c.config, "replace")
 		imported := expectPlan(t, p, c.typeName, importState(t, p, c.typeName, state.Get("id").(string)), unknown, "update")

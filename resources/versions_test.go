@@ -59,7 +59,7 @@ func TestSwitchingVersions(t *testing.T) {
 			providers := map[api.Version]*tfdrive.Provider{api.V1: drive(t, d, api.V1), api.V2: drive(t, d, api.V2)}
 			other := map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
 			for _, v := range acctest.Versions {
-				config := with(c.config, map[string]any{"name": d.Name("by " + string(v))})
+				config := withChanges(c.config, map[string]any{"name": d.Name("by " + string(v))})
 				if c.typeName == "gpucloud_endpoint" {
 					template := apply(t, providers[v], "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t" + string(v)), "image": "i", "serverless": true, "args": "-x"}, "create")
 					config["template_id"] = template.Get("id")
@@ -144,7 +144,7 @@ func TestValueOfTheOtherVersion(t *testing.T) {
 		{endpointType, "", api.V2, api.V1, map[string]any{"cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}, map[string]any{"id": "cpu3c", "vcpu_count": 4}}}, nil},
 	} {
 		d := acctest.Deploy(t)
-		config := with(c.config, map[string]any{"name": d.Name("s")})
+		config := withChanges(c.config, map[string]any{"name": d.Name("s")})
 		if c.typeName == endpointType {
 			template, _ := serverlessTemplate(t, d, drive(t, d, api.V1), nil)
 			config["template_id"] = template.Get("id")
@@ -157,7 +157,7 @@ func TestValueOfTheOtherVersion(t *testing.T) {
 			must.ErrorContains(t, p.Plan(c.typeName, state, config).Diagnostics.Err(), "API v1")
 			continue
 		}
-		expectRefusal(t, d, p, apply(t, p, c.typeName, state, config, "update"), c.typeName, with(config, c.refused), c.at, "Size out of bounds")
+		expectRefusal(t, d, p, apply(t, p, c.typeName, state, config, "update"), c.typeName, withChanges(config, c.refused), c.at, "Size out of bounds")
 	}
 }
 
@@ -249,18 +249,18 @@ func TestOneVersionUnknown(t *testing.T) {
 		for _, o := range attributes {
 			d := acctest.Deploy(t)
 			p := drive(t, d, map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}[o.Version])
-			config := with(oneVersionValues[typeName].needs, map[string]any{"name": d.Name("one")})
+			config := withChanges(oneVersionValues[typeName].needs, map[string]any{"name": d.Name("one")})
 			if typeName == "gpucloud_endpoint" {
 				template, _ := serverlessTemplate(t, d, p, nil)
-				config = with(config, map[string]any{"template_id": template.Get("id"), "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}})
+				config = withChanges(config, map[string]any{"template_id": template.Get("id"), "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}})
 			}
 			state := apply(t, p, typeName, tfdrive.State{}, config, "create")
 			name, member, nested := strings.Cut(o.Attribute, ".")
 			unknown := map[string]any{name: tfdrive.Unknown}
 			if object, _ := config[name].(map[string]any); nested {
-				unknown[name] = with(object, map[string]any{member: tfdrive.Unknown})
+				unknown[name] = withChanges(object, map[string]any{member: tfdrive.Unknown})
 			}
-			planned := p.Plan(typeName, state, with(config, unknown))
+			planned := p.Plan(typeName, state, withChanges(config, unknown))
 			must.Hold(t, planned.Action == "update" && planned.Diagnostics.Err() == nil, typeName, o.Attribute, "planned to", planned.Action, planned.Diagnostics)
 		}
 	}
@@ -359,19 +359,19 @@ func TestOneVersionIsHonest(t *testing.T) {
 				must.Require(t, ok, "no value of", typeName, o.Attribute, "add one to oneVersionValues")
 				d := acctest.Deploy(t)
 				supporting, lacking := drive(t, d, o.Version), drive(t, d, other[o.Version])
-				config := with(oneVersionValues[typeName].needs, map[string]any{"name": d.Name("one")})
+				config := withChanges(oneVersionValues[typeName].needs, map[string]any{"name": d.Name("one")})
 				if typeName == "gpucloud_endpoint" {
 					template, _ := serverlessTemplate(t, d, supporting, nil)
 					config["template_id"] = template.Get("id")
 				}
-				configured := with(config, values[0])
+				configured := withChanges(config, values[0])
 				if configured["registry"] == "$auth" {
 					auth := apply(t, supporting, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
 					configured["registry"] = auth.Get("id")
 				}
 				state := apply(t, supporting, typeName, tfdrive.State{}, configured, "create")
 				checkShownValue(t, supporting, lacking, state, o.Attribute)
-				checkRemoval(t, supporting, lacking, state, o.Attribute, with(config, values[1]))
+				checkRemoval(t, supporting, lacking, state, o.Attribute, withChanges(config, values[1]))
 			})
 		}
 	}

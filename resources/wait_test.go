@@ -38,7 +38,7 @@ func TestPodWaitsUntilItRuns(t *testing.T) {
 		got := podOf(t, d, state)
 		must.Hold(t, got.Status == "RUNNING" && state.Get("status") == "RUNNING" && state.Get("runtime") != nil,
 			"it is", got.Status, "and the state says", state.Get("status"))
-		state = apply(t, p, podType, state, with(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
+		state = apply(t, p, podType, state, withChanges(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
 		must.Equal(t, podOf(t, d, state).Status, "RUNNING", "after an update it")
 	})
 }
@@ -51,7 +51,7 @@ func TestFailedWaits(t *testing.T) {
 	_, pods := deploy(t)
 	clusters := drive(t, deployWithGPUs(t), api.V2)
 	running := func(timeout string, changes map[string]any) map[string]any {
-		return with(waitFor(map[string]any{"running": true}, timeout), changes)
+		return withChanges(waitFor(map[string]any{"running": true}, timeout), changes)
 	}
 	for name, c := range map[string]struct {
 		p        *tfdrive.Provider
@@ -65,7 +65,7 @@ func TestFailedWaits(t *testing.T) {
 			[]string{"more time would not help: it is ERROR", "The last lines of the pod:", "the model is not there", "[redacted]"},
 		},
 		"its port is not published": {
-			pods, podType, cpuPod(with(waitFor(map[string]any{"port": 8000}, "300ms"), map[string]any{"ports": []any{"8000/tcp"}})), []string{"port 8000", "not reached within 300ms"},
+			pods, podType, cpuPod(withChanges(waitFor(map[string]any{"port": 8000}, "300ms"), map[string]any{"ports": []any{"8000/tcp"}})), []string{"port 8000", "not reached within 300ms"},
 		},
 		"a GPU is missing": {
 			clusters, clusterType, clusterConfig(running("2s", map[string]any{"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 3}})),
@@ -100,12 +100,12 @@ func TestWaitPlan(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
 	none := tfdrive.State{}
-	expectRefusal(t, d, p, none, podType, cpuPod(with(waitFor(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
+	expectRefusal(t, d, p, none, podType, cpuPod(withChanges(waitFor(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
 	expectRefusal(t, d, p, none, podType, cpuPod(waitFor(map[string]any{"port": 80}, "1m")), "wait_for.port", `such as "80/tcp"`)
 	expectRefusal(t, d, p, none, podType, cpuPod(map[string]any{"timeouts": map[string]any{"create": "soon"}}), "timeouts.create", "expected a duration")
 	endpoint := map[string]any{"name": "e", "image": "i"}
-	expectRefusal(t, d, p, none, "gpucloud_endpoint", with(endpoint, waitFor(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
-	expectRefusal(t, d, drive(t, d, api.V1), none, "gpucloud_endpoint", with(map[string]any{"name": "e", "template_id": "t"}, waitFor(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
+	expectRefusal(t, d, p, none, "gpucloud_endpoint", withChanges(endpoint, waitFor(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
+	expectRefusal(t, d, drive(t, d, api.V1), none, "gpucloud_endpoint", withChanges(map[string]any{"name": "e", "template_id": "t"}, waitFor(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
 }
 
 // The apply of an endpoint waits for a ready worker and for the rollout of the newest release. If
@@ -113,7 +113,7 @@ func TestWaitPlan(t *testing.T) {
 func TestEndpointWaits(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
-	config := with(map[string]any{"name": "e", "image": "builtin/echo", "workers": map[string]any{"min": 1, "max": 1}}, waitFor(map[string]any{"rollout": true, "worker": true}, "5m"))
+	config := withChanges(map[string]any{"name": "e", "image": "builtin/echo", "workers": map[string]any{"min": 1, "max": 1}}, waitFor(map[string]any{"rollout": true, "worker": true}, "5m"))
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	expectReady := func() {
 		t.Helper()
@@ -123,10 +123,10 @@ func TestEndpointWaits(t *testing.T) {
 		must.Hold(t, err == nil && workers.Summary.Idle+workers.Summary.Running != 0, "no worker is ready", workers.Summary, err)
 	}
 	expectReady()
-	state = apply(t, p, "gpucloud_endpoint", state, with(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
+	state = apply(t, p, "gpucloud_endpoint", state, withChanges(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
 	expectReady()
 
-	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, with(config, with(waitFor(map[string]any{"worker": true}, "300ms"), map[string]any{"name": "no image", "image": "nothing/runs-this"})))
+	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, withChanges(config, withChanges(waitFor(map[string]any{"worker": true}, "300ms"), map[string]any{"name": "no image", "image": "nothing/runs-this"})))
 	failed, diags := p.Reconfigure().Apply(planned)
 	must.ErrorContains(t, diags.Err(), "to be ready: not reached within 300ms")
 	must.Succeed(t, p.Destroy(failed).Err())
@@ -147,11 +147,11 @@ func TestPodWaitsForItsPort(t *testing.T) {
 	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	p := drive(t, deployPublishing(t, listener.Addr().(*net.TCPAddr).Port), api.V2)
-	state := apply(t, p, podType, tfdrive.State{}, cpuPod(with(waitFor(map[string]any{"port": 8000}, "5m"), map[string]any{"ports": []any{"8000/tcp"}})), "create")
+	state := apply(t, p, podType, tfdrive.State{}, cpuPod(withChanges(waitFor(map[string]any{"port": 8000}, "5m"), map[string]any{"ports": []any{"8000/tcp"}})), "create")
 	must.Equal(t, state.Get("status"), "RUNNING", "it")
 	listener.Close()
 	// The pod already runs, but its port is closed.
-	must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Apply(p.Plan(podType, state, cpuPod(with(waitFor(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))), "does not accept connections")
+	must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Apply(p.Plan(podType, state, cpuPod(withChanges(waitFor(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))), "does not accept connections")
 }
 
 // deployPublishing returns a deployment that says that the TCP ports of its pods are published at
@@ -204,7 +204,7 @@ func TestClusterWaits(t *testing.T) {
 	got := state.Get("pods.by_status")
 	must.Hold(t, reflect.DeepEqual(got, map[string]any{"RUNNING": 2.0}) && state.Get("primary.status") == "RUNNING",
 		"pods", got, "primary", state.Get("primary"))
-	state = apply(t, p, clusterType, state, with(config, map[string]any{"name": "renamed"}), "update")
+	state = apply(t, p, clusterType, state, withChanges(config, map[string]any{"name": "renamed"}), "update")
 	must.Hold(t, state.Get("name") == "renamed", "it is", state.Get("name"))
 }
 
@@ -238,7 +238,7 @@ func (intercept interceptor) RoundTrip(r *http.Request) (*http.Response, error) 
 func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, intercept interceptor) (tfdrive.State, error) {
 	t.Helper()
 	p := tfdrive.Start(t, provider.NewWithTransport("test", intercept)(), d.Settings(api.V2))
-	config := with(map[string]any{"name": "e", "image": image, "workers": map[string]any{"min": 1, "max": 1}}, waitFor(map[string]any{"worker": true}, timeout))
+	config := withChanges(map[string]any{"name": "e", "image": image, "workers": map[string]any{"min": 1, "max": 1}}, waitFor(map[string]any{"worker": true}, timeout))
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, config)
 	must.Succeed(t, planned.Diagnostics.Err())
 	state, diags := p.Reconfigure().Apply(planned)
