@@ -46,13 +46,13 @@ func TestPlanCost(t *testing.T) {
 		{podType, labPod(join(gpuSettings(map[string]any{"id": "LAB Big", "count": 4}), ceiling(tfdrive.Unknown))), "", "", false},
 	}
 	p := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 6})
-	softer := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"cost": "warning"}})
-	off := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"cost": "off"}})
+	warningProvider := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"cost": "warning"}})
+	offProvider := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"cost": "off"}})
 	for _, f := range findings {
 		f.expect(t, d, p)
 		f.isWarning = true
-		f.expect(t, d, softer)
-		finding{f.typeName, f.config, "", "", false}.expect(t, d, off)
+		f.expect(t, d, warningProvider)
+		finding{f.typeName, f.config, "", "", false}.expect(t, d, offProvider)
 	}
 	finding{podType, labPod(ceiling(-1)), "max_hourly_cost", "Invalid max_hourly_cost: expected at least 0, got -1.", false}.expect(t, d, p)
 

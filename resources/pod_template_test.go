@@ -21,9 +21,9 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 		auth := func(name string) string {
 			return apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name(name), "username": "u", "password": "p"}, "create").Get("id").(string)
 		}
-		one, two := auth("one"), auth("two")
+		ownAuth, otherAuth := auth("one"), auth("two")
 		settings := map[string]any{
-			"name": d.Name("t"), "image": "builtin/echo", "args": "print template", "disk": 12, "env": map[string]any{"T": "secret-of-t"}, "ports": []any{"8000/http"}, "registry": one,
+			"name": d.Name("t"), "image": "builtin/echo", "args": "print template", "disk": 12, "env": map[string]any{"T": "secret-of-t"}, "ports": []any{"8000/http"}, "registry": ownAuth,
 		}
 		template := apply(t, p, "gpucloud_template", tfdrive.State{}, settings, "create")
 		config := map[string]any{"name": "p", "template_id": template.Get("id"), "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "env": map[string]any{"P": "p"}}
@@ -36,23 +36,23 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 		}
 		var before api.Pod
 		for attribute, change := range map[string]func(*api.Container){
-			"image":    func(c *api.Container) { c.Image = new("builtin/conformance") },
-			"args":     func(c *api.Container) { c.Command = api.Command{Args: new("print other")} },
-			"disk":     func(c *api.Container) { c.Disk = new(int64(13)) },
-			"ports":    func(c *api.Container) { c.Ports = new([]string{"22/tcp"}) },
-			"registry": func(c *api.Container) { c.Registry = &two },
-			"env":      func(c *api.Container) { c.Env = map[string]string{"P": "p", "T": "other", "NEW": "x"} },
-			"env less": func(c *api.Container) { c.Env = map[string]string{"P": "p"} },
+			"image":                      func(c *api.Container) { c.Image = new("builtin/conformance") },
+			"args":                       func(c *api.Container) { c.Command = api.Command{Args: new("print other")} },
+			"disk":                       func(c *api.Container) { c.Disk = new(int64(13)) },
+			"ports":                      func(c *api.Container) { c.Ports = new([]string{"22/tcp"}) },
+			"registry":                   func(c *api.Container) { c.Registry = &otherAuth },
+			"env":                        func(c *api.Container) { c.Env = map[string]string{"P": "p", "T": "other", "NEW": "x"} },
+			"env without the template's": func(c *api.Container) { c.Env = map[string]string{"P": "p"} },
 		} {
 			before = podOf(t, d, state)
 			edit(t, c.Pods.Collection, state.Get("id"), func(p *api.Pod) { change(p.Container) })
 			planned := p.Plan(podType, refresh(t, p, state), config)
 			must.Require(t, planned.Action == "update", attribute, "was changed elsewhere: planned to", planned.Action, planned.Diagnostics)
 			applied, diags := p.Apply(planned)
-			must.Hold(t, diags.Err() == nil, attribute, "was changed elsewhere", diags)
+			must.Hold(t, diags.Err() == nil, attribute, "was changed elsewhere, and the apply fails", diags)
 			state = expectEmptyPlan(t, p, applied, config)
 			after := podOf(t, d, state).Container
-			if *after.Image != *before.Container.Image || *after.Args != *before.Container.Args || *after.Disk != *before.Container.Disk || *after.Registry != one ||
+			if *after.Image != *before.Container.Image || *after.Args != *before.Container.Args || *after.Disk != *before.Container.Disk || *after.Registry != ownAuth ||
 				len(*after.Ports) != 1 || (*after.Ports)[0] != "8000/http" || !maps.Equal(withoutAccess(after.Env), withoutAccess(before.Container.Env)) {
 				t.Errorf("%s was changed elsewhere, and isn't restored: %+v", attribute, after)
 			}
@@ -178,7 +178,7 @@ func TestClusterOfATemplate(t *testing.T) {
 	expectState(t, state, map[string]any{"template": one, "template_id": one, "image": nil, "env": nil})
 	expectImport(t, p, state, config(one), false)
 	pods, err := d.Client(t, api.V2).Clusters.Pods(t.Context(), state.Get("id").(string))
-	must.Hold(t, err == nil && len(pods) == 2 && *pods[1].Container.Disk == 7, pods, err)
+	must.Hold(t, err == nil && len(pods) == 2 && *pods[1].Container.Disk == 7, "expected two pods with the template's disk of 7 GB, got", pods, err)
 	for attribute, v := range map[string]any{
 		"image": "builtin/echo", "args": "a", "disk": 9, "env": map[string]any{"B": "1"}, "ports": []any{"80/http"},
 		"mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/p"}},

@@ -134,7 +134,7 @@ func TestPodPlan(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
 	v2, v1 := drive(t, d, api.V2), drive(t, d, api.V1)
-	none := tfdrive.State{}
+	noState := tfdrive.State{}
 	gpu := func(more map[string]any) map[string]any {
 		return gpuPod(map[string]any{"gpu": withChanges(map[string]any{"id": "NVIDIA L4"}, more)})
 	}
@@ -169,24 +169,24 @@ func TestPodPlan(t *testing.T) {
 		{v2, gpuPod(map[string]any{"registry": "none"}), "registry", "does not exist"},
 		{v1, gpuPod(map[string]any{"args": "a 'b"}), "args", "API v1 can't express"},
 	} {
-		expectRefusal(t, d, c.p, none, podType, c.config, c.at, c.text)
+		expectRefusal(t, d, c.p, noState, podType, c.config, c.at, c.text)
 	}
 	for name, config := range map[string]map[string]any{
 		"unknown":        {"name": tfdrive.Unknown, "template_id": tfdrive.Unknown, "gpu": tfdrive.Unknown, "mounts": tfdrive.Unknown, "registry": tfdrive.Unknown, "env": tfdrive.Unknown, "ports": tfdrive.Unknown},
 		"nothing of v1":  gpuPod(map[string]any{"interruptible": false, "support_public_ip": false, "country_codes": []any{}, "gpu_type_priority": "availability", "min_ram_per_gpu": 0, "min_vcpu_per_gpu": 0, "min_disk_bandwidth_mbps": 0, "min_download_mbps": 0, "min_upload_mbps": 0}),
 		"unknown volume": gpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": tfdrive.Unknown, "path": "/a"}}}}),
 	} {
-		planned := v2.Plan(podType, none, config)
-		must.Hold(t, planned.Action == "create" && planned.Diagnostics.Err() == nil, name, planned.Action, planned.Diagnostics)
+		planned := v2.Plan(podType, noState, config)
+		must.Hold(t, planned.Action == "create" && planned.Diagnostics.Err() == nil, name, "is planned to", planned.Action, planned.Diagnostics)
 	}
-	bare := apply(t, v2, podType, none, gpuPod(nil), "create")
+	withoutMounts := apply(t, v2, podType, noState, gpuPod(nil), "create")
 	for name, mounts := range map[string]map[string]any{
 		"persistent": {"persistent": tfdrive.Unknown}, "network": {"network": tfdrive.Unknown}, "volume": {"network": []any{tfdrive.Unknown}},
 	} {
-		planned := v2.Plan(podType, bare, gpuPod(map[string]any{"mounts": mounts}))
-		must.Hold(t, planned.Action == "replace" && planned.Diagnostics.Err() == nil, name, planned.Action, planned.Diagnostics)
+		planned := v2.Plan(podType, withoutMounts, gpuPod(map[string]any{"mounts": mounts}))
+		must.Hold(t, planned.Action == "replace" && planned.Diagnostics.Err() == nil, "an unknown", name, "is planned to", planned.Action, planned.Diagnostics)
 	}
-	expectPlan(t, v1, podType, none, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}), "create")
+	expectPlan(t, v1, podType, noState, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}), "create")
 }
 
 // The plan warns about data that a replacement of a running pod, or of its container, loses. A
@@ -204,7 +204,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 		planned := p.Plan(podType, state, withChanges(config, changes))
 		for _, text := range want {
 			got := planned.Diagnostics.Warnings()
-			must.Hold(t, strings.Contains(got, text), "the plan of", changes, "warns", got, text)
+			must.Hold(t, strings.Contains(got, text), "the plan of", changes, "warns", got, "expected", text)
 		}
 		must.Hold(t, len(want) != 0 || planned.Diagnostics.Warnings() == "", "the plan of", changes, "warns", planned.Diagnostics.Warnings())
 	}
@@ -256,7 +256,7 @@ func TestPodOfARegistry(t *testing.T) {
 			state = apply(t, p, podType, state, config, []string{"create", "update", "update"}[i])
 			want, _ := registry.(string)
 			got := podOf(t, d, state).Container.Registry
-			must.Hold(t, (got != nil || want == "") && (got == nil || *got == want), "the pod's registry auth is", got, want)
+			must.Hold(t, (got != nil || want == "") && (got == nil || *got == want), "the pod's registry auth is", got, "expected", want)
 			expectImport(t, p, state, config, false)
 		}
 	})
@@ -267,10 +267,10 @@ func TestPodCreatedStopped(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		state := apply(t, p, podType, tfdrive.State{}, cpuPod(map[string]any{"desired_state": "EXITED", "locked": true}), "create")
 		got := podOf(t, d, state)
-		must.Hold(t, got.Status == "EXITED" && *got.Locked, "created", got.Status, *got.Locked)
+		must.Hold(t, got.Status == "EXITED" && *got.Locked, "expected a stopped and locked pod, got", got.Status, "locked:", *got.Locked)
 		state = apply(t, p, podType, state, cpuPod(map[string]any{"desired_state": "RUNNING"}), "update")
 		got = podOf(t, d, state)
-		must.Hold(t, got.Active() && !*got.Locked, "changed", got.Status, *got.Locked)
+		must.Hold(t, got.Active() && !*got.Locked, "expected an active and unlocked pod, got", got.Status, "locked:", *got.Locked)
 	})
 }
 
@@ -289,7 +289,7 @@ func TestPodCreatedAndNotStopped(t *testing.T) {
 	p, config := drive(t, d, api.V2), cpuPod(map[string]any{"desired_state": "EXITED", "locked": true})
 	created, diags := p.Apply(p.Plan(podType, tfdrive.State{}, config))
 	got := diags.Warnings()
-	must.Hold(t, diags.Err() == nil && strings.Contains(got, "could not be stopped or locked") && !strings.Contains(got, "answered other values"), "created", created.Value, diags)
+	must.Hold(t, diags.Err() == nil && strings.Contains(got, "could not be stopped or locked") && !strings.Contains(got, "answered other values"), "expected only a warning that the pod isn't stopped, got", diags, created.Value)
 	must.Equal(t, p.Plan(podType, refresh(t, p, created), config).Action, "update", "the next apply is planned to")
 }
 
@@ -419,18 +419,18 @@ func TestAddedDefault(t *testing.T) {
 // removing it needs a separate apply.
 func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, config, replacing map[string]any) {
 	t.Helper()
-	on := withChanges(config, map[string]any{"deletion_protection": true})
-	state := apply(t, p, typeName, apply(t, p, typeName, tfdrive.State{}, config, "create"), on, "update")
-	expectRefusal(t, d, p, state, typeName, withChanges(on, replacing), "deletion_protection", "would be replaced")
+	protected := withChanges(config, map[string]any{"deletion_protection": true})
+	state := apply(t, p, typeName, apply(t, p, typeName, tfdrive.State{}, config, "create"), protected, "update")
+	expectRefusal(t, d, p, state, typeName, withChanges(protected, replacing), "deletion_protection", "would be replaced")
 	expectRefusal(t, d, p, state, typeName, withChanges(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
-	must.ErrorContains(t, p.PlanReplace(typeName, state, on).Diagnostics.Err(), "would be replaced, and deletion_protection is true")
+	must.ErrorContains(t, p.PlanReplace(typeName, state, protected).Diagnostics.Err(), "would be replaced, and deletion_protection is true")
 	writes := d.Writes()
 	must.ErrorContains(t, p.Destroy(state).Err(), "would be deleted, and deletion_protection is true")
 	must.Equal(t, d.Writes(), writes, "a write was sent")
 	state = apply(t, p, typeName, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "only the state has the protection, but a write was sent")
 	expectPlan(t, p, typeName, state, withChanges(config, replacing), "replace")
-	must.Succeed(t, p.PlanReplace(typeName, state, on).Diagnostics.Err())
+	must.Succeed(t, p.PlanReplace(typeName, state, protected).Diagnostics.Err())
 }
 
 // If only a plan rule changes an attribute, such as a disk that returns to its default, the

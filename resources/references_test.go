@@ -78,6 +78,6 @@ func TestCLIDestroyDespiteRules(t *testing.T) {
 			"resource \"gpucloud_endpoint\" \"new\" {\n  name = \"new\"\n  template_id = \"none\"\n  gpu = { type_ids = [\"none\"] }\n  cpu = [{ id = \"c\", vcpu_count = 2 }]\n}\n")
 		w.MustRun("plan", "-destroy")
 		w.MustRun("destroy", "-auto-approve")
-		must.Equal(t, must.Do(c.NetworkVolumes.List(t.Context()))(t), nil, "left")
+		must.Equal(t, must.Do(c.NetworkVolumes.List(t.Context()))(t), nil, "the volumes after the destroy")
 	})
 }

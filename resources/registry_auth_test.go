@@ -103,7 +103,7 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 		w.toDrop.Store(100)
 		state, diags := p.Apply(p.Reconfigure().Plan(state.Type, state, rotated))
 		err := diags.Err()
-		must.Hold(t, err != nil && !strings.Contains(err.Error(), "token"), err)
+		must.Hold(t, err != nil && !strings.Contains(err.Error(), "token"), "expected an error without the password, got", err)
 		w.toDrop.Store(0)
 		listAuths := func() []api.RegistryAuth {
 			t.Helper()
@@ -146,7 +146,7 @@ func TestRegistryAuthRules(t *testing.T) {
 	taken := p.Reconfigure().Plan("gpucloud_registry_auth", tfdrive.State{}, config)
 	must.Contain(t, taken.Diagnostics.Warnings(), "has this name, which is unique. The apply fails")
 	err := tfdrive.Err(p.Apply(taken))
-	must.Hold(t, err != nil && strings.Contains(err.Error(), "ci") && !strings.Contains(err.Error(), "hunter2"), "a second auth of the same name", err)
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "ci") && !strings.Contains(err.Error(), "hunter2"), "expected an error without the password for a second auth of the same name, got", err)
 }
 
 // The API rejects the rotation of an auth that a pod uses, so the plan rejects it with advice.
@@ -301,7 +301,7 @@ func TestRegistryDelegation(t *testing.T) {
 	state = apply(t, p, typeName, state, config, "replace")
 	expectImport(t, p, state, config, false)
 	must.Succeed(t, p.Destroy(state).Err())
-	must.Equal(t, must.Do(d.Client(t, api.V2).Delegations.List(t.Context()))(t), nil, "left")
+	must.Equal(t, must.Do(d.Client(t, api.V2).Delegations.List(t.Context()))(t), nil, "the delegations after the deletion")
 }
 
 func TestRegistryDelegationPlan(t *testing.T) {

@@ -40,7 +40,7 @@ func TestSecret(t *testing.T) {
 	all := secretsOf(t, d)
 	must.Hold(t, len(all) == 1 && all[0].Name == "other" && all[0].ID != id, "there is", all)
 	must.Succeed(t, p.Destroy(state).Err())
-	must.Equal(t, secretsOf(t, d), nil, "left")
+	must.Equal(t, secretsOf(t, d), nil, "the secrets after the deletion")
 }
 
 func TestSecretIsChecked(t *testing.T) {
@@ -62,7 +62,7 @@ func TestSecretIsChecked(t *testing.T) {
 	// Another secret has the same name in lower case, so the apply fails.
 	_, diags := p.Apply(p.Reconfigure().Plan(secretType, tfdrive.State{}, withChanges(config, map[string]any{"name": "TOKEN"})))
 	must.Hold(t, diags.Err() != nil && strings.Contains(diags.String(), "TOKEN") && !strings.Contains(diags.String(), "planted"),
-		"a name that is taken", diags)
+		"expected an error with the taken name and without the value, got", diags)
 }
 
 // After an import, the first version is only recorded.
@@ -122,7 +122,7 @@ func expectKeys(t *testing.T, d *acctest.Deployment, want ...string) {
 	got, err := d.Client(t, api.V2).SSHKeys.Get(t.Context())
 	slices.Sort(got)
 	slices.Sort(want)
-	must.Hold(t, err == nil && slices.Equal(got, want), "the account has", got, err, want)
+	must.Hold(t, err == nil && slices.Equal(got, want), "the account has", got, err, "expected", want)
 }
 
 func addKey(t *testing.T, d *acctest.Deployment, key string) {
