@@ -98,8 +98,8 @@ var sourceCases = map[string]sourceCase{
 // configurationOnly are attributes of resources for the provider's own behavior.
 var configurationOnly = []string{"deletion_protection", "env_wo", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
 
-// make creates an object of a kind, with the attributes that the version has.
-func (s sourceCase) make(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name string) tfdrive.State {
+// create creates an object of a kind, with the attributes that the version has.
+func (s sourceCase) create(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name string) tfdrive.State {
 	t.Helper()
 	config := withChanges(s.config, map[string]any{"name": name})
 	if v == api.V2 {
@@ -129,7 +129,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 	oneVersionOnly := oneVersion(t)
 	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceCase) {
 		p := drive(t, d, v)
-		state := s.make(t, d, p, v, typeName, d.Name("one"))
+		state := s.create(t, d, p, v, typeName, d.Name("one"))
 		byID := readSource(t, p, typeName, map[string]any{"id": state.Get("id")})
 		byName := readSource(t, p, typeName, map[string]any{"name": state.Get("name")})
 		must.Hold(t, byID.Value.Equal(byName.Value), "by id", byID.Value, "by name", byName.Value)
@@ -171,7 +171,8 @@ func TestSourceMasksVariables(t *testing.T) {
 		return readSource(t, p.Reconfigure(), "gpucloud_template", map[string]any{"id": state.Get("id")}).Get("env").(map[string]any)
 	}
 	one, other := env(map[string]any{"A": "value", "B": "value"}), env(map[string]any{"A": "value", "B": "another value"})
-	must.Hold(t, one["A"] == other["A"] && one["B"] != other["B"] && one["A"] != one["B"] && strings.HasPrefix(one["A"].(string), "digest:"), one, other)
+	must.Hold(t, one["A"] == other["A"] && one["B"] != other["B"] && one["A"] != one["B"] && strings.HasPrefix(one["A"].(string), "digest:"),
+		"expected equal digests of A and different ones of B, got", one, other)
 }
 
 // A filter selects equal values, and a list is ordered by name and id.
@@ -182,7 +183,7 @@ func TestSourceFilters(t *testing.T) {
 		must.Equal(t, readSource(t, p, "gpucloud_"+s.plural, nil).Get(s.plural).([]any), nil, "an empty deployment has")
 		var want []any
 		for _, name := range []string{"b", "a", "c"} {
-			want = append(want, s.make(t, d, p, v, typeName, d.Name(name)).Get("name"))
+			want = append(want, s.create(t, d, p, v, typeName, d.Name(name)).Get("name"))
 		}
 		slices.SortFunc(want, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
 		p = p.Reconfigure()
@@ -302,7 +303,7 @@ func readAll(t *testing.T, p *tfdrive.Provider, name, plural string, ids []strin
 				config = map[string]any{"name": fmt.Sprint("o", i)}
 			}
 			got, diags := p.Data("gpucloud_"+name, config)
-			must.Hold(t, diags.Err() == nil && got.Get("id") == id && got.Get("name") == fmt.Sprint("o", i), config, got.Value, diags)
+			must.Hold(t, diags.Err() == nil && got.Get("id") == id && got.Get("name") == fmt.Sprint("o", i), config, "reads", got.Value, diags)
 		})
 	}
 	group.Go(func() {
@@ -412,5 +413,5 @@ func TestSSHKeysSource(t *testing.T) {
 	apply(t, p, "gpucloud_ssh_keys", tfdrive.State{}, map[string]any{"keys": []any{annesKey}}, "create")
 	got := readSource(t, p.Reconfigure(), "gpucloud_ssh_keys", nil)
 	keys := got.Get("keys").([]any)
-	must.Hold(t, got.Get("id") == "account" && slices.Equal(keys, []any{annesKey}), got.Value)
+	must.Hold(t, got.Get("id") == "account" && slices.Equal(keys, []any{annesKey}), "expected only Anne's key, got", got.Value)
 }

@@ -48,7 +48,7 @@ func TestSwitchingVersions(t *testing.T) {
 		{"gpucloud_endpoint", map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT", "request_count": 7}}},
 		{"gpucloud_endpoint", map[string]any{"data_center_ids": []any{"EU-RO-1", "EU-CZ-1"}}},
 		{"gpucloud_endpoint", map[string]any{"data_center_ids": []any{}, "network_volumes": []any{}, "env": map[string]any{}}},
-		{"gpucloud_endpoint", map[string]any{"data_center_ids": everywhere}},
+		{"gpucloud_endpoint", map[string]any{"data_center_ids": allDataCenters}},
 		{podType, gpuPod(map[string]any{
 			"args": "print 'a b'", "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp"}, "gpu": map[string]any{"id": "NVIDIA L4", "count": 2, "allowed_cuda_versions": []any{"12.8"}},
 			"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "data_center_ids": []any{"EU-RO-1"}, "cloud": "COMMUNITY", "global_networking": map[string]any{"enabled": true}})},
@@ -86,7 +86,7 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	template, _ := serverlessTemplate(t, d, v2, nil)
 	byRequests := map[string]any{"name": "e", "template_id": template.Get("id"), "scaling": map[string]any{"type": "REQUEST_COUNT"}}
 	byDelay := map[string]any{"name": "e", "template_id": template.Get("id"), "workers": map[string]any{"idle_timeout": 5}}
-	stored := func(s tfdrive.State) int64 {
+	storedTimeout := func(s tfdrive.State) int64 {
 		t.Helper()
 		return *must.Do(d.Client(t, api.V1).Endpoints.Get(t.Context(), s.Get("id").(string)))(t).Workers.IdleTimeout
 	}
@@ -107,7 +107,7 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 			state, action = apply(t, c.p, "gpucloud_endpoint", state, c.before, "create"), "update"
 		}
 		state = apply(t, c.p, "gpucloud_endpoint", state, byRequests, action)
-		got := stored(state)
+		got := storedTimeout(state)
 		must.Hold(t, got == 10 && state.Get("workers.idle_timeout") == c.recorded,
 			c.name, "the deployment has", got, "s, the state", state.Get("workers.idle_timeout"))
 		expectEmptyPlan(t, v2, expectEmptyPlan(t, v1, state, byRequests), byRequests)
@@ -116,11 +116,11 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	state := apply(t, v1, "gpucloud_endpoint", tfdrive.State{}, byRequests, "create")
 	edit(t, d.Client(t, api.V1).Endpoints, state.Get("id"), func(e *api.Endpoint) { e.Workers.IdleTimeout = new(int64(60)) })
 	state = applyRestore(t, v1, state, byRequests)
-	must.Equal(t, stored(state), 10, "idle time-out in the deployment after the repair, in seconds")
+	must.Equal(t, storedTimeout(state), 10, "idle time-out in the deployment after the repair, in seconds")
 }
 
-// everywhere has all data centers. API v1 also returns all of them for an endpoint that selects none.
-var everywhere = []any{
+// allDataCenters has all data centers. API v1 also returns all of them for an endpoint that selects none.
+var allDataCenters = []any{
 	"AP-JP-1", "CA-MTL-1", "CA-MTL-2", "CA-MTL-3", "EU-CZ-1", "EU-FR-1", "EU-NL-1", "EU-RO-1", "EU-SE-1", "EUR-IS-1", "EUR-IS-2", "EUR-IS-3", "EUR-NO-1",
 	"OC-AU-1", "US-CA-2", "US-DE-1", "US-GA-1", "US-GA-2", "US-IL-1", "US-KS-2", "US-KS-3", "US-NC-1", "US-TX-1", "US-TX-3", "US-TX-4", "US-WA-1",
 }
