@@ -39,7 +39,7 @@ func TestPodWaitsUntilItRuns(t *testing.T) {
 		must.Hold(t, got.Status == "RUNNING" && state.Get("status") == "RUNNING" && state.Get("runtime") != nil,
 			"it is", got.Status, "and the state says", state.Get("status"))
 		state = apply(t, p, podType, state, withChanges(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
-		must.Equal(t, podOf(t, d, state).Status, "RUNNING", "after an update it")
+		must.Equal(t, podOf(t, d, state).Status, "RUNNING", "the pod's status after an update")
 	})
 }
 
@@ -99,13 +99,13 @@ func TestFailedWaits(t *testing.T) {
 func TestWaitPlan(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
-	none := tfdrive.State{}
-	expectRefusal(t, d, p, none, podType, cpuPod(withChanges(waitFor(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
-	expectRefusal(t, d, p, none, podType, cpuPod(waitFor(map[string]any{"port": 80}, "1m")), "wait_for.port", `such as "80/tcp"`)
-	expectRefusal(t, d, p, none, podType, cpuPod(map[string]any{"timeouts": map[string]any{"create": "soon"}}), "timeouts.create", "expected a duration")
+	noState := tfdrive.State{}
+	expectRefusal(t, d, p, noState, podType, cpuPod(withChanges(waitFor(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
+	expectRefusal(t, d, p, noState, podType, cpuPod(waitFor(map[string]any{"port": 80}, "1m")), "wait_for.port", `such as "80/tcp"`)
+	expectRefusal(t, d, p, noState, podType, cpuPod(map[string]any{"timeouts": map[string]any{"create": "soon"}}), "timeouts.create", "expected a duration")
 	endpoint := map[string]any{"name": "e", "image": "i"}
-	expectRefusal(t, d, p, none, "gpucloud_endpoint", withChanges(endpoint, waitFor(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
-	expectRefusal(t, d, drive(t, d, api.V1), none, "gpucloud_endpoint", withChanges(map[string]any{"name": "e", "template_id": "t"}, waitFor(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
+	expectRefusal(t, d, p, noState, "gpucloud_endpoint", withChanges(endpoint, waitFor(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
+	expectRefusal(t, d, drive(t, d, api.V1), noState, "gpucloud_endpoint", withChanges(map[string]any{"name": "e", "template_id": "t"}, waitFor(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
 }
 
 // The apply of an endpoint waits for a ready worker and for the rollout of the newest release. If
@@ -148,7 +148,7 @@ func TestPodWaitsForItsPort(t *testing.T) {
 	defer listener.Close()
 	p := drive(t, deployPublishing(t, listener.Addr().(*net.TCPAddr).Port), api.V2)
 	state := apply(t, p, podType, tfdrive.State{}, cpuPod(withChanges(waitFor(map[string]any{"port": 8000}, "5m"), map[string]any{"ports": []any{"8000/tcp"}})), "create")
-	must.Equal(t, state.Get("status"), "RUNNING", "it")
+	must.Equal(t, state.Get("status"), "RUNNING", "the pod's status")
 	listener.Close()
 	// The pod already runs, but its port is closed.
 	must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Apply(p.Plan(podType, state, cpuPod(withChanges(waitFor(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))), "does not accept connections")

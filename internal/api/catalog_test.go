@@ -55,19 +55,19 @@ func TestSelectGPUs(t *testing.T) {
 	} {
 		pools, excluded, err := c.SelectGPUs(t.Context(), test.types)
 		if test.noPool == nil {
-			must.Hold(t, err == nil && slices.Equal(pools, test.pools) && slices.Equal(excluded, test.excluded), test.types, pools, "less", excluded, err)
+			must.Hold(t, err == nil && slices.Equal(pools, test.pools) && slices.Equal(excluded, test.excluded), test.types, "give", pools, "without", excluded, err)
 			continue
 		}
-		wrong, ok := errors.AsType[*api.SelectionError](err)
-		must.Require(t, ok && pools == nil && excluded == nil, test.types, "got", pools, "less", excluded, err)
-		same(t, wrong, &api.SelectionError{NoPool: test.noPool, Unknown: test.unknown})
+		failure, ok := errors.AsType[*api.SelectionError](err)
+		must.Require(t, ok && pools == nil && excluded == nil, test.types, "give", pools, "without", excluded, err)
+		same(t, failure, &api.SelectionError{NoPool: test.noPool, Unknown: test.unknown})
 		same(t, err.Error(), "no selection of GPU pools reaches these GPU types (in no serverless pool: M, N; not in the deployment's catalog: Y, Z)")
 	}
 	same(t, len(d.requests()), 1)
 
 	c, d = deploy(t, api.V1, answer(500, ``))
 	pools, excluded, err := c.SelectGPUs(t.Context(), []string{"A1", "Z"})
-	must.Hold(t, pools == nil && excluded == nil && err == nil, "v1: got", pools, "less", excluded, err)
+	must.Hold(t, pools == nil && excluded == nil && err == nil, "on v1 they give", pools, "without", excluded, err)
 	same(t, len(d.requests()), 0)
 }
 
@@ -149,9 +149,9 @@ func TestKindsOnlyOnV2(t *testing.T) {
 	_, pods := c.Clusters.Pods(t.Context(), "c")
 	_, delegations := c.Delegations.List(t.Context())
 	for _, err := range []error{cluster, pods, delegations, c.Clusters.Delete(t.Context(), "c")} {
-		must.Hold(t, err != nil, "no error")
+		must.Hold(t, err != nil, "v1 accepts an operation of a kind that it lacks")
 	}
-	must.Equal(t, d.requests(), nil, "sent")
+	must.Equal(t, d.requests(), nil, "the requests")
 }
 
 // A delegation is read from the list. Its ARN is composed of its parts.
@@ -167,10 +167,10 @@ func TestDelegations(t *testing.T) {
 		"c": "arn:aws-us-gov:ecr:us-gov-west-1:123456789012:repository/team/app",
 	} {
 		got, err := c.Delegations.Get(t.Context(), id)
-		must.Hold(t, err == nil && got.Resource == want && got.Name == nil, got, err)
+		must.Hold(t, err == nil && got.Resource == want && got.Name == nil, "expected", want, "without a name, got", got, err)
 	}
 	_, err := c.Delegations.Get(t.Context(), "d")
-	must.Hold(t, api.IsNotFound(err), "another", err)
+	must.Hold(t, api.IsNotFound(err), "an unlisted delegation gives", err)
 	paths := d.requests()
 	must.Hold(t, !slices.ContainsFunc(paths, func(r request) bool { return r.path != "/v2/registries/delegations" }), "asked", paths)
 	c, d = deploy(t, api.V2, answer(201, element("n", "us-east-2", "latest", "")))
@@ -191,7 +191,7 @@ func TestDelegationIsListedLate(t *testing.T) {
 		c := pipe(t, mux, api.Settings{})
 		created := must.Do(c.Delegations.Create(t.Context(), api.Delegation{Resource: "arn:aws:ecr:us-east-2:123456789012:repository/app"}))(t)
 		got := must.Do(c.Delegations.Get(t.Context(), created.ID))(t)
-		must.Hold(t, got.ID == created.ID, got)
+		must.Equal(t, got.ID, created.ID, "the id of the delegation")
 	})
 }
 

@@ -152,7 +152,8 @@ func TestResponseAboutAnotherObject(t *testing.T) {
 				server := httptest.NewServer(d)
 				err := call(t.Context(), client(t, api.Settings{BaseURL: server.URL, Version: version, SharedReads: shared}))
 				server.Close()
-				must.Hold(t, err != nil && !api.IsNotFound(err) && strings.Contains(err.Error(), `"b", not a`) && strings.Contains(err.Error(), "r-1"), version, name, err)
+				must.Hold(t, err != nil && !api.IsNotFound(err) && strings.Contains(err.Error(), `"b", not a`) && strings.Contains(err.Error(), "r-1"),
+					"expected an error about another object from", name, "on", version, "got", err)
 			}
 		}
 	}
@@ -171,15 +172,15 @@ func TestDelete(t *testing.T) {
 		status  int // of the error, 0 for success
 		sent    int
 	}{
-		{"done", api.V1, answer(204, ``), nil, 0, 1},
-		{"done", api.V2, answer(204, ``), nil, 0, 1},
-		{"done with a body", api.V2, answer(200, `ok`), gone, 0, 2},
-		{"done without a body", api.V1, answer(200, ``), gone, 0, 2},
-		{"accepted, and done", api.V1, answer(202, ``), gone, 0, 2},
-		{"not done", api.V1, answer(200, ``), there, 200, 5},
-		{"not done", api.V2, answer(200, `{"id":"a"}`), there, 200, 5},
-		{"accepted, and not done", api.V1, answer(202, `{}`), there, 202, 8},
-		{"accepted, and not done", api.V2, answer(202, ``), there, 202, 8},
+		{"deleted", api.V1, answer(204, ``), nil, 0, 1},
+		{"deleted", api.V2, answer(204, ``), nil, 0, 1},
+		{"deleted with a body", api.V2, answer(200, `ok`), gone, 0, 2},
+		{"deleted without a body", api.V1, answer(200, ``), gone, 0, 2},
+		{"accepted, and deleted", api.V1, answer(202, ``), gone, 0, 2},
+		{"not deleted", api.V1, answer(200, ``), there, 200, 5},
+		{"not deleted", api.V2, answer(200, `{"id":"a"}`), there, 200, 5},
+		{"accepted, and not deleted", api.V1, answer(202, `{}`), there, 202, 8},
+		{"accepted, and not deleted", api.V2, answer(202, ``), there, 202, 8},
 		{"accepted, and reads fail", api.V2, answer(202, ``), failing, 403, 2},
 		{"accepted, and a proxy's 404", api.V2, answer(202, ``), foreign, 404, 8},
 		{"accepted, and a page", api.V2, answer(202, ``), page, 200, 2},
@@ -211,7 +212,7 @@ func TestDelete(t *testing.T) {
 				client, d := deployPiped(t, c.version, answers...)
 				err := kind.del(t.Context(), client)
 				must.Hold(t, status(err) == c.status && len(d.requests()) == c.sent,
-					c.name, c.version, kind.name, err, "after", len(d.requests()), "requests")
+					c.name, c.version, kind.name, "ends with", err, "after", len(d.requests()), "requests, expected", c.status, "after", c.sent)
 			})
 		}
 	}
@@ -222,7 +223,7 @@ func TestUnchangedUpdateOnlyReads(t *testing.T) {
 		c, d := deploy(t, version, answer(200, `{"id":"a","name":"n","size":10}`))
 		volume := api.NetworkVolume{ID: "a", Name: "n", Size: 10}
 		got := must.Do(c.NetworkVolumes.Update(t.Context(), volume, api.NetworkVolume{Name: "n", Size: 10}))(t)
-		must.Hold(t, got.ID == "a", got)
+		must.Equal(t, got.ID, "a", "the id of the volume")
 		template := api.Template{ID: "a", Name: "n", Image: "i", Env: map[string]string{}, Ports: []string{}}
 		must.Do(c.Templates.Update(t.Context(), template, api.Template{Name: "n", Image: "i"}))(t)
 		auth := api.RegistryAuth{ID: "a", Name: "n", Username: "u"}
