@@ -32,12 +32,12 @@ func TestGPUTypes(t *testing.T) {
 		c, d := deploy(t, version, answer(200, gpus))
 		for range 2 {
 			got := must.Do(c.GPUTypes.Find(t.Context(), nil))(t)
-			same(t, got[:2], []api.GPUType{{ID: "B2", Name: "b two", Pool: "B", Memory: 24}, {ID: "A1", Name: "a one", Pool: "A", Memory: 16, Price: api.GPUPrice{Secure: "0", Community: "0"}, MaxCount: api.CloudCount{Secure: 8}}})
-			same(t, got[5], api.GPUType{ID: "N", Memory: 8})
+			expectEqual(t, got[:2], []api.GPUType{{ID: "B2", Name: "b two", Pool: "B", Memory: 24}, {ID: "A1", Name: "a one", Pool: "A", Memory: 16, Price: api.GPUPrice{Secure: "0", Community: "0"}, MaxCount: api.CloudCount{Secure: 8}}})
+			expectEqual(t, got[5], api.GPUType{ID: "N", Memory: 8})
 			got[0].Pool = "changed by the caller"
 		}
-		same(t, len(d.requests()), 1)
-		same(t, d.last(t).path+d.last(t).query, "/v2/catalog/gpus")
+		expectEqual(t, len(d.requests()), 1)
+		expectEqual(t, d.last(t).path+d.last(t).query, "/v2/catalog/gpus")
 	}
 }
 
@@ -60,15 +60,15 @@ func TestSelectGPUs(t *testing.T) {
 		}
 		failure, ok := errors.AsType[*api.SelectionError](err)
 		must.Require(t, ok && pools == nil && excluded == nil, test.types, "give", pools, "without", excluded, err)
-		same(t, failure, &api.SelectionError{NoPool: test.noPool, Unknown: test.unknown})
-		same(t, err.Error(), "no selection of GPU pools reaches these GPU types (in no serverless pool: M, N; not in the deployment's catalog: Y, Z)")
+		expectEqual(t, failure, &api.SelectionError{NoPool: test.noPool, Unknown: test.unknown})
+		expectEqual(t, err.Error(), "no selection of GPU pools reaches these GPU types (in no serverless pool: M, N; not in the deployment's catalog: Y, Z)")
 	}
-	same(t, len(d.requests()), 1)
+	expectEqual(t, len(d.requests()), 1)
 
 	c, d = deploy(t, api.V1, answer(500, ``))
 	pools, excluded, err := c.SelectGPUs(t.Context(), []string{"A1", "Z"})
 	must.Hold(t, pools == nil && excluded == nil && err == nil, "on v1 they give", pools, "without", excluded, err)
-	same(t, len(d.requests()), 0)
+	expectEqual(t, len(d.requests()), 0)
 }
 
 func TestCatalogFailureIsNotCached(t *testing.T) {
@@ -79,7 +79,7 @@ func TestCatalogFailureIsNotCached(t *testing.T) {
 	}
 	pools, _, err := c.SelectGPUs(t.Context(), []string{"A1"})
 	must.Hold(t, err == nil && len(pools) == 1, "got", pools, err)
-	same(t, len(d.requests()), 3)
+	expectEqual(t, len(d.requests()), 3)
 }
 
 // Concurrent readers share one request for the catalog, even if the first reader gives up.
@@ -105,7 +105,7 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		same(t, len(d.requests()), 1)
+		expectEqual(t, len(d.requests()), 1)
 	})
 }
 
@@ -123,7 +123,7 @@ func TestCatalogLookupDuringAnAnswer(t *testing.T) {
 			runtime.Gosched()
 		}
 		all.Wait()
-		same(t, len(d.requests()), 1)
+		expectEqual(t, len(d.requests()), 1)
 	}
 }
 
@@ -132,9 +132,9 @@ func TestClusters(t *testing.T) {
 	d.emptyLists = true
 	want := api.Cluster{Name: "c", Type: "RAY", Compute: api.ClusterCompute{GPUTypeID: "g", GPUCountPerPod: 8, PodCount: 2}, Image: "i", Env: map[string]string{"A": "b"}, StartSSH: new(true)}
 	must.Do(c.Clusters.Create(t.Context(), want))(t)
-	sameJSON(t, d.last(t).body, `{"name":"c","type":"RAY","compute":{"gpuTypeId":"g","gpuCountPerPod":8,"podCount":2},"image":"i","env":{"A":"b"},"startSsh":true}`)
+	expectSameJSON(t, d.last(t).body, `{"name":"c","type":"RAY","compute":{"gpuTypeId":"g","gpuCountPerPod":8,"podCount":2},"image":"i","env":{"A":"b"},"startSsh":true}`)
 	must.Do(c.Clusters.Update(t.Context(), api.Cluster{ID: "a", Name: "c"}, api.Cluster{Name: "d", Type: "SLURM", Image: "other"}))(t)
-	sameJSON(t, d.last(t).body, `{"name":"d"}`)
+	expectSameJSON(t, d.last(t).body, `{"name":"d"}`)
 
 	c, d = deploy(t, api.V2, answer(200, `{"pods":[{"id":"p","image":"i","cluster":{"id":"a","rank":0}}]}`))
 	members, err := c.Clusters.Pods(t.Context(), "a")
@@ -176,7 +176,7 @@ func TestDelegations(t *testing.T) {
 	c, d = deploy(t, api.V2, answer(201, element("n", "us-east-2", "latest", "")))
 	d.emptyLists = true
 	must.Do(c.Delegations.Create(t.Context(), api.Delegation{ID: "x", Name: new("n"), Resource: "arn:x", AWSRegion: "y"}))(t)
-	sameJSON(t, d.last(t).body, `{"name":"n","resource":"arn:x"}`)
+	expectSameJSON(t, d.last(t).body, `{"name":"n","resource":"arn:x"}`)
 }
 
 // The list may show a new delegation with a delay.
@@ -202,7 +202,7 @@ func TestSSHKeys(t *testing.T) {
 		must.Do(c.SSHKeys.Set(t.Context(), nil))(t)
 		last := d.last(t)
 		must.Hold(t, last.method == http.MethodPut && last.path == "/v2/account/ssh-keys", "sent", last.method, last.path)
-		sameJSON(t, last.body, `{"keys":[]}`)
+		expectSameJSON(t, last.body, `{"keys":[]}`)
 	}
 	c, _ := deploy(t, api.V2, answer(200, `{}`))
 	got, err := c.SSHKeys.Get(t.Context())
@@ -218,5 +218,5 @@ func TestEditOfSSHKeys(t *testing.T) {
 	for _, r := range d.requests() {
 		sent = append(sent, r.method+" "+r.body)
 	}
-	same(t, sent, []string{"GET ", "GET ", `PUT {"keys":["a b","c d"]}`})
+	expectEqual(t, sent, []string{"GET ", "GET ", `PUT {"keys":["a b","c d"]}`})
 }

@@ -80,7 +80,7 @@ func TestPathsAndQueries(t *testing.T) {
 			if version == api.V1 && kind.query != "" {
 				read = "?" + kind.query
 			}
-			same(t, got, []string{
+			expectEqual(t, got, []string{
 				"GET " + kind.path[version] + read, "GET " + kind.path[version] + "/a" + read, "DELETE " + kind.path[version] + "/a",
 			})
 		}
@@ -241,11 +241,11 @@ func TestRegistryAuth(t *testing.T) {
 		c, d := deploy(t, version, answer(201, `{"id":"a","name":"n"}`))
 		d.emptyLists = true
 		got := must.Do(c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "n", Username: "u", Password: "p"}))(t)
-		same(t, got, api.RegistryAuth{ID: "a", Name: "n"})
-		same(t, d.last(t).path, path)
-		sameJSON(t, d.last(t).body, `{"name":"n","username":"u","password":"p"}`)
+		expectEqual(t, got, api.RegistryAuth{ID: "a", Name: "n"})
+		expectEqual(t, d.last(t).path, path)
+		expectSameJSON(t, d.last(t).body, `{"name":"n","username":"u","password":"p"}`)
 		must.Hold(t, must.Err(c.RegistryAuths.Update(t.Context(), api.RegistryAuth{ID: "a", Name: "n"}, api.RegistryAuth{Name: "m"})) != nil, "an auth is changed in place")
-		same(t, len(d.requests()), 1)
+		expectEqual(t, len(d.requests()), 1)
 	}
 }
 
@@ -262,8 +262,8 @@ func TestNetworkVolume(t *testing.T) {
 	} {
 		client, d := deploy(t, c.version, answer(200, c.read))
 		d.emptyLists = true
-		same(t, must.Do(client.NetworkVolumes.Create(t.Context(), c.volume))(t), c.volume)
-		sameJSON(t, d.last(t).body, c.create)
+		expectEqual(t, must.Do(client.NetworkVolumes.Create(t.Context(), c.volume))(t), c.volume)
+		expectSameJSON(t, d.last(t).body, c.create)
 
 		for want, body := range map[api.NetworkVolume]string{
 			{Name: "n", Size: 20}: `{"size":20}`,
@@ -273,15 +273,15 @@ func TestNetworkVolume(t *testing.T) {
 			{Name: "m", Size: 10, DataCenter: "x", Type: new("y")}: `{"name":"m"}`,
 		} {
 			must.Do(client.NetworkVolumes.Update(t.Context(), c.volume, want))(t)
-			same(t, d.last(t).method, "PATCH")
-			sameJSON(t, d.last(t).body, body)
+			expectEqual(t, d.last(t).method, "PATCH")
+			expectSameJSON(t, d.last(t).body, body)
 		}
 	}
 	// v1 accepts a volume of size 0.
 	client, d := deploy(t, api.V1, answer(200, `{"id":"a"}`))
 	d.emptyLists = true
 	client.NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "n", DataCenter: "x"})
-	sameJSON(t, d.last(t).body, `{"name":"n","size":0,"dataCenterId":"x"}`)
+	expectSameJSON(t, d.last(t).body, `{"name":"n","size":0,"dataCenterId":"x"}`)
 }
 
 // status returns the HTTP status of an API error, -1 for any other error, or 0 for nil.
@@ -316,7 +316,7 @@ func createBody[T any](t *testing.T, version api.Version, collection func(*api.C
 // expectUpdate expects the body that an Update sends, or null if it sends nothing.
 func expectUpdate[T any](t *testing.T, version api.Version, collection func(*api.Client) *api.Collection[T], have, want T, body string) {
 	t.Helper()
-	sameJSON(t, must.Do(updateBody(t, version, collection, have, want))(t), body)
+	expectSameJSON(t, must.Do(updateBody(t, version, collection, have, want))(t), body)
 }
 
 // updateBody returns the body that an Update sends, or null if it sends nothing.

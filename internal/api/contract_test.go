@@ -147,7 +147,7 @@ func TestWireTypesCoverTheContract(t *testing.T) {
 	for _, w := range wires {
 		known := map[string]string{}
 		describe(reflect.TypeOf(w.wire), "", known)
-		excused := omittedMembers[w.api][w.resource]
+		omitted := omittedMembers[w.api][w.resource]
 		stated := map[string]bool{}
 		for _, f := range contract.Fields {
 			if f.API != w.api || f.Resource != w.resource {
@@ -156,17 +156,17 @@ func TestWireTypesCoverTheContract(t *testing.T) {
 			stated[f.Path] = true
 			kind, ok := known[f.Path]
 			switch {
-			case !ok && excused[f.Path] == "":
+			case !ok && omitted[f.Path] == "":
 				t.Errorf("%s %s: %s is unknown to %T", w.api, w.resource, f.Path, w.wire)
-			case ok && kind != f.Type && kind != "any" && excused[f.Path] == "":
+			case ok && kind != f.Type && kind != "any" && omitted[f.Path] == "":
 				t.Errorf("%s %s: %s is %s, and %s in %T", w.api, w.resource, f.Path, f.Type, kind, w.wire)
 			}
 		}
 		for path := range known {
 			must.Hold(t, stated[path], w.api, w.resource, "the contract lacks", path, "of", reflect.TypeOf(w.wire))
 		}
-		for path := range excused {
-			must.Hold(t, stated[path], w.api, w.resource, path, "is excused and does not exist")
+		for path := range omitted {
+			must.Hold(t, stated[path], w.api, w.resource, path, "is in omittedMembers, and the contract lacks it")
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestMembersOfAWrongType(t *testing.T) {
 				err := httpclient.Decode([]byte(text), reflect.New(reflect.TypeOf(w.wire)).Interface())
 				location := "$." + strings.ReplaceAll(path, "[]", "[0]") + " "
 				must.Hold(t, err != nil && (strings.HasPrefix(err.Error(), location) || strings.HasPrefix(err.Error(), "$ has a string where")) && !strings.Contains(err.Error(), "json:"),
-					w.api, w.resource, text, err)
+					w.api, w.resource, "expected an error at", location, "for", text, "and got", err)
 			}
 		}
 	}
@@ -206,18 +206,18 @@ func TestBodiesMatchTheContract(t *testing.T) {
 			if bodies == nil {
 				continue
 			}
-			maps := map[string]bool{} // paths of maps, whose keys the user chooses
+			mapPaths := map[string]bool{} // paths of maps, whose keys the user chooses
 			accepted := map[string]bool{}
 			for _, f := range contract.FieldsOf(w.api, w.resource, use) {
 				accepted[f.Path] = true
-				maps[f.Path] = f.Type == "map" || f.Path == "input"
+				mapPaths[f.Path] = f.Type == "map" || f.Path == "input"
 			}
 			sent := map[string]bool{}
 			for _, body := range bodies {
 				encoded := must.Do(json.Marshal(body))(t)
 				var decoded any
 				must.Succeed(t, json.Unmarshal(encoded, &decoded))
-				walk(decoded, "", maps, sent)
+				walk(decoded, "", mapPaths, sent)
 			}
 			for path := range sent {
 				must.Hold(t, accepted[path], w.api, w.resource, "use", use, "says", path, "which the operation does not take")
@@ -266,20 +266,20 @@ func jsonType(t reflect.Type) string {
 	}[t.Kind()], t.String())
 }
 
-// walk collects the paths of a body's members.
-func walk(v any, path string, maps, paths map[string]bool) {
+// walk collects the paths of a body's members. It doesn't walk into the maps at mapPaths.
+func walk(v any, path string, mapPaths, paths map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, member := range v {
 			inner := strings.TrimPrefix(path+"."+name, ".")
 			paths[inner] = true
-			if !maps[inner] {
-				walk(member, inner, maps, paths)
+			if !mapPaths[inner] {
+				walk(member, inner, mapPaths, paths)
 			}
 		}
 	case []any:
 		for _, element := range v {
-			walk(element, path+"[]", maps, paths)
+			walk(element, path+"[]", mapPaths, paths)
 		}
 	}
 }

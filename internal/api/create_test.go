@@ -22,9 +22,9 @@ import (
 // fakeAPI is a deployment of API v2 that stores objects. faults[0] answers the first POST: it may call
 // create, which creates the object and returns the answer.
 type fakeAPI struct {
-	member string // "networkVolumes", "templates", "registries" or "endpoints"
-	unique bool   // names are unique
-	faults []fault
+	member      string // "networkVolumes", "templates", "registries" or "endpoints"
+	uniqueNames bool
+	faults      []fault
 
 	mu         sync.Mutex
 	objects    []map[string]any
@@ -63,7 +63,7 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.posts++
 		n := s.posts
-		taken := s.unique && slices.ContainsFunc(s.objects, func(o map[string]any) bool { return o["name"] == object["name"] })
+		taken := s.uniqueNames && slices.ContainsFunc(s.objects, func(o map[string]any) bool { return o["name"] == object["name"] })
 		s.mu.Unlock()
 		create := func() string {
 			delete(object, "password")
@@ -165,14 +165,14 @@ func TestLostCreate(t *testing.T) {
 				s.faults = []fault{loseAnswer(created, loss)}
 				got, err := s.newClient(t).NetworkVolumes.Create(t.Context(), volume("v"))
 				unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
-				must.Require(t, s.posts == 1 && (created && err == nil && got.ID == "id2" || !created && got.ID == "" && ok && len(unresolved.Candidates) == 0), got, err, "after", s.posts, "POSTs")
-				must.Hold(t, created || strings.Contains(err.Error(), "probably not created"), err)
+				must.Require(t, s.posts == 1 && (created && err == nil && got.ID == "id2" || !created && got.ID == "" && ok && len(unresolved.Candidates) == 0), "the volume's create returned", got, err, "after", s.posts, "POSTs")
+				must.Hold(t, created || strings.Contains(err.Error(), "probably not created"), `expected "probably not created" in`, err)
 				if name == "an older id" {
 					return
 				}
-				s = &fakeAPI{member: "templates", unique: true, faults: []fault{loseAnswer(created, loss), loseAnswer(created, loss)}}
+				s = &fakeAPI{member: "templates", uniqueNames: true, faults: []fault{loseAnswer(created, loss), loseAnswer(created, loss)}}
 				template, err := s.newClient(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Env: map[string]string{"A": "1"}})
-				must.Hold(t, err == nil && template.ID == "id1" && template.Image == "i" && s.posts == map[bool]int{true: 1, false: 3}[created], template, err, "after", s.posts, "POSTs")
+				must.Hold(t, err == nil && template.ID == "id1" && template.Image == "i" && s.posts == map[bool]int{true: 1, false: 3}[created], "the template's create returned", template, err, "after", s.posts, "POSTs")
 			})
 		}
 	}
@@ -227,11 +227,11 @@ func TestAmbiguousCreateAdoptsNothing(t *testing.T) {
 			}}
 			got, err := s.newClient(t).NetworkVolumes.Create(t.Context(), volume("v"))
 			if c.says == "" {
-				must.Hold(t, err == nil && got.ID == "id2", got, err)
+				must.Hold(t, err == nil && got.ID == "id2", "expected id2 and got", got, err)
 				return
 			}
 			unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, ok && slices.Equal(unresolved.Candidates, c.candidates) && strings.Contains(err.Error(), c.says) && s.posts == 1, err, "after", s.posts, "POSTs")
+			must.Hold(t, ok && slices.Equal(unresolved.Candidates, c.candidates) && strings.Contains(err.Error(), c.says) && s.posts == 1, "expected the error", c.says, "with the candidates", c.candidates, "and got", err, "after", s.posts, "POSTs")
 		})
 	}
 }
@@ -240,7 +240,7 @@ func TestAmbiguousCreateAdoptsNothing(t *testing.T) {
 // object, and no object is created twice.
 func TestConcurrentEqualCreates(t *testing.T) {
 	const n = 6
-	for mask := range 1 << n { // the POSTs whose answers are lost
+	for mask := range 1 << n { // bit i is set if the answer to POST i is lost
 		synctest.Test(t, func(t *testing.T) {
 			s := &fakeAPI{}
 			for i := range n {
@@ -276,7 +276,7 @@ func TestConcurrentEqualCreates(t *testing.T) {
 // An existing object with the name is never adopted, even if it is equal or the answer to the POST
 // was lost. The error names it.
 func TestTakenName(t *testing.T) {
-	defaultAnswer := func(image string) map[string]any {
+	templateObject := func(image string) map[string]any {
 		return map[string]any{"name": "t", "image": image, "args": "", "disk": 50, "env": map[string]any{}, "ports": []string{},
 			"registry": nil, "public": false, "serverless": false, "category": "NVIDIA"}
 	}
@@ -293,22 +293,22 @@ func TestTakenName(t *testing.T) {
 		"other settings, created elsewhere during the run":    {"j", false, false},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			s := &fakeAPI{member: "templates", unique: true}
+			s := &fakeAPI{member: "templates", uniqueNames: true}
 			if c.lost {
 				s.faults = []fault{loseAnswer(false, hangUp)}
 			}
 			run := s.newClient(t)
 			if c.existed {
-				s.add(defaultAnswer(c.image))
+				s.add(templateObject(c.image))
 			}
 			matches := run.Templates.ExistingMatches(t.Context(), want)
-			must.Equal(t, c.existed, len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i"), "matches", matches)
+			must.Equal(t, c.existed, len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i"), "the template exists and is matched; the matches are", matches)
 			if !c.existed {
-				s.add(defaultAnswer(c.image))
+				s.add(templateObject(c.image))
 			}
 			got, err := run.Templates.Create(t.Context(), want)
 			unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, ok && slices.Equal(unresolved.Candidates, []string{"id1"}) && strings.Contains(err.Error(), "another template has the name") && len(s.objects) == 1, got, err)
+			must.Hold(t, ok && slices.Equal(unresolved.Candidates, []string{"id1"}) && strings.Contains(err.Error(), "another template has the name") && len(s.objects) == 1, "expected an error that names id1 and got", got, err)
 		})
 	}
 }
@@ -330,7 +330,7 @@ func TestLostAuthCreate(t *testing.T) {
 		"the name is taken, all lost": {true, 9, "", false},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			s := &fakeAPI{member: "registries", unique: true}
+			s := &fakeAPI{member: "registries", uniqueNames: true}
 			for range c.losses {
 				s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, create func() string) {
 					if !c.existed {
@@ -346,8 +346,8 @@ func TestLostAuthCreate(t *testing.T) {
 			must.Hold(t, got.ID == c.created && (err == nil) == c.succeeds && len(s.objects) == 1 && (c.created == "" || s.objects[0]["id"] == c.created),
 				"got", got, err, "after", s.posts, "POSTs; there is", s.objects)
 			unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, !c.existed || ok && slices.Equal(unresolved.Candidates, []string{"id1"}), "got", err)
-			must.Hold(t, c.existed || err == nil || strings.Contains(err.Error(), "the next apply creates it again"), err)
+			must.Hold(t, !c.existed || ok && slices.Equal(unresolved.Candidates, []string{"id1"}), "expected an error that names id1 and got", err)
+			must.Hold(t, c.existed || err == nil || strings.Contains(err.Error(), "the next apply creates it again"), `expected "the next apply creates it again" in`, err)
 		})
 	}
 }
@@ -412,7 +412,7 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 				s.early404s = 3
 				err := send(t.Context(), c, created.ID)
 				tolerated := s.early404s == 0 && err == nil
-				must.Equal(t, tolerated, age == 0, err, s.early404s, "404s left")
+				must.Equal(t, tolerated, age == 0, "the 404s are tolerated; error", err, "with", s.early404s, "of 3 left")
 			})
 		}
 	}

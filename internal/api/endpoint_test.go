@@ -60,7 +60,7 @@ func TestCreateEndpoint(t *testing.T) {
 		"v2, fraction": {api.V2, api.Endpoint{Name: "n", FlashBoot: new("PRIORITY_FLASHBOOT"), Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 0.5}},
 			`{"name":"n","flashboot":"PRIORITY_FLASHBOOT","scaling":{"type":"QUEUE_DELAY","queueDelay":0.5},"workers":{"min":0,"max":0}}`},
 	} {
-		t.Run(name, func(t *testing.T) { sameJSON(t, must.Do(createBody(t, c.version, endpoints, c.want))(t), c.body) })
+		t.Run(name, func(t *testing.T) { expectSameJSON(t, must.Do(createBody(t, c.version, endpoints, c.want))(t), c.body) })
 	}
 }
 
@@ -116,7 +116,7 @@ func TestReadEndpoint(t *testing.T) {
 			api.Endpoint{ID: "a", Type: "LOAD_BALANCER", Container: empty, RequestURLs: api.RequestURLs{Base: "http://b", Health: "http://b/ping"},
 				GPU: &api.GPU{Pools: []string{"P"}, AllowedCUDAVersions: []string{}, MinCUDAVersion: "12.4"}}},
 	} {
-		t.Run(name, func(t *testing.T) { same(t, decodeAnswer(t, c.version, endpoints, c.wire), c.want) })
+		t.Run(name, func(t *testing.T) { expectEqual(t, decodeAnswer(t, c.version, endpoints, c.wire), c.want) })
 	}
 }
 

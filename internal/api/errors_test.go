@@ -93,9 +93,9 @@ func TestFieldErrorsAreKept(t *testing.T) {
 	d.emptyLists = true
 	_, err := client.NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
 	failure, _ := errors.AsType[*api.Error](err)
-	same(t, failure.Fields, []string{"$.size: small", "$.name: long"})
-	same(t, failure.Method, "POST")
-	same(t, failure.Status, 422)
+	expectEqual(t, failure.Fields, []string{"$.size: small", "$.name: long"})
+	expectEqual(t, failure.Method, "POST")
+	expectEqual(t, failure.Status, 422)
 }
 
 func TestOnly404IsNotFound(t *testing.T) {
@@ -126,26 +126,26 @@ func TestErrorOfAnAmbiguousCreate(t *testing.T) {
 			must.Hold(t, err != nil && unresolved == c.ambiguous, name, "got", err)
 		})
 	}
-	refused := client(t, api.Settings{BaseURL: "http://deployment", Transport: &failingDial{err: &net.OpError{
+	unreachable := client(t, api.Settings{BaseURL: "http://deployment", Transport: &failingDial{err: &net.OpError{
 		Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}}})
-	_, err := refused.NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
-	must.Hold(t, !strings.Contains(err.Error(), "look before"), "nothing was sent", err)
+	_, err := unreachable.NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
+	must.Hold(t, !strings.Contains(err.Error(), "look before"), "nothing was sent, and the error says to look:", err)
 }
 
 // An error says whether the request changed anything.
 func TestErrorsSayWhatChanged(t *testing.T) {
-	const nothing, kept, unknown = "This request changed nothing.", "This object was not deleted.", "doing it again does no harm"
+	const changedNothing, notDeleted, mayRepeat = "This request changed nothing.", "This object was not deleted.", "doing it again does no harm"
 	for name, c := range map[string]struct {
 		fail []http.HandlerFunc
 		say  map[string]string
 	}{
-		"refused":            {[]http.HandlerFunc{answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": nothing, "DELETE": kept, "POST": nothing}},
-		"401":                {[]http.HandlerFunc{answer(401, ``)}, map[string]string{"PATCH": nothing, "DELETE": kept, "POST": nothing}},
-		"429":                {[]http.HandlerFunc{answer(429, ``)}, map[string]string{"PATCH": nothing, "DELETE": kept, "POST": nothing}},
-		"500":                {[]http.HandlerFunc{answer(500, ``)}, map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "probably not created"}},
-		"lost, then refused": {[]http.HandlerFunc{hangUp, answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": unknown, "DELETE": unknown}},
-		"429, then refused":  {[]http.HandlerFunc{answer(429, ``), answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": nothing, "DELETE": kept, "POST": nothing}},
-		"lost":               {[]http.HandlerFunc{hangUp}, map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "probably not created"}},
+		"refused":            {[]http.HandlerFunc{answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": changedNothing, "DELETE": notDeleted, "POST": changedNothing}},
+		"401":                {[]http.HandlerFunc{answer(401, ``)}, map[string]string{"PATCH": changedNothing, "DELETE": notDeleted, "POST": changedNothing}},
+		"429":                {[]http.HandlerFunc{answer(429, ``)}, map[string]string{"PATCH": changedNothing, "DELETE": notDeleted, "POST": changedNothing}},
+		"500":                {[]http.HandlerFunc{answer(500, ``)}, map[string]string{"PATCH": mayRepeat, "DELETE": mayRepeat, "POST": "probably not created"}},
+		"lost, then refused": {[]http.HandlerFunc{hangUp, answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": mayRepeat, "DELETE": mayRepeat}},
+		"429, then refused":  {[]http.HandlerFunc{answer(429, ``), answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": changedNothing, "DELETE": notDeleted, "POST": changedNothing}},
+		"lost":               {[]http.HandlerFunc{hangUp}, map[string]string{"PATCH": mayRepeat, "DELETE": mayRepeat, "POST": "probably not created"}},
 		"late":               {[]http.HandlerFunc{stall}, map[string]string{"PATCH": "no answer within 10s", "DELETE": "raise request_timeout", "POST": "raise request_timeout"}},
 	} {
 		for method, want := range c.say {
@@ -230,7 +230,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 			}
 		}
 	}
-	ways := map[string]func(secret string) http.HandlerFunc{
+	echoes := map[string]func(secret string) http.HandlerFunc{
 		"detail":         func(s string) http.HandlerFunc { return answer(401, `{"title":"t","detail":`+quoted(s)+`}`) },
 		"title":          func(s string) http.HandlerFunc { return answer(401, `{"title":`+quoted(s)+`}`) },
 		"message":        func(s string) http.HandlerFunc { return answer(403, `{"message":`+quoted("not "+s+"!")+`}`) },
@@ -254,7 +254,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 	log.SetOutput(&logged)
 	defer log.SetOutput(os.Stderr)
 
-	for name, way := range ways {
+	for name, echo := range echoes {
 		for _, version := range versions {
 			for secret, send := range map[string]func(context.Context, *api.Client) error{
 				testKey: requestsByMethod["GET"],
@@ -266,7 +266,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 				},
 			} {
 				synctest.Test(t, func(t *testing.T) {
-					client, d := deployPiped(t, version, answer(429, ``, "Retry-After", "1"), way(secret))
+					client, d := deployPiped(t, version, answer(429, ``, "Retry-After", "1"), echo(secret))
 					d.emptyLists = true // a secret that was not sent yet can't come back
 					err := send(t.Context(), client)
 					if err == nil && name == "success, wrong" {
@@ -277,7 +277,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 			}
 		}
 	}
-	must.Hold(t, logged.Len() == 0, "something was logged", logged.String())
+	must.Hold(t, logged.Len() == 0, "expected an empty log and got", logged.String())
 }
 
 func TestKeyStaysOutOfConnectionErrors(t *testing.T) {
@@ -285,7 +285,7 @@ func TestKeyStaysOutOfConnectionErrors(t *testing.T) {
 	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	refusing := "http://" + listener.Addr().String()
 	listener.Close()
-	// So short that no wait is begun.
+	// The time is so short that the client doesn't begin to wait before another try.
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	checkHidden(t, "refused connection", must.Err(client(t, api.Settings{BaseURL: refusing}).NetworkVolumes.Get(ctx, "a")), testKey)
@@ -308,7 +308,7 @@ func TestKeyStaysOutOfConnectionErrors(t *testing.T) {
 // checkHidden looks for a secret in every form of every error of the chain.
 func checkHidden(t *testing.T, name string, err error, secret string) {
 	t.Helper()
-	must.Hold(t, err != nil, name, "no error")
+	must.Hold(t, err != nil, name, "expected an error")
 	quoted, _ := json.Marshal(secret)
 	for ; err != nil; err = errors.Unwrap(err) {
 		shown := fmt.Sprintf("%v\n%+v\n%#v\n%q", err, err, err, err)
@@ -316,7 +316,7 @@ func checkHidden(t *testing.T, name string, err error, secret string) {
 			secret, strings.Trim(string(quoted), `"`), url.QueryEscape(secret), url.PathEscape(secret),
 			html.EscapeString(secret), base64.StdEncoding.EncodeToString([]byte(secret)),
 		} {
-			must.Hold(t, !strings.Contains(shown, form), name, "the secret is shown", shown)
+			must.Hold(t, !strings.Contains(shown, form), name, "shows the secret:", shown)
 		}
 	}
 }

@@ -36,9 +36,9 @@ var writes = map[string]func(context.Context, *api.Client) error{
 	"set SSH keys": func(ctx context.Context, c *api.Client) error { return must.Err(c.SSHKeys.Set(ctx, nil)) },
 }
 
-// writeRecorder records writes. It answers lists with list and other requests with rest.
+// writeRecorder records writes. It answers lists with listAnswer, and other requests with otherAnswer.
 type writeRecorder struct {
-	list, rest http.HandlerFunc
+	listAnswer, otherAnswer http.HandlerFunc
 
 	mu     sync.Mutex
 	writes []string
@@ -51,10 +51,10 @@ func (s *writeRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 	}
 	if strings.Count(r.URL.Path, "/") == 2 && r.Method == http.MethodGet {
-		s.list(w, r)
+		s.listAnswer(w, r)
 		return
 	}
-	s.rest(w, r)
+	s.otherAnswer(w, r)
 }
 
 func (s *writeRecorder) receivedWrites() []string {
@@ -75,8 +75,8 @@ func TestNoWriteWithoutAList(t *testing.T) {
 		calls["update "+kind.name], calls["delete "+kind.name] = kind.update, kind.del
 	}
 	for name, s := range map[string]struct {
-		list, rest http.HandlerFunc
-		written    bool
+		listAnswer, otherAnswer http.HandlerFunc
+		written                 bool
 	}{
 		"the API":                          {listNothing, object, true},
 		"a web page for everything":        {page, page, false},
@@ -95,10 +95,10 @@ func TestNoWriteWithoutAList(t *testing.T) {
 					continue
 				}
 				runInBubble(t, strings.Join([]string{name, string(version), call}, "/"), func(t *testing.T) {
-					d := &writeRecorder{list: s.list, rest: s.rest}
+					d := &writeRecorder{listAnswer: s.listAnswer, otherAnswer: s.otherAnswer}
 					err := write(t.Context(), pipe(t, d, api.Settings{Version: version, SharedReads: true}))
 					got := d.receivedWrites()
-					must.Hold(t, len(got) > 0 == s.written && (err != nil || s.written), got, "arrived", err)
+					must.Hold(t, len(got) > 0 == s.written && (err != nil || s.written), "the writes that arrived are", got, "error", err)
 				})
 			}
 		}
@@ -126,13 +126,13 @@ func TestForbiddenProvesTheAPI(t *testing.T) {
 		"v1, JSON of something else": {api.V1, `{"id":"a"}`, false},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			d := &writeRecorder{list: answer(403, c.body), rest: answer(201, `{"id":"a","name":"n"}`)}
+			d := &writeRecorder{listAnswer: answer(403, c.body), otherAnswer: answer(201, `{"id":"a","name":"n"}`)}
 			client := pipe(t, d, api.Settings{Version: c.version, SharedReads: true})
 			err := client.Verify(t.Context())
-			must.Hold(t, (err == nil) == c.proves, "the proof", err)
+			must.Hold(t, (err == nil) == c.proves, "Verify returned", err)
 			err = writes["create template"](t.Context(), client)
 			got := d.receivedWrites()
-			must.Hold(t, len(got) > 0 == c.proves && (err == nil) == c.proves, got, "arrived", err)
+			must.Hold(t, len(got) > 0 == c.proves && (err == nil) == c.proves, "the writes that arrived are", got, "error", err)
 		})
 	}
 }
@@ -297,9 +297,9 @@ func TestAbsence(t *testing.T) {
 				return pipe(t, mux, api.Settings{SharedReads: true})
 			}
 			got, err := client().NetworkVolumes.Get(t.Context(), "a")
-			must.Hold(t, api.IsNotFound(err) == c.read && err != nil, "read", got, err)
+			must.Hold(t, api.IsNotFound(err) == c.read && err != nil, "the read returned", got, err)
 			err = client().NetworkVolumes.Delete(t.Context(), "a")
-			must.Hold(t, (err == nil) == c.deleted, "deleted", err)
+			must.Hold(t, (err == nil) == c.deleted, "the deletion returned", err)
 		})
 	}
 }
@@ -331,12 +331,12 @@ func TestAbsenceFromAList(t *testing.T) {
 					return pipe(t, mux, api.Settings{SharedReads: shared})
 				}
 				got, err := client().Delegations.Get(t.Context(), "a")
-				must.Hold(t, api.IsNotFound(err) == c.absent && err != nil, "read", got, err)
+				must.Hold(t, api.IsNotFound(err) == c.absent && err != nil, "the read returned", got, err)
 				if !shared && !strings.HasPrefix(name, "an accepted deletion") {
 					return // without SharedReads, a 404 about the object is enough
 				}
 				err = client().Delegations.Delete(t.Context(), "a")
-				must.Hold(t, (err == nil) == c.absent, "deleted", err)
+				must.Hold(t, (err == nil) == c.absent, "the deletion returned", err)
 			})
 		}
 	}

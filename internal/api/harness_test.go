@@ -33,8 +33,8 @@ type deployment struct {
 	// before it sends.
 	emptyLists bool
 
-	mu   sync.Mutex
-	seen []request
+	mu       sync.Mutex
+	received []request
 }
 
 func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -44,8 +44,8 @@ func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.mu.Lock()
-	n := min(len(d.seen), len(d.answers)-1)
-	d.seen = append(d.seen, request{r.Method, r.URL.Path, r.URL.RawQuery, string(body), r.Header.Clone(), time.Now()})
+	n := min(len(d.received), len(d.answers)-1)
+	d.received = append(d.received, request{r.Method, r.URL.Path, r.URL.RawQuery, string(body), r.Header.Clone(), time.Now()})
 	d.mu.Unlock()
 	d.answers[n](w, r)
 }
@@ -53,7 +53,7 @@ func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *deployment) requests() []request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]request(nil), d.seen...)
+	return append([]request(nil), d.received...)
 }
 
 var emptyList = map[string]string{
@@ -120,16 +120,17 @@ func client(t *testing.T, s api.Settings) *api.Client {
 	return must.Do(api.New(s))(t)
 }
 
-// sameJSON compares two JSON texts by meaning.
-func sameJSON(t *testing.T, got, want string) {
+// expectSameJSON compares two JSON texts by meaning.
+func expectSameJSON(t *testing.T, got, want string) {
 	t.Helper()
 	var g, w any
 	must.Require(t, json.Unmarshal([]byte(got), &g) == nil, "not JSON", got)
 	must.Require(t, json.Unmarshal([]byte(want), &w) == nil, "the test's own JSON is broken", want)
-	must.Equal(t, g, w, got, want)
+	must.Equal(t, g, w, "of", got)
 }
 
-func same(t *testing.T, got, want any) {
+// expectEqual shows the values of a failure as JSON, which also shows what pointers point to.
+func expectEqual(t *testing.T, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		g, _ := json.MarshalIndent(got, "", " ")

@@ -65,19 +65,19 @@ func TestJobs(t *testing.T) {
 			func() (any, error) { return c.Jobs.Health(t.Context(), "e") }, "GET /live/v2/e/health", ``, health()},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d.answers, d.seen = []http.HandlerFunc{answer(200, test.answer)}, nil
-			same(t, must.Do(test.send())(t), test.want)
+			d.answers, d.received = []http.HandlerFunc{answer(200, test.answer)}, nil
+			expectEqual(t, must.Do(test.send())(t), test.want)
 			sent := d.last(t)
-			same(t, strings.TrimSuffix(sent.method+" "+sent.path+"?"+sent.query, "?"), test.sent)
+			expectEqual(t, strings.TrimSuffix(sent.method+" "+sent.path+"?"+sent.query, "?"), test.sent)
 			if test.body == "" {
-				same(t, sent.body, "")
+				expectEqual(t, sent.body, "")
 			} else {
-				sameJSON(t, sent.body, test.body)
+				expectSameJSON(t, sent.body, test.body)
 				must.Hold(t, !strings.Contains(sent.body, `\u003c`), "a < is escaped:", sent.body)
 			}
 		})
 	}
-	same(t, c.Jobs.URLs("e"), api.RequestURLs{
+	expectEqual(t, c.Jobs.URLs("e"), api.RequestURLs{
 		Run: server.URL + "/live/v2/e/run", RunSync: server.URL + "/live/v2/e/runsync", Status: server.URL + "/live/v2/e/status/{job_id}",
 		Stream: server.URL + "/live/v2/e/stream/{job_id}", Cancel: server.URL + "/live/v2/e/cancel/{job_id}",
 		Retry: server.URL + "/live/v2/e/retry/{job_id}", PurgeQueue: server.URL + "/live/v2/e/purge-queue", Health: server.URL + "/live/v2/e/health",
@@ -134,7 +134,7 @@ func TestSubmissionIsNotRepeated(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client, d := deployPiped(t, api.V2, c.fail)
 			_, err := client.Jobs.Run(t.Context(), "e", api.Submission{Input: json.RawMessage(`{}`)})
-			must.Hold(t, err != nil && len(d.requests()) == c.sent, name, err, "after", len(d.requests()), "requests")
+			must.Hold(t, err != nil && len(d.requests()) == c.sent, name, "returned", err, "after", len(d.requests()), "requests; expected an error after", c.sent)
 		})
 	}
 }
@@ -143,7 +143,7 @@ func TestSubmissionIsNotRepeated(t *testing.T) {
 func TestRunSyncTimeout(t *testing.T) {
 	for _, c := range []struct {
 		wait, takes time.Duration
-		fine        bool
+		succeeds    bool
 	}{
 		{0, 99 * time.Second, true},
 		{0, 101 * time.Second, false},
@@ -160,7 +160,7 @@ func TestRunSyncTimeout(t *testing.T) {
 				answer(200, `{"id":"j","status":"COMPLETED"}`)(w, r)
 			})
 			_, err := client.Jobs.RunSync(t.Context(), "e", api.Submission{Input: json.RawMessage(`{}`)}, c.wait)
-			must.Equal(t, err == nil, c.fine, "wait", c.wait, "taking", c.takes, err)
+			must.Equal(t, err == nil, c.succeeds, "success of a job that takes", c.takes, "with the wait", c.wait, "error", err)
 		})
 	}
 }
@@ -168,7 +168,7 @@ func TestRunSyncTimeout(t *testing.T) {
 func TestRunToEnd(t *testing.T) {
 	queued, running := answer(200, `{"id":"j","status":"IN_QUEUE"}`), answer(200, `{"id":"j","status":"IN_PROGRESS"}`)
 	cancelled := answer(200, `{"id":"j","status":"CANCELLED"}`)
-	answerAlways := func(a http.HandlerFunc) http.HandlerFunc {
+	untilCancelled := func(a http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/cancel/") {
 				a = cancelled
@@ -190,9 +190,9 @@ func TestRunToEnd(t *testing.T) {
 			want: "job j of endpoint e ended as FAILED: boom", last: "GET /v2/e/status/j", takes: 250 * time.Millisecond, progress: "IN_QUEUE"},
 		"cancelled elsewhere": {answers: []http.HandlerFunc{cancelled},
 			want: "job j of endpoint e ended as CANCELLED", last: "POST /v2/e/run"},
-		"too slow": {answers: []http.HandlerFunc{queued, answerAlways(running)},
+		"too slow": {answers: []http.HandlerFunc{queued, untilCancelled(running)},
 			want: "the wait for job j of endpoint e ended while it was IN_PROGRESS: not finished after 1m0s; it was cancelled", last: "POST /v2/e/cancel/j", takes: time.Minute},
-		"interrupted": {answers: []http.HandlerFunc{answerAlways(queued)}, interrupt: 3 * time.Second,
+		"interrupted": {answers: []http.HandlerFunc{untilCancelled(queued)}, interrupt: 3 * time.Second,
 			want: "the wait for job j of endpoint e ended while it was IN_QUEUE: interrupted; it was cancelled", last: "POST /v2/e/cancel/j", takes: 3 * time.Second},
 		"not to be cancelled": {answers: []http.HandlerFunc{queued, running, answer(403, `{"title":"no"}`)},
 			want: "it could not be cancelled, and may go on", last: "POST /v2/e/cancel/j", takes: 625 * time.Millisecond},
@@ -211,11 +211,11 @@ func TestRunToEnd(t *testing.T) {
 			started := time.Now()
 			var seen []string
 			_, err := client.Jobs.RunToEnd(ctx, "e", api.Submission{Input: json.RawMessage(`{}`)}, time.Minute, func(job api.Job) { seen = append(seen, job.Status) })
-			must.Hold(t, (err == nil) == (c.want == "") && (err == nil || strings.Contains(err.Error(), c.want)), "expected the error", c.want, err)
+			must.Hold(t, (err == nil) == (c.want == "") && (err == nil || strings.Contains(err.Error(), c.want)), "expected the error", c.want, "and got", err)
 			last := d.last(t)
 			must.Hold(t, last.method+" "+last.path == c.last, "the last request is", last.method, last.path, "expected", c.last)
 			must.Equal(t, time.Since(started), c.takes, "took")
-			must.Hold(t, c.progress == "" || strings.Join(seen, " ") == c.progress, "progress", seen, c.progress)
+			must.Hold(t, c.progress == "" || strings.Join(seen, " ") == c.progress, "the reported statuses are", seen, "expected", c.progress)
 			failure, ok := errors.AsType[*api.JobError](err)
 			must.Hold(t, !ok || failure.Job.ID == "j", "the error names no job", failure)
 		})
@@ -226,16 +226,16 @@ func TestRunToEnd(t *testing.T) {
 func TestStreamThatFails(t *testing.T) {
 	queued, running := answer(200, `{"id":"j","status":"IN_QUEUE"}`), answer(200, `{"id":"j","status":"IN_PROGRESS"}`)
 	forbidden := answer(403, `{"title":"no"}`)
-	for want, answers := range map[string][]http.HandlerFunc{
+	for status, answers := range map[string][]http.HandlerFunc{
 		"IN_QUEUE":    {queued, forbidden},
 		"IN_PROGRESS": {queued, running, answer(200, `[]`), forbidden},
 	} {
-		runInBubble(t, want, func(t *testing.T) {
+		runInBubble(t, status, func(t *testing.T) {
 			client, _ := deployPiped(t, api.V2, answers...)
 			_, err := client.Jobs.RunUntil(t.Context(), "e", api.Submission{Input: json.RawMessage(`{}`)}, time.Minute, func(ctx context.Context, job api.Job) (api.Job, error) {
 				return client.Jobs.Stream(ctx, "e", job.ID, func(api.Job) {}, func(api.Chunk) error { return nil })
 			})
-			must.ErrorContains(t, err, "the wait for job j of endpoint e ended while it was "+want+": ")
+			must.ErrorContains(t, err, "the wait for job j of endpoint e ended while it was "+status+": ")
 		})
 	}
 }
@@ -279,7 +279,8 @@ func event(n int) string {
 }
 
 // A log is read until it has the lines asked for, is silent for a second, or the time is
-// up, whichever comes first.
+// up, whichever comes first. A silence before a line that the server has named in Last-Event-ID
+// doesn't end it.
 func TestLogIsBounded(t *testing.T) {
 	three := []string{event(1), event(2), event(3)}
 	for name, c := range map[string]struct {
@@ -297,15 +298,15 @@ func TestLogIsBounded(t *testing.T) {
 		"the time":                        {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: 1500 * time.Millisecond}, 2, 1500 * time.Millisecond},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			c2, d := deployPiped(t, api.V2, c.answer)
+			client, d := deployPiped(t, api.V2, c.answer)
 			begin := time.Now()
-			lines, err := c2.PodLog(t.Context(), "p", c.query)
+			lines, err := client.PodLog(t.Context(), "p", c.query)
 			must.Hold(t, err == nil && len(lines) == c.lines && time.Since(begin) == c.took,
 				len(lines), "lines after", time.Since(begin), err, "expected", c.lines, "after", c.took)
 			if len(lines) > 0 {
-				same(t, lines[0], api.LogLine{Time: "2026-06-01T00:00:01Z", Source: "container", Text: "line 1", ID: "0"})
+				expectEqual(t, lines[0], api.LogLine{Time: "2026-06-01T00:00:01Z", Source: "container", Text: "line 1", ID: "0"})
 			}
-			same(t, d.last(t).header.Get("Accept"), "text/event-stream")
+			expectEqual(t, d.last(t).header.Get("Accept"), "text/event-stream")
 		})
 	}
 }
@@ -324,8 +325,8 @@ func TestLogQuery(t *testing.T) {
 		{api.LogQuery{Tail: 7, For: time.Second, Since: "2026-06-01T00:00:00Z"}, "since=2026-06-01T00%3A00%3A00Z"}, // tail would be ignored
 	} {
 		must.Equal(t, len(must.Do(c.WorkerLog(t.Context(), "e", "w", test.query))(t)), 1, "lines")
-		same(t, d.last(t).path, "/v2/serverless/e/workers/w/logs")
-		same(t, d.last(t).query, test.want)
+		expectEqual(t, d.last(t).path, "/v2/serverless/e/workers/w/logs")
+		expectEqual(t, d.last(t).query, test.want)
 	}
 	for _, id := range []string{"", "a/b"} {
 		must.ErrorContains(t, must.Err(c.PodLog(t.Context(), id, api.LogQuery{})), "can't be the id")

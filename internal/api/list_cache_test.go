@@ -30,7 +30,7 @@ func readAll(t *testing.T, c *api.Client, n int) {
 	for i := range n {
 		group.Go(func() {
 			got, err := c.NetworkVolumes.Get(t.Context(), fmt.Sprintf("id%d", i+1))
-			must.Hold(t, err == nil && got.ID == fmt.Sprintf("id%d", i+1) && got.Size == 10, got, err)
+			must.Hold(t, err == nil && got.ID == fmt.Sprintf("id%d", i+1) && got.Size == 10, fmt.Sprintf("the read of id%d returned", i+1), got, err)
 		})
 	}
 	group.Wait()
@@ -41,13 +41,13 @@ func TestReadsShareAList(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := fakeWithVolumes(n)
 			readAll(t, s.newClient(t), n)
-			must.Hold(t, s.lists == 1 && s.gets == 0, n, "objects", s.lists, "lists", s.gets, "reads")
+			must.Hold(t, s.lists == 1 && s.gets == 0, n, "objects took", s.lists, "lists and", s.gets, "reads")
 		})
 	}
 	synctest.Test(t, func(t *testing.T) { // without SharedReads
 		s := fakeWithVolumes(3)
 		readAll(t, pipe(t, s, api.Settings{}), 3)
-		must.Hold(t, s.lists == 0 && s.gets == 3, "unshared", s.lists, "lists", s.gets, "reads")
+		must.Hold(t, s.lists == 0 && s.gets == 3, "3 objects without SharedReads took", s.lists, "lists and", s.gets, "reads")
 	})
 }
 
@@ -57,16 +57,16 @@ func TestIncompleteLists(t *testing.T) {
 		list        http.HandlerFunc
 		lists, gets int
 	}{
-		"403":                {answer(403, ``), 1, 3},
-		"404":                {answer(404, ``), 1, 3},
-		"405":                {answer(405, ``), 1, 3},
-		"broken":             {answer(200, `{"networkVolumes":[{"id":"id1"`), 1, 3},
-		"no list":            {answer(200, `{}`), 1, 3},
-		"failing":            {answer(500, ``), 4, 3},
-		"empty":              {answer(200, `{"networkVolumes":[]}`), 1, 3},
-		"without one":        {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"}]}`), 1, 1},
-		"without the size":   {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id2","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","dataCenter":"EU-RO-1","type":"x"}]}`), 1, 3},
-		"with the size once": {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"},{"id":"id2","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","dataCenter":"EU-RO-1","type":"x"}]}`), 1, 2},
+		"403":           {answer(403, ``), 1, 3},
+		"404":           {answer(404, ``), 1, 3},
+		"405":           {answer(405, ``), 1, 3},
+		"invalid JSON":  {answer(200, `{"networkVolumes":[{"id":"id1"`), 1, 3},
+		"no list":       {answer(200, `{}`), 1, 3},
+		"500":           {answer(500, ``), 4, 3},
+		"empty":         {answer(200, `{"networkVolumes":[]}`), 1, 3},
+		"without id2":   {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"}]}`), 1, 1},
+		"without sizes": {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id2","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","dataCenter":"EU-RO-1","type":"x"}]}`), 1, 3},
+		"with one size": {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"},{"id":"id2","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","dataCenter":"EU-RO-1","type":"x"}]}`), 1, 2},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			s := fakeWithVolumes(3)
@@ -101,12 +101,12 @@ func TestMemberThatNoAnswerHas(t *testing.T) {
 			readAll(t, c, 20)
 		}
 		first := s.gets
-		must.Hold(t, first <= 20, first, "reads")
+		must.Hold(t, first <= 20, "20 rounds took", first, "reads by id")
 		other := s.newClient(t)
 		for i := range 20 {
 			must.Do(other.NetworkVolumes.Get(t.Context(), fmt.Sprintf("id%d", i+1)))(t)
 		}
-		must.Equal(t, s.gets-first, 1, "one after the other", "reads")
+		must.Equal(t, s.gets-first, 1, "reads by id of a client that reads one object after the other")
 	})
 }
 
@@ -121,7 +121,7 @@ func TestAbsenceNeedsAReadByID(t *testing.T) {
 
 // After a write of the same run, reads of the kind aren't served from older lists.
 func TestNeverStaleAfterAWrite(t *testing.T) {
-	change := func(s *fakeAPI, size int) { // by another client
+	resizeAll := func(s *fakeAPI, size int) { // as another client would
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, o := range s.objects {
@@ -142,13 +142,13 @@ func TestNeverStaleAfterAWrite(t *testing.T) {
 			s := fakeWithVolumes(3)
 			c := s.newClient(t)
 			readAll(t, c, 3)
-			change(s, 20)
+			resizeAll(s, 20)
 			got, _ := c.NetworkVolumes.Get(t.Context(), "id1")
-			must.Hold(t, got.Size == 10, "before the write", got)
+			must.Hold(t, got.Size == 10, "before the write, the cached list has size 10, and the read returned", got)
 			must.Succeed(t, write(t.Context(), c))
 			for range 2 {
 				got, _ := c.NetworkVolumes.Get(t.Context(), "id1")
-				must.Hold(t, got.Size == 20, "after the write", got)
+				must.Hold(t, got.Size == 20, "after the write, the size is 20, and the read returned", got)
 			}
 			must.Equal(t, s.gets, 1, "reads by id")
 			list, err := c.NetworkVolumes.List(t.Context())
@@ -161,7 +161,7 @@ func TestNeverStaleAfterAWrite(t *testing.T) {
 func TestListDuringAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakeWithVolumes(2)
-		var mux http.HandlerFunc = func(w http.ResponseWriter, r *http.Request) {
+		var slowLists http.HandlerFunc = func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet && strings.Count(r.URL.Path, "/") == 2 {
 				s.mu.Lock()
 				old := answer(200, `{"networkVolumes":[{"id":"id1","name":"old","size":10,"dataCenter":"x","type":"x"}]}`)
@@ -172,7 +172,7 @@ func TestListDuringAWrite(t *testing.T) {
 			}
 			s.ServeHTTP(w, r)
 		}
-		c := pipe(t, mux, api.Settings{SharedReads: true})
+		c := pipe(t, slowLists, api.Settings{SharedReads: true})
 		var group sync.WaitGroup
 		group.Go(func() { // began before the write: both answers are valid
 			must.Do(c.NetworkVolumes.Get(t.Context(), "id1"))(t)
@@ -181,7 +181,7 @@ func TestListDuringAWrite(t *testing.T) {
 		must.Do(c.NetworkVolumes.Update(t.Context(), api.NetworkVolume{ID: "id1", Name: "v"}, api.NetworkVolume{Name: "new"}))(t)
 		for range 2 {
 			got := must.Do(c.NetworkVolumes.Get(t.Context(), "id1"))(t)
-			must.Hold(t, got.Name == "new", "after the write", got)
+			must.Hold(t, got.Name == "new", "a read after the write returned", got)
 			group.Wait()
 		}
 	})
@@ -200,12 +200,12 @@ func TestInterruptedReader(t *testing.T) {
 		errs := make(map[string]error)
 		var mu sync.Mutex
 		var group sync.WaitGroup
-		for name, ctx := range map[string]context.Context{"id1": ctx, "id2": t.Context()} {
+		for id, ctx := range map[string]context.Context{"id1": ctx, "id2": t.Context()} {
 			group.Go(func() {
-				_, err := c.NetworkVolumes.Get(ctx, name)
+				_, err := c.NetworkVolumes.Get(ctx, id)
 				mu.Lock()
 				defer mu.Unlock()
-				errs[name] = err
+				errs[id] = err
 			})
 		}
 		synctest.Wait()
@@ -213,6 +213,6 @@ func TestInterruptedReader(t *testing.T) {
 		cancel()
 		group.Wait()
 		must.ErrorContains(t, errs["id1"], "listing the network volumes: interrupted")
-		must.Hold(t, errs["id2"] == nil && s.lists == 1, "got", errs["id2"], "after", s.lists, "lists")
+		must.Hold(t, errs["id2"] == nil && s.lists == 1, "the other reader got", errs["id2"], "after", s.lists, "lists")
 	})
 }

@@ -22,13 +22,13 @@ import (
 type pager struct {
 	path, member string
 	pageSize     int
-	empty        bool                      // an empty page precedes each other page
+	emptyPages   bool                      // an empty page precedes each page with objects
 	beforePage   func(s *pager, pages int) // runs before each page except the first
 
 	mu      sync.Mutex
 	objects []pagedObject // the newest last
-	last    int           // number in the newest id
-	pages   int
+	lastID  int           // number in the newest id
+	pages   int           // number of pages served
 }
 
 type pagedObject struct {
@@ -40,11 +40,11 @@ func (o pagedObject) id() string { return fmt.Sprintf("id%d", o.n) }
 
 // add creates an object from JSON without an id.
 func (s *pager) add(object string) {
-	s.last++
-	s.objects = append(s.objects, pagedObject{s.last, json.RawMessage(fmt.Sprintf(`{"id":"id%d",`, s.last) + strings.TrimPrefix(object, "{"))})
+	s.lastID++
+	s.objects = append(s.objects, pagedObject{s.lastID, json.RawMessage(fmt.Sprintf(`{"id":"id%d",`, s.lastID) + strings.TrimPrefix(object, "{"))})
 }
 
-// index returns the index of the first object that isn't older than the n-th.
+// index returns the index of the first object whose number is n or larger.
 func (s *pager) index(n int) (i int, found bool) {
 	return slices.BinarySearchFunc(s.objects, n, func(o pagedObject, n int) int { return o.n - n })
 }
@@ -80,7 +80,7 @@ func (s *pager) page(w http.ResponseWriter, r *http.Request, cursor string) {
 		end, _ = s.index(n)
 	}
 	begin := max(0, end-s.pageSize)
-	if s.empty && !strings.HasPrefix(cursor, "+") {
+	if s.emptyPages && !strings.HasPrefix(cursor, "+") {
 		begin = end
 	}
 	page := make([]json.RawMessage, 0, end-begin)
@@ -95,7 +95,7 @@ func (s *pager) page(w http.ResponseWriter, r *http.Request, cursor string) {
 	case begin < len(s.objects):
 		pagination["nextCursor"] = fmt.Sprintf("+%d", s.objects[begin].n)
 	default:
-		pagination["nextCursor"] = fmt.Sprintf("+%d", s.last+1)
+		pagination["nextCursor"] = fmt.Sprintf("+%d", s.lastID+1)
 	}
 	text, _ := json.Marshal(map[string]any{s.member: page, "pagination": pagination})
 	answer(200, string(text))(w, r)
@@ -173,7 +173,7 @@ func eachPaged(t *testing.T, paths []string, check func(t *testing.T, path strin
 		for _, pageSize := range pageSizes {
 			t.Run(fmt.Sprint(path, pageSize), func(t *testing.T) {
 				t.Parallel()
-				s := &pager{path: path, member: kind.member, pageSize: pageSize, empty: pageSize == 50}
+				s := &pager{path: path, member: kind.member, pageSize: pageSize, emptyPages: pageSize == 50}
 				for n := range 1050 {
 					s.add(fmt.Sprintf(`{"name":"n%d"%s`, n+1, kind.object))
 				}
@@ -212,14 +212,14 @@ func TestAllPages(t *testing.T) {
 // If objects are created and deleted between pages, each other object is returned once.
 func TestChangesBetweenPages(t *testing.T) {
 	eachPaged(t, []string{"/v2/network-volumes"}, func(t *testing.T, path string, s *pager) {
-		gone := map[string]bool{}
+		deleted := map[string]bool{}
 		s.beforePage = func(s *pager, pages int) {
 			if pages%max(1, 300/s.pageSize) != 0 && s.pageSize < 1000 {
 				return
 			}
 			s.add(`{"name":"later"` + pagedKinds[path].object)
-			for _, i := range []int{0, len(s.objects) / 2} { // one after the cursor, and one before or after it
-				gone[s.objects[i].id()] = true
+			for _, i := range []int{0, len(s.objects) / 2} { // the oldest, which is on a later page, and one on any page
+				deleted[s.objects[i].id()] = true
 				s.objects = slices.Delete(s.objects, i, i+1)
 			}
 		}
@@ -232,9 +232,9 @@ func TestChangesBetweenPages(t *testing.T) {
 			for n := range 1050 {
 				id := fmt.Sprintf("id%d", n+1)
 				got := times[id]
-				must.Hold(t, (got == 1 || gone[id]) && got <= 1, id, "is returned", got, "times")
+				must.Hold(t, (got == 1 || deleted[id]) && got <= 1, id, "is returned", got, "times")
 			}
-			must.Hold(t, err == nil && len(gone) >= 2, len(gone), "were deleted", err)
+			must.Hold(t, err == nil && len(deleted) >= 2, "the list returned", err, "while", len(deleted), "objects were deleted")
 		})
 	})
 }
@@ -272,7 +272,7 @@ func TestPagesOfOtherLists(t *testing.T) {
 		n, err := c.count(t.Context(), client)
 		if seen := d.requests(); err != nil || n != 3 || len(seen) != 2 || !strings.Contains(seen[1].query, "cursor=x+y%26") ||
 			name == "bill" && !strings.Contains(seen[1].query, "lastN=3") {
-			t.Errorf("%s: %d, %v after %v", name, n, err, seen)
+			t.Errorf("%s: got %d elements of 3 and the error %v after the requests %v", name, n, err, seen)
 		}
 	}
 }
@@ -307,9 +307,9 @@ func TestBrokenPages(t *testing.T) {
 	} {
 		client, d := deploy(t, api.V2, c.answers...)
 		_, err := client.NetworkVolumes.List(t.Context())
-		must.Hold(t, (err == nil) == (c.says == "") && len(d.requests()) == c.sent, name, err, "after", len(d.requests()), "requests")
+		must.Hold(t, (err == nil) == (c.says == "") && len(d.requests()) == c.sent, name, "ended with", err, "after", len(d.requests()), "requests")
 		must.Hold(t, err == nil || strings.Contains(err.Error(), c.says) && strings.Contains(err.Error(), "/v2/network-volumes: ") && strings.Contains(err.Error(), "r-1"),
-			name, err)
+			name, "lacks", c.says, "or the address or the request id in the error", err)
 	}
 	synctest.Test(t, func(t *testing.T) { // an endless sequence of empty pages
 		n := 0
@@ -319,9 +319,9 @@ func TestBrokenPages(t *testing.T) {
 		})
 		_, err := client.NetworkVolumes.List(t.Context())
 		must.Hold(t, err != nil && strings.Contains(err.Error(), "1000 pages in a row are empty") && len(d.requests()) == 1001,
-			err, "after", len(d.requests()), "pages")
+			"the list ended with", err, "after", len(d.requests()), "pages")
 	})
 	client, _ := deploy(t, api.V2, next("x"), answer(403, `{"title":"Forbidden","status":403}`))
 	_, err := client.NetworkVolumes.List(t.Context())
-	must.Hold(t, status(err) == 403 && !errors.Is(err, context.Canceled), "a later page is forbidden", err)
+	must.Hold(t, status(err) == 403 && !errors.Is(err, context.Canceled), "a later page is forbidden, and the list ended with", err)
 }

@@ -62,7 +62,7 @@ func TestPodBodies(t *testing.T) {
 			d.emptyLists = true
 			must.Succeed(t, must.Err(client.Pods.Create(t.Context(), c.pod)), version, name)
 			t.Log(version, name)
-			sameJSON(t, d.last(t).body, want)
+			expectSameJSON(t, d.last(t).body, want)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestPodUpdates(t *testing.T) {
 				must.Equal(t, last.method, http.MethodGet, version, name, "sent", last.body)
 			} else {
 				t.Log(version, name)
-				sameJSON(t, last.body, want)
+				expectSameJSON(t, last.body, want)
 			}
 		}
 	}
@@ -126,22 +126,22 @@ func TestPodAnswers(t *testing.T) {
 	}
 	got1, got2 := read(api.V1, v1), read(api.V2, v2)
 	must.Hold(t, got2.GlobalNetworking != nil && got2.GlobalNetworking.IP == "10.0.0.1" && slices.Equal(*got1.Container.Entrypoint, []string{"sh"}),
-		"v2", got2.GlobalNetworking, "v1", *got1.Container.Entrypoint)
+		"v2 has the global networking", got2.GlobalNetworking, "and v1 the entrypoint", *got1.Container.Entrypoint)
 	got2.GlobalNetworking, got2.Actions, got2.CUDAVersion, got2.CreatedAt, got2.Runtime.Uptime, got2.Runtime.GPUs = nil, nil, nil, "", 0, nil
-	same(t, got1, got2)
+	expectEqual(t, got1, got2)
 
 	cpu := read(api.V1, `{"id":"a","cpuFlavorId":"cpu3c","vcpuCount":4,"memoryInGb":8,"desiredStatus":"EXITED","lastStartedAt":"2026-01-01T00:00:00Z","volumeInGb":0,"volumeMountPath":"/net",
 		"networkVolume":{"id":"v","name":"n","size":10,"dataCenterId":"d"},"machine":{"secureCloud":false}}`)
-	same(t, cpu.CPU, &api.PodCPU{ID: "cpu3c", VCPUCount: 4, Memory: 8})
-	same(t, cpu.Mounts, api.PodMounts{Network: []api.NetworkMount{{VolumeID: "v", Path: "/net"}}})
-	must.Hold(t, cpu.Cloud == "COMMUNITY" && cpu.Runtime == nil && !cpu.Active(), cpu)
+	expectEqual(t, cpu.CPU, &api.PodCPU{ID: "cpu3c", VCPUCount: 4, Memory: 8})
+	expectEqual(t, cpu.Mounts, api.PodMounts{Network: []api.NetworkMount{{VolumeID: "v", Path: "/net"}}})
+	must.Hold(t, cpu.Cloud == "COMMUNITY" && cpu.Runtime == nil && !cpu.Active(), "expected an inactive pod of the community cloud without runtime and got", cpu)
 }
 
 func TestTerminatedPodIsGone(t *testing.T) {
 	for version, body := range map[api.Version]string{api.V1: `{"id":"a","desiredStatus":"TERMINATED"}`, api.V2: `{"id":"a","status":"TERMINATED"}`} {
 		c, _ := deploy(t, version, answer(200, body))
 		got, err := c.Pods.Get(t.Context(), "a")
-		must.Hold(t, api.IsNotFound(err), version, got, err)
+		must.Hold(t, api.IsNotFound(err), version, "answers a terminated pod, and the read returned", got, err)
 	}
 }
 
@@ -176,17 +176,17 @@ func TestPodOfALostCreate(t *testing.T) {
 				answer(500, ``)(w, r)
 			}}
 			got, err := s.newClient(t).Pods.Create(t.Context(), want)
-			must.Equal(t, c.adopted, err == nil && got.ID == "id1", name, got.ID, err)
+			must.Equal(t, c.adopted, err == nil && got.ID == "id1", "the pod", name, "is adopted; the create returned", got.ID, err)
 			_, unresolved := errors.AsType[*api.UnresolvedCreateError](err)
-			must.Hold(t, c.adopted || unresolved, name, err)
+			must.Hold(t, c.adopted || unresolved, "the pod", name, "isn't adopted, and the error isn't an UnresolvedCreateError:", err)
 		})
 	}
 }
 
-// togglingPod is a server with one pod, which obeys the actions start and stop unless a fault is due.
+// togglingPod is a server with one pod. It carries out the actions start and stop, except as faults say.
 type togglingPod struct {
 	status  string
-	faults  []int // statuses of the answers to actions, in turn; 200 and negative ones carry the action out
+	faults  []int // the answer's status, action by action; with 200 or a negated status the action is carried out
 	actions []string
 }
 
@@ -224,15 +224,15 @@ func TestSetActive(t *testing.T) {
 		actions int
 		fails   bool
 	}{
-		"it runs":                      {"RUNNING", true, nil, 0, false},
-		"it is about to":               {"STARTING", true, nil, 0, false},
-		"it has failed":                {"ERROR", false, nil, 0, false},
+		"it runs already":              {"RUNNING", true, nil, 0, false},
+		"it starts already":            {"STARTING", true, nil, 0, false},
+		"it has failed, so it's off":   {"ERROR", false, nil, 0, false},
 		"start":                        {"EXITED", true, nil, 1, false},
 		"stop":                         {"RUNNING", false, nil, 1, false},
 		"the answer is lost":           {"RUNNING", false, []int{-500}, 1, false},
-		"the first fails":              {"RUNNING", false, []int{500, 200}, 2, false},
-		"it is not known there yet":    {"EXITED", true, []int{404, 404, 200}, 3, false},
-		"another was faster":           {"RUNNING", false, []int{-409}, 1, false},
+		"the first try fails":          {"RUNNING", false, []int{500, 200}, 2, false},
+		"it can't be found at first":   {"EXITED", true, []int{404, 404, 200}, 3, false},
+		"another client was faster":    {"RUNNING", false, []int{-409}, 1, false},
 		"it is refused":                {"RUNNING", false, []int{400}, 1, true},
 		"it is refused for its status": {"RUNNING", false, []int{409, 409, 409, 409, 409}, 4, true},
 	} {
@@ -241,7 +241,7 @@ func TestSetActive(t *testing.T) {
 				p := &togglingPod{status: c.status, faults: c.faults}
 				got, err := pipe(t, p, api.Settings{Version: version}).Pods.SetActive(t.Context(), "a", c.active)
 				must.Hold(t, (err != nil) == c.fails && len(p.actions) == c.actions && (c.fails || got.Active() == c.active),
-					version, name, got.Status, err, "after", p.actions)
+					version, name, "ends with", got.Status, err, "after", p.actions, "expected", c.actions, "actions")
 			})
 		}
 	}

@@ -53,11 +53,12 @@ func cutOff(w http.ResponseWriter, _ *http.Request) {
 func stall(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 func TestRetryByMethodAndFailure(t *testing.T) {
-	const once, failures, waits = 1, 4, 13
+	const once, failures, waits = 1, 4, 13 // the tries of a request that isn't repeated, that failed, and that must wait
 	for _, c := range []struct {
 		name        string
 		fail        http.HandlerFunc
-		safe, posts int // tries
+		tries       int // of GET, PATCH and DELETE
+		triesOfPost int
 	}{
 		{"400", answer(400, ``), once, once},
 		{"401", answer(401, ``), once, once},
@@ -88,12 +89,12 @@ func TestRetryByMethodAndFailure(t *testing.T) {
 				err := send(t.Context(), client)
 				failure, ok := errors.AsType[*api.Error](err)
 				must.Require(t, ok, "got", err, "want an *api.Error")
-				want := c.safe
+				want := c.tries
 				if method == "POST" {
-					want = c.posts
+					want = c.triesOfPost
 				}
 				n := len(d.requests())
-				must.Hold(t, n == want && (failure.Tries == want || failure.Tries == 1), n, "requests", failure.Tries, "tries told, want", want, err)
+				must.Hold(t, n == want && (failure.Tries == want || failure.Tries == 1), n, "requests were sent, and the error tells of", failure.Tries, "tries; want", want, err)
 			})
 		}
 	}
@@ -139,7 +140,7 @@ func TestUntrustedCertificateIsNotRepeated(t *testing.T) {
 	defer server.Close()
 	_, err := client(t, api.Settings{BaseURL: server.URL}).Templates.Get(t.Context(), "a")
 	failure, ok := errors.AsType[*api.Error](err)
-	must.Hold(t, ok && failure.Tries == 1 && strings.Contains(err.Error(), "set SSL_CERT_FILE"), err)
+	must.Hold(t, ok && failure.Tries == 1 && strings.Contains(err.Error(), "set SSL_CERT_FILE"), "expected an error that names SSL_CERT_FILE after one try and got", err)
 }
 
 func TestSuccessAfterFailures(t *testing.T) {
@@ -172,12 +173,12 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		"503, another's clock": {ahead, 11 * time.Second},
 	} {
 		for method, send := range requestsByMethod {
-			done := answer(200, `{"id":"a"}`)
+			success := answer(200, `{"id":"a"}`)
 			if method == http.MethodDelete {
-				done = answer(204, ``)
+				success = answer(204, ``)
 			}
 			runInBubble(t, name+"/"+method, func(t *testing.T) {
-				client, d := deployPiped(t, api.V2, c.fail, c.fail, done)
+				client, d := deployPiped(t, api.V2, c.fail, c.fail, success)
 				d.emptyLists = true
 				must.Succeed(t, send(t.Context(), client))
 				seen := d.requests()
@@ -186,9 +187,9 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 					// Before a create is sent again, the client looks for its result.
 					looks := method == "POST" && strings.HasPrefix(name, "503")
 					pause := seen[i+1].at.Sub(seen[i].at)
-					must.Hold(t, (pause == c.want || looks) && pause >= c.want, "pause", i+1, pause, c.want)
+					must.Hold(t, (pause == c.want || looks) && pause >= c.want, "pause", i+1, "took", pause, "expected", c.want)
 				}
-				must.Equal(t, seen[0].body, seen[2].body, "the last try sent", "the first")
+				must.Equal(t, seen[2].body, seen[0].body, "the body of the last try, which is the first's")
 			})
 		}
 	}
@@ -204,15 +205,15 @@ func TestUpdateWhoseAnswerWasLost(t *testing.T) {
 					answer(200, fmt.Sprintf(`{"id":"a","name":"n","size":%d}`, size)))
 				got, err := client.NetworkVolumes.Update(t.Context(),
 					api.NetworkVolume{ID: "a", Name: "n", Size: 10}, api.NetworkVolume{Name: "n", Size: 20})
-				must.Hold(t, (!settled || err == nil && got.Size == 20) && (settled || err != nil), got, err)
+				must.Hold(t, (!settled || err == nil && got.Size == 20) && (settled || err != nil), "the server has size", size, "and the update to 20 returned", got, err)
 				seen := d.requests()
-				must.Hold(t, len(seen) == 3 && seen[2].method == "GET", "sent", seen)
+				must.Hold(t, len(seen) == 3 && seen[2].method == "GET", "expected two updates and a read and got", seen)
 			})
 		}
 		synctest.Test(t, func(t *testing.T) {
 			client, d := deployPiped(t, version, answer(400, `{"message":"must exceed"}`))
 			_, err := client.NetworkVolumes.Update(t.Context(), api.NetworkVolume{ID: "a", Size: 10}, api.NetworkVolume{Size: 20})
-			must.Hold(t, err != nil && len(d.requests()) == 1, "a refusal at the first try", err, "after", len(d.requests()), "requests")
+			must.Hold(t, err != nil && len(d.requests()) == 1, "a refusal at the first try gives", err, "after", len(d.requests()), "requests")
 		})
 	}
 }
@@ -242,9 +243,9 @@ func TestAddressesAreChecked(t *testing.T) {
 	} {
 		_, err := api.New(api.Settings{BaseURL: c.base, QueueURL: c.queue, APIKey: testKey})
 		settingErr, ok := errors.AsType[*api.SettingError](err)
-		must.Require(t, ok, c.base, c.queue, "got", err, "want a SettingError")
-		must.Hold(t, settingErr.Setting == c.setting && strings.Contains(err.Error(), c.problem), c.base, c.queue, err, c.setting, "…", c.problem)
-		must.Hold(t, !strings.Contains(err.Error(), "secret"), c.base, "the error repeats a secret", err)
+		must.Require(t, ok, "for", c.base, c.queue, "expected a SettingError and got", err)
+		must.Hold(t, settingErr.Setting == c.setting && strings.Contains(err.Error(), c.problem), "for", c.base, c.queue, "expected", c.problem, "about", c.setting, "and got", err)
+		must.Hold(t, !strings.Contains(err.Error(), "secret"), "the error about", c.base, "repeats a secret:", err)
 	}
 }
 
@@ -262,7 +263,7 @@ func TestOtherSettingsAreChecked(t *testing.T) {
 		c.s.BaseURL = "http://deployment"
 		_, err := api.New(c.s)
 		settingErr, ok := errors.AsType[*api.SettingError](err)
-		must.Hold(t, ok && settingErr.Setting == c.setting, c.s.APIKey, err, "want an error of", c.setting)
+		must.Hold(t, ok && settingErr.Setting == c.setting, "for", c.s, "expected an error about", c.setting, "and got", err)
 		must.Hold(t, err == nil || !strings.Contains(err.Error(), testKey), "the error repeats the key", err)
 	}
 }
@@ -282,9 +283,9 @@ func TestRequestsCarryKeyAgentAndPath(t *testing.T) {
 		c.settings.UserAgent = "provider/1.2.3"
 		must.Do(client(t, c.settings).RegistryAuths.Get(t.Context(), "a"))(t)
 		got := d.last(t)
-		same(t, got.method+" "+got.path+"?"+got.query, "GET "+c.want+"?")
-		same(t, got.header.Get("Authorization"), "Bearer "+testKey)
-		same(t, got.header.Get("User-Agent"), "provider/1.2.3")
+		expectEqual(t, got.method+" "+got.path+"?"+got.query, "GET "+c.want+"?")
+		expectEqual(t, got.header.Get("Authorization"), "Bearer "+testKey)
+		expectEqual(t, got.header.Get("User-Agent"), "provider/1.2.3")
 	}
 }
 
@@ -293,7 +294,7 @@ func TestIDsAreOnePathSegment(t *testing.T) {
 	for _, id := range []string{"", ".", "..", "a/b", "a?b", "a#b", "a b", "ä", strings.Repeat("x", 129)} {
 		must.Hold(t, !api.ValidID(id), "the invalid id", id, "is accepted")
 		_, err := c.Templates.Get(t.Context(), id)
-		must.Hold(t, err != nil && !api.IsNotFound(err), "Get", id, err)
+		must.Hold(t, err != nil && !api.IsNotFound(err), "Get of the invalid id", id, "returned", err)
 		must.Hold(t, c.Templates.Delete(t.Context(), id) != nil, "Delete", id, "succeeds")
 		must.Hold(t, must.Err(c.Jobs.Status(t.Context(), id, "j")) != nil, "Status of endpoint", id, "succeeds")
 		must.Hold(t, must.Err(c.Jobs.Status(t.Context(), "e", id)) != nil, "Status of job", id, "succeeds")

@@ -32,7 +32,7 @@ func TestCreateTemplate(t *testing.T) {
 			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"containerRegistryAuthId":"r","volumeInGb":40,"volumeMountPath":"/data",
 			"isPublic":true,"isServerless":true,"category":"AMD","readme":"# hello","dockerEntrypoint":["/bin/sh","-c"]}`},
 		// The server would fill in ports and a volume of its own.
-		"v1, least": {api.V1, api.Template{Name: "n", Image: "i"},
+		"v1, only required": {api.V1, api.Template{Name: "n", Image: "i"},
 			`{"name":"n","imageName":"i","ports":[],"volumeInGb":0,"isPublic":false,"isServerless":false}`},
 		"v1, empty": {api.V1, api.Template{Name: "n", Image: "i", Env: map[string]string{}, Ports: []string{}, Readme: new(""),
 			Command: api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}, AllowedCUDAVersions: new([]string{})},
@@ -40,12 +40,12 @@ func TestCreateTemplate(t *testing.T) {
 		"v2, all": {api.V2, templateOfBothVersions(), `{"name":"n","image":"i:1","entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"],"disk":30,
 			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"registry":"r","mounts":{"persistent":{"size":40,"path":"/data"}},
 			"public":true,"serverless":true,"category":"AMD","startSsh":false,"startJupyter":true,"allowedCudaVersions":["12.4","12.5"]}`},
-		"v2, least": {api.V2, api.Template{Name: "n", Image: "i"}, `{"name":"n","image":"i","public":false,"serverless":false}`},
+		"v2, only required": {api.V2, api.Template{Name: "n", Image: "i"}, `{"name":"n","image":"i","public":false,"serverless":false}`},
 		"v2, empty": {api.V2, api.Template{Name: "n", Image: "i", Env: map[string]string{}, Ports: []string{}, Readme: new(""),
 			Command: api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}, AllowedCUDAVersions: new([]string{})},
 			`{"name":"n","image":"i","public":false,"serverless":false}`},
 	} {
-		t.Run(name, func(t *testing.T) { sameJSON(t, must.Do(createBody(t, c.version, templates, c.want))(t), c.body) })
+		t.Run(name, func(t *testing.T) { expectSameJSON(t, must.Do(createBody(t, c.version, templates, c.want))(t), c.body) })
 	}
 }
 
@@ -58,14 +58,14 @@ func TestReadTemplate(t *testing.T) {
 	empty := api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}
 	for name, c := range map[string]struct {
 		version api.Version
-		wire    string
+		answer  string
 		want    api.Template
 	}{
 		"v1, all": {api.V1, `{"id":"a","name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,
 			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"containerRegistryAuthId":"r","volumeInGb":40,"volumeMountPath":"/data",
 			"isPublic":true,"isServerless":true,"category":"AMD","readme":"# hello","dockerEntrypoint":["/bin/sh","-c"],
 			"earned":1.5,"runtimeInMin":3,"isRunpod":true,"isPlatform":true}`, v1},
-		"v1, least": {api.V1, `{"id":"a"}`, api.Template{ID: "a", Readme: new(""), Command: empty}},
+		"v1, only the id": {api.V1, `{"id":"a"}`, api.Template{ID: "a", Readme: new(""), Command: empty}},
 		"v1, no volume": {api.V1, `{"id":"a","volumeInGb":0,"volumeMountPath":"/workspace"}`,
 			api.Template{ID: "a", Readme: new(""), Command: empty}},
 		"v1, null": {api.V1, `{"id":"a","dockerStartCmd":null,"env":null,"ports":null,"containerRegistryAuthId":null,"volumeInGb":null,"readme":null,"dockerEntrypoint":null}`,
@@ -73,7 +73,7 @@ func TestReadTemplate(t *testing.T) {
 		"v2, all": {api.V2, `{"id":"a","name":"n","image":"i:1","args":" stored ","entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"],"disk":30,
 			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"registry":"r","mounts":{"persistent":{"size":40,"path":"/data"}},
 			"public":true,"serverless":true,"category":"AMD","startSsh":false,"startJupyter":true,"allowedCudaVersions":["12.4","12.5"]}`, v2},
-		"v2, least": {api.V2, `{"id":"a"}`, api.Template{ID: "a", Command: empty, AllowedCUDAVersions: new([]string(nil))}},
+		"v2, only the id": {api.V2, `{"id":"a"}`, api.Template{ID: "a", Command: empty, AllowedCUDAVersions: new([]string(nil))}},
 		"v2, null": {api.V2, `{"id":"a","args":null,"env":null,"ports":null,"registry":null,"mounts":null,"startSsh":null,"allowedCudaVersions":null}`,
 			api.Template{ID: "a", Command: empty, AllowedCUDAVersions: new([]string(nil))}},
 		"v2, no mount": {api.V2, `{"id":"a","mounts":{}}`, api.Template{ID: "a", Command: empty, AllowedCUDAVersions: new([]string(nil))}},
@@ -87,7 +87,7 @@ func TestReadTemplate(t *testing.T) {
 		"v1, no entrypoint": {api.V1, `{"id":"a","dockerStartCmd":["run","a b"]}`, api.Template{ID: "a", Readme: new(""),
 			Command: api.Command{Args: new("run 'a b'"), Entrypoint: new([]string(nil)), Cmd: new([]string{"run", "a b"})}}},
 	} {
-		t.Run(name, func(t *testing.T) { same(t, decodeAnswer(t, c.version, templates, c.wire), c.want) })
+		t.Run(name, func(t *testing.T) { expectEqual(t, decodeAnswer(t, c.version, templates, c.answer), c.want) })
 	}
 }
 
@@ -101,8 +101,7 @@ func TestUpdateTemplate(t *testing.T) {
 		"image":     {func(t *api.Template) { t.Image = "j" }, `{"imageName":"j"}`, `{"image":"j"}`},
 		"args":      {func(t *api.Template) { t.Command = api.Command{Args: new("run 'a b'")} }, `{"dockerEntrypoint":[],"dockerStartCmd":["run","a b"]}`, `{"args":"run 'a b'"}`},
 		"cmd":       {func(t *api.Template) { t.Cmd = new([]string{"x"}) }, `{"dockerStartCmd":["x"]}`, `{"cmd":["x"]}`},
-		// The same words in another form.
-		"JSON": {func(t *api.Template) {
+		"the same words as JSON": {func(t *api.Template) {
 			t.Command = api.Command{Args: new(`{"cmd":["serve","--name","my model"],"entrypoint":["/bin/sh","-c"]}`)}
 		}, `null`, `null`},
 		"disk":       {func(t *api.Template) { t.Disk = 50 }, `{"containerDiskInGb":50}`, `{"disk":50}`},
@@ -145,9 +144,9 @@ func TestArgsThatV1CantSplit(t *testing.T) {
 	broken := templateOfBothVersions()
 	broken.Command = api.Command{Args: new(`run 'secret`)}
 	body, err := createBody(t, api.V1, templates, broken)
-	must.Hold(t, err != nil, "created as", body)
+	must.Hold(t, err != nil, "expected an error and got the create body", body)
 	body, err = updateBody(t, api.V1, templates, templateOfBothVersions(), broken)
-	must.Hold(t, err != nil, "updated by", body)
+	must.Hold(t, err != nil, "expected an error and got the update body", body)
 	// v1 can't split the args that v2 stored, so the update sends every field.
 	want := templateOfBothVersions()
 	expectUpdate(t, api.V1, templates, broken, want, `{"name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,

@@ -96,15 +96,15 @@ func TestShells(t *testing.T) {
 				var errs bytes.Buffer
 				cmd.Stderr = &errs
 				out, err := cmd.Output()
-				must.Require(t, err == nil, line, err, &errs)
-				var found []string
+				must.Require(t, err == nil, "completing", line, "failed:", err, &errs)
+				var completions []string
 				for text := range strings.Lines(string(out)) {
 					if text = strings.TrimSpace(text); text != "" && text != "tool" {
-						found = append(found, text)
+						completions = append(completions, text)
 					}
 				}
-				slices.Sort(found)
-				must.Equal(t, strings.Join(found, " "), want, line, "completes to")
+				slices.Sort(completions)
+				must.Equal(t, strings.Join(completions, " "), want, "the completions of", line)
 			}
 		})
 	}

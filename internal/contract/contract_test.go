@@ -40,26 +40,26 @@ func TestNoMemberIsListedTwiceForABody(t *testing.T) {
 
 func TestFieldsAreWellFormed(t *testing.T) {
 	types := []string{"string", "integer", "number", "boolean", "object", "map", "array", "any"}
-	known := [][]string{DataCenterIDs, GPUTypeIDs, GPUPoolIDs, CPUFlavorIDs, CUDAVersions}
+	knownLists := [][]string{DataCenterIDs, GPUTypeIDs, GPUPoolIDs, CPUFlavorIDs, CUDAVersions}
 	path := regexp.MustCompile(`^[a-z][A-Za-z0-9_]*(\[\])?(\.[a-z][A-Za-z0-9_]*(\[\])?)*$`)
 	for _, f := range Fields {
-		must.Hold(t, path.MatchString(f.Path) && !strings.HasSuffix(f.Path, "[]"), f, "not a path of a member")
-		must.Hold(t, slices.Contains(types, f.Type), f, "unknown type", f.Type)
-		must.Equal(t, f.Items != "", f.Type == "array" || f.Type == "map", f, "type", f.Type, "with elements", f.Items)
-		must.Hold(t, f.Use != 0 && f.Required&^f.Use == 0, f, "required in a body without it")
+		must.Hold(t, path.MatchString(f.Path) && !strings.HasSuffix(f.Path, "[]"), f, "isn't the path of a member")
+		must.Hold(t, slices.Contains(types, f.Type), f, "has the unknown type", f.Type)
+		must.Equal(t, f.Items != "", f.Type == "array" || f.Type == "map", f, "is of type", f.Type, "and has the element type", f.Items)
+		must.Hold(t, f.Use != 0 && f.Required&^f.Use == 0, f, "is in no body, or is required in a body that it isn't in")
 		must.Hold(t, f.Default == "" || f.In(Create), f, "has a default but is in no create body")
 		must.Hold(t, f.Default == "" || !f.RequiredIn(Create), f, "is required and has a default")
 		empty := map[string]string{"array": "[]", "map": "{}", "string": `""`, "integer": "0"}[f.Type]
-		must.Hold(t, f.Clear == "" || f.Clear == empty || f.Clear == "null" && f.Nullable, f, "cleared by", f.Clear, "not by the empty value", empty, "STO-04, CMD-01")
+		must.Hold(t, f.Clear == "" || f.Clear == empty || f.Clear == "null" && f.Nullable, f, "is cleared by", f.Clear, "and should be by the empty value", empty, "(clauses STO-04 and CMD-01)")
 		must.Hold(t, f.Min == nil || f.Max == nil || *f.Min <= *f.Max, f, "has empty bounds")
-		must.Hold(t, f.Min == nil && f.Max == nil || slices.Contains([]string{"integer", "number", "string", "array"}, f.Type), f, "bounds on a", f.Type)
+		must.Hold(t, f.Min == nil && f.Max == nil || slices.Contains([]string{"integer", "number", "string", "array"}, f.Type), f, "has bounds, which the type", f.Type, "can't have")
 		must.Hold(t, !f.OrZero || f.Min != nil && !(*f.Min <= 0), f, "0 is within its bounds, so OrZero is superfluous")
-		must.Hold(t, !f.Open || f.Resource == "build" || slices.ContainsFunc(known, func(list []string) bool { return slices.Equal(list, f.Enum) }),
+		must.Hold(t, !f.Open || f.Resource == "build" || slices.ContainsFunc(knownLists, func(list []string) bool { return slices.Equal(list, f.Enum) }),
 			f, "the open list", f.Enum, "is none of the known lists (known.go)")
-		must.Hold(t, f.Path != "id" || !f.In(Read) || f.RequiredIn(Read), f, "an answer without the object's id")
-		must.Hold(t, f.Unit == "" || f.Type == "integer" || f.Type == "number" || f.Unit == "bytes", f, "a unit on a", f.Type)
-		must.Equal(t, f.Secret, (f.Resource == "registryAuth" && f.Path == "password") || (f.Resource == "secret" && f.Path == "value"), f, "secret", "SECURITY.md")
-		must.Hold(t, sourceForm.MatchString(f.Source), f, "source", f.Source, "names no source")
+		must.Hold(t, f.Path != "id" || !f.In(Read) || f.RequiredIn(Read), f, "must be in every answer")
+		must.Hold(t, f.Unit == "" || f.Type == "integer" || f.Type == "number" || f.Unit == "bytes", f, "has a unit, which the type", f.Type, "can't have")
+		must.Equal(t, f.Secret, (f.Resource == "registryAuth" && f.Path == "password") || (f.Resource == "secret" && f.Path == "value"), f, "is marked as secret; SECURITY.md lists the secrets")
+		must.Hold(t, sourceForm.MatchString(f.Source), f, "has the source", f.Source, "which names none")
 		checkValueForms(t, f)
 	}
 }
@@ -69,18 +69,18 @@ func TestFieldsAreWellFormed(t *testing.T) {
 // name are cleared by the same value. The client sends env, ports and registry of an endpoint with its
 // container, so those need no value.
 func TestMembersOfTheSameNameAreAlike(t *testing.T) {
-	formed, cleared := map[string]Field{}, map[string]Field{}
+	requestFields, clearableFields := map[string]Field{}, map[string]Field{} // by name: the last one seen
 	for _, f := range Fields {
 		name := f.Path[strings.LastIndex(f.Path, ".")+1:]
 		if f.In(Create|Update) && !slices.Contains([]string{"name", "id", "resource"}, name) {
-			other, seen := formed[name]
-			formed[name] = f
-			must.Hold(t, !seen || pattern(f) == pattern(other), f, "has the form", pattern(f), other, "has", pattern(other))
+			other, seen := requestFields[name]
+			requestFields[name] = f
+			must.Hold(t, !seen || pattern(f) == pattern(other), f, "has the form", pattern(f), "and", other, "has", pattern(other))
 		}
 		if (f.Resource == "template" || f.Resource == "endpoint") && f.In(Update) && !slices.Contains([]string{"env", "ports", "registry"}, name) {
-			other, seen := cleared[name]
-			cleared[name] = f
-			must.Hold(t, !seen || f.Clear == other.Clear, f, "is cleared by", f.Clear, other, "by", other.Clear)
+			other, seen := clearableFields[name]
+			clearableFields[name] = f
+			must.Hold(t, !seen || f.Clear == other.Clear, f, "is cleared by", f.Clear, "and", other, "by", other.Clear)
 		}
 	}
 }
@@ -92,36 +92,36 @@ func checkValueForms(t *testing.T, f Field) {
 	if f.Items != "" {
 		element = f.Items
 	}
-	must.Hold(t, len(f.Enum) == 0 && pattern(f) == "" || element == "string", f, "values or a pattern of strings on", element)
+	must.Hold(t, len(f.Enum) == 0 && pattern(f) == "" || element == "string", f, "has string values or a pattern, and is of type", element)
 	form := must.Do(regexp.Compile(pattern(f)))(t)
 	for i, value := range f.Enum {
-		must.Hold(t, !slices.Contains(f.Enum[:i], value), f, "duplicate value", value)
-		must.Hold(t, form.MatchString(value), f, "value", value, "does not match", pattern(f))
+		must.Hold(t, !slices.Contains(f.Enum[:i], value), f, "has the value", value, "twice")
+		must.Hold(t, form.MatchString(value), f, "has the value", value, "which does not match", pattern(f))
 	}
 	if f.Default != "" {
 		var value any
-		must.Succeed(t, json.Unmarshal([]byte(f.Default), &value), f, "default", f.Default)
-		must.Equal(t, rejection(f, value), "", f, "default", f.Default)
+		must.Succeed(t, json.Unmarshal([]byte(f.Default), &value), f, "has the default", f.Default)
+		must.Equal(t, rejection(f, value), "", "rejection of the default", f.Default, "by", f)
 	}
 }
 
 // rejection returns why a field rejects a value, or "".
 func rejection(f Field, value any) string {
-	measure, measured := 0.0, true
+	size, hasSize := 0.0, true // what Min and Max bound: a number, or a length
 	var texts []string
 	switch v := value.(type) {
 	case string:
 		if f.Type != "string" {
 			return "not of type " + f.Type
 		}
-		texts, measure = []string{v}, float64(utf8.RuneCountInString(v))
+		texts, size = []string{v}, float64(utf8.RuneCountInString(v))
 	case float64:
 		if f.Type != "number" && (f.Type != "integer" || v != math.Trunc(v)) {
 			return "not of type " + f.Type
 		}
-		measure = v
+		size = v
 	case bool:
-		measured = false
+		hasSize = false
 		if f.Type != "boolean" {
 			return "not of type " + f.Type
 		}
@@ -129,7 +129,7 @@ func rejection(f Field, value any) string {
 		if f.Type != "array" {
 			return "not of type " + f.Type
 		}
-		measure = float64(len(v))
+		size = float64(len(v))
 		for _, element := range v {
 			text, ok := element.(string)
 			if !ok || f.Items != "string" {
@@ -138,18 +138,18 @@ func rejection(f Field, value any) string {
 			texts = append(texts, text)
 		}
 	case map[string]any:
-		measured = false
+		hasSize = false
 		if f.Type != "object" && f.Type != "map" {
 			return "not of type " + f.Type
 		}
 	case nil:
-		measured = false
+		hasSize = false
 		if !f.Nullable {
 			return "null"
 		}
 	}
-	if measured && (!f.OrZero || measure != 0) {
-		if f.Min != nil && measure < *f.Min || f.Max != nil && measure > *f.Max {
+	if hasSize && (!f.OrZero || size != 0) {
+		if f.Min != nil && size < *f.Min || f.Max != nil && size > *f.Max {
 			return "out of bounds"
 		}
 	}
@@ -170,9 +170,9 @@ func TestRejection(t *testing.T) {
 	name := f("name", "string", readWrite, between(1, 3))
 	category := f("category", "string", readWrite, oneOf("CPU"))
 	for _, c := range []struct {
-		field Field
-		json  string
-		ok    bool
+		field    Field
+		json     string
+		accepted bool
 	}{
 		{timeout, `0`, true}, {timeout, `5000`, true}, {timeout, `4999`, false}, {timeout, `604800001`, false},
 		{timeout, `5000.5`, false}, {timeout, `"5000"`, false}, {timeout, `null`, false},
@@ -183,8 +183,8 @@ func TestRejection(t *testing.T) {
 	} {
 		var value any
 		must.Succeed(t, json.Unmarshal([]byte(c.json), &value))
-		fault := rejection(c.field, value)
-		must.Hold(t, (fault == "") == c.ok, c.field.Path, c.json, "accepted", fault == "", fault, c.ok)
+		reason := rejection(c.field, value)
+		must.Equal(t, reason == "", c.accepted, c.field.Path, "accepts", c.json, "reason", reason)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestPortFormAcceptsExactlyThePorts(t *testing.T) {
 	form := regexp.MustCompile(Port.Pattern)
 	for port := 0; port <= 70000; port++ {
 		got, want := form.MatchString(fmt.Sprintf("%d/tcp", port)), port >= 1 && port <= 65535
-		must.Require(t, got == want, "port", port, "accepted", got, "want", want)
+		must.Require(t, got == want, "port", port, "is accepted:", got, "want", want)
 	}
 }
 
@@ -204,16 +204,16 @@ func TestNestedMembersHaveTheirObject(t *testing.T) {
 			continue
 		}
 		parent, isList := strings.CutSuffix(f.Path[:dot], "[]")
-		var in Use
+		var parentUse Use
 		for _, p := range Fields {
 			if p.API != f.API || p.Resource != f.Resource || p.Path != parent {
 				continue
 			}
 			if p.Type == "object" && !isList || p.Type == "array" && p.Items == "object" && isList {
-				in |= p.Use
+				parentUse |= p.Use
 			}
 		}
-		must.Equal(t, f.Use&^in, 0, f, parent, "the object around it, isn't in all of its bodies")
+		must.Equal(t, f.Use&^parentUse, 0, f, "is in bodies that lack the object around it,", parent)
 	}
 }
 
@@ -224,49 +224,49 @@ func TestOperationsAreWellFormed(t *testing.T) {
 	resourcesWithoutFields := []string{"logLine", "release", "worker"} // the table lacks their members
 	var withoutFields []string
 	for _, o := range Operations {
-		must.Hold(t, !seen[o.String()], o, "listed twice")
+		must.Hold(t, !seen[o.String()], o, "is listed twice")
 		seen[o.String()] = true
-		must.Hold(t, slices.Contains(methods, o.Method) && path.MatchString(o.Path), o, "not a method and a path")
-		must.Hold(t, sourceForm.MatchString(o.Source), o, "source", o.Source, "names no source")
+		must.Hold(t, slices.Contains(methods, o.Method) && path.MatchString(o.Path), o, "isn't a method and a path")
+		must.Hold(t, sourceForm.MatchString(o.Source), o, "has the source", o.Source, "which names none")
 		checkCodes(t, o, o.Success, 200, 299)
 		checkCodes(t, o, o.Errors, 400, 599)
-		must.Hold(t, (o.Method == "DELETE") == slices.Contains(o.Success, 204) || o.API == Jobs || strings.HasSuffix(o.Path, "/action"), o, "success codes", o.Success)
-		must.Hold(t, o.API != V2 || !strings.Contains(o.Path, "{") || strings.Contains(o.Path, "{id}"), o, "the first parameter of a v2 path is {id}")
-		must.Hold(t, o.API == V1 || !strings.Contains(o.Path, "{") || slices.Contains(o.Errors, 404), o, "no 404 for an unknown id")
+		must.Hold(t, (o.Method == "DELETE") == slices.Contains(o.Success, 204) || o.API == Jobs || strings.HasSuffix(o.Path, "/action"), o, "has the success codes", o.Success, "but a deletion, and nothing else, answers 204")
+		must.Hold(t, o.API != V2 || !strings.Contains(o.Path, "{") || strings.Contains(o.Path, "{id}"), o, "lacks {id}, the first parameter of each v2 path")
+		must.Hold(t, o.API == V1 || !strings.Contains(o.Path, "{") || slices.Contains(o.Errors, 404), o, "lacks 404, the status for an unknown id")
 		hasFields := slices.Contains(Resources(o.API), o.Resource)
 		isListed := slices.Contains(resourcesWithoutFields, o.Resource)
-		must.Hold(t, o.Resource == "" || hasFields != isListed, o, o.Resource, "has fields", hasFields, "is in resourcesWithoutFields", isListed)
+		must.Hold(t, o.Resource == "" || hasFields != isListed, o, "is of", o.Resource, "which has fields:", hasFields, "and is in resourcesWithoutFields:", isListed)
 		if isListed {
 			withoutFields = append(withoutFields, o.Resource)
 		}
 	}
 	slices.Sort(withoutFields)
-	must.Equal(t, slices.Compact(withoutFields), resourcesWithoutFields, "resourcesWithoutFields is", "the operations need")
+	must.Equal(t, slices.Compact(withoutFields), resourcesWithoutFields, "the resources of operations that resourcesWithoutFields lists")
 }
 
 func checkCodes(t *testing.T, o Operation, codes []int, low, high int) {
 	t.Helper()
 	must.Hold(t, len(codes) != 0 && slices.IsSorted(codes) && len(slices.Compact(slices.Clone(codes))) == len(codes) && codes[0] >= low && codes[len(codes)-1] <= high,
-		o, "codes", codes)
+		o, "has the codes", codes, "expected sorted ones without duplicates from", low, "to", high)
 }
 
 // Every resource belongs to an operation and has exactly the bodies of its operations.
 func TestOperationsAndFieldsBelongTogether(t *testing.T) {
-	reached := map[string]Use{}
+	operationUses := map[string]Use{} // by API and resource: the bodies that operations have
 	for _, o := range Operations {
 		key := fmt.Sprint(o.API, " ", o.Resource)
 		switch {
 		case o.Method == "GET" || o.Resource == "purge" || o.API == Jobs && o.Resource != "jobSubmission":
-			reached[key] |= Read
+			operationUses[key] |= Read
 		case o.Method == "PATCH" || o.Method == "PUT" || strings.HasSuffix(o.Path, "/update"):
-			reached[key] |= Update | Read
+			operationUses[key] |= Update | Read
 		case o.Method == "POST":
-			reached[key] |= Create
+			operationUses[key] |= Create
 		}
 	}
-	reached["v2 podAction"] = Create // the operation's resource is its response, the pod
+	operationUses["v2 podAction"] = Create // the operation's resource is its response, the pod
 	for _, api := range []API{V1, V2, Jobs} {
-		reached[fmt.Sprint(api, " error")] = Read
+		operationUses[fmt.Sprint(api, " error")] = Read
 		for _, resource := range Resources(api) {
 			var uses Use
 			for _, f := range Fields {
@@ -274,7 +274,7 @@ func TestOperationsAndFieldsBelongTogether(t *testing.T) {
 					uses |= f.Use
 				}
 			}
-			must.Equal(t, uses, reached[fmt.Sprint(api, " ", resource)], api, resource, "bodies with fields, and bodies of operations")
+			must.Equal(t, uses, operationUses[fmt.Sprint(api, " ", resource)], "the bodies of", api, resource, "in Fields, expected as in Operations")
 		}
 	}
 }
@@ -314,10 +314,10 @@ func TestChoicesAreComplete(t *testing.T) {
 			clear(seen)
 			continue
 		}
-		must.Hold(t, c[0] != "" && !seen[c[0]], "a choice without a topic or with a duplicate one", c)
+		must.Hold(t, c[0] != "" && !seen[c[0]], "the topic of the choice", c, "is empty or a duplicate")
 		seen[c[0]] = true
 		for _, text := range c[1:] {
-			must.Hold(t, strings.HasSuffix(text, ".") && strings.Count(text, "`")%2 == 0, c[0], "invalid text", text, "expected a whole sentence")
+			must.Hold(t, strings.HasSuffix(text, ".") && strings.Count(text, "`")%2 == 0, "the choice", c[0], "has the text", text, "which should end with a full stop and close its code")
 		}
 	}
 	must.Hold(t, len(seen) > 0 && len(choiceRows()) == strings.Count(choices, "\n| "), "a row of choices.md doesn't have three cells")

@@ -328,7 +328,7 @@ func TestDocumentIsCurrent(t *testing.T) {
 		must.Succeed(t, os.WriteFile(document, []byte(want), 0o644))
 	}
 	got, err := os.ReadFile(document)
-	must.Require(t, err == nil, err, "write it with: go generate ./internal/contract")
+	must.Require(t, err == nil, "reading the document:", err, "; write it with: go generate ./internal/contract")
 	if string(got) == want {
 		return
 	}
@@ -366,23 +366,23 @@ func TestEveryFieldOperationAndChoiceIsPrinted(t *testing.T) {
 			rows += strings.Count(line, "`") / 2
 		}
 	}
-	operationTables, fieldTables, rest := 2, 0, len(Operations)
+	operationTables, fieldTables, operationsAndFields := 2, 0, len(Operations)
 	for _, api := range []API{V2, Jobs} { // v1 is in its OpenAPI document
 		fieldTables += len(slices.DeleteFunc(Resources(api), func(name string) bool { return !isPrinted(api, name) }))
 	}
 	for _, f := range Fields {
 		if f.API != V1 && isPrinted(f.API, f.Resource) {
-			rest++
+			operationsAndFields++
 		}
 	}
 	for _, o := range Operations {
 		if o.API == V1 {
-			rest--
+			operationsAndFields--
 		}
 	}
 	legend := 1 + 3
-	want := rest + len(choiceRows()) + operationTables + fieldTables + legend
-	must.Equal(t, rows, want, "table lines")
+	want := operationsAndFields + len(choiceRows()) + operationTables + fieldTables + legend
+	must.Equal(t, rows, want, "rows that the document prints")
 }
 
 func TestCells(t *testing.T) {

@@ -80,9 +80,9 @@ func TestBackoffDoublesWithJitter(t *testing.T) {
 	})
 }
 
-type refusing struct{}
+type refusingTransport struct{}
 
-func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
+func (refusingTransport) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 }
 
@@ -92,7 +92,7 @@ func TestRestartIsAwaited(t *testing.T) {
 		failing http.RoundTripper
 		waits   bool
 	}{
-		"refused": {refusing{}, true}, "502": {handlerTransport{answer(502, ``)}, true}, "503": {handlerTransport{answer(503, ``)}, true},
+		"refused": {refusingTransport{}, true}, "502": {handlerTransport{answer(502, ``)}, true}, "503": {handlerTransport{answer(503, ``)}, true},
 		"500": {handlerTransport{answer(500, ``)}, false}, "504": {handlerTransport{answer(504, ``)}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,9 +100,9 @@ func TestRestartIsAwaited(t *testing.T) {
 			must.ErrorIs(t, read(t.Context(), client), nil)
 			client.RoundTripper = c.failing
 			began := time.Now()
-			must.Hold(t, read(t.Context(), client) != nil, name, "succeeded")
+			must.Hold(t, read(t.Context(), client) != nil, "the read succeeds although each answer is", name)
 			took := time.Since(began)
-			must.Hold(t, took < time.Minute*5/4 && (took > 30*time.Second) == c.waits, name, "failed after", took)
+			must.Hold(t, took < time.Minute*5/4 && (took > 30*time.Second) == c.waits, name, "made the read fail after", took, "expected about a minute:", c.waits)
 		})
 	}
 }
@@ -118,7 +118,7 @@ func TestContextCapsWaits(t *testing.T) {
 			err := read(ctx, newClient(server))
 			must.Hold(t, time.Since(began) == 0 && len(server.times) == 1, "took", time.Since(began), "and", len(server.times), "requests")
 			failure, ok := errors.AsType[*httpclient.Error](err)
-			must.Hold(t, ok && failure.Status == 429 && failure.RetryAfter == 30*time.Second, err)
+			must.Hold(t, ok && failure.Status == 429 && failure.RetryAfter == 30*time.Second, "expected a 429 with Retry-After 30s and got", err)
 		})
 	})
 	for name, c := range map[string]struct {
@@ -157,11 +157,11 @@ func TestTimeoutIsPerTry(t *testing.T) {
 type quota struct {
 	limit    int
 	enforced bool
-	silent   bool // sends only Retry-After
+	silent   bool // announces nothing: a 429 has only Retry-After
 
 	mu       sync.Mutex
-	start    time.Time
-	used     int
+	start    time.Time // of the window
+	used     int       // requests in the window
 	rejected int
 }
 
@@ -224,7 +224,7 @@ func TestKeepsToTheServersPace(t *testing.T) {
 				group.Wait()
 				took := time.Since(began)
 				must.Hold(t, took >= time.Duration(c.minutes)*time.Minute && took <= time.Duration(c.minutes)*time.Minute+30*time.Second && server.rejected <= c.rejected,
-					"took", took, server.rejected, "rejected")
+					"took", took, "with", server.rejected, "rejections; expected", c.minutes, "minutes and at most", c.rejected)
 			})
 		})
 	}
@@ -244,7 +244,7 @@ func TestRejectionDelaysAllRequests(t *testing.T) {
 		}
 		began := time.Now()
 		_, err := c.Do(t.Context(), httpclient.Call{Method: http.MethodGet, URL: "http://jobs/v2/e/status/j", Untracked: true}, nil)
-		must.Hold(t, err == nil && time.Since(began) == 0, "a job", err, "after", time.Since(began))
+		must.Hold(t, err == nil && time.Since(began) == 0, "a request to the job API ended with", err, "after", time.Since(began))
 		group.Wait()
 		times := server.times
 		must.Hold(t, len(times) == 8 && times[2].Sub(times[0]) == 30*time.Second, len(times), "requests at", times)

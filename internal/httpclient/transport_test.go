@@ -103,14 +103,14 @@ func TestShapeErrors(t *testing.T) {
 		`{"other":{"id":7},"inner":{"ports":[{},{"public":1},{"public":"2"}]}}`: "$.inner.ports[2].public is a string, not a whole number",
 	} {
 		err := Decode([]byte(text), new(object))
-		must.Hold(t, err != nil && err.Error() == want, text, err, want)
+		must.Hold(t, err != nil && err.Error() == want, "decoding", text, "gives", err, "want", want)
 	}
 	deep := strings.Repeat(`{"a":`, 5000) + `1` + strings.Repeat(`}`, 5000)
 	err := Decode([]byte(`{"a":`+deep+`,"id":7}`), new(object))
-	must.Hold(t, err != nil && err.Error() == "$.id is a number, not a string", "deep", err)
-	var whole object
-	must.Succeed(t, Decode([]byte(`{"id":"\"1.0","unheardOf":[{"x":1}],"size":1.0E+1,"price":0.50,"inner":{"ports":[{"public":-2.0}]}}`), &whole))
-	must.Hold(t, whole.ID == `"1.0` && whole.Size == 10 && whole.Price == "0.50" && *whole.Inner.Ports[0].Public == -2, "decoded", whole)
+	must.Hold(t, err != nil && err.Error() == "$.id is a number, not a string", "decoding an id after a deep object gives", err)
+	var decoded object
+	must.Succeed(t, Decode([]byte(`{"id":"\"1.0","unheardOf":[{"x":1}],"size":1.0E+1,"price":0.50,"inner":{"ports":[{"public":-2.0}]}}`), &decoded))
+	must.Hold(t, decoded.ID == `"1.0` && decoded.Size == 10 && decoded.Price == "0.50" && *decoded.Inner.Ports[0].Public == -2, "a valid object is decoded as", decoded)
 }
 
 const (
@@ -122,7 +122,7 @@ const (
 // use.
 func plantSecrets(text string) string {
 	unquoted := func(quoted string) string { return quoted[1 : len(quoted)-1] }
-	plain := func(s string) string {
+	jsonWithoutHTMLEscapes := func(s string) string {
 		var b strings.Builder
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
@@ -130,7 +130,7 @@ func plantSecrets(text string) string {
 		return unquoted(strings.TrimSpace(b.String()))
 	}
 	escaped, _ := json.Marshal(fuzzedSecret)
-	return strings.NewReplacer("$KEY", fuzzedKey, "$PLAIN", plain(fuzzedSecret), "$JSON", unquoted(string(escaped)), "$URL", url.QueryEscape(fuzzedKey), "$RAW", fuzzedSecret).Replace(text)
+	return strings.NewReplacer("$KEY", fuzzedKey, "$PLAIN", jsonWithoutHTMLEscapes(fuzzedSecret), "$JSON", unquoted(string(escaped)), "$URL", url.QueryEscape(fuzzedKey), "$RAW", fuzzedSecret).Replace(text)
 }
 
 // For any error response, the message for users is one line of bounded length, without the key and
@@ -146,7 +146,7 @@ func FuzzErrorBody(f *testing.F) {
 			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {header}, "X-Request-Id": {plantSecrets(header)}, "Server": {plantSecrets(header)}, "Location": {plantSecrets(header)}}, Request: &http.Request{URL: &url.URL{Scheme: "http", Host: "deployment"}}}
 			message := (&Response{resp, []byte(plantSecrets(text)), client, call, 1}).answerError().Error()
 			for _, secret := range []string{fuzzedKey, fuzzedSecret, plantSecrets("$PLAIN"), plantSecrets("$JSON"), plantSecrets("$URL")} {
-				must.Hold(t, !strings.Contains(message, secret), header, text, "the message has a secret", message)
+				must.Hold(t, !strings.Contains(message, secret), "the message about", header, text, "has a secret:", message)
 			}
 			must.Hold(t, utf8.ValidString(message) && !strings.ContainsFunc(message, unicode.IsControl) && len(message) <= 4*(maxFields+4)*(maxDetail+10),
 				"the error of", text, "has", len(message), "bytes", message)
@@ -175,7 +175,7 @@ func FuzzRateLimit(f *testing.F) {
 			return
 		}
 		next := p.wait(started.Add(max(wait, 0) + time.Second))
-		must.Hold(t, next <= wait || next <= time.Second, limit, policy, after, "the wait is", wait, "and the next wait", next)
+		must.Hold(t, next <= wait || next <= time.Second, "the headers", limit, policy, after, "cause the wait", wait, "and then the wait", next)
 	},
 		fuzz.Seed{`"minute";r=0;t=12`, `"minute";q=100;w=60`, "3"}, fuzz.Seed{`"a";r=1;t=2, "b";r=0;t=99999999999`, `"a";q=9;w=9,"b";q=1;w=9999999999999`, "Wed, 21 Oct 2026 07:28:00 GMT"},
 		fuzz.Seed{`"";t=0;r=0`, `"";w=0;q=0`, "-1"}, fuzz.Seed{`"a";r=0;t=9223372036854775807`, ``, "99999999999"},

@@ -65,8 +65,8 @@ func TestPrivateState(t *testing.T) {
 			got = strings.ToLower(d.Severity().String()) + ": " + d.Detail()
 		}
 		severity, detail, _ := strings.Cut(want, ": ")
-		must.Hold(t, strings.HasPrefix(got, severity) && strings.Contains(got, detail) && (len(diags) == 0 || strings.Contains(got, "noted object n-1")), text, got, want)
-		must.Hold(t, want == "read" || m.Private.Digests == nil && !m.Private.Linked, text, "a part of the private state is kept", m.Private)
+		must.Hold(t, strings.HasPrefix(got, severity) && strings.Contains(got, detail) && (len(diags) == 0 || strings.Contains(got, "noted object n-1")), "the private state", text, "gives", got, "want", want)
+		must.Hold(t, want == "read" || m.Private.Digests == nil && !m.Private.Linked, "of the private state", text, "a part is kept:", m.Private)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestPrivateStateIsWrittenWithItsVersion(t *testing.T) {
 	must.Hold(t, got == want && !diags.HasError(), "got", got, diags, "expected", want)
 	read := new(noted)
 	notedKind.loadPrivate(t.Context(), read, keys, &diags)
-	must.Hold(t, len(diags) == 0 && read.Private.Digests["A"] == "digest:1", "read as", read.Private, diags)
+	must.Hold(t, len(diags) == 0 && read.Private.Digests["A"] == "digest:1", "the written private state is read as", read.Private, diags)
 }
 
 func TestUnreadableKeysOfThePrivateState(t *testing.T) {
@@ -89,6 +89,6 @@ func TestUnreadableKeysOfThePrivateState(t *testing.T) {
 		keys := privateKeys{key: []byte(text)}
 		restoreCreateTime(t.Context(), c, "n-1", keys, &diags)
 		diags.Append(planrule.WarnOfAnotherDeployment(t.Context(), keys, c, "noted object", "n-1")...)
-		must.Hold(t, len(diags) == 1 && !diags.HasError() && strings.Contains(diags[0].Detail(), "n-1"), key, text, diags)
+		must.Hold(t, len(diags) == 1 && !diags.HasError() && strings.Contains(diags[0].Detail(), "n-1"), "with", text, "under", key, "expected one warning that names n-1 and got", diags)
 	}
 }

@@ -29,26 +29,26 @@ var update = flag.Bool("update", false, "overwrite the expected blocks")
 // The recorded states become the formatted blocks in the files beside them.
 func TestBlocks(t *testing.T) {
 	states, err := filepath.Glob("testdata/*.json")
-	must.Require(t, err == nil && len(states) >= 5, len(states), "states", err)
+	must.Require(t, err == nil && len(states) >= 5, "found", len(states), "recorded states, expected at least 5", err)
 	for _, file := range states {
 		text := must.ReadFile(t, file)
 		for suffix, args := range map[string][]string{".moved.tf": nil, ".import.tf": {"-import"}} {
 			var out bytes.Buffer
 			err := migrate.Main(args, bytes.NewReader(text), &out)
-			must.Require(t, err == nil, file, err)
+			must.Require(t, err == nil, "migrating", file, "fails:", err)
 			golden := strings.TrimSuffix(file, ".json") + suffix
 			if *update {
 				must.Succeed(t, os.WriteFile(golden, out.Bytes(), 0o644))
 			}
-			must.Equal(t, string(must.ReadFile(t, golden)), out.String(), file, args, golden)
-			must.Hold(t, !strings.Contains(out.String(), "hunter2"), file, args, "the blocks contain a password")
+			must.Equal(t, out.String(), string(must.ReadFile(t, golden)), "blocks of", file, args, "compared with", golden)
+			must.Hold(t, !strings.Contains(out.String(), "hunter2"), "the blocks of", file, args, "contain a password")
 		}
 	}
 	cli := must.Do(tfcli.Default(t.Context()))(t)
 	cmd := exec.CommandContext(t.Context(), cli.Path, "fmt", "-check", "-diff", "-recursive", "testdata")
 	cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+os.DevNull)
 	out, err := cmd.CombinedOutput()
-	must.Hold(t, err == nil, "the blocks are not formatted", err, string(out))
+	must.Hold(t, err == nil, "the blocks are not formatted:", err, string(out))
 }
 
 // A pulled state gets the same blocks as a shown one. Deposed objects are reported, data sources ignored.
@@ -101,7 +101,7 @@ func TestInvalidInput(t *testing.T) {
 	}
 	for _, args := range [][]string{{"-imports"}, {"file.json"}} {
 		err := migrate.Main(args, strings.NewReader(""), os.Stdout)
-		must.Hold(t, errors.Is(err, migrate.ErrUsage) && strings.Contains(err.Error(), "Usage: "), args, err, "expected the usage")
+		must.Hold(t, errors.Is(err, migrate.ErrUsage) && strings.Contains(err.Error(), "Usage: "), "with the arguments", args, "expected the usage and got", err)
 	}
 	for line := range strings.Lines(migrate.Usage) { // its examples
 		_, arguments, ok := strings.Cut(line, "| terraform-provider-gpucloud migrate ")
@@ -114,7 +114,7 @@ func TestInvalidInput(t *testing.T) {
 	must.Equal(t, must.Do(migrate.Blocks([]byte(`{"values":{"root_module":{}}}`), false))(t), "# The state has no resource that this provider can take over.\n")
 }
 
-// A removed block has no keys, and there is one for all instances.
+// A removed block names no instance key, and one block stands for all instances.
 func TestRemovedOnce(t *testing.T) {
 	const state = `{"version": 4, "resources": [
   {"module": "module.a[\"x\"]", "mode": "managed", "type": "runpod_pod", "name": "p", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]},
@@ -145,7 +145,7 @@ func TestEncodings(t *testing.T) {
 	const state = `{"version": 4, "resources": [{"mode": "managed", "type": "runpod_pod", "name": "pöd", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]}]}`
 	want, err := migrate.Blocks([]byte(state), false)
 	must.Require(t, err == nil && strings.Contains(want, "runpod_pod.pöd"), err, want)
-	wide := func(order binary.AppendByteOrder, text string) (out []byte) {
+	utf16Text := func(order binary.AppendByteOrder, text string) (out []byte) {
 		for _, unit := range utf16.Encode([]rune(text)) {
 			out = order.AppendUint16(out, unit)
 		}
@@ -153,10 +153,10 @@ func TestEncodings(t *testing.T) {
 	}
 	for name, text := range map[string][]byte{
 		"UTF-8, mark":         []byte("\ufeff" + state),
-		"little endian, mark": wide(binary.LittleEndian, "\ufeff"+state),
-		"big endian, mark":    wide(binary.BigEndian, "\ufeff"+state),
-		"little endian":       wide(binary.LittleEndian, state),
-		"big endian":          wide(binary.BigEndian, state),
+		"little endian, mark": utf16Text(binary.LittleEndian, "\ufeff"+state),
+		"big endian, mark":    utf16Text(binary.BigEndian, "\ufeff"+state),
+		"little endian":       utf16Text(binary.LittleEndian, state),
+		"big endian":          utf16Text(binary.BigEndian, state),
 	} {
 		must.Equal(t, must.Do(migrate.Blocks(text, false))(t), want, name)
 	}
@@ -166,7 +166,7 @@ func TestHelp(t *testing.T) {
 	for _, arg := range []string{"--help", "-help", "-h"} {
 		var out bytes.Buffer
 		err := migrate.Main([]string{arg}, strings.NewReader(""), &out)
-		must.Hold(t, err == nil && out.String() == migrate.Usage, arg, err, out.String())
+		must.Hold(t, err == nil && out.String() == migrate.Usage, arg, "printed", out.String(), err, "expected the usage")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestDeposedObjectAlone(t *testing.T) {
 	for imports, blocks := range map[bool]int{false: 0, true: 1} {
 		got := must.Do(migrate.Blocks([]byte(pulled), imports))(t)
 		must.Equal(t, strings.Count(got, "removed {\n  from = runpod_pod.p\n"), blocks, "imports", imports, got)
-		must.Hold(t, !strings.Contains(got, "runpod_savings_plan.s has the deposed object"), "imports", imports, got)
+		must.Hold(t, !strings.Contains(got, "runpod_savings_plan.s has the deposed object"), "a type without a counterpart is mentioned; imports", imports, got)
 	}
 }
 
@@ -201,9 +201,9 @@ func TestWarnings(t *testing.T) {
 		} {
 			got, err := migrate.Blocks([]byte(state), imports)
 			for _, text := range texts {
-				must.Hold(t, err == nil && strings.Contains(got, text), name, "imports", imports, err, got, "expected to contain", text)
+				must.Hold(t, err == nil && strings.Contains(got, text), name, "imports", imports, "expected", text, "and got", got, err)
 			}
-			must.Hold(t, strings.Contains(got, "untaint") != imports && strings.Count(got, "gpucloud_network_volume.v") == 1, name, "imports", imports, got)
+			must.Hold(t, strings.Contains(got, "untaint") != imports && strings.Count(got, "gpucloud_network_volume.v") == 1, name, "imports", imports, "expected untaint only without imports, and the volume once, and got", got)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func FuzzBlocks(f *testing.F) {
 			return
 		}
 		for _, b := range parse(t, written) {
-			must.Hold(t, (b.Type == "moved" || b.Type == "import" || b.Type == "removed") && len(b.Labels) == 0, "unexpected block", b.Type, b.Labels, written)
+			must.Hold(t, (b.Type == "moved" || b.Type == "import" || b.Type == "removed") && len(b.Labels) == 0, "expected moved, import and removed blocks and got", b.Type, b.Labels, "in", written)
 		}
 	},
 		fuzz.Seed{`{"version": 4, "resources": [{"module": "module.a[\"x\"]", "mode": "managed", "type": "runpod_pod", "name": "p", "provider": "provider[\"h/runpod/runpod\"]", "instances": [{"index_key": "k", "attributes": {"id": null, "name": "n"}}]}]}`, false},
@@ -242,17 +242,17 @@ func FuzzNames(f *testing.F) {
 		blocks := parse(t, written)
 		last := blocks[len(blocks)-1]
 		id, diags := last.Body.Attributes["id"].Expr.Value(nil)
-		must.Hold(t, !diags.HasErrors() && id.RawEquals(cty.StringVal(read.Name)), "the id is", id, "expected", read.Name, diags, written)
+		must.Hold(t, !diags.HasErrors() && id.RawEquals(cty.StringVal(read.Name)), "the id is", id, "expected", read.Name, diags, "in", written)
 		to, diags := hcl.AbsTraversalForExpr(last.Body.Attributes["to"].Expr)
-		must.Require(t, !diags.HasErrors() && len(to) == 3, "to is", to, diags, written)
+		must.Require(t, !diags.HasErrors() && len(to) == 3, "expected a type, a name and a key in to and got", to, diags, "in", written)
 		index := to[2].(hcl.TraverseIndex).Key
-		must.Hold(t, index.RawEquals(cty.StringVal(read.Key)), "the key is", index, "expected", read.Key, written)
+		must.Hold(t, index.RawEquals(cty.StringVal(read.Key)), "the key is", index, "expected", read.Key, "in", written)
 	}, fuzz.Seed{"models", "eu"}, fuzz.Seed{`a"b\${x}%{y}$${z}`, "x.y[0]"}, fuzz.Seed{"line\nbreak\ttab\x00\x1b\u2028", "$"}, fuzz.Seed{"%", `\`})
 }
 
 func parse(t *testing.T, written string) hclsyntax.Blocks {
 	t.Helper()
 	file, diags := hclsyntax.ParseConfig([]byte(written), "migrate.tf", hcl.InitialPos)
-	must.Require(t, !diags.HasErrors(), "invalid blocks", diags, written)
+	must.Require(t, !diags.HasErrors(), "the blocks are invalid:", diags, "in", written)
 	return file.Body.(*hclsyntax.Body).Blocks
 }

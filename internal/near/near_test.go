@@ -27,7 +27,7 @@ func TestSuggest(t *testing.T) {
 		"NVIDIA H100":     `; did you mean "NVIDIA H100 NVL", "NVIDIA H100 PCIe" or "NVIDIA H100 80GB HBM3"?`, // and not the H200
 		"NVIDIA T4":       `; did you mean "Tesla T4"?`,
 		"H100":            `; did you mean "NVIDIA H100 NVL", "NVIDIA H100 PCIe" or "NVIDIA H100 80GB HBM3"?`,
-		"ADA_25":          `; did you mean "ADA_24"?`, // which is there twice
+		"ADA_25":          `; did you mean "ADA_24"?`, // once, although the list has it twice
 		"":                "",
 	} {
 		must.Equal(t, near.Suggest(word, known), want, word)
@@ -47,6 +47,6 @@ func TestMatches(t *testing.T) {
 	} {
 		must.Equal(t, near.Matches(word, known), want, word)
 	}
-	must.Equal(t, near.Matches("x", nil), nil, "of none")
-	must.Equal(t, near.First([]string{"c", "b", "a", "a", "f", "e", "d"}), []string{"a", "b", "c", "d", "e"}, "first")
+	must.Equal(t, near.Matches("x", nil), nil, "matches in an empty list")
+	must.Equal(t, near.First([]string{"c", "b", "a", "a", "f", "e", "d"}), []string{"a", "b", "c", "d", "e"}, "the first five")
 }

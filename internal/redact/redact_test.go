@@ -144,7 +144,7 @@ func TestEachCharacterInEachEncoding(t *testing.T) {
 		quoted := must.Do(json.Marshal(secret))(t)
 		for _, text := range []string{secret, string(quoted), strconv.Quote(secret), url.QueryEscape(secret), url.PathEscape(secret), html.EscapeString(secret)} {
 			got := s.Message("a " + text + " b")
-			must.Hold(t, strings.Contains(got, redact.Redacted), text, "stays", got)
+			must.Hold(t, strings.Contains(got, redact.Redacted), text, "isn't redacted in", got)
 		}
 	}
 }

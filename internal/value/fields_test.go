@@ -21,7 +21,7 @@ type object struct {
 	Tags    []string
 	Env     map[string]string
 	Enabled *bool
-	Other   string // the model doesn't have it
+	Other   string // only the object has it
 }
 
 type model struct {
@@ -31,7 +31,7 @@ type model struct {
 	Tags    types.Set
 	Env     types.Map
 	Enabled types.Bool
-	Title   types.String // the object doesn't have it
+	Title   types.String // only the model has it
 }
 
 func set(values ...string) types.Set { return value.StringSet(values) }
@@ -48,7 +48,7 @@ func TestExpandAndFlatten(t *testing.T) {
 	expanded := object{Name: "n", Size: 3, Price: 0.5, Tags: []string{"a", "b"}, Env: map[string]string{"K": "v"}, Enabled: new(false)}
 	var got object
 	value.Expand(&known, &got)
-	must.Hold(t, reflect.DeepEqual(got, expanded), "expanded to", got, expanded)
+	must.Hold(t, reflect.DeepEqual(got, expanded), "expanded to", got, "want", expanded)
 	flat := model{Title: types.StringValue("kept")}
 	value.Flatten(expanded, &flat)
 	must.Hold(t, flat.Tags.Equal(known.Tags) && flat.Env.Equal(known.Env) && flat.Name == known.Name && flat.Size == known.Size && flat.Price.Equal(known.Price) && flat.Enabled == known.Enabled && flat.Title == known.Title,
@@ -78,7 +78,7 @@ func TestFlattenKeepsForm(t *testing.T) {
 	} {
 		got := m
 		value.Flatten(object{}, &got)
-		must.Hold(t, got.Name == m.Name && got.Tags.Equal(m.Tags) && got.Env.Equal(m.Env) && got.Enabled == m.Enabled, name, "flattened to", got, m)
+		must.Hold(t, got.Name == m.Name && got.Tags.Equal(m.Tags) && got.Env.Equal(m.Env) && got.Enabled == m.Enabled, name, "flattened to", got, "want", m)
 	}
 	unknown := model{Name: types.StringUnknown(), Enabled: types.BoolUnknown(), Tags: types.SetUnknown(types.StringType), Env: types.MapUnknown(types.StringType)}
 	value.Flatten(object{}, &unknown)
@@ -95,9 +95,9 @@ func TestNestedAttribute(t *testing.T) {
 	}}
 	for _, want := range []*gpu{nil, {IDs: []string{"b", "a"}}, {MinRAMPerGPU: new(int64(8)), IDs: []string{"a"}}} {
 		encoded := value.Object(a, want)
-		must.Equal(t, encoded.IsNull(), want == nil, want, "encoded as", encoded)
+		must.Equal(t, encoded.IsNull(), want == nil, "nullness of", encoded, "made from", want)
 		got := value.As[gpu](encoded)
-		must.Hold(t, reflect.DeepEqual(got, want), "decoded", got, want)
+		must.Hold(t, reflect.DeepEqual(got, want), "decoded", got, "want", want)
 	}
 	got := value.As[gpu](value.Unknown(a.GetType()).(types.Object))
 	must.Hold(t, got == nil, "an unknown object is decoded as", got)
@@ -123,10 +123,10 @@ func TestModels(t *testing.T) {
 	} {
 		stored, framework := tfsdk.State{Schema: s}, tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(t.Context()), nil)}
 		diags := append(value.Store(t.Context(), &stored, &want), framework.Set(t.Context(), &want)...)
-		must.Hold(t, !diags.HasError() && stored.Raw.Equal(framework.Raw), "stored", stored.Raw, framework.Raw, diags)
+		must.Hold(t, !diags.HasError() && stored.Raw.Equal(framework.Raw), "stored", stored.Raw, "and the framework", framework.Raw, diags)
 		var got model
 		diags = value.Load(t.Context(), framework, &got)
-		must.Hold(t, !diags.HasError() && got.Name == want.Name && got.Tags.Equal(want.Tags) && got.Size == want.Size, "loaded", got, want, diags)
+		must.Hold(t, !diags.HasError() && got.Name == want.Name && got.Tags.Equal(want.Tags) && got.Size == want.Size, "loaded", got, "want", want, diags)
 	}
 	for _, object := range []any{nil, tftypes.UnknownValue} {
 		raw := tftypes.NewValue(s.Type().TerraformType(t.Context()), object)

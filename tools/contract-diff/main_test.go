@@ -91,7 +91,7 @@ func TestChangesAreGroupedByWhoBreaks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if wantBreak := c.want != nil && c.want[0] != "nobody"; breaks != wantBreak {
-				t.Errorf("breaks: %t\n%s", breaks, &out)
+				t.Errorf("got breaks %t, want %t\n%s", breaks, wantBreak, &out)
 			}
 			if c.want == nil {
 				return

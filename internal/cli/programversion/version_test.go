@@ -15,7 +15,7 @@ func TestText(t *testing.T) {
 		{"dev", "", `^p dev$`},
 	} {
 		got := Text("p", c.version, c.commit)
-		must.Hold(t, regexp.MustCompile(c.want).MatchString(got), c, got)
+		must.Hold(t, regexp.MustCompile(c.want).MatchString(got), "expected a match of", c.want, "and got", got)
 	}
 }
 

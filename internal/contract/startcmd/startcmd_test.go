@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		` { "cmd" : [ "" ] } `:                     {Cmd: []string{""}},
 		`{"entrypoint":["e"]}`:                     {Entrypoint: []string{"e"}},
 		`{"entrypoint":[],"cmd":null}`:             {},
-		// These are shell strings.
+		// JSON of another form is a shell string.
 		`{}`:                        {Cmd: []string{"{}"}},
 		`{"cmd":"a"}`:               {Cmd: []string{"{cmd:a}"}},
 		`{"cmd":[null]}`:            {Cmd: []string{"{cmd:[null]}"}},
@@ -39,12 +39,12 @@ func TestParse(t *testing.T) {
 		`["a"]`:                     {Cmd: []string{"[a]"}},
 	} {
 		got := must.Do(startcmd.Parse(args))(t)
-		must.Hold(t, got.Equal(want), args, got, want)
+		must.Hold(t, got.Equal(want), args, "is parsed as", got, "want", want)
 	}
 	for _, args := range []string{`secret '`, `secret "`, `secret\`, `{"cmd":["secret`} {
 		got, err := startcmd.Parse(args)
 		must.Hold(t, err != nil && !strings.Contains(err.Error(), "secret") && got.Equal(startcmd.Command{Cmd: []string{args}}),
-			args, "got", got, err)
+			args, "is parsed as", got, "with the error", err, "expected itself as the only word and an error that doesn't repeat it")
 	}
 }
 
@@ -69,7 +69,7 @@ func TestForms(t *testing.T) {
 		{startcmd.Command{Cmd: []string{"a b", "&<"}}, `'a b' \&\<`, `{"entrypoint":[],"cmd":["a b","&<"]}`},
 		{startcmd.Command{Entrypoint: []string{"e"}}, `{"entrypoint":["e"],"cmd":[]}`, `{"entrypoint":["e"],"cmd":[]}`},
 	} {
-		must.Hold(t, c.command.String() == c.text && c.command.JSON() == c.json, c.command, c.command, "and", c.command.JSON())
+		must.Hold(t, c.command.String() == c.text && c.command.JSON() == c.json, "got", c.command.String(), "and", c.command.JSON(), "want", c.text, "and", c.json)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestJoinForAShell(t *testing.T) {
 		}
 		out, err := exec.CommandContext(t.Context(), shell, "-c", `printf '%s\0' `+startcmd.Join(words)).Output()
 		got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-		must.Hold(t, err == nil && slices.Equal(got, words), shell, got, err, words)
+		must.Hold(t, err == nil && slices.Equal(got, words), shell, "splits into", got, err, "want", words)
 	}
 	for word, want := range map[string]string{"#b": "'#b'", "\r": "'\r'", "c#d": "c#d", "#it's": `'#it'\''s'`, "my handler.py": "'my handler.py'"} {
 		must.Equal(t, startcmd.Join([]string{"a", word}), "a "+want, word)

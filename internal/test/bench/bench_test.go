@@ -203,9 +203,9 @@ func (s *subject) startWorkers(b *testing.B) {
 }
 
 // deploy creates an endpoint with an image and a minimum and maximum number of workers.
-func (s *subject) deploy(b *testing.B, handler, image string, least, most int) {
+func (s *subject) deploy(b *testing.B, handler, image string, minWorkers, maxWorkers int) {
 	b.Helper()
-	body := fmt.Sprintf(`{"name": "bench-%s", "type": "QUEUE", "image": %q, "workers": {"min": %d, "max": %d}}`, handler, image, least, most)
+	body := fmt.Sprintf(`{"name": "bench-%s", "type": "QUEUE", "image": %q, "workers": {"min": %d, "max": %d}}`, handler, image, minWorkers, maxWorkers)
 	answer := must.Do(http.DefaultClient.Do(s.request(b, http.MethodPost, "/v2/serverless", []byte(body))))(b)
 	text, _ := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()

@@ -82,22 +82,22 @@ func serve(b *testing.B, s *subject, o operation, size, n int) result {
 	b.Helper()
 	clients, done := newClients(s, n)
 	defer done()
-	once, err := o.prepare(clients[0], size)
-	must.Require(b, err == nil, s.name, err)
-	during := *roundTime
+	perform, err := o.prepare(clients[0], size)
+	must.Require(b, err == nil, "preparing", o.name, "on", s.name, "failed:", err)
+	duration := *roundTime
 	if size >= 1<<20 {
-		during /= 4 // state in memory has no space for more
+		duration /= 4 // state in memory has no space for more
 	}
-	runClients(clients, during/4, once)
+	runClients(clients, duration/4, perform)
 	profiled := s.profile(fmt.Sprintf("%s-%s-%d-%s", o.name, bytesName(size), n, s.name))
 	before := s.cpuTime()
-	r := runClients(clients, during, once)
-	if requests := r.rate * during.Seconds(); requests > 0 {
+	r := runClients(clients, duration, perform)
+	if requests := r.rate * duration.Seconds(); requests > 0 {
 		r.cpu = time.Duration(float64(s.cpuTime()-before) / requests)
 	}
 	profiled()
 	err = s.drain(clients[0], o.handler)
-	must.Require(b, err == nil || errors.Is(err, io.EOF), s.name, err)
+	must.Require(b, err == nil || errors.Is(err, io.EOF), "draining", s.name, "failed:", err)
 	r.resident = s.residentMemory()
 	s.renew(b, o.handler)
 	return r
@@ -121,7 +121,7 @@ func (s *subject) profile(name string) (done func()) {
 }
 
 // runClients lets clients send requests in a loop.
-func runClients(clients []*client, during time.Duration, once func(*client) error) (r result) {
+func runClients(clients []*client, duration time.Duration, perform func(*client) error) (r result) {
 	var mu sync.Mutex
 	var times []time.Duration
 	var group sync.WaitGroup
@@ -130,8 +130,8 @@ func runClients(clients []*client, during time.Duration, once func(*client) erro
 		group.Go(func() {
 			var own []time.Duration
 			failed, failure := 0, error(nil)
-			for sent := time.Now(); sent.Sub(begin) < during; {
-				err := once(c)
+			for sent := time.Now(); sent.Sub(begin) < duration; {
+				err := perform(c)
 				now := time.Now()
 				if err != nil {
 					failed, failure = failed+1, err

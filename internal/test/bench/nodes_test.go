@@ -22,10 +22,10 @@ var costOperations = []string{"run", "runsync"}
 // costClients is the number of concurrent clients, spread over the nodes.
 const costClients = 64
 
-// cost is the cost of a job.
+// cost is the processor time of a job, at a rate of jobs.
 type cost struct {
-	rate            float64       // jobs per second
-	nodes, database time.Duration // processor time per job
+	rate            float64 // jobs per second
+	nodes, database time.Duration
 }
 
 // BenchmarkNodes measures the processor time of a job with embedded state and with one to three
@@ -99,15 +99,15 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, o operation) (c
 		defer done()
 		clients = append(clients, own...)
 	}
-	once := must.Do(o.prepare(clients[0], 1<<10))(b)
-	runClients(clients, *roundTime/4, once)
+	perform := must.Do(o.prepare(clients[0], 1<<10))(b)
+	runClients(clients, *roundTime/4, perform)
 	awaitIdle(b, clients[0], id)
 	began, nodesBefore, databaseBefore := time.Now(), nodesTime(all), databaseTime(server)
-	r := runClients(clients, *roundTime, once)
+	r := runClients(clients, *roundTime, perform)
 	jobs := r.rate * roundTime.Seconds()
 	awaitIdle(b, clients[0], id)
-	must.Hold(b, r.failed <= 0, r.failed, "requests failed", r.failure)
-	must.Require(b, jobs >= 1, "no job was done")
+	must.Hold(b, r.failed <= 0, r.failed, "requests failed, the last with", r.failure)
+	must.Require(b, jobs >= 1, "expected at least one finished job")
 	c.rate = jobs / time.Since(began).Seconds()
 	c.nodes = time.Duration(float64(nodesTime(all)-nodesBefore) / jobs)
 	c.database = time.Duration(float64(databaseTime(server)-databaseBefore) / jobs)
@@ -119,7 +119,7 @@ func awaitIdle(b *testing.B, c *client, endpoint string) {
 	b.Helper()
 	for {
 		text, err := c.ask(http.MethodGet, "/v2/"+endpoint+"/health", nil)
-		must.Require(b, err == nil, "the endpoint's health", err)
+		must.Require(b, err == nil, "reading the endpoint's health:", err)
 		if strings.Contains(string(text), `"inProgress":0`) && strings.Contains(string(text), `"inQueue":0`) {
 			return
 		}

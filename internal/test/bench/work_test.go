@@ -30,7 +30,7 @@ type operation struct {
 	sizes             []int
 	clients           []int
 	// prepare returns a function that performs the operation once.
-	prepare func(c *client, size int) (once func(*client) error, err error)
+	prepare func(c *client, size int) (perform func(*client) error, err error)
 }
 
 var (
@@ -120,8 +120,8 @@ func BenchmarkCold(b *testing.B) {
 	bin := b.TempDir()
 	must.Succeed(b, gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner", "../../../cmd/conformance"))
 	table := "\n| from | to | time | for comparison |\n|---|---|---:|---|\n"
-	line := func(from, to string, all time.Duration, part string) {
-		table += fmt.Sprintf("| %s | %s | %s ms | %s |\n", from, to, formatMilliseconds(all), part)
+	addRow := func(from, to string, duration time.Duration, comparison string) {
+		table += fmt.Sprintf("| %s | %s | %s ms | %s |\n", from, to, formatMilliseconds(duration), comparison)
 	}
 	b.Run("serve", func(b *testing.B) {
 		var all, listens time.Duration
@@ -136,7 +136,7 @@ func BenchmarkCold(b *testing.B) {
 			done()
 		}
 		b.ReportMetric(0, "ns/op")
-		line("`jobrunner serve --ephemeral`", "its first response", all, formatMilliseconds(listens)+" ms until it listens")
+		addRow("`jobrunner serve --ephemeral`", "its first response", all, formatMilliseconds(listens)+" ms until it listens")
 	})
 	b.Run("finished", func(b *testing.B) {
 		jobs := 1_000_000
@@ -144,7 +144,7 @@ func BenchmarkCold(b *testing.B) {
 			jobs = 1000
 		}
 		all := benchmarkStart(b, bin, jobs)
-		line(fmt.Sprintf("`jobrunner serve` with %d finished jobs", jobs), "the status of one, and the endpoint's health", all, "")
+		addRow(fmt.Sprintf("`jobrunner serve` with %d finished jobs", jobs), "the status of one, and the endpoint's health", all, "")
 	})
 	b.Run("worker", func(b *testing.B) {
 		s := serveCold(b, bin)
@@ -166,7 +166,7 @@ func BenchmarkCold(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 		begin := time.Now()
 		must.Succeed(b, exec.CommandContext(b.Context(), "python3", "-c", "import json, os, sys, time, urllib.request").Run())
-		line("a submission", "the first line of a cold Python worker's handler", all, formatMilliseconds(time.Since(begin))+" ms for a start of Python with its imports, measured separately")
+		addRow("a submission", "the first line of a cold Python worker's handler", all, formatMilliseconds(time.Since(begin))+" ms for a start of Python with its imports, measured separately")
 	})
 	b.Run("conformance", func(b *testing.B) {
 		var all, judging time.Duration
@@ -174,7 +174,7 @@ func BenchmarkCold(b *testing.B) {
 			begin := time.Now()
 			cmd := exec.CommandContext(b.Context(), filepath.Join(bin, "conformance"), "run", "--local") //nolint:gosec // runs a program that the benchmark built
 			out, err := cmd.CombinedOutput()
-			must.Require(b, err == nil, err, string(out))
+			must.Require(b, err == nil, "conformance run --local failed:", err, string(out))
 			all = time.Since(begin)
 			if m := judgingTime.FindSubmatch(out); m != nil {
 				judging, _ = time.ParseDuration(string(m[1]))
@@ -182,7 +182,7 @@ func BenchmarkCold(b *testing.B) {
 			b.ReportMetric(all.Seconds()*1000, "ms")
 		}
 		b.ReportMetric(0, "ns/op")
-		line("`conformance run --local`", "its end", all, formatMilliseconds(judging)+" ms for the cases; the rest is the jobrunner's start and stop")
+		addRow("`conformance run --local`", "its end", all, formatMilliseconds(judging)+" ms for the cases; the rest is the jobrunner's start and stop")
 	})
 	replacePart(b, "cold start", table+"\n")
 }
@@ -228,7 +228,7 @@ func benchmarkStart(b *testing.B, bin string, jobs int) (all time.Duration) {
 		must.Succeed(b, expectCompleted(clients[0].ask(http.MethodGet, "/v2/"+endpoint+"/status/"+id, nil)))
 		text, err := clients[0].ask(http.MethodGet, "/v2/"+endpoint+"/health", nil)
 		must.Require(b, err == nil && strings.Contains(string(text), fmt.Sprintf(`"completed":%d`, jobs)),
-			err, string(text), "expected", jobs, "completed jobs")
+			"expected", jobs, "completed jobs in the health and got", string(text), err)
 		all = time.Since(begin)
 		b.ReportMetric(all.Seconds()*1000, "ms")
 		done()
@@ -247,7 +247,7 @@ func openWhenReleased(b *testing.B, folder string) *sqldb.DB {
 		if err == nil {
 			return db
 		}
-		must.Require(b, errors.Is(err, sqldb.ErrInUse), err)
+		must.Require(b, errors.Is(err, sqldb.ErrInUse), "opening the database failed:", err)
 		time.Sleep(10 * time.Millisecond)
 	}
 }
@@ -291,18 +291,18 @@ func BenchmarkMixed(b *testing.B) {
 			s.deploy(b, "idle", "builtin/echo", 0, 0)
 			clients, done := newClients(s, 64)
 			defer done()
-			once := must.Do(operations[0].prepare(clients[0], 1<<10))(b)
+			perform := must.Do(operations[0].prepare(clients[0], 1<<10))(b)
 			var r result
 			for b.Loop() {
 				s.queueIdle(b, queued)
-				r = s.mix(b, clients, once)
+				r = s.mix(b, clients, perform)
 			}
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(r.rate, "runsync/s")
 			b.ReportMetric(r.p50.Seconds()*1000, "p50-ms")
 			b.ReportMetric(r.p99.Seconds()*1000, "p99-ms")
 			fmt.Fprintf(&table, "| %s | %s | %s ms | %s ms |\n", s.name, formatRate(r.rate), formatMilliseconds(r.p50), formatMilliseconds(r.p99))
-			must.Hold(b, r.failed <= 0, r.failed, "requests failed", r.failure)
+			must.Hold(b, r.failed <= 0, r.failed, "requests failed, the last with", r.failure)
 		})
 	}
 	replacePart(b, "mixed load", table.String()+"\n")
@@ -334,7 +334,7 @@ func (s *subject) queueIdle(b *testing.B, n int) {
 }
 
 // mix measures the clients under the additional load.
-func (s *subject) mix(b *testing.B, clients []*client, once func(*client) error) result {
+func (s *subject) mix(b *testing.B, clients []*client, perform func(*client) error) result {
 	b.Helper()
 	others, done := newClients(s, 9)
 	defer done()
@@ -360,7 +360,7 @@ func (s *subject) mix(b *testing.B, clients []*client, once func(*client) error)
 	group.Go(func() {
 		must.Succeed(b, must.Err(others[8].ask(http.MethodPost, "/v2/"+s.endpoints["idle"]+"/purge-queue", nil)))
 	})
-	r := runClients(clients, *roundTime, once)
+	r := runClients(clients, *roundTime, perform)
 	close(stop)
 	group.Wait()
 	return r

@@ -93,7 +93,7 @@ func (m *machine) bash(script string, env ...string) (output string, err error) 
 func (m *machine) expectStopped(state string) {
 	m.t.Helper()
 	left, _ := filepath.Glob(filepath.Join(state, "pid"))
-	must.Hold(m.t, left == nil, "the jobrunner was not stopped", left)
+	must.Hold(m.t, left == nil, "the jobrunner was not stopped: it left", left)
 	left, _ = filepath.Glob(filepath.Join(state, "greeting"))
 	must.Hold(m.t, left == nil, "the output of the start, with the key, is left in", left)
 }
@@ -123,20 +123,20 @@ func TestGitLabExample(t *testing.T) {
 	withoutVariables := strings.Replace(string(text), "variables:\n  GPUCLOUD_SOURCE: $CI_PROJECT_DIR/.gpucloud\n", "", 1)
 	must.Succeed(t, yaml.UnmarshalWithOptions([]byte(withoutVariables), &file, yaml.Strict()))
 	must.Require(t, variables.Variables["GPUCLOUD_SOURCE"] == "$CI_PROJECT_DIR/.gpucloud" && len(file) == 3,
-		"invalid .gitlab-ci.yml", variables, len(file), "jobs")
+		"expected GPUCLOUD_SOURCE and 3 jobs in .gitlab-ci.yml and got", variables, "and", len(file), "jobs")
 	must.Succeed(t, os.Symlink(m.tree, filepath.Join(m.repo, ".gpucloud"))) // instead of a clone
 	j := jobrunnertest.Start(t)
 	for name, want := range map[string]string{"module": passed, "conformance": "conformant"} {
-		one := file[name]
-		hidden := file[one.Extends]
+		ciJob := file[name]
+		base := file[ciJob.Extends]
 		env := []string{"CI_PROJECT_DIR=" + m.repo, "GPUCLOUD_SOURCE=" + m.repo + "/.gpucloud"}
 		if name == "conformance" {
 			env = append(env, "GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key, "GPUCLOUD_QUEUE_URL=")
 		}
-		output, err := m.bash("set -eo pipefail\n"+strings.Join(append(hidden.BeforeScript, one.Script...), "\n"), env...)
-		must.Hold(t, err == nil && strings.Contains(output, want), name, err, output)
-		output, err = m.bash("set -eo pipefail\n"+strings.Join(hidden.AfterScript, "\n"), env...)
-		must.Hold(t, err == nil, name, err, output)
+		output, err := m.bash("set -eo pipefail\n"+strings.Join(append(base.BeforeScript, ciJob.Script...), "\n"), env...)
+		must.Hold(t, err == nil && strings.Contains(output, want), "the scripts of", name, "ended with", err, "expected", want, "in", output)
+		output, err = m.bash("set -eo pipefail\n"+strings.Join(base.AfterScript, "\n"), env...)
+		must.Hold(t, err == nil, "the after_script of", name, "failed:", err, output)
 	}
 	m.expectStopped(filepath.Join(m.repo, ".jobrunner"))
 	must.Do(os.Stat(filepath.Join(m.repo, "conformance-reports/junit.xml")))(t)
@@ -146,7 +146,7 @@ func TestGitLabExample(t *testing.T) {
 	output, err := m.bash("set -eo pipefail\n"+strings.Join(file["module"].Script, "\n"), "CI_PROJECT_DIR="+m.repo, "GPUCLOUD_SOURCE="+m.repo+"/.gpucloud",
 		"GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key)
 	must.Hold(t, err != nil && strings.Contains(output, "The jobrunner did not start") && !strings.Contains(output, "Initializing"),
-		"a jobrunner that does not start", err, output)
+		"the jobrunner does not start, and the script ended with", err, output)
 }
 
 // The script passes, and fails if the worker's answer is wrong.
@@ -155,13 +155,13 @@ func TestShellExample(t *testing.T) {
 	m := newMachine(t, "examples/ci/shell")
 	state := "JOBRUNNER_STATE=" + m.repo + "/.state"
 	output, err := m.bash("./test.sh", state)
-	must.Hold(t, err == nil && strings.Contains(output, passed), err, output)
+	must.Hold(t, err == nil && strings.Contains(output, passed), "test.sh ended with", err, "expected", passed, "in", output)
 	m.expectStopped(filepath.Join(m.repo, ".state"))
 	if testing.Short() {
 		return
 	}
 	output, err = m.bash("sed -i.old s/A-Z/b-za/ jobrunner.yaml; ./test.sh", state)
-	must.Hold(t, err != nil && strings.Contains(output, "1 failed"), "expected a failed test", err, output)
+	must.Hold(t, err != nil && strings.Contains(output, "1 failed"), "expected a failed test and got", err, output)
 	m.expectStopped(filepath.Join(m.repo, ".state"))
 }
 
@@ -183,8 +183,8 @@ func TestShellConformance(t *testing.T) {
 		output, err := m.bash("./conformance.sh", "GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key, "GPUCLOUD_QUEUE_URL=", "GITHUB_STEP_SUMMARY="+m.repo+"/summary")
 		summary, readErr := os.ReadFile(filepath.Join(m.repo, "summary"))
 		must.Hold(t, (err != nil) == broken && readErr == nil && strings.Contains(string(summary), "conformant"),
-			"broken", broken, "error", err, "summary", readErr, string(summary), "output", output)
-		must.Hold(t, !strings.Contains(output+string(summary), j.Key), "the key is in the output")
+			"the deployment is broken:", broken, "and the script ended with", err, "the summary is", string(summary), readErr, "and the output", output)
+		must.Hold(t, !strings.Contains(output+string(summary), j.Key), "the key is in the output or the summary:", output, string(summary))
 		for _, report := range []string{"report.html", "junit.xml", "report.json"} {
 			must.Succeed(t, os.Remove(filepath.Join(m.repo, "conformance-reports", report)))
 		}
@@ -205,7 +205,7 @@ func TestEmptyMachine(t *testing.T) {
 	}
 	output, err := m.bash("./test.sh", env...)
 	must.Hold(t, err == nil && strings.Contains(output, passed) && strings.Contains(output, "Building jobrunner") && strings.Contains(output, "Building the provider"),
-		err, output)
+		"test.sh ended with", err, "expected it to build both programs and pass, and got", output)
 	m.expectStopped(filepath.Join(m.repo, "temp/.jobrunner"))
 }
 

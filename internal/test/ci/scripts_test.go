@@ -64,10 +64,10 @@ func TestActions(t *testing.T) {
 			must.Hold(t, declared, name, "the input", used[1], "is not declared")
 		}
 		first := a.Runs.Steps[0]
-		script, beside := strings.CutPrefix(strings.Trim(first.Run, `"`), "$GITHUB_ACTION_PATH/")
+		script, isBeside := strings.CutPrefix(strings.Trim(first.Run, `"`), "$GITHUB_ACTION_PATH/")
 		path := filepath.Join(root, "actions", name, script)
 		info, err := os.Stat(path)
-		must.Require(t, err == nil && beside && info.Mode()&0o100 != 0 && first.Shell == "bash", name, "expected an executable script beside it, run by bash, got", first.Run)
+		must.Require(t, err == nil && isBeside && info.Mode()&0o100 != 0 && first.Shell == "bash", name, "expected an executable script beside it, run by bash, got", first.Run)
 		var source strings.Builder
 		for _, file := range []string{path, filepath.Join(root, "actions/program.sh"), filepath.Join(root, "actions/jobrunner/jobrunner.sh")} {
 			source.Write(must.ReadFile(t, file))
@@ -106,7 +106,7 @@ func TestJobrunnerScript(t *testing.T) {
 		{`"$SCRIPT" stop`, false, ""},
 	} {
 		output, err := m.bash(c.script, env...)
-		must.Hold(t, (err != nil) == c.fails && strings.Contains(output, c.want), c.script, "error", err, "output", output)
+		must.Hold(t, (err != nil) == c.fails && strings.Contains(output, c.want), c.script, "ended with", err, "expected", c.want, "in the output", output)
 	}
 	m.expectStopped(state)
 }
@@ -119,7 +119,7 @@ func TestStartBeforePSShowsTheJobrunner(t *testing.T) {
 	must.Succeed(t, os.WriteFile(filepath.Join(m.tools, "ps"), []byte("#!/bin/sh\ngrep -q Next "+state+"/greeting || exit 1\nPATH=/usr/bin:/bin exec ps \"$@\"\n"), 0o700))
 	script := filepath.Join(m.tree, "actions/jobrunner/jobrunner.sh")
 	output, err := m.bash(script+` start >variables && . ./variables && curl -sf -H "Authorization: Bearer $GPUCLOUD_API_KEY" "$GPUCLOUD_BASE_URL/v2/templates"; status=$?; `+script+` stop; exit $status`, "JOBRUNNER_STATE="+state)
-	must.Hold(t, err == nil && strings.Contains(output, `"templates":[]`), err, output)
+	must.Hold(t, err == nil && strings.Contains(output, `"templates":[]`), "the script ended with", err, "expected an empty list of templates and got", output)
 	m.expectStopped(state)
 }
 
@@ -134,7 +134,7 @@ func TestJudgeScript(t *testing.T) {
 		"GPUCLOUD_API_KEY=k":        "set BASE_URL,",
 	} {
 		output, err := m.bash("set -e; GPUCLOUD_QUEUE_URL= "+script, env)
-		must.Hold(t, err != nil && strings.Contains(output, want), env, err, output)
+		must.Hold(t, err != nil && strings.Contains(output, want), "with", env, "the script ended with", err, "expected", want, "in", output)
 	}
 }
 
@@ -160,13 +160,13 @@ func TestInstalledProvider(t *testing.T) {
 		{"PATH=/usr/bin:/bin", "", false, int64(len("other"))},
 	} {
 		output, err := m.bash(`set -euo pipefail; . "`+script+`"; install_provider`, c.env)
-		must.Hold(t, (err != nil) == c.fails && strings.Contains(output, c.want) && (c.want != "" || output == ""), c.env, err, "output", output)
+		must.Hold(t, (err != nil) == c.fails && strings.Contains(output, c.want) && (c.want != "" || output == ""), "with", c.env, "install_provider ended with", err, "expected the output", c.want, "and got", output)
 		for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
 			var size int64
 			if info, err := os.Stat(filepath.Join(m.home, ".terraform.d/plugins", host, "gpucloud/gpucloud/0.0.1", runtime.GOOS+"_"+runtime.GOARCH, "terraform-provider-gpucloud")); err == nil {
 				size = info.Size()
 			}
-			must.Equal(t, size, c.size, c.env, "the provider of", host, "bytes")
+			must.Equal(t, size, c.size, "bytes of the provider of", host, "with", c.env)
 		}
 	}
 }
@@ -181,12 +181,12 @@ func TestInputsOfActions(t *testing.T) {
 	output, err := m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/start.sh"`, "JOBRUNNER="+fake, "PROVIDER=none", "RUNNER_TEMP="+m.repo,
 		"CONFIG=a rule.yaml", "SIMULATE_GPUS=l4x2", "CATALOG=a catalog.yaml", "FLAGS=--clock=admin  --limits=off")
 	must.Hold(t, err != nil && strings.Contains(output, "[--config=a rule.yaml][--simulate-gpus=l4x2][--catalog=a catalog.yaml][--clock=admin][--limits=off]"),
-		"start.sh", err, output)
+		"start.sh ended with", err, "and passed", output)
 	output, err = m.bash(`"$GPUCLOUD_SOURCE/actions/conformance/judge.sh"; status=$?; cat output; exit $status`, "CONFORMANCE="+fake, "RUNNER_TEMP="+m.repo, "GITHUB_OUTPUT="+m.repo+"/output",
 		"BASE_URL=http://127.0.0.1", "API_KEY=k", "ENDPOINT_ID=e", "SELECT=JOB-* !AUT-03", "KNOWN_FAILING=a file", "FLAGS=--progress=off")
 	for _, want := range []string{"[run][--profile=read][--known-failing=a file]", "[--progress=off][--select=JOB-*][--select=!AUT-03]", "endpoint e\n", "reports=" + m.repo + "/conformance-reports\n", "status=3\n"} {
 		exit, ok := errors.AsType[*exec.ExitError](err)
-		must.Hold(t, ok && exit.ExitCode() == 3 && strings.Contains(output, want), "judge.sh", err, "expected", want, "in", output)
+		must.Hold(t, ok && exit.ExitCode() == 3 && strings.Contains(output, want), "judge.sh ended with", err, "expected the status 3 and", want, "in", output)
 	}
 }
 
@@ -197,21 +197,21 @@ func TestScriptsOnGitHub(t *testing.T) {
 	m := newMachine(t, "examples/ci/shell")
 	env := []string{"PROVIDER=none", "RUNNER_TEMP=" + m.repo, "GITHUB_ENV=" + m.repo + "/env", "GITHUB_OUTPUT=" + m.repo + "/output"}
 	output, err := m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/start.sh"`, append(env, "FLAGS=--clock=admin")...)
-	must.Require(t, err == nil, err, output)
-	later := strings.Fields(string(must.ReadFile(t, filepath.Join(m.repo, "env"))))
+	must.Require(t, err == nil, "start.sh failed:", err, output)
+	laterEnv := strings.Fields(string(must.ReadFile(t, filepath.Join(m.repo, "env"))))
 	key := ""
-	for _, variable := range later {
+	for _, variable := range laterEnv {
 		if value, ok := strings.CutPrefix(variable, "GPUCLOUD_API_KEY="); ok {
 			key = value
 		}
 	}
 	must.Hold(t, key != "" && strings.Contains(output, "::add-mask::"+key+"\n") && strings.Count(output, key) == 1, "expected the key", key, "once, masked, in", output)
-	output, err = m.bash(`curl -sf -H "Authorization: Bearer $RUNPOD_API_KEY" "$GPUCLOUD_BASE_URL/clock" && . ./output && test "$url" = "$GPUCLOUD_BASE_URL" -a -f "$log" && echo "[$GPUCLOUD_QUEUE_URL]"; sed -n 's/^sdk-url=//p' output; echo "$RUNPOD_ENDPOINT_BASE_URL"`, later...)
+	output, err = m.bash(`curl -sf -H "Authorization: Bearer $RUNPOD_API_KEY" "$GPUCLOUD_BASE_URL/clock" && . ./output && test "$url" = "$GPUCLOUD_BASE_URL" -a -f "$log" && echo "[$GPUCLOUD_QUEUE_URL]"; sed -n 's/^sdk-url=//p' output; echo "$RUNPOD_ENDPOINT_BASE_URL"`, laterEnv...)
 	lines := strings.Split(strings.TrimSpace(output), "\n")
-	must.Hold(t, err == nil && strings.Contains(output, "[]\n") && lines[len(lines)-1] == lines[len(lines)-2], "the later step", err, output)
+	must.Hold(t, err == nil && strings.Contains(output, "[]\n") && lines[len(lines)-1] == lines[len(lines)-2], "the later step ended with", err, "expected [] and twice the same address in", output)
 	output, err = m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/stop/stop.sh"`, append(env, "LINES_OF_LOG=1")...)
 	must.Hold(t, err == nil && strings.HasPrefix(output, "::group::Log of the jobrunner\n") && strings.HasSuffix(output, "::endgroup::\n") && strings.Count(output, "\n") == 3,
-		"stop.sh", err, output)
+		"stop.sh ended with", err, "expected one line of the log in a group and got", output)
 	m.expectStopped(filepath.Join(m.repo, ".jobrunner"))
 }
 
@@ -258,13 +258,13 @@ func TestUsedActions(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{".github/workflows/check.yml", "examples/ci/github/.github/workflows/*.yml", "actions/*/action.yml", "actions/*/*/action.yml"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
-		must.Require(t, err == nil && len(found) != 0, pattern, found, err)
+		must.Require(t, err == nil && len(found) != 0, "expected files that match", pattern, "and got", found, err)
 		files = append(files, found...)
 	}
 	for _, file := range files {
 		text := string(must.ReadFile(t, file))
 		for _, found := range regexp.MustCompile(`(?m)^\s*(?:- )?uses: (\S+)`).FindAllStringSubmatch(text, -1) {
-			must.Hold(t, allowedActions.MatchString(found[1]), file, "uses", found[1])
+			must.Hold(t, allowedActions.MatchString(found[1]), file, "uses", found[1], "which allowedActions lacks")
 		}
 	}
 }
@@ -310,6 +310,6 @@ func TestInputsInWorkflows(t *testing.T) {
 		if name == "conformance.yml" {
 			want = []string{"conformance"}
 		}
-		must.Equal(t, used, want, name, "uses the actions")
+		must.Equal(t, used, want, "the actions that", name, "uses")
 	}
 }

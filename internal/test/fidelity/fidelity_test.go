@@ -25,29 +25,29 @@ func TestPageIsCurrent(t *testing.T) {
 	if *update {
 		must.Succeed(t, os.WriteFile(page, []byte(want), 0o644))
 	}
-	must.Equal(t, string(must.ReadFile(t, page)), want, "docs/reference/fidelity.md isn't current", "go generate ./internal/test/fidelity")
+	must.Equal(t, string(must.ReadFile(t, page)), want, "docs/reference/fidelity.md isn't current: run go generate ./internal/test/fidelity")
 }
 
 // Every mark matches an operation, and every testable clause has an operation.
 func TestMarks(t *testing.T) {
 	list := must.Do(marks())(t)
-	placed := map[string]bool{}
+	hasOperation := map[string]bool{} // by clause
 	for _, m := range list {
 		must.Hold(t, slices.ContainsFunc(operations(), func(o operation) bool { return o.served && m.operations.MatchString(o.fullName()) }),
 			"no served operation matches", m.operations)
 		if m.isCommon() {
 			for _, id := range m.clauses {
-				placed[id] = true
+				hasOperation[id] = true
 			}
 		}
 	}
 	for _, o := range operations() {
 		for _, id := range clausesOf(o, list) {
-			placed[id] = true
+			hasOperation[id] = true
 		}
 	}
 	for _, c := range clauses.All() {
-		must.Hold(t, placed[c.ID] || c.Untestable != "", c.ID, "has no operation: add it to marks.tsv", c.Statement)
+		must.Hold(t, hasOperation[c.ID] || c.Untestable != "", c.ID, "has no operation: add it to marks.tsv; it says", c.Statement)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestServedAsPrinted(t *testing.T) {
 				bases = append(bases, "/live/v2/"+endpoint)
 			}
 		}
-		differing := 0
+		differences := 0 // the number of base paths at which the jobrunner doesn't do what the page says
 		for _, base := range bases {
 			request := must.Do(http.NewRequestWithContext(t.Context(), o.method, j.URL+base+parameter.ReplaceAllString(o.path, "x"), strings.NewReader("{")))(t)
 			request.Header.Set("Authorization", "Bearer "+j.Key)
@@ -78,9 +78,9 @@ func TestServedAsPrinted(t *testing.T) {
 			must.Succeed(t, err)
 			unknown := response.StatusCode == http.StatusMethodNotAllowed || strings.Contains(string(text), "there is nothing at")
 			if unknown || o.served == (response.StatusCode == http.StatusNotImplemented) {
-				differing++
+				differences++
 			}
 		}
-		must.Hold(t, differing != len(bases), o.fullName(), "the page says served", o.served, "the jobrunner differs")
+		must.Hold(t, differences != len(bases), o.fullName(), "is served according to the page:", o.served, "and the jobrunner does the opposite")
 	}
 }

@@ -70,13 +70,13 @@ func serverless(_ api.Version, changed bool) []node {
 // pods is a configuration of CPU pods, which start without waiting for GPUs, and on v2 of the kinds
 // that only v2 has. The auth keeps its name, because the API can't delete an auth that a pod uses.
 func pods(v api.Version, changed bool) []node {
-	pod := func(address string, differs map[string]any) node {
+	pod := func(address string, extra map[string]any) node {
 		return node{address, "gpucloud_pod", []string{"auth", "volume_a"}, func(id func(string) any) map[string]any {
 			config := map[string]any{
 				"name": "work", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "registry": id("auth"),
 				"mounts": map[string]any{"network": []any{map[string]any{"volume_id": id("volume_a"), "path": "/data"}}},
 			}
-			maps.Copy(config, differs)
+			maps.Copy(config, extra)
 			return config
 		}}
 	}
@@ -165,7 +165,8 @@ var fates = []fate{
 
 const upstream = "<html>upstream</html>"
 
-// refusal is a response instead of the deployment's. loss replaces the response of a processed request.
+// refusal is a response to a request that doesn't reach the deployment. loss replaces the response to
+// a request that the deployment has processed.
 func refusal(status int, retryAfter string) *wirefault.Fault {
 	f := loss(status)
 	f.Stub, f.Answer.Header = true, map[string]string{"Retry-After": retryAfter}

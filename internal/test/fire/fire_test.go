@@ -56,14 +56,14 @@ func seeds(configuration string) (out []uint64) {
 	if *only > 0 {
 		return []uint64{*only}
 	}
-	n, more := *schedules, *fresh
+	numbered, random := *schedules, *fresh
 	if testing.Short() {
-		n, more = 1, 1
+		numbered, random = 1, 1
 	}
-	for seed := range uint64(n) {
+	for seed := range uint64(numbered) {
 		out = append(out, seed+1)
 	}
-	for range more {
+	for range random {
 		out = append(out, rand.Uint64N(1<<40)+1<<20)
 	}
 	if configuration == "pods" {
@@ -111,9 +111,9 @@ func (c *core) scenario() (wrong []string) {
 	if c.defect.forgets {
 		delete(c.state, "volume_b")
 	}
-	all := c.nodesOf(c.version, true)
+	nodes := c.nodesOf(c.version, true)
 	c.schedule.begin("destroy")
-	if trouble := c.retry("destroy", func() []string { return c.destroy(all) }); trouble != "" {
+	if trouble := c.retry("destroy", func() []string { return c.destroy(nodes) }); trouble != "" {
 		return []string{trouble}
 	}
 	if wrong := c.check(nil); len(wrong) > 0 {
@@ -162,9 +162,9 @@ func (c *core) check(nodes []node) (wrong []string) {
 	if len(objects) != len(nodes) {
 		wrong = append(wrong, fmt.Sprintf("%d objects exist, %d are configured", len(objects), len(nodes)))
 	}
-	quiet := *c
-	quiet.schedule = faultless()
-	p := quiet.start()
+	withoutFaults := *c
+	withoutFaults.schedule = faultless()
+	p := withoutFaults.start()
 	for _, n := range nodes {
 		o, ok := c.state[n.address]
 		if !ok || o.tainted {

@@ -30,8 +30,8 @@ type wire struct {
 	defectFault *wirefault.Fault // may be nil
 	transport   *http.Transport
 
-	mu   sync.Mutex
-	dead bool // after kill -9
+	mu       sync.Mutex
+	isKilled bool // after kill -9
 }
 
 func newWire(t *testing.T, w *wire) *wire {
@@ -71,7 +71,7 @@ func (w *wire) serve(out http.ResponseWriter, r *http.Request) {
 	case f == notFoundYet && !w.deployment.wasJustCreated(r):
 		f = passes
 	}
-	served := http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+	slowDeployment := http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		time.Sleep(latency)
 		w.deployment.ServeHTTP(out, r)
 		time.Sleep(latency)
@@ -83,9 +83,9 @@ func (w *wire) serve(out http.ResponseWriter, r *http.Request) {
 		}
 	})
 	var chosen []*wirefault.Fault
-	lost := f == droppedAfter || f == done500 || f == done502 || f == done503
+	losesResponse := f == droppedAfter || f == done500 || f == done502 || f == done503
 	switch repeats := w.defectFault != nil && w.defectFault.Again != nil; {
-	case repeats && lost && strings.HasPrefix(operation, w.repeats):
+	case repeats && losesResponse && strings.HasPrefix(operation, w.repeats):
 		chosen = append(chosen, w.defectFault)
 	case faults[f] != nil:
 		chosen = append(chosen, faults[f])
@@ -95,19 +95,19 @@ func (w *wire) serve(out http.ResponseWriter, r *http.Request) {
 			chosen = append(chosen, w.defectFault)
 		}
 	}
-	wirefault.Handler(served, wirefault.Deployment{}, chosen...).ServeHTTP(out, r)
+	wirefault.Handler(slowDeployment, wirefault.Deployment{}, chosen...).ServeHTTP(out, r)
 }
 
 func (w *wire) kill() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.dead = true
+	w.isKilled = true
 }
 
 func (w *wire) killed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.dead
+	return w.isKilled
 }
 
 // operation returns the method and the path, with * for an id.
@@ -184,13 +184,13 @@ func repeats(operations string) defect {
 
 // The tests notice each defect within a few schedules.
 func TestDefectsAreFound(t *testing.T) {
-	const enough = 40
+	const maxSchedules = 40
 	both, onlyV2 := acctest.Versions, []api.Version{api.V2}
 	for name, c := range map[string]struct {
 		defect   defect
 		nodesOf  nodeSource
 		versions []api.Version
-		finds    string // part of a failure
+		finds    string // text in the failure
 		long     bool   // not in a short run
 	}{
 		"a create is repeated": {repeats("POST "), serverless, both, "", false},
@@ -216,12 +216,12 @@ func TestDefectsAreFound(t *testing.T) {
 					t.Skip("a long test")
 				}
 				t.Parallel()
-				for seed := range uint64(enough) {
+				for seed := range uint64(maxSchedules) {
 					if wrong := runSchedule(t, v, c.nodesOf, seed+1, c.defect); len(wrong) > 0 && strings.Contains(strings.Join(wrong[1:], "\n"), c.finds) {
 						return
 					}
 				}
-				t.Errorf("%d schedules don't notice the defect", enough)
+				t.Errorf("none of %d schedules notices the defect", maxSchedules)
 			})
 		}
 	}

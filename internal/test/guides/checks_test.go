@@ -141,9 +141,9 @@ var installSDK = regexp.MustCompile(`(?m)^\$ python3 -m venv \.venv\n\$ \.venv/b
 // withSDK runs commands. If they install the public SDK, a stand-in follows: tests have no network.
 func withSDK(s *session, b block) {
 	s.t.Helper()
-	rest := installSDK.ReplaceAllString(b.text, "")
-	installs := rest != b.text
-	b.text = rest
+	withoutInstallation := installSDK.ReplaceAllString(b.text, "")
+	installs := withoutInstallation != b.text
+	b.text = withoutInstallation
 	s.typeAll(b)
 	if installs {
 		s.mustRun("(cd " + s.clone + " && make install) && python3 -m venv --without-pip .venv && cp -R " + filepath.Join(s.clone, "runpod") + ` "$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')"`)
@@ -182,15 +182,15 @@ func onCluster(s *session, b block) {
 	}
 	s.write(b)
 	output, err := s.run("jobrunner serve --ephemeral --config jobrunner.yaml")
-	must.Hold(s.t, err != nil && strings.Contains(output, "the configuration of the Kubernetes cluster"), b, err, output)
+	must.Hold(s.t, err != nil && strings.Contains(output, "the configuration of the Kubernetes cluster"), "with the file of", b, "the jobrunner ended with", err, "and printed", output)
 }
 
 // onServers checks only the names and flags of jobrunner commands, because they need servers.
 func onServers(s *session, b block) {
 	s.t.Helper()
-	all, err := commands(b)
-	must.Require(s.t, err == nil, b, err)
-	for _, c := range all {
+	typed, err := commands(b)
+	must.Require(s.t, err == nil, "reading the commands of", b, "failed:", err)
+	for _, c := range typed {
 		if program, rest, _ := strings.Cut(comment.ReplaceAllString(c.text, ""), " "); program == "jobrunner" {
 			s.checkFlags(b, program, rest)
 		}
@@ -242,7 +242,7 @@ func pythonFile(s *session, b block) {
 		s.t.Fatal(err)
 	}
 	output, err := s.run("python3 -m py_compile " + name)
-	must.Hold(s.t, err == nil, b, output)
+	must.Hold(s.t, err == nil, "python3 doesn't compile", b, output)
 }
 
 var (
@@ -262,7 +262,7 @@ func diagram(s *session, b block) {
 		case first == "flowchart LR" && flow.MatchString(line):
 		case first == "stateDiagram-v2" && found != nil:
 			for _, state := range found[1:3] {
-				must.Hold(s.t, state == "[*]" || strings.Contains(string(contract), "`"+state+"`"), b, "the contract has no state", state)
+				must.Hold(s.t, state == "[*]" || strings.Contains(string(contract), "`"+state+"`"), b, "shows the state", state, "which the contract lacks")
 			}
 		default:
 			s.t.Errorf("%s: expected a line of a %s, got %q", b, first, line)
@@ -279,14 +279,14 @@ func goSnippet(before, after, folder string) check {
 		piece := before + "\n\t" + strings.ReplaceAll(strings.TrimSuffix(b.text, "\n"), "\n", "\n\t") + "\n" + after + "\n"
 		source := "package p\n\n" + piece
 		formatted, err := format.Source([]byte(source))
-		must.Hold(s.t, err == nil && string(formatted) == source, b, err, "gofmt would write", string(formatted))
+		must.Hold(s.t, err == nil && string(formatted) == source, "gofmt gives for", b, string(formatted), err)
 		files := must.Do(filepath.Glob(filepath.Join(root, folder, "*.go")))(s.t)
-		all := ""
+		code := ""
 		for _, file := range files {
-			all += string(must.ReadFile(s.t, file))
+			code += string(must.ReadFile(s.t, file))
 		}
 		for _, name := range suiteName.FindAllStringSubmatch(b.text, -1) {
-			must.Hold(s.t, regexp.MustCompile(`(?m)^(func (\([^)]+\) )?|type |\t)`+name[1]+`\b`).MatchString(all), b, folder, "has no", name[1])
+			must.Hold(s.t, regexp.MustCompile(`(?m)^(func (\([^)]+\) )?|type |\t)`+name[1]+`\b`).MatchString(code), b, "uses", name[1], "which", folder, "lacks")
 		}
 	}
 }
@@ -305,6 +305,6 @@ func goTest(s *session, b block) {
 		must.Require(s.t, strings.Contains(line, "go test ") && found != nil, b, "expected a go test with -run or -bench, got", line)
 		kind := map[string]string{"run": "Test", "bench": "Benchmark"}[found[1]]
 		out, err := exec.CommandContext(s.t.Context(), "grep", "-l", "^func "+kind+".*"+strings.TrimPrefix(found[2], kind), "-r", filepath.Join(root, folder)).CombinedOutput()
-		must.Hold(s.t, err == nil, b, folder, "has no", kind, "with", found[2], "in its name", string(out))
+		must.Hold(s.t, err == nil, b, "runs a", kind, "with", found[2], "in its name, which", folder, "lacks", string(out))
 	}
 }

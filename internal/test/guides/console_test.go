@@ -48,7 +48,7 @@ func readBlocks(t *testing.T, document string) (blocks []block) {
 			open.text += strings.TrimPrefix(line, indent) + "\n"
 		}
 	}
-	must.Hold(t, open == nil, open, "the block isn't closed")
+	must.Hold(t, open == nil, "the block isn't closed:", open)
 	return blocks
 }
 
@@ -80,25 +80,26 @@ type command struct {
 
 var heredoc = regexp.MustCompile(`<<'?(\w+)'?`)
 
-// commands returns a console block's commands, from "$ " over backslashes and here documents.
+// commands returns a console block's commands. A command begins with "$ ". It goes on after a backslash
+// and until a here document ends.
 func commands(b block) (all []command, err error) {
-	end, more := "", false
+	heredocEnd, continues := "", false
 	for line := range strings.Lines(b.text) {
 		line = strings.TrimSuffix(line, "\n")
 		text, begins := strings.CutPrefix(line, "$ ")
 		switch {
-		case end != "" || more:
+		case heredocEnd != "" || continues:
 			all[len(all)-1].text += "\n" + line
-			if line == end {
-				end = ""
+			if line == heredocEnd {
+				heredocEnd = ""
 			}
-			more = end == "" && strings.HasSuffix(line, `\`)
+			continues = heredocEnd == "" && strings.HasSuffix(line, `\`)
 		case begins:
 			all = append(all, command{text: text})
 			if found := heredoc.FindStringSubmatch(text); found != nil {
-				end = found[1]
+				heredocEnd = found[1]
 			}
-			more = end == "" && strings.HasSuffix(text, `\`)
+			continues = heredocEnd == "" && strings.HasSuffix(text, `\`)
 		case len(all) == 0:
 			return nil, fmt.Errorf("expected \"$ \" and a command, got %q", line)
 		default:
@@ -113,10 +114,10 @@ func (c command) fails() bool {
 	return regexp.MustCompile(`(?m)^(│ )?Error: |^Failure! `).MatchString(strings.Join(c.shown, "\n"))
 }
 
-// unstable are texts that differ from run to run, and their replacements.
-var unstable = []struct {
-	pattern *regexp.Regexp
-	as      string
+// changingTexts differ from run to run. They are compared as their replacements.
+var changingTexts = []struct {
+	pattern     *regexp.Regexp
+	replacement string
 }{
 	{regexp.MustCompile("\x1b\\[[0-9;]*m"), ""},
 	{regexp.MustCompile(`OpenTofu`), "Terraform"},
@@ -133,13 +134,13 @@ var unstable = []struct {
 }
 
 func normalize(line string) string {
-	for _, u := range unstable {
-		line = u.pattern.ReplaceAllString(line, u.as)
+	for _, c := range changingTexts {
+		line = c.pattern.ReplaceAllString(line, c.replacement)
 	}
 	return line
 }
 
-// compare returns the first shown line that the output lacks, or "". The output may have more lines at its
+// compare says which shown line the output lacks first, or returns "". The output may have more lines at its
 // start and end. A line "…" stands for any lines, "…" in a line for any text. Empty lines are ignored.
 func compare(shown []string, output string) string {
 	var printed []string

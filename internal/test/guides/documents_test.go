@@ -27,8 +27,8 @@ var followed = []string{
 	"examples/README.md",
 }
 
-// short are the documents that a run with -short follows.
-var short = []string{"docs/start/first-endpoint.md", "docs/reference/catalog.md", "docs/reference/architecture.md", "CONTRIBUTING.md"}
+// shortRun are the documents that a run with -short checks.
+var shortRun = []string{"docs/start/first-endpoint.md", "docs/reference/catalog.md", "docs/reference/architecture.md", "CONTRIBUTING.md"}
 
 // The commands of each document succeed in their order and print the output that it shows.
 func TestDocuments(t *testing.T) {
@@ -38,7 +38,7 @@ func TestDocuments(t *testing.T) {
 	cli := must.Do(tfcli.Default(t.Context()))(t)
 	t.Run("each", func(t *testing.T) { // ends before bin is removed
 		for _, document := range documents(t) {
-			if !slices.Contains(followed, document) && checks[document] == nil || testing.Short() && !slices.Contains(short, document) {
+			if !slices.Contains(followed, document) && checks[document] == nil || testing.Short() && !slices.Contains(shortRun, document) {
 				continue
 			}
 			t.Run(strings.ReplaceAll(strings.TrimSuffix(document, ".md"), "/", "-"), func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestDocuments(t *testing.T) {
 					s.mustRun("make install")
 				}
 				for _, b := range readBlocks(t, document) {
-					if found := checks[document][b.language]; found != nil {
-						found(s, b)
+					if check := checks[document][b.language]; check != nil {
+						check(s, b)
 					} else {
 						s.follow(b)
 					}
@@ -180,7 +180,7 @@ func whyMisplaced(document, path string) string {
 func TestMisplaced(t *testing.T) {
 	for _, c := range []struct {
 		document, path string
-		ok             bool
+		allowed        bool
 	}{
 		{"docs/index.md", "docs/guides/costs.md", true},
 		{"docs/index.md", "docs/reference/gpu.md", false},
@@ -190,7 +190,7 @@ func TestMisplaced(t *testing.T) {
 		{"docs/reference/gpu.md", "examples/README.md", false},
 		{"README.md", "examples/README.md", true},
 	} {
-		must.Equal(t, whyMisplaced(c.document, c.path) == "", c.ok, c.document, "may link", c.path)
+		must.Equal(t, whyMisplaced(c.document, c.path) == "", c.allowed, c.document, "may link", c.path)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestFrontMatter(t *testing.T) {
 			t.Errorf("%s: %s", document, err)
 		}
 		for name := range fields {
-			must.Hold(t, slices.Contains([]string{"page_title", "description", "subcategory"}, name), document, "the registry has no field", name)
+			must.Hold(t, slices.Contains([]string{"page_title", "description", "subcategory"}, name), document, "has the field", name, "which the registry lacks")
 		}
 		must.Hold(t, fields["page_title"] != "" && strings.TrimSpace(fields["description"]) != "", document, "lacks page_title or description")
 	}

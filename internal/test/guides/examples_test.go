@@ -22,7 +22,7 @@ func TestModuleReadme(t *testing.T) {
 	for _, name := range []string{"variables.tf", "outputs.tf"} {
 		source := must.ReadFile(t, filepath.Join(dir, name))
 		file, diags := hclparse.NewParser().ParseHCL(source, name)
-		must.Require(t, !diags.HasErrors(), diags)
+		must.Require(t, !diags.HasErrors(), "parsing", name, "failed:", diags)
 		for _, b := range file.Body.(*hclsyntax.Body).Blocks {
 			text := func(attribute string) string {
 				a, ok := b.Body.Attributes[attribute]
@@ -46,7 +46,7 @@ func TestModuleReadme(t *testing.T) {
 			must.Hold(t, strings.Contains(readme, "\n"+row+"\n"), "examples/module/README.md lacks the row", row)
 		}
 	}
-	must.Equal(t, strings.Count(readme, "\n| `"), rows, "examples/module/README.md", "rows, the module", "inputs and outputs")
+	must.Equal(t, strings.Count(readme, "\n| `"), rows, "rows of examples/module/README.md, expected one per input and output")
 }
 
 // examples/blue-green contains the files that its guide shows.
@@ -63,7 +63,7 @@ func TestBlueGreenFolder(t *testing.T) {
 		must.Hold(t, err == nil && string(file) == text, b, "differs from examples/blue-green/", found[1], err)
 	}
 	slices.Sort(names)
-	must.Equal(t, names, []string{"jobrunner.yaml", "main.tf", "worker.py"}, "the guide")
+	must.Equal(t, names, []string{"jobrunner.yaml", "main.tf", "worker.py"}, "files that the guide shows")
 }
 
 // The README lists every folder of examples/.

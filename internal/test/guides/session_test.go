@@ -68,7 +68,7 @@ esac
 	// The home folder is empty except for Go's build cache, which handlers in Go use.
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
 	caches := strings.Fields(string(out))
-	must.Require(t, err == nil && len(caches) == 2, "go env", err, string(out))
+	must.Require(t, err == nil && len(caches) == 2, "go env printed", string(out), err, "expected two folders")
 	must.Succeed(t, errors.Join(os.Mkdir(filepath.Join(home, ".cache"), 0o700), os.Symlink(caches[0], filepath.Join(home, ".cache", "go-build"))))
 	// Telemetry is off, because its process writes to the home folder and may outlive the test.
 	telemetry := filepath.Join(home, ".config", "go", "telemetry")
@@ -101,9 +101,9 @@ var comment = regexp.MustCompile(` +# .*$`)
 // typeAll runs the commands of a block as a reader would type them.
 func (s *session) typeAll(b block) {
 	s.t.Helper()
-	all, err := commands(b)
-	must.Require(s.t, err == nil, b, err)
-	for _, c := range all {
+	typed, err := commands(b)
+	must.Require(s.t, err == nil, "reading the commands of", b, "failed:", err)
+	for _, c := range typed {
 		c.text = comment.ReplaceAllString(c.text, "")
 		switch program, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.text, "bin/"), "./"), " "); {
 		case remotePrograms[program]:
@@ -120,8 +120,8 @@ func (s *session) typeAll(b block) {
 			continue
 		}
 		output, err := s.run(c.text)
-		must.Require(s.t, (err != nil) == c.fails(), b, "$", c.text, err, "the document shows an error", c.fails(), lastLines(output))
-		must.Equal(s.t, compare(c.shown, output), "", b, "$", c.text, "the output is", lastLines(output))
+		must.Require(s.t, (err != nil) == c.fails(), b, "$", c.text, "ended with", err, "although the document shows an error:", c.fails(), lastLines(output))
+		must.Equal(s.t, compare(c.shown, output), "", b, "$", c.text, "printed", lastLines(output))
 	}
 }
 
@@ -136,9 +136,9 @@ func (s *session) checkFlags(b block, program, rest string) {
 	rest, _, _ = strings.Cut(rest, " -- ")
 	name, _, _ := strings.Cut(rest, " ")
 	help, err := s.run(program + " " + name + " --help")
-	must.Hold(s.t, err == nil, b, program, "has no command", name, help)
+	must.Hold(s.t, err == nil, b, "uses the command", name, "which", program, "lacks:", help)
 	for _, f := range flag.FindAllStringSubmatch(rest, -1) {
-		must.Hold(s.t, strings.Contains(help, f[1]), b, program, name, "has no", f[1])
+		must.Hold(s.t, strings.Contains(help, f[1]), b, "uses the flag", f[1], "which", program, name, "lacks")
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *session) run(text string) (output string, err error) {
 func (s *session) mustRun(text string) (output string) {
 	s.t.Helper()
 	output, err := s.run(text)
-	must.Require(s.t, err == nil, "$", text, err, lastLines(output))
+	must.Require(s.t, err == nil, "$", text, "failed:", err, lastLines(output))
 	return output
 }
 
@@ -212,7 +212,7 @@ func (s *session) serve(text string) (output string) {
 		if output = string(must.ReadFile(s.t, printed)); strings.Contains(output, "Ctrl-C stops the deployment.") {
 			break
 		}
-		must.Require(s.t, len(ended) == 0 && !time.Now().After(deadline), "$", cmd, "the jobrunner did not start", output)
+		must.Require(s.t, len(ended) == 0 && !time.Now().After(deadline), "the jobrunner did not start with $", cmd, "and printed", output)
 	}
 	for _, v := range exportLine.FindAllStringSubmatch(output, -1) {
 		must.Do(s.run(v[0]))(s.t)
@@ -251,7 +251,7 @@ func TestErrorReference(t *testing.T) {
 			must.Hold(t, strings.Contains(source, part), "the source has no text", part, "of the entry", entry[1])
 		}
 	}
-	must.Equal(t, len(entries), strings.Count(page, "\n| ")-strings.Count(page, "\n|---"), "read", "entries, expected one per row")
+	must.Equal(t, len(entries), strings.Count(page, "\n| ")-strings.Count(page, "\n|---"), "entries that were read, expected one per row")
 }
 
 // literals returns the product's string literals, with … for verbs and concatenations as one text.

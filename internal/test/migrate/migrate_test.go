@@ -162,7 +162,7 @@ func TestMigration(t *testing.T) {
 	must.Succeed(t, gobuild.Programs(t.Context(), bin, "../../.."))
 	program := filepath.Join(bin, "terraform-provider-gpucloud")
 	out, err := exec.CommandContext(t.Context(), program, "migrate", "-other").CombinedOutput()
-	must.Hold(t, err != nil && strings.Contains(string(out), "Usage: "), "with an unknown argument the program prints, with", err, string(out))
+	must.Hold(t, err != nil && strings.Contains(string(out), "Usage: "), "with an unknown argument the program ended with", err, "and printed", string(out))
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
 		d := acctest.DeployLocal(t, "the recorded names are fixed")
@@ -182,7 +182,7 @@ func TestMigration(t *testing.T) {
 		command := console.FindStringSubmatch(string(must.ReadFile(t, guide)))
 		must.Require(t, command != nil, guide, "has no command")
 		out, err := w.Shell(command[1])
-		must.Require(t, err == nil && out == "", "the guide's command prints, with", err, out)
+		must.Require(t, err == nil && out == "", "the guide's command ended with", err, "and printed", out)
 		w.Write("main.tf", configuration)
 		w.Write("batch/main.tf", batch)
 		w.MustRun("get")
@@ -190,8 +190,8 @@ func TestMigration(t *testing.T) {
 		writes := d.Writes()
 		out = w.MustRun("apply", "-auto-approve")
 		want := "1 imported, 0 added, 0 changed, 0 destroyed"
-		must.Hold(t, strings.Contains(out, want), want, out)
-		must.Equal(t, d.Writes(), writes, "the apply sent", d.Writes()-writes, "writing requests")
+		must.Hold(t, strings.Contains(out, want), "expected", want, "in", out)
+		must.Equal(t, d.Writes(), writes, "the apply wrote something; writing requests so far")
 		must.Contain(t, w.MustRun("plan"), "No changes.")
 		state := must.ReadFile(t, filepath.Join(w.Dir, "terraform.tfstate"))
 		must.Hold(t, !strings.Contains(string(state), "hunter2") && !strings.Contains(string(state), "runpod/runpod"),
@@ -297,7 +297,7 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 		}
 	}
 	files, err := filepath.Glob("../../migrate/testdata/*.json")
-	must.Require(t, err == nil && len(files) != 0, "no documents", err)
+	must.Require(t, err == nil && len(files) != 0, "expected recorded states and found none", err)
 	for _, file := range files {
 		for _, r := range must.Do(readResources(file))(t) {
 			i := slices.IndexFunc(migrate.Origins, func(o migrate.Origin) bool { return o.Type == r.Type })

@@ -109,14 +109,14 @@ func TestGoTestsHaveATimeout(t *testing.T) {
 				continue
 			}
 			found++
-			must.Hold(t, strings.Contains(line, "-timeout"), path, "add -timeout to", strings.TrimSpace(line))
+			must.Hold(t, strings.Contains(line, "-timeout"), path+": add -timeout to", strings.TrimSpace(line))
 		}
 	}
 	for line := range strings.Lines(readText(t, "Makefile")) {
 		must.Hold(t, !strings.Contains(line, "$(call go-test") || strings.Contains(line, "-timeout"),
 			"Makefile: add -timeout to", strings.TrimSpace(line))
 	}
-	must.Hold(t, found >= 8, "found only", found, "commands")
+	must.Hold(t, found >= 8, "found only", found, "go test commands, expected at least 8")
 }
 
 func readText(t *testing.T, path string) string {
@@ -140,10 +140,10 @@ func TestDependencyUpdates(t *testing.T) {
 	must.Equal(t, config.Version, 2, "version")
 	listed := map[string]bool{}
 	for _, u := range config.Updates {
-		must.Hold(t, slices.Contains([]string{"daily", "weekly", "monthly"}, u.Schedule.Interval), u.Ecosystem, u.Directory, "interval", u.Schedule.Interval)
+		must.Hold(t, slices.Contains([]string{"daily", "weekly", "monthly"}, u.Schedule.Interval), u.Ecosystem, u.Directory, "has the interval", u.Schedule.Interval, "expected daily, weekly or monthly")
 		for _, dir := range append(u.Directories, u.Directory) {
 			_, err := os.Stat(filepath.Join(root, dir))
-			must.Hold(t, dir == "" || err == nil, u.Ecosystem, err)
+			must.Hold(t, dir == "" || err == nil, u.Ecosystem, "watches a folder that doesn't exist:", err)
 			listed[u.Ecosystem+" "+dir] = true
 		}
 	}
@@ -153,7 +153,7 @@ func TestDependencyUpdates(t *testing.T) {
 			dir = "/"
 		}
 		key := ecosystem(path) + " " + dir
-		must.Hold(t, listed[key], path, ".github/dependabot.yml does not list", key)
+		must.Hold(t, listed[key], ".github/dependabot.yml does not list", key, "for", path)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestReleaseWorkflow(t *testing.T) {
 		variables[string(found[1])] = true
 	}
 	must.Hold(t, len(variables) != 0 && len(workflow.On.Push.Tags) == 1 && strings.HasPrefix(workflow.On.Push.Tags[0], "v"),
-		"variables", variables, "tags", workflow.On.Push.Tags)
+		"expected variables and one pattern of tags that begins with v, and got", variables, "and", workflow.On.Push.Tags)
 	var runs, uses string
 	for _, s := range workflow.Jobs["release"].Steps {
 		runs, uses = runs+s.Run+"\n", uses+s.Uses+"\n"
@@ -225,6 +225,6 @@ func TestReleaseNotes(t *testing.T) {
 		var stderr strings.Builder
 		cmd.Dir, cmd.Stderr = dir, &stderr
 		out, err := cmd.Output()
-		must.Hold(t, string(out) == c.want && (err != nil) == (c.problem != "") && strings.Contains(stderr.String(), c.problem), c.version, string(out), err, &stderr)
+		must.Hold(t, string(out) == c.want && (err != nil) == (c.problem != "") && strings.Contains(stderr.String(), c.problem), "for", c.version, "expected the notes", c.want, "or the problem", c.problem, "and got", string(out), err, &stderr)
 	}
 }

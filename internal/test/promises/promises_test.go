@@ -27,7 +27,7 @@ var (
 func TestPromisesAreTested(t *testing.T) {
 	_, promises, ok := strings.Cut(string(must.ReadFile(t, filepath.Join(root, "SECURITY.md"))), "\n## Promises\n")
 	promises, _, end := strings.Cut(promises, "\n## ")
-	must.Require(t, ok && end, "SECURITY.md has no section of promises")
+	must.Require(t, ok && end, "SECURITY.md has no section of promises, or it isn't followed by another section")
 	count := 0
 	for line := range strings.Lines(promises) {
 		row := promise.FindStringSubmatch(strings.TrimSpace(line))
@@ -36,12 +36,12 @@ func TestPromisesAreTested(t *testing.T) {
 		}
 		count++
 		tests := reference.FindAllStringSubmatch(row[2], -1)
-		must.Hold(t, len(tests) != 0, "no test for", row[1])
+		must.Hold(t, len(tests) != 0, "no test is named for the promise", row[1])
 		for _, test := range tests {
 			must.Equal(t, faultOf(t, filepath.Join(root, test[1]), test[2]), "", test[1], test[2], "of", row[1])
 		}
 	}
-	must.Hold(t, count >= 30, "found only", count, "promises")
+	must.Hold(t, count >= 30, "found only", count, "promises, expected at least 30")
 }
 
 // faultOf returns why a test of a folder proves nothing in CI, or "".
@@ -73,22 +73,22 @@ func faultOf(t *testing.T, folder, test string) string {
 // skips reports whether a function may skip the test in CI. A skip counts unless its condition checks
 // CI; a check of testing.Short doesn't excuse it.
 func skips(f *ast.FuncDecl) (found bool) {
-	var guarded []token.Pos // starts and ends of if statements that check CI
+	var ciChecks []token.Pos // in turn, the start and the end of an if statement that checks CI
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IfStmt:
 			for _, word := range words(n.Cond) {
 				if word == "CI" {
-					guarded = append(guarded, n.Pos(), n.End())
+					ciChecks = append(ciChecks, n.Pos(), n.End())
 				}
 			}
 		case *ast.CallExpr:
 			if s, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, s.Sel.Name) {
-				covered := false
-				for i := 0; i < len(guarded); i += 2 {
-					covered = covered || guarded[i] <= n.Pos() && n.End() <= guarded[i+1]
+				notInCI := false
+				for i := 0; i < len(ciChecks); i += 2 {
+					notInCI = notInCI || ciChecks[i] <= n.Pos() && n.End() <= ciChecks[i+1]
 				}
-				found = found || !covered
+				found = found || !notInCI
 			}
 		}
 		return true

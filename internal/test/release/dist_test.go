@@ -123,7 +123,7 @@ func (d dist) checkChecksums(t *testing.T) {
 		}
 	}
 	readJSON(t, filepath.Join(root, "terraform-registry-manifest.json"), &about)
-	must.Hold(t, about.Version == 1 && slices.Equal(about.Metadata.ProtocolVersions, []string{"6.0"}), "manifest", about) // provider.Serve
+	must.Hold(t, about.Version == 1 && slices.Equal(about.Metadata.ProtocolVersions, []string{"6.0"}), "expected version 1 and protocol 6.0 (as in provider.Serve) in the manifest and got", about)
 	sums := map[string]string{}
 	for line := range strings.Lines(d.read(t, "terraform-provider-gpucloud_"+d.version+"_SHA256SUMS")) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
@@ -174,7 +174,7 @@ func (d dist) checkPrograms(t *testing.T) {
 			}
 			want := fmt.Sprintf("%s %s (commit %.7s", a.program, d.version, d.commit)
 			out := must.Do(exec.CommandContext(t.Context(), path, "--version").CombinedOutput())(t)
-			must.Hold(t, strings.HasPrefix(string(out), want), name, "--version", string(out), want, "…")
+			must.Hold(t, strings.HasPrefix(string(out), want), name, "prints with --version", string(out), "expected", want, "…")
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (d dist) checkInit(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), cli, args...)
 		cmd.Dir, cmd.Env = work, append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(work, "rc"))
 		out, err := cmd.CombinedOutput()
-		must.Require(t, err == nil && strings.Contains(string(out), "gpucloud/gpucloud"), "terraform", args, err, string(out))
+		must.Require(t, err == nil && strings.Contains(string(out), "gpucloud/gpucloud"), "terraform", args, "ended with", err, "and printed", string(out), "expected gpucloud/gpucloud in it")
 	}
 }
 

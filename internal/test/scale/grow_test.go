@@ -67,11 +67,11 @@ func (d *deployment) copyObject(t testing.TB, original, name string) string {
 	w := httptest.NewRecorder()
 	d.handler.ServeHTTP(w, r)
 	var created struct{ ID string }
-	must.Require(t, json.Unmarshal(w.Body.Bytes(), &created) == nil && created.ID != "", "POST", recorded.path, w.Code, w.Body)
+	must.Require(t, json.Unmarshal(w.Body.Bytes(), &created) == nil && created.ID != "", "expected an id from POST", recorded.path, "and got", w.Code, w.Body)
 	return created.ID
 }
 
-// A plan of a thousand objects of each kind makes as many calls as one of ten, besides lists' pages.
+// A plan of a thousand objects of each kind makes as many calls as a plan of ten, apart from further pages of lists.
 func TestCallsOfAHugePlan(t *testing.T) {
 	n := 1000
 	if testing.Short() {
@@ -115,7 +115,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 		for _, id := range created["gpucloud_cluster"] {
 			clusters[id] = tfdrive.Do(p.Import("gpucloud_cluster", id))(t)
 		}
-		read := func(kind, id string) (tfdrive.State, tfdrive.Diagnostics) {
+		refresh := func(kind, id string) (tfdrive.State, tfdrive.Diagnostics) {
 			if imported, ok := clusters[id]; ok {
 				return p.Read(imported)
 			}
@@ -125,8 +125,8 @@ func TestCallsOfAHugePlan(t *testing.T) {
 			p.Reconfigure()
 			for kind, ids := range created {
 				for i, id := range ids {
-					state, diags := read(kind, id)
-					must.Require(t, diags.Err() == nil && state.Exists(), kind, id, diags)
+					state, diags := refresh(kind, id)
+					must.Require(t, diags.Err() == nil && state.Exists(), "refreshing", kind, id, "gave", state, diags)
 					if i%50 != 0 {
 						continue
 					}
@@ -134,7 +134,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 					config["name"] = state.Get("name")
 					planned := p.Plan(kind, state, config)
 					must.Require(t, planned.Action == "no-op" || planned.Action == "update",
-						kind, id, "planned to", planned.Action, planned.Diagnostics)
+						"the plan for", kind, id, "is to", planned.Action, planned.Diagnostics, "expected no-op or update")
 				}
 			}
 		})
@@ -145,7 +145,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 		if v == api.V2 && n == 1000 { // a page has at most 1,000 objects; there are 1,001 templates and 3,000 pods, two in each cluster
 			want += 3
 		}
-		must.Equal(t, sum(calls), want, "calls", calls)
+		must.Equal(t, sum(calls), want, "number of the calls", calls)
 	})
 }
 
@@ -189,7 +189,7 @@ resource "gpucloud_template" "t" {
 // newGrownWorkspaces creates directories with n templates for our provider and for nullprovider.
 func newGrownWorkspaces(b *testing.B, d *deployment, n int) (tf, baseline *terraform) {
 	b.Helper()
-	tf, baseline = newWorkspace(b, d, ours, api.V2), newWorkspace(b, d, null, api.V2)
+	tf, baseline = newWorkspace(b, d, ourProvider, api.V2), newWorkspace(b, d, nullProvider, api.V2)
 	tf.configure(templates(1))
 	tf.apply()
 	tf.configure(templates(n))

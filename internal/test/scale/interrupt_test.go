@@ -28,15 +28,15 @@ func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
 
 // await waits for n POSTs. The test fails if a process ends before that.
 func (g *gate) await(n int, ps ...*process) {
-	dead := make(chan *process)
+	ended := make(chan *process)
 	done := make(chan struct{})
 	defer close(done)
 	for _, p := range ps {
 		go func() {
 			select {
-			case <-p.dead:
+			case <-p.ended:
 				select {
-				case dead <- p:
+				case ended <- p:
 				case <-done:
 				}
 			case <-done:
@@ -46,7 +46,7 @@ func (g *gate) await(n int, ps ...*process) {
 	for range n {
 		select {
 		case <-g.arrived:
-		case p := <-dead:
+		case p := <-ended:
 			text, _ := p.out.read()
 			p.t.Fatalf("terraform %s ended (%v) before its requests were sent:\n%s", p.args, p.err, text)
 		}
@@ -76,7 +76,7 @@ func TestInterruptedApply(t *testing.T) {
 		for name, stage := range stages {
 			tests[name] = func(t *testing.T) {
 				d := deploy(t)
-				tf := newWorkspace(t, d, ours, v)
+				tf := newWorkspace(t, d, ourProvider, v)
 				tf.configure(baseTemplate)
 				tf.apply()
 				tf.configure(configOf(1))
@@ -94,15 +94,15 @@ func TestInterruptedApply(t *testing.T) {
 				out, _ := p.waitForExit(patience)
 				created := d.ids(t, v)
 				must.Equal(t, len(created), 1+stage.created, "the number of objects", lines(created))
-				kept := tf.ids()
-				must.Hold(t, slices.Equal(kept, created),
-					"the state has", lines(kept), "and the deployment", lines(created), "Terraform printed", out)
+				stateIDs := tf.ids()
+				must.Hold(t, slices.Equal(stateIDs, created),
+					"the state has", lines(stateIDs), "and the deployment", lines(created), "Terraform printed", out)
 				d.setFaults()
 				tf.apply()
-				now := d.ids(t, v)
-				kept = tf.ids()
-				must.Hold(t, len(now) == 5 && slices.Equal(kept, now),
-					"after the next apply the state has", lines(kept), "and the deployment", lines(now))
+				have := d.ids(t, v)
+				stateIDs = tf.ids()
+				must.Hold(t, len(have) == 5 && slices.Equal(stateIDs, have),
+					"after the next apply the state has", lines(stateIDs), "and the deployment", lines(have))
 				tf.expectEmptyPlan()
 			}
 		}
@@ -144,30 +144,30 @@ resource "gpucloud_registry_auth" "r" {
 }
 
 // newWorkspacePair creates two workspaces, and a template that both refer to.
-func newWorkspacePair(t *testing.T, d *deployment, v api.Version) (template string, both [2]*terraform) {
+func newWorkspacePair(t *testing.T, d *deployment, v api.Version) (template string, workspaces [2]*terraform) {
 	t.Helper()
-	owner := newWorkspace(t, d, ours, v)
+	owner := newWorkspace(t, d, ourProvider, v)
 	owner.configure(baseTemplate)
 	owner.apply()
 	_, template, _ = strings.Cut(owner.ids()[0], " ")
-	for i := range both {
-		both[i] = newWorkspace(t, d, ours, v)
+	for i := range workspaces {
+		workspaces[i] = newWorkspace(t, d, ourProvider, v)
 	}
-	return template, both
+	return template, workspaces
 }
 
 // applyBoth applies both workspaces concurrently. It holds all POSTs until n have arrived.
-func applyBoth(t *testing.T, d *deployment, both [2]*terraform, n int, more ...*wirefault.Fault) (output [2]string, errs [2]error) {
+func applyBoth(t *testing.T, d *deployment, workspaces [2]*terraform, n int, extraFaults ...*wirefault.Fault) (output [2]string, errs [2]error) {
 	t.Helper()
 	g := newGate()
 	defer g.open()
-	d.setFaults(append(more, g.hold("before"))...)
+	d.setFaults(append(extraFaults, g.hold("before"))...)
 	defer d.setFaults()
-	one, other := both[0].start("apply", "-auto-approve"), both[1].start("apply", "-auto-approve")
-	g.await(n, one, other)
+	first, second := workspaces[0].start("apply", "-auto-approve"), workspaces[1].start("apply", "-auto-approve")
+	g.await(n, first, second)
 	g.open()
-	output[0], errs[0] = one.waitForExit(patience)
-	output[1], errs[1] = other.waitForExit(patience)
+	output[0], errs[0] = first.waitForExit(patience)
+	output[1], errs[1] = second.waitForExit(patience)
 	return output, errs
 }
 
@@ -177,46 +177,46 @@ func applyBoth(t *testing.T, d *deployment, both [2]*terraform, n int, more ...*
 func TestTwoWorkspacesAtOnce(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
-		template, both := newWorkspacePair(t, d, v)
-		for _, tf := range both {
+		template, workspaces := newWorkspacePair(t, d, v)
+		for _, tf := range workspaces {
 			tf.configure(equalObjects(template, true))
 		}
-		output, errs := applyBoth(t, d, both, 16)
+		output, errs := applyBoth(t, d, workspaces, 16)
 
-		states := [2][]string{both[0].ids(), both[1].ids()}
+		states := [2][]string{workspaces[0].ids(), workspaces[1].ids()}
 		union := slices.Sorted(slices.Values(slices.Concat(states[0], states[1], []string{"gpucloud_template " + template})))
 		have := d.ids(t, v)
 		must.Require(t, len(have) == 15 && slices.Equal(union, have),
 			"the states have", lines(states[0]), "and", lines(states[1]), "and the deployment", lines(have))
-		for i, kept := range states {
+		for i, state := range states {
 			for _, kind := range []string{"gpucloud_network_volume", "gpucloud_endpoint"} {
-				must.Equal(t, len(ofKind(kept, kind)), 3, "a state", "objects", kind)
+				must.Equal(t, len(ofKind(state, kind)), 3, "objects in the state of workspace", i, "of", kind)
 			}
 			for _, kind := range []string{"gpucloud_template", "gpucloud_registry_auth"} {
-				if len(ofKind(kept, kind)) == 1 {
+				if len(ofKind(state, kind)) == 1 {
 					continue
 				}
 				theirs := ofKind(states[1-i], kind)[0]
 				_, id, _ := strings.Cut(theirs, " ")
-				must.Hold(t, errs[i] != nil && strings.Contains(unwrap(output[i]), both[i].importCommand(kind, id)),
-					theirs, "belongs to the other workspace and isn't named", errs[i], output[i])
+				must.Hold(t, errs[i] != nil && strings.Contains(unwrap(output[i]), workspaces[i].importCommand(kind, id)),
+					theirs, "belongs to the other workspace, and the error doesn't name it:", errs[i], output[i])
 			}
 		}
 
-		both[0].run("destroy", "-auto-approve")
-		rest := slices.Sorted(slices.Values(append(states[1], "gpucloud_template "+template)))
+		workspaces[0].run("destroy", "-auto-approve")
+		remaining := slices.Sorted(slices.Values(append(states[1], "gpucloud_template "+template)))
 		have = d.ids(t, v)
-		must.Hold(t, slices.Equal(have, rest), "after one was destroyed, the deployment has", lines(have), "expected", lines(rest))
-		both[1].run("plan", "-detailed-exitcode", "-target=gpucloud_network_volume.v", "-target=gpucloud_endpoint.e")
+		must.Hold(t, slices.Equal(have, remaining), "after one was destroyed, the deployment has", lines(have), "expected", lines(remaining))
+		workspaces[1].run("plan", "-detailed-exitcode", "-target=gpucloud_network_volume.v", "-target=gpucloud_endpoint.e")
 	})
 }
 
-// If all responses are lost, neither workspace adopts the other's objects, and both name them.
+// If all responses are lost, neither workspace adopts the other's objects, and the errors of both name them.
 func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
-		template, both := newWorkspacePair(t, d, v)
-		for _, tf := range both {
+		template, workspaces := newWorkspacePair(t, d, v)
+		for _, tf := range workspaces {
 			tf.configure(equalObjects(template, false))
 		}
 		processed := newGate()
@@ -228,14 +228,14 @@ func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 		}()
 		lost := processed.hold("after")
 		lost.Drop = "after"
-		output, _ := applyBoth(t, d, both, 12, lost)
-		must.Equal(t, slices.Concat(both[0].ids(), both[1].ids()), nil, "adopted objects")
+		output, _ := applyBoth(t, d, workspaces, 12, lost)
+		must.Equal(t, slices.Concat(workspaces[0].ids(), workspaces[1].ids()), nil, "objects that the workspaces adopted")
 		have := d.ids(t, v)
-		must.Equal(t, len(have), 13, "the deployment has", lines(have))
+		must.Equal(t, len(have), 13, "number of the deployment's objects", lines(have))
 		for _, object := range have {
 			kind, id, _ := strings.Cut(object, " ")
 			for i, text := range output {
-				must.Hold(t, id == template || strings.Contains(unwrap(text), both[i].importCommand(kind, id)), object, "isn't named", text)
+				must.Hold(t, id == template || strings.Contains(unwrap(text), workspaces[i].importCommand(kind, id)), object, "isn't named in", text)
 			}
 		}
 	})

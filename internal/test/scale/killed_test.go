@@ -36,7 +36,7 @@ func (p *process) kill9(program string) {
 			killed++
 		}
 	}
-	must.Require(p.t, killed != 0, "terraform", p.args, "doesn't run", program)
+	must.Require(p.t, killed != 0, "terraform", p.args, "has no child that runs", program)
 }
 
 // A provider that is killed before its POSTs are answered leaves objects that no state has. The
@@ -45,7 +45,7 @@ func (p *process) kill9(program string) {
 func TestKilledProvider(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
-		tf := newWorkspace(t, d, ours, v)
+		tf := newWorkspace(t, d, ourProvider, v)
 		tf.configure(baseTemplate)
 		tf.apply()
 		tf.configure(configOf(2))
@@ -56,18 +56,18 @@ func TestKilledProvider(t *testing.T) {
 		g.await(8, p)
 		p.kill9("terraform-provider-gpucloud")
 		out, err := p.waitForExit(patience)
-		must.Require(t, err != nil, "the apply succeeded", out)
+		must.Require(t, err != nil, "the apply succeeded although its provider was killed:", out)
 		g.open()
 		d.setFaults()
 		created := d.ids(t, v)
-		kept := tf.ids()
-		must.Require(t, len(created) == 9 && len(kept) == 1, "the state has", lines(kept), "and the deployment", lines(created))
+		stateIDs := tf.ids()
+		must.Require(t, len(created) == 9 && len(stateIDs) == 1, "the state has", lines(stateIDs), "and the deployment", lines(created))
 
-		_, printed, _ := strings.Cut(unwrap(tf.run("plan")), "Plan: ")
+		_, afterPlan, _ := strings.Cut(unwrap(tf.run("plan")), "Plan: ") // the warnings
 		for _, object := range created {
 			kind, id, _ := strings.Cut(object, " ")
 			command := tf.importCommand(kind, id)
-			must.Hold(t, object == tf.ids()[0] || strings.Contains(printed, command), "the plan doesn't print", command, printed)
+			must.Hold(t, object == tf.ids()[0] || strings.Contains(afterPlan, command), "the plan doesn't print", command, "in", afterPlan)
 		}
 		for object, name := range d.names(t, v) {
 			kind, id, _ := strings.Cut(object, " ")
@@ -80,9 +80,9 @@ func TestKilledProvider(t *testing.T) {
 		now, withoutAuths := d.ids(t, v), func(ids []string) []string {
 			return slices.DeleteFunc(slices.Clone(ids), func(o string) bool { return strings.HasPrefix(o, "gpucloud_registry_auth ") })
 		}
-		kept = tf.ids()
-		must.Hold(t, len(now) == len(created) && slices.Equal(withoutAuths(now), withoutAuths(created)) && slices.Equal(kept, now),
-			"the deployment had", lines(created), "after the next apply", lines(now), "and the state has", lines(kept))
+		stateIDs = tf.ids()
+		must.Hold(t, len(now) == len(created) && slices.Equal(withoutAuths(now), withoutAuths(created)) && slices.Equal(stateIDs, now),
+			"the deployment had", lines(created), "after the next apply", lines(now), "and the state has", lines(stateIDs))
 		tf.expectEmptyPlan()
 	})
 }

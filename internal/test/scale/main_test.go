@@ -47,9 +47,9 @@ func TestMain(m *testing.M) {
 
 // The packages of the providers' main functions.
 const (
-	ours          = "github.com/gpucloud/terraform-provider-gpucloud"
-	null          = ours + "/internal/test/scale/nullprovider"
-	panicProvider = ours + "/internal/test/scale/panicprovider"
+	ourProvider   = "github.com/gpucloud/terraform-provider-gpucloud"
+	nullProvider  = ourProvider + "/internal/test/scale/nullprovider"
+	panicProvider = ourProvider + "/internal/test/scale/panicprovider"
 )
 
 var builds sync.Map // func() (dir string, err error) by package
@@ -57,14 +57,14 @@ var builds sync.Map // func() (dir string, err error) by package
 // buildProvider builds a provider once and returns its folder.
 func buildProvider(t testing.TB, pkg string) string {
 	t.Helper()
-	once, _ := builds.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
+	build, _ := builds.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(binFolder, filepath.Base(pkg))
 		if err := gobuild.Programs(t.Context(), dir, pkg); err != nil {
 			return "", err
 		}
 		return dir, os.Rename(filepath.Join(dir, path.Base(pkg)), filepath.Join(dir, "terraform-provider-gpucloud"))
 	}))
-	return must.Do(once.(func() (string, error))())(t)
+	return must.Do(build.(func() (string, error))())(t)
 }
 
 var findCLI = sync.OnceValues(func() (tfcli.CLI, error) { return tfcli.Default(context.Background()) })
@@ -73,7 +73,7 @@ var findCLI = sync.OnceValues(func() (tfcli.CLI, error) { return tfcli.Default(c
 func TestCallsOfAPlan(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
-		tf := newWorkspace(t, d, ours, v)
+		tf := newWorkspace(t, d, ourProvider, v)
 		var before map[string]int
 		tf.configure(configOf(1))
 		tf.apply()
@@ -86,10 +86,10 @@ func TestCallsOfAPlan(t *testing.T) {
 			tf.grow(d, n)
 			calls := d.countRequests(tf.expectEmptyPlan)
 			for call, times := range calls {
-				must.Hold(t, times <= 1, n, "of each kind", call, times, "times")
+				must.Hold(t, times <= 1, "the plan of", n, "objects of each kind makes the call", call, times, "times")
 			}
-			must.Equal(t, sum(calls), planCalls[v], n, "of each kind", "calls", calls)
-			must.Hold(t, before == nil || maps.Equal(calls, before), n, "of each kind: calls", calls, "fewer objects needed", before)
+			must.Equal(t, sum(calls), planCalls[v], "number of calls of the plan of", n, "objects of each kind, which are", calls)
+			must.Hold(t, before == nil || maps.Equal(calls, before), "the plan of", n, "objects of each kind makes the calls", calls, "although fewer objects need", before)
 			before = calls
 		}
 	})

@@ -24,7 +24,7 @@ import (
 // secrets are values planted in a configuration.
 var secrets = []struct {
 	name, value string
-	kept        bool // stored by Terraform in the state and in saved plans
+	inState     bool // Terraform stores it in the state and in saved plans
 }{
 	{"key", "Pl4ntedApiKey0a1b2c3d4e5f", false},
 	{"written", "Pl4ntedWriteOnly9z8y7x6w5v", false},
@@ -144,8 +144,8 @@ func (tf *terraform) expectNoSecrets(output string) {
 		}
 		name := entry.Name()
 		for _, s := range secrets {
-			keeps := s.kept && (strings.HasPrefix(name, "terraform.tfstate") || name == "saved.tfplan")
-			must.Hold(tf.t, keeps || !containsSecret(text, s.value), name, "has the secret", s.name)
+			stored := s.inState && (strings.HasPrefix(name, "terraform.tfstate") || name == "saved.tfplan")
+			must.Hold(tf.t, stored || !containsSecret(text, s.value), name, "has the secret", s.name)
 		}
 		return err
 	})
@@ -162,27 +162,27 @@ func TestSecretsStayOut(t *testing.T) {
 			return d, newTracedWorkspace(t, d, pkg, v)
 		}
 		testSuccess := func(t *testing.T) {
-			_, tf := start(t, ours)
+			_, tf := start(t, ourProvider)
 			printed := tf.run("plan", "-out=saved.tfplan") + tf.run("apply", "saved.tfplan") + tf.run("plan", "-detailed-exitcode")
 			tf.expectNoSecrets(printed)
 			must.Contain(t, printed, "[TRACE]", "provider.terraform-provider-gpucloud")
 			state := must.ReadFile(t, filepath.Join(tf.dir, "terraform.tfstate"))
 			for _, s := range secrets {
-				must.Hold(t, !s.kept || containsSecret(state, s.value), "the state lacks", s.name, "so the search doesn't work")
+				must.Hold(t, !s.inState || containsSecret(state, s.value), "the state lacks", s.name, "so the search doesn't work")
 			}
 		}
 		testPanic := func(t *testing.T) {
 			_, tf := start(t, panicProvider)
 			printed, err := tf.start("apply", "-auto-approve").waitForExit(patience)
-			must.Require(t, err != nil && strings.Contains(printed, "nil pointer dereference"), "the provider didn't panic", err, printed)
+			must.Require(t, err != nil && strings.Contains(printed, "nil pointer dereference"), "expected a panic of the provider and got", err, printed)
 			tf.expectNoSecrets(printed)
 		}
 		testRepeatedRequest := func(t *testing.T) {
-			d, tf := start(t, ours)
-			served := d.handler
+			d, tf := start(t, ourProvider)
+			jobrunnerHandler := d.handler
 			d.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method != http.MethodPost {
-					served.ServeHTTP(w, r)
+					jobrunnerHandler.ServeHTTP(w, r)
 					return
 				}
 				var whole bytes.Buffer
@@ -193,7 +193,7 @@ func TestSecretsStayOut(t *testing.T) {
 				fmt.Fprintf(w, `{"title":"Bad Request","status":400,"detail":%q,"message":%q}`, whole.String(), whole.String())
 			})
 			printed, err := tf.start("apply", "-auto-approve").waitForExit(patience)
-			must.Require(t, err != nil && strings.Contains(printed, "redacted"), "the errors aren't shown", err)
+			must.Require(t, err != nil && strings.Contains(printed, "redacted"), "expected errors with redacted secrets and got", err)
 			tf.expectNoSecrets(printed)
 		}
 		sideBySide(t, map[string]func(*testing.T){

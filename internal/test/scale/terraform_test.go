@@ -75,51 +75,51 @@ func (tf *terraform) configure(blocks ...string) {
 // process is a running Terraform, in its own process group like under a shell.
 type process struct {
 	*exec.Cmd
-	t    testing.TB
-	args string
-	out  output
-	dead chan struct{}
-	err  error
+	t     testing.TB
+	args  string
+	out   output
+	ended chan struct{}
+	err   error
 }
 
 // output records what a process writes, and notifies of each write.
 type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	more chan struct{}
+	mu      sync.Mutex
+	text    bytes.Buffer
+	written chan struct{}
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	close(o.more)
-	o.more = make(chan struct{})
+	close(o.written)
+	o.written = make(chan struct{})
 	return o.text.Write(p)
 }
 
-func (o *output) read() (text string, more <-chan struct{}) {
+func (o *output) read() (text string, written <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.text.String(), o.more
+	return o.text.String(), o.written
 }
 
 func (tf *terraform) start(args ...string) *process {
 	tf.t.Helper()
-	p := &process{t: tf.t, args: strings.Join(args, " "), dead: make(chan struct{}), out: output{more: make(chan struct{})}}
+	p := &process{t: tf.t, args: strings.Join(args, " "), ended: make(chan struct{}), out: output{written: make(chan struct{})}}
 	p.Cmd = exec.Command(tf.cli.Path, append(args, "-no-color")...)
 	p.Dir, p.Env, p.Stdout, p.Stderr = tf.dir, tf.env, &p.out, &p.out
 	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must.Succeed(tf.t, p.Start())
 	go func() {
 		p.err = p.Wait()
-		close(p.dead)
+		close(p.ended)
 	}()
 	tf.t.Cleanup(func() {
 		select {
-		case <-p.dead:
+		case <-p.ended:
 		default:
 			_ = syscall.Kill(-p.Process.Pid, syscall.SIGKILL)
-			<-p.dead
+			<-p.ended
 		}
 	})
 	return p
@@ -137,7 +137,7 @@ func (p *process) waitForExit(within time.Duration) (string, error) {
 	late := time.NewTimer(within)
 	defer late.Stop()
 	select {
-	case <-p.dead:
+	case <-p.ended:
 		text, _ := p.out.read()
 		return text, p.err
 	case <-late.C:
@@ -151,15 +151,15 @@ func (p *process) waitForExit(within time.Duration) (string, error) {
 func (p *process) awaitOutput(text string) {
 	p.t.Helper()
 	for {
-		have, more := p.out.read()
+		have, written := p.out.read()
 		if strings.Contains(have, text) {
 			return
 		}
 		select {
-		case <-more:
-		case <-p.dead:
+		case <-written:
+		case <-p.ended:
 			have, _ := p.out.read()
-			must.Require(p.t, strings.Contains(have, text), "terraform", p.args, "ended", p.err, "and never printed", text, have)
+			must.Require(p.t, strings.Contains(have, text), "terraform", p.args, "ended with", p.err, "and never printed", text, "in", have)
 			return
 		}
 	}
@@ -170,7 +170,7 @@ func (tf *terraform) run(args ...string) string {
 	tf.t.Helper()
 	p := tf.start(args...)
 	out, err := p.waitForExit(patience)
-	must.Require(tf.t, err == nil, "terraform", strings.Join(args, " "), err, out)
+	must.Require(tf.t, err == nil, "terraform", strings.Join(args, " "), "failed:", err, out)
 	tf.cpu += p.ProcessState.UserTime() + p.ProcessState.SystemTime()
 	return out
 }

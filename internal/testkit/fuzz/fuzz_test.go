@@ -26,13 +26,13 @@ func FuzzFaulty(f *testing.F) {
 			_ = text[3] // a seed has four bytes
 		case "allocates":
 			if n < 0 {
-				kept = make([]byte, 128<<20)
+				allocated = make([]byte, 128<<20)
 			}
 		}
 	}, fuzz.Seed{"abcd", 1}, fuzz.Seed{`{"a":1}`, 7})
 }
 
-var kept []byte
+var allocated []byte
 
 // The variations suffice to find a fault, and the report contains the input as a file.
 func TestFaultsAreFound(t *testing.T) {
@@ -41,12 +41,12 @@ func TestFaultsAreFound(t *testing.T) {
 		cmd.Env = append(os.Environ(), faulty+"="+fault)
 		out, err := cmd.CombinedOutput()
 		if fault == "" {
-			must.Hold(t, err == nil, "without a fault", err, string(out))
+			must.Hold(t, err == nil, "without a fault, FuzzFaulty ended with", err, string(out))
 			continue
 		}
 		text := string(out)
 		must.Hold(t, err != nil && strings.Contains(text, want) && strings.Contains(text, "testdata/fuzz/FuzzFaulty/NAME:") && strings.Contains(text, "go test fuzz v1"),
-			fault, err, text)
+			"FuzzFaulty, which", fault, "ended with", err, "expected", want, "and the input as a file in", text)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestFaultsAreFound(t *testing.T) {
 func TestVariationsAreReproducible(t *testing.T) {
 	seeds := []fuzz.Seed{{"one", []byte("two"), true, 3, uint8(4)}, {"", []byte{}, false, 0, uint8(0)}}
 	first := fuzz.Vary("a", seeds, 500)
-	must.Equal(t, first, fuzz.Vary("a", seeds, 500), "they differ from run to run")
+	must.Equal(t, fuzz.Vary("a", seeds, 500), first, "variations of the second run")
 	must.Hold(t, !reflect.DeepEqual(first, fuzz.Vary("b", seeds, 500)), "another name gets the same variations")
 	texts := map[string]bool{}
 	for _, s := range first {

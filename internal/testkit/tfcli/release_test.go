@@ -101,7 +101,7 @@ func leftovers(t *testing.T, r Release) (left []string) {
 	t.Helper()
 	path := must.Do(r.Path())(t)
 	entries, err := os.ReadDir(filepath.Dir(path))
-	must.Require(t, err == nil || errors.Is(err, fs.ErrNotExist), err)
+	must.Require(t, err == nil || errors.Is(err, fs.ErrNotExist), "reading the program's folder failed:", err)
 	for _, e := range entries {
 		if e.Name() != filepath.Base(path) {
 			left = append(left, e.Name())
@@ -122,11 +122,11 @@ func TestBuild(t *testing.T) {
 		must.Succeed(t, r.Build(t.Context()))
 	}
 	c, err := Inspect(t.Context(), path)
-	must.Require(t, err == nil && c.String() == "Terraform 1.2.3", "built", c, err)
+	must.Require(t, err == nil && c.String() == "Terraform 1.2.3", "expected Terraform 1.2.3 and built", c, err)
 	out, _ := exec.Command(path).Output()
 	must.Hold(t, strings.HasSuffix(string(out), "\n1\n"), "the build kept the line that uses the absent module:", string(out))
 	left := leftovers(t, r)
-	must.Hold(t, left == nil, "left beside the program", left)
+	must.Hold(t, left == nil, "the build left beside the program", left)
 }
 
 func TestBuildFails(t *testing.T) {
@@ -151,9 +151,9 @@ func TestBuildFails(t *testing.T) {
 			r := publish(t, c.files)
 			must.ErrorContains(t, r.Build(c.prepare(t)), c.want)
 			path, _ := r.Path()
-			must.ErrorIs(t, must.Err(os.Stat(path)), fs.ErrNotExist, "a program exists")
+			must.ErrorIs(t, must.Err(os.Stat(path)), fs.ErrNotExist, "looking for the program")
 			left := leftovers(t, r)
-			must.Hold(t, left == nil, "left", left)
+			must.Hold(t, left == nil, "the failed build left", left)
 		})
 	}
 }
@@ -174,11 +174,11 @@ func TestMissing(t *testing.T) {
 		{[]CLI{cli("tofu", "2.0.0"), cli("terraform", "1.16.1")}, nil},
 		{[]CLI{cli("tofu", "1.15.0")}, []Release{terraform}},
 	} {
-		must.Equal(t, Missing(c.present), c.want, c.present, "are missing")
+		must.Equal(t, Missing(c.present), c.want, "missing releases beside", c.present)
 	}
 }
 
 func TestInspectOfAnotherProgram(t *testing.T) {
 	c, err := Inspect(t.Context(), must.Do(exec.LookPath("go"))(t))
-	must.Hold(t, err != nil && strings.Contains(err.Error(), "neither Terraform nor OpenTofu"), "go is", c, err)
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "neither Terraform nor OpenTofu"), "the program go is inspected as", c, err)
 }

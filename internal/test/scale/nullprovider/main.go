@@ -33,7 +33,8 @@ func main() {
 // ephemeral resources or list resources.
 type idleProvider struct{ provider.Provider }
 
-func (*idleProvider) Configure(context.Context, provider.ConfigureRequest, *provider.ConfigureResponse) {}
+func (*idleProvider) Configure(context.Context, provider.ConfigureRequest, *provider.ConfigureResponse) {
+}
 
 func (*idleProvider) Resources(context.Context) (out []func() resource.Resource) {
 	for _, kind := range resources.All {

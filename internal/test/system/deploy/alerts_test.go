@@ -23,7 +23,7 @@ func TestAlertsNameMetrics(t *testing.T) {
 	j := start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--simulate-gpus=h200x8"})
 	j.checkJob()
 	status, text := j.do(http.MethodGet, "/metrics", "")
-	must.Require(t, status == http.StatusOK, status, text)
+	must.Require(t, status == http.StatusOK, "GET /metrics answered", status, text)
 	j.stop()
 	exported := map[string][]string{} // labels by metric
 	for line := range strings.Lines(text) {
@@ -48,23 +48,23 @@ func TestAlertsNameMetrics(t *testing.T) {
 	names := 0
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
-			must.Hold(t, rule.Labels["severity"] != "" && rule.Annotations["summary"] != "" && strings.Count(rule.Expr, "(") == strings.Count(rule.Expr, ")"), rule)
+			must.Hold(t, rule.Labels["severity"] != "" && rule.Annotations["summary"] != "" && strings.Count(rule.Expr, "(") == strings.Count(rule.Expr, ")"), "expected a severity, a summary and closed parentheses in", rule)
 			for _, metric := range metricName.FindAllStringSubmatch(rule.Expr, -1) {
 				names++
 				labels, ok := exported[metric[1]]
-				must.Hold(t, ok, rule.Alert, "no jobrunner exports", metric[1])
-				used := metric[2]
+				must.Hold(t, ok, rule.Alert, "uses", metric[1], "which no jobrunner exports")
+				usedLabels := metric[2]
 				for _, by := range grouping.FindAllStringSubmatch(rule.Expr, -1) {
-					used += ", " + strings.ReplaceAll(by[1], ",", "=,") + "="
+					usedLabels += ", " + strings.ReplaceAll(by[1], ",", "=,") + "="
 				}
-				for _, use := range labelUse.FindAllStringSubmatch(used, -1) {
-					must.Hold(t, !ok || slices.Contains(labels, use[1]), rule.Alert, metric[1], "has no label", use[1])
+				for _, use := range labelUse.FindAllStringSubmatch(usedLabels, -1) {
+					must.Hold(t, !ok || slices.Contains(labels, use[1]), rule.Alert, "uses the label", use[1], "which", metric[1], "lacks")
 				}
 			}
 		}
 	}
-	must.Hold(t, names >= 5, "the alerts name", names, "metrics")
+	must.Hold(t, names >= 5, "the alerts name", names, "metrics, expected at least 5")
 	for _, metric := range metricName.FindAllStringSubmatch(readFile(t, "docs/guides/operate.md"), -1) {
-		must.Hold(t, !strings.HasPrefix(metric[1], "gpucloud_") || exported[metric[1]] != nil || exported[metric[1]+"_count"] != nil, "docs/guides/operate.md: no jobrunner exports", metric[1])
+		must.Hold(t, !strings.HasPrefix(metric[1], "gpucloud_") || exported[metric[1]] != nil || exported[metric[1]+"_count"] != nil, "docs/guides/operate.md names", metric[1], "which no jobrunner exports")
 	}
 }

@@ -94,7 +94,7 @@ func TestChartOnCluster(t *testing.T) {
 			if strings.Contains(text, "kind: ServiceMonitor") {
 				continue // its definition belongs to the Prometheus operator
 			}
-			must.Equal(t, s.create(text, true), nil, name)
+			must.Equal(t, s.create(text, true), nil, "error of the API server about the values", name)
 		}
 	}
 	err := s.create("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {unknown: 1, ports: [{port: 1}]}\n", true)
@@ -105,19 +105,19 @@ func TestChartOnCluster(t *testing.T) {
 func TestChartRightsOnCluster(t *testing.T) {
 	s := connect(t)
 	objects := must.Do(renderChart(s.cluster.Namespace, required()))(t)
-	granted := 0
-	grant := func(kinds ...string) {
+	created := 0
+	createKinds := func(kinds ...string) {
 		t.Helper()
 		for _, text := range objects {
 			for _, kind := range kinds {
 				if strings.Contains(text, "\nkind: "+kind+"\n") {
-					granted++
+					created++
 					must.Succeed(t, s.create(text, false))
 				}
 			}
 		}
 	}
-	grant("ServiceAccount")
+	createKinds("ServiceAccount")
 	token, err := s.core.ServiceAccounts(s.cluster.Namespace).CreateToken(t.Context(), "gpucloud-jobrunner", &authentication.TokenRequest{}, meta.CreateOptions{})
 	must.Succeed(t, err)
 	kubeconfig := writeFile(t, "kubeconfig", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "a",
@@ -129,17 +129,17 @@ func TestChartRightsOnCluster(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), program(t), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+config)
 	cmd.Env = []string{"HOME=" + t.TempDir()}
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "forbidden") {
-		t.Errorf("without rights: %v %s", err, out)
+		t.Errorf("without rights, the jobrunner ended with %v, expected forbidden in its output: %s", err, out)
 	}
-	grant("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
-	must.Equal(t, granted, 5, "the number of created objects")
+	createKinds("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+	must.Equal(t, created, 5, "number of created objects")
 	j := start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--config=" + config})
 	gateway.Forward(strings.TrimPrefix(j.url, "http://"))
 	// The jobrunner creates a Pod and reports the node's message about its image as the reason.
 	status, text := j.do(http.MethodPost, "/v2/serverless", `{"name": "e", "image": "127.0.0.1:1/team/absent", "workers": {"min": 1, "max": 1}, "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "env": {"A": "b"}}`)
 	var endpoint struct{ ID string }
 	if err := json.Unmarshal([]byte(text), &endpoint); err != nil || status != http.StatusCreated {
-		t.Fatalf("%d %s", status, text)
+		t.Fatalf("creating the endpoint was answered with %d %s", status, text)
 	}
 	eventually(t, "the worker's reason", func() bool {
 		_, workers := j.do(http.MethodGet, "/v2/serverless/"+endpoint.ID+"/workers", "")
@@ -147,9 +147,9 @@ func TestChartRightsOnCluster(t *testing.T) {
 	})
 	j.stop()
 	log := j.stderr.String()
-	must.Hold(t, !strings.Contains(log, "forbidden"), "a right is missing", log)
+	must.Hold(t, !strings.Contains(log, "forbidden"), "a right is missing:", log)
 	pods, err := s.core.Pods(s.cluster.Namespace).List(t.Context(), meta.ListOptions{LabelSelector: "gpucloud/endpoint=" + endpoint.ID})
-	must.Hold(t, err == nil && len(pods.Items) == 0, len(pods.Items), "Pods are left", err)
+	must.Hold(t, err == nil && len(pods.Items) == 0, "expected that no Pods are left and got", len(pods.Items), err)
 }
 
 // A jobrunner in the chart's Pod becomes ready by the kubelet's probes and runs a job. The test
@@ -177,8 +177,8 @@ func TestJobrunnerInCluster(t *testing.T) {
 			must.Succeed(t, s.create(text, false))
 		}
 	}
-	all, _ := decodeObjects(t, objects)
-	set := onlyOf[*apps.StatefulSet](t, all)
+	decoded, _ := decodeObjects(t, objects)
+	set := onlyOf[*apps.StatefulSet](t, decoded)
 	pod := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: set.Name + "-0", Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, core.Volume{Name: "data"}) // an empty folder instead of the claim
 	pods := s.core.Pods(s.cluster.Namespace)

@@ -30,14 +30,14 @@ func TestComposeFile(t *testing.T) {
 	p := must.Do(loadCompose(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"}))(t)
 	for name, service := range p.Services {
 		for variable, value := range service.Environment {
-			must.Hold(t, !strings.Contains(variable, "PASSWORD") || strings.HasSuffix(variable, "_FILE"), name, "the password is in the variable", variable, value)
+			must.Hold(t, !strings.Contains(variable, "PASSWORD") || strings.HasSuffix(variable, "_FILE"), name, "has the password in the variable", variable, value)
 		}
 		for _, port := range service.Ports {
-			must.Equal(t, port.HostIP, "127.0.0.1", name, "the port", port, "is open to other machines")
+			must.Equal(t, port.HostIP, "127.0.0.1", "address of the port", port, "of", name)
 		}
 	}
 	for name, secret := range p.Secrets {
-		must.Equal(t, secret.File, filepath.Join(p.WorkingDir, "secrets", name), "the secret", name)
+		must.Equal(t, secret.File, filepath.Join(p.WorkingDir, "secrets", name), "file of the secret", name)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestComposeServes(t *testing.T) {
 		args[i] = strings.ReplaceAll(args[i], "/var/lib/jobrunner", data)
 	}
 	must.Hold(t, len(service.Volumes) == 1 && service.Volumes[0].Target == "/var/lib/jobrunner" && !slices.Equal(args, service.Command),
-		"the data folder isn't the volume:", service.Command, service.Volumes)
+		"expected the data folder of the command to be the only volume and got", service.Command, service.Volumes)
 	j := start(t, env, args)
 	j.key = contents["api-key"]
 	j.checkJob()

@@ -87,16 +87,16 @@ func (j *jobrunner) checkJob() {
 	j.t.Helper()
 	status, text := j.do(http.MethodPost, "/v2/serverless", `{"name": "e", "image": "builtin/echo", "workers": {"max": 1}, "cpu": [{"id": "cpu3c", "vcpuCount": 2}]}`)
 	id := regexp.MustCompile(`"id":\s*"([^"]+)"`).FindStringSubmatch(text)
-	must.Require(j.t, status == http.StatusCreated && id != nil, status, text)
+	must.Require(j.t, status == http.StatusCreated && id != nil, "creating the endpoint was answered with", status, text)
 	status, text = j.do(http.MethodPost, "/v2/"+id[1]+"/runsync", `{"input": {"a": 1}}`)
-	must.Require(j.t, status == http.StatusOK && strings.Contains(text, `"COMPLETED"`), status, text)
+	must.Require(j.t, status == http.StatusOK && strings.Contains(text, `"COMPLETED"`), "expected a completed job and got", status, text)
 }
 
 // stop sends SIGTERM and expects exit status 0.
 func (j *jobrunner) stop() {
 	j.t.Helper()
 	must.Succeed(j.t, j.cmd.Process.Signal(syscall.SIGTERM))
-	must.Equal(j.t, j.cmd.Wait(), nil, "the jobrunner ended with", &j.stderr)
+	must.Equal(j.t, j.cmd.Wait(), nil, "end of the jobrunner, which wrote", &j.stderr)
 }
 
 // writeFile writes a file into a new folder and returns its path.

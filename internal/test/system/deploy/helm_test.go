@@ -39,9 +39,9 @@ func required() values {
 
 // withRequired adds values to the required ones.
 func withRequired(extra values) values {
-	all := required()
-	maps.Copy(all, extra)
-	return all
+	v := required()
+	maps.Copy(v, extra)
+	return v
 }
 
 // renderChart returns the manifests of a release.
@@ -50,11 +50,11 @@ func renderChart(namespace string, v values) (objects []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := util.ToRenderValues(chart, v, common.ReleaseOptions{Name: "gpucloud", Namespace: namespace, Revision: 1, IsInstall: true}, nil)
+	rendered, err := util.ToRenderValues(chart, v, common.ReleaseOptions{Name: "gpucloud", Namespace: namespace, Revision: 1, IsInstall: true}, nil)
 	if err != nil {
 		return nil, err
 	}
-	files, err := engine.Engine{Strict: true}.Render(chart, all)
+	files, err := engine.Engine{Strict: true}.Render(chart, rendered)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ var combinations = map[string]values{
 	"no budget":    withRequired(values{"replicas": 2, "postgresql": values{"secret": "engine"}, "disruptionBudget": values{"enabled": false}}),
 	"monitored":    withRequired(values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}),
 	"digest":       withRequired(values{"image": values{"repository": "localhost/jobrunner", "digest": "sha256:" + strings.Repeat("a", 64), "pullSecrets": []any{"pull"}}}),
-	"all the rest": withRequired(values{"args": []any{"--webhook-allow=hooks.example.com"}, "config": values{"rules": []any{values{"image": "team/a", "container": values{"pull": "always"}}}},
+	"other values": withRequired(values{"args": []any{"--webhook-allow=hooks.example.com"}, "config": values{"rules": []any{values{"image": "team/a", "container": values{"pull": "always"}}}},
 		"workers":     values{"gpuLabel": "gpu", "storageClass": "shared", "volumeAccess": "ReadWriteOnce", "reserve": "none", "gpuTypes": values{"my-label": "NVIDIA L4"}, "tolerations": []any{values{"key": "dedicated", "operator": "Exists"}}},
 		"persistence": values{"size": "20Gi", "storageClass": "fast"}, "service": values{"type": "LoadBalancer", "port": 80, "annotations": values{"a": "b"}},
 		"serviceAccount": values{"annotations": values{"a": "b"}}, "podAnnotations": values{"a": "b"}, "nodeSelector": values{"a": "b"},
@@ -128,23 +128,23 @@ func TestChart(t *testing.T) {
 			all, monitors := decodeObjects(t, objects)
 			_, monitored := v["serviceMonitor"]
 			must.Equal(t, monitors, map[bool]int{true: 1}[monitored], "ServiceMonitors")
-			must.Hold(t, !strings.Contains(strings.Join(objects, "\n"), "kind: Secret\n"), "the chart creates a Secret")
+			must.Hold(t, !strings.Contains(strings.Join(objects, "\n"), "kind: Secret\n"), "the chart creates a Secret, expected none")
 			set := onlyOf[*apps.StatefulSet](t, all)
 			config := onlyOf[*core.ConfigMap](t, all)
 			account := onlyOf[*core.ServiceAccount](t, all)
 			pod := set.Spec.Template.Spec
 			container := pod.Containers[0]
 			for label, value := range set.Spec.Selector.MatchLabels {
-				must.Equal(t, set.Spec.Template.Labels[label], value, "the selector", label, "misses its Pods")
+				must.Equal(t, set.Spec.Template.Labels[label], value, "label", label, "of the Pods, which the selector selects")
 			}
-			must.Hold(t, pod.ServiceAccountName == account.Name && *pod.SecurityContext.RunAsNonRoot && *container.SecurityContext.ReadOnlyRootFilesystem && !*container.SecurityContext.AllowPrivilegeEscalation, pod)
+			must.Hold(t, pod.ServiceAccountName == account.Name && *pod.SecurityContext.RunAsNonRoot && *container.SecurityContext.ReadOnlyRootFilesystem && !*container.SecurityContext.AllowPrivilegeEscalation, "expected the chart's account, a user without root's rights and a read-only root in", pod)
 			headless := map[string]bool{} // by Service
 			for _, object := range all {
 				if s, ok := object.(*core.Service); ok {
 					headless[s.Name] = s.Spec.ClusterIP == "None"
 				}
 			}
-			must.Hold(t, headless[set.Spec.ServiceName] && len(headless) == 2, "the StatefulSet's Service", set.Spec.ServiceName, "is missing or not headless", headless)
+			must.Hold(t, headless[set.Spec.ServiceName] && len(headless) == 2, "expected two Services, of which the StatefulSet's", set.Spec.ServiceName, "is headless, and got", headless)
 			checkFiles(t, set, config)
 			checkServe(t, container)
 			checkBudget(t, v, all)
@@ -159,7 +159,7 @@ func TestScalingRestartsNothing(t *testing.T) {
 		all, _ := decodeObjects(t, objects)
 		return onlyOf[*apps.StatefulSet](t, all).Spec.Template.Annotations["checksum/config"]
 	}
-	must.Equal(t, checksum(3, values{}), checksum(2, values{}), "after scaling")
+	must.Equal(t, checksum(3, values{}), checksum(2, values{}), "checksum of 3 replicas, expected that of 2")
 	must.Hold(t, checksum(2, values{"rules": []any{}}) != checksum(2, values{}), "the checksum doesn't depend on the configuration")
 }
 
@@ -182,27 +182,27 @@ func checkMonitor(t *testing.T, text string) {
 	var monitor monitoring.ServiceMonitor
 	must.Succeed(t, yaml.UnmarshalStrict([]byte(text), &monitor), text)
 	must.Require(t, monitor.GroupVersionKind() == monitoring.SchemeGroupVersion.WithKind(monitoring.ServiceMonitorsKind) &&
-		len(monitor.Spec.Endpoints) == 1, monitor)
+		len(monitor.Spec.Endpoints) == 1, "expected a ServiceMonitor with one endpoint and got", monitor)
 	endpoint := monitor.Spec.Endpoints[0]
 	err := endpoint.Authorization.Validate()
-	must.Hold(t, err == nil && endpoint.Authorization.Credentials.Name != "" && endpoint.Path == "/metrics", err, endpoint)
+	must.Hold(t, err == nil && endpoint.Authorization.Credentials.Name != "" && endpoint.Path == "/metrics", "expected credentials and the path /metrics and got", endpoint, err)
 }
 
 // checkFiles expects a configuration file per replica, with the replica's address.
 func checkFiles(t *testing.T, set *apps.StatefulSet, config *core.ConfigMap) {
 	t.Helper()
-	must.Equal(t, len(config.Data), int(*set.Spec.Replicas), "files")
+	must.Equal(t, len(config.Data), int(*set.Spec.Replicas), "number of configuration files")
 	for i := range int(*set.Spec.Replicas) {
 		name := set.Name + "-" + strconv.Itoa(i)
 		text, ok := config.Data[name+".yaml"]
-		must.Hold(t, ok, name, "has no file", config.Data)
-		must.Hold(t, !strings.Contains(text, "executor: kubernetes") || strings.Contains(text, "url: http://"+name+"."+set.Spec.ServiceName+".team.svc:8420\n"), name, text)
+		must.Hold(t, ok, name, "has no file in", config.Data)
+		must.Hold(t, !strings.Contains(text, "executor: kubernetes") || strings.Contains(text, "url: http://"+name+"."+set.Spec.ServiceName+".team.svc:8420\n"), "the file of", name, "lacks its address:", text)
 		// The jobrunner accepts the file and starts, or fails because it has no cluster.
 		if strings.Contains(text, "executor: kubernetes") {
 			cmd := exec.Command(program(t), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+writeFile(t, "jobrunner.yaml", text))
 			cmd.Env = []string{"HOME=" + t.TempDir()}
 			out, err := cmd.CombinedOutput()
-			must.Hold(t, err != nil && strings.Contains(string(out), "the configuration of the Kubernetes cluster"), err, string(out), text)
+			must.Hold(t, err != nil && strings.Contains(string(out), "the configuration of the Kubernetes cluster"), "expected an error about the cluster's configuration and got", err, string(out), "with", text)
 		} else {
 			start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--config=" + writeFile(t, "jobrunner.yaml", text)}).stop()
 		}
@@ -219,7 +219,7 @@ func checkBudget(t *testing.T, v values, all []runtime.Object) {
 	}
 	_, disabled := v["disruptionBudget"]
 	_, replicated := v["replicas"]
-	must.Hold(t, n == map[bool]int{true: 1}[replicated && !disabled], n, "PodDisruptionBudgets")
+	must.Hold(t, n == map[bool]int{true: 1}[replicated && !disabled], "got", n, "PodDisruptionBudgets; the values ask for one:", replicated && !disabled)
 }
 
 // The schema rejects invalid values with an error that names them.
@@ -236,7 +236,7 @@ func TestChartRejects(t *testing.T) {
 		"tolerations": withRequired(values{"tolerations": []any{values{"operator": "exists"}}}),
 	} {
 		_, err := renderChart("team", v)
-		must.Hold(t, err != nil && strings.Contains(err.Error(), want), v, "expected an error with", want, "got", err)
+		must.Hold(t, err != nil && strings.Contains(err.Error(), want), "with", v, "expected an error with", want, "and got", err)
 	}
 }
 
@@ -244,25 +244,25 @@ func TestChartRejects(t *testing.T) {
 func TestChartRights(t *testing.T) {
 	objects := must.Do(renderChart("team", required()))(t)
 	all, _ := decodeObjects(t, objects)
-	role, nodes := onlyOf[*rbac.Role](t, all), onlyOf[*rbac.ClusterRole](t, all)
+	role, clusterRole := onlyOf[*rbac.Role](t, all), onlyOf[*rbac.ClusterRole](t, all)
 	guide := regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/kubernetes.md"))
 	must.Require(t, guide != nil, "docs/guides/kubernetes.md has no role.yaml")
 	guideObjects, _ := decodeObjects(t, strings.Split(guide[1], "\n---\n"))
 	for what, rules := range map[string][2][]rbac.PolicyRule{
 		"Role":        {role.Rules, onlyOf[*rbac.Role](t, guideObjects).Rules},
-		"ClusterRole": {nodes.Rules, onlyOf[*rbac.ClusterRole](t, guideObjects).Rules},
+		"ClusterRole": {clusterRole.Rules, onlyOf[*rbac.ClusterRole](t, guideObjects).Rules},
 	} {
-		must.Equal(t, fmt.Sprint(rules[0]), fmt.Sprint(rules[1]), what, "the chart grants", rules[0], "the guide", rules[1])
+		must.Equal(t, fmt.Sprint(rules[0]), fmt.Sprint(rules[1]), "rights of the chart's", what, "compared with the guide's")
 	}
 	account := onlyOf[*core.ServiceAccount](t, all)
 	subject := rbac.Subject{Kind: "ServiceAccount", Name: account.Name, Namespace: "team"}
-	binding, nodesBinding := onlyOf[*rbac.RoleBinding](t, all), onlyOf[*rbac.ClusterRoleBinding](t, all)
-	must.Hold(t, slices.Equal(binding.Subjects, []rbac.Subject{subject}) && binding.RoleRef.Name == role.Name, binding)
-	must.Hold(t, slices.Equal(nodesBinding.Subjects, []rbac.Subject{subject}) && nodesBinding.RoleRef.Name == nodes.Name, nodesBinding)
+	binding, clusterBinding := onlyOf[*rbac.RoleBinding](t, all), onlyOf[*rbac.ClusterRoleBinding](t, all)
+	must.Hold(t, slices.Equal(binding.Subjects, []rbac.Subject{subject}) && binding.RoleRef.Name == role.Name, "expected the Role for", subject, "and got", binding)
+	must.Hold(t, slices.Equal(clusterBinding.Subjects, []rbac.Subject{subject}) && clusterBinding.RoleRef.Name == clusterRole.Name, "expected the ClusterRole for", subject, "and got", clusterBinding)
 	// Without workers in the cluster the chart grants nothing.
 	objects = must.Do(renderChart("team", combinations["without Pods"]))(t)
 	text := strings.Join(objects, "\n")
-	must.Hold(t, !strings.Contains(text, "rbac.authorization.k8s.io") && !strings.Contains(text, "automountServiceAccountToken: true"), "the chart grants unused rights")
+	must.Hold(t, !strings.Contains(text, "rbac.authorization.k8s.io") && !strings.Contains(text, "automountServiceAccountToken: true"), "the chart grants unused rights:", text)
 }
 
 // The guide's values render.
@@ -274,5 +274,5 @@ func TestGuideValues(t *testing.T) {
 	objects := must.Do(renderChart("gpucloud", v))(t)
 	all, monitors := decodeObjects(t, objects)
 	set := onlyOf[*apps.StatefulSet](t, all)
-	must.Hold(t, *set.Spec.Replicas == 3 && monitors == 1, *set.Spec.Replicas, "replicas", monitors, "monitors")
+	must.Hold(t, *set.Spec.Replicas == 3 && monitors == 1, "expected 3 replicas and 1 ServiceMonitor and got", *set.Spec.Replicas, "and", monitors)
 }

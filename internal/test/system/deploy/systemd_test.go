@@ -30,9 +30,9 @@ func settings(text string) map[string][]string {
 func command(t *testing.T, state string) []string {
 	t.Helper()
 	start := settings(readFile(t, unitFolder+"jobrunner.service"))["ExecStart"]
-	must.Require(t, len(start) == 1, "ExecStart:", start)
+	must.Require(t, len(start) == 1, "expected one ExecStart and got", start)
 	words := strings.Fields(strings.NewReplacer("${STATE_DIRECTORY}", state, "$JOBRUNNER_FLAGS", "").Replace(start[0]))
-	must.Equal(t, words[0], "/usr/local/bin/jobrunner", "the unit starts")
+	must.Equal(t, words[0], "/usr/local/bin/jobrunner", "program that the unit starts")
 	return words[1:]
 }
 
@@ -52,7 +52,7 @@ func TestUnitServesFromPostgres(t *testing.T) {
 	contents := map[string]string{"/etc/gpucloud/engine": pgtest.Start(t), "/etc/gpucloud/api-key": "the-key-of-all-nodes"}
 	for _, credential := range dropIn["LoadCredential"] {
 		name, path, _ := strings.Cut(credential, ":")
-		must.Hold(t, contents[path] != "", "an unexpected credential", credential)
+		must.Hold(t, contents[path] != "", "the drop-in loads an unexpected credential,", credential)
 		must.Succeed(t, os.WriteFile(filepath.Join(credentials, name), []byte(contents[path]+"\n"), 0o600))
 	}
 	var env []string
@@ -65,7 +65,7 @@ func TestUnitServesFromPostgres(t *testing.T) {
 	j.checkJob()
 	j.stop()
 	for _, name := range []string{"jobrunner.db", "api-key"} {
-		must.Hold(t, must.Err(os.Stat(filepath.Join(state, name))) != nil, name, "is in the state folder")
+		must.Hold(t, must.Err(os.Stat(filepath.Join(state, name))) != nil, name, "is in the state folder, but shouldn't be written with PostgreSQL")
 	}
 }
 
@@ -73,7 +73,7 @@ func TestUnitServesFromPostgres(t *testing.T) {
 func TestUnitIsValid(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		must.Require(t, os.Getenv("CI") == "", err)
+		must.Require(t, os.Getenv("CI") == "", "CI must have systemd-analyze:", err)
 		t.Skip("systemd-analyze is not installed (Debian: apt-get install --no-install-recommends systemd)")
 	}
 	dir := t.TempDir()
@@ -94,7 +94,7 @@ func TestUnitIsValid(t *testing.T) {
 		return string(out), err
 	}
 	out := must.Do(run("verify", "--man=no", unit))(t)
-	must.Hold(t, strings.TrimSpace(out) == "", "systemd-analyze verify", out)
+	must.Hold(t, strings.TrimSpace(out) == "", "systemd-analyze verify complains:", out)
 	must.Succeed(t, os.Remove(filepath.Join(dropIns, "docker.conf"))) // gives root's rights
 	if out, err := run("security", "--offline=yes", "--threshold=20", unit); err != nil {
 		t.Errorf("systemd-analyze security: %v\n%s", err, out)

@@ -50,15 +50,15 @@ func TestDocker(t *testing.T) {
 	var endpoint, job struct{ ID, Status string }
 	c.call(http.MethodPost, "/v2/serverless", `{"name": "e", "image": "builtin/echo", "workers": {"max": 1}, "cpu": [{"id": "cpu3c", "vcpuCount": 2}]}`, &endpoint)
 	c.call(http.MethodPost, "/v2/"+endpoint.ID+"/runsync", `{"input": {"a": 1}}`, &job)
-	must.Require(t, job.Status == "COMPLETED", job)
+	must.Require(t, job.Status == "COMPLETED", "expected a completed job and got", job)
 	c.stop()
 
 	next := start(t, e, s.tag(), volume)
 	next.key = c.key
 	next.call(http.MethodGet, "/v2/"+endpoint.ID+"/status/"+job.ID, "", &job)
-	must.Equal(t, job.Status, "COMPLETED", "after the next start", job)
+	must.Equal(t, job.Status, "COMPLETED", "status after the next start of", job)
 	log := next.awaitLog(`(?s)(.*Ctrl-C.*)`)
-	must.Hold(t, !strings.Contains(log, "#code=") && !strings.Contains(log, c.key), "the log contains a sign-in code or the key", log)
+	must.Hold(t, !strings.Contains(log, "#code=") && !strings.Contains(log, c.key), "the log contains a sign-in code or the key:", log)
 	next.stop()
 }
 
@@ -68,7 +68,7 @@ func throughTestcontainers(t *testing.T, e *containers.Engine, tag string) {
 	e.Network(t) // skips the test without a container network
 	const module = root + "/jobrunner/jobrunnertest/jobrunnercontainer"
 	files, err := filepath.Glob(module + "/*")
-	must.Require(t, err == nil && len(files) != 0, files, err)
+	must.Require(t, err == nil && len(files) != 0, "expected files in", module, "and got", files, err)
 	for _, file := range files { // so that go test's cached result depends on them
 		must.ReadFile(t, file)
 	}
@@ -77,7 +77,7 @@ func throughTestcontainers(t *testing.T, e *containers.Engine, tag string) {
 		t.Setenv(name, value)
 	}
 	out, err := gobuild.RunGo(t.Context(), module, "test", "-count=1", "-v", "./...")
-	must.Hold(t, err == nil && strings.Contains(string(out), "--- PASS: TestRun ") && strings.Contains(string(out), "--- PASS: TestRunFails"), err, string(out))
+	must.Hold(t, err == nil && strings.Contains(string(out), "--- PASS: TestRun ") && strings.Contains(string(out), "--- PASS: TestRunFails"), "expected that TestRun and TestRunFails pass and got", err, string(out))
 }
 
 func start(t *testing.T, e *containers.Engine, tag, volume string) *container {
@@ -99,7 +99,7 @@ func (c *container) awaitLog(pattern string) string {
 		if found := regexp.MustCompile(pattern).FindStringSubmatch(log); found != nil {
 			return found[1]
 		}
-		must.Require(c.t, !time.Now().After(deadline), "the container printed no", pattern, log)
+		must.Require(c.t, !time.Now().After(deadline), "the container printed no match of", pattern, "in", log)
 	}
 }
 
@@ -114,12 +114,12 @@ func (c *container) call(method, path, body string, into any) {
 	if err == nil && resp.StatusCode < 300 && into != nil {
 		err = json.Unmarshal(text, into)
 	}
-	must.Require(c.t, err == nil && resp.StatusCode < 300, method, path, resp.StatusCode, err, string(text))
+	must.Require(c.t, err == nil && resp.StatusCode < 300, method, path, "was answered with", resp.StatusCode, string(text), err)
 }
 
 // stop sends SIGTERM and expects exit status 0.
 func (c *container) stop() {
 	c.t.Helper()
 	c.engine.Output(c.t, "stop", "--time=60", c.id)
-	must.Equal(c.t, c.engine.Output(c.t, "inspect", "--format={{.State.ExitCode}} {{.State.OOMKilled}}", c.id), "0 false", "the container ended with")
+	must.Equal(c.t, c.engine.Output(c.t, "inspect", "--format={{.State.ExitCode}} {{.State.OOMKilled}}", c.id), "0 false", "exit status of the container, and whether it ran out of memory")
 }

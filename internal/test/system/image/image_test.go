@@ -58,7 +58,7 @@ func TestReproducible(t *testing.T) {
 		digest := must.Do(imageIndex(images).Digest())(t)
 		digests[digest.String()] |= 1 << i
 	}
-	must.Equal(t, slices.Sorted(maps.Values(digests)), []int{3, 4}, "digests, with a bit for each build", digests)
+	must.Equal(t, slices.Sorted(maps.Values(digests)), []int{3, 4}, "for each digest, a bit for each build that has it;", digests)
 }
 
 // The layout is valid and contains what a static program needs: an unprivileged user,
@@ -70,12 +70,12 @@ func TestImage(t *testing.T) {
 	must.Succeed(t, write(dir, s.tag(), imageIndex(images), images))
 	written := must.Do(layout.ImageIndexFromPath(filepath.Join(dir, "oci")))(t)
 	must.Succeed(t, validate.Index(written))
-	outer, err := written.IndexManifest()
-	must.Require(t, err == nil && len(outer.Manifests) == 1 &&
-		outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"] == "localhost/team/small:1.2.3", outer, err)
-	index := must.Do(written.ImageIndex(outer.Manifests[0].Digest))(t)
+	layoutManifest, err := written.IndexManifest()
+	must.Require(t, err == nil && len(layoutManifest.Manifests) == 1 &&
+		layoutManifest.Manifests[0].Annotations["org.opencontainers.image.ref.name"] == "localhost/team/small:1.2.3", "expected one image, with its tag, and got", layoutManifest, err)
+	index := must.Do(written.ImageIndex(layoutManifest.Manifests[0].Digest))(t)
 	manifest, err := index.IndexManifest()
-	must.Require(t, err == nil && len(manifest.Manifests) == 2, manifest, err)
+	must.Require(t, err == nil && len(manifest.Manifests) == 2, "expected an image for each of two platforms and got", manifest, err)
 	moduleFolder := must.Do(filepath.Abs(root))(t)
 	for _, m := range manifest.Manifests {
 		image := must.Do(index.Image(m.Digest))(t)
@@ -88,7 +88,7 @@ func checkImage(t *testing.T, arch string, image v1.Image, moduleFolder string) 
 	config := must.Do(image.ConfigFile())(t)
 	if config.Architecture != arch || config.OS != "linux" || config.Config.User != "65532:65532" || config.Config.Labels["org.opencontainers.image.version"] != "1.2.3" ||
 		config.Config.Labels["org.opencontainers.image.revision"] != "abc" || !config.Created.Equal(time.Unix(1700000000, 0)) {
-		t.Errorf("%s: %+v", arch, config)
+		t.Errorf("%s: unexpected configuration %+v", arch, config)
 	}
 	files := map[string]*tar.Header{}
 	texts := map[string][]byte{}
@@ -108,16 +108,16 @@ func checkImage(t *testing.T, arch string, image v1.Image, moduleFolder string) 
 		"tmp": "1777 0", home[1:]: "700 65532", program[1:]: "755 0", "etc/passwd": "644 0", "etc": "755 0",
 	} {
 		f := files[path]
-		must.Hold(t, f != nil && fmt.Sprintf("%o %d", f.Mode, f.Uid) == want, arch, path, f, "expected mode and owner", want)
+		must.Hold(t, f != nil && fmt.Sprintf("%o %d", f.Mode, f.Uid) == want, arch, "has", path, "as", f, "expected mode and owner", want)
 	}
-	must.Hold(t, x509.NewCertPool().AppendCertsFromPEM(texts["etc/ssl/certs/ca-certificates.crt"]), arch, "no certificate authorities")
-	must.Hold(t, bytes.Contains(texts["etc/passwd"], []byte("\njobrunner:x:65532:65532:")), arch, string(texts["etc/passwd"]))
+	must.Hold(t, x509.NewCertPool().AppendCertsFromPEM(texts["etc/ssl/certs/ca-certificates.crt"]), arch, "has no certificate authorities")
+	must.Hold(t, bytes.Contains(texts["etc/passwd"], []byte("\njobrunner:x:65532:65532:")), arch, "lacks the user jobrunner in", string(texts["etc/passwd"]))
 	if f, err := elf.NewFile(bytes.NewReader(texts[program[1:]])); err != nil || f.Machine != machines[arch] {
-		t.Errorf("%s: the program is %+v, %v", arch, f, err)
+		t.Errorf("%s: the program is built for another machine: %+v, %v", arch, f, err)
 	} else if libraries, err := f.ImportedLibraries(); err != nil || len(libraries) > 0 {
 		t.Errorf("%s: the program isn't static: %q, %v", arch, libraries, err)
 	}
-	must.Hold(t, !bytes.Contains(texts[program[1:]], []byte(moduleFolder)), arch, "the program contains its source folder", moduleFolder)
+	must.Hold(t, !bytes.Contains(texts[program[1:]], []byte(moduleFolder)), "the program for", arch, "contains its source folder", moduleFolder)
 }
 
 func TestPlatforms(t *testing.T) {
@@ -125,7 +125,7 @@ func TestPlatforms(t *testing.T) {
 		s := testSettings()
 		s.platforms = []string{platform}
 		_, err := s.build(t.Context())
-		must.Hold(t, err != nil && strings.Contains(err.Error(), "invalid platform"), platform, err)
+		must.Hold(t, err != nil && strings.Contains(err.Error(), "invalid platform"), "for", platform, "expected an error about an invalid platform and got", err)
 	}
 }
 
@@ -146,5 +146,5 @@ func TestPush(t *testing.T) {
 	reference := must.Do(name.ParseReference(target))(t)
 	stored := must.Do(remote.Index(reference, remote.WithAuth(login)))(t)
 	want := must.Do(index.Digest())(t)
-	must.Equal(t, must.Do(stored.Digest())(t), want, "the registry")
+	must.Equal(t, must.Do(stored.Digest())(t), want, "digest in the registry")
 }

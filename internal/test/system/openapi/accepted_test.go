@@ -23,15 +23,15 @@ var originalsTable string
 //go:embed testdata/table.tsv
 var tableTable string
 
-// accepted is an intended difference of all operations that match in and don't match out.
+// accepted is an intended difference of all operations that match include and don't match exclude.
 type accepted struct {
-	what    string
-	in, out *regexp.Regexp
-	topic   string // the reason, or its topic in docs/reference/contract.md
+	what             string // as in finding
+	include, exclude *regexp.Regexp
+	topic            string // the reason, or its topic in docs/reference/contract.md
 }
 
 func (a accepted) covers(operation string) bool {
-	return a.in.MatchString(operation) && (a.out == nil || !a.out.MatchString(operation))
+	return a.include.MatchString(operation) && (a.exclude == nil || !a.exclude.MatchString(operation))
 }
 
 func readAccepted(t *testing.T, table string) (list []accepted) {
@@ -43,9 +43,9 @@ func readAccepted(t *testing.T, table string) (list []accepted) {
 		}
 		f := strings.Split(line, "\t")
 		must.Require(t, len(f) == 4, len(f), "columns, want 4:", line)
-		a := accepted{what: f[0], in: regexp.MustCompile(f[1]), topic: f[3]}
+		a := accepted{what: f[0], include: regexp.MustCompile(f[1]), topic: f[3]}
 		if f[2] != "-" {
-			a.out = regexp.MustCompile(f[2])
+			a.exclude = regexp.MustCompile(f[2])
 		}
 		list = append(list, a)
 	}
@@ -67,9 +67,9 @@ func (f *findings) compare(t *testing.T, all []operation, file, text string) {
 				continue
 			}
 			covered++
-			must.Hold(t, f.seen[finding{o.String(), a.what}] != "" || testing.Short(), "testdata/", file, o, "no longer differs", a.what)
+			must.Hold(t, f.seen[finding{o.String(), a.what}] != "" || testing.Short(), "testdata/"+file, "accepts a difference of", o, "that doesn't exist any more:", a.what)
 		}
-		must.Hold(t, covered != 0, "testdata/", file, "no operation matches the line of", a.what)
+		must.Hold(t, covered != 0, "testdata/"+file, "has a line that no operation matches:", a.what)
 	}
 }
 
@@ -77,6 +77,6 @@ func (f *findings) compare(t *testing.T, all []operation, file, text string) {
 func TestAcceptedDifferencesHaveReasons(t *testing.T) {
 	page := string(must.Do(os.ReadFile("../../../../docs/reference/contract.md"))(t))
 	for _, a := range readAccepted(t, acceptedTable) {
-		must.Hold(t, strings.Contains(page, "\n| "+a.topic+" | "), "docs/reference/contract.md has no choice", a.topic, "the reason for:", a.what)
+		must.Hold(t, strings.Contains(page, "\n| "+a.topic+" | "), "docs/reference/contract.md has no choice", a.topic, "which is the reason for:", a.what)
 	}
 }

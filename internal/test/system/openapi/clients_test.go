@@ -138,7 +138,7 @@ func (s *scene) saveScript(t *testing.T, dir string, all []operation) string {
 		steps = append(steps, out)
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return strings.Compare(a.Version, b.Version) })
-	script := must.Do(json.Marshal(map[string]any{"URL": s.url, "Key": s.keys[own], "Steps": steps}))(t)
+	script := must.Do(json.Marshal(map[string]any{"URL": s.url, "Key": s.keys[ownKey], "Steps": steps}))(t)
 	path := filepath.Join(dir, "script.json")
 	must.Succeed(t, os.WriteFile(path, script, 0o600))
 	return path
@@ -149,9 +149,9 @@ func startProcess(t *testing.T) *scene {
 	t.Helper()
 	dir := t.TempDir()
 	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../../../cmd/jobrunner"))
-	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}, http: http.DefaultClient}
+	s := &scene{keys: map[string]string{ownKey: "the-key-of-the-deployment"}, http: http.DefaultClient}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "jobrunner"), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--simulate-gpus=h200x8", "--catalog="+catalogOfBuilds(t, dir)) //nolint:gosec // runs a program that the test built
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "GPUCLOUD_API_KEY="+s.keys[own])
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "GPUCLOUD_API_KEY="+s.keys[ownKey])
 	s.url = serving.Exported(serving.Start(t, cmd), "GPUCLOUD_BASE_URL")
 	return s
 }

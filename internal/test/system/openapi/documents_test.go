@@ -92,20 +92,20 @@ func sortOperations(list []operation) {
 	slices.SortFunc(list, func(a, b operation) int { return strings.Compare(a.path+" "+a.method, b.path+" "+b.method) })
 }
 
-// prose are members for readers, which testdata omits.
-var prose = []string{"summary", "example", "examples", "externalDocs", "tags", "contact", "bearerFormat"}
+// proseMembers are members for readers, which testdata omits.
+var proseMembers = []string{"summary", "example", "examples", "externalDocs", "tags", "contact", "bearerFormat"}
 
-// named are members that are maps, with names as keys.
-var named = []string{
+// mapMembers are members that are maps, with names as keys.
+var mapMembers = []string{
 	"properties", "patternProperties", "dependentRequired", "$defs", "schemas", "responses", "parameters", "headers",
 	"paths", "mapping", "securitySchemes", "content",
 }
 
-// values are members with data, which is copied unchanged.
-var values = []string{"default", "enum", "const"}
+// dataMembers are members with data, which is copied unchanged.
+var dataMembers = []string{"default", "enum", "const"}
 
-// withoutProse returns a document without its prose. names reports whether node's keys are names.
-func withoutProse(node any, names bool) any {
+// withoutProse returns a part of a document without its prose. isMap reports whether it is a map with names as keys.
+func withoutProse(node any, isMap bool) any {
 	switch in := node.(type) {
 	case []any:
 		out := make([]any, len(in))
@@ -117,13 +117,13 @@ func withoutProse(node any, names bool) any {
 		out := map[string]any{}
 		for name, value := range in {
 			switch {
-			case names:
+			case isMap:
 				out[name] = withoutProse(value, false)
-			case slices.Contains(prose, name), strings.HasPrefix(name, "x-"), name == "description":
-			case slices.Contains(values, name):
+			case slices.Contains(proseMembers, name), strings.HasPrefix(name, "x-"), name == "description":
+			case slices.Contains(dataMembers, name):
 				out[name] = value
 			default:
-				out[name] = withoutProse(value, slices.Contains(named, name))
+				out[name] = withoutProse(value, slices.Contains(mapMembers, name))
 			}
 		}
 		return out

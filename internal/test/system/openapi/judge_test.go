@@ -106,10 +106,10 @@ var index = regexp.MustCompile(`/\d+`)
 // innermostFaults returns the innermost faults of an error, without values.
 func innermostFaults(err error) (list []string) {
 	var (
-		several openapi3.MultiError
-		schema  *openapi3.SchemaError
-		outer   *openapi3filter.ResponseError
-		request *openapi3filter.RequestError
+		several  openapi3.MultiError
+		schema   *openapi3.SchemaError
+		response *openapi3filter.ResponseError
+		request  *openapi3filter.RequestError
 	)
 	switch {
 	case errors.As(err, &schema) && schema.Origin != nil && !errors.As(schema.Origin, &several):
@@ -120,15 +120,15 @@ func innermostFaults(err error) (list []string) {
 		}
 		slices.Sort(list)
 		list = slices.Compact(list)
-		// If one part of a schema doesn't match, its members are reported as unknown, too.
-		if rest := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return strings.HasSuffix(s, " breaks ") }); len(rest) > 0 {
-			return rest
+		// If one part of a schema doesn't match, its members are reported as unknown, too, by a fault without a name.
+		if withName := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return strings.HasSuffix(s, " breaks ") }); len(withName) > 0 {
+			return withName
 		}
 		return list
 	case schema != nil:
 		return []string{fmt.Sprintf("%s breaks %s", index.ReplaceAllString("/"+strings.Join(schema.JSONPointer(), "/"), "/*"), schema.SchemaField)}
-	case errors.As(err, &outer):
-		return []string{outer.Reason}
+	case errors.As(err, &response):
+		return []string{response.Reason}
 	case errors.As(err, &request) && request.Reason != "":
 		return []string{request.Reason}
 	}

@@ -215,7 +215,8 @@ func (s schemas) walk(path []string, name string, depth int, visit func(path []s
 	}
 }
 
-// put applies a change to a body and creates the objects around it. It reports whether it changed anything.
+// put applies a change at a path of a body, and creates missing objects on the path. It reports whether it
+// changed anything.
 func (s schemas) put(body *any, path []string, c change) bool {
 	if list, ok := (*body).([]any); ok && path[0] == "0" {
 		if len(list) == 0 {
@@ -250,9 +251,9 @@ func (s schemas) put(body *any, path []string, c change) bool {
 	if !ok {
 		inner = clone(member.sample(name))
 	}
-	done := member.put(&inner, path[1:], c)
+	changed := member.put(&inner, path[1:], c)
 	in[name] = inner
-	return done
+	return changed
 }
 
 // project keeps only the members that the schemas have, to make a request body from a response.

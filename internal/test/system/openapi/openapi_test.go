@@ -97,13 +97,13 @@ func TestRefusedMethods(t *testing.T) {
 			if known != nil || method == "HEAD" && o.item.Get != nil {
 				continue
 			}
-			for key, status := range map[string]int{own: 405, scoped: 403, "none": 401} {
+			for key, status := range map[string]int{ownKey: 405, scopedKey: 403, "none": 401} {
 				r := request{method: method, path: w.pathOf("x"), key: key, body: "{}"}
 				a := s.send(t, r)
-				must.Equal(t, a.status, status, r)
+				must.Equal(t, a.status, status, "status of the answer to", r)
 				for other := range o.item.Operations() {
 					allowed := strings.Split(a.header.Get("Allow"), ", ")
-					must.Hold(t, a.status != 405 || slices.Contains(allowed, other), r, "Allow has", allowed, "without", other)
+					must.Hold(t, a.status != 405 || slices.Contains(allowed, other), "the answer to", r, "allows", allowed, "without", other)
 				}
 				if method == "HEAD" {
 					continue // no body
@@ -111,7 +111,7 @@ func TestRefusedMethods(t *testing.T) {
 				if o.version == "v1" {
 					var body struct{ Message string }
 					err := json.Unmarshal(a.body, &body)
-					must.Hold(t, err == nil && body.Message != "", r, string(a.body))
+					must.Hold(t, err == nil && body.Message != "", "the answer to", r, "has no message:", string(a.body))
 					continue
 				}
 				response := map[int]string{405: "MethodNotAllowedError", 403: "ForbiddenError", 401: "UnauthorizedError"}[a.status]
@@ -137,14 +137,14 @@ func TestHeadMatchesGet(t *testing.T) {
 		r.method = "HEAD"
 		head := s.send(t, r)
 		must.Hold(t, head.status == get.status && head.header.Get("Content-Type") == get.header.Get("Content-Type") && len(head.body) == 0,
-			r, head.status, head.header, "but GET returns", get.status, get.header)
+			r, "returns", head.status, head.header, string(head.body), "but GET returns", get.status, get.header)
 	}
 }
 
 // With an exhausted quota, version 2's operations return the documented 429. Version 1 has no quotas.
 func TestExhaustedQuotas(t *testing.T) {
 	s := newScene(t, func(c *jobrunner.Config) { c.ManagementLimits = true })
-	for _, key := range []string{own, user, scoped} {
+	for _, key := range []string{ownKey, userKey, scopedKey} {
 		for range 60 {
 			s.send(t, request{method: "GET", path: "/v2/templates", key: key})
 		}
@@ -152,7 +152,7 @@ func TestExhaustedQuotas(t *testing.T) {
 			w := &walker{T: t, scene: s, judge: new(judge), operation: o}
 			r := request{method: o.method, path: w.pathOf("x"), key: key}
 			a := s.send(t, r)
-			must.Equal(t, a.status == 429, o.version == "v2", r, a.status)
+			must.Equal(t, a.status == 429, o.version == "v2", "whether the quota rejects", r, "which got", a.status)
 			if o.version == "v2" {
 				for _, what := range w.differences(t.Context(), o, a) {
 					t.Errorf("%v: %s: %s", r, what, a.body)

@@ -110,13 +110,13 @@ func noteValue(facts map[string]string, name string, s schemas) {
 			note("default", jsonText(part.Default))
 		}
 	}
-	note("is", "a member") // the function hidden looks for it
-	sorted := func(list []string) string { slices.Sort(list); return strings.Join(slices.Compact(list), "|") }
+	note("is", "a member") // the function isImplied looks for it
+	joinSorted := func(list []string) string { slices.Sort(list); return strings.Join(slices.Compact(list), "|") }
 	if len(types) > 0 {
-		note("type", sorted(types))
+		note("type", joinSorted(types))
 	}
 	if len(enum) > 0 {
-		note("enum", sorted(enum))
+		note("enum", joinSorted(enum))
 	}
 }
 
@@ -133,7 +133,7 @@ func (s operationFacts) differences(original operationFacts) (lines []string) {
 		}
 		for _, what := range slices.Sorted(maps.Keys(mergeKeys(s[op], original[op]))) {
 			ours, theirs := s[op][what], original[op][what]
-			if ours == theirs || hidden(s[op], original[op], what) {
+			if ours == theirs || isImplied(s[op], original[op], what) {
 				continue
 			}
 			side := "differs"
@@ -162,8 +162,8 @@ func jsonText(value any) string {
 	return string(text)
 }
 
-// hidden reports whether a larger difference implies this one: a document lacks the member or its parent.
-func hidden(a, b map[string]string, what string) bool {
+// isImplied reports whether a larger difference implies this one: a document lacks the member or its parent.
+func isImplied(a, b map[string]string, what string) bool {
 	i := strings.LastIndex(what, " ")
 	name, last := what[:i], what[i+1:]
 	if strings.HasPrefix(what, "status ") || last == "is" {
@@ -214,11 +214,11 @@ func originalOperations(t *testing.T, folder string, asPublished bool) (list []o
 
 func compareOriginals(t *testing.T, served operationFacts, folder string, asPublished bool) {
 	t.Helper()
-	explain(t, served.differences(factsOf(originalOperations(t, folder, asPublished))), "originals.tsv", originalsTable)
+	expectExplained(t, served.differences(factsOf(originalOperations(t, folder, asPublished))), "originals.tsv", originalsTable)
 }
 
-// explain reports differences that no line of a table explains, and lines that explain none.
-func explain(t *testing.T, lines []string, file, table string) {
+// expectExplained reports differences that no line of a table explains, and lines that explain none.
+func expectExplained(t *testing.T, lines []string, file, table string) {
 	t.Helper()
 	for _, a := range readAccepted(t, table) {
 		what := regexp.MustCompile("^(" + a.what + ")$")
@@ -227,10 +227,10 @@ func explain(t *testing.T, lines []string, file, table string) {
 			op, rest, _ := strings.Cut(line, ": ")
 			return a.covers(op) && what.MatchString(rest)
 		})
-		must.Hold(t, len(lines) != before, "testdata/", file, "the line matches no difference, or only differences that earlier lines match", a.what, a.in)
+		must.Hold(t, len(lines) != before, "testdata/"+file, "has a line that matches no difference, or only differences that earlier lines match:", a.what, a.include)
 	}
 	for _, line := range lines {
-		t.Errorf("a difference from RunPod's document: %s", line)
+		t.Errorf("testdata/%s doesn't explain this difference from RunPod's document: %s", file, line)
 	}
 	if len(lines) > 0 {
 		t.Logf("If RunPod's current documents have it, update testdata/v1.json and v2.json (testdata/README.md). "+

@@ -28,7 +28,7 @@ import (
 type scene struct {
 	url  string
 	http *http.Client
-	// keys by kind: own and user have all rights, scoped only the job API of one endpoint.
+	// keys by kind: ownKey and userKey have all rights, scopedKey has only the job API of one endpoint.
 	keys map[string]string
 	sent atomic.Int64
 
@@ -40,9 +40,9 @@ type scene struct {
 const buildID = "build-1" // the build of every endpoint
 
 const (
-	own    = "own"
-	user   = "user"
-	scoped = "scoped"
+	ownKey    = "own"
+	userKey   = "user"
+	scopedKey = "scoped"
 )
 
 func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
@@ -51,11 +51,11 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 	gpus := must.Do(gpu.Simulate("h200x8", log))(t)
 	t.Cleanup(gpus.Close)
 	dir := t.TempDir()
-	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}}
-	for name, endpoints := range map[string][]string{user: nil, scoped: {"some-endpoint"}} {
+	s := &scene{keys: map[string]string{ownKey: "the-key-of-the-deployment"}}
+	for name, endpoints := range map[string][]string{userKey: nil, scopedKey: {"some-endpoint"}} {
 		s.keys[name] = must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
 	}
-	config := jobrunner.Config{APIKey: s.keys[own], KeyDir: dir, GPUs: gpus, Logger: log, Catalog: catalogOfBuilds(t, dir)}
+	config := jobrunner.Config{APIKey: s.keys[ownKey], KeyDir: dir, GPUs: gpus, Logger: log, Catalog: catalogOfBuilds(t, dir)}
 	if configure != nil {
 		configure(&config)
 	}
@@ -93,7 +93,7 @@ func (s *scene) furnish(t *testing.T) {
 		var list struct{ Workers []struct{ ID string } }
 		a := s.send(t, request{method: "GET", path: "/v2/serverless/" + s.endpoint + "/workers"})
 		err := json.Unmarshal(a.body, &list)
-		must.Require(t, err == nil && a.success(), a.status, string(a.body))
+		must.Require(t, err == nil && a.success(), "the list of workers was answered with", a.status, string(a.body))
 		if len(list.Workers) == 0 {
 			time.Sleep(time.Millisecond)
 			continue
@@ -104,16 +104,16 @@ func (s *scene) furnish(t *testing.T) {
 
 // request is a request to the jobrunner.
 type request struct {
-	part    string // the part of the request that may be invalid
-	name    string // name of the case
-	method  string
-	path    string
-	query   url.Values
-	header  http.Header
-	body    string
-	key     string // kind of key; default own
-	invalid bool   // invalid in a way that a schema can't express
-	whole   bool   // report only that it is invalid, not each fault
+	part       string // the part of the request that may be invalid
+	name       string // name of the case
+	method     string
+	path       string
+	query      url.Values
+	header     http.Header
+	body       string
+	key        string // kind of key; default ownKey
+	invalid    bool   // it must be rejected, although no schema says so
+	oneFinding bool   // one finding says that it is invalid, instead of a finding for each fault
 }
 
 func (r request) String() string {
@@ -163,7 +163,7 @@ func (s *scene) send(t *testing.T, r request) answer {
 	case r.key == "wrong":
 		out.Header.Set("Authorization", "Bearer not-a-key")
 	case key == "":
-		out.Header.Set("Authorization", "Bearer "+s.keys[own])
+		out.Header.Set("Authorization", "Bearer "+s.keys[ownKey])
 	default:
 		out.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -194,7 +194,7 @@ func (s *scene) create(t *testing.T, path, body string) string {
 	a := s.send(t, r)
 	var response struct{ ID string }
 	err := json.Unmarshal(a.body, &response)
-	must.Require(t, err == nil && a.success() && response.ID != "", r, a.status, string(a.body))
+	must.Require(t, err == nil && a.success() && response.ID != "", r, "created no object:", a.status, string(a.body))
 	return response.ID
 }
 

@@ -16,7 +16,7 @@ import (
 func servedDocument(t *testing.T, s *scene, d document) *openapi3.T {
 	t.Helper()
 	a := s.send(t, request{method: "GET", path: "/" + d.version + "/openapi.json"})
-	must.Require(t, a.success(), d.version, a.status, string(a.body))
+	must.Require(t, a.success(), "the document of", d.version, "was answered with", a.status, string(a.body))
 	return must.Do(openapi3.NewLoader().LoadFromData(a.body))(t)
 }
 
@@ -25,7 +25,7 @@ func servedOperations(t *testing.T, s *scene) (list []operation) {
 	t.Helper()
 	for _, d := range documents {
 		spec := servedDocument(t, s, d)
-		must.Equal(t, spec.Validate(t.Context()), nil, "the document of", d.version, "is invalid")
+		must.Equal(t, spec.Validate(t.Context()), nil, "fault of the document of", d.version)
 		list = append(list, operationsOf(d, spec)...)
 	}
 	sortOperations(list)
@@ -59,8 +59,8 @@ func closeSchema(ref *openapi3.SchemaRef, depth int) {
 	}
 }
 
-// invalid reports whether a request was rejected for its form, not because of stored objects.
-func invalid(a answer) bool {
+// rejectsForm reports whether an answer rejects the request for its form, not because of stored objects.
+func rejectsForm(a answer) bool {
 	return a.status == 422 || a.status == 400 && strings.Contains(string(a.body), "the request is not valid")
 }
 
@@ -68,7 +68,7 @@ func invalid(a answer) bool {
 // all numbers, which the validator ignores.
 func outOfFormat(r request) bool { return r.name == "2^63" || r.name == "1e400" }
 
-var varying = regexp.MustCompile(`'[^']*'|"[^"]*"|\d+`)
+var exampleValues = regexp.MustCompile(`'[^']*'|"[^"]*"|\d+`)
 
 // complaint returns the first fault in an error response, without its values.
 func complaint(a answer) string {
@@ -81,13 +81,13 @@ func complaint(a answer) string {
 	}
 	_, text, _ := strings.Cut(strings.TrimPrefix(strings.Join(append(body.Errors, body.Message), "; "), "the request is not valid: "), ": ")
 	text, _, _ = strings.Cut(text, "; ")
-	return varying.ReplaceAllString(text, "*")
+	return exampleValues.ReplaceAllString(text, "*")
 }
 
 // Each line of the tables has a reason.
 func TestServedDifferencesHaveReasons(t *testing.T) {
 	for _, a := range slices.Concat(readAccepted(t, servedTable), readAccepted(t, originalsTable)) {
-		must.Hold(t, a.topic != "", "no reason", a.what)
+		must.Hold(t, a.topic != "", "a line has no reason:", a.what)
 	}
 }
 

@@ -116,7 +116,7 @@ func TestTableAgainstOriginals(t *testing.T) {
 	ours, theirs := tableFacts(), factsOf(originalOperations(t, "testdata", false)).onlyMembers()
 	maps.DeleteFunc(theirs, func(op string, _ map[string]string) bool { return ours[op] == nil })
 	maps.DeleteFunc(ours, func(op string, _ map[string]string) bool { return theirs[op] == nil })
-	explain(t, ours.differences(theirs), "table.tsv", tableTable)
+	expectExplained(t, ours.differences(theirs), "table.tsv", tableTable)
 }
 
 // tableFaults returns the differences between a successful response and its rows of the
@@ -158,7 +158,7 @@ func bodyFaults(api contract.API, resource string, use contract.Use, body []byte
 
 // operationAt finds the operation that matches a path with the fewest parameters.
 func operationAt(api contract.API, method, path string) (found contract.Operation, ok bool) {
-	segments, least := strings.Split(path, "/"), math.MaxInt
+	segments, fewest := strings.Split(path, "/"), math.MaxInt
 	for _, o := range contract.Operations {
 		pattern, parameters := strings.Split(o.Path, "/"), 0
 		fits := o.API == api && o.Method == method && len(pattern) == len(segments)
@@ -169,8 +169,8 @@ func operationAt(api contract.API, method, path string) (found contract.Operatio
 			}
 			fits = pattern[i] == segments[i]
 		}
-		if fits && parameters < least {
-			found, least, ok = o, parameters, true
+		if fits && parameters < fewest {
+			found, fewest, ok = o, parameters, true
 		}
 	}
 	return found, ok
@@ -193,8 +193,8 @@ func memberFaults(rows map[string]contract.Field, use contract.Use, at string, v
 		if !fits {
 			report(fmt.Sprintf("%s has the type %s, its row says %s", path, kind, f.Type))
 		}
-		bounded := use != contract.Read || f.Use == contract.Read // an answer shows what either version accepted
-		if n, isNumber := inner.(float64); isNumber && bounded && !f.OrZero && (f.Min != nil && n < *f.Min || f.Max != nil && n > *f.Max) {
+		checksBounds := use != contract.Read || f.Use == contract.Read // an answer shows what either version accepted
+		if n, isNumber := inner.(float64); isNumber && checksBounds && !f.OrZero && (f.Min != nil && n < *f.Min || f.Max != nil && n > *f.Max) {
 			report(fmt.Sprintf("%s is %v, outside of its row's bounds", path, n))
 		}
 		if text, isText := inner.(string); isText && text != "" && f.Closed() && !slices.Contains(f.Enum, text) {
@@ -259,7 +259,7 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 			r.path, r.key = "/live"+prefix+path, ""
 		}
 		a := s.send(t, r)
-		must.Require(t, a.success(), r, a.status, string(a.body))
+		must.Require(t, a.success(), r, "was answered with", a.status, string(a.body))
 		for _, fault := range tableFaults(contract.Jobs, r.method, path, a.body) {
 			t.Errorf("the answer and the contract's table differ: %s", fault)
 		}
@@ -271,7 +271,7 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 	id := func(a answer) string {
 		var job struct{ ID string }
 		err := json.Unmarshal(a.body, &job)
-		must.Require(t, err == nil && job.ID != "", err, string(a.body))
+		must.Require(t, err == nil && job.ID != "", "the answer has no id:", string(a.body), err)
 		return job.ID
 	}
 	const submission = `{"input":{"prompt":"hello"},"webhook":"http://127.0.0.1:1/hook","policy":{"ttl":60000,"executionTimeout":60000,"lowPriority":false},
@@ -299,7 +299,7 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 	for _, resource := range []string{"batch", "batchList", "batchResults"} {
 		for _, f := range contract.FieldsOf(contract.Jobs, resource, contract.Read) {
 			must.Hold(t, strings.Contains(strings.Join(batches, ""), `"`+f.Path+`":`), "no answer has", f.Path, "of a", resource)
-			must.Hold(t, resource == "batch" || f.RequiredIn(contract.Read), "each page has", f.Path, "of a", resource, "and its row doesn't require it")
+			must.Hold(t, resource == "batch" || f.RequiredIn(contract.Read), "each page of a", resource, "has", f.Path, "but its row doesn't require it")
 		}
 	}
 }

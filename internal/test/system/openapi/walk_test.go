@@ -31,10 +31,10 @@ var sampleValues = map[string]any{
 	"countryCodes": []any{"US"}, "cudaVersions": []any{"12.8"}, "since": "2026-06-01T12:05:04Z", "Last-Event-ID": "2026-06-01T12:05:04Z",
 }
 
-// absent removes a member from a body: its schema requires it only in the absence of another one.
+// absent removes a member from a body. The schema requires it, but not beside another member of the body.
 const absent = "%absent%"
 
-// bases are members beside required ones. Together they cover members that exclude each other.
+// bases are, by path, the optional members of valid bodies. Members that exclude each other are in different bodies.
 var bases = map[string][]map[string]any{
 	"/v2/serverless": {
 		{"image": "i", "gpu": map[string]any{"pools": []any{"ADA_24"}}, "scaling": map[string]any{"type": "QUEUE_DELAY", "queueDelay": 4}},
@@ -155,14 +155,14 @@ func (w *walker) ask(r request) answer {
 	r = w.prepared(r)
 	a := w.sendJudged(r)
 	if !a.success() {
-		if w.bothWays && invalid(a) && !outOfFormat(r) && len(w.faults(r)) == 0 {
+		if w.bothWays && rejectsForm(a) && !outOfFormat(r) && len(w.faults(r)) == 0 {
 			w.report(w.operation, "refuses "+r.part+": "+complaint(a), r, a)
 		}
 		return a
 	}
 	faults := w.faults(r)
 	switch {
-	case r.whole && len(faults) > 0, r.invalid:
+	case r.oneFinding && len(faults) > 0, r.invalid:
 		w.report(w.operation, "accepts "+r.part, r, a)
 	default:
 		for _, fault := range faults {
@@ -189,8 +189,8 @@ func (w *walker) ask(r request) answer {
 // shortDivisor is what a short run divides the number of changed bodies by.
 const shortDivisor = 24
 
-// twins are the paths of a kind in both versions.
-var twins = [][2]string{
+// kindPaths are the paths of a kind in both versions.
+var kindPaths = [][2]string{
 	{"/v1/templates", "/v2/templates"}, {"/v1/networkvolumes", "/v2/network-volumes"},
 	{"/v1/containerregistryauth", "/v2/registries"}, {"/v1/endpoints", "/v2/serverless"}, {"/v1/pods", "/v2/pods"},
 }
@@ -198,17 +198,17 @@ var twins = [][2]string{
 // readBack reads, through both versions, an object that a request created or changed, and sends
 // each response as an update, which must be accepted.
 func (w *walker) readBack(cause request, collection, id string) {
-	for _, pair := range twins {
+	for _, pair := range kindPaths {
 		if !slices.Contains(pair[:], collection) {
 			continue
 		}
-		for _, twin := range pair {
+		for _, path := range pair {
 			other := *w
-			read := w.objectOperation("GET", twin)
+			read := w.objectOperation("GET", path)
 			other.operation = *read
-			r := request{name: "after " + cause.String(), method: "GET", path: twin + "/" + id}
+			r := request{name: "after " + cause.String(), method: "GET", path: path + "/" + id}
 			a := other.sendJudged(r)
-			update := w.objectOperation("PATCH", twin)
+			update := w.objectOperation("PATCH", path)
 			if !a.success() { // version 1 doesn't show a template that is bound to an endpoint
 				continue
 			}
@@ -216,7 +216,7 @@ func (w *walker) readBack(cause request, collection, id string) {
 				continue
 			}
 			var body any
-			must.Equal(w, json.Unmarshal(a.body, &body), nil, r)
+			must.Equal(w, json.Unmarshal(a.body, &body), nil, "error of the JSON of the answer to", r)
 			other.operation = *update
 			r.method, r.body = "PATCH", jsonText(flatten(update.body()).project(body))
 			if a := other.sendJudged(r); !a.success() {
@@ -292,8 +292,8 @@ func (w *walker) askWithBothKeys(r request) {
 	if w.isPublic() {
 		return
 	}
-	r.key = scoped
-	must.Equal(w, w.ask(r).status, http.StatusForbidden, r, "want 403")
+	r.key = scopedKey
+	must.Equal(w, w.ask(r).status, http.StatusForbidden, "status of the answer to", r)
 }
 
 // walk sends all requests.
@@ -325,7 +325,7 @@ func (w *walker) walk() {
 			if value, ok := parameter(c.value); ok && !strings.ContainsAny(value, "\x00") {
 				r := request{part: "header " + p.Name, name: c.name, header: http.Header{http.CanonicalHeaderKey(p.Name): {value}}}
 				if strings.TrimSpace(value) == "" {
-					r.part, r.whole = "an empty header", true
+					r.part, r.oneFinding = "an empty header", true
 				}
 				w.askWithBothKeys(r)
 			}
@@ -339,14 +339,14 @@ func (w *walker) walk() {
 
 // sendWithEachKey sends a valid request with each kind of key.
 func (w *walker) sendWithEachKey(valid request) {
-	for key, status := range map[string]int{own: 0, user: 0, scoped: 403, "none": 401, "wrong": 401} {
+	for key, status := range map[string]int{ownKey: 0, userKey: 0, scopedKey: 403, "none": 401, "wrong": 401} {
 		r := valid
 		r.key = key
 		if w.isPublic() {
 			status = 0
 		}
 		a := w.ask(r)
-		must.Hold(w, (status != 0 || a.success()) && (status == 0 || a.status == status), r, a.status, string(a.body))
+		must.Hold(w, (status != 0 || a.success()) && (status == 0 || a.status == status), r, "was answered with", a.status, string(a.body), "expected", status, "where 0 is a success")
 	}
 }
 
@@ -375,14 +375,14 @@ func parameter(value any) (string, bool) {
 
 func (w *walker) sendQueries(name string) {
 	var s schemas
-	needed := url.Values{} // by other parameters
+	required := url.Values{} // parameters that others require
 	for _, p := range w.parameters("query") {
 		if p.Name == name {
 			s = flatten(p.Schema)
 		}
 		if p.Name == "include" || p.Name == "product" {
 			value, _ := parameter(flatten(p.Schema).sample(p.Name))
-			needed.Set(p.Name, value)
+			required.Set(p.Name, value)
 		}
 	}
 	changes := append(s.changes(), change{name: "good", value: s.sample(name)})
@@ -394,12 +394,12 @@ func (w *walker) sendQueries(name string) {
 		if !ok {
 			continue
 		}
-		for _, query := range []url.Values{{}, needed} {
+		for _, query := range []url.Values{{}, required} {
 			query = maps.Clone(query)
 			query.Set(name, strings.ReplaceAll(value, "%N%", "x"))
 			r := request{part: "parameter " + name, name: c.name, query: query}
 			if value == "" {
-				r.part, r.whole = "an empty parameter", true
+				r.part, r.oneFinding = "an empty parameter", true
 			}
 			w.askWithBothKeys(r)
 		}
@@ -409,7 +409,7 @@ func (w *walker) sendQueries(name string) {
 func (w *walker) sendBodies(samples []any) {
 	for n, base := range samples {
 		a := w.ask(request{name: "good", body: jsonText(base)})
-		must.Hold(w, a.success(), jsonText(base), "is rejected", a.status, a.body)
+		must.Hold(w, a.success(), "the valid body", jsonText(base), "is rejected with", a.status, string(a.body))
 		for i, m := range mutations(w.body(), base) {
 			if testing.Short() && (i+n)%shortDivisor != 0 {
 				continue
@@ -429,7 +429,7 @@ func (w *walker) sendBodies(samples []any) {
 		w.askWithBothKeys(request{part: "a body that is not JSON", body: body, invalid: true})
 	}
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/xml", "application/json-patch+json", "/"} {
-		w.askWithBothKeys(request{part: "another content type", whole: true, name: kind, body: valid, header: http.Header{"Content-Type": {kind}}})
+		w.askWithBothKeys(request{part: "another content type", oneFinding: true, name: kind, body: valid, header: http.Header{"Content-Type": {kind}}})
 	}
 	for _, kind := range []string{"application/json; charset=utf-8", "application/json"} {
 		w.askWithBothKeys(request{name: "good", body: valid, header: http.Header{"Content-Type": {kind}}})

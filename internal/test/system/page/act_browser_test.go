@@ -50,13 +50,13 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	tab.Press(kb.Escape)
 	tab.Until(`!document.querySelector('#confirm').open`)
 	_, j := d.send("GET", "/v2/"+work+"/status/"+last, "", bearer(key))
-	must.Hold(t, j["status"] == "IN_QUEUE", "a purge that was not confirmed:", j)
+	must.Hold(t, j["status"] == "IN_QUEUE", "after a purge that was not confirmed, a job is", j)
 	tab.Click("#endpoint-purge")
 	tab.Click("#confirm-yes")
 	tab.Shows("#outcome", "Removed 3 jobs from the queue of work.")
 	tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '0'`)
 	resp, _ := d.send("GET", "/v2/"+work+"/status/"+last, "", bearer(key))
-	must.Hold(t, resp.StatusCode == http.StatusNotFound, "a purged job:", resp.StatusCode)
+	must.Hold(t, resp.StatusCode == http.StatusNotFound, "the status of a purged job is answered with", resp.StatusCode)
 
 	waiting := d.submitJob(work, `{}`)
 	tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '1'`)
@@ -107,7 +107,7 @@ func TestBrowserRefusesReaders(t *testing.T) {
 	tab.Shows("#who", "ada · management read, jobs read")
 	tab.Shows("#keys tbody", "reader")
 	text := tab.Text("#keys tbody")
-	must.Hold(t, !strings.Contains(text, "bob") && !strings.Contains(text, "own"), "a reader sees the keys of others", text)
+	must.Hold(t, !strings.Contains(text, "bob") && !strings.Contains(text, "own"), "a reader sees the keys of others in", text)
 	tab.Click("#pods [data-op=stop]")
 	tab.Click("#confirm-yes")
 	tab.Shows("#confirm-error", "this API key may only read from the management API: use a key with --management all")
@@ -211,7 +211,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 	// Another client stops the pod during the confirmation, which removes the focused button.
 	tab.Eval(`(() => { const b = `+row+`.querySelector('[data-op=stop]'); b.focus(); b.click(); })()`, nil)
 	resp, body := d.send("POST", "/v2/pods/"+notebook+"/action", `{"action":"stop"}`, bearer(key))
-	must.Require(t, resp.StatusCode == 200, body)
+	must.Require(t, resp.StatusCode == 200, "stopping the pod was answered with", body)
 	expectButtons("Start")
 	tab.Press(kb.Enter)
 	tab.Shows("#confirm-error", "can't stop: it allows start")
@@ -220,19 +220,19 @@ func TestBrowserShowsObjects(t *testing.T) {
 
 	// The focus stays when a row above is removed.
 	resp, body = d.send("DELETE", "/v2/pods/"+waitingPod, "", bearer(key))
-	must.Require(t, resp.StatusCode == 204, body)
+	must.Require(t, resp.StatusCode == 204, "deleting the pod was answered with", body)
 	tab.Until(`document.querySelectorAll('#pods tbody tr').length === 1`)
 	tab.AwaitFocus(`[data-op=start]`)
 
 	for _, path := range []string{"/v2/pods/" + notebook, "/v2/clusters/" + cluster, "/v2/network-volumes/" + volume} {
 		resp, body := d.send("DELETE", path, "", bearer(key))
-		must.Require(t, resp.StatusCode == 204, path, body)
+		must.Require(t, resp.StatusCode == 204, "deleting", path, "was answered with", body)
 	}
 	must.Succeed(t, apikey.FileIn(d.dir).Remove("ada"))
 	tab.Shows("#pods-section", "There is no pod yet")
 	tab.Until(`document.querySelector('#clusters-section').hidden && document.querySelector('#volumes-section').hidden && document.querySelectorAll('#keys tbody tr').length === 1`)
 	var document string
 	tab.Eval("document.documentElement.outerHTML", &document)
-	must.Hold(t, !strings.Contains(document, added) && !strings.Contains(document, key), "the page has a key in it")
+	must.Hold(t, !strings.Contains(document, added) && !strings.Contains(document, key), "the page contains a key:", document)
 	expectClean(t, tab, d.url, "409 (Conflict)")
 }

@@ -25,7 +25,7 @@ func (d *deployment) createObject(path, body string) string {
 	d.t.Helper()
 	resp, response := d.send(http.MethodPost, path, body, bearer(key))
 	id, _ := response["id"].(string)
-	must.Require(d.t, resp.StatusCode == http.StatusCreated && id != "", "POST", path, resp.StatusCode, response)
+	must.Require(d.t, resp.StatusCode == http.StatusCreated && id != "", "POST", path, "was answered with", resp.StatusCode, response)
 	return id
 }
 
@@ -46,7 +46,7 @@ func (d *deployment) awaitPod(id, status string) {
 		if pod["status"] == status {
 			return
 		}
-		must.Require(d.t, !time.Now().After(end), "the pod is not", status, pod)
+		must.Require(d.t, !time.Now().After(end), "the pod isn't", status, "within a minute, but", pod)
 	}
 }
 
@@ -54,7 +54,7 @@ func (d *deployment) awaitPod(id, status string) {
 func (d *deployment) snapshot(key, query string) (text string, data snapshotData) {
 	d.t.Helper()
 	resp, body := d.send(http.MethodGet, "/ui/snapshot"+query, "", bearer(key))
-	must.Require(d.t, resp.StatusCode == http.StatusOK, "a snapshot", query, resp.StatusCode, body)
+	must.Require(d.t, resp.StatusCode == http.StatusOK, "the snapshot", query, "was answered with", resp.StatusCode, body)
 	raw, err := json.Marshal(body)
 	if err == nil {
 		err = json.Unmarshal(raw, &data)
@@ -123,16 +123,16 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 					allowed = management == apikey.All
 				}
 				if mayOpenPage && allowed {
-					continue // below
+					continue // allowed actions follow below
 				}
 				resp, body := d.send(http.MethodPost, "/ui/call?op="+op.name+"&"+op.query, "", bearer(k))
 				if !mayOpenPage {
-					must.Equal(t, resp.StatusCode, http.StatusUnauthorized, name, op.name, body)
+					must.Equal(t, resp.StatusCode, http.StatusUnauthorized, "status of", op.name, "with the key", name, "and the answer", body)
 					continue
 				}
 				direct, reason := d.send(op.method, op.path, op.body, bearer(k))
 				if resp.StatusCode != http.StatusForbidden || direct.StatusCode != resp.StatusCode || fmt.Sprint(body) != fmt.Sprint(reason) || !strings.Contains(fmt.Sprint(body), "may only read") {
-					t.Errorf("%s: %s: %d %v, the API answers %d %v", name, op.name, resp.StatusCode, body, direct.StatusCode, reason)
+					t.Errorf("%s with the key %s: the page answers %d %v, the API %d %v", op.name, name, resp.StatusCode, body, direct.StatusCode, reason)
 				}
 			}
 		}
@@ -178,8 +178,8 @@ func TestOnlyThePageCanAct(t *testing.T) {
 		cookie, _, _ = strings.Cut(resp.Header.Get("Set-Cookie"), ";")
 		return cookie
 	}
-	owner := signIn(`{"code":"` + d.code + `"}`)
-	reader := signIn(`{"key":"` + d.addKey(apikey.Key{Name: "reader", Management: apikey.Read, Jobs: apikey.Read}) + `"}`)
+	ownerCookie := signIn(`{"code":"` + d.code + `"}`)
+	readerCookie := signIn(`{"key":"` + d.addKey(apikey.Key{Name: "reader", Management: apikey.Read, Jobs: apikey.Read}) + `"}`)
 	for _, query := range []string{"op=stop-pod&id=" + pod, "op=restart-pod&id=" + pod, "op=stop-endpoint&endpoint=" + work, "op=purge-queue&endpoint=" + work, "op=cancel&endpoint=" + work + "&id=" + job, "op=cancel-batch&endpoint=" + work + "&id=" + batch} {
 		for _, c := range []struct {
 			method string
@@ -188,21 +188,21 @@ func TestOnlyThePageCanAct(t *testing.T) {
 		}{
 			{"POST", nil, 401},
 			{"POST", map[string]string{"Cookie": "gpucloud-page=x"}, 401},
-			{"POST", map[string]string{"Cookie": owner, "Origin": "http://evil.example"}, 403},
-			{"POST", map[string]string{"Cookie": owner, "Origin": "null"}, 403},
-			{"POST", map[string]string{"Cookie": owner, "Origin": "http://127.0.0.1:1"}, 403},
-			{"POST", map[string]string{"Cookie": owner, "Sec-Fetch-Site": "cross-site"}, 403},
-			{"POST", map[string]string{"Cookie": owner, "Sec-Fetch-Site": "same-site"}, 403},
-			{"GET", map[string]string{"Cookie": owner}, 405},
-			{"POST", map[string]string{"Cookie": reader}, 403},
+			{"POST", map[string]string{"Cookie": ownerCookie, "Origin": "http://evil.example"}, 403},
+			{"POST", map[string]string{"Cookie": ownerCookie, "Origin": "null"}, 403},
+			{"POST", map[string]string{"Cookie": ownerCookie, "Origin": "http://127.0.0.1:1"}, 403},
+			{"POST", map[string]string{"Cookie": ownerCookie, "Sec-Fetch-Site": "cross-site"}, 403},
+			{"POST", map[string]string{"Cookie": ownerCookie, "Sec-Fetch-Site": "same-site"}, 403},
+			{"GET", map[string]string{"Cookie": ownerCookie}, 405},
+			{"POST", map[string]string{"Cookie": readerCookie}, 403},
 		} {
 			resp, body := d.send(c.method, "/ui/call?"+query, "", c.header)
-			must.Hold(t, resp.StatusCode == c.status, c.method, query, c.header, resp.StatusCode, body, "expected", c.status)
+			must.Hold(t, resp.StatusCode == c.status, c.method, query, "with", c.header, "was answered with", resp.StatusCode, body, "expected", c.status)
 		}
 	}
 	d.awaitPod(pod, "RUNNING")
-	resp, body := d.send(http.MethodPost, "/ui/call?op=stop-pod&id="+pod, "", map[string]string{"Cookie": owner, "Origin": d.url, "Sec-Fetch-Site": "same-origin"})
-	must.Hold(t, resp.StatusCode == 200 && body["status"] == "EXITED", "the page itself:", resp.StatusCode, body)
+	resp, body := d.send(http.MethodPost, "/ui/call?op=stop-pod&id="+pod, "", map[string]string{"Cookie": ownerCookie, "Origin": d.url, "Sec-Fetch-Site": "same-origin"})
+	must.Hold(t, resp.StatusCode == 200 && body["status"] == "EXITED", "a request of the page itself was answered with", resp.StatusCode, body)
 }
 
 // The deployment's log shows an action like a request of any client.
@@ -214,7 +214,7 @@ func TestActionsAreLogged(t *testing.T) {
 	d.snapshot(key, "")
 	d.Close()
 	text := log.String()
-	must.Hold(t, strings.Contains(text, "POST /v2/pods/"+pod+"/action\" status=200") && !strings.Contains(text, "/ui/"), "the log has", text)
+	must.Hold(t, strings.Contains(text, "POST /v2/pods/"+pod+"/action\" status=200") && !strings.Contains(text, "/ui/"), "expected the action and no path of the page in the log", text)
 }
 
 // A key with all rights lists all keys, another key those of its owner, without any secret or hash.
@@ -231,7 +231,7 @@ func TestKeysShown(t *testing.T) {
 		secrets = append(secrets, string(hash))
 	}
 	for _, c := range []struct{ who, key, want string }{
-		{"the deployment's own", key, " ada ada-ci bob"}, // which has no name
+		{"the deployment's own", key, " ada ada-ci bob"}, // its own name is empty
 		{"bob", bob, " ada ada-ci bob"},
 		{"ada", ada, "ada ada-ci"},
 	} {
@@ -248,7 +248,7 @@ func TestKeysShown(t *testing.T) {
 		got := strings.Join(names, " ")
 		must.Hold(t, got == c.want && data.Keys.Total == len(names), c.who, "sees the keys", got, "of", data.Keys.Total, "expected", c.want)
 		for _, secret := range secrets {
-			must.Hold(t, !strings.Contains(text, secret), c.who, "gets", secret)
+			must.Hold(t, !strings.Contains(text, secret), "the page of", c.who, "contains the secret", secret)
 		}
 	}
 }
@@ -259,7 +259,7 @@ func TestUnreadableKeys(t *testing.T) {
 	d.addKey(apikey.Key{Name: "ada"})
 	must.Succeed(t, os.WriteFile(filepath.Join(d.dir, apikey.FileName), []byte(`{"keys": 1}`), 0o600))
 	_, data := d.snapshot(key, "")
-	must.Hold(t, data.Keys.Total == 1 && strings.Contains(data.Keys.Fault, "Until that is repaired"), data.Keys)
+	must.Hold(t, data.Keys.Total == 1 && strings.Contains(data.Keys.Fault, "Until that is repaired"), "expected the deployment's own key and a fault and got", data.Keys)
 }
 
 // A release of an endpoint lists its changes, and only the names of variables.
@@ -267,9 +267,9 @@ func TestReleasesShown(t *testing.T) {
 	d := deploy(t)
 	id := d.createObject("/v2/serverless", `{"name":"e","image":"builtin/echo","env":{"KEPT":"k","TOKEN":"secret-before","GONE":"secret-gone"},"workers":{"min":0,"max":1}}`)
 	resp, body := d.send("PATCH", "/v2/serverless/"+id, `{"image":"builtin/conformance","env":{"KEPT":"k","TOKEN":"secret-after"}}`, bearer(key))
-	must.Require(t, resp.StatusCode == 200, body)
+	must.Require(t, resp.StatusCode == 200, "changing the endpoint was answered with", body)
 	text, data := d.snapshot(key, "?endpoint="+id)
 	must.Contain(t, text, "env: GONE, TOKEN", "imageName: builtin/echo → builtin/conformance")
-	must.Hold(t, !strings.Contains(text, "secret-"), "a value of a variable is shown", text)
-	must.Hold(t, data.Releases != nil && data.Releases.Total == 2 && data.Keys == nil && data.Volumes == nil, "the endpoint's snapshot has", data)
+	must.Hold(t, !strings.Contains(text, "secret-"), "a value of a variable is shown in", text)
+	must.Hold(t, data.Releases != nil && data.Releases.Total == 2 && data.Keys == nil && data.Volumes == nil, "expected two releases and no keys or volumes in the endpoint's snapshot and got", data)
 }

@@ -153,7 +153,7 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 	now := c.Now()
 	for i, c := range []struct {
 		id, name, image string
-		least, most     int64
+		min, max        int64 // workers
 		states          map[string]int
 	}{
 		{"sdxl7k2m9q4w", "stable-diffusion-xl", "registry.example.com/vision/sdxl:2.4.1", 1, 6, map[string]int{"RUNNING": 4, "IDLE": 1, "INITIALIZING": 1}},
@@ -161,7 +161,7 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 		{"whis5t6r0n2b", "whisper-transcribe", "registry.example.com/audio/whisper-large:3", 0, 4, map[string]int{"THROTTLED": 1}},
 		{"embd9a7c4v1y", "embeddings", "registry.example.com/text/embed:0.8", 0, 2, map[string]int{"UNHEALTHY": 1}},
 	} {
-		e := store.Endpoint{Head: store.Head{ID: c.id, Name: c.name}, Type: "QUEUE", Container: store.Container{Image: c.image}, WorkersMin: c.least, WorkersMax: c.most}
+		e := store.Endpoint{Head: store.Head{ID: c.id, Name: c.name}, Type: "QUEUE", Container: store.Container{Image: c.image}, WorkersMin: c.min, WorkersMax: c.max}
 		b.endpoints, b.states[e.ID] = append(b.endpoints, e), c.states
 		b.counts[e.ID] = &engine.Counts{Completed: 1840 >> (2 * i), Failed: []int{12, 0, 3, 41}[i]}
 	}
@@ -349,13 +349,13 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			}
 			var curve string
 			tab.Eval(`document.querySelector('#chart-load .line').getAttribute('d')`, &curve)
-			must.Hold(t, strings.Count(curve, "L") == 119, "the queue's curve is", curve)
+			must.Hold(t, strings.Count(curve, "L") == 119, "expected 119 lines in the queue's curve and got", curve)
 			var bars int
 			tab.Eval(`document.querySelectorAll('#chart-times .range').length`, &bars)
-			must.Hold(t, bars >= 30 && bars <= 40, "the chart has", bars, "ranges")
+			must.Hold(t, bars >= 30 && bars <= 40, "the chart has", bars, "ranges, expected 30 to 40")
 			var lines int
 			tab.Eval(`[...document.querySelectorAll('#gpus .line')].filter((l) => (l.getAttribute('d') ?? '').split('L').length > 100).length`, &lines)
-			must.Hold(t, lines == 7, lines, "GPUs have a curve")
+			must.Hold(t, lines == 7, lines, "GPUs have a curve, expected 7")
 			tab.CheckAccessibility("overview")
 			tab.Click(`[aria-label="Log of worker w1llm-run"]`)
 			tab.Shows("#detail .log", "step 30 of 30", hostile)

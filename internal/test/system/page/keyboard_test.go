@@ -65,6 +65,6 @@ func TestPageByKeyboard(t *testing.T) {
 	tab.Press(kb.Escape)
 	tab.AwaitFocus(`#pods button.link`)
 	for _, problem := range tab.Problems() {
-		must.Hold(t, strings.Contains(problem, "401"), "the console has", problem) // before the sign-in
+		must.Hold(t, strings.Contains(problem, "401"), "expected only the 401 from before the sign-in in the console and got", problem)
 	}
 }

@@ -41,7 +41,7 @@ func TestManyPods(t *testing.T) {
 	text, data := d.snapshot(key, "")
 	t.Logf("a snapshot of %d pods: %d bytes, %s", n, len(text), time.Since(start))
 	must.Hold(t, data.Pods.Total == n && data.Pods.Found == n && len(data.Pods.List) == 50 && len(text) <= 40<<10,
-		data.Pods.Total, "pods,", data.Pods.Found, "found,", len(data.Pods.List), "listed,", len(text), "bytes")
+		"the snapshot has", data.Pods.Total, "pods, finds", data.Pods.Found, "and lists", len(data.Pods.List), "in", len(text), "bytes; expected", n, "pods, 50 listed, in at most 40 KiB")
 	for query, want := range map[string]int{"OLDEST": 1, oldest: 1, "builtin/echo": n, "error": 0, "pod-00": min(99, n)} {
 		if _, data := d.snapshot(key, "?pods="+query); data.Pods.Found != want || len(data.Pods.List) != min(want, 50) || data.Pods.Total != n {
 			t.Errorf("%q finds %d pods and lists %d of %d, expected %d", query, data.Pods.Found, len(data.Pods.List), data.Pods.Total, want)
@@ -92,7 +92,7 @@ func TestObjectsAreReadOnceASecond(t *testing.T) {
 		send := func(method, path string) {
 			t.Helper()
 			w := ask(p, method, path)
-			must.Require(t, w.Code == http.StatusOK, method, path, w.Code, w.Body)
+			must.Require(t, w.Code == http.StatusOK, method, path, "was answered with", w.Code, w.Body)
 		}
 		expectReads := func(when string, want int32) {
 			t.Helper()
@@ -100,7 +100,7 @@ func TestObjectsAreReadOnceASecond(t *testing.T) {
 				send("GET", "/ui/snapshot")
 			}
 			send("GET", "/ui/snapshot?endpoint=sdxl7k2m9q4w") // doesn't need the objects
-			must.Equal(t, source.reads.Swap(0), want, when, "the number of reads of the objects")
+			must.Equal(t, source.reads.Swap(0), want, "number of reads of the objects", when)
 		}
 		expectReads("at first", 1)
 		time.Sleep(999 * time.Millisecond)
@@ -188,7 +188,7 @@ func (d *deployment) createCancelledBatch(endpoint, name string) {
 	d.t.Helper()
 	id := d.createBatch(endpoint, name)
 	resp, body := d.send(http.MethodPost, "/v2/"+endpoint+"/batch/"+id+"/cancel", "", bearer(key))
-	must.Require(d.t, resp.StatusCode == http.StatusOK, body)
+	must.Require(d.t, resp.StatusCode == http.StatusOK, "cancelling the batch was answered with", body)
 }
 
 // With several jobrunners, the page shows each worker's and GPU's node, and names silent nodes.

@@ -34,7 +34,7 @@ type deployment struct {
 	url  string
 	code string
 	*api.Client
-	Close func() // called at the end of the test
+	Close func() // the end of the test calls it, too
 }
 
 func deploy(t *testing.T) *deployment {
@@ -50,7 +50,7 @@ func deployWith(t *testing.T, config jobrunner.Config) *deployment {
 	server := httptest.NewServer(j.Handler())
 	end := sync.OnceFunc(func() {
 		server.Close()
-		must.Equal(t, j.Close(), nil)
+		must.Equal(t, j.Close(), nil, "error of the jobrunner's end")
 	})
 	t.Cleanup(end)
 	c := must.Do(api.New(api.Settings{BaseURL: server.URL, APIKey: key}))(t)
@@ -183,10 +183,10 @@ func TestBrowser(t *testing.T) {
 
 // expectClean expects that the page requested nothing from other sites, and that the console is empty
 // except for two expected errors and entries with one of the provoked texts.
-func expectClean(t *testing.T, tab *chromium.Tab, own string, provoked ...string) {
+func expectClean(t *testing.T, tab *chromium.Tab, ownURL string, provoked ...string) {
 	t.Helper()
 	for _, u := range tab.Requests() {
-		must.Hold(t, strings.HasPrefix(u, own+"/"), "a request to", u)
+		must.Hold(t, strings.HasPrefix(u, ownURL+"/"), "the page requests", u, "of another site")
 		must.Hold(t, !strings.Contains(u, key), "the key is in the address", u)
 	}
 	for _, p := range tab.Problems() {
@@ -219,10 +219,10 @@ func (d *deployment) send(method, path, body string, header map[string]string) (
 // Each route of the page checks key, method, host and origin.
 func TestAccess(t *testing.T) {
 	d := deploy(t)
-	own := strings.TrimPrefix(d.url, "http://")
+	ownHost := strings.TrimPrefix(d.url, "http://")
 	other := "http://127.0.0.1:1" // another port is another site
 	auth := map[string]string{"Authorization": "Bearer " + key}
-	plus := func(header map[string]string, name, value string) map[string]string {
+	withHeader := func(header map[string]string, name, value string) map[string]string {
 		out := map[string]string{name: value}
 		maps.Copy(out, header)
 		return out
@@ -251,14 +251,14 @@ func TestAccess(t *testing.T) {
 		{"POST", "/ui/session", `{}`, nil, 401},
 		{"POST", "/ui/session", `nonsense`, nil, 400},
 		{"POST", "/ui/session", `{"key":"` + strings.Repeat("x", 5000) + `"}`, nil, 400},
-		{"POST", "/ui/session", `{"key":"` + key + `"}`, map[string]string{"Origin": "http://" + own}, 204},
+		{"POST", "/ui/session", `{"key":"` + key + `"}`, map[string]string{"Origin": "http://" + ownHost}, 204},
 		{"POST", "/ui/session", `{"key":"` + key + `"}`, map[string]string{"Origin": other}, 403},
 		{"POST", "/ui/session", `{"key":"` + key + `"}`, map[string]string{"Origin": "null"}, 403},
-		{"GET", "/ui/snapshot", "", plus(auth, "Sec-Fetch-Site", "same-origin"), 200},
-		{"GET", "/ui/snapshot", "", plus(auth, "Sec-Fetch-Site", "same-site"), 403},
-		{"GET", "/ui/snapshot", "", plus(auth, "Sec-Fetch-Site", "cross-site"), 403},
+		{"GET", "/ui/snapshot", "", withHeader(auth, "Sec-Fetch-Site", "same-origin"), 200},
+		{"GET", "/ui/snapshot", "", withHeader(auth, "Sec-Fetch-Site", "same-site"), 403},
+		{"GET", "/ui/snapshot", "", withHeader(auth, "Sec-Fetch-Site", "cross-site"), 403},
 		{"GET", "/", "", map[string]string{"Host": "evil.example"}, 421},
-		{"GET", "/ui/snapshot", "", plus(auth, "Host", "evil.example:8420"), 421},
+		{"GET", "/ui/snapshot", "", withHeader(auth, "Host", "evil.example:8420"), 421},
 		{"GET", "/metrics", "", map[string]string{"Host": "evil.example"}, 421},
 		{"GET", "/", "", map[string]string{"Host": "localhost:8420"}, 200},
 		{"GET", "/", "", map[string]string{"Host": "[::1]:8420"}, 200},
@@ -267,9 +267,9 @@ func TestAccess(t *testing.T) {
 		{"GET", "/debug/pprof/", "", auth, 404},
 	} {
 		resp, body := d.send(c.method, c.path, c.body, c.header)
-		must.Equal(t, resp.StatusCode, c.status, c.method, c.path, c.header, body)
+		must.Equal(t, resp.StatusCode, c.status, "status of", c.method, c.path, "with", c.header, "and the answer", body)
 		csp := resp.Header.Get("Content-Security-Policy")
-		must.Hold(t, c.status == 421 || !strings.HasPrefix(c.path, "/ui/") && c.path != "/" || strings.Contains(csp, "default-src 'none'"), c.method, c.path, "has the policy", csp)
+		must.Hold(t, c.status == 421 || !strings.HasPrefix(c.path, "/ui/") && c.path != "/" || strings.Contains(csp, "default-src 'none'"), c.method, c.path, "has the policy", csp, "expected default-src 'none'")
 	}
 }
 
@@ -281,7 +281,7 @@ func TestSession(t *testing.T) {
 		resp, _ := d.send("POST", "/ui/session", body, nil)
 		set := resp.Header.Get("Set-Cookie")
 		for _, want := range []string{"HttpOnly", "SameSite=Strict", "Path=/ui"} {
-			must.Hold(t, resp.StatusCode != 204 || strings.Contains(set, want), "the cookie is", set)
+			must.Hold(t, resp.StatusCode != 204 || strings.Contains(set, want), "expected", want, "in the cookie", set)
 		}
 		cookie, _, _ := strings.Cut(set, ";")
 		return resp, cookie
@@ -294,11 +294,11 @@ func TestSession(t *testing.T) {
 	code := `{"code":"` + d.code + `"}`
 	resp, first := signIn(code)
 	must.Require(t, resp.StatusCode == 204 && isSignedIn(first) && !strings.Contains(first, d.code),
-		"the code:", resp.StatusCode, "cookie", first)
+		"signing in with the code was answered with", resp.StatusCode, "and the cookie", first)
 	resp, _ = signIn(code)
-	must.Hold(t, resp.StatusCode == 401, "the code once more:", resp.StatusCode)
+	must.Hold(t, resp.StatusCode == 401, "signing in with the used code was answered with", resp.StatusCode)
 	_, second := signIn(`{"key":"` + key + `"}`)
-	must.Hold(t, isSignedIn(second) && !strings.Contains(second, key) && !isSignedIn(second+"x") && !isSignedIn(""), "the cookie is", second)
+	must.Hold(t, isSignedIn(second) && !strings.Contains(second, key) && !isSignedIn(second+"x") && !isSignedIn(""), "only the whole cookie may open the page, and not contain the key:", second)
 	d.send("DELETE", "/ui/session", "", map[string]string{"Cookie": first})
 	must.Hold(t, !isSignedIn(first) && isSignedIn(second), "a sign-out didn't end exactly its own session")
 	keys := apikey.FileIn(d.dir)
@@ -309,7 +309,7 @@ func TestSession(t *testing.T) {
 	must.Hold(t, !isSignedIn(third) && isSignedIn(second), "removing a key didn't end exactly its session")
 	scoped := must.Do(keys.Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
 	resp, _ = signIn(`{"key":"` + scoped + `"}`)
-	must.Hold(t, resp.StatusCode == 403, "a key for one endpoint:", resp.StatusCode)
+	must.Hold(t, resp.StatusCode == 403, "signing in with a key for one endpoint was answered with", resp.StatusCode)
 	for range 64 {
 		_, _ = signIn(`{"key":"` + key + `"}`)
 	}

@@ -130,7 +130,7 @@ func TestCalls(t *testing.T) {
 		{"POST", "", auth, 404},
 	} {
 		resp, body := d.send(c.method, "/ui/call?"+c.query, `{"input": {"op": "echo"}}`, c.header)
-		must.Equal(t, resp.StatusCode, c.status, c.method, c.query, body)
+		must.Equal(t, resp.StatusCode, c.status, "status of", c.method, c.query, "with", c.header, "and the answer", body)
 	}
 }
 
@@ -141,6 +141,6 @@ func TestStreamExplainsItself(t *testing.T) {
 	job := d.submitJob(work, `{"op": "stream", "n": 1}`)
 	for prefix, want := range map[string]string{"": "array of chunks; {status, stream} is at /live/v2/" + work + "/stream/" + job, "/live": ""} {
 		resp, _ := d.send(http.MethodGet, prefix+"/v2/"+work+"/stream/"+job, "", map[string]string{"Authorization": "Bearer " + key})
-		must.Equal(t, resp.Header.Get("X-Stream-Shape"), want, prefix, "/v2: the header")
+		must.Equal(t, resp.Header.Get("X-Stream-Shape"), want, "X-Stream-Shape of", prefix+"/v2")
 	}
 }

@@ -88,7 +88,7 @@ func TestBrowser(t *testing.T) {
 				{`document.querySelector('.none button').click()`, "[JOB-01 JOB-02 JOB-03 JOB-04 JOB-05 JOB-06 JOB-07 JOB-08 JOB-09 JOB-10 T-01]"},
 			} {
 				tab.Eval(step.do, nil)
-				must.Equal(t, fmt.Sprint(visibleClauses(tab)), step.want, "after", step.do)
+				must.Equal(t, fmt.Sprint(visibleClauses(tab)), step.want, "visible clauses after", step.do)
 			}
 
 			// Open an address with a filter, then the address of a clause that the filter hides.
@@ -104,7 +104,7 @@ func TestBrowser(t *testing.T) {
 				t.Errorf("the console has %s", p)
 			}
 			for _, u := range tab.Requests() {
-				must.Hold(t, strings.HasPrefix(u, address) || strings.HasPrefix(u, "data:"), "a request to", u)
+				must.Hold(t, strings.HasPrefix(u, address) || strings.HasPrefix(u, "data:"), "the report requests", u)
 			}
 		})
 	}
@@ -117,5 +117,5 @@ func TestPolicy(t *testing.T) {
 	tab.Eval(`(() => { const s = document.createElement('script'); s.textContent = "document.title = 'owned'"; document.body.append(s); })()`, nil)
 	var title string
 	tab.Eval("document.title", &title)
-	must.Hold(t, title != "owned", "a foreign script runs")
+	must.Hold(t, title != "owned", "a foreign script ran: it changed the title")
 }
