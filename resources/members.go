@@ -214,7 +214,7 @@ var unitNames = map[string]string{"ms": "milliseconds (10 minutes are 600000)", 
 func integerRules(s *contract.Setting) []validator.Int64 {
 	minimum, maximum := bounds(s)
 	switch unit := unitNames[s.Field().Unit]; {
-	case s.Field().Power2:
+	case s.Field().PowerOfTwo:
 		return []validator.Int64{rule.PowerOfTwo, rule.NotHuge[int64]()}
 	case minimum == nil:
 		return nil

@@ -43,7 +43,7 @@ func secretsV2(d *deployment, cache *listCache) *Collection[Secret] {
 // them, too.
 type SSHKeys struct {
 	deployment *deployment
-	editing    sync.Mutex
+	editMu     sync.Mutex
 	added      []string // by the edits of this client
 }
 
@@ -55,8 +55,8 @@ func (s *SSHKeys) Get(ctx context.Context) ([]string, error) {
 // earlier edits of this client have added. Later edits get adds, too. If nothing changes, Edit sends
 // nothing. The edits run one after the other.
 func (s *SSHKeys) Edit(ctx context.Context, adds []string, change func(keys, added []string) []string) ([]string, error) {
-	s.editing.Lock()
-	defer s.editing.Unlock()
+	s.editMu.Lock()
+	defer s.editMu.Unlock()
 	keys, err := s.Get(ctx)
 	if err != nil {
 		return nil, err

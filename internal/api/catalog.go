@@ -16,8 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// CatalogList is a list of the catalog. The catalog belongs to API v2 and is read there with every
-// version of the client, except for its templates (New).
+// CatalogList is a list of the catalog. The catalog belongs to API v2, so a client of v1 reads it there,
+// too, except the templates.
 type CatalogList[T any] struct {
 	deployment          *deployment
 	path, member, title string

@@ -83,7 +83,7 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 			return changedMembers(nil, &Cluster{Name: have.Name}, Cluster{Name: want.Name})
 		},
 	}
-	members := podsV2(d, nil)
+	pods := podsV2(d, nil)
 	return &Clusters{r, func(ctx context.Context, id string) ([]Pod, error) {
 		c, err := r.callByID(http.MethodGet, id)
 		if err != nil {
@@ -94,6 +94,6 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 		if err != nil {
 			return nil, err
 		}
-		return decodeElements(elements, members.decoder(ctx, nil))
+		return decodeElements(elements, pods.decoder(ctx, nil))
 	}}
 }

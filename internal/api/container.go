@@ -143,10 +143,10 @@ func (c Command) forUpdate(before Command) Command {
 			c.Args = nil
 		}
 	}
-	for list, old := range map[**[]string][]string{&c.Entrypoint: old.Entrypoint, &c.Cmd: old.Cmd} {
+	for list, oldWords := range map[**[]string][]string{&c.Entrypoint: old.Entrypoint, &c.Cmd: old.Cmd} {
 		switch {
 		case *list == nil:
-		case known && slices.Equal(**list, old):
+		case known && slices.Equal(**list, oldWords):
 			*list = nil
 		default:
 			*list = nonNilList(*list)

@@ -102,7 +102,7 @@ func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pe
 	resolveCtx, release := httpclient.Grace(ctx, resolveAfterInterrupt)
 	defer release()
 	if err := r.creates.awaitTurn(resolveCtx, a); err != nil {
-		return none, r.searchFailed(failure, interrupted{})
+		return none, r.searchError(failure, interrupted{})
 	}
 	defer r.creates.endResolution(a)
 	if r.uniqueNames {

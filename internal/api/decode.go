@@ -157,17 +157,17 @@ type objectAnswer[T any] struct {
 	element
 }
 
-func (i *objectAnswer[T]) UnmarshalJSON(data []byte) (err error) {
-	if err := i.element.UnmarshalJSON(data); err != nil {
+func (a *objectAnswer[T]) UnmarshalJSON(data []byte) (err error) {
+	if err := a.element.UnmarshalJSON(data); err != nil {
 		return err
 	}
 	switch {
-	case i.want == "" && !ValidID(i.id):
-		return fmt.Errorf("its id can't be used: %s", quoteID(i.id))
-	case i.want != "" && i.id != i.want:
-		return otherObject(i.kind, i.id, i.want)
+	case a.want == "" && !ValidID(a.id):
+		return fmt.Errorf("its id can't be used: %s", quoteID(a.id))
+	case a.want != "" && a.id != a.want:
+		return otherObject(a.kind, a.id, a.want)
 	}
-	i.object, err = i.decode(data)
+	a.object, err = a.decode(data)
 	return err
 }
 

@@ -103,7 +103,7 @@ type endpointV1 struct {
 	VCPUCount           *int64   `json:"vcpuCount,omitempty"`    // only in requests
 	InstanceIDs         []string `json:"instanceIds,omitempty"`  // only in answers: flavor and vCPUs together
 	DataCenterIDs       []string `json:"dataCenterIds,omitempty"`
-	NetworkVolumeID     string   `json:"networkVolumeId,omitempty"` // in requests NetworkVolumeIDs
+	NetworkVolumeID     string   `json:"networkVolumeId,omitempty"` // only in answers; requests have NetworkVolumeIDs
 	NetworkVolumeIDs    []string `json:"networkVolumeIds,omitempty"`
 	ExecutionTimeoutMS  int64    `json:"executionTimeoutMs,omitempty"`
 	FlashBoot           *bool    `json:"flashboot,omitempty"`   // some deployments don't return it
@@ -249,7 +249,7 @@ type endpointV2 struct {
 	Container
 }
 
-// newEndpointV2 makes the updatable part of a request body that doesn't depend on the template.
+// newEndpointV2 makes the updatable part of a request body, without the template and the container.
 func newEndpointV2(e Endpoint) Endpoint {
 	e.ID, e.Type, e.TemplateID, e.CreatedAt, e.RequestURLs = "", "", nil, "", RequestURLs{}
 	e.Scaling = e.Scaling.ofType()

@@ -115,7 +115,7 @@ func endpointPatchV1(have, want Endpoint) (patch, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := changedMembers(clearingValues(contract.V1, "endpoint"), nil, after)
+	allMembers, err := changedMembers(clearingValues(contract.V1, "endpoint"), nil, after)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func endpointPatchV1(have, want Endpoint) (patch, error) {
 		case want.GPU == nil: // the endpoint keeps its GPUs
 			delete(p, name)
 		case have.GPU == nil:
-			p[name] = all[name]
+			p[name] = allMembers[name]
 		}
 	}
 	if want.ApplyTemplate && want.TemplateID != nil {
@@ -178,13 +178,13 @@ func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
 	if err != nil {
 		return err
 	}
-	all, err := changedMembers(cleared, nil, *want)
+	allMembers, err := changedMembers(cleared, nil, *want)
 	if err != nil {
 		return err
 	}
-	gpu["pools"], gpu["excludedTypes"] = all["pools"], all["excludedTypes"]
+	gpu["pools"], gpu["excludedTypes"] = allMembers["pools"], allMembers["excludedTypes"]
 	if withCUDA {
-		gpu["allowedCudaVersions"] = all["allowedCudaVersions"]
+		gpu["allowedCudaVersions"] = allMembers["allowedCudaVersions"]
 	}
 	p["gpu"], err = json.Marshal(gpu)
 	return err

@@ -64,18 +64,18 @@ func (s *listCache) invalidate(own bool) {
 	s.anyWrites, s.complete, s.objects, s.order = true, false, nil, nil
 }
 
-// missing returns the required members that are absent or null in an object.
-func missing(raw json.RawMessage, required []string) []string {
+// missingMembers returns the required members that are absent or null in an object.
+func missingMembers(raw json.RawMessage, required []string) []string {
 	var got map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &got) // can't fail: an element is an object
 	return slices.DeleteFunc(slices.Clone(required), func(member string) bool { return got[member] != nil && string(got[member]) != "null" })
 }
 
-// incomplete reports whether a list's element lacks a member that a read by id may return.
-func (s *listCache) incomplete(raw json.RawMessage, required []string) bool {
+// isIncomplete reports whether a list's element lacks a member that a read by id may return.
+func (s *listCache) isIncomplete(raw json.RawMessage, required []string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(missing(raw, required), func(member string) bool { return !s.absentMembers[member] })
+	return slices.ContainsFunc(missingMembers(raw, required), func(member string) bool { return !s.absentMembers[member] })
 }
 
 // recordAbsentMembers records members that a read by id lacks: a list can't be expected to have
@@ -83,7 +83,7 @@ func (s *listCache) incomplete(raw json.RawMessage, required []string) bool {
 func (s *listCache) recordAbsentMembers(raw json.RawMessage, required []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, member := range missing(raw, required) {
+	for _, member := range missingMembers(raw, required) {
 		if s.absentMembers == nil {
 			s.absentMembers = map[string]bool{}
 		}
@@ -149,7 +149,7 @@ func (r *Collection[T]) read(ctx context.Context, id string) (element, error) {
 		cached, generation, _ = r.cache.lookup(id)
 	}
 	isCached := cached.raw != nil
-	if isCached && !r.cache.incomplete(cached.raw, r.required) {
+	if isCached && !r.cache.isIncomplete(cached.raw, r.required) {
 		return cached, nil
 	}
 	_, complete := r.cache.list()
@@ -193,7 +193,7 @@ func (r *Collection[T]) sharedList(ctx context.Context, forRead bool) ([]element
 	}
 	_, generation, _ := s.lookup("")
 	return share(ctx, &s.flight, strconv.Itoa(generation), "listing the "+r.kind+"s", s.list, func(ctx context.Context) ([]element, error) {
-		if failure, _ := s.errors(); forRead && failure != nil {
+		if failure, _ := s.listErrors(); forRead && failure != nil {
 			return nil, failure
 		}
 		elements, err := r.fetchList(ctx)
@@ -216,7 +216,7 @@ func (r *Collection[T]) probe() probe {
 
 // fetchList requests the list, unless it was refused before in this run.
 func (r *Collection[T]) fetchList(ctx context.Context) ([]element, error) {
-	_, refusal := r.cache.errors()
+	_, refusal := r.cache.listErrors()
 	if err := cmp.Or(r.unsupported(), refusal); err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (r *Collection[T]) fetchList(ctx context.Context) ([]element, error) {
 	return elements, err
 }
 
-func (s *listCache) errors() (failure, refusal error) {
+func (s *listCache) listErrors() (failure, refusal error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listFailure, s.listRefusal

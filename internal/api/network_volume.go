@@ -14,7 +14,7 @@ type NetworkVolume struct {
 // networkVolumes returns the part of the collection that both versions share. W is the wire type.
 func networkVolumes[W NetworkVolume | networkVolumeV1](d *deployment, cache *listCache, version contract.API) *Collection[NetworkVolume] {
 	update := func(have, want NetworkVolume) (patch, error) {
-		return changedMembers(clearingValues(version, "networkVolume"), new(W(have.mutable())), W(want.mutable()))
+		return changedMembers(clearingValues(version, "networkVolume"), new(W(have.updatableMembers())), W(want.updatableMembers()))
 	}
 	return &Collection[NetworkVolume]{
 		deployment: d, cache: cache, kind: "network volume",
@@ -35,8 +35,8 @@ func networkVolumes[W NetworkVolume | networkVolumeV1](d *deployment, cache *lis
 	}
 }
 
-// mutable returns v without the members that only a create sets.
-func (v NetworkVolume) mutable() NetworkVolume {
+// updatableMembers returns v without the members that only a create sets.
+func (v NetworkVolume) updatableMembers() NetworkVolume {
 	v.ID, v.DataCenter, v.Type = "", "", nil
 	return v
 }

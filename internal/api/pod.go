@@ -163,11 +163,11 @@ type PodPort struct {
 // answer has the current state, not the requested one.
 func (p Pod) comparableMembers() Pod {
 	p.GlobalNetworking = nil
-	return p.mutable()
+	return p.updatableMembers()
 }
 
-// mutable returns the updatable members.
-func (p Pod) mutable() Pod {
+// updatableMembers returns the updatable members.
+func (p Pod) updatableMembers() Pod {
 	return Pod{
 		Name: p.Name, Container: p.Container, Mounts: p.Mounts,
 		GlobalNetworking: p.GlobalNetworking, Locked: p.Locked,
@@ -252,9 +252,9 @@ func newPodV1(p Pod) (w podV1, err error) {
 	return w, nil
 }
 
-// create adds the members that are fixed at create. A pod without a template sends volumeInGb 0
+// addFixedMembers adds the members that only a create sends. A pod without a template sends volumeInGb 0
 // unless it has a volume, because the server would create one by default.
-func (w *podV1) create(p Pod) {
+func (w *podV1) addFixedMembers(p Pod) {
 	if p.TemplateID == nil && len(deref(w.DockerEntrypoint)) == 0 {
 		w.DockerEntrypoint = nil
 	}

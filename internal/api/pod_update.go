@@ -30,12 +30,12 @@ func podsV1(d *deployment, cache *listCache) *Pods {
 	r.decode = decodeAs(podV1.neutral)
 	r.create = func(want Pod) (any, error) {
 		w, err := newPodV1(want)
-		w.create(want)
+		w.addFixedMembers(want)
 		return w, err
 	}
 	r.update = func(have, want Pod) (patch, error) {
 		want.Container = want.Container.withPortsOf(have.Container)
-		p, after, err := changedV1("pod", newPodV1, have.comparableMembers(), want.mutable())
+		p, after, err := changedV1("pod", newPodV1, have.comparableMembers(), want.updatableMembers())
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func podsV2(d *deployment, cache *listCache) *Pods {
 	r.create = func(want Pod) (any, error) { return createPodV2(want) }
 	r.update = func(have, want Pod) (patch, error) {
 		want.Container = want.Container.withPortsOf(have.Container)
-		changes, err := changedMembers(clearingValues(contract.V2, "pod"), new(have.comparableMembers()), want.mutable())
+		changes, err := changedMembers(clearingValues(contract.V2, "pod"), new(have.comparableMembers()), want.updatableMembers())
 		if err != nil {
 			return nil, err
 		}

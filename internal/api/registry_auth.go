@@ -64,7 +64,7 @@ type Delegation struct {
 	CreatedAt         string `json:"createdAt,omitempty"`
 }
 
-// delegationsV2: the API lists delegations, but can't read one by id.
+// delegationsV2 returns the collection of delegations. The API lists them, but can't read one by id.
 func delegationsV2(d *deployment, cache *listCache) *Collection[Delegation] {
 	return &Collection[Delegation]{
 		deployment: d, cache: cache, kind: "registry delegation", path: "/v2/registries/delegations", member: "delegations",

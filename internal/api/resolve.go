@@ -29,26 +29,26 @@ func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], 
 	case err != nil && !a.ambiguous:
 		return none, failure
 	case err != nil:
-		return none, r.searchFailed(failure, err)
+		return none, r.searchError(failure, err)
 	case len(found) == 0 && failure.Ambiguous():
-		return none, r.repeatable(failure, fmt.Sprintf("no %s has this name, so it was not created", r.kind))
+		return none, r.repeatableError(failure, fmt.Sprintf("no %s has this name, so it was not created", r.kind))
 	case len(found) == 0:
 		return none, failure
 	}
 	o := found[0]
 	switch id := r.id(o); {
 	case !a.ambiguous || a.existing[id]:
-		return none, r.unresolved(failure, fmt.Sprintf("another %s has the name, and names must be unique (a replacement with create_before_destroy needs a new name)", r.kind), o)
+		return none, r.unresolvedError(failure, fmt.Sprintf("another %s has the name, and names must be unique (a replacement with create_before_destroy needs a new name)", r.kind), o)
 	case a.existing == nil:
-		return none, r.unresolved(failure, fmt.Sprintf("a %s has the name, but it may have existed before: the list was refused", r.kind), o)
+		return none, r.unresolvedError(failure, fmt.Sprintf("a %s has the name, but it may have existed before: the list was refused", r.kind), o)
 	case r.writeOnly:
 		if ctx.Err() == nil && !interrupted && !a.isLastTry && r.Delete(ctx, id) == nil {
-			return none, r.repeatable(failure, fmt.Sprintf("%s had the name, and was deleted", id))
+			return none, r.repeatableError(failure, fmt.Sprintf("%s had the name, and was deleted", id))
 		}
 		r.creates.markHandled(id)
 		return o, fmt.Errorf("%w A search for it found %s, which is new and has the name. It may lack the credentials, so the next apply creates it again", withoutAdvice{failure}, id)
-	case !r.same(o, a.want):
-		return none, r.unresolved(failure, fmt.Sprintf("another %s has the name, with other settings, and names must be unique", r.kind), o)
+	case !r.isEqual(o, a.want):
+		return none, r.unresolvedError(failure, fmt.Sprintf("another %s has the name, with other settings, and names must be unique", r.kind), o)
 	}
 	r.creates.markHandled(r.id(o))
 	return o, nil
@@ -58,31 +58,31 @@ func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], 
 func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreate[T], failure *Error) (T, error) {
 	var none T
 	if a.existing == nil {
-		return none, r.unresolved(failure, fmt.Sprintf("it may have been created: the list of %ss is refused", r.kind))
+		return none, r.unresolvedError(failure, fmt.Sprintf("it may have been created: the list of %ss is refused", r.kind))
 	}
 	isNew := func(o T) bool { return !a.existing[r.id(o)] && r.name(o) == r.name(a.want) }
 	found, err := r.search(ctx, isNew, true)
 	if err != nil {
-		return none, r.searchFailed(failure, err)
+		return none, r.searchError(failure, err)
 	}
 	var equal []T
 	for _, o := range found {
-		if r.same(o, a.want) {
+		if r.isEqual(o, a.want) {
 			equal = append(equal, o)
 		}
 	}
 	switch claims, alike := r.creates.countClaims(a, func(b *pendingCreate[T]) bool {
-		return slices.ContainsFunc(equal, func(o T) bool { return r.same(o, b.want) })
+		return slices.ContainsFunc(equal, func(o T) bool { return r.isEqual(o, b.want) })
 	}); {
 	case len(equal) > 0 && alike && len(equal) <= claims:
 		r.creates.markHandled(r.id(equal[0]))
 		return equal[0], nil
 	case len(equal) > 0:
-		return none, r.unresolved(failure, fmt.Sprintf("several new %ss could be the created one", r.kind), equal...)
+		return none, r.unresolvedError(failure, fmt.Sprintf("several new %ss could be the created one", r.kind), equal...)
 	case len(found) > 0:
-		return none, r.unresolved(failure, fmt.Sprintf("there is a new %s with the name, but with other settings, so it may not be the created one", r.kind), found...)
+		return none, r.unresolvedError(failure, fmt.Sprintf("there is a new %s with the name, but with other settings, so it may not be the created one", r.kind), found...)
 	}
-	unseen := r.unresolved(failure, fmt.Sprintf("no new %s with the name has appeared, so it was probably not created", r.kind))
+	unseen := r.unresolvedError(failure, fmt.Sprintf("no new %s with the name has appeared, so it was probably not created", r.kind))
 	unseen.repeatable = failure.Status == http.StatusServiceUnavailable && failure.RetryAfter > 0 // the server asked for it
 	return none, unseen
 }
@@ -110,7 +110,7 @@ func (r *Collection[T]) search(ctx context.Context, fits func(T) bool, repeats b
 			if err == nil && fits(o) && !ValidID(e.id) {
 				return nil, fmt.Errorf("the deployment lists it under an id that can't be used, %s: delete it there", quoteID(e.id))
 			}
-			if err == nil && fits(o) && r.cache.incomplete(e.raw, r.required) {
+			if err == nil && fits(o) && r.cache.isIncomplete(e.raw, r.required) {
 				o, err = r.GetFresh(ctx, e.id)
 			}
 			if err == nil && fits(o) {
@@ -143,7 +143,7 @@ func (r *Collection[T]) currentIDs(ctx context.Context) (map[string]bool, error)
 	return ids, err
 }
 
-func (r *Collection[T]) unresolved(cause *Error, verdict string, candidates ...T) *UnresolvedCreateError {
+func (r *Collection[T]) unresolvedError(cause *Error, verdict string, candidates ...T) *UnresolvedCreateError {
 	e := &UnresolvedCreateError{Kind: r.kind, Verdict: verdict, Cause: cause}
 	for _, o := range candidates {
 		e.Candidates = append(e.Candidates, r.id(o))
@@ -151,15 +151,15 @@ func (r *Collection[T]) unresolved(cause *Error, verdict string, candidates ...T
 	return e
 }
 
-// repeatable returns the error of a create that may be sent again, because its object doesn't exist.
-func (r *Collection[T]) repeatable(cause *Error, verdict string) *UnresolvedCreateError {
-	e := r.unresolved(cause, verdict)
+// repeatableError returns the error of a create that may be sent again, because its object doesn't exist.
+func (r *Collection[T]) repeatableError(cause *Error, verdict string) *UnresolvedCreateError {
+	e := r.unresolvedError(cause, verdict)
 	e.repeatable = true
 	return e
 }
 
-func (r *Collection[T]) searchFailed(cause *Error, err error) *UnresolvedCreateError {
-	return r.unresolved(cause, "the search failed: "+strings.TrimSuffix(err.Error(), "."))
+func (r *Collection[T]) searchError(cause *Error, err error) *UnresolvedCreateError {
+	return r.unresolvedError(cause, "the search failed: "+strings.TrimSuffix(err.Error(), "."))
 }
 
 // UnresolvedCreateError is a create that has an unknown outcome or a name that is taken. Candidates
@@ -266,7 +266,7 @@ func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []
 		if err != nil || r.name(o) != r.name(want) || r.creates.isHandled(e.id) {
 			continue
 		}
-		if equal := !r.writeOnly && r.same(o, want); equal || r.uniqueNames {
+		if equal := !r.writeOnly && r.isEqual(o, want); equal || r.uniqueNames {
 			if !r.uniqueNames {
 				r.creates.markHandled(e.id)
 			}
@@ -295,11 +295,11 @@ func (s *listCache) stopMatching() {
 	s.matchesUnavailable = true
 }
 
-// same reports whether an object is the one that a create asked for: everything that the version
+// isEqual reports whether an object is the one that a create asked for: everything that the version
 // returns must be equal. It ignores members that the version never returns or that the caller
 // left to the server, and the order of lists if the order has no meaning. It builds an update to
 // compare the members that an update can change, and uses fixedMembersEqual for the others.
-func (r *Collection[T]) same(got, want T) bool {
+func (r *Collection[T]) isEqual(got, want T) bool {
 	if r.name(got) != r.name(want) || r.fixedMembersEqual != nil && !r.fixedMembersEqual(got, want) {
 		return false
 	}

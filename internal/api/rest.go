@@ -120,7 +120,7 @@ func (r *Collection[T]) complete(raw json.RawMessage, prior *T) json.RawMessage 
 	if prior == nil {
 		return raw
 	}
-	got, lacking := patch{}, missing(raw, r.required)
+	got, lacking := patch{}, missingMembers(raw, r.required)
 	if len(lacking) == 0 {
 		return raw
 	}
@@ -130,7 +130,7 @@ func (r *Collection[T]) complete(raw json.RawMessage, prior *T) json.RawMessage 
 	}
 	sent, _ := members(body) // can't fail: a body can be encoded
 	for _, member := range lacking {
-		if v, ok := sent[member]; ok && member != "templateId" { // absent: API v2 removed the link
+		if v, ok := sent[member]; ok && member != "templateId" { // if it is absent, API v2 has removed the link
 			got[member] = v
 		}
 	}

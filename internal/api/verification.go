@@ -20,8 +20,8 @@ import (
 // list, an object or a 403 in this API's form. Until then, a 404 doesn't mean that an object
 // is gone, and nothing is written, because the server may be a proxy or any web server.
 type verification struct {
-	inFlight singleflight.Group
-	probes   []probe
+	flight singleflight.Group
+	probes []probe
 }
 
 // probe is the list of a kind.
@@ -42,8 +42,8 @@ func (d *deployment) ensureVerified(ctx context.Context, url string) error {
 	}
 	verified := func() (struct{}, bool) { return struct{}{}, d.Answered() }
 	operation := "looking whether the management API answers at " + d.settings.BaseURL
-	_, err := share(ctx, &d.verification.inFlight, "", operation, verified, func(ctx context.Context) (struct{}, error) {
-		var first error
+	_, err := share(ctx, &d.verification.flight, "", operation, verified, func(ctx context.Context) (struct{}, error) {
+		var firstErr error
 		probes := slices.Clone(d.verification.probes)
 		slices.SortStableFunc(probes, func(a, b probe) int {
 			return strings.Index(url, b.url) - strings.Index(url, a.url) // 0 if the URL contains the probe's, else -1
@@ -53,15 +53,15 @@ func (d *deployment) ensureVerified(ctx context.Context, url string) error {
 			if d.Answered() {
 				return struct{}{}, nil
 			}
-			if first == nil {
-				first = err
+			if firstErr == nil {
+				firstErr = err
 			}
 			if e, ok := errors.AsType[*Error](err); ok && (e.Status == 0 || e.Status == http.StatusTooManyRequests) {
 				break // every list would fail like this one
 			}
 			d.EndOutage() // the key may be allowed to read another list
 		}
-		return struct{}{}, d.unverifiedError(first)
+		return struct{}{}, d.unverifiedError(firstErr)
 	})
 	return err
 }
@@ -76,10 +76,10 @@ func (d *deployment) beforeWrite(ctx context.Context, url string) error {
 
 // unverifiedError returns the error of a server whose lists all failed: the error of the first
 // list, marked as a failure of the whole deployment.
-func (d *deployment) unverifiedError(first error) error {
-	e, ok := errors.AsType[*Error](first)
+func (d *deployment) unverifiedError(firstErr error) error {
+	e, ok := errors.AsType[*Error](firstErr)
 	if !ok || e.DeploymentWide {
-		return first
+		return firstErr
 	}
 	deploymentWide := *e
 	deploymentWide.DeploymentWide, deploymentWide.OtherServer = true, cmp.Or(e.OtherServer, "another server's, as no list of the management API can be read there")

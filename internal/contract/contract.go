@@ -46,32 +46,32 @@ const (
 // "cpu[].vcpuCount"). A member whose rules differ between bodies has a row for
 // each; their uses don't overlap.
 type Field struct {
-	API      API
-	Resource string // "template", "networkVolume", "registryAuth", "endpoint", "job", "gpuType", …
-	Path     string
-	Type     string   // string, integer, number, boolean, object, map, array, any
-	Items    string   // type of an array's or map's elements
-	Same     []string // paths in v2 of a v1 member; nil if the path is the same or v2 lacks it
-	Use      Use
-	Required Use      // bodies that must have it if they have the object around it
-	Default  string   // value in a create body that omits it, as JSON text, or ""
-	Min, Max *float64 // of a number, or of a string's or array's length
-	OrZero   bool     // 0 is also accepted, and means: not set
-	Enum     []string // values, or an array's elements
-	Open     bool     // values outside Enum are accepted
-	Form     *Form    // of a string, or of an array's elements
-	Not      *Form    // that a string must not have
-	Unless   string   // member of the same object; a create without it must have this one
-	With     string   // member of the same object that an update with this one must have
-	When     string   // required if the sibling member `type` has this value, forbidden otherwise
-	Nullable bool     // may be null; in a request that equals absent, or clears a reference
-	Unique   bool     // an array without duplicates
-	Power2   bool     // a power of two
-	Secret   bool     // responses and logs never show it
-	Clear    string   // value that unsets it in an update, as JSON text; "" if it can't be unset
-	Unit     string   // GB, s, ms, …
-	Source   string
-	Note     string
+	API              API
+	Resource         string // "template", "networkVolume", "registryAuth", "endpoint", "job", "gpuType", …
+	Path             string
+	Type             string   // string, integer, number, boolean, object, map, array, any
+	Items            string   // type of an array's or map's elements
+	V2Paths          []string // paths in v2 of a v1 member; nil if the path is the same or v2 lacks it
+	Use              Use
+	Required         Use      // bodies that must have it if they have the object around it
+	Default          string   // value in a create body that omits it, as JSON text, or ""
+	Min, Max         *float64 // of a number, or of a string's or array's length
+	OrZero           bool     // 0 is also accepted, and means: not set
+	Enum             []string // values, or an array's elements
+	Open             bool     // values outside Enum are accepted
+	Form             *Form    // of a string, or of an array's elements
+	Not              *Form    // that a string must not have
+	RequiredUnless   string   // member of the same object; a create without it must have this one
+	RequiresInUpdate string   // member of the same object that an update with this one must have
+	RequiredForType  string   // required if the sibling member `type` has this value, forbidden otherwise
+	Nullable         bool     // may be null; in a request that equals absent, or clears a reference
+	Unique           bool     // an array without duplicates
+	PowerOfTwo       bool
+	Secret           bool   // responses and logs never show it
+	Clear            string // value that unsets it in an update, as JSON text; "" if it can't be unset
+	Unit             string // GB, s, ms, …
+	Source           string
+	Note             string
 }
 
 // In reports whether the field is in a body of use u.
@@ -134,8 +134,8 @@ func (b Body) Exists() bool { return bodies()[b] != nil }
 
 // Neutral returns the member's paths in v2, or its v1 path if only v1 has it.
 func (f Field) Neutral() []string {
-	if f.Same != nil {
-		return f.Same
+	if f.V2Paths != nil {
+		return f.V2Paths
 	}
 	return []string{f.Path}
 }

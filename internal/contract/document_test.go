@@ -237,7 +237,7 @@ func values(f Field) string {
 	if f.Form != nil && !f.Open {
 		facts = append(facts, strings.ReplaceAll(f.Form.Words, "<", `\<`))
 	}
-	if f.Power2 {
+	if f.PowerOfTwo {
 		facts = append(facts, "a power of two")
 	}
 	if f.Unique {

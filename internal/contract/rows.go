@@ -22,6 +22,7 @@ const (
 	readWrite = Create | Update | Read
 )
 
+// fact sets one property of a field.
 type fact func(*Field)
 
 // rows sets the fields' API and resource, and their source unless they have one.
@@ -59,11 +60,11 @@ func oneOf(values ...string) fact    { return func(f *Field) { f.Enum = values }
 func openEnum(values []string) fact  { return func(f *Field) { f.Enum, f.Open = values, true } }
 func form(form Form) fact            { return func(f *Field) { f.Form = &form } }
 func not(form Form) fact             { return func(f *Field) { f.Not = &form } }
-func unless(name string) fact        { return func(f *Field) { f.Unless = name } }
-func with(name string) fact          { return func(f *Field) { f.With = name } }
-func when(typ string) fact           { return func(f *Field) { f.When = typ } }
+func unless(name string) fact        { return func(f *Field) { f.RequiredUnless = name } }
+func with(name string) fact          { return func(f *Field) { f.RequiresInUpdate = name } }
+func when(typ string) fact           { return func(f *Field) { f.RequiredForType = typ } }
 func clearedBy(json string) fact     { return func(f *Field) { f.Clear = json } }
-func sameAs(paths ...string) fact    { return func(f *Field) { f.Same = paths } }
+func sameAs(paths ...string) fact    { return func(f *Field) { f.V2Paths = paths } }
 func unit(name string) fact          { return func(f *Field) { f.Unit = name } }
 func from(source string) fact        { return func(f *Field) { f.Source = source } }
 func note(text string) fact          { return func(f *Field) { f.Note = text } }
@@ -71,7 +72,7 @@ func note(text string) fact          { return func(f *Field) { f.Note = text } }
 func orZero(f *Field)     { f.OrZero = true }
 func nullable(f *Field)   { f.Nullable = true }
 func unique(f *Field)     { f.Unique = true }
-func powerOfTwo(f *Field) { f.Power2 = true }
+func powerOfTwo(f *Field) { f.PowerOfTwo = true }
 func secret(f *Field)     { f.Secret = true }
 
 var errorV1 = rows(V1, "error", "service description: Errors",

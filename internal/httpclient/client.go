@@ -89,7 +89,7 @@ func (c *Client) Do(ctx context.Context, call Call, out any) (*Response, error) 
 		return nil, c.NotSent(call, err)
 	}
 	if !call.Untracked {
-		if o := c.outage.Load(); o != nil && time.Now().Before(o.until) {
+		if o := c.outage.Load(); o != nil && time.Now().Before(o.endsAt) {
 			if call.Method == http.MethodGet {
 				return nil, o.cause
 			}
@@ -138,15 +138,15 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 	transport := loggingTransport{Client: c, call: call, body: body, try: &r.tries}
 	client := http.Client{Transport: transport, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect}
 	policy := retryPolicy{
-		caller: ctx, repeatable: repeatable[call.Method], unproven: !c.Answered(),
+		caller: ctx, repeatable: repeatable[call.Method], neverAnswered: !c.Answered(),
 		isRecent: func() bool { return c.RecentCreates.isNamed(call.URL, string(body)) },
 	}
-	betweenTries := false
+	failedBetweenTries := false
 	for again := true; again; {
 		if err = Sleep(ctx, policy.wait); err == nil && !call.Untracked {
 			err = c.throttle.acquire(ctx)
 		}
-		if betweenTries = err != nil; betweenTries {
+		if failedBetweenTries = err != nil; failedBetweenTries {
 			break
 		}
 		r.tries++
@@ -167,7 +167,7 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 	switch {
 	case err != nil:
 		failure = c.noAnswer(call, r.tries, err)
-		failure.betweenTries = betweenTries
+		failure.failedBetweenTries = failedBetweenTries
 		failure.callerTimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	case r.StatusCode < 200 || r.StatusCode > 299:
 		failure = r.answerError()

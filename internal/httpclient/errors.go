@@ -34,12 +34,12 @@ type Error struct {
 	DeploymentWide bool   // the failure concerns the whole deployment, not just the requested object
 	TimedOut       bool   // one try got no answer in time
 
-	keySource        string
-	timeout          time.Duration // of one try
-	betweenTries     bool          // interrupted while it waited for the next try
-	mayHaveSucceeded bool          // an earlier try may have succeeded
-	callerTimedOut   bool
-	cause            error
+	keySource          string
+	timeout            time.Duration // of one try
+	failedBetweenTries bool          // interrupted while it waited for the next try
+	mayHaveSucceeded   bool          // an earlier try may have succeeded
+	callerTimedOut     bool
+	cause              error
 }
 
 // Error describes the request, the answer and the remedy.
@@ -85,7 +85,7 @@ func (e *Error) Sentence() string {
 
 // outcome describes the effect of a failed write.
 func (e *Error) outcome() string {
-	switch sent := e.Tries > 0 && !neverSent(e.cause) && !e.betweenTries; {
+	switch sent := e.Tries > 0 && !neverSent(e.cause) && !e.failedBetweenTries; {
 	case e.Method == http.MethodGet:
 		return ""
 	case e.Ambiguous():
@@ -149,7 +149,7 @@ func (e *Error) Ambiguous() bool {
 		return false
 	}
 	if e.Status == 0 {
-		return e.Tries > 0 && !e.betweenTries && !neverSent(e.cause)
+		return e.Tries > 0 && !e.failedBetweenTries && !neverSent(e.cause)
 	}
 	return e.Status < 300 || e.Status >= 500
 }

@@ -120,8 +120,8 @@ const outageLength = 30 * time.Second
 // or another server answers at its address. For a while, further calls fail at once, so that a
 // run with many objects ends within seconds.
 type outage struct {
-	cause *Error
-	until time.Time
+	cause  *Error
+	endsAt time.Time
 }
 
 // BeginOutage makes further calls fail with the same cause.
@@ -136,7 +136,7 @@ func (c *Client) EndOutage() { c.outage.Store(nil) }
 func (c *Client) isDeploymentWide(e *Error) bool {
 	switch e.Status {
 	case 0:
-		return !e.callerTimedOut && !e.betweenTries && (neverSent(e.cause) || isPermanent(e.cause) && !errors.Is(e.cause, ErrTooLarge))
+		return !e.callerTimedOut && !e.failedBetweenTries && (neverSent(e.cause) || isPermanent(e.cause) && !errors.Is(e.cause, ErrTooLarge))
 	case http.StatusUnauthorized:
 		return !c.Answered() // otherwise it may concern only this object
 	}

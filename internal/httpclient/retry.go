@@ -51,10 +51,10 @@ func backoff(failures int) time.Duration { return min(firstBackoff<<(failures-1)
 
 // retryPolicy decides whether and when one call is tried again.
 type retryPolicy struct {
-	caller     context.Context
-	repeatable bool
-	isRecent   func() bool // reports whether the call is about a recently created object
-	unproven   bool        // the API hasn't answered at this address yet
+	caller        context.Context
+	repeatable    bool
+	isRecent      func() bool // reports whether the call is about a recently created object
+	neverAnswered bool        // the API hasn't answered at this address yet
 
 	premature404s    int  // 404s about a recent object
 	waits            int  // because of a rate limit, Retry-After or a restart
@@ -79,7 +79,7 @@ func (p *retryPolicy) tryAgain(resp *http.Response, err error) bool {
 // shouldRetry reports whether to try again, and sets the wait.
 func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 	if err != nil {
-		if p.unproven && p.failures > 0 && neverSent(err) && isTimeout(err) {
+		if p.neverAnswered && p.failures > 0 && neverSent(err) && isTimeout(err) {
 			return false // the server is unlikely to answer
 		}
 		return !isPermanent(err) && (p.repeatable || neverSent(err)) && p.waitAfterFailure(neverSent(err) && !isTimeout(err))
@@ -110,7 +110,7 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 // waitAfterFailure sets the wait after a failure. serverDown means that no server could answer. If the
 // API has answered before, it may be restarting, which can take a minute.
 func (p *retryPolicy) waitAfterFailure(serverDown bool) bool {
-	if serverDown && !p.unproven {
+	if serverDown && !p.neverAnswered {
 		return p.waitWithBackoff(&p.waits, maxWaits)
 	}
 	return p.waitWithBackoff(&p.failures, MaxTries-1)

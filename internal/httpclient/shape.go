@@ -60,7 +60,7 @@ func PrefixPath(path string, err error) error {
 
 // pathAt returns the path of the value that ends at an offset, or of the object or array that
 // begins there. path is the path of the decoder's next value.
-func pathAt(d *json.Decoder, offset int64, path string) (at string, found bool) {
+func pathAt(d *json.Decoder, offset int64, path string) (valuePath string, found bool) {
 	token, err := d.Token()
 	if err != nil || d.InputOffset() >= offset {
 		return path, true
@@ -77,8 +77,8 @@ func pathAt(d *json.Decoder, offset int64, path string) (at string, found bool) 
 			}
 			step = member(name)
 		}
-		if at, found := pathAt(d, offset, path+step); found {
-			return at, true
+		if valuePath, found := pathAt(d, offset, path+step); found {
+			return valuePath, true
 		}
 	}
 	_, err = d.Token()

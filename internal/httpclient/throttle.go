@@ -18,7 +18,7 @@ import (
 type throttle struct {
 	mu       sync.Mutex
 	enforced bool      // the server has rejected a request because of a window
-	until    time.Time // end of the wait that a rejection asked for
+	waitEnd  time.Time // end of the wait that a rejection asked for
 	windows  map[string]*window
 	inFlight int
 	changed  chan struct{} // closed when the next request ends
@@ -65,7 +65,7 @@ func (t *throttle) acquire(ctx context.Context) error {
 
 // wait returns how long no request may be sent.
 func (t *throttle) wait(now time.Time) time.Duration {
-	wait := t.until.Sub(now)
+	wait := t.waitEnd.Sub(now)
 	for _, w := range t.windows {
 		if !now.Before(w.resetAt) { // the next window begins with the next request
 			w.remaining, w.leastRemaining, w.resetAt = w.quota, w.quota, now.Add(w.length)
@@ -91,8 +91,8 @@ func (t *throttle) release(resp *http.Response) {
 	}
 	now, rejected := time.Now(), resp.StatusCode == http.StatusTooManyRequests
 	if rejected {
-		if delay, ok := retryAfter(resp); ok && delay <= longestWait && now.Add(delay).After(t.until) {
-			t.until = now.Add(delay)
+		if delay, ok := retryAfter(resp); ok && delay <= longestWait && now.Add(delay).After(t.waitEnd) {
+			t.waitEnd = now.Add(delay)
 		}
 	}
 	quotas := rateMembers(resp.Header.Get("RateLimit-Policy"), "q", "w")

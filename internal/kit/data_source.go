@@ -126,10 +126,10 @@ func (l Lookup) Validate(c diagnostics.Check, id, name types.String) {
 	}
 }
 
-// ValidID rejects an invalid id. more is appended to the error.
-func ValidID(c diagnostics.Check, attribute string, id types.String, more ...string) {
+// ValidID rejects an invalid id. advice is appended to the error.
+func ValidID(c diagnostics.Check, attribute string, id types.String, advice ...string) {
 	if value.IsSet(id) && !api.ValidID(id.ValueString()) {
-		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected %s, got %q.%s", attribute, rule.ID.Expects, id.ValueString(), strings.Join(more, ""))
+		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected %s, got %q.%s", attribute, rule.ID.Expects, id.ValueString(), strings.Join(advice, ""))
 	}
 }
 

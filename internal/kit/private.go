@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-const kindKey = "notes" // the kind's own part
+const kindKey = "notes" // key of the kind's own part
 
 // recordCreateTime records that the object was created just now and not read since.
 func recordCreateTime(ctx context.Context, p planrule.Private, diags *diag.Diagnostics) {

@@ -99,7 +99,7 @@ type Table[M any] map[Source]func(state *State, m *M)
 
 // Move returns the model of a moved block's source, or nil after an error.
 func (t Table[M]) Move(ctx context.Context, kind string, req resource.MoveStateRequest, resp *resource.MoveStateResponse) *M {
-	state, err := read(kind, req.SourceProviderAddress, req.SourceTypeName, req.SourceRawState.JSON)
+	state, err := readState(kind, req.SourceProviderAddress, req.SourceTypeName, req.SourceRawState.JSON)
 	if state == nil && err == nil {
 		err = fmt.Errorf("a gpucloud_%s can't take over a %s of %s. It takes over %s. Correct or remove the moved block. "+
 			"Without it, the plan deletes the old object, unless a removed block with destroy = false keeps it", kind, req.SourceTypeName, req.SourceProviderAddress, sourcesOf(kind))

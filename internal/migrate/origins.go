@@ -73,8 +73,8 @@ type State struct {
 	Attributes
 }
 
-// read parses the state of a type for a kind. It returns nil if the kind isn't the type's counterpart.
-func read(kind, provider, typeName string, text []byte) (*State, error) {
+// readState parses the state of a type for a kind. It returns nil if the kind isn't the type's counterpart.
+func readState(kind, provider, typeName string, text []byte) (*State, error) {
 	if !slices.ContainsFunc(Origins, func(o Origin) bool { return o.Kind == kind && o.matches(provider, typeName) }) {
 		return nil, nil
 	}

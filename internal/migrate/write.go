@@ -76,10 +76,10 @@ func Blocks(document []byte, imports bool) (string, error) {
 }
 
 type writer struct {
-	text      strings.Builder
-	imports   bool
-	removed   map[string]bool // by address in the configuration, without keys
-	commented bool            // the previous line is a comment
+	text         strings.Builder
+	imports      bool
+	removed      map[string]bool // by address in the configuration, without keys
+	afterComment bool            // the previous line is a comment
 }
 
 // alternatives are replacements for types of the official provider that can't be moved.
@@ -101,7 +101,7 @@ func (w *writer) explainNoCounterpart(address string, i instance) {
 	} else {
 		w.comment("%s has no counterpart: it stays with the old provider. Keep that provider, or run terraform state rm to leave the object unmanaged.", address)
 	}
-	w.commented = false // the next block is about another resource
+	w.afterComment = false // the next block is about another resource
 }
 
 // explainTainted explains how to keep objects that the first plan would replace.
@@ -130,7 +130,7 @@ func (w *writer) explainDeposed(address string, instances []instance) {
 			w.comment("%s has %s, which the first apply deletes. To keep it, use the blocks of migrate -import.", address, object)
 		}
 	}
-	w.commented = false
+	w.afterComment = false
 }
 
 // forget writes a removed block, once for each address in the configuration.
@@ -195,7 +195,7 @@ func (w *writer) writeResource(instances []instance) {
 		switch {
 		case id == "":
 			w.comment("It has no name either: import it by the id that the API's list shows.")
-			w.commented = false
+			w.afterComment = false
 		case w.imports || invalid:
 			w.block("import", "to = "+i.address(typeName), "id = "+quote(id))
 		}
@@ -203,17 +203,17 @@ func (w *writer) writeResource(instances []instance) {
 }
 
 func (w *writer) comment(format string, args ...any) {
-	if !w.commented {
+	if !w.afterComment {
 		w.text.WriteString("\n")
 	}
 	fmt.Fprintf(&w.text, "# "+format+"\n", args...)
-	w.commented = true
+	w.afterComment = true
 }
 
 func (w *writer) block(name string, lines ...string) {
-	if !w.commented {
+	if !w.afterComment {
 		w.text.WriteString("\n")
 	}
 	fmt.Fprintf(&w.text, "%s {\n  %s\n}\n", name, strings.Join(lines, "\n  "))
-	w.commented = false
+	w.afterComment = false
 }

@@ -24,10 +24,10 @@ func Matches(word string, known []string) []string {
 }
 
 type match struct {
-	word     string
-	model    bool // has the same model number (H100 isn't H200)
-	contains bool // contains the word, and other characters
-	distance int
+	word         string
+	sameModel    bool // has the same model number (H100 isn't H200)
+	containsWord bool // contains the word, and other characters
+	distance     int
 }
 
 func rank(word string, known []string) (matches []match) {
@@ -52,11 +52,11 @@ func rank(word string, known []string) (matches []match) {
 // differ by at most one character; then names that contain the word; then names with a similar spelling.
 func (m match) tier() int {
 	switch {
-	case m.model:
+	case m.sameModel:
 		return 0
 	case m.distance <= 1:
 		return 1
-	case m.contains:
+	case m.containsWord:
 		return 2
 	}
 	return 3
@@ -97,7 +97,7 @@ func isSeparator(r rune) bool { return r == ' ' || r == '-' || r == '_' }
 func Suggest(word string, known []string) string {
 	var words []string
 	for i, matches := 0, rank(word, known); i < min(maxWords, len(matches)); i++ {
-		if m, first := matches[i], matches[0]; m.tier() != first.tier() || !first.contains && m.distance != first.distance {
+		if m, first := matches[i], matches[0]; m.tier() != first.tier() || !first.containsWord && m.distance != first.distance {
 			break
 		}
 		words = append(words, strconv.Quote(matches[i].word))

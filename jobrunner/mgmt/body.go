@@ -147,15 +147,15 @@ func (d *decoder) decodeObject(path string, in any, out reflect.Value, at bodyPa
 // checkSiblings checks the rules between a member and the other members of its object.
 func (d *decoder) checkSiblings(path string, m member, tree map[string]any, use contract.Use) {
 	missing, r := tree[m.name] == nil, m.row
-	other := tree[r.Unless]
+	other := tree[r.RequiredUnless]
 	kind, _ := tree["type"].(string)
 	switch {
-	case missing && r.Unless != "" && use == contract.Create && (other == nil || other == ""), missing && r.When != "" && r.When == kind:
+	case missing && r.RequiredUnless != "" && use == contract.Create && (other == nil || other == ""), missing && r.RequiredForType != "" && r.RequiredForType == kind:
 		d.addFault(path, "missing property '%s'", m.name)
-	case !missing && r.When != "" && kind != "" && r.When != kind:
+	case !missing && r.RequiredForType != "" && kind != "" && r.RequiredForType != kind:
 		d.addFault(path, "additional properties '%s' not allowed", m.name)
-	case !missing && r.With != "" && use == contract.Update && tree[r.With] == nil:
-		d.addFault(path, "missing property '%s', which '%s' belongs to", r.With, m.name)
+	case !missing && r.RequiresInUpdate != "" && use == contract.Update && tree[r.RequiresInUpdate] == nil:
+		d.addFault(path, "missing property '%s', which '%s' belongs to", r.RequiresInUpdate, m.name)
 	}
 }
 
@@ -300,7 +300,7 @@ func (d *decoder) decodeInteger(path string, in any, out reflect.Value, r *contr
 	}
 	out.SetInt(n)
 	d.checkBounds(path, literal, float64(n), r)
-	if r.Power2 && n > 0 && n&(n-1) != 0 {
+	if r.PowerOfTwo && n > 0 && n&(n-1) != 0 {
 		d.addFault(path, "got %d, want a power of two", n)
 	}
 }

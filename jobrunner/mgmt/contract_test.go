@@ -169,7 +169,7 @@ func TestBoundsMatchContract(t *testing.T) {
 			if f.OrZero {
 				r.expectAccepted(use, f.Path, 0)
 			}
-			if f.Power2 {
+			if f.PowerOfTwo {
 				r.expectRefused(use, f.Path, *f.Min+1)
 			}
 			r.checkEnum(f, use)

@@ -223,7 +223,7 @@ func withBounds(out *openapi.Schema, r *contract.Field) *openapi.Schema {
 		out.Minimum = new(float64(0))
 		out.Not = &openapi.Schema{Minimum: new(float64(1)), Maximum: new(*r.Min - 1)} // an integer
 	}
-	if r.Power2 {
+	if r.PowerOfTwo {
 		out.Description = "Expected a power of two."
 		if r.Min != nil && *r.Min >= 2 {
 			out.MultipleOf = new(float64(2))
@@ -274,16 +274,16 @@ func required(name string) *openapi.Schema { return &openapi.Schema{Required: []
 // addRules adds the rules between a member and the other members of its object.
 func (s *schemas) addRules(out *openapi.Schema, m member, use contract.Use) {
 	switch r := m.row; {
-	case r.Unless != "" && use == contract.Create && s.version3_0: // null or "" doesn't count
-		other := required(r.Unless)
-		other.Properties = map[string]*openapi.Schema{r.Unless: {Type: "string", MinLength: new(int64(1))}}
+	case r.RequiredUnless != "" && use == contract.Create && s.version3_0: // null or "" doesn't count
+		other := required(r.RequiredUnless)
+		other.Properties = map[string]*openapi.Schema{r.RequiredUnless: {Type: "string", MinLength: new(int64(1))}}
 		out.AnyOf = []*openapi.Schema{required(m.name), other}
-	case r.Unless != "" && use == contract.Create:
-		out.If, out.Then = &openapi.Schema{Not: required(r.Unless)}, required(m.name)
-	case r.With != "" && use == contract.Update:
-		out.DependentRequired = map[string][]string{m.name: {r.With}}
-	case r.When != "":
-		ofType := &openapi.Schema{Properties: map[string]*openapi.Schema{"type": {Enum: []any{r.When}}}}
+	case r.RequiredUnless != "" && use == contract.Create:
+		out.If, out.Then = &openapi.Schema{Not: required(r.RequiredUnless)}, required(m.name)
+	case r.RequiresInUpdate != "" && use == contract.Update:
+		out.DependentRequired = map[string][]string{m.name: {r.RequiresInUpdate}}
+	case r.RequiredForType != "":
+		ofType := &openapi.Schema{Properties: map[string]*openapi.Schema{"type": {Enum: []any{r.RequiredForType}}}}
 		out.AllOf = append(out.AllOf, &openapi.Schema{If: ofType, Then: required(m.name)}, &openapi.Schema{If: required(m.name), Then: ofType})
 	}
 }
