@@ -85,7 +85,6 @@ func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[
 	hasDecisivePass := slices.ContainsFunc(cases, func(c *suite.Case) bool {
 		return c.Decides && c.Judges(clause.ID) && attempts[c.ID].Verdict == report.Pass
 	})
-	first := true
 	for _, c := range cases {
 		if !slices.Contains(c.AllClauses(), clause.ID) {
 			continue
@@ -93,7 +92,7 @@ func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[
 		a := attempts[c.ID]
 		res.LeftOut = append(res.LeftOut, omissions(c, a, clause.ID)...)
 		if f := r.watch.fault(c.ID); f.actual != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
-			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: f.actual, Failure: &report.Failure{Steps: f.steps, Actual: f.actual, Curl: r.scriptOf(f.x, attempts)}}
+			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: f.actual, Failure: &report.Failure{Steps: f.steps, Actual: f.actual, Curl: r.scriptOf(f.exchange, attempts)}}
 		}
 		byGivenOnly := !c.Judges(clause.ID) && hasOwnCase
 		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (c.Supplementary || byGivenOnly) || a.Verdict == report.Inconclusive && (byGivenOnly || hasDecisivePass) {
@@ -109,10 +108,9 @@ func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[
 		if verdict == report.Observed && clause.Level != suite.Unspec {
 			verdict = report.Pass
 		}
-		if !first && VerdictRank(verdict, a.Code) >= VerdictRank(res.Verdict, res.Code) {
+		if res.Case != "" && VerdictRank(verdict, a.Code) >= VerdictRank(res.Verdict, res.Code) {
 			continue
 		}
-		first = false
 		res.Case, res.Verdict, res.Code, res.BlockedBy, res.Reason, res.Observed = c.ID, verdict, a.Code, a.BlockedBy, a.Reason, a.Observed
 		res.Failure, res.Duration, res.Trace, res.Requests = nil, report.Duration(a.Duration), nil, a.Requests
 		if a.Failure != nil {

@@ -27,7 +27,7 @@ type exchangeWatch struct {
 // watchFault is a failure that Case.Watch found.
 type watchFault struct {
 	steps, actual string
-	x             *wire.Exchange
+	exchange      *wire.Exchange
 }
 
 // jobSighting is the last status seen of a job.

@@ -150,10 +150,10 @@ func parseRFC3339(text string) (time.Time, error) {
 func secretName(c *suite.C) string { return "conf_" + c.Nonce() }
 
 // newSecret creates a secret. It skips the case if the deployment has no secrets.
-func newSecret(c *suite.C, more suite.M) *suite.Answer {
+func newSecret(c *suite.C, members suite.M) *suite.Answer {
 	list := c.V2("GET", secretPath, nil)
 	c.SkipIf(isMissing(list), "the deployment has no account secrets: %d", list.Code)
-	body := suite.Merge(suite.M{"name": secretName(c), "value": "v"}, more)
+	body := suite.Merge(suite.M{"name": secretName(c), "value": "v"}, members)
 	a := c.Create("v2", secretPath, body).Success().Equal("name", body["name"])
 	a.Str("id")
 	return a

@@ -311,9 +311,9 @@ func occupyWorker(c *suite.C, submit func()) (free time.Time) {
 
 // runAfterWait returns the status of a job that waited for waitTime, ran for runTime and ended with a
 // status, with the spans that the case measured.
-func runAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a *suite.Answer, delay, execution span) {
+func runAfterWait(c *suite.C, status string, input suite.M, members ...suite.M) (a *suite.Answer, delay, execution span) {
 	var j *suite.Job
-	free := occupyWorker(c, func() { j = c.Run(input, more...) })
+	free := occupyWorker(c, func() { j = c.Run(input, members...) })
 	running := j.Await(suite.InProgress, status)
 	c.Sleep(runTime + c.Grace())
 	if status == suite.Cancelled {
@@ -325,9 +325,9 @@ func runAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a 
 
 // judgeTimesIfShown judges the times of a job that ends with a status. Only a COMPLETED job must
 // have them, which JOB-06 and JOB-07 judge.
-func judgeTimesIfShown(status string, input suite.M, more ...suite.M) func(*suite.C) {
+func judgeTimesIfShown(status string, input suite.M, members ...suite.M) func(*suite.C) {
 	return func(c *suite.C) {
-		a, delay, execution := runAfterWait(c, status, input, more...)
+		a, delay, execution := runAfterWait(c, status, input, members...)
 		expectTimeIfShown(c, a, "executionTime", execution)
 		expectTimeIfShown(c, a, "delayTime", delay)
 	}

@@ -163,14 +163,14 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 func podFlavor(c *suite.C) string { return append(c.Catalog("cpus"), "cpu3c")[0] }
 
 // podBody returns the body of a CPU pod, with additional members.
-func podBody(c *suite.C, more suite.M) suite.M {
-	return suite.Merge(suite.M{"name": c.Name(), "image": c.Image(), "cpu": suite.M{"id": podFlavor(c), "vcpuCount": 2}}, more)
+func podBody(c *suite.C, members suite.M) suite.M {
+	return suite.Merge(suite.M{"name": c.Name(), "image": c.Image(), "cpu": suite.M{"id": podFlavor(c), "vcpuCount": 2}}, members)
 }
 
 // newPod creates a CPU pod and waits until it can be read.
-func newPod(c *suite.C, more suite.M) (id string) {
+func newPod(c *suite.C, members suite.M) (id string) {
 	c.Given("VER-22", func() {
-		id = c.Create("v2", "/pods", podBody(c, more)).Success().Str("id")
+		id = c.Create("v2", "/pods", podBody(c, members)).Success().Str("id")
 		readBack(c, "/pods/"+suite.PathSegment(id))
 	})
 	return id

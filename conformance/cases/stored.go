@@ -86,7 +86,7 @@ func judgeCreationFromTemplate(s *objects) {
 		"image": s.c.Image(), "args": template["args"], "ports": template["ports"], "env": suite.M{"A": "1", "B": "3", "C": "4"}, "disk": 9,
 		"workers.max": 0, "scaling.type": "REQUEST_COUNT", "scaling.value": 3,
 	}}
-	s.c.Given("VER-24", func() { o.id = s.c.Create("v2", s.k.path, body).Success().Str("id") })
+	s.c.Given("VER-24", func() { o.id = s.c.Create("v2", s.kind.path, body).Success().Str("id") })
 	s.expectShown("after a creation from a template", o)
 }
 
@@ -112,7 +112,7 @@ func judgeSingleMembers(s *objects) {
 			o.expected[list] = []any{value}
 		}
 		s.judgeEventually(func() []problem {
-			return s.compare(o, s.read(o.id), s.k.readDocumented, "the read after a creation with "+f.path)
+			return s.compare(o, s.read(o.id), s.kind.readDocumented, "the read after a creation with "+f.path)
 		})
 	}
 }
@@ -158,7 +158,7 @@ func (s *objects) updateMember(o object, f field, updateIndex int) {
 		return
 	}
 	value, _ := s.placeholders.resolve(f.otherValue)
-	s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version 1 can't update this %s", s.k.name)
+	s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version 1 can't update this %s", s.kind.name)
 }
 
 // partialMembers can be updated without the other members of their object.
@@ -177,16 +177,16 @@ func (s *objects) judgePartialObjects(o object) {
 func judgeOthersUnchanged(s *objects) {
 	first, second, third := s.create(s.values()), s.create(s.values()), s.create(s.otherValues())
 	otherKind := "template"
-	if s.k.name == otherKind {
+	if s.kind.name == otherKind {
 		otherKind = "networkVolume"
 	}
-	other := newObjects(s.c, kindOf(otherKind, s.k.version))
+	other := newObjects(s.c, kindOf(otherKind, s.kind.version))
 	otherObject := other.create(other.values())
 	s.updateAllMembers(second)
 	s.expectListed("after the update of another one", []object{first, second, third})
 	a := s.request("DELETE", s.url(second.id), nil)
 	if a.Code/100 != 2 {
-		s.reportGravest([]problem{{s.k.deleteDocumented, "2xx", strconv.Itoa(a.Code) + " to a deletion"}})
+		s.reportGravest([]problem{{s.kind.deleteDocumented, "2xx", strconv.Itoa(a.Code) + " to a deletion"}})
 		return
 	}
 	s.expectListed("after the deletion of another one", []object{first, third}, second)
@@ -233,7 +233,7 @@ func judgeClearedMembers(s *objects, updateIndex int) {
 		if !known || !o.canHold(f) || f.changedLast && i < len(s.fields) {
 			continue
 		}
-		s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version 1 can't update this %s", s.k.name)
+		s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version 1 can't update this %s", s.kind.name)
 	}
 	s.expectListed("after all members were cleared", []object{o})
 }
@@ -265,11 +265,11 @@ func judgeDefaults(s *objects) {
 
 // judgeOtherVersion judges that the other version shows, under its own names, what this version creates, updates and deletes.
 func judgeOtherVersion(s *objects) {
-	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == s.k.name && k.version != s.k.version })
-	other := &objects{c: s.c, k: kinds[i]}
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == s.kind.name && k.version != s.kind.version })
+	other := &objects{c: s.c, kind: kinds[i]}
 	o := s.create(s.values())
 	if !s.compareMapped(other, o, "after the creation") {
-		s.c.Observe("version %s does not show objects of %s", other.k.version[1:], s.k.version)
+		s.c.Observe("version %s does not show objects of %s", other.kind.version[1:], s.kind.version)
 		return
 	}
 	if s.updateAllMembers(o) {
@@ -277,7 +277,7 @@ func judgeOtherVersion(s *objects) {
 	}
 	if a := s.request("DELETE", s.url(o.id), nil); a.Code/100 == 2 {
 		other.expectDeleted(o)
-		other.expectListed("after a deletion by version "+s.k.version[1:], nil, o)
+		other.expectListed("after a deletion by version "+s.kind.version[1:], nil, o)
 	}
 }
 
@@ -297,7 +297,7 @@ func (s *objects) compareMapped(other *objects, o object, occasion string) (show
 				if f.mappedPath == "" || f.mappedHidden || !known || shown[firstSegment(f.mappedPath)] == nil && !present || isEmpty(want) && isEmpty(got) {
 					continue
 				}
-				problems = append(problems, f.problems(want, got, f.mappedPath, view.place+" of version "+other.k.version[1:]+" "+occasion, false)...)
+				problems = append(problems, f.problems(want, got, f.mappedPath, view.place+" of version "+other.kind.version[1:]+" "+occasion, false)...)
 			}
 		}
 		return problems

@@ -13,7 +13,7 @@ import (
 // objects creates and reads the objects of one kind for a case.
 type objects struct {
 	c            *suite.C
-	k            kind
+	kind         kind
 	placeholders *placeholders
 	// fields are the members that the target supports and that the case may set.
 	fields []field
@@ -41,7 +41,7 @@ func (o object) canHold(f field) bool {
 }
 
 func newObjects(c *suite.C, k kind) *objects {
-	s := &objects{c: c, k: k, placeholders: &placeholders{c: c, values: map[string]any{}, ids: map[string][]string{}}}
+	s := &objects{c: c, kind: k, placeholders: &placeholders{c: c, values: map[string]any{}, ids: map[string][]string{}}}
 	endpointBody := suite.M{}
 	if k.isEndpoint() {
 		endpointBody = c.EndpointBody(k.version, nil)
@@ -115,7 +115,7 @@ func (s *objects) body(values suite.M) suite.M {
 	for _, path := range slices.Sorted(maps.Keys(values)) {
 		setMember(body, path, values[path])
 	}
-	if scaling, ok := body["scaling"].(suite.M); ok && s.k.version == "v2" {
+	if scaling, ok := body["scaling"].(suite.M); ok && s.kind.version == "v2" {
 		// The name of the value depends on the type of scaling.
 		name := map[any]string{"QUEUE_DELAY": "queueDelay", "REQUEST_COUNT": "requestCount"}[scaling["type"]]
 		scaling[name] = scaling["value"]
@@ -127,7 +127,7 @@ func (s *objects) body(values suite.M) suite.M {
 // asTable converts an object of an answer to the member names of the table.
 func (s *objects) asTable(o suite.M) suite.M {
 	scaling, ok := o["scaling"].(suite.M)
-	if !ok || s.k.version != "v2" {
+	if !ok || s.kind.version != "v2" {
 		return o
 	}
 	o, scaling = maps.Clone(o), maps.Clone(scaling)
@@ -144,10 +144,10 @@ func (s *objects) asTable(o suite.M) suite.M {
 func (s *objects) create(values suite.M) object {
 	post := func() *suite.Answer {
 		body := s.body(values)
-		if s.k.isEndpoint() {
-			body = s.c.EndpointBody(s.k.version, body)
+		if s.kind.isEndpoint() {
+			body = s.c.EndpointBody(s.kind.version, body)
 		}
-		return s.c.Create(s.k.version, s.k.path, body)
+		return s.c.Create(s.kind.version, s.kind.path, body)
 	}
 	a := post()
 	if a.IsRefusal() {
@@ -158,10 +158,10 @@ func (s *objects) create(values suite.M) object {
 		}
 		a = post()
 	}
-	s.c.SkipIf(s.k.name == "registryAuth" && s.k.version == "v1" && a.Code/100 != 2, "version 1 can't create registry auths: %d", a.Code)
+	s.c.SkipIf(s.kind.name == "registryAuth" && s.kind.version == "v1" && a.Code/100 != 2, "version 1 can't create registry auths: %d", a.Code)
 	o := object{expected: values}
-	s.c.Given(s.k.creationClause, func() { o.id = a.Success().Str("id") })
-	s.reportGravest(s.compare(o, a.Object(""), s.k.createDocumented, "the answer to the creation"))
+	s.c.Given(s.kind.creationClause, func() { o.id = a.Success().Str("id") })
+	s.reportGravest(s.compare(o, a.Object(""), s.kind.createDocumented, "the answer to the creation"))
 	return o
 }
 
@@ -227,10 +227,10 @@ func (f field) problems(want, got any, path, place string, must bool) []problem 
 }
 
 // url returns the path of an object, without the version.
-func (s *objects) url(id string) string { return s.k.path + "/" + suite.PathSegment(id) }
+func (s *objects) url(id string) string { return s.kind.path + "/" + suite.PathSegment(id) }
 
 func (s *objects) request(method, path string, body any) *suite.Answer {
-	return s.c.Manage(s.k.version, method, path, body)
+	return s.c.Manage(s.kind.version, method, path, body)
 }
 
 // read returns a single object, or nil if the operation isn't served.
@@ -246,11 +246,11 @@ func (s *objects) read(id string) suite.M {
 // list returns the objects of all pages by id, or nil if the operation isn't served.
 func (s *objects) list() map[string]suite.M {
 	list := map[string]suite.M{}
-	for a := range s.c.Pages(s.k.version, s.k.path) {
-		if s.k.listDocumented {
-			a.Is(http.StatusOK).Array(s.k.list)
+	for a := range s.c.Pages(s.kind.version, s.kind.path) {
+		if s.kind.listDocumented {
+			a.Is(http.StatusOK).Array(s.kind.list)
 		}
-		items, ok := a.ValueOrNil(s.k.list).([]any)
+		items, ok := a.ValueOrNil(s.kind.list).([]any)
 		if !ok || a.Code/100 != 2 {
 			return nil
 		}
@@ -268,7 +268,7 @@ func (s *objects) list() map[string]suite.M {
 func (s *objects) expectShown(occasion string, objects ...object) {
 	s.judgeEventually(func() (problems []problem) {
 		for _, o := range objects {
-			problems = append(problems, s.compare(o, s.read(o.id), s.k.readDocumented, "the read "+occasion)...)
+			problems = append(problems, s.compare(o, s.read(o.id), s.kind.readDocumented, "the read "+occasion)...)
 		}
 		return problems
 	})
@@ -284,13 +284,13 @@ func (s *objects) expectListed(occasion string, listed []object, deleted ...obje
 		}
 		for _, o := range listed {
 			if list[o.id] == nil {
-				problems = append(problems, problem{s.k.listDocumented, "the " + s.k.name + " in the list " + occasion, "none of " + strconv.Itoa(len(list)) + " with its id"})
+				problems = append(problems, problem{s.kind.listDocumented, "the " + s.kind.name + " in the list " + occasion, "none of " + strconv.Itoa(len(list)) + " with its id"})
 			}
-			problems = append(problems, s.compare(o, list[o.id], s.k.listDocumented, "the list "+occasion)...)
+			problems = append(problems, s.compare(o, list[o.id], s.kind.listDocumented, "the list "+occasion)...)
 		}
 		for _, o := range deleted {
 			if list[o.id] != nil {
-				problems = append(problems, problem{s.k.deleteDocumented, "no deleted " + s.k.name + " in the list", "a list with the deleted " + s.k.name})
+				problems = append(problems, problem{s.kind.deleteDocumented, "no deleted " + s.kind.name + " in the list", "a list with the deleted " + s.kind.name})
 			}
 		}
 		return problems
@@ -353,7 +353,7 @@ func (s *objects) update(o object, changes suite.M, updateIndex int, alone bool)
 		s.reportGravest(s.compare(o, shown, described, "the answer to the update of "+names))
 	}
 	s.judgeEventually(func() []problem {
-		return s.compare(o, s.read(o.id), described && s.k.readDocumented, "the read after the update of "+names)
+		return s.compare(o, s.read(o.id), described && s.kind.readDocumented, "the read after the update of "+names)
 	})
 	return true
 }
@@ -367,10 +367,10 @@ func (s *objects) describes(values suite.M) bool {
 // no operation is served, it returns nil. described reports whether the description has the
 // operation, which must then be served.
 func (s *objects) sendUpdate(o object, body suite.M, updateIndex int) (a *suite.Answer, described bool) {
-	for i := range s.k.updates {
-		op := (updateIndex + i) % len(s.k.updates)
-		described = s.k.updateDocumented && op == 0
-		a = s.request(s.k.updates[op].method, s.url(o.id)+s.k.updates[op].suffix, body)
+	for i := range s.kind.updates {
+		op := (updateIndex + i) % len(s.kind.updates)
+		described = s.kind.updateDocumented && op == 0
+		a = s.request(s.kind.updates[op].method, s.url(o.id)+s.kind.updates[op].suffix, body)
 		if described || !isMissing(a) {
 			return a, described
 		}

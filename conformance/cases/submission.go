@@ -115,16 +115,16 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 	{ID: "SUB-06", Source: "Job submission body", Statement: "webhook, policy and s3Config are optional.",
 		Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, Seconds: 4, Run: func(c *suite.C) {
 			s3 := suite.M{"s3Config": s3Config(c)}
-			for _, more := range []suite.M{{}, {"webhook": c.Box().URL}, {"policy": suite.M{"ttl": 600_000}}, s3} {
-				c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), more)).Is(200)).Await(suite.Completed)
+			for _, members := range []suite.M{{}, {"webhook": c.Box().URL}, {"policy": suite.M{"ttl": 600_000}}, s3} {
+				c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), members)).Is(200)).Await(suite.Completed)
 			}
 		}},
 	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body", Statement: "A submission with a member of the wrong type returns 400.", Requests: 7, Run: func(c *suite.C) {
 		requireDistinctErrors(c)
-		for _, more := range []suite.M{
+		for _, members := range []suite.M{
 			{"webhook": 5}, {"policy": "soon"}, {"s3Config": []any{}}, {"s3Config": suite.M{"accessId": 5}}, {"s3Config": suite.M{"bucketName": suite.M{}}},
 		} {
-			submit(c, "/run", suite.Submission(suite.Echo(), more)).BadRequest()
+			submit(c, "/run", suite.Submission(suite.Echo(), members)).BadRequest()
 		}
 	}},
 	{ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body", Statement: "How unknown members are handled.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {

@@ -290,20 +290,20 @@ type commandStep struct {
 func listOf(list ...any) []any { return append([]any{}, list...) }
 
 // commandBody returns the body that creates a template or an endpoint.
-func commandBody(c *suite.C, path string, more suite.M) suite.M {
+func commandBody(c *suite.C, path string, members suite.M) suite.M {
 	body := suite.M{"name": c.Name(), "image": c.Image()}
 	if path == "/serverless" {
 		body = c.EndpointBody("v2", suite.M{"name": c.Name(), "image": c.Image(), "type": "QUEUE", "workers": suite.M{"min": 0, "max": 0}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}})
-		if more["templateId"] != nil {
+		if members["templateId"] != nil {
 			delete(body, "image")
 		}
 	}
-	return suite.Merge(body, more)
+	return suite.Merge(body, members)
 }
 
 // newObjectWithCommand creates an object with a start command, or skips the case without entrypoint.
-func newObjectWithCommand(c *suite.C, path string, more suite.M) (id string) {
-	a := c.Create("v2", path, commandBody(c, path, more))
+func newObjectWithCommand(c *suite.C, path string, members suite.M) (id string) {
+	a := c.Create("v2", path, commandBody(c, path, members))
 	c.SkipIf(a.IsRefusal() && strings.Contains(strings.ToLower(string(a.Body)), "entrypoint"), "the deployment has no entrypoint and cmd: %d", a.Code)
 	return a.Success().Str("id")
 }

@@ -247,10 +247,10 @@ func requirePages(c *suite.C, path string) {
 
 // nextPageQuery returns the query of the next page, or "".
 func nextPageQuery(c *suite.C, a *suite.Answer, parameters string) string {
-	more, cursor := a.Bool("pagination.hasNextPage"), a.Value("pagination.nextCursor")
+	hasNext, cursor := a.Bool("pagination.hasNextPage"), a.Value("pagination.nextCursor")
 	text, isText := cursor.(string)
-	c.Expect(more == (isText && text != "") && (more || cursor == nil), "a cursor exactly if there is a next page", "hasNextPage %t and nextCursor %v", more, cursor)
-	if !more {
+	c.Expect(hasNext == (isText && text != "") && (hasNext || cursor == nil), "a cursor exactly if there is a next page", "hasNextPage %t and nextCursor %v", hasNext, cursor)
+	if !hasNext {
 		return ""
 	}
 	return fmt.Sprintf("%s&cursor=%s", parameters, url.QueryEscape(text))

@@ -102,8 +102,8 @@ func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 const namePrefix = "conf"
 
 // NewEndpoint creates an endpoint of our handler with at most workersMax workers, as a
-// fixture. more has additional members of version 2's body; version 1 ignores it.
-func (c *C) NewEndpoint(workersMax int, more ...M) (id string) {
+// fixture. members are additional members of version 2's body, which version 1 ignores.
+func (c *C) NewEndpoint(workersMax int, members ...M) (id string) {
 	if !c.Target.HasV2() {
 		return c.newEndpointV1(workersMax)
 	}
@@ -111,7 +111,7 @@ func (c *C) NewEndpoint(workersMax int, more ...M) (id string) {
 		"name": c.Name(), "type": "QUEUE", "image": c.Image(),
 		"workers": M{"min": 0, "max": workersMax}, "scaling": M{"type": "REQUEST_COUNT", "requestCount": 1},
 	}
-	return c.newObject("VER-25", "v2", "/serverless", append([]M{body, c.EndpointBody("v2", nil)}, more...)...).Str("id")
+	return c.newObject("VER-25", "v2", "/serverless", append([]M{body, c.EndpointBody("v2", nil)}, members...)...).Str("id")
 }
 
 func (c *C) newEndpointV1(workersMax int) (id string) {
@@ -130,20 +130,20 @@ func (c *C) newObject(clause, version, path string, bodies ...M) (a *Answer) {
 }
 
 // NewTemplate creates a template with version 1 or 2 as a fixture, and returns the answer.
-func (c *C) NewTemplate(version string, more ...M) *Answer {
+func (c *C) NewTemplate(version string, members ...M) *Answer {
 	if version == "v2" {
-		return c.newObject("VER-27", version, "/templates", append([]M{{"name": c.Name(), "image": c.Image()}}, more...)...)
+		return c.newObject("VER-27", version, "/templates", append([]M{{"name": c.Name(), "image": c.Image()}}, members...)...)
 	}
-	return c.newObject("T-01", version, "/templates", append([]M{{"name": c.Name(), "imageName": c.Image()}}, more...)...)
+	return c.newObject("T-01", version, "/templates", append([]M{{"name": c.Name(), "imageName": c.Image()}}, members...)...)
 }
 
 // NewVolume creates a network volume as a fixture, and returns the answer.
-func (c *C) NewVolume(version string, size int, more ...M) *Answer {
+func (c *C) NewVolume(version string, size int, members ...M) *Answer {
 	path, dataCenter := "/networkvolumes", "dataCenterId"
 	if version == "v2" {
 		path, dataCenter = "/network-volumes", "dataCenter"
 	}
-	return c.newObject("VER-28", version, path, append([]M{{"name": c.Name(), "size": size, dataCenter: c.DataCenter()}}, more...)...)
+	return c.newObject("VER-28", version, path, append([]M{{"name": c.Name(), "size": size, dataCenter: c.DataCenter()}}, members...)...)
 }
 
 // DataCenters returns the ids of the target's data centers. The target must have at least one. Version 1

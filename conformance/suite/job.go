@@ -10,25 +10,25 @@ import (
 )
 
 // Echo is the input of a job that returns its input. The suite's handler implements the inputs below.
-func Echo(more ...M) M { return handlerInput("echo", more) }
+func Echo(members ...M) M { return handlerInput("echo", members) }
 
-// Sleep is the input of a job that runs for some time, and returns the output given in more.
-func Sleep(d time.Duration, more ...M) M {
-	return handlerInput("sleep", more, M{"ms": d.Milliseconds()})
+// Sleep is the input of a job that runs for some time, and returns the value of the member output.
+func Sleep(d time.Duration, members ...M) M {
+	return handlerInput("sleep", members, M{"ms": d.Milliseconds()})
 }
 
-// Fail is the input of a job that fails. Members of more: message is the text of the error; if bytes is set,
+// Fail is the input of a job that fails. The member message is the text of the error; if bytes is set,
 // the error is a text of that length. If times is set, the job fails that often and then returns its input.
-func Fail(more ...M) M { return handlerInput("fail", more) }
+func Fail(members ...M) M { return handlerInput("fail", members) }
 
 // Crash is the input of a job that terminates its worker. If times is set, it does so that often
 // and then returns its input.
-func Crash(more ...M) M { return handlerInput("crash", more) }
+func Crash(members ...M) M { return handlerInput("crash", members) }
 
 // Stream is the input of a job that yields n chunks, {"n": 0} and so on, with a pause before each. Members
 // of more: if message is set, the job then fails with it; if bytes is set, the chunks are texts of that length.
-func Stream(n int, pause time.Duration, more ...M) M {
-	return handlerInput("stream", more, M{"n": n, "ms": pause.Milliseconds()})
+func Stream(n int, pause time.Duration, members ...M) M {
+	return handlerInput("stream", members, M{"n": n, "ms": pause.Milliseconds()})
 }
 
 // Yield is the input of a job that yields values as chunks.
@@ -44,8 +44,8 @@ func Beacon(b *env.Box, interval, duration time.Duration) M {
 	return handlerInput("beacon", nil, M{"url": b.URL, "every": interval.Milliseconds(), "ms": duration.Milliseconds()})
 }
 
-func handlerInput(op string, more []M, members ...M) M {
-	return Merge(slices.Concat([]M{{"op": op}}, members, more)...)
+func handlerInput(op string, callerMembers []M, members ...M) M {
+	return Merge(slices.Concat([]M{{"op": op}}, members, callerMembers)...)
 }
 
 // Merge returns an object with the members of all objects. A later object overrides an earlier one.
@@ -57,9 +57,9 @@ func Merge(objects ...M) M {
 	return merged
 }
 
-// Submission returns the body that submits an input. more has webhook, policy and s3Config.
-func Submission(input any, more ...M) M {
-	return Merge(append([]M{{"input": input}}, more...)...)
+// Submission returns the body that submits an input, with other members such as webhook, policy and s3Config.
+func Submission(input any, members ...M) M {
+	return Merge(append([]M{{"input": input}}, members...)...)
 }
 
 // Policy returns the policy of a Submission.
@@ -85,15 +85,15 @@ type Job struct {
 }
 
 // Run submits a job with POST /run, as a fixture.
-func (c *C) Run(input any, more ...M) (j *Job) {
-	c.Given("JOB-11", func() { j = c.JobOf(c.Post("/run", Submission(input, more...)).Is(200)) })
+func (c *C) Run(input any, members ...M) (j *Job) {
+	c.Given("JOB-11", func() { j = c.JobOf(c.Post("/run", Submission(input, members...)).Is(200)) })
 	return j
 }
 
 // RunSync submits a job as a fixture with POST /runsync, and expects the answer to have its result.
-func (c *C) RunSync(input any, more ...M) (j *Job) {
+func (c *C) RunSync(input any, members ...M) (j *Job) {
 	c.Given("JOB-14", func() {
-		j = c.JobOf(c.Post("/runsync", Submission(input, more...)).Is(200).Equal("status", Completed))
+		j = c.JobOf(c.Post("/runsync", Submission(input, members...)).Is(200).Equal("status", Completed))
 	})
 	return j
 }

@@ -171,17 +171,17 @@ func (s stalledBody) Read([]byte) (int, error) {
 
 // gzipBody decompresses on the first read, since an empty body has no gzip header.
 type gzipBody struct {
-	raw io.ReadCloser
-	z   *gzip.Reader
+	raw    io.ReadCloser
+	reader *gzip.Reader // nil before the first read
 }
 
 func (u *gzipBody) Read(p []byte) (n int, err error) {
-	if u.z == nil {
-		if u.z, err = gzip.NewReader(u.raw); err != nil {
+	if u.reader == nil {
+		if u.reader, err = gzip.NewReader(u.raw); err != nil {
 			return 0, err // io.EOF for an empty body
 		}
 	}
-	return u.z.Read(p)
+	return u.reader.Read(p)
 }
 
 func (u *gzipBody) Close() error { return u.raw.Close() }

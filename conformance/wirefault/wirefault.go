@@ -375,23 +375,23 @@ func pause(r *http.Request, seconds float64) {
 
 type slowWriter struct {
 	http.ResponseWriter
-	r *http.Request
-	f *Fault
+	request *http.Request
+	fault   *Fault
 }
 
 // Write sends the body, or its part before Cut or Stall. It is called once.
 func (w *slowWriter) Write(body []byte) (int, error) {
 	flusher := http.NewResponseController(w.ResponseWriter)
 	sent, end := 0, len(body)
-	for _, limit := range []int{w.f.Cut, w.f.Stall} {
+	for _, limit := range []int{w.fault.Cut, w.fault.Stall} {
 		if limit > 0 {
 			end = min(end, limit)
 		}
 	}
 	for sent < end {
 		piece := body[sent:end]
-		if w.f.Drip > 0 {
-			pause(w.r, w.f.Drip)
+		if w.fault.Drip > 0 {
+			pause(w.request, w.fault.Drip)
 			piece = piece[:min(len(piece), 32)]
 		}
 		n, err := w.ResponseWriter.Write(piece)
@@ -406,8 +406,8 @@ func (w *slowWriter) Write(body []byte) (int, error) {
 	switch {
 	case sent == len(body):
 		return sent, nil
-	case w.f.Stall > 0:
-		<-w.r.Context().Done()
+	case w.fault.Stall > 0:
+		<-w.request.Context().Done()
 	}
 	panic(http.ErrAbortHandler)
 }
