@@ -146,7 +146,7 @@ func TestDevPrintsResults(t *testing.T) {
 	runJob(t, s.runURL(), `{}`)
 	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n`)
 	runJob(t, s.runURL(), `{"fail": 1}`)
-	s.waitUntil(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model 0{491}…\n {15}\(exit status 2\)\n`)
+	s.waitUntil(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model 0{491}…0+ \(exit status 2\)\n`)
 	all := s.String()
 	must.Hold(t, strings.Count(all, "COMPLETED") == 2 && strings.Count(all, `"done"`) == 1, "expected each end once", all)
 	s.interrupt()
