@@ -24,22 +24,22 @@ import (
 func TestResultsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("built-in worker", func(t *testing.T) {
-		o := startChecked(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), AdminClock: true})
-		o.testFullDisk("builtin/conformance", func() {
-			status, text, err := o.call(t.Context(), http.MethodPost, "/clock", `{"advance":300000}`)
+		d := startChecked(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), AdminClock: true})
+		d.testFullDisk("builtin/conformance", func() {
+			status, text, err := d.call(t.Context(), http.MethodPost, "/clock", `{"advance":300000}`)
 			must.Require(t, err == nil && status == http.StatusOK, "advancing the clock is answered", status, text, err)
 		})
 	})
 	t.Run("process", func(t *testing.T) {
 		release, ends, answered := make(chan struct{}), make(chan struct{}), make(chan int, 10)
-		o := startChecked(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), Programs: sdkWorkers{release, ends, answered}})
-		o.testFullDisk("sdk/worker", func() {
+		d := startChecked(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), Programs: sdkWorkers{release, ends, answered}})
+		d.testFullDisk("sdk/worker", func() {
 			close(release)
 			<-ends
-			for !strings.Contains(o.log.String(), "waits for the database in memory") {
+			for !strings.Contains(d.log.String(), "waits for the database in memory") {
 				sleep(t.Context(), 10*time.Millisecond)
 			}
-			o.awaitJob(o.newestEndpoint, "IN_PROGRESS")
+			d.awaitJob(d.newestEndpoint, "IN_PROGRESS")
 			if len(answered) > 0 { // the result would not outlive this process
 				t.Errorf("the worker was answered %d before its result could be stored", <-answered)
 			}
@@ -49,33 +49,33 @@ func TestResultsOnAFullDisk(t *testing.T) {
 }
 
 // testFullDisk calls endJob, which ends a job, while the disk is full, and frees space later.
-func (o *checkedDeployment) testFullDisk(image string, endJob func()) {
-	t := o.t
+func (d *checkedDeployment) testFullDisk(image string, endJob func()) {
+	t := d.t
 	t.Helper()
-	idleEndpoint, endpoint := o.createEndpointOf("unknown/image", 1), o.createEndpointOf(image, 1)
-	o.newestEndpoint = endpoint
+	idleEndpoint, endpoint := d.createEndpointOf("unknown/image", 1), d.createEndpointOf(image, 1)
+	d.newestEndpoint = endpoint
 	output, ms := `"`+strings.Repeat("x", 1<<20)+`"`, 300_000
 	if image == "sdk/worker" {
 		ms = 0
 	}
-	status, text, err := o.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", fmt.Sprintf(`{"input":{"op":"sleep","ms":%d,"output":%s}}`, ms, output))
+	status, text, err := d.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", fmt.Sprintf(`{"input":{"op":"sleep","ms":%d,"output":%s}}`, ms, output))
 	must.Require(t, err == nil && status == http.StatusOK, "submitting a job is answered", status, text, err)
-	path := o.awaitJob(endpoint, "IN_PROGRESS")
+	path := d.awaitJob(endpoint, "IN_PROGRESS")
 	for size := 1 << 20; size > 1<<10; size /= 2 { // until the smallest doesn't fit
 		for status := http.StatusOK; status == http.StatusOK; {
 			var err error
-			status, _, err = o.call(t.Context(), http.MethodPost, "/v2/"+idleEndpoint+"/run", `{"input":{"x":"`+strings.Repeat("x", size)+`"}}`)
+			status, _, err = d.call(t.Context(), http.MethodPost, "/v2/"+idleEndpoint+"/run", `{"input":{"x":"`+strings.Repeat("x", size)+`"}}`)
 			must.Require(t, err == nil && (status == http.StatusOK || status == http.StatusInsufficientStorage), "a submission that fills the disk is answered", status, err, "want 200 or 507")
 		}
 	}
 	endJob()
-	if _, text, err := o.call(t.Context(), http.MethodGet, path, ""); err != nil || !strings.Contains(text, "IN_PROGRESS") {
+	if _, text, err := d.call(t.Context(), http.MethodGet, path, ""); err != nil || !strings.Contains(text, "IN_PROGRESS") {
 		t.Errorf("while the disk is full: %.200s, %v", text, err)
 	}
-	status, text, err = o.call(t.Context(), http.MethodPost, "/v2/"+idleEndpoint+"/purge-queue", "")
+	status, text, err = d.call(t.Context(), http.MethodPost, "/v2/"+idleEndpoint+"/purge-queue", "")
 	must.Hold(t, err == nil && status == http.StatusOK, "purging:", status, text, err)
 	for deadline := time.Now().Add(time.Minute); ; sleep(t.Context(), 10*time.Millisecond) {
-		_, text, err := o.call(t.Context(), http.MethodGet, path, "")
+		_, text, err := d.call(t.Context(), http.MethodGet, path, "")
 		if err == nil && strings.Contains(text, "COMPLETED") && strings.Contains(text, output) {
 			break
 		}
@@ -83,7 +83,7 @@ func (o *checkedDeployment) testFullDisk(image string, endJob func()) {
 			t.Fatalf("after the purge: %.200s, %v", text, err)
 		}
 	}
-	o.expectEnded(&acceptedJobs{})
+	d.expectEnded(&acceptedJobs{})
 }
 
 // The outcome of a webhook call is spooled during an outage, so that the receiver isn't called again.
@@ -91,8 +91,8 @@ func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until a call with an unknown outcome is due again")
 	}
-	o := startOnPostgres(t)
-	endpoint := o.createEndpointOf("builtin/echo", 1)
+	d := startOnPostgres(t)
+	endpoint := d.createEndpointOf("builtin/echo", 1)
 	called, answer := make(chan struct{}, 10), make(chan struct{})
 	var calls atomic.Int32
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -101,14 +101,14 @@ func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 		<-answer
 	}))
 	defer receiver.Close()
-	status, text, err := o.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", fmt.Sprintf(`{"input":{},"webhook":%q}`, receiver.URL))
+	status, text, err := d.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", fmt.Sprintf(`{"input":{},"webhook":%q}`, receiver.URL))
 	must.Require(t, err == nil && status == http.StatusOK, "submitting a job is answered", status, text, err)
 	<-called
-	o.server.End(syscall.SIGINT)
+	d.server.End(syscall.SIGINT)
 	close(answer)
 	sleep(t.Context(), 16*time.Second) // until the claim of the call has expired
-	o.server.Start()
-	conn := must.Do(pgx.Connect(t.Context(), o.server.URL))(t)
+	d.server.Start()
+	conn := must.Do(pgx.Connect(t.Context(), d.server.URL))(t)
 	defer conn.Close(context.Background())
 	for n := -1; n != 0; sleep(t.Context(), 10*time.Millisecond) {
 		must.Succeed(t, conn.QueryRow(t.Context(), "SELECT COUNT(*) FROM jobs WHERE call_at > 0").Scan(&n))

@@ -42,6 +42,7 @@ func testEachDatabase(t *testing.T, test func(t *testing.T, c jobrunner.Config))
 	t.Run("postgres", func(t *testing.T) { test(t, jobrunner.Config{DatabaseURL: pgtest.Start(t)}) })
 }
 
+// deployWith starts a deployment. Texts that begin with planted- are secrets, which no log may have.
 func deployWith(t *testing.T, c jobrunner.Config) *deployment {
 	t.Helper()
 	d := &deployment{t: t, log: new(livelog.Log)}

@@ -40,7 +40,7 @@ func (a *acceptedJobs) remove(path string) {
 }
 
 // startLoad starts clients that submit jobs to each endpoint by each operation until ctx ends.
-func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGroup, accepted *acceptedJobs, endpoints ...string) {
+func (d *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGroup, accepted *acceptedJobs, endpoints ...string) {
 	var number atomic.Int64
 	for i, endpoint := range endpoints {
 		for mode := range 3 {
@@ -58,7 +58,7 @@ func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 						want.stream = `[{"output":{"n":0}},{"output":{"n":1}},{"output":{"n":2}},{"output":{"n":3}},{"output":{"n":4}}]`
 					}
 					body, _ := json.Marshal(map[string]any{"input": input})
-					status, text, err := o.call(ctx, http.MethodPost, "/v2/"+endpoint+"/"+operation, string(body))
+					status, text, err := d.call(ctx, http.MethodPost, "/v2/"+endpoint+"/"+operation, string(body))
 					var job struct{ ID, Status string }
 					if err != nil || status != http.StatusOK || json.Unmarshal([]byte(text), &job) != nil {
 						sleep(ctx, 50*time.Millisecond)
@@ -68,7 +68,7 @@ func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 					accepted.add(path, want)
 					for job.Status != "COMPLETED" && job.Status != "FAILED" && ctx.Err() == nil {
 						sleep(ctx, 20*time.Millisecond)
-						if status, text, err := o.call(ctx, http.MethodGet, path, ""); err == nil && status == http.StatusOK {
+						if status, text, err := d.call(ctx, http.MethodGet, path, ""); err == nil && status == http.StatusOK {
 							_ = json.Unmarshal([]byte(text), &job)
 						}
 					}
@@ -76,7 +76,7 @@ func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 						accepted.remove(path)
 					}
 					for _, path := range []string{"/v2/" + endpoint + "/health", "/v1/endpoints", "/v2/serverless/" + endpoint, "/v2/" + endpoint + "/requests"} {
-						_, _, _ = o.call(ctx, http.MethodGet, path, "")
+						_, _, _ = d.call(ctx, http.MethodGet, path, "")
 					}
 				}
 			})
@@ -85,8 +85,8 @@ func (o *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 }
 
 // expectEnded expects that each job completes with its output and whole stream, without a retry.
-func (o *checkedDeployment) expectEnded(accepted *acceptedJobs) {
-	o.t.Helper()
+func (d *checkedDeployment) expectEnded(accepted *acceptedJobs) {
+	d.t.Helper()
 	for path, want := range accepted.jobs {
 		var job struct {
 			Status  string
@@ -94,28 +94,28 @@ func (o *checkedDeployment) expectEnded(accepted *acceptedJobs) {
 			Retries int
 		}
 		for deadline := time.Now().Add(time.Minute); ; {
-			status, text, err := o.call(o.t.Context(), http.MethodGet, path, "")
-			must.Succeed(o.t, err)
+			status, text, err := d.call(d.t.Context(), http.MethodGet, path, "")
+			must.Succeed(d.t, err)
 			if status == http.StatusOK {
 				job.Output = nil
-				must.Succeed(o.t, json.Unmarshal([]byte(text), &job))
+				must.Succeed(d.t, json.Unmarshal([]byte(text), &job))
 			}
 			if status == http.StatusOK && job.Status != "IN_QUEUE" && job.Status != "IN_PROGRESS" || time.Now().After(deadline) {
-				must.Hold(o.t, job.Status == "COMPLETED" && string(job.Output) == want.output && job.Retries == 0, path, "is answered", status, text, "want COMPLETED without a retry, with", want.output)
+				must.Hold(d.t, job.Status == "COMPLETED" && string(job.Output) == want.output && job.Retries == 0, path, "is answered", status, text, "want COMPLETED without a retry, with", want.output)
 				break
 			}
-			sleep(o.t.Context(), 20*time.Millisecond)
+			sleep(d.t.Context(), 20*time.Millisecond)
 		}
 		if want.stream == "" {
 			continue
 		}
-		_, text, err := o.call(o.t.Context(), http.MethodGet, strings.Replace(path, "/status/", "/stream/", 1), "")
-		must.Hold(o.t, err == nil && text == want.stream, path, "streamed", text, err, "want", want.stream)
+		_, text, err := d.call(d.t.Context(), http.MethodGet, strings.Replace(path, "/status/", "/stream/", 1), "")
+		must.Hold(d.t, err == nil && text == want.stream, path, "streamed", text, err, "want", want.stream)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, violation := range o.violations[:min(len(o.violations), 10)] {
-		o.t.Error(violation)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, violation := range d.violations[:min(len(d.violations), 10)] {
+		d.t.Error(violation)
 	}
 }
 
@@ -124,13 +124,13 @@ func (o *checkedDeployment) expectEnded(accepted *acceptedJobs) {
 func TestOutagesUnderLoad(t *testing.T) {
 	acctest.LeaveToCI(t, "engine.TestSharedOutage tests an outage")
 	t.Parallel()
-	o := startOnPostgres(t)
-	endpoints := []string{o.createEndpointOf("builtin/conformance", 4), o.createEndpointOf("sdk/worker", 3)}
+	d := startOnPostgres(t)
+	endpoints := []string{d.createEndpointOf("builtin/conformance", 4), d.createEndpointOf("sdk/worker", 3)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	accepted := &acceptedJobs{jobs: map[string]result{}}
 	var clients sync.WaitGroup
-	o.startLoad(ctx, &clients, accepted, endpoints...)
+	d.startLoad(ctx, &clients, accepted, endpoints...)
 	pause := func() { sleep(ctx, time.Duration(200+rand.IntN(400))*time.Millisecond) }
 	var faults []func()
 	rounds := 10
@@ -139,12 +139,12 @@ func TestOutagesUnderLoad(t *testing.T) {
 	}
 	for range rounds {
 		faults = append(faults,
-			func() { o.server.End(syscall.SIGINT); pause(); o.server.Start() },
-			func() { o.server.End(syscall.SIGKILL); pause(); o.server.Start() },
-			func() { o.server.Terminate() },
-			func() { o.server.Terminate() })
+			func() { d.server.End(syscall.SIGINT); pause(); d.server.Start() },
+			func() { d.server.End(syscall.SIGKILL); pause(); d.server.Start() },
+			func() { d.server.Terminate() },
+			func() { d.server.Terminate() })
 	}
-	faults = append(faults, func() { release := o.server.TakeConnections(); pause(); release() })
+	faults = append(faults, func() { release := d.server.TakeConnections(); pause(); release() })
 	rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 	for _, fault := range faults {
 		pause()
@@ -154,6 +154,6 @@ func TestOutagesUnderLoad(t *testing.T) {
 	stop()
 	clients.Wait()
 	must.Hold(t, len(accepted.jobs) >= len(faults), "only", len(accepted.jobs), "jobs were acknowledged")
-	o.expectEnded(accepted)
+	d.expectEnded(accepted)
 	t.Logf("%d faults, %d jobs acknowledged", len(faults), len(accepted.jobs))
 }

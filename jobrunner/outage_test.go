@@ -42,36 +42,36 @@ type checkedDeployment struct {
 func startOnPostgres(t *testing.T) *checkedDeployment {
 	t.Helper()
 	server := pgtest.NewServer(t)
-	o := startChecked(t, jobrunner.Config{DataDir: t.TempDir(), DatabaseURL: server.URL, Programs: sdkWorkers{}})
-	o.server = server
-	return o
+	d := startChecked(t, jobrunner.Config{DataDir: t.TempDir(), DatabaseURL: server.URL, Programs: sdkWorkers{}})
+	d.server = server
+	return d
 }
 
 func startChecked(t *testing.T, c jobrunner.Config) *checkedDeployment {
 	t.Helper()
-	o := &checkedDeployment{deployment: &deployment{t: t, log: new(livelog.Log)}}
+	d := &checkedDeployment{deployment: &deployment{t: t, log: new(livelog.Log)}}
 	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
-	o.url = "http://" + listener.Addr().String()
-	c.APIKey, c.NoJobLimits, c.URL, c.Logger = "planted-key", true, o.url, slog.New(slog.NewTextHandler(o.log, nil))
+	d.url = "http://" + listener.Addr().String()
+	c.APIKey, c.NoJobLimits, c.URL, c.Logger = "planted-key", true, d.url, slog.New(slog.NewTextHandler(d.log, nil))
 	j := must.Do(jobrunner.New(t.Context(), c))(t)
 	server := &http.Server{Handler: j.Handler()}
 	go server.Serve(listener)
 	t.Cleanup(func() {
 		server.Close()
 		must.Equal(t, j.Close(), nil)
-		if lines := strings.Count(o.log.String(), "level=ERROR"); strings.Contains(o.log.String(), pgtest.Password) {
+		if lines := strings.Count(d.log.String(), "level=ERROR"); strings.Contains(d.log.String(), pgtest.Password) {
 			t.Error("the password is in the log")
 		} else {
 			t.Logf("%d lines of errors in the log", lines)
 		}
 	})
-	return o
+	return d
 }
 
 // call sends a request and records a violation of the response. A 5xx must be 507, or 503 in the
 // API's own form with Retry-After. No response has text from the database.
-func (o *checkedDeployment) call(ctx context.Context, method, path, body string) (int, string, error) {
-	req, err := http.NewRequestWithContext(ctx, method, o.url+path, strings.NewReader(body))
+func (d *checkedDeployment) call(ctx context.Context, method, path, body string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, d.url+path, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}
@@ -85,18 +85,18 @@ func (o *checkedDeployment) call(ctx context.Context, method, path, body string)
 	if err != nil {
 		return 0, "", err
 	}
-	o.checkResponse(method+" "+path, resp, string(text))
+	d.checkResponse(method+" "+path, resp, string(text))
 	return resp.StatusCode, string(text), nil
 }
 
-func (o *checkedDeployment) checkResponse(request string, resp *http.Response, text string) {
+func (d *checkedDeployment) checkResponse(request string, resp *http.Response, text string) {
 	violation := func(fault string) {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.violations = append(o.violations, fmt.Sprintf("%s: %s: %d %v %s", request, fault, resp.StatusCode, resp.Header, text))
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.violations = append(d.violations, fmt.Sprintf("%s: %s: %d %v %s", request, fault, resp.StatusCode, resp.Header, text))
 	}
 	for _, part := range []string{"SQLSTATE", "127.0.0.1:", "user=", "connect:", "dial", "terminat", "FATAL", "conn ", "EOF"} {
-		if strings.Contains(strings.ReplaceAll(text, o.url, ""), part) {
+		if strings.Contains(strings.ReplaceAll(text, d.url, ""), part) {
 			violation("shows " + part)
 		}
 	}
@@ -124,12 +124,12 @@ func (o *checkedDeployment) checkResponse(request string, resp *http.Response, t
 }
 
 // createEndpointOf creates an endpoint whose workers run an image.
-func (o *checkedDeployment) createEndpointOf(image string, workers int64) string {
-	o.t.Helper()
-	e := must.Do(o.client(api.V2).Endpoints.Create(o.t.Context(), api.Endpoint{
+func (d *checkedDeployment) createEndpointOf(image string, workers int64) string {
+	d.t.Helper()
+	e := must.Do(d.client(api.V2).Endpoints.Create(d.t.Context(), api.Endpoint{
 		Name: "e", Type: "QUEUE", Container: &api.Container{Image: &image},
 		Workers: api.Workers{Max: workers, Min: workers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-	}))(o.t)
+	}))(d.t)
 	return e.ID
 }
 
@@ -249,28 +249,28 @@ type answer struct {
 	text   string
 }
 
-func (o *checkedDeployment) callInBackground(method, path, body string) <-chan answer {
+func (d *checkedDeployment) callInBackground(method, path, body string) <-chan answer {
 	c := make(chan answer, 1)
 	go func() {
-		status, text, err := o.call(o.t.Context(), method, path, body)
-		must.Hold(o.t, err == nil, "sending", method, path, "fails with", err)
+		status, text, err := d.call(d.t.Context(), method, path, body)
+		must.Hold(d.t, err == nil, "sending", method, path, "fails with", err)
 		c <- answer{status, text}
 	}()
 	return c
 }
 
 // awaitJob waits until an endpoint's newest job has a state, and returns its path.
-func (o *checkedDeployment) awaitJob(endpoint, state string) string {
-	o.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); sleep(o.t.Context(), 10*time.Millisecond) {
-		_, text, err := o.call(o.t.Context(), http.MethodGet, "/v2/"+endpoint+"/requests", "")
-		must.Succeed(o.t, err)
+func (d *checkedDeployment) awaitJob(endpoint, state string) string {
+	d.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); sleep(d.t.Context(), 10*time.Millisecond) {
+		_, text, err := d.call(d.t.Context(), http.MethodGet, "/v2/"+endpoint+"/requests", "")
+		must.Succeed(d.t, err)
 		var list struct{ Requests []struct{ ID, Status string } }
 		if json.Unmarshal([]byte(text), &list) == nil && len(list.Requests) > 0 && list.Requests[0].Status == state {
 			return "/v2/" + endpoint + "/status/" + list.Requests[0].ID
 		}
 	}
-	o.t.Fatalf("no job became %s", state)
+	d.t.Fatalf("no job became %s", state)
 	return ""
 }
 
@@ -279,18 +279,18 @@ func (o *checkedDeployment) awaitJob(endpoint, state string) string {
 func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 	acctest.LeaveToCI(t, "TestHealthWithoutTheDatabase tests an outage")
 	t.Parallel()
-	o := startOnPostgres(t)
-	endpoint := o.createEndpointOf("builtin/conformance", 2)
+	d := startOnPostgres(t)
+	endpoint := d.createEndpointOf("builtin/conformance", 2)
 	const order = `{"input":{"op":"sleep","ms":3000,"output":"slept"}}`
-	long := o.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync", order)
-	first := o.awaitJob(endpoint, "IN_PROGRESS")
-	short := o.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", order)
+	long := d.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync", order)
+	first := d.awaitJob(endpoint, "IN_PROGRESS")
+	short := d.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", order)
 	path := first
 	for path == first { // until the second job runs
-		path = o.awaitJob(endpoint, "IN_PROGRESS")
+		path = d.awaitJob(endpoint, "IN_PROGRESS")
 	}
 	for range 3 {
-		o.server.End(syscall.SIGQUIT)
+		d.server.End(syscall.SIGQUIT)
 		id := path[strings.LastIndex(path, "/")+1:]
 		for _, request := range []struct{ method, path, body string }{
 			{"POST", "/v2/" + endpoint + "/run", order}, {"POST", "/v2/" + endpoint + "/runsync", order},
@@ -304,12 +304,12 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 			{"GET", "/v2/serverless", ""}, {"GET", "/v2/serverless/" + endpoint, ""}, {"DELETE", "/v2/serverless/" + endpoint, ""},
 			{"PATCH", "/v2/serverless/" + endpoint, `{"name":"n"}`}, {"POST", "/v2/templates", `{"name":"t","image":"i","category":"CPU"}`},
 		} {
-			status, text, err := o.call(t.Context(), request.method, request.path, request.body)
+			status, text, err := d.call(t.Context(), request.method, request.path, request.body)
 			// The leader has active jobs and counts in memory. It answers until others may take over.
 			inMemory := request.path == path || strings.HasSuffix(request.path, "/health") || strings.HasPrefix(request.path, "/live")
 			must.Hold(t, err == nil && (status == http.StatusServiceUnavailable || inMemory && status == http.StatusOK), request.method, request.path, "is answered", status, text, err)
 		}
-		status, text, err := o.call(t.Context(), http.MethodGet, "/metrics", "")
+		status, text, err := d.call(t.Context(), http.MethodGet, "/metrics", "")
 		must.Hold(t, err == nil && status == http.StatusOK && !strings.Contains(text, "127.0.0.1"), "metrics:", status, err)
 		if short != nil { // it was acknowledged: its client must learn its id
 			if a := <-short; a.status != http.StatusOK || !strings.Contains(a.text, id) || !strings.Contains(a.text, `"IN_`) {
@@ -317,17 +317,17 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 			}
 			short = nil
 		}
-		o.server.Start()
+		d.server.Start()
 		if long != nil {
 			a := <-long
 			must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a request that waits through the outage is answered", a.status, a.text)
 			long = nil
 		}
-		must.Equal(t, o.awaitJob(endpoint, "COMPLETED"), path, "the newest job")
+		must.Equal(t, d.awaitJob(endpoint, "COMPLETED"), path, "the newest job")
 	}
-	o.expectEnded(&acceptedJobs{})
-	if n := strings.Count(o.log.String(), "level=ERROR"); n < 1 || n > 3 { // outages in quick succession are one
-		t.Errorf("%d lines of errors in the log, want 1 to 3 for three outages:\n%s", n, o.log.String())
+	d.expectEnded(&acceptedJobs{})
+	if n := strings.Count(d.log.String(), "level=ERROR"); n < 1 || n > 3 { // outages in quick succession are one
+		t.Errorf("%d lines of errors in the log, want 1 to 3 for three outages:\n%s", n, d.log.String())
 	}
 }
 
@@ -336,21 +336,21 @@ func TestDatabaseThatHangs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for time-outs")
 	}
-	o := startOnPostgres(t)
-	endpoint := o.createEndpointOf("builtin/conformance", 2)
-	running := o.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync", `{"input":{"op":"sleep","ms":1500,"output":"slept"}}`)
-	path := o.awaitJob(endpoint, "IN_PROGRESS")
-	resume := o.server.Hang()
+	d := startOnPostgres(t)
+	endpoint := d.createEndpointOf("builtin/conformance", 2)
+	running := d.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync", `{"input":{"op":"sleep","ms":1500,"output":"slept"}}`)
+	path := d.awaitJob(endpoint, "IN_PROGRESS")
+	resume := d.server.Hang()
 	for _, path := range []string{"/v1/endpoints", "/v2/serverless", path} { // the leader answers from memory at first
 		started := time.Now()
-		status, text, err := o.call(t.Context(), http.MethodGet, path, "")
+		status, text, err := d.call(t.Context(), http.MethodGet, path, "")
 		must.Hold(t, err == nil && status == http.StatusServiceUnavailable && time.Since(started) <= 3*time.Minute, // three time-outs are 35 s
 			path, "is answered", status, text, err, "after", time.Since(started))
 	}
 	resume()
 	a := <-running
 	must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a request that waits through the outage is answered", a.status, a.text)
-	o.expectEnded(&acceptedJobs{})
+	d.expectEnded(&acceptedJobs{})
 }
 
 // Probes need no key. A stopping jobrunner is alive but not ready.
@@ -378,23 +378,23 @@ func TestHealth(t *testing.T) {
 // A jobrunner whose database is unavailable is alive but not ready, and its response doesn't name the database.
 func TestHealthWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
-	o := startOnPostgres(t)
-	o.waitForStatus(http.StatusOK)
-	o.server.End(syscall.SIGQUIT)
-	text := o.waitForStatus(http.StatusServiceUnavailable)
+	d := startOnPostgres(t)
+	d.waitForStatus(http.StatusOK)
+	d.server.End(syscall.SIGQUIT)
+	text := d.waitForStatus(http.StatusServiceUnavailable)
 	must.Hold(t, strings.Contains(text, "the database does not answer") && !strings.Contains(text, "127.0.0.1"), "without the database", text)
-	status, text := o.get("/healthz", "")
+	status, text := d.get("/healthz", "")
 	must.Hold(t, status == http.StatusOK, "without the database:", status, text)
-	o.server.Start()
-	o.waitForStatus(http.StatusOK)
+	d.server.Start()
+	d.waitForStatus(http.StatusOK)
 }
 
 // waitForStatus waits for a status of the readiness probe.
-func (o *checkedDeployment) waitForStatus(status int) (text string) {
-	o.t.Helper()
-	waitFor(o.t, func() (bool, any) {
+func (d *checkedDeployment) waitForStatus(status int) (text string) {
+	d.t.Helper()
+	waitFor(d.t, func() (bool, any) {
 		var got int
-		got, text = o.get("/readyz", "")
+		got, text = d.get("/readyz", "")
 		return got == status, text
 	})
 	return text

@@ -16,20 +16,20 @@ import (
 // machineFile describes a simulated machine.
 type machineFile struct {
 	Driver struct {
-		Version text `yaml:"version"`
-		CUDA    text `yaml:"cuda"`
+		Version scalar `yaml:"version"`
+		CUDA    scalar `yaml:"cuda"`
 	} `yaml:"driver"`
 	GPUs []yamlfile.Entry[machineGPU] `yaml:"gpus"`
 }
 
-type text = yamlfile.Text
+type scalar = yamlfile.Text
 
 type machineGPU struct {
-	Type   text             `yaml:"type"`
+	Type   scalar           `yaml:"type"`
 	Count  *yamlfile.Number `yaml:"count"`  // default: 1
 	Memory *yamlfile.Number `yaml:"memory"` // GB; default: the catalog's
 	Fault  string           `yaml:"fault"`
-	MIG    *[]text          `yaml:"mig"` // profiles of its instances; null if MIG is off
+	MIG    *[]scalar        `yaml:"mig"` // profiles of its instances; null if MIG is off
 }
 
 const (

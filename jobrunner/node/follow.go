@@ -32,7 +32,7 @@ func (n *Node) Follow(ctx context.Context) {
 		lastFailed, lastClaim := false, time.Time{}
 		for round := 0; ; {
 			select {
-			case <-n.leaderless:
+			case <-n.takeover:
 				if time.Since(lastClaim) > takeoverPause {
 					_, _ = n.applyAll(ctx, false) // the next round logs an error
 					lastClaim = time.Now()

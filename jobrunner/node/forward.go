@@ -121,7 +121,7 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 					silentProcess = leader.Process
 				}
 			}
-			notify.Signal(n.leaderless)
+			notify.Signal(n.takeover)
 			select {
 			case <-time.After(leaderPoll):
 			case <-r.Context().Done():

@@ -79,7 +79,7 @@ func ownRequest(w http.ResponseWriter, r *http.Request) {
 
 // onWait calls f once a request waits for a leader.
 func (p *pair) onWait(f func()) {
-	go func() { <-p.node.leaderless; f() }()
+	go func() { <-p.node.takeover; f() }()
 }
 
 // If the leader closes the connection, a request that may have taken effect isn't repeated, except a GET.

@@ -49,8 +49,8 @@ type Node struct {
 	syncMu   sync.Mutex // held while the settings of endpoints are applied
 	draining atomic.Bool
 	outdated chan struct{}
-	// leaderless is signalled while a request waits for a leader of its endpoint.
-	leaderless chan struct{}
+	// takeover is signalled while a request waits for a leader of its endpoint.
+	takeover chan struct{}
 
 	followers sync.WaitGroup     // goroutines of Follow
 	cancel    context.CancelFunc // stops Follow; nil if it wasn't called
@@ -58,7 +58,7 @@ type Node struct {
 
 // New creates a node. The caller must call Close.
 func New(c Config) *Node {
-	return &Node{Config: c, places: places{peers: map[string]peer{}}, outdated: make(chan struct{}), leaderless: make(chan struct{}, 1)}
+	return &Node{Config: c, places: places{peers: map[string]peer{}}, outdated: make(chan struct{}), takeover: make(chan struct{}, 1)}
 }
 
 // RefuseWhileOthersRun returns a check for sqldb.DB.BeforeBreaking. The check rejects a breaking

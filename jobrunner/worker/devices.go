@@ -34,7 +34,7 @@ func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 		}
 		w.mu.Unlock()
 		if _, busy := errors.AsType[*gpu.BusyError](err); busy && !w.pool.forBatches() {
-			w.pool.config.pools.makeRoom(w.settings)
+			w.pool.config.allPools.makeRoom(w.settings)
 		}
 		select {
 		case <-w.retry:

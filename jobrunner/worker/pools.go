@@ -112,7 +112,7 @@ type Config struct {
 	Clock  *clock.Clock
 	Logger *slog.Logger
 
-	pools *Pools // all pools; a worker calls it without holding a lock
+	allPools *Pools // a worker calls them without holding a lock
 }
 
 // Pools manages the workers of all endpoints.
@@ -125,7 +125,7 @@ type Pools struct {
 	pools   map[string]*pool
 	drained bool // no more workers may start
 
-	started atomic.Int64 // workers so far
+	startedWorkers atomic.Int64 // so far
 }
 
 func New(c Config) *Pools {
@@ -134,7 +134,7 @@ func New(c Config) *Pools {
 	}
 	c.Programs = programs{c.Programs}
 	p := &Pools{config: c, pools: map[string]*pool{}}
-	p.config.pools = p
+	p.config.allPools = p
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if c.Devices.HasGPUs() {
 		c.Devices.OnFreed(p.retryAll)

@@ -137,7 +137,7 @@ func (w *worker) SetSDK(release string) {
 // sharesFolder reports whether another worker runs in this worker's working folder.
 func (w *worker) sharesFolder() bool {
 	folder := w.view().folder
-	return folder != "" && w.pool.config.pools.anyWorker(func(other *worker) bool { v := other.view(); return other != w && v.usesProtocol && v.folder == folder }) != nil
+	return folder != "" && w.pool.config.allPools.anyWorker(func(other *worker) bool { v := other.view(); return other != w && v.usesProtocol && v.folder == folder }) != nil
 }
 
 // keepsJobsInFolder reports whether a release, 1.7.12 to 1.9, lists its jobs in the working folder.

@@ -72,7 +72,7 @@ type heldJob struct {
 
 func newWorker(ctx context.Context, p *poolCore) *worker {
 	w := &worker{
-		id: uuid.NewString()[:13], key: rand.Text(), number: p.config.pools.started.Add(1), settings: p.settings(), pool: p,
+		id: uuid.NewString()[:13], key: rand.Text(), number: p.config.allPools.startedWorkers.Add(1), settings: p.settings(), pool: p,
 		retry: make(chan struct{}, 1), gone: make(chan struct{}),
 		state: Initializing, idleSince: p.clock.Now(), jobs: map[string]*heldJob{}, changed: make(chan struct{}),
 	}

@@ -37,7 +37,8 @@ type process struct {
 	done chan struct{}
 }
 
-// startProcess runs testdata's handlers under the stand-in, or the public SDK in WORKER_SDK_PATH.
+// startProcess runs testdata's handlers under the public SDK in WORKER_SDK_PATH or, if that isn't set, under
+// its stand-in, testdata/standin.py.
 func startProcess(env map[string]string, log io.Writer) (*process, error) {
 	interpreter, err := exec.LookPath("python3")
 	if err != nil {

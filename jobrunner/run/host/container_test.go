@@ -173,7 +173,7 @@ func TestContainerSettings(t *testing.T) {
 		Endpoint: "ep", ID: "w", Port: 8123, Devices: []gpu.Device{{UUID: "GPU-a"}, {UUID: "MIG-b"}},
 		Container: store.Container{Image: "x", Env: env, Ports: []string{"8123/http", "22/tcp"}, Disk: 7},
 	}
-	bridge := containerSettings{Network: text{Value: "bridge"}, DiskLimit: true, Options: []text{{Value: "--shm-size=1g"}}}
+	bridge := containerSettings{Network: scalar{Value: "bridge"}, DiskLimit: true, Options: []scalar{{Value: "--shm-size=1g"}}}
 	for name, c := range map[string]struct {
 		containerSpec
 		args, host string // host is this machine in the worker's URLs

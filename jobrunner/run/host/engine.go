@@ -64,7 +64,7 @@ func (es *engines) close() {
 }
 
 // findEngines finds CLIs and starts to probe each. The setting is a name, a path, "none", or "" for all.
-func findEngines(ctx context.Context, setting text, register *procgroup.Register) (*engines, error) {
+func findEngines(ctx context.Context, setting scalar, register *procgroup.Register) (*engines, error) {
 	if setting.Value == noEngine {
 		return &engines{off: true}, nil
 	}

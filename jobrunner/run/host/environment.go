@@ -124,7 +124,7 @@ func (l *localSettings) checkTemplate(s run.Spec) error {
 	var dangerous []string
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		_, setByRule := l.Env[name]
-		if !setByRule && runsCode(name) && !slices.ContainsFunc(l.TemplateEnv, func(p text) bool { return matchVariable(p.Value, name) }) {
+		if !setByRule && runsCode(name) && !slices.ContainsFunc(l.TemplateEnv, func(p scalar) bool { return matchVariable(p.Value, name) }) {
 			dangerous = append(dangerous, name)
 		}
 	}

@@ -81,7 +81,7 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 }
 
 // readRules sets the rules, and returns the engine and the cluster that the configuration names.
-func (e *Executor) readRules(c Config) (engine text, cluster *run.ClusterSettings, err error) {
+func (e *Executor) readRules(c Config) (engine scalar, cluster *run.ClusterSettings, err error) {
 	for _, h := range c.Handlers {
 		r, err := h.rule()
 		if err != nil {

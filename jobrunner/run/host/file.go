@@ -18,15 +18,15 @@ import (
 
 // settings is a jobrunner.yaml.
 type settings struct {
-	Engine     text                 `yaml:"engine"`
-	Executor   text                 `yaml:"executor"`
+	Engine     scalar               `yaml:"engine"`
+	Executor   scalar               `yaml:"executor"`
 	Kubernetes *run.ClusterSettings `yaml:"kubernetes"`
 	Rules      []rule               `yaml:"rules"`
 }
 
 // rule configures the images of a pattern. In the file it has exactly one of process, command and container.
 type rule struct {
-	Image     text               `yaml:"image"`
+	Image     scalar             `yaml:"image"`
 	Process   *localSettings     `yaml:"process"`
 	Command   *localSettings     `yaml:"command"`
 	Container *containerSettings `yaml:"container"`
@@ -50,13 +50,13 @@ func (r rule) kind() string {
 }
 
 type localSettings struct {
-	Run      []text          `yaml:"run"`
-	Dir      text            `yaml:"dir"` // made absolute
-	Env      map[string]text `yaml:"env"`
-	Inherit  []text          `yaml:"inherit"`
-	Template text            `yaml:"template"`
+	Run      []scalar          `yaml:"run"`
+	Dir      scalar            `yaml:"dir"` // made absolute
+	Env      map[string]scalar `yaml:"env"`
+	Inherit  []scalar          `yaml:"inherit"`
+	Template scalar            `yaml:"template"`
 	// TemplateEnv lists variables that a template may set although they run code.
-	TemplateEnv []text `yaml:"template_env"`
+	TemplateEnv []scalar `yaml:"template_env"`
 }
 
 // Values of template: the parts that a command uses besides the environment.
@@ -66,10 +66,10 @@ const (
 )
 
 type containerSettings struct {
-	Network   text   `yaml:"network"`
-	Pull      text   `yaml:"pull"`
-	DiskLimit bool   `yaml:"disk_limit"`
-	Options   []text `yaml:"options"`
+	Network   scalar   `yaml:"network"`
+	Pull      scalar   `yaml:"pull"`
+	DiskLimit bool     `yaml:"disk_limit"`
+	Options   []scalar `yaml:"options"`
 }
 
 const (
@@ -77,8 +77,8 @@ const (
 	pullAlways  = "always"
 )
 
-// text is a scalar in the file.
-type text = yamlfile.Text
+// scalar is a value in the file, with its line.
+type scalar = yamlfile.Text
 
 func (r *rule) UnmarshalYAML(decode func(any) error) error {
 	type plain rule // without this method
@@ -195,7 +195,7 @@ func (l *localSettings) check(r *rule, folder string) error {
 		}
 	}
 	l.Dir.Value = dir
-	if slices.ContainsFunc(slices.Collect(maps.Values(l.Env)), text.Missing) {
+	if slices.ContainsFunc(slices.Collect(maps.Values(l.Env)), scalar.Missing) {
 		return configErrorf(r.line, "invalid value in the rule for %s: expected a string, got nothing; write '' for an empty one", r.text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Env)) {

@@ -78,9 +78,9 @@ func (h Handler) rule() (r rule, err error) {
 		return r, err
 	}
 	// The user who starts the handler also writes its template.
-	settings := &localSettings{Dir: text{Value: filepath.Dir(h.File)}, TemplateEnv: []text{{Value: "*"}}}
+	settings := &localSettings{Dir: scalar{Value: filepath.Dir(h.File)}, TemplateEnv: []scalar{{Value: "*"}}}
 	for _, word := range h.command {
-		settings.Run = append(settings.Run, text{Value: word})
+		settings.Run = append(settings.Run, scalar{Value: word})
 	}
 	if _, err := settings.findProgram(h.command[0]); err != nil {
 		return r, err

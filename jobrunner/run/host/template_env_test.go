@@ -109,7 +109,7 @@ func TestNetworkOfAPod(t *testing.T) {
 			},
 		}
 		dir := t.TempDir()
-		args, _, err := containerSpec{&containerSettings{Network: text{Value: c.ruleNetwork}}, s, "n", "r", false, "linux"}.args(dir)
+		args, _, err := containerSpec{&containerSettings{Network: scalar{Value: c.ruleNetwork}}, s, "n", "r", false, "linux"}.args(dir)
 		line := strings.ReplaceAll(strings.Join(args, " "), dir+"/", "")
 		if err != nil || !strings.Contains(line, c.want) || strings.Contains(line, c.lacks) || !strings.Contains(line, "--label gpucloud.pod=id --label gpucloud.pod.run=7 ") || strings.Contains(line, "gpucloud.worker") {
 			t.Errorf("%+v:\n%s %v", c, line, err)
