@@ -62,6 +62,9 @@ func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 	w.mu.Lock()
 	w.notePace(requestedAt, len(jobs), wasEmpty)
 	w.mu.Unlock()
+	if slices.ContainsFunc(jobs, func(job engine.Taken) bool { return w.earlierRunEnded(job.ID) }) {
+		stop() // it doesn't wait with the others
+	}
 	jobs = slices.DeleteFunc(jobs, func(job engine.Taken) bool {
 		if w.awaitEarlierRun(takeCtx, job.ID) {
 			return false
@@ -79,10 +82,9 @@ func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 func (w *worker) awaitEarlierRun(ctx context.Context, job string) bool {
 	for {
 		w.mu.Lock()
-		h, changed := w.jobs[job], w.changed
-		stopped := h == nil || h.lost
+		changed := w.changed
 		w.mu.Unlock()
-		if stopped {
+		if w.earlierRunEnded(job) {
 			return true
 		}
 		select {
@@ -91,6 +93,13 @@ func (w *worker) awaitEarlierRun(ctx context.Context, job string) bool {
 			return false
 		}
 	}
+}
+
+func (w *worker) earlierRunEnded(job string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.jobs[job]
+	return h == nil || h.lost
 }
 
 // beginTake records that the worker requests jobs, and reports whether it holds none. ok is false if

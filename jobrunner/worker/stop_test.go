@@ -60,12 +60,16 @@ func runStopTest(t *testing.T, pause time.Duration, observe func(*stopFixture, e
 		settings.Image, settings.Min, settings.Max = "team/worker", 1, 1
 		pools.Set(settings)
 		s.engine, s.worker, s.ended = e, pools.Client("ep", <-processes.started), (<-processes.processes).Done()
-		job := must.Do(e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(t)
-		s.job = job.ID
+		s.job = s.submit()
 		jobs, err := s.worker.Take(t.Context(), 1)
 		must.Require(t, err == nil && len(jobs) == 1, "took", jobs, err)
 		test(s)
 	})
+}
+
+func (s *stopFixture) submit() (id string) {
+	s.t.Helper()
+	return must.Do(s.engine.Submit(s.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(s.t).ID
 }
 
 // stops returns the jobs that the worker should stop. It waits for the first job at most for wait.
@@ -198,7 +202,7 @@ func TestLostJobReturnsToItsWorker(t *testing.T) {
 	})
 }
 
-// A worker gets a retried job only after it has stopped the run that timed out.
+// A worker gets a retried job only after it has stopped the run that timed out. Other jobs don't wait.
 func TestRetriedJobWaitsForItsEarlierRun(t *testing.T) {
 	for name, stops := range map[string]bool{"stops": true, "ends first": false} {
 		t.Run(name, func(t *testing.T) {
@@ -207,6 +211,9 @@ func TestRetriedJobWaitsForItsEarlierRun(t *testing.T) {
 				must.Do(s.engine.Retry(s.t.Context(), "ep", s.job))(s.t)
 				ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Second)
 				defer cancel()
+				start, other := time.Now(), s.submit()
+				jobs, err := s.worker.Take(ctx, 2)
+				must.Hold(s.t, err == nil && len(jobs) == 1 && jobs[0].ID == other && time.Since(start) == 0, "the other job waited", time.Since(start), jobs, err)
 				if stops {
 					go func() {
 						must.Equal(s.t, s.stops(time.Second), []string{s.job}, "the jobs to stop")
@@ -214,7 +221,7 @@ func TestRetriedJobWaitsForItsEarlierRun(t *testing.T) {
 						must.Equal(s.t, s.worker.Ping(s.t.Context(), nil), nil)
 					}()
 				}
-				jobs, err := s.worker.Take(ctx, 1)
+				jobs, err = s.worker.Take(ctx, 1)
 				must.Hold(s.t, err == nil && (len(jobs) == 1) == stops, "took", jobs, err)
 				time.Sleep(10 * time.Second)
 				job := must.Do(s.engine.Get(s.t.Context(), "ep", s.job))(s.t)
