@@ -65,7 +65,7 @@ type Config struct {
 	// an address, each optionally with :port. If it is empty, webhooks may call public
 	// addresses and, unless Remote is set, this machine.
 	WebhookAllow []string
-	// BodyMemory is for request bodies (one half) and job outputs in flight (the other); 0 is httplimit.DefaultMemory.
+	// BodyMemory limits request bodies, job outputs and webhook calls in flight, to a third each; 0 is httplimit.DefaultMemory.
 	BodyMemory int64
 	// StateMemory limits a state in memory, in bytes; 0 is sqldb.MaxMemory.
 	StateMemory int64
@@ -222,7 +222,7 @@ func (j *Jobrunner) openJobs(ctx context.Context, c Config, webhookPolicy webhoo
 		return err
 	}
 	j.onClose(j.engine.Close)
-	j.onClose(webhook.Start(webhook.Config{Queue: j.engine, Clock: j.clock, Policy: webhookPolicy, Logger: c.Logger, Observe: j.metrics.Webhook}).Close)
+	j.onClose(webhook.Start(webhook.Config{Queue: j.engine, Clock: j.clock, Policy: webhookPolicy, Memory: c.newMemory(), Logger: c.Logger, Observe: j.metrics.Webhook}).Close)
 	return nil
 }
 
@@ -287,10 +287,14 @@ func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 	return j.pods.Load(ctx)
 }
 
+// newMemory returns a third of the memory of bodies: for those of requests, of answers or of webhook calls.
+func (c Config) newMemory() *httplimit.Memory {
+	return httplimit.NewMemory(cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 3)
+}
+
 // openAPIs creates the handler of all requests.
 func (j *Jobrunner) openAPIs(ctx context.Context, c Config, webhookPolicy webhook.Policy, source *view.View) error {
-	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 2
-	bodies := httplimit.NewMemory(memory)
+	bodies := c.newMemory()
 	management, err := mgmt.New(ctx, mgmt.Config{
 		Bodies: bodies, DB: j.db, Store: j.store, Keys: j.keys, Clock: j.clock, Logger: c.Logger, Limits: c.ManagementLimits, Catalog: j.catalog, Meter: j.bills.Meter,
 		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, AskOtherNodes: j.node.AskPods, FolderID: j.folderID,
@@ -302,7 +306,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, webhookPolicy webhoo
 	jobs := jobapi.New(jobapi.Config{
 		Engine: j.engine, Endpoint: j.endpoints.Find, Limiter: limits.New(j.clock), Workers: j.pools.Counts, OnQueued: j.pools.CheckLoad, Failure: j.pools.Failure, Webhook: webhookPolicy.Check,
 		Clock: j.clock, Keys: j.keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
-		Bodies: bodies, Answers: httplimit.NewMemory(memory),
+		Bodies: bodies, Answers: c.newMemory(),
 	})
 	workers := workerapi.New(workerapi.Config{Authorize: j.pools.Authorize, Bodies: bodies, Logger: c.Logger})
 	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: j.keys, Clock: j.clock, Logger: c.Logger})

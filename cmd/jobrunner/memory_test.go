@@ -41,7 +41,7 @@ func (p *process) checkPeakMemory(bodies, state int) (peak, promised int) {
 func TestBodiesShareMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "httplimit.TestMemory covers the budget")
 	t.Parallel()
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=210")
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=315")
 	path := "/v2/" + p.createEndpointOfImage("builtin/echo") + "/runsync"
 	body := append(append([]byte(`{"input":"`), bytes.Repeat([]byte("x"), 20<<20-20)...), `"}`...) // the input isn't an object, which is noticed after the body was read
 	const piece = 96 << 10
@@ -90,7 +90,7 @@ func TestBodiesShareMemory(t *testing.T) {
 		must.Equal(t, resp.StatusCode, http.StatusBadRequest, "the status of a body within the budget", resp)
 	}
 	// Without the limit, the bodies would use 1,810 MiB, and decoded a multiple.
-	p.checkPeakMemory(210, 0)
+	p.checkPeakMemory(315, 0)
 	job := must.Do(p.client("k").Jobs.RunSync(t.Context(), strings.Split(path, "/")[2], api.Submission{Input: json.RawMessage(`{"a":1}`)}, 0))(t)
 	must.Hold(t, job.Status == "COMPLETED", "afterwards", job)
 }
@@ -101,7 +101,7 @@ func TestOutputsShareMemory(t *testing.T) {
 		t.Skip("the process disconnects slow clients after 20 s of real time")
 	}
 	t.Parallel()
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=180")
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=270")
 	c, id := p.client("k"), p.createEndpointOfImage("builtin/conformance")
 	job := must.Do(c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"bytes","n":20000000}`)}))(t)
 	size := 0
@@ -125,14 +125,14 @@ func TestOutputsShareMemory(t *testing.T) {
 		break
 	}
 	// Without the limit, the outputs would use 2,000 MB, in several copies.
-	p.checkPeakMemory(180, size>>20)
+	p.checkPeakMemory(270, size>>20)
 }
 
 // A state in memory is limited: half full it rejects jobs, full it rejects results, whose jobs are FAILED.
 func TestEphemeralMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "package engine tests the limit")
 	t.Parallel()
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--ephemeral-memory=64", "--body-memory=128")
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--ephemeral-memory=64", "--body-memory=192")
 	id := p.createEndpointOfImage("builtin/conformance")
 	post := func(input string) (status int, state, text string) {
 		resp, all, err := send(t.Context(), http.MethodPost, p.url+"/v2/"+id+"/runsync?wait=60000", "k", `{"input":`+input+`}`)
@@ -184,7 +184,7 @@ func TestEphemeralMemory(t *testing.T) {
 	t.Log(seen)
 	must.Hold(t, seen["200 COMPLETED"] != 0 && seen["200 FAILED"] != 0 && seen["507 "] != 0, "not every kind was seen", seen)
 	// Without the limit, the 240 results would use 2,750 MiB.
-	p.checkPeakMemory(128, 64)
+	p.checkPeakMemory(192, 64)
 }
 
 // sendWaves sends waves of concurrent requests of 19 MiB, one per client, and counts the responses by status.
@@ -220,11 +220,11 @@ func (p *process) sendWaves(waves, clients int) map[int]int {
 func TestWavesOfLargeBodies(t *testing.T) {
 	acctest.LeaveToCI(t, "package httplimit tests the budget")
 	t.Parallel()
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=256", "--ephemeral-memory=256")
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=384", "--ephemeral-memory=256")
 	seen := p.sendWaves(4, 30)
 	t.Log(seen) // 507 is possible, too
 	must.Hold(t, seen[http.StatusOK] != 0 && seen[http.StatusServiceUnavailable] != 0 && len(seen) <= 3, "not every kind was seen:", seen)
-	p.checkPeakMemory(256, 256)
+	p.checkPeakMemory(384, 256)
 }
 
 // BenchmarkPeakMemory measures the peak memory under waves of a hundred requests of 19 MiB with the

@@ -129,7 +129,7 @@ const bodyShare = 16
 
 // Limits of the default budget, and its value if the machine's memory is unknown.
 const (
-	minBodyMemory     = 64 << 20
+	minBodyMemory     = 96 << 20
 	maxBodyMemory     = 4 << 30
 	unknownBodyMemory = 256 << 20
 )
@@ -143,7 +143,7 @@ func MachineMemory() int64 {
 	return int64(min(bytes, math.MaxInt64)) //nolint:gosec // min keeps it in range
 }
 
-// DefaultMemory is a sixteenth of the machine's or container's memory, within 64 MiB and 4 GiB.
+// DefaultMemory is a sixteenth of the machine's or container's memory, within 96 MiB and 4 GiB.
 func DefaultMemory() int64 {
 	bytes := MachineMemory()
 	if bytes == 0 {

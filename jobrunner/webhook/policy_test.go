@@ -19,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
@@ -138,7 +139,7 @@ func (c singleCall) RecordCall(_ *engine.Call, next time.Time) {
 func deliver(t *testing.T, p webhook.Policy, url string) bool {
 	t.Helper()
 	c := singleCall{url, make(chan time.Time, 1)}
-	s := webhook.Start(webhook.Config{Queue: c, Clock: new(clock.Clock), Policy: p, Logger: slog.New(slog.DiscardHandler)})
+	s := webhook.Start(webhook.Config{Queue: c, Clock: new(clock.Clock), Policy: p, Memory: httplimit.NewMemory(1), Logger: slog.New(slog.DiscardHandler)})
 	defer s.Close()
 	return (<-c.done).IsZero()
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -34,6 +35,9 @@ const (
 
 	recheck    = time.Hour   // finds the calls of processes that died
 	errorDelay = time.Second // before the next check after an error of the engine
+
+	// callMemory is the memory of a call with the largest input and output, 20 MiB each, and their copy.
+	callMemory = 4 * 20 << 20
 )
 
 // Queue is the part of the engine that a Sender uses.
@@ -48,6 +52,7 @@ type Config struct {
 	Queue  Queue
 	Clock  *clock.Clock
 	Policy Policy
+	Memory *httplimit.Memory // of the calls in flight
 	Logger *slog.Logger
 	// Transport makes the calls. If it is nil, Start uses the transport of the policy.
 	Transport http.RoundTripper
@@ -132,7 +137,14 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 		if i < 0 {
 			return progress, due, nil
 		}
+		memory, err := s.Memory.ReserveWhenFree(ctx, callMemory)
+		if err != nil {
+			return progress, time.Time{}, err
+		}
 		call, err := s.Queue.ClaimCall(ctx, queues[i], busy, claimTimeout)
+		if call == nil || err != nil {
+			memory.Release()
+		}
 		if err != nil {
 			return progress, time.Time{}, err
 		}
@@ -140,8 +152,12 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 		if call == nil {
 			continue
 		}
+		memory.Shrink(2 * int64(len(call.Input)+len(call.Job.Output)))
 		s.scheduler.begin(call)
-		s.work.Go(func() { s.call(ctx, call) })
+		s.work.Go(func() {
+			defer memory.Release()
+			s.call(ctx, call)
+		})
 	}
 	return true, time.Time{}, nil
 }

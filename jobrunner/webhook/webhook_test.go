@@ -19,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
@@ -54,7 +55,7 @@ func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 		clk, log := new(clock.Clock), slog.New(slog.NewTextHandler(f.log, nil))
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 		f.engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log}))(t)
-		f.config = webhook.Config{Queue: f.engine, Clock: clk, Logger: log, Transport: f}
+		f.config = webhook.Config{Queue: f.engine, Clock: clk, Memory: httplimit.NewMemory(100 << 20), Logger: log, Transport: f}
 		f.sender = webhook.Start(f.config)
 		defer func() {
 			f.sender.Close()
@@ -356,6 +357,19 @@ func TestHangingReceivers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A call waits until the memory has room for the largest one, 80 of 100 MiB. These take 20 each.
+func TestCallsShareMemory(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.answer = hang
+		input := fmt.Appendf(nil, `{"a":"%s"}`, strings.Repeat("x", 10<<20-8))
+		for i := range 5 {
+			f.runJob(engine.NewJob{Endpoint: fmt.Sprint(i), Input: input, Webhook: fmt.Sprintf("http://host%d.example/", i)}, engine.Done(nil))
+		}
+		sleep(19)
+		f.expectCallsAt(0, 0, 10, 10)
+	})
 }
 
 func TestForbiddenTarget(t *testing.T) {
