@@ -57,7 +57,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 	{ID: "AUT-04-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, unknownKeys)},
 	{ID: "AUT-05", Level: suite.Must, Source: "Authentication, 2",
 		Statement: "Every operation with a valid key for another resource is rejected and changes nothing; the status should be 403.",
-		Live:      suite.Dialect{Level: suite.Should, Why: "RunPod answers 401 or 403"},
+		Live:      suite.LiveLevel{Level: suite.Should, Reason: "RunPod answers 401 or 403"},
 		Needs:     suite.AnyEndpoint | suite.OtherKey,
 		Run: func(c *suite.C) {
 			c.Get("/health").Is(200)

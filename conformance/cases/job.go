@@ -52,7 +52,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 	}},
 	{ID: "JOB-05", Level: suite.Must, Source: "States and transitions",
 		Statement: "A status is one of IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED and TIMED_OUT.",
-		Live:      suite.Dialect{Level: suite.Should, Why: "RunPod's documentation of job states lists RUNNING too"},
+		Live:      suite.LiveLevel{Level: suite.Should, Reason: "RunPod's documentation of job states lists RUNNING too"},
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 8, WaitTime: 8 * time.Second,
 		Watch: func(w *suite.WatchedExchange) string {
 			if w.Status != "" && !slices.Contains(suite.Statuses, w.Status) {
@@ -152,7 +152,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		}},
 	{ID: "JOB-44", Level: suite.Must, Source: "Endpoints B, GET /status",
 		Statement: "?ttl= of /status sets the time to live of the job.",
-		Live:      suite.Dialect{Level: suite.Unspec, Why: "RunPod's documentation shows ?ttl=6000"},
+		Live:      suite.LiveLevel{Level: suite.Unspec, Reason: "RunPod's documentation shows ?ttl=6000"},
 		Needs:     suite.IdleEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Run: func(c *suite.C) {
 			j, other := c.Run(suite.Echo()), c.Run(suite.Echo())
 			answer := c.Get(j.Path("status") + "?ttl=10000").Is(200)

@@ -190,7 +190,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	{ID: "OPS-03-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 310 * time.Second, Seconds: 400, Run: judgeWait(5 * time.Minute)},
 	{ID: "OPS-04", Level: suite.Should, Source: "Endpoints B, POST /runsync",
 		Statement: "A wait out of bounds is rejected.",
-		Live:      suite.Dialect{Level: suite.Unspec, Why: "RunPod doesn't document a wait outside the limits"},
+		Live:      suite.LiveLevel{Level: suite.Unspec, Reason: "RunPod doesn't document a wait outside the limits"},
 		Needs:     suite.AnyEndpoint, Requests: 9, Allow: suite.Queue, Run: func(c *suite.C) {
 			requireDistinctErrors(c)
 			for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1.5"} {

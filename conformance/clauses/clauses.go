@@ -19,12 +19,12 @@ import (
 
 // Clause is a statement of the description. suite.Case explains the fields.
 type Clause struct {
-	ID         string        `json:"id"`
-	Level      suite.Level   `json:"level"`
-	Source     string        `json:"source"`
-	Statement  string        `json:"statement"`
-	Live       suite.Dialect `json:"-"`
-	Untestable string        `json:"untestable,omitempty"` // why no case judges it, or ""
+	ID         string          `json:"id"`
+	Level      suite.Level     `json:"level"`
+	Source     string          `json:"source"`
+	Statement  string          `json:"statement"`
+	Live       suite.LiveLevel `json:"-"`
+	Untestable string          `json:"untestable,omitempty"` // why no case judges it, or ""
 }
 
 // Area returns the part of the id that the clauses of a section share: JOB of JOB-01.

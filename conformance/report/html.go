@@ -42,12 +42,12 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 type pageLevel struct {
 	Sum
 	Parts []pagePart
-	Words string
+	Label string // the counts as text
 }
 
 type pagePart struct {
-	Verdict  Verdict
-	Count, X int // X is the sum of the counts to its left
+	Verdict       Verdict
+	Count, Offset int // Offset is the sum of the counts to its left
 }
 
 type pageArea struct {
@@ -145,15 +145,15 @@ func implementationText(i *Implementation) string {
 
 func levels(r *Report) (list []pageLevel) {
 	for _, s := range r.Sums() {
-		l, words := pageLevel{Sum: s}, []string{}
-		x := 0
+		l, counts := pageLevel{Sum: s}, []string{}
+		offset := 0
 		for _, v := range slices.Backward(Verdicts) { // passed ones first
 			if n := s.Counts[v]; n > 0 {
-				l.Parts, x = append(l.Parts, pagePart{v, n, x}), x+n
-				words = append(words, fmt.Sprintf("%d %s", n, v))
+				l.Parts, offset = append(l.Parts, pagePart{v, n, offset}), offset+n
+				counts = append(counts, fmt.Sprintf("%d %s", n, v))
 			}
 		}
-		l.Words = strings.Join(words, ", ")
+		l.Label = strings.Join(counts, ", ")
 		list = append(list, l)
 	}
 	return list

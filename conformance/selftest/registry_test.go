@@ -20,7 +20,7 @@ func TestCasesDeclareTheirClauses(t *testing.T) {
 	type statement struct {
 		level        suite.Level
 		source, text string
-		live         suite.Dialect
+		live         suite.LiveLevel
 	}
 	idPattern := regexp.MustCompile(`^[A-Z]+-[0-9]{2}$`)
 	declared := map[string]statement{}

@@ -24,10 +24,10 @@ const (
 // Levels has all levels, strongest first.
 var Levels = []Level{Must, Should, May, Unspec}
 
-// Dialect is the level of a clause in the dialect of the public SDKs, with the reason.
-type Dialect struct {
-	Level Level
-	Why   string
+// LiveLevel is the level of a clause in the dialect of the public SDKs, and why it differs.
+type LiveLevel struct {
+	Level  Level
+	Reason string
 }
 
 // Case judges a clause. Run is a short function that sends requests through C, whose
@@ -39,9 +39,9 @@ type Case struct {
 	// ID is the clause's ID. Further cases append a word: SUB-20-above.
 	ID        string
 	Level     Level
-	Source    string  // section and row of the description
-	Statement string  // in our own words
-	Live      Dialect // if the dialect of the public SDKs differs
+	Source    string    // section and row of the description
+	Statement string    // in our own words
+	Live      LiveLevel // if the dialect of the public SDKs differs
 	// Clauses are further clauses that get the same verdict.
 	Clauses []string
 	// GivenClauses are judged by Given. If one is violated, it fails and blocks the case.
