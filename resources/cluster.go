@@ -46,12 +46,12 @@ var Cluster = newCollectionKind(kit.Kind[cluster]{
 			state.TemplateID = state.Template
 			return nil
 		}
-		members, err := c.Clusters.Pods(ctx, got.ID)
-		if err == nil && len(members) > 0 {
-			container := *members[0].Container // the settings are equal in all pods
+		pods, err := c.Clusters.Pods(ctx, got.ID)
+		if err == nil && len(pods) > 0 {
+			container := *pods[0].Container // the settings are equal in all pods
 			container.Env = withoutAccess(state.Env, container.Env)
 			state.container.flatten(container, true)
-			state.Mounts = flattenMounts(members[0].Mounts)
+			state.Mounts = flattenMounts(pods[0].Mounts)
 		}
 		return err
 	},

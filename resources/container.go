@@ -136,10 +136,10 @@ func (s *container) flatten(got api.Container, everything bool) {
 				except = append(except, name)
 			}
 		}
-		all := got.Env
+		serverEnv := got.Env
 		got.Env = map[string]string{}
 		for name := range s.Env.Elements() {
-			if v, ok := all[name]; ok {
+			if v, ok := serverEnv[name]; ok {
 				got.Env[name] = v
 			}
 		}

@@ -219,13 +219,13 @@ func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excl
 	if len(excluded) == 0 {
 		return
 	}
-	all, ok := p.Catalog.GPUTypes(ctx, p.Check)
+	catalogTypes, ok := p.Catalog.GPUTypes(ctx, p.Check)
 	if !ok {
 		return // the API checks them during the apply
 	}
 	var inPools []string
 	known := map[string]bool{}
-	for _, t := range all {
+	for _, t := range catalogTypes {
 		known[t.Pool] = true
 		if slices.Contains(pools, t.Pool) {
 			inPools = append(inPools, t.ID)

@@ -218,11 +218,11 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	}
 	m.Scaling = value.Object(scalingAttribute, scaling)
 	got.CreatedAt = cmp.Or(m.CreatedAt.ValueString(), got.CreatedAt)
-	all := m.Private.AnyDataCenters
+	allDataCenters := m.Private.AnyDataCenters
 	switch prior := value.Strings(m.DataCenterIDs); {
-	case len(got.DataCenterIDs) == 0 && (api.AllDataCenters(prior) || sameElements(prior, all)):
+	case len(got.DataCenterIDs) == 0 && (api.AllDataCenters(prior) || sameElements(prior, allDataCenters)):
 		got.DataCenterIDs = prior
-	case len(prior) == 0 && sameElements(got.DataCenterIDs, all):
+	case len(prior) == 0 && sameElements(got.DataCenterIDs, allDataCenters):
 		got.DataCenterIDs = nil
 	}
 	// A queue's URLs are derived from queue_url, so both versions show the same URLs. A load

@@ -212,12 +212,12 @@ func (m *endpoint) templateAsPlanned(ctx context.Context, c *api.Client) (*api.T
 
 // matchesPlan reports whether the template has the planned values. It ignores unknown values and
 // ports that the server may add.
-func matchesPlan(planned, now types.Object) bool {
+func matchesPlan(planned, current types.Object) bool {
 	if planned.IsUnknown() {
 		return true
 	}
 	for name, want := range planned.Attributes() {
-		got := now.Attributes()[name]
+		got := current.Attributes()[name]
 		if want.IsUnknown() || want.Equal(got) {
 			continue
 		}

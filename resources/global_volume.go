@@ -27,15 +27,15 @@ var globalVolumeSchema = schema.Schema{
 		"No documented API attaches it to a pod or endpoint, so the provider can't: attach it in RunPod's console.",
 	Attributes: map[string]schema.Attribute{
 		"id":                  idAttribute("global volume"),
-		"name":                withValidators(globalVolumeMembers.text("name", "Name of the volume. It need not be unique."), trimmed),
+		"name":                withValidators(globalVolumeMembers.text("name", "Name of the volume. It need not be unique."), noOuterSpace),
 		"created_at":          stableText("When the volume was created, as RFC 3339."),
 		"created_by_user_id":  stableText("Id of the user that created it; null if the API returns none."),
 		"deletion_protection": deletionProtectionAttribute("global volume"),
 	},
 }
 
-// trimmed rejects white space that the API would remove: the name would differ from the plan.
-var trimmed = rule.Validator[string]{Expects: "no white space at either end", Holds: func(s string) bool { return strings.TrimSpace(s) == s }}
+// noOuterSpace rejects white space that the API would remove: the name would differ from the plan.
+var noOuterSpace = rule.Validator[string]{Expects: "no white space at either end", Holds: func(s string) bool { return strings.TrimSpace(s) == s }}
 
 type globalVolume struct {
 	ID, Name, CreatedAt, CreatedByUserID types.String
