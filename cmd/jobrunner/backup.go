@@ -50,35 +50,35 @@ func (b *backup) Run() (err error) {
 		return usageErrorf("invalid folder %s: expected a folder that does not exist", b.Folder)
 	}
 	// The copy gets its final name when it is complete.
-	part, err := os.MkdirTemp(filepath.Dir(to), "."+filepath.Base(to)+"-") // 0700
+	temp, err := os.MkdirTemp(filepath.Dir(to), "."+filepath.Base(to)+"-") // 0700
 	if err != nil {
 		return fmt.Errorf("making the folder of the copy: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(part)) }()
-	total, line := sizeOf(dir), cli.NewProgress(os.Stderr)
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	total, progress := sizeOf(dir), cli.NewProgress(os.Stderr)
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()
-	copied := make(chan error, 1)
-	go func() { copied <- copyState(dir, part) }()
+	copyDone := make(chan error, 1)
+	go func() { copyDone <- copyState(dir, temp) }()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for copying := true; copying; {
-		if line.Visible() {
-			line.Show("copied %d of about %d MiB", sizeOf(part)>>20, total>>20)
+		if progress.Visible() {
+			progress.Show("copied %d of about %d MiB", sizeOf(temp)>>20, total>>20)
 		}
 		select {
-		case err = <-copied:
+		case err = <-copyDone:
 			copying = false
 		case <-ctx.Done():
 			copying, err = false, errors.New("interrupted: nothing was copied")
 		case <-ticker.C:
 		}
 	}
-	line.End()
+	progress.End()
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(part, to); err != nil {
+	if err := os.Rename(temp, to); err != nil {
 		return err
 	}
 	fmt.Fprintln(stdout, to)

@@ -95,7 +95,7 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return err
 	}
-	url, observer := "http://"+listener.Addr().String(), &jobObserver{ended: make(chan engine.Event, maxEnds), running: make(chan struct{}, 1), own: map[string]bool{}}
+	url, observer := "http://"+listener.Addr().String(), &jobObserver{ends: make(chan engine.Event, maxEnds), started: make(chan struct{}, 1), sentByDev: map[string]bool{}}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		APIKey: key, Logger: log, GPUs: inventory, NoJobLimits: true, Version: version,
 		URL: url, MakeTemp: programs.ScratchFolder, Programs: programs, LogWorkers: out, OnJob: observer.observe,
@@ -105,7 +105,7 @@ func (d *dev) run() (err error) {
 	}
 	connections, serveErr := httplimit.Listen(listener, httplimit.Connections{Logger: log}), make(chan error, 1)
 	go func() { serveErr <- serveHTTP(ctx, stop, connections, j, log) }()
-	files, watchErr := d.watch(handler.File) // before the worker reads them
+	watcher, watchErr := d.watch(handler.File) // before the worker reads them
 	e, err := d.createEndpoint(ctx, url, key, generated, env)
 	switch {
 	case err != nil:
@@ -117,7 +117,7 @@ func (d *dev) run() (err error) {
 		if watchErr != nil {
 			out.show("WARN", "", watchErr.Error())
 		}
-		err = d.followChanges(ctx, e, handler, python, out, observer, files)
+		err = d.followChanges(ctx, e, handler, python, out, observer, watcher)
 	}
 	stop()
 	return errors.Join(err, <-serveErr, j.Close())
@@ -270,21 +270,21 @@ func testInput(handler string) string {
 func watchPause(scan time.Duration) time.Duration { return max(300*time.Millisecond, 9*scan) }
 
 // followChanges applies each change of the files, and sends the job again.
-func (d *dev) followChanges(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, observer *jobObserver, files *fileWatcher) error {
+func (d *dev) followChanges(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, observer *jobObserver, watcher *fileWatcher) error {
 	loop := &jobLoop{e: e, input: d.Input, out: out, observer: observer}
 	if d.Input != "" {
 		loop.resubmit(ctx)
 		defer func() { <-loop.done }()
 	}
-	for scan := time.Duration(0); httpclient.Sleep(ctx, watchPause(scan)) == nil; {
+	for scanTime := time.Duration(0); httpclient.Sleep(ctx, watchPause(scanTime)) == nil; {
 		start := time.Now()
-		names := files.changed()
-		scan = time.Since(start)
+		names := watcher.changed()
+		scanTime = time.Since(start)
 		if len(names) == 0 {
 			continue
 		}
 		changed := listNames(names)
-		if changed == files.name(d.Input) {
+		if changed == watcher.name(d.Input) {
 			out.show("DEV", "", changed+" changed: the job is sent again")
 		} else if !d.applyChange(ctx, e, h, python, changed, out) {
 			continue
@@ -331,7 +331,7 @@ type devEndpoint struct {
 	url, key     string
 	displayedKey string // printed instead of the key
 	name, id     string
-	current      api.Endpoint // as last read
+	settings     api.Endpoint // as last read
 	version      int
 }
 
@@ -361,18 +361,18 @@ func (e *devEndpoint) create(ctx context.Context, d *dev, env map[string]string)
 	} else {
 		want.CPU = []api.CPU{{ID: "cpu3c", VCPUCount: 2}}
 	}
-	if e.current, err = e.client.Endpoints.Create(ctx, want); err != nil {
+	if e.settings, err = e.client.Endpoints.Create(ctx, want); err != nil {
 		return fmt.Errorf("creating the endpoint: %w", err)
 	}
-	e.id = e.current.ID
+	e.id = e.settings.ID
 	return nil
 }
 
 func (e *devEndpoint) release(ctx context.Context) (err error) {
 	e.version++
-	want, container := e.current, *e.current.Container
+	want, container := e.settings, *e.settings.Container
 	container.Image, want.Container = new(e.image()), &container
-	if e.current, err = e.client.Endpoints.Update(ctx, e.current, want); err != nil {
+	if e.settings, err = e.client.Endpoints.Update(ctx, e.settings, want); err != nil {
 		return fmt.Errorf("replacing the worker: %w", err)
 	}
 	return nil

@@ -59,7 +59,7 @@ func submissionOf(input string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("invalid --input %s: expected a JSON object, in UTF-8 without a byte order mark: %w", input, err)
 	}
-	if inner, ok := members["input"]; ok && bytes.HasPrefix(bytes.TrimSpace(inner), []byte("{")) {
+	if nested, ok := members["input"]; ok && bytes.HasPrefix(bytes.TrimSpace(nested), []byte("{")) {
 		return text, nil
 	}
 	return json.Marshal(map[string]json.RawMessage{"input": text})
@@ -84,7 +84,7 @@ const (
 
 // await waits for a job's end and shows its progress. With once it fails if no worker can start.
 func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *terminal) (api.Job, error) {
-	shown, polls := "", 0
+	lastUpdate, polls := "", 0
 	for !job.Finished() {
 		if err := httpclient.Sleep(ctx, pollInterval); err != nil {
 			return job, err
@@ -94,9 +94,9 @@ func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *te
 			return job, err
 		}
 		job = latest
-		if update := progressUpdate(job); update != "" && update != shown {
+		if update := progressUpdate(job); update != "" && update != lastUpdate {
 			out.show("JOB", "", "progress: "+update)
-			shown = update
+			lastUpdate = update
 		}
 		if once && job.Status == "IN_QUEUE" {
 			// While another worker starts, await waits: loading a large model may take minutes.
@@ -179,8 +179,8 @@ func (e *devEndpoint) runOnce(ctx context.Context, input string, perJob bool, ou
 	case ctx.Err() != nil:
 		return &exitError{exitNoResult, "interrupted"}
 	case err != nil:
-		if stop, ok := errors.AsType[*exitError](err); ok {
-			return stop
+		if exit, ok := errors.AsType[*exitError](err); ok {
+			return exit
 		}
 		return &exitError{exitNoResult, err.Error()}
 	}
@@ -206,11 +206,11 @@ func (e *devEndpoint) outputHint(ctx context.Context, job api.Job, chunksHint st
 
 // jobObserver shows how clients' jobs end.
 type jobObserver struct {
-	ended   chan engine.Event
-	running chan struct{} // signals that a job runs
+	ends    chan engine.Event
+	started chan struct{} // signals that a job has started
 
-	mu  sync.Mutex      // held while dev sends a job
-	own map[string]bool // ids of the jobs that dev has sent
+	mu        sync.Mutex      // held while dev sends a job
+	sentByDev map[string]bool // by job id
 }
 
 const (
@@ -218,11 +218,11 @@ const (
 	maxHeadline = 2000 // bytes of the error of a client's job
 )
 
-// observe signals that a job runs, or queues its end for show.
+// observe signals that a job has started, or queues its end for show.
 func (j *jobObserver) observe(e engine.Event) {
 	if e.To == engine.InProgress {
 		select {
-		case j.running <- struct{}{}:
+		case j.started <- struct{}{}:
 		default:
 		}
 	}
@@ -230,7 +230,7 @@ func (j *jobObserver) observe(e engine.Event) {
 		return
 	}
 	select {
-	case j.ended <- e:
+	case j.ends <- e:
 	default:
 	}
 }
@@ -240,14 +240,14 @@ func (j *jobObserver) sendOwn(send func() (api.Job, error)) (api.Job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	job, err := send()
-	j.own[job.ID] = true
+	j.sentByDev[job.ID] = true
 	return job, err
 }
 
 func (j *jobObserver) isOwn(id string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.own[id]
+	return j.sentByDev[id]
 }
 
 // show shows the ends of clients' jobs until ctx ends. It leaves out the jobs' outputs.
@@ -256,9 +256,9 @@ func (j *jobObserver) show(ctx context.Context, e *devEndpoint, out *terminal) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-j.running:
+		case <-j.started:
 			out.repeats.release(func(id, text string) { out.showLine(now(), id, text) })
-		case event := <-j.ended:
+		case event := <-j.ends:
 			if j.isOwn(event.Job) {
 				continue
 			}

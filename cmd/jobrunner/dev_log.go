@@ -131,18 +131,18 @@ func (h terminalHandler) WithGroup(string) slog.Handler      { return h }
 // worker's, until the worker writes a different line or ends, or a job runs.
 type repeatFilter struct {
 	mu          sync.Mutex
-	lastFailure []string // log of the worker that failed last
-	starts      map[string]*workerStart
+	lastFailure []string                // log of the worker that failed last
+	starts      map[string]*workerStart // by worker
 }
 
 // workerStart is the log of a worker that may repeat the last failure.
 type workerStart struct {
 	lines []string // lines so far; nil if it can't repeat the last failure
-	shown int      // number of shown lines
+	shown int      // how many of them were shown
 }
 
-// maxStart limits the lines that are compared.
-const maxStart = 200
+// maxComparedLines limits the lines of a worker that are compared.
+const maxComparedLines = 200
 
 // write shows a line of a worker, unless it may repeat the last failure.
 func (r *repeatFilter) write(id, text string, show func(string)) {
@@ -156,7 +156,7 @@ func (r *repeatFilter) write(id, text string, show func(string)) {
 		s = &workerStart{lines: []string{}}
 		r.starts[id] = s
 	}
-	end, ended := strings.CutPrefix(text, run.SystemPrefix+"the process ended with ")
+	exitText, ended := strings.CutPrefix(text, run.SystemPrefix+"the process ended with ")
 	if ended {
 		delete(r.starts, id)
 	}
@@ -165,22 +165,22 @@ func (r *repeatFilter) write(id, text string, show func(string)) {
 		return
 	}
 	s.lines = append(s.lines, text)
-	n, failure := len(s.lines), ended && !strings.HasPrefix(end, "exit status 0")
-	same := n <= len(r.lastFailure) && slices.EqualFunc(s.lines, r.lastFailure[:n], equalOutput)
+	n, failure := len(s.lines), ended && !strings.HasPrefix(exitText, "exit status 0")
+	isRepeat := n <= len(r.lastFailure) && slices.EqualFunc(s.lines, r.lastFailure[:n], equalOutput)
 	switch {
-	case failure && same && n == len(r.lastFailure):
+	case failure && isRepeat && n == len(r.lastFailure):
 		if n-s.shown > 1 {
 			show(run.SystemPrefix + "the same error again")
 		} else {
 			show(text)
 		}
-	case same && !ended:
+	case isRepeat && !ended:
 	case failure:
-		s.show(show)
+		s.showHeldBack(show)
 		r.lastFailure = s.lines
 	default:
-		s.show(show)
-		if n >= maxStart {
+		s.showHeldBack(show)
+		if n >= maxComparedLines {
 			s.lines = nil
 		}
 	}
@@ -191,7 +191,7 @@ func (r *repeatFilter) release(show func(id, text string)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, s := range r.starts {
-		s.show(func(text string) { show(id, text) })
+		s.showHeldBack(func(text string) { show(id, text) })
 	}
 }
 
@@ -204,8 +204,8 @@ func equalOutput(a, b string) bool {
 	return a == b
 }
 
-// show shows the lines that were held back.
-func (s *workerStart) show(show func(string)) {
+// showHeldBack shows the lines that were held back.
+func (s *workerStart) showHeldBack(show func(string)) {
 	for _, text := range s.lines[min(s.shown, len(s.lines)):] {
 		show(text)
 	}

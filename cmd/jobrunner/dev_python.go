@@ -45,7 +45,7 @@ func findPython(folder string) interpreter {
 		if found := projectPython(dir); found.command != nil {
 			return found
 		}
-		if below, err := filepath.Rel(current, dir); err != nil || !filepath.IsLocal(below) || below == "." {
+		if relative, err := filepath.Rel(current, dir); err != nil || !filepath.IsLocal(relative) || relative == "." {
 			break
 		}
 	}
@@ -60,12 +60,12 @@ func findPython(folder string) interpreter {
 // conda). If the folder has neither, the interpreter has no command.
 func projectPython(folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
-	// A project without this file shows its tool by a lock file.
+	// A project shows its tool by a lock file or in pyproject.toml.
 	project, _ := os.ReadFile(inFolder("pyproject.toml"))
-	uses := func(lock string, marks ...string) bool {
+	usesTool := func(lock string, marks ...string) bool {
 		return exists(inFolder(lock)) || slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(string(project), mark) })
 	}
-	usesUV := uses("uv.lock", "[tool.uv", `"uv_build"`)
+	usesUV := usesTool("uv.lock", "[tool.uv", `"uv_build"`)
 	for _, name := range []string{".venv", "venv", "env", ".pixi/envs/default"} {
 		if python := venvPython(inFolder(name)); python != "" {
 			install := installWith(python, "-m", "pip", "install")
@@ -84,7 +84,7 @@ func projectPython(folder string) interpreter {
 		if uv, err := exec.LookPath("uv"); err == nil {
 			return interpreter{command: []string{uv, "run", "python"}, createEnv: [][]string{{uv, "run", "python", "-c", printPath}}, origin: "uv", install: installWith("uv", "add")}
 		}
-	case uses("poetry.lock", "[tool.poetry", "poetry.core.masonry"):
+	case usesTool("poetry.lock", "[tool.poetry", "poetry.core.masonry"):
 		if poetry, err := exec.LookPath("poetry"); err == nil {
 			return interpreter{command: []string{poetry, "run", "python"}, createEnv: [][]string{{poetry, "run", "python", "-c", printPath}}, origin: "poetry", install: installWith("poetry", "add")}
 		}

@@ -13,9 +13,9 @@ import (
 
 // fileWatcher detects changes of files with the handler's suffix in its folder, and of files that users name.
 type fileWatcher struct {
-	file   string            // the handler
-	extra  []string          // files, folders and patterns of the user
-	stamps map[string]string // state of each file, see recordStamp
+	file     string            // the handler
+	patterns []string          // files, folders and patterns of the user
+	stamps   map[string]string // state of each file, see recordStamp
 }
 
 // maxWatchedFiles limits the watched files below one folder, because each is checked several times a second.
@@ -27,11 +27,11 @@ var ignoredFolders = []string{"__pycache__", "node_modules", "site-packages", "t
 
 // newFileWatcher records the current state of the files. If there are too many, it returns an error and watches
 // only the handler and the user's files. A pattern without files is an error, too, but is watched.
-func newFileWatcher(file string, extra []string) (*fileWatcher, error) {
-	w := &fileWatcher{file: file, extra: extra}
+func newFileWatcher(file string, patterns []string) (*fileWatcher, error) {
+	w := &fileWatcher{file: file, patterns: patterns}
 	var err error
 	w.stamps, err = w.scan()
-	for _, pattern := range extra {
+	for _, pattern := range patterns {
 		if len(matches(pattern)) == 0 {
 			err = errors.Join(err, fmt.Errorf("--watch %s: no file or folder has this name yet", pattern))
 		}
@@ -75,7 +75,7 @@ func (w *fileWatcher) name(file string) string {
 func (w *fileWatcher) scan() (stamps map[string]string, err error) {
 	stamps = map[string]string{}
 	recordStamp(stamps, w.file)
-	for _, pattern := range w.extra {
+	for _, pattern := range w.patterns {
 		for _, path := range matches(pattern) {
 			if info, statErr := os.Stat(path); statErr != nil || !info.IsDir() {
 				recordStamp(stamps, path)
@@ -99,8 +99,8 @@ func (w *fileWatcher) scan() (stamps map[string]string, err error) {
 func foldersOf(handler string) []string {
 	folder := filepath.Dir(handler)
 	target, err := filepath.EvalSymlinks(handler)
-	resolved, folderErr := filepath.EvalSymlinks(folder)
-	if err == nil && folderErr == nil && filepath.Dir(target) != resolved {
+	realFolder, folderErr := filepath.EvalSymlinks(folder)
+	if err == nil && folderErr == nil && filepath.Dir(target) != realFolder {
 		return []string{folder, filepath.Dir(target)}
 	}
 	return []string{folder}
@@ -111,8 +111,8 @@ func matches(pattern string) []string {
 	if exists(pattern) { // its name may contain characters of patterns, like data[1]
 		return []string{pattern}
 	}
-	found, _ := filepath.Glob(pattern) // checkWatch reported an invalid pattern
-	return found
+	paths, _ := filepath.Glob(pattern) // checkWatch reported an invalid pattern
+	return paths
 }
 
 // checkWatch rejects a name that neither exists nor is a valid pattern.

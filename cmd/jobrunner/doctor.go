@@ -151,8 +151,8 @@ func isJobrunner(ctx context.Context, address string) bool {
 
 // Free disk space, in bytes, below which doctor fails or warns.
 const (
-	littleDisk   = 100 << 20
-	moderateDisk = 1 << 30
+	failFreeDisk = 100 << 20
+	warnFreeDisk = 1 << 30
 )
 
 func (d *doctor) checkDataFolder(context.Context) finding {
@@ -174,9 +174,9 @@ func (d *doctor) checkDataFolder(context.Context) finding {
 	switch {
 	case err != nil:
 		return warn("", "%s can be written; the free space on its disk is unknown: %s", dir, err)
-	case free < littleDisk:
+	case free < failFreeDisk:
 		return fail("free some space, or choose another folder with --data", "%s can be written, and its disk has %d MiB free", dir, free>>20)
-	case free < moderateDisk:
+	case free < warnFreeDisk:
 		return warn("with a full disk, new jobs are rejected: free some space", "%s can be written, and its disk has %d MiB free", dir, free>>20)
 	}
 	return ok("%s can be written, %d GiB free", dir, free>>30)
@@ -242,22 +242,22 @@ func (d *doctor) checkImages(ctx context.Context) finding {
 
 const raiseDescriptors = "raise the limit, for example with 'ulimit -n 65536' or LimitNOFILE of systemd"
 
-// goodDescriptors is enough for serve's default number of connections, workers and the state.
-const goodDescriptors = 8192
+// enoughDescriptors is enough for serve's default number of connections, workers and the state.
+const enoughDescriptors = 8192
 
 func (d *doctor) checkOpenFiles(context.Context) finding {
-	if n := httplimit.Descriptors(); n < goodDescriptors {
+	if n := httplimit.Descriptors(); n < enoughDescriptors {
 		return warn(raiseDescriptors, "at most %d: serve lowers --max-connections accordingly", n)
 	}
 	return ok("enough")
 }
 
-// earliest is older than any release of this program.
-var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// earliestTime is before any release of this program.
+var earliestTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (d *doctor) checkClock(context.Context) finding {
 	now := time.Now()
-	if now.Before(earliest) {
+	if now.Before(earliestTime) {
 		return fail("set the clock: certificates, retention and bills depend on it", "%s is wrong", now.UTC().Format(time.RFC3339))
 	}
 	if known, synchronized := clockState(); known && !synchronized {
@@ -266,8 +266,8 @@ func (d *doctor) checkClock(context.Context) finding {
 	return ok("%s", now.UTC().Format(time.RFC3339))
 }
 
-// moderateSkew is a clock difference that is noticeable in the times of jobs.
-const moderateSkew = time.Second
+// warnSkew is a clock difference that is noticeable in the times of jobs.
+const warnSkew = time.Second
 
 func (d *doctor) checkPostgres(ctx context.Context) finding {
 	url, err := d.databaseURL()
@@ -292,7 +292,7 @@ func (d *doctor) checkPostgres(ctx context.Context) finding {
 	if err := errors.Join(err, lagErr); err != nil {
 		return fail("correct --engine or --engine-file", "%s", err)
 	}
-	if skew := lag.Abs(); skew > moderateSkew {
+	if skew := lag.Abs(); skew > warnSkew {
 		return warn("synchronize both clocks with a time service", "version %s; its clock differs by %s", version, skew.Round(time.Millisecond))
 	}
 	return ok("version %s", version)
@@ -303,18 +303,18 @@ func (d *doctor) checkPython(ctx context.Context) finding {
 	if err != nil {
 		return warn("", "%s", err)
 	}
-	found := findPython(folder)
-	if found.createEnv != nil { // doctor changes nothing
-		return ok("from %s, which prepares it when a handler starts", found.origin)
+	python := findPython(folder)
+	if python.createEnv != nil { // doctor changes nothing
+		return ok("from %s, which prepares it when a handler starts", python.origin)
 	}
 	env := host.Handler{}.Environment(nil)
-	if err := found.check(ctx, env, folder, "", false); err != nil {
+	if err := python.check(ctx, env, folder, "", false); err != nil {
 		return warn("only handlers in Python need it: install Python 3", "%s", err)
 	}
-	if err := found.check(ctx, env, folder, "", true); err != nil {
-		return warn("only handlers in Python need it: "+found.install, "%s, without %s", &found, sdkPackage)
+	if err := python.check(ctx, env, folder, "", true); err != nil {
+		return warn("only handlers in Python need it: "+python.install, "%s, without %s", &python, sdkPackage)
 	}
-	return ok("%s, with %s", &found, sdkPackage)
+	return ok("%s, with %s", &python, sdkPackage)
 }
 
 func (d *doctor) checkTerraform(ctx context.Context) finding {
@@ -323,13 +323,13 @@ func (d *doctor) checkTerraform(ctx context.Context) finding {
 		if err != nil {
 			continue
 		}
-		var about struct {
+		var output struct {
 			Version string `json:"terraform_version"`
 		}
-		if json.Unmarshal([]byte(commandOutput(ctx, "", nil, path, "version", "-json")), &about) != nil || about.Version == "" {
+		if json.Unmarshal([]byte(commandOutput(ctx, "", nil, path, "version", "-json")), &output) != nil || output.Version == "" {
 			return warn("only the provider needs it: reinstall it", "%s doesn't print its version", path)
 		}
-		return ok("%s %s (%s)", name, about.Version, path)
+		return ok("%s %s (%s)", name, output.Version, path)
 	}
 	return warn("only the provider needs one of them: install it", "neither terraform nor tofu is on PATH")
 }

@@ -54,7 +54,7 @@ func (s *databaseFlags) warnOfPassword(log *slog.Logger) {
 	if err != nil {
 		return
 	}
-	if _, has := u.User.Password(); has || u.Query().Has("password") {
+	if _, hasPassword := u.User.Password(); hasPassword || u.Query().Has("password") {
 		log.Warn("every user of this machine can read the password in --engine in the list of processes: put the URL into a file for --engine-file, or the password into PGPASSWORD or ~/.pgpass")
 	}
 }
@@ -120,12 +120,12 @@ func (d *deploymentFlags) storedKey() (key, path string, err error) {
 	if key = strings.TrimSpace(string(content)); key != "" {
 		return key, path, nil
 	}
-	_, absent := os.Stat(dir)
+	_, statErr := os.Stat(dir)
 	switch {
-	case absent != nil && d.Data == "":
+	case statErr != nil && d.Data == "":
 		return "", "", nil
-	case absent != nil:
-		return "", "", fmt.Errorf("no API key for %s: --data %s: %w; set it to the data folder of a jobrunner of this machine, or set %s", d.BaseURL, d.Data, absent, keyVariable)
+	case statErr != nil:
+		return "", "", fmt.Errorf("no API key for %s: --data %s: %w; set it to the data folder of a jobrunner of this machine, or set %s", d.BaseURL, d.Data, statErr, keyVariable)
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return "", "", fmt.Errorf("no API key for %s: %w; set %s, or read the file as the user that runs the jobrunner", d.BaseURL, err, keyVariable)
 	}

@@ -61,36 +61,36 @@ func (r *runJob) Run() error {
 	}
 	return r.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		if r.Detach {
-			sent, err := c.Jobs.Run(ctx, endpointID, s)
+			job, err := c.Jobs.Run(ctx, endpointID, s)
 			if err != nil {
 				return notStarted(err)
 			}
 			if r.JSON {
-				return printJSON(sent)
+				return printJSON(job)
 			}
-			fmt.Fprintln(stdout, sent.ID)
+			fmt.Fprintln(stdout, job.ID)
 			return nil
 		}
-		ended, err := c.Jobs.RunUntil(ctx, endpointID, s, r.Timeout, func(ctx context.Context, sent api.Job) (api.Job, error) {
+		result, err := c.Jobs.RunUntil(ctx, endpointID, s, r.Timeout, func(ctx context.Context, job api.Job) (api.Job, error) {
 			if r.Tail {
-				return r.tail(ctx, c, endpointID, sent.ID)
+				return r.tail(ctx, c, endpointID, job.ID)
 			}
-			return c.Jobs.Await(ctx, endpointID, sent, r.progress(ctx, c, endpointID))
+			return c.Jobs.Await(ctx, endpointID, job, r.progress(ctx, c, endpointID))
 		})
 		failure, ok := errors.AsType[*api.JobError](err)
 		switch {
 		case ok && failure.Err != nil:
-			return &exitError{exitNoResult, err.Error() + lastReason(ctx, c, endpointID, ended)}
+			return &exitError{exitNoResult, err.Error() + lastReason(ctx, c, endpointID, result)}
 		case err != nil && !ok:
 			return notStarted(err)
 		case r.Tail:
-			return r.finishTail(ended, nil)
+			return r.finishTail(result, nil)
 		}
-		hint := commandLine("jobrunner", "job", "tail", r.Endpoint, ended.ID) + " prints them, and so does job run --tail"
-		if note := unreadNote(ctx, c, endpointID, ended, hint); note != "" {
+		hint := commandLine("jobrunner", "job", "tail", r.Endpoint, result.ID) + " prints them, and so does job run --tail"
+		if note := unreadNote(ctx, c, endpointID, result, hint); note != "" {
 			fmt.Fprintln(stderr, note)
 		}
-		return r.printEnd(ended)
+		return r.printEnd(result)
 	})
 }
 
@@ -128,8 +128,8 @@ func decodeSubmission(input string) (s api.Submission, err error) {
 	}
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(text, &members) // valid, because submissionOf checked it
-	for _, known := range []string{"input", "webhook", "policy", "s3Config"} {
-		delete(members, known)
+	for _, member := range []string{"input", "webhook", "policy", "s3Config"} {
+		delete(members, member)
 	}
 	if len(members) > 0 {
 		fmt.Fprintf(stderr, "--input has the member input, so it is the whole request; unknown members aren't sent: %s\n", strings.Join(slices.Sorted(maps.Keys(members)), ", "))
@@ -145,8 +145,8 @@ func (s *jobStatus) Run() error {
 		if err := s.show(job, err); err != nil {
 			return err
 		}
-		if why := waitReason(ctx, c, endpointID, job); why != "" {
-			fmt.Fprintln(stderr, why)
+		if reason := waitReason(ctx, c, endpointID, job); reason != "" {
+			fmt.Fprintln(stderr, reason)
 		}
 		return nil
 	})
@@ -156,11 +156,11 @@ type tailJob struct{ jobArgs }
 
 func (t *tailJob) Run() error {
 	return t.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
-		ended, err := t.tail(ctx, c, endpointID, t.Job)
+		result, err := t.tail(ctx, c, endpointID, t.Job)
 		if ctx.Err() != nil {
-			return &exitError{exitNoResult, fmt.Sprintf("interrupted: the job continues as %s%s", ended.Status, lastReason(ctx, c, endpointID, ended))}
+			return &exitError{exitNoResult, fmt.Sprintf("interrupted: the job continues as %s%s", result.Status, lastReason(ctx, c, endpointID, result))}
 		}
-		return t.finishTail(ended, err)
+		return t.finishTail(result, err)
 	})
 }
 
@@ -220,34 +220,34 @@ func (e *endpointArgs) withEndpoint(call func(ctx context.Context, c *api.Client
 	if err != nil {
 		return notStarted(err)
 	}
-	if found, err := c.Endpoints.Get(ctx, id); err == nil && found.Type == "LOAD_BALANCER" {
-		return notStarted(fmt.Errorf("endpoint %s is a load balancer, which has no jobs: send your requests to its workers, at %s", e.Endpoint, found.RequestURLs.Base))
+	if endpoint, err := c.Endpoints.Get(ctx, id); err == nil && endpoint.Type == "LOAD_BALANCER" {
+		return notStarted(fmt.Errorf("endpoint %s is a load balancer, which has no jobs: send your requests to its workers, at %s", e.Endpoint, endpoint.RequestURLs.Base))
 	}
 	return call(ctx, c, id)
 }
 
 // endpointID finds an endpoint by its id or name. A key that may not list endpoints needs the id.
-func endpointID(ctx context.Context, c *api.Client, given string) (string, error) {
+func endpointID(ctx context.Context, c *api.Client, idOrName string) (string, error) {
 	all, err := c.Endpoints.ListNames(ctx)
 	if err != nil {
-		if isRefused(err) && api.ValidID(given) {
-			if _, err := c.Jobs.Health(ctx, given); isRefused(err) {
-				return "", fmt.Errorf("this API key can't use an endpoint with the id %q, and can't list endpoints to find one with this name: use the endpoint's id: %w", given, err)
+		if isRefused(err) && api.ValidID(idOrName) {
+			if _, err := c.Jobs.Health(ctx, idOrName); isRefused(err) {
+				return "", fmt.Errorf("this API key can't use an endpoint with the id %q, and can't list endpoints to find one with this name: use the endpoint's id: %w", idOrName, err)
 			}
-			return given, nil
+			return idOrName, nil
 		}
 		return "", err
 	}
-	if slices.ContainsFunc(all, func(e api.NamedObject) bool { return e.ID == given }) {
-		return given, nil
+	if slices.ContainsFunc(all, func(e api.NamedObject) bool { return e.ID == idOrName }) {
+		return idOrName, nil
 	}
-	switch ids := api.WithName(all, given); len(ids) {
+	switch ids := api.WithName(all, idOrName); len(ids) {
 	case 1:
 		return ids[0], nil
 	case 0:
-		return "", fmt.Errorf("no endpoint has the id or name %q; %s", given, listSome(all))
+		return "", fmt.Errorf("no endpoint has the id or name %q; %s", idOrName, listSome(all))
 	default:
-		return "", fmt.Errorf("%d endpoints have the name %q: choose one by its id, %s", len(ids), given, strings.Join(ids, ", "))
+		return "", fmt.Errorf("%d endpoints have the name %q: choose one by its id, %s", len(ids), idOrName, strings.Join(ids, ", "))
 	}
 }
 
@@ -270,9 +270,9 @@ func listSome(all []api.NamedObject) string {
 }
 
 func listNames(names []string) string {
-	const most = 10
-	if n := len(names) - most; n > 0 {
-		names = append(names[:most:most], fmt.Sprintf("and %d more", n))
+	const maxNames = 10
+	if n := len(names) - maxNames; n > 0 {
+		names = append(names[:maxNames:maxNames], fmt.Sprintf("and %d more", n))
 	}
 	return strings.Join(names, ", ")
 }

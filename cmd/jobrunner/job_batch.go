@@ -99,16 +99,16 @@ func (r *runBatch) create(ctx context.Context, c *api.Client, endpointID string,
 
 // readInputs reads a JSON object from each line that isn't empty.
 func readInputs(file string) (inputs []json.RawMessage, err error) {
-	var from io.Reader = os.Stdin
+	var source io.Reader = os.Stdin
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = f.Close() }()
-		from = f
+		source = f
 	}
-	lines := bufio.NewReaderSize(from, maxInput)
+	lines := bufio.NewReaderSize(source, maxInput)
 	for n := 1; ; n++ {
 		line, readErr := lines.ReadSlice('\n')
 		if errors.Is(readErr, bufio.ErrBufferFull) {
@@ -133,16 +133,16 @@ func readInputs(file string) (inputs []json.RawMessage, err error) {
 
 // awaitBatch waits for the end of all requests of a batch and prints its progress.
 func awaitBatch(ctx context.Context, c *api.Client, endpointID string, b api.Batch) (api.Batch, error) {
-	printed := ""
+	lastLine := ""
 	err := api.Poll(ctx, func() (done bool, err error) {
 		latest, err := c.Jobs.Batch(ctx, endpointID, b.ID)
 		if err != nil {
 			return false, err
 		}
 		b = latest
-		if line := fmt.Sprintf("batch %s: %d of %d requests have ended", b.ID, b.Completed+b.Failed, b.Total); line != printed && !b.Done() {
+		if line := fmt.Sprintf("batch %s: %d of %d requests have ended", b.ID, b.Completed+b.Failed, b.Total); line != lastLine && !b.Done() {
 			fmt.Fprintln(stderr, line)
-			printed = line
+			lastLine = line
 		}
 		return b.Done(), nil
 	})
@@ -150,7 +150,7 @@ func awaitBatch(ctx context.Context, c *api.Client, endpointID string, b api.Bat
 }
 
 func printRequests(ctx context.Context, c *api.Client, endpointID, batchID string) error {
-	return c.Jobs.BatchRequests(ctx, endpointID, batchID, func(one api.BatchRequest) error { return printJSON(one) })
+	return c.Jobs.BatchRequests(ctx, endpointID, batchID, func(request api.BatchRequest) error { return printJSON(request) })
 }
 
 // showBatch prints a batch as JSON with --json, otherwise a text.
@@ -179,11 +179,11 @@ type listBatches struct{ endpointArgs }
 
 func (l *listBatches) Run() error {
 	return l.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
-		all, err := c.Jobs.Batches(ctx, endpointID)
+		batches, err := c.Jobs.Batches(ctx, endpointID)
 		if err != nil {
 			return err
 		}
-		for _, b := range all {
+		for _, b := range batches {
 			line := fmt.Sprintf("%s  %-9s  %d of %d requests have ended", b.ID, b.Status, b.Completed+b.Failed, b.Total)
 			if b.Name != "" {
 				line += "  " + b.Name

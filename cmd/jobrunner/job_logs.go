@@ -32,8 +32,8 @@ func (l *jobLogs) Run() error {
 		case err != nil:
 			return err
 		case j.WorkerID == "":
-			if why := waitReason(ctx, c, endpointID, j); why != "" {
-				return fmt.Errorf("job %s is %s: no worker has taken it: %s", l.Job, j.Status, why)
+			if reason := waitReason(ctx, c, endpointID, j); reason != "" {
+				return fmt.Errorf("job %s is %s: no worker has taken it: %s", l.Job, j.Status, reason)
 			}
 			return fmt.Errorf("job %s is %s: no worker has taken it", l.Job, j.Status)
 		}
@@ -41,15 +41,15 @@ func (l *jobLogs) Run() error {
 		if err != nil {
 			return fmt.Errorf("the log of worker %s: %w", j.WorkerID, err)
 		}
-		found, hasStart := findJobLines(j, lines, l.hasAllLines(lines))
+		jobLines, hasStart := findJobLines(j, lines, l.hasAllLines(lines))
 		if l.All {
-			found = lines
+			jobLines = lines
 		}
-		if err := l.print(found); err != nil {
+		if err := l.print(jobLines); err != nil {
 			return err
 		}
 		switch {
-		case len(found) == 0:
+		case len(jobLines) == 0:
 			fmt.Fprintf(stderr, "worker %s logged nothing that names job %s in its last %d lines; --all prints them%s\n", j.WorkerID, l.Job, len(lines), l.moreHint(lines))
 		case !hasStart:
 			fmt.Fprintf(stderr, "the beginning of job %s is not among the last %d lines of its worker's log%s\n", l.Job, len(lines), l.moreHint(lines))
@@ -103,60 +103,60 @@ func (l *jobLogs) hasAllLines(lines []api.LogLine) bool {
 	return int64(len(lines)) < l.Lines
 }
 
-// lateLines is how long after a job's end its lines may arrive: they come by a pipe, the result by HTTP.
-const lateLines = time.Second
+// lateLineTime is how long after a job's end its lines may arrive: they come by a pipe, the result by HTTP.
+const lateLineTime = time.Second
 
 // findJobLines returns the lines of a job, from the first line that names it until its end. It
 // includes lines that name no job, because handlers print such lines, and skips lines that name
-// another job. whole means that the log has no earlier lines. hasStart is false if the job may have
-// started before the first line. found then begins with the first line.
-func findJobLines(j api.Job, lines []api.LogLine, whole bool) (found []api.LogLine, hasStart bool) {
-	hasStart = whole || !beganBefore(j, lines)
+// another job. hasAllLines means that the log has no earlier lines. hasStart is false if the job may have
+// started before the first line. jobLines then begins with the first line.
+func findJobLines(j api.Job, lines []api.LogLine, hasAllLines bool) (jobLines []api.LogLine, hasStart bool) {
+	hasStart = hasAllLines || !beganBefore(j, lines)
 	var withoutJob []api.LogLine // lines that name no job, since the last line that names this one
-	first := ""                  // time of the first line that names the job
-	beforeOther := -1            // number of lines in withoutJob before another job is named, or -1
+	firstTime := ""              // time of the first line that names the job
+	beforeOtherJob := -1         // number of lines in withoutJob before another job is named, or -1
 	for _, line := range lines {
 		switch jobOfLine(line, j) {
 		case j.ID:
-			if len(found) > 0 || !hasStart {
-				found = append(found, withoutJob...)
+			if len(jobLines) > 0 || !hasStart {
+				jobLines = append(jobLines, withoutJob...)
 			}
-			found, withoutJob, beforeOther = append(found, line), nil, -1
-			first = cmp.Or(first, line.Time)
+			jobLines, withoutJob, beforeOtherJob = append(jobLines, line), nil, -1
+			firstTime = cmp.Or(firstTime, line.Time)
 		case "":
 			withoutJob = append(withoutJob, line)
 		default:
-			if beforeOther < 0 {
-				beforeOther = len(withoutJob)
+			if beforeOtherJob < 0 {
+				beforeOtherJob = len(withoutJob)
 			}
 		}
 	}
 	switch {
-	case len(found) == 0:
+	case len(jobLines) == 0:
 		hasStart = true
 	case !j.Finished(): // its handler printed them
-		found = append(found, withoutJob...)
+		jobLines = append(jobLines, withoutJob...)
 	default:
-		found = append(found, linesUntilEnd(j, first, withoutJob, beforeOther)...)
+		jobLines = append(jobLines, linesUntilEnd(j, firstTime, withoutJob, beforeOtherJob)...)
 	}
-	return found, hasStart
+	return jobLines, hasStart
 }
 
 // linesUntilEnd returns the lines before the end of a job. A handler that dies logs no end, so linesUntilEnd
 // computes it from the time of the job's first line. Late lines count, unless they follow a line of
 // another job.
-func linesUntilEnd(j api.Job, first string, lines []api.LogLine, beforeOther int) []api.LogLine {
-	began, err := time.Parse(time.RFC3339Nano, first)
+func linesUntilEnd(j api.Job, firstTime string, lines []api.LogLine, beforeOtherJob int) []api.LogLine {
+	start, err := time.Parse(time.RFC3339Nano, firstTime)
 	if err != nil {
 		return nil
 	}
-	ended := began.Add(milliseconds(j.ExecutionTime))
+	end := start.Add(milliseconds(j.ExecutionTime))
 	for i, line := range lines {
 		at, err := time.Parse(time.RFC3339Nano, line.Time)
-		if beforeOther < 0 || i < beforeOther {
-			at = at.Add(-lateLines)
+		if beforeOtherJob < 0 || i < beforeOtherJob {
+			at = at.Add(-lateLineTime)
 		}
-		if err != nil || at.After(ended) {
+		if err != nil || at.After(end) {
 			return lines[:i]
 		}
 	}
@@ -177,22 +177,22 @@ func jobOfLine(line api.LogLine, j api.Job) string {
 
 // beganBefore reports whether a job may have started before the first of these lines.
 func beganBefore(j api.Job, lines []api.LogLine) bool {
-	last := ""
+	lastTime := ""
 	for _, line := range lines {
 		switch jobOfLine(line, j) {
 		case j.ID:
-			last = line.Time
+			lastTime = line.Time
 		case "":
 		default:
-			if last == "" { // the worker had another job before
+			if lastTime == "" { // the worker had another job before
 				return false
 			}
 		}
 	}
-	ended, err := time.Parse(time.RFC3339Nano, last)
+	end, err := time.Parse(time.RFC3339Nano, lastTime)
 	if err != nil || !j.Finished() {
 		return true // unknown
 	}
-	first, err := time.Parse(time.RFC3339Nano, lines[0].Time)
-	return err != nil || ended.Add(-milliseconds(j.ExecutionTime)).Before(first)
+	logStart, err := time.Parse(time.RFC3339Nano, lines[0].Time)
+	return err != nil || end.Add(-milliseconds(j.ExecutionTime)).Before(logStart)
 }

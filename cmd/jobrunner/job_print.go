@@ -41,8 +41,8 @@ func (d *deploymentFlags) show(j api.Job, err error) error {
 	if j.Retries > 0 {
 		fmt.Fprintf(stdout, "retries %d\n", j.Retries)
 	}
-	if why := cause(j); why != "" {
-		fmt.Fprintf(stdout, "error   %s\n", why)
+	if reason := cause(j); reason != "" {
+		fmt.Fprintf(stdout, "error   %s\n", reason)
 	}
 	if hasOutput(j) {
 		fmt.Fprintf(stdout, "output\n%s\n", prettyOutput(j))
@@ -68,12 +68,12 @@ const noOutputHint = "It has no output: a handler on the SDK returns it, any oth
 
 // tail prints the chunks of a job until its end. If it has none, tail prints its output.
 func (d *deploymentFlags) tail(ctx context.Context, c *api.Client, endpointID, jobID string) (api.Job, error) {
-	out := chunkPrinter{asJSON: d.JSON}
-	j, err := c.Jobs.Stream(ctx, endpointID, jobID, d.progress(ctx, c, endpointID), out.print)
-	out.end()
+	printer := chunkPrinter{asJSON: d.JSON}
+	j, err := c.Jobs.Stream(ctx, endpointID, jobID, d.progress(ctx, c, endpointID), printer.print)
+	printer.end()
 	switch {
 	case err != nil:
-	case out.hasPrinted:
+	case printer.hasPrinted:
 		j.Output = nil // already printed as chunks
 	case hasOutput(j) && !d.JSON:
 		fmt.Fprintln(stdout, prettyOutput(j))
@@ -128,8 +128,8 @@ func describe(j api.Job) string {
 	if !hasRun(j) {
 		text = fmt.Sprintf("%s before it ran (job %s)", j.Status, j.ID)
 	}
-	if why := cause(j); why != "" {
-		text += "\n" + why
+	if reason := cause(j); reason != "" {
+		text += "\n" + reason
 	}
 	if hasOutput(j) {
 		text += "\n" + prettyOutput(j)
@@ -178,26 +178,26 @@ func verdict(j api.Job) error {
 		status = exitNoResult
 	}
 	text := "the job is " + j.Status
-	if why := cause(j); why != "" {
-		text += ": " + why
+	if reason := cause(j); reason != "" {
+		text += ": " + reason
 	}
 	return &exitError{status, text}
 }
 
 // progress returns a function that prints changes of a job's status and, on a terminal, its progress.
 func (d *deploymentFlags) progress(ctx context.Context, c *api.Client, endpointID string) func(api.Job) {
-	printed, showUpdates := "", cli.IsTerminal(os.Stderr) && !d.JSON
+	lastLine, showUpdates := "", cli.IsTerminal(os.Stderr) && !d.JSON
 	return func(j api.Job) {
 		line := fmt.Sprintf("job %s is %s", j.ID, j.Status)
-		if why := waitReason(ctx, c, endpointID, j); why != "" {
-			line += ": " + why
+		if reason := waitReason(ctx, c, endpointID, j); reason != "" {
+			line += ": " + reason
 		}
 		if update := progressUpdate(j); update != "" && showUpdates {
 			line += ": " + update
 		}
-		if line != printed && ctx.Err() == nil {
+		if line != lastLine && ctx.Err() == nil {
 			fmt.Fprintln(stderr, line)
-			printed = line
+			lastLine = line
 		}
 	}
 }
@@ -221,8 +221,8 @@ const reasonTime = 3 * time.Second
 func lastReason(ctx context.Context, c *api.Client, endpointID string, last api.Job) string {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), reasonTime)
 	defer done()
-	if why := waitReason(ctx, c, endpointID, last); why != "" {
-		return "; " + why
+	if reason := waitReason(ctx, c, endpointID, last); reason != "" {
+		return "; " + reason
 	}
 	return ""
 }

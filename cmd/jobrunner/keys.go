@@ -170,23 +170,23 @@ Examples:
 }
 
 func (c *addKey) Run() error {
-	added := apikey.Key{Name: c.Name, Owner: c.Owner, Management: apikey.Scope(c.Management), Jobs: apikey.Scope(c.Jobs), Endpoints: c.Endpoint}
+	newKey := apikey.Key{Name: c.Name, Owner: c.Owner, Management: apikey.Scope(c.Management), Jobs: apikey.Scope(c.Jobs), Endpoints: c.Endpoint}
 	if c.Expires != nil {
 		if *c.Expires <= 0 {
 			return usageErrorf("invalid --expires %s: expected a positive duration", c.Expires)
 		}
-		added.Expires = time.Now().Add(*c.Expires).UTC().Truncate(time.Second)
+		newKey.Expires = time.Now().Add(*c.Expires).UTC().Truncate(time.Second)
 	}
 	for _, id := range c.Endpoint {
 		if !store.IsID(id) { // such as a name, which would match nothing
 			return usageErrorf("invalid --endpoint %q: expected the endpoint's id, of %d digits and lowercase letters, such as vgu9pmhp1j06", id, store.IDLength)
 		}
 	}
-	if err := added.Check(); err != nil {
+	if err := newKey.Check(); err != nil {
 		return usageErrorf("%s", err)
 	}
 	return c.withStore(func(keys apikey.Store) error {
-		key, err := keys.Add(added)
+		key, err := keys.Add(newKey)
 		if err != nil {
 			return err
 		}

@@ -152,11 +152,11 @@ func (s *serve) Run() (err error) {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	var greeting sync.WaitGroup
-	greeting.Go(func() { // waits until the container engines are probed
+	var greeter sync.WaitGroup
+	greeter.Go(func() { // waits until the container engines are probed
 		s.greet(stdout, url, remoteURL(listener.Addr()), dir, key, generated, j.PageCode(), gpus, programs.Describe)
 	})
-	defer greeting.Wait()
+	defer greeter.Wait()
 	return errors.Join(serveHTTP(ctx, stop, listener, j, log), j.Close())
 }
 
@@ -262,8 +262,8 @@ func logger(w io.Writer, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
-// greet prints the variables to export. It prints the key only if the user can't know it. Otherwise it
-// prints no link for signing in into the log of a service or container.
+// greet prints the variables to export. It prints the key only if the user can't know it. Unless it does, it
+// prints no sign-in link into the log of a service or container.
 func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool, pageCode, gpus string, describe func() []string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
 	if remote != "" {
@@ -286,8 +286,8 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 		}
 		fmt.Fprintf(w, "export %s=\"$(cat %s)\"\n", keyVariable, startcmd.Join([]string{file}))
 	}
-	journal := os.Getenv("JOURNAL_STREAM") != ""
-	printsKey := generated && (dir == "" || !journal)
+	logsToJournal := os.Getenv("JOURNAL_STREAM") != ""
+	printsKey := generated && (dir == "" || !logsToJournal)
 	switch {
 	case printsKey:
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=%s\n", key)
@@ -299,7 +299,7 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 		exportKeyIn(filepath.Join(dir, keyFile))
 	}
 	page := fmt.Sprintf("%s/#code=%s (the link works once, within an hour)", url, pageCode)
-	if !printsKey && (journal || os.Getpid() == 1) {
+	if !printsKey && (logsToJournal || os.Getpid() == 1) {
 		page = url + " (it asks for the API key)"
 	}
 	fmt.Fprintf(w, "\nIn the browser: %s\n", page)

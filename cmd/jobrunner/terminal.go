@@ -84,26 +84,26 @@ const writePause = time.Millisecond
 // asyncWriter writes lines to w in the background, in order. Lines that arrive during a write and the
 // pause after it are combined into the next write. Close writes the rest.
 type asyncWriter struct {
-	w       io.Writer
-	arrived chan struct{} // signals that lines are pending
-	done    chan struct{}
+	w    io.Writer
+	wake chan struct{} // signals that lines are pending
+	done chan struct{}
 
 	mu      sync.Mutex
-	written sync.Cond // the pending lines are being written
+	emptied sync.Cond // signals that pending has become empty
 	pending []byte
 	closed  bool
 }
 
 func newAsyncWriter(w io.Writer) *asyncWriter {
-	l := &asyncWriter{w: w, arrived: make(chan struct{}, 1), done: make(chan struct{})}
-	l.written.L = &l.mu
+	l := &asyncWriter{w: w, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	l.emptied.L = &l.mu
 	go func() {
 		defer close(l.done)
 		var lines []byte
-		for range l.arrived {
+		for range l.wake {
 			l.mu.Lock()
 			lines, l.pending = l.pending, lines[:0]
-			l.written.Broadcast()
+			l.emptied.Broadcast()
 			l.mu.Unlock()
 			_, _ = w.Write(lines) // slog ignores errors of writing, too
 			time.Sleep(writePause)
@@ -115,12 +115,12 @@ func newAsyncWriter(w io.Writer) *asyncWriter {
 func (l *asyncWriter) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	for len(l.pending) > maxPending {
-		l.written.Wait()
+		l.emptied.Wait()
 	}
 	closed := l.closed
 	if !closed {
 		l.pending = append(l.pending, line...)
-		notify.Signal(l.arrived)
+		notify.Signal(l.wake)
 	}
 	l.mu.Unlock()
 	if closed {
@@ -135,6 +135,6 @@ func (l *asyncWriter) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	close(l.arrived)
+	close(l.wake)
 	<-l.done
 }

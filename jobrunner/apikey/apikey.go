@@ -25,7 +25,7 @@ import (
 // DefaultOwner is the owner of the deployment's own key.
 const DefaultOwner = "default"
 
-// ErrUnknown means no key or an unknown one: 401 (service description, Authentication, rule 2).
+// ErrUnknown means that a request has no key or an unknown key: 401 (service description, Authentication, rule 2).
 var ErrUnknown = errors.New("the API key is missing or unknown: send it as Authorization: Bearer <key>")
 
 // Identity is an authenticated caller. Its JSON is for the page.
@@ -46,8 +46,8 @@ func (i Identity) MayRead() bool { return i.Management.allows(Read) }
 func (i Identity) MayManage() bool { return i.Management.allows(All) }
 
 // MayUse reports whether the key has a scope at an endpoint's job API.
-func (i Identity) MayUse(endpoint string, needed Scope) bool {
-	return i.Jobs.allows(needed) && (len(i.Endpoints) == 0 || slices.Contains(i.Endpoints, endpoint))
+func (i Identity) MayUse(endpoint string, scope Scope) bool {
+	return i.Jobs.allows(scope) && (len(i.Endpoints) == 0 || slices.Contains(i.Endpoints, endpoint))
 }
 
 // Refusal explains why a key may not call an operation of an endpoint's job API, and what to do.
@@ -62,10 +62,10 @@ func (i Identity) Refusal(endpoint string) string {
 }
 
 type Keys struct {
-	own   digest
-	added Store // nil if the deployment has no store of added keys
-	log   *slog.Logger
-	now   func() time.Time
+	ownKey    digest
+	addedKeys Store // nil if the deployment has no store of added keys
+	log       *slog.Logger
+	now       func() time.Time
 }
 
 type Store interface {
@@ -74,24 +74,24 @@ type Store interface {
 	List() ([]Key, error)
 
 	// current returns the keys, for reading only, and whether the error differs from the last call's.
-	current() (keys []Key, changed bool, err error)
-	// reloadShared makes current return keys that were just added. It returns false if it read nothing.
-	reloadShared(ctx context.Context) bool
+	current() (keys []Key, errChanged bool, err error)
+	// reloadForUnknownKey makes current return keys that were just added. It returns false if it read nothing.
+	reloadForUnknownKey(ctx context.Context) bool
 }
 
 // New returns Keys with one key of full access. An empty key authenticates nobody.
-func New(own string) *Keys { return &Keys{own: sum(own)} }
+func New(ownKey string) *Keys { return &Keys{ownKey: sum(ownKey)} }
 
-// With returns Keys that also have the keys of a file, which is read again when it changes, or of a table. It fails if the
-// file exists and can't be read. If a file becomes unreadable later, all its keys are rejected and the
-// error is logged; in a table, this happens to single keys. now is the clock for the keys' expiry.
-func (k *Keys) With(added Store, now func() time.Time, log *slog.Logger) (*Keys, error) {
-	if f, ok := added.(*File); ok {
+// With returns Keys that also have the keys of a table, or of a file, which is read again when it changes. It
+// fails if the file exists and can't be read. If the file becomes unreadable later, all its keys are rejected
+// and the error is logged; in a table, only the unreadable keys are. now is the clock for the keys' expiry.
+func (k *Keys) With(addedKeys Store, now func() time.Time, log *slog.Logger) (*Keys, error) {
+	if f, ok := addedKeys.(*File); ok {
 		if _, err := f.List(); err != nil {
 			return nil, err
 		}
 	}
-	return &Keys{own: k.own, added: added, log: log, now: now}, nil
+	return &Keys{ownKey: k.ownKey, addedKeys: addedKeys, log: log, now: now}, nil
 }
 
 // FromRequest returns the key of a request. It accepts "Authorization: Bearer <key>", ignoring the case of the scheme,
@@ -112,21 +112,21 @@ func (k *Keys) Authorize(r *http.Request) (Identity, error) {
 	switch {
 	case key == "":
 		return Identity{}, ErrUnknown
-	case hash.equal(k.own):
+	case hash.equal(k.ownKey):
 		return OwnIdentity, nil
-	case k.added == nil:
+	case k.addedKeys == nil:
 		return Identity{}, ErrUnknown
 	}
 	caller, err := k.find(r.Context(), hash)
-	if errors.Is(err, ErrUnknown) && k.added.reloadShared(r.Context()) {
+	if errors.Is(err, ErrUnknown) && k.addedKeys.reloadForUnknownKey(r.Context()) {
 		caller, err = k.find(r.Context(), hash)
 	}
 	return caller, err
 }
 
 func (k *Keys) find(ctx context.Context, hash digest) (caller Identity, err error) {
-	keys, changed, err := k.added.current()
-	if err != nil && changed {
+	keys, errChanged, err := k.addedKeys.current()
+	if err != nil && errChanged {
 		k.log.ErrorContext(ctx, "reading the added API keys failed: unreadable keys are rejected until they are repaired", "error", err)
 	}
 	caller, err = Identity{}, ErrUnknown
@@ -144,10 +144,10 @@ func (k *Keys) find(ctx context.Context, hash digest) (caller Identity, err erro
 
 // List returns the added keys, the oldest first.
 func (k *Keys) List() ([]Key, error) {
-	if k.added == nil {
+	if k.addedKeys == nil {
 		return nil, nil
 	}
-	return k.added.List()
+	return k.addedKeys.List()
 }
 
 // digest is the SHA-256 of a key.
@@ -167,14 +167,14 @@ const (
 	All  Scope = "all"
 )
 
-func (s Scope) allows(needed Scope) bool {
+func (s Scope) allows(minimum Scope) bool {
 	switch s {
 	case All:
 		return true
 	case Read:
-		return needed != All
+		return minimum != All
 	}
-	return needed == None
+	return minimum == None
 }
 
 func (s Scope) check() error {
@@ -198,8 +198,8 @@ func (e *ExpiredError) Is(target error) bool { return target == ErrUnknown }
 // Open returns the keys of a deployment: its own key, and the added keys in the folder dir, if dir
 // isn't empty. A shared database has a table of added keys for all nodes, which takes over the
 // folder's keys. If the database isn't shared, table is nil.
-func Open(ctx context.Context, own, dir string, db *sqldb.DB, now func() time.Time, log *slog.Logger) (keys *Keys, table *Table, err error) {
-	keys = New(own)
+func Open(ctx context.Context, ownKey, dir string, db *sqldb.DB, now func() time.Time, log *slog.Logger) (keys *Keys, table *Table, err error) {
+	keys = New(ownKey)
 	if !db.Shared() {
 		if dir == "" {
 			return keys, nil, nil

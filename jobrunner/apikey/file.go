@@ -27,7 +27,7 @@ type Key struct {
 	Name       string    `json:"name"`
 	Owner      string    `json:"owner,omitempty"` // if empty, the key's name
 	Hash       digest    `json:"sha256"`
-	Management Scope     `json:"management,omitempty"` // if empty, all, or none with endpoints
+	Management Scope     `json:"management,omitempty"` // if empty, none if Endpoints is set, otherwise all
 	Jobs       Scope     `json:"jobs,omitempty"`       // scope of the job API; if empty, all
 	Endpoints  []string  `json:"endpoints,omitempty"`  // allowed endpoints of the job API; if empty, all
 	Created    time.Time `json:"created"`
@@ -81,12 +81,12 @@ func (f *File) List() ([]Key, error) {
 	return allWithDefaults(keys), err
 }
 
-// current reads the file if it changed. changed reports whether the error differs from the last
+// current reads the file if it changed. errChanged reports whether the error differs from the last
 // call's. The caller must not modify the keys.
-func (f *File) current() (keys []Key, changed bool, err error) {
+func (f *File) current() (keys []Key, errChanged bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before := f.err
+	previousErr := f.err
 	info, err := os.Stat(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -96,11 +96,11 @@ func (f *File) current() (keys []Key, changed bool, err error) {
 	case f.info == nil || !os.SameFile(f.info, info) || !f.info.ModTime().Equal(info.ModTime()) || f.info.Size() != info.Size():
 		f.info, f.keys, f.err = f.read()
 	}
-	return f.keys, fmt.Sprint(f.err) != fmt.Sprint(before), f.err
+	return f.keys, fmt.Sprint(f.err) != fmt.Sprint(previousErr), f.err
 }
 
-// reloadShared is a no-op, because current always checks the file.
-func (f *File) reloadShared(context.Context) bool { return false }
+// reloadForUnknownKey is a no-op, because current always checks the file.
+func (f *File) reloadForUnknownKey(context.Context) bool { return false }
 
 func (f *File) read() (info os.FileInfo, keys []Key, err error) {
 	file, err := os.Open(f.path)
@@ -115,16 +115,16 @@ func (f *File) read() (info os.FileInfo, keys []Key, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the API keys: %w", err)
 	}
-	var stored fileContent
-	if err := decodeStrict(text, &stored); err != nil {
+	var content fileContent
+	if err := decodeStrict(text, &content); err != nil {
 		return info, nil, fmt.Errorf("reading the API keys in %s: %w; repair the file, or remove it and add the keys again", f.path, err)
 	}
-	for _, k := range allWithDefaults(stored.Keys) {
+	for _, k := range allWithDefaults(content.Keys) {
 		if err := errors.Join(k.Management.check(), k.Jobs.check()); err != nil {
 			return info, nil, fmt.Errorf("reading the API keys in %s: key %q: %w", f.path, k.Name, err)
 		}
 	}
-	return info, stored.Keys, nil
+	return info, content.Keys, nil
 }
 
 // decodeStrict decodes JSON. A restriction that is misspelled, or unknown to this version, must not be ignored.
@@ -156,7 +156,7 @@ var (
 	validEndpoint = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 )
 
-// Add creates and returns a key, which isn't stored. k must have a name; Add sets hash and time.
+// Add creates and returns a key, of which it stores only the hash. k must have a name; Add sets Hash and Created.
 func (f *File) Add(k Key) (key string, err error) {
 	if key, err = k.complete(); err != nil {
 		return "", err

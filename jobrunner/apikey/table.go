@@ -23,11 +23,11 @@ CREATE TABLE api_keys (
 CREATE UNIQUE INDEX api_keys_name ON api_keys (name) WHERE removed = 0;`}
 
 const (
-	selectKeys  = `SELECT name, content FROM api_keys WHERE removed = 0 ORDER BY k`
-	countKeysOf = `SELECT COUNT(*) FROM api_keys WHERE sha256 = ? OR name = ? AND removed = 0`
-	countHash   = `SELECT COUNT(*) FROM api_keys WHERE sha256 = ?`
-	insertKey   = `INSERT INTO api_keys (sha256, name, content, removed) VALUES (?, ?, ?, 0)`
-	removeKey   = `UPDATE api_keys SET removed = 1, content = '' WHERE name = ? AND removed = 0`
+	selectKeys      = `SELECT name, content FROM api_keys WHERE removed = 0 ORDER BY k`
+	countHashOrName = `SELECT COUNT(*) FROM api_keys WHERE sha256 = ? OR name = ? AND removed = 0`
+	countHash       = `SELECT COUNT(*) FROM api_keys WHERE sha256 = ?`
+	insertKey       = `INSERT INTO api_keys (sha256, name, content, removed) VALUES (?, ?, ?, 0)`
+	removeKey       = `UPDATE api_keys SET removed = 1, content = '' WHERE name = ? AND removed = 0`
 )
 
 // reloadAfter is the shortest interval between reloads of the table for unknown keys.
@@ -38,11 +38,11 @@ const reloadAfter = 100 * time.Millisecond
 type Table struct {
 	db *sqldb.DB
 
-	mu         sync.Mutex
-	keys       []Key
-	err        error
-	unreported bool // current hasn't returned err yet
-	readAt     time.Time
+	mu            sync.Mutex
+	keys          []Key
+	err           error
+	errUnreported bool // current hasn't returned err yet
+	readAt        time.Time
 
 	sharedMu       sync.Mutex // held by the request that reloads for all requests with unknown keys
 	sharedReloadAt time.Time  // start of the last such reload
@@ -82,7 +82,7 @@ func (t *Table) Reload(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if start.After(t.readAt) {
-		t.unreported = t.unreported || fmt.Sprint(invalid) != fmt.Sprint(t.err)
+		t.errUnreported = t.errUnreported || fmt.Sprint(invalid) != fmt.Sprint(t.err)
 		t.keys, t.err, t.readAt = keys, invalid, start
 	}
 	return nil
@@ -103,16 +103,16 @@ func (t *Table) List() ([]Key, error) {
 	return allWithDefaults(t.keys), t.err
 }
 
-func (t *Table) current() (keys []Key, changed bool, err error) {
+func (t *Table) current() (keys []Key, errChanged bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	changed, t.unreported = t.unreported, false
-	return t.keys, changed, t.err
+	errChanged, t.errUnreported = t.errUnreported, false
+	return t.keys, errChanged, t.err
 }
 
-// reloadShared reloads the copy because a request has an unknown key. It waits until reloadAfter has
+// reloadForUnknownKey reloads the copy because a request has an unknown key. It waits until reloadAfter has
 // passed since the last reload. All waiting requests share one reload.
-func (t *Table) reloadShared(ctx context.Context) bool {
+func (t *Table) reloadForUnknownKey(ctx context.Context) bool {
 	start := time.Now()
 	t.sharedMu.Lock()
 	defer t.sharedMu.Unlock()
@@ -127,9 +127,9 @@ func (t *Table) reloadShared(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-	began := time.Now()
+	reloadStart := time.Now()
 	t.sharedReloadOK = t.Reload(ctx) == nil
-	t.sharedReloadAt = began
+	t.sharedReloadAt = reloadStart
 	return t.sharedReloadOK
 }
 
@@ -140,7 +140,7 @@ func (t *Table) Add(k Key) (key string, err error) {
 	}
 	var n int
 	err = t.change(func(tx *sqldb.Tx) error {
-		if err := tx.QueryRow(countKeysOf, k.Hash.text(), k.Name).Scan(&n); err != nil || n > 0 {
+		if err := tx.QueryRow(countHashOrName, k.Hash.text(), k.Name).Scan(&n); err != nil || n > 0 {
 			return err
 		}
 		return insert(tx, k)
@@ -176,16 +176,16 @@ func (t *Table) TakeOver(f *File) (added int, conflicts []string, err error) {
 	err = t.change(func(tx *sqldb.Tx) error {
 		added, conflicts = 0, nil
 		for _, k := range keys {
-			var sameHash, n int
+			var sameHash, sameHashOrName int
 			if err := tx.QueryRow(countHash, k.Hash.text()).Scan(&sameHash); err != nil {
 				return err
 			}
-			if err := tx.QueryRow(countKeysOf, k.Hash.text(), k.Name).Scan(&n); err != nil {
+			if err := tx.QueryRow(countHashOrName, k.Hash.text(), k.Name).Scan(&sameHashOrName); err != nil {
 				return err
 			}
 			switch {
 			case sameHash > 0:
-			case n > 0:
+			case sameHashOrName > 0:
 				conflicts = append(conflicts, k.Name)
 			default:
 				if err := insert(tx, k); err != nil {

@@ -79,11 +79,11 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	endpoint, t := split(r.URL)
-	needed := apikey.All
+	scope := apikey.All
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
-		needed = apikey.Read
+		scope = apikey.Read
 	}
-	if !caller.MayUse(endpoint, needed) {
+	if !caller.MayUse(endpoint, scope) {
 		refuse(w, http.StatusForbidden, "%s", caller.Refusal(endpoint))
 		return
 	}

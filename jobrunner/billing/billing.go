@@ -41,7 +41,7 @@ type Resource struct {
 	Template    string   `json:"template,omitempty"` // id
 	DataCenters []string `json:"dataCenters,omitempty"`
 	Disk        int64    `json:"disk,omitempty"` // GB; the size of a volume
-	// HighPerformance tells the tier of a volume; false means STANDARD.
+	// HighPerformance is the tier of a volume; false means STANDARD.
 	HighPerformance bool `json:"highPerformance,omitempty"`
 }
 
@@ -60,11 +60,12 @@ func Hourly(price catalog.USD, units int64) Rate { return rate(uint64(price), mo
 
 func Monthly(price catalog.USD, units int64) Rate { return rate(uint64(price), 1, units) }
 
-func rate(price, hours uint64, units int64) Rate {
+// rate returns the rate of units whose price is due a number of times per month.
+func rate(price, timesPerMonth uint64, units int64) Rate {
 	if units <= 0 {
 		return 0
 	}
-	high, low := bits.Mul64(price*hours, uint64(units)) // a price is below 2^50
+	high, low := bits.Mul64(price*timesPerMonth, uint64(units)) // a price is below 2^50
 	if high > 0 || low > maxRate {
 		return maxRate
 	}
@@ -95,12 +96,12 @@ func (c components[T]) Total() T {
 	return c.GPU + c.CPU + c.Disk + c.Networking + c.Standard + c.HighPerformance
 }
 
-// upTo returns the cost after passed milliseconds.
-func (r Rate) upTo(passed int64) catalog.USD {
-	if passed <= 0 {
+// costAfter returns the cost of a span after a number of milliseconds.
+func (r Rate) costAfter(milliseconds int64) catalog.USD {
+	if milliseconds <= 0 {
 		return 0
 	}
-	high, low := bits.Mul64(uint64(r), uint64(passed))
+	high, low := bits.Mul64(uint64(r), uint64(milliseconds))
 	const divisor = uint64(month / time.Millisecond)
 	if high >= divisor {
 		return math.MaxInt64 / 2
@@ -111,11 +112,11 @@ func (r Rate) upTo(passed int64) catalog.USD {
 
 // costBetween returns the cost between two times, in milliseconds since the start of the span.
 func costBetween(r Rates, from, to int64) Cost {
-	cost := func(r Rate) catalog.USD { return r.upTo(to) - r.upTo(from) }
+	cost := func(r Rate) catalog.USD { return r.costAfter(to) - r.costAfter(from) }
 	return Cost{cost(r.GPU), cost(r.CPU), cost(r.Disk), cost(r.Networking), cost(r.Standard), cost(r.HighPerformance)}
 }
 
 // PerHour returns the total of rates in dollars per hour.
-func PerHour(c Rates) float64 {
-	return float64(c.Total()) / monthHours / 1e9
+func PerHour(rates Rates) float64 {
+	return float64(rates.Total()) / monthHours / 1e9
 }

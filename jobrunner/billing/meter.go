@@ -68,16 +68,16 @@ type Config struct {
 // Meter records spans. It is safe for concurrent use.
 type Meter struct {
 	Config
-	process string
-	dirty   chan struct{}
-	stop    context.CancelFunc
-	stopped sync.WaitGroup
+	process    string
+	unwritten  chan struct{} // signals that pending has spans
+	stop       context.CancelFunc
+	goroutines sync.WaitGroup
 
-	writing sync.Mutex // serializes flush
-	mu      sync.Mutex // guards the fields below
-	running map[key]*span
-	pending map[string]*span // by id: started or ended since they were last written
-	failing bool             // the last flush failed
+	flushMu         sync.Mutex // serializes flush
+	mu              sync.Mutex // guards the fields below
+	running         map[key]*span
+	pending         map[string]*span // by id: started or ended since they were last written
+	lastFlushFailed bool
 }
 
 type key struct {
@@ -96,9 +96,9 @@ func Open(ctx context.Context, c Config) (*Meter, error) {
 	if err := c.DB.Migrate(ctx, "billing", schema); err != nil {
 		return nil, err
 	}
-	m := &Meter{Config: c, process: uuid.NewString(), dirty: make(chan struct{}, 1), running: map[key]*span{}, pending: map[string]*span{}}
+	m := &Meter{Config: c, process: uuid.NewString(), unwritten: make(chan struct{}, 1), running: map[key]*span{}, pending: map[string]*span{}}
 	ctx, m.stop = context.WithCancel(context.WithoutCancel(ctx))
-	m.stopped.Go(func() { m.run(ctx) })
+	m.goroutines.Go(func() { m.run(ctx) })
 	return m, nil
 }
 
@@ -110,7 +110,7 @@ func (m *Meter) Close() {
 	}
 	m.mu.Unlock()
 	m.stop()
-	m.stopped.Wait()
+	m.goroutines.Wait()
 	ctx, done := context.WithTimeout(context.Background(), closeTimeout)
 	defer done()
 	if err := m.flush(ctx, false); err != nil {
@@ -134,7 +134,7 @@ func (m *Meter) start(r Resource, at int64, id string) {
 	}
 	s := &span{Resource: r, id: id, started: at, until: endless}
 	m.running[key{r.Kind, r.ID}], m.pending[s.id] = s, s
-	notify.Signal(m.dirty)
+	notify.Signal(m.unwritten)
 }
 
 // Continue starts the span of a resource that has been running since a time. If a killed
@@ -147,9 +147,9 @@ func (m *Meter) Continue(ctx context.Context, r Resource, since time.Time) error
 	err := m.DB.Read(ctx, func(q *sqldb.Reader) error { return q.QueryRow(readSpan, id).Scan(&doc) })
 	switch {
 	case err == nil:
-		known := Resource{Kind: r.Kind, ID: r.ID, Owner: r.Owner}
-		if err = json.Unmarshal(doc, &known); err == nil {
-			r = known
+		previous := Resource{Kind: r.Kind, ID: r.ID, Owner: r.Owner}
+		if err = json.Unmarshal(doc, &previous); err == nil {
+			r = previous
 		}
 	case errors.Is(err, sql.ErrNoRows):
 		err = nil
@@ -174,26 +174,26 @@ func (m *Meter) end(s *span) {
 	s.until = max(m.now(), s.started)
 	delete(m.running, key{s.Kind, s.ID})
 	m.pending[s.id] = s
-	notify.Signal(m.dirty)
+	notify.Signal(m.unwritten)
 }
 
 // run writes spans when they start and end, and checkpoints, until ctx ends.
 func (m *Meter) run(ctx context.Context) {
 	timer := time.NewTimer(CheckpointEvery)
 	defer timer.Stop()
-	armed := true
+	timerArmed := true
 	for {
-		if !armed && m.needsCheckpoint() {
+		if !timerArmed && m.needsCheckpoint() {
 			timer.Reset(CheckpointEvery)
-			armed = true
+			timerArmed = true
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.dirty:
+		case <-m.unwritten:
 			m.flushAndLog(ctx, false)
 		case <-timer.C:
-			armed = false
+			timerArmed = false
 			m.flushAndLog(ctx, true)
 		}
 	}
@@ -202,7 +202,7 @@ func (m *Meter) run(ctx context.Context) {
 func (m *Meter) needsCheckpoint() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.running) > 0 || m.failing
+	return len(m.running) > 0 || m.lastFlushFailed
 }
 
 // Checkpoint writes a checkpoint now. If that fails, the Meter tries again later.
@@ -211,7 +211,7 @@ func (m *Meter) Checkpoint(ctx context.Context) { m.flushAndLog(ctx, true) }
 // flushAndLog calls flush and logs the first of consecutive failures.
 func (m *Meter) flushAndLog(ctx context.Context, withCheckpoint bool) {
 	m.mu.Lock()
-	failing := m.failing
+	failing := m.lastFlushFailed
 	m.mu.Unlock()
 	if err := m.flush(ctx, withCheckpoint); err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
 		m.Logger.ErrorContext(ctx, "usage could not be recorded for billing: trying again", "error", err)
@@ -220,21 +220,21 @@ func (m *Meter) flushAndLog(ctx context.Context, withCheckpoint bool) {
 
 // flush writes the started and ended spans and, if asked to, a checkpoint of the running ones.
 func (m *Meter) flush(ctx context.Context, withCheckpoint bool) error {
-	m.writing.Lock()
-	defer m.writing.Unlock()
+	m.flushMu.Lock()
+	defer m.flushMu.Unlock()
 	m.mu.Lock()
 	now := m.now()
-	var changed []span
+	var spans []span
 	for _, s := range m.pending {
-		changed = append(changed, *s)
+		spans = append(spans, *s)
 	}
 	withCheckpoint = withCheckpoint && len(m.running) > 0
 	m.mu.Unlock()
-	if len(changed) == 0 && !withCheckpoint {
+	if len(spans) == 0 && !withCheckpoint {
 		return nil
 	}
 	err := m.DB.Write(ctx, func(tx *sqldb.Tx) error {
-		for _, s := range changed {
+		for _, s := range spans {
 			process, until := m.process, now
 			if s.until != endless {
 				process, until = "", s.until
@@ -251,12 +251,12 @@ func (m *Meter) flush(ctx context.Context, withCheckpoint bool) error {
 	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.failing = err != nil
+	m.lastFlushFailed = err != nil
 	if err != nil {
 		return err
 	}
-	for _, s := range changed {
-		if current := m.pending[s.id]; current != nil && current.until == s.until { // unless it has just ended
+	for _, s := range spans {
+		if latest := m.pending[s.id]; latest != nil && latest.until == s.until { // unless it has just ended
 			delete(m.pending, s.id)
 		}
 	}
@@ -334,9 +334,9 @@ func openVolumes(tx *sqldb.Tx) (open map[string]Resource, err error) {
 }
 
 // HasVolume reports whether a network volume exists or existed.
-func (m *Meter) HasVolume(ctx context.Context, id string) (has bool, err error) {
+func (m *Meter) HasVolume(ctx context.Context, id string) (exists bool, err error) {
 	err = m.DB.Read(ctx, func(r *sqldb.Reader) error {
-		return r.QueryRow(hasVolume, id, string(Volume)).Scan(&has)
+		return r.QueryRow(hasVolume, id, string(Volume)).Scan(&exists)
 	})
-	return has, err
+	return exists, err
 }

@@ -50,6 +50,7 @@ func (m *Meter) VisitUsage(ctx context.Context, kind Kind, w Window, visit func(
 
 // visit splits a span at the bounds of a window, and calls visit for each part.
 func (s span) visit(w Window, visit func(Usage)) {
+	// The first bucket is the one that ends after the span's start.
 	first, _ := slices.BinarySearchFunc(w.Bounds[1:], s.started, func(end time.Time, started int64) int { return cmp.Compare(end.UnixMilli(), started+1) })
 	for i := first; i < w.Len(); i++ {
 		from, to := w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli()
@@ -83,7 +84,7 @@ const maxBuckets = 10_000
 // DefaultPeriod is the length of a window without a start.
 const DefaultPeriod = 30 * 24 * time.Hour
 
-// fixedLengths has the sizes of constant length. Their buckets start at multiples of it since the zero time, a Monday.
+// fixedLengths has the sizes of constant length. Their buckets start at multiples of that length since the zero time, which is a Monday.
 var fixedLengths = map[BucketSize]time.Duration{Hour: time.Hour, Day: 24 * time.Hour, Week: 7 * 24 * time.Hour}
 
 // floor returns the start of the bucket that contains t.

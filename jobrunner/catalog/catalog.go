@@ -3,7 +3,7 @@
 // of 0: a user's own machine costs nothing. A file can add, change and remove entries (file.go), and
 // is read again when it changes (source.go).
 //
-// All ids are open lists: an id that is missing here isn't rejected.
+// The lists of ids are open: an id that is missing here isn't rejected.
 package catalog
 
 import (
@@ -27,12 +27,12 @@ type Catalog struct {
 	Storage     StoragePrices
 	Fees        Fees
 
-	builds    map[string][]Build  // by the endpoint's name
-	offers    map[string]Offer    // by GPU type in the file
-	cpuPrices map[string]CPUPrice // by CPU flavor
-	removed   map[string]bool     // GPU types that the file removes, even if the machine has them
-	closed    map[string]bool     // data centers that the file removes: nothing is placed there
-	stock     []stockRule         // the current rules, the latest last
+	builds            map[string][]Build  // by the endpoint's name
+	offers            map[string]Offer    // by GPU type in the file
+	cpuPrices         map[string]CPUPrice // by CPU flavor
+	removedGPUs       map[string]bool     // GPU types that the file removes, even if the machine has them
+	closedDataCenters map[string]bool     // data centers that the file removes: nothing is placed there
+	stock             []stockRule         // the current rules, the latest last
 }
 
 var builtin = &Catalog{GPUs: contract.GPUTypes, Pools: contract.Pools, CPUs: contract.CPUFlavors, DataCenters: builtinDataCenters()}
@@ -51,7 +51,7 @@ type Stock struct {
 func (c *Catalog) GPUsWith(stock map[string]Stock) []GPU {
 	gpus := slices.Clone(c.GPUs)
 	for _, id := range slices.Sorted(maps.Keys(stock)) {
-		if _, ok := c.GPUByID(id); !ok && !c.removed[id] {
+		if _, ok := c.GPUByID(id); !ok && !c.removedGPUs[id] {
 			gpus = append(gpus, GPU{ID: id, Name: displayName(id), Manufacturer: nvidia, Memory: stock[id].Memory})
 		}
 	}
@@ -184,7 +184,7 @@ var VolumeTypes = []string{Standard, HighPerformance}
 func (c *Catalog) VolumeTier(dataCenter, requested string) (tier string, err error) {
 	d, known := c.DataCenterByID(dataCenter)
 	switch {
-	case c.closed[dataCenter]:
+	case c.closedDataCenters[dataCenter]:
 		return "", fmt.Errorf("the data center %q is not offered", dataCenter)
 	case !known: // data centers are an open list
 		d.VolumeTypes = VolumeTypes
@@ -237,11 +237,11 @@ var decimalForm = regexp.MustCompile(`^(\d{1,6})(?:\.(\d{1,9}))?$`)
 
 // parseDecimal parses a number and returns it in billionths, the unit of USD.
 func parseDecimal(text string) (billionths int64, ok bool) {
-	form := decimalForm.FindStringSubmatch(text)
-	if form == nil {
+	parts := decimalForm.FindStringSubmatch(text)
+	if parts == nil {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(form[1]+(form[2] + "000000000")[:9], 10, 64)
+	n, err := strconv.ParseInt(parts[1]+(parts[2] + "000000000")[:9], 10, 64)
 	return n, err == nil
 }
 
@@ -256,7 +256,7 @@ var Clouds = []string{Secure, Community}
 type Offer struct {
 	Price    GPUPrice
 	MaxCount map[string]int64 // GPUs of one machine, by cloud; a missing cloud doesn't offer the type
-	// CUDAVersions are the versions on machines that only the file lists.
+	// CUDAVersions are shown for a type that this machine lacks. Otherwise its driver reports them.
 	CUDAVersions []string
 }
 

@@ -107,10 +107,10 @@ type schedule struct {
 }
 
 // catalogAfter returns the catalog at a time after the start of the deployment.
-func (s *schedule) catalogAfter(passed time.Duration) *Catalog {
+func (s *schedule) catalogAfter(elapsed time.Duration) *Catalog {
 	c := s.catalog
-	n, _ := slices.BinarySearchFunc(s.stock, passed, func(r stockRule, passed time.Duration) int {
-		if r.after <= passed {
+	n, _ := slices.BinarySearchFunc(s.stock, elapsed, func(r stockRule, elapsed time.Duration) int {
+		if r.after <= elapsed {
 			return -1
 		}
 		return 1
@@ -120,8 +120,8 @@ func (s *schedule) catalogAfter(passed time.Duration) *Catalog {
 }
 
 // nextChange returns when the catalog changes next, or false if it never does.
-func (s *schedule) nextChange(passed time.Duration) (at time.Duration, ok bool) {
-	i := slices.IndexFunc(s.stock, func(r stockRule) bool { return r.after > passed })
+func (s *schedule) nextChange(elapsed time.Duration) (at time.Duration, ok bool) {
+	i := slices.IndexFunc(s.stock, func(r stockRule) bool { return r.after > elapsed })
 	if i < 0 {
 		return 0, false
 	}
@@ -135,7 +135,7 @@ func parse(name string, data []byte) (*schedule, error) {
 	}
 	s := &schedule{catalog: Catalog{
 		GPUs: slices.Clone(builtin.GPUs), Pools: slices.Clone(builtin.Pools), CPUs: slices.Clone(builtin.CPUs), DataCenters: slices.Clone(builtin.DataCenters),
-		offers: map[string]Offer{}, cpuPrices: map[string]CPUPrice{}, removed: map[string]bool{}, closed: map[string]bool{},
+		offers: map[string]Offer{}, cpuPrices: map[string]CPUPrice{}, removedGPUs: map[string]bool{}, closedDataCenters: map[string]bool{},
 	}}
 	for _, step := range []func(*Catalog) error{f.removeEntries, f.setDataCenters, f.setGPUs, f.setPools, f.setCPUs, f.setStorage, f.setBuilds} {
 		if err := step(&s.catalog); err != nil {
@@ -167,7 +167,7 @@ type Build struct {
 
 var buildStatuses = []string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"}
 
-// BuildsOf returns the builds of endpoints with a name, then those of all endpoints, in the file's order.
+// BuildsOf returns the builds of the endpoints with this name, then those of all endpoints, in the file's order.
 func (c *Catalog) BuildsOf(endpoint string) []Build {
 	return slices.Concat(c.builds[endpoint], c.builds[wildcard])
 }
@@ -188,13 +188,13 @@ type fileBuild struct {
 
 // setBuilds reads the file's builds, in the order in which the API lists them.
 func (f *file) setBuilds(c *Catalog) error {
-	seen := map[string]int{}
+	lines := map[string]int{}
 	for _, entry := range f.Builds {
 		e := entry.Value
 		if e.Endpoint.Missing() {
 			return f.errorf(entry.Line, "this build has no endpoint: expected the name of an endpoint")
 		}
-		if err := f.checkID(e.ID, entry.Line, "build", idForm, seen); err != nil {
+		if err := f.checkID(e.ID, entry.Line, "build", idForm, lines); err != nil {
 			return err
 		}
 		if e.Status.Missing() {
@@ -207,13 +207,13 @@ func (f *file) setBuilds(c *Catalog) error {
 			ID: e.ID.Value, Status: e.Status.Value, CommitHash: e.CommitHash.Value, CommitMessage: e.CommitMessage.Value,
 			Branch: e.Branch.Value, ImageName: e.ImageName.Value, Error: e.Error.Value,
 		}
-		for field, text := range map[**time.Time]*text{&b.CommitDate: e.CommitDate, &b.StartedAt: e.StartedAt, &b.CompletedAt: e.CompletedAt} {
-			if text == nil {
+		for field, value := range map[**time.Time]*text{&b.CommitDate: e.CommitDate, &b.StartedAt: e.StartedAt, &b.CompletedAt: e.CompletedAt} {
+			if value == nil {
 				continue
 			}
-			at, err := time.Parse(time.RFC3339, text.Value)
+			at, err := time.Parse(time.RFC3339, value.Value)
 			if err != nil {
-				return f.errorf(text.Line, "invalid time %q: expected one such as 2026-11-24T13:00:00Z", text.Value)
+				return f.errorf(value.Line, "invalid time %q: expected one such as 2026-11-24T13:00:00Z", value.Value)
 			}
 			*field = &at
 		}

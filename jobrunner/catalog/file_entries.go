@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
-// form is the syntax of ids, which then fit into paths and comma-separated lists.
+// form is the syntax of ids. An id of this form fits into a path and into a comma-separated list.
 type form struct {
 	*regexp.Regexp
 	description string
@@ -75,7 +75,7 @@ func (f *file) setDataCenters(c *Catalog) error {
 		if e.GlobalNetwork != nil {
 			d.GlobalNetwork = *e.GlobalNetwork
 		}
-		delete(c.closed, d.ID)
+		delete(c.closedDataCenters, d.ID)
 		c.DataCenters = replaceOrAppend(c.DataCenters, d, dataCenterID)
 	}
 	return nil
@@ -106,9 +106,9 @@ func (f *file) setAllOf(field *[]string, value *[]text, kind string, known []str
 }
 
 // knownValues returns the values of a list, which must be known.
-func (f *file) knownValues(value []text, kind string, known []string) ([]string, error) {
+func (f *file) knownValues(values []text, kind string, known []string) ([]string, error) {
 	out := []string{}
-	for _, element := range value {
+	for _, element := range values {
 		if !slices.Contains(known, element.Value) {
 			return nil, f.unknownError(element, kind, known)
 		}
@@ -153,7 +153,7 @@ func (f *file) setGPUs(c *Catalog) error {
 			return err
 		}
 		c.offers[id] = offer
-		delete(c.removed, id)
+		delete(c.removedGPUs, id)
 		c.GPUs = replaceOrAppend(c.GPUs, g, gpuID)
 	}
 	return nil
@@ -218,7 +218,7 @@ func (f *file) setPrice(field *USD, value *text) (err error) {
 }
 
 func (f *file) setPools(c *Catalog) error {
-	lines, members := map[string]int{}, map[string]string{}
+	lines, poolByType := map[string]int{}, map[string]string{}
 	for _, entry := range f.Pools {
 		e, line := entry.Value, entry.Line
 		if err := f.checkID(e.ID, line, "pool", idForm, lines); err != nil {
@@ -232,14 +232,14 @@ func (f *file) setPools(c *Catalog) error {
 			return err
 		}
 		for i, t := range types {
-			if other := members[t]; other != "" {
-				return f.errorf(e.Types[i].Line, "the GPU type %s is in the pool %s already: a type is in at most one pool", t, other)
+			if otherPool := poolByType[t]; otherPool != "" {
+				return f.errorf(e.Types[i].Line, "the GPU type %s is in the pool %s already: a type is in at most one pool", t, otherPool)
 			}
-			members[t] = e.ID.Value
+			poolByType[t] = e.ID.Value
 		}
 		c.Pools = replaceOrAppend(c.Pools, Pool{ID: e.ID.Value, Types: types}, poolID)
 	}
-	c.removeFromPools(func(gpu, pool string) bool { return members[gpu] != "" && members[gpu] != pool })
+	c.removeFromPools(func(gpu, pool string) bool { return poolByType[gpu] != "" && poolByType[gpu] != pool })
 	return nil
 }
 
@@ -289,10 +289,10 @@ func (f *file) setStorage(c *Catalog) error {
 }
 
 func (f *file) removeEntries(c *Catalog) (err error) {
-	if c.DataCenters, err = removeNamed(f, c.DataCenters, f.Remove.DataCenters, "data center", dataCenterID, c.closed); err != nil {
+	if c.DataCenters, err = removeNamed(f, c.DataCenters, f.Remove.DataCenters, "data center", dataCenterID, c.closedDataCenters); err != nil {
 		return err
 	}
-	if c.GPUs, err = removeNamed(f, c.GPUs, f.Remove.GPUs, "GPU type", gpuID, c.removed); err != nil {
+	if c.GPUs, err = removeNamed(f, c.GPUs, f.Remove.GPUs, "GPU type", gpuID, c.removedGPUs); err != nil {
 		return err
 	}
 	if c.CPUs, err = removeNamed(f, c.CPUs, f.Remove.CPUs, "CPU flavor", cpuID, nil); err != nil {
@@ -301,7 +301,7 @@ func (f *file) removeEntries(c *Catalog) (err error) {
 	if c.Pools, err = removeNamed(f, c.Pools, f.Remove.Pools, "pool", poolID, nil); err != nil {
 		return err
 	}
-	c.removeFromPools(func(gpu, _ string) bool { return c.removed[gpu] })
+	c.removeFromPools(func(gpu, _ string) bool { return c.removedGPUs[gpu] })
 	return nil
 }
 
@@ -377,7 +377,7 @@ func (f *file) parseStockRule(c *Catalog, e fileStock, line int) (r stockRule, e
 	}
 	r.level = Level(e.Level.Value)
 	for _, list := range []struct {
-		to     *[]string
+		target *[]string
 		values []text
 		kind   string
 		known  []string
@@ -388,7 +388,7 @@ func (f *file) parseStockRule(c *Catalog, e fileStock, line int) (r stockRule, e
 		{&r.clouds, e.Clouds, "cloud", Clouds},
 		{&r.products, e.Products, "product", Products},
 	} {
-		if *list.to, err = f.knownValues(list.values, list.kind, list.known); err != nil {
+		if *list.target, err = f.knownValues(list.values, list.kind, list.known); err != nil {
 			return r, err
 		}
 	}

@@ -20,12 +20,12 @@ type Source struct {
 	log   *slog.Logger
 
 	mu       sync.Mutex
-	loaded   *schedule
+	schedule *schedule
 	changed  chan struct{}
 	closed   bool
 	stopWait func() // ends the wait for the next change of stock
 
-	waiting   sync.WaitGroup
+	waiters   sync.WaitGroup
 	stopWatch func()
 }
 
@@ -55,7 +55,7 @@ func (s *Source) Current() *Catalog {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.loaded.catalogAfter(s.elapsed())
+	return s.schedule.catalogAfter(s.elapsed())
 }
 
 // Changed returns a channel that is closed when the catalog changes. Call it before Current.
@@ -77,7 +77,7 @@ func (s *Source) Close() {
 	s.closed = true
 	s.stopWait()
 	s.mu.Unlock()
-	s.waiting.Wait()
+	s.waiters.Wait()
 }
 
 func (s *Source) elapsed() time.Duration { return s.clock.Now().Sub(s.start) }
@@ -98,7 +98,7 @@ func (s *Source) reread(data []byte, err error) {
 func (s *Source) set(loaded *schedule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.loaded = loaded
+	s.schedule = loaded
 	s.announce()
 }
 
@@ -107,15 +107,15 @@ func (s *Source) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.stopWait()
-	passed := s.elapsed()
-	next, ok := s.loaded.nextChange(passed)
+	elapsed := s.elapsed()
+	next, ok := s.schedule.nextChange(elapsed)
 	if !ok || s.closed {
 		return
 	}
-	timer := s.clock.NewTimer(next - passed)
+	timer := s.clock.NewTimer(next - elapsed)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stopWait = stop
-	s.waiting.Go(func() {
+	s.waiters.Go(func() {
 		defer timer.Stop()
 		select {
 		case <-timer.C:

@@ -20,7 +20,7 @@ const (
 
 var Levels = []Level{None, Low, Medium, High}
 
-func (l Level) Less(than Level) bool { return slices.Index(Levels, l) < slices.Index(Levels, than) }
+func (l Level) Less(other Level) bool { return slices.Index(Levels, l) < slices.Index(Levels, other) }
 
 // Products are the resource kinds that consume stock.
 const (
@@ -57,15 +57,15 @@ type Placement struct {
 	Product    string
 }
 
-// LevelOf returns the stock according to the file: of the rules in force, the one that began last applies. stated is false if no rule
-// does, so that the machine's own stock applies.
+// LevelOf returns the stock that the file states: of the matching rules in force, the latest applies. stated is
+// false if no rule matches; then the machine's own stock applies.
 func (c *Catalog) LevelOf(p Placement) (level Level, stated bool) {
 	if p.Cloud == "" {
 		p.Cloud = Secure
 	}
 	for _, r := range slices.Backward(c.stock) {
-		named := p.GPU != "" && len(r.gpus) > 0 && covers(r.gpus, p.GPU) || p.CPU != "" && len(r.cpus) > 0 && covers(r.cpus, p.CPU)
-		if named && covers(r.dataCenters, p.DataCenter) && covers(r.clouds, p.Cloud) && covers(r.products, p.Product) {
+		matchesType := p.GPU != "" && len(r.gpus) > 0 && covers(r.gpus, p.GPU) || p.CPU != "" && len(r.cpus) > 0 && covers(r.cpus, p.CPU)
+		if matchesType && covers(r.dataCenters, p.DataCenter) && covers(r.clouds, p.Cloud) && covers(r.products, p.Product) {
 			return r.level, true
 		}
 	}
@@ -73,16 +73,16 @@ func (c *Catalog) LevelOf(p Placement) (level Level, stated bool) {
 }
 
 // Restricts reports whether the file limits stock or removes data centers.
-func (c *Catalog) Restricts() bool { return len(c.stock)+len(c.closed) > 0 }
+func (c *Catalog) Restricts() bool { return len(c.stock)+len(c.closedDataCenters) > 0 }
 
-// NoStockMessage tells users which types lack stock in which data centers. otherwise replaces an empty list of types.
-func NoStockMessage(requested []string, otherwise string, dataCenters []string) string {
+// NoStockMessage tells users which types lack stock in which data centers. anyType stands for an empty list of types.
+func NoStockMessage(requested []string, anyType string, dataCenters []string) string {
 	compute, places := strings.Join(requested, ", "), strings.Join(dataCenters, ", ")
-	return fmt.Sprintf("no stock of %s in %s", cmp.Or(compute, otherwise), cmp.Or(places, "any data center"))
+	return fmt.Sprintf("no stock of %s in %s", cmp.Or(compute, anyType), cmp.Or(places, "any data center"))
 }
 
-// Place returns the data center for compute: of the allowed ones (if empty, of all), the first with
-// the most stock. Without a rule in the file, the stock is HIGH. Place returns "" if no data center has stock.
+// Place returns the first of the allowed data centers with the most stock, or "" if none has stock. An empty
+// list allows all data centers. Without a rule in the file, the stock is HIGH.
 func (c *Catalog) Place(p Placement, allowed []string) (dataCenter string) {
 	if len(allowed) == 0 {
 		for _, d := range c.DataCenters {
@@ -91,7 +91,7 @@ func (c *Catalog) Place(p Placement, allowed []string) (dataCenter string) {
 	}
 	best := None
 	for _, id := range allowed {
-		if c.closed[id] {
+		if c.closedDataCenters[id] {
 			continue
 		}
 		p.DataCenter = id

@@ -114,9 +114,9 @@ func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, err
 		if !ok || !isObject(members["input"]) {
 			return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d must be an object with an input, which is an object: {\"input\": {…}}", i)
 		}
-		for _, other := range []string{"webhook", "policy", "s3Config"} {
-			if !isAbsent(members[other]) {
-				return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d has the member %s: a request of a batch has only an input", i, other)
+		for _, member := range []string{"webhook", "policy", "s3Config"} {
+			if !isAbsent(members[member]) {
+				return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d has the member %s: a request of a batch has only an input", i, member)
 			}
 		}
 		inputs[i] = members["input"]
@@ -181,10 +181,10 @@ func readPage(r *http.Request) (p page, err error) {
 // complete sets the total number, and whether there are more objects than the n of this page.
 func (p *page) complete(n, total int) { p.Total, p.HasMore = total, p.Offset+n < total && n > 0 }
 
-func queryInteger(r *http.Request, name string, otherwise, low, high int) (int, error) {
+func queryInteger(r *http.Request, name string, defaultValue, low, high int) (int, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
-		return otherwise, nil
+		return defaultValue, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < low || n > high {
@@ -199,13 +199,13 @@ func (a *api) batches(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	all, total, err := a.Engine.Batches(r.Context(), t.endpoint, p.Offset, p.Limit)
+	batches, total, err := a.Engine.Batches(r.Context(), t.endpoint, p.Offset, p.Limit)
 	if err != nil {
 		return err
 	}
-	p.complete(len(all), total)
-	summaries := make([]BatchSummary, len(all))
-	for i, b := range all {
+	p.complete(len(batches), total)
+	summaries := make([]BatchSummary, len(batches))
+	for i, b := range batches {
 		summaries[i] = Summarize(b)
 	}
 	httpanswer.JSON(w, http.StatusOK, struct {
@@ -227,9 +227,9 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 	if err != nil {
 		return err
 	}
-	parts, need := splitPage(requests)
-	if need > 0 {
-		reservation, err := a.Answers.ReserveWhenFree(ctx, int64(2*need))
+	parts, largestPart := splitPage(requests)
+	if largestPart > 0 {
+		reservation, err := a.Answers.ReserveWhenFree(ctx, int64(2*largestPart))
 		if err != nil {
 			return err
 		}
@@ -271,9 +271,9 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 // hasLargeOutput reports whether a page reads a request's output separately.
 func hasLargeOutput(request engine.Job) bool { return request.Size > pageOutput }
 
-// splitPage splits a page into parts whose outputs are at most pagePart bytes, or one output. need is the size of
-// the largest part, or 0 if no output is large.
-func splitPage(requests []engine.Job) (parts [][]engine.Job, need int) {
+// splitPage splits a page into parts whose outputs are at most pagePart bytes, or one output. largestPart is
+// the size of the largest one, or 0 if no output is large.
+func splitPage(requests []engine.Job) (parts [][]engine.Job, largestPart int) {
 	size := 0
 	for i, request := range requests {
 		if size += request.Size; i == 0 || size > pagePart {
@@ -281,10 +281,10 @@ func splitPage(requests []engine.Job) (parts [][]engine.Job, need int) {
 		}
 		last := &parts[len(parts)-1]
 		if *last = append(*last, request); hasLargeOutput(request) {
-			need = max(need, size)
+			largestPart = max(largestPart, size)
 		}
 	}
-	return parts, need
+	return parts, largestPart
 }
 
 // appendRequest appends a request with its output or error.

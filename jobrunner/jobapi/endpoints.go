@@ -15,7 +15,7 @@ type Endpoints struct {
 	load func(ctx context.Context, id string) (store.Endpoint, error)
 	// epoch returns the epoch of this process's leadership of an endpoint. Only the leader
 	// changes an endpoint, so its cache is valid while it leads.
-	epoch func(id string) (epoch int64, own bool)
+	epoch func(id string) (epoch int64, leads bool)
 
 	mu      sync.Mutex
 	cache   map[string]cachedEndpoint
@@ -28,37 +28,37 @@ type cachedEndpoint struct {
 }
 
 // NewEndpoints caches what load returns, for as long as this process leads the endpoint.
-func NewEndpoints(load func(ctx context.Context, id string) (store.Endpoint, error), epoch func(id string) (epoch int64, own bool)) *Endpoints {
+func NewEndpoints(load func(ctx context.Context, id string) (store.Endpoint, error), epoch func(id string) (epoch int64, leads bool)) *Endpoints {
 	return &Endpoints{load: load, epoch: epoch, cache: map[string]cachedEndpoint{}}
 }
 
 // Find returns ErrNoEndpoint if no endpoint with a queue has the id.
 func (e *Endpoints) Find(ctx context.Context, id string) (Endpoint, error) {
-	epoch, own := e.epoch(id)
+	epoch, leads := e.epoch(id)
 	e.mu.Lock()
-	found, ok := e.cache[id]
-	before := e.changes
+	cached, ok := e.cache[id]
+	changesBefore := e.changes
 	e.mu.Unlock()
-	if ok && own && found.epoch == epoch {
-		return found.Endpoint, nil
+	if ok && leads && cached.epoch == epoch {
+		return cached.Endpoint, nil
 	}
-	stored, err := e.load(ctx, id)
+	record, err := e.load(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return Endpoint{}, fmt.Errorf("%w: %q", ErrNoEndpoint, id)
 	case err != nil:
 		return Endpoint{}, err
-	case stored.Type == store.LoadBalancer:
+	case record.Type == store.LoadBalancer:
 		return Endpoint{}, fmt.Errorf("%w with a queue: %q is a load balancer", ErrNoEndpoint, id)
 	}
-	found = cachedEndpoint{Endpoint{WorkersMax: int(stored.WorkersMax)}, epoch}
+	cached = cachedEndpoint{Endpoint{WorkersMax: int(record.WorkersMax)}, epoch}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	// Don't cache a read that a change may have overtaken.
-	if own && e.changes == before {
-		e.cache[id] = found
+	if leads && e.changes == changesBefore {
+		e.cache[id] = cached
 	}
-	return found.Endpoint, nil
+	return cached.Endpoint, nil
 }
 
 // Invalidate must be called when an endpoint has changed.

@@ -48,12 +48,12 @@ var ErrNoEndpoint = errors.New("no such endpoint")
 // operation is what a route does, and who may call it how often.
 type operation struct {
 	limit limits.Operation // kind of request for the limits
-	live  bool
+	live  bool             // in the SDK dialect
 	scope apikey.Scope
 	serve func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
-// target is a request's subject and dialect: the description's at /v2/…, or the SDKs' at /live/v2/….
+// target is a request's subject and dialect: the service description's at /v2/…, or the SDKs' at /live/v2/….
 type target struct {
 	owner    string // of the key
 	endpoint string
@@ -71,12 +71,12 @@ var (
 	getOrPost = []string{http.MethodGet, http.MethodPost}
 )
 
-// operations are the operations of both dialects. A dialect serves none for which it has no method.
+// operations are the operations of both dialects. A dialect doesn't serve an operation without methods for it.
 var operations = []struct {
 	path     string   // below the endpoint
 	v2, live []string // methods
 	limit    limits.Operation
-	scope    apikey.Scope // scope that the key needs; reading a stream removes chunks
+	scope    apikey.Scope // scope that the key needs: All for streams, because reading one removes chunks
 	serve    func(*api, http.ResponseWriter, *http.Request, target) error
 }{
 	{"/run", post, post, limits.Run, apikey.All, (*api).run},
@@ -115,7 +115,7 @@ var routes = func() (t httproute.Table[*operation]) {
 
 type api struct {
 	Config
-	advised sync.Map // endpoints for which explainStream has logged
+	explainedStreams sync.Map // endpoints for which explainStream has logged
 }
 
 // New serves /v2/{endpoint_id}/… and /live/v2/{endpoint_id}/….
@@ -143,11 +143,11 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	needed := op.scope
+	scope := op.scope
 	if strings.HasSuffix(r.Pattern, "/status/{job_id}") && r.URL.Query().Get("ttl") != "" { // sets the job's ttl
-		needed = apikey.All
+		scope = apikey.All
 	}
-	if !user.MayUse(t.endpoint, needed) {
+	if !user.MayUse(t.endpoint, scope) {
 		return httpanswer.Refuse(http.StatusForbidden, "%s", user.Refusal(t.endpoint))
 	}
 	done, err := a.admit(user, op, t, endpoint)
@@ -162,31 +162,31 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 }
 
 func findOperation(r *http.Request) (*operation, target, error) {
-	found := routes.Find(r.Method, r.URL.Path)
+	match := routes.Find(r.Method, r.URL.Path)
 	switch {
-	case found.Allow == nil:
+	case match.Allow == nil:
 		return nil, target{}, httpanswer.Refuse(http.StatusNotFound, "there is nothing at %s: the job API is /v2/{endpoint_id}/run, /runsync, /status/{job_id}, …", r.URL.Path)
-	case found.Pattern == "":
-		return nil, target{}, httpanswer.NotAllowed(r, found.Allow...)
+	case match.Pattern == "":
+		return nil, target{}, httpanswer.NotAllowed(r, match.Allow...)
 	}
-	r.Pattern = found.Pattern
-	op, t := found.Operation, target{endpoint: found.Values[0], live: found.Operation.live}
+	r.Pattern = match.Pattern
+	op, t := match.Operation, target{endpoint: match.Values[0], live: match.Operation.live}
 	if op.limit == limits.OpenAI {
-		t.route = "/" + found.Values[1]
+		t.route = "/" + match.Values[1]
 	} else {
-		t.job, t.request = found.Values[1], found.Values[2]
+		t.job, t.request = match.Values[1], match.Values[2]
 	}
 	return op, t, nil
 }
 
 // fail responds with an error as {"error": text}, or as OpenAI does.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if refused, ok := errors.AsType[*engine.BatchRefused](err); ok {
+	if batchErr, ok := errors.AsType[*engine.BatchRefused](err); ok {
 		status := http.StatusBadRequest
-		if refused.TooManyActive {
+		if batchErr.TooManyActive {
 			status = http.StatusTooManyRequests // without Retry-After, because the end of a batch can't be predicted
 		}
-		err = httpanswer.Refuse(status, "%s", refused)
+		err = httpanswer.Refuse(status, "%s", batchErr)
 	}
 	if refusal := new(httpanswer.Refusal); !errors.As(err, &refusal) && (errors.Is(err, ErrNoEndpoint) || errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNoBatch) || errors.Is(err, engine.ErrNoRequest)) {
 		err = httpanswer.Refuse(http.StatusNotFound, "%s", err)

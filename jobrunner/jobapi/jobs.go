@@ -151,8 +151,8 @@ func (a *api) health(w http.ResponseWriter, r *http.Request, t target) error {
 // retry requeues a job that failed or timed out (service description: Endpoints, section B, rule 2).
 func (a *api) retry(w http.ResponseWriter, r *http.Request, t target) error {
 	job, err := a.Engine.Retry(r.Context(), t.endpoint, t.job)
-	if refused, ok := errors.AsType[*engine.NotRetryable](err); ok {
-		return httpanswer.Refuse(http.StatusBadRequest, "%s", refused)
+	if notRetryable, ok := errors.AsType[*engine.NotRetryable](err); ok {
+		return httpanswer.Refuse(http.StatusBadRequest, "%s", notRetryable)
 	}
 	if err != nil {
 		return err
@@ -207,10 +207,10 @@ func (a *api) readOutput(ctx context.Context, t target, job *engine.Job) (reserv
 	if job.Size <= engine.SmallOutput {
 		return nil, nil
 	}
-	need := int64(2 * job.Size)
-	if reservation, err = a.Answers.Reserve(need); err != nil {
+	size := int64(2 * job.Size)
+	if reservation, err = a.Answers.Reserve(size); err != nil {
 		job.Output = nil
-		reservation, err = a.Answers.ReserveWhenFree(ctx, need)
+		reservation, err = a.Answers.ReserveWhenFree(ctx, size)
 	}
 	if err == nil && job.Output == nil {
 		*job, err = a.Engine.Get(ctx, t.endpoint, t.job)

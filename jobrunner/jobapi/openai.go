@@ -133,10 +133,10 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 // it comes, anything else is collected for a single answer.
 type relayAnswer struct {
 	w         http.ResponseWriter
-	started   bool // the answer has begun, as text
-	events    bool // the text is server-sent events
-	retries   int
-	collected []json.RawMessage
+	started   bool              // the answer has begun, as text
+	events    bool              // the text is server-sent events
+	retries   int               // of the run whose chunks these are
+	collected []json.RawMessage // chunks for a single answer
 }
 
 // pass passes on chunks of a job. retries is how often the job was dispatched again.
@@ -147,14 +147,14 @@ func (p *relayAnswer) pass(chunks [][]byte, retries int) error {
 		}
 		p.retries, p.collected = retries, nil
 	}
-	var all []struct {
+	var items []struct {
 		Output json.RawMessage `json:"output"`
 	}
 	// An item may be several chunks, separated by commas.
-	if err := json.Unmarshal(slices.Concat([]byte("["), bytes.Join(chunks, []byte(",")), []byte("]")), &all); err != nil {
+	if err := json.Unmarshal(slices.Concat([]byte("["), bytes.Join(chunks, []byte(",")), []byte("]")), &items); err != nil {
 		return err
 	}
-	for _, chunk := range all {
+	for _, chunk := range items {
 		var text string
 		isText := json.Unmarshal(chunk.Output, &text) == nil
 		switch {

@@ -27,7 +27,7 @@ func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 	if !strings.Contains(strings.ToLower(r.UserAgent()), publicSDKs) {
 		return
 	}
-	if _, logged := a.advised.LoadOrStore(t.endpoint, true); !logged {
+	if _, logged := a.explainedStreams.LoadOrStore(t.endpoint, true); !logged {
 		a.Logger.WarnContext(r.Context(), "a public SDK reads a stream at /v2, where it is an array of chunks as the contract says, and not the object that the SDK expects: set its base URL to /live/v2",
 			"endpoint", t.endpoint, "client", r.UserAgent())
 	}
@@ -37,7 +37,7 @@ func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 const unreadHeader = "X-Unread-Chunks"
 
 // setUnreadHeader sets unreadHeader if the job has chunks which its output doesn't include: its handler
-// yields, without an aggregate.
+// yielded them, and the worker didn't aggregate them.
 func (a *api) setUnreadHeader(w http.ResponseWriter, r *http.Request, t target, job engine.Job) {
 	if output := string(job.Output); job.State != engine.Completed || job.Size > engine.SmallOutput || output != "" && output != "[]" {
 		return

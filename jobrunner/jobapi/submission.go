@@ -37,9 +37,9 @@ const (
 // body is a *httpanswer.Refusal. The caller releases the reservation when it no longer needs the bytes.
 func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple int64) ([]byte, *httplimit.Reservation, error) {
 	body, reservation, err := a.Bodies.ReadBody(r, http.MaxBytesReader(w, r.Body, limit), limit, multiple, false)
-	var over *http.MaxBytesError
+	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &over):
+	case errors.As(err, &tooLarge):
 		refusal := httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send a reference to the data instead, such as a URL", limit)
 		refusal.Close = true // instead of reading the rest
 		return nil, nil, refusal
@@ -194,10 +194,10 @@ func readMilliseconds(name string, raw json.RawMessage, b bounds) (time.Duration
 	return time.Duration(n) * time.Millisecond, nil
 }
 
-func queryDuration(r *http.Request, name string, b bounds, otherwise time.Duration) (time.Duration, error) {
+func queryDuration(r *http.Request, name string, b bounds, defaultValue time.Duration) (time.Duration, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
-		return otherwise, nil
+		return defaultValue, nil
 	}
 	return readMilliseconds("the query parameter "+name, json.RawMessage(text), b)
 }

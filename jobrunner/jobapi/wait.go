@@ -24,8 +24,8 @@ func (a *api) waitUntil(ctx context.Context, t target, wait time.Duration, check
 // waitUntilOn is waitUntil with an existing watch, which it stops.
 func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Duration, check func() (done bool, err error)) error {
 	defer watch.Stop()
-	elapsed := a.Clock.NewTimer(wait)
-	defer elapsed.Stop()
+	waitTimer := a.Clock.NewTimer(wait)
+	defer waitTimer.Stop()
 	for expired := false; ; {
 		done, err := check()
 		if err != nil && !sqldb.Temporary(err) || done || expired {
@@ -38,7 +38,7 @@ func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Du
 		select {
 		case <-watch.C:
 		case <-retry:
-		case <-elapsed.C:
+		case <-waitTimer.C:
 			expired = true
 		case <-ctx.Done():
 			if httplimit.ServerStops(ctx) {
@@ -71,11 +71,11 @@ func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, 
 // response shows the unfinished job. An error would lose the result, because the client would not learn the job's id.
 func (a *api) answerSubmittedJob(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
 	t.job = job.ID
-	unread := false // the job has changed since it was last read
+	stale := false // the job has changed since it was last read
 	read := func() error {
 		latest, err := a.readJob(httplimit.AnswerContext(r.Context()), t)
 		if err == nil || !sqldb.Temporary(err) {
-			job, unread = latest, false
+			job, stale = latest, false
 		}
 		return err
 	}
@@ -85,7 +85,7 @@ func (a *api) answerSubmittedJob(w http.ResponseWriter, r *http.Request, t targe
 			job = *result
 			return true, nil
 		}
-		if unread = unread || changed; unread {
+		if stale = stale || changed; stale {
 			err = read()
 		}
 		return job.State.Terminal(), err

@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// retryPause is the pause after an unavailable database, in real time.
+// retryPause is the pause before another try if the database is unavailable, in real time.
 const retryPause = time.Second
 
 type Config struct {
@@ -31,9 +31,9 @@ type Config struct {
 // Bills starts and ends the billing of objects. It implements the Meter of worker.Config and pod.Config.
 type Bills struct {
 	Config
-	Meter     *billing.Meter
-	stop      context.CancelFunc
-	following sync.WaitGroup
+	Meter    *billing.Meter
+	stop     context.CancelFunc
+	follower sync.WaitGroup
 }
 
 // Open opens the meter and bills all volumes at the current prices from now on. The caller must call Close.
@@ -42,7 +42,7 @@ func Open(ctx context.Context, c Config) (*Bills, error) {
 	if err != nil {
 		return nil, err
 	}
-	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	followCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	b := &Bills{Config: c, Meter: meter, stop: stop}
 	c.Store.SetVolumeHook(b.volumeChanged)
 	changed := c.Catalog.Changed()
@@ -50,34 +50,34 @@ func Open(ctx context.Context, c Config) (*Bills, error) {
 		b.Close()
 		return nil, err
 	}
-	b.following.Go(func() { b.followPrices(life, changed) })
+	b.follower.Go(func() { b.followPrices(followCtx, changed) })
 	return b, nil
 }
 
 func (b *Bills) Close() {
 	b.stop()
-	b.following.Wait()
+	b.follower.Wait()
 	b.Meter.Close()
 }
 
 // Begin is called when a worker has started. The rate of its GPUs or CPUs includes the serverless fee.
 func (b *Bills) Begin(id string, e worker.Endpoint, p worker.Placement) {
-	offered := b.Catalog.Current()
+	cat := b.Catalog.Current()
 	r := billing.Resource{
-		Kind: billing.Worker, ID: id, Owner: engine.EndpointOf(e.ID), GPUType: p.GPU, Image: e.Image, Template: e.Template, DataCenters: nonEmpty(p.DataCenter), Disk: e.Disk,
+		Kind: billing.Worker, ID: id, Owner: engine.EndpointOf(e.ID), GPUType: p.GPU, Image: e.Image, Template: e.Template, DataCenters: dataCenterList(p.DataCenter), Disk: e.Disk,
 	}
-	r.Rates.Disk = billing.Monthly(offered.Storage.Disk, e.Disk)
-	fee := billing.Hourly(offered.Fees.Serverless, 1)
+	r.Rates.Disk = billing.Monthly(cat.Storage.Disk, e.Disk)
+	fee := billing.Hourly(cat.Fees.Serverless, 1)
 	if p.GPU != "" {
-		r.Rates.GPU = billing.Hourly(offered.OfferOf(p.GPU).Price.Serverless, int64(p.GPUs)) + fee
+		r.Rates.GPU = billing.Hourly(cat.OfferOf(p.GPU).Price.Serverless, int64(p.GPUs)) + fee
 	} else {
-		r.Rates.CPU = billing.Hourly(offered.CPUPriceOf(p.CPU).Serverless, p.VCPUs) + fee
+		r.Rates.CPU = billing.Hourly(cat.CPUPriceOf(p.CPU).Serverless, p.VCPUs) + fee
 	}
 	b.Meter.Start(r)
 }
 
-// nonEmpty returns the data center, if there is one.
-func nonEmpty(dataCenter string) []string {
+// dataCenterList returns the data center, if there is one.
+func dataCenterList(dataCenter string) []string {
 	if dataCenter == "" {
 		return nil
 	}
@@ -87,21 +87,21 @@ func nonEmpty(dataCenter string) []string {
 // End is called when a worker has stopped.
 func (b *Bills) End(id string) { b.Meter.Stop(billing.Worker, id) }
 
-// podResource returns a pod's billed resource at the prices of the catalog. A cluster is billed for the time of each member.
+// podResource returns a pod as a billed resource at the prices of the catalog. A cluster is billed for the time of each member.
 func (b *Bills) podResource(p store.Pod) billing.Resource {
-	offered := b.Catalog.Current()
+	cat := b.Catalog.Current()
 	r := billing.Resource{
-		Kind: kindOf(p), ID: p.ID, Owner: p.ID, GPUType: p.GPUType(), Image: p.Image, Template: p.TemplateID, DataCenters: nonEmpty(p.DataCenterID), Disk: p.Disk + p.Volume.Size,
+		Kind: kindOf(p), ID: p.ID, Owner: p.ID, GPUType: p.GPUType(), Image: p.Image, Template: p.TemplateID, DataCenters: dataCenterList(p.DataCenterID), Disk: p.Disk + p.Volume.Size,
 	}
-	r.Rates.Disk = billing.Monthly(offered.Storage.Disk, r.Disk)
+	r.Rates.Disk = billing.Monthly(cat.Storage.Disk, r.Disk)
 	switch {
 	case p.CPU != nil:
-		r.Rates.CPU = billing.Hourly(offered.CPUPriceOf(p.CPU.FlavorIDs[0]).Secure, p.CPU.VCPUCount)
+		r.Rates.CPU = billing.Hourly(cat.CPUPriceOf(p.CPU.FlavorIDs[0]).Secure, p.CPU.VCPUCount)
 	case p.GPU != nil:
-		r.Rates.GPU = billing.Hourly(offered.OfferOf(r.GPUType).PodPrice(p.Cloud, p.Interruptible), p.GPU.Count)
+		r.Rates.GPU = billing.Hourly(cat.OfferOf(r.GPUType).PodPrice(p.Cloud, p.Interruptible), p.GPU.Count)
 	}
 	if p.Cluster != nil {
-		r.Owner, r.Rates.Networking = p.Cluster.ID, billing.Hourly(offered.Fees.Networking, 1)
+		r.Owner, r.Rates.Networking = p.Cluster.ID, billing.Hourly(cat.Fees.Networking, 1)
 	}
 	return r
 }
@@ -132,7 +132,7 @@ func (b *Bills) Started(s pod.Span) {
 // deployment is billed until the last checkpoint.
 func (b *Bills) Stopped(s pod.Span) { b.Meter.Stop(kindOf(s.Pod), s.Pod.ID) }
 
-// volumeResource returns a network volume's billed resource at the prices of the catalog.
+// volumeResource returns a network volume as a billed resource at the prices of the catalog.
 func (b *Bills) volumeResource(v store.NetworkVolume) billing.Resource {
 	prices := b.Catalog.Current().Storage
 	r := billing.Resource{Kind: billing.Volume, ID: v.ID, Owner: v.ID, DataCenters: []string{v.DataCenter}, Disk: v.Size, HighPerformance: v.Type == catalog.HighPerformance}

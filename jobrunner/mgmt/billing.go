@@ -17,18 +17,18 @@ import (
 
 // usageQuery selects the usage of resources, and the groups of the records.
 type usageQuery struct {
-	window billing.Window
-	keep   func(billing.Usage) bool
-	group  func(billing.Usage) string // the id of a usage's group
-	member string                     // the record's member with that id; "" if there is one group
-	owner  string                     // version 2: the only owner to show; "" for all
+	window   billing.Window
+	keep     func(billing.Usage) bool
+	groupID  func(billing.Usage) string // the id of a usage's group
+	idMember string                     // the record's member with that id; "" if all usage is one group
+	owner    string                     // version 2: the only owner to show; "" for all
 }
 
 func oneGroup(billing.Usage) string { return "" }
 
 func ownerOf(u billing.Usage) string { return u.Owner }
 
-// groupings are the ids by which version 1 groups.
+// groupings maps the values of version 1's parameter grouping to the ids by which they group.
 var groupings = map[string]func(billing.Usage) string{
 	"endpointId": ownerOf,
 	"podId":      func(u billing.Usage) string { return u.ID },
@@ -48,9 +48,9 @@ func (g group) compare(other group) int {
 var billedKinds = []billing.Kind{billing.Pod, billing.Worker, billing.Volume, billing.Cluster}
 
 type sum struct {
-	costs          [4]billing.Cost // by billedKinds
-	time           time.Duration
-	disk, fastDisk int64 // GB, the largest of each resource; fastDisk is high-performance storage
+	costs                     [4]billing.Cost // by billedKinds
+	time                      time.Duration
+	disk, highPerformanceDisk int64 // GB, the largest of each resource; highPerformanceDisk is high-performance storage
 }
 
 func (s *sum) add(u billing.Usage) {
@@ -59,16 +59,16 @@ func (s *sum) add(u billing.Usage) {
 	s.time += u.Time
 }
 
-// encode returns an object of a billing answer: the members that the contract has at a path, and others.
-func (s *sum) encode(body contract.Body, path string, others map[string]any) json.RawMessage {
+// encode returns an object of a billing answer: labels, and the sums that the contract has at path.
+func (s *sum) encode(body contract.Body, path string, labels map[string]any) json.RawMessage {
 	pod, worker, volume, cluster := s.costs[0], s.costs[1], s.costs[2], s.costs[3]
-	all := pod.Plus(worker).Plus(volume).Plus(cluster)
+	total := pod.Plus(worker).Plus(volume).Plus(cluster)
 	out := map[string]any{
-		"amount": all.Total(), "diskSpaceBilledGb": s.disk, "timeBilledMs": s.time.Milliseconds(),
-		"highPerformanceStorageAmount": all.HighPerformance, "highPerformanceStorageDiskSpaceBilledGb": s.fastDisk,
+		"amount": total.Total(), "diskSpaceBilledGb": s.disk, "timeBilledMs": s.time.Milliseconds(),
+		"highPerformanceStorageAmount": total.HighPerformance, "highPerformanceStorageDiskSpaceBilledGb": s.highPerformanceDisk,
 
-		"totalAmount": all.Total(), "gpuAmount": all.GPU, "cpuAmount": all.CPU, "diskAmount": all.Disk, "networkingAmount": all.Networking,
-		"standardAmount": all.Standard, "highPerformanceAmount": all.HighPerformance,
+		"totalAmount": total.Total(), "gpuAmount": total.GPU, "cpuAmount": total.CPU, "diskAmount": total.Disk, "networkingAmount": total.Networking,
+		"standardAmount": total.Standard, "highPerformanceAmount": total.HighPerformance,
 		"feeAmount": 0, "serverlessFeeAmount": 0, // deprecated
 		"endpointAmount": 0, // the jobrunner has no public endpoints
 
@@ -78,16 +78,16 @@ func (s *sum) encode(body contract.Body, path string, others map[string]any) jso
 		"clusterGpuAmount": cluster.GPU, "clusterDiskAmount": cluster.Disk, "clusterNetworkingAmount": cluster.Networking,
 	}
 	maps.DeleteFunc(out, func(name string, _ any) bool { return body.At(path+name) == nil })
-	maps.Copy(out, others)
+	maps.Copy(out, labels)
 	return toJSON(out)
 }
 
-// sums sums the usage of kinds of resources by group.
-func (c *call) sums(q usageQuery, kinds ...billing.Kind) (sums map[group]*sum, total *sum, err error) {
+// sumUsage sums the usage of kinds of resources by group.
+func (c *call) sumUsage(q usageQuery, kinds ...billing.Kind) (sums map[group]*sum, total *sum, err error) {
 	type resource struct {
 		group
-		id   string
-		fast bool
+		id              string
+		highPerformance bool
 	}
 	sums, total = map[group]*sum{}, new(sum)
 	disks := map[resource]int64{}
@@ -96,18 +96,18 @@ func (c *call) sums(q usageQuery, kinds ...billing.Kind) (sums map[group]*sum, t
 			if !q.keep(u) {
 				return
 			}
-			g := group{u.Index, q.group(u)}
+			g := group{u.Index, q.groupID(u)}
 			if sums[g] == nil {
 				sums[g] = new(sum)
 			}
 			s, r := sums[g], resource{g, u.ID, u.HighPerformance}
 			s.add(u)
 			total.add(u)
-			grown := max(0, u.Disk-disks[r])
-			disks[r] += grown
-			s.disk += grown
-			if r.fast {
-				s.fastDisk += grown
+			growth := max(0, u.Disk-disks[r])
+			disks[r] += growth
+			s.disk += growth
+			if r.highPerformance {
+				s.highPerformanceDisk += growth
 			}
 		})
 		if err != nil {
@@ -121,11 +121,11 @@ func (c *call) sums(q usageQuery, kinds ...billing.Kind) (sums map[group]*sum, t
 func billingV1(resource string, kind billing.Kind, read func(*query) usageQuery) handler {
 	record := contract.Body{API: contract.V1, Resource: resource, Use: contract.Read}
 	return fromContract(resource, queryHandler(read, func(c *call, q usageQuery) ([]json.RawMessage, error) {
-		sums, _, err := c.sums(q, kind)
+		sums, _, err := c.sumUsage(q, kind)
 		return convertAll(slices.SortedFunc(maps.Keys(sums), group.compare), func(g group) json.RawMessage {
 			labels := map[string]any{"time": billingTime(q.window.Bounds[g.bucket])}
 			if g.id != "" {
-				labels[q.member] = g.id
+				labels[q.idMember] = g.id
 			}
 			return sums[g].encode(record, "", labels)
 		}), err
@@ -133,8 +133,8 @@ func billingV1(resource string, kind billing.Kind, read func(*query) usageQuery)
 }
 
 func readPodBillingV1(q *query) (out usageQuery) {
-	out.member = cmp.Or(q.value("grouping", oneOf("podId", "gpuTypeId")), "gpuTypeId")
-	out.group = groupings[out.member]
+	out.idMember = cmp.Or(q.value("grouping", oneOf("podId", "gpuTypeId")), "gpuTypeId")
+	out.groupID = groupings[out.idMember]
 	pod, gpu := q.value("podId", anyText), q.value("gpuTypeId", anyText)
 	out.keep = func(u billing.Usage) bool {
 		return (pod == "" || u.ID == pod) && (gpu == "" || u.GPUType == gpu)
@@ -144,8 +144,8 @@ func readPodBillingV1(q *query) (out usageQuery) {
 }
 
 func readEndpointBillingV1(q *query) (out usageQuery) {
-	out.member = cmp.Or(q.value("grouping", oneOf("endpointId", "podId", "gpuTypeId")), "endpointId")
-	out.group = groupings[out.member]
+	out.idMember = cmp.Or(q.value("grouping", oneOf("endpointId", "podId", "gpuTypeId")), "endpointId")
+	out.groupID = groupings[out.idMember]
 	endpoint, image, template := q.value("endpointId", anyText), q.value("imageName", anyText), q.value("templateId", anyText)
 	gpus, dataCenters := q.listParameter("gpuTypeId"), q.listParameter("dataCenterId")
 	out.keep = func(u billing.Usage) bool {
@@ -158,7 +158,7 @@ func readEndpointBillingV1(q *query) (out usageQuery) {
 }
 
 func readVolumeBillingV1(q *query) usageQuery {
-	return usageQuery{window: readPeriod(q), group: oneGroup, keep: func(billing.Usage) bool { return true }}
+	return usageQuery{window: readPeriod(q), groupID: oneGroup, keep: func(billing.Usage) bool { return true }}
 }
 
 // listParameter reads values as repeated parameters (document of version 1) or separated by commas.
@@ -171,12 +171,12 @@ func (q *query) listParameter(name string) []string {
 const maxBillingRecords = 100_000
 
 // billingV2 shows the cost of kinds by bucket and, if records have an id, by owner: an endpoint, a pod,
-// a cluster or a volume. id and count are the members with an owner's id and with the number of owners.
-func billingV2(resource, id, count string, kinds ...billing.Kind) handler {
+// a cluster or a volume. The members idMember and countMember have an owner's id and the number of owners.
+func billingV2(resource, idMember, countMember string, kinds ...billing.Kind) handler {
 	read := func(q *query) (out usageQuery) {
-		out.member, out.group = id, oneGroup
-		if id != "" {
-			out.owner, out.group = q.value(id, anyText), ownerOf
+		out.idMember, out.groupID = idMember, oneGroup
+		if idMember != "" {
+			out.owner, out.groupID = q.value(idMember, anyText), ownerOf
 		}
 		out.keep = func(u billing.Usage) bool { return out.owner == "" || u.Owner == out.owner }
 		out.window = readPeriod(q)
@@ -184,12 +184,12 @@ func billingV2(resource, id, count string, kinds ...billing.Kind) handler {
 	}
 	body := contract.Body{API: contract.V2, Resource: resource, Use: contract.Read}
 	return fromContract(resource, queryHandler(read, func(c *call, q usageQuery) (answer map[string]any, err error) {
-		sums, total, err := c.sums(q, kinds...)
+		sums, total, err := c.sumUsage(q, kinds...)
 		if err != nil {
 			return nil, err
 		}
 		owners := map[string]bool{}
-		if id == "" {
+		if idMember == "" {
 			owners[""] = true
 		}
 		for g := range sums {
@@ -197,22 +197,22 @@ func billingV2(resource, id, count string, kinds ...billing.Kind) handler {
 		}
 		buckets := q.window.Len()
 		if n := len(owners) * buckets; n > maxBillingRecords {
-			return nil, httpanswer.Refuse(http.StatusBadRequest, "the answer would have %d records: expected at most %d; choose a larger bucketSize or a shorter period, or set %s", n, maxBillingRecords, id)
+			return nil, httpanswer.Refuse(http.StatusBadRequest, "the answer would have %d records: expected at most %d; choose a larger bucketSize or a shorter period, or set %s", n, maxBillingRecords, idMember)
 		}
 		records := []json.RawMessage{}
 		for i := range buckets {
 			for _, owner := range slices.Sorted(maps.Keys(owners)) {
 				labels := map[string]any{"startTime": billingTime(q.window.Bounds[i]), "endTime": billingTime(q.window.Bounds[i+1])}
-				if id != "" {
-					labels[id] = owner
+				if idMember != "" {
+					labels[idMember] = owner
 				}
 				records = append(records, cmp.Or(sums[group{i, owner}], new(sum)).encode(body, "records[].", labels))
 			}
 		}
 		resolved := map[string]any{"startTime": billingTime(q.window.Start()), "endTime": billingTime(q.window.End()), "bucketSize": q.window.Size}
 		metadata := map[string]any{"query": resolved, "recordCount": len(records), "totals": total.encode(body, "metadata.totals.", nil)}
-		if id != "" {
-			resolved[id], metadata[count] = nilIfEmpty(q.owner), len(owners)
+		if idMember != "" {
+			resolved[idMember], metadata[countMember] = nilIfEmpty(q.owner), len(owners)
 		}
 		return map[string]any{"records": records, "metadata": metadata}, nil
 	}))

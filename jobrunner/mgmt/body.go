@@ -148,11 +148,11 @@ func (d *decoder) decodeObject(path string, in any, out reflect.Value, at bodyPa
 func (d *decoder) checkSiblings(path string, m member, tree map[string]any, use contract.Use) {
 	missing, r := tree[m.name] == nil, m.row
 	other := tree[r.RequiredUnless]
-	kind, _ := tree["type"].(string)
+	typ, _ := tree["type"].(string)
 	switch {
-	case missing && r.RequiredUnless != "" && use == contract.Create && (other == nil || other == ""), missing && r.RequiredForType != "" && r.RequiredForType == kind:
+	case missing && r.RequiredUnless != "" && use == contract.Create && (other == nil || other == ""), missing && r.RequiredForType != "" && r.RequiredForType == typ:
 		d.addFault(path, "missing property '%s'", m.name)
-	case !missing && r.RequiredForType != "" && kind != "" && r.RequiredForType != kind:
+	case !missing && r.RequiredForType != "" && typ != "" && r.RequiredForType != typ:
 		d.addFault(path, "additional properties '%s' not allowed", m.name)
 	case !missing && r.RequiresInUpdate != "" && use == contract.Update && tree[r.RequiresInUpdate] == nil:
 		d.addFault(path, "missing property '%s', which '%s' belongs to", r.RequiresInUpdate, m.name)
@@ -260,16 +260,16 @@ func (d *decoder) decodeString(path string, in any, out reflect.Value, r *contra
 		return
 	}
 	out.SetString(s)
-	length, counted := float64(utf8.RuneCountInString(s)), "characters"
+	length, unit := float64(utf8.RuneCountInString(s)), "characters"
 	if r.Unit == "bytes" {
-		length, counted = float64(len(s)), "bytes"
+		length, unit = float64(len(s)), "bytes"
 	}
 	switch {
 	case s == "" && r.Clear == `""` && u == contract.Update:
 	case r.Min != nil && length < *r.Min:
-		d.addFault(path, "got %s %s, want at least %s", formatNumber(length), counted, formatNumber(*r.Min))
+		d.addFault(path, "got %s %s, want at least %s", formatNumber(length), unit, formatNumber(*r.Min))
 	case r.Max != nil && length > *r.Max:
-		d.addFault(path, "got %s %s, want at most %s", formatNumber(length), counted, formatNumber(*r.Max))
+		d.addFault(path, "got %s %s, want at most %s", formatNumber(length), unit, formatNumber(*r.Max))
 	case r.Closed() && !slices.Contains(r.Enum, s):
 		d.addFault(path, "got '%s', want one of '%s'", truncate(s), strings.Join(r.Enum, "', '"))
 	case r.Form != nil && !pattern(*r.Form).MatchString(s):
@@ -396,7 +396,7 @@ func checkMerged(body map[string]any, t store.Template) error {
 func mergedRequest(body map[string]any, t store.Template) []byte {
 	var settings map[string]any
 	if json.Unmarshal(toJSON(newTemplateV2(t)), &settings) != nil {
-		return nil // it is always an object
+		return nil // never: a template is an object
 	}
 	request := contract.Body{API: contract.V2, Resource: "pod", Use: contract.Create}
 	merged := maps.Clone(body)
@@ -404,16 +404,16 @@ func mergedRequest(body map[string]any, t store.Template) []byte {
 	_, entrypoint := body["entrypoint"]
 	_, cmd := body["cmd"]
 	for name, value := range settings {
-		switch _, own := body[name]; {
-		case own || value == nil || request.At(name) == nil, name == "entrypoint", name == "cmd": // args has both
+		switch _, inBody := body[name]; {
+		case inBody || value == nil || request.At(name) == nil, name == "entrypoint", name == "cmd": // the template's args have both
 		case name == "args" && (entrypoint || cmd), name == "mounts" && body["cpu"] != nil:
 		default:
 			merged[name] = value
 		}
 	}
-	if own, ok := body["env"].(map[string]any); ok {
+	if bodyEnv, ok := body["env"].(map[string]any); ok {
 		env := maps.Clone(settings["env"].(map[string]any))
-		maps.Copy(env, own)
+		maps.Copy(env, bodyEnv)
 		merged["env"] = env
 	}
 	return toJSON(merged)

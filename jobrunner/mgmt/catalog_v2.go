@@ -121,11 +121,11 @@ func (q gpuQuery) accepts(version string) bool {
 	return q.minCUDA == "" || catalog.CompareCUDA(version, q.minCUDA) >= 0
 }
 
-func newGPUType(offered *catalog.Catalog, g catalog.GPU, stock catalog.Stock, q gpuQuery) gpuTypeV2 {
-	offer := offered.OfferOf(g.ID)
+func newGPUType(cat *catalog.Catalog, g catalog.GPU, stock catalog.Stock, q gpuQuery) gpuTypeV2 {
+	offer := cat.OfferOf(g.ID)
 	secure, community := offer.MaxCount[catalog.Secure], offer.MaxCount[catalog.Community]
 	w := gpuTypeV2{
-		Pool: nilIfEmpty(offered.PoolOf(g.ID)), Secure: secure > 0, Community: community > 0,
+		Pool: nilIfEmpty(cat.PoolOf(g.ID)), Secure: secure > 0, Community: community > 0,
 		Price:    gpuPriceV2{Secure: offer.Price.Pod[catalog.Secure], Community: offer.Price.Pod[catalog.Community]},
 		MaxCount: maxCountV2{secure, community},
 	}
@@ -134,16 +134,16 @@ func newGPUType(offered *catalog.Catalog, g catalog.GPU, stock catalog.Stock, q 
 		w.Price.Serverless = &offer.Price.Serverless
 	}
 	if q.availability {
-		q.addAvailability(&w, offered, offer, stock)
+		q.addAvailability(&w, cat, offer, stock)
 	}
 	return w
 }
 
 func (c *call) listGPUTypes(q gpuQuery) ([]gpuTypeV2, error) {
-	offered, stock := c.Catalog.Current(), c.Stock()
+	cat, stock := c.Catalog.Current(), c.Stock()
 	out := []gpuTypeV2{}
-	for _, g := range offered.GPUsWith(stock) {
-		w := newGPUType(offered, g, stock[g.ID], q)
+	for _, g := range cat.GPUsWith(stock) {
+		w := newGPUType(cat, g, stock[g.ID], q)
 		if len(q.countries) == 0 || len(w.DataCenters) > 0 {
 			out = append(out, w)
 		}
@@ -152,10 +152,10 @@ func (c *call) listGPUTypes(q gpuQuery) ([]gpuTypeV2, error) {
 }
 
 func (c *call) getGPUType(q gpuQuery) (w gpuTypeV2, err error) {
-	offered, stock := c.Catalog.Current(), c.Stock()
-	for _, g := range offered.GPUsWith(stock) {
+	cat, stock := c.Catalog.Current(), c.Stock()
+	for _, g := range cat.GPUsWith(stock) {
 		if g.ID == c.id {
-			return newGPUType(offered, g, stock[g.ID], q), nil
+			return newGPUType(cat, g, stock[g.ID], q), nil
 		}
 	}
 	return w, requireCatalogEntry(false, "GPU type", c.id)
@@ -182,36 +182,36 @@ func readCPUQuery(q *query) (out cpuQuery) {
 	return out
 }
 
-func newCPUType(offered *catalog.Catalog, f catalog.CPU, q cpuQuery) cpuTypeV2 {
-	price := offered.CPUPriceOf(f.ID)
+func newCPUType(cat *catalog.Catalog, f catalog.CPU, q cpuQuery) cpuTypeV2 {
+	price := cat.CPUPriceOf(f.ID)
 	w := cpuTypeV2{VCPU: vcpuRangeV2{f.MinVCPU, f.MaxVCPU}, Price: cpuPriceV2{price.Secure, price.Serverless}}
 	copyFields(&w, f)
 	if q.availability {
-		q.addAvailability(&w, offered, f)
+		q.addAvailability(&w, cat, f)
 	}
 	return w
 }
 
 func (c *call) listCPUTypes(q cpuQuery) ([]cpuTypeV2, error) {
-	offered := c.Catalog.Current()
-	return convertAll(offered.CPUs, func(f catalog.CPU) cpuTypeV2 { return newCPUType(offered, f, q) }), nil
+	cat := c.Catalog.Current()
+	return convertAll(cat.CPUs, func(f catalog.CPU) cpuTypeV2 { return newCPUType(cat, f, q) }), nil
 }
 
 func (c *call) getCPUType(q cpuQuery) (cpuTypeV2, error) {
-	offered := c.Catalog.Current()
-	f, ok := offered.CPUByID(c.id)
-	return newCPUType(offered, f, q), requireCatalogEntry(ok, "CPU flavor", c.id)
+	cat := c.Catalog.Current()
+	f, ok := cat.CPUByID(c.id)
+	return newCPUType(cat, f, q), requireCatalogEntry(ok, "CPU flavor", c.id)
 }
 
 // newDataCenter shows a data center. include has the kinds of stock to show with it.
-func (c *call) newDataCenter(offered *catalog.Catalog, d catalog.DataCenter, include []string) dataCenterV2 {
+func (c *call) newDataCenter(cat *catalog.Catalog, d catalog.DataCenter, include []string) dataCenterV2 {
 	w := convert[catalog.DataCenter, dataCenterV2](d)
 	if slices.Contains(include, "GPU_AVAILABILITY") {
-		w.GPUAvailability = gpusIn(offered, d, c.Stock())
+		w.GPUAvailability = gpusIn(cat, d, c.Stock())
 	}
 	if slices.Contains(include, "CPU_AVAILABILITY") {
-		w.CPUAvailability = convertAll(offered.CPUs, func(f catalog.CPU) availabilityV2 {
-			level, _ := levelIn(offered, catalog.Placement{CPU: f.ID, DataCenter: d.ID}, []string{catalog.Pod}, true)
+		w.CPUAvailability = convertAll(cat.CPUs, func(f catalog.CPU) availabilityV2 {
+			level, _ := levelIn(cat, catalog.Placement{CPU: f.ID, DataCenter: d.ID}, []string{catalog.Pod}, true)
 			return availabilityV2{f.ID, f.Name, level}
 		})
 	}
@@ -224,15 +224,15 @@ func readDataCenterInclude(q *query) []string {
 
 // dataCentersQuery has the filters and includes of a list of data centers.
 type dataCentersQuery struct {
-	include, regions, tiers, compliance []string
-	globalNetwork                       *bool
+	include, regions, volumeTypes, compliance []string
+	globalNetwork                             *bool
 }
 
 func readDataCentersQuery(q *query) dataCentersQuery {
 	return dataCentersQuery{
 		include:       readDataCenterInclude(q),
 		regions:       q.list("regions", oneOf(catalog.Regions...)),
-		tiers:         q.list("networkVolumeTypes", oneOf(catalog.VolumeTypes...)),
+		volumeTypes:   q.list("networkVolumeTypes", oneOf(catalog.VolumeTypes...)),
 		compliance:    q.list("compliance", oneOf(catalog.Certificates...)),
 		globalNetwork: q.boolean("globalNetwork"),
 	}
@@ -240,15 +240,15 @@ func readDataCentersQuery(q *query) dataCentersQuery {
 
 func (q dataCentersQuery) matches(w dataCenterV2) bool {
 	return (q.regions == nil || slices.Contains(q.regions, w.Region)) &&
-		containsAll(w.VolumeTypes, q.tiers) && containsAll(w.Compliance, q.compliance) &&
+		containsAll(w.VolumeTypes, q.volumeTypes) && containsAll(w.Compliance, q.compliance) &&
 		(q.globalNetwork == nil || *q.globalNetwork == w.GlobalNetwork)
 }
 
 func (c *call) listDataCenters(q dataCentersQuery) ([]dataCenterV2, error) {
 	out := []dataCenterV2{}
-	offered := c.Catalog.Current()
-	for _, d := range offered.DataCenters {
-		w := c.newDataCenter(offered, d, q.include)
+	cat := c.Catalog.Current()
+	for _, d := range cat.DataCenters {
+		w := c.newDataCenter(cat, d, q.include)
 		if q.matches(w) {
 			out = append(out, w)
 		}
@@ -261,18 +261,18 @@ func containsAll(values, wanted []string) bool {
 }
 
 func (c *call) getDataCenter(include []string) (dataCenterV2, error) {
-	offered := c.Catalog.Current()
-	d, ok := offered.DataCenterByID(c.id)
-	return c.newDataCenter(offered, d, include), requireCatalogEntry(ok, "data center", c.id)
+	cat := c.Catalog.Current()
+	d, ok := cat.DataCenterByID(c.id)
+	return c.newDataCenter(cat, d, include), requireCatalogEntry(ok, "data center", c.id)
 }
 
-// levelIn returns the lowest stock of the products in a data center. If the catalog's file doesn't
-// state a product's stock, it is High if the machine has the type, and otherwise None.
-func levelIn(offered *catalog.Catalog, p catalog.Placement, products []string, onMachine bool) (level catalog.Level, stated bool) {
+// levelIn returns the lowest stock of the products in a data center, and whether the catalog's file states
+// any of them. A stock that it doesn't state is High if the machine has the type, and otherwise None.
+func levelIn(cat *catalog.Catalog, p catalog.Placement, products []string, onMachine bool) (level catalog.Level, stated bool) {
 	level = catalog.High
 	for _, product := range products {
 		p.Product = product
-		stock, known := offered.LevelOf(p)
+		stock, known := cat.LevelOf(p)
 		if !known && onMachine {
 			stock = catalog.High
 		}
@@ -285,7 +285,7 @@ func levelIn(offered *catalog.Catalog, p catalog.Placement, products []string, o
 }
 
 // addAvailability shows where a GPU type is in stock: everywhere, since one machine stands for all.
-func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer catalog.Offer, stock catalog.Stock) {
+func (q gpuQuery) addAvailability(w *gpuTypeV2, cat *catalog.Catalog, offer catalog.Offer, stock catalog.Stock) {
 	filtersCUDA := len(q.cudaVersions) > 0 || q.minCUDA != ""
 	versions := stock.CUDAVersions
 	if len(versions) == 0 {
@@ -293,10 +293,10 @@ func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer 
 	}
 	versions = slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return !q.accepts(v) })
 	fits := q.count <= offer.MaxCount[q.cloud]
-	forPods := slices.ContainsFunc(q.products, func(p string) bool { return p != catalog.Serverless }) // never more than maxCount
+	forPods := slices.ContainsFunc(q.products, func(p string) bool { return p != catalog.Serverless }) // pods and clusters get at most maxCount GPUs
 	highest, inStock := catalog.None, false
-	for _, d := range offered.DataCenters {
-		level, stated := levelIn(offered, catalog.Placement{GPU: w.ID, DataCenter: d.ID, Cloud: q.cloud}, q.products, stock.Count >= q.count)
+	for _, d := range cat.DataCenters {
+		level, stated := levelIn(cat, catalog.Placement{GPU: w.ID, DataCenter: d.ID, Cloud: q.cloud}, q.products, stock.Count >= q.count)
 		if (stated || forPods) && !fits {
 			level = catalog.None
 		}
@@ -316,13 +316,13 @@ func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer 
 }
 
 // addAvailability shows where a CPU flavor is in stock: everywhere, unless the file limits it.
-func (q cpuQuery) addAvailability(w *cpuTypeV2, offered *catalog.Catalog, f catalog.CPU) {
+func (q cpuQuery) addAvailability(w *cpuTypeV2, cat *catalog.Catalog, f catalog.CPU) {
 	w.Availability = catalog.None
 	if q.vcpus != 0 && (q.vcpus < f.MinVCPU || q.vcpus > f.MaxVCPU) {
 		return
 	}
-	for _, d := range offered.DataCenters {
-		level, _ := levelIn(offered, catalog.Placement{CPU: f.ID, DataCenter: d.ID}, q.products, true)
+	for _, d := range cat.DataCenters {
+		level, _ := levelIn(cat, catalog.Placement{CPU: f.ID, DataCenter: d.ID}, q.products, true)
 		if level == catalog.None {
 			continue
 		}
@@ -335,9 +335,9 @@ func (q cpuQuery) addAvailability(w *cpuTypeV2, offered *catalog.Catalog, f cata
 
 // gpusIn returns the stock of a data center for pods. It includes types that are sold out, and omits
 // types that the data center doesn't offer.
-func gpusIn(offered *catalog.Catalog, d catalog.DataCenter, stock map[string]catalog.Stock) (out []availabilityV2) {
-	for _, g := range offered.GPUsWith(stock) {
-		level, stated := levelIn(offered, catalog.Placement{GPU: g.ID, DataCenter: d.ID}, []string{catalog.Pod}, stock[g.ID].Count > 0)
+func gpusIn(cat *catalog.Catalog, d catalog.DataCenter, stock map[string]catalog.Stock) (out []availabilityV2) {
+	for _, g := range cat.GPUsWith(stock) {
+		level, stated := levelIn(cat, catalog.Placement{GPU: g.ID, DataCenter: d.ID}, []string{catalog.Pod}, stock[g.ID].Count > 0)
 		if stated || level != catalog.None {
 			out = append(out, availabilityV2{g.ID, g.Name, level})
 		}

@@ -145,13 +145,14 @@ type clusterComputeV2 store.ClusterCompute
 // templateExcludes are the settings that a cluster with a template takes only from the template.
 var templateExcludes = []string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}
 
-// template returns the template that the body names, or nil. The body then has no settings of its own.
-func (b clusterBodyV2) template(tx *store.Tx, sent map[string]any) (*store.Template, error) {
+// template returns the template that the body names, or nil if it names none. It rejects a body that has
+// both a template and settings. members are the body's members.
+func (b clusterBodyV2) template(tx *store.Tx, members map[string]any) (*store.Template, error) {
 	if b.FromTemplate == nil {
 		return nil, nil
 	}
 	for _, name := range templateExcludes {
-		if _, own := sent[name]; own {
+		if _, ok := members[name]; ok {
 			return nil, store.Refusal("templateId and " + name + " exclude each other: the settings of a cluster's pods come either all from its template or all from the body")
 		}
 	}

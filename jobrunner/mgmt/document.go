@@ -30,13 +30,13 @@ var editions = []edition{
 	{2, "3.1.0", "2.0.0", "/", httpanswer.ProblemForm},
 }
 
-// descriptions are the documents of both versions, and the page of version 1.
-type descriptions struct{ v1, v1Page, v2 httpanswer.File }
+// apiDocuments are the OpenAPI documents of both versions, and the page of version 1.
+type apiDocuments struct{ v1, v1Page, v2 httpanswer.File }
 
 // describeAPI generates the documents of both versions from the table of operations.
-func describeAPI() descriptions {
+func describeAPI() apiDocuments {
 	v1, v2 := editions[0].document(), editions[1].document()
-	return descriptions{
+	return apiDocuments{
 		v1:     httpanswer.NewFile("application/json", encodeDocument(v1)),
 		v1Page: newPage(v1),
 		v2:     httpanswer.NewFile("application/json", encodeDocument(v2)),
@@ -71,8 +71,8 @@ func (e edition) document() openapi.Document {
 	e.describeFailures(s, d.Components.Responses)
 	prefix := fmt.Sprintf("/v%d/", e.version)
 	for _, o := range operations {
-		rest, ours := strings.CutPrefix(o.path, prefix)
-		if !ours {
+		rest, inVersion := strings.CutPrefix(o.path, prefix)
+		if !inVersion {
 			continue
 		}
 		path := "/" + rest
@@ -82,9 +82,9 @@ func (e edition) document() openapi.Document {
 		if d.Paths[path] == nil {
 			d.Paths[path] = openapi.PathItem{}
 		}
-		described := e.describeOperation(s, o.method, rest, o.success, o.handle.description)
-		d.Paths[path][strings.ToLower(o.method)] = described
-		if tag := (openapi.Tag{Name: described.Tags[0]}); !slices.Contains(d.Tags, tag) {
+		operation := e.describeOperation(s, o.method, rest, o.success, o.handle.description)
+		d.Paths[path][strings.ToLower(o.method)] = operation
+		if tag := (openapi.Tag{Name: operation.Tags[0]}); !slices.Contains(d.Tags, tag) {
 			d.Tags = append(d.Tags, tag)
 		}
 	}
@@ -127,9 +127,9 @@ func (s *schemas) successSchema(h description) *openapi.Schema {
 	case h.media != "":
 		return &openapi.Schema{Type: "string"}
 	case h.resource != "" && h.answer.Kind() == reflect.Slice:
-		return &openapi.Schema{Type: "array", Items: s.rows(h.resource, "")}
+		return &openapi.Schema{Type: "array", Items: s.contractObject(h.resource, "")}
 	case h.resource != "":
-		return s.rows(h.resource, "")
+		return s.contractObject(h.resource, "")
 	case h.member != "":
 		out := &openapi.Schema{Type: "object", Required: []string{h.member}, Properties: map[string]*openapi.Schema{h.member: s.answer(h.answer)}}
 		if h.paged {

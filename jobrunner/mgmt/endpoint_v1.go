@@ -53,14 +53,14 @@ func (b endpointBodyV1) link(tx *store.Tx, e *store.Endpoint) error {
 	return nil
 }
 
-// applyCPU ignores the GPU members, like the document of version 1. Without a flavor, any will do.
-func (b endpointBodyV1) applyCPU(offered *catalog.Catalog, e *store.Endpoint) {
+// applyCPU ignores the GPU members, as the document of version 1 says. An endpoint without a flavor may get any.
+func (b endpointBodyV1) applyCPU(cat *catalog.Catalog, e *store.Endpoint) {
 	flavors := convertAll(e.CPU, func(c store.CPU) string { return c.FlavorID })
 	if b.CPUFlavorIDs != nil {
 		flavors = *b.CPUFlavorIDs
 	}
 	if len(flavors) == 0 {
-		flavors = convertAll(offered.CPUs, func(c catalog.CPU) string { return c.ID })
+		flavors = convertAll(cat.CPUs, func(c catalog.CPU) string { return c.ID })
 	}
 	switch {
 	case b.CPUFlavorIDs == nil && b.VCPUCount == nil && len(e.CPU) > 0:
@@ -101,9 +101,10 @@ func (b endpointBodyV1) wantsGPU() bool {
 	return b.ComputeType != nil || b.GPUCount != nil || nonEmpty(b.GPUTypeIDs) || nonEmpty(b.AllowedCUDAVersions) || b.MinCUDAVersion.Value != ""
 }
 
-// applyLocations sets data centers, where all means any, and volumes, the first of which is networkVolumeId.
-func (b endpointBodyV1) applyLocations(offered *catalog.Catalog, e *store.Endpoint) {
-	if b.DataCenterIDs != nil && sameElements(e.DataCenterIDs, allDataCenters(offered)) {
+// applyLocations sets data centers and network volumes. A list of all data centers means any;
+// networkVolumeId is the first volume.
+func (b endpointBodyV1) applyLocations(cat *catalog.Catalog, e *store.Endpoint) {
+	if b.DataCenterIDs != nil && sameElements(e.DataCenterIDs, allDataCenters(cat)) {
 		e.DataCenterIDs = nil
 	}
 	if b.NetworkVolumeID.Set {
@@ -121,16 +122,16 @@ func (b endpointBodyV1) applyLocations(offered *catalog.Catalog, e *store.Endpoi
 	}
 }
 
-func allDataCenters(offered *catalog.Catalog) []string {
-	return convertAll(offered.DataCenters, func(d catalog.DataCenter) string { return d.ID })
+func allDataCenters(cat *catalog.Catalog) []string {
+	return convertAll(cat.DataCenters, func(d catalog.DataCenter) string { return d.ID })
 }
 
 func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
-	offered := c.Catalog.Current()
+	cat := c.Catalog.Current()
 	w := endpointV1{ScalerType: e.Scaling.Type, ScalerValue: ceil(e.Scaling.Value)} // version 2 has fractions of seconds
 	copyFields(&w, e)
 	if len(e.DataCenterIDs) == 0 {
-		w.DataCenterIDs = allDataCenters(offered)
+		w.DataCenterIDs = allDataCenters(cat)
 	}
 	if len(e.NetworkVolumes) > 0 {
 		w.NetworkVolumeID = e.NetworkVolumes[0]
@@ -138,7 +139,7 @@ func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
 	if len(e.CPU) > 0 {
 		w.ComputeType = "CPU"
 		for _, c := range e.CPU {
-			w.InstanceIDs = append(w.InstanceIDs, fmt.Sprintf("%s-%d-%d", c.FlavorID, c.VCPUCount, offered.CPUMemory(c.FlavorID, c.VCPUCount)))
+			w.InstanceIDs = append(w.InstanceIDs, fmt.Sprintf("%s-%d-%d", c.FlavorID, c.VCPUCount, cat.CPUMemory(c.FlavorID, c.VCPUCount)))
 		}
 		return w
 	}
@@ -149,7 +150,7 @@ func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
 	}
 	types, versions := nonNilList(gpu.TypeIDs), nonNilList(gpu.AllowedCUDAVersions)
 	if len(gpu.Pools) > 0 {
-		types = offered.TypesIn(gpu.Pools, gpu.ExcludedTypes)
+		types = cat.TypesIn(gpu.Pools, gpu.ExcludedTypes)
 	}
 	w.GPUTypeIDs, w.AllowedCUDAVersions = &types, &versions
 	w.GPUCount, w.MinCUDAVersion = gpu.Count, gpu.MinCUDAVersion

@@ -12,7 +12,7 @@ import (
 )
 
 func (c *call) newEndpointV2(e store.Endpoint) endpointV2 {
-	offered := c.Catalog.Current()
+	cat := c.Catalog.Current()
 	var w endpointV2
 	copyFields(&w, e)
 	w.containerV2, w.Scaling, w.RequestURLs = newContainerV2(e.Container), newScalingV2(e.Scaling), requestURLs(c.serverURL(), e)
@@ -21,12 +21,12 @@ func (c *call) newEndpointV2(e store.Endpoint) endpointV2 {
 		w.Workers.IdleTimeout = &e.IdleTimeout
 	}
 	if e.GPU != nil {
-		if pools, excluded := selectedPools(offered, *e.GPU); len(pools) > 0 {
+		if pools, excluded := selectedPools(cat, *e.GPU); len(pools) > 0 {
 			w.GPU = &gpuV2{pools, excluded, e.GPU.Count, nonNilList(e.GPU.AllowedCUDAVersions), nilIfEmpty(e.GPU.MinCUDAVersion)}
 		}
 	}
 	for _, cpu := range e.CPU {
-		w.CPU = append(w.CPU, cpuV2{cpu.FlavorID, cpu.VCPUCount, offered.CPUMemory(cpu.FlavorID, cpu.VCPUCount)})
+		w.CPU = append(w.CPU, cpuV2{cpu.FlavorID, cpu.VCPUCount, cat.CPUMemory(cpu.FlavorID, cpu.VCPUCount)})
 	}
 	return w
 }
@@ -144,7 +144,7 @@ func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVer
 }
 
 // applyCompute sets GPUs or CPUs. The kind of workers (GPU, CPU or any) is fixed at creation.
-func (b endpointBodyV2) applyCompute(offered *catalog.Catalog, e *store.Endpoint, isNew bool, cudaVersions []string) error {
+func (b endpointBodyV2) applyCompute(cat *catalog.Catalog, e *store.Endpoint, isNew bool, cudaVersions []string) error {
 	if b.GPU != nil && b.CPU != nil {
 		return store.Refusal("gpu and cpu exclude each other: an endpoint has GPU workers or CPU workers")
 	}
@@ -160,7 +160,7 @@ func (b endpointBodyV2) applyCompute(offered *catalog.Catalog, e *store.Endpoint
 		return store.Refusal("the endpoint has no CPU workers, and the kind of its workers is fixed: cpu can't be set")
 	}
 	if b.GPU != nil {
-		choosePools(offered, e.GPU, b.GPU.Pools, b.GPU.ExcludedTypes)
+		choosePools(cat, e.GPU, b.GPU.Pools, b.GPU.ExcludedTypes)
 		setIfPresent(&e.GPU.Count, b.GPU.Count)
 		setIfPresent(&e.GPU.AllowedCUDAVersions, b.GPU.AllowedCUDAVersions)
 		setIfPresent(&e.GPU.MinCUDAVersion, b.GPU.MinCUDAVersion)
@@ -190,19 +190,19 @@ func hasIdleTimeout(e store.Endpoint) bool {
 
 // selectedPools returns the selection in the form of version 2; any GPU means all pools. It returns no
 // pools for types outside all pools, which version 2 can't express.
-func selectedPools(offered *catalog.Catalog, g store.GPU) (pools, excluded []string) {
+func selectedPools(cat *catalog.Catalog, g store.GPU) (pools, excluded []string) {
 	switch {
 	case len(g.Pools) > 0:
 		return g.Pools, nonNilList(g.ExcludedTypes)
 	case len(g.TypeIDs) > 0:
-		return offered.SelectPools(g.TypeIDs)
+		return cat.SelectPools(g.TypeIDs)
 	}
-	return convertAll(offered.Pools, func(p catalog.Pool) string { return p.ID }), []string{}
+	return convertAll(cat.Pools, func(p catalog.Pool) string { return p.ID }), []string{}
 }
 
 // choosePools sets a selection of version 2. Pools without exclusions clear the old exclusions. If the
 // types already select the same GPUs, they stay, because of their order.
-func choosePools(offered *catalog.Catalog, g *store.GPU, newPools, newExcluded *[]string) {
+func choosePools(cat *catalog.Catalog, g *store.GPU, newPools, newExcluded *[]string) {
 	if newPools == nil {
 		return
 	}
@@ -214,8 +214,8 @@ func choosePools(offered *catalog.Catalog, g *store.GPU, newPools, newExcluded *
 			}
 		}
 	}
-	if len(g.TypeIDs) > 0 && !slices.ContainsFunc(g.TypeIDs, func(id string) bool { return offered.PoolOf(id) == "" }) {
-		samePools, sameExcluded := offered.SelectPools(g.TypeIDs)
+	if len(g.TypeIDs) > 0 && !slices.ContainsFunc(g.TypeIDs, func(id string) bool { return cat.PoolOf(id) == "" }) {
+		samePools, sameExcluded := cat.SelectPools(g.TypeIDs)
 		if sameElements(pools, samePools) && sameElements(excluded, sameExcluded) {
 			return
 		}

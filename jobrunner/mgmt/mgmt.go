@@ -66,7 +66,7 @@ type server struct {
 	Config
 	quotas    *sharedQuotas       // nil: this process counts its own requests
 	limiters  sync.Map            // *limiter by the owner of a key
-	documents func() descriptions // generated on the first call
+	documents func() apiDocuments // generated on the first call
 }
 
 // call is a request to the management API.
@@ -86,9 +86,9 @@ type call struct {
 func (c *call) ctx() context.Context { return c.http.Context() }
 
 // ServeHTTP answers in the form of the version in the path. It checks the limit of the operation's body,
-// authenticates, counts the request against the quotas, authorizes it and then serves it. So every answer
-// of version 2 to a valid key shows its quotas, even a 403, but not the 413 of that check. For a read-only
-// key, a method that the path doesn't have is 405 rather than 403.
+// authenticates, counts the request against the quotas, authorizes it and then serves it. So in version 2 even
+// a 403 shows the key's quotas, but a 413 of the first check doesn't. For a read-only key, a method that the
+// path doesn't have is 405 rather than 403.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{server: s, http: r, writer: w, version: 2}
 	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
@@ -112,7 +112,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serve(c *call) (status int, body any, err error) {
-	op, pattern, unknown := findOperation(c)
+	op, pattern, routeErr := findOperation(c)
 	if err := checkBodySize(c, op.handle.maxBody); err != nil {
 		return 0, nil, err
 	}
@@ -134,8 +134,8 @@ func (s *server) serve(c *call) (status int, body any, err error) {
 	if !user.MayRead() {
 		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key is not for the management API: use a key with --management read or all")
 	}
-	if unknown != nil {
-		return 0, nil, unknown
+	if routeErr != nil {
+		return 0, nil, routeErr
 	}
 	c.http.Pattern = pattern
 	if reads := c.http.Method == http.MethodGet || c.http.Method == http.MethodHead; !reads && !user.MayManage() {

@@ -62,8 +62,8 @@ func ignoreCall[R, W any](convert func(R) W) func(*call, R) W {
 // listHandler shows all records of a kind.
 func listHandler[R, W any, P store.Record[R]](convert func(R) W) handler {
 	return plainHandler(func(c *call) ([]W, error) {
-		all, err := store.List[R, P](c.ctx(), c.Store)
-		return convertAll(all, convert), err
+		records, err := store.List[R, P](c.ctx(), c.Store)
+		return convertAll(records, convert), err
 	})
 }
 
@@ -92,8 +92,8 @@ func pageHandler[Q interface{ pagination(int64) paginationV2 }, W any](name stri
 // readRecords returns a function that reads a page of the records of a kind.
 func readRecords[R, W any, P store.Record[R]](show func(*call, R) W) func(*call, pageQuery) ([]W, int64, error) {
 	return func(c *call, p pageQuery) ([]W, int64, error) {
-		part, next, err := store.ReadPage[R, P](c.ctx(), c.Store, p.Page)
-		return convertAll(part, func(r R) W { return show(c, r) }), next, err
+		records, next, err := store.ReadPage[R, P](c.ctx(), c.Store, p.Page)
+		return convertAll(records, func(r R) W { return show(c, r) }), next, err
 	}
 }
 
@@ -113,7 +113,7 @@ func deleteHandler[R any, P store.Record[R]]() handler {
 // description describes the request and the answer of a handler.
 type description struct {
 	body     reflect.Type // nil if the request has none
-	use      contract.Use // operation that the body is for
+	use      contract.Use // what the body is for: a create or an update
 	answer   reflect.Type // nil if the answer has none
 	resource string       // of the contract, whose rows describe the answer; "" if its type does
 	member   string       // name of the member that wraps the answer; "" if it isn't wrapped

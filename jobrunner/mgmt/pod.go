@@ -20,10 +20,10 @@ const (
 func injectAccess(p *store.Pod, ssh, jupyter bool, sshKeys []string) {
 	env := map[string]string{}
 	maps.Copy(env, p.Env)
-	if _, own := env[sshVariable]; ssh && !own && len(sshKeys) > 0 {
+	if _, isSet := env[sshVariable]; ssh && !isSet && len(sshKeys) > 0 {
 		env[sshVariable] = strings.Join(sshKeys, "\n")
 	}
-	if _, own := env[jupyterVariable]; jupyter && !own {
+	if _, isSet := env[jupyterVariable]; jupyter && !isSet {
 		env[jupyterVariable] = rand.Text()
 	}
 	p.Env = env
@@ -44,7 +44,8 @@ func createPod[B podBody](c *call, body B) (store.Pod, error) {
 	})
 }
 
-// updatePod replaces the container if needed. A locked pod that runs rejects that, unless it is unlocked.
+// updatePod replaces the container if its settings change. It rejects that if the pod runs and is locked,
+// unless the body also unlocks it.
 func updatePod[B podBody](c *call, body B) (store.Pod, error) {
 	return c.Store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error {
 		before := *p

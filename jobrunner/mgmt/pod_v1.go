@@ -36,14 +36,14 @@ func (c *call) newPodV1(p store.Pod) podV1 {
 	if !p.StartedAt.IsZero() {
 		w.LastStartedAt = timestamp(p.StartedAt)
 	}
-	for _, open := range p.OpenPorts {
-		if open.Public != 0 {
-			w.PortMappings[strconv.Itoa(open.Private)], w.PublicIP = int64(open.Public), new(pod.IPOf(open))
+	for _, port := range p.OpenPorts {
+		if port.Public != 0 {
+			w.PortMappings[strconv.Itoa(port.Private)], w.PublicIP = int64(port.Public), new(pod.IPOf(port))
 		}
 	}
 	if p.GPU != nil {
-		known, _ := c.Catalog.Current().GPUByID(p.GPUType())
-		w.GPU = &podGPUV1{ID: p.GPUType(), Count: p.GPU.Count, DisplayName: known.Name}
+		gpuType, _ := c.Catalog.Current().GPUByID(p.GPUType())
+		w.GPU = &podGPUV1{ID: p.GPUType(), Count: p.GPU.Count, DisplayName: gpuType.Name}
 	} else if p.CPU != nil {
 		w.CPUFlavorID, w.VCPUCount = p.CPU.FlavorIDs[0], float64(p.CPU.VCPUCount)
 		w.MemoryInGB = float64(c.Catalog.Current().CPUMemory(w.CPUFlavorID, p.CPU.VCPUCount))
@@ -149,10 +149,10 @@ func (b podBodyV1) template(tx *store.Tx) (store.Template, error) {
 	return t, err
 }
 
-// applyCPU ignores the GPU members, as the document of version 1 says. If the pod names no flavor, it
-// may get any. It has no volume of its own.
-func (b podBodyV1) applyCPU(offered *catalog.Catalog, p *store.Pod) {
-	p.CPU = &store.PodCPU{FlavorIDs: convertAll(offered.CPUs, func(c catalog.CPU) string { return c.ID }), VCPUCount: defaultVCPUCount}
+// applyCPU ignores the GPU members, as the document of version 1 says. A pod that names no flavor may get
+// any. A CPU pod has no volume of its own.
+func (b podBodyV1) applyCPU(cat *catalog.Catalog, p *store.Pod) {
+	p.CPU = &store.PodCPU{FlavorIDs: convertAll(cat.CPUs, func(c catalog.CPU) string { return c.ID }), VCPUCount: defaultVCPUCount}
 	if b.CPUFlavorIDs != nil && len(*b.CPUFlavorIDs) > 0 {
 		p.CPU.FlavorIDs = *b.CPUFlavorIDs
 	}
@@ -169,21 +169,21 @@ func (b podBodyV1) applyGPU(p *store.Pod, cudaVersions []string) {
 }
 
 // applyDataCenters limits the data centers to countries. A list of all data centers means any.
-func (b podBodyV1) applyDataCenters(offered *catalog.Catalog, p *store.Pod) error {
+func (b podBodyV1) applyDataCenters(cat *catalog.Catalog, p *store.Pod) error {
 	if b.CountryCodes != nil && len(*b.CountryCodes) > 0 {
 		ids := p.DataCenterIDs
 		if len(ids) == 0 {
-			ids = allDataCenters(offered)
+			ids = allDataCenters(cat)
 		}
 		p.DataCenterIDs = slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-			d, known := offered.DataCenterByID(id)
+			d, known := cat.DataCenterByID(id)
 			return !known || !slices.Contains(*b.CountryCodes, d.Country)
 		})
 		if len(p.DataCenterIDs) == 0 {
 			return store.Refusal("no data center that the pod may be in is in " + strings.Join(convertAll(*b.CountryCodes, truncate), ", "))
 		}
 	}
-	if sameElements(p.DataCenterIDs, allDataCenters(offered)) {
+	if sameElements(p.DataCenterIDs, allDataCenters(cat)) {
 		p.DataCenterIDs = nil
 	}
 	return nil
@@ -239,12 +239,12 @@ func readPodsQueryV1(q *query) podsQueryV1 {
 
 // listPodsV1 shows pods, and with includeWorkers the workers of endpoints.
 func (c *call) listPodsV1(q podsQueryV1) ([]podV1, error) {
-	all, err := c.Store.Pods(c.ctx())
+	pods, err := c.Store.Pods(c.ctx())
 	if err != nil {
 		return nil, err
 	}
 	out := []podV1{}
-	for _, p := range all {
+	for _, p := range pods {
 		w := c.newPodV1(p)
 		if p.Cluster != nil || !q.matches(w, p) {
 			continue

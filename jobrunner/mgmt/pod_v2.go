@@ -48,7 +48,7 @@ func (c *call) newPodV2(p store.Pod) podV2 {
 	return w
 }
 
-// newPodGPUV2 shows the machine's vCPUs and memory, all for each pod. It pretends to meet the pod's minimums.
+// newPodGPUV2 shows the whole machine's vCPUs and memory for each pod, or the pod's minimums if they are larger.
 func newPodGPUV2(p store.Pod) *podGPUV2 {
 	return &podGPUV2{
 		ID: p.GPUType(), Count: p.GPU.Count,
@@ -96,20 +96,20 @@ func (c *call) newPodRuntimeV2(p store.Pod) *podRuntimeV2 {
 // podsQuery is a page of pods, and whether it includes the members of clusters.
 type podsQuery struct {
 	pageQuery
-	withMembers bool
+	withClusterPods bool
 }
 
 func readPodsQuery(q *query) (out podsQuery) {
-	out.withMembers = q.flag("includeClusterPods")
-	out.pageQuery = q.page(fmt.Sprintf("includeClusterPods=%t", out.withMembers), maxPage)
+	out.withClusterPods = q.flag("includeClusterPods")
+	out.pageQuery = q.page(fmt.Sprintf("includeClusterPods=%t", out.withClusterPods), maxPage)
 	return out
 }
 
 func (c *call) listPodsV2(q podsQuery) (out []podV2, next int64, err error) {
-	part, next, err := store.ReadPage[store.Pod](c.ctx(), c.Store, q.Page)
+	pods, next, err := store.ReadPage[store.Pod](c.ctx(), c.Store, q.Page)
 	out = []podV2{}
-	for _, p := range part {
-		if p.Cluster == nil || q.withMembers {
+	for _, p := range pods {
+		if p.Cluster == nil || q.withClusterPods {
 			out = append(out, c.newPodV2(p))
 		}
 	}

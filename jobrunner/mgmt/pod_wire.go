@@ -46,7 +46,7 @@ type podV2 struct {
 	Status           string             `json:"status"`
 	Actions          []string           `json:"actions"`
 	Mounts           podMountsV2        `json:"mounts"`
-	GPU              *podGPUV2          `json:"gpu,omitempty"` // either gpu or cpu
+	GPU              *podGPUV2          `json:"gpu,omitempty"` // a pod has either gpu or cpu
 	CPU              *cpuV2             `json:"cpu,omitempty"`
 	Cloud            string             `json:"cloud"`
 	DataCenterID     *string            `json:"dataCenterId"` // null until it is placed
@@ -165,7 +165,7 @@ type podRuntimeV2 struct {
 }
 
 type podGPUUsageV2 struct {
-	Util       *int64 `json:"util,omitempty"` // percent, as in the other members
+	Util       *int64 `json:"util,omitempty"` // percent, like MemoryUtil and utilizationV2.Util
 	MemoryUtil *int64 `json:"memoryUtil,omitempty"`
 }
 

@@ -132,9 +132,9 @@ func (q *query) refuseIf(condition bool, format string, args ...any) {
 
 // readAvailability reads include=AVAILABILITY, which requires product. product and the filters in turn
 // require include=AVAILABILITY.
-func (q *query) readAvailability(known []string, filters ...string) (requested bool, products []string) {
+func (q *query) readAvailability(allowedProducts []string, filters ...string) (requested bool, products []string) {
 	requested = q.value("include", oneOf("AVAILABILITY")) != ""
-	products = q.list("product", oneOf(known...))
+	products = q.list("product", oneOf(allowedProducts...))
 	q.refuseIf(requested && !q.has("product"), "include=AVAILABILITY requires product: stock differs by product")
 	for _, name := range append([]string{"product"}, filters...) {
 		q.refuseIf(!requested && q.has(name), "%s requires include=AVAILABILITY", name)
@@ -168,7 +168,7 @@ type pageQuery struct {
 func readPageQuery(q *query) pageQuery { return q.page("", maxPage) }
 
 // page reads the parameters of a page. maxLimit is both the maximum and the default number of objects.
-// parameters are the list's other parameters, for the name of the list.
+// parameters are the list's other parameters: a cursor is valid only for the same ones.
 func (q *query) page(parameters string, maxLimit int64) pageQuery {
 	p := pageQuery{store.Page{Before: math.MaxInt64}, q.http.URL.Path + "?" + parameters}
 	limit := integers(fmt.Sprintf("an integer from 1 to %d", maxLimit), &openapi.Schema{Minimum: new(1.0), Maximum: new(float64(maxLimit))},
@@ -188,7 +188,7 @@ func (q *query) page(parameters string, maxLimit int64) pageQuery {
 	return p
 }
 
-// pagination returns the next page's cursor by the position of this page's last item, 0 without one.
+// pagination returns the next page's cursor. position is that of this page's last item, or 0 on the last page.
 func (p pageQuery) pagination(position int64) paginationV2 {
 	if position == 0 {
 		return paginationV2{}

@@ -54,21 +54,21 @@ func (l *limiter) count(h http.Header) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.resetElapsed()
-	exceeded, wait := "", int64(0)
+	exceededWindow, wait := "", int64(0)
 	for i, w := range windows {
 		if l.counts[i] >= w.quota {
-			exceeded, wait = w.name, max(wait, l.secondsLeft(i, now))
+			exceededWindow, wait = w.name, max(wait, l.secondsLeft(i, now))
 		}
 	}
-	if exceeded == "" {
+	if exceededWindow == "" {
 		for i := range windows {
 			l.counts[i]++
 		}
 	}
 	l.writeHeaders(h, now)
-	if exceeded != "" {
+	if exceededWindow != "" {
 		h.Set("Retry-After", strconv.FormatInt(wait, 10))
-		return httpanswer.Refuse(http.StatusTooManyRequests, "rate limit exceeded for the %s window: try again in %d s", exceeded, wait)
+		return httpanswer.Refuse(http.StatusTooManyRequests, "rate limit exceeded for the %s window: try again in %d s", exceededWindow, wait)
 	}
 	return nil
 }
@@ -94,7 +94,8 @@ func (l *limiter) writeHeaders(h http.Header, now time.Time) {
 	h.Set("RateLimit", strings.Join(state, ", "))
 }
 
-// secondsLeft returns the seconds to a window's end, rounded up: its node's clock may be ahead.
+// secondsLeft returns the seconds to a window's end, rounded up, at most its length: the clock of the
+// node that started it may be ahead.
 func (l *limiter) secondsLeft(i int, now time.Time) int64 {
 	d := min(l.windowStart[i].Add(windows[i].length).Sub(now), windows[i].length)
 	return int64((d + time.Second - 1) / time.Second)
@@ -124,7 +125,7 @@ type sharedQuotas struct {
 }
 
 func (q *sharedQuotas) count(ctx context.Context, owner string, h http.Header) (err error) {
-	var refused error
+	var refusal error
 	err = q.db.Write(ctx, func(tx *sqldb.Tx) error {
 		if err := tx.Lock("management quota " + owner); err != nil {
 			return err
@@ -133,7 +134,7 @@ func (q *sharedQuotas) count(ctx context.Context, owner string, h http.Header) (
 		if err := l.load(tx, owner); err != nil {
 			return err
 		}
-		refused = l.count(h)
+		refusal = l.count(h)
 		for i, w := range windows {
 			if err := tx.Pipeline(setQuota, owner, int64(w.length.Seconds()), l.windowStart[i].UnixMilli(), l.counts[i]); err != nil {
 				return err
@@ -144,7 +145,7 @@ func (q *sharedQuotas) count(ctx context.Context, owner string, h http.Header) (
 	if err != nil {
 		return err
 	}
-	return refused
+	return refusal
 }
 
 func (l *limiter) load(tx *sqldb.Tx, owner string) error {

@@ -52,13 +52,13 @@ func (c *call) listReleasesV2(p pageQuery) (out releaseListV2, err error) {
 	for _, w := range workers {
 		workersByVersion[w.Version]++
 	}
-	shown := convertAll(releases, func(r store.Release) releaseV2 {
+	page := convertAll(releases, func(r store.Release) releaseV2 {
 		return releaseV2{
 			ID: fmt.Sprintf("%s-%d", e.ID, r.Version), Version: r.Version, Source: "MANUAL", WorkerCount: workersByVersion[r.Version], CreatedAt: r.Created,
 			Diff: convertAll(r.Changes, identity), // not null
 		}
 	})
-	return releaseListV2{e.Version, rollout(workers), shown, p.pagination(next)}, nil
+	return releaseListV2{e.Version, rollout(workers), page, p.pagination(next)}, nil
 }
 
 func rollout(workers []worker.Info) rolloutV2 {

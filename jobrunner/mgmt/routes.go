@@ -171,7 +171,7 @@ func findOperation(c *call) (op operation, pattern string, err error) {
 	for i, value := range match.Values {
 		unescaped, err := url.PathUnescape(value)
 		if err != nil {
-			match.Allow = nil
+			match.Allow = nil // 404, as for a path without operations
 		}
 		match.Values[i] = unescaped
 	}

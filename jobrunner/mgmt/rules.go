@@ -41,10 +41,10 @@ type bodyPath struct {
 	path string // path of an object in the body with a final dot; "" for the whole body
 }
 
-// bodyPathOf returns the body of a wire type.
+// bodyPathOf returns the path of the whole body of a wire type.
 func bodyPathOf(t reflect.Type, use contract.Use) bodyPath {
-	w := bodyTypes[t]
-	return bodyPath{Body: contract.Body{API: w.api, Resource: w.resource, Use: use}}
+	b := bodyTypes[t]
+	return bodyPath{Body: contract.Body{API: b.api, Resource: b.resource, Use: use}}
 }
 
 // in returns the path of the objects of a member.
@@ -75,8 +75,8 @@ var memberCache sync.Map // of []member by memberKey
 // members lists the members of a struct and of the structs that it embeds.
 func members(t reflect.Type, at bodyPath) []member {
 	key := memberKey{t, at}
-	if known, ok := memberCache.Load(key); ok {
-		return known.([]member)
+	if cached, ok := memberCache.Load(key); ok {
+		return cached.([]member)
 	}
 	var out []member
 	for _, f := range reflect.VisibleFields(t) {
@@ -92,8 +92,8 @@ var patterns sync.Map // of *regexp.Regexp by text
 
 // pattern returns a form as a compiled pattern, which it caches.
 func pattern(f contract.Form) *regexp.Regexp {
-	if known, ok := patterns.Load(f.Pattern); ok {
-		return known.(*regexp.Regexp)
+	if cached, ok := patterns.Load(f.Pattern); ok {
+		return cached.(*regexp.Regexp)
 	}
 	compiled := regexp.MustCompile(f.Pattern)
 	patterns.Store(f.Pattern, compiled)

@@ -42,12 +42,12 @@ func componentName(t reflect.Type) string {
 
 // component registers the schema of a struct, and returns a reference to it.
 func (s *schemas) component(name string, t reflect.Type, describe func(reflect.Type) *openapi.Schema) *openapi.Schema {
-	switch known := s.types[name]; {
-	case known == nil:
+	switch registered := s.types[name]; {
+	case registered == nil:
 		s.types[name] = t
 		s.components[name] = describe(t)
-	case known != t:
-		panic(fmt.Sprintf("the types %s and %s are both the component %s: rename one", known, t, name))
+	case registered != t:
+		panic(fmt.Sprintf("the types %s and %s are both the component %s: rename one", registered, t, name))
 	}
 	return &openapi.Schema{Ref: "#/components/schemas/" + name}
 }
@@ -120,8 +120,9 @@ func (s *schemas) answerObject(t reflect.Type) *openapi.Schema {
 	return out
 }
 
-// rows registers an object's schema and returns a reference. Its path is "" or ends with a dot.
-func (s *schemas) rows(resource, path string) *openapi.Schema {
+// contractObject registers the schema of a resource's object in the contract, and returns a reference to it.
+// path is the object's path in the resource: "" or with a final dot.
+func (s *schemas) contractObject(resource, path string) *openapi.Schema {
 	api := map[bool]contract.API{true: contract.V1, false: contract.V2}[s.version3_0]
 	out := &openapi.Schema{Type: "object", Properties: map[string]*openapi.Schema{}}
 	for _, row := range contract.FieldsOf(api, resource, contract.Read) {
@@ -132,9 +133,9 @@ func (s *schemas) rows(resource, path string) *openapi.Schema {
 		value := &openapi.Schema{Type: row.Type, Format: map[string]string{"integer": "int64", "number": "double"}[row.Type]}
 		switch row.Type {
 		case "object":
-			value = s.rows(resource, row.Path+".")
+			value = s.contractObject(resource, row.Path+".")
 		case "array":
-			value.Items = s.rows(resource, row.Path+"[].")
+			value.Items = s.contractObject(resource, row.Path+"[].")
 		}
 		if row.Nullable {
 			value = s.nullable(value)
@@ -221,7 +222,7 @@ func withBounds(out *openapi.Schema, r *contract.Field) *openapi.Schema {
 	out.Minimum, out.Maximum = r.Min, r.Max
 	if r.OrZero && r.Min != nil {
 		out.Minimum = new(float64(0))
-		out.Not = &openapi.Schema{Minimum: new(float64(1)), Maximum: new(*r.Min - 1)} // an integer
+		out.Not = &openapi.Schema{Minimum: new(float64(1)), Maximum: new(*r.Min - 1)} // excludes the integers between 0 and the minimum
 	}
 	if r.PowerOfTwo {
 		out.Description = "Expected a power of two."
@@ -283,7 +284,7 @@ func (s *schemas) addRules(out *openapi.Schema, m member, use contract.Use) {
 	case r.RequiresInUpdate != "" && use == contract.Update:
 		out.DependentRequired = map[string][]string{m.name: {r.RequiresInUpdate}}
 	case r.RequiredForType != "":
-		ofType := &openapi.Schema{Properties: map[string]*openapi.Schema{"type": {Enum: []any{r.RequiredForType}}}}
-		out.AllOf = append(out.AllOf, &openapi.Schema{If: ofType, Then: required(m.name)}, &openapi.Schema{If: required(m.name), Then: ofType})
+		hasType := &openapi.Schema{Properties: map[string]*openapi.Schema{"type": {Enum: []any{r.RequiredForType}}}}
+		out.AllOf = append(out.AllOf, &openapi.Schema{If: hasType, Then: required(m.name)}, &openapi.Schema{If: required(m.name), Then: hasType})
 	}
 }

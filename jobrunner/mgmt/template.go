@@ -101,7 +101,7 @@ func (b templateBodyV1) apply(t *store.Template) error { //nolint:unparam // a m
 	return nil
 }
 
-// applyTo changes the start command and the volume. Args of version 2 that mean the same stay unchanged.
+// applyTo changes the start command and the volume. Args of version 2 that mean the same command stay as sent.
 func (b containerBodyV1) applyTo(c *store.Container, v *store.LocalVolume) {
 	setIfPresent(&v.Size, b.VolumeInGB)
 	setIfPresent(&v.Path, b.VolumeMountPath)
@@ -237,7 +237,7 @@ func (b commandBodyV2) setCommand(c *store.Container) error {
 	if b.ArgsText != nil {
 		c.SetArgs(*b.ArgsText)
 		command, _ := c.Command()                                        // args that can't be split are one word
-		if strings.Contains(strings.Join(command.Words(), ""), "\x00") { // its JSON form has it escaped
+		if strings.Contains(strings.Join(command.Words(), ""), "\x00") { // args in JSON form escapes it, so that only a word shows it
 			return store.Refusal("args has a NUL character, which a program can't get: remove it")
 		}
 	}

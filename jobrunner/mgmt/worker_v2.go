@@ -128,7 +128,7 @@ type logStream struct {
 	log       *run.Log
 	firstLine int64     // number of the first line
 	since     time.Time // omits older lines
-	tail      int64     // number of existing lines, the last ones; -1 for all
+	tail      int64     // number of the latest existing lines to send; -1 for all
 	source    string    // omits lines of other sources; "" for both sources
 }
 
@@ -143,7 +143,8 @@ func (c *call) workerLogsV2(q logStream) (stream logStream, err error) {
 	return q.open(log), nil
 }
 
-// readLogQuery reads where to begin: Last-Event-ID before since before tail. The stream has no log yet.
+// readLogQuery reads where the stream begins: Last-Event-ID takes precedence over since, and since over tail.
+// The returned stream has no log yet.
 func readLogQuery(q *query) logStream {
 	out := logStream{source: q.values.Get("source"), tail: defaultTail}
 	q.declare(openapi.Parameter{Name: "source", In: "query", Schema: &openapi.Schema{Type: "string", Enum: []any{fromContainer, fromSystem}}})
@@ -162,15 +163,15 @@ func readLogQuery(q *query) logStream {
 		out.since, err = time.Parse(time.RFC3339Nano, q.values.Get("since"))
 		q.refuseIf(err != nil, "invalid since: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(q.values.Get("since")))
 	}
-	if last := q.http.Header.Get(lastEventID); last != "" {
+	if eventID := q.http.Header.Get(lastEventID); eventID != "" {
 		var lastLine int64
-		if lastLine, err = parseLineID(last); err == nil {
+		if lastLine, err = parseLineID(eventID); err == nil {
 			out.firstLine, out.since, out.tail = lastLine+1, time.Time{}, -1
 		} else {
-			out.since, err = time.Parse(time.RFC3339Nano, last)
+			out.since, err = time.Parse(time.RFC3339Nano, eventID)
 			out.tail = -1
 		}
-		q.refuseIf(err != nil, "invalid Last-Event-ID: expected the id of an event or a time such as 2026-06-01T12:05:04Z, got %q", truncate(last))
+		q.refuseIf(err != nil, "invalid Last-Event-ID: expected the id of an event or a time such as 2026-06-01T12:05:04Z, got %q", truncate(eventID))
 	}
 	return out
 }
@@ -234,7 +235,7 @@ func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	out := http.NewResponseController(w)
+	controller := http.NewResponseController(w)
 	next := l.firstLine
 	for {
 		for _, line := range lines {
@@ -250,7 +251,7 @@ func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		if err := out.Flush(); err != nil || updated == nil {
+		if err := controller.Flush(); err != nil || updated == nil {
 			return
 		}
 		select {

@@ -115,12 +115,12 @@ func (p page) Value(s *Schema) string {
 	return strings.Join(parts, ", ")
 }
 
-func bounds[T any](unit string, least, most *T) (parts []string) {
-	if least != nil {
-		parts = append(parts, fmt.Sprintf("%sat least %v", unit, *least))
+func bounds[T any](unit string, minimum, maximum *T) (parts []string) {
+	if minimum != nil {
+		parts = append(parts, fmt.Sprintf("%sat least %v", unit, *minimum))
 	}
-	if most != nil {
-		parts = append(parts, fmt.Sprintf("%sat most %v", unit, *most))
+	if maximum != nil {
+		parts = append(parts, fmt.Sprintf("%sat most %v", unit, *maximum))
 	}
 	return parts
 }

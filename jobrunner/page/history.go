@@ -22,13 +22,13 @@ const (
 )
 
 // history is the activity of the last ten minutes. Events write it: between two events, the numbers of an
-// endpoint's jobs don't change. If several jobrunners change jobs, a ticker writes the numbers (sample).
+// endpoint's jobs don't change. If several jobrunners change jobs, a ticker writes the numbers (Page.sample).
 type history struct {
 	now func() time.Time
 
-	mu        sync.Mutex
-	all       *series
-	endpoints map[string]*series // by id
+	mu           sync.Mutex
+	allEndpoints *series
+	endpoints    map[string]*series // by id
 }
 
 // series is the recent history of an endpoint, or of all.
@@ -36,15 +36,15 @@ type series struct {
 	queued, running levels
 	delays          []timing
 	executions      []timing
-	ended           []outcomes
-	touched         time.Time
+	outcomes        []outcomes
+	updatedAt       time.Time
 }
 
 // levels keeps the highest level of each step.
 type levels struct {
-	at     int64 // number of the last written step
-	recent [steps]int32
-	level  int32
+	lastStep int64 // number of the last written step
+	highest  [steps]int32
+	level    int32
 }
 
 type timing struct {
@@ -54,12 +54,12 @@ type timing struct {
 
 // outcomes are the numbers of jobs that ended in each state in a step.
 type outcomes struct {
-	at     int64 // number of the step
+	step   int64 // its number
 	states map[engine.State]int
 }
 
 func newHistory(now func() time.Time) *history {
-	return &history{now: now, all: new(series), endpoints: map[string]*series{}}
+	return &history{now: now, allEndpoints: new(series), endpoints: map[string]*series{}}
 }
 
 func stepOf(t time.Time) int64 { return t.UnixNano() / int64(step) }
@@ -67,41 +67,41 @@ func stepOf(t time.Time) int64 { return t.UnixNano() / int64(step) }
 func (l *levels) set(now time.Time, level int) {
 	l.roll(now)
 	l.level = int32(level)
-	l.recent[l.at%steps] = max(l.recent[l.at%steps], l.level)
+	l.highest[l.lastStep%steps] = max(l.highest[l.lastStep%steps], l.level)
 }
 
 // roll copies the level into the steps that began since the last call.
 func (l *levels) roll(now time.Time) {
 	at := stepOf(now)
-	if at-l.at > steps {
-		l.at = at - steps
+	if at-l.lastStep > steps {
+		l.lastStep = at - steps
 	}
-	for l.at < at {
-		l.at++
-		l.recent[l.at%steps] = l.level
+	for l.lastStep < at {
+		l.lastStep++
+		l.highest[l.lastStep%steps] = l.level
 	}
 }
 
 func (l *levels) recentLevels(now time.Time) []int32 {
 	l.roll(now)
 	out := make([]int32, 0, steps)
-	for i := l.at - steps + 1; i <= l.at; i++ {
-		out = append(out, l.recent[(i%steps+steps)%steps])
+	for i := l.lastStep - steps + 1; i <= l.lastStep; i++ {
+		out = append(out, l.highest[(i%steps+steps)%steps])
 	}
 	return out
 }
 
-// untilNow returns the highest level of each past step, and then the current level.
-func (l *levels) untilNow(now time.Time) []int32 {
+// chart returns the highest level of each past step, and then the current level.
+func (l *levels) chart(now time.Time) []int32 {
 	out := l.recentLevels(now)
 	out[steps-1] = l.level
 	return out
 }
 
 func (l *levels) fill(now time.Time, level int) {
-	l.at, l.level = stepOf(now), int32(level)
-	for i := range l.recent {
-		l.recent[i] = l.level
+	l.lastStep, l.level = stepOf(now), int32(level)
+	for i := range l.highest {
+		l.highest[i] = l.level
 	}
 }
 
@@ -112,16 +112,16 @@ func (h *history) recordEvent(e engine.Event, counts *engine.Counts) {
 	defer h.mu.Unlock()
 	now := h.now()
 	queued, running := delta(e)
-	recent, isNew := h.getOrCreate(e.Endpoint, now)
+	s, isNew := h.getOrCreate(e.Endpoint, now)
 	if isNew && counts != nil {
-		recent.fill(now, counts.InQueue-queued, counts.InProgress-running)
+		s.fill(now, counts.InQueue-queued, counts.InProgress-running)
 	}
 	if counts != nil {
-		recent.set(now, counts.InQueue, counts.InProgress)
-		h.all.set(now, int(h.all.queued.level)+queued, int(h.all.running.level)+running)
+		s.set(now, counts.InQueue, counts.InProgress)
+		h.allEndpoints.set(now, int(h.allEndpoints.queued.level)+queued, int(h.allEndpoints.running.level)+running)
 	}
-	recent.record(now, e)
-	h.all.record(now, e)
+	s.record(now, e)
+	h.allEndpoints.record(now, e)
 }
 
 func (s *series) set(now time.Time, queued, running int) {
@@ -150,7 +150,7 @@ func delta(e engine.Event) (queued, running int) {
 }
 
 func (s *series) record(now time.Time, e engine.Event) {
-	s.touched = now
+	s.updatedAt = now
 	if e.To == engine.InProgress {
 		s.delays = appendTiming(s.delays, timing{now.UnixMilli(), e.Delay})
 	}
@@ -161,11 +161,11 @@ func (s *series) record(now time.Time, e engine.Event) {
 		s.executions = appendTiming(s.executions, timing{now.UnixMilli(), e.Execution})
 	}
 	at := stepOf(now)
-	if n := len(s.ended); n == 0 || s.ended[n-1].at != at {
-		s.ended = slices.DeleteFunc(s.ended, func(o outcomes) bool { return o.at <= at-steps })
-		s.ended = append(s.ended, outcomes{at, map[engine.State]int{}})
+	if n := len(s.outcomes); n == 0 || s.outcomes[n-1].step != at {
+		s.outcomes = slices.DeleteFunc(s.outcomes, func(o outcomes) bool { return o.step <= at-steps })
+		s.outcomes = append(s.outcomes, outcomes{at, map[engine.State]int{}})
 	}
-	s.ended[len(s.ended)-1].states[e.To]++
+	s.outcomes[len(s.outcomes)-1].states[e.To]++
 }
 
 func appendTiming(list []timing, t timing) []timing {
@@ -177,14 +177,14 @@ func appendTiming(list []timing, t timing) []timing {
 
 // getOrCreate returns the history of an endpoint, or of all endpoints if endpoint is "". Before it
 // creates a history, it drops endpoints without events in the last ten minutes.
-func (h *history) getOrCreate(endpoint string, now time.Time) (recent *series, isNew bool) {
-	if recent = h.series(endpoint); recent != nil {
-		return recent, false
+func (h *history) getOrCreate(endpoint string, now time.Time) (s *series, isNew bool) {
+	if s = h.series(endpoint); s != nil {
+		return s, false
 	}
-	maps.DeleteFunc(h.endpoints, func(_ string, s *series) bool { return now.Sub(s.touched) > span })
-	recent = new(series)
-	h.endpoints[endpoint] = recent
-	return recent, true
+	maps.DeleteFunc(h.endpoints, func(_ string, old *series) bool { return now.Sub(old.updatedAt) > span })
+	s = new(series)
+	h.endpoints[endpoint] = s
+	return s, true
 }
 
 // recordCounts records the counts of an endpoint that other processes change too; "" means all endpoints.
@@ -192,12 +192,12 @@ func (h *history) recordCounts(endpoint string, counts engine.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.now()
-	recent, _ := h.getOrCreate(endpoint, now)
-	if recent.queued.at == 0 { // the first count
-		recent.fill(now, counts.InQueue, counts.InProgress)
+	s, _ := h.getOrCreate(endpoint, now)
+	if s.queued.lastStep == 0 { // the first count
+		s.fill(now, counts.InQueue, counts.InProgress)
 	}
-	recent.touched = now
-	recent.set(now, counts.InQueue, counts.InProgress)
+	s.updatedAt = now
+	s.set(now, counts.InQueue, counts.InProgress)
 }
 
 // recentHistory is the recent history in the page's JSON. Percentiles are milliseconds, or null without jobs.
@@ -216,7 +216,7 @@ type percentiles struct {
 	P95 []*int64 `json:"p95"`
 }
 
-// events are job events that this jobrunner recorded in the last ten minutes. Others record their own.
+// events are job events that this jobrunner recorded in the last ten minutes. Other jobrunners record their own.
 type events struct {
 	Delays     []timing             `json:"delays"`
 	Executions []timing             `json:"executions"`
@@ -228,22 +228,22 @@ type events struct {
 func (h *history) recentOf(endpoint string, counts engine.Counts, others ...events) recentHistory {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now, recent := h.now(), h.series(endpoint)
-	if recent == nil {
-		recent = new(series)
-		recent.fill(now, counts.InQueue, counts.InProgress)
+	now, s := h.now(), h.series(endpoint)
+	if s == nil {
+		s = new(series)
+		s.fill(now, counts.InQueue, counts.InProgress)
 	}
-	all := recent.events(now)
+	merged := s.events(now)
 	for _, o := range others {
-		all.Delays, all.Executions = append(all.Delays, o.Delays...), append(all.Executions, o.Executions...)
+		merged.Delays, merged.Executions = append(merged.Delays, o.Delays...), append(merged.Executions, o.Executions...)
 		for state, n := range o.Ended {
-			all.Ended[state] += n
+			merged.Ended[state] += n
 		}
 	}
 	return recentHistory{
-		Queued: recent.queued.untilNow(now), Running: recent.running.untilNow(now),
-		Delay: summarize(all.Delays, now), Execution: summarize(all.Executions, now),
-		Ended: all.Ended,
+		Queued: s.queued.chart(now), Running: s.running.chart(now),
+		Delay: summarize(merged.Delays, now), Execution: summarize(merged.Executions, now),
+		Ended: merged.Ended,
 	}
 }
 
@@ -251,8 +251,8 @@ func (h *history) recentOf(endpoint string, counts engine.Counts, others ...even
 func (h *history) events(endpoint string) events {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if recent := h.series(endpoint); recent != nil {
-		return recent.events(h.now())
+	if s := h.series(endpoint); s != nil {
+		return s.events(h.now())
 	}
 	return events{}
 }
@@ -260,15 +260,15 @@ func (h *history) events(endpoint string) events {
 // series returns the history of an endpoint, or nil if it has none. "" stands for all endpoints.
 func (h *history) series(endpoint string) *series {
 	if endpoint == "" {
-		return h.all
+		return h.allEndpoints
 	}
 	return h.endpoints[endpoint]
 }
 
 func (s *series) events(now time.Time) events {
 	out := events{Delays: slices.Clone(s.delays), Executions: slices.Clone(s.executions), Ended: map[engine.State]int{}}
-	for _, o := range s.ended {
-		if o.at > stepOf(now)-steps {
+	for _, o := range s.outcomes {
+		if o.step > stepOf(now)-steps {
 			for state, n := range o.states {
 				out.Ended[state] += n
 			}
@@ -282,8 +282,8 @@ func (h *history) queue(endpoint string, counts engine.Counts) []int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.now()
-	if recent := h.endpoints[endpoint]; recent != nil {
-		list := recent.queued.untilNow(now)
+	if s := h.endpoints[endpoint]; s != nil {
+		list := s.queued.chart(now)
 		if slices.Min(list) == slices.Max(list) {
 			return list[:1]
 		}
@@ -297,16 +297,16 @@ func summarize(list []timing, now time.Time) percentiles {
 	var durations [groups][]time.Duration
 	last := stepOf(now)
 	for _, t := range list {
-		if back := (last - stepOf(time.UnixMilli(t.At))) / percentileSteps; back >= 0 && back < groups {
-			durations[groups-1-back] = append(durations[groups-1-back], t.Took)
+		if age := (last - stepOf(time.UnixMilli(t.At))) / percentileSteps; age >= 0 && age < groups {
+			durations[groups-1-age] = append(durations[groups-1-age], t.Took)
 		}
 	}
 	p := percentiles{make([]*int64, groups), make([]*int64, groups)}
-	for i, some := range durations {
-		if len(some) > 0 {
-			slices.Sort(some)
-			p.P50[i] = new(percentile(some, 50).Milliseconds())
-			p.P95[i] = new(percentile(some, 95).Milliseconds())
+	for i, group := range durations {
+		if len(group) > 0 {
+			slices.Sort(group)
+			p.P50[i] = new(percentile(group, 50).Milliseconds())
+			p.P95[i] = new(percentile(group, 95).Milliseconds())
 		}
 	}
 	return p
@@ -335,7 +335,7 @@ func (h *gpuHistory) record(now time.Time, devices []GPU) {
 			l.fill(now, -1)
 		}
 		l.roll(now)
-		l.recent[l.at%steps] = int32(min(d.Utilization, 100))
+		l.highest[l.lastStep%steps] = int32(min(d.Utilization, 100))
 		h.devices[d.UUID] = l
 	}
 }

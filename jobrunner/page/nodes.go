@@ -42,11 +42,11 @@ func (p *Page) serveNode(w http.ResponseWriter, r *http.Request) *httpanswer.Ref
 	return nil
 }
 
-func (p *Page) ownNode(endpoints []store.Endpoint, only string) nodeJSON {
-	out := nodeJSON{Name: p.Node, States: map[string]map[string]int{}, Events: p.history.events(only)}
+func (p *Page) ownNode(endpoints []store.Endpoint, endpoint string) nodeJSON {
+	out := nodeJSON{Name: p.Node, States: map[string]map[string]int{}, Events: p.history.events(endpoint)}
 	for _, e := range endpoints {
 		out.States[e.ID] = p.Source.States(e.ID)
-		if only == "" || only == e.ID {
+		if endpoint == "" || endpoint == e.ID {
 			out.Workers = append(out.Workers, p.Source.Workers(e.ID)...)
 		}
 	}
@@ -55,12 +55,12 @@ func (p *Page) ownNode(endpoints []store.Endpoint, only string) nodeJSON {
 }
 
 // withOthers adds the state of the other jobrunners, and names those that don't answer.
-func (p *Page) withOthers(r *http.Request, own nodeJSON) (all []nodeJSON, unreachable []string) {
+func (p *Page) withOthers(r *http.Request, ownNode nodeJSON) (all []nodeJSON, unreachable []string) {
 	query := url.Values{}
-	if only := r.URL.Query().Get("endpoint"); only != "" {
-		query.Set("endpoint", only)
+	if endpoint := r.URL.Query().Get("endpoint"); endpoint != "" {
+		query.Set("endpoint", endpoint)
 	}
-	all = []nodeJSON{own}
+	all = []nodeJSON{ownNode}
 	answers, unreachable := p.ask(r, "/ui/node", query)
 	for _, a := range answers {
 		node := nodeJSON{Name: a.Node}

@@ -91,21 +91,21 @@ func (p *Page) addObjects(s *snapshot, r *http.Request) error {
 	}
 	out := pods{Find: r.URL.Query().Get("pods"), States: map[store.PodStatus]int{}}
 	members := map[string][]Pod{}
-	var single, found []Pod
-	want := strings.ToLower(strings.TrimSpace(out.Find))
+	var standalone, matches []Pod
+	filter := strings.ToLower(strings.TrimSpace(out.Find))
 	for _, pod := range all.Pods {
 		if c := pod.Cluster; c != nil {
 			members[c.ID] = append(members[c.ID], pod)
 			continue
 		}
-		single = append(single, pod)
+		standalone = append(standalone, pod)
 		out.States[pod.Status]++
-		if pod.matches(want) {
-			found = append(found, pod)
+		if pod.matches(filter) {
+			matches = append(matches, pod)
 		}
 	}
-	out.beginning = beginningOf(newestFirst(found, func(pod Pod) time.Time { return pod.Created }), maxPods)
-	out.Found, out.Total = len(found), len(single)
+	out.beginning = beginningOf(newestFirst(matches, func(pod Pod) time.Time { return pod.Created }), maxPods)
+	out.Found, out.Total = len(matches), len(standalone)
 	s.Pods = &out
 	clusters := make([]cluster, len(all.Clusters))
 	for i, c := range newestFirst(all.Clusters, func(c store.Cluster) time.Time { return c.Created }) {
@@ -117,9 +117,10 @@ func (p *Page) addObjects(s *snapshot, r *http.Request) error {
 	return nil
 }
 
-func (p Pod) matches(lower string) bool {
-	return lower == "" || slices.ContainsFunc([]string{p.Name, p.ID, p.Image, string(p.Status)}, func(text string) bool {
-		return strings.Contains(strings.ToLower(text), lower)
+// matches takes the filter in lower case.
+func (p Pod) matches(filter string) bool {
+	return filter == "" || slices.ContainsFunc([]string{p.Name, p.ID, p.Image, string(p.Status)}, func(text string) bool {
+		return strings.Contains(strings.ToLower(text), filter)
 	})
 }
 
@@ -139,11 +140,11 @@ func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]
 	all, err := p.Source.Releases(ctx, endpoint)
 	out := &beginning[release]{Total: len(all), List: []release{}}
 	for _, r := range all[:min(len(all), maxReleases)] {
-		shown := release{r.Version, r.Created, []string{}, workers[r.Version]}
+		row := release{r.Version, r.Created, []string{}, workers[r.Version]}
 		for _, c := range r.Changes {
-			shown.Changes = append(shown.Changes, describeChange(c))
+			row.Changes = append(row.Changes, describeChange(c))
 		}
-		out.List = append(out.List, shown)
+		out.List = append(out.List, row)
 	}
 	return out, err
 }
@@ -156,17 +157,17 @@ func describeChange(c store.Change) string {
 	name := strings.TrimPrefix(c.Field, "template.")
 	var oldEnv, newEnv map[string]string
 	if name == "env" && json.Unmarshal(c.Old, &oldEnv) == nil && json.Unmarshal(c.New, &newEnv) == nil {
-		changed := map[string]string{}
-		maps.Copy(changed, oldEnv)
-		maps.Copy(changed, newEnv)
-		maps.DeleteFunc(changed, func(variable, _ string) bool { return oldEnv[variable] == newEnv[variable] })
-		return "env: " + strings.Join(slices.Sorted(maps.Keys(changed)), ", ")
+		variables := map[string]string{}
+		maps.Copy(variables, oldEnv)
+		maps.Copy(variables, newEnv)
+		maps.DeleteFunc(variables, func(variable, _ string) bool { return oldEnv[variable] == newEnv[variable] })
+		return "env: " + strings.Join(slices.Sorted(maps.Keys(variables)), ", ")
 	}
-	return fmt.Sprintf("%s: %s → %s", name, logline.Shorten(plain(c.Old), maxShownValue), logline.Shorten(plain(c.New), maxShownValue))
+	return fmt.Sprintf("%s: %s → %s", name, logline.Shorten(displayValue(c.Old), maxShownValue), logline.Shorten(displayValue(c.New), maxShownValue))
 }
 
-// plain formats a value for the page: as JSON, except for text and absent values.
-func plain(value json.RawMessage) string {
+// displayValue formats a value for the page: as JSON, except for text and absent values.
+func displayValue(value json.RawMessage) string {
 	var text string
 	switch err := json.Unmarshal(value, &text); {
 	case string(value) == "null", err == nil && text == "":
@@ -218,17 +219,17 @@ func (p *Page) caller(r *http.Request) apikey.Identity {
 // keys returns all keys if the caller has all rights, otherwise the keys of the same owner.
 func (p *Page) keys(r *http.Request) *keysJSON {
 	caller := p.caller(r)
-	everything := caller.MayManage() && caller.MayUse("", apikey.All)
+	seesAll := caller.MayManage() && caller.MayUse("", apikey.All)
 	out, visible := new(keysJSON), []keyJSON{}
 	all, err := p.Keys.List()
 	if err != nil { // the log says why
 		out.Fault = "The list of API keys can’t be read. Until that is repaired, only the deployment’s own key is accepted."
 	}
-	if everything || caller.Owner == apikey.DefaultOwner {
+	if seesAll || caller.Owner == apikey.DefaultOwner {
 		visible = append(visible, keyJSON{Identity: apikey.OwnIdentity})
 	}
 	for _, k := range newestFirst(all, func(k apikey.Key) time.Time { return k.Created }) {
-		if everything || k.Owner == caller.Owner {
+		if seesAll || k.Owner == caller.Owner {
 			visible = append(visible, keyJSON{k.Identity(), k.Name, k.Created, k.Expires, k.Expired(p.Clock.Now())})
 		}
 	}

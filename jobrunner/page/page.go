@@ -46,10 +46,10 @@ type Config struct {
 	// API answers requests to the job and management APIs. If it is nil, the page can't send any.
 	API http.HandlerFunc
 	// AskOthers sends a GET request for a path of the page to the deployment's other jobrunners, with the
-	// authority of the sender of r. silent has the URLs of the jobrunners that don't answer. AskOthers is
+	// authority of the sender of r. unreachable has the URLs of the jobrunners that don't answer. AskOthers is
 	// nil for a single jobrunner. Other jobrunners change jobs, too, so the events of this one don't
 	// determine how many jobs there are.
-	AskOthers func(r *http.Request, path string) (answers []Answer, silent []string)
+	AskOthers func(r *http.Request, path string) (answers []Answer, unreachable []string)
 	Node      string // this jobrunner's URL for the others; "" without AskOthers
 	FolderID  string // this jobrunner's id, which is part of its sessions; "" without AskOthers
 	Version   string // version of the program
@@ -66,25 +66,25 @@ type Page struct {
 	objects  cachedValue[Objects]
 	files    map[string]httpanswer.File
 
-	stop     context.CancelFunc
-	sampling sync.WaitGroup
+	stop    context.CancelFunc
+	sampler sync.WaitGroup
 }
 
 // New starts recording. The caller must call Close.
 func New(c Config) *Page {
-	p := &Page{Config: c, started: c.Clock.Now(), sessions: &sessions{keys: c.Keys, own: c.Key, now: c.Clock.Now, folderID: c.FolderID}, history: newHistory(c.Clock.Now), files: files()}
+	p := &Page{Config: c, started: c.Clock.Now(), sessions: &sessions{keys: c.Keys, ownKey: c.Key, now: c.Clock.Now, folderID: c.FolderID}, history: newHistory(c.Clock.Now), files: files()}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.recordCounts(ctx)
 	if c.AskOthers != nil || len(c.Source.GPUs().Devices) > 0 {
-		p.sampling.Go(func() { p.sample(ctx) })
+		p.sampler.Go(func() { p.sample(ctx) })
 	}
 	return p
 }
 
 func (p *Page) Close() {
 	p.stop()
-	p.sampling.Wait()
+	p.sampler.Wait()
 }
 
 // NewCode returns a code for a link, /#code=…, that signs one browser in, once, within an hour. It voids earlier ones.
@@ -124,16 +124,16 @@ func (p *Page) recordCounts(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	var all engine.Counts
+	var total engine.Counts
 	for _, e := range endpoints {
 		counts := active[e.ID]
 		if p.AskOthers != nil {
 			p.history.recordCounts(e.ID, counts)
 		}
-		all.InQueue += counts.InQueue
-		all.InProgress += counts.InProgress
+		total.InQueue += counts.InQueue
+		total.InProgress += counts.InProgress
 	}
-	p.history.recordCounts("", all)
+	p.history.recordCounts("", total)
 }
 
 // contentTypes maps suffixes to content types, because systems differ in theirs.
@@ -142,17 +142,17 @@ var contentTypes = map[string]string{
 }
 
 func files() map[string]httpanswer.File {
-	all := map[string]httpanswer.File{}
+	byName := map[string]httpanswer.File{}
 	names, err := fs.Glob(embedded, "assets/*")
 	for _, name := range names {
 		content, readErr := embedded.ReadFile(name)
 		err = errors.Join(err, readErr)
-		all[path.Base(name)] = httpanswer.NewFile(contentTypes[path.Ext(name)], content)
+		byName[path.Base(name)] = httpanswer.NewFile(contentTypes[path.Ext(name)], content)
 	}
 	if err != nil {
 		panic(err) // never: the files are embedded
 	}
-	return all
+	return byName
 }
 
 // Owns reports whether a path is the page's.
@@ -169,13 +169,13 @@ type route struct {
 }
 
 var (
-	get    = []string{http.MethodGet, http.MethodHead}
-	routes = map[string]route{
+	readMethods = []string{http.MethodGet, http.MethodHead}
+	routes      = map[string]route{
 		"/ui/session":  {[]string{http.MethodPost, http.MethodDelete}, true, (*Page).serveSession},
-		"/ui/snapshot": {get, false, (*Page).serveSnapshot},
-		"/ui/job":      {get, false, (*Page).serveJob},
-		"/ui/log":      {get, false, (*Page).serveLog},
-		"/ui/node":     {get, false, (*Page).serveNode},
+		"/ui/snapshot": {readMethods, false, (*Page).serveSnapshot},
+		"/ui/job":      {readMethods, false, (*Page).serveJob},
+		"/ui/log":      {readMethods, false, (*Page).serveLog},
+		"/ui/node":     {readMethods, false, (*Page).serveNode},
 		"/ui/call":     {[]string{http.MethodPost}, false, (*Page).serveCall},
 	}
 )
@@ -191,31 +191,31 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} {
 		w.Header().Set(name, value)
 	}
-	if refused := p.serve(w, r); refused != nil {
-		httpanswer.ErrorForm.WriteRefusal(w, refused)
+	if refusal := p.serve(w, r); refusal != nil {
+		httpanswer.ErrorForm.WriteRefusal(w, refusal)
 	}
 }
 
 func (p *Page) serve(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
-	d, ok := routes[r.URL.Path]
+	rt, ok := routes[r.URL.Path]
 	if !ok {
 		return p.serveFile(w, r)
 	}
 	r.Pattern = r.URL.Path
-	if !slices.Contains(d.methods, r.Method) {
-		return httpanswer.NotAllowed(r, d.methods...)
+	if !slices.Contains(rt.methods, r.Method) {
+		return httpanswer.NotAllowed(r, rt.methods...)
 	}
 	if isCrossSite(r) {
 		return httpanswer.Refuse(http.StatusForbidden, "The page's data is only for the page.")
 	}
-	if !d.public {
-		authorization, refused := p.sessions.authorize(r)
-		if refused != nil {
-			return refused
+	if !rt.public {
+		authorization, refusal := p.sessions.authorize(r)
+		if refusal != nil {
+			return refusal
 		}
 		r.Header.Set("Authorization", authorization)
 	}
-	return d.serve(p, w, r)
+	return rt.serve(p, w, r)
 }
 
 func (p *Page) serveFile(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
@@ -227,8 +227,8 @@ func (p *Page) serveFile(w http.ResponseWriter, r *http.Request) *httpanswer.Ref
 	switch {
 	case !ok:
 		return httpanswer.Refuse(http.StatusNotFound, "There is nothing here. The page is at /.")
-	case !slices.Contains(get, r.Method):
-		return httpanswer.NotAllowed(r, get...)
+	case !slices.Contains(readMethods, r.Method):
+		return httpanswer.NotAllowed(r, readMethods...)
 	}
 	r.Pattern = "GET /ui/{file}"
 	f.ServeHTTP(w, r)
@@ -238,7 +238,8 @@ func (p *Page) serveFile(w http.ResponseWriter, r *http.Request) *httpanswer.Ref
 // idForm matches ids: an id can't change which path a call reaches.
 var idForm = regexp.MustCompile(`^[\w-]{1,100}$`)
 
-// operation is a request to an API. The call fills {endpoint}, {id} and a missing body.
+// operation is a request to an API. serveCall replaces {endpoint} and {id}, and passes on the call's body if
+// body is empty.
 type operation struct{ method, path, body string }
 
 // callOperations are all operations that the page can perform. An endpoint is stopped as a client
@@ -261,9 +262,9 @@ var callOperations = map[string]operation{
 	"restart-pod": {http.MethodPost, "/v2/pods/{id}/action", `{"action":"restart"}`},
 }
 
-// fits reports whether a call has a value exactly if the path needs it.
-func (o operation) fits(name, value string) bool {
-	return strings.Contains(o.path, name) && idForm.MatchString(value) || !strings.Contains(o.path, name) && value == ""
+// fits reports whether a call's value fits the path: an id if the path has the placeholder, otherwise nothing.
+func (o operation) fits(placeholder, value string) bool {
+	return strings.Contains(o.path, placeholder) && idForm.MatchString(value) || !strings.Contains(o.path, placeholder) && value == ""
 }
 
 // serveCall serves POST /ui/call?op=OPERATION&endpoint=ID&id=ID: a request to an API with the authority of
@@ -275,38 +276,38 @@ func (p *Page) serveCall(w http.ResponseWriter, r *http.Request) *httpanswer.Ref
 	if p.API == nil || !ok || !op.fits("{endpoint}", endpoint) || !op.fits("{id}", id) {
 		return httpanswer.Refuse(http.StatusNotFound, "The operation is unknown, or it needs other ids: run, runsync, purge-queue and stop-endpoint need endpoint; status, stream, cancel, retry and cancel-batch endpoint and id; start-pod, stop-pod and restart-pod id.")
 	}
-	inner := r.Clone(r.Context())
-	inner.Method, inner.URL.RawPath, inner.URL.RawQuery = op.method, "", ""
-	inner.URL.Path = strings.NewReplacer("{endpoint}", endpoint, "{id}", id).Replace(op.path)
-	inner.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {r.Header.Get("Authorization")}}
+	apiRequest := r.Clone(r.Context())
+	apiRequest.Method, apiRequest.URL.RawPath, apiRequest.URL.RawQuery = op.method, "", ""
+	apiRequest.URL.Path = strings.NewReplacer("{endpoint}", endpoint, "{id}", id).Replace(op.path)
+	apiRequest.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {r.Header.Get("Authorization")}}
 	switch {
 	case op.method == http.MethodGet:
-		inner.Body, inner.ContentLength = http.NoBody, 0
+		apiRequest.Body, apiRequest.ContentLength = http.NoBody, 0
 	case op.body != "":
-		inner.Body, inner.ContentLength = io.NopCloser(strings.NewReader(op.body)), int64(len(op.body))
+		apiRequest.Body, apiRequest.ContentLength = io.NopCloser(strings.NewReader(op.body)), int64(len(op.body))
 	}
-	p.API(w, inner)
+	p.API(w, apiRequest)
 	p.objects.drop() // so that the user sees the result
 	return nil
 }
 
 // cachedValue is a value that all readers share for a moment, because each reads it every second.
 type cachedValue[T any] struct {
-	mu   sync.Mutex
-	read time.Time // zero if never read, or dropped
-	last T
+	mu     sync.Mutex
+	readAt time.Time // zero if never read, or dropped
+	value  T
 }
 
 // get returns the value. If it's older than age, it is read again.
 func (c *cachedValue[T]) get(now time.Time, age time.Duration, read func() (T, error)) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if since := now.Sub(c.read); since >= 0 && since < age {
-		return c.last, nil
+	if since := now.Sub(c.readAt); since >= 0 && since < age {
+		return c.value, nil
 	}
 	value, err := read()
 	if err == nil {
-		c.last, c.read = value, now
+		c.value, c.readAt = value, now
 	}
 	return value, err
 }
@@ -314,7 +315,7 @@ func (c *cachedValue[T]) get(now time.Time, age time.Duration, read func() (T, e
 func (c *cachedValue[T]) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.read = time.Time{}
+	c.readAt = time.Time{}
 }
 
 // Source reads the current state of a deployment.
@@ -374,7 +375,7 @@ type Costs struct {
 	Total     catalog.USD    `json:"total"`
 }
 
-// EndpointCost is the cost of an endpoint, which may be deleted.
+// EndpointCost is the cost of an endpoint, even of a deleted one.
 type EndpointCost struct {
 	Endpoint string      `json:"endpoint"` // id
 	Time     int64       `json:"time"`     // time of its workers, in milliseconds

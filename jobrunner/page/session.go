@@ -29,7 +29,7 @@ const (
 // token in a cookie that scripts can't read and other sites can't send.
 type sessions struct {
 	keys     *apikey.Keys
-	own      string // the deployment's own key
+	ownKey   string // the deployment's own key
 	now      func() time.Time
 	folderID string // this jobrunner's id if there are several, otherwise ""
 
@@ -54,10 +54,10 @@ func (s *sessions) newCode() string {
 }
 
 // signIn returns the token of a new session, or why it is rejected.
-func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.Refusal) {
+func (s *sessions) signIn(key, code string) (token string, refusal *httpanswer.Refusal) {
 	if code == "" {
-		if refused := s.check(key); refused != nil {
-			return "", refused
+		if refusal := s.check(key); refusal != nil {
+			return "", refusal
 		}
 	}
 	s.mu.Lock()
@@ -67,7 +67,7 @@ func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.R
 		if s.code == "" || now.After(s.codeExpiry) || subtle.ConstantTimeCompare([]byte(code), []byte(s.code)) != 1 {
 			return "", httpanswer.Refuse(http.StatusUnauthorized, "This link was used already, or is too old. Sign in with the API key.")
 		}
-		s.code, key = "", s.own
+		s.code, key = "", s.ownKey
 	}
 	if len(s.all) >= maxSessions {
 		s.all = s.all[1:]
@@ -97,7 +97,7 @@ func mayOpenPage(caller apikey.Identity) bool {
 }
 
 // authorize accepts a signed-in browser or a key. It returns the Authorization header for the APIs.
-func (s *sessions) authorize(r *http.Request) (authorization string, refused *httpanswer.Refusal) {
+func (s *sessions) authorize(r *http.Request) (authorization string, refusal *httpanswer.Refusal) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		if caller, err := s.keys.Authorize(r); err == nil && mayOpenPage(caller) {
 			return header, nil
@@ -175,9 +175,9 @@ func (p *Page) serveSession(w http.ResponseWriter, r *http.Request) *httpanswer.
 	} else if err != nil {
 		return httpanswer.Refuse(http.StatusBadRequest, `Send {"key": "…"} or {"code": "…"}.`)
 	}
-	token, refused := p.sessions.signIn(body.Key, body.Code)
-	if refused != nil {
-		return refused
+	token, refusal := p.sessions.signIn(body.Key, body.Code)
+	if refusal != nil {
+		return refusal
 	}
 	http.SetCookie(w, cookie(r, token))
 	w.WriteHeader(http.StatusNoContent)

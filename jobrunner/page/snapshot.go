@@ -45,15 +45,15 @@ type (
 		PercentileSteps int             `json:"percentileSteps"` // steps per percentile
 		States          []string        `json:"states"`
 		Endpoints       []endpoint      `json:"endpoints"`
-		Endpoint        string          `json:"endpoint"` // the shown endpoint; "" for all
+		Endpoint        string          `json:"endpoint"` // id of the shown endpoint; "" for all
 		Past            recentHistory   `json:"past"`
 		Jobs            []jobJSON       `json:"jobs"`
 		Workers         []Worker        `json:"workers"`
 		GPUs            GPUs            `json:"gpus"`
 		Costs           Costs           `json:"costs"`
-		Who             apikey.Identity `json:"who"`    // the signed-in user
+		User            apikey.Identity `json:"who"`    // the signed-in user
 		Nodes           []string        `json:"nodes"`  // the jobrunners whose workers and GPUs are shown, if there are several
-		Silent          []string        `json:"silent"` // jobrunners that don't answer
+		Unreachable     []string        `json:"silent"` // jobrunners that don't answer
 
 		// Only in the overview.
 		Pods     *pods                           `json:"pods,omitempty"`
@@ -98,24 +98,24 @@ func (p *Page) serveSnapshot(w http.ResponseWriter, r *http.Request) *httpanswer
 	if err != nil {
 		return p.newRefusal(r, err)
 	}
-	selected := r.URL.Query().Get("endpoint")
-	own, now := p.ownNode(endpoints, selected), p.Clock.Now()
-	all, silent := p.withOthers(r, own)
+	endpointID := r.URL.Query().Get("endpoint")
+	thisNode, now := p.ownNode(endpoints, endpointID), p.Clock.Now()
+	nodes, unreachable := p.withOthers(r, thisNode)
 	s := snapshot{
 		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), PercentileSteps: percentileSteps, States: workerStates,
-		Endpoint: selected, Endpoints: []endpoint{}, Jobs: []jobJSON{}, Workers: []Worker{}, Nodes: []string{}, Silent: silent,
+		Endpoint: endpointID, Endpoints: []endpoint{}, Jobs: []jobJSON{}, Workers: []Worker{}, Nodes: []string{}, Unreachable: unreachable,
 	}
 	var total, counts engine.Counts
-	found := selected == ""
+	found := endpointID == ""
 	for _, e := range endpoints {
 		c := p.Source.Counts(e.ID)
 		s.Endpoints = append(s.Endpoints, endpoint{
 			e.ID, e.Name, e.Type, e.Image, e.WorkersMin, e.WorkersMax,
-			c.InQueue, c.InProgress, c.Completed, c.Failed, statesOf(e.ID, all), p.history.queue(e.ID, c),
+			c.InQueue, c.InProgress, c.Completed, c.Failed, statesOf(e.ID, nodes), p.history.queue(e.ID, c),
 		})
 		total.InQueue += c.InQueue
 		total.InProgress += c.InProgress
-		if selected == e.ID {
+		if endpointID == e.ID {
 			found, counts = true, c
 		}
 	}
@@ -123,27 +123,27 @@ func (p *Page) serveSnapshot(w http.ResponseWriter, r *http.Request) *httpanswer
 		return httpanswer.Refuse(http.StatusNotFound, "This endpoint does not exist, or was deleted.")
 	}
 	var others []events
-	for i, node := range all {
+	for i, node := range nodes {
 		if s.addNode(node); i > 0 {
 			others = append(others, node.Events)
 		}
 	}
 	byVersion := s.sortWorkers()
 	p.history.recordCounts("", total)
-	s.Past = p.history.recentOf(selected, counts, others...)
+	s.Past = p.history.recentOf(endpointID, counts, others...)
 	if s.Costs, err = p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
 		return p.newRefusal(r, err)
 	}
-	s.Who = p.caller(r)
-	if selected == "" {
+	s.User = p.caller(r)
+	if endpointID == "" {
 		err = p.addObjects(&s, r)
-	} else if s.Releases, err = p.releases(r.Context(), selected, byVersion); err == nil {
-		s.Batches, err = p.batches(r.Context(), selected)
+	} else if s.Releases, err = p.releases(r.Context(), endpointID, byVersion); err == nil {
+		s.Batches, err = p.batches(r.Context(), endpointID)
 	}
 	if err != nil {
 		return p.newRefusal(r, err)
 	}
-	jobs, err := p.Source.Newest(r.Context(), selected, maxJobs, 0)
+	jobs, err := p.Source.Newest(r.Context(), endpointID, maxJobs, 0)
 	if err != nil {
 		return p.newRefusal(r, err)
 	}
@@ -224,7 +224,7 @@ func (p *Page) serveJob(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 }
 
 // truncate keeps whole characters, and returns the number of omitted bytes.
-func truncate(output []byte, limit int) (text string, rest int) {
+func truncate(output []byte, limit int) (text string, omitted int) {
 	n := min(len(output), limit)
 	for n > 0 && n < len(output) && !utf8.RuneStart(output[n]) {
 		n--
@@ -280,9 +280,9 @@ func (p *Page) readLog(r *http.Request, query url.Values) ([]lineJSON, bool) {
 	}
 	others, _ := p.ask(r, "/ui/log", query)
 	for _, other := range others {
-		var found logJSON
-		if other.Body != nil && json.Unmarshal(other.Body, &found) == nil {
-			return found.Log, true
+		var answer logJSON
+		if other.Body != nil && json.Unmarshal(other.Body, &answer) == nil {
+			return answer.Log, true
 		}
 	}
 	return nil, false

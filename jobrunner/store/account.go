@@ -34,13 +34,13 @@ type Secret struct {
 func (s *Secret) kind() kind { return secrets }
 
 // UseSecretKey sets the file of the key that encrypts the values of secrets. The first secret creates the
-// file. If path is empty, the file is in the folder data or, without a folder, the key is in memory.
+// file. If path is empty, the file is in dataFolder or, if that is empty too, the key is in memory.
 // UseSecretKey must precede the first write. The error says why an existing file at path has no key. A
-// fault of the folder's file isn't an error here, so that secrets can still be deleted.
-func (s *Store) UseSecretKey(path, data string) error {
+// fault of the file in dataFolder isn't an error here, so that secrets can still be deleted.
+func (s *Store) UseSecretKey(path, dataFolder string) error {
 	s.key.path = path
-	if path == "" && data != "" {
-		s.key.path = filepath.Join(data, SecretKeyFile)
+	if path == "" && dataFolder != "" {
+		s.key.path = filepath.Join(dataFolder, SecretKeyFile)
 	}
 	if _, err := s.key.read(); err != nil && path != "" && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the key of account secrets: %w", err)
@@ -82,42 +82,42 @@ func (s *Store) UpdateSecret(ctx context.Context, id string, change SecretChange
 
 // saveValue encrypts and stores the value of a secret. All values are encrypted with the same key.
 func (tx *Tx) saveValue(secret *Secret, value string) error {
-	var other string
-	err := tx.tx.QueryRow("SELECT key_id FROM secret_values LIMIT 1").Scan(&other)
+	var usedKeyID string
+	err := tx.tx.QueryRow("SELECT key_id FROM secret_values LIMIT 1").Scan(&usedKeyID)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	sealed, keyID, err := tx.store.key.seal(secret.ID, value, other)
+	ciphertext, keyID, err := tx.store.key.seal(secret.ID, value, usedKeyID)
 	if err != nil {
 		return err
 	}
 	_, err = tx.tx.Exec(`INSERT INTO secret_values (id, key_id, value) VALUES (?, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET key_id = excluded.key_id, value = excluded.value`, secret.ID, keyID, sealed)
+		ON CONFLICT (id) DO UPDATE SET key_id = excluded.key_id, value = excluded.value`, secret.ID, keyID, ciphertext)
 	return err
 }
 
 // ResolveSecrets replaces the placeholders of secrets in environment variables. It returns
 // the variables and the values of the secrets. A missing secret has the value "".
 func (s *Store) ResolveSecrets(ctx context.Context, env map[string]string) (resolved map[string]string, values []string, err error) {
-	known := map[string]string{}
+	valuesByName := map[string]string{}
 	for _, text := range env {
 		for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
-			known[strings.ToLower(match[1])] = ""
+			valuesByName[strings.ToLower(match[1])] = ""
 		}
 	}
-	if len(known) == 0 {
+	if len(valuesByName) == 0 {
 		return env, nil, nil
 	}
-	for name := range known {
-		if known[name], err = s.secretValue(ctx, name); err != nil {
+	for name := range valuesByName {
+		if valuesByName[name], err = s.secretValue(ctx, name); err != nil {
 			return nil, nil, err
 		}
-		values = append(values, known[name])
+		values = append(values, valuesByName[name])
 	}
 	resolved = make(map[string]string, len(env))
 	for name, text := range env {
 		resolved[name] = placeholder.ReplaceAllStringFunc(text, func(match string) string {
-			return known[strings.ToLower(placeholder.FindStringSubmatch(match)[1])]
+			return valuesByName[strings.ToLower(placeholder.FindStringSubmatch(match)[1])]
 		})
 	}
 	return resolved, values, nil
@@ -126,9 +126,9 @@ func (s *Store) ResolveSecrets(ctx context.Context, env map[string]string) (reso
 // secretValue decrypts the value of a secret, named in lower case, or returns "" if it doesn't exist.
 func (s *Store) secretValue(ctx context.Context, name string) (string, error) {
 	var id, keyID string
-	var sealed []byte
+	var ciphertext []byte
 	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
-		return r.QueryRow("SELECT o.id, v.key_id, v.value FROM objects o JOIN secret_values v ON v.id = o.id WHERE o.kind = 'secret' AND lower(o.name) = ?", name).Scan(&id, &keyID, &sealed)
+		return r.QueryRow("SELECT o.id, v.key_id, v.value FROM objects o JOIN secret_values v ON v.id = o.id WHERE o.kind = 'secret' AND lower(o.name) = ?", name).Scan(&id, &keyID, &ciphertext)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
@@ -136,7 +136,7 @@ func (s *Store) secretValue(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.key.open(id, keyID, sealed)
+	return s.key.open(id, keyID, ciphertext)
 }
 
 const SecretKeyFile = "secrets.key"
@@ -158,15 +158,15 @@ type secretKey struct {
 	id   string      // a hash of the key
 }
 
-// seal encrypts a value of the secret that has this id. other is the id of the key of the
-// database's other values. If other is "", there are none, and seal creates a missing key.
-func (k *secretKey) seal(id, value, other string) (sealed []byte, keyID string, err error) {
+// seal encrypts a value of the secret that has this id. usedKeyID is the id of the key
+// of the database's values, or "" if it has none: then seal creates a missing key.
+func (k *secretKey) seal(id, value, usedKeyID string) (ciphertext []byte, keyID string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.load(other == ""); err != nil {
+	if err := k.load(usedKeyID == ""); err != nil {
 		return nil, "", err
 	}
-	if other != "" && other != k.id {
+	if usedKeyID != "" && usedKeyID != k.id {
 		return nil, "", k.mismatch()
 	}
 	nonce := make([]byte, k.aead.NonceSize())
@@ -174,17 +174,17 @@ func (k *secretKey) seal(id, value, other string) (sealed []byte, keyID string, 
 	return k.aead.Seal(nonce, nonce, []byte(value), []byte(id)), k.id, nil
 }
 
-func (k *secretKey) open(id, keyID string, sealed []byte) (string, error) {
+func (k *secretKey) open(id, keyID string, ciphertext []byte) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.load(false); err != nil {
 		return "", err
 	}
 	size := k.aead.NonceSize()
-	if keyID != k.id || len(sealed) < size {
+	if keyID != k.id || len(ciphertext) < size {
 		return "", k.mismatch()
 	}
-	value, err := k.aead.Open(nil, sealed[:size], sealed[size:], []byte(id))
+	value, err := k.aead.Open(nil, ciphertext[:size], ciphertext[size:], []byte(id))
 	if err != nil {
 		return "", KeyError("the stored value of an account secret is damaged: set it again")
 	}

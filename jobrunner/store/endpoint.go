@@ -48,7 +48,7 @@ type GPU struct {
 	TypeIDs             []string `json:"typeIds,omitempty"`
 	Count               int64    `json:"count"`
 	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"` // empty: any
-	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // "": no floor
+	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // "": no minimum
 }
 
 type CPU struct {
@@ -138,22 +138,22 @@ func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoin
 	if err != nil {
 		return e, err
 	}
-	changed := changes(before, after)
-	if len(changed) > 0 {
+	diff := changes(before, after)
+	if len(diff) > 0 {
 		e.Version++
 	}
 	tx.recordChange(endpoints, id)
-	if err := tx.save(&e); err != nil || len(changed) == 0 {
+	if err := tx.save(&e); err != nil || len(diff) == 0 {
 		return e, err
 	}
-	return e, tx.storeRelease(e, changed)
+	return e, tx.storeRelease(e, diff)
 }
 
 // updateReferrers changes the endpoints that refer to a record.
 func (tx *Tx) updateReferrers(target string, change func(e *Endpoint)) error {
-	users, err := tx.referrers(endpoints, target)
-	for _, user := range users {
-		if _, err := tx.updateEndpoint(user, func(e *Endpoint) error { change(e); return nil }); err != nil {
+	ids, err := tx.referrers(endpoints, target)
+	for _, id := range ids {
+		if _, err := tx.updateEndpoint(id, func(e *Endpoint) error { change(e); return nil }); err != nil {
 			return err
 		}
 	}
@@ -203,10 +203,10 @@ func (tx *Tx) checkExclusions(g GPU) error {
 	if len(g.ExcludedTypes) == 0 {
 		return nil
 	}
-	known := tx.Catalog()
+	cat := tx.Catalog()
 	var types []string
 	for _, id := range g.Pools {
-		pool, ok := known.PoolByID(id)
+		pool, ok := cat.PoolByID(id)
 		if !ok {
 			return nil
 		}
@@ -217,7 +217,7 @@ func (tx *Tx) checkExclusions(g GPU) error {
 			return refusef("GPU type %q can't be excluded: it is in none of the pools %s", id, strings.Join(g.Pools, ", "))
 		}
 	}
-	if len(known.TypesIn(g.Pools, g.ExcludedTypes)) == 0 {
+	if len(cat.TypesIn(g.Pools, g.ExcludedTypes)) == 0 {
 		return refusef("the exclusions leave no GPU type of the pools %s", strings.Join(g.Pools, ", "))
 	}
 	return nil
@@ -283,8 +283,8 @@ func (e *Endpoint) workerSpec() workerSpec {
 
 // changes returns the fields that differ, sorted by name.
 func changes(before, after map[string]json.RawMessage) (out []Change) {
-	valueIn := func(all map[string]json.RawMessage, name string) json.RawMessage {
-		if value, ok := all[name]; ok {
+	valueIn := func(fields map[string]json.RawMessage, name string) json.RawMessage {
+		if value, ok := fields[name]; ok {
 			return value
 		}
 		return json.RawMessage("null")
@@ -299,16 +299,16 @@ func changes(before, after map[string]json.RawMessage) (out []Change) {
 	return out
 }
 
-func specFields(m workerSpec) (out map[string]json.RawMessage, err error) {
-	text, err := json.Marshal(m)
+func specFields(spec workerSpec) (out map[string]json.RawMessage, err error) {
+	text, err := json.Marshal(spec)
 	if err == nil {
 		err = json.Unmarshal(text, &out)
 	}
 	return out, err
 }
 
-func (tx *Tx) storeRelease(e Endpoint, changed []Change) error {
-	doc, err := json.Marshal(Release{Version: e.Version, Created: tx.now, Changes: changed})
+func (tx *Tx) storeRelease(e Endpoint, diff []Change) error {
+	doc, err := json.Marshal(Release{Version: e.Version, Created: tx.now, Changes: diff})
 	if err != nil {
 		return err
 	}

@@ -78,8 +78,8 @@ func load(q sqldb.Querier, r record, id string) error {
 	return decode(r.kind().label, doc, r)
 }
 
-func decode(label string, doc []byte, to any) error {
-	if err := json.Unmarshal(doc, to); err != nil {
+func decode(label string, doc []byte, target any) error {
+	if err := json.Unmarshal(doc, target); err != nil {
 		return fmt.Errorf("a stored %s can't be read: %w", label, err)
 	}
 	return nil
@@ -110,7 +110,7 @@ func ReadPage[T any, P Record[T]](ctx context.Context, s *Store, p Page) (out []
 	return readPage[T](ctx, s, k.label, p, "SELECT doc, seq FROM objects WHERE kind = ? AND seq < ? ORDER BY seq DESC LIMIT ?", k.key)
 }
 
-// readPage reads a page of the documents of a query, whose last arguments are the page's.
+// readPage reads a page of the documents that query returns. Its last two parameters are p.Before and a limit.
 func readPage[T any](ctx context.Context, s *Store, label string, p Page, query string, args ...any) (out []T, next int64, err error) {
 	out, positions, err := documents[T](ctx, s, label, query, append(args, p.Before, p.Limit+1)...)
 	if len(out) > p.Limit {
@@ -141,7 +141,7 @@ func Create[T any, P Record[T]](ctx context.Context, s *Store, r T) (T, error) {
 	return Build[T, P](ctx, s, func(*Tx) (T, error) { return r, nil })
 }
 
-// Build stores what build returns with a new id. build may read in tx, and may run more than once.
+// Build stores the record that build returns, with a new id. build may read in tx, and may run more than once.
 func Build[T any, P Record[T]](ctx context.Context, s *Store, build func(tx *Tx) (T, error)) (r T, err error) {
 	err = s.write(ctx, func(tx *Tx) error {
 		if r, err = build(tx); err != nil {
@@ -264,14 +264,14 @@ func (tx *Tx) require(k kind, id string) error {
 
 // changeReferrers changes the records of a kind that refer to the target, without checks.
 func changeReferrers[T any, P Record[T]](tx *Tx, target string, change func(r P)) error {
-	users, err := tx.referrers(P(nil).kind(), target)
-	for _, user := range users {
+	ids, err := tx.referrers(P(nil).kind(), target)
+	for _, id := range ids {
 		r := P(new(T))
-		if err := load(tx.tx, r, user); err != nil {
+		if err := load(tx.tx, r, id); err != nil {
 			return err
 		}
 		change(r)
-		tx.recordChange(r.kind(), user)
+		tx.recordChange(r.kind(), id)
 		if err := tx.save(r); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ type Pod struct {
 	GPU *PodGPU `json:"gpu,omitempty"`
 	CPU *PodCPU `json:"cpu,omitempty"`
 
-	// Volume is the pod's own storage, or of size 0. Its path is also the network volume's.
+	// Volume is the pod's own storage; size 0 means none. A network volume is mounted at its path, too.
 	Volume        LocalVolume `json:"volume"`
 	NetworkVolume string      `json:"networkVolume,omitempty"` // id
 
@@ -184,7 +184,7 @@ func (p *Pod) GPUType() string {
 // UseTemplate copies a template's settings, except its volume.
 func (p *Pod) UseTemplate(t Template) { p.Container = t.clone() }
 
-// Settings are what defines the pod's container. An update of them replaces a running one.
+// Settings returns the members that define the pod's container. A change of them replaces a running container.
 func (p *Pod) Settings() Pod {
 	c := Pod{Container: p.clone(), GPU: p.GPU, CPU: p.CPU, Volume: p.Volume, NetworkVolume: p.NetworkVolume, HiddenEnv: maps.Clone(p.HiddenEnv)}
 	if len(c.Env) == 0 {
@@ -225,18 +225,18 @@ func (tx *Tx) checkPodGPU(p Pod) error {
 	if p.GPU == nil {
 		return nil
 	}
-	most := int64(0)
+	maxCount := int64(0)
 	if len(p.GPU.TypeIDs) == 0 { // the pod may get a type that only the machine has
-		most = catalog.MaxGPUs
+		maxCount = catalog.MaxGPUs
 	}
 	for _, id := range tx.gpuTypes(p) {
-		most = max(most, tx.Catalog().OfferOf(id).MaxCount[p.Cloud])
+		maxCount = max(maxCount, tx.Catalog().OfferOf(id).MaxCount[p.Cloud])
 	}
 	switch {
-	case most == 0:
+	case maxCount == 0:
 		return refusef("the %s cloud does not offer %s", p.Cloud, strings.Join(p.GPU.TypeIDs, ", "))
-	case p.GPU.Count > most:
-		return refusef("invalid number of GPUs of a pod: expected %d at most, got %d", most, p.GPU.Count)
+	case p.GPU.Count > maxCount:
+		return refusef("invalid number of GPUs of a pod: expected %d at most, got %d", maxCount, p.GPU.Count)
 	case p.GPU.MinCUDAVersion != "" && len(p.GPU.AllowedCUDAVersions) > 0:
 		return errTwoCUDA
 	}
@@ -302,9 +302,9 @@ func (tx *Tx) checkPodVolume(p Pod) error {
 	return nil
 }
 
-// placePod returns the data center of a new pod. If the catalog's file restricts stock, it is
-// one with stock, or the pod is rejected. Otherwise this machine represents all data centers, and
-// it is the network volume's, the first requested one, or "" if neither is set.
+// placePod returns the data center of a new pod. If the catalog's file restricts stock, a data
+// center without stock isn't chosen, and without any other the pod is rejected. Otherwise it is the network
+// volume's, the first requested one, or "" if neither is set: this machine represents all data centers.
 func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 	allowed := p.DataCenterIDs
 	if p.NetworkVolume != "" {
@@ -314,30 +314,30 @@ func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 		}
 		allowed = []string{v.DataCenter}
 	}
-	offered := tx.Catalog()
-	if !offered.Restricts() {
+	cat := tx.Catalog()
+	if !cat.Restricts() {
 		if len(allowed) == 0 {
 			return "", nil
 		}
 		return allowed[0], nil
 	}
-	var requested, ids []string
+	var requested, candidates []string
 	if p.GPU != nil {
-		requested, ids = p.GPU.TypeIDs, tx.gpuTypes(p)
+		requested, candidates = p.GPU.TypeIDs, tx.gpuTypes(p)
 	} else {
-		requested, ids = p.CPU.FlavorIDs, p.CPU.FlavorIDs
+		requested, candidates = p.CPU.FlavorIDs, p.CPU.FlavorIDs
 	}
 	product := catalog.Pod
 	if p.Cluster != nil {
 		product = catalog.Cluster
 	}
-	for _, id := range ids {
+	for _, id := range candidates {
 		placement := catalog.Placement{GPU: id, Cloud: p.Cloud, Product: product}
 		if p.CPU != nil {
 			placement.GPU, placement.CPU = "", id
 		}
 		// A type without a stated stock is limited by this machine later.
-		if dataCenter := offered.Place(placement, allowed); dataCenter != "" {
+		if dataCenter := cat.Place(placement, allowed); dataCenter != "" {
 			return dataCenter, nil
 		}
 	}

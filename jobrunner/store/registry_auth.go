@@ -39,10 +39,10 @@ func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentia
 
 // beforeDelete removes the auth from templates and endpoints, and fails while a pod uses it.
 func (r *RegistryAuth) beforeDelete(tx *Tx) error {
-	if users, err := tx.referrers(pods, r.ID); err != nil {
+	if podIDs, err := tx.referrers(pods, r.ID); err != nil {
 		return err
-	} else if len(users) > 0 {
-		return refusef("registry auth %q is in use: delete pod %q first, or give the pod another registry auth", r.ID, users[0])
+	} else if len(podIDs) > 0 {
+		return refusef("registry auth %q is in use: delete pod %q first, or give the pod another registry auth", r.ID, podIDs[0])
 	}
 	if err := changeReferrers(tx, r.ID, func(t *Template) { t.Registry = "" }); err != nil {
 		return err

@@ -86,12 +86,12 @@ func (tx *Tx) updateLinked(t Template) error {
 func (t *Template) beforeDelete(tx *Tx) error {
 	const madeFrom = "%s %q was made from it; delete that first"
 	for kind, text := range map[kind]string{endpoints: "%s %q is linked to it; delete that first, or give it another template", pods: madeFrom, clusters: madeFrom} {
-		users, err := tx.referrers(kind, t.ID)
+		referrers, err := tx.referrers(kind, t.ID)
 		if err != nil {
 			return err
 		}
-		if len(users) > 0 {
-			return refusef("template %q is in use: "+text, t.ID, kind.label, users[0])
+		if len(referrers) > 0 {
+			return refusef("template %q is in use: "+text, t.ID, kind.label, referrers[0])
 		}
 	}
 	return nil
@@ -99,12 +99,12 @@ func (t *Template) beforeDelete(tx *Tx) error {
 
 // officialTemplates are built in. Anybody can use them, but nobody can change them.
 var officialTemplates = []Template{
-	official("official-echo", "Echo worker", "builtin/echo", func(t *Template) { t.Serverless = true }),
-	official("official-conformance", "Worker that does what its input says", "builtin/conformance", func(t *Template) { t.Serverless = true }),
-	official("official-pod", "Pod that writes to its log", "builtin/echo", func(t *Template) { t.Ports = []string{"8080/http"} }),
+	newOfficialTemplate("official-echo", "Echo worker", "builtin/echo", func(t *Template) { t.Serverless = true }),
+	newOfficialTemplate("official-conformance", "Worker that does what its input says", "builtin/conformance", func(t *Template) { t.Serverless = true }),
+	newOfficialTemplate("official-pod", "Pod that writes to its log", "builtin/echo", func(t *Template) { t.Ports = []string{"8080/http"} }),
 }
 
-func official(id, name, image string, set func(*Template)) Template {
+func newOfficialTemplate(id, name, image string, set func(*Template)) Template {
 	t := Template{Head: Head{ID: id, Name: name}, Public: true, Category: "CPU"}
 	t.Image, t.Disk = image, 5
 	set(&t)

@@ -11,11 +11,11 @@ import (
 // pollInterval is how often a file is checked, in real time, because people edit it.
 const pollInterval = time.Second
 
-// Watch calls changed when the file's text changes or becomes unreadable. stop waits for a running call.
-func Watch(name string, text []byte, changed func(text []byte, err error)) (stop func()) {
+// Watch calls onChange when the file's text changes or becomes unreadable. stop waits for a running call.
+func Watch(name string, text []byte, onChange func(text []byte, err error)) (stop func()) {
 	done := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
 		ticker := time.NewTicker(pollInterval)
 		defer ticker.Stop()
 		for {
@@ -34,11 +34,11 @@ func Watch(name string, text []byte, changed func(text []byte, err error)) (stop
 			} else if text == nil {
 				text = []byte{}
 			}
-			changed(current, err)
+			onChange(current, err)
 		}
 	})
 	return sync.OnceFunc(func() {
 		close(done)
-		watching.Wait()
+		watcher.Wait()
 	})
 }

@@ -19,8 +19,8 @@ import (
 
 const maxSize = 1 << 20 // bytes
 
-// Decode decodes text, which may begin with a byte order mark, into the value that into points to.
-func Decode(name string, text []byte, into any) error {
+// Decode decodes text, which may begin with a byte order mark, into the value that target points to.
+func Decode(name string, text []byte, target any) error {
 	if len(text) > maxSize {
 		return fmt.Errorf("%s: the file has %d bytes, more than a configuration needs (%d)", name, len(text), maxSize)
 	}
@@ -29,7 +29,7 @@ func Decode(name string, text []byte, into any) error {
 	err := yaml.Unmarshal(text, &content)                                                         // rejects a key that a mapping has twice
 	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict(), yaml.AllowDuplicateMapKey()) // a key may override a merged one
 	if err == nil {
-		err = decoder.Decode(into)
+		err = decoder.Decode(target)
 	}
 	if err == nil && decoder.Decode(&second) == nil && second != nil {
 		return ErrorAt(name, LineOf(second), "expected one document, got a second one after ---")
@@ -39,7 +39,7 @@ func Decode(name string, text []byte, into any) error {
 		if strings.HasSuffix(text, "of type bool") { // cannot unmarshal … into Go struct field …
 			text = "expected true or false"
 		}
-		return ErrorAt(name, e.GetToken().Position.Line, "%s%s", text, hint(e, reflect.TypeOf(into)))
+		return ErrorAt(name, e.GetToken().Position.Line, "%s%s", text, hint(e, reflect.TypeOf(target)))
 	}
 	if err != nil && !errors.Is(err, io.EOF) { // an empty file
 		return fmt.Errorf("%s: %w", name, err)
@@ -74,7 +74,7 @@ func hint(e yaml.Error, t reflect.Type) string {
 		return ""
 	}
 	known := map[string]bool{}
-	collect(t, known, map[reflect.Type]bool{})
+	collectKeys(t, known, map[reflect.Type]bool{})
 	delete(known, unknown.Token.Value) // of another part of the file
 	var keys []string
 	for key := range known {
@@ -83,21 +83,21 @@ func hint(e yaml.Error, t reflect.Type) string {
 	return near.Suggest(unknown.Token.Value, keys)
 }
 
-// collect adds the keys of a type and of all its parts.
-func collect(t reflect.Type, keys map[string]bool, seen map[reflect.Type]bool) {
+// collectKeys adds the keys of a type and of all its parts.
+func collectKeys(t reflect.Type, keys map[string]bool, seen map[reflect.Type]bool) {
 	if seen[t] {
 		return
 	}
 	seen[t] = true
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
-		collect(t.Elem(), keys, seen)
+		collectKeys(t.Elem(), keys, seen)
 	case reflect.Struct:
 		for i := range t.NumField() {
 			if name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); name != "" {
 				keys[name] = true
 			}
-			collect(t.Field(i).Type, keys, seen)
+			collectKeys(t.Field(i).Type, keys, seen)
 		}
 	}
 }
