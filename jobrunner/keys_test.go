@@ -17,14 +17,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// Rights of keys at both APIs, while keys are added and removed.
+// A key has its rights at both APIs as soon as it is added, and none once it is removed.
 func TestRightsOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	d := deploy(t, dir)
-	allowed, other := d.createEndpoint(endpointWithoutWorkers("own")), d.createEndpoint(endpointWithoutWorkers("other"))
+	allowedEndpoint, otherEndpoint := d.createEndpoint(endpointWithoutWorkers("own")), d.createEndpoint(endpointWithoutWorkers("other"))
 	file := apikey.FileIn(dir)
 	keys := map[string]string{"own": "planted-key", "none": "", "wrong": "planted-keY"}
-	for name, endpoints := range map[string][]string{"all": nil, "restricted": {allowed}, "removed": nil} {
+	for name, endpoints := range map[string][]string{"all": nil, "restricted": {allowedEndpoint}, "removed": nil} {
 		keys[name] = must.Do(file.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
 	}
 	status, _, _ := d.send(keys["removed"], "GET", "/v1/templates", "")
@@ -37,19 +37,19 @@ func TestRightsOfKeys(t *testing.T) {
 	}{
 		{"GET", "/v1/templates", "", [6]int{200, 200, 403, 401, 401, 401}},
 		{"GET", "/v2/templates", "", [6]int{200, 200, 403, 401, 401, 401}},
-		{"GET", "/v1/endpoints/" + allowed, "", [6]int{200, 200, 403, 401, 401, 401}},
-		{"GET", "/v2/serverless/" + allowed, "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v1/endpoints/" + allowedEndpoint, "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v2/serverless/" + allowedEndpoint, "", [6]int{200, 200, 403, 401, 401, 401}},
 		{"DELETE", "/v2/serverless/nowhere", "", [6]int{404, 404, 403, 401, 401, 401}},
 		{"POST", "/v2/network-volumes", "{", [6]int{400, 400, 403, 401, 401, 401}},
 		{"GET", "/v2/nothing", "", [6]int{404, 404, 403, 401, 401, 401}},
-		{"GET", "/v2/" + allowed + "/health", "", [6]int{200, 200, 200, 401, 401, 401}},
-		{"GET", "/v2/" + other + "/health", "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v2/" + allowedEndpoint + "/health", "", [6]int{200, 200, 200, 401, 401, 401}},
+		{"GET", "/v2/" + otherEndpoint + "/health", "", [6]int{200, 200, 403, 401, 401, 401}},
 		{"GET", "/v2/nowhere/health", "", [6]int{404, 404, 404, 401, 401, 401}},
-		{"POST", "/v2/" + allowed + "/run", `{"input":{}}`, [6]int{200, 200, 200, 401, 401, 401}},
-		{"POST", "/v2/" + other + "/run", `{"input":{}}`, [6]int{200, 200, 403, 401, 401, 401}},
+		{"POST", "/v2/" + allowedEndpoint + "/run", `{"input":{}}`, [6]int{200, 200, 200, 401, 401, 401}},
+		{"POST", "/v2/" + otherEndpoint + "/run", `{"input":{}}`, [6]int{200, 200, 403, 401, 401, 401}},
 		{"POST", "/v2/nowhere/run", `{"input":{}}`, [6]int{404, 404, 404, 401, 401, 401}},
-		{"GET", "/v2/" + allowed + "/status/x", "", [6]int{404, 404, 404, 401, 401, 401}},
-		{"GET", "/v2/" + other + "/status/x", "", [6]int{404, 404, 403, 401, 401, 401}},
+		{"GET", "/v2/" + allowedEndpoint + "/status/x", "", [6]int{404, 404, 404, 401, 401, 401}},
+		{"GET", "/v2/" + otherEndpoint + "/status/x", "", [6]int{404, 404, 403, 401, 401, 401}},
 	} {
 		for i, name := range names {
 			status, header, _ := d.send(keys[name], c.method, c.path, c.body)
@@ -57,7 +57,7 @@ func TestRightsOfKeys(t *testing.T) {
 				c.method, c.path, "with the key", name, status, "of type", header.Get("Content-Type"), "want", c.want[i])
 		}
 	}
-	for id, jobs := range map[string]int64{allowed: 3, other: 2} {
+	for id, jobs := range map[string]int64{allowedEndpoint: 3, otherEndpoint: 2} {
 		h := must.Do(d.client(api.V2).Jobs.Health(t.Context(), id))(t)
 		must.Hold(t, int64(h.Jobs.InQueue) == jobs, "health is", h)
 	}
@@ -66,7 +66,7 @@ func TestRightsOfKeys(t *testing.T) {
 	}
 }
 
-// Scopes of keys at each API, the page and the clock. An expired key has no rights.
+// A key's scopes apply at each API, the page and the clock. An expired key has no rights.
 func TestScopesOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	d := deployWith(t, jobrunner.Config{DataDir: dir, AdminClock: true, Remote: true})
@@ -81,7 +81,7 @@ func TestScopesOfKeys(t *testing.T) {
 		key.Name = name
 		keys[name] = must.Do(apikey.FileIn(dir).Add(key))(t)
 	}
-	run := "/v2/" + endpoint
+	jobAPI := "/v2/" + endpoint
 	for _, c := range []struct {
 		method, path, body string
 		want               [4]int // with reads, jobs, objects, expires
@@ -94,13 +94,13 @@ func TestScopesOfKeys(t *testing.T) {
 		{"DELETE", "/v1/nothing", "", [4]int{404, 403, 404, 404}},
 		{"PATCH", "/v1/templates/none", "{}", [4]int{403, 403, 404, 404}},
 		{"DELETE", "/v2/templates/none", "", [4]int{403, 403, 404, 404}},
-		{"GET", run + "/health?ttl=20000", "", [4]int{200, 200, 403, 200}},
-		{"GET", run + "/requests", "", [4]int{200, 200, 403, 200}},
-		{"GET", run + "/status/none?ttl=", "", [4]int{404, 404, 403, 404}},
-		{"GET", run + "/status/none?ttl=20000", "", [4]int{403, 404, 403, 404}},
-		{"GET", run + "/stream/none", "", [4]int{403, 404, 403, 404}},
-		{"POST", run + "/run", `{"input":{}}`, [4]int{403, 200, 403, 200}},
-		{"POST", run + "/purge-queue", "", [4]int{403, 200, 403, 200}},
+		{"GET", jobAPI + "/health?ttl=20000", "", [4]int{200, 200, 403, 200}},
+		{"GET", jobAPI + "/requests", "", [4]int{200, 200, 403, 200}},
+		{"GET", jobAPI + "/status/none?ttl=", "", [4]int{404, 404, 403, 404}},
+		{"GET", jobAPI + "/status/none?ttl=20000", "", [4]int{403, 404, 403, 404}},
+		{"GET", jobAPI + "/stream/none", "", [4]int{403, 404, 403, 404}},
+		{"POST", jobAPI + "/run", `{"input":{}}`, [4]int{403, 200, 403, 200}},
+		{"POST", jobAPI + "/purge-queue", "", [4]int{403, 200, 403, 200}},
 		{"GET", "/metrics", "", [4]int{200, 403, 200, 200}},
 		{"GET", "/clock", "", [4]int{200, 403, 200, 200}},
 		{"POST", "/clock", "{}", [4]int{403, 403, 400, 400}},
@@ -115,7 +115,7 @@ func TestScopesOfKeys(t *testing.T) {
 	}
 	status, _, _ := d.send("planted-key", "POST", "/clock", `{"advance":3600000}`)
 	must.Require(t, status == 200, "advancing the clock:", status)
-	for _, path := range []string{"/v2/serverless", run + "/health", "/metrics", "/ui/snapshot"} {
+	for _, path := range []string{"/v2/serverless", jobAPI + "/health", "/metrics", "/ui/snapshot"} {
 		status, _, _ := d.send(keys["expires"], "GET", path, "")
 		must.Hold(t, status == 401, path, "with an expired key:", status, "expected 401")
 	}
@@ -124,31 +124,31 @@ func TestScopesOfKeys(t *testing.T) {
 // By default the job API has limits, and the management API has none.
 func TestLimitsOfADeployment(t *testing.T) {
 	for _, c := range []struct {
-		config  jobrunner.Config
-		refused int
+		config   jobrunner.Config
+		rejected int
 	}{{jobrunner.Config{}, 1}, {jobrunner.Config{NoJobLimits: true}, 0}} {
 		d := deployWith(t, c.config)
 		id := d.createEndpoint(endpointWithoutWorkers("never"))
-		refused := 0
+		rejected := 0
 		for range 52 {
 			if status, _, _ := d.send("planted-key", "POST", "/v2/"+id+"/run", `{"input":{}}`); status == 429 {
-				refused++
+				rejected++
 			}
 		}
-		must.Equal(t, refused, c.refused, "rejected jobs of 52 with", c.config)
+		must.Equal(t, rejected, c.rejected, "rejected jobs of 52 with", c.config)
 		for range 70 {
 			status, _, _ := d.send("planted-key", "GET", "/v2/templates", "")
 			must.Require(t, status == 200, c.config, "the management API answers", status)
 		}
 	}
 	dir := t.TempDir()
-	other := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "other"}))(t)
+	otherKey := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "other"}))(t)
 	d := deployWith(t, jobrunner.Config{DataDir: dir, ManagementLimits: true})
 	for n := range 61 {
 		status, _, _ := d.send("planted-key", "GET", "/v2/templates", "")
 		must.Hold(t, (status == 429) == (n == 60), "request", n, "with limits of the management API:", status)
 	}
-	status, _, _ := d.send(other, "GET", "/v2/templates", "")
+	status, _, _ := d.send(otherKey, "GET", "/v2/templates", "")
 	must.Hold(t, status == 200, "another user is limited:", status)
 }
 

@@ -28,9 +28,9 @@ func backUpUnderLoad(t *testing.T, p *process, copyState func()) (endpoint strin
 	c := p.client("k")
 	endpoint = p.createEndpointOfImage("builtin/conformance")
 	var mu sync.Mutex
-	all := map[string]string{}
+	outputs := map[string]string{}
 	ctx, stop := context.WithCancel(t.Context())
-	enough := make(chan struct{})
+	enoughJobs := make(chan struct{})
 	var clients sync.WaitGroup
 	for client := range 3 {
 		clients.Go(func() {
@@ -42,21 +42,21 @@ func backUpUnderLoad(t *testing.T, p *process, copyState func()) (endpoint strin
 					return
 				}
 				mu.Lock()
-				if all[job.ID] = output; len(all) == 30 {
-					close(enough)
+				if outputs[job.ID] = output; len(outputs) == 30 {
+					close(enoughJobs)
 				}
 				mu.Unlock()
 			}
 		})
 	}
-	<-enough
+	<-enoughJobs
 	mu.Lock()
-	before = maps.Clone(all)
+	before = maps.Clone(outputs)
 	mu.Unlock()
 	copyState()
 	stop()
 	clients.Wait()
-	t.Logf("%d jobs were acknowledged before the copy, and %d after it", len(before), len(all)-len(before))
+	t.Logf("%d jobs were acknowledged before the copy, and %d after it", len(before), len(outputs)-len(before))
 	p.kill()
 	return endpoint, before
 }
@@ -74,7 +74,7 @@ func (p *process) expectCompletion(endpoint string, jobs map[string]string) {
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	data, restored := filepath.Join(home, "data"), filepath.Join(home, "restored")
+	data, restoredDir := filepath.Join(home, "data"), filepath.Join(home, "restored")
 	env := environment(home)
 	must.Succeed(t, os.Mkdir(data, 0o700))
 	writeFile(t, filepath.Join(data, "api-key"), "k\n")
@@ -82,25 +82,25 @@ func TestBackup(t *testing.T) {
 	key := strings.TrimSpace(mustPrint(t, env, "keys", "add", "--data="+data, "other"))
 	p.call("POST", "/v2/account/secrets", `{"name": "s", "value": "planted-secret"}`, nil)
 	endpoint, jobs := backUpUnderLoad(t, p, func() {
-		must.Equal(t, mustPrint(t, env, "backup", "--data="+data, restored), restored+"\n", "the output of backup")
+		must.Equal(t, mustPrint(t, env, "backup", "--data="+data, restoredDir), restoredDir+"\n", "the output of backup")
 	})
-	must.Contain(t, mustFail(t, env, "backup", "--data="+data, restored), "expected a folder that does not exist")
+	must.Contain(t, mustFail(t, env, "backup", "--data="+data, restoredDir), "expected a folder that does not exist")
 	must.Equal(t, must.Do(filepath.Glob(filepath.Join(home, ".restored-*")))(t), nil, "unfinished copies")
-	must.Equal(t, must.Do(os.Stat(restored))(t).Mode().Perm(), 0o700, "the mode of the copy")
-	found, err := exec.Command("grep", "-r", "planted-secret", restored).Output()
-	must.Hold(t, err != nil, "the copy has a secret in clear:", string(found))
-	must.Hold(t, must.Err(os.Stat(filepath.Join(restored, "secrets.key"))) != nil, "the copy has the key of the secrets")
+	must.Equal(t, must.Do(os.Stat(restoredDir))(t).Mode().Perm(), 0o700, "the mode of the copy")
+	match, err := exec.Command("grep", "-r", "planted-secret", restoredDir).Output()
+	must.Hold(t, err != nil, "the copy has a secret in clear:", string(match))
+	must.Hold(t, must.Err(os.Stat(filepath.Join(restoredDir, "secrets.key"))) != nil, "the copy has the key of the secrets")
 	must.Succeed(t, os.RemoveAll(data))
-	next := serve(t, env, "--data="+restored, "--limits=off")
-	must.Equal(t, must.Err(next.client(key).Endpoints.List(t.Context())), nil, "a request with the added key")
-	next.expectCompletion(endpoint, jobs)
-	must.Contain(t, mustFail(t, env, "backup", "--data="+home, restored+"-2"), "has no database")
+	restoredProcess := serve(t, env, "--data="+restoredDir, "--limits=off")
+	must.Equal(t, must.Err(restoredProcess.client(key).Endpoints.List(t.Context())), nil, "a request with the added key")
+	restoredProcess.expectCompletion(endpoint, jobs)
+	must.Contain(t, mustFail(t, env, "backup", "--data="+home, restoredDir+"-2"), "has no database")
 	must.Succeed(t, os.Mkdir(filepath.Join(home, "jobrunner.db"), 0o700))
-	must.Contain(t, mustFail(t, env, "backup", "--data="+home, restored+"-2"), "opening the database "+home+"/jobrunner.db: the database's file can't be read")
-	must.Contain(t, mustFail(t, env, "backup", "--data="+restored, restored+"/api-key/x"), "making the folder of the copy: ")
-	writeFile(t, filepath.Join(restored, "keys.json.moved"), "") // a database has the keys, and may have revoked some
-	mustPrint(t, env, "backup", "--data="+restored, restored+"-3")
-	must.Contain(t, mustFail(t, env, "serve", "--listen=127.0.0.1:0", "--data="+restored+"-3"), "are in the deployment's database")
+	must.Contain(t, mustFail(t, env, "backup", "--data="+home, restoredDir+"-2"), "opening the database "+home+"/jobrunner.db: the database's file can't be read")
+	must.Contain(t, mustFail(t, env, "backup", "--data="+restoredDir, restoredDir+"/api-key/x"), "making the folder of the copy: ")
+	writeFile(t, filepath.Join(restoredDir, "keys.json.moved"), "") // a database has the keys, and may have revoked some
+	mustPrint(t, env, "backup", "--data="+restoredDir, restoredDir+"-3")
+	must.Contain(t, mustFail(t, env, "serve", "--listen=127.0.0.1:0", "--data="+restoredDir+"-3"), "are in the deployment's database")
 }
 
 // pg_dump copies the state of a jobrunner under load, and pg_restore restores it.
@@ -115,11 +115,11 @@ func TestBackupOfPostgres(t *testing.T) {
 		}
 	}
 	schema := source.Query().Get("search_path")
-	plain, target := *source, *source
-	plain.RawQuery = "sslmode=disable" // libpq doesn't accept search_path
+	libpqURL, target := *source, *source
+	libpqURL.RawQuery = "sslmode=disable" // libpq doesn't accept search_path
 	target.Path = "/restored_" + schema
-	pgtest.Exec(t, plain.String(), "CREATE DATABASE restored_"+schema)
-	t.Cleanup(func() { pgtest.Exec(t, plain.String(), "DROP DATABASE restored_"+schema+" WITH (FORCE)") })
+	pgtest.Exec(t, libpqURL.String(), "CREATE DATABASE restored_"+schema)
+	t.Cleanup(func() { pgtest.Exec(t, libpqURL.String(), "DROP DATABASE restored_"+schema+" WITH (FORCE)") })
 	run := func(name string, args ...string) {
 		t.Helper()
 		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
@@ -130,11 +130,11 @@ func TestBackupOfPostgres(t *testing.T) {
 	dump := filepath.Join(t.TempDir(), "dump")
 	p := serve(t, append(env, "GPUCLOUD_ENGINE="+source.String()), "--data="+t.TempDir(), "--limits=off")
 	endpoint, jobs := backUpUnderLoad(t, p, func() {
-		run("pg_dump", "--format=custom", "--no-owner", "--schema="+schema, "--file="+dump, "--dbname="+plain.String())
+		run("pg_dump", "--format=custom", "--no-owner", "--schema="+schema, "--file="+dump, "--dbname="+libpqURL.String())
 	})
-	restored := plain
-	restored.Path = target.Path
-	run("pg_restore", "--exit-on-error", "--no-owner", "--dbname="+restored.String(), dump)
+	restoredURL := libpqURL
+	restoredURL.Path = target.Path
+	run("pg_restore", "--exit-on-error", "--no-owner", "--dbname="+restoredURL.String(), dump)
 	serve(t, append(env, "GPUCLOUD_ENGINE="+target.String()), "--data="+t.TempDir(), "--limits=off").expectCompletion(endpoint, jobs)
 }
 

@@ -66,13 +66,13 @@ func TestBatchSurvivesKill(t *testing.T) {
 	}
 }
 
-// awaitBatch polls a batch until reached returns true.
-func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(api.Batch) bool) api.Batch {
+// awaitBatch polls a batch until condition returns true.
+func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, condition func(api.Batch) bool) api.Batch {
 	t.Helper()
 	var b api.Batch
 	waitUntil(t, "the batch "+id, func() bool {
 		b = must.Do(c.Jobs.Batch(t.Context(), endpoint, id))(t)
-		return reached(b)
+		return condition(b)
 	})
 	return b
 }
@@ -82,17 +82,17 @@ func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(a
 func TestBatchAcrossNodes(t *testing.T) {
 	acctest.LeaveToCI(t, "TestBatchSurvivesKill covers the kill on one node")
 	c := startNodes(t, 2)
-	endpoint := createQueueEndpoint(t, c.all[0].client("k"), "batched", "builtin/conformance", 2)
+	endpoint := createQueueEndpoint(t, c.processes[0].client("k"), "batched", "builtin/conformance", 2)
 	const n = 120
 	// finalizeBatch creates and finalizes a batch at the node that doesn't lead, and waits until a number of its requests,
 	// which take ms each, have completed.
-	finalizeBatch := func(completed, ms int) (lead, other int, b api.Batch, want map[string]string) {
+	finalizeBatch := func(completed, ms int) (leader, follower int, b api.Batch, want map[string]string) {
 		t.Helper()
 		status, text := c.send(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`)
 		must.Require(t, status == 200, "runsync:", status, text)
-		lead = c.leader(endpoint)
-		other = 1 - lead
-		client := c.all[other].client("k")
+		leader = c.leader(endpoint)
+		follower = 1 - leader
+		client := c.processes[follower].client("k")
 		jobs := client.Jobs
 		var inputs []json.RawMessage
 		for i := range n {
@@ -110,41 +110,41 @@ func TestBatchAcrossNodes(t *testing.T) {
 			_, err = jobs.FinalizeBatch(t.Context(), endpoint, b.ID)
 		}
 		must.Succeed(t, err, "the batch is", b)
-		return lead, other, awaitBatch(t, client, endpoint, b.ID, func(b api.Batch) bool { return b.Completed >= completed }), want
+		return leader, follower, awaitBatch(t, client, endpoint, b.ID, func(b api.Batch) bool { return b.Completed >= completed }), want
 	}
 	awaitEnd := func(node int, id string) api.Batch {
 		t.Helper()
-		return awaitBatch(t, c.all[node].client("k"), endpoint, id, api.Batch.Done)
+		return awaitBatch(t, c.processes[node].client("k"), endpoint, id, api.Batch.Done)
 	}
 	// expectAtNodes compares each node's results with the wanted outputs and the batch's numbers.
 	expectAtNodes := func(b api.Batch, want map[string]string) {
 		t.Helper()
-		for i, p := range c.all {
-			states, seen := map[string]int{}, map[string]bool{}
+		for i, p := range c.processes {
+			states, seenIDs := map[string]int{}, map[string]bool{}
 			err := p.client("k").Jobs.BatchRequests(t.Context(), endpoint, b.ID, func(r api.BatchRequest) error {
-				must.Hold(t, !seen[r.ID] && want[r.ID] != "" && (r.Status != "COMPLETED" || string(r.Output) == want[r.ID]), "node", i, "has the request", r, want[r.ID])
-				seen[r.ID] = true
+				must.Hold(t, !seenIDs[r.ID] && want[r.ID] != "" && (r.Status != "COMPLETED" || string(r.Output) == want[r.ID]), "node", i, "has the request", r, want[r.ID])
+				seenIDs[r.ID] = true
 				states[r.Status]++
 				return nil
 			})
 			if got, err := p.client("k").Jobs.Batch(t.Context(), endpoint, b.ID); err != nil || fmt.Sprint(got) != fmt.Sprint(b) {
 				t.Errorf("node %d has the batch %+v, %v; want %+v", i, got, err, b)
 			}
-			must.Hold(t, err == nil && len(seen) == n && states["COMPLETED"] == b.Completed && states["COMPLETED"]+states["CANCELLED"] == n &&
-				b.InProgress+b.Failed == 0 && b.Total == n, "node", i, "has", len(seen), "requests, by state", states, err, "the batch is", b)
+			must.Hold(t, err == nil && len(seenIDs) == n && states["COMPLETED"] == b.Completed && states["COMPLETED"]+states["CANCELLED"] == n &&
+				b.InProgress+b.Failed == 0 && b.Total == n, "node", i, "has", len(seenIDs), "requests, by state", states, err, "the batch is", b)
 		}
 	}
 
-	lead, other, b, want := finalizeBatch(10, 30)
-	c.all[lead].kill()
-	b = awaitEnd(other, b.ID)
+	leader, follower, b, want := finalizeBatch(10, 30)
+	c.processes[leader].kill()
+	b = awaitEnd(follower, b.ID)
 	must.Hold(t, b.Status == "FINALIZED" && b.Completed == n, "after the kill the batch ended as", b)
-	c.start(lead)
+	c.start(leader)
 	expectAtNodes(b, want)
 
-	_, other, b, want = finalizeBatch(1, 200)
-	must.Do(c.all[other].client("k").Jobs.CancelBatch(t.Context(), endpoint, b.ID))(t)
-	b = awaitEnd(other, b.ID)
+	_, follower, b, want = finalizeBatch(1, 200)
+	must.Do(c.processes[follower].client("k").Jobs.CancelBatch(t.Context(), endpoint, b.ID))(t)
+	b = awaitEnd(follower, b.ID)
 	must.Hold(t, b.Status == "CANCELLED" && b.Completed != 0 && b.Completed != n, "after the cancel the batch ended as", b)
 	expectAtNodes(b, want)
 }

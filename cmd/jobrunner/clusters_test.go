@@ -125,18 +125,18 @@ func (h *testDeployment) awaitGreetings(members []podFacts, color string, n int)
 			}
 		}
 	}()
-	others := map[string]int{}
+	wantGreetings := map[string]int{}
 	for rank, m := range members[1:] {
-		others[fmt.Sprint(rank+1)] = n
+		wantGreetings[fmt.Sprint(rank+1)] = n
 		want := slices.Repeat([]string{fmt.Sprintf("welcome %d of %s", rank+1, color)}, n)
 		h.waitUntil("the primary's answer", func() bool { return slices.Equal(h.logLinesStartingWith(m.ID, "heard"), want) })
 	}
 	h.waitUntil("the greetings", func() bool {
-		heard := map[string]int{}
+		greetings := map[string]int{}
 		for _, rank := range h.logLinesStartingWith(members[0].ID, "heard") {
-			heard[rank]++
+			greetings[rank]++
 		}
-		return maps.Equal(heard, others)
+		return maps.Equal(greetings, wantGreetings)
 	})
 	for _, m := range members {
 		lines := h.logLinesStartingWith(m.ID, "member")
@@ -151,13 +151,13 @@ func TestClusterExchangesMessages(t *testing.T) {
 	t.Parallel()
 	h := startL4Deployment(t, 8)
 	id := h.createCluster("c", "team/member", 2, 2, `,"env":{"COLOR":"red","NODE_RANK":"7"},"ports":["22/tcp"],"dataCenterIds":["EU-RO-1"]`)
-	other := h.createCluster("o", "team/member", 3, 1, `,"env":{"COLOR":"blue"}`)
+	otherCluster := h.createCluster("o", "team/member", 3, 1, `,"env":{"COLOR":"blue"}`)
 	for n := range 2 {
 		c := h.awaitClusterStatus(id, "RUNNING")
-		h.awaitClusterStatus(other, "RUNNING")
+		h.awaitClusterStatus(otherCluster, "RUNNING")
 		members := h.members(id)
 		variables := h.awaitGreetings(members, "red", n+1)
-		h.awaitGreetings(h.members(other), "blue", n+1)
+		h.awaitGreetings(h.members(otherCluster), "blue", n+1)
 		for rank, m := range members {
 			want := []string{fmt.Sprint(rank), "2", "2", "4", m.Cluster.IP, members[0].Cluster.IP, variables[0][6]}
 			must.Hold(t, slices.Equal(variables[rank], want) && m.Cluster.ID == id && m.Cluster.Rank == rank && m.Cluster.IP == "127.0.0.1" &&
@@ -165,9 +165,9 @@ func TestClusterExchangesMessages(t *testing.T) {
 			must.Hold(t, m.Env["NODE_RANK"] == "7" && m.Env["WORLD_SIZE"] == "", "a response shows the variables of the cluster:", m.Env)
 		}
 		must.Hold(t, c.Network != nil && c.Network.CIDR == "127.0.0.0/8" && c.Primary != nil && c.Primary.PodID == members[0].ID &&
-			c.Primary.Status == "RUNNING" && c.DataCenterID == "EU-RO-1", c)
+			c.Primary.Status == "RUNNING" && c.DataCenterID == "EU-RO-1", "the cluster is", c)
 		ssh := members[0].SSH.Direct
-		must.Hold(t, ssh != nil && ssh.Command == "ssh root@127.0.0.1 -p "+strings.TrimPrefix(c.Primary.SSHEndpoint, "127.0.0.1:"), ssh, c.Primary)
+		must.Hold(t, ssh != nil && ssh.Command == "ssh root@127.0.0.1 -p "+strings.TrimPrefix(c.Primary.SSHEndpoint, "127.0.0.1:"), "the primary's SSH is", ssh, "and the cluster's", c.Primary)
 		if n == 0 {
 			h.kill()
 			h.start(t, "--simulate-gpus="+h.gpuFile())
@@ -175,18 +175,18 @@ func TestClusterExchangesMessages(t *testing.T) {
 	}
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
 	h.awaitPodStatus(h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":5}}`), "RUNNING")
-	c := h.getCluster(other)
-	must.Hold(t, c.Pods.ByStatus["RUNNING"] == 3, c)
+	c := h.getCluster(otherCluster)
+	must.Hold(t, c.Pods.ByStatus["RUNNING"] == 3, "the other cluster is", c)
 }
 
 // Either all pods of a cluster get their GPUs, or none. A waiting cluster reports the reason.
 func TestClustersArePlacedWhole(t *testing.T) {
 	t.Parallel()
 	h := startL4Deployment(t, 4)
-	single := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":1}}`)
-	h.awaitPodStatus(single, "RUNNING")
+	singlePod := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":1}}`)
+	h.awaitPodStatus(singlePod, "RUNNING")
 	id := h.createCluster("c", "team/pod", 2, 2, "")
-	large := h.createCluster("l", "team/pod", 3, 2, "")
+	largeCluster := h.createCluster("l", "team/pod", 3, 2, "")
 	awaitReasons := func(id, part string) {
 		t.Helper()
 		h.waitUntil("the reason "+part, func() bool {
@@ -196,23 +196,23 @@ func TestClustersArePlacedWhole(t *testing.T) {
 		})
 	}
 	awaitReasons(id, "a cluster asks for 4 GPUs of one type, and only 3 × NVIDIA L4 are free")
-	awaitReasons(large, "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4")
+	awaitReasons(largeCluster, "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4")
 	c := h.getCluster(id)
 	must.Hold(t, c.Primary == nil && c.Network == nil && c.DataCenterID == "", "a waiting cluster is shown as placed:", c)
 	// Free GPUs are reserved for the cluster, which has waited longer.
 	latePod := h.createPod(`{"name":"late","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
 	h.awaitReason(latePod, "reserved")
-	h.performAction(single, "stop")
+	h.performAction(singlePod, "stop")
 	h.awaitClusterStatus(id, "RUNNING")
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
 	h.awaitPodStatus(latePod, "RUNNING")
 	// A deletion removes a waiting cluster from the queue.
-	waiting := h.createCluster("s", "team/pod", 2, 2, "")
-	awaitReasons(waiting, "a cluster asks for 4 GPUs")
-	h.call(http.MethodDelete, "/v2/clusters/"+waiting, "", nil)
-	h.performAction(single, "start")
-	h.awaitPodStatus(single, "RUNNING")
-	awaitReasons(large, "a cluster asks for 6 GPUs")
+	waitingCluster := h.createCluster("s", "team/pod", 2, 2, "")
+	awaitReasons(waitingCluster, "a cluster asks for 4 GPUs")
+	h.call(http.MethodDelete, "/v2/clusters/"+waitingCluster, "", nil)
+	h.performAction(singlePod, "start")
+	h.awaitPodStatus(singlePod, "RUNNING")
+	awaitReasons(largeCluster, "a cluster asks for 6 GPUs")
 }
 
 // A member that ends by itself releases its GPUs and isn't restarted. The others continue.
@@ -229,14 +229,14 @@ func TestClusterMembersEnd(t *testing.T) {
 	h.awaitPodStatus(members[0].ID, "EXITED")
 	h.awaitPodStatus(members[1].ID, "ERROR")
 	want := map[string]int{"EXITED": 1, "ERROR": 1, "RUNNING": 1}
-	single := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":3}}`)
-	h.awaitPodStatus(single, "RUNNING")
+	singlePod := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":3}}`)
+	h.awaitPodStatus(singlePod, "RUNNING")
 	h.kill()
 	h.start(t, "--simulate-gpus="+h.gpuFile())
-	h.awaitPodStatus(single, "RUNNING")
+	h.awaitPodStatus(singlePod, "RUNNING")
 	h.awaitPodStatus(members[2].ID, "RUNNING")
 	c := h.getCluster(id)
-	must.Hold(t, maps.Equal(c.Pods.ByStatus, want) && c.Primary != nil && c.Primary.Status == "EXITED" && c.Primary.SSHEndpoint == "", c)
+	must.Hold(t, maps.Equal(c.Pods.ByStatus, want) && c.Primary != nil && c.Primary.Status == "EXITED" && c.Primary.SSHEndpoint == "", "the cluster is", c)
 	for _, m := range members {
 		must.ErrorContains(t, h.tryCall(http.MethodPost, "/v2/pods/"+m.ID+"/action", `{"action":"start"}`, nil), "409")
 	}

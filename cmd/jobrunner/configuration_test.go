@@ -58,11 +58,11 @@ const longKey = "0123456789-long-enough-key"
 // An unspecified address listens only on its own family, and the printed URL works.
 func TestUnspecifiedAddresses(t *testing.T) {
 	t.Parallel()
-	other := must.Do(net.Listen("tcp4", "127.0.0.1:0"))(t) // another program with the same port
-	defer other.Close()
-	_, taken, _ := net.SplitHostPort(other.Addr().String())
+	otherListener := must.Do(net.Listen("tcp4", "127.0.0.1:0"))(t) // another program with the same port
+	defer otherListener.Close()
+	_, takenPort, _ := net.SplitHostPort(otherListener.Addr().String())
 	for listen, c := range map[string]struct{ wantURL, unreachable string }{
-		"0.0.0.0:0": {"http://127.0.0.1:", "[::1]"}, "[::]:0": {"http://[::1]:", "127.0.0.1"}, "[::]:" + taken: {"http://[::1]:", ""}, ":0": {"http://127.0.0.1:", ""},
+		"0.0.0.0:0": {"http://127.0.0.1:", "[::1]"}, "[::]:0": {"http://[::1]:", "127.0.0.1"}, "[::]:" + takenPort: {"http://[::1]:", ""}, ":0": {"http://127.0.0.1:", ""},
 	} {
 		if probe, err := net.Listen("tcp6", "[::1]:0"); err == nil {
 			probe.Close()
@@ -71,7 +71,7 @@ func TestUnspecifiedAddresses(t *testing.T) {
 			continue
 		}
 		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+longKey), "--ephemeral", "--allow-remote", "--listen="+listen)
-		must.Hold(t, strings.HasPrefix(p.url, c.wantURL), "--listen", listen, "printed", p.url, c.wantURL)
+		must.Hold(t, strings.HasPrefix(p.url, c.wantURL), "--listen", listen, "printed the URL", p.url, "want", c.wantURL)
 		if _, err := p.client(longKey).NetworkVolumes.List(t.Context()); err != nil {
 			t.Errorf("--listen=%s: %s", listen, err)
 		}

@@ -52,7 +52,7 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 			create = words
 		}
 	}
-	must.Require(t, len(worker.GPUs) == 2, worker)
+	must.Require(t, len(worker.GPUs) == 2, "the worker has the GPUs", worker.GPUs)
 	args := strings.Join(create, " ")
 	for _, want := range []string{
 		`--gpus "device=` + worker.GPUs[0].ID + "," + worker.GPUs[1].ID + `"`, "--network bridge", "--publish 127.0.0.1::8000", "--shm-size=1g",
@@ -118,8 +118,8 @@ func (c *containerDeployment) podContainers(id string) []string {
 	return c.engine.Containers(c.t, "gpucloud.pod="+id)
 }
 
-// expectNumbers expects that a pod's log has every number of the program once and in order.
-func (c *containerDeployment) expectNumbers(id string) (upTo int) {
+// expectNumbers expects that a pod's log has every number of the program once and in order, and returns the last one.
+func (c *containerDeployment) expectNumbers(id string) (last int) {
 	c.t.Helper()
 	lines := c.logLinesStartingWith(id, "count")
 	for i, line := range lines {
@@ -156,26 +156,26 @@ func testRealAdoption(t *testing.T, e *containers.Engine) {
 		c.awaitPodStatus(id, "RUNNING")
 		c.waitUntil("lines", func() bool { return len(c.logLinesStartingWith(id, "count")) > 5 })
 	}
-	before, ended := c.podContainers(runningPod), c.podContainers(endedPod)
-	must.Require(t, len(before) == 1 && len(ended) == 1, "containers", before, ended)
+	runningContainers, endedContainers := c.podContainers(runningPod), c.podContainers(endedPod)
+	must.Require(t, len(runningContainers) == 1 && len(endedContainers) == 1, "containers", runningContainers, endedContainers)
 	c.kill()
-	e.Output(t, "stop", "--time", "0", ended[0])
-	countLogLines := func() int { return strings.Count(e.Output(t, "logs", before[0]), "\n") }
+	e.Output(t, "stop", "--time", "0", endedContainers[0])
+	countLogLines := func() int { return strings.Count(e.Output(t, "logs", runningContainers[0]), "\n") }
 	atKill := countLogLines()
 	c.waitUntil("lines that the next start must find", func() bool { return countLogLines() > atKill })
 	c.start(t)
 	p := c.awaitPodStatus(runningPod, "RUNNING")
-	must.Hold(t, p.Runtime != nil, p)
+	must.Hold(t, p.Runtime != nil, "the adopted pod has no runtime:", p)
 	after := c.podContainers(runningPod)
-	must.Hold(t, len(after) == 1 && after[0] == before[0], "the container was", before, after)
+	must.Hold(t, len(after) == 1 && after[0] == runningContainers[0], "the container was", runningContainers, "and is", after)
 	c.awaitLogLine(runningPod, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
-	n := c.expectNumbers(runningPod)
-	c.waitUntil("further lines", func() bool { return c.expectNumbers(runningPod) > n+5 })
+	last := c.expectNumbers(runningPod)
+	c.waitUntil("further lines", func() bool { return c.expectNumbers(runningPod) > last+5 })
 	var v1 struct{ LastStatusChange string }
 	c.call(http.MethodGet, "/v1/pods/"+runningPod, "", &v1)
-	must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Adopted: "), v1)
+	must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Adopted: "), "its last status change is", v1.LastStatusChange)
 	p = c.awaitPodStatus(endedPod, "ERROR")
-	must.Hold(t, p.Reason != nil && strings.Contains(*p.Reason, "exit status 137"), p)
+	must.Hold(t, p.Reason != nil && strings.Contains(*p.Reason, "exit status 137"), "the ended pod is", p)
 	c.waitUntil("the removal", func() bool { return len(c.podContainers(endedPod)) == 0 })
 	c.expectNumbers(endedPod)
 
@@ -207,7 +207,7 @@ func testRealPodLife(t *testing.T, e *containers.Engine) {
 		handlerImage, pythonArgs(podProgram)+" serve", cpu, volume))
 	p := c.awaitPodStatus(id, "RUNNING")
 	c.awaitLogLine(id, "", "disk 1 volume 1 red", nil)
-	must.Require(t, len(p.Runtime.Ports) == 1 && p.Runtime.Ports[0].Public != 0 && (e.Name != "podman" || p.Runtime.Ports[0].Public == 8080), p.Runtime)
+	must.Require(t, len(p.Runtime.Ports) == 1 && p.Runtime.Ports[0].Public != 0 && (e.Name != "podman" || p.Runtime.Ports[0].Public == 8080), "the pod's runtime is", p.Runtime)
 	url := fmt.Sprintf("http://%s:%d/starts", p.Runtime.Ports[0].IP, p.Runtime.Ports[0].Public)
 	c.waitForAnswer(url, "start\n")
 	for n, action := range []string{"restart", "stop"} {
@@ -246,10 +246,10 @@ func testRealPodImages(t *testing.T, e *containers.Engine) {
 	c.awaitPodStatus(id, "RUNNING")
 	must.ErrorContains(t, c.tryCall(http.MethodDelete, "/v2/registries/"+auth, "", nil), "is in use")
 	_, text := c.get("/v2/pods")
-	must.Hold(t, !strings.Contains(text, containers.Password), text)
-	absent := createSleeper(handlerImage)
-	c.call(http.MethodPatch, "/v2/pods/"+absent, `{"args":"absent-program"}`, nil)
-	c.awaitReason(absent, "absent-program")
+	must.Hold(t, !strings.Contains(text, containers.Password), "the list of pods has the password:", text)
+	podOfAbsentProgram := createSleeper(handlerImage)
+	c.call(http.MethodPatch, "/v2/pods/"+podOfAbsentProgram, `{"args":"absent-program"}`, nil)
+	c.awaitReason(podOfAbsentProgram, "absent-program")
 	c.interrupt()
 }
 
@@ -328,34 +328,34 @@ func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 	red, blue := c.createGreetingCluster("red", handlerImage, 2), c.createGreetingCluster("blue", handlerImage, 2)
 	blocks := map[string]bool{}
 	for name, id := range map[string]string{"red": red, "blue": blue} {
-		shown := c.awaitClusterStatus(id, "RUNNING")
+		cluster := c.awaitClusterStatus(id, "RUNNING")
 		members := c.members(id)
 		variables := c.awaitGreetings(members, name, 1)
-		must.Require(t, shown.Network != nil && strings.HasPrefix(shown.Network.CIDR, "10.65.") && !blocks[shown.Network.CIDR], shown)
-		blocks[shown.Network.CIDR] = true
-		start := strings.TrimSuffix(shown.Network.CIDR, "0/24")
+		must.Require(t, cluster.Network != nil && strings.HasPrefix(cluster.Network.CIDR, "10.65.") && !blocks[cluster.Network.CIDR], "the cluster is", cluster)
+		blocks[cluster.Network.CIDR] = true
+		start := strings.TrimSuffix(cluster.Network.CIDR, "0/24")
 		for rank, m := range members {
-			own := fmt.Sprint(start, rank+2)
-			want := []string{fmt.Sprint(rank), "2", "1", "2", own, start + "2", "29400"}
-			must.Hold(t, slices.Equal(variables[rank], want) && m.Cluster.IP == own && !m.GlobalNetworking.Enabled, "the member", rank, "knows", variables[rank], "want", want, m.Cluster)
+			ip := fmt.Sprint(start, rank+2)
+			want := []string{fmt.Sprint(rank), "2", "1", "2", ip, start + "2", "29400"}
+			must.Hold(t, slices.Equal(variables[rank], want) && m.Cluster.IP == ip && !m.GlobalNetworking.Enabled, "the member", rank, "has the variables", variables[rank], "want", want, "and is", m.Cluster)
 		}
 	}
 	label := "gpucloud.cluster="
-	nets := c.networksOf(label + red)
-	must.Require(t, len(nets) == 1, "networks", nets)
+	networks := c.networksOf(label + red)
+	must.Require(t, len(networks) == 1, "networks", networks)
 	before := c.getCluster(red)
 	containersBefore := c.podContainers(c.members(red)[1].ID)
 	c.kill()
 	c.start(t, "--simulate-gpus="+c.gpuFile())
 	after := c.awaitClusterStatus(red, "RUNNING")
-	must.Hold(t, *after.Network == *before.Network && slices.Equal(c.podContainers(c.members(red)[1].ID), containersBefore), "the cluster was", before, after)
+	must.Hold(t, *after.Network == *before.Network && slices.Equal(c.podContainers(c.members(red)[1].ID), containersBefore), "the cluster was", before, "and is", after)
 	// The kill likely comes before the removal of the network.
-	removed := c.members(blue)
+	removedMembers := c.members(blue)
 	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
 	c.kill()
 	c.start(t, "--simulate-gpus="+c.gpuFile())
 	c.waitUntil("the removal", func() bool {
-		return len(c.networksOf(label+blue)) == 0 && len(c.podContainers(removed[0].ID)) == 0 && len(c.podContainers(removed[1].ID)) == 0
+		return len(c.networksOf(label+blue)) == 0 && len(c.podContainers(removedMembers[0].ID)) == 0 && len(c.podContainers(removedMembers[1].ID)) == 0
 	})
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
 	c.waitUntil("the removal", func() bool { return len(c.networksOf(label+red)) == 0 })
@@ -366,7 +366,7 @@ func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 	must.Equal(t, c.networksOf("gpucloud.cluster"), nil, "a stopped jobrunner left the networks")
 	c.start(t, "--simulate-gpus="+c.gpuFile())
 	after = c.awaitClusterStatus(green, "RUNNING")
-	must.Hold(t, *after.Network == *before.Network, "the network was", before.Network, after.Network)
+	must.Hold(t, *after.Network == *before.Network, "the network was", before.Network, "and is", after.Network)
 	c.awaitGreetings(c.members(green), "green", 2)
 	c.interrupt()
 }
@@ -375,9 +375,9 @@ func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 func testRealClusterOnHost(t *testing.T, e *containers.Engine) {
 	c := startContainerClusters(t, e, "network: host", 2)
 	id := c.createGreetingCluster("red", handlerImage, 2)
-	shown := c.awaitClusterStatus(id, "RUNNING")
+	cluster := c.awaitClusterStatus(id, "RUNNING")
 	c.awaitGreetings(c.members(id), "red", 1)
-	must.Hold(t, shown.Network != nil && shown.Network.CIDR == "127.0.0.0/8", shown)
+	must.Hold(t, cluster.Network != nil && cluster.Network.CIDR == "127.0.0.0/8", "the cluster is", cluster)
 	c.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
 	c.interrupt()
 }

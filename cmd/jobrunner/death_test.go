@@ -32,7 +32,7 @@ func (h *testDeployment) logOf(worker, source string) string {
 func TestDeathLeavesATrace(t *testing.T) {
 	acctest.LeaveToCI(t, "TestReasonHasTheCause covers the reason of a worker that can't start")
 	t.Parallel()
-	for name, c := range map[string]struct{ death, exit string }{
+	for name, c := range map[string]struct{ statement, exit string }{
 		"exit":   {"os._exit(3)", "exit status 3"},
 		"signal": {"os.kill(os.getpid(), 11)", "SIGSEGV"},
 		"kill":   {"os.kill(os.getpid(), 9)", "SIGKILL"},
@@ -40,7 +40,7 @@ func TestDeathLeavesATrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := startDeployment(t)
-			writeFile(t, filepath.Join(h.dir, "handler.py"), "import os, runpod\ndef handler(job):\n    print('about to die', flush=True)\n    "+c.death+"\nrunpod.serverless.start({'handler': handler})\n")
+			writeFile(t, filepath.Join(h.dir, "handler.py"), "import os, runpod\ndef handler(job):\n    print('about to die', flush=True)\n    "+c.statement+"\nrunpod.serverless.start({'handler': handler})\n")
 			h.createEndpoint("/v2/serverless", `{"name": "dies", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 0, "max": 1}}`)
 			id := h.queueJob("x", "")
 			var job struct{ Status, Error, WorkerID string }
@@ -50,21 +50,21 @@ func TestDeathLeavesATrace(t *testing.T) {
 			})
 			must.Hold(t, strings.Contains(job.Error, "timed out after 1 retries: its worker died: "+c.exit) &&
 				strings.HasSuffix(job.Error, "; the last line of its log: about to die"), "the job's error is", job.Error)
-			var shown pageWorkers
+			var snapshot pageWorkers
 			h.waitUntil("the worker's end on the page", func() bool {
-				h.call(http.MethodGet, "/ui/snapshot", "", &shown)
+				h.call(http.MethodGet, "/ui/snapshot", "", &snapshot)
 				n := 0
-				for _, w := range shown.Workers {
+				for _, w := range snapshot.Workers {
 					if w.State == "DIED" && strings.Contains(w.Reason, "its process ended with "+c.exit) && strings.Contains(w.Reason, "while it ran the job "+id) {
 						n++
 					}
 				}
 				return n == 2
 			})
-			dead := shown.Workers[len(shown.Workers)-1].ID
-			text := h.logOf(dead, "system")
+			deadWorker := snapshot.Workers[len(snapshot.Workers)-1].ID
+			text := h.logOf(deadWorker, "system")
 			must.Hold(t, strings.Contains(text, "the process ended with "+c.exit) && !strings.Contains(text, "about to die"), "the system lines of its log are", text)
-			text = h.logOf(dead, "container")
+			text = h.logOf(deadWorker, "container")
 			must.Hold(t, !strings.Contains(text, "the process ended") && strings.Contains(text, "about to die"), "its own lines are", text)
 			h.interrupt()
 			log := h.stderr.String()
@@ -114,7 +114,7 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 	server := pgtest.NewServer(t)
 	engine := "--engine=" + server.URL
 	h := startWithEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`, engine)
-	first, second := h.queueJob("first", "go"), h.queueJob("second", "go")
+	firstID, secondID := h.queueJob("first", "go"), h.queueJob("second", "go")
 	h.waitUntil("two jobs", func() bool { return len(h.recordedLines("begins")) == 2 })
 	server.End(syscall.SIGINT)
 	h.release("go")
@@ -125,12 +125,12 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 	h.kill()
 	server.Start()
 	h.start(t, engine)
-	for _, id := range []string{first, second} {
+	for _, id := range []string{firstID, secondID} {
 		_, _, retries := h.awaitResult(id)
 		must.Hold(t, retries == 0, "the job was retried")
 	}
 	begins := h.recordedLines("begins")
-	must.Hold(t, len(begins) == 2, "starts of jobs", begins)
+	must.Hold(t, len(begins) == 2, "a job was started again:", begins)
 	reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*"))
 	must.Hold(t, len(reports) == 0, "delivered reports are left:", reports)
 	h.expectCleanStop(h.interrupt)
@@ -159,7 +159,7 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 		got = must.Do(p.client("k").Jobs.Status(t.Context(), endpoint, job.ID))(t)
 		return got.Finished()
 	})
-	must.Hold(t, got.Status == "FAILED" && strings.Contains(string(got.Error), "the jobrunner that ran it was killed"), got)
+	must.Hold(t, got.Status == "FAILED" && strings.Contains(string(got.Error), "the jobrunner that ran it was killed"), "the job is", got)
 	p.interrupt()
 }
 
@@ -172,15 +172,15 @@ func startWithHandler(t *testing.T, text string) *testDeployment {
 	return h
 }
 
-// awaitHealthReason waits until the reason why an endpoint's workers can't start contains a part. The
+// awaitHealthReason waits until the reason why an endpoint's workers can't start contains a text. The
 // end of a worker's log joins the reason shortly after the worker exits.
-func (h *testDeployment) awaitHealthReason(part string) (reason string) {
+func (h *testDeployment) awaitHealthReason(text string) (reason string) {
 	h.t.Helper()
-	h.waitUntil("a reason with "+part, func() bool {
+	h.waitUntil("a reason with "+text, func() bool {
 		var health struct{ Reason string }
 		h.call(http.MethodGet, "/v2/"+h.endpoint+"/health", "", &health)
 		reason = health.Reason
-		return strings.Contains(reason, part)
+		return strings.Contains(reason, text)
 	})
 	return reason
 }

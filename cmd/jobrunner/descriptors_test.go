@@ -42,13 +42,13 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 				defer conn.Close()
 				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\nx", path, length)
 				conn.SetReadDeadline(time.Now().Add(waitTimeout)) // the rest of the body is never sent
-				from := bufio.NewReader(conn)
-				resp := must.Do(http.ReadResponse(from, nil))(t)
+				reader := bufio.NewReader(conn)
+				resp := must.Do(http.ReadResponse(reader, nil))(t)
 				body, err := io.ReadAll(resp.Body)
 				// 408 would mean that the server waited for the body.
 				must.Hold(t, resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusRequestTimeout &&
-					strings.Contains(string(body), want) && resp.Close && err == nil, resp.StatusCode, string(body), "closing:", resp.Close, err)
-				_, err = from.ReadByte()
+					strings.Contains(string(body), want) && resp.Close && err == nil, "answered", resp.StatusCode, string(body), "closing:", resp.Close, err)
+				_, err = reader.ReadByte()
 				must.ErrorIs(t, err, io.EOF, "the connection stays open")
 			})
 		}
@@ -59,13 +59,13 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 // requests get 503, and the deployment recovers.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
-	limited := &process{t: t, cmd: exec.Command("sh", "-c", `ulimit -n 64 && exec "$0" serve --listen=127.0.0.1:0 --ephemeral --limits=off`, binary)}
-	testFlood(t, limited.start(environment(t.TempDir(), "GPUCLOUD_API_KEY=k")))
+	limitedProcess := &process{t: t, cmd: exec.Command("sh", "-c", `ulimit -n 64 && exec "$0" serve --listen=127.0.0.1:0 --ephemeral --limits=off`, binary)}
+	testFlood(t, limitedProcess.start(environment(t.TempDir(), "GPUCLOUD_API_KEY=k")))
 	out, err := exec.Command("sh", "-c", `ulimit -n 20 && exec "$0" serve --listen=127.0.0.1:0 --ephemeral`, binary).CombinedOutput()
-	must.Hold(t, err != nil && strings.Contains(string(out), "only 20 open files"), err, string(out))
+	must.Hold(t, err != nil && strings.Contains(string(out), "only 20 open files"), "with 20 descriptors serve ended with", err, string(out))
 }
 
-// A deployment recovers, too, if its descriptors run out before the limit of connections is reached.
+// A deployment recovers also if its descriptors run out before the limit of connections is reached.
 func TestNoDescriptors(t *testing.T) {
 	acctest.LeaveToCI(t, "TestFewDescriptors tests the same flood")
 	t.Parallel()
@@ -77,27 +77,28 @@ func TestNoDescriptors(t *testing.T) {
 	must.Hold(t, strings.Contains(p.stderr.String(), "too many open files"), "the log lacks the cause", &p.stderr)
 }
 
+// testFlood opens more connections than a process has descriptors.
 func testFlood(t *testing.T, p *process) {
 	t.Helper()
 	c := p.client("k")
 	id := p.createEndpointOfImage("unknown/image")
 	address := strings.TrimPrefix(p.url, "http://")
-	flood := func(text string, n int) (all []net.Conn) {
+	flood := func(text string, n int) (conns []net.Conn) {
 		for range n {
 			conn := must.Do(net.Dial("tcp", address))(t)
 			io.WriteString(conn, text)
-			all = append(all, conn)
+			conns = append(conns, conn)
 		}
-		return all
+		return conns
 	}
 	// New connections replace connections that have sent no complete request.
-	silent := append(flood("", 200), flood("GET /v2/templates HTTP/1.1\r\n", 200)...)
+	silentConns := append(flood("", 200), flood("GET /v2/templates HTTP/1.1\r\n", 200)...)
 	must.Equal(t, must.Err(c.NetworkVolumes.List(t.Context())), nil, "a request among silent connections")
 	// Connections whose requests wait for a response aren't replaced: further requests get 503.
 	body := `{"input":{}}`
-	waiting := flood(fmt.Sprintf("POST /v2/%s/runsync?wait=300000 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body), 200)
-	rejected := make(chan struct{}, len(waiting))
-	for _, conn := range waiting {
+	waitingConns := flood(fmt.Sprintf("POST /v2/%s/runsync?wait=300000 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body), 200)
+	rejected := make(chan struct{}, len(waitingConns))
+	for _, conn := range waitingConns {
 		go func() {
 			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil && resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
 				rejected <- struct{}{}
@@ -109,7 +110,7 @@ func testFlood(t *testing.T, p *process) {
 	case <-time.After(waitTimeout):
 		t.Error("no request got 503")
 	}
-	for _, conn := range append(silent, waiting...) {
+	for _, conn := range append(silentConns, waitingConns...) {
 		conn.Close()
 	}
 	p.waitUntil("the end of the flood", func() bool {

@@ -28,12 +28,12 @@ type transcript struct {
 // waitUntil waits until the output matches a pattern.
 func (s *transcript) waitUntil(pattern string) string {
 	s.t.Helper()
-	var found string
+	var match string
 	s.Until(s.t, pattern, func(text string) bool {
-		found = regexp.MustCompile(pattern).FindString(text)
-		return found != ""
+		match = regexp.MustCompile(pattern).FindString(text)
+		return match != ""
 	})
-	return found
+	return match
 }
 
 func (s *transcript) expectAbsent(text string) {
@@ -45,7 +45,7 @@ func (s *transcript) expectAbsent(text string) {
 func (s *transcript) interrupt() {
 	s.t.Helper()
 	must.Succeed(s.t, s.cmd.Process.Signal(os.Interrupt))
-	must.Equal(s.t, s.cmd.Wait(), nil, "jobrunner dev ended with", s)
+	must.Equal(s.t, s.cmd.Wait(), nil, "jobrunner dev failed and printed", s)
 }
 
 func devCommand(t *testing.T, path string, file string, args ...string) *exec.Cmd {
@@ -210,9 +210,9 @@ runpod.serverless.start({"handler": handler})
 	s.expectAbsent("\x1b")
 	s.expectAbsent(`"requestId"`)
 	s.interrupt()
-	must.Hold(t, len(pids) == 3 && pids[0][1] != pids[1][1] && pids[1][1] == pids[2][1], "only a changed program replaces the worker", pids)
-	for _, found := range pids {
-		pid, _ := strconv.Atoi(found[1])
+	must.Hold(t, len(pids) == 3 && pids[0][1] != pids[1][1] && pids[1][1] == pids[2][1], "only a changed program may replace the worker; the workers of the 3 jobs were", pids)
+	for _, match := range pids {
+		pid, _ := strconv.Atoi(match[1])
 		must.Hold(t, !isRunning(pid), "the worker", pid, "outlives its jobrunner")
 	}
 }
@@ -271,7 +271,7 @@ func TestDevPython(t *testing.T) {
 				t.Skip("a short run tests one case of each kind")
 			}
 			t.Parallel()
-			dir, path := sdkFolder(t), t.TempDir()
+			dir, toolFolder := sdkFolder(t), t.TempDir()
 			for file, text := range c.files {
 				must.Succeed(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700))
 				writeFile(t, filepath.Join(dir, file), text)
@@ -280,13 +280,13 @@ func TestDevPython(t *testing.T) {
 				writeScript(filepath.Join(dir, c.chosen, "bin", "python"), "export CHOSEN="+c.chosen+"\nexec "+program+` "$@"`)
 			}
 			if c.tool != "" { // run … python ARGUMENTS
-				chosen := filepath.Join(path, "python-of-tool")
+				chosen := filepath.Join(toolFolder, "python-of-tool")
 				writeScript(chosen, "export CHOSEN="+c.tool+"\nexec "+program+` "$@"`)
 				tool := ""
 				if c.tool != "conda" { // the others print their Python, with the user's variables, which a worker doesn't get
 					tool = `[ "$UV_PROJECT_ENVIRONMENT" ] && echo ` + chosen + "\nexit"
 				}
-				writeScript(filepath.Join(path, c.tool), tool+`
+				writeScript(filepath.Join(toolFolder, c.tool), tool+`
 [ "$1" = run ] || exit 1
 while [ "$1" != python ]; do shift; done
 shift
@@ -294,15 +294,15 @@ export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 			}
 			file := filepath.Join(dir, "handler.py")
 			writeFile(t, file, c.files["handler.py"]+"import os, runpod\nrunpod.serverless.start({'handler': lambda job: os.environ.get('CHOSEN', '')})\n")
-			s := startDevWithPath(t, path, file, "--input={}")
+			s := startDevWithPath(t, toolFolder, file, "--input={}")
 			s.waitUntil(`Python \d\S+ ` + regexp.QuoteMeta(c.python))
 			s.waitUntil(`COMPLETED .*\n +"` + regexp.QuoteMeta(c.chosen) + `"\n`)
 			s.interrupt()
 
 			must.Succeed(t, os.RemoveAll(filepath.Join(dir, "runpod")))
-			cmd := devCommand(t, path, file)
+			cmd := devCommand(t, toolFolder, file)
 			text, err := cmd.CombinedOutput()
-			must.Hold(t, err != nil && strings.Contains(string(text), c.install) && bytes.Count(text, []byte("\n")) == 1, "without the SDK", err, string(text))
+			must.Hold(t, err != nil && strings.Contains(string(text), c.install) && bytes.Count(text, []byte("\n")) == 1, "without the SDK, dev ended with", err, "and printed", string(text))
 		})
 	}
 }
@@ -313,7 +313,7 @@ func TestDevChecksTheWorkersEnvironment(t *testing.T) {
 	modules, file := sdkFolder(t), filepath.Join(t.TempDir(), "handler.py")
 	writeFile(t, file, "import runpod\nrunpod.serverless.start({'handler': lambda job: 1})\n")
 	stdout, stderr, status := runDevOnce(t, file, "--env=PYTHONPATH="+modules)
-	must.Hold(t, status == 0 && stdout == "1\n", "with a variable of the workers, it ended with", status, stdout, stderr)
+	must.Hold(t, status == 0 && stdout == "1\n", "with a variable of the workers, it ended with", status, "and wrote", stdout, stderr)
 	env := environment(t.TempDir(), "PYTHONPATH="+modules)
 	if _, stderr, status := execute(t, env, "", "dev", file, "--once"); status != 2 || !strings.Contains(stderr, "which is missing in its Python") {
 		t.Errorf("with a variable of the shell, it ended with %d: %s", status, stderr)
@@ -336,7 +336,7 @@ func TestProjectToolFails(t *testing.T) {
 	}
 	out := run("doctor", "--listen=127.0.0.1:0")
 	_, err := os.Stat(filepath.Join(path, "ran"))
-	must.Hold(t, err != nil && strings.Contains(out, "from uv, which prepares it when a handler starts"), "it ran the tool, or says", out)
+	must.Hold(t, err != nil && strings.Contains(out, "from uv, which prepares it when a handler starts"), "doctor ran the tool, or says", out)
 	if out := run("dev", "handler.py", "--once"); !strings.HasPrefix(out, "no such index\njobrunner: preparing the Python from uv failed: ") || !strings.HasSuffix(out, "/uv run python -c 'import sys; print(sys.executable)': exit status 2\n") {
 		t.Errorf("dev says\n%s", out)
 	}

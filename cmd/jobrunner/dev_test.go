@@ -40,19 +40,19 @@ func TestDevRunsCommand(t *testing.T) {
 	s := startDev(t, file, "--simulate-gpus=l4x2")
 	url := s.runURL()
 	status, output, _ := runJob(t, url, `{"a":"b"}`)
-	must.Hold(t, status == "COMPLETED" && output == `{"A":"B"}`, status, output)
+	must.Hold(t, status == "COMPLETED" && output == `{"A":"B"}`, "the job is", status, "with the output", output)
 	s.waitUntil("a process for each job")
 	s.expectAbsent("Bearer k")
 	writeFile(t, file, `echo "\"$CUDA_VISIBLE_DEVICES\""`)
 	status, output, _ = runJob(t, url, `{}`)
-	must.Hold(t, status == "COMPLETED" && strings.Contains(output, "GPU-") && !strings.Contains(output, ","), status, output) // one GPU by default
+	must.Hold(t, status == "COMPLETED" && strings.Contains(output, "GPU-") && !strings.Contains(output, ","), "the job is", status, "with the output", output, "want one GPU, the default")
 	s.interrupt()
 
 	s = startDev(t, file, "--env=FAULT=no model", "--simulate-gpus=h200x8", "--gpus=2")
 	writeFile(t, file, `echo "$CUDA_VISIBLE_DEVICES"; test "${CUDA_VISIBLE_DEVICES#*,}" = "$CUDA_VISIBLE_DEVICES" || { echo "$FAULT" >&2; exit 2; }`)
 	s.waitUntil("simulated")
 	status, _, fault := runJob(t, s.runURL(), `{}`)
-	must.Hold(t, status == "FAILED" && fault == "no model\n(exit status 2)", status, fault)
+	must.Hold(t, status == "FAILED" && fault == "no model\n(exit status 2)", "the job is", status, "with the error", fault)
 }
 
 func TestDevRejectsInvalidArguments(t *testing.T) {
@@ -73,7 +73,7 @@ func TestDevRejectsInvalidArguments(t *testing.T) {
 			continue // root can listen on port 1
 		}
 		text := mustFail(t, environment(dir), append([]string{"dev"}, args...)...)
-		must.Hold(t, strings.Contains(text, want), args, text)
+		must.Hold(t, strings.Contains(text, want), "with the arguments", args, "dev printed", text, "want", want)
 	}
 }
 
@@ -98,13 +98,13 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 		})
 		return pid
 	}
-	first := awaitChild(1)
+	firstPID := awaitChild(1)
 	p.kill()
 	p = serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--data="+data, "--config="+config)
-	second := awaitChild(2)
-	must.Hold(t, !isRunning(first), first, "lives on")
+	secondPID := awaitChild(2)
+	must.Hold(t, !isRunning(firstPID), "the process", firstPID, "outlives the kill")
 	p.interrupt()
-	must.Hold(t, !isRunning(second), second, "outlives its deployment")
+	must.Hold(t, !isRunning(secondPID), "the process", secondPID, "outlives its deployment")
 }
 
 // The next ephemeral jobrunner removes the network volumes of a killed one.
@@ -141,14 +141,14 @@ func TestDevPrintsResults(t *testing.T) {
 	writeFile(t, file, `read input; case "$input" in *fail*) printf "no model %03000d" 0 >&2; exit 2;; esac; echo '"done"'`)
 	s := startDev(t, file, `--input={"own": 1}`)
 	s.waitUntil(`jobrunner job run 'my handler' --input '{}'\n`) // the endpoint has the file's name
-	sent := s.waitUntil(`sent \(job [0-9a-z-]{39}\)`)
-	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(sent, "sent ")) + `\n {15}"done"\n`)
+	sentLine := s.waitUntil(`sent \(job [0-9a-z-]{39}\)`)
+	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(sentLine, "sent ")) + `\n {15}"done"\n`)
 	runJob(t, s.runURL(), `{}`)
 	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n`)
 	runJob(t, s.runURL(), `{"fail": 1}`)
 	s.waitUntil(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model 0{491}…0+ \(exit status 2\)\n`)
 	all := s.String()
-	must.Hold(t, strings.Count(all, "COMPLETED") == 2 && strings.Count(all, `"done"`) == 1, "expected each end once", all)
+	must.Hold(t, strings.Count(all, "COMPLETED") == 2 && strings.Count(all, `"done"`) == 1, "expected each end once in", all)
 	s.interrupt()
 }
 
@@ -179,7 +179,7 @@ func TestDevShowsAnErrorOnce(t *testing.T) {
 	s := startDev(t, file)
 	s.waitUntil(`(?s)no model here\n.*the same error again\n.*the same error again\n`)
 	all := s.String()
-	must.Hold(t, strings.Count(all, "no model here") == 1, "the error is shown again", all)
+	must.Hold(t, strings.Count(all, "no model here") == 1, "the error is shown again:", all)
 	writeFile(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no disk here')\n")
 	s.waitUntil(`(?s)no disk here\n.*the same error again\n`)
 	writeFile(t, file, "import runpod\nprint('loads', flush=True)\nrunpod.serverless.start({'handler': lambda job: 1})\n")
@@ -213,10 +213,10 @@ func TestDevOnceListens(t *testing.T) {
 	}
 	env := environment(t.TempDir())
 	out, stderr, code := execute(t, env, "", "dev", file, "--once")
-	must.Hold(t, out == "1\n" && code == 0, "exit status", code, out, stderr)
-	taken := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer taken.Close()
-	_, stderr, code = execute(t, env, "", "dev", file, "--once", "--listen="+taken.Addr().String())
+	must.Hold(t, out == "1\n" && code == 0, "exit status", code, "and output", out, stderr)
+	takenListener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer takenListener.Close()
+	_, stderr, code = execute(t, env, "", "dev", file, "--once", "--listen="+takenListener.Addr().String())
 	must.Hold(t, code == 4 && strings.Contains(stderr, "choose another address with --listen"), "exit status", code, stderr)
 	_, stderr, code = execute(t, env, "", "dev", file, "--once", "--workers=0")
 	must.Hold(t, code == 2 && strings.Contains(stderr, "invalid --workers: expected at least 1, got 0"), "no worker:", code, stderr)

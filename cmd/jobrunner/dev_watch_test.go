@@ -31,32 +31,32 @@ func writeFile(t *testing.T, file, text string) {
 
 // Source files of a handler are watched; files that it writes and installed packages aren't.
 func TestWatch(t *testing.T) {
-	dir, other := t.TempDir(), t.TempDir()
+	dir, otherDir := t.TempDir(), t.TempDir()
 	inDir := func(name string) string { return filepath.Join(dir, name) }
-	all := []string{
+	names := []string{
 		"handler.py", "helper.py", "pkg/deep/one.py", "output.json", "pkg/data.txt", ".git/hooks/x.py", ".hidden.py",
 		".venv/lib/a.py", "env/pyvenv.cfg", "env/lib/a.py", "conda/conda-meta/x", "conda/lib/a.py", "node_modules/m/a.py", "__pycache__/a.py",
 		"config/model.yaml", "config/other.yaml",
 	}
-	for _, name := range all {
+	for _, name := range names {
 		writeFile(t, inDir(name), "1")
 	}
-	writeFile(t, filepath.Join(other, "lib", "x.py"), "1")
-	writeFile(t, filepath.Join(other, "lib", "y.txt"), "1")
-	w, err := newFileWatcher(inDir("handler.py"), []string{inDir("config/m*.yaml"), filepath.Join(other, "lib"), inDir("absent")})
-	must.Hold(t, err != nil && strings.Contains(err.Error(), "absent: no file") && !strings.Contains(err.Error(), "lib"), "a file that does not exist", err)
+	writeFile(t, filepath.Join(otherDir, "lib", "x.py"), "1")
+	writeFile(t, filepath.Join(otherDir, "lib", "y.txt"), "1")
+	w, err := newFileWatcher(inDir("handler.py"), []string{inDir("config/m*.yaml"), filepath.Join(otherDir, "lib"), inDir("absent")})
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "absent: no file") && !strings.Contains(err.Error(), "lib"), "with a file that does not exist, the error is", err)
 	got := w.changed()
-	must.Hold(t, got == nil, "changes without a change", got)
-	for _, name := range all {
+	must.Hold(t, got == nil, "nothing was written, but changed are", got)
+	for _, name := range names {
 		writeFile(t, inDir(name), "22")
 	}
 	if got, want := w.changed(), []string{"config/model.yaml", "handler.py", "helper.py", "pkg/deep/one.py"}; !slices.Equal(got, want) {
 		t.Errorf("%v changed, not %v", got, want)
 	}
-	writeFile(t, filepath.Join(other, "lib", "x.py"), "22")
-	writeFile(t, filepath.Join(other, "lib", "y.txt"), "22")
+	writeFile(t, filepath.Join(otherDir, "lib", "x.py"), "22")
+	writeFile(t, filepath.Join(otherDir, "lib", "y.txt"), "22")
 	got = w.changed()
-	must.Hold(t, len(got) == 2 && strings.HasSuffix(got[1], "lib/y.txt"), got, "changed of a folder that was named")
+	must.Hold(t, len(got) == 2 && strings.HasSuffix(got[1], "lib/y.txt"), got, "changed in the folder of --watch, want 2 files")
 	writeFile(t, inDir("new.py"), "1")
 	must.Equal(t, w.changed(), []string{"new.py"}, "changes after a file was added")
 	for _, name := range []string{"new.py", "handler.py"} { // the handler exists again, as after an editor replaced it
@@ -92,23 +92,23 @@ func TestWatchLink(t *testing.T) {
 		w := must.Do(newFileWatcher(handler, nil))(t)
 		writeFile(t, module, handler)
 		got := w.changed()
-		must.Hold(t, len(got) == 1 && filepath.Base(got[0]) == "module.py", handler, got, "changed")
+		must.Hold(t, len(got) == 1 && filepath.Base(got[0]) == "module.py", "for the handler", handler, got, "changed, want module.py")
 	}
 }
 
-// The name of a file isn't a pattern, and an invalid pattern is rejected.
+// --watch takes an existing name literally, even if it has the characters of a pattern, and rejects an invalid pattern.
 func TestWatchNames(t *testing.T) {
 	dir := t.TempDir()
-	file, named := filepath.Join(dir, "handler.sh"), filepath.Join(dir, "prompts[", "v[1].txt")
+	file, watchedFile := filepath.Join(dir, "handler.sh"), filepath.Join(dir, "prompts[", "v[1].txt")
 	writeFile(t, file, "1")
-	writeFile(t, named, "1")
-	extra := []string{named, filepath.Dir(named)}
-	w, err := newFileWatcher(file, extra)
-	must.Succeed(t, errors.Join(err, checkWatch(extra)))
-	writeFile(t, named, "22")
+	writeFile(t, watchedFile, "1")
+	patterns := []string{watchedFile, filepath.Dir(watchedFile)}
+	w, err := newFileWatcher(file, patterns)
+	must.Succeed(t, errors.Join(err, checkWatch(patterns)))
+	writeFile(t, watchedFile, "22")
 	got := w.changed()
-	must.Hold(t, len(got) == 1, got, "changed")
-	must.ErrorContains(t, checkWatch([]string{named, filepath.Join(dir, "x[")}), "x[: expected a file, folder or pattern")
+	must.Hold(t, len(got) == 1, got, "changed, want only", watchedFile)
+	must.ErrorContains(t, checkWatch([]string{watchedFile, filepath.Join(dir, "x[")}), "x[: expected a file, folder or pattern")
 }
 
 // A worker that is still starting isn't a failure of --once: a large model loads for minutes.
@@ -154,7 +154,7 @@ func TestUncalledHandler(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file.py")
 		writeFile(t, file, text)
 		err := (&interpreter{command: []string{"python3"}}).check(t.Context(), nil, filepath.Dir(file), file, false)
-		must.Hold(t, (err == nil) == accepted && (err == nil || strings.Contains(err.Error(), "doesn't call it")), text, err)
+		must.Hold(t, (err == nil) == accepted && (err == nil || strings.Contains(err.Error(), "doesn't call it")), "the program", text, "got", err)
 	}
 }
 
@@ -162,58 +162,58 @@ func TestNoPython(t *testing.T) {
 	t.Parallel()
 	err := (&interpreter{command: []string{"no-python"}, origin: "PATH"}).check(t.Context(), nil, t.TempDir(), "", false)
 	must.ErrorContains(t, err, "no-python isn't on PATH: install Python")
-	copied := t.TempDir() // an environment whose Python is missing, such as one of another machine
-	writeFile(t, filepath.Join(copied, ".venv", "pyvenv.cfg"), "")
-	found := findPython(copied)
-	must.ErrorContains(t, found.check(t.Context(), nil, copied, "", true), "running the Python from .venv failed: "+found.command[0]+": repair this environment")
+	folder := t.TempDir() // an environment whose Python is missing, such as one of another machine
+	writeFile(t, filepath.Join(folder, ".venv", "pyvenv.cfg"), "")
+	python3 := findPython(folder)
+	must.ErrorContains(t, python3.check(t.Context(), nil, folder, "", true), "running the Python from .venv failed: "+python3.command[0]+": repair this environment")
 }
 
 // A repeated failure is shown in one line, regardless of timing.
 func TestRepeatedFailureLineByLine(t *testing.T) {
-	const silent = run.SystemPrefix + "it has run for 30s and not asked for a job"
-	const failed, stopped = run.SystemPrefix + "the process ended with exit status 1", run.SystemPrefix + "the process ended with exit status 0"
+	const silentLine = run.SystemPrefix + "it has run for 30s and not asked for a job"
+	const failedLine, stoppedLine = run.SystemPrefix + "the process ended with exit status 1", run.SystemPrefix + "the process ended with exit status 0"
 	for name, c := range map[string]struct {
 		lines []string // lines of the second worker
 		job   int      // number of lines before a job runs; 0 for no job
 		want  string
 	}{
-		"the same failure": {[]string{"loads", "no model", "here", failed}, 0, run.SystemPrefix + "the same error again"},
-		"out of memory":    {[]string{"loads", "no model", "here", failed + " (meanwhile the kernel killed one of its processes or one next to it, out of memory)"}, 0, run.SystemPrefix + "the same error again"},
-		"a slow start":     {[]string{"loads", silent, "no model", "here", failed}, 0, silent + "|" + run.SystemPrefix + "the same error again"},
-		"another status":   {[]string{"loads", "no model", "here", failed + "1"}, 0, "loads|no model|here|" + failed + "1"},
-		"another error":    {[]string{"loads", "no disk", failed}, 0, "loads|no disk|" + failed},
-		"a longer error":   {[]string{"loads", "no model", "here", "at all", failed}, 0, "loads|no model|here|at all|" + failed},
-		"no error":         {[]string{"loads", "no model", stopped}, 0, "loads|no model|" + stopped},
+		"the same failure": {[]string{"loads", "no model", "here", failedLine}, 0, run.SystemPrefix + "the same error again"},
+		"out of memory":    {[]string{"loads", "no model", "here", failedLine + " (meanwhile the kernel killed one of its processes or one next to it, out of memory)"}, 0, run.SystemPrefix + "the same error again"},
+		"a slow start":     {[]string{"loads", silentLine, "no model", "here", failedLine}, 0, silentLine + "|" + run.SystemPrefix + "the same error again"},
+		"another status":   {[]string{"loads", "no model", "here", failedLine + "1"}, 0, "loads|no model|here|" + failedLine + "1"},
+		"another error":    {[]string{"loads", "no disk", failedLine}, 0, "loads|no disk|" + failedLine},
+		"a longer error":   {[]string{"loads", "no model", "here", "at all", failedLine}, 0, "loads|no model|here|at all|" + failedLine},
+		"no error":         {[]string{"loads", "no model", stoppedLine}, 0, "loads|no model|" + stoppedLine},
 		"a job runs":       {[]string{"loads", "no model"}, 1, "loads"},
-		"after a job":      {[]string{"loads", "no model", "here", failed}, 1, "loads|" + run.SystemPrefix + "the same error again"},
+		"after a job":      {[]string{"loads", "no model", "here", failedLine}, 1, "loads|" + run.SystemPrefix + "the same error again"},
 	} {
 		for _, pause := range []time.Duration{0, time.Hour} {
 			t.Run(name+" with pauses of "+pause.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					var r repeatFilter
-					var shown []string
-					show := func(text string) { shown = append(shown, text) }
-					for _, line := range []string{"loads", "no model", "here", failed} {
-						r.write("one", line, show)
+					var filter repeatFilter
+					var shownLines []string
+					show := func(text string) { shownLines = append(shownLines, text) }
+					for _, line := range []string{"loads", "no model", "here", failedLine} {
+						filter.write("one", line, show)
 						time.Sleep(pause)
 					}
-					shown = nil
+					shownLines = nil
 					for i, line := range c.lines {
-						r.write("two", line, show)
+						filter.write("two", line, show)
 						time.Sleep(pause)
 						synctest.Wait()
 						if i+1 == c.job {
-							r.release(func(_, text string) { show(text) })
+							filter.release(func(_, text string) { show(text) })
 						}
 					}
-					must.Equal(t, strings.Join(shown, "|"), c.want)
+					must.Equal(t, strings.Join(shownLines, "|"), c.want)
 				})
 			})
 		}
 	}
 }
 
-// The nearest environment or project counts, from the handler's folder up to the current one.
+// The nearest environment or project tool counts, from the handler's folder up to the current folder, the project's.
 func TestFindPython(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the tools are scripts")
@@ -226,17 +226,17 @@ func TestFindPython(t *testing.T) {
 	t.Setenv("PATH", tools)
 	const python = "bin/python"
 	for name, c := range map[string]struct {
-		files         map[string]string // in the folder above the current one
-		from, install string
+		files           map[string]string // by path from the folder above the project, whose folder is app; the handler is in app/src
+		origin, install string
 	}{
-		"beside it":                {map[string]string{"app/src/venv/pyvenv.cfg": "", "app/src/venv/" + python: "", "app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, "venv", "-m pip install runpod"},
-		"above it":                 {map[string]string{"app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, ".venv", "-m pip install runpod"},
-		"above the current one":    {map[string]string{".venv/pyvenv.cfg": "", ".venv/" + python: ""}, "PATH", "pip install runpod"},
+		"beside the handler":       {map[string]string{"app/src/venv/pyvenv.cfg": "", "app/src/venv/" + python: "", "app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, "venv", "-m pip install runpod"},
+		"in the project":           {map[string]string{"app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, ".venv", "-m pip install runpod"},
+		"above the project":        {map[string]string{".venv/pyvenv.cfg": "", ".venv/" + python: ""}, "PATH", "pip install runpod"},
 		"made by uv":               {map[string]string{"app/.venv/pyvenv.cfg": "home = /usr/bin\nuv = 0.9.7\n", "app/.venv/" + python: ""}, ".venv", "uv pip install --python "},
 		"made for a uv project":    {map[string]string{"app/.venv/pyvenv.cfg": "home = /usr/bin\nuv = 0.9.7\n", "app/.venv/" + python: "", "app/uv.lock": ""}, ".venv", "uv add runpod"},
 		"conda":                    {map[string]string{"app/env/conda-meta/history": "", "app/env/" + python: ""}, "env", "-m pip install runpod"},
 		"pixi":                     {map[string]string{"app/.pixi/envs/default/conda-meta/history": "", "app/.pixi/envs/default/" + python: ""}, ".pixi/envs/default", "pixi add --pypi runpod"},
-		"uv above it":              {map[string]string{"app/uv.lock": ""}, "uv", "uv add runpod"},
+		"uv in the project":        {map[string]string{"app/uv.lock": ""}, "uv", "uv add runpod"},
 		"uv without a lock":        {map[string]string{"app/src/pyproject.toml": "[build-system]\nbuild-backend = \"uv_build\"\n"}, "uv", "uv add runpod"},
 		"poetry without a lock":    {map[string]string{"app/pyproject.toml": "[build-system]\nbuild-backend = \"poetry.core.masonry.api\"\n"}, "poetry", "poetry add runpod"},
 		"a project without a tool": {map[string]string{"app/pyproject.toml": "[project]\nname = \"a\"\n"}, "PATH", "pip install runpod"},
@@ -250,9 +250,9 @@ func TestFindPython(t *testing.T) {
 				writeFile(t, filepath.Join(top, file), text)
 			}
 			t.Chdir(filepath.Join(top, "app"))
-			found := findPython(folder)
-			must.Equal(t, found.origin, c.from)
-			must.Contain(t, found.install, c.install)
+			interpreter := findPython(folder)
+			must.Equal(t, interpreter.origin, c.origin)
+			must.Contain(t, interpreter.install, c.install)
 		})
 	}
 }

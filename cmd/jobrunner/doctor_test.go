@@ -21,24 +21,24 @@ import (
 )
 
 // runDoctor returns the findings by check, and the exit status.
-func runDoctor(t *testing.T, env []string, args ...string) (found map[string]struct{ Status, Text, Remedy string }, code int) {
+func runDoctor(t *testing.T, env []string, args ...string) (findings map[string]struct{ Status, Text, Remedy string }, code int) {
 	t.Helper()
 	out, stderr, code := execute(t, env, "", append([]string{"doctor", "--json"}, args...)...)
-	found = map[string]struct{ Status, Text, Remedy string }{}
+	findings = map[string]struct{ Status, Text, Remedy string }{}
 	for line := range strings.Lines(out) {
 		var f struct{ Check, Status, Text, Remedy string }
 		must.Succeed(t, json.Unmarshal([]byte(line), &f), line, "stderr", stderr)
-		must.Hold(t, f.Status == "ok" || f.Remedy != "", f, "lacks a remedy")
-		found[f.Check] = struct{ Status, Text, Remedy string }{f.Status, f.Text, f.Remedy}
+		must.Hold(t, f.Status == "ok" || f.Remedy != "", "the finding", f, "lacks a remedy")
+		findings[f.Check] = struct{ Status, Text, Remedy string }{f.Status, f.Text, f.Remedy}
 	}
-	return found, code
+	return findings, code
 }
 
 // If the machine doesn't meet a check's condition, the check warns or fails with the reason.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
-	taken := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer taken.Close()
+	takenListener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer takenListener.Close()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "bad.yaml"), "rules: [{image: a, nonsense: 1}]\n")
 	writeFile(t, filepath.Join(dir, "good.yaml"), "engine: none\nrules: [{image: a, command: {run: [/bin/cat]}}]\n")
@@ -75,7 +75,7 @@ func TestDoctor(t *testing.T) {
 		code   int
 	}{
 		"a free address":             {check: "address", status: "ok", text: "is free"},
-		"an address in use":          {args: []string{"--listen", taken.Addr().String()}, check: "address", status: "fail", text: "is in use", code: 1},
+		"an address in use":          {args: []string{"--listen", takenListener.Addr().String()}, check: "address", status: "fail", text: "is in use", code: 1},
 		"no address":                 {args: []string{"--listen", "8420"}, check: "address", status: "fail", text: "invalid --listen 8420", code: 1},
 		"a new folder":               {args: []string{"--data", filepath.Join(dir, "new", "er")}, check: "data folder", status: "", text: filepath.Join("new", "er") + " can be written"},
 		"no folder":                  {args: []string{"--data", filepath.Join(dir, "file", "in")}, check: "data folder", status: "fail", text: "can't be written", code: 1},
@@ -98,15 +98,15 @@ func TestDoctor(t *testing.T) {
 			if c.check != "address" || len(args) == 0 {
 				args = append(args, "--listen=127.0.0.1:0")
 			}
-			found, code := runDoctor(t, minimalEnv, args...)
-			f := found[c.check]
+			findings, code := runDoctor(t, minimalEnv, args...)
+			f := findings[c.check]
 			if c.status == "" && code == 0 { // a nearly full disk may cause a warning
 				c.status = f.Status
 			}
 			must.Hold(t, f.Status == c.status && strings.Contains(f.Text, c.text) && !strings.Contains(f.Text, "secret") &&
-				strings.Contains(f.Remedy, c.remedy) && code == c.code, "exit status", code, f, "expected", c.code, c.status, c.text, c.remedy)
-			all := slices.Sorted(maps.Keys(found))
-			must.Hold(t, slices.Equal(all, checks), "the checks are", all)
+				strings.Contains(f.Remedy, c.remedy) && code == c.code, "exit status", code, "and finding", f, "want exit status", c.code, c.status, c.text, c.remedy)
+			names := slices.Sorted(maps.Keys(findings))
+			must.Hold(t, slices.Equal(names, checks), "the checks are", names, "want", checks)
 		})
 	}
 	must.Equal(t, must.Do(filepath.Glob(filepath.Join(dir, ".gpucloud*")))(t), nil, "files that doctor left")
@@ -123,9 +123,9 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 		{"NONE=", "cd " + must.Do(os.Getwd())(t) + " && python3 -m venv .venv && .venv/bin/pip install runpod"},
 		{"VIRTUAL_ENV=/somewhere", "python3 -m pip install runpod"},
 	} {
-		found, _ := runDoctor(t, []string{"PATH=" + dir, "HOME=" + dir, c.env}, "--listen=127.0.0.1:0")
-		f := found["Python"]
-		must.Hold(t, f.Status == "warn" && f.Remedy == "only handlers in Python need it: "+c.remedy, c.env, f, c.remedy)
+		findings, _ := runDoctor(t, []string{"PATH=" + dir, "HOME=" + dir, c.env}, "--listen=127.0.0.1:0")
+		f := findings["Python"]
+		must.Hold(t, f.Status == "warn" && f.Remedy == "only handlers in Python need it: "+c.remedy, "with", c.env, "the finding is", f, "want the remedy", c.remedy)
 	}
 }
 
@@ -136,11 +136,11 @@ func TestDoctorBesideADeployment(t *testing.T) {
 	engine := pgtest.Start(t)
 	home := t.TempDir()
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"))
-	found, code := runDoctor(t, environment(home), "--listen", strings.TrimPrefix(p.url, "http://"), "--engine", engine)
-	f := found["PostgreSQL"]
-	must.Hold(t, f.Status == "ok" && strings.Contains(f.Text, "version 1"), f)
-	f = found["address"]
-	must.Hold(t, f.Status == "warn" && strings.Contains(f.Text, "a jobrunner runs at") && code == 0, "exit status", code, f)
+	findings, code := runDoctor(t, environment(home), "--listen", strings.TrimPrefix(p.url, "http://"), "--engine", engine)
+	f := findings["PostgreSQL"]
+	must.Hold(t, f.Status == "ok" && strings.Contains(f.Text, "version 1"), "the finding for PostgreSQL is", f)
+	f = findings["address"]
+	must.Hold(t, f.Status == "warn" && strings.Contains(f.Text, "a jobrunner runs at") && code == 0, "exit status", code, "and the finding for the address", f)
 	status, _ := p.get("/v2/templates")
-	must.Hold(t, status == 200, "the deployment answers", status)
+	must.Hold(t, status == 200, "beside doctor, the deployment answers", status)
 }

@@ -42,13 +42,13 @@ func TestFullDisk(t *testing.T) {
 		return nil
 	}
 	if err := fill(c); !strings.Contains(err.Error(), "the disk that holds the database is full") || !strings.Contains(err.Error(), fmt.Sprint(http.StatusInsufficientStorage)) {
-		t.Fatalf("after %d jobs: %v", len(jobs), err)
+		t.Fatalf("after %d jobs, a submission got the error %v", len(jobs), err)
 	}
 	expectQueued := func(c *api.Client) {
 		t.Helper()
 		for _, id := range jobs {
 			job, err := c.Jobs.Status(t.Context(), endpoint, id)
-			must.Require(t, err == nil && job.Status == "IN_QUEUE", "job", id, "of", len(jobs), job.Status, err)
+			must.Require(t, err == nil && job.Status == "IN_QUEUE", "the job", id, "of", len(jobs), "is", job.Status, err)
 		}
 	}
 	expectQueued(c)
@@ -59,8 +59,8 @@ func TestFullDisk(t *testing.T) {
 	expectQueued(c)
 	// The start may move the write-ahead log into the database, which frees space for a few jobs.
 	fill(c)
-	cancelled := jobs[0]
-	must.Equal(t, must.Err(c.Jobs.Cancel(t.Context(), endpoint, cancelled)), nil, "cancelling on a full disk")
+	cancelledID := jobs[0]
+	must.Equal(t, must.Err(c.Jobs.Cancel(t.Context(), endpoint, cancelledID)), nil, "cancelling on a full disk")
 	jobs = jobs[1:]
 	expectQueued(c)
 	p.kill()
@@ -74,7 +74,7 @@ func TestFullDisk(t *testing.T) {
 	fill(c)
 	var purged struct{ Removed int }
 	p.call(http.MethodPost, "/v2/"+endpoint+"/purge-queue", "", &purged)
-	must.Hold(t, purged.Removed >= len(jobs), "purging a queue on a full disk removed", purged.Removed, "jobs of", len(jobs))
+	must.Hold(t, purged.Removed >= len(jobs), "purging a queue on a full disk removed", purged.Removed, "jobs, want at least", len(jobs))
 	must.Equal(t, must.Err(submit(c)), nil, "a submission after the purge")
 	fill(c)
 	must.Equal(t, c.Endpoints.Delete(t.Context(), endpoint), nil, "deleting an endpoint on a full disk")

@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
+// jobCommands runs jobrunner job in an environment.
 type jobCommands struct {
 	t   *testing.T
 	env []string
@@ -84,7 +85,7 @@ line ends
 			"fails":               {args: []string{"run", "any", "--input", `{"op":"fail","message":"boom"}`}, out: "^$", err: "the job is FAILED: boom", code: 1},
 			"fails, as JSON":      {args: []string{"run", "any", "--json", "--input", `{"op":"fail","message":"boom"}`}, out: `"status":"FAILED".*"retries":0,"error":"boom"\}\n$`, err: "boom", code: 1},
 			"too slow":            {args: []string{"run", "any", "--execution-timeout", "5s", "--input", `{"op":"sleep","ms":3600000}`}, out: "^$", err: "the job is TIMED_OUT: it ran for 5\\S*s, until its execution time-out", code: 3},
-			"not awaited longer":  {args: []string{"run", "idle", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
+			"the wait times out":  {args: []string{"run", "idle", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
 			"no worker can start": {args: []string{"run", "broken", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker is ready: .*team/absent.*not finished after 4s; it was cancelled; no worker is ready: .*team/absent`, code: 4},
 			"chunks":              {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":6,"outputs":["a","b",{"c":1},null,"d",null]}`}, out: "^ab\n{\"c\":1}\nnull\nd\nnull\n$"},
 			"chunks, as JSON":     {args: []string{"run", "any", "--tail", "--json", "--input", `{"op":"stream","n":2}`}, out: `^\{"output":\{"n":0\}.*\}\n\{"output":\{"n":1\}.*\}\n\{"id":.*"status":"COMPLETED".*\}\n$`},
@@ -97,24 +98,24 @@ line ends
 				err: "the job is FAILED: boom", code: 1},
 			"a tail beyond the time-out": {args: []string{"run", "idle", "--tail", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
 			"an unknown endpoint":        {args: []string{"run", "nope"}, out: "^$", err: `no endpoint has the id or name "nope"; there are .*any \(` + ids["any"], code: 2},
-			"two of a name":              {args: []string{"run", "twin"}, out: "^$", err: `2 endpoints have the name "twin": choose one by its id, `, code: 2},
+			"two of the name":            {args: []string{"run", "twin"}, out: "^$", err: `2 endpoints have the name "twin": choose one by its id, `, code: 2},
 			"an unknown job":             {args: []string{"status", "any", "none"}, out: "^$", err: "404", code: 1},
 			"not JSON":                   {stdin: "hello", args: []string{"run", "any", "--input", "-"}, out: "^$", err: "invalid --input -: expected a JSON object, in UTF-8 without a byte order mark", code: 2},
-			"no file":                    {args: []string{"run", "any", "--input", "absent.json"}, out: "^$", err: "invalid --input absent.json: expected a JSON object or a file", code: 2},
-			"nothing to tail":            {args: []string{"run", "any", "--detach", "--tail"}, out: "^$", err: "--detach and --tail can't be used together", code: 2},
-			"no time":                    {args: []string{"run", "any", "--timeout=-1s"}, out: "^$", err: "invalid --timeout -1s: expected a positive duration", code: 2},
+			"an absent file":             {args: []string{"run", "any", "--input", "absent.json"}, out: "^$", err: "invalid --input absent.json: expected a JSON object or a file", code: 2},
+			"a tail without a wait":      {args: []string{"run", "any", "--detach", "--tail"}, out: "^$", err: "--detach and --tail can't be used together", code: 2},
+			"a negative time":            {args: []string{"run", "any", "--timeout=-1s"}, out: "^$", err: "invalid --timeout -1s: expected a positive duration", code: 2},
 			"a ttl that is too short":    {args: []string{"run", "any", "--ttl", "1s"}, out: "^$", err: "400", code: 2},
 			"a batch without a line end": {args: []string{"batch", "run", "any", endless}, out: "^$", err: "line 1 is longer than 10 MiB", code: 2},
 			"an endless input":           {args: []string{"run", "any", "--input", endless}, out: "^$", err: "is larger than 64 MiB", code: 2},
 			"no such flag":               {args: []string{"run", "any", "--nope"}, out: "^$", err: "unknown flag --nope\nSee 'jobrunner job run --help'.", code: 2},
-			"no lines":                   {args: []string{"logs", "any", "none", "--lines", "0"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 0", code: 2},
+			"zero lines":                 {args: []string{"logs", "any", "none", "--lines", "0"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 0", code: 2},
 			"too many lines":             {args: []string{"logs", "any", "none", "--lines", "5001"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 5001", code: 2},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				out, stderr, code := jobCommands{t, j.env}.run(c.stdin, c.args...)
 				must.Hold(t, regexp.MustCompile(c.out).MatchString(out) && regexp.MustCompile(c.err).MatchString(stderr) && code == c.code,
-					"exit status", code, "stdout", out, "stderr", stderr, "expected", c.code, c.out, c.err)
+					"exit status", code, "stdout", out, "stderr", stderr, "want", c.code, c.out, c.err)
 			})
 		}
 	})
@@ -123,7 +124,7 @@ line ends
 		j := jobCommands{t, j.env}
 		expectOutput := func(out, want string, code, wantCode int) {
 			t.Helper()
-			must.Hold(t, strings.Contains(out, want) && code == wantCode, "exit status", code, "want", wantCode, out, "want", want)
+			must.Hold(t, strings.Contains(out, want) && code == wantCode, "exit status", code, "want", wantCode, "output", out, "want", want)
 		}
 		id, _, code := j.run("", "run", "idle", "--detach")
 		id = strings.TrimSpace(id)
@@ -136,18 +137,18 @@ line ends
 		expectOutput(out, "status  CANCELLED\n", code, 0)
 		_, stderr, code = j.run("", "tail", "idle", id)
 		expectOutput(stderr, "the job is CANCELLED", code, 4)
-		stuck, _, _ := j.run("", "run", "broken", "--detach")
-		stuck = strings.TrimSpace(stuck)
-		_, stderr, code = j.run("", "status", "broken", stuck)
+		stuckID, _, _ := j.run("", "run", "broken", "--detach")
+		stuckID = strings.TrimSpace(stuckID)
+		_, stderr, code = j.run("", "status", "broken", stuckID)
 		expectOutput(stderr, "no worker is ready: ", code, 0)
-		_, stderr, code = j.run("", "logs", "broken", stuck)
+		_, stderr, code = j.run("", "logs", "broken", stuckID)
 		expectOutput(stderr, "is IN_QUEUE: no worker has taken it: no worker is ready: ", code, 1)
-		j.run("", "cancel", "broken", stuck)
+		j.run("", "cancel", "broken", stuckID)
 		out, stderr, code = j.run("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modell": 1, "low": 2}`)
 		expectOutput(stderr, "so it is the whole request; unknown members aren't sent: low, modell", code, 0)
-		var ended api.Job
-		must.Succeed(t, json.Unmarshal([]byte(out), &ended))
-		out, stderr, code = j.run("", "cancel", "any", ended.ID)
+		var endedJob api.Job
+		must.Succeed(t, json.Unmarshal([]byte(out), &endedJob))
+		out, stderr, code = j.run("", "cancel", "any", endedJob.ID)
 		expectOutput(stderr, "the job had already ended", code, 0)
 		must.Hold(t, !strings.Contains(out, "queued"), "the output of cancel has times:", out)
 		j.run("", "run", "idle", "--detach")
@@ -156,53 +157,53 @@ line ends
 		out, _, code = j.run("", "purge", "idle", "--json")
 		expectOutput(out, `{"removed":0}`, code, 0)
 
-		var failed api.Job
+		var failedJob api.Job
 		out, _, _ = j.run("", "run", "any", "--json", "--input", `{"op":"fail","times":1}`)
-		must.Succeed(t, json.Unmarshal([]byte(out), &failed))
-		out, _, code = j.run("", "retry", "any", failed.ID, "--json")
-		expectOutput(out, failed.ID, code, 0)
-		out, _, code = j.run("", "tail", "any", failed.ID, "--json")
+		must.Succeed(t, json.Unmarshal([]byte(out), &failedJob))
+		out, _, code = j.run("", "retry", "any", failedJob.ID, "--json")
+		expectOutput(out, failedJob.ID, code, 0)
+		out, _, code = j.run("", "tail", "any", failedJob.ID, "--json")
 		expectOutput(out, `"status":"COMPLETED"`, code, 0)
 
-		var logged api.Job
+		var loggedJob api.Job
 		out, _, _ = j.run("", "run", "logs", "--json")
-		must.Succeed(t, json.Unmarshal([]byte(out), &logged))
-		out, _, code = j.run("", "logs", "logs", logged.ID)
+		must.Succeed(t, json.Unmarshal([]byte(out), &loggedJob))
+		out, _, code = j.run("", "logs", "logs", loggedJob.ID)
 		expectOutput(out, "between", code, 0)
 		must.Contain(t, out, "before", "last", "begins", "ends")
 		must.Hold(t, regexp.MustCompile(`(?m)^\S+Z INFO  begins\n\S+Z │     between\n`).MatchString(out), "expected the log in dev's form, got", out)
-		out, _, code = j.run("", "logs", "logs", logged.ID, "--json")
+		out, _, code = j.run("", "logs", "logs", loggedJob.ID, "--json")
 		expectOutput(out, `"line":"{\"requestId\"`, code, 0)
-		out, stderr, code = j.run("", "logs", "logs", logged.ID, "--all")
+		out, stderr, code = j.run("", "logs", "logs", loggedJob.ID, "--all")
 		expectOutput(out, "before", code, 0)
 		must.Equal(t, stderr, "", "stderr although the log is complete")
 
 		// The id of a job may be anywhere in a line. The log of a running job has all later lines of its worker.
-		lasting, _, _ := j.run("", "run", "lingers", "--detach")
-		lasting = strings.TrimSpace(lasting)
+		lingeringID, _, _ := j.run("", "run", "lingers", "--detach")
+		lingeringID = strings.TrimSpace(lingeringID)
 		p.waitUntil("the job has logged", func() bool {
-			out, _, _ := j.run("", "logs", "lingers", lasting)
-			return strings.Contains(out, "began with "+lasting) && strings.Contains(out, "goes on")
+			out, _, _ := j.run("", "logs", "lingers", lingeringID)
+			return strings.Contains(out, "began with "+lingeringID) && strings.Contains(out, "goes on")
 		})
-		j.run("", "cancel", "lingers", lasting)
+		j.run("", "cancel", "lingers", lingeringID)
 
 		out, _, _ = j.run("", "run", "chatty", "--json")
-		must.Succeed(t, json.Unmarshal([]byte(out), &logged))
-		out, stderr, code = j.run("", "logs", "chatty", logged.ID, "--lines", "300")
-		expectOutput(stderr, "the beginning of job "+logged.ID+" is not among the last 300 lines of its worker's log; --lines prints more, at most 5000", code, 0)
+		must.Succeed(t, json.Unmarshal([]byte(out), &loggedJob))
+		out, stderr, code = j.run("", "logs", "chatty", loggedJob.ID, "--lines", "300")
+		expectOutput(stderr, "the beginning of job "+loggedJob.ID+" is not among the last 300 lines of its worker's log; --lines prints more, at most 5000", code, 0)
 		must.Hold(t, strings.Count(out, "│     print ") >= 290 && strings.Contains(out, "ends"), "the end of the job's log is", out)
-		_, stderr, code = j.run("", "logs", "chatty", logged.ID, "--lines", "5000")
+		_, stderr, code = j.run("", "logs", "chatty", loggedJob.ID, "--lines", "5000")
 		expectOutput(stderr, "; the deployment keeps no earlier ones", code, 0)
 	})
 
 	t.Run("a key for one endpoint needs its id", func(t *testing.T) {
-		restricted := strings.TrimSpace(mustPrint(t, environment(home), "keys", "add", "one", "--endpoint", ids["any"]))
-		j := jobCommands{t, append([]string{"GPUCLOUD_API_KEY=" + restricted}, j.env...)}
+		endpointKey := strings.TrimSpace(mustPrint(t, environment(home), "keys", "add", "one", "--endpoint", ids["any"]))
+		j := jobCommands{t, append([]string{"GPUCLOUD_API_KEY=" + endpointKey}, j.env...)}
 		out, stderr, code := j.run("", "run", ids["any"], "--input", `{"op":"sleep","output":7}`)
-		must.Hold(t, out == "7\n" && code == 0, "exit status", code, out, stderr)
-		for _, unreachable := range []string{"any", ids["logs"]} {
-			if _, stderr, code := j.run("", "run", unreachable); !strings.Contains(stderr, `this API key can't use an endpoint with the id "`+unreachable) || code != 2 {
-				t.Errorf("%s: exit status %d, %q", unreachable, code, stderr)
+		must.Hold(t, out == "7\n" && code == 0, "exit status", code, "stdout", out, "stderr", stderr)
+		for _, nameOrID := range []string{"any", ids["logs"]} {
+			if _, stderr, code := j.run("", "run", nameOrID); !strings.Contains(stderr, `this API key can't use an endpoint with the id "`+nameOrID) || code != 2 {
+				t.Errorf("a job of %s: exit status %d, stderr %q", nameOrID, code, stderr)
 			}
 		}
 	})
@@ -211,7 +212,7 @@ line ends
 		hangups := make(chan os.Signal, 1)
 		signal.Notify(hangups, syscall.SIGHUP) // otherwise the program would inherit nohup's setting to ignore it
 		defer signal.Stop(hangups)
-		for flag, closing := range map[string]syscall.Signal{"--no-tail": syscall.SIGINT, "--tail": syscall.SIGHUP} {
+		for flag, signalToSend := range map[string]syscall.Signal{"--no-tail": syscall.SIGINT, "--tail": syscall.SIGHUP} {
 			cmd := exec.CommandContext(t.Context(), binary, "job", "run", "any", "--input", `{"op":"stream","n":2,"ms":3600000}`)
 			if flag == "--tail" {
 				cmd.Args = append(cmd.Args, flag)
@@ -223,12 +224,12 @@ line ends
 				h, err := c.Jobs.Health(t.Context(), ids["any"])
 				return err == nil && h.Jobs.InProgress == 1
 			})
-			cmd.Process.Signal(closing)
+			cmd.Process.Signal(signalToSend)
 			cmd.Wait()
 			must.Hold(t, cmd.ProcessState.ExitCode() == 4 && strings.Contains(stderr.String(), "it was cancelled"),
-				flag, "exit status", cmd.ProcessState.ExitCode(), &stderr)
+				"with", flag, "exit status", cmd.ProcessState.ExitCode(), "stderr", &stderr)
 			h := must.Do(c.Jobs.Health(t.Context(), ids["any"]))(t)
-			must.Hold(t, h.Jobs.InProgress+h.Jobs.InQueue == 0, flag, "afterwards", h.Jobs)
+			must.Hold(t, h.Jobs.InProgress+h.Jobs.InQueue == 0, "after a job with", flag, "was interrupted, the jobs are", h.Jobs)
 		}
 	})
 
@@ -240,21 +241,21 @@ line ends
 		for data, want := range map[string]string{dir: "the data folder " + dir + " has none, because its jobrunner was started with --api-key-file or GPUCLOUD_API_KEY: set GPUCLOUD_API_KEY to that key",
 			filepath.Join(home, "absent"): "absent: no such file or directory; set it to the data folder"} {
 			_, stderr, code := j.run("", "run", "any", "--data", data)
-			must.Hold(t, strings.Contains(stderr, want) && code == 2, "exit status", code, stderr, "expected", want)
+			must.Hold(t, strings.Contains(stderr, want) && code == 2, "exit status", code, "stderr", stderr, "want", want)
 		}
 	})
 
 	t.Run("no answer", func(t *testing.T) {
 		j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL=http://127.0.0.1:1")}
 		if _, stderr, code := j.run("", "run", "any"); !strings.Contains(stderr, "connection refused") || code != 4 {
-			t.Errorf("exit status %d, %q", code, stderr)
+			t.Errorf("exit status %d, stderr %q", code, stderr)
 		}
 	})
 
 	t.Run("the key of this machine stays here", func(t *testing.T) {
 		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL=https://gpus.invalid")}
 		if _, stderr, code := j.run("", "run", "any"); !strings.Contains(stderr, "no API key for https://gpus.invalid: set GPUCLOUD_API_KEY") || code != 2 {
-			t.Errorf("exit status %d, %q", code, stderr)
+			t.Errorf("exit status %d, stderr %q", code, stderr)
 		}
 	})
 }

@@ -24,13 +24,13 @@ func TestKeyOfNoDeployment(t *testing.T) {
 	add := func(name string, args ...string) (output string) {
 		t.Helper()
 		_, output, status := execute(t, env, "", append([]string{"keys", "add", name}, args...)...)
-		must.Require(t, status == 0, "exit status", status, output)
+		must.Require(t, status == 0, "keys add ended with", status, output)
 		return output
 	}
 	must.Contain(t, add("before"), "No deployment has its state in", "with --data")
 	serve(t, env)
 	if output := add("used"); strings.Contains(output, "No deployment") {
-		t.Errorf("while the deployment runs: %s", output)
+		t.Errorf("while the deployment runs, keys add printed %s", output)
 	}
 	_, output, _ := execute(t, env, "", "keys", "list", "--data", t.TempDir())
 	must.Contain(t, output, "No deployment has its state in")
@@ -41,34 +41,34 @@ func TestFurtherKeys(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	env := environment(home, "GPUCLOUD_API_KEY=k")
-	before := strings.TrimSpace(mustPrint(t, env, "keys", "add", "before"))
+	olderKey := strings.TrimSpace(mustPrint(t, env, "keys", "add", "before"))
 	p := serve(t, env)
-	mine, other := p.createEndpointOfImage("builtin/echo"), p.createEndpointOfImage("builtin/echo")
-	added := strings.TrimSpace(mustPrint(t, env, "keys", "add", "ci", "--endpoint", mine, "--owner", "team", "--expires", "720h"))
+	endpoint, otherEndpoint := p.createEndpointOfImage("builtin/echo"), p.createEndpointOfImage("builtin/echo")
+	endpointKey := strings.TrimSpace(mustPrint(t, env, "keys", "add", "ci", "--endpoint", endpoint, "--owner", "team", "--expires", "720h"))
 	for _, c := range []struct {
 		key, path string
 		want      int
 	}{
-		{before, "/v2/templates", 200}, {before, "/v2/" + other + "/health", 200},
-		{added, "/v2/" + mine + "/health", 200}, {added, "/v2/" + other + "/health", 403}, {added, "/v2/nowhere/health", 404},
-		{added, "/v2/templates", 403}, {added, "/v1/templates", 403},
-		{"another", "/v2/" + mine + "/health", 401}, {"another", "/v2/templates", 401},
+		{olderKey, "/v2/templates", 200}, {olderKey, "/v2/" + otherEndpoint + "/health", 200},
+		{endpointKey, "/v2/" + endpoint + "/health", 200}, {endpointKey, "/v2/" + otherEndpoint + "/health", 403}, {endpointKey, "/v2/nowhere/health", 404},
+		{endpointKey, "/v2/templates", 403}, {endpointKey, "/v1/templates", 403},
+		{"another", "/v2/" + endpoint + "/health", 401}, {"another", "/v2/templates", 401},
 	} {
-		must.Equal(t, p.getStatus(c.key, c.path), c.want, c.path)
+		must.Equal(t, p.getStatus(c.key, c.path), c.want, "the status of", c.path, "with the key", c.key)
 	}
 
 	list := mustPrint(t, env, "keys", "list", "--data", filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"))
 	lines := strings.Split(strings.TrimSpace(list), "\n")
 	if len(lines) != 3 || !regexp.MustCompile(`^before +before +all +all +all +\S+ +never$`).MatchString(lines[1]) ||
-		!regexp.MustCompile(`^ci +team +none +all +`+mine+` +\S+ +20\S+Z$`).MatchString(lines[2]) || strings.Contains(list, added) {
+		!regexp.MustCompile(`^ci +team +none +all +`+endpoint+` +\S+ +20\S+Z$`).MatchString(lines[2]) || strings.Contains(list, endpointKey) {
 		t.Errorf("the list is\n%s", list)
 	}
 
 	mustPrint(t, env, "keys", "remove", "ci")
-	must.Equal(t, p.getStatus(added, "/v2/"+mine+"/health"), 401, "the status of a request with a removed key")
-	must.Equal(t, p.getStatus(before, "/v2/"+mine+"/health"), 200, "the status of a request with a key that stays")
+	must.Equal(t, p.getStatus(endpointKey, "/v2/"+endpoint+"/health"), 401, "the status of a request with a removed key")
+	must.Equal(t, p.getStatus(olderKey, "/v2/"+endpoint+"/health"), 200, "the status of a request with a key that stays")
 	p.interrupt()
-	for _, key := range []string{before, added} {
+	for _, key := range []string{olderKey, endpointKey} {
 		must.Hold(t, !strings.Contains(p.stderr.String(), key), "a key is in the log")
 	}
 }
@@ -92,7 +92,7 @@ func TestInvalidKeys(t *testing.T) {
 		"expected \"<name>\"":                   {"add"},
 	} {
 		output := mustFail(t, env, append([]string{"keys"}, args...)...)
-		must.Hold(t, strings.Contains(output, text), args, "said", output, "not", text)
+		must.Hold(t, strings.Contains(output, text), args, "printed", output, "want", text)
 	}
 	list := mustPrint(t, env, "keys", "list")
 	must.Hold(t, strings.Count(list, "\n") == 1, "expected no keys, got", list)
@@ -101,7 +101,7 @@ func TestInvalidKeys(t *testing.T) {
 // If the output goes to systemd's journal, serve prints neither its new key nor a link that signs in.
 func TestNoKeyInTheJournal(t *testing.T) {
 	t.Parallel()
-	for journal, shown := range map[string]bool{"": true, "JOURNAL_STREAM=8:1": false} {
+	for journal, wantShown := range map[string]bool{"": true, "JOURNAL_STREAM=8:1": false} {
 		dir := filepath.Join(t.TempDir(), "state")
 		env := environment(t.TempDir())
 		if journal != "" {
@@ -110,7 +110,7 @@ func TestNoKeyInTheJournal(t *testing.T) {
 		p := serve(t, env, "--data="+dir)
 		key := must.ReadFile(t, filepath.Join(dir, "api-key"))
 		greeting := strings.Join(p.startupLines, "\n")
-		must.Hold(t, strings.Contains(greeting, strings.TrimSpace(string(key))) == shown && (shown || p.startupValue("GPUCLOUD_API_KEY") == `"$(cat `+filepath.Join(dir, "api-key")+`)"`), journal, "the greeting is", greeting)
-		must.Equal(t, strings.Contains(greeting, "/#code="), shown, journal, "whether the greeting has the link:", greeting)
+		must.Hold(t, strings.Contains(greeting, strings.TrimSpace(string(key))) == wantShown && (wantShown || p.startupValue("GPUCLOUD_API_KEY") == `"$(cat `+filepath.Join(dir, "api-key")+`)"`), "with the environment", journal, "the greeting is", greeting)
+		must.Equal(t, strings.Contains(greeting, "/#code="), wantShown, "with the environment", journal, "the greeting has a link:", greeting)
 	}
 }

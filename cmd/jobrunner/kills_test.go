@@ -49,23 +49,24 @@ func TestServerThatMayLoseCommits(t *testing.T) {
 	serve(t, env, engine, "--fsync=normal").interrupt()
 }
 
-// On PostgreSQL, running jobs wait until the dead process is noticed.
+// With the state in PostgreSQL, running jobs continue once the death of their jobrunner is noticed.
 func TestSurvivesKillsOnPostgres(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSurvivesKills tests it on SQLite")
 	t.Parallel()
 	testKills(t, shortenedCount(3), environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
 }
 
+// testKills kills a jobrunner under load, several times, and expects all acknowledged volumes and jobs after each kill.
 func testKills(t *testing.T, kills int, env []string, args ...string) {
 	t.Helper()
 	args = append(args, "--data="+t.TempDir(), "--limits=off")
 	p := serve(t, env, args...)
 	endpoint := createQueueEndpoint(t, p.client("k"), "killed", "builtin/conformance", 8)
-	volumes, all := map[string]int64{}, map[string]string{}
+	volumes, allJobs := map[string]int64{}, map[string]string{}
 	for range kills {
 		jobs := map[string]string{}
 		loadAndKill(t, p, endpoint, volumes, jobs)
-		maps.Copy(all, jobs)
+		maps.Copy(allJobs, jobs)
 		p = serve(t, env, args...)
 		c := p.client("k")
 		expectVolumes(t, c, volumes)
@@ -73,7 +74,7 @@ func testKills(t *testing.T, kills int, env []string, args ...string) {
 			awaitOutput(t, c, endpoint, id, output)
 		}
 	}
-	for id, output := range all { // results survive kills, too
+	for id, output := range allJobs { // results survive kills, too
 		awaitOutput(t, p.client("k"), endpoint, id, output)
 	}
 	var health struct {
@@ -83,8 +84,8 @@ func testKills(t *testing.T, kills int, env []string, args ...string) {
 		p.call(http.MethodGet, "/v2/"+endpoint+"/health", "", &health)
 		return health.Jobs.InQueue+health.Jobs.InProgress == 0
 	})
-	must.Hold(t, health.Jobs.Completed >= len(all) && health.Jobs.Failed == 0, health, len(all))
-	t.Logf("%d volumes and %d jobs were acknowledged", len(volumes), len(all))
+	must.Hold(t, health.Jobs.Completed >= len(allJobs) && health.Jobs.Failed == 0, "the health is", health, "after", len(allJobs), "acknowledged jobs")
+	t.Logf("%d volumes and %d jobs were acknowledged", len(volumes), len(allJobs))
 	p.interrupt()
 }
 
@@ -135,10 +136,10 @@ func loadAndKill(t *testing.T, p *process, endpoint string, volumes map[string]i
 					}
 					recordResponse(func() { volumes[id] = 20 })
 				default:
-					// Some run for a while, so that at the kill jobs are in every state.
+					// Jobs run for different times, so that at the kill some are in every state.
 					output := fmt.Sprintf(`%q`, name)
-					order := fmt.Sprintf(`{"op":"sleep","ms":%d,"output":%s}`, rand.IntN(20), output)
-					job, err := c.Jobs.Run(ctx, endpoint, api.Submission{Input: []byte(order)})
+					input := fmt.Sprintf(`{"op":"sleep","ms":%d,"output":%s}`, rand.IntN(20), output)
+					job, err := c.Jobs.Run(ctx, endpoint, api.Submission{Input: []byte(input)})
 					if err != nil {
 						return
 					}

@@ -25,8 +25,8 @@ import (
 
 const conformsImage = "localhost/team/conforms:1"
 
-// conformsSample are clauses that involve workers, which are judged unless KUBERNETES_CONFORMANCE
-// names others (make kubernetes-conformance).
+// conformsSample are the clauses that are judged unless KUBERNETES_CONFORMANCE names others
+// (make kubernetes-conformance). They involve workers.
 const conformsSample = "JOB-14,JOB-17,JOB-22,JOB-29,OPS-08,WEB-01"
 
 // A deployment whose workers are Pods conforms like one with built-in workers, except for clauses
@@ -53,27 +53,27 @@ func testClusterConforms(t *testing.T) {
 		s.keys = append(s.keys, variable+"="+strings.TrimSpace(key))
 	}
 	must.Succeed(t, gobuild.Programs(t.Context(), filepath.Dir(s.binary), "../conformance"))
-	selected := conformsSample
-	if all := os.Getenv("KUBERNETES_CONFORMANCE"); all != "" {
-		selected = all
+	clauses := conformsSample
+	if others := os.Getenv("KUBERNETES_CONFORMANCE"); others != "" {
+		clauses = others
 	}
 	for round, parallel := 1, 4; ; round, parallel = round+1, 1 {
-		r := s.runCases(selected, parallel)
+		r := s.runCases(clauses, parallel)
 		t.Log(r.Counts)
-		must.Hold(t, r.Counts[report.Pass]+r.Counts[report.Observed] != 0, "nothing was judged")
-		var repeated []string
-		for _, x := range r.Results {
-			if x.Verdict == report.Inconclusive && round < 4 { // the Pod started too slowly
-				repeated = append(repeated, x.Clause)
+		must.Hold(t, r.Counts[report.Pass]+r.Counts[report.Observed] != 0, "no clause was judged:", r.Counts)
+		var inconclusive []string
+		for _, result := range r.Results {
+			if result.Verdict == report.Inconclusive && round < 4 { // the Pod started too slowly
+				inconclusive = append(inconclusive, result.Clause)
 				continue
 			}
-			s.expectVerdict(x)
+			s.expectVerdict(result)
 		}
-		if len(repeated) == 0 {
+		if len(inconclusive) == 0 {
 			break
 		}
-		t.Log("judged again, one at a time:", repeated)
-		selected = strings.Join(repeated, ",")
+		t.Log("judged again, one at a time:", inconclusive)
+		clauses = strings.Join(inconclusive, ",")
 	}
 	c.interrupt()
 }
@@ -85,30 +85,30 @@ type conformance struct {
 	keys         []string
 }
 
-func (s *conformance) runCases(selected string, parallel int) (r report.Report) {
+func (s *conformance) runCases(clauses string, parallel int) (r report.Report) {
 	s.t.Helper()
-	hooks := must.Do(net.Listen("tcp", s.host+":0"))(s.t)
-	listen := hooks.Addr().String()
-	hooks.Close()
-	run := exec.CommandContext(s.t.Context(), s.binary, "run", "--base-url="+s.url, "--image="+conformsImage, "--select="+selected, fmt.Sprint("--parallel=", parallel),
+	listener := must.Do(net.Listen("tcp", s.host+":0"))(s.t)
+	listen := listener.Addr().String()
+	listener.Close()
+	cmd := exec.CommandContext(s.t.Context(), s.binary, "run", "--base-url="+s.url, "--image="+conformsImage, "--select="+clauses, fmt.Sprint("--parallel=", parallel),
 		"--hook-listen="+listen, "--hook-url=http://"+listen, "--allow=create,queue,load,spend", "--max-requests=0", "--max-seconds=1e7", "--max-wait=17s", "--json=-")
-	run.Dir = s.t.TempDir() // for the ledger
-	run.Env = environment(run.Dir, s.keys...)
+	cmd.Dir = s.t.TempDir() // for the ledger
+	cmd.Env = environment(cmd.Dir, s.keys...)
 	var stderr bytes.Buffer
-	run.Stderr = &stderr
-	out, err := run.Output()
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	must.Succeed(s.t, json.Unmarshal(out, &r), err, &stderr)
 	must.Equal(s.t, r.Leaked, nil, "leaked objects")
 	return r
 }
 
-func (s *conformance) expectVerdict(x report.Result) {
+func (s *conformance) expectVerdict(result report.Result) {
 	s.t.Helper()
 	switch {
-	case x.Verdict == report.Pass, x.Verdict == report.Observed, x.Verdict == report.Skip:
-	case x.Clause == "DAT-02" && x.Verdict == report.Warn: // the worker's numbers are doubles
+	case result.Verdict == report.Pass, result.Verdict == report.Observed, result.Verdict == report.Skip:
+	case result.Clause == "DAT-02" && result.Verdict == report.Warn: // the worker's numbers are doubles
 	default:
-		s.t.Errorf("%s", report.Text(x))
+		s.t.Errorf("%s", report.Text(result))
 	}
 }
 

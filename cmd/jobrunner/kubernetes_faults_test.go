@@ -33,10 +33,10 @@ func testClusterFaults(t *testing.T) {
 	volume := c.createVolume()
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "gpu": {"pools": ["ADA_24"], "count": 1}, "networkVolumes": ["`+volume+`"],
 		"workers": {"min": 0, "max": 3}, "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}}`)
-	killAndRestart := func(program string, down time.Duration) func() {
+	killAndRestart := func(program string, downtime time.Duration) func() {
 		return func() {
 			k.Kill(t, program)
-			time.Sleep(down) // under load
+			time.Sleep(downtime) // under load
 			k.Restart(t, program)
 		}
 	}
@@ -55,21 +55,21 @@ func testClusterFaults(t *testing.T) {
 		faults = faults[:1]
 	}
 	for _, f := range faults {
-		var all jobCounts
+		var total jobCounts
 		for range rounds {
-			all.add(c.causeUnderLoad(f.fault, volume))
+			total.add(c.causeUnderLoad(f.fault, volume))
 		}
-		t.Logf("%s, %d times: %s", f.name, rounds, all)
+		t.Logf("%s, %d times: %s", f.name, rounds, total)
 	}
 	c.interrupt()
 	c.awaitEmpty()
 }
 
 // causeUnderLoad causes a fault while clients submit jobs, and expects that all complete.
-func (c *inCluster) causeUnderLoad(fault func(), volume string) (all jobCounts) {
+func (c *inCluster) causeUnderLoad(fault func(), volume string) (counts jobCounts) {
 	c.t.Helper()
-	ctx, end := context.WithCancel(c.t.Context())
-	defer end()
+	ctx, endLoad := context.WithCancel(c.t.Context())
+	defer endLoad()
 	var mu sync.Mutex
 	names, nodes := map[string]string{}, map[string]bool{} // names of the jobs by id; nodes that ran any
 	var clients sync.WaitGroup
@@ -108,22 +108,22 @@ func (c *inCluster) causeUnderLoad(fault func(), volume string) (all jobCounts) 
 	})
 	fault()
 	time.Sleep(2 * time.Second)
-	end()
+	endLoad()
 	clients.Wait()
-	all = jobCounts{acknowledged: len(names), takes: map[int]int{}}
+	counts = jobCounts{acknowledged: len(names), takes: map[int]int{}}
 	c.dir = c.cluster.ClaimFolder(c.t, "gpucloud-volume-"+volume)
 	for _, id := range slices.Sorted(maps.Keys(names)) {
 		job := c.awaitEnd(id)
 		var got answer
 		if err := json.Unmarshal(job.Output, &got); err != nil || job.Status != "COMPLETED" || got.Name != names[id] || job.Retries > 1 {
-			c.t.Errorf("%+v, want the output of %s", job, names[id])
+			c.t.Errorf("the job %s is %+v, want its name in the output", names[id], job)
 			continue
 		}
-		all.completed++
-		all.retried += job.Retries
-		begins := c.countTakes()[names[id]]
-		must.Hold(c.t, begins >= 1 && begins <= 1+job.Retries, id, "began", begins, "times, and was retried", job.Retries, "times")
-		all.takes[begins]++
+		counts.completed++
+		counts.retried += job.Retries
+		takes := c.countTakes()[names[id]]
+		must.Hold(c.t, takes >= 1 && takes <= 1+job.Retries, "the job", id, "began", takes, "times and was retried", job.Retries, "times")
+		counts.takes[takes]++
 	}
-	return all
+	return counts
 }

@@ -67,17 +67,17 @@ kubernetes:
 }
 
 func (c *inCluster) podLogs() string {
-	var all strings.Builder
+	var logs strings.Builder
 	files, _ := filepath.Glob(filepath.Join(c.home, "data", "pods", "*", "log.jsonl"))
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // fails if its pod was deleted
-		fmt.Fprintf(&all, "%s\n%s\n", file, text[max(0, len(text)-4000):])
+		fmt.Fprintf(&logs, "%s\n%s\n", file, text[max(0, len(text)-4000):])
 	}
-	return all.String()
+	return logs.String()
 }
 
 // pods returns the endpoint's Pods from the API server.
-func (c *inCluster) pods() (all []clusterPod) {
+func (c *inCluster) pods() []clusterPod {
 	c.t.Helper()
 	return c.podsWithLabel("endpoint", c.endpoint)
 }
@@ -164,20 +164,20 @@ func testClusterLife(t *testing.T) {
 	cli := must.Do(tfcli.Default(t.Context()))(t)
 	w := (&acctest.Deployment{URL: c.url, Key: "k"}).Workspace(t, cli, api.V2)
 	c.applyEndpoint(w, "planted-token")
-	got := c.awaitCompletion(c.submit(`{"name": "one", "env": ["TOKEN", "CUDA_VISIBLE_DEVICES"]}`))
-	must.Equal(t, got.Args, []string{"two words", "$(PATH)"}, "arguments")
-	token := got.Env["TOKEN"]
-	must.Hold(t, token != nil && *token == "planted-token" && got.Env["CUDA_VISIBLE_DEVICES"] == nil, "variables", got.Env)
+	firstAnswer := c.awaitCompletion(c.submit(`{"name": "one", "env": ["TOKEN", "CUDA_VISIBLE_DEVICES"]}`))
+	must.Equal(t, firstAnswer.Args, []string{"two words", "$(PATH)"}, "arguments")
+	token := firstAnswer.Env["TOKEN"]
+	must.Hold(t, token != nil && *token == "planted-token" && firstAnswer.Env["CUDA_VISIBLE_DEVICES"] == nil, "the worker has the variables", firstAnswer.Env)
 	for _, pod := range c.pods() {
 		for _, part := range []string{`"nvidia.com/gpu":"1"`, `"NVIDIA-L4"`, `"automountServiceAccountToken":false`, `"restartPolicy":"Never"`} {
 			must.Hold(t, strings.Contains(string(pod.Spec), part), "the Pod has no", part, string(pod.Spec))
 		}
 		must.Hold(t, !strings.Contains(string(pod.Spec), "planted-token"), "a secret is in the Pod", string(pod.Spec))
 	}
-	must.Contain(t, c.logOf(got.Worker, "container"), "it starts, and")
+	must.Contain(t, c.logOf(firstAnswer.Worker, "container"), "it starts, and")
 	// A dead worker's exit status is reported.
 	job := c.awaitEnd(c.submit(`{"name": "dies", "exit": 3}`))
-	must.Hold(t, job.Status == "FAILED" && strings.Contains(string(job.Error), "exit status 3"), job)
+	must.Hold(t, job.Status == "FAILED" && strings.Contains(string(job.Error), "exit status 3"), "the job of a dead worker is", job)
 	// Three concurrent workers have a GPU each.
 	var ids []string
 	for _, name := range []string{"a", "b", "c"} {
@@ -187,22 +187,22 @@ func testClusterLife(t *testing.T) {
 	for _, id := range ids {
 		c.call(http.MethodPost, "/v2/"+c.endpoint+"/cancel/"+id, "", nil)
 		job := c.awaitEnd(id)
-		must.Hold(t, job.Status == "CANCELLED", job)
+		must.Hold(t, job.Status == "CANCELLED", "the cancelled job is", job)
 	}
 	// A running job keeps the variables of its release; the next one has the new ones.
-	before := c.submit(`{"name": "before", "ms": 5000, "env": ["TOKEN"]}`)
+	idBefore := c.submit(`{"name": "before", "ms": 5000, "env": ["TOKEN"]}`)
 	c.waitUntil("the job of the release before", func() bool {
-		job, err := c.client("k").Jobs.Status(t.Context(), c.endpoint, before)
+		job, err := c.client("k").Jobs.Status(t.Context(), c.endpoint, idBefore)
 		return err == nil && job.Status == "IN_PROGRESS"
 	})
 	endpoint := c.endpoint
 	c.applyEndpoint(w, "another-token")
 	must.Equal(t, c.endpoint, endpoint, "the id of the endpoint after the second apply")
-	after := c.awaitCompletion(c.submit(`{"name": "after", "env": ["TOKEN"]}`))
-	token = after.Env["TOKEN"]
-	must.Hold(t, token != nil && *token == "another-token", "variables of the new release", after.Env)
-	old := c.awaitCompletion(before)
-	must.Hold(t, old.Worker != after.Worker && *old.Env["TOKEN"] == "planted-token", "before", old, "after", after)
+	answerAfter := c.awaitCompletion(c.submit(`{"name": "after", "env": ["TOKEN"]}`))
+	token = answerAfter.Env["TOKEN"]
+	must.Hold(t, token != nil && *token == "another-token", "the new release has the variables", answerAfter.Env)
+	answerBefore := c.awaitCompletion(idBefore)
+	must.Hold(t, answerBefore.Worker != answerAfter.Worker && *answerBefore.Env["TOKEN"] == "planted-token", "the job of the first release returned", answerBefore, "and that of the second", answerAfter)
 	c.awaitEmpty() // no jobs: no workers
 	w.MustRun("destroy", "-auto-approve")
 	c.interrupt()
@@ -210,14 +210,14 @@ func testClusterLife(t *testing.T) {
 
 func testClusterRefusals(t *testing.T) {
 	c := startInCluster(t)
-	for _, invalid := range []struct{ members, reason string }{
+	for _, refusal := range []struct{ members, reason string }{
 		{`"image": "127.0.0.1:1/team/absent", "cpu": [{"id": "cpu3c", "vcpuCount": 2}]`, "the registry 127.0.0.1:1 can't be reached"},
 		{`"image": "` + clusterImage + `", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "no-such-program"`, "no-such-program"},
 	} {
-		c.createEndpoint("/v2/serverless", `{"name": "e", `+invalid.members+`, "workers": {"min": 1, "max": 1}}`)
-		c.waitUntil("a worker's reason: "+invalid.reason, func() bool {
+		c.createEndpoint("/v2/serverless", `{"name": "e", `+refusal.members+`, "workers": {"min": 1, "max": 1}}`)
+		c.waitUntil("a worker's reason: "+refusal.reason, func() bool {
 			_, workers := c.get("/v2/serverless/" + c.endpoint + "/workers")
-			return strings.Contains(workers, invalid.reason)
+			return strings.Contains(workers, refusal.reason)
 		})
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 		c.awaitEmpty()
@@ -244,15 +244,18 @@ func testClusterKill(t *testing.T) {
 	c := startInCluster(t, "POD_NAME=jobrunner-0")
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	c.awaitCompletion(c.submit(`{"name": "one"}`))
-	before := c.pods()
+	podsBefore := c.pods()
 	c.kill()
-	left := c.pods()
-	must.Require(t, len(before) == 1 && len(left) == 1, "Pods:", before, "then", left)
-	owners := before[0].Metadata.OwnerReferences
-	must.Hold(t, len(owners) == 1 && owners[0].Kind == "Pod" && owners[0].Name == "jobrunner-0", "owners", owners)
+	podsAfter := c.pods()
+	must.Require(t, len(podsBefore) == 1 && len(podsAfter) == 1, "the Pods were", podsBefore, "and after the kill are", podsAfter)
+	owners := podsBefore[0].Metadata.OwnerReferences
+	must.Hold(t, len(owners) == 1 && owners[0].Kind == "Pod" && owners[0].Name == "jobrunner-0", "the Pod has the owners", owners)
 	c.startForwarded()
 	c.awaitCompletion(c.submit(`{"name": "two"}`))
-	c.waitUntil("one Pod", func() bool { now := c.pods(); return len(now) == 1 && now[0].Metadata.Name != before[0].Metadata.Name })
+	c.waitUntil("one Pod", func() bool {
+		now := c.pods()
+		return len(now) == 1 && now[0].Metadata.Name != podsBefore[0].Metadata.Name
+	})
 	c.interrupt()
 	c.awaitEmpty()
 }
@@ -268,21 +271,21 @@ func testClusterPods(t *testing.T) {
 		clusterImage, pythonArgs(podThatEnds)+" serve"))
 	p := c.awaitPodStatus(id, "RUNNING")
 	c.awaitLogLine(id, "", "disk 1 volume 1 red", nil)
-	must.Require(t, len(p.Runtime.Ports) == 1 && p.Runtime.Ports[0].Public == 8080, p.Runtime)
+	must.Require(t, len(p.Runtime.Ports) == 1 && p.Runtime.Ports[0].Public == 8080, "the pod's runtime is", p.Runtime)
 	url := fmt.Sprintf("http://%s:8080/starts", p.Runtime.Ports[0].IP)
 	c.waitForAnswer(url, "start\n")
 	must.Equal(t, c.cluster.ClaimSize(t, "gpucloud-pod-"+id), "10G", "the size of the claim")
-	before := c.podsWithLabel("pod", id)
-	must.Require(t, len(before) == 1 && strings.Contains(string(before[0].Spec), `"nvidia.com/gpu":"1"`), "Pods:", before)
+	podsBefore := c.podsWithLabel("pod", id)
+	must.Require(t, len(podsBefore) == 1 && strings.Contains(string(podsBefore[0].Spec), `"nvidia.com/gpu":"1"`), "the Pods are", podsBefore)
 	c.kill()
 	c.startForwarded()
 	now := c.awaitPodStatus(id, "RUNNING")
-	must.Hold(t, now.Runtime != nil && len(now.Runtime.Ports) == 1 && now.Runtime.Ports[0].IP == p.Runtime.Ports[0].IP, now)
+	must.Hold(t, now.Runtime != nil && len(now.Runtime.Ports) == 1 && now.Runtime.Ports[0].IP == p.Runtime.Ports[0].IP, "the pod was", p, "and after the kill is", now)
 	c.awaitLogLine(id, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
-	n := c.expectNumbers(id)
-	c.waitUntil("further lines", func() bool { return c.expectNumbers(id) > n })
-	if now := c.podsWithLabel("pod", id); len(now) != 1 || now[0].Metadata.Name != before[0].Metadata.Name {
-		t.Errorf("the Pod was %s and is %s", before[0].Metadata.Name, now)
+	last := c.expectNumbers(id)
+	c.waitUntil("further lines", func() bool { return c.expectNumbers(id) > last })
+	if now := c.podsWithLabel("pod", id); len(now) != 1 || now[0].Metadata.Name != podsBefore[0].Metadata.Name {
+		t.Errorf("the Pod was %s and is %s", podsBefore[0].Metadata.Name, now)
 	}
 	c.performAction(id, "restart")
 	c.awaitLogLine(id, "", "disk 1 volume 2 red", nil)
@@ -301,13 +304,13 @@ func testClusterPods(t *testing.T) {
 		return len(c.podsWithLabel("pod", id)) == 0 && c.cluster.ClaimSize(t, "gpucloud-pod-"+id) == ""
 	})
 
-	ends := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'raise SystemExit(3)'",%s}`, clusterImage, cpu))
-	p = c.awaitPodStatus(ends, "ERROR")
-	must.Hold(t, p.Reason != nil && strings.Contains(*p.Reason, "exit status 3"), p)
-	absent := c.createPod(fmt.Sprintf(`{"name":"p","image":"127.0.0.1:1/team/absent",%s}`, cpu))
-	c.awaitReason(absent, "the registry 127.0.0.1:1 can't be reached")
+	endingPod := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'raise SystemExit(3)'",%s}`, clusterImage, cpu))
+	p = c.awaitPodStatus(endingPod, "ERROR")
+	must.Hold(t, p.Reason != nil && strings.Contains(*p.Reason, "exit status 3"), "the ended pod is", p)
+	podOfAbsentImage := c.createPod(fmt.Sprintf(`{"name":"p","image":"127.0.0.1:1/team/absent",%s}`, cpu))
+	c.awaitReason(podOfAbsentImage, "the registry 127.0.0.1:1 can't be reached")
 	c.interrupt()
-	left := c.podsWithLabel("pod", absent)
+	left := c.podsWithLabel("pod", podOfAbsentImage)
 	must.Hold(t, len(left) == 0, "Pods are left:", left)
 }
 
@@ -346,40 +349,41 @@ func testClusterOfPods(t *testing.T) {
 		}
 		return names
 	}
-	exchange := func(id string, nth int) (primary string) {
-		shown := c.awaitClusterStatus(id, "RUNNING")
-		must.Hold(t, shown.Network == nil, "a network of its own", shown)
+	// awaitNthGreetings waits until each pod of a cluster greets for the n-th time, and returns the primary's address.
+	awaitNthGreetings := func(id string, n int) (primary string) {
+		cluster := c.awaitClusterStatus(id, "RUNNING")
+		must.Hold(t, cluster.Network == nil, "a cluster of Pods has a network of its own:", cluster)
 		members := c.members(id)
 		primary = members[0].Cluster.IP
-		for rank, variables := range c.awaitGreetings(members, "red", nth) {
+		for rank, variables := range c.awaitGreetings(members, "red", n) {
 			want := []string{fmt.Sprint(rank), "2", "1", "2", members[rank].Cluster.IP, primary, "29400"}
 			must.Equal(t, variables, want, "the variables of the member", rank)
 		}
 		return primary
 	}
 	red := c.createGreetingCluster("red", clusterImage, 2)
-	primary := exchange(red, 1)
-	before := podsOf(red)
+	primary := awaitNthGreetings(red, 1)
+	redPods := podsOf(red)
 
 	blue := c.createGreetingCluster("blue", clusterImage, 5) // at most four of six GPUs are free
 	c.awaitReason(c.members(blue)[1].ID, "NVIDIA L4")
-	created := podsOf(blue)
-	must.Hold(t, len(before) == 2 && len(created) == 0, "Pods", before, created)
+	bluePods := podsOf(blue)
+	must.Hold(t, len(redPods) == 2 && len(bluePods) == 0, "the cluster red has the Pods", redPods, "and blue has", bluePods)
 	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
 
 	c.kill()
 	c.startForwarded()
-	if now := exchange(red, 1); now != primary || !slices.Equal(podsOf(red), before) {
-		t.Errorf("the Pods were %v and are %v, the primary's address was %s and is %s", before, podsOf(red), primary, now)
+	if now := awaitNthGreetings(red, 1); now != primary || !slices.Equal(podsOf(red), redPods) {
+		t.Errorf("the Pods were %v and are %v, the primary's address was %s and is %s", redPods, podsOf(red), primary, now)
 	}
 	c.kill()
-	c.cluster.DeletePod(t, before[0])
+	c.cluster.DeletePod(t, redPods[0])
 	c.startForwarded()
 	c.waitUntil("another primary", func() bool {
 		now := podsOf(red)
-		return len(now) == 2 && now[0] != before[0] && now[1] != before[1]
+		return len(now) == 2 && now[0] != redPods[0] && now[1] != redPods[1]
 	})
-	exchange(red, 2)
+	awaitNthGreetings(red, 2)
 	members := c.members(red)
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
 	c.waitUntil("the removal", func() bool {

@@ -29,22 +29,22 @@ func TestLimitFlags(t *testing.T) {
 	} {
 		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), append(c.args, "--ephemeral")...)
 		id := createQueueEndpoint(t, p.client("k"), "e", "builtin/echo", 0)
-		must.Equal(t, p.hitsRateLimit(52, http.MethodPost, "/v2/"+id+"/run", `{"input":{}}`), c.jobs, c.args, "whether the job API limits requests")
-		must.Equal(t, p.hitsRateLimit(61, http.MethodGet, "/v2/templates", ""), c.management, c.args, "whether the management API limits requests")
+		must.Equal(t, p.hitsRateLimit(52, http.MethodPost, "/v2/"+id+"/run", `{"input":{}}`), c.jobs, "with the flags", c.args, "the job API limits requests")
+		must.Equal(t, p.hitsRateLimit(61, http.MethodGet, "/v2/templates", ""), c.management, "with the flags", c.args, "the management API limits requests")
 	}
 }
 
-// hitsRateLimit reports whether one of n requests returns 429.
-func (p *process) hitsRateLimit(n int, method, path, body string) (refused bool) {
+// hitsRateLimit reports whether one of n requests gets 429.
+func (p *process) hitsRateLimit(n int, method, path, body string) (limited bool) {
 	p.t.Helper()
 	for range n {
 		resp, _ := p.request(method, path, body)
-		refused = refused || resp.StatusCode == http.StatusTooManyRequests
+		limited = limited || resp.StatusCode == http.StatusTooManyRequests
 	}
-	return refused
+	return limited
 }
 
-// postCommands POST a file with the key k and print the status. Arguments: URL FILE; curl's: @FILE URL.
+// postCommands POST a file with the key k and print the status. They lack the last arguments: URL FILE, for curl @FILE URL.
 var postCommands = map[string][]string{
 	"curl":     {"curl", "-s", "-o", os.DevNull, "-w", "%{http_code}", "-H", "Authorization: Bearer k", "-H", "Expect:", "--data-binary"},
 	"urllib":   {"python3", "-c", "import sys, urllib.request, urllib.error\ntry: urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=open(sys.argv[2], 'rb').read(), headers={'Authorization': 'Bearer k'}))\nexcept urllib.error.HTTPError as e: print(e.code)"},

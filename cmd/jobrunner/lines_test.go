@@ -31,9 +31,9 @@ func (s *slowWriter) Write(p []byte) (int, error) {
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowWriter{tokens: make(chan struct{}, 10)}
-		l := newAsyncWriter(slow)
+		writer := newAsyncWriter(slow)
 		for i := range 3 {
-			fmt.Fprintln(l, i)
+			fmt.Fprintln(writer, i)
 			synctest.Wait()
 		}
 		slow.tokens <- struct{}{}
@@ -42,12 +42,12 @@ func TestLines(t *testing.T) {
 		close(slow.tokens)
 		time.Sleep(10 * writePause)
 		for i := range 3 {
-			fmt.Fprintln(l, 3+i)
+			fmt.Fprintln(writer, 3+i)
 			synctest.Wait()
 		}
-		l.Close()
-		fmt.Fprintln(l, 6)
-		must.Equal(t, strings.Join(slow.writes, "|"), "0\n|1\n2\n|3\n|4\n5\n|6\n", "got writes", "expected one write for the lines that arrived during a write or a pause, and a write without delay after Close")
+		writer.Close()
+		fmt.Fprintln(writer, 6)
+		must.Equal(t, strings.Join(slow.writes, "|"), "0\n|1\n2\n|3\n|4\n5\n|6\n", "the writes, one for the lines that arrived during a write or a pause, and one without delay after Close")
 	})
 }
 
@@ -55,12 +55,12 @@ func TestLines(t *testing.T) {
 func TestLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowWriter{tokens: make(chan struct{})}
-		l := newAsyncWriter(slow)
+		writer := newAsyncWriter(slow)
 		var writers sync.WaitGroup
 		line, written := strings.Repeat("x", 1023)+"\n", 0
 		writers.Go(func() {
 			for written < 4*maxPending {
-				fmt.Fprint(l, line)
+				fmt.Fprint(writer, line)
 				written += len(line)
 			}
 		})
@@ -68,19 +68,19 @@ func TestLinesAreBounded(t *testing.T) {
 		must.Hold(t, written <= 2*(maxPending+len(line)), written, "bytes were accepted while the first write was blocked")
 		close(slow.tokens)
 		writers.Wait()
-		l.Close()
-		must.Equal(t, len(strings.Join(slow.writes, "")), 4*maxPending, "bytes arrived")
+		writer.Close()
+		must.Equal(t, len(strings.Join(slow.writes, "")), 4*maxPending, "the number of bytes that arrived")
 	})
 }
 
 // Each line is "SECOND TEXT" or "SECOND JOB:TEXT". A trailing + marks the lines of the job "mine".
 func TestFindJobLines(t *testing.T) {
-	died := []string{"1 INFO   | other | Started.", "2 noise", "3 mine starts+", "4 step+", "5 Traceback+", "6 killed+", "9 idle", "10 idle"}
+	dyingWorker := []string{"1 INFO   | other | Started.", "2 noise", "3 mine starts+", "4 step+", "5 Traceback+", "6 killed+", "9 idle", "10 idle"}
 	for name, c := range map[string]struct {
 		lines  []string
 		status string
 	}{
-		"a worker that dies":         {died, "FAILED"},
+		"a worker that dies":         {dyingWorker, "FAILED"},
 		"the next job":               {[]string{"1 mine starts+", "2 print+", "3 mine ends+", "3.5 late+", "4 {\"message\":\"\",\"level\":\"INFO\",\"requestId\":\"b\"}", "4.1 the next one's"}, "COMPLETED"},
 		"a concurrent job":           {[]string{"1 mine starts+", "2 {\"message\":\"\",\"level\":\"INFO\",\"requestId\":\"b\"}", "3 print+", "9 idle"}, "FAILED"},
 		"a running job":              {[]string{"0 before", "1 mine starts+", "50 print+"}, "IN_PROGRESS"},
@@ -93,8 +93,8 @@ func TestFindJobLines(t *testing.T) {
 			for _, text := range c.lines {
 				second, text, _ := strings.Cut(text, " ")
 				var line api.LogLine
-				whole, fraction, _ := strings.Cut(second, ".")
-				line.Time = fmt.Sprintf("2026-06-01T00:00:%02s.%sZ", whole, fraction+"0")
+				seconds, fraction, _ := strings.Cut(second, ".")
+				line.Time = fmt.Sprintf("2026-06-01T00:00:%02s.%sZ", seconds, fraction+"0")
 				text, isMine := strings.CutSuffix(text, "+")
 				if job, rest, ok := strings.Cut(text, ":"); ok && (job == "mine" || job == "other") {
 					line.Job, text = job, rest
@@ -119,7 +119,7 @@ func FuzzEscapeControls(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text string) {
 		got := string(escapeControls([]byte(text)))
 		must.Hold(t, utf8.ValidString(got) && !strings.ContainsFunc(got, isControl), text, "is printed as", got)
-		must.Hold(t, !utf8.ValidString(text) || strings.ContainsFunc(text, isControl) || got == text, text, "is printed as", got)
+		must.Hold(t, !utf8.ValidString(text) || strings.ContainsFunc(text, isControl) || got == text, "the harmless text", text, "is printed as", got)
 		must.Hold(t, len(got) <= 6*len(text), len(text), "bytes are printed as", len(got))
 	}, fuzz.Seed{"INFO\tone\ntwo\r\x1b[2Jthree"}, fuzz.Seed{"\x9b31mé\u202eabc\u2028"}, fuzz.Seed{"\xff\xfe😀\U000e0001"})
 }

@@ -51,6 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// process is a running jobrunner serve.
 type process struct {
 	t            testing.TB
 	cmd          *exec.Cmd
@@ -162,8 +163,8 @@ func send(ctx context.Context, method, url, key, body string) (resp *http.Respon
 		return nil, "", err
 	}
 	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	return resp, string(all), err
+	content, err := io.ReadAll(resp.Body)
+	return resp, string(content), err
 }
 
 // request sends a request with the key k.
@@ -195,7 +196,7 @@ func execute(t *testing.T, env []string, stdin string, args ...string) (stdout, 
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, strings.NewReader(stdin), &out, &errs
 	if err := cmd.Run(); err != nil {
 		exit, ok := errors.AsType[*exec.ExitError](err)
-		must.Require(t, ok && exit.ExitCode() >= 0, args, err, &out, &errs)
+		must.Require(t, ok && exit.ExitCode() >= 0, "the program", args, "did not run to its end:", err, &out, &errs)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
@@ -203,11 +204,11 @@ func execute(t *testing.T, env []string, stdin string, args ...string) (stdout, 
 // invalidFlag matches errors about the command line.
 var invalidFlag = regexp.MustCompile(`(?m)^jobrunner: (invalid |reading --|.* exclude each other)`)
 
-// mustFail runs a program that must fail, and returns its error. The exit status tells invalid arguments.
+// mustFail runs the program, which must fail, and returns its error. For invalid arguments the exit status must be 2.
 func mustFail(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	stdout, stderr, status := execute(t, env, "", args...)
-	must.Hold(t, status != 0, args, "expected a failure, got", stdout, stderr)
+	must.Hold(t, status != 0, args, "did not fail; stdout", stdout, "stderr", stderr)
 	if invalidFlag.MatchString(stderr) {
 		must.Equal(t, status, 2, "the exit status of", args, stderr)
 	}
@@ -218,7 +219,7 @@ func mustFail(t *testing.T, env []string, args ...string) string {
 func mustPrint(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	stdout, stderr, status := execute(t, env, "", args...)
-	must.Require(t, status == 0, args, "exit status", status, stdout, stderr)
+	must.Require(t, status == 0, args, "failed with exit status", status, "stdout", stdout, "stderr", stderr)
 	return stdout
 }
 
@@ -233,7 +234,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	must.Equal(t, must.Err(p.client(key).NetworkVolumes.List(t.Context())), nil, "a request with the printed key")
 	for path, mode := range map[string]os.FileMode{data: 0o700, filepath.Join(data, "api-key"): 0o600, filepath.Join(data, "jobrunner.db"): 0o600} {
 		info, err := os.Stat(path)
-		must.Hold(t, err == nil && info.Mode().Perm() == mode, path, info.Mode(), err)
+		must.Hold(t, err == nil && info.Mode().Perm() == mode, path, "has the mode", info.Mode(), "want", mode, err)
 	}
 	p.interrupt()
 
@@ -284,6 +285,7 @@ func TestKeyFromAFile(t *testing.T) {
 	}
 }
 
+// serve rejects invalid arguments and states, with a reason that contains the text.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -291,8 +293,8 @@ func TestRefusals(t *testing.T) {
 	data := filepath.Join(home, "data")
 	running := serve(t, env, "--data="+data)
 	address := strings.TrimPrefix(running.url, "http://")
-	twoKeys := folderWithEmptyKey(t)
-	writeFile(t, filepath.Join(twoKeys, "api-key"), "one\ntwo\n")
+	folderWithTwoKeys := folderWithEmptyKey(t)
+	writeFile(t, filepath.Join(folderWithTwoKeys, "api-key"), "one\ntwo\n")
 	for text, args := range map[string][]string{
 		"--allow-remote":                             {"--listen=0.0.0.0:0"},
 		"other machines can reach":                   {"--listen=:0"},
@@ -324,20 +326,20 @@ func TestRefusals(t *testing.T) {
 		"--webhook-allow: invalid webhook host":      {"--webhook-allow=http://example.com"},
 		"--management-limits must be one":            {"--management-limits=maybe"},
 		"remove the file to get a new key":           {"--listen=127.0.0.1:0", "--data=" + folderWithEmptyKey(t)},
-		"characters; remove the file to get":         {"--listen=127.0.0.1:0", "--data=" + twoKeys},
+		"characters; remove the file to get":         {"--listen=127.0.0.1:0", "--data=" + folderWithTwoKeys},
 	} {
 		env := env
 		if strings.Contains(text, "remove the file to get") {
 			env = environment(home)
 		}
 		output := mustFail(t, env, append([]string{"serve"}, args...)...)
-		must.Hold(t, strings.Contains(output, text) && !strings.Contains(output, "planted-password"), args, "said", output, "not", text)
+		must.Hold(t, strings.Contains(output, text) && !strings.Contains(output, "planted-password"), args, "printed", output, "want", text)
 	}
 	file := filepath.Join(home, "file")
 	writeFile(t, file, "")
 	for _, args := range [][]string{{"serve", "--listen=127.0.0.1:0"}, {"keys", "list"}, {"backup", filepath.Join(home, "copy")}, {"job", "purge", "any"}} {
 		if output := mustFail(t, environment(home), append(args, "--data="+file)...); !strings.Contains(output, "invalid --data "+file+": expected a folder, got a file") {
-			t.Errorf("%v with a file as the data folder: said %q", args, output)
+			t.Errorf("%v with a file as the data folder printed %q", args, output)
 		}
 	}
 }

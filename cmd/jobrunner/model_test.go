@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// history is a deployment with a log of a test's random operations.
+// history is a deployment on which a test performs random operations, and their log.
 type history struct {
 	*testDeployment
 	random *rand.Rand
@@ -70,20 +70,20 @@ func (h *history) restartDeployment() {
 // waitForEquality waits until difference returns "".
 func (h *history) waitForEquality(difference func() string) {
 	h.t.Helper()
-	found := "nothing was looked at"
+	lastDifference := "nothing was looked at"
 	defer func() {
 		if h.t.Failed() {
-			h.logf("%s", found)
-			h.t.Log(found)
+			h.logf("%s", lastDifference)
+			h.t.Log(lastDifference)
 		}
 	}()
-	h.waitUntil("the model's state", func() bool { found = difference(); return found == "" })
+	h.waitUntil("the model's state", func() bool { lastDifference = difference(); return lastDifference == "" })
 }
 
 // processDifference returns a difference between running pods and their processes: each pod has one,
 // and no GPU belongs to two. envDifference returns what is wrong with the environment of a pod's process.
 func (h *history) processDifference(running map[string]bool, envDifference func(id string, env map[string]string) string) string {
-	found, devices := map[string]bool{}, map[string]string{}
+	withProcess, devices := map[string]bool{}, map[string]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // fails if the process has ended
@@ -97,21 +97,21 @@ func (h *history) processDifference(running map[string]bool, envDifference func(
 			env[name] = value
 		}
 		id := env["RUNPOD_POD_ID"]
-		if id == "" || found[id] || !running[id] {
-			return fmt.Sprintf("the process %s of the pod %q: it runs %v, there is another %v", file, id, running[id], found[id])
+		if id == "" || withProcess[id] || !running[id] {
+			return fmt.Sprintf("the process %s of the pod %q: the pod runs: %v, it has another process: %v", file, id, running[id], withProcess[id])
 		}
-		found[id] = true
+		withProcess[id] = true
 		for device := range strings.SplitSeq(env["CUDA_VISIBLE_DEVICES"], ",") {
-			other := devices[device]
-			must.Require(h.t, device == "" || other == "", "the pods", other, id, "have the same GPU", device)
+			otherID := devices[device]
+			must.Require(h.t, device == "" || otherID == "", "the pods", otherID, id, "have the same GPU", device)
 			devices[device] = id
 		}
 		if difference := envDifference(id, env); difference != "" {
 			return difference
 		}
 	}
-	if !maps.Equal(found, running) {
-		return fmt.Sprintf("the processes of the pods %v, and those that run are %v", found, running)
+	if !maps.Equal(withProcess, running) {
+		return fmt.Sprintf("the pods %v have processes, and the pods %v run", withProcess, running)
 	}
 	return ""
 }
@@ -136,7 +136,7 @@ type objectModels struct {
 	*history
 	objects map[string]map[string]map[string]any
 	keys    []any // expected SSH keys
-	n       int   // number of the operation
+	n       int   // number of the current operation
 }
 
 // TestObjectsFollowTheModel performs random operations, with kill -9, on templates, network volumes,
@@ -180,10 +180,10 @@ func (m *objectModels) step() {
 		m.call(http.MethodPut, "/v2/account/ssh-keys", string(body), nil)
 	case op < 5 || len(ids) == 0:
 		body := fmt.Sprintf(k.create, m.n)
-		shown := map[string]any{}
-		m.call(http.MethodPost, k.path, body, &shown)
-		m.logf("%s: %s is made of %s", k.path, shown["id"], body)
-		objects[fmt.Sprint(shown["id"])] = shown
+		created := map[string]any{}
+		m.call(http.MethodPost, k.path, body, &created)
+		m.logf("%s: %s is made of %s", k.path, created["id"], body)
+		objects[fmt.Sprint(created["id"])] = created
 	case op < 7 && k.update != "":
 		id, body := ids[m.random.IntN(len(ids))], fmt.Sprintf(k.update, m.n)
 		m.logf("%s: %s is changed to %s", k.path, id, body)
@@ -201,9 +201,9 @@ func (m *objectModels) step() {
 
 // withoutAddress removes the deployment's address, which a restart changes.
 func withoutAddress(object map[string]any) map[string]any {
-	out := maps.Clone(object)
-	maps.DeleteFunc(out, func(name string, _ any) bool { return name == "requestUrls" })
-	return out
+	rest := maps.Clone(object)
+	maps.DeleteFunc(rest, func(name string, _ any) bool { return name == "requestUrls" })
+	return rest
 }
 
 func (m *objectModels) compare() {
@@ -214,9 +214,9 @@ func (m *objectModels) compare() {
 		var list []map[string]any
 		err := json.Unmarshal(page[k.list], &list)
 		must.Require(m.t, err == nil && len(list) == len(m.objects[k.path]), k.path, "has", len(list), "objects, want", len(m.objects[k.path]), err)
-		for _, shown := range list {
-			want := m.objects[k.path][fmt.Sprint(shown["id"])]
-			got, want := withoutAddress(shown), withoutAddress(want)
+		for _, object := range list {
+			want := m.objects[k.path][fmt.Sprint(object["id"])]
+			got, want := withoutAddress(object), withoutAddress(want)
 			must.Require(m.t, reflect.DeepEqual(got, want), k.path, "shows", got, "want", want)
 		}
 	}

@@ -33,26 +33,26 @@ import (
 
 // nodes are jobrunners on one database, each with its own data folder. The database's password is in a file.
 type nodes struct {
-	t      *testing.T // the current subtest
-	whole  *testing.T // the test whose end stops the nodes
-	server *pgtest.Server
-	env    []string
-	args   []string
-	dirs   []string
+	t        *testing.T // the current subtest
+	lifetime *testing.T // the test whose end stops the nodes
+	server   *pgtest.Server
+	env      []string
+	args     []string
+	dirs     []string
 
-	mu  sync.Mutex // the test restarts nodes while clients use others
-	all []*process
+	mu        sync.Mutex // the test restarts nodes while clients use others
+	processes []*process
 }
 
 func (c *nodes) node(i int) *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.all[i]
+	return c.processes[i]
 }
 
 func startNodes(t *testing.T, n int) *nodes {
 	t.Helper()
-	c := &nodes{t: t, whole: t, server: pgtest.NewServer(t)}
+	c := &nodes{t: t, lifetime: t, server: pgtest.NewServer(t)}
 	u := must.Do(url.Parse(c.server.URL))(t)
 	home := t.TempDir()
 	password := filepath.Join(home, "pgpass")
@@ -62,7 +62,7 @@ func startNodes(t *testing.T, n int) *nodes {
 	c.args = []string{"--limits=off", "--engine=" + u.String(), "--engine-connections=6"}
 	for i := range n {
 		c.dirs = append(c.dirs, t.TempDir())
-		c.all = append(c.all, nil)
+		c.processes = append(c.processes, nil)
 		c.start(i)
 	}
 	return c
@@ -70,10 +70,10 @@ func startNodes(t *testing.T, n int) *nodes {
 
 func (c *nodes) start(i int) {
 	c.t.Helper()
-	p := serve(c.whole, c.env, append([]string{"--data=" + c.dirs[i]}, c.args...)...)
+	p := serve(c.lifetime, c.env, append([]string{"--data=" + c.dirs[i]}, c.args...)...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all[i] = p
+	c.processes[i] = p
 }
 
 func (c *nodes) send(ctx context.Context, node int, method, path, body string) (status int, text string) {
@@ -103,17 +103,17 @@ func (c *nodes) leader(endpoint string) (leader int) {
 	waitUntil(c.t, "a node to lead the endpoint "+endpoint, func() bool {
 		var leaderURL string
 		err := c.query(&leaderURL, "SELECT url FROM leads JOIN processes ON processes.id = leads.process WHERE endpoint = $1", endpoint)
-		leader = slices.IndexFunc(c.all, func(p *process) bool { return p.url == leaderURL })
+		leader = slices.IndexFunc(c.processes, func(p *process) bool { return p.url == leaderURL })
 		return err == nil && leader >= 0
 	})
 	return leader
 }
 
 // submitJobs submits jobs to all nodes in turn until ctx ends. wait returns the expected outputs of
-// the accepted jobs whose response didn't have the output yet, by id.
+// the accepted jobs whose response had no output yet, by id.
 func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
 	var mu sync.Mutex
-	acked := map[string]string{}
+	outputs := map[string]string{}
 	var submitters sync.WaitGroup
 	var number atomic.Int64
 	for range clients {
@@ -123,7 +123,7 @@ func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (w
 				output := fmt.Sprintf(`{"n":%d}`, n)
 				operation := []string{"run", "runsync"}[rand.IntN(2)]
 				body := fmt.Sprintf(`{"input":{"op":"sleep","ms":%d,"output":%s}}`, rand.IntN(150), output)
-				status, text := c.send(ctx, int(n)%len(c.all), http.MethodPost, "/v2/"+endpoint+"/"+operation, body)
+				status, text := c.send(ctx, int(n)%len(c.processes), http.MethodPost, "/v2/"+endpoint+"/"+operation, body)
 				var job struct {
 					ID     string
 					Output json.RawMessage
@@ -132,7 +132,7 @@ func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (w
 				case status == http.StatusOK && json.Unmarshal([]byte(text), &job) == nil && job.ID != "":
 					if job.Output == nil || string(job.Output) != output { // an output is checked now, because it is kept for only a minute
 						mu.Lock()
-						acked[job.ID] = output
+						outputs[job.ID] = output
 						mu.Unlock()
 					}
 				case status != 0 && status != http.StatusServiceUnavailable && ctx.Err() == nil:
@@ -143,27 +143,27 @@ func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (w
 			}
 		})
 	}
-	return func() map[string]string { submitters.Wait(); return acked }
+	return func() map[string]string { submitters.Wait(); return outputs }
 }
 
 // awaitAll expects that each job completes with its output, and was retried at most once.
-func (c *nodes) awaitAll(endpoint string, acked map[string]string) jobCounts {
+func (c *nodes) awaitAll(endpoint string, outputs map[string]string) jobCounts {
 	c.t.Helper()
-	all := jobCounts{acknowledged: len(acked), takes: map[int]int{}}
-	for id, output := range acked {
+	counts := jobCounts{acknowledged: len(outputs), takes: map[int]int{}}
+	for id, output := range outputs {
 		var job struct {
 			Status  string
 			Output  json.RawMessage
 			Retries int
 		}
 		for deadline, n := time.Now().Add(waitTimeout), 0; ; n++ {
-			status, text := c.send(c.t.Context(), n%len(c.all), http.MethodGet, "/v2/"+endpoint+"/status/"+id, "")
+			status, text := c.send(c.t.Context(), n%len(c.processes), http.MethodGet, "/v2/"+endpoint+"/status/"+id, "")
 			if status == http.StatusOK {
 				job.Output = nil
 				must.Succeed(c.t, json.Unmarshal([]byte(text), &job))
 			}
 			if job.Status == "COMPLETED" && string(job.Output) == output && job.Retries <= 1 {
-				all.completed++
+				counts.completed++
 				break
 			}
 			if job.Status == "COMPLETED" || job.Status == "FAILED" || time.Now().After(deadline) {
@@ -172,16 +172,16 @@ func (c *nodes) awaitAll(endpoint string, acked map[string]string) jobCounts {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		all.retried += job.Retries
+		counts.retried += job.Retries
 	}
 	var takes string
 	err := c.query(&takes, `SELECT COALESCE(CAST(json_object_agg(attempt, n) AS TEXT), '{}') FROM (SELECT attempt, COUNT(*) AS n FROM jobs WHERE endpoint = $1 AND id = ANY($2) GROUP BY attempt) AS counted`,
-		endpoint, slices.Collect(maps.Keys(acked)))
+		endpoint, slices.Collect(maps.Keys(outputs)))
 	if err == nil {
-		err = json.Unmarshal([]byte(takes), &all.takes)
+		err = json.Unmarshal([]byte(takes), &counts.takes)
 	}
-	must.Hold(c.t, err == nil, err)
-	return all
+	must.Succeed(c.t, err, "counting takes")
+	return counts
 }
 
 // jobCounts has numbers of outcomes of acknowledged jobs.
@@ -218,7 +218,7 @@ func (c *nodes) watchMaximum(endpoint string, maximum int) (stop func()) {
 			seen = max(seen, running)
 			time.Sleep(20 * time.Millisecond)
 		}
-		must.Hold(c.t, seen > 0, "no job was seen running")
+		must.Hold(c.t, seen > 0, "no job ran while the maximum was watched")
 	})
 	return func() { cancel(); done.Wait() }
 }
@@ -231,17 +231,17 @@ func TestNodesUnderFaults(t *testing.T) {
 	const maxWorkers = 2
 	rounds := max(1, must.Do(strconv.Atoi(cmp.Or(os.Getenv("NODES_ROUNDS"), "1")))(t))
 	var endpoint string
-	awaitTakeover := func(c *nodes, from int) {
+	awaitTakeover := func(c *nodes, oldLeader int) {
 		c.t.Helper()
 		start := time.Now()
-		waitUntil(c.t, "another node to take over", func() bool { return c.leader(endpoint) != from })
+		waitUntil(c.t, "another node to take over", func() bool { return c.leader(endpoint) != oldLeader })
 		c.t.Logf("another node leads after %s", time.Since(start).Round(100*time.Millisecond))
 		time.Sleep(time.Second)
 	}
 	killAndRestart := func(c *nodes, node int) {
-		leads := c.leader(endpoint) == node
-		c.all[node].kill()
-		if leads {
+		isLeader := c.leader(endpoint) == node
+		c.processes[node].kill()
+		if isLeader {
 			awaitTakeover(c, node)
 		} else {
 			time.Sleep(7 * time.Second) // the others declare it dead
@@ -249,26 +249,26 @@ func TestNodesUnderFaults(t *testing.T) {
 		c.start(node)
 	}
 	suspendAndResume := func(c *nodes, node int) {
-		leads := c.leader(endpoint) == node
-		c.all[node].cmd.Process.Signal(syscall.SIGSTOP)
-		if leads {
+		isLeader := c.leader(endpoint) == node
+		c.processes[node].cmd.Process.Signal(syscall.SIGSTOP)
+		if isLeader {
 			awaitTakeover(c, node)
 		} else {
 			time.Sleep(8 * time.Second)
 		}
-		c.all[node].cmd.Process.Signal(syscall.SIGCONT)
+		c.processes[node].cmd.Process.Signal(syscall.SIGCONT)
 	}
 	faults := []struct {
 		name  string
 		fault func(c *nodes, leader int)
 	}{
 		{"kill -9 of the leader", killAndRestart},
-		{"kill -9 of another node", func(c *nodes, leader int) { killAndRestart(c, (leader+1)%len(c.all)) }},
+		{"kill -9 of another node", func(c *nodes, leader int) { killAndRestart(c, (leader+1)%len(c.processes)) }},
 		{"the leader hangs", suspendAndResume},
-		{"another node hangs", func(c *nodes, leader int) { suspendAndResume(c, (leader+1)%len(c.all)) }},
+		{"another node hangs", func(c *nodes, leader int) { suspendAndResume(c, (leader+1)%len(c.processes)) }},
 		{"kill -9 of PostgreSQL", func(c *nodes, _ int) { c.server.End(syscall.SIGKILL); time.Sleep(time.Second); c.server.Start() }},
 		{"PostgreSQL hangs", func(c *nodes, _ int) { resume := c.server.Hang(); time.Sleep(5 * time.Second); resume() }},
-		{"a node shuts down gracefully", func(c *nodes, leader int) { c.all[leader].interrupt(); c.start(leader) }},
+		{"a node shuts down gracefully", func(c *nodes, leader int) { c.processes[leader].interrupt(); c.start(leader) }},
 	}
 	if testing.Short() {
 		faults = faults[:1]
@@ -276,29 +276,29 @@ func TestNodesUnderFaults(t *testing.T) {
 	c := startNodes(t, 3)
 	runRound := func(t *testing.T, fault func(c *nodes, leader int)) jobCounts {
 		c.t = t
-		endpoint = createQueueEndpoint(t, c.all[0].client("k"), "faults", "builtin/conformance", maxWorkers)
-		ctx, end := context.WithCancel(t.Context())
-		defer end()
-		wait, stop := c.submitJobs(ctx, endpoint, 6), c.watchMaximum(endpoint, maxWorkers)
+		endpoint = createQueueEndpoint(t, c.processes[0].client("k"), "faults", "builtin/conformance", maxWorkers)
+		ctx, endLoad := context.WithCancel(t.Context())
+		defer endLoad()
+		awaitSubmitters, stopWatching := c.submitJobs(ctx, endpoint, 6), c.watchMaximum(endpoint, maxWorkers)
 		time.Sleep(time.Second)
 		fault(c, c.leader(endpoint))
 		time.Sleep(2 * time.Second)
-		end()
-		all := c.awaitAll(endpoint, wait())
-		stop()
-		return all
+		endLoad()
+		counts := c.awaitAll(endpoint, awaitSubmitters())
+		stopWatching()
+		return counts
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			var all jobCounts
+			var total jobCounts
 			for range rounds {
-				all.add(runRound(t, f.fault))
+				total.add(runRound(t, f.fault))
 			}
-			t.Logf("%d times: %s", rounds, all)
+			t.Logf("%d times: %s", rounds, total)
 		})
 	}
 	c.t = t
-	for _, p := range c.all {
+	for _, p := range c.processes {
 		p.kill()
 		must.Hold(t, !strings.Contains(p.stderr.String(), pgtest.Password), "the password is in the log")
 	}
@@ -326,13 +326,13 @@ func TestEnginePassword(t *testing.T) {
 			p := serve(t, environment(t.TempDir(), append(c.env, "GPUCLOUD_API_KEY=k")...), append(c.args, "--data="+t.TempDir())...)
 			if !c.warns {
 				out, err := exec.CommandContext(t.Context(), "ps", "-o", "args=", "-p", fmt.Sprint(p.cmd.Process.Pid)).Output()
-				shown := string(out)
-				must.Hold(t, err == nil && !strings.Contains(shown, "planted"), "the list of processes has", shown, err)
+				arguments := string(out)
+				must.Hold(t, err == nil && !strings.Contains(arguments, "planted"), "the list of processes has", arguments, err)
 			}
 			_, metrics := p.get("/metrics")
 			p.interrupt()
 			log := p.stderr.String()
-			must.Equal(t, strings.Contains(log, "list of processes"), c.warns, "whether the log has a warning:", log)
+			must.Equal(t, strings.Contains(log, "list of processes"), c.warns, "the log has a warning:", log)
 			must.Hold(t, !strings.Contains(log+metrics+strings.Join(p.startupLines, "\n"), "planted"), "the log has the password")
 		})
 	}
@@ -346,14 +346,14 @@ func TestKeysOfNodes(t *testing.T) {
 	c := startNodes(t, 1)
 	engine := strings.TrimPrefix(c.args[1], "--engine=")
 	dir := t.TempDir()
-	old := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "old", Management: apikey.Read}))(t)
-	added := strings.TrimSpace(mustPrint(t, c.env, "keys", "add", "ci", "--engine", engine))
-	c.dirs, c.all = append(c.dirs, dir), append(c.all, nil)
+	folderKey := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "old", Management: apikey.Read}))(t)
+	databaseKey := strings.TrimSpace(mustPrint(t, c.env, "keys", "add", "ci", "--engine", engine))
+	c.dirs, c.processes = append(c.dirs, dir), append(c.processes, nil)
 	c.start(1)
-	// awaitStatus waits for the nodes: a new key is accepted soon, also by a node that has just rejected it.
+	// awaitStatus waits until each node answers a key with a status. A node accepts a new key soon after it was added, even if it has just rejected it.
 	awaitStatus := func(key string, want int) {
 		t.Helper()
-		for i := range c.all {
+		for i := range c.processes {
 			for deadline := time.Now().Add(waitTimeout); ; time.Sleep(20 * time.Millisecond) {
 				got := c.node(i).getStatus(key, "/v2/templates")
 				if got == want {
@@ -366,23 +366,23 @@ func TestKeysOfNodes(t *testing.T) {
 			}
 		}
 	}
-	awaitStatus(old, 200)
-	awaitStatus(added, 200)
+	awaitStatus(folderKey, 200)
+	awaitStatus(databaseKey, 200)
 	must.Contain(t, mustFail(t, c.env, "keys", "add", "lost", "--data", dir), "are in the deployment's database")
 	must.Contain(t, mustFail(t, c.env, "keys", "add", "old", "--engine", engine), "exists already")
 	must.Contain(t, mustPrint(t, append(c.env, "GPUCLOUD_ENGINE="+engine), "keys", "list"), "old ", "ci ")
 	mustPrint(t, c.env, "keys", "remove", "old", "--engine", engine)
-	awaitStatus(old, 401)
-	awaitStatus(added, 200)
+	awaitStatus(folderKey, 401)
+	awaitStatus(databaseKey, 200)
 	c.node(1).interrupt()
 	c.start(1) // its folder still has the key
-	awaitStatus(old, 401)
+	awaitStatus(folderKey, 401)
 	c.node(1).interrupt()
 	must.Contain(t, mustFail(t, c.env, "serve", "--listen=127.0.0.1:0", "--data", dir), "are in the deployment's database")
 	var stored string
 	err := c.query(&stored, "SELECT string_agg(content || sha256, '') FROM api_keys")
-	must.Hold(t, err == nil && !strings.Contains(stored, added) && !strings.Contains(stored, old), "the database has", stored, err)
+	must.Hold(t, err == nil && !strings.Contains(stored, databaseKey) && !strings.Contains(stored, folderKey), "the database has", stored, err)
 	// If its owner removes keys.json.moved, the folder's keys are valid again.
 	must.Succeed(t, os.Remove(filepath.Join(dir, "keys.json.moved")))
-	must.Equal(t, serve(t, c.env, "--data="+dir).getStatus(old, "/v2/templates"), 200, "the status of a request with the folder's key")
+	must.Equal(t, serve(t, c.env, "--data="+dir).getStatus(folderKey, "/v2/templates"), 200, "the status of a request with the folder's key")
 }

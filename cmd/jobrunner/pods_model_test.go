@@ -17,23 +17,24 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
+// podModel is the expected state of a pod.
 type podModel struct {
 	id, name, color string
 	gpus            int // 0: a CPU pod
 	imageExists     bool
 	shouldRun       bool
-	ended           string // exit status if its program ended by itself, or ""
+	exitStatus      string // if its program ended by itself, or ""
 	locked          bool
-	marked          bool          // the volume has the file that the test wrote
-	volume          string        // the volume's folder
-	network         bool          // the volume is a network volume
+	hasMark         bool // the volume has the file mark, which the test writes
+	volumeFolder    string
+	onNetwork       bool          // the volume is a network volume
 	cluster         *clusterModel // nil: a pod of its own
 }
 
 type clusterModel struct {
 	id, name string
 	pods     []*podModel // by rank
-	ran      bool        // has been seen with its GPUs
+	placed   bool        // has been seen with its GPUs
 }
 
 // podModels is a deployment with the expected state of its pods and clusters.
@@ -76,7 +77,7 @@ func (m *podModels) step() {
 		return
 	case n == 2:
 		for _, c := range m.clusters {
-			c.ran = false // it needs GPUs again
+			c.placed = false // it needs GPUs again
 		}
 		m.restartDeployment()
 		return
@@ -86,23 +87,23 @@ func (m *podModels) step() {
 		m.stepOfCluster(p)
 		return
 	}
-	shown := m.getPod(p.id)
+	facts := m.getPod(p.id)
 	switch m.random.IntN(8) {
 	case 0, 1, 2:
-		m.actOn(p, shown.Status, []string{"start", "stop", "restart", "terminate"}[m.random.IntN(4)])
+		m.actOn(p, facts.Status, []string{"start", "stop", "restart", "terminate"}[m.random.IntN(4)])
 	case 3, 4:
-		m.actOnV1(p, shown.Status, []string{"start", "stop", "restart", "reset"}[m.random.IntN(4)])
+		m.actOnV1(p, facts.Status, []string{"start", "stop", "restart", "reset"}[m.random.IntN(4)])
 	case 5:
 		p.locked = !p.locked
 		m.logf("%s: locked %v", p.name, p.locked)
 		m.call(http.MethodPatch, "/v2/pods/"+p.id, fmt.Sprintf(`{"locked":%v}`, p.locked), nil)
 	case 6:
 		color := []string{"red", "green", "blue"}[m.random.IntN(3)]
-		refused := p.locked && p.shouldRun && color != p.color
-		m.logf("%s (%s): color %s, refused %v", p.name, shown.Status, color, refused)
+		wantRefusal := p.locked && p.shouldRun && color != p.color
+		m.logf("%s (%s): color %s, refused %v", p.name, facts.Status, color, wantRefusal)
 		err := m.tryCall(http.MethodPatch, "/v2/pods/"+p.id, `{"env":{"COLOR":"`+color+`"}}`, nil)
-		m.expectOutcome(err, refused, "409")
-		if !refused {
+		m.expectOutcome(err, wantRefusal, "409")
+		if !wantRefusal {
 			p.color = color
 		}
 	case 7:
@@ -116,16 +117,16 @@ func (m *podModels) end(p *podModel) {
 	if m.getPod(p.id).Status != "RUNNING" {
 		return
 	}
-	p.shouldRun, p.ended = false, strconv.Itoa(m.random.IntN(2)*7)
-	m.logf("%s: its program ends with %s", p.name, p.ended)
-	writeFile(m.t, filepath.Join(p.volume, "exit"), p.ended)
+	p.shouldRun, p.exitStatus = false, strconv.Itoa(m.random.IntN(2)*7)
+	m.logf("%s: its program ends with %s", p.name, p.exitStatus)
+	writeFile(m.t, filepath.Join(p.volumeFolder, "exit"), p.exitStatus)
 }
 
-// expectOutcome ends the test unless a call was refused with the status, or succeeded if it shouldn't be refused.
-func (m *podModels) expectOutcome(err error, refused bool, status string) {
+// expectOutcome ends the test unless a call was refused with the status, or succeeded if no refusal is wanted.
+func (m *podModels) expectOutcome(err error, wantRefusal bool, status string) {
 	m.t.Helper()
-	must.Require(m.t, (err != nil) == refused && (!refused || strings.Contains(err.Error(), status)),
-		"rejected: want", refused, "with", status, "got", err)
+	must.Require(m.t, (err != nil) == wantRefusal && (!wantRefusal || strings.Contains(err.Error(), status)),
+		"want a refusal:", wantRefusal, "with", status, "got", err)
 }
 
 func (m *podModels) create() {
@@ -138,12 +139,12 @@ func (m *podModels) create() {
 	compute, mounts := fmt.Sprintf(`"gpu":{"id":"NVIDIA L4","count":%d}`, p.gpus), `{"persistent":{"size":10,"path":"/w"}}`
 	if p.gpus == 0 {
 		volume := m.createVolume()
-		p.network, p.volume = true, filepath.Join(m.home, "data", "volumes", volume)
+		p.onNetwork, p.volumeFolder = true, filepath.Join(m.home, "data", "volumes", volume)
 		compute, mounts = cpu, `{"network":[{"volumeId":"`+volume+`","path":"/w"}]}`
 	}
 	p.id = m.createPod(fmt.Sprintf(`{"name":%q,"image":%q,%s,"mounts":%s,"env":{"COLOR":"red"}}`, p.name, image, compute, mounts))
-	if !p.network {
-		p.volume = m.volumeOf(p.id)
+	if !p.onNetwork {
+		p.volumeFolder = m.volumeOf(p.id)
 	}
 	m.logf("%s created: %d GPUs, image %s, id %s", p.name, p.gpus, image, p.id)
 	m.pods = append(m.pods, p)
@@ -158,7 +159,7 @@ func (m *podModels) createCluster() {
 		must.Require(m.t, member.Cluster != nil && member.Cluster.Rank == rank,
 			"pod", rank, "of", c.name, "has another rank:", member.Cluster)
 		c.pods = append(c.pods, &podModel{
-			id: member.ID, name: fmt.Sprintf("%s-%d", c.name, rank), color: "red", gpus: gpus, imageExists: true, shouldRun: true, volume: m.volumeOf(member.ID), cluster: c,
+			id: member.ID, name: fmt.Sprintf("%s-%d", c.name, rank), color: "red", gpus: gpus, imageExists: true, shouldRun: true, volumeFolder: m.volumeOf(member.ID), cluster: c,
 		})
 	}
 	m.logf("%s created: id %s, %d × %d GPUs", c.name, c.id, len(c.pods), gpus)
@@ -190,18 +191,18 @@ func (m *podModels) stepOfCluster(p *podModel) {
 	}
 }
 
-// podAllows are the actions that the v2 document allows in each state.
-var podAllows = map[string][]string{
+// actionsByStatus are a pod's actions that the v2 document allows.
+var actionsByStatus = map[string][]string{
 	"PROVISIONING": {"stop", "terminate"}, "STARTING": {"stop", "terminate"}, "RUNNING": {"stop", "restart", "terminate"},
 	"EXITED": {"start", "terminate"}, "ERROR": {"start", "terminate"},
 }
 
 func (m *podModels) actOn(p *podModel, status, action string) {
 	m.t.Helper()
-	refused := !slices.Contains(podAllows[status], action) || p.locked && action == "stop"
-	m.logf("%s (%s): %s, refused %v", p.name, status, action, refused)
-	m.expectOutcome(m.tryCall(http.MethodPost, "/v2/pods/"+p.id+"/action", `{"action":"`+action+`"}`, nil), refused, "409")
-	if !refused {
+	wantRefusal := !slices.Contains(actionsByStatus[status], action) || p.locked && action == "stop"
+	m.logf("%s (%s): %s, refused %v", p.name, status, action, wantRefusal)
+	m.expectOutcome(m.tryCall(http.MethodPost, "/v2/pods/"+p.id+"/action", `{"action":"`+action+`"}`, nil), wantRefusal, "409")
+	if !wantRefusal {
 		m.apply(p, action)
 	}
 }
@@ -209,11 +210,11 @@ func (m *podModels) actOn(p *podModel, status, action string) {
 func (m *podModels) actOnV1(p *podModel, status, action string) {
 	m.t.Helper()
 	active := status != "EXITED" && status != "ERROR"
-	nothing := action == "start" && active || action == "stop" && !active
-	refused := action == "restart" && status != "RUNNING" || p.locked && (action == "reset" || action == "stop" && active)
-	m.logf("%s (%s): %s in version 1, refused %v", p.name, status, action, refused)
-	m.expectOutcome(m.tryCall(http.MethodPost, "/v1/pods/"+p.id+"/"+action, "", nil), refused, "400")
-	if !refused && !nothing {
+	noEffect := action == "start" && active || action == "stop" && !active
+	wantRefusal := action == "restart" && status != "RUNNING" || p.locked && (action == "reset" || action == "stop" && active)
+	m.logf("%s (%s): %s in version 1, refused %v", p.name, status, action, wantRefusal)
+	m.expectOutcome(m.tryCall(http.MethodPost, "/v1/pods/"+p.id+"/"+action, "", nil), wantRefusal, "400")
+	if !wantRefusal && !noEffect {
 		m.apply(p, action)
 	}
 }
@@ -221,20 +222,20 @@ func (m *podModels) actOnV1(p *podModel, status, action string) {
 func (m *podModels) apply(p *podModel, action string) {
 	switch action {
 	case "start":
-		p.shouldRun, p.ended = true, ""
+		p.shouldRun, p.exitStatus = true, ""
 	case "stop":
-		p.shouldRun, p.ended = false, ""
+		p.shouldRun, p.exitStatus = false, ""
 	case "reset":
-		p.ended = ""
-		p.marked = p.marked && p.network
+		p.exitStatus = ""
+		p.hasMark = p.hasMark && p.onNetwork
 	case "terminate":
 		m.pods = slices.DeleteFunc(m.pods, func(other *podModel) bool { return other == p })
 		m.waitUntil("the removal of its folder", func() bool {
 			_, err := os.Stat(filepath.Join(m.home, "data", "pods", p.id))
 			return os.IsNotExist(err)
 		})
-		if _, err := os.Stat(filepath.Join(p.volume, "mark")); p.network && p.marked && err != nil {
-			m.t.Fatalf("the deletion of %s deleted its network volume: %v", p.name, err)
+		if _, err := os.Stat(filepath.Join(p.volumeFolder, "mark")); p.onNetwork && p.hasMark && err != nil {
+			m.t.Fatalf("the deletion of %s deleted its network volumeFolder: %v", p.name, err)
 		}
 	}
 }
@@ -244,11 +245,11 @@ func (m *podModels) waitForEquality() {
 	m.t.Helper()
 	m.history.waitForEquality(m.difference)
 	for _, p := range m.pods {
-		_, err := os.Stat(filepath.Join(p.volume, "mark"))
-		must.Require(m.t, (err == nil) == p.marked, "the volume of", p.name, "has the mark:", err == nil, "want", p.marked)
-		if p.shouldRun && !p.marked && m.getPod(p.id).Status == "RUNNING" {
-			writeFile(m.t, filepath.Join(p.volume, "mark"), "")
-			p.marked = true
+		_, err := os.Stat(filepath.Join(p.volumeFolder, "mark"))
+		must.Require(m.t, (err == nil) == p.hasMark, "the volume of", p.name, "has the mark:", err == nil, "want", p.hasMark)
+		if p.shouldRun && !p.hasMark && m.getPod(p.id).Status == "RUNNING" {
+			writeFile(m.t, filepath.Join(p.volumeFolder, "mark"), "")
+			p.hasMark = true
 		}
 	}
 }
@@ -260,42 +261,42 @@ func (m *podModels) difference() string {
 	if len(list.Pods) != len(m.pods) {
 		return fmt.Sprintf("%d pods, want %d", len(list.Pods), len(m.pods))
 	}
-	running, used := map[string]bool{}, 0
+	running, usedGPUs := map[string]bool{}, 0
 	byID := map[string]podFacts{}
 	for _, p := range list.Pods {
 		byID[p.ID] = p
 		if p.Status == "RUNNING" {
 			running[p.ID] = true
 			if p.GPU != nil {
-				used += p.GPU.Count
+				usedGPUs += p.GPU.Count
 			}
 		}
 	}
-	must.Require(m.t, used <= machineGPUs, "pods have", used, "GPUs of", machineGPUs)
-	needs := map[*clusterModel]int{} // GPUs of waiting members
-	var waiting []int                // GPUs of each waiting pod or cluster
+	must.Require(m.t, usedGPUs <= machineGPUs, "pods have", usedGPUs, "GPUs of", machineGPUs)
+	clusterNeeds := map[*clusterModel]int{} // GPUs of waiting members
+	var neededGPUs []int                    // GPUs of each waiting pod or cluster
 	for _, p := range m.pods {
-		shown := byID[p.id]
-		if text := m.podDifference(p, shown); text != "" {
+		facts := byID[p.id]
+		if text := m.podDifference(p, facts); text != "" {
 			return text
 		}
 		switch {
-		case shown.Status != "PROVISIONING" || !p.imageExists:
+		case facts.Status != "PROVISIONING" || !p.imageExists:
 		case p.cluster != nil:
-			needs[p.cluster] += p.gpus
+			clusterNeeds[p.cluster] += p.gpus
 		default:
-			waiting = append(waiting, p.gpus)
+			neededGPUs = append(neededGPUs, p.gpus)
 		}
 	}
-	waiting = slices.DeleteFunc(slices.AppendSeq(waiting, maps.Values(needs)), func(need int) bool { return need > machineGPUs })
-	if len(waiting) > 0 && slices.Max(waiting) <= machineGPUs-used {
-		return fmt.Sprintf("pods or clusters wait for %v GPUs, but %d of %d are free", waiting, machineGPUs-used, machineGPUs)
+	neededGPUs = slices.DeleteFunc(slices.AppendSeq(neededGPUs, maps.Values(clusterNeeds)), func(need int) bool { return need > machineGPUs })
+	if len(neededGPUs) > 0 && slices.Max(neededGPUs) <= machineGPUs-usedGPUs {
+		return fmt.Sprintf("pods or clusters wait for %v GPUs, but %d of %d are free", neededGPUs, machineGPUs-usedGPUs, machineGPUs)
 	}
 	return cmp.Or(m.clusterDifference(byID), m.processDifference(running, m.environmentDifference))
 }
 
 // podDifference returns a difference between a pod and its model, or "".
-func (m *podModels) podDifference(p *podModel, shown podFacts) string {
+func (m *podModels) podDifference(p *podModel, facts podFacts) string {
 	want := []string{"EXITED"}
 	switch {
 	case p.shouldRun && !p.imageExists:
@@ -304,17 +305,17 @@ func (m *podModels) podDifference(p *podModel, shown podFacts) string {
 		want = []string{"RUNNING", "PROVISIONING"}
 	case p.shouldRun:
 		want = []string{"RUNNING"}
-	case p.ended == "7":
+	case p.exitStatus == "7":
 		want = []string{"ERROR"}
 	}
-	if !slices.Contains(want, shown.Status) || shown.Locked != p.locked || shown.Env["COLOR"] != p.color {
-		return fmt.Sprintf("%s is %s (%v), locked %v, %v; want %v, %v, %s", p.name, shown.Status, shown.Reason, shown.Locked, shown.Env, want, p.locked, p.color)
+	if !slices.Contains(want, facts.Status) || facts.Locked != p.locked || facts.Env["COLOR"] != p.color {
+		return fmt.Sprintf("%s is %s (%v), locked %v, %v; want %v, %v, %s", p.name, facts.Status, facts.Reason, facts.Locked, facts.Env, want, p.locked, p.color)
 	}
-	allowed := slices.DeleteFunc(slices.Clone(podAllows[shown.Status]), func(a string) bool { return a == "stop" && p.locked })
-	if slices.Sort(shown.Actions); p.cluster == nil && !slices.Equal(shown.Actions, slices.Sorted(slices.Values(allowed))) {
-		m.t.Fatalf("%s is %s and allows %v, want %v", p.name, shown.Status, shown.Actions, allowed)
+	allowed := slices.DeleteFunc(slices.Clone(actionsByStatus[facts.Status]), func(a string) bool { return a == "stop" && p.locked })
+	if slices.Sort(facts.Actions); p.cluster == nil && !slices.Equal(facts.Actions, slices.Sorted(slices.Values(allowed))) {
+		m.t.Fatalf("%s is %s and allows %v, want %v", p.name, facts.Status, facts.Actions, allowed)
 	}
-	if shown.Status == "PROVISIONING" && shown.Reason == nil {
+	if facts.Status == "PROVISIONING" && facts.Reason == nil {
 		return p.name + " does not say why it waits"
 	}
 	return ""
@@ -323,9 +324,9 @@ func (m *podModels) podDifference(p *podModel, shown podFacts) string {
 func (m *podModels) clusterDifference(byID map[string]podFacts) string {
 	var list struct{ Clusters []clusterFacts }
 	m.call(http.MethodGet, "/v2/clusters", "", &list)
-	shown := map[string]clusterFacts{}
+	clusters := map[string]clusterFacts{}
 	for _, c := range list.Clusters {
-		shown[c.ID] = c
+		clusters[c.ID] = c
 	}
 	for _, c := range m.clusters {
 		counts := map[string]int{}
@@ -335,12 +336,12 @@ func (m *podModels) clusterDifference(byID map[string]podFacts) string {
 		if counts["RUNNING"] > 0 && counts["PROVISIONING"] > 0 {
 			return fmt.Sprintf("%s is placed in part: %v", c.name, counts)
 		}
-		c.ran = c.ran || counts["RUNNING"] > 0
-		must.Require(m.t, !c.ran || counts["PROVISIONING"] <= 0, c.name, "was placed and waits again:", counts)
-		if p := shown[c.id].Primary; c.ran && (p == nil || p.Status != byID[c.pods[0].id].Status || p.Status != "RUNNING" && p.SSHEndpoint != "") {
+		c.placed = c.placed || counts["RUNNING"] > 0
+		must.Require(m.t, !c.placed || counts["PROVISIONING"] <= 0, c.name, "was placed and waits again:", counts)
+		if p := clusters[c.id].Primary; c.placed && (p == nil || p.Status != byID[c.pods[0].id].Status || p.Status != "RUNNING" && p.SSHEndpoint != "") {
 			return fmt.Sprintf("the primary of %s is shown as %+v", c.name, p)
 		}
-		if facts := shown[c.id]; facts.Name != c.name || facts.Pods.Total != len(c.pods) || !maps.Equal(facts.Pods.ByStatus, counts) {
+		if facts := clusters[c.id]; facts.Name != c.name || facts.Pods.Total != len(c.pods) || !maps.Equal(facts.Pods.ByStatus, counts) {
 			return fmt.Sprintf("%s is shown as %+v, and its pods are %v", c.name, facts, counts)
 		}
 	}

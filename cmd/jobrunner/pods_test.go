@@ -19,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
+// podFacts are members of a pod in version 2.
 type podFacts struct {
 	ID, Name, Image, Status string
 	Actions                 []string
@@ -47,7 +48,7 @@ type podFacts struct {
 }
 
 // podScript is a pod's program that records its starts in its volume and log, and logs SIGTERM. It
-// exits with a status that a test writes to its volume.
+// exits with the status that a test writes to the file exit in its volume.
 const podScript = `echo "begins $COLOR $*"
 [ -n "$GPUCLOUD_VOLUME" ] && echo "$$ $COLOR $CUDA_VISIBLE_DEVICES" >> "$GPUCLOUD_VOLUME/starts"
 trap 'echo asked to end; exit 0' TERM
@@ -121,11 +122,11 @@ func (h *testDeployment) awaitPodStatus(id, status string) (p podFacts) {
 }
 
 // awaitReason waits until a pod's reason contains a text.
-func (h *testDeployment) awaitReason(id, part string) {
+func (h *testDeployment) awaitReason(id, text string) {
 	h.t.Helper()
-	h.waitUntil("the reason "+part, func() bool {
+	h.waitUntil("the reason "+text, func() bool {
 		p := h.getPod(id)
-		return p.Status == "PROVISIONING" && p.Reason != nil && strings.Contains(*p.Reason, part)
+		return p.Status == "PROVISIONING" && p.Reason != nil && strings.Contains(*p.Reason, text)
 	})
 }
 
@@ -146,7 +147,7 @@ func (h *testDeployment) recordedStarts(id string) []string {
 }
 
 // awaitLogLine reads a pod's log until a line contains a text, and returns the lines of its events.
-func (h *testDeployment) awaitLogLine(id, query, until string, header http.Header) (events []string) {
+func (h *testDeployment) awaitLogLine(id, query, text string, header http.Header) (events []string) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), waitTimeout)
 	defer cancel()
@@ -158,18 +159,18 @@ func (h *testDeployment) awaitLogLine(id, query, until string, header http.Heade
 	resp := must.Do(http.DefaultClient.Do(req))(h.t)
 	defer resp.Body.Close()
 	must.Require(h.t, resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Type") == "text/event-stream" &&
-		resp.Header.Get("Cache-Control") == "no-cache" && resp.Header.Get("X-Accel-Buffering") == "no", resp.StatusCode, resp.Header)
+		resp.Header.Get("Cache-Control") == "no-cache" && resp.Header.Get("X-Accel-Buffering") == "no", "the log has the status and headers", resp.StatusCode, resp.Header)
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
 		if lines.Text() == "" {
 			continue
 		}
 		events = append(events, lines.Text())
-		if strings.Contains(lines.Text(), until) && strings.HasPrefix(lines.Text(), "data: ") {
+		if strings.Contains(lines.Text(), text) && strings.HasPrefix(lines.Text(), "data: ") {
 			return events
 		}
 	}
-	h.t.Fatalf("%q is not in the log: %v %q", until, lines.Err(), events[max(0, len(events)-20):])
+	h.t.Fatalf("%q is not in the log: %v %q", text, lines.Err(), events[max(0, len(events)-20):])
 	return nil
 }
 
@@ -187,23 +188,23 @@ func TestPodIsAProcess(t *testing.T) {
 		return p.Runtime != nil && len(p.Runtime.GPUs) == 2 && p.Runtime.GPUs[0].Util >= 50
 	})
 	words := strings.Fields(h.recordedStarts(id)[0])
-	must.Hold(t, len(words) == 3 && words[1] == "red" && strings.Count(words[2], "GPU-") == 2 && p.CUDAVersion != nil && p.Reason == nil && p.StartedAt != nil, words, p)
+	must.Hold(t, len(words) == 3 && words[1] == "red" && strings.Count(words[2], "GPU-") == 2 && p.CUDAVersion != nil && p.Reason == nil && p.StartedAt != nil, "the pod recorded", words, "and is", p)
 	events := h.awaitLogLine(id, "?source=container", "begins red one two three", nil)
-	must.Hold(t, len(events) == 2, events)
+	must.Hold(t, len(events) == 2, "the log's events are", events, "want an id and a line")
 
 	server := h.createPod(`{"name":"s","image":"team/server",` + cpu + `,"ports":["8080/http","22/tcp"]}`)
-	shown := h.awaitPodStatus(server, "RUNNING")
-	must.Require(t, len(shown.Runtime.Ports) == 2 && shown.SSH.Direct != nil &&
-		shown.SSH.Direct.Command == fmt.Sprintf("ssh root@127.0.0.1 -p %d", shown.Runtime.Ports[1].Public), shown)
-	port := shown.Runtime.Ports[0]
-	must.Hold(t, port.Private == 8080 && port.Type == "http", port)
+	serverPod := h.awaitPodStatus(server, "RUNNING")
+	must.Require(t, len(serverPod.Runtime.Ports) == 2 && serverPod.SSH.Direct != nil &&
+		serverPod.SSH.Direct.Command == fmt.Sprintf("ssh root@127.0.0.1 -p %d", serverPod.Runtime.Ports[1].Public), "the server's pod is", serverPod)
+	port := serverPod.Runtime.Ports[0]
+	must.Hold(t, port.Private == 8080 && port.Type == "http", "the port is", port)
 	h.waitForAnswer("http://"+net.JoinHostPort(port.IP, fmt.Sprint(port.Public))+"/", server)
 	var v1 struct {
 		PortMappings                           map[string]int
 		PublicIP, DesiredStatus, LastStartedAt string
 	}
 	h.call(http.MethodGet, "/v1/pods/"+server, "", &v1)
-	must.Hold(t, v1.PortMappings["8080"] == port.Public && v1.PublicIP == port.IP && v1.DesiredStatus == "RUNNING" && v1.LastStartedAt != "", v1)
+	must.Hold(t, v1.PortMappings["8080"] == port.Public && v1.PublicIP == port.IP && v1.DesiredStatus == "RUNNING" && v1.LastStartedAt != "", "in version 1 the pod is", v1)
 }
 
 // If a pod can't start, the jobrunner logs each reason once, however often it retries.
@@ -218,7 +219,7 @@ func TestPodThatCannotStartIsLogged(t *testing.T) {
 	}
 	h.interrupt()
 	log := h.stderr.String()
-	must.Hold(t, strings.Count(log, "level=WARN msg=\"a pod can't start\" pod="+id) == 1 && strings.Count(log, "team/unknown") == 1, "expected one warning", log)
+	must.Hold(t, strings.Count(log, "level=WARN msg=\"a pod can't start\" pod="+id) == 1 && strings.Count(log, "team/unknown") == 1, "want one warning in", log)
 }
 
 // A pod that can't run yet waits with a reason. It gets GPUs when another pod or worker releases them.
@@ -282,7 +283,7 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	h.awaitPodStatus(id, "EXITED")
 	h.awaitLogLine(id, "", "asked to end", nil)
 	p := h.getPod(id)
-	must.Hold(t, slices.Equal(p.Actions, []string{"start", "terminate"}) && p.Runtime == nil && p.SSH.Direct == nil, p)
+	must.Hold(t, slices.Equal(p.Actions, []string{"start", "terminate"}) && p.Runtime == nil && p.SSH.Direct == nil, "the stopped pod is", p)
 	h.performAction(id, "start")
 	awaitStarts(3)
 	// A change of the container replaces it; a change of the name doesn't.
@@ -291,14 +292,14 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"env":{"COLOR":"blue"}}`, nil)
 	awaitStarts(4)
 	last := h.recordedStarts(id)[n-1]
-	must.Hold(t, strings.Contains(last, "blue"), h.recordedStarts(id))
+	must.Hold(t, strings.Contains(last, "blue"), "the last start lacks the new color:", h.recordedStarts(id))
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	awaitStarts(1) // with an empty volume
 	h.call(http.MethodPost, "/v1/pods/"+id+"/stop", "", nil)
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	h.waitUntil("the wiped volume", func() bool { return len(h.recordedStarts(id)) == 0 })
 	p = h.getPod(id)
-	must.Hold(t, p.Status == "EXITED", "a reset started the pod", p)
+	must.Hold(t, p.Status == "EXITED", "a reset started the pod:", p)
 	h.performAction(id, "start")
 	awaitStarts(1)
 	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
@@ -317,7 +318,7 @@ func TestPodsThatEnd(t *testing.T) {
 		h.awaitPodStatus(id, "RUNNING")
 		writeFile(t, filepath.Join(h.volumeOf(id), "exit"), exitStatus)
 		p := h.awaitPodStatus(id, want)
-		must.Hold(t, p.Reason != nil && *p.Reason == "it ended with exit status "+exitStatus, p)
+		must.Hold(t, p.Reason != nil && *p.Reason == "it ended with exit status "+exitStatus, "the ended pod is", p)
 		h.awaitLogLine(id, "?source=system", "the pod ended with exit status "+exitStatus, nil)
 		other := h.createPod(`{"name":"o","image":"builtin/echo","gpu":{"id":"NVIDIA L4","count":2}}`)
 		h.awaitPodStatus(other, "RUNNING")
@@ -348,25 +349,25 @@ func TestPodLogs(t *testing.T) {
 	h := startProcessPods(t)
 	id := h.createPod(`{"name":"p","image":"builtin/conformance",` + cpu + `,"args":"print one print two print three print four"}`)
 	events := h.awaitLogLine(id, "?source=container", "four", nil)
-	must.Require(t, len(events) == 8, events)
-	ids := func(events []string) (out []string) {
+	must.Require(t, len(events) == 8, "the log's events are", events, "want 4 ids and 4 lines")
+	eventIDs := func(events []string) (ids []string) {
 		for i := 0; i < len(events); i += 2 {
-			out = append(out, strings.TrimPrefix(events[i], "id: "))
+			ids = append(ids, strings.TrimPrefix(events[i], "id: "))
 		}
-		return out
+		return ids
 	}
-	var first struct{ Source, Line, TS string }
-	err := json.Unmarshal([]byte(strings.TrimPrefix(events[1], "data: ")), &first)
-	must.Hold(t, err == nil && first.Source == "container" && first.Line == "one" && strings.HasPrefix(ids(events)[0], first.TS), events[1], err)
-	tail := h.awaitLogLine(id, "?source=container&tail=2", "four", nil)
-	must.Hold(t, len(tail) == 4 && strings.Contains(tail[1], "three"), tail)
-	resumed := h.awaitLogLine(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", http.Header{"Last-Event-ID": {ids(events)[1]}})
-	must.Hold(t, len(resumed) == 4 && strings.Contains(resumed[1], "three"), resumed)
-	since := h.awaitLogLine(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", nil)
-	must.Hold(t, len(since) == 8, since)
+	var firstLine struct{ Source, Line, TS string }
+	err := json.Unmarshal([]byte(strings.TrimPrefix(events[1], "data: ")), &firstLine)
+	must.Hold(t, err == nil && firstLine.Source == "container" && firstLine.Line == "one" && strings.HasPrefix(eventIDs(events)[0], firstLine.TS), "the first event is", events[1], err)
+	lastTwo := h.awaitLogLine(id, "?source=container&tail=2", "four", nil)
+	must.Hold(t, len(lastTwo) == 4 && strings.Contains(lastTwo[1], "three"), "the last 2 lines are", lastTwo)
+	resumed := h.awaitLogLine(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", http.Header{"Last-Event-ID": {eventIDs(events)[1]}})
+	must.Hold(t, len(resumed) == 4 && strings.Contains(resumed[1], "three"), "a reader that had 2 lines gets", resumed)
+	sinceTime := h.awaitLogLine(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", nil)
+	must.Hold(t, len(sinceTime) == 8, "since a time, the events are", sinceTime)
 	for _, query := range []string{"?tail=-1", "?tail=5001", "?tail=x", "?source=both", "?since=yesterday"} {
 		status, text := h.get("/v2/pods/" + id + "/logs" + query)
-		must.Hold(t, status == http.StatusBadRequest, query, status, text)
+		must.Hold(t, status == http.StatusBadRequest, "logs", query, "returned", status, text)
 	}
 	status, _ := h.get("/v2/pods/nothing/logs")
 	must.Hold(t, status == http.StatusNotFound, "the log of no pod:", status)
@@ -378,8 +379,8 @@ func TestPodLogs(t *testing.T) {
 	<-lines
 	h.kill()
 	h.start(t)
-	all := h.awaitLogLine(id, "?tail=5000", "starts the pod again", nil)
-	must.Contain(t, strings.Join(all, "\n"), `"one"`, ids(events)[0])
+	afterKill := h.awaitLogLine(id, "?tail=5000", "starts the pod again", nil)
+	must.Contain(t, strings.Join(afterKill, "\n"), `"one"`, eventIDs(events)[0])
 }
 
 // After a kill -9 or a stop of the jobrunner, its next start restarts the running pods and logs that.
@@ -388,31 +389,31 @@ func TestPodsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	h := startProcessPods(t, "--simulate-gpus=l4x2")
 	volume := `"mounts":{"persistent":{"size":10,"path":"/w"}}`
-	running := h.createPod(`{"name":"r","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
-	stopped := h.createPod(`{"name":"s","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
-	failed := h.createPod(`{"name":"f","image":"builtin/echo","args":"exit 1",` + cpu + `}`)
-	waiting := h.createPod(`{"name":"w","image":"team/unknown",` + cpu + `}`)
-	h.awaitPodStatus(running, "RUNNING")
-	h.awaitPodStatus(stopped, "RUNNING")
-	h.performAction(stopped, "stop")
-	h.awaitPodStatus(failed, "ERROR")
-	h.awaitReason(waiting, "nothing on this machine")
-	h.waitUntil("its start", func() bool { return len(h.recordedStarts(running)) == 1 })
-	for i, end := range []func(){func() { h.kill() }, func() { h.interrupt() }} {
-		pid := strings.Fields(h.recordedStarts(running)[i])[0]
-		end()
+	runningPod := h.createPod(`{"name":"r","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
+	stoppedPod := h.createPod(`{"name":"s","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
+	failedPod := h.createPod(`{"name":"f","image":"builtin/echo","args":"exit 1",` + cpu + `}`)
+	waitingPod := h.createPod(`{"name":"w","image":"team/unknown",` + cpu + `}`)
+	h.awaitPodStatus(runningPod, "RUNNING")
+	h.awaitPodStatus(stoppedPod, "RUNNING")
+	h.performAction(stoppedPod, "stop")
+	h.awaitPodStatus(failedPod, "ERROR")
+	h.awaitReason(waitingPod, "nothing on this machine")
+	h.waitUntil("its start", func() bool { return len(h.recordedStarts(runningPod)) == 1 })
+	for i, endDeployment := range []func(){func() { h.kill() }, func() { h.interrupt() }} {
+		pid := strings.Fields(h.recordedStarts(runningPod)[i])[0]
+		endDeployment()
 		h.start(t, "--simulate-gpus=l4x2")
-		h.awaitPodStatus(running, "RUNNING")
-		h.waitUntil("its start", func() bool { return len(h.recordedStarts(running)) == i+2 })
-		h.awaitLogLine(running, "?source=system&tail=5000", "starts the pod again", nil)
+		h.awaitPodStatus(runningPod, "RUNNING")
+		h.waitUntil("its start", func() bool { return len(h.recordedStarts(runningPod)) == i+2 })
+		h.awaitLogLine(runningPod, "?source=system&tail=5000", "starts the pod again", nil)
 		var v1 struct{ LastStatusChange string }
-		h.call(http.MethodGet, "/v1/pods/"+running, "", &v1)
-		must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner restarted"), v1)
-		p := h.getPod(stopped)
-		must.Hold(t, p.Status == "EXITED" && len(h.recordedStarts(stopped)) <= 1, p)
-		p = h.getPod(failed)
-		must.Hold(t, p.Status == "ERROR" && *p.Reason == "it ended with exit status 1", p)
-		h.awaitReason(waiting, "nothing on this machine")
+		h.call(http.MethodGet, "/v1/pods/"+runningPod, "", &v1)
+		must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner restarted"), "the last status change is", v1.LastStatusChange)
+		p := h.getPod(stoppedPod)
+		must.Hold(t, p.Status == "EXITED" && len(h.recordedStarts(stoppedPod)) <= 1, "the stopped pod is", p)
+		p = h.getPod(failedPod)
+		must.Hold(t, p.Status == "ERROR" && *p.Reason == "it ended with exit status 1", "the failed pod is", p)
+		h.awaitReason(waitingPod, "nothing on this machine")
 		text, _ := os.ReadFile("/proc/" + pid + "/cmdline")
 		must.Hold(t, !strings.Contains(string(text), "pod.sh"), "the pod's process", pid, "survived its jobrunner")
 	}

@@ -32,13 +32,13 @@ func TestTerminal(t *testing.T) {
 			cmd.Env = append(env, c.env...)
 			out, err := pty.Output(cmd)
 			must.Succeed(t, err, args, string(out))
-			plain := strings.ReplaceAll(string(out), "\r\x1b[K", "")
-			must.Hold(t, !strings.Contains(plain, "\x1b"), args, "prints escape sequences", plain)
-			must.Hold(t, args[0] != "backup" || strings.Contains(plain, "copied 0 of about") == c.progress, c.env, "progress is expected", c.progress, string(out))
+			text := strings.ReplaceAll(string(out), "\r\x1b[K", "")
+			must.Hold(t, !strings.Contains(text, "\x1b"), args, "prints escape sequences:", text)
+			must.Hold(t, args[0] != "backup" || strings.Contains(text, "copied 0 of about") == c.progress, "with the environment", c.env, "a backup prints", string(out), "want progress:", c.progress)
 		}
 	}
 	out := mustPrint(t, env, "backup", filepath.Join(home, "copy"))
-	must.Hold(t, !strings.Contains(out, "copied"), "progress without a terminal", out)
+	must.Hold(t, !strings.Contains(out, "copied"), "without a terminal, a backup shows progress:", out)
 }
 
 // keys list --json prints the keys without secrets and hashes.
@@ -53,13 +53,13 @@ func TestKeysJSON(t *testing.T) {
 	for i, line := range lines {
 		must.Succeed(t, json.Unmarshal([]byte(line), &keys[i]), line)
 	}
-	must.Require(t, len(keys) == 2 && !strings.Contains(out, secret) && !strings.Contains(out, "sha256"), out)
-	all, ci := keys[0], keys[1]
-	if all["name"] == "ci" {
-		all, ci = ci, all
+	must.Require(t, len(keys) == 2 && !strings.Contains(out, secret) && !strings.Contains(out, "sha256"), "the list is", out)
+	fullKey, ciKey := keys[0], keys[1]
+	if fullKey["name"] == "ci" {
+		fullKey, ciKey = ciKey, fullKey
 	}
-	must.Hold(t, ci["management"] == "none" && ci["jobs"] == "all" && ci["expires"] != nil && ci["expired"] == false && len(ci["endpoints"].([]any)) == 1, ci)
-	must.Hold(t, all["management"] == "all" && all["owner"] == "all" && all["expires"] == nil && all["endpoints"] == nil, all)
+	must.Hold(t, ciKey["management"] == "none" && ciKey["jobs"] == "all" && ciKey["expires"] != nil && ciKey["expired"] == false && len(ciKey["endpoints"].([]any)) == 1, "the key ci is", ciKey)
+	must.Hold(t, fullKey["management"] == "all" && fullKey["owner"] == "all" && fullKey["expires"] == nil && fullKey["endpoints"] == nil, "the key all is", fullKey)
 }
 
 // Progress updates of a handler are shown only on a terminal, and not with --json.
@@ -89,9 +89,9 @@ func TestJobShowsProgress(t *testing.T) {
 	}
 	const line = "job j1 is IN_PROGRESS: a third of it"
 	out := must.Do(pty.Output(newCommand()))(t)
-	must.Hold(t, strings.Contains(string(out), line) && strings.Contains(string(out), "7"), "on a terminal", string(out))
+	must.Hold(t, strings.Contains(string(out), line) && strings.Contains(string(out), "7"), "on a terminal, job run prints", string(out))
 	out = must.Do(pty.Output(newCommand("--json")))(t)
-	must.Hold(t, !strings.Contains(string(out), "a third of it\r\n") && strings.Contains(string(out), `"output":7`), "on a terminal, as JSON", string(out))
+	must.Hold(t, !strings.Contains(string(out), "a third of it\r\n") && strings.Contains(string(out), `"output":7`), "on a terminal with --json, job run prints", string(out))
 	out = must.Do(newCommand().CombinedOutput())(t)
-	must.Hold(t, !strings.Contains(string(out), "a third"), "without a terminal", string(out))
+	must.Hold(t, !strings.Contains(string(out), "a third"), "without a terminal, job run prints", string(out))
 }

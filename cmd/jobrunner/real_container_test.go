@@ -31,12 +31,12 @@ type containerDeployment struct {
 
 const handlerImage = "team/contained:1"
 
-var built sync.Map // engines that have the image
+var imageBuilds sync.Map // by name of the engine: a *sync.Once that builds the handler's image
 
 // requireImage builds the image of the handler once per engine.
 func requireImage(t *testing.T, e *containers.Engine) {
 	t.Helper()
-	once, _ := built.LoadOrStore(e.Name, &sync.Once{})
+	once, _ := imageBuilds.LoadOrStore(e.Name, &sync.Once{})
 	once.(*sync.Once).Do(func() { buildImage(t, e, handlerImage, "contained", nil) })
 }
 
@@ -45,7 +45,7 @@ type builder interface {
 	Build(t testing.TB, name string, cmd []string, files map[string]string)
 }
 
-// buildImage builds an image with a handler, testdata/HANDLER.py, and more files.
+// buildImage builds an image with the handler in testdata/HANDLER.py, and more files.
 func buildImage(t *testing.T, e builder, name, handler string, more map[string]string) {
 	t.Helper()
 	files := map[string]string{"/worker/runpod/__init__.py": "from . import serverless\n", "/worker/name": name}
@@ -84,13 +84,13 @@ func (c *containerDeployment) startEphemeral(t *testing.T) {
 	c.process = serve(t, environment(c.home, append(c.env, "GPUCLOUD_API_KEY=k")...), "--ephemeral", "--config="+filepath.Join(c.home, "jobrunner.yaml"))
 }
 
-// createEndpointOf creates an endpoint with an image, the volume and further members.
-func (c *containerDeployment) createEndpointOf(image, more string) {
+// createEndpointOf creates an endpoint with an image, the volume and further members of the request.
+func (c *containerDeployment) createEndpointOf(image, members string) {
 	c.t.Helper()
-	if more != "" {
-		more = ", " + more
+	if members != "" {
+		members = ", " + members
 	}
-	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+image+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+c.volume+`"]`+more+`}`)
+	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+image+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+c.volume+`"]`+members+`}`)
 }
 
 func (c *containerDeployment) submit(input string) (id string) {
@@ -142,15 +142,15 @@ func (c *containerDeployment) stopAndExpectNoContainer() {
 	must.Equal(c.t, c.containers(), nil, "containers are left")
 }
 
-// recordCommandLines records this machine's command lines with one of the words, until seen is called.
-func recordCommandLines(words ...string) (seen func() []string) {
-	stop, done := make(chan struct{}), make(chan []string)
+// recordCommandLines records this machine's command lines with one of the words. stop ends that and returns them.
+func recordCommandLines(words ...string) (stop func() []string) {
+	stopped, done := make(chan struct{}), make(chan []string)
 	go func() {
-		var found []string
+		var commandLines []string
 		for {
 			select {
-			case <-stop:
-				done <- found
+			case <-stopped:
+				done <- commandLines
 				return
 			case <-time.After(20 * time.Millisecond):
 			}
@@ -158,13 +158,13 @@ func recordCommandLines(words ...string) (seen func() []string) {
 			for _, file := range files {
 				text, _ := os.ReadFile(file) // fails if the process has ended
 				if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(string(text), w) }) {
-					found = append(found, strings.ReplaceAll(string(text), "\x00", " "))
+					commandLines = append(commandLines, strings.ReplaceAll(string(text), "\x00", " "))
 				}
 			}
 		}
 	}()
 	return func() []string {
-		close(stop)
+		close(stopped)
 		return <-done
 	}
 }
@@ -184,22 +184,22 @@ func testRealContainer(t *testing.T, e *containers.Engine) {
 	}
 	members := must.Do(json.Marshal(env))(t)
 	input := must.Do(json.Marshal(map[string]any{"name": "one", "env": names}))(t)
-	seen := recordCommandLines("planted-token", "planted-second")
+	stopRecording := recordCommandLines("planted-token", "planted-second")
 	c.createEndpointOf(handlerImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
-	got := c.awaitCompletion(c.submit(string(input)))
-	second := c.awaitCompletion(c.submit(`{"name": "two"}`))
-	must.Equal(t, got.Args, []string{"serve", "two words", "$HOME", `"`, ""}, "arguments")
+	firstAnswer := c.awaitCompletion(c.submit(string(input)))
+	secondAnswer := c.awaitCompletion(c.submit(`{"name": "two"}`))
+	must.Equal(t, firstAnswer.Args, []string{"serve", "two words", "$HOME", `"`, ""}, "arguments")
 	for name, want := range env {
-		if got.Env[name] == nil || *got.Env[name] != want {
-			t.Errorf("the variable %s: %q, expected %q", name, *got.Env[name], want)
+		if firstAnswer.Env[name] == nil || *firstAnswer.Env[name] != want {
+			t.Errorf("the variable %s is %v, want %q", name, firstAnswer.Env[name], want)
 		}
 	}
-	must.Equal(t, second.Worker, got.Worker, "the worker of the second job")
-	must.Equal(t, seen(), nil, "arguments of processes contain secrets")
-	all := c.containers()
-	must.Require(t, len(all) == 1, "containers:", all)
-	must.Equal(t, e.Output(t, "inspect", "--format", `{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "mine"}} {{index .Config.Labels "gpucloud.worker"}} {{.HostConfig.NetworkMode}}`, all[0]), fmt.Sprint(200<<20, " 500000000 yes ", second.Worker, " host"), "inspect")
-	if got := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, all[0]); strings.Contains(got, "planted") {
+	must.Equal(t, secondAnswer.Worker, firstAnswer.Worker, "the worker of the second job")
+	must.Equal(t, stopRecording(), nil, "arguments of processes contain secrets")
+	containers := c.containers()
+	must.Require(t, len(containers) == 1, "containers:", containers)
+	must.Equal(t, e.Output(t, "inspect", "--format", `{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "mine"}} {{index .Config.Labels "gpucloud.worker"}} {{.HostConfig.NetworkMode}}`, containers[0]), fmt.Sprint(200<<20, " 500000000 yes ", secondAnswer.Worker, " host"), "inspect")
+	if got := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, containers[0]); strings.Contains(got, "planted") {
 		t.Errorf("the command contains secrets: %s", got)
 	}
 	c.waitUntil("the worker's usage", func() bool {
@@ -211,11 +211,11 @@ func testRealContainer(t *testing.T, e *containers.Engine) {
 	})
 	c.stopAndExpectNoContainer()
 	begins := c.recordedLines("begins")
-	must.Hold(t, len(begins) == 2, "the network volume has", begins)
+	must.Hold(t, len(begins) == 2, "the network volume records the begins", begins)
 	c.start(t)
 	c.awaitCompletion(c.submit(`{"name": "three"}`))
 	if begins := c.countTakes(); begins["one"] != 1 || begins["three"] != 1 {
-		t.Errorf("the network volume of the next deployment has %v", begins)
+		t.Errorf("with the next deployment, the network volume records the begins %v", begins)
 	}
 	c.stopAndExpectNoContainer()
 	must.Hold(t, !strings.Contains(c.stderr.String(), "planted"), "a secret is in the log", &c.stderr)

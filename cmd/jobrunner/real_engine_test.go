@@ -16,14 +16,14 @@ import (
 )
 
 // awaitStartFailure waits until the endpoint's reason contains a text.
-func (c *containerDeployment) awaitStartFailure(part string) (reason string) {
+func (c *containerDeployment) awaitStartFailure(text string) (reason string) {
 	c.t.Helper()
 	defer func() {
 		if c.t.Failed() {
 			c.t.Log(c.workerList())
 		}
 	}()
-	return c.awaitHealthReason(part)
+	return c.awaitHealthReason(text)
 }
 
 func (c *containerDeployment) createRegistryAuth(name, username, password string) string {
@@ -40,7 +40,7 @@ func testRealPrivateRegistry(t *testing.T, e *containers.Engine) {
 	private := registry.Push(t, e, source, "private/"+e.Name+":1")
 	e.Output(t, "rmi", source) // so that it must be pulled
 	c := startContainerDeployment(t, e, "")
-	seen := recordCommandLines(containers.Password, "planted-wrong")
+	stopRecording := recordCommandLines(containers.Password, "planted-wrong")
 	right, wrong := c.createRegistryAuth("right", containers.Username, containers.Password), c.createRegistryAuth("wrong", containers.Username, "planted-wrong")
 	for _, step := range []struct{ name, image, auth, reason string }{
 		{"no login", private, "", "has no registry auth, and the registry " + registry.Address + " wants a login"},
@@ -57,8 +57,8 @@ func testRealPrivateRegistry(t *testing.T, e *containers.Engine) {
 		reason := c.awaitStartFailure(step.reason)
 		t.Logf("%s: %s", step.name, reason)
 		must.Hold(t, !strings.Contains(c.workerList(), "planted") && len(reason) <= 500,
-			step.name, "the answers have a password, or a long reason:", c.workerList())
-		must.Equal(t, must.Do(c.client("k").Jobs.Status(t.Context(), c.endpoint, job))(t).Status, "IN_QUEUE", step.name, "the job")
+			"with", step.name, "the answers have a password, or a long reason:", c.workerList())
+		must.Equal(t, must.Do(c.client("k").Jobs.Status(t.Context(), c.endpoint, job))(t).Status, "IN_QUEUE", "the job's status with", step.name)
 		if step.name != "wrong login" {
 			c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 			continue
@@ -69,7 +69,7 @@ func testRealPrivateRegistry(t *testing.T, e *containers.Engine) {
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 	}
 	c.stopAndExpectNoContainer()
-	must.Equal(t, seen(), nil, "arguments of processes contain passwords")
+	must.Equal(t, stopRecording(), nil, "arguments of processes contain passwords")
 	log := c.stderr.String()
 	must.Hold(t, !strings.Contains(log, "planted") && strings.Contains(log, "refused the login"), "the log has a password, or lacks the reason", log)
 }
@@ -85,16 +85,16 @@ func testRealCrashes(t *testing.T, e *containers.Engine) {
 		"memory": {`{"name": "memory", "eat": true}`, "its worker died: exit status 137: killed by SIGKILL, .*memory"},
 	} {
 		job := c.awaitEnd(c.submit(step.input))
-		must.Hold(t, job.Status == "FAILED" && regexp.MustCompile(step.reason).MatchString(string(job.Error)), name, "the job is", job.Status, job.Error, step.reason)
+		must.Hold(t, job.Status == "FAILED" && regexp.MustCompile(step.reason).MatchString(string(job.Error)), "the job", name, "is", job.Status, "with", string(job.Error), "want", step.reason)
 	}
 	c.awaitCompletion(c.submit(`{"name": "after"}`))
 	begins := c.countTakes()
-	must.Hold(t, begins["exit"] == 2 && begins["memory"] == 2 && begins["after"] == 1, "starts of jobs", begins)
-	all := c.containers()
-	must.Hold(t, len(all) == 1, "containers", all)
+	must.Hold(t, begins["exit"] == 2 && begins["memory"] == 2 && begins["after"] == 1, "the jobs began so often:", begins)
+	containers := c.containers()
+	must.Hold(t, len(containers) == 1, "want one container, got", containers)
 	c.stopAndExpectNoContainer()
 	log := c.stderr.String()
-	must.Hold(t, strings.Count(log, "a worker died") == 4 && strings.Contains(log, "exit status 3"), "log", log)
+	must.Hold(t, strings.Count(log, "a worker died") == 4 && strings.Contains(log, "exit status 3"), "the log is", log)
 }
 
 // If a container can't start because its command isn't in the image, or ends at once, the reason says so.
@@ -137,7 +137,7 @@ func testRealKills(t *testing.T, e *containers.Engine) {
 	c.start(t)
 	c.waitUntil("the job's second begin", func() bool { return len(c.recordedLines("begins")) == 2 })
 	after := c.containers()
-	must.Hold(t, len(after) == 1 && after[0] != before[0], "containers", after, "before the kill", before)
+	must.Hold(t, len(after) == 1 && after[0] != before[0], "the container was", before, "and after the kill is", after)
 	c.release("go")
 	c.awaitCompletion(id)
 	must.Equal(t, c.countTakes()["killed"], 2, "starts of the job")
@@ -154,7 +154,7 @@ func testRealKills(t *testing.T, e *containers.Engine) {
 func testRealStop(t *testing.T, e *containers.Engine) {
 	c := startContainerDeployment(t, e, "")
 	c.createEndpointOf(handlerImage, `"workers": {"min": 2, "max": 2}`)
-	soon, late := c.submit(`{"name": "soon", "wait": "soon"}`), c.submit(`{"name": "late", "wait": "late"}`)
+	soonID, lateID := c.submit(`{"name": "soon", "wait": "soon"}`), c.submit(`{"name": "late", "wait": "late"}`)
 	c.waitUntil("both jobs", func() bool { return len(c.recordedLines("begins")) == 2 })
 	must.Succeed(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	c.release("soon")
@@ -162,12 +162,12 @@ func testRealStop(t *testing.T, e *containers.Engine) {
 	must.Equal(t, c.containers(), nil, "containers are left")
 	c.start(t)
 	c.release("late")
-	got := c.awaitEnd(soon)
+	got := c.awaitEnd(soonID)
 	must.Hold(t, got.Status == "COMPLETED" && got.Retries == 0, "the job that was nearly done is", got.Status, "after", got.Retries, "retries")
-	got = c.awaitEnd(late)
+	got = c.awaitEnd(lateID)
 	must.Hold(t, got.Status == "COMPLETED" && got.Retries == 0, "the longer job is", got.Status, "after", got.Retries, "retries")
 	begins := c.countTakes()
-	must.Hold(t, begins["soon"] == 1 && begins["late"] == 2, "jobs began so often", begins)
+	must.Hold(t, begins["soon"] == 1 && begins["late"] == 2, "the jobs began so often:", begins)
 	c.stopAndExpectNoContainer()
 }
 
@@ -190,15 +190,15 @@ func (c *containerDeployment) createBalancer() {
 // awaitBothAnswers waits until both workers behind a load balancer have answered.
 func (c *containerDeployment) awaitBothAnswers() {
 	c.t.Helper()
-	answered := map[string]bool{}
+	answeredWorkers := map[string]bool{}
 	c.waitUntil("answers of both workers", func() bool {
 		status, body := c.get("/v2/" + c.endpoint + "/some/path")
 		worker, path, _ := strings.Cut(body, " ")
 		if status != http.StatusOK || path != "/some/path" {
-			c.t.Fatalf("%d %s\n%s", status, body, c.workerList())
+			c.t.Fatalf("a worker answered %d %s\n%s", status, body, c.workerList())
 		}
-		answered[worker] = true
-		return len(answered) == 2
+		answeredWorkers[worker] = true
+		return len(answeredWorkers) == 2
 	})
 }
 

@@ -23,7 +23,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	c := p.client("k")
-	queueing, working := p.createEndpointOfImage("unknown/image"), p.createEndpointOfImage("builtin/conformance") // an unknown image starts no worker
+	idleEndpoint, busyEndpoint := p.createEndpointOfImage("unknown/image"), p.createEndpointOfImage("builtin/conformance") // an unknown image starts no worker
 	type response struct {
 		status int
 		body   string
@@ -40,42 +40,44 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 		}()
 		return got
 	}
-	queued := ask("POST", "/v2/"+queueing+"/runsync?wait=300000", `{"input": {}}`)
-	running := ask("POST", "/v2/"+working+"/runsync?wait=300000", `{"input": {"op": "sleep", "ms": 200000}}`)
+	queuedResponse := ask("POST", "/v2/"+idleEndpoint+"/runsync?wait=300000", `{"input": {}}`)
+	runningResponse := ask("POST", "/v2/"+busyEndpoint+"/runsync?wait=300000", `{"input": {"op": "sleep", "ms": 200000}}`)
 	health := func(endpoint string) api.Health {
 		return must.Do(c.Jobs.Health(t.Context(), endpoint))(t)
 	}
-	p.waitUntil("both jobs", func() bool { return health(queueing).Jobs.InQueue == 1 && health(working).Jobs.InProgress == 1 })
+	p.waitUntil("both jobs", func() bool {
+		return health(idleEndpoint).Jobs.InQueue == 1 && health(busyEndpoint).Jobs.InProgress == 1
+	})
 	list := struct{ Requests []struct{ ID string } }{}
-	_, body := p.get("/v2/" + working + "/requests")
+	_, body := p.get("/v2/" + busyEndpoint + "/requests")
 	must.Require(t, json.Unmarshal([]byte(body), &list) == nil && len(list.Requests) == 1, "the jobs are", body)
 	id := list.Requests[0].ID
-	statusSync := ask("GET", "/live/v2/"+working+"/status-sync/"+id+"?wait=300000", "")
-	stream := ask("GET", "/live/v2/"+working+"/stream/"+id+"?wait=300000", "")
-	openAI := ask("POST", "/v2/"+queueing+"/openai/v1/chat/completions", `{}`)
-	p.waitUntil("the second request", func() bool { return health(queueing).Jobs.InQueue == 2 })
+	statusSync := ask("GET", "/live/v2/"+busyEndpoint+"/status-sync/"+id+"?wait=300000", "")
+	stream := ask("GET", "/live/v2/"+busyEndpoint+"/stream/"+id+"?wait=300000", "")
+	openAI := ask("POST", "/v2/"+idleEndpoint+"/openai/v1/chat/completions", `{}`)
+	p.waitUntil("the second request", func() bool { return health(idleEndpoint).Jobs.InQueue == 2 })
 
-	started := time.Now()
+	signalTime := time.Now()
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	for name, c := range map[string]struct {
-		got    <-chan response
-		status int
-		want   []string
+		response <-chan response
+		status   int
+		want     []string
 	}{
-		"runsync of a job that waits": {queued, 200, []string{`"status":"IN_QUEUE"`, `"id":"`}},
-		"runsync of a job that runs":  {running, 200, []string{`"status":"IN_PROGRESS"`, `"id":"` + id}},
+		"runsync of a job that waits": {queuedResponse, 200, []string{`"status":"IN_QUEUE"`, `"id":"`}},
+		"runsync of a job that runs":  {runningResponse, 200, []string{`"status":"IN_PROGRESS"`, `"id":"` + id}},
 		"status-sync":                 {statusSync, 200, []string{`"status":"IN_PROGRESS"`, `"id":"` + id}},
 		"stream":                      {stream, 200, []string{`"status":"IN_PROGRESS"`, `"stream":[]`}},
 		"openai":                      {openAI, 503, []string{`{"error":"the deployment is stopping`}},
 	} {
-		got := <-c.got
+		got := <-c.response
 		for _, want := range c.want {
-			must.Hold(t, got.status == c.status && strings.Contains(got.body, want), name, got.status, got.body, c.status, want)
+			must.Hold(t, got.status == c.status && strings.Contains(got.body, want), name, "returned", got.status, got.body, "want", c.status, want)
 		}
 	}
 	must.Equal(t, p.cmd.Wait(), nil, "the jobrunner ended with", &p.stderr)
-	took := time.Since(started) // the requests wait for five minutes, the job runs for more than three
-	must.Hold(t, took <= waitTimeout, "the stop took", took)
+	duration := time.Since(signalTime) // the requests wait for five minutes, the job runs for more than three
+	must.Hold(t, duration <= waitTimeout, "the stop took", duration)
 }
 
 // Closing the terminal stops the deployment like Ctrl-C.
@@ -89,21 +91,21 @@ func TestStopsOnHangup(t *testing.T) {
 	must.Equal(t, p.cmd.Wait(), nil, "the jobrunner ended with", &p.stderr)
 }
 
-// An interrupt during the start ends the program, which says so.
+// An interrupt during the start ends the program, which prints that it was interrupted.
 func TestInterruptedStart(t *testing.T) {
 	t.Parallel()
-	silent := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer silent.Close()
+	silentServer := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer silentServer.Close()
 	var stderr strings.Builder
-	cmd := exec.Command(binary, "serve", "--listen=127.0.0.1:0", "--engine=postgres://u@"+silent.Addr().String()+"/db")
+	cmd := exec.Command(binary, "serve", "--listen=127.0.0.1:0", "--engine=postgres://u@"+silentServer.Addr().String()+"/db")
 	cmd.Env, cmd.Stderr = environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), &stderr
 	must.Succeed(t, cmd.Start())
-	defer must.Do(silent.Accept())(t).Close() // waits until the program connects
+	defer must.Do(silentServer.Accept())(t).Close() // waits until the program connects
 	must.Succeed(t, cmd.Process.Signal(syscall.SIGTERM))
 	_ = cmd.Wait() // the exit status is checked below
-	must.Hold(t, cmd.ProcessState.ExitCode() == 1 && strings.HasPrefix(stderr.String(), "jobrunner: interrupted: "), cmd.ProcessState, stderr.String())
+	must.Hold(t, cmd.ProcessState.ExitCode() == 1 && strings.HasPrefix(stderr.String(), "jobrunner: interrupted: "), "serve ended with", cmd.ProcessState, stderr.String())
 
-	// dev runs the Python of the project, which interrupts dev.
+	// dev runs the project's Python, here a script that interrupts dev.
 	dir := t.TempDir()
 	python := filepath.Join(dir, ".venv", "bin", "python")
 	must.Succeed(t, os.MkdirAll(filepath.Dir(python), 0o700))

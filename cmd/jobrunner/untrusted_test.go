@@ -16,18 +16,19 @@ import (
 
 const escapes = "\x1b]0;owned\x07\x1b[2J\u009b31m\u202egnp\r\x08\x7f"
 
-func expectEscaped(t *testing.T, from, text string) {
+// expectEscaped expects that a text from a source has no control character.
+func expectEscaped(t *testing.T, source, text string) {
 	t.Helper()
 	for _, r := range text {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
-			t.Errorf("%s has the character %U: %.300q", from, r, text)
+			t.Errorf("%s has the character %U: %.300q", source, r, text)
 			return
 		}
 	}
 }
 
 // Control characters from workers, clients and arguments are escaped in logs, errors and outputs.
-func TestTerminalObeysNobody(t *testing.T) {
+func TestControlCharactersAreEscaped(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {
 		dir := t.TempDir()
@@ -52,7 +53,7 @@ rules:
 		p.interrupt()
 		expectEscaped(t, format, p.stderr.String())
 		must.Hold(t, strings.Contains(p.stderr.String(), "owned") && strings.Contains(p.stderr.String(), `written\u001b]0;x`),
-			"the log doesn't show it:", &p.stderr)
+			"the log lacks the escaped text:", &p.stderr)
 	}
 	// The same holds for invalid arguments in errors.
 	dir := t.TempDir()
@@ -75,11 +76,11 @@ func TestOutputIsLost(t *testing.T) {
 		cmd := exec.Command(binary, strings.Fields(command)...)
 		cmd.Env, cmd.Stdout = environment(t.TempDir()), must.Do(os.Open(os.DevNull))(t) // read-only
 		_ = cmd.Run()                                                                   // the exit status is checked below
-		must.Equal(t, cmd.ProcessState.ExitCode(), want, command)
+		must.Equal(t, cmd.ProcessState.ExitCode(), want, "the exit status of", command)
 	}
 }
 
-// If an endpoint's environment would run code of its own, the worker reports that and doesn't start.
+// If an endpoint's environment could run code of its own, such as with BASH_ENV, the worker reports that and doesn't start.
 func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/bin/bash"); err != nil && os.Getenv("CI") == "" {
@@ -87,19 +88,19 @@ func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
 	}
 	dir := t.TempDir()
 	mark, config := filepath.Join(dir, "mark"), filepath.Join(dir, "jobrunner.yaml")
-	evil := filepath.Join(dir, "evil.sh")
-	for file, text := range map[string]string{evil: "touch " + mark + "\n", config: "engine: none\nrules:\n  - image: a/b\n    command: {run: [/bin/bash, -c, 'echo 1']}\n"} {
+	script := filepath.Join(dir, "evil.sh")
+	for file, text := range map[string]string{script: "touch " + mark + "\n", config: "engine: none\nrules:\n  - image: a/b\n    command: {run: [/bin/bash, -c, 'echo 1']}\n"} {
 		writeFile(t, file, text)
 	}
 	p := serve(t, environment(dir, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+config)
 	c := p.client("k")
 	e := must.Do(c.Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "e", Type: "QUEUE", Container: &api.Container{Image: new("a/b"), Env: map[string]string{"BASH_ENV": evil}},
+		Name: "e", Type: "QUEUE", Container: &api.Container{Image: new("a/b"), Env: map[string]string{"BASH_ENV": script}},
 		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
 	}))(t)
 	for {
 		status, body := p.get("/v2/serverless/" + e.ID + "/workers")
-		must.Require(t, status == 200, status, body)
+		must.Require(t, status == 200, "the list of workers is", status, body)
 		if strings.Contains(body, `"status":"UNHEALTHY"`) {
 			must.Contain(t, body, "has BASH_ENV, which can make a local command run other code")
 			break

@@ -69,11 +69,11 @@ func startDeployment(t *testing.T, args ...string) *testDeployment {
 	return h
 }
 
-// startWithEndpoint starts a deployment and creates the endpoint. more has further fields of its request.
-func startWithEndpoint(t *testing.T, more string, args ...string) *testDeployment {
+// startWithEndpoint starts a deployment and creates the endpoint. fields are further fields of its request.
+func startWithEndpoint(t *testing.T, fields string, args ...string) *testDeployment {
 	t.Helper()
 	h := startDeployment(t, args...)
-	h.createEndpoint("/v2/serverless", `{"name": "handlers", "image": "team/handler", `+more+`}`)
+	h.createEndpoint("/v2/serverless", `{"name": "handlers", "image": "team/handler", `+fields+`}`)
 	return h
 }
 
@@ -142,17 +142,17 @@ func (h *testDeployment) release(name string) { writeFile(h.t, filepath.Join(h.d
 // recordedLines returns the words of each line that handlers have written to a file.
 func (h *testDeployment) recordedLines(file string) [][]string {
 	text, _ := os.ReadFile(filepath.Join(h.dir, file)) // may not exist yet
-	var out [][]string
+	var lines [][]string
 	for line := range bytes.Lines(text) {
 		if bytes.HasSuffix(line, []byte("\n")) {
-			out = append(out, strings.Fields(string(line)))
+			lines = append(lines, strings.Fields(string(line)))
 		}
 	}
-	return out
+	return lines
 }
 
 // The management API, the metrics and the log of a job's end have the utilization of GPUs and processes.
-func TestFiguresOfAWorker(t *testing.T) {
+func TestUtilizationOfAWorker(t *testing.T) {
 	t.Parallel()
 	h := startWithEndpoint(t, `"gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 0, "max": 1}`, "--simulate-gpus=h200x8")
 	id := h.queueJob("one", "go")
@@ -174,14 +174,14 @@ func TestFiguresOfAWorker(t *testing.T) {
 		h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/workers", "", &list)
 		return len(list.Workers) != 1 || list.Workers[0].CPUSeconds > 0 && list.Workers[0].MemoryBytes >= 1<<20
 	})
-	must.Require(t, len(list.Workers) == 1, list)
+	must.Require(t, len(list.Workers) == 1, "the workers are", list)
 	w := list.Workers[0]
-	must.Require(t, w.Status == "RUNNING" && w.GPUCount == 2 && len(w.GPUs) == 2 && w.Reason == nil, w)
+	must.Require(t, w.Status == "RUNNING" && w.GPUCount == 2 && len(w.GPUs) == 2 && w.Reason == nil, "the worker is", w)
 	var metrics string
 	h.call(http.MethodGet, "/metrics", "", &metrics)
 	for _, d := range w.GPUs {
 		must.Hold(t, d.TypeID == "NVIDIA H200" && d.Utilization == 0.96 && d.PowerWatts == 540 && d.TemperatureCelsius == 66 &&
-			d.MemoryUsedBytes >= d.MemoryBytes/2 && d.MemoryUsedBytes <= d.MemoryBytes, d)
+			d.MemoryUsedBytes >= d.MemoryBytes/2 && d.MemoryUsedBytes <= d.MemoryBytes, "the GPU is", d)
 		for _, want := range []string{`held{gpu="%s"} 1`, `utilization_ratio{gpu="%s"} 0.96`, `memory_used_bytes{gpu="%s"} `, `power_watts{gpu="%s"} 540`, `temperature_celsius{gpu="%s"} 66`} {
 			want = "gpucloud_gpu_" + fmt.Sprintf(want, d.ID)
 			must.Hold(t, strings.Contains(metrics, want), "the metrics lack", want)
@@ -196,17 +196,17 @@ func TestFiguresOfAWorker(t *testing.T) {
 		return err == nil && job.Status == "COMPLETED"
 	})
 	h.interrupt()
-	var end string
+	var endLines string
 	for line := range strings.Lines(h.stderr.String()) {
 		if strings.Contains(line, "a job left its worker") {
-			end += line
+			endLines += line
 		}
 	}
 	for _, want := range []string{
 		"endpoint=" + h.endpoint, "worker=" + w.ID, "job=" + id, "outcome=COMPLETED", "ran=", "cpu=", "memory_bytes=", "gpu0.uuid=" + w.GPUs[0].ID, "gpu1.uuid=" + w.GPUs[1].ID,
 		"gpu0.utilization_ratio=0.96", "gpu1.memory_used_bytes=", "gpu0.power_watts=540", "gpu1.temperature_celsius=66",
 	} {
-		must.Hold(t, strings.Contains(end, want) && strings.Count(end, "\n") == 1, "no", want, "in the end's log", end)
+		must.Hold(t, strings.Contains(endLines, want) && strings.Count(endLines, "\n") == 1, "the line of the job's end lacks", want, "or isn't the only one:", endLines)
 	}
 }
 
@@ -227,13 +227,13 @@ func (h *testDeployment) awaitResult(id string) (color string, pid, retries int)
 	return output.Color, output.PID, job.Retries
 }
 
-// countTakes counts how often each job began.
+// countTakes counts how often each job began, by the job's name.
 func (h *testDeployment) countTakes() map[string]int {
-	all := map[string]int{}
+	takes := map[string]int{}
 	for _, words := range h.recordedLines("begins") {
-		all[words[0]]++
+		takes[words[0]]++
 	}
-	return all
+	return takes
 }
 
 // expectCleanStop stops the deployment and expects that no worker is left.
@@ -262,26 +262,26 @@ func TestAStopAmongJobs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := startWithEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`)
-			done := h.queueJob("done", "")
-			h.awaitResult(done)
-			running := []string{h.queueJob("first", "go"), h.queueJob("second", "go")}
+			doneJob := h.queueJob("done", "")
+			h.awaitResult(doneJob)
+			runningJobs := []string{h.queueJob("first", "go"), h.queueJob("second", "go")}
 			h.waitUntil("two jobs", func() bool { return len(h.recordedLines("begins")) == 3 })
-			var queued []string
+			var queuedJobs []string
 			for n := range 10 {
-				queued = append(queued, h.queueJob(fmt.Sprint("queued-", n), ""))
+				queuedJobs = append(queuedJobs, h.queueJob(fmt.Sprint("queued-", n), ""))
 			}
-			before := h.recordedLines("starts")
+			firstStarts := h.recordedLines("starts")
 			stop(h)
 			h.start(t)
 			h.waitUntil("the jobs that ran", func() bool { return len(h.recordedLines("begins")) >= 5 })
-			for _, words := range before {
+			for _, words := range firstStarts {
 				pid, _ := strconv.Atoi(words[0])
 				must.Hold(t, !isRunning(pid), "the worker", pid, "of the first deployment still runs")
 			}
 			h.release("go")
-			for _, id := range slices.Concat([]string{done}, running, queued) {
+			for _, id := range slices.Concat([]string{doneJob}, runningJobs, queuedJobs) {
 				want := 0
-				if name == "SIGKILL" && slices.Contains(running, id) {
+				if name == "SIGKILL" && slices.Contains(runningJobs, id) {
 					want = 1
 				}
 				_, _, retries := h.awaitResult(id)
@@ -314,12 +314,12 @@ func TestExampleWorkers(t *testing.T) {
 	}
 	j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL="+p.url)}
 	out, stderr, code := j.run("", "run", "protocol", "--input", `{"text": "hello"}`, "--json")
-	must.Hold(t, code == 0 && strings.Contains(out, `"output":{"text":"HELLO"}`), "exit status", code, out, stderr)
+	must.Hold(t, code == 0 && strings.Contains(out, `"output":{"text":"HELLO"}`), "exit status", code, "stdout", out, "stderr", stderr)
 	out, stderr, code = j.run("", "run", "protocol", "--json")
-	must.Hold(t, code == 1 && strings.Contains(out, `KeyError('text')`), "exit status", code, out, stderr)
+	must.Hold(t, code == 1 && strings.Contains(out, `KeyError('text')`), "exit status", code, "stdout", out, "stderr", stderr)
 	status, body := p.get("/v2/" + ids["web"] + "/any?x=1")
-	must.Hold(t, status == http.StatusOK && body == `{"path": "/any?x=1"}`, status, body)
+	must.Hold(t, status == http.StatusOK && body == `{"path": "/any?x=1"}`, "the web worker answered", status, body)
 	if _, stderr, code := j.run("", "run", "web"); code != 2 || !strings.Contains(stderr, "is a load balancer, which has no jobs: send your requests to its workers, at "+p.url+"/v2/"+ids["web"]) {
-		t.Errorf("exit status %d, %s", code, stderr)
+		t.Errorf("a job for a load balancer: exit status %d, stderr %s", code, stderr)
 	}
 }

@@ -52,39 +52,39 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 	expectIdentity := func(key string, want apikey.Identity) {
 		t.Helper()
 		caller, err := keys.Authorize(requestWith(key))
-		must.Hold(t, (err == nil || errors.Is(err, apikey.ErrUnknown)) && (err != nil) == (want.Owner == "") && reflect.DeepEqual(caller, want), caller, err)
+		must.Hold(t, (err == nil || errors.Is(err, apikey.ErrUnknown)) && (err != nil) == (want.Owner == "") && reflect.DeepEqual(caller, want), "the caller is", caller, err, "want", want)
 	}
-	var unknown apikey.Identity
+	var nobody apikey.Identity
 	expectIdentity("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
-	expectIdentity("", unknown)
+	expectIdentity("", nobody)
 
 	commands := apikey.FileIn(dir) // as another process would
-	all := addKey(t, commands, "all")
-	expectIdentity(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
-	restricted := addKey(t, commands, "some", "e1", "e2")
-	expectIdentity(restricted, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
-	expectIdentity(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
+	allKey := addKey(t, commands, "all")
+	expectIdentity(allKey, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
+	restrictedKey := addKey(t, commands, "some", "e1", "e2")
+	expectIdentity(restrictedKey, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
+	expectIdentity(allKey, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
 	expectIdentity("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
-	expectIdentity(restricted+"x", unknown)
-	expectIdentity(restricted[1:], unknown)
-	expectIdentity(strings.ToLower(restricted), unknown)
-	expectIdentity("", unknown)
+	expectIdentity(restrictedKey+"x", nobody)
+	expectIdentity(restrictedKey[1:], nobody)
+	expectIdentity(strings.ToLower(restrictedKey), nobody)
+	expectIdentity("", nobody)
 
 	must.Succeed(t, commands.Remove("all"))
-	expectIdentity(all, unknown)
-	expectIdentity(restricted, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
-	second := addKey(t, commands, "all")
-	expectIdentity(all, unknown)
-	expectIdentity(second, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
+	expectIdentity(allKey, nobody)
+	expectIdentity(restrictedKey, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
+	secondKey := addKey(t, commands, "all")
+	expectIdentity(allKey, nobody)
+	expectIdentity(secondKey, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
 	must.Succeed(t, os.Remove(filepath.Join(dir, apikey.FileName)))
-	expectIdentity(restricted, unknown)
+	expectIdentity(restrictedKey, nobody)
 	expectIdentity("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
 }
 
 func TestEmptyKeyIsUnknown(t *testing.T) {
-	for _, sent := range []string{"", "x"} {
-		caller, err := apikey.New("").Authorize(requestWith(sent))
-		must.Hold(t, errors.Is(err, apikey.ErrUnknown), sent, caller, err)
+	for _, key := range []string{"", "x"} {
+		caller, err := apikey.New("").Authorize(requestWith(key))
+		must.Hold(t, errors.Is(err, apikey.ErrUnknown), "the key", key, "must be unknown, got", caller, err)
 	}
 }
 
@@ -117,12 +117,12 @@ func TestScopes(t *testing.T) {
 				got += right.letter
 			}
 		}
-		if refusal := caller.Refusal("e1"); strings.Contains(refusal, "for endpoint") || strings.Contains(refusal, "not for the job API") != !strings.Contains(c.want, "e") {
+		if refusal := caller.Refusal("e1"); strings.Contains(refusal, "for endpoint") || strings.Contains(refusal, "not for the job API") == strings.Contains(c.want, "e") {
 			t.Errorf("%+v: refused at its own endpoint with %q", c.key, refusal)
 		}
 		refusal := caller.Refusal("e2")
 		must.Hold(t, strings.Contains(refusal, "not for endpoint e2") == (len(c.key.Endpoints) > 0), c.key, "refused at another endpoint with", refusal)
-		must.Hold(t, err == nil && got == c.want && caller.Owner == "somebody", c.key, got, caller.Owner, err, c.want)
+		must.Hold(t, err == nil && got == c.want && caller.Owner == "somebody", c.key, "has the rights", got, "and the owner", caller.Owner, err, "want", c.want)
 	}
 }
 
@@ -180,11 +180,11 @@ func TestInvalidChanges(t *testing.T) {
 	addKey(t, f, "ci")
 	for _, name := range []string{"", " ", "a b", "-a", "a\n", "a/b", strings.Repeat("a", 65), "default", "ci"} {
 		key, err := f.Add(apikey.Key{Name: name})
-		must.Hold(t, err != nil && key == "", name, key, err)
+		must.Hold(t, err != nil && key == "", "adding the name", name, "returned", key, err)
 	}
 	for _, id := range []string{"", " ", "a,b", "a/b"} {
 		key, err := f.Add(apikey.Key{Name: "new", Endpoints: []string{"e1", id}})
-		must.Hold(t, err != nil && key == "", "endpoint", id, key, err)
+		must.Hold(t, err != nil && key == "", "adding a key for the endpoint", id, "returned", key, err)
 	}
 	must.Hold(t, f.Remove("new") != nil, "an unknown key was removed")
 	must.ErrorContains(t, apikey.FileIn(filepath.Join(dir, "nowhere")).Remove("ci"), "does not exist")
@@ -266,7 +266,7 @@ func TestTableTakesOver(t *testing.T) {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true}))(t)
 	defer db.Close()
 	openTable := func() *apikey.Table { return must.Do(apikey.OpenTable(t.Context(), db))(t) }
-	one, two := openTable(), openTable()
+	firstNode, secondNode := openTable(), openTable()
 	folders := []*apikey.File{apikey.FileIn(t.TempDir()), apikey.FileIn(t.TempDir())}
 	keys := map[string]string{}
 	for i, names := range [][]string{{"shared-name", "a"}, {"shared-name", "b"}} {
@@ -282,25 +282,25 @@ func TestTableTakesOver(t *testing.T) {
 	}
 	takeOver := func(table *apikey.Table, f *apikey.File, want int, conflicts ...string) {
 		t.Helper()
-		n, got, err := table.TakeOver(f)
-		must.Hold(t, err == nil && n == want && slices.Equal(got, conflicts), "took over", n, "conflicts", got, err, "want", want, conflicts)
+		added, gotConflicts, err := table.TakeOver(f)
+		must.Hold(t, err == nil && added == want && slices.Equal(gotConflicts, conflicts), "took over", added, "conflicts", gotConflicts, err, "want", want, conflicts)
 	}
-	takeOver(one, folders[0], 2)
-	takeOver(two, folders[1], 1, "shared-name")
-	must.Succeed(t, two.Remove("a"))
-	takeOver(one, folders[0], 0)
-	takeOver(two, folders[0], 0)
-	must.Hold(t, must.Err(authorize(one, keys["a0"])) != nil, "a removed key is taken over again")
-	caller := must.Do(authorize(one, keys["b1"]))(t)
+	takeOver(firstNode, folders[0], 2)
+	takeOver(secondNode, folders[1], 1, "shared-name")
+	must.Succeed(t, secondNode.Remove("a"))
+	takeOver(firstNode, folders[0], 0)
+	takeOver(secondNode, folders[0], 0)
+	must.Hold(t, must.Err(authorize(firstNode, keys["a0"])) != nil, "a removed key is taken over again")
+	caller := must.Do(authorize(firstNode, keys["b1"]))(t)
 	must.Hold(t, caller.Owner == "b" && caller.Jobs == apikey.Read, "a key of the other folder", caller)
-	must.Hold(t, must.Err(authorize(two, keys["shared-name1"])) != nil, "a key with the name of another one is accepted")
-	must.Equal(t, must.Err(two.Add(apikey.Key{Name: "a"})), nil, "adding a key with the name of a removed key")
+	must.Hold(t, must.Err(authorize(secondNode, keys["shared-name1"])) != nil, "a key with the name of another one is accepted")
+	must.Equal(t, must.Err(secondNode.Add(apikey.Key{Name: "a"})), nil, "adding a key with the name of a removed key")
 	must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
 		return must.Err(tx.Exec("UPDATE api_keys SET content = REPLACE(content, '\"jobs\"', '\"tasks\"') WHERE name = 'b'"))
 	}))
-	must.Succeed(t, one.Reload(t.Context()))
-	must.Hold(t, must.Err(one.List()) != nil, "an unreadable key is not reported")
-	must.Equal(t, must.Err(authorize(two, keys["b1"])), nil, "authorizing at a table that hasn't reloaded")
+	must.Succeed(t, firstNode.Reload(t.Context()))
+	must.Hold(t, must.Err(firstNode.List()) != nil, "an unreadable key is not reported")
+	must.Equal(t, must.Err(authorize(secondNode, keys["b1"])), nil, "authorizing at a table that hasn't reloaded")
 }
 
 // If the table can't be read again after an addition, the caller still gets the key, which is stored.
@@ -356,19 +356,19 @@ func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 // A request is authorized only with a key of the deployment, with or without the scheme.
 func FuzzAuthorize(f *testing.F) {
 	file := apikey.FileIn(f.TempDir())
-	scoped := must.Do(file.Add(apikey.Key{Name: "scoped", Endpoints: []string{"ep"}}))(f)
+	scopedKey := must.Do(file.Add(apikey.Key{Name: "scoped", Endpoints: []string{"ep"}}))(f)
 	keys := must.Do(apikey.New("the-own-key").With(file, time.Now, slog.New(slog.DiscardHandler)))(f)
 	fuzz.Run(f, func(t *testing.T, header string) {
-		header = strings.ReplaceAll(header, "$SCOPED", scoped)
-		sent := strings.TrimSpace(header)
-		if len(sent) > 6 && strings.EqualFold(sent[:6], "bearer") && sent[6] == ' ' {
-			sent = strings.TrimSpace(sent[7:])
+		header = strings.ReplaceAll(header, "$SCOPED", scopedKey)
+		key := strings.TrimSpace(header)
+		if len(key) > 6 && strings.EqualFold(key[:6], "bearer") && key[6] == ' ' {
+			key = strings.TrimSpace(key[7:])
 		}
 		caller, err := keys.Authorize(&http.Request{Header: http.Header{"Authorization": {header}}})
 		switch {
-		case sent == "the-own-key" && (err != nil || !reflect.DeepEqual(caller, apikey.Identity{Owner: apikey.DefaultOwner, Management: apikey.All, Jobs: apikey.All})),
-			sent == scoped && (err != nil || !reflect.DeepEqual(caller, apikey.Identity{Owner: "scoped", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"ep"}})),
-			sent != scoped && sent != "the-own-key" && err == nil:
+		case key == "the-own-key" && (err != nil || !reflect.DeepEqual(caller, apikey.Identity{Owner: apikey.DefaultOwner, Management: apikey.All, Jobs: apikey.All})),
+			key == scopedKey && (err != nil || !reflect.DeepEqual(caller, apikey.Identity{Owner: "scoped", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"ep"}})),
+			key != scopedKey && key != "the-own-key" && err == nil:
 			t.Errorf("%q is authorized as %+v, %v", header, caller, err)
 		}
 		must.Hold(t, err == nil || !strings.Contains(err.Error(), "the-own-key"), header, "the error has the key")
@@ -381,20 +381,20 @@ func FuzzAuthorize(f *testing.F) {
 func FuzzKeysFile(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.FileIn(dir)
-	added := must.Do(file.Add(apikey.Key{Name: "name", Endpoints: []string{"ep"}}))(f)
-	good := must.ReadFile(f, filepath.Join(dir, apikey.FileName))
-	hash := string(good[bytes.Index(good, []byte(`"sha256": "`))+11:][:64])
+	addedKey := must.Do(file.Add(apikey.Key{Name: "name", Endpoints: []string{"ep"}}))(f)
+	validFile := must.ReadFile(f, filepath.Join(dir, apikey.FileName))
+	hash := string(validFile[bytes.Index(validFile, []byte(`"sha256": "`))+11:][:64])
 	fuzz.Run(f, func(t *testing.T, text string) {
 		dir := t.TempDir()
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, apikey.FileName), []byte(strings.ReplaceAll(text, "$HASH", hash)), 0o600))
-		listed, err := apikey.FileIn(dir).List()
+		list, err := apikey.FileIn(dir).List()
 		if err != nil {
 			must.Hold(t, must.Err(apikey.New("own").With(apikey.FileIn(dir), time.Now, slog.New(slog.DiscardHandler))) != nil, text, "a deployment starts with the file")
 			return
 		}
 		keys := must.Do(apikey.New("own").With(apikey.FileIn(dir), time.Now, slog.New(slog.DiscardHandler)))(t)
 		var want apikey.Identity
-		for _, key := range listed {
+		for _, key := range list {
 			if h, _ := key.Hash.MarshalText(); string(h) == hash {
 				want = apikey.Identity{Owner: key.Owner, Management: key.Management, Jobs: key.Jobs, Endpoints: key.Endpoints}
 				if key.Expired(time.Now()) {
@@ -402,11 +402,11 @@ func FuzzKeysFile(f *testing.F) {
 				}
 			}
 		}
-		caller, err := keys.Authorize(requestWith(added))
+		caller, err := keys.Authorize(requestWith(addedKey))
 		must.Hold(t, err != nil || reflect.DeepEqual(caller, want), text, "the key is", caller, err, "expected", want)
 		must.Hold(t, must.Err(keys.Authorize(requestWith("another"))) != nil, text, "a key that is not in the file is authorized")
 	},
-		fuzz.Seed{strings.ReplaceAll(string(good), hash, "$HASH")}, fuzz.Seed{`{"keys":[]}`},
+		fuzz.Seed{strings.ReplaceAll(string(validFile), hash, "$HASH")}, fuzz.Seed{`{"keys":[]}`},
 		fuzz.Seed{`{"keys":[{"name":"a","owner":"o","sha256":"$HASH","management":"read","jobs":"none","created":"2026-01-01T00:00:00Z","expires":"2026-01-02T00:00:00Z"}]}`},
 		fuzz.Seed{`{"keys":[{"name":"a","sha256":"$HASH","jobs":"some"}]}`},
 		fuzz.Seed{`{"keys":[{"name":"a","sha256":"$HASH","created":"2026-01-01T00:00:00Z"},{"name":"b","sha256":"$HASH","endpoints":["x"],"created":"2026-01-01T00:00:00Z"}]}`},

@@ -28,8 +28,8 @@ const key = "key-of-the-deployment"
 
 // singleWorker is a pool with at most one worker.
 type singleWorker struct {
-	address string
-	open    sync.WaitGroup // a response may be read before done is called
+	address      string
+	openRequests sync.WaitGroup // a response may be read before done is called
 }
 
 func (o *singleWorker) Pick(ctx context.Context, _ string) (string, func(), error) {
@@ -37,8 +37,8 @@ func (o *singleWorker) Pick(ctx context.Context, _ string) (string, func(), erro
 		<-ctx.Done()
 		return "", nil, ctx.Err()
 	}
-	o.open.Add(1)
-	return o.address, o.open.Done, nil
+	o.openRequests.Add(1)
+	return o.address, o.openRequests.Done, nil
 }
 
 func newBalancer(w Workers) http.Handler {
@@ -83,11 +83,11 @@ func TestARequestReachesTheWorkerAsItIs(t *testing.T) {
 		"/ping/worker-1": "PUT /ping/worker-1 |hello||http",
 	} {
 		resp, got := do(t, "PUT", base+path, strings.NewReader("hello"))
-		must.Hold(t, got == want && resp.StatusCode == http.StatusTeapot && resp.Header.Get("X-Mine") == "yes", path, resp.StatusCode, got, want)
+		must.Hold(t, got == want && resp.StatusCode == http.StatusTeapot && resp.Header.Get("X-Mine") == "yes", path, "got", resp.StatusCode, got, "want 418 and", want)
 	}
 	_, got := do(t, "GET", base, nil, "X-Forwarded-Proto", "https")
 	must.Hold(t, strings.HasSuffix(got, "|https"), "behind a proxy with TLS:", got)
-	pool.open.Wait()
+	pool.openRequests.Wait()
 }
 
 func TestAWrongKeyReachesNoWorker(t *testing.T) {
@@ -99,11 +99,11 @@ func TestAWrongKeyReachesNoWorker(t *testing.T) {
 }
 
 func TestStreamedResponseArrivesAtOnce(t *testing.T) {
-	read := make(chan struct{})
+	firstRead := make(chan struct{})
 	base, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "first")
 		_ = http.NewResponseController(w).Flush()
-		<-read // write the rest after the first part was read
+		<-firstRead // write the rest after the first part was read
 		fmt.Fprintln(w, "second")
 	})
 	r := must.Do(http.NewRequestWithContext(t.Context(), "GET", base+"/x", nil))(t)
@@ -114,7 +114,7 @@ func TestStreamedResponseArrivesAtOnce(t *testing.T) {
 	for _, want := range []string{"first", "second"} {
 		must.Require(t, lines.Scan() && lines.Text() == want, "got", lines.Text(), "want", want)
 		if want == "first" {
-			close(read)
+			close(firstRead)
 		}
 	}
 }
@@ -134,27 +134,27 @@ func TestARequestIsSentOnce(t *testing.T) {
 	do(t, "GET", base+"/warm", nil) // opens a connection that could be reused
 	resp, body := do(t, "GET", base+"/x", nil)
 	must.Hold(t, resp.StatusCode == http.StatusBadGateway && tries.Load() == 1 && strings.Contains(body, "once"),
-		resp.StatusCode, body, "after", tries.Load(), "tries")
-	pool.open.Wait()
+		"answered", resp.StatusCode, body, "after", tries.Load(), "tries")
+	pool.openRequests.Wait()
 }
 
 func TestAClientThatGoesAwayEndsTheRequest(t *testing.T) {
-	began, ended := make(chan struct{}), make(chan struct{})
+	requestStarted, requestEnded := make(chan struct{}), make(chan struct{})
 	base, _ := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		close(began)
+		close(requestStarted)
 		<-r.Context().Done()
-		close(ended)
+		close(requestEnded)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	r := must.Do(http.NewRequestWithContext(ctx, "GET", base+"/x", nil))(t)
 	r.Header.Set("Authorization", "Bearer "+key)
-	go func() { <-began; cancel() }()
+	go func() { <-requestStarted; cancel() }()
 	resp, err := http.DefaultClient.Do(r)
 	if err == nil {
 		resp.Body.Close()
 	}
 	must.ErrorIs(t, err, context.Canceled)
-	<-ended
+	<-requestEnded
 }
 
 // After a handshake, such as WebSocket's, bytes pass in both directions.
@@ -184,7 +184,7 @@ func TestAnUpgradedConnectionPassesBothWays(t *testing.T) {
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	must.Hold(t, line == "echo hello\n", "got", line, err)
 	conn.Close()
-	pool.open.Wait()
+	pool.openRequests.Wait()
 }
 
 func TestReadyTimeout(t *testing.T) {
@@ -194,7 +194,7 @@ func TestReadyTimeout(t *testing.T) {
 		answer, started := httptest.NewRecorder(), time.Now()
 		newBalancer(new(singleWorker)).ServeHTTP(answer, r)
 		waited := time.Since(started)
-		must.Hold(t, waited == readyTimeout && answer.Code == http.StatusBadRequest, answer.Code, "after", waited, answer.Body)
+		must.Hold(t, waited == readyTimeout && answer.Code == http.StatusBadRequest, "answered", answer.Code, "after", waited, answer.Body)
 	})
 }
 
@@ -202,18 +202,18 @@ func TestReadyTimeout(t *testing.T) {
 func TestRequestSmuggling(t *testing.T) {
 	const hidden = "GET /v2/ep1/hidden HTTP/1.1\r\nHost: x\r\n\r\n"
 	const body = "0\r\n\r\n" + hidden
-	all := fmt.Sprintf("Content-Length: %d\r\n", len(body))
+	fullLength := fmt.Sprintf("Content-Length: %d\r\n", len(body))
 	for name, lines := range map[string]string{
-		"two lengths":           "Content-Length: 0\r\n" + all,
+		"two lengths":           "Content-Length: 0\r\n" + fullLength,
 		"a length and chunks":   "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
 		"chunks twice":          "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
-		"chunks with a blank":   "Transfer-Encoding : chunked\r\n" + all,
-		"chunks, disguised":     "Transfer-Encoding: xchunked\r\n" + all,
-		"chunks on a new line":  "Transfer-Encoding:\r\n chunked\r\n" + all,
+		"chunks with a blank":   "Transfer-Encoding : chunked\r\n" + fullLength,
+		"chunks, disguised":     "Transfer-Encoding: xchunked\r\n" + fullLength,
+		"chunks on a new line":  "Transfer-Encoding:\r\n chunked\r\n" + fullLength,
 		"a length with a sign":  "Content-Length: +5\r\n",
 		"a line that ends bare": "X: y\nContent-Length: 0\r\n",
-		"dropped on the way":    "Connection: Content-Length\r\n" + all,
-		"as it should be":       all,
+		"dropped on the way":    "Connection: Content-Length\r\n" + fullLength,
+		"valid":                 fullLength,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -243,7 +243,7 @@ func TestRequestSmuggling(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			must.Hold(t, !slices.Contains(paths, "/hidden") && len(paths) <= 1, "the worker", paths, "answered", statuses)
-			must.Hold(t, name != "as it should be" || len(paths) == 1 && statuses[0] == http.StatusOK, "the worker", paths, "answered", statuses)
+			must.Hold(t, name != "valid" || len(paths) == 1 && statuses[0] == http.StatusOK, "the worker", paths, "answered", statuses)
 			must.Hold(t, len(statuses) != 0, "the request got no response")
 		})
 	}
@@ -258,7 +258,7 @@ func TestHalfClosedConnectionGetsNoResponse(t *testing.T) {
 	fmt.Fprintf(c, "GET /v2/ep1/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", key)
 	must.Succeed(t, c.(*net.TCPConn).CloseWrite())
 	answer, _ := io.ReadAll(c)
-	must.Hold(t, len(answer) == 0, "it is answered", string(answer))
+	must.Hold(t, len(answer) == 0, "the client got", string(answer))
 }
 
 // For any path, the key is checked against its endpoint, and the worker gets the rest unchanged.

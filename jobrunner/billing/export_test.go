@@ -3,5 +3,5 @@ package billing
 // Kill stops a Meter like a killed process, without further writes.
 func (m *Meter) Kill() {
 	m.stop()
-	m.stopped.Wait()
+	m.goroutines.Wait()
 }

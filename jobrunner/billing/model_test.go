@@ -25,9 +25,9 @@ import (
 // interval is an expected span of a resource, in milliseconds. It computes with unbounded numbers.
 type interval struct {
 	billing.Resource
-	start, end int64 // end is 0 while it runs
-	process    int   // the process that runs it
-	survives   bool  // the kill of its process
+	start, end   int64 // end is 0 while it runs
+	process      int   // the process that runs it
+	survivesKill bool  // it outlives its process
 }
 
 // cost returns the cost of a rate up to a time.
@@ -57,11 +57,11 @@ func (v *interval) costBetween(from, to, now int64) (c billing.Cost) {
 // history applies random operations in two processes that share a database.
 type history struct {
 	*rapid.T
-	ctx    context.Context // of the bubble
-	db     *sqldb.DB
-	clock  *clock.Clock
-	meters [2]*billing.Meter
-	all    []*interval
+	ctx       context.Context // of the bubble
+	db        *sqldb.DB
+	clock     *clock.Clock
+	meters    [2]*billing.Meter
+	intervals []*interval
 }
 
 func (h *history) now() int64 { return h.clock.Now().UnixMilli() }
@@ -82,7 +82,7 @@ func (h *history) write(fn func(tx *sqldb.Tx) error) {
 
 // running returns the running intervals of volumes or of other resources.
 func (h *history) running(volumes bool) (out []*interval) {
-	for _, v := range h.all {
+	for _, v := range h.intervals {
 		if v.end == 0 && volumes == (v.Kind == billing.Volume) {
 			out = append(out, v)
 		}
@@ -108,11 +108,11 @@ func (h *history) operations() map[string]func(*rapid.T) {
 		"start": func(t *rapid.T) {
 			kind := rapid.SampledFrom([]billing.Kind{billing.Worker, billing.Pod, billing.Cluster}).Draw(t, "kind")
 			v := &interval{
-				Resource: billing.Resource{Kind: kind, ID: fmt.Sprintf("r%d", len(h.all)), Owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"), Rates: h.drawRates()},
+				Resource: billing.Resource{Kind: kind, ID: fmt.Sprintf("r%d", len(h.intervals)), Owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"), Rates: h.drawRates()},
 				start:    h.now(), process: rapid.IntRange(0, 1).Draw(t, "process"),
 			}
 			h.meters[v.process].Start(v.Resource)
-			h.all = append(h.all, v)
+			h.intervals = append(h.intervals, v)
 		},
 		"stop": func(t *rapid.T) {
 			v := h.pick(t, h.running(false))
@@ -125,13 +125,13 @@ func (h *history) operations() map[string]func(*rapid.T) {
 			next.Rates = h.drawRates()
 			h.meters[v.process].Start(next.Resource)
 			v.end = h.now()
-			h.all = append(h.all, next)
+			h.intervals = append(h.intervals, next)
 		},
 		"create a volume": func(*rapid.T) {
-			v := &interval{Resource: billing.Resource{Kind: billing.Volume, ID: fmt.Sprintf("v%d", len(h.all)), Rates: h.drawRates()}, start: h.now()}
+			v := &interval{Resource: billing.Resource{Kind: billing.Volume, ID: fmt.Sprintf("v%d", len(h.intervals)), Rates: h.drawRates()}, start: h.now()}
 			v.Owner = v.ID
 			h.write(func(tx *sqldb.Tx) error { return billing.StartVolume(tx, h.clock.Now(), v.Resource) })
-			h.all = append(h.all, v)
+			h.intervals = append(h.intervals, v)
 		},
 		"grow a volume": func(t *rapid.T) {
 			v := h.pick(t, h.running(true))
@@ -144,7 +144,7 @@ func (h *history) operations() map[string]func(*rapid.T) {
 				return billing.StartVolume(tx, h.clock.Now(), next.Resource)
 			})
 			v.end = h.now()
-			h.all = append(h.all, next)
+			h.intervals = append(h.intervals, next)
 		},
 		"delete a volume": func(t *rapid.T) {
 			v := h.pick(t, h.running(true))
@@ -186,18 +186,18 @@ func (h *history) operations() map[string]func(*rapid.T) {
 		},
 		"start a pod that may outlive its process": func(t *rapid.T) {
 			v := &interval{
-				Resource: billing.Resource{Kind: billing.Pod, ID: fmt.Sprintf("p%d", len(h.all)), Owner: "p", Rates: h.drawRates()},
-				start:    h.now(), process: rapid.IntRange(0, 1).Draw(t, "process"), survives: true,
+				Resource: billing.Resource{Kind: billing.Pod, ID: fmt.Sprintf("p%d", len(h.intervals)), Owner: "p", Rates: h.drawRates()},
+				start:    h.now(), process: rapid.IntRange(0, 1).Draw(t, "process"), survivesKill: true,
 			}
 			h.resume(t, v)
-			h.all = append(h.all, v)
+			h.intervals = append(h.intervals, v)
 		},
 		"kill a process whose pods go on": func(t *rapid.T) {
 			p := rapid.IntRange(0, 1).Draw(t, "process")
 			synctest.Wait()
 			h.meters[p].Kill()
 			for _, v := range h.running(false) {
-				if v.process == p && !v.survives {
+				if v.process == p && !v.survivesKill {
 					v.end = h.lastCheckpoint(t, v)
 				}
 			}
@@ -246,17 +246,17 @@ func (h *history) check(t *rapid.T) {
 	}
 	reader := rapid.IntRange(0, 1).Draw(t, "reader")
 	costs := h.usage(t, reader, kind, w)
-	for _, owner := range owners(h.all, kind) {
+	for _, owner := range owners(h.intervals, kind) {
 		for i := range w.Len() {
 			var want billing.Cost
-			for _, v := range h.all {
+			for _, v := range h.intervals {
 				// For resources of the other process, usage ends at its last checkpoint.
 				if v.Kind == kind && v.Owner == owner && (v.Kind == billing.Volume || v.end > 0 || v.process == reader) {
 					want = want.Plus(v.costBetween(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), now))
 				}
 			}
 			got := costs[owner][i]
-			for _, v := range h.all {
+			for _, v := range h.intervals {
 				if v.Kind == kind && v.Owner == owner && v.Kind != billing.Volume && v.end == 0 && v.process != reader {
 					want = want.Plus(v.costBetween(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), h.lastCheckpoint(t, v)))
 				}
@@ -266,14 +266,14 @@ func (h *history) check(t *rapid.T) {
 			}
 		}
 	}
-	other, err := billing.BucketsBetween(billing.Day, w.Start(), w.End())
+	otherWindow, err := billing.BucketsBetween(billing.Day, w.Start(), w.End())
 	if err != nil {
 		t.Skip("too many days")
 	}
 	if size == billing.Hour {
-		other = billing.Window{Size: size, Bounds: []time.Time{w.Start(), w.End()}} // one bucket
+		otherWindow = billing.Window{Size: size, Bounds: []time.Time{w.Start(), w.End()}} // one bucket
 	}
-	if a, b := sum(costs), sum(h.usage(t, reader, kind, other)); a != b {
+	if a, b := sum(costs), sum(h.usage(t, reader, kind, otherWindow)); a != b {
 		t.Fatalf("by %s %+v, in other buckets %+v", size, a, b)
 	}
 }
@@ -316,7 +316,8 @@ func TestCostsMatchTheModel(t *testing.T) {
 	checkHistories(t, func(*testing.T) sqldb.Config { return sqldb.Config{} })
 }
 
-// The same on PostgreSQL, which processes share. A few histories suffice: the statements are the same.
+// TestCostsOnPostgres is TestCostsMatchTheModel on PostgreSQL, which processes share. A few histories suffice: the
+// statements are the same.
 func TestCostsOnPostgres(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()

@@ -20,7 +20,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 	})
 }
 
-// The same on PostgreSQL without sequential scans, which its planner would choose for so small a table.
+// TestStatementsUseIndexesOnPostgreSQL forbids sequential scans, which PostgreSQL's planner would choose for so
+// small a table.
 func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	testPlans(t, sqldb.Config{URL: pgtest.Start(t)}, "Index Cond:", func(tx *sqldb.Tx, statement string) (string, error) {
 		// A generic plan: the plan for NULL arguments would read nothing.
@@ -60,8 +61,8 @@ func readPlan(tx *sqldb.Tx, columns int, query string, arguments ...any) (plan s
 	err = tx.Each(func(row sqldb.Row) error {
 		var numbers [3]int
 		var line string
-		into := []any{&numbers[0], &numbers[1], &numbers[2], &line}
-		err := row.Scan(into[len(into)-columns:]...)
+		targets := []any{&numbers[0], &numbers[1], &numbers[2], &line}
+		err := row.Scan(targets[len(targets)-columns:]...)
 		plan += line + "\n"
 		return err
 	}, query, arguments...)

@@ -21,7 +21,7 @@ func TestEmptyFile(t *testing.T) {
 	for _, text := range []string{"", "gpus: []", "remove: {}"} {
 		c := mustParse(t, text).catalogAfter(time.Hour)
 		must.Hold(t, len(c.GPUs) == len(builtin.GPUs) && len(c.Pools) == len(builtin.Pools) && len(c.CPUs) == len(builtin.CPUs) &&
-			len(c.DataCenters) == len(builtin.DataCenters) && !c.Restricts(), text, c.describe())
+			len(c.DataCenters) == len(builtin.DataCenters) && !c.Restricts(), "with the file", text, "the catalog has", c.describe())
 	}
 }
 
@@ -48,14 +48,14 @@ fees: {serverless: 0.01, networking: 0.02}
 `).catalogAfter(0)
 	must.Equal(t, idsOf(c.DataCenters, dataCenterID), []string{"LAB-1", "EU-RO-1"}, "data centers")
 	d := c.DataCenters[0]
-	must.Hold(t, d.Name == "Laboratory" && d.Region == "OCEANIA" && d.Country == "AU" && len(d.VolumeTypes) == 0 && d.Compliance[0] == "GDPR" && d.GlobalNetwork, d)
+	must.Hold(t, d.Name == "Laboratory" && d.Region == "OCEANIA" && d.Country == "AU" && len(d.VolumeTypes) == 0 && d.Compliance[0] == "GDPR" && d.GlobalNetwork, "LAB-1 is", d)
 	g, _ := c.GPUByID("NVIDIA L40S")
 	must.Hold(t, g.Name == "Forty" && g.Memory == 47 && g.Manufacturer == "NVIDIA" && len(c.GPUs) == len(builtin.GPUs)-2 &&
-		c.GPUs[len(c.GPUs)-1].ID == "Lab X1", g, "of", c.describe())
+		c.GPUs[len(c.GPUs)-1].ID == "Lab X1", "the L40S is", g, "of", c.describe())
 	o := c.OfferOf("NVIDIA L40S")
 	if o.PodPrice(Secure, true) != 860_000_000 || o.PodPrice(Community, false) != 1_000_000_000 || o.PodPrice(Community, true) != 500_000_000 ||
 		o.Price.Serverless != 1_000_000_001 || o.MaxCount[Secure] != 4 || o.MaxCount[Community] != 0 {
-		t.Errorf("%+v", o)
+		t.Errorf("the offer of the L40S is %+v", o)
 	}
 	o = c.OfferOf("NVIDIA H200")
 	must.Hold(t, o.MaxCount[Secure] == MaxGPUs && o.Price.Serverless == 0, "a type that isn't in the file:", o)
@@ -65,10 +65,10 @@ fees: {serverless: 0.01, networking: 0.02}
 	_, ok := c.PoolByID("AMPERE_48")
 	must.Hold(t, !ok, "a pool without types is left")
 	f, _ := c.CPUByID("cpu5g")
-	must.Hold(t, f.MinVCPU == 4 && f.MaxVCPU == 8 && f.RAMGBPerVCPU == 2.5 && c.CPUMemory("cpu5g", 4) == 10 && c.CPUPriceOf("cpu5g") == (CPUPrice{40_000_000, 30_000_000}), f)
+	must.Hold(t, f.MinVCPU == 4 && f.MaxVCPU == 8 && f.RAMGBPerVCPU == 2.5 && c.CPUMemory("cpu5g", 4) == 10 && c.CPUPriceOf("cpu5g") == (CPUPrice{40_000_000, 30_000_000}), "cpu5g is", f, "for", c.CPUPriceOf("cpu5g"))
 	_, ok = c.CPUByID("cpu3c")
 	must.Hold(t, !ok && len(c.CPUs) == len(builtin.CPUs), "CPU flavors", c.CPUs)
-	must.Hold(t, c.Storage == (StoragePrices{70_000_000, 140_000_000, 100_000_000}) && c.Fees == (Fees{10_000_000, 20_000_000}), c.Storage, c.Fees)
+	must.Hold(t, c.Storage == (StoragePrices{70_000_000, 140_000_000, 100_000_000}) && c.Fees == (Fees{10_000_000, 20_000_000}), "the prices are", c.Storage, c.Fees)
 	gpus := c.GPUsWith(map[string]Stock{"NVIDIA A40": {Count: 1}, "Exotic": {Count: 1, Memory: 3}})
 	must.Hold(t, gpus[len(gpus)-1].ID == "Exotic" && !slices.ContainsFunc(gpus, func(g GPU) bool { return g.ID == "NVIDIA A40" }), "with the machine's", gpus[len(gpus)-2:])
 	must.Hold(t, len(builtin.GPUs) == 49 && builtin.GPUs[7].Memory == 48 && builtin.Pools[0].ID == "AMPERE_16", "the built-in catalog has changed")
@@ -104,7 +104,7 @@ stock:
 		{2 * time.Hour, Placement{CPU: "cpu5c", DataCenter: "US-TX-3"}, None, true},
 	} {
 		level, stated := s.catalogAfter(c.after).LevelOf(c.p)
-		must.Hold(t, level == c.level && stated == c.stated, c.p, "after", c.after, level, stated, "want", c.level, c.stated)
+		must.Hold(t, level == c.level && stated == c.stated, c.p, "after", c.after, "has the level", level, stated, "want", c.level, c.stated)
 	}
 	for elapsed, want := range map[time.Duration]time.Duration{0: time.Hour, time.Hour: 90 * time.Minute, 100 * time.Minute: 2 * time.Hour, 2 * time.Hour: 0} {
 		next, _ := s.nextChange(elapsed)
@@ -132,12 +132,12 @@ func TestVolumeTiers(t *testing.T) {
 remove: {data_centers: [AP-JP-1]}
 data_centers: [{id: A, volume_types: [HIGH_PERFORMANCE]}, {id: B, volume_types: []}]
 `).catalogAfter(0)
-	for _, test := range []struct{ dataCenter, wanted, tier, err string }{
+	for _, test := range []struct{ dataCenter, requested, tier, err string }{
 		{"EU-RO-1", "", "STANDARD", ""}, {"EU-RO-1", "HIGH_PERFORMANCE", "HIGH_PERFORMANCE", ""}, {"unknown", "", "STANDARD", ""},
 		{"A", "", "HIGH_PERFORMANCE", ""}, {"A", "STANDARD", "", "of the type STANDARD"}, {"B", "", "", "has no network volumes"}, {"AP-JP-1", "", "", "not offered"},
 	} {
-		tier, err := c.VolumeTier(test.dataCenter, test.wanted)
-		must.Hold(t, tier == test.tier && (err == nil) == (test.err == "") && (err == nil || strings.Contains(err.Error(), test.err)), test, tier, err)
+		tier, err := c.VolumeTier(test.dataCenter, test.requested)
+		must.Hold(t, tier == test.tier && (err == nil) == (test.err == "") && (err == nil || strings.Contains(err.Error(), test.err)), test, "got", tier, err)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestInvalidFile(t *testing.T) {
 		"fees: {disk: 1}":                      "unknown field \"disk\"\n", // not: did you mean "disk"?
 	} {
 		_, err := parse("c.yaml", []byte(text))
-		must.Hold(t, err != nil && strings.HasPrefix(err.Error(), "c.yaml:") && strings.Contains(err.Error()+"\n", want), text, err, want)
+		must.Hold(t, err != nil && strings.HasPrefix(err.Error(), "c.yaml:") && strings.Contains(err.Error()+"\n", want), "the error of", text, "is", err, "want", want)
 	}
 }
 
@@ -224,13 +224,13 @@ func FuzzFile(f *testing.F) {
 			slices.Sort(ids)
 			must.Hold(t, len(slices.Compact(slices.Clone(ids))) == len(ids), text, "a", what, "appears twice:", ids)
 		}
-		seen := map[string]bool{}
+		pooled := map[string]bool{}
 		for _, p := range c.Pools {
 			must.Hold(t, len(p.Types) != 0, text, "the pool", p.ID, "is empty")
 			for _, id := range p.Types {
 				_, known := c.GPUByID(id)
-				must.Hold(t, known && !seen[id], text, "the pool", p.ID, "holds", id)
-				seen[id] = true
+				must.Hold(t, known && !pooled[id], text, "the pool", p.ID, "holds", id)
+				pooled[id] = true
 			}
 		}
 	},

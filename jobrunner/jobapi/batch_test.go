@@ -23,15 +23,15 @@ func (d *deployment) expectAnswer(want, method, path, body string) {
 	d.t.Helper()
 	a := d.do(method, path, body)
 	got := strings.TrimSpace(fmt.Sprint(a.status, " ", a.raw))
-	must.Hold(d.t, got == want || strings.HasPrefix(got, strings.TrimSuffix(want, "…")), method, path, "answered", got, want)
+	must.Hold(d.t, got == want || strings.HasPrefix(got, strings.TrimSuffix(want, "…")), method, path, "answered", got, "want", want)
 }
 
 func TestBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
-		created := now()
+		createdAt := now()
 		path, id := d.createBatch(`[{"input": {"n": 0}}, {"input": {"n":  1}}]`)
 		summary := func(status string, total, running, completed, failed int) string {
-			return fmt.Sprintf(`{"id":%q,"endpointId":"ep","status":%q,"requestTotal":%d,"requestInProgress":%d,"requestCompleted":%d,"requestFailed":%d,"createdAt":%d`, id, status, total, running, completed, failed, created.UnixMilli())
+			return fmt.Sprintf(`{"id":%q,"endpointId":"ep","status":%q,"requestTotal":%d,"requestInProgress":%d,"requestCompleted":%d,"requestFailed":%d,"createdAt":%d`, id, status, total, running, completed, failed, createdAt.UnixMilli())
 		}
 		a := d.do("POST", path+"/requests", `{"requests": [{"input": {}}, {"input": {}}]}`)
 		ids, _ := a.body["requestIds"].([]any)
@@ -58,7 +58,7 @@ func TestBatch(t *testing.T) {
 		third := d.take("ep-batch")
 		d.report(third, engine.Fail(`no "luck"`, []byte(`1`)))
 		d.expectAnswer("200 "+summary("FINALIZED", 3, 0, 2, 1)+"}", "GET", path, "")
-		at := func(s int) string { return created.Add(time.Duration(s) * time.Second).UTC().Format(time.RFC3339) }
+		at := func(s int) string { return createdAt.Add(time.Duration(s) * time.Second).UTC().Format(time.RFC3339) }
 		d.expectAnswer(fmt.Sprintf(`200 {"requests":[{"id":%q,"status":"COMPLETED","output":{"v":  [1]},"startedAt":%q,"completedAt":%q},{"id":%q,"status":"COMPLETED","output":%q,"startedAt":%q,"completedAt":%q},`+
 			`{"id":%q,"status":"FAILED","error":"no \"luck\"","startedAt":%q,"completedAt":%q}],"total":3,"offset":0,"limit":50,"hasMore":false}`,
 			first.ID, at(0), at(2), second.ID, large, at(2), at(2), third.ID, at(2), at(2)), "GET", path+"/requests", "")
@@ -67,7 +67,7 @@ func TestBatch(t *testing.T) {
 			"?offset=1&limit=1": second.ID, "?offset=3&limit=": `{"requests":[],"total":3,"offset":3,"limit":50,"hasMore":false}`,
 		} {
 			a := d.do("GET", path+"/requests"+query, "")
-			must.Hold(t, a.status == 200 && strings.Contains(a.raw, want), query, a.status, a.raw)
+			must.Hold(t, a.status == 200 && strings.Contains(a.raw, want), "the query", query, "must return", want, "got", a.status, a.raw)
 		}
 		sleep(3 * 3600) // longer than results of /run are kept
 		d.expectAnswer("200 "+summary("FINALIZED", 3, 0, 2, 1)+"}", "POST", path+"/cancel", "")
@@ -95,11 +95,11 @@ func TestBatchCancel(t *testing.T) {
 func TestBatchList(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		d.expectAnswer(`200 {"batches":[],"total":0,"offset":0,"limit":50,"hasMore":false}`, "GET", "/v2/ep/batch", "")
-		older, _ := d.createBatch(`[]`)
-		_, newer := d.createBatch(`[]`)
-		a := d.do("PUT", older, `{"name": "nightly"}`)
+		olderPath, _ := d.createBatch(`[]`)
+		_, newerID := d.createBatch(`[]`)
+		a := d.do("PUT", olderPath, `{"name": "nightly"}`)
 		must.Hold(t, a.status == 200 && a.body["name"] == "nightly", "the rename answered", a.status, a.raw)
-		if a := d.do("GET", "/v2/ep/batch?limit=1", ""); !strings.Contains(a.raw, newer) || !strings.Contains(a.raw, `"total":2,"offset":0,"limit":1,"hasMore":true}`) {
+		if a := d.do("GET", "/v2/ep/batch?limit=1", ""); !strings.Contains(a.raw, newerID) || !strings.Contains(a.raw, `"total":2,"offset":0,"limit":1,"hasMore":true}`) {
 			t.Errorf("the first page is %s", a.raw)
 		}
 		if a := d.do("GET", "/v2/ep/batch?limit=1&offset=1", ""); !strings.Contains(a.raw, `"name":"nightly"`) || !strings.Contains(a.raw, `"hasMore":false}`) {
@@ -112,7 +112,7 @@ func TestBatchList(t *testing.T) {
 		}
 		a = d.do("POST", "/v2/ep/batch", "[]")
 		must.Hold(t, a.status == 429 && a.header.Get("Retry-After") == "", "the 11th active batch:", a.status, a.raw)
-		d.do("POST", older+"/finalize", "") // a finalized batch without requests isn't active
+		d.do("POST", olderPath+"/finalize", "") // a finalized batch without requests isn't active
 		d.createBatch(`[]`)
 	})
 }

@@ -12,14 +12,14 @@ import (
 func TestEndpointsAreInvalidated(t *testing.T) {
 	current, reads := store.Endpoint{WorkersMax: 1}, 0
 	onRead := func() {}
-	epoch, own := int64(1), true
+	epoch, leads := int64(1), true
 	var loadErr error
 	cache := NewEndpoints(func(context.Context, string) (store.Endpoint, error) {
 		reads++
-		stored := current
+		endpoint := current
 		onRead()
-		return stored, loadErr
-	}, func(string) (int64, bool) { return epoch, own })
+		return endpoint, loadErr
+	}, func(string) (int64, bool) { return epoch, leads })
 	expectFind := func(workersMax, wantReads int) {
 		t.Helper()
 		got, err := cache.Find(t.Context(), "ep")
@@ -37,11 +37,11 @@ func TestEndpointsAreInvalidated(t *testing.T) {
 	onRead = func() {}
 	expectFind(3, 3)
 	expectFind(3, 3)
-	own = false // another node leads the endpoint, and changes it
+	leads = false // another node leads the endpoint, and changes it
 	expectFind(3, 4)
 	current.WorkersMax = 4
 	expectFind(4, 5)
-	epoch, own = 2, true
+	epoch, leads = 2, true
 	expectFind(4, 6)
 	expectFind(4, 6)
 	cache.Invalidate("ep")

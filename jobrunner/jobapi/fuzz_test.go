@@ -135,14 +135,14 @@ func FuzzSubmission(f *testing.F) {
 			}
 			return
 		}
-		var sent map[string]json.RawMessage // by exact name; the last duplicate counts
-		err := json.Unmarshal([]byte(body), &sent)
-		must.Hold(t, err == nil && bytes.Equal(job.Input, sent["input"]), "the worker's input is", string(job.Input), "of", body, err)
+		var submitted map[string]json.RawMessage // by exact name; the last duplicate counts
+		err := json.Unmarshal([]byte(body), &submitted)
+		must.Hold(t, err == nil && bytes.Equal(job.Input, submitted["input"]), "the worker's input is", string(job.Input), "of", body, err)
 		must.Hold(t, len(job.Rest) == 0 || json.Valid(job.Rest), "the worker's other members are", string(job.Rest))
 		var id string
 		must.Succeed(t, json.Unmarshal(answer["id"], &id), body, "is answered", text)
-		_, shown, read := d.do(t, "GET", "/v2/ep/status/"+url.PathEscape(id), "")
-		must.Hold(t, string(shown["status"]) == `"COMPLETED"` && bytes.Equal(shown["output"], sent["input"]), "the status of", body, read)
+		_, statusAnswer, statusText := d.do(t, "GET", "/v2/ep/status/"+url.PathEscape(id), "")
+		must.Hold(t, string(statusAnswer["status"]) == `"COMPLETED"` && bytes.Equal(statusAnswer["output"], submitted["input"]), "the status of", body, "is", statusText)
 	},
 		fuzz.Seed{uint8(0), `{"input": {"prompt": "héllo", "n": [1, 2.50, -0, 1e400]}}`},
 		fuzz.Seed{uint8(1), `{"input":{},"webhook":"https://example.com/x","policy":{"ttl":10000,"executionTimeout":5000,"lowPriority":true},"s3Config":{"accessId":"i","accessSecret":"` + plantedSecret + `","bucketName":"b","endpointUrl":"https://s3.example.com"}}`},
@@ -157,7 +157,7 @@ func FuzzSubmission(f *testing.F) {
 // A duration is accepted exactly if it is an integer within the bounds.
 func FuzzDuration(f *testing.F) {
 	d := newFuzzServer(f)
-	within := func(text string, min, max int64) bool {
+	isWithin := func(text string, min, max int64) bool {
 		if !json.Valid([]byte(text)) {
 			return false
 		}
@@ -170,26 +170,26 @@ func FuzzDuration(f *testing.F) {
 		}
 		job := must.Do(d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(t)
 		d.work()
-		absent := text == ""
-		for query, ok := range map[string]bool{
-			"/v2/ep/status/" + job.ID + "?ttl=": absent || within(text, 10_000, 604_800_000),
-			"/v2/ep/runsync?wait=":              absent || within(text, 1000, 300_000),
+		isAbsent := text == ""
+		for query, accepted := range map[string]bool{
+			"/v2/ep/status/" + job.ID + "?ttl=": isAbsent || isWithin(text, 10_000, 604_800_000),
+			"/v2/ep/runsync?wait=":              isAbsent || isWithin(text, 1000, 300_000),
 		} {
 			method, body := "GET", ""
 			if strings.Contains(query, "runsync") {
 				method, body = "POST", `{"input":{}}`
 			}
 			status, _, answer := d.do(t, method, query+url.QueryEscape(text), body)
-			must.Hold(t, (status == http.StatusOK) == ok, query, text, "is answered", status, answer, "accepted should be", ok)
+			must.Hold(t, (status == http.StatusOK) == accepted, query, text, "is answered", status, answer, "it must be accepted:", accepted)
 		}
 		if !json.Valid([]byte(text)) { // the text may be several members
 			return
 		}
-		absent = strings.TrimSpace(text) == "null"
-		for name, ok := range map[string]bool{"ttl": absent || within(text, 10_000, 604_800_000), "executionTimeout": absent || within(text, 5000, 604_800_000)} {
+		isAbsent = strings.TrimSpace(text) == "null"
+		for name, accepted := range map[string]bool{"ttl": isAbsent || isWithin(text, 10_000, 604_800_000), "executionTimeout": isAbsent || isWithin(text, 5000, 604_800_000)} {
 			body := `{"input":{},"policy":{"` + name + `":` + text + `}}`
 			status, _, answer := d.do(t, "POST", "/v2/ep/run", body)
-			must.Hold(t, (status == http.StatusOK) == ok, body, "is answered", status, answer, "accepted should be", ok)
+			must.Hold(t, (status == http.StatusOK) == accepted, body, "is answered", status, answer, "it must be accepted:", accepted)
 		}
 	},
 		fuzz.Seed{"10000"}, fuzz.Seed{"604800000"}, fuzz.Seed{"604800001"}, fuzz.Seed{"1000"}, fuzz.Seed{"999"}, fuzz.Seed{"300000"}, fuzz.Seed{"300001"}, fuzz.Seed{"5000.5"},

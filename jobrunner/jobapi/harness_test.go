@@ -27,13 +27,13 @@ import (
 
 // deployment is the job API over HTTP in a bubble of virtual time. The test takes and reports jobs.
 type deployment struct {
-	t          *testing.T
-	engine     *engine.Engine
-	client     *http.Client
-	lookups    int          // that still find the endpoint "deleted"
-	queued     atomic.Int32 // calls of OnQueued
-	workersMax int          // of every endpoint
-	running    int          // workers, at every endpoint
+	t              *testing.T
+	engine         *engine.Engine
+	client         *http.Client
+	deletedLookups int          // lookups that still find the endpoint "deleted"
+	queuedCalls    atomic.Int32 // calls of OnQueued
+	workersMax     int          // of every endpoint
+	runningWorkers int          // at every endpoint
 }
 
 const key = "the-key"
@@ -50,8 +50,8 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 		config := jobapi.Config{
 			Engine: e, Clock: clk, Keys: apikey.New(key), Logger: log,
 			Endpoint: func(_ context.Context, id string) (jobapi.Endpoint, error) {
-				if id == "deleted" && d.lookups > 0 {
-					d.lookups--
+				if id == "deleted" && d.deletedLookups > 0 {
+					d.deletedLookups--
 					return jobapi.Endpoint{WorkersMax: 1}, nil
 				}
 				if id != "ep" && id != "ep2" {
@@ -59,8 +59,8 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 				}
 				return jobapi.Endpoint{WorkersMax: d.workersMax}, nil
 			},
-			Workers:  func(string) worker.Counts { return worker.Counts{Idle: 1, Running: d.running} },
-			OnQueued: func(string) { d.queued.Add(1) },
+			Workers:  func(string) worker.Counts { return worker.Counts{Idle: 1, Running: d.runningWorkers} },
+			OnQueued: func(string) { d.queuedCalls.Add(1) },
 			Failure:  func(string) string { return "" },
 			Webhook:  func(*url.URL) error { return nil },
 			Limiter:  limits.New(clk), Bodies: httplimit.NewMemory(1 << 30), Answers: httplimit.NewMemory(1 << 30),

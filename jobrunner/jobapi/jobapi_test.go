@@ -18,7 +18,7 @@ func TestRun(t *testing.T) {
 		must.Require(t, a.status == 200 && len(a.body) == 2 && a.body["status"] == "IN_QUEUE", "answered", a.status, a.raw)
 		id := a.body["id"].(string)
 		must.Hold(t, regexp.MustCompile(`^[0-9a-f-]{36}-\w+$`).MatchString(id), "the id is", id)
-		must.Equal(t, d.queued.Load(), 1, "notifications of the pools")
+		must.Equal(t, d.queuedCalls.Load(), 1, "notifications of the pools")
 		sleep(1.5)
 		job := d.take("ep")
 		if got := d.status(id); got.body["status"] != "IN_PROGRESS" || got.body["delayTime"] != 1500.0 || got.body["workerId"] != "w1" || got.body["executionTime"] != nil {
@@ -121,18 +121,18 @@ func TestCancel(t *testing.T) {
 			got := d.status(id)
 			must.Hold(t, got.body["status"] == status, "and then the status is", got.raw)
 		}
-		waiting := d.submit(`{"input": {}}`)
-		expectCancel(waiting, "CANCELLED")
-		expectCancel(waiting, "CANCELLED")
-		running := d.submit(`{"input": {}}`)
+		waitingID := d.submit(`{"input": {}}`)
+		expectCancel(waitingID, "CANCELLED")
+		expectCancel(waitingID, "CANCELLED")
+		runningID := d.submit(`{"input": {}}`)
 		job := d.take("ep")
-		expectCancel(running, "CANCELLED")
+		expectCancel(runningID, "CANCELLED")
 		got, _ := d.engine.Report(t.Context(), job.Ref, engine.Done([]byte(`1`)))
 		must.Hold(t, got == engine.Stale, "a result after the cancel was answered", got)
-		expectCancel(running, "CANCELLED")
-		completed := d.submit(`{"input": {}}`)
+		expectCancel(runningID, "CANCELLED")
+		completedID := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`1`)))
-		expectCancel(completed, "COMPLETED")
+		expectCancel(completedID, "COMPLETED")
 	})
 }
 
@@ -198,10 +198,10 @@ func TestSubmissions(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, c := range cases {
 			for _, path := range []string{"/v2/ep/run", "/v2/ep/runsync?wait=1000"} {
-				before := d.engine.Counts("ep").InQueue
+				jobsBefore := d.engine.Counts("ep").InQueue
 				a := d.do("POST", path, c.body)
-				created := d.engine.Counts("ep").InQueue - before
-				must.Hold(t, a.status == c.status && (c.status == 200) == (created == 1) && strings.Contains(a.raw, c.wantText), path, c.body, a.status, a.raw, created, "jobs")
+				newJobs := d.engine.Counts("ep").InQueue - jobsBefore
+				must.Hold(t, a.status == c.status && (c.status == 200) == (newJobs == 1) && strings.Contains(a.raw, c.wantText), path, c.body, "got", a.status, a.raw, "and", newJobs, "jobs, want", c.status, c.wantText)
 				must.Hold(t, c.status == 200 || a.body["error"] != nil, path, c.body, "the error lacks the cause", a.raw)
 			}
 		}
@@ -273,7 +273,7 @@ func TestRoutes(t *testing.T) {
 		} {
 			a := d.do(c.method, c.path, "")
 			must.Hold(t, a.status == c.status && a.header.Get("Allow") == c.allow && a.body["error"] != nil,
-				c.method, c.path, a.status, "Allow", a.header.Get("Allow"), a.raw)
+				c.method, c.path, "got", a.status, "Allow", a.header.Get("Allow"), a.raw, "want", c.status, "Allow", c.allow)
 		}
 		got := d.status(id)
 		must.Hold(t, got.body["status"] == "IN_QUEUE", "the job is now", got.raw)
@@ -297,7 +297,7 @@ func TestHealth(t *testing.T) {
 func TestSubmitWhileEndpointIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, path := range []string{"run", "runsync", "openai/v1/chat/completions"} {
-			d.lookups = 1 // by the router
+			d.deletedLookups = 1 // by the router
 			d.expectAnswer("404 …", "POST", "/v2/deleted/"+path, `{"input": {}}`)
 			must.Equal(t, d.engine.Counts("deleted").InQueue, 0, "jobs in the queue after", path)
 		}

@@ -68,7 +68,7 @@ func TestRateLimits(t *testing.T) {
 			n, retryAfter := d.countAccepted(op.method, path, op.body)
 			must.Require(t, n == op.rate && retryAfter == "10", path, n, "were accepted, then Retry-After was", retryAfter)
 			before := d.engine.Counts("ep")
-			validBody := strings.Replace(op.body, "1", "{}", 1)
+			validBody := strings.Replace(op.body, "1", "{}", 1) // 1 makes a body invalid
 			if a := d.do(op.method, path, validBody); a.status != 429 || d.engine.Counts("ep") != before {
 				t.Errorf("%s: %d; the counts were %+v and are %+v", path, a.status, before, d.engine.Counts("ep"))
 			}
@@ -97,7 +97,7 @@ func TestRateLimits(t *testing.T) {
 func TestRateLimitOfRunningWorkers(t *testing.T) {
 	for running, want := range map[int]int{0: 100, 4: 100, 5: 100, 6: 120} {
 		bubble(t, func(t *testing.T, d *deployment) {
-			d.running = running
+			d.runningWorkers = running
 			n, _ := d.countAccepted("POST", "/v2/ep/cancel/unknown", "")
 			must.Hold(t, n == want, "with", running, "workers", n, "were accepted")
 		})
@@ -131,23 +131,23 @@ func TestOpenRunSyncs(t *testing.T) {
 		defer disconnect()
 		const path, body = "/v2/ep/runsync?wait=5000", `{"input": {}}`
 		reader := func() io.Reader { return strings.NewReader(body) }
-		disconnecting := d.holdRequests(ctx, 1, path, reader)
+		disconnectingRequest := d.holdRequests(ctx, 1, path, reader)
 		openRequests := d.holdRequests(t.Context(), 399, path, reader)
 		if n, retryAfter := d.countAccepted("POST", path, body); n != 0 || retryAfter != "1" || d.engine.Counts("ep").InQueue != 400 {
 			t.Errorf("with 400 open, %d were accepted, then Retry-After was %q; %d jobs were created", n, retryAfter, d.engine.Counts("ep").InQueue)
 		}
-		const quick = "/v2/ep/runsync?wait=1000"
+		const quickPath = "/v2/ep/runsync?wait=1000"
 		for name, a := range map[string]answer{
-			"another user":      d.do("POST", quick, body, "Authorization", "Bearer "+otherKey),
+			"another user":      d.do("POST", quickPath, body, "Authorization", "Bearer "+otherKey),
 			"another endpoint":  d.do("POST", "/v2/ep2/runsync?wait=1000", body),
 			"another operation": d.do("POST", "/v2/ep/run", body),
 		} {
 			must.Equal(t, a.status, 200, name, "is limited", a.raw)
 		}
 		disconnect() // a disconnecting client frees its place
-		disconnecting.Wait()
+		disconnectingRequest.Wait()
 		synctest.Wait()
-		d.expectAnswer("200 …", "POST", quick, body) // in its place
+		d.expectAnswer("200 …", "POST", quickPath, body) // in its place
 		openRequests.Wait()
 		next := d.holdRequests(t.Context(), 400, path, reader)
 		n, _ := d.countAccepted("POST", path, body)
@@ -240,9 +240,9 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		finish("ep-batch")
 		id := d.submit(`{"input": {}}`)
 		finish("ep")
-		streamed := d.submit(`{"input": {}}`)
+		streamID := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Chunk([]byte(large), nil))
-		reads := map[string]int{"/v2/ep/status/" + id: 1, "/live/v2/ep/status-sync/" + id: 1, batch + "/requests": 3} // the number of outputs
+		outputsOfPath := map[string]int{"/v2/ep/status/" + id: 1, "/live/v2/ep/status-sync/" + id: 1, batch + "/requests": 3}
 		submit := func(path, body string) answer {
 			go func() {
 				sleep(1)
@@ -253,7 +253,7 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		}
 
 		reserved := must.Do(memory.Reserve(40 << 20))(t)
-		for path := range reads {
+		for path := range outputsOfPath {
 			a := d.do("GET", path, "")
 			must.Hold(t, a.status == 503 && a.header.Get("Retry-After") == httplimit.RetryAfter, path, a.status, a.header)
 		}
@@ -261,15 +261,15 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		must.Hold(t, a.status == 503 && a.header.Get("Retry-After") == httplimit.RetryAfter, "openai", a.status, a.header)
 		a = submit("runsync", `{"input": {}}`)
 		must.Hold(t, a.status == 200 && strings.Contains(a.raw, `"status":"IN_PROGRESS"`) && !strings.Contains(a.raw, "output"), "runsync", a.status, a.raw)
-		_, sync, _ := strings.Cut(a.raw, `"id":"`)
-		sync, _, _ = strings.Cut(sync, `"`)
-		reads["/v2/ep/status/"+sync] = 1
-		_, _, chunk := d.sendText("GET", "/v2/ep/stream/"+streamed, "")
+		_, syncID, _ := strings.Cut(a.raw, `"id":"`)
+		syncID, _, _ = strings.Cut(syncID, `"`)
+		outputsOfPath["/v2/ep/status/"+syncID] = 1
+		_, _, chunk := d.sendText("GET", "/v2/ep/stream/"+streamID, "")
 		must.Equal(t, strings.Count(chunk, "output"), 1, "chunks")
 
 		reserved.Release()
 		reserved = must.Do(memory.Reserve(24 << 20))(t)
-		for path, outputs := range reads {
+		for path, outputs := range outputsOfPath {
 			a := d.do("GET", path, "")
 			must.Hold(t, a.status == 200 && strings.Count(a.raw, large) == outputs, path, a.status, len(a.raw))
 		}
@@ -277,11 +277,11 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		must.Hold(t, a.status == 200 && a.raw == large, "openai", a.status, len(a.raw))
 		a = submit("runsync", `{"input": {}}`)
 		must.Hold(t, a.status == 200 && strings.Contains(a.raw, large), "runsync", a.status, len(a.raw))
-		_, _, chunks := d.sendText("GET", "/v2/ep/stream/"+streamed, "")
+		_, _, chunks := d.sendText("GET", "/v2/ep/stream/"+streamID, "")
 		must.Equal(t, strings.Count(chunk+chunks, "x"), 6<<20, "characters of the stream")
 		reserved.Release()
-		idle := "/v2/ep/stream/" + d.submit(`{"input": {}}`)
-		go d.sendText("GET", idle, "")
+		idlePath := "/v2/ep/stream/" + d.submit(`{"input": {}}`)
+		go d.sendText("GET", idlePath, "")
 		synctest.Wait()
 		must.Succeed(t, must.Err(memory.Reserve(40<<20)), "the memory isn't free while a stream waits")
 		sleep(11) // until the stream's wait is over

@@ -128,7 +128,7 @@ func TestOpenAIText(t *testing.T) {
 	}
 }
 
-// If the job fails after its answer has begun, an error event or an abort tells clients.
+// If the job fails after its answer has begun, an error event or an abort (want "") tells clients.
 func TestOpenAIFailureAfterChunk(t *testing.T) {
 	for chunk, want := range map[string]string{`"data: 1\n\n"`: "data: 1\n\ndata: {\"error\":{\"message\":\"no luck\",\"type\":\"server_error\"}}\n\n", `"text"`: ""} {
 		for name, end := range map[string]engine.Report{"no luck": engine.Fail("no luck", nil), "the worker died": engine.Lost()} {

@@ -25,10 +25,10 @@ func TestRetry(t *testing.T) {
 		expectRefusal(id, "IN_PROGRESS")
 		d.report(job, engine.Fail("no luck", []byte(`"old"`)))
 		sleep(1800 - 0.001) // just before the end of the retention
-		before := d.queued.Load()
+		before := d.queuedCalls.Load()
 		a := d.do("POST", "/v2/ep/retry/"+id, "")
 		want := fmt.Sprintf(`{"id":%q,"status":"IN_QUEUE"}`, id)
-		must.Require(t, a.status == 200 && a.raw == want && d.queued.Load() == before+1, "retry answered", a.status, a.raw, "the pools were notified", d.queued.Load()-before, "times")
+		must.Require(t, a.status == 200 && a.raw == want && d.queuedCalls.Load() == before+1, "retry answered", a.status, a.raw, "the pools were notified", d.queuedCalls.Load()-before, "times")
 		must.Equal(t, d.status(id).raw, a.raw, "the status after the retry")
 		sleep(2)
 		job = d.take("ep")
@@ -63,26 +63,26 @@ func TestPurgeQueue(t *testing.T) {
 		purge := func(want string) {
 			t.Helper()
 			a := d.do("POST", "/v2/ep/purge-queue", "")
-			must.Hold(t, a.status == 200 && a.raw == want, "purge answered", a.status, a.raw, want)
+			must.Hold(t, a.status == 200 && a.raw == want, "purge answered", a.status, a.raw, "want", want)
 			sleep(10) // for the rate limit
 		}
 		purge(`{"removed":0,"status":"completed"}`)
-		completed := d.submit(`{"input": {}}`)
+		completedID := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`1`)))
-		running := d.submit(`{"input": {}}`)
+		runningID := d.submit(`{"input": {}}`)
 		job := d.take("ep")
-		var waiting []string
+		var waitingIDs []string
 		for range 3 {
-			waiting = append(waiting, d.submit(`{"input": {}}`))
+			waitingIDs = append(waitingIDs, d.submit(`{"input": {}}`))
 		}
 		a := d.do("GET", "/v2/ep/purge-queue", "")
 		must.Hold(t, a.status == 405, "GET answered", a.status, a.raw)
 		purge(`{"removed":3,"status":"completed"}`)
-		for _, id := range waiting {
+		for _, id := range waitingIDs {
 			d.expectAnswer("404 …", "GET", "/v2/ep/status/"+id, "") // purged
 		}
 		d.report(job, engine.Done([]byte(`2`)))
-		for id, output := range map[string]float64{completed: 1, running: 2} {
+		for id, output := range map[string]float64{completedID: 1, runningID: 2} {
 			got := d.status(id)
 			must.Hold(t, got.body["output"] == output, "a job that did not wait is", got.raw)
 		}
@@ -118,7 +118,7 @@ func TestRequests(t *testing.T) {
 			return all
 		}
 		must.Equal(t, list(), nil, "the list without requests")
-		large := d.submit(`{"input": {}}`)
+		largeID := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`"`+strings.Repeat("x", 65535)+`"`)))
 		var ids []string
 		for range 99 {
@@ -129,12 +129,12 @@ func TestRequests(t *testing.T) {
 		d.report(job, engine.Done([]byte(`{"a":  1}`)))
 		d.take("ep")
 		got := list()
-		must.Require(t, len(got) == 100, len(got), "requests")
+		must.Require(t, len(got) == 100, len(got), "requests are listed, want 100")
 		for i, request := range got[:99] {
 			must.Equal[any](t, request.(map[string]any)["id"], ids[98-i], "the id of request", i)
 		}
 		last := got[99].(map[string]any)
-		if last["id"] != large || last["status"] != "COMPLETED" || last["output"] != nil {
+		if last["id"] != largeID || last["status"] != "COMPLETED" || last["output"] != nil {
 			t.Errorf("the job with the large output: %.200v", last)
 		}
 		a := d.do("GET", "/v2/ep/requests", "")
@@ -143,7 +143,7 @@ func TestRequests(t *testing.T) {
 		}
 		d.submit(`{"input": {}}`)
 		got = list()
-		must.Hold(t, len(got) == 100 && got[99].(map[string]any)["id"] != large, "the oldest job is still listed")
+		must.Hold(t, len(got) == 100 && got[99].(map[string]any)["id"] != largeID, "the oldest job is still listed")
 		sleep(600) // the running job times out
 		if got := list()[98].(map[string]any); got["status"] != "TIMED_OUT" || got["executionTime"] != 600000.0 {
 			t.Errorf("the job whose time is over: %v", got)

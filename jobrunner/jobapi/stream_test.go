@@ -60,17 +60,17 @@ func TestStream(t *testing.T) {
 func TestStreamWaits(t *testing.T) {
 	for query, seconds := range map[string]float64{"": 10, "?wait=1000": 1, "?wait=25000": 25, "?wait=300000": 300} {
 		bubble(t, func(t *testing.T, d *deployment) {
-			running := d.submit(`{"input": {}}`)
+			runningID := d.submit(`{"input": {}}`)
 			d.take("ep")
-			waiting := d.submit(`{"input": {}}`)
-			for _, id := range []string{waiting, running} {
+			waitingID := d.submit(`{"input": {}}`)
+			for _, id := range []string{waitingID, runningID} {
 				start := now()
 				status, _, text := d.sendText("GET", "/v2/ep/stream/"+id+query, "")
 				must.Hold(t, status == 200 && text == "[]" && since(start) == seconds, query, "after", since(start), "s:", status, text)
 			}
 			start := now()
 			for _, wait := range []string{"999", "300001", "abc", "null"} {
-				d.expectAnswer("400 …", "GET", "/v2/ep/stream/"+running+"?wait="+wait, "")
+				d.expectAnswer("400 …", "GET", "/v2/ep/stream/"+runningID+"?wait="+wait, "")
 			}
 			a := d.do("GET", "/v2/ep/stream/unknown"+query, "")
 			must.Hold(t, a.status == 404 && since(start) <= 0, "an unknown job: after", since(start), "s:", a.status, a.raw)
@@ -120,7 +120,7 @@ func TestStreamSplits(t *testing.T) {
 			must.Hold(t, len(raw) <= 1<<20, "a chunk of", len(raw), "bytes")
 			joined += c.Output
 		}
-		must.Hold(t, len(chunks) == 3 && joined == want, len(chunks), "chunks with", len(joined), len(want), "bytes")
+		must.Hold(t, len(chunks) == 3 && joined == want, len(chunks), "chunks with", len(joined), "bytes, want 3 with", len(want))
 	})
 }
 
@@ -184,7 +184,7 @@ func TestStatusSync(t *testing.T) {
 			"/live/v2/ep/status-sync/" + id + "?wait=999": 400, "/live/v2/ep/status-sync/unknown": 404, "/v2/ep/status-sync/" + id: 404,
 		} {
 			a := d.do("GET", path, "")
-			must.Hold(t, a.status == status, path, a.status, a.raw)
+			must.Hold(t, a.status == status, path, "answered", a.status, a.raw, "want", status)
 		}
 	})
 }
@@ -206,7 +206,7 @@ func TestLiveRoutes(t *testing.T) {
 		} {
 			a := d.do(c.method, "/live/v2/ep/"+c.path, "")
 			must.Hold(t, a.status == c.status && a.header.Get("Allow") == c.allow,
-				c.method, c.path, a.status, "Allow", a.header.Get("Allow"), a.raw)
+				c.method, c.path, "got", a.status, "Allow", a.header.Get("Allow"), a.raw, "want", c.status, "Allow", c.allow)
 		}
 		for _, path := range []string{"/live/ep/health", "/live/v1/ep/health", "/live/live/v2/ep/health", "/live"} {
 			d.expectAnswer("404 …", "GET", path, "")

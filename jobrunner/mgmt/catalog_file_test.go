@@ -17,18 +17,18 @@ import (
 )
 
 // deployWithCatalog starts a deployment with two L40S and a catalog file.
-func deployWithCatalog(t *testing.T, text string) (d *deployment, c *clock.Clock, file string, logged chan string) {
+func deployWithCatalog(t *testing.T, text string) (d *deployment, c *clock.Clock, file string, logLines chan string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "catalog.yaml")
 	writeFile(t, file, text)
 	c = new(clock.Clock)
-	logged = make(chan string, 10)
+	logLines = make(chan string, 10)
 	source := must.Do(catalog.Open(file, c, slog.New(slog.NewTextHandler(writer(func(line []byte) (int, error) {
-		logged <- string(line)
+		logLines <- string(line)
 		return len(line), nil
 	}), nil))))(t)
 	t.Cleanup(source.Close)
-	return deploy(t, withL40S, func(config *mgmt.Config) { config.Catalog, config.Clock = source, c }), c, file, logged
+	return deploy(t, withL40S, func(config *mgmt.Config) { config.Catalog, config.Clock = source, c }), c, file, logLines
 }
 
 type writer func([]byte) (int, error)
@@ -41,7 +41,7 @@ func writeFile(t *testing.T, name, text string) {
 }
 
 func TestCatalogFile(t *testing.T) {
-	d, c, file, logged := deployWithCatalog(t, `
+	d, c, file, logLines := deployWithCatalog(t, `
 remove: {data_centers: ["*"], gpus: [NVIDIA A40]}
 data_centers:
   - {id: LAB-1, region: EUROPE, country: FR, volume_types: [HIGH_PERFORMANCE], compliance: [GDPR], global_network: true}
@@ -71,7 +71,7 @@ stock:
 	for query, want := range map[string][]string{"?regions=ASIA": {"LAB-2"}, "?compliance=GDPR": {"LAB-1"}, "?networkVolumeTypes=STANDARD": {"LAB-2"}, "?globalNetwork=true": {"LAB-1"}} {
 		must.Equal(t, ids(d.mustSend(200, "GET", "/v2/catalog/datacenters"+query, "").get("dataCenters")), want, query)
 	}
-	const lab = "/v2/catalog/gpus/Lab%20X?include=AVAILABILITY&product="
+	const labX = "/v2/catalog/gpus/Lab%20X?include=AVAILABILITY&product="
 	for query, want := range map[string]map[string]string{
 		"SERVERLESS":               {"availability": `"LOW"`, "dataCenters": `[{"id":"LAB-1","name":"LAB-1","availability":"LOW"},{"id":"LAB-2","name":"LAB-2","availability":"LOW"}]`},
 		"POD":                      {"availability": `"MEDIUM"`, "dataCenters.1.availability": `"MEDIUM"`, "cudaVersions": `[{"version":"12.8","available":true}]`},
@@ -85,10 +85,10 @@ stock:
 		"POD&countryCodes=JP,FR,X": nil,
 	} {
 		if want == nil {
-			d.expectRefusal(422, "countryCodes", "GET", lab+query, "")
+			d.expectRefusal(422, "countryCodes", "GET", labX+query, "")
 			continue
 		}
-		d.expectMembers(d.mustSend(200, "GET", lab+query, ""), want)
+		d.expectMembers(d.mustSend(200, "GET", labX+query, ""), want)
 	}
 	// If the file sets the stock of one data center, the others keep the machine's stock.
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20L40S?include=AVAILABILITY&product=POD", ""), map[string]string{
@@ -122,15 +122,15 @@ stock:
 
 	// The stock changes with the deployment's clock.
 	c.Advance(time.Hour)
-	d.expectMembers(d.mustSend(200, "GET", lab+"POD", ""), map[string]string{"availability": `"NONE"`, "dataCenters": "", "cudaVersions": `[{"version":"12.8","available":false}]`})
+	d.expectMembers(d.mustSend(200, "GET", labX+"POD", ""), map[string]string{"availability": `"NONE"`, "dataCenters": "", "cudaVersions": `[{"version":"12.8","available":false}]`})
 
 	// An invalid file changes nothing; a valid one applies soon.
 	writeFile(t, file, "gpu: []")
-	must.Contain(t, <-logged, "the catalog stays as it was", "catalog.yaml:1: unknown field")
+	must.Contain(t, <-logLines, "the catalog stays as it was", "catalog.yaml:1: unknown field")
 	d.mustSend(200, "GET", "/v2/catalog/datacenters/LAB-1", "")
 	id = d.create("/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"],"excludedTypes":["NVIDIA L4"]}}`)
 	writeFile(t, file, "remove: {gpus: [NVIDIA L4]}\ngpus: [{id: NVIDIA A40, price: {secure: 1.5}}]")
-	must.Contain(t, <-logged, "the catalog changed")
+	must.Contain(t, <-logLines, "the catalog changed")
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20A40", ""), map[string]string{"price.secure": `1.5`})
 	d.mustSend(200, "GET", "/v2/catalog/datacenters/EU-RO-1", "")
 
@@ -204,13 +204,13 @@ func TestGlobalVolumes(t *testing.T) {
 func TestSSHKeys(t *testing.T) {
 	d := deploy(t)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": `[]`})
-	const two = `["ssh-ed25519 AAAA me@example.com","ecdsa-sha2-nistp256 BBBB"]`
-	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":`+two+`}`), map[string]string{"keys": two})
-	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": two})
+	const twoKeys = `["ssh-ed25519 AAAA me@example.com","ecdsa-sha2-nistp256 BBBB"]`
+	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":`+twoKeys+`}`), map[string]string{"keys": twoKeys})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": twoKeys})
 	for _, body := range []string{`{}`, `{"keys":null}`, `{"keys":"ssh-rsa AAAA"}`, `{"keys":[1]}`, `{"keys":["AAAA"]}`, `{"keys":["ssh-rsa"]}`, `{"keys":["ssh-rsa AAAA\nssh-rsa BBBB"]}`, `{"keys":[],"more":1}`} {
 		d.expectRefusal(422, "", "PUT", "/v2/account/ssh-keys", body)
 	}
-	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": two})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": twoKeys})
 	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["sk-ssh-ed25519@openssh.com CCCC"]}`), map[string]string{"keys": `["sk-ssh-ed25519@openssh.com CCCC"]`})
 	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":[]}`), map[string]string{"keys": `[]`})
 	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": `[]`})
@@ -223,10 +223,10 @@ func TestCatalogTemplates(t *testing.T) {
 	official := d.mustSend(200, "GET", "/v2/catalog/templates", "")
 	list, _ := official.get("templates").([]any)
 	must.Require(t, len(list) >= 2 && official.text == d.mustSend(200, "GET", "/v2/catalog/templates?source=official", "").text,
-		official.text)
+		"without source and with source=official, the list must have at least two official templates:", official.text)
 	for _, item := range list {
 		template := item.(map[string]any)
-		must.Hold(t, template["public"] == true && template["registry"] == nil, template)
+		must.Hold(t, template["public"] == true && template["registry"] == nil, "an official template must be public, without a registry:", template)
 	}
 	d.expectMembers(d.mustSend(200, "GET", "/v2/templates/official-echo", ""), map[string]string{"image": `"builtin/echo"`, "serverless": `true`})
 	d.expectMembers(d.mustSend(201, "POST", "/v2/serverless", `{"templateId":"official-echo","name":"e","gpu":{"pools":["ADA_24"]}}`), map[string]string{"image": `"builtin/echo"`})
@@ -241,7 +241,7 @@ func TestCatalogTemplates(t *testing.T) {
 	d.mustSend(201, "POST", "/v2/templates", `{"name":"private","image":"i"}`)
 	shared := d.create("/v2/templates", `{"name":"shared","image":"i","public":true}`)
 	text := d.mustSend(200, "GET", "/v2/catalog/templates?source=community", "").text
-	must.Hold(t, strings.Contains(text, shared) && !strings.Contains(text, "private") && !strings.Contains(text, "official"), text)
+	must.Hold(t, strings.Contains(text, shared) && !strings.Contains(text, "private") && !strings.Contains(text, "official"), "community templates must be users' public ones:", text)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/templates?source=verified", ""), map[string]string{"templates": `[]`})
 	d.expectRefusal(422, "source", "GET", "/v2/catalog/templates?source=all", "")
 }

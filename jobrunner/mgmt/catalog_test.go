@@ -36,7 +36,7 @@ func TestCatalogLists(t *testing.T) {
 		must.Equal(t, ids(d.mustSend(200, "GET", "/v2/catalog/"+c.path, "").get(c.member)), c.want, c.path)
 		for _, id := range c.want {
 			got := d.mustSend(200, "GET", "/v2/catalog/"+c.path+"/"+url.PathEscape(id), "")
-			must.Hold(t, got.get("id") == id, id, got.text)
+			must.Hold(t, got.get("id") == id, "reading", id, "returned", got.text)
 		}
 		d.expectRefusal(404, "the catalog has no", "GET", "/v2/catalog/"+c.path+"/unknown", "")
 	}
@@ -97,7 +97,7 @@ func TestCatalogFilters(t *testing.T) {
 		"?compliance=GDPR": 0, "?globalNetwork=false": 0, "?globalNetwork=true": 26, "?regions=ASIA&networkVolumeTypes=STANDARD&globalNetwork=true": 1,
 	} {
 		got := ids(d.mustSend(200, "GET", "/v2/catalog/datacenters"+query, "").get("dataCenters"))
-		must.Hold(t, len(got) == want, query, got)
+		must.Hold(t, len(got) == want, "the query", query, "must find", want, "data centers, found", got)
 	}
 	for query, status := range map[string]int{
 		"gpus?include=AVAILABILITY": 400, "gpus?product=POD": 400, "gpus?count=1": 400, "gpus?cloud=SECURE": 400, "gpus?countryCodes=FR": 400,

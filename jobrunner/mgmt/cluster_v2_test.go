@@ -10,11 +10,11 @@ import (
 
 const smallCluster = `{"name":"c","type":"TRAINING","image":"i","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3}}`
 
-// A cluster's pods have the same settings. The operations of pods show them and can't change them.
+// A cluster's pods have the same settings. The operations of pods show these pods, but can't change them.
 func TestClusterV2(t *testing.T) {
 	d := deploy(t)
 	d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["ssh-ed25519 AAAA"]}`)
-	single := d.create("/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"}}`)
+	singlePod := d.create("/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"}}`)
 	body := `{"name":"c","type":"SLURM","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3},"image":"i","args":"a b","disk":9,"env":{"A":"1"},` +
 		`"ports":["22/tcp"],"mounts":{"persistent":{"size":10,"path":"/w"}},"dataCenterIds":["EU-RO-1"],"startSsh":true,"startJupyter":true}`
 	created := d.mustSend(201, "POST", "/v2/clusters", body)
@@ -42,7 +42,7 @@ func TestClusterV2(t *testing.T) {
 			prefix + "env.A": `"1"`, prefix + "status": `"PROVISIONING"`,
 		})
 		must.Hold(t, members.get(prefix+"env.JUPYTER_PASSWORD") != nil &&
-			strings.HasPrefix(fmt.Sprint(members.get(prefix+"env.PUBLIC_KEY")), "ssh-ed25519"), members.get(prefix+"env"))
+			strings.HasPrefix(fmt.Sprint(members.get(prefix+"env.PUBLIC_KEY")), "ssh-ed25519"), "the pod of rank", rank, "must have a JUPYTER_PASSWORD and the PUBLIC_KEY, has", members.get(prefix+"env"))
 	}
 	member, _ := members.get("pods.1.id").(string)
 	for _, request := range [][3]string{
@@ -53,7 +53,7 @@ func TestClusterV2(t *testing.T) {
 	}
 	for query, want := range map[string]int{"": 1, "?includeClusterPods=false": 1, "?includeClusterPods=true": 4} {
 		all, _ := d.mustSend(200, "GET", "/v2/pods"+query, "").get("pods").([]any)
-		must.Hold(t, len(all) == want, query, len(all), "pods, want", want)
+		must.Hold(t, len(all) == want, "the query", query, "lists", len(all), "pods, want", want)
 	}
 	d.expectRefusal(422, "want true or false", "GET", "/v2/pods?includeClusterPods=1", "")
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"name":"d"}`), map[string]string{"name": `"d"`, "pods.total": `3`, "id": `"` + id + `"`})
@@ -64,7 +64,7 @@ func TestClusterV2(t *testing.T) {
 	for _, request := range [][2]string{{"GET", path}, {"GET", path + "/pods"}, {"PATCH", path}, {"DELETE", path}, {"GET", "/v2/pods/" + member}} {
 		d.expectRefusal(404, "not found", request[0], request[1], `{"name":"x"}`)
 	}
-	d.mustSend(200, "GET", "/v2/pods/"+single, "")
+	d.mustSend(200, "GET", "/v2/pods/"+singlePod, "")
 	all, _ := d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", "").get("pods").([]any)
 	must.Hold(t, len(all) == 4, len(all), "pods are left, want the single one and 3 of the other cluster")
 }

@@ -40,25 +40,25 @@ func TestCommandsV2(t *testing.T) {
 	d := deploy(t)
 	for kind, body := range kindsWithCommands {
 		path := "/v2/" + kind
-		updated := path + "/" + d.create(path, strings.Replace(body, "$", "updated", 1)+`}`)
+		updatedPath := path + "/" + d.create(path, strings.Replace(body, "$", "updated", 1)+`}`)
 		for _, c := range commands {
 			want := map[string]string{"args": c.args, "entrypoint": c.entrypoint, "cmd": c.cmd}
-			created := path + "/" + d.create(path, strings.Replace(body, "$", strings.NewReplacer(`"`, "", `\`, "").Replace(c.body), 1)+","+c.body+"}")
+			createdPath := path + "/" + d.create(path, strings.Replace(body, "$", strings.NewReplacer(`"`, "", `\`, "").Replace(c.body), 1)+","+c.body+"}")
 			if kind == "clusters" {
-				member := d.mustSend(200, "GET", created+"/pods", "").get("pods.1.id").(string)
+				member := d.mustSend(200, "GET", createdPath+"/pods", "").get("pods.1.id").(string)
 				d.expectMembers(d.mustSend(200, "GET", "/v2/pods/"+member, ""), want)
 				continue
 			}
-			d.expectMembers(d.mustSend(200, "GET", created, ""), want)
-			d.expectMembers(d.mustSend(200, "PATCH", updated, `{"entrypoint":["other"],"cmd":["other"]}`), map[string]string{"cmd": `["other"]`})
-			if !strings.HasPrefix(c.body, `"entrypoint":["e"]`) { // it leaves cmd unchanged
-				d.expectMembers(d.mustSend(200, "PATCH", updated, "{"+c.body+"}"), want)
+			d.expectMembers(d.mustSend(200, "GET", createdPath, ""), want)
+			d.expectMembers(d.mustSend(200, "PATCH", updatedPath, `{"entrypoint":["other"],"cmd":["other"]}`), map[string]string{"cmd": `["other"]`})
+			if !strings.HasPrefix(c.body, `"entrypoint":["e"]`) { // such an update leaves cmd unchanged
+				d.expectMembers(d.mustSend(200, "PATCH", updatedPath, "{"+c.body+"}"), want)
 			}
 		}
 		for _, c := range contradictions {
 			d.expectRefusal(400, "args and entrypoint or cmd differ", "POST", path, strings.Replace(body, "$", "refused", 1)+","+c+"}")
 			if kind != "clusters" {
-				d.expectRefusal(400, "args and entrypoint or cmd differ", "PATCH", updated, "{"+c+"}")
+				d.expectRefusal(400, "args and entrypoint or cmd differ", "PATCH", updatedPath, "{"+c+"}")
 			}
 		}
 		d.expectRefusal(400, "args has a NUL character", "POST", path, strings.Replace(body, "$", "refused", 1)+`,"args":"{\"cmd\":[\"a\\u0000\"]}"}`)
@@ -68,7 +68,7 @@ func TestCommandsV2(t *testing.T) {
 	}
 }
 
-// An update of entrypoint or cmd keeps the other one, whatever the stored form.
+// An update of entrypoint keeps cmd, and vice versa, in whatever form the command is stored.
 func TestCommandUpdatesV2(t *testing.T) {
 	d := deploy(t)
 	path := "/v2/templates/" + d.create("/v2/templates", `{"name":"t","image":"i","args":"a b"}`)
@@ -114,18 +114,18 @@ func TestCommandOfTemplate(t *testing.T) {
 	for kind, body := range map[string]string{"pods": `"gpu":{"id":"NVIDIA L4"}`, "serverless": `"gpu":{"pools":["ADA_24"]}`} {
 		for name, command := range map[string]string{"args": `"args":"x y"`, "lists": `"entrypoint":["e"],"cmd":["c"]`} {
 			template := must.Do(json.Marshal(d.create("/v2/templates", `{"name":"`+kind+name+`","image":"i",`+command+`,"serverless":`+map[string]string{"pods": "false", "serverless": "true"}[kind]+"}")))(t)
-			inherited := map[string][2]string{"args": {`[]`, `["x","y"]`}, "lists": {`["e"]`, `["c"]`}}[name]
+			templateCommand := map[string][2]string{"args": {`[]`, `["x","y"]`}, "lists": {`["e"]`, `["c"]`}}[name]
 			for members, want := range map[string][2]string{
-				``: inherited, `,"cmd":["d"]`: {inherited[0], `["d"]`}, `,"entrypoint":["f"]`: {`["f"]`, inherited[1]}, `,"args":"z"`: {`[]`, `["z"]`}, `,"args":""`: {`[]`, `[]`}, `,"cmd":[]`: {inherited[0], `[]`},
+				``: templateCommand, `,"cmd":["d"]`: {templateCommand[0], `["d"]`}, `,"entrypoint":["f"]`: {`["f"]`, templateCommand[1]}, `,"args":"z"`: {`[]`, `["z"]`}, `,"args":""`: {`[]`, `[]`}, `,"cmd":[]`: {templateCommand[0], `[]`},
 			} {
-				created := d.create("/v2/"+kind, `{"name":"n",`+body+`,"templateId":`+string(template)+members+`}`)
-				d.expectMembers(d.mustSend(200, "GET", "/v2/"+kind+"/"+created, ""), map[string]string{"entrypoint": want[0], "cmd": want[1]})
+				id := d.create("/v2/"+kind, `{"name":"n",`+body+`,"templateId":`+string(template)+members+`}`)
+				d.expectMembers(d.mustSend(200, "GET", "/v2/"+kind+"/"+id, ""), map[string]string{"entrypoint": want[0], "cmd": want[1]})
 			}
 		}
 	}
 }
 
-// Args with the same meaning neither replace a container, so a locked pod accepts them, nor create a release.
+// An update to args with the same meaning creates no release and replaces no container, so a locked pod accepts it.
 func TestSameCommandReplacesNothing(t *testing.T) {
 	d := deploy(t)
 	pod := "/v2/pods/" + d.create("/v2/pods", kindsWithCommands["pods"]+`,"args":"a 'b'"}`)

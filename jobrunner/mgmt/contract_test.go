@@ -16,13 +16,13 @@ import (
 // resourceTest tests a resource of one version against the contract's table, field by field, over HTTP.
 type resourceTest struct {
 	*deployment
-	api      contract.API
-	resource string
-	path     string
-	minimal  map[string]any // the smallest body that a create accepts
-	unique   bool           // names are unique
-	bodies   int            // number of minimal bodies so far, which names count
-	volume   string         // id of a network volume
+	api         contract.API
+	resource    string
+	path        string
+	minimal     map[string]any // the smallest body that a create accepts
+	uniqueNames bool
+	bodies      int    // number of minimal bodies so far, which unique names contain
+	volume      string // id of a network volume
 }
 
 func resourceTests(d *deployment) []*resourceTest {
@@ -43,7 +43,8 @@ func resourceTests(d *deployment) []*resourceTest {
 	}
 }
 
-// siblings are the members that a member requires, by the prefix of its path.
+// siblings are the members that a body needs besides a member, by the prefix of the member's path. The first
+// prefix that matches applies.
 var siblings = []struct {
 	api            contract.API
 	resource, path string
@@ -83,7 +84,7 @@ func (r *resourceTest) siblingMembers(path string) map[string]any {
 func (r *resourceTest) minimalBody(path string) map[string]any {
 	out := r.siblingMembers(path)
 	maps.Copy(out, r.minimal)
-	if r.bodies++; r.unique {
+	if r.bodies++; r.uniqueNames {
 		out["name"] = fmt.Sprintf("%s %s %d", r.api, r.resource, r.bodies)
 	}
 	return out
@@ -127,10 +128,12 @@ func (r *resourceTest) sendMember(use contract.Use, path string, value any) repl
 	return r.send("PATCH", r.path+"/"+id, update)
 }
 
+var useNames = map[contract.Use]string{contract.Create: "a create", contract.Update: "an update"}
+
 func (r *resourceTest) expectAccepted(use contract.Use, path string, value any) {
 	r.Helper()
 	if got := r.sendMember(use, path, value); got.status/100 != 2 {
-		r.Errorf("%s %s, use %b: %s %v is rejected: %d %s", r.api, r.resource, use, path, value, got.status, got.text)
+		r.Errorf("%s %s: %s with %s = %v is rejected: %d %s", r.api, r.resource, useNames[use], path, value, got.status, got.text)
 	}
 }
 
@@ -142,7 +145,7 @@ func (r *resourceTest) expectRefused(use contract.Use, path string, value any) {
 	}
 	name := strings.TrimSuffix(path[strings.LastIndex(path, ".")+1:], "[]")
 	if got := r.sendMember(use, path, value); got.status != want || !strings.Contains(got.text, name) {
-		r.Errorf("%s %s, use %b: %s %v got %d %s", r.api, r.resource, use, path, value, got.status, got.text)
+		r.Errorf("%s %s: %s with %s = %v must be rejected with %d and the member's name, got %d %s", r.api, r.resource, useNames[use], path, value, want, got.status, got.text)
 	}
 }
 
@@ -316,12 +319,12 @@ func TestUpdateOfEachMember(t *testing.T) {
 			if strings.ContainsAny(f.Path, ".[") || slices.Contains(dependentMembers, f.Path) {
 				continue
 			}
-			value, shown := r.otherValue(f)
+			value, isShown := r.otherValue(f)
 			got := r.send("PATCH", r.path+"/"+r.create(r.path, r.minimalBody("")), map[string]any{f.Path: value})
 			switch {
 			case got.status/100 != 2:
 				t.Errorf("%s %s: an update of %s alone is rejected: %d %s", r.api, r.resource, f.Path, got.status, got.text)
-			case shown && fmt.Sprint(got.get(f.Path)) != fmt.Sprint(value):
+			case isShown && fmt.Sprint(got.get(f.Path)) != fmt.Sprint(value):
 				t.Errorf("%s %s: after an update to %s = %v the answer has %v: carry it in the mapper of the update (jobrunner/mgmt) and in the object or its change (jobrunner/store)", r.api, r.resource, f.Path, value, got.get(f.Path))
 			}
 		}
@@ -329,20 +332,20 @@ func TestUpdateOfEachMember(t *testing.T) {
 }
 
 // otherValue returns a value of a member other than its default, and whether answers show it as sent.
-func (r *resourceTest) otherValue(f contract.Field) (value any, shown bool) {
-	if whole, ok := r.siblingMembers(f.Path)[f.Path]; ok {
-		return whole, false
+func (r *resourceTest) otherValue(f contract.Field) (value any, isShown bool) {
+	if object, ok := r.siblingMembers(f.Path)[f.Path]; ok {
+		return object, false
 	}
-	shown = slices.ContainsFunc(contract.FieldsOf(r.api, r.resource, contract.Read), func(read contract.Field) bool { return read.Path == f.Path && read.Type == f.Type })
+	isShown = slices.ContainsFunc(contract.FieldsOf(r.api, r.resource, contract.Read), func(read contract.Field) bool { return read.Path == f.Path && read.Type == f.Type })
 	switch f.Type {
 	case "boolean":
-		return f.Default != "true", shown
+		return f.Default != "true", isShown
 	case "integer", "number":
 		n := 2.0
 		if f.Min != nil {
 			n += *f.Min
 		}
-		return n, shown
+		return n, isShown
 	case "array":
 		return []any{}, false // v1 shows an empty list as all data centers
 	case "map", "object":
@@ -352,12 +355,12 @@ func (r *resourceTest) otherValue(f contract.Field) (value any, shown bool) {
 	case f.Nullable:
 		return nil, false
 	case len(f.Enum) > 0:
-		return f.Enum[len(f.Enum)-1], shown
+		return f.Enum[len(f.Enum)-1], isShown
 	}
-	return fmt.Sprint("/x of ", r.api), shown // a new name, and a path
+	return fmt.Sprint("/x of ", r.api), isShown // a new name, and a path
 }
 
-// A create without a required member is refused, and the minimal body has no other members.
+// A create without a required member is rejected with an error that names the member.
 func TestRequiredMembersMatchContract(t *testing.T) {
 	for _, r := range resourceTests(deploy(t)) {
 		for _, f := range contract.FieldsOf(r.api, r.resource, contract.Create) {
@@ -374,7 +377,7 @@ func TestRequiredMembersMatchContract(t *testing.T) {
 			delete(object, path[len(path)-1])
 			got := r.send("POST", r.path, body)
 			want := fmt.Sprintf("%s: missing property '%s'", strings.TrimSuffix("$."+parent, "."), path[len(path)-1])
-			must.Hold(t, got.status/100 == 4 && strings.Contains(got.text, want), r.api, r.resource, "without", f.Path, got.status, got.text)
+			must.Hold(t, got.status/100 == 4 && strings.Contains(got.text, want), r.api, r.resource, "without", f.Path, "must be rejected with", want, "got", got.status, got.text)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestDelegationsWithoutName(t *testing.T) {
 	d := deploy(t)
 	for _, name := range []string{``, `,"name":null`, `,"name":""`} {
 		answer := d.mustSend(201, "POST", delegations, `{"resource":"`+ecrImage+`"`+name+`}`)
-		must.Hold(t, answer.has("name") && answer.get("name") == nil, name, answer.text)
+		must.Hold(t, answer.has("name") && answer.get("name") == nil, "with", name, "in the body, the name must be null in", answer.text)
 	}
 }
 

@@ -42,12 +42,12 @@ func TestAuthentication(t *testing.T) {
 	for _, c := range append(operations, operation{"GET", "/v2/nothing"}, operation{"DELETE", "/v1/templates"}) {
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong-key-value", "wrong-key-value", "Basic " + testKey, "Bearer " + testKey + "x"} {
 			got := d.sendWith(c.method, c.path+"?api_key="+testKey, "{not read", http.Header{"Authorization": {header}})
-			must.Hold(t, got.status == 401 && got.header.Get("WWW-Authenticate") == "Bearer", c.method, c.path, header, got.status, got.text)
+			must.Hold(t, got.status == 401 && got.header.Get("WWW-Authenticate") == "Bearer", c.method, c.path, "with the key", header, "must be 401 with WWW-Authenticate, got", got.status, got.text)
 			if strings.HasPrefix(c.path, "/v1") {
 				s, ok := got.get("message").(string)
 				must.Hold(t, ok && s != "", c.path, got.text)
 			} else if got.get("status") != 401.0 || got.get("title") != "Unauthorized" || got.header.Get("Content-Type") != "application/problem+json" {
-				t.Errorf("%s: %s", c.path, got.text)
+				t.Errorf("%s: want a problem with status 401, got %s", c.path, got.text)
 			}
 			must.Equal(t, got.header.Get("RateLimit"), "", "RateLimit of an answer without authentication")
 			must.Hold(t, !strings.Contains(got.text, "wrong-key-value"), "the answer repeats the key", got.text)
@@ -242,8 +242,8 @@ func TestDocumentsAreServed(t *testing.T) {
 	d := deploy(t)
 	key := http.Header{"Authorization": {"Bearer " + testKey}}
 	for path, c := range map[string]struct {
-		kind   string
-		public bool
+		contentType string
+		public      bool
 	}{
 		"/v1/openapi.json": {"application/json", true},
 		"/v1/docs":         {"text/html; charset=utf-8", true},
@@ -251,13 +251,13 @@ func TestDocumentsAreServed(t *testing.T) {
 	} {
 		got := d.sendWith("GET", path, "", key.Clone())
 		tag := got.header.Get("Etag")
-		must.Hold(t, got.status == 200 && got.header.Get("Content-Type") == c.kind && tag != "" && got.header.Get("Cache-Control") == "no-cache", path, got.status, got.header)
+		must.Hold(t, got.status == 200 && got.header.Get("Content-Type") == c.contentType && tag != "" && got.header.Get("Cache-Control") == "no-cache", path, got.status, got.header)
 		cached := d.sendWith("GET", path, "", http.Header{"Authorization": key["Authorization"], "If-None-Match": {tag}})
 		must.Hold(t, cached.status == 304 && cached.text == "", path, "with its tag", cached.status, cached.text)
 		head := d.sendWith("HEAD", path, "", key.Clone())
 		must.Hold(t, head.status == 200 && head.header.Get("Etag") == tag && head.text == "", "HEAD", path, head.status, head.header)
-		other := d.sendWith("POST", path, "", key.Clone())
-		must.Hold(t, other.status == 405 && other.header.Get("Allow") == "GET, HEAD", "POST", path, other.status, other.header)
+		post := d.sendWith("POST", path, "", key.Clone())
+		must.Hold(t, post.status == 405 && post.header.Get("Allow") == "GET, HEAD", "POST", path, "must be 405, got", post.status, post.header)
 		for _, header := range []http.Header{{}, {"Authorization": {"Bearer wrong-key-value"}}} {
 			unauthorized := d.sendWith("GET", path, "", header)
 			must.Hold(t, (unauthorized.status == 200) == c.public && (c.public || unauthorized.status == 401), path, header, unauthorized.status)

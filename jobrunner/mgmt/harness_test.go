@@ -115,7 +115,7 @@ func (d *deployment) create(path string, body any) string {
 		status = http.StatusOK
 	}
 	id, _ := d.mustSend(status, "POST", path, body).get("id").(string)
-	must.Require(d, id != "", "POST", path, "no id")
+	must.Require(d, id != "", "POST", path, "returned no id")
 	return id
 }
 
@@ -123,7 +123,7 @@ func (d *deployment) create(path string, body any) string {
 func (d *deployment) expectRefusal(status int, text, method, path string, body any) {
 	d.Helper()
 	got := d.send(method, path, body)
-	must.Hold(d, got.status == status && strings.Contains(got.text, text), method, path, body, got.status, got.text, status, text)
+	must.Hold(d, got.status == status && strings.Contains(got.text, text), method, path, body, "got", got.status, got.text, "want", status, "with", text)
 }
 
 // get returns a member by its path, such as scaling.type or 0.id, or nil if it is absent.
@@ -160,6 +160,6 @@ func (d *deployment) expectMembers(got reply, members map[string]string) {
 		if text != "" {
 			must.Succeed(d, json.Unmarshal([]byte(text), &want), text)
 		}
-		must.Equal(d, got.get(path), want, path, text, got.text)
+		must.Equal(d, got.get(path), want, "the member", path, "of", got.text)
 	}
 }

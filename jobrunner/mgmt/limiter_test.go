@@ -31,11 +31,11 @@ func TestRateLimitWindows(t *testing.T) {
 		must.Equal(t, countRequests(59).Get("RateLimit"), `"minute";r=0;t=40, "hour";r=2940;t=3580, "day";r=49940;t=86380`, "RateLimit after a minute's requests")
 		h := http.Header{}
 		if err := l.count(h); err == nil || h.Get("Retry-After") != "40" {
-			t.Errorf("one too many: %v %v", err, h)
+			t.Errorf("the 61st request of a minute must be rejected for 40 s, got the error %v and the headers %v", err, h)
 		}
 		time.Sleep(40*time.Second - time.Millisecond)
 		if err := l.count(h); err == nil || h.Get("Retry-After") != "1" {
-			t.Errorf("just before the minute is over: %v %v", err, h)
+			t.Errorf("a request just before the minute is over must be rejected for 1 s, got the error %v and the headers %v", err, h)
 		}
 		time.Sleep(time.Millisecond)
 		got := countRequests(1).Get("RateLimit")
@@ -65,24 +65,24 @@ func TestSharedQuotas(t *testing.T) {
 		servers = append(servers, must.Do(New(t.Context(), Config{DB: db, Clock: c, Limits: true}))(t).(*server))
 	}
 	quota := windows[0].quota
-	var admitted, refused atomic.Int64
-	var sending sync.WaitGroup
+	var admitted, rejected atomic.Int64
+	var senders sync.WaitGroup
 	for i := range 2 * quota {
-		sending.Go(func() {
+		senders.Go(func() {
 			h := http.Header{}
 			switch err := servers[i%2].countAgainstQuotas(context.Background(), "ada", h); {
 			case err == nil:
 				admitted.Add(1)
 			case strings.Contains(err.Error(), "minute window") && h.Get("Retry-After") == "60":
-				refused.Add(1)
+				rejected.Add(1)
 			default:
-				t.Error(err, h)
+				t.Error("got the error", err, "and the headers", h)
 			}
 		})
 	}
-	sending.Wait()
-	must.Hold(t, int(admitted.Load()) == quota && int(refused.Load()) == quota,
-		admitted.Load(), "were admitted and", refused.Load(), "rejected, want", quota, "each")
+	senders.Wait()
+	must.Hold(t, int(admitted.Load()) == quota && int(rejected.Load()) == quota,
+		admitted.Load(), "were admitted and", rejected.Load(), "rejected, want", quota, "each")
 	h := http.Header{}
 	err := servers[0].countAgainstQuotas(context.Background(), "bob", h)
 	must.Hold(t, err == nil && strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60`), "another owner", err, h)

@@ -17,13 +17,13 @@ func (d *deployment) walk(path, member, query string, afterPage func(page int)) 
 	for {
 		page := d.mustSend(200, "GET", path+"?"+query+cursor, "")
 		objects, isList := page.get(member).([]any)
-		must.Require(d, isList, page.text)
+		must.Require(d, isList, "the page has no list", member, page.text)
 		for _, o := range objects {
 			ids = append(ids, o.(map[string]any)["id"].(string))
 		}
 		sizes = append(sizes, len(objects))
 		next, more := page.get("pagination.nextCursor"), page.get("pagination.hasNextPage").(bool)
-		must.Require(d, more == (next != nil), page.text)
+		must.Require(d, more == (next != nil), "hasNextPage and nextCursor must agree:", page.text)
 		if !more {
 			return ids, sizes
 		}
@@ -50,7 +50,7 @@ func TestPages(t *testing.T) {
 				return d.send("POST", c.path, strings.Replace(c.body, "NAME", name, 1)).get("id").(string)
 			}
 			if ids, sizes := d.walk(c.path, c.member, "", nil); len(ids) != 0 || !slices.Equal(sizes, []int{0}) {
-				t.Errorf("an empty list: %v in pages of %v", ids, sizes)
+				t.Errorf("want no ids in one page of 0, got %v in pages of %v", ids, sizes)
 			}
 			var newestFirst []string
 			for n := range 7 {
@@ -60,7 +60,7 @@ func TestPages(t *testing.T) {
 				"": {7}, "limit=1000": {7}, "limit=7": {7}, "limit=6": {6, 1}, "limit=3": {3, 3, 1}, "limit=1": {1, 1, 1, 1, 1, 1, 1}, "x=1&limit=4": {4, 3},
 			} {
 				ids, sizes := d.walk(c.path, c.member, query, nil)
-				must.Hold(t, slices.Equal(ids, newestFirst) && slices.Equal(sizes, want), query, ids, "in pages of", sizes, "want", newestFirst)
+				must.Hold(t, slices.Equal(ids, newestFirst) && slices.Equal(sizes, want), "the query", query, "got", ids, "in pages of", sizes, "want", newestFirst, "in pages of", want)
 			}
 			// Between two pages, an object is created, and the last object of the first page and a later one are deleted.
 			ids, _ := d.walk(c.path, c.member, "limit=2", func(page int) {
@@ -92,24 +92,24 @@ func TestPageParameters(t *testing.T) {
 	cursors[releases] = d.mustSend(200, "GET", releases+"?limit=1", "").get("pagination.nextCursor").(string)
 	ids, sizes := d.walk(releases, "releases", "limit=1", nil)
 	must.Hold(t, len(ids) >= 2 && len(sizes) == len(ids) && ids[0] > ids[1], "releases", ids, "in pages of", sizes)
-	for path, own := range cursors {
+	for path, ownCursor := range cursors {
 		for _, limit := range []string{"0", "-1", "1001", "x", "1.5", "99999999999999999999"} {
 			d.expectRefusal(422, "want an integer from 1 to 1000", "GET", path+"?limit="+limit, "")
 		}
-		for _, cursor := range []string{"", "x", "AAAA", "%00", strings.Repeat("A", 22), strings.Repeat("A", 9000), own + "A", own[:len(own)-1], strings.ToUpper(own) + "="} {
+		for _, cursor := range []string{"", "x", "AAAA", "%00", strings.Repeat("A", 22), strings.Repeat("A", 9000), ownCursor + "A", ownCursor[:len(ownCursor)-1], strings.ToUpper(ownCursor) + "="} {
 			d.expectRefusal(422, "want nextCursor of a page of this list", "GET", path+"?cursor="+url.QueryEscape(cursor), "")
 		}
-		for other, cursor := range cursors {
-			if other != path {
+		for otherPath, cursor := range cursors {
+			if otherPath != path {
 				d.expectRefusal(422, "want nextCursor of a page of this list", "GET", path+"?cursor="+cursor, "")
 			}
 		}
-		d.mustSend(200, "GET", path+"?limit=1000&cursor="+own, "")
+		d.mustSend(200, "GET", path+"?limit=1000&cursor="+ownCursor, "")
 	}
 	d.expectRefusal(422, "want nextCursor", "GET", "/v2/pods?includeClusterPods=true&cursor="+cursors["/v2/pods"], "")
 	d.expectRefusal(422, "want nextCursor", "GET", "/v2/serverless/unknown/releases?cursor="+cursors[releases], "")
 	for _, path := range []string{"/v2/network-volumes", "/v2/registries", "/v2/registries/delegations", "/v2/clusters", "/v2/account/secrets"} { // without pages
 		list := d.mustSend(200, "GET", path+"?limit=0&cursor=x", "")
-		must.Hold(t, list.get("pagination") == nil, path, list.text)
+		must.Hold(t, list.get("pagination") == nil, "the list", path, "must have no pages:", list.text)
 	}
 }

@@ -34,7 +34,7 @@ func TestPodDefaultsV1(t *testing.T) {
 		"portMappings": `{}`, "publicIp": `null`, "savingsPlans": `[]`, "costPerHr": `0`, "adjustedCostPerHr": `0`, "volumeEncrypted": `false`,
 	})
 	text, _ := got.get("lastStatusChange").(string)
-	must.Hold(t, strings.HasPrefix(text, "Rented by User: "), got.text)
+	must.Hold(t, strings.HasPrefix(text, "Rented by User: "), "lastStatusChange must begin with Rented by User:", got.text)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods/"+got.get("id").(string), ""), map[string]string{
 		"mounts": `{"persistent":{"size":20,"path":"/workspace"}}`, "gpu.id": `""`, "gpu.count": `1`, "ports": `["8888/http","22/tcp"]`, "cloud": `"SECURE"`,
 	})
@@ -78,7 +78,7 @@ func TestPodRulesV1(t *testing.T) {
 	})
 }
 
-// A pod keeps the id of its template, doesn't follow its changes, and prevents its deletion.
+// A pod keeps its template's id, doesn't follow the template's changes, and prevents the template's deletion.
 func TestPodFromTemplateV1(t *testing.T) {
 	d := deploy(t)
 	template := d.createTemplate("t", `,"mounts":{"persistent":{"size":30,"path":"/t"}}`)
@@ -124,7 +124,7 @@ func TestPodActionsV1(t *testing.T) {
 	expectAnswer := func(status int, text, action string) {
 		t.Helper()
 		got := d.send("POST", path+"/"+action, "")
-		must.Hold(t, got.status == status && strings.Contains(got.text, text), action, got.status, got.text, status, text)
+		must.Hold(t, got.status == status && strings.Contains(got.text, text), action, "got", got.status, got.text, "want", status, "with", text)
 	}
 	expectAnswer(200, `"desiredStatus":"RUNNING"`, "start")
 	expectAnswer(400, "is PROVISIONING and can't restart", "restart")
@@ -192,7 +192,7 @@ func TestPodDefaultsV2(t *testing.T) {
 		"template": `null`, "locked": `false`, "globalNetworking": `{"enabled":false}`, "runtime": `null`, "startedAt": `null`, "cost": `0`,
 		"ssh": `{"proxy":null,"direct":null}`, "dataCenterId": `null`, "cudaVersion": `null`,
 	})
-	must.Hold(t, !got.has("gpu") && !got.has("cluster") && !got.has("startSsh"), got.text)
+	must.Hold(t, !got.has("gpu") && !got.has("cluster") && !got.has("startSsh"), "the answer must have no gpu, cluster and startSsh:", got.text)
 	d.expectMembers(d.mustSend(201, "POST", "/v2/pods", gpuPod), map[string]string{"gpu.id": `"NVIDIA L4"`, "gpu.count": `1`, "cpu": ""})
 }
 
@@ -256,17 +256,17 @@ func TestPodFromTemplateV2(t *testing.T) {
 		"mounts": `{"persistent":{"size":10,"path":"/b"}}`,
 	})
 
-	flags := d.mustSend(201, "POST", "/v2/pods", body(`,"cpu":{"id":"cpu3c","vcpuCount":2},"startSsh":true,"startJupyter":true`))
-	password, _ := flags.get("env.JUPYTER_PASSWORD").(string)
-	must.Hold(t, len(password) >= 20, flags.text)
-	key, _ := flags.get("env.PUBLIC_KEY").(string)
-	must.Hold(t, key == "ssh-ed25519 AAAA one\nssh-rsa BBBB", flags.text)
-	own := d.mustSend(201, "POST", "/v2/pods", body(`,"cpu":{"id":"cpu3c","vcpuCount":2},"startSsh":true,"startJupyter":true,"env":{"PUBLIC_KEY":"mine","JUPYTER_PASSWORD":"hers"}`))
-	d.expectMembers(own, map[string]string{"env.PUBLIC_KEY": `"mine"`, "env.JUPYTER_PASSWORD": `"hers"`})
+	withAccess := d.mustSend(201, "POST", "/v2/pods", body(`,"cpu":{"id":"cpu3c","vcpuCount":2},"startSsh":true,"startJupyter":true`))
+	password, _ := withAccess.get("env.JUPYTER_PASSWORD").(string)
+	must.Hold(t, len(password) >= 20, "JUPYTER_PASSWORD must have 20 characters:", withAccess.text)
+	key, _ := withAccess.get("env.PUBLIC_KEY").(string)
+	must.Hold(t, key == "ssh-ed25519 AAAA one\nssh-rsa BBBB", "PUBLIC_KEY must have both keys:", withAccess.text)
+	withOwnEnv := d.mustSend(201, "POST", "/v2/pods", body(`,"cpu":{"id":"cpu3c","vcpuCount":2},"startSsh":true,"startJupyter":true,"env":{"PUBLIC_KEY":"mine","JUPYTER_PASSWORD":"hers"}`))
+	d.expectMembers(withOwnEnv, map[string]string{"env.PUBLIC_KEY": `"mine"`, "env.JUPYTER_PASSWORD": `"hers"`})
 	// By default both flags of a template are on.
-	other := d.create("/v2/templates", `{"name":"on","image":"i"}`)
-	on := d.mustSend(201, "POST", "/v2/pods", `{"name":"p","templateId":"`+other+`","cpu":{"id":"cpu3c","vcpuCount":2},"startSsh":false}`)
-	must.Hold(t, on.get("env.JUPYTER_PASSWORD") != nil && on.get("env.PUBLIC_KEY") == nil, on.text)
+	defaultTemplate := d.create("/v2/templates", `{"name":"on","image":"i"}`)
+	withoutSSH := d.mustSend(201, "POST", "/v2/pods", `{"name":"p","templateId":"`+defaultTemplate+`","cpu":{"id":"cpu3c","vcpuCount":2},"startSsh":false}`)
+	must.Hold(t, withoutSSH.get("env.JUPYTER_PASSWORD") != nil && withoutSSH.get("env.PUBLIC_KEY") == nil, "only Jupyter must be on:", withoutSSH.text)
 
 	// Later changes of the template don't affect the pod, and the template can be deleted.
 	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`)
@@ -277,7 +277,7 @@ func TestPodFromTemplateV2(t *testing.T) {
 // A PATCH changes only its members. Mounts keep their kind and their network volume.
 func TestUpdatePodV2(t *testing.T) {
 	d := deploy(t)
-	volume, other := d.createVolume("EU-RO-1"), d.createVolume("EU-RO-1")
+	volume, otherVolume := d.createVolume("EU-RO-1"), d.createVolume("EU-RO-1")
 	registry := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
 	id := d.create("/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"},"env":{"A":"1"},"mounts":{"persistent":{"size":20,"path":"/w"}}}`)
 	path := "/v2/pods/" + id
@@ -303,7 +303,7 @@ func TestUpdatePodV2(t *testing.T) {
 
 	network := "/v2/pods/" + d.create("/v2/pods", `{"name":"p","image":"i","cpu":{"id":"cpu3c","vcpuCount":2},"mounts":{"network":[{"volumeId":"`+volume+`","path":"/n"}]}}`)
 	d.expectMembers(d.mustSend(200, "PATCH", network, `{"mounts":{"network":[{"volumeId":"`+volume+`","path":"/m"}]}}`), map[string]string{"mounts": `{"network":[{"volumeId":"` + volume + `","path":"/m"}]}`})
-	d.expectRefusal(400, "is fixed", "PATCH", network, `{"mounts":{"network":[{"volumeId":"`+other+`","path":"/m"}]}}`)
+	d.expectRefusal(400, "is fixed", "PATCH", network, `{"mounts":{"network":[{"volumeId":"`+otherVolume+`","path":"/m"}]}}`)
 	d.expectRefusal(400, "no persistent mount", "PATCH", network, `{"mounts":{"persistent":{"size":10,"path":"/v"}}}`)
 	d.expectRefusal(400, "globalNetworking needs", "PATCH", network, `{"globalNetworking":true}`)
 	d.mustSend(204, "DELETE", "/v2/network-volumes/"+volume, "")
@@ -403,7 +403,7 @@ func TestPodBodySizeWithTemplate(t *testing.T) {
 		d.expectRefusal(413, `with the settings of template`, "POST", "/v2/pods", body)
 	}
 	got := d.mustSend(200, "GET", "/v2/pods", "").get("pods").([]any)
-	must.Hold(t, len(got) == 3, len(got), "pods")
+	must.Hold(t, len(got) == 3, len(got), "pods are listed, want 3")
 }
 
 // A pod's requirements on the machine show in its answer.
@@ -411,10 +411,10 @@ func TestPodGPUMachine(t *testing.T) {
 	d := deploy(t)
 	got := d.mustSend(201, "POST", "/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4","count":2,"minRamPerGpu":3000,"minVcpuCountPerGpu":5000}}`)
 	d.expectMembers(got, map[string]string{"gpu": `{"id":"NVIDIA L4","count":2,"vcpuCount":10000,"memory":6000}`})
-	least := d.mustSend(201, "POST", "/v2/pods", gpuPod)
+	withoutMinimums := d.mustSend(201, "POST", "/v2/pods", gpuPod)
 	for _, member := range []string{"gpu.vcpuCount", "gpu.memory"} {
-		n, _ := least.get(member).(float64)
-		must.Hold(t, n >= 1, member, "is", least.get(member), "want at least 1")
+		n, _ := withoutMinimums.get(member).(float64)
+		must.Hold(t, n >= 1, member, "is", withoutMinimums.get(member), "want at least 1")
 	}
 	for _, member := range []string{`"vcpuCount":2`, `"memory":8`, `"minRamPerGpu":0`, `"minRamPerGpu":1.5`, `"minVcpuCountPerGpu":0`, `"minVcpuCountPerGpu":"1"`, `"minVcpuCountPerGpu":null`} {
 		d.expectRefusal(422, strings.SplitN(member, `"`, 3)[1], "POST", "/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4",`+member+`}}`)

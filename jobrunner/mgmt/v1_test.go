@@ -117,7 +117,7 @@ func TestEndpointV1(t *testing.T) {
 	for _, update := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
 		for _, step := range []struct {
 			body string
-			want map[string]string
+			want map[string]string // nil if the body isn't JSON
 		}{
 			{`{"gpuTypeIds":["NVIDIA A40","NVIDIA L40"]}`, map[string]string{"gpuTypeIds": `["NVIDIA A40","NVIDIA L40"]`, "gpuCount": `2`}},
 			{`{"minCudaVersion":""}`, map[string]string{"minCudaVersion": ""}},

@@ -24,7 +24,7 @@ func submit(h *history, endpoint string, waiting int) {
 	h.recordEvent(engine.Event{Endpoint: endpoint, To: engine.InQueue}, &engine.Counts{InQueue: waiting})
 }
 
-// A step shows its highest level, the last one the current level, one without events the level before.
+// A past step shows its highest level, or without events the level before it. The last step shows the current level.
 func TestLevels(t *testing.T) {
 	h, now := newTestHistory()
 	submit(h, "ep", 1)
@@ -63,7 +63,7 @@ func TestLevelsOfAll(t *testing.T) {
 }
 
 // If other processes change jobs, too, levels come from the counts, and times from this process's events.
-func TestShared(t *testing.T) {
+func TestHistoryOfSharedJobs(t *testing.T) {
 	h, now := newTestHistory()
 	h.recordCounts("ep", engine.Counts{InQueue: 9})
 	h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress, Delay: time.Second}, nil)
@@ -71,7 +71,7 @@ func TestShared(t *testing.T) {
 	h.recordCounts("ep", engine.Counts{InQueue: 4, InProgress: 5})
 	got := h.recentOf("ep", engine.Counts{})
 	q := got.Queued[steps-3:]
-	must.Hold(t, slices.Equal(q, []int32{9, 9, 4}) && *got.Delay.P50[steps/percentileSteps-1] == 1000, q, "delays", got.Delay)
+	must.Hold(t, slices.Equal(q, []int32{9, 9, 4}) && *got.Delay.P50[steps/percentileSteps-1] == 1000, "the queue is", q, "and the delays are", got.Delay)
 }
 
 func TestPercentiles(t *testing.T) {
@@ -103,8 +103,8 @@ func TestHistoryIsBounded(t *testing.T) {
 		now.advance(time.Second)
 	}
 	busy := h.endpoints["busy"]
-	must.Hold(t, len(busy.delays) <= maxTimings && len(busy.executions) <= maxTimings && len(busy.ended) <= steps+1 &&
-		cap(busy.delays) <= 4*maxTimings, len(busy.delays), "delays,", len(busy.executions), "executions,", len(busy.ended), "outcomes")
+	must.Hold(t, len(busy.delays) <= maxTimings && len(busy.executions) <= maxTimings && len(busy.outcomes) <= steps+1 &&
+		cap(busy.delays) <= 4*maxTimings, len(busy.delays), "delays,", len(busy.executions), "executions,", len(busy.outcomes), "outcomes")
 	now.advance(span + time.Second)
 	submit(h, "new", 1)
 	must.Equal(t, len(h.endpoints), 1, "the number of endpoints in the history")
@@ -122,7 +122,7 @@ func TestGPUHistory(t *testing.T) {
 	now = now.Add(2 * step)
 	h.record(now, devices(250))
 	got := h.utilization("GPU-1", now)
-	must.Hold(t, len(got) == steps && slices.Equal(got[steps-4:], []int32{-1, 40, -1, 100}), got)
+	must.Hold(t, len(got) == steps && slices.Equal(got[steps-4:], []int32{-1, 40, -1, 100}), "the utilization is", got)
 	h.record(now, nil)
 	got = h.utilization("GPU-1", now)
 	must.Hold(t, got == nil, "a removed device has", got)
@@ -133,11 +133,11 @@ func TestTruncate(t *testing.T) {
 	for len(long) <= maxOutput {
 		long = append(long, "é"...)
 	}
-	if text, rest := truncate(long, maxOutput); len(text)+rest != len(long) || rest == 0 || text[len(text)-2:] != "é" {
-		t.Errorf("%d bytes of %d, %d omitted", len(text), len(long), rest)
+	if text, omitted := truncate(long, maxOutput); len(text)+omitted != len(long) || omitted == 0 || text[len(text)-2:] != "é" {
+		t.Errorf("%d bytes of %d, %d omitted", len(text), len(long), omitted)
 	}
-	text, rest := truncate([]byte(`{"a":1}`), maxOutput)
-	must.Hold(t, text == `{"a":1}` && rest == 0, text, rest, "omitted")
+	text, omitted := truncate([]byte(`{"a":1}`), maxOutput)
+	must.Hold(t, text == `{"a":1}` && omitted == 0, "the text is", text, "without", omitted, "bytes")
 	must.Equal(t, describeJob(engine.Job{Error: string(long)}).Error, string(long[:maxError-1]), "an error in the list")
 }
 
@@ -146,6 +146,6 @@ func TestIsLoopback(t *testing.T) {
 		"127.0.0.1:8420": true, "127.0.0.1": true, "127.9.9.9:1": true, "[::1]:8420": true, "::1": true, "localhost": true, "LocalHost:80": true, "app.localhost:1": true,
 		"": false, "evil.example": false, "127.0.0.1.evil.example:80": false, "localhost.evil.example": false, "192.168.1.7:8420": false, "0.0.0.0": false, "notlocalhost": false,
 	} {
-		must.Equal(t, isLoopback(host), want, host, !want)
+		must.Equal(t, isLoopback(host), want, "isLoopback of", host)
 	}
 }

@@ -16,23 +16,23 @@ import (
 // The printed link is valid for an hour, a session for a day.
 func TestSessionsEnd(t *testing.T) {
 	now := &testClock{time.Unix(1_800_000_000, 0)}
-	s := &sessions{keys: apikey.New("the-key"), own: "the-key", now: func() time.Time { return now.Time }}
+	s := &sessions{keys: apikey.New("the-key"), ownKey: "the-key", now: func() time.Time { return now.Time }}
 	code := s.newCode()
 	now.advance(time.Hour + time.Second)
-	if _, refused := s.signIn("", code); refused == nil {
+	if _, refusal := s.signIn("", code); refusal == nil {
 		t.Error("the link works after more than an hour")
 	}
 	code = s.newCode()
 	now.advance(time.Hour)
-	token, refused := s.signIn("", code)
-	must.Require(t, refused == nil, "the link does not work for an hour:", refused)
+	token, refusal := s.signIn("", code)
+	must.Require(t, refusal == nil, "the link does not work for an hour:", refusal)
 	r := &http.Request{Host: "127.0.0.1", Header: http.Header{"Cookie": {"gpucloud-page=" + token}}}
 	now.advance(sessionTime)
-	_, refused = s.authorize(r)
-	must.Hold(t, refused == nil, "a session ends before its day:", refused)
+	_, refusal = s.authorize(r)
+	must.Hold(t, refusal == nil, "a session ends before its day:", refusal)
 	now.advance(time.Second)
-	_, refused = s.authorize(r)
-	must.Hold(t, refused != nil, "a session lasts longer than a day")
+	_, refusal = s.authorize(r)
+	must.Hold(t, refusal != nil, "a session lasts longer than a day")
 }
 
 // Behind a proxy with TLS, the browser sends the session's cookie only over TLS.
@@ -73,8 +73,8 @@ func FuzzCall(f *testing.F) {
 		r := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/ui/call", strings.NewReader("{}")))(t)
 		r.URL.RawQuery = query
 		r.Header.Set("Cookie", "gpucloud-page=secret")
-		refused := p.serveCall(nil, r)
-		must.Require(t, (refused == nil) == (called != nil), query, "is rejected with", refused, "but called", called)
+		refusal := p.serveCall(nil, r)
+		must.Require(t, (refusal == nil) == (called != nil), query, "is rejected with", refusal, "but called", called)
 		if called == nil {
 			return
 		}

@@ -18,14 +18,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-const planted = "planted-value-of-a-secret"
+const plantedValue = "planted-value-of-a-secret"
 
 // openSecrets opens a store with its key in its folder.
 func openSecrets(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
-	s, shut := open(t, dir)
+	s, closeStore := open(t, dir)
 	must.Succeed(t, s.UseSecretKey("", dir))
-	return s, shut
+	return s, closeStore
 }
 
 func resolve(t *testing.T, s *store.Store, env map[string]string) map[string]string {
@@ -37,7 +37,7 @@ func resolve(t *testing.T, s *store.Store, env map[string]string) map[string]str
 
 func TestResolveSecrets(t *testing.T) {
 	s, _ := openSecrets(t, t.TempDir())
-	a := must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "A.b-c/d"}}, planted))(t)
+	a := must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "A.b-c/d"}}, plantedValue))(t)
 	must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "nested"}}, "{{ RUNPOD_SECRET_A.b-c/d }}"))(t)
 	env := map[string]string{
 		"WHOLE": "{{ RUNPOD_SECRET_A.b-c/d }}", "PART": "a={{RUNPOD_SECRET_A.b-c/d}};b={{\tRUNPOD_SECRET_a.B-C/D  }}", "ABSENT": "x{{ RUNPOD_SECRET_absent }}y",
@@ -45,12 +45,12 @@ func TestResolveSecrets(t *testing.T) {
 	}
 	before := maps.Clone(env)
 	want := map[string]string{
-		"WHOLE": planted, "PART": "a=" + planted + ";b=" + planted, "ABSENT": "xy", "NESTED": "{{ RUNPOD_SECRET_A.b-c/d }}", "OTHER": env["OTHER"], "PLAIN": "1",
+		"WHOLE": plantedValue, "PART": "a=" + plantedValue + ";b=" + plantedValue, "ABSENT": "xy", "NESTED": "{{ RUNPOD_SECRET_A.b-c/d }}", "OTHER": env["OTHER"], "PLAIN": "1",
 	}
 	got := resolve(t, s, env)
-	must.Hold(t, maps.Equal(got, want) && maps.Equal(env, before), "resolved", got, want)
+	must.Hold(t, maps.Equal(got, want) && maps.Equal(env, before), "resolved to", got, "want", want)
 	_, values, _ := s.ResolveSecrets(t.Context(), env)
-	must.Hold(t, slices.Contains(values, planted), "the values are", values)
+	must.Hold(t, slices.Contains(values, plantedValue), "the values are", values)
 	must.Succeed(t, store.Delete[store.Secret](t.Context(), s, a.ID))
 	must.Equal(t, resolve(t, s, env)["WHOLE"], "", "a deleted secret resolves to")
 }
@@ -58,19 +58,19 @@ func TestResolveSecrets(t *testing.T) {
 // Neither the database nor a backup ever contains a value in clear text.
 func TestSecretsAreEncrypted(t *testing.T) {
 	dir := t.TempDir()
-	s, shut := openSecrets(t, dir)
-	secret := must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))(t)
-	must.Do(s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(planted + "2")}))(t)
+	s, closeStore := openSecrets(t, dir)
+	secret := must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, plantedValue))(t)
+	must.Do(s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(plantedValue + "2")}))(t)
 	expectNoPlaintext(t, dir)
-	copied := t.TempDir()
-	must.Succeed(t, sqldb.Backup(dir, copied))
-	expectNoPlaintext(t, copied)
-	shut()
+	backup := t.TempDir()
+	must.Succeed(t, sqldb.Backup(dir, backup))
+	expectNoPlaintext(t, backup)
+	closeStore()
 	expectNoPlaintext(t, dir)
 	info := must.Do(os.Stat(filepath.Join(dir, store.SecretKeyFile)))(t)
 	must.Equal(t, info.Mode().Perm()&0o077, 0, "the key file", info)
 	s, _ = openSecrets(t, dir)
-	must.Equal(t, resolve(t, s, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"], planted+"2", "after a restart it resolves to")
+	must.Equal(t, resolve(t, s, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"], plantedValue+"2", "after a restart it resolves to")
 }
 
 func expectNoPlaintext(t *testing.T, dir string) {
@@ -79,7 +79,7 @@ func expectNoPlaintext(t *testing.T, dir string) {
 	must.Require(t, err == nil && len(files) != 0, files, err)
 	for _, file := range files {
 		text := must.ReadFile(t, file)
-		for _, form := range []string{planted, base64.StdEncoding.EncodeToString([]byte(planted))[:28]} {
+		for _, form := range []string{plantedValue, base64.StdEncoding.EncodeToString([]byte(plantedValue))[:28]} {
 			must.Hold(t, !bytes.Contains(text, []byte(form)), filepath.Base(file), "has a value")
 		}
 	}
@@ -96,16 +96,16 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			s, shut := openSecrets(t, dir)
-			secret := must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))(t)
-			shut()
+			s, closeStore := openSecrets(t, dir)
+			secret := must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, plantedValue))(t)
+			closeStore()
 			must.Succeed(t, damage(filepath.Join(dir, store.SecretKeyFile)))
 			s, _ = openSecrets(t, dir)
 			_, _, err := s.ResolveSecrets(t.Context(), map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})
 			expectKeyError(t, err)
-			_, err = s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "b"}}, planted)
+			_, err = s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "b"}}, plantedValue)
 			expectKeyError(t, err)
-			_, err = s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(planted)})
+			_, err = s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(plantedValue)})
 			expectKeyError(t, err)
 			all := must.Do(store.List[store.Secret](t.Context(), s))(t)
 			must.Hold(t, len(all) == 1, "there are", all)
@@ -120,16 +120,16 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 func expectKeyError(t *testing.T, err error) {
 	t.Helper()
 	var key store.KeyError
-	must.Hold(t, errors.As(err, &key) && strings.Contains(err.Error(), store.SecretKeyFile) && !strings.Contains(err.Error(), planted), err)
+	must.Hold(t, errors.As(err, &key) && strings.Contains(err.Error(), store.SecretKeyFile) && !strings.Contains(err.Error(), plantedValue), "want a KeyError that names the key's file and no value, got", err)
 }
 
 // If the key's folder doesn't exist, the error says so, instead of naming another key.
 func TestSecretKeyWithoutFolder(t *testing.T) {
 	s, _ := open(t, t.TempDir())
 	must.Succeed(t, s.UseSecretKey(filepath.Join(t.TempDir(), "missing", store.SecretKeyFile), ""))
-	_, err := s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted)
+	_, err := s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, plantedValue)
 	expectKeyError(t, err)
-	must.Hold(t, !strings.Contains(err.Error(), "another key"), err)
+	must.Hold(t, !strings.Contains(err.Error(), "another key"), "the error must not name another key:", err)
 }
 
 // Nodes on one database read each other's secrets if they have the same key.
@@ -143,14 +143,14 @@ func TestSecretsOfSeveralNodes(t *testing.T) {
 		return s
 	}
 	path := filepath.Join(t.TempDir(), store.SecretKeyFile)
-	a, b, other := openNode(path), openNode(path), openNode(filepath.Join(t.TempDir(), store.SecretKeyFile))
-	must.Do(a.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))(t)
-	must.Equal(t, resolve(t, b, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"], planted, "another node resolves it to")
-	_, err := b.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "A"}}, planted)
+	a, b, nodeWithOtherKey := openNode(path), openNode(path), openNode(filepath.Join(t.TempDir(), store.SecretKeyFile))
+	must.Do(a.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, plantedValue))(t)
+	must.Equal(t, resolve(t, b, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"], plantedValue, "another node resolves it to")
+	_, err := b.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "A"}}, plantedValue)
 	var conflict store.Conflict
 	must.Hold(t, errors.As(err, &conflict), "a name in another case", err)
-	_, _, err = other.ResolveSecrets(t.Context(), map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})
+	_, _, err = nodeWithOtherKey.ResolveSecrets(t.Context(), map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})
 	expectKeyError(t, err)
-	_, err = other.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "c"}}, planted)
+	_, err = nodeWithOtherKey.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "c"}}, plantedValue)
 	expectKeyError(t, err)
 }

@@ -21,9 +21,9 @@ import (
 func open(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
-	shut := sync.OnceFunc(func() { must.Equal(t, db.Close(), nil) })
-	t.Cleanup(shut)
-	return must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t), shut
+	closeStore := sync.OnceFunc(func() { must.Equal(t, db.Close(), nil) })
+	t.Cleanup(closeStore)
+	return must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t), closeStore
 }
 
 func template(name string) store.Template {
@@ -47,8 +47,8 @@ func createEndpoint(ctx context.Context, s *store.Store, e store.Endpoint) (stor
 func createLinked(ctx context.Context, s *store.Store, templateID string) (store.Endpoint, error) {
 	return store.Build(ctx, s, func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpoint()
-		from, err := tx.Template(templateID)
-		e.Link(from)
+		t, err := tx.Template(templateID)
+		e.Link(t)
 		return e, err
 	})
 }
@@ -84,9 +84,9 @@ func TestTemplates(t *testing.T) {
 	must.ErrorIs(t, must.Err(s.UpdateTemplate(ctx, a.ID, func(a *store.Template) error { a.Image = "x"; return stop })), stop, "the error of a change became")
 	got := must.Do(store.Get[store.Template](ctx, s, a.ID))(t)
 	must.Hold(t, got.Image == "builtin/echo" && got.Env["A"] == "1", "read", got)
-	unknown := template("d")
-	unknown.Registry = "nothing"
-	_, err = store.Create(ctx, s, unknown)
+	withUnknownAuth := template("d")
+	withUnknownAuth.Registry = "nothing"
+	_, err = store.Create(ctx, s, withUnknownAuth)
 	expectRefusal(t, err, `registry auth "nothing" does not exist`)
 
 	must.Succeed(t, store.Delete[store.Template](ctx, s, a.ID))
@@ -101,9 +101,9 @@ func TestTemplates(t *testing.T) {
 func TestOneOfManyWins(t *testing.T) {
 	s, _ := open(t, t.TempDir())
 	var (
-		wait            sync.WaitGroup
-		mu              sync.Mutex
-		won, lost, auth int
+		wait                     sync.WaitGroup
+		mu                       sync.Mutex
+		created, rejected, auths int
 	)
 	for range 20 {
 		wait.Go(func() {
@@ -113,17 +113,17 @@ func TestOneOfManyWins(t *testing.T) {
 			defer mu.Unlock()
 			var refusal store.Refusal
 			if err == nil {
-				won++
+				created++
 			} else if errors.As(err, &refusal) {
-				lost++
+				rejected++
 			}
 			if authErr == nil {
-				auth++
+				auths++
 			}
 		})
 	}
 	wait.Wait()
-	must.Hold(t, won == 1 && lost == 19 && auth == 1, won, "won", lost, "were refused", auth, "auths won")
+	must.Hold(t, created == 1 && rejected == 19 && auths == 1, created, "templates were created and", rejected, "rejected, want 1 and 19;", auths, "auths were created, want 1")
 }
 
 // mgmt.TestNetworkVolumeV1 has the rules of one update.
@@ -131,7 +131,7 @@ func TestVolumesGrowOnly(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
 	v := must.Do(store.Create(ctx, s, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20, DataCenter: "EU-RO-1"}))(t)
-	same := must.Do(store.Create(ctx, s, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))(t) // not unique
+	sameName := must.Do(store.Create(ctx, s, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))(t) // not unique
 	// Concurrent updates: each must fail once a larger one has succeeded.
 	var wait sync.WaitGroup
 	for size := range int64(50) {
@@ -141,10 +141,10 @@ func TestVolumesGrowOnly(t *testing.T) {
 	must.Equal(t, must.Do(store.Get[store.NetworkVolume](ctx, s, v.ID))(t).Size, 50, "the size after concurrent updates")
 
 	e := endpoint()
-	e.NetworkVolumes = []string{v.ID, same.ID}
+	e.NetworkVolumes = []string{v.ID, sameName.ID}
 	e = must.Do(createEndpoint(ctx, s, e))(t)
 	must.Succeed(t, store.Delete[store.NetworkVolume](ctx, s, v.ID))
-	must.Equal(t, must.Do(s.Endpoint(ctx, e.ID))(t).NetworkVolumes, []string{same.ID}, "the volumes of the endpoint after the deletion")
+	must.Equal(t, must.Do(s.Endpoint(ctx, e.ID))(t).NetworkVolumes, []string{sameName.ID}, "the volumes of the endpoint after the deletion")
 	expectNotFound(t, store.Delete[store.NetworkVolume](ctx, s, v.ID))
 }
 
@@ -157,20 +157,20 @@ func TestRegistryAuths(t *testing.T) {
 	got := must.Do(store.Get[store.RegistryAuth](ctx, s, r.ID))(t)
 	c := must.Do(s.Credentials(ctx, r.ID))(t)
 	must.Hold(t, c.Password == secret && c.Username == "user-of-it", "the credentials were not kept")
-	for _, shown := range []string{fmt.Sprintf("%+v %#v", all, got), fmt.Sprintf("%v %+v %#v %s", c, c, c, c.LogValue())} {
-		must.Hold(t, !strings.Contains(shown, secret) && !strings.Contains(shown, "user-of-it"), "a read shows the credentials", shown)
+	for _, text := range []string{fmt.Sprintf("%+v %#v", all, got), fmt.Sprintf("%v %+v %#v %s", c, c, c, c.LogValue())} {
+		must.Hold(t, !strings.Contains(text, secret) && !strings.Contains(text, "user-of-it"), "a read shows the credentials", text)
 	}
 
 	tmpl := template("t")
 	tmpl.Registry = r.ID
 	tmpl = must.Do(store.Create(ctx, s, tmpl))(t)
 	follower := must.Do(createLinked(ctx, s, tmpl.ID))(t)
-	own := endpoint()
-	own.Registry = r.ID
-	own = must.Do(createEndpoint(ctx, s, own))(t)
+	withOwnAuth := endpoint()
+	withOwnAuth.Registry = r.ID
+	withOwnAuth = must.Do(createEndpoint(ctx, s, withOwnAuth))(t)
 	must.Succeed(t, store.Delete[store.RegistryAuth](ctx, s, r.ID))
 	must.Equal(t, must.Do(store.Get[store.Template](ctx, s, tmpl.ID))(t).Registry, "", "the registry auth of the template")
-	for _, id := range []string{follower.ID, own.ID} {
+	for _, id := range []string{follower.ID, withOwnAuth.ID} {
 		got := must.Do(s.Endpoint(ctx, id))(t)
 		must.Hold(t, got.Registry == "" && got.Version == 1, "the endpoint has", got.Container, "in version", got.Version)
 	}
@@ -182,40 +182,40 @@ func TestRegistryAuths(t *testing.T) {
 func TestLinkedEndpointsFollow(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
-	var changed []string
+	var changedIDs []string
 	store.OnChange[store.Endpoint](s, func(id string) {
 		_, err := s.Endpoint(ctx, id)
-		must.Hold(t, err == nil || errors.Is(err, store.ErrNotFound), err)
-		changed = append(changed, id)
+		must.Hold(t, err == nil || errors.Is(err, store.ErrNotFound), "reading a changed endpoint failed:", err)
+		changedIDs = append(changedIDs, id)
 	})
 	tmpl := must.Do(store.Create(ctx, s, template("t")))(t)
 	follower := must.Do(createLinked(ctx, s, tmpl.ID))(t)
-	copied := must.Do(store.Build(ctx, s, func(tx *store.Tx) (store.Endpoint, error) {
+	copyOfTemplate := must.Do(store.Build(ctx, s, func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpoint()
 		from, err := tx.Template(tmpl.ID)
 		e.Copy(from)
 		return e, err
 	}))(t)
-	must.Hold(t, follower.TemplateID == tmpl.ID && copied.TemplateID == "" && copied.Env["A"] == "1", "made", follower, copied)
-	bound := must.Do(s.BoundTemplates(ctx))(t)
-	must.Hold(t, bound[tmpl.ID] && len(bound) == 1, "bound are", bound)
+	must.Hold(t, follower.TemplateID == tmpl.ID && copyOfTemplate.TemplateID == "" && copyOfTemplate.Env["A"] == "1", "made", follower, copyOfTemplate)
+	boundTemplates := must.Do(s.BoundTemplates(ctx))(t)
+	must.Hold(t, boundTemplates[tmpl.ID] && len(boundTemplates) == 1, "bound are", boundTemplates)
 
-	changed = nil
+	changedIDs = nil
 	must.Do(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Env["A"], t.Readme = "2", "x"; return nil }))(t)
 	must.Do(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Readme = "y"; return nil }))(t)
 	got := must.Do(s.Endpoint(ctx, follower.ID))(t)
 	// the readme isn't part of the worker spec
 	must.Hold(t, got.Env["A"] == "2" && got.Version == 1, "the follower has", got.Container, "in version", got.Version)
-	got = must.Do(s.Endpoint(ctx, copied.ID))(t)
+	got = must.Do(s.Endpoint(ctx, copyOfTemplate.ID))(t)
 	must.Hold(t, got.Env["A"] == "1" && got.Version == 0, "the copy has", got.Container, "in version", got.Version)
-	must.Hold(t, slices.Contains(changed, follower.ID) && !slices.Contains(changed, copied.ID), "notified of", changed)
+	must.Hold(t, slices.Contains(changedIDs, follower.ID) && !slices.Contains(changedIDs, copyOfTemplate.ID), "notified of", changedIDs)
 
 	_, err := s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Serverless = false; return nil })
 	expectRefusal(t, err, "must stay a serverless template")
 	expectRefusal(t, store.Delete[store.Template](ctx, s, tmpl.ID), "is linked to it")
-	changed = nil
+	changedIDs = nil
 	must.Succeed(t, store.Delete[store.Endpoint](ctx, s, follower.ID))
-	must.Equal(t, changed, []string{follower.ID}, "the changed objects")
+	must.Equal(t, changedIDs, []string{follower.ID}, "the changed objects")
 	expectNotFound(t, store.Delete[store.Endpoint](ctx, s, follower.ID))
 	must.Equal(t, store.Delete[store.Template](ctx, s, tmpl.ID), nil) // a copy isn't a link
 }
@@ -241,9 +241,9 @@ func TestIDsOfAnotherKind(t *testing.T) {
 func TestEndpointRules(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
-	pod := template("for pods")
-	pod.Serverless = false
-	pod = must.Do(store.Create(ctx, s, pod))(t)
+	podTemplate := template("for pods")
+	podTemplate.Serverless = false
+	podTemplate = must.Do(store.Create(ctx, s, podTemplate))(t)
 	gpu := func(g store.GPU) func(*store.Endpoint) { return func(e *store.Endpoint) { e.GPU = &g } }
 	for _, c := range []struct {
 		refusal string // "": accepted
@@ -264,15 +264,15 @@ func TestEndpointRules(t *testing.T) {
 		{"", gpu(store.GPU{MinCUDAVersion: "12.1"})},
 		{"registry auth \"none\" does not exist", func(e *store.Endpoint) { e.Registry = "none" }},
 		{"network volume \"none\" does not exist", func(e *store.Endpoint) { e.NetworkVolumes = []string{"none"} }},
-		{"is not a serverless template", func(e *store.Endpoint) { e.Link(pod) }},
+		{"is not a serverless template", func(e *store.Endpoint) { e.Link(podTemplate) }},
 	} {
 		e := endpoint()
 		c.change(&e)
 		created, err := createEndpoint(ctx, s, e)
 		if c.refusal != "" {
 			expectRefusal(t, err, c.refusal)
-			ok := must.Do(createEndpoint(ctx, s, endpoint()))(t)
-			_, err = s.UpdateEndpoint(ctx, ok.ID, func(_ *store.Tx, e *store.Endpoint) error { c.change(e); return nil })
+			valid := must.Do(createEndpoint(ctx, s, endpoint()))(t)
+			_, err = s.UpdateEndpoint(ctx, valid.ID, func(_ *store.Tx, e *store.Endpoint) error { c.change(e); return nil })
 			expectRefusal(t, err, c.refusal)
 			continue
 		}
