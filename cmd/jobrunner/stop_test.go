@@ -68,7 +68,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 		"runsync of a job that runs":  {runningResponse, 200, []string{`"status":"IN_PROGRESS"`, `"id":"` + id}},
 		"status-sync":                 {statusSync, 200, []string{`"status":"IN_PROGRESS"`, `"id":"` + id}},
 		"stream":                      {stream, 200, []string{`"status":"IN_PROGRESS"`, `"stream":[]`}},
-		"openai":                      {openAI, 503, []string{`{"error":"the deployment is stopping`}},
+		"openai":                      {openAI, 503, []string{`{"error":{"message":"the deployment is stopping`}},
 	} {
 		got := <-c.response
 		for _, want := range c.want {
