@@ -69,9 +69,13 @@ func projectPython(folder string) interpreter {
 	for _, name := range []string{".venv", "venv", "env", ".pixi/envs/default"} {
 		if python := venvPython(inFolder(name)); python != "" {
 			install := installWith(python, "-m", "pip", "install")
-			if settings, _ := os.ReadFile(filepath.Join(inFolder(name), "pyvenv.cfg")); strings.Contains(string(settings), "\nuv = ") && usesUV {
+			settings, _ := os.ReadFile(filepath.Join(inFolder(name), "pyvenv.cfg"))
+			_, noUV := exec.LookPath("uv")
+			if madeByUV := strings.Contains(string(settings), "\nuv = "); madeByUV && usesUV && noUV == nil && name == ".venv" {
+				break // uv run installs what the project has listed since
+			} else if madeByUV && usesUV {
 				install = installWith("uv", "add") // uv removes packages that the project doesn't list
-			} else if strings.Contains(string(settings), "\nuv = ") {
+			} else if madeByUV {
 				install = installWith("uv", "pip", "install", "--python", python) // uv installs no pip
 			} else if strings.HasPrefix(name, ".pixi") {
 				install = installWith("pixi", "add", "--pypi")

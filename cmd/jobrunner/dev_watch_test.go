@@ -233,7 +233,7 @@ func TestFindPython(t *testing.T) {
 		"in the project":           {map[string]string{"app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, ".venv", "-m pip install runpod"},
 		"above the project":        {map[string]string{".venv/pyvenv.cfg": "", ".venv/" + python: ""}, "PATH", "pip install runpod"},
 		"made by uv":               {map[string]string{"app/.venv/pyvenv.cfg": "home = /usr/bin\nuv = 0.9.7\n", "app/.venv/" + python: ""}, ".venv", "uv pip install --python "},
-		"made for a uv project":    {map[string]string{"app/.venv/pyvenv.cfg": "home = /usr/bin\nuv = 0.9.7\n", "app/.venv/" + python: "", "app/uv.lock": ""}, ".venv", "uv add runpod"},
+		"made for a uv project":    {map[string]string{"app/.venv/pyvenv.cfg": "home = /usr/bin\nuv = 0.9.7\n", "app/.venv/" + python: "", "app/uv.lock": ""}, "uv", "uv add runpod"},
 		"conda":                    {map[string]string{"app/env/conda-meta/history": "", "app/env/" + python: ""}, "env", "-m pip install runpod"},
 		"pixi":                     {map[string]string{"app/.pixi/envs/default/conda-meta/history": "", "app/.pixi/envs/default/" + python: ""}, ".pixi/envs/default", "pixi add --pypi runpod"},
 		"uv in the project":        {map[string]string{"app/uv.lock": ""}, "uv", "uv add runpod"},
