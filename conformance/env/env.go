@@ -64,7 +64,12 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 			return &wire.Exchange{Request: r, Err: err}
 		}
 		e.Requests.Add(1)
-		x := wire.Do(ctx, e.Target.Client, r, e.Clock.Now)
+		tryCtx, end := ctx, context.CancelFunc(func() {})
+		if r.Try != nil {
+			tryCtx, end = r.Try(ctx)
+		}
+		x := wire.Do(tryCtx, e.Target.Client, r, e.Clock.Now)
+		end()
 		if e.OnExchange != nil {
 			e.OnExchange(x)
 		}

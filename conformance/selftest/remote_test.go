@@ -180,6 +180,19 @@ func TestSlowLenientDeployment(t *testing.T) {
 	must.Equal(t, r.Results[0].Verdict, report.Skip, report.Text(r.Results[0]))
 }
 
+// A run waits after each 429 of the management API, also if Retry-After is longer than an answer may take.
+func TestRunWaitsAfter429(t *testing.T) {
+	var n atomic.Int64
+	limited := intercept(func(r *http.Request) bool { return env.IsManagement(r.URL.Path) && n.Add(1)%10 == 0 }, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "90")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	r := judgeRemoteInBubble(t, limited, func(o *conformance.Options) { o.Select, o.Pace = []string{"VER-0*", "STO"}, env.NewPace(0, 0) })
+	for _, x := range r.Results {
+		must.Hold(t, x.Verdict == report.Pass || x.Verdict == report.Skip, report.Text(x))
+	}
+}
+
 // A run caches no answers: as many requests arrive as it counts.
 func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	var arrived atomic.Int64

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
@@ -204,9 +205,15 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 		timeout = streamPatience
 	}
 	if r.SkipBody || c.Target.Advance == nil {
-		ctx, cancel := context.WithTimeout(c.ctx, timeout)
-		defer cancel()
-		return c.exchange(ctx, index, r), false
+		r.Try = func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, timeout)
+		}
+		return c.exchange(c.ctx, index, r), false
+	}
+	var inFlight atomic.Bool
+	r.Try = func(ctx context.Context) (context.Context, context.CancelFunc) {
+		inFlight.Store(true)
+		return ctx, func() { inFlight.Store(false) }
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -222,6 +229,10 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 			}
 			return x, false
 		case <-time.After(wait):
+		}
+		if !inFlight.Load() { // it waits for its pace, or after a 429
+			began = c.env.Clock.Now()
+			continue
 		}
 		if c.env.Clock.Now().Sub(began) > timeout {
 			cancel()

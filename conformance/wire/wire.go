@@ -32,6 +32,9 @@ type Request struct {
 	SkipBody bool
 	// MayHangUp says that the target may close the connection, because the body is too large.
 	MayHangUp bool
+	// Try, if not nil, derives the context of each try, and a function to call after the try. So a limit of
+	// time doesn't count the waits between tries.
+	Try func(context.Context) (context.Context, context.CancelFunc)
 	// Quiet keeps the exchange out of traces, for load tests with hundreds of requests.
 	Quiet bool
 }
