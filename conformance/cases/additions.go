@@ -107,6 +107,12 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			shown := c.V2("GET", "/serverless/"+suite.PathSegment(endpoint), nil).Is(200)
 			shown.NotContains(value)
 			shown.Expect(shown.Contains(placeholderOf(a)), "the placeholder in the endpoint's env")
+			c.V2("GET", "/serverless", nil).NotContains(value)
+			c.V2("GET", secretPath, nil).NotContains(value)
+			if c.HasVersion("v1") {
+				c.V1("GET", "/endpoints", nil).NotContains(value)
+				c.V1("GET", "/endpoints/"+suite.PathSegment(endpoint), nil).NotContains(value)
+			}
 		}},
 	{ID: "SEC-11", Statement: "Workers that start after an update get the new value; running workers keep the old one. After a deletion the placeholder becomes an empty text.",
 		Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Requests: 250, Jobs: 14, Seconds: 60, Run: func(c *suite.C) {

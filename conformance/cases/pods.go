@@ -128,6 +128,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			name := c.Name()
 			id := c.Create("v1", "/pods", suite.M{"name": name, "imageName": c.Image(), "computeType": "CPU", "cpuFlavorIds": []any{podFlavor(c)}, "vcpuCount": 2}).Success().Str("id")
 			readPod(c, id).Equal("name", name).Equal("image", c.Image()).Equal("cpu.vcpuCount", 2)
+			c.Expect(eventually(c, func() bool { return c.IsListed("v1", "/pods", id) }), "the pod in the list of version 1", "a list without it")
 			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
 			for _, step := range [][2]string{{"stop", "EXITED"}, {"start", "RUNNING"}, {"restart", "RUNNING"}, {"reset", "RUNNING"}} {
 				c.V1("POST", "/pods/"+suite.PathSegment(id)+"/"+step[0], nil).Success()

@@ -31,10 +31,10 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			j.Status().IfBefore(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
 			c.JudgeBy(j.StartedBefore.Add(10*time.Second), func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 		}},
-	{ID: "SUB-11", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 5 s is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: judgePolicy("executionTimeout", []int64{5000}, nil)},
+	{ID: "SUB-11", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 5 s is accepted.", Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: judgePolicy("executionTimeout", []int64{5000}, nil)},
 	{ID: "SUB-12", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout below 5 s is rejected.",
 		Requests: 4, Run: judgePolicy("executionTimeout", nil, []int64{4999, 0, -1})},
-	{ID: "SUB-13", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 7 days is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: judgePolicy("executionTimeout", []int64{604_800_000}, nil)},
+	{ID: "SUB-13", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 7 days is accepted.", Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: judgePolicy("executionTimeout", []int64{604_800_000}, nil)},
 	// A long limit isn't only accepted, but applied.
 	{ID: "SUB-13-kept", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
 		const limit = 6*day + 12*time.Hour
@@ -150,7 +150,9 @@ func judgePolicy(name string, accepted, refused []int64) func(c *suite.C) {
 			requireDistinctErrors(c)
 		}
 		for _, ms := range accepted {
-			c.JobOf(c.Post("/run", submission(ms)).Is(200)).Await(suite.Completed)
+			for _, path := range []string{"/run", "/runsync"} {
+				c.JobOf(c.Post(path, submission(ms)).Is(200)).Await(suite.Completed)
+			}
 		}
 		c.Should(func() {
 			for _, ms := range refused {
@@ -190,7 +192,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 			submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(9999*time.Millisecond))).BadRequest()
 		})
 	}},
-	{ID: "SUB-21", Source: "Limits, policy.ttl", Statement: "A ttl of 7 days is accepted; a higher one should be rejected.", Jobs: 1, Seconds: 1, Run: judgePolicy("ttl", []int64{604_800_000}, []int64{604_800_001})},
+	{ID: "SUB-21", Source: "Limits, policy.ttl", Statement: "A ttl of 7 days is accepted; a higher one should be rejected.", Jobs: 2, Seconds: 2, Run: judgePolicy("ttl", []int64{604_800_000}, []int64{604_800_001})},
 	{ID: "SUB-21-kept", Supplementary: true, Needs: suite.IdleEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: 7 * day, Run: func(c *suite.C) {
 		j := c.Run(suite.Echo(), suite.TTL(7*day))
 		intervalOf(j.Answer).add(7*day).expectLifetime(c, j, suite.InQueue)

@@ -33,6 +33,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	{ID: "T-04", Source: "Template, name", Statement: "A template without a name returns 400.", Run: func(c *suite.C) {
 		c.NewTemplate("v1")
 		c.Create("v1", "/templates", suite.M{"imageName": c.Image()}).BadRequest()
+		c.Create("v1", "/templates", suite.M{"imageName": c.Image(), "name": nil}).BadRequest()
 	}},
 	fieldCase("T-05", "category is NVIDIA, AMD or CPU; the default is NVIDIA.", templateField{
 		name: "category", defaultValue: "NVIDIA", valid: listOf("NVIDIA", "AMD", "CPU"), invalid: listOf("TPU"),
@@ -254,6 +255,8 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 			c.V1("GET", "/templates/"+suite.PathSegment(id), nil).Is(200).Equal("dockerEntrypoint", listOf("sh", "-c")).Equal("dockerStartCmd", listOf("two words"))
 			c.V1("PATCH", "/templates/"+suite.PathSegment(id), suite.M{"dockerEntrypoint": listOf("/init")}).Success()
 			expectCommand(c, "/templates", id, listOf("/init"), listOf("two words"))
+			c.V2("PATCH", "/templates/"+suite.PathSegment(id), suite.M{"entrypoint": listOf("/other")}).Success()
+			expectCommand(c, "/templates", id, listOf("/other"), listOf("two words"))
 			c.V2("PATCH", "/templates/"+suite.PathSegment(id), suite.M{"args": "a 'b c'"}).Success()
 			expectCommand(c, "/templates", id, listOf(), listOf("a", "b c"))
 			c.V1("GET", "/templates/"+suite.PathSegment(id), nil).Is(200).Equal("dockerEntrypoint", listOf()).Equal("dockerStartCmd", listOf("a", "b c"))
