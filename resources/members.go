@@ -233,7 +233,11 @@ func stringRules(s *contract.Setting) []validator.String {
 		return []validator.String{rule.OneOf(f.Enum...)}
 	}
 	minimum, maximum := f.Min, f.Max
-	if f.Form != nil && maximum == nil {
+	switch {
+	case f.Form == nil || maximum != nil:
+	case *f.Form == contract.Argument && minimum != nil: // the form accepts an empty text
+		return []validator.String{rule.NonEmpty, elementRule(f)}
+	default:
 		return []validator.String{elementRule(f)}
 	}
 	if s.V1 != nil && s.V1.Max != nil && maximum == nil {

@@ -11,7 +11,7 @@ var clusterV2 = rows(V2, "cluster", "v2 document: CreateClusterRequest",
 	f("compute.podCount", "integer", Create|Read, required(Create|Read), atLeast(2), atMost(250), from("v2 document: ClusterCompute")),
 
 	f("templateId", "string", Create, atLeast(1), from("changes of November 2026: clusters"), note("a pod template, copied into the pods with its registry; with image, args, entrypoint, cmd, disk, env, ports or mounts: 400")),
-	f("image", "string", Create, atLeast(1), from("v2 document: BaseContainerConfig"), note("required in a create without templateId")),
+	f("image", "string", Create, atLeast(1), form(Argument), from("v2 document: BaseContainerConfig"), note("required in a create without templateId")),
 	f("args", "string", Create, form(Argument), from("v2 document: BaseContainerConfig"), note("a shell string, or {\"entrypoint\":[…],\"cmd\":[…]}; must agree with entrypoint and cmd")),
 	f("entrypoint", "[]string", Create, form(Argument), from(documentOfStartCommands), note("empty: the image's own")),
 	f("cmd", "[]string", Create, form(Argument), from(documentOfStartCommands), note("empty: the image's own")),

@@ -291,7 +291,7 @@ var malformed = map[contract.Form][]string{
 	contract.AbsolutePath: {"relative", "/a\x00"},
 	contract.CUDAVersion:  {"12", "12.8.1", "v12.8"},
 	contract.GPUTypeID:    {"-x"},
-	contract.ID:           {" "},
+	contract.ID:           {" ", "a\x00"},
 }
 
 func (r *resourceTest) checkForm(f contract.Field, use contract.Use) {

@@ -179,6 +179,9 @@ func (tx *Tx) checkEndpoint(e Endpoint, before GPU) error {
 // maxWorkers limits an endpoint's workers, because even idle ones use resources.
 const maxWorkers = 1000
 
+// maxExact is the largest integer up to which each has its own float64.
+const maxExact = 1<<53 - 1
+
 func checkMembers(e Endpoint) error {
 	switch {
 	case e.WorkersMin > maxWorkers || e.WorkersMax > maxWorkers:
@@ -187,6 +190,8 @@ func checkMembers(e Endpoint) error {
 		return refusef("at least %d workers and at most %d contradict each other", e.WorkersMin, e.WorkersMax)
 	case e.Type == LoadBalancer && e.Scaling.Type != RequestCount:
 		return refusef("a %s endpoint scales on %s alone, not on %s", LoadBalancer, RequestCount, e.Scaling.Type)
+	case e.Scaling.Type == RequestCount && e.Scaling.Value > maxExact:
+		return refusef("invalid number of requests per worker: expected %d at most", int64(maxExact))
 	case e.GPU != nil && len(e.CPU) > 0:
 		return Refusal("an endpoint has GPU workers or CPU workers, not both")
 	case e.GPU != nil && e.GPU.MinCUDAVersion != "" && len(e.GPU.AllowedCUDAVersions) > 0:
