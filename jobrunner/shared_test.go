@@ -184,15 +184,15 @@ func startTwoNodes(t *testing.T, c jobrunner.Config) []*deployment {
 	return nodes
 }
 
-// waitFor polls a condition. If it never holds, the error shows the last value seen.
-func waitFor(t *testing.T, condition func() (done bool, seen any)) {
+// waitFor polls a condition. If it never holds, the error shows the last state.
+func waitFor(t *testing.T, condition func() (done bool, state any)) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		done, seen := condition()
+		done, state := condition()
 		if done {
 			return
 		}
-		must.Require(t, !time.Now().After(deadline), "after three minutes:", seen)
+		must.Require(t, !time.Now().After(deadline), "after three minutes:", state)
 	}
 }
 

@@ -106,7 +106,7 @@ func (j *Jobrunner) start(s *settings) (err error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if s.showLogs {
-		out := &testLog{w: j.t.Output()}
+		out := &testLog{output: j.t.Output()}
 		c.Logger, c.LogWorkers = slog.New(slog.NewTextHandler(out, nil)), out
 		j.t.Cleanup(out.close) // runs last
 	}
@@ -169,21 +169,21 @@ func (t *keyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // testLog writes to the test's log until the test ends: after that it would panic.
 type testLog struct {
-	mu sync.Mutex
-	w  io.Writer // nil once the test has ended
+	mu     sync.Mutex
+	output io.Writer // nil once the test has ended
 }
 
 func (l *testLog) Write(text []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.w == nil {
+	if l.output == nil {
 		return len(text), nil
 	}
-	return l.w.Write(text)
+	return l.output.Write(text)
 }
 
 func (l *testLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.w = nil
+	l.output = nil
 }

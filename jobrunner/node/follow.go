@@ -46,7 +46,7 @@ func (n *Node) Follow(ctx context.Context) {
 			if round%minuteEvery == 1 {
 				n.followers.Go(func() { n.checkOthers(ctx) })
 			}
-			endpoints, err := n.round(ctx, round, active)
+			endpoints, err := n.runRound(ctx, round, active)
 			if err != nil && !lastFailed && ctx.Err() == nil && !sqldb.Temporary(err) {
 				n.Logger.ErrorContext(ctx, "reading the changes of other processes failed", "error", err)
 			}
@@ -66,8 +66,8 @@ func (n *Node) Follow(ctx context.Context) {
 	})
 }
 
-// round applies others' changes once. It updates active, the endpoints that had jobs in the last round.
-func (n *Node) round(ctx context.Context, number int, active map[string]engine.Counts) (endpoints []store.Endpoint, err error) {
+// runRound applies other nodes' changes once. It updates active, the endpoints that had jobs in the last round.
+func (n *Node) runRound(ctx context.Context, number int, active map[string]engine.Counts) (endpoints []store.Endpoint, err error) {
 	if err := n.checkVersions(ctx); err != nil {
 		return nil, err
 	}

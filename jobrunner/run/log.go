@@ -51,16 +51,16 @@ type Log struct {
 	config  LogConfig
 	secrets []string // longest first: one may be part of another
 
-	mu       sync.Mutex
-	job      string // see Line.Job
-	mark     string // see Line.Mark
-	partial  []byte
-	cut      int // bytes of the partial line that are not kept
-	lines    []Line
-	size     int // bytes of lines
-	next     int64
-	changed  chan struct{} // closed at the next line, or by Finish
-	finished bool
+	mu         sync.Mutex
+	job        string // see Line.Job
+	mark       string // see Line.Mark
+	partial    []byte
+	cutBytes   int // bytes of the partial line that are not kept
+	lines      []Line
+	size       int // bytes of lines
+	nextNumber int64
+	changed    chan struct{} // closed at the next line, or by Finish
+	finished   bool
 }
 
 // teeMu is held during a write to a Tee, which several logs may share.
@@ -81,7 +81,7 @@ func NewLog(c LogConfig) *Log {
 	l := &Log{config: c, changed: make(chan struct{})}
 	for _, line := range c.Earlier {
 		l.size += len(line.Text)
-		l.next = line.Number + 1
+		l.nextNumber = line.Number + 1
 		l.mark = cmp.Or(line.Mark, l.mark)
 	}
 	l.lines, l.config.Earlier = c.Earlier, nil
@@ -132,7 +132,7 @@ func (l *Log) write(b []byte) {
 		line, rest, whole := bytes.Cut(b, []byte{'\n'})
 		room := max(0, maxRead+longestSecret-len(l.partial)) // so that no secret is cut in two
 		l.partial = append(l.partial, line[:min(room, len(line))]...)
-		l.cut += max(0, len(line)-room)
+		l.cutBytes += max(0, len(line)-room)
 		if whole {
 			l.endLine()
 		}
@@ -142,7 +142,7 @@ func (l *Log) write(b []byte) {
 
 // endLine adds the partial line. It is called with mu held.
 func (l *Log) endLine() {
-	text, cut := string(l.partial), l.cut
+	text, cut := string(l.partial), l.cutBytes
 	for _, secret := range l.secrets {
 		text = strings.ReplaceAll(text, secret, "(secret)")
 	}
@@ -157,7 +157,7 @@ func (l *Log) endLine() {
 		text = text[i:]
 	}
 	l.add(cutLine(text, cut), false)
-	l.partial, l.cut = l.partial[:0], 0
+	l.partial, l.cutBytes = l.partial[:0], 0
 }
 
 // endPartial adds the partial line if there is one. It is called with mu held.
@@ -181,9 +181,9 @@ func cutLine(text string, cut int) string {
 
 // add is called with mu held.
 func (l *Log) add(text string, system bool) {
-	line := Line{Number: l.next, Time: l.config.Clock.Now(), Text: text, System: system, Job: l.job, Mark: l.mark}
+	line := Line{Number: l.nextNumber, Time: l.config.Clock.Now(), Text: text, System: system, Job: l.job, Mark: l.mark}
 	l.lines = append(l.lines, line)
-	l.next++
+	l.nextNumber++
 	l.size += len(text)
 	l.trim()
 	if l.config.OnLine != nil {

@@ -49,11 +49,11 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 // runJob runs a job and reports its result. It returns whether the worker lives on, and the jobs
 // that it took together with the report. These jobs may arrive before the report is recorded.
 func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Taken, spec *run.Spec, reports *sync.WaitGroup) (lives bool, next []engine.Taken) {
-	var own *heldJob
-	w.hold([]engine.Taken{job}, func(h *heldJob) { own = h })
+	var held *heldJob
+	w.hold([]engine.Taken{job}, func(h *heldJob) { held = h })
 	finish := func(outcome string) {
-		w.logJobEnd(ctx, own, outcome)
-		w.drop(own)
+		w.logJobEnd(ctx, held, outcome)
+		w.drop(held)
 	}
 	jobCtx, stop := context.WithCancel(ctx)
 	defer context.AfterFunc(w.killed, stop)()

@@ -11,8 +11,8 @@ const (
 	Running      State = "RUNNING"   // it has one or more jobs
 	Throttled    State = "THROTTLED" // no devices are free for it
 	Unhealthy    State = "UNHEALTHY" // it can't work, or exited right after its start
-	// ending is the state of a worker that is shutting down, unless it is Unhealthy. No count and no list includes it, but
-	// until it is gone it occupies one of the endpoint's Max places.
+	// ending is the state of a worker that is shutting down, unless it is Unhealthy. Counts and lists omit the worker,
+	// but until it is gone it occupies one of the endpoint's Max places.
 	ending State = "ENDING"
 )
 

@@ -141,8 +141,8 @@ func FuzzPost(f *testing.F) {
 		after, err := d.engine.Get(t.Context(), "ep", job.ID)
 		must.Succeed(t, err)
 		chunks := [][]byte(nil)
-		shown := after.AppendJSON(nil)
-		must.Hold(t, json.Valid(shown) && utf8.Valid(shown), "after", string(body), "the job is shown as", string(shown))
+		jobJSON := after.AppendJSON(nil)
+		must.Hold(t, json.Valid(jobJSON) && utf8.Valid(jobJSON), "after", string(body), "the job is shown as", string(jobJSON))
 		if stream {
 			_, chunks, _, err = d.engine.Drain(t.Context(), "ep", job.ID)
 			must.Succeed(t, err)

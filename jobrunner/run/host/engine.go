@@ -47,9 +47,9 @@ type containerEngine struct {
 
 // engines are the container engines of this machine.
 type engines struct {
-	all []*containerEngine
-	off bool // containers are switched off
-	end context.CancelFunc
+	all      []*containerEngine
+	disabled bool // containers are switched off
+	end      context.CancelFunc
 }
 
 // close ends background probes.
@@ -66,7 +66,7 @@ func (es *engines) close() {
 // findEngines finds CLIs and starts to probe each. The setting is a name, a path, "none", or "" for all.
 func findEngines(ctx context.Context, setting scalar, register *procgroup.Register) (*engines, error) {
 	if setting.Value == noEngine {
-		return &engines{off: true}, nil
+		return &engines{disabled: true}, nil
 	}
 	names := engineNames
 	if setting.Value != "" {
@@ -104,7 +104,7 @@ var errNoEngine = errors.New("there is no container engine: neither docker nor p
 // it probes engines that didn't work, for the next call.
 func (es *engines) firstUsable() (*containerEngine, error) {
 	switch {
-	case es.off:
+	case es.disabled:
 		return nil, errors.New("containers are switched off (engine: none)")
 	case len(es.all) == 0:
 		return nil, errNoEngine
@@ -122,7 +122,7 @@ func (es *engines) firstUsable() (*containerEngine, error) {
 
 func (es *engines) describe() (lines []string) {
 	switch {
-	case es.off:
+	case es.disabled:
 		return []string{"containers: off"}
 	case len(es.all) == 0:
 		return []string{"containers: neither docker nor podman is on PATH"}
