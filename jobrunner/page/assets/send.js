@@ -36,7 +36,7 @@ function showEnd(reply) {
   showState(reply);
   const result = $('send-result');
   result.hidden = reply.output === undefined && !reply.error;
-  setText(result, [reply.error, reply.output === undefined ? '' : pretty(reply.output)].filter(Boolean).join('\n'));
+  setText(result, [readable(reply.error), reply.output === undefined ? '' : pretty(reply.output)].filter(Boolean).join('\n'));
 }
 
 // follow shows the chunks of a job as they arrive, and its end.
@@ -62,6 +62,15 @@ async function guarded(work) {
     await work();
   } catch (e) {
     setText($('send-error'), e.message);
+  }
+}
+
+// readable returns the traceback of an exception, which the public SDK reports as JSON. Other errors are unchanged.
+function readable(error) {
+  try {
+    return JSON.parse(error).error_traceback || error;
+  } catch {
+    return error;
   }
 }
 

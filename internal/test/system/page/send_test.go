@@ -47,9 +47,9 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Click("#confirm-yes")
 	expectState("CANCELLED")
 
-	send(`{"op": "fail", "message": "no luck"}`, "run")
+	send(`{"op": "fail", "message": "{\"error_traceback\": \"Traceback:\\nno luck\"}"}`, "run")
 	expectState("FAILED")
-	tab.Shows("#send-result", "no luck")
+	tab.Until(`document.querySelector('#send-result').textContent === 'Traceback:\nno luck'`)
 	tab.Click("#send-retry")
 	tab.Shows("#confirm", "Retry job ", "Its error and its output are removed")
 	tab.Click("#confirm-yes")
