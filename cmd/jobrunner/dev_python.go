@@ -71,13 +71,16 @@ func projectPython(folder string) interpreter {
 			install := installWith(python, "-m", "pip", "install")
 			settings, _ := os.ReadFile(filepath.Join(inFolder(name), "pyvenv.cfg"))
 			_, noUV := exec.LookPath("uv")
-			if madeByUV := strings.Contains(string(settings), "\nuv = "); madeByUV && usesUV && noUV == nil && name == ".venv" {
+			madeByUV := strings.Contains(string(settings), "\nuv = ")
+			if madeByUV && usesUV && noUV == nil && name == ".venv" {
 				break // uv run installs what the project has listed since
-			} else if madeByUV && usesUV {
+			}
+			switch {
+			case madeByUV && usesUV:
 				install = installWith("uv", "add") // uv removes packages that the project doesn't list
-			} else if madeByUV {
+			case madeByUV:
 				install = installWith("uv", "pip", "install", "--python", python) // uv installs no pip
-			} else if strings.HasPrefix(name, ".pixi") {
+			case strings.HasPrefix(name, ".pixi"):
 				install = installWith("pixi", "add", "--pypi")
 			}
 			return interpreter{command: []string{python}, origin: name, install: install}

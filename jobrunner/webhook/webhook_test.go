@@ -361,7 +361,7 @@ func TestHangingReceivers(t *testing.T) {
 
 // A call waits until the memory has room for the largest one, 80 of 100 MiB. These take 20 each.
 func TestCallsShareMemory(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
+	bubble(t, func(_ *testing.T, f *fixture) {
 		f.answer = hang
 		input := fmt.Appendf(nil, `{"a":"%s"}`, strings.Repeat("x", 10<<20-8))
 		for i := range 5 {
