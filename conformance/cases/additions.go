@@ -16,8 +16,8 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		a.Str("name")
 		expectRFC3339(c, a, "createdAt")
 		shown := requestSecret(c, "GET", a.Str("id"), nil).Is(200).Equal("id", a.Str("id")).Equal("name", a.Str("name")).Equal("description", "d")
-		list := listSecrets(c, "")
-		c.Expect(list.Contains(a.Str("id")), "the secret in the list", "a list without %s", a.Str("id"))
+		var list *suite.Answer
+		c.Expect(eventually(c, func() bool { list = listSecrets(c, ""); return list.Contains(a.Str("id")) }), "the secret in the list", "a list without %s", a.Str("id"))
 		duplicate := c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": value}).Refused()
 		for _, answer := range []*suite.Answer{a, shown, list, duplicate} {
 			answer.NotContains(value)
@@ -95,7 +95,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			c.V2("DELETE", secretPath+"/"+suite.PathSegment(id), nil, auth).Is(401)
 		}
 		c.Sleep(consistency)
-		c.Expect(listSecrets(c, "").Contains(id), "the secret, still in the list", "a list without %s", id)
+		c.Expect(eventually(c, func() bool { return listSecrets(c, "").Contains(id) }), "the secret, still in the list", "a list without %s", id)
 		listSecrets(c, "").NotContains(word)
 	}},
 	{ID: "SEC-10", Statement: "{{ RUNPOD_SECRET_name }} in an endpoint's env becomes the secret's value in the worker's environment. No response of the management API contains the value.",

@@ -45,7 +45,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 				deletePod(id).Success()
 				expectNotFound(c, "/pods/"+suite.PathSegment(id))
 				expectNotListed(c, "v2", "/pods", id)
-				c.Expect(c.IsListed("v2", "/pods", other), "the other pod in the list", "a list without %s", other)
+				c.Expect(eventually(c, func() bool { return c.IsListed("v2", "/pods", other) }), "the other pod in the list", "a list without %s", other)
 			}
 		}},
 	{ID: "VER-61", Source: "Versioning, 6", Statement: "PATCH updates a pod in place: omitted members keep their values.",
