@@ -59,21 +59,21 @@ func imageAttribute(m members, text string, more ...string) schema.StringAttribu
 var defaultDisk = contract.Default[int64](templateMembers.setting("disk").V2) // GB
 
 // plannedDisk returns the planned size of the container disk. An omitted size is the documented
-// default, or with a template null: the template's size.
+// default. With a template it is null, which means the template's size.
 func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
 	switch {
 	case !disk.IsNull():
 		return disk
 	case templateID.IsNull():
 		return types.Int64Value(defaultDisk)
-	case templateID.IsUnknown() && !image.IsNull(): // may become null
+	case templateID.IsUnknown() && !image.IsNull(): // templateID may become null
 		return types.Int64Unknown()
 	}
 	return types.Int64Null()
 }
 
-// container has the container settings of a model. Attributes that a kind lacks are null. They
-// override the settings of a template.
+// container has the container settings of a model. Attributes that a kind lacks are null. The others
+// override the settings of a template, if they are set.
 type container struct {
 	TemplateID, Image, Args, Registry types.String
 	Entrypoint, Cmd, DockerEntrypoint types.List
@@ -101,7 +101,7 @@ func (s *container) checkImage(c diagnostics.Check) {
 }
 
 // expand returns the settings of the model. If the object has a template, omitted settings are
-// nil, which means the template's; otherwise they are empty.
+// nil, which means the template's. Without a template, they are empty.
 func (s *container) expand() *api.Container {
 	hasTemplate := !s.TemplateID.IsNull()
 	c := &api.Container{Image: pointerIfSet(s.Image), Command: s.command().expand(hasTemplate), Disk: s.Disk.ValueInt64Pointer()}

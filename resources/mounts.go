@@ -70,8 +70,8 @@ func validateMounts(c diagnostics.Check, object types.Object) {
 // minPersistent is the smallest size of a persistent mount in GB on API v2.
 var minPersistent = int64(*templateMembers.setting("mounts.persistent.size").V2.Min)
 
-// checkPersistentSize rejects a new size that API v2 doesn't accept. An unknown size passes. API v1 may
-// have set the size before.
+// checkPersistentSize rejects a new size that API v2 doesn't accept. An unknown size passes, and so does an
+// unchanged one, which API v1 may have accepted.
 func checkPersistentSize[M any](ctx context.Context, p *planrule.Plan[M], mounts types.Object) {
 	mount := expandMounts(mounts).Persistent
 	if p.Version == api.V2 && (p.State == nil || p.Changes(ctx, "mounts")) && mount != nil && mount.Size > 0 && mount.Size < minPersistent {

@@ -39,7 +39,7 @@ var RegistryAuth = newCollectionKind(kit.Kind[registryAuth]{
 		return &diagnostics.Warning{Err: err}
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *registryAuth) error {
-		if !plan.ID.IsUnknown() { // records values that an import couldn't know
+		if !plan.ID.IsUnknown() { // this update only records values that an import couldn't know
 			return nil
 		}
 		if err := c.RegistryAuths.Delete(ctx, state.ID.ValueString()); err != nil {
@@ -134,8 +134,8 @@ func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *regist
 }
 
 // planRegistryAuth plans to recreate the auth when its credentials change. After an import, the
-// state has no credentials. The first password_wo_version is then only recorded. A password is
-// sent, because the state would otherwise contain an unchecked value.
+// state has no credentials. The first password_wo_version is then only recorded. The first password
+// is sent, because the state must not contain a password that the auth may not have.
 func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	if p.State == nil || planrule.CommandReplaces() {
 		warnWhilePodsUse(ctx, p)
@@ -202,7 +202,7 @@ func refuseWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 }
 
 // warnWhilePodsUse warns that a tainted auth can't be replaced while a pod uses it. Terraform plans
-// the replacement as a create, without the id of the auth. With -replace, it plans an update before that.
+// the replacement as a create, without the id of the auth. With -replace, it plans an update first, and then that create.
 func warnWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	if p.API == nil || p.Plan.Name.ValueString() == "" {
 		return
@@ -218,7 +218,7 @@ func warnWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	}
 }
 
-// podsUsing names the pods that use an auth. A list may have pods that are deleted.
+// podsUsing names the pods that use an auth. The list may still contain deleted pods, which count as no users.
 func podsUsing(ctx context.Context, c *api.Client, id string) (users []string, err error) {
 	pods, err := c.Pods.List(ctx)
 	for _, pod := range pods {

@@ -296,8 +296,8 @@ func reasonOf(w api.Worker) string {
 	return "worker " + w.ID + ": " + *w.Reason
 }
 
-// quoteWorkerLog quotes the log of the shown worker. If that worker is gone, it quotes the log of
-// another one, with its reason.
+// quoteWorkerLog quotes the log of the shown worker. If that worker is gone, it quotes the log
+// and the reason of another worker.
 func quoteWorkerLog(ctx context.Context, c *api.Client, id string, shown api.Worker) string {
 	if c.Version == api.V1 {
 		return ""

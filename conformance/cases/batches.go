@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// batchCases judge batch jobs. They judge only event RunPod's page prints.
+// batchCases judge batch jobs. They judge only what RunPod's page says.
 var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 3.1", Needs: suite.OwnEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "BAT-01", Statement: "POST /batch takes an array of requests, which may be empty, and returns id and the status DRAFT.", Jobs: 1, Run: func(c *suite.C) {
 		first, second := newBatch(c), newBatch(c, suite.Echo())

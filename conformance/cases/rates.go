@@ -194,7 +194,7 @@ func operationRateCases() (list []suite.Case) {
 			case strings.Contains(path, "{id}"):
 				path = strings.Replace(path, "{id}", unknownJobID(c), 1)
 			}
-			c.Sleep(op.WaitTime) // if earlier requests of the case count, until their window has passed
+			c.Sleep(op.WaitTime) // 0 unless earlier requests of the case count; their window must have passed
 			begin := c.Now()
 			c.Flood(op.limit, op.method, path, op.body)
 			expectOthersAccepted(c, op.method, path, op.body)

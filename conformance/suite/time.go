@@ -63,7 +63,7 @@ type Pending struct {
 	cancel   context.CancelFunc
 	answered context.Context // ends when the answer has arrived
 	exchange *wire.Exchange
-	arrived  time.Time // the latest time of the answer's arrival
+	arrived  time.Time // the latest time at which the answer may have arrived
 }
 
 // Start sends a request to the job API without awaiting the answer. The clock waits until the request is written.
@@ -87,7 +87,7 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	return p
 }
 
-// WaitUntilSent waits until Start's requests are written or failed, so that no advance overtakes them.
+// WaitUntilSent waits until Start's requests are written or failed, so that no advance of the clock overtakes them.
 func (c *C) WaitUntilSent() {
 	timeout := time.After(patience)
 	for _, sent := range c.unsent {
@@ -116,7 +116,7 @@ func (p *Pending) Unanswered() bool {
 // Until waits until the target's time t, or until the answer arrives. Other cases run meanwhile.
 func (p *Pending) Until(t time.Time) { p.c.untilAnswered(p.answered, t) }
 
-// Sleep waits for a time of the target, or until the answer arrives.
+// Sleep waits for a duration in the target's time, or until the answer arrives.
 func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
 
 // Answered reports whether the answer has arrived.
@@ -160,7 +160,7 @@ func (c *C) ControlsClock() bool {
 }
 
 const (
-	exactEarly = 400 * time.Millisecond // how long before a limit nothing may end
+	exactEarly = 400 * time.Millisecond // how long before a limit its effect would be too early
 	exactLate  = 900 * time.Millisecond // a deployment may check the limits of jobs once a second
 	// maxSweepDelay is how late a deployment may check the limits of jobs, unless Target.Lateness is set.
 	maxSweepDelay = 5 * time.Second

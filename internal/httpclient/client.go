@@ -172,7 +172,7 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 	case r.StatusCode < 200 || r.StatusCode > 299:
 		failure = r.answerError()
 	default:
-		c.RecentCreates.Found(call.URL) // a later 404 means that it is gone
+		c.RecentCreates.Found(call.URL) // a later 404 means that the object is gone
 	}
 	if failure != nil {
 		failure.mayHaveSucceeded = policy.mayHaveSucceeded

@@ -20,7 +20,7 @@ import (
 
 // Number converts a number of an answer with all its digits. A text that isn't a number becomes null.
 func Number(text json.Number) types.Number {
-	// Terraform's own precision.
+	// 512 bits are Terraform's own precision.
 	n, _, err := big.ParseFloat(string(text), 10, 512, big.ToNearestEven)
 	if err != nil {
 		return types.NumberNull()

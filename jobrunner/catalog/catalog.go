@@ -180,7 +180,7 @@ const (
 var VolumeTypes = []string{Standard, HighPerformance}
 
 // VolumeTier returns the tier of a new network volume in a data center. If requested is "", it is the
-// data center's default. The error tells users why it is impossible.
+// data center's default. The error tells users why the data center can't have such a volume.
 func (c *Catalog) VolumeTier(dataCenter, requested string) (tier string, err error) {
 	d, known := c.DataCenterByID(dataCenter)
 	switch {
@@ -256,7 +256,7 @@ var Clouds = []string{Secure, Community}
 type Offer struct {
 	Price    GPUPrice
 	MaxCount map[string]int64 // GPUs of one machine, by cloud; a missing cloud doesn't offer the type
-	// CUDAVersions are shown for a type that this machine lacks. Otherwise its driver reports them.
+	// CUDAVersions are shown if this machine lacks the type. If it has the type, its driver's versions are shown.
 	CUDAVersions []string
 }
 

@@ -20,7 +20,7 @@ type queue struct {
 	jobs    map[string]*job
 	ready   jobHeap // IN_QUEUE, by row.turn
 	timed   jobHeap // by row.due
-	calls   map[OwnerHost]*jobHeap
+	calls   map[OwnerHost]*jobHeap // due webhook calls, by row.callAt
 	takers  list.List // of *waiter, the longest waiting first
 	counts  Counts
 	batches map[int64]*batch // of a batch queue

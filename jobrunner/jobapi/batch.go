@@ -40,7 +40,7 @@ type BatchSummary struct {
 
 func Summarize(b engine.Batch) BatchSummary { return BatchSummary{b, b.Created.UnixMilli(), nil} }
 
-// createBatch responds with {id, status} of a DRAFT (page of August 2026: batch jobs).
+// createBatch responds with {id, status} of the new batch, a DRAFT (page of August 2026: batch jobs).
 func (a *api) createBatch(w http.ResponseWriter, r *http.Request, t target) error {
 	body, reservation, err := a.readBody(w, r, maxRun, 3)
 	if err != nil {
@@ -271,8 +271,8 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 // hasLargeOutput reports whether a page reads a request's output separately.
 func hasLargeOutput(request engine.Job) bool { return request.Size > pageOutput }
 
-// splitPage splits a page into parts whose outputs are at most pagePart bytes, or one output. largestPart is
-// the size of the largest one, or 0 if no output is large.
+// splitPage splits a page into parts with at most pagePart bytes of outputs, or with only one output.
+// largestPart is the size of the largest part with a large output, or 0 if no output is large.
 func splitPage(requests []engine.Job) (parts [][]engine.Job, largestPart int) {
 	size := 0
 	for i, request := range requests {

@@ -152,7 +152,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	done, err := a.admit(user, op, t, endpoint)
 	if err != nil {
-		if r.ContentLength != 0 { // otherwise net/http would read the body before it responds, even a slow one
+		if r.ContentLength != 0 { // without this header, net/http would read the body, even a slow one, before it responds
 			w.Header().Set("Connection", "close")
 		}
 		return err

@@ -98,7 +98,7 @@ func sendGauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, 
 }
 
 func (c *stateCollector) sendEndpoint(out chan<- prometheus.Metric, e Endpoint) {
-	// In the order of the output, which makes the registry's sort cheap.
+	// Metrics are sent in the order of the output, which makes the registry's sort cheap.
 	sendGauge(out, jobsNow, float64(e.Jobs.InProgress), e.ID, string(engine.InProgress))
 	sendGauge(out, jobsNow, float64(e.Jobs.InQueue), e.ID, string(engine.InQueue))
 	age := time.Duration(0)

@@ -85,7 +85,7 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 	if err != nil {
 		return nil, err
 	}
-	if s.FolderID() == "" { // the next start of the jobrunner removes it
+	if s.FolderID() == "" { // the next start of the jobrunner removes the container with the noted engine
 		if err := e.register.Note(engine.path); err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func (a attachedLifecycle) wait(c *container) run.Exit {
 	}
 	s, _ := c.inspect(probeTimeout) // without an answer of the engine, oom stays false
 	if code == statusKilled && !s.oom && a.command.OOMKills() > 0 {
-		// Podman doesn't always report this, and Docker doesn't for children of the container.
+		// Podman doesn't always report an OOM kill, and Docker doesn't for children of the container.
 		return run.Exit{Text: fmt.Sprintf("exit status %d: killed by SIGKILL, probably by the kernel: it killed processes for lack of memory meanwhile", code)}
 	}
 	return run.Exit{Text: procgroup.StatusText(code, s.oom)}

@@ -13,7 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Orphans returns the Pods of a node's pods that no process of this Cluster follows.
+// Orphans returns the Kubernetes Pods of the pods of a data folder, without those that a process of this
+// Cluster follows.
 func (c *Cluster) Orphans(ctx context.Context, folderID string) (all []run.Orphan, err error) {
 	if err := c.watchPersistent(ctx, folderID); err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (c *Cluster) newOrphan(pod *core.Pod, generation int64) run.Orphan {
 	id := pod.Labels[podLabel]
 	newProcess := func(log run.Output) *process {
 		p := c.newProcess(objectsOf(pod), run.Spec{ID: id, Log: log, Pod: &run.Pod{Run: generation}})
-		object, _, _ := c.persistentPods.Get(pod) // reads its name only, and never fails
+		object, _, _ := c.persistentPods.Get(pod) // uses only the Pod's name, and never fails
 		latest, _ := object.(*core.Pod)           // nil if it's gone
 		p.setInitial(latest)
 		return p
@@ -117,7 +118,7 @@ func findSelf() string {
 	if os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		return ""
 	}
-	name, _ := os.Hostname() // "" is unknown
+	name, _ := os.Hostname() // "" if it fails
 	return name
 }
 
