@@ -179,7 +179,7 @@ func sameVariables(before, after *pod) bool {
 	return maps.Equal(value.StringMap(before.Env), after.withWriteOnly(value.StringMap(after.Env)))
 }
 
-// isSubset reports whether set contains every entry of subset, which is known.
+// isSubset reports whether subset is known and set contains every entry of it.
 func isSubset(subset, set types.Map) bool {
 	for key, v := range subset.Elements() {
 		if other, found := set.Elements()[key]; !found || !v.Equal(other) {
@@ -190,7 +190,7 @@ func isSubset(subset, set types.Map) bool {
 }
 
 // planContainerChange warns about data that a running pod loses, and rejects changes that a
-// lock prevents. An unknown value may turn out to be the same.
+// lock prevents. It doesn't reject unknown values, which may turn out to be the same.
 func planContainerChange(ctx context.Context, p *planrule.Plan[pod], changed []string) {
 	active := api.PodState{Status: p.State.Status.ValueString()}.Active()
 	stops := p.Plan.DesiredState.ValueString() == api.PodExited && active

@@ -72,7 +72,7 @@ var pods = &kit.DerivedSources[pod]{
 var endpoints = &kit.DerivedSources[endpoint]{
 	Complete:       func(m *endpoint) { m.command().complete() },
 	Kind:           Endpoint,
-	Omit:           append([]string{"from_template"}, configurationOnly...), // only for endpoints that the provider manages
+	Omit:           append([]string{"from_template"}, configurationOnly...), // from_template is only for endpoints that the provider manages
 	Masked:         []string{"env"},
 	Filters:        []string{"type"},
 	OneVersionOnly: []planrule.OneVersion{{Version: api.V2, Attribute: "type"}}, // on API v1 a load balancer looks like a queue

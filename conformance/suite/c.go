@@ -90,7 +90,7 @@ func (c *C) Secret(name string) string {
 	return secret
 }
 
-// Request is changed by options. By default it has Key as bearer token and the content type of a JSON body.
+// Request is changed by options. By default it has Target.Key as bearer token and the content type of a JSON body.
 type Request = wire.Request
 
 // Option changes a request.
@@ -230,7 +230,7 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 			return x, false
 		case <-time.After(wait):
 		}
-		if !inFlight.Load() { // it waits for its pace, or after a 429
+		if !inFlight.Load() { // the request waits for the suite's pace, or after a 429
 			began = c.env.Clock.Now()
 			continue
 		}
@@ -330,7 +330,7 @@ func (c *C) Box(answers ...int) *env.Box {
 	return b
 }
 
-// Calls waits a short time for n calls of a receiver, and returns the calls so far.
+// Calls waits a short time until the target has called a receiver n times, and returns the calls so far.
 func (c *C) Calls(b *env.Box, n int) []env.Call {
 	wait := patience
 	if !c.Target.Local {

@@ -95,7 +95,7 @@ func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pe
 	case ok && failure.Ambiguous():
 		a.ambiguous = true
 	case !ok || !r.uniqueNames || failure.Method != http.MethodPost ||
-		!slices.Contains([]int{http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity}, failure.Status): // the name isn't taken
+		!slices.Contains([]int{http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity}, failure.Status): // the error doesn't say that the name is taken
 		r.creates.finish("")
 		return none, err
 	}

@@ -37,7 +37,7 @@ type listCache struct {
 	absentMembers map[string]bool // members that a read by id didn't return either
 
 	listFailure        error // after it, objects are read by id; nil for none
-	listRefusal        error // of a list that isn't requested again
+	listRefusal        error // of a refused list, which isn't requested again
 	matchesUnavailable bool  // a list failed during a search for existing matches
 
 	flight singleflight.Group
@@ -161,8 +161,8 @@ func (r *Collection[T]) read(ctx context.Context, id string) (element, error) {
 	return e, err
 }
 
-// recordListFailure records the failure of a list if reads by id may succeed nevertheless, so that no read
-// requests the list again. It reports whether they may.
+// recordListFailure reports whether reads by id may succeed although the list failed. If they may, it records
+// the failure, so that no read requests the list again.
 func (r *Collection[T]) recordListFailure(err error) bool {
 	if !listRefused(err) && statusOf(err) != http.StatusOK && statusOf(err) < 500 {
 		return false

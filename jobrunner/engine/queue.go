@@ -18,10 +18,10 @@ type queue struct {
 	mu      sync.Mutex
 	closed  bool // the endpoint was deleted, or this process has lost its leadership
 	jobs    map[string]*job
-	ready   jobHeap // IN_QUEUE, by row.turn
-	timed   jobHeap // by row.due
+	ready   jobHeap                // IN_QUEUE, by row.turn
+	timed   jobHeap                // by row.due
 	calls   map[OwnerHost]*jobHeap // due webhook calls, by row.callAt
-	takers  list.List // of *waiter, the longest waiting first
+	takers  list.List              // of *waiter, the longest waiting first
 	counts  Counts
 	batches map[int64]*batch // of a batch queue
 	evicted int              // counts the jobs that were evicted

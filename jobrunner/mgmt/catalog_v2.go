@@ -284,7 +284,8 @@ func levelIn(cat *catalog.Catalog, p catalog.Placement, products []string, onMac
 	return level, stated
 }
 
-// addAvailability shows where a GPU type is in stock: everywhere, since one machine stands for all.
+// addAvailability shows where a GPU type is in stock: everywhere, unless the file limits it, since the one
+// machine stands for all data centers.
 func (q gpuQuery) addAvailability(w *gpuTypeV2, cat *catalog.Catalog, offer catalog.Offer, stock catalog.Stock) {
 	filtersCUDA := len(q.cudaVersions) > 0 || q.minCUDA != ""
 	versions := stock.CUDAVersions

@@ -155,7 +155,7 @@ func (w *worker) waitUntilRevoked(ctx context.Context, ref engine.Ref) bool {
 	watch := w.pool.queue.Watch(ref.Endpoint, ref.ID)
 	defer watch.Stop()
 	for {
-		// After an error, wait until the job may have changed again, or the report cancels ctx.
+		// After an error, wait for the next change of the job. When the job ends, the caller cancels ctx.
 		if mine, err := w.pool.queue.Holds(ctx, ref); err == nil && !mine {
 			return ctx.Err() == nil
 		}

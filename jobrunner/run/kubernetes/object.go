@@ -24,7 +24,7 @@ const (
 	envSuffix, loginSuffix = "-env", "-login"
 )
 
-// shortestGrace is the seconds after SIGTERM. With 0 the Pod would be gone before its container.
+// shortestGrace is the time after SIGTERM, in seconds. With 0 the Pod would be gone before its container.
 var shortestGrace int64 = 1
 
 // labels returns the labels of all objects of a worker or pod. Objects with the label of a

@@ -35,7 +35,7 @@ wait $server
 kill $! 2>/dev/null
 true`
 
-// NewServer starts a server until the end of the test. Like Start, it skips the test if PostgreSQL is missing.
+// NewServer starts a server until the end of the test. Like the function Start, it skips the test if PostgreSQL is missing.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
 	c, err := initCluster()
