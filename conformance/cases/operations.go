@@ -229,7 +229,8 @@ func (op contractOperation) pathFor(id string) string {
 	return strings.NewReplacer("{id}", suite.PathSegment(id), "{worker}", "worker").Replace(op.path)
 }
 
-// send sends the operation, to the case's endpoint if it is a job's, and records an object that it creates.
+// send sends the operation, to the case's endpoint if it belongs to the job API, and records an object that it
+// creates.
 func (op contractOperation) send(c *suite.C, id string, body any, options ...suite.Option) *suite.Answer {
 	if op.effect == effectCreate && op.api != jobAPI {
 		return c.Create(string(op.api), op.path, body, options...)

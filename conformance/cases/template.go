@@ -304,7 +304,8 @@ func commandBody(c *suite.C, path string, members suite.M) suite.M {
 	return suite.Merge(body, members)
 }
 
-// newObjectWithCommand creates an object with a start command, or skips the case without entrypoint.
+// newObjectWithCommand creates an object with a start command. It skips the case if the deployment has no
+// entrypoint.
 func newObjectWithCommand(c *suite.C, path string, members suite.M) (id string) {
 	a := c.Create("v2", path, commandBody(c, path, members))
 	c.SkipIf(a.IsRefusal() && strings.Contains(strings.ToLower(string(a.Body)), "entrypoint"), "the deployment has no entrypoint and cmd: %d", a.Code)

@@ -182,7 +182,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 				c.V2("GET", path, nil).Exactly(200).ContentType("application/json")
 				path += "/" + suite.PathSegment(created.Str("id"))
 				readBack(c, path).Exactly(200).ContentType("application/json")
-				if created != auth { // it has no update
+				if created != auth { // a registry auth has no update
 					c.V2("PATCH", path, suite.M{"name": c.Name()}).Exactly(200).ContentType("application/json")
 				}
 				deleted := c.V2("DELETE", path, nil).Is(204)

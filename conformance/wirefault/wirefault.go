@@ -29,8 +29,8 @@ type Fault struct {
 	Status int    `json:"status"` // of the answer
 	// AnswerWith are members that the answer must have with the same values.
 	AnswerWith map[string]any `json:"when"`
-	// WithoutHeader is a header that the request must not have. The request must then have a body. The
-	// regular expression BodyWithout must not match the body, and BodyWith must match it.
+	// If WithoutHeader is set, the request must have a body, and must not have this header. BodyWithout is a
+	// regular expression that must not match the body, and BodyWith one that must match it.
 	WithoutHeader string `json:"without"`
 	BodyWithout   string `json:"lacks"`
 	BodyWith      string `json:"has"`
@@ -265,17 +265,17 @@ func (f *Fault) serve(next http.Handler, r *http.Request, now func() time.Time) 
 	}
 	recorder := httptest.NewRecorder()
 	next.ServeHTTP(recorder, r)
-	var submission map[string]any
-	_ = json.Unmarshal(requestBody.Bytes(), &submission) // submission stays nil unless the body is an object
-	input := submission[f.Recall]
+	var sent map[string]any
+	_ = json.Unmarshal(requestBody.Bytes(), &sent) // sent stays nil unless the body is an object
+	recalled := sent[f.Recall]
 	fresh := &storedAnswer{recorder.Code, recorder.Header(), recorder.Body.Bytes(), now(), false}
 	fresh.decompress()
 	var members struct{ ID string }
 	switch {
-	case input != nil && json.Unmarshal(fresh.body, &members) == nil && members.ID != "":
+	case recalled != nil && json.Unmarshal(fresh.body, &members) == nil && members.ID != "":
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.recallByID[members.ID] = input
+		f.recallByID[members.ID] = recalled
 	case f.Stale > 0 && (f.Status == 0 || f.Status == fresh.status):
 		f.mu.Lock()
 		defer f.mu.Unlock()

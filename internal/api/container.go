@@ -74,7 +74,7 @@ func (c *Container) withPortsOf(have *Container) *Container {
 }
 
 // newContainer fills in the container of an answer: absent and null members are empty. An absent
-// image or disk stays nil, because every container has both.
+// image or disk stays nil: every container has both, so the answer just doesn't show it.
 func newContainer(c Container) *Container {
 	c.Command, c.Ports, c.Registry = c.fromAnswer(), new(deref(c.Ports)), new(deref(c.Registry))
 	if c.Env == nil {

@@ -75,7 +75,7 @@ type effect struct {
 
 	message   string
 	delay     int64 // time in the queue, of a job that starts
-	execution int64 // of a job that ends
+	execution int64 // execution time of a job that ends
 }
 
 // apply decides every transition of a job:

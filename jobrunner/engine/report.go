@@ -205,17 +205,17 @@ func (c *committer) removeOnceStored(p *commit, entries ...*entry) {
 // replay applies the spooled reports that an earlier process received and didn't store.
 func (e *Engine) replay(q *queue) {
 	for _, spooled := range e.spool.forQueue(q.name) {
-		full, err := spooled.read()
+		loaded, err := spooled.read()
 		j := q.jobs[spooled.Ref.ID]
 		at := min(spooled.At, e.now()) // the clock may have been set back
 		switch {
 		case err != nil:
 			e.log.Error("a spooled report can't be read, and stays in the data folder", "job", spooled.Ref.ID, "endpoint", q.name, "error", err)
 			continue
-		case j == nil || len(full.Chunks) > 0 && j.streamed >= spooled.Streamed: // the report is stored already
+		case j == nil || len(loaded.Chunks) > 0 && j.streamed >= spooled.Streamed: // the report is stored already
 		default:
 			q.applyAt(j, event{kind: timePasses}, at)
-			q.applyAt(j, full.report().event(spooled.Ref), at)
+			q.applyAt(j, loaded.report().event(spooled.Ref), at)
 		}
 		if q.open == nil {
 			e.spool.remove([]*entry{spooled})

@@ -84,7 +84,7 @@ func (q *query) list(name string, f form) (out []string) {
 	return out
 }
 
-// integers is the form of the integers that a function accepts. The schema has their bounds.
+// integers returns the form of the integers that valid accepts. schema has their bounds, and gets their type.
 func integers(want string, schema *openapi.Schema, valid func(int64) bool) form {
 	schema.Type, schema.Format = "integer", "int64"
 	return form{want, schema, func(s string) bool {

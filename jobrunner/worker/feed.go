@@ -155,7 +155,7 @@ func (w *worker) waitUntilRevoked(ctx context.Context, ref engine.Ref) bool {
 	watch := w.pool.queue.Watch(ref.Endpoint, ref.ID)
 	defer watch.Stop()
 	for {
-		// After an error, wait for the next change of the job. When the job ends, the caller cancels ctx.
+		// After an error, wait for the next change of the job, or until ctx ends because the job has left the worker.
 		if mine, err := w.pool.queue.Holds(ctx, ref); err == nil && !mine {
 			return ctx.Err() == nil
 		}

@@ -27,7 +27,8 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.report(w, r, t, engine.Chunk(p.output, p.metrics), false)
 }
 
-// done reports a result or progress. A rejected result isn't repeated, so the job fails with the reason.
+// done reports a result or progress. A worker doesn't send a rejected result again, so the job fails with the
+// reason.
 func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
 	defer t.BeginPost(t.job)()
 	p, reservation, err := a.readPost(r)
@@ -138,7 +139,7 @@ func errorText(raw json.RawMessage) string {
 }
 
 // startsAsProgress reports whether an invalid body starts like a progress update, in which the public
-// SDK writes the status first. Its job continues.
+// SDK writes the status first. After such an update, the job continues.
 func startsAsProgress(body []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(body))
 	for _, want := range []json.Token{json.Delim('{'), "status", "IN_PROGRESS"} {

@@ -85,7 +85,7 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 	if err != nil {
 		return nil, err
 	}
-	if s.FolderID() == "" { // the next start of the jobrunner removes the container with the noted engine
+	if s.FolderID() == "" { // if this run is killed, the next one needs the engine's path to remove the container
 		if err := e.register.Note(engine.path); err != nil {
 			return nil, err
 		}

@@ -59,10 +59,10 @@ type localSettings struct {
 	TemplateEnv []scalar `yaml:"template_env"`
 }
 
-// Values of template: the parts that a command uses besides the environment.
+// Values of template: the parts of a template that a command uses besides the environment.
 const (
-	templateArgs    = "args"    // appends its args
-	templateCommand = "command" // its entrypoint, if any, also replaces run
+	templateArgs    = "args"    // appends the template's args
+	templateCommand = "command" // the template's entrypoint, if any, also replaces run
 )
 
 type containerSettings struct {

@@ -175,8 +175,8 @@ func (e *Executor) handler(l *localSettings) run.Handler {
 	}
 }
 
-// sdkStart begins the line that each release of the public SDK prints when a worker starts. In
-// a command it would run test_input.json instead of the job.
+// sdkStart begins the line that each release of the public SDK prints when a worker starts. As
+// a command, such a program would run test_input.json instead of the job.
 const sdkStart = "--- Starting Serverless Worker"
 
 // readOutput passes on stdout and returns the last line of JSON.

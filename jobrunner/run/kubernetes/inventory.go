@@ -114,7 +114,7 @@ func (in *inventory) Sample(string) (gpu.Sample, error) {
 }
 
 func (in *inventory) Changed() <-chan struct{} { return in.changed }
-func (in *inventory) Close()                   {} // ends with the cluster's connection
+func (in *inventory) Close()                   {} // the watch ends with the cluster's connection
 
 // typeOf returns the catalog's id for a label, in which - replaces the spaces of a product's
 // name. A product that the catalog doesn't have is a type of its own.
