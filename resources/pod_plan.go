@@ -127,7 +127,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	if recorded = append(recorded, inherited...); len(recorded) > 0 {
 		warnRecorded(p, "pod "+p.State.ID.ValueString(), recorded)
 	}
-	if volumeLost { // the apply rejects it
+	if volumeLost { // the apply rejects a change of the mounts
 		changed = slices.DeleteFunc(changed, func(attribute string) bool { return attribute == "mounts" })
 	}
 	planContainerChange(ctx, p, changed)

@@ -20,7 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// An apply can wait for the effects of a create or update. It logs its progress. If it fails,
+// An apply can wait for the effects of a create or update. The wait logs its progress. If it fails,
 // the error says what is missing and quotes the last lines of the log of the pod or worker.
 
 const defaultWait = 10 * time.Minute

@@ -223,7 +223,7 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 	for wait, step := answerPatience+time.Duration(len(r.Body))*patiencePerByte, time.Second; ; wait, step = time.Second, min(2*step, time.Minute) {
 		select {
 		case x := <-done:
-			// The clock may have been advanced since the answer arrived, so now is the latest time of its arrival.
+			// The clock may have been advanced since the answer arrived, so the answer arrived now at the latest.
 			if now := c.env.Clock.Now(); now.After(x.Received) {
 				x.Received = now
 			}

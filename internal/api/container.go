@@ -155,7 +155,7 @@ func (c Command) forUpdate(before Command) Command {
 	return c
 }
 
-// v1 returns the lists for API v1, into which it also splits Args. A nil list isn't sent.
+// v1 returns the lists for API v1. If Args is set, v1 splits it into the lists. A nil list isn't sent.
 func (c Command) v1() (entrypoint, cmd *[]string, err error) {
 	if c.Args != nil {
 		var meaning startcmd.Command

@@ -22,7 +22,7 @@ import (
 //
 //   - If names are unique, the candidate is the object with the name.
 //   - Otherwise every such object is a candidate. If several creates of this run sent the same body
-//     and lost their answers, there may be as many candidates, but not more.
+//     and lost their answers, there may be as many candidates as such creates, but not more.
 //   - If the kind has secrets, which the API doesn't return, no object is adopted, because its
 //     secrets can't be compared. The object with the name is deleted and created again. If it can't
 //     be deleted now, it is returned with an error, so that the caller doesn't lose it.

@@ -234,7 +234,7 @@ func (e *JobError) Error() string {
 
 func (e *JobError) Unwrap() error { return e.Err }
 
-// Await waits until a job has ended, and reports its status before each poll. An error is a
+// Await waits until a job has ended, and calls progress with its status before each poll. An error is a
 // *JobError, including for a job that ended without completing.
 func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress func(Job)) (Job, error) {
 	first := true
@@ -261,7 +261,7 @@ func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress f
 	return job, nil
 }
 
-// Poll calls ask, with growing pauses, until it is done, fails, or the context ends.
+// Poll calls ask, with growing pauses, until ask returns done or an error, or the context ends.
 func Poll(ctx context.Context, ask func() (done bool, err error)) error {
 	for wait := firstPoll; ; wait = min(wait*3/2, longestPoll) {
 		if done, err := ask(); done || err != nil {
@@ -341,7 +341,7 @@ const streamWait = 10 * time.Second
 // regularly.
 const queuedStreamWait = time.Second
 
-// Stream passes the chunks of a job to show as they arrive, and the job's status to progress, until
+// Stream calls show with each chunk of a job as it arrives, and progress with the job's status, until
 // the job has ended. The service returns each chunk only once: chunks that were read before are
 // missing.
 func (j *Jobs) Stream(ctx context.Context, endpointID, jobID string, progress func(Job), show func(Chunk) error) (Job, error) {

@@ -151,7 +151,7 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 		}
 		r.tries++
 		req = req.Clone(sendCtx)
-		req.Body, _ = req.GetBody()      // can't fail: it is in memory
+		req.Body, _ = req.GetBody()      // can't fail: the body is in memory
 		r.Response, err = client.Do(req) //nolint:bodyclose // discarded or read below
 		if !call.Untracked {
 			c.throttle.release(r.Response)

@@ -207,7 +207,8 @@ func (r *row) end(s State, at int64) {
 	}
 }
 
-// setDeleteAt sets when the job ceases to exist: at the end of its ttl, or of its retention.
+// setDeleteAt sets when the job ceases to exist: at the end of its ttl or of its
+// retention, whichever is earlier.
 func (r *row) setDeleteAt() {
 	r.deleteAt = r.expiresAt
 	if r.finishedAt > 0 {

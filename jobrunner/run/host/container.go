@@ -29,7 +29,7 @@ type container struct {
 	log       io.Writer
 	lifecycle lifecycle
 	address   string          // in a private network; "" otherwise
-	life      context.Context // ends when it is removed
+	life      context.Context // ends when the container is removed
 	end       context.CancelFunc
 	exit      run.Exit    // set before life ends
 	stopping  atomic.Bool // the jobrunner stops it
@@ -203,7 +203,7 @@ func (d detachedLifecycle) wait(c *container) run.Exit {
 			return run.Exit{Text: procgroup.StatusText(s.status, s.oom), OK: s.status == 0}
 		case err == nil:
 			return run.Exit{Text: run.Stopped, OK: s.status == 0}
-		case c.stopping.Load(): // it is gone, or supervise removes it by force
+		case c.stopping.Load(): // the container is gone, or supervise removes it by force
 			return run.Exit{Text: run.Stopped}
 		case c.isGone():
 			return run.Exit{Text: "its container was removed, but not by the jobrunner"}
@@ -397,7 +397,7 @@ func (e *containerEngine) orphans(ctx context.Context, label string) (all []run.
 			Pod: words[0], Run: generation,
 			Adopt: func(log run.Output, mark string) run.Process {
 				c := newContainer(e, name, log)
-				lastLine, _ := time.Parse(time.RFC3339Nano, mark) // without a mark it reads all lines
+				lastLine, _ := time.Parse(time.RFC3339Nano, mark) // without a mark, all lines are logged
 				c.lifecycle = detachedLifecycle{log, lastLine}
 				go c.supervise()
 				return c

@@ -78,7 +78,7 @@ func (c *Cluster) newOrphan(pod *core.Pod, generation int64) run.Orphan {
 		Pod: id, Run: generation,
 		Adopt: func(log run.Output, mark string) run.Process {
 			p := newProcess(log)
-			last, _ := time.Parse(time.RFC3339Nano, mark) // without a mark it reads all lines
+			last, _ := time.Parse(time.RFC3339Nano, mark) // without a mark, all lines are logged
 			p.follow(last)
 			return p
 		},

@@ -20,7 +20,7 @@ type Proxy struct {
 	calls  chan func() error             // functions for the proxy's goroutine, which isn't in a bubble
 	done   chan error                    // the result of a call
 	lose   atomic.Pointer[func() error]  // is called instead of sending the reply to the next commit
-	hold   atomic.Pointer[chan struct{}] // delays the next commit until it is closed
+	hold   atomic.Pointer[chan struct{}] // delays the next commit until the channel is closed
 
 	mu       sync.Mutex
 	listener net.Listener // nil after Cut

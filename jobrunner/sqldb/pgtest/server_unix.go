@@ -24,7 +24,7 @@ type Server struct {
 	t       testing.TB
 	cluster cluster
 	running *exec.Cmd
-	alive   io.Closer // stops the server when it is closed or the test binary ends
+	alive   io.Closer // closing it stops the server, and so does the end of the test binary
 }
 
 // serve runs the server until it exits or the pipe from the test binary is closed.
