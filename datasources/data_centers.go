@@ -57,7 +57,7 @@ func (*dataCenterQuery) validate(diagnostics.Check) {}
 // complete replaces requested lists that the answer lacks with empty ones.
 func (m *dataCenterQuery) complete(d api.DataCenter) api.DataCenter {
 	requested := value.Strings(m.Include)
-	d.NetworkVolumeTypes, d.Compliance = listIf(true, d.NetworkVolumeTypes), listIf(true, d.Compliance)
+	d.NetworkVolumeTypes, d.Compliance = emptyIfNil(d.NetworkVolumeTypes), emptyIfNil(d.Compliance)
 	d.GPUAvailability = listIf(slices.Contains(requested, gpuAvailability), d.GPUAvailability)
 	d.CPUAvailability = listIf(slices.Contains(requested, cpuAvailability), d.CPUAvailability)
 	return d

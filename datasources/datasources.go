@@ -86,12 +86,17 @@ func matching(form, expected string) rule.Validator[string] {
 	return rule.Validator[string]{Expects: expected, Holds: regexp.MustCompile(form).MatchString}
 }
 
-// listIf returns nil unless the list was requested. A requested list that the answer lacks becomes empty.
+// listIf returns nil unless the list was requested.
 func listIf[T any](requested bool, list []T) []T {
-	switch {
-	case !requested:
+	if !requested {
 		return nil
-	case list == nil:
+	}
+	return emptyIfNil(list)
+}
+
+// emptyIfNil returns a list that the answer lacks as an empty one.
+func emptyIfNil[T any](list []T) []T {
+	if list == nil {
 		return []T{}
 	}
 	return list

@@ -28,7 +28,7 @@ var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 			"endpoint_version": integer("Version of the endpoint: the number of its newest release."),
 			"summary": object("Workers by status.", map[string]schema.Attribute{
 				"running": integer("Workers with a job."), "idle": integer("Ready workers without a job."), "initializing": integer("Workers that are starting."),
-				"throttled": integer("Workers that wait for a GPU or CPU."), "unhealthy": integer("Workers that can't work: they failed to start, report it, or died."), "total": integer("All workers."),
+				"throttled": integer("Workers that wait for a GPU or CPU."), "unhealthy": integer("Workers that can't work: they failed to start, report that they are unhealthy, or died."), "total": integer("All workers."),
 			}),
 			"workers": objects("The workers, ordered by id.", map[string]schema.Attribute{
 				"id":             text("Id of the worker, for `gpucloud_worker_logs`."),
@@ -47,7 +47,7 @@ var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 	},
 	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (api.EndpointWorkers, error) {
 		got, err := c.EndpointWorkers(ctx, m.EndpointID.ValueString())
-		got.Workers = listIf(true, got.Workers)
+		got.Workers = emptyIfNil(got.Workers)
 		slices.SortFunc(got.Workers, func(a, b api.Worker) int { return cmp.Compare(a.ID, b.ID) })
 		return got, err
 	},
@@ -71,7 +71,7 @@ var EndpointHealth = &kit.DataSource[endpointConfig, api.Health]{
 			}),
 			"workers": object("Workers by state.", map[string]schema.Attribute{
 				"idle": integer("Ready workers without a job."), "initializing": integer("Workers that are starting."), "ready": integer("Ready workers, including idle ones."),
-				"running": integer("Workers with a job."), "throttled": integer("Workers that wait for a GPU or CPU."), "unhealthy": integer("Workers that can't work: they failed to start, report it, or died."),
+				"running": integer("Workers with a job."), "throttled": integer("Workers that wait for a GPU or CPU."), "unhealthy": integer("Workers that can't work: they failed to start, report that they are unhealthy, or died."),
 			}),
 		},
 	},
@@ -112,7 +112,7 @@ var EndpointBuilds = &kit.DataSource[endpointConfig, endpointBuilds]{
 	},
 	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (endpointBuilds, error) {
 		got, err := c.EndpointBuilds(ctx, m.EndpointID.ValueString())
-		return endpointBuilds{listIf(true, got)}, err
+		return endpointBuilds{emptyIfNil(got)}, err
 	},
 }
 

@@ -40,7 +40,7 @@ var logAttributes = map[string]schema.Attribute{
 	"source":  filter("Only lines of this source: `container` or `system`.", rule.OneOf("container", "system")),
 	"tail":    filterInteger("Maximum number of lines, 1 to 5000; default 100. Without `since` the last lines, with it the first lines.", rule.Between(1, maxTail)),
 	"since":   filter("Only lines from this time on, as RFC 3339.", rfc3339),
-	"seconds": filterInteger("Maximum reading time in seconds, 1 to 60; default 10. Reading also ends after a second without lines, once all existing lines were read.", rule.Between(1, maxSeconds)),
+	"seconds": filterInteger("Maximum reading time in seconds, 1 to 60; default 10. The existing lines are read first; reading ends early after a second without a new line.", rule.Between(1, maxSeconds)),
 	"entries": objects("The lines, the oldest first.", map[string]schema.Attribute{
 		"ts": text("When the line was written, as RFC 3339."), "source": text("`container` or `system`."), "line": text("The line."),
 	}),

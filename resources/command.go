@@ -81,7 +81,7 @@ func (f command) check(c diagnostics.Check) {
 	}
 }
 
-// checkVersion rejects args that API v1 or docker_entrypoint needs as a list but that can't be split.
+// checkVersion rejects args that can't be split into a list, if API v1 is used or docker_entrypoint is set.
 func (f command) checkVersion(c diagnostics.Check, v api.Version) {
 	_, err := startcmd.Parse(f.args.ValueString())
 	switch {

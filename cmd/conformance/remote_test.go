@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// localReport is the report of run --local, with which several tests compare others.
+// localReport is the report of run --local. Several tests compare their reports with it.
 var localReport struct {
 	once sync.Once
 	report.Report
@@ -41,8 +41,8 @@ func readReport(t *testing.T, dir string, r *report.Report) {
 	must.Succeed(t, json.Unmarshal(must.ReadFile(t, filepath.Join(dir, "report.json")), r))
 }
 
-// A remote run of the jobrunner, with everything allowed, has the verdicts of run --local. It leaves out
-// cases for test deployments (they would load a shared deployment or cost money), cases that wait for days,
+// A remote run of the jobrunner has the verdicts of run --local. Although everything is allowed, it leaves out
+// cases that are only for test deployments (they would overload a shared deployment), cases that wait for days,
 // and, in real time, cases that wait for longer than this test.
 func TestRemoteRunsLikeLocal(t *testing.T) {
 	acctest.LeaveToCI(t, "selftest.TestSupplementaryCasesMaySkip judges a remote deployment")
@@ -92,7 +92,7 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 				}
 			}
 			minJudged := c.minJudged * len(got.Results) / len(clauses.All())
-			must.Hold(t, judged >= minJudged && len(got.Leaked) == 0, judged, "clauses were judged, not deleted", got.Leaked, output)
+			must.Hold(t, judged >= minJudged && len(got.Leaked) == 0, judged, "clauses were judged, and these objects were left:", got.Leaked, output)
 		})
 	}
 }

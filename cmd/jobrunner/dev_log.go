@@ -84,7 +84,7 @@ func (t *terminal) showAt(at, level, id, text string) {
 	}
 }
 
-// colour matches escape sequences that only style text. The filter of stdout escapes others.
+// colour matches the escape sequences that only style text. The filter of stdout makes others harmless.
 var colour = regexp.MustCompile(`\x1b\[[0-9;:]*m`)
 
 // shortID returns the end of an id. Ids begin with the time, so their ends differ.

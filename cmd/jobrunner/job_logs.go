@@ -66,12 +66,12 @@ func (l *jobLogs) moreHint(lines []api.LogLine) string {
 	case int64(len(lines)) < l.Lines:
 		return "; the deployment keeps no earlier ones"
 	case l.Lines == maxLogLines:
-		return ", the maximum"
+		return fmt.Sprintf("; %d is the maximum", maxLogLines)
 	}
 	return fmt.Sprintf("; --lines prints more, at most %d", maxLogLines)
 }
 
-// print prints lines as JSON or as dev shows them.
+// print prints lines as JSON, or in the form of jobrunner dev.
 func (l *jobLogs) print(lines []api.LogLine) error {
 	out := &terminal{minLevel: slog.LevelDebug, w: stdout}
 	if !l.All {
@@ -114,7 +114,7 @@ func findJobLines(j api.Job, lines []api.LogLine, hasAllLines bool) (jobLines []
 	hasStart = hasAllLines || !beganBefore(j, lines)
 	var withoutJob []api.LogLine // lines that name no job, since the last line that names this one
 	firstTime := ""              // time of the first line that names the job
-	beforeOtherJob := -1         // number of lines in withoutJob before another job is named, or -1
+	beforeOtherJob := -1         // len(withoutJob) when a line named another job, or -1
 	for _, line := range lines {
 		switch jobOfLine(line, j) {
 		case j.ID:
@@ -163,8 +163,8 @@ func linesUntilEnd(j api.Job, firstTime string, lines []api.LogLine, beforeOther
 	return lines
 }
 
-// jobOfLine returns the id of the job that a line names: any job in a logger's field, or j anywhere
-// in the text. Otherwise it returns "".
+// jobOfLine returns the id of the job that a line names, or "". A logger's field may name any job; in
+// the text only j is recognized.
 func jobOfLine(line api.LogLine, j api.Job) string {
 	if line.Job != "" {
 		return line.Job

@@ -269,7 +269,7 @@ func judgeUnsentMembers(name string, members ...string) func(*suite.C) {
 				continue // may change other members
 			}
 			before := s.read(o.id)
-			value, _ := s.placeholders.resolve(f.otherValue)
+			value, _ := s.placeholders.resolve(f.changedValue)
 			a := s.request("PATCH", s.url(o.id), s.body(suite.M{f.path: value}))
 			if f.path == "name" {
 				a.Success().EqualIfShown("name", value)

@@ -20,7 +20,7 @@ type kind struct {
 	name, version  string
 	path           string // the path after the version
 	list           string // the list's key in an answer of version 2
-	creationClause string // blocks the case if a creation fails
+	creationClause string // judges creations; if one fails, the case is BLOCKED by this clause
 	needs          suite.Needs
 	// Whether the service description documents the answer of the operation; updateDocumented is about the first of updates.
 	// A wrong value in a documented answer is a FAIL, in any other a WARN.
@@ -45,11 +45,11 @@ type field struct {
 	path         string // in bodies and answers, with dots
 	mappedPath   string // in the other version, or ""
 	value        any
-	otherValue   any // noValue if the member has only one value
+	changedValue any // noValue if the member has only one value
 	clearedValue any // noValue if nothing clears the member
 	defaultValue any // noValue if the default isn't described
-	// The other version's values for value and otherValue.
-	mappedValue, mappedOtherValue any
+	// value and changedValue in the other version.
+	mappedValue, mappedChangedValue any
 
 	// The marks of members.tsv, which explains them.
 	described, required, fixed, hidden, mappedHidden             bool
@@ -110,9 +110,9 @@ func fieldsOf(kind, version string) (fields []field) {
 		marked := func(mark string, index int) bool {
 			return slices.Contains(marks, mark) || slices.Contains(marks, fmt.Sprint(mark, index+1))
 		}
-		value, otherValue, cleared := columnValues(columns[3]), columnValues(columns[4]), columnValues(columns[5])
+		value, changedValue, cleared := columnValues(columns[3]), columnValues(columns[4]), columnValues(columns[5])
 		f := field{
-			path: columns[1+own], value: value[own], otherValue: otherValue[own], mappedValue: value[other], mappedOtherValue: otherValue[other], clearedValue: cleared[own], defaultValue: columnValues(columns[6+own])[0],
+			path: columns[1+own], value: value[own], changedValue: changedValue[own], mappedValue: value[other], mappedChangedValue: changedValue[other], clearedValue: cleared[own], defaultValue: columnValues(columns[6+own])[0],
 			described: marked("described", own), required: marked("required", own), fixed: marked("fixed", own), hidden: marked("hidden", own), mappedHidden: marked("hidden", other),
 			unordered: marked("set", own), isMap: marked("map", own), changedLast: marked("last", own), setAlone: marked("alone", own), localOnly: marked("local", own), needsGPU: marked("gpu", own),
 		}

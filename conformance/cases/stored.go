@@ -93,7 +93,7 @@ func judgeCreationFromTemplate(s *objects) {
 // judgeSingleMembers judges one creation per member: that member and the required ones.
 func judgeSingleMembers(s *objects) {
 	for _, f := range s.fields {
-		value, known := s.placeholders.resolve(f.otherValue)
+		value, known := s.placeholders.resolve(f.changedValue)
 		if !known {
 			value, known = s.placeholders.resolve(f.value)
 		}
@@ -157,7 +157,7 @@ func (s *objects) updateMember(o object, f field, updateIndex int) {
 	if excluded := excludedMember[f.path]; excluded != "" && !isEmpty(o.expected[excluded]) {
 		return
 	}
-	value, _ := s.placeholders.resolve(f.otherValue)
+	value, _ := s.placeholders.resolve(f.changedValue)
 	s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version 1 can't update this %s", s.kind.name)
 }
 
@@ -175,7 +175,7 @@ func (s *objects) judgePartialObjects(o object) {
 
 // judgeOthersUnchanged updates and deletes one of three objects, and judges the others.
 func judgeOthersUnchanged(s *objects) {
-	first, second, third := s.create(s.values()), s.create(s.values()), s.create(s.otherValues())
+	first, second, third := s.create(s.values()), s.create(s.values()), s.create(s.changedValues())
 	otherKind := "template"
 	if s.kind.name == otherKind {
 		otherKind = "networkVolume"
@@ -200,7 +200,7 @@ func (s *objects) updateAllMembers(o object) bool {
 	changes := suite.M{}
 	for _, f := range s.changeable(o) {
 		if !f.changedLast {
-			changes[f.path], _ = s.placeholders.resolve(f.otherValue)
+			changes[f.path], _ = s.placeholders.resolve(f.changedValue)
 		}
 	}
 	return len(changes) > 0 && s.update(o, changes, 0, false)
@@ -228,7 +228,7 @@ func judgeClearedMembers(s *objects, updateIndex int) {
 	for i, f := range slices.Concat(s.fields, s.exclusiveFields(), s.exclusiveFields()) {
 		value, known := s.placeholders.resolve(f.clearedValue)
 		if f.changedLast && isEmpty(o.expected[f.path]) {
-			value, known = s.placeholders.resolve(f.otherValue)
+			value, known = s.placeholders.resolve(f.changedValue)
 		}
 		if !known || !o.canHold(f) || f.changedLast && i < len(s.fields) {
 			continue
@@ -308,7 +308,7 @@ func (s *objects) compareMapped(other *objects, o object, occasion string) (show
 // mappedValue returns the value of a member in the other version.
 func (s *objects) mappedValue(f field, o object) (want any, known bool) {
 	want, known = o.expected[f.path]
-	for _, v := range [][2]any{{f.value, f.mappedValue}, {f.otherValue, f.mappedOtherValue}} {
+	for _, v := range [][2]any{{f.value, f.mappedValue}, {f.changedValue, f.mappedChangedValue}} {
 		if own, ok := s.placeholders.resolve(v[0]); ok && known && !suite.Same(v[0], v[1]) && suite.Same(own, want) {
 			return s.placeholders.resolve(v[1])
 		}

@@ -87,16 +87,16 @@ func (s *objects) values() suite.M {
 	})
 }
 
-// otherValues returns the same members with other values, if they have any.
-func (s *objects) otherValues() suite.M {
+// changedValues returns the same members with changedValue, if they have one.
+func (s *objects) changedValues() suite.M {
 	return s.chooseValues(func(f field) any {
-		switch _, known := s.placeholders.resolve(f.otherValue); {
+		switch _, known := s.placeholders.resolve(f.changedValue); {
 		case f.setAlone, f.changedLast && f.value == any(noValue{}):
 			return noValue{}
 		case f.changedLast, !known:
 			return f.value
 		}
-		return f.otherValue
+		return f.changedValue
 	})
 }
 
@@ -310,7 +310,7 @@ func (s *objects) expectDeleted(o object) {
 // changeable returns the members of an object that an update may set to another value.
 func (s *objects) changeable(o object) (fields []field) {
 	for _, f := range s.fields {
-		if _, known := s.placeholders.resolve(f.otherValue); known && !f.fixed && !f.setAlone && o.canHold(f) {
+		if _, known := s.placeholders.resolve(f.changedValue); known && !f.fixed && !f.setAlone && o.canHold(f) {
 			fields = append(fields, f)
 		}
 	}

@@ -60,7 +60,7 @@ func TestJobrunnerConforms(t *testing.T) {
 	}
 }
 
-// A clause has the same verdict alone as with all others: no case depends on others' advances.
+// A clause has the same verdict alone as with all others: no case depends on how far other cases advance the clock.
 func TestEachClauseAlone(t *testing.T) {
 	judged := map[string]bool{}
 	for _, c := range conformance.Cases() {
@@ -89,8 +89,8 @@ func TestEachClauseAlone(t *testing.T) {
 }
 
 // The jobrunner also conforms in this process, where the race detector sees both sides.
-// Cases that load the deployment are left out. `make test` judges a fifth of the clauses that
-// TestLocal of cmd/conformance doesn't judge there.
+// Load tests are left out. `make test` judges the clauses of SampledAreas in TestLocal of
+// cmd/conformance, and a fifth of the others here.
 func TestJobrunnerConformsInProcess(t *testing.T) {
 	elsewhere := strings.Split(acctest.SampledAreas, ",")
 	var selected []string
@@ -140,11 +140,11 @@ func runInBubble(t *testing.T, test func(t *testing.T, target conformance.Target
 		test(t, conformance.Target{BaseURL: "http://jobrunner", Key: "the-key-of-the-suite", Client: client, Virtual: true})
 		stop()
 		must.Succeed(t, j.Close())
-		time.Sleep(time.Second) // lets the sleeping goroutines of refused bodies end
+		time.Sleep(time.Second) // a refused body is discarded for a while; the bubble waits for that goroutine
 	})
 }
 
-// In a bubble of virtual time with the target, the suite only sleeps and advances no clock.
+// If the suite and the target share virtual time, the suite only sleeps: it advances no clock.
 func TestInVirtualTime(t *testing.T) {
 	acctest.LeaveToCI(t, "TestJobrunnerConformsInProcess judges the same cases with a stopped clock")
 	runInBubble(t, func(t *testing.T, target conformance.Target) {
@@ -182,16 +182,16 @@ func TestDeferredCases(t *testing.T) {
 				conformance.Merge(r, must.Do(conformance.Judge(ctx, o))(t))
 			}
 			for time.Sleep(x.wait); len(state.Journals) > 0; time.Sleep(x.wait) {
-				if before := len(state.Journals); x.wait < time.Hour { // the resumed cases still wait
+				if before := len(state.Journals); x.wait < time.Hour { // the cases still wait when they are resumed, so an interrupt keeps them
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					resume(ctx)
 					cancel()
 					must.Equal(t, len(state.Journals), before, "journals after an interrupt")
 				}
-				if x.lim12 != report.Pass {
+				if x.lim12 != report.Pass { // conformance sweep deletes the case's objects in the meantime
 					e := env.New(&target, env.NewClock(1))
 					e.Ledger = must.Do(env.OpenLedger(o.Ledger))(t)
-					e.CleanUp(t.Context(), func(env.Object) bool { return false }) // as sweep does
+					e.CleanUp(t.Context(), func(env.Object) bool { return false })
 				}
 				resume(t.Context())
 			}

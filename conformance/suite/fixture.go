@@ -181,7 +181,7 @@ func (c *C) prepare() {
 }
 
 // IDs returns the ids in a list. The description doesn't define the list's shape, so IDs accepts an array, or an object
-// with the array in the member name or else in any member. The elements are ids or objects with ids.
+// whose member `name`, or else any other member, is an array. The elements are ids or objects with ids.
 func (a *Answer) IDs(name string) (ids []string) {
 	body := a.JSON()
 	members, _ := body.(M)
@@ -202,7 +202,8 @@ func (a *Answer) IDs(name string) (ids []string) {
 	return ids
 }
 
-// idOf returns an object's id: its member id, or else one that ends with id, or its key, code or name.
+// idOf returns the value of an object's member "id", or else of a member whose name ends with "id", or
+// of "key", "code" or "name".
 func idOf(object M) string {
 	id, _ := object["id"].(string)
 	for _, name := range slices.Sorted(maps.Keys(object)) {

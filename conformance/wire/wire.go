@@ -25,15 +25,15 @@ type Request struct {
 	Chunked bool
 	// Stalled announces a body and never sends it, until the client cancels or the target responds.
 	Stalled bool
-	// Unread reads only the beginning of the answer's body until the request is cancelled.
-	// A long body keeps the request in flight, and a short one doesn't.
+	// Unread reads only the beginning of the answer's body. If the body is longer, the request stays in
+	// flight until it is cancelled.
 	Unread bool
 	// SkipBody doesn't read the body of a 2xx.
 	SkipBody bool
 	// MayHangUp says that the target may close the connection, because the body is too large.
 	MayHangUp bool
-	// Try, if not nil, derives the context of each try, and a function to call after the try. So a limit of
-	// time doesn't count the waits between tries.
+	// Try, if not nil, returns the context of one try, and a function to call after it. A caller can limit
+	// the time of the tries without the waits between them.
 	Try func(context.Context) (context.Context, context.CancelFunc)
 	// Quiet keeps the exchange out of traces, for load tests with hundreds of requests.
 	Quiet bool

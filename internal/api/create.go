@@ -32,7 +32,7 @@ import (
 // if the server asks for it (503 with Retry-After) and nothing new is visible. If the outcome
 // stays unclear, the error is an *UnresolvedCreateError.
 //
-// Sources: docs/guides/adoption.md; field notes, create may be ambiguous.
+// Sources: docs/guides/adoption.md; field notes, "create may be ambiguous".
 func (r *Collection[T]) Create(ctx context.Context, want T) (T, error) {
 	var none T
 	ctx, _ = redact.NewContext(ctx) // includes the lookups after a lost answer

@@ -131,7 +131,7 @@ func (s *fakeAPI) newClient(t *testing.T) *api.Client {
 	return pipe(t, s, api.Settings{SharedReads: true})
 }
 
-// loseAnswer answers a POST with a loss. The POST creates its object if created is set.
+// loseAnswer lets loss answer a POST, for example without or with a broken answer. The POST creates its object if created is set.
 func loseAnswer(created bool, loss http.HandlerFunc) fault {
 	return func(w http.ResponseWriter, r *http.Request, create func() string) {
 		if created {
@@ -302,7 +302,7 @@ func TestTakenName(t *testing.T) {
 				s.add(templateObject(c.image))
 			}
 			matches := run.Templates.ExistingMatches(t.Context(), want)
-			must.Equal(t, c.existed, len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i"), "the template exists and is matched; the matches are", matches)
+			must.Equal(t, len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i"), c.existed, "the existing template is the only match of", matches)
 			if !c.existed {
 				s.add(templateObject(c.image))
 			}
@@ -313,7 +313,7 @@ func TestTakenName(t *testing.T) {
 	}
 }
 
-// No answer shows the credentials of an auth. So after a lost answer, the auth is deleted and created
+// The API never returns the credentials of an auth. So after a lost answer, the auth is deleted and created
 // again. An auth that existed before stays.
 func TestLostAuthCreate(t *testing.T) {
 	want := api.RegistryAuth{Name: "r", Username: "u", Password: "new"}

@@ -89,7 +89,8 @@ func TestIncompleteLists(t *testing.T) {
 	}
 }
 
-// If neither the list nor a read by id has a member, the list is used for the next objects.
+// A list without a member causes one read by id. If that answer lacks the member, too, the next
+// objects come from the list.
 func TestMemberThatNoAnswerHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeAPI{}

@@ -26,8 +26,8 @@ type Pod struct {
 
 	Cloud         string   `json:"cloud,omitempty"`         // SECURE or COMMUNITY; fixed at create
 	DataCenterIDs []string `json:"dataCenterIds,omitempty"` // Only a create sends it. If it is nil, the scheduler chooses.
-	// GlobalNetworking, unless nil, is sent in updates even if it equals the current answer: it
-	// takes effect at the next start. v1 doesn't return it.
+	// GlobalNetworking, unless nil, is sent in every update: answers have the state of the running pod,
+	// which a change reaches only at the next start. v1 doesn't return it.
 	GlobalNetworking *GlobalNetworking `json:"globalNetworking,omitempty"`
 	Locked           *bool             `json:"locked,omitempty"`       // protects against stop and reset; on v2 only in updates
 	StartSSH         *bool             `json:"startSsh,omitempty"`     // v2 only, in a create
@@ -347,7 +347,7 @@ func (w podV2) neutral() Pod {
 	return p
 }
 
-// runtime returns nil if the pod doesn't run: before it does, API v1 returns no start time.
+// runtime returns nil unless the pod runs. While it starts, API v1 returns no start time.
 func (w podV1) runtime() *PodRuntime {
 	if w.DesiredStatus != PodRunning || deref(w.LastStartedAt) == "" {
 		return nil

@@ -53,7 +53,7 @@ func Markdown() string {
 	return doc.String()
 }
 
-// isPrinted reports whether a resource has a section: v1 and v2 leave out read-only ones, except errors.
+// isPrinted reports whether a resource has a section: management resources that are read-only have none, except errors.
 func isPrinted(api API, resource string) bool {
 	return api == Jobs || resource == "error" || slices.ContainsFunc(Fields, func(f Field) bool {
 		return f.API == api && f.Resource == resource && f.Use&writeOnly != 0
@@ -380,7 +380,7 @@ func TestEveryFieldOperationAndChoiceIsPrinted(t *testing.T) {
 			operationsAndFields--
 		}
 	}
-	legend := 1 + 3
+	legend := 1 + 3 // rows of the introduction's table, with its header
 	want := operationsAndFields + len(choiceRows()) + operationTables + fieldTables + legend
 	must.Equal(t, rows, want, "rows that the document prints")
 }

@@ -14,7 +14,7 @@ type GPUType struct {
 	Memory       int64  // GB
 }
 
-// GPUTypes are the GPU types of the v1 document. Of a card's spellings, at most one is in a pool.
+// GPUTypes are the GPU types of the v1 document. It spells some cards twice; a pool has at most one of the spellings.
 var GPUTypes = []GPUType{
 	{"NVIDIA GeForce RTX 4090", "RTX 4090", "NVIDIA", 24},
 	{"NVIDIA A40", "A40", "NVIDIA", 48},

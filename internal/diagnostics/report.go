@@ -81,8 +81,8 @@ func (r *Run) Report(diags *diag.Diagnostics, subject Subject, verb, id string, 
 }
 
 // WarnIfRepeated reports whether this run has reported a failure of the whole deployment before. If so, it
-// adds a warning: the first error ends the run, and Terraform merges equal warnings. If not, the caller
-// reports the failure, and the next call returns true.
+// adds a warning instead of a further error, because Terraform merges equal warnings. If not, the caller
+// must report the failure as an error; the next call returns true.
 func (r *Run) WarnIfRepeated(diags *diag.Diagnostics) bool {
 	repeats := r.outageReported.Swap(true)
 	if repeats {

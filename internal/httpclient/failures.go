@@ -138,7 +138,7 @@ func (c *Client) isDeploymentWide(e *Error) bool {
 	case 0:
 		return !e.callerTimedOut && !e.failedBetweenTries && (neverSent(e.cause) || isPermanent(e.cause) && !errors.Is(e.cause, ErrTooLarge))
 	case http.StatusUnauthorized:
-		return !c.Answered() // otherwise it may concern only this object
+		return !c.Answered() // if the key worked before, the 401 may concern only this object
 	}
 	return false
 }

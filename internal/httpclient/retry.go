@@ -63,7 +63,7 @@ type retryPolicy struct {
 	wait             time.Duration
 }
 
-// tryAgain reports whether to try again after a try, or after its body couldn't be read. If the wait would
+// tryAgain reports whether to try again after an answer, or after an error, for example of reading the answer's body. If the wait would
 // outlast the context, it returns false, and the caller gets the server's answer.
 func (p *retryPolicy) tryAgain(resp *http.Response, err error) bool {
 	again := p.caller.Err() == nil && p.shouldRetry(resp, err)
@@ -204,7 +204,7 @@ func Sleep(ctx context.Context, wait time.Duration) error {
 const consistencyWindow = time.Minute
 
 // RecentCreates holds the ids of objects that were created recently. For a while a deployment
-// may answer 404 about such an object (field notes, create may be ambiguous). The request is
+// may answer 404 about such an object (field notes, "create may be ambiguous"). The request is
 // then repeated.
 type RecentCreates struct {
 	mu      sync.Mutex

@@ -26,7 +26,7 @@ func Decode(data []byte, out any) error {
 	err := json.Unmarshal(data, out)
 	typeError, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
-	case err != nil && strings.HasPrefix(err.Error(), "json: invalid number literal"): // of a json.Number
+	case err != nil && strings.HasPrefix(err.Error(), "json: invalid number literal"): // the member is a json.Number
 		return &ShapeError{"", "has a string where a number is expected"}
 	case !ok:
 		return err

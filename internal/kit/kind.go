@@ -37,7 +37,8 @@ type Kind[M any] struct {
 	OneVersionOnly []planrule.OneVersion                                     // attributes of one API version
 	Validate       func(ctx context.Context, c diagnostics.Check, config *M) // checks the configuration without the API
 	Plan           func(ctx context.Context, p *planrule.Plan[M])
-	// ExistingMatches returns objects like a planned one, or with its unique name, of which the plan warns.
+	// ExistingMatches returns the objects that equal the planned object or have its unique name. The plan
+	// warns about them.
 	ExistingMatches func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch
 	// Objects lists the ids and names of the kind, for list blocks, data sources and imports by name.
 	Objects func(ctx context.Context, c *api.Client) ([]api.NamedObject, error)
@@ -46,7 +47,7 @@ type Kind[M any] struct {
 	Volatile []string
 	// Loss describes the data that a deletion destroys, for a warning in the plan. "" means none.
 	Loss func(state *M) string
-	// Moved reads the values that no API returns from another provider's state, for moved blocks.
+	// Moved fills in, for moved blocks, what the API doesn't return. It reads the other provider's state.
 	Moved migrate.Table[M]
 
 	Create func(ctx context.Context, c *api.Client, config, plan *M) error

@@ -94,7 +94,7 @@ func (a Attributes) Objects(name string) (out []Attributes) {
 	return out
 }
 
-// Table maps each source to the function that fills a model, except its id, from its state.
+// Table maps each source to the function that fills a model from the source's state, except the id.
 type Table[M any] map[Source]func(state *State, m *M)
 
 // Move returns the model of a moved block's source, or nil after an error.
@@ -115,6 +115,7 @@ func (t Table[M]) Move(ctx context.Context, kind string, req resource.MoveStateR
 	if err != nil {
 		resp.Diagnostics.AddError("The state can't be moved", err.Error())
 	}
+	// The provider hasn't read the object yet.
 	resp.Diagnostics.Append(resp.TargetPrivate.SetKey(ctx, planrule.SeenKey, []byte(planrule.NotSeen))...)
 	if resp.Diagnostics.HasError() {
 		return nil

@@ -65,7 +65,8 @@ func readDocument(text []byte) ([]instance, error) {
 	return instances, nil
 }
 
-// validAddress matches printed addresses, which can't end the block into which migrate writes them.
+// validAddress matches the addresses of resources. Other text in the place of an address could inject
+// configuration into the blocks that migrate writes.
 var validAddress = regexp.MustCompile(`^(module\.` + identifier + `(` + key + `)?\.)*` + identifier + `\.` + identifier + `(` + key + `)?$`)
 
 const (
@@ -159,7 +160,7 @@ func instancesOf(resources []pulledResources) (out []instance) {
 	return out
 }
 
-// address returns the address of the object if it had this type.
+// address returns the address of the object with the type replaced by typeName.
 func (i instance) address(typeName string) string {
 	switch key := i.key.(type) {
 	case json.Number:

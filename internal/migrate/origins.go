@@ -28,7 +28,7 @@ type Origin struct {
 	Type     string
 	Kind     string // in this provider, without its prefix
 	Source   Source
-	Marker   string // attribute that all states of this source have (it may be null), and no state of the type's next entry; "" matches any state
+	Marker   string // attribute, perhaps null, that tells this source's states from those of the type's next row; "" matches any state
 	SingleID string // id of the object if an account has exactly one; else ""
 }
 

@@ -23,7 +23,8 @@ var ordinaryValues = map[string]bool{
 	"warn": true, "warning": true, "error": true, "fatal": true, "prod": true, "cuda": true, "default": true, "enabled": true,
 }
 
-// isOrdinary reports whether a value isn't secret. A host's address isn't: errors about requests contain it.
+// isOrdinary reports whether a value is public: an ordinary value, or the address of a host, which
+// errors about requests contain.
 func isOrdinary(value string) bool {
 	u, err := url.Parse(value)
 	address := err == nil && u.Host != "" && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery+u.Fragment == ""
@@ -122,8 +123,8 @@ func maskToken(text, token string) string {
 	}
 }
 
-// standsAlone reports whether a short secret between two texts is a value, not a part of a
-// word, an ordinary word or the name of a JSON member.
+// standsAlone reports whether a short secret between two texts is a value. It isn't if it is
+// a part of a word, a word in a sentence, or the name of a JSON member.
 func standsAlone(before, after string, length int) bool {
 	left, _ := utf8.DecodeLastRuneInString(before)
 	right, _ := utf8.DecodeRuneInString(strings.TrimPrefix(after, `\`))

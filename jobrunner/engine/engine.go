@@ -4,7 +4,7 @@
 // jobs are in memory.
 //
 // The engine doesn't serve HTTP or start workers. If a call returns no error, its effect is as
-// durable as the database, unless the call takes jobs or its report is spooled in memory.
+// durable as the database, except for Take, and for a Report that returns SpooledInMemory.
 package engine
 
 import (
@@ -59,8 +59,8 @@ type Engine struct {
 	storedQueues []string   // the names of queues whose counts were stored at the start
 
 	node   Node
-	number atomic.Int64              // of this process on a shared database
-	id     atomic.Pointer[string]    // of this process on a shared database
+	number atomic.Int64              // of this process on a shared database; part of job keys
+	id     atomic.Pointer[string]    // names this process in the database's leases
 	beatAt atomic.Pointer[time.Time] // the last heartbeat
 	others atomic.Pointer[[]Node]    // as of the last heartbeat
 	poll   time.Duration
@@ -134,7 +134,7 @@ func (e *Engine) prepareStore(ctx context.Context) error {
 		return err
 	}
 	if err := e.rewind(ctx); err != nil {
-		return fmt.Errorf("comparing the times of the jobs with the clock: %w", err)
+		return fmt.Errorf("moving the times of the jobs to a clock that was set back: %w", err)
 	}
 	counts, err := e.store.allCounts(ctx, selectAllCounts)
 	if e.storedQueues = slices.Collect(maps.Keys(counts)); err == nil {

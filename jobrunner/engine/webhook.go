@@ -83,7 +83,7 @@ func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHos
 	}
 	q.applyAt(j, event{kind: called, callAt: now + claim.Milliseconds()}, now)
 	call := &Call{Owner: j.owner, URL: j.webhook, Host: j.host, Tries: j.callTries, Job: j.view(math.MaxInt32), Input: j.input, claimEnd: j.callAt}
-	stored := !j.hasInput
+	inputOnDisk := !j.hasInput
 	if err := q.unlock().wait(); err != nil || e.store == nil {
 		return call, err
 	}
@@ -91,7 +91,7 @@ func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHos
 	if err == nil {
 		call.Job.Output, call.Job.Size, call.Job.Error = result.output, len(result.output), result.message
 	}
-	if err == nil && stored {
+	if err == nil && inputOnDisk {
 		call.Input, _, err = e.store.input(ctx, result.key)
 	}
 	return call, err

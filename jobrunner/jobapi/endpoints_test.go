@@ -8,7 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// After a change, no request gets the old settings, even if its read began before the change.
+// A request that begins after a change gets the new settings, even if an earlier read was under way during
+// the change.
 func TestEndpointsAreInvalidated(t *testing.T) {
 	current, reads := store.Endpoint{WorkersMax: 1}, 0
 	onRead := func() {}

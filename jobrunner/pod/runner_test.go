@@ -84,7 +84,7 @@ func TestStepsConverge(t *testing.T) {
 				a.process, a.program = someProcess, &run.Program{}
 			}
 			for _, closing := range []bool{false, true} {
-				must.Equal(t, converge(desired, a, closing), nil, "the fault of the steps from", desired, a, "closing", closing)
+				must.Equal(t, converge(desired, a, closing), nil, "the steps from", a, "to", desired, "closing:", closing)
 			}
 		}
 	}
@@ -244,7 +244,7 @@ func openTestLog(t *testing.T, folder string) *fileLog {
 	return openLog(folder, run.LogConfig{Clock: new(clock.Clock), ID: "p"}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
-// A log continues after a restart with its line numbers and mark, without lines that were cut off or exceed its limits.
+// After a restart, a log continues with its line numbers and with its mark, the time of the last line, without lines that were cut off or exceed its limits.
 func TestLogIsKept(t *testing.T) {
 	folder := t.TempDir()
 	l := openTestLog(t, folder)
@@ -278,7 +278,7 @@ func TestLogIsKept(t *testing.T) {
 	}
 }
 
-// busyProcess has used half an hour of CPU time, and isn't metered.
+// busyProcess has used half an hour of CPU time. It is also a Meter that records nothing.
 type busyProcess struct {
 	run.Process
 	Meter

@@ -41,7 +41,7 @@ func TestReserveOnFullDisk(t *testing.T) {
 			names := fillDisk(t, db, size)
 			n := countNotes(t, db)
 			must.Require(t, n == len(names), "the database has", n, "notes, want", len(names))
-			// Make more changes than fit in the reserve. They free no space.
+			// A change of the reserve's size succeeds 1,000 times, because each returns the space that it used.
 			last := &names[len(names)-1] // the smallest row
 			for i := range 1000 {
 				must.Succeed(t, db.WriteWithReservedSpace(t.Context(), func(tx *sqldb.Tx) error {

@@ -25,13 +25,13 @@ type worker struct {
 
 	taking    context.Context    // ends when the worker must take no more jobs; it then exits once it holds none
 	endTaking context.CancelFunc // cancels taking; called by drain
-	life      context.Context    // ends when its process is gone
-	end       context.CancelFunc
-	killed    context.Context // ends when it must end at once
+	life      context.Context    // of its process
+	end       context.CancelFunc // ends life when the process has exited
+	killed    context.Context    // ends when the process must exit at once
 	kill      context.CancelFunc
 	takers    sync.WaitGroup // calls of Take in flight
 	retry     chan struct{}  // hints that devices may be free
-	gone      chan struct{}  // closed after its end
+	gone      chan struct{}  // closed when everything about the worker has ended, life before it
 	watchers  sync.WaitGroup // goroutines that watch its jobs and health
 
 	mu           sync.Mutex // guards the fields below; a pool's lock must not be taken while it is held
@@ -53,7 +53,7 @@ type worker struct {
 	usesProtocol bool            // it uses the worker protocol
 	folder       string          // Program.Folder of its process; "" if each process has a folder of its own
 	sdk          string          // release of the SDK, from its pings
-	advice       [advices]string // by kind
+	advice       [advices]string // for the user, for example about slow takes; by kind
 	pace         pace
 }
 
@@ -61,7 +61,7 @@ type heldJob struct {
 	ref          engine.Ref
 	takenAt      time.Time
 	missingSince time.Time // when a ping, or a request for jobs, first left it out
-	lost         bool      // the worker lost it, and may get it again: WaitForStops doesn't name it
+	lost         bool      // the worker lost it. It may get the job again, so WaitForStops doesn't tell it to stop the job
 	revoked      bool      // it was taken from the worker
 	stopSentAt   time.Time // when the worker was told to stop it
 	posts        int       // open POST requests about it, any of which may end it
@@ -157,7 +157,7 @@ func (w *worker) hold(jobs []engine.Taken, onAdd func(h *heldJob)) {
 
 // add adds one job. The caller holds the worker's lock.
 func (w *worker) add(ref engine.Ref) *heldJob {
-	if previous := w.jobs[ref.ID]; previous != nil && previous.lost { // remove would no longer release it
+	if previous := w.jobs[ref.ID]; previous != nil && previous.lost { // the map no longer has it afterwards, so remove can't release it
 		previous.release()
 	}
 	h := &heldJob{ref: ref, takenAt: w.pool.clock.Now(), release: func() {}}

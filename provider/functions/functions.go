@@ -139,7 +139,7 @@ type imageParts struct {
 var port = &providerFunction{
 	name: "port",
 	definition: function.Definition{
-		Summary:             "An element of ports from a port number and a protocol",
+		Summary:             "Element of a ports list, such as 8080/http",
 		MarkdownDescription: "Returns `<number>/<protocol>`, the form of an element of `ports` in templates, endpoints and pods.",
 		Parameters: []function.Parameter{
 			function.NumberParameter{Name: "number", MarkdownDescription: "Number of the port, 1 to 65535."},

@@ -85,7 +85,7 @@ func Examples(program, text string) (found [][]string) {
 		line = regexp.MustCompile(`["<]?\$?\((`+program+` [^)]*)\)"?`).ReplaceAllString(line, " $1 ") // $(…) and <(…)
 		words, err := shellquote.Split(strings.TrimSpace(line))
 		if err != nil {
-			continue // a table
+			continue // a table's text may have a single quote
 		}
 		for len(words) > 0 && words[0] != program && strings.Contains(words[0], "=") { // variables
 			words = words[1:]

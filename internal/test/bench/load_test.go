@@ -77,7 +77,7 @@ func (c *client) ask(method, path string, body []byte) ([]byte, error) {
 	return c.buf.Bytes(), err
 }
 
-// serve lets a process serve an operation for a moment, after a warm-up of a quarter, and drains it.
+// serve measures an operation for roundTime, after a warm-up of a quarter of it. Then it drains the queue.
 func serve(b *testing.B, s *subject, o operation, size, n int) result {
 	b.Helper()
 	clients, done := newClients(s, n)
@@ -89,13 +89,13 @@ func serve(b *testing.B, s *subject, o operation, size, n int) result {
 		duration /= 4 // state in memory has no space for more
 	}
 	runClients(clients, duration/4, perform)
-	profiled := s.profile(fmt.Sprintf("%s-%s-%d-%s", o.name, bytesName(size), n, s.name))
+	awaitProfile := s.profile(fmt.Sprintf("%s-%s-%d-%s", o.name, bytesName(size), n, s.name))
 	before := s.cpuTime()
 	r := runClients(clients, duration, perform)
 	if requests := r.rate * duration.Seconds(); requests > 0 {
 		r.cpu = time.Duration(float64(s.cpuTime()-before) / requests)
 	}
-	profiled()
+	awaitProfile()
 	err = s.drain(clients[0], o.handler)
 	must.Require(b, err == nil || errors.Is(err, io.EOF), "draining", s.name, "failed:", err)
 	r.resident = s.residentMemory()

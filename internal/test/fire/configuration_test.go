@@ -67,7 +67,7 @@ func serverless(_ api.Version, changed bool) []node {
 	}
 }
 
-// pods is a configuration of CPU pods, which start without waiting for GPUs, and on v2 of the kinds
+// pods is a configuration of CPU pods, which start without waiting for GPUs. On v2 it also has the kinds
 // that only v2 has. The auth keeps its name, because the API can't delete an auth that a pod uses.
 func pods(v api.Version, changed bool) []node {
 	pod := func(address string, extra map[string]any) node {
@@ -195,7 +195,7 @@ var faults = map[fate]*wirefault.Fault{
 type schedule struct {
 	seed  uint64
 	rate  float64 // share of the requests with a fault
-	depth int     // number of first requests per operation and part that may have a fault
+	depth int     // only the first depth requests of an operation, in each part, may have a fault
 
 	mu    sync.Mutex
 	part  string         // current part of the scenario
@@ -219,7 +219,8 @@ func (s *schedule) begin(part string) {
 }
 
 // next returns the fate of the next request of an operation, such as GET templates/*, and the
-// latency of each direction. Different latencies make the order of arrival deterministic.
+// latency of its way there and of its way back. No two requests have the same latency, so the order of
+// their arrival is deterministic.
 func (s *schedule) next(operation string) (f fate, latency time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

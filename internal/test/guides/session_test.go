@@ -120,7 +120,7 @@ func (s *session) typeAll(b block) {
 			continue
 		}
 		output, err := s.run(c.text)
-		must.Require(s.t, (err != nil) == c.fails(), b, "$", c.text, "ended with", err, "although the document shows an error:", c.fails(), lastLines(output))
+		must.Require(s.t, (err != nil) == c.fails(), b, "$", c.text, "ended with the error", err, "and the document shows a failure:", c.fails(), lastLines(output))
 		must.Equal(s.t, compare(c.shown, output), "", b, "$", c.text, "printed", lastLines(output))
 	}
 }
@@ -254,7 +254,7 @@ func TestErrorReference(t *testing.T) {
 	must.Equal(t, len(entries), strings.Count(page, "\n| ")-strings.Count(page, "\n|---"), "entries that were read, expected one per row")
 }
 
-// literals returns the product's string literals, with … for verbs and concatenations as one text.
+// literals returns the product's string literals, with … for format verbs. A concatenation is one text.
 func literals(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -42,7 +42,7 @@ func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	}
 }
 
-// InMakeTest reports whether make test runs, which leaves combinations to .ci/run.
+// InMakeTest reports whether the tests run in make test. It tests fewer combinations than .ci/run.
 func InMakeTest() bool { return testing.Short() && os.Getenv("CI") == "" }
 
 // SampledAreas are the areas of clauses that make test judges with the conformance program. They

@@ -12,15 +12,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Labels of containers. A container with the label of a deployment outlives a jobrunner that is killed, and
-// the next run finds it. A container with the label of a run ends with that run.
+// Labels of containers. A container with deploymentLabel outlives a jobrunner that is killed, and the next
+// start finds it. A container with processLabel ends with the jobrunner's process.
 const (
-	runLabel        = "gpucloud.run"
+	processLabel    = "gpucloud.run"
 	deploymentLabel = "gpucloud.deployment" // Spec.FolderID
 	endpointLabel   = "gpucloud.endpoint"
 	workerLabel     = "gpucloud.worker"
 	podLabel        = "gpucloud.pod"
-	podRunLabel     = "gpucloud.pod.run"
+	podRunLabel     = "gpucloud.pod.run" // Pod.Run: which start of the pod it is
 )
 
 // Networks that have a meaning to the engines.
@@ -52,7 +52,7 @@ func (c containerSpec) args(folder string) (args, env []string, err error) {
 	for _, label := range c.labels() {
 		args = append(args, "--label", label)
 	}
-	if c.podman && c.Pod == nil { // otherwise a removal waits ten seconds for the worker to end
+	if c.podman && c.Pod == nil { // without --stop-timeout, a removal waits ten seconds for the worker to end
 		args = append(args, "--stop-timeout", "0")
 	}
 	args, env, err = c.appendEnvironment(args, folder)
@@ -94,12 +94,12 @@ func (c containerSpec) labels() (labels []string) {
 	return append(labels, ownerLabel(c.FolderID(), c.runID))
 }
 
-// ownerLabel is the label of the node with a data folder, or of a run if folderID is "".
+// ownerLabel returns the label with the id of the data folder, or of the process if it has no folder.
 func ownerLabel(folderID, runID string) string {
 	if folderID != "" {
 		return deploymentLabel + "=" + folderID
 	}
-	return runLabel + "=" + runID
+	return processLabel + "=" + runID
 }
 
 // network returns the network of the container; "" is the engine's default.

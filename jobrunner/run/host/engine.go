@@ -144,14 +144,14 @@ func (es *engines) removeContainers(ctx context.Context, runID string, paths []s
 	for _, path := range paths {
 		e := newEngine(ctx, path, nil)
 		ctx, cancel := context.WithTimeout(ctx, removeTimeout)
-		ids, removeErr := e.runCLI(ctx, "ps", "--all", "--quiet", "--filter", "label="+runLabel+"="+runID)
+		ids, removeErr := e.runCLI(ctx, "ps", "--all", "--quiet", "--filter", "label="+processLabel+"="+runID)
 		if all := strings.Fields(ids); removeErr == nil && len(all) > 0 {
 			if _, removeErr = e.runCLI(ctx, append([]string{"rm", "--force"}, all...)...); removeErr == nil {
 				removed += len(all)
 			}
 		}
 		if removeErr == nil {
-			removeErr = e.removeNetworks(ctx, runLabel+"="+runID)
+			removeErr = e.removeNetworks(ctx, processLabel+"="+runID)
 		}
 		cancel()
 		err = errors.Join(err, removeErr)
