@@ -100,7 +100,10 @@ func (d *checkedDeployment) checkResponse(request string, resp *http.Response, t
 			violation("shows " + part)
 		}
 	}
-	var body struct{ Error, Message, Title, Detail string }
+	var body struct {
+		Error                  any
+		Message, Title, Detail string
+	}
 	_ = json.Unmarshal([]byte(text), &body)
 	path := resp.Request.URL.Path
 	switch {
@@ -118,8 +121,15 @@ func (d *checkedDeployment) checkResponse(request string, resp *http.Response, t
 		if body.Title == "" || body.Detail == "" || resp.Header.Get("Content-Type") != "application/problem+json" {
 			violation("is not in the form of v2")
 		}
-	case body.Error == "":
-		violation("is not in the form of the job API")
+	case strings.Contains(path, "/openai/"):
+		object, _ := body.Error.(map[string]any)
+		if message, _ := object["message"].(string); message == "" {
+			violation("is not in the form of OpenAI")
+		}
+	default:
+		if message, _ := body.Error.(string); message == "" {
+			violation("is not in the form of the job API")
+		}
 	}
 }
 
