@@ -167,7 +167,7 @@ func (r *run) setUp(ctx context.Context) error {
 func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	failure, notes := preflight(ctx, r.env)
 	if failure == "" && r.clockFault != nil {
-		failure = "the target's clock can't be advanced, for which a jobrunner is started with --clock=admin: " + r.env.Secrets.Redact(r.clockFault.Error())
+		failure = "the target's clock can't be advanced (a jobrunner must be started with --clock=admin): " + r.env.Secrets.Redact(r.clockFault.Error())
 	}
 	r.report.Preflight, r.report.Notes = failure, append(r.report.Notes, notes...)
 	cases := casesOf(chosen)
@@ -186,16 +186,16 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	r.settleVerdicts(repeats)
 }
 
-// runAll runs cases concurrently, in an order by the seed. Progress reports total as their number.
+// runAll runs cases concurrently, in an order that the seed decides. Progress reports total as the number of cases.
 func (r *run) runAll(ctx context.Context, list []*suite.Case, total int) map[string]suite.Attempt {
 	list = slices.Clone(list)
 	random := rand.New(rand.NewPCG(r.Seed, r.Seed))
 	random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	// Cases that load the target run last, since they would delay the timed effects of others.
-	loads := func(c *suite.Case) bool { return c.Allow&suite.Load != 0 }
+	loadsTarget := func(c *suite.Case) bool { return c.Allow&suite.Load != 0 }
 	attempts := map[string]suite.Attempt{}
-	r.runParallel(ctx, slices.DeleteFunc(slices.Clone(list), loads), total, attempts)
-	r.runParallel(ctx, slices.DeleteFunc(list, func(c *suite.Case) bool { return !loads(c) }), total, attempts)
+	r.runParallel(ctx, slices.DeleteFunc(slices.Clone(list), loadsTarget), total, attempts)
+	r.runParallel(ctx, slices.DeleteFunc(list, func(c *suite.Case) bool { return !loadsTarget(c) }), total, attempts)
 	return attempts
 }
 
@@ -241,11 +241,11 @@ func (r *run) finish(ctx context.Context) {
 	cleanupCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	left := r.env.Ledger.Remaining("")
-	deferred := func(o env.Object) bool { return r.Defer.hasJournal(o.Case) }
+	isDeferred := func(o env.Object) bool { return r.Defer.hasJournal(o.Case) }
 	if r.report.Preflight == "" {
-		left = r.env.CleanUp(cleanupCtx, deferred)
+		left = r.env.CleanUp(cleanupCtx, isDeferred)
 	}
-	for _, o := range slices.DeleteFunc(left, deferred) {
+	for _, o := range slices.DeleteFunc(left, isDeferred) {
 		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, created by %s: %s %s", o.Kind, cmp.Or(o.ID, o.Name), o.Case, o.Method, o.URL))
 	}
 	used := r.usage()

@@ -287,7 +287,7 @@ func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 	return j.pods.Load(ctx)
 }
 
-// newMemory returns a third of the memory of bodies: for those of requests, of answers or of webhook calls.
+// newMemory returns a budget of a third of BodyMemory. Requests, answers and webhook calls have one budget each.
 func (c Config) newMemory() *httplimit.Memory {
 	return httplimit.NewMemory(cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 3)
 }

@@ -48,8 +48,8 @@ func levelAttribute(text string) schema.StringAttribute {
 
 type planChecks struct{ Names, Stock, DataCenters, Cost catalog.Level }
 
-// catalogSettings returns the checks that the block configures. An unknown check uses its
-// default.
+// catalogSettings returns the checks that the block configures. A check whose level is null or
+// unknown uses its default.
 func (s settings) catalogSettings(diags *diag.Diagnostics) catalog.Settings {
 	checks := cmp.Or(value.As[planChecks](s.PlanChecks), &planChecks{})
 	return catalog.Settings{

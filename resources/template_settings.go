@@ -126,8 +126,8 @@ var templateAttributes = slices.Concat(commandAttributes, []string{"image", "dis
 // template, which are planned later.
 func recordPlannedTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	id := p.State.ID.ValueString()
-	changes := func(attribute string) bool { return p.Changes(ctx, attribute) }
-	if slices.ContainsFunc(templateAttributes, changes) || slices.ContainsFunc([]string{"env_wo_version", "env_wo_keys"}, changes) {
+	isChanged := func(attribute string) bool { return p.Changes(ctx, attribute) }
+	if slices.ContainsFunc(templateAttributes, isChanged) || slices.ContainsFunc([]string{"env_wo_version", "env_wo_keys"}, isChanged) {
 		p.Templates.Store(id, new(plannedSettings(ctx, p)))
 	} else {
 		p.Templates.Delete(id)

@@ -95,7 +95,7 @@ func (w *fileWatcher) scan() (stamps map[string]string, err error) {
 }
 
 // foldersOf returns the folder of a handler. If the handler is a symbolic link, it also returns the folder
-// of its target, where Python finds its modules.
+// of the link's target, where Python looks for the modules that the handler imports.
 func foldersOf(handler string) []string {
 	folder := filepath.Dir(handler)
 	target, err := filepath.EvalSymlinks(handler)
@@ -106,9 +106,9 @@ func foldersOf(handler string) []string {
 	return []string{folder}
 }
 
-// matches returns the files and folders that have a name or match a pattern.
+// matches returns the file or folder with this name, or else the files and folders that match the pattern.
 func matches(pattern string) []string {
-	if exists(pattern) { // its name may contain characters of patterns, like data[1]
+	if exists(pattern) { // a file's name may look like a pattern: data[1]
 		return []string{pattern}
 	}
 	paths, _ := filepath.Glob(pattern) // checkWatch reported an invalid pattern
@@ -128,7 +128,7 @@ func checkWatch(patterns []string) error {
 // walk records the files below a folder that have a suffix. "" means all files.
 func walk(folder, suffix string, stamps map[string]string) error {
 	n := 0
-	folder += string(filepath.Separator) // otherwise WalkDir doesn't enter a symbolic link
+	folder += string(filepath.Separator) // without it, WalkDir doesn't enter a folder that is a symbolic link
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil: // the file was removed, or can't be read

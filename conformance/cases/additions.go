@@ -155,7 +155,7 @@ func parseRFC3339(text string) (time.Time, error) {
 
 func secretName(c *suite.C) string { return "conf_" + c.Nonce() }
 
-// newSecret creates a secret. It skips the case if the deployment has no secrets.
+// newSecret creates a secret. It skips the case if the deployment has no operations for secrets.
 func newSecret(c *suite.C, members suite.M) *suite.Answer {
 	list := c.V2("GET", secretPath, nil)
 	c.SkipIf(isMissing(list), "the deployment has no account secrets: %d", list.Code)

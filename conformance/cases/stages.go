@@ -12,7 +12,7 @@ type stage struct {
 	name    string
 	status  string
 	retried bool // the job was retried before
-	jobs    int  // that prepare submits
+	jobs    int  // number of jobs that prepare submits
 	prepare func(c *suite.C, policy suite.M) *stagedJob
 }
 
@@ -42,7 +42,7 @@ func (i interval) untilJustBefore(c *suite.C) bool {
 	return true
 }
 
-// judgeJustBefore judges a job's status shortly before the event. It returns false if that is past.
+// judgeJustBefore judges a job's status shortly before the event. It returns false if that time has passed.
 func (i interval) judgeJustBefore(c *suite.C, j *suite.Job, judge func(status *suite.Answer)) bool {
 	if !i.untilJustBefore(c) {
 		return false
@@ -71,7 +71,7 @@ const (
 	shortTimeout   = 5 * time.Second
 )
 
-// stages has each state with ways to it that the table of transitions allows.
+// stages has each state, with ways to reach it that the table of transitions allows.
 var stages = []stage{
 	{"queued", suite.InQueue, false, 2, queueEcho},
 	{"low-priority", suite.InQueue, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
@@ -228,7 +228,7 @@ func finalOnly(clause string) func(s stage) string {
 	}
 }
 
-// retentionClause selects a clause for final stages, or LIM-19 if the job was retried, so that its retention started anew.
+// retentionClause selects a clause for final stages, or LIM-19 if the job was retried, because a retry restarts the retention.
 func retentionClause(clause string) func(s stage) string {
 	return func(s stage) string {
 		if s.retried {

@@ -23,7 +23,7 @@ type Target struct {
 	// BaseURL is the management API's address without /v2. If it is empty, only the job API is judged.
 	BaseURL string
 	// BaseURLV1 is the address of version 1, without /v1. QueueURL is the address of the job
-	// API, without /v2/{endpoint}. The default is BaseURL.
+	// API, without /v2/{endpoint}. Both default to BaseURL.
 	BaseURLV1, QueueURL string
 	// Key is a key with access to everything.
 	Key string
@@ -42,7 +42,7 @@ type Target struct {
 	NoV1, NoV2 bool
 	// FindVersions excludes a version that the target doesn't serve.
 	FindVersions bool
-	// Local says that the target is on this machine, only for tests. All cases run, with endpoints of their own.
+	// Local says that the target is on this machine and used only for tests. All cases run, with endpoints of their own.
 	Local bool
 	// Advance advances the target's clock, so that half an hour takes no time. It may be nil.
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)
@@ -107,7 +107,7 @@ func newClient() *http.Client {
 		Transport: &http.Transport{
 			Proxy:       http.ProxyFromEnvironment,
 			DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-			// Otherwise the error of a proxy reads like the target's answer: "Forbidden".
+			// Without this function, the error of a proxy would read like the target's answer: "Forbidden".
 			OnProxyConnectResponse: func(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
 				if resp.StatusCode == http.StatusOK {
 					return nil
@@ -156,8 +156,8 @@ type Call struct {
 	Body   []byte
 }
 
-// NewBox opens an address. It answers calls with the status codes in turn and then repeats
-// the last one. Without codes, it answers 200. Code 0 closes the connection.
+// NewBox opens an address. The box answers calls with the status codes in turn and then repeats
+// the last one. Without codes, the box answers 200. Code 0 closes the connection.
 func (e *Env) NewBox(answers ...int) (*Box, error) {
 	e.boxesOnce.Do(func() { e.boxesErr = e.serveBoxes() })
 	if e.boxesErr != nil {

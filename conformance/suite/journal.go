@@ -83,7 +83,7 @@ func (c *C) deferUntil(t time.Time) (waited bool) {
 	return false
 }
 
-// checkEndpoint ends a resumed case whose endpoint was deleted, since its answers look like those about a deleted job.
+// checkEndpoint ends a resumed case whose endpoint was deleted: a deleted endpoint answers like an endpoint whose job was deleted.
 func (c *C) checkEndpoint() {
 	if c.Endpoint == "" {
 		return

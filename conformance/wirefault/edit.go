@@ -187,7 +187,7 @@ func hasMembers(body []byte, members map[string]any) bool {
 	return true
 }
 
-// editAt replaces the value at a path by the result of replace. If replace returns false, it
+// editAt replaces the value at a path by the result of replace. If replace returns false, editAt
 // deletes a member of an object, and keeps an element of a list. With create, replace is also called for an absent member.
 func editAt(tree any, path []string, create bool, replace func(parent map[string]any, old any) (any, bool)) {
 	first, rest := path[0], path[1:]

@@ -25,8 +25,8 @@ type LogLine struct {
 	ID     string `json:"-"`               // id of its event
 }
 
-// Number returns a worker's line number, starting at 0, which a jobrunner appends to an id.
-// Other deployments may have other ids.
+// Number returns the number of the line in its worker's log, starting at 0. A jobrunner appends the
+// number to the event's id; other deployments may have other ids.
 func (l LogLine) Number() (n int64, known bool) {
 	_, text, _ := strings.Cut(l.ID, "/")
 	n, err := strconv.ParseInt(text, 10, 64)

@@ -22,7 +22,7 @@ func members(wire any) (patch, error) {
 }
 
 // changedMembers returns the body of an update from have to want: each member of want that
-// differs, and the clearing value of each member that only have sets. If have is nil, it
+// differs, and the clearing value of each member that only have sets. If have is nil, the body
 // contains all members of want and clears all others.
 func changedMembers[W any](cleared map[string]string, have *W, want W) (patch, error) {
 	before, err := members(have)

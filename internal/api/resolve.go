@@ -250,8 +250,8 @@ func ExistingWarning(matches []ExistingMatch, title, typeName string) (summary, 
 // which an interrupted run may have left, and the one with the same unique name. It uses the
 // list that all reads share. It returns nothing if the list fails, or once this run has
 // written an object of the kind, because the list then contains the run's own objects.
-// Only the first caller gets an equal object. Otherwise each new instance of a count would get it,
-// although an instance that is read later may manage it.
+// Only the first caller gets an equal object. If all callers got it, so would each new instance of a
+// count, although an instance that is read later may manage the object.
 func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []ExistingMatch) {
 	if !r.cache.canMatch() {
 		return nil
@@ -313,8 +313,8 @@ func (r *Collection[T]) isEqual(got, want T) bool {
 // errMustReplace rejects an update that needs a new object.
 var errMustReplace = errors.New("this kind of object can't be changed: create a new one, and delete the old one")
 
-// agrees reports whether the server's value is the requested one. It is also true if none was
-// requested or the server returned none.
+// agrees reports whether the server's value is the requested one. It also returns true if no value was
+// requested or the server returned no value.
 func agrees(got, want *string) bool {
 	return want == nil || got == nil || *got == *want
 }

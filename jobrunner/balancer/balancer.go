@@ -48,7 +48,7 @@ type balancer struct {
 	proxy *httputil.ReverseProxy
 }
 
-// New handles /v2/{endpoint_id}/…. The caller must check that the endpoint is a load-balancing one.
+// New returns a handler of /v2/{endpoint_id}/…. The caller must check that the endpoint is a load-balancing one.
 func New(c Config) http.Handler {
 	b := &balancer{Config: c}
 	transport := &http.Transport{

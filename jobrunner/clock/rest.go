@@ -28,7 +28,7 @@ const (
 // returns. The Clock's timers fire only in Advance. Code that waits for a real timer or
 // another process counts that as work (Clock.BeginWork).
 //
-// The scheduler's counts aren't read atomically, and a goroutine may move from one to another
+// The scheduler's counts aren't read atomically, and a goroutine may move from one count to another
 // meanwhile. Therefore several consecutive checks must find all goroutines waiting, and no
 // timer, work or goroutine may begin or end during them (Clock.activity). Only a chain of
 // wake-ups that all of these checks miss remains undetected.

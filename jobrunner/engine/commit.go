@@ -45,7 +45,7 @@ type change struct {
 	commit      *commit
 	row         row // the values to store
 	isNew       bool
-	wholeRow    bool // all columns are stored, not only those of the run
+	wholeRow    bool // all columns are stored, not only the run columns
 	output      []byte
 	message     string
 	input, rest []byte

@@ -85,8 +85,8 @@ const initialBufferSize = 16 << 10
 // ReadBody reads a request's body from a reader that enforces limit. It reserves a multiple of the
 // body's size, because the caller needs memory to process it. The caller must release the reservation. If
 // wait is true, as for the deployment's own workers, ReadBody waits for its first reservation, which is
-// the only one if the request has a Content-Length. If the Content-Length exceeds the limit, it returns
-// an *http.MaxBytesError.
+// the only one if the request has a Content-Length. If the Content-Length exceeds the limit, ReadBody
+// returns an *http.MaxBytesError.
 func (m *Memory) ReadBody(r *http.Request, from io.Reader, limit, multiple int64, wait bool) (body []byte, reservation *Reservation, err error) {
 	if r.ContentLength > limit {
 		return nil, nil, &http.MaxBytesError{Limit: limit}

@@ -236,7 +236,7 @@ func appendList[T any](b []byte, all []T, appendItem func(b []byte, v T) []byte)
 
 func write(w http.ResponseWriter, body []byte) { httpanswer.Bytes(w, http.StatusOK, body) }
 
-// queueReason is the header that says why no worker can run the job, for which bodies have no member.
+// queueReason is the header that says why no worker can run the job: the body has no member for the reason.
 const queueReason = "X-Queue-Reason"
 
 // explainWait sets queueReason if the job waits and no worker of its endpoint can work.

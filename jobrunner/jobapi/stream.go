@@ -20,8 +20,8 @@ const streamShape = "X-Stream-Shape"
 // publicSDKs is part of the User-Agent of the public SDKs, in lower case.
 const publicSDKs = "runpod"
 
-// explainStream explains the form of a stream at /v2, the service description's, in a header and for a
-// public SDK in the log. These SDKs expect an object, and fail with an error that doesn't say why.
+// explainStream says in a header that a stream at /v2 has the service description's form. If the client is a public
+// SDK, explainStream also logs that: these SDKs expect an object, and fail with an error that doesn't say why.
 func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 	w.Header().Set(streamShape, "array of chunks; {status, stream} is at /live"+r.URL.Path)
 	if !strings.Contains(strings.ToLower(r.UserAgent()), publicSDKs) {
@@ -33,7 +33,7 @@ func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 	}
 }
 
-// unreadHeader has the number of a job's unread chunks, for which the body of a status has no member.
+// unreadHeader has the number of a job's unread chunks: the body of a status has no member for the number.
 const unreadHeader = "X-Unread-Chunks"
 
 // setUnreadHeader sets unreadHeader if the job has chunks which its output doesn't include: its handler

@@ -103,7 +103,7 @@ func appendMember(object *bytes.Buffer, name string, value json.RawMessage) {
 	}
 	object.WriteByte(start)
 	object.WriteString(`"` + name + `":`)
-	_ = json.Compact(object, value) // never fails: it is part of a parsed document
+	_ = json.Compact(object, value) // never fails: value is part of a parsed document
 }
 
 func explainMalformed(body []byte, example string) error {

@@ -50,7 +50,7 @@ var billedKinds = []billing.Kind{billing.Pod, billing.Worker, billing.Volume, bi
 type sum struct {
 	costs                     [4]billing.Cost // by billedKinds
 	time                      time.Duration
-	disk, highPerformanceDisk int64 // GB, the largest of each resource; highPerformanceDisk is high-performance storage
+	disk, highPerformanceDisk int64 // GB: the sum of each resource's largest size, and of high-performance storage alone
 }
 
 func (s *sum) add(u billing.Usage) {

@@ -28,7 +28,7 @@ type clusterPodsV2 struct {
 	ByStatus map[string]int64 `json:"byStatus"`
 }
 
-// clusterNetworkV2 never has the members about VXLAN, because the jobrunner creates none.
+// clusterNetworkV2 never has the members about VXLAN, because the jobrunner creates no overlay network.
 type clusterNetworkV2 struct {
 	CIDR      string `json:"cidr"`
 	VXLANID   int64  `json:"vxlanId,omitempty"`
@@ -122,7 +122,8 @@ func (c *call) listClusterPodsV2() ([]podV2, error) {
 	return convertAll(members, c.newPodV2), err
 }
 
-// clusterBodyV2 is the body of a create or an update, which only renames. A registry comes from a template.
+// clusterBodyV2 is the body of a create or an update. An update can only rename the cluster. Only a template can
+// set the pods' registry auth.
 type clusterBodyV2 struct {
 	Name         *string           `json:"name"`
 	Type         *string           `json:"type"`

@@ -122,7 +122,7 @@ func (b endpointBodyV2) apply(tx *store.Tx, e *store.Endpoint) error {
 	return b.checkScaling(*e)
 }
 
-// applyContainer copies the template once. The body's members override the template's; env is merged.
+// applyContainer copies the template, whose later changes don't affect the endpoint. The body's members override the template's; env is merged.
 // An endpoint whose container is set here no longer follows a template.
 func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVersions []string, err error) {
 	if b.FromTemplate != nil {
@@ -201,7 +201,7 @@ func selectedPools(cat *catalog.Catalog, g store.GPU) (pools, excluded []string)
 }
 
 // choosePools sets a selection of version 2. Pools without exclusions clear the old exclusions. If the
-// types already select the same GPUs, they stay, because of their order.
+// record has types that select the same GPUs, the types stay, because of their order.
 func choosePools(cat *catalog.Catalog, g *store.GPU, newPools, newExcluded *[]string) {
 	if newPools == nil {
 		return

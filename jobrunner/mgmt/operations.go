@@ -114,8 +114,8 @@ func deleteHandler[R any, P store.Record[R]]() handler {
 type description struct {
 	body     reflect.Type // nil if the request has none
 	use      contract.Use // what the body is for: a create or an update
-	answer   reflect.Type // nil if the answer has none
-	resource string       // of the contract, whose rows describe the answer; "" if its type does
+	answer   reflect.Type // nil if the answer has no body
+	resource string       // the contract's resource whose rows describe the answer; "" if the type answer describes it
 	member   string       // name of the member that wraps the answer; "" if it isn't wrapped
 	paged    bool         // the answer also has the member pagination
 	media    string       // content type of an answer that is a file or a stream; "" for JSON of the type answer

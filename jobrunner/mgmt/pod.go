@@ -44,8 +44,8 @@ func createPod[B podBody](c *call, body B) (store.Pod, error) {
 	})
 }
 
-// updatePod replaces the container if its settings change. It rejects that if the pod runs and is locked,
-// unless the body also unlocks it.
+// updatePod replaces the container if its settings change. It rejects the replacement if the pod runs and is
+// locked, unless the body also unlocks the pod.
 func updatePod[B podBody](c *call, body B) (store.Pod, error) {
 	return c.Store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error {
 		before := *p

@@ -69,7 +69,7 @@ func (c *call) addIncluded(flags map[string]bool, p store.Pod, w *podV1) (err er
 		v, err := store.Get[store.NetworkVolume](c.ctx(), c.Store, p.NetworkVolume)
 		if err == nil {
 			w.NetworkVolume = new(convert[store.NetworkVolume, networkVolumeV1](v))
-		} else if !errors.Is(err, store.ErrNotFound) { // otherwise it was deleted meanwhile
+		} else if !errors.Is(err, store.ErrNotFound) { // a volume that isn't found was deleted meanwhile
 			return err
 		}
 	}
@@ -144,7 +144,7 @@ func (b podBodyV1) template(tx *store.Tx) (store.Template, error) {
 	case errors.Is(err, store.ErrNotFound): // 400, not 404: the path is valid
 		return t, store.Refusal(fmt.Sprintf("template %q does not exist", b.TemplateID.Value))
 	case err == nil && t.Serverless:
-		return t, store.Refusal(fmt.Sprintf("template %q is a serverless template: a pod needs one for pods", t.ID))
+		return t, store.Refusal(fmt.Sprintf("template %q is a serverless template: a pod needs a template for pods", t.ID))
 	}
 	return t, err
 }

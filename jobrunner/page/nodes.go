@@ -13,7 +13,7 @@ import (
 )
 
 // If several jobrunners share a database, each has its own workers, GPUs and logs. When a user opens
-// the page of one, it asks the others for theirs.
+// the page of one jobrunner, that jobrunner asks the others for their workers, GPUs and logs.
 
 // aloneParameter is a parameter of requests that a jobrunner answers only for itself.
 const aloneParameter = "alone"
@@ -64,7 +64,7 @@ func (p *Page) withOthers(r *http.Request, ownNode nodeJSON) (all []nodeJSON, un
 	answers, unreachable := p.ask(r, "/ui/node", query)
 	for _, a := range answers {
 		node := nodeJSON{Name: a.Node}
-		if a.Body == nil || json.Unmarshal(a.Body, &node) != nil { // it is of another version
+		if a.Body == nil || json.Unmarshal(a.Body, &node) != nil { // the jobrunner has another version
 			unreachable = append(unreachable, a.Node)
 			continue
 		}

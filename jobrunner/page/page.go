@@ -40,7 +40,7 @@ var embedded embed.FS
 type Config struct {
 	Source Source
 	Keys   *apikey.Keys
-	Key    string // the deployment's own key, which a browser uses that signs in with a code
+	Key    string // the deployment's own key, used by browsers that sign in with a code
 	Clock  *clock.Clock
 	Logger *slog.Logger // for failed reads
 	// API answers requests to the job and management APIs. If it is nil, the page can't send any.
@@ -87,7 +87,7 @@ func (p *Page) Close() {
 	p.sampler.Wait()
 }
 
-// NewCode returns a code for a link, /#code=…, that signs one browser in, once, within an hour. It voids earlier ones.
+// NewCode returns a code for a link, /#code=…, that signs one browser in, once, within an hour. NewCode voids earlier codes.
 func (p *Page) NewCode() string { return p.sessions.newCode() }
 
 // RecordEvent records a change of a job's state for the charts.
@@ -99,7 +99,7 @@ func (p *Page) RecordEvent(e engine.Event) {
 	p.history.recordEvent(e, &e.Counts)
 }
 
-// sample records values without events, such as GPU load, in real time: an advance needn't wait for it.
+// sample records values without events, such as GPU load, in real time, so that an advance of the clock needn't wait for it.
 func (p *Page) sample(ctx context.Context) {
 	ticker := time.NewTicker(step)
 	defer ticker.Stop()
@@ -235,7 +235,7 @@ func (p *Page) serveFile(w http.ResponseWriter, r *http.Request) *httpanswer.Ref
 	return nil
 }
 
-// idForm matches ids: an id can't change which path a call reaches.
+// idForm matches ids that can't change which path a call reaches.
 var idForm = regexp.MustCompile(`^[\w-]{1,100}$`)
 
 // operation is a request to an API. serveCall replaces {endpoint} and {id}, and passes on the call's body if

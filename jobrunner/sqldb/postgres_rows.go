@@ -14,8 +14,8 @@ import (
 const maxArguments = 16 << 20
 
 // pipelineEach queues one statement for several argument lists, which it sends as one array
-// per column. A statement costs the server and the client more than a row. If the rows have more
-// than maxArguments, each statement has a part of them, and all but the last are sent now.
+// per column. A statement costs the server and the client more than a row. If the rows exceed
+// maxArguments, pipelineEach splits them into several statements, sends all but the last now, and queues the last.
 func (s *postgresTx) pipelineEach(query string, rows [][]any) error {
 	for len(rows) > 0 {
 		size, n := 0, 0
@@ -60,12 +60,12 @@ func (s *postgresTx) forRows(query string, rows [][]any) (text string, columns [
 		}
 	}
 	key := "for each row: " + query
-	known, ok := s.db.texts.Load(key)
+	cached, ok := s.db.texts.Load(key)
 	if !ok {
-		known = forEachRow(s.db.translate(query), types)
-		s.db.texts.Store(key, known)
+		cached = forEachRow(s.db.translate(query), types)
+		s.db.texts.Store(key, cached)
 	}
-	return known.(string), columns
+	return cached.(string), columns
 }
 
 var (
@@ -75,7 +75,7 @@ var (
 
 // forEachRow rewrites an INSERT … VALUES, or a statement with a WHERE, so that its arguments are
 // arrays of the given types, with an element for each row. The array of keys is a condition, too:
-// otherwise the plan for a small table reads all of it and compares each row with each argument.
+// without it, the plan for a small table reads all of the table and compares each row with each argument.
 func forEachRow(text string, types []string) string {
 	var arrays, names []string
 	for i, t := range types {

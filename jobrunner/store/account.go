@@ -158,8 +158,8 @@ type secretKey struct {
 	id   string      // a hash of the key
 }
 
-// seal encrypts a value of the secret that has this id. usedKeyID is the id of the key
-// of the database's values, or "" if it has none: then seal creates a missing key.
+// seal encrypts a value of the secret that has this id. usedKeyID is the id of the key that encrypted
+// the database's values, or "" if the database has no values. Only then does seal create a missing key.
 func (k *secretKey) seal(id, value, usedKeyID string) (ciphertext []byte, keyID string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -75,7 +75,7 @@ func hint(e yaml.Error, t reflect.Type) string {
 	}
 	known := map[string]bool{}
 	collectKeys(t, known, map[reflect.Type]bool{})
-	delete(known, unknown.Token.Value) // of another part of the file
+	delete(known, unknown.Token.Value) // the key may be known in another part of the file
 	var keys []string
 	for key := range known {
 		keys = append(keys, key)

@@ -1,6 +1,6 @@
 // Package jobrunnercontainer is a Testcontainers module: it runs the jobrunner's image as a
-// container wherever Docker runs it. For a Go test on this machine, the parent package
-// jobrunnertest starts faster and needs no Docker.
+// container, on this machine or on a remote Docker host. For a Go test on this machine, the
+// parent package jobrunnertest starts faster and needs no Docker.
 package jobrunnercontainer
 
 import (

@@ -79,7 +79,7 @@ func (c *Cluster) newProcess(o objects, s run.Spec) *process {
 	return p
 }
 
-// follow follows the container, and its lines that are later than since, in the background.
+// follow supervises the container, and copies its log lines later than since, in the background.
 func (p *process) follow(since time.Time) {
 	go func() {
 		defer close(p.logRead)
