@@ -49,7 +49,7 @@ func (e *Env) findCreated(ctx context.Context, keep func(Object) bool) {
 				_, _ = e.Ledger.Add(found) // if the file can't be written, the ledger in memory suffices
 			}
 			if i >= 0 || last && (list != nil || o.Refused) {
-				_ = e.Ledger.Remove(o) // if the ledger can't be written, sweep searches again
+				_ = e.Ledger.Remove(o) // if the ledger can't be written, conformance sweep searches again
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func (e *Env) deleteObject(ctx context.Context, o Object) error {
 		return fmt.Errorf("%s %s, created by %s, may be left: its deletion returned %d", o.Kind, o.ID, o.Case, x.Status)
 	}
 	// A version may hide an object from its reads, such as a template that an endpoint uses.
-	var refused error // the key may have no access to one version
+	var refused error // set if a read is forbidden: the key may have no access to one of the versions
 	isMissing := false
 	for _, address := range o.reads() {
 		read := e.request(ctx, http.MethodGet, address)

@@ -17,8 +17,8 @@ import (
 // missedBeats polls of another process, the process counts as dead: other processes take over
 // its endpoints, and its running jobs are treated as if their workers had died.
 //
-// So the clocks of the processes needn't agree. An outage of the database makes no process count as dead,
-// because it stops the polls of all processes. A process that was only slow can't commit after its removal.
+// So the clocks of the processes needn't agree. An outage of the database doesn't make a process
+// count as dead, because it stops the polls of all processes. A process that was only slow can't commit after its removal.
 const (
 	defaultPoll = 500 * time.Millisecond
 	missedBeats = 10

@@ -209,7 +209,7 @@ func (a *api) readOutput(ctx context.Context, t target, job *engine.Job) (reserv
 	}
 	size := int64(2 * job.Size)
 	if reservation, err = a.Answers.Reserve(size); err != nil {
-		job.Output = nil
+		job.Output = nil // frees its memory during the wait
 		reservation, err = a.Answers.ReserveWhenFree(ctx, size)
 	}
 	if err == nil && job.Output == nil {

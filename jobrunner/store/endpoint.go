@@ -179,7 +179,7 @@ func (tx *Tx) checkEndpoint(e Endpoint, before GPU) error {
 // maxWorkers limits an endpoint's workers, because even idle ones use resources.
 const maxWorkers = 1000
 
-// Up to maxExact, each integer has a float64 of its own.
+// maxExact is the limit up to which each integer has a float64 of its own.
 const maxExact = 1<<53 - 1
 
 func checkMembers(e Endpoint) error {

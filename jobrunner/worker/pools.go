@@ -112,7 +112,7 @@ type Config struct {
 	Clock  *clock.Clock
 	Logger *slog.Logger
 
-	allPools *Pools // a worker must hold no lock when it calls a method of allPools
+	allPools *Pools // a worker must not hold a lock when it calls a method of allPools
 }
 
 // Pools manages the workers of all endpoints.

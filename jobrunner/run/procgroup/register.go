@@ -20,8 +20,9 @@ const MarkVariable = "GPUCLOUD_PROCESS"
 
 // Register is a folder with a locked file for each run of a jobrunner. The file exists from
 // before the first group until after the last. The file of a killed run stays, without a
-// lock. Each process of a run has a mark that begins with the name of the run's file, without the suffix. The mark
-// identifies the process, because the system reuses process ids. Several jobrunners may share the folder.
+// lock. Each process of a run has a mark that begins with the name of the run's file, without the suffix.
+// Processes are recognized by their marks, because the system reuses process ids. Several jobrunners may share
+// the folder.
 //
 // A nil Register registers nothing.
 type Register struct {
