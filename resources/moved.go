@@ -12,9 +12,9 @@ import (
 )
 
 // A moved block takes over an object from another provider. For each source, the tables
-// below list the values that are read from its state: only those that no answer of the API
-// has. The next read fetches the rest, as after an import, so that errors in the other state
-// don't matter. Settings that only API v1 has are ignored: a configuration for API v2 couldn't
+// below list the values that are read from the other provider's state: only values that no
+// answer of the API has. The next read fetches the rest, as after an import, so that errors
+// in the other state don't matter. Settings that only API v1 has are ignored: a configuration for API v2 couldn't
 // express them.
 //
 // Templates and network volumes have no table: the API returns all their values.

@@ -114,7 +114,8 @@ func (p *Page) sample(ctx context.Context) {
 	}
 }
 
-// recordCounts records the numbers of jobs: those before the first event, and changes by other processes.
+// recordCounts records the numbers of jobs, because events don't include the jobs from before the start
+// and changes by other processes.
 func (p *Page) recordCounts(ctx context.Context) {
 	endpoints, err := p.Source.Endpoints(ctx)
 	if err != nil {
@@ -136,7 +137,7 @@ func (p *Page) recordCounts(ctx context.Context) {
 	p.history.recordCounts("", total)
 }
 
-// contentTypes maps suffixes to content types, because systems differ in theirs.
+// contentTypes maps suffixes to content types, because each system has another mapping.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }

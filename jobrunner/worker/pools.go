@@ -80,8 +80,8 @@ type Endpoint struct {
 	Min, Max    int
 	IdleTimeout time.Duration     // before an idle worker ends
 	Timeout     time.Duration     // of an execution; 0 if never set
-	Leadership  engine.Leadership // of this process, if several share the endpoints; otherwise zero
-	ByRequests  bool              // scale by REQUEST_COUNT, otherwise by QUEUE_DELAY
+	Leadership  engine.Leadership // of this process; zero if only one process runs the endpoints
+	ByRequests  bool              // scale by REQUEST_COUNT; false means QUEUE_DELAY
 	ScalerValue float64           // requests per worker, or seconds that a job may wait
 }
 
