@@ -146,7 +146,8 @@ func VerdictRank(v report.Verdict, code string) int {
 	return slices.Index(report.Verdicts, v)
 }
 
-// givenOutcome returns the outcome for a clause that the case judges by Given.
+// givenOutcome returns the outcome for a clause that the case judges by Given. The clause fails only if it
+// blocked the case. If the case itself failed, the clause is kept.
 func givenOutcome(o suite.Outcome, clause string) suite.Outcome {
 	switch {
 	case o.Verdict == report.Blocked && o.BlockedBy == clause:
@@ -182,7 +183,7 @@ func (r *run) settleVerdicts(repeats map[string]string) {
 	}
 	for i := range r.report.Results {
 		x := &r.report.Results[i]
-		// "1/3" means that it failed only before the reruns, and "1/1" that it wasn't rerun.
+		// "1/3" means that the case failed only before the reruns, and "1/1" that it wasn't rerun.
 		if x.Repeats = repeats[x.Case]; strings.HasPrefix(x.Repeats, "1/") && x.Repeats != "1/1" && x.Verdict == report.Fail {
 			x.Verdict = report.Inconclusive
 			x.Reason = "it failed once and then passed: " + x.Reason

@@ -218,7 +218,7 @@ func expectPodActions(c *suite.C, id string, want ...string) {
 // maxPodBody is the maximum size in bytes of a request that creates a pod.
 const maxPodBody = 102_400
 
-// podChangeCases judge the API's changes to pods and clusters of November 2026.
+// podChangeCases judge the API changes of November 2026 to pods and clusters.
 var podChangeCases = section(suite.Case{Level: suite.Should, Needs: podNeeds, Allow: suite.Create | suite.Spend}, []suite.Case{
 	{ID: "VER-79", Source: "API changes of November 2026, 1.3", Statement: "The gpu of a pod contains vcpuCount and memory, numbers of at least 1. A create accepts minRamPerGpu and minVcpuCountPerGpu, integers of at least 1; vcpuCount and memory in a create return 422.",
 		Requests: 40, Run: func(c *suite.C) {

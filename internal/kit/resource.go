@@ -237,7 +237,7 @@ func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyP
 	if resp.Diagnostics.HasError() || r.refuse(r.protectedID(state), "deleted", &resp.Diagnostics) || r.kind.Loss == nil {
 		return
 	}
-	r.kind.loadPrivate(ctx, state, req.Private, new(diag.Diagnostics)) // it only makes the warning more precise
+	r.kind.loadPrivate(ctx, state, req.Private, new(diag.Diagnostics)) // errors don't matter: the private state only makes the warning more precise
 	if loss := r.kind.Loss(state); loss != "" {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("The %s will be deleted", r.kind.Title), loss)
 	}

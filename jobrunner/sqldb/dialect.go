@@ -19,7 +19,7 @@ var sqliteWords = strings.NewReplacer(
 	"{row}", "k", // identifies a row while the statement runs
 	"{for update}", "", "{skip locked}", "",
 	"{left join outputs}", "LEFT JOIN outputs ON outputs.k = jobs.k",
-	// SQLite plans by a bare placeholder's value, and would plan again at each run.
+	// For a bare placeholder, SQLite's plan depends on the value, and it would plan again at each run. The + prevents this.
 	"LIMIT ?", "LIMIT +?",
 )
 
@@ -38,7 +38,7 @@ var postgresWords = strings.NewReplacer(
 	// stored chunk.
 	"{unless streamed)}", " WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND streamed < $2)",
 	"{unless stored)}", " WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND streamed >= $2)",
-	// An array is selected once. IN may be a join, which locks more rows than the LIMIT.
+	// The subquery of an ARRAY runs once. IN may become a join, which locks more rows than the subquery's LIMIT.
 	"{in (}", "= ANY (ARRAY (", "{)}", "))",
 	"{row}", "ctid",
 	"{for update}", " FOR UPDATE", "{skip locked}", " SKIP LOCKED",

@@ -39,7 +39,7 @@ func (k *Kubernetes) ProvisionVolumes(t testing.TB) {
 	go func() {
 		defer close(done)
 		for reported := ""; ; {
-			if err := k.bindClaims(); err != nil && err.Error() != reported { // a claim may have changed meanwhile
+			if err := k.bindClaims(); err != nil && err.Error() != reported { // not fatal: a claim may have changed meanwhile
 				reported = err.Error()
 				t.Log("binding claims:", err)
 			}

@@ -68,7 +68,7 @@ type Cluster struct {
 	watchMu        sync.Mutex // guards the next three; held while a watch starts
 	watches        sync.WaitGroup
 	folderID       string      // of the jobrunner whose pods are watched; "" for none
-	persistentPods cache.Store // the Pods of its pods
+	persistentPods cache.Store // the Kubernetes Pods that run that jobrunner's pods
 
 	mu        sync.Mutex
 	processes map[string]*process // by the Pod's name
@@ -83,7 +83,7 @@ func Open(ctx context.Context, c run.ClusterConfig) (run.Cluster, error) {
 		return nil, fmt.Errorf("the configuration of the Kubernetes cluster: %w", err)
 	}
 	settings.UserAgent = manager
-	// A jobrunner starts workers in bursts. The API server limits its rate.
+	// The client has no rate limit: a jobrunner starts workers in bursts, and the API server limits their rate.
 	settings.QPS, settings.Burst = -1, 0
 	api, err := newClient(settings)
 	if err != nil {
@@ -103,7 +103,7 @@ func newClient(settings *rest.Config) (c client, err error) {
 	return c, err
 }
 
-// load loads the configuration from the first that exists: the named file, KUBECONFIG, the user's file, or the
+// load loads the configuration from the first of these that exists: the named file, KUBECONFIG, the user's file, or the
 // service account of this process's Pod.
 func load(c run.ClusterConfig) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
