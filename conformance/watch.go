@@ -122,7 +122,7 @@ func (w *exchangeWatch) follow(s *suite.WatchedExchange, endpoint, id, status st
 	case s.Status == "" || operation == "retry":
 	case operation == "cancel":
 		w.jobs[job] = jobSighting{status: s.Status, at: s.Received.Add(w.target.Grace()), fromCancel: true}
-	case last.fromCancel && last.status != s.Status && s.Sent.Before(last.at): // a read from before the cancellation
+	case last.fromCancel && last.status != s.Status && s.Sent.Before(last.at): // the read may still show the state before the cancellation
 	default:
 		w.jobs[job] = jobSighting{status: s.Status, at: s.Received, retried: last.retried && last.status == s.Status}
 	}

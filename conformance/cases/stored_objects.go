@@ -25,8 +25,8 @@ type object struct {
 	expected suite.M
 }
 
-// canHold reports whether an update can set a member. If a create sets the member, the object must have it.
-// Otherwise the object must have another member of the object that contains it.
+// canHold reports whether an update can set a member. If creates set the member, o must have it. A nested member
+// that only updates set needs another member of its parent in o.
 func (o object) canHold(f field) bool {
 	if _, ok := o.expected[f.path]; ok || f.value != any(noValue{}) {
 		return ok

@@ -195,7 +195,7 @@ type Attempt struct {
 // answer is a server error.
 //
 // With a journal, a case that would wait for too long is deferred and its objects stay.
-// With the journal of a deferred case, it resumes.
+// With the journal of a deferred case, the case resumes.
 func Try(ctx context.Context, e *env.Env, testCase *Case, unspec bool, journal *Journal) (a Attempt) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -217,7 +217,7 @@ func Try(ctx context.Context, e *env.Env, testCase *Case, unspec bool, journal *
 		return a
 	}
 	if !e.Target.Local && (a.Verdict == report.Fail || a.Verdict == report.Warn) {
-		for _, o := range c.refused { // a faulty deployment may have created it
+		for _, o := range c.refused { // a faulty deployment may have created the object despite its refusal
 			_, _ = e.Ledger.Add(o) // if the file can't be written, the ledger in memory suffices
 		}
 	}

@@ -27,7 +27,7 @@ type Key struct {
 	Name       string    `json:"name"`
 	Owner      string    `json:"owner,omitempty"` // if empty, the key's name
 	Hash       digest    `json:"sha256"`
-	Management Scope     `json:"management,omitempty"` // if empty, none if Endpoints is set, otherwise all
+	Management Scope     `json:"management,omitempty"` // if empty: None for a key with Endpoints, All for other keys
 	Jobs       Scope     `json:"jobs,omitempty"`       // scope of the job API; if empty, all
 	Endpoints  []string  `json:"endpoints,omitempty"`  // allowed endpoints of the job API; if empty, all
 	Created    time.Time `json:"created"`

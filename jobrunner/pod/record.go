@@ -30,7 +30,7 @@ func (r *runner) sync(ctx context.Context) {
 	case err == nil && r.pods.isOurs(p):
 		r.setDesired(&record, &p)
 		r.pods.join(r, p)
-	case err == nil: // another node runs it, in its own folder
+	case err == nil: // another node runs the pod, in the folder of that node
 		p.Status, p.WipeVolume = store.PodExited, false
 		r.setDesired(&record, &p)
 	case errors.Is(err, store.ErrNotFound):

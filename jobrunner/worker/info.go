@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Info is a snapshot of a worker, in the page's JSON.
+// Info is a snapshot of a worker. Its JSON is for the status page.
 type Info struct {
 	ID        string       `json:"id"`
 	State     State        `json:"state"`
@@ -151,7 +151,7 @@ func (p *Pools) MountsVolume(volume string) bool {
 	return p.anyWorker(func(w *worker) bool { return len(w.settings.Volumes) > 0 && w.settings.Volumes[0] == volume }) != nil
 }
 
-// outcomeStopped is the outcome of a job that was stopped, by its worker or by the worker's kill.
+// outcomeStopped is the outcome of a job that its worker stopped, or that ended when its worker was killed.
 const outcomeStopped = "STOPPED"
 
 // logJobEnd logs that a job left the worker, with current figures of the worker and its GPUs. It must be

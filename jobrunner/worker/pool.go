@@ -31,7 +31,7 @@ type poolCore struct {
 	wake    chan struct{}            // signals that the load must be evaluated
 	full    atomic.Bool              // jobs can't change an evaluation; see pool.isFull
 	active  atomic.Bool              // jobs have come or gone since the last evaluation
-	advised [advices]atomic.Int64    // by kind: version + 1 for which advice was logged
+	advised [advices]atomic.Int64    // by kind: 1 + the endpoint's version for which advice was logged, or 0
 	backoff backoff
 	waiting waitingRequests
 }
@@ -145,13 +145,13 @@ func (p *pool) blockedBecause() (reason string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	unready := ""
+	startReason := ""
 	for w := range p.workers {
 		if v := w.view(); v.State == Initializing || v.State == Throttled {
-			unready = cmp.Or(v.reason, unready)
+			startReason = cmp.Or(v.reason, startReason)
 		}
 	}
-	return cmp.Or(p.backoff.failure(), unready)
+	return cmp.Or(p.backoff.failure(), startReason)
 }
 
 // evaluate starts missing workers, drains surplus workers, and returns when to evaluate again.
@@ -190,7 +190,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	if p.hasFailedWorker() {
 		return next
 	}
-	if active && p.isFull() { // if no jobs come and go, there is nothing to skip
+	if active && p.isFull() { // skip the evaluations that jobs would trigger, if jobs come and go at all
 		p.full.Store(true)
 		return min(next, settings.IdleTimeout) // the earliest idle time-out
 	}

@@ -63,7 +63,7 @@ func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 	w.notePace(requestedAt, len(jobs), wasEmpty)
 	w.mu.Unlock()
 	if slices.ContainsFunc(jobs, func(job engine.Taken) bool { return w.earlierRunEnded(job.ID) }) {
-		stop() // it doesn't wait with the others
+		stop() // a job that can run now doesn't wait for the earlier runs of the others
 	}
 	jobs = slices.DeleteFunc(jobs, func(job engine.Taken) bool {
 		if w.awaitEarlierRun(takeCtx, job.ID) {
@@ -323,7 +323,7 @@ func (w *worker) lossWithoutResult(job string) string {
 	if logged := w.log.LastError(job); logged != "" {
 		return reason + "; the last error in its log: " + logline.Shorten(logged, maxLastLine)
 	}
-	return reason + " (its log has why, for example that it is not JSON)"
+	return reason + " (its log says why, for example that the output is not JSON)"
 }
 
 func (w *worker) markLost(h *heldJob, lost bool) {

@@ -39,7 +39,7 @@ type Provider struct {
 // schemas are the schemas of a provider type. All its servers share them.
 type schemas struct {
 	schema     *tfprotov6.GetProviderSchemaResponse
-	types, ids map[string]tftypes.Type // of resources and identities
+	types, ids map[string]tftypes.Type // types of the states and of the identities, by resource type
 }
 
 var schemaCache sync.Map // by the provider's Go type
@@ -50,7 +50,7 @@ var Unknown = unknown{}
 type unknown struct{}
 
 // Start serves the provider and configures it with a provider block. It skips the test
-// if the tests are repeated with another CLI (tfcli.SkipRepeated), because it involves none.
+// if the tests are repeated with another CLI (tfcli.SkipRepeated), because the test involves no CLI.
 func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	t.Helper()
 	tfcli.SkipRepeated(t)
@@ -203,7 +203,7 @@ type PlannedChange struct {
 	prior       State
 }
 
-// Plan validates and plans a configuration over a prior state, a replacement twice, as Terraform does.
+// Plan validates and plans a configuration over a prior state. Like Terraform, it plans a replacement twice.
 func (d *Provider) Plan(typeName string, prior State, config map[string]any) PlannedChange {
 	d.t.Helper()
 	return d.planChange(typeName, prior, config, false)

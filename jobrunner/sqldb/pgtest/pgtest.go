@@ -33,7 +33,7 @@ const Password = "planted password"
 
 const (
 	user         = "postgres"
-	nobody       = 65534 // PostgreSQL refuses to run as root: if the tests do, the server gets this user id
+	nobody       = 65534 // PostgreSQL refuses to run as root: if the tests run as root, the server gets this user id
 	startTimeout = time.Minute
 	pollInterval = 50 * time.Millisecond
 )
@@ -151,6 +151,7 @@ func (c cluster) initData(initdb string, args ...string) error {
 	if err != nil {
 		return err
 	}
+	// args[2] is the password file, whose path differs in each run.
 	key := sha256.Sum256(fmt.Append(nil, initdb, program.Size(), program.ModTime(), c.runAs, args[:2], args[3:], Password))
 	data, cached := filepath.Join(c.dir, "data"), filepath.Join(cache, "gpucloud", "pgtest", hex.EncodeToString(key[:8]))
 	if _, err := os.Stat(cached); err == nil {
