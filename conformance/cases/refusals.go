@@ -77,7 +77,7 @@ func judgeRefusals(c *suite.C, a api, judge func(*suite.Answer)) {
 			switch {
 			case answer.Code < 400 || answer.FromProxy():
 			case isMissing(answer) && !op.described:
-				c.Should(func() { judge(answer) }) // the operation may not be served
+				c.Should(func() { judge(answer) }) // perhaps the target doesn't serve the operation
 			default:
 				judge(answer)
 			}
@@ -283,7 +283,7 @@ func judgeAbsentObjects(a api) func(*suite.C) {
 			path := collection(a, kind) + "/" + suite.PathSegment(id)
 			if deleted := sendTo(c, a, "DELETE", path, nil); deleted.Code/100 != 2 {
 				deleted.Expect(a == v1API && isMissing(deleted), "2xx to the DELETE of the created "+kind)
-				continue // version 1 may not serve it
+				continue // perhaps version 1 doesn't serve the operation
 			}
 			c.Sleep(consistency)
 			if list, ok := o.listReads[kind]; ok {

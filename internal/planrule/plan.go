@@ -80,8 +80,8 @@ func (p *Plan[M]) Fail(attribute, summary string, err error) {
 	p.run.Fail(p.Check, attribute, summary, err)
 }
 
-// ErrorInPlace rejects an in-place change. If the CLI has -replace, it only warns, because the change
-// may become a replacement; the update rejects an in-place change.
+// ErrorInPlace rejects an in-place change. If the command has -replace, ErrorInPlace only warns, because the
+// change may become a replacement. If the change stays in place, the update rejects it.
 func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
 	if CommandReplaces() {
 		p.Warn(attribute, summary, format, args...)

@@ -108,7 +108,7 @@ func (n *Node) StartPools(ctx context.Context) error {
 	return nil
 }
 
-// Sync applies an endpoint's stored settings, one call at a time, so that the latest come last.
+// Sync applies an endpoint's stored settings. Calls run one at a time, so that the latest settings are applied last.
 func (n *Node) Sync(ctx context.Context, id string) {
 	n.OnChange(id)
 	n.syncMu.Lock()

@@ -89,7 +89,7 @@ func (l *fileLog) append(line run.Line) {
 	}
 }
 
-// openFile continues the file, after the end of an incomplete line.
+// openFile opens the file for appending. The newline ends a line that a kill may have left incomplete.
 func (l *fileLog) openFile() {
 	file, err := os.OpenFile(filepath.Join(l.folder, logFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err == nil {

@@ -111,7 +111,8 @@ func (s *postgresTx) query(row func(Row) error, query string, args ...any) error
 	return cmp.Or(err, rows.Err(), results.Close())
 }
 
-// script runs one or more statements without arguments, after another statement with a result.
+// script runs one or more statements without arguments. A statement with a result must precede it,
+// because script doesn't send the pending statements.
 func (s *postgresTx) script(statements string) error {
 	_, err := s.conn.Exec(context.Background(), forPostgres(statements))
 	return err

@@ -110,7 +110,7 @@ func ReadPage[T any, P Record[T]](ctx context.Context, s *Store, p Page) (out []
 	return readPage[T](ctx, s, k.label, p, "SELECT doc, seq FROM objects WHERE kind = ? AND seq < ? ORDER BY seq DESC LIMIT ?", k.key)
 }
 
-// readPage reads a page of the documents that query returns. Its last two parameters are p.Before and a limit.
+// readPage reads a page of the documents that query returns. The query's last two parameters are p.Before and a limit.
 func readPage[T any](ctx context.Context, s *Store, label string, p Page, query string, args ...any) (out []T, next int64, err error) {
 	out, positions, err := documents[T](ctx, s, label, query, append(args, p.Before, p.Limit+1)...)
 	if len(out) > p.Limit {

@@ -39,7 +39,7 @@ func (w *worker) notePace(requestedAt time.Time, jobs int, wasEmpty bool) {
 	p.pauses += requestedAt.Sub(p.lastJobEnd)
 	if share := float64(p.pauses) / float64(max(now.Sub(p.firstTake), 1)); p.takes >= minTakes && share >= minPauseShare {
 		w.advise(adviceOnPace, fmt.Sprintf("it asks for its next job %d ms after the last one, although jobs wait: the public SDK looks for a free slot only once a second. "+
-			"A concurrency_modifier lets it have more than one (docs/guides/worker.md)", (p.pauses/time.Duration(p.takes)).Milliseconds()))
+			"A concurrency_modifier lets it have more than one slot (docs/guides/worker.md)", (p.pauses/time.Duration(p.takes)).Milliseconds()))
 	}
 }
 

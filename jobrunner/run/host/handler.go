@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Handler is a file or a function that runs jobs without a rule.
+// Handler is a file or a function that runs jobs without a rule in jobrunner.yaml.
 type Handler struct {
 	Image   string      // a pattern; it precedes the rules of jobrunner.yaml
 	Func    run.Handler // waits only by the deployment's clock; nil for a file
@@ -77,7 +77,7 @@ func (h Handler) rule() (r rule, err error) {
 		r.handle = h.Func
 		return r, err
 	}
-	// The user who starts the handler also writes its template.
+	// The template may set every variable, because the user who starts the handler also writes its template.
 	settings := &localSettings{Dir: scalar{Value: filepath.Dir(h.File)}, TemplateEnv: []scalar{{Value: "*"}}}
 	for _, word := range h.command {
 		settings.Run = append(settings.Run, scalar{Value: word})
@@ -104,7 +104,7 @@ var pythonImport = regexp.MustCompile(`(?m)^\x{FEFF}?(?:[^\n]*[;:])?[ \t]*(?:fro
 const maxModules = 200
 
 // importsSDK reports whether a Python file imports the public SDK, directly or through files
-// in or below its folder. Python resolves a symbolic link to its program first.
+// in or below its folder. Like Python, it looks in the folder of the target if file is a symbolic link.
 func importsSDK(file string, text []byte) bool {
 	if target, err := filepath.EvalSymlinks(file); err == nil {
 		file = target

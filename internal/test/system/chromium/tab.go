@@ -45,7 +45,8 @@ func (b *Browser) Tab(t testing.TB, width, height int64, dark bool) *Tab {
 	if width < 700 {
 		viewport = append(viewport, chromedp.EmulateMobile)
 	}
-	// Like the browser, the tab ends with the context of its first command.
+	// Like the browser, the tab ends with the context of its first command, so that context must not have a
+	// timeout. If the command hangs, the timer cancels it.
 	hangTimer := time.AfterFunc(stepTimeout, cancel)
 	if err := chromedp.Do(ctx); err != nil || !hangTimer.Stop() {
 		t.Fatalf("no tab opened: %v", err)
