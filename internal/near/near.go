@@ -84,7 +84,8 @@ func hasModel(word, name string) bool {
 	return strings.ContainsAny(word, "0123456789") && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(names, w) })
 }
 
-// isWordOf reports whether a word is in a name, like L4 in "NVIDIA L4", or several together, like RTX4090.
+// isWordOf reports whether a word is one of a name's words, like L4 in "NVIDIA L4", or several of them joined,
+// like RTX4090 in "RTX 4090".
 func isWordOf(word, name string) bool {
 	words, joined := strings.FieldsFunc(name, isSeparator), strings.Join(strings.FieldsFunc(word, isSeparator), "")
 	return slices.Contains(words, word) || len(joined) >= 3 && strings.Contains(strings.Join(words, ""), joined)

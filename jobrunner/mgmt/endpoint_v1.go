@@ -143,7 +143,7 @@ func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
 		}
 		return w
 	}
-	w.ComputeType = "GPU" // version 1 can't express any compute
+	w.ComputeType = "GPU" // version 1 has no type for an endpoint that may get any compute
 	gpu := store.GPU{Count: defaultGPUCount}
 	if e.GPU != nil {
 		gpu = *e.GPU
