@@ -202,7 +202,7 @@ func (e *explain) Run() error {
 	return out.Flush()
 }
 
-// explainScenarios lists the scenarios that judge a clause about clientCommand.
+// explainScenarios lists the scenarios that judge a clause about clients.
 func explainScenarios(out io.Writer, clause string) {
 	for _, s := range client.Scenarios {
 		if slices.Contains(s.Clauses(), clause) {

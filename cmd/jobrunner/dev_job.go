@@ -22,7 +22,7 @@ import (
 
 // The exit statuses of dev --once and job.
 const (
-	exitFailed     = 1 // the job FAILED; also a batch or a check of doctor
+	exitFailed     = 1 // the job, the batch or a check of doctor failed
 	exitNotStarted = 2 // no worker can start, or the input is invalid
 	exitTimedOut   = 3
 	exitNoResult   = 4 // cancelled or expired, or any other failure
@@ -193,7 +193,7 @@ func (e *devEndpoint) runOnce(ctx context.Context, input string, perJob bool, ou
 	return verdict(job)
 }
 
-// outputHint returns a hint if a COMPLETED job's output is missing or, with chunksHint, lacks chunks.
+// outputHint returns a hint if a COMPLETED job has no output or unread chunks. chunksHint says how to see the chunks.
 func (e *devEndpoint) outputHint(ctx context.Context, job api.Job, chunksHint string) string {
 	if note := unreadNote(ctx, e.client, e.id, job, chunksHint); note != "" {
 		return "\n" + note

@@ -21,7 +21,7 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 		Needs: suite.V1, Run: func(c *suite.C) {
 			a := c.V1("GET", "/containerregistryauth", nil)
 			c.Observe("%d", a.Code)
-			c.SkipIf(!c.Target.Local && a.Code != 200 && !c.Now().Before(retirement), "version 1 is retired and returned %d", a.Code) // it may be RunPod's own deployment
+			c.SkipIf(!c.Target.Local && a.Code != 200 && !c.Now().Before(retirement), "version 1 is retired and returned %d", a.Code) // the target may be RunPod's own deployment
 			a.Is(200)
 			c.Given("VER-01", func() { expectNothingAtUnknownPath(c) })
 		}},
@@ -179,7 +179,7 @@ var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of 
 			}
 			requirePages(c, "/templates")
 			seen, query := map[string]bool{}, "limit=2"
-			for page := 1; query != "" && page <= localOrRemote(c, 500, 20); page++ { // an account may have thousands
+			for page := 1; query != "" && page <= localOrRemote(c, 500, 20); page++ { // an account may have thousands of templates
 				a := c.V2("GET", "/templates?"+query, nil).Is(200)
 				c.Expect(len(a.Array("templates")) <= 2, "at most 2 templates with limit=2", "%d templates", len(a.Array("templates")))
 				for i := range a.Array("templates") {

@@ -270,7 +270,7 @@ func (s *scriptWriter) quote(text string) string {
 // braces matches the braces of variables that are unambiguous without them.
 var braces = regexp.MustCompile(`\$\{([A-Z0-9_]+)\}($|[^A-Za-z0-9_])`)
 
-// setVariable assigns any value to the variable of a secret, unless it is one of the user's keys.
+// setVariable assigns a placeholder to the variable of a secret, unless the secret is one of the user's keys.
 func (s *scriptWriter) setVariable(name string) {
 	if s.names[name] || strings.HasPrefix(name, "GPUCLOUD_") {
 		return

@@ -24,7 +24,7 @@ func pods(d *deployment, cache *listCache) *Collection[Pod] {
 func podsV1(d *deployment, cache *listCache) *Pods {
 	r := pods(d, cache)
 	r.path, r.unknownIDIs400 = "/v1/pods", true
-	// Without them, answers lack the cloud, the data center and the network volume.
+	// Without these parameters, answers lack the cloud, the data center and the network volume.
 	r.query = url.Values{"includeMachine": {"true"}, "includeNetworkVolume": {"true"}}
 	r.required = []string{"name", "image", "containerDiskInGb", "dockerStartCmd", "env", "ports", "volumeInGb", "volumeMountPath", "desiredStatus"}
 	r.decode = decodeAs(podV1.neutral)
@@ -77,7 +77,7 @@ func podFixedMembersEqual(got, want Pod) bool {
 		return false
 	case deref(got.TemplateID) != "" && *got.TemplateID != deref(want.TemplateID):
 		return false
-	case want.TemplateID != nil && want.Mounts.Kind() == "": // the template sets them
+	case want.TemplateID != nil && want.Mounts.Kind() == "": // the template sets the mounts
 		return true
 	}
 	return got.Mounts.Kind() == want.Mounts.Kind()

@@ -28,7 +28,7 @@ const DefaultOwner = "default"
 // ErrUnknown means that a request has no key or an unknown key: 401 (service description, Authentication, rule 2).
 var ErrUnknown = errors.New("the API key is missing or unknown: send it as Authorization: Bearer <key>")
 
-// Identity is an authenticated caller. Its JSON is for the page.
+// Identity is an authenticated caller. Its JSON is for the deployment's page (package page).
 type Identity struct {
 	Owner      string   `json:"owner"`
 	Management Scope    `json:"management"`

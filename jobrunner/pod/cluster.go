@@ -338,7 +338,7 @@ func (c *cluster) primaryAddress() (address string, changed <-chan struct{}) {
 	return c.primary.address, c.primary.changed
 }
 
-// joinPrimary sets a member's variables once the primary, which doesn't wait, has an address.
+// joinPrimary sets a member's variables once the primary has an address. The primary itself doesn't wait.
 func (r *runner) joinPrimary(ctx context.Context, c *cluster, p store.Pod) error {
 	address := ""
 	if *p.Cluster.Rank == 0 {
@@ -369,7 +369,7 @@ func (r *runner) joinPrimary(ctx context.Context, c *cluster, p store.Pod) error
 	return err
 }
 
-// addressVariables maps the variables with a member's own address to their suffix.
+// addressVariables maps the variables with a member's own address to the suffix that follows the address.
 func addressVariables(p store.Pod) map[string]string {
 	suffixes := map[string]string{"NODE_ADDR": ""}
 	if *p.Cluster.Rank == 0 {

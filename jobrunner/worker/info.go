@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Info is a snapshot of a worker. Its JSON is for the status page.
+// Info is a snapshot of a worker. Its JSON is for the deployment's page (package page).
 type Info struct {
 	ID        string       `json:"id"`
 	State     State        `json:"state"`
