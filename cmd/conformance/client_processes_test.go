@@ -29,7 +29,7 @@ func TestClientIsInterrupted(t *testing.T) {
 		cmd.Stdout, cmd.Stderr = &output, &output
 		must.Succeed(t, cmd.Start())
 		var conns []net.Conn
-		for range 4 { // two clientCommand, and a child of each
+		for range 4 { // two clients, and a child of each
 			conns = append(conns, must.Do(listener.Accept())(t))
 		}
 		must.Succeed(t, cmd.Process.Signal(signal))

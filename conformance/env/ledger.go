@@ -51,8 +51,8 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	file    *os.File
-	objects []Object // that exist
-	deleted []Object // by this process
+	objects []Object // not deleted yet
+	deleted []Object // deleted by this process since the last takeDeleted
 }
 
 // entryStart begins each entry of a file.

@@ -301,7 +301,7 @@ func missingScope(header http.Header, body []byte) string {
 	return strings.Join(slices.Compact(found), ", ")
 }
 
-// walkScopes calls add for each member of a document that names scopes.
+// walkScopes calls add with the value of each member that names scopes, at any level of a document.
 func walkScopes(data []byte, wrapping int, add func(string)) {
 	var members map[string]json.RawMessage
 	if wrapping == 0 || json.Unmarshal(data, &members) != nil {

@@ -61,7 +61,7 @@ func (p *Pods) isOurs(record store.Pod) bool {
 
 // removeLeftovers removes the containers of pods that don't run, and the networks of clusters
 // that don't exist. It reads the records last, so that they have every pod whose container is
-// listed. The start of a pod removes its own leftovers.
+// listed. It leaves active pods alone: the start of a pod removes that pod's leftovers.
 func (p *Pods) removeLeftovers() {
 	orphans, networks := p.Programs.Orphans(p.ctx, p.FolderID), p.Programs.OrphanNetworks(p.ctx, p.FolderID)
 	all, err := p.Store.Pods(p.ctx)

@@ -46,7 +46,7 @@ func (h *Head) beforeDelete(*Tx) error { return nil }
 type record interface {
 	head() *Head
 	kind() kind
-	refs() []string // ids of the records that it refers to; "" for none
+	refs() []string // ids of the records that it refers to; each "" is ignored
 
 	// The following run in the transaction of the change. An error rolls it back.
 

@@ -54,8 +54,8 @@ const (
 // version of the endpoint. The caller holds the worker's lock.
 func (w *worker) advise(kind int, text string) {
 	w.advice[kind] = text
-	version := w.settings.Version + 1 // because 0 means that nothing was logged yet
-	if text == "" || w.pool.advised[kind].Swap(version) == version {
+	mark := w.settings.Version + 1 // because 0 means that nothing was logged yet
+	if text == "" || w.pool.advised[kind].Swap(mark) == mark {
 		return
 	}
 	w.pool.logger.Warn("advice on a worker: "+text, "endpoint", w.pool.id, "worker", w.id)

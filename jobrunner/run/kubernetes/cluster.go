@@ -42,7 +42,7 @@ const (
 const (
 	startTimeout  = 10 * time.Second // for the cluster's first response
 	removeTimeout = 60 * time.Second
-	gpuLabel      = "nvidia.com/gpu.product"
+	gpuLabel      = "nvidia.com/gpu.product" // default of the node label that names the GPU type
 )
 
 // client has the parts of the cluster's client that this package needs. The whole client, with
