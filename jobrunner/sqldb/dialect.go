@@ -19,7 +19,7 @@ var sqliteWords = strings.NewReplacer(
 	"{row}", "k", // identifies a row while the statement runs
 	"{for update}", "", "{skip locked}", "",
 	"{left join outputs}", "LEFT JOIN outputs ON outputs.k = jobs.k",
-	// For a bare placeholder, SQLite's plan depends on the value, and it would plan again at each run. The + prevents this.
+	// For a bare placeholder, SQLite makes a plan for the value, and would plan again at each run. The + prevents this.
 	"LIMIT ?", "LIMIT +?",
 )
 
