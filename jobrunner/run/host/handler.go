@@ -77,7 +77,7 @@ func (h Handler) rule() (r rule, err error) {
 		r.handle = h.Func
 		return r, err
 	}
-	// The template may set every variable, because the user who starts the handler also writes its template.
+	// The template may set even variables that run code, because the user who starts the handler also writes its template.
 	settings := &localSettings{Dir: scalar{Value: filepath.Dir(h.File)}, TemplateEnv: []scalar{{Value: "*"}}}
 	for _, word := range h.command {
 		settings.Run = append(settings.Run, scalar{Value: word})
