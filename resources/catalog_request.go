@@ -80,8 +80,9 @@ func checkPlacement[M any](ctx context.Context, p *planrule.Plan[M], r catalog.R
 	}
 }
 
-// checkCatalog checks kinds whose machines never change after the create, so that for an update it
-// checks only the cost. A replacement is checked like a create, because Terraform plans it as one.
+// checkCatalog checks kinds whose machines never change after the create. For an update, their
+// Request.Changes is false, so only the cost is checked. A replacement is checked like a create,
+// because Terraform plans it as one.
 func checkCatalog[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Request, ceiling types.Number) {
 	if p.State == nil {
 		p.Catalog.CheckNames(ctx, p.Check, r)

@@ -99,7 +99,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		if err := plan.recordApplied(ctx, c, template, got); err != nil {
 			return err
 		}
-		if !want.ApplyTemplate { // a linked endpoint also gets changes of the template after the plan
+		if !want.ApplyTemplate { // a linked endpoint may already have later changes of the template, which the plan doesn't have
 			plan.FromTemplate = planned
 		}
 		return plan.awaitEndpoint(ctx, c, false)

@@ -98,7 +98,7 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	}
 	planFromTemplate(ctx, p)
 	if p.State == nil || p.ChangesObject(ctx) {
-		cpu := slices.DeleteFunc(p.Plan.expand().CPU, func(c api.CPU) bool { return c.VCPUCount == 0 }) // 0 is unknown
+		cpu := slices.DeleteFunc(p.Plan.expand().CPU, func(c api.CPU) bool { return c.VCPUCount == 0 }) // 0 stands for an unknown count
 		if p.Version == api.V1 && slices.ContainsFunc(cpu, func(c api.CPU) bool { return c.VCPUCount != cpu[0].VCPUCount }) {
 			p.Error("cpu", "API v1 can't express this", "On management API v1 all CPU configurations have the same vcpu_count. Make them equal, or set api_version = %q in the provider block.", string(api.V2))
 		}
@@ -159,8 +159,9 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 	p.Plan.Workers = value.Object(workersAttribute, workers)
 }
 
-// addsOrRemoves reports whether a plan adds or removes gpu or cpu; other is the planned value of the
-// other attribute. If that is set, an unknown value must become null: the plan during the apply rejects both.
+// addsOrRemoves reports whether a plan adds or removes gpu or cpu. other is the planned value of the
+// other attribute. If other is set, an unknown planned value must become null, because the plan during
+// the apply rejects an endpoint with both.
 func addsOrRemoves(planned, before, other attr.Value) bool {
 	return planned.IsNull() != before.IsNull() && (!planned.IsUnknown() || other.IsNull())
 }

@@ -46,7 +46,7 @@ var NetworkVolume = newCollectionKind(kit.Kind[networkVolume]{
 	},
 }, func(c *api.Client) *api.Collection[api.NetworkVolume] { return c.NetworkVolumes }, nil, nil)
 
-// unseenUsers warns that a plan doesn't look for a volume's users: it would send a request per volume.
+// unseenUsers warns that a plan doesn't look for a volume's users, because that would take a request per volume.
 const unseenUsers = "Endpoints and pods that use it, of this configuration or of others, lose it: the plan doesn't look for them."
 
 var networkVolumeSchema = schema.Schema{
@@ -96,7 +96,7 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 		return
 	}
 	for _, attribute := range []string{"data_center", "type"} {
-		// null if no answer has had it: v1 doesn't return the tier
+		// before is null if no answer had the attribute: v1 doesn't return the tier
 		if before, _ := p.Values(ctx, attribute); !before.IsNull() && p.Changes(ctx, attribute) {
 			p.Replace(attribute)
 			p.Warn(attribute, "The network volume will be replaced",

@@ -218,7 +218,7 @@ func (m *pod) flatten(got api.Pod) {
 func (m *pod) flattenCompute(got api.Pod) {
 	switch {
 	case got.GPU != nil:
-		gpu := deref(value.As[podGPU](m.GPU)) // no answer has the requirements
+		gpu := deref(value.As[podGPU](m.GPU)) // keeps the requirements, which no answer has
 		value.Flatten(*got.GPU, &gpu)
 		gpu.Count = types.Int64Value(max(got.GPU.Count, 1))
 		m.GPU, m.CPU = value.Object(podGPUAttribute, &gpu), value.Object[podCPU](podCPUAttribute, nil)

@@ -115,7 +115,7 @@ type secret struct {
 }
 
 type secretPrivate struct {
-	Incomplete bool // the response to its create was lost: it may lack the value
+	Incomplete bool // the response to the create was lost: the secret may lack its value
 	HadVersion bool // an earlier state had a value_wo_version
 }
 

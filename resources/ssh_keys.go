@@ -104,7 +104,7 @@ func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 	if len(own) < len(p.Plan.Keys.Elements()) { // some keys are still unknown
 		return
 	}
-	if p.State != nil { // the plan shows these
+	if p.State != nil { // the plan already shows which of these it removes
 		own = append(own, value.Strings(p.State.Keys)...)
 	}
 	if others := subtract(got, own); len(others) > 0 {
@@ -113,7 +113,7 @@ func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 	}
 }
 
-// edit replaces the old keys of the model with its new ones. With keep_others, the other keys stay, and
+// edit replaces oldKeys with the model's keys. With keep_others, the other keys stay, and
 // so do old keys that another resource has added in this apply, such as a replacement.
 func (m *sshKeys) edit(ctx context.Context, c *api.Client, oldKeys []string) error {
 	own := sorted(value.Strings(m.Keys))

@@ -209,7 +209,7 @@ func (r *run) prepare(ctx context.Context) (o conformance.Options, stopTarget fu
 		t.NoV1, t.NoV2 = !slices.Contains(r.Version, "v1"), !slices.Contains(r.Version, "v2")
 	}
 	switch {
-	case t.Local: // RAT-26 judges a 429
+	case t.Local: // without Pace, no request is repeated after a 429, which RAT-26 judges
 	case t.OnThisMachine():
 		o.Pace = env.NewPace(0, 0) // repeats a request after a 429
 	default: // the public limit of the management API is 60 a minute

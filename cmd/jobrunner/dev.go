@@ -105,7 +105,7 @@ func (d *dev) run() (err error) {
 	}
 	connections, serveErr := httplimit.Listen(listener, httplimit.Connections{Logger: log}), make(chan error, 1)
 	go func() { serveErr <- serveHTTP(ctx, stop, connections, j, log) }()
-	watcher, watchErr := d.watch(handler.File) // before the worker reads them
+	watcher, watchErr := d.watch(handler.File) // before the worker reads the files
 	e, err := d.createEndpoint(ctx, url, key, generated, env)
 	switch {
 	case err != nil:

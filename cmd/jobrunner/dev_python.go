@@ -62,18 +62,18 @@ func projectPython(folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
 	// A project shows its tool by a lock file or in pyproject.toml.
 	project, _ := os.ReadFile(inFolder("pyproject.toml"))
-	usesTool := func(lock string, marks ...string) bool {
+	detectTool := func(lock string, marks ...string) bool {
 		return exists(inFolder(lock)) || slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(string(project), mark) })
 	}
-	usesUV := usesTool("uv.lock", "[tool.uv", `"uv_build"`)
+	usesUV := detectTool("uv.lock", "[tool.uv", `"uv_build"`)
 	for _, name := range []string{".venv", "venv", "env", ".pixi/envs/default"} {
 		if python := venvPython(inFolder(name)); python != "" {
 			install := installWith(python, "-m", "pip", "install")
 			settings, _ := os.ReadFile(filepath.Join(inFolder(name), "pyvenv.cfg"))
-			_, noUV := exec.LookPath("uv")
+			_, uvErr := exec.LookPath("uv")
 			madeByUV := strings.Contains(string(settings), "\nuv = ")
-			if madeByUV && usesUV && noUV == nil && name == ".venv" {
-				break // uv run installs what the project has listed since
+			if madeByUV && usesUV && uvErr == nil && name == ".venv" {
+				break // leave it to uv run, which also installs packages that the project has listed since
 			}
 			switch {
 			case madeByUV && usesUV:
@@ -91,7 +91,7 @@ func projectPython(folder string) interpreter {
 		if uv, err := exec.LookPath("uv"); err == nil {
 			return interpreter{command: []string{uv, "run", "python"}, createEnv: [][]string{{uv, "run", "python", "-c", printPath}}, origin: "uv", install: installWith("uv", "add")}
 		}
-	case usesTool("poetry.lock", "[tool.poetry", "poetry.core.masonry"):
+	case detectTool("poetry.lock", "[tool.poetry", "poetry.core.masonry"):
 		if poetry, err := exec.LookPath("poetry"); err == nil {
 			return interpreter{command: []string{poetry, "run", "python"}, createEnv: [][]string{{poetry, "run", "python", "-c", printPath}}, origin: "poetry", install: installWith("poetry", "add")}
 		}
@@ -228,7 +228,8 @@ except (OSError, SyntaxError, ValueError, RecursionError):
 print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is not None, unused)`
 
 // check runs Python with the workers' environment and sets the version. If needsSDK is set, the SDK must
-// be installed. program is a file that runs once per job. A handler that it defines must be called.
+// be installed. program is the handler's file if it runs once per job, or else "". The file must call a
+// handler that it defines.
 func (p *interpreter) check(ctx context.Context, env []string, folder, program string, needsSDK bool) error {
 	words := strings.Fields(commandOutput(ctx, folder, env, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {

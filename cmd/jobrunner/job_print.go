@@ -57,7 +57,7 @@ func (d *deploymentFlags) printEnd(j api.Job) error {
 		_ = printJSON(j) // verdict reports a failed write
 	case j.Status == "COMPLETED" && !hasOutput(j):
 		fmt.Fprintln(stderr, noOutputHint)
-	case hasOutput(j) && (j.Status == "COMPLETED" || j.Status == "FAILED"): // otherwise it is the last progress update
+	case hasOutput(j) && (j.Status == "COMPLETED" || j.Status == "FAILED"): // in other states, the output is the last progress update
 		fmt.Fprintln(stdout, prettyOutput(j))
 	}
 	return verdict(j)
@@ -236,7 +236,7 @@ func progressUpdate(j api.Job) string {
 		return ""
 	}
 	text := string(j.Output)
-	_ = json.Unmarshal(j.Output, &text) // fails for other values, which are shown as JSON
+	_ = json.Unmarshal(j.Output, &text) // fails for values that aren't strings, which are shown as JSON
 	return strings.ReplaceAll(logline.Shorten(strings.TrimSpace(text), maxUpdate), "\n", " ")
 }
 

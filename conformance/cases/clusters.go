@@ -32,7 +32,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 		Requests: 20, Run: func(c *suite.C) {
 			pod := podOfCluster(c, newCluster(c))
 			c.V2("GET", "/pods/"+suite.PathSegment(pod), nil).Is(200).Equal("id", pod)
-			// It is listed first where it belongs, since a list may be late.
+			// Check the list that includes the pod first, since a list may show a new pod late.
 			c.Expect(eventually(c, func() bool { return c.IsListed("v2", "/pods?includeClusterPods=true", pod) }), "the cluster's pod in the list with includeClusterPods=true", "a list without %s", pod)
 			for _, query := range []string{"", "?includeClusterPods=false"} {
 				c.Expect(!c.IsListed("v2", "/pods"+query, pod), "no pod of a cluster in /v2/pods"+query, "a list with %s", pod)

@@ -183,8 +183,8 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "ERR-15-v2", Needs: suite.V2, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v2API)},
 })
 
-// isProxyAnswer reports whether a proxy in front of the deployment may have sent the answer:
-// to a request that is too large or too slow, or at a path that the API doesn't have.
+// isProxyAnswer reports whether a proxy in front of the deployment may have sent the answer,
+// because the request is too large or too slow, or the API doesn't have its path.
 func isProxyAnswer(w *suite.WatchedExchange) bool {
 	code, first := w.Exchange.Status, strings.Split(w.Path, "/")[1]
 	isKnownPath := slices.ContainsFunc(contract, func(op contractOperation) bool {
@@ -193,7 +193,7 @@ func isProxyAnswer(w *suite.WatchedExchange) bool {
 	return suite.FromProxy(code, false) || code == http.StatusRequestTimeout || code == http.StatusRequestURITooLong || !isKnownPath
 }
 
-// isUnknownRoute reports whether a router without the path or method sent the answer.
+// isUnknownRoute reports whether a router sent the answer, because the API has no operation with this path and method.
 func isUnknownRoute(w *suite.WatchedExchange) bool {
 	_, ok := operationAt(api(w.API), w.Request.Method, w.Path)
 	return !ok && isMissingCode(w.Exchange.Status)
@@ -209,7 +209,7 @@ func expectProblem(a *suite.Answer) {
 // provokeV2Errors sends requests that version 2 refuses for different reasons.
 func provokeV2Errors(c *suite.C) []*suite.Answer {
 	return []*suite.Answer{
-		c.V2("GET", "/templates/"+c.Nonce(), nil).Refused(), // 404, or 400 if it is malformed as an id
+		c.V2("GET", "/templates/"+c.Nonce(), nil).Refused(), // 404, or 400 if the nonce is malformed as an id
 		c.V2("POST", "/templates", suite.M{}).Refused(),
 		c.V2("GET", "/templates", nil, suite.WithoutKey()).Is(401),
 	}

@@ -189,7 +189,7 @@ func expectNotExecuted(c *suite.C, box *env.Box, earlierCalls int, job string) {
 	c.Expect(n == 0, "no execution of "+job, "%d executions", n)
 }
 
-// showsHandlerOutput reports whether an answer has the nonce of a handler's output besides the input.
+// showsHandlerOutput reports whether an answer contains the nonce of a handler's output outside of its member input.
 func showsHandlerOutput(a *suite.Answer, nonce string) bool {
 	for name, value := range a.Object("") {
 		if name != "input" && strings.Contains(suite.JSONText(value), nonce) {

@@ -150,7 +150,7 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 func requireDistinctErrors(c *suite.C) {
 	malformed := false
 	c.Given("JOB-40", func() { malformed = c.Get("/status/"+c.Nonce()).Is(404, 400).Code == 400 })
-	if malformed { // the target rejects ids of this form, so use one like the endpoint's
+	if malformed { // the target rejects the nonce as malformed, so use an unknown id in the form of the endpoint's
 		c.Given("ERR-02", func() { c.Job("POST", suite.SimilarID(c.Endpoint), "/run", suite.Submission(suite.Echo())).Is(404) })
 	}
 }

@@ -204,7 +204,7 @@ type scenarioRun struct {
 	result      commandResult
 	calls       []call
 	volume      string   // id of the existing network volume
-	interrupted bool     // the run ended before the scenario
+	interrupted bool     // the run ended before the scenario's end
 	notes       []string // about the copied directory
 }
 

@@ -96,7 +96,7 @@ func (c *Clock) Begin(ctx context.Context) error {
 	c.expected = max(c.expected-1, 0)
 	c.queueForTurn(turn)
 	c.mu.Unlock()
-	<-turn // short: each holder ends its turn or sleeps
+	<-turn // a short wait, because each holder ends its turn or sleeps
 	if ctx.Err() != nil {
 		c.End()
 	}

@@ -50,7 +50,7 @@ func New(t *Target, clock *Clock) *Env {
 	if t.Client == nil {
 		t.Client = newClient()
 	}
-	// Output shows the names of their environment variables instead.
+	// The suite's output shows the names of these environment variables instead of the keys.
 	e.Secrets.Add("GPUCLOUD_API_KEY", t.Key)
 	e.Secrets.Add("GPUCLOUD_OTHER_API_KEY", t.OtherKey)
 	e.Secrets.Add("GPUCLOUD_USER_API_KEY", t.UserKey)
@@ -141,14 +141,14 @@ func NewPace(management, jobs time.Duration) *Pace {
 }
 
 var (
-	apiPath = regexp.MustCompile(`.*/(v1|v2)/([^/]*)`) // the last version: an address may have another before it
+	apiPath = regexp.MustCompile(`.*/(v1|v2)/([^/]*)`) // finds the last version, because the base URL may contain one, too
 	// managementSegments begin the management API's paths of version 2. The job API's begin with an endpoint's id.
 	managementSegments = strings.Fields("pods serverless templates network-volumes global-volumes registries catalog billing clusters account")
 )
 
 // IsManagement reports whether an address belongs to the management API.
 func IsManagement(url string) bool {
-	path, _, _ := strings.Cut(withoutQuery(url), "/openai/") // a version may follow
+	path, _, _ := strings.Cut(withoutQuery(url), "/openai/") // OpenAI's own v1 may follow
 	match := apiPath.FindStringSubmatch(path + "/")
 	return strings.HasSuffix(url, "/openapi.json") || match != nil && (match[1] == "v1" || slices.Contains(managementSegments, match[2]))
 }
@@ -243,7 +243,7 @@ func (s *silence) isSilent(scope string) bool {
 	return len(list) >= maxTimeouts && (list[0] == scope || slices.ContainsFunc(list, func(section string) bool { return section != list[0] }))
 }
 
-// SilenceReason returns why no more requests of a section are sent to an address, or "" if they are.
+// SilenceReason returns why no more requests of a section are sent to an address, or "" if requests are still sent.
 func (e *Env) SilenceReason(section, address string) string {
 	e.silence.mu.Lock()
 	defer e.silence.mu.Unlock()

@@ -190,7 +190,7 @@ func verdictText(x *Result) string {
 	return string(x.Verdict)
 }
 
-// otherDifferences returns differences between the two runs, which may explain other verdicts.
+// otherDifferences returns differences between the two runs, which may explain why verdicts differ.
 func (d Diff) otherDifferences() (list []string) {
 	for _, c := range []struct{ name, before, after string }{
 		{"target", d.Before.Target.Address(), d.After.Target.Address()},

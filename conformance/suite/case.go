@@ -55,7 +55,7 @@ type Case struct {
 	// if it only reads), jobs, and seconds of worker time.
 	Requests, Jobs int
 	Seconds        float64
-	// Supplementary says that other cases' verdict is complete if this case is skipped.
+	// Supplementary says that the verdict of the clause's other cases is complete even if this case is skipped.
 	Supplementary bool
 	// Decides says that the case judges by an effect. If it passes, an inconclusive case of
 	// the clause doesn't count. If it is skipped, the clause isn't partly judged.

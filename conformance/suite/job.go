@@ -25,8 +25,8 @@ func Fail(members ...M) M { return handlerInput("fail", members) }
 // and then returns its input.
 func Crash(members ...M) M { return handlerInput("crash", members) }
 
-// Stream is the input of a job that yields n chunks, {"n": 0} and so on, with a pause before each. Members
-// of more: if message is set, the job then fails with it; if bytes is set, the chunks are texts of that length.
+// Stream is the input of a job that yields n chunks, {"n": 0} and so on, with a pause before each. If
+// the member message is set, the job then fails with it; if bytes is set, the chunks are texts of that length.
 func Stream(n int, pause time.Duration, members ...M) M {
 	return handlerInput("stream", members, M{"n": n, "ms": pause.Milliseconds()})
 }
@@ -217,7 +217,7 @@ func (c *C) pauseBetweenPolls(n int) {
 	}
 }
 
-// Blocker runs a job that occupies the single worker of the case's endpoint, so that others wait.
+// Blocker runs a job that occupies the single worker of the case's endpoint, so that other jobs wait.
 func (c *C) Blocker(d time.Duration) *Job {
 	return c.Run(Sleep(d)).Reach(InProgress)
 }

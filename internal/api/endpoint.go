@@ -25,7 +25,7 @@ type Endpoint struct {
 	// WorkerEnv is the only part of the container that v1 returns; nil for none. It is never
 	// sent.
 	WorkerEnv map[string]string `json:"-"`
-	// ApplyTemplate makes an update send TemplateID and Container even if they are equal,
+	// ApplyTemplate makes an update send TemplateID and Container even if neither changes,
 	// because the template's settings have changed since they were copied.
 	ApplyTemplate bool `json:"-"`
 
@@ -145,7 +145,7 @@ func newEndpointV1(e Endpoint) (w endpointV1, err error) {
 	}
 	switch s := e.Scaling; {
 	case s.Type == "QUEUE_DELAY" && s.QueueDelay != math.Trunc(s.QueueDelay):
-		return w, inexpressible("scaling.queueDelay", fmt.Sprintf("%v: it has whole seconds", s.QueueDelay))
+		return w, inexpressible("scaling.queueDelay", fmt.Sprintf("%v: v1 takes whole seconds", s.QueueDelay))
 	case s.Type == "QUEUE_DELAY":
 		w.ScalerValue = new(int64(s.QueueDelay))
 	case s.Type != "":

@@ -57,7 +57,7 @@ func endpointFixedMembersEqual(got, want Endpoint) bool {
 }
 
 // normalizeEndpoints ignores the container if a template sets it: v2 copies the template's settings
-// and doesn't return its id.
+// and doesn't return the template's id.
 func normalizeEndpoints(got, want Endpoint) (Endpoint, Endpoint) {
 	want.ApplyTemplate = false
 	if want.TemplateID != nil || got.Container == nil {
@@ -136,8 +136,8 @@ func endpointPatchV1(have, want Endpoint) (patch, error) {
 }
 
 // endpointPatchV2 makes the body of an update. Applying a template overwrites all settings, so
-// the endpoint's own are sent with it. If the template isn't applied, the endpoint keeps its
-// settings.
+// the endpoint's own are sent with it. If the endpoint has a template that this update doesn't
+// apply, no container settings are sent.
 func endpointPatchV2(have, want Endpoint) (patch, error) {
 	setsCUDA := want.GPU != nil && want.GPU.AllowedCUDAVersions != nil
 	want = alignOrder(have, want)

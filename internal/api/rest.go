@@ -115,7 +115,7 @@ func (r *Collection[T]) decoder(ctx context.Context, prior *T) func(json.RawMess
 }
 
 // complete adds the required members that an answer lacks. Their values are those that a create of
-// prior sends. Otherwise the next plan would update or replace an unchanged object.
+// prior sends. Without them, the next plan would update or replace an unchanged object.
 func (r *Collection[T]) complete(raw json.RawMessage, prior *T) json.RawMessage {
 	if prior == nil {
 		return raw

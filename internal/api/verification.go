@@ -32,7 +32,7 @@ type probe struct {
 
 // Verify makes sure that the server at the base URL is this API, unless an earlier answer has
 // shown it. It lists one kind after the other until the API answers, or an error shows that every
-// list would fail. If none was the API's answer, it returns the error of the first.
+// list would fail. If no list gets the API's answer, it returns the error of the first.
 func (c *Client) Verify(ctx context.Context) error { return c.deployment.ensureVerified(ctx, "") }
 
 // ensureVerified is like Verify, but lists the kind of the URL first.
@@ -40,9 +40,9 @@ func (d *deployment) ensureVerified(ctx context.Context, url string) error {
 	if !d.settings.SharedReads { // each answer is checked individually
 		return nil
 	}
-	verified := func() (struct{}, bool) { return struct{}{}, d.Answered() }
+	lookUp := func() (struct{}, bool) { return struct{}{}, d.Answered() }
 	operation := "looking whether the management API answers at " + d.settings.BaseURL
-	_, err := share(ctx, &d.verification.flight, "", operation, verified, func(ctx context.Context) (struct{}, error) {
+	_, err := share(ctx, &d.verification.flight, "", operation, lookUp, func(ctx context.Context) (struct{}, error) {
 		var firstErr error
 		probes := slices.Clone(d.verification.probes)
 		slices.SortStableFunc(probes, func(a, b probe) int {

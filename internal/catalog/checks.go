@@ -137,8 +137,8 @@ type Request struct {
 	Machines    int64  // maximum number of running machines
 	MachinesIn  string // attribute with that number; "" for one machine
 
-	ComputeKnown bool // else GPU counts, stock, cost and the places of compute aren't checked
-	PlacesKnown  bool // else stock and places aren't checked
+	ComputeKnown bool // if false, GPU counts, stock, cost and the places of compute aren't checked
+	PlacesKnown  bool // if false, stock and places aren't checked
 	Changes      bool // compute or places change, or the object is new
 }
 

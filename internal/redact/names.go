@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
-// secretNames may have secrets as values. They are in lower case and without underscores.
+// secretNames are the names of attributes and members whose values may be secrets, in lower case and without underscores.
 var secretNames = map[string]bool{
 	"env": true, "envwo": true, "password": true, "passwordwo": true, "apikey": true, "webhook": true, "headers": true,
 	"accessid": true, "accesssecret": true, "value": true, "valuewo": true,

@@ -256,7 +256,7 @@ func (m *Meter) flush(ctx context.Context, withCheckpoint bool) error {
 		return err
 	}
 	for _, s := range spans {
-		if latest := m.pending[s.id]; latest != nil && latest.until == s.until { // unless it has just ended
+		if latest := m.pending[s.id]; latest != nil && latest.until == s.until { // unless the span has just ended
 			delete(m.pending, s.id)
 		}
 	}

@@ -21,7 +21,7 @@ type Clock struct {
 
 	offset     atomic.Int64  // nanoseconds
 	corrected  atomic.Bool   // Correct was called
-	correction atomic.Int64  // nanoseconds by which this machine's time is behind
+	correction atomic.Int64  // nanoseconds by which this machine's time is behind the shared database's clock
 	stoppedAt  atomic.Int64  // Unix nanoseconds; 0: the clock runs
 	events     atomic.Uint64 // counts starts and ends of timers and work
 	longCalls  atomic.Uint64 // 1 + number of goroutines in long system calls, such as for signals; 0: unknown
@@ -224,7 +224,7 @@ func (c *Clock) settle() {
 			lastWork, quiet = time.Now(), 0
 			continue
 		}
-		before, maxCalls := c.activity(), c.longCalls.Load()-1 // the first settle allows any number of calls
+		before, maxCalls := c.activity(), c.longCalls.Load()-1 // at first 0-1, which wraps around: any number of calls is allowed
 		pollNetwork()
 		resting, calls := atRest(maxCalls)
 		timedOut := time.Since(lastWork) > settleTimeout

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// AddRequests adds requests to a DRAFT and returns their ids. If it fails, it adds none.
+// AddRequests adds requests to a DRAFT batch and returns their ids. If it fails, it adds none.
 func (e *Engine) AddRequests(ctx context.Context, endpoint, id string, inputs [][]byte) (b Batch, ids []string, err error) {
 	b, err = e.changeBatch(ctx, endpoint, id, func(q *queue, b *batch, _ int64) error {
 		if err := b.checkDraft(); err != nil {
@@ -109,7 +109,7 @@ func (q *queue) settle(b *batch) (next int64) {
 		return b.endsAt
 	}
 	if b.verdict != "" {
-		// All waiting requests are cancelled now. If endsAt is 0, a request that is requeued later isn't cancelled.
+		// All waiting requests are cancelled now. With endsAt 0, a request that is requeued later isn't cancelled.
 		b.endsAt = 0
 		q.recordBatch(b)
 	}

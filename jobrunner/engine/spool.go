@@ -162,15 +162,15 @@ func (s *spool) load() error {
 	if s.dir == "" {
 		return nil
 	}
-	names, err := os.ReadDir(s.dir) // sorted
+	files, err := os.ReadDir(s.dir) // sorted
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading the reports that wait for the database: %w", err)
 	}
-	for _, name := range names {
-		path := filepath.Join(s.dir, name.Name())
+	for _, file := range files {
+		path := filepath.Join(s.dir, file.Name())
 		if !strings.HasSuffix(path, spoolSuffix) {
 			continue
 		}
@@ -182,7 +182,7 @@ func (s *spool) load() error {
 			}
 			continue
 		}
-		if _, err := fmt.Sscanf(name.Name(), "%d", &s.number); err != nil {
+		if _, err := fmt.Sscanf(file.Name(), "%d", &s.number); err != nil {
 			return fmt.Errorf("the name of %s: %w", path, err)
 		}
 		e.forget()

@@ -53,7 +53,7 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 
 // takeQueued takes jobs that are in the queue, and returns the queue locked.
 func (e *Engine) takeQueued(ctx context.Context, t Take) (*queue, []Taken, error) {
-	for n, open := e.commits.size(); n > maxOpen; n, open = e.commits.size() { // n is the number of open's changes
+	for n, open := e.commits.size(); n > maxOpen; n, open = e.commits.size() { // n is the number of changes in open, the current commit
 		if err := open.wait(); err != nil {
 			return nil, nil, err
 		}

@@ -64,8 +64,8 @@ func FormOf(path string) httpanswer.Form {
 func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, started := httpanswer.SetRequestID(w.Header()), time.Now()
-		answer := new(answer)
-		answer.AnswerWriter = httplimit.AnswerWriter{ResponseWriter: w, Begin: func(status int) { answer.status = status }}
+		a := new(answer)
+		a.AnswerWriter = httplimit.AnswerWriter{ResponseWriter: w, Begin: func(status int) { a.status = status }}
 		end := m.Begin()
 		defer func() {
 			p := recover()
@@ -73,15 +73,15 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 				defer panic(p)
 			} else if p != nil {
 				log.ErrorContext(r.Context(), "a handler panicked", "request", id, "panic", p, "stack", string(debug.Stack()))
-				if answer.status == 0 {
+				if a.status == 0 {
 					form := FormOf(r.URL.Path)
-					form.WriteRefusal(answer, form.Internal(w.Header()))
+					form.WriteRefusal(a, form.Internal(w.Header()))
 				}
 			}
-			end(r, answer.status)
-			logRequest(log.Handler(), r, started, answer.status, id)
+			end(r, a.status)
+			logRequest(log.Handler(), r, started, a.status, id)
 		}()
-		next.ServeHTTP(answer, r)
+		next.ServeHTTP(a, r)
 	})
 }
 
@@ -113,7 +113,7 @@ type answer struct {
 	status int
 }
 
-// Hijack gives the connection to a handler that switches protocols, as the balancer for a WebSocket.
+// Hijack gives the connection to a handler that switches protocols, as the balancer does for a WebSocket.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(a.ResponseWriter).Hijack()
 	if err == nil && a.status == 0 {

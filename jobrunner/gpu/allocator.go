@@ -290,7 +290,7 @@ func (a *Allocator) States() []DeviceState {
 	out := []DeviceState{}
 	for _, d := range a.inventory.Devices() {
 		sample, err := a.inventory.Sample(d.UUID)
-		if err != nil { // it was removed meanwhile
+		if err != nil { // the device was removed meanwhile
 			sample = Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
 		}
 		out = append(out, DeviceState{d, sample, owners[d.UUID]})

@@ -72,10 +72,10 @@ type File struct {
 	content []byte
 }
 
-func NewFile(kind string, content []byte) File {
+func NewFile(contentType string, content []byte) File {
 	sum := sha256.Sum256(content)
 	return File{http.Header{
-		"Content-Type":           {kind},
+		"Content-Type":           {contentType},
 		"Cache-Control":          {"no-cache"}, // revalidate: another release has another content
 		"Etag":                   {strconv.Quote(base64.RawURLEncoding.EncodeToString(sum[:]))},
 		"X-Content-Type-Options": {"nosniff"},
@@ -212,7 +212,7 @@ func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err
 	f.WriteRefusal(w, refusal)
 }
 
-// Internal returns the answer for an internal error. It has the request id of the log entry.
+// Internal returns the answer for an internal error. Except in ErrorForm, its text has the request id of the log entry.
 func (f Form) Internal(h http.Header) *Refusal {
 	const text = "the deployment failed to answer: its log says why"
 	if f == ErrorForm {
@@ -231,7 +231,7 @@ func shortage(ctx context.Context, err error) *Refusal {
 		return unavailable(httplimit.RetryAfter, err.Error())
 	case class == sqldb.Full:
 		return Refuse(http.StatusInsufficientStorage, "%s", sqldb.PublicText(err))
-	case class != sqldb.Fault: // the class of all errors that aren't the database's
+	case class != sqldb.Fault: // Fault is also the class of errors that don't come from the database
 		return unavailable(sqldb.RetryAfter, sqldb.PublicText(err))
 	case httplimit.ServerStops(ctx):
 		return unavailable(httplimit.RetryAfter, httplimit.ErrStopping.Error())

@@ -46,8 +46,8 @@ type Match[T any] struct {
 	Allow     []string  // methods that the path allows; empty for an unknown path
 }
 
-// Add adds an operation. A segment in braces matches any segment that isn't empty, and with dots
-// after its name the rest of the path if that isn't empty.
+// Add adds an operation. A segment {name} matches any segment that isn't empty, and {name...} any rest
+// of the path that isn't empty.
 func (t *Table[T]) Add(method, path string, operation T) {
 	n := &t.root
 	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {

@@ -135,7 +135,7 @@ type relayAnswer struct {
 	w         http.ResponseWriter
 	started   bool              // the answer has begun, as text
 	events    bool              // the text is server-sent events
-	retries   int               // of the run whose chunks these are
+	retries   int               // of the job, in the run whose chunks are passed on
 	collected []json.RawMessage // chunks for a single answer
 }
 

@@ -34,8 +34,8 @@ type Config struct {
 type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
-	requests *prometheus.HistogramVec // durations
-	open     prometheus.Gauge         // requests
+	requests *prometheus.HistogramVec // durations of requests
+	open     prometheus.Gauge         // requests in flight
 	jobs     *jobs
 	webhooks *prometheus.CounterVec
 }

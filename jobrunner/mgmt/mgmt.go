@@ -34,7 +34,7 @@ type Config struct {
 	Clock  *clock.Clock
 	Logger *slog.Logger // logs internal errors
 
-	// Limits enforces the rate limits of version 2. Otherwise answers always show full quotas.
+	// Limits enforces the rate limits of version 2. If it is false, answers always show full quotas.
 	// The nodes on a shared database have common limits.
 	Limits   bool
 	Workers  *worker.Pools

@@ -237,7 +237,7 @@ func (b commandBodyV2) setCommand(c *store.Container) error {
 	if b.ArgsText != nil {
 		c.SetArgs(*b.ArgsText)
 		command, _ := c.Command()                                        // args that can't be split are one word
-		if strings.Contains(strings.Join(command.Words(), ""), "\x00") { // args in JSON form escapes it, so that only a word shows it
+		if strings.Contains(strings.Join(command.Words(), ""), "\x00") { // in JSON form, args has only the escape of a NUL
 			return store.Refusal("args has a NUL character, which a program can't get: remove it")
 		}
 	}

@@ -58,7 +58,7 @@ func (n *Node) checkOthers(ctx context.Context) {
 	for _, other := range n.askOthers(ctx, http.Header{"Authorization": {"Bearer " + n.Key}}, "/ui/node") {
 		problem := ""
 		switch sameURL, sameFolder := other.node.URL == n.URL, other.node.FolderID == n.FolderID; {
-		case sameURL && sameFolder: // it is this node before a crash
+		case sameURL && sameFolder: // this node's own record from before a crash
 		case sameURL:
 			problem = "has this one's address, so they can't reach each other: set --node-url of both"
 		case other.status == 0:

@@ -41,7 +41,7 @@ type (
 		Now             int64           `json:"now"`
 		Started         int64           `json:"started"`
 		Version         string          `json:"version"`
-		Step            int64           `json:"step"`            // length of a step of the levels
+		Step            int64           `json:"step"`            // length of a step in Past
 		PercentileSteps int             `json:"percentileSteps"` // steps per percentile
 		States          []string        `json:"states"`
 		Endpoints       []endpoint      `json:"endpoints"`
@@ -266,7 +266,7 @@ func (p *Page) serveLog(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	return nil
 }
 
-// readLog reads a log of this jobrunner, or asks the one that has it.
+// readLog reads a log of this jobrunner, or else asks the other jobrunners for it.
 func (p *Page) readLog(r *http.Request, query url.Values) ([]lineJSON, bool) {
 	lines, ok := p.Source.Log(query.Get("endpoint"), query.Get("worker"))
 	if pod := query.Get("pod"); pod != "" {

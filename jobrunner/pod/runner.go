@@ -187,7 +187,8 @@ func (r *runner) perform(ctx context.Context, next step, p store.Pod, a *actualS
 // reset starts over: only the GPUs and the generation stay.
 func (a *actualState) reset() { *a = actualState{generation: a.generation, hasGPUs: a.hasGPUs} }
 
-// initialState returns an adopted process's state. Otherwise it assumes GPUs, so that they are released.
+// initialState returns the state of an adopted process. Without a process, it says that the pod has GPUs, so that
+// serve releases any that are left.
 func (r *runner) initialState() actualState {
 	r.mu.Lock()
 	process, span := r.process, r.span
@@ -287,7 +288,7 @@ func (r *runner) watch(ctx context.Context, p store.Pod, a *actualState) {
 
 // reportEnd reports a process that exited by itself. Its GPUs are released before the report.
 func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actualState) {
-	a.process.Stop(0) // also its children
+	a.process.Stop(0) // stops children that are left
 	end := a.process.Exit()
 	r.log.Note("the pod ended with " + end.Text)
 	r.release()
@@ -373,7 +374,7 @@ func (r *runner) release() {
 	r.devices = nil
 }
 
-// backOff waits before a failed start is retried, without GPUs unless the pod is a cluster's member.
+// backOff waits before a failed start is retried. The pod keeps its GPUs meanwhile only if it is a cluster's member.
 func (r *runner) backOff(ctx context.Context, p store.Pod, a *actualState, err error) {
 	if p.Cluster == nil {
 		r.release()

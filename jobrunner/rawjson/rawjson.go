@@ -55,8 +55,8 @@ func find(quoted []byte, names []string) (name string, ok bool) {
 	return "", false
 }
 
-// IsUnicode reports whether a JSON text is valid UTF-8 and its escapes have no unpaired surrogates:
-// encoding/json replaces both by U+FFFD.
+// IsUnicode reports whether a JSON text is valid UTF-8 and its escapes have no unpaired surrogates.
+// encoding/json replaces invalid bytes and unpaired surrogates by U+FFFD.
 func IsUnicode(text []byte) bool {
 	if !utf8.Valid(text) {
 		return false
@@ -128,7 +128,7 @@ func Fault(text []byte) error {
 // maxDepth is the maximum depth of nested values, as in encoding/json.
 const maxDepth = 10_000
 
-// scanner is a position in a text. Its methods, except at, skip the element in their name, and return
+// scanner is a position in a text. Its methods, except the method at, skip the element in their name, and return
 // false if the element isn't there.
 type scanner struct {
 	text  []byte

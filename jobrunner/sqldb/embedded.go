@@ -18,8 +18,8 @@ import (
 type embedded struct {
 	writer     *writer
 	readers    *readerPool
-	reserve    *reserve    // nil in memory
-	file       string      // "" in memory
+	reserve    *reserve    // nil for a database in memory
+	file       string      // "" for a database in memory
 	openedFile fs.FileInfo // the file that was opened
 	// mu separates readers and the writer of a database in memory. In a folder, the write-ahead log does.
 	mu sync.RWMutex
@@ -49,8 +49,8 @@ func openEmbedded(c Config) (_ *embedded, err error) {
 	return db, nil
 }
 
-// prepareFolder creates the file so that only its owner can read it (SQLite gives its log the
-// same mode). It returns the URI of the file.
+// prepareFolder creates the database file, which only its owner can read (SQLite gives its log the
+// same mode), unless the file exists. It returns the file's URI.
 func (db *embedded) prepareFolder(dir string) (source string, err error) {
 	if db.reserve, err = openReserve(dir); err != nil {
 		return "", fmt.Errorf("opening the file that holds space back: %w", err)
@@ -92,9 +92,9 @@ func (db *embedded) write(ctx context.Context, fn func(*Tx) error, mayUseReserve
 	return db.classify(cmp.Or(db.writer.write(ctx, fn, mayUseReserve), db.checkMoved()))
 }
 
-// checkMoved returns an error if the open file isn't at its path, where the next process looks for its commits.
+// checkMoved returns an error if the open file isn't at its path: the next process wouldn't find the commits.
 func (db *embedded) checkMoved() error {
-	if now, err := os.Stat(db.file); db.file == "" || err == nil && os.SameFile(now, db.openedFile) {
+	if current, err := os.Stat(db.file); db.file == "" || err == nil && os.SameFile(current, db.openedFile) {
 		return nil
 	}
 	return fileError{fmt.Errorf("the database's file %s was removed or replaced while it is open: move it back, or stop the jobrunner and restore a backup of the data folder", db.file)}

@@ -123,7 +123,7 @@ func (db *DB) unlockFolder() error {
 // rolls back the changes of fn. Other writes may wait for fn, so it must be quick and use
 // only tx. If a statement or the commit fails, fn may run again from the start, so it must assign
 // its results and not add to them. If ctx ends before fn has started, Write returns at once;
-// later it waits for the outcome.
+// if ctx ends later, Write waits for the outcome.
 //
 // Write returns ErrFull if the disk is full, and ErrUnavailable if the server doesn't
 // respond.
@@ -204,8 +204,8 @@ func (c Config) name() string {
 // Shared reports whether other processes can use the same database.
 func (db *DB) Shared() bool { return db.backend.shared() }
 
-// MeasureClockLag returns how far the clock now is behind the clock of a shared database, which sets
-// the clocks of all processes. It returns 0 if the database isn't shared.
+// MeasureClockLag returns how far the times of the function now are behind the clock of a shared database, which
+// sets the clocks of all processes. It returns 0 if the database isn't shared.
 func (db *DB) MeasureClockLag(ctx context.Context, now func() time.Time) (behind time.Duration, err error) {
 	if !db.Shared() {
 		return 0, nil
@@ -226,7 +226,7 @@ func (db *DB) MeasureClockLag(ctx context.Context, now func() time.Time) (behind
 // earlier holders. On SQLite it is a no-op, because writes are serialized.
 func (tx *Tx) Lock(name string) error { return tx.session.lock(name) }
 
-// Notify sends a hint of one line to the other processes that Listen. It returns at once. The caller must
+// Notify sends a hint of one line to the other processes that call Listen. It returns at once. The caller must
 // have committed the change that the hint is about. Hints are sent in batches, about every 10 ms, and may
 // be lost, so receivers must also poll. On SQLite it is a no-op.
 func (db *DB) Notify(hint string) { db.backend.notify(hint) }

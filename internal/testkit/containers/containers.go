@@ -207,7 +207,7 @@ func (e *Engine) Network(t testing.TB) (name string) {
 	return name
 }
 
-// podmanScript is the CLI. It hides control groups 2 from crun if the machine mixes both versions.
+// podmanScript is the CLI. It hides cgroup v2 from crun if the machine mounts both cgroup v1 and v2.
 const podmanScript = `#!/bin/sh
 export CONTAINERS_STORAGE_CONF=%[1]s/storage.conf CONTAINERS_CONF=%[1]s/containers.conf CONTAINERS_REGISTRIES_CONF=%[1]s/registries.conf
 exec unshare --mount sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh %[2]s --tmpdir %[1]s/tmp "$@"

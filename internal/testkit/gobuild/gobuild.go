@@ -59,7 +59,7 @@ func Programs(ctx context.Context, dir string, packages ...string) error {
 			}
 			continue
 		}
-		file, err := os.Open(line) // go test notes this; for a directory, with the times of its files
+		file, err := os.Open(line) // go test notes the file's time, and for a directory the times of its files
 		if err == nil {
 			err = file.Close()
 		}

@@ -41,7 +41,7 @@ func (r *reader) checkHealth(g *physicalGPU) {
 			g.checkedFault = remedy
 			return
 		}
-		cutoff := time.Now().Add(-pollInterval) // the driver has had time to update its recovery action
+		cutoff := time.Now().Add(-pollInterval) // for earlier reports, the driver has had time to update its recovery action
 		if g.lastReport.received.Before(cutoff) {
 			g.lastReport = report{}
 		}
@@ -101,7 +101,7 @@ func (r *reader) register(g *physicalGPU) {
 	}
 }
 
-// waitEvent waits up to maxEventWait for an event, and reports whether it calls for a refresh.
+// waitEvent waits up to maxEventWait for an event, and reports whether the GPUs must be read again.
 func (r *reader) waitEvent() bool {
 	if r.events == nil {
 		_ = clock.RealSleep(r.life, maxEventWait)

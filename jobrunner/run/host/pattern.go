@@ -9,7 +9,7 @@ import (
 
 // pattern matches images. * matches any characters except /, ? matches one of them, **
 // matches any characters, [a-c] matches one character of the set, and [!a-c] one character
-// outside it. A pattern without a tag or digest matches all of them.
+// outside it. A pattern without a tag or digest matches every tag and digest.
 //
 // Libraries for paths, such as doublestar, differ: their team/** also matches team, and { }
 // are alternatives.

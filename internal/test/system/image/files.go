@@ -44,12 +44,13 @@ func systemFiles() []file {
 	}
 }
 
-// authorities returns Mozilla's certificate authorities in PEM, which can't express the constraints of a few.
+// authorities returns Mozilla's certificate authorities in PEM, except the few with constraints, which PEM can't
+// express.
 func authorities() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // to memory
+			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // writes to memory don't fail
 		}
 	}
 	return out.Bytes()

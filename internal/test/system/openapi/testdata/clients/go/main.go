@@ -1,4 +1,4 @@
-// Command clients calls the operations that a file lists with generated clients and body types.
+// Command clients uses generated clients and body types to call the operations that a file lists.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"clients/v2"
 )
 
-// script is the file, which the test writes.
+// script is the content of the file. The test writes it.
 type script struct {
 	URL, Key string
 	Steps    []step
