@@ -291,8 +291,8 @@ func atLeast(level string, minimum types.String) bool {
 	return minimum.IsNull() || slices.Index(levels, level) >= slices.Index(levels, minimum.ValueString())
 }
 
-func availableIn(product, place, entry string) schema.ListNestedAttribute {
-	return objects("Availability of "+product+" in "+place+".", map[string]schema.Attribute{
+func availableIn(subject, place, entry string) schema.ListNestedAttribute {
+	return objects("Availability of "+subject+" in "+place+".", map[string]schema.Attribute{
 		"id": text("Id of the " + entry + "."), "name": text("Name of the " + entry + "."), "availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`."),
 	})
 }

@@ -77,7 +77,7 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 	// Set the id first: the endpoint exists even if a later step fails.
 	m.ID = types.StringValue(got.ID)
 	templateID, urls := m.TemplateID, m.RequestURLs
-	if got.Container != nil { // API v1 was sent no variables
+	if got.Container != nil { // nil on API v1, which was sent no variables
 		m.Private.EnvWO.recordAnswer(c, &m.writeOnlyEnv, got.Container.Env)
 	}
 	if c.Version == api.V1 && len(m.DataCenterIDs.Elements()) == 0 {

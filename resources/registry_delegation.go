@@ -62,8 +62,8 @@ type registryDelegation struct {
 	ID, Resource, Name, DelegatorUserID, AWSUser, AWSRegion, Repository, Tag, DockerRegistryURI, CreatedAt types.String
 }
 
-// planRegistryDelegation replaces the delegation only if the repository changes: an ARN without
-// a tag means the latest.
+// planRegistryDelegation replaces the delegation only if the repository or tag changes. An ARN without
+// a tag has the tag latest.
 func planRegistryDelegation(ctx context.Context, p *planrule.Plan[registryDelegation]) {
 	if p.Changes(ctx, "resource") && (p.Plan.Resource.IsUnknown() || !api.SameRepository(p.State.Resource.ValueString(), p.Plan.Resource.ValueString())) {
 		p.Replace("resource")

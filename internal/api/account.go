@@ -52,8 +52,8 @@ func (s *SSHKeys) Get(ctx context.Context) ([]string, error) {
 }
 
 // Edit replaces the list of keys with the result of change, which gets the current keys and those that
-// earlier edits of this client have added. Later edits get adds, too. If nothing changes, Edit sends
-// nothing. The edits run one after the other.
+// earlier edits of this client have added. adds are the keys that this edit adds, for later edits. If
+// nothing changes, Edit sends nothing. The edits run one after the other.
 func (s *SSHKeys) Edit(ctx context.Context, adds []string, change func(keys, added []string) []string) ([]string, error) {
 	s.editMu.Lock()
 	defer s.editMu.Unlock()

@@ -38,7 +38,7 @@ type BillRecord struct {
 	Counts    map[string]int64       // by member, of API v1: timeBilledMs, diskSpaceBilledGb, …
 }
 
-// Bill reads the cost of objects. path is relative to /v1/billing or /v2/billing: "/pods". query
+// Bill reads the cost of objects. path is relative to /v1/billing or /v2/billing, such as "/pods". query
 // selects the period and the objects; its parameters depend on the API version.
 func (c *Client) Bill(ctx context.Context, path string, query url.Values) (b Bill, err error) {
 	call := httpclient.Call{URL: c.deployment.settings.BaseURL + "/" + string(c.Version) + "/billing" + path, Query: query, List: true}

@@ -90,7 +90,7 @@ func (c *Client) EndpointReleases(ctx context.Context, endpointID string) (out R
 	return out, err
 }
 
-// listOfEndpoint reads a list whose member has the name of its path.
+// listOfEndpoint reads a list of an endpoint. name is the end of the list's path and its member in the answer.
 func listOfEndpoint[W any](ctx context.Context, c *Client, endpointID, name string, rest any) ([]W, error) {
 	if err := checkID("endpoint", endpointID); err != nil {
 		return nil, err

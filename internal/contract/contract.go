@@ -193,7 +193,8 @@ func (s *Setting) Field() *Field {
 	return s.V1
 }
 
-// OnlyVersion returns the only version with the setting, or "" if both or only one has the resource.
+// OnlyVersion returns the only version with the setting, or "" if both versions have the setting, or only
+// one has the resource.
 func (s *Setting) OnlyVersion() API {
 	f := s.Field()
 	both := (Body{V1, f.Resource, Create}).Exists() && (Body{V2, f.Resource, Create}).Exists()

@@ -1,7 +1,7 @@
 package contract
 
 // All operations may return the failures of the service description (sections Errors and
-// Authentication). The v2 document's default response covers the others.
+// Authentication). The v2 document's default response covers all other failures.
 var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("GET", "/openapi.json", "", 200, "service description: Versioning 3"),
 
@@ -90,7 +90,7 @@ func pages(list string) string {
 type UnservedOperation struct {
 	API          API
 	Method, Path string // below the API's base path
-	Guess        bool   // the path is a guess: RunPod's pages print none
+	Guess        bool   // the path is a guess: RunPod's pages don't print it
 	Source       string
 }
 

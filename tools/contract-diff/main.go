@@ -1,11 +1,11 @@
-// Command contract-diff compares RunPod's newer OpenAPI document of API v2 with the
+// Command contract-diff compares a newer version of RunPod's OpenAPI document of API v2 with the
 // document that the jobrunner serves:
 //
 //	contract-diff JOBRUNNER KNOWN DOCUMENT
 //
-// JOBRUNNER is the jobrunner's document. KNOWN is RunPod's document that this project
-// follows; differences between it and the jobrunner aren't reported. The exit status is 1 if a
-// change breaks clients or deployments.
+// JOBRUNNER is the jobrunner's document. KNOWN is the version of RunPod's document that this project
+// follows; its differences from the jobrunner's document aren't reported. DOCUMENT is the newer version.
+// The exit status is 1 if a change breaks clients or deployments.
 package main
 
 import (

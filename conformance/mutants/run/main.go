@@ -71,7 +71,7 @@ func runMutants(ctx context.Context, binary, patterns string, parallel int) erro
 	judge := func(m mutants.Mutant) outcome { return judgeMutant(ctx, binary, m) }
 	outcomes := judgeAll(selected, parallel, judge)
 	for i, v := range outcomes {
-		if !v.ok() && ctx.Err() == nil { // beside another deployment, cases of concurrent requests may miss a fault
+		if !v.ok() && ctx.Err() == nil { // again, alone: beside another deployment, cases with concurrent requests may miss a fault
 			outcomes[i] = judgeAll(selected[i:i+1], 1, judge)[0]
 		}
 	}
@@ -169,11 +169,11 @@ func judgeFaulty(ctx context.Context, c local.Config, fault string, judge func(c
 // judgeMutant runs the suite against a jobrunner with the mutant's fault.
 func judgeMutant(ctx context.Context, binary string, m mutants.Mutant) (result outcome) {
 	result.Mutant = m
-	var selected []string // all clauses for a control
+	var selected []string // nil, for a control, selects all clauses
 	if m.Clause != "" {
 		selected = []string{m.Clause}
 	}
-	// In memory, a request of these operations ends before another begins.
+	// In memory, the requests that these clauses send at once would run one after the other.
 	disk := m.Clause == "RAT-13" || m.Clause == "RAT-15"
 	result.err = judgeFaulty(ctx, local.Config{Binary: binary, Disk: disk}, m.Fault, func(ctx context.Context, target conformance.Target) error {
 		r, err := conformance.Judge(ctx, conformance.Options{Target: target, Seed: 1, Select: selected})

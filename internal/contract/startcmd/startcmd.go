@@ -77,7 +77,7 @@ func (c Command) JSON() string {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(c) // lists of strings
+	_ = e.Encode(c) // never fails for lists of strings
 	return strings.TrimSuffix(text.String(), "\n")
 }
 

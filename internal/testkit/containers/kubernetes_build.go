@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// kubernetesVersion is the release of the three programs.
+	// kubernetesVersion is the release of kubernetesPrograms.
 	kubernetesVersion = "1.36.3"
 	kubernetesModule  = "k8s.io/kubernetes"
 )
@@ -51,7 +51,7 @@ func BuildKubernetes(ctx context.Context) (folder string, err error) {
 	if err := writeKubernetesModule(ctx, work); err != nil {
 		return "", fmt.Errorf("the modules of Kubernetes %s: %w", kubernetesVersion, err)
 	}
-	build := []string{"build", "-mod=mod", "-ldflags=-s -w", "-o", work + "/"} // one command, which doesn't wait for a link
+	build := []string{"build", "-mod=mod", "-ldflags=-s -w", "-o", work + "/"} // one command, so that a program is compiled while another is linked
 	for _, program := range absent {
 		build = append(build, kubernetesModule+"/cmd/"+program)
 	}
@@ -67,7 +67,7 @@ func BuildKubernetes(ctx context.Context) (folder string, err error) {
 }
 
 // writeKubernetesModule writes a module that requires Kubernetes. The go.mod of Kubernetes replaces modules
-// with folders that its archive lacks. Here they are required in the versions of the same release.
+// with folders that its archive lacks. The written module requires those modules in the versions of the same release.
 func writeKubernetesModule(ctx context.Context, work string) error {
 	if err := writeFile(work, "go.mod", "module build\n", 0o600); err != nil {
 		return err
