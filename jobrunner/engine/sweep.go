@@ -81,10 +81,10 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	for _, q := range e.loadedQueues() {
-		for slice := maxSlice; slice == maxSlice; {
+		for ticks := maxSlice; ticks == maxSlice; {
 			q.mu.Lock()
 			consider(q.settleAll()) // before requests time out
-			for slice = 0; slice < maxSlice && q.timed.Len() > 0 && q.timed.first().due() <= now; slice++ {
+			for ticks = 0; ticks < maxSlice && q.timed.Len() > 0 && q.timed.first().due() <= now; ticks++ {
 				q.tick(q.timed.first())
 			}
 			if first := q.timed.first(); first != nil {

@@ -35,8 +35,8 @@ func Presets() (names []string) {
 func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 	s := &simulated{name: spec, log: log, inUse: map[string]bool{}, changed: make(chan struct{}, 1), stop: func() {}}
 	text, err := presets.ReadFile(path.Join("presets", spec+".yaml"))
-	preset := err == nil && fs.ValidPath(spec)
-	if !preset {
+	isPreset := err == nil && fs.ValidPath(spec)
+	if !isPreset {
 		if text, err = flagfile.Read(spec); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("simulated GPUs: file %s not found, and it is not a preset: expected a file or one of %s", spec, strings.Join(Presets(), ", "))
 		} else if err != nil {
@@ -46,7 +46,7 @@ func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 	if s.driver, s.devices, err = readMachine(spec, text); err != nil {
 		return nil, fmt.Errorf("simulated GPUs: %w", err)
 	}
-	if !preset {
+	if !isPreset {
 		s.stop = yamlfile.Watch(spec, text, s.reread)
 	}
 	return s, nil

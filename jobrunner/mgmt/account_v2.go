@@ -13,7 +13,8 @@ type secretBodyV2 struct {
 	Description *string `json:"description"`
 }
 
-// maxSecretBody is the largest body with a value, in bytes: JSON may escape characters.
+// maxSecretBody is the largest body with a secret's value, in bytes. It is twice the largest value, because
+// JSON may escape characters.
 const maxSecretBody = 32 << 20
 
 func (b *secretBodyV2) maxBody() int64 { return maxSecretBody }

@@ -401,12 +401,12 @@ func mergedRequest(body map[string]any, t store.Template) []byte {
 	request := contract.Body{API: contract.V2, Resource: "pod", Use: contract.Create}
 	merged := maps.Clone(body)
 	delete(merged, "templateId")
-	_, entrypoint := body["entrypoint"]
-	_, cmd := body["cmd"]
+	_, setsEntrypoint := body["entrypoint"]
+	_, setsCmd := body["cmd"]
 	for name, value := range settings {
 		switch _, inBody := body[name]; {
 		case inBody || value == nil || request.At(name) == nil, name == "entrypoint", name == "cmd": // the template's args have both
-		case name == "args" && (entrypoint || cmd), name == "mounts" && body["cpu"] != nil:
+		case name == "args" && (setsEntrypoint || setsCmd), name == "mounts" && body["cpu"] != nil:
 		default:
 			merged[name] = value
 		}

@@ -127,7 +127,7 @@ func (w *worker) probe(ctx context.Context, address string) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	unreachableSince := time.Time{}
-	start, reported := w.pool.clock.Now(), "" // kind of the last answer that noteUnready reported
+	start, reportedKind := w.pool.clock.Now(), "" // reportedKind is the kind of the last answer that noteUnready reported
 	for ready, missed := false, 0; ; {
 		answer, reached := checkHealth(ctx, client, url)
 		switch {
@@ -148,11 +148,11 @@ func (w *worker) probe(ctx context.Context, address string) {
 			}
 		case !ready:
 			kind := answer
-			if _, err := strconv.Atoi(answer); err != nil { // an error, whose port numbers differ
+			if _, err := strconv.Atoi(answer); err != nil { // an error, in which the client's port number differs each time
 				kind = signature(answer)
 			}
-			if kind != reported && w.pool.clock.Now().Sub(start) >= unreadyAfter {
-				reported = kind
+			if kind != reportedKind && w.pool.clock.Now().Sub(start) >= unreadyAfter {
+				reportedKind = kind
 				w.noteUnready(fmt.Sprintf("it takes no requests yet: GET %s at its PORT has to answer 200, and got %s", path, answer))
 			}
 		default:

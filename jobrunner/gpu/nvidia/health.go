@@ -32,7 +32,7 @@ var remedies = map[uint32]string{
 // memory's error counts decide, and a report lasts until the GPU is lost and comes back.
 func (r *reader) checkHealth(g *physicalGPU) {
 	g.checkedFault = ""
-	if action, ok := r.recoveryAction(g.handle); ok {
+	if action, ok := r.recoveryAction(g.nvmlDevice); ok {
 		if action != uint32(nvml.GPU_RECOVERY_ACTION_NONE) {
 			remedy, ok := remedies[action]
 			if !ok {
@@ -52,11 +52,11 @@ func (r *reader) checkHealth(g *physicalGPU) {
 		}
 		return
 	}
-	if n, ret := g.handle.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); ret == nvml.SUCCESS && n > 0 {
+	if n, ret := g.nvmlDevice.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); ret == nvml.SUCCESS && n > 0 {
 		g.checkedFault = fmt.Sprintf("%d uncorrectable errors in its memory (ECC): it needs a reset (nvidia-smi --gpu-reset)", n)
 	}
 	if r.functions["nvmlDeviceGetRemappedRows"] {
-		if _, _, _, failed, ret := g.handle.GetRemappedRows(); ret == nvml.SUCCESS && failed {
+		if _, _, _, failed, ret := g.nvmlDevice.GetRemappedRows(); ret == nvml.SUCCESS && failed {
 			g.checkedFault = "bad rows of its memory could not be remapped: the card must be replaced"
 		}
 	}
@@ -92,11 +92,11 @@ func (r *reader) register(g *physicalGPU) {
 	if r.events == nil {
 		return
 	}
-	supportedEvents, ret := g.handle.GetSupportedEventTypes()
+	supportedEvents, ret := g.nvmlDevice.GetSupportedEventTypes()
 	if ret != nvml.SUCCESS || supportedEvents&errorEvents == 0 {
 		return
 	}
-	if ret := g.handle.RegisterEvents(supportedEvents&errorEvents, r.events); ret != nvml.SUCCESS {
+	if ret := g.nvmlDevice.RegisterEvents(supportedEvents&errorEvents, r.events); ret != nvml.SUCCESS {
 		r.log.Warn("errors of a GPU are detected only by polling: registering for its events failed", "gpu", g.uuid, "error", ret)
 	}
 }
@@ -133,7 +133,7 @@ func (r *reader) record(event nvml.EventData) {
 	}
 	uuid, _ := event.Device.GetUUID() // fails if the GPU is lost; then the handle identifies it
 	for _, g := range r.gpus {
-		if g.uuid != uuid && g.handle != event.Device {
+		if g.uuid != uuid && g.nvmlDevice != event.Device {
 			continue
 		}
 		target := &g.lastReport

@@ -16,10 +16,10 @@ import (
 
 // physicalGPU is a GPU of this machine. A lost GPU stays in the inventory, with a fault.
 type physicalGPU struct {
-	uuid    string
-	index   int
-	handle  nvml.Device
-	devices []allocatableDevice
+	uuid       string
+	index      int
+	nvmlDevice nvml.Device
+	devices    []allocatableDevice
 
 	lostReason   string // why it doesn't respond; "" if it responds
 	checkedFault string // fault found by checkHealth; "" if healthy
@@ -80,7 +80,7 @@ func (r *reader) poll(index int) *physicalGPU {
 		r.gpus = append(r.gpus, &physicalGPU{uuid: uuid, lostReason: "new"}) // registered for events below
 	}
 	g := r.gpus[i]
-	g.index, g.handle = index, device
+	g.index, g.nvmlDevice = index, device
 	memory, ret := device.GetMemoryInfo()
 	if ret != nvml.SUCCESS && g.devices == nil {
 		// The GPU is lost from the start: only its UUID and type are known.
@@ -114,14 +114,14 @@ func (r *reader) typeID(device nvml.Device) string {
 
 // allocatableDevices returns the GPU itself, or its instances in MIG mode.
 func (r *reader) allocatableDevices(g *physicalGPU, memory int64) (devices []allocatableDevice) {
-	typeID := r.typeID(g.handle)
-	if !r.migEnabled(g.handle) {
+	typeID := r.typeID(g.nvmlDevice)
+	if !r.migEnabled(g.nvmlDevice) {
 		whole := gpu.Device{UUID: g.uuid, TypeID: typeID, Memory: memory}
-		return []allocatableDevice{{Device: whole, handle: handle{g.handle, g.handle}}}
+		return []allocatableDevice{{Device: whole, handle: handle{g.nvmlDevice, g.nvmlDevice}}}
 	}
-	n, _ := g.handle.GetMaxMigDeviceCount() // 0 if the driver doesn't report it
+	n, _ := g.nvmlDevice.GetMaxMigDeviceCount() // 0 if the driver doesn't report it
 	for i := range n {
-		instance, ret := g.handle.GetMigDeviceHandleByIndex(i)
+		instance, ret := g.nvmlDevice.GetMigDeviceHandleByIndex(i)
 		if ret != nvml.SUCCESS { // no instance has this number
 			continue
 		}
@@ -129,7 +129,7 @@ func (r *reader) allocatableDevices(g *physicalGPU, memory int64) (devices []all
 		if ret != nvml.SUCCESS {
 			continue
 		}
-		d := allocatableDevice{Device: gpu.Device{UUID: uuid, MIG: profile(instance)}, handle: handle{instance, g.handle}}
+		d := allocatableDevice{Device: gpu.Device{UUID: uuid, MIG: profile(instance)}, handle: handle{instance, g.nvmlDevice}}
 		d.TypeID = gpu.InstanceType(typeID, d.MIG)
 		if memory, ret := instance.GetMemoryInfo(); ret == nvml.SUCCESS {
 			d.Memory = int64(memory.Total)
@@ -143,7 +143,7 @@ func (r *reader) allocatableDevices(g *physicalGPU, memory int64) (devices []all
 }
 
 func (r *reader) migEnabled(device nvml.Device) bool {
-	for _, name := range optionalFunctions[len(optionalFunctions)-3:] {
+	for _, name := range optionalFunctions[len(optionalFunctions)-3:] { // the functions for MIG
 		if !r.functions[name] {
 			return false
 		}
