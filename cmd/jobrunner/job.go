@@ -200,7 +200,7 @@ func (p *purgeJobs) Run() error {
 	})
 }
 
-// notStarted has the exit status exitNotStarted, or exitNoResult if the deployment didn't answer or failed.
+// notStarted gives an error the exit status exitNotStarted, or exitNoResult if the deployment didn't answer or failed.
 func notStarted(err error) error {
 	if answer, ok := errors.AsType[*api.Error](err); ok && (answer.Status == 0 || answer.Status >= http.StatusInternalServerError) {
 		return &exitError{exitNoResult, err.Error()}

@@ -93,7 +93,7 @@ func (s *serve) checkKey(key string) error {
 	return nil
 }
 
-// keys manages further keys. A deployment with the same data folder or database applies changes in a second.
+// keys manages further keys. A deployment with the same data folder or database applies changes within a second.
 type keys struct {
 	Add    addKey    `cmd:"" help:"Create a key and print it. It can't be shown again."`
 	List   listKeys  `cmd:"" help:"List the keys by their names."`

@@ -262,8 +262,8 @@ func logger(w io.Writer, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
-// greet prints the variables to export. It prints the key only if the user can't know it. Unless it does, it
-// prints no sign-in link into the log of a service or container.
+// greet prints the variables to export. It prints the key only if the user can't know it. If it doesn't print
+// the key, it doesn't print a sign-in link into the log of a service or container either.
 func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool, pageCode, gpus string, describe func() []string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
 	if remote != "" {

@@ -111,7 +111,7 @@ func (t *Table) current() (keys []Key, errChanged bool, err error) {
 }
 
 // reloadForUnknownKey reloads the copy because a request has an unknown key. It waits until reloadAfter has
-// passed since the last reload. All waiting requests share one reload.
+// passed since the last reload. All waiting requests share one reload. It returns whether the reload succeeded.
 func (t *Table) reloadForUnknownKey(ctx context.Context) bool {
 	start := time.Now()
 	t.sharedMu.Lock()

@@ -33,7 +33,7 @@ type file struct {
 	name string
 }
 
-// removals names offers to remove; * stands for all built-in ones.
+// removals names entries to remove; * stands for all built-in ones.
 type removals struct {
 	DataCenters []text `yaml:"data_centers"`
 	GPUs        []text `yaml:"gpus"`
@@ -103,7 +103,7 @@ type fileStock struct {
 // schedule is the content of a file: the catalog, and the stock over time.
 type schedule struct {
 	catalog Catalog     // without stock
-	stock   []stockRule // by the time when they come into force
+	stock   []stockRule // ordered by the time when they come into force
 }
 
 // catalogAfter returns the catalog at a time after the start of the deployment.

@@ -58,7 +58,8 @@ func (s *Source) Current() *Catalog {
 	return s.schedule.catalogAfter(s.elapsed())
 }
 
-// Changed returns a channel that is closed when the catalog changes. Call it before Current.
+// Changed returns a channel that is closed when the catalog changes. Call it before Current, so
+// that no change is missed.
 func (s *Source) Changed() <-chan struct{} {
 	if s == nil {
 		return nil

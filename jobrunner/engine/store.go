@@ -285,8 +285,8 @@ func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*jo
 	return jobs, err
 }
 
-// load reads the active jobs and the counts of an endpoint. It counts the active jobs itself, because the stored
-// numbers include changes of jobs that were never stored if the process was killed while the disk was full.
+// load reads the active jobs and the counts of an endpoint. It counts the active jobs itself: if the process was
+// killed while the disk was full, the stored counts include changes of jobs that were never stored.
 func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts Counts, err error) {
 	if jobs, err = s.list(ctx, selectActive, -1, endpoint); err == nil {
 		counts, err = s.counts(ctx, endpoint)

@@ -17,7 +17,7 @@ type conn struct {
 	net.Conn
 	listener      *Listener
 	address       netip.Prefix // of the client, for PerAddress; invalid if not counted
-	evictableFrom time.Time    // while it waits for a request; guarded by Listener.mu
+	evictableFrom time.Time    // valid while the connection waits for a request; guarded by Listener.mu
 	lingers       atomic.Bool  // a response was sent before the whole request arrived
 	closeOnce     sync.Once
 

@@ -21,7 +21,7 @@ type Job struct {
 	Worker   string
 	Attempt  int // 1 for the first dispatch of the job
 	Input    json.RawMessage
-	Env      map[string]string // variables of the worker: the template's and its own
+	Env      map[string]string // variables of the worker, including the template's and the endpoint's
 	GPUs     []string          // UUIDs of the worker's GPUs
 	Volume   string            // folder of the endpoint's network volume; "" without one
 
@@ -46,7 +46,7 @@ func (j Job) Sleep(ctx context.Context, d time.Duration) error { return j.clock.
 
 // Handle makes a function run the jobs of an image. The image is a pattern as in a jobrunner.yaml:
 // team/worker matches all its tags, team/** every image of the team. The first matching Handle
-// applies, before files and rules.
+// applies, before each [HandleFile] and the rules of [ConfigFile].
 func Handle(image string, h Handler) Option {
 	return func(s *settings) { s.handlers = append(s.handlers, host.Handler{Image: image, Func: h.run}) }
 }

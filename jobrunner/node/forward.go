@@ -26,7 +26,8 @@ const (
 	// leaderWait is how long a request waits for a leader. Another node takes over within six seconds.
 	leaderWait = 10 * time.Second
 	leaderPoll = 50 * time.Millisecond
-	// maxHops limits how often a request is forwarded: the leader may just have released the endpoint.
+	// maxHops limits how often a request is forwarded. The second hop is needed if the first node has just
+	// released the endpoint.
 	maxHops = 2
 )
 
@@ -92,7 +93,7 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 	toBalancer := n.newForwarder(&http.Transport{DisableKeepAlives: true}) // a new connection: net/http never repeats its request
 	toBalancer.proxy.FlushInterval = -1                                    // flush each write, also of a body whose length is known
 	return func(w http.ResponseWriter, r *http.Request, endpoint string) {
-		start, silentProcess := time.Now(), "" // process of a leader that didn't respond
+		start, silentProcess := time.Now(), "" // silentProcess is the process of a leader that didn't respond
 		for {
 			leader, err := n.leader(r.Context(), endpoint)
 			switch {
@@ -115,7 +116,7 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 				case result == answered:
 					return
 				case result == unanswered && (leader.balanced || r.Method != http.MethodGet || r.ContentLength != 0):
-					refuseUnreachable(w, r) // it may have taken effect, so it isn't repeated
+					refuseUnreachable(w, r) // the request may have taken effect, so it isn't repeated
 					return
 				case result == unanswered:
 					silentProcess = leader.Process
@@ -138,7 +139,8 @@ func (n *Node) leader(ctx context.Context, endpoint string) (place, error) {
 	if _, err := n.Store.Endpoint(ctx, endpoint); err != nil {
 		return place{}, err
 	}
-	n.syncMu.Lock() // another node has just created the endpoint
+	// The store has the endpoint, but n.places doesn't: another node has just created it.
+	n.syncMu.Lock()
 	defer n.syncMu.Unlock()
 	if _, known := n.places.endpoint(endpoint); !known {
 		n.sync(context.WithoutCancel(ctx), endpoint)
@@ -147,8 +149,8 @@ func (n *Node) leader(ctx context.Context, endpoint string) (place, error) {
 	return leader, nil
 }
 
-// serveLocally serves a request at this node. If another node has forwarded it and stops, the response
-// is sent before the wait for a job is over.
+// serveLocally serves a request at this node. If another node forwarded the request and now stops,
+// the response is sent before the wait for a job is over.
 func serveLocally(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if !isForwarded(r) {
 		next.ServeHTTP(w, r)

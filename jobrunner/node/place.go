@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// places caches which nodes run the workers of endpoints and the pods.
+// places caches which node leads each endpoint, and which node runs each pod.
 type places struct {
 	endpoints sync.Map // place by id
 

@@ -35,7 +35,7 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 	options.DisableCompression = true
 	options.MaxIdleConnsPerHost = 1024
 	// Less than all timeouts of the other node's server. These include its timeout for a request's header,
-	// because a connection may be opened for a request that then uses another connection.
+	// because a connection gets no request if the request for which it was opened uses another connection.
 	options.IdleConnTimeout = 5 * time.Second
 	return &forwarder{node: n, proxy: httputil.ReverseProxy{
 		Transport: options,

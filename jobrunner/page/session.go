@@ -53,7 +53,7 @@ func (s *sessions) newCode() string {
 	return s.code
 }
 
-// signIn returns the token of a new session, or why it is rejected.
+// signIn returns the token of a new session, or the reason for rejecting the key or code.
 func (s *sessions) signIn(key, code string) (token string, refusal *httpanswer.Refusal) {
 	if code == "" {
 		if refusal := s.check(key); refusal != nil {
@@ -186,7 +186,7 @@ func (p *Page) serveSession(w http.ResponseWriter, r *http.Request) *httpanswer.
 
 // RejectOtherHosts rejects requests for other host names than this machine's own, to prevent DNS rebinding:
 // another site could resolve its name to this machine, so that its scripts could read the page. If
-// remote is true, it rejects nothing, because the deployment has unknown names; /metrics then needs a key.
+// remote is true, it rejects nothing, because the deployment doesn't know all its names; /metrics then needs a key.
 func RejectOtherHosts(remote bool, next http.Handler) http.Handler {
 	if remote {
 		return next
@@ -212,7 +212,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// isCrossSite reports whether another site's page caused the request: only browsers send these headers.
+// isCrossSite reports whether another site's page caused the request. It reads headers that only browsers send,
+// so it returns false for other clients.
 func isCrossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":

@@ -18,10 +18,10 @@ const (
 	stop
 	restart
 	reset
-	replace // an update changed its container
+	replace // an update changed the pod's container
 
 	// Observations of the deployment.
-	startDelayed     // it can't start yet
+	startDelayed     // the pod can't start yet
 	computeAssigned  // it has its GPUs or vCPUs; its container starts
 	containerStarted // its container runs
 	containerExited  // its container exited successfully

@@ -33,7 +33,7 @@ const (
 	defaultBytes = 1 << 20
 	maxLine      = 8 << 10  // bytes; a longer line is cut
 	maxRead      = 64 << 10 // bytes of a line that are examined before it is cut
-	tailLines    = 20       // in Tail, or more because it doesn't split messages
+	tailLines    = 20       // in Tail, or more, because Tail doesn't split messages
 )
 
 // Line is a line of a process, or of the jobrunner about the process. The JSON is for the files of pods' logs.

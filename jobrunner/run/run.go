@@ -65,8 +65,8 @@ type Program struct {
 	FollowsClock bool
 	// NeedsNoResources means that the program needs no GPU and no volume, whatever its endpoint has.
 	NeedsNoResources bool
-	// OwnAddress means that each process has its own address, where its ports and the other members of
-	// a cluster are reached. Otherwise they are at PublishIP.
+	// OwnAddress means that each process has its own address, at which its ports are reached, also by the
+	// other members of its cluster. If false, its ports are reached at PublishIP.
 	OwnAddress bool
 	// Publish chooses the public port for a pod's port. Nil publishes none.
 	Publish func(ctx context.Context, private int) (public int, err error)
@@ -178,7 +178,8 @@ type Usage = procgroup.Usage
 type Orphan struct {
 	Pod string
 	Run int64 // generation of the pod; -1 if it never ran
-	// Adopt follows the container as if this run had started it, with its lines after a mark, or all.
+	// Adopt follows the container as if this run had started it. log receives its lines after mark, or all
+	// lines if mark is "".
 	Adopt  func(log Output, mark string) Process
 	Remove func()
 }

@@ -27,7 +27,7 @@ type Pod struct {
 	GPU *PodGPU `json:"gpu,omitempty"`
 	CPU *PodCPU `json:"cpu,omitempty"`
 
-	// Volume is the pod's own storage; size 0 means none. A network volume is mounted at its path, too.
+	// Volume is the pod's own storage; size 0 means none. A network volume is mounted at Volume.Path, too.
 	Volume        LocalVolume `json:"volume"`
 	NetworkVolume string      `json:"networkVolume,omitempty"` // id
 
@@ -144,7 +144,7 @@ func (p *Pod) beforeInsert(tx *Tx) (err error) {
 	return err
 }
 
-// UpdatePod changes a pod outside clusters. change may read templates in tx, and may run more than once.
+// UpdatePod changes a pod that isn't a member of a cluster. change may read templates in tx, and may run more than once.
 func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p *Pod) error) (Pod, error) {
 	return update(ctx, s, id, func(tx *Tx, p *Pod) error {
 		if err := p.rejectMember(); err != nil {
@@ -219,14 +219,14 @@ func checkPodMembers(p Pod) error {
 	return nil
 }
 
-// checkPodGPU checks against the catalog's largest machine with one of the types, not against this
-// one. If this machine can't run a pod, the pod waits.
+// checkPodGPU checks against the catalog's largest machine with one of the types. It doesn't check against
+// this machine: if this machine can't run a pod, the pod waits.
 func (tx *Tx) checkPodGPU(p Pod) error {
 	if p.GPU == nil {
 		return nil
 	}
 	maxCount := int64(0)
-	if len(p.GPU.TypeIDs) == 0 { // the pod may get a type that only the machine has
+	if len(p.GPU.TypeIDs) == 0 { // the pod may get a GPU of this machine whose type the catalog lacks
 		maxCount = catalog.MaxGPUs
 	}
 	for _, id := range tx.gpuTypes(p) {
@@ -243,7 +243,7 @@ func (tx *Tx) checkPodGPU(p Pod) error {
 	return nil
 }
 
-// gpuTypes returns the types that a pod requests, or the catalog's if it requests any.
+// gpuTypes returns the types that a pod requests, or all types of the catalog if the pod's list is empty.
 func (tx *Tx) gpuTypes(p Pod) []string {
 	types := p.GPU.TypeIDs
 	for _, g := range tx.Catalog().GPUs {
@@ -302,8 +302,8 @@ func (tx *Tx) checkPodVolume(p Pod) error {
 	return nil
 }
 
-// placePod returns the data center of a new pod. If the catalog's file restricts stock, a data
-// center without stock isn't chosen, and without any other the pod is rejected. Otherwise it is the network
+// placePod returns the data center of a new pod. If the catalog's file restricts stock, placePod chooses a data
+// center with stock, and rejects the pod if no allowed data center has stock. If not, the data center is the network
 // volume's, the first requested one, or "" if neither is set: this machine represents all data centers.
 func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 	allowed := p.DataCenterIDs

@@ -33,7 +33,7 @@ func (w *worker) meterEnd() {
 	}
 }
 
-// serve runs a process that uses the worker protocol to its end, and returns why it couldn't work.
+// serve starts the worker's process and waits until it has ended. It returns why the worker couldn't work, or "".
 func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec) (run.Process, error), spec *run.Spec) (failure string) {
 	process, err := start(w.taking, *spec)
 	if err != nil {

@@ -82,7 +82,7 @@ type view struct {
 	usesProtocol bool   // it uses the worker protocol
 	folder       string // working folder of its process
 	stale        bool   // the endpoint has a newer version
-	takesJobs    bool   // not about to leave
+	takesJobs    bool   // it isn't shutting down; it may not be ready yet
 }
 
 func (w *worker) view() view {

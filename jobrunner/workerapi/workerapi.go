@@ -90,7 +90,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route answers 404 for the path, 405 for the method, 401 without a key, 404
+// route answers 404 for an unknown path, 405 for another method, 401 without a key, 404
 // for an unknown worker, and 401 for a key of another worker.
 func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	op, t, err := findOperation(r)

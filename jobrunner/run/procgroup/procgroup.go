@@ -276,7 +276,8 @@ func (o *output) copy() {
 				return
 			}
 		}
-		if err != nil && (ended || !errors.Is(err, os.ErrDeadlineExceeded)) { // otherwise the deadline passed before the read
+		// If ended is false, a time-out means that the group ended during this read. The next read gets the rest.
+		if err != nil && (ended || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			return
 		}
 	}

@@ -16,8 +16,8 @@ func isolate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitExit waits until the command has ended, but doesn't reap it. Until then its id isn't
-// reused, so its group can be killed safely.
+// awaitExit waits until the command has ended, but doesn't reap it. An unreaped process
+// keeps its id, so its group can be killed safely.
 func awaitExit(cmd *exec.Cmd) {
 	for {
 		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -55,7 +55,8 @@ func (k KilledRun) Kill() int {
 	return len(killed)
 }
 
-// sweepAll calls kill until no killed process runs, for sweepTime at most: before its end, it may have started another.
+// sweepAll calls kill until no killed process runs, for sweepTime at most: before its end, a killed
+// process may have started another one.
 func sweepAll(kill func() (running int)) {
 	pause := minSweepPause
 	for end := time.Now().Add(sweepTime); kill() > 0 && time.Now().Before(end); pause = min(2*pause, maxSweepPause) {
