@@ -5,7 +5,7 @@ provider "gpucloud" {
   plan_checks = {
     names        = "error"   # an unknown GPU type, pool or CPU flavor
     data_centers = "error"   # volumes, data_center_ids and GPUs without a common data center
-    stock        = "off"     # nothing that the object asks for is in stock: by default "warning"
+    stock        = "off"     # no requested GPU or CPU is in stock: by default "warning"
     cost         = "warning" # above max_hourly_cost: by default "error"
   }
 }
