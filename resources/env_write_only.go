@@ -125,7 +125,7 @@ func (m *writeOnlyEnv) sends(state *writeOnlyEnv) bool {
 
 // setWriteOnlyEnv sets the values for a request. state is nil for a create. Because an environment is
 // written as a whole, an update that doesn't send the configuration's values sends
-// those of serverEnv back.
+// the values of serverEnv back.
 func (m *writeOnlyEnv) setWriteOnlyEnv(config, state *writeOnlyEnv, d envDigests, serverEnv map[string]string) {
 	if m.EnvWOKeys.IsUnknown() {
 		m.EnvWOKeys = config.names()

@@ -16,7 +16,7 @@ func TestHelp(t *testing.T) { clitest.Check(t, newParser) }
 func TestExitStatusesAreDocumented(t *testing.T) {
 	text := must.ReadFile(t, "../../docs/reference/jobrunner.md")
 	_, section, _ := strings.Cut(string(text), "## Exit statuses\n")
-	must.Equal(t, exitUsage, exitNotStarted, "the exit status of a usage error, which is that of a rejected job")
+	must.Equal(t, exitUsage, exitNotStarted, "a usage error and a rejected job have the same exit status")
 	for _, status := range []int{0, exitFailed, exitUsage, exitTimedOut, exitNoResult} {
 		must.Hold(t, strings.Contains(section, fmt.Sprintf("\n| %d | ", status)), "docs/reference/jobrunner.md has no exit status", status)
 	}

@@ -202,7 +202,7 @@ func testClusterLife(t *testing.T) {
 	token = answerAfter.Env["TOKEN"]
 	must.Hold(t, token != nil && *token == "another-token", "the new release has the variables", answerAfter.Env)
 	answerBefore := c.awaitCompletion(idBefore)
-	must.Hold(t, answerBefore.Worker != answerAfter.Worker && *answerBefore.Env["TOKEN"] == "planted-token", "the job of the first release returned", answerBefore, "and that of the second", answerAfter)
+	must.Hold(t, answerBefore.Worker != answerAfter.Worker && *answerBefore.Env["TOKEN"] == "planted-token", "the first release answered", answerBefore, "and the second release", answerAfter)
 	c.awaitEmpty() // no jobs: no workers
 	w.MustRun("destroy", "-auto-approve")
 	c.interrupt()

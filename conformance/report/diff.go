@@ -86,7 +86,7 @@ func standingOf(x *Result) (standing int, excluded bool) {
 // better nor worse, and neither is a clause that an option excluded from the second report.
 func Compare(before, after *Report) Diff {
 	d := Diff{Before: before, After: after}
-	oldResults := map[string]*Result{} // by clause, without those that the second report also has
+	oldResults := map[string]*Result{} // by clause; the loop removes the clauses of the second report
 	for i := range before.Results {
 		oldResults[before.Results[i].Clause] = &before.Results[i]
 	}

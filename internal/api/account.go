@@ -51,8 +51,8 @@ func (s *SSHKeys) Get(ctx context.Context) ([]string, error) {
 	return s.send(ctx, httpclient.Call{Method: http.MethodGet})
 }
 
-// Edit replaces the list of keys with the result of change, which gets the current keys and those that
-// earlier edits of this client have added. adds are the keys that this edit adds, for later edits. If
+// Edit calls change with the account's keys and the keys that earlier edits of this client have added. It
+// replaces the account's keys with the result. adds are the keys that this edit adds, for later edits. If
 // nothing changes, Edit sends nothing. The edits run one after the other.
 func (s *SSHKeys) Edit(ctx context.Context, adds []string, change func(keys, added []string) []string) ([]string, error) {
 	s.editMu.Lock()

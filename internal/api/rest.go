@@ -114,8 +114,8 @@ func (r *Collection[T]) decoder(ctx context.Context, prior *T) func(json.RawMess
 	}
 }
 
-// complete adds the required members that an answer lacks. Their values are those that a create of
-// prior sends. Without them, the next plan would update or replace an unchanged object.
+// complete adds the required members that an answer lacks, as a create of prior would send them. Without
+// these members, the next plan would update or replace an unchanged object.
 func (r *Collection[T]) complete(raw json.RawMessage, prior *T) json.RawMessage {
 	if prior == nil {
 		return raw

@@ -28,7 +28,7 @@ type Origin struct {
 	Type     string
 	Kind     string // in this provider, without its prefix
 	Source   Source
-	Marker   string // attribute, perhaps null, that tells this source's states from those of the type's next row; "" matches any state
+	Marker   string // attribute, perhaps null, that this source's states have and the next row's states of the type lack; "" matches any state
 	SingleID string // id of the object if an account has exactly one; else ""
 }
 

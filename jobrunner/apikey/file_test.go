@@ -54,9 +54,9 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 		caller, err := keys.Authorize(requestWith(key))
 		must.Hold(t, (err == nil || errors.Is(err, apikey.ErrUnknown)) && (err != nil) == (want.Owner == "") && reflect.DeepEqual(caller, want), "the caller is", caller, err, "want", want)
 	}
-	var nobody apikey.Identity
+	var noIdentity apikey.Identity
 	expectIdentity("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
-	expectIdentity("", nobody)
+	expectIdentity("", noIdentity)
 
 	commands := apikey.FileIn(dir) // as another process would
 	allKey := addKey(t, commands, "all")
@@ -65,19 +65,19 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 	expectIdentity(restrictedKey, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
 	expectIdentity(allKey, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
 	expectIdentity("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
-	expectIdentity(restrictedKey+"x", nobody)
-	expectIdentity(restrictedKey[1:], nobody)
-	expectIdentity(strings.ToLower(restrictedKey), nobody)
-	expectIdentity("", nobody)
+	expectIdentity(restrictedKey+"x", noIdentity)
+	expectIdentity(restrictedKey[1:], noIdentity)
+	expectIdentity(strings.ToLower(restrictedKey), noIdentity)
+	expectIdentity("", noIdentity)
 
 	must.Succeed(t, commands.Remove("all"))
-	expectIdentity(allKey, nobody)
+	expectIdentity(allKey, noIdentity)
 	expectIdentity(restrictedKey, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
 	secondKey := addKey(t, commands, "all")
-	expectIdentity(allKey, nobody)
+	expectIdentity(allKey, noIdentity)
 	expectIdentity(secondKey, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
 	must.Succeed(t, os.Remove(filepath.Join(dir, apikey.FileName)))
-	expectIdentity(restrictedKey, nobody)
+	expectIdentity(restrictedKey, noIdentity)
 	expectIdentity("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
 }
 

@@ -167,7 +167,7 @@ type Build struct {
 
 var buildStatuses = []string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"}
 
-// BuildsOf returns the builds of the endpoints with this name, then those of all endpoints, in the file's order.
+// BuildsOf returns the builds for this endpoint name, then the builds for every endpoint, in the file's order.
 func (c *Catalog) BuildsOf(endpoint string) []Build {
 	return slices.Concat(c.builds[endpoint], c.builds[wildcard])
 }

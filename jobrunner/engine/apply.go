@@ -68,7 +68,7 @@ type effect struct {
 	isNew    bool // the job was submitted
 	from, to State
 	retry    bool // the job is dispatched again because its worker died
-	wholeRow bool // columns besides those of the run may have changed
+	wholeRow bool // more columns than the run's may have changed
 
 	clearsResult bool // output and chunks of the last run are deleted
 	setsResult   bool // the event's output and this message become the job's

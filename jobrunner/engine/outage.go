@@ -61,8 +61,8 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	return unstored, err
 }
 
-// mergeCommits returns one commit with the changes of several commits, the oldest first. Its process is that of
-// the oldest commit, so that the store rejects all changes if this process has lost its leadership since.
+// mergeCommits returns one commit with the changes of several commits, the oldest first. It keeps the
+// process of the oldest commit, so that the store rejects all changes if this process has lost its leadership since.
 func mergeCommits(pending []*commit) *commit {
 	if len(pending) == 1 {
 		return pending[0]

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// queue has jobs of an endpoint that this process leads: those that are active, have a due webhook
-// call, or have changes that aren't committed yet. If the database is in memory, queue has all jobs.
+// queue has jobs of an endpoint that this process leads. A job is in it if it is active, has a due webhook
+// call, or has changes that aren't committed yet. If the database is in memory, queue has all jobs.
 type queue struct {
 	engine *Engine
 	name   string

@@ -123,7 +123,7 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // logLevel returns the log level of a request. It is debug for requests that are repeated every few seconds:
-// those of the page, scrapers and probes, and successful polls and pings of workers.
+// by the page, scrapers and probes, and successful polls and pings by workers.
 func logLevel(path string, status int) slog.Level {
 	switch {
 	case path == "/metrics", path == AliveRoute, path == readyRoute, page.Owns(path), workerapi.Polls(path) && status < http.StatusBadRequest:

@@ -188,7 +188,7 @@ func (q *query) page(parameters string, maxLimit int64) pageQuery {
 	return p
 }
 
-// pagination returns the next page's cursor. position is that of this page's last item, or 0 on the last page.
+// pagination returns the next page's cursor. position belongs to this page's last item; it is 0 on the last page.
 func (p pageQuery) pagination(position int64) paginationV2 {
 	if position == 0 {
 		return paginationV2{}

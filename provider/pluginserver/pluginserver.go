@@ -45,8 +45,8 @@ type schemaSource[MetadataRequest, MetadataResponse, SchemaRequest, SchemaRespon
 	Schema(context.Context, SchemaRequest, *SchemaResponse)
 }
 
-// schemas returns the schemas by type name. MQ and MR are the request and response of Metadata, SQ and SR
-// those of Schema.
+// schemas returns the schemas by type name. MQ and MR are the request and response of Metadata; SQ and SR
+// are the request and response of Schema.
 func schemas[T schemaSource[MQ, MR, SQ, SR], MQ ~struct{ ProviderTypeName string }, MR, SQ, SR any](constructors []func() T, provider string) map[string]fwSchema {
 	out := map[string]fwSchema{}
 	for _, constructor := range constructors {

@@ -13,7 +13,7 @@ func TestRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must.Succeed(t, os.WriteFile(file, []byte("text"), 0o600))
 	must.Equal(t, string(must.Do(flagfile.Read(file))(t)), "text")
-	must.Hold(t, must.Do(flagfile.Read(os.DevNull))(t) != nil, "an empty file gives nil, which means that there is no file")
+	must.Hold(t, must.Do(flagfile.Read(os.DevNull))(t) != nil, "an empty file is read as nil, like a missing file")
 	must.ErrorIs(t, must.Err(flagfile.Read(file+"-absent")), os.ErrNotExist)
 	must.Succeed(t, os.Truncate(file, 64<<20))
 	must.Equal(t, len(must.Do(flagfile.Read(file))(t)), 64<<20)

@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Orphans returns the Kubernetes Pods of the pods of a data folder, without those that a process of this
-// Cluster follows.
+// Orphans returns the Kubernetes Pods of the pods of a data folder, except the Pods that this Cluster
+// already follows.
 func (c *Cluster) Orphans(ctx context.Context, folderID string) (all []run.Orphan, err error) {
 	if err := c.watchPersistent(ctx, folderID); err != nil {
 		return nil, err

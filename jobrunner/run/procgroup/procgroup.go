@@ -240,7 +240,7 @@ func (g *Group) Usage() Usage {
 	return g.used
 }
 
-// measure updates used with mu held. The CPU time never falls, although that of children that ended may be lost.
+// measure updates used with mu held. The CPU time of ended children may be lost, but the total never falls.
 func (g *Group) measure() {
 	now := UsageOf(g.cmd.Process.Pid)
 	g.used = Usage{CPU: max(g.used.CPU, now.CPU), Memory: now.Memory}

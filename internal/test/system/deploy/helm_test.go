@@ -159,7 +159,7 @@ func TestScalingRestartsNothing(t *testing.T) {
 		all, _ := decodeObjects(t, objects)
 		return onlyOf[*apps.StatefulSet](t, all).Spec.Template.Annotations["checksum/config"]
 	}
-	must.Equal(t, checksum(3, values{}), checksum(2, values{}), "checksum of 3 replicas, expected that of 2")
+	must.Equal(t, checksum(3, values{}), checksum(2, values{}), "the checksums with 3 and with 2 replicas")
 	must.Hold(t, checksum(2, values{"rules": []any{}}) != checksum(2, values{}), "the checksum doesn't depend on the configuration")
 }
 
