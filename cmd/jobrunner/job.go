@@ -80,7 +80,7 @@ func (r *runJob) Run() error {
 		failure, ok := errors.AsType[*api.JobError](err)
 		switch {
 		case ok && failure.Err != nil:
-			return &exitError{exitNoResult, err.Error() + lastReason(ctx, c, endpointID, result)}
+			return &exitError{exitNoResult, err.Error()}
 		case err != nil && !ok:
 			return notStarted(err)
 		case r.Tail:
@@ -158,7 +158,13 @@ func (t *tailJob) Run() error {
 	return t.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		result, err := t.tail(ctx, c, endpointID, t.Job)
 		if ctx.Err() != nil {
-			return &exitError{exitNoResult, fmt.Sprintf("interrupted: the job continues as %s%s", result.Status, lastReason(ctx, c, endpointID, result))}
+			text := "interrupted: the job continues as " + result.Status
+			reasonCtx, done := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+			defer done()
+			if reason := waitReason(reasonCtx, c, endpointID, result); reason != "" {
+				text += "; " + reason
+			}
+			return &exitError{exitNoResult, text}
 		}
 		return t.finishTail(result, err)
 	})

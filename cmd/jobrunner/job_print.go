@@ -214,19 +214,6 @@ func waitReason(ctx context.Context, c *api.Client, endpointID string, j api.Job
 	return "no worker is ready: " + reason
 }
 
-// reasonTime limits lastReason, whose command no longer waits for the job.
-const reasonTime = 3 * time.Second
-
-// lastReason returns waitReason as the end of a message.
-func lastReason(ctx context.Context, c *api.Client, endpointID string, last api.Job) string {
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), reasonTime)
-	defer done()
-	if reason := waitReason(ctx, c, endpointID, last); reason != "" {
-		return "; " + reason
-	}
-	return ""
-}
-
 // maxUpdate limits a progress update in a line, in bytes.
 const maxUpdate = 200
 

@@ -156,12 +156,18 @@ func (j *Jobs) Health(ctx context.Context, endpointID string) (Health, error) {
 // which may succeed. Only a jobrunner returns the reason, in a member of the health that the contract
 // doesn't have.
 func (j *Jobs) StartFailure(ctx context.Context, endpointID string) (reason string, starting bool, err error) {
-	var health struct {
-		Health
-		Reason string `json:"reason"`
-	}
-	_, err = j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
+	health, err := j.reasonedHealth(ctx, endpointID)
 	return health.Reason, health.Workers.Initializing > 0, err
+}
+
+type reasonedHealth struct {
+	Health
+	Reason string `json:"reason"`
+}
+
+func (j *Jobs) reasonedHealth(ctx context.Context, endpointID string) (health reasonedHealth, err error) {
+	_, err = j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
+	return health, err
 }
 
 func (j *Jobs) do(ctx context.Context, endpointID, path string, c httpclient.Call, out any) (*httpclient.Response, error) {
@@ -198,20 +204,22 @@ func (j *Jobs) URLs(endpointID string) RequestURLs {
 	}
 }
 
-// How often Poll asks, and how long cancelling an abandoned job may take.
+// How often Poll asks, and how long the requests about an abandoned job may take.
 const (
 	firstPoll   = 250 * time.Millisecond
 	longestPoll = 5 * time.Second
 	cancelTime  = 10 * time.Second
+	reasonTime  = 3 * time.Second
 )
 
 // JobError reports a job that didn't complete.
 type JobError struct {
 	EndpointID string
-	Job        Job   // as last seen
-	Err        error // why Await stopped waiting; nil if the job has ended
-	Cancelled  bool  // the job was cancelled because of Err
-	CancelErr  error // why cancelling failed
+	Job        Job    // as last seen
+	Err        error  // why Await stopped waiting; nil if the job has ended
+	Reason     string // why no worker has taken the job, or ""
+	Cancelled  bool   // the job was cancelled because of Err
+	CancelErr  error  // why cancelling failed
 }
 
 func (e *JobError) Error() string {
@@ -229,10 +237,36 @@ func (e *JobError) Error() string {
 	case e.CancelErr != nil:
 		text += fmt.Sprintf("; it could not be cancelled, and may go on: %s", e.CancelErr)
 	}
+	if e.Reason != "" {
+		text += "; " + e.Reason
+	}
 	return text
 }
 
 func (e *JobError) Unwrap() error { return e.Err }
+
+// abandon returns the error of a wait that ended before the job. The context may have ended, too.
+func (j *Jobs) abandon(ctx context.Context, endpointID string, job Job, err error) *JobError {
+	e := &JobError{EndpointID: endpointID, Job: job, Err: waitError(ctx, err)}
+	if job.Status != "IN_QUEUE" || IsNotFound(err) {
+		return e
+	}
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), reasonTime)
+	defer done()
+	health, err := j.reasonedHealth(ctx, endpointID)
+	switch w := health.Workers; {
+	case err != nil:
+	case health.Reason != "":
+		e.Reason = "no worker is ready: " + health.Reason
+	case health.Total() == 0:
+		e.Reason = "the endpoint has no worker"
+	case w.Idle+w.Running == 0:
+		e.Reason = fmt.Sprintf("no worker is ready: %d initializing, %d throttled, %d unhealthy", w.Initializing, w.Throttled, w.Unhealthy)
+	case w.Idle == 0:
+		e.Reason = fmt.Sprintf("%d of the endpoint's %d workers are busy, and no other is ready", w.Running, health.Total())
+	}
+	return e
+}
 
 // Await waits until a job has ended, and calls progress with its status before each poll. An error is a
 // *JobError, including for a job that ended without completing.
@@ -254,7 +288,7 @@ func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress f
 	})
 	switch {
 	case err != nil:
-		return job, &JobError{EndpointID: endpointID, Job: job, Err: waitError(ctx, err)}
+		return job, j.abandon(ctx, endpointID, job, err)
 	case job.Status != "COMPLETED":
 		return job, &JobError{EndpointID: endpointID, Job: job}
 	}
@@ -313,7 +347,7 @@ func (j *Jobs) RunUntil(ctx context.Context, endpointID string, s Submission, ti
 		if job.ID == "" {
 			job = sent
 		}
-		failure = &JobError{EndpointID: endpointID, Job: job, Err: waitError(waitCtx, err)}
+		failure = j.abandon(waitCtx, endpointID, job, err)
 		err = failure
 	}
 	if err != nil && failure.Err != nil && !IsNotFound(failure.Err) {

@@ -1,10 +1,12 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -168,16 +170,22 @@ func TestRunSyncTimeout(t *testing.T) {
 func TestRunToEnd(t *testing.T) {
 	queued, running := answer(200, `{"id":"j","status":"IN_QUEUE"}`), answer(200, `{"id":"j","status":"IN_PROGRESS"}`)
 	cancelled := answer(200, `{"id":"j","status":"CANCELLED"}`)
+	health := `{}`
 	untilCancelled := func(a http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			if strings.Contains(r.URL.Path, "/cancel/") {
+			switch {
+			case strings.Contains(r.URL.Path, "/cancel/"):
 				a = cancelled
+			case strings.HasSuffix(r.URL.Path, "/health"):
+				_, _ = io.WriteString(w, health)
+				return
 			}
 			a(w, r)
 		}
 	}
 	for name, c := range map[string]struct {
 		answers   []http.HandlerFunc // the last one for all further requests
+		health    string             // of the endpoint
 		interrupt time.Duration
 		want      string // the error, "" for none
 		last      string // request
@@ -193,7 +201,13 @@ func TestRunToEnd(t *testing.T) {
 		"too slow": {answers: []http.HandlerFunc{queued, untilCancelled(running)},
 			want: "the wait for job j of endpoint e ended while it was IN_PROGRESS: not finished after 1m0s; it was cancelled", last: "POST /v2/e/cancel/j", takes: time.Minute},
 		"interrupted": {answers: []http.HandlerFunc{untilCancelled(queued)}, interrupt: 3 * time.Second,
-			want: "the wait for job j of endpoint e ended while it was IN_QUEUE: interrupted; it was cancelled", last: "POST /v2/e/cancel/j", takes: 3 * time.Second},
+			want: "the wait for job j of endpoint e ended while it was IN_QUEUE: interrupted; it was cancelled; the endpoint has no worker", last: "POST /v2/e/cancel/j", takes: 3 * time.Second},
+		"no ready worker": {answers: []http.HandlerFunc{untilCancelled(queued)}, health: `{"workers":{"initializing":1,"throttled":2}}`,
+			want: "it was cancelled; no worker is ready: 1 initializing, 2 throttled, 0 unhealthy", last: "POST /v2/e/cancel/j", takes: time.Minute},
+		"broken image": {answers: []http.HandlerFunc{untilCancelled(queued)}, health: `{"workers":{"unhealthy":1},"reason":"no such image"}`,
+			want: "it was cancelled; no worker is ready: no such image", last: "POST /v2/e/cancel/j", takes: time.Minute},
+		"busy workers": {answers: []http.HandlerFunc{untilCancelled(queued)}, health: `{"workers":{"running":2,"throttled":1}}`,
+			want: "it was cancelled; 2 of the endpoint's 3 workers are busy, and no other is ready", last: "POST /v2/e/cancel/j", takes: time.Minute},
 		"not to be cancelled": {answers: []http.HandlerFunc{queued, running, answer(403, `{"title":"no"}`)},
 			want: "it could not be cancelled, and may go on", last: "POST /v2/e/cancel/j", takes: 625 * time.Millisecond},
 		"gone": {answers: []http.HandlerFunc{queued, answer(404, `{"error":"no such job"}`)},
@@ -202,6 +216,7 @@ func TestRunToEnd(t *testing.T) {
 			want: "the job could not be submitted to endpoint e", last: "POST /v2/e/run"},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
+			health = cmp.Or(c.health, "{}")
 			client, d := deployPiped(t, api.V2, c.answers...)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
