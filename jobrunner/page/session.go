@@ -26,7 +26,8 @@ const (
 )
 
 // sessions signs browsers in with a key, or with the code of a printed link. A browser keeps a random
-// token in a cookie that scripts can't read and other sites can't send.
+// token in a cookie that scripts can't read and other sites can't send. Sessions are in memory only: a
+// stored session would let readers of the database use its key.
 type sessions struct {
 	keys     *apikey.Keys
 	ownKey   string // the deployment's own key
@@ -114,7 +115,7 @@ func (s *sessions) authorize(r *http.Request) (authorization string, refusal *ht
 	})
 	i := slices.IndexFunc(s.all, func(candidate session) bool { return candidate.has(cookie) })
 	if i < 0 {
-		return "", httpanswer.Refuse(http.StatusUnauthorized, "The session is over. Sign in with the API key.")
+		return "", httpanswer.Refuse(http.StatusUnauthorized, "The session is over: it lasts a day, and ends when its key ends or the jobrunner restarts. Sign in with the API key.")
 	}
 	return "Bearer " + s.all[i].key, nil
 }

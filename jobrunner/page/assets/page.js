@@ -50,6 +50,7 @@ async function ask() {
     const query = new URLSearchParams({ ...(endpoint && { endpoint }), ...(pods && !endpoint && { pods }) });
     const answer = await fetch('/ui/snapshot' + (query.size ? '?' + query : ''), { signal: asking.signal });
     if (answer.status === 401) {
+      if (!$('live').hidden) setText($('signin-error'), (await answer.json()).error);
       showSignedIn(false);
       return false;
     }

@@ -117,6 +117,8 @@ func TestBrowserRefusesReaders(t *testing.T) {
 	d.awaitPod(pod, "RUNNING")
 	tab.Press(kb.Escape)
 	tab.AwaitFocus("#pods [data-op=stop]")
+	must.Succeed(t, apikey.FileIn(d.dir).Remove("reader"))
+	tab.Shows("#signin-error", "The session is over")
 }
 
 // A page of another site or port can't act through a signed-in browser.
