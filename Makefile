@@ -198,8 +198,8 @@ snapshot: ## Build and test a release in bin/dist without publishing it; PLATFOR
 	@PLATFORMS=$(PLATFORMS) tools/snapshot
 	@go test -count=1 -timeout=10m -run=TestDist ./internal/test/release -dist=$(CURDIR)/bin/dist
 
-platforms: ## Compile the programs for each system.
-	for system in darwin windows freebsd; do GOOS=$$system CGO_ENABLED=0 go build . ./cmd/... || exit 1; done
+platforms: ## Compile the programs and tests for each system.
+	for system in darwin windows freebsd; do export GOOS=$$system CGO_ENABLED=0; go build . ./cmd/... && go vet ./... || exit 1; done
 	GOARCH=386 CGO_ENABLED=0 go build ./provider/...
 
 site: ## The documentation as a website, in bin/site, with mkdocs (Debian: apt-get install mkdocs).

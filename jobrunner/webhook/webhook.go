@@ -189,7 +189,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	case err != nil && last:
 		log.Warn("a webhook could not be delivered", "calls", c.Tries+1, "error", err)
 	case err != nil:
-		log.Info("a webhook is called again", "calls", c.Tries+1, "error", err)
+		log.Info("a webhook call failed and will be repeated", "calls", c.Tries+1, "error", err)
 	}
 	s.Queue.RecordCall(c, next)
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package guides follows the project's Markdown files as a reader would: it writes the files
 // that they show, runs the commands and compares the output. Every code block needs a check.
 package guides

@@ -37,6 +37,9 @@ func (e *Engine) Build(t testing.TB, name string, cmd []string, files map[string
 	}
 }
 
+// endMarker ends a tar.
+var endMarker = make([]byte, 1024)
+
 // archive returns a tar without an end marker.
 func archive(files map[string]string) ([]byte, error) {
 	var out bytes.Buffer

@@ -154,7 +154,7 @@ func (k *Kubernetes) loadPause(node int) error {
 	if err != nil {
 		return err
 	}
-	return k.load("localhost/pause:1", []string{"/pause"}, []int{node}, layer)
+	return k.load("localhost/pause:1", []string{"/pause"}, []int{node}, append(layer, endMarker...))
 }
 
 // Build gives each node an image with Python and files, as an engine's Build does.
@@ -162,7 +162,7 @@ func (k *Kubernetes) Build(t testing.TB, name string, cmd []string, files map[st
 	t.Helper()
 	base := must.ReadFile(t, must.Do(pythonTar())(t))
 	layer := must.Do(archive(files))(t)
-	must.Succeed(t, k.load(name, cmd, k.allNodes(), base, layer))
+	must.Succeed(t, k.load(name, cmd, k.allNodes(), base, append(layer, endMarker...)))
 }
 
 // load gives nodes an image of layers.
@@ -182,9 +182,6 @@ func (k *Kubernetes) load(name string, cmd []string, nodes []int, layers ...[]by
 	}
 	var names, digests []string
 	for i, layer := range layers {
-		if i > 0 { // archive writes no end marker
-			layer = append(layer, make([]byte, 1024)...)
-		}
 		names = append(names, fmt.Sprintf("layer-%d.tar", i))
 		digests = append(digests, fmt.Sprintf("sha256:%x", sha256.Sum256(layer)))
 		err = errors.Join(err, add(names[i], layer))
