@@ -99,6 +99,8 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 			for _, a := range provokeV2Errors(c) {
 				expectProblem(a)
 			}
+			unknownMethod := c.V2("PUT", "/templates", suite.M{})
+			c.Should(func() { expectProblem(unknownMethod) }) // a router may refuse it
 		}},
 	{ID: "ERR-07-every", Needs: suite.V2, Allow: suite.Create, Requests: 250, Run: func(c *suite.C) {
 		judgeRefusals(c, v2API, expectProblem)

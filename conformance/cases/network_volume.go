@@ -25,12 +25,12 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 	{ID: "V-04", Source: "States and transitions, Network volume size rule", Statement: "An update to the current size is rejected.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
 		c.Given("V-03", func() { updateVolume(c, v, suite.M{"size": 12}).Success().Equal("size", 12) })
-		updateVolume(c, v, suite.M{"size": 12}).Refused()
+		expectUpdateRefused(c, v, suite.M{"size": 12})
 	}},
 	{ID: "V-05", Source: "States and transitions, Network volume size rule", Statement: "An update to a smaller size is rejected.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 12)
 		c.Given("V-03", func() { updateVolume(c, v, suite.M{"size": 13}).Success().Equal("size", 13) })
-		updateVolume(c, v, suite.M{"size": 11}).Is(400, 409, 422)
+		expectUpdateRefused(c, v, suite.M{"size": 11}).Is(400, 409, 422)
 		updateVolume(c, v, suite.M{"size": 14}).Success().Equal("size", 14)
 	}},
 	{ID: "V-06", Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "An update with only a name changes the name and keeps the size.", Run: func(c *suite.C) {
@@ -47,7 +47,7 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 	{ID: "V-08", Source: "Limits, Network volume size", Statement: "The size is at least 0 GB.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
 		for _, size := range []int{-1, 0} {
-			updateVolume(c, v, suite.M{"size": size}).Refused()
+			expectUpdateRefused(c, v, suite.M{"size": size})
 		}
 		c.Create("v1", "/networkvolumes", suite.M{"name": c.Name(), "size": -1, "dataCenterId": c.DataCenter()}).Refused()
 		updateVolume(c, v, suite.M{"size": 11}).Success()
@@ -55,7 +55,7 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 	{ID: "V-09", Level: suite.Should, Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "The size is an integer.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
 		for _, size := range []any{10.5, "11", true} {
-			updateVolume(c, v, suite.M{"size": size}).Is(400, 409, 422)
+			expectUpdateRefused(c, v, suite.M{"size": size}).Is(400, 409, 422)
 		}
 		updateVolume(c, v, suite.M{"size": 11}).Success().Int("size")
 	}},
@@ -65,13 +65,23 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 	}},
 	{ID: "V-11", Level: suite.Should, Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "A rejected update changes nothing.", Run: func(c *suite.C) {
 		v, name := c.NewVolume("v1", 10), c.Name()
-		updateVolume(c, v, suite.M{"name": name, "size": 5}).Refused()
+		expectUpdateRefused(c, v, suite.M{"name": name, "size": 5})
 		a := updateVolume(c, v, suite.M{"size": 11}).Success()
 		c.Expect(!suite.Same(a.Value("name"), name), "the previous name", "name = %s", suite.JSONText(a.Value("name")))
 	}},
 	{ID: "V-12", Level: suite.Should, Source: "Network volume, dataCenterId", Statement: "An update doesn't change the data center.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
-		updateVolume(c, v, suite.M{"size": 11}).Success().Equal("dataCenterId", v.Value("dataCenterId"))
+		dataCenter, dataCenters := v.Value("dataCenterId"), c.DataCenters()
+		other := dataCenters[len(dataCenters)-1]
+		updateVolume(c, v, suite.M{"size": 11}).Success().Equal("dataCenterId", dataCenter)
+		for _, a := range patchVolume(c, v, suite.M{"name": c.Name()}) {
+			a.EqualIfShown("dataCenterId", dataCenter).EqualIfShown("dataCenter", dataCenter)
+		}
+		for _, member := range []string{"dataCenterId", "dataCenter"} { // which a deployment may ignore or refuse
+			patchVolume(c, v, suite.M{member: other})
+		}
+		updateVolume(c, v, suite.M{"size": 13, "dataCenterId": other})
+		updateVolume(c, v, suite.M{"size": 14}).Success().Equal("dataCenterId", dataCenter)
 	}},
 	{ID: "V-13", Level: suite.Unspec, Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "The response to an update of an unknown volume, and to an empty update.", Run: func(c *suite.C) {
 		unknown := c.V1("POST", "/networkvolumes/"+c.Nonce()+"/update", suite.M{"size": 11})
@@ -83,4 +93,24 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 
 func updateVolume(c *suite.C, volume *suite.Answer, body suite.M) *suite.Answer {
 	return c.V1("POST", "/networkvolumes/"+suite.PathSegment(volume.Str("id"))+"/update", body)
+}
+
+// patchVolume updates a volume with the PATCH of each version.
+func patchVolume(c *suite.C, volume *suite.Answer, body suite.M) (answers []*suite.Answer) {
+	for _, version := range []string{"v1", "v2"} {
+		if c.Serves(version) {
+			path := kindOf("networkVolume", version).path + "/" + suite.PathSegment(volume.Str("id"))
+			answers = append(answers, c.Manage(version, "PATCH", path, body))
+		}
+	}
+	return answers
+}
+
+// expectUpdateRefused expects that each operation refuses an update, and returns the answer to the described one.
+// It also accepts that a version has no PATCH or doesn't show the volume.
+func expectUpdateRefused(c *suite.C, volume *suite.Answer, body suite.M) *suite.Answer {
+	for _, a := range patchVolume(c, volume, body) {
+		a.Refused()
+	}
+	return updateVolume(c, volume, body).Refused()
 }

@@ -225,11 +225,16 @@ var podChangeCases = section(suite.Case{Level: suite.Should, Needs: podNeeds, Al
 			body := func(member string, value any) suite.M {
 				return suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1, "minVcpuCountPerGpu": 1, member: value}}
 			}
-			shown := readPod(c, c.Create("v2", "/pods", body("minRamPerGpu", 1)).Success().Str("id"))
-			for _, member := range []string{"gpu.vcpuCount", "gpu.memory"} {
-				number, _ := shown.ValueOrNil(member).(json.Number)
-				n, err := number.Float64()
-				c.Expect(err == nil && n >= 1, "a number of at least 1 in "+member, "the value %s", suite.JSONText(shown.ValueOrNil(member)))
+			id := c.Create("v2", "/pods", body("minRamPerGpu", 1)).Success().Str("id")
+			pods := &objects{c: c, kind: kindOf("pod", "v2")}
+			c.Expect(eventually(c, func() bool { return pods.list()[id] != nil }), "the pod in the list", "a list without %s", id)
+			for _, shown := range []suite.M{pods.read(id), pods.list()[id]} {
+				for _, member := range []string{"gpu.vcpuCount", "gpu.memory"} {
+					value, _ := suite.Find(shown, member)
+					number, _ := value.(json.Number)
+					n, err := number.Float64()
+					c.Expect(err == nil && n >= 1, "a number of at least 1 in "+member, "the value %s", suite.JSONText(value))
+				}
 			}
 			for member, values := range map[string][]any{"minRamPerGpu": {0, 1.5, "1"}, "minVcpuCountPerGpu": {0, -1}, "vcpuCount": {2}, "memory": {8}} {
 				for _, value := range values {

@@ -286,11 +286,18 @@ func judgeAbsentObjects(a api) func(*suite.C) {
 				continue // perhaps version 1 doesn't serve the operation
 			}
 			c.Sleep(consistency)
-			if list, ok := o.listReads[kind]; ok {
+			if list, ok := o.listReads[kind]; ok && !eventually(c, func() bool { return !c.IsListed(string(a), list.path, id) }) {
 				expectNotListed(c, string(a), list.path, id)
 			}
 			for _, op := range served {
-				expectAbsent(op, op.send(c, id, op.validBody(c, o, c.Nonce())), 410)
+				var answer *suite.Answer
+				absent := func() bool { answer = op.send(c, id, op.validBody(c, o, c.Nonce())); return answer.IsRefusal() }
+				if op.effect == effectRead {
+					eventually(c, absent)
+				} else {
+					absent()
+				}
+				expectAbsent(op, answer, 410)
 			}
 		}
 		others.expectUntouched()

@@ -297,6 +297,31 @@ func (s *objects) expectListed(occasion string, listed []object, deleted ...obje
 	})
 }
 
+// expectShownAs expects the values of members, by id and path, in reads and in the list. If the description
+// lacks the operation, a wrong value is a warning, and a missing one is accepted.
+func expectShownAs(c *suite.C, kind, version string, want map[string]suite.M) {
+	s := &objects{c: c, kind: kindOf(kind, version)}
+	s.judgeEventually(func() (problems []problem) {
+		list := s.list()
+		for id, members := range want {
+			for path, value := range members {
+				for _, view := range []struct {
+					place      string
+					shown      suite.M
+					documented bool
+				}{{"the read", s.read(id), s.kind.readDocumented}, {"the list", list[id], s.kind.listDocumented}} {
+					got, ok := suite.Find(view.shown, path)
+					if !ok && !view.documented || isEmpty(value) && isEmpty(got) || suite.Same(got, value) {
+						continue
+					}
+					problems = append(problems, problem{view.documented, path + " = " + suite.JSONText(value), "the value " + suite.JSONText(got) + " in " + view.place})
+				}
+			}
+		}
+		return problems
+	})
+}
+
 // expectDeleted expects that a deleted object can't be read.
 func (s *objects) expectDeleted(o object) {
 	s.judgeEventually(func() (problems []problem) {

@@ -125,12 +125,16 @@ func fieldCase(id, statement string, f templateField) suite.Case {
 	return suite.Case{
 		ID: id, Level: suite.Must, Source: "Template, " + f.name, Statement: statement,
 		Needs: suite.V1 | f.needs, Allow: suite.Create, Run: func(c *suite.C) {
+			stored := map[string]suite.M{} // by id
 			if f.defaultValue != nil {
-				answerWith(c, c.NewTemplate("v1"), f.name).Equal(f.name, f.defaultValue)
+				a := c.NewTemplate("v1")
+				answerWith(c, a, f.name).Equal(f.name, f.defaultValue)
+				stored[a.Str("id")] = suite.M{f.name: f.defaultValue}
 			}
 			for _, value := range f.valid {
-				expectStored(c, f.name, value)
+				stored[expectStored(c, f.name, value)] = suite.M{f.name: value}
 			}
+			expectShownAs(c, "template", "v1", stored)
 			for _, value := range f.invalid {
 				expectRefused(c, f.name, value)
 			}
@@ -146,11 +150,12 @@ func fieldCase(id, statement string, f templateField) suite.Case {
 var commandLists = listOf(listOf("sh", "-c", "echo 'two words' \"$X\""), listOf())
 
 // expectStored creates a template with a field and expects the field, unless it is empty, in the answer.
-func expectStored(c *suite.C, field string, value any) {
+func expectStored(c *suite.C, field string, value any) (id string) {
 	a := c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": c.Image(), field: value}).Success()
 	if !isEmpty(value) {
 		answerWith(c, a, field).Equal(field, value)
 	}
+	return a.Str("id")
 }
 
 // answerWith returns the answer to a creation if it has the field, or else the answer to a read. It
@@ -261,6 +266,14 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 			expectCommand(c, "/templates", id, listOf(), listOf("a", "b c"))
 			c.V1("GET", "/templates/"+suite.PathSegment(id), nil).Is(200).Equal("dockerEntrypoint", listOf()).Equal("dockerStartCmd", listOf("a", "b c"))
 		}},
+	{ID: "CMD-04-pod", Needs: podNeeds | suite.V1, Allow: suite.Create | suite.Spend, Run: func(c *suite.C) {
+		id := newPod(c, suite.M{"entrypoint": listOf("print"), "cmd": listOf("two words")})
+		path := "/pods/" + suite.PathSegment(id)
+		c.V1("GET", path, nil).Is(200).Equal("dockerEntrypoint", listOf("print")).Equal("dockerStartCmd", listOf("two words"))
+		c.V1("PATCH", path, suite.M{"dockerStartCmd": listOf("other")}).Success()
+		expectCommand(c, "/pods", id, listOf("print"), listOf("other"))
+		expectShownAs(c, "pod", "v1", map[string]suite.M{id: {"dockerEntrypoint": listOf("print"), "dockerStartCmd": listOf("other")}})
+	}},
 	{ID: "CMD-05", Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, unless its own body sets them.",
 		Requests: 20, Run: func(c *suite.C) {
 			template := newObjectWithCommand(c, "/templates", suite.M{"entrypoint": listOf("e"), "cmd": listOf("c"), "serverless": true})

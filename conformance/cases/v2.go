@@ -53,13 +53,13 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 	}},
 	{ID: "VER-23", Source: "Versioning, 7", Statement: "A pod has gpu {id, count} and mounts, and its cloud is SECURE by default.",
 		Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create | suite.Spend, Run: func(c *suite.C) {
+			gpu := c.GPUs(1)[0]
 			created := c.Create("v2", "/pods", suite.M{
-				"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "mounts": suite.M{"persistent": suite.M{"size": 20, "path": "/workspace"}},
-			}).Success()
-			if _, ok := created.Find("cloud"); !ok {
-				created = readBack(c, "/pods/"+suite.PathSegment(created.Str("id")))
-			}
-			created.Equal("cloud", "SECURE").EqualIfShown("gpu.count", 1)
+				"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": gpu, "count": 1}, "mounts": suite.M{"persistent": suite.M{"size": 20, "path": "/workspace"}},
+			}).Success().EqualIfShown("cloud", "SECURE").EqualIfShown("gpu.id", gpu).EqualIfShown("gpu.count", 1)
+			expectShownAs(c, "pod", "v2", map[string]suite.M{created.Str("id"): {
+				"cloud": "SECURE", "gpu.id": gpu, "gpu.count": 1, "mounts.persistent.size": 20, "mounts.persistent.path": "/workspace",
+			}})
 		}},
 	{ID: "VER-24", Source: "Versioning, 7", Statement: "An endpoint can be created from templateId.", Allow: suite.Create, Run: func(c *suite.C) {
 		t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true})
@@ -177,18 +177,18 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 			auth := c.Create("v2", "/registries", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")}).Success()
 			var endpoint *suite.Answer
 			c.Given("VER-25", func() { endpoint = c.Create("v2", "/serverless", endpointBodyV2(c, nil, c.Name())).Success() })
-			for path, created := range map[string]*suite.Answer{"/templates": c.NewTemplate("v2"), "/network-volumes": c.NewVolume("v2", 10), "/serverless": endpoint, "/registries": auth} {
-				created.Is(201).ContentType("application/json")
-				c.V2("GET", path, nil).Exactly(200).ContentType("application/json")
-				path += "/" + suite.PathSegment(created.Str("id"))
-				readBack(c, path).Exactly(200).ContentType("application/json")
-				if created != auth { // a registry auth has no update
-					c.V2("PATCH", path, suite.M{"name": c.Name()}).Exactly(200).ContentType("application/json")
-				}
-				deleted := c.V2("DELETE", path, nil).Is(204)
-				deleted.Expect(len(deleted.Body) == 0, "no body")
+			judgeCodes(c, "/registries", auth, nil) // a registry auth has no update
+			for path, created := range map[string]*suite.Answer{"/templates": c.NewTemplate("v2"), "/network-volumes": c.NewVolume("v2", 10), "/serverless": endpoint} {
+				judgeCodes(c, path, created, suite.M{"name": c.Name()})
 			}
 		}},
+	{ID: "VER-83-secret", Supplementary: true, Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		judgeCodes(c, secretPath, newSecret(c, nil), suite.M{"value": "v"})
+	}},
+	{ID: "VER-83-compute", Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 18, Run: func(c *suite.C) {
+		judgeCodes(c, "/pods", c.Create("v2", "/pods", podBody(c, nil)), suite.M{"name": c.Name()})
+		judgeCodes(c, "/clusters", c.Create("v2", "/clusters", clusterBody(c, 2)), suite.M{"name": c.Name()})
+	}},
 	{ID: "VER-54", Level: suite.Should, Source: "Versioning, 7", Statement: "If version 1 created an endpoint, PATCH accepts the gpu object that version 2 returns for it, even if its GPUs are in no pool.",
 		Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			template := c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")
@@ -211,6 +211,19 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 			}
 		}},
 })
+
+// judgeCodes judges the codes and types of the answers about a created object. update is nil if the kind has none.
+func judgeCodes(c *suite.C, path string, created *suite.Answer, update suite.M) {
+	created.Is(201).ContentType("application/json")
+	c.V2("GET", path, nil).Exactly(200).ContentType("application/json")
+	path += "/" + suite.PathSegment(created.Str("id"))
+	readBack(c, path).Exactly(200).ContentType("application/json")
+	if update != nil {
+		c.V2("PATCH", path, update).Exactly(200).ContentType("application/json")
+	}
+	deleted := c.V2("DELETE", path, nil).Is(204)
+	deleted.Expect(len(deleted.Body) == 0, "no body")
+}
 
 // readBack reads an object right after its creation.
 func readBack(c *suite.C, path string) *suite.Answer {

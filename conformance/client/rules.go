@@ -230,7 +230,7 @@ const (
 func judgeBackoff(run *scenarioRun) suite.Outcome {
 	waits, ok := waitsAfter429(run)
 	if !ok {
-		return skipped("the client sent no request")
+		return skipped("no request was answered 429")
 	}
 	return judgeWaits(waits)
 }
@@ -263,7 +263,7 @@ func judgeRetryAfter(run *scenarioRun) suite.Outcome {
 	waits, ok := waitsAfter429(run)
 	switch {
 	case !ok:
-		return skipped("the client sent no request")
+		return skipped("no request was answered 429")
 	case len(waits) == 0:
 		return violated("the request that was answered 429 was not retried", accepted)
 	case waits[0] < time.Second-clockError:

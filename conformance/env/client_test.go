@@ -38,7 +38,7 @@ func TestManagementPaths(t *testing.T) {
 	}
 }
 
-// A 429 delays the next request by its Retry-After in either form, or by a second, and slows down later ones.
+// A 429 delays the next request by its Retry-After in either form, or by a second, and slows down later ones for some minutes.
 func TestPaceAfter429(t *testing.T) {
 	for header, want := range map[string]time.Duration{"3": 3 * time.Second, "": time.Second, "Sat, 01 Jan 2000 00:00:05 GMT": 6 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -48,6 +48,11 @@ func TestPaceAfter429(t *testing.T) {
 			for _, wait := range []time.Duration{want, want + SharedInterval} {
 				must.Succeed(t, p.Wait(t.Context(), x.Request.URL))
 				must.Equal(t, time.Since(begin), wait, header)
+			}
+			for _, later := range []struct{ minutes, interval time.Duration }{{1, SharedInterval / 2}, {60, 0}} {
+				time.Sleep(time.Until(begin.Add(want + later.minutes*time.Minute)))
+				must.Succeed(t, p.Wait(t.Context(), x.Request.URL))
+				must.Equal(t, p.next["management"].Sub(time.Now()), later.interval, header)
 			}
 		})
 	}

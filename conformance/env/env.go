@@ -129,6 +129,7 @@ type Pace struct {
 	next       map[string]time.Time // when the next request may be sent, by API: "management" or "jobs"
 	management time.Duration        // the interval between two requests to the management API
 	jobs       time.Duration        // to the job API
+	resumed    time.Time            // the end of the wait after the last 429
 }
 
 // SharedInterval is the interval between two requests to the management API of a deployment that others use.
@@ -167,13 +168,16 @@ func (p *Pace) Wait(ctx context.Context, url string) error {
 	if now := time.Now(); at.Before(now) {
 		at = now
 	}
+	if api == "management" {
+		gap = max(gap, SharedInterval>>(at.Sub(p.resumed)/time.Minute))
+	}
 	p.next[api] = at.Add(gap)
 	p.mu.Unlock()
 	return pause(ctx, time.Until(at))
 }
 
-// waitAfter429 delays further requests by the Retry-After of a 429 of the management API, and lowers their rate.
-// It reports whether to send the request again.
+// waitAfter429 delays further requests by the Retry-After of a 429 of the management API, and lowers their rate,
+// which doubles again with each minute. It reports whether to send the request again.
 func (p *Pace) waitAfter429(x *wire.Exchange, try int) bool {
 	if p == nil || try >= 5 || !IsManagement(x.Request.URL) {
 		return false
@@ -190,10 +194,10 @@ func (p *Pace) waitAfter429(x *wire.Exchange, try int) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.management = max(p.management, SharedInterval)
 	if until.After(p.next["management"]) {
 		p.next["management"] = until
 	}
+	p.resumed = until
 	return true
 }
 
