@@ -301,7 +301,7 @@ var ServerlessBilling = (&billing{
 
 var PublicEndpointBilling = (&billing{
 	name: "public_endpoint_billing", title: "bill of public endpoints", version: api.V2,
-	description: "What the use of RunPod's public endpoints cost (`/v2/billing/endpoints`). The account's own endpoints are in `gpucloud_serverless_billing`. API v2 only.",
+	description: "What RunPod's public endpoints cost (`/v2/billing/endpoints`). The account's own endpoints are in `gpucloud_serverless_billing`. API v2 only.",
 	path:        "/endpoints", amounts: []string{"totalAmount"},
 }).source()
 

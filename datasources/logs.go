@@ -52,7 +52,7 @@ const logsInState = " The state contains the lines. Values of environment variab
 func (l *logConfig) query() api.LogQuery {
 	return api.LogQuery{
 		Source: l.Source.ValueString(), Since: l.Since.ValueString(), Tail: orDefault(l.Tail, defaultTail),
-		For: time.Duration(orDefault(l.Seconds, defaultSeconds)) * time.Second,
+		MaxTime: time.Duration(orDefault(l.Seconds, defaultSeconds)) * time.Second,
 	}
 }
 

@@ -38,8 +38,8 @@ var configurationOnly = []string{"deletion_protection", "env_wo_keys", "env_wo_v
 // createOnly are attributes of pods and clusters that only a create sends and no API returns.
 var createOnly = []string{"data_center_ids", "start_ssh", "start_jupyter"}
 
-// placement are requirements on a pod's machine that API v1 accepts and doesn't return. Except for the
-// first, removing one doesn't replace the pod.
+// placement are requirements on a pod's machine that API v1 accepts and doesn't return. Removing
+// interruptible replaces the pod; removing any other doesn't.
 var placement = []string{
 	"interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority", "data_center_priority",
 	"min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps",

@@ -84,7 +84,7 @@ var templateSchema = schema.Schema{
 		"readme":                templateMembers.text("readme", "Description in Markdown."),
 		"start_ssh":             templateMembers.boolean("startSsh", "Whether pods of this template get SSH access."),
 		"start_jupyter":         templateMembers.boolean("startJupyter", "Whether pods of this template start JupyterLab."),
-		"allowed_cuda_versions": templateMembers.texts("allowedCudaVersions", "CUDA versions, as `major.minor`, of which a machine must have one; default any."),
+		"allowed_cuda_versions": templateMembers.texts("allowedCudaVersions", "CUDA versions that a machine may have, as `major.minor`; default any."),
 	}),
 }
 
@@ -110,7 +110,8 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	}
 	category := types.StringValue(contract.Default[string](templateMembers.setting("category").V2))
 	serverless := types.BoolValue(contract.Default[bool](templateMembers.setting("serverless").V2))
-	if p.State != nil && (p.Version != api.V2 || !p.CreatedHere) { // omitted attributes keep their values on API v1, where a change would replace the template, and after an import
+	// An omitted attribute keeps its value after an import and, because a change would replace the template, on API v1.
+	if p.State != nil && (p.Version != api.V2 || !p.CreatedHere) {
 		category, serverless = p.State.Category, p.State.Serverless
 	}
 	p.Plan.Category, p.Plan.Serverless = defaultTo(p.Config.Category, types.StringNull(), category), defaultTo(p.Config.Serverless, types.BoolNull(), serverless)

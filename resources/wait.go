@@ -179,7 +179,7 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 		if c.Version == api.V1 {
 			return ""
 		}
-		lines, err := c.PodLog(ctx, id, api.LogQuery{Tail: lastLines, For: 5 * time.Second})
+		lines, err := c.PodLog(ctx, id, api.LogQuery{Tail: lastLines, MaxTime: 5 * time.Second})
 		return quoteLog(lines, err, "the pod")
 	})
 	if err == nil {
@@ -302,7 +302,7 @@ func quoteWorkerLog(ctx context.Context, c *api.Client, id string, shown api.Wor
 	if c.Version == api.V1 {
 		return ""
 	}
-	query := api.LogQuery{Tail: lastLines, For: 5 * time.Second}
+	query := api.LogQuery{Tail: lastLines, MaxTime: 5 * time.Second}
 	if shown.ID != "" {
 		if lines, err := c.WorkerLog(ctx, id, shown.ID, query); err == nil {
 			return quoteLog(lines, nil, "worker "+shown.ID)
@@ -351,7 +351,7 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 		if unready.ID == "" {
 			return ""
 		}
-		lines, err := c.PodLog(ctx, unready.ID, api.LogQuery{Tail: lastLines, For: 5 * time.Second})
+		lines, err := c.PodLog(ctx, unready.ID, api.LogQuery{Tail: lastLines, MaxTime: 5 * time.Second})
 		return quoteLog(lines, err, "pod "+unready.ID)
 	})
 	if err != nil {

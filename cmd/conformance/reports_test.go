@@ -173,8 +173,8 @@ func TestReportInFIFO(t *testing.T) {
 	must.Contain(t, string(<-text), `"clause": "VER-38"`)
 }
 
-// A report replaces an earlier one at once, since a full disk or a kill may end the write. The file's
-// mode and a symbolic link to it stay.
+// A report replaces an earlier one atomically, since a full disk or a kill may interrupt the write. The file
+// keeps its mode, and a symbolic link to it stays.
 func TestReportReplacesEarlierReport(t *testing.T) {
 	cmd := command(t, "run", "--base-url="+serve(t, nil), "--select=VER-38", "--json=link")
 	file, link := filepath.Join(cmd.Dir, "r.json"), filepath.Join(cmd.Dir, "link")

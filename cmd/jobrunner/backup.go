@@ -28,8 +28,8 @@ type backup struct {
 
 func (backup) Help() string {
 	return `Copies jobs, results, objects and keys. With --engine they are in PostgreSQL: use its own tools.
-Account secrets are encrypted in the copy, and their key isn't copied: store secrets.key elsewhere, and put it into the copy
-before you use that.
+Account secrets are encrypted in the copy, and their key isn't copied: store secrets.key elsewhere. Before you
+use the copy, put secrets.key into it.
 
 Examples:
   jobrunner backup /var/backups/jobrunner-monday
@@ -83,7 +83,7 @@ func (b *backup) Run() (err error) {
 	}
 	fmt.Fprintln(stdout, to)
 	if _, err := os.Stat(filepath.Join(dir, store.SecretKeyFile)); err == nil {
-		fmt.Fprintf(stderr, "Account secrets are encrypted, and their key is not in the copy: store %s elsewhere, and put it into the copy before you use that\n", filepath.Join(dir, store.SecretKeyFile))
+		fmt.Fprintf(stderr, "Account secrets are encrypted, and their key is not in the copy: store %s elsewhere, and put it into the copy before you use the copy\n", filepath.Join(dir, store.SecretKeyFile))
 	}
 	return nil
 }

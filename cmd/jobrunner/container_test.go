@@ -253,7 +253,7 @@ func testRealPodImages(t *testing.T, e *containers.Engine) {
 	c.interrupt()
 }
 
-// The next ephemeral jobrunner of the same user removes the pods' containers of a killed one.
+// If an ephemeral jobrunner was killed, the next one of the same user removes the containers of its pods.
 func testRealEphemeralPods(t *testing.T, e *containers.Engine) {
 	c := prepareContainers(t, e, e.Path, "network: host")
 	c.startEphemeral(t)

@@ -279,11 +279,11 @@ func TestDevPython(t *testing.T) {
 			if strings.HasPrefix(c.chosen, ".") {
 				writeScript(filepath.Join(dir, c.chosen, "bin", "python"), "export CHOSEN="+c.chosen+"\nexec "+program+` "$@"`)
 			}
-			if c.tool != "" { // run … python ARGUMENTS
+			if c.tool != "" { // called as: TOOL run … python ARGUMENTS
 				chosen := filepath.Join(toolFolder, "python-of-tool")
 				writeScript(chosen, "export CHOSEN="+c.tool+"\nexec "+program+` "$@"`)
 				tool := ""
-				if c.tool != "conda" { // the others print their Python, with the user's variables, which a worker doesn't get
+				if c.tool != "conda" { // the others print the path of their Python; they need the user's variables, which a worker doesn't get
 					tool = `[ "$UV_PROJECT_ENVIRONMENT" ] && echo ` + chosen + "\nexit"
 				}
 				writeScript(filepath.Join(toolFolder, c.tool), tool+`

@@ -213,7 +213,7 @@ func TestRepeatedFailureLineByLine(t *testing.T) {
 	}
 }
 
-// The nearest environment or project tool counts, from the handler's folder up to the current folder, the project's.
+// The nearest environment or project tool is used. The search goes from the handler's folder up to the current folder.
 func TestFindPython(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the tools are scripts")
@@ -226,7 +226,7 @@ func TestFindPython(t *testing.T) {
 	t.Setenv("PATH", tools)
 	const python = "bin/python"
 	for name, c := range map[string]struct {
-		files           map[string]string // by path from the folder above the project, whose folder is app; the handler is in app/src
+		files           map[string]string // by path; app is the project and current folder, and app/src the handler's
 		origin, install string
 	}{
 		"beside the handler":       {map[string]string{"app/src/venv/pyvenv.cfg": "", "app/src/venv/" + python: "", "app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, "venv", "-m pip install runpod"},

@@ -62,8 +62,8 @@ const (
 	gcPercent = 400
 )
 
-// limitHeap limits the heap to baseHeap plus the budget of bodies in flight, and to three quarters of the
-// memory that the in-memory state leaves of the machine or container. GOGC and GOMEMLIMIT take precedence.
+// limitHeap limits the heap to baseHeap plus the budget of bodies in flight, but at most to three quarters of
+// the memory that remains after the in-memory state. GOGC and GOMEMLIMIT take precedence.
 func limitHeap(bodies, state int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -39,7 +39,8 @@ type runBatch struct {
 // maxBatchCall is the maximum size of several inputs in a call; a larger input is sent alone.
 const maxBatchCall = 8 << 20
 
-// maxInput is the maximum length of a line: the API's limit for a body. A body is slightly longer than its input.
+// maxInput is the maximum length of a line. It equals the API's limit for a body, so the API still rejects
+// lines that are only slightly shorter.
 const maxInput = 10 << 20
 
 func (r *runBatch) Run() error {

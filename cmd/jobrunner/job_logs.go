@@ -37,7 +37,7 @@ func (l *jobLogs) Run() error {
 			}
 			return fmt.Errorf("job %s is %s: no worker has taken it", l.Job, j.Status)
 		}
-		lines, err := c.WorkerLog(ctx, endpointID, j.WorkerID, api.LogQuery{Tail: l.Lines, For: 30 * time.Second})
+		lines, err := c.WorkerLog(ctx, endpointID, j.WorkerID, api.LogQuery{Tail: l.Lines, MaxTime: 30 * time.Second})
 		if err != nil {
 			return fmt.Errorf("the log of worker %s: %w", j.WorkerID, err)
 		}

@@ -64,7 +64,7 @@ func (d *deploymentFlags) printEnd(j api.Job) error {
 }
 
 // noOutputHint is a hint about a COMPLETED job without output, which is usually a mistake.
-const noOutputHint = "It has no output: a handler on the SDK returns it, any other program prints it as one line of JSON, which has no NaN"
+const noOutputHint = "It has no output: a handler on the SDK must return it, any other program must print it as one line of valid JSON (without NaN)"
 
 // tail prints the chunks of a job until its end. If it has none, tail prints its output.
 func (d *deploymentFlags) tail(ctx context.Context, c *api.Client, endpointID, jobID string) (api.Job, error) {

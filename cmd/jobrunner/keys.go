@@ -93,7 +93,7 @@ func (s *serve) checkKey(key string) error {
 	return nil
 }
 
-// keys manages further keys. A deployment with the same data folder or database applies changes within a second.
+// keys manages the added keys: those besides the deployment's own. A deployment with the same data folder or database applies changes within a second.
 type keys struct {
 	Add    addKey    `cmd:"" help:"Create a key and print it. It can't be shown again."`
 	List   listKeys  `cmd:"" help:"List the keys by their names."`
@@ -125,7 +125,7 @@ func (o *keyStoreFlags) withStore(f func(apikey.Store) error) (err error) {
 			return err
 		}
 		file := apikey.FileIn(dir)
-		if err := file.CheckMoved(); err != nil {
+		if err := file.CheckNotMoved(); err != nil {
 			return err
 		}
 		if !sqldb.HasDatabase(dir) { // usually the deployment runs on another folder

@@ -117,8 +117,8 @@ func TestKubernetes(t *testing.T) {
 	k.ProvisionVolumes(t)
 	buildImage(t, k, clusterImage, "contained", nil)
 	t.Run("faults", testClusterFaults)
-	// Three for workers, two for a cluster and one for a pod. The type is the same as before,
-	// because the scheduler notices another label only after a moment.
+	// Six GPUs: three for workers, two for a cluster and one for a pod. Their type stays the same,
+	// because the scheduler notices a changed label only after a moment.
 	k.SetGPUs(t, 1, 3, "NVIDIA-L4")
 	k.SetGPUs(t, 2, 3, "NVIDIA-L4")
 	t.Run("life", func(t *testing.T) { t.Parallel(); testClusterLife(t) })
@@ -238,7 +238,7 @@ func testClusterBalanced(t *testing.T) {
 	c.awaitEmpty()
 }
 
-// After a kill, the next start deletes the Pods, which its own Pod owns, and their jobs run again.
+// The jobrunner's own Pod owns the workers' Pods. After a kill, the next start deletes them, and their jobs run again.
 func testClusterKill(t *testing.T) {
 	containers.StartKubernetes(t).CreatePod(t, "jobrunner-0")
 	c := startInCluster(t, "POD_NAME=jobrunner-0")

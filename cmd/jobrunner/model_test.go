@@ -40,7 +40,7 @@ func eachHistory(t *testing.T, count int, run func(t *testing.T, h *history)) {
 		}
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
-			h := &history{random: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test repeats it
+			h := &history{random: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // seeded, so that a failure can be repeated
 			t.Cleanup(func() {
 				if t.Failed() {
 					t.Logf("GPUCLOUD_TEST_SEED=%d\n%s", seed, strings.Join(h.steps, "\n"))
@@ -80,8 +80,9 @@ func (h *history) waitForEquality(difference func() string) {
 	h.waitUntil("the model's state", func() bool { lastDifference = difference(); return lastDifference == "" })
 }
 
-// processDifference returns a difference between running pods and their processes: each pod has one,
-// and no GPU belongs to two. envDifference returns what is wrong with the environment of a pod's process.
+// processDifference compares the running pods with their processes, and returns "" or a difference. Each pod
+// must have one process, and no two pods may have the same GPU. envDifference returns what is wrong with
+// the environment of a pod's process, or "".
 func (h *history) processDifference(running map[string]bool, envDifference func(id string, env map[string]string) string) string {
 	withProcess, devices := map[string]bool{}, map[string]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -36,7 +36,7 @@ type serve struct {
 	Fsync             string   `default:"full" enum:"full,normal" help:"When a commit is flushed to disk: before it is acknowledged (full), or at the next checkpoint (normal), which is faster, survives kill -9, and may lose the latest commits when the machine loses power. With --engine, normal accepts a server with fsync or synchronous_commit off (full, normal)."`
 	Ephemeral         bool     `help:"Keep the state in memory. It is lost when the process ends."`
 	APIKeyFile        string   `name:"api-key-file" placeholder:"FILE" env:"GPUCLOUD_API_KEY_FILE" help:"File with the deployment's API key. Default: GPUCLOUD_API_KEY, or api-key in the data folder, which the first start creates."`
-	Keys              string   `placeholder:"DIR" help:"Folder of further keys, which 'jobrunner keys --data DIR' manages. Default: the data folder. With --engine they are moved to the database."`
+	Keys              string   `placeholder:"DIR" help:"Folder of the keys that 'jobrunner keys --data DIR' manages. Default: the data folder. With --engine they are moved to the database."`
 	SecretsKeyFile    string   `name:"secrets-key-file" placeholder:"FILE" env:"GPUCLOUD_SECRETS_KEY_FILE" help:"File with the key that encrypts account secrets: 32 bytes in base64. Nodes on one --engine need the same key. Default: secrets.key in the data folder, which the first secret creates."`
 	AllowRemote       bool     `help:"Allow an address that other machines can reach."`
 	Limits            string   `default:"on" enum:"on,off" help:"Enforce the job API's limits on rates, open requests and queue length (on, off)."`

@@ -304,13 +304,13 @@ func TestLogIsBounded(t *testing.T) {
 		lines  int
 		took   time.Duration
 	}{
-		"as many lines as asked for":      {stream(0, three...), api.LogQuery{Tail: 2, For: time.Minute}, 2, 0},
-		"silence":                         {stream(0, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, time.Second},
-		"silence from the beginning":      {stream(0), api.LogQuery{Tail: 100, For: time.Minute}, 0, time.Second},
-		"pauses that aren't a silence":    {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, 2800 * time.Millisecond},
-		"pauses before lines that exist":  {withLastEvent("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: time.Minute}, 3, 11 * time.Second},
-		"the time, with lines that exist": {withLastEvent("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: 8 * time.Second}, 2, 8 * time.Second},
-		"the time":                        {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: 1500 * time.Millisecond}, 2, 1500 * time.Millisecond},
+		"as many lines as asked for":      {stream(0, three...), api.LogQuery{Tail: 2, MaxTime: time.Minute}, 2, 0},
+		"silence":                         {stream(0, three...), api.LogQuery{Tail: 100, MaxTime: time.Minute}, 3, time.Second},
+		"silence from the beginning":      {stream(0), api.LogQuery{Tail: 100, MaxTime: time.Minute}, 0, time.Second},
+		"pauses that aren't a silence":    {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, MaxTime: time.Minute}, 3, 2800 * time.Millisecond},
+		"pauses before lines that exist":  {withLastEvent("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, MaxTime: time.Minute}, 3, 11 * time.Second},
+		"the time, with lines that exist": {withLastEvent("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, MaxTime: 8 * time.Second}, 2, 8 * time.Second},
+		"the time":                        {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, MaxTime: 1500 * time.Millisecond}, 2, 1500 * time.Millisecond},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			client, d := deployPiped(t, api.V2, c.answer)
@@ -335,9 +335,9 @@ func TestLogQuery(t *testing.T) {
 		query api.LogQuery
 		want  string
 	}{
-		{api.LogQuery{Tail: 7, For: time.Second}, "tail=7"},
-		{api.LogQuery{Tail: 7, For: time.Second, Source: "system"}, "source=system&tail=7"},
-		{api.LogQuery{Tail: 7, For: time.Second, Since: "2026-06-01T00:00:00Z"}, "since=2026-06-01T00%3A00%3A00Z"}, // tail would be ignored
+		{api.LogQuery{Tail: 7, MaxTime: time.Second}, "tail=7"},
+		{api.LogQuery{Tail: 7, MaxTime: time.Second, Source: "system"}, "source=system&tail=7"},
+		{api.LogQuery{Tail: 7, MaxTime: time.Second, Since: "2026-06-01T00:00:00Z"}, "since=2026-06-01T00%3A00%3A00Z"}, // tail would be ignored
 	} {
 		must.Equal(t, len(must.Do(c.WorkerLog(t.Context(), "e", "w", test.query))(t)), 1, "lines")
 		expectEqual(t, d.last(t).path, "/v2/serverless/e/workers/w/logs")
@@ -362,7 +362,7 @@ func TestLogThatFails(t *testing.T) {
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			client, _ := deployPiped(t, api.V2, c.answer)
-			must.ErrorContains(t, must.Err(client.PodLog(t.Context(), "p", api.LogQuery{Tail: 5, For: time.Second})), c.says, "/v2/pods/p/logs")
+			must.ErrorContains(t, must.Err(client.PodLog(t.Context(), "p", api.LogQuery{Tail: 5, MaxTime: time.Second})), c.says, "/v2/pods/p/logs")
 		})
 	}
 }

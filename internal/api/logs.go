@@ -36,10 +36,10 @@ func (l LogLine) Number() (n int64, known bool) {
 // LogQuery selects the lines of a log and limits the time to read it, because the API keeps the
 // answer open for future lines.
 type LogQuery struct {
-	Source string        // container or system; "" for both
-	Tail   int64         // at most this many lines: the last ones, or the first ones after Since
-	Since  string        // RFC 3339; "" for the last lines
-	For    time.Duration // longest time to read
+	Source  string        // container or system; "" for both
+	Tail    int64         // at most this many lines: the last ones, or the first ones after Since
+	Since   string        // RFC 3339; "" for the last lines
+	MaxTime time.Duration // to read
 }
 
 // quietLog is the silence after which a log counts as complete.
@@ -80,7 +80,7 @@ func (c *Client) log(ctx context.Context, path string, q LogQuery) (lines []LogL
 	}
 	var malformed error // another try would get the same event
 	_, err = c.deployment.Do(ctx, httpclient.Call{
-		Method: http.MethodGet, URL: c.deployment.settings.BaseURL + path, Query: query, Accept: "text/event-stream", ExtraTime: q.For,
+		Method: http.MethodGet, URL: c.deployment.settings.BaseURL + path, Query: query, Accept: "text/event-stream", ExtraTime: q.MaxTime,
 		Stream: func(answer *http.Response) (err error) {
 			if lines, err = readEvents(answer, q); errors.Is(err, errEvent) {
 				malformed, err = fmt.Errorf("GET %s: %w", answer.Request.URL, err), nil
@@ -109,7 +109,7 @@ func readEvents(answer *http.Response, q LogQuery) (lines []LogLine, err error) 
 	events, failed, done := make(chan LogLine), make(chan error, 1), make(chan struct{})
 	defer close(done)
 	go func() { failed <- scanEvents(answer.Body, events, done) }()
-	end := time.NewTimer(q.For)
+	end := time.NewTimer(q.MaxTime)
 	defer end.Stop()
 	silence := time.NewTimer(quietLog)
 	defer silence.Stop()

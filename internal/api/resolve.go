@@ -248,7 +248,7 @@ func ExistingWarning(matches []ExistingMatch, title, typeName string) (summary, 
 
 // ExistingMatches returns the objects that a create of want could be confused with: equal ones,
 // which an interrupted run may have left, and the one with the same unique name. It uses the
-// list that all reads share. It returns nothing if the list fails, or once this run has
+// cached list. It returns nothing if the list fails, or once this run has
 // written an object of the kind, because the list then contains the run's own objects.
 // Only the first caller gets an equal object. If all callers got it, so would each new instance of a
 // count, although an instance that is read later may manage the object.

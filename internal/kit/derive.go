@@ -29,7 +29,8 @@ func derive(attributes map[string]schema.Attribute, omit []string) map[string]sc
 	return out
 }
 
-// attributeLike returns an attribute of the same type, for a data source too, with a flag and a description.
+// attributeLike returns an attribute of the same type with a flag and a description. It also implements
+// the attribute interface of data sources.
 func attributeLike(a schema.Attribute, flag, text string) reflect.Value {
 	out := reflect.New(reflect.TypeOf(a)).Elem()
 	out.FieldByName(flag).SetBool(true)

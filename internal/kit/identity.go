@@ -111,7 +111,7 @@ func (r *kindResource[M]) ListResourceConfigSchema(_ context.Context, _ list.Lis
 	}
 }
 
-// List returns the objects of the kind from the list that all reads share.
+// List returns the objects of the kind from the client's cached list.
 func (r *kindResource[M]) List(ctx context.Context, req list.ListRequest, stream *list.ListResultsStream) {
 	var diags diag.Diagnostics
 	var name types.String

@@ -205,7 +205,7 @@ func Open(ctx context.Context, ownKey, dir string, db *sqldb.DB, now func() time
 			return keys, nil, nil
 		}
 		file := FileIn(dir)
-		if err := file.CheckMoved(); err != nil {
+		if err := file.CheckNotMoved(); err != nil {
 			return nil, nil, err
 		}
 		keys, err = keys.With(file, now, log)

@@ -286,8 +286,8 @@ const MovedName = "keys.json.moved"
 
 const movedText = "The deployment's PostgreSQL database has taken over the keys of keys.json. Manage them there:\njobrunner keys --engine-file FILE. Remove this file to use keys.json again, with keys that were removed since.\n"
 
-// CheckMoved returns an error if a database has taken over the file's keys.
-func (f *File) CheckMoved() error {
+// CheckNotMoved returns an error if a database has taken over the file's keys.
+func (f *File) CheckNotMoved() error {
 	moved, err := exists(f.marker())
 	if moved {
 		err = fmt.Errorf("the API keys of %s are in the deployment's database: name the database with --engine-file, --engine or GPUCLOUD_ENGINE. To use the keys in the file again, including keys that were removed from the database, remove %s", filepath.Dir(f.path), f.marker())

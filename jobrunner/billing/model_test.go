@@ -233,7 +233,8 @@ func (h *history) lastCheckpoint(t *rapid.T, v *interval) (until int64) {
 	return until
 }
 
-// check compares a random window with the model by bucket, and its total with another partition's.
+// check compares the costs in a random window with the model's, bucket by bucket, and their total with the total
+// over buckets of another size.
 func (h *history) check(t *rapid.T) {
 	synctest.Wait()
 	kind := rapid.SampledFrom([]billing.Kind{billing.Worker, billing.Pod, billing.Cluster, billing.Volume}).Draw(t, "kind")
@@ -311,7 +312,7 @@ func sum(costs map[string]map[int]billing.Cost) (all billing.Cost) {
 }
 
 // With random starts, stops and kills in two processes, each bucket of each window costs what
-// the model says, and all partitions of a time have the same total.
+// the model says, and buckets of any size have the same total.
 func TestCostsMatchTheModel(t *testing.T) {
 	checkHistories(t, func(*testing.T) sqldb.Config { return sqldb.Config{} })
 }

@@ -134,7 +134,8 @@ const (
 	unknownBodyMemory = 256 << 20
 )
 
-// MachineMemory returns the bytes of the machine's memory or a lower limit of the control group, or 0.
+// MachineMemory returns the size of the machine's memory in bytes, or the limit of the control group if it is
+// smaller. 0 means unknown.
 func MachineMemory() int64 {
 	bytes, _ := memlimit.FromSystem() // 0 on error
 	if limit, err := memlimit.FromCgroup(); err == nil && (bytes == 0 || limit < bytes) {

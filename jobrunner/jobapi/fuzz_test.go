@@ -179,7 +179,7 @@ func FuzzDuration(f *testing.F) {
 			status, _, answer := d.do(t, method, query+url.QueryEscape(text), body)
 			must.Hold(t, (status == http.StatusOK) == accepted, query, text, "is answered", status, answer, "it must be accepted:", accepted)
 		}
-		if !json.Valid([]byte(text)) { // the text may be several members
+		if !json.Valid([]byte(text)) { // below, it could add other members to the policy
 			return
 		}
 		isAbsent = strings.TrimSpace(text) == "null"
@@ -198,7 +198,7 @@ func FuzzDuration(f *testing.F) {
 func FuzzOperations(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, method, target string) {
-		if strings.Contains(target, "openai") && method == "GET" { // the models are a job without a body
+		if strings.Contains(target, "openai") && method == "GET" { // a request for the models queues a job without a body
 			return
 		}
 		_, _, text := d.do(t, method, target, "")

@@ -42,7 +42,7 @@ var answerTypes = map[reflect.Type]contract.Body{
 	reflect.TypeFor[sshKeysV2]():       {API: contract.V2, Resource: "sshKeys", Use: contract.Read},
 }
 
-// A wire type has exactly the members of its rows, with their types.
+// A wire type has exactly the members that the contract lists for it, with their types.
 func TestWireTypesMatchContract(t *testing.T) {
 	exceptions := maps.Clone(unansweredMembers)
 	bodies := maps.Clone(answerTypes)
@@ -78,7 +78,7 @@ func TestWireTypesMatchContract(t *testing.T) {
 	}
 }
 
-// A billing answer has all amounts of its rows.
+// A billing answer has all amounts that the contract lists for it.
 func TestBillingMatchesContract(t *testing.T) {
 	for _, o := range operations {
 		for _, row := range contract.FieldsOf(contract.API(o.path[1:3]), o.handle.resource, contract.Read) {
@@ -198,8 +198,8 @@ func TestLogQuery(t *testing.T) {
 	}
 }
 
-// Every route is an operation of its version's document, with a body of the answer or
-// 204, and every operation of a document is a route.
+// Every route is an operation of its version's document, and every operation of a document is a route.
+// Each route describes the body of its answer, unless it answers 204.
 func TestDocumentsHaveTheRoutes(t *testing.T) {
 	documented := map[string]*openapi.Operation{}
 	ids := map[string]bool{}

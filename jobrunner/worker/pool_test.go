@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// newColoredEndpoint returns an endpoint with fakes, whose output names its version as a color.
+// newColoredEndpoint returns an endpoint whose fake workers put its version, as a color, into their outputs.
 func newColoredEndpoint(version int64, maxWorkers int) worker.Endpoint {
 	return worker.Endpoint{
 		ID: "ep", Container: store.Container{Image: "fake/x", Env: map[string]string{"COLOR": fmt.Sprint("color-", version)}},

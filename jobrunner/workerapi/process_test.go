@@ -121,8 +121,8 @@ func protocolEnv(url string) map[string]string {
 	}
 }
 
-// setHandler makes a worker run a handler of testdata, or with NAME@RELEASE the
-// stand-in for that release of the public SDK.
+// setHandler makes a worker run a handler of testdata. With NAME@RELEASE it runs under the stand-in
+// for that release of the public SDK.
 func setHandler(env map[string]string, handler string) {
 	env["HANDLER"], env["STANDIN_RELEASE"], _ = strings.Cut(handler, "@")
 }

@@ -110,12 +110,12 @@ var jobRun = &definition[jobRunModel]{
 	attributes: addJobAttributes(map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "The whole output, as JSON; default any.",
+			MarkdownDescription: "The whole output, as JSON. Default: any output.",
 		},
 		"expected_members": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "JSON object that the output must contain. The output and its objects may have further members: " +
-				"`jsonencode({ model = { name = \"sdxl\" } })`.",
+			MarkdownDescription: "JSON object that the output must contain, such as `jsonencode({ model = { name = \"sdxl\" } })`. " +
+				"The output and its objects may have other members, too.",
 		},
 	}),
 	validate: func(c diagnostics.Check, config *jobRunModel) {

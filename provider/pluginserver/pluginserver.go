@@ -114,9 +114,9 @@ func fractionErrors(ctx context.Context, schema fwSchema, object *tfprotov6.Dyna
 	return diags
 }
 
-// withoutUnknown drops the errors about attributes of unknown objects. The framework reports the
+// dropErrorsOfUnknown drops the errors about attributes of unknown objects. The framework reports the
 // required attributes of an unknown element of a list as missing.
-func withoutUnknown(ctx context.Context, schema fwSchema, config *tfprotov6.DynamicValue, diags []*tfprotov6.Diagnostic) []*tfprotov6.Diagnostic {
+func dropErrorsOfUnknown(ctx context.Context, schema fwSchema, config *tfprotov6.DynamicValue, diags []*tfprotov6.Diagnostic) []*tfprotov6.Diagnostic {
 	if schema == nil || config == nil || len(diags) == 0 {
 		return diags
 	}

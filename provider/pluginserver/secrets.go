@@ -34,7 +34,7 @@ func guard[Q, R any](ctx context.Context, schema fwSchema, call func(context.Con
 		field := answer.FieldByName("Diagnostics")
 		if diags, ok := field.Interface().([]*tfprotov6.Diagnostic); ok {
 			redactDiagnostics(secrets, diags)
-			field.Set(reflect.ValueOf(withoutUnknown(ctx, schema, config, diags)))
+			field.Set(reflect.ValueOf(dropErrorsOfUnknown(ctx, schema, config, diags)))
 		}
 	}
 	return resp, err

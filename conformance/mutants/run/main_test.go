@@ -89,10 +89,10 @@ func TestSampleOfMutants(t *testing.T) {
 			})
 		}
 	}
-	// No MUST fails for a mutant of the outcome control, whose fault violates no clause.
+	// No MUST fails for a control, a mutant whose fault violates no clause.
 	t.Run("control", func(t *testing.T) {
 		if testing.Short() {
-			t.Skip("TestVariants has deployments that must not fail")
+			t.Skip("TestVariants also judges deployments for which no MUST may fail")
 		}
 		t.Parallel()
 		v := judgeMutant(t.Context(), binary, findMutant(t, "queue-last-first"))
@@ -112,7 +112,7 @@ func TestInvalidPattern(t *testing.T) {
 	must.Hold(t, err != nil && !strings.Contains(err.Error(), "\n"), "expected an error of one line, got", err)
 }
 
-// The product has no faults: neither the variable's name, nor failures of the mutants' clauses.
+// The product has no faults: its program doesn't contain the variable's name, and it passes the clauses of the mutants.
 func TestNoFaultInTheProduct(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "jobrunner")

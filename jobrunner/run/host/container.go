@@ -190,7 +190,8 @@ type detachedLifecycle struct {
 	lastLine time.Time // time of the last line that is already logged
 }
 
-// followPause is the pause before a detached container is inspected again, in real time, which engines use.
+// followPause is the pause before a detached container is inspected again, in real time, because
+// engines don't follow the deployment's clock.
 const followPause = time.Second
 
 func (d detachedLifecycle) wait(c *container) run.Exit {

@@ -55,7 +55,7 @@ func (p process) Stop(grace time.Duration) {
 		p.Terminate()
 		select {
 		case <-p.Done():
-		case <-time.After(grace): // processes use real time
+		case <-time.After(grace): // real time: processes don't follow the deployment's clock
 		}
 	}
 	p.Kill()

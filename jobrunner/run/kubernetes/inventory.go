@@ -116,8 +116,8 @@ func (in *inventory) Sample(string) (gpu.Sample, error) {
 func (in *inventory) Changed() <-chan struct{} { return in.changed }
 func (in *inventory) Close()                   {} // the watch ends with the cluster's connection
 
-// typeOf returns the catalog's id for a label, in which - replaces the spaces of a product's
-// name. A product that the catalog doesn't have is a type of its own.
+// typeOf returns the catalog's id for a value of the GPU label: the product's name with hyphens for its
+// spaces. A product that the catalog doesn't have is a type of its own.
 func (c *Cluster) typeOf(label string) string {
 	if id := c.GPUTypes[label].Value; id != "" {
 		return id
@@ -135,8 +135,8 @@ func (c *Cluster) typeOf(label string) string {
 
 func asLabel(product string) string { return strings.ReplaceAll(product, " ", "-") }
 
-// products returns the values of the GPU label that mean a type: the inverse of typeOf.
-func (c *Cluster) products(typeID string) (labels []string) {
+// labelsOf returns the values of the GPU label that mean a type: the inverse of typeOf.
+func (c *Cluster) labelsOf(typeID string) (labels []string) {
 	labels = []string{asLabel(typeID)}
 	for label, id := range c.GPUTypes {
 		if id.Value == typeID {

@@ -29,7 +29,7 @@ func (p *process) followLog(last time.Time) {
 			return
 		}
 		select {
-		case <-time.After(pause): // a cluster uses real time
+		case <-time.After(pause): // real time: a cluster doesn't follow the deployment's clock
 		case <-changed:
 		case <-ctx.Done():
 			return

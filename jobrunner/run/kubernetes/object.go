@@ -151,7 +151,7 @@ func (c *Cluster) environment(s run.Spec) map[string]string {
 func (c *Cluster) affinity(typeID string) *core.Affinity {
 	return &core.Affinity{NodeAffinity: &core.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &core.NodeSelector{
 		NodeSelectorTerms: []core.NodeSelectorTerm{{MatchExpressions: []core.NodeSelectorRequirement{
-			{Key: c.GPULabel.Value, Operator: core.NodeSelectorOpIn, Values: c.products(typeID)},
+			{Key: c.GPULabel.Value, Operator: core.NodeSelectorOpIn, Values: c.labelsOf(typeID)},
 		}}},
 	}}}
 }

@@ -163,7 +163,7 @@ func TestScalingRestartsNothing(t *testing.T) {
 	must.Hold(t, checksum(2, values{"rules": []any{}}) != checksum(2, values{}), "the checksum doesn't depend on the configuration")
 }
 
-// checkServe expects that the jobrunner has the flags and variables.
+// checkServe expects that jobrunner serve has the container's flags and variables.
 func checkServe(t *testing.T, c core.Container) {
 	t.Helper()
 	help := must.Do(exec.Command(program(t), "serve", "--help").Output())(t)

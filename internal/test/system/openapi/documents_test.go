@@ -141,7 +141,7 @@ func TestDocumentsHaveNoProse(t *testing.T) {
 		text := must.ReadFile(t, path)
 		var tree map[string]any
 		must.Succeed(t, json.Unmarshal(text, &tree))
-		delete(tree, "servers") // RunPod's addresses; documents has the prefix
+		delete(tree, "servers") // RunPod's addresses, which document.prefix replaces
 		tree["info"] = map[string]any{"title": d.title, "version": tree["info"].(map[string]any)["version"]}
 		var want bytes.Buffer
 		encoder := json.NewEncoder(&want)
