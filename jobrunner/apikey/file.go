@@ -156,7 +156,7 @@ var (
 	validEndpoint = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 )
 
-// Add creates and returns a key, of which it stores only the hash. k must have a name; Add sets Hash and Created.
+// Add creates and returns a key, and stores only its hash. k must have a name; Add sets Hash and Created.
 func (f *File) Add(k Key) (key string, err error) {
 	if key, err = k.complete(); err != nil {
 		return "", err

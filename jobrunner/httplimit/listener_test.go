@@ -228,7 +228,7 @@ func TestLingerIsBounded(t *testing.T) {
 	must.Hold(t, err != nil && sent >= 200<<20, "sending ended after", sent>>20, "MiB with the error", err, "want an error after 200 to 400 MiB")
 }
 
-// A request with two lengths, of which proxies may use different ones, is the last request on its connection.
+// A request with two lengths is the last one on its connection, because a proxy may use the other length.
 func TestTwoLengthsEndTheConnection(t *testing.T) {
 	address := serveTCP(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

@@ -121,7 +121,7 @@ func (c closedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A request of which nothing was written to a kept connection is sent on another connection.
+// If a kept connection has closed before anything of a request was written, another connection is used.
 func TestUnwrittenRequestIsSentAgain(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(ownRequest))
 	defer other.Close()
@@ -208,7 +208,7 @@ func TestRequestOfDeadLeaderEnds(t *testing.T) {
 	must.Equal(t, status, http.StatusServiceUnavailable, text)
 }
 
-// Parts of a stream arrive at once, and the leader notices when the client disconnects.
+// Each part of a stream is forwarded immediately, and the leader notices when the client disconnects.
 func TestForwardedStream(t *testing.T) {
 	gone := make(chan struct{})
 	p := newPair(t, func(w http.ResponseWriter, r *http.Request) {

@@ -167,8 +167,8 @@ func (l *Log) endPartial() {
 	}
 }
 
-// cutLine shortens a line that is too long, or of which bytes were cut. Of a logger's line it keeps the
-// level and the end of the message, which is a traceback's cause. Of any other line it keeps the start.
+// cutLine shortens a line that is too long, or that has lost bytes already. It keeps the level and the end
+// of a logger's line, because a traceback ends with its cause, and the start of any other line.
 func cutLine(text string, cut int) string {
 	if cut += max(0, len(text)-maxLine); cut == 0 {
 		return text

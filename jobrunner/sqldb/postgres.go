@@ -21,7 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// The connections of one process, of which a third are for reads. One more connection
+// Numbers of connections of one process. A third of them are for reads. One more connection
 // listens for hints. By default a server allows 100 connections, enough for three processes.
 const (
 	DefaultConnections = 24

@@ -36,7 +36,7 @@ type rule struct {
 	handle run.Handler // a function instead of process, command or container
 }
 
-// kinds are the keys of which a rule has exactly one.
+// A rule has exactly one of these keys.
 var kinds = []string{"process", "command", "container"}
 
 func (r rule) kind() string {
