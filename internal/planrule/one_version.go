@@ -17,8 +17,8 @@ import (
 )
 
 // OneVersion marks an attribute that only one API version has. On the other version, a data source shows
-// null, and a configured value is an error unless Except has it: the values that mean the same as an
-// omission. A change between those, or to an omission, replaces the object.
+// null, and a configured value is an error. Except lists values that mean the same as an omission, and are
+// accepted. A change from any other value to an omission replaces the object.
 type OneVersion struct {
 	Version   api.Version
 	Attribute string // dotted: "gpu.pools"
@@ -41,7 +41,7 @@ func (o OneVersion) Check(ctx context.Context, c diagnostics.Check, version api.
 		return
 	}
 	setting := o.Attribute
-	// The exceptions of an attribute with a fixed set of values are words.
+	// The error shows the value of an attribute with a fixed set of values, whose Except has some of them.
 	if isFreeText := len(o.Except) == 0 || o.Except[0] == ""; !isFreeText && !redact.IsSecret(o.Attribute) {
 		switch v.(type) {
 		case types.String, types.Bool:

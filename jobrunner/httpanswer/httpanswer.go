@@ -222,8 +222,8 @@ func (f Form) Internal(h http.Header) *Refusal {
 }
 
 // shortage returns the answer for an error caused neither by the client nor by a bug: there is no
-// memory for a body, the disk is full, the database doesn't answer, or the deployment stops, which ctx, the
-// request's context, shows. It returns nil for other errors.
+// memory for a body, the disk is full, the database doesn't answer, or the deployment stops. It returns nil for
+// other errors. ctx is the request's context.
 func shortage(ctx context.Context, err error) *Refusal {
 	class := sqldb.Classify(err)
 	switch {

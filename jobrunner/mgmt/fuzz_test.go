@@ -102,7 +102,7 @@ var writeOperations = []writeOperation{
 
 const plantedPassword = "planted-s3cret-password"
 
-// A read returns an object as answered. A rejected body changes nothing, and no answer has a password.
+// A read returns the object that the write answered. A rejected body changes nothing, and no answer has a password.
 func FuzzBodies(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, operation uint8, body string) {

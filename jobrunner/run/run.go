@@ -91,7 +91,8 @@ type Spec struct {
 	Pod             *Pod // nil for a worker
 }
 
-// FolderID is the id of the data folder whose next run adopts the process; "" means that it ends with this run.
+// FolderID is the id of a data folder: the next run on this folder adopts the process. If it is "", the process
+// ends with this run.
 func (s Spec) FolderID() string {
 	if s.Pod == nil {
 		return ""

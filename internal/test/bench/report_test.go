@@ -145,7 +145,7 @@ func tables(rows []row, picture string) string {
 	}
 	t.WriteString("\n")
 	if large.results != nil {
-		fmt.Fprintf(&t, "Resident memory after the first and the last round with %s of the last table:", bytesName(large.size))
+		fmt.Fprintf(&t, "Resident memory in the last table, after the first and the last round with %s:", bytesName(large.size))
 		for i, n := range names {
 			all := large.results[n]
 			fmt.Fprintf(&t, "%s %s %d and %d MiB", map[bool]string{true: ";"}[i > 0], n, all[0].resident>>20, all[len(all)-1].resident>>20)

@@ -218,9 +218,8 @@ func (s *schedule) begin(part string) {
 	s.part, s.asked = part, map[string]int{}
 }
 
-// next returns the fate of the next request of an operation, such as GET templates/*, and the
-// latency of its way there and of its way back. No two requests have the same latency, so the order of
-// their arrival is deterministic.
+// next returns the fate of the next request of an operation, such as GET templates/*, and its latency in
+// each direction. No two requests have the same latency, so the order of their arrival is deterministic.
 func (s *schedule) next(operation string) (f fate, latency time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
