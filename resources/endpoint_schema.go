@@ -74,7 +74,7 @@ var endpointSchema = schema.Schema{
 				"health":      urlAttribute("Counts of jobs and workers (GET)."),
 			},
 		},
-		"from_template": computedObject("Settings that the workers have from the template. A plan shows what changes here, because of the template or because somebody changed the endpoint. API v1 returns only the template's id and the variables. Null without `template_id`. With `ignore_changes = all` the endpoint still follows its template. Set `template_id` to the id of the template's resource, so that the template is planned first.", fromTemplateMembers("allowed_cuda_versions")),
+		"from_template": computedObject("Settings that the workers have from the template. If the template changes, or somebody changes the endpoint elsewhere, the plan shows the difference here. API v1 returns only the template's id and the variables. Null without `template_id`. With `ignore_changes = all` the endpoint still follows its template. Set `template_id` to the id of the template's resource, so that the template is planned first.", fromTemplateMembers("allowed_cuda_versions")),
 	}),
 }
 

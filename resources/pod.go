@@ -105,8 +105,8 @@ func applyPod(ctx context.Context, c *api.Client, plan *pod, have, want api.Pod)
 	return c.Pods.SetActive(ctx, have.ID, !stops)
 }
 
-// desiredPod returns the pod after an update: the plan, the template's settings in place of removed
-// own settings, and the variables that aren't in the configuration.
+// desiredPod returns the pod after an update: the planned settings, the template's for settings that the
+// configuration no longer has, and the variables that aren't in the configuration.
 func (m *pod) desiredPod(ctx context.Context, c *api.Client, state *pod, have api.Pod) (want api.Pod, err error) {
 	want = m.expand()
 	before, after := deref(value.As[api.GlobalNetworking](state.GlobalNetworking)), deref(want.GlobalNetworking)

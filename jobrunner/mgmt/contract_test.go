@@ -158,8 +158,8 @@ func (r *resourceTest) eachField(visit func(f contract.Field, use contract.Use))
 	}
 }
 
-// TestBoundsMatchContract tests values on both sides of every bound, that powers of two are required,
-// every value of a closed enum, and that only an open enum accepts other values.
+// Values within the bounds are accepted, and values beyond them rejected. An enum accepts all its values, and
+// only an open enum accepts others. A power of two is required if the contract says so.
 func TestBoundsMatchContract(t *testing.T) {
 	for _, r := range resourceTests(deploy(t)) {
 		r.eachField(func(f contract.Field, use contract.Use) {
@@ -406,7 +406,7 @@ func TestDefaultsMatchContract(t *testing.T) {
 func TestAnswersMatchContract(t *testing.T) {
 	d := deploy(t)
 	for _, r := range resourceTests(d) {
-		for _, compute := range []string{"", "gpu", "cpu", "vcpuCount"} { // whose siblings are the kinds of compute
+		for _, compute := range []string{"", "gpu", "cpu", "vcpuCount"} { // the siblings of these members select the compute
 			r.checkAnswer(r.send("POST", r.path, r.minimalBody(compute)))
 		}
 	}

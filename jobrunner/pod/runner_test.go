@@ -244,7 +244,8 @@ func openTestLog(t *testing.T, folder string) *fileLog {
 	return openLog(folder, run.LogConfig{Clock: new(clock.Clock), ID: "p"}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
-// After a restart, a log continues with its line numbers and with its mark, the time of the last line, without lines that were cut off or exceed its limits.
+// After a restart, a log continues its line numbers and keeps its mark, the time of the last line. It drops lines
+// that were cut off or exceed its limits.
 func TestLogIsKept(t *testing.T) {
 	folder := t.TempDir()
 	l := openTestLog(t, folder)

@@ -27,7 +27,7 @@ type terraform struct {
 	cli tfcli.CLI
 	dir string
 	env []string
-	cpu time.Duration // processor time of the commands that the method run ran, providers included
+	cpu time.Duration // processor time of all calls of run, including the providers'
 }
 
 // patience bounds one command.

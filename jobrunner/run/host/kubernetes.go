@@ -14,7 +14,8 @@ import (
 // volumeAccesses are the valid access modes of claims.
 var volumeAccesses = []string{"ReadWriteMany", "ReadWriteOnce"}
 
-// onKubernetes is the value of executor for a cluster, and the register's note of a jobrunner that started Pods.
+// onKubernetes is the value of the setting executor that selects a cluster. The register has it as a note if this
+// jobrunner has started Pods.
 const onKubernetes = "kubernetes"
 
 // checkExecutor checks the choice between an engine and a cluster.

@@ -75,9 +75,9 @@ type identity struct {
 	started int64
 }
 
-// killEach kills the processes that match, adds them to killed, and returns how many of killed still
-// run. It looks for these by identity: a process that ends loses its environment, by which match may
-// recognise it, before it closes its files.
+// killEach kills the processes that match, adds them to killed, and returns how many of killed still run.
+// It finds those by identity, because match may need the environment, which an ending process loses
+// before it closes its files.
 func killEach(killed map[identity]bool, match func(process) bool) (running int) {
 	for _, p := range processes() {
 		if killed[identity{p.id, p.started}] {
