@@ -61,8 +61,15 @@ func New(c Config) http.Handler {
 		Rewrite:       rewrite,
 		Transport:     transport,
 		FlushInterval: -1, // forward streams without buffering
-		ErrorHandler:  b.answerError,
-		ErrorLog:      slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
+		ModifyResponse: func(resp *http.Response) error {
+			// nginx in front of the jobrunner buffers responses by default.
+			if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") && resp.Header.Get("X-Accel-Buffering") == "" {
+				resp.Header.Set("X-Accel-Buffering", "no")
+			}
+			return nil
+		},
+		ErrorHandler: b.answerError,
+		ErrorLog:     slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 	return b
 }

@@ -101,6 +101,7 @@ func TestAWrongKeyReachesNoWorker(t *testing.T) {
 func TestStreamedResponseArrivesAtOnce(t *testing.T) {
 	firstRead := make(chan struct{})
 	base, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		fmt.Fprintln(w, "first")
 		_ = http.NewResponseController(w).Flush()
 		<-firstRead // write the rest after the first part was read
@@ -110,6 +111,7 @@ func TestStreamedResponseArrivesAtOnce(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer "+key)
 	resp := must.Do(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
+	must.Equal(t, resp.Header.Get("X-Accel-Buffering"), "no", "nginx buffers the events")
 	lines := bufio.NewScanner(resp.Body)
 	for _, want := range []string{"first", "second"} {
 		must.Require(t, lines.Scan() && lines.Text() == want, "got", lines.Text(), "want", want)

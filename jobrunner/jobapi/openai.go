@@ -178,6 +178,7 @@ func (p *relayAnswer) write(text string) error {
 		p.started, p.events = true, isEvent(text)
 		p.w.Header().Set("Content-Type", textType(text))
 		p.w.Header().Set("Cache-Control", "no-cache")
+		p.w.Header().Set("X-Accel-Buffering", "no") // nginx buffers responses by default
 	}
 	if _, err := p.w.Write([]byte(text)); err != nil {
 		return err

@@ -100,7 +100,7 @@ func TestOpenAIEvents(t *testing.T) {
 		start := now()
 		resp := d.openStream(t.Context(), `{"stream": true}`)
 		defer resp.Body.Close()
-		must.Hold(t, resp.StatusCode == 200 && resp.Header.Get("Content-Type") == "text/event-stream" && since(start) == 1,
+		must.Hold(t, resp.StatusCode == 200 && resp.Header.Get("Content-Type") == "text/event-stream" && resp.Header.Get("X-Accel-Buffering") == "no" && since(start) == 1,
 			"after", since(start), "s:", resp.StatusCode, resp.Header)
 		for _, c := range []struct {
 			text    string
