@@ -48,12 +48,6 @@ type billConfig struct {
 	GPUTypeIDs, DataCenterIDs                                   types.Set
 }
 
-// filterText returns the value of a filter that isn't a list.
-func (m *billConfig) filterText(f billFilter) types.String {
-	text, _ := value.Attribute(m, f.attribute).(types.String)
-	return text
-}
-
 type billResult struct {
 	Period  *api.BillPeriod // nil on API v1
 	Records types.List
@@ -150,7 +144,8 @@ func (b *billing) read(ctx context.Context, c *api.Client, m *billConfig) (out b
 	setInt(query, "lastN", m.LastN)
 	setText(query, "bucketSize", m.BucketSize)
 	for _, f := range b.filters {
-		setText(query, f.parameter, m.filterText(f))
+		text, _ := value.Attribute(m, f.attribute).(types.String) // null for a list
+		setText(query, f.parameter, text)
 		if list, ok := value.Attribute(m, f.attribute).(types.Set); ok && len(list.Elements()) > 0 {
 			query[f.parameter] = value.Strings(list)
 		}

@@ -25,12 +25,12 @@ func text(s string) types.String { return value.KeepString(types.StringNull(), s
 // texts returns null for an empty list.
 func texts(list []string) types.Set { return value.KeepSet(types.SetNull(types.StringType), list) }
 
-// nullIfFalse returns null for false, the default of every setting that no answer has.
-func nullIfFalse(b bool) types.Bool {
-	if !b {
+// nullIfFalse returns null for false, which most states have for an omitted setting.
+func nullIfFalse(b types.Bool) types.Bool {
+	if !b.ValueBool() {
 		return types.BoolNull()
 	}
-	return types.BoolValue(true)
+	return b
 }
 
 // nonNullNames returns the names of the attributes that have a value.
@@ -81,7 +81,7 @@ func moveEndpointV1(state *migrate.State, m *endpoint) {
 	m.Image = text(state.Text("image_name"))
 	m.Env = value.KeepMap(m.Env, state.Map("env"))
 	m.FlashBoot = types.StringValue("OFF")
-	if state.True("flashboot") {
+	if state.Bool("flashboot").ValueBool() {
 		m.FlashBoot = types.StringValue("FLASHBOOT")
 	}
 	if flavors := state.Texts("cpu_flavor_ids"); state.Text("compute_type") == "CPU" && len(flavors) > 0 {
@@ -151,7 +151,7 @@ var movedPod = migrate.Table[pod]{
 	// Except for Official2, the states don't show whether the pod or its template set a container setting.
 	// So all settings are read, and the first apply records the template's.
 	migrate.Official1: func(state *migrate.State, m *pod) {
-		m.StartSSH, m.StartJupyter = nullIfFalse(state.True("start_ssh")), nullIfFalse(state.True("start_jupyter"))
+		m.StartSSH, m.StartJupyter = nullIfFalse(state.Bool("start_ssh")), nullIfFalse(state.Bool("start_jupyter"))
 		m.movePlacement(state, state.Text("cloud_type"), state.Text("gpu_type_id"))
 	},
 	migrate.Decentralized: func(state *migrate.State, m *pod) {
@@ -159,16 +159,17 @@ var movedPod = migrate.Table[pod]{
 		m.movePlacement(state, state.Text("cloud_type"), append(state.Texts("gpu_type_ids"), "")[0]) // the first type or ""
 	},
 	migrate.Nilenso: func(state *migrate.State, m *pod) {
-		m.StartSSH = nullIfFalse(state.True("start_ssh"))
+		m.StartSSH = nullIfFalse(state.Bool("start_ssh"))
 		if dataCenter := state.Text("data_center_id"); dataCenter != "" {
 			m.DataCenterIDs = texts([]string{dataCenter})
 		}
 		m.movePlacement(state, state.Text("cloud_type"), state.Text("gpu_type_id"))
 	},
 	migrate.Official2: func(state *migrate.State, m *pod) {
-		m.StartSSH, m.StartJupyter = nullIfFalse(state.True("start_ssh")), nullIfFalse(state.True("start_jupyter"))
+		m.StartSSH, m.StartJupyter = state.Bool("start_ssh"), state.Bool("start_jupyter")
 		m.DataCenterIDs = texts(state.Texts("data_center_ids"))
 		m.DesiredState = text(state.Text("desired_state"))
+		m.Env = value.KeepMap(m.Env, state.Map("env")) // a read hides PUBLIC_KEY unless env has it
 		if state.Text("template_id") != "" {
 			m.Name = types.StringValue(state.Text("name")) // then a read omits the template's settings
 			moveContainer(state, &m.container)
@@ -189,7 +190,7 @@ func (m *pod) movePlacement(state *migrate.State, cloud, gpuType string) {
 		count, _ := state.Int("gpu_count")
 		m.GPU = value.Object(podGPUAttribute, &podGPU{ID: types.StringValue(gpuType), Count: types.Int64Value(cmp.Or(count, 1)), AllowedCUDAVersions: cuda, MinCUDAVersion: minCUDA})
 	}
-	if state.True("global_networking") {
+	if state.Bool("global_networking").ValueBool() {
 		m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], &api.GlobalNetworking{Enabled: true})
 	}
 	m.Private.Carried = nonNullNames(map[string]attr.Value{
@@ -214,7 +215,7 @@ func (m *pod) moveMounts(state *migrate.State) {
 var movedCluster = migrate.Table[cluster]{
 	migrate.Official2: func(state *migrate.State, m *cluster) {
 		m.DataCenterIDs = texts(state.Texts("data_center_ids"))
-		m.StartSSH, m.StartJupyter = nullIfFalse(state.True("start_ssh")), nullIfFalse(state.True("start_jupyter"))
+		m.StartSSH, m.StartJupyter = state.Bool("start_ssh"), state.Bool("start_jupyter")
 		m.Private.Carried = nonNullNames(map[string]attr.Value{"data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter})
 	},
 }

@@ -156,7 +156,8 @@ func movedCases() []movedCase {
 			"cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}}, "flashboot": "FLASHBOOT", "data_center_ids": nil,
 		})},
 		{file: "official-2.0.0", address: "runpod_pod.lab", id: "pod200", kind: "pod", version: api.V2, config: pod(map[string]any{
-			"mounts": "$volume", "start_ssh": true, "start_jupyter": true, "data_center_ids": []any{"EU-RO-1"}, "desired_state": "RUNNING",
+			"mounts": "$volume", "start_ssh": true, "start_jupyter": false, "data_center_ids": []any{"EU-RO-1"}, "desired_state": "RUNNING",
+			"env": map[string]any{"MODE": "lab", "PUBLIC_KEY": "ssh-ed25519 AAAA me"},
 			"gpu": map[string]any{"id": "NVIDIA L4", "min_cuda_version": "12.4"},
 		})},
 		{file: "official-2.0.0", address: "runpod_pod.templated", id: "podt200", kind: "pod", config: pod(map[string]any{
@@ -167,7 +168,7 @@ func movedCases() []movedCase {
 			config: noReferences(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app:v1"})},
 		{file: "official-2.0.0", address: "runpod_cluster.train", id: "cl200", kind: "cluster", version: api.V2, config: noReferences(map[string]any{
 			"name": "train", "type": "TRAINING", "image": "builtin/echo", "disk": 20, "args": "print hello", "env": map[string]any{"MODE": "train"},
-			"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}, "data_center_ids": []any{"EU-RO-1"}, "start_ssh": true,
+			"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}, "data_center_ids": []any{"EU-RO-1"}, "start_ssh": true, "start_jupyter": false,
 		})},
 		{file: "official-2.0.0", address: "runpod_account_ssh_keys.all", id: "account", kind: "ssh_keys", version: api.V2,
 			config: noReferences(map[string]any{"keys": []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}})},

@@ -157,18 +157,31 @@ var podContainer = []string{"image", "args", "entrypoint", "cmd", "docker_entryp
 // whose values an imported pod got from its template.
 func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inherited []string) {
 	imported := p.State.Private.Imported && !p.Plan.TemplateID.IsNull()
+	state := p.State.withHidden(p.API, p.Plan.Env)
 	for _, attribute := range podContainer {
 		before, after := p.Values(ctx, attribute)
 		switch {
 		case !p.Changes(ctx, attribute) || noValue(before) && noValue(after):
-		case strings.HasPrefix(attribute, "env") && sameVariables(p.State, p.Plan):
-		case imported && after != nil && (after.IsNull() || attribute == "env" && isSubset(p.Plan.Env, p.State.Env)):
+		case strings.HasPrefix(attribute, "env") && sameVariables(state, p.Plan):
+		case imported && after != nil && (after.IsNull() || attribute == "env" && isSubset(p.Plan.Env, state.Env)):
 			inherited = append(inherited, attribute)
 		default:
 			changed = append(changed, attribute)
 		}
 	}
 	return changed, inherited
+}
+
+// withHidden adds to env the planned access variables that the pod has and an import hides.
+func (m pod) withHidden(c *api.Client, planned types.Map) *pod {
+	env := maps.Clone(m.Env.Elements())
+	for name, v := range planned.Elements() {
+		if text, ok := v.(types.String); ok && c != nil && m.Private.AccessDigests[name] == c.DigestVariable(name, text.ValueString()) {
+			env[name] = v
+		}
+	}
+	m.Env = types.MapValueMust(types.StringType, env)
+	return &m
 }
 
 // sameVariables reports whether variables have only moved from env to env_wo.

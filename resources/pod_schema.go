@@ -148,14 +148,15 @@ type pod struct {
 func (m *pod) containerParts() (*container, *envDigests) { return &m.container, &m.Private.EnvWO }
 
 type podPrivate struct {
-	Imported   bool     // the pod was imported and not updated since: the state contains the settings of its template, too
-	Carried    []string // attributes that a moved block took from another provider's state: see fixedChanges
-	EnvWO      envDigests
-	References uniqueTexts `json:"Named"` // ids of other objects that the state contains or once contained
-	Copy       podCopy
-	Access     uniqueTexts   // names of variables that the deployment set in the pod
-	Lost       []string      // the Access variables that the last read didn't find
-	Mounts     api.PodMounts // mounts in the last answer: the state has none if they are the template's
+	Imported      bool     // the pod was imported and not updated since: the state contains the settings of its template, too
+	Carried       []string // attributes that a moved block took from another provider's state: see fixedChanges
+	EnvWO         envDigests
+	References    uniqueTexts `json:"Named"` // ids of other objects that the state contains or once contained
+	Copy          podCopy
+	Access        uniqueTexts       // names of variables that the deployment set in the pod
+	AccessDigests map[string]string // digests of the Access variables
+	Lost          []string          // the Access variables that the last read didn't find
+	Mounts        api.PodMounts     // mounts in the last answer: the state has none if they are the template's
 }
 
 type podGPU struct {
@@ -251,7 +252,7 @@ func (m *pod) recordApplied(c *api.Client, got api.Pod) {
 	if len(volumeIDs(mounts)) > 0 && got.Mounts.Kind() == "" {
 		m.Mounts = mounts
 	}
-	m.readAccess(got)
+	m.readAccess(c, got)
 	if !m.FromTemplate.IsNull() { // after an import, the next read sets it
 		m.recordCopy(c, got, true)
 	}

@@ -139,11 +139,11 @@ func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 
 // readAccess records which variables the deployment has set for SSH and Jupyter. Replacing the
 // environment elsewhere removes them for good.
-func (m *pod) readAccess(got api.Pod) {
-	m.Private.Lost = nil
+func (m *pod) readAccess(c *api.Client, got api.Pod) {
+	m.Private.Lost, m.Private.AccessDigests = nil, map[string]string{}
 	for _, name := range api.AccessVariables {
-		if _, ok := got.Container.Env[name]; ok {
-			m.Private.Access = m.Private.Access.with(name)
+		if v, ok := got.Container.Env[name]; ok {
+			m.Private.Access, m.Private.AccessDigests[name] = m.Private.Access.with(name), c.DigestVariable(name, v)
 		} else if slices.Contains(m.Private.Access, name) {
 			m.Private.Lost = append(m.Private.Lost, name)
 		}

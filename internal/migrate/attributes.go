@@ -12,12 +12,13 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// Attributes are a state's attributes. The methods return zero for an absent, null or mistyped attribute.
+// Attributes are a state's attributes. The methods return zero or null for an absent, null or mistyped attribute.
 type Attributes map[string]any
 
 func decode(text []byte) (a Attributes, err error) {
@@ -40,9 +41,11 @@ func (a Attributes) Text(name string) string {
 	return s
 }
 
-func (a Attributes) True(name string) bool {
-	b, _ := a[name].(bool)
-	return b
+func (a Attributes) Bool(name string) types.Bool {
+	if b, ok := a[name].(bool); ok {
+		return types.BoolValue(b)
+	}
+	return types.BoolNull()
 }
 
 // Int returns a whole number. 5.0 is one, too.
