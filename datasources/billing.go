@@ -231,6 +231,8 @@ func describeAmount(member, onlyV2 string) string {
 	switch member {
 	case "totalAmount":
 		return "Total, in USD."
+	case "endpointAmount":
+		return "Public endpoints, in USD."
 	case "highPerformanceAmount": // both versions have it
 		onlyV2 = ""
 	}

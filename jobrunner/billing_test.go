@@ -217,7 +217,8 @@ func TestBilling(t *testing.T) {
 	})
 }
 
-// Volumes in a data folder of a version without billing are billed from the folder's opening. New prices apply at once.
+// If the data folder is from a version without billing, its volumes are billed from the time when this
+// version opens the folder. New prices apply at once.
 func TestBillingOfOlderFolders(t *testing.T) {
 	dir, file := t.TempDir(), writeCatalog(t, prices)
 	openFolder := func() (*jobrunner.Jobrunner, *deployment) {
@@ -260,8 +261,8 @@ func TestBillingOfOlderFolders(t *testing.T) {
 	})
 }
 
-// Two jobrunners on one database report the same usage: each worker once, even if the other
-// process runs it, including the time of an advanced clock.
+// Two jobrunners on one database report the same usage. It has each worker once, whichever process runs
+// it, and includes the time that an advanced clock skips.
 func TestBillingOfSharedDatabase(t *testing.T) {
 	c := jobrunner.Config{DatabaseURL: pgtest.Start(t), AdminClock: true}
 	d, other := deployWith(t, c), deployWith(t, c)

@@ -329,7 +329,7 @@ func TestCommandLines(t *testing.T) {
 				}
 				t.Parallel()
 				d := acctest.Deploy(t)
-				must.Equal(t, f.try(t, d, d.Workspace(t, cli, api.V2)), cells[column], cliGuide, "says", cli, "it")
+				must.Equal(t, f.try(t, d, d.Workspace(t, cli, api.V2)), cells[column], cli, "has another cell in the table of", cliGuide)
 			})
 		})
 	}

@@ -51,7 +51,7 @@ func TestCommandForms(t *testing.T) {
 			{map[string]any{"args": "", "cmd": []any{}}, "cmd", "cmd conflicts with args"},
 			{map[string]any{"cmd": []any{"a", nil}}, "cmd", "an element is null"},
 		}...)
-		// The first form is created. A change to the next one is sent only if the meaning differs.
+		// The first form creates the object. A later form is sent only if it means another command.
 		list := map[string]any{"entrypoint": []any{"print"}, "cmd": []any{"two words", ""}}
 		state := apply(t, p, typeName, tfdrive.State{}, withChanges(config, list), "create")
 		sent := recordMembers(t, d)

@@ -222,7 +222,7 @@ func matchesPlan(planned, current types.Object) bool {
 			continue
 		}
 		w, ok := want.(types.Set)
-		if g, both := got.(types.Set); name == "ports" && ok && both && areOpenPorts(w) && areOpenPorts(g) {
+		if g, both := got.(types.Set); name == "ports" && ok && both && areEmptyOrDefaultPorts(w) && areEmptyOrDefaultPorts(g) {
 			continue
 		}
 		return false
@@ -230,7 +230,7 @@ func matchesPlan(planned, current types.Object) bool {
 	return true
 }
 
-// areOpenPorts reports whether ports are empty or the defaults, which API v1 adds to empty ports.
-func areOpenPorts(ports types.Set) bool {
+// areEmptyOrDefaultPorts reports whether ports are empty or the defaults, which API v1 adds to empty ports.
+func areEmptyOrDefaultPorts(ports types.Set) bool {
 	return len(ports.Elements()) == 0 || areDefaultPorts(value.Strings(ports))
 }

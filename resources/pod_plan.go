@@ -77,7 +77,7 @@ func checkPodSize(p *planrule.Plan[pod]) {
 		return
 	}
 	attribute := diagnostics.AttributeName(member)
-	if text, err := json.Marshal(value.StringMap(p.Plan.Env)); member == "env" && err == nil && len(text) < memberSize/2 {
+	if text, err := json.Marshal(value.StringMap(p.Plan.Env)); member == "env" && err == nil && len(text) < memberSize/2 { // most of it is from env_wo
 		attribute = "env_wo"
 	}
 	p.Error(attribute, "The pod's settings are too large", "API v2 creates a pod from at most %d bytes, and this configuration has %d (%s: %d). A template's settings count too: "+

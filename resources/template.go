@@ -139,7 +139,7 @@ func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
 	recordPlannedTemplate(ctx, p)
 }
 
-// immutableChanges returns the attributes whose planned changes the version can't make in place,
+// immutableChanges returns the attributes that the plan changes and that p.Version can't change in place,
 // including attributes that only the other version has.
 func immutableChanges(ctx context.Context, p *planrule.Plan[template]) []string {
 	out := p.Unchangeable(ctx, templateOneVersion)

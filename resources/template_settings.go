@@ -31,9 +31,9 @@ type templateSettings struct {
 	CUDA       []string // sorted
 	Serverless bool
 
-	// OpenPorts: the template has no ports, and API v1 may have added its defaults.
+	// OpenPorts means that Ports isn't final: the template has no ports, and API v1 may add its defaults.
 	OpenPorts bool
-	// OpenCUDA: the CUDA versions are unknown, because API v1 doesn't return a template's.
+	// OpenCUDA means that CUDA is unknown, because API v1 doesn't return a template's CUDA versions.
 	OpenCUDA bool
 	// Unknown are the attributes that are unknown until apply.
 	Unknown []string

@@ -117,7 +117,7 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 		cmd := client(t, tracingClient, parallel)
 		cmd.Dir, cmd.Env = dir, append(cmd.Env, "LOG="+log)
 		output := runExpecting(t, cmd, 0)
-		must.Hold(t, strings.Contains(output, "not copied: terraform.tfstate") && !strings.Contains(output, "seed"), parallel, "must name terraform.tfstate as not copied, and no seed, but says", output)
+		must.Hold(t, strings.Contains(output, "not copied: terraform.tfstate") && !strings.Contains(output, "seed"), parallel, "must name terraform.tfstate as not copied, and no seed, which only a report on a deployment has, but says", output)
 		text := must.ReadFile(t, log)
 		scenarios := strings.Split(strings.TrimSpace(string(text)), "\n")
 		for i, column := range []string{"scenario", "directory", "home", "temporary directory"} {

@@ -114,7 +114,8 @@ func (h *testDeployment) logLinesStartingWith(id, word string) (lines []string) 
 	return lines
 }
 
-// awaitGreetings waits for n greetings of each member and the primary, and returns the members' variables.
+// awaitGreetings waits until the primary has answered n greetings of each other member. It returns the
+// environment variables that each member printed last.
 func (h *testDeployment) awaitGreetings(members []podFacts, color string, n int) (variables [][]string) {
 	h.t.Helper()
 	defer func() {
@@ -145,7 +146,7 @@ func (h *testDeployment) awaitGreetings(members []podFacts, color string, n int)
 	return variables
 }
 
-// A cluster's pods know their ranks and reach the primary, after a kill -9 and beside another cluster, too.
+// The pods of a cluster know their ranks and reach the primary, even after a kill -9 and next to another cluster.
 func TestClusterExchangesMessages(t *testing.T) {
 	acctest.LeaveToCI(t, "package pod tests a cluster's addresses")
 	t.Parallel()

@@ -32,6 +32,7 @@ func scriptPython(file string) (found interpreter, ok bool) {
 		return found, false
 	}
 	createEnv := [][]string{{uv, "sync", "--script", file}, {uv, "python", "find", "--script", file}}
+	// prepare replaces command with the path of Python.
 	return interpreter{command: createEnv[0], createEnv: createEnv, origin: "uv", install: installWith("uv", "add", "--script", file)}, true
 }
 
@@ -227,9 +228,9 @@ except (OSError, SyntaxError, ValueError, RecursionError):
     pass  # running the handler shows the error
 print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is not None, unused)`
 
-// check runs Python with the workers' environment and sets the version. If needsSDK is set, the SDK must
-// be installed. program is the handler's file if it runs once per job, or else "". The file must call a
-// handler that it defines.
+// check runs Python with the workers' environment and sets the version. If needsSDK is set, it rejects a
+// Python without the SDK. If program isn't "", it is a file that runs once per job: check rejects it if it
+// defines a handler without calling it.
 func (p *interpreter) check(ctx context.Context, env []string, folder, program string, needsSDK bool) error {
 	words := strings.Fields(commandOutput(ctx, folder, env, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {

@@ -44,7 +44,8 @@ func (s *serve) configFile(dir string) string {
 	return file
 }
 
-// checkFiles rejects flawed files of flags early. It skips pipes, because the deployment reads them again.
+// checkFiles rejects invalid files that flags name. It skips pipes, because only their first reader, the
+// deployment, gets the content.
 func (s *serve) checkFiles() error {
 	log := slog.New(slog.DiscardHandler)
 	for _, flag := range []struct {

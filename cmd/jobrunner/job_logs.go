@@ -134,7 +134,7 @@ func findJobLines(j api.Job, lines []api.LogLine, hasAllLines bool) (jobLines []
 	switch {
 	case len(jobLines) == 0:
 		hasStart = true
-	case !j.Finished(): // its handler printed them
+	case !j.Finished(): // the handler, which still runs, printed them
 		jobLines = append(jobLines, withoutJob...)
 	default:
 		jobLines = append(jobLines, linesUntilEnd(j, firstTime, withoutJob, beforeOtherJob)...)

@@ -79,7 +79,7 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 	}},
 	{ID: "VER-50", Level: suite.Must, Source: "Versioning, 3, Instant clusters", Statement: "GET /v2/clusters exists.",
 		Needs: suite.V2, Run: func(c *suite.C) { expectObjectAt(c, "/clusters") }},
-	{ID: "VER-52", Level: suite.Unspec, Source: "Versioning, 3", Statement: "Which status one version returns for the other's template. STO-06 judges the objects, VER-67 pods.",
+	{ID: "VER-52", Level: suite.Unspec, Source: "Versioning, 3", Statement: "Which status one version returns for a template that the other created. STO-06 judges the objects, VER-67 pods.",
 		Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			id := c.NewTemplate("v2").Str("id")
 			c.Observe("template of v2 by v1: %d", c.V1("GET", "/templates/"+suite.PathSegment(id), nil).Code)

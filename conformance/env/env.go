@@ -214,10 +214,10 @@ func pause(ctx context.Context, d time.Duration) error {
 // requests. If the timeouts belong to more than one section, their API becomes silent.
 const maxTimeouts = 3
 
-// silence records, for each section and each API, the sections of consecutive requests that timed out.
+// silence records consecutive requests that timed out.
 type silence struct {
 	mu       sync.Mutex
-	timeouts map[string][]string
+	timeouts map[string][]string // by section and by API: the section of each request
 }
 
 // RecordAnswer records whether a request of a section timed out.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// row is a job as in the table jobs; the schema explains its columns. deleteAt is the column
-// gone. Times are milliseconds since 1970, 0 for never.
+// row is a row of the table jobs. The schema explains its columns; the one of deleteAt is named gone.
+// Times are milliseconds since 1970, 0 for never.
 type row struct {
 	key            int64
 	endpoint, id   string
@@ -68,7 +68,7 @@ type effect struct {
 	isNew    bool // the job was submitted
 	from, to State
 	retry    bool // the job is dispatched again because its worker died
-	wholeRow bool // more columns than the run's may have changed
+	wholeRow bool // columns other than runColumns may have changed
 
 	clearsResult bool // output and chunks of the last run are deleted
 	setsResult   bool // the event's output and this message become the job's

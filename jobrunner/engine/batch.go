@@ -83,8 +83,8 @@ type BatchRefused struct {
 
 func (e *BatchRefused) Error() string { return e.Reason }
 
-// batch is a batch in the memory of the process that leads its endpoint. The schema
-// explains its columns; deleteAt is the column gone. After a verdict, endsAt is 0 once the queued requests are cancelled.
+// batch is a batch in the memory of the process that leads its endpoint. The schema explains its
+// columns; the one of deleteAt is named gone. After a verdict, endsAt is 0 once the queued requests are cancelled.
 type batch struct {
 	key                         int64
 	endpoint, id, name          string

@@ -106,7 +106,7 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 func (e *Engine) change(ctx context.Context, endpoint, id string, ev event) (Job, error) {
 	failure := e.commits.failure
 	if ev.kind == cancelled { // a cancellation frees space
-		failure = e.commits.failureUnlessFull
+		failure = e.commits.failureUnlessDiskFull
 	}
 	if err := failure(); err != nil {
 		return Job{}, err
@@ -174,7 +174,7 @@ func (e *Engine) lockJob(ctx context.Context, endpoint, id string) (*queue, *job
 // Purge deletes the jobs in an endpoint's queue and returns how many: IN_QUEUE → (none).
 // Jobs that are queued or taken after its start stay. If it fails, the remaining jobs stay, too.
 func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err error) {
-	if err := e.commits.failureUnlessFull(); err != nil {
+	if err := e.commits.failureUnlessDiskFull(); err != nil {
 		return 0, err
 	}
 	q, err := e.lock(ctx, endpoint)
@@ -289,7 +289,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 		if e.store == nil {
 			continue
 		}
-		if err := e.commits.flush(); err != nil && e.commits.failureUnlessFull() != nil {
+		if err := e.commits.flush(); err != nil && e.commits.failureUnlessDiskFull() != nil {
 			return err
 		}
 		e.spool.remove(e.spool.forQueue(name))

@@ -139,8 +139,8 @@ func (c *committer) failure() error {
 	return nil
 }
 
-// failureUnlessFull is failure for operations that free space: nil while the disk is full.
-func (c *committer) failureUnlessFull() error {
+// failureUnlessDiskFull is failure for operations that free space: nil while the disk is full.
+func (c *committer) failureUnlessDiskFull() error {
 	if err := c.failure(); sqldb.Classify(err) != sqldb.Full {
 		return err
 	}

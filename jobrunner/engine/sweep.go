@@ -23,7 +23,7 @@ const (
 // sweep calls Sweep whenever a job is due, until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
-		// wake may lower wakeAt during Sweep. Its signals meanwhile are dropped below.
+		// wake may lower wakeAt while Sweep runs. The timer below uses wakeAt, so wake's signal is dropped.
 		e.wakeAt.Store(math.MaxInt64)
 		next, err := e.Sweep(ctx)
 		now := e.clock.Now()
@@ -83,7 +83,7 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 	for _, q := range e.loadedQueues() {
 		for ticks := maxSlice; ticks == maxSlice; {
 			q.mu.Lock()
-			consider(q.settleAll()) // before requests time out
+			consider(q.settleAll()) // first, so that a batch that ends cancels its requests before they time out
 			for ticks = 0; ticks < maxSlice && q.timed.Len() > 0 && q.timed.first().due() <= now; ticks++ {
 				q.tick(q.timed.first())
 			}
@@ -108,8 +108,8 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 
 // deleteExpiredJobs deletes the stored jobs that have expired, and returns when the next job expires.
 func (e *Engine) deleteExpiredJobs(ctx context.Context, now int64) (next int64, err error) {
-	// Store pending changes first: they may give a job a later time.
-	if err := e.commits.flush(); err != nil && e.commits.failureUnlessFull() != nil {
+	// Store pending changes first: they may postpone the expiry of a job.
+	if err := e.commits.flush(); err != nil && e.commits.failureUnlessDiskFull() != nil {
 		return 0, err
 	}
 	process := e.Process()

@@ -86,9 +86,9 @@ func (c *call) getPodV1(flags map[string]bool) (w podV1, err error) {
 		if err != nil {
 			return w, err
 		}
-		for _, w := range workers {
-			if w.ID == c.id {
-				return w, nil
+		for _, workerPod := range workers {
+			if workerPod.ID == c.id {
+				return workerPod, nil
 			}
 		}
 	}
@@ -295,8 +295,8 @@ func (c *call) workerPodsV1() ([]podV1, error) {
 	}
 	var out []podV1
 	for _, e := range endpoints {
-		for _, w := range c.Workers.Workers(e.ID) {
-			out = append(out, c.newWorkerPodV1(e, w))
+		for _, info := range c.Workers.Workers(e.ID) {
+			out = append(out, c.newWorkerPodV1(e, info))
 		}
 	}
 	others, err := c.AskOtherNodes(c.http)
@@ -310,18 +310,18 @@ func (c *call) workerPodsV1() ([]podV1, error) {
 	return out, err
 }
 
-func (c *call) newWorkerPodV1(e store.Endpoint, w worker.Info) podV1 {
+func (c *call) newWorkerPodV1(e store.Endpoint, info worker.Info) podV1 {
 	p := store.Pod{
-		Head: store.Head{ID: w.ID, Name: e.Name}, Container: e.Container, TemplateID: e.TemplateID, Cloud: "SECURE",
-		PodState: store.PodState{Status: store.PodRunning, StartedAt: w.StartedAt, Changed: "Worker " + string(w.State), ChangedAt: c.Clock.Wall().Truncate(time.Millisecond), FolderID: c.FolderID},
+		Head: store.Head{ID: info.ID, Name: e.Name}, Container: e.Container, TemplateID: e.TemplateID, Cloud: "SECURE",
+		PodState: store.PodState{Status: store.PodRunning, StartedAt: info.StartedAt, Changed: "Worker " + string(info.State), ChangedAt: c.Clock.Wall().Truncate(time.Millisecond), FolderID: c.FolderID},
 	}
-	p.Image = w.Image
-	if len(w.Devices) > 0 {
-		p.GPU, p.GPUTypeID = &store.PodGPU{Count: int64(len(w.Devices))}, w.Devices[0].TypeID
+	p.Image = info.Image
+	if len(info.Devices) > 0 {
+		p.GPU, p.GPUTypeID = &store.PodGPU{Count: int64(len(info.Devices))}, info.Devices[0].TypeID
 	} else if len(e.CPU) > 0 {
 		p.CPU = &store.PodCPU{FlavorIDs: []string{e.CPU[0].FlavorID}, VCPUCount: e.CPU[0].VCPUCount}
 	}
-	out := c.newPodV1(p)
-	out.EndpointID, out.AIAPIID, out.SLSVersion = e.ID, e.ID, w.Version
-	return out
+	w := c.newPodV1(p)
+	w.EndpointID, w.AIAPIID, w.SLSVersion = e.ID, e.ID, info.Version
+	return w
 }

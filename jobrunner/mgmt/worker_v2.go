@@ -57,23 +57,23 @@ type workerListV2 struct {
 	EndpointVersion int64           `json:"endpointVersion"`
 }
 
-func (c *call) newWorkerV2(w worker.Info) workerV2 {
+func (c *call) newWorkerV2(info worker.Info) workerV2 {
 	out := workerV2{
-		ID: w.ID, Status: string(w.State), IsStale: w.Stale, Version: w.Version, GPUCount: len(w.Devices), Image: w.Image,
-		Reason: nilIfEmpty(w.Reason), GPUs: convertAll(w.Devices, c.newWorkerGPUV2),
+		ID: info.ID, Status: string(info.State), IsStale: info.Stale, Version: info.Version, GPUCount: len(info.Devices), Image: info.Image,
+		Reason: nilIfEmpty(info.Reason), GPUs: convertAll(info.Devices, c.newWorkerGPUV2),
 	}
 	if c.Catalog != nil {
-		out.DataCenterID = nilIfEmpty(w.Placement.DataCenter)
+		out.DataCenterID = nilIfEmpty(info.Placement.DataCenter)
 	}
-	if len(w.Devices) > 0 {
-		out.GPUTypeID = &w.Devices[0].TypeID
+	if len(info.Devices) > 0 {
+		out.GPUTypeID = &info.Devices[0].TypeID
 	}
-	if !w.StartedAt.IsZero() {
-		started, seconds := w.StartedAt.UTC(), int64(c.Clock.Now().Sub(w.StartedAt)/time.Second)
+	if !info.StartedAt.IsZero() {
+		started, seconds := info.StartedAt.UTC(), int64(c.Clock.Now().Sub(info.StartedAt)/time.Second)
 		out.StartedAt, out.UptimeSeconds = &started, &seconds
 	}
-	if w.Usage != (run.Usage{}) { // the worker is a process or container
-		out.CPUSeconds, out.MemoryBytes = new(w.Usage.CPU.Seconds()), &w.Usage.Memory
+	if info.Usage != (run.Usage{}) { // the worker is a process or container
+		out.CPUSeconds, out.MemoryBytes = new(info.Usage.CPU.Seconds()), &info.Usage.Memory
 	}
 	return out
 }
@@ -101,9 +101,9 @@ func (c *call) listWorkersV2() (out workerListV2, err error) {
 		return out, err
 	}
 	out = workerListV2{Workers: []workerV2{}, EndpointVersion: e.Version}
-	for _, w := range c.Workers.Workers(e.ID) {
-		out.Workers = append(out.Workers, c.newWorkerV2(w))
-		out.Summary.Add(w.State)
+	for _, info := range c.Workers.Workers(e.ID) {
+		out.Workers = append(out.Workers, c.newWorkerV2(info))
+		out.Summary.Add(info.State)
 	}
 	out.Summary.Total = len(out.Workers)
 	return out, nil

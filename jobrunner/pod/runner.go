@@ -272,7 +272,7 @@ func (r *runner) watch(ctx context.Context, p store.Pod, a *actualState) {
 	} else if inCluster {
 		if moved := r.awaitPrimaryMove(ctx, p, a.process); moved {
 			r.log.Note("the cluster's primary has another address now: the pod restarts")
-			_, _ = r.report(ctx, p.Run, restartQueued, func(*store.Pod) {}) // an outdated record is reconciled next
+			_, _ = r.report(ctx, p.Run, restartQueued, func(*store.Pod) {}) // if it fails, the record has changed, and serve reconciles that next
 			a.process.Stop(gracePeriod)
 			r.clearRunning()
 			a.reset()

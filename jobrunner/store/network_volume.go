@@ -70,7 +70,7 @@ func (s *Store) SetVolumeHook(f VolumeHook) { s.volumeHook = f }
 
 // WithNetworkVolumes runs f with all volumes, in a transaction that locks them.
 func (s *Store) WithNetworkVolumes(ctx context.Context, f func(tx *sqldb.Tx, now time.Time, all []NetworkVolume) error) error {
-	return s.writeWithReservedSpace(ctx, func(tx *Tx) error { // as for deletions, so that the start succeeds on a full disk
+	return s.writeWithReservedSpace(ctx, func(tx *Tx) error { // the jobrunner must also start on a full disk
 		docs, err := column(tx.tx, "SELECT doc FROM objects WHERE kind = ? ORDER BY seq", networkVolumes.key)
 		if err != nil {
 			return err

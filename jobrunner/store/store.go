@@ -110,7 +110,7 @@ func (s *Store) write(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.transact(ctx, s.db.Write, fn)
 }
 
-// writeWithReservedSpace is write for deletions, which must also succeed on a full disk.
+// writeWithReservedSpace is write for changes that must also succeed on a full disk, such as deletions.
 func (s *Store) writeWithReservedSpace(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.transact(ctx, s.db.WriteWithReservedSpace, fn)
 }

@@ -57,7 +57,7 @@ type load struct {
 func (l load) plus(other load) load { return load{l.calls + other.calls, l.slow + other.slow} }
 
 // choose returns the index of the queue whose call is next. If no call is due within the limits, it
-// returns -1, and next is when a queue within its limits has its next call, or zero.
+// returns -1 and the time of the earliest later call of a queue within its limits, or zero.
 func (s *scheduler) choose(queues []engine.CallQueue, now time.Time) (best int, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // passes through that set before it leaves the server. A list block has no secrets: ListResource
 // starts with an empty set, and ValidateListResourceConfig has none.
 
-// guard makes a call with a redact.Set, unless fractionErrors rejects the configuration. Values
-// that were unknown during validation are checked in later calls.
+// guard makes a call with a redact.Set. If fractionErrors rejects the configuration, guard returns these
+// errors instead. Each call checks for fractions, because values may be unknown during validation.
 func guard[Q, R any](ctx context.Context, schema fwSchema, call func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
 	ctx, secrets := redact.NewContext(ctx)
 	secrets.AddLater(func() []string { return secretsOf(ctx, schema, req) })

@@ -2,6 +2,7 @@ data "gpucloud_network_volumes" "romania" {
   data_center = "EU-RO-1"
 }
 
+# sum([]) fails.
 output "allocated_gb" {
-  value = sum([for v in data.gpucloud_network_volumes.romania.network_volumes : v.size])
+  value = sum(concat([0], data.gpucloud_network_volumes.romania.network_volumes[*].size))
 }

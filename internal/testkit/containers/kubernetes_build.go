@@ -96,7 +96,7 @@ func writeKubernetesModule(ctx context.Context, work string) error {
 	return err
 }
 
-// dependentModule converts a go.mod of Kubernetes to one for a module that requires it.
+// dependentModule converts the go.mod of Kubernetes to one for a module that requires it. It doesn't change a go.sum.
 func dependentModule(mod string) string {
 	_, minorAndPatch, _ := strings.Cut(kubernetesVersion, ".")
 	var out strings.Builder

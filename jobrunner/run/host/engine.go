@@ -183,8 +183,8 @@ func (e *containerEngine) probe(ctx context.Context, timeout time.Duration) {
 	version, err := e.runCLI(ctx, "version", "--format", "{{."+part+".Version}}")
 	host := ""
 	if err == nil && !e.podman {
-		// Docker's current context has the daemon's address. A login to a registry needs its own configuration
-		// folder, which lacks the context. Old releases have no contexts and don't need them.
+		// Docker's current context has the daemon's address. A pull with a login uses another configuration
+		// folder, which lacks the context, and gets the address in DOCKER_HOST. Old releases have no contexts.
 		host, _ = e.runCLI(ctx, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
 	}
 	e.mu.Lock()

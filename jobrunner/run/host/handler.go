@@ -71,7 +71,7 @@ func (Handler) Environment(env map[string]string) []string {
 	return new(localSettings).environment(run.Spec{Container: store.Container{Env: env}})
 }
 
-// rule returns a rule that runs the handler, a file in its folder.
+// rule returns a rule that runs the handler. A file runs in its own folder.
 func (h Handler) rule() (r rule, err error) {
 	if r.pattern, err = parsePattern(h.Image); err != nil || h.Func != nil {
 		r.handle = h.Func

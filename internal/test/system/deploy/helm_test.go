@@ -120,7 +120,8 @@ var combinations = map[string]values{
 		"tolerations": []any{values{"operator": "Exists"}}, "affinity": values{"nodeAffinity": values{}}, "logFormat": "text"}),
 }
 
-// Every combination of values renders objects without unknown fields, whose Service, files and flags exist.
+// Every combination of values renders objects without unknown fields. The Service, files and flags that they
+// name exist.
 func TestChart(t *testing.T) {
 	for name, v := range combinations {
 		t.Run(name, func(t *testing.T) {
