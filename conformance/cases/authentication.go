@@ -74,9 +74,16 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 	{ID: "AUT-06", Level: suite.Unspec, Source: "Authentication, 3", Statement: "Whether a key without the scheme Bearer is accepted.", Run: func(c *suite.C) {
 		c.Observe("%d", c.Get("/health", suite.WithHeader("Authorization", c.Target.Key)).Code)
 	}},
-	{ID: "AUT-07", Level: suite.Should, Source: "Authentication, 1", Statement: "The scheme Bearer is matched ignoring case (RFC 9110).", Run: func(c *suite.C) {
-		c.Get("/health", suite.WithHeader("Authorization", "bearer "+c.Target.Key)).Is(200)
-		c.Get("/health", suite.WithHeader("Authorization", "BEARER "+c.Target.Key)).Is(200)
+	{ID: "AUT-07", Level: suite.Should, Source: "Authentication, 1", Statement: "The scheme Bearer is matched ignoring case (RFC 9110).", Requests: 4, Run: func(c *suite.C) {
+		lower, upper := suite.WithHeader("Authorization", "bearer "+c.Target.Key), suite.WithHeader("Authorization", "BEARER "+c.Target.Key)
+		c.Get("/health", lower).Is(200)
+		c.Get("/health", upper).Is(200)
+		if c.Serves("v1") {
+			c.V1("GET", "/containerregistryauth", nil, lower).Is(200)
+		}
+		if c.Serves("v2") {
+			c.V2("GET", "/templates", nil, upper).Is(200)
+		}
 	}},
 	{ID: "AUT-08", Source: "Authentication, 2", Statement: "A key in another scheme, in another header or in the query, and an empty or partial token, return 401. AUT-06 is about bare keys.",
 		Requests: 10, Run: func(c *suite.C) {

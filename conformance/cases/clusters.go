@@ -233,6 +233,15 @@ var podClassCases = []suite.Case{
 			expectNotListed(c, "v2", list, words...)
 		}
 	}},
+	{ID: "ERR-14-compute", Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 30, Run: func(c *suite.C) {
+		path := "/pods/" + suite.PathSegment(newPod(c, nil))
+		for member, value := range map[string]any{"image": 5, "env": suite.M{"A": 5}, "conformance": true, "ports": []any{"80/udp"}, "disk": -1, "locked": "yes", "cpu": suite.M{"id": "other"}} {
+			before := c.V2("GET", path, nil).Is(200).Str("name")
+			if c.V2("PATCH", path, suite.M{"name": c.Name(), member: value}).Code/100 == 4 {
+				c.V2("GET", path, nil).Is(200).Equal("name", before)
+			}
+		}
+	}},
 	{ID: "VER-19-each", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 120, Run: judgeUnsentMembers("endpoint")},
 }
 

@@ -16,7 +16,11 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 	{ID: "V-02", Source: "Network volume, name", Statement: "Two volumes may have the same name.", Run: func(c *suite.C) {
 		name := c.Name()
 		c.NewVolume("v1", 10, suite.M{"name": name})
-		c.Create("v1", "/networkvolumes", suite.M{"name": name, "size": 10, "dataCenterId": c.DataCenter()}).Success()
+		second := c.Create("v1", "/networkvolumes", suite.M{"name": name, "size": 10, "dataCenterId": c.DataCenter()}).Success()
+		updateVolume(c, second, suite.M{"name": name}).Success()
+		if c.Serves("v2") {
+			c.Create("v2", "/network-volumes", suite.M{"name": name, "size": 10, "dataCenter": c.DataCenter()}).Success()
+		}
 	}},
 	{ID: "V-03", Source: "States and transitions, Network volume size rule", Statement: "A larger size is accepted.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
@@ -40,6 +44,7 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 	{ID: "V-07", Source: "Limits, Network volume size", Statement: "The size is at most 4000 GB.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
 		updateVolume(c, v, suite.M{"size": 4001}).Is(400, 409, 422)
+		c.Create("v1", "/networkvolumes", suite.M{"name": c.Name(), "size": 4001, "dataCenterId": c.DataCenter()}).Refused()
 		if c.IncludeIfLocal("a volume of 4000 GB, which costs") {
 			updateVolume(c, v, suite.M{"size": 4000}).Success().Equal("size", 4000)
 		}
@@ -50,12 +55,16 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 			expectUpdateRefused(c, v, suite.M{"size": size})
 		}
 		c.Create("v1", "/networkvolumes", suite.M{"name": c.Name(), "size": -1, "dataCenterId": c.DataCenter()}).Refused()
+		if c.Serves("v2") {
+			c.Create("v2", "/network-volumes", suite.M{"name": c.Name(), "size": -1, "dataCenter": c.DataCenter()}).Refused()
+		}
 		updateVolume(c, v, suite.M{"size": 11}).Success()
 	}},
 	{ID: "V-09", Level: suite.Should, Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "The size is an integer.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
 		for _, size := range []any{10.5, "11", true} {
 			expectUpdateRefused(c, v, suite.M{"size": size}).Is(400, 409, 422)
+			c.Create("v1", "/networkvolumes", suite.M{"name": c.Name(), "size": size, "dataCenterId": c.DataCenter()}).Refused()
 		}
 		updateVolume(c, v, suite.M{"size": 11}).Success().Int("size")
 	}},

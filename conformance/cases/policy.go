@@ -33,7 +33,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 		}},
 	{ID: "SUB-11", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 5 s is accepted.", Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: judgePolicy("executionTimeout", []int64{5000}, nil)},
 	{ID: "SUB-12", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout below 5 s is rejected.",
-		Requests: 4, Run: judgePolicy("executionTimeout", nil, []int64{4999, 0, -1})},
+		Requests: 6, Run: judgePolicy("executionTimeout", nil, []int64{4999, 0})},
 	{ID: "SUB-13", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 7 days is accepted.", Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: judgePolicy("executionTimeout", []int64{604_800_000}, nil)},
 	// A long limit isn't only accepted, but applied.
 	{ID: "SUB-13-kept", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
@@ -41,7 +41,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 		j := c.Run(suite.Sleep(7*day), suite.Policy(suite.M{"executionTimeout": limit.Milliseconds(), "ttl": (7 * day).Milliseconds()}))
 		expectRunsFor(c, j, intervalOf(j.Answer), limit)
 	}},
-	{ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout above 7 days is rejected.", Run: judgePolicy("executionTimeout", nil, []int64{604_800_001})},
+	{ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout above 7 days is rejected.", Requests: 4, Run: judgePolicy("executionTimeout", nil, []int64{604_800_001})},
 	{ID: "SUB-15", Source: "Job submission body, policy", Statement: "An executionTimeout applies only to its own job.",
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			first, next := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(8*time.Second))
@@ -88,7 +88,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": low}))).Is(200)).Await(suite.Completed)
 		}
 		c.Should(func() {
-			submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": "yes"}))).BadRequest()
+			expectSubmissionRefused(c, suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": "yes"})))
 		})
 	}},
 	{ID: "SUB-18", Source: "Job submission body, policy", Statement: "A lowPriority job starts no worker.",
@@ -132,9 +132,9 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	}},
 	{ID: "SUB-31", Level: suite.Should, Source: "Job submission body, policy", Statement: "A duration that isn't an integer is rejected.", Requests: 8, Run: func(c *suite.C) {
 		requireDistinctErrors(c)
-		for _, value := range []any{"10000", 10000.5, true} {
-			for _, name := range []string{"executionTimeout", "ttl"} {
-				submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
+		for i, value := range []any{"10000", 10000.5, true} {
+			for j, name := range []string{"executionTimeout", "ttl"} {
+				submit(c, []string{"/run", "/runsync"}[(i+j)%2], suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
 			}
 		}
 	}},
@@ -156,7 +156,7 @@ func judgePolicy(name string, accepted, refused []int64) func(c *suite.C) {
 		}
 		c.Should(func() {
 			for _, ms := range refused {
-				submit(c, "/run", submission(ms)).BadRequest()
+				expectSubmissionRefused(c, submission(ms))
 			}
 		})
 	}
@@ -189,7 +189,9 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 	{ID: "SUB-20", Source: "Limits, policy.ttl", Statement: "A ttl of 10 s is accepted; a lower one should be rejected.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(10*time.Second))).Is(200))
 		c.Should(func() {
-			submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(9999*time.Millisecond))).BadRequest()
+			for _, ttl := range []time.Duration{9999 * time.Millisecond, 0} {
+				expectSubmissionRefused(c, suite.Submission(suite.Echo(), suite.TTL(ttl)))
+			}
 		})
 	}},
 	{ID: "SUB-21", Source: "Limits, policy.ttl", Statement: "A ttl of 7 days is accepted; a higher one should be rejected.", Jobs: 2, Seconds: 2, Run: judgePolicy("ttl", []int64{604_800_000}, []int64{604_800_001})},

@@ -300,6 +300,11 @@ func judgeAbsentObjects(a api) func(*suite.C) {
 				expectAbsent(op, answer, 410)
 			}
 		}
+		for _, op := range operationsOf(a) { // on pods, clusters and the catalog
+			if op.takesID() && !slices.Contains(objectKinds, op.kind) {
+				expectAbsent(op, op.send(c, c.Nonce(), op.validBody(c, o, c.Nonce())), 400)
+			}
+		}
 		others.expectUntouched()
 	}
 }

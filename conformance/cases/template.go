@@ -24,16 +24,23 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		c.Given("VER-19", func() {
 			c.V2("PATCH", "/templates/"+suite.PathSegment(second.Str("id")), suite.M{"name": c.Name()}).Success()
 		})
-		c.V2("PATCH", "/templates/"+suite.PathSegment(second.Str("id")), suite.M{"name": first.Str("name")}).Refused()
+		name := first.Str("name")
+		c.Create("v2", "/templates", suite.M{"name": name, "image": c.Image()}).Refused()
+		c.V2("PATCH", "/templates/"+suite.PathSegment(second.Str("id")), suite.M{"name": name}).Refused()
+		if c.Serves("v1") {
+			c.V1("PATCH", "/templates/"+suite.PathSegment(second.Str("id")), suite.M{"name": name}).Refused()
+		}
 	}},
 	{ID: "T-03", Source: "Template, imageName", Statement: "A template without imageName returns 400.", Run: func(c *suite.C) {
 		c.NewTemplate("v1")
 		c.Create("v1", "/templates", suite.M{"name": c.Name()}).BadRequest()
+		c.Should(func() { c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": ""}).BadRequest() })
 	}},
 	{ID: "T-04", Source: "Template, name", Statement: "A template without a name returns 400.", Run: func(c *suite.C) {
 		c.NewTemplate("v1")
 		c.Create("v1", "/templates", suite.M{"imageName": c.Image()}).BadRequest()
 		c.Create("v1", "/templates", suite.M{"imageName": c.Image(), "name": nil}).BadRequest()
+		c.Should(func() { c.Create("v1", "/templates", suite.M{"imageName": c.Image(), "name": ""}).BadRequest() })
 	}},
 	fieldCase("T-05", "category is NVIDIA, AMD or CPU; the default is NVIDIA.", templateField{
 		name: "category", defaultValue: "NVIDIA", valid: listOf("NVIDIA", "AMD", "CPU"), invalid: listOf("TPU"),
@@ -74,6 +81,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		a, marked := c.NewTemplate("v1"), false
 		for _, name := range []string{"isPlatform", "isRunpod"} { // RunPod's name replaces the description's "Platform"
 			a.EqualIfShown(name, false)
+			expectShownAs(c, "template", "v1", map[string]suite.M{a.Str("id"): {name: false}})
 			marked = marked || a.ValueOrNil(name) != nil
 		}
 		c.SkipIf(!marked, "the answer doesn't mark official templates")
@@ -89,14 +97,19 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		a.Str("name")
 		a.Equal("imageName", c.Image())
 	}},
-	{ID: "T-22", Level: suite.Should, Source: "Errors, 400", Statement: "A template with a field of the wrong type returns 400.", Requests: 20, Run: func(c *suite.C) {
-		c.NewTemplate("v1")
+	{ID: "T-22", Level: suite.Should, Source: "Errors, 400", Statement: "A template with a field of the wrong type returns 400.", Requests: 45, Run: func(c *suite.C) {
+		path := "/templates/" + suite.PathSegment(c.NewTemplate("v1").Str("id"))
 		for name, value := range map[string]any{
 			"name": 5, "imageName": []any{}, "category": 5, "containerDiskInGb": "50", "containerRegistryAuthId": 5, "dockerEntrypoint": "sh",
 			"dockerStartCmd": "sh", "env": []any{"A=b"}, "isPublic": "yes", "isServerless": "yes", "ports": "80/http", "readme": 5,
 			"volumeInGb": "20", "volumeMountPath": 5,
 		} {
 			c.Create("v1", "/templates", suite.Merge(suite.M{"name": c.Name(), "imageName": c.Image()}, suite.M{name: value})).BadRequest()
+			for _, op := range []operation{patch, postUpdate} {
+				if a := c.V1(op.method, path+op.suffix, suite.M{name: value}); !isMissing(a) {
+					a.BadRequest()
+				}
+			}
 		}
 	}},
 	{ID: "T-23", Level: suite.Unspec, Source: "Endpoints A", Statement: "The other operations on templates, their status codes, and how unknown fields are handled.", Run: func(c *suite.C) {
@@ -137,6 +150,10 @@ func fieldCase(id, statement string, f templateField) suite.Case {
 			expectShownAs(c, "template", "v1", stored)
 			for _, value := range f.invalid {
 				expectRefused(c, f.name, value)
+				for id := range stored { // a deployment may lack PATCH
+					c.Should(func() { c.V1("PATCH", "/templates/"+suite.PathSegment(id), suite.M{f.name: value}).Refused() })
+					break
+				}
 			}
 			c.Should(func() {
 				for _, value := range f.doubtful {

@@ -36,15 +36,18 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 	{ID: "VER-19", Source: "Versioning, 6", Statement: "PATCH updates in place: omitted members keep their values.",
 		Allow: suite.Create, Requests: 16, Run: judgeUnsentMembers("endpoint", "name")},
 	{ID: "VER-20", Level: suite.Should, Source: "Versioning, 6", Statement: "Version 2 has no POST …/update.", Allow: suite.Create, Run: func(c *suite.C) {
-		id := c.NewVolume("v2", 10).Str("id")
-		c.V2("POST", "/network-volumes/"+suite.PathSegment(id)+"/update", suite.M{"size": 11}).Refused()
-		c.V2("GET", "/network-volumes/"+suite.PathSegment(id), nil).Is(200).Equal("size", 10)
+		for path, id := range map[string]string{"/network-volumes": c.NewVolume("v2", 10).Str("id"), "/templates": c.NewTemplate("v2").Str("id"), "/serverless": c.NewEndpoint(0)} {
+			path, name := path+"/"+suite.PathSegment(id), c.Name()
+			c.V2("POST", path+"/update", suite.M{"name": name}).Refused()
+			readBack(c, path).NotContains(name)
+		}
 	}},
 	{ID: "VER-21", Source: "Versioning, 7", Statement: "A pod needs name and image.", Allow: suite.Create, Run: func(c *suite.C) {
 		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 		gpu := suite.M{"id": c.GPUs(1)[0], "count": 1}
-		c.Create("v2", "/pods", suite.M{"image": c.Image(), "gpu": gpu}).Refused().Str("detail")
-		c.Create("v2", "/pods", suite.M{"name": c.Name(), "gpu": gpu}).Refused().Str("detail")
+		for _, body := range []suite.M{{"image": c.Image()}, {"image": c.Image(), "name": ""}, {"name": c.Name()}, {"name": c.Name(), "image": ""}} {
+			c.Create("v2", "/pods", suite.Merge(body, suite.M{"gpu": gpu})).Refused().Str("detail")
+		}
 	}},
 	{ID: "VER-22", Source: "Versioning, 7", Statement: "A pod has exactly one of gpu and cpu.", Allow: suite.Create, Run: func(c *suite.C) {
 		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
@@ -95,9 +98,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 			}
 		}
 		a.EqualIfShown("workers.min", 0).EqualIfShown("workers.max", 2).EqualIfShown("scaling.type", "REQUEST_COUNT")
-		for _, old := range []string{"workersMin", "workersMax", "scalerType"} {
-			a.Absent(old)
-		}
+		expectAbsentMembers(c, "endpoint", a, "workersMin", "workersMax", "scalerType")
 		flat := c.Create("v2", "/serverless", c.EndpointBody("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workersMax": 2, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}}))
 		if max, ok := flat.Find("workers.max"); ok {
 			c.Observe("a flat workersMax is ignored: workers.max %s", suite.JSONText(max))
@@ -111,15 +112,14 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 			a := c.Create("v2", "/templates", suite.M{"name": name, "image": c.Image(), "disk": 9, "public": false}).Success()
 			for _, answer := range []*suite.Answer{a, readBack(c, "/templates/"+suite.PathSegment(a.Str("id")))} {
 				answer.Equal("name", name).Equal("image", c.Image()).EqualIfShown("disk", 9).EqualIfShown("public", false)
-				for _, old := range []string{"imageName", "containerDiskInGb", "isPublic", "containerRegistryAuthId"} {
-					answer.Absent(old)
-				}
 			}
+			expectAbsentMembers(c, "template", a, "imageName", "containerDiskInGb", "isPublic", "containerRegistryAuthId")
 		}},
 	{ID: "VER-28", Source: "Versioning, 7", Statement: "A network volume has a dataCenter. Its type, if it has one, is STANDARD or HIGH_PERFORMANCE.",
 		Allow: suite.Create, Run: func(c *suite.C) {
 			dataCenters := c.DataCenters()
 			dataCenter := dataCenters[0]
+			stored := map[string]suite.M{} // by id
 			for _, extra := range []suite.M{{}, {"type": "STANDARD"}, {"type": "HIGH_PERFORMANCE"}} {
 				var a *suite.Answer
 				for _, dataCenter = range dataCenters[:min(5, len(dataCenters))] { // a data center may lack a type
@@ -128,8 +128,9 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 						break
 					}
 				}
-				a.Success().Equal("dataCenter", dataCenter)
+				stored[a.Success().Equal("dataCenter", dataCenter).Str("id")] = suite.M{"dataCenter": dataCenter}
 			}
+			expectShownAs(c, "networkVolume", "v2", stored)
 			c.Create("v2", "/network-volumes", suite.M{"name": c.Name(), "size": 10, "dataCenter": dataCenter, "type": "FLOPPY"}).Refused()
 		}},
 	{ID: "VER-29", Source: "States and transitions, Network volume size rule", Statement: "In version 2, too, a network volume can only grow.",
@@ -211,6 +212,19 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 			}
 		}},
 })
+
+// expectAbsentMembers expects that no answer of version 2 about a created object has members of version 1.
+func expectAbsentMembers(c *suite.C, kind string, created *suite.Answer, names ...string) {
+	s := &objects{c: c, kind: kindOf(kind, "v2")}
+	id := created.Str("id")
+	updated := s.request("PATCH", s.url(id), suite.M{"name": c.Name()})
+	for _, shown := range []any{created.JSON(), updated.ValueOrNil(""), s.read(id), s.list()[id]} {
+		for _, name := range names {
+			value, _ := suite.Find(shown, name)
+			c.Expect(value == nil, name+" absent or null", "the value %s of %s", suite.JSONText(value), name)
+		}
+	}
+}
 
 // judgeCodes judges the codes and types of the answers about a created object. update is nil if the kind has none.
 func judgeCodes(c *suite.C, path string, created *suite.Answer, update suite.M) {
