@@ -52,7 +52,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// Every variant has a statement that leaves the choice, and only SHOULDs may warn, unless the variant gets no lateness.
+// Every variant quotes the statement that leaves the choice. MayWarn has only SHOULDs, unless NoLateness is set.
 func TestVariantsAreReasoned(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range variants.All() {
