@@ -42,7 +42,8 @@ func TestEndpoint(t *testing.T) {
 	})
 }
 
-// API v1 returns all data centers of the deployment if the configuration chooses none. A choice elsewhere is drift.
+// API v1 returns all data centers of the deployment if the configuration chooses none. If somebody
+// chooses one outside Terraform, that is drift.
 func TestEndpointInAnyDataCenterOnV1(t *testing.T) {
 	d := acctest.DeployCatalog(t, labCatalog)
 	v1, v2 := drive(t, d, api.V1), drive(t, d, api.V2)

@@ -92,7 +92,7 @@ var registryAuthSchema = schema.Schema{
 			Optional:            true,
 			Sensitive:           true,
 			WriteOnly:           true,
-			MarkdownDescription: "Password or token, in no state or plan. Sent by a create and when `password_wo_version` or `username` changes; otherwise it may be null.",
+			MarkdownDescription: "Password or token, which neither the state nor a plan contains. Sent by a create and when `password_wo_version` or `username` changes; otherwise it may be null.",
 			Validators:          stringRules(registryAuthMembers.setting("password")),
 		},
 		"password_wo_version": schema.Int64Attribute{

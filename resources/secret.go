@@ -84,7 +84,7 @@ var secretSchema = schema.Schema{
 			Optional:  true,
 			Sensitive: true,
 			WriteOnly: true,
-			MarkdownDescription: describe(secretMembers.setting("value"), "Value, in no state or plan, of at most {max} bytes. "+
+			MarkdownDescription: describe(secretMembers.setting("value"), "Value of at most {max} bytes, which neither the state nor a plan contains. "+
 				"Sent by a create and when `value_wo_version` changes; otherwise it may be null.", nil),
 			Validators: stringRules(secretMembers.setting("value")),
 		},

@@ -1,4 +1,4 @@
-// Command conformance judges which clauses of the service description a deployment keeps.
+// Command conformance judges whether a deployment meets the clauses of the service description.
 package main
 
 import (

@@ -32,7 +32,7 @@ const conformsSample = "JOB-14,JOB-17,JOB-22,JOB-29,OPS-08,WEB-01"
 // A deployment whose workers are Pods conforms like one with built-in workers, except for clauses
 // that take too long in real time. The suite's endpoints have an image that implements
 // builtin/conformance over the worker protocol.
-func testClusterConforms(t *testing.T) {
+func testKubernetesConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not in a short run")
 	}

@@ -25,7 +25,7 @@ import (
 // If a part of the cluster fails under load, each acknowledged job completes, was retried at most
 // once, and ran at most once more than its retries say. The workers need the GPUs of both nodes.
 // KUBERNETES_ROUNDS=10 repeats each fault ten times.
-func testClusterFaults(t *testing.T) {
+func testKubernetesFaults(t *testing.T) {
 	k := containers.StartKubernetes(t)
 	k.SetGPUs(t, 1, 2, "NVIDIA-L4")
 	k.SetGPUs(t, 2, 1, "NVIDIA-L4")

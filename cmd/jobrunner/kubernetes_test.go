@@ -116,19 +116,19 @@ func TestKubernetes(t *testing.T) {
 	k.AddNode(t)
 	k.ProvisionVolumes(t)
 	buildImage(t, k, clusterImage, "contained", nil)
-	t.Run("faults", testClusterFaults)
+	t.Run("faults", testKubernetesFaults)
 	// Six GPUs: three for workers, two for a cluster and one for a pod. Their type stays the same,
 	// because the scheduler notices a changed label only after a moment.
 	k.SetGPUs(t, 1, 3, "NVIDIA-L4")
 	k.SetGPUs(t, 2, 3, "NVIDIA-L4")
-	t.Run("life", func(t *testing.T) { t.Parallel(); testClusterLife(t) })
-	t.Run("refusals", func(t *testing.T) { t.Parallel(); testClusterRefusals(t) })
-	t.Run("kill", func(t *testing.T) { t.Parallel(); testClusterKill(t) })
-	t.Run("pods", func(t *testing.T) { t.Parallel(); testClusterPods(t) })
-	t.Run("clusters", func(t *testing.T) { t.Parallel(); testClusterOfPods(t) })
-	t.Run("volumes", func(t *testing.T) { t.Parallel(); testClusterVolumes(t) })
-	t.Run("balanced", func(t *testing.T) { t.Parallel(); testClusterBalanced(t) })
-	t.Run("conforms", func(t *testing.T) { t.Parallel(); testClusterConforms(t) })
+	t.Run("life", func(t *testing.T) { t.Parallel(); testKubernetesLife(t) })
+	t.Run("refusals", func(t *testing.T) { t.Parallel(); testKubernetesRefusals(t) })
+	t.Run("kill", func(t *testing.T) { t.Parallel(); testKubernetesKill(t) })
+	t.Run("pods", func(t *testing.T) { t.Parallel(); testKubernetesPods(t) })
+	t.Run("clusters", func(t *testing.T) { t.Parallel(); testKubernetesClusters(t) })
+	t.Run("volumes", func(t *testing.T) { t.Parallel(); testKubernetesVolumes(t) })
+	t.Run("balanced", func(t *testing.T) { t.Parallel(); testKubernetesBalanced(t) })
+	t.Run("conforms", func(t *testing.T) { t.Parallel(); testKubernetesConforms(t) })
 }
 
 // applyEndpoint applies the endpoint's configuration with Terraform. The workers get the token.
@@ -159,7 +159,7 @@ output "endpoint" {
 
 // The workers of an endpoint from Terraform match the configuration and scale with jobs. A changed
 // template is a release, and a running job finishes on the previous one.
-func testClusterLife(t *testing.T) {
+func testKubernetesLife(t *testing.T) {
 	c := startInCluster(t)
 	cli := must.Do(tfcli.Default(t.Context()))(t)
 	w := (&acctest.Deployment{URL: c.url, Key: "k"}).Workspace(t, cli, api.V2)
@@ -189,7 +189,7 @@ func testClusterLife(t *testing.T) {
 		job := c.awaitEnd(id)
 		must.Hold(t, job.Status == "CANCELLED", "the cancelled job is", job)
 	}
-	// A running job keeps the variables of its release; the next one has the new ones.
+	// A running job keeps the variables of its release; the next job gets the new variables.
 	idBefore := c.submit(`{"name": "before", "ms": 5000, "env": ["TOKEN"]}`)
 	c.waitUntil("the job of the release before", func() bool {
 		job, err := c.client("k").Jobs.Status(t.Context(), c.endpoint, idBefore)
@@ -208,7 +208,7 @@ func testClusterLife(t *testing.T) {
 	c.interrupt()
 }
 
-func testClusterRefusals(t *testing.T) {
+func testKubernetesRefusals(t *testing.T) {
 	c := startInCluster(t)
 	for _, refusal := range []struct{ members, reason string }{
 		{`"image": "127.0.0.1:1/team/absent", "cpu": [{"id": "cpu3c", "vcpuCount": 2}]`, "the registry 127.0.0.1:1 can't be reached"},
@@ -226,7 +226,7 @@ func testClusterRefusals(t *testing.T) {
 }
 
 // The load balancer reaches workers at their Pods' addresses and the template's port.
-func testClusterBalanced(t *testing.T) {
+func testKubernetesBalanced(t *testing.T) {
 	c := startInCluster(t)
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "python3 -u /worker/served.py", "ports": ["22/tcp", "8123/http"],
 		"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "workers": {"min": 2, "max": 2}}`)
@@ -239,7 +239,7 @@ func testClusterBalanced(t *testing.T) {
 }
 
 // The jobrunner's own Pod owns the workers' Pods. After a kill, the next start deletes them, and their jobs run again.
-func testClusterKill(t *testing.T) {
+func testKubernetesKill(t *testing.T) {
 	containers.StartKubernetes(t).CreatePod(t, "jobrunner-0")
 	c := startInCluster(t, "POD_NAME=jobrunner-0")
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
@@ -263,9 +263,9 @@ func testClusterKill(t *testing.T) {
 // podThatEnds is podProgram with a handler for SIGTERM, which process 1 otherwise ignores.
 const podThatEnds = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit())\n" + podProgram
 
-// A pod is a Pod that survives a kill of the jobrunner without losing a line of its log. Its disk is
-// new at each start; its volume is kept until a reset.
-func testClusterPods(t *testing.T) {
+// A pod of the API runs as a Pod of the cluster. It survives a kill of the jobrunner without losing a line of
+// its log. Its disk is new at each start; its volume is kept until a reset.
+func testKubernetesPods(t *testing.T) {
 	c := startInCluster(t)
 	id := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
 		clusterImage, pythonArgs(podThatEnds)+" serve"))
@@ -315,7 +315,7 @@ func testClusterPods(t *testing.T) {
 }
 
 // A network volume is a claim that grows with the volume and is deleted with it.
-func testClusterVolumes(t *testing.T) {
+func testKubernetesVolumes(t *testing.T) {
 	c := startInCluster(t)
 	volume := c.createVolume()
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+volume+`"], "workers": {"min": 0, "max": 1, "idleTimeout": 1}}`)
@@ -339,7 +339,7 @@ func testClusterVolumes(t *testing.T) {
 // The members of a cluster are Pods that know the primary's address. They survive a kill -9 of the
 // jobrunner, and the next one adopts them. If the primary's Pod is gone by then, it is replaced,
 // and the others restart with the new address. A cluster without enough GPUs has no Pods.
-func testClusterOfPods(t *testing.T) {
+func testKubernetesClusters(t *testing.T) {
 	c := startInCluster(t)
 	podsOf := func(id string) (names []string) {
 		for _, m := range c.members(id) {

@@ -103,9 +103,9 @@ func (p *Plan[M]) Replace(attribute string) {
 // protectedKey is a key of the private state: the id of a protected object, in quotes.
 const protectedKey = "protected"
 
-// ReplacedProtected returns the id of a protected object that the plan replaces. protected is the id of the
-// state's object if it is protected. The CLI plans a replacement a second time, as a create with the
-// private state of the first plan, also if it forces the replacement (-replace, replace_triggered_by).
+// ReplacedProtected returns the id of the object that the plan replaces, if the object is protected. protected
+// is the id of the state's object, or "" if that isn't protected. The CLI plans each replacement twice, even one
+// that it forces (-replace, replace_triggered_by): the second plan is a create with the first plan's private state.
 func (p *Plan[M]) ReplacedProtected(ctx context.Context, protected string) string {
 	if p.State == nil {
 		id, _ := p.req.Private.GetKey(ctx, protectedKey)
@@ -161,8 +161,8 @@ func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 	return v
 }
 
-// KeepOmitted plans optional attributes that the configuration omits and no update can clear: an object
-// that this provider didn't create keeps its values, because the server may have chosen them.
+// KeepOmitted plans the values of optional attributes that no update can clear. If the configuration omits one, an
+// object that this provider didn't create keeps its value, because the server may have chosen it.
 func (p *Plan[M]) KeepOmitted(attributes ...string) {
 	for _, a := range attributes {
 		configured := value.Attribute(p.Config, a)

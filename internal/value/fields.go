@@ -26,8 +26,8 @@ func Expand(model, object any) {
 
 // Flatten sets a model's fields from an API object's fields of the same names. If the API
 // object's field is a nil pointer, because the version doesn't return it, the model keeps its value; a nil
-// pointer to a struct becomes null. Empty texts and maps don't replace null or empty ones. Flatten skips the
-// fields in except.
+// pointer to a struct becomes null. Null and an empty text, set or map are equivalent: neither
+// replaces the other. Flatten skips the fields in except.
 func Flatten(object, model any, except ...string) {
 	o, m := reflect.ValueOf(object), reflect.ValueOf(model).Elem()
 	for i := range o.NumField() {

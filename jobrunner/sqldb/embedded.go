@@ -41,7 +41,7 @@ func openEmbedded(c Config) (_ *embedded, err error) {
 	if c.Dir == "" {
 		return db, nil
 	}
-	db.reserve.fill() // the database is open, so the space of a killed process's log is free
+	db.reserve.fill() // not earlier: opening a database needs space, and frees that of a killed process's log
 	// Remove the file newName once the database has content. RemoveAll accepts that the file doesn't exist.
 	if err := os.RemoveAll(filepath.Join(filepath.Dir(db.file), newName)); err != nil {
 		return nil, errors.Join(fmt.Errorf("making the database %s: %w", c.name(), err), db.close())
@@ -49,8 +49,8 @@ func openEmbedded(c Config) (_ *embedded, err error) {
 	return db, nil
 }
 
-// prepareFolder creates the database file, which only its owner can read (SQLite gives its log the
-// same mode), unless the file exists. It returns the file's URI.
+// prepareFolder creates the database file if it doesn't exist, and returns its URI. Only the owner can read
+// the file and its log, to which SQLite gives the same mode.
 func (db *embedded) prepareFolder(dir string) (source string, err error) {
 	if db.reserve, err = openReserve(dir); err != nil {
 		return "", fmt.Errorf("opening the file that holds space back: %w", err)
@@ -82,7 +82,7 @@ func (db *embedded) connect(source string, pragmas []string) error {
 	}
 	db.writer = &writer{conn: w, turn: make(chan struct{}, 1), reserve: db.reserve}
 	if db.file == "" {
-		db.writer.readers = &db.mu
+		db.writer.memoryLock = &db.mu
 	}
 	db.readers, err = openReaders(source, pragmas)
 	return err

@@ -89,11 +89,11 @@ func (p *readerPool) close() error {
 
 // writer owns the writing connection, for one write at a time.
 type writer struct {
-	conn    *conn
-	turn    chan struct{} // has a buffer of one, which the running write fills
-	closed  bool
-	reserve *reserve    // nil if the database is in memory
-	readers sync.Locker // locked during a transaction to exclude readers; nil if the database is on disk
+	conn       *conn
+	turn       chan struct{} // has a buffer of one, which the running write fills
+	closed     bool
+	reserve    *reserve    // nil if the database is in memory
+	memoryLock sync.Locker // held during a transaction to exclude readers; nil if the database is on disk
 }
 
 func (w *writer) write(ctx context.Context, fn func(*Tx) error, mayUseReserve bool) error {
@@ -130,9 +130,9 @@ func (w *writer) write(ctx context.Context, fn func(*Tx) error, mayUseReserve bo
 
 // transact runs fn in a transaction.
 func (w *writer) transact(fn func(*Tx) error) error {
-	if w.readers != nil {
-		w.readers.Lock()
-		defer w.readers.Unlock()
+	if w.memoryLock != nil {
+		w.memoryLock.Lock()
+		defer w.memoryLock.Unlock()
 	}
 	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return classifySQLite(err)

@@ -24,8 +24,8 @@ type Config struct {
 	MakeTemp  func() (string, error) // makes the temporary folder
 	Store     *store.Store
 	Keeper    run.VolumeKeeper                                   // nil if volumes are folders of this machine
-	EverHad   func(ctx context.Context, id string) (bool, error) // reports whether this deployment ever had a volume
-	IsMounted func(id string) bool                               // reports whether a worker or pod has a volume
+	EverHad   func(ctx context.Context, id string) (bool, error) // reports whether a volume with this id ever existed in this deployment
+	IsMounted func(id string) bool                               // reports whether a worker or pod mounts this volume
 	Clock     *clock.Clock
 	Logger    *slog.Logger
 }
@@ -62,8 +62,8 @@ func (v *Volumes) MountOf(ctx context.Context, id string) (run.Mount, error) {
 // retryPause is the pause after a failed try to apply a change, in real time.
 const retryPause = time.Second
 
-// follow applies a change of a network volume to its storage. It retries until that succeeds or ctx ends.
-func (v *Volumes) follow(ctx context.Context, id string) {
+// applyChange applies a change of a network volume to its storage. It retries until that succeeds or ctx ends.
+func (v *Volumes) applyChange(ctx context.Context, id string) {
 	name := run.NetworkVolumePrefix + id
 	for logged := false; ; {
 		record, err := store.Get[store.NetworkVolume](ctx, v.Store, id)
@@ -107,10 +107,10 @@ func (v *Volumes) Start(ctx context.Context) error {
 		v.Logger.WarnContext(ctx, "a folder belongs to no network volume of this deployment: delete it if nobody needs it", "folder", filepath.Join(v.DataDir, volumesFolder, id))
 	}
 	v.ctx, v.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	follow := func(id string) { v.background(func() { v.follow(v.ctx, id) }) }
-	store.OnChange[store.NetworkVolume](v.Store, follow)
+	onChange := func(id string) { v.background(func() { v.applyChange(v.ctx, id) }) }
+	store.OnChange[store.NetworkVolume](v.Store, onChange)
 	for _, id := range deleted {
-		follow(id)
+		onChange(id)
 	}
 	if v.Keeper == nil && v.DataDir != "" {
 		v.background(func() { v.sweep(v.ctx) })
@@ -178,10 +178,9 @@ func (v *Volumes) findDeleted(ctx context.Context) (deleted, unknown []string, e
 	return deleted, unknown, nil
 }
 
-// errMounted means that a worker or pod still has the volume.
-var errMounted = errors.New("a worker or pod still has the volume")
+var errMounted = errors.New("a worker or pod still mounts the volume")
 
-// removeFolder deletes a volume's folder, or returns errMounted while a worker or pod has it. It deletes
+// removeFolder deletes a volume's folder, or returns errMounted while a worker or pod mounts it. It deletes
 // a symbolic link instead of its target, and nothing while a file system is mounted in the folder.
 func (v *Volumes) removeFolder(id string) error {
 	if v.IsMounted(id) {

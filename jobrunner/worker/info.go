@@ -157,6 +157,7 @@ const outcomeStopped = "STOPPED"
 // logJobEnd logs that a job left the worker, with current figures of the worker and its GPUs. It must be
 // called while the worker still has its GPUs, and without the worker's lock, because a driver may be slow.
 // Jobs without a GPU are logged at debug level, because there are many and their figures say little.
+// A load balancer's requests aren't logged.
 func (w *worker) logJobEnd(ctx context.Context, h *heldJob, outcome string) {
 	w.mu.Lock()
 	devices, process, endLogged := w.devices, w.process, h.endLogged

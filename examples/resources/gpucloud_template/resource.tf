@@ -13,7 +13,7 @@ resource "gpucloud_template" "worker" {
     MODEL = "sdxl"
   }
 
-  # Sent once and in no state or plan. Raise the version to send a new token.
+  # Sent once; neither the state nor a plan contains it. Raise the version to send a new token.
   env_wo = {
     HUB_TOKEN = var.hub_token
   }

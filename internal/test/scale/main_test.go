@@ -126,7 +126,7 @@ func deploy(t testing.TB) *deployment {
 	return d
 }
 
-// serve starts a jobrunner behind the proxy, which replaces the previous one.
+// serve replaces the jobrunner behind the proxy with a new one.
 func (d *deployment) serve(t testing.TB, c jobrunner.Config) {
 	t.Helper()
 	must.Succeed(t, d.close())
