@@ -136,7 +136,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 				}
 				if a.removeAction == "update" {
 					apply(t, p, state.Type, state, withChanges(minimal, a.value), "update")
-				} else if again := p.Plan(state.Type, state, withChanges(minimal, a.value)); again.Action != "replace" { // not applied, because the first step created the same
+				} else if again := p.Plan(state.Type, state, withChanges(minimal, a.value)); again.Action != "replace" { // only planned, because it would create the same endpoint as the first step
 					t.Errorf("setting it again is planned to %s: %s", again.Action, again.Diagnostics)
 				}
 			})
@@ -394,8 +394,8 @@ func expectAgreement(t *testing.T, what string, before, after tfdrive.PlannedCha
 	must.Succeed(t, err)
 }
 
-// CUDA versions can be removed on v1 while the endpoint stays linked to a template, although
-// templates may have CUDA versions on v2.
+// An endpoint with a template can remove its own CUDA versions, also on API v1, which doesn't return the
+// template's.
 func TestEndpointRemovesCUDAVersions(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)

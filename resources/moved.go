@@ -115,8 +115,8 @@ func moveEndpointV2(state *migrate.State, m *endpoint) {
 	})
 }
 
-// moveTemplateLink takes over the template and, with it, the name: if a name is set, a read treats
-// the container's settings as the template's.
+// moveTemplateLink takes over the template. It also sets the name, because only then a read treats the
+// container's settings as the template's.
 func moveTemplateLink(state *migrate.State, m *endpoint) {
 	if m.TemplateID = text(state.Text("template_id")); !m.TemplateID.IsNull() {
 		m.Name = types.StringValue(state.Text("name"))

@@ -71,7 +71,7 @@ var templateSchema = schema.Schema{
 		"name":              templateMembers.text("name", "Name of the template, unique in the account. A replacement with `create_before_destroy` needs a new name."),
 		"docker_entrypoint": dockerEntrypointAttribute(templateMembers),
 		"disk":              templateMembers.integer("disk", "Container disk in GB, wiped on restart."),
-		"mounts": keptIfOmitted(optionalObject("Storage mounts. On API v2 removing them forces replacement.", attributes{
+		"mounts": keptIfOmitted(optionalObject("Storage mounts. On API v2, removing configured mounts forces replacement.", attributes{
 			"persistent": requiredObject("Storage on the host that survives restarts of the container.", attributes{
 				"size": persistentSizeAttribute,
 				"path": mountPathAttribute,
@@ -80,7 +80,7 @@ var templateSchema = schema.Schema{
 		"public":                templateMembers.boolean("public", "Whether other users see a pod template."),
 		"serverless":            withoutDefault(templateMembers.boolean("serverless", "Whether the template is for endpoints. Defaults to {default}. Forces replacement on API v1.", keptOnV1), true),
 		"category":              withoutDefault(templateMembers.text("category", "Compute category: {choices}. Defaults to `{default}`. Forces replacement on API v1.", keptOnV1), true),
-		"ports":                 withoutDefault(portsAttribute(templateMembers, " If omitted, an imported template keeps the default ports of API v1, `8888/http` and `22/tcp`."), true),
+		"ports":                 withoutDefault(portsAttribute(templateMembers, " If omitted, an imported template keeps its ports only if they are the defaults of API v1, `8888/http` and `22/tcp`."), true),
 		"readme":                templateMembers.text("readme", "Description in Markdown."),
 		"start_ssh":             templateMembers.boolean("startSsh", "Whether pods of this template get SSH access."),
 		"start_jupyter":         templateMembers.boolean("startJupyter", "Whether pods of this template start JupyterLab."),

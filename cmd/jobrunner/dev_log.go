@@ -126,9 +126,9 @@ func (h terminalHandler) Handle(_ context.Context, r slog.Record) error {
 func (h terminalHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h terminalHandler) WithGroup(string) slog.Handler      { return h }
 
-// repeatFilter shows the log of a failed worker only once: if a later worker fails with the same lines, it
-// shows one line for it. It holds back the lines of a worker while they equal the failed
-// worker's, until the worker writes a different line or ends, or a job runs.
+// repeatFilter shows the log of a failed worker only once. It holds back the lines of the next worker while they
+// equal the log of the last failure. If that worker fails with the same log, one line replaces it. If it writes
+// a different line, ends otherwise, or a job runs, the held-back lines are shown.
 type repeatFilter struct {
 	mu          sync.Mutex
 	lastFailure []string                // log of the worker that failed last

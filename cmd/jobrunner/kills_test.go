@@ -31,7 +31,7 @@ func TestSurvivesKills(t *testing.T) {
 	for _, fsync := range []string{"full", "normal"} {
 		t.Run(fsync, func(t *testing.T) {
 			if fsync == "normal" {
-				acctest.LeaveToCI(t, "a kill loses no write of the process in either mode: full covers the kill")
+				acctest.LeaveToCI(t, "full tests the same: a kill loses nothing in either mode")
 			}
 			t.Parallel()
 			testKills(t, shortenedCount(50), environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--fsync="+fsync)

@@ -54,8 +54,8 @@ type Fault struct {
 	Recall string `json:"recall"`
 	// Refuse answers with an error in the form of the request's API.
 	Refuse *Refusal `json:"refuse"`
-	// Stub answers without calling the deployment. $PATH is replaced by the request's path,
-	// $QUERY by its query with the question mark.
+	// Stub answers 200 without calling the deployment; Answer edits the answer. In it, $PATH stands for the
+	// request's path, $QUERY for its query with the question mark.
 	Stub bool `json:"stub"`
 	// Stale is how long an answer to the same method, URL and key is repeated, in seconds of the deployment's clock.
 	Stale int `json:"stale"`

@@ -131,7 +131,8 @@ func (s *fakeAPI) newClient(t *testing.T) *api.Client {
 	return pipe(t, s, api.Settings{SharedReads: true})
 }
 
-// loseAnswer lets loss answer a POST, for example without or with a broken answer. The POST creates its object if created is set.
+// loseAnswer replaces the answer to a POST by loss, such as a hung-up connection or a broken answer. If created is set, the
+// POST creates its object.
 func loseAnswer(created bool, loss http.HandlerFunc) fault {
 	return func(w http.ResponseWriter, r *http.Request, create func() string) {
 		if created {

@@ -16,7 +16,7 @@ import (
 
 //go:generate go test . -run ^TestDocumentIsCurrent$ -update
 
-// Markdown returns the table as docs/reference/contract.md.
+// Markdown returns the text of docs/reference/contract.md, which contains the package's tables.
 func Markdown() string {
 	var doc strings.Builder
 	doc.WriteString(introduction)

@@ -20,7 +20,7 @@ import (
 const (
 	connectTimeout = 10 * time.Second
 	maxAnswer      = 64 << 20 // bytes
-	maxDiscarded   = 4 << 10  // bytes of the body of an answer to a call that is tried again
+	maxDiscarded   = 4 << 10  // bytes of an answer to read before a retry, so that the connection can be reused
 	maxRedirects   = 5
 )
 

@@ -222,7 +222,7 @@ func (h *history) resume(t *rapid.T, v *interval) {
 	}
 }
 
-// lastCheckpoint returns the last checkpoint of a killed process's resource.
+// lastCheckpoint returns the time of a resource's last checkpoint.
 func (h *history) lastCheckpoint(t *rapid.T, v *interval) (until int64) {
 	err := h.db.Read(h.ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT max(until) FROM billing_spans WHERE kind = ? AND resource = ? AND started = ?", string(v.Kind), v.ID, v.start).Scan(&until)
@@ -251,7 +251,7 @@ func (h *history) check(t *rapid.T) {
 		for i := range w.Len() {
 			var want billing.Cost
 			for _, v := range h.intervals {
-				// For resources of the other process, usage ends at its last checkpoint.
+				// The reader knows running resources of the other process only up to their last checkpoint: see below.
 				if v.Kind == kind && v.Owner == owner && (v.Kind == billing.Volume || v.end > 0 || v.process == reader) {
 					want = want.Plus(v.costBetween(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), now))
 				}

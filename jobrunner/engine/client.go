@@ -216,7 +216,7 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 	return e.DrainUpTo(ctx, endpoint, id, MaxDrain)
 }
 
-// DrainUpTo is Drain, but returns chunks of at most limit bytes, or one element.
+// DrainUpTo is Drain, but returns at most limit bytes, or one element if the first is larger.
 func (e *Engine) DrainUpTo(ctx context.Context, endpoint, id string, limit int) (job Job, chunks [][]byte, more bool, err error) {
 	// Read the state first, so that all chunks are included if the job has ended.
 	job, r, err := e.read(ctx, endpoint, id, SmallOutput)

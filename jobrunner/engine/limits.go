@@ -31,7 +31,7 @@ const MaxChunk = 1 << 20
 // MaxDrain bounds the chunks that one read of a stream returns, in bytes.
 const MaxDrain = 8 << 20
 
-// maxTake bounds the total size of the inputs that a worker takes at once, in bytes, unless it is one input.
+// maxTake bounds the total size of the inputs that a worker takes at once, in bytes. A larger input is taken alone.
 const maxTake = 16 << 20
 
 // unknownInput is the assumed size of an input that was stored by an earlier process, in bytes. Reading all sizes

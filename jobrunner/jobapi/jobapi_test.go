@@ -297,7 +297,7 @@ func TestHealth(t *testing.T) {
 func TestSubmitWhileEndpointIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, path := range []string{"run", "runsync", "openai/v1/chat/completions"} {
-			d.deletedLookups = 1 // by the router
+			d.deletedLookups = 1 // only the router's lookup still finds it
 			d.expectAnswer("404 …", "POST", "/v2/deleted/"+path, `{"input": {}}`)
 			must.Equal(t, d.engine.Counts("deleted").InQueue, 0, "jobs in the queue after", path)
 		}

@@ -85,7 +85,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// drain removes unread chunks from the job's stream and returns them. If memory is short, it returns few chunks.
+// drain removes unread chunks from the job's stream and returns them. If memory is short, chunks has at most one element.
 // If more is true, the stream has further chunks.
 func (a *api) drain(ctx context.Context, t target) (job engine.Job, chunks [][]byte, more bool, reservation *httplimit.Reservation, err error) {
 	limit := engine.MaxDrain

@@ -175,7 +175,7 @@ const Stopped = "stopped by the jobrunner"
 // Usage is the resource usage of a process and its children.
 type Usage = procgroup.Usage
 
-// Orphan is a container that a pod left in an earlier run of the deployment.
+// Orphan is a container that a pod left in an earlier run on the same data folder.
 type Orphan struct {
 	Pod string
 	Run int64 // generation of the pod; -1 if it never ran

@@ -29,7 +29,7 @@ type poolCore struct {
 
 	latest  atomic.Pointer[Endpoint] // current settings
 	wake    chan struct{}            // signals that the load must be evaluated
-	full    atomic.Bool              // jobs can't change an evaluation; see pool.isFull
+	full    atomic.Bool              // a change of jobs can't change the number of workers; see pool.isFull
 	active  atomic.Bool              // jobs have come or gone since the last evaluation
 	advised [advices]atomic.Int64    // by kind: 1 + the endpoint's version for which advice was logged, or 0
 	backoff backoff
@@ -190,7 +190,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	if p.hasFailedWorker() {
 		return next
 	}
-	if active && p.isFull() { // skip the evaluations that jobs would trigger, if jobs come and go at all
+	if active && p.isFull() { // jobs come and go: skip the evaluations that they would trigger
 		p.full.Store(true)
 		return min(next, settings.IdleTimeout) // the earliest idle time-out
 	}

@@ -241,8 +241,8 @@ func (l *singleWorker) waitForResult(id string) engine.Job {
 
 func isProgress(r request) bool { return strings.Contains(r.body, `"status": "IN_PROGRESS"`) }
 
-// hasRelease reports whether the tested public SDK is a release or a later one. The stand-in
-// counts as the newest release, unless its program names a release.
+// hasRelease reports whether the tested public SDK has at least the given release. The stand-in
+// counts as the newest release, unless the test chose an older one with setHandler.
 func (l *recorder) hasRelease(t *testing.T, release ...int) bool {
 	t.Helper()
 	query, _ := url.ParseQuery(l.waitForAnswered(t, 1, "ping", "runpod_version=").query)
@@ -259,8 +259,8 @@ func (l *recorder) requireRelease(t *testing.T, release ...int) {
 	}
 }
 
-// heldInput is the input of a job that runs until release, and then returns its
-// input. members are appended to it, such as "then".
+// heldInput returns the input of a job that runs until release is called, and then outputs this
+// input. members are appended to it, such as `, "then": "crash"`.
 func heldInput(t *testing.T, members string) (input string, release func()) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "released")

@@ -1,6 +1,6 @@
-// Package fuzz checks properties of decoders of untrusted input: under "go test -fuzz" (make fuzz) with the
-// inputs that Go's engine finds, under plain "go test" with the seeds, the saved failing inputs in
-// testdata/fuzz, and a fixed number of pseudo-random variations of the seeds.
+// Package fuzz checks properties of decoders of untrusted input. Under "go test -fuzz" (make fuzz), Go's engine
+// generates the inputs. Plain "go test" uses the seeds, the saved failing inputs in testdata/fuzz, and a fixed
+// number of pseudo-random variations of the seeds.
 package fuzz
 
 import (

@@ -233,7 +233,7 @@ func (d deployment) call(method, path, body string) (answer map[string]any) {
 	return answer
 }
 
-// waitUntil polls until an answer meets the condition, at most while the first of two jobs may run.
+// waitUntil polls until an answer meets the condition, for 3 seconds at most: the first of two jobs takes 4.
 func (d deployment) waitUntil(path string, condition func(map[string]any) bool) bool {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

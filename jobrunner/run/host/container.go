@@ -354,7 +354,7 @@ func (e *Executor) Orphans(ctx context.Context, folderID string) (all []run.Orph
 	}
 	for _, engine := range e.engines.all {
 		if engine.problem() == nil {
-			all = append(all, engine.orphans(ctx, deploymentLabel+"="+folderID)...)
+			all = append(all, engine.orphans(ctx, folderLabel+"="+folderID)...)
 		}
 	}
 	return all

@@ -12,15 +12,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Labels of containers. A container with deploymentLabel outlives a jobrunner that is killed, and the next
+// Labels of containers. A container with folderLabel outlives a jobrunner that is killed, and the next
 // start finds it. A container with processLabel ends with the jobrunner's process.
 const (
-	processLabel    = "gpucloud.run"
-	deploymentLabel = "gpucloud.deployment" // Spec.FolderID
-	endpointLabel   = "gpucloud.endpoint"
-	workerLabel     = "gpucloud.worker"
-	podLabel        = "gpucloud.pod"
-	podRunLabel     = "gpucloud.pod.run" // Pod.Run: which start of the pod it is
+	processLabel  = "gpucloud.run"
+	folderLabel   = "gpucloud.deployment" // Spec.FolderID
+	endpointLabel = "gpucloud.endpoint"
+	workerLabel   = "gpucloud.worker"
+	podLabel      = "gpucloud.pod"
+	podRunLabel   = "gpucloud.pod.run" // Pod.Run: which start of the pod it is
 )
 
 // Networks that have a meaning to the engines.
@@ -97,7 +97,7 @@ func (c containerSpec) labels() (labels []string) {
 // ownerLabel returns the label with the id of the data folder, or of the process if it has no folder.
 func ownerLabel(folderID, runID string) string {
 	if folderID != "" {
-		return deploymentLabel + "=" + folderID
+		return folderLabel + "=" + folderID
 	}
 	return processLabel + "=" + runID
 }

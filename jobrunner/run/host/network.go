@@ -125,7 +125,7 @@ func (e *Executor) OrphanNetworks(ctx context.Context, folderID string) (all []s
 	defer cancel()
 	for _, engine := range e.engines.all {
 		if engine.problem() == nil {
-			names, _ := engine.networks(ctx, deploymentLabel+"="+folderID) // if the engine doesn't answer, the next start asks again
+			names, _ := engine.networks(ctx, folderLabel+"="+folderID) // if the engine doesn't answer, the next start asks again
 			all = append(all, names...)
 		}
 	}

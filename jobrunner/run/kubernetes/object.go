@@ -27,9 +27,8 @@ const (
 // shortestGrace is the time after SIGTERM, in seconds. With 0 the Pod would be gone before its container.
 var shortestGrace int64 = 1
 
-// labels returns the labels of all objects of a worker or pod. Objects with the label of a
-// deployment outlive a jobrunner that is killed, and the next run finds them. Objects with
-// the label of a run end with that run.
+// labels returns the labels of all objects of a worker or pod. Objects with folderLabel outlive a jobrunner
+// that is killed, and the next run on its data folder finds them. Objects with runLabel end with that run.
 func (c *Cluster) labels(s run.Spec) map[string]string {
 	labels := map[string]string{managedBy: manager}
 	if s.Pod == nil {
@@ -38,7 +37,7 @@ func (c *Cluster) labels(s run.Spec) map[string]string {
 		labels[podLabel], labels[podRunLabel] = s.ID, strconv.FormatInt(s.Pod.Run, 10)
 	}
 	if id := s.FolderID(); id != "" {
-		labels[deploymentLabel] = id
+		labels[folderLabel] = id
 	} else {
 		labels[runLabel] = c.Run
 	}

@@ -52,8 +52,8 @@ func (c *Cluster) watchPersistent(ctx context.Context, folderID string) (err err
 	if c.folderID == folderID {
 		return nil
 	}
-	if c.persistentPods, err = c.watch(ctx, deploymentLabel, folderID); err != nil {
-		return fmt.Errorf("the pods of the deployment %s: %w", folderID, err)
+	if c.persistentPods, err = c.watch(ctx, folderLabel, folderID); err != nil {
+		return fmt.Errorf("the pods of the data folder %s: %w", folderID, err)
 	}
 	c.folderID = folderID
 	return nil

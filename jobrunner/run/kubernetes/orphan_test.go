@@ -16,11 +16,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// podSpec is the pod p1 of a deployment, in its third generation.
-func podSpec(deployment string) run.Spec {
+// podSpec is the pod p1 in its third generation. If folderID is "", its jobrunner has no data folder.
+func podSpec(folderID string) run.Spec {
 	return run.Spec{
 		ID: "p1", Log: new(markedLog), Container: store.Container{Image: "i", Env: map[string]string{"RUNPOD_PUBLIC_IP": "127.0.0.1"}},
-		Pod: &run.Pod{Run: 3, Ports: []store.PodPort{{Private: 8080, Public: 8080, Protocol: "http"}}, FolderID: deployment},
+		Pod: &run.Pod{Run: 3, Ports: []store.PodPort{{Private: 8080, Public: 8080, Protocol: "http"}}, FolderID: folderID},
 	}
 }
 
@@ -32,7 +32,7 @@ func (s *simulatedCluster) runPod(w run.Spec) (created *core.Pod, process run.Pr
 	select {
 	case r := <-result:
 		s.t.Fatalf("it runs without an address: %v", r.err)
-	case <-time.After(10 * time.Millisecond): // best effort: a late Start passes too
+	case <-time.After(10 * time.Millisecond): // a Start that returns later isn't noticed
 	}
 	created.Status.PodIP = "10.1.2.3"
 	s.setState(created, running)
@@ -41,12 +41,12 @@ func (s *simulatedCluster) runPod(w run.Spec) (created *core.Pod, process run.Pr
 	return created, r.process
 }
 
-// A pod of the API becomes a Kubernetes Pod, with a label of its deployment and its own address.
+// A pod of the API becomes a Kubernetes Pod, with the id of the data folder as a label and its own address in a variable.
 func TestPod(t *testing.T) {
 	s := simulate(t)
 	created, process := s.runPod(podSpec("d1"))
 	l := created.Labels
-	must.Hold(t, l[deploymentLabel] == "d1" && l[podLabel] == "p1" && l[podRunLabel] == "3" && l[runLabel] == "", "the Pod's labels are", l)
+	must.Hold(t, l[folderLabel] == "d1" && l[podLabel] == "p1" && l[podRunLabel] == "3" && l[runLabel] == "", "the Pod's labels are", l)
 	c := created.Spec.Containers[0]
 	must.Hold(t, len(c.Ports) == 1 && c.Ports[0].ContainerPort == 8080 && len(c.Env) == 1 && c.Env[0].Name == "RUNPOD_PUBLIC_IP" &&
 		c.Env[0].ValueFrom.FieldRef.FieldPath == "status.podIP", "the container is", c, "want the port 8080 and the Pod's own address")
@@ -91,7 +91,7 @@ func TestOrphans(t *testing.T) {
 	s.runPod(podSpec("d1"))
 	other := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-3"}, "gpucloud", "", s.client))(t)
 	t.Cleanup(other.Close)
-	must.Equal(t, must.Do(other.Orphans(t.Context(), "d2"))(t), nil, "the orphans of another deployment")
+	must.Equal(t, must.Do(other.Orphans(t.Context(), "d2"))(t), nil, "the orphans of another data folder")
 	orphans, err = other.Orphans(t.Context(), "d1")
 	must.Require(t, err == nil && len(orphans) == 1, "the orphans are", orphans, err, "want one")
 	orphans[0].Remove()
@@ -179,7 +179,7 @@ func ownedBy(apiVersion, kind, name string) []meta.OwnerReference {
 	return []meta.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "uid", Controller: &yes}}
 }
 
-// The jobrunner's Pod owns workers. Its controller owns pods that outlive it: those with a data folder.
+// The jobrunner's Pod owns workers. With a data folder, pods outlive the jobrunner, so its controller owns them.
 func TestOwners(t *testing.T) {
 	metaOf := func(name string, owners []meta.OwnerReference) meta.ObjectMeta {
 		return meta.ObjectMeta{Name: name, Namespace: "gpucloud", OwnerReferences: owners}
@@ -197,13 +197,13 @@ func TestOwners(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulateAs(t, "self", c.objects...)
-			for kind, w := range map[string]run.Spec{"worker": workerSpec(), "pod": podSpec("d1"), "pod without a data folder": podSpec("")} {
+			for kind, w := range map[string]run.Spec{"worker": workerSpec(), "pod": podSpec("d1"), "temporary pod": podSpec("")} {
 				o := must.Do(s.build(w))(t)
 				got := ""
 				for _, owner := range o.pod.OwnerReferences {
 					got += owner.Kind + " " + owner.Name
 				}
-				must.Equal(t, got, map[string]string{"worker": c.worker, "pod": c.pod, "pod without a data folder": c.worker}[kind], kind)
+				must.Equal(t, got, map[string]string{"worker": c.worker, "pod": c.pod, "temporary pod": c.worker}[kind], kind)
 			}
 		})
 	}

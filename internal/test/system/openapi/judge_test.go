@@ -67,7 +67,7 @@ func (j *judge) compareWith(ctx context.Context, o operation, response *openapi3
 		}
 		return list
 	}
-	var schema *openapi3.Schema // the cache's key, because several operations return the same object
+	var schema *openapi3.Schema // in the cache's key instead of the operation, because operations share schemas
 	if content := response.Content.Get(a.header.Get("Content-Type")); content != nil && content.Schema != nil {
 		schema = content.Schema.Value
 	}
@@ -120,9 +120,9 @@ func innermostFaults(err error) (list []string) {
 		}
 		slices.Sort(list)
 		list = slices.Compact(list)
-		// If one part of a schema doesn't match, its members are reported as unknown, too, by a fault without a name.
-		if withName := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return strings.HasSuffix(s, " breaks ") }); len(withName) > 0 {
-			return withName
+		// If one part of a schema doesn't match, its members are reported as unknown, too. These faults name no schema field.
+		if withField := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return strings.HasSuffix(s, " breaks ") }); len(withField) > 0 {
+			return withField
 		}
 		return list
 	case schema != nil:

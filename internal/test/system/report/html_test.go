@@ -39,7 +39,8 @@ func visibleClauses(tab *chromium.Tab) (list []string) {
 	return list
 }
 
-// The page shows and filters the report on a desktop and a phone, and runs and downloads nothing.
+// The page shows and filters the report on a desktop and a phone. It runs no script from the report's texts, and
+// downloads nothing.
 func TestBrowser(t *testing.T) {
 	b := chromium.Open(t)
 	for _, screen := range []struct {
