@@ -87,7 +87,7 @@ resource "terraform_data" "t" {
 		must.Hold(t, slices.Equal(outputs["all"].Value, want) && slices.Equal(outputs["unknown"].Value, []string{"AMPERE_48"}), "outputs", outputs)
 		return yes
 	}},
-	{"place of an error in a function's argument", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"where an error in a function's argument is shown", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", "output \"port\" {\n  value = provider::gpucloud::port(\n    8888,\n    \"udp\",\n  )\n}\n")
 		return whereItPoints(t, w, "expected \"http\" or \"tcp\"", "\"udp\"")
 	}},
@@ -232,13 +232,13 @@ action "gpucloud_job_run" "smoke" {
 		w.Write("main.tf", "provider \"gpucloud\" {\n  api_version = \"v1\"\n}\n"+volume)
 		return expect(t, w.MustRun("plan"), "Warning: Management API v1 is retired")
 	}},
-	{"place of a plan's error at an attribute", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"where a plan's error about an attribute is shown", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume)
 		w.MustRun("apply", "-auto-approve")
 		w.Write("main.tf", strings.Replace(volume, "10", "9", 1))
 		return whereItPoints(t, w, "can't shrink", "size        = 9")
 	}},
-	{"place of a plan's error at a nested attribute", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"where a plan's error about a nested attribute is shown", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", `resource "gpucloud_endpoint" "e" {
   name  = "e"
   image = "i"

@@ -235,7 +235,7 @@ func (m *podModels) apply(p *podModel, action string) {
 			return os.IsNotExist(err)
 		})
 		if _, err := os.Stat(filepath.Join(p.volumeFolder, "mark")); p.onNetwork && p.hasMark && err != nil {
-			m.t.Fatalf("the deletion of %s deleted its network volumeFolder: %v", p.name, err)
+			m.t.Fatalf("the deletion of %s deleted the folder of its network volume: %v", p.name, err)
 		}
 	}
 }

@@ -42,8 +42,8 @@ type testDeployment struct {
 	env       []string // additional variables of the jobrunner
 }
 
-// tracingHandler is a worker that records its process and its jobs. A job whose input has wait ends once the
-// test creates the file that wait names, with the suffix .go in the worker's folder.
+// tracingHandler is a worker that records its process and its jobs. A job with {"wait": NAME} in its input ends
+// once the test creates the file NAME.go in the worker's folder.
 const tracingHandler = `import os, runpod, time
 here = os.path.dirname(os.path.abspath(__file__))
 def note(kind, text):

@@ -171,7 +171,7 @@ func FuzzRateLimit(f *testing.F) {
 		}
 		must.Equal(t, p.inFlight, 0, "requests in flight")
 		wait := p.wait(started)
-		if wait > longestWait { // the request is sent, and the server says more than we do
+		if wait > longestWait { // the request is sent at once: see acquire
 			return
 		}
 		next := p.wait(started.Add(max(wait, 0) + time.Second))

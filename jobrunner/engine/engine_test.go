@@ -150,8 +150,8 @@ func (t *tester) restart() {
 	}
 }
 
-// many returns n, or in make test a tenth of n on PostgreSQL, where each commit waits for the disk.
-func (t *tester) many(n int) int {
+// repetitions returns n, or in make test a tenth of n on PostgreSQL, where each commit waits for the disk.
+func (t *tester) repetitions(n int) int {
 	if testing.Short() && os.Getenv("CI") == "" && t.db.Shared() {
 		return n / 10
 	}

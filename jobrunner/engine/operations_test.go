@@ -66,7 +66,7 @@ func testBytes(t *tester) {
 
 // Each queued job is either purged or taken.
 func testPurgeAgainstTakers(t *tester) {
-	many := t.many(1500)
+	many := t.repetitions(1500)
 	for range many {
 		t.submit(engine.NewJob{})
 	}
@@ -313,7 +313,7 @@ func testDrop(t *tester) {
 	running := t.submit(engine.NewJob{})
 	job := t.take(engine.Take{})
 	waiting := t.submit(engine.NewJob{})
-	for range t.many(600) { // needs more than one transaction
+	for range t.repetitions(600) { // needs more than one transaction
 		t.submit(engine.NewJob{Endpoint: "ep"})
 	}
 	other := t.submit(engine.NewJob{Endpoint: "other"})

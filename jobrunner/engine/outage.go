@@ -13,7 +13,7 @@ import (
 func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	for _, p := range pending {
 		if p.hasFailed() {
-			c.withdraw(p, true) // the submissions that were recorded during the outage
+			c.withdraw(p, true) // submissions recorded during the outage: their clients got an error
 		}
 	}
 	all := mergeCommits(pending)

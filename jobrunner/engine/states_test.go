@@ -87,7 +87,7 @@ func testPurge(t *tester) {
 	job := t.take(engine.Take{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	many := t.many(1300) // so that the purge needs several transactions
+	many := t.repetitions(1300) // so that the purge needs several transactions
 	ids := []string{requeued}
 	for i := range many {
 		ids = append(ids, t.submit(engine.NewJob{LowPriority: i%2 == 0}))

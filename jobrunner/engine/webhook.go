@@ -22,7 +22,7 @@ type Call struct {
 	claimEnd int64
 }
 
-// Calls returns a channel that receives a value, buffered once, when a call may be due.
+// Calls returns a channel with a buffer of one. It receives a value when a call may be due.
 func (e *Engine) Calls() <-chan struct{} { return e.calls }
 
 // CallQueue is the queue of an owner's calls for one endpoint.

@@ -19,7 +19,7 @@ func newTestHistory() (*history, *testClock) {
 	return newHistory(func() time.Time { return now.Time }), now
 }
 
-// submit records a job's submission, after which waiting jobs wait.
+// submit records the submission of a job. waiting is the length of the queue after it.
 func submit(h *history, endpoint string, waiting int) {
 	h.recordEvent(engine.Event{Endpoint: endpoint, To: engine.InQueue}, &engine.Counts{InQueue: waiting})
 }
