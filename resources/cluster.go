@@ -3,6 +3,7 @@ package resources
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -76,7 +77,7 @@ const clusterLoss = "The processes of its pods end, and the data on their contai
 // cluster, an apply records those that its pods don't show.
 var clusterFixed = slices.Concat(
 	fixedSetting{readable: true}.forAttributes("type", "compute", "template_id"),
-	fixedSetting{}.forAttributes("image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"),
+	fixedSetting{}.forAttributes(clusterTemplateAttributes...),
 	fixedSetting{constraint: true}.forAttributes("data_center_ids"),
 	fixedSetting{}.forAttributes("start_ssh", "start_jupyter"),
 )
@@ -105,9 +106,12 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 		checkVolumes(ctx, p, "mounts.network", nil, volumeIDs(p.Plan.Mounts))
 		return
 	}
-	fixed := clusterFixed
-	if p.Plan.command().equals(p.State.command()) {
-		fixed = slices.DeleteFunc(slices.Clone(fixed), func(f fixedSetting) bool { return slices.Contains(commandAttributes, f.attribute) })
+	fixed := slices.DeleteFunc(slices.Clone(clusterFixed), func(f fixedSetting) bool {
+		return slices.Contains(commandAttributes, f.attribute) && p.Plan.command().equals(p.State.command())
+	})
+	for i, f := range fixed { // with an image, the state has the settings of the pods, except variables that an import hides
+		hidden := f.attribute == "env" && slices.ContainsFunc(slices.Collect(maps.Keys(p.Plan.Env.Elements())), api.IsAccessVariable)
+		fixed[i].readable = f.readable || !p.State.Image.IsNull() && slices.Contains(clusterTemplateAttributes, f.attribute) && !hidden
 	}
 	replaced, recorded := fixedChanges(ctx, p, clusterMembers, fixed, p.State.Private.Carried)
 	planReplacement(ctx, p, replaced, p.State.DataCenterIDs, p.Plan.DataCenterIDs)

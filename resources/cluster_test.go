@@ -87,6 +87,10 @@ func TestClusterPlan(t *testing.T) {
 	expectRefusalOnV1(t, d, clusterType, clusterConfig(nil))
 	state := apply(t, p, clusterType, tfdrive.State{}, clusterConfig(nil), "create")
 	must.Contain(t, p.Plan(clusterType, state, clusterConfig(map[string]any{"type": "RAY"})).Diagnostics.Warnings(), "type: The cluster will be replaced", state.Get("id").(string))
+	imported := importState(t, p, clusterType, state.Get("id").(string))
+	for action, variable := range map[string]string{"replace": "A", "update": "PUBLIC_KEY"} { // the pods have no A; an import hides PUBLIC_KEY
+		expectPlan(t, p, clusterType, imported, clusterConfig(map[string]any{"env": map[string]any{variable: "b"}}), action)
+	}
 	noVariables := p.Plan(clusterType, state, clusterConfig(map[string]any{"env": map[string]any{}})).Diagnostics.Warnings()
 	must.Hold(t, !strings.Contains(noVariables, "replaced"), "an empty env, which is equal to none:", noVariables)
 	expectProtection(t, d, p, clusterType, clusterConfig(map[string]any{"name": "protected"}), map[string]any{"type": "RAY"})
