@@ -18,6 +18,13 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		shown := requestSecret(c, "GET", a.Str("id"), nil).Is(200).Equal("id", a.Str("id")).Equal("name", a.Str("name")).Equal("description", "d")
 		var list *suite.Answer
 		c.Expect(eventually(c, func() bool { list = listSecrets(c, ""); return list.Contains(a.Str("id")) }), "the secret in the list", "a list without %s", a.Str("id"))
+		expectRFC3339(c, shown, "createdAt")
+		for i, secret := range list.List("secrets") {
+			if secret["id"] == a.Str("id") {
+				list.Equal(fmt.Sprintf("secrets.%d.name", i), a.Str("name"))
+				expectRFC3339(c, list, fmt.Sprintf("secrets.%d.createdAt", i))
+			}
+		}
 		duplicate := c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": value}).Refused()
 		for _, answer := range []*suite.Answer{a, shown, list, duplicate} {
 			answer.NotContains(value)
@@ -42,7 +49,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 	{ID: "SEC-04", Statement: "A secret's name has 1 to 191 letters, digits, _, ., - and /. It begins with a letter or _, but not with RUNPOD, ignoring case. Any other name returns 422.",
 		Requests: 20, Run: func(c *suite.C) {
 			word := c.Nonce()
-			newSecret(c, suite.M{"name": "_" + word + ".a-b/C"})
+			newSecret(c, suite.M{"name": "_" + word + ".a-b/" + strings.Repeat("C", 191-6-len(word))})
 			for _, name := range []any{"", "1" + word, "-" + word, word + " a", word + "ä", word + "$", "RUNPOD" + word, "runPod_" + word, strings.Repeat("a", 192), 1, nil} {
 				c.Create("v2", secretPath, suite.M{"name": name, "value": "v"}).Is(422)
 			}
@@ -58,7 +65,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 	{ID: "SEC-06", Statement: "A body with an unknown member, an empty update and an update of the name return 422.", Run: func(c *suite.C) {
 		a := newSecret(c, nil)
 		c.Create("v2", secretPath, suite.M{"name": secretName(c), "value": "v", "kind": "x"}).Is(422)
-		for _, body := range []suite.M{{}, {"name": secretName(c)}, {"value": "v", "kind": "x"}} {
+		for _, body := range []suite.M{{}, {"name": secretName(c)}, {"value": "v", "kind": "x"}, {"description": "d", "kind": "x"}} {
 			requestSecret(c, "PATCH", a.Str("id"), body).Is(422)
 		}
 		requestSecret(c, "GET", a.Str("id"), nil).Is(200).Equal("name", a.Str("name"))
@@ -82,6 +89,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			requestSecret(c, method, a.Str("id"), body).Is(404)
 		}
 		requestSecret(c, "GET", other.Str("id"), nil).Is(200)
+		c.Expect(eventually(c, func() bool { return !listSecrets(c, "").Contains(a.Str("id")) }), "a list without the deleted secret", "a list with %s", a.Str("id"))
 		c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": "v"}).Success()
 	}},
 	{ID: "SEC-09", Statement: "Requests for account secrets without a valid key return 401 and change nothing.", Requests: 40, Run: func(c *suite.C) {

@@ -20,6 +20,13 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			shown := c.V2("GET", "/clusters/"+suite.PathSegment(id), nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 3).Equal("compute.gpuCountPerPod", 1)
 			shown.Equal("compute.gpuTypeId", body["compute"].(suite.M)["gpuTypeId"]).Str("createdAt")
 			c.Expect(eventually(c, func() bool { return summaryOf(c, id) == "3 of 3" }), "3 of 3 pods counted by status", "%s pods", summaryOf(c, id))
+			for page := range c.Pages("v2", "/clusters") {
+				for i, cluster := range page.Is(200).List("clusters") {
+					if cluster["id"] == id {
+						page.Equal(fmt.Sprintf("clusters.%d.compute", i), shown.Value("compute")).Equal(fmt.Sprintf("clusters.%d.pods.total", i), 3)
+					}
+				}
+			}
 			withoutRoles := []string{"", "", ""}
 			c.Expect(eventually(c, func() bool { return slices.Equal(rolesByRank(c, id), withoutRoles) }), "the ranks 0, 1 and 2", "the roles by rank %q", rolesByRank(c, id))
 			pods := c.V2("GET", "/clusters/"+suite.PathSegment(id)+"/pods", nil).Is(200)
@@ -43,6 +50,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			id, name := newCluster(c), c.Name()
 			c.V2("PATCH", "/clusters/"+suite.PathSegment(id), suite.M{"name": name}).Success().EqualIfShown("name", name)
 			awaitMember(c, "/clusters/"+suite.PathSegment(id), "name", name)
+			c.Expect(eventually(c, func() bool { return c.IsListed("v2", "/clusters", name) }), "the new name in the list", "a list without %s", name)
 			for member, value := range map[string]any{
 				"type": "APPLICATION", "compute": clusterBody(c, 3)["compute"], "image": c.Image(), "env": suite.M{"A": "2"}, "ports": []any{"80/http"},
 			} {
@@ -60,6 +68,10 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			c.V2("PATCH", "/pods/"+suite.PathSegment(pod), suite.M{"name": c.Name()}).Refused()
 			c.V2("DELETE", "/pods/"+suite.PathSegment(pod), nil).Refused()
 			actOnPod(c, pod, "terminate").Refused()
+			if c.Serves("v1") {
+				c.V1("PATCH", "/pods/"+suite.PathSegment(pod), suite.M{"name": c.Name()}).Refused()
+				c.V1("DELETE", "/pods/"+suite.PathSegment(pod), nil).Refused()
+			}
 			readPod(c, pod).Equal("name", name)
 			c.Expect(summaryOf(c, id) == "2 of 2", "a cluster of 2 of 2 pods", "%s pods", summaryOf(c, id))
 		}},

@@ -54,13 +54,13 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 		Requests: 30, Run: func(c *suite.C) {
 			var t *suite.Answer
 			c.Given("VER-27", func() {
-				t = c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "env": suite.M{"A": "1", "B": "1"}, "disk": 7}).Success()
+				t = c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "env": suite.M{"A": "1", "B": "1"}, "disk": 7, "args": "a b", "ports": []any{"8080/http"}}).Success()
 			})
 			c.SkipIf(readBack(c, "/templates/"+suite.PathSegment(t.Str("id"))).ValueOrNil("serverless") == true, "according to the description, version 2 creates only serverless templates")
 			body := podBody(c, suite.M{"templateId": t.Str("id"), "env": suite.M{"B": "2"}})
 			delete(body, "image")
 			pod := readPod(c, c.Create("v2", "/pods", body).Success().Str("id"))
-			pod.Equal("image", c.Image()).Equal("env.A", "1").Equal("env.B", "2").Equal("disk", 7)
+			pod.Equal("image", c.Image()).Equal("env.A", "1").Equal("env.B", "2").Equal("disk", 7).Equal("args", "a b").Equal("ports", []any{"8080/http"})
 			// The description doesn't have the name of isServerless in version 2.
 			if serverless := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true}); !serverless.IsRefusal() {
 				c.Create("v2", "/pods", suite.Merge(body, suite.M{"templateId": serverless.Str("id")})).Refused()
@@ -129,6 +129,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			id := c.Create("v1", "/pods", suite.M{"name": name, "imageName": c.Image(), "computeType": "CPU", "cpuFlavorIds": []any{podFlavor(c)}, "vcpuCount": 2}).Success().Str("id")
 			readPod(c, id).Equal("name", name).Equal("image", c.Image()).Equal("cpu.vcpuCount", 2)
 			c.Expect(eventually(c, func() bool { return c.IsListed("v1", "/pods", id) }), "the pod in the list of version 1", "a list without it")
+			expectShownAs(c, "pod", "v1", map[string]suite.M{id: {"name": name}})
 			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
 			for _, step := range [][2]string{{"stop", "EXITED"}, {"start", "RUNNING"}, {"restart", "RUNNING"}, {"reset", "RUNNING"}} {
 				c.V1("POST", "/pods/"+suite.PathSegment(id)+"/"+step[0], nil).Success()

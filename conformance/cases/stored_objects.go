@@ -304,14 +304,14 @@ func expectShownAs(c *suite.C, kind, version string, want map[string]suite.M) {
 	s.judgeEventually(func() (problems []problem) {
 		list := s.list()
 		for id, members := range want {
-			for path, value := range members {
-				for _, view := range []struct {
-					place      string
-					shown      suite.M
-					documented bool
-				}{{"the read", s.read(id), s.kind.readDocumented}, {"the list", list[id], s.kind.listDocumented}} {
+			for _, view := range []struct {
+				place      string
+				shown      suite.M
+				documented bool
+			}{{"the read", s.read(id), s.kind.readDocumented}, {"the list", list[id], s.kind.listDocumented}} {
+				for path, value := range members {
 					got, ok := suite.Find(view.shown, path)
-					if !ok && !view.documented || isEmpty(value) && isEmpty(got) || suite.Same(got, value) {
+					if !view.documented && (!ok || isEmpty(value) && isEmpty(got)) || suite.Same(got, value) {
 						continue
 					}
 					problems = append(problems, problem{view.documented, path + " = " + suite.JSONText(value), "the value " + suite.JSONText(got) + " in " + view.place})

@@ -247,29 +247,34 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 			}
 		}},
 	{ID: "CMD-02", Statement: "In a response, args is equivalent to entrypoint and cmd. A shell string in args is split into cmd; args in the form {\"entrypoint\":[…],\"cmd\":[…]} set both lists; an empty string clears both.",
-		Requests: 30, Run: func(c *suite.C) {
-			id := newObjectWithCommand(c, "/templates", suite.M{"entrypoint": listOf("e"), "cmd": listOf("c")})
-			for _, step := range []commandStep{
-				{suite.M{"args": `python -u 'two words'`}, listOf(), listOf("python", "-u", "two words")},
-				{suite.M{"args": `{"entrypoint":["sh","-c"],"cmd":["two words"]}`}, listOf("sh", "-c"), listOf("two words")},
-				{suite.M{"args": ""}, listOf(), listOf()},
-			} {
-				c.V2("PATCH", "/templates/"+suite.PathSegment(id), step.body).Success()
-				expectCommand(c, "/templates", id, step.entrypoint, step.cmd)
-				c.V2("GET", "/templates/"+suite.PathSegment(id), nil).Is(200).Equal("args", step.body["args"])
+		Requests: 60, Run: func(c *suite.C) {
+			for _, path := range []string{"/templates", "/serverless"} {
+				id := newObjectWithCommand(c, path, suite.M{"args": `{"entrypoint":["e"],"cmd":["c"]}`})
+				expectCommand(c, path, id, listOf("e"), listOf("c"))
+				for _, step := range []commandStep{
+					{suite.M{"args": `python -u 'two words'`}, listOf(), listOf("python", "-u", "two words")},
+					{suite.M{"args": `{"entrypoint":["sh","-c"],"cmd":["two words"]}`}, listOf("sh", "-c"), listOf("two words")},
+					{suite.M{"args": ""}, listOf(), listOf()},
+				} {
+					c.V2("PATCH", path+"/"+suite.PathSegment(id), step.body).Success()
+					expectCommand(c, path, id, step.entrypoint, step.cmd)
+					c.V2("GET", path+"/"+suite.PathSegment(id), nil).Is(200).Equal("args", step.body["args"])
+				}
 			}
 		}},
 	{ID: "CMD-03", Statement: "args together with entrypoint or cmd are accepted if they mean the same, as in a response, and rejected otherwise.",
-		Requests: 40, Run: func(c *suite.C) {
-			id := newObjectWithCommand(c, "/templates", suite.M{"entrypoint": listOf("e"), "cmd": listOf("c d")})
-			shown := c.V2("GET", "/templates/"+suite.PathSegment(id), nil).Is(200)
-			c.V2("PATCH", "/templates/"+suite.PathSegment(id), suite.M{"args": shown.Value("args"), "entrypoint": shown.Value("entrypoint"), "cmd": shown.Value("cmd")}).Success()
-			newObjectWithCommand(c, "/templates", suite.M{"args": "a b", "entrypoint": listOf(), "cmd": listOf("a", "b")})
-			for _, differing := range []suite.M{{"args": "a", "cmd": listOf("b")}, {"args": "a b", "cmd": listOf("a b")}, {"args": "a", "entrypoint": listOf("a")}} {
-				c.V2("PATCH", "/templates/"+suite.PathSegment(id), differing).Refused()
-				c.Create("v2", "/templates", commandBody(c, "/templates", differing)).Refused()
+		Requests: 60, Run: func(c *suite.C) {
+			for _, path := range []string{"/templates", "/serverless"} {
+				id := newObjectWithCommand(c, path, suite.M{"entrypoint": listOf("e"), "cmd": listOf("c d")})
+				shown := c.V2("GET", path+"/"+suite.PathSegment(id), nil).Is(200)
+				c.V2("PATCH", path+"/"+suite.PathSegment(id), suite.M{"args": shown.Value("args"), "entrypoint": shown.Value("entrypoint"), "cmd": shown.Value("cmd")}).Success()
+				newObjectWithCommand(c, path, suite.M{"args": "a b", "entrypoint": listOf(), "cmd": listOf("a", "b")})
+				for _, differing := range []suite.M{{"args": "a", "cmd": listOf("b")}, {"args": "a b", "cmd": listOf("a b")}, {"args": "a", "entrypoint": listOf("a")}} {
+					c.V2("PATCH", path+"/"+suite.PathSegment(id), differing).Refused()
+					c.Create("v2", path, commandBody(c, path, differing)).Refused()
+				}
+				expectCommand(c, path, id, listOf("e"), listOf("c d"))
 			}
-			expectCommand(c, "/templates", id, listOf("e"), listOf("c d"))
 		}},
 	{ID: "CMD-04", Statement: "entrypoint and cmd of version 2 are dockerEntrypoint and dockerStartCmd of version 1.",
 		Needs: suite.V1 | suite.V2, Requests: 20, Run: func(c *suite.C) {
@@ -309,7 +314,8 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 			expectCommand(c, "/pods", newPod(c, lists), listOf("print"), listOf("two words"))
 			cluster := c.Create("v2", "/clusters", suite.Merge(clusterBody(c, 2), lists)).Success().Str("id")
 			for _, pod := range c.V2("GET", "/clusters/"+suite.PathSegment(cluster)+"/pods", nil).Is(200).List("pods") {
-				expectCommand(c, "/pods", stringOrEmpty(pod["id"]), listOf("print"), listOf("two words"))
+				awaitMember(c, "/pods/"+suite.PathSegment(stringOrEmpty(pod["id"])), "entrypoint", listOf("print"))
+				awaitMember(c, "/pods/"+suite.PathSegment(stringOrEmpty(pod["id"])), "cmd", listOf("two words"))
 			}
 		}},
 })
@@ -343,6 +349,6 @@ func newObjectWithCommand(c *suite.C, path string, members suite.M) (id string) 
 }
 
 func expectCommand(c *suite.C, path, id string, entrypoint, cmd []any) {
-	awaitMember(c, path+"/"+suite.PathSegment(id), "cmd", cmd)
-	awaitMember(c, path+"/"+suite.PathSegment(id), "entrypoint", entrypoint)
+	kind := map[string]string{"/templates": "template", "/serverless": "endpoint", "/pods": "pod"}[path]
+	expectShownAs(c, kind, "v2", map[string]suite.M{id: {"entrypoint": entrypoint, "cmd": cmd}})
 }

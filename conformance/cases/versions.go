@@ -213,6 +213,11 @@ var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of 
 			newer, older = slices.Index(ids, second), slices.Index(ids, first)
 			return newer >= 0
 		})
+		page := c.V2("GET", "/serverless?limit=1", nil).Is(200)
+		next := nextPageQuery(c, page, "limit=1")
+		page.Expect(len(page.Array("endpoints")) == 1 && next != "", "one of at least 2 endpoints with limit=1, and a next page")
+		nextPage := c.V2("GET", "/serverless?"+next, nil).Is(200)
+		nextPage.Expect(len(nextPage.Array("endpoints")) == 1 && nextPage.Str("endpoints.0.id") != page.Str("endpoints.0.id"), "another endpoint")
 		c.Expect(newer >= 0 && (newer < older || older < 0), "endpoints with the newest first", "the newer one at index %d, the older one at %d", newer, older)
 	}},
 	{ID: "VER-77-releases", Supplementary: true, Allow: suite.Create, WaitTime: 2 * time.Second, Run: func(c *suite.C) {
@@ -222,9 +227,11 @@ var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of 
 		var times []time.Time
 		eventually(c, func() bool {
 			times = nil
-			for page := range c.Pages("v2", path+"/releases") {
+			for page := range c.Pages("v2", path+"/releases?limit=1") {
 				list, shown := page.ValueOrNil("releases").([]any)
 				c.SkipIf(!shown, "the response has no releases: %d", page.Code) // VER-45 judges the operation
+				_, paged := page.Find("pagination")
+				page.Expect(!paged || len(list) <= 1, "at most one release with limit=1")
 				for i := range list {
 					times = append(times, expectRFC3339(c, page, fmt.Sprintf("releases.%d.createdAt", i)))
 				}

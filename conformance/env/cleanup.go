@@ -27,6 +27,9 @@ func (e *Env) CleanUp(ctx context.Context, keep func(Object) bool) (left []Objec
 		if len(left) == 0 || wait > maxCleanUpWait || pause(ctx, wait) != nil {
 			return left
 		}
+		if e.Target.Advance != nil { // lists may lag by the target's time
+			_, _ = e.Target.Advance(ctx, wait)
+		}
 	}
 }
 

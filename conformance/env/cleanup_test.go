@@ -1,6 +1,7 @@
 package env_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -23,6 +25,7 @@ func TestCleanUp(t *testing.T) {
 		method, path string
 		deletions    int  // up to this call
 		inUse        bool // the endpoint uses the template
+		advanced     time.Duration
 	}
 	for name, c := range map[string]struct {
 		matches       func(call) bool
@@ -40,13 +43,14 @@ func TestCleanUp(t *testing.T) {
 		"the first deletions fail":         {func(r call) bool { return r.method == "DELETE" && r.deletions <= 3 }, 503, 0, nil},
 		"the first deletion has no effect": {func(r call) bool { return r.method == "DELETE" && r.deletions == 1 }, 204, 0, nil},
 		"deletions have no effect":         {func(r call) bool { return r.method == "DELETE" }, 204, 0, []string{endpoint, template}},
+		"lists lag by the target's clock":  {func(r call) bool { return r.method == "DELETE" && r.advanced == 0 }, 204, 0, nil},
 		"reads fail":                       {func(r call) bool { return r.method == "GET" }, 500, 404, []string{endpoint, template}},
 		"the key reads no version":         {func(r call) bool { return r.method == "GET" }, 403, 404, []string{endpoint, template}},
 		"the key reads version 2 only":     {func(r call) bool { return r.method == "GET" && strings.HasPrefix(r.path, "/v1/") }, 403, 404, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
-			deletions := 0
+			deletions, advanced := 0, time.Duration(0)
 			shown := map[string]bool{template: true, endpoint: true}
 			serve := func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()
@@ -56,7 +60,7 @@ func TestCleanUp(t *testing.T) {
 				}
 				id := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 				status := c.otherStatus
-				if c.matches(call{r.Method, r.URL.Path, deletions, shown[endpoint]}) {
+				if c.matches(call{r.Method, r.URL.Path, deletions, shown[endpoint], advanced}) {
 					status = c.matchedStatus
 				}
 				switch {
@@ -77,6 +81,7 @@ func TestCleanUp(t *testing.T) {
 				}
 			}
 			target := env.Target{Key: "the-key", Client: &http.Client{Transport: roundTripper(serve)}}
+			target.Advance = func(_ context.Context, d time.Duration) (time.Time, error) { advanced += d; return time.Now(), nil }
 			e := env.New(&target, env.NewClock(1))
 			for _, o := range []env.Object{ // deleted in reverse order: the template, which the endpoint uses, first
 				{Kind: "endpoints", ID: endpoint, URL: "http://h/v1/endpoints/endpoint", Reads: []string{"http://h/v1/endpoints/endpoint", "http://h/v2/serverless/endpoint"}},

@@ -19,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
@@ -138,6 +139,9 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 			wrap: withLatency(100 * time.Millisecond), change: func(o *conformance.Options) { o.Pace = env.NewPace(env.SharedInterval, time.Second/10) }, maxInconclusive: 30,
 		},
 		"one case at a time": {wrap: passThrough, change: func(o *conformance.Options) { o.Parallel = 1 }},
+		"reads 3 s old": {wrap: func(h http.Handler) http.Handler {
+			return wirefault.Handler(h, wirefault.Deployment{}, &wirefault.Fault{Method: "GET", Path: "^/v(1|2/(templates|network-volumes|registries|serverless))", Stale: 3})
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && !c.sample {
