@@ -205,16 +205,12 @@ func (d *dev) findHandler(ctx context.Context, env map[string]string) (h host.Ha
 			err = &exitError{exitNotStarted, err.Error()}
 		}
 	}()
-	if filepath.Ext(d.File) != ".py" {
-		h, err = host.NewHandler(devImage, d.File)
+	// Check the file before a project tool prepares Python, or scriptPython waits for a named pipe.
+	if h, err = host.NewHandler(devImage, d.File); err != nil || filepath.Ext(d.File) != ".py" {
 		return h, nil, err
 	}
-	file, err := filepath.Abs(d.File)
-	if err != nil {
-		return h, nil, err
-	}
-	folder := filepath.Dir(file)
-	foundPython, ok := scriptPython(file)
+	folder := filepath.Dir(h.File)
+	foundPython, ok := scriptPython(h.File)
 	if !ok {
 		foundPython = findPython(folder)
 	}

@@ -59,9 +59,14 @@ func TestDevRejectsInvalidArguments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "notes.txt"), "")
+	pipe := filepath.Join(dir, "pipe.py")
+	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
+		t.Skipf("%s %v", out, err)
+	}
 	for want, args := range map[string][]string{
 		"chmod +x":                       {filepath.Join(dir, "notes.txt")},
 		"doesn't exist":                  {filepath.Join(dir, "nosuch.py")},
+		"is not a regular file":          {pipe},
 		"invalid --simulate-gpus":        {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=nosuch"},
 		"expected at most 2, the number": {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=l4x2", "--gpus=3"},
 		"expected at least 0":            {"/bin/true", "--listen=127.0.0.1:0", "--gpus=-1"},
