@@ -158,11 +158,12 @@ var podContainer = []string{"image", "args", "entrypoint", "cmd", "docker_entryp
 func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inherited []string) {
 	imported := p.State.Private.Imported && !p.Plan.TemplateID.IsNull()
 	state := p.State.withHidden(p.API, p.Plan.Env)
+	sameCommand := p.Plan.TemplateID.IsNull() && p.Plan.command().equals(p.State.command())
 	for _, attribute := range podContainer {
 		before, after := p.Values(ctx, attribute)
 		switch {
 		case !p.Changes(ctx, attribute) || noValue(before) && noValue(after):
-		case strings.HasPrefix(attribute, "env") && sameVariables(state, p.Plan):
+		case strings.HasPrefix(attribute, "env") && sameVariables(state, p.Plan), slices.Contains(commandAttributes, attribute) && sameCommand: // nothing is sent
 		case imported && after != nil && (after.IsNull() || attribute == "env" && isSubset(p.Plan.Env, state.Env)):
 			inherited = append(inherited, attribute)
 		default:

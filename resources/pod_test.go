@@ -217,12 +217,13 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	must.Contain(t, p.Plan(podType, gpu, gpuPod(map[string]any{"name": "g"})).Diagnostics.Warnings(), "persistent mount (30 GB) at /data")
 	must.Contain(t, p.Destroy(gpu).Warnings(), "The pod will be deleted", "(30 GB) at /data")
 
-	withKey := map[string]any{"locked": true, "env": map[string]any{"PUBLIC_KEY": "ssh-ed25519 AAAA me"}}
+	withKey := map[string]any{"locked": true, "env": map[string]any{"PUBLIC_KEY": "ssh-ed25519 AAAA me"}, "args": "print 'a b'"}
 	locked := apply(t, p, podType, state, withChanges(config, withKey), "update")
 	expectWarnings(importState(t, p, podType, locked.Get("id").(string)), withKey) // an import hides the key, which nothing sends again
+	expectWarnings(locked, withChanges(withKey, map[string]any{"args": nil, "cmd": []any{"print", "a b"}}))
 	expectRefusal(t, d, p, locked, podType, withChanges(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock prevents")
 	expectRefusal(t, d, p, locked, podType, withChanges(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
-	expectWarnings(locked, map[string]any{"locked": true, "env": tfdrive.Unknown}, "env: The container of the pod will be replaced") // no error: env may turn out unchanged
+	expectWarnings(locked, withChanges(withKey, map[string]any{"env": tfdrive.Unknown}), "env: The container of the pod will be replaced") // no error: env may turn out unchanged
 	unlocked := apply(t, p, podType, locked, withChanges(config, map[string]any{"env": map[string]any{"A": "b"}, "desired_state": "EXITED"}), "update")
 	stopped := apply(t, p, podType, unlocked, withChanges(config, map[string]any{"locked": true, "env": map[string]any{"A": "c"}, "desired_state": "EXITED"}), "update")
 	expectWarnings(stopped, map[string]any{"locked": true, "env": map[string]any{"A": "d"}, "desired_state": "EXITED"}) // no container runs
