@@ -196,16 +196,26 @@ func TestUnavailableServer(t *testing.T) {
 		proxy.Mend(t)
 		must.Equal(t, countNotes(t, db), round+1, "rows")
 	}
-	// No call fails if the server terminates all sessions, as during a restart.
-	for range 3 {
+	// No call fails if the server terminates all sessions, as during a restart, even between a write's first
+	// statement and its end.
+	terminate := func() {
+		pgtest.Exec(t, address, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND application_name = 'gpucloud jobrunner'")
+	}
+	for round := range 3 {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() { _ = countNotes(t, db) })
 			all.Go(func() { must.Equal(t, db.Write(t.Context(), func(*sqldb.Tx) error { return nil }), nil) })
 		}
 		all.Wait()
-		pgtest.Exec(t, address, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND application_name = 'gpucloud jobrunner'")
+		terminate()
+		var once sync.Once
+		must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
+			once.Do(terminate)
+			return tx.Pipeline("INSERT INTO notes (name) VALUES (?)", fmt.Sprint("after restart ", round))
+		}))
 	}
+	must.Equal(t, countNotes(t, db), 6, "rows")
 }
 
 func TestInvalidAddresses(t *testing.T) {

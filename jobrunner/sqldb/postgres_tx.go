@@ -18,6 +18,7 @@ type postgresTx struct {
 	conn       *pgx.Conn
 	pending    []statement // not sent yet
 	begun      bool        // BEGIN was sent
+	refused    bool        // the server answered a pending statement with an error, so it ran no later one
 	requireErr error       // of Tx.Require, or nil
 }
 
@@ -44,7 +45,7 @@ func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 		err = errors.New("the server rolled the transaction back")
 	}
 	committed = err == nil
-	return isConflict(err), s.requireError(err)
+	return isConflict(err) || s.refused && isUnavailable(err), s.requireError(err)
 }
 
 // requireError returns the error of Tx.Require if its query has caused err.
@@ -72,6 +73,7 @@ func (s *postgresTx) sendBatch(text string, args []any) (pgx.BatchResults, error
 	results := s.conn.SendBatch(context.Background(), batch)
 	for range pending {
 		if _, err := results.Exec(); err != nil {
+			_, s.refused = errors.AsType[*pgconn.PgError](err)
 			_ = results.Close() // returns the same error
 			return nil, err
 		}
