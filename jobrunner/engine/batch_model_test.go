@@ -208,7 +208,7 @@ func (m *batchModel) report(r *rapid.T) {
 	job := m.running[0]
 	m.running = m.running[1:]
 	kind := rapid.SampledFrom([]string{"done", "fail", "lost"}).Draw(r, "kind")
-	report := map[string]engine.Report{"done": engine.Done([]byte(`1`)), "fail": engine.Fail("no", nil), "lost": engine.Lost()}[kind]
+	report := map[string]engine.Report{"done": engine.Done([]byte(`1`)), "fail": engine.Fail("no", nil), "lost": engine.Lost("")}[kind]
 	want := engine.Stale
 	if _, req := m.request(job.ID); req != nil && req.state == engine.InProgress {
 		want = engine.Accepted

@@ -56,9 +56,9 @@ func testBatches(t *tester) {
 		t.expectBatch(b.ID, fmt.Sprintf("FINALIZED 4 1 %d 0", i))
 		t.report(job.Ref, report, engine.Accepted)
 	}
-	t.report(t.take(batchTake).Ref, engine.Lost(), engine.Accepted)
+	t.report(t.take(batchTake).Ref, engine.Lost(""), engine.Accepted)
 	t.expectRequests(b.ID, `COMPLETED "out"`, "FAILED no", "IN_QUEUE", "IN_QUEUE")
-	t.report(t.take(batchTake).Ref, engine.Lost(), engine.Accepted)
+	t.report(t.take(batchTake).Ref, engine.Lost(""), engine.Accepted)
 	t.report(t.take(batchTake).Ref, engine.Done(nil), engine.Accepted)
 	t.expectEmptyQueue("ep-batch")
 	t.expectBatch(b.ID, "FINALIZED 4 0 2 2")

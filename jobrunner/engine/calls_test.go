@@ -79,8 +79,8 @@ func testCalls(t *tester) {
 	call = expectCall(c, 0)
 	must.Do(t.Retry(t.ctx, "ep", c))(t)
 	expectNone(0)
-	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
+	t.report(t.take(engine.Take{}).Ref, engine.Lost(""), engine.Accepted)
+	t.report(t.take(engine.Take{}).Ref, engine.Lost(""), engine.Accepted)
 	t.RecordCall(call, time.Now().Add(time.Hour)) // the outcome of the cancelled call
 	call = expectCall(c, 0)
 	must.Hold(t, call.Job.State == engine.Failed && call.Job.Retries == 1, "the call is about", call.Job)

@@ -15,15 +15,9 @@ func (e *Engine) Get(ctx context.Context, endpoint, id string) (Job, error) {
 	return e.GetUpTo(ctx, endpoint, id, math.MaxInt32)
 }
 
-// GetUpTo is Get, but leaves out an output of more than maxOutput bytes.
+// GetUpTo is Get, but leaves out an output of more than maxOutput bytes. It waits until the
+// job's changes are stored. If their commit fails, it reads the stored state.
 func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, maxOutput int) (Job, error) {
-	job, _, err := e.read(ctx, endpoint, id, maxOutput)
-	return job, err
-}
-
-// read is GetUpTo, but also returns the job's row. It waits until the job's changes are
-// stored. If their commit fails, it reads the stored state.
-func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (job Job, r row, err error) {
 	outage := false
 	for q := e.loadedQueue(endpoint); q != nil && !outage; q = e.loadedQueue(endpoint) {
 		q.mu.Lock()
@@ -32,25 +26,24 @@ func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (
 			q.unlock() // only the store has the job, or its output: an ended job is in memory for its webhook call
 			break
 		}
-		ch := j.change
-		job, r = j.view(maxOutput), j.row
+		ch, job := j.change, j.view(maxOutput)
 		q.unlock()
 		if ch == nil {
-			return job, r, nil
+			return job, nil
 		}
 		outage = ch.commit.wait() != nil
 	}
 	if e.store == nil {
-		return Job{}, row{}, ErrNotFound
+		return Job{}, ErrNotFound
 	}
 	j, err := e.store.job(ctx, endpoint, id, maxOutput, e.now())
 	if err != nil {
-		return Job{}, row{}, err
+		return Job{}, err
 	}
 	if !outage { // during an outage, a result from before the job's timeout may wait for its commit
 		j.passTime(e.now())
 	}
-	return j.view(maxOutput), j.row, nil
+	return j.view(maxOutput), nil
 }
 
 // Newest reads the newest n jobs of an endpoint, or of all endpoints for "", the newest first.
@@ -210,22 +203,16 @@ const maxSlice = 64
 
 // Drain reads a job and removes the unread chunks from its stream, in order. A chunk is {"output": …}, with
 // "metrics" if the handler gave some. An element of chunks may have several small chunks, separated by
-// commas. If more is true, the stream has further chunks, even if the job has ended. The job lacks an
-// output of more than SmallOutput bytes.
-func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunks [][]byte, more bool, err error) {
-	return e.DrainUpTo(ctx, endpoint, id, MaxDrain)
-}
-
-// DrainUpTo is Drain, but returns at most limit bytes, or one element if the first is larger.
-func (e *Engine) DrainUpTo(ctx context.Context, endpoint, id string, limit int) (job Job, chunks [][]byte, more bool, err error) {
+// commas. chunks has at most limit bytes, or one larger element. If more is true, the stream has further
+// chunks, even if the job has ended. The job lacks an output of more than SmallOutput bytes.
+func (e *Engine) Drain(ctx context.Context, endpoint, id string, limit int) (job Job, chunks [][]byte, more bool, err error) {
 	// Read the state first, so that all chunks are included if the job has ended.
-	job, r, err := e.read(ctx, endpoint, id, SmallOutput)
-	if err != nil {
+	if job, err = e.GetUpTo(ctx, endpoint, id, SmallOutput); err != nil {
 		return Job{}, nil, false, err
 	}
 	var all []numberedChunk
 	if e.store != nil {
-		all, more, err = e.store.drain(ctx, r.key, limit)
+		all, more, err = e.store.drain(ctx, job.key, limit)
 	} else {
 		all, more, err = e.drainMemory(ctx, endpoint, id, limit)
 	}
@@ -254,9 +241,9 @@ func (e *Engine) drainMemory(ctx context.Context, endpoint, id string, limit int
 // Unread counts a job's unread chunks.
 func (e *Engine) Unread(ctx context.Context, endpoint, id string) (n int, err error) {
 	if e.store != nil {
-		_, stored, err := e.read(ctx, endpoint, id, 0)
+		job, err := e.GetUpTo(ctx, endpoint, id, 0)
 		if err == nil {
-			err = e.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, stored.key, endpoint, stored.key).Scan(&n) })
+			err = e.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, job.key, endpoint, job.key).Scan(&n) })
 		}
 		return n, err
 	}

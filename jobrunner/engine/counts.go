@@ -71,12 +71,10 @@ func (e *Engine) CountsNow(ctx context.Context, endpoint string) (Counts, error)
 	if !e.db.Shared() {
 		return Counts{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return e.store.counts(ctx, endpoint)
 }
-
-const countTimeout = 5 * time.Second
 
 // Queues returns the names of the queues that have or had jobs. On a shared database it lacks the
 // queues that other processes have created since this process started.

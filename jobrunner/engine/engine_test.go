@@ -229,7 +229,7 @@ func TestObserve(t *testing.T) {
 		e := newTester(t, sqldb.Config{}, func(c *engine.Config) { c.Observe = func(ev engine.Event) { got = append(got, ev) } })
 		first := e.submit(engine.NewJob{})
 		time.Sleep(2 * time.Second)
-		e.report(e.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
+		e.report(e.take(engine.Take{}).Ref, engine.Lost(""), engine.Accepted)
 		time.Sleep(time.Second)
 		ref := e.take(engine.Take{}).Ref
 		e.report(ref, engine.Chunk([]byte(`1`), nil), engine.Accepted)

@@ -281,7 +281,7 @@ func (l *load) submit(input string) {
 }
 
 func (l *load) drain(id string) {
-	_, chunks, _, err := l.e.Drain(l.Context(), "ep", id)
+	_, chunks, _, err := l.e.Drain(l.Context(), "ep", id, engine.MaxDrain)
 	must.Hold(l, !errors.Is(err, engine.ErrNotFound), "an acknowledged job is missing")
 	l.update(id, func(j *loadJob) {
 		if err != nil {
@@ -326,7 +326,7 @@ func (l *load) runJob(ctx context.Context, job engine.Taken, next engine.Take) (
 	case rand.IntN(8) == 0:
 		report, state = engine.Fail(string(job.Input), nil), engine.Failed
 	case job.Retries == 0 && rand.IntN(16) == 0:
-		d, err := l.e.Report(ctx, job.Ref, engine.Lost())
+		d, err := l.e.Report(ctx, job.Ref, engine.Lost(""))
 		recordAccepted(d, err, func(j *loadJob) { j.chunks, j.lost = nil, j.lost+1 })
 		return nil
 	}

@@ -192,7 +192,7 @@ func perform(ctx context.Context, e *engine.Engine, endpoint, op, id string, ref
 	case "fail":
 		err = report(engine.Fail("no", nil))
 	case "lost":
-		err = report(engine.Lost())
+		err = report(engine.Lost(""))
 	case "cancel":
 		err = recordState(e.Cancel(ctx, endpoint, id))
 	case "retry":

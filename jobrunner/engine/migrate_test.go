@@ -50,7 +50,7 @@ func TestDataOfVersion9(t *testing.T) {
 
 func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 	t.Helper()
-	_, chunks, _, err := e.Drain(t.Context(), ep, "01a20dd3-5e5f-7e03-9c89-2cf85bfca001-q1")
+	_, chunks, _, err := e.Drain(t.Context(), ep, "01a20dd3-5e5f-7e03-9c89-2cf85bfca001-q1", engine.MaxDrain)
 	if got := fmt.Sprintf("%s", chunks); err != nil || got != `[{"output":"chunk 0"} {"output":"chunk 1"} {"output":"chunk 2"}]` {
 		t.Errorf("the stream has %s, %v", got, err)
 	}
@@ -72,7 +72,7 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 			must.Equal(t, must.Do(e.Report(t.Context(), job.Ref, r))(t), engine.Accepted, "the report returned")
 		}
 	}
-	if _, chunks, _, err := e.Drain(t.Context(), ep, jobs[0].ID); err != nil || fmt.Sprintf("%s", chunks) != `[{"output":1}]` {
+	if _, chunks, _, err := e.Drain(t.Context(), ep, jobs[0].ID, engine.MaxDrain); err != nil || fmt.Sprintf("%s", chunks) != `[{"output":1}]` {
 		t.Errorf("the stream of the job that ran again has %s, %v", chunks, err)
 	}
 }

@@ -191,7 +191,7 @@ func (m *model) report(r *rapid.T) {
 	}
 	report := map[string]engine.Report{
 		"done": engine.Done(output), "fail": engine.Fail("bad", output), "progress": engine.Progress(output),
-		"chunk": engine.Chunk(output, nil), "lost": engine.Lost(),
+		"chunk": engine.Chunk(output, nil), "lost": engine.Lost(""),
 	}[kind]
 	got, err := m.env.Report(m.ctx, ref, report)
 	if err != nil {
@@ -270,7 +270,7 @@ func (m *model) purge(r *rapid.T) {
 
 func (m *model) drain(r *rapid.T) {
 	j := m.draw(r, engine.InQueue, engine.InProgress, engine.Completed, engine.Failed)
-	got, chunks, more, err := m.env.Drain(m.ctx, j.endpoint(), j.id())
+	got, chunks, more, err := m.env.Drain(m.ctx, j.endpoint(), j.id(), engine.MaxDrain)
 	m.expectJob(r, j, got, err)
 	if j.deleted {
 		return

@@ -137,7 +137,7 @@ func TestPurgeLeavesRetriedJob(t *testing.T) {
 func testStream(t *tester) {
 	drain := func(id string, state engine.State, want ...string) {
 		t.Helper()
-		job, chunks, more, err := t.Drain(t.ctx, "ep", id)
+		job, chunks, more, err := t.Drain(t.ctx, "ep", id, engine.MaxDrain)
 		if err != nil || job.State != state || more || fmt.Sprintf("%s", chunks) != fmt.Sprintf("%s", want) {
 			t.Errorf("drained %s, with more: %v, of a job that is %s, %v; want %s of a job that is %s", chunks, more, job.State, err, want, state)
 		}
@@ -179,7 +179,7 @@ func testStream(t *tester) {
 	for _, want := range []int{2, 0} {
 		n, err := t.Unread(t.ctx, "ep", id)
 		must.Hold(t, n == want && err == nil, n, "chunks are unread,", err, "want", want)
-		if _, _, _, err := t.Drain(t.ctx, "ep", id); err != nil {
+		if _, _, _, err := t.Drain(t.ctx, "ep", id, engine.MaxDrain); err != nil {
 			t.Error(err)
 		}
 	}
@@ -192,7 +192,7 @@ func testStream(t *tester) {
 	<-watch.C
 	t.report(job.Ref, engine.Chunk([]byte(`1`), nil), engine.Accepted)
 	<-watch.C
-	t.report(job.Ref, engine.Lost(), engine.Accepted)
+	t.report(job.Ref, engine.Lost(""), engine.Accepted)
 	job = t.take(engine.Take{})
 	t.report(job.Ref, engine.Chunk([]byte(`2`), nil), engine.Accepted)
 	drain(id, engine.InProgress, `{"output":2}`)
@@ -200,10 +200,10 @@ func testStream(t *tester) {
 	t.restart()
 	drain(id, engine.InQueue)
 
-	_, _, _, err = t.Drain(t.ctx, "other", id)
+	_, _, _, err = t.Drain(t.ctx, "other", id, engine.MaxDrain)
 	must.Hold(t, errors.Is(err, engine.ErrNotFound), "draining through another endpoint:", err)
 	t.advance(24 * time.Hour)
-	_, _, _, err = t.Drain(t.ctx, "ep", id)
+	_, _, _, err = t.Drain(t.ctx, "ep", id, engine.MaxDrain)
 	must.Hold(t, errors.Is(err, engine.ErrNotFound), "draining a deleted job:", err)
 }
 
@@ -220,7 +220,7 @@ func testLargeStream(t *tester) {
 	joined, reads := strings.Builder{}, 0
 	for more := true; more; reads++ {
 		var chunks [][]byte
-		_, chunks, more, err = t.Drain(t.ctx, "ep", id)
+		_, chunks, more, err = t.Drain(t.ctx, "ep", id, engine.MaxDrain)
 		must.Succeed(t, err)
 		size := 0
 		for _, c := range chunks {

@@ -133,7 +133,7 @@ func TestSpooledReports(t *testing.T) {
 		_, ok := b.claim()
 		must.Require(t, ok, "the next process can't claim the endpoint")
 		must.Equal(t, string(b.expectState(id, engine.Completed).Output), "3", "the output")
-		_, chunks, _, err := b.Drain(t.Context(), "ep", id)
+		_, chunks, _, err := b.Drain(t.Context(), "ep", id, engine.MaxDrain)
 		must.Equal(t, fmt.Sprintf("%s %v", chunks, err), `[{"output":1} {"output":2}] <nil>`, "the stream")
 	})
 }
@@ -246,14 +246,14 @@ func TestLostReplyToACommit(t *testing.T) {
 		report(true, engine.Done([]byte(`"output"`)))
 		must.Equal(t, string(n.expectState(id, engine.Completed).Output), `"output"`, "the output")
 		proxy.LoseCommit()
-		_, _, _, err := n.Drain(t.Context(), "ep", id)
+		_, _, _, err := n.Drain(t.Context(), "ep", id, engine.MaxDrain)
 		must.ErrorIs(t, err, sqldb.ErrUnavailable, "a read of the stream")
 	}
 	for _, id := range ids {
-		_, chunks, _, err := n.Drain(t.Context(), "ep", id)
+		_, chunks, _, err := n.Drain(t.Context(), "ep", id, engine.MaxDrain)
 		got := fmt.Sprintf("%s", chunks)
 		must.Hold(t, err == nil && got == `[{"output":0} {"output":1} {"output":2} {"output":3}]`, "the stream has", got, err)
-		if _, chunks, _, err := n.Drain(t.Context(), "ep", id); err != nil || len(chunks) > 0 {
+		if _, chunks, _, err := n.Drain(t.Context(), "ep", id, engine.MaxDrain); err != nil || len(chunks) > 0 {
 			t.Errorf("the stream still has %s, %v", chunks, err)
 		}
 	}
@@ -269,9 +269,9 @@ func TestUncertainChunkIsReadOnce(t *testing.T) {
 	proxy.CutAtCommit()
 	n.report(taken.Ref, engine.Chunk([]byte("1"), nil), engine.SpooledInMemory)
 	proxy.Mend(t)
-	_, first, _, err := n.Drain(t.Context(), "ep", id)
+	_, first, _, err := n.Drain(t.Context(), "ep", id, engine.MaxDrain)
 	must.Succeed(t, n.WaitUntilStored(t.Context(), taken.Ref))
-	_, second, _, secondErr := n.Drain(t.Context(), "ep", id)
+	_, second, _, secondErr := n.Drain(t.Context(), "ep", id, engine.MaxDrain)
 	must.Hold(t, secondErr == nil && len(first)+len(second) == 1, "read", first, err, "and then", second, secondErr)
 }
 

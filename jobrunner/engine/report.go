@@ -10,7 +10,7 @@ import (
 )
 
 // Report is a worker's report on a job that it runs, made by Done, Fail, Progress, Chunk,
-// Chunks, Lost, LostBecause or Returned.
+// Chunks, Lost or Returned.
 type Report event
 
 // Done reports that the handler succeeded. The output is JSON or nil.
@@ -45,11 +45,9 @@ func Chunks(outputs [][]byte) Report {
 	return r
 }
 
-// Lost reports that the worker died. The job is dispatched again, or fails if it has no retry left.
-func Lost() Report { return Report{kind: lost} }
-
-// LostBecause is Lost with a reason for the job's error, such as "its worker died: exit status 3".
-func LostBecause(reason string) Report { return Report{kind: lost, message: reason} }
+// Lost reports that the worker died, for a reason such as "its worker died: exit status 3", or "" if it is
+// unknown. The job is dispatched again. If it has no retry left, it fails with the reason in its error.
+func Lost(reason string) Report { return Report{kind: lost, message: reason} }
 
 // Returned requeues a job that its worker can't continue. It counts no retry.
 func Returned() Report { return Report{kind: returned} }

@@ -58,9 +58,7 @@ func (e *Engine) RemoveRequest(ctx context.Context, endpoint, id, request string
 // settleAll settles the batches of a locked queue, and returns when it must be called next, or 0.
 func (q *queue) settleAll() (next int64) {
 	for _, b := range q.batches {
-		if at := q.settle(b); at > 0 && (next == 0 || at < next) {
-			next = at
-		}
+		next = earlier(next, q.settle(b))
 	}
 	return next
 }

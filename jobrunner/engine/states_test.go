@@ -86,7 +86,7 @@ func testPurge(t *tester) {
 	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`1`)), engine.Accepted)
 	job := t.take(engine.Take{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
-	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
+	t.report(t.take(engine.Take{}).Ref, engine.Lost(""), engine.Accepted)
 	many := t.repetitions(1300) // so that the purge needs several transactions
 	ids := []string{requeued}
 	for i := range many {

@@ -36,7 +36,6 @@ const (
 	fixedColumns = `endpoint, id, low, webhook, owner, exec_ms, keep_ms, batch`
 	runColumns   = `state, turn, queued, worker, attempt, retries, started, deadline, streamed`
 	otherColumns = `submitted, expires, gone, finished, call_at, call_tries`
-	rowColumns   = `jobs.k, ` + fixedColumns + `, ` + runColumns + `, ` + otherColumns
 
 	insertJob = `INSERT INTO jobs (k, ` + fixedColumns + `, ` + runColumns + `, ` + otherColumns + `, done) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	upsertJob = insertJob + ` ON CONFLICT (k) DO UPDATE SET state = excluded.state, turn = excluded.turn, queued = excluded.queued, worker = excluded.worker, attempt = excluded.attempt,
@@ -71,7 +70,7 @@ const (
 	selectInput = `SELECT input, rest FROM inputs WHERE k = ?`
 	// selectJob reads a job. It leaves out an output that is larger than a maximum.
 	// Arguments: the maximum size of the output in bytes, and the arguments of a condition.
-	selectJob = `SELECT ` + rowColumns + `, CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(LENGTH(output), 0), COALESCE(error, '')
+	selectJob = `SELECT jobs.k, ` + fixedColumns + `, ` + runColumns + `, ` + otherColumns + `, CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(LENGTH(output), 0), COALESCE(error, '')
 		FROM jobs {left join outputs} WHERE `
 	selectActive = selectJob + `endpoint = ? AND done = 0`
 	jobByKey     = selectJob + `jobs.k = ? AND endpoint = ? AND id = ?`

@@ -75,20 +75,15 @@ func lower(value *atomic.Int64, to int64) (wasHigher bool) {
 // frees space, wakes watches and stops workers.
 func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 	now, earliest := e.now(), int64(0)
-	consider := func(at int64) {
-		if at > 0 && (earliest == 0 || at < earliest) {
-			earliest = at
-		}
-	}
 	for _, q := range e.loadedQueues() {
 		for ticks := maxSlice; ticks == maxSlice; {
 			q.mu.Lock()
-			consider(q.settleAll()) // first, so that a batch that ends cancels its requests before they time out
+			earliest = earlier(earliest, q.settleAll()) // first, so that a batch that ends cancels its requests before they time out
 			for ticks = 0; ticks < maxSlice && q.timed.Len() > 0 && q.timed.first().due() <= now; ticks++ {
 				q.tick(q.timed.first())
 			}
 			if first := q.timed.first(); first != nil {
-				consider(first.due())
+				earliest = earlier(earliest, first.due())
 			}
 			q.unlock()
 		}
@@ -98,12 +93,20 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		consider(at)
+		earliest = earlier(earliest, at)
 	}
 	if earliest == 0 {
 		return time.Time{}, nil
 	}
 	return fromMillis(earliest), nil
+}
+
+// earlier returns the earlier of two times, of which 0 means never.
+func earlier(a, b int64) int64 {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // deleteExpiredJobs deletes the stored jobs that have expired, and returns when the next job expires.

@@ -60,7 +60,7 @@ func testWaitingTakers(t *tester) {
 	job := t.take(engine.Take{})
 	startTaker(t.ctx, 3)
 	expectNone()
-	t.report(job.Ref, engine.Lost(), engine.Accepted)
+	t.report(job.Ref, engine.Lost(""), engine.Accepted)
 	o = <-outcomes
 	must.Hold(t, len(o.jobs) == 1 && o.jobs[0].ID == id && o.jobs[0].Attempt == job.Attempt+1, "the taker got", o, "want the next attempt of the lost job", id)
 	// A queued job is taken at once.
@@ -117,7 +117,7 @@ func testWatch(t *tester) {
 	expectWake("nothing", false)
 	job := t.take(engine.Take{})
 	expectWake("taken", true)
-	t.report(job.Ref, engine.Lost(), engine.Accepted)
+	t.report(job.Ref, engine.Lost(""), engine.Accepted)
 	expectWake("lost", true)
 	job = t.take(engine.Take{})
 	expectWake("taken again", true)
@@ -156,7 +156,7 @@ func testMany(t *tester) {
 					count(takes, fmt.Sprint(job.ID, "#", job.Attempt))
 					lost, r := i%7 == 0 && job.Retries == 0, engine.Done([]byte(`"`+job.ID+`"`))
 					if lost {
-						r = engine.Lost()
+						r = engine.Lost("")
 					}
 					d, err := t.Report(t.ctx, job.Ref, r)
 					must.Hold(t, err == nil, err)

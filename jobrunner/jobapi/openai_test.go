@@ -131,7 +131,7 @@ func TestOpenAIText(t *testing.T) {
 // If the job fails after its answer has begun, an error event or an abort (want "") tells clients.
 func TestOpenAIFailureAfterChunk(t *testing.T) {
 	for chunk, want := range map[string]string{`"data: 1\n\n"`: "data: 1\n\ndata: {\"error\":{\"message\":\"no luck\",\"type\":\"server_error\"}}\n\n", `"text"`: ""} {
-		for name, end := range map[string]engine.Report{"no luck": engine.Fail("no luck", nil), "the worker died": engine.Lost()} {
+		for name, end := range map[string]engine.Report{"no luck": engine.Fail("no luck", nil), "the worker died": engine.Lost("")} {
 			bubble(t, func(t *testing.T, d *deployment) {
 				d.takeNextJob(func(job engine.Taken) {
 					d.report(job, engine.Chunk([]byte(chunk), nil))
@@ -156,7 +156,7 @@ func TestOpenAIWorkerDeathIsHidden(t *testing.T) {
 			d.report(job, engine.Chunk([]byte(`{"half": 1}`), nil))
 			sleep(1)
 			d.takeNextJob(func(job engine.Taken) { d.report(job, engine.Done([]byte(`{"whole": 1}`))) })
-			d.report(job, engine.Lost())
+			d.report(job, engine.Lost(""))
 		})
 		status, _, text := d.sendText("POST", chatRoute, "{}")
 		must.Hold(t, status == 200 && text == `{"whole": 1}`, "answered", status, text)

@@ -92,7 +92,7 @@ func (a *api) drain(ctx context.Context, t target) (job engine.Job, chunks [][]b
 	if reservation, err = a.Answers.Reserve(int64(2 * limit)); err != nil { // the chunks and the answer
 		limit = 0
 	}
-	job, chunks, more, err = a.Engine.DrainUpTo(httplimit.AnswerContext(ctx), t.endpoint, t.job, limit)
+	job, chunks, more, err = a.Engine.Drain(httplimit.AnswerContext(ctx), t.endpoint, t.job, limit)
 	size := 0
 	for _, chunk := range chunks {
 		size += len(chunk)

@@ -68,7 +68,7 @@ func (w *worker) requeue(ctx context.Context, ref engine.Ref) error {
 	w.mu.Lock()
 	preempted := w.preempted
 	w.mu.Unlock()
-	report := engine.LostBecause(w.lossReason())
+	report := engine.Lost(w.lossReason())
 	if preempted {
 		report = engine.Returned()
 	}

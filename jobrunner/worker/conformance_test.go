@@ -23,7 +23,7 @@ func (f *fixture) submitInput(format string, args ...any) engine.Job {
 
 func (f *fixture) drainChunks(job engine.Job) (all []string) {
 	f.t.Helper()
-	_, chunks, _, err := f.engine.Drain(f.t.Context(), "ep", job.ID)
+	_, chunks, _, err := f.engine.Drain(f.t.Context(), "ep", job.ID, engine.MaxDrain)
 	must.Succeed(f.t, err)
 	for _, c := range chunks {
 		all = append(all, string(c))

@@ -111,7 +111,7 @@ func resultOf(output []byte, failure error, killed bool) engine.Report {
 	case failure == nil:
 		return engine.Done(output)
 	case errors.Is(failure, ErrCrashed):
-		return engine.Lost()
+		return engine.Lost("")
 	case killed:
 		return engine.Returned()
 	}

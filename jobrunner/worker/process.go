@@ -145,7 +145,7 @@ func (w *worker) requeueJobs(ctx context.Context) {
 					"endpoint", w.pool.id, "job", h.ref.ID, "error", err)
 			}
 		}
-		outcome := engine.Lost().Outcome()
+		outcome := engine.Lost("").Outcome()
 		w.mu.Lock()
 		if h.revoked {
 			outcome = outcomeStopped

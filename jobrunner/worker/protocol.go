@@ -307,11 +307,11 @@ func (w *worker) reconcileJobs(ctx context.Context, runningIDs []string, request
 		reason := w.lossWithoutResult(h.ref.ID)
 		w.pool.logger.WarnContext(ctx, "a worker has lost a job: "+reason, "endpoint", w.pool.id, "worker", w.id, "job", h.ref.ID)
 		w.markLost(h, true)
-		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it: "+reason)); err != nil {
+		if _, err := w.pool.queue.Report(ctx, h.ref, engine.Lost("its worker lost it: "+reason)); err != nil {
 			w.markLost(h, false)
 			return err
 		}
-		w.logJobEnd(ctx, h, engine.Lost().Outcome())
+		w.logJobEnd(ctx, h, engine.Lost("").Outcome())
 		w.drop(h)
 	}
 	return nil

@@ -144,7 +144,7 @@ func FuzzPost(f *testing.F) {
 		jobJSON := after.AppendJSON(nil)
 		must.Hold(t, json.Valid(jobJSON) && utf8.Valid(jobJSON), "after", string(body), "the job is shown as", string(jobJSON))
 		if stream {
-			_, chunks, _, err = d.engine.Drain(t.Context(), "ep", job.ID)
+			_, chunks, _, err = d.engine.Drain(t.Context(), "ep", job.ID, engine.MaxDrain)
 			must.Succeed(t, err)
 			for _, chunk := range chunks {
 				must.Hold(t, json.Valid(chunk) && utf8.Valid(chunk), "after", string(body), "a chunk is", string(chunk))

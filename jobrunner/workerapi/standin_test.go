@@ -80,7 +80,7 @@ func TestWorkerStreams(t *testing.T) {
 			must.Hold(t, job.State == engine.Completed && string(job.Output) == want, "the job is", job.State, string(job.Output))
 			p := l.answeredRequests("job-done", id)
 			must.Hold(t, len(p) == 1 && (!l.hasRelease(t, 1, 5) || strings.Contains(p[0].query, "isStream=true")), "the end was posted as", p)
-			_, chunks, _, err := l.engine.Drain(t.Context(), "ep", id)
+			_, chunks, _, err := l.engine.Drain(t.Context(), "ep", id, engine.MaxDrain)
 			got := fmt.Sprintf("%s", chunks)
 			must.Hold(t, err == nil && got == `[{"output":"a"} {"output":{"b": 1}} {"output":null}]`, "the chunks are", got, err)
 			if !l.hasRelease(t, 1, 7, 7) { // earlier releases treat such a chunk like any other
@@ -88,7 +88,7 @@ func TestWorkerStreams(t *testing.T) {
 			}
 			id = l.submit(`{"chunks": [1, {"error": {"code": 7}, "a": 1}, 2]}`)
 			failed := l.waitForResult(id)
-			_, chunks, _, err = l.engine.Drain(t.Context(), "ep", id)
+			_, chunks, _, err = l.engine.Drain(t.Context(), "ep", id, engine.MaxDrain)
 			got = fmt.Sprintf("%s", chunks)
 			must.Hold(t, failed.State == engine.Failed && failed.Error == "{'code': 7}" && err == nil && got == `[{"output":1}]`, "a chunk with an error leaves", failed.State, failed.Error, got, err)
 		})

@@ -219,7 +219,7 @@ func (a *api) waitForJobs(w http.ResponseWriter, r *http.Request, t target, limi
 	jobs, err := t.Take(ctx, limit)
 	if err == nil && r.Context().Err() != nil {
 		for _, job := range jobs {
-			err = errors.Join(err, t.Report(context.WithoutCancel(ctx), job.ID, engine.Lost(), false))
+			err = errors.Join(err, t.Report(context.WithoutCancel(ctx), job.ID, engine.Lost(""), false))
 		}
 		jobs = nil
 	}
