@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -77,10 +78,7 @@ func (r *run) neededPermission(c *suite.Case) suite.Permission {
 // doesn't count if another case has judged the clause.
 func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[string]suite.Attempt) report.Result {
 	res := clause.Result()
-	res.Verdict, res.Code, res.Reason = report.Skip, report.SkipUntestable, clause.Untestable
-	if res.Reason == "" {
-		res.Reason = "the clause has no case"
-	}
+	res.Verdict, res.Code, res.Reason = report.Skip, report.SkipUntestable, cmp.Or(clause.Untestable, "the clause has no case")
 	hasOwnCase := slices.ContainsFunc(cases, func(c *suite.Case) bool { return !c.Supplementary && c.Judges(clause.ID) })
 	hasDecisivePass := slices.ContainsFunc(cases, func(c *suite.Case) bool {
 		return c.Decides && c.Judges(clause.ID) && attempts[c.ID].Verdict == report.Pass

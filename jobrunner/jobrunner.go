@@ -135,12 +135,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if c.Profile && c.Remote {
 		return nil, errors.New("profiles show everybody how the process works, and other machines may reach this deployment: turn off the profiles or the remote access")
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.GPUs == nil {
-		c.GPUs = gpu.NoGPUs()
-	}
+	c.Logger, c.GPUs = cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), cmp.Or(c.GPUs, gpu.NoGPUs())
 	c.KeyDir, c.NodeURL = cmp.Or(c.KeyDir, c.DataDir), cmp.Or(c.NodeURL, c.URL)
 	webhookPolicy, err := webhook.NewPolicy(c.WebhookAllow, c.Remote)
 	if err != nil {

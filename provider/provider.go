@@ -261,9 +261,7 @@ func (s settings) requestTimeout(diags *diag.Diagnostics) time.Duration {
 	if text == "" {
 		return 0
 	}
-	if source == "" {
-		source = "request_timeout"
-	}
+	source = cmp.Or(source, "request_timeout")
 	timeout, err := time.ParseDuration(text)
 	if err != nil || timeout < timeoutBounds[0] || timeout > timeoutBounds[1] {
 		diags.AddAttributeError(path.Root("request_timeout"), "Invalid request_timeout",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -300,9 +301,7 @@ type verify struct {
 }
 
 func (v *verify) Run() error {
-	if v.Signature == "" {
-		v.Signature = v.Report + ".sig"
-	}
+	v.Signature = cmp.Or(v.Signature, v.Report+".sig")
 	var files [3][]byte
 	for i, path := range []string{v.Report, v.Signature, v.Key} {
 		var err error

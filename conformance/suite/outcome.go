@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -97,10 +98,7 @@ func (c *C) describeAnswer(x *wire.Exchange) string {
 	if len(body) > 400 {
 		body = fmt.Sprintf("%s… (%d bytes)", c.env.Secrets.Cut(x.Body, 300), len(x.Body))
 	}
-	if body == "" {
-		body = "(no body)"
-	}
-	text := fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(body))
+	text := fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(cmp.Or(body, "(no body)")))
 	if x.Err != nil {
 		text += fmt.Sprintf(", the body was cut off: %v", x.Err)
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 
@@ -66,12 +67,8 @@ func normalizeEndpoints(got, want Endpoint) (Endpoint, Endpoint) {
 	if got.CPU == nil {
 		got.CPU = want.CPU
 	}
-	if got.FlashBoot == nil {
-		got.FlashBoot = want.FlashBoot
-	}
-	if got.Workers.IdleTimeout == nil {
-		got.Workers.IdleTimeout = want.Workers.IdleTimeout
-	}
+	got.FlashBoot = cmp.Or(got.FlashBoot, want.FlashBoot)
+	got.Workers.IdleTimeout = cmp.Or(got.Workers.IdleTimeout, want.Workers.IdleTimeout)
 	if got.GPU != nil && want.GPU != nil {
 		gpu := *got.GPU
 		gpu.TypeIDs = inOrderOf(want.GPU.TypeIDs, gpu.TypeIDs)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -63,10 +64,7 @@ func (s Settings) withDefaults() (Settings, error) {
 	if s.BaseURL, err = validAddress("base_url", s.BaseURL); err != nil {
 		return s, err
 	}
-	if s.QueueURL == "" {
-		s.QueueURL = s.BaseURL
-	}
-	if s.QueueURL, err = validAddress("queue_url", s.QueueURL); err != nil {
+	if s.QueueURL, err = validAddress("queue_url", cmp.Or(s.QueueURL, s.BaseURL)); err != nil {
 		return s, err
 	}
 	if s.APIKey == "" {
@@ -82,12 +80,8 @@ func (s Settings) withDefaults() (Settings, error) {
 	default:
 		return s, &SettingError{"api_version", `must be "v1" or "v2".`}
 	}
-	if s.KeySource == "" {
-		s.KeySource = "the settings"
-	}
-	if s.UserAgent == "" {
-		s.UserAgent = "gpucloud"
-	}
+	s.KeySource = cmp.Or(s.KeySource, "the settings")
+	s.UserAgent = cmp.Or(s.UserAgent, "gpucloud")
 	if s.RequestTimeout <= 0 {
 		s.RequestTimeout = defaultTimeout
 	}

@@ -53,9 +53,7 @@ func (d *deployment) ensureVerified(ctx context.Context, url string) error {
 			if d.Answered() {
 				return struct{}{}, nil
 			}
-			if firstErr == nil {
-				firstErr = err
-			}
+			firstErr = cmp.Or(firstErr, err)
 			if e, ok := errors.AsType[*Error](err); ok && (e.Status == 0 || e.Status == http.StatusTooManyRequests) {
 				break // every list would fail like this one
 			}

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -29,9 +30,7 @@ type fact func(*Field)
 func rows(api API, resource, source string, fields ...Field) []Field {
 	for i := range fields {
 		fields[i].API, fields[i].Resource = api, resource
-		if fields[i].Source == "" {
-			fields[i].Source = source
-		}
+		fields[i].Source = cmp.Or(fields[i].Source, source)
 	}
 	return fields
 }

@@ -2,6 +2,7 @@ package httpclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -184,9 +185,7 @@ func parseErrorBody(contentType string, body []byte) errorBody {
 	}
 	out := errorBody{title: string(doc.Title)}
 	for _, text := range []FreeText{doc.Detail, doc.Message, doc.Error} {
-		if out.detail == "" {
-			out.detail = string(text)
-		}
+		out.detail = cmp.Or(out.detail, string(text))
 	}
 	for _, text := range doc.Errors {
 		out.fields = append(out.fields, string(text))

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,10 +194,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if planrule.CommandDestroys() { // the plan before a destroy only refreshes: no rule may stop it
 		return
 	}
-	run := r.run
-	if run == nil {
-		run = new(Run)
-	}
+	run := cmp.Or(r.run, new(Run))
 	p := planrule.New[M](ctx, run.API, &run.templates, &run.reported, &req, resp)
 	p.Catalog = run.Catalog
 	if p.State != nil {

@@ -4,6 +4,7 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,10 +92,7 @@ func newState(provider, typeName string, attributes Attributes) (*State, error) 
 		if _, ok := attributes[o.Marker]; !o.matches(provider, typeName) || o.Marker != "" && !ok {
 			continue
 		}
-		s := &State{Origin: o, ID: o.SingleID, Attributes: attributes}
-		if s.ID == "" {
-			s.ID = attributes.Text("id")
-		}
+		s := &State{Origin: o, ID: cmp.Or(o.SingleID, attributes.Text("id")), Attributes: attributes}
 		return s, s.checkID()
 	}
 	return nil, nil

@@ -60,9 +60,7 @@ type Placement struct {
 // LevelOf returns the stock that the file states: of the matching rules in force, the latest applies. stated is
 // false if no rule matches; then the machine's own stock applies.
 func (c *Catalog) LevelOf(p Placement) (level Level, stated bool) {
-	if p.Cloud == "" {
-		p.Cloud = Secure
-	}
+	p.Cloud = cmp.Or(p.Cloud, Secure)
 	for _, r := range slices.Backward(c.stock) {
 		matchesType := p.GPU != "" && len(r.gpus) > 0 && covers(r.gpus, p.GPU) || p.CPU != "" && len(r.cpus) > 0 && covers(r.cpus, p.CPU)
 		if matchesType && covers(r.dataCenters, p.DataCenter) && covers(r.clouds, p.Cloud) && covers(r.products, p.Product) {

@@ -65,9 +65,7 @@ type Listener struct {
 }
 
 func Listen(l net.Listener, c Connections) *Listener {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	descriptors := Descriptors()
 	reserved := reservedDescriptors(descriptors)
 	c.Max = min(cmp.Or(c.Max, DefaultConnections), descriptors-reserved)

@@ -21,6 +21,7 @@
 package jobrunnertest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"io"
@@ -102,17 +103,13 @@ func (j *Jobrunner) variables() []string {
 func (j *Jobrunner) start(s *settings) (err error) {
 	ctx := context.WithoutCancel(j.t.Context()) // workers end in Cleanup, after the test's context
 	c := s.config
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if s.showLogs {
 		out := &testLog{output: j.t.Output()}
 		c.Logger, c.LogWorkers = slog.New(slog.NewTextHandler(out, nil)), out
 		j.t.Cleanup(out.close) // runs last
 	}
-	if c.APIKey == "" {
-		c.APIKey = rand.Text()
-	}
+	c.APIKey = cmp.Or(c.APIKey, rand.Text())
 	if s.gpus != "" {
 		if c.GPUs, err = gpu.Simulate(s.gpus, c.Logger); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package mgmt
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -79,9 +80,6 @@ func createDelegationV2(c *call, body delegationBodyV2) (store.Delegation, error
 	if n := len(arn[4]); n < minRepository || n > maxRepository {
 		return store.Delegation{}, validationError(fmt.Sprintf("$: the repository in 'resource' has %d characters, want %d to %d", n, minRepository, maxRepository))
 	}
-	image := store.ECRImage{Partition: arn[1], Region: arn[2], Account: arn[3], Repository: arn[4], Tag: arn[5]}
-	if image.Tag == "" {
-		image.Tag = defaultTag
-	}
+	image := store.ECRImage{Partition: arn[1], Region: arn[2], Account: arn[3], Repository: arn[4], Tag: cmp.Or(arn[5], defaultTag)}
 	return store.Create(c.ctx(), c.Store, store.Delegation{Head: store.Head{Name: body.Name.Value}, Owner: c.owner, ECRImage: image})
 }

@@ -118,12 +118,8 @@ func parsePostgres(address string) (config *pgx.ConnConfig, name string, err err
 		return nil, "", fmt.Errorf("the address of the database: %s", reason)
 	}
 	config.DialFunc = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
-	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = connectTimeout
-	}
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "gpucloud jobrunner"
-	}
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectTimeout)
+	config.RuntimeParams["application_name"] = cmp.Or(config.RuntimeParams["application_name"], "gpucloud jobrunner")
 	return config, fmt.Sprintf("%s on %s", config.Database, net.JoinHostPort(config.Host, fmt.Sprint(config.Port))), nil
 }
 

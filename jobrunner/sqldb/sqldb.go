@@ -8,6 +8,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if c.Watch == nil {
 		c.Watch = func() func() { return func() {} }
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	db := &DB{watch: c.Watch, outages: outages{log: c.Logger}, versions: map[string]int{}}
 	if err := db.lockFolder(&c); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package workerapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,10 +133,7 @@ func errorText(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &text) != nil {
 		text = string(raw)
 	}
-	if text == "" {
-		text = "the handler failed without an error message"
-	}
-	return text
+	return cmp.Or(text, "the handler failed without an error message")
 }
 
 // startsAsProgress reports whether an invalid body starts like a progress update, in which the public

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -240,10 +241,7 @@ func (e *containerEngine) runCLIWith(ctx context.Context, env []string, log io.W
 	if i := strings.LastIndexByte(reason, '\n'); i >= 0 {
 		reason = reason[i+1:]
 	}
-	if reason == "" {
-		reason = group.Exit()
-	}
-	return "", fmt.Errorf("%s: %s", e.name(), reason)
+	return "", fmt.Errorf("%s: %s", e.name(), cmp.Or(reason, group.Exit()))
 }
 
 // environment returns the jobrunner's variables for an engine, except GPUCLOUD_… such as the API key.

@@ -5,6 +5,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,9 +57,7 @@ const (
 // New reads the file, finds container engines, and removes the processes and containers of
 // killed runs. An error in the file begins with file:line.
 func New(ctx context.Context, c Config) (*Executor, error) {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	e := &Executor{file: c.File, log: c.Logger}
 	engine, cluster, err := e.readRules(c)
 	if err != nil {

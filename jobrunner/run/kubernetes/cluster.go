@@ -124,9 +124,7 @@ func load(c run.ClusterConfig) (*rest.Config, string, error) {
 }
 
 func open(ctx context.Context, c run.ClusterConfig, namespace, self string, api client) (*Cluster, error) {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.GPULabel.Value, c.VolumeAccess.Value = cmp.Or(c.GPULabel.Value, gpuLabel), cmp.Or(c.VolumeAccess.Value, string(core.ReadWriteMany))
 	cluster := &Cluster{ClusterConfig: c, namespace: namespace, self: self, client: api, processes: map[string]*process{}, removeTimeout: removeTimeout}
 	cluster.life, cluster.stop = context.WithCancel(context.WithoutCancel(ctx))
