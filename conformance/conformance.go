@@ -31,7 +31,6 @@ type Target = env.Target
 // Permission lists the actions that cases may perform on a target besides reading.
 type Permission = suite.Permission
 
-// Options configure a run.
 type Options struct {
 	Target Target
 	Select []string // patterns of clauses, see `conformance run --help`; if empty, all clauses

@@ -148,7 +148,6 @@ func catalogEntries[M any, Q catalogQuery[M, T], T, R any](title, description st
 
 func catalogName(title string) string { return strings.ToLower(strings.ReplaceAll(title, " ", "_")) }
 
-// catalogEntry returns the data source for one entry of a list.
 func catalogEntry[M any, Q catalogQuery[M, T], T any](title, description string, attributes map[string]schema.Attribute, list func(*api.Client) *api.CatalogList[T]) *kit.DataSource[M, T] {
 	lookup := kit.Lookup{Title: title, Plural: title + "s"}
 	return &kit.DataSource[M, T]{

@@ -13,7 +13,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 )
 
-// All lists the constructors of the data sources.
 var All = []func() datasource.DataSource{
 	Billing.New, ClusterBilling.New, NetworkVolumeBilling.New, PodBilling.New, PublicEndpointBilling.New, ServerlessBilling.New,
 	ClusterPods.New,

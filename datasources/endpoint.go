@@ -53,7 +53,6 @@ var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 	},
 }
 
-// endpointConfig is a configuration that names an endpoint.
 type endpointConfig struct{ EndpointID types.String }
 
 // endpointPartConfig is a configuration that names a job or build of an endpoint.

@@ -37,7 +37,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-// Config configures a deployment.
 type Config struct {
 	// DataDir is the folder of the state. If it is empty, the state is in memory until Close.
 	DataDir string
@@ -287,7 +286,6 @@ func (c Config) newMemory() *httplimit.Memory {
 	return httplimit.NewMemory(cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 3)
 }
 
-// openAPIs creates the handler of all requests.
 func (j *Jobrunner) openAPIs(ctx context.Context, c Config, webhookPolicy webhook.Policy, source *view.View) error {
 	bodies := c.newMemory()
 	management, err := mgmt.New(ctx, mgmt.Config{
@@ -316,7 +314,6 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, webhookPolicy webhoo
 	return nil
 }
 
-// openPage creates the page. apis handles its requests.
 func (j *Jobrunner) openPage(c Config, source *view.View, apis http.Handler) {
 	p := page.Config{
 		Source: source, Keys: j.keys, Key: c.APIKey, Clock: j.clock, Logger: c.Logger, API: front.ObserveChanges(c.Logger, j.metrics, apis), Version: c.Version,

@@ -189,7 +189,6 @@ func clusterRequest(ctx context.Context, p *planrule.Plan[cluster]) catalog.Requ
 	return r
 }
 
-// mountedVolumes returns the network volumes of a new object.
 func mountedVolumes[M any](ctx context.Context, p *planrule.Plan[M], mounts types.Object) (at path.Path, volumes []catalog.Volume) {
 	at = diagnostics.Path("mounts.network")
 	if p.State != nil {

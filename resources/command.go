@@ -42,7 +42,6 @@ func (m members) words(path, text string, more ...string) schema.ListAttribute {
 	}
 }
 
-// command is the start command in a model.
 type command struct {
 	args                              *types.String
 	entrypoint, cmd, dockerEntrypoint *types.List

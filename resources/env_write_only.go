@@ -62,7 +62,6 @@ func envWOAttribute(m members, more string) schema.MapAttribute {
 	}
 }
 
-// checkWriteOnlyVersion requires the version of a write-only attribute that has a value.
 func checkWriteOnlyVersion(c diagnostics.Check, attribute string, v attr.Value, version types.Int64) {
 	if value.IsSet(v) && version.IsNull() {
 		c.Error(attribute+"_version", "Missing "+attribute+"_version", "%[1]s needs %[1]s_version, such as 1: the state keeps the version, and a change of it sends %[1]s again.", attribute)

@@ -23,7 +23,6 @@ type fixedSetting struct {
 	constraint bool        // a requirement on the machine: removing it doesn't replace the object
 }
 
-// forAttributes returns the setting for several attributes.
 func (f fixedSetting) forAttributes(attributes ...string) (out []fixedSetting) {
 	for _, f.attribute = range attributes {
 		out = append(out, f)

@@ -169,7 +169,6 @@ func bounds(s *contract.Setting) (minimum, maximum *float64) {
 	return minimum, maximum
 }
 
-// boundsOf returns the bounds of one version.
 func boundsOf(f *contract.Field) [2]int64 { return [2]int64{int64(*f.Min), int64(*f.Max)} }
 
 func withPlanModifiers(a schema.StringAttribute, modifiers ...planmodifier.String) schema.StringAttribute {

@@ -82,7 +82,6 @@ func checkPersistentSize[M any](ctx context.Context, p *planrule.Plan[M], mounts
 // expandMounts converts the storage of a pod, or of a cluster's pods.
 func expandMounts(mounts types.Object) api.PodMounts { return deref(value.As[api.PodMounts](mounts)) }
 
-// flattenMounts is the reverse of expandMounts.
 func flattenMounts(got api.PodMounts) types.Object {
 	if len(got.Network) == 0 {
 		got.Network = nil

@@ -33,7 +33,6 @@ func nullIfFalse(b types.Bool) types.Bool {
 	return b
 }
 
-// nonNullNames returns the names of the attributes that have a value.
 func nonNullNames(attributes map[string]attr.Value) (names []string) {
 	for name, v := range attributes {
 		if !noValue(v) {

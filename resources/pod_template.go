@@ -88,7 +88,6 @@ func (m *pod) readTemplateCopy(ctx context.Context, c *api.Client, got api.Pod) 
 	return nil
 }
 
-// planPodCopy plans the settings that the pod gets from its template.
 func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 	switch {
 	case p.Plan.TemplateID.IsNull():

@@ -145,7 +145,6 @@ func (m *sshKeys) flatten(got []string) {
 	m.Keys = value.StringSet(got)
 }
 
-// subtract returns the keys that aren't in excluded.
 func subtract(keys, excluded []string) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(excluded, key) })
 }

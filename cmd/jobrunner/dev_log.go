@@ -204,7 +204,6 @@ func equalOutput(a, b string) bool {
 	return a == b
 }
 
-// showHeldBack shows the lines that were held back.
 func (s *workerStart) showHeldBack(show func(string)) {
 	for _, text := range s.lines[min(s.shown, len(s.lines)):] {
 		show(text)

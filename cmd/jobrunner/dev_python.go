@@ -134,7 +134,6 @@ func (p *interpreter) prepare(ctx context.Context, folder string) error {
 
 const printPath = "import sys; print(sys.executable)"
 
-// installWith returns a command line that installs the SDK.
 func installWith(command ...string) string { return commandLine(append(command, sdkPackage)...) }
 
 // commandLine quotes a command for a shell.

@@ -133,7 +133,6 @@ func (d *doctor) checkAddress(ctx context.Context) finding {
 	return ok("%s is free", d.Listen)
 }
 
-// isJobrunner reports whether a jobrunner listens at an address.
 func isJobrunner(ctx context.Context, address string) bool {
 	ctx, done := context.WithTimeout(ctx, 2*time.Second)
 	defer done()

@@ -28,7 +28,6 @@ type job struct {
 	Batch  jobBatch  `cmd:"" help:"Run many jobs as a batch, on separate workers."`
 }
 
-// endpointArgs select an endpoint.
 type endpointArgs struct {
 	deploymentFlags `embed:""`
 	Endpoint        string `arg:"" help:"Id or name of the endpoint."`

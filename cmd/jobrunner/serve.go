@@ -307,7 +307,6 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 	fmt.Fprintf(w, "Next: export these variables where you run Terraform. Ctrl-C stops the deployment.\n")
 }
 
-// listen listens on an address of --listen.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, listenNetwork(address), address)
 	remedy := "choose another address with --listen"

@@ -56,7 +56,6 @@ func newRealObjects(c *suite.C, a api) *realObjects {
 
 var catalogClause = map[string]string{"gpus": "VER-36", "cpus": "VER-38", "datacenters": "VER-40"}
 
-// creationOf returns the operation that creates objects of a kind.
 func creationOf(a api, kind string) contractOperation {
 	return contract[slices.IndexFunc(contract, func(op contractOperation) bool { return op.api == a && op.kind == kind && op.effect == effectCreate })]
 }
@@ -143,7 +142,6 @@ func expectNotListed(c *suite.C, version, path string, words ...string) {
 	}
 }
 
-// expectContainsNone expects that an answer contains none of the words.
 func expectContainsNone(a *suite.Answer, words []string) {
 	for _, word := range words {
 		a.NotContains(word)

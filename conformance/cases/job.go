@@ -362,7 +362,6 @@ func failTwice(c *suite.C) (f failedTwice) {
 	return f
 }
 
-// expectTimeIfShown judges a time if the answer has it.
 func expectTimeIfShown(c *suite.C, a *suite.Answer, name string, spans ...span) {
 	if a.ValueOrNil(name) != nil {
 		expectMilliseconds(c, a, name, spans...)

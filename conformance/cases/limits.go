@@ -322,7 +322,6 @@ func judgeFormsTooLarge(path string, n int) func(*suite.C) {
 	}
 }
 
-// submissionOfSize returns a submission of n bytes.
 func submissionOfSize(n int) []byte {
 	const before, after = `{"input":{"op":"sleep","pad":"`, `"}}`
 	b := bytes.Repeat([]byte{'x'}, n)
@@ -337,7 +336,6 @@ var largeBodies = []struct {
 	size int
 }{{"/run", 10<<20 + 500_000}, {"/runsync", 20<<20 + 500_000}}
 
-// invalidBodies are invalid submissions.
 var invalidBodies = []string{
 	`{}`, `{"policy":{}}`, `{"input":"text"}`, `{"input":[{}]}`, `{"input":null}`, `{"input":{}`, ``, `[]`, `nonsense`,
 	`{"input":{},"webhook":5}`, `{"input":{},"webhook":"no address"}`, `{"input":{},"policy":"soon"}`, `{"input":{},"policy":{"ttl":"1000"}}`,

@@ -16,7 +16,6 @@ const (
 	v2API  api = "v2"
 )
 
-// operationEffect is the effect of an accepted operation.
 type operationEffect int
 
 const (
@@ -221,10 +220,8 @@ func (op contractOperation) String() string {
 	return op.method + " /" + string(op.api) + op.path
 }
 
-// takesID reports whether the path has an object's id.
 func (op contractOperation) takesID() bool { return strings.Contains(op.path, "{id}") }
 
-// pathFor returns the path for an object.
 func (op contractOperation) pathFor(id string) string {
 	return strings.NewReplacer("{id}", suite.PathSegment(id), "{worker}", "worker").Replace(op.path)
 }
@@ -245,7 +242,6 @@ func sendTo(c *suite.C, a api, method, path string, body any, options ...suite.O
 	return c.Manage(string(a), method, path, body, options...)
 }
 
-// validBody returns a valid body of the operation, or nil if it has no body.
 func (op contractOperation) validBody(c *suite.C, o *realObjects, word string) any {
 	if op.body == nil {
 		return nil
@@ -253,7 +249,6 @@ func (op contractOperation) validBody(c *suite.C, o *realObjects, word string) a
 	return op.body(c, o, word)
 }
 
-// servedBy reports whether the target has the API.
 func (a api) servedBy(c *suite.C) bool {
 	return a == jobAPI || c.HasVersion(string(a))
 }

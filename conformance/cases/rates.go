@@ -183,7 +183,6 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 		}},
 }))
 
-// operationRateCases returns a case for each operation with a rate limit.
 func operationRateCases() (list []suite.Case) {
 	for _, op := range ratedOperations {
 		rateCase := limitCase(op.Case, op.name, fmt.Sprintf("More than %d requests of %s in 10 seconds return 429.", op.limit, op.name), func(c *suite.C) {

@@ -124,7 +124,6 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	}},
 })
 
-// templateField is a field of a template.
 type templateField struct {
 	name         string
 	defaultValue any   // nil if the default isn't judged

@@ -270,7 +270,6 @@ func catalogCase(id, kind string) suite.Case {
 	return existsCase(id, "GET /v2/catalog/"+kind, suite.V2, 0, func(c *suite.C) { c.CatalogIDs(kind) })
 }
 
-// catalogItemCase returns a case that judges the items of a list of the catalog.
 func catalogItemCase(id, kind, clauseOfList string) suite.Case {
 	return existsCase(id, "GET /v2/catalog/"+kind+"/{id}", suite.V2, 0, func(c *suite.C) {
 		var ids []string

@@ -265,7 +265,6 @@ func requirePages(c *suite.C, path string) {
 	c.SkipIf(!paged, "the list %s has no pages", path)
 }
 
-// nextPageQuery returns the query of the next page, or "".
 func nextPageQuery(c *suite.C, a *suite.Answer, parameters string) string {
 	hasNext, cursor := a.Bool("pagination.hasNextPage"), a.Value("pagination.nextCursor")
 	text, isText := cursor.(string)

@@ -136,7 +136,6 @@ var withoutCase = []Clause{
 		"A client never prints its key, and sends it only in Authorization."),
 }
 
-// forClients returns a clause about clients.
 func forClients(id string, level suite.Level, source, statement string) Clause {
 	return Clause{ID: id, Level: level, Source: source, Statement: statement, Untestable: "it applies to clients; conformance client tests them"}
 }

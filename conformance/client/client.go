@@ -267,7 +267,6 @@ type rule struct {
 // commonRules judge every scenario.
 var commonRules = []rule{{"CLI-01", judgeBearerToken}, {"CLI-08", judgeRepeatedRefusals}, {"CLI-11", judgeSecretOutput}}
 
-// rules returns the rules that judge the scenario.
 func (s Scenario) rules() []rule {
 	if s.judge == nil {
 		return commonRules

@@ -41,7 +41,6 @@ type front struct {
 	callsChanged  chan struct{} // has a value if calls has changed
 }
 
-// call is a call of a webhook.
 type call struct {
 	status int // 0 if there was no answer
 	err    error
@@ -65,7 +64,6 @@ const webhookPath = "/conformance-webhook"
 // webhookTime is how long close waits for webhooks.
 const webhookTime = 10 * time.Second
 
-// startFront starts a jobrunner and the front.
 func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (f *front, err error) {
 	d, err := local.Start(ctx, local.Config{Binary: binary, OneKey: true, RealClock: true})
 	if err != nil {
@@ -276,7 +274,6 @@ func (x *exchange) bearer() string {
 	return key
 }
 
-// line returns the method and the path of the request.
 func (x *exchange) line() string { return x.Request.Method + " " + x.path }
 
 // textIn returns a string member of a JSON object, or "" if it doesn't exist.

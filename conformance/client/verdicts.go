@@ -142,7 +142,6 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 	return res
 }
 
-// repeatCommand returns the command that repeats a scenario.
 func (j *judge) repeatCommand(scenario, options string) string {
 	if j.SharedDir {
 		options = "--shared-dir "

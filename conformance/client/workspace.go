@@ -33,7 +33,6 @@ var homeLinks = []string{
 	".gitconfig", ".config/git", ".ssh", ".docker",
 }
 
-// newWorkspace creates the directories of a scenario.
 func newWorkspace(root, userDir string) (w *workspace, err error) {
 	w = &workspace{root: root, home: filepath.Join(root, "home"), temp: filepath.Join(root, "tmp")}
 	defer func() {

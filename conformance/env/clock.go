@@ -57,7 +57,6 @@ func (c *Clock) Control(ctx context.Context, t *Target) error {
 	return err
 }
 
-// Now returns the target's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

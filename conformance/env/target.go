@@ -173,7 +173,6 @@ func (e *Env) NewBox(answers ...int) (*Box, error) {
 // CanCallSuite reports whether the target can reach this machine.
 func (t *Target) CanCallSuite() bool { return t.HookURL != "" || !t.Virtual && isLoopback(t.Queue()) }
 
-// OnThisMachine reports whether the target runs on this machine.
 func (t *Target) OnThisMachine() bool {
 	return !slices.ContainsFunc([]string{t.Queue(), t.V1(), t.V2()}, func(address string) bool { return address != "" && !isLoopback(address) })
 }
@@ -223,7 +222,6 @@ func (b *Box) record(c Call) (status int) {
 	return status
 }
 
-// Calls returns the calls so far.
 func (b *Box) Calls() []Call { return b.Await(0, 0) }
 
 // Await waits, in real time, for n calls or until patience has passed. It returns the calls so far.

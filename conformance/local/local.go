@@ -37,7 +37,6 @@ type Config struct {
 	RealClock bool
 }
 
-// Deployment is a running jobrunner.
 type Deployment struct {
 	Target env.Target
 
@@ -105,7 +104,6 @@ func (d *Deployment) addKey(ctx context.Context, binary string, environment []st
 	return key, nil
 }
 
-// serveArguments returns the arguments of jobrunner serve.
 func (c Config) serveArguments(dir string) []string {
 	args := []string{"serve", "--listen=127.0.0.1:0", "--gpus=off"}
 	if c.Disk {

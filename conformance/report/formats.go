@@ -13,13 +13,11 @@ import (
 	"unicode/utf8"
 )
 
-// Format is a file format of reports.
 type Format struct {
 	Name  string
 	Write func(io.Writer, *Report) error
 }
 
-// Formats has all formats.
 var Formats = []Format{
 	{"json", WriteJSON},         // the report itself, for programs and for conformance diff
 	{"html", writeHTML},         // one page for a browser

@@ -56,7 +56,6 @@ type pageArea struct {
 	Results   []Result
 }
 
-// verdictMeanings explains the verdicts on the page.
 var verdictMeanings = map[Verdict]string{
 	Fail: "a MUST that is not kept", Unexpected: "kept, and listed as a known deviation", Error: "the suite itself failed",
 	Inconclusive: "not enough evidence: time or network", Warn: "a SHOULD or a MAY that is not kept", Known: "a known deviation",

@@ -154,7 +154,6 @@ func junitProperties(r *Report) []junitProperty {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-// oneLine describes a result in one line.
 func oneLine(x Result) string {
 	text := x.Reason
 	switch {

@@ -36,7 +36,6 @@ var markdownTemplate = template.Must(template.New("report.md.tmpl").Funcs(templa
 // WriteMarkdown writes a CI job's summary: the verdict, sums by level, and results that need attention.
 func WriteMarkdown(w io.Writer, r *Report) error { return markdownTemplate.Execute(w, r) }
 
-// markdownDetails returns the results that are shown in detail.
 func markdownDetails(r *Report) (list []Result) {
 	bytes := 0
 	for _, x := range r.Attention() {

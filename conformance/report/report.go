@@ -14,7 +14,6 @@ import (
 // Schema is the version of the JSON format. It changes if older readers would misread the report.
 const Schema = "gpucloud-conformance/1"
 
-// Verdict is the verdict about a clause.
 type Verdict string
 
 const (
@@ -98,7 +97,6 @@ func (r *Usage) Add(other *Usage) *Usage {
 	return &Usage{r.Cases + other.Cases, r.Duration + other.Duration, r.TargetTime + other.TargetTime, r.Requests + other.Requests, r.Jobs + other.Jobs}
 }
 
-// Minus returns the usage since an earlier one.
 func (r Usage) Minus(earlier Usage) Usage {
 	return Usage{r.Cases - earlier.Cases, r.Duration - earlier.Duration, r.TargetTime - earlier.TargetTime, r.Requests - earlier.Requests, r.Jobs - earlier.Jobs}
 }
@@ -186,7 +184,6 @@ type Failure struct {
 	Curl      string   `json:"curl,omitempty"`
 }
 
-// Exchange is a request and its answer.
 type Exchange struct {
 	At             Duration            `json:"at_ms"` // since the case began, in the target's time
 	Took           Duration            `json:"took_ms"`
@@ -261,7 +258,6 @@ func areaTitle(area string) string {
 	return area
 }
 
-// Address returns an address of the target.
 func (t Target) Address() string {
 	return cmp.Or(t.BaseURL, t.QueueURL, t.BaseURLV1)
 }

@@ -80,7 +80,6 @@ func (a *Answer) Exactly(codes ...int) *Answer {
 	return a
 }
 
-// Success expects a 2xx.
 func (a *Answer) Success() *Answer { return a.Expect(a.Code/100 == 2, "2xx") }
 
 // IsRefusal reports whether the request was refused for its content: any 4xx except 401 and

@@ -100,10 +100,8 @@ func WithHeader(name, value string) Option {
 	return func(r *Request) { r.Header.Set(name, value) }
 }
 
-// WithKey replaces the bearer token.
 func WithKey(key string) Option { return WithHeader("Authorization", "Bearer "+key) }
 
-// WithoutKey sends no key.
 func WithoutKey() Option {
 	return func(r *Request) { r.Header.Del("Authorization") }
 }

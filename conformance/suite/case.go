@@ -102,7 +102,6 @@ const (
 	DescribedDialect                   // the dialect of the description
 )
 
-// Has reports whether the needs include all of others.
 func (n Needs) Has(others Needs) bool { return n&others == others }
 
 // Permission lists the actions that a case performs on the target besides reading.
@@ -116,7 +115,6 @@ const (
 	Spend                         // costs more than a few cents
 )
 
-// Permissions has the names and descriptions of all permissions.
 var Permissions = []struct {
 	Permission
 	Name, Description string
@@ -133,7 +131,6 @@ func (p Permission) String() string {
 	return strings.Join(names, ",")
 }
 
-// NamesAndDescriptions returns the names and the descriptions of permissions.
 func (p Permission) NamesAndDescriptions() (names, descriptions []string) {
 	for _, x := range Permissions {
 		if p&x.Permission != 0 {
@@ -143,7 +140,6 @@ func (p Permission) NamesAndDescriptions() (names, descriptions []string) {
 	return names, descriptions
 }
 
-// AllClauses returns the clauses that the case judges.
 func (c *Case) AllClauses() []string { return slices.Concat(c.judgedClauses(), c.GivenClauses) }
 
 // Judges reports whether the case's verdict is about a clause. It isn't about GivenClauses.

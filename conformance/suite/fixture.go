@@ -120,7 +120,6 @@ func (c *C) newEndpointV1(workersMax int) (id string) {
 	return c.newObject("P-01", "v1", "/endpoints", body, c.EndpointBody("v1", nil)).Str("id")
 }
 
-// newObject creates an object as a fixture, and returns the answer.
 func (c *C) newObject(clause, version, path string, bodies ...M) (a *Answer) {
 	c.Given(clause, func() {
 		a = c.Create(version, path, Merge(bodies...)).Success()
@@ -137,7 +136,6 @@ func (c *C) NewTemplate(version string, members ...M) *Answer {
 	return c.newObject("T-01", version, "/templates", append([]M{{"name": c.Name(), "imageName": c.Image()}}, members...)...)
 }
 
-// NewVolume creates a network volume as a fixture, and returns the answer.
 func (c *C) NewVolume(version string, size int, members ...M) *Answer {
 	path, dataCenter := "/networkvolumes", "dataCenterId"
 	if version == "v2" {
@@ -292,7 +290,6 @@ func (c *C) IsListed(version, path, text string) (found bool) {
 // Objects returns the objects of a list: of an array, or of the arrays in an object.
 func (a *Answer) Objects() []M { return env.ObjectsIn(a.json) }
 
-// PathSegment escapes an id for use as a segment of a path.
 func PathSegment(id string) string { return url.PathEscape(id) }
 
 // SimilarID returns an unused id in the form of an existing one. Another form might be refused.

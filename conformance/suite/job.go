@@ -62,19 +62,15 @@ func Submission(input any, members ...M) M {
 	return Merge(append([]M{{"input": input}}, members...)...)
 }
 
-// Policy returns the policy of a Submission.
 func Policy(members M) M { return M{"policy": members} }
 
-// TTL returns a policy with a time to live.
 func TTL(d time.Duration) M { return Policy(M{"ttl": d.Milliseconds()}) }
 
-// ExecutionTimeout returns a policy with an execution time-out.
 func ExecutionTimeout(d time.Duration) M { return Policy(M{"executionTimeout": d.Milliseconds()}) }
 
 // Job is a job that a case submitted.
 type Job struct {
-	ID string
-	// Answer is the answer to the submission.
+	ID     string
 	Answer *Answer
 	// StartedAfter and StartedBefore are the times between which the job began to run. Await sets them.
 	StartedAfter, StartedBefore time.Time
@@ -133,10 +129,8 @@ const (
 	TimedOut   = "TIMED_OUT"
 )
 
-// Statuses has all statuses.
 var Statuses = []string{InQueue, InProgress, Completed, Failed, Cancelled, TimedOut}
 
-// IsFinal reports whether a job with the status has ended.
 func IsFinal(status string) bool {
 	return slices.Contains([]string{Completed, Failed, Cancelled, TimedOut}, status)
 }

@@ -34,7 +34,6 @@ type Journal struct {
 	isEndpointChecked bool
 }
 
-// recordedAnswer is an answer in a journal.
 type recordedAnswer struct {
 	Request  string      `json:"request"` // method and address, to check that the resumed case sends the same
 	Status   int         `json:"status"`

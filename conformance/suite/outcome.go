@@ -139,7 +139,6 @@ func (c *C) Skip(reason string, args ...any) {
 	c.stop(Outcome{Verdict: report.Skip, Code: report.SkipFeature, Reason: fmt.Sprintf(reason, args...)})
 }
 
-// SkipIf is Skip if a condition is true.
 func (c *C) SkipIf(condition bool, reason string, args ...any) {
 	if condition {
 		c.Skip(reason, args...)
@@ -176,7 +175,6 @@ func (c *C) Observe(format string, args ...any) {
 	c.observed += c.env.Secrets.Redact(fmt.Sprintf(format, args...))
 }
 
-// Attempt is one run of a case.
 type Attempt struct {
 	Outcome
 	Started  time.Time // by the target's clock

@@ -119,7 +119,6 @@ func (p *Pending) Until(t time.Time) { p.c.untilAnswered(p.answered, t) }
 // Sleep waits for a duration in the target's time, or until the answer arrives.
 func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
 
-// Answered reports whether the answer has arrived.
 func (p *Pending) Answered() bool { return p.answered.Err() != nil }
 
 // ExpectHeld expects that no answer arrived before a time in the past.
@@ -147,7 +146,6 @@ func (p *Pending) Answer() *Answer {
 	return nil
 }
 
-// Abort cancels the request.
 func (p *Pending) Abort() {
 	p.cancel()
 	<-p.answered.Done()

@@ -244,7 +244,6 @@ next:
 	return strings.ToValidUTF8(b.String(), "")
 }
 
-// Redact replaces the secrets in a text.
 func (s *Secrets) Redact(text string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

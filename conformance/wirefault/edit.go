@@ -93,7 +93,6 @@ func (e Edit) applyToHeader(header http.Header, placeholders *strings.Replacer) 
 	}
 }
 
-// apply edits a header, and returns the edited body.
 func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Replacer) []byte {
 	e.applyToHeader(header, placeholders)
 	if e.Body != nil {
@@ -173,7 +172,6 @@ func (e Edit) editMembers(tree any, placeholders *strings.Replacer) any {
 	return tree
 }
 
-// hasMembers reports whether a body has the members with the same values.
 func hasMembers(body []byte, members map[string]any) bool {
 	var tree map[string]any
 	if len(members) > 0 && json.Unmarshal(body, &tree) != nil {

@@ -157,7 +157,6 @@ func recode(v any, coding Recoding) any {
 	return recodings[coding](v)
 }
 
-// Recode applies a recoding to JSON.
 func Recode(text []byte, coding Recoding) []byte {
 	v, err := wire.Decode(text)
 	if err != nil {
@@ -172,7 +171,6 @@ func Recode(text []byte, coding Recoding) []byte {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// Recoding is the name of a recoding.
 type Recoding string
 
 func (r *Recoding) UnmarshalText(text []byte) error {

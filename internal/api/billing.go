@@ -60,7 +60,6 @@ func (c *Client) Bill(ctx context.Context, path string, query url.Values) (b Bil
 	return b, err
 }
 
-// nonZeroRecords returns the records that have a non-zero amount or count.
 func nonZeroRecords(records []BillRecord) []BillRecord {
 	return slices.DeleteFunc(records, func(r BillRecord) bool {
 		for _, n := range r.Amounts {

@@ -26,7 +26,6 @@ type CatalogList[T any] struct {
 	flight              singleflight.Group
 }
 
-// Head returns the id and the name of an entry.
 func (*CatalogList[T]) Head(entry T) NamedObject { return head(entry) }
 
 // Find returns the entries for a query. Each query is cached for the client's lifetime.

@@ -130,7 +130,6 @@ func (c *Client) Digest(text string) string {
 	return "digest:" + hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
-// DigestVariable returns the digest of an environment variable.
 func (c *Client) DigestVariable(name, value string) string { return c.Digest(name + "\x00" + value) }
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)

@@ -111,7 +111,6 @@ func (s *listCache) store(generation int, e element) {
 	s.objects[e.id] = e
 }
 
-// storeList caches a list that was requested at a generation.
 func (s *listCache) storeList(generation int, elements []element) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +205,6 @@ func (r *Collection[T]) sharedList(ctx context.Context, forRead bool) ([]element
 	})
 }
 
-// probe returns the list as a probe of the verification.
 func (r *Collection[T]) probe() probe {
 	return probe{r.settings.BaseURL + r.path, func(ctx context.Context) error {
 		_, err := r.sharedList(ctx, false)

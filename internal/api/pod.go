@@ -166,7 +166,6 @@ func (p Pod) comparableMembers() Pod {
 	return p.updatableMembers()
 }
 
-// updatableMembers returns the updatable members.
 func (p Pod) updatableMembers() Pod {
 	return Pod{
 		Name: p.Name, Container: p.Container, Mounts: p.Mounts,

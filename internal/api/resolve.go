@@ -20,7 +20,6 @@ const resolveAfterInterrupt = 8 * time.Second
 // lookupPauses are the pauses before each search for the object of a lost answer.
 var lookupPauses = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second}
 
-// resolveByName looks for the object with the name.
 func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
 	var none T
 	hasName := func(o T) bool { return r.name(o) == r.name(a.want) }
@@ -205,7 +204,6 @@ func importCommand(typeName, id string) string {
 	return fmt.Sprintf("terraform import %s.NAME %s", typeName, id)
 }
 
-// withoutAdvice is an error without its advice.
 type withoutAdvice struct{ cause *Error }
 
 func (e withoutAdvice) Error() string { return e.cause.Sentence() }

@@ -135,7 +135,6 @@ type Service struct {
 	KeyVariable string             // environment variable that usually holds the API key
 }
 
-// Services are the clouds by name.
 var Services = map[string]Service{
 	"runpod": {
 		BaseURLs:    map[Version]string{V2: "https://api.runpod.io", V1: "https://rest.runpod.io"},

@@ -95,7 +95,6 @@ func (c *Checks) warnOnce(check diagnostics.Check, format string, args ...any) {
 	}
 }
 
-// report reports a finding with the severity of its level.
 func (l Level) report(check diagnostics.Check, at path.Path, summary, format string, args ...any) {
 	switch l {
 	case Error:

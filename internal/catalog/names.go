@@ -141,7 +141,6 @@ func (c *Checks) checkVCPUs(check diagnostics.Check, cpu CPU, all []api.CPUType)
 
 func (r Request) cloud() string { return cmp.Or(r.Cloud, secure) }
 
-// inCloud returns the count for the cloud of the request.
 func (r Request) inCloud(count api.CloudCount) int64 {
 	if r.cloud() == community {
 		return count.Community

@@ -74,7 +74,6 @@ type Field struct {
 	Note             string
 }
 
-// In reports whether the field is in a body of use u.
 func (f Field) In(u Use) bool { return f.Use&u != 0 }
 
 // RequiredIn reports whether a body of use u must have the field.

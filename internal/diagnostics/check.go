@@ -12,7 +12,6 @@ import (
 // Check collects the errors and warnings of a rule. Attributes are dotted paths.
 type Check struct{ Diagnostics *diag.Diagnostics }
 
-// Error reports an error at an attribute.
 func (c Check) Error(attribute, summary, format string, args ...any) {
 	c.ErrorAt(Path(attribute), summary, format, args...)
 }

@@ -16,10 +16,8 @@ const (
 	maxFields  = 50   // number of field errors
 )
 
-// NotSent returns the error of a call that wasn't sent.
 func (c *Client) NotSent(call Call, cause error) *Error { return c.noAnswer(call, 0, cause) }
 
-// noAnswer returns the error of a call without an answer.
 func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
 	e := c.newError(call, tries)
 	e.cause = cause

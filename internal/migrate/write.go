@@ -26,10 +26,8 @@ Examples:
 Exit status: 0 on success, 1 if the state can't be migrated, 2 if an argument is invalid.
 `
 
-// ErrUsage means that the arguments are invalid.
 var ErrUsage = errors.New("invalid arguments")
 
-// Main is the migrate command.
 func Main(args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("migrate", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -141,7 +139,6 @@ func (w *writer) forget(configured string) {
 	}
 }
 
-// writeResource writes the blocks for the instances of a resource.
 func (w *writer) writeResource(instances []instance) {
 	first := instances[0]
 	old := first.path(first.typeName)

@@ -28,7 +28,6 @@ type OneVersion struct {
 	HandledByKind bool
 }
 
-// MissingIn reports whether a version lacks the attribute.
 func (o OneVersion) MissingIn(version api.Version) bool {
 	return version != "" && version != o.Version && !o.HandledByKind
 }
@@ -53,7 +52,6 @@ func (o OneVersion) Check(ctx context.Context, c diagnostics.Check, version api.
 		setting, o.Version, string(o.Version))
 }
 
-// excepts reports whether a value is one of Except.
 func (o OneVersion) excepts(v attr.Value) bool {
 	if s, ok := v.(types.String); ok {
 		return slices.Contains(o.Except, s.ValueString())

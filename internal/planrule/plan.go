@@ -238,7 +238,6 @@ func Known(ctx context.Context, values ...attr.Value) bool {
 	return true
 }
 
-// planned returns the current plan.
 func (p *Plan[M]) planned(ctx context.Context) tftypes.Value {
 	plan := tfsdk.State(p.resp.Plan)
 	value.Store(ctx, &plan, p.Plan)

@@ -38,7 +38,6 @@ func Values(name, text string) []string {
 	return []string{text}
 }
 
-// secretsIn returns the secrets in a JSON document.
 func secretsIn(document []byte) (out []string) {
 	var root any
 	if json.Unmarshal(document, &root) != nil {

@@ -92,7 +92,6 @@ func (s *Set) evaluate() (long, tokens []string) {
 // longestFirst orders spellings, because one may contain another.
 func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }
 
-// addSpellings adds the spellings of a secret and of its parts.
 func (s *Set) addSpellings(secret string) {
 	if s.isLong == nil {
 		s.isLong = map[string]bool{}

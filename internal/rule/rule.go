@@ -97,7 +97,6 @@ func OneOf(values ...string) Validator[string] {
 	}
 }
 
-// IsOneOf reports whether OneOf made the validator.
 func IsOneOf(v validator.String) bool { r, ok := v.(Validator[string]); return ok && r.oneOf }
 
 func Between(low, high int64) Validator[int64] {

@@ -53,10 +53,8 @@ func Of(a schema.Attribute, v any) attr.Value {
 // Object encodes v as the value of a nested attribute. A nil v becomes null.
 func Object[T any](a schema.Attribute, v *T) types.Object { return Of(a, v).(types.Object) }
 
-// Null returns the null value of a type.
 func Null(typ attr.Type) attr.Value { return newValue(typ, nil) }
 
-// Unknown returns the unknown value of a type.
 func Unknown(typ attr.Type) attr.Value { return newValue(typ, tftypes.UnknownValue) }
 
 func newValue(typ attr.Type, value any) attr.Value {

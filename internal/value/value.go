@@ -101,10 +101,8 @@ func keep[V attr.Value](prior, got, null V) V {
 	return null
 }
 
-// IsSet reports whether a value is known and not null.
 func IsSet(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
 
-// Empty reports whether a value is null, "", [] or {}.
 func Empty(v attr.Value) bool {
 	switch v := v.(type) {
 	case types.String:

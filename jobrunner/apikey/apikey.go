@@ -192,7 +192,6 @@ func (e *ExpiredError) Error() string {
 	return fmt.Sprintf("the API key expired at %s: ask for a new one", e.At.UTC().Format(time.RFC3339))
 }
 
-// Is reports that an ExpiredError is an ErrUnknown.
 func (e *ExpiredError) Is(target error) bool { return target == ErrUnknown }
 
 // Open returns the keys of a deployment: its own key, and the added keys in the folder dir, if dir

@@ -78,7 +78,6 @@ func find[T any](entries []T, id string, key func(T) string) (found T, ok bool) 
 	return entries[i], true
 }
 
-// PoolOf returns the id of the pool of a GPU type, or "" if it is in no pool.
 func (c *Catalog) PoolOf(typeID string) string {
 	for _, p := range c.Pools {
 		if slices.Contains(p.Types, typeID) {
@@ -165,10 +164,8 @@ func builtinDataCenters() (out []DataCenter) {
 	return out
 }
 
-// Regions are all regions of the contract.
 var Regions = contract.Body{API: contract.V2, Resource: "dataCenter", Use: contract.Read}.At("region").Enum
 
-// Certificates are all compliance certificates of the contract.
 var Certificates = contract.Body{API: contract.V2, Resource: "dataCenter", Use: contract.Read}.At("compliance").Enum
 
 const (

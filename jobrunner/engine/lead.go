@@ -50,7 +50,6 @@ type Leader struct {
 	Own bool // this process is the leader
 }
 
-// Kinds of announcements.
 const (
 	EndpointChanged   = "endpoint" // an endpoint was created, changed or deleted
 	LeadershipChanged = "lead"     // the leadership of an endpoint was released

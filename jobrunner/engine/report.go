@@ -158,7 +158,6 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *app
 	return p
 }
 
-// event returns the event of an attempt's report.
 func (r Report) event(ref Ref) event {
 	r.worker, r.attempt = ref.Worker, ref.Attempt
 	return event(r)

@@ -201,7 +201,6 @@ func (w writes) delete(k int64, wasTaken bool) {
 	}
 }
 
-// run runs each statement for all its rows.
 func (w writes) run(tx *sqldb.Tx) error {
 	for _, statement := range []string{upsertBatch, deleteChunks, insertChunk, insertNewChunk, insertJob, upsertJob, insertInput, upsertInput, updateRun, updateJob, deleteJob, deleteInput, deleteOutput, insertOutput, upsertOutput, deleteBatch, upsertCounts} {
 		if err := tx.PipelineEach(statement, w[statement]); err != nil {

@@ -49,7 +49,6 @@ func EndpointOf(path string) (id string, below bool) {
 	return id, below
 }
 
-// FormOf returns the form of errors at a path.
 func FormOf(path string) httpanswer.Form {
 	switch endpoint, _ := EndpointOf(path); {
 	case strings.HasPrefix(path, "/v1/"):

@@ -179,7 +179,6 @@ func choose(request Request, devices, free []Device) []Device {
 	return nil
 }
 
-// reservedDevices returns the free devices that are reserved for the request.
 func (w waiter) reservedDevices(devices, free []Device) []Device {
 	if chosen := choose(w.request, devices, free); chosen != nil {
 		return chosen

@@ -82,7 +82,6 @@ func NoGPUs() Inventory { return &simulated{stop: func() {}} }
 
 func UnknownDevice(uuid string) error { return fmt.Errorf("this machine has no GPU %s", uuid) }
 
-// Summary describes an inventory in one line.
 func Summary(inventory Inventory) string {
 	devices := inventory.Devices()
 	if len(devices) == 0 {

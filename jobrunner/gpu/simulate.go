@@ -52,7 +52,6 @@ func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 	return s, nil
 }
 
-// IsSimulated reports whether an inventory is simulated.
 func IsSimulated(i Inventory) bool {
 	s, ok := i.(*simulated)
 	return ok && s.name != ""

@@ -19,7 +19,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// Connections are the limits of a Listener.
 type Connections struct {
 	// Max is the limit of all connections; 0 is DefaultConnections. It is lowered
 	// to the process's limit of descriptors, less a reserve.

@@ -51,7 +51,6 @@ func Handle(image string, h Handler) Option {
 	return func(s *settings) { s.handlers = append(s.handlers, host.Handler{Image: image, Func: h.run}) }
 }
 
-// run runs a job of a worker.
 func (h Handler) run(ctx context.Context, j run.Job) ([]byte, error) {
 	job := Job{
 		ID: j.ID, Endpoint: j.Spec.Endpoint, Worker: j.Spec.ID, Attempt: j.Attempt, Input: j.Input, Env: j.Spec.Env,

@@ -51,7 +51,6 @@ const (
 	queuePerWorker = 500
 )
 
-// QueueFull reports whether a queue with this many jobs is full.
 func QueueFull(jobs, workersMax int) bool {
 	return jobs > queueBase && jobs > queuePerWorker*workersMax
 }

@@ -76,7 +76,6 @@ func (b *Bills) Begin(id string, e worker.Endpoint, p worker.Placement) {
 	b.Meter.Start(r)
 }
 
-// dataCenterList returns the data center, if there is one.
 func dataCenterList(dataCenter string) []string {
 	if dataCenter == "" {
 		return nil

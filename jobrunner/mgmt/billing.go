@@ -35,7 +35,6 @@ var groupings = map[string]func(billing.Usage) string{
 	"gpuTypeId":  func(u billing.Usage) string { return u.GPUType },
 }
 
-// group is a group of usages in a bucket.
 type group struct {
 	bucket int
 	id     string
@@ -82,7 +81,6 @@ func (s *sum) encode(body contract.Body, path string, labels map[string]any) jso
 	return toJSON(out)
 }
 
-// sumUsage sums the usage of kinds of resources by group.
 func (c *call) sumUsage(q usageQuery, kinds ...billing.Kind) (sums map[group]*sum, total *sum, err error) {
 	type resource struct {
 		group
@@ -167,7 +165,6 @@ func (q *query) listParameter(name string) []string {
 	return strings.FieldsFunc(strings.Join(q.values[name], ","), func(r rune) bool { return r == ',' })
 }
 
-// maxBillingRecords limits the records of an answer.
 const maxBillingRecords = 100_000
 
 // billingV2 shows the cost of kinds by bucket and, if records have an id, by owner: an endpoint, a pod,

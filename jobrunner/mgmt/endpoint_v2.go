@@ -63,7 +63,6 @@ type endpointBody interface {
 	apply(tx *store.Tx, e *store.Endpoint) error
 }
 
-// createEndpoint returns a function that creates an endpoint from the defaults and a body.
 func createEndpoint[B endpointBody](defaults func() store.Endpoint) func(*call, B) (store.Endpoint, error) {
 	return func(c *call, body B) (store.Endpoint, error) {
 		return store.Build(c.ctx(), c.Store, func(tx *store.Tx) (store.Endpoint, error) {

@@ -30,7 +30,6 @@ type endpointBodyV1 struct {
 	FlashBoot        *bool         `json:"flashboot"`
 }
 
-// computeBodyV1 has the compute in the body of an endpoint or a pod.
 type computeBodyV1 struct {
 	ComputeType         *string   `json:"computeType"`
 	GPUTypeIDs          *[]string `json:"gpuTypeIds"`
@@ -106,7 +105,6 @@ type workersBodyV2 struct {
 	IdleTimeout *int64 `json:"idleTimeout"`
 }
 
-// scalingV2 is the scaling in a body and in an answer.
 type scalingV2 struct {
 	Type         string   `json:"type"`
 	QueueDelay   *float64 `json:"queueDelay,omitempty"` // s

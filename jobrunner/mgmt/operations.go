@@ -97,7 +97,6 @@ func readRecords[R, W any, P store.Record[R]](show func(*call, R) W) func(*call,
 	}
 }
 
-// readHandler shows the record that the path names.
 func readHandler[R, W any, P store.Record[R]](show func(*call, R) W) handler {
 	return plainHandler(func(c *call) (W, error) {
 		r, err := store.Get[R, P](c.ctx(), c.Store, c.id)

@@ -287,7 +287,6 @@ func readPodMatcher(q *query) func(podV1, store.Pod) bool {
 	}
 }
 
-// workerPodsV1 returns the workers of all endpoints in the form of pods.
 func (c *call) workerPodsV1() ([]podV1, error) {
 	endpoints, err := c.Store.Endpoints(c.ctx())
 	if err != nil {

@@ -63,7 +63,6 @@ func newDelegationV2(d store.Delegation) delegationV2 {
 	return w
 }
 
-// ecrDomains maps each AWS partition to the domain of its registries.
 var ecrDomains = map[string]string{"aws": "amazonaws.com", "aws-cn": "amazonaws.com.cn", "aws-us-gov": "amazonaws.com"}
 
 // registryURI returns the address of the image's registry, or "" for an unknown partition.

@@ -58,7 +58,6 @@ func (p bodyPath) in(name string) bodyPath {
 // row returns the row of a member, or nil if the body doesn't have it.
 func (p bodyPath) row(name string) *contract.Field { return p.At(p.path + name) }
 
-// member is one member of a wire type at a path.
 type member struct {
 	name  string
 	index []int

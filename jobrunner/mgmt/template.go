@@ -137,7 +137,6 @@ func newTemplateV1(t store.Template) templateV1 {
 // templateBody is the body of a create or an update of either version.
 type templateBody interface{ apply(t *store.Template) error }
 
-// createTemplate returns a function that creates a template from the defaults and a body.
 func createTemplate[B templateBody](defaults func() store.Template) func(*call, B) (store.Template, error) {
 	return func(c *call, body B) (store.Template, error) {
 		t := defaults()

@@ -156,7 +156,6 @@ func files() map[string]httpanswer.File {
 	return byName
 }
 
-// Owns reports whether a path is the page's.
 func Owns(path string) bool { return path == "/" || path == "/ui" || strings.HasPrefix(path, "/ui/") }
 
 // policy forbids everything that isn't the page's own, and turning strings into markup.

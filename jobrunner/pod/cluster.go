@@ -126,7 +126,6 @@ func (p *Pods) removeNetwork(ctx context.Context, name string) {
 // errMembersUnknown is temporary: it ends when all members have joined.
 var errMembersUnknown = errors.New("the cluster's pods are not all known yet")
 
-// errInactive means that the pod has been stopped or deleted.
 var errInactive = errors.New("the pod has been stopped or deleted")
 
 // allocate allocates a pod's GPUs or, for a member of a cluster, the GPUs of all members that have none.

@@ -71,7 +71,6 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Pods runs the pods of this node.
 type Pods struct {
 	Config
 	ctx        context.Context // ends with Stop

@@ -11,7 +11,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// globalNetwork is the network of pods with global networking.
 const globalNetwork = "gpucloud-global"
 
 // spec returns the parameters for the pod's start.

@@ -18,7 +18,6 @@ type Utilization struct {
 	GPUs        []GPUUtilization
 }
 
-// GPUUtilization is the utilization of a pod's GPU.
 type GPUUtilization struct {
 	Util, MemoryUtil *int64
 }
@@ -65,7 +64,6 @@ func (p *Pods) Utilization(id string) (out Utilization) {
 	return out
 }
 
-// MountsVolume reports whether a running pod mounts a network volume.
 func (p *Pods) MountsVolume(volume string) bool {
 	for _, r := range p.all() {
 		r.mu.Lock()

@@ -39,7 +39,6 @@ func Members(text []byte, names ...string) (members map[string]json.RawMessage, 
 	return members, ok
 }
 
-// find returns the name that a quoted string equals.
 func find(quoted []byte, names []string) (name string, ok bool) {
 	text := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(text, '\\') >= 0 || !utf8.Valid(text) {
@@ -299,7 +298,6 @@ func (s *scanner) number() bool {
 	return true
 }
 
-// digits skips one or more digits.
 func (s *scanner) digits() bool {
 	from := s.pos
 	for s.pos < len(s.text) && '0' <= s.text[s.pos] && s.text[s.pos] <= '9' {

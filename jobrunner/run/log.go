@@ -75,7 +75,6 @@ type LogConfig struct {
 	Earlier  []Line       // lines of an earlier run
 }
 
-// NewLog returns a log with the earlier lines.
 func NewLog(c LogConfig) *Log {
 	c.MaxBytes = cmp.Or(c.MaxBytes, defaultBytes)
 	l := &Log{config: c, changed: make(chan struct{})}
@@ -114,7 +113,6 @@ func (l *Log) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// WriteLine implements Output.
 func (l *Log) WriteLine(text, mark string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,7 +239,6 @@ func (l *Log) Finish() {
 	l.wake()
 }
 
-// Mark returns the mark of the latest line.
 func (l *Log) Mark() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,7 +21,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
-// Programs resolves images.
 type Programs interface {
 	// Program returns the program that runs an image. The error tells users why nothing here runs it.
 	Program(image string) (Program, error)
@@ -196,7 +195,6 @@ type Network struct {
 // job is cancelled, times out or no longer exists, or when the worker has to stop.
 type Handler func(ctx context.Context, job Job) (output []byte, err error)
 
-// Job is a job for a Handler.
 type Job struct {
 	ID      string
 	Attempt int // 1 for the first

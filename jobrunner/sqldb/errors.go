@@ -97,7 +97,6 @@ func (e *MemoryFullError) Error() string {
 		"wait until results are past their retention, or keep the state on disk with --data", e.Limit>>20)
 }
 
-// Is implements errors.Is for ErrFull.
 func (e *MemoryFullError) Is(target error) bool { return target == ErrFull }
 
 // RetryAfter is the number of seconds after which a client should retry during an outage.

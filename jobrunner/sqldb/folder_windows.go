@@ -26,7 +26,6 @@ func lockDir(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(h), name), nil
 }
 
-// unlockDir releases the lock.
 func unlockDir(f *os.File) error { return f.Close() }
 
 // onlyOwnerWrites is a no-op: the folder's access list decides.

@@ -128,7 +128,6 @@ func (w *writer) write(ctx context.Context, fn func(*Tx) error, mayUseReserve bo
 	return err
 }
 
-// transact runs fn in a transaction.
 func (w *writer) transact(fn func(*Tx) error) error {
 	if w.memoryLock != nil {
 		w.memoryLock.Lock()

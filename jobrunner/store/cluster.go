@@ -64,7 +64,6 @@ func (s *Store) UpdateCluster(ctx context.Context, id string, change func(c *Clu
 	return update(ctx, s, id, func(_ *Tx, c *Cluster) error { change(c); return nil })
 }
 
-// beforeDelete deletes the members.
 func (c *Cluster) beforeDelete(tx *Tx) error {
 	members, err := tx.referrers(pods, c.ID)
 	for _, member := range members {

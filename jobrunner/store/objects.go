@@ -136,7 +136,6 @@ func documents[T any](ctx context.Context, s *Store, label, query string, args .
 	return out, positions, err
 }
 
-// Create stores a record with a new id.
 func Create[T any, P Record[T]](ctx context.Context, s *Store, r T) (T, error) {
 	return Build[T, P](ctx, s, func(*Tx) (T, error) { return r, nil })
 }

@@ -60,7 +60,6 @@ type Delegation struct {
 	ECRImage
 }
 
-// ECRImage is an image in a registry of AWS.
 type ECRImage struct {
 	Partition  string `json:"partition"` // of AWS: aws, aws-cn, …
 	Region     string `json:"region"`

@@ -91,7 +91,6 @@ func (s *scheduler) choose(queues []engine.CallQueue, now time.Time) (best int, 
 	return best, next
 }
 
-// precedes reports whether a's call precedes b's.
 func (s *scheduler) precedes(owners map[string]load, a, b engine.CallQueue) bool {
 	la, lb := lane{a.Owner, a.Endpoint}, lane{b.Owner, b.Endpoint}
 	return cmp.Or(

@@ -60,7 +60,6 @@ type Config struct {
 	Observe func(err error, last bool)
 }
 
-// Sender makes the calls that are due.
 type Sender struct {
 	Config
 	client    *http.Client

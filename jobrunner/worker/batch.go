@@ -10,14 +10,12 @@ import (
 // An endpoint's batches have their own queue and their own pool. The pool keeps no idle worker. It uses
 // GPUs that no other worker waits for, and gives a GPU back as soon as another worker waits for it.
 
-// batchSettings returns the settings of an endpoint's pool for batches.
 func batchSettings(e Endpoint) Endpoint {
 	e.ID, e.Min = engine.BatchQueue(e.ID), 0
 	e.ByRequests, e.ScalerValue = true, 1
 	return e
 }
 
-// forBatches reports whether the pool is for batches.
 func (p *poolCore) forBatches() bool { return engine.IsBatchQueue(p.id) }
 
 // startBatch starts the pool for an endpoint's batches if this process runs the endpoint's workers.

@@ -51,7 +51,6 @@ func (p *poolCore) jobsChanged() {
 	}
 }
 
-// takeParameters returns the parameters with which a worker takes jobs.
 func (p *poolCore) takeParameters(w *worker, limit int) engine.Take {
 	settings := p.latest.Load()
 	return engine.Take{Endpoint: p.id, Worker: w.id, Max: limit, Timeout: settings.Timeout, Leadership: settings.Leadership}
@@ -111,7 +110,6 @@ func (p *pool) run(ctx context.Context) {
 	}
 }
 
-// drain makes all workers leave, and returns them.
 func (p *pool) drain() []*worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()

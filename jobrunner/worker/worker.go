@@ -130,7 +130,6 @@ func (w *worker) run(ctx context.Context) (failure string) {
 	return w.serve(ctx, program.Start, spec)
 }
 
-// takesJobs reports whether the worker may take more jobs.
 func (w *worker) takesJobs() bool { return w.taking.Err() == nil }
 
 // drain stops the worker from taking jobs. The worker exits once it holds none.

@@ -81,7 +81,6 @@ func operationName(path string) string {
 
 type api struct{ Config }
 
-// New returns a handler of the paths of the protocol.
 func New(c Config) http.Handler { return &api{c} }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -62,7 +62,6 @@ func checkItems(name string, content ast.Node) error {
 	return nil
 }
 
-// ErrorAt returns an error about a line of a file.
 func ErrorAt(name string, line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
 }
@@ -83,7 +82,6 @@ func hint(e yaml.Error, t reflect.Type) string {
 	return near.Suggest(unknown.Token.Value, keys)
 }
 
-// collectKeys adds the keys of a type and of all its parts.
 func collectKeys(t reflect.Type, keys map[string]bool, seen map[reflect.Type]bool) {
 	if seen[t] {
 		return
@@ -144,7 +142,6 @@ func (n *Number) UnmarshalYAML(node ast.Node) error {
 	return nil
 }
 
-// Entry is an entry of a list, with its line.
 type Entry[T any] struct {
 	Value T
 	Line  int

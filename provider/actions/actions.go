@@ -49,7 +49,6 @@ type reporter func(format string, args ...any)
 
 func (d *definition[M]) constructor() action.Action { return &configuredAction[M]{definition: d} }
 
-// configuredAction is an action with the settings of its provider.
 type configuredAction[M any] struct {
 	definition *definition[M]
 	run        *kit.Run

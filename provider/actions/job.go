@@ -91,7 +91,6 @@ type jobRetryModel struct {
 	timeoutModel
 }
 
-// reportStatus reports each new status of a job.
 func reportStatus(report reporter) func(api.Job) {
 	last := ""
 	return func(job api.Job) {

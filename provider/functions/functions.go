@@ -33,7 +33,6 @@ var All = []func() function.Function{
 	shellJoin.constructor,
 }
 
-// providerFunction is a function with its documentation.
 type providerFunction struct {
 	name       string
 	definition function.Definition

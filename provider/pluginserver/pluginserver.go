@@ -73,7 +73,6 @@ type server struct {
 	resources, dataSources, ephemerals, actions map[string]fwSchema
 }
 
-// fwSchema is a schema of the framework.
 type fwSchema interface {
 	Type() attr.Type
 	TypeAtTerraformPath(ctx context.Context, at *tftypes.AttributePath) (attr.Type, error)

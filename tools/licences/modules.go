@@ -114,7 +114,6 @@ var forbidden = regexp.MustCompile(`GNU (AFFERO |LESSER |LIBRARY )?GENERAL PUBLI
 
 var separators = regexp.MustCompile(`(\s|\*|#|//)+`)
 
-// recognize returns the licences in the text of a file.
 func recognize(text string) (ids []string) {
 	text = strings.NewReplacer("‘", "'", "’", "'", "Mozilla Public License Version", "Mozilla Public License, version").Replace(separators.ReplaceAllString(text, " "))
 	for _, s := range sentences {

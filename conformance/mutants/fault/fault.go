@@ -45,7 +45,6 @@ type fault struct {
 
 var chosenFaults, configError = parseFaults(os.Getenv("GPUCLOUD_FAULT"))
 
-// parseFaults decodes a fault or a list of faults.
 func parseFaults(text string) (list []*fault, err error) {
 	if text == "" {
 		return nil, nil
@@ -124,7 +123,6 @@ func Row[T any](name string, row *T) *T {
 	return row
 }
 
-// replacement returns the text that replaces f.SQL.
 func (f *fault) replacement() (text string) {
 	if err := json.Unmarshal(f.Is, &text); err != nil {
 		panic(fmt.Sprintf("invalid GPUCLOUD_FAULT: expected a string as \"is\": %v", err))

@@ -16,7 +16,6 @@ import (
 
 const patchFolder = "conformance/mutants/patches"
 
-// root returns the folder of the module.
 func root(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -67,7 +66,6 @@ func Write(ctx context.Context, root, dir string) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// patchedFiles returns the files that a patch changes or adds.
 func patchedFiles(patch string) (files []string, err error) {
 	text, err := os.ReadFile(patch)
 	if err != nil {

@@ -154,7 +154,6 @@ func (v outcome) line() string {
 // runTimeout bounds the run of one mutant or variant: some mutants never answer.
 const runTimeout = 10 * time.Minute
 
-// judgeFaulty judges a jobrunner with a fault.
 func judgeFaulty(ctx context.Context, c local.Config, fault string, judge func(ctx context.Context, target conformance.Target) error) error {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()

@@ -105,7 +105,6 @@ func Examples(program, text string) (found [][]string) {
 
 var fileName = regexp.MustCompile(`^[\w/.-]*[\w-]+\.[a-z]+$`)
 
-// createFiles creates the files that an example reads.
 func createFiles(t *testing.T, words []string) {
 	t.Helper()
 	for _, word := range words {

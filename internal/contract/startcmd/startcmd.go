@@ -53,7 +53,6 @@ func ParseJSON(args string) (c Command, ok bool) {
 	return c, true
 }
 
-// Words returns the words of the entrypoint and of the cmd.
 func (c Command) Words() []string { return slices.Concat(c.Entrypoint, c.Cmd) }
 
 func (c Command) Equal(d Command) bool {

@@ -142,7 +142,6 @@ func (w *Workspace) Serve(source string) {
 	w.Write("providers.tf", "terraform {\n  required_providers {\n"+required.String()+"  }\n}\n")
 }
 
-// Address returns the address of a provider in a state.
 func (w *Workspace) Address(source string) string {
 	host := "registry.terraform.io"
 	if w.CLI.Name == tfcli.OpenTofu {

@@ -59,5 +59,4 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Addr returns a placeholder.
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }

@@ -67,7 +67,6 @@ func installedPaths() (paths []string) {
 	return paths
 }
 
-// CLI is a CLI on this machine.
 type CLI struct {
 	Path    string
 	Name    string // Terraform or OpenTofu

@@ -64,7 +64,6 @@ func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	return d
 }
 
-// schemasOf returns the schemas that the server returns for a provider.
 func (d *Provider) schemasOf(p provider.Provider) *schemas {
 	d.t.Helper()
 	if s, ok := schemaCache.Load(reflect.TypeOf(p)); ok {
@@ -111,7 +110,6 @@ func (d *Provider) Schema(typeName string) *tfprotov6.Schema {
 	return d.schema.ResourceSchemas[typeName]
 }
 
-// DataSchemas returns the schemas of the data sources by type.
 func (d *Provider) DataSchemas() map[string]*tfprotov6.Schema { return d.schema.DataSourceSchemas }
 
 // Data validates the configuration of a data source and reads it, as Terraform does during a
@@ -147,7 +145,6 @@ type State struct {
 	identity *tfprotov6.ResourceIdentityData
 }
 
-// Exists reports whether the state contains an object.
 func (s State) Exists() bool { return s.Value.Type() != nil && !s.Value.IsNull() }
 
 // Get returns an attribute by its dotted path: nil, Unknown, string, bool, float64, []any or map[string]any.

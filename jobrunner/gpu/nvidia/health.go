@@ -74,7 +74,6 @@ func (r *reader) recoveryAction(device nvml.Device) (action uint32, ok bool) {
 	return binary.NativeEndian.Uint32(values[0].Value[:]), true
 }
 
-// errorEvents are the events to register for.
 const errorEvents = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError
 
 // createEventSet makes errors of GPUs known at once. If that fails, only polling finds faults.
@@ -87,7 +86,6 @@ func (r *reader) createEventSet() {
 	r.events = set
 }
 
-// register adds a GPU to the event set.
 func (r *reader) register(g *physicalGPU) {
 	if r.events == nil {
 		return
@@ -119,7 +117,6 @@ func (r *reader) waitEvent() bool {
 	return ret == nvml.ERROR_GPU_IS_LOST
 }
 
-// record stores a reported error.
 func (r *reader) record(event nvml.EventData) {
 	fault := ""
 	switch event.EventType {
@@ -146,7 +143,6 @@ func (r *reader) record(event nvml.EventData) {
 	}
 }
 
-// migInstanceID returns the id of a device's MIG instance.
 func migInstanceID(d allocatableDevice) (id uint32, ok bool) {
 	if d.MIG == "" || d.device == nil {
 		return 0, false

@@ -153,7 +153,6 @@ func (r *reader) publish() {
 	notify.Signal(r.changed)
 }
 
-// logChanges logs the devices that failed or recovered.
 func (r *reader) logChanges(before, after []gpu.Device) {
 	previousFaults := map[string]string{}
 	for _, d := range before {

@@ -22,7 +22,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// container is a worker or a pod in a container.
 type container struct {
 	engine    *containerEngine
 	name      string

@@ -35,7 +35,6 @@ const (
 	podmanHost = "host.containers.internal"
 )
 
-// containerSpec has the parameters from which a container is created.
 type containerSpec struct {
 	*containerSettings
 	run.Spec

@@ -46,7 +46,6 @@ type containerEngine struct {
 	nextProbe time.Time
 }
 
-// engines are the container engines of this machine.
 type engines struct {
 	all      []*containerEngine
 	disabled bool // containers are switched off

@@ -158,7 +158,6 @@ func (e *Executor) cleanKilledRuns(ctx context.Context, scratch string) error {
 	return nil
 }
 
-// removeContainers removes the containers and Pods of a killed run.
 func (e *Executor) removeContainers(ctx context.Context, killed procgroup.KilledRun) (removed int, err error) {
 	// Each note is the path of an engine, or onKubernetes.
 	paths := slices.DeleteFunc(slices.Clone(killed.Notes), func(note string) bool { return note == onKubernetes })
@@ -256,7 +255,6 @@ func (e *Executor) Describe() []string {
 	return append(local, e.engines.describe()...)
 }
 
-// HasRules reports whether any image has a rule.
 func (e *Executor) HasRules() bool { return len(e.rules) > 0 }
 
 // LacksEngine reports whether containers should run on this machine, but no engine works.

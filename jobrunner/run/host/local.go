@@ -25,7 +25,6 @@ import (
 // file: it also has its jobs in memory.
 const sdkJobsFile = ".runpod_jobs.pkl"
 
-// startProcess starts a worker or a pod as a local process.
 func (e *Executor) startProcess(l *localSettings) func(context.Context, run.Spec) (run.Process, error) {
 	return func(_ context.Context, s run.Spec) (run.Process, error) {
 		c, err := l.command(s)

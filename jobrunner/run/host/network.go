@@ -20,7 +20,6 @@ func refuseNetwork(context.Context, run.Network) (string, error) {
 	return "", errors.New("the rule for the image gives its containers no network (network: none), and the pods of a cluster need one")
 }
 
-// clusterNetwork returns a function that creates the networks of clusters.
 func (e *Executor) clusterNetwork(engine *containerEngine) func(context.Context, run.Network) (string, error) {
 	return func(ctx context.Context, n run.Network) (string, error) {
 		if n.FolderID == "" { // a temporary network: the next run removes it
@@ -85,7 +84,6 @@ func isBlockInUse(err error) bool {
 	return strings.Contains(text, "overlap") || strings.Contains(text, "already used") || strings.Contains(text, "already in use") || strings.Contains(text, "conflicts")
 }
 
-// networkBlock returns the block of an existing network.
 func (e *containerEngine) networkBlock(ctx context.Context, name string) (string, error) {
 	format := "{{range .IPAM.Config}}{{.Subnet}} {{end}}"
 	if e.podman {
@@ -132,7 +130,6 @@ func (e *Executor) OrphanNetworks(ctx context.Context, folderID string) (all []s
 	return all
 }
 
-// RemoveNetwork removes a network from the engine that has it.
 func (e *Executor) RemoveNetwork(ctx context.Context, name string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()

@@ -169,7 +169,6 @@ func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Store, 
 	return informer.GetStore(), nil
 }
 
-// objectsIn returns the objects of an informer's store.
 func objectsIn[T any](store cache.Store) (all []*T) {
 	for _, object := range store.List() {
 		all = append(all, object.(*T))

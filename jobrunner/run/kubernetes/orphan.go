@@ -95,7 +95,6 @@ func (p *process) setInitial(pod *core.Pod) {
 	}
 }
 
-// objectsOf returns the objects that a Pod was created with.
 func objectsOf(pod *core.Pod) (o objects) {
 	o.pod = pod
 	for _, suffix := range []string{envSuffix, loginSuffix} {

@@ -96,7 +96,6 @@ func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
 	return nil
 }
 
-// mount adds volumes to a Pod.
 func mount(spec *core.PodSpec, container *core.Container, mounts []run.Mount) {
 	for i, m := range mounts {
 		name := fmt.Sprintf("volume-%d", i)

@@ -38,7 +38,6 @@ type Command struct {
 	Register *Register // nil if no later run has to find the group
 }
 
-// Group is a started process group.
 type Group struct {
 	cmd     *exec.Cmd
 	mark    string // value of MarkVariable
@@ -183,7 +182,6 @@ func (g *Group) Kill() {
 	<-g.done
 }
 
-// KillNoWait kills the group without waiting.
 func (g *Group) KillNoWait() {
 	g.mu.Lock()
 	if !g.reaped {

@@ -116,7 +116,6 @@ type KilledRun struct {
 	path  string
 }
 
-// KilledRuns returns the runs that were killed.
 func (r *Register) KilledRuns() (killed []KilledRun, err error) {
 	if r.file == nil {
 		return nil, nil

@@ -32,7 +32,6 @@ type Conn struct {
 	args buffer
 }
 
-// Open opens a database by its URI, and creates it if it is missing.
 func Open(uri string) (*Conn, error) {
 	c := &Conn{tls: libc.NewTLS()}
 	c.out = libc.Xmalloc(c.tls, 8)
@@ -65,7 +64,6 @@ func (c *Conn) Close() (err error) {
 	return err
 }
 
-// failure returns the error of the last call.
 func (c *Conn) failure(rc int32) error {
 	message := "out of memory"
 	if c.db != 0 {
@@ -208,7 +206,6 @@ func (s *Stmt) bind(i int32, arg any, space uintptr) (uintptr, error) {
 	return space, nil
 }
 
-// IsNull reports whether a column of the row is NULL.
 func (s *Stmt) IsNull(col int) bool {
 	return sqlite3.Xsqlite3_column_type(s.conn.tls, s.stmt, int32(col)) == sqlite3.SQLITE_NULL
 }

@@ -65,7 +65,6 @@ func Start(t testing.TB) string {
 	return server + "&search_path=" + schema
 }
 
-// Exec runs a statement on a new connection.
 func Exec(t testing.TB, address, statement string) {
 	t.Helper()
 	ctx := context.Background() // the test's context has ended during cleanup

@@ -146,7 +146,6 @@ func (w writer) Write(b []byte) (int, error) { return w(b) }
 // LoseCommit lets the next commit succeed, but breaks the connection before its reply.
 func (p *Proxy) LoseCommit() { p.lose.Store(new(func() error { return nil })) }
 
-// CutAtCommit is LoseCommit and Cut.
 func (p *Proxy) CutAtCommit() { p.lose.Store(new(p.cut)) }
 
 // HoldCommit breaks the client's connection at the next transaction, which the server gets when

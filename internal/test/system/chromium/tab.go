@@ -75,7 +75,6 @@ func (t *Tab) onEvent(event any) {
 	}
 }
 
-// Do runs actions of chromedp in the tab.
 func (t *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 	t.t.Helper()
 	do(t, "action", chromedp.Steps(actions...))
@@ -194,7 +193,6 @@ func (t *Tab) Problems() []string {
 	return slices.Clone(t.problems)
 }
 
-// Requests returns the addresses of all requests of the page.
 func (t *Tab) Requests() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

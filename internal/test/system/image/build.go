@@ -26,7 +26,6 @@ type settings struct {
 
 func (s settings) tag() string { return s.name + ":" + s.version }
 
-// platformImage is the image of a platform.
 type platformImage struct {
 	platform v1.Platform
 	image    v1.Image
@@ -118,7 +117,6 @@ func (s settings) labels() map[string]string {
 	return labels
 }
 
-// imageIndex returns the index of all platforms' images.
 func imageIndex(images []platformImage) v1.ImageIndex {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range images {
