@@ -133,7 +133,7 @@ func testEndpointRunsJobs(t *testing.T, c jobrunner.Config) {
 		e := echoEndpoint("e")
 		e.Container, e.TemplateID = nil, &template.ID
 		e = must.Do(c.Endpoints.Create(t.Context(), e))(t)
-		job, err := c.Jobs.RunSync(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{"say":"hello"}`)}, 0)
+		job, err := c.Jobs.RunToEnd(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{"say":"hello"}`)}, time.Minute, func(api.Job) {})
 		must.Hold(t, err == nil && job.Status == "COMPLETED" && string(job.Output) == `{"say":"hello"}`, v, "the job is", job, err)
 		must.Succeed(t, c.Endpoints.Delete(t.Context(), e.ID))
 		_, err = c.Jobs.Status(t.Context(), e.ID, job.ID)

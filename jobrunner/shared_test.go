@@ -30,7 +30,7 @@ func TestTwoNodesOnOneDatabase(t *testing.T) {
 	t.Run("while both are there", func(t *testing.T) {
 		a := deployWith(t, c)
 		endpoint = a.createEndpoint(echoEndpoint("shared"))
-		done, err := b.client(api.V1).Jobs.RunSync(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)}, 0)
+		done, err := b.client(api.V1).Jobs.RunToEnd(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)}, time.Minute, func(api.Job) {})
 		must.Hold(t, err == nil && done.Status == "COMPLETED", "submitted at the other one", done, err)
 		for _, d := range []*deployment{a, b} {
 			h := must.Do(d.client(api.V2).Jobs.Health(t.Context(), endpoint))(t)
@@ -202,7 +202,7 @@ func TestPageAtEachNode(t *testing.T) {
 	e := echoEndpoint("watched")
 	e.Container.Image = new("builtin/conformance")
 	id := nodes[0].createEndpoint(e)
-	job, err := nodes[1].client(api.V2).Jobs.RunSync(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"sleep","ms":20}`)}, time.Minute)
+	job, err := nodes[1].client(api.V2).Jobs.RunToEnd(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"sleep","ms":20}`)}, time.Minute, func(api.Job) {})
 	must.Require(t, err == nil && job.Status == "COMPLETED", "the job is", job, err, "want COMPLETED")
 	for i, d := range nodes {
 		s := d.pageOf(id)

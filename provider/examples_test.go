@@ -194,7 +194,7 @@ func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 		Name: "training", Type: "TRAINING", Image: "builtin/echo", Compute: api.ClusterCompute{GPUTypeID: "NVIDIA L4", GPUCountPerPod: 1, PodCount: 2},
 	})
 	_, podErr := c.Pods.Create(ctx, api.Pod{Name: "notebook", Container: &api.Container{Image: new("builtin/echo"), Command: api.Command{Args: new("print hello")}}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}})
-	job, jobErr := c.Jobs.RunSync(ctx, endpoint.ID, api.Submission{Input: json.RawMessage(`{}`)}, 0)
+	job, jobErr := c.Jobs.RunToEnd(ctx, endpoint.ID, api.Submission{Input: json.RawMessage(`{}`)}, time.Minute, func(api.Job) {})
 	must.Succeed(t, errors.Join(clusterErr, podErr, jobErr, delegationErr, keysErr, volumeErr, globalErr, secretErr, authErr, templateErr, endpointErr))
 	return map[string]string{"job_id": job.ID, "build_id": "b1"}
 }

@@ -91,7 +91,7 @@ func TestBodiesShareMemory(t *testing.T) {
 	}
 	// Without the limit, the bodies would use 1,810 MiB, and decoded a multiple.
 	p.checkPeakMemory(315, 0)
-	job := must.Do(p.client("k").Jobs.RunSync(t.Context(), strings.Split(path, "/")[2], api.Submission{Input: json.RawMessage(`{"a":1}`)}, 0))(t)
+	job := must.Do(p.client("k").Jobs.RunToEnd(t.Context(), strings.Split(path, "/")[2], api.Submission{Input: json.RawMessage(`{"a":1}`)}, time.Minute, func(api.Job) {}))(t)
 	must.Hold(t, job.Status == "COMPLETED", "afterwards", job)
 }
 

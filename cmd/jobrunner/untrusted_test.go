@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -41,7 +42,7 @@ rules:
 `)
 		p := serve(t, environment(dir, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+config, "--logs", "--log-format="+format)
 		id := p.createEndpointOfImage("a/b")
-		must.Do(p.client("k").Jobs.RunSync(t.Context(), id, api.Submission{Input: []byte(`{"a":1}`)}, 0))(t)
+		must.Do(p.client("k").Jobs.RunToEnd(t.Context(), id, api.Submission{Input: []byte(`{"a":1}`)}, time.Minute, func(api.Job) {}))(t)
 		p.get("/v2/serverless/x%1B]0;owned%07%C2%9B31m%E2%80%AE")
 		p.get("/v2/x%1B[2J/status/%1B[2J%C2%9B")
 		if _, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{

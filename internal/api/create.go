@@ -70,7 +70,7 @@ type pendingCreate[T any] struct {
 
 func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pendingCreate[T]) (T, error) {
 	var none T
-	if err := r.creates.begin(ctx); err != nil {
+	if err := r.creates.acquire(ctx, 1); err != nil {
 		return none, r.NotSent(c, err)
 	}
 	if !a.ambiguous { // after a lost answer, the first list still counts
@@ -130,8 +130,6 @@ func (t *createTracker[T]) acquire(ctx context.Context, turns int64) error {
 	t.once.Do(func() { t.turns = semaphore.NewWeighted(allTurns) })
 	return t.turns.Acquire(ctx, turns)
 }
-
-func (t *createTracker[T]) begin(ctx context.Context) error { return t.acquire(ctx, 1) }
 
 // finish ends an answered create. id is the created object, or "".
 func (t *createTracker[T]) finish(id string) {

@@ -84,29 +84,10 @@ func (h Health) Total() int {
 	return w.Idle + w.Initializing + w.Running + w.Throttled + w.Unhealthy
 }
 
-// defaultWait is how long the service holds a RunSync without a wait.
-const defaultWait = 90 * time.Second
-
 // Run submits a job and returns its id without waiting for it.
 func (j *Jobs) Run(ctx context.Context, endpointID string, s Submission) (Job, error) {
-	return j.submit(ctx, endpointID, "/run", s, httpclient.Call{})
-}
-
-// RunSync submits a job and waits until it ends, at most wait (1 s to 5 min, rounded to
-// milliseconds; 0 means the service's 90 s). A job that isn't finished by then isn't an error.
-func (j *Jobs) RunSync(ctx context.Context, endpointID string, s Submission, wait time.Duration) (Job, error) {
-	c := httpclient.Call{ExtraTime: defaultWait}
-	if wait > 0 {
-		c.ExtraTime = wait
-		c.Query = url.Values{"wait": {strconv.FormatInt(wait.Round(time.Millisecond).Milliseconds(), 10)}}
-	}
-	return j.submit(ctx, endpointID, "/runsync", s, c)
-}
-
-func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission, c httpclient.Call) (Job, error) {
-	c.Method, c.Body = http.MethodPost, s
 	answer := objectAnswer[Job]{kind: "job", decode: decodePlain[Job]}
-	_, err := j.do(ctx, endpointID, path, c, &answer)
+	_, err := j.do(ctx, endpointID, "/run", httpclient.Call{Method: http.MethodPost, Body: s}, &answer)
 	return j.redactJob(ctx, endpointID, answer.object, err)
 }
 

@@ -20,7 +20,6 @@ import (
 )
 
 func TestJobs(t *testing.T) {
-	const finished = `{"id":"j-1","status":"COMPLETED","delayTime":12,"executionTime":34,"workerId":"w","output":{"b":[1,2],"a":null}}`
 	input := json.RawMessage(`{"prompt":"<b>"}`)
 	d := &deployment{}
 	server := httptest.NewServer(d)
@@ -45,15 +44,9 @@ func TestJobs(t *testing.T) {
 			},
 			"POST /live/v2/e/run", `{"input":{"prompt":"<b>"},"webhook":"http://hook","policy":{"executionTimeout":5000,"lowPriority":false,"ttl":10000},
 				"s3Config":{"accessId":"i","accessSecret":"s","bucketName":"b","endpointUrl":"u"}}`, api.Job{ID: "j-1", Status: "IN_QUEUE"}},
-		{"runsync", finished,
-			func() (any, error) { return c.Jobs.RunSync(t.Context(), "e", api.Submission{Input: input}, 0) },
-			"POST /live/v2/e/runsync", `{"input":{"prompt":"<b>"}}`,
+		{"status of a finished job", `{"id":"j-1","status":"COMPLETED","delayTime":12,"executionTime":34,"workerId":"w","output":{"b":[1,2],"a":null}}`,
+			func() (any, error) { return c.Jobs.Status(t.Context(), "e", "j-1") }, "GET /live/v2/e/status/j-1", ``,
 			api.Job{ID: "j-1", Status: "COMPLETED", DelayTime: 12, ExecutionTime: 34, WorkerID: "w", Output: json.RawMessage(`{"b":[1,2],"a":null}`)}},
-		{"runsync with a wait", `{"id":"j-1","status":"IN_PROGRESS"}`,
-			func() (any, error) {
-				return c.Jobs.RunSync(t.Context(), "e", api.Submission{Input: input}, 1500*time.Millisecond)
-			},
-			"POST /live/v2/e/runsync?wait=1500", `{"input":{"prompt":"<b>"}}`, api.Job{ID: "j-1", Status: "IN_PROGRESS"}},
 		{"status", `{"id":"j-1","status":"FAILED","error":"boom","retries":2}`,
 			func() (any, error) { return c.Jobs.Status(t.Context(), "e", "j-1") },
 			"GET /live/v2/e/status/j-1", ``, api.Job{ID: "j-1", Status: "FAILED", Error: "boom", Retries: 2}},
@@ -141,28 +134,32 @@ func TestSubmissionIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A RunSync may take longer than its wait, by the time-out of a request (10 s here).
-func TestRunSyncTimeout(t *testing.T) {
+// A request for a stream may take longer than other requests (10 s here), by its wait for chunks.
+func TestStreamTimeout(t *testing.T) {
 	for _, c := range []struct {
-		wait, takes time.Duration
-		succeeds    bool
+		status   string
+		takes    time.Duration
+		succeeds bool
 	}{
-		{0, 99 * time.Second, true},
-		{0, 101 * time.Second, false},
-		{time.Second, 10 * time.Second, true},
-		{time.Second, 12 * time.Second, false},
-		{300 * time.Second, 309 * time.Second, true},
+		{"IN_QUEUE", 10 * time.Second, true},
+		{"IN_QUEUE", 12 * time.Second, false},
+		{"IN_PROGRESS", 19 * time.Second, true},
+		{"IN_PROGRESS", 21 * time.Second, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client, _ := deployPiped(t, api.V2, func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(r.URL.Path, "/status/") {
+					answer(200, `{"id":"j","status":"`+c.status+`"}`)(w, r)
+					return
+				}
 				select {
 				case <-time.After(c.takes):
 				case <-r.Context().Done():
 				}
-				answer(200, `{"id":"j","status":"COMPLETED"}`)(w, r)
+				answer(200, `[{"output":1}]`)(w, r)
 			})
-			_, err := client.Jobs.RunSync(t.Context(), "e", api.Submission{Input: json.RawMessage(`{}`)}, c.wait)
-			must.Equal(t, err == nil, c.succeeds, "success of a job that takes", c.takes, "with the wait", c.wait, "error", err)
+			_, err := client.Jobs.Stream(t.Context(), "e", "j", func(api.Job) {}, func(api.Chunk) error { return io.EOF })
+			must.Equal(t, errors.Is(err, io.EOF), c.succeeds, "success of a stream of a job", c.status, "that takes", c.takes, "error", err)
 		})
 	}
 }

@@ -139,7 +139,9 @@ func (b *body) drain(h http.Header) {
 		b.readErr = http.ErrBodyReadAfterClose
 	}
 	h.Set("Connection", "close")
-	lingerAfter(b.ctx)
+	if c, ok := b.ctx.Value(connKey{}).(*conn); ok {
+		c.lingers.Store(true) // discards the rest of the client's data before it closes
+	}
 }
 
 // end gives net/http drainTime for the rest of the body.

@@ -81,13 +81,6 @@ func (l *Listener) ConnContext(ctx context.Context, c net.Conn) context.Context 
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// lingerAfter makes the context's connection discard the rest of the client's data before it closes.
-func lingerAfter(ctx context.Context) {
-	if c, ok := ctx.Value(connKey{}).(*conn); ok {
-		c.lingers.Store(true)
-	}
-}
-
 // Write sets a deadline for each rateBytes. It resets the connection of a slower client, which also
 // drops the data that the kernel has buffered for the client.
 func (c *conn) Write(p []byte) (written int, err error) {

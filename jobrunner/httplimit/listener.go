@@ -66,7 +66,7 @@ type Listener struct {
 func Listen(l net.Listener, c Connections) *Listener {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	descriptors := Descriptors()
-	reserved := reservedDescriptors(descriptors)
+	reserved := min(max(descriptors/4, minReserve), maxReserve, descriptors-1) // for the database and workers
 	c.Max = min(cmp.Or(c.Max, DefaultConnections), descriptors-reserved)
 	c.PerAddress = cmp.Or(c.PerAddress, DefaultPerAddress)
 	spare, _ := os.Open(os.DevNull) // without it, rejecting has to wait for a free descriptor
@@ -75,11 +75,6 @@ func Listen(l net.Listener, c Connections) *Listener {
 		Listener: l, Connections: c, lingering: make(chan struct{}, min(maxRejects, reserved/6)), life: life, stop: stop, spare: spare,
 		open: map[*conn]struct{}{}, idle: map[*conn]struct{}{}, counts: map[netip.Prefix]int{}, lastLogged: map[string]time.Time{},
 	}
-}
-
-// reservedDescriptors returns the number of descriptors reserved for the database and workers.
-func reservedDescriptors(descriptors int) int {
-	return min(max(descriptors/4, minReserve), maxReserve, descriptors-1)
 }
 
 // Accept returns an error only when the listener is closed.

@@ -54,16 +54,11 @@ func newClusterV2(c store.Cluster, members []store.Pod) clusterV2 {
 		}
 		w.DataCenterID = p.DataCenterID
 		if *p.Cluster.Rank == 0 {
-			w.Primary = newPrimaryV2(p)
+			w.Primary = &primaryV2{PodID: p.ID, Status: string(p.Status)}
+			if ssh := directSSH(p); ssh != nil && p.Status == store.PodRunning {
+				w.Primary.SSHEndpoint = fmt.Sprintf("%s:%d", ssh.Host, ssh.Port)
+			}
 		}
-	}
-	return w
-}
-
-func newPrimaryV2(p store.Pod) *primaryV2 {
-	w := &primaryV2{PodID: p.ID, Status: string(p.Status)}
-	if ssh := directSSH(p); ssh != nil && p.Status == store.PodRunning {
-		w.SSHEndpoint = fmt.Sprintf("%s:%d", ssh.Host, ssh.Port)
 	}
 	return w
 }

@@ -58,21 +58,15 @@ type delegationV2 struct {
 }
 
 func newDelegationV2(d store.Delegation) delegationV2 {
-	w := delegationV2{RegistryURI: registryURI(d.ECRImage)}
+	var w delegationV2
 	copyFields(&w, d)
+	if domain, known := ecrDomains[d.Partition]; known {
+		w.RegistryURI = fmt.Sprintf("%s.dkr.ecr.%s.%s", d.Account, d.Region, domain)
+	}
 	return w
 }
 
 var ecrDomains = map[string]string{"aws": "amazonaws.com", "aws-cn": "amazonaws.com.cn", "aws-us-gov": "amazonaws.com"}
-
-// registryURI returns the address of the image's registry, or "" for an unknown partition.
-func registryURI(i store.ECRImage) string {
-	domain, known := ecrDomains[i.Partition]
-	if !known {
-		return ""
-	}
-	return fmt.Sprintf("%s.dkr.ecr.%s.%s", i.Account, i.Region, domain)
-}
 
 func createDelegationV2(c *call, body delegationBodyV2) (store.Delegation, error) {
 	arn := ecrARN.FindStringSubmatch(*body.Resource) // the body passed this pattern

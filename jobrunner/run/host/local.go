@@ -167,10 +167,12 @@ func (e *Executor) handler(l *localSettings) run.Handler {
 			return nil, ctx.Err()
 		case err != nil:
 			return nil, err
-		case !group.Succeeded():
-			return nil, commandError(stderr.String(), group.Exit())
+		case group.Succeeded():
+			return output, nil
+		case stderr.String() == "":
+			return nil, fmt.Errorf("the command ended with %s, and wrote nothing to stderr", group.Exit())
 		}
-		return output, nil
+		return nil, fmt.Errorf("%s\n(%s)", stderr.String(), group.Exit())
 	}
 }
 
@@ -204,11 +206,4 @@ func readOutput(stdout io.Reader, job run.Job) (output []byte, err error) {
 			return nil, err
 		}
 	}
-}
-
-func commandError(stderr, exit string) error {
-	if stderr == "" {
-		return fmt.Errorf("the command ended with %s, and wrote nothing to stderr", exit)
-	}
-	return fmt.Errorf("%s\n(%s)", stderr, exit)
 }
