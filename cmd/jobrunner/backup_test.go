@@ -128,10 +128,13 @@ func TestBackupOfPostgres(t *testing.T) {
 	}
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	dump := filepath.Join(t.TempDir(), "dump")
-	p := serve(t, append(env, "GPUCLOUD_ENGINE="+source.String()), "--data="+t.TempDir(), "--limits=off")
+	usedFolder := t.TempDir()
+	writeFile(t, filepath.Join(usedFolder, "jobrunner.db"), "")
+	p := serve(t, append(env, "GPUCLOUD_ENGINE="+source.String()), "--data="+usedFolder, "--limits=off")
 	endpoint, jobs := backUpUnderLoad(t, p, func() {
 		run("pg_dump", "--format=custom", "--no-owner", "--schema="+schema, "--file="+dump, "--dbname="+libpqURL.String())
 	})
+	must.Contain(t, p.stderr.String(), "the jobs and objects in the data folder are not used")
 	restoredURL := libpqURL
 	restoredURL.Path = target.Path
 	// A dump that was cut leaves nothing, so that the whole one can be restored after it.

@@ -122,6 +122,9 @@ func (s *serve) Run() (err error) {
 	log := logger(out, s.LogFormat)
 	connections.Logger = log
 	s.warnOfPassword(log)
+	if engine != "" && sqldb.HasDatabase(dir) {
+		log.Warn("the jobs and objects in the data folder are not used: they were made without --engine, and can't be moved to PostgreSQL", "folder", dir)
+	}
 	programs, err := s.openExecutor(ctx, dir, log)
 	if err != nil {
 		return err
