@@ -274,10 +274,10 @@ resource "gpucloud_network_volume" "v" {
 		return expect(t, out, "1 added")
 	}},
 	{"`required_version` in a `.tf` file rejects older releases", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
-		return refusesNewer(t, w, "versions.tf")
+		return obeysRequiredVersion(t, w, "versions.tf")
 	}},
 	{"`required_version` in a `.tofu` file rejects older releases", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
-		return refusesNewer(t, w, "versions.tofu")
+		return obeysRequiredVersion(t, w, "versions.tofu")
 	}},
 	{"encrypted state (`encryption` block)", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume+`terraform {
@@ -408,8 +408,8 @@ func expectUnsupported(t *testing.T, output, reason string) string {
 	return no
 }
 
-// refusesNewer reports whether the CLI obeys a constraint in a file that requires a later release.
-func refusesNewer(t *testing.T, w *acctest.Workspace, file string) string {
+// obeysRequiredVersion returns whether the CLI fails if required_version in the file demands a later release.
+func obeysRequiredVersion(t *testing.T, w *acctest.Workspace, file string) string {
 	t.Helper()
 	w.Write("main.tf", volume)
 	w.Write(file, "terraform {\n  required_version = \">= 99\"\n}\n")

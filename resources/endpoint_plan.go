@@ -57,7 +57,7 @@ func checkScaling(c diagnostics.Check, endpointType types.String, scaling endpoi
 	}
 }
 
-// checkCUDAVersions rejects two constraints of a machine's CUDA version.
+// checkCUDAVersions rejects a minimum CUDA version together with a list of allowed versions.
 func checkCUDAVersions(c diagnostics.Check, gpu types.Object) {
 	versions := deref(value.As[struct {
 		AllowedCUDAVersions types.Set
@@ -160,8 +160,8 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 }
 
 // addsOrRemoves reports whether a plan adds or removes gpu or cpu. other is the planned value of the
-// other attribute. If other is set, an unknown planned value must become null, because the plan during
-// the apply rejects an endpoint with both.
+// other attribute. If other is set, an unknown planned value adds nothing: it must become null, because
+// an endpoint with both is rejected.
 func addsOrRemoves(planned, before, other attr.Value) bool {
 	return planned.IsNull() != before.IsNull() && (!planned.IsUnknown() || other.IsNull())
 }
@@ -261,7 +261,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 		switch {
 		case planned != nil:
 			desired = planned
-		case desired != nil && p.State.Private.Linked: // the template's CUDA versions may have changed: keep the state's
+		case desired != nil && p.State.Private.Linked: // the link doesn't include the CUDA versions: keep the state's
 			desired.OpenCUDA = true
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate

@@ -78,8 +78,8 @@ var endpointSchema = schema.Schema{
 	}),
 }
 
-// endpointOneVersion lists the attributes that only one API version has. An update on API v1 handles
-// changes of most of them, because API v1 has them through a template or under other names.
+// endpointOneVersion lists the attributes that can be configured on one API version only. An update on API v1
+// handles changes of most of them, because API v1 has the same settings in a template or under other names.
 var endpointOneVersion = slices.Concat(
 	handledByKind(api.V2, nil, "image", "args", "entrypoint", "cmd", "disk", "env_wo", "ports", "registry", "gpu.pools"),
 	handledByKind(api.V2, []string{"QUEUE"}, "type"), handledByKind(api.V2, []string{"{}"}, "env"), handledByKind(api.V2, []string{"[]"}, "gpu.excluded_types"),
@@ -92,7 +92,7 @@ func urlAttribute(text string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: text}
 }
 
-var gpuAttribute = optionalObject("GPUs of a worker, chosen by `pools` or by `type_ids`. Without `gpu` and `cpu`, any compute. Adding or removing the block forces replacement.", attributes{
+var gpuAttribute = optionalObject("GPUs of a worker, chosen by `pools` or by `type_ids`. Without `gpu` and `cpu`, any compute. Adding or removing `gpu` forces replacement.", attributes{
 	"pools":          endpointMembers.texts("gpu.pools", "GPU pools, such as `ADA_24`."),
 	"excluded_types": endpointMembers.texts("gpu.excludedTypes", "GPU types in the pools that workers must not get."),
 	"type_ids": schema.ListAttribute{
@@ -107,7 +107,7 @@ var gpuAttribute = optionalObject("GPUs of a worker, chosen by `pools` or by `ty
 var cpuAttribute = schema.ListNestedAttribute{
 	Optional: true,
 	MarkdownDescription: "CPU configurations that a worker may have, in order of preference. On API v1 all have the same `vcpu_count`. " +
-		"Adding or removing the block forces replacement.",
+		"Adding or removing `cpu` forces replacement.",
 	Validators: []validator.List{rule.SomeElements{}, rule.Unique{}},
 	NestedObject: schema.NestedAttributeObject{
 		Attributes: map[string]schema.Attribute{
@@ -199,7 +199,7 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 		m.TemplateID = types.StringValue(id)
 	}
 	if got.Container != nil {
-		// With a template, the other settings are the template's copy: see recordRead.
+		// With a template, settings that aren't configured are a copy of the template's: see recordRead.
 		container := *got.Container
 		container.Env = m.withoutWriteOnly(m.Private.EnvWO, container.Env)
 		m.container.flatten(container, imported || m.TemplateID.IsNull())
@@ -218,6 +218,7 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	}
 	m.Scaling = value.Object(scalingAttribute, scaling)
 	got.CreatedAt = cmp.Or(m.CreatedAt.ValueString(), got.CreatedAt)
+	// API v1 may return all data centers for none, and none for all: keep the configured form.
 	allDataCenters := m.Private.AnyDataCenters
 	switch prior := value.Strings(m.DataCenterIDs); {
 	case len(got.DataCenterIDs) == 0 && (api.AllDataCenters(prior) || sameElements(prior, allDataCenters)):
@@ -263,8 +264,8 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 		gpu.ExcludedTypes = value.KeepSet(gpu.ExcludedTypes, got.ExcludedTypes)
 	}
 	gpu.Count = types.Int64Value(max(got.Count, 1))
-	// With a template, the CUDA versions may be the template's, except on API v1, whose link
-	// doesn't include them.
+	// The CUDA versions may be a copy of the template's. They aren't if there is no template, or if the
+	// endpoint is linked to it (API v1): a link doesn't include them.
 	if m.TemplateID.IsNull() || len(gpu.AllowedCUDAVersions.Elements()) > 0 || linked {
 		gpu.AllowedCUDAVersions = value.KeepSet(gpu.AllowedCUDAVersions, got.AllowedCUDAVersions)
 	}

@@ -65,7 +65,7 @@ func TestSecretIsChecked(t *testing.T) {
 		"expected an error with the taken name and without the value, got", diags)
 }
 
-// After an import, the first version is only recorded.
+// After an import, the first value_wo_version is recorded without sending the value.
 func TestSecretImport(t *testing.T) {
 	d, p := deploy(t)
 	created := must.Do(d.Client(t, api.V2).Secrets.Create(t.Context(), api.Secret{Name: "token", Value: "planted-old"}))(t)

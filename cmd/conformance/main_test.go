@@ -46,7 +46,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build builds the programs once. Tests call it, since go test ignores the files that TestMain opens.
+// build builds the programs once. Tests call it instead of TestMain: go test's cache doesn't notice changes of
+// files that TestMain opens.
 var build = sync.OnceValue(func() error { return gobuild.Programs(context.Background(), filepath.Dir(binary), ".", "../jobrunner") })
 
 const key = "the-key-of-the-suite"

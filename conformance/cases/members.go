@@ -89,7 +89,8 @@ var kinds = func() []kind {
 	return list
 }()
 
-// fieldsOf returns a version's members of a kind, in the order of members.tsv, which tests check.
+// fieldsOf returns a version's members of a kind, in the order of members.tsv. It panics if the table is invalid:
+// tests find that.
 func fieldsOf(kind, version string) (fields []field) {
 	for line := range strings.Lines(membersTable) {
 		columns := strings.Split(strings.TrimRight(line, "\r\n"), "\t")

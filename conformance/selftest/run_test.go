@@ -181,8 +181,8 @@ func TestHiddenObjectIsReported(t *testing.T) {
 	}
 }
 
-// Without --allow a run only reads, with at most 300 requests. Some clauses about billing
-// read two of the five histories. The plan has at most 400 requests, the default of --max-requests.
+// Without --allow a run only reads, with at most 300 requests. Its plan has at most 400, the default of
+// --max-requests.
 func TestDefaultRunOnlyReads(t *testing.T) {
 	var requests atomic.Int64
 	var settingUp atomic.Bool

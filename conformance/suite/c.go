@@ -259,8 +259,8 @@ func isHeldStream(x *wire.Exchange) bool {
 }
 
 // answerPatience is how long, in real time, an answer may take before the target's clock is
-// advanced while the request is pending. It is long, because an advance makes a slow case
-// judge too late. Requests that the target holds are sent with Start.
+// advanced while the request is pending. It is long, because an advance can make a slow
+// case too late to judge. Requests that the target holds are sent with Start.
 const answerPatience = 15 * time.Second
 
 // patiencePerByte is added for each byte of a body. 20 MB get 4 s more, enough on a busy

@@ -20,7 +20,7 @@ var endpointV1 = rows(V1, "endpoint", "v1 document: EndpointCreateInput",
 	f("idleTimeout", "integer", readWrite, sameAs("workers.idleTimeout"), defaultTo(`5`), between(1, 3600), unit("s")),
 	f("scalerType", "string", readWrite, sameAs("scaling.type"), oneOf("QUEUE_DELAY", "REQUEST_COUNT"), defaultTo(`"QUEUE_DELAY"`)),
 	f("scalerValue", "integer", readWrite, sameAs("scaling.queueDelay", "scaling.requestCount"), defaultTo(`4`), atLeast(1), note("seconds in the queue, or requests per worker")),
-	f("executionTimeoutMs", "integer", readWrite, sameAs("timeout"), defaultTo(`0`), between(5000, 604800000), orZero, unit("ms"), clearedBy(`0`), note(timeoutBounds)),
+	f("executionTimeoutMs", "integer", readWrite, sameAs("timeout"), defaultTo(`0`), between(5000, 604800000), orZero, unit("ms"), clearedBy(`0`), note(timeoutNote)),
 	f("flashboot", "boolean", writeOnly, defaultTo(`false`), note("never returned; the default is v2's")),
 	f("env", "{}string", Read, from("v1 document: Endpoint"), note("the variables of the template")),
 	f("template", "object", Read, from("v1 document: Endpoint"), note("a template, with includeTemplate=true")),
@@ -30,13 +30,13 @@ var endpointV1 = rows(V1, "endpoint", "v1 document: EndpointCreateInput",
 	f("version", "integer", Read, from("v1 document: Endpoint"), note("rises when the template or its environment changes")),
 )
 
-// timeoutBounds is the note on an endpoint's time-out.
-const timeoutBounds = "0 if never set; jobs without policy.executionTimeout use it"
+// timeoutNote is the note on an endpoint's time-out.
+const timeoutNote = "becomes the default of policy.executionTimeout unless it is 0"
 
 var endpointV2 = rows(V2, "endpoint", "v2 document: CreateEndpointRequest",
 	f("id", "string", Read, required(Read), from("v2 document: Endpoint")),
 	f("name", "string", readWrite, required(Create|Read), atLeast(1), note("need not be unique")),
-	f("type", "string", Create|Read, oneOf("QUEUE", "LOAD_BALANCER"), defaultTo(`"QUEUE"`), note("fixed at create; the document requires it; clients always send it")),
+	f("type", "string", Create|Read, oneOf("QUEUE", "LOAD_BALANCER"), defaultTo(`"QUEUE"`), note("fixed at create; optional although the document requires it; clients always send it")),
 	f("templateId", "string", writeOnly, atLeast(1), note("a serverless template: the request copies its settings, except members that this body sets; env is merged by name; later changes of the template have no effect")),
 	f("image", "string", readWrite, unless("templateId"), atLeast(1), form(Argument), from("v2 document: ContainerConfig"), note("required in a create without templateId")),
 	f("args", "string", readWrite, form(Argument), clearedBy(`""`), from("v2 document: ContainerConfig"), note("a shell string, or {\"entrypoint\":[…],\"cmd\":[…]}; must agree with entrypoint and cmd")),
@@ -67,14 +67,14 @@ var endpointV2 = rows(V2, "endpoint", "v2 document: CreateEndpointRequest",
 	f("workers.max", "integer", readWrite, required(Read), defaultTo(`3`), atLeast(0)),
 	f("workers.idleTimeout", "integer", readWrite, defaultTo(`10`), between(1, 3600), unit("s"), note("on a QUEUE endpoint with REQUEST_COUNT: rejected in requests, absent from responses")),
 
-	f("scaling", "object", readWrite, required(Read), defaultTo(`{"type":"QUEUE_DELAY","queueDelay":4}`), from("v2 document: EndpointScaling"), note("the document requires it; clients always send it")),
+	f("scaling", "object", readWrite, required(Read), defaultTo(`{"type":"QUEUE_DELAY","queueDelay":4}`), from("v2 document: EndpointScaling"), note("optional although the document requires it; clients always send it")),
 	f("scaling.type", "string", readWrite, required(readWrite), oneOf("QUEUE_DELAY", "REQUEST_COUNT"), from("v2 document: EndpointScaling"), note("REQUEST_COUNT on a LOAD_BALANCER endpoint")),
 	f("scaling.queueDelay", "number", readWrite, when("QUEUE_DELAY"), atLeast(0.5), unit("s"), from("v2 document: QueueDelayScaling"), note("required with QUEUE_DELAY, otherwise rejected")),
 	f("scaling.requestCount", "integer", readWrite, when("REQUEST_COUNT"), atLeast(1), from("v2 document: RequestCountScaling"), note("required with REQUEST_COUNT, otherwise rejected; requests per worker")),
 
 	f("dataCenterIds", "[]string", readWrite, required(Read), openEnum(DataCenterIDs), form(ID), clearedBy(`[]`), note("empty: any; enforced, not preferred")),
 	f("networkVolumes", "[]string", readWrite, required(Read), clearedBy(`[]`)),
-	f("timeout", "integer", readWrite, required(Read), defaultTo(`0`), between(5000, 604800000), orZero, unit("ms"), clearedBy(`0`), from("field notes: endpoint"), note(timeoutBounds+"; the document's default of 300000 is not applied")),
+	f("timeout", "integer", readWrite, required(Read), defaultTo(`0`), between(5000, 604800000), orZero, unit("ms"), clearedBy(`0`), from("field notes: endpoint"), note(timeoutNote+"; the document's default of 300000 is not applied")),
 	f("flashboot", "string", readWrite, required(Read), oneOf("OFF", "FLASHBOOT", "PRIORITY_FLASHBOOT"), defaultTo(`"OFF"`)),
 	f("createdAt", "string", Read, required(Read), from("v2 document: Endpoint"), note("RFC 3339")),
 

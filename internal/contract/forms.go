@@ -19,6 +19,7 @@ var (
 	GPUTypeID    = Form{`^\s*[^-\s]`, "the id of a GPU type"}
 	SSHKey       = Form{`^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$`, "a public key as <type> <base64-key> [comment], as in ~/.ssh/id_ed25519.pub"}
 	SecretName   = Form{`^[a-zA-Z_][a-zA-Z0-9_.\-/]*$`, "letters, digits, _, ., - and /, and a letter or _ first"}
+	// ReservedName matches the names that are rejected.
 	ReservedName = Form{`^[Rr][Uu][Nn][Pp][Oo][Dd]`, "it must not begin with RUNPOD, in upper or lower case"}
 	Visible      = Form{"[^\\p{Z}\\t-\\r\u0085]", "a character that is not white space"}
 	// ECRRepository is an ARN. AWS has no tag in one; here one may follow the repository, as

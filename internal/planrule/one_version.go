@@ -40,7 +40,7 @@ func (o OneVersion) Check(ctx context.Context, c diagnostics.Check, version api.
 		return
 	}
 	setting := o.Attribute
-	// The error shows the value of an attribute with a fixed set of values, whose Except has some of them.
+	// The error shows the value if the attribute has a fixed set of values: then Except lists some of them.
 	if isFreeText := len(o.Except) == 0 || o.Except[0] == ""; !isFreeText && !redact.IsSecret(o.Attribute) {
 		switch v.(type) {
 		case types.String, types.Bool:

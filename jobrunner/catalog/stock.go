@@ -57,8 +57,8 @@ type Placement struct {
 	Product    string
 }
 
-// LevelOf returns the stock that the file states: of the matching rules in force, the latest applies. stated is
-// false if no rule matches; then the machine's own stock applies.
+// LevelOf returns the stock that the file states. If several rules match, the one that took effect last
+// applies. stated is false if no rule matches; then the machine's own stock applies.
 func (c *Catalog) LevelOf(p Placement) (level Level, stated bool) {
 	p.Cloud = cmp.Or(p.Cloud, Secure)
 	for _, r := range slices.Backward(c.stock) {

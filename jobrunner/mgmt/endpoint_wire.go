@@ -48,7 +48,7 @@ type endpointV2 struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 	containerV2
-	GPU            *gpuV2        `json:"gpu,omitempty"` // absent for a CPU endpoint, any compute, or types outside all pools
+	GPU            *gpuV2        `json:"gpu,omitempty"` // absent if the endpoint runs on CPUs or any compute, or if its GPU types are in no pool
 	CPU            []cpuV2       `json:"cpu,omitempty"`
 	Workers        workersV2     `json:"workers"`
 	Scaling        scalingV2     `json:"scaling"`
@@ -60,7 +60,7 @@ type endpointV2 struct {
 	RequestURLs    requestURLsV2 `json:"requestUrls"`
 }
 
-// endpointV1 is an endpoint in an answer, without members that don't apply, its user and workers.
+// endpointV1 is an endpoint in an answer, without its user and workers. Members that don't apply are omitted.
 type endpointV1 struct {
 	ID                  string            `json:"id"`
 	Name                string            `json:"name"`

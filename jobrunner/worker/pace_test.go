@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// A worker that pauses while jobs wait is advised to run several. A fast or idle worker isn't.
+// A worker that pauses while jobs wait is advised to run several jobs at once. A fast or idle worker isn't.
 func TestAdviceOnPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration
@@ -26,7 +26,7 @@ func TestAdviceOnPace(t *testing.T) {
 		"nothing waits": {900 * time.Millisecond, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runSilentTest(t, func(f *fixture, id string, _ chan string) {
+			actAsWorker(t, func(f *fixture, id string, _ chan string) {
 				for range c.queued {
 					f.submit(engine.NewJob{})
 				}
@@ -52,11 +52,12 @@ func TestAdviceOnPace(t *testing.T) {
 	}
 }
 
-// runSilentTest lets the test act as the only worker of an endpoint. started has later workers' ids.
-func runSilentTest(t *testing.T, test func(f *fixture, id string, started chan string)) {
+// actAsWorker runs a test that acts as the only worker of an endpoint, whose id is id. started receives
+// the ids of workers that start later.
+func actAsWorker(t *testing.T, test func(f *fixture, id string, started chan string)) {
 	t.Helper()
 	bubbleWithConfig(t, nil, func(c *worker.Config) chan string {
-		processes := silentPrograms{started: make(chan string, 10), folder: "/handlers"}
+		processes := idlePrograms{started: make(chan string, 10), folder: "/handlers"}
 		c.Programs = processes
 		return processes.started
 	}, func(f *fixture, started chan string) {
@@ -74,7 +75,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 		"": false, "stand-in": false, "unknown": false, "1": false,
 	} {
 		t.Run(fmt.Sprintf("release %s", release), func(t *testing.T) {
-			runSilentTest(t, func(f *fixture, firstID string, started chan string) {
+			actAsWorker(t, func(f *fixture, firstID string, started chan string) {
 				f.pools.Client("ep", firstID).SetSDK(release)
 				synctest.Wait()
 				must.Hold(f.t, !strings.Contains(f.log.String(), "other workers share this folder"), "a worker alone in its folder gets advice", f.log)

@@ -49,7 +49,7 @@ func runStopTest(t *testing.T, pause time.Duration, observe func(*stopFixture, e
 			config.Observe = func(event engine.Event) { observe(s, event) }
 		}
 		e := must.Do(engine.Open(t.Context(), config))(t)
-		processes := silentPrograms{started: make(chan string, 2), processes: make(chan *silentProcess, 2)}
+		processes := idlePrograms{started: make(chan string, 2), processes: make(chan *idleProcess, 2)}
 		pools := worker.New(worker.Config{Queue: slowReports{e, pause}, Clock: clk, Logger: log, URL: "http://deployment", Programs: processes})
 		defer func() {
 			pools.Close()
@@ -107,12 +107,13 @@ func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 	})
 }
 
-// WaitForStops names a cancelled job after its open posts. A worker with an endless post is killed.
+// WaitForStops names a cancelled job only after the worker's POST requests about it have ended. A worker whose
+// request never ends is killed.
 func TestWaitForStopsOmitsPostedJob(t *testing.T) {
 	runStopTest(t, 0, nil, func(s *stopFixture) {
 		done := s.worker.BeginPost(s.job)
 		must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
-		must.Equal(s.t, s.stops(2*time.Second), nil, "the jobs of WaitForStops during an open post")
+		must.Equal(s.t, s.stops(2*time.Second), nil, "the jobs of WaitForStops during a post")
 		stops := make(chan []string)
 		go func() { stops <- s.stops(2 * time.Second) }()
 		synctest.Wait()
@@ -131,17 +132,17 @@ func TestWaitForStopsOmitsPostedJob(t *testing.T) {
 	})
 }
 
-// silentPrograms starts processes that do nothing.
-type silentPrograms struct {
-	started   chan string         // ids of the workers
-	processes chan *silentProcess // nil if the test doesn't need them
-	folder    string              // shared by the processes, or ""
+// idlePrograms starts workers whose process does nothing: the test acts in their place.
+type idlePrograms struct {
+	started   chan string       // ids of the workers
+	processes chan *idleProcess // nil if the test doesn't need them
+	folder    string            // shared by the processes, or ""
 }
 
-func (s silentPrograms) Program(string) (run.Program, error) {
+func (s idlePrograms) Program(string) (run.Program, error) {
 	return run.Program{Folder: s.folder, Start: func(_ context.Context, spec run.Spec) (run.Process, error) {
 		s.started <- spec.ID
-		p := &silentProcess{}
+		p := &idleProcess{}
 		p.Context, p.end = context.WithCancel(context.Background())
 		if s.processes != nil {
 			s.processes <- p
@@ -150,16 +151,16 @@ func (s silentPrograms) Program(string) (run.Program, error) {
 	}}, nil
 }
 
-// silentProcess is a process that does nothing until it is stopped, which ends its context.
-type silentProcess struct {
+// idleProcess is a process that does nothing until it is stopped, which ends its context.
+type idleProcess struct {
 	context.Context
 	end context.CancelFunc
 }
 
-func (p *silentProcess) Exit() run.Exit     { return run.Exit{Text: "killed"} }
-func (p *silentProcess) Stop(time.Duration) { p.end() }
-func (p *silentProcess) Address() string    { return "" }
-func (p *silentProcess) Usage() run.Usage   { return run.Usage{} }
+func (p *idleProcess) Exit() run.Exit     { return run.Exit{Text: "killed"} }
+func (p *idleProcess) Stop(time.Duration) { p.end() }
+func (p *idleProcess) Address() string    { return "" }
+func (p *idleProcess) Usage() run.Usage   { return run.Usage{} }
 
 // A worker that restarts gets its lost job again, and WaitForStops must not name that job.
 func TestWaitForStopsOmitsLostJob(t *testing.T) {

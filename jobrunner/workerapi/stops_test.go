@@ -81,7 +81,8 @@ func newManualWorker(t *testing.T) *manualWorker {
 	return &manualWorker{t: t, spec: spec, client: client, endpoint: endpoint.ID, http: &http.Client{Transport: transport}}
 }
 
-// send sends a request to the URL in a variable of the worker. id replaces the URL's $ID: the job of a result, otherwise the worker.
+// send sends a request to the URL in a variable of the worker. id replaces $ID in the URL: it is the job's id
+// in the URL of results, and the worker's id in all others.
 func (s *manualWorker) send(ctx context.Context, variable, id, query, body string) (*http.Response, string, error) {
 	url := strings.NewReplacer("$RUNPOD_POD_ID", s.spec.ID, "$ID", id).Replace(s.spec.Env[variable]) + query
 	method := http.MethodGet

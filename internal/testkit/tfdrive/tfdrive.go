@@ -256,7 +256,7 @@ func (p *PlannedChange) plan(d *Provider, typeName string, schema *tfprotov6.Sch
 	})
 	p.Diagnostics = append(p.Diagnostics, resp.Diagnostics...)
 	p.State = State{Type: typeName, Value: d.unpack(resp.PlannedState, d.types[typeName]), private: resp.PlannedPrivate, identity: resp.PlannedIdentity}
-	// Terraform can't show a saved plan with such an identity, and OpenTofu can't save it.
+	// Terraform can't show a saved plan whose identity has unknown values, and OpenTofu can't save the plan.
 	if id := resp.PlannedIdentity; id != nil && id.IdentityData != nil && !d.unpack(id.IdentityData, d.ids[typeName]).IsFullyKnown() {
 		d.t.Errorf("%s: the planned identity is not known", typeName)
 	}
