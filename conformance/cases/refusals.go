@@ -290,12 +290,9 @@ func judgeAbsentObjects(a api) func(*suite.C) {
 				expectNotListed(c, string(a), list.path, id)
 			}
 			for _, op := range served {
-				var answer *suite.Answer
-				absent := func() bool { answer = op.send(c, id, op.validBody(c, o, c.Nonce())); return answer.IsRefusal() }
+				answer := op.send(c, id, op.validBody(c, o, c.Nonce()))
 				if op.effect == effectRead {
-					eventually(c, absent)
-				} else {
-					absent()
+					eventually(c, func() bool { answer = op.send(c, id, nil); return answer.IsRefusal() })
 				}
 				expectAbsent(op, answer, 410)
 			}

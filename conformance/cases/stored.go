@@ -144,7 +144,12 @@ func judgeAllUpdates(s *objects, updateIndex int) {
 		s.updateMember(o, f, updateIndex)
 	}
 	if last != nil {
-		s.judgePartialObjects(o)
+		for _, f := range s.fields {
+			if value, known := s.placeholders.resolve(f.value); known && slices.Contains(partialMembers, f.path) && o.canHold(f) {
+				// Only the OpenAPI document says that an object in a body is merged, not replaced.
+				s.c.Should(func() { s.update(o, suite.M{f.path: value}, 0, true) })
+			}
+		}
 	}
 	for _, f := range last {
 		s.updateMember(o, f, updateIndex)
@@ -163,15 +168,6 @@ func (s *objects) updateMember(o object, f field, updateIndex int) {
 
 // partialMembers can be updated without the other members of their object.
 var partialMembers = []string{"workers.min", "workers.max", "workers.idleTimeout", "gpu.count", "gpu.allowedCudaVersions"}
-
-func (s *objects) judgePartialObjects(o object) {
-	for _, f := range s.fields {
-		if value, known := s.placeholders.resolve(f.value); known && slices.Contains(partialMembers, f.path) && o.canHold(f) {
-			// Only the OpenAPI document says that an object in a body is merged, not replaced.
-			s.c.Should(func() { s.update(o, suite.M{f.path: value}, 0, true) })
-		}
-	}
-}
 
 // judgeOthersUnchanged updates and deletes one of three objects, and judges the others.
 func judgeOthersUnchanged(s *objects) {

@@ -25,8 +25,9 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		`{"input":"text"}`, `{"input":[{}]}`, `{"input":7}`, `{"input":null}`, `{"input":true}`,
 	)},
 	{ID: "SUB-03", Level: suite.Should, Source: "Job submission body, input", Statement: "An empty object is a valid input.",
-		Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.M{"input": suite.M{}}).Is(200))
+			c.JobOf(c.Post("/runsync", suite.M{"input": suite.M{}}).Is(200))
 		}},
 	{ID: "SUB-04", Source: "Errors, 400", Statement: "A submission that isn't a JSON object returns 400.",
 		Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 16, Run: func(c *suite.C) {
@@ -109,8 +110,8 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 	{ID: "SUB-06", Source: "Job submission body", Statement: "webhook, policy and s3Config are optional.",
 		Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, Seconds: 4, Run: func(c *suite.C) {
 			s3 := suite.M{"s3Config": s3Config(c)}
-			for _, members := range []suite.M{{}, {"webhook": c.Box().URL}, {"policy": suite.M{"ttl": 600_000}}, s3} {
-				c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), members)).Is(200)).Await(suite.Completed)
+			for i, members := range []suite.M{{}, {"webhook": c.Box().URL}, {"policy": suite.M{"ttl": 600_000}}, s3} {
+				c.JobOf(c.Post([]string{"/run", "/runsync"}[i%2], suite.Submission(suite.Echo(), members)).Is(200)).Await(suite.Completed)
 			}
 		}},
 	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body", Statement: "A submission with a member of the wrong type returns 400.", Requests: 10, Run: func(c *suite.C) {

@@ -314,18 +314,14 @@ var v1EndpointMembers = []string{
 	"networkVolumeId", "scalerType", "scalerValue", "vcpuCount", "workersMax", "workersMin",
 }
 
-func requestsCPUs(body M) bool {
-	return body["cpu"] != nil || body["computeType"] == "CPU" || body["cpuFlavorIds"] != nil
-}
-
 // EndpointBody returns a body that creates an endpoint: the members of --endpoint-body,
 // overridden by members. Version 1 gets no nested members, version 2 no members of version
 // 1, and an endpoint with CPUs no GPUs.
 func (c *C) EndpointBody(version string, members M) M {
-	body := M{}
+	body, hasCPUs := M{}, members["cpu"] != nil || members["computeType"] == "CPU" || members["cpuFlavorIds"] != nil
 	for name, value := range c.Target.EndpointBody {
 		nested, flat := strings.HasPrefix(strings.TrimSpace(string(value)), "{"), slices.Contains(v1EndpointMembers, name)
-		if version == "v1" && nested || version == "v2" && flat || strings.HasPrefix(name, "gpu") && requestsCPUs(members) {
+		if version == "v1" && nested || version == "v2" && flat || strings.HasPrefix(name, "gpu") && hasCPUs {
 			continue
 		}
 		body[name] = value
