@@ -10,6 +10,8 @@ const (
 	// missGrace is how long a worker's pings may leave out a job before the job counts as lost. A ping
 	// may have been sent before the worker got the job.
 	missGrace = 5 * time.Second
+	// requestGrace is how long a worker that lost a job may take to request another. Then it is killed.
+	requestGrace = 30 * time.Second
 	// settleTime is how long a worker's requests may omit a job that it got: it may not have noted the job yet.
 	settleTime = time.Second
 	// watchDelay is how long, in real time, a built-in handler runs before the worker watches if its job is taken away.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -50,7 +51,7 @@ func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 		}
 		return nil, nil
 	}
-	defer w.takers.Done()
+	defer w.endTake()
 	requestedAt := w.pool.clock.Now()
 	takeCtx, stop := context.WithCancel(w.taking)
 	defer stop()
@@ -112,7 +113,16 @@ func (w *worker) beginTake() (isEmpty, ok bool) {
 	}
 	w.apply(jobRequested)
 	w.takers.Add(1)
+	w.openTakes++
 	return len(w.jobs) == 0, true
+}
+
+func (w *worker) endTake() {
+	w.mu.Lock()
+	w.openTakes--
+	w.lastTakeEnd = w.pool.clock.Now()
+	w.mu.Unlock()
+	w.takers.Done()
 }
 
 // watch kills a worker that doesn't stop a revoked job. The caller holds the worker's lock.
@@ -314,7 +324,34 @@ func (w *worker) reconcileJobs(ctx context.Context, runningIDs []string, request
 		w.logJobEnd(ctx, h, engine.Lost("").Outcome())
 		w.drop(h)
 	}
+	if len(lost) > 0 && !requestsJobs {
+		w.watchRequests()
+	}
 	return nil
+}
+
+// watchRequests kills a worker that has lost a job unless it requests jobs: its program may hang while the
+// process that pings goes on, and the next job would wait for it.
+func (w *worker) watchRequests() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.isReady() {
+		return
+	}
+	w.watchers.Go(func() {
+		if w.pool.clock.Sleep(w.life, requestGrace) != nil {
+			return
+		}
+		w.mu.Lock()
+		hangs := w.isReady() && len(w.jobs) == 0 && w.openTakes == 0 && w.pool.clock.Now().Sub(w.lastTakeEnd) >= requestGrace
+		w.mu.Unlock()
+		if hangs {
+			reason := fmt.Sprintf("it lost a job, and has not asked for another within %s", requestGrace)
+			w.pool.logger.Warn("a worker is killed: "+reason, "endpoint", w.pool.id, "worker", w.id)
+			w.noteKill(reason)
+			w.kill()
+		}
+	})
 }
 
 // lossWithoutResult explains why a worker's job is gone. SDKs only log an output that they can't send.

@@ -203,6 +203,31 @@ func TestLostJobReturnsToItsWorker(t *testing.T) {
 	})
 }
 
+// A worker that loses a job and requests no other is killed, so that jobs don't wait for it.
+func TestWorkerHangsAfterALoss(t *testing.T) {
+	for name, hangs := range map[string]bool{"hangs": true, "requests jobs": false} {
+		t.Run(name, func(t *testing.T) {
+			runStopTest(t, 0, nil, func(s *stopFixture) {
+				for range 2 {
+					must.Succeed(s.t, s.worker.Ping(s.t.Context(), nil))
+					time.Sleep(5 * time.Second)
+				}
+				if !hangs {
+					must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
+					go func() { _, _ = s.worker.Take(s.t.Context(), 1) }()
+				}
+				time.Sleep(31 * time.Second)
+				select {
+				case <-s.ended:
+					must.Hold(s.t, hangs, "a worker that requests jobs was killed")
+				default:
+					must.Hold(s.t, !hangs, "a worker that requests no job keeps its slot")
+				}
+			})
+		})
+	}
+}
+
 // A worker gets a retried job only after it has stopped the run that timed out. Other jobs don't wait.
 func TestRetriedJobWaitsForItsEarlierRun(t *testing.T) {
 	for name, stops := range map[string]bool{"stops": true, "ends first": false} {

@@ -50,7 +50,9 @@ type worker struct {
 	process      run.Process
 	address      string // host:port where it serves HTTP behind a load balancer, once it is ready
 	followsClock bool
-	usesProtocol bool            // it uses the worker protocol
+	usesProtocol bool // it uses the worker protocol
+	openTakes    int  // calls of Take in flight
+	lastTakeEnd  time.Time
 	folder       string          // Program.Folder of its process; "" if each process has a folder of its own
 	sdk          string          // release of the SDK, from its pings
 	advice       [advices]string // for the user, for example about slow takes; by kind
