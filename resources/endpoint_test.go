@@ -394,8 +394,7 @@ func expectAgreement(t *testing.T, what string, before, after tfdrive.PlannedCha
 	must.Succeed(t, err)
 }
 
-// An endpoint with a template can remove its own CUDA versions, also on API v1, which doesn't return the
-// template's.
+// An endpoint with a template can remove its own CUDA versions, also on API v1.
 func TestEndpointRemovesCUDAVersions(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)

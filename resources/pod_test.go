@@ -310,52 +310,6 @@ func TestPodThatEnds(t *testing.T) {
 	awaitStatus(t, d, p, state, "RUNNING")
 }
 
-// A pod copies its template's settings and overrides them with its own. If its own setting is
-// removed, the template's applies again. A change of the pod's variables keeps the template's.
-func TestPodOfATemplate(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
-		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{
-			"name": d.Name("t"), "image": "builtin/echo", "args": "print template", "disk": 12, "env": map[string]any{"T": "t", "BOTH": "template"}, "ports": []any{"8000/http"},
-		}, "create")
-		config := map[string]any{"name": "p", "template_id": template.Get("id"), "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "env": map[string]any{"P": "p", "BOTH": "pod"}}
-		state := apply(t, p, podType, tfdrive.State{}, config, "create")
-		expectContainer := func(image, args string, disk int64, env map[string]string) {
-			t.Helper()
-			got := podOf(t, d, state).Container
-			for name, v := range got.Env {
-				want, ok := env[name]
-				must.Hold(t, api.IsAccessVariable(name) || ok && v == want, "it has the variable", name, "=", v)
-			}
-			must.Hold(t, *got.Image == image && *got.Args == args && *got.Disk == disk && len(*got.Ports) == 1,
-				"got", *got.Image, *got.Args, *got.Disk, "GB", *got.Ports)
-			for name := range env {
-				_, ok := got.Env[name]
-				must.Hold(t, ok, "it lacks the variable", name)
-			}
-		}
-		expectContainer("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "pod", "P": "p"})
-		must.Hold(t, state.Get("image") == nil && state.Get("disk") == nil, "the state has the template's settings", state.Value)
-		own := withChanges(config, map[string]any{"args": "print own", "disk": 20, "env": map[string]any{"P": "q", "BOTH": "pod"}})
-		state = apply(t, p, podType, state, own, "update")
-		expectContainer("builtin/echo", "print own", 20, map[string]string{"T": "t", "BOTH": "pod", "P": "q"})
-		state = apply(t, p, podType, state, withChanges(config, map[string]any{"env": nil}), "update")
-		expectContainer("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "template"})
-		expectImport(t, p, state, withChanges(config, map[string]any{"env": nil}), true)
-
-		// A change of the template doesn't change the pod.
-		apply(t, p, "gpucloud_template", template, map[string]any{
-			"name": d.Name("t"), "image": "builtin/conformance", "args": "print template", "disk": 12, "env": map[string]any{"T": "changed", "BOTH": "template"}, "ports": []any{"8000/http"},
-		}, "update")
-		expectEmptyPlan(t, p, state, withChanges(config, map[string]any{"env": nil}))
-
-		workers := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("w"), "image": "i", "serverless": true}, "create")
-		expectRefusal(t, d, p, tfdrive.State{}, podType, withChanges(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
-		p.Plan("gpucloud_template", workers, map[string]any{"name": workers.Get("name"), "image": "another", "serverless": true}) // a planned change of a template for workers doesn't make it one for pods
-		expectRefusal(t, d, p, state, podType, withChanges(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
-		must.Equal(t, p.Plan(podType, state, cpuPod(nil)).Action, "replace", "without the template it is planned to")
-	})
-}
-
 // After an import, an update records the settings that no answer has and sends nothing, even if
 // the pod got variables from its template and from the account's SSH keys.
 func TestPodImport(t *testing.T) {

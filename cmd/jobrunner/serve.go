@@ -148,8 +148,7 @@ func (s *serve) Run() (err error) {
 		DataDir: dir, NoSync: s.Fsync == "normal", DatabaseURL: engine, DatabaseConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, SecretKeyFile: s.SecretsKeyFile, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
-		WebhookAllow: s.WebhookAllow,
-		BodyMemory:   bodies, StateMemory: s.stateMemory(),
+		WebhookAllow: s.WebhookAllow, BodyMemory: bodies, StateMemory: s.stateMemory(),
 		URL: url, MakeTemp: programs.ScratchFolder, Programs: programs, Pods: programs, Volumes: programs.Cluster(), LogWorkers: workerLogs,
 	})
 	if err != nil {
