@@ -101,7 +101,7 @@ func TestRateLimitAlgorithms(t *testing.T) {
 								continue
 							}
 							mu.Lock()
-							ok := accepts(strings.Split(r.URL.Path, "/")[2]+operation, now())
+							ok := accepts(r.Header.Get("Authorization")+strings.Split(r.URL.Path, "/")[2], now())
 							mu.Unlock()
 							if !ok {
 								w.WriteHeader(http.StatusTooManyRequests)

@@ -147,13 +147,13 @@ func preflightServer(rest http.Handler, creates bool) http.Handler {
 }
 
 // preflightClauses are the clauses that a preflightServer keeps.
-var preflightClauses = []string{"JOB-01", "OPS-23", "VER-03"}
+var preflightClauses = []string{"JOB-01", "OPS-23", "VER-03", "VER-36", "VER-38", "VER-40"}
 
 // creationClauses are the clauses that a preflightServer with creates keeps. Its answers have an id and the
 // members that were sent, its lists have the right paths, and it has no other paths.
 var creationClauses = []string{
 	"T-01", "T-07", "T-17", "T-21", "V-02", "R-03", "P-01", "VER-01", "VER-02", "VER-06", "VER-07", "VER-08", "VER-09", "VER-26",
-	"VER-31", "VER-32", "VER-33", "VER-34", "VER-35", "VER-40",
+	"VER-31", "VER-32", "VER-33", "VER-34", "VER-35",
 }
 
 // A stub that passes the preflight keeps only the clauses that its answers satisfy.

@@ -46,7 +46,7 @@ func (c *C) failWith(x *wire.Exchange, actual string, accepted ...string) {
 // expectKeyAccepted ends the case as inconclusive if the operator's account or key may explain the answer.
 func (c *C) expectKeyAccepted(x *wire.Exchange) {
 	refused := x.Status == http.StatusUnauthorized || x.Status == http.StatusPaymentRequired || x.Status == http.StatusForbidden
-	if refused && !c.Target.Local && strings.HasSuffix(x.Request.Header.Get("Authorization"), " "+c.Target.Key) {
+	if refused && !c.Target.Local && x.Request.Header.Get("Authorization") == "Bearer "+c.Target.Key {
 		c.Inconclusive("%s with the key of GPUCLOUD_API_KEY, which needs access to everything: %s", c.describeRequest(x), c.describeAnswer(x))
 	}
 }
