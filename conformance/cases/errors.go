@@ -105,12 +105,12 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "ERR-07-every", Needs: suite.V2, Allow: suite.Create, Requests: 250, Run: func(c *suite.C) {
 		judgeRefusals(c, v2API, expectProblem)
 	}},
-	{ID: "ERR-08", Source: "Versioning, 9", Statement: "The member errors of an error of version 2, if present, is an array of strings.", Needs: suite.V2, Run: func(c *suite.C) {
+	{ID: "ERR-08", Source: "Versioning, 9", Statement: "The member errors of an error of version 2, if present, is an array of strings.", Needs: suite.V2, Requests: 2, Run: func(c *suite.C) {
 		c.V2("GET", "/templates", nil).Is(200)
 		expectErrorList(c.V2("POST", "/templates", suite.M{"image": 5}))
-		expectErrorList(c.V2("POST", "/serverless", suite.M{"workers": 5}))
 	}},
-	{ID: "ERR-08-update", Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+	{ID: "ERR-08-every", Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		expectErrorList(c.Create("v2", "/serverless", suite.M{"workers": 5}))
 		expectErrorList(c.V2("PATCH", "/templates/"+suite.PathSegment(c.NewTemplate("v2").Str("id")), suite.M{"disk": "x"}))
 	}},
 	{ID: "ERR-09", Level: suite.Should, Source: "Versioning, 9", Statement: "An error of version 2 has the media type application/problem+json (RFC 9457).",

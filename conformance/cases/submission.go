@@ -114,13 +114,11 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 				c.JobOf(c.Post([]string{"/run", "/runsync"}[i%2], suite.Submission(suite.Echo(), members)).Is(200)).Await(suite.Completed)
 			}
 		}},
-	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body", Statement: "A submission with a member of the wrong type returns 400.", Requests: 10, Run: func(c *suite.C) {
+	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body", Statement: "A submission with a member of the wrong type returns 400.", Requests: 6, Run: func(c *suite.C) {
 		requireDistinctErrors(c)
-		for _, members := range []suite.M{
-			{"webhook": 5}, {"policy": "soon"}, {"s3Config": []any{}}, {"s3Config": suite.M{"accessId": 5}},
-		} {
-			expectSubmissionRefused(c, suite.Submission(suite.Echo(), members))
-		}
+		expectSubmissionRefused(c, suite.Submission(suite.Echo(), suite.M{"webhook": 5}))
+		submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"policy": "soon"})).BadRequest()
+		submit(c, "/runsync", suite.Submission(suite.Echo(), suite.M{"s3Config": suite.M{"accessId": 5}})).BadRequest()
 	}},
 	{ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body", Statement: "How unknown members are handled.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.Observe("%d", submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"unknown": true})).Code)
