@@ -264,8 +264,8 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 		gpu.ExcludedTypes = value.KeepSet(gpu.ExcludedTypes, got.ExcludedTypes)
 	}
 	gpu.Count = types.Int64Value(max(got.Count, 1))
-	// The CUDA versions may be a copy of the template's. They aren't if there is no template, or if the
-	// endpoint is linked to it (API v1): a link doesn't include them.
+	// Without a template, the CUDA versions are the endpoint's own. A link to a template (API v1) doesn't
+	// include them. Otherwise the server may have copied them from the template.
 	if m.TemplateID.IsNull() || len(gpu.AllowedCUDAVersions.Elements()) > 0 || linked {
 		gpu.AllowedCUDAVersions = value.KeepSet(gpu.AllowedCUDAVersions, got.AllowedCUDAVersions)
 	}

@@ -33,8 +33,8 @@ type templateSettings struct {
 
 	// OpenPorts means that Ports isn't final: the template has no ports, and API v1 may add its defaults.
 	OpenPorts bool
-	// OpenCUDA means that CUDA isn't final: API v1 doesn't return a template's CUDA versions, so those of the
-	// prior from_template stay.
+	// OpenCUDA means that CUDA isn't final: API v1 doesn't return a template's CUDA versions, so from_template
+	// keeps its earlier ones.
 	OpenCUDA bool
 	// Unknown are the attributes that are unknown until apply.
 	Unknown []string

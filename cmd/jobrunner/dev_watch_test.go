@@ -216,7 +216,7 @@ func TestRepeatedFailureLineByLine(t *testing.T) {
 // The nearest environment or project tool is used. The search goes from the handler's folder up to the current folder.
 func TestFindPython(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the tools are scripts")
+		t.Skip("the tools of this test are shell scripts, which Windows doesn't run")
 	}
 	tools := t.TempDir()
 	for _, name := range []string{"uv", "poetry"} {

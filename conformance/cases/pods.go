@@ -61,7 +61,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			delete(body, "image")
 			pod := readPod(c, c.Create("v2", "/pods", body).Success().Str("id"))
 			pod.Equal("image", c.Image()).Equal("env.A", "1").Equal("env.B", "2").Equal("disk", 7).Equal("args", "a b").Equal("ports", []any{"8080/http"})
-			// The description doesn't say what version 2 calls isServerless: a refusal of serverless is no failure.
+			// The description gives isServerless no name in version 2, so a deployment may refuse serverless.
 			if serverless := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true}); !serverless.IsRefusal() {
 				c.Create("v2", "/pods", suite.Merge(body, suite.M{"templateId": serverless.Str("id")})).Refused()
 			}

@@ -41,7 +41,8 @@ func openEmbedded(c Config) (_ *embedded, err error) {
 	if c.Dir == "" {
 		return db, nil
 	}
-	db.reserve.fill() // not earlier: opening a database needs space, and frees that of a killed process's log
+	// Opening the database needs space and may free a killed process's log, so the reserve is filled afterwards.
+	db.reserve.fill()
 	// Remove the file newName once the database has content. RemoveAll accepts that the file doesn't exist.
 	if err := os.RemoveAll(filepath.Join(filepath.Dir(db.file), newName)); err != nil {
 		return nil, errors.Join(fmt.Errorf("making the database %s: %w", c.name(), err), db.close())
