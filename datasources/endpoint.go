@@ -156,7 +156,7 @@ var EndpointReleases = &kit.DataSource[endpointConfig, endpointReleases]{
 		Attributes: map[string]schema.Attribute{
 			"endpoint_id":      endpointIDAttribute,
 			"endpoint_version": integer("Number of the newest release."),
-			"rollout": object("How far the newest release has come.", map[string]schema.Attribute{
+			"rollout": object("Rollout of the newest release.", map[string]schema.Attribute{
 				"in_progress": boolean("Whether a worker still has an older release."), "workers_on_latest": integer("Workers that have the newest release."),
 				"workers_total": integer("All workers."), "percent_on_latest": integer("Percentage of the workers that have the newest release; 0 without workers."),
 			}),

@@ -58,7 +58,7 @@ var clusterSchema = schema.Schema{
 			"status":       schema.StringAttribute{Computed: true, MarkdownDescription: "Status of the pod: `PROVISIONING`, `STARTING`, `RUNNING`, `EXITED`, `ERROR` or `TERMINATED`."},
 			"ssh_endpoint": schema.StringAttribute{Computed: true, MarkdownDescription: "`host:port` of the pod's SSH server, while it runs with `22/tcp`."},
 		}),
-		"created_at": stableText("When the cluster was created, in RFC 3339."),
+		"created_at": stableText("When the cluster was created, as RFC 3339."),
 	},
 }
 

@@ -57,10 +57,10 @@ var endpointSchema = schema.Schema{
 		"max_hourly_cost":     maxHourlyCostAttribute(),
 		"wait_for":            endpointWaitAttribute,
 		"timeouts":            timeoutsAttribute,
-		"created_at":          stableText("When the endpoint was created, in RFC 3339."),
+		"created_at":          stableText("When the endpoint was created, as RFC 3339."),
 		"request_urls": schema.SingleNestedAttribute{
 			Computed:            true,
-			MarkdownDescription: "Where the endpoint is reached. A queue endpoint has all but `base`, a load-balancing one `base` and `health`.",
+			MarkdownDescription: "URLs of the endpoint. A queue endpoint has all but `base`, a load-balancing one `base` and `health`.",
 			PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
 			Attributes: map[string]schema.Attribute{
 				"base":        urlAttribute("Base of the paths that the workers serve."),
@@ -120,7 +120,7 @@ var cpuAttribute = schema.ListNestedAttribute{
 var workersAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	Computed:            true,
-	MarkdownDescription: "Bounds of the autoscaler.",
+	MarkdownDescription: "How many workers run, and when idle ones end.",
 	Validators:          value.NotEmpty,
 	Attributes: map[string]schema.Attribute{
 		"min":          endpointMembers.integer("workers.min", "Workers that always run."),
@@ -132,7 +132,7 @@ var workersAttribute = schema.SingleNestedAttribute{
 var scalingAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	Computed:            true,
-	MarkdownDescription: "What the autoscaler looks at.",
+	MarkdownDescription: "When the autoscaler adds workers.",
 	Validators:          value.NotEmpty,
 	Attributes: map[string]schema.Attribute{
 		"type":          withoutDefault(endpointMembers.text("scaling.type", "`QUEUE_DELAY` (default of a `QUEUE` endpoint) or `REQUEST_COUNT` (the only one of a `LOAD_BALANCER`)."), true),

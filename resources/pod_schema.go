@@ -39,7 +39,7 @@ var podSchema = schema.Schema{
 		"cloud":             withoutDefault(podMembers.text("cloud", "{choices}. Forces replacement. Default `{default}`; an existing pod keeps its value."), true),
 		"data_center_ids":   podMembers.texts("dataCenterIds", "Data centers that the pod may be placed in; default any.", createOnlyNotReturned),
 		"global_networking": optionalObject("A private address that pods of other data centers reach. Needs an NVIDIA GPU; takes effect at the next start. Not returned by API v1.", attributes{
-			"enabled":      schema.BoolAttribute{Required: true, MarkdownDescription: "Whether the pod has it."},
+			"enabled":      schema.BoolAttribute{Required: true, MarkdownDescription: "Whether the pod has a private address."},
 			"ip":           schema.StringAttribute{Computed: true, MarkdownDescription: "Private address of the pod, once it has one. API v2 only."},
 			"internal_dns": schema.StringAttribute{Computed: true, MarkdownDescription: "Private DNS name of the pod, once it has one. API v2 only."},
 		}),
@@ -68,7 +68,7 @@ var podSchema = schema.Schema{
 		"from_template":  podFromTemplate,
 		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the pod, once it is placed."},
 		"cost":           schema.Float64Attribute{Computed: true, MarkdownDescription: "Price per hour; 0 if the pod has ended."},
-		"created_at":     stableText("When the pod was created, in RFC 3339. API v2 only."),
+		"created_at":     stableText("When the pod was created, as RFC 3339. API v2 only."),
 		"ssh": computedObject("How to reach the SSH server of the pod, while it runs.", attributes{
 			"proxy":  sshEndpointAttribute("Address at the deployment's proxy; null without one. API v2 only."),
 			"direct": sshEndpointAttribute("Address at which `22/tcp` is published; null if it isn't."),

@@ -49,7 +49,7 @@ var registryDelegationSchema = schema.Schema{
 			Validators:          []validator.String{rule.NonEmpty},
 		},
 		"delegator_user_id":   stableText("Id of the user that made the delegation."),
-		"aws_user":            stableText("AWS account, or user, of the repository."),
+		"aws_user":            stableText("AWS account in the ARN."),
 		"aws_region":          stableText("AWS region of the repository."),
 		"repository":          stableText("Name of the repository."),
 		"tag":                 stableText("Tag of the images."),

@@ -1,5 +1,5 @@
 data "gpucloud_ssh_keys" "account" {}
 
-output "key_comments" {
-  value = [for key in data.gpucloud_ssh_keys.account.keys : split(" ", key)[2]]
+output "key_types" {
+  value = [for key in data.gpucloud_ssh_keys.account.keys : split(" ", key)[0]]
 }
