@@ -73,7 +73,8 @@ type Store interface {
 	Remove(name string) error
 	List() ([]Key, error)
 
-	// current returns the keys, for reading only, and whether the error differs from the last call's.
+	// current returns the keys, which the caller must not modify, and whether the error differs from the
+	// last call's.
 	current() (keys []Key, errChanged bool, err error)
 	// reloadForUnknownKey makes current return keys that were just added. It returns false if it read nothing.
 	reloadForUnknownKey(ctx context.Context) bool
@@ -82,9 +83,9 @@ type Store interface {
 // New returns Keys with one key of full access. An empty key authenticates nobody.
 func New(ownKey string) *Keys { return &Keys{ownKey: sum(ownKey)} }
 
-// With returns Keys that also have the keys of a table, or of a file, which is read again when it changes. It
-// fails if the file exists and can't be read. If the file becomes unreadable later, all its keys are rejected
-// and the error is logged; in a table, only the unreadable keys are. now is the clock for the keys' expiry.
+// With returns Keys that also have the keys of a store. It fails if the store is a file that exists and can't be
+// read. A file is read again when it changes. If it is unreadable then, the error is logged and all its keys are
+// rejected. In a table, an unreadable key doesn't affect the other keys. now is the clock for the keys' expiry.
 func (k *Keys) With(addedKeys Store, now func() time.Time, log *slog.Logger) (*Keys, error) {
 	if f, ok := addedKeys.(*File); ok {
 		if _, err := f.List(); err != nil {

@@ -81,8 +81,7 @@ func (f *File) List() ([]Key, error) {
 	return allWithDefaults(keys), err
 }
 
-// current reads the file if it changed. errChanged reports whether the error differs from the last
-// call's. The caller must not modify the keys.
+// current reads the file if it changed.
 func (f *File) current() (keys []Key, errChanged bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -284,7 +283,7 @@ func createLocked(path string) (*os.File, error) {
 // Without it, a deployment that reads the keys' file would accept keys that were revoked in the database.
 const MovedName = "keys.json.moved"
 
-const movedText = "The deployment's PostgreSQL database has taken over the keys of keys.json. Manage them there:\njobrunner keys --engine-file FILE. Remove this file to use keys.json again, with keys that were removed since.\n"
+const movedText = "The deployment's PostgreSQL database has taken over the keys of keys.json. Manage them there:\njobrunner keys --engine-file FILE. Remove this file to use keys.json again, including keys that were removed from the database.\n"
 
 // CheckNotMoved returns an error if a database has taken over the file's keys.
 func (f *File) CheckNotMoved() error {

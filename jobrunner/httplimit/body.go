@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// The minimum transfer rate of a client: rateBytes in each rateInterval, which is
-// 4 KiB/s. At that rate a body of 20 MiB takes 85 minutes and is accepted.
+// The minimum transfer rate of a client is rateBytes in each rateInterval, or 4 KiB/s.
+// At that rate a body of 20 MiB takes 85 minutes.
 const (
 	rateBytes    = 80 << 10
 	rateInterval = 20 * time.Second
 )
 
 const (
-	// pauseTime is the longest pause in a body that a worker's program reads, which may be interactive.
+	// pauseTime is the longest pause in a body that AllowPauses was called for.
 	pauseTime = time.Minute
 	// drainTime and drainBytes limit how much of an unread body is discarded to reuse its connection.
 	drainTime  = 500 * time.Millisecond
@@ -31,7 +31,8 @@ const (
 // ErrSlowBody is the error of a body below the minimum rate; the answer is 408.
 var ErrSlowBody = errors.New("the body arrives too slowly")
 
-// LimitBodies enforces the minimum rate on request bodies. An answer doesn't wait for a body that next doesn't read.
+// LimitBodies enforces the minimum rate on request bodies. If next answers without reading the body, the
+// answer doesn't wait for the body.
 func LimitBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// RFC 9112, 6.1: the connection must end after a request with both Content-Length and
@@ -51,7 +52,8 @@ func LimitBodies(next http.Handler) http.Handler {
 	})
 }
 
-// AllowPauses lets a body pause for up to a minute, because a worker's program reads it as it arrives.
+// AllowPauses lets a body pause for up to a minute. It is for bodies that a worker's program reads as they
+// arrive, because such a program may be interactive.
 func AllowPauses(r *http.Request) {
 	if b, ok := r.Body.(*body); ok {
 		b.interval, b.minBytes, b.concurrentReads = pauseTime, 1, true

@@ -127,7 +127,7 @@ func TestMinimumRate(t *testing.T) {
 // An answer that doesn't need the body doesn't wait for the body, and the connection is closed.
 func TestUnreadBody(t *testing.T) {
 	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
-	for name, handler := range map[string]http.HandlerFunc{"refuses": refuse, "says nothing": func(http.ResponseWriter, *http.Request) {}} {
+	for name, handler := range map[string]http.HandlerFunc{"refuses": refuse, "writes nothing": func(http.ResponseWriter, *http.Request) {}} {
 		for _, length := range []int{1000, 20 << 20} {
 			t.Run(fmt.Sprint(name, " ", length), func(t *testing.T) {
 				serveInBubble(t, handler, func(t *testing.T, dial func() net.Conn) {
@@ -239,9 +239,9 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 
 func reserve(t *testing.T, m *httplimit.Memory, bytes int64) *httplimit.Reservation {
 	t.Helper()
-	h, err := m.Reserve(bytes)
+	r, err := m.Reserve(bytes)
 	must.Succeed(t, err, "reserving", bytes)
-	return h
+	return r
 }
 
 func expectFull(t *testing.T, m *httplimit.Memory, bytes int64) {
@@ -274,11 +274,11 @@ func TestMemoryServesWaitersInOrder(t *testing.T) {
 		served := make(chan string, 2)
 		startWaiter := func(name string, bytes int64) {
 			go func() {
-				h, err := m.ReserveWhenFree(t.Context(), bytes)
+				r, err := m.ReserveWhenFree(t.Context(), bytes)
 				must.Hold(t, err == nil, err)
 				served <- name
 				time.Sleep(time.Second)
-				h.Release()
+				r.Release()
 			}()
 			synctest.Wait()
 		}

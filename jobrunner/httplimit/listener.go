@@ -66,7 +66,7 @@ type Listener struct {
 func Listen(l net.Listener, c Connections) *Listener {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	descriptors := Descriptors()
-	reserved := min(max(descriptors/4, minReserve), maxReserve, descriptors-1) // for the database and workers
+	reserved := min(max(descriptors/4, minReserve), maxReserve, descriptors-1)
 	c.Max = min(cmp.Or(c.Max, DefaultConnections), descriptors-reserved)
 	c.PerAddress = cmp.Or(c.PerAddress, DefaultPerAddress)
 	spare, _ := os.Open(os.DevNull) // without it, rejecting has to wait for a free descriptor
@@ -260,12 +260,12 @@ func closeDrained(c net.Conn) {
 	_ = c.Close()
 }
 
-// write503 answers in a form that all APIs' clients can read, and that fits into a send buffer.
+// write503 answers in a form that the clients of all APIs can read, and that fits into a send buffer.
 func write503(c net.Conn, reason string) {
 	text := reason + ": try again in a few seconds"
 	body := `{"title":"Service Unavailable","status":503,"detail":"` + text + `","error":"` + text + `","message":"` + text + `"}`
 	_ = c.SetWriteDeadline(time.Now().Add(drainTime))
-	_, _ = io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: "+
+	_, _ = io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nRetry-After: "+RetryAfter+"\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: "+
 		strconv.Itoa(len(body))+"\r\n\r\n"+body)
 }
 

@@ -15,7 +15,7 @@ import (
 
 const memoryWait = 30 * time.Second
 
-// RetryAfter is the Retry-After header of an ErrMemory answer, in seconds.
+// RetryAfter is the Retry-After header of the 503 for an error of this package, in seconds.
 const RetryAfter = "5"
 
 // ErrMemory means that the budget has no room for a body. The answer is 503.

@@ -20,7 +20,7 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"lower": strings.ToLower}).Parse(pageText))
 
-// Page renders the operations of an OpenAPI 3.0 document as one HTML page, without external resources and scripts.
+// Page renders the operations of an OpenAPI 3.0 document as an HTML page without scripts and external resources.
 func Page(d Document) []byte {
 	var text bytes.Buffer
 	if err := pageTemplate.Execute(&text, page{d}); err != nil {
@@ -60,7 +60,7 @@ type member struct {
 func (p page) Members(caption string, s *Schema) members {
 	s = p.resolve(s)
 	if s != nil && s.Items != nil {
-		caption, s = caption+", each of the list", p.resolve(s.Items)
+		caption, s = caption+", each item of the list", p.resolve(s.Items)
 	}
 	return members{caption, p.rows("", s, 0)}
 }

@@ -110,9 +110,9 @@ func (p Policy) checkAddress(ip netip.Addr) error {
 	case ip.IsLoopback() && !p.remote:
 		return nil
 	case ip.IsLoopback() || p.remote && slices.Contains(ownAddresses(), ip):
-		return forbid("webhook at the address %s of the deployment's own machine: other machines may submit jobs (--allow-remote), and it is called only where --webhook-allow names its host", ip)
+		return forbid("webhook at the address %s of the deployment's own machine: other machines may submit jobs (--allow-remote), so it is called only if --webhook-allow names its host", ip)
 	case !ip.IsGlobalUnicast(), ip.IsPrivate(), slices.ContainsFunc(specialNetworks, func(n netip.Prefix) bool { return n.Contains(ip) }):
-		return forbid("webhook at the address %s of a private or special network: the deployment calls it only where --webhook-allow names its host", ip)
+		return forbid("webhook at the address %s of a private or special network: the deployment calls it only if --webhook-allow names its host", ip)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -172,11 +173,11 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	if ctx.Err() != nil {
 		return
 	}
-	var timedOut interface{ Timeout() bool }
-	s.scheduler.recordOutcome(c, err == nil || !errors.As(err, &timedOut) || !timedOut.Timeout())
+	netErr, ok := errors.AsType[net.Error](err)
+	s.scheduler.recordOutcome(c, !ok || !netErr.Timeout())
 	var next time.Time
-	var forbidden *ForbiddenError
-	last := c.Tries+1 >= maxTries || errors.As(err, &forbidden)
+	_, isForbidden := errors.AsType[*ForbiddenError](err)
+	last := c.Tries+1 >= maxTries || isForbidden
 	if err != nil && !last {
 		next = s.Clock.Now().Add(retryPause)
 	}

@@ -126,6 +126,9 @@ func (t *Text) UnmarshalYAML(node ast.Node) error {
 	return nil
 }
 
+// Missing reports whether the file has null or nothing there.
+func (t Text) Missing() bool { return t.Line == 0 }
+
 // Number is a whole number, with its line. Into an integer, the decoder would truncate 1.5 to 1.
 type Number struct {
 	Value int64
@@ -142,6 +145,7 @@ func (n *Number) UnmarshalYAML(node ast.Node) error {
 	return nil
 }
 
+// Entry is a value of any type, with its line.
 type Entry[T any] struct {
 	Value T
 	Line  int
@@ -153,9 +157,6 @@ func (e *Entry[T]) UnmarshalYAML(decode func(any) error) error {
 	e.Line = LineOf(node)
 	return decode(&e.Value)
 }
-
-// Missing reports whether the file has null or nothing there.
-func (t Text) Missing() bool { return t.Line == 0 }
 
 // LineOf returns a node's line. A mapping's token is a colon after its first key, maybe a line earlier.
 func LineOf(node ast.Node) int {

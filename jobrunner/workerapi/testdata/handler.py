@@ -1,7 +1,7 @@
-"""Handlers for the tests: what a job's input asks for is what they do.
+"""Handlers for the tests. A job's input selects what they do.
 
-HANDLER names the kind. They run under the stand-in, or with WORKER_SDK_PATH set
-under the public SDK that lies there.
+HANDLER selects the handler. It runs under the stand-in or, if WORKER_SDK_PATH is
+set, under the public SDK in that folder.
 """
 
 import asyncio
@@ -16,48 +16,48 @@ else:
     import standin as serverless
 
 
-def instantly(job):
-    """What needs no waiting, for every kind of handler."""
-    ask = job["input"]
-    match ask.get("op"):
+def respond(job):
+    """Performs an operation that doesn't wait. By default it returns the input."""
+    request = job["input"]
+    match request.get("op"):
         case "return":
-            return ask.get("value")
+            return request.get("value")
         case "raise":
-            raise ValueError(ask["text"])
+            raise ValueError(request["text"])
         case "crash":
             os._exit(3)
-        case "restart":  # the process begins anew, and the one that pings goes on
+        case "restart":  # replaces this process; the process that pings continues
             if sys.argv[1:] == ["restarted"]:
                 return "restarted"
             os.execv(sys.executable, [sys.executable, __file__, "restarted"])
-        case "late progress":  # of a job that is over
-            serverless.progress_update({"id": ask["of"]}, "late")
+        case "late progress":  # of a job that has ended
+            serverless.progress_update({"id": request["of"]}, "late")
         case "length":
-            return len(ask["text"])
+            return len(request["text"])
         case "seen":
             return {name: job[name] for name in sorted(job) if name not in ("id", "input")}
         case "env":
-            return os.environ.get(ask["name"])
-    return ask
+            return os.environ.get(request["name"])
+    return request
 
 
 async def awaiting(job):
-    ask = job["input"]
-    if ask.get("op") == "progress":
-        for one in ask["values"]:
-            serverless.progress_update(job, one)
-            await asyncio.sleep(ask.get("every", 0.2))
+    request = job["input"]
+    if request.get("op") == "progress":
+        for value in request["values"]:
+            serverless.progress_update(job, value)
+            await asyncio.sleep(request.get("every", 0.2))
         return "done"
-    if ask.get("op") == "sleep":
+    if request.get("op") == "sleep":
         print("began", job["id"], flush=True)
-        await asyncio.sleep(ask["seconds"])
-    if ask.get("op") == "hold":  # until the test makes the file
+        await asyncio.sleep(request["seconds"])
+    if request.get("op") == "hold":  # until the test creates the file
         print("began", job["id"], flush=True)
-        while not os.path.exists(ask["until"]):
+        while not os.path.exists(request["until"]):
             await asyncio.sleep(0.05)
-        if ask.get("then") == "crash":
+        if request.get("then") == "crash":
             os._exit(3)
-    return instantly(job)
+    return respond(job)
 
 
 def blocking(job):
@@ -68,12 +68,12 @@ def blocking(job):
         print("began", job["id"], flush=True)
         while not os.path.exists(job["input"]["until"]):
             time.sleep(0.05)
-    return instantly(job)
+    return respond(job)
 
 
 async def streaming(job):
-    for one in job["input"].get("chunks", []):
-        yield one
+    for chunk in job["input"].get("chunks", []):
+        yield chunk
         await asyncio.sleep(job["input"].get("every", 0))
     if job["input"].get("op") == "raise":
         raise ValueError(job["input"]["text"])

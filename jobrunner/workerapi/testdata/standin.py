@@ -1,14 +1,13 @@
-"""A stand-in for the public worker SDK, of the standard library alone.
+"""A stand-in for the public worker SDK. It needs only the standard library.
 
-It does on the wire what a worker of the SDK does, its weak points included:
-one event loop that a blocking handler blocks, pings from a process that
-outlives a crash, jobs that are swallowed after SIGTERM, results that are lost
-when they are refused.
+On the wire it behaves like a worker of the SDK, including its weaknesses: a
+blocking handler blocks the event loop, pings come from a process that outlives
+a crash, a job taken after SIGTERM never runs, and a rejected result is lost.
 
-STANDIN_RELEASE names an older release to behave like: before 1.6.2 the result of
-a generator that raises is lost, and the job stays among those that run; before
-1.4 the worker asks for its next job all the same, and pauses before and after
-each job; before 1.10 it does not ask which jobs to stop.
+STANDIN_RELEASE names an older release to imitate. Before 1.6.2, the result of a
+generator that raises is lost, and pings continue to name the job. Before 1.4, the
+worker requests its next job even so, and pauses before it starts a job. Before
+1.10, it doesn't request the jobs to stop.
 """
 
 import asyncio
@@ -32,26 +31,24 @@ RELEASE = os.environ.get("STANDIN_RELEASE", "")
 VERSION = RELEASE or "stand-in"
 
 
-
 def before(*release):
-    """Whether the release to behave like is an older one."""
+    """Reports whether the imitated release is older than a release."""
     return bool(RELEASE) and tuple(int(part) for part in RELEASE.split(".")) < release
 
 
 POLL_TIMEOUT = 90  # seconds
-BUSY = 1  # seconds between looks for a free slot
-LOOK = 0.1  # seconds between looks for a job that was taken
-PAUSE = 1  # seconds after a question which jobs to stop that had no answer
-TOO_MANY = 5  # seconds after a 429
+SLOT_INTERVAL = 1  # seconds between checks for a free slot
+QUEUE_INTERVAL = 0.1  # seconds between checks for a taken job
+STOP_PAUSE = 1  # seconds after a job-stop request that returned no jobs
+RATE_LIMIT_PAUSE = 5  # seconds after a 429
 POST_RETRIES = (2, 3)  # seconds after a 5xx; then the result is dropped
-
 
 LEVELS = ("NOTSET", "TRACE", "DEBUG", "INFO", "WARN", "ERROR")
 LEVEL = os.environ.get("RUNPOD_LOG_LEVEL", os.environ.get("RUNPOD_DEBUG_LEVEL", "DEBUG"))
 
 
 def log(*words, level="INFO", job=None):
-    """A line of JSON where there is an endpoint, as the SDK writes it."""
+    """Logs a line like the SDK: as JSON if there is an endpoint."""
     if LEVEL == "NOTSET" or LEVEL in LEVELS and LEVELS.index(LEVEL) > LEVELS.index(level):
         return
     message = " ".join(str(word) for word in words)
@@ -66,13 +63,13 @@ def uncaught(kind, value, trace):
 
 
 def address(variable, job=""):
-    """The URL of a request: the variable's, its placeholders replaced."""
+    """Returns the URL in a variable, with its placeholders replaced."""
     url = os.environ.get(variable, "").replace("$RUNPOD_POD_ID", WORKER)
     return url.replace("$ID", job or WORKER)
 
 
 def send(url, body=None, request_id=""):
-    """Sends a request and returns status and text of the answer."""
+    """Sends a request and returns the status and text of the response."""
     headers = {"Authorization": KEY}
     if body is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
@@ -80,22 +77,22 @@ def send(url, body=None, request_id=""):
         headers["X-Request-ID"] = request_id
     request = urllib.request.Request(url, data=body, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=POLL_TIMEOUT) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as refused:
-        return refused.code, refused.read().decode()
+        with urllib.request.urlopen(request, timeout=POLL_TIMEOUT) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as err:
+        return err.code, err.read().decode()
 
 
 class Jobs:
-    """The jobs in the worker's hands, which the pinging process is told of."""
+    """The worker's jobs. The pinging process gets their ids after each change."""
 
     def __init__(self):
         self.ids = []
-        self.latest = ""  # what goes out as X-Request-ID, of whatever job
+        self.latest = ""  # sent as X-Request-ID, even about another job
         self.stopped = set()
         self.pinger = None
 
-    def change(self):
+    def publish(self):
         if self.pinger:
             self.pinger.stdin.write((",".join(self.ids) + "\n").encode())
             self.pinger.stdin.flush()
@@ -103,18 +100,18 @@ class Jobs:
     def add(self, job):
         self.ids.append(job)
         self.latest = job
-        self.change()
+        self.publish()
 
     def remove(self, job):
         self.ids.remove(job)
-        self.change()
+        self.publish()
 
 
 JOBS = Jobs()
 
 
 def post(variable, job, body, stream=False):
-    """Posts what came of a job. What is refused, or not delivered, is lost."""
+    """Posts a job's output or progress. It is lost if it is rejected or not delivered."""
     url = address(variable, job) + f"&isStream={'true' if stream else 'false'}"
     try:
         text = json.dumps(body, ensure_ascii=False).encode()
@@ -125,18 +122,18 @@ def post(variable, job, body, stream=False):
         try:
             status, answer = send(url, text, JOBS.latest)
         except OSError as err:
-            log(f"its result is lost: {err}", level="ERROR", job=job)
+            log(f"the result is lost: {err}", level="ERROR", job=job)
             return
         if status < 400:
             return
-        log(f"its result was answered {status} {answer}", level="ERROR", job=job)
+        log(f"the result was answered {status} {answer}", level="ERROR", job=job)
         if status < 500 or pause is None:
             return
         time.sleep(pause)
 
 
 def progress_update(job, progress):
-    """Tells of progress, from a thread: it may arrive after the result."""
+    """Reports progress from a thread, so the report may arrive after the result."""
     body = {"status": "IN_PROGRESS", "output": progress}
     threading.Thread(target=post, args=("RUNPOD_WEBHOOK_POST_OUTPUT", job["id"], body)).start()
 
@@ -157,7 +154,7 @@ def failure(err):
 
 
 class LostResult(Exception):
-    """What ends a job's task before its result was sent."""
+    """Ends a job's task before its result is posted."""
 
 
 class Worker:
@@ -174,24 +171,24 @@ class Worker:
 
     async def run(self):
         self.loop = asyncio.get_running_loop()
-        for one in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(one, self.shut_down)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.shut_down)
         listen = [] if before(1, 10) else [asyncio.to_thread(self.listen)]
         await asyncio.gather(self.take(), self.work(), *listen)
 
     def shut_down(self, *_):
-        """A job that the open poll brings after this is swallowed."""
+        """Ends the loops. A job that the open poll returns afterwards is lost."""
         self.alive = False
 
     async def take(self):
         modify = self.config.get("concurrency_modifier", lambda n: n)
         while self.alive:
             self.concurrency = modify(self.concurrency)
-            # Release 1.3 counts the handlers that run, and no lost job is among them.
+            # Release 1.3 counts the running handlers, and so no lost jobs.
             free = self.concurrency - (len(self.queue) + len(self.tasks) if before(1, 4) else len(JOBS.ids))
             if free <= 0:
                 log("JobScaler.get_jobs | Queue is full. Retrying soon.", level="DEBUG")
-                await asyncio.sleep(BUSY)
+                await asyncio.sleep(SLOT_INTERVAL)
                 continue
             try:
                 await self.poll(free)
@@ -205,14 +202,14 @@ class Worker:
         url += f"&job_in_progress={1 if JOBS.ids else 0}"
         status, text = await asyncio.to_thread(send, url)
         if status == 429:
-            await asyncio.sleep(TOO_MANY)
+            await asyncio.sleep(RATE_LIMIT_PAUSE)
         if status != 200:
             if status not in (204, 400, 429):
                 log("Failed to get job. |", status, text, level="ERROR")
             return
         jobs = json.loads(text)
         if before(1, 4):
-            await asyncio.sleep(BUSY)
+            await asyncio.sleep(SLOT_INTERVAL)
         for job in jobs if isinstance(jobs, list) else [jobs]:
             if job.get("id") is None or job.get("input") is None:
                 log("a job without id or input is dropped:", job)
@@ -221,8 +218,8 @@ class Worker:
             self.queue.append(job)
 
     def listen(self):
-        """Asks which jobs to stop, always, beside the poll for jobs: the open
-        question is what a worker that shuts down waits for."""
+        """Polls for the jobs to stop, beside the poll for jobs. A worker that shuts
+        down waits for the end of this poll."""
         url = address("RUNPOD_WEBHOOK_GET_JOB").replace("/job-take/", "/job-stop/")
         while self.alive:
             try:
@@ -237,7 +234,7 @@ class Worker:
                 continue
             if status != 204:
                 log("job-stop:", status, text)
-            time.sleep(PAUSE)
+            time.sleep(STOP_PAUSE)
 
     def stop(self, job):
         if task := self.tasks.get(job):
@@ -248,12 +245,12 @@ class Worker:
             while self.queue and len(self.tasks) < self.concurrency:
                 job = self.queue.pop(0)
                 self.tasks[job["id"]] = asyncio.create_task(self.do(job))
-            await asyncio.sleep(LOOK)
-        log("Received shutdown signal: no job is begun any more")
+            await asyncio.sleep(QUEUE_INTERVAL)
+        log("Received shutdown signal: no more jobs start")
         await asyncio.gather(*self.tasks.values())
 
     async def do(self, job):
-        runs_on = False  # as far as the pings say
+        lost = False  # pings continue to name a lost job
         try:
             body = await (self.stream(job) if self.streams else self.call(job))
             if self.config.get("refresh_worker"):
@@ -264,11 +261,11 @@ class Worker:
                 self.alive = False
         except asyncio.CancelledError:
             log("Job stopped.", job=job["id"])
-        except LostResult as lost:
-            log("Task exception was never retrieved:", lost, level="ERROR")
-            runs_on = True
+        except LostResult as err:
+            log("Task exception was never retrieved:", err, level="ERROR")
+            lost = True
         finally:
-            if not runs_on:
+            if not lost:
                 JOBS.remove(job["id"])
             del self.tasks[job["id"]]
 
@@ -277,11 +274,11 @@ class Worker:
             output = self.handler(job)
             if inspect.isawaitable(output):
                 output = await output
-        except Exception as err:  # whatever a handler raises
-            told = failure(err)
+        except Exception as err:
+            body = failure(err)
             log("Captured Handler Exception", level="ERROR", job=job["id"])
-            log(json.dumps(json.loads(told["error"]), indent=4), level="ERROR")
-            return told
+            log(json.dumps(json.loads(body["error"]), indent=4), level="ERROR")
+            return body
         if not isinstance(output, dict):
             return {"output": output}
         error, refresh = output.pop("error", None), output.pop("refresh_worker", None)
@@ -311,7 +308,7 @@ class Worker:
         return {"output": outputs}
 
     async def chunk(self, job, chunk, outputs):
-        """Posts a chunk. One with an error is the result, and ends the stream."""
+        """Posts a chunk. A chunk with an error is the result, and ends the stream."""
         if isinstance(chunk, dict) and chunk.get("error"):
             return {"error": str(chunk["error"])}
         if self.config.get("return_aggregate_stream"):
@@ -321,9 +318,9 @@ class Worker:
 
 
 def ping():
-    """The pinging process: names the jobs that it was last told of, for ever."""
+    """Pings forever, in its own process, with the job ids that it last read from stdin."""
     interval = int(os.environ.get("RUNPOD_PING_INTERVAL", "10000")) / 1000
-    jobs, told = "", b""
+    jobs, partial = "", b""
     orphan = False
     while True:
         query = {"runpod_version": VERSION}
@@ -338,9 +335,9 @@ def ping():
             if orphan:
                 time.sleep(left)
             elif select.select([sys.stdin], [], [], left)[0]:
-                more = os.read(sys.stdin.fileno(), 1 << 16)
-                orphan = not more
-                *lines, told = (told + more).split(b"\n")
+                data = os.read(sys.stdin.fileno(), 1 << 16)
+                orphan = not data
+                *lines, partial = (partial + data).split(b"\n")
                 if lines:
                     jobs = lines[-1].decode()
 
@@ -354,25 +351,25 @@ def register_fitness_check(check):
 
 
 def check_fitness():
-    """A check that fails ends the process, after it was told."""
-    for one in CHECKS:
+    """Runs the checks. If one fails, it reports the worker unhealthy and exits."""
+    for check in CHECKS:
         try:
-            one()
+            check()
         except Exception as err:
             query = {
                 "status": "unhealthy",
-                "check": one.__name__,
+                "check": check.__name__,
                 "reason": f"{type(err).__name__}: {err}"[:256],
                 "runpod_version": VERSION,
             }
             send(address("RUNPOD_WEBHOOK_PING") + "&" + urllib.parse.urlencode(query))
-            log(f"the check {one.__name__} failed: {err}")
+            log(f"the check {check.__name__} failed: {err}")
             sys.exit(1)
 
 
 def start(config):
     if not os.environ.get("RUNPOD_WEBHOOK_GET_JOB"):
-        log("a local test: there is no queue to poll")
+        log("local test: there is no queue to poll")
         return
     print("--- Starting Serverless Worker |  Version stand-in ---", flush=True)
     sys.excepthook = uncaught
