@@ -121,11 +121,11 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// logLevel returns the log level of a request. It is debug for requests that are repeated every few seconds:
-// by the page, scrapers and probes, and successful polls and pings by workers.
+// logLevel returns the log level of a request. It is debug for frequent requests: of the page, scrapers and
+// probes, and successful ones of workers.
 func logLevel(path string, status int) slog.Level {
 	switch {
-	case path == "/metrics", path == AliveRoute, path == readyRoute, page.Owns(path), workerapi.Polls(path) && status < http.StatusBadRequest:
+	case path == "/metrics", path == AliveRoute, path == readyRoute, page.Owns(path), workerapi.IsFrequent(path) && status < http.StatusBadRequest:
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo

@@ -40,7 +40,7 @@ type BatchSummary struct {
 
 func Summarize(b engine.Batch) BatchSummary { return BatchSummary{b, b.Created.UnixMilli(), nil} }
 
-// createBatch responds with {id, status} of the new batch, a DRAFT (page of August 2026: batch jobs).
+// createBatch responds with {id, status} of the new batch, a DRAFT (RunPod's page on batch jobs, August 2026).
 func (a *api) createBatch(w http.ResponseWriter, r *http.Request, t target) error {
 	body, reservation, err := a.readBody(w, r, maxRun, 3)
 	if err != nil {

@@ -45,7 +45,7 @@ type Endpoint struct{ WorkersMax int }
 
 var ErrNoEndpoint = errors.New("no such endpoint")
 
-// operation is what a route does, and who may call it how often.
+// operation has the handler, the limits and the required scope of a route.
 type operation struct {
 	limit limits.Operation // kind of request for the limits
 	live  bool             // in the SDK dialect
@@ -53,14 +53,15 @@ type operation struct {
 	serve func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
-// target is a request's subject and dialect: the service description's at /v2/…, or the SDKs' at /live/v2/….
+// target identifies the object of a request, and its dialect: the service description's at /v2/…, or the public
+// SDKs' at /live/v2/….
 type target struct {
 	owner    string // of the key
 	endpoint string
 	job      string // id of the job or batch
 	request  string // id of a request of the batch
 	route    string // of /openai
-	live     bool   // the public SDKs' dialect
+	live     bool   // in the SDK dialect
 }
 
 var (
@@ -71,7 +72,7 @@ var (
 	getOrPost = []string{http.MethodGet, http.MethodPost}
 )
 
-// operations are the operations of both dialects. A dialect doesn't serve an operation without methods for it.
+// operations are the operations of both dialects. A dialect lacks an operation that has no methods for it.
 var operations = []struct {
 	path     string   // below the endpoint
 	v2, live []string // methods
@@ -198,7 +199,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	form.Fail(w, r, a.Logger, err)
 }
 
-// admit admits a request until done is called, or rejects it with 429 and the time to retry (service
+// admit counts a request as open until done is called, or rejects it with 429 and the time to retry (service
 // description, Limits; field notes, 429). It must be called before the body is read.
 func (a *api) admit(user apikey.Identity, op *operation, t target, e Endpoint) (done func(), err error) {
 	if a.NoLimits {

@@ -16,7 +16,7 @@ import (
 )
 
 // openAIWait is how long an /openai request waits for a worker to take its job.
-var openAIWait = engine.MaxWait
+const openAIWait = engine.MaxWait
 
 // Only openAIModels and the routes below it allow GET.
 const openAIModels = "/v1/models"

@@ -11,20 +11,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// streamWait is how long a request for a stream without new chunks waits by default (field notes: /stream).
+// streamWait is the default wait of a request for a stream without new chunks (field notes: /stream).
 const streamWait = 10 * time.Second
 
 // streamShape is the header that names the form of a stream, and where the other form is served.
 const streamShape = "X-Stream-Shape"
 
-// publicSDKs is part of the User-Agent of the public SDKs, in lower case.
-const publicSDKs = "runpod"
+// sdkAgent is part of the User-Agent of the public SDKs, in lower case.
+const sdkAgent = "runpod"
 
 // explainStream says in a header that a stream at /v2 has the service description's form. If the client is a public
 // SDK, explainStream also logs that: these SDKs expect an object, and fail with an error that doesn't say why.
 func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 	w.Header().Set(streamShape, "array of chunks; {status, stream} is at /live"+r.URL.Path)
-	if !strings.Contains(strings.ToLower(r.UserAgent()), publicSDKs) {
+	if !strings.Contains(strings.ToLower(r.UserAgent()), sdkAgent) {
 		return
 	}
 	if _, logged := a.explainedStreams.LoadOrStore(t.endpoint, true); !logged {
@@ -36,8 +36,8 @@ func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 // unreadHeader has the number of a job's unread chunks: the body of a status has no member for the number.
 const unreadHeader = "X-Unread-Chunks"
 
-// setUnreadHeader sets unreadHeader if the job has chunks which its output doesn't include: its handler
-// yielded them, and the worker didn't aggregate them.
+// setUnreadHeader sets unreadHeader if the job has chunks that aren't in its output, because the worker didn't
+// aggregate them.
 func (a *api) setUnreadHeader(w http.ResponseWriter, r *http.Request, t target, job engine.Job) {
 	if output := string(job.Output); job.State != engine.Completed || job.Size > engine.SmallOutput || output != "" && output != "[]" {
 		return

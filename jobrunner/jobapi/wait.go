@@ -68,7 +68,7 @@ func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, 
 
 // answerSubmittedJob is answerWhenEnded for a job that this request submitted. If this process
 // records the result, the watch delivers it, and no read is needed. If there is no memory for the output, the
-// response shows the unfinished job. An error would lose the result, because the client would not learn the job's id.
+// response shows an unfinished job: with an error the client wouldn't learn the job's id, and would lose the result.
 func (a *api) answerSubmittedJob(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
 	t.job = job.ID
 	stale := false // the job has changed since it was last read

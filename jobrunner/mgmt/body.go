@@ -207,26 +207,25 @@ func (d *decoder) decodeList(path string, in any, out reflect.Value, m member, a
 	}
 	out.Set(reflect.MakeSlice(out.Type(), len(items), len(items)))
 	element := member{name: m.name + "[]", row: m.row.Element()}
+	faultsBefore := len(d.faults)
 	for i, item := range items {
 		d.decodeValue(fmt.Sprintf("%s[%d]", path, i), item, out.Index(i), element, at)
 	}
-	if m.row.Unique {
-		d.checkUnique(path, items)
+	if m.row.Unique && len(d.faults) == faultsBefore {
+		d.checkUnique(path, out)
 	}
 }
 
-func (d *decoder) checkUnique(path string, items []any) {
-	seen := make(map[string]int, len(items))
-	for i, item := range items {
-		text, err := json.Marshal(item)
-		if err != nil {
-			continue // an invalid value that is already reported
-		}
-		if j, isDuplicate := seen[string(text)]; isDuplicate {
+// checkUnique compares decoded items, because the same number can have several literals, such as 2 and 2.0.
+func (d *decoder) checkUnique(path string, items reflect.Value) {
+	seen := map[any]int{}
+	for i := range items.Len() {
+		item := items.Index(i).Interface()
+		if j, isDuplicate := seen[item]; isDuplicate {
 			d.addFault(path, "items at %d and %d are equal", j, i)
 			return
 		}
-		seen[string(text)] = i
+		seen[item] = i
 	}
 }
 

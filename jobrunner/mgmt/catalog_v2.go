@@ -266,8 +266,8 @@ func (c *call) getDataCenter(include []string) (dataCenterV2, error) {
 	return c.newDataCenter(cat, d, include), requireCatalogEntry(ok, "data center", c.id)
 }
 
-// levelIn returns the lowest stock of the products in a data center, and whether the catalog's file states
-// any of them. A stock that it doesn't state is High if the machine has the type, and otherwise None.
+// levelIn returns the lowest stock of the products in a data center, and whether the catalog file states
+// the stock of any of them. A stock that the file doesn't state is High if the machine has the type, otherwise None.
 func levelIn(cat *catalog.Catalog, p catalog.Placement, products []string, onMachine bool) (level catalog.Level, stated bool) {
 	level = catalog.High
 	for _, product := range products {
@@ -284,8 +284,8 @@ func levelIn(cat *catalog.Catalog, p catalog.Placement, products []string, onMac
 	return level, stated
 }
 
-// addAvailability shows where a GPU type is in stock: everywhere, unless the file limits it, since the one
-// machine stands for all data centers.
+// addAvailability shows the data centers in which a GPU type is in stock. The deployment's machine stands for
+// all data centers, so these are all, unless the catalog file limits the stock.
 func (q gpuQuery) addAvailability(w *gpuTypeV2, cat *catalog.Catalog, offer catalog.Offer, stock catalog.Stock) {
 	filtersCUDA := len(q.cudaVersions) > 0 || q.minCUDA != ""
 	versions := stock.CUDAVersions
@@ -316,7 +316,7 @@ func (q gpuQuery) addAvailability(w *gpuTypeV2, cat *catalog.Catalog, offer cata
 	}
 }
 
-// addAvailability shows where a CPU flavor is in stock: everywhere, unless the file limits it.
+// addAvailability shows the data centers in which a CPU flavor is in stock: all, unless the catalog file limits it.
 func (q cpuQuery) addAvailability(w *cpuTypeV2, cat *catalog.Catalog, f catalog.CPU) {
 	w.Availability = catalog.None
 	if q.vcpus != 0 && (q.vcpus < f.MinVCPU || q.vcpus > f.MaxVCPU) {

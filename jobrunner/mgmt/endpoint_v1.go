@@ -32,7 +32,7 @@ func (b endpointBodyV1) apply(tx *store.Tx, e *store.Endpoint) error {
 	return nil
 }
 
-// link makes the endpoint follow the template. Without a name, it gets the template's.
+// link makes the endpoint follow the template. An endpoint without a name gets the template's.
 func (b endpointBodyV1) link(tx *store.Tx, e *store.Endpoint) error {
 	if b.TemplateID == nil {
 		return nil

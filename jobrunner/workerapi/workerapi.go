@@ -54,19 +54,18 @@ var routes = func() (t httproute.Table[operation]) {
 	return t
 }()
 
-// repeatedOperations has all operations. The value is true if a worker repeats the operation
-// all the time, or for each chunk of an output.
-var repeatedOperations = map[string]bool{"job-take": true, "job-take-batch": true, "job-stop": true, "job-stream": true, "job-done": false, "ping": true}
+// isFrequent has all operations. The value is true if a worker requests the operation continually, or
+// for each chunk of an output.
+var isFrequent = map[string]bool{"job-take": true, "job-take-batch": true, "job-stop": true, "job-stream": true, "job-done": false, "ping": true}
 
 // Owns reports whether a path belongs to the worker protocol.
 func Owns(path string) bool {
-	_, ok := repeatedOperations[operationName(path)]
+	_, ok := isFrequent[operationName(path)]
 	return ok
 }
 
-// Polls reports whether a worker repeats requests of a path all the time, or for
-// each chunk of an output. A job has only one result, so job-done isn't a poll.
-func Polls(path string) bool { return repeatedOperations[operationName(path)] }
+// IsFrequent reports whether a worker requests a path continually, or for each chunk of an output.
+func IsFrequent(path string) bool { return isFrequent[operationName(path)] }
 
 // operationName returns the operation of a path below /v2/{endpoint_id}, or "" for other paths.
 func operationName(path string) string {
@@ -89,8 +88,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route answers 404 for an unknown path, 405 for another method, 401 without a key, 404
-// for an unknown worker, and 401 for a key of another worker.
+// route answers 404 for an unknown path, 405 for a method that the path doesn't allow, 401 without a key,
+// 404 for an unknown worker, and 401 for a key of another worker.
 func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	op, t, err := findOperation(r)
 	if err != nil {
@@ -105,7 +104,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// findOperation finds a request's operation and target. Some workers append parameters with & without a query.
+// findOperation finds a request's operation and target. Some workers append &name=value to a path that has no query.
 func findOperation(r *http.Request) (operation, target, error) {
 	path, appendedQuery, _ := strings.Cut(r.URL.Path, "&")
 	match := routes.Find(r.Method, path)
@@ -152,7 +151,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 const (
-	// pollTimeout ends a poll without result: before the 90 s of the public SDK, and the 60 s of common proxies.
+	// pollTimeout ends a poll without a result, before the public SDK (90 s) or a common proxy (60 s) times out.
 	pollTimeout = 50 * time.Second
 	// refusalDelay delays the answer to a failed poll for jobs, because the SDK repeats the poll at once.
 	refusalDelay = time.Second
@@ -205,8 +204,8 @@ func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error 
 	return nil
 }
 
-// waitForJobs holds a poll for jobs, and answers 204 if it ends without a job. Jobs that were taken for a
-// worker that has disconnected meanwhile are reported as lost, and go to another worker.
+// waitForJobs holds a poll for jobs, and answers 204 if it ends without a job. If the worker has disconnected
+// meanwhile, the taken jobs are reported as lost, so that another worker gets them.
 func (a *api) waitForJobs(w http.ResponseWriter, r *http.Request, t target, limit int) ([]engine.Taken, error) {
 	if t.query.Get("job_in_progress") == "0" {
 		if err := t.ReportIdle(r.Context()); err != nil {
