@@ -262,6 +262,8 @@ func TestMarkdown(t *testing.T) {
 	r.SetCounts()
 	text = render("markdown", r)
 	must.Hold(t, len(text) <= 1<<20 && strings.Contains(text, "… and "), "a summary of", len(text), "bytes")
+	text = render("markdown", &report.Report{Dialect: "described"}) // a client's report has no seed
+	must.Hold(t, strings.Contains(text, "dialect described.") && !strings.Contains(text, "seed"), "a summary without a seed:", text)
 }
 
 // A written report is read back unchanged.

@@ -58,8 +58,8 @@ func TestRerunsAreSeparate(t *testing.T) {
 	r := sample()
 	const reruns = "4 cases in 1.5s, 57 requests, 9 jobs"
 	for name, want := range map[string]string{
-		"terminal": "13510 requests, 308 jobs, 26h0m0s of the target's time; beside that, reruns of " + reruns,
-		"markdown": "13510 requests, 308 jobs; beside that, reruns of " + reruns,
+		"terminal": "13510 requests, 308 jobs, 26h0m0s of the target's time; plus reruns of " + reruns,
+		"markdown": "13510 requests, 308 jobs; plus reruns of " + reruns,
 		"html":     "<dt>Reruns, not counted above</dt><dd>" + reruns,
 		"junit":    `<property name="reruns" value="` + reruns,
 	} {

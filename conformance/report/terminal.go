@@ -42,7 +42,7 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 		fmt.Fprintf(w, ", %s of the target's time", targetTime.Round(time.Second))
 	}
 	if r.Reruns != nil {
-		fmt.Fprintf(w, "; beside that, reruns of %s", r.Reruns)
+		fmt.Fprintf(w, "; plus reruns of %s", r.Reruns)
 	}
 	if seed := r.seed(); seed != "" {
 		fmt.Fprintf(w, " (seed %s)", seed)

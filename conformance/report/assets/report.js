@@ -1,5 +1,5 @@
 "use strict";
-// The page is whole without this; here is what finds and copies.
+// Adds search, filters and copy buttons to the page.
 (() => {
   const tools = document.getElementById("tools");
   if (!tools) return;
@@ -10,7 +10,7 @@
   const clear = document.getElementById("clear");
   const none = document.querySelector(".none");
   const buttons = [...tools.querySelectorAll(".chips button")];
-  const texts = new Map(); // of a clause, made when it is first looked for
+  const texts = new Map(); // lower-case text by clause, cached
 
   const textOf = (clause) => {
     if (!texts.has(clause)) texts.set(clause, clause.textContent.toLowerCase());
@@ -23,9 +23,9 @@
     const levels = pressed("level"), verdicts = pressed("verdict");
     let count = 0;
     for (const c of clauses) {
-      const is = (!levels.size || levels.has(c.dataset.level)) && (!verdicts.size || verdicts.has(c.dataset.verdict)) && words.every((w) => textOf(c).includes(w));
-      c.hidden = !is;
-      count += is;
+      const matches = (!levels.size || levels.has(c.dataset.level)) && (!verdicts.size || verdicts.has(c.dataset.verdict)) && words.every((w) => textOf(c).includes(w));
+      c.hidden = !matches;
+      count += matches;
     }
     for (const a of areas) a.hidden = !a.querySelector(".clause:not([hidden])");
     const all = !words.length && !levels.size && !verdicts.size;
@@ -34,25 +34,25 @@
     none.hidden = count > 0;
   };
 
-  // The filter is in the address, so that it can be sent to somebody.
-  const keep = () => {
+  // The URL contains the filter, so that it can be shared.
+  const saveFilter = () => {
     const p = new URLSearchParams();
     if (input.value.trim()) p.set("q", input.value.trim());
     for (const kind of ["level", "verdict"]) {
-      const some = [...pressed(kind)];
-      if (some.length) p.set(kind, some.join(","));
+      const values = [...pressed(kind)];
+      if (values.length) p.set(kind, values.join(","));
     }
     history.replaceState(null, "", p.size ? `#?${p}` : location.pathname + location.search);
   };
-  const change = () => { filter(); keep(); };
+  const change = () => { filter(); saveFilter(); };
   const reset = () => {
     input.value = "";
     for (const b of buttons) b.setAttribute("aria-pressed", "false");
     filter();
   };
 
-  // An address names a filter or a clause.
-  const arrive = () => {
+  // The URL's hash names a filter or a clause.
+  const applyHash = () => {
     const hash = decodeURIComponent(location.hash.slice(1));
     if (hash.startsWith("?")) {
       const p = new URLSearchParams(location.hash.slice(2));
@@ -64,11 +64,11 @@
       filter();
       return;
     }
-    const at = hash && document.getElementById(hash);
-    if (!at) return;
-    if (at.hidden) reset();
-    if (at.matches(".clause")) at.open = true;
-    at.scrollIntoView();
+    const target = hash && document.getElementById(hash);
+    if (!target) return;
+    if (target.hidden) reset();
+    if (target.matches(".clause")) target.open = true;
+    target.scrollIntoView();
   };
 
   for (const b of buttons) {
@@ -79,12 +79,12 @@
   }
   input.addEventListener("input", change);
   tools.addEventListener("submit", (e) => e.preventDefault());
-  for (const b of [clear, none.querySelector("button")]) b.addEventListener("click", () => { reset(); keep(); });
-  addEventListener("hashchange", arrive);
-  // A link to where the address is already changes nothing by itself.
+  for (const b of [clear, none.querySelector("button")]) b.addEventListener("click", () => { reset(); saveFilter(); });
+  addEventListener("hashchange", applyHash);
+  // A link to the current hash fires no hashchange.
   document.addEventListener("click", (e) => {
     const link = e.target.closest('a[href^="#"]');
-    if (link && link.hash === location.hash) arrive();
+    if (link && link.hash === location.hash) applyHash();
   });
   addEventListener("keydown", (e) => {
     if (e.key === "/" && !e.target.closest("input") && !e.ctrlKey && !e.metaKey && !e.altKey) {
@@ -92,15 +92,15 @@
       input.focus();
     } else if (e.key === "Escape" && e.target === input) {
       reset();
-      keep();
+      saveFilter();
     }
   });
 
-  // A list that is long is shown in part.
+  // Collapses a long list.
   const alerts = document.querySelector(".alerts");
-  const many = 12;
-  if (alerts && alerts.querySelectorAll("li").length > many + 2) {
-    const rest = [...alerts.querySelectorAll("li")].slice(many);
+  const shownAlerts = 12;
+  if (alerts && alerts.querySelectorAll("li").length > shownAlerts + 2) {
+    const rest = [...alerts.querySelectorAll("li")].slice(shownAlerts);
     const more = alerts.querySelector(".more");
     for (const li of rest) li.hidden = true;
     more.textContent = `${rest.length} more`;
@@ -119,7 +119,7 @@
       try {
         await navigator.clipboard.writeText(text.textContent);
         button.textContent = "Copied";
-      } catch { // not allowed here: it is ready to be copied by hand
+      } catch { // not allowed: the user can copy the selection
         getSelection().selectAllChildren(text);
         button.textContent = "Selected";
       }
@@ -128,5 +128,5 @@
 
   tools.hidden = false;
   filter();
-  arrive();
+  applyHash();
 })();

@@ -72,7 +72,7 @@ func TestBrowser(t *testing.T) {
 			tab.Until(`document.querySelector('#JOB-02').open`)
 			tab.Eval(`document.querySelectorAll('#JOB-02 .trace details').forEach((d) => d.open = true)`, nil)
 			tab.Shows("#JOB-02",
-				"Statement JOB-02 holds. (States and transitions, POST /run)", "Bearer $GPUCLOUD_API_KEY", "3/3 times", "200, or 201 </script>", "500 </script>",
+				"Statement JOB-02 holds. (States and transitions, POST /run)", "Bearer $GPUCLOUD_API_KEY", "3/3 runs", "200, or 201 </script>", "500 </script>",
 				"\"status\": \"RUNNING\"", "connection reset", "conformance explain JOB-02")
 			tab.CheckAccessibility("clause")
 			tab.Picture("report-clause-" + screen.name)
