@@ -265,7 +265,7 @@ type rule struct {
 }
 
 // commonRules judge every scenario.
-var commonRules = []rule{{"CLI-01", judgeBearerToken}, {"CLI-08", judgeRepeatedRefusals}, {"CLI-11", judgeSecretOutput}}
+var commonRules = []rule{{"CLI-01", judgeBearerToken}, {"CLI-08", judgeRepeatedRefusals}, {"CLI-11", judgeKeySecrecy}}
 
 func (s Scenario) rules() []rule {
 	if s.judge == nil {

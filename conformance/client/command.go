@@ -57,7 +57,7 @@ func (c command) run(ctx context.Context) (commandResult, error) {
 
 func startError(err error) error { return fmt.Errorf("can't run the client's command: %w", err) }
 
-// keptBytes is how much is kept of the beginning, and also of the end, of an output.
+// keptBytes is how many bytes of the beginning of an output are kept, and how many of its end.
 const keptBytes = 64 << 10
 
 // outputCapture keeps the beginning and the end of an output, and searches the whole output for secrets.

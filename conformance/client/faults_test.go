@@ -45,6 +45,8 @@ var faults = []struct{ fault, scenario, clause string }{
 	{"prints the key encoded", "works", "CLI-11"},
 	{"prints the server's error", "echo", "CLI-11"},
 	{"sends the key in the address", "works", "CLI-11"},
+	{"sends the key in another header", "works", "CLI-11"},
+	{"sends the key in the body", "works", "CLI-11"},
 }
 
 // jobrunner builds the jobrunner once and returns its path.

@@ -200,13 +200,17 @@ func judgeEndOfWait(run *scenarioRun, answer string, endsWait func(*exchange) bo
 	return passed
 }
 
-// judgeSecretOutput judges CLI-11.
-func judgeSecretOutput(run *scenarioRun) suite.Outcome {
+// judgeKeySecrecy judges CLI-11.
+func judgeKeySecrecy(run *scenarioRun) suite.Outcome {
 	used := false
 	for _, x := range run.exchanges {
 		used = used || x.bearer() == run.key
-		if strings.Contains(x.Request.URL, run.key) {
-			return violated("the key is in the address of "+x.line(), "the key in Authorization only")
+		otherHeaders := x.Request.Header.Clone()
+		otherHeaders.Del("Authorization")
+		for i, text := range []string{x.Request.URL, fmt.Sprint(otherHeaders), string(x.Request.Body)} {
+			if strings.Contains(text, run.key) {
+				return violated("the key is in "+[]string{"the address", "another header", "the body"}[i]+" of "+x.line(), "the key in Authorization only")
+			}
 		}
 	}
 	switch {

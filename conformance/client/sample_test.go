@@ -190,6 +190,9 @@ func (s sample) do(method, path string, body map[string]any) answer {
 func (s sample) send(method, path string, body map[string]any) answer {
 	var content io.Reader
 	if body != nil {
+		if s.has("sends the key in the body") {
+			body["env"] = map[string]any{"KEY": s.key}
+		}
 		text, err := json.Marshal(body)
 		if err != nil {
 			return answer{text: err.Error()}
@@ -202,6 +205,9 @@ func (s sample) send(method, path string, body map[string]any) answer {
 	r, err := http.NewRequestWithContext(ctx, method, s.base+path, content)
 	if err != nil {
 		return answer{text: err.Error()}
+	}
+	if s.has("sends the key in another header") {
+		r.Header.Set("X-Api-Key", s.key)
 	}
 	switch {
 	case s.has("sends a bare key"):

@@ -24,8 +24,8 @@ type workspace struct {
 }
 
 // homeLinks are entries of the user's home that a client needs to run: installed tools,
-// their packages and their settings. They are linked into the home of each scenario.
-// That home doesn't have the client's own settings and caches.
+// their packages and their settings. They are linked into the home of each scenario,
+// which has no settings and caches of the client itself.
 var homeLinks = []string{
 	".terraformrc", ".tofurc", ".terraform.d", ".config/opentofu",
 	".local/bin", ".local/lib", ".local/share/mise", ".asdf", ".pyenv", ".rbenv", ".nvm", ".sdkman", ".npmrc",

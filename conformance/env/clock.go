@@ -34,6 +34,7 @@ type Clock struct {
 
 type sleeper struct {
 	until time.Time
+	due   *time.Timer   // fires at until; nil if the clock is stopped
 	woken chan struct{} // closed when the sleeper gets its next turn
 	err   error
 }
@@ -145,8 +146,8 @@ func (c *Clock) Until(ctx context.Context, t time.Time) error {
 	}
 	self := &sleeper{until: t, woken: make(chan struct{})}
 	if !c.stopped {
-		due := time.AfterFunc(t.Sub(c.now()), func() { c.wakeDue(self) })
-		defer due.Stop()
+		self.due = time.AfterFunc(t.Sub(c.now()), func() { c.wakeDue(self) })
+		defer self.due.Stop()
 	}
 	c.sleepers[self] = true
 	c.returnTurn()
@@ -188,9 +189,12 @@ func (c *Clock) advanceToNext() {
 	}
 	now := c.now()
 	for sl := range c.sleepers {
-		if c.advanceErr != nil || !sl.until.After(now) {
+		switch {
+		case c.advanceErr != nil || !sl.until.After(now):
 			sl.err = c.advanceErr
 			c.wakeSleeper(sl)
+		case sl.due != nil:
+			sl.due.Reset(sl.until.Sub(now)) // the advance has brought it nearer
 		}
 	}
 }

@@ -86,7 +86,7 @@ func mergeRepeats(steps []Step) (list []Step) {
 		if list[n].Received.After(step.Received) {
 			joined.Received = list[n].Received
 		}
-		list[n] = Step{joined, list[n].Count + step.Count, list[n].Unanswered || step.Unanswered, step.failed}
+		list[n] = Step{joined, list[n].Count + step.Count, list[n].Unanswered || step.Unanswered, list[n].failed || step.failed}
 	}
 	return list
 }
