@@ -227,7 +227,7 @@ var globalVolumeCases = section(suite.Case{Level: suite.Unspec, Source: "API cha
 			c.V2("GET", globalVolumePath+"/"+suite.PathSegment(other.Str("id")), nil).Is(200).Equal("name", other.Str("name"))
 		})
 	}},
-	{ID: "GLO-02", Statement: "Whether a global volume's name has 1 to 191 characters, at least one of them not white space, is trimmed, needn't be unique and can be updated, and whether an empty update is rejected.", Run: func(c *suite.C) {
+	{ID: "GLO-02", Statement: "Whether a global volume's name is trimmed, may be used twice and can be updated; whether a blank name, a name of more than 191 characters and an empty update are rejected.", Run: func(c *suite.C) {
 		name := c.Name()
 		a := newGlobalVolume(c, " "+name+" ")
 		path := globalVolumePath + "/" + suite.PathSegment(a.Str("id"))

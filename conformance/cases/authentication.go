@@ -39,7 +39,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 			expectUnauthorized(c, c.V2("GET", logs, nil, auth), func() *suite.Answer { return c.V2("GET", logs, nil) })
 		}
 	}},
-	// AUT-03-management sends one operation of each kind and method, AUT-04-management one of each method. The next two cases send all, locally.
+	// AUT-03-management sends one operation of each kind and method, AUT-04-management one of each method. At a local target, AUT-03-every and AUT-04-every send all.
 	{ID: "AUT-03-management", Needs: suite.V2, Requests: 25, Run: judgeManagementKey(sampleOperations(), withoutKey)},
 	{ID: "AUT-04-management", Needs: suite.V2, Requests: 10, Run: judgeManagementKey(oneOfEach(sampleOperations(), apiAndMethod), unknownKeys)},
 	{ID: "AUT-03-every", Needs: suite.V2 | suite.LocalOnly, Requests: 90, Run: judgeManagementKey(managementOperations, withoutKey)},
@@ -149,7 +149,7 @@ func judgeManagementKey(list []contractOperation, credentials func(*suite.C) []s
 	}
 }
 
-// judgeRefusedKey sends the operations that the target serves without a valid key, and expects 401.
+// judgeRefusedKey sends, without a valid key, the operations that the target serves, and expects 401.
 // Ids are unknown and bodies of the management API empty, so that an accepted request changes no object.
 func judgeRefusedKey(c *suite.C, list []contractOperation, auth suite.Option) {
 	for _, op := range list {

@@ -40,12 +40,7 @@ func TestGeneratedNumbersAreDoubles(t *testing.T) {
 		list = append(list, g.number())
 	}
 	for _, n := range list {
-		f, err := n.(json.Number).Float64()
-		if err != nil {
-			t.Errorf("%s: %v", n, err)
-		} else if d := suite.Difference(n, f); d != "" {
-			t.Error(d)
-		}
+		must.Equal(t, suite.Difference(n, must.Do(n.(json.Number).Float64())(t)), "")
 	}
 }
 
@@ -54,10 +49,7 @@ func TestInputSize(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(1, 0))}
 	for _, size := range []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 1 << 20} {
 		text, input := inputOfSize(g, size)
-		if got, err := wire.Decode([]byte(text)); err != nil || len(text) != size {
-			t.Errorf("%d bytes, not %d: %v", len(text), size, err)
-		} else if d := suite.Difference(input, got); d != "" {
-			t.Error(d)
-		}
+		must.Equal(t, len(text), size, "bytes")
+		must.Equal(t, suite.Difference(input, must.Do(wire.Decode([]byte(text)))(t)), "")
 	}
 }

@@ -86,7 +86,7 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 		for _, a := range patchVolume(c, v, suite.M{"name": c.Name()}) {
 			a.EqualIfShown("dataCenterId", dataCenter).EqualIfShown("dataCenter", dataCenter)
 		}
-		for _, member := range []string{"dataCenterId", "dataCenter"} { // which a deployment may ignore or refuse
+		for _, member := range []string{"dataCenterId", "dataCenter"} { // a deployment may ignore or refuse them
 			patchVolume(c, v, suite.M{member: other})
 		}
 		updateVolume(c, v, suite.M{"size": 13, "dataCenterId": other})

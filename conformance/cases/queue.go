@@ -175,7 +175,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 			} else {
 				p.Sleep(500 * time.Millisecond)
 			}
-			if !p.Unanswered() { // the request was refused or not held
+			if p.AnsweredWithin(suite.TransitTime) { // the request was refused or not held
 				early := begin.Add(900 * time.Millisecond).Sub(p.Answer().Is(200).Received)
 				c.Expect(early <= 0, "no answer before the wait of 1 s has passed", "an answer at once")
 			}
@@ -283,19 +283,13 @@ func expectAnswerAtEnd(c *suite.C, status string, submission suite.M) {
 	p.Until(due.Add(-c.EarlyMargin(2 * time.Second)))
 	p.ExpectHeld(due)
 	if status == suite.TimedOut {
-		c.JudgeBy(due, func() { c.Expect(awaitAnswer(p), "an answer when the job has ended", "no answer") })
+		c.JudgeBy(due, func() {
+			c.Expect(p.AnsweredWithin(500*time.Millisecond), "an answer when the job has ended", "no answer")
+		})
 	}
 	c.Until(due.Add(c.LateMargin(10 * time.Second)))
 	a := p.Answer().Is(200).Equal("status", status)
 	c.JobOf(a)
-}
-
-// awaitAnswer waits, in real time, for an answer that is on its way.
-func awaitAnswer(p *suite.Pending) bool {
-	for n := 0; n < 100 && p.Unanswered(); n++ {
-		continue // Unanswered waits for some milliseconds
-	}
-	return p.Answered()
 }
 
 // judgeWait judges that a wait lasts as long as requested, for a queued and for a running job.

@@ -140,7 +140,8 @@ func (s *objects) asTable(o suite.M) suite.M {
 	return o
 }
 
-// create creates an object and judges the answer, without undescribed members that the target refuses.
+// create creates an object and judges the answer. If the target refuses the members, create tries again without
+// the optional ones that the description lacks.
 func (s *objects) create(values suite.M) object {
 	post := func() *suite.Answer {
 		body := s.body(values)
@@ -343,8 +344,8 @@ func (s *objects) changeable(o object) (fields []field) {
 }
 
 // update changes members of an object, and judges that these have the new values and all others are
-// unchanged. Unless alone is set, it sends gpu.count together with the other members of gpu. updateIndex
-// selects the update operation. It returns false if no operation updates the kind.
+// unchanged. Unless alone is set, it also sends the unchanged members of the same nested object, such as gpu.
+// updateIndex selects the update operation. It returns false if no operation updates the kind.
 func (s *objects) update(o object, changes suite.M, updateIndex int, alone bool) bool {
 	sent := suite.M{}
 	for path, value := range changes {

@@ -114,7 +114,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 			previous := box.Calls()[n-2].At
 			earliest := previous.Add(hookGap - c.EarlyMargin(time.Second))
 			c.Until(earliest)
-			awaitCallsUnderWay(c)
+			awaitCallsInFlight(c)
 			calls := box.Calls()
 			early := len(calls) >= n && (c.ControlsClock() || calls[n-1].At.Before(earliest)) // the case may be woken late
 			c.Expect(!early, "no call before 10 s have passed", "call %d before that", n)
@@ -173,7 +173,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 			j.Cancel()
 			c.Run(suite.Sleep(time.Minute), suite.M{"webhook": timedOut.URL}, suite.ExecutionTimeout(5*time.Second)).AwaitRunning()
 			c.Sleep(10 * time.Second)
-			awaitCallsUnderWay(c)
+			awaitCallsInFlight(c)
 			c.Observe("FAILED: %d, CANCELLED: %d, TIMED_OUT: %d", len(failed.Calls()), len(cancelled.Calls()), len(timedOut.Calls()))
 		}},
 	// Observes whether the webhook is called for a job that never ran, or whose time to live ends while it runs.
@@ -188,7 +188,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		blocker.Cancel()
 		c.Run(suite.Sleep(time.Minute), suite.M{"webhook": expiredRunning.URL}, suite.TTL(10*time.Second)).AwaitRunning()
 		c.Sleep(20 * time.Second)
-		awaitCallsUnderWay(c)
+		awaitCallsInFlight(c)
 		c.Observe("ttl passed in the queue: %d, while running: %d, cancelled in the queue: %d, purged: %d", len(expired.Calls()), len(expiredRunning.Calls()), len(cancelled.Calls()), len(purged.Calls()))
 	}},
 	{ID: "WEB-12", Level: suite.Unspec, Statement: "Whether another 2xx or a redirect ends the calls.", Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
@@ -226,7 +226,7 @@ func newCalledBox(c *suite.C, answers ...int) *env.Box {
 
 // countCalls counts the calls of a receiver, with those in flight.
 func countCalls(c *suite.C, box *env.Box) int {
-	awaitCallsUnderWay(c)
+	awaitCallsInFlight(c)
 	return len(box.Calls())
 }
 
@@ -246,7 +246,7 @@ func nthCall(c *suite.C, box *env.Box, n int) env.Call {
 func awaitCalls(c *suite.C, n int) {
 	for range n {
 		c.Sleep(hookGap + c.Grace())
-		awaitCallsUnderWay(c)
+		awaitCallsInFlight(c)
 	}
 }
 
@@ -258,7 +258,7 @@ func awaitRetries(c *suite.C, box *env.Box, earlierCalls int) {
 			c.Calls(box, earlierCalls+n) // the next call is timed from this one
 		}
 	}
-	awaitCallsUnderWay(c)
+	awaitCallsInFlight(c)
 }
 
 // firstCallAfter expects the first call after a number of earlier ones. The description doesn't say how soon it comes.
@@ -267,15 +267,15 @@ func firstCallAfter(c *suite.C, box *env.Box, earlierCalls int) env.Call {
 	return nthCall(c, box, earlierCalls+1)
 }
 
-// awaitCallsUnderWay waits some milliseconds for calls that a local target has begun.
-func awaitCallsUnderWay(c *suite.C) {
+// awaitCallsInFlight waits some milliseconds for calls that a local target has already sent.
+func awaitCallsInFlight(c *suite.C) {
 	if c.Target.Local {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// expectCallBetween expects the webhook of a job that ends between two times. It advances the
-// clock in two steps, first to just before the earliest, since a call during an advance gets the time at which the
+// expectCallBetween expects the webhook of a job that ends between two times. It advances the clock in two steps,
+// the first to just before the earliest time: a call during an advance of a stopped clock gets the time at which the
 // advance began.
 func expectCallBetween(c *suite.C, box *env.Box, earliest, latest time.Time) {
 	earliest = earliest.Add(-c.EarlyMargin(time.Second))

@@ -1,6 +1,7 @@
 package env_test
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -22,20 +23,17 @@ func TestLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	var mu sync.Mutex
 	var requests []string
-	deleteStatus, readStatus := map[string]int{"/v2/c": 404, "/v1/d": 400, "/v2/e": 404}, map[string]int{"/v2/c": 404, "/v2/e": 405}
+	statuses := map[string]int{"DELETE /v2/c": 404, "DELETE /v1/d": 400, "DELETE /v2/e": 404, "GET /v2/c": 404, "GET /v2/e": 405}
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		requests = append(requests, r.Method+" "+r.URL.Path)
+		request := r.Method + " " + r.URL.Path
+		requests = append(requests, request)
+		status := cmp.Or(statuses[request], 200)
 		if r.Header.Get("Authorization") != "Bearer the-key" {
-			w.WriteHeader(401)
+			status = 401
 		}
-		if s := deleteStatus[r.URL.Path]; s != 0 && r.Method == http.MethodDelete {
-			w.WriteHeader(s)
-		}
-		if s := readStatus[r.URL.Path]; s != 0 && r.Method == http.MethodGet {
-			w.WriteHeader(s)
-		}
+		w.WriteHeader(status)
 	}))
 	defer target.Close()
 	first := must.Do(env.OpenLedger(path))(t)

@@ -237,7 +237,7 @@ func (c *C) CatalogIDs(kind string) []string {
 	return ids
 }
 
-// GPUs returns at most n GPU types: those of --endpoint-body, then the target's, or common ones.
+// GPUs returns at most n GPU types: first from --endpoint-body, then from the catalog, or else common ones.
 func (c *C) GPUs(n int) []any {
 	var userTypes []string
 	_ = json.Unmarshal(c.Target.EndpointBody["gpuTypeIds"], &userTypes) // the body may have none
@@ -279,12 +279,14 @@ func (c *C) Pages(version, path string) iter.Seq[*Answer] {
 	}
 }
 
-// IsListed reads all pages of a list and reports whether they contain a text.
-func (c *C) IsListed(version, path, text string) (found bool) {
+// IsListed reads the pages of a list until one contains a text, and reports whether one does.
+func (c *C) IsListed(version, path, text string) bool {
 	for page := range c.Pages(version, path) {
-		found = found || page.Is(http.StatusOK).Contains(text)
+		if page.Is(http.StatusOK).Contains(text) {
+			return true
+		}
 	}
-	return found
+	return false
 }
 
 // Objects returns the objects of a list: of an array, or of the arrays in an object.

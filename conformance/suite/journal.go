@@ -82,7 +82,7 @@ func (c *C) deferUntil(t time.Time) (waited bool) {
 	return false
 }
 
-// checkEndpoint ends a resumed case whose endpoint was deleted: a deleted endpoint answers like an endpoint whose job was deleted.
+// checkEndpoint ends a resumed case if its endpoint was deleted: its jobs would also return 404 as if they had expired.
 func (c *C) checkEndpoint() {
 	if c.Endpoint == "" {
 		return

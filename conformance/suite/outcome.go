@@ -152,8 +152,8 @@ func (c *C) leaveOut(reason string) {
 	}
 }
 
-// IncludeIfLocal reports whether the target is local. If it isn't, the case leaves out a part, whose requests would
-// cost or load a shared target too much, and the report says that the clause is partly judged.
+// IncludeIfLocal reports whether the target is local. If it isn't, the case leaves out a part, since the requests
+// would cost too much, or load a shared target too much. Then the report says that the clause is partly judged.
 func (c *C) IncludeIfLocal(part string) bool {
 	if !c.Target.Local {
 		c.leaveOut("only a local target gets " + part)

@@ -103,15 +103,19 @@ func (c *C) WaitUntilSent() {
 // patience is how long, in real time, an effect that doesn't wait for the target's clock may take.
 const patience = 3 * time.Second
 
-// Unanswered reports whether no answer has arrived yet.
-func (p *Pending) Unanswered() bool {
+func (p *Pending) Answered() bool { return p.answered.Err() != nil }
+
+// AnsweredWithin waits for the answer, in real time, and reports whether it has arrived.
+func (p *Pending) AnsweredWithin(patience time.Duration) bool {
 	select {
 	case <-p.answered.Done():
-		return false
-	case <-time.After(5 * time.Millisecond): // for an answer that is on its way
-		return true
+	case <-time.After(patience):
 	}
+	return p.Answered()
 }
+
+// TransitTime is how long, in real time, an answer may take to arrive after it was sent.
+const TransitTime = 5 * time.Millisecond
 
 // Until waits until the target's time t, or until the answer arrives. Other cases run meanwhile.
 func (p *Pending) Until(t time.Time) { p.c.untilAnswered(p.answered, t) }
@@ -119,11 +123,9 @@ func (p *Pending) Until(t time.Time) { p.c.untilAnswered(p.answered, t) }
 // Sleep waits for a duration in the target's time, or until the answer arrives.
 func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
 
-func (p *Pending) Answered() bool { return p.answered.Err() != nil }
-
 // ExpectHeld expects that no answer arrived before a time in the past.
 func (p *Pending) ExpectHeld(until time.Time) {
-	if p.Unanswered() || !p.arrived.Before(until) {
+	if !p.AnsweredWithin(TransitTime) || !p.arrived.Before(until) {
 		return
 	}
 	took := p.exchange.Received.Sub(p.exchange.Sent).Round(time.Millisecond)
@@ -165,12 +167,7 @@ const (
 )
 
 // Grace is how late a timed effect may come.
-func (c *C) Grace() time.Duration {
-	if c.ControlsClock() {
-		return exactLate
-	}
-	return c.Target.Grace()
-}
+func (c *C) Grace() time.Duration { return c.LateMargin(c.Target.Grace()) }
 
 // LateMargin is how late an effect may be: exactLate if the suite controls the clock, and wide otherwise.
 func (c *C) LateMargin(wide time.Duration) time.Duration {

@@ -32,8 +32,8 @@ type Request struct {
 	SkipBody bool
 	// MayHangUp says that the target may close the connection, because the body is too large.
 	MayHangUp bool
-	// Try, if not nil, returns the context of one try, and a function to call after it. A caller can limit
-	// the time of the tries without the waits between them.
+	// Try, if not nil, returns a context for one attempt, and a function to call after the attempt. So a
+	// caller can limit the time of each attempt, without the waits between attempts.
 	Try func(context.Context) (context.Context, context.CancelFunc)
 	// Quiet keeps the exchange out of traces, for load tests with hundreds of requests.
 	Quiet bool
@@ -172,7 +172,7 @@ func (s stalledBody) Read([]byte) (int, error) {
 	return 0, s.ctx.Err()
 }
 
-// gzipBody decompresses on the first read, since an empty body has no gzip header.
+// gzipBody reads the gzip header on the first read, since an empty body has none.
 type gzipBody struct {
 	raw    io.ReadCloser
 	reader *gzip.Reader // nil before the first read
