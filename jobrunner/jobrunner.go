@@ -42,7 +42,7 @@ type Config struct {
 	DataDir string
 	// MakeTemp creates the folder of volumes if DataDir is empty. Close deletes it. Nil uses os.MkdirTemp.
 	MakeTemp func() (string, error)
-	// NoSync acknowledges commits before a flush: they survive a crash of the process, not the machine.
+	// NoSync acknowledges commits before a flush: they survive a crash of the process, but not of the machine.
 	NoSync bool
 	// DatabaseURL is the URL of a PostgreSQL database for the state instead of the data folder. Several
 	// nodes of a deployment may share it. New copies the added keys from KeyDir to the database.
@@ -72,7 +72,7 @@ type Config struct {
 	AdminClock bool
 	// Remote lets other machines in: /metrics needs a key, and the page accepts any host name.
 	Remote bool
-	// Profile serves profiles of the process at /debug/pprof/. It excludes Remote.
+	// Profile serves profiles of the process at /debug/pprof/. It can't be combined with Remote.
 	Profile bool
 	// Catalog is the catalog file (docs/reference/catalog.md), read again when it changes; "" is the built-in catalog.
 	Catalog string

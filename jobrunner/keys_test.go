@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,9 +153,9 @@ func TestLimitsOfADeployment(t *testing.T) {
 	must.Hold(t, status == 200, "another user is limited:", status)
 }
 
-// isPublic reports whether a path needs no key: the page without data, or metrics on loopback.
+// isPublic reports whether a path needs no key: the page's files and sign-in, probes, or metrics on loopback.
 func isPublic(path string) bool {
-	return path == "/" || path == "/metrics" || strings.HasPrefix(path, "/ui/") && path != "/ui/snapshot" && path != "/ui/job" && path != "/ui/log" && path != "/ui/call"
+	return slices.Contains([]string{"/", "/metrics", "/healthz", "/readyz", "/ui/session"}, path) || strings.HasPrefix(path, "/ui/") && strings.Contains(path, ".")
 }
 
 // A request without a key changes nothing, is rejected on all but public paths, and gets no secret.
@@ -206,7 +207,7 @@ func FuzzWithoutKey(f *testing.F) {
 	},
 		fuzz.Seed{"GET", "/v2/templates/$T", "", ""}, fuzz.Seed{"DELETE", "/v1/templates/$T", "Authorization: Bearer x", ""}, fuzz.Seed{"POST", "/v2/ep/run", "Authorization:", `{"input":{}}`},
 		fuzz.Seed{"POST", "/live/v2/ep/runsync", "Cookie: gpucloud-page=x", `{"input":{}}`}, fuzz.Seed{"GET", "/ui/snapshot", "Cookie: gpucloud-page=x", ""}, fuzz.Seed{"POST", "/ui/session", "Origin: http://127.0.0.1", `{"key":"x"}`},
-		fuzz.Seed{"POST", "/ui/call?endpoint=ep&op=run", "Sec-Fetch-Site: cross-site", `{}`}, fuzz.Seed{"POST", "/clock", "", `{"advance":1000}`}, fuzz.Seed{"GET", "/metrics", "", ""},
+		fuzz.Seed{"POST", "/ui/call?endpoint=ep&op=run", "Sec-Fetch-Site: cross-site", `{}`}, fuzz.Seed{"POST", "/clock", "", `{"advance":1000}`}, fuzz.Seed{"GET", "/metrics", "", ""}, fuzz.Seed{"GET", "/healthz", "", ""}, fuzz.Seed{"GET", "/ui/node", "", ""},
 		fuzz.Seed{"GET", "/v2/ep/ping/w1?job_id=a", "Authorization: x", ""}, fuzz.Seed{"POST", "/v2/ep/job-done/w1/j", "Authorization: Bearer x", `{"output":1}`},
 		fuzz.Seed{"PATCH", "/v2/templates/$T", "X-Forwarded-For: 127.0.0.1", `{"name":"x"}`}, fuzz.Seed{"GET", "/ui/../v2/templates/$T", "", ""}, fuzz.Seed{"GET", "//v2/templates", "", ""},
 	)

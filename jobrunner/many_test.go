@@ -24,7 +24,7 @@ import (
 //	go test -run '^$' -bench ManyEndpoints -benchtime 5x ./jobrunner
 func BenchmarkManyEndpoints(b *testing.B) {
 	b.Cleanup(func() { debug.SetGCPercent(100) })
-	debug.SetGCPercent(400) // as the program has it
+	debug.SetGCPercent(400) // as in cmd/jobrunner
 	j := must.Do(jobrunner.New(b.Context(), jobrunner.Config{APIKey: "planted-key", Logger: slog.New(slog.DiscardHandler)}))(b)
 	b.Cleanup(func() { _ = j.Close() })
 	do := func(method, path, body string) *httptest.ResponseRecorder {

@@ -291,10 +291,10 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	d := startOnPostgres(t)
 	endpoint := d.createEndpointOf("builtin/conformance", 2)
-	const order = `{"input":{"op":"sleep","ms":3000,"output":"slept"}}`
-	long := d.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync", order)
+	const submission = `{"input":{"op":"sleep","ms":3000,"output":"slept"}}`
+	long := d.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync", submission)
 	first := d.awaitJob(endpoint, "IN_PROGRESS")
-	short := d.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", order)
+	short := d.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", submission)
 	path := first
 	for path == first { // until the second job runs
 		path = d.awaitJob(endpoint, "IN_PROGRESS")
@@ -303,7 +303,7 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 		d.server.End(syscall.SIGQUIT)
 		id := path[strings.LastIndex(path, "/")+1:]
 		for _, request := range []struct{ method, path, body string }{
-			{"POST", "/v2/" + endpoint + "/run", order}, {"POST", "/v2/" + endpoint + "/runsync", order},
+			{"POST", "/v2/" + endpoint + "/run", submission}, {"POST", "/v2/" + endpoint + "/runsync", submission},
 			{"GET", path, ""}, {"GET", path + "?ttl=60000", ""}, {"GET", "/v2/" + endpoint + "/stream/" + id + "?wait=1000", ""},
 			{"POST", "/v2/" + endpoint + "/cancel/" + id, ""}, {"POST", "/v2/" + endpoint + "/retry/" + id, ""},
 			{"POST", "/v2/" + endpoint + "/purge-queue", ""}, {"GET", "/v2/" + endpoint + "/health", ""},

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
@@ -96,9 +95,7 @@ func TestAccountSecrets(t *testing.T) {
 		restartWorker := func() {
 			before := d.workerID(endpoint)
 			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":0,"max":0}}`)
-			for start := time.Now(); d.workerID(endpoint) == before && time.Since(start) < time.Minute; {
-				time.Sleep(time.Millisecond)
-			}
+			waitFor(t, func() (bool, any) { id := d.workerID(endpoint); return id != before, id })
 			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":1,"max":1}}`)
 		}
 		first := `{"A":"planted-first","B":"b=planted-first","C":""}`

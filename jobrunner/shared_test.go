@@ -84,9 +84,9 @@ func TestDeletedAtAnotherNode(t *testing.T) {
 
 // A node warns of nodes with its address, another API key, or a copy of its data folder.
 func TestWarningsOfMisconfiguredNodes(t *testing.T) {
-	engine := pgtest.Start(t)
+	databaseURL := pgtest.Start(t)
 	startNode := func(folderID, key, url string) *deployment {
-		c := jobrunner.Config{DatabaseURL: engine, DataDir: t.TempDir(), APIKey: key, NodeURL: url}
+		c := jobrunner.Config{DatabaseURL: databaseURL, DataDir: t.TempDir(), APIKey: key, NodeURL: url}
 		must.Succeed(t, os.WriteFile(filepath.Join(c.DataDir, node.FolderIDFile), []byte(folderID), 0o600))
 		return deployWith(t, c)
 	}
@@ -141,8 +141,8 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 	}
 }
 
-// deployBesideSilentNode starts a node beside an unreachable node, and also returns the URL of that node.
-func deployBesideSilentNode(t *testing.T) (d *deployment, silent string) {
+// deployBesideUnreachableNode starts a node beside an unreachable node, and also returns the URL of that node.
+func deployBesideUnreachableNode(t *testing.T) (d *deployment, unreachable string) {
 	t.Helper()
 	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
 	absent := httptest.NewServer(http.NotFoundHandler())
@@ -163,7 +163,7 @@ type pageSnapshot struct {
 		Ended     map[string]int
 		Execution struct{ P50 []*int64 }
 	}
-	Nodes, Silent []string
+	Nodes, Unreachable []string
 }
 
 func (d *deployment) pageOf(endpoint string) (s pageSnapshot) {
@@ -173,7 +173,7 @@ func (d *deployment) pageOf(endpoint string) (s pageSnapshot) {
 	return s
 }
 
-// startTwoNodes starts two nodes on one database, and waits until they know each other.
+// startTwoNodes starts two nodes on one database, and waits until the page of each shows both.
 func startTwoNodes(t *testing.T, c jobrunner.Config) []*deployment {
 	t.Helper()
 	c.DatabaseURL = pgtest.Start(t)
@@ -206,7 +206,7 @@ func TestPageAtEachNode(t *testing.T) {
 	must.Require(t, err == nil && job.Status == "COMPLETED", "the job is", job, err, "want COMPLETED")
 	for i, d := range nodes {
 		s := d.pageOf(id)
-		must.Hold(t, s.Nodes[0] == d.url && len(s.Silent) == 0, "node", i, "nodes", s.Nodes, "silent", s.Silent)
+		must.Hold(t, s.Nodes[0] == d.url && len(s.Unreachable) == 0, "node", i, "nodes", s.Nodes, "unreachable", s.Unreachable)
 		must.Require(t, len(s.Workers) == 1 && s.Workers[0].Node == nodes[0].url &&
 			s.Endpoints[0].Workers["IDLE"]+s.Endpoints[0].Workers["RUNNING"] == 1, "node", i, s)
 		must.Equal(t, s.Releases.List[0].Workers, 1, "the workers of the release at node", i, s.Releases)
@@ -230,10 +230,10 @@ func TestPageAtEachNode(t *testing.T) {
 
 // If the other node doesn't respond, the page says so and shows its own node.
 func TestPageBesideAnUnreachableNode(t *testing.T) {
-	d, silent := deployBesideSilentNode(t)
+	d, unreachable := deployBesideUnreachableNode(t)
 	waitFor(t, func() (bool, any) {
 		s := d.pageOf("")
-		return len(s.Silent) == 1 && s.Silent[0] == silent && len(s.Nodes) == 1, s
+		return len(s.Unreachable) == 1 && s.Unreachable[0] == unreachable && len(s.Nodes) == 1, s
 	})
 	// A list with workers is refused, because it would lack the other node's workers.
 	status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")

@@ -124,8 +124,7 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // logLevel returns the log level of a request. It is debug for frequent requests: of the page, scrapers and
 // probes, and successful ones of workers.
 func logLevel(path string, status int) slog.Level {
-	switch {
-	case path == "/metrics", path == AliveRoute, path == readyRoute, page.Owns(path), workerapi.IsFrequent(path) && status < http.StatusBadRequest:
+	if path == "/metrics" || path == AliveRoute || path == readyRoute || page.Owns(path) || workerapi.IsFrequent(path) && status < http.StatusBadRequest {
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo

@@ -72,11 +72,9 @@ func (l *levels) set(now time.Time, level int) {
 
 // roll copies the level into the steps that began since the last call.
 func (l *levels) roll(now time.Time) {
-	at := stepOf(now)
-	if at-l.lastStep > steps {
-		l.lastStep = at - steps
-	}
-	for l.lastStep < at {
+	current := stepOf(now)
+	l.lastStep = max(l.lastStep, current-steps)
+	for l.lastStep < current {
 		l.lastStep++
 		l.highest[l.lastStep%steps] = l.level
 	}
@@ -105,8 +103,8 @@ func (l *levels) fill(now time.Time, level int) {
 	}
 }
 
-// recordEvent records an event and the endpoint's counts after it. counts is nil if other processes
-// change jobs too; then recordCounts sets them.
+// recordEvent records an event and the endpoint's counts after it. If other processes change jobs too,
+// counts is nil, and recordCounts records them.
 func (h *history) recordEvent(e engine.Event, counts *engine.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -326,10 +324,10 @@ type gpuHistory struct {
 func (h *gpuHistory) record(now time.Time, devices []GPU) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before := h.devices
+	old := h.devices
 	h.devices = map[string]*levels{}
 	for _, d := range devices {
-		l := before[d.UUID]
+		l := old[d.UUID]
 		if l == nil {
 			l = new(levels)
 			l.fill(now, -1)
@@ -350,8 +348,8 @@ func (h *gpuHistory) utilization(uuid string, now time.Time) []int32 {
 	return nil
 }
 
-// currentGPUs returns the devices. Their holders are taken from the workers, because a worker may have got
-// or lost a device between the two reads: a device in a worker's row mustn't be free in its own row.
+// currentGPUs returns the devices. It takes their holders from the workers, because a worker may have got a
+// device between the two reads, and a device in a worker's row mustn't be free in its own row.
 func (p *Page) currentGPUs(workers []Worker) GPUs {
 	now := p.Clock.Now()
 	holders := map[string]string{}

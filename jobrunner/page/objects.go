@@ -136,11 +136,11 @@ func byRank(members []Pod) beginning[Pod] {
 }
 
 // releases returns the releases of an endpoint, the newest first, with their workers.
-func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]int) (*beginning[release], error) {
+func (p *Page) releases(ctx context.Context, endpoint string, workersByVersion map[int64]int) (*beginning[release], error) {
 	all, err := p.Source.Releases(ctx, endpoint)
 	out := &beginning[release]{Total: len(all), List: []release{}}
 	for _, r := range all[:min(len(all), maxReleases)] {
-		row := release{r.Version, r.Created, []string{}, workers[r.Version]}
+		row := release{r.Version, r.Created, []string{}, workersByVersion[r.Version]}
 		for _, c := range r.Changes {
 			row.Changes = append(row.Changes, describeChange(c))
 		}

@@ -47,8 +47,7 @@ type Config struct {
 	API http.HandlerFunc
 	// AskOthers sends a GET request for a path of the page to the deployment's other jobrunners, with the
 	// authority of the sender of r. unreachable has the URLs of the jobrunners that don't answer. AskOthers is
-	// nil for a single jobrunner. Other jobrunners change jobs, too, so the events of this one don't
-	// determine how many jobs there are.
+	// nil for a single jobrunner. Otherwise the others change jobs too, so jobs are counted in the database.
 	AskOthers func(r *http.Request, path string) (answers []Answer, unreachable []string)
 	Node      string // this jobrunner's URL for the others; "" without AskOthers
 	FolderID  string // this jobrunner's id, which is part of its sessions; "" without AskOthers
@@ -99,7 +98,8 @@ func (p *Page) RecordEvent(e engine.Event) {
 	p.history.recordEvent(e, &e.Counts)
 }
 
-// sample records values without events, such as GPU load, in real time, so that an advance of the clock needn't wait for it.
+// sample records values that change without events, such as GPU load. It uses real time, so that an advance of
+// the clock needn't wait for it.
 func (p *Page) sample(ctx context.Context) {
 	ticker := time.NewTicker(step)
 	defer ticker.Stop()
@@ -114,8 +114,8 @@ func (p *Page) sample(ctx context.Context) {
 	}
 }
 
-// recordCounts records the numbers of jobs, because events don't include the jobs from before the start
-// and changes by other processes.
+// recordCounts records the numbers of jobs, because events include neither jobs from before the start nor
+// changes by other processes.
 func (p *Page) recordCounts(ctx context.Context) {
 	endpoints, err := p.Source.Endpoints(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *Page) recordCounts(ctx context.Context) {
 	p.history.recordCounts("", total)
 }
 
-// contentTypes maps suffixes to content types, because each system has another mapping.
+// contentTypes maps suffixes to content types, because the package mime depends on the system's own mapping.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }

@@ -151,7 +151,7 @@ func SignedInAt(r *http.Request) string {
 	return folderID
 }
 
-func cookie(r *http.Request, token string) *http.Cookie {
+func newCookie(r *http.Request, token string) *http.Cookie {
 	c := &http.Cookie{
 		Name: cookieName(r), Value: token, Path: "/ui", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: httpanswer.UsesTLS(r),
 		MaxAge: int(sessionTime.Seconds()),
@@ -166,7 +166,7 @@ func cookie(r *http.Request, token string) *http.Cookie {
 func (p *Page) serveSession(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	if r.Method == http.MethodDelete {
 		p.sessions.signOut(r)
-		http.SetCookie(w, cookie(r, ""))
+		http.SetCookie(w, newCookie(r, ""))
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
@@ -180,7 +180,7 @@ func (p *Page) serveSession(w http.ResponseWriter, r *http.Request) *httpanswer.
 	if refusal != nil {
 		return refusal
 	}
-	http.SetCookie(w, cookie(r, token))
+	http.SetCookie(w, newCookie(r, token))
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -38,9 +38,9 @@ func TestSessionsEnd(t *testing.T) {
 // Behind a proxy with TLS, the browser sends the session's cookie only over TLS.
 func TestCookieIsSecureBehindTLS(t *testing.T) {
 	r := &http.Request{Host: "cloud.example", Header: http.Header{}}
-	must.Hold(t, !cookie(r, "token").Secure, "without TLS the browser would drop the cookie")
+	must.Hold(t, !newCookie(r, "token").Secure, "without TLS the browser would drop the cookie")
 	r.Header.Set("X-Forwarded-Proto", "https")
-	must.Hold(t, cookie(r, "token").Secure, "the browser sends the cookie without TLS")
+	must.Hold(t, newCookie(r, "token").Secure, "the browser sends the cookie without TLS")
 }
 
 // For any Host and Origin, the page only answers to names of this machine, and never to another site.

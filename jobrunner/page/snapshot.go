@@ -51,9 +51,9 @@ type (
 		Workers         []Worker        `json:"workers"`
 		GPUs            GPUs            `json:"gpus"`
 		Costs           Costs           `json:"costs"`
-		User            apikey.Identity `json:"who"`    // the signed-in user
-		Nodes           []string        `json:"nodes"`  // the jobrunners whose workers and GPUs are shown, if there are several
-		Unreachable     []string        `json:"silent"` // jobrunners that don't answer
+		User            apikey.Identity `json:"user"`        // the signed-in user
+		Nodes           []string        `json:"nodes"`       // the jobrunners whose workers and GPUs are shown, if there are several
+		Unreachable     []string        `json:"unreachable"` // jobrunners that don't answer
 
 		// Only in the overview.
 		Pods     *pods                           `json:"pods,omitempty"`
@@ -124,7 +124,8 @@ func (p *Page) serveSnapshot(w http.ResponseWriter, r *http.Request) *httpanswer
 	}
 	var others []events
 	for i, node := range nodes {
-		if s.addNode(node); i > 0 {
+		s.addNode(node)
+		if i > 0 {
 			others = append(others, node.Events)
 		}
 	}
@@ -200,14 +201,14 @@ func (p *Page) serveJob(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	}
 	var body struct {
 		jobJSON
-		Output string     `json:"output"` // JSON, truncated if it is long
-		Cut    int        `json:"cut"`    // number of omitted bytes
-		Log    []lineJSON `json:"log"`
-		Logged bool       `json:"logged"` // whether the worker's log exists
+		Output  string     `json:"output"`  // JSON, truncated if it is long
+		Omitted int        `json:"omitted"` // bytes of the output that are truncated
+		Log     []lineJSON `json:"log"`
+		HasLog  bool       `json:"hasLog"` // whether the worker's log exists
 	}
 	body.jobJSON = describeJob(j)
 	body.Error = logline.ReadableFailure(j.Error)
-	body.Output, body.Cut = truncate(j.Output, maxOutput)
+	body.Output, body.Omitted = truncate(j.Output, maxOutput)
 	body.Log = []lineJSON{}
 	if j.Worker != "" {
 		started := j.Queued.Add(j.Delay)
@@ -216,7 +217,7 @@ func (p *Page) serveJob(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 			query.Set("until", formatUnixMilli(started.Add(j.Execution+time.Second)))
 		}
 		if lines, ok := p.readLog(r, query); ok {
-			body.Log, body.Logged = lines, true
+			body.Log, body.HasLog = lines, true
 		}
 	}
 	httpanswer.JSON(w, http.StatusOK, body)

@@ -19,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
+// View is the source of data for the page (page.Source) and the metrics (metrics.Source).
 type View struct {
 	*engine.Engine
 	*store.Store

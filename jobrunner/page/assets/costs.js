@@ -24,7 +24,7 @@ function update(tr, c) {
   setText(tr.cells[4], money(c.total));
 }
 
-// showCosts updates the section. one is the shown endpoint, or undefined. hint gets whether nothing costs anything.
+// showCosts updates the section. one is the shown endpoint, or undefined. It calls hint with true if the total is 0.
 export function showCosts(s, names, one, hint) {
   const { costs } = s;
   const rows = costs.endpoints

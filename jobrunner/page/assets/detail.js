@@ -66,10 +66,10 @@ function renderJob(j) {
   parts.push(actions(j));
   if (j.error) parts.push(h('h3', null, 'Error'), block(j.error, 'bad'));
   if (j.output) {
-    parts.push(h('h3', null, 'Output'), block(pretty(j.output, j.cut)));
-    if (j.cut) parts.push(h('p', { class: 'muted' }, `${count(j.cut)} more bytes are omitted here: the job API has them.`));
+    parts.push(h('h3', null, 'Output'), block(pretty(j.output, j.omitted)));
+    if (j.omitted) parts.push(h('p', { class: 'muted' }, `${count(j.omitted)} more bytes are omitted here: the job API has them.`));
   }
-  parts.push(h('h3', null, 'Log of the worker while it ran'), ...renderLog(j, j.worker ? (j.logged ? 'The log has no line from that time.' : 'That worker’s log no longer exists.') : 'No worker has taken the job yet.'));
+  parts.push(h('h3', null, 'Log of the worker while it ran'), ...renderLog(j, j.worker ? (j.hasLog ? 'The log has no line from that time.' : 'That worker’s log no longer exists.') : 'No worker has taken the job yet.'));
   return parts;
 }
 
@@ -89,8 +89,8 @@ function renderLog(body, none = 'The worker has written nothing.') {
 
 const block = (text, kind) => h('pre', { class: `block ${kind ?? ''}`, tabindex: '0' }, text);
 
-function pretty(text, isCut) {
-  if (isCut) return text;
+function pretty(text, isTruncated) {
+  if (isTruncated) return text;
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {

@@ -37,17 +37,17 @@ export function setAttr(el, name, value) {
 export function keyed(parent, items, key, make, update) {
   const old = (parent.keyed ??= new Map());
   const fresh = new Map();
-  const wanted = new Set(items.map(key));
-  for (const [k, el] of old) if (!wanted.has(k)) el.remove(); // first, so that elements that stay keep the focus
-  let place = parent.firstElementChild;
+  const keys = new Set(items.map(key));
+  for (const [k, el] of old) if (!keys.has(k)) el.remove(); // first, so that elements that stay keep the focus
+  let next = parent.firstElementChild;
   for (const item of items) {
     const k = key(item);
     if (fresh.has(k)) continue; // one element per key
     const el = old.get(k) ?? make(item);
     update(el, item);
     fresh.set(k, el);
-    if (el === place) place = place.nextElementSibling;
-    else parent.insertBefore(el, place);
+    if (el === next) next = next.nextElementSibling;
+    else parent.insertBefore(el, next);
   }
   parent.keyed = fresh;
 }
@@ -60,13 +60,29 @@ export function setState(el, state) {
   setAttr(el, 'data-state', state);
 }
 
-// more returns the visible part of a list: the first few, or all once the reader has pressed the
-// button, which then calls again.
-export function more(button, list, few, again) {
+const few = 12; // elements of a list that are visible at first
+
+// more returns the visible part of a list: the first few elements, or all after a press of the button.
+// Each press calls again.
+export function more(button, list, again) {
   button.hidden = list.length <= few;
   setText(button, button.all ? 'Show fewer' : `Show all ${list.length}`);
   button.onclick ??= () => { button.all = !button.all; again(); };
   return button.all ? list : list.slice(0, few);
+}
+
+// command returns a line for a shell, with a button to copy it.
+export function command(text) {
+  const done = h('span', { class: 'hidden', role: 'status' });
+  const copy = navigator.clipboard && h('button', {
+    type: 'button', class: 'quiet', onclick: async (e) => {
+      await navigator.clipboard.writeText(text);
+      setText(e.target, 'Copied');
+      setText(done, 'Copied');
+      setTimeout(() => setText(e.target, 'Copy'), 1500);
+    },
+  }, 'Copy');
+  return h('div', { class: 'command' }, h('pre', { tabindex: '0', 'aria-label': 'Command' }, h('code', null, text)), copy, done);
 }
 
 // row returns a table row with one cell per column. The roles keep it a row when a narrow screen

@@ -4,13 +4,11 @@ import { $, badge, h, keyed, more, row, setAttr, setState, setText } from './dom
 import { cancelBatch, mayCancelBatch } from './actions.js';
 import { ago, count, date, words } from './format.js';
 
-const few = 12; // rows until the reader wants more
-
 // section updates a section with a table: its rows and their number. It hides a section without rows.
 function section(name, some, again, key, make, update) {
   $(name + '-section').hidden = !some?.total;
   if (!some?.total) return;
-  const shown = more($(name + '-more'), some.list, few, again);
+  const shown = more($(name + '-more'), some.list, again);
   setText($(name + '-count'), shown.length < some.total ? `newest ${shown.length} of ${count(some.total)}` : count(some.total));
   keyed($(name).tBodies[0], shown, key, make, update);
 }

@@ -7,7 +7,7 @@ import { view } from './parts.js';
 
 const interval = 1000; // ms
 const show = view(detail);
-let asking = null; // aborts the request in flight
+let inFlight = null; // aborts the request for a snapshot
 
 function setStatus(state, text) {
   setText($('status'), text);
@@ -21,7 +21,7 @@ function showSignedIn(yes) {
   if (!yes) {
     setStatus('out', 'Signed out');
     setText($('facts'), '');
-    setText($('who'), '');
+    setText($('user'), '');
     setText($('outcome'), '');
     closeConfirm();
     if ($('detail').open) detail.close();
@@ -34,21 +34,21 @@ async function signIn(body) {
   return (await answer.json()).error;
 }
 
-// The endpoint in the address, #/endpoint/ID.
-function chosen() {
+// endpointInAddress returns the id in #/endpoint/ID, or ''.
+function endpointInAddress() {
   const [, kind, id] = location.hash.split('/');
   return (kind === 'endpoint' && id) || ''; // an id has no escapes
 }
 
-// ask requests one snapshot, and returns whether to continue.
-async function ask() {
-  asking?.abort();
-  asking = new AbortController();
-  const endpoint = chosen();
+// requestSnapshot requests and shows one snapshot. It returns whether to continue.
+async function requestSnapshot() {
+  inFlight?.abort();
+  inFlight = new AbortController();
+  const endpoint = endpointInAddress();
   try {
     const pods = $('pods-filter').value.trim();
     const query = new URLSearchParams({ ...(endpoint && { endpoint }), ...(pods && !endpoint && { pods }) });
-    const answer = await fetch('/ui/snapshot' + (query.size ? '?' + query : ''), { signal: asking.signal });
+    const answer = await fetch('/ui/snapshot' + (query.size ? '?' + query : ''), { signal: inFlight.signal });
     if (answer.status === 401) {
       if (!$('live').hidden) setText($('signin-error'), (await answer.json()).error);
       showSignedIn(false);
@@ -59,8 +59,11 @@ async function ask() {
       return true;
     }
     const body = await answer.json();
-    if (!answer.ok) throw new Error(body.error);
-    if (endpoint !== chosen()) return true;
+    if (!answer.ok) {
+      setStatus('lost', body.error);
+      return true;
+    }
+    if (endpoint !== endpointInAddress()) return true;
     showSignedIn(true);
     show(body);
     setStatus('live', 'Live');
@@ -82,7 +85,7 @@ async function loop() {
     return;
   }
   running = true;
-  running = await ask();
+  running = await requestSnapshot();
   if (running) timer = setTimeout(loop, interval);
 }
 
@@ -101,7 +104,7 @@ $('signin-form').addEventListener('submit', async (e) => {
 
 $('signout').addEventListener('click', async () => {
   clearTimeout(timer);
-  asking?.abort(); // its answer would be shown after the sign-out
+  inFlight?.abort(); // its answer would be shown after the sign-out
   if (!await fetch('/ui/session', { method: 'DELETE' }).catch(() => null)) return loop(); // the session is still valid
   showSignedIn(false);
   $('key').focus();

@@ -1,6 +1,6 @@
 // The parts of the page. Each updates itself from a snapshot.
 
-import { $, badge, h, keyed, more, row, setAttr, setState, setText } from './dom.js';
+import { $, badge, command, h, keyed, more, row, setAttr, setState, setText } from './dom.js';
 import { purgeQueue, stopEndpoint } from './actions.js';
 import { levels, ranges, spark } from './chart.js';
 import { refreshConfirm } from './confirm.js';
@@ -13,20 +13,6 @@ import { ago, bytes, count, duration, words } from './format.js';
 const short = (id) => id.replace(/^((?:sync-)?[^-]+-[^-]+)-.*$/, '$1…');
 const link = (id) => '#/endpoint/' + encodeURIComponent(id);
 const sum = (list, of) => list.reduce((n, x) => n + of(x), 0);
-
-// command is a line for a shell, with a button to copy it.
-function command(text) {
-  const done = h('span', { class: 'hidden', role: 'status' });
-  const copy = navigator.clipboard && h('button', {
-    type: 'button', class: 'quiet', onclick: async (e) => {
-      await navigator.clipboard.writeText(text);
-      setText(e.target, 'Copied');
-      setText(done, 'Copied');
-      setTimeout(() => setText(e.target, 'Copy'), 1500);
-    },
-  }, 'Copy');
-  return h('div', { class: 'command' }, h('pre', { tabindex: '0', 'aria-label': 'Command' }, h('code', null, text)), copy, done);
-}
 
 const auth = '-H "Authorization: Bearer $GPUCLOUD_API_KEY"';
 const createLine = () => `curl ${auth} -H 'Content-Type: application/json' \\\n  -d '{"name": "hello", "image": "builtin/echo", "workers": {"min": 0, "max": 2}}' \\\n  ${location.origin}/v2/serverless`;
@@ -55,8 +41,8 @@ const tiles = [
 // Several jobrunners may have devices with the same name.
 const holds = (w, d) => w.node === d.node && !!w.devices?.some((own) => own.uuid === d.uuid);
 
-// place returns the name of an item's jobrunner if there are several.
-const place = (s, node) => (s.nodes.length + s.silent.length > 1 ? node.replace(/^https?:\/\//, '') : '');
+// nodeName returns the name of a worker's or GPU's jobrunner if there are several.
+const nodeName = (s, node) => (s.nodes.length + s.unreachable.length > 1 ? node.replace(/^https?:\/\//, '') : '');
 
 function tileValues(s) {
   const shown = s.endpoint ? s.endpoints.filter((e) => e.id === s.endpoint) : s.endpoints;
@@ -104,17 +90,16 @@ function updateEndpoint(tr, e, states) {
     setAttr(tr.cells[2 + i], 'data-zero', n ? null : '');
   });
   setAttr(tr.cells[5], 'data-bad', e.failed ? '' : null);
-  const there = states.filter((k) => e.workers[k]).map((k) => ({ state: k, n: e.workers[k] }));
+  const present = states.filter((k) => e.workers[k]).map((k) => ({ state: k, n: e.workers[k] }));
   if (!tr.chips) tr.cells[6].append((tr.chips = h('span', { class: 'chips' })), (tr.bounds = h('small', { class: 'muted' })));
-  keyed(tr.chips, there, (c) => c.state, () => badge(), (el, c) => {
+  keyed(tr.chips, present, (c) => c.state, () => badge(), (el, c) => {
     setText(el, `${c.n} ${words(c.state)}`);
     setAttr(el, 'data-state', c.state);
   });
-  setText(tr.bounds, e.max === 0 ? 'none allowed' : there.length ? `of ${e.min} to ${e.max}` : `none, ${e.min} to ${e.max} allowed`);
+  setText(tr.bounds, e.max === 0 ? 'none allowed' : present.length ? `of ${e.min} to ${e.max}` : `none, ${e.min} to ${e.max} allowed`);
   tr.spark.update(e.queue, Math.max(...e.queue));
 }
 
-const fewJobs = 12; // rows until the reader wants more
 const jobColumns = ['State', 'Job', 'Endpoint', 'Queued', 'Delay', 'Execution', 'Worker'];
 const jobClasses = ['state', 'main', 'endpoint', 'num', 'num', 'num', 'mono worker'];
 
@@ -160,7 +145,7 @@ function makeWorker(w, open) {
 
 function updateWorker(tr, w, s, names) {
   setState(tr.badge, w.state);
-  setText(tr.reason, [place(s, w.node), w.stale ? 'of an older version: it is being replaced' : '', w.reason, w.advice].filter(Boolean).join(' · '));
+  setText(tr.reason, [nodeName(s, w.node), w.stale ? 'of an older version: it is being replaced' : '', w.reason, w.advice].filter(Boolean).join(' · '));
   setAttr(tr.reason, 'class', ['UNHEALTHY', 'THROTTLED', 'DIED'].includes(w.state) ? 'bad' : 'muted');
   setText(tr.endpoint, names.get(w.endpoint) ?? w.endpoint);
   setAttr(tr.endpoint, 'title', names.get(w.endpoint));
@@ -194,7 +179,7 @@ function makeGPU() {
 function updateGPU(li, d, s, names) {
   const holder = s.workers.find((w) => w.id === d.holder);
   setText(li.name, `GPU ${d.index}${d.mig ? ' · ' + d.mig : ''}`);
-  setText(li.sub, [d.type, place(s, d.node)].filter(Boolean).join(' · '));
+  setText(li.sub, [d.type, nodeName(s, d.node)].filter(Boolean).join(' · '));
   setAttr(li, 'title', d.uuid);
   // A device that another program keeps busy isn't free.
   const foreign = !d.holder && (d.utilization >= 5 || d.memoryUsed > 0.05 * d.memory);
@@ -256,9 +241,10 @@ export function view(open) {
     if (one) shownLast = one;
     document.title = (one ? one.name + ' · ' : '') + 'gpucloud jobrunner';
     setText($('facts'), `${s.version} · ${s.nodes.length > 1 ? count(s.nodes.length) + ' jobrunners · ' : ''}up ${duration(Math.floor((s.now - s.started) / 10000) * 10000 || 1000)}`);
-    setText($('who'), s.who.owner + (s.who.management === 'all' && s.who.jobs === 'all' ? '' : ` · management ${s.who.management}, jobs ${s.who.jobs}`));
+    setText($('user'), s.user.owner + (s.user.management === 'all' && s.user.jobs === 'all' ? '' : ` · management ${s.user.management}, jobs ${s.user.jobs}`));
 
-    setText($('silent'), s.silent.length ? `${s.silent.join(', ')} ${s.silent.length > 1 ? 'do' : 'does'} not answer, or ${s.silent.length > 1 ? 'have' : 'has'} another API key or version: workers, GPUs and logs there are missing here.` : '');
+    const several = s.unreachable.length > 1;
+    setText($('unreachable'), s.unreachable.length ? `${s.unreachable.join(', ')} ${several ? 'do' : 'does'} not answer, or ${several ? 'have' : 'has'} another API key or version: workers, GPUs and logs there are missing here.` : '');
 
     const values = tileValues(s);
     keyed($('tiles'), tiles, (t) => t.key, makeTile, (el, t) => {
@@ -271,9 +257,8 @@ export function view(open) {
     times([s.past.delay, s.past.execution], s.step * s.percentileSteps);
 
     $('endpoints-section').hidden = !!one;
-    const want = filter.value.trim().toLowerCase();
-    const match = s.endpoints.filter((e) => !want || [e.name, e.id, e.image].some((t) => t.toLowerCase().includes(want)));
-    const listed = match.slice(0, 200);
+    const wanted = filter.value.trim().toLowerCase();
+    const listed = s.endpoints.filter((e) => [e.name, e.id, e.image].some((t) => t.toLowerCase().includes(wanted))).slice(0, 200);
     $('filter-label').hidden = s.endpoints.length < 8;
     setText($('endpoints-count'), s.endpoints.length ? (listed.length < s.endpoints.length ? `${listed.length} of ${s.endpoints.length}` : s.endpoints.length) : '');
     keyed($('endpoints').tBodies[0], listed, (e) => e.id, makeEndpoint, (tr, e) => updateEndpoint(tr, e, s.states));
@@ -302,7 +287,7 @@ export function view(open) {
     showObjects(s, again);
 
     setText($('jobs-count'), s.jobs.length ? `newest ${s.jobs.length}` : '');
-    const jobs = more($('jobs-more'), s.jobs, fewJobs, again);
+    const jobs = more($('jobs-more'), s.jobs, again);
     keyed($('jobs').tBodies[0], jobs, (j) => j.endpoint + ' ' + j.id, (j) => makeJob(j, open.job), (tr, j) => updateJob(tr, j, s, names));
     const target = one ?? s.endpoints.find((e) => e.type === 'QUEUE');
     showHint('jobs-empty', $('jobs'), s.jobs.length === 0, target?.id ?? '',

@@ -26,6 +26,7 @@ function makePod(p, open) {
     type: 'button', class: 'quiet', 'data-op': action, onclick: () => actOnPod(action, tr.pod, () => usable(tr)),
   }, action[0].toUpperCase() + action.slice(1)));
   tr.cells[6].append(h('span', { class: 'buttons' }, tr.buttons));
+  [tr.up, tr.cost] = [tr.cells[4], tr.cells[5]];
   return tr;
 }
 
@@ -42,7 +43,6 @@ function updateCommon(tr, p, s) {
 
 function updatePod(tr, p, s) {
   tr.pod = p;
-  [tr.up, tr.cost] = [tr.cells[4], tr.cells[5]];
   updateCommon(tr, p, s);
   setText(tr.open, p.name || p.id);
   setText(tr.sub, p.id);
@@ -97,7 +97,6 @@ function updateCluster(li, c, s, open) {
 }
 
 const order = ['RUNNING', 'STARTING', 'PROVISIONING', 'EXITED', 'ERROR'];
-const few = 12; // rows until the reader wants more
 
 // showPods updates the sections of pods and clusters.
 export function showPods(s, open, again) {
@@ -106,7 +105,7 @@ export function showPods(s, open, again) {
   if (!s.pods) return;
   const { list, total, found, find, states } = s.pods;
   const counts = order.filter((state) => states[state]).map((state) => `${count(states[state])} ${words(state)}`).join(' · ');
-  const shown = more($('pods-more'), list, few, again);
+  const shown = more($('pods-more'), list, again);
   setText($('pods-count'), total ? [count(total), counts, find ? `${count(found)} match` : '', shown.length < found ? `newest ${shown.length} shown` : ''].filter(Boolean).join(' · ') : '');
   $('pods-filter-label').hidden = total < 8 && !find;
   $('pods').hidden = !list.length;

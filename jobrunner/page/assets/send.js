@@ -1,6 +1,6 @@
 // The form that sends a job, and shows its stream and its end.
 
-import { $, h, setText } from './dom.js';
+import { $, command, h, setText } from './dom.js';
 import { actOnJob, mayCancel, mayRetry } from './actions.js';
 import { call } from './call.js';
 import { duration, words } from './format.js';
@@ -9,7 +9,7 @@ let endpoint = '';
 let job = null; // {id, state}
 let turn = 0; // counts the shown jobs, so that late answers for an older one are ignored
 
-const remembered = (id) => 'gpucloud-input-' + id;
+const storageKey = (id) => 'gpucloud-input-' + id;
 
 const isOver = (state) => !mayCancel(state);
 
@@ -56,7 +56,8 @@ async function follow(id) {
   if (mine === turn) showEnd(reply);
 }
 
-async function guarded(work) {
+// showingErrors runs work, and shows its error in the form.
+async function showingErrors(work) {
   setText($('send-error'), '');
   try {
     await work();
@@ -79,12 +80,13 @@ function clear() {
   $('send-stream').replaceChildren();
   $('send-stream').hidden = $('send-result').hidden = true;
   setText($('send-state'), '');
+  setText($('send-error'), '');
 }
 
 async function send(op) {
   const body = submission($('send-input').value);
   try {
-    localStorage.setItem(remembered(endpoint), $('send-input').value);
+    localStorage.setItem(storageKey(endpoint), $('send-input').value);
   } catch { /* the browser may not allow storage */ }
   clear();
   const mine = turn;
@@ -103,27 +105,21 @@ export function showForm(one) {
   endpoint = one.id;
   let text = null;
   try {
-    text = localStorage.getItem(remembered(endpoint));
+    text = localStorage.getItem(storageKey(endpoint));
   } catch { /* the browser may not allow storage */ }
   $('send-input').value = text ?? '{\n  "say": "hello"\n}';
   $('send-cancel').disabled = $('send-retry').disabled = true;
-  setText($('send-variable'), `export RUNPOD_ENDPOINT_BASE_URL=${location.origin}/live/v2`);
+  $('send-variable').replaceChildren(command(`export RUNPOD_ENDPOINT_BASE_URL=${location.origin}/live/v2`));
 }
 
 $('send-form').addEventListener('submit', (e) => {
   e.preventDefault();
-  guarded(() => send(e.submitter?.value ?? 'run'));
+  showingErrors(() => send(e.submitter?.value ?? 'run'));
 });
 const input = () => $('send-input');
 $('send-cancel').addEventListener('click', () => actOnJob('cancel', { ...job, endpoint }, showState, input));
-$('send-retry').addEventListener('click', () => actOnJob('retry', { ...job, endpoint }, (reply) => guarded(() => {
+$('send-retry').addEventListener('click', () => actOnJob('retry', { ...job, endpoint }, (reply) => showingErrors(() => {
   clear();
   showState(reply);
   return follow(reply.id);
 }), input));
-$('send-copy').addEventListener('click', async (e) => {
-  await navigator.clipboard.writeText($('send-variable').textContent);
-  setText(e.target, 'Copied');
-  setTimeout(() => setText(e.target, 'Copy'), 1500);
-});
-$('send-copy').hidden = !navigator.clipboard;

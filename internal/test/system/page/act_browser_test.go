@@ -104,7 +104,7 @@ func TestBrowserRefusesReaders(t *testing.T) {
 	tab.Visit(d.url)
 	tab.Until(`!document.querySelector('#signin').hidden`)
 	tab.Eval(`document.querySelector('#key').value = `+quoted(reader)+`; document.querySelector('#signin-form').requestSubmit()`, nil)
-	tab.Shows("#who", "ada · management read, jobs read")
+	tab.Shows("#user", "ada · management read, jobs read")
 	tab.Shows("#keys tbody", "reader")
 	text := tab.Text("#keys tbody")
 	must.Hold(t, !strings.Contains(text, "bob") && !strings.Contains(text, "own"), "a reader sees the keys of others in", text)

@@ -343,7 +343,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 				"#clusters":        {"llm-training", "training · 2 pods, each 8 × NVIDIA H200 · network 10.65.0.0/24", "10.65.0.3", "$28.72"},
 				"#volumes tbody":   {"weights", "2,000 GB", "EU-RO-1", "high performance"},
 				"#keys tbody":      {"The deployment’s own", "default", "never"},
-				"#who":             {"default"},
+				"#user":            {"default"},
 			} {
 				tab.Shows(selector, wants...)
 			}

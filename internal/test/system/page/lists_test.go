@@ -191,7 +191,7 @@ func (d *deployment) createCancelledBatch(endpoint, name string) {
 	must.Require(d.t, resp.StatusCode == http.StatusOK, "cancelling the batch was answered with", body)
 }
 
-// With several jobrunners, the page shows each worker's and GPU's node, and names silent nodes.
+// With several jobrunners, the page shows each worker's and GPU's node, and names unreachable nodes.
 func TestBrowserOfSeveralNodes(t *testing.T) {
 	c := new(clock.Clock)
 	config := page.Config{Keys: apikey.New(key), Key: key, Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"}
@@ -221,7 +221,7 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 	for selector, wants := range map[string][]string{
 		"#status":          {"Live"},
 		"#facts":           {"2 jobrunners"},
-		"#silent":          {"http://10.0.0.7:8420 does not answer", "workers, GPUs and logs there are missing"},
+		"#unreachable":     {"http://10.0.0.7:8420 does not answer", "workers, GPUs and logs there are missing"},
 		"#gpus-count":      {"16 · driver"},
 		"#gpus":            {"NVIDIA H200 · 10.0.0.5:8420", "NVIDIA H200 · 10.0.0.6:8420"},
 		"[data-tile=gpus]": {"7 of 16"},

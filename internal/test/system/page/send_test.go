@@ -79,15 +79,22 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Eval("document.title", &title)
 	must.Hold(t, title == "work · gpucloud jobrunner", "the title is", title)
 
-	// A late answer isn't shown in the form of another endpoint. If the sign-out fails, the page goes on.
+	// The form of another endpoint shows neither an error nor a late answer of this one. If the deployment
+	// can't answer, the page says why. If the sign-out fails, the page goes on.
 	other := d.createEndpoint("other", "builtin/echo", 1)
 	tab.Eval(`{ const real = fetch; window.fetch = (url, o) => {
 		if (String(url).includes('/snapshot')) window.snapshots++;
+		if (String(url).includes('/snapshot') && window.outage) return Promise.resolve(new Response('{"error":"planted outage"}', { status: 503 }));
 		if (String(url).includes('op=run')) return new Promise((done) => { window.answer = () => done(new Response('{"id":"late","status":"IN_QUEUE"}')); });
 		return o?.method === 'DELETE' ? Promise.reject(new TypeError('planted')) : real(url, o);
 	}; document.querySelector('#detail').close(); }`, nil)
 	awaitSnapshots := func() { tab.Eval(`window.snapshots = 0`, nil); tab.Until(`window.snapshots > 2`) }
+	tab.Eval(`window.outage = true`, nil)
+	tab.Shows("#status", "planted outage")
+	tab.Eval(`window.outage = false`, nil)
 	send(`{}`, "run")
+	send(`[1]`, "run")
+	tab.Until(`document.querySelector('#send-error').textContent !== ''`)
 	tab.Eval(`location.hash = '#/endpoint/`+other+`'`, nil)
 	tab.Until(`window.answer && document.querySelector('#title').textContent === 'other'`)
 	tab.Eval(`window.answer()`, nil)
