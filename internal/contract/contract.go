@@ -63,7 +63,7 @@ type Field struct {
 	Not              *Form    // that a string must not have
 	RequiredUnless   string   // member of the same object; a create without it must have this one
 	RequiresInUpdate string   // member of the same object that an update with this one must have
-	RequiredForType  string   // required if the sibling member `type` has this value, forbidden otherwise
+	RequiredForType  string   // value of the sibling member `type` that requires this one; any other value forbids it
 	Nullable         bool     // may be null; in a request that equals absent, or clears a reference
 	Unique           bool     // an array without duplicates
 	PowerOfTwo       bool
@@ -128,9 +128,6 @@ func (b Body) Clearing(object string) map[string]string {
 	return out
 }
 
-// Exists reports whether an operation has the body.
-func (b Body) Exists() bool { return bodies()[b] != nil }
-
 // Neutral returns the member's paths in v2, or its v1 path if only v1 has it.
 func (f Field) Neutral() []string {
 	if f.V2Paths != nil {
@@ -192,17 +189,15 @@ func (s *Setting) Field() *Field {
 	return s.V1
 }
 
-// OnlyVersion returns the only version with the setting, or "" if both versions have the setting, or only
-// one has the resource.
+// OnlyVersion returns the only version that has the setting. It returns "" if both have it, or if only one
+// version has the resource.
 func (s *Setting) OnlyVersion() API {
 	f := s.Field()
-	both := (Body{V1, f.Resource, Create}).Exists() && (Body{V2, f.Resource, Create}).Exists()
-	switch {
-	case !both || s.V1 != nil && s.V2 != nil:
+	onBoth := bodies()[Body{V1, f.Resource, Create}] != nil && bodies()[Body{V2, f.Resource, Create}] != nil
+	if !onBoth || s.V1 != nil && s.V2 != nil {
 		return ""
-	default:
-		return f.API
 	}
+	return f.API
 }
 
 // FieldAt returns the field of a request at a path. It panics if the path has none.

@@ -30,7 +30,6 @@ var endpointV1 = rows(V1, "endpoint", "v1 document: EndpointCreateInput",
 	f("version", "integer", Read, from("v1 document: Endpoint"), note("rises when the template or its environment changes")),
 )
 
-// timeoutNote is the note on an endpoint's time-out.
 const timeoutNote = "becomes the default of policy.executionTimeout unless it is 0"
 
 var endpointV2 = rows(V2, "endpoint", "v2 document: CreateEndpointRequest",
@@ -47,7 +46,7 @@ var endpointV2 = rows(V2, "endpoint", "v2 document: CreateEndpointRequest",
 	f("ports", "[]string", readWrite, form(Port), from("v2 document: ContainerConfig"), note("no default, unlike v1")),
 	f("registry", "string", readWrite, nullable, from("v2 document: ContainerConfig"), note("id of a registry auth, or null")),
 
-	f("gpu", "object", writeOnly, note("not with cpu; without both, any compute; whether there is gpu, cpu or neither is fixed at create")),
+	f("gpu", "object", writeOnly, note("excludes cpu; without both, any compute; an update can't change between gpu, cpu and neither")),
 	f("gpu", "object", Read, nullable, from("v2 document: Endpoint"), note("null or absent for CPU endpoints")),
 	f("gpu.pools", "[]string", readWrite, required(Create|Read), atLeast(1), openEnum(GPUPoolIDs), form(ID), clearedBy(`[]`), from("v2 document: BaseEndpointGpuConfig"), note("in a PATCH replaces the selection, including excludedTypes")),
 	f("gpu.excludedTypes", "[]string", readWrite, openEnum(GPUTypeIDs), form(GPUTypeID), unique, clearedBy(`[]`), with("pools"), from("v2 document: BaseEndpointGpuConfig"), note("each in one of the pools; in a PATCH only with pools")),

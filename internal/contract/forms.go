@@ -1,12 +1,11 @@
 package contract
 
-// Form is what a string must look like.
+// Form is a syntax of strings.
 type Form struct {
-	Pattern string // a regular expression
-	Words   string // the same for people, in errors and documents
+	Pattern string // regular expression
+	Words   string // description in errors and documents
 }
 
-// The forms of the strings of the contract.
 var (
 	Port = Form{
 		`^([1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])/(http|tcp)$`,
@@ -19,7 +18,6 @@ var (
 	GPUTypeID    = Form{`^\s*[^-\s]`, "the id of a GPU type"}
 	SSHKey       = Form{`^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$`, "a public key as <type> <base64-key> [comment], as in ~/.ssh/id_ed25519.pub"}
 	SecretName   = Form{`^[a-zA-Z_][a-zA-Z0-9_.\-/]*$`, "letters, digits, _, ., - and /, and a letter or _ first"}
-	// ReservedName matches the names that are rejected.
 	ReservedName = Form{`^[Rr][Uu][Nn][Pp][Oo][Dd]`, "it must not begin with RUNPOD, in upper or lower case"}
 	Visible      = Form{"[^\\p{Z}\\t-\\r\u0085]", "a character that is not white space"}
 	// ECRRepository is an ARN. AWS has no tag in one; here one may follow the repository, as

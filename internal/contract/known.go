@@ -14,7 +14,7 @@ type GPUType struct {
 	Memory       int64  // GB
 }
 
-// GPUTypes are the GPU types of the v1 document. It spells some cards twice; a pool has at most one of the spellings.
+// GPUTypes are the GPU types of the v1 document. It lists some cards in two spellings; a pool has at most one of them.
 var GPUTypes = []GPUType{
 	{"NVIDIA GeForce RTX 4090", "RTX 4090", "NVIDIA", 24},
 	{"NVIDIA A40", "A40", "NVIDIA", 48},
@@ -73,7 +73,7 @@ type Pool struct {
 	Types []string // ids of GPU types
 }
 
-// Pools are the GPU pools that real servers were seen to have (field notes; see docs/reference/contract.md).
+// Pools are the GPU pools observed on real servers (field notes; see docs/reference/contract.md).
 var Pools = []Pool{
 	{"AMPERE_16", []string{"NVIDIA RTX A4000", "NVIDIA RTX 4000 Ada Generation", "NVIDIA RTX 2000 Ada Generation"}},
 	{"AMPERE_24", []string{"NVIDIA RTX A4500", "NVIDIA RTX A5000", "NVIDIA GeForce RTX 3090"}},

@@ -15,7 +15,7 @@ var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("DELETE", "/account/secrets/{id}", "secret", 204, documentOfSecrets, fails(404)),
 
 	op("GET", "/pods", "pod", 200, "v2 document: ListPods", query("includeClusterPods", "cursor", "limit"), fails(422), opNote(pages("pods"))),
-	op("POST", "/pods", "pod", 201, "v2 document: CreatePod", fails(400, 404, 413, 422), opNote("413 above 102400 bytes, before authentication, and if the request exceeds them together with its template's settings")),
+	op("POST", "/pods", "pod", 201, "v2 document: CreatePod", fails(400, 404, 413, 422), opNote("413 above 102400 bytes: checked before authentication, and again with the template's settings")),
 	op("GET", "/pods/{id}", "pod", 200, "v2 document: GetPod", fails(404)),
 	op("PATCH", "/pods/{id}", "pod", 200, "v2 document: UpdatePod", fails(400, 404, 409, 422)),
 	op("DELETE", "/pods/{id}", "pod", 204, "v2 document: DeletePod", fails(404, 409)),

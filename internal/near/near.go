@@ -96,24 +96,25 @@ func isSeparator(r rune) bool { return r == ' ' || r == '-' || r == '_' }
 // Suggest returns the end of an error about an unknown word: "; did you mean …?" with the most
 // similar words. It returns "" if there are none.
 func Suggest(word string, known []string) string {
+	matches := rank(word, known)
 	var words []string
-	for i, matches := 0, rank(word, known); i < min(maxWords, len(matches)); i++ {
-		if m, first := matches[i], matches[0]; m.tier() != first.tier() || !first.containsWord && m.distance != first.distance {
+	for _, m := range matches[:min(maxWords, len(matches))] {
+		if first := matches[0]; m.tier() != first.tier() || !first.containsWord && m.distance != first.distance {
 			break
 		}
-		words = append(words, strconv.Quote(matches[i].word))
+		words = append(words, strconv.Quote(m.word))
 	}
-	if len(words) == 0 {
+	switch last := len(words) - 1; last {
+	case -1:
 		return ""
-	}
-	last := len(words) - 1
-	if last == 0 {
+	case 0:
 		return "; did you mean " + words[0] + "?"
+	default:
+		return "; did you mean " + strings.Join(words[:last], ", ") + " or " + words[last] + "?"
 	}
-	return "; did you mean " + strings.Join(words[:last], ", ") + " or " + words[last] + "?"
 }
 
-// First returns the first known words by alphabet, for a message without similar ones.
+// First returns the first known words in alphabetical order, for an error about a word with no similar ones.
 func First(known []string) []string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(known)))
 	return sorted[:min(maxWords, len(sorted))]

@@ -70,7 +70,7 @@ func words(command string) (out []string) {
 
 // spellings returns the forms in which a text may contain a secret.
 func spellings(secret string) []string {
-	if !strings.ContainsFunc(secret, isSpelledOtherwise) {
+	if !strings.ContainsFunc(secret, mayBeEncoded) {
 		return []string{secret}
 	}
 	quoted, _ := json.Marshal(secret)
@@ -89,8 +89,8 @@ func spellings(secret string) []string {
 	return slices.DeleteFunc(all, func(spelling string) bool { return spelling == "" })
 }
 
-// isSpelledOtherwise reports whether one of the encodings may change a character.
-func isSpelledOtherwise(r rune) bool {
+// mayBeEncoded reports whether one of the encodings may change a character.
+func mayBeEncoded(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
@@ -128,9 +128,9 @@ func maskToken(text, token string) string {
 func standsAlone(before, after string, length int) bool {
 	left, _ := utf8.DecodeLastRuneInString(before)
 	right, _ := utf8.DecodeRuneInString(strings.TrimPrefix(after, `\`))
-	quoted := left == right && strings.ContainsRune("\"'`", left) && before != ""
+	quoted := left == right && strings.ContainsRune("\"'`", left)
 	switch {
-	case isWord(left, before) || isWord(right, after):
+	case isWordCharacter(left) || isWordCharacter(right):
 		return false
 	case quoted:
 		rest := strings.TrimPrefix(after, `\`)[1:]
@@ -139,7 +139,5 @@ func standsAlone(before, after string, length int) bool {
 	return length >= minToken || left == '=' || before == "" && after == ""
 }
 
-// isWord reports whether r, a character of a text, belongs to a word. An empty text has none.
-func isWord(r rune, text string) bool {
-	return text != "" && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_')
-}
+// isWordCharacter reports whether r belongs to a word. The utf8.RuneError of an empty text doesn't.
+func isWordCharacter(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }

@@ -92,8 +92,8 @@ func Join(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// needsOwnQuoting reports whether a word has what shellquote doesn't quote: the beginning
-// of a comment, or white space and control characters at which some splitters split.
+// needsOwnQuoting reports whether a word has characters that shellquote doesn't quote: a # that begins a
+// comment, or white space and control characters at which some splitters split.
 func needsOwnQuoting(word string) bool {
 	return strings.HasPrefix(word, "#") || strings.ContainsFunc(word, func(r rune) bool {
 		return !strings.ContainsRune(" \t\n", r) && (unicode.IsSpace(r) || unicode.IsControl(r))
