@@ -26,7 +26,7 @@ var planCheckAttributes = map[string]schema.Attribute{
 		MarkdownDescription: "Maximum price per hour, in USD, of each endpoint, pod or cluster. A resource's `max_hourly_cost` replaces it ([cost ceilings](guides/costs.md)). API v1 has no prices. Environment variable: `" + ceilingVariable + "`.",
 	},
 	"plan_checks": schema.SingleNestedAttribute{
-		Validators:          value.NotEmpty,
+		Validators:          rule.SomeAttribute,
 		Optional:            true,
 		MarkdownDescription: "Which catalog checks run at plan time, on what the plan creates or changes: each is `error`, `warning` or `off` ([cost ceilings](guides/costs.md)).",
 		Attributes: map[string]schema.Attribute{

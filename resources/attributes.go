@@ -70,7 +70,7 @@ func computedObject(text string, members attributes) schema.SingleNestedAttribut
 
 // nonEmptyObject is an optional object that draws a warning if none of its members is set.
 func nonEmptyObject(text string, members attributes) schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: text, Validators: value.NotEmpty, Attributes: members}
+	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: text, Validators: rule.SomeAttribute, Attributes: members}
 }
 
 // keptIfOmitted is an optional attribute. An imported or moved object keeps its value if the
@@ -131,6 +131,6 @@ type notNegative struct{ rule.Undescribed }
 
 func (notNegative) ValidateNumber(_ context.Context, req validator.NumberRequest, resp *validator.NumberResponse) {
 	if n := req.ConfigValue; value.IsSet(n) && n.ValueBigFloat().Cmp(new(big.Float)) < 0 {
-		rule.Refuse(req.Path, "at least 0", n.ValueBigFloat().String(), &resp.Diagnostics)
+		rule.Reject(req.Path, "at least 0", n.ValueBigFloat().String(), &resp.Diagnostics)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -30,7 +31,7 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 		case value.IsSet(gpu.Pools) && value.IsSet(gpu.TypeIDs):
 			c.Error("gpu.pools", "Two GPU selections", "gpu.pools conflicts with gpu.type_ids: choose GPUs by pool or by type.")
 		case gpu.Pools.IsNull() && gpu.TypeIDs.IsNull():
-			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+value.MisspelledHint+" Omit gpu and cpu if any machine will do.")
+			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+rule.MisspelledHint+" Omit gpu and cpu if any machine will do.")
 		case len(gpu.ExcludedTypes.Elements()) > 0 && gpu.Pools.IsNull():
 			c.Error("gpu.excluded_types", "Exclusions without pools", "gpu.excluded_types needs gpu.pools: it names types of the pools that workers must not get.")
 		}

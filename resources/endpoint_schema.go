@@ -121,7 +121,7 @@ var workersAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	Computed:            true,
 	MarkdownDescription: "How many workers run, and when idle ones end.",
-	Validators:          value.NotEmpty,
+	Validators:          rule.SomeAttribute,
 	Attributes: map[string]schema.Attribute{
 		"min":          endpointMembers.integer("workers.min", "Workers that always run."),
 		"max":          endpointMembers.integer("workers.max", "Maximum number of workers."),
@@ -133,7 +133,7 @@ var scalingAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	Computed:            true,
 	MarkdownDescription: "When the autoscaler adds workers.",
-	Validators:          value.NotEmpty,
+	Validators:          rule.SomeAttribute,
 	Attributes: map[string]schema.Attribute{
 		"type":          withoutDefault(endpointMembers.text("scaling.type", "`QUEUE_DELAY` (default of a `QUEUE` endpoint) or `REQUEST_COUNT` (the only one of a `LOAD_BALANCER`)."), true),
 		"queue_delay":   withoutDefault(endpointMembers.number("scaling.queueDelay", "With `QUEUE_DELAY`: seconds a job may wait before a worker is added, at least {min}; whole seconds from 1 on API v1. Defaults to 4."), true),

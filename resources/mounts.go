@@ -63,7 +63,7 @@ func validateMounts(c diagnostics.Check, object types.Object) {
 	case value.IsSet(mounts.Persistent) && value.IsSet(mounts.Network):
 		c.Error("mounts.network", "Two kinds of mounts", "mounts.network conflicts with mounts.persistent: keep one of them.")
 	case mounts.Persistent.IsNull() && mounts.Network.IsNull():
-		c.Error("mounts", "No mount", "mounts needs persistent or network. "+value.MisspelledHint+" Leave mounts out for none.")
+		c.Error("mounts", "No mount", "mounts needs persistent or network. "+rule.MisspelledHint+" Leave mounts out for none.")
 	}
 }
 

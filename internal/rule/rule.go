@@ -1,10 +1,11 @@
-// Package rule has validators of attributes. Their errors say what is expected.
+// Package rule provides validators of attributes. Their errors say what they expect.
 package rule
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,10 +60,11 @@ func (r Validator[T]) check(at tfpath.Path, configured attr.Value, value any, di
 	case isString:
 		got = strconv.Quote(s)
 	}
-	Refuse(at, r.Expects, got, diags)
+	Reject(at, r.Expects, got, diags)
 }
 
-func Refuse(at tfpath.Path, expects, got string, diags *diag.Diagnostics) {
+// Reject adds the error of an invalid value.
+func Reject(at tfpath.Path, expects, got string, diags *diag.Diagnostics) {
 	diags.AddAttributeError(at, "Invalid value of "+diagnostics.Name(at), fmt.Sprintf("Invalid %s: expected %s, got %s.", diagnostics.Name(at), expects, got))
 }
 
@@ -75,7 +77,8 @@ func Each(r Validator[string]) []validator.Set {
 	return []validator.Set{NoNulls{}, setvalidator.ValueStringsAre(r)}
 }
 
-// Characters limits the length of a string. With low 0, another rule rejects an empty one.
+// Characters limits the length of a string. If low is 0, the caller adds a rule that rejects an empty string, so
+// the error still says 1.
 func Characters(low, high int) Validator[string] {
 	count := func(s string) string { return fmt.Sprintf("%d characters", utf8.RuneCountInString(s)) }
 	return Validator[string]{Expects: fmt.Sprintf("%d to %d characters", max(low, 1), high), Show: count, Holds: func(s string) bool {
@@ -183,7 +186,7 @@ func (SomeElements) ValidateList(_ context.Context, req validator.ListRequest, r
 
 func rejectEmpty(at tfpath.Path, configured attr.Value, count int, diags *diag.Diagnostics) {
 	if count == 0 && !configured.IsNull() && !configured.IsUnknown() {
-		Refuse(at, "at least one element", "none", diags)
+		Reject(at, "at least one element", "none", diags)
 	}
 }
 
@@ -192,7 +195,7 @@ type OneElement struct{ Undescribed }
 
 func (OneElement) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
 	if n := len(req.ConfigValue.Elements()); n != 1 && !req.ConfigValue.IsNull() && !req.ConfigValue.IsUnknown() {
-		Refuse(req.Path, "exactly one element", fmt.Sprint(n), &resp.Diagnostics)
+		Reject(req.Path, "exactly one element", fmt.Sprint(n), &resp.Diagnostics)
 	}
 }
 
@@ -206,7 +209,28 @@ func (Unique) ValidateList(ctx context.Context, req validator.ListRequest, resp 
 			continue
 		}
 		if seen[e.String()]++; seen[e.String()] == 2 {
-			Refuse(req.Path, "each element once", e.String()+" more than once", &resp.Diagnostics)
+			Reject(req.Path, "each element once", e.String()+" more than once", &resp.Diagnostics)
 		}
 	}
+}
+
+// MisspelledHint is a hint in messages about an object without attributes.
+const MisspelledHint = "Terraform drops a misspelled attribute of an object before the provider sees it: check the names."
+
+// SomeAttribute warns about an object without attributes. This may be intended: a module that passes
+// variables on has such an object if all are null.
+var SomeAttribute = []validator.Object{someAttribute{}}
+
+type someAttribute struct{ Undescribed }
+
+func (someAttribute) ValidateObject(_ context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse) {
+	members := req.ConfigValue.Attributes()
+	isSet := func(name string) bool { return !members[name].IsNull() }
+	names := slices.Sorted(maps.Keys(members))
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() || slices.ContainsFunc(names, isSet) {
+		return
+	}
+	name := diagnostics.Name(req.Path)
+	resp.Diagnostics.AddAttributeWarning(req.Path, "No attribute of "+name+" is set",
+		fmt.Sprintf("%s has none of %s, so it is treated as omitted. %s", name, strings.Join(names, ", "), MisspelledHint))
 }

@@ -24,10 +24,9 @@ func Expand(model, object any) {
 	}
 }
 
-// Flatten sets a model's fields from an API object's fields of the same names. If the API
+// Flatten sets a model's fields from an API object's fields of the same names, except the given ones. If an
 // object's field is a nil pointer, because the version doesn't return it, the model keeps its value; a nil
-// pointer to a struct becomes null. Null and an empty text, set or map are equivalent: neither
-// replaces the other. Flatten skips the fields in except.
+// pointer to a struct becomes null. Null and an empty text, set or map are equivalent: neither replaces the other.
 func Flatten(object, model any, except ...string) {
 	o, m := reflect.ValueOf(object), reflect.ValueOf(model).Elem()
 	for i := range o.NumField() {
@@ -164,7 +163,7 @@ func flatten(prior attr.Value, got reflect.Value) attr.Value {
 		}
 		return types.ObjectValueMust(prior.AttributeTypes(ctx), members)
 	}
-	panic(fmt.Sprintf("no %T is made from a %s", prior, got.Type())) // a programming error, which every test finds
+	panic(fmt.Sprintf("can't convert a %s to a %T", got.Type(), prior)) // a programming error, which every test finds
 }
 
 func flattenMap(prior types.Map, got reflect.Value) attr.Value {

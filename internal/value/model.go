@@ -54,7 +54,7 @@ func Store(ctx context.Context, state *tfsdk.State, model any) diag.Diagnostics 
 	return diags
 }
 
-// Merge sets those attributes of a state for which an API object has a field.
+// Merge sets the attributes of a state for which an API object has a field.
 func Merge(ctx context.Context, state *tfsdk.State, object any) error {
 	var members map[string]tftypes.Value
 	if err := state.Raw.As(&members); err != nil {
@@ -102,7 +102,7 @@ func field(object reflect.Value, attribute string) (field reflect.Value) {
 // lettersOf returns the letters that an attribute's name and Go's spelling of it have in common.
 func lettersOf(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-var fieldIndexes sync.Map // the fields' indexes of each type, by the letters of the attribute's name
+var fieldIndexes sync.Map // by struct type: the indexes of its fields, by lettersOf their names
 
 func fields(typ reflect.Type) map[string][]int {
 	if known, ok := fieldIndexes.Load(typ); ok {

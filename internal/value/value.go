@@ -3,19 +3,12 @@
 package value
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
 // Number converts a number of an answer with all its digits. A text that isn't a number becomes null.
@@ -121,27 +114,4 @@ func elements(values []string) []attr.Value {
 		out[i] = types.StringValue(v)
 	}
 	return out
-}
-
-// MisspelledHint is a hint in a message about an object without attributes. Terraform drops attributes
-// that the schema lacks, so a provider never sees a misspelled name.
-const MisspelledHint = "Terraform drops a misspelled attribute of an object before the provider sees it: check the names."
-
-// NotEmpty warns about an object without attributes. This may be intended: a module that passes
-// variables on has such an object if all are null.
-var NotEmpty = []validator.Object{notEmpty{}}
-
-type notEmpty struct{}
-
-func (notEmpty) Description(context.Context) string         { return "expected at least one attribute" }
-func (notEmpty) MarkdownDescription(context.Context) string { return "expected at least one attribute" }
-
-func (notEmpty) ValidateObject(_ context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse) {
-	members := req.ConfigValue.Attributes()
-	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() || slices.ContainsFunc(slices.Collect(maps.Values(members)), func(v attr.Value) bool { return !v.IsNull() }) {
-		return
-	}
-	name := diagnostics.Name(req.Path)
-	resp.Diagnostics.AddAttributeWarning(req.Path, "No attribute of "+name+" is set", fmt.Sprintf("%s has none of %s, and is as if it were left out. %s",
-		name, strings.Join(slices.Sorted(maps.Keys(members)), ", "), MisspelledHint))
 }

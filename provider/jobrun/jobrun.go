@@ -17,6 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -124,13 +125,13 @@ func Attributes(secretNote string) map[string]schema.Attribute {
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: EndpointIDDescription},
 		"input":       schema.StringAttribute{Required: true, MarkdownDescription: "Input of the job, a JSON object: use `jsonencode()`."},
 		"timeout":     schema.StringAttribute{Optional: true, MarkdownDescription: "How long to wait for the job, worker starts included; default `10m`. Then the job is cancelled."},
-		"policy": schema.SingleNestedAttribute{Optional: true, Validators: value.NotEmpty, MarkdownDescription: "Limits that the deployment applies to the job.", Attributes: map[string]schema.Attribute{
+		"policy": schema.SingleNestedAttribute{Optional: true, Validators: rule.SomeAttribute, MarkdownDescription: "Limits that the deployment applies to the job.", Attributes: map[string]schema.Attribute{
 			"execution_timeout": schema.Int64Attribute{Optional: true, MarkdownDescription: "Longest execution in milliseconds, 5000 to 604800000; default: the endpoint's."},
 			"ttl":               schema.Int64Attribute{Optional: true, MarkdownDescription: "Milliseconds until the job is deleted, whatever its state, 10000 to 604800000. Default: `timeout` plus one minute."},
 			"low_priority":      schema.BoolAttribute{Optional: true, MarkdownDescription: "If true, the job waits for a running worker and starts none. Defaults to false."},
 		}},
 		"webhook": secret("URL that is called when the job has ended."),
-		"s3_config": schema.SingleNestedAttribute{Optional: true, Validators: value.NotEmpty, MarkdownDescription: "Object storage for the handler.", Attributes: map[string]schema.Attribute{
+		"s3_config": schema.SingleNestedAttribute{Optional: true, Validators: rule.SomeAttribute, MarkdownDescription: "Object storage for the handler.", Attributes: map[string]schema.Attribute{
 			"access_id":     schema.StringAttribute{Optional: true, MarkdownDescription: "Id of the access key."},
 			"access_secret": secret("The access key itself."),
 			"bucket_name":   schema.StringAttribute{Optional: true, MarkdownDescription: "Name of the bucket."},
