@@ -269,7 +269,7 @@ func testLifecycle(t *testing.T, p *tfdrive.Provider, connection *wire, name, ty
 			state = after
 		}
 	}
-	if state.Holds(planted + "-again") {
+	if state.Contains(planted + "-again") {
 		secret = planted + "-again"
 	}
 	expectCleanFailures("delete", func() tfdrive.Diagnostics { return p.Destroy(state) })

@@ -207,7 +207,7 @@ func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	planned, want := p.Plan(typeName, moved, config), cmp.Or(c.action, "no-op")
 	must.Require(t, planned.Action == want,
 		"the first plan is to", planned.Action, "replace", planned.Replace, "expected", want, planned.Diagnostics, "state", moved.Value, "plan", planned.Value)
-	must.Hold(t, !moved.Holds(foreignSecret), "the state holds the password")
+	must.Hold(t, !moved.Contains(foreignSecret), "the state holds the password")
 	must.Equal(t, p.Identity(moved, "id"), created.Get("id"), "the identity has the id")
 	if want == "update" {
 		must.Contain(t, planned.Diagnostics.Warnings(), "Settings are recorded, and not sent")

@@ -29,7 +29,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 		config := map[string]any{"name": "p", "template_id": template.Get("id"), "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "env": map[string]any{"P": "p"}}
 		state := apply(t, p, podType, tfdrive.State{}, config, "create")
 		got := state.Get("from_template.image")
-		must.Hold(t, got == "builtin/echo" && !state.Holds("secret-of-t"), "from_template.image is", got, state.Value)
+		must.Hold(t, got == "builtin/echo" && !state.Contains("secret-of-t"), "from_template.image is", got, state.Value)
 		withoutAccess := func(env map[string]string) map[string]string {
 			maps.DeleteFunc(env, func(name, _ string) bool { return api.IsAccessVariable(name) })
 			return env

@@ -35,7 +35,7 @@ func TestSecret(t *testing.T) {
 	state = apply(t, p, secretType, state, config, "update")
 	expectState(t, state, map[string]any{"id": id, "description": nil})
 	must.Hold(t, state.Get("value_last_updated_at") != updated, "the value was not sent")
-	must.Hold(t, !state.Holds("planted"), "the state has a value", state.Value)
+	must.Hold(t, !state.Contains("planted"), "the state has a value", state.Value)
 	state = apply(t, p, secretType, state, withChanges(config, map[string]any{"name": "other"}), "replace")
 	all := secretsOf(t, d)
 	must.Hold(t, len(all) == 1 && all[0].Name == "other" && all[0].ID != id, "there is", all)

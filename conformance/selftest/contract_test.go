@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// untriedOperations has the operations of the contract that the suite's table omits, with the reason.
-var untriedOperations = map[string]string{
+// omittedOperations has the operations of the contract that the suite's table omits, with the reason.
+var omittedOperations = map[string]string{
 	"v1 GET /openapi.json": "needs no key", "v1 GET /docs": "needs no key", "v2 GET /openapi.json": "needs no key",
 	"v1 POST /pods": "a pod costs money", "v1 PATCH /pods/{}": "a pod costs money", "v1 POST /pods/{}/update": "a pod costs money", "v1 POST /pods/{}/start": "a pod costs money",
 	"v1 POST /pods/{}/stop": "a pod costs money", "v1 POST /pods/{}/reset": "a pod costs money", "v1 POST /pods/{}/restart": "a pod costs money", "v2 POST /pods": "a pod costs money",
@@ -33,36 +33,36 @@ var untriedOperations = map[string]string{
 
 // The suite's table of operations has every operation of the contract. The suite has its
 // own table because it shares nothing with the deployments that it judges.
-func TestEveryOperationIsTried(t *testing.T) {
+func TestEveryOperationIsInTable(t *testing.T) {
 	parameter := regexp.MustCompile(`\{[^}]*\}`)
 	normalize := func(op string) string {
 		return parameter.ReplaceAllString(strings.Replace(op, "/openai/v1/completions", "/openai/{route}", 1), "{}")
 	}
-	var tried []string
+	var listed []string
 	for _, op := range cases.Operations() {
-		must.Hold(t, !slices.Contains(tried, normalize(op)), op, "is in the table twice")
-		tried = append(tried, normalize(op))
+		must.Hold(t, !slices.Contains(listed, normalize(op)), op, "is in the table twice")
+		listed = append(listed, normalize(op))
 	}
 	known := map[string]bool{}
 	for _, op := range contract.Operations {
 		operation := normalize(string(op.API) + " " + op.Method + " " + op.Path)
 		known[operation] = true
-		if untriedOperations[operation] != "" {
-			must.Hold(t, !slices.Contains(tried, operation), operation, "is tried: remove it from untriedOperations")
+		if omittedOperations[operation] != "" {
+			must.Hold(t, !slices.Contains(listed, operation), operation, "is in the table: remove it from omittedOperations")
 			continue
 		}
-		must.Hold(t, slices.Contains(tried, operation), operation, "is not in the table of conformance/cases/operations.go")
+		must.Hold(t, slices.Contains(listed, operation), operation, "is not in the table of conformance/cases/operations.go")
 	}
-	for _, op := range tried {
-		must.Hold(t, known[op], op, "is tried, but the contract does not have it")
+	for _, op := range listed {
+		must.Hold(t, known[op], op, "is in the table, but the contract does not have it")
 	}
-	for op := range untriedOperations {
-		must.Hold(t, known[op], op, "is in untriedOperations, but the contract does not have it")
+	for op := range omittedOperations {
+		must.Hold(t, known[op], op, "is in omittedOperations, but the contract does not have it")
 	}
 }
 
-// untriedMembers has the members of the contract that the suite's table omits, with the reason.
-var untriedMembers = func() map[string]string {
+// omittedMembers has the members of the contract that the suite's table omits, with the reason.
+var omittedMembers = func() map[string]string {
 	out := map[string]string{}
 	for _, row := range []struct{ kind, reason, members string }{
 		{"v2 endpoint", "another case has it (judgeCreationFromTemplate)", "templateId"},
@@ -88,8 +88,8 @@ var untriedMembers = func() map[string]string {
 }()
 
 // The suite's table has every member that a request may set, with its default and clearing value.
-func TestEveryMemberIsTried(t *testing.T) {
-	tried, kinds := map[string]bool{}, map[string]bool{}
+func TestEveryMemberIsInTable(t *testing.T) {
+	listed, kinds := map[string]bool{}, map[string]bool{}
 	for _, m := range cases.Members() {
 		resource := strings.Replace(m.Kind, "cpuEndpoint", "endpoint", 1)
 		kind := m.Version + " " + resource
@@ -100,7 +100,7 @@ func TestEveryMemberIsTried(t *testing.T) {
 		f = (contract.Body{API: api, Resource: resource, Use: contract.Create}).At(m.Path)
 		must.Hold(t, f == nil || m.Default == "" || f.Default == m.Default, kind, m.Path, "has the default", m.Default, "in members.tsv", f)
 		for path := m.Path; path != ""; {
-			tried[kind+" "+path] = true
+			listed[kind+" "+path] = true
 			i := max(strings.LastIndex(path, "."), 0)
 			path = path[:i]
 		}
@@ -115,13 +115,13 @@ func TestEveryMemberIsTried(t *testing.T) {
 		}
 		known[member] = true
 		switch {
-		case tried[member] && untriedMembers[member] != "":
-			t.Errorf("%s is tried: remove it from untriedMembers", member)
-		case !tried[member] && untriedMembers[member] == "":
-			t.Errorf("%s is not in the table of conformance/cases/members.tsv: add a row, or name it in untriedMembers with the reason", member)
+		case listed[member] && omittedMembers[member] != "":
+			t.Errorf("%s is in the table: remove it from omittedMembers", member)
+		case !listed[member] && omittedMembers[member] == "":
+			t.Errorf("%s is not in the table of conformance/cases/members.tsv: add a row, or name it in omittedMembers with the reason", member)
 		}
 	}
-	for member := range untriedMembers {
-		must.Hold(t, known[member], member, "is in untriedMembers, but no request of the contract has it")
+	for member := range omittedMembers {
+		must.Hold(t, known[member], member, "is in omittedMembers, but no request of the contract has it")
 	}
 }

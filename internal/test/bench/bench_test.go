@@ -67,7 +67,7 @@ func measure(b *testing.B, all []*subject, o operation, size, clients int) row {
 	for b.Loop() {
 		for i := range all {
 			s := all[(first+i)%len(all)]
-			r.results[s.name] = append(r.results[s.name], serve(b, s, o, size, clients))
+			r.results[s.name] = append(r.results[s.name], measureRound(b, s, o, size, clients))
 		}
 		first++
 	}

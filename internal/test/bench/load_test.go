@@ -77,8 +77,8 @@ func (c *client) ask(method, path string, body []byte) ([]byte, error) {
 	return c.buf.Bytes(), err
 }
 
-// serve measures an operation for roundTime, after a warm-up of a quarter of it. Then it drains the queue.
-func serve(b *testing.B, s *subject, o operation, size, n int) result {
+// measureRound measures an operation for roundTime, after a warm-up of a quarter of it. Then it drains the queue.
+func measureRound(b *testing.B, s *subject, o operation, size, n int) result {
 	b.Helper()
 	clients, done := newClients(s, n)
 	defer done()

@@ -295,7 +295,7 @@ func BenchmarkMixed(b *testing.B) {
 			var r result
 			for b.Loop() {
 				s.queueIdle(b, queued)
-				r = s.mix(b, clients, perform)
+				r = s.measureMixed(b, clients, perform)
 			}
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(r.rate, "runsync/s")
@@ -333,8 +333,8 @@ func (s *subject) queueIdle(b *testing.B, n int) {
 	}
 }
 
-// mix measures the clients under the additional load.
-func (s *subject) mix(b *testing.B, clients []*client, perform func(*client) error) result {
+// measureMixed measures the clients under the additional load.
+func (s *subject) measureMixed(b *testing.B, clients []*client, perform func(*client) error) result {
 	b.Helper()
 	others, done := newClients(s, 9)
 	defer done()

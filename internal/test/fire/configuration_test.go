@@ -197,10 +197,10 @@ type schedule struct {
 	rate  float64 // share of the requests with a fault
 	depth int     // only the first depth requests of an operation, in each part, may have a fault
 
-	mu    sync.Mutex
-	part  string         // current part of the scenario
-	asked map[string]int // requests in this part by operation
-	log   []string
+	mu       sync.Mutex
+	part     string         // current part of the scenario
+	requests map[string]int // number of requests in this part, by operation
+	log      []string
 }
 
 func newSchedule(seed uint64) *schedule {
@@ -209,13 +209,13 @@ func newSchedule(seed uint64) *schedule {
 }
 
 // faultless is a schedule without faults.
-func faultless() *schedule { return &schedule{asked: map[string]int{}} }
+func faultless() *schedule { return &schedule{requests: map[string]int{}} }
 
 // begin starts a part of the scenario.
 func (s *schedule) begin(part string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.part, s.asked = part, map[string]int{}
+	s.part, s.requests = part, map[string]int{}
 }
 
 // next returns the fate of the next request of an operation, such as GET templates/*, and its latency in
@@ -223,8 +223,8 @@ func (s *schedule) begin(part string) {
 func (s *schedule) next(operation string) (f fate, latency time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.asked[operation]
-	s.asked[operation]++
+	n := s.requests[operation]
+	s.requests[operation]++
 	mix := uint64(14695981039346656037) // FNV-1a
 	for _, c := range []byte(s.part + " " + operation) {
 		mix = (mix ^ uint64(c)) * 1099511628211

@@ -78,7 +78,7 @@ func runSchedule(t *testing.T, v api.Version, nodesOf nodeSource, seed uint64, d
 	synctest.Test(t, func(t *testing.T) {
 		j := must.Do(jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key}))(t)
 		c := &core{
-			t: t, version: v, nodesOf: nodesOf, deployment: &deployment{handler: j.Handler(), born: map[string]time.Time{}}, schedule: newSchedule(seed), defect: d,
+			t: t, version: v, nodesOf: nodesOf, deployment: &deployment{handler: j.Handler(), createdAt: map[string]time.Time{}}, schedule: newSchedule(seed), defect: d,
 			state: map[string]object{},
 		}
 		if d.fault != nil {
@@ -182,10 +182,9 @@ func (c *core) check(nodes []node) (wrong []string) {
 
 // client returns a client without faults.
 func (c *core) client() *api.Client {
-	client := must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:8420", APIKey: key, Version: c.version, Transport: newWire(c.t, &wire{
+	return must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:8420", APIKey: key, Version: c.version, Transport: newWire(c.t, &wire{
 		deployment: c.deployment, schedule: faultless(),
 	})}))(c.t)
-	return client
 }
 
 // objects returns kind and name of the deployment's objects by id.

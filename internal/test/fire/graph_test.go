@@ -188,15 +188,15 @@ func (c *core) applyOne(p *process, n node, prior object, config map[string]any)
 		}
 	}
 	state, diags := p.Apply(planned)
-	after := object{State: state}
+	applied := object{State: state}
 	if diags.Err() != nil {
 		if !state.Exists() {
 			prior.Type = n.kind
 			return prior, diags
 		}
-		after.tainted = planned.Action == "create"
+		applied.tainted = planned.Action == "create"
 	}
-	return after, diags
+	return applied, diags
 }
 
 // plan refreshes the state and plans the configuration.

@@ -135,8 +135,8 @@ func idAt(parts []string) int {
 type deployment struct {
 	handler http.Handler
 
-	mu   sync.Mutex
-	born map[string]time.Time
+	mu        sync.Mutex
+	createdAt map[string]time.Time
 }
 
 // ServeHTTP also completes requests of clients that have disconnected.
@@ -149,7 +149,7 @@ func (d *deployment) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		var created struct{ ID string }
 		if json.Unmarshal(recorder.Body.Bytes(), &created) == nil && created.ID != "" {
 			d.mu.Lock()
-			d.born[created.ID] = time.Now()
+			d.createdAt[created.ID] = time.Now()
 			d.mu.Unlock()
 		}
 	}
@@ -165,7 +165,7 @@ const lag = time.Second
 func (d *deployment) wasJustCreated(req *http.Request) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at, ok := d.born[req.URL.Path[strings.LastIndex(req.URL.Path, "/")+1:]]
+	at, ok := d.createdAt[req.URL.Path[strings.LastIndex(req.URL.Path, "/")+1:]]
 	return ok && req.Method == http.MethodGet && time.Since(at) < lag
 }
 

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"maps"
 	"os"
 	"path/filepath"
@@ -70,44 +71,29 @@ func faultOf(t *testing.T, folder, test string) string {
 	return ""
 }
 
-// skips reports whether a function may skip the test in CI. A skip counts unless its condition checks
-// CI; a check of testing.Short doesn't excuse it.
+// skips reports whether a function may skip the test in CI. A skip counts unless it is in an if
+// statement that isn't entered there; a check of testing.Short doesn't excuse it.
 func skips(f *ast.FuncDecl) (found bool) {
-	var ciChecks []token.Pos // in turn, the start and the end of an if statement that checks CI
-	ast.Inspect(f, func(n ast.Node) bool {
+	var outsideCI []*ast.BlockStmt
+	for n := range ast.Preorder(f) {
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			for _, word := range words(n.Cond) {
-				if word == "CI" {
-					ciChecks = append(ciChecks, n.Pos(), n.End())
-				}
+			if isFalseInCI(n.Cond) {
+				outsideCI = append(outsideCI, n.Body)
 			}
 		case *ast.CallExpr:
 			if s, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, s.Sel.Name) {
-				notInCI := false
-				for i := 0; i < len(ciChecks); i += 2 {
-					notInCI = notInCI || ciChecks[i] <= n.Pos() && n.End() <= ciChecks[i+1]
-				}
-				found = found || !notInCI
+				found = found || !slices.ContainsFunc(outsideCI, func(b *ast.BlockStmt) bool { return b.Pos() <= n.Pos() && n.End() <= b.End() })
 			}
 		}
-		return true
-	})
+	}
 	return found
 }
 
-// words returns the identifiers and literals of an expression.
-func words(e ast.Expr) (all []string) {
-	ast.Inspect(e, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.Ident:
-			all = append(all, n.Name)
-		case *ast.BasicLit:
-			all = append(all, strings.Trim(n.Value, `"`))
-		}
-		return true
-	})
-	return all
+// isFalseInCI reports whether a condition requires that the variable CI is empty.
+func isFalseInCI(e ast.Expr) bool {
+	b, ok := e.(*ast.BinaryExpr)
+	return ok && (b.Op == token.EQL && types.ExprString(b) == `os.Getenv("CI") == ""` || b.Op == token.LAND && (isFalseInCI(b.X) || isFalseInCI(b.Y)))
 }
 
 var parsed = map[string]map[string]*ast.FuncDecl{}
@@ -134,7 +120,7 @@ func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
 func TestSkipsAreFound(t *testing.T) {
 	for body, want := range map[string]bool{
 		`t.Log("x")`: false, `t.Skip("x")`: true, `if err != nil { t.Skipf("x") }`: true, `if testing.Short() { t.Skip("x") }`: true,
-		`if os.Getenv("CI") == "" { t.Skip("x") }`: false, `if err != nil && os.Getenv("CI") == "" { t.SkipNow() }`: false, `if testing.Short() { n = 1 }; t.Skip("x")`: true,
+		`if os.Getenv("CI") == "" { t.Skip("x") }`: false, `if os.Getenv("CI") != "" { t.Skip("x") }`: true, `if os.Getenv("CI") == "" || err != nil { t.Skip("x") }`: true, `if err != nil && os.Getenv("CI") == "" { t.SkipNow() }`: false, `if testing.Short() { n = 1 }; t.Skip("x")`: true,
 	} {
 		file := must.Do(parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() { "+body+" }", parser.SkipObjectResolution))(t)
 		must.Equal(t, skips(file.Decls[0].(*ast.FuncDecl)), want, body)

@@ -106,7 +106,7 @@ func TestInterruptedApply(t *testing.T) {
 				tf.expectEmptyPlan()
 			}
 		}
-		sideBySide(t, tests)
+		runConcurrently(t, tests)
 	})
 }
 

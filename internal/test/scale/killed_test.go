@@ -63,11 +63,11 @@ func TestKilledProvider(t *testing.T) {
 		stateIDs := tf.ids()
 		must.Require(t, len(created) == 9 && len(stateIDs) == 1, "the state has", lines(stateIDs), "and the deployment", lines(created))
 
-		_, afterPlan, _ := strings.Cut(unwrap(tf.run("plan")), "Plan: ") // the warnings
+		_, warnings, _ := strings.Cut(unwrap(tf.run("plan")), "Plan: ")
 		for _, object := range created {
 			kind, id, _ := strings.Cut(object, " ")
 			command := tf.importCommand(kind, id)
-			must.Hold(t, object == tf.ids()[0] || strings.Contains(afterPlan, command), "the plan doesn't print", command, "in", afterPlan)
+			must.Hold(t, object == tf.ids()[0] || strings.Contains(warnings, command), "the plan doesn't print", command, "in", warnings)
 		}
 		for object, name := range d.names(t, v) {
 			kind, id, _ := strings.Cut(object, " ")

@@ -148,19 +148,19 @@ func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		var asked struct{ Name string }
-		if json.Unmarshal(body, &asked) == nil {
+		var object struct{ Name string }
+		if json.Unmarshal(body, &object) == nil {
 			d.mu.Lock()
-			d.posted[asked.Name] = post{r.URL.Path, string(body)}
+			d.posted[object.Name] = post{r.URL.Path, string(body)}
 			d.mu.Unlock()
 		}
-		handler = despiteCancel(handler)
+		handler = ignoringDisconnects(handler)
 	}
 	wirefault.Handler(handler, wirefault.Deployment{}, faults...).ServeHTTP(w, r)
 }
 
-// despiteCancel completes requests of clients that have disconnected.
-func despiteCancel(next http.Handler) http.Handler {
+// ignoringDisconnects completes requests of clients that have disconnected.
+func ignoringDisconnects(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
 	})
@@ -222,11 +222,11 @@ func eachVersion(t *testing.T, test func(t *testing.T, v api.Version)) {
 	if !testing.Short() {
 		tests[string(api.V1)] = func(t *testing.T) { test(t, api.V1) }
 	}
-	sideBySide(t, tests)
+	runConcurrently(t, tests)
 }
 
-// sideBySide runs all tests concurrently, because they mostly wait for processes.
-func sideBySide(t *testing.T, tests map[string]func(*testing.T)) {
+// runConcurrently runs all tests concurrently, because they mostly wait for processes.
+func runConcurrently(t *testing.T, tests map[string]func(*testing.T)) {
 	t.Helper()
 	var group sync.WaitGroup
 	for name, test := range tests {

@@ -196,7 +196,7 @@ func TestSecretsStayOut(t *testing.T) {
 			must.Require(t, err != nil && strings.Contains(printed, "redacted"), "expected errors with redacted secrets and got", err)
 			tf.expectNoSecrets(printed)
 		}
-		sideBySide(t, map[string]func(*testing.T){
+		runConcurrently(t, map[string]func(*testing.T){
 			"success":                        testSuccess,
 			"panic":                          testPanic,
 			"errors that repeat the request": testRepeatedRequest,

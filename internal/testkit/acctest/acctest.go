@@ -144,8 +144,7 @@ func (d *Deployment) Name(name string) string { return name + d.suffix }
 // Client returns a client that reads and changes objects without Terraform.
 func (d *Deployment) Client(t *testing.T, v api.Version) *api.Client {
 	t.Helper()
-	c := must.Do(api.New(api.Settings{BaseURL: d.URL, APIKey: d.Key, Version: v}))(t)
-	return c
+	return must.Do(api.New(api.Settings{BaseURL: d.URL, APIKey: d.Key, Version: v}))(t)
 }
 
 // Settings returns the provider block for the deployment and an API version, for tfdrive.

@@ -47,7 +47,7 @@ var kubernetes = sync.OnceValues(startKubernetes)
 func StartKubernetes(t testing.TB) *Kubernetes {
 	t.Helper()
 	if os.Getenv("KUBERNETES_APART") != "" {
-		t.Skip("make test-kubernetes runs what needs a cluster: KUBERNETES_APART is set")
+		t.Skip("KUBERNETES_APART is set: make test-kubernetes runs the tests that need a cluster")
 	}
 	programs, err := kubernetesFolder()
 	if err != nil {
@@ -61,8 +61,7 @@ func StartKubernetes(t testing.TB) *Kubernetes {
 		skip("Kubernetes %s is absent from %s: run `make kubernetes` to build it, which needs a network once", kubernetesVersion, programs)
 	}
 	if clusterRequired() {
-		k := must.Do(kubernetes())(t)
-		return k
+		return must.Do(kubernetes())(t)
 	}
 	return startOrSkip(t, kubernetes)
 }
@@ -203,7 +202,7 @@ func (k *Kubernetes) request(method, path, patch, body string, into any) error {
 	return send(method, k.url+path, patch, body, into)
 }
 
-// send sends such a request to any program of the cluster.
+// send sends a request to any program of the cluster.
 func send(method, url, patch, body string, into any) error {
 	req, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
 	if err != nil {

@@ -37,7 +37,7 @@ func Programs(ctx context.Context, dir string, packages ...string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
-	packages = slices.DeleteFunc(slices.Clone(packages), func(pkg string) bool { return takeBuilt(dir, pkg) == nil })
+	packages = slices.DeleteFunc(slices.Clone(packages), func(pkg string) bool { return linkBuilt(dir, pkg) == nil })
 	if len(packages) == 0 {
 		return nil
 	}
@@ -88,8 +88,8 @@ func locate(packages []string) (root string, err error) {
 	return root, nil
 }
 
-// takeBuilt links or copies a program from the folder of FolderVariable.
-func takeBuilt(dir, pkg string) error {
+// linkBuilt links or copies a program from the folder of FolderVariable.
+func linkBuilt(dir, pkg string) error {
 	const module = "github.com/gpucloud/terraform-provider-gpucloud"
 	folder := os.Getenv(FolderVariable)
 	if folder == "" {
@@ -108,7 +108,7 @@ func takeBuilt(dir, pkg string) error {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	from, err := os.Open(filepath.Join(folder, name)) // noted by go test
+	from, err := os.Open(filepath.Join(folder, name)) // go test records this file
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,6 @@ func Output(cmd *exec.Cmd) (printed []byte, err error) {
 		return nil, err
 	}
 	defer terminal.Close()
-	printed, _ = io.ReadAll(terminal) // EIO is its end: the program has closed the terminal
+	printed, _ = io.ReadAll(terminal) // the program closes the terminal, which gives EIO
 	return printed, cmd.Wait()
 }

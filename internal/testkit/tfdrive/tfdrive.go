@@ -176,8 +176,8 @@ func (d *Provider) Identity(s State, attribute string) any {
 	return members[attribute]
 }
 
-// Holds reports whether a text occurs in the state, including its private part.
-func (s State) Holds(text string) bool {
+// Contains reports whether a text occurs in the state, including its private part.
+func (s State) Contains(text string) bool {
 	var private map[string][]byte // the framework encodes each value in base64
 	if err := json.Unmarshal(s.private, &private); err != nil && len(s.private) > 0 {
 		return true // can't rule it out
