@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"math"
 )
 
 // row is a row of the table jobs. The schema explains its columns; the one of deleteAt is named gone.
@@ -65,7 +66,6 @@ type event struct {
 // effect is what an event does to a job, besides the change of its row.
 type effect struct {
 	ok       bool // the event applies; otherwise the job is unchanged
-	isNew    bool // the job was submitted
 	from, to State
 	retry    bool // the job is dispatched again because its worker died
 	wholeRow bool // columns other than runColumns may have changed
@@ -89,8 +89,12 @@ type effect struct {
 //	                    └──retried── FAILED, TIMED_OUT
 //
 // A job in any state is deleted at row.deleteAt or by the event removal. A report applies only to
-// the attempt that its worker runs. The caller applies timePasses before any other event.
+// the attempt that its worker runs. A deleted job ignores all events. The caller applies timePasses before any
+// other event.
 func (r *row) apply(ev event, now int64) (fx effect) {
+	if r.state == absent {
+		return fx
+	}
 	fx.from, fx.wholeRow = r.state, true
 	running := r.state == InProgress
 	switch ev.kind {
@@ -187,13 +191,16 @@ func (r *row) done() bool { return r.state.Terminal() && r.callAt == 0 }
 // visible reports whether clients see the job.
 func (r *row) visible(now int64) bool { return r.state != absent && r.deleteAt > now }
 
-// due returns when timePasses next changes the job, or 0 if another event must come first.
+// never is later than all times in milliseconds.
+const never = math.MaxInt64
+
+// due returns when timePasses next changes the job, or never if another event must come first.
 func (r *row) due() int64 {
 	switch {
 	case r.state == InProgress:
 		return min(r.deadline, r.deleteAt)
 	case r.callAt > 0:
-		return 0
+		return never
 	}
 	return r.deleteAt
 }

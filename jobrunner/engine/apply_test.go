@@ -14,7 +14,7 @@ import (
 // Every event is applied in every state, before, at and after each limit in time. Only the table's transitions happen.
 func TestApply(t *testing.T) {
 	const deadline, deleteAt = 100, 200
-	states := []State{draft, InQueue, InProgress, Completed, Failed, Cancelled, TimedOut}
+	states := []State{absent, draft, InQueue, InProgress, Completed, Failed, Cancelled, TimedOut}
 	// The state after an event that isn't listed here is the state before.
 	table := map[eventKind]map[State]State{
 		released:  {draft: InQueue},
@@ -45,7 +45,7 @@ func TestApply(t *testing.T) {
 						must.Equal(t, due.state, want, from, "at", now)
 						continue
 					}
-					must.Hold(t, now < deleteAt && (from != InProgress || now < deadline), "a job in", from, "isn't due at", now)
+					must.Hold(t, from == absent || now < deleteAt && (from != InProgress || now < deadline), "a job in", from, "isn't due at", now)
 					ev := event{kind: kind, worker: "w", attempt: 1, timeout: 60, ttl: deleteAt, callAt: deleteAt, deleteAt: deleteAt}
 					if staleAttempt {
 						ev.attempt = 2
@@ -54,7 +54,7 @@ func TestApply(t *testing.T) {
 					if report := kind >= completed && kind <= returned; report && staleAttempt {
 						want, applies = from, false
 					} else if !applies {
-						want, applies = from, noTransition[kind] && (kind == ttlChanged || from == InProgress)
+						want, applies = from, noTransition[kind] && (kind == ttlChanged && from != absent || from == InProgress)
 					}
 					fx := r.apply(ev, now)
 					must.Hold(t, r.state == want && fx.ok == applies && fx.from == from && fx.to == want, "event", kind, "in", from, "at", now, "by a stale attempt:", staleAttempt,
@@ -82,8 +82,8 @@ func TestApplyLost(t *testing.T) {
 // Keys grow, differ, can be read from the ids, and contain the process's number, even if the latest key
 // is of another process and later than the clock.
 func TestKeys(t *testing.T) {
-	e := &Engine{clock: new(clock.Clock)}
-	e.clock.Stop()
+	e := &Engine{Config: Config{Clock: new(clock.Clock)}}
+	e.Clock.Stop()
 	e.number.Store(511)
 	e.lastKey.Store((e.now()+1)<<(processBits+sequenceBits) | 510<<sequenceBits)
 	var mu sync.Mutex

@@ -99,7 +99,7 @@ func (b *batch) unfinished() int {
 
 func (b *batch) view() Batch {
 	v := Batch{
-		ID: b.id, Endpoint: b.endpoint, Name: b.name, State: b.state, Created: fromMillis(b.createdAt),
+		ID: b.id, Endpoint: b.endpoint, Name: b.name, State: b.state, Created: time.UnixMilli(b.createdAt),
 		InProgress: b.requests[InProgress], Completed: b.requests[Completed], Failed: b.requests[Failed] + b.requests[TimedOut],
 	}
 	v.Total = b.unfinished() + v.Completed + v.Failed + b.requests[Cancelled]
@@ -141,7 +141,7 @@ func (q *queue) loadBatches(ctx context.Context) error {
 	if !IsBatchQueue(q.name) || q.engine.store == nil {
 		return nil
 	}
-	db := q.engine.db
+	db := q.engine.DB
 	err := db.Each(ctx, func(row sqldb.Row) error {
 		b := &batch{requests: map[State]int{}}
 		err := row.Scan(&b.key, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.createdAt, &b.endsAt, &b.deleteAt)
@@ -165,35 +165,23 @@ func (q *queue) loadBatches(ctx context.Context) error {
 
 // CreateBatch creates a DRAFT with a request for each input.
 func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]byte) (Batch, error) {
-	if err := e.commits.failure(); err != nil {
-		return Batch{}, err
-	}
-	q, err := e.lock(ctx, BatchQueue(endpoint))
-	if err != nil {
-		return Batch{}, err
-	}
-	active := 0
-	for _, b := range q.batches {
-		if b.state == BatchDraft && b.verdict == "" || b.unfinished() > 0 {
-			active++
+	return e.writeBatch(ctx, endpoint, func(q *queue, now int64) (*batch, error) {
+		active := 0
+		for _, b := range q.batches {
+			if b.state == BatchDraft && b.verdict == "" || b.unfinished() > 0 {
+				active++
+			}
 		}
-	}
-	now := e.now()
-	b := &batch{
-		key: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, createdAt: now, deleteAt: now + draftRetention.Milliseconds(),
-		requests: map[State]int{},
-	}
-	if active >= MaxActiveBatches {
-		err = &BatchRefused{TooManyActive: true, Reason: fmt.Sprintf("this endpoint has %d active batches, which is the most: finalize or cancel drafts, or wait until the requests of a batch have ended", active)}
-	} else {
-		_, err = q.addRequests(b, inputs)
-	}
-	if err != nil {
-		q.unlock()
-		return Batch{}, err
-	}
-	q.batches[b.key] = b
-	return q.storeBatch(ctx, b)
+		if active >= MaxActiveBatches {
+			return nil, &BatchRefused{TooManyActive: true, Reason: fmt.Sprintf("this endpoint has %d active batches, which is the most: finalize or cancel drafts, or wait until the requests of a batch have ended", active)}
+		}
+		b := &batch{
+			key: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, createdAt: now, deleteAt: now + draftRetention.Milliseconds(),
+			requests: map[State]int{},
+		}
+		_, err := q.addRequests(b, inputs)
+		return b, err
+	})
 }
 
 // RenameBatch names a batch, in any state.
@@ -229,31 +217,37 @@ func (e *Engine) CancelBatch(ctx context.Context, endpoint, id string) (Batch, e
 	})
 }
 
-// changeBatch changes a batch, updates its requests, and returns the batch.
 func (e *Engine) changeBatch(ctx context.Context, endpoint, id string, change func(q *queue, b *batch, now int64) error) (Batch, error) {
+	return e.writeBatch(ctx, endpoint, func(q *queue, now int64) (*batch, error) {
+		b, err := q.findBatch(id)
+		if err == nil {
+			err = change(q, b, now)
+		}
+		return b, err
+	})
+}
+
+// writeBatch stores the batch that change returns, updates its requests, and returns it.
+func (e *Engine) writeBatch(ctx context.Context, endpoint string, change func(q *queue, now int64) (*batch, error)) (Batch, error) {
 	if err := e.commits.failure(); err != nil {
 		return Batch{}, err
 	}
-	q, b, err := e.lockBatch(ctx, endpoint, id)
+	q, err := e.lock(ctx, BatchQueue(endpoint))
 	if err != nil {
 		return Batch{}, err
 	}
-	if err := change(q, b, e.now()); err != nil {
+	b, err := change(q, e.now())
+	if err != nil {
 		q.unlock()
 		return Batch{}, err
 	}
-	return q.storeBatch(ctx, b)
-}
-
-// storeBatch stores a batch that was changed in the locked queue, updates its requests, and returns it.
-func (q *queue) storeBatch(ctx context.Context, b *batch) (Batch, error) {
 	q.recordBatch(b)
-	q.engine.wake(q.engine.now()) // the sweeper continues if storeBatch fails
+	e.wake(e.now()) // the sweeper continues if writeBatch fails
 	for {
 		next := q.settle(b)
 		v := b.view()
 		err := q.unlock().wait()
-		if err != nil || next > q.engine.now() || next == 0 || ctx.Err() != nil {
+		if err != nil || next > e.now() || ctx.Err() != nil {
 			return v, err
 		}
 		q.mu.Lock()
@@ -279,13 +273,20 @@ func (e *Engine) lockBatch(ctx context.Context, endpoint, id string) (*queue, *b
 	if err != nil {
 		return nil, nil, err
 	}
+	b, err := q.findBatch(id)
+	if err != nil {
+		q.unlock()
+	}
+	return q, b, err
+}
+
+func (q *queue) findBatch(id string) (*batch, error) {
 	for _, b := range q.batches {
-		if b.id == id && b.deleteAt > e.now() {
-			return q, b, nil
+		if b.id == id && b.deleteAt > q.engine.now() {
+			return b, nil
 		}
 	}
-	q.unlock()
-	return nil, nil, ErrNoBatch
+	return nil, ErrNoBatch
 }
 
 // Batch reads a batch. It returns ErrNoBatch if the batch doesn't exist.

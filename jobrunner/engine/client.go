@@ -243,7 +243,7 @@ func (e *Engine) Unread(ctx context.Context, endpoint, id string) (n int, err er
 	if e.store != nil {
 		job, err := e.GetUpTo(ctx, endpoint, id, 0)
 		if err == nil {
-			err = e.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, job.key, endpoint, job.key).Scan(&n) })
+			err = e.DB.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, job.key, endpoint, job.key).Scan(&n) })
 		}
 		return n, err
 	}
@@ -287,7 +287,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 			}
 		}
 		for _, statement := range []string{deleteCounts, deleteBatchesOf, deleteLeadership} {
-			if _, err := execInTransaction(ctx, e.db.WriteWithReservedSpace, statement, name); err != nil {
+			if _, err := execInTransaction(ctx, e.DB.WriteWithReservedSpace, statement, name); err != nil {
 				return err
 			}
 		}

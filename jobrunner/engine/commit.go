@@ -55,6 +55,18 @@ type change struct {
 	clearsResult bool // output and chunks of earlier commits are deleted
 }
 
+// merge adds a later change of the same job.
+func (ch *change) merge(later *change) {
+	ch.row, ch.wholeRow = later.row, ch.wholeRow || later.wholeRow
+	if later.clearsResult {
+		ch.clearsResult, ch.chunks = true, nil
+	}
+	if later.clearsResult || later.setsResult {
+		ch.setsResult, ch.output, ch.message = later.setsResult, later.output, later.message
+	}
+	ch.chunks = append(ch.chunks, later.chunks...)
+}
+
 // transition is an effect for watches and observers.
 type transition struct {
 	Event
@@ -161,24 +173,20 @@ func (c *committer) add(j *job, chunks [][]byte, fx effect) *commit {
 		ch := j.change
 		if ch == nil || ch.commit != open {
 			ch = &change{job: j, commit: open}
-			if fx.isNew {
+			if fx.from == absent {
 				ch.isNew, ch.input, ch.rest = true, j.input, j.rest
 			}
 			j.change = ch
 			open.changes = append(open.changes, ch)
 		}
-		ch.row, ch.wholeRow = j.row, ch.wholeRow || fx.wholeRow
-		if fx.clearsResult {
-			ch.clearsResult, ch.chunks, ch.setsResult = true, nil, false
-		}
-		if fx.setsResult {
-			ch.setsResult, ch.output, ch.message = true, j.output, j.message
-		}
-		ch.chunks = append(ch.chunks, numberChunks(chunks, j.streamed)...)
+		ch.merge(&change{
+			row: j.row, wholeRow: fx.wholeRow, clearsResult: fx.clearsResult, setsResult: fx.setsResult, output: j.output, message: j.message,
+			chunks: numberChunks(chunks, j.streamed),
+		})
 		open.counts[j.queue.name] = j.queue.counts
 		c.signal()
 	}
-	if fx.from != fx.to || len(chunks) > 0 {
+	if fx.to != draft && (fx.from != fx.to || len(chunks) > 0) {
 		open.events = append(open.events, newTransition(j, fx))
 	}
 	return open
@@ -270,7 +278,7 @@ func (c *committer) storeWithRetries(ctx context.Context, pending []*commit) {
 			continue
 		}
 		if sqldb.Classify(err) == sqldb.Fault {
-			c.engine.log.Error("changes of jobs can't be stored, and wait", "error", err)
+			c.engine.Logger.Error("changes of jobs can't be stored, and wait", "error", err)
 			err = errors.Join(sqldb.ErrUnavailable, err)
 		}
 		c.currentErr.Store(&err)
@@ -404,8 +412,8 @@ func (e *Engine) publish(c *commit) {
 		if t.callDue {
 			notify.Signal(e.calls)
 		}
-		if e.observer != nil && t.From != t.To && t.To != draft && (t.From != absent || t.To == InQueue) {
-			e.observer(t.Event)
+		if e.Observe != nil && t.From != t.To && (t.From != absent || t.To == InQueue) {
+			e.Observe(t.Event)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (c *Counts) add(s State, lowPriority bool, n int) {
 func (e *Engine) Counts(endpoint string) Counts {
 	c, err := e.CountsNow(context.Background(), endpoint)
 	if err != nil && !sqldb.Temporary(err) {
-		e.log.Error("counting the jobs of an endpoint", "endpoint", endpoint, "error", err)
+		e.Logger.Error("counting the jobs of an endpoint", "endpoint", endpoint, "error", err)
 	}
 	return c
 }
@@ -68,7 +68,7 @@ func (e *Engine) CountsNow(ctx context.Context, endpoint string) (Counts, error)
 		defer q.mu.Unlock()
 		return q.counts, nil
 	}
-	if !e.db.Shared() {
+	if !e.DB.Shared() {
 		return Counts{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -93,7 +93,7 @@ func (e *Engine) Queues() []string {
 // Active returns the counts of all queues with queued or running jobs. It runs at most one statement.
 func (e *Engine) Active(ctx context.Context) (all map[string]Counts, err error) {
 	all = map[string]Counts{}
-	if e.db.Shared() {
+	if e.DB.Shared() {
 		if all, err = e.store.allCounts(ctx, selectAllCounts); err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
 		}
 	}
 	if next != nil && !next.lowPriority {
-		load.Oldest = fromMillis(next.queuedAt)
+		load.Oldest = time.UnixMilli(next.queuedAt)
 	}
 	return load, nil
 }

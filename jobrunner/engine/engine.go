@@ -36,20 +36,16 @@ type Config struct {
 	// arrive while the database is unavailable. If DataDir is "", they are in memory.
 	DataDir string
 
-	poll time.Duration // instead of defaultPoll, in tests
+	poll time.Duration // 0: defaultPoll
 }
 
 // Engine runs the queues of endpoints. It is safe for concurrent use.
 type Engine struct {
-	db       *sqldb.DB
-	clock    *clock.Clock
-	log      *slog.Logger
-	observer func(Event)
-
+	Config
 	store   *store // nil if all jobs are in memory
 	commits committer
 	memory  memory
-	spool   *spool
+	spool   spool
 	hub     hub
 	lastKey atomic.Int64
 
@@ -58,12 +54,10 @@ type Engine struct {
 	loading      sync.Mutex // held while endpoints are claimed or released and queues are loaded
 	storedQueues []string   // the names of queues whose counts were stored at the start
 
-	node   Node
 	number atomic.Int64              // of this process on a shared database; part of job keys
 	id     atomic.Pointer[string]    // names this process in the database's leases
 	beatAt atomic.Pointer[time.Time] // the last heartbeat
 	others atomic.Pointer[[]Node]    // as of the last heartbeat
-	poll   time.Duration
 
 	wakeAt     atomic.Int64  // the sweeper's next run, in milliseconds
 	sweepNow   chan struct{} // wakes the sweeper
@@ -80,17 +74,16 @@ var ErrNotLeader = fmt.Errorf("%w: another jobrunner leads the endpoint", sqldb.
 // if their workers had died. On a shared database it leaves the jobs of other processes
 // alone. Until Close, goroutines commit changes, expire jobs and watch the other processes.
 func Open(ctx context.Context, c Config) (*Engine, error) {
+	c.poll = cmp.Or(c.poll, defaultPoll)
 	e := &Engine{
-		db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, poll: cmp.Or(c.poll, defaultPoll),
-		sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), spool: newSpool(c.DataDir, c.Logger), queues: map[string]*queue{},
-		hub: hub{watches: map[jobKey]map[*Watch]bool{}},
+		Config: c, sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), queues: map[string]*queue{}, hub: hub{watches: map[jobKey]map[*Watch]bool{}},
 	}
 	e.id.Store(new(string))
 	e.commits = committer{engine: e, changed: make(chan struct{}, 1), retry: make(chan struct{}, 1)}
-	if e.db.InMemory() {
+	if e.DB.InMemory() {
 		e.memory.limit = cmp.Or(c.Memory, sqldb.MaxMemory)
 	} else {
-		e.store = &store{db: e.db, undelivered: map[int64][]numberedChunk{}}
+		e.store = &store{db: e.DB, undelivered: map[int64][]numberedChunk{}}
 		if err := e.prepareStore(ctx); err != nil {
 			return nil, err
 		}
@@ -108,29 +101,29 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		stopCommits()
 		e.committing.Wait()
 	}
-	if e.store != nil && !e.db.Shared() {
+	if e.store != nil && !e.DB.Shared() {
 		if err := e.loadAll(ctx); err != nil {
 			e.stop()
 			return nil, fmt.Errorf("reading the jobs: %w", err)
 		}
 	}
 	e.background.Go(func() { e.sweep(backgroundCtx) })
-	if e.db.Shared() {
+	if e.DB.Shared() {
 		e.background.Go(func() { e.watchOthers(backgroundCtx) })
 	}
 	return e, nil
 }
 
 func (e *Engine) prepareStore(ctx context.Context) error {
-	if err := e.db.Migrate(ctx, "engine", schema); err != nil {
+	if err := e.DB.Migrate(ctx, "engine", schema); err != nil {
 		return err
 	}
-	if e.db.Shared() {
+	if e.DB.Shared() {
 		if err := e.enter(ctx); err != nil {
 			return fmt.Errorf("joining the processes that share the database: %w", err)
 		}
 	}
-	if err := e.spool.load(); err != nil {
+	if err := e.spool.open(e.DataDir, e.Logger); err != nil {
 		return err
 	}
 	if err := e.rewind(ctx); err != nil {
@@ -138,7 +131,7 @@ func (e *Engine) prepareStore(ctx context.Context) error {
 	}
 	counts, err := e.store.allCounts(ctx, selectAllCounts)
 	if e.storedQueues = slices.Collect(maps.Keys(counts)); err == nil {
-		err = e.db.Read(ctx, func(r *sqldb.Reader) error {
+		err = e.DB.Read(ctx, func(r *sqldb.Reader) error {
 			var last int64
 			err := r.QueryRow(`SELECT COALESCE(MAX(k), 0) FROM (SELECT MAX(k) AS k FROM jobs UNION ALL SELECT MAX(k) FROM batches) AS keys`).Scan(&last)
 			e.lastKey.Store(last)
@@ -173,20 +166,20 @@ func (e *Engine) leave() {
 	}
 	if err := e.commits.failure(); err != nil {
 		if n := e.spool.inMemory(); n > 0 {
-			e.log.Error("reports of workers are lost because the database is unavailable: their jobs run again", "reports", n, "error", err)
+			e.Logger.Error("reports of workers are lost because the database is unavailable: their jobs run again", "reports", n, "error", err)
 		}
 		return
 	}
-	if e.db.Shared() {
+	if e.DB.Shared() {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 		defer cancel()
-		if _, err := execInTransaction(ctx, e.db.WriteWithReservedSpace, deleteProcess, e.Process()); err != nil && !sqldb.Temporary(err) {
-			e.log.Error("giving up the leadership of this process", "error", err)
+		if _, err := execInTransaction(ctx, e.DB.WriteWithReservedSpace, deleteProcess, e.Process()); err != nil && !sqldb.Temporary(err) {
+			e.Logger.Error("giving up the leadership of this process", "error", err)
 		}
 	}
 }
 
-func (e *Engine) now() int64 { return millis(e.clock.Now()) }
+func (e *Engine) now() int64 { return e.Clock.Now().UnixMilli() }
 
 // loadedQueues returns the queues that this process leads.
 func (e *Engine) loadedQueues() []*queue {
@@ -224,7 +217,7 @@ func (e *Engine) lock(ctx context.Context, name string) (*queue, error) {
 
 // lead makes this process the leader of a queue.
 func (e *Engine) lead(ctx context.Context, name string) error {
-	if !e.db.Shared() {
+	if !e.DB.Shared() {
 		e.loading.Lock()
 		defer e.loading.Unlock()
 		return e.loadQueues(ctx, 0, name)

@@ -128,7 +128,7 @@ func damagedPages(l *load) {
 		file := must.Do(os.OpenFile(path, os.O_RDWR, 0))(l)
 		defer file.Close()
 		var content []byte
-		must.Succeed(l, l.e.db.Write(l.Context(), func(tx *sqldb.Tx) error { // no write may be between the checkpoint and the damage
+		must.Succeed(l, l.e.DB.Write(l.Context(), func(tx *sqldb.Tx) error { // no write may be between the checkpoint and the damage
 			must.Do(tx.Exec("PRAGMA cache_size=1"))(l)
 			must.Succeed(l, second.Script("PRAGMA wal_checkpoint(PASSIVE)"))
 			// Prevent further checkpoints, which write pages.
@@ -392,7 +392,7 @@ func (l *load) check() {
 		l.e.expectCounts(want)
 		var rows int
 		var stored [6]int
-		must.Succeed(l, l.e.db.Read(l.Context(), func(r *sqldb.Reader) error {
+		must.Succeed(l, l.e.DB.Read(l.Context(), func(r *sqldb.Reader) error {
 			return errors.Join(r.QueryRow("SELECT COUNT(*) FROM jobs").Scan(&rows),
 				r.QueryRow("SELECT in_queue, waiting, in_progress, completed, failed, retried FROM counts").Scan(&stored[0], &stored[1], &stored[2], &stored[3], &stored[4], &stored[5]))
 		}))

@@ -132,24 +132,19 @@ type Job struct {
 }
 
 func (j *Job) setTimes(queued, started, finished int64) {
-	j.Queued = fromMillis(queued)
+	j.Queued = time.UnixMilli(queued)
 	if finished > 0 {
-		j.Finished = fromMillis(finished)
+		j.Finished = time.UnixMilli(finished)
 	}
 	if started == 0 {
 		return
 	}
 	// The clocks of machines that share a database may differ a little.
-	j.Started, j.Delay = fromMillis(started), max(0, duration(started-queued))
+	j.Started, j.Delay = time.UnixMilli(started), max(0, duration(started-queued))
 	if finished > 0 {
 		j.Execution = max(0, duration(finished-started))
 	}
 }
-
-// millis returns a time as in the tables: milliseconds since 1970.
-func millis(t time.Time) int64 { return t.UnixMilli() }
-
-func fromMillis(ms int64) time.Time { return time.UnixMilli(ms) }
 
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 

@@ -58,8 +58,8 @@ const (
 
 // Announce notifies the other processes of a change of an object.
 func (e *Engine) Announce(kind, id string) {
-	if e.db.Shared() {
-		e.db.Notify(kind + "\t" + id)
+	if e.DB.Shared() {
+		e.DB.Notify(kind + "\t" + id)
 	}
 }
 
@@ -82,7 +82,7 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 	id := e.Process()
 	e.loading.Lock() // so that Release is not between the claim and the load
 	defer e.loading.Unlock()
-	err := e.db.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
+	err := e.DB.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
 		clear(claimed)
 		for _, endpoint := range endpoints {
 			var epoch int64
@@ -96,6 +96,9 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err // claims that weren't committed are in claimed, too
+	}
 	for endpoint, l := range claimed {
 		err = errors.Join(err, e.loadQueues(ctx, l.Epoch, endpoint, BatchQueue(endpoint)))
 	}
@@ -129,7 +132,7 @@ func (e *Engine) Release(ctx context.Context, endpoint string, l Leadership) err
 	if err := e.commits.flush(); err != nil {
 		return err
 	}
-	_, err := execInTransaction(ctx, e.db.Write, releaseLeadership, endpoint, l.Process, l.Epoch)
+	_, err := execInTransaction(ctx, e.DB.Write, releaseLeadership, endpoint, l.Process, l.Epoch)
 	if err == nil {
 		e.Announce(LeadershipChanged, endpoint)
 	}
@@ -139,7 +142,7 @@ func (e *Engine) Release(ctx context.Context, endpoint string, l Leadership) err
 // Epoch returns the epoch of this process's leadership of an endpoint. own is true if no other process can
 // have taken over the endpoint. A process that doesn't share its database leads all endpoints.
 func (e *Engine) Epoch(endpoint string) (epoch int64, own bool) {
-	if !e.db.Shared() {
+	if !e.DB.Shared() {
 		return 0, true
 	}
 	q := e.loadedQueue(endpoint)
@@ -152,7 +155,7 @@ func (e *Engine) Epoch(endpoint string) (epoch int64, own bool) {
 // Leaders returns the live leaders by endpoint.
 func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 	leaders, id := map[string]Leader{}, e.Process()
-	err := e.db.Each(ctx, func(row sqldb.Row) error {
+	err := e.DB.Each(ctx, func(row sqldb.Row) error {
 		var endpoint string
 		var l Leader
 		err := row.Scan(&endpoint, &l.Process, &l.Epoch, &l.URL)
@@ -166,7 +169,7 @@ func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 // MayScale reports whether a leadership still lets this process start workers, without asking the
 // database. A process that doesn't share its database may always start workers.
 func (e *Engine) MayScale(l Leadership) bool {
-	return !e.db.Shared() || l.Process == e.Process() && e.isAlive()
+	return !e.DB.Shared() || l.Process == e.Process() && e.isAlive()
 }
 
 // isAlive reports whether the last heartbeat is younger than half the time to a takeover.

@@ -72,21 +72,15 @@ func mergeCommits(pending []*commit) *commit {
 	for _, p := range pending {
 		maps.Copy(all.counts, p.counts)
 		all.batches = append(all.batches, p.batches...)
-		for _, later := range p.changes {
-			ch := *later
-			if before := last[ch.job]; before != nil {
-				ch.isNew, ch.input, ch.rest, ch.wholeRow = before.isNew, before.input, before.rest, before.wholeRow || ch.wholeRow
-				if !ch.clearsResult {
-					ch.clearsResult, ch.chunks = before.clearsResult, append(slices.Clone(before.chunks), ch.chunks...)
-					if !ch.setsResult {
-						ch.setsResult, ch.output, ch.message = before.setsResult, before.output, before.message
-					}
-				}
-				*before = ch
+		for _, ch := range p.changes {
+			if earlier := last[ch.job]; earlier != nil {
+				earlier.merge(ch)
 				continue
 			}
-			last[ch.job] = &ch
-			all.changes = append(all.changes, &ch)
+			merged := *ch
+			merged.chunks = slices.Clone(ch.chunks)
+			last[ch.job] = &merged
+			all.changes = append(all.changes, &merged)
 		}
 	}
 	return all
@@ -105,7 +99,7 @@ func (c *committer) withdraw(p *commit, rolledBack bool) (withdrawn bool) {
 		withdrawn = true
 		j := ch.job
 		j.queue.mu.Lock()
-		if fx := j.apply(event{kind: removal}, 0); fx.from != absent {
+		if fx := j.apply(event{kind: removal}, 0); fx.ok {
 			j.queue.move(j, fx)
 			counts := &j.queue.counts // move doesn't lower these: a worker may have run the job
 			counts.Retried -= j.retries

@@ -195,6 +195,17 @@ func TestLeadership(t *testing.T) {
 	must.Hold(t, err == nil && !l.Own && l.Epoch == 3, "the leader is", l, err)
 }
 
+// A process doesn't lead an endpoint if its claim wasn't committed, because another process may claim the endpoint.
+func TestFailedClaim(t *testing.T) {
+	address := pgtest.Start(t)
+	n := startNode(t, sqldb.Config{URL: address}, noPoll)
+	pgtest.Exec(t, address, `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'down' USING ERRCODE = 'admin_shutdown'; END $$`)
+	pgtest.Exec(t, address, `CREATE CONSTRAINT TRIGGER fail_commit AFTER INSERT ON leads DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail()`)
+	must.ErrorIs(t, must.Err(n.Claim(t.Context(), "ep")), sqldb.ErrUnavailable)
+	_, own := n.Epoch("ep")
+	must.Hold(t, !own, "the process leads the endpoint")
+}
+
 // A removed process joins again by itself, with a new id.
 func TestRemovedProcessJoinsAgain(t *testing.T) {
 	t.Parallel()

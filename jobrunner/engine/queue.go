@@ -6,6 +6,7 @@ import (
 	"container/list"
 	"slices"
 	"sync"
+	"time"
 )
 
 // queue has jobs of an endpoint that this process leads. A job is in it if it is active, has a due webhook
@@ -197,7 +198,7 @@ func (q *queue) move(j *job, fx effect) {
 // place adds a job to the heaps to which it belongs, and removes it from the other heaps.
 func (q *queue) place(j *job) {
 	q.ready.set(j, j.state == InQueue)
-	q.timed.set(j, j.state != absent && j.due() > 0 && (!j.state.Terminal() || q.engine.store == nil))
+	q.timed.set(j, j.state != absent && j.due() < never && (!j.state.Terminal() || q.engine.store == nil))
 	if j.webhook == "" {
 		return
 	}
@@ -277,7 +278,7 @@ func takenOf(jobs []*job) []Taken {
 	for i, j := range jobs {
 		all[i] = Taken{
 			Ref:   Ref{Endpoint: j.endpoint, ID: j.id, Worker: j.worker, Attempt: j.attempt},
-			Input: j.input, Rest: j.rest, LowPriority: j.lowPriority, Retries: j.retries, Delay: max(0, duration(j.startedAt-j.queuedAt)), Deadline: fromMillis(j.deadline),
+			Input: j.input, Rest: j.rest, LowPriority: j.lowPriority, Retries: j.retries, Delay: max(0, duration(j.startedAt-j.queuedAt)), Deadline: time.UnixMilli(j.deadline),
 		}
 		if !j.hasInput {
 			all[i].storedKey = j.key

@@ -121,11 +121,8 @@ func (e *Engine) ReportAndTake(ctx context.Context, ref Ref, r Report, next Take
 // appliedReport is a report that was applied to the job in memory.
 type appliedReport struct {
 	engine   *Engine
-	ref      Ref
-	report   Report
-	at       int64 // when the report arrived
+	entry    *entry // for the spool
 	accepted bool
-	streamed int64 // number of the job's chunks once the report is applied
 	commit   *commit
 	next     []Taken
 	err      error
@@ -133,7 +130,7 @@ type appliedReport struct {
 
 // report applies a report to the job in memory. It takes the next jobs unless next is nil.
 func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *appliedReport {
-	p := &appliedReport{engine: e, ref: ref, report: r, at: e.now()}
+	p := &appliedReport{engine: e, entry: &entry{Ref: ref, At: e.now(), Kind: r.kind, Output: r.output, Message: r.message, Chunks: r.chunks}}
 	if full := e.memory.check(r.size(), false); full != nil && (r.output != nil || r.chunks != nil) {
 		if !r.Result() {
 			p.err = full
@@ -149,7 +146,7 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *app
 	}
 	if j := q.find(ref.ID); j != nil {
 		p.accepted = q.apply(j, r.event(ref)).ok
-		p.streamed = j.streamed
+		p.entry.Streamed = j.streamed
 	}
 	if next != nil && e.commits.failure() == nil {
 		p.next = takenOf(q.take(*next))
@@ -175,13 +172,11 @@ func (p *appliedReport) result() (Directive, error) {
 	case errors.Is(err, ErrNotLeader):
 		return Stale, nil
 	}
-	r := p.report
-	spooled := &entry{Ref: p.ref, At: p.at, Streamed: p.streamed, Kind: r.kind, Output: r.output, Message: r.message, Chunks: r.chunks}
-	if err := p.engine.spool.add(spooled); err != nil {
+	if err := p.engine.spool.add(p.entry); err != nil {
 		return Stale, err
 	}
-	p.engine.commits.removeOnceStored(p.commit, spooled)
-	if spooled.path == "" {
+	p.engine.commits.removeOnceStored(p.commit, p.entry)
+	if p.entry.path == "" {
 		return SpooledInMemory, nil
 	}
 	return Spooled, nil
@@ -207,7 +202,7 @@ func (e *Engine) replay(q *queue) {
 		at := min(spooled.At, e.now()) // the clock may have been set back
 		switch {
 		case err != nil:
-			e.log.Error("a spooled report can't be read, and stays in the data folder", "job", spooled.Ref.ID, "endpoint", q.name, "error", err)
+			e.Logger.Error("a spooled report can't be read, and stays in the data folder", "job", spooled.Ref.ID, "endpoint", q.name, "error", err)
 			continue
 		case j == nil || len(loaded.Chunks) > 0 && j.streamed >= spooled.Streamed: // the report is stored already
 		default:

@@ -30,12 +30,12 @@ func (q *queue) addRequests(b *batch, inputs [][]byte) (ids []string, err error)
 	if err := e.memory.check(size, true); err != nil {
 		return nil, err
 	}
+	q.batches[b.key] = b // before record, which counts the batch's requests
 	for _, input := range inputs {
 		j := NewJob{Endpoint: q.name, Input: input}.job(e.newKey(), e.now())
 		j.state, j.batch, j.retention, j.expiresAt, j.deleteAt = draft, b.key, batchRetention.Milliseconds(), b.deleteAt, b.deleteAt
 		q.add(j)
-		b.requests[draft]++ // record counts only changes of state
-		q.record(j, event{}, effect{isNew: true, from: draft, to: draft})
+		q.record(j, event{}, effect{to: draft})
 		ids = append(ids, j.id)
 	}
 	return ids, nil
@@ -55,10 +55,11 @@ func (e *Engine) RemoveRequest(ctx context.Context, endpoint, id, request string
 	})
 }
 
-// settleAll settles the batches of a locked queue, and returns when it must be called next, or 0.
+// settleAll settles the batches of a locked queue, and returns when it must be called next, or never.
 func (q *queue) settleAll() (next int64) {
+	next = never
 	for _, b := range q.batches {
-		next = earlier(next, q.settle(b))
+		next = min(next, q.settle(b))
 	}
 	return next
 }
@@ -77,7 +78,7 @@ func (q *queue) settle(b *batch) (next int64) {
 		delete(q.batches, b.key)
 		b.state = ""
 		q.recordBatch(b)
-		return 0
+		return never
 	}
 	if b.verdict == "" && b.state == BatchFinalized && b.endsAt <= now && b.unfinished() > 0 {
 		b.verdict = BatchFailed

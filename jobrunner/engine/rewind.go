@@ -28,7 +28,7 @@ const (
 // alive, because their clocks agree with the times of the jobs.
 func (e *Engine) rewind(ctx context.Context) error {
 	shift := int64(0)
-	err := e.db.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
+	err := e.DB.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
 		shift = 0
 		others, err := processesBesides(tx, e.Process())
 		if err != nil || len(others) > 0 {
@@ -50,7 +50,7 @@ func (e *Engine) rewind(ctx context.Context) error {
 		return err
 	})
 	if err == nil && shift > 0 {
-		e.log.Warn("the clock was set back since the last start: the times of all jobs are moved back with it", "by", duration(shift))
+		e.Logger.Warn("the clock was set back since the last start: the times of all jobs are moved back with it", "by", duration(shift))
 	}
 	return err
 }

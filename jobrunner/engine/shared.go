@@ -73,11 +73,11 @@ func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 // enter adds this process to a shared database with a new id. The process loses the leadership of its earlier id.
 func (e *Engine) enter(ctx context.Context) error {
 	id, sentAt, number := uuid.NewString(), time.Now(), int64(0)
-	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
+	err := e.DB.Write(ctx, func(tx *sqldb.Tx) error {
 		if err := tx.Lock("processes"); err != nil {
 			return err
 		}
-		return tx.QueryRow(insertProcess, id, e.node.URL, e.node.FolderID).Scan(&number)
+		return tx.QueryRow(insertProcess, id, e.Node.URL, e.Node.FolderID).Scan(&number)
 	})
 	if err == nil {
 		e.number.Store(number)
@@ -104,7 +104,7 @@ func (e *Engine) watchOthers(ctx context.Context) {
 		}
 		err := e.beat(ctx, seen)
 		if err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
-			e.log.Error("checking the other processes that share the database", "error", err)
+			e.Logger.Error("checking the other processes that share the database", "error", err)
 		}
 		if failing = err != nil; failing {
 			clear(seen) // the other processes may also have failed to send their heartbeats
@@ -116,7 +116,7 @@ func (e *Engine) watchOthers(ctx context.Context) {
 func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 	var others map[string]process
 	wasRemoved, sentAt := false, time.Now()
-	err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+	err := e.DB.Write(ctx, func(tx *sqldb.Tx) (err error) {
 		n, err := tx.Exec(beatProcess, e.Process())
 		wasRemoved = n == 0
 		if err != nil {
@@ -130,7 +130,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 	}
 	if wasRemoved {
 		clear(seen)
-		e.log.Warn("this process did not reach the database for so long that others took over its work: it joins them again")
+		e.Logger.Warn("this process did not reach the database for so long that others took over its work: it joins them again")
 		if err := e.enter(ctx); err != nil {
 			return err
 		}
@@ -160,13 +160,13 @@ func (e *Engine) removeDead(ctx context.Context, others, seen map[string]process
 		if p.missed < missedBeats {
 			continue
 		}
-		n, err := execInTransaction(ctx, e.db.Write, deleteStaleProcess, id, other.beats)
+		n, err := execInTransaction(ctx, e.DB.Write, deleteStaleProcess, id, other.beats)
 		if err != nil {
 			return err
 		}
 		if n > 0 {
 			delete(seen, id)
-			e.log.Warn("a process that shares the database died: its jobs are dispatched once more", "process", id)
+			e.Logger.Warn("a process that shares the database died: its jobs are dispatched once more", "process", id)
 		}
 	}
 	return nil
@@ -188,7 +188,7 @@ func processesBesides(q sqldb.Querier, ownID string) (map[string]process, error)
 // Listen calls f for the announcements of other processes until the database is closed. f must not block. Call
 // Listen once.
 func (e *Engine) Listen(f func(kind, id string)) {
-	e.db.Listen(func(hint string) {
+	e.DB.Listen(func(hint string) {
 		if kind, id, ok := strings.Cut(hint, "\t"); ok {
 			f(kind, id)
 		}

@@ -36,14 +36,6 @@ type spool struct {
 // SpoolFolder is the folder of the spool in the data folder.
 const SpoolFolder = "reports"
 
-func newSpool(data string, log *slog.Logger) *spool {
-	s := &spool{log: log}
-	if data != "" {
-		s.dir = filepath.Join(data, SpoolFolder)
-	}
-	return s
-}
-
 // entry is a report that the database has not received yet. Its file has the entry in gob encoding. In
 // memory, an entry with a file has no output and chunks.
 type entry struct {
@@ -157,11 +149,13 @@ func (e *entry) read() (*entry, error) {
 	return full, err
 }
 
-// load reads the entries of an earlier process. It renames files that it can't read.
-func (s *spool) load() error {
-	if s.dir == "" {
+// open reads the entries of an earlier process from the data folder, if there is one. It renames files that it can't read.
+func (s *spool) open(dataDir string, log *slog.Logger) error {
+	s.log = log
+	if dataDir == "" {
 		return nil
 	}
+	s.dir = filepath.Join(dataDir, SpoolFolder)
 	files, err := os.ReadDir(s.dir) // sorted
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -289,7 +288,7 @@ func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
 	e.commits.mu.Unlock()
 	j := NewJob{Endpoint: "ep", Input: []byte("{}")}.job(e.newKey(), e.now())
 	q.add(j)
-	q.record(j, event{}, effect{isNew: true, to: InQueue})
+	q.record(j, event{}, effect{to: InQueue})
 	for _, ev := range []event{{kind: taken}, {kind: lost, attempt: 1}, {kind: taken}, {kind: completed, attempt: 2}} {
 		must.Hold(t, q.apply(j, ev).ok, "the event", ev, "doesn't apply")
 	}
@@ -322,7 +321,7 @@ func TestWakeDuringASweep(t *testing.T) {
 		synctest.Wait()
 		q.mu.Lock()
 		notify.Signal(e.sweepNow)
-		for e.wakeAt.Load() != math.MaxInt64 { // until the sweep waits for the queue
+		for e.wakeAt.Load() != never { // until the sweep waits for the queue
 			runtime.Gosched()
 		}
 		due := e.now() + 1000

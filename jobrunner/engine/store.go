@@ -80,7 +80,7 @@ const (
 	// deleteExpired deletes ended jobs that have expired.
 	// Arguments: the current time, the arguments of ownEndpoint, and the maximum number of jobs.
 	deleteExpired = `DELETE FROM jobs WHERE {row} {in (}SELECT {row} FROM jobs WHERE gone <= ? AND done = 1 AND ` + ownEndpoint + ` LIMIT ?{for update}{skip locked}{)} RETURNING k`
-	nextExpiry    = `SELECT COALESCE(MIN(gone), 0) FROM (SELECT gone FROM jobs WHERE done = 1 AND ` + ownEndpoint + ` ORDER BY gone LIMIT 1) AS earliest`
+	nextExpiry    = `SELECT COALESCE(MIN(gone), 9223372036854775807) FROM (SELECT gone FROM jobs WHERE done = 1 AND ` + ownEndpoint + ` ORDER BY gone LIMIT 1) AS earliest`
 	// ownEndpoint is true for the endpoints that this process leads.
 	// Arguments: this process, or "" if the database isn't shared, twice.
 	ownEndpoint = `(? = '' OR REPLACE(endpoint, '` + queueSuffix + `', '') IN (SELECT endpoint FROM leads WHERE process = ?))`

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -24,13 +23,13 @@ const (
 func (e *Engine) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		// wake may lower wakeAt while Sweep runs. The timer below uses wakeAt, so wake's signal is dropped.
-		e.wakeAt.Store(math.MaxInt64)
+		e.wakeAt.Store(never)
 		next, err := e.Sweep(ctx)
-		now := e.clock.Now()
+		now := e.Clock.Now()
 		switch {
 		case err != nil && ctx.Err() == nil:
 			if !sqldb.Temporary(err) {
-				e.log.Error("sweeping jobs failed", "error", err)
+				e.Logger.Error("sweeping jobs failed", "error", err)
 			}
 			next = now.Add(retryAfterError)
 		case next.IsZero() || next.Sub(now) > maxSweepPause:
@@ -40,8 +39,8 @@ func (e *Engine) sweep(ctx context.Context) {
 		case <-e.sweepNow:
 		default:
 		}
-		lower(&e.wakeAt, millis(next))
-		timer := e.clock.NewTimer(fromMillis(e.wakeAt.Load()).Sub(now))
+		lower(&e.wakeAt, next.UnixMilli())
+		timer := e.Clock.NewTimer(time.UnixMilli(e.wakeAt.Load()).Sub(now))
 		select {
 		case <-timer.C:
 		case <-e.sweepNow:
@@ -53,7 +52,7 @@ func (e *Engine) sweep(ctx context.Context) {
 
 // wake wakes the sweeper if its next run is later than due.
 func (e *Engine) wake(due int64) {
-	if due > 0 && lower(&e.wakeAt, due) {
+	if lower(&e.wakeAt, due) {
 		notify.Signal(e.sweepNow)
 	}
 }
@@ -74,16 +73,16 @@ func lower(value *atomic.Int64, to int64) (wasHigher bool) {
 // Reads and reports check the times themselves, so their results don't depend on Sweep. Sweep
 // frees space, wakes watches and stops workers.
 func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
-	now, earliest := e.now(), int64(0)
+	now, earliest := e.now(), int64(never)
 	for _, q := range e.loadedQueues() {
 		for ticks := maxSlice; ticks == maxSlice; {
 			q.mu.Lock()
-			earliest = earlier(earliest, q.settleAll()) // first, so that a batch that ends cancels its requests before they time out
+			earliest = min(earliest, q.settleAll()) // first, so that a batch that ends cancels its requests before they time out
 			for ticks = 0; ticks < maxSlice && q.timed.Len() > 0 && q.timed.first().due() <= now; ticks++ {
 				q.tick(q.timed.first())
 			}
 			if first := q.timed.first(); first != nil {
-				earliest = earlier(earliest, first.due())
+				earliest = min(earliest, first.due())
 			}
 			q.unlock()
 		}
@@ -93,23 +92,15 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		earliest = earlier(earliest, at)
+		earliest = min(earliest, at)
 	}
-	if earliest == 0 {
+	if earliest == never {
 		return time.Time{}, nil
 	}
-	return fromMillis(earliest), nil
+	return time.UnixMilli(earliest), nil
 }
 
-// earlier returns the earlier of two times, of which 0 means never.
-func earlier(a, b int64) int64 {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
-}
-
-// deleteExpiredJobs deletes the stored jobs that have expired, and returns when the next job expires.
+// deleteExpiredJobs deletes the stored jobs that have expired, and returns when the next job expires, or never.
 func (e *Engine) deleteExpiredJobs(ctx context.Context, now int64) (next int64, err error) {
 	// Store pending changes first: they may postpone the expiry of a job.
 	if err := e.commits.flush(); err != nil && e.commits.failureUnlessDiskFull() != nil {
@@ -117,15 +108,15 @@ func (e *Engine) deleteExpiredJobs(ctx context.Context, now int64) (next int64, 
 	}
 	process := e.Process()
 	for {
-		err := e.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(nextExpiry, process, process).Scan(&next) })
-		if err != nil || next == 0 || next > now {
+		err := e.DB.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(nextExpiry, process, process).Scan(&next) })
+		if err != nil || next > now {
 			return next, err
 		}
 		if _, err := e.store.deleteJobs(ctx, deleteExpired, now, process, process, maxSlice); err != nil {
 			return 0, err
 		}
 		e.commits.signal()
-		if err := e.db.Reclaim(ctx, keepPages, reclaimPages); err != nil {
+		if err := e.DB.Reclaim(ctx, keepPages, reclaimPages); err != nil {
 			return 0, err
 		}
 	}

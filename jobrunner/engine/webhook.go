@@ -44,7 +44,7 @@ func (e *Engine) CallQueues(busy []OwnerHost) (queues []CallQueue) {
 		}
 		for owner := range owners {
 			if j := q.nextCall(owner, busy); j != nil {
-				queues = append(queues, CallQueue{owner, q.name, fromMillis(j.callAt)})
+				queues = append(queues, CallQueue{owner, q.name, time.UnixMilli(j.callAt)})
 			}
 		}
 		q.mu.Unlock()
@@ -107,7 +107,7 @@ func (e *Engine) RecordCall(c *Call, next time.Time) {
 	if j := q.jobs[c.Job.ID]; j != nil && j.callAt == c.claimEnd { // otherwise the claim is over
 		ev := event{kind: called, callMade: true}
 		if !next.IsZero() {
-			ev.callAt = millis(next)
+			ev.callAt = next.UnixMilli()
 		}
 		q.applyAt(j, ev, e.now())
 		q.tick(j)
