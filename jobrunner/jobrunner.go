@@ -241,7 +241,7 @@ func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 // startWork starts pods, and the workers of the endpoints that this node leads.
 func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	isMounted := func(id string) bool { return j.pools.MountsVolume(id) || j.pods.MountsVolume(id) }
-	j.volumes = volume.New(volume.Config{DataDir: c.DataDir, MakeTemp: c.MakeTemp, Store: j.store, Keeper: c.Volumes, EverHad: j.bills.Meter.HasVolume, IsMounted: isMounted, Clock: j.clock, Logger: c.Logger})
+	j.volumes = volume.New(volume.Config{DataDir: c.DataDir, MakeTemp: c.MakeTemp, Store: j.store, Keeper: c.Volumes, EverHad: j.bills.Meter.EverHadVolume, IsMounted: isMounted, Clock: j.clock, Logger: c.Logger})
 	j.onClose(j.volumes.Close)
 	j.onClose(j.gpus.Close)
 	j.pools = worker.New(worker.Config{

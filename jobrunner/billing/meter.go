@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -218,7 +217,7 @@ func (m *Meter) flushAndLog(ctx context.Context, withCheckpoint bool) {
 	}
 }
 
-// flush writes the started and ended spans and, if asked to, a checkpoint of the running ones.
+// flush writes the started and ended spans and, if withCheckpoint is set, a checkpoint of the running ones.
 func (m *Meter) flush(ctx context.Context, withCheckpoint bool) error {
 	m.flushMu.Lock()
 	defer m.flushMu.Unlock()
@@ -289,15 +288,15 @@ func StopVolume(tx *sqldb.Tx, at time.Time, id string) error {
 	return err
 }
 
-// SettleVolumes starts and ends spans so that exactly the given volumes are billed, at their
+// ReconcileVolumes starts and ends spans so that exactly the given volumes are billed, at their
 // rates. Prices may have changed, and volumes of an old data folder have no span yet.
-func SettleVolumes(tx *sqldb.Tx, at time.Time, volumes []Resource) error {
+func ReconcileVolumes(tx *sqldb.Tx, at time.Time, volumes []Resource) error {
 	open, err := openVolumes(tx)
 	if err != nil {
 		return err
 	}
 	for id, r := range open {
-		if i := slices.IndexFunc(volumes, func(v Resource) bool { return v.ID == id }); i >= 0 && reflect.DeepEqual(volumes[i].Rates, r.Rates) {
+		if i := slices.IndexFunc(volumes, func(v Resource) bool { return v.ID == id }); i >= 0 && volumes[i].Rates == r.Rates {
 			continue
 		}
 		if err := StopVolume(tx, at, id); err != nil {
@@ -333,8 +332,8 @@ func openVolumes(tx *sqldb.Tx) (open map[string]Resource, err error) {
 	return open, err
 }
 
-// HasVolume reports whether a network volume exists or existed.
-func (m *Meter) HasVolume(ctx context.Context, id string) (exists bool, err error) {
+// EverHadVolume reports whether a network volume with this id exists or existed.
+func (m *Meter) EverHadVolume(ctx context.Context, id string) (exists bool, err error) {
 	err = m.DB.Read(ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow(hasVolume, id, string(Volume)).Scan(&exists)
 	})

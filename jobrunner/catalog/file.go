@@ -137,7 +137,7 @@ func parse(name string, data []byte) (*schedule, error) {
 		GPUs: slices.Clone(builtin.GPUs), Pools: slices.Clone(builtin.Pools), CPUs: slices.Clone(builtin.CPUs), DataCenters: slices.Clone(builtin.DataCenters),
 		offers: map[string]Offer{}, cpuPrices: map[string]CPUPrice{}, removedGPUs: map[string]bool{}, closedDataCenters: map[string]bool{},
 	}}
-	for _, step := range []func(*Catalog) error{f.removeEntries, f.setDataCenters, f.setGPUs, f.setPools, f.setCPUs, f.setStorage, f.setBuilds} {
+	for _, step := range []func(*Catalog) error{f.removeEntries, f.setDataCenters, f.setGPUs, f.setPools, f.setCPUs, f.setStorageAndFees, f.setBuilds} {
 		if err := step(&s.catalog); err != nil {
 			return nil, err
 		}

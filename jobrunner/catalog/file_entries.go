@@ -280,7 +280,7 @@ func (f *file) setCPUs(c *Catalog) error {
 	return nil
 }
 
-func (f *file) setStorage(c *Catalog) error {
+func (f *file) setStorageAndFees(c *Catalog) error {
 	return cmp.Or(
 		f.setPrice(&c.Storage.Standard, f.Storage.Standard), f.setPrice(&c.Storage.HighPerformance, f.Storage.HighPerformance),
 		f.setPrice(&c.Storage.Disk, f.Storage.Disk),

@@ -121,7 +121,7 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RealSleep is Sleep in real time, for what doesn't follow a Clock, such as processes and databases.
+// RealSleep is Sleep in real time, for waits on processes and databases, which don't follow a Clock.
 func RealSleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

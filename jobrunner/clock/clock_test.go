@@ -110,21 +110,21 @@ func TestCorrect(t *testing.T) {
 func TestStoppedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
-		before := c.NewTimer(time.Minute)
+		early := c.NewTimer(time.Minute)
 		c.Stop()
 		c.Stop()
 		start := c.Now()
-		after, due := c.NewTimer(2*time.Minute), c.NewTimer(0)
+		late, due := c.NewTimer(2*time.Minute), c.NewTimer(0)
 		<-due.C
 		time.Sleep(time.Hour)
 		now := c.Now()
-		must.Hold(t, now.Equal(start) && len(before.C)+len(after.C) == 0, "the stopped clock moved by", now.Sub(start), "and fired", len(before.C)+len(after.C), "timers")
+		must.Hold(t, now.Equal(start) && len(early.C)+len(late.C) == 0, "the stopped clock moved by", now.Sub(start), "and fired", len(early.C)+len(late.C), "timers")
 		c.Advance(time.Minute)
-		at := <-before.C
-		must.Hold(t, at.Equal(start.Add(time.Minute)) && len(after.C) == 0, "the timer of 1 minute fired at", at.Sub(start), "and the timer of 2 minutes", len(after.C), "times")
+		at := <-early.C
+		must.Hold(t, at.Equal(start.Add(time.Minute)) && len(late.C) == 0, "the timer of 1 minute fired at", at.Sub(start), "and the timer of 2 minutes", len(late.C), "times")
 		time.Sleep(time.Hour)
 		c.Advance(time.Minute)
-		if at := <-after.C; !at.Equal(start.Add(2*time.Minute)) || !c.Now().Equal(at) {
+		if at := <-late.C; !at.Equal(start.Add(2*time.Minute)) || !c.Now().Equal(at) {
 			t.Errorf("fired at %s, now is %s", at.Sub(start), c.Now().Sub(start))
 		}
 	})

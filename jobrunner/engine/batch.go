@@ -18,7 +18,7 @@ import (
 // A batch is a row, and each of its requests is a job in the endpoint's second queue
 // (BatchQueue), which has its own workers. Until the batch is FINALIZED, its requests are
 // DRAFT jobs, which no worker takes. Finalizing and cancelling change a few requests at a
-// time (queue.settle). After a crash the next start or leader continues, because the stored
+// time (queue.reconcile). After a crash the next start or leader continues, because the stored
 // batch shows what is left.
 //
 //	DRAFT ──finalize──> FINALIZED ──cancel, and the running requests end────────> CANCELLED
@@ -244,7 +244,7 @@ func (e *Engine) writeBatch(ctx context.Context, endpoint string, change func(q 
 	q.recordBatch(b)
 	e.wake(e.now()) // the sweeper continues if writeBatch fails
 	for {
-		next := q.settle(b)
+		next := q.reconcile(b)
 		v := b.view()
 		err := q.unlock().wait()
 		if err != nil || next > e.now() || ctx.Err() != nil {

@@ -119,7 +119,7 @@ func (e *Engine) prepareStore(ctx context.Context) error {
 		return err
 	}
 	if e.DB.Shared() {
-		if err := e.enter(ctx); err != nil {
+		if err := e.join(ctx); err != nil {
 			return fmt.Errorf("joining the processes that share the database: %w", err)
 		}
 	}
@@ -260,7 +260,7 @@ func (e *Engine) loadQueues(ctx context.Context, epoch int64, names ...string) e
 		e.mu.Lock()
 		e.queues[name] = q
 		e.mu.Unlock()
-		q.settleAll()
+		q.reconcileBatches()
 		q.unlock()
 		e.wake(e.now())
 	}

@@ -26,12 +26,12 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	if sqldb.Classify(err) != sqldb.Full {
 		return pending, err
 	}
-	waits := map[*job]bool{} // whether the job's change waits for space
+	needsSpace := map[*job]bool{} // the job's change isn't small
 	for slice := range slices.Chunk(all.changes, reservedChanges) {
 		small := &commit{counts: all.counts, batches: all.batches, process: all.process}
 		for _, ch := range slice {
-			waits[ch.job] = ch.isNew || len(ch.output)+sizeOf(ch.chunks) > maxSmallChange
-			if !waits[ch.job] {
+			needsSpace[ch.job] = ch.isNew || len(ch.output)+sizeOf(ch.chunks) > maxSmallChange
+			if !needsSpace[ch.job] {
 				small.changes = append(small.changes, ch)
 			}
 		}
@@ -43,12 +43,12 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 		}
 	}
 	for _, p := range pending {
-		waiting := slices.DeleteFunc(slices.Clone(p.changes), func(ch *change) bool { return !waits[ch.job] })
+		waiting := slices.DeleteFunc(slices.Clone(p.changes), func(ch *change) bool { return !needsSpace[ch.job] })
 		if len(waiting) == 0 {
 			continue
 		}
 		for _, ch := range p.changes {
-			if !waits[ch.job] {
+			if !needsSpace[ch.job] {
 				ch.forget()
 			}
 		}
@@ -68,19 +68,19 @@ func mergeCommits(pending []*commit) *commit {
 		return pending[0]
 	}
 	all := &commit{counts: map[string]Counts{}, process: pending[0].process, mayBeStored: true}
-	last := map[*job]*change{}
+	merged := map[*job]*change{}
 	for _, p := range pending {
 		maps.Copy(all.counts, p.counts)
 		all.batches = append(all.batches, p.batches...)
 		for _, ch := range p.changes {
-			if earlier := last[ch.job]; earlier != nil {
+			if earlier := merged[ch.job]; earlier != nil {
 				earlier.merge(ch)
 				continue
 			}
-			merged := *ch
-			merged.chunks = slices.Clone(ch.chunks)
-			last[ch.job] = &merged
-			all.changes = append(all.changes, &merged)
+			copied := *ch
+			copied.chunks = slices.Clone(ch.chunks)
+			merged[ch.job] = &copied
+			all.changes = append(all.changes, &copied)
 		}
 	}
 	return all

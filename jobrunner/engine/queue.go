@@ -57,18 +57,15 @@ const (
 	byCall
 )
 
+var orders = [...]func(a, b *job) int{
+	byTurn: func(a, b *job) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.key, b.key)) },
+	byDue:  func(a, b *job) int { return cmp.Compare(a.due(), b.due()) },
+	byCall: func(a, b *job) int { return cmp.Compare(a.callAt, b.callAt) },
+}
+
 func (h *jobHeap) Len() int { return len(h.jobs) }
 
-func (h *jobHeap) Less(a, b int) bool {
-	x, y := h.jobs[a], h.jobs[b]
-	switch h.order {
-	case byTurn:
-		return cmp.Or(cmp.Compare(x.turn, y.turn), cmp.Compare(x.key, y.key)) < 0
-	case byDue:
-		return x.due() < y.due()
-	}
-	return x.callAt < y.callAt
-}
+func (h *jobHeap) Less(a, b int) bool { return orders[h.order](h.jobs[a], h.jobs[b]) < 0 }
 
 func (h *jobHeap) Swap(a, b int) {
 	h.jobs[a], h.jobs[b] = h.jobs[b], h.jobs[a]

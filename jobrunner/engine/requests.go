@@ -55,19 +55,19 @@ func (e *Engine) RemoveRequest(ctx context.Context, endpoint, id, request string
 	})
 }
 
-// settleAll settles the batches of a locked queue, and returns when it must be called next, or never.
-func (q *queue) settleAll() (next int64) {
+// reconcileBatches reconciles the batches of a locked queue, and returns when it must be called next, or never.
+func (q *queue) reconcileBatches() (next int64) {
 	next = never
 	for _, b := range q.batches {
-		next = min(next, q.settle(b))
+		next = min(next, q.reconcile(b))
 	}
 	return next
 }
 
-// settle queues the requests of a FINALIZED batch, cancels the requests of a batch that ends,
-// and removes an expired batch with all its requests. Unless the batch has expired, it changes at
-// most maxSlice requests. It returns when it must be called next.
-func (q *queue) settle(b *batch) (next int64) {
+// reconcile makes the requests of a batch follow its state: it queues the requests of a FINALIZED batch, cancels
+// the requests of a batch that ends, and removes an expired batch with all its requests. Unless the batch has
+// expired, it changes at most maxSlice requests. It returns when it must be called next, or never.
+func (q *queue) reconcile(b *batch) (next int64) {
 	now := q.engine.now()
 	if b.deleteAt <= now {
 		for _, j := range q.jobs {

@@ -70,8 +70,8 @@ func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 	return alive, err
 }
 
-// enter adds this process to a shared database with a new id. The process loses the leadership of its earlier id.
-func (e *Engine) enter(ctx context.Context) error {
+// join adds this process to a shared database with a new id. The process loses the leadership of its earlier id.
+func (e *Engine) join(ctx context.Context) error {
 	id, sentAt, number := uuid.NewString(), time.Now(), int64(0)
 	err := e.DB.Write(ctx, func(tx *sqldb.Tx) error {
 		if err := tx.Lock("processes"); err != nil {
@@ -131,10 +131,10 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 	if wasRemoved {
 		clear(seen)
 		e.Logger.Warn("this process did not reach the database for so long that others took over its work: it joins them again")
-		if err := e.enter(ctx); err != nil {
+		if err := e.join(ctx); err != nil {
 			return err
 		}
-		e.dropLeadership() // after enter, so that later changes have the new id
+		e.dropLeadership() // after join, so that later changes have the new id
 		return nil
 	}
 	e.beatAt.Store(&sentAt)

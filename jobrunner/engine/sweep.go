@@ -26,20 +26,18 @@ func (e *Engine) sweep(ctx context.Context) {
 		e.wakeAt.Store(never)
 		next, err := e.Sweep(ctx)
 		now := e.Clock.Now()
-		switch {
-		case err != nil && ctx.Err() == nil:
+		pause := maxSweepPause
+		if err != nil && ctx.Err() == nil {
 			if !sqldb.Temporary(err) {
 				e.Logger.Error("sweeping jobs failed", "error", err)
 			}
-			next = now.Add(retryAfterError)
-		case next.IsZero() || next.Sub(now) > maxSweepPause:
-			next = now.Add(maxSweepPause)
+			next, pause = never, retryAfterError
 		}
 		select {
 		case <-e.sweepNow:
 		default:
 		}
-		lower(&e.wakeAt, next.UnixMilli())
+		lower(&e.wakeAt, min(next, now.Add(pause).UnixMilli()))
 		timer := e.Clock.NewTimer(time.UnixMilli(e.wakeAt.Load()).Sub(now))
 		select {
 		case <-timer.C:
@@ -67,37 +65,32 @@ func lower(value *atomic.Int64, to int64) (wasHigher bool) {
 }
 
 // Sweep makes the transitions that are due. It deletes jobs whose ttl or retention is over,
-// and times out jobs after their deadline. It returns the time of the next due transition,
-// or zero.
+// and times out jobs after their deadline. It returns the time of the next due transition in
+// milliseconds since 1970, or never.
 //
 // Reads and reports check the times themselves, so their results don't depend on Sweep. Sweep
 // frees space, wakes watches and stops workers.
-func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
-	now, earliest := e.now(), int64(never)
+func (e *Engine) Sweep(ctx context.Context) (next int64, err error) {
+	now := e.now()
+	next = never
 	for _, q := range e.loadedQueues() {
 		for ticks := maxSlice; ticks == maxSlice; {
 			q.mu.Lock()
-			earliest = min(earliest, q.settleAll()) // first, so that a batch that ends cancels its requests before they time out
+			next = min(next, q.reconcileBatches()) // first, so that a batch that ends cancels its requests before they time out
 			for ticks = 0; ticks < maxSlice && q.timed.Len() > 0 && q.timed.first().due() <= now; ticks++ {
 				q.tick(q.timed.first())
 			}
 			if first := q.timed.first(); first != nil {
-				earliest = min(earliest, first.due())
+				next = min(next, first.due())
 			}
 			q.unlock()
 		}
 	}
-	if e.store != nil {
-		at, err := e.deleteExpiredJobs(ctx, now)
-		if err != nil {
-			return time.Time{}, err
-		}
-		earliest = min(earliest, at)
+	if e.store == nil {
+		return next, nil
 	}
-	if earliest == never {
-		return time.Time{}, nil
-	}
-	return time.UnixMilli(earliest), nil
+	expiry, err := e.deleteExpiredJobs(ctx, now)
+	return min(next, expiry), err
 }
 
 // deleteExpiredJobs deletes the stored jobs that have expired, and returns when the next job expires, or never.

@@ -46,7 +46,7 @@ func Open(ctx context.Context, c Config) (*Bills, error) {
 	b := &Bills{Config: c, Meter: meter, stop: stop}
 	c.Store.SetVolumeHook(b.volumeChanged)
 	changed := c.Catalog.Changed()
-	if err := b.settleVolumes(ctx); err != nil {
+	if err := b.reconcileVolumes(ctx); err != nil {
 		b.Close()
 		return nil, err
 	}
@@ -151,14 +151,14 @@ func (b *Bills) volumeChanged(tx *sqldb.Tx, now time.Time, id string, v *store.N
 	return billing.StartVolume(tx, now, b.volumeResource(*v))
 }
 
-// settleVolumes bills all volumes at the current prices from now on.
-func (b *Bills) settleVolumes(ctx context.Context) error {
+// reconcileVolumes bills all volumes at the current prices from now on.
+func (b *Bills) reconcileVolumes(ctx context.Context) error {
 	return b.Store.WithNetworkVolumes(ctx, func(tx *sqldb.Tx, now time.Time, all []store.NetworkVolume) error {
 		volumes := make([]billing.Resource, len(all))
 		for i, v := range all {
 			volumes[i] = b.volumeResource(v)
 		}
-		return billing.SettleVolumes(tx, now, volumes)
+		return billing.ReconcileVolumes(tx, now, volumes)
 	})
 }
 
@@ -172,9 +172,9 @@ func (b *Bills) followPrices(ctx context.Context, changed <-chan struct{}) {
 			return
 		}
 		changed = b.Catalog.Changed()
-		err := b.settleVolumes(ctx)
+		err := b.reconcileVolumes(ctx)
 		for sqldb.Temporary(err) && clock.RealSleep(ctx, retryPause) == nil {
-			err = b.settleVolumes(ctx)
+			err = b.reconcileVolumes(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			b.Logger.ErrorContext(ctx, "network volumes are billed at the old prices until the next start", "error", err)

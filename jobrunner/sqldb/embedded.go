@@ -25,13 +25,13 @@ type embedded struct {
 	mu sync.RWMutex
 }
 
-// memories numbers the databases in memory of this process.
-var memories atomic.Int64
+// memoryDatabases counts the databases in memory that this process has opened.
+var memoryDatabases atomic.Int64
 
 func openEmbedded(c Config) (_ *embedded, err error) {
 	db, source := new(embedded), ""
 	if c.Dir == "" {
-		source = fmt.Sprintf("file:/gpucloud-%d?vfs=memdb", memories.Add(1))
+		source = fmt.Sprintf("file:/gpucloud-%d?vfs=memdb", memoryDatabases.Add(1))
 	} else if source, err = db.prepareFolder(c.Dir); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
@@ -43,8 +43,8 @@ func openEmbedded(c Config) (_ *embedded, err error) {
 	}
 	// Opening the database needs space and may free a killed process's log, so the reserve is filled afterwards.
 	db.reserve.fill()
-	// Remove the file newName once the database has content. RemoveAll accepts that the file doesn't exist.
-	if err := os.RemoveAll(filepath.Join(filepath.Dir(db.file), newName)); err != nil {
+	// The database has content now. RemoveAll accepts that the marker doesn't exist.
+	if err := os.RemoveAll(filepath.Join(filepath.Dir(db.file), creationMarker)); err != nil {
 		return nil, errors.Join(fmt.Errorf("making the database %s: %w", c.name(), err), db.close())
 	}
 	return db, nil
@@ -54,7 +54,7 @@ func openEmbedded(c Config) (_ *embedded, err error) {
 // the file and its log, to which SQLite gives the same mode.
 func (db *embedded) prepareFolder(dir string) (source string, err error) {
 	if db.reserve, err = openReserve(dir); err != nil {
-		return "", fmt.Errorf("opening the file that holds space back: %w", err)
+		return "", fmt.Errorf("opening the file that reserves disk space: %w", err)
 	}
 	if db.file, err = makeFile(dir); err != nil {
 		return "", err
@@ -134,8 +134,8 @@ func (db *embedded) close() error {
 	return errors.Join(errs...)
 }
 
-// newName is a file that exists while a database is created. An empty database beside it is from an interrupted start.
-const newName = fileName + ".new"
+// creationMarker is a file that exists until a new database has content. An empty database beside it is from an interrupted start.
+const creationMarker = fileName + ".new"
 
 // makeFile creates the database file if it is missing.
 func makeFile(dir string) (path string, err error) {
@@ -143,7 +143,7 @@ func makeFile(dir string) (path string, err error) {
 	if exists, err := checkFile(dir); exists || err != nil {
 		return path, err
 	}
-	for _, name := range []string{filepath.Join(dir, newName), path} {
+	for _, name := range []string{filepath.Join(dir, creationMarker), path} {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			return "", fmt.Errorf("making the database: %w", err)
 		}
@@ -164,7 +164,7 @@ func checkFile(dir string) (exists bool, err error) {
 	case err != nil:
 		return false, fmt.Errorf("opening the database: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, newName)); err != nil && info.Size() == 0 {
+	if _, err := os.Stat(filepath.Join(dir, creationMarker)); err != nil && info.Size() == 0 {
 		return true, fmt.Errorf("the database %s is empty, but it had tables before: restore it from a backup, or remove the file to begin with none of its jobs and objects", path)
 	}
 	return true, onlyOwnerWrites(path)

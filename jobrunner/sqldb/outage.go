@@ -23,8 +23,8 @@ type outages struct {
 }
 
 var outageTexts = map[Class]struct{ begins, ends string }{
-	Outage: {"the database is not available: what workers report is kept, and requests are refused until it is back", "the database is available again"},
-	Full:   {"the disk that holds the database is full: what workers report is kept, and submissions are refused until there is room", "the disk that holds the database has room again"},
+	Outage: {"the database is not available: reports of workers are kept, and requests are rejected until it is back", "the database is available again"},
+	Full:   {"the disk that holds the database is full: reports of workers are kept, and submissions are rejected until there is room", "the disk that holds the database has room again"},
 }
 
 // note records the outcome of a call. Only a successful write without the reserve shows that the disk isn't full.

@@ -158,7 +158,8 @@ func (p *postgres) check(ctx context.Context, noSync bool) error {
 	return nil
 }
 
-func (p *postgres) enter() error {
+// beginCall locks calls for reading, which the caller must unlock, or returns ErrClosed.
+func (p *postgres) beginCall() error {
 	p.calls.RLock()
 	if p.closed {
 		p.calls.RUnlock()
@@ -170,7 +171,7 @@ func (p *postgres) enter() error {
 // write runs fn in a transaction. If the server rolled it back because of a conflict, or the
 // connection broke before the commit, fn runs again.
 func (p *postgres) write(ctx context.Context, fn func(*Tx) error, _ bool) error {
-	if err := p.enter(); err != nil {
+	if err := p.beginCall(); err != nil {
 		return err
 	}
 	defer p.calls.RUnlock()
@@ -205,7 +206,7 @@ func (p *postgres) transact(ctx context.Context, fn func(*Tx) error) (retry bool
 }
 
 func (p *postgres) read(ctx context.Context, fn func(*Reader) error) error {
-	if err := p.enter(); err != nil {
+	if err := p.beginCall(); err != nil {
 		return err
 	}
 	defer p.calls.RUnlock()
