@@ -62,8 +62,8 @@ CREATE TABLE jobs (
 	turn       BIGINT NOT NULL, -- place in the queue, which a job keeps when its worker dies
 	queued     BIGINT NOT NULL, -- the last (re)queueing
 	worker     TEXT   NOT NULL,
-	attempt    BIGINT NOT NULL, -- counts the takes: the fence against reports of former ones
-	retries    BIGINT NOT NULL, -- takes that ended with the worker's death, since the last submission or retry
+	attempt    BIGINT NOT NULL, -- counts the takes: the fence against reports of earlier takes
+	retries    BIGINT NOT NULL, -- takes whose worker died, since the submission or the last retry
 	started    BIGINT NOT NULL, -- of the last take
 	deadline   BIGINT NOT NULL, -- end of the execution timeout
 	streamed   BIGINT NOT NULL, -- chunks so far, of all takes
@@ -114,17 +114,17 @@ CREATE UNIQUE INDEX batches_id ON batches (endpoint, id);
 CREATE TABLE counts (
 	endpoint    TEXT   PRIMARY KEY, -- name of the queue
 	in_queue    BIGINT NOT NULL,
-	waiting     BIGINT NOT NULL, -- those in the queue that start workers
+	waiting     BIGINT NOT NULL, -- queued jobs that start workers
 	in_progress BIGINT NOT NULL,
-	completed   BIGINT NOT NULL, -- this and the two below: totals since the endpoint was created
+	completed   BIGINT NOT NULL, -- this column and the next two: totals since the endpoint was created
 	failed      BIGINT NOT NULL,
 	retried     BIGINT NOT NULL
 );
 
-CREATE TABLE processes ( -- that share the database; see shared.go
+CREATE TABLE processes ( -- processes that share the database; see shared.go
 	id      TEXT PRIMARY KEY,
 	beats   BIGINT NOT NULL,
-	url     TEXT   NOT NULL, -- at which the others reach it
+	url     TEXT   NOT NULL, -- where the other processes reach it
 	machine TEXT   NOT NULL, -- id of the data folder
 	number  BIGINT NOT NULL -- in the keys of its jobs
 );

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// Key identifies requests that share a limit: one user's for one operation at one endpoint.
+// Key identifies requests that share a limit: the requests of one user for one operation at one endpoint.
 type Key struct {
 	User, Endpoint string
 	Operation      Operation

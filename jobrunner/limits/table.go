@@ -26,7 +26,7 @@ const Window = 10 * time.Second
 type Limit struct {
 	Name       string
 	Rate       int  // requests in any Window
-	PerWorker  int  // requests in any Window per running worker, if that is more than Rate
+	PerWorker  int  // requests in any Window for each running worker; applies if their sum exceeds Rate
 	Concurrent int  // concurrent requests; 0: unlimited
 	Queues     bool // each request queues a job
 }

@@ -149,7 +149,7 @@ const (
 	lockNotAvailable     = "55P03"
 )
 
-// unavailableCodes has codes and classes of errors of any statement: the server can't serve now.
+// unavailableCodes has the codes and classes of errors that mean that the server can't serve now, whatever the statement is.
 var unavailableCodes = []string{
 	"08",    // connection exception
 	"25006", // read only: a standby, while another server takes over

@@ -24,8 +24,8 @@ const (
 )
 
 // hints exchanges hints (DB.Notify) between the processes on one database. The payload of a notification
-// is the id of its sender and hints, one per line. Notifications have their own
-// transactions, because the server serializes the commits of transactions that notify.
+// has the id of its sender, and then the hints, one per line. Notifications have their own transactions,
+// because the server serializes the commits of transactions that notify.
 type hints struct {
 	disabled   bool
 	sender     string

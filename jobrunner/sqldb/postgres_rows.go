@@ -69,7 +69,7 @@ func (s *postgresTx) forRows(query string, rows [][]any) (text string, columns [
 }
 
 var (
-	argument     = regexp.MustCompile(`\$(\d+)`)
+	placeholder  = regexp.MustCompile(`\$(\d+)`)
 	keyCondition = regexp.MustCompile(`WHERE ([\w.]+) = row\.a(\d+)`)
 )
 
@@ -82,7 +82,7 @@ func forEachRow(text string, types []string) string {
 		arrays, names = append(arrays, fmt.Sprintf("$%d::%s", i+1, t)), append(names, fmt.Sprintf("a%d", i+1))
 	}
 	from := fmt.Sprintf(" FROM unnest(%s) AS row (%s) ", strings.Join(arrays, ", "), strings.Join(names, ", "))
-	text = argument.ReplaceAllString(text, "row.a$1")
+	text = placeholder.ReplaceAllString(text, "row.a$1")
 	if key := keyCondition.FindStringSubmatch(text); key != nil {
 		n, _ := strconv.Atoi(key[2])
 		text = strings.Replace(text, key[0], fmt.Sprintf("%s AND %s = ANY (%s)", key[0], key[1], arrays[n-1]), 1)

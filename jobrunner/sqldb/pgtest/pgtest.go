@@ -41,7 +41,7 @@ const (
 var (
 	once    sync.Once
 	server  string    // URL of its database
-	alive   io.Closer //nolint:unused // the standard input of script, open until this process ends
+	stdin   io.Closer //nolint:unused // of script, open until this process ends
 	failure error
 	schemas atomic.Int64
 )
@@ -91,7 +91,7 @@ func start() (address string, err error) {
 		return "", err
 	}
 	supervisor := command(c.runAs, c.dir, "sh", "-c", script, "sh", c.postgres, c.dir, strconv.Itoa(c.port))
-	if alive, err = supervisor.StdinPipe(); err != nil {
+	if stdin, err = supervisor.StdinPipe(); err != nil {
 		return "", err
 	}
 	if err := supervisor.Start(); err != nil {

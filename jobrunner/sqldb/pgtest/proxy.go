@@ -15,12 +15,12 @@ import (
 // Proxy is a TCP proxy that can simulate a broken network. Create it outside of a synctest
 // bubble, so that its goroutines don't block the bubble's time.
 type Proxy struct {
-	target string
-	addr   string
-	calls  chan func() error             // functions for the proxy's goroutine, which isn't in a bubble
-	done   chan error                    // the result of a call
-	lose   atomic.Pointer[func() error]  // is called instead of sending the reply to the next commit
-	hold   atomic.Pointer[chan struct{}] // delays the next commit until the channel is closed
+	target  string
+	addr    string
+	calls   chan func() error             // functions for the proxy's goroutine, which isn't in a bubble
+	done    chan error                    // the result of a call
+	onReply atomic.Pointer[func() error]  // is called instead of sending the reply to the next commit
+	gate    atomic.Pointer[chan struct{}] // delays the next commit until the channel is closed
 
 	mu       sync.Mutex
 	listener net.Listener // nil after Cut
@@ -119,7 +119,7 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 		_, _ = io.Copy(writer(func(b []byte) (int, error) {
 			// A transaction without results is sent as one batch, in which pgx names several prepared statements.
 			if bytes.Count(b, []byte("stmtcache_")) > 2 {
-				if release := p.hold.Swap(nil); release != nil {
+				if release := p.gate.Swap(nil); release != nil {
 					_ = client.Close()
 					<-*release
 				}
@@ -131,8 +131,8 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 	_, _ = io.Copy(writer(func(b []byte) (int, error) {
 		// The server's reply to a successful commit.
 		if bytes.Contains(b, []byte("COMMIT\x00")) {
-			if lose := p.lose.Swap(nil); lose != nil {
-				return 0, errors.Join(io.ErrClosedPipe, (*lose)())
+			if onReply := p.onReply.Swap(nil); onReply != nil {
+				return 0, errors.Join(io.ErrClosedPipe, (*onReply)())
 			}
 		}
 		return client.Write(b)
@@ -144,14 +144,14 @@ type writer func(b []byte) (int, error)
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
 // LoseCommit lets the next commit succeed, but breaks the connection before its reply.
-func (p *Proxy) LoseCommit() { p.lose.Store(new(func() error { return nil })) }
+func (p *Proxy) LoseCommit() { p.onReply.Store(new(func() error { return nil })) }
 
-func (p *Proxy) CutAtCommit() { p.lose.Store(new(p.cut)) }
+func (p *Proxy) CutAtCommit() { p.onReply.Store(new(p.cut)) }
 
 // HoldCommit breaks the client's connection at the next transaction, which the server gets when
 // release is called, as if the network or the server had paused.
 func (p *Proxy) HoldCommit() (release func()) {
 	held := make(chan struct{})
-	p.hold.Store(&held)
+	p.gate.Store(&held)
 	return func() { close(held) }
 }

@@ -24,7 +24,7 @@ type Server struct {
 	t       testing.TB
 	cluster cluster
 	running *exec.Cmd
-	alive   io.Closer // closing it stops the server, and so does the end of the test binary
+	stopper io.Closer // closing it stops the server, and so does the end of the test binary
 }
 
 // serve runs the server until it exits or the pipe from the test binary is closed.
@@ -71,7 +71,7 @@ func (s *Server) Start() {
 		s.t.Fatal(err)
 	}
 	_ = read.Close() // the server has its own copy
-	s.running, s.alive = cmd, write
+	s.running, s.stopper = cmd, write
 	if err := s.cluster.await(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func (s *Server) End(signal syscall.Signal) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	_ = s.alive.Close()
+	_ = s.stopper.Close()
 	s.running = nil
 }
 
