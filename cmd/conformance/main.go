@@ -48,8 +48,8 @@ type commands struct {
 }
 
 // interruptible returns a context that ends when the program is interrupted or its terminal is
-// closed. A second signal kills the program. If the reader of the output has gone, printing fails instead of
-// killing the program, which still writes its reports and cleans up.
+// closed. A second signal kills the program. A closed output pipe doesn't kill it: printing fails, and the
+// program still writes its reports and cleans up.
 func interruptible() (context.Context, context.CancelFunc) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
@@ -118,10 +118,9 @@ func main() {
 	if err == nil {
 		err = ctx.Run()
 	}
-	var code exitError
-	switch {
+	switch code, ok := errors.AsType[exitError](err); {
 	case err == nil:
-	case errors.As(err, &code):
+	case ok:
 		os.Exit(int(code))
 	default:
 		fmt.Fprintln(os.Stderr, "conformance:", err)

@@ -328,7 +328,11 @@ func TestDefer(t *testing.T) {
 	must.Equal(t, countEndpoints(t, url), 1, "endpoints remain for the deferred case")
 	// Neither another run nor a report overwrites the file. A run without deferred cases leaves none.
 	must.Contain(t, runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38", "--defer="+file), 2), "later.json of --defer exists already")
-	must.Contain(t, runExpecting(t, command(t, "resume", file, "--json="+file), 2), "would overwrite a file of the run")
+	for _, used := range []string{"later.json", "conformance-ledger.jsonl"} {
+		overwriting := command(t, "resume", "later.json", "--json="+used)
+		overwriting.Dir = cmd.Dir
+		must.Contain(t, runExpecting(t, overwriting, 2), "would overwrite a file of the run")
+	}
 	must.Contain(t, runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38", "--defer=none.json"), 0), "0 cases deferred")
 	// The case is resumed too early, so it is deferred again.
 	resumed := command(t, "resume", "later.json")

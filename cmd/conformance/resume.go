@@ -49,8 +49,8 @@ func (d *deferredRun) write(path string) error {
 	return nil
 }
 
-// checkDeferred rejects a file that can't be written. It also rejects an existing file, because
-// it may be the only record of the deferred cases of another run.
+// checkDeferred rejects a file that can't be written. It also rejects an existing file, because it may
+// have the deferred cases of another run.
 func checkDeferred(path string) error {
 	if path == "" {
 		return nil
@@ -92,11 +92,11 @@ type resume struct {
 func (r *resume) Run() error {
 	ctx, stop := interruptible()
 	defer stop()
-	if err := r.checkReports(r.File); err != nil {
-		return err
-	}
 	d, err := readDeferred(r.File)
 	if err != nil {
+		return err
+	}
+	if err := r.checkReports(r.File, d.Run.Ledger, d.Run.Sign); err != nil {
 		return err
 	}
 	d.Run.reports = r.reports // the flags of resume decide where the merged report is written

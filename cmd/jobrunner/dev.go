@@ -143,16 +143,33 @@ func (d *dev) watch(handler string) (*fileWatcher, error) {
 	return newFileWatcher(handler, extraFiles)
 }
 
-func (d *dev) createEndpoint(ctx context.Context, url, key string, generated bool, env map[string]string) (e *devEndpoint, err error) {
-	e = &devEndpoint{url: url, key: key, displayedKey: key, name: strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File))}
+// createEndpoint creates the endpoint, whose workers have the environment env.
+func (d *dev) createEndpoint(ctx context.Context, url, key string, generated bool, env map[string]string) (*devEndpoint, error) {
+	e := &devEndpoint{url: url, key: key, displayedKey: key, name: strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File))}
 	if !generated { // the user knows the key
 		e.displayedKey = "$" + keyVariable
 	}
-	e.client, err = api.New(api.Settings{BaseURL: url, Version: api.V2, APIKey: key, UserAgent: "jobrunner/" + version})
-	if err == nil {
-		err = e.create(ctx, d, env)
+	want := api.Endpoint{
+		Name: e.name, Type: "QUEUE", Container: &api.Container{Image: new(e.image()), Env: env},
+		Workers: api.Workers{Min: 1, Max: int64(d.Workers)}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 0.5},
 	}
-	return e, err
+	if *d.GPUs > 0 {
+		want.GPU = &api.GPU{Count: int64(*d.GPUs)}
+		for _, p := range contract.Pools {
+			want.GPU.Pools = append(want.GPU.Pools, p.ID)
+		}
+	} else {
+		want.CPU = []api.CPU{{ID: "cpu3c", VCPUCount: 2}}
+	}
+	var err error
+	if e.client, err = api.New(api.Settings{BaseURL: url, Version: api.V2, APIKey: key, UserAgent: "jobrunner/" + version}); err != nil {
+		return nil, err
+	}
+	if e.settings, err = e.client.Endpoints.Create(ctx, want); err != nil {
+		return nil, fmt.Errorf("creating the endpoint: %w", err)
+	}
+	e.id = e.settings.ID
+	return e, nil
 }
 
 // readSettings checks the flags, sets defaults, and returns the workers' environment.
@@ -342,26 +359,6 @@ func (d *dev) readEnvironment() (map[string]string, error) {
 		env[name] = value
 	}
 	return env, nil
-}
-
-func (e *devEndpoint) create(ctx context.Context, d *dev, env map[string]string) (err error) {
-	want := api.Endpoint{
-		Name: e.name, Type: "QUEUE", Container: &api.Container{Image: new(e.image()), Env: env},
-		Workers: api.Workers{Min: 1, Max: int64(d.Workers)}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 0.5},
-	}
-	if *d.GPUs > 0 {
-		want.GPU = &api.GPU{Count: int64(*d.GPUs)}
-		for _, p := range contract.Pools {
-			want.GPU.Pools = append(want.GPU.Pools, p.ID)
-		}
-	} else {
-		want.CPU = []api.CPU{{ID: "cpu3c", VCPUCount: 2}}
-	}
-	if e.settings, err = e.client.Endpoints.Create(ctx, want); err != nil {
-		return fmt.Errorf("creating the endpoint: %w", err)
-	}
-	e.id = e.settings.ID
-	return nil
 }
 
 func (e *devEndpoint) release(ctx context.Context) (err error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
 // The exit statuses of dev --once and job.
@@ -76,10 +77,9 @@ func (e *devEndpoint) submit(ctx context.Context, input string) (job api.Job, er
 	return job, nil
 }
 
-// await polls a job at pollInterval. With once, it explains the wait after pollsBeforeHint polls of a queued job.
 const (
-	pollInterval    = 25 * time.Millisecond
-	pollsBeforeHint = 400
+	pollInterval    = 25 * time.Millisecond // of await
+	pollsBeforeHint = 400                   // polls of a queued job after which await --once explains the wait
 )
 
 // await waits for a job's end and shows its progress. With once it fails if no worker can start.
@@ -134,42 +134,42 @@ type jobLoop struct {
 	done     chan struct{}      // closed when that job has ended
 }
 
-func (s *jobLoop) resubmit(ctx context.Context) {
-	if s.stop != nil {
-		s.stop()
-		<-s.done
+func (l *jobLoop) resubmit(ctx context.Context) {
+	if l.stop != nil {
+		l.stop()
+		<-l.done
 	}
 	jobCtx, stop := context.WithCancel(ctx)
-	s.stop, s.done = stop, make(chan struct{})
+	l.stop, l.done = stop, make(chan struct{})
 	go func() {
-		defer close(s.done)
-		if err := s.e.awaitRollout(jobCtx); err != nil {
+		defer close(l.done)
+		if err := l.e.awaitRollout(jobCtx); err != nil {
 			return
 		}
-		job, err := s.observer.sendOwn(func() (api.Job, error) { return s.e.submit(jobCtx, s.input) })
+		job, err := l.observer.sendOwn(func() (api.Job, error) { return l.e.submit(jobCtx, l.input) })
 		if err == nil {
-			s.out.show("JOB", "", "sent (job "+job.ID+")")
-			job, err = s.e.await(jobCtx, job, false, s.out)
+			l.out.show("JOB", "", "sent (job "+job.ID+")")
+			job, err = l.e.await(jobCtx, job, false, l.out)
 		}
 		switch {
 		case ctx.Err() != nil: // the program ends
 		case jobCtx.Err() != nil && job.ID != "":
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(jobCtx), 5*time.Second)
 			defer cancel()
-			if _, err := s.e.client.Jobs.Cancel(ctx, s.e.id, job.ID); err == nil { // fails if it has ended
-				s.out.show("JOB", "", "cancelled, because the file changed (job "+job.ID+")")
+			if _, err := l.e.client.Jobs.Cancel(ctx, l.e.id, job.ID); err == nil { // fails if it has ended
+				l.out.show("JOB", "", "cancelled, because the file changed (job "+job.ID+")")
 			}
 		case jobCtx.Err() != nil:
 		case err != nil:
-			s.out.show("ERROR", "", err.Error())
+			l.out.show("ERROR", "", err.Error())
 		default:
-			s.out.show("JOB", "", describe(job)+s.e.outputHint(ctx, job, "jobrunner job run --tail shows them"))
+			l.out.show("JOB", "", describe(job)+l.e.outputHint(ctx, job, "jobrunner job run --tail shows them"))
 		}
 	}()
 }
 
-// runOnce sends one job and returns its verdict as the exit status. A program that runs per job
-// fails if it prints no output: the file may only define a handler and still exit with 0.
+// runOnce sends one job and returns its verdict as the exit status. A program that runs per job must print an
+// output, because a file that only defines a handler exits with 0, too.
 func (e *devEndpoint) runOnce(ctx context.Context, input string, perJob bool, out *terminal) error {
 	job, err := e.submit(ctx, input)
 	if err == nil {
@@ -221,10 +221,7 @@ const (
 // observe signals that a job has started, or queues its end for show.
 func (j *jobObserver) observe(e engine.Event) {
 	if e.To == engine.InProgress {
-		select {
-		case j.started <- struct{}{}:
-		default:
-		}
+		notify.Signal(j.started)
 	}
 	if !e.To.Terminal() {
 		return

@@ -193,7 +193,7 @@ func (d *doctor) checkDatabase(context.Context) finding {
 	if err := sqldb.Check(dir); err != nil {
 		return fail("stop the jobrunner before the repair", "%s", err)
 	}
-	return ok("the one in %s is intact", dir)
+	return ok("the database in %s is intact", dir)
 }
 
 // checkGPUs checks the GPUs of what runs the images: this machine or a cluster.

@@ -93,7 +93,8 @@ func (s *serve) checkKey(key string) error {
 	return nil
 }
 
-// keys manages the added keys: those besides the deployment's own. A deployment with the same data folder or database applies changes within a second.
+// keys manages the added keys, which are all except the deployment's own. A deployment with the same data folder
+// or database applies changes within a second.
 type keys struct {
 	Add    addKey    `cmd:"" help:"Create a key and print it. It can't be shown again."`
 	List   listKeys  `cmd:"" help:"List the keys by their names."`

@@ -28,7 +28,7 @@ func (s *slowWriter) Write(p []byte) (int, error) {
 }
 
 // Lines keep their order, and lines that arrive during a write or the pause after it are combined.
-func TestLines(t *testing.T) {
+func TestAsyncWriterCombinesLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowWriter{tokens: make(chan struct{}, 10)}
 		writer := newAsyncWriter(slow)
@@ -52,7 +52,7 @@ func TestLines(t *testing.T) {
 }
 
 // If the writer is slow, Write blocks and no line is lost.
-func TestLinesAreBounded(t *testing.T) {
+func TestAsyncWriterBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowWriter{tokens: make(chan struct{})}
 		writer := newAsyncWriter(slow)

@@ -80,10 +80,10 @@ func main() {
 		status = e.status
 	}
 	text := errorText(err)
-	if mistake, ok := errors.AsType[*kong.ParseError](err); ok {
+	if parseErr, ok := errors.AsType[*kong.ParseError](err); ok {
 		status = exitUsage
-		command := mistake.Context.Model.Node
-		if selected := mistake.Context.Selected(); selected != nil {
+		command := parseErr.Context.Model.Node
+		if selected := parseErr.Context.Selected(); selected != nil {
 			command = selected
 		}
 		text += fmt.Sprintf("\nSee '%s --help'.", command.FullPath())
@@ -92,7 +92,7 @@ func main() {
 	os.Exit(status)
 }
 
-// errorText returns an error's text, which says if an interrupt caused it.
+// errorText returns an error's text, with a prefix if an interrupt caused the error.
 func errorText(err error) string {
 	text := err.Error()
 	if errors.Is(err, context.Canceled) && !strings.Contains(text, "interrupted") {

@@ -70,7 +70,7 @@ func (h *history) restartDeployment() {
 // waitForEquality waits until difference returns "".
 func (h *history) waitForEquality(difference func() string) {
 	h.t.Helper()
-	lastDifference := "nothing was looked at"
+	lastDifference := "nothing was compared"
 	defer func() {
 		if h.t.Failed() {
 			h.logf("%s", lastDifference)

@@ -70,37 +70,37 @@ Examples:
   jobrunner serve --allow-remote --listen 10.0.0.5:8420 --engine-file /etc/jobrunner/engine`
 }
 
-// check checks the flags, and returns the URL of the database, if there is one.
-func (s *serve) check() (engine string, err error) {
+// check validates the flags. It returns the URL of the PostgreSQL database, or "".
+func (s *serve) check() (dbURL string, err error) {
 	if err := s.checkListen(); err != nil {
 		return "", err
 	}
 	if _, err := webhook.NewPolicy(s.WebhookAllow, s.AllowRemote); err != nil {
 		return "", usageErrorf("--webhook-allow: %s", err)
 	}
-	engine, err = s.databaseURL()
+	dbURL, err = s.databaseURL()
 	switch {
 	case err != nil:
 		return "", err
 	case s.Ephemeral && s.Data != "":
 		return "", usageErrorf("--ephemeral and --data exclude each other: choose one")
-	case s.Ephemeral && engine != "":
+	case s.Ephemeral && dbURL != "":
 		return "", usageErrorf("--ephemeral and --engine (or GPUCLOUD_ENGINE, GPUCLOUD_ENGINE_FILE) exclude each other: choose one")
 	case s.Ephemeral && s.Fsync == "normal":
 		return "", usageErrorf("--ephemeral and --fsync=normal exclude each other: a state in memory isn't flushed")
 	case s.SimulateGPUs != "" && s.GPUs == "off":
 		return "", usageErrorf("--gpus=off and --simulate-gpus exclude each other: choose one")
 	}
-	if engine != "" {
-		if err := sqldb.CheckURL(engine); err != nil {
+	if dbURL != "" {
+		if err := sqldb.CheckURL(dbURL); err != nil {
 			return "", usageErrorf("invalid --engine or --engine-file: %s", err)
 		}
 	}
-	return engine, cmp.Or(s.checkNode(engine), s.checkFiles())
+	return dbURL, cmp.Or(s.checkNode(dbURL), s.checkFiles())
 }
 
 func (s *serve) Run() (err error) {
-	engine, err := s.check()
+	dbURL, err := s.check()
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (s *serve) Run() (err error) {
 	log := logger(out, s.LogFormat)
 	connections.Logger = log
 	s.warnOfPassword(log)
-	if engine != "" && sqldb.HasDatabase(dir) {
+	if dbURL != "" && sqldb.HasDatabase(dir) {
 		log.Warn("the jobs and objects in the data folder are not used: they were made without --engine, and can't be moved to PostgreSQL", "folder", dir)
 	}
 	programs, err := s.openExecutor(ctx, dir, log)
@@ -145,7 +145,7 @@ func (s *serve) Run() (err error) {
 		workerLogs = stderr
 	}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
-		DataDir: dir, NoSync: s.Fsync == "normal", DatabaseURL: engine, DatabaseConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, SecretKeyFile: s.SecretsKeyFile, Logger: log, GPUs: inventory,
+		DataDir: dir, NoSync: s.Fsync == "normal", DatabaseURL: dbURL, DatabaseConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, SecretKeyFile: s.SecretsKeyFile, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow, BodyMemory: bodies, StateMemory: s.stateMemory(),
@@ -197,7 +197,7 @@ func (s *serve) stateMemory() int64 {
 }
 
 // serveHTTP serves until ctx ends. A second signal ends running jobs at once. A third one kills the process.
-func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobrunner.Jobrunner, log *slog.Logger) (outdated error) {
+func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobrunner.Jobrunner, log *slog.Logger) error {
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(httplimit.ErrStopping)
 	server := &http.Server{
@@ -212,6 +212,7 @@ func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j
 	}
 	serveErr := make(chan error, 1)
 	go func() { serveErr <- server.Serve(listener) }()
+	var outdated error
 	select {
 	case err := <-serveErr:
 		return err

@@ -99,14 +99,10 @@ func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
 		Name: "e", Type: "QUEUE", Container: &api.Container{Image: new("a/b"), Env: map[string]string{"BASH_ENV": script}},
 		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
 	}))(t)
-	for {
-		status, body := p.get("/v2/serverless/" + e.ID + "/workers")
-		must.Require(t, status == 200, "the list of workers is", status, body)
-		if strings.Contains(body, `"status":"UNHEALTHY"`) {
-			must.Contain(t, body, "has BASH_ENV, which can make a local command run other code")
-			break
-		}
-	}
+	p.waitUntil("the worker's reason", func() bool {
+		_, body := p.get("/v2/serverless/" + e.ID + "/workers")
+		return strings.Contains(body, `"status":"UNHEALTHY"`) && strings.Contains(body, "has BASH_ENV, which can make a local command run other code")
+	})
 	must.Hold(t, must.Err(os.Stat(mark)) != nil, "the code ran")
 	p.interrupt()
 	must.Hold(t, strings.Contains(p.stderr.String(), "has BASH_ENV"), "the log lacks the reason", &p.stderr)

@@ -95,46 +95,46 @@ type asyncWriter struct {
 }
 
 func newAsyncWriter(w io.Writer) *asyncWriter {
-	l := &asyncWriter{w: w, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	l.emptied.L = &l.mu
+	a := &asyncWriter{w: w, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	a.emptied.L = &a.mu
 	go func() {
-		defer close(l.done)
+		defer close(a.done)
 		var lines []byte
-		for range l.wake {
-			l.mu.Lock()
-			lines, l.pending = l.pending, lines[:0]
-			l.emptied.Broadcast()
-			l.mu.Unlock()
+		for range a.wake {
+			a.mu.Lock()
+			lines, a.pending = a.pending, lines[:0]
+			a.emptied.Broadcast()
+			a.mu.Unlock()
 			_, _ = w.Write(lines) // slog ignores errors of writing, too
 			time.Sleep(writePause)
 		}
 	}()
-	return l
+	return a
 }
 
-func (l *asyncWriter) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	for len(l.pending) > maxPending {
-		l.emptied.Wait()
+func (a *asyncWriter) Write(line []byte) (int, error) {
+	a.mu.Lock()
+	for len(a.pending) > maxPending {
+		a.emptied.Wait()
 	}
-	closed := l.closed
+	closed := a.closed
 	if !closed {
-		l.pending = append(l.pending, line...)
-		notify.Signal(l.wake)
+		a.pending = append(a.pending, line...)
+		notify.Signal(a.wake)
 	}
-	l.mu.Unlock()
+	a.mu.Unlock()
 	if closed {
-		<-l.done
-		return l.w.Write(line)
+		<-a.done
+		return a.w.Write(line)
 	}
 	return len(line), nil
 }
 
 // Close waits until all lines are written. Later lines are written synchronously.
-func (l *asyncWriter) Close() {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	close(l.wake)
-	<-l.done
+func (a *asyncWriter) Close() {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	close(a.wake)
+	<-a.done
 }

@@ -38,11 +38,11 @@ func (s *databaseFlags) databaseURL() (string, error) {
 	if err != nil {
 		return "", usageErrorf("reading --engine-file: %s", err)
 	}
-	engine := strings.TrimSpace(string(text))
-	if engine == "" || strings.ContainsAny(engine, "\r\n") {
+	dbURL := strings.TrimSpace(string(text))
+	if dbURL == "" || strings.ContainsAny(dbURL, "\r\n") {
 		return "", usageErrorf("invalid --engine-file %s: expected one line such as postgres://user:password@host:5432/name", s.EngineFile)
 	}
-	return engine, nil
+	return dbURL, nil
 }
 
 // warnOfPassword warns about a password in --engine, which every user of this machine can read.
@@ -60,7 +60,7 @@ func (s *databaseFlags) warnOfPassword(log *slog.Logger) {
 }
 
 // checkNode validates --node-url and --engine-connections.
-func (s *serve) checkNode(engine string) error {
+func (s *serve) checkNode(dbURL string) error {
 	if s.EngineConnections < sqldb.MinConnections {
 		return usageErrorf("invalid --engine-connections: expected at least %d, got %d", sqldb.MinConnections, s.EngineConnections)
 	}
@@ -74,7 +74,7 @@ func (s *serve) checkNode(engine string) error {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
 		return usageErrorf("invalid --node-url: expected a URL without a path, such as http://10.0.0.5:8420")
 	}
-	if engine == "" {
+	if dbURL == "" {
 		return usageErrorf("--node-url (or GPUCLOUD_NODE_URL) needs --engine or --engine-file: other jobrunners reach this one only if they share its database")
 	}
 	return nil
