@@ -264,7 +264,6 @@ func describeCount(member string) string {
 
 var Billing = (&billing{
 	name: "billing", title: "bill", description: "What everything in the account cost. API v2 only.", version: api.V2,
-	path: "",
 	amounts: []string{"totalAmount", "podGpuAmount", "podCpuAmount", "podDiskAmount", "serverlessGpuAmount", "serverlessCpuAmount", "serverlessDiskAmount",
 		"serverlessFeeAmount", "storageStandardAmount", "storageHighPerformanceAmount", "endpointAmount", "clusterGpuAmount", "clusterDiskAmount", "clusterNetworkingAmount"},
 }).source()

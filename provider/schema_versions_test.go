@@ -56,7 +56,7 @@ func TestSchemaVersions(t *testing.T) {
 		})
 	}
 	for _, file := range must.Do(filepath.Glob("testdata/schemas/*.json"))(t) {
-		must.Hold(t, expected[file], file, "is of no resource type or of a later version: a removed resource type or a lowered version leaves states that nothing can read")
+		must.Hold(t, expected[file], file, "has no resource type, or a later version than its schema: nothing could read the states of a removed type or version")
 	}
 }
 
@@ -89,9 +89,9 @@ func checkRecord(t *testing.T, name string, version int64, current recordedSchem
 func checkUpgrades(t *testing.T, server tfprotov6.ProviderServer, name string, version int64, recorded recordedSchema, schema *tfprotov6.Schema, identity *tfprotov6.ResourceIdentitySchema) {
 	t.Helper()
 	for form, change := range map[string]func(object map[string]any){
-		"as it is":                             func(map[string]any) {},
+		"complete":                             func(map[string]any) {},
 		"with an attribute of another release": func(object map[string]any) { object["of_another_release"] = "text" },
-		"bare":                                 func(object map[string]any) { clear(object) },
+		"with empty objects":                   func(object map[string]any) { clear(object) },
 	} {
 		state := sampleOf(recorded.Attributes, change).(map[string]any)
 		state["id"] = "the-id"
@@ -103,7 +103,7 @@ func checkUpgrades(t *testing.T, server tfprotov6.ProviderServer, name string, v
 			continue
 		}
 		upgraded := must.Do(resp.UpgradedState.Unmarshal(schema.ValueType()))(t)
-		if form == "bare" || version < schema.Version {
+		if form == "with empty objects" || version < schema.Version {
 			continue
 		}
 		must.Equal(t, nulls(t, upgraded, writeOnly(schema.Block.Attributes)), nil, "a state of version", version, form, "loses")

@@ -25,19 +25,19 @@ import (
 
 const planted = "Pl4nted0a1b2c3d" // a part of most secrets in these tests
 
-// wire is a transport whose answers a test can replace.
-type wire struct {
+// faultTransport sends requests to the deployment, unless a test replaces the answer.
+type faultTransport struct {
 	mu    sync.Mutex
 	fault func(r *http.Request, body []byte) (status int, contentType, answer string) // status 0: the deployment answers
 }
 
-func (w *wire) set(fault func(*http.Request, []byte) (int, string, string)) {
+func (w *faultTransport) set(fault func(*http.Request, []byte) (int, string, string)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fault = fault
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *faultTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
 		var err error
@@ -192,8 +192,8 @@ func TestNoDiagnosticHasASecret(t *testing.T) {
 	for _, v := range acctest.Versions {
 		d := acctest.Deploy(t)
 		template := must.Do(d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true}))(t)
-		connection, logged := new(wire), new(log)
-		p := tfdrive.Start(t, provider.NewWithTransport("test", connection)(), d.Settings(v)).LogTo(logged).Reconfigure()
+		transport, logged := new(faultTransport), new(log)
+		p := tfdrive.Start(t, provider.NewWithTransport("test", transport)(), d.Settings(v)).LogTo(logged).Reconfigure()
 		for _, typeName := range p.Types() {
 			minimal := maps.Clone(minimalConfigs[typeName])
 			if typeName == "gpucloud_endpoint" {
@@ -216,7 +216,7 @@ func TestNoDiagnosticHasASecret(t *testing.T) {
 						expectClean(t, fmt.Sprintf("%s, planned with %s = %.40v", name, a.Name, value), p.Plan(typeName, tfdrive.State{}, changed).Diagnostics)
 					}
 				}
-				testLifecycle(t, p, connection, name, typeName, config, attribute)
+				testLifecycle(t, p, transport, name, typeName, config, attribute)
 				logged.expectClean(t, name)
 			}
 		}
@@ -224,7 +224,7 @@ func TestNoDiagnosticHasASecret(t *testing.T) {
 }
 
 // testLifecycle creates, reads, updates and deletes an object. Each step first fails in several ways.
-func testLifecycle(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName string, config map[string]any, attribute string) {
+func testLifecycle(t *testing.T, p *tfdrive.Provider, transport *faultTransport, name, typeName string, config map[string]any, attribute string) {
 	planned := p.Plan(typeName, tfdrive.State{}, config)
 	expectClean(t, name+", planned", planned.Diagnostics)
 	if planned.Diagnostics.Err() != nil {
@@ -234,9 +234,9 @@ func testLifecycle(t *testing.T, p *tfdrive.Provider, connection *wire, name, ty
 	expectCleanFailures := func(step string, do func() tfdrive.Diagnostics) {
 		for kind, answer := range failures(secret) {
 			p.Reconfigure() // without the lists that the previous step has cached
-			connection.set(answer)
+			transport.set(answer)
 			expectClean(t, name+", "+step+" with "+kind, do())
-			connection.set(nil)
+			transport.set(nil)
 		}
 		p.Reconfigure()
 	}
@@ -280,11 +280,11 @@ func testLifecycle(t *testing.T, p *tfdrive.Provider, connection *wire, name, ty
 func TestRequestsAreLogged(t *testing.T) {
 	clearVariables(t)
 	d := acctest.Deploy(t)
-	connection, logged := new(wire), new(log)
-	p := tfdrive.Start(t, provider.NewWithTransport("test", connection)(), d.Settings(api.V2)).LogTo(logged).Reconfigure()
+	transport, logged := new(faultTransport), new(log)
+	p := tfdrive.Start(t, provider.NewWithTransport("test", transport)(), d.Settings(api.V2)).LogTo(logged).Reconfigure()
 	logged.text.Reset()
 	refusals := 1
-	connection.set(func(r *http.Request, _ []byte) (int, string, string) {
+	transport.set(func(r *http.Request, _ []byte) (int, string, string) {
 		if r.Method == http.MethodPost && refusals > 0 {
 			refusals--
 			return 429, "application/problem+json", `{"title":"Too Many Requests","status":429}`
@@ -347,7 +347,7 @@ func TestForeignTextIsRedacted(t *testing.T) {
 		quoted, _ := json.Marshal(line)
 		fmt.Fprintf(&events, "data: {\"ts\":\"2026-01-01T00:00:00Z\",\"source\":\"container\",\"line\":%s}\n\n", quoted)
 	}
-	connection := &wire{fault: func(r *http.Request, _ []byte) (int, string, string) {
+	transport := &faultTransport{fault: func(r *http.Request, _ []byte) (int, string, string) {
 		switch path := r.URL.Path; {
 		case strings.HasSuffix(path, "/logs"):
 			return 200, "text/event-stream", events.String()
@@ -364,7 +364,7 @@ func TestForeignTextIsRedacted(t *testing.T) {
 		}
 		return 0, "", ""
 	}}
-	p := tfdrive.Start(t, provider.NewWithTransport("test", connection)(), d.Settings(api.V2))
+	p := tfdrive.Start(t, provider.NewWithTransport("test", transport)(), d.Settings(api.V2))
 	for typeName, config := range map[string]map[string]any{
 		"gpucloud_endpoint_workers": {"endpoint_id": endpoint.ID},
 		"gpucloud_worker_logs":      {"endpoint_id": endpoint.ID, "worker_id": "w1"},

@@ -4,7 +4,6 @@ package resources
 
 import (
 	"context"
-	"math/big"
 	"reflect"
 	"slices"
 
@@ -130,7 +129,7 @@ func maxHourlyCostAttribute() schema.NumberAttribute {
 type notNegative struct{ rule.Undescribed }
 
 func (notNegative) ValidateNumber(_ context.Context, req validator.NumberRequest, resp *validator.NumberResponse) {
-	if n := req.ConfigValue; value.IsSet(n) && n.ValueBigFloat().Cmp(new(big.Float)) < 0 {
+	if n := req.ConfigValue; value.IsSet(n) && n.ValueBigFloat().Sign() < 0 {
 		rule.Reject(req.Path, "at least 0", n.ValueBigFloat().String(), &resp.Diagnostics)
 	}
 }

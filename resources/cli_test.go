@@ -194,7 +194,7 @@ func TestMessagesNameTheirAttribute(t *testing.T) {
   name        = "x"
   size        = 1e30
   data_center = "EU-RO-1"
-}`, "Invalid size: expected a whole number, got 1e+30."},
+}`, "Invalid size: expected a 64-bit integer, got 1e+30."},
 			{endpointWith(`workers = { max = 2.5 }`), "Invalid workers.max: expected a whole number, got 2.5."},
 			{endpointWith(`cpu = [{ id = "cpu3c", vcpu_count = 4.5 }]`), "Invalid cpu[0].vcpu_count: expected a whole number, got 4.5."},
 			{endpointWith(`cpu = [{ id = "cpu3c", vcpu_count = 3 }]`), "Invalid cpu[0].vcpu_count: expected a power of two from 2 up, got 3."},

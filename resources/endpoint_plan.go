@@ -81,7 +81,7 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	p.Plan.Type = defaultTo(p.Config.Type, p.Prior.Type, types.StringValue(queue))
 	p.Plan.Disk = plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
 	p.KeepOmitted("gpu", "cpu")
-	switch { // a configured one replaces the other
+	switch { // if only one is configured, the plan doesn't keep the other
 	case !p.Config.GPU.IsNull():
 		p.Plan.CPU = p.Config.CPU
 	case !p.Config.CPU.IsNull():
@@ -256,7 +256,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 	case p.Plan.TemplateID.IsUnknown():
 		return
 	}
-	planned := plannedTemplate(p, p.Plan.TemplateID)
+	planned := plannedTemplate(p, p.Plan.TemplateID.ValueString())
 	if p.State != nil && !p.Changes(ctx, "template_id") && !p.State.FromTemplate.IsNull() {
 		desired := p.State.Private.Template
 		switch {

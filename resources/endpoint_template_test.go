@@ -166,12 +166,12 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 			if c.wantError != "" && v == api.V1 { // v1 has no container settings of an endpoint
 				break
 			}
-			was, want := fmt.Sprint("img:", i), fmt.Sprint("img:", i+1)
+			oldImage, newImage := fmt.Sprint("img:", i), fmt.Sprint("img:", i+1)
 			maps.Copy(config, c.change)
-			templateConfig["image"] = want
+			templateConfig["image"] = newImage
 			changed := alias.Reconfigure().Plan("gpucloud_template", template, templateConfig)
 			planned := p.Reconfigure().Plan(state.Type, state, config)
-			must.Hold(t, planned.Action == c.action && planned.Get("from_template.image") == was,
+			must.Hold(t, planned.Action == c.action && planned.Get("from_template.image") == oldImage,
 				c.what, "planned to", planned.Action, "with", planned.Get("from_template.image"))
 			p.Reconfigure() // lists the templates
 			template = applyPlan(t, alias, changed)
@@ -190,14 +190,14 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 			}
 			read := refresh(t, p, state)
 			next := p.Plan(state.Type, read, config)
-			shown := map[api.Version]any{api.V1: want, api.V2: was}[v] // on API v1, the server applies a changed template
-			must.Hold(t, next.Get("from_template.image") == want && (next.Action == "no-op") == (shown == want) && read.Get("from_template.image") == shown,
+			shown := map[api.Version]any{api.V1: newImage, api.V2: oldImage}[v] // on API v1, the server applies a changed template
+			must.Hold(t, next.Get("from_template.image") == newImage && (next.Action == "no-op") == (shown == newImage) && read.Get("from_template.image") == shown,
 				c.what, "the next run plans to", next.Action, "from", read.Get("from_template.image"), "to", next.Get("from_template.image"))
 			state = read
 			if next.Action == "update" {
 				state = applyPlan(t, p, next)
 			}
-			must.Equal(t, workerImage(t, d, state.Get("id").(string)), want, c.what, "workers run")
+			must.Equal(t, workerImage(t, d, state.Get("id").(string)), newImage, c.what, "workers run")
 			state = expectEmptyPlan(t, drive(t, d, v), state, config)
 		}
 	})

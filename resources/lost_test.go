@@ -212,7 +212,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for typeName, c := range writesOfKinds {
 			t.Run(typeName, func(t *testing.T) {
-				config := withChanges(map[string]any{"name": d.Name("lie")}, c.create)
+				config := withChanges(map[string]any{"name": d.Name("altered")}, c.create)
 				if typeName == endpointType {
 					config["template_id"] = template.Get("id")
 				}
@@ -224,7 +224,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 				}
 				for _, member := range proxy.sentMembers(func() { apply(t, p, typeName, tfdrive.State{}, config, "create") }) {
 					if config["name"] != nil {
-						config = withChanges(config, map[string]any{"name": d.Name("lie-" + member)})
+						config = withChanges(config, map[string]any{"name": d.Name("altered-" + member)})
 					}
 					planned := p.Reconfigure().Plan(typeName, tfdrive.State{}, config)
 					proxy.alter(member)

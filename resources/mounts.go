@@ -16,7 +16,8 @@ import (
 
 // The storage of templates, pods and clusters. A template has only persistent mounts.
 
-// podMountsAttribute is the storage of a pod, or of a cluster's pods. owner ends the text of persistent storage, note says what forces replacement.
+// podMountsAttribute is the storage of a pod, or of a cluster's pods. owner ends the description of persistent
+// storage. note, the end of the whole description, says what forces replacement.
 func podMountsAttribute(owner, note string) schema.SingleNestedAttribute {
 	return optionalObject("Storage that survives restarts of the container: either `persistent` or `network`."+note, attributes{
 		"persistent": optionalObject("Storage on the host, which is deleted with the "+owner, attributes{

@@ -14,8 +14,8 @@ import (
 // A moved block takes over an object from another provider. For each source, the tables
 // below list the values that are read from the other provider's state: only values that no
 // answer of the API has. The next read fetches the rest, as after an import, so that errors
-// in the other state don't matter. Settings that only API v1 has are ignored: a configuration for API v2 couldn't
-// express them.
+// in the other state don't matter. Settings that only API v1 has are ignored: a configuration
+// for API v2 couldn't express them.
 //
 // Templates and network volumes have no table: the API returns all their values.
 
@@ -33,7 +33,7 @@ func nullIfFalse(b types.Bool) types.Bool {
 	return b
 }
 
-func nonNullNames(attributes map[string]attr.Value) (names []string) {
+func namesWithValue(attributes map[string]attr.Value) (names []string) {
 	for name, v := range attributes {
 		if !noValue(v) {
 			names = append(names, name)
@@ -192,7 +192,7 @@ func (m *pod) movePlacement(state *migrate.State, cloud, gpuType string) {
 	if state.Bool("global_networking").ValueBool() {
 		m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], &api.GlobalNetworking{Enabled: true})
 	}
-	m.Private.Carried = nonNullNames(map[string]attr.Value{
+	m.Private.Carried = namesWithValue(map[string]attr.Value{
 		"template_id": m.TemplateID, "data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter,
 		"gpu.allowed_cuda_versions": cuda, "gpu.min_cuda_version": minCUDA,
 	})
@@ -215,6 +215,6 @@ var movedCluster = migrate.Table[cluster]{
 	migrate.Official2: func(state *migrate.State, m *cluster) {
 		m.DataCenterIDs = texts(state.Texts("data_center_ids"))
 		m.StartSSH, m.StartJupyter = state.Bool("start_ssh"), state.Bool("start_jupyter")
-		m.Private.Carried = nonNullNames(map[string]attr.Value{"data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter})
+		m.Private.Carried = namesWithValue(map[string]attr.Value{"data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter})
 	},
 }

@@ -67,7 +67,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *pod) error {
 		if id := state.lostVolume(ctx, c, plan); id != "" {
-			return &diagnostics.AttributeError{Attribute: "mounts.network", Err: fmt.Errorf("the network volume %s does not exist any more, and the pod runs without it. Name one that exists, which replaces the pod, or remove the mount", id)}
+			return &diagnostics.AttributeError{Attribute: "mounts.network", Err: fmt.Errorf("the network volume %s no longer exists, and the pod runs without it. Name one that exists, which replaces the pod, or remove the mount", id)}
 		}
 		have, err := c.Pods.Refresh(ctx, state.expand())
 		if err != nil {

@@ -173,7 +173,7 @@ func TestPodPlan(t *testing.T) {
 	}
 	for name, config := range map[string]map[string]any{
 		"unknown":        {"name": tfdrive.Unknown, "template_id": tfdrive.Unknown, "gpu": tfdrive.Unknown, "mounts": tfdrive.Unknown, "registry": tfdrive.Unknown, "env": tfdrive.Unknown, "ports": tfdrive.Unknown},
-		"nothing of v1":  gpuPod(map[string]any{"interruptible": false, "support_public_ip": false, "country_codes": []any{}, "gpu_type_priority": "availability", "min_ram_per_gpu": 0, "min_vcpu_per_gpu": 0, "min_disk_bandwidth_mbps": 0, "min_download_mbps": 0, "min_upload_mbps": 0}),
+		"defaults of v1": gpuPod(map[string]any{"interruptible": false, "support_public_ip": false, "country_codes": []any{}, "gpu_type_priority": "availability", "min_ram_per_gpu": 0, "min_vcpu_per_gpu": 0, "min_disk_bandwidth_mbps": 0, "min_download_mbps": 0, "min_upload_mbps": 0}),
 		"unknown volume": gpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": tfdrive.Unknown, "path": "/a"}}}}),
 	} {
 		planned := v2.Plan(podType, noState, config)
@@ -243,7 +243,7 @@ func TestPodOnNetworkVolume(t *testing.T) {
 		// If the volume is deleted, no plan replaces the pod, which couldn't be created again.
 		must.Succeed(t, d.Client(t, v).NetworkVolumes.Delete(t.Context(), volume.Get("id").(string)))
 		planned := expectPlan(t, p, podType, refresh(t, p, state), config, "update", "The network volume is gone")
-		must.ErrorContains(t, tfdrive.Err(p.Apply(planned)), "does not exist any more, and the pod runs without it")
+		must.ErrorContains(t, tfdrive.Err(p.Apply(planned)), "no longer exists, and the pod runs without it")
 	})
 }
 

@@ -97,7 +97,7 @@ func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], templateI
 // are the result of reading it. If the object already had the reference, it only warns.
 func checkTemplate[M any](p *planrule.Plan[M], previous uniqueTexts, id string, t api.Template, err error, serverless bool) {
 	known := true
-	if planned := plannedTemplate(p, types.StringValue(id)); planned != nil {
+	if planned := plannedTemplate(p, id); planned != nil {
 		t.Serverless, known = planned.Serverless, !slices.Contains(planned.Unknown, "serverless")
 	}
 	users := map[bool]string{true: "serverless workers", false: "pods"}

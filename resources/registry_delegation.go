@@ -25,7 +25,7 @@ var RegistryDelegation = newCollectionKind(kit.Kind[registryDelegation]{
 	Version: api.V2,
 	Moved:   movedRegistryDelegation,
 	Plan:    planRegistryDelegation,
-	// An update changes nothing but the spelling of the ARN: all other changes replace the delegation.
+	// An update changes only the spelling of the ARN: all other changes replace the delegation.
 	Update: func(context.Context, *api.Client, *registryDelegation, *registryDelegation, *registryDelegation) error {
 		return nil
 	},

@@ -118,11 +118,10 @@ func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 func (m *sshKeys) edit(ctx context.Context, c *api.Client, oldKeys []string) error {
 	own := sorted(value.Strings(m.Keys))
 	got, err := c.SSHKeys.Edit(ctx, own, func(keys, added []string) []string {
-		switch {
-		case m.KeepOthers.ValueBool():
-		case sameElements(keys, own):
-			return keys
-		default:
+		if !m.KeepOthers.ValueBool() {
+			if sameElements(keys, own) {
+				return keys
+			}
 			return own
 		}
 		others := subtract(keys, subtract(oldKeys, added))

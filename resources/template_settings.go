@@ -138,8 +138,8 @@ func recordPlannedTemplate(ctx context.Context, p *planrule.Plan[template]) {
 // plannedTemplate returns the settings that this run plans for a template, or nil if it doesn't
 // change them. Each provider configuration is a process of its own: changes of another one (an
 // alias) are visible in the next run.
-func plannedTemplate[M any](p *planrule.Plan[M], id types.String) *templateSettings {
-	planned, _ := p.Templates.Load(id.ValueString())
+func plannedTemplate[M any](p *planrule.Plan[M], id string) *templateSettings {
+	planned, _ := p.Templates.Load(id)
 	settings, _ := planned.(*templateSettings)
 	return settings
 }

@@ -249,12 +249,12 @@ func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, i
 func TestWaitOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
-	var until atomic.Int64 // the end of the outage, in ns
+	var outageEnd atomic.Int64 // in ns
 	_, err := createWaiting(t, d, "builtin/echo", "2m", func(r *http.Request) (*http.Response, error) {
-		if strings.HasSuffix(r.URL.Path, "/workers") && until.Load() == 0 {
-			until.Store(time.Now().Add(3 * time.Second).UnixNano())
+		if strings.HasSuffix(r.URL.Path, "/workers") && outageEnd.Load() == 0 {
+			outageEnd.Store(time.Now().Add(3 * time.Second).UnixNano())
 		}
-		if time.Now().UnixNano() < until.Load() {
+		if time.Now().UnixNano() < outageEnd.Load() {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 		}
 		return nil, nil
@@ -266,9 +266,9 @@ func TestWaitOutlastsAnOutage(t *testing.T) {
 func TestWaitForDeletedEndpoint(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
-	var looks atomic.Int64
+	var polls atomic.Int64
 	_, err := createWaiting(t, d, "nothing/runs-this", "2m", func(r *http.Request) (*http.Response, error) {
-		if !strings.HasSuffix(r.URL.Path, "/workers") || looks.Add(1) != 2 {
+		if !strings.HasSuffix(r.URL.Path, "/workers") || polls.Add(1) != 2 {
 			return nil, nil
 		}
 		return nil, d.Client(t, api.V2).Endpoints.Delete(t.Context(), strings.Split(r.URL.Path, "/")[3])
@@ -291,9 +291,9 @@ func TestWaitShowsOneWorker(t *testing.T) {
 	const worker = `{"id":"%s","status":"%s","reason":%s,"isStale":false,"gpuCount":0}`
 	slow, throttled, failed := fmt.Sprintf(worker, "slow", "INITIALIZING", `null`), fmt.Sprintf(worker, "waits", "THROTTLED", `"no GPU is free"`), fmt.Sprintf(worker, "fails", "UNHEALTHY", `"exit status 3"`)
 	for name, c := range map[string]struct {
-		first, then string // the workers of the first poll and of later polls
-		gone        string // a worker without a log
-		want        []string
+		first, later string // the workers of the first poll and of later polls
+		gone         string // a worker without a log
+		want         []string
 	}{
 		"one fails":          {failed + "," + throttled + "," + slow, failed + "," + throttled + "," + slow, "", []string{"worker fails: exit status 3", "Look at why it fails", "The last lines of worker fails"}},
 		"another order":      {slow + "," + throttled + "," + failed, slow + "," + throttled + "," + failed, "", []string{"worker fails: exit status 3", "Look at why it fails", "The last lines of worker fails"}},
@@ -305,13 +305,13 @@ func TestWaitShowsOneWorker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var looks atomic.Int64
+			var polls atomic.Int64
 			_, err := createWaiting(t, d, "nothing/runs-this", "1s", func(r *http.Request) (*http.Response, error) {
 				path := strings.Split(r.URL.Path, "/")
 				switch last := path[len(path)-1]; {
 				case last == "workers":
-					workers := c.then
-					if looks.Add(1) == 1 {
+					workers := c.later
+					if polls.Add(1) == 1 {
 						workers = c.first
 					}
 					unhealthy := strings.Count(workers, "UNHEALTHY")

@@ -21,8 +21,8 @@ running() {
   [ -f "$state/pid" ] && ps -o args= -p "$(cat "$state/pid")" 2>/dev/null | grep -q 'serve --ephemeral'
 }
 
-# greeted also ends the wait for a process that has ended. ps shows the jobrunner only some
-# milliseconds after the fork, so running can't tell this.
+# greeted reports whether the jobrunner has printed its variables or has ended. It doesn't use
+# running, because ps shows the jobrunner only some milliseconds after the fork.
 greeted() { grep -qs '^Next:' "$state/greeting" || ! kill -0 "$(cat "$state/pid")" 2>/dev/null; }
 
 stopped() { ! running; }

@@ -9,6 +9,6 @@ starts = pathlib.Path(os.environ.get("GPUCLOUD_VOLUME", "/work")) / "starts"
 count = int(starts.read_text()) + 1 if starts.exists() else 1
 starts.write_text(str(count))
 print(f"start number {count}", flush=True)
-# A container listens at its own port, a local process at RUNPOD_TCP_PORT_8888.
+# In a container, listen on 0.0.0.0:8888. A local process gets its port from RUNPOD_TCP_PORT_8888.
 port = int(os.environ.get("RUNPOD_TCP_PORT_8888", "8888"))
 http.server.ThreadingHTTPServer(("127.0.0.1", port), http.server.SimpleHTTPRequestHandler).serve_forever()

@@ -149,8 +149,8 @@ func TestJobRetry(t *testing.T) {
 		d.expectError("job_retry", map[string]any{"endpoint_id": id, "job_id": done}, "Could not retry the job")
 		d.expectError("job_retry", map[string]any{"endpoint_id": id, "job_id": done, "timeout": "soon"}, "timeout: Invalid timeout")
 
-		better := d.submit(id, `{"op":"fail","times":1}`, "FAILED")
-		d.invoke("job_retry", map[string]any{"endpoint_id": id, "job_id": better}, "Job "+better+" is IN_QUEUE.", "Job "+better+" is COMPLETED after")
+		failsOnce := d.submit(id, `{"op":"fail","times":1}`, "FAILED")
+		d.invoke("job_retry", map[string]any{"endpoint_id": id, "job_id": failsOnce}, "Job "+failsOnce+" is IN_QUEUE.", "Job "+failsOnce+" is COMPLETED after")
 	})
 }
 

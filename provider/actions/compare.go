@@ -85,5 +85,3 @@ func sameNumber(a, b string) bool {
 	y, _, errY := big.ParseFloat(b, 10, 512, big.ToNearestEven)
 	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
-
-const maxShown = 500 // characters of an output in an error

@@ -151,6 +151,8 @@ type jobRunModel struct {
 	ExpectedOutput, ExpectedMembers types.String
 }
 
+const maxShown = 500 // characters of an output in an error
+
 func (m *jobRunModel) compare(ctx context.Context, c *api.Client, job api.Job) error {
 	output, err := decodeJSON(cmp.Or(string(job.Output), "null")) // a handler may return nothing
 	if err != nil {
@@ -169,7 +171,7 @@ func (m *jobRunModel) compare(ctx context.Context, c *api.Client, job api.Job) e
 			continue // never an error: validate has decoded the value
 		}
 		if text := difference("output", output, want, expected.allowMore); text != "" {
-			_ = c.RedactEndpoint(ctx, m.EndpointID.ValueString()) // an error is ignored: a key that may run jobs need not be able to read the endpoint
+			_ = c.RedactEndpoint(ctx, m.EndpointID.ValueString()) // fails if the key may run jobs but not read endpoints
 			secrets := redact.FromContext(ctx)
 			return &diagnostics.AttributeError{Attribute: expected.attribute, Err: fmt.Errorf("job %s completed, and %s. Its output is %s",
 				job.ID, secrets.Text(text, 2*maxShown), secrets.Text(redact.JSON(output), maxShown))}

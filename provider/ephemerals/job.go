@@ -23,7 +23,7 @@ var All = []func() ephemeral.EphemeralResource{
 	func() ephemeral.EphemeralResource { return &job{} },
 }
 
-// job is gpucloud_job: it runs a job and returns its output. run belongs to the provider, not to the job.
+// job is gpucloud_job: it runs a job and returns its output. Its run is a run of the CLI, not of the job.
 type job struct{ run *kit.Run }
 
 func (*job) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {

@@ -96,11 +96,11 @@ func TestJobFails(t *testing.T) {
 	}{
 		"failed":                              {map[string]any{"input": `{"op":"fail","message":"no such model"}`}, []string{"The job did not complete: job ", "ended as FAILED", "no such model", "endpoint " + id}},
 		"too slow":                            {map[string]any{"input": `{"op":"sleep","ms":600000}`, "timeout": "1s"}, []string{"not finished after 1s; it was cancelled"}},
-		"no endpoint":                         {map[string]any{"endpoint_id": "none", "input": "{}"}, []string{"the job could not be submitted to endpoint none"}},
+		"unknown endpoint":                    {map[string]any{"endpoint_id": "none", "input": "{}"}, []string{"the job could not be submitted to endpoint none"}},
 		"not an id":                           {map[string]any{"endpoint_id": "a/b", "input": "{}"}, []string{"endpoint_id: Invalid endpoint_id", `got "a/b"`}},
 		"not an object":                       {map[string]any{"input": "[]"}, []string{"input: Invalid input: Invalid input: expected a JSON object"}},
 		"not JSON":                            {map[string]any{"input": "{"}, []string{"input: Invalid input"}},
-		"no duration":                         {map[string]any{"input": "{}", "timeout": "soon"}, []string{`timeout: Invalid timeout: expected a duration from 1s`, `got "soon"`}},
+		"not a duration":                      {map[string]any{"input": "{}", "timeout": "soon"}, []string{`timeout: Invalid timeout: expected a duration from 1s`, `got "soon"`}},
 		"timeout below its minimum":           {map[string]any{"input": "{}", "timeout": "10ms"}, []string{`got "10ms"`}},
 		"ttl below its minimum":               {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 9999}}, []string{"policy.ttl: Invalid policy.ttl", "expected 10000 to 604800000 milliseconds (10 minutes are 600000), got 9999"}},
 		"a fraction":                          {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 60000.5}}, []string{"policy.ttl: Invalid value of policy.ttl: Invalid policy.ttl: expected a whole number, got 60000.5."}},

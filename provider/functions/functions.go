@@ -73,7 +73,7 @@ var gpuPools = &providerFunction{
 		Return: function.SetReturn{ElementType: types.StringType},
 	},
 	run: func(ctx context.Context, args function.ArgumentsData) (any, *function.FuncError) {
-		ids, err := stringsArgument(ctx, args, 0)
+		ids, err := stringsArgument(ctx, args)
 		if err != nil {
 			return nil, err
 		}
@@ -227,7 +227,7 @@ var shellJoin = &providerFunction{
 		Return: function.StringReturn{},
 	},
 	run: func(ctx context.Context, args function.ArgumentsData) (any, *function.FuncError) {
-		argv, err := stringsArgument(ctx, args, 0)
+		argv, err := stringsArgument(ctx, args)
 		if err != nil {
 			return nil, err
 		}
@@ -238,16 +238,16 @@ var shellJoin = &providerFunction{
 	},
 }
 
-// stringsArgument reads a list of strings and rejects null elements.
-func stringsArgument(ctx context.Context, args function.ArgumentsData, position int64) ([]string, *function.FuncError) {
+// stringsArgument reads the first argument, a list of strings, and rejects null elements.
+func stringsArgument(ctx context.Context, args function.ArgumentsData) ([]string, *function.FuncError) {
 	var list types.List
-	if err := args.GetArgument(ctx, int(position), &list); err != nil {
+	if err := args.GetArgument(ctx, 0, &list); err != nil {
 		return nil, err
 	}
 	out := make([]string, 0, len(list.Elements()))
 	for i, element := range list.Elements() {
 		if element.IsNull() {
-			return nil, function.NewArgumentFuncError(position, fmt.Sprintf("element %d: expected a string, got null; leave it out, for example with compact()", i))
+			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected a string, got null; leave it out, for example with compact()", i))
 		}
 		out = append(out, element.(types.String).ValueString())
 	}

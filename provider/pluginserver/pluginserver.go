@@ -96,13 +96,17 @@ func fractionErrors(ctx context.Context, schema fwSchema, object *tfprotov6.Dyna
 		if err := v.As(&n); err != nil {
 			return false, err
 		}
-		if whole, accuracy := n.Int64(); accuracy == big.Exact && n.Cmp(new(big.Float).SetInt64(whole)) == 0 {
+		if _, accuracy := n.Int64(); accuracy == big.Exact {
 			return true, nil
 		}
 		if expected, err := schema.TypeAtTerraformPath(ctx, at); err == nil && expected.Equal(basetypes.Int64Type{}) {
+			kind := "whole number"
+			if n.IsInt() {
+				kind = "64-bit integer"
+			}
 			diags = append(diags, &tfprotov6.Diagnostic{
 				Severity: tfprotov6.DiagnosticSeverityError, Attribute: at, Summary: "Invalid value of " + attributeName(at),
-				Detail: fmt.Sprintf("Invalid %s%s: expected a whole number, got %s.", attributeName(at), location, n.Text('g', 20)),
+				Detail: fmt.Sprintf("Invalid %s%s: expected a %s, got %s.", attributeName(at), location, kind, n.Text('g', 20)),
 			})
 		}
 		return true, nil

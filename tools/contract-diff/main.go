@@ -115,20 +115,17 @@ func changes(ours, theirs string) (map[audience]map[string]bool, error) {
 		}
 	}
 	for _, c := range forward {
-		switch {
-		case c.IsBreaking():
-			found[clients][line(c)] = true
-		default:
-			found[nobody][line(c)] = true
+		group := nobody
+		if c.IsBreaking() {
+			group = clients
 		}
+		found[group][line(c)] = true
 	}
 	return found, nil
 }
 
-func operation(c checker.Change) string { return c.GetOperation() + " " + c.GetPath() }
-
 func line(c checker.Change) string {
-	return operation(c) + "\t" + strings.ReplaceAll(c.GetUncolorizedText(checker.NewDefaultLocalizer()), "\n", " ")
+	return c.GetOperation() + " " + c.GetPath() + "\t" + strings.ReplaceAll(c.GetUncolorizedText(checker.NewDefaultLocalizer()), "\n", " ")
 }
 
 func compare(base, revision string) (checker.Changes, error) {

@@ -93,7 +93,7 @@ func (m module) licence() (string, []file, error) {
 	return strings.Join(slices.Sorted(maps.Keys(ids)), ", "), files, nil
 }
 
-// sentences identify licences. Only BSD-3-Clause also contains the sentence of BSD-2-Clause.
+// sentences identify licences. BSD-3-Clause also contains the sentence of BSD-2-Clause.
 var sentences = []struct {
 	id   string
 	text *regexp.Regexp
@@ -115,12 +115,9 @@ var forbidden = regexp.MustCompile(`GNU (AFFERO |LESSER |LIBRARY )?GENERAL PUBLI
 var separators = regexp.MustCompile(`(\s|\*|#|//)+`)
 
 func recognize(text string) (ids []string) {
-	text = strings.NewReplacer("‘", "'", "’", "'", "Mozilla Public License Version", "Mozilla Public License, version").Replace(separators.ReplaceAllString(text, " "))
+	text = strings.NewReplacer("‘", "'", "’", "'").Replace(separators.ReplaceAllString(text, " "))
 	for _, s := range sentences {
-		if s.id == "BSD-2-Clause" && strings.Contains(strings.Join(ids, " "), "BSD-3-Clause") {
-			continue // BSD-3-Clause contains the sentences of BSD-2-Clause
-		}
-		if s.text.MatchString(text) {
+		if s.text.MatchString(text) && !(s.id == "BSD-2-Clause" && slices.Contains(ids, "BSD-3-Clause")) {
 			ids = append(ids, s.id)
 		}
 	}

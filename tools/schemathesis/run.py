@@ -1,7 +1,7 @@
 """Tests a jobrunner with schemathesis against its OpenAPI documents: run.py JOBRUNNER [version/key ...]
 
-Schemathesis also loads this file, for the hook. EXAMPLES=20 is a short run, which doesn't
-fail because of lines of accepted.tsv that no longer occur.
+Schemathesis also loads this file, for the hook. EXAMPLES=20 makes a short run, which
+doesn't require that each line of accepted.tsv still occurs.
 """
 import os
 import re
@@ -16,7 +16,7 @@ SCOPES = {"full": [], "scoped": ["--management=read", "--jobs=read"]}
 
 
 def accepted():
-    """The lines of accepted.tsv: code, operations, text, reason."""
+    """Returns the lines of accepted.tsv: code, operations, text, reason."""
     lines = [line.split("\t") for line in (FOLDER / "accepted.tsv").read_text().splitlines() if line and line[0] != "#"]
     for line in lines:
         if len(line) != 4 or not all(line):
@@ -46,7 +46,7 @@ if run := os.environ.get("SCHEMATHESIS_RUN"):
 
 
 def start(jobrunner, folder):
-    """Starts a jobrunner: the process, its address, and a key for each scope."""
+    """Starts a jobrunner. Returns the process, its address and a key for each scope."""
     keys = {
         name: subprocess.run([jobrunner, "keys", "add", "--data", folder, *scope, name], check=True, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, text=True).stdout.strip()

@@ -218,7 +218,7 @@ func TestReleaseNotes(t *testing.T) {
 		{"1.2.0", "NOTES:\n\n- Docs: c.\n", ""},
 		{"1.0.0", "- Docs: d.\n", ""},
 		{"1.3.0", "", "is unreleased"},
-		{"1.1.0", "", "says nothing"},
+		{"1.1.0", "", "has no entries"},
 		{"1.2", "", "has no heading"},
 	} {
 		cmd := exec.CommandContext(t.Context(), script, c.version)
