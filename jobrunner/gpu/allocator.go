@@ -212,8 +212,8 @@ func (a *Allocator) inUse(d Device) bool {
 	if _, ok := a.assignments[d.UUID]; ok {
 		return true
 	}
-	for _, h := range a.assignments {
-		if h.device.Index == d.Index && (h.device.MIG == "") != (d.MIG == "") {
+	for _, used := range a.assignments {
+		if used.device.Index == d.Index && (used.device.MIG == "") != (d.MIG == "") {
 			return true
 		}
 	}
@@ -252,8 +252,8 @@ func (a *Allocator) Release(owner string) {
 }
 
 func (a *Allocator) uuidsOf(owner string) (uuids []string) {
-	for uuid, h := range a.assignments {
-		if h.owner == owner {
+	for uuid, assigned := range a.assignments {
+		if assigned.owner == owner {
 			uuids = append(uuids, uuid)
 		}
 	}
@@ -271,8 +271,8 @@ func (a *Allocator) Owners() map[string]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	out := make(map[string]string, len(a.assignments))
-	for uuid, h := range a.assignments {
-		out[uuid] = h.owner
+	for uuid, assigned := range a.assignments {
+		out[uuid] = assigned.owner
 	}
 	return out
 }
@@ -281,7 +281,7 @@ func (a *Allocator) Owners() map[string]string {
 type DeviceState struct {
 	Device
 	Sample
-	Holder string `json:"holder"` // id of the worker or pod that has it, or ""
+	Owner string `json:"owner"` // id of the worker or pod that has it, or ""
 }
 
 func (a *Allocator) States() []DeviceState {
@@ -290,7 +290,7 @@ func (a *Allocator) States() []DeviceState {
 	for _, d := range a.inventory.Devices() {
 		sample, err := a.inventory.Sample(d.UUID)
 		if err != nil { // the device was removed meanwhile
-			sample = Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
+			sample = UnknownSample
 		}
 		out = append(out, DeviceState{d, sample, owners[d.UUID]})
 	}

@@ -35,6 +35,9 @@ type Sample struct {
 	Temperature int   `json:"temperature"` // °C
 }
 
+// UnknownSample is the sample of a device that reports nothing.
+var UnknownSample = Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
+
 // Inventory is a machine's GPUs. Its methods may be called from many goroutines.
 type Inventory interface {
 	Driver() Driver

@@ -121,10 +121,10 @@ func (s *simulated) Sample(uuid string) (Sample, error) {
 }
 
 // simulatedSample returns the sample of a busy or idle device. As on real machines, a MIG instance doesn't
-// report utilization and power, and a lost device reports nothing.
+// report utilization and power, and a faulty device reports nothing.
 func (d Device) simulatedSample(busy bool) Sample {
 	if d.Fault != "" {
-		return Sample{-1, -1, -1, -1}
+		return UnknownSample
 	}
 	out := Sample{Utilization: 0, MemoryUsed: d.Memory / 100, Power: 75_000, Temperature: 32}
 	if busy {

@@ -43,8 +43,8 @@ func fullSource() *source {
 			WorkersByState: map[string]int{"RUNNING": 2, "THROTTLED": 0}, Workers: []worker.Info{{ID: "w1", Usage: run.Usage{CPU: 1500 * time.Millisecond, Memory: 1 << 20}}, {ID: "builtin"}},
 		}},
 		gpus: []gpu.DeviceState{
-			{Device: gpu.Device{UUID: "GPU-1", TypeID: "NVIDIA H200", Memory: 1 << 30}, Sample: gpu.Sample{Utilization: 50, MemoryUsed: 1 << 20, Power: 70500, Temperature: 40}, Holder: "w1"},
-			{Device: gpu.Device{UUID: "GPU-2", Index: 1, TypeID: "bad\xff", Fault: "XID 79"}, Sample: gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}},
+			{Device: gpu.Device{UUID: "GPU-1", TypeID: "NVIDIA H200", Memory: 1 << 30}, Sample: gpu.Sample{Utilization: 50, MemoryUsed: 1 << 20, Power: 70500, Temperature: 40}, Owner: "w1"},
+			{Device: gpu.Device{UUID: "GPU-2", Index: 1, TypeID: "bad\xff", Fault: "XID 79"}, Sample: gpu.UnknownSample},
 		},
 	}
 }

@@ -121,7 +121,7 @@ func (c *stateCollector) sendEndpoint(out chan<- prometheus.Metric, e Endpoint) 
 func sendDevice(out chan<- prometheus.Metric, g gpu.DeviceState) {
 	sendGauge(out, gpuInfo, 1, g.UUID, strconv.Itoa(g.Index), strings.ToValidUTF8(g.TypeID, "?"), g.MIG)
 	sendGauge(out, gpuHealthy, boolGauge(g.Fault == ""), g.UUID)
-	sendGauge(out, gpuHeld, boolGauge(g.Holder != ""), g.UUID)
+	sendGauge(out, gpuHeld, boolGauge(g.Owner != ""), g.UUID)
 	sendGauge(out, gpuMemory, float64(g.Memory), g.UUID)
 	for _, metric := range []struct {
 		desc    *prometheus.Desc

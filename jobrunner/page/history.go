@@ -348,21 +348,21 @@ func (h *gpuHistory) utilization(uuid string, now time.Time) []int32 {
 	return nil
 }
 
-// currentGPUs returns the devices. It takes their holders from the workers, because a worker may have got a
+// currentGPUs returns the devices. It takes their owners from the workers, because a worker may have got a
 // device between the two reads, and a device in a worker's row mustn't be free in its own row.
 func (p *Page) currentGPUs(workers []Worker) GPUs {
 	now := p.Clock.Now()
-	holders := map[string]string{}
+	owners := map[string]string{}
 	for _, w := range workers {
 		for _, d := range w.Devices {
-			holders[d.UUID] = w.ID
+			owners[d.UUID] = w.ID
 		}
 	}
 	out := p.Source.GPUs()
 	p.gpus.record(now, out.Devices)
 	for i := range out.Devices {
 		d := &out.Devices[i]
-		d.Holder = cmp.Or(holders[d.UUID], d.Holder)
+		d.Owner = cmp.Or(owners[d.UUID], d.Owner)
 		d.Past = p.gpus.utilization(d.UUID, now)
 	}
 	return out

@@ -18,7 +18,7 @@ type report struct {
 	received time.Time
 }
 
-// remedies has a human-readable text for each recovery action of the driver.
+// remedies maps each recovery action of the driver to what has to be done, as text for people.
 var remedies = map[uint32]string{
 	uint32(nvml.GPU_RECOVERY_ACTION_GPU_RESET):           "it needs a reset (nvidia-smi --gpu-reset)",
 	uint32(nvml.GPU_RECOVERY_ACTION_NODE_REBOOT):         "the machine needs a reboot",
@@ -76,7 +76,7 @@ func (r *reader) recoveryAction(device nvml.Device) (action uint32, ok bool) {
 
 const errorEvents = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError
 
-// createEventSet makes errors of GPUs known at once. If that fails, only polling finds faults.
+// createEventSet lets the driver report errors of GPUs at once. If that fails, only polling finds faults.
 func (r *reader) createEventSet() {
 	set, ret := r.lib.EventSetCreate()
 	if ret != nvml.SUCCESS {

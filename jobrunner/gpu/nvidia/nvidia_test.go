@@ -380,7 +380,7 @@ func TestLostGPUReturns(t *testing.T) {
 		b.update(func() { b.cards[1].lost = true })
 		waitTwoPolls()
 		must.Equal(t, faults(inventory), "GPU-1: lost: ERROR_GPU_IS_LOST")
-		must.Equal(t, must.Do(inventory.Sample("GPU-1"))(t), (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}))
+		must.Equal(t, must.Do(inventory.Sample("GPU-1"))(t), gpu.UnknownSample)
 		b.update(func() { b.cards[1].lost = false })
 		waitTwoPolls()
 		if got := faults(inventory); got != "" || b.cards[1].registrations != 2 {

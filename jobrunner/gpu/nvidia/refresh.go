@@ -84,7 +84,7 @@ func (r *reader) poll(index int) *physicalGPU {
 	memory, ret := device.GetMemoryInfo()
 	if ret != nvml.SUCCESS && g.devices == nil {
 		// The GPU is lost from the start: only its UUID and type are known.
-		g.devices = []allocatableDevice{{Device: gpu.Device{UUID: uuid, TypeID: r.typeID(device)}, handle: handle{device, device}}}
+		g.devices = []allocatableDevice{{Device: gpu.Device{UUID: uuid, TypeID: typeID(device)}}}
 	}
 	if ret != nvml.SUCCESS {
 		g.markLost("lost: " + ret.Error())
@@ -107,16 +107,16 @@ func (g *physicalGPU) markLost(reason string) {
 	}
 }
 
-func (r *reader) typeID(device nvml.Device) string {
+func typeID(device nvml.Device) string {
 	name, _ := device.GetName() // "" if the driver doesn't report it
 	return gpu.CanonicalType(name)
 }
 
 // allocatableDevices returns the GPU itself, or its instances in MIG mode.
 func (r *reader) allocatableDevices(g *physicalGPU, memory int64) (devices []allocatableDevice) {
-	typeID := r.typeID(g.nvmlDevice)
+	wholeType := typeID(g.nvmlDevice)
 	if !r.migEnabled(g.nvmlDevice) {
-		whole := gpu.Device{UUID: g.uuid, TypeID: typeID, Memory: memory}
+		whole := gpu.Device{UUID: g.uuid, TypeID: wholeType, Memory: memory}
 		return []allocatableDevice{{Device: whole, handle: handle{g.nvmlDevice, g.nvmlDevice}}}
 	}
 	n, _ := g.nvmlDevice.GetMaxMigDeviceCount() // 0 if the driver doesn't report it
@@ -130,7 +130,7 @@ func (r *reader) allocatableDevices(g *physicalGPU, memory int64) (devices []all
 			continue
 		}
 		d := allocatableDevice{Device: gpu.Device{UUID: uuid, MIG: profile(instance)}, handle: handle{instance, g.nvmlDevice}}
-		d.TypeID = gpu.InstanceType(typeID, d.MIG)
+		d.TypeID = gpu.InstanceType(wholeType, d.MIG)
 		if memory, ret := instance.GetMemoryInfo(); ret == nvml.SUCCESS {
 			d.Memory = int64(memory.Total)
 		}
@@ -171,15 +171,15 @@ func (r *reader) Sample(uuid string) (gpu.Sample, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	h, ok := r.handles[uuid]
+	s := gpu.UnknownSample
 	switch {
 	case r.closed:
 		return gpu.Sample{}, errors.New("the GPU inventory is closed")
 	case !ok:
 		return gpu.Sample{}, gpu.UnknownDevice(uuid)
 	case h.device == nil:
-		return gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}, nil
+		return s, nil
 	}
-	s := gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
 	// The older call counts the driver's own memory as used. nvidia-smi doesn't.
 	if r.functions["nvmlDeviceGetMemoryInfo_v2"] {
 		if memory, ret := h.device.GetMemoryInfo_v2(); ret == nvml.SUCCESS {

@@ -51,7 +51,7 @@ function tileValues(s) {
   const states = {};
   for (const e of shown) for (const [k, n] of Object.entries(e.workers)) states[k] = (states[k] ?? 0) + n;
   const total = Object.values(states).reduce((a, b) => a + b, 0);
-  const held = s.endpoint ? s.gpus.devices.filter((d) => s.workers.some((w) => holds(w, d))) : s.gpus.devices.filter((d) => d.holder);
+  const held = s.endpoint ? s.gpus.devices.filter((d) => s.workers.some((w) => holds(w, d))) : s.gpus.devices.filter((d) => d.owner);
   const faulty = s.gpus.devices.filter((d) => d.fault).length;
   const peak = Math.max(...s.past.queued);
   return {
@@ -177,13 +177,13 @@ function makeGPU() {
 }
 
 function updateGPU(li, d, s, names) {
-  const holder = s.workers.find((w) => w.id === d.holder);
+  const owner = s.workers.find((w) => w.id === d.owner);
   setText(li.name, `GPU ${d.index}${d.mig ? ' · ' + d.mig : ''}`);
   setText(li.sub, [d.type, nodeName(s, d.node)].filter(Boolean).join(' · '));
   setAttr(li, 'title', d.uuid);
   // A device that another program keeps busy isn't free.
-  const foreign = !d.holder && (d.utilization >= 5 || d.memoryUsed > 0.05 * d.memory);
-  setState(li.badge, d.fault ? 'UNUSABLE' : d.holder ? 'IN_USE' : foreign ? 'USED_BY_OTHERS' : 'FREE');
+  const foreign = !d.owner && (d.utilization >= 5 || d.memoryUsed > 0.05 * d.memory);
+  setState(li.badge, d.fault ? 'UNUSABLE' : d.owner ? 'IN_USE' : foreign ? 'USED_BY_OTHERS' : 'FREE');
   setText(li.fault, d.fault);
   li.fault.hidden = !d.fault;
   li.spark.update(d.past?.length ? d.past : [d.utilization], 100);
@@ -192,7 +192,7 @@ function updateGPU(li, d, s, names) {
   setText(li.busy.text, known(d.utilization, d.utilization + ' %'));
   li.memory.bar.value = d.memory > 0 ? Math.max(0, d.memoryUsed) / d.memory : 0;
   setText(li.memory.text, known(d.memoryUsed, `${bytes(d.memoryUsed)} of ${bytes(d.memory)}`));
-  setText(li.rest, [known(d.temperature, d.temperature + ' °C'), known(d.power, Math.round(d.power / 1000) + ' W'), holder ? names.get(holder.endpoint) ?? holder.endpoint : d.holder].filter((t) => t && t !== '–').join(' · '));
+  setText(li.rest, [known(d.temperature, d.temperature + ' °C'), known(d.power, Math.round(d.power / 1000) + ' W'), owner ? names.get(owner.endpoint) ?? owner.endpoint : d.owner].filter((t) => t && t !== '–').join(' · '));
 }
 
 // showActions offers the actions of the shown endpoint.

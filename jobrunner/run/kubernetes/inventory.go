@@ -110,7 +110,7 @@ func (in *inventory) Driver() (oldest gpu.Driver) {
 
 // Sample returns unknown values: the devices are on other machines.
 func (in *inventory) Sample(string) (gpu.Sample, error) {
-	return gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}, nil
+	return gpu.UnknownSample, nil
 }
 
 func (in *inventory) Changed() <-chan struct{} { return in.changed }

@@ -197,12 +197,12 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 		for _, workers := range b.workers {
 			for _, w := range workers {
 				if slices.ContainsFunc(w.Devices, func(d gpu.Device) bool { return d.UUID == g.UUID }) {
-					g.Holder = w.ID
+					g.Owner = w.ID
 				}
 			}
 		}
 		if i == 7 {
-			g.Fault, g.Sample = "XID 79: the GPU has fallen off the bus", gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
+			g.Fault, g.Sample = "XID 79: the GPU has fallen off the bus", gpu.UnknownSample
 		}
 		b.gpus = append(b.gpus, g)
 	}

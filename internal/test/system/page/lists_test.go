@@ -202,7 +202,7 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 	}
 	here.workers = nil
 	for i := range here.gpus {
-		here.gpus[i].Holder = ""
+		here.gpus[i].Owner = ""
 	}
 	config.Source, config.Node = here, "http://10.0.0.5:8420"
 	config.AskOthers = func(_ *http.Request, path string) ([]page.Answer, []string) {

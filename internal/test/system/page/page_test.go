@@ -320,16 +320,16 @@ func TestSession(t *testing.T) {
 func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
 	b, p := newBusyPage(t)
 	b.mu.Lock()           // the page samples the GPUs meanwhile
-	b.gpus[0].Holder = "" // the state a moment ago
+	b.gpus[0].Owner = "" // the state a moment ago
 	b.mu.Unlock()
 	var s struct {
 		GPUs struct {
-			Devices []struct{ UUID, Holder string }
+			Devices []struct{ UUID, Owner string }
 		}
 	}
 	must.Succeed(t, json.Unmarshal(ask(p, "GET", "/ui/snapshot").Body.Bytes(), &s))
 	got := s.GPUs.Devices[0]
-	must.Hold(t, got.UUID == "GPU-0" && got.Holder == "w1sdxl-run", "the device of a running worker is", got)
+	must.Hold(t, got.UUID == "GPU-0" && got.Owner == "w1sdxl-run", "the device of a running worker is", got)
 }
 
 // A sign-out aborts the snapshot that is in flight.

@@ -1,8 +1,8 @@
-"""A real CUDA job without any toolkit: squares numbers on the GPU that it may
-see, through the driver alone.
+"""A CUDA job that needs only the driver, no toolkit: squares numbers on the
+first GPU that is visible to it.
 
-Reads {"numbers": n, "seconds": s} from stdin, computes at least once and until
-s seconds have passed, and prints what it did as one line of JSON."""
+Reads {"numbers": n, "seconds": s} from stdin, repeats the computation until s
+seconds have passed, at least once, and prints its results as one line of JSON."""
 
 import array
 import ctypes
@@ -48,9 +48,9 @@ except OSError:
 def call(name, *args):
     code = getattr(cuda, name)(*args)
     if code != 0:
-        words = ctypes.c_char_p()
-        cuda.cuGetErrorName(code, ctypes.byref(words))
-        sys.exit(f"{name}: {(words.value or str(code).encode()).decode()}")
+        error_name = ctypes.c_char_p()
+        cuda.cuGetErrorName(code, ctypes.byref(error_name))
+        sys.exit(f"{name}: {(error_name.value or str(code).encode()).decode()}")
 
 
 class UUID(ctypes.Structure):
@@ -62,9 +62,9 @@ def main():
     n = int(job.get("numbers", 1 << 20))
     began = time.time()
     call("cuInit", 0)
-    seen, device, context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
-    call("cuDeviceGetCount", ctypes.byref(seen))
-    if seen.value == 0:
+    visible, device, context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
+    call("cuDeviceGetCount", ctypes.byref(visible))
+    if visible.value == 0:
         sys.exit("no GPU is visible to this job")
     call("cuDeviceGet", ctypes.byref(device), 0)
     name, uuid = ctypes.create_string_buffer(96), UUID()
@@ -97,7 +97,7 @@ def main():
     call("cuCtxDestroy_v2", context)
     h = bytes(uuid.bytes).hex()
     print(json.dumps({
-        "gpu": "-".join((h[:8], h[8:12], h[12:16], h[16:20], h[20:])), "name": name.value.decode(), "visible": seen.value,
+        "gpu": "-".join((h[:8], h[8:12], h[12:16], h[16:20], h[20:])), "name": name.value.decode(), "visible": visible.value,
         "rounds": rounds, "wrong": wrong, "began": began, "ended": time.time(),
     }))
 
