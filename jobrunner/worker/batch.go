@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
 // An endpoint's batches have their own queue and their own pool. The pool keeps no idle worker. It uses
@@ -48,7 +49,7 @@ func (p *Pools) makeRoom(e Endpoint) {
 func (w *worker) hasDeviceOf(types []string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.preempted && len(w.devices) > 0 && (len(types) == 0 || slices.Contains(types, w.devices[0].TypeID))
+	return !w.preempted && len(w.devices) > 0 && (len(types) == 0 || slices.ContainsFunc(types, func(t string) bool { return gpu.CanonicalType(t) == w.devices[0].TypeID }))
 }
 
 // preempt kills a worker to free its devices.

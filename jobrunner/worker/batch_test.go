@@ -101,7 +101,7 @@ func testPreemption(t *testing.T, programs run.Programs) {
 		defer a.Close()
 		defer f.pools.Close()
 		e := newColoredEndpoint(1, 1)
-		e.GPU = &store.GPU{TypeIDs: []string{"NVIDIA L4"}, Count: 2}
+		e.GPU = &store.GPU{TypeIDs: []string{"nvidia  l4"}, Count: 2} // another spelling of the machine's type
 		f.pools.Set(e)
 		b := f.startBatch(2, 100)
 		f.expectBatch(b, 1, 0)
