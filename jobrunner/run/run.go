@@ -22,7 +22,7 @@ import (
 )
 
 type Programs interface {
-	// Program returns the program that runs an image. The error tells users why nothing here runs it.
+	// Program returns the program that runs an image. The error tells users why no executor here runs it.
 	Program(image string) (Program, error)
 }
 
@@ -90,8 +90,8 @@ type Spec struct {
 	Pod             *Pod // nil for a worker
 }
 
-// FolderID is the id of a data folder: the next run on this folder adopts the process. If it is "", the process
-// ends with this run.
+// FolderID is the id of the data folder whose next run adopts the process. If it is "", the process ends with
+// this run.
 func (s Spec) FolderID() string {
 	if s.Pod == nil {
 		return ""
@@ -110,6 +110,14 @@ func (s Spec) CheckVariables() error {
 		}
 	}
 	return nil
+}
+
+// DeviceUUIDs returns the UUIDs of the devices.
+func (s Spec) DeviceUUIDs() (uuids []string) {
+	for _, d := range s.Devices {
+		uuids = append(uuids, d.UUID)
+	}
+	return uuids
 }
 
 // Pod is the part of a Spec that only pods have.
@@ -169,7 +177,7 @@ type Exit struct {
 }
 
 // Stopped is the Text of the Exit of a process that the jobrunner stopped.
-const Stopped = "stopped by the jobrunner"
+const Stopped = procgroup.Stopped
 
 // Usage is the resource usage of a process and its children.
 type Usage = procgroup.Usage
@@ -212,7 +220,7 @@ const PublishIP = "127.0.0.1"
 func InternalName(podID string) string { return podID + ".runpod.internal" }
 
 // FreePort returns a free TCP port of the loopback interface, on which a program listens later.
-// Until then no outgoing connection gets the port, because Linux, macOS and Windows choose higher ports for these.
+// Until then no outgoing connection gets the port, because Linux, macOS and Windows give them higher ports.
 func FreePort(ctx context.Context) (port int, err error) {
 	for range 100 {
 		port = 20000 + rand.IntN(10000) //nolint:gosec // a port isn't a secret
@@ -266,10 +274,11 @@ type ClusterConfig struct {
 
 // ClusterSettings are the settings in a jobrunner.yaml.
 type ClusterSettings struct {
-	// Kubeconfig is a file, or if empty KUBECONFIG, the user's file, or the Pod's service account.
+	// Kubeconfig is the name of a file. "" is the first that exists of KUBECONFIG, the user's file, and the service
+	// account of this process's Pod.
 	Kubeconfig yamlfile.Text `yaml:"kubeconfig"`
 	Context    yamlfile.Text `yaml:"context"`   // of the file; "" is its current context
-	Namespace  yamlfile.Text `yaml:"namespace"` // "" is the context's, or else this process's Pod's, or else default
+	Namespace  yamlfile.Text `yaml:"namespace"` // "" is the context's namespace, otherwise this process's Pod's, otherwise default
 	URL        yamlfile.Text `yaml:"url"`       // how Pods reach this jobrunner, without a path
 	// GPULabel is the node label that names the GPU product. The default is the label of NVIDIA's feature discovery.
 	GPULabel yamlfile.Text `yaml:"gpu_label"`

@@ -88,11 +88,7 @@ func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
 	maps.Copy(env, s.Env)
 	env["RUNPOD_ENDPOINT_ID"], env["RUNPOD_POD_ID"] = engine.EndpointOf(s.Endpoint), s.ID
 	if len(s.Devices) > 0 {
-		var uuids []string
-		for _, d := range s.Devices {
-			uuids = append(uuids, d.UUID)
-		}
-		env["CUDA_VISIBLE_DEVICES"] = strings.Join(uuids, ",")
+		env["CUDA_VISIBLE_DEVICES"] = strings.Join(s.DeviceUUIDs(), ",")
 	}
 	switch {
 	case s.Port != 0:

@@ -33,9 +33,9 @@ type container struct {
 	exit      run.Exit    // set before life ends
 	stopping  atomic.Bool // the jobrunner stops it
 
-	mu      sync.Mutex
-	finding bool // findProcess runs
-	pid     int  // of its first process; 0 if unknown
+	mu             sync.Mutex
+	findingProcess bool // findProcess runs
+	pid            int  // of its first process; 0 if unknown
 }
 
 // lifecycle waits for and stops a container that is attached to the jobrunner, or detached.
@@ -79,7 +79,7 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 			return nil, err
 		}
 	}
-	c := newContainer(engine, "gpucloud-"+notInNames.ReplaceAllString(s.ID, "-")+"-"+uuid.NewString()[:8], s.Log)
+	c := newContainer(engine, "gpucloud-"+invalidInName.ReplaceAllString(s.ID, "-")+"-"+uuid.NewString()[:8], s.Log)
 	args, env, err := containerSpec{settings, s, c.name, e.register.Run(), engine.podman, runtime.GOOS}.args(scratch)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,8 @@ func (e *Executor) ScratchFolder() (string, error) {
 	return os.MkdirTemp(e.scratch, "gpucloud-")
 }
 
-var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_.-]+`)
+// invalidInName matches characters that a container's name can't have.
+var invalidInName = regexp.MustCompile(`[^a-zA-Z0-9_.-]+`)
 
 // supervise waits for the container's end and removes it.
 func (c *container) supervise() {
@@ -171,7 +172,7 @@ func (a attachedLifecycle) wait(c *container) run.Exit {
 	if code <= 0 {
 		return run.Exit{Text: a.command.Exit(), OK: code == 0}
 	}
-	s, _ := c.inspect(probeTimeout) // without an answer of the engine, oom stays false
+	s, _ := c.inspect(probeTimeout) // if the engine doesn't answer, oom stays false
 	if code == statusKilled && !s.oom && a.command.OOMKills() > 0 {
 		// Podman doesn't always report an OOM kill, and Docker doesn't for children of the container.
 		return run.Exit{Text: fmt.Sprintf("exit status %d: killed by SIGKILL, probably by the kernel: it killed processes for lack of memory meanwhile", code)}
@@ -297,8 +298,8 @@ func (c *container) Usage() run.Usage {
 	}
 	c.mu.Lock()
 	pid := c.pid
-	if pid == 0 && !c.finding {
-		c.finding = true
+	if pid == 0 && !c.findingProcess {
+		c.findingProcess = true
 		c.engine.probes.Go(c.findProcess)
 	}
 	c.mu.Unlock()
@@ -315,7 +316,7 @@ func (c *container) findProcess() {
 	id, err := c.engine.runCLI(ctx, "inspect", "--format", "{{.State.Pid}}", c.name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.finding = false
+	c.findingProcess = false
 	if err == nil {
 		c.pid, _ = strconv.Atoi(strings.TrimSpace(id)) // 0 if the engine names none
 	}

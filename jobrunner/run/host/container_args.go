@@ -12,10 +12,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Labels of containers. A container with folderLabel outlives a jobrunner that is killed, and the next
-// start finds it. A container with processLabel ends with the jobrunner's process.
+// Labels of containers and networks. An object with folderLabel outlives a jobrunner that is killed, and the next
+// start finds it. An object with runLabel belongs to one run: if that run is killed, the next start removes it.
 const (
-	processLabel  = "gpucloud.run"
+	runLabel      = "gpucloud.run"
 	folderLabel   = "gpucloud.deployment" // Spec.FolderID
 	endpointLabel = "gpucloud.endpoint"
 	workerLabel   = "gpucloud.worker"
@@ -93,12 +93,12 @@ func (c containerSpec) labels() (labels []string) {
 	return append(labels, ownerLabel(c.FolderID(), c.runID))
 }
 
-// ownerLabel returns the label with the id of the data folder, or of the process if it has no folder.
+// ownerLabel returns the label with the id of the data folder, or with the id of the run if folderID is "".
 func ownerLabel(folderID, runID string) string {
 	if folderID != "" {
 		return folderLabel + "=" + folderID
 	}
-	return processLabel + "=" + runID
+	return runLabel + "=" + runID
 }
 
 // network returns the network of the container; "" is the engine's default.
@@ -226,24 +226,24 @@ func (c containerSpec) urlInContainer(url string) string {
 
 // devices returns the options that let the container see only its own GPUs.
 func (c containerSpec) devices() (args []string) {
-	all := uuids(c.Spec)
+	uuids := c.DeviceUUIDs()
 	switch {
-	case len(all) == 0:
+	case len(uuids) == 0:
 		return nil
 	case c.podman:
-		for _, id := range all {
+		for _, id := range uuids {
 			args = append(args, "--device", "nvidia.com/gpu="+id)
 		}
 		return args
 	}
-	return []string{"--gpus", `"device=` + strings.Join(all, ",") + `"`} // quoted: the option is a CSV line
+	return []string{"--gpus", `"device=` + strings.Join(uuids, ",") + `"`} // quoted: the option is a CSV line
 }
 
 // csvLine formats the value of an option that is a CSV line.
-func csvLine(all ...string) (string, error) {
+func csvLine(fields ...string) (string, error) {
 	var line strings.Builder
 	w := csv.NewWriter(&line)
-	if err := w.Write(all); err != nil {
+	if err := w.Write(fields); err != nil {
 		return "", err
 	}
 	w.Flush()

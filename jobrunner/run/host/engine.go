@@ -21,7 +21,7 @@ const (
 	probeTimeout      = 5 * time.Second
 	backgroundTimeout = 20 * time.Second // for probes without a waiting caller: a busy Podman is slow
 	removeTimeout     = 30 * time.Second
-	reprobeAfter      = 15 * time.Second // interval of probes of an engine that doesn't work
+	reprobeInterval   = 15 * time.Second // for an engine that doesn't work
 )
 
 // engineNames are the CLIs of engines, best first.
@@ -109,15 +109,15 @@ func (es *engines) firstUsable() (*containerEngine, error) {
 	case len(es.all) == 0:
 		return nil, errNoEngine
 	}
-	var reason []string
+	var reasons []string
 	for _, e := range es.all {
 		err := e.problem()
 		if err == nil {
 			return e, nil
 		}
-		reason = append(reason, err.Error())
+		reasons = append(reasons, err.Error())
 	}
-	return nil, errors.New("no container engine works: " + strings.Join(reason, "; "))
+	return nil, errors.New("no container engine works: " + strings.Join(reasons, "; "))
 }
 
 func (es *engines) describe() (lines []string) {
@@ -144,14 +144,14 @@ func (es *engines) removeContainers(ctx context.Context, runID string, paths []s
 	for _, path := range paths {
 		e := newEngine(ctx, path, nil)
 		ctx, cancel := context.WithTimeout(ctx, removeTimeout)
-		ids, removeErr := e.runCLI(ctx, "ps", "--all", "--quiet", "--filter", "label="+processLabel+"="+runID)
+		ids, removeErr := e.runCLI(ctx, "ps", "--all", "--quiet", "--filter", "label="+runLabel+"="+runID)
 		if all := strings.Fields(ids); removeErr == nil && len(all) > 0 {
 			if _, removeErr = e.runCLI(ctx, append([]string{"rm", "--force"}, all...)...); removeErr == nil {
 				removed += len(all)
 			}
 		}
 		if removeErr == nil {
-			removeErr = e.removeNetworks(ctx, processLabel+"="+runID)
+			removeErr = e.removeNetworks(ctx, runLabel+"="+runID)
 		}
 		cancel()
 		err = errors.Join(err, removeErr)
@@ -177,7 +177,7 @@ func (e *containerEngine) probe(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	part := "Server"
-	if e.podman { // It has no daemon. podman info has no further checks, but queries dpkg for 0.3 s.
+	if e.podman { // It has no daemon. podman info checks no more, but queries dpkg for 0.3 s.
 		part = "Client"
 	}
 	version, err := e.runCLI(ctx, "version", "--format", "{{."+part+".Version}}")
@@ -190,7 +190,7 @@ func (e *containerEngine) probe(ctx context.Context, timeout time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.version, e.host, e.err = strings.TrimSpace(version), strings.TrimSpace(host), err
-	e.probing, e.nextProbe = false, time.Now().Add(reprobeAfter)
+	e.probing, e.nextProbe = false, time.Now().Add(reprobeInterval)
 }
 
 // reprobe probes an engine that worked: it may no longer work.

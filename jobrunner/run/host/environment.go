@@ -52,7 +52,7 @@ func (l *localSettings) environment(s run.Spec, extra ...string) []string {
 		env = append(env, name+"="+value.Value)
 	}
 	// A template can't give its workers the GPUs of others.
-	env = append(env, visibleDevices+"="+strings.Join(uuids(s), ","))
+	env = append(env, visibleDevices+"="+strings.Join(s.DeviceUUIDs(), ","))
 	if len(s.Mounts) > 0 {
 		env = append(env, volumeVariable+"="+s.Mounts[0].Dir)
 	}
@@ -64,13 +64,6 @@ func inherit(env []string, name string) []string {
 		env = append(env, name+"="+value)
 	}
 	return env
-}
-
-func uuids(s run.Spec) (all []string) {
-	for _, d := range s.Devices {
-		all = append(all, d.UUID)
-	}
-	return all
 }
 
 // codeVariables are variables that make a loader, shell, language runtime or tool run or load

@@ -36,7 +36,7 @@ type rule struct {
 	handle run.Handler // a function instead of process, command or container
 }
 
-// A rule has exactly one of these keys.
+// kinds are the keys that select how a rule runs its images. A rule has exactly one of them.
 var kinds = []string{"process", "command", "container"}
 
 func (r rule) kind() string {
@@ -169,8 +169,8 @@ func (r *rule) check(folder string) (err error) {
 	return r.Container.check()
 }
 
-// variablePattern is the syntax of template_env.
-var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$|^\*$`)
+// templateEnvForm is the syntax of an item of template_env.
+var templateEnvForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$|^\*$`)
 
 // nameForm is the syntax of a variable's name.
 var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -209,7 +209,7 @@ func (l *localSettings) check(r *rule, folder string) error {
 		}
 	}
 	for _, pattern := range l.TemplateEnv {
-		if !variablePattern.MatchString(pattern.Value) {
+		if !templateEnvForm.MatchString(pattern.Value) {
 			return configErrorf(pattern.Line, "invalid template_env %q: expected the name of a variable, or its beginning and *", pattern.Value)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// lines reads the lines of a command, trimmed and as valid UTF-8. The last line may lack a
-// newline. A value that jq or an indenting encoder prints is one line: from its first bracket to the closing bracket.
+// lines reads the lines of a command, trimmed and as valid UTF-8. The last line may lack a newline.
+// An indented JSON value, such as jq prints, is one line.
 type lines struct{ input *bufio.Reader }
 
 func newLines(input io.Reader) *lines { return &lines{bufio.NewReaderSize(input, 64<<10)} }

@@ -64,11 +64,11 @@ func TestUnknownImages(t *testing.T) {
 func TestHandlers(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
-		text   string
-		mode   os.FileMode
-		perJob bool
-		output string // for the input "hello"; "" if not run
-		fault  string
+		text    string
+		mode    os.FileMode
+		perJob  bool
+		output  string // for the input "hello"; "" if not run
+		wantErr string
 	}{
 		"plain.py":     {"import sys, json\n# import runpod later\nprint(json.dumps(json.load(sys.stdin).upper()))\n", 0o600, true, `"HELLO"`, ""},
 		"sdk.py":       {"import json\nimport runpod\n", 0o600, false, "", ""},
@@ -96,8 +96,8 @@ func TestHandlers(t *testing.T) {
 				must.Succeed(t, os.Mkdir(file, 0o700))
 			}
 			h, err := NewHandler("dev/handler", file)
-			if c.fault != "" {
-				must.ErrorContains(t, err, c.fault)
+			if c.wantErr != "" {
+				must.ErrorContains(t, err, c.wantErr)
 				return
 			}
 			must.Require(t, err == nil && h.PerJob == c.perJob, "the handler is", h, err, "want PerJob", c.perJob)

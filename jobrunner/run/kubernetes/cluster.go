@@ -169,7 +169,7 @@ func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Store, 
 	return informer.GetStore(), nil
 }
 
-func objectsIn[T any](store cache.Store) (all []*T) {
+func cachedObjects[T any](store cache.Store) (all []*T) {
 	for _, object := range store.List() {
 		all = append(all, object.(*T))
 	}

@@ -33,7 +33,7 @@ type inventory struct {
 
 // nodes returns the nodes, sorted by name.
 func (in *inventory) nodes() []*core.Node {
-	nodes := objectsIn[core.Node](in.store)
+	nodes := cachedObjects[core.Node](in.store)
 	slices.SortFunc(nodes, func(a, b *core.Node) int { return strings.Compare(a.Name, b.Name) })
 	return nodes
 }

@@ -16,7 +16,7 @@ func (p *process) followLog(last time.Time) {
 	ctx, logged := p.life, false
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		pod, gone, changed := p.latest()
-		ended := gone || viewOf(pod).ended
+		ended := gone || statusOf(pod).ended
 		newest, err := p.readLog(ctx, last)
 		if newest.After(last) {
 			last, pause = newest, 100*time.Millisecond

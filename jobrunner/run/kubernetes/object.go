@@ -16,15 +16,14 @@ import (
 )
 
 const (
-	containerName = "worker"
-	// addressVariable has a pod's own address.
-	addressVariable = "RUNPOD_PUBLIC_IP"
+	containerName   = "worker"
+	addressVariable = "RUNPOD_PUBLIC_IP" // has a pod's own address
 	gpuResource     = "nvidia.com/gpu"
 	// Suffixes of the names of a Pod's Secrets.
 	envSuffix, loginSuffix = "-env", "-login"
 )
 
-// shortestGrace is the time after SIGTERM, in seconds. With 0 the Pod would be gone before its container.
+// shortestGrace is the time from SIGTERM to SIGKILL, in seconds. With 0 the Pod would be gone before its container.
 var shortestGrace int64 = 1
 
 // labels returns the labels of all objects of a worker or pod. Objects with folderLabel outlive a jobrunner

@@ -19,12 +19,12 @@ func (c *Cluster) Orphans(ctx context.Context, folderID string) (all []run.Orpha
 	if err := c.watchPersistent(ctx, folderID); err != nil {
 		return nil, err
 	}
-	for _, pod := range objectsIn[core.Pod](c.persistentPods) {
+	for _, pod := range cachedObjects[core.Pod](c.persistentPods) {
 		if c.isFollowed(pod.Name) {
 			continue
 		}
 		generation, err := strconv.ParseInt(pod.Labels[podRunLabel], 10, 64)
-		if status := viewOf(pod); err != nil || !status.started || pod.DeletionTimestamp != nil {
+		if err != nil || !statusOf(pod).started || pod.DeletionTimestamp != nil {
 			generation = -1 // it never ran, or is being deleted
 		}
 		all = append(all, c.newOrphan(pod, generation))

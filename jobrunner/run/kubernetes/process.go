@@ -93,12 +93,12 @@ func (p *process) create(ctx context.Context) error {
 	api := p.cluster.client.core
 	for _, secret := range p.objects.secrets {
 		if _, err := api.Secrets(p.cluster.namespace).Create(ctx, secret, meta.CreateOptions{}); err != nil {
-			return fmt.Errorf("the cluster does not take the %s's Secret: %w", p.kind, err)
+			return fmt.Errorf("the cluster rejected the %s's Secret: %w", p.kind, err)
 		}
 	}
 	pod, err := api.Pods(p.cluster.namespace).Create(ctx, p.objects.pod, meta.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("the cluster does not take the %s's Pod: %w", p.kind, err)
+		return fmt.Errorf("the cluster rejected the %s's Pod: %w", p.kind, err)
 	}
 	// The cluster removes Secrets with their Pod, in case this process ends before it removes them.
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":%q,"uid":%q}]}}`, pod.Name, pod.UID)
@@ -129,7 +129,7 @@ func (p *process) latest() (pod *core.Pod, gone bool, changed <-chan struct{}) {
 func (p *process) awaitRunning(ctx context.Context) error {
 	for logged := ""; ; {
 		pod, gone, changed := p.latest()
-		status := viewOf(pod)
+		status := statusOf(pod)
 		switch {
 		case gone:
 			return errors.New("its Pod was deleted before it ran")
@@ -153,7 +153,7 @@ func (p *process) awaitRunning(ctx context.Context) error {
 func (p *process) supervise() {
 	for {
 		pod, gone, changed := p.latest()
-		if status := viewOf(pod); gone || status.ended {
+		if status := statusOf(pod); gone || status.ended {
 			p.mu.Lock()
 			switch {
 			case p.stopped:
@@ -290,8 +290,9 @@ func (p *process) Address() string {
 // Usage is unknown: the container runs on another machine.
 func (p *process) Usage() run.Usage { return run.Usage{} }
 
-type view struct {
-	waitReason string // why it isn't scheduled
+// podStatus is the status of a Pod's container.
+type podStatus struct {
+	waitReason string // why the Pod isn't scheduled
 	failure    string // why it can't start; the cluster would retry forever
 	started    bool
 	ended      bool
@@ -305,9 +306,9 @@ var startFailures = []string{
 	"StartError", "ContainerCannotRun",
 }
 
-func viewOf(pod *core.Pod) (v view) {
+func statusOf(pod *core.Pod) (status podStatus) {
 	if pod == nil {
-		return v
+		return status
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name != containerName {
@@ -315,26 +316,26 @@ func viewOf(pod *core.Pod) (v view) {
 		}
 		switch s := c.State; {
 		case s.Terminated != nil && slices.Contains(startFailures, s.Terminated.Reason):
-			v.failure = fmt.Sprintf("its container can't be started: %s: %s", s.Terminated.Reason, s.Terminated.Message)
-			return v
+			status.failure = fmt.Sprintf("its container can't be started: %s: %s", s.Terminated.Reason, s.Terminated.Message)
+			return status
 		case s.Terminated != nil:
-			return view{started: true, ended: true, exit: run.Exit{
+			return podStatus{started: true, ended: true, exit: run.Exit{
 				Text: procgroup.StatusText(int(s.Terminated.ExitCode), s.Terminated.Reason == "OOMKilled"), OK: s.Terminated.ExitCode == 0,
 			}}
 		case s.Running != nil:
-			v.started = true
+			status.started = true
 		case s.Waiting != nil && slices.Contains(startFailures, s.Waiting.Reason):
-			v.failure = fmt.Sprintf("its container can't be started: %s: %s", s.Waiting.Reason, s.Waiting.Message)
+			status.failure = fmt.Sprintf("its container can't be started: %s: %s", s.Waiting.Reason, s.Waiting.Message)
 		}
 	}
 	switch pod.Status.Phase {
 	case core.PodFailed, core.PodSucceeded: // evicted or preempted, or its node is gone
-		return view{started: true, ended: true, exit: run.Exit{Text: fmt.Sprintf("the cluster ended it: %s: %s", pod.Status.Reason, pod.Status.Message)}}
+		return podStatus{started: true, ended: true, exit: run.Exit{Text: fmt.Sprintf("the cluster ended it: %s: %s", pod.Status.Reason, pod.Status.Message)}}
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == core.PodScheduled && c.Status == core.ConditionFalse {
-			v.waitReason = c.Message
+			status.waitReason = c.Message
 		}
 	}
-	return v
+	return status
 }

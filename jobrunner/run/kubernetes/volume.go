@@ -51,7 +51,7 @@ func (c *Cluster) ensureClaim(ctx context.Context, m run.Mount) error {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("the cluster does not take the claim of the volume %s: %w", m.Name, err)
+		return fmt.Errorf("the cluster rejected the claim of the volume %s: %w", m.Name, err)
 	}
 	return nil
 }

@@ -107,8 +107,8 @@ func killEach(killed map[identity]bool, match func(process) bool) (running int) 
 // processCache shares one scan of all processes between groups that ask at about the same time.
 var processCache struct {
 	sync.Mutex
-	at  time.Time
-	all []process
+	scannedAt time.Time
+	processes []process
 }
 
 const processCacheTime = 500 * time.Millisecond
@@ -116,21 +116,21 @@ const processCacheTime = 500 * time.Millisecond
 func recentProcesses() []process {
 	processCache.Lock()
 	defer processCache.Unlock()
-	if now := time.Now(); now.Sub(processCache.at) > processCacheTime || now.Before(processCache.at) {
-		processCache.all, processCache.at = processes(), now
+	if now := time.Now(); now.Sub(processCache.scannedAt) > processCacheTime || now.Before(processCache.scannedAt) {
+		processCache.processes, processCache.scannedAt = processes(), now
 	}
-	return processCache.all
+	return processCache.processes
 }
 
 // UsageOf returns the usage of a process, its group and their descendants, at most half a second old.
 func UsageOf(pid int) (u Usage) {
 	all := recentProcesses()
 	members := map[int]bool{pid: true}
-	for grown := true; grown; {
-		grown = false
+	for changed := true; changed; {
+		changed = false
 		for _, p := range all {
 			if !members[p.id] && (p.group == pid || members[p.parent]) {
-				members[p.id], grown = true, true
+				members[p.id], changed = true, true
 			}
 		}
 	}

@@ -50,8 +50,9 @@ type Group struct {
 	mu     sync.Mutex
 	reaped bool // the process id may belong to another process
 	killed bool
-	used   Usage       // latest measurement
-	oom    [2]oomKills // at the start and at the end
+	used   Usage // latest measurement
+
+	oomAtStart, oomAtEnd oomKills
 }
 
 // Usage is the resource usage of a group.
@@ -137,7 +138,7 @@ func (g *Group) supervise(startResult chan<- error, c Command) {
 	}
 	g.forget = c.Register.add(g.cmd.Process.Pid)
 	g.mu.Lock()
-	g.oom[0] = oomKillsOf(g.cmd.Process.Pid)
+	g.oomAtStart = oomKillsOf(g.cmd.Process.Pid)
 	g.mu.Unlock()
 	for _, o := range g.outputs {
 		g.copiers.Go(o.copy)
@@ -152,7 +153,7 @@ func (g *Group) supervise(startResult chan<- error, c Command) {
 
 	awaitExit(g.cmd)
 	g.mu.Lock()
-	g.oom[1] = oomKillsOf(g.cmd.Process.Pid) // an unreaped process still has its control group
+	g.oomAtEnd = oomKillsOf(g.cmd.Process.Pid) // an unreaped process still has its control group
 	g.measure()
 	sweep(g.cmd.Process.Pid, g.mark)
 	if state, err := g.cmd.Process.Wait(); err == nil { // not cmd.Wait, which closes the pipes
@@ -207,14 +208,17 @@ func (g *Group) Succeeded() bool { return g.cmd.ProcessState.Success() }
 // Code returns the exit status, or -1 if a signal ended the command. Call it after Done.
 func (g *Group) Code() int { return g.cmd.ProcessState.ExitCode() }
 
+// Stopped is the text of Exit if Kill ended the command.
+const Stopped = "stopped by the jobrunner"
+
 // Exit returns a human-readable text about the command's end. Call it after Done.
 func (g *Group) Exit() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.killed && !g.cmd.ProcessState.Exited() {
-		return "stopped by the jobrunner"
+		return Stopped
 	}
-	return exitText(g.cmd.ProcessState, g.oom[0], g.oom[1])
+	return exitText(g.cmd.ProcessState, g.oomAtStart, g.oomAtEnd)
 }
 
 // OOMKills returns how many processes of the machine the kernel killed for lack of memory
@@ -222,10 +226,10 @@ func (g *Group) Exit() string {
 func (g *Group) OOMKills() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.oom[0].machine < 0 {
+	if g.oomAtStart.machine < 0 {
 		return 0
 	}
-	return max(0, g.oom[1].machine-g.oom[0].machine)
+	return max(0, g.oomAtEnd.machine-g.oomAtStart.machine)
 }
 
 // Usage returns the resource usage of the group. After its end the memory is 0.

@@ -20,7 +20,7 @@ const MarkVariable = "GPUCLOUD_PROCESS"
 
 // Register is a folder with a locked file for each run of a jobrunner. The file exists from
 // before the first group until after the last. The file of a killed run stays, without a
-// lock. Each process of a run has a mark that begins with the name of the run's file, without the suffix.
+// lock. The mark of each process begins with its run's id, which is the file's name without the suffix.
 // Processes are recognized by their marks, because the system reuses process ids. Several jobrunners may share
 // the folder.
 //
@@ -49,7 +49,7 @@ func OpenRegister(dir string) (*Register, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("writing to the data folder: %w", err)
 	}
-	// The file gets its name after it is locked, so that no other run takes this run for a killed one.
+	// The file gets its name after it is locked. Otherwise another run could mistake this run for a killed one.
 	unnamed := filepath.Join(dir, "."+r.run)
 	f, err := os.OpenFile(unnamed, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err == nil {

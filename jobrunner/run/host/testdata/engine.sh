@@ -1,7 +1,7 @@
 #!/bin/sh
-# A container engine's command line as far as the jobrunner uses it. A container
-# is a file in $FAKE_ENGINE/containers, and the process that started it. The
-# file calls has the arguments of every call.
+# A fake CLI of a container engine with the commands that the jobrunner uses. A
+# container is a file in $FAKE_ENGINE/containers, and the process that started it.
+# The file calls has the arguments of every call.
 cd "${FAKE_ENGINE:?}" || exit 1
 {
 	printf 'CALL'
@@ -23,7 +23,7 @@ version)
 	echo 99.1
 	;;
 context) echo unix:///run/fake.sock ;;
-network) ;; # there are none
+network) ;; # succeeds, and lists no network
 image)
 	for last; do :; done
 	grep -qxF "$last" images 2>/dev/null || { echo "Error: No such image" >&2; exit 1; }
