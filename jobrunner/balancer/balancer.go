@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -165,8 +166,7 @@ func (b *balancer) answerError(w http.ResponseWriter, r *http.Request, err error
 		abortConnection()
 	}
 	b.Logger.WarnContext(r.Context(), "a worker did not answer a request", "path", r.URL.Path, "error", err)
-	var timeout interface{ Timeout() bool }
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if netErr, ok := errors.AsType[net.Error](err); ok && netErr.Timeout() {
 		refuse(w, statusTimeout, "the worker did not begin to answer within %s", responseTimeout)
 		return
 	}

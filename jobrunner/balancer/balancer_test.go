@@ -32,13 +32,13 @@ type singleWorker struct {
 	openRequests sync.WaitGroup // a response may be read before done is called
 }
 
-func (o *singleWorker) Pick(ctx context.Context, _ string) (string, func(), error) {
-	if o.address == "" {
+func (w *singleWorker) Pick(ctx context.Context, _ string) (string, func(), error) {
+	if w.address == "" {
 		<-ctx.Done()
 		return "", nil, ctx.Err()
 	}
-	o.openRequests.Add(1)
-	return o.address, o.openRequests.Done, nil
+	w.openRequests.Add(1)
+	return w.address, w.openRequests.Done, nil
 }
 
 func newBalancer(w Workers) http.Handler {

@@ -11,12 +11,12 @@ import (
 // backoff delays the start of workers after failures. It ignores reports from workers of other
 // versions of the endpoint. It is safe for concurrent use.
 type backoff struct {
-	mu       sync.Mutex
-	version  int64     // of the endpoint
-	failures int       // in a row
-	retryAt  time.Time // when workers may start again; zero means now
-	latest   string    // latest failure, until a worker is ready
-	logged   []string  // signatures of the failures that were logged
+	mu               sync.Mutex
+	version          int64     // of the endpoint
+	failures         int       // in a row
+	retryAt          time.Time // when workers may start again; zero means now
+	latestFailure    string    // until a worker is ready
+	loggedSignatures []string  // of failures
 }
 
 // recordFailure records a failure, and reports whether to log it. A failure during a pause doesn't lengthen the pause.
@@ -26,12 +26,12 @@ func (b *backoff) recordFailure(version int64, failure string, now time.Time) (i
 	if version != b.version {
 		return false
 	}
-	if s := signature(failure); !slices.Contains(b.logged, s) {
+	if s := signature(failure); !slices.Contains(b.loggedSignatures, s) {
 		isNew = true
-		b.logged = append(b.logged, s)
-		b.logged = b.logged[max(0, len(b.logged)-maxLogged):]
+		b.loggedSignatures = append(b.loggedSignatures, s)
+		b.loggedSignatures = b.loggedSignatures[max(0, len(b.loggedSignatures)-maxLoggedSignatures):]
 	}
-	b.latest = failure
+	b.latestFailure = failure
 	if !b.retryAt.IsZero() {
 		return isNew
 	}
@@ -61,27 +61,27 @@ func (b *backoff) ifCurrent(version int64, change func()) {
 }
 
 // recordReady records that a worker requested a job.
-func (b *backoff) recordReady(version int64) { b.ifCurrent(version, func() { b.latest = "" }) }
+func (b *backoff) recordReady(version int64) { b.ifCurrent(version, func() { b.latestFailure = "" }) }
 
 // recordServing records that a worker behind a load balancer is ready.
 func (b *backoff) recordServing(version int64) { b.ifCurrent(version, func() { b.failures = 0 }) }
 
 // recordJobDone records that a worker completed a job.
 func (b *backoff) recordJobDone(version int64) {
-	b.ifCurrent(version, func() { b.failures, b.logged, b.latest = 0, nil, "" })
+	b.ifCurrent(version, func() { b.failures, b.loggedSignatures, b.latestFailure = 0, nil, "" })
 }
 
 func (b *backoff) reset(version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.version, b.failures, b.logged, b.latest, b.retryAt = version, 0, nil, "", time.Time{}
+	b.version, b.failures, b.loggedSignatures, b.latestFailure, b.retryAt = version, 0, nil, "", time.Time{}
 }
 
 // failure returns the latest failure, or "" if a worker was ready after it.
 func (b *backoff) failure() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.latest
+	return b.latestFailure
 }
 
 // signature returns the same text for failures that differ only in an address, a time, an id, a count,
@@ -101,5 +101,5 @@ var varyingWord = regexp.MustCompile(`exit status \d+|[\w.:+-]*\d[\w.:+-]*`)
 // machineNote matches procgroup's note about a process that the kernel killed meanwhile.
 var machineNote = regexp.MustCompile(` \(meanwhile [^)]*\)`)
 
-// maxLogged bounds backoff.logged.
-const maxLogged = 20
+// maxLoggedSignatures bounds backoff.loggedSignatures.
+const maxLoggedSignatures = 20

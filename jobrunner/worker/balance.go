@@ -28,24 +28,24 @@ type waitingRequests struct {
 	ready chan struct{} // closed when a worker may be ready
 }
 
-func (b *waitingRequests) add(n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.count += n
+func (r *waitingRequests) add(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count += n
 }
 
-func (b *waitingRequests) state() (count int, ready <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.count, b.ready
+func (r *waitingRequests) state() (count int, ready <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count, r.ready
 }
 
 // wake makes the waiting requests look for a worker again.
-func (b *waitingRequests) wake() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	close(b.ready)
-	b.ready = make(chan struct{})
+func (r *waitingRequests) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.ready)
+	r.ready = make(chan struct{})
 }
 
 // Balanced reports whether an endpoint's workers serve HTTP behind a load balancer.
@@ -179,9 +179,9 @@ func checkHealth(ctx context.Context, client *http.Client, url string) (answer s
 		return err.Error(), true
 	}
 	response, err := client.Do(r)
-	var dial *net.OpError
+	netErr, ok := errors.AsType[*net.OpError](err)
 	switch {
-	case errors.As(err, &dial) && dial.Op == "dial":
+	case ok && netErr.Op == "dial":
 		return err.Error(), errors.Is(err, syscall.ECONNREFUSED)
 	case err != nil:
 		return err.Error(), true

@@ -34,9 +34,9 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 				return
 			}
 		}
-		taken := jobs
+		current := jobs
 		jobs = nil
-		for _, job := range taken {
+		for _, job := range current {
 			lives, next := w.runJob(ctx, handle, job, spec, &reports)
 			if !lives {
 				return

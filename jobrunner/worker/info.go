@@ -64,7 +64,7 @@ func (p *Pools) Failure(endpoint string) string {
 	if pool == nil {
 		return ""
 	}
-	lines := strings.Split(pool.blockedBecause(), "\n")
+	lines := strings.Split(pool.blockReason(), "\n")
 	if len(lines) == 1 {
 		return lines[0]
 	}
@@ -76,7 +76,7 @@ func (p *Pools) Failure(endpoint string) string {
 func (p *Pools) DeadWorkers(endpoint string) (infos []Info) {
 	for _, pool := range p.poolsOf(endpoint) {
 		pool.mu.Lock()
-		for _, w := range pool.past {
+		for _, w := range pool.archived {
 			if info, _ := w.info(); w.died() {
 				infos = append(infos, info)
 			}
@@ -130,7 +130,7 @@ func (p *Pools) Log(endpoint, worker string) (*run.Log, bool) {
 func (p *pool) logOf(worker string) *run.Log {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, w := range append(p.all(), p.past...) {
+	for _, w := range append(p.all(), p.archived...) {
 		if w.id == worker {
 			return w.log
 		}

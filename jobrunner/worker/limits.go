@@ -34,6 +34,6 @@ const (
 )
 
 const (
-	maxReason = 2000 // length of a failure's text, in bytes
-	maxPast   = 10   // ended workers whose logs are kept, per endpoint
+	maxReason   = 2000 // length of a failure's text, in bytes
+	maxArchived = 10   // ended workers whose logs a pool keeps
 )

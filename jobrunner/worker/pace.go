@@ -55,7 +55,7 @@ const (
 func (w *worker) advise(kind int, text string) {
 	w.advice[kind] = text
 	mark := w.settings.Version + 1 // because 0 means that nothing was logged yet
-	if text == "" || w.pool.advised[kind].Swap(mark) == mark {
+	if text == "" || w.pool.advisedVersions[kind].Swap(mark) == mark {
 		return
 	}
 	w.pool.logger.Warn("advice on a worker: "+text, "endpoint", w.pool.id, "worker", w.id)

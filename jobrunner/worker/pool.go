@@ -27,16 +27,16 @@ type poolCore struct {
 	clock  *clock.Clock
 	logger *slog.Logger
 
-	latest  atomic.Pointer[Endpoint] // current settings
-	wake    chan struct{}            // signals that the load must be evaluated
-	full    atomic.Bool              // a change of jobs can't change the number of workers; see pool.isFull
-	active  atomic.Bool              // jobs have come or gone since the last evaluation
-	advised [advices]atomic.Int64    // by kind: 1 + the endpoint's version for which advice was logged, or 0
-	backoff backoff
-	waiting waitingRequests
+	currentSettings atomic.Pointer[Endpoint]
+	wake            chan struct{}         // signals that the load must be evaluated
+	full            atomic.Bool           // a change of jobs can't change the number of workers; see pool.isFull
+	active          atomic.Bool           // jobs have come or gone since the last evaluation
+	advisedVersions [advices]atomic.Int64 // by kind: 1 + the endpoint's version for which advice was logged, or 0
+	backoff         backoff
+	waiting         waitingRequests
 }
 
-func (p *poolCore) settings() Endpoint { return *p.latest.Load() }
+func (p *poolCore) settings() Endpoint { return *p.currentSettings.Load() }
 
 // poke triggers an evaluation of the load.
 func (p *poolCore) poke() { notify.Signal(p.wake) }
@@ -52,7 +52,7 @@ func (p *poolCore) jobsChanged() {
 }
 
 func (p *poolCore) takeParameters(w *worker, limit int) engine.Take {
-	settings := p.latest.Load()
+	settings := p.currentSettings.Load()
 	return engine.Take{Endpoint: p.id, Worker: w.id, Max: limit, Timeout: settings.Timeout, Leadership: settings.Leadership}
 }
 
@@ -66,7 +66,7 @@ type pool struct {
 	mu        sync.Mutex
 	workers   map[*worker]bool // all that aren't gone
 	failed    []*worker        // UNHEALTHY until they are replaced
-	past      []*worker        // ended, the latest last
+	archived  []*worker        // ended, the latest last
 	drained   bool             // no more workers may start
 	lastStart time.Time        // of a worker
 }
@@ -80,7 +80,7 @@ func startPool(ctx context.Context, c Config, settings Endpoint) *pool {
 		},
 		done: make(chan struct{}), stop: stop, workers: map[*worker]bool{},
 	}
-	p.latest.Store(&settings)
+	p.currentSettings.Store(&settings)
 	go p.run(ctx)
 	return p
 }
@@ -135,9 +135,9 @@ func (p *pool) find(test func(w *worker) bool) *worker {
 // all returns the live workers, and the failed ones that aren't replaced yet. The caller holds mu.
 func (p *pool) all() []*worker { return append(slices.Collect(maps.Keys(p.workers)), p.failed...) }
 
-// blockedBecause returns why no worker of the endpoint can work, or "" if a worker works. After a failure it
+// blockReason returns why no worker of the endpoint can work, or "" if a worker works. After a failure it
 // returns the old reason until a new worker is ready, or fails too.
-func (p *pool) blockedBecause() (reason string) {
+func (p *pool) blockReason() (reason string) {
 	if p.find(func(w *worker) bool { s := w.view().State; return s == Idle || s == Running }) != nil {
 		return ""
 	}
@@ -273,7 +273,7 @@ func (p *pool) retire(load engine.Load, now time.Time) (next time.Duration) {
 // update applies new settings. It must not be called concurrently.
 func (p *pool) update(settings Endpoint) {
 	before := p.settings()
-	p.latest.Store(&settings)
+	p.currentSettings.Store(&settings)
 	if settings.Version != before.Version {
 		p.backoff.reset(settings.Version)
 	}
@@ -302,10 +302,10 @@ func (p *pool) recordEnd(w *worker, failure string) {
 	p.poke()
 }
 
-// archive keeps the logs of the last maxPast ended workers. The caller holds mu.
+// archive keeps the logs of the last maxArchived ended workers. The caller holds mu.
 func (p *pool) archive(workers ...*worker) {
-	p.past = append(p.past, workers...)
-	p.past = p.past[max(0, len(p.past)-maxPast):]
+	p.archived = append(p.archived, workers...)
+	p.archived = p.archived[max(0, len(p.archived)-maxArchived):]
 }
 
 // hasFailedWorker reports whether a failed worker hasn't ended yet. The pause begins at its end. The caller holds mu.

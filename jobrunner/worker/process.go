@@ -197,7 +197,7 @@ func (w *worker) startFailure(exit run.Exit) string {
 	case exit.OK && w.settings.Balanced:
 		return "it ended right after its start, with " + exit.Text + ": a worker behind a load balancer has to serve HTTP at its PORT until it is stopped"
 	case exit.OK:
-		return "it ended with " + exit.Text + " and never asked for a job: does its program call serverless.start({\"handler\": …})? One that reads a job's input from stdin is run by command, not by process"
+		return "it ended with " + exit.Text + " and never asked for a job: does its program call serverless.start({\"handler\": …})? A program that reads a job's input from stdin needs command instead of process"
 	case w.pool.clock.Now().Sub(w.started) > startWindow:
 		return "it ended before it was ready, with " + exit.Text
 	}

@@ -127,17 +127,17 @@ func (w *worker) endTake() {
 
 // watch kills a worker that doesn't stop a revoked job. The caller holds the worker's lock.
 func (w *worker) watch(h *heldJob) {
-	held, release := context.WithCancel(w.life) // ends when the job leaves the worker
+	heldCtx, release := context.WithCancel(w.life) // ends when the job leaves the worker
 	h.release = release
 	w.watchers.Go(func() {
-		if !w.waitUntilRevoked(held, h.ref) {
+		if !w.waitUntilRevoked(heldCtx, h.ref) {
 			return
 		}
 		w.mu.Lock()
 		h.revoked = true
 		w.jobsChanged()
 		w.mu.Unlock()
-		if w.pool.clock.Sleep(held, stopGrace) == nil && w.waitRecorded(held, h) {
+		if w.pool.clock.Sleep(heldCtx, stopGrace) == nil && w.waitRecorded(heldCtx, h) {
 			w.killUnresponsive(h.ref.ID)
 		}
 	})

@@ -85,7 +85,7 @@ func TestDesiredCount(t *testing.T) {
 // Devices may be freed between a worker's refusal and its state THROTTLED.
 func TestFreedDevicesWakeNewWorkers(t *testing.T) {
 	core, w := new(poolCore), &worker{retry: make(chan struct{}, 1), taking: t.Context(), state: Initializing}
-	core.latest.Store(new(Endpoint))
+	core.currentSettings.Store(new(Endpoint))
 	w.pool = core
 	(&Pools{pools: map[string]*pool{"": {workers: map[*worker]bool{w: true}}}}).retryAll()
 	must.Equal(t, len(w.retry), 1, "signals to a worker that isn't THROTTLED yet")

@@ -59,7 +59,7 @@ func (e *Executor) openCluster(ctx context.Context, k *run.ClusterSettings, open
 	case k == nil:
 		return nil
 	case open == nil:
-		return fmt.Errorf("executor: %s is for the program jobrunner: this one runs workers on this machine only", onKubernetes)
+		return fmt.Errorf("executor: %s needs the program jobrunner: this program runs workers only on its own machine", onKubernetes)
 	}
 	var err error
 	e.cluster, err = open(ctx, run.ClusterConfig{ClusterSettings: *k, Run: e.register.Run(), Logger: e.log})
