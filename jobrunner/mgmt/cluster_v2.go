@@ -98,7 +98,7 @@ func createClusterV2(c *call, body clusterBodyV2) (w clusterV2, err error) {
 		cluster.Owner = c.owner
 		for i := range members {
 			members[i].Owner = c.owner
-			pod.Create(&members[i], c.FolderID, c.Clock.Wall())
+			pod.Init(&members[i], c.FolderID, c.Clock.Wall())
 		}
 		return cluster, members, err
 	})

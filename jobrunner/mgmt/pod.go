@@ -39,7 +39,7 @@ func createPod[B podBody](c *call, body B) (store.Pod, error) {
 	return store.Build(c.ctx(), c.Store, func(tx *store.Tx) (store.Pod, error) {
 		p, err := body.build(c, tx)
 		p.Owner = c.owner
-		pod.Create(&p, c.FolderID, c.Clock.Wall())
+		pod.Init(&p, c.FolderID, c.Clock.Wall())
 		return p, err
 	})
 }

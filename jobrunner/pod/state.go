@@ -1,9 +1,7 @@
 package pod
 
 import (
-	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
@@ -29,7 +27,7 @@ const (
 	restartQueued    // it ended, and is started again
 )
 
-// transitions are all transitions, as the package's documentation draws them. An event that isn't
+// transitions lists all transitions; the package's documentation has them as a table. An event that isn't
 // listed for a state is rejected if a user requested it, and otherwise ignored.
 var transitions = map[event]map[store.PodStatus]store.PodStatus{
 	start:   {store.PodExited: store.PodProvisioning, store.PodError: store.PodProvisioning},
@@ -106,8 +104,8 @@ func Do(p *store.Pod, a Action, now time.Time) error {
 	return nil
 }
 
-// Create gives a new pod its first state. folderID is the id of the data folder of the node that runs it.
-func Create(p *store.Pod, folderID string, now time.Time) {
+// Init gives a new pod its first state. folderID is the id of the data folder of the node that runs it.
+func Init(p *store.Pod, folderID string, now time.Time) {
 	p.PodState = store.PodState{Status: store.PodProvisioning, Run: 1, FolderID: folderID}
 	recordChange(p, "Rented by User", now)
 }
@@ -136,8 +134,17 @@ func recordChange(p *store.Pod, what string, now time.Time) {
 	}
 }
 
-func enumerate(actions []Action) string {
-	words := strings.Split(strings.Trim(fmt.Sprint(actions), "[]"), " ")
-	last := len(words) - 1
-	return strings.TrimPrefix(strings.Join(words[:last], ", ")+" and "+words[last], " and ")
+// enumerate returns a text such as "stop, restart and terminate".
+func enumerate(actions []Action) (text string) {
+	for i, a := range actions {
+		switch {
+		case i == 0:
+		case i == len(actions)-1:
+			text += " and "
+		default:
+			text += ", "
+		}
+		text += string(a)
+	}
+	return text
 }
