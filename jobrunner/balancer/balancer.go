@@ -23,7 +23,8 @@ import (
 // Workers has the workers of load-balancing endpoints.
 type Workers interface {
 	// Pick returns the address, host:port, of the ready worker with the fewest open requests. It counts an
-	// open request for the worker until done is called. It waits for a ready worker until ctx ends.
+	// open request for the worker until done is called. It waits for a ready worker until ctx ends. Any
+	// error but ctx's means that this node no longer runs the endpoint.
 	Pick(ctx context.Context, endpoint string) (address string, done func(), err error)
 }
 
@@ -97,15 +98,18 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	address, done, err := b.pick(r.Context(), endpoint)
 	if err != nil {
-		if httplimit.ServerStops(r.Context()) {
+		switch {
+		case httplimit.ServerStops(r.Context()):
 			httpanswer.ErrorForm.Fail(w, r, b.Logger, err)
-			return
-		}
-		if r.Context().Err() != nil {
+		case r.Context().Err() != nil:
 			abortConnection()
+		case errors.Is(err, context.Canceled):
+			w.Header().Set("Retry-After", httplimit.RetryAfter)
+			refuse(w, http.StatusBadRequest, "no worker of endpoint %s is ready, after %s: its workers and their logs say why", endpoint, readyTimeout)
+		default:
+			w.Header().Set("Retry-After", httplimit.RetryAfter)
+			refuse(w, http.StatusServiceUnavailable, "endpoint %s was deleted, or moved to another node: send the request again", endpoint)
 		}
-		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusBadRequest, "no worker of endpoint %s is ready, after %s: its workers and their logs say why", endpoint, readyTimeout)
 		return
 	}
 	defer done()

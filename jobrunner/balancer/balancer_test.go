@@ -3,6 +3,7 @@ package balancer
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,10 +30,14 @@ const key = "key-of-the-deployment"
 // singleWorker is a pool with at most one worker.
 type singleWorker struct {
 	address      string
+	err          error          // of Pick
 	openRequests sync.WaitGroup // a response may be read before done is called
 }
 
 func (w *singleWorker) Pick(ctx context.Context, _ string) (string, func(), error) {
+	if w.err != nil {
+		return "", nil, w.err
+	}
 	if w.address == "" {
 		<-ctx.Done()
 		return "", nil, ctx.Err()
@@ -187,6 +192,13 @@ func TestAnUpgradedConnectionPassesBothWays(t *testing.T) {
 	must.Hold(t, line == "echo hello\n", "got", line, err)
 	conn.Close()
 	pool.openRequests.Wait()
+}
+
+func TestRemovedEndpoint(t *testing.T) {
+	r, answer := httptest.NewRequest("GET", "/v2/ep1/x", nil), httptest.NewRecorder()
+	r.Header.Set("Authorization", "Bearer "+key)
+	newBalancer(&singleWorker{err: errors.New("removed")}).ServeHTTP(answer, r)
+	must.Hold(t, answer.Code == http.StatusServiceUnavailable && answer.Header().Get("Retry-After") != "", "answered", answer.Code, answer.Body)
 }
 
 func TestReadyTimeout(t *testing.T) {

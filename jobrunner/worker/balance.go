@@ -56,7 +56,7 @@ func (p *Pools) Balanced(endpoint string) bool {
 
 // Pick returns the address, host:port, of the ready worker with the fewest open requests, and counts a
 // request for it until done is called. It waits for a worker until ctx ends, and then returns the
-// error of ctx. If the endpoint has no pool, it immediately returns ErrNoWorker.
+// error of ctx. It returns ErrNoWorker if the endpoint has no pool, or as soon as the pool has ended.
 func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done func(), err error) {
 	pool := p.pool(endpoint)
 	if pool == nil {
@@ -71,6 +71,8 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 		pool.poke()
 		select {
 		case <-ready:
+		case <-pool.done:
+			err = ErrNoWorker
 		case <-ctx.Done():
 			err = ctx.Err()
 		}

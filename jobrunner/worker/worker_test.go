@@ -173,6 +173,15 @@ func TestUnknownImage(t *testing.T) {
 
 func TestRemove(t *testing.T) {
 	bubble(t, func(f *fixture) {
+		balanced := echo
+		balanced.ID, balanced.Balanced, balanced.Max = "balanced", true, 0
+		f.pools.Set(balanced)
+		go func() {
+			_, _, err := f.pools.Pick(f.t.Context(), "balanced")
+			must.ErrorIs(f.t, err, worker.ErrNoWorker, "a request that waits for a worker of a removed endpoint")
+		}()
+		synctest.Wait()
+		f.pools.Remove("balanced")
 		f.pools.Set(echo)
 		f.submit(engine.NewJob{})
 		f.pools.Remove("ep")

@@ -319,7 +319,7 @@ func TestSession(t *testing.T) {
 // If a worker gets its GPU while a snapshot is made, the snapshot is consistent.
 func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
 	b, p := newBusyPage(t)
-	b.mu.Lock()           // the page samples the GPUs meanwhile
+	b.mu.Lock()          // the page samples the GPUs meanwhile
 	b.gpus[0].Owner = "" // the state a moment ago
 	b.mu.Unlock()
 	var s struct {
