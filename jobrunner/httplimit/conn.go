@@ -117,9 +117,7 @@ func (c *conn) Close() error {
 // Closing a connection with unread data resets it. Many clients write the whole request
 // before they read, and report the reset instead of the response.
 func linger(c net.Conn) {
-	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
+	_ = closeWrite(c)
 	for end, remaining := time.Now().Add(lingerTime), int64(lingerBytes); remaining > 0 && time.Now().Before(end); remaining -= rateBytes {
 		_ = c.SetReadDeadline(time.Now().Add(lingerWindow))
 		if _, err := io.CopyN(io.Discard, c, rateBytes); err != nil {
@@ -129,8 +127,10 @@ func linger(c net.Conn) {
 }
 
 // CloseWrite closes the sending half, as net/http does before it closes a connection.
-func (c *conn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+func (c *conn) CloseWrite() error { return closeWrite(c.Conn) }
+
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return nil

@@ -37,13 +37,12 @@ const (
 // body is a *httpanswer.Refusal. The caller releases the reservation when it no longer needs the bytes.
 func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple int64) ([]byte, *httplimit.Reservation, error) {
 	body, reservation, err := a.Bodies.ReadBody(r, http.MaxBytesReader(w, r.Body, limit), limit, multiple, false)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		refusal := httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send a reference to the data instead, such as a URL", limit)
 		refusal.Close = true // instead of reading the rest
 		return nil, nil, refusal
-	case err != nil:
+	}
+	if err != nil {
 		return nil, nil, httpanswer.BodyRefused(r.Context(), err)
 	}
 	if !utf8.Valid(body) {

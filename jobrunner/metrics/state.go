@@ -70,23 +70,20 @@ func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	endpoints, err := c.source.EndpointLoads(ctx)
-	switch {
-	case sqldb.Temporary(err): // the counters in memory are still right
-		for _, counters := range c.jobs.collectors() {
-			counters.Collect(out)
-		}
-	case err != nil:
-		out <- prometheus.NewInvalidMetric(jobsNow, err)
-	default:
+	if err == nil {
 		existing := make(map[string]bool, len(endpoints))
 		for _, e := range endpoints {
 			existing[e.ID] = true
 			c.sendEndpoint(out, e)
 		}
 		c.jobs.keepOnly(existing)
+	}
+	if err == nil || sqldb.Temporary(err) { // during an outage of the database, the counters in memory are still right
 		for _, counters := range c.jobs.collectors() {
 			counters.Collect(out)
 		}
+	} else {
+		out <- prometheus.NewInvalidMetric(jobsNow, err)
 	}
 	for _, g := range c.source.Devices() {
 		sendDevice(out, g)

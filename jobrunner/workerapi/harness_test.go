@@ -119,14 +119,16 @@ func runProtocol(t *testing.T, test func(p *protocol)) {
 		p := &protocol{t: t, log: new(bytes.Buffer), fakeWorker: &fakeWorker{
 			jobs: make(chan []engine.Taken), stopIDs: make(chan []string), drain: make(chan struct{}),
 		}}
+		const free = 41 << 20
 		bodies := httplimit.NewMemory(1 << 30)
+		must.Do(bodies.Reserve(1<<30 - free))(t) // bodies of other requests
 		transport, stop := pipenet.Serve(workerapi.New(workerapi.Config{Authorize: authorize(p.fakeWorker), Bodies: bodies, Logger: slog.New(slog.NewTextHandler(p.log, nil))}))
 		p.client = &http.Client{Transport: transport}
 		defer func() {
 			stop()
 			synctest.Wait()
 			must.Hold(t, !strings.Contains(p.log.String(), workerKey), "the log contains the worker's key")
-			must.Succeed(t, must.Err(bodies.Reserve(1<<30)), "after all requests their memory isn't free")
+			must.Succeed(t, must.Err(bodies.Reserve(free)), "after all requests their memory isn't free")
 		}()
 		test(p)
 	})

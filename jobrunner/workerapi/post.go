@@ -90,10 +90,10 @@ func newUnusableError(body []byte, format string, args ...any) error {
 // readPost returns an *unusableError for an invalid body, but not for an incomplete body, which the worker
 // posts again. The caller must release the reservation, also after an error.
 func (a *api) readPost(r *http.Request) (p post, reservation *httplimit.Reservation, err error) {
-	if r.ContentLength > maxBody { // lets ReadBody read the start, which startsAsProgress needs
-		r.ContentLength = maxBody
+	if r.ContentLength > maxBody { // lets ReadBody read the start, which startsAsProgress needs, into its first reservation
+		r.ContentLength = maxBody + 1
 	}
-	body, reservation, err := a.Bodies.ReadBody(r, io.LimitReader(r.Body, maxBody+1), maxBody, 1, true)
+	body, reservation, err := a.Bodies.ReadBody(r, io.LimitReader(r.Body, maxBody+1), maxBody+1, 1, true)
 	if errors.Is(err, httplimit.ErrMemory) {
 		return p, nil, err // keeps the connection for the retry
 	}

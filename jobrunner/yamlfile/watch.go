@@ -11,9 +11,10 @@ import (
 // pollInterval is how often a file is checked, in real time, because people edit it.
 const pollInterval = time.Second
 
-// Watch calls onChange when the file's text changes or becomes unreadable. stop waits for a running call.
+// Watch calls onChange when the text of a file changes, or when the file becomes unreadable. text is the text as
+// last read. stop waits for a running call.
 func Watch(name string, text []byte, onChange func(text []byte, err error)) (stop func()) {
-	done := make(chan struct{})
+	done, unreadable := make(chan struct{}), false
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
 		ticker := time.NewTicker(pollInterval)
@@ -25,15 +26,10 @@ func Watch(name string, text []byte, onChange func(text []byte, err error)) (sto
 				return
 			}
 			current, err := flagfile.Read(name)
-			if err == nil && text != nil && bytes.Equal(current, text) || err != nil && text == nil {
+			if bytes.Equal(current, text) && unreadable == (err != nil) {
 				continue
 			}
-			text = current
-			if err != nil {
-				text = nil // unreadable: the error is reported once
-			} else if text == nil {
-				text = []byte{}
-			}
+			text, unreadable = current, err != nil
 			onChange(current, err)
 		}
 	})
