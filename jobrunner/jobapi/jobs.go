@@ -47,7 +47,8 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	return a.answerSubmittedJob(w, r, t, cmp.Or(wait, engine.DefaultWait), job, watch)
+	t.job = job.ID
+	return a.answerWhenEnded(w, r, t, cmp.Or(wait, engine.DefaultWait), job, watch)
 }
 
 // readSubmission reads a submitted job. The caller releases the reservation once the job is queued.
@@ -104,7 +105,7 @@ func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error
 	if err != nil {
 		return err
 	}
-	return a.answerWhenEnded(w, r, t, wait, engine.Job{})
+	return a.answerWhenEnded(w, r, t, wait, engine.Job{}, a.Engine.Watch(t.endpoint, t.job))
 }
 
 func (a *api) setTTL(r *http.Request, t target) error {

@@ -50,28 +50,14 @@ func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Du
 	}
 }
 
-// answerWhenEnded responds with a job once it has ended or the wait is over. If the database isn't available
-// then, it responds with the job as last read. A client that disconnects doesn't affect the job.
-func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job) error {
-	err := a.waitUntil(r.Context(), t, wait, func() (done bool, err error) {
-		latest, err := a.readJob(httplimit.AnswerContext(r.Context()), t)
-		if err == nil || !sqldb.Temporary(err) {
-			job = latest
-		}
-		return job.State.Terminal(), err
-	})
-	if err != nil && (job.State == "" || !sqldb.Temporary(err)) {
-		return err
-	}
-	return a.answerJob(w, r, t, job)
-}
-
-// answerSubmittedJob is answerWhenEnded for a job that this request submitted. If this process
-// records the result, the watch delivers it, and no read is needed. If there is no memory for the output, the
-// response shows an unfinished job: with an error the client wouldn't learn the job's id, and would lose the result.
-func (a *api) answerSubmittedJob(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
-	t.job = job.ID
-	stale := false // the job has changed since it was last read
+// answerWhenEnded responds with a job once it has ended or the wait is over, and stops the watch. submitted is the job if
+// this request submitted it, otherwise empty. If this process records the result, the watch delivers it without a
+// read. If the database isn't available at the end, the response shows the job as last read. If there is no memory
+// for the output of a submitted job, the response shows an unfinished job: with an error the client wouldn't learn
+// the job's id, and would lose the result. A client that disconnects doesn't affect the job.
+func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, submitted engine.Job, watch *engine.Watch) error {
+	job := submitted
+	stale := job.ID == "" // the job was never read, or has changed since
 	read := func() error {
 		latest, err := a.readJob(httplimit.AnswerContext(r.Context()), t)
 		if err == nil || !sqldb.Temporary(err) {
@@ -96,7 +82,7 @@ func (a *api) answerSubmittedJob(w http.ResponseWriter, r *http.Request, t targe
 	if err != nil && (job.State == "" || !sqldb.Temporary(err)) {
 		return err
 	}
-	if err = a.answerJob(w, r, t, job); errors.Is(err, httplimit.ErrMemory) {
+	if err = a.answerJob(w, r, t, job); submitted.ID != "" && errors.Is(err, httplimit.ErrMemory) {
 		job.State, job.Output, job.Error, job.Finished, err = engine.InProgress, nil, "", time.Time{}, nil
 		writeJob(w, job)
 	}
