@@ -173,49 +173,6 @@ func TestBuildsOfCatalogFile(t *testing.T) {
 	}
 }
 
-func TestGlobalVolumes(t *testing.T) {
-	const path = "/v2/global-volumes"
-	d := deploy(t)
-	created := d.mustSend(201, "POST", path, `{"name":" \tdata\u00a0"}`)
-	d.expectMembers(created, map[string]string{"name": `"data"`, "createdByUserId": `"default"`})
-	volume := path + "/" + created.get("id").(string)
-	d.mustSend(201, "POST", path, `{"name":"data"}`) // names need not be unique
-	must.Equal(t, d.mustSend(200, "GET", volume, "").text, created.text, "the object as read")
-	renamed := d.mustSend(200, "PATCH", volume, `{"name":"other "}`)
-	d.expectMembers(renamed, map[string]string{"name": `"other"`})
-	must.Equal(t, renamed.get("createdAt"), created.get("createdAt"), "createdAt after the rename", renamed.text)
-	for body, want := range map[string]string{
-		`{"name":""}`: "at least 1", `{"name":" \t\u00a0\u2003\u0085"}`: "a character that is not white space", `{"name":null}`: "got null", `{"size":1}`: "'size' not allowed",
-		`{"name":"` + strings.Repeat("é", 192) + `"}`: "got 192 characters, want at most 191", `{}`: "",
-	} {
-		d.expectRefusal(422, want, "POST", path, body)
-		d.expectRefusal(422, want, "PATCH", volume, body)
-	}
-	d.expectRefusal(422, "got no properties", "PATCH", volume, `{}`)
-	d.mustSend(201, "POST", path, `{"name":"`+strings.Repeat("é", 191)+`"}`)
-	d.mustSend(204, "DELETE", volume, "")
-	for _, method := range []string{"GET", "DELETE"} {
-		d.expectRefusal(404, "not found", method, volume, "")
-	}
-	d.expectRefusal(404, "not found", "PATCH", volume, `{"name":"x"}`)
-}
-
-// An update replaces the whole list of SSH keys.
-func TestSSHKeys(t *testing.T) {
-	d := deploy(t)
-	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": `[]`})
-	const twoKeys = `["ssh-ed25519 AAAA me@example.com","ecdsa-sha2-nistp256 BBBB"]`
-	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":`+twoKeys+`}`), map[string]string{"keys": twoKeys})
-	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": twoKeys})
-	for _, body := range []string{`{}`, `{"keys":null}`, `{"keys":"ssh-rsa AAAA"}`, `{"keys":[1]}`, `{"keys":["AAAA"]}`, `{"keys":["ssh-rsa"]}`, `{"keys":["ssh-rsa AAAA\nssh-rsa BBBB"]}`, `{"keys":[],"more":1}`} {
-		d.expectRefusal(422, "", "PUT", "/v2/account/ssh-keys", body)
-	}
-	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": twoKeys})
-	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["sk-ssh-ed25519@openssh.com CCCC"]}`), map[string]string{"keys": `["sk-ssh-ed25519@openssh.com CCCC"]`})
-	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":[]}`), map[string]string{"keys": `[]`})
-	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": `[]`})
-}
-
 // The catalog has the templates that come with the deployment, which can be read and used but not
 // changed, and the public templates of users.
 func TestCatalogTemplates(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 const smallCluster = `{"name":"c","type":"TRAINING","image":"i","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3}}`
@@ -142,4 +144,19 @@ func TestClusterFromTemplateV2(t *testing.T) {
 	d.mustSend(204, "DELETE", "/v2/clusters/"+id, "")
 	d.mustSend(204, "DELETE", "/v2/templates/"+template, "")
 	d.mustSend(204, "DELETE", "/v2/registries/"+registry, "")
+}
+
+// A cluster's pods are created together or not at all.
+func TestCreateClusterIsAtomic(t *testing.T) {
+	var s *store.Store
+	d := deploy(t, func(c *mgmt.Config) { s = c.Store })
+	_, _, err := s.CreateCluster(t.Context(), func(*store.Tx) (store.Cluster, []store.Pod, error) {
+		good := store.Pod{Head: store.Head{Name: "m"}, Cluster: new(store.ClusterMember), CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}}
+		bad := good
+		bad.CPU = nil
+		return store.Cluster{}, []store.Pod{good, bad}, nil
+	})
+	must.Hold(t, err != nil, "a pod without compute was stored")
+	d.expectMembers(d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", ""), map[string]string{"pods": `[]`})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters", ""), map[string]string{"clusters": `[]`})
 }

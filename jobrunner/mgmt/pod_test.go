@@ -10,8 +10,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 const (
@@ -329,21 +327,6 @@ func TestPodActionsV2(t *testing.T) {
 	must.Equal(t, d.mustSend(204, "POST", path+"/action", actionBody("terminate")).text, "")
 	d.expectRefusal(404, "not found", "GET", path, "")
 	d.expectRefusal(404, "not found", "DELETE", path, "")
-}
-
-// A cluster's pods are created together or not at all.
-func TestCreateClusterIsAtomic(t *testing.T) {
-	var s *store.Store
-	d := deploy(t, func(c *mgmt.Config) { s = c.Store })
-	_, _, err := s.CreateCluster(t.Context(), func(*store.Tx) (store.Cluster, []store.Pod, error) {
-		good := store.Pod{Head: store.Head{Name: "m"}, Cluster: new(store.ClusterMember), CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}}
-		bad := good
-		bad.CPU = nil
-		return store.Cluster{}, []store.Pod{good, bad}, nil
-	})
-	must.Hold(t, err != nil, "a pod without compute was stored")
-	d.expectMembers(d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", ""), map[string]string{"pods": `[]`})
-	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters", ""), map[string]string{"clusters": `[]`})
 }
 
 // paddedPod returns the body of a pod, padded to a size.

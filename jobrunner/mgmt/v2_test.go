@@ -58,6 +58,33 @@ func TestNetworkVolumeV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"name":"w"}`), map[string]string{"name": `"w"`, "size": `20`})
 }
 
+func TestGlobalVolumes(t *testing.T) {
+	const path = "/v2/global-volumes"
+	d := deploy(t)
+	created := d.mustSend(201, "POST", path, `{"name":" \tdata\u00a0"}`)
+	d.expectMembers(created, map[string]string{"name": `"data"`, "createdByUserId": `"default"`})
+	volume := path + "/" + created.get("id").(string)
+	d.mustSend(201, "POST", path, `{"name":"data"}`) // names need not be unique
+	must.Equal(t, d.mustSend(200, "GET", volume, "").text, created.text, "the object as read")
+	renamed := d.mustSend(200, "PATCH", volume, `{"name":"other "}`)
+	d.expectMembers(renamed, map[string]string{"name": `"other"`})
+	must.Equal(t, renamed.get("createdAt"), created.get("createdAt"), "createdAt after the rename", renamed.text)
+	for body, want := range map[string]string{
+		`{"name":""}`: "at least 1", `{"name":" \t\u00a0\u2003\u0085"}`: "a character that is not white space", `{"name":null}`: "got null", `{"size":1}`: "'size' not allowed",
+		`{"name":"` + strings.Repeat("é", 192) + `"}`: "got 192 characters, want at most 191", `{}`: "",
+	} {
+		d.expectRefusal(422, want, "POST", path, body)
+		d.expectRefusal(422, want, "PATCH", volume, body)
+	}
+	d.expectRefusal(422, "got no properties", "PATCH", volume, `{}`)
+	d.mustSend(201, "POST", path, `{"name":"`+strings.Repeat("é", 191)+`"}`)
+	d.mustSend(204, "DELETE", volume, "")
+	for _, method := range []string{"GET", "DELETE"} {
+		d.expectRefusal(404, "not found", method, volume, "")
+	}
+	d.expectRefusal(404, "not found", "PATCH", volume, `{"name":"x"}`)
+}
+
 func TestDeletedRegistryAuthV2(t *testing.T) {
 	d := deploy(t)
 	id := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)

@@ -85,3 +85,19 @@ func TestSecretRules(t *testing.T) {
 	d.expectRefusal(413, "", "POST", secretsPath, `{"name":"c","value":`+text("x", 33<<20)+`}`)
 	must.Hold(t, !strings.Contains(d.transcript.String(), "planted"), "an answer has a value")
 }
+
+// An update replaces the whole list of SSH keys.
+func TestSSHKeys(t *testing.T) {
+	d := deploy(t)
+	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": `[]`})
+	const twoKeys = `["ssh-ed25519 AAAA me@example.com","ecdsa-sha2-nistp256 BBBB"]`
+	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":`+twoKeys+`}`), map[string]string{"keys": twoKeys})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": twoKeys})
+	for _, body := range []string{`{}`, `{"keys":null}`, `{"keys":"ssh-rsa AAAA"}`, `{"keys":[1]}`, `{"keys":["AAAA"]}`, `{"keys":["ssh-rsa"]}`, `{"keys":["ssh-rsa AAAA\nssh-rsa BBBB"]}`, `{"keys":[],"more":1}`} {
+		d.expectRefusal(422, "", "PUT", "/v2/account/ssh-keys", body)
+	}
+	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": twoKeys})
+	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["sk-ssh-ed25519@openssh.com CCCC"]}`), map[string]string{"keys": `["sk-ssh-ed25519@openssh.com CCCC"]`})
+	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":[]}`), map[string]string{"keys": `[]`})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": `[]`})
+}
