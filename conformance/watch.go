@@ -114,6 +114,10 @@ func (w *exchangeWatch) follow(s *suite.WatchedExchange, endpoint, id, status st
 		return
 	}
 	s.Status = status
+	// Nor does it say what /cancel answers about a job that has ended, perhaps again after a retry.
+	if operation == "cancel" && suite.IsFinal(last.status) {
+		return
+	}
 	// The order of two concurrent exchanges is unknown.
 	if last.status != "" && last.at.Before(s.Sent) {
 		s.PreviousStatus, s.RetriedSince = last.status, last.retried
