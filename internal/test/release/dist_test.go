@@ -224,7 +224,7 @@ func (d dist) unpack(t *testing.T, name string) map[string][]byte {
 	text := d.read(t, name)
 	if strings.HasSuffix(name, ".zip") {
 		for _, f := range must.Do(zip.NewReader(strings.NewReader(text), int64(len(text))))(t).File {
-			files[f.Name] = readAll(t, must.Do(f.Open())(t))
+			files[f.Name] = must.Do(io.ReadAll(must.Do(f.Open())(t)))(t)
 		}
 		return files
 	}
@@ -235,13 +235,8 @@ func (d dist) unpack(t *testing.T, name string) map[string][]byte {
 			return files
 		}
 		must.Succeed(t, err)
-		files[h.Name] = readAll(t, r)
+		files[h.Name] = must.Do(io.ReadAll(r))(t)
 	}
-}
-
-func readAll(t *testing.T, r io.Reader) []byte {
-	t.Helper()
-	return must.Do(io.ReadAll(r))(t)
 }
 
 func readJSON(t *testing.T, path string, into any) {
