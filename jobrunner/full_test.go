@@ -36,9 +36,7 @@ func TestResultsOnAFullDisk(t *testing.T) {
 		d.testFullDisk("sdk/worker", func() {
 			close(release)
 			<-ends
-			for !strings.Contains(d.log.String(), "waits for the database in memory") {
-				sleep(t.Context(), 10*time.Millisecond)
-			}
+			d.log.Await(t, "waits for the database in memory", 1)
 			d.awaitJob(d.newestEndpoint, "IN_PROGRESS")
 			if len(answered) > 0 { // the result would not outlive this process
 				t.Errorf("the worker was answered %d before its result could be stored", <-answered)
@@ -74,15 +72,10 @@ func (d *checkedDeployment) testFullDisk(image string, endJob func()) {
 	}
 	status, text, err = d.call(t.Context(), http.MethodPost, "/v2/"+idleEndpoint+"/purge-queue", "")
 	must.Hold(t, err == nil && status == http.StatusOK, "purging:", status, text, err)
-	for deadline := time.Now().Add(time.Minute); ; sleep(t.Context(), 10*time.Millisecond) {
+	waitFor(t, func() (bool, any) {
 		_, text, err := d.call(t.Context(), http.MethodGet, path, "")
-		if err == nil && strings.Contains(text, "COMPLETED") && strings.Contains(text, output) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after the purge: %.200s, %v", text, err)
-		}
-	}
+		return err == nil && strings.Contains(text, "COMPLETED") && strings.Contains(text, output), fmt.Sprintf("the job is %.200s, %v", text, err)
+	})
 	d.expectEnded(&acceptedJobs{})
 }
 
@@ -110,8 +103,10 @@ func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	d.server.Start()
 	conn := must.Do(pgx.Connect(t.Context(), d.server.URL))(t)
 	defer conn.Close(context.Background())
-	for n := -1; n != 0; sleep(t.Context(), 10*time.Millisecond) {
+	waitFor(t, func() (bool, any) {
+		var n int
 		must.Succeed(t, conn.QueryRow(t.Context(), "SELECT COUNT(*) FROM jobs WHERE call_at > 0").Scan(&n))
-	}
+		return n == 0, n
+	})
 	must.Equal(t, calls.Load(), 1, "calls of the receiver")
 }

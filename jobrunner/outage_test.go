@@ -272,16 +272,13 @@ func (d *checkedDeployment) callInBackground(method, path, body string) <-chan a
 // awaitJob waits until an endpoint's newest job has a state, and returns its path.
 func (d *checkedDeployment) awaitJob(endpoint, state string) string {
 	d.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); sleep(d.t.Context(), 10*time.Millisecond) {
+	var list struct{ Requests []struct{ ID, Status string } }
+	waitFor(d.t, func() (bool, any) {
 		_, text, err := d.call(d.t.Context(), http.MethodGet, "/v2/"+endpoint+"/requests", "")
 		must.Succeed(d.t, err)
-		var list struct{ Requests []struct{ ID, Status string } }
-		if json.Unmarshal([]byte(text), &list) == nil && len(list.Requests) > 0 && list.Requests[0].Status == state {
-			return "/v2/" + endpoint + "/status/" + list.Requests[0].ID
-		}
-	}
-	d.t.Fatalf("no job became %s", state)
-	return ""
+		return json.Unmarshal([]byte(text), &list) == nil && len(list.Requests) > 0 && list.Requests[0].Status == state, text
+	})
+	return "/v2/" + endpoint + "/status/" + list.Requests[0].ID
 }
 
 // During an outage of the database each API answers from memory or with 503 in its own form, the log

@@ -85,7 +85,7 @@ func newestFirst[T any](list []T, created func(T) time.Time) []T {
 // addObjects adds the overview's objects other than endpoints. With ?pods=TEXT, only pods whose name,
 // id, image or state contains the text are listed.
 func (p *Page) addObjects(s *snapshot, r *http.Request) error {
-	all, err := p.objects.get(p.Clock.Now(), objectsAge, func() (Objects, error) { return p.Source.Objects(r.Context()) })
+	all, err := p.objects.get(objectsAge, func() (Objects, error) { return p.Source.Objects(r.Context()) })
 	if err != nil {
 		return err
 	}

@@ -298,11 +298,12 @@ type cachedValue[T any] struct {
 	value  T
 }
 
-// get returns the value. If it's older than age, it is read again.
-func (c *cachedValue[T]) get(now time.Time, age time.Duration, read func() (T, error)) (T, error) {
+// get returns the value. If it's older than age in real time, it is read again.
+func (c *cachedValue[T]) get(age time.Duration, read func() (T, error)) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if since := now.Sub(c.readAt); since >= 0 && since < age {
+	now := time.Now()
+	if now.Sub(c.readAt) < age {
 		return c.value, nil
 	}
 	value, err := read()

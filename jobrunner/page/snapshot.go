@@ -132,7 +132,7 @@ func (p *Page) serveSnapshot(w http.ResponseWriter, r *http.Request) *httpanswer
 	byVersion := s.sortWorkers()
 	p.history.recordCounts("", total)
 	s.Past = p.history.recentOf(endpointID, counts, others...)
-	if s.Costs, err = p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
+	if s.Costs, err = p.costs.get(costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
 		return p.newRefusal(r, err)
 	}
 	s.User = p.caller(r)
