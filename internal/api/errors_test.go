@@ -50,7 +50,7 @@ func TestErrorTexts(t *testing.T) {
 		"absence":   {404, nil, `{"title":"Not Found","status":404,"detail":"no such volume"}`, "404 Not Found: no such volume"},
 		"array":     {400, nil, `[{"error":"bad"}]`, `400 Bad Request: [{"error":"bad"}]`},
 		"long text": {404, nil, strings.Repeat("ü", 300), "404 Not Found: " + strings.Repeat("ü", 200) + "…." + notTheAPI("a server that answers in plain text")},
-		"401":       {401, nil, ``, "401 Unauthorized. The API key from GPUCLOUD_API_KEY is wrong or was revoked: set a valid one. A jobrunner with --ephemeral has a new key at each start, which its export lines have."},
+		"401":       {401, nil, ``, "401 Unauthorized. The API key from GPUCLOUD_API_KEY is wrong or was revoked: set a valid one. A jobrunner with --ephemeral prints a new key at each start."},
 		"403":       {403, nil, `{"message":"no."}`, "403 Forbidden: no. The API key from GPUCLOUD_API_KEY has no access to this: use a key that has access."},
 		"403, a scope": {403, nil, `{"title":"Forbidden","status":403,"detail":"no.","requiredScope":"billing:read"}`,
 			"403 Forbidden: no. The API key from GPUCLOUD_API_KEY lacks the scope billing:read: add it to the key, or use a key that has it."},
@@ -60,11 +60,11 @@ func TestErrorTexts(t *testing.T) {
 			"403 Forbidden. The API key from GPUCLOUD_API_KEY lacks the scope account:read, pods:write: add it to the key, or use a key that has it."},
 		"403, no scope": {403, nil, `{"title":"Forbidden","status":403,"scope":"<b>none</b>"}`,
 			"403 Forbidden. The API key from GPUCLOUD_API_KEY has no access to this: use a key that has access."},
-		"429":               {429, []string{"Retry-After", "3600"}, ``, "429 Too Many Requests. The rate limit is exceeded, and the deployment asks to wait 1h0m0s, but the longest wait is 5m0s. Apply again after that time."},
+		"429":               {429, []string{"Retry-After", "3600"}, ``, "429 Too Many Requests. The rate limit is exceeded. The deployment asks to wait 1h0m0s, which exceeds the longest wait of 5m0s: apply again later."},
 		"501":               {501, nil, ``, "501 Not Implemented. The deployment doesn't have this operation."},
-		"unreadable":        {200, nil, `<html>`, "200 OK: the response is not one of this API: invalid character '<' looking for beginning of value." + looksLike("a web site")},
-		"no id":             {200, nil, `{"name":"x"}`, "200 OK: the response is not one of this API: $ has no id." + looksLike("another API")},
-		"success, no body":  {204, nil, ``, "204 No Content: the response is not one of this API: unexpected end of JSON input." + looksLike("a server that answers without a body")},
+		"unreadable":        {200, nil, `<html>`, "200 OK: the response doesn't match this API: invalid character '<' looking for beginning of value." + looksLike("a web site")},
+		"no id":             {200, nil, `{"name":"x"}`, "200 OK: the response doesn't match this API: $ has no id." + looksLike("another API")},
+		"success, no body":  {204, nil, ``, "204 No Content: the response doesn't match this API: unexpected end of JSON input." + looksLike("a server that answers without a body")},
 		"moved":             {308, []string{"Location", "https://user:pw@elsewhere/v2?token=x#y"}, ``, "308 Permanent Redirect: redirected to https://elsewhere/v2. Set base_url to the address that answers without a redirect: the API key is never sent to another host."},
 		"moved, no address": {308, nil, ``, "308 Permanent Redirect. Set base_url to the address that answers without a redirect: the API key is never sent to another host."},
 	} {
@@ -80,12 +80,11 @@ func TestErrorTexts(t *testing.T) {
 }
 
 func looksLike(what string) string {
-	return " The address looks like " + what + ". Check base_url, and what stands between it and the API."
+	return " The address looks like " + what + ". Check base_url and any proxy in between."
 }
 
 func notTheAPI(looks string) string {
-	return " This is not how the management API says that something does not exist: the address looks like " + looks +
-		". Check base_url, and what stands between it and the API."
+	return " This 404 doesn't mean that the object is gone: the address looks like " + looks + ". Check base_url and any proxy in between."
 }
 
 func TestFieldErrorsAreKept(t *testing.T) {
@@ -213,8 +212,8 @@ func TestAnswerSizeIsBounded(t *testing.T) {
 		}
 	})
 	_, err := client.Templates.Get(t.Context(), "a")
-	must.Hold(t, err != nil && strings.Contains(err.Error(), "larger than 64 MiB") && len(d.requests()) == 1,
-		"got", err, "after", len(d.requests()), "requests")
+	must.Hold(t, err != nil && strings.HasSuffix(err.Error(), "larger than 64 MiB") && len(d.requests()) == 1,
+		"expected only the size and got", err, "after", len(d.requests()), "requests")
 }
 
 // No error contains the key or a password, wherever the answer repeats them.

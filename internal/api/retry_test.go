@@ -119,7 +119,7 @@ func TestFailedDialIsRepeated(t *testing.T) {
 	}{
 		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, 4, "Check that the deployment is running"},
 		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, 1, "Check that the deployment is running"},
-		{&net.OpError{Op: "dial", Net: "tcp", Err: http.ErrSchemeMismatch}, 4, "begin the address with http://"},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: http.ErrSchemeMismatch}, 4, "start the address with http://"},
 		{&net.OpError{Op: "proxyconnect", Net: "tcp", Err: syscall.ECONNREFUSED}, 4, "Check the proxy in HTTPS_PROXY"},
 	} {
 		for method, send := range requestsByMethod {

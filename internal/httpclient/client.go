@@ -1,6 +1,6 @@
 // Package httpclient sends JSON requests to a deployment:
 //
-//   - A write is never repeated unless that is safe. An error says whether the server may have
+//   - A write is repeated only if that is safe. An error says whether the server may have
 //     carried it out.
 //   - Rate limits that the server announces delay all requests before the server has to reject
 //     any.
@@ -59,9 +59,9 @@ type Call struct {
 	Body      any           // encoded as JSON; nil for an empty body
 	ExtraTime time.Duration // added to the timeout of a try
 
-	// Accept is the media type of the answer; default: JSON. Stream reads a successful answer
-	// instead of Do, which then decodes nothing. Stream closes the body.
+	// Accept is the media type of the answer; default: JSON.
 	Accept string
+	// Stream reads and closes the body of a successful answer; Do then decodes nothing. It may be nil.
 	Stream func(*http.Response) error
 
 	// List marks the URL of a list: a 404 there doesn't mean that an object is gone.
@@ -166,9 +166,8 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 	}
 	switch {
 	case err != nil:
-		failure = c.noAnswer(call, r.tries, err)
+		failure = c.noAnswer(call, r.tries, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
 		failure.failedBetweenTries = failedBetweenTries
-		failure.callerTimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	case r.StatusCode < 200 || r.StatusCode > 299:
 		failure = r.answerError()
 	default:

@@ -90,9 +90,9 @@ func (e *Error) outcome() string {
 	case e.Method == http.MethodGet:
 		return ""
 	case e.Ambiguous():
-		return "Whether the deployment did it is not known: look before you try again."
+		return "The deployment may have done it: look before you try again."
 	case e.Method != http.MethodPost && (e.mayHaveSucceeded || sent && (e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented)):
-		return "Whether the deployment did it is not known, and doing it again does no harm: apply again."
+		return "The deployment may have done it, and doing it again does no harm: apply again."
 	case e.Method == http.MethodDelete: // other objects of the run may have been deleted
 		return "This object was not deleted."
 	}
@@ -104,14 +104,14 @@ func (e *Error) Remedy() string {
 	switch {
 	case e.callerTimedOut:
 		return "The operation's own time-out expired."
-	case e.Status == 0 && errors.Is(e.cause, context.Canceled):
+	case e.Status == 0 && (errors.Is(e.cause, context.Canceled) || errors.Is(e.cause, ErrTooLarge)):
 		return ""
 	case e.TimedOut:
 		return "If the deployment needs longer, raise request_timeout in the provider block, or GPUCLOUD_REQUEST_TIMEOUT."
 	case e.Status == 0 && isUntrusted(e.cause):
 		return "This machine doesn't trust the server's certificate: set SSL_CERT_FILE to a file with the certificate of its authority."
 	case errors.Is(e.cause, http.ErrSchemeMismatch):
-		return "The server doesn't use TLS: begin the address with http://."
+		return "The server doesn't use TLS: start the address with http://."
 	case e.Status == http.StatusProxyAuthRequired || failedIn("proxyconnect", e.cause):
 		return "Check the proxy in HTTPS_PROXY or HTTP_PROXY, or add the deployment's host to NO_PROXY."
 	case e.Status == 0:
@@ -119,19 +119,19 @@ func (e *Error) Remedy() string {
 	case e.Status >= 300 && e.Status < 400:
 		return "Set base_url to the address that answers without a redirect: the API key is never sent to another host."
 	case e.Status < 300 && e.OtherServer != "":
-		return fmt.Sprintf("The address looks like %s. Check base_url, and what stands between it and the API.", e.OtherServer)
+		return fmt.Sprintf("The address looks like %s. Check base_url and any proxy in between.", e.OtherServer)
 	case e.Status == http.StatusNotFound && e.OtherServer != "":
-		return fmt.Sprintf("This is not how the management API says that something does not exist: the address looks like %s. Check base_url, and what stands between it and the API.", e.OtherServer)
+		return fmt.Sprintf("This 404 doesn't mean that the object is gone: the address looks like %s. Check base_url and any proxy in between.", e.OtherServer)
 	case e.Status == http.StatusNotFound && e.List:
-		return "A list that is missing doesn't mean that an object is gone: check base_url, and that the deployment has this list."
+		return "A missing list doesn't mean that an object is gone: check base_url, and that the deployment has this list."
 	case e.Status == http.StatusUnauthorized:
-		return fmt.Sprintf("The API key from %s is wrong or was revoked: set a valid one. A jobrunner with --ephemeral has a new key at each start, which its export lines have.", e.keySource)
+		return fmt.Sprintf("The API key from %s is wrong or was revoked: set a valid one. A jobrunner with --ephemeral prints a new key at each start.", e.keySource)
 	case e.Status == http.StatusForbidden && e.Scope != "":
 		return fmt.Sprintf("The API key from %s lacks the scope %s: add it to the key, or use a key that has it.", e.keySource, e.Scope)
 	case e.Status == http.StatusForbidden:
 		return fmt.Sprintf("The API key from %s has no access to this: use a key that has access.", e.keySource)
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > longestWait:
-		return fmt.Sprintf("The rate limit is exceeded, and the deployment asks to wait %s, but the longest wait is %s. Apply again after that time.", e.RetryAfter, longestWait)
+		return fmt.Sprintf("The rate limit is exceeded. The deployment asks to wait %s, which exceeds the longest wait of %s: apply again later.", e.RetryAfter, longestWait)
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:
 		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time (terraform or tofu apply -parallelism=2).", e.RetryAfter)
 	case e.Status == http.StatusTooManyRequests:

@@ -16,14 +16,21 @@ const (
 	maxFields  = 50   // number of field errors
 )
 
-func (c *Client) NotSent(call Call, cause error) *Error { return c.noAnswer(call, 0, cause) }
+// NotSent returns the error of a call that wasn't sent. If the caller's time ended, cause is context.DeadlineExceeded.
+func (c *Client) NotSent(call Call, cause error) *Error {
+	return c.noAnswer(call, 0, cause, errors.Is(cause, context.DeadlineExceeded))
+}
 
-func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
+func (c *Client) noAnswer(call Call, tries int, cause error, callerTimedOut bool) *Error {
 	e := c.newError(call, tries)
-	e.cause = cause
+	e.cause, e.callerTimedOut = cause, callerTimedOut
 	switch {
 	case errors.Is(cause, context.Canceled):
 		e.Detail = "interrupted"
+	case callerTimedOut && tries == 0:
+		e.Detail = "not sent"
+	case callerTimedOut && isTimeout(cause):
+		e.Detail, e.TimedOut = "no answer in time", true
 	case errors.Is(cause, ErrTooLarge):
 		e.Detail = fmt.Sprintf("the answer is larger than %d MiB", maxAnswer>>20)
 	case isTimeout(cause) && neverSent(cause):
@@ -91,11 +98,11 @@ func (r *Response) sanitize(text string, limit int) string {
 // Unreadable returns the error of a successful answer that doesn't match the API.
 func (r *Response) Unreadable(cause error) *Error {
 	e := r.Failure(cause.Error())
-	e.Detail = "the response is not one of this API: " + e.Detail
+	e.Detail = "the response doesn't match this API: " + e.Detail
 	return e
 }
 
-// ofAnotherServer is Unreadable for an answer that may be another server's.
+// ofAnotherServer is Unreadable for an answer that may come from another server.
 func (r *Response) ofAnotherServer(cause error) *Error {
 	e := r.Unreadable(cause)
 	if !r.call.Untracked {
@@ -111,7 +118,7 @@ func (c *Client) newError(call Call, tries int) *Error {
 	}
 }
 
-// outageLength is how long calls fail at once after a failure of the whole deployment.
+// outageLength is the time in which calls fail at once after a failure of the whole deployment.
 const outageLength = 30 * time.Second
 
 // outage remembers a failure of the whole deployment: it can't be reached, it rejects the key,

@@ -63,8 +63,8 @@ type retryPolicy struct {
 	wait             time.Duration
 }
 
-// tryAgain reports whether to try again after an answer, or after an error, for example of reading the answer's body. If the wait would
-// outlast the context, it returns false, and the caller gets the server's answer.
+// tryAgain reports whether to try again after an answer or an error, which may come from reading the answer's
+// body. It returns false if the wait would outlast the context: the caller then gets the server's answer.
 func (p *retryPolicy) tryAgain(resp *http.Response, err error) bool {
 	again := p.caller.Err() == nil && p.shouldRetry(resp, err)
 	if deadline, ok := p.caller.Deadline(); ok && time.Until(deadline) < p.wait {

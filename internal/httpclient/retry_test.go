@@ -152,6 +152,18 @@ func TestTimeoutIsPerTry(t *testing.T) {
 	})
 }
 
+// If the caller's own time ends first, the error doesn't name the time-out of a try.
+func TestTimeoutOfTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		client := newClient(http.HandlerFunc(stall))
+		for _, want := range []string{"no answer in time. The operation's own time-out expired.", "not sent. The operation's own time-out expired."} {
+			must.Equal(t, read(ctx, client).Error(), "GET http://deployment/a: "+want)
+		}
+	})
+}
+
 // quota is a server that limits the requests of a minute, in windows that begin with their first
 // request, and announces the limit in headers.
 type quota struct {
