@@ -297,7 +297,7 @@ var foreignServers = map[string]struct {
 	says   string
 }{
 	"ingress":           {page(404, "text/html", "<html><head><title>404 Not Found</title></head></html>"), `a web site (page title "404 Not Found"), served by nginx/1.24`},
-	"in the API's form": {page(404, "application/json", `{"title":"Not Found","status":404,"detail":"no route","message":"no Route matched"}`), "another server's, as no list of the management API can be read there"},
+	"in the API's form": {page(404, "application/json", `{"title":"Not Found","status":404,"detail":"no route","message":"no Route matched"}`), "another server's, because no list of the management API can be read there"},
 	"default backend":   {page(404, "text/plain", "default backend - 404"), "a server that answers in plain text"},
 	"without a body":    {page(404, "", ""), "a server that answers without a body"},
 	"a page for all":    {page(200, "text/html", "<html><title>Welcome</title></html>"), `a web site (page title "Welcome")`},

@@ -49,7 +49,7 @@ func TestBatchSurvivesKill(t *testing.T) {
 	must.Succeed(t, must.Err(c.Endpoints.Update(t.Context(), before, after)))
 	awaitBatch(t, c, endpoint, b.ID, func(b api.Batch) bool { return b.Completed > 0 })
 	restart()
-	b = awaitBatch(t, c, endpoint, b.ID, api.Batch.Done)
+	b = awaitBatch(t, c, endpoint, b.ID, api.Batch.Finished)
 	must.Hold(t, b.Completed == n && b.Status == "FINALIZED", "the batch ended as", b)
 	file := filepath.Join(home, "inputs.jsonl")
 	writeFile(t, file, "{\"op\": \"echo\", \"n\": 1}\n\n{\"op\": \"fail\", \"message\": \"no luck\"}\n")
@@ -114,7 +114,7 @@ func TestBatchAcrossNodes(t *testing.T) {
 	}
 	awaitEnd := func(node int, id string) api.Batch {
 		t.Helper()
-		return awaitBatch(t, c.processes[node].client("k"), endpoint, id, api.Batch.Done)
+		return awaitBatch(t, c.processes[node].client("k"), endpoint, id, api.Batch.Finished)
 	}
 	// expectAtNodes compares each node's results with the wanted outputs and the batch's numbers.
 	expectAtNodes := func(b api.Batch, want map[string]string) {

@@ -141,11 +141,11 @@ func awaitBatch(ctx context.Context, c *api.Client, endpointID string, b api.Bat
 			return false, err
 		}
 		b = latest
-		if line := fmt.Sprintf("batch %s: %d of %d requests have ended", b.ID, b.Completed+b.Failed, b.Total); line != lastLine && !b.Done() {
+		if line := fmt.Sprintf("batch %s: %d of %d requests have ended", b.ID, b.Completed+b.Failed, b.Total); line != lastLine && !b.Finished() {
 			fmt.Fprintln(stderr, line)
 			lastLine = line
 		}
-		return b.Done(), nil
+		return b.Finished(), nil
 	})
 	return b, err
 }

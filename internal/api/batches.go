@@ -23,8 +23,8 @@ type Batch struct {
 	RequestIDs []string `json:"requestIds,omitempty"`
 }
 
-// Done reports whether no request of the batch waits or runs.
-func (b Batch) Done() bool {
+// Finished reports whether no request of the batch waits or runs.
+func (b Batch) Finished() bool {
 	return b.Status == "FAILED" || b.Status == "CANCELLED" || b.Status == "FINALIZED" && b.Completed+b.Failed >= b.Total
 }
 

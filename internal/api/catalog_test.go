@@ -159,12 +159,13 @@ func TestDelegations(t *testing.T) {
 	element := func(id, region, tag, uri string) string {
 		return fmt.Sprintf(`{"id":%q,"name":null,"delegatorUserId":"u","awsUser":"123456789012","repository":"team/app","tag":%q,"awsRegion":%q,"dockerRegistryUri":%q,"createdAt":"x"}`, id, tag, region, uri)
 	}
-	list := `{"delegations":[` + element("a", "us-east-2", "latest", "210987654321.dkr.ecr.us-east-2.amazonaws.com") + `,` + element("b", "cn-north-1", "v1", "") + `,` + element("c", "us-gov-west-1", "latest", "") + `]}`
+	list := `{"delegations":[` + element("a", "us-east-2", "latest", "210987654321.dkr.ecr.us-east-2.amazonaws.com") + `,` + element("b", "cn-north-1", "v1", "") + `,` + element("c", "us-gov-west-1", "latest", "") + `,` + element("f", "us-isof-south-1", "latest", "") + `]}`
 	c, d := deploy(t, api.V2, answer(200, list))
 	for id, want := range map[string]string{
 		"a": "arn:aws:ecr:us-east-2:210987654321:repository/team/app",
 		"b": "arn:aws-cn:ecr:cn-north-1:123456789012:repository/team/app:v1",
 		"c": "arn:aws-us-gov:ecr:us-gov-west-1:123456789012:repository/team/app",
+		"f": "arn:aws-iso-f:ecr:us-isof-south-1:123456789012:repository/team/app",
 	} {
 		got, err := c.Delegations.Get(t.Context(), id)
 		must.Hold(t, err == nil && got.Resource == want && got.Name == nil, "expected", want, "without a name, got", got, err)

@@ -4,7 +4,7 @@
 // The neutral types have the shape and the member names of v2, so that other packages don't
 // depend on the version. A pointer field is nil if the version can't return it; the caller then
 // keeps its own value. A field with the JSON name "-" isn't a member of v2. The server chooses
-// members that a create omits. The contract has the value with which an update clears a member.
+// values for members that a create omits. To clear a member, an update sends the contract's value.
 //
 // v1 has flat bodies, bare arrays as lists, PATCH for updates, and answers the deletion of an
 // unknown id with 400. If it can't express a value, the conversion fails before anything is

@@ -9,8 +9,7 @@ import (
 )
 
 // Container holds the settings of the container of a pod or endpoint, its own or copied from its
-// template.
-// Creates and updates omit nil fields. An empty field overrides the template's.
+// template. Creates and updates omit nil fields. An empty field overrides the template's.
 type Container struct {
 	Image *string `json:"image,omitempty"`
 	Command

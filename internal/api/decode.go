@@ -27,7 +27,8 @@ func decodeAs[W, T any](neutral func(W) T) func(json.RawMessage) (T, error) {
 
 // decodePlain decodes an object whose neutral type is its wire type.
 func decodePlain[T any](raw json.RawMessage) (object T, err error) {
-	return object, httpclient.Decode(raw, &object)
+	err = httpclient.Decode(raw, &object)
+	return object, err
 }
 
 // listAnswer decodes a list: API v1's bare array, or a member of API v2's object. A missing or null
@@ -194,15 +195,15 @@ type pagination struct {
 // cutting it.
 const maxEmptyPages = 1000
 
-// allPages reads a list page by page. If the server rejects a cursor, it starts again once.
+// allPages reads a list page by page. If the server rejects a cursor, it restarts the list once.
 func allPages[W any](ctx context.Context, d *deployment, c httpclient.Call, member string, rest any) ([]W, error) {
 	all, err := walkPages[W](ctx, d, c, member, rest)
-	if _, refused := errors.AsType[cursorRefused](err); !refused {
+	if _, rejected := errors.AsType[cursorRejected](err); !rejected {
 		return all, err
 	}
 	all, err = walkPages[W](ctx, d, c, member, rest)
-	if _, refused := errors.AsType[cursorRefused](err); refused {
-		err = fmt.Errorf("a later page of the list was refused twice, although the list was begun again: %w", err)
+	if _, rejected := errors.AsType[cursorRejected](err); rejected {
+		err = fmt.Errorf("a later page of the list was rejected twice, although the list was restarted: %w", err)
 	}
 	return all, err
 }
@@ -215,7 +216,7 @@ func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, mem
 		response, err := d.Do(ctx, c, &page)
 		if err != nil {
 			if len(seen) > 0 && statusOf(err) == http.StatusUnprocessableEntity {
-				err = cursorRefused{err}
+				err = cursorRejected{err}
 			}
 			return nil, err
 		}
@@ -244,10 +245,10 @@ func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, mem
 	}
 }
 
-// cursorRefused is the error of a page whose cursor the server rejects.
-type cursorRefused struct{ error }
+// cursorRejected is the error of a page whose cursor the server rejects.
+type cursorRejected struct{ error }
 
-func (e cursorRefused) Unwrap() error { return e.error }
+func (e cursorRejected) Unwrap() error { return e.error }
 
 // elements reads a list of objects. If an object moved to a later page during the read, it is
 // returned once.

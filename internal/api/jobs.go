@@ -128,25 +128,24 @@ func (j *Jobs) job(ctx context.Context, method, endpointID, path, jobID string) 
 
 // Health counts the endpoint's jobs and workers.
 func (j *Jobs) Health(ctx context.Context, endpointID string) (Health, error) {
-	var health Health
-	_, err := j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
-	return health, err
+	health, err := j.health(ctx, endpointID)
+	return health.Health, err
 }
 
 // StartFailure returns the reason why no worker of the endpoint works, and whether one is still starting,
 // which may succeed. Only a jobrunner returns the reason, in a member of the health that the contract
 // doesn't have.
 func (j *Jobs) StartFailure(ctx context.Context, endpointID string) (reason string, starting bool, err error) {
-	health, err := j.reasonedHealth(ctx, endpointID)
+	health, err := j.health(ctx, endpointID)
 	return health.Reason, health.Workers.Initializing > 0, err
 }
 
-type reasonedHealth struct {
+type healthWithReason struct {
 	Health
 	Reason string `json:"reason"`
 }
 
-func (j *Jobs) reasonedHealth(ctx context.Context, endpointID string) (health reasonedHealth, err error) {
+func (j *Jobs) health(ctx context.Context, endpointID string) (health healthWithReason, err error) {
 	_, err = j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
 	return health, err
 }
@@ -185,7 +184,7 @@ func (j *Jobs) URLs(endpointID string) RequestURLs {
 	}
 }
 
-// How often Poll asks, and how long the requests about an abandoned job may take.
+// Pauses of Poll, and time-outs of the requests about a job that is no longer awaited.
 const (
 	firstPoll   = 250 * time.Millisecond
 	longestPoll = 5 * time.Second
@@ -216,7 +215,7 @@ func (e *JobError) Error() string {
 	case e.Cancelled:
 		text += "; it was cancelled"
 	case e.CancelErr != nil:
-		text += fmt.Sprintf("; it could not be cancelled, and may go on: %s", e.CancelErr)
+		text += fmt.Sprintf("; it could not be cancelled, and may continue: %s", e.CancelErr)
 	}
 	if e.Reason != "" {
 		text += "; " + e.Reason
@@ -226,15 +225,15 @@ func (e *JobError) Error() string {
 
 func (e *JobError) Unwrap() error { return e.Err }
 
-// abandon returns the error of a wait that ended before the job. The context may have ended, too.
-func (j *Jobs) abandon(ctx context.Context, endpointID string, job Job, err error) *JobError {
+// unfinishedError returns the error of a wait that ended before the job. The context may have ended, too.
+func (j *Jobs) unfinishedError(ctx context.Context, endpointID string, job Job, err error) *JobError {
 	e := &JobError{EndpointID: endpointID, Job: job, Err: waitError(ctx, err)}
 	if job.Status != "IN_QUEUE" || IsNotFound(err) {
 		return e
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), reasonTime)
 	defer done()
-	health, err := j.reasonedHealth(ctx, endpointID)
+	health, err := j.health(ctx, endpointID)
 	switch w := health.Workers; {
 	case err != nil:
 	case health.Reason != "":
@@ -269,7 +268,7 @@ func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress f
 	})
 	switch {
 	case err != nil:
-		return job, j.abandon(ctx, endpointID, job, err)
+		return job, j.unfinishedError(ctx, endpointID, job, err)
 	case job.Status != "COMPLETED":
 		return job, &JobError{EndpointID: endpointID, Job: job}
 	}
@@ -295,7 +294,7 @@ func waitError(ctx context.Context, err error) error {
 	case cause != nil:
 		return cause
 	case IsNotFound(err):
-		return fmt.Errorf("it does not exist any more (its ttl or its retention is over, or the endpoint is deleted): %w", err)
+		return fmt.Errorf("it no longer exists (its ttl or retention has passed, or the endpoint was deleted): %w", err)
 	}
 	return err
 }
@@ -328,7 +327,7 @@ func (j *Jobs) RunUntil(ctx context.Context, endpointID string, s Submission, ti
 		if job.ID == "" {
 			job = sent
 		}
-		failure = j.abandon(waitCtx, endpointID, job, err)
+		failure = j.unfinishedError(waitCtx, endpointID, job, err)
 		err = failure
 	}
 	if err != nil && failure.Err != nil && !IsNotFound(failure.Err) {

@@ -206,9 +206,9 @@ func TestRunToEnd(t *testing.T) {
 		"busy workers": {answers: []http.HandlerFunc{untilCancelled(queued)}, health: `{"workers":{"running":2,"throttled":1}}`,
 			want: "it was cancelled; 2 of the endpoint's 3 workers are busy, and no other is ready", last: "POST /v2/e/cancel/j", takes: time.Minute},
 		"refused cancel": {answers: []http.HandlerFunc{queued, running, answer(403, `{"title":"no"}`)},
-			want: "it could not be cancelled, and may go on", last: "POST /v2/e/cancel/j", takes: 625 * time.Millisecond},
+			want: "it could not be cancelled, and may continue", last: "POST /v2/e/cancel/j", takes: 625 * time.Millisecond},
 		"gone": {answers: []http.HandlerFunc{queued, answer(404, `{"error":"no such job"}`)},
-			want: "it does not exist any more", last: "GET /v2/e/status/j", takes: 250 * time.Millisecond},
+			want: "it no longer exists", last: "GET /v2/e/status/j", takes: 250 * time.Millisecond},
 		"not submitted": {answers: []http.HandlerFunc{answer(404, `{"error":"no such endpoint"}`)},
 			want: "the job could not be submitted to endpoint e", last: "POST /v2/e/run"},
 	} {

@@ -70,13 +70,14 @@ func (c *Client) PodLog(ctx context.Context, podID string, q LogQuery) ([]LogLin
 }
 
 func (c *Client) log(ctx context.Context, path string, q LogQuery) (lines []LogLine, err error) {
-	query := url.Values{"tail": {strconv.FormatInt(q.Tail, 10)}}
+	query := url.Values{}
 	if q.Source != "" {
 		query.Set("source", q.Source)
 	}
 	if q.Since != "" {
-		query.Del("tail")
 		query.Set("since", q.Since)
+	} else {
+		query.Set("tail", strconv.FormatInt(q.Tail, 10))
 	}
 	var malformed error // another try would get the same event
 	_, err = c.deployment.Do(ctx, httpclient.Call{

@@ -302,7 +302,7 @@ func TestBrokenPages(t *testing.T) {
 		"a number as cursor":        {[]http.HandlerFunc{page(`{"nextCursor":7,"hasNextPage":true}`)}, "$.pagination.nextCursor is a number, not a string", 1},
 		"text":                      {[]http.HandlerFunc{page(`"x"`)}, "$.pagination is a string, not an object", 1},
 		"refused once":              {[]http.HandlerFunc{next("x"), refused, next("y"), last}, "", 4},
-		"refused twice":             {[]http.HandlerFunc{next("x"), refused, next("y"), refused}, "although the list was begun again", 4},
+		"refused twice":             {[]http.HandlerFunc{next("x"), refused, next("y"), refused}, "although the list was restarted", 4},
 		"refused at the first page": {[]http.HandlerFunc{refused}, "the cursor is too old", 1},
 	} {
 		client, d := deploy(t, api.V2, c.answers...)

@@ -11,14 +11,15 @@ import (
 // patch is the body of an update: the members that change.
 type patch map[string]json.RawMessage
 
-// members splits the JSON form of a wire struct.
+// members encodes a wire struct and returns its members.
 func members(wire any) (patch, error) {
 	encoded, err := json.Marshal(wire)
 	if err != nil {
 		return nil, err
 	}
 	var p patch
-	return p, json.Unmarshal(encoded, &p)
+	err = json.Unmarshal(encoded, &p)
+	return p, err
 }
 
 // changedMembers returns the body of an update from have to want: each member of want that

@@ -87,7 +87,7 @@ func delegationsV2(d *deployment, cache *listCache) *Collection[Delegation] {
 // withResource builds the ARN, which no answer has, from its parts.
 func (g Delegation) withResource() Delegation {
 	partition := "aws"
-	for prefix, other := range map[string]string{"cn-": "aws-cn", "us-gov-": "aws-us-gov", "us-iso-": "aws-iso", "us-isob-": "aws-iso-b"} {
+	for prefix, other := range map[string]string{"cn-": "aws-cn", "us-gov-": "aws-us-gov", "us-iso-": "aws-iso", "us-isob-": "aws-iso-b", "eu-isoe-": "aws-iso-e", "us-isof-": "aws-iso-f"} {
 		if strings.HasPrefix(g.AWSRegion, prefix) {
 			partition = other
 		}

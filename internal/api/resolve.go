@@ -20,6 +20,7 @@ const resolveAfterInterrupt = 8 * time.Second
 // lookupPauses are the pauses before each search for the object of a lost answer.
 var lookupPauses = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second}
 
+// resolveByName looks for the object with the unique name of the create.
 func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
 	var none T
 	hasName := func(o T) bool { return r.name(o) == r.name(a.want) }
@@ -81,9 +82,9 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 	case len(found) > 0:
 		return none, r.unresolvedError(failure, fmt.Sprintf("there is a new %s with the name, but with other settings, so it may not be the created one", r.kind), found...)
 	}
-	unseen := r.unresolvedError(failure, fmt.Sprintf("no new %s with the name has appeared, so it was probably not created", r.kind))
-	unseen.repeatable = failure.Status == http.StatusServiceUnavailable && failure.RetryAfter > 0 // the server asked for it
-	return none, unseen
+	unresolved := r.unresolvedError(failure, fmt.Sprintf("no new %s with the name has appeared, so it was probably not created", r.kind))
+	unresolved.repeatable = failure.Status == http.StatusServiceUnavailable && failure.RetryAfter > 0 // the server asked for it
+	return none, unresolved
 }
 
 // search returns the objects that fit and that this run hasn't created, read or deleted. If repeats is

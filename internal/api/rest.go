@@ -84,7 +84,7 @@ func (r *Collection[T]) List(ctx context.Context) ([]T, error) {
 
 func (r *Collection[T]) Get(ctx context.Context, id string) (T, error) { return r.get(ctx, id, nil) }
 
-// Refresh is Get for a known object: required members that no answer has keep prior's values.
+// Refresh is Get for a known object: required members that the answer lacks keep prior's values.
 func (r *Collection[T]) Refresh(ctx context.Context, prior T) (T, error) {
 	return r.get(ctx, r.id(prior), &prior)
 }
@@ -232,7 +232,7 @@ func (r *Collection[T]) confirmDeletion(ctx context.Context, id string, response
 		}
 	}
 	if readErr != nil {
-		return fmt.Errorf("whether the %s was deleted is not known: %w", r.kind, readErr)
+		return fmt.Errorf("could not confirm that the %s was deleted: %w", r.kind, readErr)
 	}
 	return response.Failure(fmt.Sprintf("the %s is still there", r.kind))
 }
@@ -310,22 +310,22 @@ func (r *Collection[T]) confirmAbsence(ctx context.Context, id string, unlisted 
 		return err
 	}
 	elements, listErr := r.fetchList(ctx)
-	doubt := *e
+	unproven := *e
 	listFailure, ok := errors.AsType[*Error](listErr)
 	switch {
 	case ok && listFailure.Status == http.StatusForbidden && listFailure.OtherServer == "":
 		return err
 	case ok:
-		doubt = *listFailure
-		doubt.OtherServer = cmp.Or(listFailure.OtherServer, "another server's, as the list of "+r.kind+"s can't be read there")
+		unproven = *listFailure
+		unproven.OtherServer = cmp.Or(listFailure.OtherServer, "another server's, because the list of "+r.kind+"s can't be read there")
 	case listErr != nil:
 		return listErr
 	case slices.ContainsFunc(elements, func(other element) bool { return other.id == id }):
-		doubt.OtherServer = "something between the provider and the API, whose list still has it"
+		unproven.OtherServer = "something between the provider and the API, whose list still has it"
 	default:
 		return err
 	}
-	return &doubt
+	return &unproven
 }
 
 func (r *Collection[T]) callByID(method, id string) (httpclient.Call, error) {

@@ -80,7 +80,7 @@ func (d *deployment) unverifiedError(firstErr error) error {
 		return firstErr
 	}
 	deploymentWide := *e
-	deploymentWide.DeploymentWide, deploymentWide.OtherServer = true, cmp.Or(e.OtherServer, "another server's, as no list of the management API can be read there")
+	deploymentWide.DeploymentWide, deploymentWide.OtherServer = true, cmp.Or(e.OtherServer, "another server's, because no list of the management API can be read there")
 	d.BeginOutage(&deploymentWide)
 	return &deploymentWide
 }
