@@ -36,9 +36,9 @@ type Checks struct {
 	Settings
 
 	client          *api.Client
-	listFailed      atomic.Bool // a list couldn't be read: no other is requested
-	skipWarned      atomic.Bool // the warning that checks are skipped was reported
-	zeroPriceWarned atomic.Bool // the warning about prices of 0 was reported
+	listFailed      atomic.Bool // a list couldn't be read, so no other is requested
+	skipWarned      atomic.Bool // a warning has said that checks are skipped
+	zeroPriceWarned atomic.Bool // a warning has named prices of 0
 }
 
 // New returns checks against the catalog of a client's deployment.
@@ -71,7 +71,8 @@ func (c *Checks) gpuStock(ctx context.Context, check diagnostics.Check, r Reques
 	return list(ctx, c, check, query, c.client.GPUTypes)
 }
 
-// list reads a list of the catalog, but none after a failure: checks must not delay a plan of a thousand objects.
+// list reads a list of the catalog. After a failure it reads no more lists, because checks must not delay a plan
+// of a thousand objects.
 func list[T any](ctx context.Context, c *Checks, check diagnostics.Check, query url.Values, source *api.CatalogList[T]) ([]T, bool) {
 	if c.listFailed.Load() {
 		return nil, false

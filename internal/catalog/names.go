@@ -14,9 +14,9 @@ import (
 
 // CheckNames reports ids that the catalog lacks, and counts that exceed the largest machine.
 // Management API v2 accepts only the GPU types, pools and CPU flavors in its catalog, so an
-// unknown one is reported at the configured level. Its catalog doesn't list every data center that the API
-// accepts, so an unknown one is at most a warning. API v1 has no catalog, and its documented
-// lists are incomplete, too. hasError reports whether there was an error.
+// unknown one is reported at the configured level. The catalog doesn't list every data center that the API
+// accepts, so an unknown data center is at most a warning. API v1 has no catalog, and its documented
+// lists are incomplete, so each unknown id is at most a warning there.
 func (c *Checks) CheckNames(ctx context.Context, check diagnostics.Check, r Request) (hasError bool) {
 	if c == nil || c.Names == Off {
 		return false

@@ -29,7 +29,7 @@ func (c *Checks) CheckPlaces(ctx context.Context, check diagnostics.Check, r Req
 		c.DataCenters.report(check, at, "No common data center", "The network volumes are in none of the data centers. %s Choose data centers of the volumes, or volumes of the data centers.", r.describePlaces())
 		return
 	}
-	if !r.ComputeKnown || c.client.Version == api.V1 || c.unknownPlace(ctx, check, r) {
+	if !r.ComputeKnown || c.client.Version == api.V1 || c.hasUnknownPlace(ctx, check, r) {
 		return
 	}
 	offering, ids := c.placesOffering(ctx, check, r)
@@ -40,9 +40,9 @@ func (c *Checks) CheckPlaces(ctx context.Context, check diagnostics.Check, r Req
 		strings.Join(ids, ", "), r.describePlaces(), strings.Join(offering, ", "))
 }
 
-// unknownPlace reports whether the request has a data center that the catalog lacks. CheckNames
+// hasUnknownPlace reports whether the request has a data center that the catalog lacks. CheckNames
 // reports it already, and the catalog doesn't know what that data center offers.
-func (c *Checks) unknownPlace(ctx context.Context, check diagnostics.Check, r Request) bool {
+func (c *Checks) hasUnknownPlace(ctx context.Context, check diagnostics.Check, r Request) bool {
 	if c.Names == Off || !anyNew(r.DataCenters) {
 		return false
 	}
@@ -146,13 +146,13 @@ type offer struct {
 	dataCenters  []api.Availability
 }
 
-// CheckStock reports that no accepted type of a new or changed object is in stock in its data centers.
+// CheckStock reports a new or changed object if none of its accepted types is in stock in its data centers.
 func (c *Checks) CheckStock(ctx context.Context, check diagnostics.Check, r Request) {
 	if c == nil || c.Stock == Off || c.client.Version == api.V1 || !r.ComputeKnown || !r.PlacesKnown || !r.Changes {
 		return
 	}
 	offers, ok := c.offers(ctx, check, r)
-	if !ok || len(offers) == 0 || c.unknownPlace(ctx, check, r) {
+	if !ok || len(offers) == 0 || c.hasUnknownPlace(ctx, check, r) {
 		return
 	}
 	allowed := r.allowedPlaces()

@@ -1,4 +1,4 @@
-// Package cli is shared code of the command lines: shell completion, progress and colours.
+// Package cli contains the command lines' shared code: shell completion, progress and colours.
 package cli
 
 import (

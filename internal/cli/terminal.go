@@ -25,7 +25,8 @@ func Colours(w io.Writer) bool {
 // isDumb reports whether the terminal doesn't support escape sequences.
 func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
-// StopSignals are the signals that stop a program: also SIGHUP of a closed terminal, except under nohup.
+// StopSignals returns the signals that stop a program. They include SIGHUP, which a closed terminal sends, except
+// under nohup.
 func StopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -34,7 +35,7 @@ func StopSignals() []os.Signal {
 	return signals
 }
 
-// redrawInterval is the shortest time between two texts of a line.
+// redrawInterval is the minimum time between two texts of a line.
 const redrawInterval = 50 * time.Millisecond
 
 // Progress is a line of a terminal whose text changes. If the output isn't a terminal, it prints nothing.

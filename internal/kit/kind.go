@@ -1,5 +1,5 @@
-// Package kit turns a table of functions into a Terraform resource. Only this package handles
-// the framework's requests, responses and diagnostics.
+// Package kit turns a table of functions into a Terraform resource. It handles the framework's requests and
+// responses, so that kinds needn't.
 package kit
 
 import (
@@ -23,7 +23,7 @@ import (
 
 // Kind describes a kind of managed object. M is its model: a struct with a field for every attribute
 // of Schema, named as the attribute in Go's spelling. Schema has an id; the kit obeys its
-// deletion_protection. The optional field Private is the object's part of the private state: a struct that JSON can encode.
+// deletion_protection. A field Private of the model, a struct that JSON can encode, is kept in the private state.
 //
 // Its functions change the model in place; the result becomes the state. Read reports a missing
 // object with an error for which api.IsNotFound is true.

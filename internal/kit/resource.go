@@ -154,7 +154,7 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 
 func (r *kindResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	c, state, id := r.loadPrior(ctx, req.State, req.Private, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || r.refuse(r.protectedID(state), "deleted", &resp.Diagnostics) {
+	if resp.Diagnostics.HasError() || r.rejectProtected(r.protectedID(state), "deleted", &resp.Diagnostics) {
 		return
 	}
 	if err := r.kind.Delete(ctx, c, state); err != nil {
@@ -220,7 +220,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if !r.kind.id(p.Plan).IsUnknown() { // no CLI can show or store a plan with an unknown identity
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
 	}
-	r.refuse(p.ReplacedProtected(ctx, r.protectedID(p.State)), "replaced", &resp.Diagnostics)
+	r.rejectProtected(p.ReplacedProtected(ctx, r.protectedID(p.State)), "replaced", &resp.Diagnostics)
 	if p.State == nil && r.kind.ExistingMatches != nil && p.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
 		if matches := r.kind.ExistingMatches(ctx, p.API, p.Plan); len(matches) > 0 {
 			resp.Diagnostics.AddWarning(api.ExistingWarning(matches, r.kind.Title, r.typeName()))
@@ -232,7 +232,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	state := new(M)
 	resp.Diagnostics.Append(value.Load(ctx, req.State, state)...)
-	if resp.Diagnostics.HasError() || r.refuse(r.protectedID(state), "deleted", &resp.Diagnostics) || r.kind.Loss == nil {
+	if resp.Diagnostics.HasError() || r.rejectProtected(r.protectedID(state), "deleted", &resp.Diagnostics) || r.kind.Loss == nil {
 		return
 	}
 	r.kind.loadPrivate(ctx, state, req.Private, new(diag.Diagnostics)) // errors don't matter: the private state only makes the warning more precise
@@ -252,9 +252,9 @@ func (r *kindResource[M]) protectedID(state *M) (id string) {
 	return id
 }
 
-// refuse reports an error and returns true if id isn't empty. id is the id of a protected object, or "";
+// rejectProtected reports an error and returns true, unless id is "". id is the id of a protected object;
 // change is "deleted" or "replaced". The state of a tainted or deposed object keeps the protection.
-func (r *kindResource[M]) refuse(id, change string, diags *diag.Diagnostics) bool {
+func (r *kindResource[M]) rejectProtected(id, change string, diags *diag.Diagnostics) bool {
 	if id == "" {
 		return false
 	}

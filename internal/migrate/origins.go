@@ -29,11 +29,11 @@ type Origin struct {
 	Type     string
 	Kind     string // in this provider, without its prefix
 	Source   Source
-	Marker   string // attribute, perhaps null, that this source's states have and the next row's states of the type lack; "" matches any state
+	Marker   string // attribute, possibly null, that only this source's states of the type have; "" matches any state
 	SingleID string // id of the object if an account has exactly one; else ""
 }
 
-// Fork of the official 1.x, with its types and attributes.
+// fork is a fork of the official provider 1.x, with the same types and attributes.
 const fork = "rafstef/runpod"
 
 // Origins are the types that have a counterpart.
