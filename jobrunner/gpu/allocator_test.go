@@ -2,10 +2,7 @@ package gpu_test
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -364,12 +361,9 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 
 // Claim assigns all devices that an owner had before, or none.
 func TestClaim(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "machine.yaml")
-	must.Succeed(t, os.WriteFile(file, []byte("gpus:\n  - {type: NVIDIA L4, count: 3}\n  - {type: NVIDIA L4, fault: it is lost}\n"), 0o600))
-	inventory := must.Do(gpu.Simulate(file, slog.New(slog.DiscardHandler)))(t)
-	t.Cleanup(inventory.Close)
+	inventory := newInventory(t, "gpus: [{type: NVIDIA L4, count: 3}, {type: NVIDIA L4, fault: it is lost}]")
 	a := gpu.NewAllocator(inventory)
-	t.Cleanup(a.Close)
+	defer a.Close()
 	var uuids []string
 	for _, d := range inventory.Devices() {
 		uuids = append(uuids, d.UUID)

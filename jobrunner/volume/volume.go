@@ -55,8 +55,12 @@ func (v *Volumes) MountOf(ctx context.Context, id string) (run.Mount, error) {
 	if err != nil {
 		return run.Mount{}, err
 	}
-	dir, err := v.volumeFolder(id)
-	return run.Mount{Dir: dir, Name: run.NetworkVolumePrefix + id, Size: record.Size}, err
+	base, err := v.dataFolder()
+	if err != nil {
+		return run.Mount{}, err
+	}
+	dir := filepath.Join(base, volumesFolder, id)
+	return run.Mount{Dir: dir, Name: run.NetworkVolumePrefix + id, Size: record.Size}, os.MkdirAll(dir, 0o700)
 }
 
 // retryPause is the pause after a failed try to apply a change, in real time.
@@ -226,16 +230,6 @@ const (
 	volumesFolder = "volumes"
 	podsFolder    = "pods"
 )
-
-// volumeFolder returns the folder of a network volume, which it creates on demand.
-func (v *Volumes) volumeFolder(id string) (string, error) {
-	base, err := v.dataFolder()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(base, volumesFolder, id)
-	return dir, os.MkdirAll(dir, 0o700)
-}
 
 // PodsFolder returns the folder that has a folder for each pod. It may not exist yet.
 func (v *Volumes) PodsFolder() (string, error) {

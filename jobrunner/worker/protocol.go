@@ -62,12 +62,12 @@ func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 	}
 	w.mu.Lock()
 	w.notePace(requestedAt, len(jobs), wasEmpty)
-	w.mu.Unlock()
 	if slices.ContainsFunc(jobs, func(job engine.Taken) bool { return w.earlierRunEnded(job.ID) }) {
 		stop() // a job that can run now doesn't wait for the earlier runs of the others
 	}
+	w.mu.Unlock()
 	jobs = slices.DeleteFunc(jobs, func(job engine.Taken) bool {
-		if w.awaitEarlierRun(takeCtx, job.ID) {
+		if w.await(takeCtx, func() bool { return w.earlierRunEnded(job.ID) }) {
 			return false
 		}
 		_, returnErr := w.pool.queue.Report(context.WithoutCancel(ctx), job.Ref, engine.Returned())
@@ -78,14 +78,22 @@ func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 	return jobs, err
 }
 
-// awaitEarlierRun waits until the worker has stopped an earlier run of a job, for example one that timed out and was
-// retried: a report names only the job, so it could be about either run. It returns false if ctx ends first.
-func (w *worker) awaitEarlierRun(ctx context.Context, job string) bool {
+// earlierRunEnded reports whether the worker has stopped an earlier run of a job, for example a run that timed out
+// and was retried. Until then the worker can't get the job again: a report names only the job, so it could be about
+// either run. The caller holds the worker's lock.
+func (w *worker) earlierRunEnded(job string) bool {
+	h := w.jobs[job]
+	return h == nil || h.lost
+}
+
+// await waits until condition returns true, which it calls with the worker's lock held after each change of the
+// jobs. It returns false if ctx ends first.
+func (w *worker) await(ctx context.Context, condition func() bool) bool {
 	for {
 		w.mu.Lock()
-		changed := w.changed
+		isMet, changed := condition(), w.changed
 		w.mu.Unlock()
-		if w.earlierRunEnded(job) {
+		if isMet {
 			return true
 		}
 		select {
@@ -94,13 +102,6 @@ func (w *worker) awaitEarlierRun(ctx context.Context, job string) bool {
 			return false
 		}
 	}
-}
-
-func (w *worker) earlierRunEnded(job string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	h := w.jobs[job]
-	return h == nil || h.lost
 }
 
 // beginTake records that the worker requests jobs, and reports whether it holds none. ok is false if
@@ -137,27 +138,11 @@ func (w *worker) watch(h *heldJob) {
 		h.revoked = true
 		w.jobsChanged()
 		w.mu.Unlock()
-		if w.pool.clock.Sleep(heldCtx, stopGrace) == nil && w.waitRecorded(heldCtx, h) {
+		// A recorded result takes the job from the worker.
+		if w.pool.clock.Sleep(heldCtx, stopGrace) == nil && w.await(heldCtx, func() bool { return h.results == 0 && heldCtx.Err() == nil }) {
 			w.killUnresponsive(h.ref.ID)
 		}
 	})
-}
-
-// waitRecorded waits until no result of the job is being recorded. It returns false if ctx ends first.
-func (w *worker) waitRecorded(ctx context.Context, h *heldJob) bool {
-	for {
-		w.mu.Lock()
-		busy, changed := h.results > 0, w.changed
-		w.mu.Unlock()
-		if !busy {
-			return ctx.Err() == nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return false
-		}
-	}
 }
 
 // BeginPost records a POST request about a job, until done is called. Meanwhile WaitForStops doesn't name the

@@ -60,16 +60,15 @@ func unavailable(ret nvml.Return) error {
 	return fmt.Errorf("the NVIDIA driver does not start: %w", ret)
 }
 
-// optionalFunctions are functions of NVML that older drivers lack. Calling a missing function ends the
-// process. The last three are for MIG.
-var optionalFunctions = []string{
-	"nvmlSystemGetCudaDriverVersion", "nvmlDeviceGetFieldValues", "nvmlDeviceGetRemappedRows",
-	"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex",
-}
+// Functions of NVML that older drivers lack. Calling a missing function ends the process.
+var (
+	optionalFunctions = []string{"nvmlSystemGetCudaDriverVersion", "nvmlDeviceGetFieldValues", "nvmlDeviceGetRemappedRows", "nvmlDeviceGetMemoryInfo_v2"}
+	migFunctions      = []string{"nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex"}
+)
 
 func availableFunctions(lib nvml.Interface) map[string]bool {
 	functions := map[string]bool{}
-	for _, name := range optionalFunctions {
+	for _, name := range slices.Concat(optionalFunctions, migFunctions) {
 		functions[name] = lib.Extensions().LookupSymbol(name) == nil
 	}
 	return functions

@@ -143,10 +143,8 @@ func (r *reader) allocatableDevices(g *physicalGPU, memory int64) (devices []all
 }
 
 func (r *reader) migEnabled(device nvml.Device) bool {
-	for _, name := range optionalFunctions[len(optionalFunctions)-3:] { // the functions for MIG
-		if !r.functions[name] {
-			return false
-		}
+	if slices.ContainsFunc(migFunctions, func(name string) bool { return !r.functions[name] }) {
+		return false
 	}
 	mode, _, ret := device.GetMigMode()
 	return ret == nvml.SUCCESS && mode == nvml.DEVICE_MIG_ENABLE
