@@ -72,7 +72,7 @@ func (p *Pods) join(r *runner, record store.Pod) {
 	c.retry()
 }
 
-// retry wakes all members. It is called with mu held.
+// retry wakes all members. The caller holds mu.
 func (c *cluster) retry() {
 	for _, member := range c.members {
 		notify.Signal(member.retry)
@@ -164,7 +164,7 @@ func (r *runner) allocate(p store.Pod) ([]gpu.Device, error) {
 	return r.heldDevices(), nil
 }
 
-// membersWithoutGPUs returns the active members without GPUs by rank. It is called with mu held.
+// membersWithoutGPUs returns the active members without GPUs by rank. The caller holds mu.
 func (c *cluster) membersWithoutGPUs() (all []*runner) {
 	rank := map[*runner]int64{}
 	for _, member := range c.members {
@@ -179,7 +179,7 @@ func (c *cluster) membersWithoutGPUs() (all []*runner) {
 	return all
 }
 
-// isActive reports whether the pod should run. It is called with mu held.
+// isActive reports whether the pod should run. The caller holds mu.
 func (r *runner) isActive() bool { return r.desired != nil && r.desired.Status.Active() }
 
 func (r *runner) heldDevices() []gpu.Device {

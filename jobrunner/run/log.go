@@ -138,7 +138,7 @@ func (l *Log) write(b []byte) {
 	}
 }
 
-// endLine adds the partial line. It is called with mu held.
+// endLine adds the partial line. The caller holds mu.
 func (l *Log) endLine() {
 	text, cut := string(l.partial), l.cutBytes
 	for _, secret := range l.secrets {
@@ -158,7 +158,7 @@ func (l *Log) endLine() {
 	l.partial, l.cutBytes = l.partial[:0], 0
 }
 
-// endPartial adds the partial line if there is one. It is called with mu held.
+// endPartial adds the partial line if there is one. The caller holds mu.
 func (l *Log) endPartial() {
 	if len(l.partial) > 0 {
 		l.endLine()
@@ -198,7 +198,7 @@ func (l *Log) add(text string, system bool) {
 	l.wake()
 }
 
-// trim drops the oldest lines beyond the limits. It is called with mu held.
+// trim drops the oldest lines beyond the limits. The caller holds mu.
 func (l *Log) trim() {
 	for len(l.lines) > MaxLines || l.size > l.config.MaxBytes {
 		l.size -= len(l.lines[0].Text)

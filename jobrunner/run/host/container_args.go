@@ -25,7 +25,7 @@ const (
 
 // Networks that have a meaning to the engines.
 const (
-	hostNetwork = "host" // the network of this machine: on Linux it reaches a deployment at the loopback
+	hostNetwork = "host" // the network of this machine: on Linux, containers reach a deployment on the loopback
 	noNetwork   = "none"
 )
 

@@ -17,7 +17,7 @@ import (
 // Handler is a file or a function that runs jobs without a rule in jobrunner.yaml.
 type Handler struct {
 	Image   string      // a pattern; it precedes the rules of jobrunner.yaml
-	Func    run.Handler // waits only by the deployment's clock; nil for a file
+	Func    run.Handler // must wait only by the deployment's clock; nil for a file
 	File    string      // absolute
 	PerJob  bool        // a process for each job; otherwise a worker on the public SDK
 	command []string

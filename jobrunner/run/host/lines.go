@@ -96,7 +96,7 @@ func (w *wholeLines) flush() {
 	}
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the last maxBytes that are written to it.
 type tail struct {
 	maxBytes int
 

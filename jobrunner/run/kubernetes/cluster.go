@@ -143,7 +143,7 @@ func open(ctx context.Context, c run.ClusterConfig, namespace, self string, api 
 	return cluster, nil
 }
 
-// watch watches the Pods with a label. It is called with watchMu held.
+// watch watches the Pods with a label. The caller holds watchMu.
 func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Store, error) {
 	informer := newInformer(&core.Pod{}, c.client.core.Pods(c.namespace), label+"="+value)
 	var mu sync.Mutex
@@ -194,7 +194,8 @@ func newInformer[L runtime.Object](kind runtime.Object, api interface {
 }
 
 // start starts an informer that passes each change to update, and reports whether it has read the existing
-// objects within startTimeout. before is nil for a new object, after for a deleted one. It is called with watchMu held.
+// objects within startTimeout. For a new object before is nil, for a deleted object after is nil. The caller
+// holds watchMu.
 func start[T any](ctx context.Context, c *Cluster, informer cache.SharedIndexInformer, update func(before, after *T)) (synced bool, err error) {
 	pass := func(before, after any) {
 		if last, ok := before.(cache.DeletedFinalStateUnknown); ok {
