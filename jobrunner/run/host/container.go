@@ -291,7 +291,7 @@ func (c *container) findAddress(ctx context.Context, network string) {
 	}
 }
 
-// Usage returns what the container's processes use, if they are processes of this machine.
+// Usage returns the usage of the container's processes, if they are processes of this machine.
 func (c *container) Usage() run.Usage {
 	if c.life.Err() != nil {
 		return run.Usage{}

@@ -154,7 +154,7 @@ func (c containerSpec) appendEnvironment(args []string, folder string) (_, inher
 // maxFileLine is the longest line that engines read from a file of variables.
 const maxFileLine = 60 << 10
 
-// engineReads reports whether a variable could change what the engine's CLI does, or which code it loads.
+// engineReads reports whether a variable could change the behaviour of the engine's CLI, or the code that it loads.
 func engineReads(name string) bool {
 	name = strings.ToUpper(name)
 	return slices.ContainsFunc([]string{

@@ -93,7 +93,7 @@ func configErrorf(line int, format string, args ...any) error {
 	return fmt.Errorf("%d: %s", line, fmt.Sprintf(format, args...))
 }
 
-// CheckFile returns what is wrong with a jobrunner.yaml, or nil. It starts and creates nothing.
+// CheckFile checks a jobrunner.yaml. It starts and creates nothing.
 func CheckFile(name string) error {
 	_, err := readFile(name)
 	return err

@@ -108,7 +108,7 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// An error of a start says what is missing: the program, its folder or its interpreter.
+// The error of a failed start names the missing program, folder or interpreter.
 func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string) string {
