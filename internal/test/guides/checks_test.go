@@ -28,7 +28,7 @@ func TestOtherCLIs(t *testing.T) {
 	must.Succeed(t, gobuild.Programs(t.Context(), bin, root, root+"/cmd/jobrunner"))
 	for _, cli := range must.Do(tfcli.All(t.Context()))(t)[1:] {
 		t.Run(strings.ReplaceAll(cli.String(), " ", "-"), func(t *testing.T) {
-			for _, guide := range followed[:2] {
+			for _, guide := range followedDocuments[:2] {
 				s := newSession(t, bin, cli)
 				s.mustRun("make install")
 				for _, b := range readBlocks(t, guide) {
@@ -50,23 +50,23 @@ type check func(s *session, b block)
 var checks = map[string]map[string]check{
 	"README.md":                          {"console": runWithoutClone},
 	"docs/start/tools.md":                {"console": (*session).typeAll},
-	"conformance/README.md":              {"go": goSnippet("var cases = []suite.Case{", "}", "conformance/suite")},
-	"docs/reference/architecture.md":     {"mermaid": diagram},
-	"docs/reference/catalog.md":          {"yaml": servedWith("--catalog")},
-	"docs/reference/gpu.md":              {"yaml": servedWith("--simulate-gpus"), "text": unchecked},
-	"docs/guides/costs.md":               {"console": afterInstall, "terraform": testedBy("provider", "TestCostsGuide")},
-	"docs/guides/kubernetes.md":          {"yaml": onCluster},
-	"docs/guides/migrate.md":             {"console": afterInit, "terraform": testedBy("internal/test/migrate", "TestGuideExample")},
-	"docs/guides/nodes.md":               {"console": onServers},
-	"docs/guides/operate.md":             {"console": onServers, "yaml": testedBy("internal/test/system/deploy", "TestGuideValues")},
-	"docs/guides/remote.md":              {"console": onLaptopAndServer},
-	"docs/guides/worker.md":              {"python": pythonFile, "console": withSDK, "terraform": (*session).follow, "yaml": (*session).follow, "dockerfile": dockerfile},
-	"docs/reference/jobrunner.md":        {"yaml": servedWith("--config")},
+	"conformance/README.md":              {"go": checkGoSnippet("var cases = []suite.Case{", "}", "conformance/suite")},
+	"docs/reference/architecture.md":     {"mermaid": checkDiagram},
+	"docs/reference/catalog.md":          {"yaml": checkServes("--catalog")},
+	"docs/reference/gpu.md":              {"yaml": checkServes("--simulate-gpus"), "text": checkNothing},
+	"docs/guides/costs.md":               {"console": runAfterInstall, "terraform": checkTestedBy("provider", "TestCostsGuide")},
+	"docs/guides/kubernetes.md":          {"yaml": checkClusterFile},
+	"docs/guides/migrate.md":             {"console": runAfterInit, "terraform": checkTestedBy("internal/test/migrate", "TestGuideExample")},
+	"docs/guides/nodes.md":               {"console": checkCommandLines},
+	"docs/guides/operate.md":             {"console": checkCommandLines, "yaml": checkTestedBy("internal/test/system/deploy", "TestGuideValues")},
+	"docs/guides/remote.md":              {"console": runOnLaptopAndServer},
+	"docs/guides/worker.md":              {"python": compilePython, "console": runWithSDK, "terraform": (*session).follow, "yaml": (*session).follow, "dockerfile": checkDockerfile},
+	"docs/reference/jobrunner.md":        {"yaml": checkServes("--config")},
 	"docs/reference/performance.md":      {"console": (*session).typeAll},
-	"docs/reference/plan-performance.md": {"console": goTest},
+	"docs/reference/plan-performance.md": {"console": checkGoTest},
 }
 
-// Each block has a check, is in a document of followed, or equals a file of examples/
+// Each block has a check, is in one of followedDocuments, or equals a file of examples/
 // (other tests apply these).
 func TestEveryBlockHasACheck(t *testing.T) {
 	examples := exampleTexts(t)
@@ -80,7 +80,7 @@ func TestEveryBlockHasACheck(t *testing.T) {
 		for _, b := range readBlocks(t, document) {
 			delete(unused, document+" "+b.language)
 			switch {
-			case slices.Contains(followed, document), checks[document][b.language] != nil:
+			case slices.Contains(followedDocuments, document), checks[document][b.language] != nil:
 			case b.language == "text" && strings.HasPrefix(document, "docs/functions/"): // the signature
 			case !examples[strings.TrimSpace(b.text)]:
 				t.Errorf("%s: this block of %q has no check: it isn't in a guide, doesn't equal a file of examples/ and isn't in the table of checks", b, b.language)
@@ -111,15 +111,15 @@ func exampleTexts(t *testing.T) map[string]bool {
 	return texts
 }
 
-// afterInstall runs commands after make install.
-func afterInstall(s *session, b block) {
+// runAfterInstall runs commands after make install.
+func runAfterInstall(s *session, b block) {
 	s.t.Helper()
 	s.mustRun("(cd " + s.clone + " && make install)")
 	s.typeAll(b)
 }
 
-// onLaptopAndServer runs commands for a laptop and a server, both on this machine.
-func onLaptopAndServer(s *session, b block) {
+// runOnLaptopAndServer runs commands for a laptop and a server, both on this machine.
+func runOnLaptopAndServer(s *session, b block) {
 	s.t.Helper()
 	if s.preparedHello {
 		s.typeAll(b)
@@ -128,7 +128,7 @@ func onLaptopAndServer(s *session, b block) {
 	s.preparedHello = true
 	home := s.dir
 	s.mustRun("make install && mkdir ~/hello && cd ~/hello") // as the first guide does
-	for _, before := range readBlocks(s.t, followed[0]) {
+	for _, before := range readBlocks(s.t, followedDocuments[0]) {
 		if first, _, _ := strings.Cut(before.text, "\n"); before.language != "console" && fileName.MatchString(first) {
 			s.write(before)
 		}
@@ -140,8 +140,8 @@ func onLaptopAndServer(s *session, b block) {
 
 var installSDK = regexp.MustCompile(`(?m)^\$ python3 -m venv \.venv\n\$ \.venv/bin/pip install runpod\n…\n`)
 
-// withSDK runs commands. If they install the public SDK, a stand-in follows: tests have no network.
-func withSDK(s *session, b block) {
+// runWithSDK runs commands. If they install the public SDK, a stand-in follows: tests have no network.
+func runWithSDK(s *session, b block) {
 	s.t.Helper()
 	withoutInstallation := installSDK.ReplaceAllString(b.text, "")
 	installs := withoutInstallation != b.text
@@ -154,8 +154,8 @@ func withSDK(s *session, b block) {
 
 var copyLine = regexp.MustCompile(`(?m)^COPY (\S+) `)
 
-// dockerfile checks that the files that a Dockerfile copies exist. It builds no image.
-func dockerfile(s *session, b block) {
+// checkDockerfile checks that the files that a Dockerfile copies exist. It builds no image.
+func checkDockerfile(s *session, b block) {
 	s.t.Helper()
 	must.Succeed(s.t, os.WriteFile(filepath.Join(s.dir, "Dockerfile"), []byte(b.text), 0o600))
 	for _, file := range copyLine.FindAllStringSubmatch(b.text, -1) {
@@ -174,12 +174,12 @@ func runWithoutClone(s *session, b block) {
 	s.typeAll(b)
 }
 
-// onCluster checks files for a Kubernetes cluster: the jobrunner must accept its configuration
+// checkClusterFile checks files for a Kubernetes cluster: the jobrunner must accept its configuration
 // and then fail to find the cluster. jobrunner/run/kubernetes checks the rights.
-func onCluster(s *session, b block) {
+func checkClusterFile(s *session, b block) {
 	s.t.Helper()
 	if strings.HasPrefix(b.text, "# role.yaml\n") {
-		testedBy("jobrunner/run/kubernetes", "TestGuideGrantsUsedPermissions")(s, b)
+		checkTestedBy("jobrunner/run/kubernetes", "TestGuideGrantsUsedPermissions")(s, b)
 		return
 	}
 	s.write(b)
@@ -187,8 +187,8 @@ func onCluster(s *session, b block) {
 	must.Hold(s.t, err != nil && strings.Contains(output, "the configuration of the Kubernetes cluster"), "with the file of", b, "the jobrunner ended with", err, "and printed", output)
 }
 
-// onServers checks only the names and flags of jobrunner commands, because they need servers.
-func onServers(s *session, b block) {
+// checkCommandLines checks only the names and flags of jobrunner commands, because they need servers.
+func checkCommandLines(s *session, b block) {
 	s.t.Helper()
 	typed, err := commands(b)
 	must.Require(s.t, err == nil, "reading the commands of", b, "failed:", err)
@@ -199,16 +199,16 @@ func onServers(s *session, b block) {
 	}
 }
 
-// afterInit runs commands in a folder with an installed provider and a state.
-func afterInit(s *session, b block) {
+// runAfterInit runs commands in a folder with an installed provider and a state.
+func runAfterInit(s *session, b block) {
 	s.t.Helper()
 	s.write(block{text: "# main.tf\nterraform {\n  required_providers {\n    gpucloud = {\n      source = \"gpucloud/gpucloud\"\n    }\n  }\n}\nresource \"terraform_data\" \"other\" {}\n"})
 	s.mustRun("make install && terraform init && terraform apply")
 	s.typeAll(b)
 }
 
-// testedBy checks that a test of another package reads the document.
-func testedBy(folder, test string) check {
+// checkTestedBy checks that a test of another package reads the document.
+func checkTestedBy(folder, test string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
 		for _, file := range must.Do(filepath.Glob(filepath.Join(root, folder, "*_test.go")))(s.t) {
@@ -221,11 +221,11 @@ func testedBy(folder, test string) check {
 	}
 }
 
-// unchecked checks nothing: only another machine can print this output.
-func unchecked(*session, block) {}
+// checkNothing checks nothing: only another machine can print this output.
+func checkNothing(*session, block) {}
 
-// servedWith checks that the jobrunner starts with the file as the value of a flag.
-func servedWith(flag string) check {
+// checkServes checks that the jobrunner starts with the file as the value of a flag.
+func checkServes(flag string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
 		file := filepath.Join("examples", strings.TrimLeft(flag, "-")+".yaml") // the `rules` of a configuration name folders relative to examples/
@@ -234,8 +234,8 @@ func servedWith(flag string) check {
 	}
 }
 
-// pythonFile compiles a handler. If its first line names a file, it writes that file.
-func pythonFile(s *session, b block) {
+// compilePython compiles a handler. If its first line names a file, it writes that file.
+func compilePython(s *session, b block) {
 	s.t.Helper()
 	name := "snippet.py"
 	if first, _, _ := strings.Cut(b.text, "\n"); fileName.MatchString(first) {
@@ -252,8 +252,8 @@ var (
 	flow       = regexp.MustCompile(`^ +\w+(\["[^"]+"\])? (-->|-- "[^"]+" -->|-\. "[^"]+" \.->) \w+(\["[^"]+"\])?$`)
 )
 
-// diagram checks the syntax of a mermaid diagram, and that the contract has its states.
-func diagram(s *session, b block) {
+// checkDiagram checks the syntax of a mermaid diagram, and that the contract has its states.
+func checkDiagram(s *session, b block) {
 	s.t.Helper()
 	contract := must.ReadFile(s.t, filepath.Join(root, "docs/reference/contract.md"))
 	first, lines, _ := strings.Cut(b.text, "\n")
@@ -274,8 +274,8 @@ func diagram(s *session, b block) {
 
 var suiteName = regexp.MustCompile(`\b(?:c|suite)\.([A-Z]\w+)`)
 
-// goSnippet checks that a piece of Go is formatted and that the folder has the names that the piece uses.
-func goSnippet(before, after, folder string) check {
+// checkGoSnippet checks that a piece of Go is formatted and that the folder has the names that the piece uses.
+func checkGoSnippet(before, after, folder string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
 		piece := before + "\n\t" + strings.ReplaceAll(strings.TrimSuffix(b.text, "\n"), "\n", "\n\t") + "\n" + after + "\n"
@@ -295,8 +295,8 @@ func goSnippet(before, after, folder string) check {
 
 var testFlag = regexp.MustCompile(`-(run|bench)[ =]'?(\w+)`)
 
-// goTest checks that tests or benchmarks exist. They take too long, or need another machine.
-func goTest(s *session, b block) {
+// checkGoTest checks that tests or benchmarks exist. They take too long, or need another machine.
+func checkGoTest(s *session, b block) {
 	s.t.Helper()
 	for line := range strings.Lines(b.text) {
 		line = strings.TrimSpace(line)

@@ -18,8 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// followed are the documents that TestDocuments follows from top to bottom.
-var followed = []string{
+// followedDocuments are the documents that TestDocuments follows from top to bottom.
+var followedDocuments = []string{
 	"docs/start/first-endpoint.md",
 	"docs/guides/secrets.md",
 	"docs/guides/batch.md",
@@ -29,8 +29,8 @@ var followed = []string{
 	"examples/README.md",
 }
 
-// shortRun are the documents that a run with -short checks.
-var shortRun = []string{"docs/start/first-endpoint.md", "docs/reference/catalog.md", "docs/reference/architecture.md", "CONTRIBUTING.md"}
+// sampledDocuments are the documents that a run with -short checks.
+var sampledDocuments = []string{"docs/start/first-endpoint.md", "docs/reference/catalog.md", "docs/reference/architecture.md", "CONTRIBUTING.md"}
 
 // The commands of each document succeed in their order and print the output that it shows.
 func TestDocuments(t *testing.T) {
@@ -40,14 +40,14 @@ func TestDocuments(t *testing.T) {
 	cli := must.Do(tfcli.Default(t.Context()))(t)
 	t.Run("each", func(t *testing.T) { // ends before bin is removed
 		for _, document := range documents(t) {
-			if !slices.Contains(followed, document) && checks[document] == nil || testing.Short() && !slices.Contains(shortRun, document) {
+			if !slices.Contains(followedDocuments, document) && checks[document] == nil || testing.Short() && !slices.Contains(sampledDocuments, document) {
 				continue
 			}
 			t.Run(strings.ReplaceAll(strings.TrimSuffix(document, ".md"), "/", "-"), func(t *testing.T) {
 				t.Parallel()
 				s := newSession(t, bin, cli)
 				s.runsConformance = document == "docs/start/conformance.md"
-				if slices.Contains(followed[1:], document) { // they require the installation of the first one
+				if slices.Contains(followedDocuments[1:], document) { // they require the installation of the first one
 					s.mustRun("make install")
 				}
 				for _, b := range readBlocks(t, document) {

@@ -96,12 +96,12 @@ func isFalseInCI(e ast.Expr) bool {
 	return ok && (b.Op == token.EQL && types.ExprString(b) == `os.Getenv("CI") == ""` || b.Op == token.LAND && (isFalseInCI(b.X) || isFalseInCI(b.Y)))
 }
 
-var parsed = map[string]map[string]*ast.FuncDecl{}
+var functionsByFolder = map[string]map[string]*ast.FuncDecl{}
 
 // parse returns the functions of a folder's test files.
 func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
 	t.Helper()
-	if known, ok := parsed[folder]; ok {
+	if known, ok := functionsByFolder[folder]; ok {
 		return known
 	}
 	functions := map[string]*ast.FuncDecl{}
@@ -112,7 +112,7 @@ func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
 			}
 		}
 	}
-	parsed[folder] = functions
+	functionsByFolder[folder] = functions
 	return functions
 }
 

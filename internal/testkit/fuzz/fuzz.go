@@ -175,7 +175,7 @@ func (v varier) text(s, other string) string {
 	case 7: // swap two parts
 		return s[to:] + s[from:to] + s[:from]
 	case 8: // replace the text between two delimiters
-		if i, j := v.between(s); i < j {
+		if i, j := v.delimitedRange(s); i < j {
 			return s[:i] + v.token() + s[j:]
 		}
 	}
@@ -189,8 +189,8 @@ func (v varier) span(length int) (from, to int) {
 	return from, from + v.IntN(min(length-from, 40)+1)
 }
 
-// between returns the range from one delimiter of JSON or of a URL to the next.
-func (v varier) between(s string) (from, to int) {
+// delimitedRange returns the range from one delimiter of JSON or of a URL to the next.
+func (v varier) delimitedRange(s string) (from, to int) {
 	const delimiters = `":,[]{}/?&=`
 	at := v.IntN(len(s) + 1)
 	i := strings.IndexAny(s[at:], delimiters)
