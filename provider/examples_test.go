@@ -2,7 +2,6 @@ package provider_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -177,25 +176,24 @@ func makeFailedJob(t *testing.T, d *acctest.Deployment, endpointID string) (id s
 func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 	t.Helper()
 	c, ctx := d.Client(t, api.V2), t.Context()
-	_, volumeErr := c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "models", Size: 10, DataCenter: "EU-RO-1"})
-	_, globalErr := c.GlobalVolumes.Create(ctx, api.GlobalVolume{Name: "models"})
-	_, secretErr := c.Secrets.Create(ctx, api.Secret{Name: "hub_token", Value: "token"})
-	_, authErr := c.RegistryAuths.Create(ctx, api.RegistryAuth{Name: "ci", Username: "u", Password: "p"})
-	_, templateErr := c.Templates.Create(ctx, api.Template{Name: "worker", Image: "builtin/echo", Disk: 5, Serverless: true})
-	endpoint, endpointErr := c.Endpoints.Create(ctx, api.Endpoint{
+	must.Do(c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "models", Size: 10, DataCenter: "EU-RO-1"}))(t)
+	must.Do(c.GlobalVolumes.Create(ctx, api.GlobalVolume{Name: "models"}))(t)
+	must.Do(c.Secrets.Create(ctx, api.Secret{Name: "hub_token", Value: "token"}))(t)
+	must.Do(c.RegistryAuths.Create(ctx, api.RegistryAuth{Name: "ci", Username: "u", Password: "p"}))(t)
+	must.Do(c.Templates.Create(ctx, api.Template{Name: "worker", Image: "builtin/echo", Disk: 5, Serverless: true}))(t)
+	endpoint := must.Do(c.Endpoints.Create(ctx, api.Endpoint{
 		Name: "inference", Type: "QUEUE", Container: &api.Container{Image: new("builtin/echo")},
 		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
-	})
-	_, delegationErr := c.Delegations.Create(ctx, api.Delegation{Name: new("app"), Resource: "arn:aws:ecr:us-east-2:123456789012:repository/team/app"})
-	_, keysErr := c.SSHKeys.Edit(ctx, nil, func([]string, []string) []string {
+	}))(t)
+	must.Do(c.Delegations.Create(ctx, api.Delegation{Name: new("app"), Resource: "arn:aws:ecr:us-east-2:123456789012:repository/team/app"}))(t)
+	must.Do(c.SSHKeys.Edit(ctx, nil, func([]string, []string) []string {
 		return []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}
-	})
-	_, clusterErr := c.Clusters.Create(ctx, api.Cluster{
+	}))(t)
+	must.Do(c.Clusters.Create(ctx, api.Cluster{
 		Name: "training", Type: "TRAINING", Image: "builtin/echo", Compute: api.ClusterCompute{GPUTypeID: "NVIDIA L4", GPUCountPerPod: 1, PodCount: 2},
-	})
-	_, podErr := c.Pods.Create(ctx, api.Pod{Name: "notebook", Container: &api.Container{Image: new("builtin/echo"), Command: api.Command{Args: new("print hello")}}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}})
-	job, jobErr := c.Jobs.RunToEnd(ctx, endpoint.ID, api.Submission{Input: json.RawMessage(`{}`)}, time.Minute, func(api.Job) {})
-	must.Succeed(t, errors.Join(clusterErr, podErr, jobErr, delegationErr, keysErr, volumeErr, globalErr, secretErr, authErr, templateErr, endpointErr))
+	}))(t)
+	must.Do(c.Pods.Create(ctx, api.Pod{Name: "notebook", Container: &api.Container{Image: new("builtin/echo"), Command: api.Command{Args: new("print hello")}}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}}))(t)
+	job := must.Do(c.Jobs.RunToEnd(ctx, endpoint.ID, api.Submission{Input: json.RawMessage(`{}`)}, time.Minute, func(api.Job) {}))(t)
 	return map[string]string{"job_id": job.ID, "build_id": "b1"}
 }
 

@@ -41,14 +41,6 @@ stock:
   - {cpus: [cpuY], data_centers: [LAB-1], level: NONE}
 `
 
-// driveWith is drive with additional settings in the provider block.
-func driveWith(t *testing.T, d *acctest.Deployment, v api.Version, settings map[string]any) *tfdrive.Provider {
-	t.Helper()
-	p := tfdrive.Start(t, provider.New("test")(), withChanges(d.Settings(v), settings))
-	must.Succeed(t, p.ConfigureDiagnostics.Err())
-	return p
-}
-
 const (
 	endpointType = "gpucloud_endpoint"
 	volumeType   = "gpucloud_network_volume"

@@ -95,3 +95,29 @@ func TestClusterPlan(t *testing.T) {
 	must.Hold(t, !strings.Contains(noVariables, "replaced"), "an empty env, which is equal to none:", noVariables)
 	expectProtection(t, d, p, clusterType, clusterConfig(map[string]any{"name": "protected"}), map[string]any{"type": "RAY"})
 }
+
+func TestClusterOfATemplate(t *testing.T) {
+	t.Parallel()
+	d, p := deploy(t)
+	templates := d.Client(t, api.V2).Templates
+	create := func(name string, serverless bool) string {
+		return must.Do(templates.Create(t.Context(), api.Template{Name: name, Image: "builtin/echo", Disk: 7, Env: map[string]string{"A": "1"}, Serverless: serverless}))(t).ID
+	}
+	one, other, serverless := create("one", false), create("other", false), create("serverless", true)
+	config := func(id string) map[string]any { return clusterConfig(map[string]any{"image": nil, "template_id": id}) }
+	state := apply(t, p, clusterType, tfdrive.State{}, config(one), "create")
+	expectState(t, state, map[string]any{"template": one, "template_id": one, "image": nil, "env": nil})
+	expectImport(t, p, state, config(one), false)
+	pods, err := d.Client(t, api.V2).Clusters.Pods(t.Context(), state.Get("id").(string))
+	must.Hold(t, err == nil && len(pods) == 2 && *pods[1].Container.Disk == 7, "expected two pods with the template's disk of 7 GB, got", pods, err)
+	for attribute, v := range map[string]any{
+		"image": "builtin/echo", "args": "a", "disk": 9, "env": map[string]any{"B": "1"}, "ports": []any{"80/http"},
+		"mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/p"}},
+	} {
+		expectRefusal(t, d, p, tfdrive.State{}, clusterType, withChanges(config(one), map[string]any{attribute: v}), attribute, "conflicts with template_id")
+	}
+	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config("nowhere"), "template_id", "does not exist")
+	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config(serverless), "template_id", "serverless")
+	state = apply(t, p, clusterType, state, config(other), "replace")
+	expectState(t, state, map[string]any{"template": other})
+}

@@ -264,10 +264,9 @@ func TestEnvWriteOnlyUnknown(t *testing.T) {
 			planned := o.provider.Plan(o.typeName, o.state, withChanges(known, map[string]any{"name": o.deployment.Name("unknown"), "env_wo": unknown}))
 			must.Succeed(t, planned.Diagnostics.Err())
 			planned = o.provider.Resolve(planned, withChanges(known, map[string]any{"name": o.deployment.Name("unknown")}))
-			state := tfdrive.Do(o.provider.Apply(planned))(t)
-			o.state = state
+			o.state = tfdrive.Do(o.provider.Apply(planned))(t)
 			o.expectEnv(map[string]string{"S": "secret-1"})
-			must.Succeed(t, o.provider.Destroy(state).Err())
+			must.Succeed(t, o.provider.Destroy(o.state).Err())
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
 func TestMain(m *testing.M) { acctest.Main(m) }
@@ -133,14 +134,16 @@ func expectRefusals(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, ty
 }
 
 // withChanges returns config with changed attributes. Nil removes an attribute.
-func withChanges(config map[string]any, changes map[string]any) map[string]any {
+func withChanges(config map[string]any, changes ...map[string]any) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, config)
-	for k, v := range changes {
-		if v == nil {
-			delete(out, k)
-		} else {
-			out[k] = v
+	for _, change := range changes {
+		for k, v := range change {
+			if v == nil {
+				delete(out, k)
+			} else {
+				out[k] = v
+			}
 		}
 	}
 	return out
@@ -188,4 +191,30 @@ func expectEveryAttribute(t *testing.T, p *tfdrive.Provider, typeName string, te
 	for _, a := range p.Schema(typeName).Block.Attributes {
 		must.Hold(t, !a.Optional && !a.Required || slices.Contains(tested, a.Name) || coveredElsewhere[a.Name] != "", "no case sets", typeName, a.Name, "add one to the table")
 	}
+}
+
+// expectRefusalOnV1 expects a plan error because API v1 lacks the kind.
+func expectRefusalOnV1(t *testing.T, d *acctest.Deployment, typeName string, config map[string]any) {
+	t.Helper()
+	err := drive(t, d, api.V1).Plan(typeName, tfdrive.State{}, config).Diagnostics.Err()
+	must.ErrorContains(t, err, `in management API v2 only. Remove the resource, or set api_version = "v2"`)
+}
+
+// expectImport imports an object. The plan of its configuration must be empty or, if the
+// configuration has unreadable attributes, an in-place update that records them.
+func expectImport(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, unreadable bool) {
+	t.Helper()
+	imported := tfdrive.Do(p.Reconfigure().Import(state.Type, state.Get("id").(string)))(t)
+	planned := p.Plan(state.Type, imported, config)
+	want := map[bool]string{true: "update", false: "no-op"}[unreadable]
+	must.Hold(t, planned.Action == want || planned.Action == "no-op" && unreadable,
+		"after an import it is planned to", planned.Action, "replace", planned.Replace, "not to", want, planned.Diagnostics, "state", imported.Value, "plan", planned.Value)
+}
+
+// driveWith is drive with additional settings in the provider block.
+func driveWith(t *testing.T, d *acctest.Deployment, v api.Version, settings map[string]any) *tfdrive.Provider {
+	t.Helper()
+	p := tfdrive.Start(t, provider.New("test")(), withChanges(d.Settings(v), settings))
+	must.Succeed(t, p.ConfigureDiagnostics.Err())
+	return p
 }

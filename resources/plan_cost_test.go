@@ -1,7 +1,6 @@
 package resources_test
 
 import (
-	"maps"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -14,36 +13,29 @@ func TestPlanCost(t *testing.T) {
 	d := acctest.DeployCatalog(t, labCatalog)
 	workers := func(most any) map[string]any { return map[string]any{"workers": map[string]any{"max": most}} }
 	ceiling := func(usd any) map[string]any { return map[string]any{"max_hourly_cost": usd} }
-	join := func(all ...map[string]any) map[string]any {
-		out := map[string]any{}
-		for _, m := range all {
-			maps.Copy(out, m)
-		}
-		return out
-	}
 	big := gpuSettings(map[string]any{"pools": []any{"LAB_96"}, "count": 2})
 	findings := []finding{
-		{endpointType, labEndpoint(join(big, workers(3))), "gpu.pools",
+		{endpointType, labEndpoint(withChanges(big, workers(3))), "gpu.pools",
 			"Above the cost ceiling: gpu.pools: It may cost 19.999999998 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Computed for LAB Big: 3.333333333 USD (serverless price of a GPU) × 2 (gpu.count) × 3 (workers.max). ", false},
-		{endpointType, labEndpoint(join(gpuSettings(map[string]any{"pools": []any{"LAB_48", "LAB_96"}}), workers(2))), "gpu.pools", "LAB Big, the most expensive of 3 possible choices: 3.333333333", false},
-		{endpointType, labEndpoint(join(gpuSettings(map[string]any{"type_ids": []any{"LAB Small"}}), ceiling(1.4))), "max_hourly_cost", "1.5 USD an hour, and max_hourly_cost is 1.4 USD (max_hourly_cost of this resource)", false}, // workers.max is 3
-		{endpointType, labEndpoint(join(cpuSettings("cpuX", 16), ceiling(1.4))), "max_hourly_cost", "Computed for cpuX with 16 vCPUs, the most expensive of 2 possible choices: 0.031 USD (serverless price of a vCPU) × 16 (cpu[1].vcpu_count) × 3 (workers.max).", false},
+		{endpointType, labEndpoint(withChanges(gpuSettings(map[string]any{"pools": []any{"LAB_48", "LAB_96"}}), workers(2))), "gpu.pools", "LAB Big, the most expensive of 3 possible choices: 3.333333333", false},
+		{endpointType, labEndpoint(withChanges(gpuSettings(map[string]any{"type_ids": []any{"LAB Small"}}), ceiling(1.4))), "max_hourly_cost", "1.5 USD an hour, and max_hourly_cost is 1.4 USD (max_hourly_cost of this resource)", false}, // workers.max is 3
+		{endpointType, labEndpoint(withChanges(cpuSettings("cpuX", 16), ceiling(1.4))), "max_hourly_cost", "Computed for cpuX with 16 vCPUs, the most expensive of 2 possible choices: 0.031 USD (serverless price of a vCPU) × 16 (cpu[1].vcpu_count) × 3 (workers.max).", false},
 		{podType, labPod(gpuSettings(map[string]any{"id": "LAB Big", "count": 3})), "gpu.id", "6.3 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Computed for LAB Big: 2.1 USD (secure price of a GPU) × 3 (gpu.count). Ask for less", false},
-		{podType, labPod(join(gpuSettings(map[string]any{"id": "LAB Small"}), map[string]any{"cloud": "COMMUNITY"}, ceiling(0.05))), "max_hourly_cost", "0.1 USD (community price of a GPU)", false},
-		{podType, labPod(join(podCPU("cpuX", 8), ceiling(0.3))), "max_hourly_cost", "0.32 USD an hour", false},
+		{podType, labPod(withChanges(gpuSettings(map[string]any{"id": "LAB Small"}), map[string]any{"cloud": "COMMUNITY"}, ceiling(0.05))), "max_hourly_cost", "0.1 USD (community price of a GPU)", false},
+		{podType, labPod(withChanges(podCPU("cpuX", 8), ceiling(0.3))), "max_hourly_cost", "0.32 USD an hour", false},
 		{clusterType, labCluster("LAB Big", 2, 3, nil), "compute.gpu_type_id", "12.6 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Computed for LAB Big: 2.1 USD (secure price of a GPU) × 2 (compute.gpu_count_per_pod) × 3 (compute.pod_count).", false},
 		{endpointType, labEndpoint(nil), "", "The cost is not known: max_hourly_cost of 6 USD (max_hourly_cost of the provider block) is not compared: a configuration that accepts any GPU or CPU has no price.", true},
-		{podType, labPod(join(podCPU("cpuX", 2), map[string]any{"cloud": "COMMUNITY"})), "cpu.id", "the catalog has no price of cpuX with 2 vCPUs for pods of the COMMUNITY cloud.", true},
+		{podType, labPod(withChanges(podCPU("cpuX", 2), map[string]any{"cloud": "COMMUNITY"})), "cpu.id", "the catalog has no price of cpuX with 2 vCPUs for pods of the COMMUNITY cloud.", true},
 
-		{endpointType, labEndpoint(join(big, workers(0))), "", "", false},
-		{endpointType, labEndpoint(join(big, workers(3), ceiling(20))), "", "", false}, // overrides the provider's ceiling
-		{endpointType, labEndpoint(join(gpuSettings(map[string]any{"type_ids": []any{"LAB Small"}}), ceiling(1.5))), "", "", false},
-		{podType, labPod(join(gpuSettings(map[string]any{"id": "LAB Small", "count": 3}), ceiling(0.6))), "", "", false}, // 3 × 0.2, exactly
-		{podType, labPod(join(gpuSettings(map[string]any{"id": "LAB Big", "count": 4}), map[string]any{"desired_state": "EXITED"})), "", "", false},
+		{endpointType, labEndpoint(withChanges(big, workers(0))), "", "", false},
+		{endpointType, labEndpoint(withChanges(big, workers(3), ceiling(20))), "", "", false}, // overrides the provider's ceiling
+		{endpointType, labEndpoint(withChanges(gpuSettings(map[string]any{"type_ids": []any{"LAB Small"}}), ceiling(1.5))), "", "", false},
+		{podType, labPod(withChanges(gpuSettings(map[string]any{"id": "LAB Small", "count": 3}), ceiling(0.6))), "", "", false}, // 3 × 0.2, exactly
+		{podType, labPod(withChanges(gpuSettings(map[string]any{"id": "LAB Big", "count": 4}), map[string]any{"desired_state": "EXITED"})), "", "", false},
 		{clusterType, labCluster("LAB Big", 1, 2, nil), "", "", false},
-		{endpointType, labEndpoint(join(big, workers(tfdrive.Unknown))), "", "", false},
-		{endpointType, labEndpoint(join(gpuSettings(map[string]any{"pools": []any{"LAB_96"}, "count": tfdrive.Unknown}), workers(9))), "", "", false},
-		{podType, labPod(join(gpuSettings(map[string]any{"id": "LAB Big", "count": 4}), ceiling(tfdrive.Unknown))), "", "", false},
+		{endpointType, labEndpoint(withChanges(big, workers(tfdrive.Unknown))), "", "", false},
+		{endpointType, labEndpoint(withChanges(gpuSettings(map[string]any{"pools": []any{"LAB_96"}, "count": tfdrive.Unknown}), workers(9))), "", "", false},
+		{podType, labPod(withChanges(gpuSettings(map[string]any{"id": "LAB Big", "count": 4}), ceiling(tfdrive.Unknown))), "", "", false},
 	}
 	p := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 6})
 	warningProvider := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"cost": "warning"}})

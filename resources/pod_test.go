@@ -1,6 +1,7 @@
 package resources_test
 
 import (
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
@@ -117,17 +119,6 @@ func TestPodEveryAttribute(t *testing.T) {
 			})
 		}
 	}
-}
-
-// expectImport imports an object. The plan of its configuration must be empty or, if the
-// configuration has unreadable attributes, an in-place update that records them.
-func expectImport(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, unreadable bool) {
-	t.Helper()
-	imported := tfdrive.Do(p.Reconfigure().Import(state.Type, state.Get("id").(string)))(t)
-	planned := p.Plan(state.Type, imported, config)
-	want := map[bool]string{true: "update", false: "no-op"}[unreadable]
-	must.Hold(t, planned.Action == want || planned.Action == "no-op" && unreadable,
-		"after an import it is planned to", planned.Action, "replace", planned.Replace, "not to", want, planned.Diagnostics, "state", imported.Value, "plan", planned.Value)
 }
 
 func TestPodPlan(t *testing.T) {
@@ -372,24 +363,6 @@ func TestAddedDefault(t *testing.T) {
 	}
 }
 
-// expectProtection expects that deletion_protection prevents a deletion and a replacement, and that
-// removing it needs a separate apply.
-func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, config, replacing map[string]any) {
-	t.Helper()
-	protected := withChanges(config, map[string]any{"deletion_protection": true})
-	state := apply(t, p, typeName, apply(t, p, typeName, tfdrive.State{}, config, "create"), protected, "update")
-	expectRefusal(t, d, p, state, typeName, withChanges(protected, replacing), "deletion_protection", "would be replaced")
-	expectRefusal(t, d, p, state, typeName, withChanges(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
-	must.ErrorContains(t, p.PlanReplace(typeName, state, protected).Diagnostics.Err(), "would be replaced, and deletion_protection is true")
-	writes := d.Writes()
-	must.ErrorContains(t, p.Destroy(state).Err(), "would be deleted, and deletion_protection is true")
-	must.Equal(t, d.Writes(), writes, "a write was sent")
-	state = apply(t, p, typeName, state, config, "update")
-	must.Equal(t, d.Writes(), writes, "only the state has the protection, but a write was sent")
-	expectPlan(t, p, typeName, state, withChanges(config, replacing), "replace")
-	must.Succeed(t, p.PlanReplace(typeName, state, protected).Diagnostics.Err())
-}
-
 // If only a plan rule changes an attribute, such as a disk that returns to its default, the
 // volatile attributes become unknown. An equivalent configuration has an empty plan.
 func TestPodUnknowns(t *testing.T) {
@@ -404,4 +377,44 @@ func TestPodUnknowns(t *testing.T) {
 		}
 		apply(t, p, podType, state, without, "update")
 	})
+}
+
+// The state shows the vCPUs and memory that the pod has of its machine. Another minimum replaces the
+// pod.
+func TestPodMachine(t *testing.T) {
+	t.Parallel()
+	d, p := deploy(t)
+	gpu := func(more map[string]any) map[string]any {
+		return map[string]any{"name": d.Name("p"), "image": "builtin/echo", "gpu": withChanges(map[string]any{"id": "NVIDIA L4", "count": 2}, more)}
+	}
+	state := apply(t, p, "gpucloud_pod", tfdrive.State{}, gpu(map[string]any{"min_ram_per_gpu": 3000, "min_vcpu_count_per_gpu": 5000}), "create")
+	expectState(t, state, map[string]any{"gpu.memory": 6000.0, "gpu.vcpu_count": 10000.0})
+	state = apply(t, p, state.Type, state, gpu(map[string]any{"min_ram_per_gpu": 3500, "min_vcpu_count_per_gpu": 5000}), "replace")
+	state = apply(t, p, state.Type, state, gpu(map[string]any{"min_ram_per_gpu": 3500, "min_vcpu_count_per_gpu": 6000}), "replace")
+	expectState(t, state, map[string]any{"gpu.memory": 7000.0, "gpu.vcpu_count": 12000.0})
+	for name, low := range map[string]any{"min_ram_per_gpu": 0, "min_vcpu_count_per_gpu": -1} {
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", gpu(map[string]any{name: low}), "gpu."+name, "at least 1")
+	}
+}
+
+// If the configuration exceeds the size limit of a create's body, the plan reports an error at the largest
+// attribute.
+func TestPodTooLarge(t *testing.T) {
+	t.Parallel()
+	d, p := deploy(t)
+	config := func(changes map[string]any) map[string]any {
+		return withChanges(map[string]any{"name": "p", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}}, changes)
+	}
+	long := strings.Repeat("x", contract.MaxPodBody)
+	limit := fmt.Sprintf("at most %d bytes", contract.MaxPodBody)
+	for attribute, changes := range map[string]map[string]any{
+		"env": {"env": map[string]any{"A": long}}, "args": {"args": long, "env": map[string]any{"A": "b"}}, "env_wo": {"env_wo": map[string]any{"A": long}, "env_wo_version": 1},
+	} {
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", config(changes), attribute, limit)
+	}
+	half := strings.Repeat("x", contract.MaxPodBody/2)
+	expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", config(map[string]any{"args": half, "env": map[string]any{"A": half + "x"}}), "env", limit)
+	state := apply(t, p, "gpucloud_pod", tfdrive.State{}, config(map[string]any{"env": map[string]any{"A": half}}), "create")
+	state = apply(t, p, state.Type, state, config(map[string]any{"env": map[string]any{"A": long}}), "update") // the limit applies only to a create
+	expectRefusal(t, d, p, state, state.Type, config(map[string]any{"env": map[string]any{"A": long}, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 4}}), "env", limit)
 }

@@ -105,16 +105,12 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 		err := diags.Err()
 		must.Hold(t, err != nil && !strings.Contains(err.Error(), "token"), "expected an error without the password, got", err)
 		w.toDrop.Store(0)
-		listAuths := func() []api.RegistryAuth {
-			t.Helper()
-			return must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
-		}
-		auths := listAuths()
+		auths := must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
 		must.Hold(t, len(auths) == 1 && auths[0].ID == state.Get("id") && state.Get("password_wo_version") == 1.0,
 			"the auths are", auths, "and the state has", state.Get("id"), "with version", state.Get("password_wo_version"))
 		before := state.Get("id")
 		state = apply(t, p.Reconfigure(), state.Type, state, rotated, "update")
-		auths = listAuths()
+		auths = must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
 		must.Hold(t, len(auths) == 1 && auths[0].ID == state.Get("id") && state.Get("id") != before,
 			"the auths are", auths, "and the state has", state.Get("id"), "after", before)
 		must.Succeed(t, p.Destroy(state).Err())
@@ -276,41 +272,4 @@ func recordPasswords(t *testing.T, d *acctest.Deployment) func() map[string]stri
 		defer mu.Unlock()
 		return maps.Clone(passwords)
 	}
-}
-
-const repository = "arn:aws:ecr:us-east-2:123456789012:repository/team/app"
-
-func TestRegistryDelegation(t *testing.T) {
-	t.Parallel()
-	const typeName = "gpucloud_registry_delegation"
-	d, p := deploy(t)
-	config := map[string]any{"resource": repository}
-	created := apply(t, p, typeName, tfdrive.State{}, config, "create")
-	expectState(t, created, map[string]any{
-		"aws_region": "us-east-2", "repository": "team/app", "tag": "latest", "docker_registry_uri": "123456789012.dkr.ecr.us-east-2.amazonaws.com", "name": nil,
-	})
-	expectImport(t, p, created, config, false)
-	// Another spelling of the same repository.
-	state := apply(t, p, typeName, created, map[string]any{"resource": repository + ":latest"}, "update")
-	expectState(t, state, map[string]any{"id": created.Get("id")})
-	config["resource"] = repository + ":v1"
-	state = apply(t, p, typeName, state, config, "replace")
-	expectState(t, state, map[string]any{"tag": "v1"})
-	expectImport(t, p, state, config, false)
-	config["name"] = "app"
-	state = apply(t, p, typeName, state, config, "replace")
-	expectImport(t, p, state, config, false)
-	must.Succeed(t, p.Destroy(state).Err())
-	must.Equal(t, must.Do(d.Client(t, api.V2).Delegations.List(t.Context()))(t), nil, "the delegations after the deletion")
-}
-
-func TestRegistryDelegationPlan(t *testing.T) {
-	t.Parallel()
-	d, p := deploy(t)
-	const typeName = "gpucloud_registry_delegation"
-	for _, arn := range []string{"", "team/app", "123456789012.dkr.ecr.us-east-2.amazonaws.com/team/app", "arn:aws:ecr:us-east-2:1234:repository/app", "arn:aws:s3:us-east-2:123456789012:repository/app", repository + ":"} {
-		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"resource": arn}, "resource", "expected the ARN of an ECR repository")
-	}
-	expectRefusalOnV1(t, d, typeName, map[string]any{"resource": repository})
-	expectPlan(t, p, typeName, tfdrive.State{}, map[string]any{"resource": tfdrive.Unknown}, "create")
 }

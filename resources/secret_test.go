@@ -2,7 +2,6 @@ package resources_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -109,104 +108,4 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 			must.Hold(t, len(all) == 1 && all[0].ID == state.Get("id"), "there is", all)
 		})
 	}
-}
-
-const (
-	annesKey  = "ssh-ed25519 AAAAC3Nza anne@example.com"
-	bensKey   = "ssh-rsa AAAAB3Nza"
-	othersKey = "ecdsa-sha2-nistp256 AAAAE2Vj other@example.com"
-)
-
-func expectKeys(t *testing.T, d *acctest.Deployment, want ...string) {
-	t.Helper()
-	got, err := d.Client(t, api.V2).SSHKeys.Get(t.Context())
-	slices.Sort(got)
-	slices.Sort(want)
-	must.Hold(t, err == nil && slices.Equal(got, want), "the account has", got, err, "expected", want)
-}
-
-func addKey(t *testing.T, d *acctest.Deployment, key string) {
-	t.Helper()
-	must.Do(d.Client(t, api.V2).SSHKeys.Edit(t.Context(), nil, func(keys, _ []string) []string { return append(keys, key) }))(t)
-}
-
-func TestSSHKeys(t *testing.T) {
-	t.Parallel()
-	const typeName = "gpucloud_ssh_keys"
-	d, p := deploy(t)
-	config := func(keys ...any) map[string]any { return map[string]any{"keys": keys} }
-	state := apply(t, p, typeName, tfdrive.State{}, config(annesKey), "create")
-	expectState(t, state, map[string]any{"id": "account"})
-	expectKeys(t, d, annesKey)
-	state = apply(t, p, typeName, state, config(annesKey, bensKey), "update")
-	expectKeys(t, d, annesKey, bensKey)
-	addKey(t, d, othersKey) // the next apply removes a key that somebody else added
-	state = applyRestore(t, p, state, config(annesKey, bensKey))
-	expectKeys(t, d, annesKey, bensKey)
-	state = apply(t, p, typeName, state, config(bensKey), "update")
-	expectKeys(t, d, bensKey)
-	tfdrive.Do(p.Apply(p.Plan(typeName, tfdrive.State{}, config(bensKey))))(t)
-	must.Succeed(t, p.Destroy(state).Err())
-	expectKeys(t, d, bensKey) // the deletion after a replacement with create_before_destroy
-	must.Succeed(t, p.Reconfigure().Destroy(state).Err())
-	expectKeys(t, d)
-}
-
-// With keep_others, no create, update or deletion removes the keys of others.
-func TestSSHKeysKeepOthers(t *testing.T) {
-	t.Parallel()
-	d, p := deploy(t)
-	addKey(t, d, othersKey)
-	const typeName = "gpucloud_ssh_keys"
-	withOthers := func(keys ...any) map[string]any { return map[string]any{"keys": keys, "keep_others": true} }
-
-	state := apply(t, p, typeName, tfdrive.State{}, withOthers(annesKey), "create")
-	expectKeys(t, d, othersKey, annesKey)
-	state = apply(t, p, typeName, state, withOthers(bensKey), "update")
-	expectKeys(t, d, othersKey, bensKey)
-	addKey(t, d, annesKey) // added by somebody else
-	expectEmptyPlan(t, p, state, withOthers(bensKey))
-	must.Do(d.Client(t, api.V2).SSHKeys.Set(t.Context(), []string{othersKey}))(t)
-	must.Equal(t, len(refresh(t, p, state).Get("keys").([]any)), 0, "a key that somebody else removed")
-	state = apply(t, p, typeName, state, map[string]any{"keys": []any{bensKey}}, "update") // the resource now manages all keys
-	expectKeys(t, d, bensKey)
-	addKey(t, d, othersKey)
-	state = apply(t, p, typeName, refresh(t, p, state), withOthers(bensKey), "update") // the resource manages only its own keys again
-	expectKeys(t, d, bensKey, othersKey)
-	must.Succeed(t, p.Destroy(state).Err())
-	expectKeys(t, d, othersKey)
-}
-
-// The plan of a create, and of an update that removes keep_others, warns if it removes the keys of
-// others. It rejects a text that isn't a public key.
-func TestSSHKeysPlan(t *testing.T) {
-	t.Parallel()
-	d, p := deploy(t)
-	addKey(t, d, othersKey)
-	const typeName = "gpucloud_ssh_keys"
-	plan := func(config map[string]any) string {
-		return p.Plan(typeName, tfdrive.State{}, config).Diagnostics.Warnings()
-	}
-	must.Contain(t, plan(map[string]any{"keys": []any{annesKey}}), "removes them: ecdsa-sha2-nistp256 other@example.com")
-	for name, config := range map[string]map[string]any{
-		"keeps them":  {"keys": []any{annesKey}, "keep_others": true},
-		"has them":    {"keys": []any{annesKey, othersKey}},
-		"may have it": {"keys": []any{annesKey, tfdrive.Unknown}},
-		"unknown":     {"keys": tfdrive.Unknown},
-	} {
-		must.Equal(t, plan(config), "", name, "the plan warns")
-	}
-	kept := apply(t, p, typeName, tfdrive.State{}, map[string]any{"keys": []any{annesKey}, "keep_others": true}, "create")
-	expectPlan(t, p, typeName, kept, map[string]any{"keys": []any{bensKey}}, "update", "removes them: ecdsa-sha2-nistp256 other@example.com.")
-	for _, key := range []string{"", "AAAA", "ssh-rsa", annesKey + "\n", "-----BEGIN OPENSSH PRIVATE KEY-----"} {
-		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"keys": []any{key}}, "keys.*", "expected a public key")
-	}
-	expectRefusalOnV1(t, d, typeName, map[string]any{"keys": []any{annesKey}})
-}
-
-// expectRefusalOnV1 expects a plan error because API v1 lacks the kind.
-func expectRefusalOnV1(t *testing.T, d *acctest.Deployment, typeName string, config map[string]any) {
-	t.Helper()
-	err := drive(t, d, api.V1).Plan(typeName, tfdrive.State{}, config).Diagnostics.Err()
-	must.ErrorContains(t, err, `in management API v2 only. Remove the resource, or set api_version = "v2"`)
 }

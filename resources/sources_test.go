@@ -406,12 +406,3 @@ func TestSourcesOnlyOnV2(t *testing.T) {
 	})
 	must.Equal(t, calls, nil, "calls")
 }
-
-func TestSSHKeysSource(t *testing.T) {
-	_, p := deploy(t)
-	must.Equal(t, readSource(t, p, "gpucloud_ssh_keys", nil).Get("keys").([]any), nil, "an empty deployment has")
-	apply(t, p, "gpucloud_ssh_keys", tfdrive.State{}, map[string]any{"keys": []any{annesKey}}, "create")
-	got := readSource(t, p.Reconfigure(), "gpucloud_ssh_keys", nil)
-	keys := got.Get("keys").([]any)
-	must.Hold(t, got.Get("id") == "account" && slices.Equal(keys, []any{annesKey}), "expected only Anne's key, got", got.Value)
-}

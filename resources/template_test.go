@@ -63,10 +63,6 @@ func TestTemplateEveryAttribute(t *testing.T) {
 			{"allowed_cuda_versions", []any{"12.8", "12.4"}, []any{"13.0"}},
 		},
 	}
-	replaces := map[api.Version]map[string]bool{
-		api.V1: {"category": true, "serverless": true},
-		api.V2: {},
-	}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		var tested []string
 		for _, c := range slices.Concat(both, oneVersion[api.V1], oneVersion[api.V2]) {
@@ -80,8 +76,8 @@ func TestTemplateEveryAttribute(t *testing.T) {
 					c.a, c.b = d.Name("t1"), d.Name("t2")
 				}
 				state := apply(t, p, "gpucloud_template", tfdrive.State{}, withChanges(config, map[string]any{c.name: c.a}), "create")
-				change, remove := "update", "update"
-				if replaces[v][c.name] {
+				change, remove := "update", "update" // planned actions
+				if v == api.V1 && (c.name == "category" || c.name == "serverless") {
 					change, remove = "replace", "replace"
 				}
 				if c.name == "mounts" && v == api.V2 {
@@ -205,27 +201,4 @@ func TestTemplateInUse(t *testing.T) {
 	expectRefusal(t, d, p, template, template.Type, withChanges(config, map[string]any{"serverless": false}), "serverless", "an endpoint is linked to")
 	must.Succeed(t, p.Destroy(endpoint).Err())
 	apply(t, p, template.Type, template, withChanges(config, map[string]any{"category": "CPU"}), "replace")
-}
-
-// An unknown value that becomes null may need a replacement, which the plan can only warn about.
-func TestUnknownMayBecomeNull(t *testing.T) {
-	t.Parallel()
-	d, p := deploy(t)
-	endpoint := map[string]any{"name": "e", "image": "i"}
-	for attribute, c := range map[string]struct {
-		typeName string
-		config   map[string]any
-		value    any
-	}{
-		"gpu":    {endpointType, endpoint, map[string]any{"pools": []any{"ADA_24"}}},
-		"cpu":    {endpointType, endpoint, []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}},
-		"mounts": {"gpucloud_template", withChanges(minimalTemplate, map[string]any{"name": d.Name("t")}), map[string]any{"persistent": map[string]any{"size": 10, "path": "/a"}}},
-	} {
-		state := apply(t, p, c.typeName, tfdrive.State{}, withChanges(c.config, map[string]any{attribute: c.value}), "create")
-		unknown := withChanges(c.config, map[string]any{attribute: tfdrive.Unknown})
-		expectPlan(t, p, c.typeName, state, unknown, "update", attribute+": Known only after the plan: "+attribute+" is unknown")
-		expectPlan(t, p, c.typeName, state, c.config, "replace")
-		imported := expectPlan(t, p, c.typeName, importState(t, p, c.typeName, state.Get("id").(string)), unknown, "update")
-		must.Equal(t, imported.Diagnostics.Warnings(), "", "the plan of an imported object warns about", attribute)
-	}
 }

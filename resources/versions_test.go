@@ -21,6 +21,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
+// otherVersion maps each API version to the other one.
+var otherVersion = map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
+
 // If both versions can express a configuration, switching api_version in either direction plans
 // no change.
 func TestSwitchingVersions(t *testing.T) {
@@ -57,7 +60,6 @@ func TestSwitchingVersions(t *testing.T) {
 		t.Run(fmt.Sprint(c.typeName, " ", i), func(t *testing.T) {
 			d := acctest.Deploy(t)
 			providers := map[api.Version]*tfdrive.Provider{api.V1: drive(t, d, api.V1), api.V2: drive(t, d, api.V2)}
-			other := map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
 			for _, v := range acctest.Versions {
 				config := withChanges(c.config, map[string]any{"name": d.Name("by " + string(v))})
 				if c.typeName == "gpucloud_endpoint" {
@@ -65,12 +67,12 @@ func TestSwitchingVersions(t *testing.T) {
 					config["template_id"] = template.Get("id")
 				}
 				state := apply(t, providers[v], c.typeName, tfdrive.State{}, config, "create")
-				state = expectEmptyPlan(t, providers[other[v]], state, config)
+				state = expectEmptyPlan(t, providers[otherVersion[v]], state, config)
 				state = expectEmptyPlan(t, providers[v], state, config)
 				// This version accepts a change by the other one.
 				if c.typeName != "gpucloud_registry_auth" {
-					config["name"] = d.Name("renamed by " + string(other[v]))
-					state = apply(t, providers[other[v]], c.typeName, state, config, "update")
+					config["name"] = d.Name("renamed by " + string(otherVersion[v]))
+					state = apply(t, providers[otherVersion[v]], c.typeName, state, config, "update")
 					expectEmptyPlan(t, providers[v], state, config)
 				}
 			}
@@ -248,7 +250,7 @@ func TestOneVersionUnknown(t *testing.T) {
 	for typeName, attributes := range oneVersion(t) {
 		for _, o := range attributes {
 			d := acctest.Deploy(t)
-			p := drive(t, d, map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}[o.Version])
+			p := drive(t, d, otherVersion[o.Version])
 			config := withChanges(oneVersionValues[typeName].needs, map[string]any{"name": d.Name("one")})
 			if typeName == "gpucloud_endpoint" {
 				template, _ := serverlessTemplate(t, d, p, nil)
@@ -350,7 +352,6 @@ func isUnsupported(only []planrule.OneVersion, attribute string, v api.Version) 
 // attribute replaces the object, is rejected, or really removes the value.
 func TestOneVersionIsHonest(t *testing.T) {
 	acctest.LeaveToCI(t, "TestOneVersionTable covers the attributes")
-	other := map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
 	for typeName, attributes := range oneVersion(t) {
 		for _, o := range attributes {
 			t.Run(fmt.Sprint(typeName, ".", o.Attribute), func(t *testing.T) {
@@ -358,7 +359,7 @@ func TestOneVersionIsHonest(t *testing.T) {
 				values, ok := oneVersionValues[typeName].values[o.Attribute]
 				must.Require(t, ok, "no value of", typeName, o.Attribute, "add one to oneVersionValues")
 				d := acctest.Deploy(t)
-				supporting, lacking := drive(t, d, o.Version), drive(t, d, other[o.Version])
+				supporting, lacking := drive(t, d, o.Version), drive(t, d, otherVersion[o.Version])
 				config := withChanges(oneVersionValues[typeName].needs, map[string]any{"name": d.Name("one")})
 				if typeName == "gpucloud_endpoint" {
 					template, _ := serverlessTemplate(t, d, supporting, nil)

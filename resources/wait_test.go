@@ -132,15 +132,6 @@ func TestEndpointWaits(t *testing.T) {
 	must.Succeed(t, p.Destroy(failed).Err())
 }
 
-// deletion_protection works for pods, volumes, and endpoints.
-func TestProtection(t *testing.T) {
-	t.Parallel()
-	d, p := deploy(t)
-	expectProtection(t, d, p, podType, gpuPod(nil), map[string]any{"cloud": "COMMUNITY"})
-	expectProtection(t, d, p, "gpucloud_network_volume", map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, map[string]any{"data_center": "US-TX-3"})
-	expectProtection(t, d, p, "gpucloud_endpoint", map[string]any{"name": "e", "image": "i"}, map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"type": "REQUEST_COUNT"}})
-}
-
 // A port is open when something accepts connections there.
 func TestPodWaitsForItsPort(t *testing.T) {
 	t.Parallel()
