@@ -103,7 +103,7 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	connections, serveErr := httplimit.Listen(listener, httplimit.Connections{Logger: log}), make(chan error, 1)
+	connections, serveErr := httplimit.Listen(listener, httplimit.Config{Logger: log}), make(chan error, 1)
 	go func() { serveErr <- serveHTTP(ctx, stop, connections, j, log) }()
 	watcher, watchErr := d.watch(handler.File) // before the worker reads the files
 	e, err := d.createEndpoint(ctx, url, key, generated, env)

@@ -20,7 +20,7 @@ type httpLimits struct {
 	LoadBalancer             []string `placeholder:"ADDRESS" sep:"none" help:"Address or network (10.0.0.0/8) of a load balancer or proxy, which may open more connections. May be repeated."`
 }
 
-func (l *httpLimits) connections() (c httplimit.Connections, err error) {
+func (l *httpLimits) connections() (c httplimit.Config, err error) {
 	if min(l.MaxConnections, l.MaxConnectionsPerAddress) < 1 {
 		return c, usageErrorf("invalid --max-connections or --max-connections-per-address: expected at least 1, got %d", min(l.MaxConnections, l.MaxConnectionsPerAddress))
 	}

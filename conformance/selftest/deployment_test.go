@@ -96,7 +96,7 @@ func startServer(t *testing.T, h http.Handler) string {
 // newServer starts a server with a jobrunner's listener, which doesn't reset connections that still send.
 func newServer(h http.Handler) *httptest.Server {
 	server := httptest.NewUnstartedServer(h)
-	listener := httplimit.Listen(server.Listener, httplimit.Connections{})
+	listener := httplimit.Listen(server.Listener, httplimit.Config{})
 	server.Listener, server.Config.ConnContext, server.Config.ConnState = listener, listener.ConnContext, listener.ConnState
 	server.Start()
 	return server

@@ -27,7 +27,7 @@ func serveInBubble(t *testing.T, handler http.HandlerFunc, test func(t *testing.
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		network := pipenet.Listen()
-		listener := httplimit.Listen(network, httplimit.Connections{})
+		listener := httplimit.Listen(network, httplimit.Config{})
 		server := &http.Server{
 			Handler: httplimit.LimitBodies(handler), ConnState: listener.ConnState, ConnContext: listener.ConnContext,
 			ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),

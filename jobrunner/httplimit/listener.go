@@ -19,7 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-type Connections struct {
+// Config limits the connections of a Listener.
+type Config struct {
 	// Max is the limit of all connections; 0 is DefaultConnections. It is lowered
 	// to the process's limit of descriptors, less a reserve.
 	Max int
@@ -50,7 +51,7 @@ const (
 // idle longest. If none is idle, it answers 503 to the new connection.
 type Listener struct {
 	net.Listener
-	Connections
+	Config
 	lingering chan struct{}   // semaphore of the rejected connections that linger
 	life      context.Context // ends with Close
 	stop      context.CancelFunc
@@ -63,7 +64,7 @@ type Listener struct {
 	lastLogged map[string]time.Time // by warning
 }
 
-func Listen(l net.Listener, c Connections) *Listener {
+func Listen(l net.Listener, c Config) *Listener {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	descriptors := Descriptors()
 	reserved := min(max(descriptors/4, minReserve), maxReserve, descriptors-1)
@@ -72,7 +73,7 @@ func Listen(l net.Listener, c Connections) *Listener {
 	spare, _ := os.Open(os.DevNull) // without it, rejecting has to wait for a free descriptor
 	life, stop := context.WithCancel(context.Background())
 	return &Listener{
-		Listener: l, Connections: c, lingering: make(chan struct{}, min(maxRejects, reserved/6)), life: life, stop: stop, spare: spare,
+		Listener: l, Config: c, lingering: make(chan struct{}, min(maxRejects, reserved/6)), life: life, stop: stop, spare: spare,
 		open: map[*conn]struct{}{}, idle: map[*conn]struct{}{}, counts: map[netip.Prefix]int{}, lastLogged: map[string]time.Time{},
 	}
 }

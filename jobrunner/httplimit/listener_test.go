@@ -51,7 +51,7 @@ type boundedServer struct {
 	addresses chan string
 }
 
-func serveBounded(t *testing.T, bounds httplimit.Connections) *boundedServer {
+func serveBounded(t *testing.T, bounds httplimit.Config) *boundedServer {
 	t.Helper()
 	inner := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	b := &boundedServer{t: t, address: inner.Addr().String(), holding: make(chan struct{}), release: make(chan struct{}), addresses: make(chan string, 1)}
@@ -118,7 +118,7 @@ func (b *boundedServer) expectStatus(from *bufio.Reader, want int) {
 // Each address has a limit, and a /64 network of IPv6 counts as one address. This machine and load
 // balancers have no limit. A connection can be evicted once its request ends.
 func TestLimitPerAddress(t *testing.T) {
-	b := serveBounded(t, httplimit.Connections{PerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
+	b := serveBounded(t, httplimit.Config{PerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
 	for _, pair := range [][2]string{{"192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::2"}, {"::ffff:203.0.113.9", "203.0.113.9"}} {
 		b.hold(pair[0])
 		b.hold(pair[0])
@@ -138,7 +138,7 @@ func TestLimitPerAddress(t *testing.T) {
 // At the limit of all connections, a connection is evicted if it is idle or sent no request for a
 // second, but not while it has a request in flight.
 func TestLimitOfAll(t *testing.T) {
-	b := serveBounded(t, httplimit.Connections{Max: 3})
+	b := serveBounded(t, httplimit.Config{Max: 3})
 	silent := b.connect("192.0.2.1", "")
 	idle := b.connect("192.0.2.1", "/")
 	b.expectStatus(idle, 200)
@@ -156,7 +156,7 @@ func TestLimitOfAll(t *testing.T) {
 func serveTCP(t *testing.T, handler http.HandlerFunc) (address string) {
 	t.Helper()
 	inner := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
-	listener := httplimit.Listen(inner, httplimit.Connections{})
+	listener := httplimit.Listen(inner, httplimit.Config{})
 	server := &http.Server{Handler: httplimit.LimitBodies(handler), ConnState: listener.ConnState, ConnContext: listener.ConnContext}
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
@@ -253,7 +253,7 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 func TestReadDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, accepted := pipenet.Listen(), make(chan net.Conn)
-		go func() { accepted <- must.Do(httplimit.Listen(network, httplimit.Connections{}).Accept())(t) }()
+		go func() { accepted <- must.Do(httplimit.Listen(network, httplimit.Config{}).Accept())(t) }()
 		client := must.Do(network.Dial(t.Context(), "", ""))(t)
 		defer client.Close()
 		conn := <-accepted

@@ -30,6 +30,8 @@ type Memory struct {
 
 func NewMemory(limit int64) *Memory { return &Memory{limit, semaphore.NewWeighted(limit)} }
 
+func (m *Memory) Limit() int64 { return m.limit }
+
 // Reservation is a reserved part of the budget. A nil Reservation reserves nothing.
 type Reservation struct {
 	memory *Memory

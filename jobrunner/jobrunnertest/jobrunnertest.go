@@ -118,7 +118,7 @@ func (j *Jobrunner) start(s *settings) (err error) {
 		j.t.Cleanup(func() { inventory.Close() })
 	}
 	server := httptest.NewUnstartedServer(nil)
-	listener := httplimit.Listen(server.Listener, httplimit.Connections{}) // without it, a refused client that still sends its body would get a reset
+	listener := httplimit.Listen(server.Listener, httplimit.Config{}) // without it, a refused client that still sends its body would get a reset
 	server.Listener, server.Config.ConnContext, server.Config.ConnState = listener, listener.ConnContext, listener.ConnState
 	c.URL = "http://" + listener.Addr().String()
 	closeServer := func() {

@@ -42,7 +42,7 @@ func newPair(t *testing.T, leader, own http.HandlerFunc) *pair {
 
 func startServer(base context.Context, t *testing.T, handler http.Handler) *httptest.Server {
 	server := httptest.NewUnstartedServer(handler)
-	listener := httplimit.Listen(server.Listener, httplimit.Connections{})
+	listener := httplimit.Listen(server.Listener, httplimit.Config{})
 	server.Listener, server.Config.ConnContext, server.Config.ConnState = listener, listener.ConnContext, listener.ConnState
 	server.Config.BaseContext = func(net.Listener) context.Context { return base }
 	server.Start()

@@ -137,7 +137,9 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 		if i < 0 {
 			return progress, due, nil
 		}
-		memory, err := s.Memory.ReserveWhenFree(ctx, callMemory)
+		// The size of a call is known only after its claim. Until then it takes at most half of a small budget, so that
+		// other calls can be in flight.
+		memory, err := s.Memory.ReserveWhenFree(ctx, min(callMemory, s.Memory.Limit()/2))
 		if err != nil {
 			return progress, time.Time{}, err
 		}

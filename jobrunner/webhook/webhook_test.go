@@ -56,7 +56,7 @@ func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 		clk, log := new(clock.Clock), slog.New(slog.NewTextHandler(f.log, nil))
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 		f.engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log}))(t)
-		f.config = webhook.Config{Queue: f.engine, Clock: clk, Memory: httplimit.NewMemory(100 << 20), Logger: log, Transport: f}
+		f.config = webhook.Config{Queue: f.engine, Clock: clk, Memory: httplimit.NewMemory(32 << 20), Logger: log, Transport: f}
 		f.sender = webhook.Start(f.config)
 		defer func() {
 			f.sender.Close()
@@ -360,7 +360,7 @@ func TestHangingReceivers(t *testing.T) {
 	}
 }
 
-// A call waits until the memory has room for the largest one, 80 of 100 MiB. These take 20 each.
+// Each of these calls takes half of the memory, so two of them are in flight at a time.
 func TestCallsShareMemory(t *testing.T) {
 	bubble(t, func(_ *testing.T, f *fixture) {
 		f.answer = hang

@@ -61,7 +61,7 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 	}
 	j := must.Do(jobrunner.New(t.Context(), config))(t)
 	server := httptest.NewUnstartedServer(j.Handler())
-	listener := httplimit.Listen(server.Listener, httplimit.Connections{}) // a refused client may still send its body
+	listener := httplimit.Listen(server.Listener, httplimit.Config{}) // a refused client may still send its body
 	server.Listener, server.Config.ConnContext, server.Config.ConnState = listener, listener.ConnContext, listener.ConnState
 	server.Start()
 	t.Cleanup(func() {
