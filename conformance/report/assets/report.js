@@ -8,7 +8,7 @@
   const input = document.getElementById("q");
   const shown = document.getElementById("shown");
   const clear = document.getElementById("clear");
-  const none = document.querySelector(".none");
+  const noMatch = document.querySelector(".no-match");
   const buttons = [...tools.querySelectorAll(".chips button")];
   const texts = new Map(); // lower-case text by clause, cached
 
@@ -31,7 +31,7 @@
     const all = !words.length && !levels.size && !verdicts.size;
     shown.textContent = all ? `${clauses.length} clauses` : `${count} of ${clauses.length} clauses`;
     clear.hidden = all;
-    none.hidden = count > 0;
+    noMatch.hidden = count > 0;
   };
 
   // The URL contains the filter, so that it can be shared.
@@ -79,7 +79,7 @@
   }
   input.addEventListener("input", change);
   tools.addEventListener("submit", (e) => e.preventDefault());
-  for (const b of [clear, none.querySelector("button")]) b.addEventListener("click", () => { reset(); saveFilter(); });
+  for (const b of [clear, noMatch.querySelector("button")]) b.addEventListener("click", () => { reset(); saveFilter(); });
   addEventListener("hashchange", applyHash);
   // A link to the current hash fires no hashchange.
   document.addEventListener("click", (e) => {

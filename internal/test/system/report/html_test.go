@@ -86,7 +86,7 @@ func TestBrowser(t *testing.T) {
 				{`document.querySelector('#q').value = 'template  ID'; document.querySelector('#q').dispatchEvent(new Event('input'))`, "[T-01]"},
 				{`document.querySelector('#q').value = 'connection reset'; document.querySelector('#q').dispatchEvent(new Event('input'))`, "[JOB-02 JOB-03 JOB-06 JOB-07 JOB-10]"},
 				{`document.querySelector('#q').value = 'nothing is like that'; document.querySelector('#q').dispatchEvent(new Event('input'))`, "[]"},
-				{`document.querySelector('.none button').click()`, "[JOB-01 JOB-02 JOB-03 JOB-04 JOB-05 JOB-06 JOB-07 JOB-08 JOB-09 JOB-10 T-01]"},
+				{`document.querySelector('.no-match button').click()`, "[JOB-01 JOB-02 JOB-03 JOB-04 JOB-05 JOB-06 JOB-07 JOB-08 JOB-09 JOB-10 T-01]"},
 			} {
 				tab.Eval(step.do, nil)
 				must.Equal(t, fmt.Sprint(visibleClauses(tab)), step.want, "visible clauses after", step.do)
