@@ -128,7 +128,7 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	must.Succeed(t, d.Stop())
 }
 
-// Every fault names SQL, a point or data of the source. Otherwise the mutant would have no effect.
+// Every fault names SQL, a point or data of the source; otherwise the mutant would have no effect. No two mutants are equal.
 func TestFaultsAreInTheSource(t *testing.T) {
 	const root = "../../.."
 	patched := t.TempDir()
@@ -165,8 +165,11 @@ func TestFaultsAreInTheSource(t *testing.T) {
 			}
 		}
 	}
+	seen := map[string]bool{}
 	for _, m := range mutants.All() {
 		expectInSource(m.ID, group{{Fault: m.Fault}}.fault())
+		must.Hold(t, !seen[m.ID] && !seen[m.Clause+m.Fault], m.ID, "is the id of two mutants, or another one has its clause and fault")
+		seen[m.ID], seen[m.Clause+m.Fault] = true, true
 	}
 	for _, v := range variants.All() {
 		expectInSource(v.ID, group{v}.fault())
