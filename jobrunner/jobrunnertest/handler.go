@@ -54,10 +54,7 @@ func Handle(image string, h Handler) Option {
 func (h Handler) run(ctx context.Context, j run.Job) ([]byte, error) {
 	job := Job{
 		ID: j.ID, Endpoint: j.Spec.Endpoint, Worker: j.Spec.ID, Attempt: j.Attempt, Input: j.Input, Env: j.Spec.Env,
-		chunk: j.Chunk, clock: j.Clock,
-	}
-	for _, d := range j.Spec.Devices {
-		job.GPUs = append(job.GPUs, d.UUID)
+		GPUs: j.Spec.DeviceUUIDs(), chunk: j.Chunk, clock: j.Clock,
 	}
 	for _, m := range j.Spec.Mounts {
 		job.Volume = m.Dir

@@ -244,7 +244,7 @@ func TestInvalidOptions(t *testing.T) {
 		"expected a file or one of": jobrunnertest.SimulateGPUs("nosuch"),
 		"doesn't exist":             jobrunnertest.HandleFile("a", filepath.Join(dir, "nosuch.py")),
 		"no such file":              jobrunnertest.ConfigFile(filepath.Join(dir, "nosuch.yaml")),
-		"is for the program":        jobrunnertest.ConfigFile(kubernetes),
+		"needs the program":         jobrunnertest.ConfigFile(kubernetes),
 		"image is empty":            jobrunnertest.Handle("", nil),
 	} {
 		f := &failingTB{TB: t}

@@ -77,7 +77,7 @@ type Program struct {
 // Spec has the parameters for the start of a worker or pod.
 type Spec struct {
 	ID              string // of the worker or pod
-	Endpoint        string // of a worker; "" for a pod
+	Endpoint        string // of a worker, also for batches; "" for a pod
 	store.Container        // Env includes the variables that the deployment sets
 	PullAlways      bool   // otherwise the image is pulled if it's missing
 	Login           *Login // for the image's registry; nil is anonymous

@@ -43,10 +43,12 @@ func (f *fixture) expectBatch(b engine.Batch, running, completed int) {
 
 // A batch doesn't delay jobs, and the endpoint's health doesn't count the batch's workers.
 func TestBatchHasItsOwnWorkers(t *testing.T) {
-	bubbleWithFakes(t, newFakes(4), func(f *fixture) {
+	fakes := newFakes(4)
+	bubbleWithFakes(t, fakes, func(f *fixture) {
 		f.pools.Set(newColoredEndpoint(1, 2))
 		b := f.startBatch(5, 100)
 		f.expectBatch(b, 2, 0)
+		must.Equal(t, fakes.alive()[0].spec.Endpoint, "ep", "the endpoint of a batch worker")
 		f.expectCounts(worker.Counts{})
 		f.expectWorkers("RUNNING 1", "RUNNING 1")
 		must.Equal(t, f.pools.FindOffClock(), "ep", "the endpoint whose batch runs")

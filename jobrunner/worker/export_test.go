@@ -1,6 +1,6 @@
 package worker
 
 // Client returns the Protocol of an existing worker.
-func (p *Pools) Client(endpoint, id string) Protocol {
-	return p.pool(endpoint).find(func(w *worker) bool { return w.id == id })
+func (p *Pools) Client(id string) Protocol {
+	return p.anyWorker(func(w *worker) bool { return w.id == id })
 }

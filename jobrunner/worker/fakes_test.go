@@ -92,7 +92,7 @@ func (w *fake) run(broken bool, boot, exitDelay time.Duration, slots int) {
 		w.fakes.mu.Unlock()
 		close(w.done)
 	}()
-	w.client = w.fakes.pools.Client(w.spec.Endpoint, w.spec.ID)
+	w.client = w.fakes.pools.Client(w.spec.ID)
 	running.Go(w.stopJobs)
 	running.Go(w.sendPings)
 	fmt.Fprintf(w.spec.Log, "starts in %s\n", w.spec.Env["COLOR"])

@@ -31,10 +31,10 @@ func TestAdviceOnPace(t *testing.T) {
 					f.submit(engine.NewJob{})
 				}
 				for range 12 {
-					jobs, err := f.pools.Client("ep", id).Take(f.t.Context(), 1)
+					jobs, err := f.pools.Client(id).Take(f.t.Context(), 1)
 					must.Require(f.t, err == nil && len(jobs) == 1, "took", jobs, err)
 					time.Sleep(100 * time.Millisecond)
-					must.Succeed(f.t, f.pools.Client("ep", id).Report(f.t.Context(), jobs[0].ID, engine.Done(nil), false))
+					must.Succeed(f.t, f.pools.Client(id).Report(f.t.Context(), jobs[0].ID, engine.Done(nil), false))
 					if c.queued == 1 { // the next job arrives while the worker requests one
 						go func() {
 							time.Sleep(c.pause + time.Second)
@@ -76,7 +76,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("release %s", release), func(t *testing.T) {
 			actAsWorker(t, func(f *fixture, firstID string, started chan string) {
-				f.pools.Client("ep", firstID).SetSDK(release)
+				f.pools.Client(firstID).SetSDK(release)
 				synctest.Wait()
 				must.Hold(f.t, !strings.Contains(f.log.String(), "other workers share this folder"), "a worker alone in its folder gets advice", f.log)
 				second := echo
@@ -84,7 +84,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 				f.pools.Set(second)
 				secondID := <-started
 				for range 3 { // pings
-					f.pools.Client("other", secondID).SetSDK(release)
+					f.pools.Client(secondID).SetSDK(release)
 				}
 				must.Equal(f.t, strings.Count(f.log.String(), "other workers share this folder"), map[bool]int{true: 1}[want], "times that the advice is logged:", f.log)
 				advice := f.pools.Workers("other")[0].Advice

@@ -21,7 +21,7 @@ const volumePath = "/runpod-volume"
 // spec returns the parameters for the worker's start.
 func (w *worker) spec(ctx context.Context, program run.Program) (_ *run.Spec, err error) {
 	c := w.pool.config
-	s := &run.Spec{ID: w.id, Endpoint: w.settings.ID, Container: w.settings.Container, Devices: w.devices, Log: w.log}
+	s := &run.Spec{ID: w.id, Endpoint: engine.EndpointOf(w.settings.ID), Container: w.settings.Container, Devices: w.devices, Log: w.log}
 	if p := w.placement; p.CPU != "" && len(w.settings.CPU) > 0 {
 		s.VCPUs, s.Memory = p.VCPUs, c.Catalog.Current().CPUMemory(p.CPU, p.VCPUs)
 	}
@@ -86,7 +86,7 @@ func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
 		hardware = s.Devices[0].TypeID
 	}
 	maps.Copy(env, s.Env)
-	env["RUNPOD_ENDPOINT_ID"], env["RUNPOD_POD_ID"] = engine.EndpointOf(s.Endpoint), s.ID
+	env["RUNPOD_ENDPOINT_ID"], env["RUNPOD_POD_ID"] = s.Endpoint, s.ID
 	if len(s.Devices) > 0 {
 		env["CUDA_VISIBLE_DEVICES"] = strings.Join(s.DeviceUUIDs(), ",")
 	}
@@ -94,7 +94,7 @@ func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
 	case s.Port != 0:
 		env["PORT"], env["PORT_HEALTH"] = strconv.Itoa(s.Port), strconv.Itoa(s.Port)
 	case usesProtocol:
-		maps.Copy(env, protocolEnv(w.pool.config.URL, s.Endpoint, w.key, hardware))
+		maps.Copy(env, protocolEnv(w.pool.config.URL, w.settings.ID, w.key, hardware))
 	}
 	return env
 }
@@ -102,8 +102,8 @@ func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
 // protocolEnv returns the variables of the worker protocol. The worker replaces $RUNPOD_POD_ID and
 // $ID. $ID is the worker's own id in the first URL, and a job's id in the others. Each URL needs
 // the ?, because workers append parameters with &.
-func protocolEnv(base, endpoint, key, hardware string) map[string]string {
-	base = strings.TrimSuffix(base, "/") + "/v2/" + endpoint
+func protocolEnv(base, queue, key, hardware string) map[string]string {
+	base = strings.TrimSuffix(base, "/") + "/v2/" + queue
 	query := "?gpu=" + url.QueryEscape(hardware)
 	return map[string]string{
 		"RUNPOD_WEBHOOK_GET_JOB":     base + "/job-take/$ID" + query,

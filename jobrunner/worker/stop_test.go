@@ -59,7 +59,7 @@ func runStopTest(t *testing.T, pause time.Duration, observe func(*stopFixture, e
 		settings := echo
 		settings.Image, settings.Min, settings.Max = "team/worker", 1, 1
 		pools.Set(settings)
-		s.engine, s.worker, s.ended = e, pools.Client("ep", <-processes.started), (<-processes.processes).Done()
+		s.engine, s.worker, s.ended = e, pools.Client(<-processes.started), (<-processes.processes).Done()
 		s.job = s.submit()
 		jobs, err := s.worker.Take(t.Context(), 1)
 		must.Require(t, err == nil && len(jobs) == 1, "took", jobs, err)

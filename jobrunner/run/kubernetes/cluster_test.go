@@ -131,7 +131,7 @@ func workerSpec() run.Spec {
 	return run.Spec{
 		Endpoint: "e1", ID: "W1", PullAlways: true, Log: new(markedLog), Login: &run.Login{Username: "u", Password: "planted-too"},
 		Container: store.Container{Image: "r.example/i:1", Args: `{"entrypoint":["sh","$(A)"],"cmd":["serve","$(HOME)"]}`, Env: map[string]string{
-			"TOKEN": "planted", "RUNPOD_WEBHOOK_GET_JOB": "http://127.0.0.1:8420/v2/e1/job-take/$ID?gpu=x",
+			"TOKEN": "planted", "RUNPOD_WEBHOOK_GET_JOB": "http://127.0.0.1:8420/v2/e1-batch/job-take/$ID?gpu=x",
 		}},
 	}
 }
@@ -166,7 +166,7 @@ func TestWorker(t *testing.T) {
 	must.Require(t, err == nil && len(secrets.Items) == 2, "the Secrets are", secrets, err, "want two")
 	for _, secret := range secrets.Items {
 		url := secret.StringData["RUNPOD_WEBHOOK_GET_JOB"]
-		must.Hold(t, url == "" || url == "http://jobrunner:8420/v2/e1/job-take/$ID?gpu=x", "the worker's URL is", url)
+		must.Hold(t, url == "" || url == "http://jobrunner:8420/v2/e1-batch/job-take/$ID?gpu=x", "the worker's URL is", url)
 		login := secret.Data[core.DockerConfigJsonKey]
 		must.Hold(t, login == nil || string(login) == `{"auths":{"r.example":{"auth":"dTpwbGFudGVkLXRvbw=="}}}`, "the login is", string(login))
 	}

@@ -135,8 +135,8 @@ func (c *Cluster) environment(s run.Spec) map[string]string {
 	env := maps.Clone(s.Env)
 	delete(env, addressVariable)
 	for name, v := range env {
-		if _, path, found := strings.Cut(v, "/v2/"+s.Endpoint+"/"); found && strings.HasPrefix(name, "RUNPOD_WEBHOOK_") {
-			env[name] = strings.TrimSuffix(c.URL.Value, "/") + "/v2/" + s.Endpoint + "/" + path
+		if _, path, found := strings.Cut(v, "/v2/"); found && strings.HasPrefix(name, "RUNPOD_WEBHOOK_") {
+			env[name] = strings.TrimSuffix(c.URL.Value, "/") + "/v2/" + path
 		}
 	}
 	if len(s.Devices) > 0 {
