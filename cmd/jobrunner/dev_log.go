@@ -95,10 +95,13 @@ func shortID(id string) string {
 	return "…" + id[len(id)-12:]
 }
 
-func (t *terminal) logger() *slog.Logger { return slog.New(terminalHandler{t}) }
+func (t *terminal) logger() *slog.Logger { return slog.New(terminalHandler{t: t}) }
 
 // terminalHandler shows log records without the endpoint, and with the reason below the message.
-type terminalHandler struct{ t *terminal }
+type terminalHandler struct {
+	t     *terminal
+	attrs []slog.Attr // of the logger
+}
 
 func (h terminalHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= max(h.t.minLevel, slog.LevelWarn)
@@ -106,6 +109,8 @@ func (h terminalHandler) Enabled(_ context.Context, level slog.Level) bool {
 
 func (h terminalHandler) Handle(_ context.Context, r slog.Record) error {
 	text, id, details := r.Message, "", ""
+	r = r.Clone()
+	r.AddAttrs(h.attrs...)
 	r.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
 		case "endpoint":
@@ -123,8 +128,11 @@ func (h terminalHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (h terminalHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
-func (h terminalHandler) WithGroup(string) slog.Handler      { return h }
+func (h terminalHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return terminalHandler{h.t, slices.Concat(h.attrs, attrs)}
+}
+
+func (h terminalHandler) WithGroup(string) slog.Handler { return h }
 
 // repeatFilter shows the log of a failed worker only once. It holds back the lines of the next worker while they
 // equal the log of the last failure. If that worker fails with the same log, one line replaces it. If it writes

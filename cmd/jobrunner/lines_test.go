@@ -73,6 +73,14 @@ func TestAsyncWriterBlocks(t *testing.T) {
 	})
 }
 
+// A record shows the attributes of its logger, without the endpoint, and the reason below the message.
+func TestTerminalLogger(t *testing.T) {
+	var out strings.Builder
+	log := (&terminal{w: &out}).logger().With("endpoint", "e", "host", "h")
+	log.Warn("a call failed", "calls", 4, "reason", "no route")
+	must.Contain(t, out.String(), " WARN  a call failed, calls: 4, host: h\n", " no route\n")
+}
+
 // Each line is "SECOND TEXT" or "SECOND JOB:TEXT". A trailing + marks the lines of the job "mine".
 func TestFindJobLines(t *testing.T) {
 	dyingWorker := []string{"1 INFO   | other | Started.", "2 noise", "3 mine starts+", "4 step+", "5 Traceback+", "6 killed+", "9 idle", "10 idle"}

@@ -66,16 +66,16 @@ export function levels(figure, title, entries) {
   const areas = entries.map((e) => s('path', { class: 'area', 'data-series': e.key }));
   const lines = entries.map((e) => s('path', { class: 'line', 'data-series': e.key }));
   f.svg.append(...areas, ...lines);
-  let series = [], step = 1, place = null;
+  let series = [], step = 1, pointer = null;
   const show = () => {
     const n = series[0]?.length ?? 0;
     if (!n) return;
-    const i = place == null ? n - 1 : Math.round(place * (n - 1));
+    const i = pointer == null ? n - 1 : Math.round(pointer * (n - 1));
     entries.forEach((_, k) => setText(f.values[k], series[k][i]));
-    setText(f.moment, place == null ? '' : duration((n - 1 - i) * step) + ' ago');
-    mark(f, place == null ? null : i / (n - 1));
+    setText(f.moment, pointer == null ? '' : duration((n - 1 - i) * step) + ' ago');
+    mark(f, pointer == null ? null : i / (n - 1));
   };
-  pointing(f, (x) => { place = x; show(); });
+  pointing(f, (x) => { pointer = x; show(); });
   return (data, stepMs) => {
     [series, step] = [data, stepMs];
     const max = niceMax(Math.max(1, ...data.flat()));
@@ -101,18 +101,18 @@ export function ranges(figure, title, entries) {
   f.svg.append(bars);
   const empty = h('p', { class: 'nothing' }, h('span', null, 'No job was taken in the last 10 minutes'));
   f.plot.append(empty);
-  let data = [], step = 1, place = null;
+  let data = [], step = 1, pointer = null;
+  const last = (p) => p.p50.findLastIndex((v) => v != null);
   const text = (p, i) => (p.p50[i] == null ? '–' : `${duration(p.p50[i])} / ${duration(p.p95[i])}`);
   const show = () => {
     const n = data[0]?.p50.length ?? 0;
     if (!n) return;
-    const last = (p) => p.p50.findLastIndex((v) => v != null);
-    const i = place == null ? null : Math.min(n - 1, Math.floor(place * n));
+    const i = pointer == null ? null : Math.min(n - 1, Math.floor(pointer * n));
     entries.forEach((_, k) => setText(f.values[k], text(data[k], i ?? last(data[k]))));
     setText(f.moment, i == null ? 'p50 / p95' : `p50 / p95, ${i === n - 1 ? 'now' : duration((n - 1 - i) * step) + ' ago'}`);
     mark(f, i == null ? null : (i + .5) / n);
   };
-  pointing(f, (x) => { place = x; show(); });
+  pointing(f, (x) => { pointer = x; show(); });
   return (percentiles, stepMs) => {
     [data, step] = [percentiles, stepMs];
     const all = data.flatMap((p) => [...p.p50, ...p.p95]).filter((v) => v != null).map((v) => Math.max(1, v));
@@ -134,7 +134,6 @@ export function ranges(figure, title, entries) {
       shapes.push(s('rect', { 'data-series': entries[k].key, class: 'median', x, y: Math.min(H - 2, bottom - 1), width: wide * .8, height: 2 }));
     }));
     bars.replaceChildren(...shapes);
-    const last = (p) => p.p50.findLastIndex((v) => v != null);
     setAttr(f.plot, 'aria-label', `${title}. ` + entries.map((e, k) => {
       const i = last(data[k]);
       return i < 0 ? `${e.name}: no jobs` : `${e.name}: median ${duration(data[k].p50[i])}, 95th percentile ${duration(data[k].p95[i])}`;

@@ -73,16 +73,19 @@ const endpointClasses = ['main', 'mono image', 'num', 'num', 'num', 'num', 'wide
 function makeEndpoint(e) {
   const tr = row(endpointColumns, endpointClasses);
   tr.name = h('a', { href: link(e.id) });
-  tr.id2 = h('small', { class: 'mono' });
+  tr.sub = h('small', { class: 'mono' });
+  tr.chips = h('span', { class: 'chips' });
+  tr.bounds = h('small', { class: 'muted' });
   tr.spark = spark('queued');
-  tr.cells[0].append(tr.name, tr.id2);
+  tr.cells[0].append(tr.name, tr.sub);
+  tr.cells[6].append(tr.chips, tr.bounds);
   tr.cells[7].append(tr.spark);
   return tr;
 }
 
 function updateEndpoint(tr, e, states) {
   setText(tr.name, e.name || e.id);
-  setText(tr.id2, e.id + (e.type === 'QUEUE' ? '' : ' · ' + words(e.type)));
+  setText(tr.sub, e.id + (e.type === 'QUEUE' ? '' : ' · ' + words(e.type)));
   setText(tr.cells[1], e.image);
   setAttr(tr.cells[1], 'title', e.image);
   [e.queued, e.running, e.completed, e.failed].forEach((n, i) => {
@@ -91,7 +94,6 @@ function updateEndpoint(tr, e, states) {
   });
   setAttr(tr.cells[5], 'data-bad', e.failed ? '' : null);
   const present = states.filter((k) => e.workers[k]).map((k) => ({ state: k, n: e.workers[k] }));
-  if (!tr.chips) tr.cells[6].append((tr.chips = h('span', { class: 'chips' })), (tr.bounds = h('small', { class: 'muted' })));
   keyed(tr.chips, present, (c) => c.state, () => badge(), (el, c) => {
     setText(el, `${c.n} ${words(c.state)}`);
     setAttr(el, 'data-state', c.state);
@@ -138,7 +140,7 @@ function makeWorker(w, open) {
   tr.reason = h('small');
   tr.endpoint = h('a', { href: link(w.endpoint) });
   tr.cells[0].append(tr.badge);
-  tr.cells[1].append(w.id ? tr.open : h('span', { class: 'muted' }, 'not started'), tr.reason);
+  tr.cells[1].append(tr.open, tr.reason);
   tr.cells[2].append(tr.endpoint);
   return tr;
 }
@@ -294,9 +296,6 @@ export function view(open) {
       () => h('p', null, target ? 'No job yet, or none whose result is still kept. Send one:' : 'Jobs appear here as soon as an endpoint takes them.'),
       () => (target ? command(jobLine(target.id)) : ''));
 
-    // A deployment that only counts its workers has no list of them.
-    const counted = sum(one ? [one] : s.endpoints, (e) => sum(Object.values(e.workers), (n) => n));
-    $('workers-section').hidden = counted > 0 && s.workers.length === 0;
     setText($('workers-count'), s.workers.filter((w) => w.state !== 'DIED').length || '');
     keyed($('workers').tBodies[0], s.workers, (w) => w.endpoint + ' ' + w.id, (w) => makeWorker(w, open.worker), (tr, w) => updateWorker(tr, w, s, names));
     showHint('workers-empty', $('workers'), s.workers.length === 0, one?.max === 0 ? 'off' : 'none',
