@@ -76,7 +76,7 @@ func (d *checkedDeployment) testFullDisk(image string, endJob func()) {
 		_, text, err := d.call(t.Context(), http.MethodGet, path, "")
 		return err == nil && strings.Contains(text, "COMPLETED") && strings.Contains(text, output), fmt.Sprintf("the job is %.200s, %v", text, err)
 	})
-	d.expectEnded(&acceptedJobs{})
+	d.expectEnded(&acknowledgedJobs{})
 }
 
 // The outcome of a webhook call is spooled during an outage, so that the receiver isn't called again.

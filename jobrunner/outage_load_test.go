@@ -19,28 +19,28 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// acceptedJobs has the jobs that were acknowledged, and their expected outputs.
-type acceptedJobs struct {
+// acknowledgedJobs has the expected results of the acknowledged jobs.
+type acknowledgedJobs struct {
 	mu   sync.Mutex
 	jobs map[string]result // by path of the status
 }
 
 type result struct{ output, stream string }
 
-func (a *acceptedJobs) add(path string, r result) {
+func (a *acknowledgedJobs) add(path string, r result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.jobs[path] = r
 }
 
-func (a *acceptedJobs) remove(path string) {
+func (a *acknowledgedJobs) remove(path string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.jobs, path)
 }
 
 // startLoad starts clients that submit jobs to each endpoint by each operation until ctx ends.
-func (d *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGroup, accepted *acceptedJobs, endpoints ...string) {
+func (d *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGroup, acknowledged *acknowledgedJobs, endpoints ...string) {
 	var number atomic.Int64
 	for i, endpoint := range endpoints {
 		for mode := range 3 {
@@ -65,7 +65,7 @@ func (d *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 						continue
 					}
 					path := "/v2/" + endpoint + "/status/" + job.ID
-					accepted.add(path, want)
+					acknowledged.add(path, want)
 					for job.Status != "COMPLETED" && job.Status != "FAILED" && ctx.Err() == nil {
 						sleep(ctx, 20*time.Millisecond)
 						if status, text, err := d.call(ctx, http.MethodGet, path, ""); err == nil && status == http.StatusOK {
@@ -73,7 +73,7 @@ func (d *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 						}
 					}
 					if operation == "runsync" && strings.Contains(text, `"output":`+want.output) { // the result of runsync is kept for only a minute
-						accepted.remove(path)
+						acknowledged.remove(path)
 					}
 					for _, path := range []string{"/v2/" + endpoint + "/health", "/v1/endpoints", "/v2/serverless/" + endpoint, "/v2/" + endpoint + "/requests"} {
 						_, _, _ = d.call(ctx, http.MethodGet, path, "")
@@ -85,9 +85,9 @@ func (d *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 }
 
 // expectEnded expects that each job completes with its output and whole stream, without a retry.
-func (d *checkedDeployment) expectEnded(accepted *acceptedJobs) {
+func (d *checkedDeployment) expectEnded(acknowledged *acknowledgedJobs) {
 	d.t.Helper()
-	for path, want := range accepted.jobs {
+	for path, want := range acknowledged.jobs {
 		var job struct {
 			Status  string
 			Output  json.RawMessage
@@ -119,7 +119,7 @@ func (d *checkedDeployment) expectEnded(accepted *acceptedJobs) {
 	}
 }
 
-// During outages under load each accepted job ends with its handler's output, and no response
+// During outages under load each acknowledged job ends with its handler's output, and no response
 // contains an error message of the database.
 func TestOutagesUnderLoad(t *testing.T) {
 	acctest.LeaveToCI(t, "engine.TestSharedOutage tests an outage")
@@ -128,9 +128,9 @@ func TestOutagesUnderLoad(t *testing.T) {
 	endpoints := []string{d.createEndpointOf("builtin/conformance", 4), d.createEndpointOf("sdk/worker", 3)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	accepted := &acceptedJobs{jobs: map[string]result{}}
+	acknowledged := &acknowledgedJobs{jobs: map[string]result{}}
 	var clients sync.WaitGroup
-	d.startLoad(ctx, &clients, accepted, endpoints...)
+	d.startLoad(ctx, &clients, acknowledged, endpoints...)
 	pause := func() { sleep(ctx, time.Duration(200+rand.IntN(400))*time.Millisecond) }
 	var faults []func()
 	rounds := 10
@@ -153,7 +153,7 @@ func TestOutagesUnderLoad(t *testing.T) {
 	pause()
 	stop()
 	clients.Wait()
-	must.Hold(t, len(accepted.jobs) >= len(faults), "only", len(accepted.jobs), "jobs were acknowledged")
-	d.expectEnded(accepted)
-	t.Logf("%d faults, %d jobs acknowledged", len(faults), len(accepted.jobs))
+	must.Hold(t, len(acknowledged.jobs) >= len(faults), "only", len(acknowledged.jobs), "jobs were acknowledged")
+	d.expectEnded(acknowledged)
+	t.Logf("%d faults, %d jobs acknowledged", len(faults), len(acknowledged.jobs))
 }

@@ -332,7 +332,7 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 		}
 		must.Equal(t, d.awaitJob(endpoint, "COMPLETED"), path, "the newest job")
 	}
-	d.expectEnded(&acceptedJobs{})
+	d.expectEnded(&acknowledgedJobs{})
 	if n := strings.Count(d.log.String(), "level=ERROR"); n < 1 || n > 3 { // outages in quick succession are one
 		t.Errorf("%d lines of errors in the log, want 1 to 3 for three outages:\n%s", n, d.log.String())
 	}
@@ -357,7 +357,7 @@ func TestDatabaseThatHangs(t *testing.T) {
 	resume()
 	a := <-running
 	must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a request that waits through the outage is answered", a.status, a.text)
-	d.expectEnded(&acceptedJobs{})
+	d.expectEnded(&acknowledgedJobs{})
 }
 
 // Probes need no key. A stopping jobrunner is alive but not ready.

@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// Other users of the machine can neither read nor write the data folder, whatever the umask.
+// Other users of the machine can't read or write the data folder, even if the umask allows it.
 func TestDataFolderIsPrivate(t *testing.T) {
 	before := syscall.Umask(0)
 	defer syscall.Umask(before)

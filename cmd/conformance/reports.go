@@ -139,8 +139,8 @@ func (o output) write(result *report.Report) error {
 	return nil
 }
 
-// writeFile replaces a file atomically, so that a full disk doesn't destroy an earlier report. It writes in
-// place what a rename can't replace, such as a FIFO, a mounted file, or a file in a read-only folder.
+// writeFile replaces a file atomically, so that a full disk doesn't destroy an earlier report. If a rename can't
+// replace the file, such as a FIFO, a mounted file, or a file in a read-only folder, it writes in place.
 func writeFile(path string, text []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -26,7 +26,8 @@ type clusterFacts struct {
 	Primary *struct{ PodID, Status, SSHEndpoint string }
 }
 
-// clusterProgram runs in each pod of a cluster. The primary answers greetings; all log what they receive.
+// clusterProgram runs in each pod of a cluster. The primary answers greetings. Each pod logs the messages
+// that it receives.
 const clusterProgram = `import os, socket, sys, time
 def env(name): return os.environ[name]
 print("member " + " ".join(env(name) for name in ["NODE_RANK", "NUM_NODES", "NUM_TRAINERS", "WORLD_SIZE", "NODE_ADDR", "MASTER_ADDR", "MASTER_PORT"]), flush=True)

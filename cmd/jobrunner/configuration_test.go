@@ -21,22 +21,22 @@ func TestConfiguration(t *testing.T) {
 	must.Contain(t, strings.Join(p.startupLines, "\n"), "Images: "+file+": 1 × process\nImages: containers: off\n")
 }
 
-// A flawed file, from a flag or a variable, is a usage error. Neither it nor a flawed --engine creates the data folder.
-func TestFlawedFiles(t *testing.T) {
+// An invalid file, from a flag or a variable, and an invalid --engine are usage errors. They don't create the data folder.
+func TestInvalidFiles(t *testing.T) {
 	t.Parallel()
-	for flag, c := range map[string]struct{ variable, text, flaw string }{
+	for flag, c := range map[string]struct{ variable, text, want string }{
 		"--config":           {"GPUCLOUD_JOBRUNNER_CONFIG", "rules:\n  - image: a/b\n", ":2: the rule for a/b needs one of"},
 		"--catalog":          {"GPUCLOUD_CATALOG", "gpus:\n  - id: NVIDIA L4\n    price: {secured: 1}\n", `:3: unknown field "secured"; did you mean "secure"?`},
 		"--secrets-key-file": {"GPUCLOUD_SECRETS_KEY_FILE", "short", " has no key: expected 32 bytes in base64"},
 		"--simulate-gpus":    {"", "devices: 1\n", ":1: "},
 	} {
 		home := t.TempDir()
-		file, data := filepath.Join(home, "flawed"), filepath.Join(home, "data")
+		file, data := filepath.Join(home, "invalid"), filepath.Join(home, "data")
 		writeFile(t, file, c.text)
 		args := []string{"serve", "--listen=127.0.0.1:0", "--data=" + data}
-		must.Contain(t, mustFail(t, environment(home), append(args, flag+"="+file)...), "invalid "+flag+": ", file+c.flaw)
+		must.Contain(t, mustFail(t, environment(home), append(args, flag+"="+file)...), "invalid "+flag+": ", file+c.want)
 		if c.variable != "" {
-			must.Contain(t, mustFail(t, environment(home, c.variable+"="+file), args...), "invalid "+flag+": ", file+c.flaw)
+			must.Contain(t, mustFail(t, environment(home, c.variable+"="+file), args...), "invalid "+flag+": ", file+c.want)
 		}
 		must.ErrorIs(t, must.Err(os.Stat(data)), os.ErrNotExist, flag, "the data folder was created")
 	}

@@ -309,8 +309,8 @@ func (d *dev) followChanges(ctx context.Context, e *devEndpoint, h host.Handler,
 	return nil
 }
 
-// applyChange makes the endpoint run the changed files, with a release unless each job starts a
-// process anyway. It reports whether it succeeded.
+// applyChange makes the endpoint run the changed files. A worker on the SDK is replaced by a release; a process
+// per job needs none. It reports whether it succeeded.
 func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, names string, out *terminal) bool {
 	var command []string
 	if python != nil {

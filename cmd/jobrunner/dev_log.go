@@ -135,8 +135,8 @@ func (h terminalHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h terminalHandler) WithGroup(string) slog.Handler { return h }
 
 // repeatFilter shows the log of a failed worker only once. It holds back the lines of the next worker while they
-// equal the log of the last failure. If that worker fails with the same log, one line replaces it. If it writes
-// a different line, ends otherwise, or a job runs, the held-back lines are shown.
+// equal the log of the last failure. If that worker fails with the same log, one line replaces the log. If it
+// writes a different line, ends in another way, or a job starts, the held-back lines are shown.
 type repeatFilter struct {
 	mu          sync.Mutex
 	lastFailure []string                // log of the worker that failed last

@@ -114,7 +114,7 @@ func projectPython(folder string) interpreter {
 	return interpreter{}
 }
 
-// prepare lets the project tool create its environment and install what is missing, and finds the path of
+// prepare lets the project tool create its environment and install missing packages, and finds the path of
 // Python in it. The tool runs only here, with all variables of the user, such as UV_PROJECT_ENVIRONMENT
 // and UV_INDEX, which workers don't get. It may take minutes, and reports its progress on stderr.
 func (p *interpreter) prepare(ctx context.Context, folder string) error {

@@ -196,7 +196,7 @@ func (d *doctor) checkDatabase(context.Context) finding {
 	return ok("the database in %s is intact", dir)
 }
 
-// checkGPUs checks the GPUs of what runs the images: this machine or a cluster.
+// checkGPUs checks the GPUs of the cluster that runs the images or, without a cluster, of this machine.
 func (d *doctor) checkGPUs(ctx context.Context) finding {
 	if d.programs == nil {
 		return warn("correct what the check of images found", "unknown: the configuration decides where images run")

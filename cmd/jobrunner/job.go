@@ -213,7 +213,7 @@ func notStarted(err error) error {
 	return &exitError{exitNotStarted, err.Error()}
 }
 
-// withEndpoint resolves the endpoint's name and calls a function, whose context ends at Ctrl-C or when the terminal closes.
+// withEndpoint finds the endpoint and passes its id to call. The context of call ends at Ctrl-C, or when the terminal closes.
 func (e *endpointArgs) withEndpoint(call func(ctx context.Context, c *api.Client, endpointID string) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()

@@ -23,7 +23,7 @@ func printJSON(v any) error {
 	return err
 }
 
-// show prints a job, whatever its status, unless the request for it failed.
+// show prints a job in any status, or returns err if the request for the job failed.
 func (d *deploymentFlags) show(j api.Job, err error) error {
 	switch {
 	case err != nil:

@@ -128,7 +128,8 @@ func TestOutputsShareMemory(t *testing.T) {
 	p.checkPeakMemory(270, size>>20)
 }
 
-// A state in memory is limited: half full it rejects jobs, full it rejects results, whose jobs are FAILED.
+// A state in memory is limited. When it is half full, it rejects jobs. When it is full, it rejects results, and
+// their jobs are FAILED.
 func TestEphemeralMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "package engine tests the limit")
 	t.Parallel()

@@ -81,7 +81,7 @@ func (h *history) waitForEquality(difference func() string) {
 }
 
 // processDifference compares the running pods with their processes, and returns "" or a difference. Each pod
-// must have one process, and no two pods may have the same GPU. envDifference returns what is wrong with
+// must have one process, and no two pods may have the same GPU. envDifference returns a fault of
 // the environment of a pod's process, or "".
 func (h *history) processDifference(running map[string]bool, envDifference func(id string, env map[string]string) string) string {
 	withProcess, devices := map[string]bool{}, map[string]string{}

@@ -110,7 +110,7 @@ func (c *nodes) leader(endpoint string) (leader int) {
 }
 
 // submitJobs submits jobs to all nodes in turn until ctx ends. wait returns the expected outputs of
-// the accepted jobs whose response had no output yet, by id.
+// the acknowledged jobs whose response had no output yet, by id.
 func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
 	var mu sync.Mutex
 	outputs := map[string]string{}

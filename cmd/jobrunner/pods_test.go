@@ -384,7 +384,7 @@ func TestPodLogs(t *testing.T) {
 }
 
 // After a kill -9 or a stop of the jobrunner, its next start restarts the running pods and logs that.
-// Stopped and failed pods stay so, and waiting ones wait.
+// Stopped, failed and waiting pods keep their states.
 func TestPodsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	h := startProcessPods(t, "--simulate-gpus=l4x2")

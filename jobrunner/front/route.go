@@ -18,10 +18,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-// Route passes a request to the API that owns its path. Below /v2, the first segment is a reserved
-// word of the management API or the id of an endpoint, whose paths are of the job API or the worker
-// protocol. Below /live there is only the job API, in the form that the public SDKs expect. All paths
-// below the id of a load-balancing endpoint belong to its workers.
+// Route passes a request to the API that owns its path. Below /v2, the first segment is a reserved word of
+// the management API, or the id of an endpoint. Paths below the id belong to the job API or the worker
+// protocol, or all of them to the workers of a load-balancing endpoint. Below /live there is only the job
+// API, in the form that the public SDKs expect.
 func Route(management, jobs, workers, balancer http.Handler, balanced func(endpoint string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		endpoint, below := EndpointOf(r.URL.Path)

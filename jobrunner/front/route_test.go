@@ -47,7 +47,7 @@ func TestPanicIsAnswered500(t *testing.T) {
 	}
 }
 
-// hijackable is an answer whose connection can be taken over.
+// hijackable is a response writer that implements http.Hijacker.
 type hijackable struct {
 	http.ResponseWriter
 	conn net.Conn

@@ -45,7 +45,7 @@ func TestLevels(t *testing.T) {
 	must.Hold(t, slices.Min(q) == 1 && slices.Max(q) == 1, "long after", q)
 }
 
-// The levels of all endpoints together are their sums, including those from before the first event.
+// The levels of all endpoints together are their sums, including jobs from before the first event.
 func TestLevelsOfAll(t *testing.T) {
 	h, now := newTestHistory()
 	h.recordCounts("", engine.Counts{InQueue: 5, InProgress: 1})

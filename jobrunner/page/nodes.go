@@ -54,7 +54,7 @@ func (p *Page) ownNode(endpoints []store.Endpoint, endpoint string) nodeJSON {
 	return out
 }
 
-// withOthers adds the state of the other jobrunners, and names those that don't answer.
+// withOthers returns the state of all jobrunners, this one first, and the URLs of the unreachable ones.
 func (p *Page) withOthers(r *http.Request, ownNode nodeJSON) (all []nodeJSON, unreachable []string) {
 	query := url.Values{}
 	if endpoint := r.URL.Query().Get("endpoint"); endpoint != "" {
