@@ -75,8 +75,8 @@ func TestGPUTypes(t *testing.T) {
 	must.Hold(t, reflect.DeepEqual(column(centers, "availability"), []any{"MEDIUM", "LOW"}) && reflect.DeepEqual(column(one.Get("cuda_versions"), "version"), []any{"12.8", "12.4"}),
 		"data centers", centers, "CUDA", one.Get("cuda_versions"))
 	// An entry that a filter of the list excludes can be read by name.
-	abroad := read(t, p, "gpucloud_gpu_type", map[string]any{"name": "Small", "product": []any{"POD"}, "country_codes": []any{"FR"}})
-	must.Hold(t, abroad.Get("id") == "AMD Small" && abroad.Get("availability") == "NONE" && len(abroad.Get("data_centers").([]any)) == 0, "without stock", abroad.Value)
+	withoutStock := read(t, p, "gpucloud_gpu_type", map[string]any{"name": "Small", "product": []any{"POD"}, "country_codes": []any{"FR"}})
+	must.Hold(t, withoutStock.Get("id") == "AMD Small" && withoutStock.Get("availability") == "NONE" && len(withoutStock.Get("data_centers").([]any)) == 0, "without stock", withoutStock.Value)
 }
 
 func TestGPUTypeRules(t *testing.T) {

@@ -32,8 +32,8 @@ func TestChangedValueMasksEnvironments(t *testing.T) {
 		}
 		must.Equal(t, *got, test.want, test.field, test.raw)
 	}
-	for _, odd := range []string{`["secret"]`, `"secret"`, `{"a":{"b":"secret"}}`, `7`} {
-		got := changedValue(c, "env", json.RawMessage(odd))
-		must.Hold(t, got != nil && !strings.Contains(*got, "secret") && *got != "7", odd, got)
+	for _, malformed := range []string{`["secret"]`, `"secret"`, `{"a":{"b":"secret"}}`, `7`} {
+		got := changedValue(c, "env", json.RawMessage(malformed))
+		must.Hold(t, got != nil && !strings.Contains(*got, "secret") && *got != "7", malformed, got)
 	}
 }

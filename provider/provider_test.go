@@ -156,9 +156,9 @@ func TestProviderUnknownSettings(t *testing.T) {
 	must.Require(t, planned.Action == "create", "planned to", planned.Action, planned.Diagnostics)
 	must.ErrorContains(t, tfdrive.Err(p.Apply(planned)), "settings are not known yet")
 	must.ErrorContains(t, tfdrive.Err(p.Read(planned.State)), "settings are not known yet")
-	kept, again := p.Read(planned.State)
-	must.Hold(t, again.Err() == nil && kept.Exists(), "the next read reports", again)
-	must.Contain(t, again.Warnings(), "Not tried, for the same reason")
+	state, second := p.Read(planned.State)
+	must.Hold(t, second.Err() == nil && state.Exists(), "the next read reports", second)
+	must.Contain(t, second.Warnings(), "Not tried, for the same reason")
 }
 
 // An error of the API has the method, address, detail and request id, is reported at the attribute

@@ -75,11 +75,11 @@ func nonEmptyObject(text string, members attributes) schema.SingleNestedAttribut
 // keptIfOmitted is an optional attribute. An imported or moved object keeps its value if the
 // configuration omits it (planrule.Plan.KeepOmitted).
 func keptIfOmitted(a schema.Attribute) schema.Attribute {
-	kept := reflect.New(reflect.TypeOf(a)).Elem()
-	kept.Set(reflect.ValueOf(a))
-	kept.FieldByName("Computed").SetBool(true)
-	kept.FieldByName("MarkdownDescription").SetString(a.GetMarkdownDescription() + " If omitted, an imported or moved object keeps its value.")
-	return kept.Interface().(schema.Attribute)
+	out := reflect.New(reflect.TypeOf(a)).Elem()
+	out.Set(reflect.ValueOf(a))
+	out.FieldByName("Computed").SetBool(true)
+	out.FieldByName("MarkdownDescription").SetString(a.GetMarkdownDescription() + " If omitted, an imported or moved object keeps its value.")
+	return out.Interface().(schema.Attribute)
 }
 
 // defaultTo plans a default that only a create uses. An existing object keeps its value.

@@ -226,16 +226,16 @@ func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excl
 		return // the API checks them during the apply
 	}
 	var inPools []string
-	known := map[string]bool{}
+	knownPools := map[string]bool{}
 	for _, t := range catalogTypes {
-		known[t.Pool] = true
+		knownPools[t.Pool] = true
 		if slices.Contains(pools, t.Pool) {
 			inPools = append(inPools, t.ID)
 		}
 	}
 	i := slices.IndexFunc(excluded, func(id string) bool { return !slices.Contains(inPools, id) })
 	switch {
-	case slices.ContainsFunc(pools, func(pool string) bool { return !known[pool] }):
+	case slices.ContainsFunc(pools, func(pool string) bool { return !knownPools[pool] }):
 	case i >= 0: // the excluded type isn't in the pools
 		p.Error("gpu.excluded_types", "Excluded type outside of the pools", "Invalid gpu.excluded_types: expected GPU types of the pools %s (%s), got %q%s",
 			commaList(sorted(pools)), commaList(sorted(inPools)), excluded[i], near.Suggest(excluded[i], inPools))

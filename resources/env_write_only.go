@@ -174,13 +174,13 @@ func (d *envDigests) usesAnotherKey(c *api.Client, m *writeOnlyEnv) bool {
 // another API key it only detects removed variables.
 func (d *envDigests) dropChanged(c *api.Client, m *writeOnlyEnv, got map[string]string) {
 	have, canCompare := digests(c, got), !d.usesAnotherKey(c, m)
-	var same []string
+	var unchanged []string
 	for _, name := range value.Strings(m.EnvWOKeys) {
 		if digest, ok := have[name]; ok && (digest == d.Values[name] || !canCompare) {
-			same = append(same, name)
+			unchanged = append(unchanged, name)
 		}
 	}
-	m.EnvWOKeys = value.KeepSet(m.EnvWOKeys, same)
+	m.EnvWOKeys = value.KeepSet(m.EnvWOKeys, unchanged)
 }
 
 // withoutWriteOnly returns the server's environment without the write-only variables.

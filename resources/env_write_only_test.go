@@ -209,23 +209,23 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 		t.Helper()
 		o.state = tfdrive.Do(p.Apply(plan(p, config, "update", says...)))(t)
 	}
-	given := o.config(env{"A": "1"}, env{"S": "secret-1", "T": "secret-2"}, 1)
-	null := func(a string) map[string]any { return o.config(env{"A": a}, nil, 1) }
-	o.apply(given, "create", map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"})
+	withValues := o.config(env{"A": "1"}, env{"S": "secret-1", "T": "secret-2"}, 1)
+	withoutValues := func(a string) map[string]any { return o.config(env{"A": a}, nil, 1) }
+	o.apply(withValues, "create", map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"})
 	id := o.state.Get("id").(string)
-	plan(first, null("1"), "no-op")
-	plan(second, null("1"), "no-op", incomparable)
-	plan(second, given, "no-op", incomparable)
+	plan(first, withoutValues("1"), "no-op")
+	plan(second, withoutValues("1"), "no-op", incomparable)
+	plan(second, withValues, "no-op", incomparable)
 
 	o.setEnv(id, map[string]string{"A": "1", "S": "secret-elsewhere", "T": "secret-2"})
-	plan(second, null("1"), "no-op", incomparable)
-	update(second, null("2"), incomparable)
+	plan(second, withoutValues("1"), "no-op", incomparable)
+	update(second, withoutValues("2"), incomparable)
 	o.expectEnv(map[string]string{"A": "2", "S": "secret-elsewhere", "T": "secret-2"})
-	plan(first, null("2"), "no-op", elsewhere)
+	plan(first, withoutValues("2"), "no-op", elsewhere)
 
 	// Any key detects a removed variable.
 	o.setEnv(id, map[string]string{"A": "2", "S": "secret-elsewhere"})
-	plan(second, null("2"), "no-op", incomparable, elsewhere)
+	plan(second, withoutValues("2"), "no-op", incomparable, elsewhere)
 
 	// After the second key has sent the values, only this key can compare them.
 	update(second, o.config(env{"A": "2"}, env{"S": "secret-3", "T": "secret-4"}, 2))

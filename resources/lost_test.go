@@ -153,15 +153,15 @@ func TestCreateRejectsTakenName(t *testing.T) {
 					if madeAfter {
 						planned = p.Reconfigure().Plan(typeName, tfdrive.State{}, config)
 					}
-					theirs := apply(t, other.Reconfigure(), typeName, tfdrive.State{}, config, "create")
+					existing := apply(t, other.Reconfigure(), typeName, tfdrive.State{}, config, "create")
 					if !madeAfter {
 						planned = expectPlan(t, p.Reconfigure(), typeName, tfdrive.State{}, config, "create", "terraform import "+typeName+".NAME")
 					}
 					w.toDrop.Store(lost)
 					state, diags := p.Apply(planned)
 					err := diags.Err()
-					must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), "NAME "+theirs.Get("id").(string)), "expected no", typeName, "if the other is made", what, "and", lost, "answers are lost, got", state.Value, diags)
-					read, diags := other.Reconfigure().Read(theirs)
+					must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), "NAME "+existing.Get("id").(string)), "expected no", typeName, "if the other is made", what, "and", lost, "answers are lost, got", state.Value, diags)
+					read, diags := other.Reconfigure().Read(existing)
 					must.Hold(t, diags.Err() == nil && read.Exists(), "the other", typeName, "made", what, "is gone after", lost, "lost answers", diags)
 				}
 			}
@@ -269,11 +269,11 @@ func newAlteringProxy(t *testing.T, d *acctest.Deployment) *alteringProxy {
 			return
 		}
 		if l.stale && (r.Method == http.MethodPatch || r.Method == http.MethodPut) {
-			again := r.Clone(r.Context())
-			again.Method, again.Body, again.ContentLength = http.MethodGet, http.NoBody, 0
-			again.Header.Del("Content-Type")
+			read := r.Clone(r.Context())
+			read.Method, read.Body, read.ContentLength = http.MethodGet, http.NoBody, 0
+			read.Header.Del("Content-Type")
 			l.changed = true
-			forward.ServeHTTP(w, again)
+			forward.ServeHTTP(w, read)
 			return
 		}
 		var has map[string]any
@@ -370,12 +370,12 @@ func (l *alteringProxy) checkStale(t *testing.T, p *tfdrive.Provider, state tfdr
 // fail and the state stays.
 func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		var mine, others string
+		var id, otherID string
 		direct := drive(t, d, v)
 		d.Intercept(t, func(w http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
-			switch path, isMine := strings.CutSuffix(r.URL.Path, "/"+mine); {
-			case isMine:
-				r.URL.Path = path + "/" + others
+			switch path, isOwn := strings.CutSuffix(r.URL.Path, "/"+id); {
+			case isOwn:
+				r.URL.Path = path + "/" + otherID
 			case r.Method == http.MethodGet && strings.Count(r.URL.Path, "/") == 2: // so that objects are read by id
 				w.WriteHeader(http.StatusForbidden)
 				_, _ = io.WriteString(w, `{"title":"Forbidden","status":403,"message":"no lists"}`)
@@ -383,21 +383,21 @@ func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 			}
 			forward.ServeHTTP(w, r)
 		})
-		through := drive(t, d, v)
+		viaProxy := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, direct, nil)
 		for typeName, config := range configsOfKinds(d, template.Get("id").(string)) {
 			state := apply(t, direct, typeName, tfdrive.State{}, config, "create")
 			other := apply(t, direct.Reconfigure(), typeName, tfdrive.State{}, withChanges(config, map[string]any{"name": d.Name("other")}), "create")
-			mine, others = state.Get("id").(string), other.Get("id").(string)
-			read, diags := through.Reconfigure().Read(state)
+			id, otherID = state.Get("id").(string), other.Get("id").(string)
+			read, diags := viaProxy.Reconfigure().Read(state)
 			err := diags.Err()
-			must.Hold(t, err != nil && strings.Contains(err.Error(), `"`+others+`", not `+mine) && read.Value.Equal(state.Value), typeName, "the read is", read.Value, err)
+			must.Hold(t, err != nil && strings.Contains(err.Error(), `"`+otherID+`", not `+id) && read.Value.Equal(state.Value), typeName, "the read is", read.Value, err)
 			if typeName == "gpucloud_registry_auth" {
 				continue // a new name replaces it
 			}
-			after, diags := through.Apply(direct.Reconfigure().Plan(typeName, state, withChanges(config, map[string]any{"name": d.Name("renamed")})))
+			after, diags := viaProxy.Apply(direct.Reconfigure().Plan(typeName, state, withChanges(config, map[string]any{"name": d.Name("renamed")})))
 			err = diags.Err()
-			must.Hold(t, err != nil && after.Get("id") == mine && after.Get("name") == state.Get("name"), typeName, "the update is", after.Value, err)
+			must.Hold(t, err != nil && after.Get("id") == id && after.Get("name") == state.Get("name"), typeName, "the update is", after.Value, err)
 		}
 	})
 }

@@ -129,8 +129,8 @@ func describe(s *contract.Setting, text string, more []string) string {
 			text += " Defaults to " + f.Default + "."
 		}
 	}
-	if only := s.OnlyVersion(); only != "" && !strings.Contains(text, "API v") {
-		text += fmt.Sprintf(" API %s only.", only)
+	if version := s.OnlyVersion(); version != "" && !strings.Contains(text, "API v") {
+		text += fmt.Sprintf(" API %s only.", version)
 	}
 	return text + strings.Join(more, "")
 }

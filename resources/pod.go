@@ -126,19 +126,19 @@ func (m *pod) desiredPod(ctx context.Context, c *api.Client, state *pod, have ap
 		default:
 			template = t.Container()
 		}
-		own, old := want.Container, state.container.expand()
-		inheritSetting(&own.Image, old.Image, template.Image, m.restores(state, "image"))
-		inheritSetting(&own.Disk, old.Disk, template.Disk, m.restores(state, "disk"))
-		inheritSetting(&own.Ports, old.Ports, template.Ports, m.restores(state, "ports"))
-		inheritSetting(&own.Registry, old.Registry, template.Registry, m.restores(state, "registry"))
+		container, oldContainer := want.Container, state.container.expand()
+		inheritSetting(&container.Image, oldContainer.Image, template.Image, m.restores(state, "image"))
+		inheritSetting(&container.Disk, oldContainer.Disk, template.Disk, m.restores(state, "disk"))
+		inheritSetting(&container.Ports, oldContainer.Ports, template.Ports, m.restores(state, "ports"))
+		inheritSetting(&container.Registry, oldContainer.Registry, template.Registry, m.restores(state, "registry"))
 		if m.restores(state, "args") || !m.command().setsSameParts(state.command()) {
 			switch entrypoint, cmd := m.command().ownParts(); {
 			case !entrypoint && !cmd:
-				own.Args = template.Args
+				container.Args = template.Args
 			case !entrypoint:
-				own.Entrypoint = template.Entrypoint
+				container.Entrypoint = template.Entrypoint
 			case !cmd:
-				own.Cmd = template.Cmd
+				container.Cmd = template.Cmd
 			}
 		}
 	}

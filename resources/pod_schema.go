@@ -233,8 +233,8 @@ func (m *pod) flattenCompute(got api.Pod) {
 // configured environment has them, and returns got.
 func withoutAccess(configured types.Map, got map[string]string) map[string]string {
 	maps.DeleteFunc(got, func(name, _ string) bool {
-		_, own := configured.Elements()[name]
-		return !own && api.IsAccessVariable(name)
+		_, isConfigured := configured.Elements()[name]
+		return !isConfigured && api.IsAccessVariable(name)
 	})
 	return got
 }

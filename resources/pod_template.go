@@ -37,11 +37,11 @@ func (m *pod) inheritedSettings(s templateSettings) map[string]attr.Value {
 
 // ownVariables returns the variables that the pod sets itself, and the deployment's.
 func (m *pod) ownVariables() map[string]bool {
-	own := m.container.ownVariables(m.Private.EnvWO)
+	names := m.container.ownVariables(m.Private.EnvWO)
 	for _, name := range api.AccessVariables {
-		own[name] = true
+		names[name] = true
 	}
-	return own
+	return names
 }
 
 // recordCopy sets from_template to the settings in an answer. If applied is true (after a create or
@@ -100,7 +100,7 @@ func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 		p.Plan.FromTemplate = types.ObjectUnknown(podFromTemplateTypes)
 		return
 	}
-	settings, own := deref(value.As[templateSettings](p.State.FromTemplate)), p.Plan.ownVariables()
+	settings, ownNames := deref(value.As[templateSettings](p.State.FromTemplate)), p.Plan.ownVariables()
 	for _, name := range []string{"image", "disk", "ports", "registry"} {
 		if before, after := p.Values(ctx, name); after.IsNull() && !before.IsNull() { // the template's value applies
 			settings.Unknown = append(settings.Unknown, name)
@@ -110,12 +110,12 @@ func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 		settings.Unknown = append(settings.Unknown, "args")
 	}
 	for name := range p.State.ownVariables() {
-		if p.Plan.EnvWOKeys.IsUnknown() || !own[name] {
+		if p.Plan.EnvWOKeys.IsUnknown() || !ownNames[name] {
 			settings.Unknown = append(settings.Unknown, "env")
 		}
 	}
 	args, _ := p.State.FromTemplate.Attributes()["args"].(types.String)
-	members := settings.members(&p.Plan.container, own, args)
+	members := settings.members(&p.Plan.container, ownNames, args)
 	if p.API != nil {
 		drifted := p.State.driftedNames(p.API)
 		if template := p.State.Private.Copy.Template; template != nil {

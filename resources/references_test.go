@@ -56,9 +56,9 @@ func TestCLIDestroyDespiteRules(t *testing.T) {
 		endpoint := func(gpu string) string {
 			return "resource \"gpucloud_endpoint\" \"e\" {\n  name = \"e\"\n  template_id = gpucloud_template.t.id\n  gpu = { type_ids = [\"" + gpu + "\"] }\n}\n"
 		}
-		used := "resource \"gpucloud_registry_auth\" \"r\" {\n  name = \"" + d.Name("r") + "\"\n  username = \"u\"\n  password = \"p\"\n}\n" +
+		authInUse := "resource \"gpucloud_registry_auth\" \"r\" {\n  name = \"" + d.Name("r") + "\"\n  username = \"u\"\n  password = \"p\"\n}\n" +
 			"resource \"gpucloud_pod\" \"p\" {\n  name = \"p\"\n  image = \"i\"\n  cpu = { id = \"cpu3c\", vcpu_count = 2 }\n  registry = gpucloud_registry_auth.r.id\n}\n"
-		w.Write("main.tf", used+volume("a", 20)+volume("b", 20)+template+endpoint("NVIDIA L4"))
+		w.Write("main.tf", authInUse+volume("a", 20)+volume("b", 20)+template+endpoint("NVIDIA L4"))
 		w.MustRun("apply", "-auto-approve")
 		expectOutput(t, w.MustRun("plan", "-replace=gpucloud_registry_auth.r"), "A pod uses the registry auth")
 

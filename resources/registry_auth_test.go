@@ -80,12 +80,12 @@ func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}
-		without := withChanges(config, map[string]any{"password_wo": nil})
-		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", without, "password_wo", "needs its password")
+		withoutPassword := withChanges(config, map[string]any{"password_wo": nil})
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", withoutPassword, "password_wo", "needs its password")
 		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
-		apply(t, p, "gpucloud_registry_auth", state, without, "no-op")
-		expectRefusal(t, d, p, state, "gpucloud_registry_auth", withChanges(without, map[string]any{"password_wo_version": 2}), "password_wo", "value for this run. Terraform passes null")
-		expectRefusal(t, d, p, state, "gpucloud_registry_auth", withChanges(without, map[string]any{"username": "robot2"}), "password_wo", "needs its password")
+		apply(t, p, "gpucloud_registry_auth", state, withoutPassword, "no-op")
+		expectRefusal(t, d, p, state, "gpucloud_registry_auth", withChanges(withoutPassword, map[string]any{"password_wo_version": 2}), "password_wo", "value for this run. Terraform passes null")
+		expectRefusal(t, d, p, state, "gpucloud_registry_auth", withChanges(withoutPassword, map[string]any{"username": "robot2"}), "password_wo", "needs its password")
 		must.Succeed(t, p.Destroy(state).Err())
 	})
 }
@@ -139,9 +139,9 @@ func TestRegistryAuthRules(t *testing.T) {
 	longest := map[string]any{"name": strings.Repeat("é", 191), "username": strings.Repeat("é", 191), "password": strings.Repeat("é", 16384)}
 	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, longest, "create")
 	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
-	taken := p.Reconfigure().Plan("gpucloud_registry_auth", tfdrive.State{}, config)
-	must.Contain(t, taken.Diagnostics.Warnings(), "has this name, which is unique. The apply fails")
-	err := tfdrive.Err(p.Apply(taken))
+	duplicate := p.Reconfigure().Plan("gpucloud_registry_auth", tfdrive.State{}, config)
+	must.Contain(t, duplicate.Diagnostics.Warnings(), "has this name, which is unique. The apply fails")
+	err := tfdrive.Err(p.Apply(duplicate))
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "ci") && !strings.Contains(err.Error(), "hunter2"), "expected an error without the password for a second auth of the same name, got", err)
 }
 

@@ -100,32 +100,32 @@ func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 		p.Fail("keys", "Could not read the account's SSH keys", err)
 		return
 	}
-	own := value.Strings(p.Plan.Keys)
-	if len(own) < len(p.Plan.Keys.Elements()) { // some keys are still unknown
+	ownKeys := value.Strings(p.Plan.Keys)
+	if len(ownKeys) < len(p.Plan.Keys.Elements()) { // some keys are still unknown
 		return
 	}
 	if p.State != nil { // the plan already shows which of these it removes
-		own = append(own, value.Strings(p.State.Keys)...)
+		ownKeys = append(ownKeys, value.Strings(p.State.Keys)...)
 	}
-	if others := subtract(got, own); len(others) > 0 {
+	if otherKeys := subtract(got, ownKeys); len(otherKeys) > 0 {
 		p.Warn("keys", "Keys of the account will be removed", "The account has keys that are not listed here, and the apply removes them: %s. "+
-			"Add them to keys, or set keep_others = true to leave them.", strings.Join(shortKeys(others), "; "))
+			"Add them to keys, or set keep_others = true to leave them.", strings.Join(shortKeys(otherKeys), "; "))
 	}
 }
 
 // edit replaces oldKeys with the model's keys. With keep_others, the other keys stay, and
 // so do old keys that another resource has added in this apply, such as a replacement.
 func (m *sshKeys) edit(ctx context.Context, c *api.Client, oldKeys []string) error {
-	own := sorted(value.Strings(m.Keys))
-	got, err := c.SSHKeys.Edit(ctx, own, func(keys, added []string) []string {
+	ownKeys := sorted(value.Strings(m.Keys))
+	got, err := c.SSHKeys.Edit(ctx, ownKeys, func(keys, added []string) []string {
 		if !m.KeepOthers.ValueBool() {
-			if sameElements(keys, own) {
+			if sameElements(keys, ownKeys) {
 				return keys
 			}
-			return own
+			return ownKeys
 		}
-		others := subtract(keys, subtract(oldKeys, added))
-		return append(others, subtract(own, others)...)
+		otherKeys := subtract(keys, subtract(oldKeys, added))
+		return append(otherKeys, subtract(ownKeys, otherKeys)...)
 	})
 	if err == nil {
 		m.flatten(got)

@@ -166,12 +166,12 @@ func TestValueOfTheOtherVersion(t *testing.T) {
 // A template of another configuration may have settings that only one version returns. Its
 // endpoint has the same plan on both versions.
 func TestSwitchingVersionsWithSharedTemplate(t *testing.T) {
-	for created, special := range map[api.Version]map[string]any{
+	for created, extra := range map[api.Version]map[string]any{
 		api.V1: {"docker_entrypoint": []any{"/init"}},
 		api.V2: {"allowed_cuda_versions": []any{"12.8"}},
 	} {
 		d := acctest.Deploy(t)
-		template, _ := serverlessTemplate(t, d, drive(t, d, created), special)
+		template, _ := serverlessTemplate(t, d, drive(t, d, created), extra)
 		config := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}
 		for _, v := range acctest.Versions {
 			state := apply(t, drive(t, d, v), "gpucloud_endpoint", tfdrive.State{}, config, "create")
@@ -404,11 +404,11 @@ func checkRemoval(t *testing.T, supporting, lacking *tfdrive.Provider, state tfd
 	case planned.Action == "update":
 		read = tfdrive.Do(lacking.Apply(planned))(t)
 	}
-	back := refresh(t, supporting, read)
-	if again := supporting.Plan(state.Type, back, without); again.Action != "no-op" {
+	read = refresh(t, supporting, read)
+	if again := supporting.Plan(state.Type, read, without); again.Action != "no-op" {
 		t.Errorf("the other version planned to %s without %s and reported success, but the object still has the attribute: on its own version the next plan is %s (%s).\n"+
 			"Remove HandledByKind from the attribute's planrule.OneVersion, so that the change replaces the object, or let the kind's plan rule reject it.\nread: %s\nplan: %s",
-			planned.Action, attribute, again.Action, again.Diagnostics, back.Value, again.Value)
+			planned.Action, attribute, again.Action, again.Diagnostics, read.Value, again.Value)
 	}
 }
 

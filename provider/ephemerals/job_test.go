@@ -54,15 +54,15 @@ func TestJob(t *testing.T) {
 func TestJobSubmission(t *testing.T) {
 	d := acctest.DeployLocal(t, "the job is made for a handler that is built into the jobrunner")
 	id := makeEndpoint(t, d.Client(t, api.V2))
-	var sent []byte
-	refuses := false
+	var sentBody []byte
+	rejects := false
 	d.Intercept(t, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
 		if strings.HasSuffix(r.URL.Path, "/run") {
-			sent = body
-			if refuses {
+			sentBody = body
+			if rejects {
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(http.StatusBadRequest)
-				_ = json.NewEncoder(w).Encode(map[string]any{"title": "Bad Request", "status": 400, "detail": "invalid: " + string(sent)})
+				_ = json.NewEncoder(w).Encode(map[string]any{"title": "Bad Request", "status": 400, "detail": "invalid: " + string(sentBody)})
 				return
 			}
 		}
@@ -81,9 +81,9 @@ func TestJobSubmission(t *testing.T) {
 		"policy":   map[string]any{"executionTimeout": 5000.0, "ttl": 60000.0, "lowPriority": false},
 		"s3Config": map[string]any{"accessId": "me", "accessSecret": "a-planted-secret", "bucketName": "results", "endpointUrl": "https://s3.example.com"},
 	}
-	err := json.Unmarshal(sent, &got)
-	must.Hold(t, err == nil && reflect.DeepEqual(got, want), "sent", string(sent))
-	refuses = true
+	err := json.Unmarshal(sentBody, &got)
+	must.Hold(t, err == nil && reflect.DeepEqual(got, want), "sent", string(sentBody))
+	rejects = true
 	err = tfdrive.Err(p.Open("gpucloud_job", config))
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "could not be submitted") && !strings.Contains(err.Error(), "a-planted"), "refused", err)
 }
