@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -53,7 +54,7 @@ func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *deployment) requests() []request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]request(nil), d.received...)
+	return slices.Clone(d.received)
 }
 
 var emptyList = map[string]string{

@@ -90,7 +90,7 @@ func TestJobStates(t *testing.T) {
 		"IN_QUEUE": false, "IN_PROGRESS": false, "": false,
 		"COMPLETED": true, "FAILED": true, "CANCELLED": true, "TIMED_OUT": true,
 	} {
-		must.Equal(t, (api.Job{Status: status}).Finished(), finished, status, "finished is", !finished)
+		must.Equal(t, (api.Job{Status: status}).Finished(), finished, "is finished:", status)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestStreamThatFails(t *testing.T) {
 	}
 }
 
-// stream answers with events, and waits after each; it then stays open for an hour.
+// stream answers with events, pauses after each, and then stays open for an hour.
 func stream(pause time.Duration, events ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -164,11 +164,8 @@ func TestListDuringAWrite(t *testing.T) {
 		s := fakeWithVolumes(2)
 		var slowLists http.HandlerFunc = func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet && strings.Count(r.URL.Path, "/") == 2 {
-				s.mu.Lock()
-				old := answer(200, `{"networkVolumes":[{"id":"id1","name":"old","size":10,"dataCenter":"x","type":"x"}]}`)
-				s.mu.Unlock()
 				time.Sleep(5 * time.Second)
-				old(w, r)
+				answer(200, `{"networkVolumes":[{"id":"id1","name":"old","size":10,"dataCenter":"x","type":"x"}]}`)(w, r)
 				return
 			}
 			s.ServeHTTP(w, r)

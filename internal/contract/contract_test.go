@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -88,10 +89,7 @@ func TestMembersOfTheSameNameAreAlike(t *testing.T) {
 // checkValueForms checks the known values, the pattern and the default.
 func checkValueForms(t *testing.T, f Field) {
 	t.Helper()
-	element := f.Type
-	if f.Items != "" {
-		element = f.Items
-	}
+	element := cmp.Or(f.Items, f.Type)
 	must.Hold(t, len(f.Enum) == 0 && pattern(f) == "" || element == "string", f, "has string values or a pattern, and is of type", element)
 	form := must.Do(regexp.Compile(pattern(f)))(t)
 	for i, value := range f.Enum {

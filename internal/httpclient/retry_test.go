@@ -70,7 +70,6 @@ func stall(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 func TestBackoffDoublesWithJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scriptedServer{answers: []http.HandlerFunc{answer(500, ``)}}
-
 		read(t.Context(), newClient(server))
 		times := server.times
 		for i, full := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
@@ -143,7 +142,6 @@ func TestContextCapsWaits(t *testing.T) {
 func TestTimeoutIsPerTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scriptedServer{answers: []http.HandlerFunc{stall}}
-
 		began := time.Now()
 		err := read(t.Context(), newClient(server))
 		took := time.Since(began)

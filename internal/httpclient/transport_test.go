@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -122,15 +123,9 @@ const (
 // use.
 func plantSecrets(text string) string {
 	unquoted := func(quoted string) string { return quoted[1 : len(quoted)-1] }
-	jsonWithoutHTMLEscapes := func(s string) string {
-		var b strings.Builder
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		_ = e.Encode(s) // a string always can be
-		return unquoted(strings.TrimSpace(b.String()))
-	}
+	withoutHTMLEscapes := strconv.Quote(fuzzedSecret) // for this text, the same as in JSON
 	escaped, _ := json.Marshal(fuzzedSecret)
-	return strings.NewReplacer("$KEY", fuzzedKey, "$PLAIN", jsonWithoutHTMLEscapes(fuzzedSecret), "$JSON", unquoted(string(escaped)), "$URL", url.QueryEscape(fuzzedKey), "$RAW", fuzzedSecret).Replace(text)
+	return strings.NewReplacer("$KEY", fuzzedKey, "$PLAIN", unquoted(withoutHTMLEscapes), "$JSON", unquoted(string(escaped)), "$URL", url.QueryEscape(fuzzedKey), "$RAW", fuzzedSecret).Replace(text)
 }
 
 // For any error response, the message for users is one line of bounded length, without the key and
