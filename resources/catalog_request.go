@@ -93,11 +93,11 @@ func checkCatalog[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Req
 func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Request {
 	before, after := p.Prior, p.Plan
 	r := catalog.Request{
-		Product:     catalog.Serverless,
-		DataCenters: refs("data_center_ids", before.DataCenterIDs, after.DataCenterIDs),
-		VolumesAt:   path.Root("network_volumes"),
-		MachinesIn:  "workers.max",
-		PlacesKnown: planrule.Known(ctx, after.DataCenterIDs, after.NetworkVolumes),
+		Product:           catalog.Serverless,
+		DataCenters:       refs("data_center_ids", before.DataCenterIDs, after.DataCenterIDs),
+		VolumesAt:         path.Root("network_volumes"),
+		MachinesAttribute: "workers.max",
+		PlacesKnown:       planrule.Known(ctx, after.DataCenterIDs, after.NetworkVolumes),
 		Changes: p.State == nil || !after.GPU.Equal(before.GPU) || !after.CPU.Equal(before.CPU) ||
 			!after.DataCenterIDs.Equal(before.DataCenterIDs) || !after.NetworkVolumes.Equal(before.NetworkVolumes),
 	}
@@ -172,7 +172,7 @@ func podRequest(ctx context.Context, p *planrule.Plan[pod]) catalog.Request {
 
 func clusterRequest(ctx context.Context, p *planrule.Plan[cluster]) catalog.Request {
 	r := catalog.Request{
-		Product: catalog.Cluster, MachinesIn: "compute.pod_count",
+		Product: catalog.Cluster, MachinesAttribute: "compute.pod_count",
 		DataCenters:  refs("data_center_ids", nil, p.Plan.DataCenterIDs),
 		PlacesKnown:  planrule.Known(ctx, p.Plan.DataCenterIDs, p.Plan.Mounts),
 		ComputeKnown: planrule.Known(ctx, p.Plan.Compute),

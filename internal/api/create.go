@@ -83,7 +83,7 @@ func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pe
 	}
 	got, response, err := r.sendForObject(ctx, c, "", a.want)
 	if err == nil && a.existing[r.id(got)] {
-		err = response.Unreadable(fmt.Errorf("it describes the %s %s, which existed before", r.kind, r.id(got)))
+		err = response.UnreadableError(fmt.Errorf("it describes the %s %s, which existed before", r.kind, r.id(got)))
 	}
 	if err == nil {
 		r.creates.finish(r.id(got))
@@ -99,7 +99,7 @@ func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pe
 		r.creates.finish("")
 		return none, err
 	}
-	resolveCtx, release := httpclient.Grace(ctx, resolveAfterInterrupt)
+	resolveCtx, release := httpclient.WithGracePeriod(ctx, resolveAfterInterrupt)
 	defer release()
 	if err := r.creates.awaitTurn(resolveCtx, a); err != nil {
 		return none, r.searchError(failure, interrupted{})

@@ -133,7 +133,7 @@ func (e *element) UnmarshalJSON(data []byte) error {
 func decodeElement[T any](e element, decode func(json.RawMessage) (T, error)) (T, error) {
 	object, err := decode(e.raw)
 	if err != nil && e.response != nil {
-		err = e.response.Unreadable(httpclient.PrefixPath(e.path+indexPath(e.index), err))
+		err = e.response.UnreadableError(httpclient.PrefixPath(e.path+indexPath(e.index), err))
 	}
 	return object, err
 }
@@ -230,11 +230,11 @@ func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, mem
 		case !page.HasNextPage:
 			return all, nil
 		case cursor == "":
-			return nil, response.Unreadable(errors.New("$.pagination.nextCursor is missing, although hasNextPage is true"))
+			return nil, response.UnreadableError(errors.New("$.pagination.nextCursor is missing, although hasNextPage is true"))
 		case seen[cursor]:
-			return nil, response.Unreadable(errors.New("$.pagination.nextCursor repeats the cursor of an earlier page, so the list would never end"))
+			return nil, response.UnreadableError(errors.New("$.pagination.nextCursor repeats the cursor of an earlier page, so the list would never end"))
 		case emptyPages > maxEmptyPages:
-			return nil, response.Unreadable(fmt.Errorf("more than %d pages in a row are empty", maxEmptyPages))
+			return nil, response.UnreadableError(fmt.Errorf("more than %d pages in a row are empty", maxEmptyPages))
 		}
 		seen[cursor] = true
 		c.Query = maps.Clone(c.Query)

@@ -242,7 +242,7 @@ func (r *Collection[T]) confirmDeletion(ctx context.Context, id string, response
 func (r *Collection[T]) checkSubject(id string, response *httpclient.Response) error {
 	var head struct{ ID string }
 	if json.Unmarshal(response.Body, &head) == nil && head.ID != "" && head.ID != id {
-		return response.Unreadable(otherObject(r.kind, head.ID, id))
+		return response.UnreadableError(otherObject(r.kind, head.ID, id))
 	}
 	return nil
 }

@@ -127,15 +127,15 @@ const (
 
 // Request describes what a planned object needs from a deployment. It omits unknown values.
 type Request struct {
-	Product     string
-	Cloud       string // "" means SECURE
-	GPU         *GPUs  // nil: no GPUs
-	CPU         []CPU  // one of these
-	DataCenters []Ref  // one of these; empty means any
-	Volumes     []Volume
-	VolumesAt   path.Path
-	Machines    int64  // maximum number of running machines
-	MachinesIn  string // attribute with that number; "" for one machine
+	Product           string
+	Cloud             string // "" means SECURE
+	GPU               *GPUs  // nil: no GPUs
+	CPU               []CPU  // one of these
+	DataCenters       []Ref  // one of these; empty means any
+	Volumes           []Volume
+	VolumesAt         path.Path
+	Machines          int64  // maximum number of running machines
+	MachinesAttribute string // attribute with that number; "" for one machine
 
 	ComputeKnown bool // if false, GPU counts, stock, cost and the places of compute aren't checked
 	PlacesKnown  bool // if false, stock and places aren't checked

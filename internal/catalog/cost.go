@@ -81,8 +81,8 @@ func (c *Checks) CheckCost(ctx context.Context, check diagnostics.Check, r Reque
 			factor *= r.GPU.Count
 			text += fmt.Sprintf(" × %d (%s)", r.GPU.Count, diagnostics.Name(r.GPU.CountAt))
 		}
-		if r.MachinesIn != "" {
-			text += fmt.Sprintf(" × %d (%s)", r.Machines, r.MachinesIn)
+		if r.MachinesAttribute != "" {
+			text += fmt.Sprintf(" × %d (%s)", r.Machines, r.MachinesAttribute)
 		}
 		if cost := new(big.Rat).Mul(highest.unit, new(big.Rat).SetInt64(factor)); cost.Cmp(ceiling.USD) > 0 {
 			choice := ""

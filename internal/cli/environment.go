@@ -7,9 +7,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// EmptyIsUnset unsets empty variables GPUCLOUD_* before flags read them. kong would use an empty
-// variable as a value, but the provider and scripts treat it as unset.
-func EmptyIsUnset() kong.Option {
+// UnsetEmptyVariables unsets empty variables GPUCLOUD_* before flags read them. kong would use an empty
+// variable as a value. The provider and scripts treat it as unset, too.
+func UnsetEmptyVariables() kong.Option {
 	return kong.WithBeforeReset(func() error {
 		for _, variable := range os.Environ() {
 			name, value, _ := strings.Cut(variable, "=")

@@ -50,23 +50,23 @@ func f(path, typ string, use Use, facts ...fact) Field {
 	return row
 }
 
-func required(in Use) fact           { return func(f *Field) { f.Required = in } }
-func defaultTo(json string) fact     { return func(f *Field) { f.Default = json } }
-func atLeast(low float64) fact       { return func(f *Field) { f.Min = &low } }
-func atMost(high float64) fact       { return func(f *Field) { f.Max = &high } }
-func between(low, high float64) fact { return func(f *Field) { f.Min, f.Max = &low, &high } }
-func oneOf(values ...string) fact    { return func(f *Field) { f.Enum = values } }
-func openEnum(values []string) fact  { return func(f *Field) { f.Enum, f.Open = values, true } }
-func form(form Form) fact            { return func(f *Field) { f.Form = &form } }
-func not(form Form) fact             { return func(f *Field) { f.Not = &form } }
-func unless(name string) fact        { return func(f *Field) { f.RequiredUnless = name } }
-func with(name string) fact          { return func(f *Field) { f.RequiresInUpdate = name } }
-func when(typ string) fact           { return func(f *Field) { f.RequiredForType = typ } }
-func clearedBy(json string) fact     { return func(f *Field) { f.Clear = json } }
-func sameAs(paths ...string) fact    { return func(f *Field) { f.V2Paths = paths } }
-func unit(name string) fact          { return func(f *Field) { f.Unit = name } }
-func from(source string) fact        { return func(f *Field) { f.Source = source } }
-func note(text string) fact          { return func(f *Field) { f.Note = text } }
+func required(in Use) fact              { return func(f *Field) { f.Required = in } }
+func defaultTo(json string) fact        { return func(f *Field) { f.Default = json } }
+func atLeast(low float64) fact          { return func(f *Field) { f.Min = &low } }
+func atMost(high float64) fact          { return func(f *Field) { f.Max = &high } }
+func between(low, high float64) fact    { return func(f *Field) { f.Min, f.Max = &low, &high } }
+func oneOf(values ...string) fact       { return func(f *Field) { f.Enum = values } }
+func openEnum(values []string) fact     { return func(f *Field) { f.Enum, f.Open = values, true } }
+func form(form Form) fact               { return func(f *Field) { f.Form = &form } }
+func not(form Form) fact                { return func(f *Field) { f.Not = &form } }
+func requiredUnless(name string) fact   { return func(f *Field) { f.RequiredUnless = name } }
+func requiresInUpdate(name string) fact { return func(f *Field) { f.RequiresInUpdate = name } }
+func requiredForType(typ string) fact   { return func(f *Field) { f.RequiredForType = typ } }
+func clearedBy(json string) fact        { return func(f *Field) { f.Clear = json } }
+func sameAs(paths ...string) fact       { return func(f *Field) { f.V2Paths = paths } }
+func unit(name string) fact             { return func(f *Field) { f.Unit = name } }
+func from(source string) fact           { return func(f *Field) { f.Source = source } }
+func note(text string) fact             { return func(f *Field) { f.Note = text } }
 
 func orZero(f *Field)     { f.OrZero = true }
 func nullable(f *Field)   { f.Nullable = true }

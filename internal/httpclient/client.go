@@ -106,13 +106,13 @@ func (c *Client) Do(ctx context.Context, call Call, out any) (*Response, error) 
 	case failure != nil:
 		return nil, c.record(call, failure)
 	case out == nil && isHTML(r.Header.Get("Content-Type"), r.Body):
-		return nil, r.ofAnotherServer(errors.New("an HTML page"))
+		return nil, r.otherServerError(errors.New("an HTML page"))
 	case call.Stream != nil && r.Body != nil:
-		return nil, r.ofAnotherServer(fmt.Errorf("not %s", call.Accept))
+		return nil, r.otherServerError(fmt.Errorf("not %s", call.Accept))
 	}
 	if out != nil {
 		if err := Decode(r.Body, out); err != nil {
-			return nil, r.ofAnotherServer(err)
+			return nil, r.otherServerError(err)
 		}
 		if !call.Untracked {
 			c.answered.Store(true)
@@ -127,7 +127,7 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 	// tries end at once.
 	sendCtx, release := ctx, context.CancelFunc(func() {})
 	if call.Method != http.MethodGet {
-		sendCtx, release = Grace(ctx, answerAfterInterrupt)
+		sendCtx, release = WithGracePeriod(ctx, answerAfterInterrupt)
 	}
 	defer release()
 	req, body, err := c.newRequest(sendCtx, call)
@@ -138,7 +138,7 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 	transport := loggingTransport{Client: c, call: call, body: body, try: &r.tries}
 	client := http.Client{Transport: transport, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect}
 	policy := retryPolicy{
-		caller: ctx, repeatable: repeatable[call.Method], neverAnswered: !c.Answered(),
+		caller: ctx, idempotent: idempotent[call.Method], neverAnswered: !c.Answered(),
 		isRecent: func() bool { return c.RecentCreates.isNamed(call.URL, string(body)) },
 	}
 	failedBetweenTries := false

@@ -95,16 +95,16 @@ func (r *Response) sanitize(text string, limit int) string {
 	return r.client.sanitize(r.call, text, limit)
 }
 
-// Unreadable returns the error of a successful answer that doesn't match the API.
-func (r *Response) Unreadable(cause error) *Error {
+// UnreadableError returns the error of a successful answer that doesn't match the API.
+func (r *Response) UnreadableError(cause error) *Error {
 	e := r.Failure(cause.Error())
 	e.Detail = "the response doesn't match this API: " + e.Detail
 	return e
 }
 
-// ofAnotherServer is Unreadable for an answer that may come from another server.
-func (r *Response) ofAnotherServer(cause error) *Error {
-	e := r.Unreadable(cause)
+// otherServerError is UnreadableError for an answer that may come from another server.
+func (r *Response) otherServerError(cause error) *Error {
+	e := r.UnreadableError(cause)
 	if !r.call.Untracked {
 		e.OtherServer = r.describeServer()
 	}

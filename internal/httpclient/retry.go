@@ -13,15 +13,9 @@ import (
 	"time"
 )
 
-// repeatable are the methods that may be repeated if the outcome is unknown: they read, delete,
+// idempotent are the methods that may be repeated if the outcome is unknown: they read, delete,
 // or set absolute values. A repeated POST might create two objects.
-var repeatable = map[string]bool{
-	http.MethodGet:    true,
-	http.MethodDelete: true,
-	http.MethodPatch:  true,
-	http.MethodPut:    true,
-	http.MethodPost:   false,
-}
+var idempotent = map[string]bool{http.MethodGet: true, http.MethodDelete: true, http.MethodPatch: true, http.MethodPut: true}
 
 // MaxTries limits how often a call without an answer, or with a server error, is sent.
 const MaxTries = 4
@@ -52,7 +46,7 @@ func backoff(failures int) time.Duration { return min(firstBackoff<<(failures-1)
 // retryPolicy decides whether and when one call is tried again.
 type retryPolicy struct {
 	caller        context.Context
-	repeatable    bool
+	idempotent    bool
 	isRecent      func() bool // reports whether the call is about a recently created object
 	neverAnswered bool        // the API hasn't answered at this address yet
 
@@ -82,7 +76,7 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 		if p.neverAnswered && p.failures > 0 && neverSent(err) && isTimeout(err) {
 			return false // the server is unlikely to answer
 		}
-		return !isPermanent(err) && (p.repeatable || neverSent(err)) && p.waitAfterFailure(neverSent(err) && !isTimeout(err))
+		return !isPermanent(err) && (p.idempotent || neverSent(err)) && p.waitAfterFailure(neverSent(err) && !isTimeout(err))
 	}
 	delay, ok := retryAfter(resp)
 	switch status := resp.StatusCode; {
@@ -91,7 +85,7 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 		p.premature404s++
 		return p.isRecent() && p.premature404s <= maxPremature404s
 	case status == http.StatusTooManyRequests, // the server did nothing, whatever the method
-		status == http.StatusServiceUnavailable && ok && p.repeatable:
+		status == http.StatusServiceUnavailable && ok && p.idempotent:
 		switch {
 		case delay > 0:
 			p.wait = delay
@@ -102,7 +96,7 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 		}
 		return p.waitAfterFailure(true)
 	case status >= 500 && status != http.StatusNotImplemented:
-		return p.repeatable && p.waitAfterFailure(status == http.StatusBadGateway || status == http.StatusServiceUnavailable)
+		return p.idempotent && p.waitAfterFailure(status == http.StatusBadGateway || status == http.StatusServiceUnavailable)
 	}
 	return false
 }
@@ -173,8 +167,8 @@ func retryAfter(resp *http.Response) (delay time.Duration, ok bool) {
 // interrupted.
 const answerAfterInterrupt = 4 * time.Second
 
-// Grace returns a context that ends a given time after ctx does.
-func Grace(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+// WithGracePeriod returns a context that ends a given time after ctx does.
+func WithGracePeriod(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		if Sleep(longer, wait) == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
 // A server may store another value than the one it was sent, or answer an update with the old object.
@@ -117,13 +118,10 @@ func (d difference) text(s schema.Schema) string {
 	return fmt.Sprintf("%s = %s instead of %s", d.attribute, formatValue(d.got), formatValue(d.want))
 }
 
-// secretNames are attributes that may contain secrets although they aren't sensitive.
-var secretNames = []string{"args", "entrypoint", "cmd", "docker_entrypoint", "readme"}
-
 func (d difference) isSecret(s schema.Schema) bool {
 	name := d.attribute[strings.LastIndex(d.attribute, ".")+1:]
 	a, diags := s.AttributeAtPath(context.Background(), diagnostics.Path(d.attribute))
-	return diags.HasError() || a.IsSensitive() || d.want.Type().Is(tftypes.Map{}) || slices.Contains(secretNames, name)
+	return diags.HasError() || a.IsSensitive() || d.want.Type().Is(tftypes.Map{}) || redact.IsSecret(name) || name == "readme"
 }
 
 // maxShown bounds a value in a message, in bytes.
