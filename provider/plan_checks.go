@@ -28,7 +28,7 @@ var planCheckAttributes = map[string]schema.Attribute{
 	"plan_checks": schema.SingleNestedAttribute{
 		Validators:          rule.SomeAttribute,
 		Optional:            true,
-		MarkdownDescription: "Which catalog checks run at plan time, on what the plan creates or changes: each is `error`, `warning` or `off` ([cost ceilings](guides/costs.md)).",
+		MarkdownDescription: "Which catalog checks run at plan time for created and changed objects. Each is `error`, `warning` or `off` ([cost ceilings](guides/costs.md)).",
 		Attributes: map[string]schema.Attribute{
 			"names":        levelAttribute("Finds unknown ids, and GPU or vCPU counts that no machine has. Default `error`. An unknown data center is an error only if the plan replaces the object. On API v1 at most a warning."),
 			"stock":        levelAttribute("Finds objects for which nothing is in stock. Default `warning`. Not on API v1."),
