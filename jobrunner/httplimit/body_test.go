@@ -220,16 +220,16 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 			}, func(t *testing.T, dial func() net.Conn) {
 				conn, start := dial(), time.Now()
 				fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-				read := 0
+				bytesRead := 0
 				for piece := make([]byte, 5<<10); ; {
 					time.Sleep(c.interval)
 					n, err := io.ReadFull(conn, piece)
-					if read += n; err != nil {
+					if bytesRead += n; err != nil {
 						break
 					}
 				}
 				duration := (<-ended).Sub(start)
-				must.Hold(t, c.want <= 0 || writeErr == nil && read >= c.want, "the client read", read, "bytes; the server", writeErr)
+				must.Hold(t, c.want <= 0 || writeErr == nil && bytesRead >= c.want, "the client read", bytesRead, "bytes; the server", writeErr)
 				must.Hold(t, c.want != 0 || writeErr != nil && duration >= 20*time.Second && duration <= 30*time.Second,
 					"writing ended after", duration, "with the error", writeErr, "want an error after 20 to 30 s")
 			})

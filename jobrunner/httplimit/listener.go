@@ -203,10 +203,10 @@ func (l *Listener) ConnState(raw net.Conn, state http.ConnState) {
 func (l *Listener) evict(address netip.Prefix) bool {
 	l.mu.Lock()
 	var oldest *conn
-	before := time.Now()
+	latest := time.Now()
 	for c := range l.idle {
-		if (!address.IsValid() || c.address == address) && !c.evictableFrom.After(before) {
-			oldest, before = c, c.evictableFrom
+		if (!address.IsValid() || c.address == address) && !c.evictableFrom.After(latest) {
+			oldest, latest = c, c.evictableFrom
 		}
 	}
 	l.mu.Unlock()

@@ -29,7 +29,7 @@ import (
 type fuzzServer struct {
 	http.Handler
 	engine *engine.Engine
-	taken  []engine.Taken
+	jobs   []engine.Taken // taken since the last request
 }
 
 func newFuzzServer(f *testing.F) *fuzzServer {
@@ -73,7 +73,7 @@ func (d *fuzzServer) work() {
 		if _, err := d.engine.Report(ctx, job.Ref, engine.Done(job.Input)); err != nil {
 			panic(err)
 		}
-		d.taken = append(d.taken, job)
+		d.jobs = append(d.jobs, job)
 	}
 }
 
@@ -81,7 +81,7 @@ func (d *fuzzServer) work() {
 // internal one, and the key isn't in it.
 func (d *fuzzServer) do(t *testing.T, method, target, body string) (status int, answer map[string]json.RawMessage, text string) {
 	t.Helper()
-	d.taken = nil
+	d.jobs = nil
 	r := fuzz.Request(t, "Bearer "+key, method, target, body)
 	if r == nil {
 		return http.StatusBadRequest, nil, ""
@@ -117,14 +117,14 @@ func FuzzSubmission(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, pathIndex uint8, body string) {
 		target := submissionPaths[int(pathIndex)%len(submissionPaths)]
 		status, answer, text := d.do(t, "POST", target, body)
-		taken := d.taken
+		jobs := d.jobs
 		if status >= 300 {
-			must.Equal(t, taken, nil, "queued jobs of a rejected submission", body, status)
+			must.Equal(t, jobs, nil, "queued jobs of a rejected submission", body, status)
 			must.Hold(t, !strings.Contains(text, plantedSecret), body, "is refused with its secret", text)
 			return
 		}
-		must.Require(t, len(taken) == 1, body, "queued", len(taken), "jobs")
-		job := taken[0]
+		must.Require(t, len(jobs) == 1, body, "queued", len(jobs), "jobs")
+		job := jobs[0]
 		if strings.Contains(target, "openai") {
 			var compact bytes.Buffer
 			if err := json.Compact(&compact, []byte(body)); err != nil || string(job.Input) != `{"openai_input":`+compact.String()+`,"openai_route":"/v1/chat/completions"}` {
@@ -202,7 +202,7 @@ func FuzzOperations(f *testing.F) {
 			return
 		}
 		_, _, text := d.do(t, method, target, "")
-		must.Hold(t, len(d.taken) == 0, method, target, "queued a job:", text)
+		must.Hold(t, len(d.jobs) == 0, method, target, "queued a job:", text)
 	},
 		fuzz.Seed{"POST", "/v2/ep/run"}, fuzz.Seed{"GET", "/v2/ep/status/0558ca0f-2790-4d67-bf1a-43e52bd2a92d-q1?ttl=10000"}, fuzz.Seed{"GET", "/v2/ep/stream/x?wait=1000"},
 		fuzz.Seed{"POST", "/v2/ep/cancel/x"}, fuzz.Seed{"POST", "/v2/ep/retry/x"}, fuzz.Seed{"POST", "/v2/ep/purge-queue"}, fuzz.Seed{"GET", "/v2/ep/health"},

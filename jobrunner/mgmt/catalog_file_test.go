@@ -196,9 +196,9 @@ func TestCatalogTemplates(t *testing.T) {
 	must.Contain(t, d.mustSend(200, "GET", "/v1/templates?includeRunpodTemplates=true", "").text, "official-echo")
 
 	d.mustSend(201, "POST", "/v2/templates", `{"name":"private","image":"i"}`)
-	shared := d.create("/v2/templates", `{"name":"shared","image":"i","public":true}`)
+	sharedID := d.create("/v2/templates", `{"name":"shared","image":"i","public":true}`)
 	text := d.mustSend(200, "GET", "/v2/catalog/templates?source=community", "").text
-	must.Hold(t, strings.Contains(text, shared) && !strings.Contains(text, "private") && !strings.Contains(text, "official"), "community templates must be users' public ones:", text)
+	must.Hold(t, strings.Contains(text, sharedID) && !strings.Contains(text, "private") && !strings.Contains(text, "official"), "community templates must be users' public ones:", text)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/templates?source=verified", ""), map[string]string{"templates": `[]`})
 	d.expectRefusal(422, "source", "GET", "/v2/catalog/templates?source=all", "")
 }

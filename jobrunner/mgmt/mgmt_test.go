@@ -199,13 +199,13 @@ func TestRateLimits(t *testing.T) {
 // A forbidden request of a known key counts, and its answer shows the key's quotas.
 func TestForbiddenRequestsAreCounted(t *testing.T) {
 	file := apikey.FileIn(t.TempDir())
-	restricted := must.Do(file.Add(apikey.Key{Name: "restricted", Endpoints: []string{"some-endpoint"}}))(t)
+	restrictedKey := must.Do(file.Add(apikey.Key{Name: "restricted", Endpoints: []string{"some-endpoint"}}))(t)
 	d := deploy(t, func(c *mgmt.Config) {
 		c.Limits = true
 		c.Keys = must.Do(c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler)))(t)
 	})
 	sendRestricted := func(path string) reply {
-		return d.sendWith("GET", path, "", http.Header{"Authorization": {"Bearer " + restricted}})
+		return d.sendWith("GET", path, "", http.Header{"Authorization": {"Bearer " + restrictedKey}})
 	}
 	for remaining := 59; remaining >= 0; remaining-- {
 		got := sendRestricted("/v2/templates")
@@ -220,19 +220,19 @@ func TestForbiddenRequestsAreCounted(t *testing.T) {
 
 func TestServedPathsAreReserved(t *testing.T) {
 	d := deploy(t)
-	served := map[string]bool{}
+	servedSegments := map[string]bool{}
 	for _, c := range operations {
 		if path, ok := strings.CutPrefix(c.path, "/v2/"); ok {
 			segment, _, _ := strings.Cut(path, "/")
-			served[segment] = true
+			servedSegments[segment] = true
 		}
 	}
-	for segment := range served {
+	for segment := range servedSegments {
 		must.Hold(t, slices.Contains(store.Reserved, segment), segment, "is served, and could be the id of an endpoint")
 	}
 	for _, segment := range store.Reserved {
 		got := d.send("GET", "/v2/"+url.PathEscape(segment), "")
-		must.Hold(t, served[segment] || got.status == 404 || got.status == 501, segment, got.status)
+		must.Hold(t, servedSegments[segment] || got.status == 404 || got.status == 501, segment, got.status)
 	}
 }
 
@@ -252,8 +252,8 @@ func TestDocumentsAreServed(t *testing.T) {
 		got := d.sendWith("GET", path, "", key.Clone())
 		tag := got.header.Get("Etag")
 		must.Hold(t, got.status == 200 && got.header.Get("Content-Type") == c.contentType && tag != "" && got.header.Get("Cache-Control") == "no-cache", path, got.status, got.header)
-		cached := d.sendWith("GET", path, "", http.Header{"Authorization": key["Authorization"], "If-None-Match": {tag}})
-		must.Hold(t, cached.status == 304 && cached.text == "", path, "with its tag", cached.status, cached.text)
+		revalidated := d.sendWith("GET", path, "", http.Header{"Authorization": key["Authorization"], "If-None-Match": {tag}})
+		must.Hold(t, revalidated.status == 304 && revalidated.text == "", path, "with its tag", revalidated.status, revalidated.text)
 		head := d.sendWith("HEAD", path, "", key.Clone())
 		must.Hold(t, head.status == 200 && head.header.Get("Etag") == tag && head.text == "", "HEAD", path, head.status, head.header)
 		post := d.sendWith("POST", path, "", key.Clone())

@@ -298,8 +298,8 @@ func (c *call) workerPodsV1() ([]podV1, error) {
 			out = append(out, c.newWorkerPodV1(e, info))
 		}
 	}
-	others, err := c.AskOtherNodes(c.http)
-	for _, list := range others {
+	lists, err := c.AskOtherNodes(c.http)
+	for _, list := range lists {
 		var pods []podV1
 		if err := json.Unmarshal(list, &pods); err != nil {
 			return nil, err

@@ -187,18 +187,18 @@ func TestInvalidEndpointsV1(t *testing.T) {
 // Version 1 hides templates that endpoints are linked to, unless the call requests them.
 func TestBoundTemplatesV1(t *testing.T) {
 	d := deploy(t)
-	bound, free := d.createServerlessTemplateV1("bound"), d.createServerlessTemplateV1("free")
-	endpoint := d.create("/v1/endpoints", `{"templateId":"`+bound+`"}`)
+	boundID, freeID := d.createServerlessTemplateV1("bound"), d.createServerlessTemplateV1("free")
+	endpoint := d.create("/v1/endpoints", `{"templateId":"`+boundID+`"}`)
 	list := d.mustSend(200, "GET", "/v1/templates", "")
-	must.Hold(t, len(list.body.([]any)) == 1 && list.get("0.id") == free, "listed", list.text)
-	d.expectRefusal(404, "includeEndpointBoundTemplates=true", "GET", "/v1/templates/"+bound, "")
+	must.Hold(t, len(list.body.([]any)) == 1 && list.get("0.id") == freeID, "listed", list.text)
+	d.expectRefusal(404, "includeEndpointBoundTemplates=true", "GET", "/v1/templates/"+boundID, "")
 	const includeBound = "?includeEndpointBoundTemplates=true"
 	list = d.mustSend(200, "GET", "/v1/templates"+includeBound, "")
 	must.Hold(t, len(list.body.([]any)) == 2, "listed", list.text)
-	d.mustSend(200, "GET", "/v1/templates/"+bound+includeBound, "")
-	d.expectRefusal(400, "is linked to it", "DELETE", "/v1/templates/"+bound, "")
-	d.mustSend(200, "PATCH", "/v1/endpoints/"+endpoint, `{"templateId":"`+free+`"}`)
-	d.mustSend(204, "DELETE", "/v1/templates/"+bound, "")
+	d.mustSend(200, "GET", "/v1/templates/"+boundID+includeBound, "")
+	d.expectRefusal(400, "is linked to it", "DELETE", "/v1/templates/"+boundID, "")
+	d.mustSend(200, "PATCH", "/v1/endpoints/"+endpoint, `{"templateId":"`+freeID+`"}`)
+	d.mustSend(204, "DELETE", "/v1/templates/"+boundID, "")
 	d.mustSend(204, "DELETE", "/v1/endpoints/"+endpoint, "")
-	d.mustSend(200, "GET", "/v1/templates/"+free, "")
+	d.mustSend(200, "GET", "/v1/templates/"+freeID, "")
 }

@@ -51,10 +51,10 @@ func (h *hangingReceivers) count(n int, names []string) {
 // measureDelay submits a job of an owner with a responding receiver, and returns the delay of its call in seconds.
 func (h *hangingReceivers) measureDelay(owner, endpoint, host string) float64 {
 	h.t.Helper()
-	start, before := time.Since(h.start).Seconds(), len(h.allCalls())
+	start, callsBefore := time.Since(h.start).Seconds(), len(h.allCalls())
 	h.runJob(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: "http://" + host + "/answers"}, engine.Done(nil))
 	for range 100 {
-		for _, c := range h.allCalls()[before:] {
+		for _, c := range h.allCalls()[callsBefore:] {
 			if c.host == host && c.request.URL.Path == "/answers" {
 				return c.at - start
 			}

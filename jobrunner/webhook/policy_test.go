@@ -175,11 +175,11 @@ func FuzzPolicy(f *testing.F) {
 				must.Hold(t, !ip.IsPrivate() && !ip.IsLinkLocalUnicast() && !ip.IsMulticast() && !ip.IsUnspecified() && (!remote || !ip.IsLoopback()), "the URL", text, "is allowed at the address", ip)
 			}
 		}
-		listed, err := webhook.NewPolicy([]string{allow}, remote)
+		policy, err := webhook.NewPolicy([]string{allow}, remote)
 		if err != nil {
 			return
 		}
-		if listed.Check(u) == nil {
+		if policy.Check(u) == nil {
 			pattern := strings.ToLower(strings.TrimSpace(allow))
 			domain, below := strings.CutPrefix(pattern, "*.")
 			host := strings.ToLower(u.Hostname())
@@ -192,7 +192,7 @@ func FuzzPolicy(f *testing.F) {
 			must.Hold(t, (!below || strings.HasSuffix(host, "."+hostname(domain))) && (below || host == hostname(pattern)), "the URL", text, "is allowed by the host", allow)
 		}
 		if own, err := url.Parse("https://" + strings.Replace(allow, "*.", "a.", 1)); err == nil && strings.TrimSpace(allow) == allow && own.Port() == "" {
-			must.Equal(t, listed.Check(own), nil, "the check of", own, "although allowed by", allow)
+			must.Equal(t, policy.Check(own), nil, "the check of", own, "although allowed by", allow)
 		}
 	},
 		fuzz.Seed{"http://127.0.0.1:8080/x", "example.com", false},

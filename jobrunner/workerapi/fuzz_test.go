@@ -24,7 +24,7 @@ import (
 type fuzzServer struct {
 	http.Handler
 	engine      *engine.Engine
-	taken       map[string]engine.Ref // by job id
+	refs        map[string]engine.Ref // of the taken jobs, by id
 	reports     int
 	idleReports int
 	notes       []string // texts that the protocol passed on
@@ -39,7 +39,7 @@ func newFuzzServer(f *testing.F) *fuzzServer {
 		e.Close()
 		_ = db.Close()
 	})
-	d := &fuzzServer{engine: e, taken: map[string]engine.Ref{}}
+	d := &fuzzServer{engine: e, refs: map[string]engine.Ref{}}
 	d.Handler = workerapi.New(workerapi.Config{Authorize: authorize(d), Bodies: httplimit.NewMemory(1 << 30), Logger: log})
 	return d
 }
@@ -50,7 +50,7 @@ func (d *fuzzServer) Take(ctx context.Context, limit int) ([]engine.Taken, error
 	}
 	jobs, err := d.engine.Take(ctx, engine.Take{Endpoint: "ep", Worker: "w1", Max: limit})
 	for _, job := range jobs {
-		d.taken[job.ID] = job.Ref
+		d.refs[job.ID] = job.Ref
 	}
 	return jobs, err
 }
@@ -59,7 +59,7 @@ func (d *fuzzServer) WaitForStops(context.Context) []string { return nil }
 
 func (d *fuzzServer) Report(ctx context.Context, job string, r engine.Report, _ bool) error {
 	d.reports++
-	ref, ok := d.taken[job]
+	ref, ok := d.refs[job]
 	if !ok {
 		return nil
 	}

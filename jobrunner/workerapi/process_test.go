@@ -146,7 +146,7 @@ type singleWorker struct {
 	stopIDs chan []string
 
 	mu   sync.Mutex
-	held map[string]engine.Ref // by job id
+	refs map[string]engine.Ref // of the taken jobs, by id
 }
 
 func newSingleWorker(t *testing.T, handler string) *singleWorker {
@@ -155,7 +155,7 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 	discard := slog.New(slog.DiscardHandler)
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	e := must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: discard}))(t)
-	l := &singleWorker{t: t, engine: e, log: new(livelog.Log), stopIDs: make(chan []string, 1), held: map[string]engine.Ref{}}
+	l := &singleWorker{t: t, engine: e, log: new(livelog.Log), stopIDs: make(chan []string, 1), refs: map[string]engine.Ref{}}
 	l.recorder = newRecorder(workerapi.New(workerapi.Config{Authorize: authorize(l), Bodies: httplimit.NewMemory(1 << 30), Logger: discard}))
 	server := httptest.NewServer(l.recorder)
 	env := protocolEnv(server.URL)
@@ -181,7 +181,7 @@ func (l *singleWorker) Take(ctx context.Context, limit int) ([]engine.Taken, err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, job := range jobs {
-		l.held[job.ID] = job.Ref
+		l.refs[job.ID] = job.Ref
 	}
 	if ctx.Err() != nil {
 		err = nil
@@ -200,7 +200,7 @@ func (l *singleWorker) WaitForStops(ctx context.Context) []string {
 
 func (l *singleWorker) Report(ctx context.Context, job string, r engine.Report, _ bool) error {
 	l.mu.Lock()
-	ref := l.held[job]
+	ref := l.refs[job]
 	l.mu.Unlock()
 	return must.Err(l.engine.Report(ctx, ref, r))
 }

@@ -217,8 +217,8 @@ func TestKeys(t *testing.T) {
 			must.Equal(t, a.status, c.status, c.path, c.key, a.text)
 			must.Hold(t, !strings.Contains(a.text, "another") && (a.status == 401) == (a.header.Get("WWW-Authenticate") == "Bearer"), c.path, "with the key", c.key, "is answered with", a.text, a.header)
 			// A worker would repeat a rejected poll for jobs at once.
-			held := time.Since(start)
-			must.Hold(t, (held >= time.Second) == strings.Contains(c.path, "job-take"), c.path, c.key, "was answered after", held)
+			duration := time.Since(start)
+			must.Hold(t, (duration >= time.Second) == strings.Contains(c.path, "job-take"), c.path, c.key, "was answered after", duration)
 			if a.status != 200 {
 				p.expectCalls()
 			}
@@ -273,12 +273,12 @@ func TestJobIDEndsBeforeParameters(t *testing.T) {
 
 // A temporary failure is a 5xx, which a worker retries; the answer to a poll for jobs is delayed.
 func TestErrors(t *testing.T) {
-	for path, held := range map[string]time.Duration{"/v2/ep/job-take/w1": time.Second, "/v2/ep/ping/w1": 0} {
+	for path, delay := range map[string]time.Duration{"/v2/ep/job-take/w1": time.Second, "/v2/ep/ping/w1": 0} {
 		runProtocol(t, func(p *protocol) {
 			p.err = errBroken
 			start := time.Now()
 			p.expectAnswer(p.mustSend("GET", path, ""), 500, `{"error":"the deployment failed to answer: its log says why"}`)
-			must.Equal(t, time.Since(start), held, "the duration of", path)
+			must.Equal(t, time.Since(start), delay, "the duration of", path)
 			must.Hold(t, strings.Contains(p.log.String(), errBroken.Error()), "the log is", p.log)
 		})
 	}
