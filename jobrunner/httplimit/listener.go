@@ -115,7 +115,7 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 			address = c.address
 		}
 		if !l.evict(address) {
-			l.warn("connection refused", "reason", reason, "address", raw.RemoteAddr())
+			l.warn("a connection was rejected", "reason", reason, "address", raw.RemoteAddr())
 			l.reject(raw, reason)
 			return nil
 		}

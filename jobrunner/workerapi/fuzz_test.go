@@ -165,7 +165,7 @@ func FuzzPost(f *testing.F) {
 		case stream && (status == http.StatusOK) != (len(chunks) == 1):
 			t.Errorf("the chunk %q, answered %d, makes %d chunks", body, status, len(chunks))
 		case stream:
-		case status == http.StatusBadRequest && after.State == engine.Failed && !strings.Contains(after.Error, "refused"):
+		case status == http.StatusBadRequest && after.State == engine.Failed && !strings.Contains(after.Error, "rejected"):
 			t.Errorf("after %q the job has failed with %q", body, after.Error)
 		case status == http.StatusOK && after.State == engine.Completed && !bytes.Equal(after.Output, output):
 			t.Errorf("%q completes the job with %q", body, after.Output)

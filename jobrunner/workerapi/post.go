@@ -35,7 +35,7 @@ func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
 	p, reservation, err := a.readPost(r)
 	defer reservation.Release()
 	if unusable, ok := errors.AsType[*unusableError](err); ok && !unusable.progress {
-		text := "the worker's result was refused: " + unusable.Error()
+		text := "the worker's result was rejected: " + unusable.Error()
 		if err := t.Report(context.WithoutCancel(r.Context()), t.job, engine.Fail(text, nil), false); err != nil {
 			return err
 		}

@@ -111,12 +111,12 @@ func TestDone(t *testing.T) {
 		`{"status": "IN_PROGRESS"}`:                               {report: engine.Progress(nil)},
 		`{"status": "IN_PROGRESS", "output": {"error": 1}}`:       {report: engine.Progress([]byte(`{"error": 1}`))},
 		"{\"output\": \"\xff\"}":                                  {report: engine.Done([]byte("\"\uFFFD\""))},
-		`{"output": NaN}`:                                         {report: engine.Fail("the worker's result was refused: the body is not a JSON object, at byte 12: JSON has no NaN", nil), refused: true},
-		`{"output": -Infinity}`:                                   {report: engine.Fail("the worker's result was refused: the body is not a JSON object, at byte 13: JSON has no Infinity", nil), refused: true},
-		`["a"]`:                                                   {report: engine.Fail("the worker's result was refused: the body is not a JSON object", nil), refused: true},
-		`null`:                                                    {report: engine.Fail("the worker's result was refused: the body is not a JSON object", nil), refused: true},
-		``:                                                        {report: engine.Fail("the worker's result was refused: the body is not a JSON object, at byte 0: unexpected end of JSON input", nil), refused: true},
-		`{"output": "` + strings.Repeat("x", 20<<20) + `"}`:                       {report: engine.Fail("the worker's result was refused: the body is larger than 20971520 bytes: return a reference to the data instead, such as a URL", nil), refused: true},
+		`{"output": NaN}`:                                         {report: engine.Fail("the worker's result was rejected: the body is not a JSON object, at byte 12: JSON has no NaN", nil), refused: true},
+		`{"output": -Infinity}`:                                   {report: engine.Fail("the worker's result was rejected: the body is not a JSON object, at byte 13: JSON has no Infinity", nil), refused: true},
+		`["a"]`:                                                   {report: engine.Fail("the worker's result was rejected: the body is not a JSON object", nil), refused: true},
+		`null`:                                                    {report: engine.Fail("the worker's result was rejected: the body is not a JSON object", nil), refused: true},
+		``:                                                        {report: engine.Fail("the worker's result was rejected: the body is not a JSON object, at byte 0: unexpected end of JSON input", nil), refused: true},
+		`{"output": "` + strings.Repeat("x", 20<<20) + `"}`:                       {report: engine.Fail("the worker's result was rejected: the body is larger than 20971520 bytes: return a reference to the data instead, such as a URL", nil), refused: true},
 		`{"output": "` + strings.Repeat("x", 20<<20-len(`{"output": ""}`)) + `"}`: {report: engine.Done([]byte(`"` + strings.Repeat("x", 20<<20-len(`{"output": ""}`)) + `"`))},
 	} {
 		runProtocol(t, func(p *protocol) {
