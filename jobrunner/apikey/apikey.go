@@ -58,7 +58,7 @@ func (i Identity) Refusal(endpoint string) string {
 	case !i.Jobs.allows(Read):
 		return "this API key is not for the job API: use a key with --jobs read or all"
 	}
-	return "this API key is not for endpoint " + endpoint + ": ask for one that is"
+	return "this API key is not for endpoint " + endpoint + ": use a key for this endpoint"
 }
 
 type Keys struct {

@@ -114,7 +114,7 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 		switch {
 		case err != nil:
 			if ctx.Err() == nil && !sqldb.Temporary(err) {
-				s.Logger.Error("looking for webhooks to call", "error", err)
+				s.Logger.Error("finding the due webhook calls failed", "error", err)
 			}
 			return errorDelay
 		case progress: // a queue may have another due call
