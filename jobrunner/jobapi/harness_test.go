@@ -63,7 +63,7 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 			OnQueued: func(string) { d.queuedCalls.Add(1) },
 			Failure:  func(string) string { return "" },
 			Webhook:  func(*url.URL) error { return nil },
-			Limiter:  limits.New(clk), Bodies: httplimit.NewMemory(1 << 30), Answers: httplimit.NewMemory(1 << 30),
+			Limiter:  limits.New(clk), Bodies: httplimit.NewMemory(32 << 20), Answers: httplimit.NewMemory(32 << 20), // the smallest defaults
 		}
 		for _, set := range configure {
 			set(&config)

@@ -54,7 +54,7 @@ func newConfig(t testing.TB) mgmt.Config {
 	return mgmt.Config{
 		DB: db, Store: must.Do(store.Open(t.Context(), db, c))(t), Keys: apikey.New(testKey), Clock: c, Logger: log, Workers: new(worker.Pools), Pods: new(pod.Pods),
 		PodReason: func(p store.Pod) string { return p.Reason }, AskOtherNodes: func(*http.Request) ([][]byte, error) { return nil, nil }, PodPrice: func(store.Pod) float64 { return 0 }, Meter: meter,
-		Bodies: httplimit.NewMemory(1 << 30), Stock: func() map[string]catalog.Stock { return nil },
+		Bodies: httplimit.NewMemory(32 << 20) /* the smallest default */, Stock: func() map[string]catalog.Stock { return nil },
 	}
 }
 

@@ -56,7 +56,7 @@ func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 		clk, log := new(clock.Clock), slog.New(slog.NewTextHandler(f.log, nil))
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 		f.engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log}))(t)
-		f.config = webhook.Config{Queue: f.engine, Clock: clk, Memory: httplimit.NewMemory(32 << 20), Logger: log, Transport: f}
+		f.config = webhook.Config{Queue: f.engine, Clock: clk, Memory: httplimit.NewMemory(32 << 20) /* the smallest default */, Logger: log, Transport: f}
 		f.sender = webhook.Start(f.config)
 		defer func() {
 			f.sender.Close()
