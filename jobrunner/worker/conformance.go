@@ -45,7 +45,7 @@ func (o *conformanceInput) read(input []byte) error {
 	names := slices.Collect(maps.Keys(fields))
 	members, ok := rawjson.Members(input, append(names, "openai_input")...)
 	// In a request to /openai, the member openai_input has the body.
-	if body, given := members["openai_input"]; given && string(body) != "null" {
+	if body, isOpenAI := members["openai_input"]; isOpenAI && string(body) != "null" {
 		members, ok = rawjson.Members(body, names...)
 	}
 	if !ok {

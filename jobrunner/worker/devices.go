@@ -153,11 +153,11 @@ func placeCPU(offers *catalog.Catalog, e Endpoint) (Placement, error) {
 	if len(choices) == 0 {
 		return Placement{}, nil
 	}
-	var named []string
+	var flavors []string
 	for _, c := range e.CPU {
-		named = append(named, c.FlavorID)
+		flavors = append(flavors, c.FlavorID)
 	}
-	return Placement{}, outOfStock(named, "any CPU", e)
+	return Placement{}, outOfStock(flavors, "any CPU", e)
 }
 
 // dataCenterOf returns the data center for a worker of an endpoint, or "" if none has stock.

@@ -156,7 +156,7 @@ func (w *worker) waitUntilRevoked(ctx context.Context, ref engine.Ref) bool {
 	defer watch.Stop()
 	for {
 		// After an error, wait for the next change of the job, or until ctx ends because the job has left the worker.
-		if mine, err := w.pool.queue.Holds(ctx, ref); err == nil && !mine {
+		if holds, err := w.pool.queue.Holds(ctx, ref); err == nil && !holds {
 			return ctx.Err() == nil
 		}
 		select {

@@ -97,8 +97,8 @@ func (p *pool) run(ctx context.Context) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	for {
-		next := p.evaluate(ctx, &workers)
-		timer := p.clock.NewTimer(next)
+		recheckIn := p.evaluate(ctx, &workers)
+		timer := p.clock.NewTimer(recheckIn)
 		select {
 		case <-p.wake:
 		case <-timer.C:
@@ -152,7 +152,7 @@ func (p *pool) blockReason() (reason string) {
 	return cmp.Or(p.backoff.failure(), startReason)
 }
 
-// evaluate starts missing workers, drains surplus workers, and returns when to evaluate again.
+// evaluate starts missing workers, drains surplus workers, and returns the time until the next evaluation.
 func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Duration {
 	if p.config.MayScale != nil && !p.config.MayScale(p.settings().Leadership) {
 		return retryDelay
@@ -169,7 +169,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	p.full.Store(false)
 	active := p.active.Swap(false)
 	if p.drained {
-		return recheck
+		return recheckInterval
 	}
 	now := p.clock.Now()
 	settings, pause := p.settings(), p.backoff.pause(now)
@@ -179,18 +179,18 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	}
 	surge := p.rollOut()
 	staying, spare := p.countStaying()
-	want, next := settings.desiredCount(load, staying, spare, now, p.lastStart)
+	want, recheckIn := settings.desiredCount(load, staying, spare, now, p.lastStart)
 	want = min(want+surge, settings.Max)
-	next = min(next, p.retire(load, now))
+	recheckIn = min(recheckIn, p.retire(load, now))
 	if pause > 0 {
-		return min(next, pause)
+		return min(recheckIn, pause)
 	}
 	if p.hasFailedWorker() {
-		return next
+		return recheckIn
 	}
 	if active && p.isFull() { // jobs come and go: skip the evaluations that they would trigger
 		p.full.Store(true)
-		return min(next, settings.IdleTimeout) // the earliest idle time-out
+		return min(recheckIn, settings.IdleTimeout) // the earliest idle time-out
 	}
 	for ; staying < want && len(p.workers) < settings.Max; staying++ {
 		w := newWorker(ctx, &p.poolCore)
@@ -202,7 +202,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 			close(w.gone)
 		})
 	}
-	return next
+	return recheckIn
 }
 
 // isFull reports whether the pool is at its maximum and all its workers work and stay. Then no job can
@@ -242,20 +242,20 @@ func (p *pool) countStaying() (staying, spare int) {
 
 // retire drains workers whose idle time-out has passed, down to the minimum, and workers above the maximum.
 // It returns the time until the next idle time-out. While jobs wait, it keeps workers that are still starting.
-func (p *pool) retire(load engine.Load, now time.Time) (next time.Duration) {
-	next = recheck
+func (p *pool) retire(load engine.Load, now time.Time) (recheckIn time.Duration) {
+	recheckIn = recheckInterval
 	settings := p.settings()
 	staying, _ := p.countStaying()
 	for w := range p.workers {
 		if staying <= settings.Min {
-			return recheck
+			return recheckInterval
 		}
 		v := w.view()
 		if !v.takesJobs || v.jobs > 0 || v.State == Unhealthy || v.State != Idle && load.Waiting > 0 {
 			continue
 		}
 		if left := v.idleSince.Add(settings.IdleTimeout).Sub(now); left > 0 && staying <= settings.Max {
-			next = min(next, left)
+			recheckIn = min(recheckIn, left)
 			continue
 		}
 		w.drain()
@@ -267,7 +267,7 @@ func (p *pool) retire(load engine.Load, now time.Time) (next time.Duration) {
 			staying--
 		}
 	}
-	return next
+	return recheckIn
 }
 
 // update applies new settings. It must not be called concurrently.

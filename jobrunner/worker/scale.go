@@ -7,14 +7,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// recheck is the interval of evaluations when nothing happens, as a safety net.
-const recheck = 24 * time.Hour
+// recheckInterval is the interval of evaluations when nothing happens, as a safety net.
+const recheckInterval = 24 * time.Hour
 
-// desiredCount returns how many workers there should be, and when that may change without an event. staying
+// desiredCount returns how many workers there should be, and after what time that may change without an event. staying
 // is the number of workers that stay; spare of them will take a waiting job. It never removes
 // idle workers: they end by their time-out.
-func (e Endpoint) desiredCount(load engine.Load, staying, spare int, now, lastStart time.Time) (count int, next time.Duration) {
-	count, next = staying, recheck
+func (e Endpoint) desiredCount(load engine.Load, staying, spare int, now, lastStart time.Time) (count int, recheckIn time.Duration) {
+	count, recheckIn = staying, recheckInterval
 	switch {
 	case e.ByRequests:
 		count = max(count, int(math.Ceil(float64(load.Waiting+load.Running)/e.ScalerValue)))
@@ -27,12 +27,12 @@ func (e Endpoint) desiredCount(load engine.Load, staying, spare int, now, lastSt
 			due = earliest
 		}
 		if now.Before(due) {
-			next = due.Sub(now)
+			recheckIn = due.Sub(now)
 		} else {
-			count, next = staying+1, delay
+			count, recheckIn = staying+1, delay
 		}
 	}
-	return min(max(count, e.Min), e.Max), next
+	return min(max(count, e.Min), e.Max), recheckIn
 }
 
 // rollOut replaces workers of older versions. It drains idle workers at once, and busy workers one

@@ -72,9 +72,9 @@ func findEngines(ctx context.Context, setting scalar, register *procgroup.Regist
 	if setting.Value != "" {
 		names = []string{setting.Value}
 	}
-	var found engines
+	var es engines
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	found.end = end
+	es.end = end
 	for _, name := range names {
 		path, err := exec.LookPath(name)
 		if err == nil {
@@ -82,16 +82,16 @@ func findEngines(ctx context.Context, setting scalar, register *procgroup.Regist
 		}
 		switch {
 		case err == nil:
-			found.all = append(found.all, newEngine(life, path, register))
+			es.all = append(es.all, newEngine(life, path, register))
 		case setting.Value != "":
 			end()
 			return &engines{}, configErrorf(setting.Line, "there is no container engine %s: engine is the name or path of docker's or podman's CLI, or %s", name, noEngine)
 		}
 	}
-	for _, e := range found.all {
+	for _, e := range es.all {
 		e.firstProbe.Go(func() { e.probe(ctx, probeTimeout) })
 	}
-	return &found, nil
+	return &es, nil
 }
 
 func newEngine(life context.Context, path string, register *procgroup.Register) *containerEngine {

@@ -109,14 +109,14 @@ func load(c run.ClusterConfig) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig.Value
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context.Value}
-	found := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	settings, err := found.ClientConfig()
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	settings, err := loader.ClientConfig()
 	if err != nil {
 		return nil, "", err
 	}
 	namespace := c.Namespace.Value
 	if namespace == "" {
-		if namespace, _, err = found.Namespace(); err != nil {
+		if namespace, _, err = loader.Namespace(); err != nil {
 			return nil, "", err
 		}
 	}
@@ -198,8 +198,8 @@ func newInformer[L runtime.Object](kind runtime.Object, api interface {
 // holds watchMu.
 func start[T any](ctx context.Context, c *Cluster, informer cache.SharedIndexInformer, update func(before, after *T)) (synced bool, err error) {
 	pass := func(before, after any) {
-		if last, ok := before.(cache.DeletedFinalStateUnknown); ok {
-			before = last.Obj
+		if tombstone, ok := before.(cache.DeletedFinalStateUnknown); ok {
+			before = tombstone.Obj
 		}
 		b, _ := before.(*T)
 		a, _ := after.(*T)
