@@ -130,7 +130,7 @@ func (s *simulatedCluster) objectCount() int {
 func workerSpec() run.Spec {
 	return run.Spec{
 		Endpoint: "e1", ID: "W1", PullAlways: true, Log: new(markedLog), Login: &run.Login{Username: "u", Password: "planted-too"},
-		Container: store.Container{Image: "r.example/i:1", Args: `{"entrypoint":["sh","$(A)"],"cmd":["serve","$(HOME)"]}`, Env: map[string]string{
+		Container: store.Container{Image: "r.example/i:1", Args: `{"entrypoint":["sh","$(A)"],"cmd":["serve","$(HOME) $$"]}`, Env: map[string]string{
 			"TOKEN": "planted", "RUNPOD_WEBHOOK_GET_JOB": "http://127.0.0.1:8420/v2/e1-batch/job-take/$ID?gpu=x",
 		}},
 	}
@@ -159,7 +159,7 @@ func TestWorker(t *testing.T) {
 	pod, process := s.runWorker(workerSpec())
 	text := must.Do(pod.Marshal())(t)
 	c := pod.Spec.Containers[0]
-	if bytes.Contains(text, []byte("planted")) || !slices.Equal(c.Command, []string{"sh", "$$(A)"}) || !slices.Equal(c.Args, []string{"serve", "$$(HOME)"}) || c.ImagePullPolicy != core.PullAlways || *pod.Spec.AutomountServiceAccountToken || len(pod.Spec.ImagePullSecrets) != 1 {
+	if bytes.Contains(text, []byte("planted")) || !slices.Equal(c.Command, []string{"sh", "$$(A)"}) || !slices.Equal(c.Args, []string{"serve", "$$(HOME) $$$$"}) || c.ImagePullPolicy != core.PullAlways || *pod.Spec.AutomountServiceAccountToken || len(pod.Spec.ImagePullSecrets) != 1 {
 		t.Errorf("the Pod contains a secret, or isn't the worker's: %+v", pod.Spec)
 	}
 	secrets, err := s.client.core.Secrets("gpucloud").List(t.Context(), meta.ListOptions{})

@@ -63,7 +63,7 @@ func (c *Cluster) build(s run.Spec) (objects, error) {
 		pull = core.PullAlways
 	}
 	container := core.Container{
-		Name: containerName, Image: s.Image, ImagePullPolicy: pull, Command: literal(command.Entrypoint), Args: literal(command.Cmd),
+		Name: containerName, Image: s.Image, ImagePullPolicy: pull, Command: escape(command.Entrypoint), Args: escape(command.Cmd),
 		EnvFrom: []core.EnvFromSource{{SecretRef: &core.SecretEnvSource{LocalObjectReference: core.LocalObjectReference{Name: name + envSuffix}}}},
 	}
 	spec := core.PodSpec{
@@ -121,12 +121,12 @@ func listenPorts(s run.Spec) (ports []int) {
 	return ports
 }
 
-// literal escapes $(NAME) in words, so that Kubernetes doesn't expand it.
-func literal(words []string) (out []string) {
+// escape escapes each $ in words: Kubernetes expands $(NAME), and reduces $$ to $.
+func escape(words []string) (escaped []string) {
 	for _, w := range words {
-		out = append(out, strings.ReplaceAll(w, "$(", "$$("))
+		escaped = append(escaped, strings.ReplaceAll(w, "$", "$$"))
 	}
-	return out
+	return escaped
 }
 
 // environment returns the variables, with the jobrunner's URL for Pods and without the visible devices, which
