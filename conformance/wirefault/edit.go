@@ -55,7 +55,7 @@ func (e Edit) applyToRequest(r *http.Request, placeholders *strings.Replacer) {
 	if e.Method != "" {
 		r.Method = e.Method
 	}
-	if e.Body == nil && e.Set == nil && e.Default == nil && e.Delete == nil && e.Text == nil && e.Rename == nil && e.Recode == nil && e.Raw == nil && e.Affix == nil {
+	if e.Body == nil && e.Raw == nil && !e.changesJSON() {
 		e.apply(nil, r.Header, placeholders)
 		return
 	}
@@ -101,7 +101,7 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 	for _, substitution := range e.Raw {
 		body = pattern(substitution[0]).ReplaceAll(body, []byte(substitution[1]))
 	}
-	if e.Set == nil && e.Default == nil && e.Delete == nil && e.Text == nil && e.Rename == nil && e.Recode == nil && e.Wrap == "" && e.Affix == nil && e.Form == "" && !e.Reverse {
+	if !e.changesJSON() {
 		return body
 	}
 	tree, err := wire.Decode(body)
@@ -123,6 +123,11 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 		return body
 	}
 	return edited
+}
+
+// changesJSON reports whether the edit needs the decoded body.
+func (e Edit) changesJSON() bool {
+	return e.Set != nil || e.Default != nil || e.Delete != nil || e.Text != nil || e.Rename != nil || e.Recode != nil || e.Wrap != "" || e.Affix != nil || e.Form != "" || e.Reverse
 }
 
 // editMembers changes, adds and removes members of a body, and returns it.

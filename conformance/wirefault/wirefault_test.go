@@ -64,15 +64,13 @@ func describeAnswer(client *http.Client, path string) string {
 		_ = resp.Body.Close()
 		text = fmt.Sprintf("%d %d", resp.StatusCode, len(body))
 	}
-	if err != nil {
-		reason := "EOF"
-		switch {
-		case strings.Contains(err.Error(), "exceeded"):
-			reason = "deadline"
-		case text != "":
-			reason = err.Error()
-		}
-		text = strings.TrimSpace(text + " " + reason)
+	switch {
+	case err == nil:
+		return text
+	case strings.Contains(err.Error(), "exceeded"):
+		return strings.TrimSpace(text + " deadline")
+	case text != "":
+		return text + " " + err.Error()
 	}
-	return text
+	return "EOF"
 }
