@@ -14,7 +14,7 @@ import (
 // commandResult is the exit status and the output of a command.
 type commandResult struct {
 	code     int // exit code; -1 if a signal ended the command
-	timeout  bool
+	timedOut bool
 	output   string   // stdout and stderr, the beginning and the end of each, without escape codes
 	leakedIn []string // outputs that contain a secret
 }
@@ -40,7 +40,7 @@ func (c command) run(ctx context.Context) (commandResult, error) {
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.dir, c.env, stdout, stderr, graceTime
 	setProcessGroup(cmd)
 	err := cmd.Run()
-	result := commandResult{code: cmd.ProcessState.ExitCode(), timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+	result := commandResult{code: cmd.ProcessState.ExitCode(), timedOut: errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	if cmd.ProcessState == nil {
 		return result, startError(err)
 	}

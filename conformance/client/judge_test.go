@@ -103,7 +103,7 @@ func TestKilledCommand(t *testing.T) {
 		{"job-expired", "CLI-01", newExchange("GET", path, 404, ""), report.Pass},
 	} {
 		i := slices.IndexFunc(Scenarios, func(s Scenario) bool { return s.ID == c.scenario })
-		run := &scenarioRun{scenario: Scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, result: commandResult{code: -1, timeout: true}}
+		run := &scenarioRun{scenario: Scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, result: commandResult{code: -1, timedOut: true}}
 		clause, _ := clauses.Find(c.clause)
 		got := new(judge).result(clause, []*scenarioRun{run})
 		must.Hold(t, got.Verdict == c.want, c.clause, "in", c.scenario, "gets", got.Verdict, got.Reason, "not", c.want)

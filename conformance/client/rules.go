@@ -192,7 +192,7 @@ func judgeEndOfWait(run *scenarioRun, answer string, endsWait func(*exchange) bo
 	switch {
 	case reads > maxReads:
 		return violated(fmt.Sprintf("after %s, the job was requested %d more times", answer, reads), "no further request for the job")
-	case run.result.timeout:
+	case run.result.timedOut:
 		return violated(run.describeEnd(), "an exit soon after "+answer)
 	case run.result.code == 0 && !run.prints(words):
 		return violated("it exited with code 0 and without a message", "another exit code, or a message "+message)

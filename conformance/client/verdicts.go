@@ -33,11 +33,11 @@ func (j *judge) report(runs []*scenarioRun) {
 		j.output.Notes = append(j.output.Notes, "the scenario "+controlScenario+" was not selected, so it is unknown whether the client works without faults")
 	}
 	interrupted := false
-	var silent []string // scenarios without a request
+	var withoutRequests []string // scenarios
 	for _, run := range runs {
 		interrupted = interrupted || run.interrupted
 		if len(run.exchanges) == 0 && !run.interrupted {
-			silent = append(silent, run.scenario.ID)
+			withoutRequests = append(withoutRequests, run.scenario.ID)
 		}
 		j.output.Requests += int64(len(run.exchanges))
 		for _, x := range run.exchanges {
@@ -52,8 +52,8 @@ func (j *judge) report(runs []*scenarioRun) {
 			j.output.Preflight += "; " + j.describeRun(runs[0])
 		}
 	} else {
-		if len(silent) > 0 {
-			j.output.Notes = append(j.output.Notes, "the client sent no request in the scenarios "+strings.Join(silent, ", "))
+		if len(withoutRequests) > 0 {
+			j.output.Notes = append(j.output.Notes, "the client sent no request in the scenarios "+strings.Join(withoutRequests, ", "))
 		}
 		for _, run := range runs {
 			if text := j.failedWithoutFault(run); text != "" {
@@ -79,7 +79,7 @@ func (j *judge) failedWithoutFault(run *scenarioRun) string {
 		return ""
 	case len(run.exchanges) == 0:
 		failure = "it sent no request"
-	case run.result.timeout || run.result.code != 0:
+	case run.result.timedOut || run.result.code != 0:
 		failure = "it failed"
 	case !succeeded:
 		failure = "none of its requests succeeded"
@@ -108,7 +108,7 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 				o = inconclusive("the run was interrupted before the end of the scenario %s", run.scenario.ID)
 			}
 			own := run.scenario.judge != nil && run.scenario.clause == c.ID
-			if own && run.result.timeout && o.Verdict == report.Pass {
+			if own && run.result.timedOut && o.Verdict == report.Pass {
 				o = inconclusive("in the scenario %s, %s", run.scenario.ID, run.describeEnd())
 			}
 			if own && o.Verdict == report.Skip {
@@ -227,7 +227,7 @@ func violated(actual string, accepted ...string) suite.Outcome {
 // describeEnd describes how the command ended.
 func (run *scenarioRun) describeEnd() string {
 	switch {
-	case run.result.timeout:
+	case run.result.timedOut:
 		return "it did not end in time"
 	case run.result.code < 0:
 		return "a signal ended it"

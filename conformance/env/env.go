@@ -129,7 +129,7 @@ type Pace struct {
 	next       map[string]time.Time // when the next request may be sent, by API: "management" or "jobs"
 	management time.Duration        // the interval between two requests to the management API
 	jobs       time.Duration        // to the job API
-	resumed    time.Time            // the end of the wait after the last 429
+	resumeAt   time.Time            // the end of the wait after the last 429
 }
 
 // SharedInterval is the interval between two requests to the management API of a deployment that others use.
@@ -169,7 +169,7 @@ func (p *Pace) Wait(ctx context.Context, url string) error {
 		at = now
 	}
 	if api == "management" {
-		gap = max(gap, SharedInterval>>(at.Sub(p.resumed)/time.Minute))
+		gap = max(gap, SharedInterval>>(at.Sub(p.resumeAt)/time.Minute))
 	}
 	p.next[api] = at.Add(gap)
 	p.mu.Unlock()
@@ -197,7 +197,7 @@ func (p *Pace) waitAfter429(x *wire.Exchange, try int) bool {
 	if until.After(p.next["management"]) {
 		p.next["management"] = until
 	}
-	p.resumed = until
+	p.resumeAt = until
 	return true
 }
 

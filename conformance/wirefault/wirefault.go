@@ -75,12 +75,12 @@ type Fault struct {
 	Cut   int     `json:"cut"`
 	Stall int     `json:"stall"`
 
-	mu         sync.Mutex
-	remembered []string
-	recallByID map[string]any           // values of Recall, by the object's id
-	answers    map[string]*storedAnswer // by request
-	first      string                   // the first matching request
-	counts     map[string]int           // by request
+	mu           sync.Mutex
+	remembered   []string
+	recallByID   map[string]any           // values of Recall, by the object's id
+	answers      map[string]*storedAnswer // by request
+	firstRequest string                   // the first matching one
+	counts       map[string]int           // by request
 }
 
 // Refusal is an error that replaces the deployment's answer.
@@ -199,8 +199,8 @@ func (f *Fault) isDue(r *http.Request) bool {
 	request := r.Method + " " + r.URL.String() + " " + string(readBody(r))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.first = cmp.Or(f.first, request)
-	if f.First && request != f.first {
+	f.firstRequest = cmp.Or(f.firstRequest, request)
+	if f.First && request != f.firstRequest {
 		return false
 	}
 	n := f.counts[request] - f.Skip
