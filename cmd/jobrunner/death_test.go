@@ -43,13 +43,9 @@ func TestDeathLeavesATrace(t *testing.T) {
 			writeFile(t, filepath.Join(h.dir, "handler.py"), "import os, runpod\ndef handler(job):\n    print('about to die', flush=True)\n    "+c.statement+"\nrunpod.serverless.start({'handler': handler})\n")
 			h.createEndpoint("/v2/serverless", `{"name": "dies", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 0, "max": 1}}`)
 			id := h.queueJob("x", "")
-			var job struct{ Status, Error, WorkerID string }
-			h.waitUntil("the job's end", func() bool {
-				h.call(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", &job)
-				return job.Status == "FAILED"
-			})
-			must.Hold(t, strings.Contains(job.Error, "timed out after 1 retries: its worker died: "+c.exit) &&
-				strings.HasSuffix(job.Error, "; the last line of its log: about to die"), "the job's error is", job.Error)
+			jobError := string(h.awaitEnd(id).Error)
+			must.Hold(t, strings.Contains(jobError, "timed out after 1 retries: its worker died: "+c.exit) &&
+				strings.HasSuffix(jobError, "; the last line of its log: about to die"), "the job's error is", jobError)
 			var snapshot pageWorkers
 			h.waitUntil("the worker's end on the page", func() bool {
 				h.call(http.MethodGet, "/ui/snapshot", "", &snapshot)

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -91,20 +90,6 @@ func (c *containerDeployment) createEndpointOf(image, members string) {
 		members = ", " + members
 	}
 	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+image+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+c.volume+`"]`+members+`}`)
-}
-
-func (c *containerDeployment) submit(input string) (id string) {
-	c.t.Helper()
-	return must.Do(c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: []byte(input)}))(c.t).ID
-}
-
-func (c *containerDeployment) awaitEnd(id string) (job api.Job) {
-	c.t.Helper()
-	c.waitUntil("the end of "+id, func() bool {
-		job = must.Do(c.client("k").Jobs.Status(c.t.Context(), c.endpoint, id))(c.t)
-		return job.Finished()
-	})
-	return job
 }
 
 type answer struct {

@@ -129,11 +129,24 @@ func (p *process) tryCall(method, path, body string, into any) error {
 	return nil
 }
 
+func (h *testDeployment) submit(input string) (id string) {
+	h.t.Helper()
+	return must.Do(h.client("k").Jobs.Run(h.t.Context(), h.endpoint, api.Submission{Input: []byte(input)}))(h.t).ID
+}
+
 // queueJob submits a job. It ends only after release(wait), unless wait is "".
 func (h *testDeployment) queueJob(name, wait string) (id string) {
 	h.t.Helper()
-	job := must.Do(h.client("k").Jobs.Run(h.t.Context(), h.endpoint, api.Submission{Input: fmt.Appendf(nil, `{"name": %q, "wait": %q}`, name, wait)}))(h.t)
-	return job.ID
+	return h.submit(fmt.Sprintf(`{"name": %q, "wait": %q}`, name, wait))
+}
+
+func (h *testDeployment) awaitEnd(id string) (job api.Job) {
+	h.t.Helper()
+	h.waitUntil("the end of "+id, func() bool {
+		job = must.Do(h.client("k").Jobs.Status(h.t.Context(), h.endpoint, id))(h.t)
+		return job.Finished()
+	})
+	return job
 }
 
 // release lets all jobs that wait for a name continue.
@@ -191,10 +204,7 @@ func TestUtilizationOfAWorker(t *testing.T) {
 		must.Hold(t, regexp.MustCompile(`gpucloud_worker_`+metric+`\{endpoint="`+h.endpoint+`",worker="`+w.ID+`"\} [0-9.e+]*[1-9]`).MatchString(metrics), "the metrics lack the worker's", metric)
 	}
 	h.release("go")
-	h.waitUntil("the job's end", func() bool {
-		job, err := h.client("k").Jobs.Status(t.Context(), h.endpoint, id)
-		return err == nil && job.Status == "COMPLETED"
-	})
+	must.Equal(t, h.awaitEnd(id).Status, "COMPLETED", "the job's status")
 	h.interrupt()
 	var endLines string
 	for line := range strings.Lines(h.stderr.String()) {
@@ -213,11 +223,7 @@ func TestUtilizationOfAWorker(t *testing.T) {
 // awaitResult waits for the end of a job, and returns its output (the worker's color and process) and retries.
 func (h *testDeployment) awaitResult(id string) (color string, pid, retries int) {
 	h.t.Helper()
-	var job api.Job
-	h.waitUntil("the end of "+id, func() bool {
-		job = must.Do(h.client("k").Jobs.Status(h.t.Context(), h.endpoint, id))(h.t)
-		return job.Finished()
-	})
+	job := h.awaitEnd(id)
 	var output struct {
 		Color string
 		PID   int
