@@ -45,7 +45,7 @@ type Config struct {
 	// NoSync acknowledges commits before a flush: they survive a crash of the process, but not of the machine.
 	NoSync bool
 	// DatabaseURL is the URL of a PostgreSQL database for the state instead of the data folder. Several
-	// nodes of a deployment may share it. New copies the added keys from KeyDir to the database.
+	// nodes of a deployment may share it. New moves the added keys from KeyDir to the database.
 	DatabaseURL string
 	// DatabaseConnections limits the connections to the database; 0 is sqldb.DefaultConnections.
 	DatabaseConnections int

@@ -71,9 +71,7 @@ func (h *testDeployment) gpuFile() string { return filepath.Join(h.home, "gpus.y
 // createCluster creates a cluster with L4s and returns its id.
 func (h *testDeployment) createCluster(name, image string, pods, gpus int, members string) string {
 	h.t.Helper()
-	var c clusterFacts
-	h.call(http.MethodPost, "/v2/clusters", fmt.Sprintf(`{"name":%q,"type":"TRAINING","image":%q,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":%d,"podCount":%d}%s}`, name, image, gpus, pods, members), &c)
-	return c.ID
+	return h.createObject("/v2/clusters", fmt.Sprintf(`{"name":%q,"type":"TRAINING","image":%q,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":%d,"podCount":%d}%s}`, name, image, gpus, pods, members))
 }
 
 func (h *testDeployment) getCluster(id string) (c clusterFacts) {

@@ -121,9 +121,7 @@ func TestVolumesOfAKilledDeployment(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "jobrunner.yaml")
 	writeFile(t, config, "engine: none\nrules:\n  - image: team/worker\n    process: {run: [sleep, '1000']}\n")
 	p := serve(t, env, "--ephemeral", "--config="+config)
-	var volume struct{ ID string }
-	p.call(http.MethodPost, "/v2/network-volumes", `{"name": "v", "size": 10, "dataCenter": "EU-RO-1"}`, &volume)
-	p.call(http.MethodPost, "/v2/serverless", `{"name": "x", "image": "team/worker", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}, "networkVolumes": ["`+volume.ID+`"]}`, nil)
+	p.call(http.MethodPost, "/v2/serverless", `{"name": "x", "image": "team/worker", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}, "networkVolumes": ["`+p.createVolume()+`"]}`, nil)
 	p.waitUntil("the volume's folder", volumesExist)
 	p.kill()
 	serve(t, env, "--ephemeral").interrupt()

@@ -98,9 +98,7 @@ rules:
 
 func (h *testDeployment) createPod(body string) string {
 	h.t.Helper()
-	var p podFacts
-	h.call(http.MethodPost, "/v2/pods", body, &p)
-	return p.ID
+	return h.createObject("/v2/pods", body)
 }
 
 func (h *testDeployment) getPod(id string) (p podFacts) {
