@@ -279,7 +279,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 		if err := e.commits.flush(); err != nil && e.commits.failureUnlessDiskFull() != nil {
 			return err
 		}
-		e.spool.remove(e.spool.forQueue(name))
+		e.spool.remove(func(spooled *entry) bool { return spooled.Ref.Endpoint == name })
 		for n := maxSlice; n == maxSlice; {
 			var err error
 			if n, err = e.store.deleteJobs(ctx, deleteOfEndpoint, name, maxSlice); err != nil {
@@ -298,9 +298,10 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 // close closes the locked queue. Later operations use a new queue, or another process that leads the endpoint.
 func (q *queue) close() {
 	q.closed = true
-	for q.takers.Len() > 0 {
-		close(q.takers.Remove(q.takers.Front()).(*waiter).jobs)
+	for _, w := range q.takers {
+		close(w.jobs)
 	}
+	q.takers = nil
 	q.engine.mu.Lock()
 	defer q.engine.mu.Unlock()
 	if q.engine.queues[q.name] == q {

@@ -29,8 +29,7 @@ type commit struct {
 	counts  map[string]Counts // by queue
 	batches []*batch
 	events  []transition
-	spooled []*entry // reports that are obsolete once the changes are stored
-	process string   // the id of this process when the commit was opened
+	process string // the id of this process when the commit was opened
 	// mayBeStored means that the commit was tried, and may have succeeded although its reply was lost.
 	mayBeStored bool
 
@@ -333,7 +332,7 @@ func (c *committer) succeed(stored []*commit) (next []*commit) {
 func (c *committer) drop(pending []*commit, err error) {
 	for _, p := range pending {
 		p.fail(err)
-		c.forgetReports(p)
+		c.engine.spool.removeOf(p)
 	}
 	c.engine.dropLeadership()
 	c.currentErr.Store(nil)
@@ -354,19 +353,10 @@ func (c *committer) finish(stored []*commit) {
 		for _, ch := range p.changes {
 			ch.forget()
 		}
-		c.forgetReports(p)
 		c.engine.publish(p)
 		close(p.done)
+		c.engine.spool.removeOf(p) // last, because spool.removeOnceStored reads done after it has added an entry
 	}
-}
-
-// forgetReports removes the spooled reports of a commit that is stored, or that this process
-// may not store because it has lost its leadership.
-func (c *committer) forgetReports(p *commit) {
-	c.mu.Lock()
-	spooled := p.spooled
-	c.mu.Unlock()
-	c.engine.spool.remove(spooled)
 }
 
 // forget drops a change that is stored, and evicts its job.

@@ -54,10 +54,10 @@ type Engine struct {
 	loading      sync.Mutex // held while endpoints are claimed or released and queues are loaded
 	storedQueues []string   // the names of queues whose counts were stored at the start
 
-	number atomic.Int64              // of this process on a shared database; part of job keys
-	id     atomic.Pointer[string]    // names this process in the database's leases
-	beatAt atomic.Pointer[time.Time] // the last heartbeat
-	others atomic.Pointer[[]Node]    // as of the last heartbeat
+	number atomic.Int64                       // of this process on a shared database; part of job keys
+	id     atomic.Pointer[string]             // names this process in the database's leases
+	beatAt atomic.Pointer[time.Time]          // the last heartbeat
+	others atomic.Pointer[map[string]process] // by id, as of the last heartbeat
 
 	wakeAt     atomic.Int64  // the sweeper's next run, in milliseconds
 	sweepNow   chan struct{} // wakes the sweeper
@@ -79,6 +79,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		Config: c, sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), queues: map[string]*queue{}, hub: hub{watches: map[jobKey]map[*Watch]bool{}},
 	}
 	e.id.Store(new(string))
+	e.others.Store(new(map[string]process))
 	e.commits = committer{engine: e, changed: make(chan struct{}, 1), retry: make(chan struct{}, 1)}
 	if e.DB.InMemory() {
 		e.memory.limit = cmp.Or(c.Memory, sqldb.MaxMemory)

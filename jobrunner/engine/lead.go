@@ -64,11 +64,11 @@ func (e *Engine) Announce(kind, id string) {
 }
 
 // Nodes returns the other processes that share the database.
-func (e *Engine) Nodes() []Node {
-	if nodes := e.others.Load(); nodes != nil {
-		return slices.Clone(*nodes)
+func (e *Engine) Nodes() (nodes []Node) {
+	for _, other := range *e.others.Load() {
+		nodes = append(nodes, other.node)
 	}
-	return nil
+	return nodes
 }
 
 // Claim makes this process the leader of each given endpoint that no live process leads. It

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"container/heap"
-	"container/list"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +21,7 @@ type queue struct {
 	ready   jobHeap                // IN_QUEUE, by row.turn
 	timed   jobHeap                // by row.due
 	calls   map[OwnerHost]*jobHeap // due webhook calls, by row.callAt
-	takers  list.List              // of *waiter, the longest waiting first
+	takers  []*waiter              // the longest waiting first
 	counts  Counts
 	batches map[int64]*batch // of a batch queue
 	evicted int              // counts the jobs that were evicted
@@ -258,15 +257,13 @@ func (q *queue) serve() {
 	if q.ready.Len() == 0 || q.engine.commits.failure() != nil {
 		return
 	}
-	for taker := q.takers.Front(); taker != nil && q.ready.Len() > 0; {
-		w := taker.Value.(*waiter)
-		next := taker.Next()
-		if jobs := q.take(w.take); len(jobs) > 0 {
-			q.takers.Remove(taker)
+	q.takers = slices.DeleteFunc(q.takers, func(w *waiter) (served bool) {
+		jobs := q.take(w.take)
+		if len(jobs) > 0 {
 			w.jobs <- takenOf(jobs)
 		}
-		taker = next
-	}
+		return len(jobs) > 0
+	})
 }
 
 // takenOf describes jobs for their worker.

@@ -175,23 +175,11 @@ func (p *appliedReport) result() (Directive, error) {
 	if err := p.engine.spool.add(p.entry); err != nil {
 		return Stale, err
 	}
-	p.engine.commits.removeOnceStored(p.commit, p.entry)
+	p.engine.spool.removeOnceStored(p.entry, p.commit)
 	if p.entry.path == "" {
 		return SpooledInMemory, nil
 	}
 	return Spooled, nil
-}
-
-// removeOnceStored removes entries of the spool when a commit has stored their reports.
-func (c *committer) removeOnceStored(p *commit, entries ...*entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case <-p.done:
-		c.engine.spool.remove(entries)
-	default:
-		p.spooled = append(p.spooled, entries...)
-	}
 }
 
 // replay applies the spooled reports that an earlier process received and didn't store.
@@ -210,9 +198,9 @@ func (e *Engine) replay(q *queue) {
 			q.applyAt(j, loaded.report().event(spooled.Ref), at)
 		}
 		if q.open == nil {
-			e.spool.remove([]*entry{spooled})
+			e.spool.remove(func(other *entry) bool { return other == spooled })
 		} else {
-			e.commits.removeOnceStored(q.open, spooled)
+			e.spool.removeOnceStored(spooled, q.open)
 		}
 	}
 }

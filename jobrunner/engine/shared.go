@@ -138,11 +138,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 		return nil
 	}
 	e.beatAt.Store(&sentAt)
-	nodes := make([]Node, 0, len(others))
-	for _, other := range others {
-		nodes = append(nodes, other.node)
-	}
-	e.others.Store(&nodes)
+	e.others.Store(&others)
 	return e.removeDead(ctx, others, seen)
 }
 

@@ -47,7 +47,8 @@ type entry struct {
 	Message  string
 	Chunks   [][]byte
 
-	path string // "" if the entry has no file
+	path   string  // "" if the entry has no file
+	commit *commit // stores the report, or nil; guarded by spool.mu
 }
 
 func (e *entry) report() Report {
@@ -76,16 +77,14 @@ func (s *spool) add(e *entry) (err error) {
 
 func (e *entry) forget() { e.Output, e.Chunks = nil, nil }
 
-// remove removes entries whose reports are stored or of no use. Entries that were removed before are ignored.
-func (s *spool) remove(entries []*entry) {
+// remove removes the obsolete entries: their reports are stored or of no use.
+func (s *spool) remove(obsolete func(*entry) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range entries {
-		at := slices.Index(s.entries, e)
-		if at < 0 {
-			continue
+	s.entries = slices.DeleteFunc(s.entries, func(e *entry) bool {
+		if !obsolete(e) {
+			return false
 		}
-		s.entries = slices.Delete(s.entries, at, at+1)
 		s.memory -= e.report().size()
 		if e.path != "" {
 			if err := os.Remove(e.path); err != nil {
@@ -93,7 +92,26 @@ func (s *spool) remove(entries []*entry) {
 				s.log.Warn("a report that was stored or is of no use could not be removed from the data folder", "error", err)
 			}
 		}
+		return true
+	})
+}
+
+// removeOnceStored removes an entry when a commit has stored its report.
+func (s *spool) removeOnceStored(e *entry, c *commit) {
+	s.mu.Lock()
+	e.commit = c
+	s.mu.Unlock()
+	select {
+	case <-c.done:
+		s.removeOf(c)
+	default: // committer.finish will remove it
 	}
+}
+
+// removeOf removes the entries of a commit that is stored, or that this process may not store because it has lost
+// its leadership.
+func (s *spool) removeOf(c *commit) {
+	s.remove(func(e *entry) bool { return e.commit == c })
 }
 
 // forQueue returns the entries of a queue, the oldest first.

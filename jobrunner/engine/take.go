@@ -1,6 +1,9 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // loadInputs adds the inputs that aren't in memory. If it fails, it returns the jobs to the queue.
 func (e *Engine) loadInputs(ctx context.Context, jobs []Taken) ([]Taken, error) {
@@ -31,13 +34,13 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 		return e.loadInputs(ctx, jobs)
 	}
 	w := &waiter{t, make(chan []Taken, 1)}
-	taker := q.takers.PushBack(w)
+	q.takers = append(q.takers, w)
 	q.unlock()
 	select {
 	case jobs = <-w.jobs:
 	case <-ctx.Done():
 		q.mu.Lock()
-		q.takers.Remove(taker) // a no-op if the taker has got jobs
+		q.takers = slices.DeleteFunc(q.takers, func(other *waiter) bool { return other == w }) // a no-op if the taker has got jobs
 		q.mu.Unlock()
 		select {
 		case jobs = <-w.jobs:

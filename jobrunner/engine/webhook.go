@@ -38,28 +38,23 @@ type OwnerHost struct{ Owner, Host string }
 func (e *Engine) CallQueues(busy []OwnerHost) (queues []CallQueue) {
 	for _, q := range e.loadedQueues() {
 		q.mu.Lock()
-		owners := map[string]bool{}
-		for key := range q.calls {
-			owners[key.Owner] = true
-		}
-		for owner := range owners {
-			if j := q.nextCall(owner, busy); j != nil {
-				queues = append(queues, CallQueue{owner, q.name, time.UnixMilli(j.callAt)})
-			}
+		for owner, j := range q.nextCalls(busy) {
+			queues = append(queues, CallQueue{owner, q.name, time.UnixMilli(j.callAt)})
 		}
 		q.mu.Unlock()
 	}
 	return queues
 }
 
-// nextCall returns the job of an owner's next call to a host that isn't busy, or nil.
-func (q *queue) nextCall(owner string, busy []OwnerHost) (next *job) {
+// nextCalls returns the job of each owner's next call to a host that isn't busy.
+func (q *queue) nextCalls(busy []OwnerHost) map[string]*job {
+	next := map[string]*job{}
 	for key, calls := range q.calls {
 		j := calls.first()
 		if j == nil {
 			delete(q.calls, key)
-		} else if key.Owner == owner && !slices.Contains(busy, key) && (next == nil || j.callAt < next.callAt) {
-			next = j
+		} else if earliest := next[key.Owner]; !slices.Contains(busy, key) && (earliest == nil || j.callAt < earliest.callAt) {
+			next[key.Owner] = j
 		}
 	}
 	return next
@@ -76,7 +71,7 @@ func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHos
 		return nil, nil
 	}
 	q.mu.Lock()
-	j, now := q.nextCall(queue.Owner, busy), e.now()
+	j, now := q.nextCalls(busy)[queue.Owner], e.now()
 	if j == nil || j.callAt > now {
 		q.unlock()
 		return nil, nil
