@@ -250,7 +250,9 @@ func (e *Engine) writeBatch(ctx context.Context, endpoint string, change func(q 
 		if err != nil || next > e.now() || ctx.Err() != nil {
 			return v, err
 		}
-		q.mu.Lock()
+		if !q.lockIfOpen() {
+			return v, ErrNotLeader
+		}
 	}
 }
 

@@ -19,8 +19,7 @@ func (e *Engine) Get(ctx context.Context, endpoint, id string) (Job, error) {
 // job's changes are stored. If their commit fails, it reads the stored state.
 func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, maxOutput int) (Job, error) {
 	outage := false
-	for q := e.loadedQueue(endpoint); q != nil && !outage; q = e.loadedQueue(endpoint) {
-		q.mu.Lock()
+	for q := e.loadedQueue(endpoint); q != nil && !outage && q.lockIfOpen(); q = e.loadedQueue(endpoint) {
 		j := q.find(id)
 		if j == nil || j.state.Terminal() && e.store != nil && j.change == nil {
 			q.unlock() // only the store has the job, or its output: an ended job is in memory for its webhook call
@@ -177,9 +176,7 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 	waiting, start := slices.Clone(q.ready.jobs), e.now()
 	q.unlock()
 	for slice := range slices.Chunk(waiting, maxSlice) {
-		q.mu.Lock()
-		if q.closed {
-			q.mu.Unlock()
+		if !q.lockIfOpen() {
 			return removed, ErrNotLeader
 		}
 		for _, j := range slice {

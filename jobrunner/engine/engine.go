@@ -208,11 +208,9 @@ func (e *Engine) lock(ctx context.Context, name string) (*queue, error) {
 			}
 			continue
 		}
-		q.mu.Lock()
-		if !q.closed {
+		if q.lockIfOpen() {
 			return q, nil
 		}
-		q.mu.Unlock()
 	}
 }
 

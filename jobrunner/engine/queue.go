@@ -110,7 +110,17 @@ func newQueue(e *Engine, name string, epoch int64) *queue {
 		ready: jobHeap{order: byTurn}, timed: jobHeap{order: byDue}}
 }
 
-// unlock ends an operation that Engine.lock began. It returns the commit of its changes, or nil.
+// lockIfOpen locks the queue for an operation, which the caller ends with unlock. It returns false if the queue is closed.
+func (q *queue) lockIfOpen() bool {
+	q.mu.Lock()
+	if !q.closed {
+		return true
+	}
+	q.mu.Unlock()
+	return false
+}
+
+// unlock ends an operation that Engine.lock or lockIfOpen began. It returns the commit of its changes, or nil.
 func (q *queue) unlock() *commit {
 	q.serve()
 	c := q.open

@@ -335,6 +335,27 @@ func TestWakeDuringASweep(t *testing.T) {
 	})
 }
 
+// Calls that wait for a queue while this process loses its leadership don't change the queue's jobs.
+func TestClosedQueueStaysUnchanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := openEmpty(t, sqldb.Config{})
+		id := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t).ID
+		must.Do(e.TakeQueued(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}))(t)
+		q := e.loadedQueue("ep")
+		synctest.Wait()
+		q.mu.Lock()
+		time.Sleep(DefaultTimeout)
+		go func() { must.ErrorIs(t, must.Err(e.Get(t.Context(), "ep", id)), ErrNotFound) }()
+		for range 1000 { // until Get and the sweep wait for the queue
+			runtime.Gosched()
+		}
+		q.close()
+		q.mu.Unlock()
+		synctest.Wait()
+		must.Equal(t, q.jobs[id].state, InProgress)
+	})
+}
+
 // An unreadable spooled report stays in the data folder until its endpoint is deleted.
 func TestUnreadableReportIsKept(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})

@@ -66,7 +66,7 @@ func lower(value *atomic.Int64, to int64) (wasHigher bool) {
 
 // Sweep makes the transitions that are due. It deletes jobs whose ttl or retention is over,
 // and times out jobs after their deadline. It returns the time of the next due transition in
-// milliseconds since 1970, or never.
+// milliseconds since 1970, or math.MaxInt64.
 //
 // Reads and reports check the times themselves, so their results don't depend on Sweep. Sweep
 // frees space, wakes watches and stops workers.
@@ -74,8 +74,7 @@ func (e *Engine) Sweep(ctx context.Context) (next int64, err error) {
 	now := e.now()
 	next = never
 	for _, q := range e.loadedQueues() {
-		for ticks := maxSlice; ticks == maxSlice; {
-			q.mu.Lock()
+		for ticks := maxSlice; ticks == maxSlice && q.lockIfOpen(); {
 			next = min(next, q.reconcileBatches()) // first, so that a batch that ends cancels its requests before they time out
 			for ticks = 0; ticks < maxSlice && q.timed.Len() > 0 && q.timed.first().due() <= now; ticks++ {
 				q.tick(q.timed.first())

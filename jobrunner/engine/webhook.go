@@ -67,10 +67,9 @@ func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHos
 		return nil, err
 	}
 	q := e.loadedQueue(queue.Endpoint)
-	if q == nil {
+	if q == nil || !q.lockIfOpen() {
 		return nil, nil
 	}
-	q.mu.Lock()
 	j, now := q.nextCalls(busy)[queue.Owner], e.now()
 	if j == nil || j.callAt > now {
 		q.unlock()
@@ -95,10 +94,9 @@ func (e *Engine) ClaimCall(ctx context.Context, queue CallQueue, busy []OwnerHos
 // RecordCall records that a call was made. If next isn't zero, the call is repeated then.
 func (e *Engine) RecordCall(c *Call, next time.Time) {
 	q := e.loadedQueue(c.Job.Endpoint)
-	if q == nil {
+	if q == nil || !q.lockIfOpen() {
 		return
 	}
-	q.mu.Lock()
 	if j := q.jobs[c.Job.ID]; j != nil && j.callAt == c.claimEnd { // otherwise the claim is over
 		ev := event{kind: called, callMade: true}
 		if !next.IsZero() {
