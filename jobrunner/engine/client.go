@@ -284,7 +284,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 			}
 		}
 		for _, statement := range []string{deleteCounts, deleteBatchesOf, deleteLeadership} {
-			if _, err := execInTransaction(ctx, e.DB.WriteWithReservedSpace, statement, name); err != nil {
+			if _, err := e.exec(ctx, statement, name); err != nil {
 				return err
 			}
 		}

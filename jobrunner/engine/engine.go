@@ -174,7 +174,7 @@ func (e *Engine) leave() {
 	if e.DB.Shared() {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 		defer cancel()
-		if _, err := execInTransaction(ctx, e.DB.WriteWithReservedSpace, deleteProcess, e.Process()); err != nil && !sqldb.Temporary(err) {
+		if _, err := e.exec(ctx, deleteProcess, e.Process()); err != nil && !sqldb.Temporary(err) {
 			e.Logger.Error("giving up the leadership of this process", "error", err)
 		}
 	}

@@ -132,7 +132,7 @@ func (e *Engine) Release(ctx context.Context, endpoint string, l Leadership) err
 	if err := e.commits.flush(); err != nil {
 		return err
 	}
-	_, err := execInTransaction(ctx, e.DB.Write, releaseLeadership, endpoint, l.Process, l.Epoch)
+	_, err := e.exec(ctx, releaseLeadership, endpoint, l.Process, l.Epoch)
 	if err == nil {
 		e.Announce(LeadershipChanged, endpoint)
 	}

@@ -156,7 +156,7 @@ func (e *Engine) removeDead(ctx context.Context, others, seen map[string]process
 		if p.missed < missedBeats {
 			continue
 		}
-		n, err := execInTransaction(ctx, e.DB.Write, deleteStaleProcess, id, other.beats)
+		n, err := e.exec(ctx, deleteStaleProcess, id, other.beats)
 		if err != nil {
 			return err
 		}

@@ -302,11 +302,11 @@ func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
 // If a process is killed while the disk is full, the stored counts may include changes of jobs that were
 // never stored. The next start counts the active jobs.
 func TestActiveJobsAreCounted(t *testing.T) {
-	e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
+	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	for range 2 {
 		must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
 	}
-	must.Do(execInTransaction(t.Context(), db.Write, upsertCounts, "ep", 0, 0, -1, 5, 6, 7))(t)
+	must.Do(e.exec(t.Context(), upsertCounts, "ep", 0, 0, -1, 5, 6, 7))(t)
 	_, counts, err := e.store.load(t.Context(), "ep")
 	must.Hold(t, err == nil && counts == Counts{InQueue: 2, waiting: 2, Completed: 5, Failed: 6, Retried: 7}, "the loaded counts are", counts, err)
 }

@@ -363,9 +363,9 @@ func (s *store) drain(ctx context.Context, k int64, limit int) (all []numberedCh
 	return nil, more, err
 }
 
-// execInTransaction runs a statement in its own transaction, and returns the number of rows that it changed.
-func execInTransaction(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, statement string, args ...any) (rows int64, err error) {
-	err = write(ctx, func(tx *sqldb.Tx) (err error) {
+// exec runs a statement in its own transaction, and returns the number of rows that it changed.
+func (e *Engine) exec(ctx context.Context, statement string, args ...any) (rows int64, err error) {
+	err = e.DB.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) (err error) {
 		rows, err = tx.Exec(statement, args...)
 		return err
 	})

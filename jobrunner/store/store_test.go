@@ -40,10 +40,6 @@ func endpoint() store.Endpoint {
 	}
 }
 
-func createEndpoint(ctx context.Context, s *store.Store, e store.Endpoint) (store.Endpoint, error) {
-	return store.Build(ctx, s, func(*store.Tx) (store.Endpoint, error) { return e, nil })
-}
-
 func createLinked(ctx context.Context, s *store.Store, templateID string) (store.Endpoint, error) {
 	return store.Build(ctx, s, func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpoint()
@@ -142,7 +138,7 @@ func TestVolumesGrowOnly(t *testing.T) {
 
 	e := endpoint()
 	e.NetworkVolumes = []string{v.ID, sameName.ID}
-	e = must.Do(createEndpoint(ctx, s, e))(t)
+	e = must.Do(store.Create(ctx, s, e))(t)
 	must.Succeed(t, store.Delete[store.NetworkVolume](ctx, s, v.ID))
 	must.Equal(t, must.Do(s.Endpoint(ctx, e.ID))(t).NetworkVolumes, []string{sameName.ID}, "the volumes of the endpoint after the deletion")
 	expectNotFound(t, store.Delete[store.NetworkVolume](ctx, s, v.ID))
@@ -167,7 +163,7 @@ func TestRegistryAuths(t *testing.T) {
 	follower := must.Do(createLinked(ctx, s, tmpl.ID))(t)
 	withOwnAuth := endpoint()
 	withOwnAuth.Registry = r.ID
-	withOwnAuth = must.Do(createEndpoint(ctx, s, withOwnAuth))(t)
+	withOwnAuth = must.Do(store.Create(ctx, s, withOwnAuth))(t)
 	must.Succeed(t, store.Delete[store.RegistryAuth](ctx, s, r.ID))
 	must.Equal(t, must.Do(store.Get[store.Template](ctx, s, tmpl.ID))(t).Registry, "", "the registry auth of the template")
 	for _, id := range []string{follower.ID, withOwnAuth.ID} {
@@ -227,7 +223,7 @@ func TestIDsOfAnotherKind(t *testing.T) {
 	v := must.Do(store.Create(ctx, s, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))(t)
 	e := endpoint()
 	e.NetworkVolumes = []string{v.ID}
-	must.Do(createEndpoint(ctx, s, e))(t)
+	must.Do(store.Create(ctx, s, e))(t)
 	expectNotFound(t, store.Delete[store.Template](ctx, s, v.ID))
 	expectNotFound(t, store.Delete[store.RegistryAuth](ctx, s, v.ID))
 	expectNotFound(t, store.Delete[store.Endpoint](ctx, s, v.ID))
@@ -268,10 +264,10 @@ func TestEndpointRules(t *testing.T) {
 	} {
 		e := endpoint()
 		c.change(&e)
-		created, err := createEndpoint(ctx, s, e)
+		created, err := store.Create(ctx, s, e)
 		if c.refusal != "" {
 			expectRefusal(t, err, c.refusal)
-			valid := must.Do(createEndpoint(ctx, s, endpoint()))(t)
+			valid := must.Do(store.Create(ctx, s, endpoint()))(t)
 			_, err = s.UpdateEndpoint(ctx, valid.ID, func(_ *store.Tx, e *store.Endpoint) error { c.change(e); return nil })
 			expectRefusal(t, err, c.refusal)
 			continue
@@ -292,7 +288,7 @@ func BenchmarkEndpointPage(b *testing.B) {
 	db := must.Do(sqldb.Open(b.Context(), sqldb.Config{}))(b)
 	defer func() { _ = db.Close() }()
 	s := must.Do(store.Open(b.Context(), db, new(clock.Clock)))(b)
-	must.Do(store.Build(b.Context(), s, func(*store.Tx) (store.Endpoint, error) { return endpoint(), nil }))(b)
+	must.Do(store.Create(b.Context(), s, endpoint()))(b)
 	err := db.Write(b.Context(), func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`INSERT INTO objects (id, kind, name, doc)
 			WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT 'e' || i, kind, name, doc FROM n, objects WHERE objects.seq = 1`, all)
