@@ -80,7 +80,7 @@ var gpuTypeAttributes = map[string]schema.Attribute{
 	}),
 }
 
-// complete completes an entry: requested lists that the answer lacks become empty.
+// complete completes an entry: requested lists that the response lacks become empty.
 func (q *gpuQuery) complete(t api.GPUType) api.GPUType {
 	requested := !q.Product.IsNull()
 	t.DataCenters, t.CUDAVersions = listIf(requested, t.DataCenters), listIf(requested, t.CUDAVersions)
@@ -253,7 +253,7 @@ var cpuTypeAttributes = map[string]schema.Attribute{
 	"data_centers": availableIn("the flavor", "each data center that has it; null without `product`", "data center"),
 }
 
-// complete completes an entry: a requested list that the answer lacks becomes empty.
+// complete completes an entry: a requested list that the response lacks becomes empty.
 func (q *cpuQuery) complete(t api.CPUType) api.CPUType {
 	t.DataCenters = listIf(!q.Product.IsNull(), t.DataCenters)
 	return t

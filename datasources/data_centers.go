@@ -54,7 +54,7 @@ type dataCenterList struct{ DataCenters []api.DataCenter }
 
 func (*dataCenterQuery) validate(diagnostics.Check) {}
 
-// complete replaces requested lists that the answer lacks with empty ones.
+// complete replaces requested lists that the response lacks with empty ones.
 func (m *dataCenterQuery) complete(d api.DataCenter) api.DataCenter {
 	requested := value.Strings(m.Include)
 	d.NetworkVolumeTypes, d.Compliance = emptyIfNil(d.NetworkVolumeTypes), emptyIfNil(d.Compliance)

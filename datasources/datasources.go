@@ -26,7 +26,7 @@ var All = []func() datasource.DataSource{
 
 // Computed attributes.
 
-// text is null if the answer has no text or an empty one.
+// text is null if the response has no text or an empty one.
 func text(description string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 }
@@ -93,7 +93,7 @@ func listIf[T any](requested bool, list []T) []T {
 	return emptyIfNil(list)
 }
 
-// emptyIfNil returns a list that the answer lacks as an empty one.
+// emptyIfNil returns a list that the response lacks as an empty one.
 func emptyIfNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -30,7 +30,7 @@ var typeOf = map[string]string{
 // attributesOf returns the attributes of a member of the API. Their names are v2's in snake_case.
 func attributesOf(f contract.Field) (names []string) {
 	if f.Resource == "secret" && f.Path == "value" {
-		return []string{"value_wo"} // no answer has it
+		return []string{"value_wo"} // no response has it
 	}
 	for _, path := range f.Neutral() {
 		names = append(names, snake(strings.ReplaceAll(path, "[]", "")))
@@ -134,7 +134,7 @@ func omittedBy(member string) string {
 var sentToBoth = map[string]string{
 	"gpucloud_endpoint.gpu.type_ids":          "v2 selects by pool, and the client translates",
 	"gpucloud_endpoint.scaling.request_count": "v1 has scalerValue for both types of scaling",
-	"gpucloud_pod.global_networking.enabled":  "v2 has an object, whose members are answers",
+	"gpucloud_pod.global_networking.enabled":  "v2 has an object whose other members only responses have",
 	"gpucloud_pod.mounts.network.path":        "v1 has volumeMountPath for both kinds of mounts",
 }
 

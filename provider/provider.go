@@ -112,7 +112,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	var block settings
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), &block)...)
 	if resp.Diagnostics.HasError() || block.hasUnknown() {
-		return // without the API, a plan does what it can
+		return // a plan without the API omits the checks that need it
 	}
 	s, checks := block.resolve(&resp.Diagnostics), block.catalogSettings(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {

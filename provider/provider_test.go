@@ -171,13 +171,13 @@ func TestProviderErrors(t *testing.T) {
 		body    string
 		expect  []string
 	}{
-		"v2 problem":      {api.V2, 422, `{"title":"Unprocessable","status":422,"detail":"validation failed","errors":["$.dataCenter: no such place"]}`, []string{"data_center: Could not create the network volume", "POST", "/v2/network-volumes", "422", "no such place", "req-1"}},
-		"v1 message":      {api.V1, 400, `{"message":"no such place"}`, []string{"POST", "/v1/networkvolumes", "400", "no such place", "req-1"}},
-		"v1 error":        {api.V1, 400, `{"error":"no such place","status":400}`, []string{"no such place", "req-1"}},
-		"key refused":     {api.V2, 401, `{"title":"Unauthorized","status":401,"detail":"key planted-key is bad"}`, []string{"401", "the api_key attribute of the provider block", "req-1"}},
-		"access refused":  {api.V2, 403, `{"title":"Forbidden","status":403,"detail":"not yours"}`, []string{"403", "the api_key attribute of the provider block", "not yours"}},
-		"not JSON":        {api.V2, 400, `<html>proxy says no</html>`, []string{"400", "POST"}},
-		"an empty answer": {api.V2, 400, ``, []string{"400", "POST"}},
+		"v2 problem":        {api.V2, 422, `{"title":"Unprocessable","status":422,"detail":"validation failed","errors":["$.dataCenter: no such place"]}`, []string{"data_center: Could not create the network volume", "POST", "/v2/network-volumes", "422", "no such place", "req-1"}},
+		"v1 message":        {api.V1, 400, `{"message":"no such place"}`, []string{"POST", "/v1/networkvolumes", "400", "no such place", "req-1"}},
+		"v1 error":          {api.V1, 400, `{"error":"no such place","status":400}`, []string{"no such place", "req-1"}},
+		"key refused":       {api.V2, 401, `{"title":"Unauthorized","status":401,"detail":"key planted-key is bad"}`, []string{"401", "the api_key attribute of the provider block", "req-1"}},
+		"access refused":    {api.V2, 403, `{"title":"Forbidden","status":403,"detail":"not yours"}`, []string{"403", "the api_key attribute of the provider block", "not yours"}},
+		"not JSON":          {api.V2, 400, `<html>proxy says no</html>`, []string{"400", "POST"}},
+		"an empty response": {api.V2, 400, ``, []string{"400", "POST"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -202,7 +202,7 @@ func TestProviderErrors(t *testing.T) {
 // Each reason why the provider can't use the deployment has its own title.
 func TestProviderTitles(t *testing.T) {
 	clearVariables(t)
-	d := acctest.DeployLocal(t, "the answers are the test's own")
+	d := acctest.DeployLocal(t, "the responses are the test's own")
 	var waits atomic.Bool
 	requested, release := make(chan struct{}), make(chan struct{})
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -25,10 +25,10 @@ import (
 
 const planted = "Pl4nted0a1b2c3d" // a part of most secrets in these tests
 
-// faultTransport sends requests to the deployment, unless a test replaces the answer.
+// faultTransport sends requests to the deployment, unless a test replaces the response.
 type faultTransport struct {
 	mu    sync.Mutex
-	fault func(r *http.Request, body []byte) (status int, contentType, answer string) // status 0: the deployment answers
+	fault func(r *http.Request, body []byte) (status int, contentType, response string) // status 0: the deployment answers
 }
 
 func (w *faultTransport) set(fault func(*http.Request, []byte) (int, string, string)) {
@@ -51,8 +51,8 @@ func (w *faultTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	fault := w.fault
 	w.mu.Unlock()
 	if fault != nil {
-		if status, contentType, answer := fault(r, body); status != 0 {
-			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}, "X-Request-Id": {"id-1"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
+		if status, contentType, response := fault(r, body); status != 0 {
+			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}, "X-Request-Id": {"id-1"}}, Body: io.NopCloser(strings.NewReader(response)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
 		}
 	}
 	return http.DefaultTransport.RoundTrip(r)
@@ -170,7 +170,7 @@ func TestSensitiveAttributesAreSecrets(t *testing.T) {
 	}
 }
 
-// failures returns answers that reject a request, and repeat the request and the object's secret.
+// failures returns responses that reject a request, and repeat the request and the object's secret.
 func failures(secret string) map[string]func(r *http.Request, body []byte) (int, string, string) {
 	return map[string]func(r *http.Request, body []byte) (int, string, string){
 		"400 that repeats the request": func(r *http.Request, body []byte) (int, string, string) {
@@ -232,9 +232,9 @@ func testLifecycle(t *testing.T, p *tfdrive.Provider, transport *faultTransport,
 	}
 	secret := planted + "-" + attribute // the object's secret
 	expectCleanFailures := func(step string, do func() tfdrive.Diagnostics) {
-		for kind, answer := range failures(secret) {
+		for kind, response := range failures(secret) {
 			p.Reconfigure() // without the lists that the previous step has cached
-			transport.set(answer)
+			transport.set(response)
 			expectClean(t, name+", "+step+" with "+kind, do())
 			transport.set(nil)
 		}

@@ -293,8 +293,8 @@ func page(status int, contentType, body string) http.HandlerFunc {
 }
 
 var foreignServers = map[string]struct {
-	answer http.HandlerFunc
-	says   string
+	response http.HandlerFunc
+	says     string
 }{
 	"ingress":           {page(404, "text/html", "<html><head><title>404 Not Found</title></head></html>"), `a web site (page title "404 Not Found"), served by nginx/1.24`},
 	"in the API's form": {page(404, "application/json", `{"title":"Not Found","status":404,"detail":"no route","message":"no Route matched"}`), "another server's, because no list of the management API can be read there"},
@@ -311,7 +311,7 @@ func TestForeignAddress(t *testing.T) {
 	state := apply(t, drive(t, d, api.V2), volumeType, tfdrive.State{}, config, "create")
 	for name, c := range foreignServers {
 		for _, v := range acctest.Versions {
-			server := httptest.NewServer(c.answer)
+			server := httptest.NewServer(c.response)
 			settings := map[string]any{"base_url": server.URL, "api_key": d.Key, "api_version": string(v)}
 			for operation, call := range map[string]func(*tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics){
 				"read":   func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) { return p.Read(state) },
@@ -337,7 +337,7 @@ func TestForeignAddress(t *testing.T) {
 // A wrong key or address causes one error for any number of objects, and the state stays.
 func TestOneErrorForAllObjects(t *testing.T) {
 	acctest.LeaveToCI(t, "TestForeignAddress and provider.TestProviderTitles test the errors over the protocol")
-	ingress, closed := httptest.NewServer(foreignServers["ingress"].answer), httptest.NewServer(http.NotFoundHandler())
+	ingress, closed := httptest.NewServer(foreignServers["ingress"].response), httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(ingress.Close)
 	closed.Close()
 	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {

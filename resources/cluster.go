@@ -74,7 +74,7 @@ var Cluster = newCollectionKind(kit.Kind[cluster]{
 const clusterLoss = "The processes of its pods end, and the data on their container disks and persistent mounts is lost. A network volume is kept."
 
 // clusterFixed are the attributes that only a create sets: all except the name. For an imported
-// cluster, an apply records those that its pods don't show.
+// cluster, an apply records the attributes that its pods don't show.
 var clusterFixed = slices.Concat(
 	fixedSetting{readable: true}.forAttributes("type", "compute", "template_id"),
 	fixedSetting{}.forAttributes(clusterTemplateAttributes...),

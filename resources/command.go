@@ -115,8 +115,8 @@ func (f command) expand(hasTemplate bool) (c api.Command) {
 	return c
 }
 
-// flatten copies an answer into the model: everything, or only the parts that the model sets. The model
-// keeps its form of the command. A model without a command gets entrypoint and cmd if the answer's args
+// flatten copies a response into the model: everything, or only the parts that the model sets. The model
+// keeps its form of the command. A model without a command gets entrypoint and cmd if the response's args
 // have the JSON form, or else args.
 func (f command) flatten(got api.Command, everything bool) {
 	if got.Args == nil || got.Entrypoint == nil || got.Cmd == nil {

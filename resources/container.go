@@ -126,7 +126,7 @@ func (s *container) ownVariables(d envDigests) map[string]bool {
 	return names
 }
 
-// flatten copies an answer into the model: everything, or only the settings that the model sets.
+// flatten copies a response into the model: everything, or only the settings that the model sets.
 func (s *container) flatten(got api.Container, everything bool) {
 	s.command().flatten(got.Command, everything)
 	var except []string

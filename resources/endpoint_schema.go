@@ -190,7 +190,7 @@ func (m *endpoint) expandWithPools(ctx context.Context, c *api.Client) (api.Endp
 	return want, err
 }
 
-// flatten copies an answer into the model. An attribute keeps its value if the version returns
+// flatten copies a response into the model. An attribute keeps its value if the version returns
 // nothing or an equivalent value for it.
 func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint) (err error) {
 	imported := m.Name.IsNull()

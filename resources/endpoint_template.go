@@ -17,7 +17,7 @@ import (
 // On API v2, an endpoint has a copy of its template's settings and no link, so the provider
 // keeps the link. from_template has the settings that the workers got from the template,
 // without the endpoint's own. A plan compares it with the template as planned in this run or as
-// last read, never with a new answer of the API: Terraform plans again during the apply, and
+// last read, never with a new response of the API: Terraform plans again during the apply, and
 // both plans must be equal.
 
 type endpointPrivate struct {
@@ -71,14 +71,14 @@ func (m *endpoint) appliesTemplate(state *endpoint) bool {
 		m.sends(&state.writeOnlyEnv) || gpu.MinCUDAVersion != oldGPU.MinCUDAVersion || !slices.Equal(gpu.AllowedCUDAVersions, oldGPU.AllowedCUDAVersions)
 }
 
-// recordApplied copies the answer to a create or update into the model, and records the settings of
+// recordApplied copies the response to a create or update into the model, and records the settings of
 // the template at that time.
 func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Template, got api.Endpoint) error {
 	// Set the id first: the endpoint exists even if a later step fails.
 	m.ID = types.StringValue(got.ID)
 	templateID, urls := m.TemplateID, m.RequestURLs
 	if got.Container != nil { // nil on API v1, which was sent no variables
-		m.Private.EnvWO.recordAnswer(c, &m.writeOnlyEnv, got.Container.Env)
+		m.Private.EnvWO.recordResponse(c, &m.writeOnlyEnv, got.Container.Env)
 	}
 	if c.Version == api.V1 && len(m.DataCenterIDs.Elements()) == 0 {
 		m.Private.AnyDataCenters = got.DataCenterIDs
@@ -134,7 +134,7 @@ func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoi
 	return nil
 }
 
-// isLinked reports whether the answer has a link to the template (API v1).
+// isLinked reports whether the response has a link to the template (API v1).
 func (m *endpoint) isLinked(got api.Endpoint) bool {
 	id := deref(got.TemplateID)
 	return id != "" && id == m.TemplateID.ValueString()

@@ -407,7 +407,7 @@ func TestEndpointRemovesCUDAVersions(t *testing.T) {
 	})
 }
 
-// CPU configurations are imported, and a removed one is detected, although answers of v1 show
+// CPU configurations are imported, and a removed one is detected, although responses of v1 show
 // them in another form.
 func TestEndpointImportsCPU(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {

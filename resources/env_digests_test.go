@@ -20,7 +20,7 @@ func TestDigestsUnderANewAPIKey(t *testing.T) {
 	var d envDigests
 	m := &writeOnlyEnv{values: map[string]string{"S": "secret-1", "T": "secret-2", "U": "secret-3"}}
 	m.EnvWOKeys = types.SetValueMust(types.StringType, []attr.Value{types.StringValue("S"), types.StringValue("T"), types.StringValue("U")})
-	d.recordAnswer(client("old"), m, m.values)
+	d.recordResponse(client("old"), m, m.values)
 	server := map[string]string{"S": "secret-1", "T": "elsewhere", "A": "1"}
 	for _, key := range []string{"old", "new", "new"} {
 		d.dropChanged(client(key), m, server)

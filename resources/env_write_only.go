@@ -32,8 +32,8 @@ import (
 //
 //   - validate in its Validate, and planContainer in its plan rule;
 //   - withWriteOnly to make the environment of a request;
-//   - setWriteOnlyEnv, and then recordAnswer, in Create and Update;
-//   - dropChanged in Read, and withoutWriteOnly to copy the environment of an answer.
+//   - setWriteOnlyEnv, and then recordResponse, in Create and Update;
+//   - dropChanged in Read, and withoutWriteOnly to copy the environment of a response.
 
 // writeOnlyEnv is the part of a model with the write-only variables.
 type writeOnlyEnv struct {
@@ -152,9 +152,9 @@ func (m *writeOnlyEnv) withWriteOnly(env map[string]string) map[string]string {
 	return env
 }
 
-// recordAnswer stores digests of the sent values, unless the request sent the server's back, and
+// recordResponse stores digests of the sent values, unless the request sent the server's back, and
 // compares them with the response.
-func (d *envDigests) recordAnswer(c *api.Client, m *writeOnlyEnv, got map[string]string) {
+func (d *envDigests) recordResponse(c *api.Client, m *writeOnlyEnv, got map[string]string) {
 	switch {
 	case m.keepsServerValues:
 	case len(m.values) == 0:

@@ -55,8 +55,8 @@ func configsOfKinds(d *acctest.Deployment, template string) map[string]map[strin
 	}
 }
 
-// If the answer to a create is lost, the object is in the state and the next plan is empty. An
-// object with secrets is created again, because no answer shows whether they were stored.
+// If the response to a create is lost, the object is in the state and the next plan is empty. An
+// object with secrets is created again, because no response shows whether they were stored.
 func TestLostCreateEndsInTheState(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := newLossyProxy(t, d)
@@ -98,7 +98,7 @@ func TestAmbiguousLostCreate(t *testing.T) {
 	})
 }
 
-// A provider that is killed between a POST and its answer leaves an object that is in no state.
+// A provider that is killed between a POST and its response leaves an object that is in no state.
 // The next plan names it and the import command. If names are unique, the apply fails instead of
 // adopting the object, which may belong to another configuration. The import adopts it.
 func TestObjectOfAKilledRun(t *testing.T) {
@@ -139,7 +139,7 @@ func TestUpdateOfADeletedObject(t *testing.T) {
 }
 
 // A create never adopts an object of the same name, whether another workspace created it before
-// or after the plan, even if the answer to the POST was lost.
+// or after the plan, even if the response to the POST was lost.
 func TestCreateRejectsTakenName(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		other := drive(t, d, v)
@@ -160,9 +160,9 @@ func TestCreateRejectsTakenName(t *testing.T) {
 					w.toDrop.Store(lost)
 					state, diags := p.Apply(planned)
 					err := diags.Err()
-					must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), "NAME "+existing.Get("id").(string)), "expected no", typeName, "if the other is made", what, "and", lost, "answers are lost, got", state.Value, diags)
+					must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), "NAME "+existing.Get("id").(string)), "expected no", typeName, "if the other is made", what, "and", lost, "responses are lost, got", state.Value, diags)
 					read, diags := other.Reconfigure().Read(existing)
-					must.Hold(t, diags.Err() == nil && read.Exists(), "the other", typeName, "made", what, "is gone after", lost, "lost answers", diags)
+					must.Hold(t, diags.Err() == nil && read.Exists(), "the other", typeName, "made", what, "is gone after", lost, "lost responses", diags)
 				}
 			}
 		}
@@ -194,17 +194,17 @@ var writesOfKinds = map[string]struct{ create, change map[string]any }{
 	"gpucloud_cluster": {clusterConfig(map[string]any{"env": map[string]any{"A": plantedSecret}}), map[string]any{"name": "renamed"}},
 }
 
-// unreported are members whose value in the answer to a create may differ from the sent one without
-// a warning, because the answer doesn't always show the stored value.
+// unreported are members whose value in the response to a create may differ from the sent one without
+// a warning, because the response doesn't always show the stored value.
 var unreported = []string{
 	"gpuTypeIds", "cloud", "cloudType", // what the scheduler chose
 	"globalNetworking", "computeType", "gpuCount", "volumeInGb", "flashboot", "templateId", "registry", "containerRegistryAuthId", "dockerEntrypoint",
 }
 
-// If the answer to a create has another value than the sent one, a warning says so, and the object
+// If the response to a create has another value than the sent one, a warning says so, and the object
 // isn't tainted. If an update is answered with the old object, an error says so. Both name the
 // deployment as the cause. This holds for every member except unreported ones. No message shows a secret.
-func TestAnswerOtherThanSent(t *testing.T) {
+func TestResponseOtherThanSent(t *testing.T) {
 	acctest.LeaveToCI(t, "TestEndpointTemplateDrift reads other values")
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		proxy := newAlteringProxy(t, d)
@@ -230,8 +230,8 @@ func TestAnswerOtherThanSent(t *testing.T) {
 					proxy.alter(member)
 					state, diags := p.Apply(planned)
 					must.Hold(t, !proxy.stop() || slices.Contains(unreported, member) || strings.Contains(diags.Warnings(), "The deployment answered"),
-						"a create whose answer has another", member, diags)
-					must.Require(t, diags.Err() == nil && state.Exists(), "a create whose answer has another", member, "fails, which taints the object", diags)
+						"a create whose response has another", member, diags)
+					must.Require(t, diags.Err() == nil && state.Exists(), "a create whose response has another", member, "fails, which taints the object", diags)
 					checkNoSecret(t, diags)
 					if c.change != nil {
 						proxy.checkStale(t, p, state, withChanges(config, c.change), typeName)
@@ -248,13 +248,13 @@ func checkNoSecret(t *testing.T, diags tfdrive.Diagnostics) {
 	must.Hold(t, !strings.Contains(diags.String(), plantedSecret), "a message shows a secret", diags)
 }
 
-// alteringProxy is a proxy in front of a deployment. It changes a member of the answers to writes,
+// alteringProxy is a proxy in front of a deployment. It changes a member of the responses to writes,
 // or answers updates with the unchanged object, until stop.
 type alteringProxy struct {
 	mu      sync.Mutex
-	member  string          // the member to change in answers
+	member  string          // the member to change in responses
 	stale   bool            // updates are answered with the unchanged object
-	changed bool            // an answer was changed
+	changed bool            // a response was changed
 	members map[string]bool // the members of all request bodies
 }
 
@@ -282,17 +282,17 @@ func newAlteringProxy(t *testing.T, d *acctest.Deployment) *alteringProxy {
 				l.members[name] = true
 			}
 		}
-		answer := httptest.NewRecorder()
-		forward.ServeHTTP(answer, r)
+		response := httptest.NewRecorder()
+		forward.ServeHTTP(response, r)
 		var object map[string]any
-		text := answer.Body.Bytes()
+		text := response.Body.Bytes()
 		if json.Unmarshal(text, &object) == nil && object[l.member] != nil {
 			object[l.member], l.changed = differentValue(object[l.member]), true
 			text, _ = json.Marshal(object)
 		}
-		maps.Copy(w.Header(), answer.Header())
+		maps.Copy(w.Header(), response.Header())
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-		w.WriteHeader(answer.Code)
+		w.WriteHeader(response.Code)
 		_, _ = w.Write(text)
 	})
 	return l
@@ -338,7 +338,7 @@ func (l *alteringProxy) alter(member string) {
 	l.member, l.changed = member, false
 }
 
-// stop ends the alteration, and reports whether an answer was changed.
+// stop ends the alteration, and reports whether a response was changed.
 func (l *alteringProxy) stop() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

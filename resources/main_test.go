@@ -155,7 +155,7 @@ type attributeCase struct {
 	values     []any       // the create sets the first value
 	actions    []string    // the planned actions of changes to the other values
 	removal    string      // the planned action of a removal
-	unreadable bool        // no answer has the value of the last create or update
+	unreadable bool        // no response has the value of the last create or update
 }
 
 // test runs the case with a configuration of the other attributes. A version without the attribute rejects it at the path.

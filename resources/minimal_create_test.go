@@ -80,7 +80,7 @@ func TestUnsetIsNotSent(t *testing.T) {
 				apply(t, p, typeName, state, withChanges(config, map[string]any{"name": d.Name("o")}), "update")
 				want = "name"
 				if typeName == endpointType && v == api.V1 {
-					want = "[flashboot] name" // v1 may omit it from answers
+					want = "[flashboot] name" // v1 may omit it from responses
 				}
 				expectMembers(t, "update of the name", sent(), want)
 			})
@@ -150,7 +150,7 @@ var optionalValues = map[string]map[string]any{
 	},
 }
 
-// notOmitted are optional attributes that the test doesn't omit. No answer has most of them, so the state lacks
+// notOmitted are optional attributes that the test doesn't omit. No response has most of them, so the state lacks
 // them after an import.
 var notOmitted = []string{
 	"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority",
@@ -221,7 +221,7 @@ func testOmission(t *testing.T, d *acctest.Deployment, v api.Version, typeName, 
 		switch kept := len(changes) == 0; {
 		case planned.Action == "replace", !inPlace && !kept:
 			t.Errorf("after %s it is planned to %s (replace %v): %v", origin, planned.Action, planned.Replace, changes)
-		case inPlace && kept && name != "global_networking" && (name != "flashboot" || v == api.V2): // an answer may lack these
+		case inPlace && kept && name != "global_networking" && (name != "flashboot" || v == api.V2): // a response may lack these
 			t.Errorf("after %s the plan does not clear %s", origin, name)
 		}
 	}
@@ -280,10 +280,10 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 	})
 }
 
-// If all answers have null in place of a value, the next plans are empty, also after an update.
-func TestNullInAnswersPlansNothing(t *testing.T) {
+// If all responses have null in place of a value, the next plans are empty, also after an update.
+func TestNullInResponsesPlansNothing(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		var member string // answers have null as its value
+		var member string // responses have null as its value
 		d.Intercept(t, func(w http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
 			null := &wirefault.Fault{Answer: wirefault.Edit{Raw: [][2]string{{`"` + member + `":("[^"]*"|{([^{}]|{[^}]*})*}|\w+)`, `"` + member + `":null`}}}}
 			wirefault.Handler(forward, wirefault.Deployment{}, null).ServeHTTP(w, r)

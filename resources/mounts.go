@@ -40,7 +40,7 @@ func podMountsAttribute(owner, note string) schema.SingleNestedAttribute {
 	})
 }
 
-// The size is at least 1, although API v1 accepts 0, which means no storage.
+// The size is at least 1. API v1 also accepts 0, for no storage.
 var (
 	persistentSizeAttribute = func() schema.Int64Attribute {
 		a := podMembers.integer("mounts.persistent.size", "Size in GB, at least {min} on API v2.")

@@ -13,7 +13,7 @@ import (
 
 // A moved block takes over an object from another provider. For each source, the tables
 // below list the values that are read from the other provider's state: only values that no
-// answer of the API has. The next read fetches the rest, as after an import, so that errors
+// response of the API has. The next read fetches the rest, as after an import, so that errors
 // in the other state don't matter. Settings that only API v1 has are ignored: a configuration
 // for API v2 couldn't express them.
 //
@@ -144,7 +144,7 @@ func (m *endpoint) moveGPU(state *migrate.State, gpu endpointGPU) {
 	m.GPU = value.Object(gpuAttribute, &gpu)
 }
 
-// movedPod takes over values that a create sent and no answer has. It records the names of
+// movedPod takes over values that a create sent and no response has. It records the names of
 // these attributes: a difference from another provider's state doesn't replace a pod.
 var movedPod = migrate.Table[pod]{
 	// Except for Official2, the states don't show whether the pod or its template set a container setting.

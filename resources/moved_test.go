@@ -245,7 +245,7 @@ func makeReferenced(t *testing.T, d *acctest.Deployment) map[string]string {
 }
 
 // A difference from another provider's state doesn't replace a pod or a cluster: settings that
-// the API doesn't return are recorded once. A difference from an answer of the API, or from a
+// the API doesn't return are recorded once. A difference from a response of the API, or from a
 // setting that this provider has recorded, replaces the object as usual.
 func TestMovedIsNotReplaced(t *testing.T) {
 	t.Parallel()
@@ -253,8 +253,8 @@ func TestMovedIsNotReplaced(t *testing.T) {
 	objectIDs := makeReferenced(t, d)
 	for _, c := range []struct {
 		address, id, kind string
-		changes           map[string]any // changes of attributes that no answer has; nil removes one
-		readable          map[string]any // a change of an attribute that an answer has
+		changes           map[string]any // changes of attributes that no response has; nil removes one
+		readable          map[string]any // a change of an attribute that a response has
 	}{
 		{"runpod_pod.lab", "pod200", "pod", map[string]any{"start_ssh": nil, "start_jupyter": nil, "data_center_ids": []any{"US-TX-3"}, "gpu": map[string]any{"id": "NVIDIA L4", "min_cuda_version": "12.8"}},
 			map[string]any{"gpu": map[string]any{"id": "NVIDIA A40"}}},
@@ -323,7 +323,7 @@ func TestMovedNeedsRead(t *testing.T) {
 	apply(t, p, created.Type, read, config, "no-op")
 }
 
-// A move takes over attributes that an answer may lack. API v1 may omit FlashBoot and the compute
+// A move takes over attributes that a response may lack. API v1 may omit FlashBoot and the compute
 // of a CPU endpoint, and a missing compute would replace the endpoint.
 func TestMovedBeforeRead(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,7 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 		return
 	}
 	for _, attribute := range []string{"data_center", "type"} {
-		// before is null if no answer had the attribute: v1 doesn't return the tier
+		// before is null if no response had the attribute: v1 doesn't return the tier
 		if before, _ := p.Values(ctx, attribute); !before.IsNull() && p.Changes(ctx, attribute) {
 			p.Replace(attribute)
 			p.Warn(attribute, "The network volume will be replaced",

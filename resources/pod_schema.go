@@ -156,7 +156,7 @@ type podPrivate struct {
 	Access        uniqueTexts       // names of variables that the deployment set in the pod
 	AccessDigests map[string]string // digests of the Access variables
 	Lost          []string          // the Access variables that the last read didn't find
-	Mounts        api.PodMounts     // mounts in the last answer: the state has none if they are the template's
+	Mounts        api.PodMounts     // mounts in the last response: the state has none if they are the template's
 }
 
 type podGPU struct {
@@ -178,7 +178,7 @@ func (m *pod) expand() (want api.Pod) {
 	return want
 }
 
-// flatten copies an answer into the model. An attribute keeps its value if the version returns
+// flatten copies a response into the model. An attribute keeps its value if the version returns
 // nothing or an equivalent value for it.
 func (m *pod) flatten(got api.Pod) {
 	imported := m.Name.IsNull()
@@ -195,8 +195,8 @@ func (m *pod) flatten(got api.Pod) {
 		m.Mounts = flattenMounts(got.Mounts)
 	}
 	m.flattenCompute(got)
-	// An answer has the current state of global networking. A change applies at the next start, so
-	// the answer may be false after a request for true.
+	// A response has the current state of global networking. A change applies at the next start, so
+	// the response may be false after a request for true.
 	if network := deref(got.GlobalNetworking); network.Enabled || !m.GlobalNetworking.IsNull() {
 		network.Enabled = network.Enabled || deref(value.As[api.GlobalNetworking](m.GlobalNetworking)).Enabled
 		m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], &network)
@@ -219,7 +219,7 @@ func (m *pod) flatten(got api.Pod) {
 func (m *pod) flattenCompute(got api.Pod) {
 	switch {
 	case got.GPU != nil:
-		gpu := deref(value.As[podGPU](m.GPU)) // keeps the requirements, which no answer has
+		gpu := deref(value.As[podGPU](m.GPU)) // keeps the requirements, which no response has
 		value.Flatten(*got.GPU, &gpu)
 		gpu.Count = types.Int64Value(max(got.GPU.Count, 1))
 		m.GPU, m.CPU = value.Object(podGPUAttribute, &gpu), value.Object[podCPU](podCPUAttribute, nil)
@@ -239,11 +239,11 @@ func withoutAccess(configured types.Map, got map[string]string) map[string]strin
 	return got
 }
 
-// recordApplied copies the answer to a create or update into the model. desired_state keeps its
+// recordApplied copies the response to a create or update into the model. desired_state keeps its
 // planned value, unless that is EXITED and the pod is active. A network volume on API v1 keeps its
 // planned value, because only a read returns it. The next refresh reads both.
 func (m *pod) recordApplied(c *api.Client, got api.Pod) {
-	m.Private.EnvWO.recordAnswer(c, &m.writeOnlyEnv, got.Container.Env)
+	m.Private.EnvWO.recordResponse(c, &m.writeOnlyEnv, got.Container.Env)
 	desired, mounts := m.DesiredState, m.Mounts
 	m.flatten(got)
 	if desired.ValueString() != api.PodExited || !got.Active() {

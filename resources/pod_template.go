@@ -44,7 +44,7 @@ func (m *pod) ownVariables() map[string]bool {
 	return names
 }
 
-// recordCopy sets from_template to the settings in an answer. If applied is true (after a create or
+// recordCopy sets from_template to the settings in a response. If applied is true (after a create or
 // update), or if there are no digests of this API key, it records digests of them to detect later changes.
 func (m *pod) recordCopy(c *api.Client, got api.Pod, applied bool) {
 	if m.TemplateID.IsNull() || m.Private.Imported {
@@ -70,7 +70,7 @@ func (m *pod) driftedNames(c *api.Client) (names []string) {
 	return sorted(names)
 }
 
-// readTemplateCopy records the copy in an answer, and reads the template if the copy has drifted.
+// readTemplateCopy records the copy in a response, and reads the template if the copy has drifted.
 func (m *pod) readTemplateCopy(ctx context.Context, c *api.Client, got api.Pod) error {
 	m.recordCopy(c, got, false)
 	m.Private.Copy.Template = nil

@@ -72,7 +72,7 @@ func TestPodEveryAttribute(t *testing.T) {
 		"args":                    {values: []any{"print 'a b'", "print c"}, actions: []string{"update"}, removal: "update"},
 		"entrypoint":              {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update"},
 		"cmd":                     {values: []any{[]any{"print", "a b"}, []any{"print", ""}}, actions: []string{"update"}, removal: "update", unreadable: true}, // API v1 can't tell it from args
-		"docker_entrypoint":       {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update", unreadable: true},          // answers have it as entrypoint
+		"docker_entrypoint":       {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update", unreadable: true},          // responses have it as entrypoint
 		"disk":                    {values: []any{20, 30}, actions: []string{"update"}, removal: "update"},
 		"env":                     {values: []any{map[string]any{"A": "b"}, map[string]any{"A": "c", "D": "e"}}, actions: []string{"update"}, removal: "update"},
 		"ports":                   {values: []any{[]any{"8000/http", "22/tcp"}, []any{"9000/tcp"}}, actions: []string{"update"}, removal: "update"},
@@ -301,7 +301,7 @@ func TestPodThatEnds(t *testing.T) {
 	awaitStatus(t, d, p, state, "RUNNING")
 }
 
-// After an import, an update records the settings that no answer has and sends nothing, even if
+// After an import, an update records the settings that no response has and sends nothing, even if
 // the pod got variables from its template and from the account's SSH keys.
 func TestPodImport(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {

@@ -31,7 +31,7 @@ func (u uniqueTexts) with(more ...string) uniqueTexts {
 }
 
 // references returns the ids of other objects that the state contains or once contained. The current
-// state isn't enough, because the API omits deleted objects from its answers.
+// state isn't enough, because the API omits deleted objects from its responses.
 func (m *endpoint) references() uniqueTexts {
 	return m.Private.References.with(append(value.Strings(m.NetworkVolumes), m.TemplateID.ValueString(), m.Registry.ValueString())...)
 }

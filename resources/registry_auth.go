@@ -110,7 +110,7 @@ type registryAuth struct {
 }
 
 type registryAuthPrivate struct {
-	Incomplete bool // the answer to its create was lost: it may lack the credentials
+	Incomplete bool // the response to its create was lost: it may lack the credentials
 }
 
 func (m *registryAuth) lacksCredentials() bool {

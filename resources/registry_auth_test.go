@@ -90,9 +90,9 @@ func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 	})
 }
 
-// If all answers of a rotation are lost, one auth exists, and the state has it with the old
+// If all responses of a rotation are lost, one auth exists, and the state has it with the old
 // version. The next apply rotates again, and no auth is orphaned.
-func TestRotationWhoseAnswersAreLost(t *testing.T) {
+func TestRotationWhoseResponsesAreLost(t *testing.T) {
 	t.Parallel()
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := newLossyProxy(t, d)
@@ -182,10 +182,10 @@ func TestRotationAfterAPodHadTheAuth(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		var deleted atomic.Bool
 		d.Intercept(t, func(w http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
-			answer := httptest.NewRecorder()
-			forward.ServeHTTP(answer, r)
-			w.WriteHeader(answer.Code)
-			text := answer.Body.Bytes()
+			response := httptest.NewRecorder()
+			forward.ServeHTTP(response, r)
+			w.WriteHeader(response.Code)
+			text := response.Body.Bytes()
 			if deleted.Load() {
 				text = status.ReplaceAll(text, []byte(`$1"TERMINATED"`))
 			}
@@ -254,18 +254,18 @@ func recordPasswords(t *testing.T, d *acctest.Deployment) func() map[string]stri
 	var mu sync.Mutex
 	passwords := map[string]string{}
 	d.Intercept(t, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
-		answer := httptest.NewRecorder()
-		forward.ServeHTTP(answer, r)
+		response := httptest.NewRecorder()
+		forward.ServeHTTP(response, r)
 		var sent struct{ Password string }
 		var got struct{ ID string }
 		mu.Lock()
-		if r.Method == http.MethodPost && answer.Code/100 == 2 && json.Unmarshal(body, &sent) == nil && sent.Password != "" && json.Unmarshal(answer.Body.Bytes(), &got) == nil {
+		if r.Method == http.MethodPost && response.Code/100 == 2 && json.Unmarshal(body, &sent) == nil && sent.Password != "" && json.Unmarshal(response.Body.Bytes(), &got) == nil {
 			passwords[got.ID] = sent.Password
 		}
 		mu.Unlock()
-		maps.Copy(w.Header(), answer.Header())
-		w.WriteHeader(answer.Code)
-		_, _ = w.Write(answer.Body.Bytes())
+		maps.Copy(w.Header(), response.Header())
+		w.WriteHeader(response.Code)
+		_, _ = w.Write(response.Body.Bytes())
 	})
 	return func() map[string]string {
 		mu.Lock()

@@ -49,10 +49,10 @@ var Template = newCollectionKind(kit.Kind[template]{
 	},
 }, func(c *api.Client) *api.Collection[api.Template] { return c.Templates }, (*template).expand, (*template).flatten)
 
-// recordApplied copies the answer to a create or update into the model.
+// recordApplied copies the response to a create or update into the model.
 func (m *template) recordApplied(c *api.Client, got api.Template, err error) error {
 	if err == nil {
-		m.Private.EnvWO.recordAnswer(c, &m.writeOnlyEnv, got.Env)
+		m.Private.EnvWO.recordResponse(c, &m.writeOnlyEnv, got.Env)
 		m.flatten(got)
 	}
 	return err
@@ -185,7 +185,7 @@ func (m *template) flatten(got api.Template) {
 	}
 	got.Env = m.withoutWriteOnly(m.Private.EnvWO, got.Env)
 	for _, b := range []*types.Bool{&m.StartSSH, &m.StartJupyter} {
-		if b.IsNull() || b.IsUnknown() { // after an import: the schema's default, unless the answer has a value
+		if b.IsNull() || b.IsUnknown() { // after an import: the schema's default, unless the response has a value
 			*b = types.BoolValue(true)
 		}
 	}

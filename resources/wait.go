@@ -118,7 +118,7 @@ func rejectsEveryRequest(err error) bool {
 	return ok && e.DeploymentWide && e.Status != 0
 }
 
-// createWaitError adds to the error of a wait what the next apply does.
+// createWaitError adds a sentence about the next apply to the error of a wait.
 func createWaitError(err error) error {
 	if err == nil || api.IsNotFound(err) {
 		return err

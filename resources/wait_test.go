@@ -149,18 +149,18 @@ func TestPodWaitsForItsPort(t *testing.T) {
 // 127.0.0.1:port, because the built-in images of the jobrunner don't listen on ports.
 func deployPublishing(t *testing.T, port int) *acctest.Deployment {
 	t.Helper()
-	return rewriteAnswers(t, acctest.Deploy(t), func(_, body string) string {
+	return rewriteResponses(t, acctest.Deploy(t), func(_, body string) string {
 		return strings.ReplaceAll(body, `"public":null,"type":"tcp","ip":null`, fmt.Sprintf(`"public":%d,"type":"tcp","ip":"127.0.0.1"`, port))
 	})
 }
 
-// rewriteAnswers puts a proxy in front of the deployment that rewrites JSON answers.
-func rewriteAnswers(t *testing.T, d *acctest.Deployment, rewrite func(path, body string) string) *acctest.Deployment {
+// rewriteResponses puts a proxy in front of the deployment that rewrites JSON responses.
+func rewriteResponses(t *testing.T, d *acctest.Deployment, rewrite func(path, body string) string) *acctest.Deployment {
 	t.Helper()
 	proxy := httputil.NewSingleHostReverseProxy(must.Do(url.Parse(d.URL))(t))
 	proxy.FlushInterval = -1
 	proxy.ModifyResponse = func(r *http.Response) error {
-		if r.Header.Get("Content-Type") != "application/json" { // the answer may be a log stream, which doesn't end
+		if r.Header.Get("Content-Type") != "application/json" { // the response may be a log stream, which doesn't end
 			return nil
 		}
 		body, err := io.ReadAll(r.Body)
@@ -202,7 +202,7 @@ func TestClusterWaits(t *testing.T) {
 // The apply of a cluster waits even if only one of its pods doesn't run.
 func TestClusterWaitsForEveryPod(t *testing.T) {
 	t.Parallel()
-	d := rewriteAnswers(t, deployWithGPUs(t), func(path, body string) string {
+	d := rewriteResponses(t, deployWithGPUs(t), func(path, body string) string {
 		last := strings.LastIndex(body, `"status":"RUNNING"`)
 		if !strings.HasPrefix(path, "/v2/clusters/") || !strings.HasSuffix(path, "/pods") || last < 0 {
 			return body
@@ -272,7 +272,7 @@ func TestWaitForDeletedEndpoint(t *testing.T) {
 func TestWaitShowsOneWorker(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
-	answer := func(code int, contentType, body string) (*http.Response, error) {
+	response := func(code int, contentType, body string) (*http.Response, error) {
 		w := httptest.NewRecorder()
 		w.Header().Set("Content-Type", contentType)
 		w.WriteHeader(code)
@@ -306,11 +306,11 @@ func TestWaitShowsOneWorker(t *testing.T) {
 						workers = c.first
 					}
 					unhealthy := strings.Count(workers, "UNHEALTHY")
-					return answer(200, "application/json", fmt.Sprintf(`{"workers":[%s],"summary":{"unhealthy":%d}}`, workers, unhealthy))
+					return response(200, "application/json", fmt.Sprintf(`{"workers":[%s],"summary":{"unhealthy":%d}}`, workers, unhealthy))
 				case last == "logs" && path[len(path)-2] == c.gone:
-					return answer(404, "application/problem+json", `{"title":"Not Found","status":404,"detail":"no such worker"}`)
+					return response(404, "application/problem+json", `{"title":"Not Found","status":404,"detail":"no such worker"}`)
 				case last == "logs":
-					return answer(200, "text/event-stream", "data: {\"ts\":\"2026-11-24T00:00:00Z\",\"text\":\"a line of "+path[len(path)-2]+"\",\"message\":\"a line of "+path[len(path)-2]+"\"}\n\n")
+					return response(200, "text/event-stream", "data: {\"ts\":\"2026-11-24T00:00:00Z\",\"text\":\"a line of "+path[len(path)-2]+"\",\"message\":\"a line of "+path[len(path)-2]+"\"}\n\n")
 				}
 				return nil, nil
 			})

@@ -11,7 +11,7 @@ import (
 )
 
 // Each call with a configuration or a state gets a redact.Set with its secrets, to which the API
-// client adds the secrets of its requests and answers. Every diagnostic, including the framework's,
+// client adds the secrets of its requests and responses. Every diagnostic, including the framework's,
 // passes through that set before it leaves the server. A list block has no secrets: ListResource
 // starts with an empty set, and ValidateListResourceConfig has none.
 
@@ -30,8 +30,8 @@ func guard[Q, R any](ctx context.Context, schema fwSchema, call func(context.Con
 		}
 	}
 	resp, err := call(ctx, req)
-	if answer := reflect.ValueOf(resp).Elem(); err == nil && answer.IsValid() {
-		field := answer.FieldByName("Diagnostics")
+	if fields := reflect.ValueOf(resp).Elem(); err == nil && fields.IsValid() {
+		field := fields.FieldByName("Diagnostics")
 		if diags, ok := field.Interface().([]*tfprotov6.Diagnostic); ok {
 			redactDiagnostics(secrets, diags)
 			field.Set(reflect.ValueOf(dropErrorsOfUnknown(ctx, schema, config, diags)))
