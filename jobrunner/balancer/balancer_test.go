@@ -256,8 +256,8 @@ func TestRequestSmuggling(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			must.Hold(t, !slices.Contains(paths, "/hidden") && len(paths) <= 1, "the worker", paths, "answered", statuses)
-			must.Hold(t, name != "valid" || len(paths) == 1 && statuses[0] == http.StatusOK, "the worker", paths, "answered", statuses)
+			must.Hold(t, !slices.Contains(paths, "/hidden") && len(paths) <= 1, "the worker got", paths, "and the client", statuses)
+			must.Hold(t, name != "valid" || len(paths) == 1 && statuses[0] == http.StatusOK, "the worker got", paths, "and the client", statuses)
 			must.Hold(t, len(statuses) != 0, "the request got no response")
 		})
 	}

@@ -152,7 +152,7 @@ func (e *Executor) cleanKilledRuns(ctx context.Context, scratch string) error {
 			err = errors.Join(os.RemoveAll(filepath.Join(scratch, r.ID)), r.Forget())
 		}
 		if err != nil {
-			e.log.WarnContext(ctx, "containers of a killed run may be left; the next start looks again", "error", err)
+			e.log.WarnContext(ctx, "containers of a killed run may be left; the next start tries again", "error", err)
 		}
 	}
 	return nil
