@@ -164,6 +164,7 @@ func TestWorker(t *testing.T) {
 	}
 	secrets, err := s.client.core.Secrets("gpucloud").List(t.Context(), meta.ListOptions{})
 	must.Require(t, err == nil && len(secrets.Items) == 2, "the Secrets are", secrets, err, "want two")
+	must.Equal(t, s.environment(workerSpec())["NVIDIA_VISIBLE_DEVICES"], "void", "the GPUs that a worker without devices sees")
 	for _, secret := range secrets.Items {
 		url := secret.StringData["RUNPOD_WEBHOOK_GET_JOB"]
 		must.Hold(t, url == "" || url == "http://jobrunner:8420/v2/e1-batch/job-take/$ID?gpu=x", "the worker's URL is", url)
@@ -306,7 +307,8 @@ func TestInventory(t *testing.T) {
 		devices[1].TypeID == "NVIDIA A100-SXM4-80GB" && devices[1].Fault == "" && devices[1].Memory == 1<<30, "the devices are", devices)
 	must.Equal(t, in.Driver(), gpu.Driver{Version: "570.1", CUDA: "12.8"})
 	w := workerSpec()
-	w.Devices = devices[1:2]
+	w.Devices, w.Env["NVIDIA_VISIBLE_DEVICES"] = devices[1:2], "all"
+	must.Equal(t, s.environment(w)["NVIDIA_VISIBLE_DEVICES"], "", "a template's choice of GPUs")
 	pod, _ := s.runWorker(w)
 	terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
 	limit := pod.Spec.Containers[0].Resources.Limits[gpuResource]

@@ -129,10 +129,10 @@ func escape(words []string) (escaped []string) {
 	return escaped
 }
 
-// environment returns the variables, with the jobrunner's URL for Pods and without the visible devices, which
-// the cluster's device plugin sets.
+// environment returns the variables, with the jobrunner's URL for Pods. The cluster's device plugin sets the visible
+// devices, which a template must not override. Without devices, a Pod sees no GPU, even if its image asks for all.
 func (c *Cluster) environment(s run.Spec) map[string]string {
-	env := maps.Clone(s.Env)
+	env := maps.Collect(maps.All(s.Env))
 	delete(env, addressVariable)
 	for name, v := range env {
 		if _, path, found := strings.Cut(v, "/v2/"); found && strings.HasPrefix(name, "RUNPOD_WEBHOOK_") {
@@ -141,6 +141,9 @@ func (c *Cluster) environment(s run.Spec) map[string]string {
 	}
 	if len(s.Devices) > 0 {
 		delete(env, "CUDA_VISIBLE_DEVICES")
+		delete(env, "NVIDIA_VISIBLE_DEVICES")
+	} else {
+		env["NVIDIA_VISIBLE_DEVICES"] = "void"
 	}
 	return env
 }
