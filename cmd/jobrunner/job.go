@@ -157,7 +157,10 @@ func (t *tailJob) Run() error {
 	return t.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		result, err := t.tail(ctx, c, endpointID, t.Job)
 		if ctx.Err() != nil {
-			text := "interrupted: the job continues as " + result.Status
+			text := "interrupted: the job continues"
+			if result.Status != "" {
+				text += " as " + result.Status
+			}
 			reasonCtx, done := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 			defer done()
 			if reason := waitReason(reasonCtx, c, endpointID, result); reason != "" {

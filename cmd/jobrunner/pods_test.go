@@ -181,7 +181,7 @@ func TestPodIsAProcess(t *testing.T) {
 	id := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"args":"'one two' three","env":{"COLOR":"red"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
 	p := h.awaitPodStatus(id, "RUNNING")
 	h.waitUntil("its start", func() bool { return len(h.recordedStarts(id)) == 1 })
-	h.waitUntil("the utilization of its GPUs", func() bool { // is sampled after the start
+	h.waitUntil("the utilization of its GPUs", func() bool { // it is sampled only after the start
 		p = h.getPod(id)
 		return p.Runtime != nil && len(p.Runtime.GPUs) == 2 && p.Runtime.GPUs[0].Util >= 50
 	})

@@ -4,7 +4,10 @@ package main_test
 
 import (
 	"encoding/json"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -78,6 +81,28 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	must.Equal(t, p.cmd.Wait(), nil, "the jobrunner ended with", &p.stderr)
 	duration := time.Since(signalTime) // the requests wait for five minutes, the job runs for more than three
 	must.Hold(t, duration <= waitTimeout, "the stop took", duration)
+}
+
+// An interrupted job tail says that the job continues, even if the deployment hasn't returned its status.
+func TestInterruptedTail(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/status/") {
+			asked <- struct{}{}
+			<-r.Context().Done()
+		}
+		io.WriteString(w, `{"endpoints": [{"id": "e1", "name": "e"}]}`)
+	}))
+	defer server.Close()
+	var stderr strings.Builder
+	cmd := exec.Command(binary, "job", "tail", "e1", "j1")
+	cmd.Env, cmd.Stderr = environment(t.TempDir(), "GPUCLOUD_BASE_URL="+server.URL, "GPUCLOUD_API_KEY=k"), &stderr
+	must.Succeed(t, cmd.Start())
+	<-asked
+	must.Succeed(t, cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Wait() // the exit status is checked below
+	must.Hold(t, cmd.ProcessState.ExitCode() == 4 && stderr.String() == "jobrunner: interrupted: the job continues\n", "job tail ended with", cmd.ProcessState, stderr.String())
 }
 
 // Closing the terminal stops the deployment like Ctrl-C.
