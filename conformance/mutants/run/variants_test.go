@@ -78,6 +78,13 @@ func TestVariantsHideNoFault(t *testing.T) {
 	must.Hold(t, !c.ok() && strings.Contains(c.line(), m.Clause), m.ID, "is not detected:", c.line())
 }
 
+// The description doesn't say how long a cancelled job exists. The clauses about /cancel accept a minute.
+func TestCancelledJobMayBeDeleted(t *testing.T) {
+	short := variants.Variant{ID: "cancelled-minute", Fault: findMutant(t, "t-retention-cancelled-never").Fault}
+	c := judgeGroup(t.Context(), faultyJobrunner(t), group{short}, "JOB-17", "JOB-19")
+	must.Hold(t, c.ok(), c.line())
+}
+
 // A missing operation is detected even if every 404 has the same words.
 func TestMissingOperationsBehindAlikeAnswers(t *testing.T) {
 	binary := faultyJobrunner(t)
