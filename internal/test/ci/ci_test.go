@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,7 +79,7 @@ func (m *machine) bash(script string, env ...string) (output string, err error) 
 	printed := must.Do(os.CreateTemp(m.t.TempDir(), "printed-"))(m.t)
 	defer printed.Close()
 	cmd := exec.CommandContext(m.t.Context(), "bash", "-c", script)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = m.repo, append(append([]string{}, m.env...), env...), printed, printed
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = m.repo, slices.Concat(m.env, env), printed, printed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	m.t.Cleanup(func() {
 		if cmd.Process != nil {

@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,8 +100,7 @@ func Vary(name string, seeds []Seed, n int) (all []Seed) {
 	v := varier{rand.New(rand.NewPCG(hash.Sum64(), 1))}
 	for range n {
 		base, other := seeds[v.IntN(len(seeds))], seeds[v.IntN(len(seeds))]
-		varied := make(Seed, len(base))
-		copy(varied, base)
+		varied := slices.Clone(base)
 		for more := true; more; more = v.IntN(3) == 0 {
 			i := v.IntN(len(varied))
 			varied[i] = v.value(varied[i], other[i])
