@@ -160,7 +160,7 @@ func reportUnreachable(diags *diag.Diagnostics, err error) {
 	case errors.Is(err, context.Canceled):
 		diags.AddError("The run was interrupted", err.Error())
 	case ok && e.Status == http.StatusUnauthorized && e.OtherServer == "":
-		diags.AddError("The API key was refused", err.Error())
+		diags.AddError("The API key was rejected", err.Error())
 	case ok && e.Status == 0 && e.OtherServer == "":
 		diags.AddError("The deployment can't be reached", err.Error())
 	default:

@@ -134,7 +134,7 @@ func TestProviderSettings(t *testing.T) {
 			got := start(t, c.block).ConfigureDiagnostics
 			switch err := got.Err(); {
 			case c.err == nil && err != nil:
-				t.Errorf("refused: %s", err)
+				t.Errorf("rejected: %s", err)
 			case c.err != nil && err == nil:
 				t.Error("accepted")
 			case err != nil:
@@ -174,8 +174,8 @@ func TestProviderErrors(t *testing.T) {
 		"v2 problem":        {api.V2, 422, `{"title":"Unprocessable","status":422,"detail":"validation failed","errors":["$.dataCenter: no such place"]}`, []string{"data_center: Could not create the network volume", "POST", "/v2/network-volumes", "422", "no such place", "req-1"}},
 		"v1 message":        {api.V1, 400, `{"message":"no such place"}`, []string{"POST", "/v1/networkvolumes", "400", "no such place", "req-1"}},
 		"v1 error":          {api.V1, 400, `{"error":"no such place","status":400}`, []string{"no such place", "req-1"}},
-		"key refused":       {api.V2, 401, `{"title":"Unauthorized","status":401,"detail":"key planted-key is bad"}`, []string{"401", "the api_key attribute of the provider block", "req-1"}},
-		"access refused":    {api.V2, 403, `{"title":"Forbidden","status":403,"detail":"not yours"}`, []string{"403", "the api_key attribute of the provider block", "not yours"}},
+		"key rejected":      {api.V2, 401, `{"title":"Unauthorized","status":401,"detail":"key planted-key is bad"}`, []string{"401", "the api_key attribute of the provider block", "req-1"}},
+		"access rejected":   {api.V2, 403, `{"title":"Forbidden","status":403,"detail":"not yours"}`, []string{"403", "the api_key attribute of the provider block", "not yours"}},
 		"not JSON":          {api.V2, 400, `<html>proxy says no</html>`, []string{"400", "POST"}},
 		"an empty response": {api.V2, 400, ``, []string{"400", "POST"}},
 	} {
@@ -217,7 +217,7 @@ func TestProviderTitles(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	for title, block := range map[string]map[string]any{
-		"The API key was refused":                        {"base_url": d.URL, "api_key": "another-key-of-twenty-characters"},
+		"The API key was rejected":                       {"base_url": d.URL, "api_key": "another-key-of-twenty-characters"},
 		"The deployment can't be reached":                {"base_url": closed.URL, "api_key": "k"},
 		"The management API does not answer as expected": {"base_url": page.URL, "api_key": "k"},
 	} {

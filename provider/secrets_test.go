@@ -283,10 +283,10 @@ func TestRequestsAreLogged(t *testing.T) {
 	transport, logged := new(faultTransport), new(log)
 	p := tfdrive.Start(t, provider.NewWithTransport("test", transport)(), d.Settings(api.V2)).LogTo(logged).Reconfigure()
 	logged.text.Reset()
-	refusals := 1
+	rejections := 1
 	transport.set(func(r *http.Request, _ []byte) (int, string, string) {
-		if r.Method == http.MethodPost && refusals > 0 {
-			refusals--
+		if r.Method == http.MethodPost && rejections > 0 {
+			rejections--
 			return 429, "application/problem+json", `{"title":"Too Many Requests","status":429}`
 		}
 		return 0, "", ""

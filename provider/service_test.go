@@ -149,7 +149,7 @@ func TestServiceKey(t *testing.T) {
 		"RUNPOD_API_KEY":                 {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": serviceKey}, nil},
 		"GPUCLOUD_API_KEY wins":          {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": "wrong", "GPUCLOUD_API_KEY": serviceKey}, nil},
 		"the block wins":                 {map[string]any{"service": "runpod", "api_key": serviceKey}, map[string]string{"RUNPOD_API_KEY": "wrong", "GPUCLOUD_API_KEY": "wrong"}, nil},
-		"a wrong key":                    {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": "planted-key"}, []string{"The API key was refused", "from RUNPOD_API_KEY"}},
+		"a wrong key":                    {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": "planted-key"}, []string{"The API key was rejected", "from RUNPOD_API_KEY"}},
 		"a malformed key":                {map[string]any{"service": "runpod"}, map[string]string{"RUNPOD_API_KEY": "planted key"}, []string{"api_key:", "RUNPOD_API_KEY has a blank"}},
 		"no key":                         {map[string]any{"service": "runpod"}, nil, []string{"api_key:", "GPUCLOUD_API_KEY or RUNPOD_API_KEY"}},
 		"only with the service":          {map[string]any{"base_url": "https://example.com"}, map[string]string{"RUNPOD_API_KEY": serviceKey}, []string{"api_key:", "GPUCLOUD_API_KEY in the environment"}},

@@ -68,13 +68,13 @@ func TestImageReferences(t *testing.T) {
 	}
 	for kind, config := range kinds {
 		for _, image := range []string{"my image:1", " worker:1", "worker:1\n", "worker:", "https://ghcr.io/acme/worker", "worker@sha256:12", "a//b"} {
-			expectRefusal(t, d, p, tfdrive.State{}, kind, withChanges(config, map[string]any{"image": image}), "image", "Invalid image: expected the reference of a container image, such as ghcr.io/acme/worker:1.2, got ")
+			expectRejection(t, d, p, tfdrive.State{}, kind, withChanges(config, map[string]any{"image": image}), "image", "Invalid image: expected the reference of a container image, such as ghcr.io/acme/worker:1.2, got ")
 		}
 		for _, image := range []string{
 			"nginx", "ghcr.io/acme/worker:1.2", "localhost:5000/a/b/c_d__e-f.g:Tag_1.x-y", "registry.example.com:443/Team/App:V1", "10.0.0.1:5000/x",
 			"worker@sha256:" + strings.Repeat("0", 64), "ghcr.io/a/b:1@sha256:" + strings.Repeat("aF", 32), "[::1]:5000/x", strings.Repeat("a", 64), "a/" + strings.Repeat("b", 300),
 		} {
-			must.Succeed(t, p.Plan(kind, tfdrive.State{}, withChanges(config, map[string]any{"image": image})).Diagnostics.Err(), kind, image, "is refused")
+			must.Succeed(t, p.Plan(kind, tfdrive.State{}, withChanges(config, map[string]any{"image": image})).Diagnostics.Err(), kind, image, "is rejected")
 		}
 	}
 }
@@ -147,8 +147,8 @@ func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, 
 	t.Helper()
 	protected := withChanges(config, map[string]any{"deletion_protection": true})
 	state := apply(t, p, typeName, apply(t, p, typeName, tfdrive.State{}, config, "create"), protected, "update")
-	expectRefusal(t, d, p, state, typeName, withChanges(protected, replacing), "deletion_protection", "would be replaced")
-	expectRefusal(t, d, p, state, typeName, withChanges(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
+	expectRejection(t, d, p, state, typeName, withChanges(protected, replacing), "deletion_protection", "would be replaced")
+	expectRejection(t, d, p, state, typeName, withChanges(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
 	must.ErrorContains(t, p.PlanReplace(typeName, state, protected).Diagnostics.Err(), "would be replaced, and deletion_protection is true")
 	writes := d.Writes()
 	must.ErrorContains(t, p.Destroy(state).Err(), "would be deleted, and deletion_protection is true")

@@ -145,7 +145,7 @@ func TestPlanNames(t *testing.T) {
 		case f.says == "" || strings.HasSuffix(f.attribute, "excluded_types") || f.attribute == "gpu.type_ids.1": // the latter two stay errors: API v2 can't express the selection
 			continue
 		case warningProvider.Plan(f.typeName, tfdrive.State{}, f.config).Diagnostics.Err() != nil:
-			t.Errorf("%v is refused", f.config)
+			t.Errorf("%v is rejected", f.config)
 		}
 		f.isWarning = true
 		f.expect(t, d, warningProvider)
@@ -306,9 +306,9 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 
 	podState := apply(t, lenient, podType, tfdrive.State{}, labPod(gpuSettings(map[string]any{"id": "GONE GPU"})), "create")
 	for _, c := range []struct {
-		changes map[string]any
-		action  string
-		refused bool
+		changes  map[string]any
+		action   string
+		rejected bool
 	}{
 		{nil, "no-op", false},
 		{map[string]any{"name": "another"}, "update", false},
@@ -317,8 +317,8 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 	} {
 		planned := p.Reconfigure().Plan(podType, podState, labPod(withChanges(gpuSettings(map[string]any{"id": "GONE GPU"}), c.changes)))
 		err := planned.Diagnostics.Err()
-		must.Hold(t, planned.Action == c.action && c.refused == (err != nil && strings.Contains(err.Error(), `no GPU type "GONE GPU"`)) && (c.refused || err == nil),
-			c.changes, "is planned to", planned.Action, "with", planned.Diagnostics, "expected", c.action, "with an error:", c.refused)
+		must.Hold(t, planned.Action == c.action && c.rejected == (err != nil && strings.Contains(err.Error(), `no GPU type "GONE GPU"`)) && (c.rejected || err == nil),
+			c.changes, "is planned to", planned.Action, "with", planned.Diagnostics, "expected", c.action, "with an error:", c.rejected)
 	}
 
 	small := labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_96"}, "count": 1}))
@@ -362,7 +362,7 @@ func TestUnknownDataCenterPreventsReplacement(t *testing.T) {
 	} {
 		state := apply(t, p, kind, tfdrive.State{}, config("LAB-1"), "create")
 		attribute := map[string]string{volumeType: "data_center"}[kind]
-		expectRefusal(t, d, p, state, kind, config("LAB-9"), cmp.Or(attribute, "data_center_ids.*"), `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"? The object would be deleted before the API rejects its replacement`)
+		expectRejection(t, d, p, state, kind, config("LAB-9"), cmp.Or(attribute, "data_center_ids.*"), `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"? The object would be deleted before the API rejects its replacement`)
 		planned := warningProvider.Plan(kind, state, config("LAB-9"))
 		must.Hold(t, planned.Action == "replace" && strings.Count(planned.Diagnostics.Warnings(), "Unknown data center") == 1,
 			kind, "as a warning it is planned to", planned.Action, planned.Diagnostics)

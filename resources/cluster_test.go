@@ -74,7 +74,7 @@ func TestClusterEveryAttribute(t *testing.T) {
 func TestClusterPlan(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
-	expectRefusals(t, d, p, clusterType, clusterConfig(nil), []refusal{
+	expectRejections(t, d, p, clusterType, clusterConfig(nil), []rejection{
 		{map[string]any{"image": nil}, "image", "set template_id or image"},
 		{map[string]any{"type": "BATCH"}, "type", "expected"},
 		{map[string]any{"compute": map[string]any{"gpu_type_id": "g", "gpu_count_per_pod": 1, "pod_count": 1}}, "compute.pod_count", "expected 2 to 250"},
@@ -84,7 +84,7 @@ func TestClusterPlan(t *testing.T) {
 		{map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}, "mounts.persistent.size", "at least 10 GB"},
 		{map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": "v", "path": "/a"}}}}, "mounts.network", "does not exist"},
 	}...)
-	expectRefusalOnV1(t, d, clusterType, clusterConfig(nil))
+	expectRejectionOnV1(t, d, clusterType, clusterConfig(nil))
 	state := apply(t, p, clusterType, tfdrive.State{}, clusterConfig(nil), "create")
 	must.Contain(t, p.Plan(clusterType, state, clusterConfig(map[string]any{"type": "RAY"})).Diagnostics.Warnings(), "type: The cluster will be replaced", state.Get("id").(string))
 	imported := importState(t, p, clusterType, state.Get("id").(string))
@@ -114,10 +114,10 @@ func TestClusterOfATemplate(t *testing.T) {
 		"image": "builtin/echo", "args": "a", "disk": 9, "env": map[string]any{"B": "1"}, "ports": []any{"80/http"},
 		"mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/p"}},
 	} {
-		expectRefusal(t, d, p, tfdrive.State{}, clusterType, withChanges(config(one), map[string]any{attribute: v}), attribute, "conflicts with template_id")
+		expectRejection(t, d, p, tfdrive.State{}, clusterType, withChanges(config(one), map[string]any{attribute: v}), attribute, "conflicts with template_id")
 	}
-	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config("nowhere"), "template_id", "does not exist")
-	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config(serverless), "template_id", "serverless")
+	expectRejection(t, d, p, tfdrive.State{}, clusterType, config("nowhere"), "template_id", "does not exist")
+	expectRejection(t, d, p, tfdrive.State{}, clusterType, config(serverless), "template_id", "serverless")
 	state = apply(t, p, clusterType, state, config(other), "replace")
 	expectState(t, state, map[string]any{"template": other})
 }

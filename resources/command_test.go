@@ -39,7 +39,7 @@ func eachKindWithCommand(t *testing.T, test func(t *testing.T, d *acctest.Deploy
 func TestCommandForms(t *testing.T) {
 	t.Parallel()
 	eachKindWithCommand(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName string, config map[string]any) {
-		expectRefusals(t, d, p, typeName, config, []refusal{
+		expectRejections(t, d, p, typeName, config, []rejection{
 			{map[string]any{"args": "a", "cmd": []any{"a"}}, "cmd", "cmd conflicts with args"},
 			{map[string]any{"args": "a", "entrypoint": []any{"a"}}, "entrypoint", "entrypoint conflicts with args"},
 			{map[string]any{"args": "", "cmd": []any{}}, "cmd", "cmd conflicts with args"},

@@ -163,7 +163,7 @@ func TestEndpointOwnContainer(t *testing.T) {
 	balancer := withChanges(minimal, map[string]any{"type": "LOAD_BALANCER"})
 	must.Contain(t, p.Plan(state.Type, state, balancer).Diagnostics.Warnings(), "type: The endpoint will be replaced", "with its queue, jobs and results")
 	state = apply(t, p, state.Type, state, balancer, "replace")
-	expectRefusal(t, d, p, state, state.Type, withChanges(minimal, map[string]any{"scaling": map[string]any{"queue_delay": 4}}), "scaling.queue_delay", "REQUEST_COUNT takes request_count")
+	expectRejection(t, d, p, state, state.Type, withChanges(minimal, map[string]any{"scaling": map[string]any{"queue_delay": 4}}), "scaling.queue_delay", "REQUEST_COUNT takes request_count")
 }
 
 func TestEndpointRules(t *testing.T) {
@@ -177,7 +177,7 @@ func TestEndpointRules(t *testing.T) {
 		return map[string]any{"cpu": list}
 	}
 	l4 := []any{"NVIDIA L4"}
-	always := []refusal{
+	always := []rejection{
 		{map[string]any{"name": ""}, "name", "Invalid name: expected 1 to 191 characters, got 0 characters."},
 		{map[string]any{"name": strings.Repeat("x", 192)}, "name", "Invalid name: expected 1 to 191 characters, got 192 characters."},
 		{map[string]any{"type": "QUEUES"}, "type", `Invalid type: expected "QUEUE" or "LOAD_BALANCER", got "QUEUES".`},
@@ -215,7 +215,7 @@ func TestEndpointRules(t *testing.T) {
 		{map[string]any{"network_volumes": []any{"nosuchvolume"}}, "network_volumes", "which does not exist"},
 		{map[string]any{"template_id": "nosuchtemplate"}, "template_id", "Set template_id to the id of an existing template"},
 	}
-	byVersion := map[api.Version][]refusal{
+	byVersion := map[api.Version][]rejection{
 		api.V1: {
 			{map[string]any{"type": "LOAD_BALANCER"}, "type", `type = "LOAD_BALANCER" exists in management API v2 only`},
 			{map[string]any{"template_id": nil, "image": "x"}, "image", "exists in management API v2 only"},
@@ -252,9 +252,9 @@ func TestEndpointRules(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		minimal := map[string]any{"name": "e", "template_id": template.Get("id")}
-		expectRefusals(t, d, p, "gpucloud_endpoint", minimal, slices.Concat(always, byVersion[v])...)
+		expectRejections(t, d, p, "gpucloud_endpoint", minimal, slices.Concat(always, byVersion[v])...)
 		forPods := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("pods"), "image": "i"}, "create")
-		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_endpoint", withChanges(minimal, map[string]any{"template_id": forPods.Get("id")}), "template_id", "is for pods")
+		expectRejection(t, d, p, tfdrive.State{}, "gpucloud_endpoint", withChanges(minimal, map[string]any{"template_id": forPods.Get("id")}), "template_id", "is for pods")
 	})
 }
 
@@ -271,7 +271,7 @@ func TestEndpointExcludesAll(t *testing.T) {
 	config := func(excluded []any) map[string]any {
 		return map[string]any{"name": "e", "image": "i", "gpu": map[string]any{"pools": []any{"ADA_24"}, "excluded_types": excluded}}
 	}
-	expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_endpoint", config(all), "gpu.excluded_types", "names every GPU type of the pools ADA_24")
+	expectRejection(t, d, p, tfdrive.State{}, "gpucloud_endpoint", config(all), "gpu.excluded_types", "names every GPU type of the pools ADA_24")
 	if len(all) > 1 {
 		apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config(all[1:]), "create")
 	}

@@ -234,9 +234,9 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	plan(first, o.config(env{"A": "2"}, nil, 2), "no-op", incomparable)
 }
 
-func TestEnvWriteOnlyRefusals(t *testing.T) {
+func TestEnvWriteOnlyRejections(t *testing.T) {
 	onEachOwner(t, func(t *testing.T, o *envOwner) {
-		expectRefusals(t, o.deployment, o.provider, o.typeName, nil, []refusal{
+		expectRejections(t, o.deployment, o.provider, o.typeName, nil, []rejection{
 			{o.config(env{"A": "1"}, env{"A": "secret-1"}, 1), "env_wo", `The variable "A" is in env and in env_wo`},
 			{o.config(nil, env{"A": "secret-1"}, nil), "env_wo_version", "env_wo needs env_wo_version"},
 			{o.config(nil, nil, 1), "env_wo", "Give env_wo a value for this run, or undo the change of env_wo_version. Terraform passes null for an attribute in ignore_changes."},
@@ -245,12 +245,12 @@ func TestEnvWriteOnlyRefusals(t *testing.T) {
 			{o.config(nil, env{"A": nil}, 1), "env_wo.A", `"A" is null`},
 		}...)
 		o.apply(o.config(nil, env{"A": "secret-1"}, 1), "create", map[string]string{"A": "secret-1"})
-		expectRefusal(t, o.deployment, o.provider, o.state, o.typeName, o.config(nil, nil, 2), "env_wo", "Give env_wo a value for this run")
-		expectRefusal(t, o.deployment, o.provider, o.state, o.typeName, o.config(nil, nil, 0), "env_wo_version", "env_wo_version goes from 1 to 0")
+		expectRejection(t, o.deployment, o.provider, o.state, o.typeName, o.config(nil, nil, 2), "env_wo", "Give env_wo a value for this run")
+		expectRejection(t, o.deployment, o.provider, o.state, o.typeName, o.config(nil, nil, 0), "env_wo_version", "env_wo_version goes from 1 to 0")
 	})
 	t.Run("endpoint on v1", func(t *testing.T) {
 		d := acctest.Deploy(t)
-		expectRefusal(t, d, drive(t, d, api.V1), tfdrive.State{}, "gpucloud_endpoint",
+		expectRejection(t, d, drive(t, d, api.V1), tfdrive.State{}, "gpucloud_endpoint",
 			map[string]any{"name": "e", "template_id": "t", "env_wo": env{"A": "secret-1"}, "env_wo_version": 1}, "env_wo", "exists in management API v2 only")
 	})
 }

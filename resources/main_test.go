@@ -105,8 +105,8 @@ func expectState(t *testing.T, state tfdrive.State, want map[string]any) {
 	}
 }
 
-// expectRefusal expects a plan error at an attribute with this text, and no write.
-func expectRefusal(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, prior tfdrive.State, typeName string, config map[string]any, path, text string) {
+// expectRejection expects a plan error at an attribute with this text, and no write.
+func expectRejection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, prior tfdrive.State, typeName string, config map[string]any, path, text string) {
 	t.Helper()
 	writes := d.Writes()
 	err := p.Plan(typeName, prior, config).Diagnostics.Err()
@@ -119,17 +119,17 @@ func expectRefusal(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, pri
 	must.Equal(t, d.Writes(), writes, "the plan sent a write")
 }
 
-// refusal is a change of a configuration that the plan rejects at an attribute with this text.
-type refusal struct {
+// rejection is a change of a configuration that the plan rejects at an attribute with this text.
+type rejection struct {
 	changes  map[string]any
 	at, text string
 }
 
-// expectRefusals expects that each change of a new object's configuration is rejected.
-func expectRefusals(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, config map[string]any, refusals ...refusal) {
+// expectRejections expects that each change of a new object's configuration is rejected.
+func expectRejections(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, config map[string]any, rejections ...rejection) {
 	t.Helper()
-	for _, r := range refusals {
-		expectRefusal(t, d, p, tfdrive.State{}, typeName, withChanges(config, r.changes), r.at, r.text)
+	for _, r := range rejections {
+		expectRejection(t, d, p, tfdrive.State{}, typeName, withChanges(config, r.changes), r.at, r.text)
 	}
 }
 
@@ -163,7 +163,7 @@ func (c attributeCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Prov
 	t.Helper()
 	config = withChanges(config, map[string]any{attribute: c.values[0]})
 	if c.version != "" && c.version != v {
-		expectRefusal(t, d, p, tfdrive.State{}, typeName, config, path, fmt.Sprintf("exists in management API %s only", c.version))
+		expectRejection(t, d, p, tfdrive.State{}, typeName, config, path, fmt.Sprintf("exists in management API %s only", c.version))
 		return
 	}
 	state := apply(t, p, typeName, tfdrive.State{}, config, "create")
@@ -193,8 +193,8 @@ func expectEveryAttribute(t *testing.T, p *tfdrive.Provider, typeName string, te
 	}
 }
 
-// expectRefusalOnV1 expects a plan error because API v1 lacks the kind.
-func expectRefusalOnV1(t *testing.T, d *acctest.Deployment, typeName string, config map[string]any) {
+// expectRejectionOnV1 expects a plan error because API v1 lacks the kind.
+func expectRejectionOnV1(t *testing.T, d *acctest.Deployment, typeName string, config map[string]any) {
 	t.Helper()
 	err := drive(t, d, api.V1).Plan(typeName, tfdrive.State{}, config).Diagnostics.Err()
 	must.ErrorContains(t, err, `in management API v2 only. Remove the resource, or set api_version = "v2"`)

@@ -283,7 +283,7 @@ func TestMovedIsNotReplaced(t *testing.T) {
 
 // A state without an id, or of a type that has no counterpart, is rejected with advice. The host
 // of the provider registry is ignored.
-func TestMovedRefusals(t *testing.T) {
+func TestMovedRejections(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V2)
 	renamed := foreignState(t, "official-1.0.8", "runpod_network_volume.renamed")

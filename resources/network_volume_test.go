@@ -30,7 +30,7 @@ func TestNetworkVolume(t *testing.T) {
 		// A volume that was grown elsewhere isn't shrunk.
 		edit(t, d.Client(t, v).NetworkVolumes, state.Get("id"), func(volume *api.NetworkVolume) { volume.Size = 12 })
 		read := refresh(t, p, state)
-		expectRefusal(t, d, p, read, volumeType, config("weights", 10, "US-TX-3"), "size", "has 12 GB and the configuration asks for 10 GB")
+		expectRejection(t, d, p, read, volumeType, config("weights", 10, "US-TX-3"), "size", "has 12 GB and the configuration asks for 10 GB")
 		apply(t, p, volumeType, read, config("weights", 12, "US-TX-3"), "no-op")
 	})
 }
@@ -55,7 +55,7 @@ func TestNetworkVolumeSizes(t *testing.T) {
 				expectPlan(t, p, state.Type, state, withChanges(config, map[string]any{"size": want}), action)
 			}
 			for want := max(low, have-60); want < have; want++ {
-				expectRefusal(t, d, p, state, state.Type, withChanges(config, map[string]any{"size": want}), "size",
+				expectRejection(t, d, p, state, state.Type, withChanges(config, map[string]any{"size": want}), "size",
 					fmt.Sprintf("has %d GB and the configuration asks for %d GB", have, want))
 			}
 		}
@@ -95,7 +95,7 @@ func TestNetworkVolumeRules(t *testing.T) {
 		"type":        {"FAST", `Invalid type: expected "STANDARD" or "HIGH_PERFORMANCE", got "FAST".`},
 	} {
 		config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1", attribute: c.value}
-		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_network_volume", config, attribute, c.says)
+		expectRejection(t, d, p, tfdrive.State{}, "gpucloud_network_volume", config, attribute, c.says)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestNetworkVolumeTier(t *testing.T) {
 	state := apply(t, v2, "gpucloud_network_volume", tfdrive.State{}, config, "create")
 	must.Equal(t, state.Get("type"), "STANDARD", "type")
 	must.Equal(t, expectEmptyPlan(t, v1, state, config).Get("type"), "STANDARD", "v1 lost the tier")
-	expectRefusal(t, d, v1, tfdrive.State{}, state.Type, withChanges(config, map[string]any{"type": "STANDARD"}), "type", "exists in management API v2 only")
+	expectRejection(t, d, v1, tfdrive.State{}, state.Type, withChanges(config, map[string]any{"type": "STANDARD"}), "type", "exists in management API v2 only")
 
 	read := expectEmptyPlan(t, v2, apply(t, v1, "gpucloud_network_volume", tfdrive.State{}, config, "create"), config)
 	apply(t, v2, state.Type, read, withChanges(config, map[string]any{"type": "STANDARD"}), "no-op")

@@ -109,7 +109,7 @@ func TestPodTemplateExists(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		config := map[string]any{"name": "p", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}}
 		for _, id := range []string{"nope", "gone0123456789"} {
-			expectRefusal(t, d, p, tfdrive.State{}, podType, withChanges(config, map[string]any{"template_id": id}), "template_id", "does not exist")
+			expectRejection(t, d, p, tfdrive.State{}, podType, withChanges(config, map[string]any{"template_id": id}), "template_id", "does not exist")
 		}
 		public := must.Do(d.Client(t, v).CatalogTemplates(t.Context()))(t)
 		for _, template := range public {
@@ -118,7 +118,7 @@ func TestPodTemplateExists(t *testing.T) {
 		}
 		must.Hold(t, len(public) != 0, "the deployment has no public template")
 		state := apply(t, p, podType, tfdrive.State{}, withChanges(config, map[string]any{"image": "builtin/echo"}), "create")
-		expectRefusal(t, d, p, state, podType, withChanges(config, map[string]any{"template_id": "nope"}), "template_id", "does not exist")
+		expectRejection(t, d, p, state, podType, withChanges(config, map[string]any{"template_id": "nope"}), "template_id", "does not exist")
 	})
 }
 
@@ -161,9 +161,9 @@ func TestPodOfATemplate(t *testing.T) {
 		expectEmptyPlan(t, p, state, withChanges(config, map[string]any{"env": nil}))
 
 		workers := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("w"), "image": "i", "serverless": true}, "create")
-		expectRefusal(t, d, p, tfdrive.State{}, podType, withChanges(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
+		expectRejection(t, d, p, tfdrive.State{}, podType, withChanges(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
 		p.Plan("gpucloud_template", workers, map[string]any{"name": workers.Get("name"), "image": "another", "serverless": true}) // a planned change of a template for workers doesn't make it one for pods
-		expectRefusal(t, d, p, state, podType, withChanges(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
+		expectRejection(t, d, p, state, podType, withChanges(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
 		must.Equal(t, p.Plan(podType, state, cpuPod(nil)).Action, "replace", "without the template it is planned to")
 	})
 }

@@ -160,7 +160,7 @@ func TestPodPlan(t *testing.T) {
 		{v2, gpuPod(map[string]any{"registry": "none"}), "registry", "does not exist"},
 		{v1, gpuPod(map[string]any{"args": "a 'b"}), "args", "API v1 can't express"},
 	} {
-		expectRefusal(t, d, c.p, noState, podType, c.config, c.at, c.text)
+		expectRejection(t, d, c.p, noState, podType, c.config, c.at, c.text)
 	}
 	for name, config := range map[string]map[string]any{
 		"unknown":        {"name": tfdrive.Unknown, "template_id": tfdrive.Unknown, "gpu": tfdrive.Unknown, "mounts": tfdrive.Unknown, "registry": tfdrive.Unknown, "env": tfdrive.Unknown, "ports": tfdrive.Unknown},
@@ -212,8 +212,8 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	locked := apply(t, p, podType, state, withChanges(config, withKey), "update")
 	expectWarnings(importState(t, p, podType, locked.Get("id").(string)), withKey) // an import hides the key, which nothing sends again
 	expectWarnings(locked, withChanges(withKey, map[string]any{"args": nil, "cmd": []any{"print", "a b"}}))
-	expectRefusal(t, d, p, locked, podType, withChanges(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock prevents")
-	expectRefusal(t, d, p, locked, podType, withChanges(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
+	expectRejection(t, d, p, locked, podType, withChanges(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock prevents")
+	expectRejection(t, d, p, locked, podType, withChanges(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
 	expectWarnings(locked, withChanges(withKey, map[string]any{"env": tfdrive.Unknown}), "env: The container of the pod will be replaced") // no error: env may turn out unchanged
 	unlocked := apply(t, p, podType, locked, withChanges(config, map[string]any{"env": map[string]any{"A": "b"}, "desired_state": "EXITED"}), "update")
 	stopped := apply(t, p, podType, unlocked, withChanges(config, map[string]any{"locked": true, "env": map[string]any{"A": "c"}, "desired_state": "EXITED"}), "update")
@@ -393,7 +393,7 @@ func TestPodMachine(t *testing.T) {
 	state = apply(t, p, state.Type, state, gpu(map[string]any{"min_ram_per_gpu": 3500, "min_vcpu_count_per_gpu": 6000}), "replace")
 	expectState(t, state, map[string]any{"gpu.memory": 7000.0, "gpu.vcpu_count": 12000.0})
 	for name, low := range map[string]any{"min_ram_per_gpu": 0, "min_vcpu_count_per_gpu": -1} {
-		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", gpu(map[string]any{name: low}), "gpu."+name, "at least 1")
+		expectRejection(t, d, p, tfdrive.State{}, "gpucloud_pod", gpu(map[string]any{name: low}), "gpu."+name, "at least 1")
 	}
 }
 
@@ -410,11 +410,11 @@ func TestPodTooLarge(t *testing.T) {
 	for attribute, changes := range map[string]map[string]any{
 		"env": {"env": map[string]any{"A": long}}, "args": {"args": long, "env": map[string]any{"A": "b"}}, "env_wo": {"env_wo": map[string]any{"A": long}, "env_wo_version": 1},
 	} {
-		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", config(changes), attribute, limit)
+		expectRejection(t, d, p, tfdrive.State{}, "gpucloud_pod", config(changes), attribute, limit)
 	}
 	half := strings.Repeat("x", contract.MaxPodBody/2)
-	expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", config(map[string]any{"args": half, "env": map[string]any{"A": half + "x"}}), "env", limit)
+	expectRejection(t, d, p, tfdrive.State{}, "gpucloud_pod", config(map[string]any{"args": half, "env": map[string]any{"A": half + "x"}}), "env", limit)
 	state := apply(t, p, "gpucloud_pod", tfdrive.State{}, config(map[string]any{"env": map[string]any{"A": half}}), "create")
 	state = apply(t, p, state.Type, state, config(map[string]any{"env": map[string]any{"A": long}}), "update") // the limit applies only to a create
-	expectRefusal(t, d, p, state, state.Type, config(map[string]any{"env": map[string]any{"A": long}, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 4}}), "env", limit)
+	expectRejection(t, d, p, state, state.Type, config(map[string]any{"env": map[string]any{"A": long}, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 4}}), "env", limit)
 }

@@ -155,12 +155,12 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 		}
 		return
 	case p.Changes(ctx, "name"): // Terraform replaces it
-		refuseWhilePodsUse(ctx, p)
+		rejectWhilePodsUse(ctx, p)
 		return
 	case !p.State.Private.Incomplete && !p.Changes(ctx, "username") && !p.Changes(ctx, "password") && !p.Changes(ctx, "password_wo_version"):
 		return
 	default:
-		if refuseWhilePodsUse(ctx, p); p.Diagnostics.HasError() {
+		if rejectWhilePodsUse(ctx, p); p.Diagnostics.HasError() {
 			return
 		}
 		p.Plan.ID = types.StringUnknown()
@@ -172,9 +172,9 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	}
 }
 
-// refuseWhilePodsUse rejects recreating the auth while a pod uses it, because the API would
+// rejectWhilePodsUse rejects recreating the auth while a pod uses it, because the API would
 // reject the deletion.
-func refuseWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
+func rejectWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	if p.API == nil {
 		return
 	}

@@ -69,8 +69,8 @@ func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 		first := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 		imported := importState(t, p, "gpucloud_registry_auth", first.Get("id").(string))
 		apply(t, p, imported.Type, imported, generated, "no-op")
-		expectRefusal(t, d, p, imported, imported.Type, map[string]any{"name": d.Name("other")}, "username", "keeps its name")
-		expectRefusal(t, d, p, first, first.Type, generated, "username", "Only an imported auth")
+		expectRejection(t, d, p, imported, imported.Type, map[string]any{"name": d.Name("other")}, "username", "keeps its name")
+		expectRejection(t, d, p, first, first.Type, generated, "username", "Only an imported auth")
 		recorded := apply(t, p, imported.Type, imported, map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}, "update")
 		must.Equal(t, recorded.Get("id"), first.Get("id"), "the auth was created again as")
 	})
@@ -81,11 +81,11 @@ func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}
 		withoutPassword := withChanges(config, map[string]any{"password_wo": nil})
-		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", withoutPassword, "password_wo", "needs its password")
+		expectRejection(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", withoutPassword, "password_wo", "needs its password")
 		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 		apply(t, p, "gpucloud_registry_auth", state, withoutPassword, "no-op")
-		expectRefusal(t, d, p, state, "gpucloud_registry_auth", withChanges(withoutPassword, map[string]any{"password_wo_version": 2}), "password_wo", "value for this run. Terraform passes null")
-		expectRefusal(t, d, p, state, "gpucloud_registry_auth", withChanges(withoutPassword, map[string]any{"username": "robot2"}), "password_wo", "needs its password")
+		expectRejection(t, d, p, state, "gpucloud_registry_auth", withChanges(withoutPassword, map[string]any{"password_wo_version": 2}), "password_wo", "value for this run. Terraform passes null")
+		expectRejection(t, d, p, state, "gpucloud_registry_auth", withChanges(withoutPassword, map[string]any{"username": "robot2"}), "password_wo", "needs its password")
 		must.Succeed(t, p.Destroy(state).Err())
 	})
 }
@@ -120,7 +120,7 @@ func TestRotationWhoseResponsesAreLost(t *testing.T) {
 func TestRegistryAuthRules(t *testing.T) {
 	d, p := deploy(t)
 	config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "hunter2"}
-	expectRefusals(t, d, p, "gpucloud_registry_auth", config, []refusal{
+	expectRejections(t, d, p, "gpucloud_registry_auth", config, []rejection{
 		{map[string]any{"name": ""}, "name", "1 to 191 characters"},
 		{map[string]any{"name": strings.Repeat("é", 192)}, "name", "1 to 191 characters, got 192 characters"},
 		{map[string]any{"username": ""}, "username", "1 to 191 characters"},
@@ -161,13 +161,13 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		for at, changes := range map[string]map[string]any{
 			"password_wo_version": {"password_wo": "new-token", "password_wo_version": 2}, "username": {"username": "robot2"}, "name": {"name": d.Name("other")},
 		} {
-			expectRefusal(t, d, p, state, state.Type, withChanges(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
+			expectRejection(t, d, p, state, state.Type, withChanges(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
 		}
 		expectPlan(t, p, state.Type, tfdrive.State{}, plain, "create", copied.Get("id").(string)+"). If this plan replaces the auth, the apply fails: run terraform untaint") // the replacement of a tainted auth
-		expectRefusal(t, d, p, stored, state.Type, withChanges(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
+		expectRejection(t, d, p, stored, state.Type, withChanges(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
 		imported := importState(t, p, stored.Type, stored.Get("id").(string))
-		expectRefusal(t, d, p, imported, state.Type, plain, "username", "set password_wo and password_wo_version instead of password")
-		must.Equal(t, p.Plan(state.Type, imported, plain).Diagnostics.Warnings(), "", "a refused plan warns")
+		expectRejection(t, d, p, imported, state.Type, plain, "username", "set password_wo and password_wo_version instead of password")
+		must.Equal(t, p.Plan(state.Type, imported, plain).Diagnostics.Warnings(), "", "a rejected plan warns")
 		recorded := withChanges(plain, map[string]any{"password": nil, "password_wo": "old-token", "password_wo_version": 1})
 		expectPlan(t, p, state.Type, imported, recorded, "update")
 		apply(t, p, podType, pod, cpuPod(nil), "update")

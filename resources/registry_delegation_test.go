@@ -39,8 +39,8 @@ func TestRegistryDelegationPlan(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
 	for _, arn := range []string{"", "team/app", "123456789012.dkr.ecr.us-east-2.amazonaws.com/team/app", "arn:aws:ecr:us-east-2:1234:repository/app", "arn:aws:s3:us-east-2:123456789012:repository/app", repository + ":"} {
-		expectRefusal(t, d, p, tfdrive.State{}, delegationType, map[string]any{"resource": arn}, "resource", "expected the ARN of an ECR repository")
+		expectRejection(t, d, p, tfdrive.State{}, delegationType, map[string]any{"resource": arn}, "resource", "expected the ARN of an ECR repository")
 	}
-	expectRefusalOnV1(t, d, delegationType, map[string]any{"resource": repository})
+	expectRejectionOnV1(t, d, delegationType, map[string]any{"resource": repository})
 	expectPlan(t, p, delegationType, tfdrive.State{}, map[string]any{"resource": tfdrive.Unknown}, "create")
 }

@@ -47,17 +47,17 @@ func TestSecretIsChecked(t *testing.T) {
 	d, p := deploy(t)
 	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
 	withoutValue := withChanges(config, map[string]any{"value_wo": nil})
-	expectRefusal(t, d, p, tfdrive.State{}, secretType, withoutValue, "value_wo", "needs its value")
-	expectRefusal(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"value_wo_version": nil}), "value_wo_version", "needs value_wo_version")
+	expectRejection(t, d, p, tfdrive.State{}, secretType, withoutValue, "value_wo", "needs its value")
+	expectRejection(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"value_wo_version": nil}), "value_wo_version", "needs value_wo_version")
 	for _, name := range []string{"", "1a", "a b", "ä", "RUNPOD_x", "runpodx", strings.Repeat("a", 192)} {
-		expectRefusal(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"name": name}), "name", "expected")
+		expectRejection(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"name": name}), "name", "expected")
 	}
-	expectRefusal(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"value_wo": ""}), "value_wo", "at least one character")
-	expectRefusal(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"value_wo": strings.Repeat("é", 1<<23)}), "value_wo", "at most 16777215 bytes, got 16777216 bytes")
-	expectRefusal(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"description": strings.Repeat("é", 32768)}), "description", "at most 65535 bytes")
+	expectRejection(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"value_wo": ""}), "value_wo", "at least one character")
+	expectRejection(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"value_wo": strings.Repeat("é", 1<<23)}), "value_wo", "at most 16777215 bytes, got 16777216 bytes")
+	expectRejection(t, d, p, tfdrive.State{}, secretType, withChanges(config, map[string]any{"description": strings.Repeat("é", 32768)}), "description", "at most 65535 bytes")
 	state := apply(t, p, secretType, tfdrive.State{}, config, "create")
-	expectRefusal(t, d, p, state, secretType, withChanges(withoutValue, map[string]any{"value_wo_version": 2}), "value_wo", "value for this run. Terraform passes null")
-	expectRefusal(t, d, p, state, secretType, withChanges(withoutValue, map[string]any{"name": "other"}), "value_wo", "needs its value")
+	expectRejection(t, d, p, state, secretType, withChanges(withoutValue, map[string]any{"value_wo_version": 2}), "value_wo", "value for this run. Terraform passes null")
+	expectRejection(t, d, p, state, secretType, withChanges(withoutValue, map[string]any{"name": "other"}), "value_wo", "needs its value")
 	// Another secret has the same name in lower case, so the apply fails.
 	_, diags := p.Apply(p.Reconfigure().Plan(secretType, tfdrive.State{}, withChanges(config, map[string]any{"name": "TOKEN"})))
 	must.Hold(t, diags.Err() != nil && strings.Contains(diags.String(), "TOKEN") && !strings.Contains(diags.String(), "planted"),

@@ -96,9 +96,9 @@ func TestSSHKeysPlan(t *testing.T) {
 	kept := apply(t, p, sshKeysType, tfdrive.State{}, map[string]any{"keys": []any{annesKey}, "keep_others": true}, "create")
 	expectPlan(t, p, sshKeysType, kept, map[string]any{"keys": []any{bensKey}}, "update", "removes them: ecdsa-sha2-nistp256 other@example.com.")
 	for _, key := range []string{"", "AAAA", "ssh-rsa", annesKey + "\n", "-----BEGIN OPENSSH PRIVATE KEY-----"} {
-		expectRefusal(t, d, p, tfdrive.State{}, sshKeysType, map[string]any{"keys": []any{key}}, "keys.*", "expected a public key")
+		expectRejection(t, d, p, tfdrive.State{}, sshKeysType, map[string]any{"keys": []any{key}}, "keys.*", "expected a public key")
 	}
-	expectRefusalOnV1(t, d, sshKeysType, map[string]any{"keys": []any{annesKey}})
+	expectRejectionOnV1(t, d, sshKeysType, map[string]any{"keys": []any{annesKey}})
 }
 
 func TestSSHKeysSource(t *testing.T) {

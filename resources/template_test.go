@@ -146,7 +146,7 @@ func TestTemplateRules(t *testing.T) {
 	mount := func(size int, path string) map[string]any {
 		return map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": size, "path": path}}}
 	}
-	always := []refusal{
+	always := []rejection{
 		{map[string]any{"name": ""}, "name", `Invalid name: expected at least one character, got "".`},
 		{map[string]any{"image": ""}, "image", `Invalid image: expected the reference of a container image, such as ghcr.io/acme/worker:1.2, got "".`},
 		{map[string]any{"disk": 0}, "disk", "Invalid disk: expected at least 1 GB, got 0."},
@@ -166,7 +166,7 @@ func TestTemplateRules(t *testing.T) {
 		{map[string]any{"ports": []any{"-1/http"}}, "ports.*", "1 to 65535"},
 		{map[string]any{"ports": []any{"80/http/x"}}, "ports.*", "expected <port>/<http|tcp>"},
 	}
-	byVersion := map[api.Version][]refusal{
+	byVersion := map[api.Version][]rejection{
 		api.V1: {
 			{map[string]any{"start_ssh": false}, "start_ssh", "exists in management API v2 only"},
 			{map[string]any{"start_jupyter": false}, "start_jupyter", "exists in management API v2 only"},
@@ -183,7 +183,7 @@ func TestTemplateRules(t *testing.T) {
 	}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		minimal := withChanges(minimalTemplate, map[string]any{"name": d.Name("t")})
-		expectRefusals(t, d, p, "gpucloud_template", minimal, slices.Concat(always, byVersion[v])...)
+		expectRejections(t, d, p, "gpucloud_template", minimal, slices.Concat(always, byVersion[v])...)
 		// Values that are equivalent to an omission are valid on both versions.
 		apply(t, p, "gpucloud_template", tfdrive.State{}, withChanges(minimal, map[string]any{"start_ssh": true, "start_jupyter": true, "allowed_cuda_versions": []any{}, "docker_entrypoint": []any{}, "readme": ""}), "create")
 	})
@@ -197,8 +197,8 @@ func TestTemplateInUse(t *testing.T) {
 	config := withChanges(minimalTemplate, map[string]any{"name": d.Name("t"), "serverless": true})
 	template := apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create")
 	endpoint := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": template.Get("id")}, "create")
-	expectRefusal(t, d, p, template, template.Type, withChanges(config, map[string]any{"category": "CPU"}), "category", "an endpoint is linked to (e ("+endpoint.Get("id").(string)+"))")
-	expectRefusal(t, d, p, template, template.Type, withChanges(config, map[string]any{"serverless": false}), "serverless", "an endpoint is linked to")
+	expectRejection(t, d, p, template, template.Type, withChanges(config, map[string]any{"category": "CPU"}), "category", "an endpoint is linked to (e ("+endpoint.Get("id").(string)+"))")
+	expectRejection(t, d, p, template, template.Type, withChanges(config, map[string]any{"serverless": false}), "serverless", "an endpoint is linked to")
 	must.Succeed(t, p.Destroy(endpoint).Err())
 	apply(t, p, template.Type, template, withChanges(config, map[string]any{"category": "CPU"}), "replace")
 }

@@ -133,9 +133,9 @@ func TestValueOfTheOtherVersion(t *testing.T) {
 		return map[string]any{"persistent": map[string]any{"size": size, "path": "/a"}}
 	}
 	for _, c := range []struct {
-		typeName, at    string // at is the attribute's path, or "" if the version can't update the object
-		created, kept   api.Version
-		config, refused map[string]any
+		typeName, at     string // at is the attribute's path, or "" if the version can't update the object
+		created, kept    api.Version
+		config, rejected map[string]any
 	}{
 		{volumeType, "size", api.V1, api.V2, map[string]any{"size": 5, "data_center": "US-TX-3"}, map[string]any{"data_center": "EU-RO-1"}},
 		{volumeType, "size", api.V2, api.V1, map[string]any{"size": 4001, "data_center": "US-TX-3"}, map[string]any{"size": 4002}},
@@ -159,7 +159,7 @@ func TestValueOfTheOtherVersion(t *testing.T) {
 			must.ErrorContains(t, p.Plan(c.typeName, state, config).Diagnostics.Err(), "API v1")
 			continue
 		}
-		expectRefusal(t, d, p, apply(t, p, c.typeName, state, config, "update"), c.typeName, withChanges(config, c.refused), c.at, "Size out of bounds")
+		expectRejection(t, d, p, apply(t, p, c.typeName, state, config, "update"), c.typeName, withChanges(config, c.rejected), c.at, "Size out of bounds")
 	}
 }
 

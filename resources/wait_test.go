@@ -100,12 +100,12 @@ func TestWaitPlan(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
 	noState := tfdrive.State{}
-	expectRefusal(t, d, p, noState, podType, cpuPod(withChanges(waitFor(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
-	expectRefusal(t, d, p, noState, podType, cpuPod(waitFor(map[string]any{"port": 80}, "1m")), "wait_for.port", `such as "80/tcp"`)
-	expectRefusal(t, d, p, noState, podType, cpuPod(map[string]any{"timeouts": map[string]any{"create": "soon"}}), "timeouts.create", "expected a duration")
+	expectRejection(t, d, p, noState, podType, cpuPod(withChanges(waitFor(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
+	expectRejection(t, d, p, noState, podType, cpuPod(waitFor(map[string]any{"port": 80}, "1m")), "wait_for.port", `such as "80/tcp"`)
+	expectRejection(t, d, p, noState, podType, cpuPod(map[string]any{"timeouts": map[string]any{"create": "soon"}}), "timeouts.create", "expected a duration")
 	endpoint := map[string]any{"name": "e", "image": "i"}
-	expectRefusal(t, d, p, noState, "gpucloud_endpoint", withChanges(endpoint, waitFor(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
-	expectRefusal(t, d, drive(t, d, api.V1), noState, "gpucloud_endpoint", withChanges(map[string]any{"name": "e", "template_id": "t"}, waitFor(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
+	expectRejection(t, d, p, noState, "gpucloud_endpoint", withChanges(endpoint, waitFor(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
+	expectRejection(t, d, drive(t, d, api.V1), noState, "gpucloud_endpoint", withChanges(map[string]any{"name": "e", "template_id": "t"}, waitFor(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
 }
 
 // The apply of an endpoint waits for a ready worker and for the rollout of the newest release. If
