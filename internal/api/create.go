@@ -17,8 +17,8 @@ import (
 )
 
 // Create sends a POST and returns the created object. If the answer is lost (no answer, a 5xx, a
-// broken body), it adopts an object only if the object didn't exist before the POST, isn't from
-// another create of this run, isn't in the run's state, and equals want in everything that the API returns.
+// broken body), it looks for an object that equals want in everything that the API returns. It adopts the object
+// only if it didn't exist before the POST, isn't from another create of this run, and isn't in the run's state.
 //
 //   - If names are unique, the candidate is the object with the name.
 //   - Otherwise every such object is a candidate. If several creates of this run sent the same body
@@ -28,9 +28,9 @@ import (
 //     be deleted now, it is returned with an error, so that the caller doesn't lose it.
 //
 // An object that existed before is never adopted, even if it is equal: it may belong to another
-// configuration. The POST is repeated only if a unique name would prevent a second object, or
-// if the server asks for it (503 with Retry-After) and nothing new is visible. If the outcome
-// stays unclear, the error is an *UnresolvedCreateError.
+// configuration. If a unique name would prevent a second object, the POST is repeated. It is also repeated if
+// the server asks for it (503 with Retry-After) and no new object is visible. If the outcome stays unclear, the
+// error is an *UnresolvedCreateError.
 //
 // Sources: docs/guides/adoption.md; field notes, "create may be ambiguous".
 func (r *Collection[T]) Create(ctx context.Context, want T) (T, error) {

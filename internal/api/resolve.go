@@ -242,15 +242,16 @@ func ExistingWarning(matches []ExistingMatch, title, typeName string) (summary, 
 	}
 	return fmt.Sprintf("An equal %s exists already: %s%s", title, m.ID, more),
 		fmt.Sprintf("No resource that was read so far manages %s, with the same name and settings. If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\n"+
-			"Otherwise, if another instance of a count or for_each manages it, or if create_before_destroy replaces it, go on: the apply creates another one.", strings.Join(ids, ", "), strings.Join(commands, "\n"))
+			"Otherwise, if another instance of a count or for_each manages it, or if create_before_destroy replaces it, ignore this warning: the apply creates another one.", strings.Join(ids, ", "), strings.Join(commands, "\n"))
 }
 
 // ExistingMatches returns the objects that a create of want could be confused with: equal ones,
-// which an interrupted run may have left, and the one with the same unique name. It uses the
-// cached list. It returns nothing if the list fails, or once this run has
-// written an object of the kind, because the list then contains the run's own objects.
-// Only the first caller gets an equal object. If all callers got it, so would each new instance of a
-// count, although an instance that is read later may manage the object.
+// which an interrupted run may have left, and the one with the same unique name. It uses the cached list, and
+// returns nothing if the list fails. It also returns nothing once this run has written an object of the kind:
+// the list would then contain the run's own objects.
+//
+// Only the first caller gets an equal object. Otherwise each new instance of a count would get it, although an
+// instance that is read later may manage it.
 func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []ExistingMatch) {
 	if !r.cache.canMatch() {
 		return nil

@@ -291,13 +291,13 @@ func (r *Collection[T]) fetchFromList(ctx context.Context, id string) (element, 
 func (r *Collection[T]) notFound(id string) error {
 	return &Error{
 		Method: http.MethodGet, URL: r.settings.BaseURL + r.path + "/" + id, Status: http.StatusNotFound, Title: "Not Found",
-		Detail: fmt.Sprintf("the %s does not exist, or not any more", r.kind),
+		Detail: fmt.Sprintf("the %s does not exist or was deleted", r.kind),
 	}
 }
 
-// confirmAbsence checks the error of a read or deletion. A 404 means that the object is gone
-// only if it has the API's form and the kind's list lacks the id, because a gateway may use the
-// same form. If the key may not list, the 404 is accepted.
+// confirmAbsence checks the error of a read or deletion. A 404 proves that the object is gone only if it has
+// the API's form and the kind's list lacks the id: a gateway may use the same form. If the key may not list, the
+// 404 is accepted.
 func (r *Collection[T]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Status == 0 || e.OtherServer == "" && e.Status != http.StatusNotFound {

@@ -84,7 +84,7 @@ func list[T any](ctx context.Context, c *Checks, check diagnostics.Check, query 
 		if c.Ceiling.USD != nil {
 			skipped += ", max_hourly_cost included"
 		}
-		c.warnOnce(check, "The catalog could not be read: %s\n\nThis plan goes on without the checks that need it (%s), for all resources.", err, skipped)
+		c.warnOnce(check, "The catalog could not be read: %s\n\nThis plan skips the checks that need it (%s) for all resources.", err, skipped)
 	}
 	return entries, err == nil
 }

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	minLong  = 8  // length from which a secret is redacted anywhere, even inside a word
-	minToken = 4  // length from which a secret is redacted as a word; shorter ones only in the position of a value
-	minLeaf  = 16 // length from which a text of a JSON document counts as a secret of its own
+	minLong  = 8  // secrets of at least this length are redacted anywhere, even inside a word
+	minToken = 4  // secrets of at least this length are redacted as words, shorter ones only in the position of a value
+	minLeaf  = 16 // texts of at least this length in a JSON document count as secrets themselves
 )
 
 // ordinaryValues are common environment values that aren't secrets. Redacting them would make logs unreadable.
