@@ -2,12 +2,14 @@ package redact
 
 import (
 	"encoding/json"
+	"fmt"
 	"html"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -43,7 +45,7 @@ func parts(secret string) []string {
 		}
 	}
 	var document any
-	if strings.HasPrefix(strings.TrimSpace(secret), "{") && json.Unmarshal([]byte(secret), &document) == nil {
+	if strings.IndexAny(strings.TrimSpace(secret), "{[") == 0 && json.Unmarshal([]byte(secret), &document) == nil {
 		walk(document, func(leaf string) {
 			if len(leaf) >= minLeaf && leaf != secret {
 				out = append(out, parts(leaf)...)
@@ -78,6 +80,7 @@ func spellings(secret string) []string {
 		secret,
 		unquoted(string(quoted)),
 		unquoted(JSON(secret)),
+		unquoted(asciiJSON(secret)),
 		unquoted(strconv.Quote(secret)),
 		unquoted(strconv.QuoteToASCII(secret)),
 		url.QueryEscape(secret),
@@ -92,6 +95,21 @@ func spellings(secret string) []string {
 // mayBeEncoded reports whether one of the encodings may change a character.
 func mayBeEncoded(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+}
+
+// asciiJSON returns the JSON of a text as Python writes it: only with ASCII characters.
+func asciiJSON(text string) string {
+	var out []byte
+	for _, r := range JSON(text) {
+		if r < utf8.RuneSelf {
+			out = append(out, byte(r))
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
+		}
+	}
+	return string(out)
 }
 
 func unquoted(quoted string) string { return quoted[1 : len(quoted)-1] }
