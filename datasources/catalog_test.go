@@ -88,7 +88,7 @@ func TestGPUTypeRules(t *testing.T) {
 		{map[string]any{}, []string{"id: Missing id or name"}},
 		{map[string]any{"id": "a", "name": "b"}, []string{"name: Both id and name"}},
 		{map[string]any{"id": "NVIDIA Bog"}, []string{"id:", `no GPU type with the id NVIDIA Bog; similar: NVIDIA Big`, "GET", "/v2/catalog/gpus/NVIDIA%20Bog: 404", "request id"}},
-		{map[string]any{"id": "Big"}, []string{"but one of that name, NVIDIA Big: set name instead of id"}},
+		{map[string]any{"id": "Big"}, []string{"but NVIDIA Big has this name: set name instead of id"}},
 		{map[string]any{"name": "NVIDIA Big"}, []string{"name:", `it is the id of one, named "Big": set id instead of name`}},
 		{map[string]any{"name": "Tvin"}, []string{`no GPU type is named "Tvin"; these are similar: "Twin" (NVIDIA Twin), "Twin" (NVIDIA Twin Max)`}},
 		{map[string]any{"name": "Twin"}, []string{`2 GPU types are named "Twin"`, "NVIDIA Twin, NVIDIA Twin Max"}},

@@ -41,7 +41,7 @@ func (d *deployment) ensureVerified(ctx context.Context, url string) error {
 		return nil
 	}
 	lookUp := func() (struct{}, bool) { return struct{}{}, d.Answered() }
-	operation := "looking whether the management API answers at " + d.settings.BaseURL
+	operation := "checking whether the management API answers at " + d.settings.BaseURL
 	_, err := share(ctx, &d.verification.flight, "", operation, lookUp, func(ctx context.Context) (struct{}, error) {
 		var firstErr error
 		probes := slices.Clone(d.verification.probes)

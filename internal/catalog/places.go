@@ -26,7 +26,7 @@ func (c *Checks) CheckPlaces(ctx context.Context, check diagnostics.Check, r Req
 	}
 	allowed := r.allowedPlaces()
 	if len(allowed) == 0 {
-		c.DataCenters.report(check, at, "No common data center", "The network volumes are in none of the data centers. %s Choose data centers of the volumes, or volumes of the data centers.", r.describePlaces())
+		c.DataCenters.report(check, at, "No common data center", "The network volumes are in none of the data centers. %s Choose data centers that have the volumes, or volumes in these data centers.", r.describePlaces())
 		return
 	}
 	if !r.ComputeKnown || c.client.Version == api.V1 || c.hasUnknownPlace(ctx, check, r) {
@@ -179,7 +179,7 @@ func (c *Checks) CheckStock(ctx context.Context, check diagnostics.Check, r Requ
 		slices.Sort(stocked)
 		effect += " There is stock in " + strings.Join(stocked, ", ") + "."
 	}
-	c.Stock.report(check, r.computeAt(), "Out of stock", "The catalog has none of %s in stock for %s%s. %s",
+	c.Stock.report(check, r.computeAt(), "Out of stock", "The catalog shows no stock of %s for %s%s. %s",
 		strings.Join(idsOf(offers, func(o offer) string { return o.id }), ", "), r.productName(), location, effect)
 }
 

@@ -47,7 +47,7 @@ func (r *kindResource[M]) checkAnswer(plan tfsdk.Plan, state *tfsdk.State, id st
 		texts[i] = d.text(r.kind.Schema)
 	}
 	const summary = "The deployment answered other values than it was sent"
-	check, detail := diagnostics.Check{Diagnostics: diags}, fmt.Sprintf("The deployment answered %s, of the %s %s.", strings.Join(texts, "; "), r.kind.Title, id)
+	check, detail := diagnostics.Check{Diagnostics: diags}, fmt.Sprintf("For the %s %s, the deployment answered %s.", r.kind.Title, id, strings.Join(texts, "; "))
 	if created {
 		state.Raw = tftypes.NewValue(state.Raw.Type(), got)
 		check.Warn(differences[0].attribute, summary, "%s The object exists. The next plan shows what the deployment stored, and the next apply sends the planned values again.", detail)
@@ -113,7 +113,7 @@ func fillUnknown(want, got tftypes.Value) tftypes.Value {
 // text describes the difference, without values that may be secrets.
 func (d difference) text(s schema.Schema) string {
 	if d.isSecret(s) {
-		return "another " + d.attribute + " than was sent"
+		return "another value of " + d.attribute + " than it was sent"
 	}
 	return fmt.Sprintf("%s = %s instead of %s", d.attribute, formatValue(d.got), formatValue(d.want))
 }

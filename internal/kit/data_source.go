@@ -142,7 +142,7 @@ func (l Lookup) ByName(listed []api.NamedObject, name string) (id string, err er
 	case 0:
 		err = fmt.Errorf("no %s is named %q; %s", l.Title, name, l.nearNames(listed, name))
 	default:
-		err = fmt.Errorf("%d %s are named %q: set id instead of name, to one of %s", len(matches), l.Plural, name, strings.Join(matches, ", "))
+		err = fmt.Errorf("%d %s are named %q: instead of name, set id to one of %s", len(matches), l.Plural, name, strings.Join(matches, ", "))
 	}
 	return "", &diagnostics.AttributeError{Attribute: "name", Err: err}
 }
@@ -183,7 +183,7 @@ func (l Lookup) UnknownID(listed []api.NamedObject, id string, notFound error) e
 	var ids []string
 	for _, o := range listed {
 		if o.Name == id {
-			hint = fmt.Sprintf(", but one of that name, %s: set name instead of id", o.ID)
+			hint = fmt.Sprintf(", but %s has this name: set name instead of id", o.ID)
 		}
 		ids = append(ids, o.ID)
 	}

@@ -50,7 +50,7 @@ type privateState struct {
 var privateVersion = 1
 
 // errNewerPrivate marks a private state from a newer release.
-var errNewerPrivate = errors.New("a newer release of the provider has written it")
+var errNewerPrivate = errors.New("a newer release wrote it")
 
 // loadPrivate fills the model's private part from the private state. Imported and moved objects have none.
 func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, diags *diag.Diagnostics) {
@@ -65,7 +65,7 @@ func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, dia
 	name := fmt.Sprintf("the %s %s", k.Title, k.id(m).ValueString())
 	switch err := readPrivate(text, part); {
 	case errors.Is(err, errNewerPrivate):
-		diags.AddError("The state is of a newer release of the provider", fmt.Sprintf("The private part of the state of %s can't be read: %s. Use that release.", name, err))
+		diags.AddError("A newer release of the provider wrote the state", fmt.Sprintf("The private part of the state of %s can't be read: %s. Use that release.", name, err))
 	case err != nil:
 		reflect.ValueOf(part).Elem().SetZero()
 		planrule.WarnOfUnreadable(diags, name, err)
@@ -105,7 +105,7 @@ func (k *Kind[M]) savePrivate(ctx context.Context, m *M, p planrule.Private, dia
 		notes, err = json.Marshal(privateState{&privateVersion, notes})
 	}
 	if err != nil {
-		diags.AddError("Could not keep the private state", err.Error())
+		diags.AddError("Could not save the private state", err.Error())
 		return
 	}
 	diags.Append(p.SetKey(ctx, kindKey, notes)...)

@@ -39,7 +39,7 @@ func readDocument(text []byte) ([]instance, error) {
 	d := json.NewDecoder(bytes.NewReader(utf8Text(text)))
 	d.UseNumber()
 	if err := d.Decode(&document); err != nil {
-		return nil, fmt.Errorf("invalid input: expected what `terraform show -json` or `terraform state pull` prints, got %w", userError(err))
+		return nil, fmt.Errorf("invalid input: expected the output of `terraform show -json` or `terraform state pull`, got %w", userError(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("invalid input: expected one state, got text after its end; run migrate once for each state")

@@ -61,7 +61,7 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 		p.CreatedHere = created != nil
 		if seen, _ := req.Private.GetKey(ctx, SeenKey); string(seen) == NotSeen {
 			resp.Diagnostics.AddError("The moved object has not been read", "Its state comes from another provider and has little more than the id, so this plan would replace the object. "+
-				"Plan with a refresh: without -refresh=false.")
+				"Plan without -refresh=false.")
 		}
 	}
 	return p
