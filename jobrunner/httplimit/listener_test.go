@@ -137,7 +137,7 @@ func TestLimitPerAddress(t *testing.T) {
 
 // At the limit of all connections, a connection is evicted if it is idle or sent no request for a
 // second, but not while it has a request in flight.
-func TestLimitOfAll(t *testing.T) {
+func TestLimitOfAllConnections(t *testing.T) {
 	b := serveBounded(t, httplimit.Config{Max: 3})
 	silent := b.connect("192.0.2.1", "")
 	idle := b.connect("192.0.2.1", "/")

@@ -136,7 +136,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-func TestTimes(t *testing.T) {
+func TestTimeOutAndTTL(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.submit(`{"input": {}, "policy": {"executionTimeout": 5000, "ttl": 30000}}`)
 		sleep(10) // waiting isn't execution time

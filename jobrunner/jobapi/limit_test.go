@@ -124,7 +124,7 @@ func (d *deployment) holdRequests(ctx context.Context, n int, path string, body 
 	return openRequests
 }
 
-func TestOpenRunSyncs(t *testing.T) {
+func TestOpenRunSyncRequests(t *testing.T) {
 	configure, otherKey, _ := addUsers(t)
 	bubble(t, func(t *testing.T, d *deployment) {
 		ctx, disconnect := context.WithCancel(t.Context())
@@ -157,7 +157,7 @@ func TestOpenRunSyncs(t *testing.T) {
 }
 
 // A request whose body is still arriving counts as open.
-func TestOpenRuns(t *testing.T) {
+func TestOpenRunRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		var mu sync.Mutex
 		var senders []*io.PipeWriter

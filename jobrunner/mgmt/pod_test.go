@@ -390,7 +390,7 @@ func TestPodBodySizeWithTemplate(t *testing.T) {
 }
 
 // A pod's requirements on the machine show in its answer.
-func TestPodGPUMachine(t *testing.T) {
+func TestPodMachineRequirements(t *testing.T) {
 	d := deploy(t)
 	got := d.mustSend(201, "POST", "/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4","count":2,"minRamPerGpu":3000,"minVcpuCountPerGpu":5000}}`)
 	d.expectMembers(got, map[string]string{"gpu": `{"id":"NVIDIA L4","count":2,"vcpuCount":10000,"memory":6000}`})

@@ -122,7 +122,7 @@ func TestEndpointSettingsInTwoVersions(t *testing.T) {
 }
 
 // An endpoint follows a template that version 1 sets, and copies one that version 2 sets.
-func TestLinks(t *testing.T) {
+func TestTemplateLinks(t *testing.T) {
 	d := deploy(t)
 	template := d.createServerlessTemplateV1("t")
 	id := d.create("/v1/endpoints", `{"templateId":"`+template+`"}`)

@@ -138,7 +138,7 @@ func (f *fixture) runJob(n engine.NewJob, r engine.Report) engine.Job {
 
 func sleep(seconds float64) { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 
-func TestBodyOfACall(t *testing.T) {
+func TestCallBody(t *testing.T) {
 	for name, c := range map[string]struct {
 		report engine.Report
 		want   string
