@@ -90,6 +90,7 @@ type answer struct {
 	header http.Header
 	body   map[string]any
 	raw    string
+	closes bool // the connection
 }
 
 func (d *deployment) do(method, path, body string, header ...string) answer {
@@ -106,7 +107,7 @@ func (d *deployment) send(method, path string, body io.Reader, header ...string)
 	resp := d.begin(d.t.Context(), method, path, body, header...)
 	defer resp.Body.Close()
 	raw := must.Do(io.ReadAll(resp.Body))(d.t)
-	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
+	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw), closes: resp.Close}
 	must.Equal(d.t, json.Unmarshal(raw, &a.body), nil, method, path, "answered", a.status, "but not with a JSON object", string(raw))
 	return a
 }

@@ -153,9 +153,6 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	done, err := a.admit(user, op, t, endpoint)
 	if err != nil {
-		if r.ContentLength != 0 { // without this header, net/http would read the body, even a slow one, before it responds
-			w.Header().Set("Connection", "close")
-		}
 		return err
 	}
 	defer done()

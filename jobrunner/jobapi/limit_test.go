@@ -51,7 +51,7 @@ func (d *deployment) countAccepted(method, path, body string) (n int, retryAfter
 	for {
 		a := d.do(method, path, body)
 		if a.status == 429 {
-			must.Hold(d.t, a.body["error"] != nil && len(a.body) == 1, path, "the error lacks the cause:", a.raw)
+			must.Hold(d.t, a.body["error"] != nil && len(a.body) == 1 && !a.closes, path, "the error lacks the cause, or closes the connection:", a.raw, a.closes)
 			return n, a.header.Get("Retry-After")
 		}
 		n++
