@@ -95,7 +95,6 @@ type Refusal struct {
 	Faults     []string // faults of the body
 	Allow      []string // methods that the path allows
 	RetryAfter string   // seconds; "" for no header
-	Close      bool     // close the connection instead of reading the rest of the body
 }
 
 func Refuse(status int, format string, args ...any) *Refusal {
@@ -176,9 +175,6 @@ func (f Form) WriteRefusal(w http.ResponseWriter, r *Refusal) {
 	if r.RetryAfter != "" {
 		h.Set("Retry-After", r.RetryAfter)
 	}
-	if r.Close {
-		h.Set("Connection", "close")
-	}
 	switch status := r.Status; f {
 	case ProblemForm:
 		write(w, status, f.BodyMedia(), Encode(problem{http.StatusText(status), status, r.Text, r.Faults}))
@@ -243,17 +239,14 @@ func unavailable(retryAfter, text string) *Refusal {
 	return &Refusal{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: retryAfter}
 }
 
-// BodyRefused returns the answer to a request whose body couldn't be read. If memory is short or the
-// deployment stops, the server doesn't read the rest of the body.
+// BodyRefused returns the answer to a request whose body couldn't be read.
 func BodyRefused(ctx context.Context, err error) *Refusal {
 	tooLarge := new(http.MaxBytesError)
 	switch {
 	case errors.As(err, &tooLarge):
 		return Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
 	case errors.Is(err, httplimit.ErrMemory), httplimit.ServerStops(ctx):
-		refusal := shortage(ctx, err)
-		refusal.Close = true
-		return refusal
+		return shortage(ctx, err)
 	case errors.Is(err, httplimit.ErrSlowBody):
 		return Refuse(http.StatusRequestTimeout, "%s", err)
 	}

@@ -38,9 +38,7 @@ const (
 func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple int64) ([]byte, *httplimit.Reservation, error) {
 	body, reservation, err := a.Bodies.ReadBody(r, http.MaxBytesReader(w, r.Body, limit), limit, multiple, false)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		refusal := httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send a reference to the data instead, such as a URL", limit)
-		refusal.Close = true // instead of reading the rest
-		return nil, nil, refusal
+		return nil, nil, httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send a reference to the data instead, such as a URL", limit)
 	}
 	if err != nil {
 		return nil, nil, httpanswer.BodyRefused(r.Context(), err)

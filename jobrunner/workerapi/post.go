@@ -94,9 +94,6 @@ func (a *api) readPost(r *http.Request) (p post, reservation *httplimit.Reservat
 		r.ContentLength = maxBody + 1
 	}
 	body, reservation, err := a.Bodies.ReadBody(r, io.LimitReader(r.Body, maxBody+1), maxBody+1, 1, true)
-	if errors.Is(err, httplimit.ErrMemory) {
-		return p, nil, err // keeps the connection for the retry
-	}
 	if err != nil {
 		return p, nil, httpanswer.BodyRefused(r.Context(), err)
 	}
