@@ -305,7 +305,7 @@ func (a *Allocator) Stock() map[string]catalog.Stock {
 	driver := a.inventory.Driver()
 	for _, d := range a.inventory.Devices() {
 		s := out[d.TypeID]
-		s.Memory = max(s.Memory, (d.Memory+gibibyte-1)/gibibyte) // rounded up to the catalog's size: drivers report a little less
+		s.Memory = max(s.Memory, (d.Memory+gibibyte-1)/gibibyte) // rounded up: drivers report a little less than the GPU has
 		if driver.CUDA != "" {
 			s.CUDAVersions = []string{driver.CUDA}
 		}

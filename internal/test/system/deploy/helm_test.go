@@ -226,15 +226,16 @@ func checkBudget(t *testing.T, v values, all []runtime.Object) {
 // The schema rejects invalid values with an error that names them.
 func TestChartRejects(t *testing.T) {
 	for want, v := range map[string]values{
-		"repository":  {"apiKey": values{"secret": "a"}},
-		"secretsKey":  withRequired(values{"secretsKey": nil}), // left blank
-		"service":     withRequired(values{"service": nil}),
-		"apiKey":      {"image": values{"repository": "a"}},
-		"postgresql":  withRequired(values{"replicas": 2}),
-		"replica":     withRequired(values{"replica": 2}),
-		"config":      withRequired(values{"config": values{"executor": "kubernetes"}}),
-		"digest":      withRequired(values{"image": values{"repository": "a", "digest": "sha256:1"}}),
-		"tolerations": withRequired(values{"tolerations": []any{values{"operator": "exists"}}}),
+		"repository":        {"apiKey": values{"secret": "a"}},
+		"secretsKey":        withRequired(values{"secretsKey": nil}), // left blank
+		"service":           withRequired(values{"service": nil}),
+		"apiKey":            {"image": values{"repository": "a"}},
+		"postgresql":        withRequired(values{"replicas": 2}),
+		"replica":           withRequired(values{"replica": 2}),
+		"config":            withRequired(values{"config": values{"executor": "kubernetes"}}),
+		"digest":            withRequired(values{"image": values{"repository": "a", "digest": "sha256:1"}}),
+		"tolerations":       withRequired(values{"tolerations": []any{values{"operator": "exists"}}}),
+		"tolerationSeconds": withRequired(values{"workers": values{"tolerations": []any{values{"operator": "Exists", "tolerationSeconds": 5}}}}), // jobrunner.yaml lacks it
 	} {
 		_, err := renderChart("team", v)
 		must.Hold(t, err != nil && strings.Contains(err.Error(), want), "with", v, "expected an error with", want, "and got", err)
