@@ -66,10 +66,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 // On PostgreSQL these statements use indexes even with plans that were cached while the tables were empty.
 func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	address := pgtest.Start(t)
-	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address}))(t)
-	defer db.Close()
-	e := must.Do(Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))(t)
-	defer e.Close()
+	_, db := openEmpty(t, sqldb.Config{URL: address})
 	pgtest.Exec(t, address, "VACUUM ANALYZE")
 	for _, statement := range byIndex {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
