@@ -105,13 +105,17 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 	return claimed, err
 }
 
-// dropLeadership closes all queues and drops their changes, because other processes have removed this process.
-func (e *Engine) dropLeadership() {
+func (e *Engine) closeQueues() {
 	for _, q := range e.loadedQueues() {
 		q.mu.Lock()
 		q.close()
 		q.mu.Unlock()
 	}
+}
+
+// dropLeadership closes all queues and drops their changes, because other processes have removed this process.
+func (e *Engine) dropLeadership() {
+	e.closeQueues()
 	e.commits.mu.Lock()
 	dropped := e.commits.renew()
 	e.commits.mu.Unlock()

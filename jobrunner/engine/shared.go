@@ -80,6 +80,9 @@ func (e *Engine) join(ctx context.Context) error {
 		return tx.QueryRow(insertProcess, id, e.Node.URL, e.Node.FolderID).Scan(&number)
 	})
 	if err == nil {
+		e.loading.Lock()
+		defer e.loading.Unlock()
+		e.closeQueues() // before later changes have the new id
 		e.number.Store(number)
 		e.id.Store(&id)
 		e.beatAt.Store(&sentAt)

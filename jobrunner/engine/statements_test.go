@@ -231,6 +231,14 @@ func TestFormerLeaderStoresNothing(t *testing.T) {
 	must.ErrorIs(t, err, ErrNotLeader, "storing the former leader's commit again")
 }
 
+// A process that gets a new id leads no endpoint: changes of its queues must not be stored under the new id.
+func TestNewIDEndsLeadership(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t)})
+	must.Do(e.lock(t.Context(), "ep"))(t).unlock()
+	must.Succeed(t, e.join(t.Context()))
+	must.Hold(t, e.loadedQueue("ep") == nil, "the process still has the queue")
+}
+
 // If the disk is full, the changes that still fit are stored. When the rest is stored later, they aren't stored
 // again, over later changes.
 func TestPartOfACommitOnAFullDisk(t *testing.T) {
