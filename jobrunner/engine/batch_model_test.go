@@ -58,10 +58,8 @@ type modelRequest struct {
 
 func (b *modelBatch) count(states ...engine.State) (n int) {
 	for _, r := range b.requests {
-		for _, s := range states {
-			if r.state == s {
-				n++
-			}
+		if slices.Contains(states, r.state) {
+			n++
 		}
 	}
 	return n

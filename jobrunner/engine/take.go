@@ -3,7 +3,39 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 )
+
+// Take is a request for jobs.
+type Take struct {
+	Endpoint   string
+	Worker     string        // unique among the workers of the endpoint
+	Max        int           // maximum number of jobs
+	Timeout    time.Duration // the endpoint's execution timeout, for jobs without their own; 0 is DefaultTimeout
+	Leadership Leadership    // of the node when it started the worker: a former leader gets no job; zero skips the check
+}
+
+// Taken is a job that was handed to a worker.
+type Taken struct {
+	Ref
+	Input    []byte
+	Rest     []byte // the other members of the submission, or nil
+	Retries  int
+	Delay    time.Duration // time in the queue
+	Deadline time.Time     // end of the execution timeout
+
+	LowPriority bool
+
+	storedKey int64 // key of a job whose input has to be read from the store, or 0
+}
+
+// Ref identifies one attempt of a worker to run a job.
+type Ref struct {
+	Endpoint string
+	ID       string
+	Worker   string
+	Attempt  int
+}
 
 // loadInputs adds the inputs that aren't in memory. If it fails, it returns the jobs to the queue.
 func (e *Engine) loadInputs(ctx context.Context, jobs []Taken) ([]Taken, error) {

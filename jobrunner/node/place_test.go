@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -51,13 +52,7 @@ func TestPlan(t *testing.T) {
 			before[string(id)] = true
 		}
 		p := newPlan(endpoints, leaders, c.nodes, before)
-		claim, leaderless := "", ""
-		for _, id := range p.claim {
-			claim += id
-		}
-		for _, id := range slices.Sorted(maps.Keys(p.leaderless)) {
-			leaderless += id
-		}
+		claim, leaderless := strings.Join(p.claim, ""), strings.Join(slices.Sorted(maps.Keys(p.leaderless)), "")
 		must.Hold(t, claim == c.claim && leaderless == c.leaderless && p.surplus == c.surplus,
 			name, "claims", claim, "of the endpoints", leaderless, "surplus", p.surplus, "expected", c.claim, "of", c.leaderless, c.surplus)
 	}

@@ -261,15 +261,15 @@ func TestFolder(t *testing.T) {
 
 // A backup that is copied over the folder of a killed process replaces the log of that process, too.
 func TestBackupOverFolder(t *testing.T) {
-	dir, copied, killed := t.TempDir(), t.TempDir(), t.TempDir()
+	dir, backup, killedDir := t.TempDir(), t.TempDir(), t.TempDir()
 	db := open(t, sqldb.Config{Dir: dir})
 	must.Succeed(t, addNote(t.Context(), db, "before", nil))
-	must.Succeed(t, sqldb.Backup(dir, copied))
+	must.Succeed(t, sqldb.Backup(dir, backup))
 	must.Succeed(t, addNote(t.Context(), db, "after", nil))
-	for _, file := range slices.Concat(must.Do(filepath.Glob(filepath.Join(dir, "*.db*")))(t), must.Do(filepath.Glob(filepath.Join(copied, "*")))(t)) {
-		must.Succeed(t, os.WriteFile(filepath.Join(killed, filepath.Base(file)), must.ReadFile(t, file), 0o600))
+	for _, file := range slices.Concat(must.Do(filepath.Glob(filepath.Join(dir, "*.db*")))(t), must.Do(filepath.Glob(filepath.Join(backup, "*")))(t)) {
+		must.Succeed(t, os.WriteFile(filepath.Join(killedDir, filepath.Base(file)), must.ReadFile(t, file), 0o600))
 	}
-	must.Equal(t, countNotes(t, open(t, sqldb.Config{Dir: killed})), 1, "rows")
+	must.Equal(t, countNotes(t, open(t, sqldb.Config{Dir: killedDir})), 1, "rows")
 }
 
 // If the target's disk is full, and not the database's disk, the error names the target.
