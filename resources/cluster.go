@@ -50,7 +50,7 @@ var Cluster = newCollectionKind(kit.Kind[cluster]{
 		pods, err := c.Clusters.Pods(ctx, got.ID)
 		if err == nil && len(pods) > 0 {
 			container := *pods[0].Container // the settings are equal in all pods
-			container.Env = withoutAccess(state.Env, container.Env)
+			container.Env = withoutAccessVariables(state.Env, container.Env)
 			state.container.flatten(container, true)
 			state.Mounts = flattenMounts(pods[0].Mounts)
 		}

@@ -92,8 +92,8 @@ func (f command) checkVersion(c diagnostics.Check, v api.Version) {
 	}
 }
 
-// expand returns the command of the model. If the object has a template, omitted parts are nil,
-// which means the template's; otherwise they are empty.
+// expand returns the command of the model. If the object has a template, omitted parts are nil
+// and inherited from it; otherwise they are empty.
 func (f command) expand(hasTemplate bool) (c api.Command) {
 	list := func(l types.List) *[]string {
 		if l.IsNull() && hasTemplate {

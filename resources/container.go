@@ -58,8 +58,8 @@ func imageAttribute(m members, text string, more ...string) schema.StringAttribu
 
 var defaultDisk = contract.Default[int64](templateMembers.setting("disk").V2) // GB
 
-// plannedDisk returns the planned size of the container disk. An omitted size is the documented
-// default. With a template it is null, which means the template's size.
+// plannedDisk returns the planned size of the container disk. If omitted, it is null with a
+// template, whose size then applies, and otherwise the documented default.
 func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
 	switch {
 	case !disk.IsNull():
@@ -101,7 +101,7 @@ func (s *container) checkImage(c diagnostics.Check) {
 }
 
 // expand returns the settings of the model. If the object has a template, omitted settings are
-// nil, which means the template's. Without a template, they are empty.
+// nil and inherited from it; otherwise they are empty.
 func (s *container) expand() *api.Container {
 	hasTemplate := !s.TemplateID.IsNull()
 	c := &api.Container{Image: pointerIfSet(s.Image), Command: s.command().expand(hasTemplate), Disk: s.Disk.ValueInt64Pointer()}

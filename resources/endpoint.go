@@ -26,7 +26,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 
 	Create: func(ctx context.Context, c *api.Client, config, plan *endpoint) error {
 		// Read the template first, so that a failure creates no endpoint.
-		template, err := plan.template(ctx, c)
+		template, err := plan.readTemplate(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		return state.recordRead(ctx, c, got)
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *endpoint) error {
-		template, err := plan.template(ctx, c)
+		template, err := plan.readTemplate(ctx, c)
 		if err != nil {
 			return err
 		}

@@ -29,8 +29,8 @@ type endpointPrivate struct {
 	AnyDataCenters []string
 }
 
-// template reads the endpoint's template. It returns nil without one.
-func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, error) {
+// readTemplate reads the endpoint's template. It returns nil without one.
+func (m *endpoint) readTemplate(ctx context.Context, c *api.Client) (*api.Template, error) {
 	if m.TemplateID.IsNull() {
 		return nil, nil
 	}
@@ -121,7 +121,7 @@ func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoi
 	}
 	m.Private.Linked = m.Private.Linked || linked
 	m.Private.Template = nil
-	t, err := m.template(ctx, c)
+	t, err := m.readTemplate(ctx, c)
 	if err != nil && !api.IsNotFound(err) {
 		return err
 	}

@@ -62,7 +62,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 		state.Private.References = state.references()
 		state.Private.EnvWO.dropChanged(c, &state.writeOnlyEnv, got.Container.Env)
 		state.flatten(got)
-		state.readAccess(c, got)
+		state.recordAccessVariables(c, got)
 		return state.readTemplateCopy(ctx, c, got)
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *pod) error {

@@ -56,7 +56,7 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	checkPersistentSize(ctx, p, p.Plan.Mounts)
 	planPodCopy(ctx, p)
 	if p.State == nil {
-		checkPodSize(p)
+		checkCreateSize(p)
 	} else {
 		planPodChange(ctx, p)
 	}
@@ -69,9 +69,9 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 }
 
-// checkPodSize rejects a configuration that exceeds the size limit of a request to create a
+// checkCreateSize rejects a configuration that exceeds the size limit of a request to create a
 // pod. Unknown values count as empty.
-func checkPodSize(p *planrule.Plan[pod]) {
+func checkCreateSize(p *planrule.Plan[pod]) {
 	size, member, memberSize := p.Plan.expand().CreateSize()
 	if size <= contract.MaxPodBody || p.Version != api.V2 {
 		return
@@ -118,7 +118,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	planReplacement(ctx, p, replaced, p.State.DataCenterIDs, p.Plan.DataCenterIDs)
 	if len(replaced) > 0 {
-		checkPodSize(p)
+		checkCreateSize(p)
 		p.Warn(replaced[0], "The pod will be replaced", "A pod can't change its %s. The apply deletes pod %s (%s) and creates another one, with a new id and other addresses. %s",
 			commaList(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), p.State.loss())
 		return
@@ -150,8 +150,8 @@ func mountsForceReplacement(p *planrule.Plan[pod]) bool {
 	return p.State.storage().Kind() != expandMounts(p.Plan.Mounts).Kind()
 }
 
-// podContainer are the attributes whose change replaces the container.
-var podContainer = []string{"image", "args", "entrypoint", "cmd", "docker_entrypoint", "disk", "env", "env_wo_version", "env_wo_keys", "ports", "registry", "mounts", "from_template"}
+// podContainerAttributes are the attributes whose change replaces the container.
+var podContainerAttributes = []string{"image", "args", "entrypoint", "cmd", "docker_entrypoint", "disk", "env", "env_wo_version", "env_wo_keys", "ports", "registry", "mounts", "from_template"}
 
 // containerChanges returns the changes that replace the container. inherited are omitted attributes
 // whose values an imported pod got from its template.
@@ -159,7 +159,7 @@ func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inhe
 	imported := p.State.Private.Imported && !p.Plan.TemplateID.IsNull()
 	state := p.State.withHidden(p.API, p.Plan.Env)
 	sameCommand := p.Plan.TemplateID.IsNull() && p.Plan.command().equals(p.State.command())
-	for _, attribute := range podContainer {
+	for _, attribute := range podContainerAttributes {
 		before, after := p.Values(ctx, attribute)
 		switch {
 		case !p.Changes(ctx, attribute) || noValue(before) && noValue(after):
@@ -175,7 +175,7 @@ func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inhe
 
 // withHidden adds to env the planned access variables that the pod has and an import hides.
 func (m pod) withHidden(c *api.Client, planned types.Map) *pod {
-	env := maps.Clone(m.Env.Elements())
+	env := m.Env.Elements() // a copy
 	for name, v := range planned.Elements() {
 		if text, ok := v.(types.String); ok && c != nil && m.Private.AccessDigests[name] == c.DigestVariable(name, text.ValueString()) {
 			env[name] = v

@@ -188,7 +188,7 @@ func (m *pod) flatten(got api.Pod) {
 	}
 	everything := imported || m.TemplateID.IsNull()
 	container := *got.Container
-	container.Env = withoutAccess(m.Env, m.withoutWriteOnly(m.Private.EnvWO, container.Env))
+	container.Env = withoutAccessVariables(m.Env, m.withoutWriteOnly(m.Private.EnvWO, container.Env))
 	m.container.flatten(container, everything)
 	m.Private.Mounts = got.Mounts
 	if everything || !m.Mounts.IsNull() {
@@ -229,9 +229,9 @@ func (m *pod) flattenCompute(got api.Pod) {
 	}
 }
 
-// withoutAccess removes from got the variables that the deployment sets on its own, unless the
+// withoutAccessVariables removes from got the variables that the deployment sets on its own, unless the
 // configured environment has them, and returns got.
-func withoutAccess(configured types.Map, got map[string]string) map[string]string {
+func withoutAccessVariables(configured types.Map, got map[string]string) map[string]string {
 	maps.DeleteFunc(got, func(name, _ string) bool {
 		_, isConfigured := configured.Elements()[name]
 		return !isConfigured && api.IsAccessVariable(name)
@@ -252,7 +252,7 @@ func (m *pod) recordApplied(c *api.Client, got api.Pod) {
 	if len(volumeIDs(mounts)) > 0 && got.Mounts.Kind() == "" {
 		m.Mounts = mounts
 	}
-	m.readAccess(c, got)
+	m.recordAccessVariables(c, got)
 	if !m.FromTemplate.IsNull() { // after an import, the next read sets it
 		m.recordCopy(c, got, true)
 	}

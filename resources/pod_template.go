@@ -136,9 +136,9 @@ func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 }
 
-// readAccess records which variables the deployment has set for SSH and Jupyter. Replacing the
+// recordAccessVariables records which variables the deployment has set for SSH and Jupyter. Replacing the
 // environment elsewhere removes them for good.
-func (m *pod) readAccess(c *api.Client, got api.Pod) {
+func (m *pod) recordAccessVariables(c *api.Client, got api.Pod) {
 	m.Private.Lost, m.Private.AccessDigests = nil, map[string]string{}
 	for _, name := range api.AccessVariables {
 		if v, ok := got.Container.Env[name]; ok {

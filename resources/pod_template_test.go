@@ -27,7 +27,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 		state := apply(t, p, podType, tfdrive.State{}, config, "create")
 		got := state.Get("from_template.image")
 		must.Hold(t, got == "builtin/echo" && !state.Contains("secret-of-t"), "from_template.image is", got, state.Value)
-		withoutAccess := func(env map[string]string) map[string]string {
+		withoutAccessVariables := func(env map[string]string) map[string]string {
 			maps.DeleteFunc(env, func(name, _ string) bool { return api.IsAccessVariable(name) })
 			return env
 		}
@@ -50,7 +50,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 			state = expectEmptyPlan(t, p, applied, config)
 			after := podOf(t, d, state).Container
 			if *after.Image != *before.Container.Image || *after.Args != *before.Container.Args || *after.Disk != *before.Container.Disk || *after.Registry != ownAuth ||
-				len(*after.Ports) != 1 || (*after.Ports)[0] != "8000/http" || !maps.Equal(withoutAccess(after.Env), withoutAccess(before.Container.Env)) {
+				len(*after.Ports) != 1 || (*after.Ports)[0] != "8000/http" || !maps.Equal(withoutAccessVariables(after.Env), withoutAccessVariables(before.Container.Env)) {
 				t.Errorf("%s was changed elsewhere, and isn't restored: %+v", attribute, after)
 			}
 		}
