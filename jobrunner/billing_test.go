@@ -203,9 +203,8 @@ func TestBilling(t *testing.T) {
 			"/pods?bucketSize=year&grouping=podId&podId=x&gpuTypeId=NVIDIA%20L4":      {0, "0", "0"},
 		} {
 			records := listRecords(path)
-			if amount, ms := sum(records, "amount"), sum(records, "timeBilledMs"); len(records) != want.records || amount != want.amount || ms != want.ms {
-				t.Errorf("%s: %d records, %s, %s ms, want %+v\n%v", path, len(records), amount, ms, want, records)
-			}
+			amount, ms := sum(records, "amount"), sum(records, "timeBilledMs")
+			must.Hold(t, len(records) == want.records && amount == want.amount && ms == want.ms, path, len(records), "records,", amount, ms, "ms, want", want, records)
 		}
 		record, _ := listRecords("/networkvolumes?bucketSize=year")[0].(map[string]any)
 		for member, want := range map[string]string{
@@ -376,16 +375,13 @@ func TestBillingParameters(t *testing.T) {
 		for query, want := range map[string]string{
 			"bucketSize=minute": "bucketSize", "startTime=x": "startTime", "endTime=x": "endTime", "startTime=2026-06-02T00:00:00Z&endTime=2026-06-01T00:00:00Z": "is not before",
 		} {
-			if got, _, text := d.do("GET", "/v1/billing"+path+"?"+query, ""); got != 400 || !strings.Contains(text, want) || !strings.HasPrefix(text, `{"message":`) {
-				t.Errorf("/v1/billing%s?%s: %d %s", path, query, got, text)
-			}
+			got, _, text := d.do("GET", "/v1/billing"+path+"?"+query, "")
+			must.Hold(t, got == 400 && strings.Contains(text, want) && strings.HasPrefix(text, `{"message":`), "/v1/billing"+path+"?"+query, "is answered", got, text, "want 400 with", want)
 		}
 		d.must(200, "GET", "/v1/billing"+path+"?lastN=0", "") // version 2 alone has it
 	}
 	for path, status := range map[string]int{"/pods?grouping=endpointId": 400, "/pods?grouping=podId": 200, "/endpoints?grouping=x": 400, "/endpoints?grouping=podId": 200} {
-		if got, _, text := d.do("GET", "/v1/billing"+path, ""); got != status {
-			t.Errorf("/v1/billing%s: %d %s", path, got, text)
-		}
+		d.must(status, "GET", "/v1/billing"+path, "")
 	}
 	// The last buckets include the current one.
 	now := d.stopClock()

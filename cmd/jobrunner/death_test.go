@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -96,11 +95,8 @@ raise SystemExit(1)
 		return len(list.Workers) == 1 && list.Workers[0].Status == "UNHEALTHY" && strings.Contains(list.Workers[0].Reason, "its log")
 	})
 	reason := list.Workers[0].Reason
-	if !strings.HasPrefix(reason, "it ended right after its start, with exit status 1. The end of its log:\n") ||
-		!strings.HasSuffix(reason, "\nKeyError: 'the cause'") || strings.Contains(reason, "heartbeat") || len(reason) > 2000 {
-		quoted, _ := json.Marshal(reason)
-		t.Errorf("the reason is %s", quoted)
-	}
+	must.Hold(t, strings.HasPrefix(reason, "it ended right after its start, with exit status 1. The end of its log:\n") &&
+		strings.HasSuffix(reason, "\nKeyError: 'the cause'") && !strings.Contains(reason, "heartbeat") && len(reason) <= 2000, "the reason is", reason)
 }
 
 // A result that a worker posted while the database was unavailable survives a kill of the jobrunner.

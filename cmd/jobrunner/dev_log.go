@@ -131,7 +131,6 @@ func (h terminalHandler) Handle(_ context.Context, r slog.Record) error {
 func (h terminalHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return terminalHandler{h.t, slices.Concat(h.attrs, attrs)}
 }
-
 func (h terminalHandler) WithGroup(string) slog.Handler { return h }
 
 // repeatFilter shows the log of a failed worker only once. It holds back the lines of the next worker while they

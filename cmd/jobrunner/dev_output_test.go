@@ -134,9 +134,8 @@ runpod.serverless.start({"handler": handler})
 			t.Parallel()
 			file := filepath.Join(sdkFolder(t), "handler.py")
 			writeFile(t, file, c.text)
-			if stdout, stderr, status := runDevOnce(t, file); status != 2 || stdout != "" || !strings.Contains(stderr, c.want) {
-				t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
-			}
+			stdout, stderr, status := runDevOnce(t, file)
+			must.Hold(t, status == 2 && stdout == "" && strings.Contains(stderr, c.want), "it ended with", status, "and wrote", stdout, "and to stderr", stderr)
 		})
 	}
 	for name, c := range map[string]struct {
@@ -152,9 +151,8 @@ runpod.serverless.start({"handler": handler})
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), name)
 			writeFile(t, file, c.text)
-			if stdout, stderr, status := runDevOnce(t, file); status != c.status || stdout != c.stdout || !strings.Contains(stderr, c.stderr) {
-				t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
-			}
+			stdout, stderr, status := runDevOnce(t, file)
+			must.Hold(t, status == c.status && stdout == c.stdout && strings.Contains(stderr, c.stderr), "it ended with", status, "and wrote", stdout, "and to stderr", stderr)
 		})
 	}
 	t.Run("timed out", func(t *testing.T) {
@@ -315,9 +313,8 @@ func TestDevChecksTheWorkersEnvironment(t *testing.T) {
 	stdout, stderr, status := runDevOnce(t, file, "--env=PYTHONPATH="+modules)
 	must.Hold(t, status == 0 && stdout == "1\n", "with a variable of the workers, it ended with", status, "and wrote", stdout, stderr)
 	env := environment(t.TempDir(), "PYTHONPATH="+modules)
-	if _, stderr, status := execute(t, env, "", "dev", file, "--once"); status != 2 || !strings.Contains(stderr, "which is missing in its Python") {
-		t.Errorf("with a variable of the shell, it ended with %d: %s", status, stderr)
-	}
+	_, stderr, status = execute(t, env, "", "dev", file, "--once")
+	must.Hold(t, status == 2 && strings.Contains(stderr, "which is missing in its Python"), "with a variable of the shell, it ended with", status, "and wrote", stderr)
 }
 
 // dev prints why a project tool can't create its environment. doctor doesn't run the tool.
@@ -337,7 +334,6 @@ func TestProjectToolFails(t *testing.T) {
 	out := run("doctor", "--listen=127.0.0.1:0")
 	_, err := os.Stat(filepath.Join(path, "ran"))
 	must.Hold(t, err != nil && strings.Contains(out, "from uv, which prepares it when a handler starts"), "doctor ran the tool, or says", out)
-	if out := run("dev", "handler.py", "--once"); !strings.HasPrefix(out, "no such index\njobrunner: preparing the Python from uv failed: ") || !strings.HasSuffix(out, "/uv run python -c 'import sys; print(sys.executable)': exit status 2\n") {
-		t.Errorf("dev says\n%s", out)
-	}
+	out = run("dev", "handler.py", "--once")
+	must.Hold(t, strings.HasPrefix(out, "no such index\njobrunner: preparing the Python from uv failed: ") && strings.HasSuffix(out, "/uv run python -c 'import sys; print(sys.executable)': exit status 2\n"), "dev says", out)
 }

@@ -201,9 +201,7 @@ def handler(job):
 runpod.serverless.start({"handler": handler})
 `)
 	stdout, stderr, status := runDevOnce(t, file)
-	if stdout != "[]\n" || status != 0 || !strings.Contains(stderr, "Its handler streamed 2 chunks, which are not in the output (return_aggregate_stream adds them): ") {
-		t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
-	}
+	must.Hold(t, stdout == "[]\n" && status == 0 && strings.Contains(stderr, "Its handler streamed 2 chunks, which are not in the output (return_aggregate_stream adds them): "), "it ended with", status, "and wrote", stdout, "and to stderr", stderr)
 }
 
 // dev --once uses a free port by default. It exits with 4 if something other than the job fails, and with 2 if it is called wrongly.

@@ -10,7 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,9 +49,7 @@ func TestWatch(t *testing.T) {
 	for _, name := range names {
 		writeFile(t, inDir(name), "22")
 	}
-	if got, want := w.changed(), []string{"config/model.yaml", "handler.py", "helper.py", "pkg/deep/one.py"}; !slices.Equal(got, want) {
-		t.Errorf("%v changed, not %v", got, want)
-	}
+	must.Equal(t, w.changed(), []string{"config/model.yaml", "handler.py", "helper.py", "pkg/deep/one.py"}, "changes after all files were written")
 	writeFile(t, filepath.Join(otherDir, "lib", "x.py"), "22")
 	writeFile(t, filepath.Join(otherDir, "lib", "y.txt"), "22")
 	got = w.changed()

@@ -202,9 +202,8 @@ line ends
 		out, stderr, code := j.run("", "run", ids["any"], "--input", `{"op":"sleep","output":7}`)
 		must.Hold(t, out == "7\n" && code == 0, "exit status", code, "stdout", out, "stderr", stderr)
 		for _, nameOrID := range []string{"any", ids["logs"]} {
-			if _, stderr, code := j.run("", "run", nameOrID); !strings.Contains(stderr, `this API key can't use an endpoint with the id "`+nameOrID) || code != 2 {
-				t.Errorf("a job of %s: exit status %d, stderr %q", nameOrID, code, stderr)
-			}
+			_, stderr, code := j.run("", "run", nameOrID)
+			must.Hold(t, strings.Contains(stderr, `this API key can't use an endpoint with the id "`+nameOrID) && code == 2, "a job of", nameOrID, "exit status", code, "stderr", stderr)
 		}
 	})
 
@@ -247,15 +246,13 @@ line ends
 
 	t.Run("no answer", func(t *testing.T) {
 		j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL=http://127.0.0.1:1")}
-		if _, stderr, code := j.run("", "run", "any"); !strings.Contains(stderr, "connection refused") || code != 4 {
-			t.Errorf("exit status %d, stderr %q", code, stderr)
-		}
+		_, stderr, code := j.run("", "run", "any")
+		must.Hold(t, strings.Contains(stderr, "connection refused") && code == 4, "exit status", code, "stderr", stderr)
 	})
 
 	t.Run("the key of this machine stays here", func(t *testing.T) {
 		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL=https://gpus.invalid")}
-		if _, stderr, code := j.run("", "run", "any"); !strings.Contains(stderr, "no API key for https://gpus.invalid: set GPUCLOUD_API_KEY") || code != 2 {
-			t.Errorf("exit status %d, stderr %q", code, stderr)
-		}
+		_, stderr, code := j.run("", "run", "any")
+		must.Hold(t, strings.Contains(stderr, "no API key for https://gpus.invalid: set GPUCLOUD_API_KEY") && code == 2, "exit status", code, "stderr", stderr)
 	})
 }

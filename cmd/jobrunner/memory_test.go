@@ -5,7 +5,6 @@ package main_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -113,17 +112,11 @@ func TestOutputsShareMemory(t *testing.T) {
 	for range 100 {
 		p.startRequest("GET", "/v2/"+id+"/status/"+job.ID, 0, nil).(*net.TCPConn).SetReadBuffer(4 << 10)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	for ; ; time.Sleep(100 * time.Millisecond) {
-		resp, text, err := send(ctx, http.MethodGet, p.url+"/v2/"+id+"/status/"+job.ID, "k", "")
-		must.Require(t, resp != nil, err)
-		if resp.StatusCode == http.StatusServiceUnavailable {
-			continue
-		}
-		must.Hold(t, resp.StatusCode == 200 && len(text) >= size && err == nil, "the client that reads", resp.StatusCode, len(text), "bytes", err)
-		break
-	}
+	waitUntil(t, "the output for a client that reads", func() bool {
+		resp, text, err := send(t.Context(), http.MethodGet, p.url+"/v2/"+id+"/status/"+job.ID, "k", "")
+		must.Require(t, resp != nil && (resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == 200 && len(text) >= size && err == nil), "the client that reads got", resp, len(text), "bytes", err)
+		return resp.StatusCode == 200
+	})
 	// Without the limit, the outputs would use 2,000 MB, in several copies.
 	p.checkPeakMemory(270, size>>20)
 }

@@ -249,10 +249,7 @@ func (h *history) recentOf(endpoint string, counts engine.Counts, others ...even
 func (h *history) events(endpoint string) events {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s := h.series(endpoint); s != nil {
-		return s.events(h.now())
-	}
-	return events{}
+	return cmp.Or(h.series(endpoint), new(series)).events(h.now())
 }
 
 // series returns the history of an endpoint, or nil if it has none. "" stands for all endpoints.

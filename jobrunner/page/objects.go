@@ -38,9 +38,8 @@ type Pod struct {
 	Cluster *store.ClusterMember `json:"cluster"`
 }
 
-const objectsAge = time.Second
-
 const (
+	objectsAge  = time.Second // maximum age of the shown objects
 	maxPods     = 50
 	maxClusters = 20
 	maxMembers  = 16 // of each cluster

@@ -91,11 +91,11 @@ func (p *Page) NewCode() string { return p.sessions.newCode() }
 
 // RecordEvent records a change of a job's state for the charts.
 func (p *Page) RecordEvent(e engine.Event) {
+	counts := &e.Counts
 	if p.AskOthers != nil {
-		p.history.recordEvent(e, nil)
-		return
+		counts = nil
 	}
-	p.history.recordEvent(e, &e.Counts)
+	p.history.recordEvent(e, counts)
 }
 
 // sample records values that change without events, such as GPU load. It uses real time, so that an advance of

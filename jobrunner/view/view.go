@@ -133,11 +133,10 @@ func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
 }
 
 func (v *View) pagePod(p store.Pod) page.Pod {
-	out := page.Pod{
+	p.Reason = v.PodReason(p)
+	return page.Pod{
 		Head: p.Head, PodState: p.PodState, Image: p.Image, Actions: pod.Actions(p), GPU: p.GPU, CPU: p.CPU, Locked: p.Locked, Cost: v.PodPrice(p), Cluster: p.Cluster,
 	}
-	out.Reason = v.PodReason(p)
-	return out
 }
 
 func (v *View) PodLog(id string) ([]run.Line, bool) { return linesOf(v.Pods.Log(id)) }
