@@ -107,12 +107,7 @@ func (r *run) chooseCases(list []*suite.Case, preflightError string) (toRun []*s
 		}
 		allRequests, allSeconds = allRequests+requests, allSeconds+seconds
 	}
-	for _, c := range possible {
-		if _, isSkipped := skipped[c.ID]; !isSkipped {
-			toRun = append(toRun, c)
-		}
-	}
-	return toRun, skipped
+	return slices.DeleteFunc(possible, func(c *suite.Case) bool { return skipped[c.ID].Verdict != "" }), skipped
 }
 
 // String returns the plan as human-readable text.

@@ -91,8 +91,7 @@ func probesOf(t *Target) (list []probe) {
 		list = append(list, probe{"jobs", t.Queue() + "/v2/" + t.Endpoint + "/health", "the health of the endpoint", isHealth})
 	}
 	if t.HasV2() {
-		list = append(list, probe{"v2", t.V2() + "/v2/serverless", "a list of version 2", hasArray})
-		list = append(list, probe{"v2", t.V2() + "/v2/templates", "a list of version 2", hasArray})
+		list = append(list, probe{"v2", t.V2() + "/v2/serverless", "a list of version 2", hasArray}, probe{"v2", t.V2() + "/v2/templates", "a list of version 2", hasArray})
 	}
 	if t.HasV1() {
 		list = append(list, probe{"v1", t.V1() + "/v1/containerregistryauth", "the list of registry auths of version 1", isArray})

@@ -86,6 +86,22 @@ func (o *realObjects) create(kind string) {
 // consistency is how long reads may lag behind a write.
 const consistency = 2 * time.Second
 
+// eventually waits until a condition is true, at most for the grace time: reads may lag behind.
+func eventually(c *suite.C, condition func() bool) bool {
+	return poll(c, c.Grace(), time.Second, condition)
+}
+
+// poll repeats a check at an interval until it is true, at most for patience.
+func poll(c *suite.C, patience, interval time.Duration, check func() bool) bool {
+	for waited := time.Duration(0); ; waited += interval {
+		ok := check()
+		if ok || waited >= patience {
+			return ok
+		}
+		c.Sleep(interval)
+	}
+}
+
 // recordRead finds out whether an operation reads the object. The deployment may lack an operation that isn't described.
 func (o *realObjects) recordRead(op contractOperation) {
 	var a *suite.Answer

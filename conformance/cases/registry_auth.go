@@ -2,9 +2,7 @@ package cases
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
@@ -16,12 +14,14 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 			id, name := newRegistryAuth(c)
 			eventually(c, func() bool { return isListed(c, id) })
 			found := false
-			for _, entry := range listRegistryAuths(c) {
-				auth, ok := entry.(suite.M)
-				id, isID := auth["id"].(string)
-				entryName, isName := auth["name"].(string)
-				c.Expect(ok && isID && id != "" && isName, "objects with id and name, strings", "the entry %s", suite.JSONText(entry))
-				found = found || entryName == name
+			for page := range c.Pages("v1", "/containerregistryauth") { // the description doesn't set a page size
+				for _, entry := range page.Exactly(200).Array("") {
+					auth, ok := entry.(suite.M)
+					id, isID := auth["id"].(string)
+					entryName, isName := auth["name"].(string)
+					c.Expect(ok && isID && id != "" && isName, "objects with id and name, strings", "the entry %s", suite.JSONText(entry))
+					found = found || entryName == name
+				}
 			}
 			c.Expect(found, "the registry auth "+name+" in the list", "a list without that name")
 		}},
@@ -91,36 +91,7 @@ func newRegistryAuth(c *suite.C) (id, name string) {
 	return a.Str("id"), name
 }
 
-// eventually waits until a condition is true, at most for the grace time: reads may lag behind.
-func eventually(c *suite.C, condition func() bool) bool {
-	return poll(c, c.Grace(), time.Second, condition)
-}
-
-// poll repeats a check at an interval until it is true, at most for patience.
-func poll(c *suite.C, patience, interval time.Duration, check func() bool) bool {
-	for waited := time.Duration(0); ; waited += interval {
-		ok := check()
-		if ok || waited >= patience {
-			return ok
-		}
-		c.Sleep(interval)
-	}
-}
-
-// listRegistryAuths returns the registry auths of all pages: the description doesn't set a page size.
-func listRegistryAuths(c *suite.C) (all []any) {
-	for a := range c.Pages("v1", "/containerregistryauth") {
-		all = append(all, a.Exactly(200).Array("")...)
-	}
-	return all
-}
-
-func isListed(c *suite.C, id string) bool {
-	return slices.ContainsFunc(listRegistryAuths(c), func(entry any) bool {
-		auth, _ := entry.(suite.M)
-		return auth["id"] == id
-	})
-}
+func isListed(c *suite.C, id string) bool { return c.IsListed("v1", "/containerregistryauth", id) }
 
 // judgeRegistrySecret judges that no answer about registry auths contains a password, not even a refusal.
 func judgeRegistrySecret(a api) func(*suite.C) {

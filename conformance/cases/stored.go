@@ -235,13 +235,8 @@ func judgeClearedMembers(s *objects, updateIndex int) {
 }
 
 // exclusiveFields returns the members that exclude others.
-func (s *objects) exclusiveFields() (fields []field) {
-	for _, f := range s.fields {
-		if excludedMember[f.path] != "" {
-			fields = append(fields, f)
-		}
-	}
-	return fields
+func (s *objects) exclusiveFields() []field {
+	return slices.DeleteFunc(slices.Clone(s.fields), func(f field) bool { return excludedMember[f.path] == "" })
 }
 
 // judgeDefaults judges that members that a creation omits have their defaults.
