@@ -102,7 +102,7 @@ func (a *api) addRequests(w http.ResponseWriter, r *http.Request, t target) erro
 // batchInputs returns the inputs of an array of requests, which is a part of the body.
 func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, error) {
 	var requests []json.RawMessage
-	if isAbsent(array) || array[0] != '[' && !bytes.HasPrefix(bytes.TrimSpace(array), []byte("[")) || json.Unmarshal(array, &requests) != nil {
+	if json.Unmarshal(array, &requests) != nil || requests == nil { // nil: null
 		if fault := rawjson.Fault(body); fault != nil && len(bytes.TrimSpace(body)) > 0 {
 			return nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON, %s", fault)
 		}

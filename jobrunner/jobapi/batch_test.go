@@ -122,7 +122,7 @@ func TestInvalidBatches(t *testing.T) {
 		path, id := d.createBatch(`[]`)
 		for _, c := range []struct{ status, method, path, body string }{
 			{"400", "POST", "/v2/ep/batch", ""},
-			{"400", "POST", "/v2/ep/batch", "null"},
+			{"400", "POST", "/v2/ep/batch", " null"},
 			{"400", "POST", "/v2/ep/batch", `{"requests": []}`},
 			{"400", "POST", "/v2/ep/batch", `[{"input": {}}`},
 			{"400", "POST", "/v2/ep/batch", `[{"input": []}]`},
