@@ -172,10 +172,13 @@ func (w endpointV1) neutral() Endpoint {
 		CPU:            w.cpu(),
 		Workers:        Workers{Min: w.WorkersMin, Max: w.WorkersMax, IdleTimeout: w.IdleTimeout},
 		Scaling:        Scaling{Type: w.ScalerType},
-		DataCenterIDs:  chosenDataCenters(w.DataCenterIDs),
+		DataCenterIDs:  w.DataCenterIDs,
 		NetworkVolumes: w.NetworkVolumeIDs,
 		Timeout:        w.ExecutionTimeoutMS,
 		CreatedAt:      w.CreatedAt,
+	}
+	if len(w.DataCenterIDs) == 0 || AllDataCenters(w.DataCenterIDs) {
+		e.DataCenterIDs = nil // no data center was chosen
 	}
 	switch w.ScalerType {
 	case "QUEUE_DELAY":
@@ -228,20 +231,10 @@ func (w endpointV1) cpu() (cpu []CPU) {
 	return cpu
 }
 
-// allDataCentersV1 is the answer of API v1 if no data center was chosen.
-var allDataCentersV1 = slices.Sorted(slices.Values(contract.DataCenterIDs))
+var allDataCenters = slices.Sorted(slices.Values(contract.DataCenterIDs))
 
-// chosenDataCenters returns nil for the full list.
-func chosenDataCenters(ids []string) []string {
-	if len(ids) == 0 || AllDataCenters(ids) {
-		return nil
-	}
-	return ids
-}
-
-// AllDataCenters reports whether ids are all data centers. API v1 returns the same list if none
-// was chosen.
-func AllDataCenters(ids []string) bool { return slices.Equal(sortedSet(ids), allDataCentersV1) }
+// AllDataCenters reports whether ids are all data centers. API v1 returns this list if none was chosen.
+func AllDataCenters(ids []string) bool { return slices.Equal(sortedSet(ids), allDataCenters) }
 
 // endpointV2 inlines the container's members.
 type endpointV2 struct {

@@ -26,10 +26,7 @@ func NewCeiling(n types.Number, source string) Ceiling {
 		return Ceiling{}
 	}
 	// Use the decimal from the configuration; the binary number only approximates it.
-	usd, ok := new(big.Rat).SetString(n.ValueBigFloat().Text('f', -1))
-	if !ok {
-		return Ceiling{}
-	}
+	usd, _ := new(big.Rat).SetString(n.ValueBigFloat().Text('f', -1)) // can't fail: a number
 	return Ceiling{usd, source}
 }
 

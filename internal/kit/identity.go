@@ -85,17 +85,9 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 	case err != nil:
 		r.report(diags, "list", "", err)
 	default:
-		diags.AddError("Invalid import ID", fmt.Sprintf("%.100q is neither an id nor the name of an existing object. Pass the id or the exact name of %s. An id has 1 to 128 letters, digits, - and _.", idOrName, withArticle(r.kind.Title)))
+		diags.AddError("Invalid import ID", fmt.Sprintf("%.100q is neither an id nor the name of an existing %s. Pass its id or exact name. An id has 1 to 128 letters, digits, - and _.", idOrName, r.kind.Title))
 	}
 	return ""
-}
-
-// withArticle returns "a pod" or "an endpoint".
-func withArticle(title string) string {
-	if strings.ContainsRune("aeio", rune(title[0])) {
-		return "an " + title
-	}
-	return "a " + title
 }
 
 func (r *kindResource[M]) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {

@@ -47,7 +47,7 @@ type privateState struct {
 }
 
 // privateVersion is the version that this release writes.
-var privateVersion = 1
+const privateVersion = 1
 
 // errNewerPrivate marks a private state from a newer release.
 var errNewerPrivate = errors.New("a newer release wrote it")
@@ -102,7 +102,7 @@ func (k *Kind[M]) savePrivate(ctx context.Context, m *M, p planrule.Private, dia
 	}
 	notes, err := json.Marshal(part)
 	if err == nil {
-		notes, err = json.Marshal(privateState{&privateVersion, notes})
+		notes, err = json.Marshal(privateState{new(privateVersion), notes})
 	}
 	if err != nil {
 		diags.AddError("Could not save the private state", err.Error())

@@ -104,14 +104,11 @@ func Suggest(word string, known []string) string {
 		}
 		words = append(words, strconv.Quote(m.word))
 	}
-	switch last := len(words) - 1; last {
-	case -1:
+	if len(words) == 0 {
 		return ""
-	case 0:
-		return "; did you mean " + words[0] + "?"
-	default:
-		return "; did you mean " + strings.Join(words[:last], ", ") + " or " + words[last] + "?"
 	}
+	last := len(words) - 1
+	return "; did you mean " + strings.TrimPrefix(strings.Join(words[:last], ", ")+" or "+words[last], " or ") + "?"
 }
 
 // First returns the first known words in alphabetical order, for an error about a word with no similar ones.

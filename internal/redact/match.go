@@ -100,12 +100,10 @@ func mayBeEncoded(r rune) bool {
 // asciiJSON returns the JSON of a text as Python writes it: only with ASCII characters.
 func asciiJSON(text string) string {
 	var out []byte
-	for _, r := range JSON(text) {
-		if r < utf8.RuneSelf {
-			out = append(out, byte(r))
-			continue
-		}
-		for _, unit := range utf16.AppendRune(nil, r) {
+	for _, unit := range utf16.Encode([]rune(JSON(text))) {
+		if unit < utf8.RuneSelf {
+			out = append(out, byte(unit))
+		} else {
 			out = fmt.Appendf(out, `\u%04x`, unit)
 		}
 	}

@@ -119,10 +119,10 @@ func flatten(prior attr.Value, got reflect.Value) attr.Value {
 	} else if ok {
 		return prior
 	}
-	_, isObject := prior.(types.Object)
-	if got.Kind() == reflect.Pointer && got.IsNil() && (isObject || prior.IsUnknown()) {
-		return Null(prior.Type(ctx))
-	} else if got.Kind() == reflect.Pointer && got.IsNil() {
+	if got.Kind() == reflect.Pointer && got.IsNil() {
+		if _, isObject := prior.(types.Object); isObject || prior.IsUnknown() {
+			return Null(prior.Type(ctx))
+		}
 		return prior
 	}
 	got = reflect.Indirect(got)
