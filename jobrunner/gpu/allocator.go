@@ -183,13 +183,18 @@ func (w waiter) reservedDevices(devices, free []Device) []Device {
 	if chosen := choose(w.request, devices, free); chosen != nil {
 		return chosen
 	}
-	healthy := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return d.Fault != "" })
-	for _, t := range acceptedTypes(w.request, devices) {
-		if len(devicesOfType(w.request, t, healthy)) >= w.request.total() {
-			return devicesOfType(w.request, t, free)
-		}
+	if types := sufficientTypes(w.request, devices); len(types) > 0 {
+		return devicesOfType(w.request, types[0], free)
 	}
 	return nil
+}
+
+// sufficientTypes returns the accepted types with enough healthy devices for a request, free or not, the best first.
+func sufficientTypes(request Request, devices []Device) []string {
+	healthy := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return d.Fault != "" })
+	return slices.DeleteFunc(acceptedTypes(request, devices), func(t string) bool {
+		return len(devicesOfType(request, t, healthy)) < request.total()
+	})
 }
 
 func devicesOfType(request Request, typeID string, devices []Device) (matching []Device) {

@@ -40,7 +40,10 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 }
 
 // BusyError means that a request has to wait for devices in use.
-type BusyError struct{ text string }
+type BusyError struct {
+	text  string
+	Types []string // types of the devices that the request waits for
+}
 
 func (e *BusyError) Error() string { return e.text }
 
@@ -69,7 +72,7 @@ func busyError(request Request, devices, free, available []Device) error {
 	if slices.ContainsFunc(all, func(d Device) bool { return d.Fault != "" }) {
 		message += "; " + describeFaults(all)
 	}
-	return &BusyError{message}
+	return &BusyError{message, sufficientTypes(request, devices)}
 }
 
 func maxOfOneType(request Request, devices []Device) (most int) {

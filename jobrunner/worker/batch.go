@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
 // An endpoint's batches have their own queue and their own pool. The pool keeps no idle worker. It uses
@@ -34,22 +33,18 @@ func (p *Pools) poolsOf(endpoint string) []*pool {
 	return slices.DeleteFunc([]*pool{p.pool(endpoint), p.pool(engine.BatchQueue(endpoint))}, func(pool *pool) bool { return pool == nil })
 }
 
-// makeRoom kills one batch worker whose devices an endpoint waits for. Its jobs go back to their queue.
-func (p *Pools) makeRoom(e Endpoint) {
-	request, err := requestOf(p.config.Catalog.Current(), *e.GPU)
-	if err != nil {
-		return
-	}
-	if w := p.anyWorker(func(w *worker) bool { return w.pool.forBatches() && w.hasDeviceOf(request.Types) }); w != nil {
+// makeRoom kills one batch worker that has a device of the types. Its jobs go back to their queue.
+func (p *Pools) makeRoom(types []string) {
+	if w := p.anyWorker(func(w *worker) bool { return w.pool.forBatches() && w.hasDeviceOf(types) }); w != nil {
 		w.preempt()
 	}
 }
 
-// hasDeviceOf reports whether a worker that isn't preempted has a device of the types; empty means all.
+// hasDeviceOf reports whether a worker that isn't preempted has a device of the types.
 func (w *worker) hasDeviceOf(types []string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.preempted && len(w.devices) > 0 && (len(types) == 0 || slices.ContainsFunc(types, func(t string) bool { return gpu.CanonicalType(t) == w.devices[0].TypeID }))
+	return !w.preempted && len(w.devices) > 0 && slices.Contains(types, w.devices[0].TypeID)
 }
 
 // preempt kills a worker to free its devices.

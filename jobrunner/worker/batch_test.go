@@ -121,5 +121,26 @@ func testPreemption(t *testing.T, programs run.Programs) {
 		f.expectBatch(b, 1, 0)
 		time.Sleep(200 * time.Second)
 		f.expectBatch(b, 0, 2)
+		must.Hold(t, !strings.Contains(f.log.String(), "outcome=LOST"), "a preempted job is logged as lost:", f.log)
+	})
+}
+
+// A batch worker keeps its GPU if an endpoint waits for more GPUs of a type than the machine has.
+func TestBatchWorkerIsNotPreemptedInVain(t *testing.T) {
+	fakes := newFakes(2)
+	bubbleWithConfig(t, fakes, func(c *worker.Config) *gpu.Allocator {
+		c.Devices = gpu.NewAllocator(must.Do(gpu.Simulate("mixed", slog.New(slog.DiscardHandler)))(t))
+		return c.Devices
+	}, func(f *fixture, a *gpu.Allocator) {
+		defer a.Close()
+		defer f.pools.Close()
+		e := newColoredEndpoint(1, 1)
+		e.GPU = &store.GPU{TypeIDs: []string{"NVIDIA GeForce RTX 4090"}, Count: 1} // the machine has one
+		f.pools.Set(e)
+		b := f.startBatch(1, 100)
+		e.ID, e.Min, e.Max, e.GPU = "other", 2, 2, &store.GPU{TypeIDs: []string{"NVIDIA L40S", "NVIDIA GeForce RTX 4090"}, Count: 2}
+		f.pools.Set(e)
+		f.expectBatch(b, 1, 0)
+		must.Equal(t, fakes.started(), 2, "the number of started workers: one for the batch, one with both L40S")
 	})
 }

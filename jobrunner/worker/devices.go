@@ -33,8 +33,8 @@ func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 			w.pool.logger.InfoContext(ctx, "a worker waits to be placed", "endpoint", w.pool.id, "worker", w.id, "reason", w.reason)
 		}
 		w.mu.Unlock()
-		if _, busy := errors.AsType[*gpu.BusyError](err); busy && !w.pool.forBatches() {
-			w.pool.config.allPools.makeRoom(w.settings)
+		if busy, ok := errors.AsType[*gpu.BusyError](err); ok && !w.pool.forBatches() {
+			w.pool.config.allPools.makeRoom(busy.Types)
 		}
 		select {
 		case <-w.retry:

@@ -147,7 +147,7 @@ func (w *worker) requeueJobs(ctx context.Context) {
 		}
 		outcome := engine.Lost("").Outcome()
 		w.mu.Lock()
-		if h.revoked {
+		if h.revoked || w.preempted {
 			outcome = outcomeStopped
 		}
 		w.mu.Unlock()
