@@ -12,7 +12,7 @@ import (
 // billingCases judge the billing history. The description has the operations, but only the
 // OpenAPI documents have their answers, so all levels are SHOULD.
 var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []suite.Case{
-	{ID: "BIL-01", Source: "Versioning, 10; the version 2 document, BillingStartTime and BillingEndTime", Statement: "The period of a billing history is rounded outwards to whole buckets; the default bucket is a day.",
+	{ID: "BIL-01", Source: "Versioning, 10; v2 document, BillingStartTime and BillingEndTime", Statement: "The period of a billing history is rounded outwards to whole buckets; the default bucket is a day.",
 		Requests: 10, Run: func(c *suite.C) {
 			for _, history := range sampleHistories(c) {
 				expectWindow(history.read(c, "startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:01Z"), "day", "2026-05-13T00:00:00Z", "2026-05-15T00:00:00Z")
@@ -20,7 +20,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			expectWindow(billingHistories[0].read(c, "bucketSize=month&startTime=2026-05-13T14:15:16Z&endTime=2026-06-01T00:00:00Z"), "month", "2026-05-01T00:00:00Z", "2026-06-01T00:00:00Z")
 			expectWindow(billingHistories[0].read(c, "bucketSize=hour&startTime=2026-05-13T14:15:16%2B02:00&endTime=2026-05-13T13:00:00Z"), "hour", "2026-05-13T12:00:00Z", "2026-05-13T13:00:00Z")
 		}},
-	{ID: "BIL-02", Source: "Versioning, 10; the version 2 document, BillingLastN", Statement: "lastN=N selects the last N buckets, including the current one.",
+	{ID: "BIL-02", Source: "Versioning, 10; v2 document, BillingLastN", Statement: "lastN=N selects the last N buckets, including the current one.",
 		Requests: 5, Run: func(c *suite.C) {
 			for _, history := range sampleHistories(c) {
 				before := c.Now()
@@ -31,20 +31,20 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 				c.Expect(end.After(before.Add(-c.Grace()-clockSkew)) && !end.After(c.Now().Add(time.Hour+c.Grace()+clockSkew)), "the end of the present hour", "the end %s at %s", end, before)
 			}
 		}},
-	{ID: "BIL-03", Source: "Versioning, 10; the version 2 document, BillingBucketSize and BillingLastN; Errors, 400", Statement: "A malformed parameter, and lastN combined with a start or an end, are rejected.",
+	{ID: "BIL-03", Source: "Versioning, 10; v2 document, BillingBucketSize and BillingLastN; Errors, 400", Statement: "A malformed parameter, and lastN combined with a start or an end, are rejected.",
 		Requests: 6, Run: func(c *suite.C) {
 			billingHistories[0].read(c, "bucketSize=week&lastN=1") // a well-formed request succeeds
 			for _, query := range []string{"bucketSize=minute", "lastN=0", "startTime=yesterday", "lastN=2&startTime=2026-05-13T00:00:00Z", "lastN=2&endTime=2026-05-13T00:00:00Z"} {
 				c.V2("GET", "/billing?"+query, nil).Refused()
 			}
 		}},
-	{ID: "BIL-04", Source: "Versioning, 10; the version 2 document, BillingMetadata", Statement: "The metadata of a billing history contain the number of records and resources and the sums of the records. Each total is the sum of its components.",
+	{ID: "BIL-04", Source: "Versioning, 10; v2 document, BillingMetadata", Statement: "The metadata of a billing history contain the number of records and resources and the sums of the records. Each total is the sum of its components.",
 		Requests: 5, Run: func(c *suite.C) {
 			for _, history := range sampleHistories(c) {
 				history.expectSums(c, history.read(c, "lastN=2&bucketSize=month"))
 			}
 		}},
-	{ID: "BIL-05", Source: "Versioning, 10; the version 2 document, BillingStartTime and BillingEndTime", Statement: "Without parameters, a billing history covers the last 30 days, by day.",
+	{ID: "BIL-05", Source: "Versioning, 10; v2 document, BillingStartTime and BillingEndTime", Statement: "Without parameters, a billing history covers the last 30 days, by day.",
 		Requests: 1, Run: func(c *suite.C) {
 			now := c.Now()
 			a := billingHistories[0].read(c, "")
@@ -54,7 +54,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			c.Expect(!start.After(now.AddDate(0, 0, -30)) && start.After(now.AddDate(0, 0, -31).Add(-slack)), "a start 30 to 31 days ago", "the start %s at %s", start, now)
 			c.Expect(end.After(now.Add(-slack)) && end.Before(now.AddDate(0, 0, 1).Add(slack)), "an end within a day from now", "the end %s at %s", end, now)
 		}},
-	{ID: "BIL-06", Source: "What the service does, 1; the version 1 document, EndpointBilling", Statement: "A running worker is billed to its endpoint while it runs. A filter omits the records of other endpoints.",
+	{ID: "BIL-06", Source: "What the service does, 1; v1 document, EndpointBilling", Statement: "A running worker is billed to its endpoint while it runs. A filter omits the records of other endpoints.",
 		Needs: suite.V1 | suite.V2 | suite.AdvanceableClock | suite.LocalOnly, Allow: suite.Create, Requests: 30, WaitTime: 3 * time.Hour, Run: func(c *suite.C) {
 			id, other := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}}), c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
 			c.Sleep(2*time.Hour + billingSlack)
@@ -76,7 +76,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			history.Equal("metadata.query.serverlessId", id)
 			c.Expect(history.Int("metadata.uniqueServerlessCount") == 1, "one endpoint", "%d endpoints", history.Int("metadata.uniqueServerlessCount"))
 		}},
-	{ID: "BIL-07", Source: "What the service does, 1; the version 1 document, BillingRecord", Statement: "The sum over a period doesn't depend on the bucket size.",
+	{ID: "BIL-07", Source: "What the service does, 1; v1 document, BillingRecord", Statement: "The sum over a period doesn't depend on the bucket size.",
 		Needs: suite.V1 | suite.V2 | suite.AdvanceableClock | suite.LocalOnly, Allow: suite.Create, Requests: 20, WaitTime: 6 * time.Hour, Run: func(c *suite.C) {
 			id := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
 			c.Sleep(5 * time.Hour)

@@ -89,7 +89,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			earlierCalls := len(ticks.Calls())
 			c.Sleep(20 * time.Second)
 			laterCalls := len(ticks.Calls()) - earlierCalls
-			c.Expect(laterCalls == 0, "no call of the handler from 10 s after the cancellation on", "%d calls in the 20 s after that", laterCalls)
+			c.Expect(laterCalls == 0, "no call of the handler later than 10 s after the cancellation", "%d calls in the 20 s after that", laterCalls)
 		}},
 	{ID: "JOB-21", Source: "Endpoints B, POST /cancel", Statement: "POST /cancel returns the id and CANCELLED.",
 		Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {

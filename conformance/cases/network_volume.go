@@ -45,7 +45,7 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 		v := c.NewVolume("v1", 10)
 		updateVolume(c, v, suite.M{"size": 4001}).Is(400, 409, 422)
 		c.Create("v1", "/networkvolumes", suite.M{"name": c.Name(), "size": 4001, "dataCenterId": c.DataCenter()}).Refused()
-		if c.IncludeIfLocal("a volume of 4000 GB, which costs") {
+		if c.IncludeIfLocal("a volume of 4000 GB, which is expensive") {
 			updateVolume(c, v, suite.M{"size": 4000}).Success().Equal("size", 4000)
 		}
 	}},

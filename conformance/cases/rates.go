@@ -134,7 +134,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 				seconds, err = max(1, int(date.Sub(c.Now())/time.Second)+1), nil
 			}
 			if seconds > 60 {
-				c.Observe("Retry-After beyond a minute, which the suite doesn't wait")
+				c.Observe("a Retry-After of more than a minute, for which the suite doesn't wait")
 				return
 			}
 			c.Should(func() {

@@ -173,7 +173,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		expectUnknownID(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
 	}),
 	existsCase("VER-49", "GET /v2/billing", suite.V2, 0, func(c *suite.C) { expectObjectAt(c, "/billing") }),
-	{ID: "VER-83", Level: suite.Should, Source: "Versioning, 6 and 7; the version 2 document", Statement: "A create returns 201, a read and an update return 200, with the type application/json; a deletion returns 204 without a body.",
+	{ID: "VER-83", Level: suite.Should, Source: "Versioning, 6 and 7; v2 document", Statement: "A create returns 201, a read and an update return 200, with the type application/json; a deletion returns 204 without a body.",
 		Allow: suite.Create, Requests: 27, Run: func(c *suite.C) {
 			auth := c.Create("v2", "/registries", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")}).Success()
 			var endpoint *suite.Answer

@@ -181,7 +181,7 @@ const furtherReads = 2
 func judgeEndOfWait(run *scenarioRun, answer string, endsWait func(*exchange) bool, maxReads int, words, message string) suite.Outcome {
 	i := slices.IndexFunc(run.exchanges, func(x *exchange) bool { return x.jobID() != "" && endsWait(x) })
 	if i < 0 {
-		return skipped("no client waited for a job")
+		return skipped("the client didn't wait for a job")
 	}
 	reads := 0
 	for _, x := range run.exchanges[i+1:] {
