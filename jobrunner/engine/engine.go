@@ -51,11 +51,11 @@ type Engine struct {
 
 	mu           sync.RWMutex
 	queues       map[string]*queue
-	loading      sync.Mutex // held while endpoints are claimed or released and queues are loaded
+	loading      sync.Mutex // held while endpoints are claimed or released, queues are loaded, or id changes
 	storedQueues []string   // the names of queues whose counts were stored at the start
 
 	number atomic.Int64                       // of this process on a shared database; part of job keys
-	id     atomic.Pointer[string]             // names this process in the database's leases
+	id     atomic.Pointer[string]             // of this process on a shared database, or ""
 	beatAt atomic.Pointer[time.Time]          // the last heartbeat
 	others atomic.Pointer[map[string]process] // by id, as of the last heartbeat
 

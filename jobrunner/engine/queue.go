@@ -16,7 +16,7 @@ type queue struct {
 	epoch  int64 // of the leadership, on a shared database
 
 	mu      sync.Mutex
-	closed  bool // the endpoint was deleted, or this process has lost its leadership
+	closed  bool // the endpoint was deleted, or this process no longer leads it
 	jobs    map[string]*job
 	ready   jobHeap                // IN_QUEUE, by row.turn
 	timed   jobHeap                // by row.due
