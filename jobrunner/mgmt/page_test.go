@@ -104,6 +104,9 @@ func TestPageParameters(t *testing.T) {
 				d.expectRefusal(422, "want nextCursor of a page of this list", "GET", path+"?cursor="+cursor, "")
 			}
 		}
+		for _, query := range []string{"cursor=%zz", "limit=1;cursor=" + ownCursor} {
+			d.expectRefusal(422, "the query is malformed", "GET", path+"?"+query, "")
+		}
 		d.mustSend(200, "GET", path+"?limit=1000&cursor="+ownCursor, "")
 	}
 	d.expectRefusal(422, "want nextCursor", "GET", "/v2/pods?includeClusterPods=true&cursor="+cursors["/v2/pods"], "")

@@ -26,7 +26,14 @@ type query struct {
 	refusal string   // another error, such as a conflict between parameters: 400
 }
 
-func newQuery(c *call) *query { return &query{call: c, values: c.http.URL.Query()} }
+func newQuery(c *call) *query {
+	values, err := url.ParseQuery(c.http.URL.RawQuery)
+	q := &query{call: c, values: values}
+	if err != nil {
+		q.faults = append(q.faults, "the query is malformed: "+err.Error())
+	}
+	return q
+}
 
 func (q *query) has(name string) bool { return q.values.Get(name) != "" }
 
