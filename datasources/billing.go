@@ -127,7 +127,7 @@ func (b *billing) validate(c diagnostics.Check, m *billConfig) {
 			continue
 		}
 		if value.IsSet(m.LastN) {
-			c.Error(bound.attribute, "Two periods", "%s excludes last_n: set one of them.", bound.attribute)
+			c.Error(bound.attribute, "Two periods", "%s conflicts with last_n: set one of them.", bound.attribute)
 		}
 		times[i], _ = time.Parse(time.RFC3339, bound.value.ValueString()) // can't fail: the attribute's validator has checked it
 	}

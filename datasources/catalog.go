@@ -40,7 +40,7 @@ var gpuQueryAttributes = map[string]schema.Attribute{
 
 func (q *gpuQuery) validate(c diagnostics.Check) {
 	if value.IsSet(q.WithCUDAVersions) && value.IsSet(q.MinCUDAVersion) {
-		c.Error("min_cuda_version", "Two bounds of CUDA versions", "min_cuda_version excludes with_cuda_versions: set one of them.")
+		c.Error("min_cuda_version", "Two CUDA constraints", "min_cuda_version conflicts with with_cuda_versions: set one of them.")
 	}
 	needsProduct(c, q.Product, map[string]attr.Value{
 		"gpu_count": q.GPUCount, "cloud": q.Cloud, "country_codes": q.CountryCodes,

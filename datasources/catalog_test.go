@@ -101,7 +101,7 @@ func TestGPUTypeRules(t *testing.T) {
 		{map[string]any{"id": "x", "product": []any{"POD"}, "country_codes": []any{"fr"}}, []string{`expected two capital letters, such as FR, got "fr"`}},
 		{map[string]any{"id": "x", "product": []any{"POD"}, "with_cuda_versions": []any{"12"}}, []string{`such as 12.8, got "12"`}},
 		{map[string]any{"id": "x", "product": []any{"POD"}, "min_cuda_version": "x"}, []string{`such as 12 or 12.8, got "x"`}},
-		{map[string]any{"id": "x", "product": []any{"POD"}, "min_cuda_version": "12", "with_cuda_versions": []any{"12.8"}}, []string{"min_cuda_version excludes with_cuda_versions"}},
+		{map[string]any{"id": "x", "product": []any{"POD"}, "min_cuda_version": "12", "with_cuda_versions": []any{"12.8"}}, []string{"min_cuda_version conflicts with with_cuda_versions"}},
 	} {
 		expectErrors(t, p, "gpucloud_gpu_type", c.config, c.says...)
 	}

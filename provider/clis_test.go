@@ -305,7 +305,7 @@ resource "gpucloud_network_volume" "v" {
 }
 
 // The table is correct for each CLI on this machine.
-func TestCommandLines(t *testing.T) {
+func TestCLIFeatures(t *testing.T) {
 	text, columns, rows := readGuide(t)
 	for _, release := range tfcli.Releases {
 		must.Hold(t, strings.Contains(text, release.String()), cliGuide, "does not name", release, "which the tests run on")

@@ -80,7 +80,7 @@ func TestExamples(t *testing.T) {
 }
 
 // Every example of a data source and of a function can be applied.
-func TestExamplesThatRead(t *testing.T) {
+func TestDataSourceAndFunctionExamples(t *testing.T) {
 	acctest.LeaveToCI(t, "package datasources tests each data source")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()

@@ -52,9 +52,9 @@ func checkScaling(c diagnostics.Check, endpointType types.String, scaling endpoi
 	case endpointType.ValueString() == loadBalancer && typ != requestCount:
 		c.Error("scaling.type", "A load balancer has no queue", "An endpoint of type LOAD_BALANCER scales on REQUEST_COUNT only.")
 	case typ == requestCount && value.IsSet(scaling.QueueDelay):
-		c.Error("scaling.queue_delay", "Not of this scaling type", "REQUEST_COUNT takes request_count, not queue_delay.")
+		c.Error("scaling.queue_delay", "Setting does not fit the scaling type", "REQUEST_COUNT takes request_count, not queue_delay.")
 	case typ == queueDelay && value.IsSet(scaling.RequestCount):
-		c.Error("scaling.request_count", "Not of this scaling type", "QUEUE_DELAY takes queue_delay, not request_count.")
+		c.Error("scaling.request_count", "Setting does not fit the scaling type", "QUEUE_DELAY takes queue_delay, not request_count.")
 	}
 }
 
@@ -65,7 +65,7 @@ func checkCUDAVersions(c diagnostics.Check, gpu types.Object) {
 		MinCUDAVersion      types.String
 	}](gpu))
 	if len(versions.AllowedCUDAVersions.Elements()) > 0 && value.IsSet(versions.MinCUDAVersion) {
-		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: remove one of them.")
+		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version conflicts with allowed_cuda_versions: remove one of them.")
 	}
 }
 

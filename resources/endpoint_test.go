@@ -202,7 +202,7 @@ func TestEndpointRules(t *testing.T) {
 		{gpu(map[string]any{"type_ids": []any{""}}), "gpu.type_ids.0", `Invalid gpu.type_ids[0]: expected at least one character, got "".`},
 		{map[string]any{"data_center_ids": []any{""}}, "data_center_ids.*", `Invalid data_center_ids: expected at least one character, got "".`},
 		{gpu(map[string]any{"type_ids": l4, "excluded_types": l4}), "gpu.excluded_types", "pools"},
-		{gpu(map[string]any{"type_ids": l4, "allowed_cuda_versions": []any{"12.4"}, "min_cuda_version": "12.1"}), "gpu.min_cuda_version", "exclude each other"},
+		{gpu(map[string]any{"type_ids": l4, "allowed_cuda_versions": []any{"12.4"}, "min_cuda_version": "12.1"}), "gpu.min_cuda_version", "conflicts with allowed_cuda_versions"},
 		{gpu(map[string]any{"type_ids": l4, "min_cuda_version": "12"}), "gpu.min_cuda_version", "major.minor"},
 		{withChanges(gpu(map[string]any{"type_ids": l4}), cpu(2)), "gpu", "cpu"},
 		{cpu(3), "cpu.0.vcpu_count", "a power of two"},

@@ -213,7 +213,7 @@ func TestListOfAKindThatV1Lacks(t *testing.T) {
 }
 
 // Listed names have no control characters, because the CLI prints them on a terminal.
-func TestListedNamesAreHarmless(t *testing.T) {
+func TestListedNamesHaveNoControlCharacters(t *testing.T) {
 	d := acctest.Deploy(t)
 	post(t, d, "/v2/templates", `{"name":"a\u001b[31m\nb\u001b]0;c\u0007","image":"i"}`)
 	found, diags := drive(t, d, api.V2).List("gpucloud_template", map[string]any{}, 0)

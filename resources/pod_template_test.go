@@ -66,7 +66,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 }
 
 // If a pod gets a mount of its own, like its template's or larger, it keeps the storage and the data.
-func TestPodNamesStorageOfItsTemplate(t *testing.T) {
+func TestPodConfiguresStorageOfItsTemplate(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		mounts := func(size int) map[string]any {
 			return map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": size, "path": "/data"}}}

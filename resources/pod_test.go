@@ -146,7 +146,7 @@ func TestPodPlan(t *testing.T) {
 		{v2, gpu(map[string]any{"count": 0}), "gpu.count", "expected at least 1"},
 		{v2, gpu(map[string]any{"id": ""}), "gpu.id", "expected at least one character"},
 		{v2, gpu(map[string]any{"allowed_cuda_versions": []any{"12"}}), "gpu.allowed_cuda_versions.*", "major.minor"},
-		{v2, gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}, "min_cuda_version": "12.4"}), "gpu.min_cuda_version", "exclude each other"},
+		{v2, gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}, "min_cuda_version": "12.4"}), "gpu.min_cuda_version", "conflicts with allowed_cuda_versions"},
 		{v1, gpu(map[string]any{"min_cuda_version": "12.4"}), "gpu.min_cuda_version", "API v2 only"},
 		{v2, cpuPod(map[string]any{"cpu": map[string]any{"id": "c", "vcpu_count": 6}}), "cpu.vcpu_count", "a power of two from 2 up"},
 		{v2, cpuPod(map[string]any{"mounts": map[string]any{"persistent": persistent}}), "mounts.persistent", "conflicts with cpu"},

@@ -42,7 +42,7 @@ func TestSecret(t *testing.T) {
 	must.Equal(t, secretsOf(t, d), nil, "the secrets after the deletion")
 }
 
-func TestSecretIsChecked(t *testing.T) {
+func TestSecretRules(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSecret covers the value")
 	d, p := deploy(t)
 	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}

@@ -144,7 +144,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 				continue
 			}
 			want, got := state.Get(a.Name), byID.Get(a.Name)
-			if got == nil && isUnsupported(oneVersionOnly[typeName], a.Name, v) { // TestOneVersionIsHonest checks these
+			if got == nil && isUnsupported(oneVersionOnly[typeName], a.Name, v) { // TestOneVersionReportsTrueValues checks these
 				want = nil
 			}
 			if slices.Contains(s.differs, a.Name) {

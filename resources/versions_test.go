@@ -350,7 +350,7 @@ func isUnsupported(only []planrule.OneVersion, attribute string, v api.Version) 
 
 // If a version lacks an attribute, a data source shows the true value or null. A plan without the
 // attribute replaces the object, is rejected, or really removes the value.
-func TestOneVersionIsHonest(t *testing.T) {
+func TestOneVersionReportsTrueValues(t *testing.T) {
 	acctest.LeaveToCI(t, "TestOneVersionTable covers the attributes")
 	for typeName, attributes := range oneVersion(t) {
 		for _, o := range attributes {

@@ -168,7 +168,7 @@ func TestJobRun(t *testing.T) {
 		d.invoke("job_run", config(), " is COMPLETED after ")
 		d.invoke("job_run", config("expected_output", whole, "expected_members", `{"model":{"name":"sdxl"},"tags":["a","b"]}`))
 		d.invoke("job_run", config("policy", map[string]any{}), " is COMPLETED after ")
-		d.expectError("job_run", config("expected_output", `{"op":"echo"}`), `expected_output: The job did not do what was expected`, `output has a member "model", expected none`, `Its output is {"model":`)
+		d.expectError("job_run", config("expected_output", `{"op":"echo"}`), `expected_output: The job did not complete as expected`, `output has a member "model", expected none`, `Its output is {"model":`)
 		d.expectError("job_run", config("expected_members", `{"model":{"name":"flux"}}`), `expected_members: `, `output.model.name is "sdxl", expected "flux"`)
 		d.expectError("job_run", config("expected_members", `{"model":{"kind":"x"}}`), `output.model has no member "kind"`)
 		d.expectError("job_run", config("expected_members", `{"tags":["a"]}`), `output.tags is ["a","b"], expected ["a"]`)

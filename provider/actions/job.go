@@ -103,7 +103,7 @@ func reportStatus(report reporter) func(api.Job) {
 
 var jobRun = &definition[jobRunModel]{
 	name:    "job_run",
-	failure: "The job did not do what was expected",
+	failure: "The job did not complete as expected",
 	description: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete or has another output than expected, the action fails. " +
 		"If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled. " + jobrun.CostsWarning,
 	attributes: addJobAttributes(map[string]schema.Attribute{
