@@ -20,24 +20,24 @@ import (
 // omittedMembers lists the members of the contract that the client doesn't use, or uses in another form.
 var omittedMembers = map[contract.API]map[string]map[string]string{ // by API, resource and path: the reason
 	contract.V1: {
-		"template": {"earned": "a statistic", "runtimeInMin": "a statistic", "isRunpod": "no setting of the user's templates", "isPlatform": "no setting of the user's templates"},
+		"template": {"earned": "a statistic", "runtimeInMin": "a statistic", "isRunpod": "not a setting of the user's templates", "isPlatform": "not a setting of the user's templates"},
 		"endpoint": {
-			"networkVolumeId": "read, and never sent: networkVolumeIds says it", "env": "the template's", "template": "asked for by its id",
-			"workers": "no setting", "userId": "no setting", "version": "no setting",
+			"networkVolumeId": "read, and never sent: same as networkVolumeIds", "env": "from the template", "template": "read by its id",
+			"workers": "not a setting", "userId": "not a setting", "version": "not a setting",
 		},
 		"pod": {
-			"template": "asked for by its id", "networkVolume.name": "asked for by its id", "networkVolume.size": "asked for by its id", "networkVolume.dataCenterId": "asked for by its id",
+			"template": "read by its id", "networkVolume.name": "read by its id", "networkVolume.size": "read by its id", "networkVolume.dataCenterId": "read by its id",
 			"vcpuCount":        "a whole number in requests, and any number in answers",
 			"lastStatusChange": "v2 has the status itself",
-			"endpointId":       "of a worker", "aiApiId": "of a worker", "slsVersion": "of a worker",
-			"consumerUserId": "no setting", "savingsPlans": "no setting", "volumeEncrypted": "no request sets it",
-			"adjustedCostPerHr": "costPerHr with the savings plans of the account", "machine.costPerHr": "costPerHr says it",
-			"machineId":       "the scheduler's",
-			"gpu.displayName": "the catalog's", "gpu.securePrice": "the catalog's", "gpu.communityPrice": "the catalog's",
-			"machine.gpuTypeId": "gpu says it", "machine.gpuType": "gpu says it",
-			"machine.gpuType.id": "gpu says it", "machine.gpuType.count": "gpu says it", "machine.gpuType.displayName": "gpu says it",
-			"machine.gpuType.securePrice": "the catalog's", "machine.gpuType.communityPrice": "the catalog's", "machine.gpuDisplayName": "the catalog's",
-			"machine.gpuAvailable": "the machine's", "machine.cpuCount": "the machine's", "machine.cpuTypeId": "the machine's", "machine.minPodGpuCount": "the machine's",
+			"endpointId":       "only for workers", "aiApiId": "only for workers", "slsVersion": "only for workers",
+			"consumerUserId": "not a setting", "savingsPlans": "not a setting", "volumeEncrypted": "no request sets it",
+			"adjustedCostPerHr": "costPerHr with the savings plans of the account", "machine.costPerHr": "same as costPerHr",
+			"machineId":       "chosen by the scheduler",
+			"gpu.displayName": "in the catalog", "gpu.securePrice": "in the catalog", "gpu.communityPrice": "in the catalog",
+			"machine.gpuTypeId": "same as gpu", "machine.gpuType": "same as gpu",
+			"machine.gpuType.id": "same as gpu", "machine.gpuType.count": "same as gpu", "machine.gpuType.displayName": "same as gpu",
+			"machine.gpuType.securePrice": "in the catalog", "machine.gpuType.communityPrice": "in the catalog", "machine.gpuDisplayName": "in the catalog",
+			"machine.gpuAvailable": "about the machine", "machine.cpuCount": "about the machine", "machine.cpuTypeId": "about the machine", "machine.minPodGpuCount": "about the machine",
 		},
 	},
 	contract.V2: {

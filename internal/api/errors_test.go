@@ -99,9 +99,9 @@ func TestFieldErrorsAreKept(t *testing.T) {
 
 func TestOnly404IsNotFound(t *testing.T) {
 	for _, err := range []error{nil, errors.New("404"), &api.Error{Status: 400}, &api.Error{Status: 410}, &api.Error{}} {
-		must.Hold(t, !api.IsNotFound(err), err, "passes for not found")
+		must.Hold(t, !api.IsNotFound(err), err, "counts as not found")
 	}
-	must.Hold(t, api.IsNotFound(fmt.Errorf("reading: %w", &api.Error{Status: 404})), "a wrapped 404 is not found")
+	must.Hold(t, api.IsNotFound(fmt.Errorf("reading: %w", &api.Error{Status: 404})), "a wrapped 404 doesn't count as not found")
 }
 
 // The error of a POST that may have created an object says so.

@@ -227,8 +227,8 @@ func TestDeletedObjectIsNotAdopted(t *testing.T) {
 	}
 }
 
-// An older object isn't mistaken for the result of a lost create, even if the plan listed it
-// during the create of another kind, or if the run listed nothing before it wrote the kind.
+// An older object isn't mistaken for the result of a lost create. This holds even if the plan listed it during
+// the create of another kind, or if the run listed nothing before it wrote the kind.
 func TestOlderEqualObjectIsNotAdopted(t *testing.T) {
 	const old = `{"id":"old","name":"t","image":"i","category":"NVIDIA"}`
 	want := api.Template{Name: "t", Image: "i", Category: "NVIDIA"}

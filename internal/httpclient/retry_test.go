@@ -107,7 +107,7 @@ func TestRestartIsAwaited(t *testing.T) {
 }
 
 func TestContextCapsWaits(t *testing.T) {
-	t.Run("a wait beyond the deadline is not begun", func(t *testing.T) {
+	t.Run("a wait beyond the deadline isn't started", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
