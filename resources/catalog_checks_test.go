@@ -190,7 +190,7 @@ func TestPlanStock(t *testing.T) {
 		{podType, labPod(gpuSettings(map[string]any{"id": "LAB Scarce"})), "gpu.id", "Out of stock: gpu.id: The catalog shows no stock of LAB Scarce for pods of the SECURE cloud. The API may refuse to create it.", true},
 		{podType, labPod(map[string]any{"gpu": map[string]any{"id": "LAB Scarce"}, "data_center_ids": []any{"LAB-2"}}), "gpu.id", "in LAB-2.", true},
 		{endpointType, labEndpoint(gpuSettings(map[string]any{"type_ids": []any{"LAB Scarce"}})), "gpu.type_ids", "for serverless workers. Its workers wait for stock, and its jobs for workers.", true},
-		{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}, "excluded_types": []any{"LAB Small"}}}), "gpu.pools", "none of LAB Scarce", true},
+		{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}, "excluded_types": []any{"LAB Small"}}}), "gpu.pools", "no stock of LAB Scarce", true},
 		{clusterType, labCluster("LAB Big", 1, 2, map[string]any{"data_center_ids": []any{"LAB-2"}}), "compute.gpu_type_id", "for clusters in LAB-2. The API may refuse to create it. There is stock in LAB-1.", true},
 		{podType, labPod(withChanges(podCPU("cpuY", 2), map[string]any{"data_center_ids": []any{"LAB-1"}})), "cpu.id", "There is stock in LAB-2, LAB-3.", true},
 
