@@ -82,9 +82,9 @@ func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], m members, se
 			return noValue(v) || setting.constraint && v.String() == m.defaultOf(setting.attribute)
 		}
 		switch {
-		case before == nil || after == nil || after.Equal(before) || omitted(before) && omitted(after) && (!inherited || after.IsNull()):
+		case before == nil || after == nil || after.Equal(before) || omitted(before) && omitted(after) && (!inherited || after.IsNull()): // unchanged
 		case omitted(before) && after.IsUnknown() && setting.version != "" && p.Version != "" && p.Version != setting.version: // the value becomes null, or OneVersion.Check rejects it
-		case setting.constraint && noValue(after) && !slices.Contains(carried, setting.attribute):
+		case setting.constraint && noValue(after) && !slices.Contains(carried, setting.attribute): // a removed requirement
 		case noValue(before) && !setting.readable && !p.CreatedHere, slices.Contains(carried, setting.attribute):
 			recorded = append(recorded, setting.attribute)
 		default:
