@@ -88,9 +88,6 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 		Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 140, WaitTime: 5 * time.Second, Run: judgeOtherMethods(v2API)},
 })
 
-// retirement is when version 1 is retired.
-var retirement = time.Date(2026, time.November, 15, 0, 0, 0, 0, time.UTC)
-
 // readOpenAPI returns the OpenAPI document of version 2.
 func readOpenAPI(c *suite.C) *suite.Answer {
 	a := c.V2("GET", "/openapi.json", nil).Is(200)
@@ -138,7 +135,7 @@ func expectJSONAt(c *suite.C, path string) *suite.Answer {
 
 // expectV1Works expects a 2xx, and skips the case if version 1 may be retired: the target may be RunPod's own deployment.
 func expectV1Works(c *suite.C, a *suite.Answer) *suite.Answer {
-	c.SkipIf(!c.Target.Local && a.Code/100 != 2 && !c.Now().Before(retirement), "version 1 is retired and returned %d", a.Code)
+	c.SkipIf(!c.Target.Local && a.Code/100 != 2 && !c.Now().Before(suite.RetirementOfV1), "version 1 is retired and returned %d", a.Code)
 	return a.Success()
 }
 

@@ -115,7 +115,7 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 	t.Parallel()
 	refused := func(method, path, body string) *exchange {
 		x := newExchange(method, path, 400, "")
-		x.Request.Body, x.Sent = []byte(body), retirement.Add(time.Hour)
+		x.Request.Body, x.Sent = []byte(body), suite.RetirementOfV1.Add(time.Hour)
 		return x
 	}
 	filler := strings.Repeat(" and so on", 40)

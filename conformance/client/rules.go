@@ -139,15 +139,12 @@ func judgeNameConflictMessage(run *scenarioRun) suite.Outcome {
 	return passed
 }
 
-// retirement is the day on which version 1 is retired.
-var retirement = time.Date(2026, time.November, 15, 0, 0, 0, 0, time.UTC)
-
 // judgeRetirementWarning judges CLI-06.
 func judgeRetirementWarning(run *scenarioRun) suite.Outcome {
 	if !slices.ContainsFunc(run.exchanges, func(x *exchange) bool { return strings.HasPrefix(x.path, "/v1/") }) {
 		return skipped("version 1 was not used")
 	}
-	if run.exchanges[0].Sent.Before(retirement) {
+	if run.exchanges[0].Sent.Before(suite.RetirementOfV1) {
 		return skipped("version 1 is not retired yet, by this machine's clock")
 	}
 	const words = "retire|deprecat|sunset|end of life|end-of-life"

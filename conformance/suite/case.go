@@ -82,6 +82,9 @@ type WatchedExchange struct {
 	RetriedSince   bool
 }
 
+// RetirementOfV1 is when version 1 of the management API is retired.
+var RetirementOfV1 = time.Date(2026, time.November, 15, 0, 0, 0, 0, time.UTC)
+
 // Needs are a case's requirements on the target. If one isn't met, the case is skipped.
 type Needs uint
 
