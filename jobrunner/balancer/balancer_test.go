@@ -194,22 +194,18 @@ func TestAnUpgradedConnectionPassesBothWays(t *testing.T) {
 	pool.openRequests.Wait()
 }
 
-func TestRemovedEndpoint(t *testing.T) {
-	r, answer := httptest.NewRequest("GET", "/v2/ep1/x", nil), httptest.NewRecorder()
-	r.Header.Set("Authorization", "Bearer "+key)
-	newBalancer(&singleWorker{err: errors.New("removed")}).ServeHTTP(answer, r)
-	must.Hold(t, answer.Code == http.StatusServiceUnavailable && answer.Header().Get("Retry-After") != "", "answered", answer.Code, answer.Body)
-}
-
-func TestReadyTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := httptest.NewRequest("GET", "/v2/ep1/x", nil)
-		r.Header.Set("Authorization", "Bearer "+key)
-		answer, started := httptest.NewRecorder(), time.Now()
-		newBalancer(new(singleWorker)).ServeHTTP(answer, r)
-		waited := time.Since(started)
-		must.Hold(t, waited == readyTimeout && answer.Code == http.StatusBadRequest, "answered", answer.Code, "after", waited, answer.Body)
-	})
+// Without a ready worker, a request waits, and fails once its endpoint is removed.
+func TestNoWorkerIsReady(t *testing.T) {
+	for status, pool := range map[int]*singleWorker{http.StatusBadRequest: {}, http.StatusServiceUnavailable: {err: errors.New("removed")}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := httptest.NewRequest("GET", "/v2/ep1/x", nil)
+			r.Header.Set("Authorization", "Bearer "+key)
+			answer, started := httptest.NewRecorder(), time.Now()
+			newBalancer(pool).ServeHTTP(answer, r)
+			waited := time.Since(started)
+			must.Hold(t, answer.Code == status && answer.Header().Get("Retry-After") != "" && (waited == readyTimeout) == (pool.err == nil), "answered", answer.Code, "after", waited, answer.Body)
+		})
+	}
 }
 
 // Balancer and worker agree where a request ends, so a body can't smuggle a request past the key.

@@ -93,8 +93,7 @@ func TestMembersGetAllOrNone(t *testing.T) {
 func TestMembersWaitAsOne(t *testing.T) {
 	a := newAllocator(t, "gpus: [{type: NVIDIA L4, count: 4}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
 	must.Do(a.Acquire(request(1, l4), "single"))(t)
-	_, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"})
-	must.Require(t, err != nil, "a cluster gets 4 devices although 3 are free")
+	must.Require(t, must.Err(a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"})) != nil, "a cluster gets 4 devices although 3 are free")
 	must.Hold(t, must.Err(a.Acquire(request(1, l4), "late")) != nil, "a device that a cluster waits for is assigned")
 	a.Release("single")
 	must.Hold(t, must.Err(a.Acquire(request(1, l4), "late")) != nil, "a device that a cluster waits for is assigned")

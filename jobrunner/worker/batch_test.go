@@ -90,18 +90,25 @@ func TestBatchWorkerIsPreempted(t *testing.T) {
 	}
 }
 
-// testPreemption runs the workers with programs, or as fake processes if it is nil.
-func testPreemption(t *testing.T, programs run.Programs) {
-	bubbleWithConfig(t, newFakes(1), func(c *worker.Config) *gpu.Allocator {
-		a := gpu.NewAllocator(must.Do(gpu.Simulate("l4x2", slog.New(slog.DiscardHandler)))(t))
-		c.Devices = a
+// bubbleWithGPUs is bubbleWithConfig on a simulated machine. programs replaces the programs of fakes unless it is nil.
+func bubbleWithGPUs(t *testing.T, machine string, fakes *fakes, programs run.Programs, test func(f *fixture)) {
+	t.Helper()
+	bubbleWithConfig(t, fakes, func(c *worker.Config) *gpu.Allocator {
+		c.Devices = gpu.NewAllocator(must.Do(gpu.Simulate(machine, slog.New(slog.DiscardHandler)))(t))
 		if programs != nil {
 			c.Programs = programs
 		}
-		return a
+		return c.Devices
 	}, func(f *fixture, a *gpu.Allocator) {
 		defer a.Close()
 		defer f.pools.Close()
+		test(f)
+	})
+}
+
+// testPreemption runs the workers with programs, or as fake processes if it is nil.
+func testPreemption(t *testing.T, programs run.Programs) {
+	bubbleWithGPUs(t, "l4x2", newFakes(1), programs, func(f *fixture) {
 		e := newColoredEndpoint(1, 1)
 		e.GPU = &store.GPU{TypeIDs: []string{"nvidia  l4"}, Count: 2} // another spelling of the machine's type
 		f.pools.Set(e)
@@ -128,12 +135,7 @@ func testPreemption(t *testing.T, programs run.Programs) {
 // A batch worker keeps its GPU if an endpoint waits for more GPUs of a type than the machine has.
 func TestBatchWorkerIsNotPreemptedInVain(t *testing.T) {
 	fakes := newFakes(2)
-	bubbleWithConfig(t, fakes, func(c *worker.Config) *gpu.Allocator {
-		c.Devices = gpu.NewAllocator(must.Do(gpu.Simulate("mixed", slog.New(slog.DiscardHandler)))(t))
-		return c.Devices
-	}, func(f *fixture, a *gpu.Allocator) {
-		defer a.Close()
-		defer f.pools.Close()
+	bubbleWithGPUs(t, "mixed", fakes, nil, func(f *fixture) {
 		e := newColoredEndpoint(1, 1)
 		e.GPU = &store.GPU{TypeIDs: []string{"NVIDIA GeForce RTX 4090"}, Count: 1} // the machine has one
 		f.pools.Set(e)

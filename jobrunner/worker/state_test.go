@@ -69,7 +69,6 @@ func TestDesiredCount(t *testing.T) {
 		"never more than the maximum":            {delay, engine.Load{Waiting: 5, Running: 3, Oldest: ago(60)}, 3, 0, ago(60), 3, 4 * time.Second},
 		"more requests than a float counts":      {Endpoint{Max: 3, ScalerValue: 1 << 53, ByRequests: true}, engine.Load{Waiting: 1}, 0, 0, time.Time{}, 1, recheckInterval},
 		"the minimum":                            {Endpoint{Min: 2, Max: 3, ScalerValue: 4}, engine.Load{}, 0, 0, time.Time{}, 2, recheckInterval},
-		"requests: one":                          {requests, engine.Load{Waiting: 1}, 0, 0, time.Time{}, 1, recheckInterval},
 		"requests: four":                         {requests, engine.Load{Waiting: 4}, 0, 0, time.Time{}, 1, recheckInterval},
 		"requests: five":                         {requests, engine.Load{Waiting: 5}, 0, 0, time.Time{}, 2, recheckInterval},
 		"requests: running jobs count":           {requests, engine.Load{Waiting: 5, Running: 4}, 1, 0, time.Time{}, 3, recheckInterval},

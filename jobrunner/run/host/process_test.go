@@ -70,23 +70,21 @@ func TestHandlers(t *testing.T) {
 		output  string // for the input "hello"; "" if not run
 		wantErr string
 	}{
-		"plain.py":     {"import sys, json\n# import runpod later\nprint(json.dumps(json.load(sys.stdin).upper()))\n", 0o600, true, `"HELLO"`, ""},
-		"sdk.py":       {"import json\nimport runpod\n", 0o600, false, "", ""},
-		"from.py":      {"try:\n    from runpod import serverless\nexcept ImportError: pass\n", 0o600, false, "", ""},
-		"list.py":      {"import os as o, runpod as r\n", 0o600, false, "", ""},
-		"row.py":       {"x = '\"\"\"' # '''\nimport json; import runpod\n", 0o600, false, "", ""},
-		"try.py":       {"try: import runpod\nexcept ImportError: pass\n", 0o600, false, "", ""},
-		"mark.py":      {"\ufeffimport runpod\n", 0o600, false, "", ""},
-		"todo.py":      {"\"\"\"Like\nimport runpod\n\"\"\"\n# later: import runpod\nu = 'x: import runpod'\nprint(1)\n", 0o600, true, "1", ""},
-		"other.py":     {"import runpodlike, my.runpod\n", 0o600, true, "", ""},
-		"script.sh":    {"cat\n", 0o600, true, `"hello"`, ""},
-		"tool":         {"#!/bin/sh\npwd >&2; cat\n", 0o700, true, `"hello"`, ""},
-		"with space":   {"#!/bin/sh\ncat\n", 0o700, true, `"hello"`, ""},
-		"handler.js":   {"", 0o600, false, "", "chmod +x"},
-		"nosuch/x.py":  {"", 0, false, "", "doesn't exist"},
-		"folder/":      {"", 0, false, "", "is not a regular file"},
-		"notes.txt":    {"", 0o600, false, "", "chmod +x"},
-		"interpr.uses": {"#!/usr/bin/env python3\nprint(1)\n", 0o700, true, "1", ""},
+		"plain.py":    {"import sys, json\n# import runpod later\nprint(json.dumps(json.load(sys.stdin).upper()))\n", 0o600, true, `"HELLO"`, ""},
+		"sdk.py":      {"import json\nimport runpod\n", 0o600, false, "", ""},
+		"from.py":     {"try:\n    from runpod import serverless\nexcept ImportError: pass\n", 0o600, false, "", ""},
+		"list.py":     {"import os as o, runpod as r\n", 0o600, false, "", ""},
+		"row.py":      {"x = '\"\"\"' # '''\nimport json; import runpod\n", 0o600, false, "", ""},
+		"try.py":      {"try: import runpod\nexcept ImportError: pass\n", 0o600, false, "", ""},
+		"mark.py":     {"\ufeffimport runpod\n", 0o600, false, "", ""},
+		"todo.py":     {"\"\"\"Like\nimport runpod\n\"\"\"\n# later: import runpod\nu = 'x: import runpod'\nprint(1)\n", 0o600, true, "1", ""},
+		"other.py":    {"import runpodlike, my.runpod\n", 0o600, true, "", ""},
+		"script.sh":   {"cat\n", 0o600, true, `"hello"`, ""},
+		"tool":        {"#!/bin/sh\npwd >&2; cat\n", 0o700, true, `"hello"`, ""},
+		"with space":  {"#!/bin/sh\ncat\n", 0o700, true, `"hello"`, ""},
+		"handler.js":  {"", 0o600, false, "", "chmod +x"},
+		"nosuch/x.py": {"", 0, false, "", "doesn't exist"},
+		"folder/":     {"", 0, false, "", "is not a regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(dir, name)

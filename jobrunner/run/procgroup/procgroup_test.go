@@ -305,16 +305,6 @@ func runGroup(dir string) error {
 	select {}
 }
 
-func openRegister(t *testing.T, dir string) *procgroup.Register {
-	t.Helper()
-	return must.Do(procgroup.OpenRegister(dir))(t)
-}
-
-func killedRuns(t *testing.T, r *procgroup.Register) []procgroup.KilledRun {
-	t.Helper()
-	return must.Do(r.KilledRuns())(t)
-}
-
 // The processes of a killed run end with it if the system has a shell, and otherwise when the next run starts.
 func TestProcessesOfKilledRun(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -329,8 +319,8 @@ func TestProcessesOfKilledRun(t *testing.T) {
 			run.Stdout, run.Stderr = log, log
 			must.Succeed(t, run.Start())
 			all := parsePIDs(t, awaitLines(t, log, 3))
-			r := openRegister(t, dir)
-			must.Equal(t, len(killedRuns(t, r)), 0, "killed runs while it lives")
+			r := must.Do(procgroup.OpenRegister(dir))(t)
+			must.Equal(t, len(must.Do(r.KilledRuns())(t)), 0, "killed runs while it lives")
 			stranger := startShell(t, "sleep 1000", nil) // of another run
 			must.Succeed(t, run.Process.Kill())
 			_ = run.Wait()
@@ -338,7 +328,7 @@ func TestProcessesOfKilledRun(t *testing.T) {
 			if name == "with a shell" {
 				awaitGone(t, all)
 			}
-			killed := killedRuns(t, r)
+			killed := must.Do(r.KilledRuns())(t)
 			must.Require(t, len(killed) == 1 && slices.Equal(killed[0].Notes, []string{"a-note"}), "left:", killed)
 			n := killed[0].Kill()
 			must.Hold(t, n >= 2 || name == "with a shell", n, "processes were killed")
@@ -349,7 +339,7 @@ func TestProcessesOfKilledRun(t *testing.T) {
 			default:
 			}
 			must.Succeed(t, killed[0].Forget())
-			must.Equal(t, killedRuns(t, r), nil, "killed runs after Forget")
+			must.Equal(t, must.Do(r.KilledRuns())(t), nil, "killed runs after Forget")
 			must.Succeed(t, r.Close())
 			files, _ := os.ReadDir(dir)
 			must.Hold(t, len(files) == 0, "files are left:", files)
@@ -359,17 +349,17 @@ func TestProcessesOfKilledRun(t *testing.T) {
 
 func TestClosedRunLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	first := openRegister(t, dir)
+	first := must.Do(procgroup.OpenRegister(dir))(t)
 	must.Do(procgroup.Start(procgroup.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Register: first}))(t).Kill()
 	must.Succeed(t, first.Close())
-	second := openRegister(t, dir)
-	must.Equal(t, killedRuns(t, second), nil, "killed runs after Close")
+	second := must.Do(procgroup.OpenRegister(dir))(t)
+	must.Equal(t, must.Do(second.KilledRuns())(t), nil, "killed runs after Close")
 	must.Succeed(t, second.Close())
 }
 
 func TestRegisterWithoutFolder(t *testing.T) {
-	r := openRegister(t, "")
-	killed := killedRuns(t, r)
+	r := must.Do(procgroup.OpenRegister(""))(t)
+	killed := must.Do(r.KilledRuns())(t)
 	must.Hold(t, killed == nil, "left", killed)
 	must.Succeed(t, r.Note("word"))
 	must.Succeed(t, r.Close())
