@@ -28,9 +28,9 @@ import (
 //     be deleted now, it is returned with an error, so that the caller doesn't lose it.
 //
 // An object that existed before is never adopted, even if it is equal: it may belong to another
-// configuration. If a unique name would prevent a second object, the POST is repeated. It is also repeated if
-// the server asks for it (503 with Retry-After) and no new object is visible. If the outcome stays unclear, the
-// error is an *UnresolvedCreateError.
+// configuration. The POST is repeated only if no new object is visible, and if a unique name would prevent a
+// second one or the server asks for it (503 with Retry-After). If the outcome stays unclear, the error is an
+// *UnresolvedCreateError.
 //
 // Sources: docs/guides/adoption.md; field notes, "create may be ambiguous".
 func (r *Collection[T]) Create(ctx context.Context, want T) (T, error) {
