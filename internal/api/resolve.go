@@ -144,7 +144,7 @@ func (r *Collection[T]) currentIDs(ctx context.Context) (map[string]bool, error)
 }
 
 func (r *Collection[T]) unresolvedError(cause *Error, verdict string, candidates ...T) *UnresolvedCreateError {
-	e := &UnresolvedCreateError{Kind: r.kind, Verdict: verdict, Cause: cause}
+	e := &UnresolvedCreateError{Verdict: "A search for it: " + verdict, Cause: cause}
 	for _, o := range candidates {
 		e.Candidates = append(e.Candidates, r.id(o))
 	}
@@ -159,14 +159,13 @@ func (r *Collection[T]) repeatableError(cause *Error, verdict string) *Unresolve
 }
 
 func (r *Collection[T]) searchError(cause *Error, err error) *UnresolvedCreateError {
-	return r.unresolvedError(cause, "the search failed: "+strings.TrimSuffix(err.Error(), "."))
+	return &UnresolvedCreateError{Verdict: "A search for it failed: " + strings.TrimSuffix(err.Error(), "."), Cause: cause}
 }
 
 // UnresolvedCreateError is a create that has an unknown outcome or a name that is taken. Candidates
 // are the ids of objects that it may have created.
 type UnresolvedCreateError struct {
-	Kind       string
-	Verdict    string
+	Verdict    string // result of the search
 	Candidates []string
 	Cause      *Error
 
@@ -175,7 +174,7 @@ type UnresolvedCreateError struct {
 
 // Error describes the failure, the result of the search, and the remedy.
 func (e *UnresolvedCreateError) Error() string {
-	text := e.Cause.Sentence() + " A search for it: " + e.Verdict
+	text := e.Cause.Sentence() + " " + e.Verdict
 	if len(e.Candidates) > 0 {
 		text += ": " + strings.Join(e.Candidates, ", ") + ". Nothing was taken over and nothing was created again: look at it, and import it if it is yours."
 	} else {
