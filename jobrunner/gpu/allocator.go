@@ -23,6 +23,7 @@ type Allocator struct {
 	freed     chan struct{} // signals that a rejected request may succeed now
 	stop      chan struct{}
 	watcher   sync.WaitGroup // goroutine that calls onFreed
+	onBusy    func(types []string)
 
 	mu          sync.Mutex
 	assignments map[string]assignment // by UUID
@@ -83,6 +84,10 @@ func (a *Allocator) OnFreed(f func()) {
 	a.onFreed = append(a.onFreed, f)
 }
 
+// OnBusy calls f whenever a request that isn't a background request has to wait for devices of the types. f must not
+// block. OnBusy must be called before the first request.
+func (a *Allocator) OnBusy(f func(types []string)) { a.onBusy = f }
+
 // Claim assigns devices to the owner that had them before the deployment restarted. If one of them
 // is missing, faulty or in use, it assigns none and returns an error.
 func (a *Allocator) Claim(uuids []string, owner string) ([]Device, error) {
@@ -129,8 +134,16 @@ func (a *Allocator) AcquireForMembers(request Request, cluster string, members [
 	return a.acquire(request, cluster, members)
 }
 
-// acquire assigns the requested number of devices to each owner, or queues the requester.
 func (a *Allocator) acquire(request Request, requester string, owners []string) ([][]Device, error) {
+	assigned, err := a.tryAcquire(request, requester, owners)
+	if busy, ok := errors.AsType[*BusyError](err); ok && !request.Background && a.onBusy != nil {
+		a.onBusy(busy.Types)
+	}
+	return assigned, err
+}
+
+// tryAcquire assigns the requested number of devices to each owner, or queues the requester.
+func (a *Allocator) tryAcquire(request Request, requester string, owners []string) ([][]Device, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, owner := range owners {

@@ -95,10 +95,9 @@ func execute(ctx context.Context, c *clock.Clock, s run.Spec, words []string) (s
 }
 
 func (b *builtin) Done() <-chan struct{} { return b.done }
-
-func (b *builtin) Exit() run.Exit   { return b.exit }
-func (b *builtin) Usage() run.Usage { return run.Usage{} }
-func (b *builtin) Address() string  { return "" }
+func (b *builtin) Exit() run.Exit        { return b.exit }
+func (b *builtin) Usage() run.Usage      { return run.Usage{} }
+func (b *builtin) Address() string       { return "" }
 
 func (b *builtin) Stop(time.Duration) {
 	b.stop()

@@ -8,7 +8,7 @@ import (
 )
 
 // An endpoint's batches have their own queue and their own pool. The pool keeps no idle worker. It uses
-// GPUs that no other worker waits for, and gives a GPU back as soon as another worker waits for it.
+// GPUs that no other worker or pod waits for, and gives a GPU back as soon as one waits for it.
 
 func batchSettings(e Endpoint) Endpoint {
 	e.ID, e.Min = engine.BatchQueue(e.ID), 0
@@ -52,7 +52,7 @@ func (w *worker) preempt() {
 	w.mu.Lock()
 	w.preempted = true
 	w.mu.Unlock()
-	w.noteKill("a job that doesn't belong to a batch needs its GPU")
+	w.noteKill("a worker or pod that doesn't belong to a batch needs its GPU")
 	w.drain()
 	w.kill()
 }

@@ -91,7 +91,7 @@ func TestBatchWorkerIsPreempted(t *testing.T) {
 }
 
 // bubbleWithGPUs is bubbleWithConfig on a simulated machine. programs replaces the programs of fakes unless it is nil.
-func bubbleWithGPUs(t *testing.T, machine string, fakes *fakes, programs run.Programs, test func(f *fixture)) {
+func bubbleWithGPUs(t *testing.T, machine string, fakes *fakes, programs run.Programs, test func(f *fixture, a *gpu.Allocator)) {
 	t.Helper()
 	bubbleWithConfig(t, fakes, func(c *worker.Config) *gpu.Allocator {
 		c.Devices = gpu.NewAllocator(must.Do(gpu.Simulate(machine, slog.New(slog.DiscardHandler)))(t))
@@ -102,13 +102,13 @@ func bubbleWithGPUs(t *testing.T, machine string, fakes *fakes, programs run.Pro
 	}, func(f *fixture, a *gpu.Allocator) {
 		defer a.Close()
 		defer f.pools.Close()
-		test(f)
+		test(f, a)
 	})
 }
 
 // testPreemption runs the workers with programs, or as fake processes if it is nil.
 func testPreemption(t *testing.T, programs run.Programs) {
-	bubbleWithGPUs(t, "l4x2", newFakes(1), programs, func(f *fixture) {
+	bubbleWithGPUs(t, "l4x2", newFakes(1), programs, func(f *fixture, _ *gpu.Allocator) {
 		e := newColoredEndpoint(1, 1)
 		e.GPU = &store.GPU{TypeIDs: []string{"nvidia  l4"}, Count: 2} // another spelling of the machine's type
 		f.pools.Set(e)
@@ -135,7 +135,7 @@ func testPreemption(t *testing.T, programs run.Programs) {
 // A batch worker keeps its GPU if an endpoint waits for more GPUs of a type than the machine has.
 func TestBatchWorkerIsNotPreemptedInVain(t *testing.T) {
 	fakes := newFakes(2)
-	bubbleWithGPUs(t, "mixed", fakes, nil, func(f *fixture) {
+	bubbleWithGPUs(t, "mixed", fakes, nil, func(f *fixture, a *gpu.Allocator) {
 		e := newColoredEndpoint(1, 1)
 		e.GPU = &store.GPU{TypeIDs: []string{"NVIDIA GeForce RTX 4090"}, Count: 1} // the machine has one
 		f.pools.Set(e)
@@ -144,5 +144,10 @@ func TestBatchWorkerIsNotPreemptedInVain(t *testing.T) {
 		f.pools.Set(e)
 		f.expectBatch(b, 1, 0)
 		must.Equal(t, fakes.started(), 2, "the number of started workers: one for the batch, one with both L40S")
+		// A pod that needs the GPU gets it.
+		pod := gpu.Request{Types: []string{"NVIDIA GeForce RTX 4090"}, Pod: true}
+		must.Hold(t, must.Err(a.Acquire(pod, "pod")) != nil, "the pod gets the GPU of a running worker")
+		synctest.Wait()
+		must.Do(a.Acquire(pod, "pod"))(t)
 	})
 }

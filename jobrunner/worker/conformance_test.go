@@ -111,7 +111,6 @@ func TestStopsRunningJob(t *testing.T) {
 				f.expectCounts(worker.Counts{Running: 1})
 				before := time.Now()
 				c.revoke(f, job)
-				synctest.Wait()
 				f.expectCounts(worker.Counts{Idle: 1})
 				got := f.reload(next)
 				must.Hold(f.t, got.State == engine.Completed && got.Delay == time.Since(before)+5*time.Second, name, "the next job is", got)

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,9 +32,6 @@ func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 			w.pool.logger.InfoContext(ctx, "a worker waits to be placed", "endpoint", w.pool.id, "worker", w.id, "reason", w.reason)
 		}
 		w.mu.Unlock()
-		if busy, ok := errors.AsType[*gpu.BusyError](err); ok && !w.pool.forBatches() {
-			w.pool.config.allPools.makeRoom(busy.Types)
-		}
 		select {
 		case <-w.retry:
 		case <-changed:

@@ -195,23 +195,14 @@ func (w *worker) figures(d gpu.Device) []slog.Attr {
 	if err != nil { // the device is lost, which the inventory reports
 		return append(attrs, slog.String("fault", err.Error()))
 	}
-	for _, metric := range []struct {
-		name    string
-		raw     int64   // -1: unknown
-		divisor float64 // value = raw / divisor; 0: value = raw
-	}{
-		{"utilization_ratio", int64(s.Utilization), 100},
-		{"memory_used_bytes", s.MemoryUsed, 0},
-		{"power_watts", int64(s.Power), 1000},
-		{"temperature_celsius", int64(s.Temperature), 0},
-	} {
-		switch {
-		case metric.raw < 0:
-		case metric.divisor == 0:
-			attrs = append(attrs, slog.Int64(metric.name, metric.raw))
-		default:
-			attrs = append(attrs, slog.Float64(metric.name, float64(metric.raw)/metric.divisor))
+	add := func(isKnown bool, name string, value any) {
+		if isKnown {
+			attrs = append(attrs, slog.Any(name, value))
 		}
 	}
+	add(s.Utilization >= 0, "utilization_ratio", float64(s.Utilization)/100)
+	add(s.MemoryUsed >= 0, "memory_used_bytes", s.MemoryUsed)
+	add(s.Power >= 0, "power_watts", float64(s.Power)/1000)
+	add(s.Temperature >= 0, "temperature_celsius", s.Temperature)
 	return attrs
 }

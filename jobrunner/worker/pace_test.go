@@ -145,7 +145,6 @@ func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
 		f.expectCounts(worker.Counts{})
 		sleep("1000")
 		sleep("1000")
-		synctest.Wait()
 		f.expectCounts(worker.Counts{Running: 2})
 		settings.Max = 1
 		f.pools.Set(settings)

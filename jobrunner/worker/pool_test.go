@@ -354,7 +354,6 @@ func TestCrashedWorkerIsReplaced(t *testing.T) {
 		got := f.reload(job)
 		must.Hold(t, got.State == engine.Completed && got.Retries == 1, "the job is", got)
 		fakes.alive()[0].end(errors.New("out of memory"))
-		synctest.Wait()
 		f.expectCounts(worker.Counts{}) // no job needs another worker
 		f.submitSleep(1)
 		must.Hold(t, fakes.started() == 3, fakes.started(), "workers were started, want 3")

@@ -138,6 +138,7 @@ func New(c Config) *Pools {
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if c.Devices.HasGPUs() {
 		c.Devices.OnFreed(p.retryAll)
+		c.Devices.OnBusy(p.makeRoom)
 	} else {
 		p.config.Devices = nil
 	}

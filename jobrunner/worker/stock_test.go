@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -88,7 +87,6 @@ func TestStockComesWithChangedFile(t *testing.T) {
 		f.expectCounts(worker.Counts{Throttled: 1})
 		must.Succeed(t, os.WriteFile(file, []byte(`stock: [{gpus: ["*"], level: LOW}]`), 0o600))
 		time.Sleep(time.Second + time.Millisecond)
-		synctest.Wait()
 		must.Equal(t, f.reload(job).State, engine.Completed, "the state of the job")
 	})
 }

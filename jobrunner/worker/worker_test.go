@@ -134,7 +134,6 @@ func TestMaximumOfZero(t *testing.T) {
 		time.Sleep(time.Hour)
 		must.Equal(f.t, f.reload(job).State, engine.InQueue, "the state of the job")
 		f.pools.Set(echo)
-		synctest.Wait()
 		must.Equal(f.t, f.reload(job).State, engine.Completed, "the state of the job after the maximum was raised")
 	})
 }
