@@ -185,7 +185,6 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 	other := httptest.NewServer(otherHost)
 	defer other.Close()
 	redirectTo := func(address string) http.HandlerFunc { return answer(307, ``, "Location", address) }
-
 	for method, send := range requestsByMethod {
 		client, d := deploy(t, api.V2, redirectTo(other.URL+"/v2/network-volumes/a"))
 		d.emptyLists = true
@@ -252,7 +251,6 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 	var logged bytes.Buffer
 	log.SetOutput(&logged)
 	defer log.SetOutput(os.Stderr)
-
 	for name, echo := range echoes {
 		for _, version := range versions {
 			for secret, send := range map[string]func(context.Context, *api.Client) error{

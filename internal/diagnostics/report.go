@@ -41,7 +41,10 @@ type Subject struct {
 	Schema   schema.Schema
 }
 
-const notTried = "Not tried, for the same reason"
+const (
+	notTried      = "Not tried, for the same reason"
+	seeFirstError = "The first error of this run says why."
+)
 
 // Report converts the error of an operation to a diagnostic, at the attribute that the operation or the API
 // names ("$.workers.idleTimeout: …", RFC 9457 errors of management API v2).
@@ -86,7 +89,7 @@ func (r *Run) Report(diags *diag.Diagnostics, subject Subject, verb, id string, 
 func (r *Run) WarnIfRepeated(diags *diag.Diagnostics) bool {
 	repeats := r.outageReported.Swap(true)
 	if repeats {
-		diags.AddWarning(notTried, "The first error of this run says why.")
+		diags.AddWarning(notTried, seeFirstError)
 	}
 	return repeats
 }
@@ -94,7 +97,7 @@ func (r *Run) WarnIfRepeated(diags *diag.Diagnostics) bool {
 // Fail reports a failed request to the API at an attribute.
 func (r *Run) Fail(c Check, attribute, summary string, err error) {
 	if r.alreadyReported(err) {
-		c.Diagnostics.AddError(notTried, "")
+		c.Diagnostics.AddError(notTried, seeFirstError)
 		return
 	}
 	c.Error(attribute, summary, "%s", err)
