@@ -120,6 +120,28 @@ action "gpucloud_job_run" "smoke" {
 		w.Write("more.tf", "action \"gpucloud_endpoint_purge_queue\" \"all\" {\n  config {\n    endpoint_id = gpucloud_endpoint.e.id\n  }\n}\n")
 		return expect(t, w.MustRun("apply", "-auto-approve", "-invoke=action.gpucloud_endpoint_purge_queue.all"), "Removed the 0 jobs that waited")
 	}},
+	{"provider actions: `action_trigger` before a deletion, with `caller.id`", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", `resource "gpucloud_endpoint" "e" {
+  name  = "e"
+  image = "builtin/conformance"
+  lifecycle {
+    action_trigger {
+      events  = [before_destroy]
+      actions = [action.gpucloud_endpoint_purge_queue.all]
+    }
+  }
+}
+action "gpucloud_endpoint_purge_queue" "all" {
+  config {
+    endpoint_id = caller.id
+  }
+}
+`)
+		if out, err := w.Run("apply", "-auto-approve"); err != nil {
+			return expectUnsupported(t, out, "Blocks of type \"action\" are not expected here")
+		}
+		return expect(t, w.MustRun("destroy", "-auto-approve"), "Removed the 0 jobs that waited")
+	}},
 	{"ephemeral resource `gpucloud_job`", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", fmt.Sprintf(`ephemeral "gpucloud_job" "j" {
   endpoint_id = %q

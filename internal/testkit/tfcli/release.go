@@ -33,7 +33,7 @@ type Release struct {
 // Releases are the CLIs for the acceptance tests, in addition to this machine's own.
 var Releases = []Release{
 	{Name: OpenTofu, Version: "1.12.6", module: "github.com/opentofu/opentofu", main: "./cmd/tofu"},
-	{Name: Terraform, Version: "1.15.9", module: "github.com/hashicorp/terraform", main: "."},
+	{Name: Terraform, Version: "1.16.4", module: "github.com/hashicorp/terraform", main: "."},
 }
 
 func (r Release) String() string { return productName(r.Name) + " " + r.Version }

@@ -169,10 +169,10 @@ func TestMissing(t *testing.T) {
 	}{
 		{nil, Releases},
 		{[]CLI{cli("terraform", "1.11.4")}, Releases},
-		{[]CLI{cli("terraform", "1.15.0"), cli("tofu", "1.11.9")}, []Release{tofu}},
+		{[]CLI{cli("terraform", "1.16.0"), cli("tofu", "1.11.9")}, []Release{tofu}},
 		{[]CLI{cli("tofu", "1.12.0"), cli("terraform", "1.9.8")}, []Release{terraform}},
-		{[]CLI{cli("tofu", "2.0.0"), cli("terraform", "1.16.1")}, nil},
-		{[]CLI{cli("tofu", "1.15.0")}, []Release{terraform}},
+		{[]CLI{cli("tofu", "2.0.0"), cli("terraform", "1.17.1")}, nil},
+		{[]CLI{cli("tofu", "1.17.0")}, []Release{terraform}},
 	} {
 		must.Equal(t, Missing(c.present), c.want, "missing releases beside", c.present)
 	}
