@@ -67,9 +67,9 @@ const (
 // await polls until the object is done. It repeats a failed poll, even if the deployment can't be
 // reached, unless the object is gone or the error shows that the deployment rejects all requests, such as 401.
 // When the time is up, its error contains the text of the last complete poll and the result of logTail.
-// The limit doesn't interrupt the first poll.
-func await(ctx context.Context, c *api.Client, goal string, limit time.Duration, poll func(context.Context) (progress, error), logTail func(context.Context) string) error {
-	limitCtx, cancel := context.WithTimeout(ctx, limit)
+// The limit counts from start and doesn't interrupt the first poll.
+func await(ctx context.Context, c *api.Client, goal string, start time.Time, limit time.Duration, poll func(context.Context) (progress, error), logTail func(context.Context) string) error {
+	limitCtx, cancel := context.WithDeadline(ctx, start.Add(limit))
 	defer cancel()
 	var previous string
 	failing := false
@@ -169,7 +169,7 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 		goal = fmt.Sprintf("port %d of pod %s to be open", wait.Port.ValueInt64(), id)
 	}
 	var got api.Pod
-	err := await(ctx, c, goal, waitTime(m.Timeouts, creating), func(ctx context.Context) (progress, error) {
+	err := await(ctx, c, goal, time.Now(), waitTime(m.Timeouts, creating), func(ctx context.Context) (progress, error) {
 		var err error
 		if got, err = c.Pods.GetFresh(ctx, id); err != nil {
 			return progress{}, err
@@ -232,11 +232,11 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 		return nil
 	}
 	id := m.ID.ValueString()
-	limit := waitTime(m.Timeouts, creating)
+	start, limit := time.Now(), waitTime(m.Timeouts, creating)
 	var shown api.Worker // the worker that the progress describes
 	logTail := func(ctx context.Context) string { return quoteWorkerLog(ctx, c, id, shown) }
 	if wait.Rollout.ValueBool() {
-		err := await(ctx, c, "the rollout of endpoint "+id+" to finish", limit, func(ctx context.Context) (progress, error) {
+		err := await(ctx, c, "the rollout of endpoint "+id+" to finish", start, limit, func(ctx context.Context) (progress, error) {
 			r, err := c.EndpointReleases(ctx, id)
 			return progress{
 				done: err == nil && !r.Rollout.InProgress,
@@ -247,7 +247,7 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 			return err
 		}
 	}
-	return await(ctx, c, "a worker of endpoint "+id+" to be ready", limit, func(ctx context.Context) (progress, error) {
+	return await(ctx, c, "a worker of endpoint "+id+" to be ready", start, limit, func(ctx context.Context) (progress, error) {
 		if c.Version == api.V1 {
 			h, err := c.Jobs.Health(ctx, id)
 			return progress{done: h.Workers.Ready+h.Workers.Idle+h.Workers.Running > 0, failing: h.Workers.Unhealthy > 0, text: fmt.Sprintf("%d initializing, %d throttled, %d unhealthy", h.Workers.Initializing, h.Workers.Throttled, h.Workers.Unhealthy)}, err
@@ -339,7 +339,7 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 	}
 	id, want := m.ID.ValueString(), value.As[clusterCompute](m.Compute).PodCount.ValueInt64()
 	var unready api.Pod // a pod that doesn't run
-	err := await(ctx, c, "the pods of cluster "+id+" to run", waitTime(m.Timeouts, creating), func(ctx context.Context) (progress, error) {
+	err := await(ctx, c, "the pods of cluster "+id+" to run", time.Now(), waitTime(m.Timeouts, creating), func(ctx context.Context) (progress, error) {
 		members, err := c.Clusters.Pods(ctx, id)
 		if err != nil {
 			return progress{}, err

@@ -225,15 +225,33 @@ func (intercept interceptor) RoundTrip(r *http.Request) (*http.Response, error) 
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// createWaiting creates an endpoint with wait_for.worker. The provider sends through the interceptor.
-func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, intercept interceptor) (tfdrive.State, error) {
+// createWaiting creates an endpoint with wait_for. The provider sends through the interceptor.
+func createWaiting(t *testing.T, d *acctest.Deployment, condition map[string]any, image, timeout string, intercept interceptor) (tfdrive.State, error) {
 	t.Helper()
 	p := tfdrive.Start(t, provider.NewWithTransport("test", intercept)(), d.Settings(api.V2))
-	config := withChanges(map[string]any{"name": "e", "image": image, "workers": map[string]any{"min": 1, "max": 1}}, waitFor(map[string]any{"worker": true}, timeout))
+	config := withChanges(map[string]any{"name": "e", "image": image, "workers": map[string]any{"min": 1, "max": 1}}, waitFor(condition, timeout))
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, config)
 	must.Succeed(t, planned.Diagnostics.Err())
 	state, diags := p.Reconfigure().Apply(planned)
 	return state, diags.Err()
+}
+
+// Waiting for the rollout and then for a worker takes no longer than the limit.
+func TestLimitOfTwoWaits(t *testing.T) {
+	t.Parallel()
+	var began time.Time
+	_, err := createWaiting(t, acctest.Deploy(t), map[string]any{"rollout": true, "worker": true}, "nothing/runs-this", "2s", func(r *http.Request) (*http.Response, error) {
+		if !strings.HasSuffix(r.URL.Path, "/workers") && !strings.HasSuffix(r.URL.Path, "/releases") {
+			return nil, nil
+		} else if began.IsZero() {
+			began = time.Now()
+		}
+		w := httptest.NewRecorder()
+		fmt.Fprintf(w, `{"workers":[],"summary":{},"releases":[],"rollout":{"inProgress":%t}}`, time.Since(began) < time.Second)
+		return w.Result(), nil
+	})
+	must.ErrorContains(t, err, "to be ready: not reached within 2s")
+	must.Hold(t, time.Since(began) < 3*time.Second, "took", time.Since(began))
 }
 
 // A wait goes on while the deployment can't be reached for some seconds.
@@ -241,7 +259,7 @@ func TestWaitOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
 	var outageEnd atomic.Int64 // in ns
-	_, err := createWaiting(t, d, "builtin/echo", "2m", func(r *http.Request) (*http.Response, error) {
+	_, err := createWaiting(t, d, map[string]any{"worker": true}, "builtin/echo", "2m", func(r *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(r.URL.Path, "/workers") && outageEnd.Load() == 0 {
 			outageEnd.Store(time.Now().Add(3 * time.Second).UnixNano())
 		}
@@ -258,7 +276,7 @@ func TestWaitForDeletedEndpoint(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
 	var polls atomic.Int64
-	_, err := createWaiting(t, d, "nothing/runs-this", "2m", func(r *http.Request) (*http.Response, error) {
+	_, err := createWaiting(t, d, map[string]any{"worker": true}, "nothing/runs-this", "2m", func(r *http.Request) (*http.Response, error) {
 		if !strings.HasSuffix(r.URL.Path, "/workers") || polls.Add(1) != 2 {
 			return nil, nil
 		}
@@ -297,7 +315,7 @@ func TestWaitShowsOneWorker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var polls atomic.Int64
-			_, err := createWaiting(t, d, "nothing/runs-this", "1s", func(r *http.Request) (*http.Response, error) {
+			_, err := createWaiting(t, d, map[string]any{"worker": true}, "nothing/runs-this", "1s", func(r *http.Request) (*http.Response, error) {
 				path := strings.Split(r.URL.Path, "/")
 				switch last := path[len(path)-1]; {
 				case last == "workers":

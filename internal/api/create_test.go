@@ -403,6 +403,12 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 			return must.Err(c.NetworkVolumes.Update(ctx, have, want))
 		},
 		"delete": func(ctx context.Context, c *api.Client, id string) error { return c.NetworkVolumes.Delete(ctx, id) },
+		"read of its workers": func(ctx context.Context, c *api.Client, id string) error {
+			if err := must.Err(c.EndpointWorkers(ctx, id)); api.IsNotFound(err) {
+				return err
+			}
+			return nil // the object has no workers
+		},
 	} {
 		for _, age := range []time.Duration{0, 2 * time.Minute} {
 			runInBubble(t, fmt.Sprint(name, age), func(t *testing.T) {

@@ -398,12 +398,23 @@ func (j *Jobs) Stream(ctx context.Context, endpointID, jobID string, progress fu
 	return job, err
 }
 
-func (j *Jobs) chunks(ctx context.Context, endpointID, jobID string, wait time.Duration) (chunks []Chunk, err error) {
-	_, err = j.do(ctx, endpointID, "/stream/"+jobID, httpclient.Call{
+// streamAnswer is an array (service description) or an object with the member stream (the public SDKs' dialect).
+type streamAnswer struct{ listAnswer[Chunk] }
+
+func (s *streamAnswer) UnmarshalJSON(data []byte) error {
+	if data[0] == '{' {
+		s.member = "stream"
+	}
+	return s.listAnswer.UnmarshalJSON(data)
+}
+
+func (j *Jobs) chunks(ctx context.Context, endpointID, jobID string, wait time.Duration) ([]Chunk, error) {
+	var answer streamAnswer
+	_, err := j.do(ctx, endpointID, "/stream/"+jobID, httpclient.Call{
 		Method: http.MethodGet, ExtraTime: wait,
 		Query: url.Values{"wait": {strconv.FormatInt(wait.Milliseconds(), 10)}},
-	}, &chunks)
-	return chunks, err
+	}, &answer)
+	return answer.objects, err
 }
 
 // UnreadChunks returns the number of unread chunks that the job's output lacks.

@@ -134,17 +134,19 @@ func TestSubmissionIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A request for a stream may take longer than other requests (10 s here), by its wait for chunks.
+// A request for a stream may take longer than other requests (10 s here), by its wait for chunks. The
+// answer is an array or, in the dialect of the public SDKs, an object.
 func TestStreamTimeout(t *testing.T) {
 	for _, c := range []struct {
 		status   string
 		takes    time.Duration
+		chunks   string
 		succeeds bool
 	}{
-		{"IN_QUEUE", 10 * time.Second, true},
-		{"IN_QUEUE", 12 * time.Second, false},
-		{"IN_PROGRESS", 19 * time.Second, true},
-		{"IN_PROGRESS", 21 * time.Second, false},
+		{"IN_QUEUE", 10 * time.Second, `[{"output":1}]`, true},
+		{"IN_QUEUE", 12 * time.Second, `[{"output":1}]`, false},
+		{"IN_PROGRESS", 19 * time.Second, `{"status":"IN_PROGRESS","stream":[{"output":1}]}`, true},
+		{"IN_PROGRESS", 21 * time.Second, `[{"output":1}]`, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client, _ := deployPiped(t, api.V2, func(w http.ResponseWriter, r *http.Request) {
@@ -156,7 +158,7 @@ func TestStreamTimeout(t *testing.T) {
 				case <-time.After(c.takes):
 				case <-r.Context().Done():
 				}
-				answer(200, `[{"output":1}]`)(w, r)
+				answer(200, c.chunks)(w, r)
 			})
 			_, err := client.Jobs.Stream(t.Context(), "e", "j", func(api.Job) {}, func(api.Chunk) error { return io.EOF })
 			must.Equal(t, errors.Is(err, io.EOF), c.succeeds, "success of a stream of a job", c.status, "that takes", c.takes, "error", err)

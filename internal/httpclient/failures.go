@@ -141,7 +141,7 @@ func (c *Client) EndOutage() { c.outage.Store(nil) }
 func (c *Client) isDeploymentWide(e *Error) bool {
 	switch e.Status {
 	case 0:
-		return !e.callerTimedOut && !e.failedBetweenTries && (neverSent(e.cause) || isPermanent(e.cause) && !errors.Is(e.cause, ErrTooLarge))
+		return !e.callerTimedOut && !e.failedBetweenTries && !errors.Is(e.cause, context.Canceled) && (neverSent(e.cause) || isPermanent(e.cause) && !errors.Is(e.cause, ErrTooLarge))
 	case http.StatusUnauthorized:
 		return !c.Answered() // if the key worked before, the 401 may concern only this object
 	}

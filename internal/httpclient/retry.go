@@ -240,7 +240,7 @@ func (r *RecentCreates) isNamed(url, body string) bool {
 			delete(r.created, id)
 			continue
 		}
-		if strings.HasSuffix(url, "/"+id) || strings.Contains(body, `"`+id+`"`) {
+		if strings.Contains(url+"/", "/"+id+"/") || strings.Contains(body, `"`+id+`"`) {
 			return true
 		}
 	}

@@ -73,6 +73,22 @@ func TestFailedConnectionSendsNothing(t *testing.T) {
 	}
 }
 
+// An interrupted connection attempt isn't an outage: the next call is sent.
+func TestInterruptedDialIsNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &Client{APIKey: "k", Timeout: time.Minute, RoundTripper: Pooled()}
+		client.RoundTripper.(dialErrorTransport).RoundTripper.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+			time.Sleep(time.Second)
+			return nil, net.ErrClosed
+		}
+		ctx, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, interrupt)
+		_, err := client.Do(ctx, Call{Method: http.MethodGet, URL: "http://deployment/a"}, nil)
+		time.Sleep(time.Second)
+		must.Hold(t, errors.Is(err, context.Canceled) && client.outage.Load() == nil, "got", err, "and an outage", client.outage.Load())
+	})
+}
+
 func TestShapeErrors(t *testing.T) {
 	type object struct {
 		ID    string
