@@ -126,10 +126,7 @@ func (k *Keys) Authorize(r *http.Request) (Identity, error) {
 }
 
 func (k *Keys) find(ctx context.Context, hash digest) (caller Identity, err error) {
-	keys, errChanged, err := k.addedKeys.current()
-	if err != nil && errChanged {
-		k.log.ErrorContext(ctx, "reading the added API keys failed: unreadable keys are rejected until they are repaired", "error", err)
-	}
+	keys, _ := k.current(ctx)
 	caller, err = Identity{}, ErrUnknown
 	for _, key := range keys {
 		switch {
@@ -143,12 +140,22 @@ func (k *Keys) find(ctx context.Context, hash digest) (caller Identity, err erro
 	return caller, err
 }
 
+// current returns the added keys. It logs an error that differs from the last one.
+func (k *Keys) current(ctx context.Context) ([]Key, error) {
+	keys, errChanged, err := k.addedKeys.current()
+	if err != nil && errChanged {
+		k.log.ErrorContext(ctx, "reading the added API keys failed: unreadable keys are rejected until they are repaired", "error", err)
+	}
+	return keys, err
+}
+
 // List returns the added keys, the oldest first.
 func (k *Keys) List() ([]Key, error) {
 	if k.addedKeys == nil {
 		return nil, nil
 	}
-	return k.addedKeys.List()
+	keys, err := k.current(context.Background())
+	return allWithDefaults(keys), err
 }
 
 // digest is the SHA-256 of a key.

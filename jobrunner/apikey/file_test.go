@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,6 +206,7 @@ func TestBrokenFile(t *testing.T) {
 		keys, log := openKeys(t, dir)
 		path := filepath.Join(dir, apikey.FileName)
 		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
+		must.Hold(t, must.Err(keys.List()) != nil, name, "the keys are listed")
 		for range 3 {
 			caller, err := keys.Authorize(requestWith(key))
 			must.Hold(t, errors.Is(err, apikey.ErrUnknown), name, caller, err)
@@ -351,6 +353,33 @@ func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 		key := must.Do(tables[1].Add(apikey.Key{Name: fmt.Sprint("k", i)}))(t)
 		must.Equal(t, authorize(key), nil, "key", i, "added at another node")
 	}
+}
+
+// endsDuringReload ends after a request with an unknown key has begun to wait for a reload.
+type endsDuringReload struct {
+	context.Context
+	waits atomic.Bool
+}
+
+func (e *endsDuringReload) Done() <-chan struct{} {
+	if !e.waits.Swap(true) {
+		return nil
+	}
+	return e.Context.Done()
+}
+
+// If the client whose request reloads the table disconnects, other requests that wait for the reload are authorized.
+func TestReloadOutlivesItsRequest(t *testing.T) {
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true}))(t)
+	defer db.Close()
+	table, other := must.Do(apikey.OpenTable(t.Context(), db))(t), must.Do(apikey.OpenTable(t.Context(), db))(t)
+	keys := must.Do(apikey.New("").With(table, time.Now, slog.New(slog.DiscardHandler)))(t)
+	key := must.Do(other.Add(apikey.Key{Name: "k"}))(t)
+	ctx, disconnect := context.WithCancel(t.Context())
+	disconnect()
+	go keys.Authorize(requestWith("unknown").WithContext(&endsDuringReload{Context: ctx}))
+	time.Sleep(20 * time.Millisecond) // until that request waits
+	must.Succeed(t, must.Err(keys.Authorize(requestWith(key))))
 }
 
 // A request is authorized only with a key of the deployment, with or without the scheme.

@@ -128,7 +128,7 @@ func (t *Table) reloadForUnknownKey(ctx context.Context) bool {
 		return false
 	}
 	reloadStart := time.Now()
-	t.sharedReloadOK = t.Reload(ctx) == nil
+	t.sharedReloadOK = t.Reload(context.WithoutCancel(ctx)) == nil // other requests need it, even if this client disconnects
 	t.sharedReloadAt = reloadStart
 	return t.sharedReloadOK
 }
