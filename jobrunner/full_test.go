@@ -5,6 +5,7 @@ package jobrunner_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -44,6 +45,35 @@ func TestResultsOnAFullDisk(t *testing.T) {
 		})
 		must.Equal(t, <-answered, http.StatusOK, "the status of the worker's post")
 	})
+}
+
+// Clients whose uploads are slow, and fill the memory for bodies, don't delay the results of workers.
+func TestResultsDuringSlowUploads(t *testing.T) {
+	t.Parallel()
+	release, ends, answered := make(chan struct{}), make(chan struct{}), make(chan int, 10)
+	d := startChecked(t, jobrunner.Config{BodyMemory: 4 << 20, Programs: sdkWorkers{release, ends, answered}})
+	endpoint := d.createEndpointOf("sdk/worker", 1)
+	d.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", `{"input":{"output":1}}`)
+	path := d.awaitJob(endpoint, "IN_PROGRESS")
+	body, upload := io.Pipe()
+	slow := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/v2/"+endpoint+"/run", body))(t)
+	slow.Header.Set("Authorization", "planted-key")
+	slow.ContentLength = 10 << 20
+	go http.DefaultClient.Do(slow) // fails when upload is closed
+	defer upload.Close()
+	waitFor(t, func() (bool, any) {
+		status, _, _ := d.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", "1")
+		return status == http.StatusServiceUnavailable, status
+	})
+	close(release)
+	<-ends
+	select {
+	case status := <-answered:
+		must.Equal(t, status, http.StatusOK, "the status of the worker's post")
+	case <-time.After(10 * time.Second):
+		t.Error("the worker's post isn't answered")
+	}
+	must.Equal(t, d.awaitJob(endpoint, "COMPLETED"), path)
 }
 
 // testFullDisk calls endJob, which ends a job, while the disk is full, and frees space later.

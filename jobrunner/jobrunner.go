@@ -64,7 +64,7 @@ type Config struct {
 	// an address, each optionally with :port. If it is empty, webhooks may call public
 	// addresses and, unless Remote is set, this machine.
 	WebhookAllow []string
-	// BodyMemory limits request bodies, job outputs and webhook calls in flight, to a third each; 0 is httplimit.DefaultMemory.
+	// BodyMemory limits request bodies, results of workers, job outputs and webhook calls in flight, to a quarter each; 0 is httplimit.DefaultMemory.
 	BodyMemory int64
 	// StateMemory limits a state in memory, in bytes; 0 is sqldb.MaxMemory.
 	StateMemory int64
@@ -281,9 +281,10 @@ func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 	return j.pods.Load(ctx)
 }
 
-// newMemory returns a budget of a third of BodyMemory. Requests, answers and webhook calls have one budget each.
+// newMemory returns a budget of a quarter of BodyMemory. Clients' requests, workers' posts, answers and webhook calls
+// have one budget each.
 func (c Config) newMemory() *httplimit.Memory {
-	return httplimit.NewMemory(cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 3)
+	return httplimit.NewMemory(cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 4)
 }
 
 func (j *Jobrunner) openAPIs(ctx context.Context, c Config, webhookPolicy webhook.Policy, source *view.View) error {
@@ -301,7 +302,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, webhookPolicy webhoo
 		Clock: j.clock, Keys: j.keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 		Bodies: bodies, Answers: c.newMemory(),
 	})
-	workers := workerapi.New(workerapi.Config{Authorize: j.pools.Authorize, Bodies: bodies, Logger: c.Logger})
+	workers := workerapi.New(workerapi.Config{Authorize: j.pools.Authorize, Bodies: c.newMemory(), Logger: c.Logger})
 	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: j.keys, Clock: j.clock, Logger: c.Logger})
 	apis := j.node.Forward(front.Route(management, jobs, workers, balance, j.pools.Balanced))
 	j.openPage(c, source, apis)

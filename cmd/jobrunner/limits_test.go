@@ -66,7 +66,7 @@ func (p *process) startRequest(method, path string, length int, body []byte) net
 func TestRefusalsOfLargeBodiesReachClients(t *testing.T) {
 	acctest.LeaveToCI(t, "httplimit.TestResponseReachesWritingClient covers it")
 	t.Parallel()
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=96")
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=128")
 	id := p.createEndpointOfImage("builtin/echo")
 	holder := p.startRequest("POST", "/v2/"+id+"/runsync", 20<<20, make([]byte, 1)) // reserves the memory
 	go func() {                                                                     // sends slowly, because a silent client would be disconnected

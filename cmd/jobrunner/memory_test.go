@@ -40,7 +40,7 @@ func (p *process) checkPeakMemory(bodies, state int) (peak, promised int) {
 func TestBodiesShareMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "httplimit.TestMemory covers the budget")
 	t.Parallel()
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=315")
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=420")
 	path := "/v2/" + p.createEndpointOfImage("builtin/echo") + "/runsync"
 	body := append(append([]byte(`{"input":"`), bytes.Repeat([]byte("x"), 20<<20-20)...), `"}`...) // the input isn't an object, which is noticed after the body was read
 	const piece = 96 << 10
@@ -100,7 +100,7 @@ func TestOutputsShareMemory(t *testing.T) {
 		t.Skip("the process disconnects slow clients after 20 s of real time")
 	}
 	t.Parallel()
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=270")
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=360")
 	c, id := p.client("k"), p.createEndpointOfImage("builtin/conformance")
 	job := must.Do(c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"bytes","n":20000000}`)}))(t)
 	size := 0
@@ -126,7 +126,7 @@ func TestOutputsShareMemory(t *testing.T) {
 func TestEphemeralMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "package engine tests the limit")
 	t.Parallel()
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--ephemeral-memory=64", "--body-memory=192")
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--ephemeral-memory=64", "--body-memory=256")
 	id := p.createEndpointOfImage("builtin/conformance")
 	post := func(input string) (status int, state, text string) {
 		resp, all, err := send(t.Context(), http.MethodPost, p.url+"/v2/"+id+"/runsync?wait=60000", "k", `{"input":`+input+`}`)
@@ -214,7 +214,7 @@ func (p *process) sendWaves(waves, clients int) map[int]int {
 func TestWavesOfLargeBodies(t *testing.T) {
 	acctest.LeaveToCI(t, "package httplimit tests the budget")
 	t.Parallel()
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=384", "--ephemeral-memory=256")
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=512", "--ephemeral-memory=256")
 	seen := p.sendWaves(4, 30)
 	t.Log(seen) // 507 is possible, too
 	must.Hold(t, seen[http.StatusOK] != 0 && seen[http.StatusServiceUnavailable] != 0 && len(seen) <= 3, "not every kind was seen:", seen)

@@ -131,7 +131,7 @@ const bodyShare = 16
 
 // Limits of the default budget, and its value if the machine's memory is unknown.
 const (
-	minBodyMemory     = 96 << 20
+	minBodyMemory     = 128 << 20
 	maxBodyMemory     = 4 << 30
 	unknownBodyMemory = 256 << 20
 )
@@ -146,7 +146,7 @@ func MachineMemory() int64 {
 	return int64(min(bytes, math.MaxInt64)) //nolint:gosec // min keeps it in range
 }
 
-// DefaultMemory is a sixteenth of the machine's or container's memory, within 96 MiB and 4 GiB.
+// DefaultMemory is a sixteenth of the machine's or container's memory, within 128 MiB and 4 GiB.
 func DefaultMemory() int64 {
 	bytes := MachineMemory()
 	if bytes == 0 {
