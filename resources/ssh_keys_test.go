@@ -44,9 +44,10 @@ func TestSSHKeys(t *testing.T) {
 	expectKeys(t, d, annesKey, bensKey)
 	state = apply(t, p, sshKeysType, state, config(bensKey), "update")
 	expectKeys(t, d, bensKey)
+	// A replacement with create_before_destroy: deleting the old state keeps the keys that the same apply added.
 	tfdrive.Do(p.Apply(p.Plan(sshKeysType, tfdrive.State{}, config(bensKey))))(t)
 	must.Succeed(t, p.Destroy(state).Err())
-	expectKeys(t, d, bensKey) // the deletion after a replacement with create_before_destroy
+	expectKeys(t, d, bensKey)
 	must.Succeed(t, p.Reconfigure().Destroy(state).Err())
 	expectKeys(t, d)
 }

@@ -98,7 +98,8 @@ func TestBackup(t *testing.T) {
 	must.Succeed(t, os.Mkdir(filepath.Join(home, "jobrunner.db"), 0o700))
 	must.Contain(t, mustFail(t, env, "backup", "--data="+home, restoredDir+"-2"), "opening the database "+home+"/jobrunner.db: the database's file can't be read")
 	must.Contain(t, mustFail(t, env, "backup", "--data="+restoredDir, restoredDir+"/api-key/x"), "making the folder of the copy: ")
-	writeFile(t, filepath.Join(restoredDir, "keys.json.moved"), "") // a database has the keys, and may have revoked some
+	// The copy keeps the marker that a PostgreSQL database took over the keys. Otherwise it would accept keys revoked there.
+	writeFile(t, filepath.Join(restoredDir, "keys.json.moved"), "")
 	mustPrint(t, env, "backup", "--data="+restoredDir, restoredDir+"-3")
 	must.Contain(t, mustFail(t, env, "serve", "--listen=127.0.0.1:0", "--data="+restoredDir+"-3"), "are in the deployment's database")
 }
@@ -128,9 +129,9 @@ func TestBackupOfPostgres(t *testing.T) {
 	}
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	dump := filepath.Join(t.TempDir(), "dump")
-	usedFolder := t.TempDir()
-	writeFile(t, filepath.Join(usedFolder, "jobrunner.db"), "")
-	p := serve(t, append(env, "GPUCLOUD_ENGINE="+source.String()), "--data="+usedFolder, "--limits=off")
+	oldFolder := t.TempDir()
+	writeFile(t, filepath.Join(oldFolder, "jobrunner.db"), "")
+	p := serve(t, append(env, "GPUCLOUD_ENGINE="+source.String()), "--data="+oldFolder, "--limits=off")
 	endpoint, jobs := backUpUnderLoad(t, p, func() {
 		run("pg_dump", "--format=custom", "--no-owner", "--schema="+schema, "--file="+dump, "--dbname="+libpqURL.String())
 	})

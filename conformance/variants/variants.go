@@ -20,9 +20,9 @@ type Variant struct {
 	Fault       string // the difference as the value of GPUCLOUD_FAULT, one or a list
 	// EndpointBody has the members, as a JSON object, that the variant requires to create an endpoint.
 	EndpointBody string
-	// NoLateness says that the suite controls the variant's clock and grants it no lateness.
+	// Exact says that the suite controls the variant's clock and grants it no lateness.
 	// Clauses of any level may then warn that an effect is late.
-	NoLateness bool
+	Exact bool
 }
 
 // files have a variant on each line. The variants of blind.tsv were written from the contract,
@@ -44,7 +44,7 @@ var All = sync.OnceValue(func() (all []Variant) {
 		if len(fields) > 5 {
 			v.EndpointBody = fields[5]
 		}
-		v.NoLateness = len(fields) > 6 && fields[6] == "exact"
+		v.Exact = len(fields) > 6 && fields[6] == "exact"
 		all = append(all, v)
 	}
 	return all

@@ -43,12 +43,12 @@ func StringMap(m types.Map) map[string]string {
 	return out
 }
 
-// KeepString returns got, or prior if both are empty. Null and "" are equivalent.
+// KeepString returns got, except for "", which is equivalent to null: it then returns prior if that is empty, otherwise null.
 func KeepString(prior types.String, got string) types.String {
 	return keep(prior, types.StringValue(got), types.StringNull())
 }
 
-// KeepInt returns got, or prior if both are zero. Null and 0 are equivalent.
+// KeepInt is KeepString for numbers: 0 is equivalent to null.
 func KeepInt(prior types.Int64, got int64) types.Int64 {
 	switch {
 	case got != 0:
@@ -64,17 +64,17 @@ func StringSet(values []string) types.Set {
 	return types.SetValueMust(types.StringType, elements(slices.Compact(slices.Sorted(slices.Values(values)))))
 }
 
-// KeepSet returns got, or prior if both are empty. Null and [] are equivalent.
+// KeepSet is KeepString for sets: [] is equivalent to null.
 func KeepSet(prior types.Set, got []string) types.Set {
 	return keep(prior, StringSet(got), types.SetNull(types.StringType))
 }
 
-// KeepList returns got, or prior if both are empty. Null and [] are equivalent.
+// KeepList is KeepString for lists: [] is equivalent to null.
 func KeepList(prior types.List, got []string) types.List {
 	return keep(prior, types.ListValueMust(types.StringType, elements(got)), types.ListNull(types.StringType))
 }
 
-// KeepMap returns got, or prior if both are empty. Null and {} are equivalent.
+// KeepMap is KeepString for maps: {} is equivalent to null.
 func KeepMap(prior types.Map, got map[string]string) types.Map {
 	values := make(map[string]attr.Value, len(got))
 	for k, v := range got {
@@ -83,7 +83,7 @@ func KeepMap(prior types.Map, got map[string]string) types.Map {
 	return keep(prior, types.MapValueMust(types.StringType, values), types.MapNull(types.StringType))
 }
 
-// keep returns got, or prior if both are empty.
+// keep returns got unless it is empty; then prior if that is empty too, otherwise null.
 func keep[V attr.Value](prior, got, null V) V {
 	switch {
 	case !Empty(got):

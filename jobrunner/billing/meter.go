@@ -25,8 +25,8 @@ const CheckpointEvery = 5 * time.Second
 // closeTimeout limits the last write of Close.
 const closeTimeout = 3 * time.Second
 
-// schema is the history of the tables. Times are milliseconds since 1970. until is the end of a span. If
-// the span is running, until is its last checkpoint, or endless if it belongs to no process.
+// schema is the history of the tables. Times are milliseconds since 1970. until is the end of a span. If the span is
+// running, it is the last checkpoint of its process. A running span of a volume has no process; its until is endless.
 var schema = []string{`
 CREATE TABLE billing_spans (
 	span     TEXT   PRIMARY KEY,

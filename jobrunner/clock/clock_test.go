@@ -79,8 +79,8 @@ func TestAdvance(t *testing.T) {
 	})
 }
 
-// Correct corrects differences above the tolerance of 100 ms, and running timers keep their durations. behind
-// is how far the clock would be behind without any correction; want is how far the correction sets it ahead.
+// Correct corrects differences above the tolerance of 100 ms, and running timers keep their durations. behind is
+// how far the clock would be behind without any correction; want is how far all corrections so far set it ahead of real time.
 func TestCorrect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock

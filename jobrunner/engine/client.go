@@ -22,7 +22,7 @@ func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, maxOutput int
 	for q := e.loadedQueue(endpoint); q != nil && !outage && q.lockIfOpen(); q = e.loadedQueue(endpoint) {
 		j := q.find(id)
 		if j == nil || j.state.Terminal() && e.store != nil && j.change == nil {
-			q.unlock() // only the store has the job, or its output: an ended job is in memory for its webhook call
+			q.unlock() // the store has the job; or it has ended, and is in memory without its output, for its webhook call
 			break
 		}
 		ch, job := j.change, j.view(maxOutput)
@@ -111,7 +111,7 @@ func (e *Engine) change(ctx context.Context, endpoint, id string, ev event) (Job
 	q.tick(j) // a new ttl may be over already
 	v := j.view(math.MaxInt32)
 	if e.store != nil && j.change == nil {
-		q.evict(j) // the job was read from the store, and is unchanged
+		q.evict(j) // nothing is left to store: an ended job leaves the memory again
 	}
 	if err := q.unlock().wait(); err != nil {
 		return Job{}, err

@@ -58,8 +58,8 @@ func (j *Jobrunner) Submit(endpoint string, input any) (id string) {
 	return r.ID
 }
 
-// Wait waits until a job has ended. It fails the test if no worker can start, after five minutes, or
-// shortly before the time limit of the tests.
+// Wait waits until a job has ended. It fails the test if no worker can start, if five minutes
+// have passed, or if the time limit of the tests is near.
 func (j *Jobrunner) Wait(endpoint, id string) (r Result) {
 	j.t.Helper()
 	return j.await(endpoint, id, Result.ended)

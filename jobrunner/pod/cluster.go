@@ -34,10 +34,10 @@ type cluster struct {
 	network       *store.ClusterNetwork // nil before it is provisioned in this run
 	port          int                   // of the primary
 	engineNetwork bool                  // the network may exist in a container engine
-	primary       primary               // used if members have their own addresses
+	primary       primary               // used if the members' program has OwnAddress
 }
 
-// primaryPort is the port of a primary with its own address.
+// primaryPort is the primary's port, unless the members share the loopback.
 const primaryPort = 29400
 
 const (

@@ -37,7 +37,7 @@ type runner struct {
 
 	mu           sync.Mutex // guards the rest
 	lastRead     *store.Pod // the record as last read; nil if it didn't exist
-	desired      *store.Pod // the record to reconcile; nil if it is deleted
+	desired      *store.Pod // lastRead with later reports, or as stopped if another node runs the pod; nil if it is deleted
 	generation   int64      // generation that is being reconciled
 	interrupt    func()     // cancels the steps of that generation
 	process      run.Process

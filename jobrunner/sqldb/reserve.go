@@ -18,7 +18,7 @@ const (
 )
 
 // reserve is a file that reserves disk space. If the disk is full, the writer releases the
-// space for a moment, so that writes that free space can be logged.
+// space for a moment, so that SQLite's log has room for writes that delete data.
 type reserve struct {
 	file     *os.File
 	size     int64

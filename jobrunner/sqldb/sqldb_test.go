@@ -307,6 +307,7 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	var colour string
 	err := db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT colour FROM notes").Scan(&colour) })
 	must.Hold(t, err == nil && colour == "red", "the new column:", colour, err)
+	// An empty step is a version that was never released: a database of that version is rejected.
 	for version, steps := range [][]string{nil, {"CREATE TABLE early (x BIGINT)"}, {"", "CREATE TABLE early (x BIGINT)"}} {
 		component := fmt.Sprint("from version ", version)
 		must.Equal(t, db.Migrate(t.Context(), component, steps), nil, component)

@@ -91,8 +91,8 @@ type Config struct {
 	Programs run.Programs
 	// URL is the deployment's address for workers. If it is empty, workers can't be processes.
 	URL string
-	// Devices allocates GPUs. Without a driver and GPUs, or if it is nil, the workers of endpoints
-	// with GPUs run on the CPU. With a driver, they wait until it reports GPUs.
+	// Devices allocates GPUs. If it is nil, or has neither GPUs nor a driver, the workers of endpoints
+	// with GPUs run on the CPU. With a driver but no GPUs, they wait until it reports some.
 	Devices *gpu.Allocator
 	// Catalog has stock and data centers. Nil means the built-in catalog, which doesn't limit stock.
 	Catalog *catalog.Source
@@ -102,7 +102,7 @@ type Config struct {
 	Meter Meter
 	// Sample measures a device, for the log of a job's end. It may be nil.
 	Sample func(uuid string) (gpu.Sample, error)
-	// Volume returns a network volume without a mount path. Nil means there are no volumes.
+	// Volume returns the mount of a network volume; the caller sets its Path. Nil means there are no volumes.
 	Volume func(ctx context.Context, id string) (run.Mount, error)
 	// Credentials returns the credentials of a registry auth. Nil means there are none.
 	Credentials func(ctx context.Context, id string) (store.Credentials, error)
@@ -122,8 +122,8 @@ type Pools struct {
 	stop   context.CancelFunc
 
 	mu      sync.Mutex
-	pools   map[string]*pool
-	drained bool // no more workers may start
+	pools   map[string]*pool // by queue: an endpoint's id, or its BatchQueue
+	drained bool             // no more workers may start
 
 	startedWorkers atomic.Int64 // so far
 }
@@ -205,10 +205,10 @@ func (p *Pools) CheckLoad(queue string) {
 	}
 }
 
-func (p *Pools) pool(endpoint string) *pool {
+func (p *Pools) pool(queue string) *pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.pools[endpoint]
+	return p.pools[queue]
 }
 
 func (p *Pools) all() []*pool {

@@ -37,7 +37,7 @@ var checks = []struct{ test, description string }{
 	{"TestKilledWorkerLosesTheJob", "after a kill of the worker its job runs once more"},
 	{"TestRestartedWorkerLosesTheJob", "if a worker restarts within its process, its job runs once more"},
 	{"TestWorkerIsReplacedAfterItsJob", "`refresh_worker`"},
-	{"TestReplacedWorkerEndsItsJob", "a new release lets running jobs finish"},
+	{"TestReplacedWorkerEndsItsJob", "a new release of the endpoint lets running jobs finish"},
 	{"TestIdleWorkerEnds", "an idle worker ends without losing a job"},
 	{"TestUnfitWorkerIsUnhealthy", "a failed fitness check makes the worker UNHEALTHY"},
 }

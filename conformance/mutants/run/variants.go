@@ -79,7 +79,7 @@ func judgeGroup(ctx context.Context, binary string, g group, selected ...string)
 		var mayWarn []string
 		for _, v := range g {
 			mayWarn = append(mayWarn, v.MayWarn...)
-			if v.NoLateness {
+			if v.Exact {
 				target.Lateness = 0
 			}
 			if v.EndpointBody != "" {

@@ -13,7 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// groupCount is the number of deployments that share the variants. make variants starts one for each variant.
+// groupCount is the number of deployments among which the variants that aren't Exact are divided. The command
+// `make variants` starts one for each variant.
 const groupCount = 14
 
 // The suite fails no variant and no combination of variants.
@@ -23,21 +24,21 @@ func TestVariants(t *testing.T) {
 	for i := range groupCount {
 		var g group
 		for n, v := range variants.All() {
-			if n%groupCount == i && !v.NoLateness {
+			if n%groupCount == i && !v.Exact {
 				g = append(g, v)
 			}
 		}
 		list = append(list, g)
 	}
 	for _, v := range variants.All() {
-		if v.NoLateness {
+		if v.Exact {
 			list = append(list, group{v})
 		}
 	}
-	random, withLateness := rand.New(rand.NewPCG(1, 1)), slices.Clone(slices.Concat(list[:groupCount]...))
+	random, notExact := rand.New(rand.NewPCG(1, 1)), slices.Clone(slices.Concat(list[:groupCount]...))
 	for range 5 {
-		random.Shuffle(len(withLateness), func(i, j int) { withLateness[i], withLateness[j] = withLateness[j], withLateness[i] })
-		list = append(list, slices.Clone(withLateness[:5]))
+		random.Shuffle(len(notExact), func(i, j int) { notExact[i], notExact[j] = notExact[j], notExact[i] })
+		list = append(list, slices.Clone(notExact[:5]))
 	}
 	var selected []string
 	if testing.Short() {
@@ -52,7 +53,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// Every variant quotes the statement that leaves the choice. MayWarn has only SHOULDs, unless NoLateness is set.
+// Every variant quotes the statement of the description that allows its difference. MayWarn has only SHOULDs, unless the variant is Exact.
 func TestVariantsAreReasoned(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range variants.All() {
@@ -62,12 +63,12 @@ func TestVariantsAreReasoned(t *testing.T) {
 		must.Hold(t, text != "[]" && json.Valid([]byte(text)), "variant", v.ID, "has no difference", text)
 		for _, id := range v.MayWarn {
 			c, ok := clauses.Find(id)
-			must.Hold(t, ok && (v.NoLateness || c.Level == suite.Should || strings.Contains(c.Statement, "should")), id, "may warn for variant", v.ID, "expected a SHOULD, got", c.Level)
+			must.Hold(t, ok && (v.Exact || c.Level == suite.Should || strings.Contains(c.Statement, "should")), id, "may warn for variant", v.ID, "expected a SHOULD, got", c.Level)
 		}
 	}
 }
 
-// A fault is detected in a deployment with variants, too: their lateness hides no fault.
+// A fault is detected in a deployment with variants, too: the lateness that the suite grants them hides no fault.
 func TestVariantsHideNoFault(t *testing.T) {
 	binary := faultyJobrunner(t)
 	list := variants.All()
@@ -80,7 +81,7 @@ func TestVariantsHideNoFault(t *testing.T) {
 
 // The description doesn't say how long a cancelled job exists. The clauses about /cancel accept a minute.
 func TestCancelledJobMayBeDeleted(t *testing.T) {
-	short := variants.Variant{ID: "cancelled-minute", Fault: findMutant(t, "t-retention-cancelled-never").Fault}
+	short := variants.Variant{ID: "cancelled-minute", Fault: findMutant(t, "t-retention-cancelled-minute").Fault}
 	c := judgeGroup(t.Context(), faultyJobrunner(t), group{short}, "JOB-17", "JOB-19")
 	must.Hold(t, c.ok(), c.line())
 }

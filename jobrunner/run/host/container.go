@@ -385,7 +385,7 @@ func (e *containerEngine) orphans(ctx context.Context, label string) (all []run.
 		return nil
 	}
 	for name := range strings.FieldsSeq(names) {
-		text, err := e.runCLI(ctx, "inspect", "--format", fmt.Sprintf("{{index .Config.Labels %q}} {{index .Config.Labels %q}} {{.State.Status}}", podLabel, podRunLabel), name)
+		text, err := e.runCLI(ctx, "inspect", "--format", fmt.Sprintf("{{index .Config.Labels %q}} {{index .Config.Labels %q}} {{.State.Status}}", podLabel, podGenerationLabel), name)
 		words := strings.Fields(text)
 		if err != nil || len(words) != 3 {
 			continue

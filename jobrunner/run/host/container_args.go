@@ -15,12 +15,12 @@ import (
 // Labels of containers and networks. An object with folderLabel outlives a jobrunner that is killed, and the next
 // start finds it. An object with runLabel belongs to one run: if that run is killed, the next start removes it.
 const (
-	runLabel      = "gpucloud.run"
-	folderLabel   = "gpucloud.deployment" // Spec.FolderID
-	endpointLabel = "gpucloud.endpoint"
-	workerLabel   = "gpucloud.worker"
-	podLabel      = "gpucloud.pod"
-	podRunLabel   = "gpucloud.pod.run" // Pod.Run: which start of the pod it is
+	runLabel           = "gpucloud.run"
+	folderLabel        = "gpucloud.deployment" // Spec.FolderID
+	endpointLabel      = "gpucloud.endpoint"
+	workerLabel        = "gpucloud.worker"
+	podLabel           = "gpucloud.pod"
+	podGenerationLabel = "gpucloud.pod.run" // Pod.Run: which start of the pod it is
 )
 
 // Networks that have a meaning to the engines.
@@ -88,7 +88,7 @@ func (c containerSpec) labels() (labels []string) {
 	if c.Pod == nil {
 		labels = []string{endpointLabel + "=" + c.Endpoint, workerLabel + "=" + c.ID}
 	} else {
-		labels = []string{podLabel + "=" + c.ID, podRunLabel + "=" + strconv.FormatInt(c.Pod.Run, 10)}
+		labels = []string{podLabel + "=" + c.ID, podGenerationLabel + "=" + strconv.FormatInt(c.Pod.Run, 10)}
 	}
 	return append(labels, ownerLabel(c.FolderID(), c.runID))
 }

@@ -34,9 +34,9 @@ const (
 	endpointLabel = "gpucloud/endpoint"
 	workerLabel   = "gpucloud/worker"
 
-	folderLabel = "gpucloud/deployment" // id of the data folder whose next run adopts the Pod
-	podLabel    = "gpucloud/pod"
-	podRunLabel = "gpucloud/pod-run"
+	folderLabel        = "gpucloud/deployment" // id of the data folder whose next run adopts the Pod
+	podLabel           = "gpucloud/pod"
+	podGenerationLabel = "gpucloud/pod-run"
 )
 
 const (

@@ -33,7 +33,7 @@ func (c *Cluster) labels(s run.Spec) map[string]string {
 	if s.Pod == nil {
 		labels[endpointLabel], labels[workerLabel] = s.Endpoint, s.ID
 	} else {
-		labels[podLabel], labels[podRunLabel] = s.ID, strconv.FormatInt(s.Pod.Run, 10)
+		labels[podLabel], labels[podGenerationLabel] = s.ID, strconv.FormatInt(s.Pod.Run, 10)
 	}
 	if id := s.FolderID(); id != "" {
 		labels[folderLabel] = id

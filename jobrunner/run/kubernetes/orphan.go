@@ -23,7 +23,7 @@ func (c *Cluster) Orphans(ctx context.Context, folderID string) (all []run.Orpha
 		if c.isFollowed(pod.Name) {
 			continue
 		}
-		generation, err := strconv.ParseInt(pod.Labels[podRunLabel], 10, 64)
+		generation, err := strconv.ParseInt(pod.Labels[podGenerationLabel], 10, 64)
 		if err != nil || !statusOf(pod).started || pod.DeletionTimestamp != nil {
 			generation = -1 // it never ran, or is being deleted
 		}

@@ -46,7 +46,7 @@ func TestPod(t *testing.T) {
 	s := simulate(t)
 	created, process := s.runPod(podSpec("d1"))
 	l := created.Labels
-	must.Hold(t, l[folderLabel] == "d1" && l[podLabel] == "p1" && l[podRunLabel] == "3" && l[runLabel] == "", "the Pod's labels are", l)
+	must.Hold(t, l[folderLabel] == "d1" && l[podLabel] == "p1" && l[podGenerationLabel] == "3" && l[runLabel] == "", "the Pod's labels are", l)
 	c := created.Spec.Containers[0]
 	must.Hold(t, len(c.Ports) == 1 && c.Ports[0].ContainerPort == 8080 && len(c.Env) == 1 && c.Env[0].Name == "RUNPOD_PUBLIC_IP" &&
 		c.Env[0].ValueFrom.FieldRef.FieldPath == "status.podIP", "the container is", c, "want the port 8080 and the Pod's own address")
@@ -146,7 +146,7 @@ func TestVolumes(t *testing.T) {
 	must.Hold(t, len(all) == 1, "the claims are", all, "want the pod's alone")
 }
 
-// A Pod must not get a claim that is still being deleted: the claim belongs to another volume.
+// A Pod must not get a claim that is still being deleted: it belongs to an earlier volume of this name.
 func TestDeletedClaim(t *testing.T) {
 	now := meta.Now()
 	s := simulate(t, &core.PersistentVolumeClaim{ObjectMeta: meta.ObjectMeta{Name: "gpucloud-pod-p1", Namespace: "gpucloud", DeletionTimestamp: &now, Finalizers: []string{"f"}}})

@@ -117,7 +117,7 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 	}
 	go func() {
 		_, _ = io.Copy(writer(func(b []byte) (int, error) {
-			// A transaction without results is sent as one batch, in which pgx names several prepared statements.
+			// This recognizes a commit: a transaction without results is sent as one batch, in which pgx names several prepared statements.
 			if bytes.Count(b, []byte("stmtcache_")) > 2 {
 				if release := p.gate.Swap(nil); release != nil {
 					_ = client.Close()
