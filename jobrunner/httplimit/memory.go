@@ -69,6 +69,15 @@ func (r *Reservation) grow(bytes int64) error {
 	return nil
 }
 
+// Contended reports whether the budget is used up, or somebody waits for a part of it.
+func (m *Memory) Contended() bool {
+	if !m.free.TryAcquire(1) {
+		return true
+	}
+	m.free.Release(1)
+	return false
+}
+
 // Shrink releases all but the given number of bytes.
 func (r *Reservation) Shrink(bytes int64) {
 	if r != nil {

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
@@ -96,7 +98,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 		return err
 	}
 	a.setUnreadHeader(w, r, t, job)
-	return a.answerJob(w, r, t, job)
+	return a.answerJob(&yieldingWriter{ResponseWriter: w, memory: a.Answers}, r, t, job)
 }
 
 // statusSync, in the SDK dialect, is status that waits for the job's end (field notes: /status-sync).
@@ -105,7 +107,7 @@ func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error
 	if err != nil {
 		return err
 	}
-	return a.answerWhenEnded(w, r, t, wait, engine.Job{}, a.Engine.Watch(t.endpoint, t.job))
+	return a.answerWhenEnded(&yieldingWriter{ResponseWriter: w, memory: a.Answers}, r, t, wait, engine.Job{}, a.Engine.Watch(t.endpoint, t.job))
 }
 
 func (a *api) setTTL(r *http.Request, t target) error {
@@ -197,10 +199,42 @@ func (a *api) answerJob(w http.ResponseWriter, r *http.Request, t target, job en
 	a.explainWait(w, t, job)
 	reservation, err := a.readOutput(httplimit.AnswerContext(r.Context()), t, &job)
 	defer reservation.Release()
-	if err == nil {
-		writeJob(w, job)
+	if err != nil {
+		return err
 	}
-	return err
+	body := encodeJob(job)
+	job.Output = nil
+	reservation.Shrink(int64(len(body)))
+	write(w, body)
+	return nil
+}
+
+const (
+	// slowAnswer is how long an answer may take while others wait for memory.
+	slowAnswer = 2 * time.Minute
+	// yieldPiece is the size of the pieces of a yieldingWriter, in bytes.
+	yieldPiece = 64 << 10
+)
+
+// yieldingWriter aborts an answer that takes longer than slowAnswer if others wait for its memory. The client can
+// repeat the request. Otherwise a few slow clients could hold the memory for more than an hour.
+type yieldingWriter struct {
+	http.ResponseWriter
+	memory *httplimit.Memory
+}
+
+func (y *yieldingWriter) Write(p []byte) (written int, err error) {
+	start := time.Now()
+	for piece := range slices.Chunk(p, yieldPiece) {
+		n, err := y.ResponseWriter.Write(piece)
+		if written += n; err != nil {
+			return written, err
+		}
+		if time.Since(start) > slowAnswer && y.memory.Contended() {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	return written, nil
 }
 
 // readOutput reads a job's output if it is large. It reserves memory for the output and its copy in the answer.
@@ -219,9 +253,9 @@ func (a *api) readOutput(ctx context.Context, t target, job *engine.Job) (reserv
 	return reservation, err
 }
 
-func writeJob(w http.ResponseWriter, job engine.Job) {
-	write(w, job.AppendJSON(make([]byte, 0, 256+len(job.Output))))
-}
+func encodeJob(job engine.Job) []byte { return job.AppendJSON(make([]byte, 0, 256+len(job.Output))) }
+
+func writeJob(w http.ResponseWriter, job engine.Job) { write(w, encodeJob(job)) }
 
 // appendList appends a JSON array. appendItem appends an item, which is already JSON.
 func appendList[T any](b []byte, all []T, appendItem func(b []byte, v T) []byte) []byte {

@@ -287,3 +287,24 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		sleep(11) // until the stream's wait is over
 	}, func(c *jobapi.Config) { c.Answers = memory })
 }
+
+// A client that reads an output slowly may take long, unless other answers wait for memory.
+func TestSlowReaderYields(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		path := "/v2/ep/status/" + d.submit(`{"input": {}}`)
+		d.report(d.take("ep"), engine.Done([]byte(`"`+strings.Repeat("x", 20<<20)+`"`)))
+		slow, ended := d.begin(t.Context(), "GET", path, nil), make(chan error, 1)
+		go func() {
+			var err error
+			for ; err == nil; sleep(15) {
+				_, err = io.CopyN(io.Discard, slow.Body, 80<<10)
+			}
+			ended <- err
+		}()
+		sleep(600)
+		must.Equal(t, len(ended), 0, "clients disconnected while no answer waited")
+		status, _, _ := d.sendText("GET", path, "")
+		must.Equal(t, status, 200, "the status for a client that waits for memory")
+		must.ErrorIs(t, <-ended, io.ErrUnexpectedEOF, "the slow client's read")
+	})
+}

@@ -82,8 +82,10 @@ func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, 
 	if err != nil && (job.State == "" || !sqldb.Temporary(err)) {
 		return err
 	}
-	if err = a.answerJob(w, r, t, job); submitted.ID != "" && errors.Is(err, httplimit.ErrMemory) {
-		job.State, job.Output, job.Error, job.Finished, err = engine.InProgress, nil, "", time.Time{}, nil
+	answer := job
+	job.Output = nil // answerJob frees its memory early
+	if err = a.answerJob(w, r, t, answer); submitted.ID != "" && errors.Is(err, httplimit.ErrMemory) {
+		job.State, job.Error, job.Finished, err = engine.InProgress, "", time.Time{}, nil
 		writeJob(w, job)
 	}
 	return err

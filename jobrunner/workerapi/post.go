@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
@@ -101,7 +102,9 @@ func (a *api) readPost(r *http.Request) (p post, reservation *httplimit.Reservat
 		_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
 		return p, reservation, newUnusableError(body, "the body is larger than %d bytes: return a reference to the data instead, such as a URL", maxBody)
 	}
-	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	if !utf8.Valid(body) { // ToValidUTF8 always copies
+		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	}
 	members, ok := rawjson.Members(body, "output", "metrics", "status", "stopPod", "error")
 	if !ok {
 		if fault := rawjson.Fault(body); fault != nil {
