@@ -145,7 +145,7 @@ func newFakeBilling(t *testing.T) *fakeBilling {
 			fmt.Fprint(w, `{"title":"Bad Request","status":400,"detail":"no weeks here","message":"no weeks here"}`)
 			return
 		case strings.HasPrefix(path, "/v1/"):
-			fmt.Fprint(w, `[{"amount":0.1,"time":"2026-06-01T00:00:00Z","podId":"p","endpointId":"e","timeBilledMs":9007199254740993,"diskSpaceBilledGb":5,"highPerformanceStorageAmount":0.000000001},
+			fmt.Fprint(w, `[{"amount":0.1,"time":"2026-06-01T00:00:00Z","podId":"p","endpointId":"e","timeBilledMs":9007199254740993,"diskSpaceBilledGb":5.0,"highPerformanceStorageAmount":0.000000001},
 				{"amount":123456789012345.67890123456789,"gpuTypeId":"NVIDIA L4","time":"2026-06-02T00:00:00Z","highPerformanceStorageAmount":2e-7},{"amount":0.2,"time":"2026-06-02T00:00:00Z"}]`)
 		case strings.HasSuffix(path, "/clusters"):
 			fmt.Fprint(w, `{"metadata":{}}`)

@@ -7,7 +7,6 @@ import (
 	"math/big"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
@@ -100,9 +99,9 @@ func (r *BillRecord) UnmarshalJSON(data []byte) error {
 			}
 		case json.Unmarshal(raw, &number) != nil:
 		case isCount[name]:
-			n, err := strconv.ParseInt(number.String(), 10, 64)
-			if err != nil {
-				return &httpclient.ShapeError{Path: "." + name, Text: "is " + number.String() + ", not a whole number"}
+			var n int64
+			if err := httpclient.Decode(raw, &n); err != nil {
+				return httpclient.PrefixPath("."+name, err)
 			}
 			r.Counts[name] = n
 		case name == "amount":

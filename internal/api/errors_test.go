@@ -36,7 +36,7 @@ func TestErrorTexts(t *testing.T) {
 			"400 Bad Request: size must grow (request id r-1)"},
 		"RFC 9457 with fields": {422, nil, `{"title":"Validation failed","status":422,"detail":"2 problems","errors":["$: missing property 'name'","$.size: too small"]}`,
 			"422 Validation failed: 2 problems [$: missing property 'name'; $.size: too small]"},
-		"title alone":     {409, nil, `{"title":"In use"}`, "409 In use"},
+		"title alone":     {409, []string{"Location", "/v2/pods/a"}, `{"title":"In use"}`, "409 In use"},
 		"v1 message":      {400, nil, `{"message":"name is taken"}`, "400 Bad Request: name is taken"},
 		"v1 message list": {400, nil, `{"message":["a","b"]}`, "400 Bad Request: a; b"},
 		"error text":      {400, nil, `{"error":"no such pool","status":400}`, "400 Bad Request: no such pool"},

@@ -46,9 +46,10 @@ type Client struct {
 
 	RecentCreates RecentCreates
 
-	answered atomic.Bool
-	throttle throttle
-	outage   atomic.Pointer[outage] // nil for none
+	answered          atomic.Bool
+	untrackedAnswered atomic.Bool // another API has answered
+	throttle          throttle
+	outage            atomic.Pointer[outage] // nil for none
 }
 
 // Call is one request, which Do may send several times.
@@ -114,7 +115,9 @@ func (c *Client) Do(ctx context.Context, call Call, out any) (*Response, error) 
 		if err := Decode(r.Body, out); err != nil {
 			return nil, r.otherServerError(err)
 		}
-		if !call.Untracked {
+		if call.Untracked {
+			c.untrackedAnswered.Store(true)
+		} else {
 			c.answered.Store(true)
 		}
 	}
@@ -138,7 +141,7 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 	transport := loggingTransport{Client: c, call: call, body: body, try: &r.tries}
 	client := http.Client{Transport: transport, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect}
 	policy := retryPolicy{
-		caller: ctx, idempotent: idempotent[call.Method], neverAnswered: !c.Answered(),
+		caller: ctx, idempotent: idempotent[call.Method], neverAnswered: !c.Answered() && !(call.Untracked && c.untrackedAnswered.Load()),
 		isRecent: func() bool { return c.RecentCreates.isNamed(call.URL, string(body)) },
 	}
 	failedBetweenTries := false

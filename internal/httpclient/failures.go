@@ -75,7 +75,7 @@ func (r *Response) answerError() *Error {
 	if e.Status == http.StatusForbidden {
 		e.Scope = r.sanitize(missingScope(r.Header, r.Body), maxExcerpt)
 	}
-	if target, err := r.Location(); err == nil {
+	if target, err := r.Location(); err == nil && r.StatusCode < 400 {
 		target.User, target.RawQuery, target.Fragment = nil, "", ""
 		e.Detail = "redirected to " + r.sanitize(target.String(), maxDetail)
 	}

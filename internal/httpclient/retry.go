@@ -48,7 +48,7 @@ type retryPolicy struct {
 	caller        context.Context
 	idempotent    bool
 	isRecent      func() bool // reports whether the call is about a recently created object
-	neverAnswered bool        // the API hasn't answered at this address yet
+	neverAnswered bool        // the API hasn't answered yet
 
 	premature404s    int  // 404s about a recent object
 	waits            int  // because of a rate limit, Retry-After or a restart

@@ -58,9 +58,11 @@ func newClient(server http.Handler) *httpclient.Client {
 	return &httpclient.Client{APIKey: "k", Timeout: 10 * time.Second, RoundTripper: handlerTransport{server}}
 }
 
-func read(ctx context.Context, c *httpclient.Client) error {
+func read(ctx context.Context, c *httpclient.Client) error { return readFrom(ctx, c, false) }
+
+func readFrom(ctx context.Context, c *httpclient.Client, anotherAPI bool) error {
 	var object struct{ ID string }
-	_, err := c.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: "http://deployment/a"}, &object)
+	_, err := c.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: "http://deployment/a", Untracked: anotherAPI}, &object)
 	return err
 }
 
@@ -88,18 +90,18 @@ func (refusingTransport) RoundTrip(*http.Request) (*http.Response, error) {
 // Once the API has answered, calls wait about a minute for a deployment that restarts.
 func TestRestartIsAwaited(t *testing.T) {
 	for name, c := range map[string]struct {
-		failing http.RoundTripper
-		waits   bool
+		failing          http.RoundTripper
+		waits, untracked bool
 	}{
-		"refused": {refusingTransport{}, true}, "502": {handlerTransport{answer(502, ``)}, true}, "503": {handlerTransport{answer(503, ``)}, true},
-		"500": {handlerTransport{answer(500, ``)}, false}, "504": {handlerTransport{answer(504, ``)}, false},
+		"refused": {refusingTransport{}, true, false}, "502": {handlerTransport{answer(502, ``)}, true, false}, "503": {handlerTransport{answer(503, ``)}, true, true},
+		"500": {handlerTransport{answer(500, ``)}, false, false}, "504": {handlerTransport{answer(504, ``)}, false, true}, "refused by the job API": {refusingTransport{}, true, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client := newClient(answer(200, `{"id":"a"}`))
-			must.ErrorIs(t, read(t.Context(), client), nil)
+			must.ErrorIs(t, readFrom(t.Context(), client, c.untracked), nil)
 			client.RoundTripper = c.failing
 			began := time.Now()
-			must.Hold(t, read(t.Context(), client) != nil, "the read succeeds although each answer is", name)
+			must.Hold(t, readFrom(t.Context(), client, c.untracked) != nil, "the read succeeds although each answer is", name)
 			took := time.Since(began)
 			must.Hold(t, took < time.Minute*5/4 && (took > 30*time.Second) == c.waits, name, "made the read fail after", took, "expected about a minute:", c.waits)
 		})
