@@ -391,7 +391,7 @@ func TestInterruptedCreate(t *testing.T) {
 	})
 }
 
-// A 404 right after a create doesn't mean that the object is gone.
+// A 404 right after a create doesn't mean that the object is gone, even if the answer to the create was lost.
 func TestRecentCreateToleratesNotFound(t *testing.T) {
 	for name, send := range map[string]func(context.Context, *api.Client, string) error{
 		"read": func(ctx context.Context, c *api.Client, id string) error {
@@ -410,9 +410,12 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 			return nil // the object has no workers
 		},
 	} {
-		for _, age := range []time.Duration{0, 2 * time.Minute} {
-			runInBubble(t, fmt.Sprint(name, age), func(t *testing.T) {
+		for n, age := range []time.Duration{0, 0, 2 * time.Minute} {
+			runInBubble(t, fmt.Sprint(name, n), func(t *testing.T) {
 				s := &fakeAPI{}
+				if n == 0 {
+					s.faults = []fault{loseAnswer(true, answer(500, ``))}
+				}
 				c := s.newClient(t)
 				created := must.Do(c.NetworkVolumes.Create(t.Context(), volume("v")))(t)
 				time.Sleep(age)

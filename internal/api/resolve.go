@@ -36,6 +36,7 @@ func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], 
 		return none, failure
 	}
 	o := found[0]
+	r.RecentCreates.Add(r.id(o), time.Time{}) // a read or deletion of it may get 404 for a while
 	switch id := r.id(o); {
 	case !a.ambiguous || a.existing[id]:
 		return none, r.unresolvedError(failure, fmt.Sprintf("another %s has the name, and names must be unique (a replacement with create_before_destroy needs a new name)", r.kind), o)
@@ -76,6 +77,7 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 	}); {
 	case len(equal) > 0 && alike && len(equal) <= claims:
 		r.creates.markHandled(r.id(equal[0]))
+		r.RecentCreates.Add(r.id(equal[0]), time.Time{})
 		return equal[0], nil
 	case len(equal) > 0:
 		return none, r.unresolvedError(failure, fmt.Sprintf("several new %ss could be the created one", r.kind), equal...)
