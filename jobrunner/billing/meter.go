@@ -49,7 +49,7 @@ const endless = math.MaxInt64
 // Statements. A span is written again if it isn't known whether the first write succeeded.
 const (
 	writeSpan = `INSERT INTO billing_spans (span, kind, resource, owner, process, started, until, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (span) DO UPDATE SET process = excluded.process, until = excluded.until`
+		ON CONFLICT (span) DO UPDATE SET process = excluded.process, started = excluded.started, until = excluded.until`
 	checkpoint = `UPDATE billing_spans SET until = ? WHERE process = ? AND process <> ''` // <> '' makes it use the partial index
 	endSpan    = `UPDATE billing_spans SET until = ? WHERE resource = ? AND kind = ? AND until = ?`
 	spansOf    = `SELECT span, resource, owner, started, until, doc FROM billing_spans WHERE kind = ? AND until > ? AND started < ?`
@@ -136,12 +136,11 @@ func (m *Meter) start(r Resource, at int64, id string) {
 	notify.Signal(m.unwritten)
 }
 
-// Continue starts the span of a resource that has been running since a time. If a killed
+// Continue starts the span of a resource that has been running since a time of Clock.Wall. If a killed
 // process has billed the same run, Continue continues its span at the same rates, so that
 // the time in between is billed, too.
 func (m *Meter) Continue(ctx context.Context, r Resource, since time.Time) error {
-	at := since.UnixMilli()
-	id := fmt.Sprintf("%s %s %d", r.Kind, r.ID, at)
+	id := fmt.Sprintf("%s %s %d", r.Kind, r.ID, since.UnixMilli())
 	var doc []byte
 	err := m.DB.Read(ctx, func(q *sqldb.Reader) error { return q.QueryRow(readSpan, id).Scan(&doc) })
 	switch {
@@ -155,7 +154,7 @@ func (m *Meter) Continue(ctx context.Context, r Resource, since time.Time) error
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.start(r, at, id)
+	m.start(r, since.Add(-m.Clock.Ahead()).UnixMilli(), id) // now ignores jumps of the clock
 	return err
 }
 

@@ -356,3 +356,25 @@ func checkHistories(t *testing.T, database func(t *testing.T) sqldb.Config) {
 		}
 	})
 }
+
+// A pod that starts after a jump of the clock is billed for the time in which it runs.
+func TestPodAfterAJump(t *testing.T) {
+	for _, jump := range []time.Duration{time.Hour, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			clk := new(clock.Clock)
+			clk.Correct(0)
+			must.Equal(t, clk.Correct(jump), jump)
+			db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
+			defer db.Close()
+			m := must.Do(billing.Open(t.Context(), billing.Config{DB: db, Clock: clk, Logger: slog.New(slog.DiscardHandler)}))(t)
+			defer m.Close()
+			pod := billing.Resource{Kind: billing.Pod, ID: "p", Owner: "p", Rates: billing.Rates{GPU: billing.Hourly(1, 1)}}
+			must.Succeed(t, m.Continue(t.Context(), pod, clk.Wall()))
+			time.Sleep(10 * time.Minute)
+			m.Stop(billing.Pod, "p")
+			billed, window := time.Duration(0), must.Do(billing.LastBuckets(billing.Day, 3, clk.Wall().Add(24*time.Hour)))(t)
+			must.Succeed(t, m.VisitUsage(t.Context(), billing.Pod, window, func(u billing.Usage) { billed += u.Time }))
+			must.Equal(t, billed, 10*time.Minute, "the billed time after a jump of", jump)
+		})
+	}
+}
