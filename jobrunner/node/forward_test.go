@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -246,4 +247,15 @@ func TestLongAnswerOfAnotherNode(t *testing.T) {
 		got := newNode("this").askOther(t.Context(), http.Header{}, engine.Node{URL: other.URL}, "/long")
 		must.Hold(t, (got.err != nil) == fails && len(got.body) == maxPeerResponse, "of", size, "bytes", len(got.body), "arrived, with the error", got.err)
 	}
+}
+
+// Nodes reach each other without the environment's proxy, which would get the API key.
+func TestOthersAreAskedWithoutProxy(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request went to the proxy") }))
+	defer proxy.Close()
+	transport := http.DefaultTransport.(*http.Transport)
+	defer func(p func(*http.Request) (*url.URL, error)) { transport.Proxy = p }(transport.Proxy)
+	transport.Proxy = http.ProxyURL(must.Do(url.Parse(proxy.URL))(t))
+	got := newNode("this").askOther(t.Context(), http.Header{}, engine.Node{URL: "http://127.0.0.1:1"}, "/")
+	must.Hold(t, got.err != nil && got.status == 0, "the other node answered", got.status)
 }

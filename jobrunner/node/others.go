@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -74,6 +75,11 @@ func (n *Node) checkOthers(ctx context.Context) {
 	}
 }
 
+// othersClient uses no proxy, as a forwarder: a proxy may not reach the other nodes, and would get the API key.
+var othersClient = http.Client{Transport: &http.Transport{
+	DialContext: (&net.Dialer{Timeout: forwardDialTimeout}).DialContext, IdleConnTimeout: forwardTimeout,
+}}
+
 func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Node, target string) peerResponse {
 	a := peerResponse{node: node}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(node.URL, "/")+target, nil)
@@ -84,7 +90,7 @@ func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Nod
 	req.Header = header.Clone()
 	req.Header.Set(forwardedHeader, n.FolderID)
 	req.Header.Del("Accept-Encoding") // net/http decompresses only what it has requested itself
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := othersClient.Do(req)
 	if err != nil {
 		a.err = err
 		return a
