@@ -72,11 +72,11 @@ type Meter struct {
 	stop       context.CancelFunc
 	goroutines sync.WaitGroup
 
-	flushMu         sync.Mutex // serializes flush
-	mu              sync.Mutex // guards the fields below
-	running         map[key]*span
-	pending         map[string]*span // by id: started or ended since they were last written
-	lastFlushFailed bool
+	flushMu       sync.Mutex // serializes flush
+	mu            sync.Mutex // guards the fields below
+	running       map[key]*span
+	pending       map[string]*span // by id: started or ended since they were last written
+	failureLogged bool             // since the last successful flush
 }
 
 type key struct {
@@ -200,18 +200,20 @@ func (m *Meter) run(ctx context.Context) {
 func (m *Meter) needsCheckpoint() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.running) > 0 || m.lastFlushFailed
+	return len(m.running) > 0 || len(m.pending) > 0
 }
 
 // Checkpoint writes a checkpoint now. If that fails, the Meter tries again later.
 func (m *Meter) Checkpoint(ctx context.Context) { m.flushAndLog(ctx, true) }
 
-// flushAndLog calls flush and logs the first of consecutive failures.
+// flushAndLog calls flush, and logs the first of consecutive failures that aren't temporary: the database logs those.
 func (m *Meter) flushAndLog(ctx context.Context, withCheckpoint bool) {
+	err := m.flush(ctx, withCheckpoint)
 	m.mu.Lock()
-	failing := m.lastFlushFailed
+	isFirst := err != nil && !m.failureLogged && ctx.Err() == nil && !sqldb.Temporary(err)
+	m.failureLogged = m.failureLogged || isFirst
 	m.mu.Unlock()
-	if err := m.flush(ctx, withCheckpoint); err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
+	if isFirst {
 		m.Logger.ErrorContext(ctx, "usage could not be recorded for billing: trying again", "error", err)
 	}
 }
@@ -249,10 +251,10 @@ func (m *Meter) flush(ctx context.Context, withCheckpoint bool) error {
 	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lastFlushFailed = err != nil
 	if err != nil {
 		return err
 	}
+	m.failureLogged = false
 	for _, s := range spans {
 		if latest := m.pending[s.id]; latest != nil && latest.until == s.until { // unless the span has just ended
 			delete(m.pending, s.id)

@@ -1,8 +1,12 @@
 package billing
 
 import (
+	"bytes"
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -67,4 +71,24 @@ func readPlan(tx *sqldb.Tx, columns int, query string, arguments ...any) (plan s
 		return err
 	}, query, arguments...)
 	return plan, err
+}
+
+// A failure that needn't be logged, such as one of a call whose context has ended, doesn't keep the next failure from the log.
+func TestFirstPermanentFailureIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
+		defer db.Close()
+		var log bytes.Buffer
+		m := must.Do(Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
+		m.Start(Resource{Kind: Worker, ID: "w"})
+		synctest.Wait() // it is written
+		must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error { _, err := tx.Exec("DROP TABLE billing_spans"); return err }))
+		ended, end := context.WithCancel(t.Context())
+		end()
+		for _, ctx := range []context.Context{ended, t.Context(), t.Context()} {
+			m.Checkpoint(ctx)
+		}
+		must.Equal(t, strings.Count(log.String(), "could not be recorded for billing"), 1, "the number of logged failures")
+		m.Close()
+	})
 }
