@@ -39,6 +39,7 @@ func backUpUnderLoad(t *testing.T, p *process, copyState func()) (endpoint strin
 				job, err := c.Jobs.Run(ctx, endpoint, api.Submission{Input: []byte(`{"op": "sleep", "ms": 5, "output": ` + output + `}`)})
 				if err != nil {
 					must.Hold(t, ctx.Err() != nil, err)
+					stop()
 					return
 				}
 				mu.Lock()
@@ -49,14 +50,19 @@ func backUpUnderLoad(t *testing.T, p *process, copyState func()) (endpoint strin
 			}
 		})
 	}
-	<-enoughJobs
+	select {
+	case <-enoughJobs:
+	case <-ctx.Done(): // a client has reported its error
+		clients.Wait()
+		t.FailNow()
+	}
 	mu.Lock()
 	before = maps.Clone(outputs)
 	mu.Unlock()
 	copyState()
 	stop()
 	clients.Wait()
-	t.Logf("%d jobs were acknowledged before the copy, and %d after it", len(before), len(outputs)-len(before))
+	t.Logf("%d jobs were acknowledged before the copy, and %d during it", len(before), len(outputs)-len(before))
 	p.kill()
 	return endpoint, before
 }
