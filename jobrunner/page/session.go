@@ -42,7 +42,7 @@ type sessions struct {
 
 type session struct {
 	token  string
-	key    string // checked again at each request, because it may be revoked
+	key    string // checked at each request: it may be revoked, or its file may be unreadable for a moment
 	expiry time.Time
 }
 
@@ -99,10 +99,8 @@ func mayOpenPage(caller apikey.Identity) bool {
 
 // authorize accepts a signed-in browser or a key. It returns the Authorization header for the APIs.
 func (s *sessions) authorize(r *http.Request) (authorization string, refusal *httpanswer.Refusal) {
-	if header := r.Header.Get("Authorization"); header != "" {
-		if caller, err := s.keys.Authorize(r); err == nil && mayOpenPage(caller) {
-			return header, nil
-		}
+	if caller, err := s.keys.Authorize(r); err == nil && mayOpenPage(caller) {
+		return r.Header.Get("Authorization"), nil
 	}
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
@@ -110,11 +108,9 @@ func (s *sessions) authorize(r *http.Request) (authorization string, refusal *ht
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all = slices.DeleteFunc(s.all, func(candidate session) bool {
-		return s.now().After(candidate.expiry) || candidate.has(cookie) && s.check(candidate.key) != nil
-	})
+	s.all = slices.DeleteFunc(s.all, func(candidate session) bool { return s.now().After(candidate.expiry) })
 	i := slices.IndexFunc(s.all, func(candidate session) bool { return candidate.has(cookie) })
-	if i < 0 {
+	if i < 0 || s.check(s.all[i].key) != nil {
 		return "", httpanswer.Refuse(http.StatusUnauthorized, "The session is over: it lasts a day, and ends when its key ends or the jobrunner restarts. Sign in with the API key.")
 	}
 	return "Bearer " + s.all[i].key, nil

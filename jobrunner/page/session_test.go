@@ -1,9 +1,12 @@
 package page
 
 import (
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +36,25 @@ func TestSessionsEnd(t *testing.T) {
 	now.advance(time.Second)
 	_, refusal = s.authorize(r)
 	must.Hold(t, refusal != nil, "a session lasts longer than a day")
+}
+
+// A session ends with its key, but not while the file of keys can't be read.
+func TestSessionOutlivesUnreadableKeys(t *testing.T) {
+	folder := t.TempDir()
+	file := apikey.FileIn(folder)
+	key := must.Do(file.Add(apikey.Key{Name: "a"}))(t)
+	s := &sessions{keys: must.Do(apikey.New("the-key").With(file, time.Now, slog.New(slog.DiscardHandler)))(t), now: time.Now}
+	token, refusal := s.signIn(key, "")
+	must.Require(t, refusal == nil, "the key is rejected:", refusal)
+	r := &http.Request{Host: "127.0.0.1", Header: http.Header{"Cookie": {"gpucloud-page=" + token}}}
+	name := filepath.Join(folder, apikey.FileName)
+	must.Succeed(t, os.Rename(name, name+"-away"))
+	must.Succeed(t, os.WriteFile(name, []byte("{"), 0o600))
+	_, refusal = s.authorize(r)
+	must.Hold(t, refusal != nil, "a session is accepted without its key")
+	must.Succeed(t, os.Rename(name+"-away", name))
+	_, refusal = s.authorize(r)
+	must.Hold(t, refusal == nil, "a session with a valid key is rejected:", refusal)
 }
 
 // Behind a proxy with TLS, the browser sends the session's cookie only over TLS.
