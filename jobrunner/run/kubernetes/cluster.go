@@ -42,6 +42,7 @@ const (
 const (
 	startTimeout  = 10 * time.Second // for the cluster's first response
 	removeTimeout = 60 * time.Second
+	outageEnd     = 5 * time.Minute          // without an error of a watch, which is retried at least once a minute
 	gpuLabel      = "nvidia.com/gpu.product" // default of the node label that names the GPU type
 )
 
@@ -148,13 +149,14 @@ func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Store, 
 	informer := newInformer(&core.Pod{}, c.client.core.Pods(c.namespace), label+"="+value)
 	var mu sync.Mutex
 	var lastErr error
+	var lastErrAt time.Time
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if lastErr == nil { // the informer retries
+		if time.Since(lastErrAt) > outageEnd { // the informer retries
 			c.Logger.Warn("the Pods of the Kubernetes cluster can't be watched: trying again", "error", err)
 		}
-		lastErr = err
+		lastErr, lastErrAt = err, time.Now()
 	})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"maps"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -286,6 +288,36 @@ func TestEndWithoutAnAPIServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each outage of the API server is logged once.
+func TestEachOutageIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulate(t)
+		var log bytes.Buffer
+		s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		var outage atomic.Bool
+		connections := make(chan *watch.FakeWatcher, 1)
+		s.fake.PrependWatchReactor("*", func(a ktesting.Action) (bool, watch.Interface, error) {
+			if outage.Load() || a.(ktesting.WatchActionImpl).ListOptions.SendInitialEvents != nil {
+				return true, nil, errors.New("connection refused")
+			}
+			w := watch.NewFake()
+			connections <- w
+			return true, w, nil
+		})
+		must.Do(s.Orphans(t.Context(), "d1"))(t)
+		for n := range 2 {
+			time.Sleep(time.Hour) // in virtual time
+			outage.Store(true)
+			(<-connections).Stop()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			must.Equal(t, strings.Count(log.String(), "can't be watched"), n+1, "logged errors")
+			outage.Store(false)
+		}
+		s.Close()
+	})
 }
 
 func node(name, product string, gpus int64, ready core.ConditionStatus) *core.Node {
