@@ -85,7 +85,7 @@ func (r *runner) clusterOf() *cluster {
 	return r.cluster
 }
 
-// leave removes a deleted member. With the last member it removes the network.
+// leave removes a deleted member. With the last member it removes the network: the members are deleted together.
 func (p *Pods) leave(ctx context.Context, r *runner) {
 	c := r.clusterOf()
 	if c == nil {

@@ -72,14 +72,10 @@ func findEngines(ctx context.Context, setting scalar, register *procgroup.Regist
 	if setting.Value != "" {
 		names = []string{setting.Value}
 	}
-	var es engines
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	es.end = end
+	es := engines{end: end}
 	for _, name := range names {
 		path, err := exec.LookPath(name)
-		if err == nil {
-			path, err = filepath.Abs(path) // another run may start in another folder
-		}
 		switch {
 		case err == nil:
 			es.all = append(es.all, newEngine(life, path, register))

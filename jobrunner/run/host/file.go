@@ -122,6 +122,9 @@ func (s *settings) check(folder string) error {
 	if err := s.checkExecutor(folder); err != nil {
 		return err
 	}
+	if name := s.Engine.Value; name != "" && name != filepath.Base(name) { // a path
+		s.Engine.Value = absolute(folder, name)
+	}
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		if err := r.check(folder); err != nil {
@@ -137,6 +140,14 @@ func (s *settings) check(folder string) error {
 		}
 	}
 	return nil
+}
+
+// absolute returns the absolute path of a path that may be relative to a folder.
+func absolute(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
 }
 
 // builtinImages is the prefix of built-in images.
@@ -184,17 +195,10 @@ func (l *localSettings) check(r *rule, folder string) error {
 	if len(l.Run) == 0 && l.Template.Value != templateCommand {
 		return configErrorf(r.line, "the rule for %s has no command: add run: [python3, handler.py], or template: command for the template's command", r.text)
 	}
-	dir := folder
-	if l.Dir.Value != "" {
-		dir = l.Dir.Value
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(folder, dir)
-		}
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return configErrorf(l.Dir.Line, "there is no folder %s: expected a folder of this machine, relative to the folder of this file", dir)
-		}
+	l.Dir.Value = absolute(folder, l.Dir.Value)
+	if info, err := os.Stat(l.Dir.Value); err != nil || !info.IsDir() {
+		return configErrorf(l.Dir.Line, "there is no folder %s: expected a folder of this machine, relative to the folder of this file", l.Dir.Value)
 	}
-	l.Dir.Value = dir
 	if slices.ContainsFunc(slices.Collect(maps.Values(l.Env)), scalar.Missing) {
 		return configErrorf(r.line, "invalid value in the rule for %s: expected a string, got nothing; write '' for an empty one", r.text)
 	}

@@ -27,7 +27,7 @@ func writeConfig(t *testing.T, text string) string {
 
 func TestFile(t *testing.T) {
 	name := writeConfig(t, `
-engine: none
+engine: bin/docker
 rules:
   - image: team/upper
     command:
@@ -45,7 +45,7 @@ rules:
       options: [--shm-size=1g]
 `)
 	s := must.Do(readFile(name))(t)
-	must.Require(t, len(s.Rules) == 3 && s.Engine.Value == "none", "the settings are", s)
+	must.Require(t, len(s.Rules) == 3 && s.Engine.Value == filepath.Join(filepath.Dir(name), "bin/docker"), "the settings are", s)
 	c := s.Rules[0].Command
 	var words []string
 	for _, w := range c.Run {

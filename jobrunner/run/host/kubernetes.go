@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -42,8 +41,8 @@ func (s *settings) checkExecutor(folder string) error {
 	if r := k.Reserve; r.Value != "" && r.Value != run.ReserveAll && r.Value != run.ReserveNone {
 		return configErrorf(r.Line, "invalid reserve %q: expected %s or %s", r.Value, run.ReserveAll, run.ReserveNone)
 	}
-	if name := k.Kubeconfig.Value; name != "" && !filepath.IsAbs(name) {
-		k.Kubeconfig.Value = filepath.Join(folder, name)
+	if name := k.Kubeconfig.Value; name != "" {
+		k.Kubeconfig.Value = absolute(folder, name)
 	}
 	for _, r := range s.Rules {
 		if c := r.Container; c != nil && (c.Network.Value != "" || c.DiskLimit || len(c.Options) > 0) {
