@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -24,11 +25,12 @@ var ErrMemory = errors.New("the deployment has no memory left for this body: oth
 // Memory is a budget of bytes for bodies in flight, first come, first served. A reservation that exceeds it
 // takes the whole budget.
 type Memory struct {
-	limit int64
-	free  *semaphore.Weighted
+	limit   int64
+	free    *semaphore.Weighted
+	waiting atomic.Int64 // calls of ReserveWhenFree
 }
 
-func NewMemory(limit int64) *Memory { return &Memory{limit, semaphore.NewWeighted(limit)} }
+func NewMemory(limit int64) *Memory { return &Memory{limit: limit, free: semaphore.NewWeighted(limit)} }
 
 func (m *Memory) Limit() int64 { return m.limit }
 
@@ -53,6 +55,8 @@ func (m *Memory) ReserveWhenFree(ctx context.Context, bytes int64) (*Reservation
 	waitCtx, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
 	bytes = min(bytes, m.limit)
+	m.waiting.Add(1)
+	defer m.waiting.Add(-1)
 	if m.free.Acquire(waitCtx, bytes) != nil {
 		return nil, cmp.Or(ctx.Err(), ErrMemory)
 	}
@@ -69,14 +73,8 @@ func (r *Reservation) grow(bytes int64) error {
 	return nil
 }
 
-// Contended reports whether the budget is used up, or somebody waits for a part of it.
-func (m *Memory) Contended() bool {
-	if !m.free.TryAcquire(1) {
-		return true
-	}
-	m.free.Release(1)
-	return false
-}
+// Contended reports whether somebody waits for a part of the budget.
+func (m *Memory) Contended() bool { return m.waiting.Load() > 0 }
 
 // Shrink releases all but the given number of bytes.
 func (r *Reservation) Shrink(bytes int64) {

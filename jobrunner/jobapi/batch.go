@@ -234,6 +234,7 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 			return err
 		}
 		defer reservation.Release()
+		w = a.yielding(w)
 	}
 	p.complete(len(requests), total)
 	end := fmt.Sprintf(`],"total":%d,"offset":%d,"limit":%d,"hasMore":%t}`, p.Total, p.Offset, p.Limit, p.HasMore)

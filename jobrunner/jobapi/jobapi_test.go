@@ -175,7 +175,7 @@ func TestSubmissions(t *testing.T) {
 		{`[]`, 400, "object"}, {`[{"input": {}}]`, 400, "object"}, {`null`, 400, "object"}, {`"x"`, 400, "object"}, {`{}`, 400, "input is missing"},
 		{`{"input": null}`, 400, "input must be"}, {`{"input": []}`, 400, "input must be"}, {`{"input": "x"}`, 400, "input must be"}, {`{"input": 1}`, 400, "input must be"},
 		{`{"input": {}, "webhook": 1}`, 400, "webhook"}, {`{"input": {}, "webhook": "ftp://x"}`, 400, "webhook"}, {`{"input": {}, "webhook": "x"}`, 400, "webhook"}, {`{"input": {}, "webhook": "http://"}`, 400, "webhook"},
-		{`{"input": {}, "webhook": "http://h:99999/"}`, 400, "webhook has the port 99999"}, {`{"input": {}, "webhook": "https://h:0"}`, 400, "port 0"}, {`{"input": {}, "webhook": "http://:80/"}`, 400, "webhook"}, {`{"input": {}, "webhook": "http://h:65535/"}`, 200, ""},
+		{`{"input": {}, "webhook": "http://h:99999/"}`, 400, "webhook has the port 99999"}, {`{"input": {}, "webhook": "https://h:0"}`, 400, "port 0"}, {`{"input": {}, "webhook": "http://:80/"}`, 400, "webhook"}, {`{"input": {}, "webhook": "http://h/` + strings.Repeat("x", 8<<10) + `"}`, 400, "webhook is longer than 8192 bytes"}, {`{"input": {}, "webhook": "http://h:65535/"}`, 200, ""},
 		{`{"input": {}, "policy": "x"}`, 400, "policy"}, {`{"input": {}, "policy": []}`, 400, "policy"},
 		{`{"input": {}, "policy": {"lowPriority": "yes"}}`, 400, "policy.lowPriority"},
 		{`{"input": {}, "s3Config": "x"}`, 400, "s3Config"}, {`{"input": {}, "s3Config": {"accessSecret": 1}}`, 400, "s3Config.accessSecret"},

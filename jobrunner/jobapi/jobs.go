@@ -98,7 +98,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 		return err
 	}
 	a.setUnreadHeader(w, r, t, job)
-	return a.answerJob(&yieldingWriter{ResponseWriter: w, memory: a.Answers}, r, t, job)
+	return a.answerJob(a.yielding(w), r, t, job)
 }
 
 // statusSync, in the SDK dialect, is status that waits for the job's end (field notes: /status-sync).
@@ -107,7 +107,7 @@ func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error
 	if err != nil {
 		return err
 	}
-	return a.answerWhenEnded(&yieldingWriter{ResponseWriter: w, memory: a.Answers}, r, t, wait, engine.Job{}, a.Engine.Watch(t.endpoint, t.job))
+	return a.answerWhenEnded(a.yielding(w), r, t, wait, engine.Job{}, a.Engine.Watch(t.endpoint, t.job))
 }
 
 func (a *api) setTTL(r *http.Request, t target) error {
@@ -221,6 +221,10 @@ const (
 type yieldingWriter struct {
 	http.ResponseWriter
 	memory *httplimit.Memory
+}
+
+func (a *api) yielding(w http.ResponseWriter) http.ResponseWriter {
+	return &yieldingWriter{w, a.Answers}
 }
 
 func (y *yieldingWriter) Write(p []byte) (written int, err error) {

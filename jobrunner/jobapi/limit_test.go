@@ -293,18 +293,23 @@ func TestSlowReaderYields(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		path := "/v2/ep/status/" + d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`"`+strings.Repeat("x", 20<<20)+`"`)))
-		slow, ended := d.begin(t.Context(), "GET", path, nil), make(chan error, 1)
-		go func() {
-			var err error
-			for ; err == nil; sleep(15) {
-				_, err = io.CopyN(io.Discard, slow.Body, 80<<10)
-			}
-			ended <- err
-		}()
-		sleep(600)
-		must.Equal(t, len(ended), 0, "clients disconnected while no answer waited")
-		status, _, _ := d.sendText("GET", path, "")
-		must.Equal(t, status, 200, "the status for a client that waits for memory")
-		must.ErrorIs(t, <-ended, io.ErrUnexpectedEOF, "the slow client's read")
+		batch, _ := d.createBatch(`[{"input": {}}]`)
+		d.do("POST", batch+"/finalize", "")
+		d.report(d.take("ep-batch"), engine.Done([]byte(`"`+strings.Repeat("x", 20<<20)+`"`)))
+		for _, slowPath := range []string{path, batch + "/requests"} {
+			slow, ended := d.begin(t.Context(), "GET", slowPath, nil), make(chan error, 1)
+			go func() {
+				var err error
+				for ; err == nil; sleep(15) {
+					_, err = io.CopyN(io.Discard, slow.Body, 80<<10)
+				}
+				ended <- err
+			}()
+			sleep(600)
+			must.Equal(t, len(ended), 0, "clients disconnected while no answer waited")
+			status, _, _ := d.sendText("GET", path, "")
+			must.Equal(t, status, 200, "the status for a client that waits for memory")
+			must.ErrorIs(t, <-ended, io.ErrUnexpectedEOF, "the slow client's read")
+		}
 	})
 }

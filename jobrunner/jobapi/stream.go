@@ -81,6 +81,8 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	if t.live {
 		b = append(b, '}')
 	}
+	chunks = nil
+	reservation.Shrink(int64(len(b)))
 	write(w, b)
 	return nil
 }

@@ -113,6 +113,9 @@ func explainMalformed(body []byte, example string) error {
 	return httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object: %s", example)
 }
 
+// maxWebhook is the maximum length of a webhook's URL in bytes. The engine holds it in memory until the job has ended.
+const maxWebhook = 8 << 10
+
 // readWebhook returns a webhook's URL, if this deployment may call it.
 func (a *api) readWebhook(raw json.RawMessage) (string, error) {
 	if isAbsent(raw) {
@@ -121,6 +124,9 @@ func (a *api) readWebhook(raw json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
 		return "", httpanswer.Refuse(http.StatusBadRequest, "webhook must be a string")
+	}
+	if len(text) > maxWebhook {
+		return "", httpanswer.Refuse(http.StatusBadRequest, "webhook is longer than %d bytes", maxWebhook)
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
