@@ -66,7 +66,7 @@ func (r *run) cost(c *suite.Case) (requests, jobs int, seconds float64) {
 }
 
 // chooseCases returns the cases that run, and why the others are skipped. If not all fit into the bounds
-// of the run, the strongest level comes first, then the cheapest case. Cases that don't declare a clause come last.
+// of the run, the strongest level comes first, then the cheapest case. Further cases of a clause, such as SUB-01-chunked, come last.
 func (r *run) chooseCases(list []*suite.Case, preflightError string) (toRun []*suite.Case, skipped map[string]suite.Outcome) {
 	skipped = map[string]suite.Outcome{}
 	var possible []*suite.Case
@@ -133,7 +133,7 @@ func Clauses(patterns []string) ([]clauses.Clause, error) {
 		return all, nil
 	}
 	selected := map[string]bool{}
-	if !slices.ContainsFunc(patterns, func(p string) bool { return !strings.HasPrefix(p, "!") }) {
+	if !slices.ContainsFunc(patterns, func(p string) bool { return !strings.HasPrefix(strings.TrimSpace(p), "!") }) {
 		for _, c := range all {
 			selected[c.ID] = true
 		}

@@ -60,7 +60,7 @@ type target struct {
 	QueueURL   string      `env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"The job API, without /v2. Default: the base URL."`
 	EndpointID string      `env:"GPUCLOUD_ENDPOINT_ID" placeholder:"ID" help:"Endpoint whose workers run builtin/conformance."`
 	Image      string      `placeholder:"IMAGE" help:"Image with the same handler, for endpoints that the suite creates. Default: builtin/conformance."`
-	Body       fileContent `name:"endpoint-body" placeholder:"FILE" help:"JSON object with additional members for every body that creates an endpoint, such as gpu. Nested members are sent only to version 2, version 1's members only to version 1."`
+	Body       fileContent `name:"endpoint-body" placeholder:"FILE" help:"JSON object with members, such as gpu, to add to every body that creates an endpoint. A member that only one version of the API has is sent only to that version."`
 	HookURL    string      `placeholder:"URL" help:"Address at which the deployment reaches --hook-listen."`
 	HookListen string      `placeholder:"HOST:PORT" help:"Address to listen on for calls of the deployment."`
 	Advance    bool        `help:"Advance the clock of the deployment instead of waiting. The deployment must be a jobrunner with --clock=admin, and have no other users."`

@@ -361,13 +361,18 @@ func (d *dev) readEnvironment() (map[string]string, error) {
 	return env, nil
 }
 
-func (e *devEndpoint) release(ctx context.Context) (err error) {
+func (e *devEndpoint) release(ctx context.Context) error {
 	e.version++
 	want, container := e.settings, *e.settings.Container
 	container.Image, want.Container = new(e.image()), &container
-	if e.settings, err = e.client.Endpoints.Update(ctx, e.settings, want); err != nil {
+	settings, err := e.client.Endpoints.Update(ctx, e.settings, want)
+	switch {
+	case api.IsNotFound(err):
+		return errors.New("the endpoint was deleted: restart jobrunner dev")
+	case err != nil:
 		return fmt.Errorf("replacing the worker: %w", err)
 	}
+	e.settings = settings
 	return nil
 }
 

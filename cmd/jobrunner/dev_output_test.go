@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -213,6 +214,25 @@ runpod.serverless.start({"handler": handler})
 		pid, _ := strconv.Atoi(match[1])
 		must.Hold(t, !isRunning(pid), "the worker", pid, "outlives its jobrunner")
 	}
+}
+
+// If a client deletes the endpoint, each change of the handler says so.
+func TestDevWithoutItsEndpoint(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(sdkFolder(t), "handler.py")
+	handler := `import runpod
+runpod.serverless.start({"handler": lambda job: 1})
+`
+	writeFile(t, file, handler)
+	s := startDev(t, file)
+	endpoint := regexp.MustCompile(`(http://\S+/v2/)(\S+)/runsync`).FindStringSubmatch(s.runURL())
+	resp, text, err := send(t.Context(), http.MethodDelete, endpoint[1]+"serverless/"+endpoint[2], "k", "")
+	must.Hold(t, err == nil && resp.StatusCode == http.StatusNoContent, "the deletion returned", text, err)
+	for n := range 2 {
+		writeFile(t, file, handler+strings.Repeat("\n", n+1))
+		s.waitUntil(strings.Repeat(`(?s)ERROR the endpoint was deleted: restart jobrunner dev\n.*`, n+1))
+	}
+	s.interrupt()
 }
 
 func TestDevLogLevel(t *testing.T) {

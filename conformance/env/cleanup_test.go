@@ -111,6 +111,24 @@ func TestCleanUpWithoutList(t *testing.T) {
 	})
 }
 
+// Every entry keeps the deployment whose key deletes the object, also in a sweep, whose ledger has none.
+func TestCleanUpKeepsTheDeployment(t *testing.T) {
+	for name, deletion := range map[string]int{"an object whose creation wasn't answered": 500, "an object that a list still shows": 204} {
+		synctest.Test(t, func(t *testing.T) {
+			serve := func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == "DELETE" {
+					w.WriteHeader(deletion)
+				}
+				_, _ = io.WriteString(w, `[{"id":"x","name":"conf-x"}]`)
+			}
+			e := env.New(&env.Target{Client: &http.Client{Transport: roundTripper(serve)}}, env.NewClock(1))
+			must.Do(e.Ledger.Add(env.Object{Deployment: "http://h", Kind: "templates", Name: "conf-x", Method: "GET", URL: "http://h/v2/templates"}))(t)
+			left := e.CleanUp(t.Context(), func(env.Object) bool { return false })
+			must.Hold(t, len(left) == 1 && left[0].ID == "x" && left[0].Deployment == "http://h", name, "left", left)
+		})
+	}
+}
+
 // roundTripper serves requests in memory.
 type roundTripper http.HandlerFunc
 

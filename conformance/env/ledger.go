@@ -106,7 +106,7 @@ func (l *Ledger) read(text string) bool {
 func (l *Ledger) Add(o Object) (Object, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o.N, o.Deployment = rand.Int64N(math.MaxInt64)+1, l.Deployment // N is unique among runs that share a file
+	o.N, o.Deployment = rand.Int64N(math.MaxInt64)+1, cmp.Or(o.Deployment, l.Deployment) // N is unique among runs that share a file
 	l.objects = append(l.objects, o)
 	return o, l.write(o)
 }

@@ -1,15 +1,46 @@
 package selftest_test
 
 import (
+	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/cases"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
+
+// Each version gets the members of --endpoint-body that its contract has, and members that no contract has. flashboot's
+// type differs between the versions: version 1's is meant.
+func TestEndpointBodyOfVersion(t *testing.T) {
+	target := &env.Target{EndpointBody: map[string]json.RawMessage{"extension": json.RawMessage("1")}}
+	members := map[string][]string{}
+	for _, version := range []contract.API{contract.V1, contract.V2} {
+		for _, f := range contract.FieldsOf(version, "endpoint", contract.Create) {
+			if !strings.ContainsAny(f.Path, ".[") && (version == contract.V1 || f.Path != "flashboot") {
+				target.EndpointBody[f.Path] = json.RawMessage("1")
+				members[string(version)] = append(members[string(version)], f.Path)
+			}
+		}
+	}
+	c := &suite.C{Target: target}
+	for version, want := range members {
+		got := slices.Sorted(maps.Keys(c.EndpointBody(version, nil)))
+		must.Equal(t, strings.Join(got, " "), strings.Join(slices.Sorted(slices.Values(append(want, "extension"))), " "), version)
+	}
+	for name, want := range map[string]string{ // GPUs and CPUs exclude each other
+		"v1 gpuTypeIds": "gpuCount gpuTypeIds", "v1 cpuFlavorIds": "cpuFlavorIds vcpuCount", "v2 gpu": "gpu", "v2 cpu": "cpu",
+	} {
+		got := slices.Sorted(maps.Keys(c.EndpointBody(name[:2], suite.M{name[3:]: 1})))
+		got = slices.DeleteFunc(got, func(member string) bool { return !regexp.MustCompile("gpu|cpu|compute").MatchString(member) })
+		must.Equal(t, strings.Join(got, " "), want, name)
+	}
+}
 
 // omittedOperations has the operations of the contract that the suite's table omits, with the reason.
 var omittedOperations = map[string]string{

@@ -310,23 +310,27 @@ func SimilarID(id string) string {
 
 var alphanumericRuns = regexp.MustCompile(`[0-9A-Za-z]+`)
 
-// v1EndpointMembers are the members of an endpoint that have other names in version 2.
-var v1EndpointMembers = []string{
-	"allowedCudaVersions", "computeType", "cpuFlavorIds", "dataCenterIds", "executionTimeoutMs", "flashboot", "gpuCount", "gpuTypeIds", "idleTimeout",
-	"networkVolumeId", "scalerType", "scalerValue", "vcpuCount", "workersMax", "workersMin",
+// endpointMembers lists the members of an endpoint's body that only one version has. In version 2, flashboot isn't a boolean.
+var endpointMembers = map[string][]string{
+	"v1": {
+		"allowedCudaVersions", "computeType", "cpuFlavorIds", "executionTimeoutMs", "flashboot", "gpuCount", "gpuTypeIds", "idleTimeout", "minCudaVersion",
+		"networkVolumeId", "networkVolumeIds", "scalerType", "scalerValue", "vcpuCount", "workersMax", "workersMin",
+	},
+	"v2": {"args", "cmd", "cpu", "disk", "entrypoint", "env", "gpu", "image", "networkVolumes", "ports", "registry", "scaling", "timeout", "type", "workers"},
 }
 
 // EndpointBody returns a body that creates an endpoint: the members of --endpoint-body,
-// overridden by members. Version 1 gets no nested members, version 2 no members of version
-// 1, and an endpoint with CPUs no GPUs.
+// overridden by members, but without the other version's members. If members select GPUs or CPUs, they alone do.
 func (c *C) EndpointBody(version string, members M) M {
-	body, hasCPUs := M{}, members["cpu"] != nil || members["computeType"] == "CPU" || members["cpuFlavorIds"] != nil
+	body, other := M{}, map[string]string{"v1": "v2", "v2": "v1"}[version]
+	hasCPUs := members["cpu"] != nil || members["computeType"] == "CPU" || members["cpuFlavorIds"] != nil
+	hasGPUs := members["gpu"] != nil || members["gpuTypeIds"] != nil
 	for name, value := range c.Target.EndpointBody {
-		nested, flat := strings.HasPrefix(strings.TrimSpace(string(value)), "{"), slices.Contains(v1EndpointMembers, name)
-		if version == "v1" && nested || version == "v2" && flat || strings.HasPrefix(name, "gpu") && hasCPUs {
-			continue
+		isGPU, isCPU := strings.HasPrefix(name, "gpu"), strings.HasPrefix(name, "cpu") || name == "vcpuCount"
+		excluded := hasCPUs && isGPU || hasGPUs && isCPU || (hasCPUs || hasGPUs) && name == "computeType"
+		if !excluded && !slices.Contains(endpointMembers[other], name) {
+			body[name] = value
 		}
-		body[name] = value
 	}
 	return Merge(body, members)
 }
