@@ -228,7 +228,8 @@ func (d *driver) runningWorker(endpointID string) string {
 
 func TestPodActions(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
-		created := must.Do(d.client.Pods.Create(d.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"}))(d)
+		settings := api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"}
+		created := must.Do(d.client.Pods.Create(d.Context(), settings))(d)
 		config := map[string]any{"pod_id": created.ID}
 		awaitStatus := func(status string) {
 			d.Helper()
@@ -251,6 +252,11 @@ func TestPodActions(t *testing.T) {
 		d.expectError("pod_restart", config, "Could not restart the pod", "is EXITED: only a pod that is RUNNING can be restarted")
 		d.invoke("pod_start", config, "is RUNNING.")
 		awaitStatus("RUNNING")
+		if d.version == api.V2 {
+			settings.Container.Image = new("team/absent")
+			waiting := must.Do(d.client.Pods.Create(d.Context(), settings))(d)
+			d.expectError("pod_start", map[string]any{"pod_id": waiting.ID, "timeout": "1s"}, "is PROVISIONING: ", "team/absent: not finished after 1s")
+		}
 		d.expectError("pod_start", map[string]any{"pod_id": "none"}, "Could not start the pod", "404")
 		d.expectError("pod_stop", map[string]any{"pod_id": "a b"}, "pod_id: Invalid pod_id")
 		d.expectError("pod_stop", map[string]any{"pod_id": created.ID, "timeout": "0s"}, "timeout: Invalid timeout")

@@ -77,17 +77,13 @@ type podModel struct {
 func awaitRunning(ctx context.Context, c *api.Client, id string, report reporter) error {
 	return awaitStatus(ctx, c, id, report, func(p api.Pod) (bool, error) {
 		if p.Status == api.PodError {
-			reason := "its logs may say why"
-			if p.Reason != nil && *p.Reason != "" {
-				reason = *p.Reason
-			}
-			return true, errors.New(reason)
+			return true, errors.New("its logs may say why")
 		}
 		return p.Status == api.PodRunning || p.Status == api.PodExited, nil
 	})
 }
 
-// awaitStatus reports each new status of a pod until reached returns true.
+// awaitStatus reports each new status of a pod, with its reason, until reached returns true.
 func awaitStatus(ctx context.Context, c *api.Client, id string, report reporter, reached func(api.Pod) (bool, error)) error {
 	last := ""
 	err := api.Poll(ctx, func() (bool, error) {
@@ -95,9 +91,13 @@ func awaitStatus(ctx context.Context, c *api.Client, id string, report reporter,
 		if err != nil {
 			return false, err
 		}
-		if pod.Status != last {
-			report("Pod %s is %s.", id, pod.Status)
-			last = pod.Status
+		state := pod.Status
+		if pod.Reason != nil && *pod.Reason != "" {
+			state += ": " + *pod.Reason
+		}
+		if state != last {
+			report("Pod %s is %s.", id, state)
+			last = state
 		}
 		return reached(pod)
 	})
