@@ -57,8 +57,7 @@ func elementsOf(v attr.Value) (out []types.String) {
 	return out
 }
 
-// volumesOf returns the existing network volumes with these ids. Another rule rejects missing
-// ones.
+// volumesOf returns the existing network volumes with these ids. Another rule rejects missing ones.
 func volumesOf[M any](ctx context.Context, p *planrule.Plan[M], ids []string) (out []catalog.Volume) {
 	if p.API == nil {
 		return nil
@@ -80,12 +79,11 @@ func checkPlacement[M any](ctx context.Context, p *planrule.Plan[M], r catalog.R
 	}
 }
 
-// checkCatalog checks kinds whose machines never change after the create. For an update, their
-// Request.Changes is false, so only the cost is checked. A replacement is checked like a create,
-// because Terraform plans it as one.
+// checkCatalog checks kinds whose machines never change. An update checks only the cost, because its
+// Request.Changes is false. Terraform plans a replacement as a create.
 func checkCatalog[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Request, ceiling types.Number) {
-	if p.State == nil {
-		p.Catalog.CheckNames(ctx, p.Check, r)
+	if p.State == nil && p.Catalog.CheckNames(ctx, p.Check, r) {
+		r.ComputeKnown = false
 	}
 	checkPlacement(ctx, p, r, ceiling)
 }

@@ -93,18 +93,21 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	planScaling(p)
 	planWorkers(p)
 	request := endpointRequest(ctx, p)
-	planCompute(ctx, p, p.Catalog.CheckNames(ctx, p.Check, request))
+	unknownIDs := p.Catalog.CheckNames(ctx, p.Check, request)
+	request.ComputeKnown = request.ComputeKnown && !unknownIDs
+	planCompute(ctx, p, unknownIDs)
 	if p.Version == api.V1 && p.Plan.TemplateID.IsNull() {
 		p.Error("template_id", "API v1 needs a template", "An endpoint of management API v1 is made from a template. Set template_id, or set api_version = %q in the provider block.", string(api.V2))
 	}
 	planFromTemplate(ctx, p)
 	if p.State == nil || p.ChangesObject(ctx) {
 		cpu := slices.DeleteFunc(p.Plan.expand().CPU, func(c api.CPU) bool { return c.VCPUCount == 0 }) // 0 stands for an unknown count
-		if p.Version == api.V1 && slices.ContainsFunc(cpu, func(c api.CPU) bool { return c.VCPUCount != cpu[0].VCPUCount }) {
+		if p.Version != api.V1 {
+			checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
+		} else if slices.ContainsFunc(cpu, func(c api.CPU) bool { return c.VCPUCount != cpu[0].VCPUCount }) {
 			p.Error("cpu", "API v1 can't express this", "On management API v1 all CPU configurations have the same vcpu_count. Make them equal, or set api_version = %q in the provider block.", string(api.V2))
 		}
 		checkVolumes(ctx, p, "network_volumes", p.Prior.references(), value.Strings(p.Plan.NetworkVolumes))
-		checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
 	}
 	checkPlacement(ctx, p, request, p.Plan.MaxHourlyCost)
 }

@@ -218,7 +218,7 @@ func TestEndpointRules(t *testing.T) {
 	byVersion := map[api.Version][]rejection{
 		api.V1: {
 			{map[string]any{"type": "LOAD_BALANCER"}, "type", `type = "LOAD_BALANCER" exists in management API v2 only`},
-			{map[string]any{"template_id": nil, "image": "x"}, "image", "exists in management API v2 only"},
+			{map[string]any{"image": "x"}, "image", "exists in management API v2 only"},
 			{map[string]any{"args": "x"}, "args", "exists in management API v2 only"},
 			{map[string]any{"disk": 10}, "disk", "exists in management API v2 only"},
 			{map[string]any{"env": map[string]any{"A": "b"}}, "env", "exists in management API v2 only"},

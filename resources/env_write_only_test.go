@@ -251,7 +251,7 @@ func TestEnvWriteOnlyRejections(t *testing.T) {
 	t.Run("endpoint on v1", func(t *testing.T) {
 		d := acctest.Deploy(t)
 		expectRejection(t, d, drive(t, d, api.V1), tfdrive.State{}, "gpucloud_endpoint",
-			map[string]any{"name": "e", "template_id": "t", "env_wo": env{"A": "secret-1"}, "env_wo_version": 1}, "env_wo", "exists in management API v2 only")
+			map[string]any{"name": "e", "template_id": tfdrive.Unknown, "env_wo": env{"A": "secret-1"}, "env_wo_version": 1}, "env_wo", "exists in management API v2 only")
 	})
 }
 

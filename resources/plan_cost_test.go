@@ -47,6 +47,8 @@ func TestPlanCost(t *testing.T) {
 		finding{f.typeName, f.config, "", "", false}.expect(t, d, offProvider)
 	}
 	finding{podType, labPod(ceiling(-1)), "max_hourly_cost", "Invalid max_hourly_cost: expected at least 0, got -1.", false}.expect(t, d, p)
+	must.Equal(t, p.Plan(podType, tfdrive.State{}, labPod(gpuSettings(map[string]any{"id": "LAB Smal"}))).Diagnostics.Warnings(), "", "a warning follows from the unknown type")
+	must.Equal(t, p.Plan(endpointType, tfdrive.State{}, labEndpoint(gpuSettings(map[string]any{"pools": []any{"LAB_95"}}))).Diagnostics.Warnings(), "", "a warning follows from the unknown pool")
 
 	// If there are no prices, one warning covers all objects.
 	v1 := driveWith(t, d, api.V1, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"names": "off"}})

@@ -27,6 +27,13 @@ func validatePod(_ context.Context, c diagnostics.Check, config *pod) {
 		c.Error("gpu", "GPU and CPU pod", "gpu conflicts with cpu: a pod has one of them. Remove the other.")
 	case config.GPU.IsNull() && config.CPU.IsNull():
 		c.Error("gpu", "Missing gpu or cpu", "A pod has either GPUs or CPUs: set gpu or cpu.")
+	case value.IsSet(config.CPU):
+		if mounts := value.As[podMounts](config.Mounts); mounts != nil && value.IsSet(mounts.Persistent) {
+			c.Error("mounts.persistent", "Persistent mount of a CPU pod", "mounts.persistent conflicts with cpu: a CPU pod has no storage on its host. Use mounts.network, or remove it.")
+		}
+		if deref(value.As[api.GlobalNetworking](config.GlobalNetworking)).Enabled {
+			c.Error("global_networking.enabled", "Global networking of a CPU pod", "global_networking conflicts with cpu: it needs an NVIDIA GPU.")
+		}
 	}
 	checkCUDAVersions(c, config.GPU)
 	validateMounts(c, config.Mounts)
@@ -38,14 +45,6 @@ func validatePod(_ context.Context, c diagnostics.Check, config *pod) {
 			c.Error("wait_for", "Waiting for a pod that is stopped", "wait_for conflicts with desired_state = \"EXITED\": remove one of them.")
 		case value.IsSet(wait.Port) && !listed && len(ports) == len(config.Ports.Elements()) && !config.Ports.IsUnknown() && config.TemplateID.IsNull():
 			c.Error("wait_for.port", "Waiting for a port that is not listed", "wait_for.port is %d, and ports does not list it. Add it to ports, such as \"%[1]d/tcp\".", wait.Port.ValueInt64())
-		}
-	}
-	if value.IsSet(config.CPU) {
-		if mounts := value.As[podMounts](config.Mounts); mounts != nil && value.IsSet(mounts.Persistent) {
-			c.Error("mounts.persistent", "Persistent mount of a CPU pod", "mounts.persistent conflicts with cpu: a CPU pod has no storage on its host. Use mounts.network, or remove it.")
-		}
-		if deref(value.As[api.GlobalNetworking](config.GlobalNetworking)).Enabled {
-			c.Error("global_networking.enabled", "Global networking of a CPU pod", "global_networking conflicts with cpu: it needs an NVIDIA GPU.")
 		}
 	}
 }

@@ -136,7 +136,7 @@ func TestPodPlan(t *testing.T) {
 		config   map[string]any
 		at, text string
 	}{
-		{v2, gpuPod(map[string]any{"cpu": map[string]any{"id": "c", "vcpu_count": 2}}), "gpu", "gpu conflicts with cpu"},
+		{v2, gpuPod(map[string]any{"cpu": map[string]any{"id": "c", "vcpu_count": 2}, "mounts": map[string]any{"persistent": persistent}}), "gpu", "gpu conflicts with cpu"},
 		{v2, gpuPod(map[string]any{"gpu": nil}), "gpu", "set gpu or cpu"},
 		{v2, gpuPod(map[string]any{"image": nil}), "image", "set template_id or image"},
 		{v2, gpuPod(map[string]any{"name": ""}), "name", "expected 1 to 191 characters"},

@@ -228,8 +228,10 @@ func (d *driver) runningWorker(endpointID string) string {
 
 func TestPodActions(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
-		settings := api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"}
-		created := must.Do(d.client.Pods.Create(d.Context(), settings))(d)
+		newPod := func(image string) api.Pod {
+			return must.Do(d.client.Pods.Create(d.Context(), api.Pod{Name: "p", Container: &api.Container{Image: &image, Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"}))(d)
+		}
+		created := newPod("builtin/echo")
 		config := map[string]any{"pod_id": created.ID}
 		awaitStatus := func(status string) {
 			d.Helper()
@@ -253,9 +255,7 @@ func TestPodActions(t *testing.T) {
 		d.invoke("pod_start", config, "is RUNNING.")
 		awaitStatus("RUNNING")
 		if d.version == api.V2 {
-			settings.Container.Image = new("team/absent")
-			waiting := must.Do(d.client.Pods.Create(d.Context(), settings))(d)
-			d.expectError("pod_start", map[string]any{"pod_id": waiting.ID, "timeout": "1s"}, "is PROVISIONING: ", "team/absent: not finished after 1s")
+			d.expectError("pod_start", map[string]any{"pod_id": newPod("team/absent").ID, "timeout": "1s"}, "is PROVISIONING: ", "team/absent: not finished after 1s")
 		}
 		d.expectError("pod_start", map[string]any{"pod_id": "none"}, "Could not start the pod", "404")
 		d.expectError("pod_stop", map[string]any{"pod_id": "a b"}, "pod_id: Invalid pod_id")
