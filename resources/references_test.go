@@ -34,13 +34,13 @@ func TestNewReferencesMustExist(t *testing.T) {
 	}
 	expectRejection(t, d, p, state, endpointType, withChanges(config, map[string]any{"network_volumes": []any{"another"}}), "network_volumes", "which does not exist")
 	expectRejection(t, d, p, state, endpointType, withChanges(config, map[string]any{"network_volumes": nil, "registry": "another"}), "registry", "which does not exist")
-	expectRejection(t, d, p, tfdrive.State{}, endpointType, config, "network_volumes", "which does not exist")
+	expectRejection(t, d, p, tfdrive.State{}, endpointType, withChanges(config, map[string]any{"registry": nil}), "network_volumes", "which does not exist")
 
 	// A reference that was removed from the configuration counts as new again.
 	without := withChanges(config, map[string]any{"network_volumes": nil, "registry": nil})
 	state = apply(t, p, endpointType, state, without, "no-op")
 	state = apply(t, p, endpointType, state, withChanges(without, map[string]any{"name": "another"}), "update")
-	expectRejection(t, d, p, state, endpointType, config, "network_volumes", "which does not exist")
+	expectRejection(t, d, p, state, endpointType, withChanges(config, map[string]any{"registry": nil}), "network_volumes", "which does not exist")
 }
 
 // No plan rule prevents a destroy, whatever the configuration contains. A volume may shrink only
