@@ -235,15 +235,11 @@ func TestPodActions(t *testing.T) {
 		config := map[string]any{"pod_id": created.ID}
 		awaitStatus := func(status string) {
 			d.Helper()
-			reached := func() bool {
-				got, err := d.client.Pods.GetFresh(d.Context(), created.ID)
-				return err == nil && got.Status == status
-			}
+			current := func() string { return must.Do(d.client.Pods.GetFresh(d.Context(), created.ID))(d).Status }
 			if d.version == api.V1 { // its status is the desired one, even while the pod starts
-				d.until("the pod is "+status, reached)
+				d.until("the pod is "+status, func() bool { return current() == status })
 			}
-			got, err := d.client.Pods.GetFresh(d.Context(), created.ID)
-			must.Hold(d, err == nil && got.Status == status, "the pod is", got.Status, "expected", status, err)
+			must.Equal(d, current(), status, "the pod's status")
 		}
 		d.invoke("pod_start", config, "Pod "+created.ID+" is RUNNING.") // it already starts
 		d.invoke("pod_restart", config, "Pod "+created.ID+" restarts.", "is RUNNING.")
