@@ -17,6 +17,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/durable"
 )
 
 // FileName is the name of the keys' file in the data folder.
@@ -260,6 +262,7 @@ func (f *File) change(edit func([]Key) ([]Key, error)) (err error) {
 	if err != nil {
 		return fmt.Errorf("writing the API keys: %w", err)
 	}
+	durable.SyncFolderOf(f.path) // otherwise a removed key could be valid again after a crash of the machine
 	return nil
 }
 
@@ -315,7 +318,7 @@ func (f *File) setMoved() error {
 	if moved, err := exists(f.marker()); err != nil || moved {
 		return err
 	}
-	if err := os.WriteFile(f.marker(), []byte(movedText), 0o600); err != nil {
+	if err := durable.WriteFile(f.marker(), []byte(movedText)); err != nil {
 		return fmt.Errorf("recording that the API keys are in the database: %w", err)
 	}
 	return nil

@@ -34,8 +34,13 @@ func write(path string, content []byte, place func(from, to string) error) error
 	if err := place(f.Name(), path); err != nil {
 		return err
 	}
-	if dir, err := os.Open(filepath.Dir(path)); err == nil { // make the file name durable
+	SyncFolderOf(path)
+	return nil
+}
+
+// SyncFolderOf makes the name of a file durable.
+func SyncFolderOf(path string) {
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
 		_ = errors.Join(dir.Sync(), dir.Close()) // Windows flushes names with the file
 	}
-	return nil
 }
