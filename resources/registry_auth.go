@@ -46,6 +46,7 @@ var RegistryAuth = newCollectionKind(kit.Kind[registryAuth]{
 			return fmt.Errorf("the registry auth with the old credentials could not be deleted, and stays as it is: %w", err)
 		}
 		if err := createRegistryAuth(ctx, c, config, plan); err != nil {
+			state.Private.Incomplete = true
 			return fmt.Errorf("the registry auth with the old credentials is deleted, and the one with the new credentials could not be created. Apply again: %w", err)
 		}
 		plan.Private.Incomplete = false

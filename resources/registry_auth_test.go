@@ -108,6 +108,7 @@ func TestRotationWhoseResponsesAreLost(t *testing.T) {
 		auths := must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
 		must.Hold(t, len(auths) == 1 && auths[0].ID == state.Get("id") && state.Get("password_wo_version") == 1.0,
 			"the auths are", auths, "and the state has", state.Get("id"), "with version", state.Get("password_wo_version"))
+		expectPlan(t, p.Reconfigure(), state.Type, state, config, "update") // without the rotation, the old password is sent again
 		before := state.Get("id")
 		state = apply(t, p.Reconfigure(), state.Type, state, rotated, "update")
 		auths = must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)

@@ -140,8 +140,7 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 		if newID := *r.kind.id(&plan); !newID.IsUnknown() && newID.ValueString() != id {
 			*r.kind.id(state) = newID
 			recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
-			resp.Diagnostics.Append(value.Store(ctx, &resp.State, state)...)
-			r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics)
+			r.save(ctx, state, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
 		}
 		return
 	}
