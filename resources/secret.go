@@ -59,6 +59,7 @@ var Secret = newCollectionKind(kit.Kind[secret]{
 		}
 		got, err := c.Secrets.Update(ctx, have, want)
 		if err != nil {
+			state.Private.Incomplete = state.Private.Incomplete || want.Value != "" // the value may be stored
 			return err
 		}
 		plan.Private.Incomplete = plan.Private.Incomplete && want.Value == ""

@@ -2,7 +2,10 @@ package resources_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -108,4 +111,28 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 			must.Hold(t, len(all) == 1 && all[0].ID == state.Get("id"), "there is", all)
 		})
 	}
+}
+
+// An update that fails may have stored its value. The next apply sends a value again, even if the update is taken back.
+func TestSecretUpdateThatFails(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	var fails atomic.Bool
+	d.Intercept(t, func(out http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
+		if r.Method == http.MethodPatch && fails.Load() {
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+			out.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		forward.ServeHTTP(out, r)
+	})
+	p := drive(t, d, api.V2)
+	config := map[string]any{"name": "S", "value_wo": "old", "value_wo_version": 1}
+	state := apply(t, p, secretType, tfdrive.State{}, config, "create")
+	fails.Store(true)
+	state, diags := p.Apply(p.Reconfigure().Plan(secretType, state, withChanges(config, map[string]any{"value_wo": "new", "value_wo_version": 2})))
+	must.Require(t, diags.Err() != nil, "the update succeeded")
+	fails.Store(false)
+	state = apply(t, p.Reconfigure(), secretType, state, config, "update")
+	expectPlan(t, p.Reconfigure(), secretType, state, config, "no-op")
 }

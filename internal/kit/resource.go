@@ -140,8 +140,8 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 		if newID := *r.kind.id(&plan); !newID.IsUnknown() && newID.ValueString() != id {
 			*r.kind.id(state) = newID
 			recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
-			r.save(ctx, state, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
 		}
+		r.save(ctx, state, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
 		return
 	}
 	if r.kind.id(&plan).ValueString() != id {
