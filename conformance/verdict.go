@@ -24,7 +24,7 @@ var needs = []struct {
 	{suite.V1, (*Target).HasV1, "version 1 of the management API isn't judged"},
 	{suite.V2, (*Target).HasV2, "version 2 of the management API isn't judged"},
 	{suite.AnyEndpoint, func(t *Target) bool { return t.Endpoint != "" || hasManagementAPI(t) }, "no endpoint is given: set --endpoint-id, or the management API and --allow create"},
-	{suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint, hasManagementAPI, "the case creates an endpoint, which needs the management API"},
+	{suite.OwnEndpoint | suite.IdleEndpoint | suite.FiveWorkerEndpoint, hasManagementAPI, "the case creates an endpoint, which needs the management API"},
 	{suite.SecondEndpoint, hasManagementAPI, "the case creates a second endpoint, which needs the management API"},
 	{suite.OtherKey, func(t *Target) bool { return t.OtherKey != "" }, "the case needs a valid key without access: set GPUCLOUD_OTHER_API_KEY"},
 	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
@@ -37,7 +37,7 @@ var needs = []struct {
 func hasManagementAPI(t *Target) bool { return t.HasV1() || t.HasV2() }
 
 // creatableNeeds are the needs that the suite fulfils by creating endpoints.
-const creatableNeeds = suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint | suite.SecondEndpoint
+const creatableNeeds = suite.OwnEndpoint | suite.IdleEndpoint | suite.FiveWorkerEndpoint | suite.SecondEndpoint
 
 // skipReason reports whether a case is skipped or blocked, with the outcome that says why.
 func (r *run) skipReason(c *suite.Case, preflightError string) (o suite.Outcome, skipped bool) {

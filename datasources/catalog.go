@@ -70,7 +70,7 @@ var gpuTypeAttributes = map[string]schema.Attribute{
 		"secure": number("Price for a pod in the secure cloud."), "community": number("Price for a pod in the community cloud."),
 		"serverless": number("Price for a serverless worker; null for a type in no pool."),
 	}),
-	"max_count": object("Number of GPUs of the largest machine, free or not.", map[string]schema.Attribute{
+	"max_count": object("Number of GPUs of the largest machine, even if they are in use.", map[string]schema.Attribute{
 		"secure": integer("Maximum in the secure cloud."), "community": integer("Maximum in the community cloud."),
 	}),
 	"availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),

@@ -30,9 +30,9 @@ var planCheckAttributes = map[string]schema.Attribute{
 		Optional:            true,
 		MarkdownDescription: "Which catalog checks run at plan time for created and changed objects. Each is `error`, `warning` or `off` ([cost ceilings](guides/costs.md)).",
 		Attributes: map[string]schema.Attribute{
-			"names":        levelAttribute("Finds unknown ids, and GPU or vCPU counts that no machine has. Default `error`. An unknown data center is an error only if the plan replaces the object. On API v1 at most a warning."),
+			"names":        levelAttribute("Finds unknown ids, and GPU or vCPU counts that no machine has. Default `error`. An unknown data center is a warning, or an error if the plan replaces the object. On API v1 at most a warning."),
 			"stock":        levelAttribute("Finds objects for which nothing is in stock. Default `warning`. Not on API v1."),
-			"data_centers": levelAttribute("Finds volumes, `data_center_ids`, and GPUs or CPUs without a common data center, and missing storage tiers. Default `error`."),
+			"data_centers": levelAttribute("Finds objects whose volumes, `data_center_ids`, and GPUs or CPUs have no data center in common, and storage tiers that a data center lacks. Default `error`."),
 			"cost":         levelAttribute("Finds objects above their `max_hourly_cost`. Default `error`. An unknown price is a warning."),
 		},
 	},

@@ -42,7 +42,7 @@ var endpointSchema = schema.Schema{
 	Attributes: containerAttributes(endpointMembers, " With `template_id` they are merged into the template's, and only these keys are checked for drift.", " With `template_id` they are merged into the template's.", attributes{
 		"id":                  idAttribute("endpoint"),
 		"name":                endpointMembers.text("name", "Name of the endpoint, up to {max} characters. It need not be unique."),
-		"type":                withoutDefault(endpointMembers.text("type", "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). Forces replacement. Default `QUEUE`; an existing endpoint keeps its type."), true),
+		"type":                withoutDefault(endpointMembers.text("type", "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). A change forces replacement. Default `QUEUE`; if omitted, an existing endpoint keeps its type."), true),
 		"template_id":         endpointMembers.text("templateId", "Id of a serverless template that the endpoint follows. Required on API v1; on API v2, this or `image` is required."),
 		"disk":                withoutDefault(endpointMembers.integer("disk", "Container disk in GB, wiped on restart. Defaults to the template's, or to 50 without a template."), true),
 		"gpu":                 keptIfOmitted(gpuAttribute),
@@ -74,7 +74,7 @@ var endpointSchema = schema.Schema{
 				"health":      urlAttribute("Counts of jobs and workers (GET)."),
 			},
 		},
-		"from_template": computedObject("Settings that the workers have from the template. If the template changes, or somebody changes the endpoint elsewhere, the plan shows the difference here. API v1 returns only the template's id and the variables. Null without `template_id`. With `ignore_changes = all` the endpoint still follows its template. Set `template_id` to the id of the template's resource, so that the template is planned first.", fromTemplateMembers("allowed_cuda_versions")),
+		"from_template": computedObject("Settings that the workers have from the template. If the template changes, or somebody changes the endpoint elsewhere, the plan shows the difference here. API v1 returns only the template's id and the variables. Null without `template_id`. With `ignore_changes = all` the endpoint still follows its template. Let `template_id` refer to the template's resource (`gpucloud_template.worker.id`), so that the template is planned first.", fromTemplateMembers("allowed_cuda_versions")),
 	}),
 }
 

@@ -77,7 +77,7 @@ func (m *writeOnlyEnv) validate(c diagnostics.Check, env types.Map) {
 	}
 }
 
-const ignoredIsNull = " Terraform passes null for an attribute in ignore_changes."
+const ignoreChangesHint = " Terraform passes null for an attribute in ignore_changes."
 
 // planContainer plans the start command and the names of the write-only variables. parts returns
 // the container of a model and its digests.
@@ -95,13 +95,13 @@ func planContainer[M any](p *planrule.Plan[M], parts func(*M) (*container, *envD
 	case config.EnvWOVersion.IsNull():
 		plan.EnvWOKeys = types.SetNull(types.StringType)
 	case p.State != nil && config.EnvWOVersion.ValueInt64() < state.EnvWOVersion.ValueInt64():
-		p.Error("env_wo_version", "Missing env_wo", "env_wo_version goes from %d to %d, which sends env_wo, but env_wo is null. Keep %[1]d to send nothing, or give env_wo a value for this run."+ignoredIsNull, state.EnvWOVersion.ValueInt64(), config.EnvWOVersion.ValueInt64())
+		p.Error("env_wo_version", "Missing env_wo", "env_wo_version goes from %d to %d, which sends env_wo, but env_wo is null. Keep %[1]d to send nothing, or give env_wo a value for this run."+ignoreChangesHint, state.EnvWOVersion.ValueInt64(), config.EnvWOVersion.ValueInt64())
 	case !state.EnvWOVersion.Equal(config.EnvWOVersion):
-		p.Error("env_wo", "Missing env_wo", "A new or raised env_wo_version sends env_wo, but env_wo is null. Give env_wo a value for this run, or undo the change of env_wo_version."+ignoredIsNull)
+		p.Error("env_wo", "Missing env_wo", "A new or raised env_wo_version sends env_wo, but env_wo is null. Give env_wo a value for this run, or undo the change of env_wo_version."+ignoreChangesHint)
 	default:
 		plan.EnvWOKeys = state.EnvWOKeys
 		if state.changedElsewhere(*priorDigests) {
-			p.Warn("env_wo", "Write-only variables were changed elsewhere", "A variable of env_wo was changed or removed elsewhere. This plan doesn't restore it, because env_wo is null. Give env_wo a value to send it again."+ignoredIsNull)
+			p.Warn("env_wo", "Write-only variables were changed elsewhere", "A variable of env_wo was changed or removed elsewhere. This plan doesn't restore it, because env_wo is null. Give env_wo a value to send it again."+ignoreChangesHint)
 		}
 	}
 	if p.State == nil || plan.sends(&state.writeOnlyEnv) {

@@ -98,7 +98,7 @@ var registryAuthSchema = schema.Schema{
 		},
 		"password_wo_version": schema.Int64Attribute{
 			Optional:            true,
-			MarkdownDescription: "Required with `password_wo`; change it to send a new password, which recreates the auth with a new `id`. An import records the first value and sends nothing.",
+			MarkdownDescription: "Required with `password_wo`; change it to send a new password, which recreates the auth with a new `id`. After an import, the first apply records it and sends nothing.",
 		},
 	},
 }
@@ -169,7 +169,7 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 			"Templates elsewhere that name it lose it, and pulls of private images fail in between. prevent_destroy does not hinder an update.", p.State.ID.ValueString())
 	}
 	if p.Plan.Password.IsNull() && p.Config.PasswordWO.IsNull() {
-		p.Error("password_wo", "Missing password", "%s."+ignoredIsNull, strings.ToUpper(noPassword[:1])+noPassword[1:])
+		p.Error("password_wo", "Missing password", "%s."+ignoreChangesHint, strings.ToUpper(noPassword[:1])+noPassword[1:])
 	}
 }
 

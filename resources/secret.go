@@ -92,7 +92,7 @@ var secretSchema = schema.Schema{
 		"value_wo_version": schema.Int64Attribute{
 			Optional: true,
 			MarkdownDescription: "Required with `value_wo`; change it to send a new value. " +
-				"An import records the first version and sends nothing.",
+				"After an import, the first apply records it and sends nothing.",
 		},
 		"created_at":            stableText("When the secret was created, as RFC 3339."),
 		"value_last_updated_at": stableText("When the value was last changed, as RFC 3339; null if the API returns none."),
@@ -140,6 +140,6 @@ func planSecret(ctx context.Context, p *planrule.Plan[secret]) {
 		return
 	}
 	if p.Config.ValueWO.IsNull() {
-		p.Error("value_wo", "Missing value", "%s."+ignoredIsNull, strings.ToUpper(noValueOfSecret[:1])+noValueOfSecret[1:])
+		p.Error("value_wo", "Missing value", "%s."+ignoreChangesHint, strings.ToUpper(noValueOfSecret[:1])+noValueOfSecret[1:])
 	}
 }

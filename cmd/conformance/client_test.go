@@ -180,7 +180,7 @@ func TestClientThatFailsWithoutFaults(t *testing.T) {
 		output := runExpecting(t, cmd, 1)
 		must.Hold(t, strings.Contains(output, c.want) &&
 			strings.Contains(output, "repeat: conformance client --keep-dirs --select works -- "), c.script, "says", output, "and not", c.want)
-		must.Equal(t, lastLine(output), "not conformant: the client fails without faults", c.script, "ends with")
+		must.Equal(t, lastLine(output), "not conformant: the client fails even when no fault is injected", c.script, "ends with")
 		texts := readFiles(t, files)
 		texts["the terminal"] = output
 		for file, text := range texts {

@@ -278,7 +278,7 @@ func (d *doctor) checkPostgres(ctx context.Context) finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	db, err := sqldb.Open(ctx, sqldb.Config{URL: url, Connections: sqldb.MinConnections, NoHints: true})
+	db, err := sqldb.Open(ctx, sqldb.Config{URL: url, Connections: sqldb.MinConnections, NoNotify: true})
 	if err != nil {
 		return fail("start it, or correct --engine or --engine-file", "%s", err)
 	}

@@ -139,7 +139,7 @@ func (o *keyStoreFlags) withStore(f func(apikey.Store) error) (err error) {
 	}
 	log := logger(stderr, "text")
 	o.warnOfPassword(log)
-	db, err := sqldb.Open(context.Background(), sqldb.Config{URL: url, Connections: sqldb.MinConnections, NoHints: true, Logger: log})
+	db, err := sqldb.Open(context.Background(), sqldb.Config{URL: url, Connections: sqldb.MinConnections, NoNotify: true, Logger: log})
 	if err != nil {
 		return err
 	}

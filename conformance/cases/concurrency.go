@@ -12,23 +12,23 @@ import (
 
 // concurrencyCases judge the section "Limits", Rate limits: concurrent requests.
 var concurrencyCases = []suite.Case{
-	concurrencyCase(suite.Case{ID: "RAT-11", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 445, Jobs: 400}, "/runsync", 400, func(c *suite.C) {
+	concurrencyCase(suite.Case{ID: "RAT-11", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 445, Jobs: 400}, "/runsync", 400, func(c *suite.C) {
 		judgeOpenLimit(c, 400, "POST", "/runsync", lowPrioritySubmission)
 	}),
-	concurrencyCase(suite.Case{ID: "RAT-12", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 226}, "/run", 200, func(c *suite.C) {
+	concurrencyCase(suite.Case{ID: "RAT-12", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 226}, "/run", 200, func(c *suite.C) {
 		n, _ := countOpen(c, 200, "POST", "/run", nil, suite.Stalled())
 		if n > 200 {
 			requireUnbuffered(c)
 		}
 		expectHeld(c, n, 200)
 	}),
-	concurrencyCase(suite.Case{ID: "RAT-13", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 12130, Jobs: 80, WaitTime: 5 * time.Minute}, "/status", 400, func(c *suite.C) {
+	concurrencyCase(suite.Case{ID: "RAT-13", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 12130, Jobs: 80, WaitTime: 5 * time.Minute}, "/status", 400, func(c *suite.C) {
 		judgeSimultaneous(c, 400, 440, "GET", func(id string) string { return "/status/" + suite.PathSegment(id) + "?ttl=86400000" })
 	}),
 	concurrencyCase(suite.Case{ID: "RAT-14", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 480, Jobs: 1}, "/stream", 400, func(c *suite.C) {
 		judgeOpenLimit(c, 400, "GET", c.Blocker(time.Hour).Path("stream"), nil)
 	}),
-	concurrencyCase(suite.Case{ID: "RAT-15", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2430, Jobs: 1100, WaitTime: 5 * time.Minute}, "/cancel", 20, func(c *suite.C) {
+	concurrencyCase(suite.Case{ID: "RAT-15", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2430, Jobs: 1100, WaitTime: 5 * time.Minute}, "/cancel", 20, func(c *suite.C) {
 		judgeSimultaneous(c, 20, 40, "POST", func(id string) string { return "/cancel/" + suite.PathSegment(id) })
 	}),
 	concurrencyCase(suite.Case{ID: "RAT-16", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 446, Jobs: 400}, "/openai/*", 400, func(c *suite.C) {
@@ -102,8 +102,8 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 		requests = append(requests, c.Start(method, path, body, append(o, suite.Quiet())...))
 	}
 	if n, succeeded = awaitRefusals(requests, limit); n == limit && !succeeded {
-		// When the deployment refuses one more request, all earlier requests have arrived
-		// there. Waiting as long again lets all its refusals arrive here.
+		// Once the deployment refuses one more request, it has received all earlier ones. Then wait as long as
+		// everything since begin took, so that all its refusals arrive.
 		requests = append(requests, c.Start(method, path, body, o...))
 		awaitRefusals(requests, limit)
 		time.Sleep(max(time.Since(begin), 20*time.Millisecond))

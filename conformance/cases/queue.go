@@ -95,7 +95,7 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 			expectHealth(c, "jobs.inQueue", 0)
 		}},
 	{ID: "OPS-25", Level: suite.Should, Source: "Health response", Statement: "jobs.inProgress counts the running jobs.",
-		Needs: suite.WideEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 10 * time.Second, Seconds: 60, Run: judgeBusyCount("jobs.inProgress")},
+		Needs: suite.FiveWorkerEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 10 * time.Second, Seconds: 60, Run: judgeBusyCount("jobs.inProgress")},
 	{ID: "OPS-26", Level: suite.Should, Source: "Health response", Statement: "jobs.completed counts the COMPLETED jobs, jobs.failed the FAILED ones.",
 		Allow: suite.Queue, Jobs: 4, WaitTime: 10 * time.Second, Seconds: 4, Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200)
@@ -120,7 +120,7 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 			c.Observe("/retry counts %d, a worker that died %d", retries, c.Get("/health").Is(200).Int("jobs.retried")-before-retries)
 		}},
 	{ID: "OPS-28", Level: suite.Should, Source: "Health response", Statement: "workers.running counts the workers that have a job.",
-		Needs: suite.WideEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 10 * time.Second, Seconds: 60, Run: judgeBusyCount("workers.running")},
+		Needs: suite.FiveWorkerEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 10 * time.Second, Seconds: 60, Run: judgeBusyCount("workers.running")},
 	{ID: "OPS-29", Level: suite.Unspec, Source: "Endpoints B, rule 5", Statement: "Whether POST /openai/* exists.",
 		Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			unknownPath := c.Post("/no-such-operation", suite.Echo())

@@ -25,7 +25,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 		c.Post("/purge-queue", nil).Is(200)
 		c.Get("/status/x").Refused()
 	}},
-	{ID: "RAT-18-open", Supplementary: true, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 235, Jobs: 2, Run: func(c *suite.C) {
+	{ID: "RAT-18-open", Supplementary: true, Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 235, Jobs: 2, Run: func(c *suite.C) {
 		unknownJob := unknownJobID(c)
 		defer abortAll(openRuns(c))
 		c.Get("/status/" + unknownJob).Is(404)
@@ -37,7 +37,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
 			c.Job("POST", c.SecondEndpoint, "/purge-queue", nil).Is(200)
 		}},
-	{ID: "RAT-19-open", Supplementary: true, Needs: suite.WideEndpoint | suite.SecondEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 235, Jobs: 1, Run: func(c *suite.C) {
+	{ID: "RAT-19-open", Supplementary: true, Needs: suite.FiveWorkerEndpoint | suite.SecondEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 235, Jobs: 1, Run: func(c *suite.C) {
 		defer abortAll(openRuns(c))
 		c.Job("POST", c.SecondEndpoint, "/run", suite.Submission(suite.Echo())).Success()
 	}},
@@ -78,7 +78,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 				"the higher of 100 and the limit of the running workers: with 60 workers half as much as with 120", "%d with 60 workers, %d with 120", withHalf, withAll)
 		}},
 	{ID: "RAT-22", Source: "Errors, 429", Statement: "A request with the response 429 changes nothing: it creates, cancels and removes no job, and reads no stream.",
-		Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Run: func(c *suite.C) {
+		Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200).Object("jobs")
 			c.Burst(1000, "POST", "/run", nil)
 			c.Given("RAT-02", func() { c.Post("/run", suite.Submission(suite.Echo())).Is(http.StatusTooManyRequests) })
@@ -100,10 +100,10 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 		c.Given("RAT-06", func() { c.Post("/purge-queue", nil).Is(http.StatusTooManyRequests) })
 		waiting.Status().Is(200).Equal("status", suite.InQueue)
 	}},
-	{ID: "RAT-22-runsync", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 450, Jobs: 400, Run: func(c *suite.C) {
+	{ID: "RAT-22-runsync", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 450, Jobs: 400, Run: func(c *suite.C) {
 		expectNoJobAboveLimit(c, "RAT-11", "/runsync", lowPrioritySubmission)
 	}},
-	{ID: "RAT-22-openai", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 450, Jobs: 400, Run: func(c *suite.C) {
+	{ID: "RAT-22-openai", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 450, Jobs: 400, Run: func(c *suite.C) {
 		requireOpenAIRoute(c)
 		expectNoJobAboveLimit(c, "RAT-16", "/openai/v1/x", suite.Sleep(time.Hour))
 	}},
@@ -173,7 +173,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 				return
 			}
 		}},
-	{ID: "RAT-09-mixed", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 4600, Jobs: 1, WaitTime: 11 * time.Second,
+	{ID: "RAT-09-mixed", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 4600, Jobs: 1, WaitTime: 11 * time.Second,
 		Run: func(c *suite.C) {
 			id := unknownJobID(c)
 			c.Sleep(11 * time.Second)            // the window has passed
@@ -266,13 +266,13 @@ var ratedOperations = []struct {
 	limit              int
 	body               any
 }{
-	{suite.Case{ID: "RAT-01", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, WaitTime: 11 * time.Second}, "/runsync", "POST", "/runsync", 2000, nil},
-	{suite.Case{ID: "RAT-02", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1020, Jobs: 1002}, "/run", "POST", "/run", 1000, lowPrioritySubmission},
-	{suite.Case{ID: "RAT-03", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/status", "GET", "/status/{id}", 2000, nil},
-	{suite.Case{ID: "RAT-04", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/stream", "GET", "/stream/{id}", 2000, nil},
+	{suite.Case{ID: "RAT-01", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, WaitTime: 11 * time.Second}, "/runsync", "POST", "/runsync", 2000, nil},
+	{suite.Case{ID: "RAT-02", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1020, Jobs: 1002}, "/run", "POST", "/run", 1000, lowPrioritySubmission},
+	{suite.Case{ID: "RAT-03", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/status", "GET", "/status/{id}", 2000, nil},
+	{suite.Case{ID: "RAT-04", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/stream", "GET", "/stream/{id}", 2000, nil},
 	{suite.Case{ID: "RAT-05", Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Requests: 225}, "/cancel", "POST", "/cancel/{id}", 100, nil},
 	{suite.Case{ID: "RAT-06", Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 32}, "/purge-queue", "POST", "/purge-queue", 2, nil},
-	{suite.Case{ID: "RAT-07", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, WaitTime: 11 * time.Second}, "/openai/*", "POST", "/openai/v1/x", 2000, nil},
+	{suite.Case{ID: "RAT-07", Needs: suite.FiveWorkerEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, WaitTime: 11 * time.Second}, "/openai/*", "POST", "/openai/v1/x", 2000, nil},
 	{suite.Case{ID: "RAT-08", Needs: suite.OwnEndpoint, Requests: 45}, "/requests", "GET", "/requests", 10, nil},
 }
 

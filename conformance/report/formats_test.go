@@ -84,7 +84,7 @@ func TestJUnit(t *testing.T) {
 			if c.XMLName.Local != "testcase" {
 				continue
 			}
-			must.Equal(t, c.attr("classname"), suite.attr("name"), "is of")
+			must.Equal(t, c.attr("classname"), suite.attr("name"), "the classname of a test case in the suite")
 			counts["tests"]++
 			for _, x := range c.Children {
 				counts[map[string]string{"failure": "failures", "error": "errors", "skipped": "skipped"}[x.XMLName.Local]]++
@@ -378,11 +378,11 @@ func TestConclusion(t *testing.T) {
 		"conformant in the judged clauses: 1 of 3 clauses":                        {0, nil, []report.Verdict{report.Pass, report.Skip, report.Blocked}},
 		"conformant except for known deviations (1); 1 weaker clause is not kept": {0, nil, []report.Verdict{report.Pass, report.Known, report.Warn}},
 		"not conformant": {1, []string{"it failed"}, []report.Verdict{report.Pass, report.Fail}},
-		"not conformant: the client fails without faults":               {1, []string{"it failed"}, []report.Verdict{report.Pass}},
-		"the list of known deviations is stale":                         {1, nil, []report.Verdict{report.Unexpected}},
-		"inconclusive":                                                  {3, nil, []report.Verdict{report.Pass, report.Inconclusive}},
-		"inconclusive: nothing was judged":                              {3, nil, []report.Verdict{report.Skip, report.Inconclusive}},
-		"an object of the suite was not deleted: run conformance sweep": {4, nil, []report.Verdict{report.Pass}},
+		"not conformant: the client fails even when no fault is injected": {1, []string{"it failed"}, []report.Verdict{report.Pass}},
+		"the list of known deviations is stale":                           {1, nil, []report.Verdict{report.Unexpected}},
+		"inconclusive":                                                    {3, nil, []report.Verdict{report.Pass, report.Inconclusive}},
+		"inconclusive: nothing was judged":                                {3, nil, []report.Verdict{report.Skip, report.Inconclusive}},
+		"an object of the suite was not deleted: run conformance sweep":   {4, nil, []report.Verdict{report.Pass}},
 		"interrupted": {130, nil, []report.Verdict{report.Pass}},
 	} {
 		r := &report.Report{Exit: c.exit, OtherFailures: c.failed}

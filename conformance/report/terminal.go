@@ -74,7 +74,7 @@ func conclusion(r *Report) string {
 		case r.Counts[Fail] > 0:
 			return "not conformant"
 		case len(r.OtherFailures) > 0:
-			return "not conformant: the client fails without faults"
+			return "not conformant: the client fails even when no fault is injected"
 		}
 		return "the list of known deviations is stale"
 	case 3:

@@ -90,19 +90,19 @@ type Needs uint
 
 // Needs of a case. On a local target each case gets endpoints of its own.
 const (
-	AnyEndpoint      Needs = 1 << iota // with our handler; other cases may use the endpoint, too
-	OwnEndpoint                        // with our handler and at most one worker, for this case only
-	IdleEndpoint                       // without workers, for this case only
-	WideEndpoint                       // with at most five workers, for this case only
-	SecondEndpoint                     // a second endpoint, C.SecondEndpoint
-	OtherKey                           // a valid key without access
-	UserKey                            // a key of another user, with access
-	Webhooks                           // the target can call the suite
-	V1                                 // version 1 of the management API
-	V2                                 // version 2 of the management API
-	LocalOnly                          // a test deployment: elsewhere the case would be too expensive, slow or harmful
-	AdvanceableClock                   // a clock that can be advanced
-	DescribedDialect                   // the dialect of the description
+	AnyEndpoint        Needs = 1 << iota // with our handler; other cases may use the endpoint, too
+	OwnEndpoint                          // with our handler and at most one worker, for this case only
+	IdleEndpoint                         // without workers, for this case only
+	FiveWorkerEndpoint                   // with at most five workers, for this case only
+	SecondEndpoint                       // a second endpoint, C.SecondEndpoint
+	OtherKey                             // a valid key without access
+	UserKey                              // a key of another user, with access
+	Webhooks                             // the target can call the suite
+	V1                                   // version 1 of the management API
+	V2                                   // version 2 of the management API
+	LocalOnly                            // a test deployment: elsewhere the case would be too expensive, slow or harmful
+	AdvanceableClock                     // a clock that can be advanced
+	DescribedDialect                     // the dialect of the description
 )
 
 func (n Needs) Has(others Needs) bool { return n&others == others }

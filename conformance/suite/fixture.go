@@ -165,7 +165,7 @@ func (c *C) prepare() {
 		c.Endpoint = c.NewEndpoint(1)
 	case n.Has(IdleEndpoint):
 		c.Endpoint = c.NewEndpoint(0)
-	case n.Has(WideEndpoint):
+	case n.Has(FiveWorkerEndpoint):
 		c.Endpoint = c.NewEndpoint(5)
 	case n.Has(AnyEndpoint):
 		c.Endpoint = c.Target.Endpoint

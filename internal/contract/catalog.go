@@ -12,11 +12,11 @@ var gpuTypeV2 = rows(V2, "gpuType", "v2 document: GpuType",
 	f("price.secure", "number", Read, required(Read), unit("USD")),
 	f("price.community", "number", Read, required(Read), unit("USD")),
 	f("price.serverless", "number", Read, unit("USD"), note("absent if it is in no serverless pool")),
-	f("maxCount", "object", Read, required(Read), note("GPUs of the largest machine, free or not")),
+	f("maxCount", "object", Read, required(Read), note("GPUs of the largest machine, even if they are in use")),
 	f("maxCount.secure", "integer", Read, required(Read)),
 	f("maxCount.community", "integer", Read, required(Read)),
 	f("availability", "string", Read, oneOf(availabilityLevels...), note(withAvailability)),
-	f("dataCenters", "[]object", Read, note(withAvailability+"; absent if none has it")),
+	f("dataCenters", "[]object", Read, note(withAvailability+"; absent if no data center has the type")),
 	f("dataCenters[].id", "string", Read, required(Read), openEnum(DataCenterIDs), from("v2 document: DataCenterAvailability")),
 	f("dataCenters[].name", "string", Read, required(Read), from("v2 document: DataCenterAvailability")),
 	f("dataCenters[].availability", "string", Read, required(Read), oneOf(availabilityLevels...), from("v2 document: DataCenterAvailability")),
@@ -37,7 +37,7 @@ var cpuTypeV2 = rows(V2, "cpuType", "v2 document: CpuType",
 	f("price.securePerVcpu", "number", Read, required(Read), unit("USD")),
 	f("price.serverlessPerVcpu", "number", Read, required(Read), unit("USD")),
 	f("availability", "string", Read, oneOf(availabilityLevels...), note(withAvailability)),
-	f("dataCenters", "[]object", Read, note(withAvailability+"; absent if none has it")),
+	f("dataCenters", "[]object", Read, note(withAvailability+"; absent if no data center has the flavor")),
 	f("dataCenters[].id", "string", Read, required(Read), openEnum(DataCenterIDs), from("v2 document: DataCenterAvailability")),
 	f("dataCenters[].name", "string", Read, required(Read), from("v2 document: DataCenterAvailability")),
 	f("dataCenters[].availability", "string", Read, required(Read), oneOf(availabilityLevels...), from("v2 document: DataCenterAvailability")),
@@ -62,4 +62,4 @@ var dataCenterV2 = rows(V2, "dataCenter", "v2 document: DataCenter",
 
 var availabilityLevels = []string{"NONE", "LOW", "MEDIUM", "HIGH"}
 
-const withAvailability = "with include=AVAILABILITY and a product"
+const withAvailability = "with include=AVAILABILITY and product=…"

@@ -51,7 +51,7 @@ type Field struct {
 	Path             string
 	Type             string   // string, integer, number, boolean, object, map, array, any
 	Items            string   // type of an array's or map's elements
-	V2Paths          []string // paths in v2 of a v1 member; nil if the path is the same or v2 lacks it
+	V2Paths          []string // paths in v2 of a v1 member, or, if v2 lacks it, the name that the provider uses; nil if that is the same
 	Use              Use
 	Required         Use      // bodies that must have it if they have the object around it
 	Default          string   // value in a create body that omits it, as JSON text, or ""
@@ -128,7 +128,7 @@ func (b Body) Clearing(object string) map[string]string {
 	return out
 }
 
-// Neutral returns the member's paths in v2, or its v1 path if only v1 has it.
+// Neutral returns the member's names in the provider: V2Paths, or else its path.
 func (f Field) Neutral() []string {
 	if f.V2Paths != nil {
 		return f.V2Paths

@@ -118,7 +118,8 @@ func (s *Set) Text(text string, limit int) string {
 	return string(runes)
 }
 
-// Line cleans a line of a log for a terminal and the state. It keeps white space.
+// Line cleans a line of a log for a terminal and the state. It keeps white
+// space, except at the end.
 func (s *Set) Line(text string) string {
 	return strings.TrimRightFunc(strings.ReplaceAll(s.Lines(text), "\n", " "), unicode.IsSpace)
 }
@@ -144,12 +145,13 @@ func (s *Set) mask(text string) string {
 
 var (
 	lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
-	// escapes are a terminal's control sequences: CSI, OSC and strings with their text, others (ECMA-48).
+	// escapes are a terminal's control sequences (ECMA-48). The alternatives are: CSI sequences; OSC and other
+	// string sequences, with their text; all other sequences.
 	escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\a\x1b\u009c]*(?:\a|\x1b\\\\|\u009c)?|\x1b[ -/]*[0-~]?")
 )
 
 // printable removes control sequences and invisible characters. This happens before the search
-// for secrets, because they may be inside one.
+// for secrets, because such a character may split a secret.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

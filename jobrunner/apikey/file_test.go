@@ -265,7 +265,7 @@ func TestInterruptedCommand(t *testing.T) {
 // again, and only the first of two keys with the same name. If this version can't read a key's
 // restriction, only that key is rejected.
 func TestTableTakesOver(t *testing.T) {
-	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true}))(t)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoNotify: true}))(t)
 	defer db.Close()
 	openTable := func() *apikey.Table { return must.Do(apikey.OpenTable(t.Context(), db))(t) }
 	firstNode, secondNode := openTable(), openTable()
@@ -325,7 +325,7 @@ func TestAddedKeyIsReturnedWithoutReload(t *testing.T) {
 // A key is accepted as soon as it is added, even right after another unknown key caused a reload. Many
 // unknown keys cause few reloads.
 func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
-	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true}))(t)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoNotify: true}))(t)
 	defer db.Close()
 	var tables [2]*apikey.Table
 	for i := range tables {
@@ -370,7 +370,7 @@ func (e *endsDuringReload) Done() <-chan struct{} {
 
 // If the client whose request reloads the table disconnects, other requests that wait for the reload are authorized.
 func TestReloadOutlivesItsRequest(t *testing.T) {
-	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true}))(t)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoNotify: true}))(t)
 	defer db.Close()
 	table, other := must.Do(apikey.OpenTable(t.Context(), db))(t), must.Do(apikey.OpenTable(t.Context(), db))(t)
 	keys := must.Do(apikey.New("").With(table, time.Now, slog.New(slog.DiscardHandler)))(t)

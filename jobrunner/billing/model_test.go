@@ -325,7 +325,7 @@ func TestCostsOnPostgres(t *testing.T) {
 	must.Succeed(t, checks.Value.Set("8"))
 	t.Cleanup(func() { _ = checks.Value.Set(before) })
 	// Hints need a connection that LISTENs, which would stop virtual time.
-	checkHistories(t, func(t *testing.T) sqldb.Config { return sqldb.Config{URL: pgtest.Start(t), NoHints: true} })
+	checkHistories(t, func(t *testing.T) sqldb.Config { return sqldb.Config{URL: pgtest.Start(t), NoNotify: true} })
 }
 
 func checkHistories(t *testing.T, database func(t *testing.T) sqldb.Config) {

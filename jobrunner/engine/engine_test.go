@@ -34,7 +34,7 @@ func TestPostgres(t *testing.T) {
 	address := pgtest.Start(t)
 	runSuite(t, func(t *testing.T) sqldb.Config {
 		pgtest.Exec(t, address, deleteRows)
-		return sqldb.Config{URL: address, NoHints: true}
+		return sqldb.Config{URL: address, NoNotify: true}
 	})
 }
 

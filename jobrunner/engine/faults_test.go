@@ -209,7 +209,7 @@ func (l *load) failsWithin(limit time.Duration) bool {
 
 // run causes a fault repeatedly under load, and then waits until all jobs have ended.
 func (l *load) run(c sqldb.Config, fault func()) {
-	c.NoHints = true
+	c.NoNotify = true
 	dir := l.TempDir()
 	l.e = newTester(l.T, c, func(c *engine.Config) { c.DataDir = dir; c.SetPoll(50 * time.Millisecond) })
 	start := time.Now()

@@ -30,7 +30,7 @@ func (n *node) take() engine.Taken {
 
 // A process rejects changes of jobs whose endpoint another process leads, but reads their stored states.
 func TestOtherProcessLeads(t *testing.T) {
-	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
+	c := sqldb.Config{URL: pgtest.Start(t), NoNotify: true}
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, c, 0)
 		id := a.submit(engine.NewJob{})
@@ -59,10 +59,10 @@ func TestOtherProcessLeads(t *testing.T) {
 // A stopping process requeues its jobs. If a process dies, the next leader requeues its jobs, which counts
 // a retry. If the process that seemed dead is alive, it can't store anything any more.
 func TestProcessStopsOrDies(t *testing.T) {
-	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
+	c := sqldb.Config{URL: pgtest.Start(t), NoNotify: true}
 	proxy, proxyURL := pgtest.NewProxy(t, c.URL) // a process behind a cut proxy looks dead
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, 0), startNode(t, c, 0)
+		a, b := startNode(t, sqldb.Config{URL: proxyURL, NoNotify: true}, 0), startNode(t, c, 0)
 		id, job := a.submit(engine.NewJob{}), a.take()
 		time.Sleep(time.Minute + time.Second/4) // between two polls: the database may commit a heartbeat after the cut
 		proxy.Cut()
@@ -92,7 +92,7 @@ func TestProcessStopsOrDies(t *testing.T) {
 // During an outage of the database no process counts as dead.
 func TestSharedOutage(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
-	c := sqldb.Config{URL: proxyURL, NoHints: true}
+	c := sqldb.Config{URL: proxyURL, NoNotify: true}
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, c, 0)
 		id := a.submit(engine.NewJob{})
@@ -118,7 +118,7 @@ func TestSpooledReports(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		start := func() *node {
-			return &node{newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.DataDir = dir; c.SetPoll(0) })}
+			return &node{newTester(t, sqldb.Config{URL: proxyURL, NoNotify: true}, func(c *engine.Config) { c.DataDir = dir; c.SetPoll(0) })}
 		}
 		a := start()
 		id, job := a.submit(engine.NewJob{}), a.take()
@@ -235,7 +235,7 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 // If the reply to a successful commit is lost, nothing is done twice and nothing is lost.
 func TestLostReplyToACommit(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
-	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, noPoll) // a poll would commit in between
+	n := startNode(t, sqldb.Config{URL: proxyURL, NoNotify: true}, noPoll) // a poll would commit in between
 	n.claim()
 	var ids []string
 	for range 17 {
@@ -274,7 +274,7 @@ func TestLostReplyToACommit(t *testing.T) {
 // If the reply to the commit of a chunk was lost, the commit is repeated, but the chunk is read once.
 func TestUncertainChunkIsReadOnce(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
-	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, noPoll)
+	n := startNode(t, sqldb.Config{URL: proxyURL, NoNotify: true}, noPoll)
 	id, taken := n.submit(engine.NewJob{}), n.take()
 	must.Succeed(t, n.WaitUntilStored(t.Context(), taken.Ref))
 	proxy.CutAtCommit()
@@ -290,7 +290,7 @@ func TestUncertainChunkIsReadOnce(t *testing.T) {
 func TestResultInTimeCounts(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
 	engineClock := new(clock.Clock)
-	e := newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.Clock, c.DataDir = engineClock, t.TempDir() })
+	e := newTester(t, sqldb.Config{URL: proxyURL, NoNotify: true}, func(c *engine.Config) { c.Clock, c.DataDir = engineClock, t.TempDir() })
 	for round := range 6 {
 		e.submit(engine.NewJob{})
 		job := e.take(engine.Take{})

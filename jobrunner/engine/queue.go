@@ -181,7 +181,7 @@ func (q *queue) record(j *job, ev event, fx effect) {
 	q.engine.wake(j.due())
 }
 
-// move puts a job where its row belongs, and counts the transition.
+// move puts a changed job into the right heaps, and counts the transition.
 func (q *queue) move(j *job, fx effect) {
 	if fx.from != fx.to {
 		q.counts.add(fx.from, j.lowPriority, -1)

@@ -131,7 +131,7 @@ func TestCommitsReadTheirRows(t *testing.T) {
 	const jobs, application = 200, "rows-of-commits"
 	address := pgtest.Start(t)
 	t.Run("jobs", func(t *testing.T) {
-		e, _ := openEmpty(t, sqldb.Config{URL: address + "&application_name=" + application, NoHints: true})
+		e, _ := openEmpty(t, sqldb.Config{URL: address + "&application_name=" + application, NoNotify: true})
 		pgtest.Exec(t, address, "VACUUM ANALYZE")
 		for range jobs {
 			must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
@@ -144,7 +144,7 @@ func TestCommitsReadTheirRows(t *testing.T) {
 	})
 	// The server's processes add their numbers to the statistics when they end.
 	pgtest.Exec(t, address, "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = '"+application+"'")
-	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoHints: true}))(t)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoNotify: true}))(t)
 	defer db.Close()
 	var read int
 	must.Succeed(t, db.Read(t.Context(), func(r *sqldb.Reader) error {
@@ -156,7 +156,7 @@ func TestCommitsReadTheirRows(t *testing.T) {
 // If the reply to a commit was lost, the commit is repeated, alone or merged with the next commit. Chunks
 // that were read meanwhile aren't stored again, and no other chunk is lost.
 func TestRepeatedCommit(t *testing.T) {
-	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})
+	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoNotify: true})
 	j := NewJob{Endpoint: "ep"}.job(e.newKey(), e.now())
 	commitOfChunks := func(seqs ...int64) *commit {
 		ch := &change{job: j, row: j.row}
@@ -223,7 +223,7 @@ func TestUndeliveredChunksAreFreed(t *testing.T) {
 
 // Changes from before this process lost its leadership aren't stored under its new id.
 func TestFormerLeaderStoresNothing(t *testing.T) {
-	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})
+	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoNotify: true})
 	former := &commit{process: "former", changes: []*change{{isNew: true, row: row{key: 1, endpoint: "ep", id: "x", state: InQueue}}}}
 	unstored, err := e.commits.try([]*commit{former})
 	must.Hold(t, len(unstored) == 1 && errors.Is(err, ErrNotLeader), "storing the former leader's commit left", len(unstored), "commits, and returned", err)

@@ -30,6 +30,7 @@ type store struct {
 // maxUndelivered bounds undelivered, in bytes.
 const maxUndelivered = 64 << 20
 
+// The words in braces depend on the database: see sqldb/dialect.go.
 const (
 	// The submission of a job writes all columns. Later changes write the run columns. They write
 	// the other columns only if these may have changed (effect.wholeRow), because some are indexed.

@@ -202,7 +202,7 @@ func (w waiter) reservedDevices(devices, free []Device) []Device {
 	return nil
 }
 
-// sufficientTypes returns the accepted types with enough healthy devices for a request, free or not, the best first.
+// sufficientTypes returns the accepted types with enough healthy devices for a request, even if they are in use, the best first.
 func sufficientTypes(request Request, devices []Device) []string {
 	healthy := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return d.Fault != "" })
 	return slices.DeleteFunc(acceptedTypes(request, devices), func(t string) bool {

@@ -97,7 +97,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	a.setUnreadHeader(w, r, t, job)
+	a.setUnreadChunksHeader(w, r, t, job)
 	return a.answerJob(a.yielding(w), r, t, job)
 }
 

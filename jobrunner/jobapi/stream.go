@@ -36,9 +36,9 @@ func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 // unreadHeader has the number of a job's unread chunks: the body of a status has no member for the number.
 const unreadHeader = "X-Unread-Chunks"
 
-// setUnreadHeader sets unreadHeader if the job has chunks that aren't in its output, because the worker didn't
+// setUnreadChunksHeader sets unreadHeader if the job has chunks that aren't in its output, because the worker didn't
 // aggregate them.
-func (a *api) setUnreadHeader(w http.ResponseWriter, r *http.Request, t target, job engine.Job) {
+func (a *api) setUnreadChunksHeader(w http.ResponseWriter, r *http.Request, t target, job engine.Job) {
 	if output := string(job.Output); job.State != engine.Completed || job.Size > engine.SmallOutput || output != "" && output != "[]" {
 		return
 	}

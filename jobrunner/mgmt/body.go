@@ -46,7 +46,7 @@ func decode[T any](c *call, u contract.Use) (T, error) {
 	var body T
 	limit, factor := int64(maxBody), int64(treeFactor)
 	if large, ok := any(&body).(largeBody); ok {
-		limit, factor = large.maxBody(), 4 // copies of its large value at a time: the body, the value, and its encrypted forms
+		limit, factor = large.maxBody(), 4 // up to four copies of the large value exist at once: in the body, decoded, and in its encrypted forms
 	}
 	text, reservation, err := c.Bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, factor, false)
 	defer reservation.Release()
@@ -139,7 +139,7 @@ func (d *decoder) decodeObject(path string, in any, out reflect.Value, at bodyPa
 	if d.partial {
 		return
 	}
-	if requiresChange(out.Type(), at.Use) {
+	if rejectsEmptyUpdate(out.Type(), at.Use) {
 		d.checkChange(path, out, at)
 	}
 }
@@ -404,7 +404,7 @@ func mergedRequest(body map[string]any, t store.Template) []byte {
 	_, setsCmd := body["cmd"]
 	for name, value := range settings {
 		switch _, inBody := body[name]; {
-		case inBody || value == nil || request.At(name) == nil, name == "entrypoint", name == "cmd": // the template's args have both
+		case inBody || value == nil || request.At(name) == nil, name == "entrypoint", name == "cmd": // the template's args already contain its entrypoint and cmd
 		case name == "args" && (setsEntrypoint || setsCmd), name == "mounts" && body["cpu"] != nil:
 		default:
 			merged[name] = value

@@ -60,7 +60,7 @@ func TestSharedQuotas(t *testing.T) {
 	c.Stop()
 	var servers []*server
 	for range 2 {
-		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoHints: true}))(t)
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoNotify: true}))(t)
 		defer db.Close()
 		servers = append(servers, must.Do(New(t.Context(), Config{DB: db, Clock: c, Limits: true}))(t).(*server))
 	}

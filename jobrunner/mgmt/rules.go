@@ -99,8 +99,8 @@ func pattern(f contract.Form) *regexp.Regexp {
 	return compiled
 }
 
-// requiresChange reports whether a body of a type must have at least one member.
-func requiresChange(t reflect.Type, u contract.Use) bool {
+// rejectsEmptyUpdate reports whether an update with a body of a type must have at least one member.
+func rejectsEmptyUpdate(t reflect.Type, u contract.Use) bool {
 	return u == contract.Update && bodyTypes[t].nonEmpty
 }
 

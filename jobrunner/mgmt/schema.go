@@ -263,7 +263,7 @@ func (s *schemas) bodyObject(t reflect.Type, at bodyPath) *openapi.Schema {
 		}
 		s.addRules(out, m, at.Use)
 	}
-	if requiresChange(t, at.Use) {
+	if rejectsEmptyUpdate(t, at.Use) {
 		out.MinProperties = 1
 	}
 	slices.Sort(out.Required)

@@ -47,7 +47,7 @@ type Config struct {
 	API http.HandlerFunc
 	// AskOthers sends a GET request for a path of the page to the deployment's other jobrunners, with the
 	// authority of the sender of r. unreachable has the URLs of the jobrunners that don't answer. AskOthers is
-	// nil for a single jobrunner. Otherwise the others change jobs too, so jobs are counted in the database.
+	// nil for a single jobrunner. With several jobrunners, each changes jobs, so jobs are counted in the database.
 	AskOthers func(r *http.Request, path string) (answers []Answer, unreachable []string)
 	Node      string // this jobrunner's URL for the others; "" without AskOthers
 	FolderID  string // this jobrunner's id, which is part of its sessions; "" without AskOthers

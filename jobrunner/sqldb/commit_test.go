@@ -67,7 +67,7 @@ func TestWriteWaitsForALock(t *testing.T) {
 // If the reply to a commit is lost, the write returns ErrUnavailable, and was done once or not at all.
 func TestLostReplyToACommit(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
-	db := open(t, sqldb.Config{URL: proxyURL, NoHints: true})
+	db := open(t, sqldb.Config{URL: proxyURL, NoNotify: true})
 	failed := 0
 	for round := range 20 {
 		names := numberedNames(fmt.Sprint("note ", round, " "), 20)

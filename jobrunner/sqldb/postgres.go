@@ -82,7 +82,7 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 	p.readersMax = max(1, cmp.Or(c.Connections, DefaultConnections)/3)
 	p.writers = p.pool(max(1, cmp.Or(c.Connections, DefaultConnections)-p.readersMax), writerSetUp)
 	p.readers = p.pool(p.readersMax, sessionSetUp+"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
-	p.hints = newHints(c.NoHints)
+	p.hints = newHints(c.NoNotify)
 	if err := p.check(ctx, c.NoSync); err != nil {
 		explained := p.explain(err)
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok && (strings.HasPrefix(e.Code, "28") || e.Code == "3D000") {

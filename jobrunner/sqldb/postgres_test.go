@@ -288,8 +288,8 @@ func TestCancelledConnect(t *testing.T) {
 // Hints reach only other processes on the same tables, also after a listening connection was lost.
 func TestHints(t *testing.T) {
 	address := pgtest.Start(t)
-	openAndListen := func(address string, noHints bool) (*sqldb.DB, chan string) {
-		db := open(t, sqldb.Config{URL: address, NoHints: noHints})
+	openAndListen := func(address string, noNotify bool) (*sqldb.DB, chan string) {
+		db := open(t, sqldb.Config{URL: address, NoNotify: noNotify})
 		c := make(chan string, 20_000)
 		db.Listen(func(hint string) { c <- hint })
 		return db, c
@@ -341,7 +341,7 @@ func TestHints(t *testing.T) {
 	c.Notify("never")
 	sendUntilReceived(b, "hello a again", atA)
 	for _, received := range []chan string{atC, atD} {
-		must.Hold(t, len(received) == 0, "a process with NoHints, or on other tables, received", len(received), "hints")
+		must.Hold(t, len(received) == 0, "a process with NoNotify, or on other tables, received", len(received), "hints")
 	}
 	for len(atA) > 0 {
 		if hint := <-atA; !strings.HasPrefix(hint, "hello a") {

@@ -34,8 +34,8 @@ type Config struct {
 	URL string
 	// Connections limits the connections, except the one that listens for hints; 0 is DefaultConnections.
 	Connections int
-	// NoHints is for servers and poolers without LISTEN and NOTIFY. Listen then receives nothing.
-	NoHints bool
+	// NoNotify is for servers and poolers without LISTEN and NOTIFY. Listen then receives nothing.
+	NoNotify bool
 	// Dir is the folder of the database. If it is missing, it is created for its owner
 	// only. If Dir is empty, the database is in memory until Close.
 	Dir string

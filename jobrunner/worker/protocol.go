@@ -128,8 +128,8 @@ func (w *worker) endTake() {
 
 // watch kills a worker that doesn't stop a revoked job. The caller holds the worker's lock.
 func (w *worker) watch(h *heldJob) {
-	heldCtx, release := context.WithCancel(w.life) // ends when the job leaves the worker
-	h.release = release
+	heldCtx, endWatch := context.WithCancel(w.life) // ends when the job leaves the worker
+	h.endWatch = endWatch
 	w.watchers.Go(func() {
 		if !w.waitUntilRevoked(heldCtx, h.ref) {
 			return

@@ -31,7 +31,7 @@ type worker struct {
 	kill      context.CancelFunc
 	takers    sync.WaitGroup // calls of Take in flight
 	retry     chan struct{}  // hints that devices may be free
-	gone      chan struct{}  // closed when everything about the worker has ended, life before it
+	gone      chan struct{}  // closed after life has ended and the pool has recorded the worker's end
 	watchers  sync.WaitGroup // goroutines that watch its jobs and health
 
 	mu           sync.Mutex // guards the fields below; a pool's lock must not be taken while it is held
@@ -69,7 +69,7 @@ type heldJob struct {
 	posts        int       // open POST requests about it, any of which may end it
 	results      int       // its results that are being recorded
 	endLogged    bool      // its end was logged
-	release      context.CancelFunc
+	endWatch     context.CancelFunc
 }
 
 func newWorker(ctx context.Context, p *poolCore) *worker {
@@ -158,10 +158,10 @@ func (w *worker) hold(jobs []engine.Taken, onAdd func(h *heldJob)) {
 
 // add adds one job. The caller holds the worker's lock.
 func (w *worker) add(ref engine.Ref) *heldJob {
-	if previous := w.jobs[ref.ID]; previous != nil && previous.lost { // the map no longer has it afterwards, so remove can't release it
-		previous.release()
+	if previous := w.jobs[ref.ID]; previous != nil && previous.lost { // it leaves the map here, so remove can't end its watch
+		previous.endWatch()
 	}
-	h := &heldJob{ref: ref, takenAt: w.pool.clock.Now(), release: func() {}}
+	h := &heldJob{ref: ref, takenAt: w.pool.clock.Now(), endWatch: func() {}}
 	w.jobs[ref.ID] = h
 	w.hadJob = true
 	return h
@@ -179,7 +179,7 @@ func (w *worker) remove(h *heldJob) {
 	if w.jobs[h.ref.ID] != h {
 		return
 	}
-	h.release()
+	h.endWatch()
 	delete(w.jobs, h.ref.ID)
 	w.jobsChanged()
 	if len(w.jobs) == 0 {

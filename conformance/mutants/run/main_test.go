@@ -128,7 +128,7 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	must.Succeed(t, d.Stop())
 }
 
-// Every fault names SQL, a point or data of the source; otherwise the mutant would have no effect. No two mutants are equal.
+// The SQL, Point or Data that a fault names occurs in the source; otherwise the mutant would have no effect. No two mutants are equal.
 func TestFaultsAreInTheSource(t *testing.T) {
 	const root = "../../.."
 	patched := t.TempDir()

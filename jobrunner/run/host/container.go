@@ -84,7 +84,7 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 	if err != nil {
 		return nil, err
 	}
-	if s.FolderID() == "" { // if this run is killed, the next one needs the engine's path to remove the container
+	if s.FolderID() == "" { // no later run adopts this container. If this run is killed, the next one removes it, and needs the engine's path
 		if err := e.register.Note(engine.path); err != nil {
 			return nil, err
 		}
@@ -363,7 +363,7 @@ func (e *Executor) Orphans(ctx context.Context, folderID string) (all []run.Orph
 // prepareForPod makes the pod's network, and removes the pod's orphans, which are left if the engine
 // didn't answer when the deployment started.
 func (e *containerEngine) prepareForPod(ctx context.Context, s run.Spec) error {
-	if s.Pod.IP == "" { // a cluster's network already exists
+	if s.Pod.IP == "" { // not a cluster's pod, whose network already exists
 		if err := e.makeNetwork(ctx, s.Pod.Network); err != nil {
 			return err
 		}
