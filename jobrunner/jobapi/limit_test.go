@@ -277,6 +277,14 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		must.Hold(t, a.status == 200 && a.raw == large, "openai", a.status, len(a.raw))
 		a = submit("runsync", `{"input": {}}`)
 		must.Hold(t, a.status == 200 && strings.Contains(a.raw, large), "runsync", a.status, len(a.raw))
+		d.takeNextJob(func(job engine.Taken) {
+			for range 9 {
+				d.report(job, engine.Chunk([]byte(`[`+large[:1<<20-3]+`"]`), nil))
+			}
+			d.report(job, engine.Done(nil))
+		})
+		status, _, raw := d.sendText("POST", chatRoute, "{}") // collects the chunks, which with the answer need 18 MiB
+		must.Hold(t, status == 503, "collected chunks", status, len(raw))
 		_, _, chunks := d.sendText("GET", "/v2/ep/stream/"+streamID, "")
 		must.Equal(t, strings.Count(chunk+chunks, "x"), 6<<20, "characters of the stream")
 		reserved.Release()

@@ -2,6 +2,7 @@ package jobapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,8 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	}
 	watch.Stop() // relay starts its own watch
 	t.job = job.ID
-	p := &relayAnswer{w: w}
+	p := &relayAnswer{w: w, memory: a.Answers}
+	defer p.drop()
 	if err := a.relay(r.Context(), p, t); err != nil {
 		// This is a no-op if the job has already ended.
 		_, cancelErr := a.Engine.Cancel(context.WithoutCancel(r.Context()), t.endpoint, t.job)
@@ -99,7 +101,7 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 				err = p.pass(chunks, job.Retries)
 			}
 			reservation.Release()
-			if err != nil {
+			if err = cmp.Or(err, p.reserve()); err != nil {
 				return false, err
 			}
 		}
@@ -137,6 +139,34 @@ type relayAnswer struct {
 	events    bool              // the text is server-sent events
 	retries   int               // of the job, in the run whose chunks are passed on
 	collected []json.RawMessage // chunks for a single answer
+
+	memory       *httplimit.Memory
+	reservations []*httplimit.Reservation // of the collected chunks
+	reserved     int                      // number of chunks that have a reservation
+}
+
+// drop discards the collected chunks.
+func (p *relayAnswer) drop() {
+	for _, r := range p.reservations {
+		r.Release()
+	}
+	p.collected, p.reservations, p.reserved = nil, nil, 0
+}
+
+// chunkOverhead is about the memory of a collected chunk besides its text.
+const chunkOverhead = 64
+
+// reserve reserves memory for the chunks that were collected since the last call, and their part of the answer.
+func (p *relayAnswer) reserve() error {
+	size := 0
+	for _, chunk := range p.collected[p.reserved:] {
+		size += 2*len(chunk) + chunkOverhead
+	}
+	r, err := p.memory.Reserve(int64(size))
+	if size > 0 && err == nil {
+		p.reservations, p.reserved = append(p.reservations, r), len(p.collected)
+	}
+	return err
 }
 
 // pass passes on chunks of a job. retries is how often the job was dispatched again.
@@ -145,7 +175,8 @@ func (p *relayAnswer) pass(chunks [][]byte, retries int) error {
 		if p.started { // the client already has output of the earlier run
 			return httpanswer.Refuse(http.StatusInternalServerError, "the worker died")
 		}
-		p.retries, p.collected = retries, nil
+		p.drop()
+		p.retries = retries
 	}
 	var items []struct {
 		Output json.RawMessage `json:"output"`
