@@ -135,14 +135,9 @@ func split(u *url.URL) (endpoint string, t target) {
 func (b *balancer) pick(ctx context.Context, endpoint string) (address string, done func(), err error) {
 	waitCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	timer := b.Clock.NewTimer(readyTimeout)
-	defer timer.Stop()
 	go func() {
-		select {
-		case <-timer.C:
-			stop()
-		case <-waitCtx.Done():
-		}
+		_ = b.Clock.Sleep(waitCtx, readyTimeout)
+		stop()
 	}()
 	return b.Workers.Pick(waitCtx, endpoint)
 }
@@ -151,7 +146,8 @@ func (b *balancer) pick(ctx context.Context, endpoint string) (address string, d
 func rewrite(p *httputil.ProxyRequest) {
 	t, _ := p.In.Context().Value(targetKey{}).(target)
 	p.Out.URL.Scheme, p.Out.URL.Host = "http", t.address
-	p.Out.URL.Path, p.Out.URL.RawPath = t.path, t.rawPath
+	// ReverseProxy drops parameters that net/url can't parse, such as a=1;2.
+	p.Out.URL.Path, p.Out.URL.RawPath, p.Out.URL.RawQuery = t.path, t.rawPath, p.In.URL.RawQuery
 	p.Out.Host = p.In.Host
 	p.Out.Header.Del("Authorization")
 	p.SetXForwarded()

@@ -82,10 +82,10 @@ func TestARequestReachesTheWorkerAsItIs(t *testing.T) {
 		fmt.Fprintf(w, "%s %s %s|%s|%s|%s", r.Method, r.URL.EscapedPath(), r.URL.RawQuery, body, r.Header.Get("Authorization"), r.Header.Get("X-Forwarded-Proto"))
 	})
 	for path, want := range map[string]string{
-		"/a%2Fb/c?x=1&y": "PUT /a%2Fb/c x=1&y|hello||http",
-		"":               "PUT / |hello||http",
-		"/ping":          "PUT /ping |hello||http",
-		"/ping/worker-1": "PUT /ping/worker-1 |hello||http",
+		"/a%2Fb/c?x=1;2&y=%&a": "PUT /a%2Fb/c x=1;2&y=%&a|hello||http",
+		"":                     "PUT / |hello||http",
+		"/ping":                "PUT /ping |hello||http",
+		"/ping/worker-1":       "PUT /ping/worker-1 |hello||http",
 	} {
 		resp, got := do(t, "PUT", base+path, strings.NewReader("hello"))
 		must.Hold(t, got == want && resp.StatusCode == http.StatusTeapot && resp.Header.Get("X-Mine") == "yes", path, "got", resp.StatusCode, got, "want 418 and", want)

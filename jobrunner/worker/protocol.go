@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -281,11 +282,10 @@ func (w *worker) reconcileJobs(ctx context.Context, runningIDs []string, request
 	var lost, stoppedJobs []*heldJob
 	for id, h := range w.jobs {
 		if slices.Contains(runningIDs, id) {
+			h.missingSince = time.Time{}
 			continue
 		}
-		if h.missingSince.IsZero() {
-			h.missingSince = now
-		}
+		h.missingSince = cmp.Or(h.missingSince, now)
 		switch {
 		case !h.stopSentAt.IsZero() && (requestsJobs || now.Sub(h.stopSentAt) >= settleTime):
 			stoppedJobs = append(stoppedJobs, h)

@@ -62,7 +62,7 @@ type worker struct {
 type heldJob struct {
 	ref          engine.Ref
 	takenAt      time.Time
-	missingSince time.Time // when a ping, or a request for jobs, first left it out
+	missingSince time.Time // when a ping, or a request for jobs, left it out; zero once a ping names it
 	lost         bool      // the worker lost it. It may get the job again, so WaitForStops doesn't tell it to stop the job
 	revoked      bool      // it was taken from the worker
 	stopSentAt   time.Time // when the worker was told to stop it
