@@ -62,8 +62,7 @@ func (e *Env) findCreated(ctx context.Context, keep func(Object) bool) {
 const maxCleanUpWait = 4 * time.Second
 
 // DeleteCreated deletes the objects that a case created, or all objects for "", newest first. The error
-// names the objects that remain. Objects of an API to which no more requests are sent, because
-// it timed out (SilenceReason), are left to CleanUp.
+// names the objects that remain. If an API timed out and gets no more requests (SilenceReason), its objects are left to CleanUp.
 func (e *Env) DeleteCreated(ctx context.Context, caseID string) error {
 	return e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(caseID), func(o Object) bool { return e.SilenceReason("", o.URL) != "" }))
 }
@@ -98,8 +97,7 @@ func (e *Env) deleteObject(ctx context.Context, o Object) error {
 	case !mayMeanMissing(x.Status):
 		return fmt.Errorf("%s %s, created by %s, may be left: its deletion returned %d", o.Kind, o.ID, o.Case, x.Status)
 	}
-	// One version of the API may answer 404 for an object that exists, such as a template that an endpoint uses. So each
-	// version is asked.
+	// Each version is asked: one may answer 404 for an object that exists, such as a template that an endpoint uses.
 	var refused error // set if a read is forbidden: the key may have no access to one of the versions
 	isMissing := false
 	for _, address := range o.reads() {

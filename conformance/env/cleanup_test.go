@@ -100,31 +100,24 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
-// If the creation of an object wasn't answered and the list is cut off, the object may exist.
-func TestCleanUpWithoutList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		serve := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"templates":[`) }
-		e := env.New(&env.Target{Client: &http.Client{Transport: roundTripper(serve)}}, env.NewClock(1))
-		must.Do(e.Ledger.Add(env.Object{Kind: "templates", Name: "conf-x", Method: "GET", URL: "http://h/v2/templates"}))(t)
-		left := e.CleanUp(t.Context(), func(env.Object) bool { return false })
-		must.Equal(t, len(left), 1, "remaining objects")
-	})
-}
-
-// Every entry keeps the deployment whose key deletes the object, also in a sweep, whose ledger has none.
-func TestCleanUpKeepsTheDeployment(t *testing.T) {
-	for name, deletion := range map[string]int{"an object whose creation wasn't answered": 500, "an object that a list still shows": 204} {
+// An object whose creation wasn't answered remains if the list is cut off, its deletion fails, or a list still shows it. Its
+// entry keeps the deployment whose key deletes it, also in a sweep, whose ledger has none.
+func TestCleanUpOfAnUnansweredCreation(t *testing.T) {
+	for list, want := range map[string]struct {
+		deletion int
+		id       string
+	}{`{"templates":[`: {200, ""}, `[{"id":"x","name":"conf-x"}]`: {500, "x"}, `[{"id":"y","name":"conf-x"}]`: {200, "y"}} {
 		synctest.Test(t, func(t *testing.T) {
 			serve := func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == "DELETE" {
-					w.WriteHeader(deletion)
+					w.WriteHeader(want.deletion)
 				}
-				_, _ = io.WriteString(w, `[{"id":"x","name":"conf-x"}]`)
+				_, _ = io.WriteString(w, list)
 			}
 			e := env.New(&env.Target{Client: &http.Client{Transport: roundTripper(serve)}}, env.NewClock(1))
 			must.Do(e.Ledger.Add(env.Object{Deployment: "http://h", Kind: "templates", Name: "conf-x", Method: "GET", URL: "http://h/v2/templates"}))(t)
 			left := e.CleanUp(t.Context(), func(env.Object) bool { return false })
-			must.Hold(t, len(left) == 1 && left[0].ID == "x" && left[0].Deployment == "http://h", name, "left", left)
+			must.Hold(t, len(left) == 1 && left[0].ID == want.id && left[0].Deployment == "http://h", "with the list", list, "left", left)
 		})
 	}
 }

@@ -326,8 +326,8 @@ func (c *C) EndpointBody(version string, members M) M {
 	hasCPUs := members["cpu"] != nil || members["computeType"] == "CPU" || members["cpuFlavorIds"] != nil
 	hasGPUs := members["gpu"] != nil || members["gpuTypeIds"] != nil
 	for name, value := range c.Target.EndpointBody {
-		isGPU, isCPU := strings.HasPrefix(name, "gpu"), strings.HasPrefix(name, "cpu") || name == "vcpuCount"
-		excluded := hasCPUs && isGPU || hasGPUs && isCPU || (hasCPUs || hasGPUs) && name == "computeType"
+		isCPU := strings.HasPrefix(name, "cpu") || name == "vcpuCount"
+		excluded := hasCPUs && strings.HasPrefix(name, "gpu") || hasGPUs && isCPU || (hasCPUs || hasGPUs) && name == "computeType"
 		if !excluded && !slices.Contains(endpointMembers[other], name) {
 			body[name] = value
 		}

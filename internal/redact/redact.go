@@ -118,8 +118,7 @@ func (s *Set) Text(text string, limit int) string {
 	return string(runes)
 }
 
-// Line cleans a line of a log for a terminal and the state. It keeps white
-// space, except at the end.
+// Line cleans a line of a log for a terminal and the state. It keeps white space, except at the end.
 func (s *Set) Line(text string) string {
 	return strings.TrimRightFunc(strings.ReplaceAll(s.Lines(text), "\n", " "), unicode.IsSpace)
 }
