@@ -136,10 +136,7 @@ func (d *decoder) decodeObject(path string, in any, out reflect.Value, at bodyPa
 			d.addFault(path, "additional properties '%s' not allowed", truncate(name))
 		}
 	}
-	if d.partial {
-		return
-	}
-	if rejectsEmptyUpdate(out.Type(), at.Use) {
+	if !d.partial && rejectsEmptyUpdate(out.Type(), at.Use) {
 		d.checkChange(path, out, at)
 	}
 }

@@ -129,10 +129,12 @@ stock:
 	must.Contain(t, <-logLines, "the catalog stays as it was", "catalog.yaml:1: unknown field")
 	d.mustSend(200, "GET", "/v2/catalog/datacenters/LAB-1", "")
 	id = d.create("/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"],"excludedTypes":["NVIDIA L4"]}}`)
-	writeFile(t, file, "remove: {gpus: [NVIDIA L4]}\ngpus: [{id: NVIDIA A40, price: {secure: 1.5}}]")
+	writeFile(t, file, "remove: {gpus: [NVIDIA L4], cpus: [\"*\"]}\ngpus: [{id: NVIDIA A40, price: {secure: 1.5}}]")
 	must.Contain(t, <-logLines, "the catalog changed")
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20A40", ""), map[string]string{"price.secure": `1.5`})
 	d.mustSend(200, "GET", "/v2/catalog/datacenters/EU-RO-1", "")
+	d.expectRefusal(400, "no CPU flavor", "POST", "/v1/pods", `{"imageName":"i","computeType":"CPU"}`)
+	d.expectRefusal(400, "no CPU flavor", "POST", "/v1/endpoints", `{"templateId":"official-echo","computeType":"CPU"}`)
 
 	// Objects whose hardware is no longer offered can be stopped and changed.
 	d.mustSend(200, "POST", "/v1/pods/"+pod+"/stop", "")
@@ -140,7 +142,6 @@ stock:
 	d.expectRefusal(400, "none of the pools", "PATCH", "/v2/serverless/"+id, `{"gpu":{"pools":["ADA_32_PRO"],"excludedTypes":["NVIDIA L4"]}}`)
 }
 
-// A jobrunner without a catalog file has no builds.
 func TestNoBuilds(t *testing.T) {
 	d := deploy(t)
 	builds := "/v2/serverless/" + d.create("/v2/serverless", `{"name":"e","image":"i"}`) + "/builds"
@@ -173,8 +174,7 @@ func TestBuildsOfCatalogFile(t *testing.T) {
 	}
 }
 
-// The catalog has the templates that come with the deployment, which can be read and used but not
-// changed, and the public templates of users.
+// The catalog has official templates, which can't be changed, and users' public templates.
 func TestCatalogTemplates(t *testing.T) {
 	d := deploy(t)
 	official := d.mustSend(200, "GET", "/v2/catalog/templates", "")

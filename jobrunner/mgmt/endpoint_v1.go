@@ -56,9 +56,7 @@ func (b endpointBodyV1) link(tx *store.Tx, e *store.Endpoint) error {
 // applyCPU ignores the GPU members, as the document of version 1 says. An endpoint without a flavor may get any.
 func (b endpointBodyV1) applyCPU(cat *catalog.Catalog, e *store.Endpoint) {
 	flavors := convertAll(e.CPU, func(c store.CPU) string { return c.FlavorID })
-	if b.CPUFlavorIDs != nil {
-		flavors = *b.CPUFlavorIDs
-	}
+	setIfPresent(&flavors, b.CPUFlavorIDs)
 	if len(flavors) == 0 {
 		flavors = convertAll(cat.CPUs, func(c catalog.CPU) string { return c.ID })
 	}
@@ -70,7 +68,7 @@ func (b endpointBodyV1) applyCPU(cat *catalog.Catalog, e *store.Endpoint) {
 	case b.VCPUCount == nil:
 		b.VCPUCount = new(defaultVCPUCount)
 	}
-	e.CPU = nil
+	e.CPU = []store.CPU{} // rejected if it stays empty
 	for _, id := range flavors {
 		if cpu := (store.CPU{FlavorID: id, VCPUCount: *b.VCPUCount}); !slices.Contains(e.CPU, cpu) {
 			e.CPU = append(e.CPU, cpu)

@@ -192,6 +192,8 @@ func checkMembers(e Endpoint) error {
 		return refusef("a %s endpoint scales on %s alone, not on %s", LoadBalancer, RequestCount, e.Scaling.Type)
 	case e.Scaling.Type == RequestCount && e.Scaling.Value > maxExact:
 		return refusef("invalid number of requests per worker: expected %d at most", int64(maxExact))
+	case e.CPU != nil && len(e.CPU) == 0:
+		return errNoFlavor
 	case e.GPU != nil && len(e.CPU) > 0:
 		return Refusal("an endpoint has GPU workers or CPU workers, not both")
 	case e.GPU != nil && e.GPU.MinCUDAVersion != "" && len(e.GPU.AllowedCUDAVersions) > 0:
@@ -200,6 +202,7 @@ func checkMembers(e Endpoint) error {
 	return nil
 }
 
+const errNoFlavor = Refusal("the catalog has no CPU flavor: name one in cpuFlavorIds")
 const errTwoCUDA = Refusal("minCudaVersion and a list of allowedCudaVersions exclude each other: clear one of them")
 
 // checkExclusions rejects an excluded type that is in none of the pools. It accepts any type
