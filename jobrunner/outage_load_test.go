@@ -33,12 +33,6 @@ func (a *acknowledgedJobs) add(path string, r result) {
 	a.jobs[path] = r
 }
 
-func (a *acknowledgedJobs) remove(path string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.jobs, path)
-}
-
 // startLoad starts clients that submit jobs to each endpoint by each operation until ctx ends.
 func (d *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGroup, acknowledged *acknowledgedJobs, endpoints ...string) {
 	var number atomic.Int64
@@ -73,7 +67,9 @@ func (d *checkedDeployment) startLoad(ctx context.Context, clients *sync.WaitGro
 						}
 					}
 					if operation == "runsync" && strings.Contains(text, `"output":`+want.output) { // the result of runsync is kept for only a minute
-						acknowledged.remove(path)
+						acknowledged.mu.Lock()
+						delete(acknowledged.jobs, path)
+						acknowledged.mu.Unlock()
 					}
 					for _, path := range []string{"/v2/" + endpoint + "/health", "/v1/endpoints", "/v2/serverless/" + endpoint, "/v2/" + endpoint + "/requests"} {
 						_, _, _ = d.call(ctx, http.MethodGet, path, "")

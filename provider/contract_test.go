@@ -33,7 +33,7 @@ func attributesOf(f contract.Field) (names []string) {
 		return []string{"value_wo"} // no response has it
 	}
 	for _, path := range f.Neutral() {
-		names = append(names, snake(strings.ReplaceAll(path, "[]", "")))
+		names = append(names, capitals.ReplaceAllStringFunc(strings.ReplaceAll(path, "[]", ""), func(s string) string { return "_" + strings.ToLower(s) }))
 	}
 	return names
 }
@@ -192,7 +192,3 @@ func attribute(attributes []*tfprotov6.SchemaAttribute, path []string) *tfprotov
 }
 
 var capitals = regexp.MustCompile(`[A-Z]+`)
-
-func snake(wire string) string {
-	return capitals.ReplaceAllStringFunc(wire, func(s string) string { return "_" + strings.ToLower(s) })
-}

@@ -103,7 +103,13 @@ func TestIdentityAndImport(t *testing.T) {
 		case planned.Action != map[bool]string{true: "update", false: "no-op"}[k.recordsAfterImport]:
 			t.Errorf("after an import it is planned to %s: %s\n%s\n%s", planned.Action, planned.Diagnostics, byID.Value, planned.Value)
 		}
-		generated := p.Plan(typeName, byID, generatedConfig(p.Schema(typeName).Block.Attributes, byID))
+		generatedConfig := map[string]any{} // as Terraform generates it for an imported object
+		for _, a := range p.Schema(typeName).Block.Attributes {
+			if (a.Optional || a.Required) && !a.Sensitive {
+				generatedConfig[a.Name] = configurablePart(a, byID.Get(a.Name))
+			}
+		}
+		generated := p.Plan(typeName, byID, generatedConfig)
 		flashboot := generated.Action == "update" && typeName == endpointType // v1 returns none, so the update records it
 		must.Hold(t, generated.Diagnostics.Err() == nil && (generated.Action == "no-op" || flashboot), "the generated configuration is planned to", generated.Action, generated.Diagnostics)
 		byIdentity, diags := p.Reconfigure().ImportIdentity(typeName, map[string]any{"id": id})
@@ -142,18 +148,6 @@ func TestDeletedElsewhere(t *testing.T) {
 		must.Require(t, diags.Err() == nil && !gone.Exists(), "it is still in the state", gone.Value, diags)
 		apply(t, p, typeName, gone, config, "create")
 	})
-}
-
-// generatedConfig returns the configuration that Terraform generates for an imported object: every
-// configurable attribute that isn't sensitive.
-func generatedConfig(attributes []*tfprotov6.SchemaAttribute, imported tfdrive.State) map[string]any {
-	config := map[string]any{}
-	for _, a := range attributes {
-		if (a.Optional || a.Required) && !a.Sensitive {
-			config[a.Name] = configurablePart(a, imported.Get(a.Name))
-		}
-	}
-	return config
 }
 
 // configurablePart returns the part of an attribute's value that can be configured.

@@ -13,10 +13,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-func volumeConfig(name string, size int, dataCenter string) string {
-	return fmt.Sprintf("resource \"gpucloud_network_volume\" \"v\" {\n  name        = %q\n  size        = %d\n  data_center = %q\n}\n", name, size, dataCenter)
-}
-
 func TestNetworkVolume(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		config := func(name string, size int, dataCenter string) map[string]any {

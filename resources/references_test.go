@@ -1,6 +1,7 @@
 package resources_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,7 +51,7 @@ func TestCLIDestroyDespiteRules(t *testing.T) {
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		c := d.Client(t, v)
 		volume := func(name string, size int) string {
-			return strings.Replace(volumeConfig(name, size, "EU-RO-1"), `"v"`, `"`+name+`"`, 1)
+			return fmt.Sprintf("resource \"gpucloud_network_volume\" %q {\n  name        = %[1]q\n  size        = %d\n  data_center = \"EU-RO-1\"\n}\n", name, size)
 		}
 		template := "resource \"gpucloud_template\" \"t\" {\n  name = \"" + d.Name("t") + "\"\n  image = \"i\"\n  serverless = true\n}\n"
 		endpoint := func(gpu string) string {

@@ -137,21 +137,16 @@ func TestPodWaitsForItsPort(t *testing.T) {
 	t.Parallel()
 	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
-	p := drive(t, deployPublishing(t, listener.Addr().(*net.TCPAddr).Port), api.V2)
+	// The built-in images of the jobrunner listen on no ports, so responses publish the listener's.
+	d := rewriteResponses(t, acctest.Deploy(t), func(_, body string) string {
+		return strings.ReplaceAll(body, `"public":null,"type":"tcp","ip":null`, fmt.Sprintf(`"public":%d,"type":"tcp","ip":"127.0.0.1"`, listener.Addr().(*net.TCPAddr).Port))
+	})
+	p := drive(t, d, api.V2)
 	state := apply(t, p, podType, tfdrive.State{}, cpuPod(withChanges(waitFor(map[string]any{"port": 8000}, "5m"), map[string]any{"ports": []any{"8000/tcp"}})), "create")
 	must.Equal(t, state.Get("status"), "RUNNING", "the pod's status")
 	listener.Close()
 	// The pod already runs, but its port is closed.
 	must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Apply(p.Plan(podType, state, cpuPod(withChanges(waitFor(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))), "does not accept connections")
-}
-
-// deployPublishing returns a deployment that says that the TCP ports of its pods are published at
-// 127.0.0.1:port, because the built-in images of the jobrunner don't listen on ports.
-func deployPublishing(t *testing.T, port int) *acctest.Deployment {
-	t.Helper()
-	return rewriteResponses(t, acctest.Deploy(t), func(_, body string) string {
-		return strings.ReplaceAll(body, `"public":null,"type":"tcp","ip":null`, fmt.Sprintf(`"public":%d,"type":"tcp","ip":"127.0.0.1"`, port))
-	})
 }
 
 // rewriteResponses puts a proxy in front of the deployment that rewrites JSON responses.

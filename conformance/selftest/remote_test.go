@@ -158,9 +158,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 						t.Error(report.Text(x))
 					}
 				case report.Blocked, report.Warn:
-					if c.maxInconclusive <= 4 {
-						t.Error(report.Text(x))
-					}
+					must.Hold(t, c.maxInconclusive > 4, report.Text(x))
 				default:
 					t.Error(report.Text(x))
 				}

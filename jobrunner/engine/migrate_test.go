@@ -21,7 +21,10 @@ import (
 func TestDataOfVersion9(t *testing.T) {
 	const ep = "fuxc4a6ahmbm"
 	dir := t.TempDir()
-	unpack(t, "testdata/version9.db.gz", filepath.Join(dir, "jobrunner.db"))
+	packed := must.Do(os.Open("testdata/version9.db.gz"))(t)
+	defer packed.Close()
+	content := must.Do(io.ReadAll(must.Do(gzip.NewReader(packed))(t)))(t)
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "jobrunner.db"), content, 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		for start := range 2 {
 			e := newTester(t, sqldb.Config{Dir: dir}, nil)
@@ -75,12 +78,4 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 	if _, chunks, _, err := e.Drain(t.Context(), ep, jobs[0].ID, engine.MaxDrain); err != nil || fmt.Sprintf("%s", chunks) != `[{"output":1}]` {
 		t.Errorf("the stream of the job that ran again has %s, %v", chunks, err)
 	}
-}
-
-func unpack(t *testing.T, from, to string) {
-	t.Helper()
-	f := must.Do(os.Open(from))(t)
-	defer f.Close()
-	content := must.Do(io.ReadAll(must.Do(gzip.NewReader(f))(t)))(t)
-	must.Succeed(t, os.WriteFile(to, content, 0o600))
 }

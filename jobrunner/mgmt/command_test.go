@@ -63,9 +63,6 @@ func TestCommandsV2(t *testing.T) {
 		}
 		d.expectRefusal(400, "args has a NUL character", "POST", path, strings.Replace(body, "$", "refused", 1)+`,"args":"{\"cmd\":[\"a\\u0000\"]}"}`)
 		d.expectRefusal(422, `"errors":["$.image`, "POST", path, strings.NewReplacer("$", "refused", `"image":"i"`, `"image":"i\u0000"`).Replace(body)+"}")
-		for _, c := range []string{`"entrypoint":"e"`, `"cmd":[1]`, `"cmd":[null]`, `"cmd":null`, `"entrypoint":{}`} {
-			d.expectRefusal(422, `"errors":["$.`, "POST", path, strings.Replace(body, "$", "refused", 1)+","+c+"}")
-		}
 	}
 }
 

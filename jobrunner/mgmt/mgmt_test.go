@@ -296,9 +296,7 @@ func TestContractIsServed(t *testing.T) {
 		}
 		path := "/v2" + parameter.ReplaceAllString(o.Path, "x")
 		got := d.send(o.Method, path, "")
-		if got.status != 501 || got.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(got.text, "the jobrunner doesn't serve it (docs/reference/fidelity.md)") || !strings.Contains(got.text, o.Method+" /v2"+o.Path) {
-			t.Errorf("%s %s, which the jobrunner lacks: %d %s", o.Method, path, got.status, got.text)
-		}
+		must.Hold(t, got.status == 501 && got.header.Get("Content-Type") == "application/problem+json" && strings.Contains(got.text, "the jobrunner doesn't serve it (docs/reference/fidelity.md)") && strings.Contains(got.text, o.Method+" /v2"+o.Path), o.Method, path, "which the jobrunner lacks:", got.status, got.text)
 		got = d.send("PUT", path, "{}")
 		must.Hold(t, got.status == 405 && got.header.Get("Allow") != "", "PUT", path, got.status, got.text)
 	}

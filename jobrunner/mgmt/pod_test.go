@@ -46,14 +46,7 @@ func TestPodRulesV1(t *testing.T) {
 	serverless := d.create("/v2/templates", `{"name":"s","image":"i","serverless":true}`)
 	volume := d.createVolume("EU-RO-1")
 	for _, c := range []struct{ text, members string }{
-		{"want at most 191", `"name":"` + strings.Repeat("x", 192) + `"`},
-		{"want a power of two", `"vcpuCount":3`},
-		{"want one of 'GPU', 'CPU'", `"computeType":"TPU"`},
-		{"want one of 'SECURE', 'COMMUNITY'", `"cloudType":"MINE"`},
-		{"want one of 'availability', 'custom'", `"gpuTypePriority":"first"`},
-		{"want at least 1", `"gpuCount":0`},
 		{"8 at most", `"gpuCount":9`},
-		{"want a CUDA version as major.minor", `"allowedCudaVersions":["12"]`},
 		{"does not exist", `"templateId":"nothing"`},
 		{"is a serverless template", `"templateId":"` + serverless + `"`},
 		{"does not exist", `"networkVolumeId":"nothing"`},
@@ -62,13 +55,9 @@ func TestPodRulesV1(t *testing.T) {
 		{"a CPU pod has no persistent mount", `"computeType":"CPU","volumeInGb":20`},
 		{"globalNetworking needs an NVIDIA GPU", `"computeType":"CPU","globalNetworking":true`},
 		{"no data center that the pod may be in is in DE", `"countryCodes":["DE"]`},
-		{"an absolute path", `"volumeMountPath":"w"`},
-		{"additional properties 'image' not allowed", `"image":"j"`},
-		{"want integer", `"gpuCount":null`},
 	} {
 		d.expectRefusal(400, c.text, "POST", "/v1/pods", `{"imageName":"i",`+c.members+`}`)
 	}
-	d.expectRefusal(400, "missing property 'imageName'", "POST", "/v1/pods", `{}`)
 	network := d.createPodV1(`{"imageName":"i","networkVolumeId":"` + volume + `","volumeInGb":30,"countryCodes":["RO"]}`)
 	d.expectMembers(network, map[string]string{"volumeInGb": `0`, "volumeMountPath": `"/workspace"`})
 	d.expectMembers(d.mustSend(200, "GET", "/v1/pods/"+network.get("id").(string)+"?includeNetworkVolume=true&includeMachine=true", ""), map[string]string{
@@ -205,7 +194,6 @@ func TestPodRulesV2(t *testing.T) {
 		body     string
 		replaces string // the part of cpuPod or gpuPod that body replaces; "" if body is the whole body
 	}{
-		{422, "$: missing property 'image'", `{"name":"p","cpu":{"id":"cpu3c","vcpuCount":2}}`, ""},
 		{400, "exactly one of gpu and cpu", `{"name":"p","image":"i"}`, ""},
 		{400, "exactly one of gpu and cpu", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"},"cpu":{"id":"cpu3c","vcpuCount":2}}`, ""},
 		{400, "cpu3c has 2 to 32 vCPUs, got 64", `"vcpuCount":64`, `"vcpuCount":4`},
@@ -348,22 +336,16 @@ func TestPodBodySize(t *testing.T) {
 	got := d.sendWith("POST", "/v2/pods", largest, http.Header{})
 	must.Hold(t, got.status == 401, "the largest body without a key", got.status, got.text)
 	for body, want := range map[string]string{larger: "413", largest: "401"} {
-		got := d.sendChunked(body)
-		must.Hold(t, strings.Contains(got, want), len(body), "bytes in chunks without a key", got, want)
+		conn := must.Do((&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(d.url, "http://")))(t)
+		go fmt.Fprintf(conn, "POST /v2/pods HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+		status := must.Do(bufio.NewReader(conn).ReadString('\n'))(t)
+		conn.Close()
+		must.Hold(t, strings.Contains(status, want), len(body), "bytes in chunks without a key", status, want)
 	}
 	// Other operations have other limits.
 	d.mustSend(201, "POST", "/v1/pods", map[string]any{"imageName": "i", "env": map[string]string{"A": strings.Repeat("x", contract.MaxPodBody)}})
 	id := d.create("/v2/pods", `{"name":"p","image":"i","cpu":{"id":"cpu3c","vcpuCount":2}}`)
 	d.mustSend(200, "PATCH", "/v2/pods/"+id, map[string]any{"env": map[string]string{"A": strings.Repeat("x", contract.MaxPodBody)}})
-}
-
-// sendChunked requests a pod without a key and without Content-Length, and returns the status line.
-func (d *deployment) sendChunked(body string) string {
-	d.Helper()
-	conn := must.Do((&net.Dialer{}).DialContext(d.Context(), "tcp", strings.TrimPrefix(d.url, "http://")))(d)
-	defer conn.Close()
-	go fmt.Fprintf(conn, "POST /v2/pods HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
-	return must.Do(bufio.NewReader(conn).ReadString('\n'))(d)
 }
 
 // The limit includes the settings of the template that the body doesn't override.
@@ -398,9 +380,6 @@ func TestPodMachineRequirements(t *testing.T) {
 	for _, member := range []string{"gpu.vcpuCount", "gpu.memory"} {
 		n, _ := withoutMinimums.get(member).(float64)
 		must.Hold(t, n >= 1, member, "is", withoutMinimums.get(member), "want at least 1")
-	}
-	for _, member := range []string{`"vcpuCount":2`, `"memory":8`, `"minRamPerGpu":0`, `"minRamPerGpu":1.5`, `"minVcpuCountPerGpu":0`, `"minVcpuCountPerGpu":"1"`, `"minVcpuCountPerGpu":null`} {
-		d.expectRefusal(422, strings.SplitN(member, `"`, 3)[1], "POST", "/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4",`+member+`}}`)
 	}
 	id, _ := got.get("id").(string)
 	d.expectRefusal(422, "gpu", "PATCH", "/v2/pods/"+id, `{"gpu":{"minRamPerGpu":1}}`)

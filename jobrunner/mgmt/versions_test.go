@@ -23,18 +23,6 @@ func TestOneTemplateInTwoVersions(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", v1, ""), map[string]string{
 		"name": `"u"`, "isPublic": `true`, "readme": `"r"`, "dockerEntrypoint": `["/e"]`, "dockerStartCmd": `["sh","-c","echo 'a b' $X"]`,
 	})
-	// Args stay as written if an update means the same words.
-	const originalArgs = `"python  -u \"h i.py\""`
-	d.mustSend(200, "PATCH", v2, `{"args":`+originalArgs+`}`)
-	d.expectMembers(d.mustSend(200, "PATCH", v1, `{"dockerStartCmd":["python","-u","h i.py"]}`), map[string]string{"dockerStartCmd": `["python","-u","h i.py"]`})
-	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"args": originalArgs})
-	d.mustSend(200, "PATCH", v1, `{"dockerStartCmd":["python","h i.py"]}`)
-	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"args": `"python 'h i.py'"`})
-	d.mustSend(200, "PATCH", v2, `{"args":"it's"}`) // a shell can't parse that
-	d.expectMembers(d.mustSend(200, "GET", v1, ""), map[string]string{"dockerStartCmd": `["it's"]`})
-	d.mustSend(200, "PATCH", v1, `{"dockerStartCmd":[]}`)
-	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"args": `""`})
-
 	d.mustSend(200, "PATCH", v1, `{"volumeInGb":0}`)
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"mounts": `{}`})
 	d.mustSend(200, "PATCH", v2, `{"mounts":{"persistent":{"size":30,"path":"/d"}}}`)

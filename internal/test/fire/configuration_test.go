@@ -203,11 +203,6 @@ type schedule struct {
 	log      []string
 }
 
-func newSchedule(seed uint64) *schedule {
-	r := rand.New(rand.NewPCG(seed, 0))
-	return &schedule{seed: seed, rate: []float64{0.05, 0.15, 0.3, 0.6}[r.IntN(4)], depth: 3 + r.IntN(10)}
-}
-
 // faultless is a schedule without faults.
 func faultless() *schedule { return &schedule{requests: map[string]int{}} }
 

@@ -77,9 +77,10 @@ func runSchedule(t *testing.T, v api.Version, nodesOf nodeSource, seed uint64, d
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j := must.Do(jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key}))(t)
+		r := rand.New(rand.NewPCG(seed, 0))
 		c := &core{
-			t: t, version: v, nodesOf: nodesOf, deployment: &deployment{handler: j.Handler(), createdAt: map[string]time.Time{}}, schedule: newSchedule(seed), defect: d,
-			state: map[string]object{},
+			t: t, version: v, nodesOf: nodesOf, deployment: &deployment{handler: j.Handler(), createdAt: map[string]time.Time{}}, defect: d, state: map[string]object{},
+			schedule: &schedule{seed: seed, rate: []float64{0.05, 0.15, 0.3, 0.6}[r.IntN(4)], depth: 3 + r.IntN(10)},
 		}
 		if d.fault != nil {
 			c.defectFault = d.fault()

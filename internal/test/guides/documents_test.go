@@ -93,17 +93,6 @@ func (s *session) expectPart(b block) {
 	s.t.Errorf("%s: expected a first line that names the file, such as \"# main.tf\", or a part of a file in %s", b, s.dir)
 }
 
-// addFakeSDK writes a stand-in for the public SDK, which the reader would install.
-func (s *session) addFakeSDK() {
-	s.t.Helper()
-	source := must.ReadFile(s.t, filepath.Join(root, "jobrunner/workerapi/testdata/standin.py"))
-	dir := filepath.Join(s.dir, "runpod")
-	must.Succeed(s.t, os.Mkdir(dir, 0o700))
-	for name, text := range map[string]string{"__init__.py": "from . import serverless\n", "serverless.py": string(source)} {
-		must.Succeed(s.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-	}
-}
-
 // Pages that are read from top to bottom stay short.
 func TestWords(t *testing.T) {
 	total := 0

@@ -72,7 +72,12 @@ esac
 	telemetry := filepath.Join(home, ".config", "go", "telemetry")
 	must.Succeed(t, errors.Join(os.MkdirAll(telemetry, 0o700), os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o600)))
 	s := &session{t: t, cli: cli, clone: clone, dir: clone}
-	s.addFakeSDK()
+	sdk := filepath.Join(clone, "runpod") // a stand-in for the public SDK, which the reader would install
+	standIn := must.ReadFile(t, filepath.Join(root, "jobrunner/workerapi/testdata/standin.py"))
+	must.Succeed(t, os.Mkdir(sdk, 0o700))
+	for name, text := range map[string]string{"__init__.py": "from . import serverless\n", "serverless.py": string(standIn)} {
+		must.Succeed(t, os.WriteFile(filepath.Join(sdk, name), []byte(text), 0o600))
+	}
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); !strings.HasPrefix(v, "TF_") && !strings.HasPrefix(v, "GPUCLOUD_") && !strings.HasPrefix(v, "XDG_") && name != "HOME" && name != "PATH" {
 			s.env = append(s.env, v)

@@ -154,16 +154,9 @@ func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			d.posted[object.Name] = post{r.URL.Path, string(body)}
 			d.mu.Unlock()
 		}
-		handler = ignoringDisconnects(handler)
+		r = r.WithContext(context.WithoutCancel(r.Context())) // requests of clients that have disconnected are completed
 	}
 	wirefault.Handler(handler, wirefault.Deployment{}, faults...).ServeHTTP(w, r)
-}
-
-// ignoringDisconnects completes requests of clients that have disconnected.
-func ignoringDisconnects(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
-	})
 }
 
 // setFaults replaces the faults of later requests.

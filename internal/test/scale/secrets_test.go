@@ -95,18 +95,14 @@ func newTracedWorkspace(t *testing.T, d *deployment, pkg string, v api.Version) 
 	return tf
 }
 
-// secretEncodings returns the encodings in which a log may show a value.
-func secretEncodings(value string) []string {
-	out := []string{value, fmt.Sprintf("%x", value), strings.Trim(fmt.Sprintf("%d", []byte(value)), "[]")}
+// containsSecret reports whether a text has a value in an encoding that a log may show.
+func containsSecret(text []byte, value string) bool {
+	encodings := []string{value, fmt.Sprintf("%x", value), strings.Trim(fmt.Sprintf("%d", []byte(value)), "[]")}
 	for shift := range 3 { // its base64 encoding depends on the position
 		padded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + value))
-		out = append(out, padded[4:len(padded)-4])
+		encodings = append(encodings, padded[4:len(padded)-4])
 	}
-	return out
-}
-
-func containsSecret(text []byte, value string) bool {
-	return slices.ContainsFunc(secretEncodings(value), func(s string) bool { return bytes.Contains(text, []byte(s)) })
+	return slices.ContainsFunc(encodings, func(s string) bool { return bytes.Contains(text, []byte(s)) })
 }
 
 // expectNoSecrets expects no secret in Terraform's output, and in files only where Terraform stores it.

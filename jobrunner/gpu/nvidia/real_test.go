@@ -106,9 +106,7 @@ type scriptOutput struct {
 
 func (s scriptOutput) check(t *testing.T, devices []gpu.Device) {
 	t.Helper()
-	if s.Visible != 1 || s.Wrong != 0 || !slices.ContainsFunc(devices, func(d gpu.Device) bool { return strings.HasSuffix(d.UUID, s.GPU) }) {
-		t.Errorf("the job saw %d GPUs, had %d wrong results and ran on %s; want one, none and one of %+v", s.Visible, s.Wrong, s.GPU, devices)
-	}
+	must.Hold(t, s.Visible == 1 && s.Wrong == 0 && slices.ContainsFunc(devices, func(d gpu.Device) bool { return strings.HasSuffix(d.UUID, s.GPU) }), "the job saw", s.Visible, "GPUs, had", s.Wrong, "wrong results and ran on", s.GPU, "want one, none and one of", devices)
 }
 
 // smallInput is so small that overhead dominates the duration.

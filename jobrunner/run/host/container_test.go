@@ -48,17 +48,6 @@ func (f *fakeEngine) write(name, text string) {
 	must.Succeed(f.t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600))
 }
 
-// lastCall returns the arguments of the last call of a command.
-func (f *fakeEngine) lastCall(command string) []string {
-	var found []string
-	for line := range strings.Lines(f.read("calls")) {
-		if words := strings.Split(strings.TrimSuffix(line, "\n"), "|")[1:]; slices.Contains(words[:min(3, len(words))], command) {
-			found = words
-		}
-	}
-	return found
-}
-
 func (f *fakeEngine) containers() []os.DirEntry {
 	all, _ := os.ReadDir(filepath.Join(f.dir, "containers")) // may not exist yet
 	return all
@@ -93,7 +82,12 @@ func TestContainer(t *testing.T) {
 	})
 	log.Await(t, "hello from gpucloud-w-1-", 1)
 
-	create := f.lastCall("create")
+	var create []string // the arguments of the last call of create
+	for line := range strings.Lines(f.read("calls")) {
+		if words := strings.Split(strings.TrimSuffix(line, "\n"), "|")[1:]; slices.Contains(words[:min(3, len(words))], "create") {
+			create = words
+		}
+	}
 	for _, want := range [][]string{
 		{"--pull", "never"}, {"--label", "gpucloud.run=" + e.register.Run()}, {"--label", "gpucloud.endpoint=ep"}, {"--label", "gpucloud.worker=w 1"},
 		{"--network", "host"}, {"--gpus", `"device=GPU-a,GPU-b"`}, {"--mount", `type=bind,"source=/data/vol,1",target=/runpod-volume`},

@@ -161,9 +161,7 @@ func TestWorker(t *testing.T) {
 	pod, process := s.runWorker(workerSpec())
 	text := must.Do(pod.Marshal())(t)
 	c := pod.Spec.Containers[0]
-	if bytes.Contains(text, []byte("planted")) || !slices.Equal(c.Command, []string{"sh", "$$(A)"}) || !slices.Equal(c.Args, []string{"serve", "$$(HOME) $$$$"}) || c.ImagePullPolicy != core.PullAlways || *pod.Spec.AutomountServiceAccountToken || len(pod.Spec.ImagePullSecrets) != 1 {
-		t.Errorf("the Pod contains a secret, or isn't the worker's: %+v", pod.Spec)
-	}
+	must.Hold(t, !bytes.Contains(text, []byte("planted")) && slices.Equal(c.Command, []string{"sh", "$$(A)"}) && slices.Equal(c.Args, []string{"serve", "$$(HOME) $$$$"}) && c.ImagePullPolicy == core.PullAlways && !*pod.Spec.AutomountServiceAccountToken && len(pod.Spec.ImagePullSecrets) == 1, "the Pod contains a secret, or isn't the worker's:", pod.Spec)
 	secrets, err := s.client.core.Secrets("gpucloud").List(t.Context(), meta.ListOptions{})
 	must.Require(t, err == nil && len(secrets.Items) == 2, "the Secrets are", secrets, err, "want two")
 	must.Equal(t, s.environment(workerSpec())["NVIDIA_VISIBLE_DEVICES"], "void", "the GPUs that a worker without devices sees")
@@ -282,9 +280,7 @@ func TestEndWithoutAnAPIServer(t *testing.T) {
 			process.Stop(0)
 			<-process.Done()
 			for deadline := time.Now().Add(time.Minute); s.objectCount() != 0; time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
-				if time.Now().After(deadline) {
-					t.Fatalf("%d objects are left", s.objectCount())
-				}
+				must.Require(t, !time.Now().After(deadline), s.objectCount(), "objects are left")
 			}
 		})
 	}

@@ -34,7 +34,12 @@ func TestGeneratedClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the generators are downloaded: see make test-all")
 	}
-	s := startProcess(t)
+	programs := t.TempDir()
+	must.Succeed(t, gobuild.Programs(t.Context(), programs, "../../../../cmd/jobrunner"))
+	s := &scene{keys: map[string]string{ownKey: "the-key-of-the-deployment"}, http: http.DefaultClient}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "jobrunner"), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--simulate-gpus=h200x8", "--catalog="+catalogOfBuilds(t, programs)) //nolint:gosec // runs a program that the test built
+	cmd.Env = append(os.Environ(), "TMPDIR="+programs, "GPUCLOUD_API_KEY="+s.keys[ownKey])
+	s.url = serving.Exported(serving.Start(t, cmd), "GPUCLOUD_BASE_URL")
 	s.furnish(t)
 	all := servedOperations(t, s)
 	for _, o := range all {
@@ -142,16 +147,4 @@ func (s *scene) saveScript(t *testing.T, dir string, all []operation) string {
 	path := filepath.Join(dir, "script.json")
 	must.Succeed(t, os.WriteFile(path, script, 0o600))
 	return path
-}
-
-// startProcess starts a jobrunner process, which the end of the test kills.
-func startProcess(t *testing.T) *scene {
-	t.Helper()
-	dir := t.TempDir()
-	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../../../cmd/jobrunner"))
-	s := &scene{keys: map[string]string{ownKey: "the-key-of-the-deployment"}, http: http.DefaultClient}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "jobrunner"), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--simulate-gpus=h200x8", "--catalog="+catalogOfBuilds(t, dir)) //nolint:gosec // runs a program that the test built
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "GPUCLOUD_API_KEY="+s.keys[ownKey])
-	s.url = serving.Exported(serving.Start(t, cmd), "GPUCLOUD_BASE_URL")
-	return s
 }

@@ -65,15 +65,11 @@ func noteObject(facts map[string]string, object string, s schemas) {
 	s.walk(nil, "", 0, func(path []string, s schemas) {
 		noteValue(facts, object+" "+strings.ReplaceAll(jsonPath(path), ".0", "[]"), s)
 		for name := range s.properties() {
-			if s.requires(name) {
+			if slices.ContainsFunc(s, func(part *openapi3.Schema) bool { return slices.Contains(part.Required, name) }) {
 				facts[object+" "+strings.ReplaceAll(jsonPath(append(slices.Clone(path), name)), ".0", "[]")+" required"] = "yes"
 			}
 		}
 	})
-}
-
-func (s schemas) requires(name string) bool {
-	return slices.ContainsFunc(s, func(part *openapi3.Schema) bool { return slices.Contains(part.Required, name) })
 }
 
 // noteValue adds the facts of one value.

@@ -208,13 +208,3 @@ func (s *scene) awaitRunning(t *testing.T, id string) {
 	}
 	t.Fatalf("the pod %s doesn't run", id)
 }
-
-// firstIn returns the id of the first object in a list.
-func (s *scene) firstIn(t *testing.T, path string) string {
-	t.Helper()
-	a := s.send(t, request{name: "list", method: "GET", path: path})
-	_, rest, found := bytes.Cut(a.body, []byte(`"id":"`))
-	id, _, _ := bytes.Cut(rest, []byte(`"`))
-	must.Require(t, found, path, "returns an empty list:", string(a.body))
-	return string(id)
-}

@@ -12,35 +12,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// servedDocument returns the document that the jobrunner serves for a version.
-func servedDocument(t *testing.T, s *scene, d document) *openapi3.T {
-	t.Helper()
-	a := s.send(t, request{method: "GET", path: "/" + d.version + "/openapi.json"})
-	must.Require(t, a.success(), "the document of", d.version, "was answered with", a.status, string(a.body))
-	return must.Do(openapi3.NewLoader().LoadFromData(a.body))(t)
-}
-
 // servedOperations returns the operations of the documents that the jobrunner serves.
 func servedOperations(t *testing.T, s *scene) (list []operation) {
 	t.Helper()
 	for _, d := range documents {
-		spec := servedDocument(t, s, d)
+		a := s.send(t, request{method: "GET", path: "/" + d.version + "/openapi.json"})
+		must.Require(t, a.success(), "the document of", d.version, "was answered with", a.status, string(a.body))
+		spec := must.Do(openapi3.NewLoader().LoadFromData(a.body))(t)
 		must.Equal(t, spec.Validate(t.Context()), nil, "fault of the document of", d.version)
 		list = append(list, operationsOf(d, spec)...)
 	}
 	sortOperations(list)
 	return list
-}
-
-// closeAnswers makes responses' schemas reject unknown members, which documents permit for later releases.
-func closeAnswers(list []operation) {
-	for _, o := range list {
-		for _, ref := range o.op.Responses.Map() {
-			for _, content := range ref.Value.Content {
-				closeSchema(content.Schema, 0)
-			}
-		}
-	}
 }
 
 func closeSchema(ref *openapi3.SchemaRef, depth int) {
@@ -98,6 +81,12 @@ func TestServedDocumentsAreTrue(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)
 	all := servedOperations(t, s)
-	closeAnswers(all)
+	for _, o := range all {
+		for _, ref := range o.op.Responses.Map() {
+			for _, content := range ref.Value.Content {
+				closeSchema(content.Schema, 0) // documents permit unknown members, for later releases
+			}
+		}
+	}
 	walkAll(t, s, all, "served.tsv", servedTable, true)
 }

@@ -178,7 +178,8 @@ func operationAt(api contract.API, method, path string) (found contract.Operatio
 
 func memberFaults(rows map[string]contract.Field, use contract.Use, at string, value any, report func(string)) {
 	object, ok := value.(map[string]any)
-	if !ok || !hasRows(rows, at) { // no row is about members of this value
+	hasRows := slices.ContainsFunc(slices.Collect(maps.Keys(rows)), func(path string) bool { return strings.HasPrefix(path, at) })
+	if !ok || !hasRows { // no row is about members of this value
 		return
 	}
 	for name, inner := range object {
@@ -216,15 +217,6 @@ func memberFaults(rows map[string]contract.Field, use contract.Use, at string, v
 			}
 		}
 	}
-}
-
-func hasRows(rows map[string]contract.Field, prefix string) bool {
-	for path := range rows {
-		if strings.HasPrefix(path, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 func kindOf(value any) string {

@@ -131,9 +131,7 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 					continue
 				}
 				direct, reason := d.send(op.method, op.path, op.body, bearer(k))
-				if resp.StatusCode != http.StatusForbidden || direct.StatusCode != resp.StatusCode || fmt.Sprint(body) != fmt.Sprint(reason) || !strings.Contains(fmt.Sprint(body), "may only read") {
-					t.Errorf("%s with the key %s: the page answers %d %v, the API %d %v", op.name, name, resp.StatusCode, body, direct.StatusCode, reason)
-				}
+				must.Hold(t, resp.StatusCode == http.StatusForbidden && direct.StatusCode == resp.StatusCode && fmt.Sprint(body) == fmt.Sprint(reason) && strings.Contains(fmt.Sprint(body), "may only read"), op.name, "with the key", name, "is answered by the page with", resp.StatusCode, body, "and by the API with", direct.StatusCode, reason)
 			}
 		}
 	}

@@ -175,7 +175,9 @@ func TestBrowserShowsBatches(t *testing.T) {
 			expectBatch(running, "finalized", 1, 0, 0, 3, true)
 
 			for i := range 60 {
-				d.createCancelledBatch(work, fmt.Sprint("b", i))
+				id := d.createBatch(work, fmt.Sprint("b", i))
+				resp, body := d.send(http.MethodPost, "/v2/"+work+"/batch/"+id+"/cancel", "", bearer(key))
+				must.Require(t, resp.StatusCode == http.StatusOK, "cancelling the batch was answered with", body)
 			}
 			tab.Shows("#batches-count", "newest 12 of 63")
 			tab.Click("#batches-more")
@@ -183,14 +185,6 @@ func TestBrowserShowsBatches(t *testing.T) {
 			expectClean(t, tab, d.url)
 		})
 	}
-}
-
-// createCancelledBatch creates a batch and cancels it.
-func (d *deployment) createCancelledBatch(endpoint, name string) {
-	d.t.Helper()
-	id := d.createBatch(endpoint, name)
-	resp, body := d.send(http.MethodPost, "/v2/"+endpoint+"/batch/"+id+"/cancel", "", bearer(key))
-	must.Require(d.t, resp.StatusCode == http.StatusOK, "cancelling the batch was answered with", body)
 }
 
 // With several jobrunners, the page shows each worker's and GPU's node, and names unreachable nodes.

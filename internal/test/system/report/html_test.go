@@ -33,12 +33,6 @@ func openReport(t *testing.T, tab *chromium.Tab) (address string) {
 	return address
 }
 
-// visibleClauses returns the ids of the visible clauses.
-func visibleClauses(tab *chromium.Tab) (list []string) {
-	tab.Eval(`[...document.querySelectorAll('.clause')].filter((c) => c.checkVisibility()).map((c) => c.id)`, &list)
-	return list
-}
-
 // The page shows and filters the report on a desktop and a phone. It runs no script from the report's texts, and
 // downloads nothing.
 func TestBrowser(t *testing.T) {
@@ -89,7 +83,9 @@ func TestBrowser(t *testing.T) {
 				{`document.querySelector('.no-match button').click()`, "[JOB-01 JOB-02 JOB-03 JOB-04 JOB-05 JOB-06 JOB-07 JOB-08 JOB-09 JOB-10 T-01]"},
 			} {
 				tab.Eval(step.do, nil)
-				must.Equal(t, fmt.Sprint(visibleClauses(tab)), step.want, "visible clauses after", step.do)
+				var visible []string
+				tab.Eval(`[...document.querySelectorAll('.clause')].filter((c) => c.checkVisibility()).map((c) => c.id)`, &visible)
+				must.Equal(t, fmt.Sprint(visible), step.want, "visible clauses after", step.do)
 			}
 
 			// Open an address with a filter, then the address of a clause that the filter hides.
