@@ -312,7 +312,7 @@ func TestProcessesOfKilledRun(t *testing.T) {
 	}
 	for name, path := range map[string]string{"with a shell": os.Getenv("PATH"), "without": "/nonexistent"} {
 		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "processes")
+			dir := filepath.Join(t.TempDir(), "data[1]", "processes")
 			log := new(livelog.Log)
 			run := exec.Command(os.Args[0])
 			run.Env = append(os.Environ(), folderVariable+"="+dir, "WORKER_PATH="+os.Getenv("PATH"), "PATH="+path)

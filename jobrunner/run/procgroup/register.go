@@ -120,22 +120,22 @@ func (r *Register) KilledRuns() (killed []KilledRun, err error) {
 	if r.file == nil {
 		return nil, nil
 	}
-	files, err := filepath.Glob(filepath.Join(r.dir, "*"+runFile))
+	names, err := fs.Glob(os.DirFS(r.dir), "*"+runFile) // not filepath.Glob: r.dir may contain a [
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range files {
-		if path == r.path() {
+	for _, name := range names {
+		if name == r.run+runFile {
 			continue
 		}
-		f, err := os.Open(path)
+		f, err := os.Open(filepath.Join(r.dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
 			return nil, fmt.Errorf("the register of processes: %w", err)
 		}
 		if lock(f) {
-			run := KilledRun{ID: strings.TrimSuffix(filepath.Base(path), runFile), path: path}
+			run := KilledRun{ID: strings.TrimSuffix(name, runFile), path: f.Name()}
 			for lines := bufio.NewScanner(f); lines.Scan(); {
 				run.Notes = append(run.Notes, lines.Text())
 			}
