@@ -359,8 +359,7 @@ func TestClosedRunLeavesNothing(t *testing.T) {
 
 func TestRegisterWithoutFolder(t *testing.T) {
 	r := must.Do(procgroup.OpenRegister(""))(t)
-	killed := must.Do(r.KilledRuns())(t)
-	must.Hold(t, killed == nil, "left", killed)
+	must.Equal(t, must.Do(r.KilledRuns())(t), nil, "killed runs")
 	must.Succeed(t, r.Note("word"))
 	must.Succeed(t, r.Close())
 }
