@@ -299,8 +299,7 @@ func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actualState) {
 	}
 	_, _ = r.report(ctx, p.Run, e, func(p *store.Pod) { r.note(p, prefix+end.Text, "it ended with "+end.Text) })
 	r.clearRunning()
-	a.hasGPUs = false
-	a.reset()
+	a.reset() // keeps hasGPUs: meanwhile another member of the cluster may have allocated GPUs for this one
 }
 
 // stopProcess stops a process that the record doesn't want. ctx ends with the deployment.

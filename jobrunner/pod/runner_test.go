@@ -171,19 +171,19 @@ func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
 	defer db.Close()
 	objects := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
 	engine := &slowEngine{t: t, answer: make(chan struct{}), removed: make(chan string, 3)}
-	pods := New(Config{Store: objects, Programs: engine, Devices: gpu.NewAllocator(gpu.NoGPUs()), Folder: t.TempDir(),
+	pods := New(Config{Store: objects, Programs: engine, Devices: gpu.NewAllocator(gpu.NoGPUs()), Folder: t.TempDir(), Meter: busyProcess{},
 		FolderID: "m", Persistent: true, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
 	must.Succeed(t, pods.Load(t.Context()))
 	defer pods.Close()
 	close(engine.answer)
-	for _, want := range []string{"container", networkName("deleted")} {
-		select {
-		case got := <-engine.removed:
-			must.Equal(t, got, want, "the removed object")
-		case <-time.After(time.Minute):
-			t.Fatalf("%q isn't removed", want)
-		}
-	}
+	must.Equal(t, <-engine.removed, "container", "the removed object")
+	must.Equal(t, <-engine.removed, networkName("deleted"), "the removed object")
+
+	// While a member of a cluster ends, another one may allocate GPUs for it. They are released, too.
+	r, a := newRunner(pods, "p"), actualState{hasGPUs: true, process: must.Do(startBuiltin(pods.Clock)(t.Context(), run.Spec{}))(t)}
+	r.setRunning(store.Pod{}, a.process)
+	r.reportEnd(t.Context(), store.Pod{}, &a)
+	must.Equal(t, nextStep(newDesiredPod(store.PodExited, 0), a, false), release, "the step after the end")
 }
 
 // fakeProcess exits when its channel is closed.
@@ -287,6 +287,7 @@ type busyProcess struct {
 
 func (busyProcess) Usage() run.Usage { return run.Usage{CPU: 30 * time.Minute} }
 func (busyProcess) Started(Span)     {}
+func (busyProcess) Stopped(Span)     {}
 
 // The CPU utilization of an adopted pod is the average since its start, not since its adoption.
 func TestUtilizationOfAdoptedPod(t *testing.T) {
