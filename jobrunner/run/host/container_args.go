@@ -156,11 +156,11 @@ const maxFileLine = 60 << 10
 
 // engineReads reports whether a variable could change the behaviour of the engine's CLI, or the code that it loads.
 func engineReads(name string) bool {
-	name = strings.ToUpper(name)
 	return slices.ContainsFunc([]string{
-		"DOCKER", "BUILDKIT", "COMPOSE", "CONTAINER", "PODMAN", "REGISTRY", "STORAGE", "LD_", "DYLD_", "GLIBC", "MALLOC", "GO", "XDG_", "DBUS_", "SSL", "HTTP", "NO_PROXY", "ALL_PROXY", "SSH",
-		"PATH", "HOME", "TMP", "TEMP", "LANG", "LC_", "NOTIFY", "LISTEN_",
-	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		"DOCKER*", "BUILDKIT*", "COMPOSE*", "CONTAINER*", "PODMAN*", "REGISTRY*", "STORAGE*", "LD_*", "DYLD_*", "GLIBC*", "MALLOC*",
+		"GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GORACE", "GOROOT", "GOTRACEBACK", "GOCOVERDIR", "XDG_*", "DBUS_*", "SSL*", "HTTP*", "NO_PROXY", "ALL_PROXY", "SSH_A*", "SSH_SK_*", "SSH_PKCS11_*",
+		"PATH*", "HOME*", "TMP*", "TEMP*", "LANG", "LANGUAGE", "LC_*", "NOTIFY*", "LISTEN_*",
+	}, func(pattern string) bool { return matchVariable(pattern, name) })
 }
 
 // appendNetwork lets the container and the deployment reach each other, with ports for this machine only.

@@ -75,7 +75,7 @@ func TestContainer(t *testing.T) {
 		Endpoint: "ep", ID: "w 1", Log: log, Port: 8123,
 		Container: store.Container{
 			Image: "registry.example:5000/private/model:2", Args: `{"entrypoint":["python3","-u"],"cmd":["handler.py","two words"]}`, Disk: 20,
-			Env: map[string]string{"TOKEN": "the-secret", "LINES": "a\nthe-secret", "PATH": "/theirs", "RUNPOD_WEBHOOK_GET_JOB": "http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x"},
+			Env: map[string]string{"TOKEN": "the-secret", "GOOGLE_KEY": "a\nthe-secret", "PATH": "/theirs", "RUNPOD_WEBHOOK_GET_JOB": "http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x"},
 		},
 		Login: &run.Login{Username: "robot", Password: "the-secret"}, Mounts: []run.Mount{{Dir: "/data/vol,1", Path: "/runpod-volume"}},
 		Devices: []gpu.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}},
@@ -91,7 +91,7 @@ func TestContainer(t *testing.T) {
 	for _, want := range [][]string{
 		{"--pull", "never"}, {"--label", "gpucloud.run=" + e.register.Run()}, {"--label", "gpucloud.endpoint=ep"}, {"--label", "gpucloud.worker=w 1"},
 		{"--network", "host"}, {"--gpus", `"device=GPU-a,GPU-b"`}, {"--mount", `type=bind,"source=/data/vol,1",target=/runpod-volume`},
-		{"--env", "LINES"}, {"--entrypoint", "python3", "registry.example:5000/private/model:2", "-u", "handler.py", "two words"},
+		{"--env", "GOOGLE_KEY"}, {"--entrypoint", "python3", "registry.example:5000/private/model:2", "-u", "handler.py", "two words"},
 	} {
 		must.Hold(t, strings.Contains(strings.Join(create, "|")+"|", "|"+strings.Join(want, "|")+"|"), "no", want, create)
 	}
@@ -99,7 +99,7 @@ func TestContainer(t *testing.T) {
 	must.Hold(t, !strings.Contains(f.read("calls"), "the-secret"), "the arguments contain a secret")
 	got, want := f.read("env"), "PATH=/theirs\nRUNPOD_WEBHOOK_GET_JOB=http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x\nTOKEN=the-secret\n"
 	must.Hold(t, got == want && f.read("env.mode") == "600\n", "file of variables, mode", f.read("env.mode"), got)
-	must.Equal(t, f.read("env.inherited"), "LINES=a\nthe-secret\n", "inherited")
+	must.Equal(t, f.read("env.inherited"), "GOOGLE_KEY=a\nthe-secret\n", "inherited")
 	login := `{"auths":{"registry.example:5000":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("robot:the-secret")) + `"}}}`
 	must.Equal(t, f.read("login"), "600\n"+login+"\nhost unix:///run/fake.sock\n", "login")
 	must.Equal(t, f.read("start.dir"), e.scratch+"\n", "folder in which Podman's monitor leaves files")
@@ -151,6 +151,7 @@ func TestContainerStartFails(t *testing.T) {
 		"can't be split":                 {Image: "team/x", Args: "'"},
 		"invalid variable":               {Image: "team/x", Env: map[string]string{"A B": "x"}},
 		"LD_PRELOAD can't be given":      {Image: "team/x", Env: map[string]string{"LD_PRELOAD": "x\ny"}},
+		"godebug can't be given":         {Image: "team/x", Env: map[string]string{"godebug": "x\ny"}},
 	} {
 		p, err := program(t, e, c.Image).Start(t.Context(), run.Spec{Container: c, Log: new(livelog.Log)})
 		if err == nil {
