@@ -194,7 +194,7 @@ func NextPage(list string, header http.Header, body any) string {
 		parameters.Set("cursor", cursor)
 		return path + "?" + parameters.Encode()
 	}
-	if link := nextLink.FindStringSubmatch(header.Get("Link")); link != nil {
+	if link := nextLink.FindStringSubmatch(strings.Join(header["Link"], ", ")); link != nil {
 		return path + link[1]
 	}
 	return ""

@@ -67,7 +67,8 @@ func TestCleanUp(t *testing.T) {
 				case status != 0:
 					w.WriteHeader(status)
 				case (id == "templates" || id == "serverless" || id == "endpoints") && r.URL.RawQuery == "":
-					_, _ = io.WriteString(w, `{"pagination":{"nextCursor":"2 "}}`)
+					w.Header()["Link"] = []string{`</first?cursor=1>; rel="first"`, `</next?cursor=2+>; rel="next"`}
+					_, _ = io.WriteString(w, map[bool]string{true: "[]", false: `{"pagination":{"nextCursor":"2 "}}`}[id == "templates"])
 				case r.URL.RawQuery == "cursor=2+":
 					var list []map[string]any
 					for id := range shown {

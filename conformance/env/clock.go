@@ -94,7 +94,8 @@ func (c *Clock) Begin(ctx context.Context) error {
 	turn := make(chan struct{})
 	c.mu.Lock()
 	c.expected = max(c.expected-1, 0)
-	c.queueForTurn(turn)
+	c.turnQueue = append(c.turnQueue, turn)
+	c.dispatch()
 	c.mu.Unlock()
 	<-turn // a short wait, because each holder ends its turn or sleeps
 	if ctx.Err() != nil {
@@ -107,16 +108,6 @@ func (c *Clock) Begin(ctx context.Context) error {
 func (c *Clock) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.returnTurn()
-}
-
-// queueForTurn queues for a turn, which dispatch grants.
-func (c *Clock) queueForTurn(turn chan struct{}) {
-	c.turnQueue = append(c.turnQueue, turn)
-	c.dispatch()
-}
-
-func (c *Clock) returnTurn() {
 	c.running--
 	c.dispatch()
 }
@@ -150,7 +141,8 @@ func (c *Clock) Until(ctx context.Context, t time.Time) error {
 		defer self.due.Stop()
 	}
 	c.sleepers[self] = true
-	c.returnTurn()
+	c.running--
+	c.dispatch()
 	c.mu.Unlock()
 	select {
 	case <-self.woken:
@@ -220,7 +212,8 @@ func (c *Clock) nextWakeTime() (target time.Time) {
 func (c *Clock) wakeSleeper(sl *sleeper) {
 	delete(c.sleepers, sl)
 	if c.stopped {
-		c.queueForTurn(sl.woken)
+		c.turnQueue = append(c.turnQueue, sl.woken)
+		c.dispatch()
 		return
 	}
 	c.running++

@@ -187,7 +187,10 @@ func (p *Pace) waitAfter429(x *wire.Exchange, try int) bool {
 	if wait, err := time.ParseDuration(text + "s"); err == nil && wait >= 0 {
 		until = now.Add(wait)
 	} else if date, err := http.ParseTime(text); err == nil { // the other form (RFC 9110)
-		until = date.Add(time.Second) // the date is rounded
+		until = date.Add(time.Second)                                      // the date is rounded
+		if sent, err := http.ParseTime(x.Header.Get("Date")); err == nil { // the clocks may differ
+			until = until.Add(now.Sub(sent))
+		}
 	}
 	if until.Sub(now) > 2*time.Minute {
 		return false

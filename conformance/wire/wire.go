@@ -106,9 +106,6 @@ const largeBody = 1 << 20
 // maxBody is how many bytes of an answer are read.
 const maxBody = 64 << 20
 
-// errTooLong says that an answer was longer than maxBody.
-var errTooLong = errors.New("the answer is longer than 64 MiB")
-
 // Do sends a request. now is the clock for Sent and Received.
 func Do(ctx context.Context, client *http.Client, r Request, now func() time.Time) *Exchange {
 	x := &Exchange{Request: r}
@@ -157,7 +154,7 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 			err = ctx.Err()
 		}
 		if err == nil && len(x.Body) > maxBody {
-			err = errTooLong
+			err = errors.New("the answer is longer than 64 MiB")
 		}
 	}
 	x.Received, x.Err = now(), err
