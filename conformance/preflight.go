@@ -53,7 +53,8 @@ func preflight(ctx context.Context, e *env.Env) (failure string, notes []string)
 		return "not this API, or not this key: " + notes[0], nil
 	}
 	unknownURL := cmp.Or(t.V2(), t.Queue(), t.V1()) + "/conf-nothing-is-here"
-	if x := get(unknownURL); x.Status/100 == 2 {
+	x := get(unknownURL)
+	if _, err := x.JSON(); x.Status/100 == 2 && err == nil { // a web page is accepted
 		return e.Secrets.Redact(fmt.Sprintf("not this API: it returns %d even for a path that doesn't exist (GET %s)", x.Status, unknownURL)), nil
 	}
 	isMissing := func(api string) bool {

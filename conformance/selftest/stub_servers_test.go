@@ -117,7 +117,7 @@ func preflightServer(rest http.Handler, creates bool) http.Handler {
 			"workers": map[string]any{"idle": 0, "running": 0},
 		})
 	})
-	mux.HandleFunc("/conf-nothing-is-here", http.NotFound)
+	mux.HandleFunc("/conf-nothing-is-here", stubHandlers["200 HTML"])
 	if !creates {
 		return mux
 	}
