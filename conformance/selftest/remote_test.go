@@ -199,8 +199,7 @@ func TestRunWaitsAfter429(t *testing.T) {
 func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	var arrived atomic.Int64
 	r := judgeRemoteInBubble(t, countRequests(&arrived), func(o *conformance.Options) { o.Select = []string{"VER-3*", "VER-06", "AUT-02", "RAT-08", "VER-19"} })
-	sent := 0
-	seen := map[string]bool{}
+	sent, seen := 0, map[string]bool{}
 	for _, x := range r.Results {
 		must.Hold(t, x.Verdict == report.Pass || x.Verdict == report.Skip, report.Text(x))
 		if !seen[x.Case] {
@@ -226,6 +225,7 @@ func TestNetworkAndKeyAreNotJudged(t *testing.T) {
 		"a gateway's JSON":          {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(504, "application/json", `{"message":"Endpoint request timed out"}`), report.Inconclusive},
 		"the deployment's error":    {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(503, "application/json", "{}"), report.Fail},
 		"a key with few rights":     {"VER-27", pathHas("/v2/templates"), fixedAnswer(403, "application/json", "{}"), report.Inconclusive},
+		"no operation /requests":    {"OPS-30", pathHas("/requests"), fixedAnswer(501, "", ""), report.Observed},
 		"a used-up rate limit":      {"VER-38", pathHas("/v2/catalog/cpus"), stubHandlers["429"], report.Inconclusive},
 		"a hang-up at a large body": {"BAT-11", func(r *http.Request) bool { return r.ContentLength > 10<<20 }, stubHandlers["hangs up"], report.Pass},
 		"an account without money":  {"VER-27", pathHas("/v2/templates"), fixedAnswer(402, "application/json", "{}"), report.Inconclusive},
