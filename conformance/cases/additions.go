@@ -17,7 +17,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		expectRFC3339(c, a, "createdAt")
 		shown := requestSecret(c, "GET", a.Str("id"), nil).Is(200).Equal("id", a.Str("id")).Equal("name", a.Str("name")).Equal("description", "d")
 		var list *suite.Answer
-		c.Expect(eventually(c, func() bool { list = listSecrets(c, ""); return list.Contains(a.Str("id")) }), "the secret in the list", "a list without %s", a.Str("id"))
+		c.Expect(eventually(c, func() bool { list = c.PageWith("v2", secretPath, a.Str("id")); return list != nil }), "the secret in the list", "a list without %s", a.Str("id"))
 		expectRFC3339(c, shown, "createdAt")
 		for i, secret := range list.List("secrets") {
 			if secret["id"] == a.Str("id") {
@@ -41,7 +41,8 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		name := a.Str("name")
 		newSecret(c, suite.M{"name": name + "x"})
 		for _, query := range []string{name, strings.ToUpper(name)} {
-			list := listSecrets(c, "?name="+query)
+			var list *suite.Answer
+			eventually(c, func() bool { list = listSecrets(c, "?name="+query); return list.Contains(a.Str("id")) })
 			c.Expect(len(list.Array("secrets")) == 1 && list.Contains(a.Str("id")), "the one secret", "%d secrets", len(list.Array("secrets")))
 		}
 		listSecrets(c, "?name="+name[:len(name)-1]).Equal("secrets", []any{}) // a part of the name
@@ -78,18 +79,19 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		both.NotContains(value)
 		valueOnly.NotContains(value)
 		requestSecret(c, "PATCH", id, suite.M{"description": ""}).Exactly(200)
-		cleared := requestSecret(c, "GET", id, nil).Is(200)
-		description := cleared.ValueOrNil("description")
-		c.Expect(description == nil || description == "", "no description", "the description %s", suite.JSONText(description))
+		c.Expect(eventually(c, func() bool {
+			description := requestSecret(c, "GET", id, nil).Is(200).ValueOrNil("description")
+			return description == nil || description == ""
+		}), "no description", "a description")
 	}},
 	{ID: "SEC-08", Statement: "DELETE /v2/account/secrets/{id} deletes only that secret. Later reads, updates and deletions of it return 404, and its name can be used again.", Run: func(c *suite.C) {
 		a, other := newSecret(c, nil), newSecret(c, nil)
 		requestSecret(c, "DELETE", a.Str("id"), nil).Success()
-		for method, body := range map[string]any{"GET": nil, "PATCH": suite.M{"value": "v"}, "DELETE": nil} {
-			requestSecret(c, method, a.Str("id"), body).Is(404)
-		}
+		requestSecret(c, "PATCH", a.Str("id"), suite.M{"value": "v"}).Is(404)
+		requestSecret(c, "DELETE", a.Str("id"), nil).Is(404)
+		expectNotFound(c, secretPath+"/"+suite.PathSegment(a.Str("id")))
 		requestSecret(c, "GET", other.Str("id"), nil).Is(200)
-		c.Expect(eventually(c, func() bool { return !listSecrets(c, "").Contains(a.Str("id")) }), "a list without the deleted secret", "a list with %s", a.Str("id"))
+		c.Expect(eventually(c, func() bool { return !c.IsListed("v2", secretPath, a.Str("id")) }), "a list without the deleted secret", "a list with %s", a.Str("id"))
 		c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": "v"}).Success()
 	}},
 	{ID: "SEC-09", Statement: "Requests for account secrets without a valid key return 401 and change nothing.", Requests: 40, Run: func(c *suite.C) {
@@ -103,8 +105,8 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			c.V2("DELETE", secretPath+"/"+suite.PathSegment(id), nil, auth).Is(401)
 		}
 		c.Sleep(consistency)
-		c.Expect(eventually(c, func() bool { return listSecrets(c, "").Contains(id) }), "the secret, still in the list", "a list without %s", id)
-		listSecrets(c, "").NotContains(word)
+		c.Expect(eventually(c, func() bool { return c.IsListed("v2", secretPath, id) }), "the secret, still in the list", "a list without %s", id)
+		expectNotListed(c, "v2", secretPath, word)
 	}},
 	{ID: "SEC-10", Statement: "{{ RUNPOD_SECRET_name }} in an endpoint's env becomes the secret's value in the worker's environment. No response of the management API contains the value.",
 		Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
@@ -112,7 +114,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			a := newSecret(c, suite.M{"value": value})
 			endpoint := newSecretEndpoint(c, a)
 			expectEnvironment(c, value)
-			shown := c.V2("GET", "/serverless/"+suite.PathSegment(endpoint), nil).Is(200)
+			shown := readBack(c, "/serverless/"+suite.PathSegment(endpoint))
 			shown.NotContains(value)
 			shown.Expect(shown.Contains(placeholderOf(a)), "the placeholder in the endpoint's env")
 			c.V2("GET", "/serverless", nil).NotContains(value)
@@ -163,13 +165,13 @@ func parseRFC3339(text string) (time.Time, error) {
 
 func secretName(c *suite.C) string { return "conf_" + c.Nonce() }
 
-// newSecret creates a secret. It skips the case if the deployment has no operations for secrets.
+// newSecret creates a secret, and waits until it can be read. It skips the case if the deployment has no operations for secrets.
 func newSecret(c *suite.C, members suite.M) *suite.Answer {
 	list := c.V2("GET", secretPath, nil)
 	c.SkipIf(isMissing(list), "the deployment has no account secrets: %d", list.Code)
 	body := suite.Merge(suite.M{"name": secretName(c), "value": "v"}, members)
 	a := c.Create("v2", secretPath, body).Success().Equal("name", body["name"])
-	a.Str("id")
+	awaitReadable(c, secretPath+"/"+suite.PathSegment(a.Str("id")))
 	return a
 }
 
@@ -223,8 +225,8 @@ var globalVolumeCases = section(suite.Case{Level: suite.Unspec, Source: "API cha
 		c.Observe("deleted: %d, and again: %d, then read: %d", c.V2("DELETE", path, nil).Code, c.V2("DELETE", path, nil).Code, c.V2("GET", path, nil).Code)
 		c.Should(func() {
 			expectRFC3339(c, a.Is(201), "createdAt")
-			c.V2("GET", path, nil).Is(404)
-			c.V2("GET", globalVolumePath+"/"+suite.PathSegment(other.Str("id")), nil).Is(200).Equal("name", other.Str("name"))
+			expectNotFound(c, path)
+			readBack(c, globalVolumePath+"/"+suite.PathSegment(other.Str("id"))).Equal("name", other.Str("name"))
 		})
 	}},
 	{ID: "GLO-02", Statement: "Whether a global volume's name is trimmed, may be used twice and can be updated; whether a blank name, a name of more than 191 characters and an empty update are rejected.", Run: func(c *suite.C) {
@@ -248,7 +250,11 @@ var globalVolumeCases = section(suite.Case{Level: suite.Unspec, Source: "API cha
 		for range 3 {
 			newGlobalVolume(c, c.Name())
 		}
-		first := c.V2("GET", globalVolumePath+"?limit=2", nil).Is(200)
+		var first *suite.Answer
+		eventually(c, func() bool {
+			first = c.V2("GET", globalVolumePath+"?limit=2", nil).Is(200)
+			return len(first.Objects()) >= 2
+		})
 		if _, paged := first.Find("pagination"); !paged {
 			c.Observe("one page without pagination")
 			return

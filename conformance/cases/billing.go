@@ -51,7 +51,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			a.Equal("metadata.query.bucketSize", "day")
 			start, end := windowOf(a)
 			slack := c.Grace() + clockSkew
-			c.Expect(!start.After(now.AddDate(0, 0, -30)) && start.After(now.AddDate(0, 0, -31).Add(-slack)), "a start 30 to 31 days ago", "the start %s at %s", start, now)
+			c.Expect(!start.After(now.AddDate(0, 0, -30).Add(slack)) && start.After(now.AddDate(0, 0, -31).Add(-slack)), "a start 30 to 31 days ago", "the start %s at %s", start, now)
 			c.Expect(end.After(now.Add(-slack)) && end.Before(now.AddDate(0, 0, 1).Add(slack)), "an end within a day from now", "the end %s at %s", end, now)
 		}},
 	{ID: "BIL-06", Source: "What the service does, 1; v1 document, EndpointBilling", Statement: "A running worker is billed to its endpoint while it runs. A filter omits the records of other endpoints.",

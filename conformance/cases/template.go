@@ -344,7 +344,9 @@ func commandBody(c *suite.C, path string, members suite.M) suite.M {
 func newObjectWithCommand(c *suite.C, path string, members suite.M) (id string) {
 	a := c.Create("v2", path, commandBody(c, path, members))
 	c.SkipIf(a.IsRefusal() && strings.Contains(strings.ToLower(string(a.Body)), "entrypoint"), "the deployment has no entrypoint and cmd: %d", a.Code)
-	return a.Success().Str("id")
+	id = a.Success().Str("id")
+	awaitReadable(c, path+"/"+suite.PathSegment(id))
+	return id
 }
 
 func expectCommand(c *suite.C, path, id string, entrypoint, cmd []any) {

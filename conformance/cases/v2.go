@@ -155,9 +155,9 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 	existsCase("VER-43", "GET /v2/serverless/{id}/workers", suite.V2|suite.OwnEndpoint, 0, func(c *suite.C) {
 		expectJSONAt(c, "/serverless/"+suite.PathSegment(c.Endpoint)+"/workers") // the description leaves the form of the list open
 	}),
-	existsCase("VER-44", "GET /v2/serverless/{id}/workers/{workerId}/logs", suite.V2|suite.OwnEndpoint, 4, func(c *suite.C) {
+	existsCase("VER-44", "GET /v2/serverless/{id}/workers/{workerId}/logs", suite.V2|suite.OwnEndpoint, 5, func(c *suite.C) {
 		path := "/serverless/" + suite.PathSegment(c.Endpoint)
-		c.Given("VER-19", func() { c.V2("GET", path, nil).Is(200) })
+		c.Given("VER-19", func() { readBack(c, path) })
 		expectUnknownID(c, "GET", path+"/workers/{id}/logs", path+"/workers/{id}/nothing", nil)
 	}),
 	existsCase("VER-45", "GET /v2/serverless/{id}/releases", suite.V2|suite.OwnEndpoint, 0, func(c *suite.C) {
@@ -241,8 +241,12 @@ func judgeCodes(c *suite.C, path string, created *suite.Answer, update suite.M) 
 
 // readBack reads an object right after its creation.
 func readBack(c *suite.C, path string) *suite.Answer {
-	eventually(c, func() bool { return c.V2("GET", path, nil).Code/100 == 2 })
+	awaitReadable(c, path)
 	return c.V2("GET", path, nil).Is(200)
+}
+
+func awaitReadable(c *suite.C, path string) {
+	eventually(c, func() bool { return c.V2("GET", path, nil).Code/100 == 2 })
 }
 
 // awaitMember waits until version 2 shows a member with a value.

@@ -184,6 +184,7 @@ var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of 
 			for range 3 {
 				created = append(created, c.NewTemplate("v2").Str("id"))
 			}
+			eventually(c, func() bool { return c.IsListed("v2", "/templates", created[2]) })
 			requirePages(c, "/templates")
 			seen, query := map[string]bool{}, "limit=2"
 			for page := 1; query != "" && page <= localOrRemote(c, 500, 20); page++ { // an account may have thousands of templates

@@ -279,15 +279,17 @@ func (c *C) Pages(version, path string) iter.Seq[*Answer] {
 	}
 }
 
-// IsListed reads the pages of a list until one contains a text, and reports whether one does.
-func (c *C) IsListed(version, path, text string) bool {
+// PageWith returns the first page of a list that contains a text, or nil.
+func (c *C) PageWith(version, path, text string) *Answer {
 	for page := range c.Pages(version, path) {
 		if page.Is(http.StatusOK).Contains(text) {
-			return true
+			return page
 		}
 	}
-	return false
+	return nil
 }
+
+func (c *C) IsListed(version, path, text string) bool { return c.PageWith(version, path, text) != nil }
 
 // Objects returns the objects of a list: of an array, or of the arrays in an object.
 func (a *Answer) Objects() []M { return env.ObjectsIn(a.json) }
@@ -304,6 +306,9 @@ func SimilarID(id string) string {
 				similar[i] = alphabet[(position+3)%len(alphabet)]
 			}
 		}
+	}
+	if digits := longest[1] - longest[0]; digits < 9 && strings.Trim(id, "0123456789") == "" { // a short number may be another object's id
+		similar = append(similar, "999999999"[digits:]...)
 	}
 	return string(similar)
 }

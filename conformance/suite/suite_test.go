@@ -78,10 +78,10 @@ func TestContains(t *testing.T) {
 	must.Succeed(t, err)
 	a := Answer{Body: []byte(body), json: value}
 	must.Hold(t, a.Contains("secret") && a.Contains("u0073ecret") && !a.Contains("others"), "the decoded or the raw body isn't searched")
+	must.Equal(t, SimilarID("112"), "445999999", "an id that no other object has")
 	must.Hold(t, a.Contains("112") && !a.Contains("113"), "a short id isn't a whole string")
 }
 
-// A case whose wait ends because the run is interrupted says so.
 func TestInterruptedWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
