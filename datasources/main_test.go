@@ -13,7 +13,6 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// drive configures the provider for the deployment and an API version.
 func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
 	t.Helper()
 	p := tfdrive.Start(t, provider.New("test")(), d.Settings(v))
@@ -33,7 +32,6 @@ func expectErrors(t *testing.T, p *tfdrive.Provider, typeName string, config map
 	must.ErrorContains(t, tfdrive.Err(p.Data(typeName, config)), texts...)
 }
 
-// withChanges returns config with changed attributes.
 func withChanges(config, changes map[string]any) map[string]any {
 	out := maps.Clone(config)
 	maps.Copy(out, changes)

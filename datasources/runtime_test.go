@@ -30,7 +30,6 @@ func send(t *testing.T, d *acctest.Deployment, method, path, body string) map[st
 	return out
 }
 
-// makeEndpoint creates an endpoint with a worker.
 func makeEndpoint(t *testing.T, d *acctest.Deployment) (id string) {
 	t.Helper()
 	return send(t, d, "POST", "/v2/serverless", `{"name":"e","image":"builtin/conformance","workers":{"min":1,"max":1},"env":{"TOKEN":"a-planted-secret"}}`)["id"].(string)

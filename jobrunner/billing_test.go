@@ -107,7 +107,6 @@ func (d *deployment) stopClock() time.Time {
 	return must.Do(time.Parse(time.RFC3339, text))(d.t)
 }
 
-// awaitWorkers waits until an endpoint has n idle workers.
 func (d *deployment) awaitWorkers(endpoint string, n int) {
 	d.t.Helper()
 	waitFor(d.t, func() (bool, any) {

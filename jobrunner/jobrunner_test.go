@@ -115,7 +115,6 @@ func (d *deployment) awaitCompleted(endpoint, job string) {
 	})
 }
 
-// endpointWithoutWorkers returns an endpoint whose jobs wait.
 func endpointWithoutWorkers(name string) api.Endpoint {
 	e := echoEndpoint(name)
 	e.Workers.Max = 0

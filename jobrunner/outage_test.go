@@ -319,9 +319,8 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 		status, text, err := d.call(t.Context(), http.MethodGet, "/metrics", "")
 		must.Hold(t, err == nil && status == http.StatusOK && !strings.Contains(text, "127.0.0.1"), "metrics:", status, err)
 		if short != nil { // it was acknowledged: its client must learn its id
-			if a := <-short; a.status != http.StatusOK || !strings.Contains(a.text, id) || !strings.Contains(a.text, `"IN_`) {
-				t.Errorf("a wait that ended while the database was away: %d %s", a.status, a.text)
-			}
+			a := <-short
+			must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, id) && strings.Contains(a.text, `"IN_`), "a wait that ended while the database was away:", a.status, a.text)
 			short = nil
 		}
 		d.server.Start()

@@ -141,20 +141,6 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 	}
 }
 
-// deployBesideUnreachableNode starts a node beside an unreachable node, and also returns the URL of that node.
-func deployBesideUnreachableNode(t *testing.T) (d *deployment, unreachable string) {
-	t.Helper()
-	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
-	absent := httptest.NewServer(http.NotFoundHandler())
-	absent.Close()
-	d = deployWith(t, c)
-	c.APIKey, c.NodeURL, c.Logger = "planted-key", absent.URL, slog.New(slog.DiscardHandler)
-	other := must.Do(jobrunner.New(t.Context(), c))(t)
-	t.Cleanup(func() { must.Equal(t, other.Close(), nil) })
-	return d, absent.URL
-}
-
-// pageSnapshot is the data of the page.
 type pageSnapshot struct {
 	Endpoints []struct{ Workers map[string]int }
 	Workers   []struct{ ID, Node string }
@@ -230,10 +216,16 @@ func TestPageAtEachNode(t *testing.T) {
 
 // If the other node doesn't respond, the page says so and shows its own node.
 func TestPageBesideAnUnreachableNode(t *testing.T) {
-	d, unreachable := deployBesideUnreachableNode(t)
+	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
+	absent := httptest.NewServer(http.NotFoundHandler())
+	absent.Close()
+	d := deployWith(t, c)
+	c.APIKey, c.NodeURL, c.Logger = "planted-key", absent.URL, slog.New(slog.DiscardHandler)
+	other := must.Do(jobrunner.New(t.Context(), c))(t)
+	t.Cleanup(func() { must.Equal(t, other.Close(), nil) })
 	waitFor(t, func() (bool, any) {
 		s := d.pageOf("")
-		return len(s.Unreachable) == 1 && s.Unreachable[0] == unreachable && len(s.Nodes) == 1, s
+		return len(s.Unreachable) == 1 && s.Unreachable[0] == absent.URL && len(s.Nodes) == 1, s
 	})
 	// A list with workers is refused, because it would lack the other node's workers.
 	status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")

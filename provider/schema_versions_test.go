@@ -204,7 +204,6 @@ func objectMembers(typ any) map[string]any {
 	return nil
 }
 
-// elementOf returns the type of a collection's elements.
 func elementOf(typ any) any {
 	if parts, ok := typ.([]any); ok && parts[0] != "object" {
 		return parts[1]

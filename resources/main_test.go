@@ -16,7 +16,6 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// drive configures the provider for the deployment and an API version.
 func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
 	t.Helper()
 	return driveWith(t, d, v, nil)
@@ -29,7 +28,6 @@ func deploy(t *testing.T) (*acctest.Deployment, *tfdrive.Provider) {
 	return d, drive(t, d, api.V2)
 }
 
-// eachVersion is acctest.EachVersion with a provider of the deployment.
 func eachVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version)) {
 	t.Helper()
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) { test(t, d, drive(t, d, v), v) })
@@ -67,7 +65,6 @@ func refresh(t *testing.T, p *tfdrive.Provider, state tfdrive.State) tfdrive.Sta
 	return tfdrive.Do(p.Reconfigure().Read(state))(t)
 }
 
-// importState imports an object by its id.
 func importState(t *testing.T, p *tfdrive.Provider, typeName, id string) tfdrive.State {
 	t.Helper()
 	return tfdrive.Do(p.Import(typeName, id))(t)

@@ -273,8 +273,7 @@ func TestClientIsTerraform(t *testing.T) {
 	// A missing variable fails every scenario. The error has no colours.
 	cmd := command(t, "client", "--", cli, "apply", "-auto-approve")
 	cmd.Dir, cmd.Env = quickstart, append(cmd.Env, "HOME="+home)
-	if output := runExpecting(t, cmd, 3); !strings.Contains(output, "No value for required variable") || strings.Contains(output, "x1b") || strings.Contains(output, "\x1b") {
-		t.Errorf("expected Terraform's error without colours, got %s", output)
-	}
+	output := runExpecting(t, cmd, 3)
+	must.Hold(t, strings.Contains(output, "No value for required variable") && !strings.Contains(output, "x1b") && !strings.Contains(output, "\x1b"), "expected Terraform's error without colours, got", output)
 	must.Equal(t, before, fileNames(t, quickstart), "the user's directory has", "and had")
 }

@@ -98,7 +98,6 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	return server.URL
 }
 
-// intercept returns a middleware that answers the matching requests itself.
 func intercept(matches func(*http.Request) bool, answer http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -57,16 +57,14 @@ func TestBatchSurvivesKill(t *testing.T) {
 	out, stderr, status := j.run("", "batch", "run", "batched", file, "--name", "nightly")
 	must.Hold(t, status == 1 && strings.Contains(out, `"n":1`) && strings.Contains(out, "no luck") &&
 		strings.Contains(stderr, "1 of 2 requests COMPLETED"), "batch run exited with", status, out, stderr)
-	if out, _, status := j.run("", "batch", "list", "batched"); status != 0 || !strings.Contains(out, "2 of 2 requests have ended  nightly") || strings.Count(out, "\n") != 2 {
-		t.Errorf("batch list: %d %s", status, out)
-	}
+	out, _, status = j.run("", "batch", "list", "batched")
+	must.Hold(t, status == 0 && strings.Contains(out, "2 of 2 requests have ended  nightly") && strings.Count(out, "\n") == 2, "batch list:", status, out)
 	for _, invalid := range []string{"not JSON", "{\"a\": \"\xff\"}"} {
 		_, stderr, status = j.run(invalid, "batch", "run", "batched", "-")
 		must.Hold(t, status == 2 && strings.Contains(stderr, "line 1 isn't a JSON object in UTF-8"), "batch run of", invalid, status, stderr)
 	}
 }
 
-// awaitBatch polls a batch until condition returns true.
 func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, condition func(api.Batch) bool) api.Batch {
 	t.Helper()
 	var b api.Batch
@@ -127,9 +125,8 @@ func TestBatchAcrossNodes(t *testing.T) {
 				states[r.Status]++
 				return nil
 			})
-			if got, err := p.client("k").Jobs.Batch(t.Context(), endpoint, b.ID); err != nil || fmt.Sprint(got) != fmt.Sprint(b) {
-				t.Errorf("node %d has the batch %+v, %v; want %+v", i, got, err, b)
-			}
+			got, err := p.client("k").Jobs.Batch(t.Context(), endpoint, b.ID)
+			must.Hold(t, err == nil && fmt.Sprint(got) == fmt.Sprint(b), "node", i, "has the batch", got, err, "want", b)
 			must.Hold(t, err == nil && len(seenIDs) == n && states["COMPLETED"] == b.Completed && states["COMPLETED"]+states["CANCELLED"] == n &&
 				b.InProgress+b.Failed == 0 && b.Total == n, "node", i, "has", len(seenIDs), "requests, by state", states, err, "the batch is", b)
 		}

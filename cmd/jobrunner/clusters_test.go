@@ -88,7 +88,6 @@ func (h *testDeployment) members(id string) []podFacts {
 	return list.Pods
 }
 
-// awaitClusterStatus waits until all members of a cluster have the status.
 func (h *testDeployment) awaitClusterStatus(id, status string) (c clusterFacts) {
 	h.t.Helper()
 	defer func() {

@@ -102,7 +102,6 @@ func pythonArgs(program string) string {
 	return `python3 -u -c '` + strings.ReplaceAll(program, "'", `'"'"'`) + `'`
 }
 
-// startContainerPods starts a deployment whose pods are containers.
 func startContainerPods(t *testing.T, e *containers.Engine, settings string) *containerDeployment {
 	t.Helper()
 	if e.Name == "podman" && settings == "" {
@@ -294,7 +293,6 @@ func startContainerClusters(t *testing.T, e *containers.Engine, settings string,
 	return c
 }
 
-// createGreetingCluster creates a cluster whose pods run clusterProgram.
 func (c *containerDeployment) createGreetingCluster(name, image string, pods int) string {
 	c.t.Helper()
 	return c.createCluster(name, image, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))

@@ -19,7 +19,6 @@ type pageWorkers struct {
 	Workers []struct{ ID, State, Reason string }
 }
 
-// logOf returns a worker's log by source.
 func (h *testDeployment) logOf(worker, source string) string {
 	h.t.Helper()
 	var text string

@@ -26,7 +26,6 @@ type transcript struct {
 	livelog.Log
 }
 
-// waitUntil waits until the output matches a pattern.
 func (s *transcript) waitUntil(pattern string) string {
 	s.t.Helper()
 	var match string

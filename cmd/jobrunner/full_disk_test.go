@@ -41,9 +41,8 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal("a full disk accepts any number of jobs")
 		return nil
 	}
-	if err := fill(c); !strings.Contains(err.Error(), "the disk that holds the database is full") || !strings.Contains(err.Error(), fmt.Sprint(http.StatusInsufficientStorage)) {
-		t.Fatalf("after %d jobs, a submission got the error %v", len(jobs), err)
-	}
+	err := fill(c)
+	must.Require(t, strings.Contains(err.Error(), "the disk that holds the database is full") && strings.Contains(err.Error(), fmt.Sprint(http.StatusInsufficientStorage)), "after", len(jobs), "jobs, a submission got the error", err)
 	expectQueued := func(c *api.Client) {
 		t.Helper()
 		for _, id := range jobs {

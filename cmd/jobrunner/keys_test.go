@@ -29,10 +29,9 @@ func TestKeyOfNoDeployment(t *testing.T) {
 	}
 	must.Contain(t, add("before"), "No deployment has its state in", "with --data")
 	serve(t, env)
-	if output := add("used"); strings.Contains(output, "No deployment") {
-		t.Errorf("while the deployment runs, keys add printed %s", output)
-	}
-	_, output, _ := execute(t, env, "", "keys", "list", "--data", t.TempDir())
+	output := add("used")
+	must.Hold(t, !strings.Contains(output, "No deployment"), "while the deployment runs, keys add printed", output)
+	_, output, _ = execute(t, env, "", "keys", "list", "--data", t.TempDir())
 	must.Contain(t, output, "No deployment has its state in")
 }
 

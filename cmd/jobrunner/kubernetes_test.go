@@ -284,9 +284,8 @@ func testKubernetesPods(t *testing.T) {
 	c.awaitLogLine(id, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
 	last := c.expectNumbers(id)
 	c.waitUntil("further lines", func() bool { return c.expectNumbers(id) > last })
-	if now := c.podsWithLabel("pod", id); len(now) != 1 || now[0].Metadata.Name != podsBefore[0].Metadata.Name {
-		t.Errorf("the Pod was %s and is %s", podsBefore[0].Metadata.Name, now)
-	}
+	podsNow := c.podsWithLabel("pod", id)
+	must.Hold(t, len(podsNow) == 1 && podsNow[0].Metadata.Name == podsBefore[0].Metadata.Name, "the Pod was", podsBefore[0].Metadata.Name, "and is", podsNow)
 	c.performAction(id, "restart")
 	c.awaitLogLine(id, "", "disk 1 volume 2 red", nil)
 	c.performAction(id, "stop")
@@ -373,9 +372,8 @@ func testKubernetesClusters(t *testing.T) {
 
 	c.kill()
 	c.startForwarded()
-	if now := awaitNthGreetings(red, 1); now != primary || !slices.Equal(podsOf(red), redPods) {
-		t.Errorf("the Pods were %v and are %v, the primary's address was %s and is %s", redPods, podsOf(red), primary, now)
-	}
+	now := awaitNthGreetings(red, 1)
+	must.Hold(t, now == primary && slices.Equal(podsOf(red), redPods), "the Pods were", redPods, "and are", podsOf(red), "the primary's address was", primary, "and is", now)
 	c.kill()
 	c.cluster.DeletePod(t, redPods[0])
 	c.startForwarded()

@@ -73,7 +73,6 @@ func serve(t testing.TB, env []string, args ...string) *process {
 	return p.start(env)
 }
 
-// start starts the process and waits until it listens.
 func (p *process) start(env []string) *process {
 	p.t.Helper()
 	p.cmd.Env, p.cmd.Stderr = env, &p.stderr
@@ -137,7 +136,6 @@ func (p *process) waitUntil(what string, done func() bool) {
 	waitUntil(p.t, what, done)
 }
 
-// waitForAnswer waits until the server at a URL answers with a text.
 func (p *process) waitForAnswer(url, want string) {
 	p.t.Helper()
 	p.waitUntil("an answer of "+url, func() bool {

@@ -17,7 +17,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// podModel is the expected state of a pod.
 type podModel struct {
 	id, name, color string
 	gpus            int // 0: a CPU pod
@@ -240,7 +239,6 @@ func (m *podModels) apply(p *podModel, action string) {
 	}
 }
 
-// waitForEquality waits until the deployment matches the model.
 func (m *podModels) waitForEquality() {
 	m.t.Helper()
 	m.history.waitForEquality(m.difference)

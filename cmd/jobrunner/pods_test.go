@@ -67,7 +67,6 @@ class H(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer((os.environ["RUNPOD_PUBLIC_IP"], int(os.environ["RUNPOD_TCP_PORT_8080"])), H).serve_forever()
 `
 
-// startProcessPods starts a deployment whose pods are processes.
 func startProcessPods(t *testing.T, args ...string) *testDeployment {
 	t.Helper()
 	h := preparePods(t)

@@ -77,7 +77,6 @@ func startContainerDeployment(t *testing.T, e *containers.Engine, settings strin
 	return c
 }
 
-// startEphemeral starts the deployment with its state in memory.
 func (c *containerDeployment) startEphemeral(t *testing.T) {
 	t.Helper()
 	c.process = serve(t, environment(c.home, append(c.env, "GPUCLOUD_API_KEY=k")...), "--ephemeral", "--config="+filepath.Join(c.home, "jobrunner.yaml"))

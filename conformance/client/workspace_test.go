@@ -34,7 +34,6 @@ func makeFiles(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// copyWorkspace returns a workspace with a copy of dir in a temporary directory.
 func copyWorkspace(t *testing.T, dir string) *workspace {
 	t.Helper()
 	return must.Do(newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir))(t)

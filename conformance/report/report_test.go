@@ -100,7 +100,6 @@ func TestFailuresCanBeRepeated(t *testing.T) {
 	}
 }
 
-// keyPair returns a key pair in PEM.
 func keyPair(t *testing.T) (private, public []byte) {
 	t.Helper()
 	publicKey, privateKey, err := ed25519.GenerateKey(nil)

@@ -102,7 +102,6 @@ func newServer(h http.Handler) *httptest.Server {
 	return server
 }
 
-// intercept returns a middleware that answers the matching requests itself.
 func intercept(matches func(*http.Request) bool, answer http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,12 +114,10 @@ func intercept(matches func(*http.Request) bool, answer http.HandlerFunc) func(h
 	}
 }
 
-// countRequests returns a middleware that counts the requests.
 func countRequests(requests *atomic.Int64) func(http.Handler) http.Handler {
 	return intercept(func(*http.Request) bool { requests.Add(1); return false }, nil)
 }
 
-// pathHas matches requests whose path contains a text.
 func pathHas(text string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return strings.Contains(r.URL.Path, text) }
 }

@@ -84,9 +84,8 @@ func TestEachClauseAlone(t *testing.T) {
 			t.Parallel()
 			r := judge(t, conformance.Options{Target: startDeployment(t, nil), Select: []string{clause}})
 			// A run whose only clause is skipped is inconclusive.
-			if expectNoFailure(t, r); r.Exit != conformance.ExitConformant && r.Exit != conformance.ExitInconclusive || len(r.Leaked) > 0 {
-				t.Errorf("exit code %d, leaked %v", r.Exit, r.Leaked)
-			}
+			expectNoFailure(t, r)
+			must.Hold(t, (r.Exit == conformance.ExitConformant || r.Exit == conformance.ExitInconclusive) && len(r.Leaked) == 0, "exit code", r.Exit, "leaked", r.Leaked)
 		})
 	}
 }

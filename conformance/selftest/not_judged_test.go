@@ -74,9 +74,8 @@ func TestOmissionWithinCaseMakesClausePartlyJudged(t *testing.T) {
 	must.Hold(t, len(r.PartlyJudged) == 0, "partly judged locally", r.PartlyJudged)
 	o.Target.NoV1 = true
 	o.Select = []string{"AUT-10"}
-	if r := judge(t, o); len(r.PartlyJudged) != 1 || !strings.Contains(r.Results[0].LeftOut[0].Reason, "version 1") {
-		t.Errorf("without version 1: %v", r.Results[0].LeftOut)
-	}
+	r = judge(t, o)
+	must.Hold(t, len(r.PartlyJudged) == 1 && strings.Contains(r.Results[0].LeftOut[0].Reason, "version 1"), "without version 1:", r.Results[0].LeftOut)
 	o.Target.Local, o.Target.NoV1, o.Allow = false, false, suite.Create|suite.Queue
 	o.Select = []string{"V-07", "SUB-04"}
 	r = judge(t, o)

@@ -50,7 +50,6 @@ var stubHandlers = map[string]http.HandlerFunc{
 
 var teapot = fixedAnswer(http.StatusTeapot, "", "")
 
-// fixedAnswer answers every request with the status and body.
 func fixedAnswer(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if contentType != "" {

@@ -295,14 +295,12 @@ func status(err error) int {
 	return 0
 }
 
-// decodeAnswer decodes an answer to a Get.
 func decodeAnswer[T any](t *testing.T, version api.Version, collection func(*api.Client) *api.Collection[T], wire string) T {
 	t.Helper()
 	c, _ := deploy(t, version, answer(200, wire))
 	return must.Do(collection(c).Get(t.Context(), "a"))(t)
 }
 
-// createBody returns the body that a Create sends.
 func createBody[T any](t *testing.T, version api.Version, collection func(*api.Client) *api.Collection[T], want T) (string, error) {
 	t.Helper()
 	c, d := deploy(t, version, answer(201, `{"id":"a"}`))

@@ -115,7 +115,6 @@ var (
 	cpuEndpoint    = Endpoint{CPU: []CPU{{"x", 2}}, Scaling: Scaling{Type: "REQUEST_COUNT", RequestCount: 1}}
 )
 
-// bodies returns the create bodies of the objects.
 func bodies[T any](c *Collection[T], objects ...T) (out []any) {
 	for _, object := range objects {
 		body, err := c.create(object)

@@ -21,7 +21,6 @@ func gpuEndpoint() api.Endpoint {
 	}
 }
 
-// ownContainer is a container with every setting.
 func ownContainer() *api.Container {
 	return &api.Container{Image: new("i"), Command: api.Command{Args: new("x")}, Disk: new(int64(30)), Env: map[string]string{"A": "1"},
 		Ports: new([]string{"80/http", "22/tcp"}), Registry: new("r")}

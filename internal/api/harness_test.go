@@ -81,7 +81,6 @@ func answer(status int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// deploy serves the answers on a port.
 func deploy(t *testing.T, version api.Version, answers ...http.HandlerFunc) (*api.Client, *deployment) {
 	t.Helper()
 	d := &deployment{answers: answers}

@@ -130,9 +130,8 @@ func testBatchLimits(t *tester) {
 	}
 	expectFull()
 	must.Do(t.CreateBatch(t.ctx, "other", nil))(t)
-	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests)); !errors.As(err, &refused) {
-		t.Errorf("adding too many requests returned %v", err)
-	}
+	_, _, err = t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests))
+	must.Hold(t, errors.As(err, &refused), "adding too many requests returned", err)
 	t.expectBatch(ids[0], "DRAFT 1 0 0 0") // nothing was added
 	_, _, err = t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests-1))
 	must.Succeed(t, err)

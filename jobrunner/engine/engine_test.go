@@ -45,7 +45,6 @@ const deleteRows = `DO $$ DECLARE name TEXT; BEGIN
 	END LOOP;
 END $$`
 
-// setFlag sets a flag until the end of the test.
 func setFlag(t *testing.T, name, value string) {
 	f := flag.Lookup(name)
 	before := f.Value.String()

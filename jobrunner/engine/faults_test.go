@@ -344,7 +344,6 @@ func (l *load) runJob(ctx context.Context, job engine.Taken, next engine.Take) (
 	return following
 }
 
-// callWebhooks makes the webhook calls.
 func (l *load) callWebhooks(ctx context.Context) {
 	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		queues := l.e.CallQueues(nil)

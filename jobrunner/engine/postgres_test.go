@@ -22,7 +22,6 @@ func startNode(t *testing.T, c sqldb.Config, poll time.Duration) *node {
 	return &node{newTester(t, c, func(c *engine.Config) { c.SetPoll(poll) })}
 }
 
-// take waits for a job.
 func (n *node) take() engine.Taken {
 	n.Helper()
 	return must.Do(n.Take(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1}))(n)[0]

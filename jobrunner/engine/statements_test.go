@@ -21,7 +21,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// openEmpty opens an engine on an empty database until the end of the test.
 func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 	t.Helper()
 	db := must.Do(sqldb.Open(t.Context(), config))(t)

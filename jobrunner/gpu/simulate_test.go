@@ -14,7 +14,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// newInventory returns the inventory of a simulated machine.
 func newInventory(t *testing.T, yaml string) gpu.Inventory {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gpus.yaml")

@@ -21,13 +21,12 @@ func TestRun(t *testing.T) {
 		must.Equal(t, d.queuedCalls.Load(), 1, "notifications of the pools")
 		sleep(1.5)
 		job := d.take("ep")
-		if got := d.status(id); got.body["status"] != "IN_PROGRESS" || got.body["delayTime"] != 1500.0 || got.body["workerId"] != "w1" || got.body["executionTime"] != nil {
-			t.Errorf("the running job is %s", got.raw)
-		}
+		got := d.status(id)
+		must.Hold(t, got.body["status"] == "IN_PROGRESS" && got.body["delayTime"] == 1500.0 && got.body["workerId"] == "w1" && got.body["executionTime"] == nil, "the running job is", got.raw)
 		sleep(2.25)
 		const output = `{"b":  1.50, "big": 12345678901234567890, "ü": null}`
 		d.report(job, engine.Done([]byte(output)))
-		got := d.status(id)
+		got = d.status(id)
 		must.Hold(t, got.body["status"] == "COMPLETED" && got.body["delayTime"] == 1500.0 && got.body["executionTime"] == 2250.0 &&
 			got.body["id"] == id && got.body["retries"] == nil, "the completed job is", got.raw)
 		must.Contain(t, got.raw, output)

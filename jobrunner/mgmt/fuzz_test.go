@@ -83,7 +83,6 @@ func (d fuzzServer) create(t *testing.T, path, body string) string {
 	return id
 }
 
-// writeOperation is an operation with a body.
 type writeOperation struct {
 	method, path string
 	objectPath   string // path of an object without its id

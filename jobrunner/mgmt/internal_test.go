@@ -95,7 +95,6 @@ type wireMember struct {
 	optional bool // in an answer
 }
 
-// collectMembers collects the members of a wire type.
 func collectMembers(typ reflect.Type, prefix string, members map[string]wireMember) {
 	for _, f := range reflect.VisibleFields(typ) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")

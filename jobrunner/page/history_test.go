@@ -34,11 +34,10 @@ func TestLevels(t *testing.T) {
 	must.Equal(t, got.Queued[steps-2:], []int32{0, 1}, "the length of the queue at first")
 	now.advance(3 * step)
 	got = h.recentOf("ep", engine.Counts{})
-	if q, r := got.Queued[steps-5:], got.Running[steps-5:]; !slices.Equal(q, []int32{0, 2, 1, 1, 1}) || !slices.Equal(r, []int32{0, 1, 1, 1, 1}) {
-		t.Errorf("three steps later %v, %v", q, r)
-	}
+	q, r := got.Queued[steps-5:], got.Running[steps-5:]
+	must.Hold(t, slices.Equal(q, []int32{0, 2, 1, 1, 1}) && slices.Equal(r, []int32{0, 1, 1, 1, 1}), "three steps later", q, r)
 	now.advance(span)
-	q := h.recentOf("ep", engine.Counts{}).Queued
+	q = h.recentOf("ep", engine.Counts{}).Queued
 	must.Hold(t, slices.Min(q) == 1 && slices.Max(q) == 1 && len(q) == steps, "when all is long past", q)
 	now.advance(1000 * span)
 	q = h.recentOf("ep", engine.Counts{}).Queued
@@ -88,9 +87,8 @@ func TestPercentiles(t *testing.T) {
 	p = got.Execution
 	must.Hold(t, *p.P50[last] == 7 && *p.P95[last] == 7 && p.P50[last-1] == nil, "executions", p)
 	now.advance(span)
-	if p := h.recentOf("ep", engine.Counts{}); slices.ContainsFunc(p.Delay.P50, func(v *int64) bool { return v != nil }) || len(p.Ended) != 0 {
-		t.Errorf("when all is long past %v", p)
-	}
+	past := h.recentOf("ep", engine.Counts{})
+	must.Hold(t, !slices.ContainsFunc(past.Delay.P50, func(v *int64) bool { return v != nil }) && len(past.Ended) == 0, "when all is long past", past)
 }
 
 // The history is bounded after any events.
@@ -133,10 +131,9 @@ func TestTruncate(t *testing.T) {
 	for len(long) <= maxOutput {
 		long = append(long, "é"...)
 	}
-	if text, omitted := truncate(long, maxOutput); len(text)+omitted != len(long) || omitted == 0 || text[len(text)-2:] != "é" {
-		t.Errorf("%d bytes of %d, %d omitted", len(text), len(long), omitted)
-	}
-	text, omitted := truncate([]byte(`{"a":1}`), maxOutput)
+	text, omitted := truncate(long, maxOutput)
+	must.Hold(t, len(text)+omitted == len(long) && omitted != 0 && text[len(text)-2:] == "é", len(text), "bytes of", len(long), omitted, "omitted")
+	text, omitted = truncate([]byte(`{"a":1}`), maxOutput)
 	must.Hold(t, text == `{"a":1}` && omitted == 0, "the text is", text, "without", omitted, "bytes")
 	must.Equal(t, describeJob(engine.Job{Error: string(long)}).Error, string(long[:maxError-1]), "an error in the list")
 }

@@ -33,9 +33,8 @@ func TestLongLines(t *testing.T) {
 	if text := lines[0].Text; !strings.HasPrefix(text, "ERROR | Traceback:\n") || !strings.HasSuffix(text, "\nKeyError: 'the cause'") || len(text) > maxLine+20 || strings.Contains(text, "planted") {
 		t.Errorf("the line of a logger has %d bytes: %.100s … %s", len(text), text, text[len(text)-100:])
 	}
-	if text := lines[1].Text; !strings.HasSuffix(text, "x… (188416 bytes more)") {
-		t.Errorf("the other line ends in %s", text[len(text)-100:])
-	}
+	text := lines[1].Text
+	must.Hold(t, strings.HasSuffix(text, "x… (188416 bytes more)"), "the other line ends in", text[len(text)-100:])
 	must.Hold(t, !strings.Contains(lines[2].Text, "planted"), "a line that is cut in a secret shows a part of it")
 	must.Equal(t, lines[3].Text, "100%|█(secret)█|", "the progress bar")
 	must.Hold(t, lines[4].Text == "two tokens" && strings.HasPrefix(lines[5].Text, "{"), "the SDK's line isn't separate", lines[4:6])

@@ -200,7 +200,7 @@ func TestCancelledWriteIsWithdrawn(t *testing.T) {
 			<-hold
 			return must.Err(tx.Exec("INSERT INTO notes (name) VALUES ('first')"))
 		})
-		must.Hold(t, err == nil, err)
+		must.Succeed(t, err)
 	})
 	<-running
 	ctx, cancel := context.WithCancel(t.Context())
@@ -318,9 +318,8 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	}
 	must.Equal(t, db.Migrate(t.Context(), "others", nil), nil, "another component")
 	// An older program works with later steps, unless one of them is breaking, even if it isn't the last.
-	if err := errors.Join(db.Migrate(t.Context(), "notes", schema), addNote(t.Context(), db, "by an older program", nil), db.CheckVersions(t.Context())); err != nil {
-		t.Errorf("an older program: %v", err)
-	}
+	err = errors.Join(db.Migrate(t.Context(), "notes", schema), addNote(t.Context(), db, "by an older program", nil), db.CheckVersions(t.Context()))
+	must.Hold(t, err == nil, "an older program:", err)
 	renamed := append(newer[:2:2], sqldb.Breaking+"ALTER TABLE notes RENAME COLUMN colour TO shade", "CREATE TABLE shades (x BIGINT)")
 	db.BeforeBreaking(func(context.Context) error { return errors.New("not now") })
 	must.ErrorContains(t, db.Migrate(t.Context(), "notes", renamed), "not now")

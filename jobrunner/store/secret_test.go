@@ -20,7 +20,6 @@ import (
 
 const plantedValue = "planted-value-of-a-secret"
 
-// openSecrets opens a store with its key in its folder.
 func openSecrets(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
 	s, closeStore := open(t, dir)

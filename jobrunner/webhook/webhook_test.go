@@ -47,7 +47,6 @@ type call struct {
 	body    string
 }
 
-// bubble runs a test with a fixture in a synctest bubble.
 func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +126,6 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 	return must.Do(f.engine.Submit(f.t.Context(), n))(f.t)
 }
 
-// runJob submits a job and reports its result.
 func (f *fixture) runJob(n engine.NewJob, r engine.Report) engine.Job {
 	f.t.Helper()
 	job := f.submit(n)

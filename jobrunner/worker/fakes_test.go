@@ -160,7 +160,6 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 	delete(w.jobs, job.ID)
 }
 
-// stopJobs stops the jobs that WaitForStops names.
 func (w *fake) stopJobs() {
 	for w.life.Err() == nil {
 		ids := w.client.WaitForStops(w.life)

@@ -94,7 +94,6 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 	}
 }
 
-// countingQueue counts the reads of the load.
 type countingQueue struct {
 	worker.Queue
 	reads atomic.Int64

@@ -100,18 +100,6 @@ func TestWorkerThatRequestsNoJob(t *testing.T) {
 	})
 }
 
-// A worker is idle as soon as it reports a result.
-func TestResultFreesWorker(t *testing.T) {
-	bubbleWithFakes(t, newFakes(1), func(f *fixture) {
-		f.pools.Set(newColoredEndpoint(1, 1))
-		job := f.submitSleep(0.2)
-		f.expectCounts(worker.Counts{Running: 1})
-		time.Sleep(200 * time.Millisecond)
-		f.expectCompleted(job, 1)
-		f.expectCounts(worker.Counts{Idle: 1})
-	})
-}
-
 // A worker that doesn't stop a cancelled job is killed after the grace period, and another worker runs the next job.
 func TestUnstoppableJobKillsWorker(t *testing.T) {
 	fakes := newFakes(1)

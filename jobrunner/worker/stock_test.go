@@ -14,7 +14,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// bubbleWithCatalog runs a test with a catalog file.
 func bubbleWithCatalog(t *testing.T, text string, test func(f *fixture, file string)) {
 	t.Helper()
 	bubbleWithConfig(t, nil, func(c *worker.Config) string {

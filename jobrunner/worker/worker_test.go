@@ -125,19 +125,6 @@ func TestKeepsTheMinimum(t *testing.T) {
 	})
 }
 
-func TestMaximumOfZero(t *testing.T) {
-	bubble(t, func(f *fixture) {
-		withoutWorkers := echo
-		withoutWorkers.Max = 0
-		f.pools.Set(withoutWorkers)
-		job := f.submit(engine.NewJob{})
-		time.Sleep(time.Hour)
-		must.Equal(f.t, f.reload(job).State, engine.InQueue, "the state of the job")
-		f.pools.Set(echo)
-		must.Equal(f.t, f.reload(job).State, engine.Completed, "the state of the job after the maximum was raised")
-	})
-}
-
 // A job of low priority starts no worker, and runs on a running worker.
 func TestLowPriority(t *testing.T) {
 	bubble(t, func(f *fixture) {

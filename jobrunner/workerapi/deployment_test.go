@@ -151,7 +151,6 @@ func (d *deployment) expectJob(id, status, output string, retries int) api.Job {
 	return job
 }
 
-// nextWorker waits for the next worker that the jobrunner starts.
 func (d *deployment) nextWorker() *startedWorker {
 	d.t.Helper()
 	select {

@@ -103,24 +103,6 @@ func (p *process) Stop(time.Duration) {
 
 func (p *process) Usage() run.Usage { return run.Usage{} }
 
-// protocolEnv are the variables of the worker protocol.
-func protocolEnv(url string) map[string]string {
-	base := url + "/v2/ep/"
-	return map[string]string{
-		"RUNPOD_WEBHOOK_GET_JOB":         base + "job-take/$ID?gpu=CPU",
-		"RUNPOD_WEBHOOK_POST_OUTPUT":     base + "job-done/$RUNPOD_POD_ID/$ID?gpu=CPU",
-		"RUNPOD_WEBHOOK_POST_STREAM":     base + "job-stream/$RUNPOD_POD_ID/$ID?gpu=CPU",
-		"RUNPOD_WEBHOOK_PING":            base + "ping/$RUNPOD_POD_ID?gpu=CPU",
-		"RUNPOD_PING_INTERVAL":           "1000",
-		"RUNPOD_AI_API_KEY":              workerKey,
-		"RUNPOD_POD_ID":                  "w1",
-		"RUNPOD_ENDPOINT_ID":             "ep",
-		"RUNPOD_DEBUG_LEVEL":             "DEBUG",
-		"RUNPOD_SKIP_AUTO_SYSTEM_CHECKS": "true",
-		"RUNPOD_SKIP_GPU_CHECK":          "true",
-	}
-}
-
 // setHandler makes a worker run a handler of testdata. With NAME@RELEASE it runs under the stand-in
 // for that release of the public SDK.
 func setHandler(env map[string]string, handler string) {
@@ -158,7 +140,15 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 	l := &singleWorker{t: t, engine: e, log: new(livelog.Log), stopIDs: make(chan []string, 1), refs: map[string]engine.Ref{}}
 	l.recorder = newRecorder(workerapi.New(workerapi.Config{Authorize: authorize(l), Bodies: httplimit.NewMemory(1 << 30), Logger: discard}))
 	server := httptest.NewServer(l.recorder)
-	env := protocolEnv(server.URL)
+	base := server.URL + "/v2/ep/"
+	env := map[string]string{ // of the worker protocol
+		"RUNPOD_WEBHOOK_GET_JOB":     base + "job-take/$ID?gpu=CPU",
+		"RUNPOD_WEBHOOK_POST_OUTPUT": base + "job-done/$RUNPOD_POD_ID/$ID?gpu=CPU",
+		"RUNPOD_WEBHOOK_POST_STREAM": base + "job-stream/$RUNPOD_POD_ID/$ID?gpu=CPU",
+		"RUNPOD_WEBHOOK_PING":        base + "ping/$RUNPOD_POD_ID?gpu=CPU", "RUNPOD_PING_INTERVAL": "1000",
+		"RUNPOD_AI_API_KEY": workerKey, "RUNPOD_POD_ID": "w1", "RUNPOD_ENDPOINT_ID": "ep", "RUNPOD_DEBUG_LEVEL": "DEBUG",
+		"RUNPOD_SKIP_AUTO_SYSTEM_CHECKS": "true", "RUNPOD_SKIP_GPU_CHECK": "true",
+	}
 	setHandler(env, handler)
 	l.process = must.Do(startProcess(env, l.log))(t)
 	l.workerDone = l.process.Done()
@@ -211,7 +201,6 @@ func (l *singleWorker) ReportIdle(context.Context) error     { return nil }
 func (l *singleWorker) Ping(context.Context, []string) error { return nil }
 func (l *singleWorker) ReportUnhealthy(string)               {}
 
-// waitForExit waits for the worker to end by itself.
 func (l *singleWorker) waitForExit() {
 	l.t.Helper()
 	select {

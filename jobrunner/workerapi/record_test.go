@@ -121,7 +121,6 @@ func (l *recorder) waitForRequest(t *testing.T, n int, received bool, descriptio
 	}
 }
 
-// waitForAnswered waits for the nth answered request of an operation.
 func (l *recorder) waitForAnswered(t *testing.T, n int, operation, contains string) request {
 	t.Helper()
 	return l.waitForRequest(t, n, false, operation+" "+contains, requestMatcher(operation, contains))
@@ -139,7 +138,6 @@ func requestMatcher(operation, contains string) func(request) bool {
 	}
 }
 
-// answeredRequests lists the answered requests that match.
 func (l *recorder) answeredRequests(operation, contains string) (found []request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -51,7 +51,6 @@ type manualWorker struct {
 	http     *http.Client
 }
 
-// newManualWorker deploys an endpoint with one worker.
 func newManualWorker(t *testing.T) *manualWorker {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
@@ -103,7 +102,6 @@ func (s *manualWorker) send(ctx context.Context, variable, id, query, body strin
 	return resp, string(text), err
 }
 
-// takeBatch takes at most n jobs.
 func (s *manualWorker) takeBatch(n int) (ids []string) {
 	s.t.Helper()
 	resp, text, err := s.send(s.t.Context(), "TEST_BATCH", s.spec.ID, fmt.Sprintf("&batch_size=%d&job_in_progress=1", n), "")

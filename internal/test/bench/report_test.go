@@ -169,19 +169,6 @@ func formatMilliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f", d.Seconds()*1000)
 }
 
-// cpuModel returns the processor model from /proc/cpuinfo.
-func cpuModel() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err == nil {
-		for line := range strings.Lines(string(text)) {
-			if name, ok := strings.CutPrefix(line, "model name"); ok {
-				return strings.Trim(name, " \t:\n")
-			}
-		}
-	}
-	return "unknown model"
-}
-
 func (s *subject) cpuTime() time.Duration { return cpuTime(s.pid) }
 
 // cpuTime returns a process's processor time from /proc, or zero on systems without it.
@@ -199,20 +186,6 @@ func cpuTime(pid int) time.Duration {
 	user, _ := strconv.ParseInt(fields[11], 10, 64)
 	system, _ := strconv.ParseInt(fields[12], 10, 64)
 	return time.Duration(user+system) * tick
-}
-
-// residentMemory returns the process's resident set in bytes from /proc, or zero on systems without it.
-func (s *subject) residentMemory() int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.pid))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize())
 }
 
 // Sizes of the plot in pixels.
@@ -260,4 +233,20 @@ func plot(rows []row) string {
 		fmt.Fprintf(&out, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#ddd"/><text x="%.1f" y="%d" text-anchor="middle">%.2f</text>`+"\n", x(share), x(share), plotTop-6, y, x(share), y+14, share)
 	}
 	return out.String() + body.String() + "</svg>\n"
+}
+
+// cpuModel returns the processor model from /proc/cpuinfo.
+func cpuModel() string {
+	text, _ := os.ReadFile("/proc/cpuinfo") // Linux only
+	_, first, _ := strings.Cut(string(text), "model name")
+	name, _, _ := strings.Cut(first, "\n")
+	return cmp.Or(strings.Trim(name, " \t:"), "unknown model")
+}
+
+// residentMemory returns the process's resident set in bytes from /proc, or zero on systems without it.
+func (s *subject) residentMemory() int64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.pid))
+	var total, resident int64 // in pages
+	_, _ = fmt.Sscan(string(text), &total, &resident)
+	return resident * int64(os.Getpagesize())
 }

@@ -206,7 +206,6 @@ type schedule struct {
 // faultless is a schedule without faults.
 func faultless() *schedule { return &schedule{requests: map[string]int{}} }
 
-// begin starts a part of the scenario.
 func (s *schedule) begin(part string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

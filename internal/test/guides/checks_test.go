@@ -92,7 +92,6 @@ func TestEveryBlockHasACheck(t *testing.T) {
 	}
 }
 
-// exampleTexts returns the contents of all files of examples/.
 func exampleTexts(t *testing.T) map[string]bool {
 	t.Helper()
 	texts := map[string]bool{}
@@ -111,7 +110,6 @@ func exampleTexts(t *testing.T) map[string]bool {
 	return texts
 }
 
-// runAfterInstall runs commands after make install.
 func runAfterInstall(s *session, b block) {
 	s.t.Helper()
 	s.mustRun("(cd " + s.clone + " && make install)")

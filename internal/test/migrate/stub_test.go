@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
@@ -40,17 +41,11 @@ func serveStub() error {
 // addAttributes adds new attributes. If an attribute was null before, it also corrects the type.
 func addAttributes(block *tfprotov6.SchemaBlock, values map[string]any) {
 	for name, v := range values {
-		known := false
-		for _, a := range block.Attributes {
-			if known = a.Name == name; known {
-				if v != nil {
-					a.Type = typeOf(v)
-				}
-				break
-			}
-		}
-		if !known {
+		i := slices.IndexFunc(block.Attributes, func(a *tfprotov6.SchemaAttribute) bool { return a.Name == name })
+		if i < 0 {
 			block.Attributes = append(block.Attributes, &tfprotov6.SchemaAttribute{Name: name, Type: typeOf(v), Optional: true, Computed: true})
+		} else if v != nil {
+			block.Attributes[i].Type = typeOf(v)
 		}
 	}
 }

@@ -217,7 +217,6 @@ func (d dist) read(t *testing.T, name string) string {
 	return string(must.ReadFile(t, filepath.Join(d.dir, name)))
 }
 
-// unpack returns the files of an archive.
 func (d dist) unpack(t *testing.T, name string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}

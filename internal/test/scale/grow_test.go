@@ -172,7 +172,6 @@ func BenchmarkPlanLimited(b *testing.B) {
 	measurePlans(b, d, tf, baseline)
 }
 
-// templates returns a configuration of n templates.
 func templates(n int) string {
 	return fmt.Sprintf(`
 resource "gpucloud_template" "t" {

@@ -66,7 +66,6 @@ func (tf *terraform) write(name, text string) {
 	must.Succeed(tf.t, os.WriteFile(filepath.Join(tf.dir, name), []byte(text), 0o600))
 }
 
-// configure sets the configuration.
 func (tf *terraform) configure(blocks ...string) {
 	tf.t.Helper()
 	tf.write("main.tf", requiredProviders+strings.Join(blocks, "\n"))
@@ -131,7 +130,6 @@ func (p *process) interrupt() {
 	must.Succeed(p.t, syscall.Kill(-p.Process.Pid, syscall.SIGINT))
 }
 
-// waitForExit waits for the process and returns its output.
 func (p *process) waitForExit(within time.Duration) (string, error) {
 	p.t.Helper()
 	late := time.NewTimer(within)
@@ -147,7 +145,6 @@ func (p *process) waitForExit(within time.Duration) (string, error) {
 	}
 }
 
-// awaitOutput waits until the process has written a text.
 func (p *process) awaitOutput(text string) {
 	p.t.Helper()
 	for {

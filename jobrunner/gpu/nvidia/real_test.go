@@ -210,7 +210,6 @@ func checkJobs(t *testing.T, inventory gpu.Inventory, r *realReport) {
 		throttled, time.Duration(max(a.Began-b.Ended, b.Began-a.Ended)*float64(time.Second)).Round(time.Millisecond)))
 }
 
-// deployment is a running deployment.
 type deployment struct {
 	t        *testing.T
 	url, key string

@@ -138,7 +138,6 @@ func workerSpec() run.Spec {
 	}
 }
 
-// markedLog is a log with the marks of its lines.
 type markedLog struct {
 	livelog.Log
 	mu    sync.Mutex

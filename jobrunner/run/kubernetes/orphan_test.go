@@ -75,9 +75,8 @@ func TestMemberAddressVariables(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	s := simulate(t)
 	created, _ := s.runPod(podSpec("d1"))
-	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 0 || err != nil || s.objectCount() != 2 {
-		t.Fatalf("%d, %v; %d objects are left", n, err, s.objectCount())
-	}
+	n, err := s.RemoveRun(t.Context(), "run-1")
+	must.Require(t, n == 0 && err == nil && s.objectCount() == 2, n, err, s.objectCount(), "objects are left")
 	next := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-2"}, "gpucloud", "", s.client))(t)
 	t.Cleanup(next.Close)
 	orphans, err := next.Orphans(t.Context(), "d1")
@@ -97,7 +96,7 @@ func TestOrphans(t *testing.T) {
 	orphans[0].Remove()
 	must.Equal(t, s.objectCount(), 0, "the number of objects that are left")
 	s.runPod(podSpec(""))
-	n, err := s.RemoveRun(t.Context(), "run-1")
+	n, err = s.RemoveRun(t.Context(), "run-1")
 	must.Hold(t, n == 1 && err == nil && s.objectCount() == 0, n, "the error is", err, "and", s.objectCount(), "objects are left")
 }
 

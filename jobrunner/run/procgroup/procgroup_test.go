@@ -22,7 +22,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// awaitLines waits until the log has n whole lines.
 func awaitLines(t *testing.T, log *livelog.Log, n int) []string {
 	t.Helper()
 	return strings.Split(strings.TrimSuffix(log.Await(t, "\n", n), "\n"), "\n")

@@ -72,10 +72,9 @@ func TestErrors(t *testing.T) {
 	c := open(t)
 	must.Succeed(t, c.Script("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT UNIQUE); INSERT INTO t (b) VALUES ('x')"))
 	var failure *lite.Error
-	if _, err := c.Prepare("SELECT a FROM nowhere"); !errors.As(err, &failure) || failure.Code != sqlite3.SQLITE_ERROR || !strings.Contains(err.Error(), "nowhere") {
-		t.Errorf("an invalid statement: %v", err)
-	}
-	err := c.Script("SELECT 1; NONSENSE")
+	_, err := c.Prepare("SELECT a FROM nowhere")
+	must.Hold(t, errors.As(err, &failure) && failure.Code == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "nowhere"), "an invalid statement:", err)
+	err = c.Script("SELECT 1; NONSENSE")
 	must.Hold(t, errors.As(err, &failure), "an invalid script returned", err)
 	s := prepare(t, c, "INSERT INTO t (b) VALUES (?)")
 	for range 2 {
@@ -85,9 +84,8 @@ func TestErrors(t *testing.T) {
 		s.Reset()
 	}
 	must.Succeed(t, s.Bind([]any{"y"}))
-	if _, err := s.Step(); err != nil || c.Changes() != 1 {
-		t.Errorf("an insert after an error returned %v and changed %d rows, want 1", err, c.Changes())
-	}
+	_, err = s.Step()
+	must.Hold(t, err == nil && c.Changes() == 1, "an insert after an error returned", err, "and changed", c.Changes(), "rows, want 1")
 	s.Reset()
 	_, err = lite.Open("file:/no-such-folder/db")
 	must.Hold(t, errors.As(err, &failure) && failure.Primary() == sqlite3.SQLITE_CANTOPEN, "opening a database in a missing folder returned", err)

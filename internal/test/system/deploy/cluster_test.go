@@ -205,7 +205,6 @@ func TestJobrunnerInCluster(t *testing.T) {
 	j.checkJob()
 }
 
-// eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {

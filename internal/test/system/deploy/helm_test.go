@@ -29,7 +29,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// values are the values of a Helm release.
 type values = map[string]any
 
 // required returns the values that a release must have.
@@ -37,14 +36,12 @@ func required() values {
 	return values{"image": values{"repository": "localhost/gpucloud/jobrunner", "tag": "1.2.3"}, "apiKey": values{"secret": "gpucloud"}}
 }
 
-// withRequired adds values to the required ones.
 func withRequired(extra values) values {
 	v := required()
 	maps.Copy(v, extra)
 	return v
 }
 
-// renderChart returns the manifests of a release.
 func renderChart(namespace string, v values) (objects []string, err error) {
 	chart, err := loader.LoadDir(filepath.Join(root, "deploy/helm/jobrunner"))
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 
 const unitFolder = "deploy/systemd/"
 
-// settings parses the settings of a unit.
 func settings(text string) map[string][]string {
 	found := map[string][]string{}
 	for line := range strings.Lines(text) {

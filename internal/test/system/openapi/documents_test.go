@@ -19,7 +19,6 @@ import (
 
 var documentsFolder = flag.String("documents", "", "update testdata from the OpenAPI documents in this `folder`")
 
-// document is the OpenAPI document of a version.
 type document struct {
 	version string // v1 or v2
 	prefix  string // of its paths
@@ -57,7 +56,6 @@ func (o operation) body() *openapi3.SchemaRef {
 // isPublic reports whether the operation needs no key.
 func (o operation) isPublic() bool { return o.op.Security != nil && len(*o.op.Security) == 0 }
 
-// parameters returns the parameters of the operation and of its path.
 func (o operation) parameters(in string) (list []*openapi3.Parameter) {
 	for _, p := range slices.Concat(o.item.Parameters, o.op.Parameters) {
 		if p.Value.In == in {

@@ -72,7 +72,6 @@ func noteObject(facts map[string]string, object string, s schemas) {
 	})
 }
 
-// noteValue adds the facts of one value.
 func noteValue(facts map[string]string, name string, s schemas) {
 	note := func(what string, value any) { facts[name+" "+what] = fmt.Sprint(value) }
 	var types, enum []string

@@ -80,7 +80,6 @@ type walker struct {
 	id      string     // id of the current object, or ""
 }
 
-// validBodies returns valid bodies of the operation.
 func validBodies(o operation) (list []any) {
 	ref := o.body()
 	if ref == nil {
@@ -274,7 +273,6 @@ func (o operation) route() *routers.Route {
 	return &routers.Route{Spec: o.spec, Path: o.path, PathItem: o.item, Method: o.method, Operation: o.op}
 }
 
-// faults returns the faults of a request according to the document.
 func (w *walker) faults(r request) []string {
 	ids := map[string]string{}
 	for _, p := range w.parameters("path") {
@@ -342,7 +340,6 @@ func (w *walker) walk() {
 	}
 }
 
-// sendWithEachKey sends a valid request with each kind of key.
 func (w *walker) sendWithEachKey(valid request) {
 	for key, status := range map[string]int{ownKey: 0, userKey: 0, scopedKey: 403, "none": 401, "wrong": 401} {
 		r := valid

@@ -33,7 +33,6 @@ func bearer(key string) map[string]string {
 	return map[string]string{"Authorization": "Bearer " + key, "Content-Type": "application/json"}
 }
 
-// createPod creates a pod that runs until it is stopped.
 func (d *deployment) createPod(name string) string {
 	d.t.Helper()
 	return d.createObject("/v2/pods", `{"name":`+quoted(name)+`,"image":"builtin/echo","args":"print hello",`+onCPU+`}`)
@@ -50,7 +49,6 @@ func (d *deployment) awaitPod(id, status string) {
 	}
 }
 
-// snapshot returns the page's data for a key.
 func (d *deployment) snapshot(key, query string) (text string, data snapshotData) {
 	d.t.Helper()
 	resp, body := d.send(http.MethodGet, "/ui/snapshot"+query, "", bearer(key))

@@ -132,7 +132,6 @@ func (b *busyMachine) Releases(context.Context, string) ([]store.Release, error)
 	}}, {Version: 1, Created: b.clock.Now().Add(-time.Hour)}}, nil
 }
 
-// Batches returns a batch in each state.
 func (b *busyMachine) Batches(_ context.Context, endpoint string, _, n int) (list []engine.Batch, total int, err error) {
 	now := b.clock.Now()
 	for i, b := range []engine.Batch{
@@ -209,7 +208,6 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 	return b
 }
 
-// newBusyPage returns the page of a busy machine.
 func newBusyPage(t *testing.T) (*busyMachine, *page.Page) {
 	t.Helper()
 	c := new(clock.Clock)

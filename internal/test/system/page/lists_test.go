@@ -68,7 +68,6 @@ func TestManyPods(t *testing.T) {
 	expectClean(t, tab, d.url)
 }
 
-// countedReads counts reads of the objects.
 type countedReads struct {
 	*busyMachine
 	reads atomic.Int32
