@@ -33,18 +33,22 @@ func (p *Pools) poolsOf(endpoint string) []*pool {
 	return slices.DeleteFunc([]*pool{p.pool(endpoint), p.pool(engine.BatchQueue(endpoint))}, func(pool *pool) bool { return pool == nil })
 }
 
-// makeRoom kills one batch worker that has a device of the types. Its jobs go back to their queue.
+// makeRoom preempts one batch worker that has a device of the types, unless another one is about to release one.
 func (p *Pools) makeRoom(types []string) {
-	if w := p.anyWorker(func(w *worker) bool { return w.pool.forBatches() && w.hasDeviceOf(types) }); w != nil {
+	owners := p.config.Devices.Owners()
+	batchWorker := func(preempted bool) *worker {
+		return p.anyWorker(func(w *worker) bool { return w.pool.forBatches() && w.hasDeviceOf(types, owners, preempted) })
+	}
+	if w := batchWorker(false); w != nil && batchWorker(true) == nil {
 		w.preempt()
 	}
 }
 
-// hasDeviceOf reports whether a worker that isn't preempted has a device of the types.
-func (w *worker) hasDeviceOf(types []string) bool {
+// hasDeviceOf reports whether a worker that is, or isn't, preempted has a device of the types.
+func (w *worker) hasDeviceOf(types []string, owners map[string]string, preempted bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.preempted && len(w.devices) > 0 && slices.Contains(types, w.devices[0].TypeID)
+	return w.preempted == preempted && len(w.devices) > 0 && slices.Contains(types, w.devices[0].TypeID) && owners[w.devices[0].UUID] == w.id
 }
 
 // preempt kills a worker to free its devices.

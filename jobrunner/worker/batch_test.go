@@ -134,20 +134,20 @@ func testPreemption(t *testing.T, programs run.Programs) {
 
 // A batch worker keeps its GPU if an endpoint waits for more GPUs of a type than the machine has.
 func TestBatchWorkerIsNotPreemptedInVain(t *testing.T) {
-	fakes := newFakes(2)
+	fakes := newFakes(3)
 	bubbleWithGPUs(t, "mixed", fakes, nil, func(f *fixture, a *gpu.Allocator) {
-		e := newColoredEndpoint(1, 1)
-		e.GPU = &store.GPU{TypeIDs: []string{"NVIDIA GeForce RTX 4090"}, Count: 1} // the machine has one
+		e := newColoredEndpoint(1, 2)
+		e.GPU = &store.GPU{TypeIDs: []string{"NVIDIA GeForce RTX 4090", "NVIDIA TITAN RTX"}, Count: 1} // the machine has one of each
 		f.pools.Set(e)
-		b := f.startBatch(1, 100)
+		b := f.startBatch(2, 100)
 		e.ID, e.Min, e.Max, e.GPU = "other", 2, 2, &store.GPU{TypeIDs: []string{"NVIDIA L40S", "NVIDIA GeForce RTX 4090"}, Count: 2}
 		f.pools.Set(e)
-		f.expectBatch(b, 1, 0)
-		must.Equal(t, fakes.started(), 2, "the number of started workers: one for the batch, one with both L40S")
-		// A pod that needs the GPU gets it.
-		pod := gpu.Request{Types: []string{"NVIDIA GeForce RTX 4090"}, Pod: true}
-		must.Hold(t, must.Err(a.Acquire(pod, "pod")) != nil, "the pod gets the GPU of a running worker")
+		f.expectBatch(b, 2, 0)
+		must.Equal(t, fakes.started(), 3, "the number of started workers: two for the batch, one with both L40S")
+		// A pod that needs a GPU gets one. It costs one batch worker, however often the pod asks.
+		pod := gpu.Request{Types: []string{"NVIDIA GeForce RTX 4090", "NVIDIA TITAN RTX"}, Pod: true}
+		must.Hold(t, must.Err(a.Acquire(pod, "pod")) != nil && must.Err(a.Acquire(pod, "pod")) != nil, "the pod gets the GPU of a running worker")
 		synctest.Wait()
-		must.Do(a.Acquire(pod, "pod"))(t)
+		must.Hold(t, must.Do(a.Acquire(pod, "pod"))(t) != nil && fakes.started() == 3, "both batch workers were preempted for one GPU")
 	})
 }
