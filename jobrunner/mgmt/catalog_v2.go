@@ -153,10 +153,9 @@ func (c *call) listGPUTypes(q gpuQuery) ([]gpuTypeV2, error) {
 
 func (c *call) getGPUType(q gpuQuery) (w gpuTypeV2, err error) {
 	cat, stock := c.Catalog.Current(), c.Stock()
-	for _, g := range cat.GPUsWith(stock) {
-		if g.ID == c.id {
-			return newGPUType(cat, g, stock[g.ID], q), nil
-		}
+	gpus := cat.GPUsWith(stock)
+	if i := slices.IndexFunc(gpus, func(g catalog.GPU) bool { return g.ID == c.id }); i >= 0 {
+		return newGPUType(cat, gpus[i], stock[c.id], q), nil
 	}
 	return w, requireCatalogEntry(false, "GPU type", c.id)
 }

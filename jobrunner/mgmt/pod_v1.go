@@ -86,10 +86,8 @@ func (c *call) getPodV1(flags map[string]bool) (w podV1, err error) {
 		if err != nil {
 			return w, err
 		}
-		for _, workerPod := range workers {
-			if workerPod.ID == c.id {
-				return workerPod, nil
-			}
+		if i := slices.IndexFunc(workers, func(w podV1) bool { return w.ID == c.id }); i >= 0 {
+			return workers[i], nil
 		}
 	}
 	if err != nil {

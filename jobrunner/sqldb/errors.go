@@ -131,11 +131,16 @@ func classifySQLite(err error) error {
 
 // IsUnique reports whether err is the violation of a unique index.
 func IsUnique(err error) bool {
-	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return p.Code == uniqueViolation
-	}
 	var e *lite.Error
-	return errors.As(err, &e) && (e.Code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+	return hasCode(err, uniqueViolation) || errors.As(err, &e) && (e.Code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+}
+
+// IsTooLong reports whether a text is too long for an index of PostgreSQL.
+func IsTooLong(err error) bool { return hasCode(err, limitExceeded) }
+
+func hasCode(err error, codes ...string) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && slices.Contains(codes, e.Code)
 }
 
 // Error codes of PostgreSQL (appendix A of its manual).
@@ -146,6 +151,7 @@ const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	diskFull             = "53100"
+	limitExceeded        = "54000"
 	lockNotAvailable     = "55P03"
 )
 
@@ -163,8 +169,7 @@ var unavailableCodes = []string{
 
 // isConflict reports whether the server rolled back the transaction because of other transactions.
 func isConflict(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && slices.Contains([]string{serializationFailure, deadlockDetected, idleTooLong}, e.Code)
+	return hasCode(err, serializationFailure, deadlockDetected, idleTooLong)
 }
 
 // errBusy means that no connection of the pool became free in time.
@@ -185,11 +190,10 @@ func isUnavailable(err error) bool {
 
 // explain wraps an error in ErrFull or ErrUnavailable if it has that cause.
 func (p *postgres) explain(err error) error {
-	var e *pgconn.PgError
 	switch {
 	case err == nil || Temporary(err) || errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &e) && e.Code == diskFull:
+	case hasCode(err, diskFull):
 		return fmt.Errorf("%w (%w)", ErrFull, err)
 	case isUnavailable(err), isConflict(err): // every try had a conflict: the server is overloaded
 		return fmt.Errorf("%w (%s: %w)", ErrUnavailable, p.name, err)

@@ -254,10 +254,7 @@ func (k *sshKeySet) kind() kind { return sshKeySets }
 
 // SSHKeys lists the public keys of an owner, in the order of SetSSHKeys.
 func (s *Store) SSHKeys(ctx context.Context, owner string) (keys []string, err error) {
-	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
-		keys, err = sshKeys(r, owner)
-		return err
-	})
+	err = s.db.Read(ctx, func(r *sqldb.Reader) (err error) { keys, err = sshKeys(r, owner); return err })
 	return keys, err
 }
 

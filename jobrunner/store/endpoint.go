@@ -96,10 +96,9 @@ func (s *Store) Endpoints(ctx context.Context) ([]Endpoint, error) { return List
 // EndpointIDs lists the ids of the endpoints in alphabetical order.
 func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
 	err = s.db.Read(ctx, func(r *sqldb.Reader) (err error) {
-		ids, err = column(r, "SELECT id FROM objects WHERE kind = ?", endpoints.key)
+		ids, err = column(r, "SELECT id FROM objects WHERE kind = ? ORDER BY id", endpoints.key)
 		return err
 	})
-	slices.Sort(ids)
 	return ids, err
 }
 

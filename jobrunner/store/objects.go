@@ -204,13 +204,15 @@ func (tx *Tx) save(r record) error {
 	return tx.saveRefs(r)
 }
 
-// nameConflict converts the violation of a unique name to a Refusal or a Conflict.
+// nameConflict converts the error of a taken or too long name to a Refusal or a Conflict.
 func nameConflict(r record, err error) error {
 	switch {
 	case sqldb.IsUnique(err) && r.kind() == secrets:
 		return Conflict(fmt.Sprintf("the name %q is taken by another secret: names of secrets differ in more than upper and lower case", r.head().Name))
 	case sqldb.IsUnique(err):
 		return refusef("the name %q is taken by another %s: names of %ss are unique", r.head().Name, r.kind().label, r.kind().label)
+	case sqldb.IsTooLong(err):
+		return refusef("the name has %d bytes, which PostgreSQL can't index: choose a shorter one", len(r.head().Name))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -65,11 +67,9 @@ func TestTemplates(t *testing.T) {
 	ctx := t.Context()
 	a := must.Do(store.Create(ctx, s, template("a")))(t)
 	must.Hold(t, regexp.MustCompile(`^[a-z0-9]{12}$`).MatchString(a.ID) && time.Since(a.Created) <= time.Minute, "made", a.Head)
-	_, err := store.Create(ctx, s, template("a"))
-	expectRefusal(t, err, `the name "a" is taken`)
+	expectRefusal(t, must.Err(store.Create(ctx, s, template("a"))), `the name "a" is taken`)
 	b := must.Do(store.Create(ctx, s, template("b")))(t)
-	_, err = s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "a"; return nil })
-	expectRefusal(t, err, `the name "a" is taken`)
+	expectRefusal(t, must.Err(s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "a"; return nil })), `the name "a" is taken`)
 	renamed := must.Do(s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "c"; return nil }))(t)
 	must.Hold(t, renamed.Name == "c" && renamed.ID == b.ID, "renamed", renamed.Head)
 	must.Do(store.Create(ctx, s, template("b")))(t) // its name is free again
@@ -82,15 +82,19 @@ func TestTemplates(t *testing.T) {
 	must.Hold(t, got.Image == "builtin/echo" && got.Env["A"] == "1", "read", got)
 	withUnknownAuth := template("d")
 	withUnknownAuth.Registry = "nothing"
-	_, err = store.Create(ctx, s, withUnknownAuth)
-	expectRefusal(t, err, `registry auth "nothing" does not exist`)
+	expectRefusal(t, must.Err(store.Create(ctx, s, withUnknownAuth)), `registry auth "nothing" does not exist`)
 
 	must.Succeed(t, store.Delete[store.Template](ctx, s, a.ID))
 	expectNotFound(t, store.Delete[store.Template](ctx, s, a.ID))
-	_, err = store.Get[store.Template](ctx, s, a.ID)
-	expectNotFound(t, err)
-	_, err = s.UpdateTemplate(ctx, a.ID, func(*store.Template) error { return nil })
-	expectNotFound(t, err)
+	expectNotFound(t, must.Err(store.Get[store.Template](ctx, s, a.ID)))
+	expectNotFound(t, must.Err(s.UpdateTemplate(ctx, a.ID, func(*store.Template) error { return nil })))
+}
+
+func TestLongNameOnPostgreSQL(t *testing.T) {
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t)}))(t)
+	defer db.Close()
+	s := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
+	expectRefusal(t, must.Err(store.Create(t.Context(), s, template(fmt.Sprint(rand.Perm(2000))))), "choose a shorter one")
 }
 
 // One of several concurrent creates with the same name succeeds.
