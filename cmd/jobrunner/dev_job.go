@@ -143,10 +143,11 @@ func (l *jobLoop) resubmit(ctx context.Context) {
 	l.stop, l.done = stop, make(chan struct{})
 	go func() {
 		defer close(l.done)
-		if err := l.e.awaitRollout(jobCtx); err != nil {
-			return
+		var job api.Job
+		err := l.e.awaitRollout(jobCtx)
+		if err == nil {
+			job, err = l.observer.sendOwn(func() (api.Job, error) { return l.e.submit(jobCtx, l.input) })
 		}
-		job, err := l.observer.sendOwn(func() (api.Job, error) { return l.e.submit(jobCtx, l.input) })
 		if err == nil {
 			l.out.show("JOB", "", "sent (job "+job.ID+")")
 			job, err = l.e.await(jobCtx, job, false, l.out)

@@ -219,14 +219,16 @@ runpod.serverless.start({"handler": handler})
 func TestDevWithoutItsEndpoint(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(sdkFolder(t), "handler.py")
-	handler := `import runpod
-runpod.serverless.start({"handler": lambda job: 1})
-`
+	handler := "import runpod\nrunpod.serverless.start({'handler': lambda job: 1})\n"
 	writeFile(t, file, handler)
-	s := startDev(t, file)
+	input := file + ".json"
+	writeFile(t, input, "{}")
+	s := startDev(t, file, "--input", input)
 	endpoint := regexp.MustCompile(`(http://\S+/v2/)(\S+)/runsync`).FindStringSubmatch(s.runURL())
 	resp, text, err := send(t.Context(), http.MethodDelete, endpoint[1]+"serverless/"+endpoint[2], "k", "")
 	must.Hold(t, err == nil && resp.StatusCode == http.StatusNoContent, "the deletion returned", text, err)
+	writeFile(t, input, "{ }")
+	s.waitUntil(`(?s)DEV   handler.py.json changed[^\n]*\n\S+ ERROR .*404 Not Found`)
 	for n := range 2 {
 		writeFile(t, file, handler+strings.Repeat("\n", n+1))
 		s.waitUntil(strings.Repeat(`(?s)ERROR the endpoint was deleted: restart jobrunner dev\n.*`, n+1))

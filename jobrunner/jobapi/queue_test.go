@@ -134,13 +134,10 @@ func TestRequests(t *testing.T) {
 			must.Equal[any](t, request.(map[string]any)["id"], ids[98-i], "the id of request", i)
 		}
 		last := got[99].(map[string]any)
-		if last["id"] != largeID || last["status"] != "COMPLETED" || last["output"] != nil {
-			t.Errorf("the job with the large output: %.200v", last)
-		}
+		must.Hold(t, last["id"] == largeID && last["status"] == "COMPLETED" && last["output"] == nil, "the job with the large output:", last)
 		a := d.do("GET", "/v2/ep/requests", "")
-		if status := d.status(ids[0]).raw; !strings.Contains(a.raw, status) || strings.Contains(a.raw, "planted") {
-			t.Errorf("the list does not hold the status object %s", status)
-		}
+		status := d.status(ids[0]).raw
+		must.Hold(t, strings.Contains(a.raw, status) && !strings.Contains(a.raw, "planted"), "the list lacks the status object", status)
 		d.submit(`{"input": {}}`)
 		got = list()
 		must.Hold(t, len(got) == 100 && got[99].(map[string]any)["id"] != largeID, "the oldest job is still listed")

@@ -26,9 +26,7 @@ func (d *deployment) sendText(method, path, body string) (status int, header htt
 func (d *deployment) expectStream(id, want string) {
 	d.t.Helper()
 	status, header, text := d.sendText("GET", "/v2/ep/stream/"+id, "")
-	if status != 200 || text != want || header.Get("Content-Type") != "application/json" {
-		d.t.Errorf("stream answered %d %.300s, want %s", status, text, want)
-	}
+	must.Hold(d.t, status == 200 && text == want && header.Get("Content-Type") == "application/json", "stream answered", status, text)
 }
 
 func TestStream(t *testing.T) {
@@ -131,9 +129,7 @@ func TestLiveStream(t *testing.T) {
 			t.Helper()
 			a := d.do(method, "/live/v2/ep/stream/"+id, "")
 			chunks, ok := a.body["stream"].([]any)
-			if a.status != 200 || len(a.body) != 2 || !ok {
-				t.Fatalf("stream answered %d %.300s", a.status, a.raw)
-			}
+			must.Hold(t, a.status == 200 && len(a.body) == 2 && ok, "stream answered", a.status, a.raw)
 			return a.body["status"].(string), chunks
 		}
 		id := d.submit(`{"input": {}}`)
