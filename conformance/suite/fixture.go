@@ -145,12 +145,19 @@ func (c *C) NewVolume(version string, size int, members ...M) *Answer {
 }
 
 // DataCenters returns the ids of the target's data centers. The target must have at least one. Version 1
-// doesn't list them, so a common id stands for them.
+// doesn't list them, so a common id stands for them. Those without network volumes come last.
 func (c *C) DataCenters() (ids []string) {
 	if !c.Target.HasV2() {
 		return []string{"EU-RO-1"}
 	}
-	c.Given("VER-40", func() { ids = c.CatalogIDs("datacenters") })
+	var a *Answer
+	c.Given("VER-40", func() { a = c.catalogList("datacenters") })
+	ids = a.IDs("datacenters")
+	for _, center := range a.Objects() {
+		if types, shown := center["networkVolumeTypes"].([]any); shown && len(types) == 0 {
+			ids = append(slices.DeleteFunc(ids, func(id string) bool { return id == idOf(center) }), idOf(center))
+		}
+	}
 	c.SkipIf(len(ids) == 0, "the deployment has no data centers")
 	return ids
 }
@@ -230,11 +237,12 @@ func (c *C) Catalog(kind string) []string {
 }
 
 // CatalogIDs expects a list in the catalog of version 2, and returns its ids.
-func (c *C) CatalogIDs(kind string) []string {
+func (c *C) CatalogIDs(kind string) []string { return c.catalogList(kind).IDs(kind) }
+
+func (c *C) catalogList(kind string) *Answer {
 	a := c.V2("GET", "/catalog/"+kind, nil).Is(200)
-	ids, items := a.IDs(kind), env.ItemsIn(a.json)
-	a.Expect(len(ids) > 0 || items != nil && len(items) == 0, "a list of items with ids")
-	return ids
+	items := env.ItemsIn(a.json)
+	return a.Expect(len(a.IDs(kind)) > 0 || items != nil && len(items) == 0, "a list of items with ids")
 }
 
 // GPUs returns at most n GPU types: first from --endpoint-body, then from the catalog, or else common ones.
