@@ -83,9 +83,9 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 }
 
 func TestEmptyKeyIsUnknown(t *testing.T) {
-	for _, key := range []string{"", "x"} {
-		caller, err := apikey.New("").Authorize(requestWith(key))
-		must.Hold(t, errors.Is(err, apikey.ErrUnknown), "the key", key, "must be unknown, got", caller, err)
+	for _, header := range []string{"", "Bearer ", "Bearer x"} {
+		caller, err := apikey.New("").Authorize(&http.Request{Header: http.Header{"Authorization": {header}}})
+		must.Hold(t, errors.Is(err, apikey.ErrUnknown), "the key in", header, "must be unknown, got", caller, err)
 	}
 }
 
