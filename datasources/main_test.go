@@ -26,7 +26,6 @@ func read(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]
 	return tfdrive.Do(p.Data(typeName, config))(t)
 }
 
-// expectErrors expects these texts in the errors of a data source.
 func expectErrors(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any, texts ...string) {
 	t.Helper()
 	must.ErrorContains(t, tfdrive.Err(p.Data(typeName, config)), texts...)

@@ -121,7 +121,6 @@ func TestUnreachableWorkerIsKilled(t *testing.T) {
 	awaitReason(d, id, "can't reach it at 224.0.0.1:", 30*time.Second)
 }
 
-// A worker that isn't ready has a reason.
 func TestUnreadyWorkerHasAReason(t *testing.T) {
 	d, programs, id := deployBalanced(t, func(http.ResponseWriter, *http.Request) {})
 	programs.unhealthy.Store(true)

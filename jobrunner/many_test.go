@@ -62,7 +62,6 @@ func BenchmarkManyEndpoints(b *testing.B) {
 	}
 }
 
-// processorTime returns the user and system time of the process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -197,7 +197,6 @@ func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 	return map[string]string{"job_id": job.ID, "build_id": "b1"}
 }
 
-// Every data source has an example, which its page shows.
 func TestEveryDataSourceHasAnExample(t *testing.T) {
 	clearVariables(t)
 	for name := range start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"}).DataSchemas() {

@@ -106,7 +106,6 @@ func secretValue(ty tftypes.Type, secret string) any {
 	return nil
 }
 
-// brokenValues returns values of a type that a rule may reject.
 func brokenValues(ty tftypes.Type) []any {
 	switch {
 	case ty.Equal(tftypes.String):
@@ -125,7 +124,6 @@ func brokenValues(ty tftypes.Type) []any {
 	return nil
 }
 
-// brokenSecrets returns secrets that a rule may reject.
 func brokenSecrets(ty tftypes.Type) (out []any) {
 	for _, secret := range []string{planted, planted + "\x00", "'" + planted, planted + "\n" + planted, `{"` + planted + `":`} {
 		out = append(out, secretValue(ty, secret))

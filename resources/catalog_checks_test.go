@@ -336,7 +336,6 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 	expect(capped, map[string]any{"name": "another", "max_hourly_cost": 10}, "update", "")
 }
 
-// A data center that the catalog lacks is reported once.
 func TestUnknownDataCenterIsReportedOnce(t *testing.T) {
 	d := acctest.DeployCatalog(t, labCatalog)
 	p := drive(t, d, api.V2)

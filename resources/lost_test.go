@@ -298,7 +298,6 @@ func newAlteringProxy(t *testing.T, d *acctest.Deployment) *alteringProxy {
 	return l
 }
 
-// differentValue returns another value of the same type.
 func differentValue(v any) any {
 	switch v := v.(type) {
 	case string:

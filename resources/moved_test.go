@@ -78,7 +78,6 @@ type movedCase struct {
 	action        string                                           // of the first plan; "" means "no-op"
 }
 
-// movedCases returns a case for each type of each source provider.
 func movedCases() []movedCase {
 	noReferences := func(config map[string]any) func(map[string]string) map[string]any {
 		return func(map[string]string) map[string]any { return config }

@@ -154,11 +154,8 @@ func TestTemplateRules(t *testing.T) {
 		{mount(0, "/a"), "mounts.persistent.size", "Invalid mounts.persistent.size: expected at least 1, got 0."},
 		{mount(10, "data"), "mounts.persistent.path", "expected an absolute path"},
 		{map[string]any{"ports": []any{"80"}}, "ports.*", "expected <port>/<http|tcp>"},
-		{map[string]any{"ports": []any{"0/tcp"}}, "ports.*", "1 to 65535"},
 		{map[string]any{"ports": []any{"65536/tcp"}}, "ports.*", "1 to 65535"},
 		{map[string]any{"ports": []any{"80/udp"}}, "ports.*", "expected <port>/<http|tcp>"},
-		{map[string]any{"ports": []any{"080/http"}}, "ports.*", "1 to 65535"},
-		{map[string]any{"ports": []any{"-1/http"}}, "ports.*", "1 to 65535"},
 		{map[string]any{"ports": []any{"80/http/x"}}, "ports.*", "expected <port>/<http|tcp>"},
 	}
 	byVersion := map[api.Version][]rejection{

@@ -30,7 +30,6 @@ func waitFor(condition map[string]any, timeout string) map[string]any {
 	return map[string]any{"wait_for": condition, "timeouts": map[string]any{"create": timeout, "update": timeout}}
 }
 
-// The apply of a pod returns when the pod runs.
 func TestPodWaitsUntilItRuns(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		config := cpuPod(waitFor(map[string]any{"running": true}, "5m"))

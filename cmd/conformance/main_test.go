@@ -345,7 +345,6 @@ func TestDefer(t *testing.T) {
 	must.Contain(t, runExpecting(t, cmd, 2), "nothing was judged; 1 deferred", "storing the deferred cases")
 }
 
-// list --json prints each clause as JSON.
 func TestListJSON(t *testing.T) {
 	var c struct{ ID, Level, Statement, Source, Link string }
 	text := runExpecting(t, command(t, "list", "--json", "--select=JOB-17"), 0)

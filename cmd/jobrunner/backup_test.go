@@ -154,7 +154,6 @@ func TestBackupOfPostgres(t *testing.T) {
 	serve(t, append(env, "GPUCLOUD_ENGINE="+target.String()), "--data="+t.TempDir(), "--limits=off").expectCompletion(endpoint, jobs)
 }
 
-// An interrupted backup leaves nothing.
 func TestInterruptedBackup(t *testing.T) {
 	t.Parallel()
 	data, target := t.TempDir(), t.TempDir()

@@ -129,7 +129,6 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 	}
 }
 
-// doctor works while a deployment runs.
 func TestDoctorBesideADeployment(t *testing.T) {
 	acctest.LeaveToCI(t, "TestDoctor covers the checks")
 	t.Parallel()

@@ -38,7 +38,17 @@ func testKubernetesConforms(t *testing.T) {
 	}
 	k := containers.StartKubernetes(t)
 	attempts := k.NewGateway(t)
-	attempts.Forward(startAttemptCounter(t))
+	var mu sync.Mutex
+	counts := map[string]int{} // of requests with the same id
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, _ := io.ReadAll(r.Body) // a truncated id is another id
+		mu.Lock()
+		defer mu.Unlock()
+		counts[string(id)]++
+		fmt.Fprint(w, counts[string(id)])
+	}))
+	t.Cleanup(server.Close)
+	attempts.Forward(strings.TrimPrefix(server.URL, "http://"))
 	buildImage(t, k, conformsImage, "conforms", map[string]string{"/worker/attempts": attempts.URL})
 	host, _, err := net.SplitHostPort(strings.TrimPrefix(attempts.URL, "http://"))
 	must.Succeed(t, err)
@@ -110,19 +120,4 @@ func (s *conformance) expectVerdict(result report.Result) {
 	default:
 		s.t.Errorf("%s", report.Text(result))
 	}
-}
-
-// startAttemptCounter starts a server that answers how many requests with the same id it has received.
-func startAttemptCounter(t *testing.T) (address string) {
-	var mu sync.Mutex
-	counts := map[string]int{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, _ := io.ReadAll(r.Body) // a truncated id is another id
-		mu.Lock()
-		defer mu.Unlock()
-		counts[string(id)]++
-		fmt.Fprint(w, counts[string(id)])
-	}))
-	t.Cleanup(server.Close)
-	return strings.TrimPrefix(server.URL, "http://")
 }

@@ -184,7 +184,6 @@ func writeFile(t testing.TB, file, text string) {
 	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
-// execute runs the program to its end.
 func execute(t *testing.T, env []string, stdin string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)

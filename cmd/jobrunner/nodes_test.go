@@ -184,7 +184,6 @@ func (c *nodes) awaitAll(endpoint string, outputs map[string]string) jobCounts {
 	return counts
 }
 
-// jobCounts has numbers of outcomes of acknowledged jobs.
 type jobCounts struct {
 	acknowledged, completed int
 	retried                 int         // jobs that ran again, because their node or worker died

@@ -74,7 +74,6 @@ func startProcessPods(t *testing.T, args ...string) *testDeployment {
 	return h
 }
 
-// preparePods writes the pods' programs and the configuration.
 func preparePods(t *testing.T) *testDeployment {
 	t.Helper()
 	h := &testDeployment{home: t.TempDir(), dir: t.TempDir()}
@@ -132,12 +131,10 @@ func (h *testDeployment) performAction(id, action string) {
 	h.call(http.MethodPost, "/v2/pods/"+id+"/action", `{"action":"`+action+`"}`, nil)
 }
 
-// volumeOf returns the folder of a pod's volume.
 func (h *testDeployment) volumeOf(id string) string {
 	return filepath.Join(h.home, "data", "pods", id, "volume")
 }
 
-// recordedStarts returns the starts that a pod's volume records.
 func (h *testDeployment) recordedStarts(id string) []string {
 	text, _ := os.ReadFile(filepath.Join(h.volumeOf(id), "starts")) // may not exist yet
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })

@@ -162,12 +162,8 @@ func testRealContainer(t *testing.T, e *containers.Engine) {
 		"TOKEN": "planted-token", "EMPTY": "", "QUOTED": `"a 'b" $HOME #c\n`, "SINGLE": `'x'`, "SPACES": "  both sides  ", "HASH": "# no comment",
 		"LINES": "first\nplanted-second\n", "UMLAUT": "ü→🙂", "PATH": "/usr/bin:/bin:/theirs", "EQUALS": "a=b=c", "TAB": "\ttab",
 	}
-	var names []string
-	for name := range env {
-		names = append(names, name)
-	}
 	members := must.Do(json.Marshal(env))(t)
-	input := must.Do(json.Marshal(map[string]any{"name": "one", "env": names}))(t)
+	input := must.Do(json.Marshal(map[string]any{"name": "one", "env": slices.Collect(maps.Keys(env))}))(t)
 	stopRecording := recordCommandLines("planted-token", "planted-second")
 	c.createEndpointOf(handlerImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
 	firstAnswer := c.awaitCompletion(c.submit(string(input)))

@@ -108,7 +108,6 @@ func (p *process) call(method, path, body string, into any) {
 	must.Succeed(p.t, p.tryCall(method, path, body, into))
 }
 
-// tryCall is call for a request that may fail.
 func (p *process) tryCall(method, path, body string, into any) error {
 	resp, text, err := send(p.t.Context(), method, p.url+path, "k", body)
 	if err != nil {

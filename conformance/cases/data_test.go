@@ -32,7 +32,6 @@ func TestGenerator(t *testing.T) {
 	}
 }
 
-// All generated numbers can be represented by doubles.
 func TestGeneratedNumbersAreDoubles(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(1, 0))}
 	list := g.allValues()["numbers"].([]any)
@@ -44,7 +43,6 @@ func TestGeneratedNumbersAreDoubles(t *testing.T) {
 	}
 }
 
-// An input has exactly the requested size.
 func TestInputSize(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(1, 0))}
 	for _, size := range []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 1 << 20} {

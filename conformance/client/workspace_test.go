@@ -191,7 +191,6 @@ func TestWorkspaceHasAHome(t *testing.T) {
 	}
 }
 
-// Directories that a client made read-only are removed, too.
 func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
 	w := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	deep := filepath.Join(w.home, "go-mod", "cache")

@@ -95,7 +95,6 @@ func TestFailureScriptOfWatchedExchange(t *testing.T) {
 	}
 }
 
-// The report counts the requests and jobs of reruns separately.
 func TestRerunsAreCountedSeparately(t *testing.T) {
 	var arrived atomic.Int64
 	target := startDeployment(t, func(h http.Handler) http.Handler {

@@ -74,7 +74,6 @@ func TestClausesAndCases(t *testing.T) {
 	must.Hold(t, len(missing) == 0, "clauses with neither a case nor a reason why not:", strings.Join(missing, " "))
 }
 
-// Every MUST has a mutant that it must detect.
 func TestMustsHaveMutants(t *testing.T) {
 	for _, c := range clauses.All() {
 		must.Hold(t, c.Level != suite.Must || c.Untestable != "" || len(conformance.Mutants(c.ID)) != 0, c.ID, "has no mutant")

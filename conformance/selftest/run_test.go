@@ -99,7 +99,6 @@ func TestTargetIsDown(t *testing.T) {
 	}
 }
 
-// No report contains a secret.
 func TestReportHasNoSecret(t *testing.T) {
 	// Most cases fail, so the report has many answers.
 	target := startDeployment(t, intercept(pathHas("/status/"), func(w http.ResponseWriter, r *http.Request) {

@@ -34,7 +34,6 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	fmt.Fprintf(w, `{"status": "there", "id": "thing-number-%03d", "gpu": {"id": "L40S"}}`, r.count)
 }
 
-// takeRequests returns the requests since the last call.
 func (r *recorder) takeRequests() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -125,7 +125,6 @@ func TestInvalidLists(t *testing.T) {
 	}
 }
 
-// A response about another object is rejected, whatever was asked.
 func TestResponseAboutAnotherObject(t *testing.T) {
 	const body = `{"id":"b","name":"m","size":10,"status":"COMPLETED"}`
 	calls := map[string]func(context.Context, *api.Client) error{

@@ -131,7 +131,6 @@ func TestErrorOfAnAmbiguousCreate(t *testing.T) {
 	must.Hold(t, !strings.Contains(err.Error(), "look before"), "nothing was sent, and the error says to look:", err)
 }
 
-// An error says whether the request changed anything.
 func TestErrorsSayWhatChanged(t *testing.T) {
 	const changedNothing, notDeleted, mayRepeat = "This request changed nothing.", "This object was not deleted.", "doing it again does no harm"
 	for name, c := range map[string]struct {

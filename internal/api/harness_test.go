@@ -96,7 +96,6 @@ func deployPiped(t *testing.T, version api.Version, answers ...http.HandlerFunc)
 	return pipe(t, d, api.Settings{Version: version}), d
 }
 
-// runInBubble runs a subtest inside a synctest bubble.
 func runInBubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })

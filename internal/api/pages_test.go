@@ -239,7 +239,6 @@ func TestChangesBetweenPages(t *testing.T) {
 	})
 }
 
-// Other lists have pages, too.
 func TestPagesOfOtherLists(t *testing.T) {
 	for name, c := range map[string]struct {
 		member string

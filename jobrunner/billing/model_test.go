@@ -222,7 +222,6 @@ func (h *history) resume(t *rapid.T, v *interval) {
 	}
 }
 
-// lastCheckpoint returns the time of a resource's last checkpoint.
 func (h *history) lastCheckpoint(t *rapid.T, v *interval) (until int64) {
 	err := h.db.Read(h.ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT max(until) FROM billing_spans WHERE kind = ? AND resource = ? AND started = ?", string(v.Kind), v.ID, v.start).Scan(&until)

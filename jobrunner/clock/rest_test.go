@@ -25,7 +25,6 @@ func TestAdvanceIgnoresPermanentCalls(t *testing.T) {
 	}
 }
 
-// A process isn't at rest while a goroutine runs.
 func TestRunningGoroutineIsNotAtRest(t *testing.T) {
 	var stop atomic.Bool
 	defer stop.Store(true)

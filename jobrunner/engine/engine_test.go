@@ -102,7 +102,6 @@ type tester struct {
 // noPoll is an interval of polls that is longer than every test.
 const noPoll = 1000 * 24 * time.Hour
 
-// newTester opens a database and an engine until the end of the test.
 func newTester(t *testing.T, c sqldb.Config, configure func(*engine.Config)) *tester {
 	t.Helper()
 	db := must.Do(sqldb.Open(context.Background(), c))(t)

@@ -196,7 +196,6 @@ func (l *load) awaitProgress() {
 	}
 }
 
-// awaitErrors waits until clients get errors.
 func (l *load) awaitErrors() { must.Require(l, l.failsWithin(time.Minute), "the fault has no effect") }
 
 func (l *load) failsWithin(limit time.Duration) bool {

@@ -190,7 +190,6 @@ func onFreed(a *gpu.Allocator) <-chan struct{} {
 	return freed
 }
 
-// OnFreed reports a recovered device.
 func TestRecoveredDeviceIsFreed(t *testing.T) {
 	inventory := newFakeInventory(gpu.Device{UUID: "GPU-0", TypeID: l4, Fault: "lost"})
 	a := gpu.NewAllocator(inventory)

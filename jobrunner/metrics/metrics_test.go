@@ -140,7 +140,6 @@ func TestScrape(t *testing.T) {
 	must.Succeed(t, err)
 }
 
-// The series of a deleted endpoint are dropped, and the others stay.
 func TestDeletedEndpointDropsSeries(t *testing.T) {
 	s := &source{}
 	m := newMetrics(s, t.Output())

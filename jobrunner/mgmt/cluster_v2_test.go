@@ -146,7 +146,6 @@ func TestClusterFromTemplateV2(t *testing.T) {
 	d.mustSend(204, "DELETE", "/v2/registries/"+registry, "")
 }
 
-// A cluster's pods are created together or not at all.
 func TestCreateClusterIsAtomic(t *testing.T) {
 	var s *store.Store
 	d := deploy(t, func(c *mgmt.Config) { s = c.Store })

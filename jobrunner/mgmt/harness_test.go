@@ -43,7 +43,6 @@ type reply struct {
 	text   string
 }
 
-// newConfig returns the configuration of an empty deployment.
 func newConfig(t testing.TB) mgmt.Config {
 	t.Helper()
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
@@ -100,7 +99,6 @@ func (d *deployment) sendWith(method, path string, body any, header http.Header)
 	return out
 }
 
-// mustSend sends a request that must succeed with a status.
 func (d *deployment) mustSend(status int, method, path string, body any) reply {
 	d.Helper()
 	got := d.send(method, path, body)

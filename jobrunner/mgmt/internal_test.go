@@ -78,7 +78,6 @@ func TestWireTypesMatchContract(t *testing.T) {
 	}
 }
 
-// A billing answer has all amounts that the contract lists for it.
 func TestBillingMatchesContract(t *testing.T) {
 	for _, o := range operations {
 		for _, row := range contract.FieldsOf(contract.API(o.path[1:3]), o.handle.resource, contract.Read) {

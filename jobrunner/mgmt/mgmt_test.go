@@ -276,7 +276,6 @@ func TestDocumentationPage(t *testing.T) {
 	must.Contain(t, page.text, `<a href="openapi.json">`)
 }
 
-// Each operation of the contract is served.
 func TestContractIsServed(t *testing.T) {
 	d := deploy(t)
 	for _, c := range operations {

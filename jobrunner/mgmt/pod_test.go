@@ -371,7 +371,6 @@ func TestPodBodySizeWithTemplate(t *testing.T) {
 	must.Hold(t, len(got) == 3, len(got), "pods are listed, want 3")
 }
 
-// A pod's requirements on the machine show in its answer.
 func TestPodMachineRequirements(t *testing.T) {
 	d := deploy(t)
 	got := d.mustSend(201, "POST", "/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4","count":2,"minRamPerGpu":3000,"minVcpuCountPerGpu":5000}}`)

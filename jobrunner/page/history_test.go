@@ -91,7 +91,6 @@ func TestPercentiles(t *testing.T) {
 	must.Hold(t, !slices.ContainsFunc(past.Delay.P50, func(v *int64) bool { return v != nil }) && len(past.Ended) == 0, "when all is long past", past)
 }
 
-// The history is bounded after any events.
 func TestHistoryIsBounded(t *testing.T) {
 	h, now := newTestHistory()
 	for i := range 5000 {

@@ -272,7 +272,6 @@ func TestDueCallSurvives(t *testing.T) {
 	})
 }
 
-// A client's retry of the job cancels its webhook call.
 func TestRetryCancelsTheCall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
@@ -385,7 +384,6 @@ func TestForbiddenTarget(t *testing.T) {
 	})
 }
 
-// Rows of expired jobs are deleted once their calls are done.
 func TestExpiredJobsAreDeletedAfterTheirCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return respond(500), nil }

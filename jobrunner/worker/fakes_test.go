@@ -49,7 +49,6 @@ type fake struct {
 	killed bool // also while it is being killed
 }
 
-// fakeInput is the input of a job of a simulated worker.
 type fakeInput struct {
 	Seconds float64 `json:"seconds"`
 	Crash   bool    `json:"crash"` // the worker then crashes

@@ -27,7 +27,6 @@ func bubbleWithCatalog(t *testing.T, text string, test func(f *fixture, file str
 	})
 }
 
-// A worker waits until the catalog's schedule has stock for its endpoint.
 func TestWorkersWaitForStock(t *testing.T) {
 	gpu := func(types ...string) worker.Endpoint {
 		e := echo

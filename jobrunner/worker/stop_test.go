@@ -94,7 +94,6 @@ func TestWaitForStopsOmitsFinishedJob(t *testing.T) {
 	}
 }
 
-// A worker is not killed for a job whose result is being recorded.
 func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 	runStopTest(t, time.Minute, nil, func(s *stopFixture) {
 		must.Succeed(s.t, s.worker.Report(s.t.Context(), s.job, engine.Done([]byte(`1`)), false))

@@ -126,7 +126,6 @@ func (d *deployment) getJob(id string) api.Job {
 	return must.Do(d.client.Jobs.Status(d.t.Context(), d.endpoint.ID, id))(d.t)
 }
 
-// waitForEnd waits until a job is in any final state.
 func (d *deployment) waitForEnd(id string) api.Job {
 	d.t.Helper()
 	var job api.Job

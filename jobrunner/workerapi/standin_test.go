@@ -233,7 +233,6 @@ func TestUnfitWorkerReportsItself(t *testing.T) {
 	must.Equal(t, l.answeredRequests("job-take", ""), nil, "the requests of an unfit worker for jobs")
 }
 
-// A worker requests its replacement together with its result.
 func TestWorkerRequestsItsReplacement(t *testing.T) {
 	t.Parallel()
 	for input, handler := range map[string]string{`{}`: "fresh for each", `{"op": "return", "value": {"refresh_worker": true, "a": 1}}`: "awaiting"} {

@@ -36,7 +36,6 @@ func TestProcessServesAnEndpoint(t *testing.T) {
 	must.Hold(t, h.Workers.Idle+h.Workers.Running == 1 && h.Jobs.Completed == 2 && h.Jobs.Failed == 1, "health is", h)
 }
 
-// Progress that is reported after the result changes nothing.
 func TestLateProgressChangesNothing(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
@@ -119,7 +118,6 @@ func TestPingWithoutJobsDoesNotFreeTheSlot(t *testing.T) {
 	must.Hold(t, job.WorkerID != w.id, "a worker whose handler blocks took a job")
 }
 
-// The execution time-out frees the slot, too.
 func TestTimeOutFreesTheSlot(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
@@ -154,7 +152,6 @@ func TestCrashLosesTheJob(t *testing.T) {
 	d.expectSilence(second, third)
 }
 
-// A worker that is killed loses its job, too.
 func TestKilledWorkerLosesTheJob(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
@@ -251,7 +248,6 @@ func TestBusyWorkerIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A worker that asks for its replacement is replaced after its job.
 func TestWorkerIsReplacedAfterItsJob(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "fresh for each", 1)

@@ -119,14 +119,12 @@ func TestJobFails(t *testing.T) {
 	expectIdle(t, c, id)
 }
 
-// expectIdle expects that the endpoint has no job.
 func expectIdle(t *testing.T, c *api.Client, id string) {
 	t.Helper()
 	health, err := c.Jobs.Health(t.Context(), id)
 	must.Hold(t, err == nil && health.Jobs.InQueue+health.Jobs.InProgress <= 0, "jobs are left", health.Jobs, err)
 }
 
-// If Terraform is interrupted, no job stays.
 func TestJobIsCancelledOnInterrupt(t *testing.T) {
 	p, c, id := drive(t)
 	ended := make(chan error)

@@ -333,7 +333,6 @@ func (s *subject) queueIdle(b *testing.B, n int) {
 	}
 }
 
-// measureMixed measures the clients under the additional load.
 func (s *subject) measureMixed(b *testing.B, clients []*client, perform func(*client) error) result {
 	b.Helper()
 	others, done := newClients(s, 9)

@@ -211,7 +211,6 @@ func (c *core) objects() map[string]string {
 	return out
 }
 
-// keys returns the account's SSH keys.
 func (c *core) keys() []string {
 	return must.Do(c.client().SSHKeys.Get(context.WithoutCancel(c.t.Context())))(c.t)
 }

@@ -161,7 +161,6 @@ func (c *core) apply(nodes []node) (trouble []string) {
 	return trouble
 }
 
-// applyOne plans and applies one resource.
 func (c *core) applyOne(p *process, n node, prior object, config map[string]any) (object, tfdrive.Diagnostics) {
 	if prior.tainted {
 		if diags := p.Destroy(prior.State); diags.Err() != nil {

@@ -69,7 +69,18 @@ var checks = map[string]map[string]check{
 // Each block has a check, is in one of followedDocuments, or equals a file of examples/
 // (other tests apply these).
 func TestEveryBlockHasACheck(t *testing.T) {
-	examples := exampleTexts(t)
+	examples := map[string]bool{}
+	must.Succeed(t, filepath.WalkDir(filepath.Join(root, "examples"), func(path string, entry os.DirEntry, err error) error {
+		if entry != nil && entry.Name() == ".terraform" { // left by a manual run
+			return filepath.SkipDir
+		}
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		examples[strings.TrimSpace(string(text))] = true
+		return err
+	}))
 	unused := map[string]bool{}
 	for document, languages := range checks {
 		for language := range languages {
@@ -90,24 +101,6 @@ func TestEveryBlockHasACheck(t *testing.T) {
 	for name := range unused {
 		t.Errorf("the table of checks has %s, but no such block exists", name)
 	}
-}
-
-func exampleTexts(t *testing.T) map[string]bool {
-	t.Helper()
-	texts := map[string]bool{}
-	err := filepath.WalkDir(filepath.Join(root, "examples"), func(path string, entry os.DirEntry, err error) error {
-		if entry != nil && entry.Name() == ".terraform" { // left by a manual run
-			return filepath.SkipDir
-		}
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		texts[strings.TrimSpace(string(text))] = true
-		return err
-	})
-	must.Succeed(t, err)
-	return texts
 }
 
 func runAfterInstall(s *session, b block) {

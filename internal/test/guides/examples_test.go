@@ -68,7 +68,6 @@ func TestBlueGreenFolder(t *testing.T) {
 	must.Equal(t, names, []string{"jobrunner.yaml", "main.tf", "worker.py"}, "files that the guide shows")
 }
 
-// The README lists every folder of examples/.
 func TestEveryExampleIsListed(t *testing.T) {
 	readme := string(must.ReadFile(t, filepath.Join(root, "examples/README.md")))
 	for _, e := range must.Do(os.ReadDir(filepath.Join(root, "examples")))(t) {

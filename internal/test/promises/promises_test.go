@@ -98,7 +98,6 @@ func isFalseInCI(e ast.Expr) bool {
 
 var functionsByFolder = map[string]map[string]*ast.FuncDecl{}
 
-// parse returns the functions of a folder's test files.
 func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
 	t.Helper()
 	if known, ok := functionsByFolder[folder]; ok {
@@ -116,7 +115,6 @@ func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
 	return functions
 }
 
-// skips recognizes each form of a skip.
 func TestSkipsAreFound(t *testing.T) {
 	for body, want := range map[string]bool{
 		`t.Log("x")`: false, `t.Skip("x")`: true, `if err != nil { t.Skipf("x") }`: true, `if testing.Short() { t.Skip("x") }`: true,

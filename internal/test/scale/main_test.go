@@ -159,7 +159,6 @@ func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	wirefault.Handler(handler, wirefault.Deployment{}, faults...).ServeHTTP(w, r)
 }
 
-// setFaults replaces the faults of later requests.
 func (d *deployment) setFaults(faults ...*wirefault.Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -96,7 +96,6 @@ func publish(t *testing.T, files map[string]string) Release {
 	return Release{Name: "terraform", Version: "1.2.3", module: "example.com/tool", main: "."}
 }
 
-// leftovers returns the files beside the program.
 func leftovers(t *testing.T, r Release) (left []string) {
 	t.Helper()
 	path := must.Do(r.Path())(t)

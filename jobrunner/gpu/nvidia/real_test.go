@@ -97,7 +97,6 @@ func checkPlacement(t *testing.T, inventory gpu.Inventory, r *realReport) {
 	r.add(fmt.Sprintf("worker %d, with %d of %[2]d devices in use", acquired+1, acquired), "refused: "+refusal.Error())
 }
 
-// scriptOutput is the output of testdata/cuda.py.
 type scriptOutput struct {
 	GPU, Name      string
 	Visible, Wrong int

@@ -35,7 +35,6 @@ func TestProcess(t *testing.T) {
 	must.Hold(t, p.Exit().Text == "stopped by the jobrunner" && p.Usage().Memory == 0, "exit", p.Exit().Text, "usage", p.Usage())
 }
 
-// A worker doesn't find the jobs of a killed worker in its folder.
 func TestProcessFindsNoJobsOfKilledWorker(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{sdkJobsFile, "model.bin"} {

@@ -120,7 +120,6 @@ func (s *simulatedCluster) setState(pod *core.Pod, state core.ContainerState) {
 	must.Do(s.client.core.Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
 }
 
-// objectCount returns the number of Pods and Secrets.
 func (s *simulatedCluster) objectCount() int {
 	s.t.Helper()
 	pods, err := s.client.core.Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
@@ -285,7 +284,6 @@ func TestEndWithoutAnAPIServer(t *testing.T) {
 	}
 }
 
-// Each outage of the API server is logged once.
 func TestEachOutageIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simulate(t)
@@ -382,7 +380,6 @@ func TestLogOutOfOrder(t *testing.T) {
 	must.Hold(t, err == nil && len(got.marks) == 2, err, "lines", got)
 }
 
-// The guide grants exactly the permissions that are used.
 func TestGuideGrantsUsedPermissions(t *testing.T) {
 	yes := true
 	self := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "self", Namespace: "gpucloud", OwnerReferences: []meta.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "set", Controller: &yes}}}}

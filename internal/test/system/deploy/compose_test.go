@@ -14,7 +14,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// loadCompose loads compose.yaml as Compose does.
 func loadCompose(t *testing.T, env types.Mapping) (*types.Project, error) {
 	t.Helper()
 	folder := must.Do(filepath.Abs(filepath.Join(root, "deploy/compose")))(t)

@@ -264,7 +264,6 @@ func TestChartRights(t *testing.T) {
 	must.Hold(t, !strings.Contains(text, "rbac.authorization.k8s.io") && !strings.Contains(text, "automountServiceAccountToken: true"), "the chart grants unused rights:", text)
 }
 
-// The guide's values render.
 func TestGuideValues(t *testing.T) {
 	found := regexp.MustCompile("(?s)```yaml\n# values.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/operate.md"))
 	must.Require(t, found != nil, "docs/guides/operate.md has no values.yaml")

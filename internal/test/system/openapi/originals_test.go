@@ -60,7 +60,6 @@ func factsOf(list []operation) operationFacts {
 	return out
 }
 
-// noteObject adds the facts of each member of a body.
 func noteObject(facts map[string]string, object string, s schemas) {
 	s.walk(nil, "", 0, func(path []string, s schemas) {
 		noteValue(facts, object+" "+strings.ReplaceAll(jsonPath(path), ".0", "[]"), s)

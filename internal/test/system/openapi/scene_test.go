@@ -198,7 +198,6 @@ func (s *scene) create(t *testing.T, path, body string) string {
 	return response.ID
 }
 
-// awaitRunning waits until a pod runs.
 func (s *scene) awaitRunning(t *testing.T, id string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {

@@ -67,7 +67,6 @@ func complaint(a answer) string {
 	return exampleValues.ReplaceAllString(text, "*")
 }
 
-// Each line of the tables has a reason.
 func TestServedDifferencesHaveReasons(t *testing.T) {
 	for _, a := range slices.Concat(readAccepted(t, servedTable), readAccepted(t, originalsTable)) {
 		must.Hold(t, a.topic != "", "a line has no reason:", a.what)

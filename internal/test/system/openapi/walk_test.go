@@ -259,7 +259,6 @@ func (w *walker) objectOperation(method, collection string) *operation {
 	return &w.all[i]
 }
 
-// sendJudged sends a request unchanged and judges the response.
 func (w *walker) sendJudged(r request) answer {
 	w.Helper()
 	a := w.send(w.T, r)
@@ -352,7 +351,6 @@ func (w *walker) sendWithEachKey(valid request) {
 	}
 }
 
-// parameter formats a value for a query or header.
 func parameter(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:

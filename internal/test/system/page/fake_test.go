@@ -235,7 +235,6 @@ func ask(p *page.Page, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// emit changes the counts and notifies the page.
 func (b *busyMachine) emit(p *page.Page, e engine.Event) {
 	b.mu.Lock()
 	c := b.counts[e.Endpoint]

@@ -71,7 +71,6 @@ func (d *deployment) submitJob(endpoint, input string) string {
 	return must.Do(d.Jobs.Run(d.t.Context(), endpoint, api.Submission{Input: json.RawMessage(input)}))(d.t).ID
 }
 
-// createBatch creates a draft with a request per input.
 func (d *deployment) createBatch(endpoint, name string, inputs ...string) string {
 	d.t.Helper()
 	requests := make([]json.RawMessage, len(inputs))
@@ -332,7 +331,6 @@ func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
 	must.Hold(t, got.UUID == "GPU-0" && got.Owner == "w1sdxl-run", "the device of a running worker is", got)
 }
 
-// A sign-out aborts the snapshot that is in flight.
 func TestSignOutAbortsTheSnapshot(t *testing.T) {
 	_, p := newBusyPage(t)
 	local := page.RejectOtherHosts(false, p)
