@@ -119,16 +119,16 @@ func TestBatchAcrossNodes(t *testing.T) {
 		t.Helper()
 		for i, p := range c.processes {
 			states, seenIDs := map[string]int{}, map[string]bool{}
-			err := p.client("k").Jobs.BatchRequests(t.Context(), endpoint, b.ID, func(r api.BatchRequest) error {
+			must.Succeed(t, p.client("k").Jobs.BatchRequests(t.Context(), endpoint, b.ID, func(r api.BatchRequest) error {
 				must.Hold(t, !seenIDs[r.ID] && want[r.ID] != "" && (r.Status != "COMPLETED" || string(r.Output) == want[r.ID]), "node", i, "has the request", r, want[r.ID])
 				seenIDs[r.ID] = true
 				states[r.Status]++
 				return nil
-			})
+			}))
 			got, err := p.client("k").Jobs.Batch(t.Context(), endpoint, b.ID)
 			must.Hold(t, err == nil && fmt.Sprint(got) == fmt.Sprint(b), "node", i, "has the batch", got, err, "want", b)
-			must.Hold(t, err == nil && len(seenIDs) == n && states["COMPLETED"] == b.Completed && states["COMPLETED"]+states["CANCELLED"] == n &&
-				b.InProgress+b.Failed == 0 && b.Total == n, "node", i, "has", len(seenIDs), "requests, by state", states, err, "the batch is", b)
+			must.Hold(t, len(seenIDs) == n && states["COMPLETED"] == b.Completed && states["COMPLETED"]+states["CANCELLED"] == n &&
+				b.InProgress+b.Failed == 0 && b.Total == n, "node", i, "has", len(seenIDs), "requests, by state", states, "the batch is", b)
 		}
 	}
 

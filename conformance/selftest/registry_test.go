@@ -83,7 +83,7 @@ func TestMustsHaveMutants(t *testing.T) {
 func TestSelection(t *testing.T) {
 	for patterns, want := range map[string]string{
 		"JOB-01": "JOB-01", "JOB-0[12],SUB-01": "JOB-01 JOB-02 SUB-01", "vol,V": "", "R,!MUST": "R-02 R-07 R-08 R-09", "": "all", "!UNSPEC,!MUST,!SHOULD": "JOB-10",
-		" !UNSPEC, !MUST, !SHOULD": "JOB-10", "JOB-99": "", "JOB,!JOB": "",
+		"!UNSPEC, !MUST , !SHOULD": "JOB-10", "JOB-99": "", "JOB,!JOB": "",
 	} {
 		var list []string
 		if patterns != "" {

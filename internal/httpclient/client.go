@@ -141,7 +141,7 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 	transport := loggingTransport{Client: c, call: call, body: body, try: &r.tries}
 	client := http.Client{Transport: transport, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect}
 	policy := retryPolicy{
-		caller: ctx, idempotent: idempotent[call.Method], neverAnswered: !c.Answered() && !(call.Untracked && c.untrackedAnswered.Load()),
+		caller: ctx, idempotent: idempotent[call.Method], neverAnswered: !c.Answered() && (!call.Untracked || !c.untrackedAnswered.Load()),
 		isRecent: func() bool { return c.RecentCreates.isNamed(call.URL, string(body)) },
 	}
 	failedBetweenTries := false
