@@ -6,7 +6,7 @@
 //
 //	{"point": "retry-any-state"}                          a place in the code, see On
 //	{"value": "engine.asyncRetention", "is": 1860000000000} a limit or default, see Value
-//	{"sql": "kind = ?", "is": "(kind = ? OR 1 = 1)"}      a part of SQL statements; with "in": "…", only of those that contain that text, see SQL
+//	{"sql": "kind = ?", "is": "(kind = ? OR 1 = 1)"}      a part of SQL statements; with "in": "…", only of statements that contain that text, see SQL
 //	{"row": "v1 networkVolume size", "is": {"Min": 0}}     facts of a row of the contract, see Row
 //	{"data": "submission.input", "as": "double"}          JSON that is stored in another encoding, see Data and wirefault/recode.go
 //	{"wire": {...}}                                       an edit of requests or answers, see package wirefault
