@@ -184,12 +184,13 @@ func (j *Jobs) URLs(endpointID string) RequestURLs {
 	}
 }
 
-// Pauses of Poll, and time-outs of the requests about a job that is no longer awaited.
 const (
-	firstPoll   = 250 * time.Millisecond
-	longestPoll = 5 * time.Second
-	cancelTime  = 10 * time.Second
-	reasonTime  = 3 * time.Second
+	firstPoll   = 250 * time.Millisecond // the first pause of Poll
+	longestPoll = 5 * time.Second        // the longest pause of Poll
+
+	// When Await gives up, it cancels the job and reads why no worker took it, within these times.
+	cancelTime = 10 * time.Second
+	reasonTime = 3 * time.Second
 )
 
 // JobError reports a job that didn't complete.

@@ -52,9 +52,9 @@ func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Du
 
 // answerWhenEnded responds with a job once it has ended or the wait is over, and stops the watch. submitted is the job if
 // this request submitted it, otherwise empty. If this process records the result, the watch delivers it without a
-// read. If the database isn't available at the end, the response shows the job as last read. If there is no memory
-// for the output of a submitted job, the response shows an unfinished job: with an error the client wouldn't learn
-// the job's id, and would lose the result. A client that disconnects doesn't affect the job.
+// read. If the database becomes unavailable, the response shows the job's last known state. If memory for the output
+// of a submitted job isn't available, the response shows the job as IN_PROGRESS: an error wouldn't contain the job's
+// id, so the client couldn't fetch the result later. A client that disconnects doesn't affect the job.
 func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, submitted engine.Job, watch *engine.Watch) error {
 	job := submitted
 	stale := job.ID == "" // the job was never read, or has changed since

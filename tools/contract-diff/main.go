@@ -84,7 +84,7 @@ type audience int
 const (
 	clients     audience = iota // clients of RunPod that follow the jobrunner's document
 	deployments                 // jobrunners whose clients follow RunPod's document
-	nobody
+	noAudience
 )
 
 var groups = []struct {
@@ -94,7 +94,7 @@ var groups = []struct {
 }{
 	{clients, "Breaks clients that follow our document, such as the provider", true},
 	{deployments, "Breaks deployments: clients that follow RunPod's document need this, but the jobrunner lacks it (shown as changes from RunPod's document to ours)", true},
-	{nobody, "Breaks nobody", false},
+	{noAudience, "Breaks neither clients nor deployments", false},
 }
 
 // changes compares two documents in both directions: an incompatible change from ours to
@@ -108,14 +108,14 @@ func changes(ours, theirs string) (map[audience]map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := map[audience]map[string]bool{clients: {}, deployments: {}, nobody: {}}
+	found := map[audience]map[string]bool{clients: {}, deployments: {}, noAudience: {}}
 	for _, c := range backward {
 		if c.IsBreaking() {
 			found[deployments][line(c)] = true
 		}
 	}
 	for _, c := range forward {
-		group := nobody
+		group := noAudience
 		if c.IsBreaking() {
 			group = clients
 		}

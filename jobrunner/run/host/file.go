@@ -197,7 +197,7 @@ func (l *localSettings) check(r *rule, folder string) error {
 	}
 	l.Dir.Value = absolute(folder, l.Dir.Value)
 	if info, err := os.Stat(l.Dir.Value); err != nil || !info.IsDir() {
-		return configErrorf(l.Dir.Line, "there is no folder %s: expected a folder of this machine, relative to the folder of this file", l.Dir.Value)
+		return configErrorf(l.Dir.Line, "%s isn't a folder of this machine: create it, or correct dir, which is relative to the folder of this file", l.Dir.Value)
 	}
 	if slices.ContainsFunc(slices.Collect(maps.Values(l.Env)), scalar.Missing) {
 		return configErrorf(r.line, "invalid value in the rule for %s: expected a string, got nothing; write '' for an empty one", r.text)

@@ -90,7 +90,7 @@ func TestInvalidFiles(t *testing.T) {
 		"no command":        {"rules:\n  - image: a/b\n    process: {}\n", "2", "add run:"},
 		"no such program":   {"rules:\n  - image: a/b\n    process:\n      run: [nosuchcommand-at-all]\n", "4", "no program"},
 		"no such file":      {"rules:\n  - image: a/b\n    process:\n      run: [./nosuch]\n", "4", "nosuch"},
-		"no such folder":    {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      dir: nosuch\n", "5", "no folder"},
+		"no such folder":    {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      dir: nosuch\n", "5", "nosuch isn't a folder"},
 		"template":          {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      template: all\n", "5", `invalid template "all": expected "args"`},
 		"env: a name":       {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      env:\n        A-B: x\n", "6", "invalid environment variable name"},
 		"env: reserved":     {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      env:\n        RUNPOD_WEBHOOK_GET_JOB: x\n", "6", "sets it"},
