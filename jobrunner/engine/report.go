@@ -106,9 +106,9 @@ func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, erro
 // calls recorded with the result of the report, perhaps later and from another goroutine.
 func (e *Engine) ReportAndTake(ctx context.Context, ref Ref, r Report, next Take, recorded func(Directive, error)) []Taken {
 	p := e.report(ctx, ref, r, &next)
-	if len(p.next) == 0 || e.store == nil {
+	if e.store == nil {
 		recorded(p.result())
-	} else {
+	} else { // a worker that waited for the commit of its report would miss the jobs that arrive meanwhile
 		go func() { recorded(p.result()) }()
 	}
 	jobs, err := e.loadInputs(ctx, p.next)
