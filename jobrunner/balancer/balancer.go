@@ -54,6 +54,7 @@ type balancer struct {
 func New(c Config) http.Handler {
 	b := &balancer{Config: c}
 	transport := &http.Transport{
+		DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		// net/http may retry a request on a reused connection.
 		DisableKeepAlives:     true,
 		ResponseHeaderTimeout: responseTimeout,
@@ -150,6 +151,7 @@ func rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.Path, p.Out.URL.RawPath, p.Out.URL.RawQuery = t.path, t.rawPath, p.In.URL.RawQuery
 	p.Out.Host = p.In.Host
 	p.Out.Header.Del("Authorization")
+	p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"] // SetXForwarded appends to it
 	p.SetXForwarded()
 	if httpanswer.UsesTLS(p.In) {
 		p.Out.Header.Set("X-Forwarded-Proto", "https")
@@ -166,11 +168,18 @@ func (b *balancer) answerError(w http.ResponseWriter, r *http.Request, err error
 		abortConnection()
 	}
 	b.Logger.WarnContext(r.Context(), "a worker did not answer a request", "path", r.URL.Path, "error", err)
-	if netErr, ok := errors.AsType[net.Error](err); ok && netErr.Timeout() {
+	netErr, _ := errors.AsType[net.Error](err)
+	dialErr, _ := errors.AsType[*net.OpError](err)
+	switch {
+	case errors.Is(err, httplimit.ErrSlowBody):
+		refuse(w, http.StatusRequestTimeout, "%s", err)
+	case dialErr != nil && dialErr.Op == "dial":
+		refuse(w, http.StatusBadGateway, "the worker can't be reached: its log may say why. The request was not sent")
+	case netErr != nil && netErr.Timeout():
 		refuse(w, statusTimeout, "the worker did not begin to answer within %s", responseTimeout)
-		return
+	default:
+		refuse(w, http.StatusBadGateway, "the worker broke off before it answered: its log may say why. The request was sent once")
 	}
-	refuse(w, http.StatusBadGateway, "the worker broke off before it answered: its log may say why. The request was sent once")
 }
 
 // abortConnection closes the connection of a client that is gone. If the handler just

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
 const key = "key-of-the-deployment"
@@ -79,7 +81,7 @@ func TestARequestReachesTheWorkerAsItIs(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("X-Mine", "yes")
 		w.WriteHeader(http.StatusTeapot)
-		fmt.Fprintf(w, "%s %s %s|%s|%s|%s", r.Method, r.URL.EscapedPath(), r.URL.RawQuery, body, r.Header.Get("Authorization"), r.Header.Get("X-Forwarded-Proto"))
+		fmt.Fprintf(w, "%s %s %s|%s|%s|%s", r.Method, r.URL.EscapedPath(), r.URL.RawQuery, body, r.Header.Get("Authorization"), r.Header.Get("X-Forwarded-Proto")+" for "+r.Header.Get("X-Forwarded-For"))
 	})
 	for path, want := range map[string]string{
 		"/a%2Fb/c?x=1;2&y=%&a": "PUT /a%2Fb/c x=1;2&y=%&a|hello||http",
@@ -88,10 +90,10 @@ func TestARequestReachesTheWorkerAsItIs(t *testing.T) {
 		"/ping/worker-1":       "PUT /ping/worker-1 |hello||http",
 	} {
 		resp, got := do(t, "PUT", base+path, strings.NewReader("hello"))
-		must.Hold(t, got == want && resp.StatusCode == http.StatusTeapot && resp.Header.Get("X-Mine") == "yes", path, "got", resp.StatusCode, got, "want 418 and", want)
+		must.Hold(t, got == want+" for 127.0.0.1" && resp.StatusCode == http.StatusTeapot && resp.Header.Get("X-Mine") == "yes", path, "got", resp.StatusCode, got, "want 418 and", want)
 	}
-	_, got := do(t, "GET", base, nil, "X-Forwarded-Proto", "https")
-	must.Hold(t, strings.HasSuffix(got, "|https"), "behind a proxy with TLS:", got)
+	_, got := do(t, "GET", base, nil, "X-Forwarded-Proto", "https", "X-Forwarded-For", "192.0.2.1")
+	must.Hold(t, strings.HasSuffix(got, "|https for 192.0.2.1, 127.0.0.1"), "behind a proxy with TLS:", got)
 	pool.openRequests.Wait()
 }
 
@@ -143,6 +145,19 @@ func TestARequestIsSentOnce(t *testing.T) {
 	must.Hold(t, resp.StatusCode == http.StatusBadGateway && tries.Load() == 1 && strings.Contains(body, "once"),
 		"answered", resp.StatusCode, body, "after", tries.Load(), "tries")
 	pool.openRequests.Wait()
+}
+
+// The error says whether the client or the worker is at fault, and whether the request was sent.
+func TestErrorsNameTheirCause(t *testing.T) {
+	base, pool := serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	r := httptest.NewRequest("POST", "/v2/ep1/x", iotest.ErrReader(fmt.Errorf("%w: send more", httplimit.ErrSlowBody)))
+	r.Header.Set("Authorization", "Bearer "+key)
+	answer := httptest.NewRecorder()
+	newBalancer(pool).ServeHTTP(answer, r)
+	must.Hold(t, answer.Code == http.StatusRequestTimeout && strings.Contains(answer.Body.String(), "send more"), "a slow body was answered", answer.Code, answer.Body)
+	pool.address = "127.0.0.1:1" // where nothing listens
+	resp, body := do(t, "GET", base, nil)
+	must.Hold(t, resp.StatusCode == http.StatusBadGateway && strings.Contains(body, "was not sent"), "an unreachable worker was answered", resp.StatusCode, body)
 }
 
 func TestAClientThatGoesAwayEndsTheRequest(t *testing.T) {

@@ -58,20 +58,21 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A node learns from a forwarded request whether its client used TLS.
-func TestForwardKeepsTheScheme(t *testing.T) {
+// A node learns from a forwarded request whether its client used TLS, and the client's address.
+func TestForwardKeepsTheClient(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, r.Host+" "+r.Header.Get("X-Forwarded-Proto"))
+		io.WriteString(w, r.Host+" "+r.Header.Get("X-Forwarded-For")+" "+r.Header.Get("X-Forwarded-Proto"))
 	}))
 	defer other.Close()
 	n := New(Config{FolderID: "this", Logger: slog.New(slog.DiscardHandler)})
 	for _, proto := range []string{"https", ""} {
 		r := httptest.NewRequest("GET", "http://cloud.example/v2/e/x", nil)
+		r.Header.Set("X-Forwarded-For", "198.51.100.1")
 		if proto != "" {
 			r.Header.Set("X-Forwarded-Proto", proto)
 		}
 		w := httptest.NewRecorder()
 		n.newForwarder(new(http.Transport)).send(w, r, other.URL)
-		must.Equal(t, w.Body.String(), "cloud.example "+proto)
+		must.Equal(t, w.Body.String(), "cloud.example 198.51.100.1, 192.0.2.1 "+proto)
 	}
 }

@@ -44,6 +44,8 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.URL.RawQuery = target.Scheme, target.Host, p.In.URL.RawQuery
 			p.Out.Header.Add(forwardedHeader, n.FolderID)
 			p.Out.Header.Del("Expect") // the body follows at once
+			p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
+			p.SetXForwarded()
 			p.Out.Header["X-Forwarded-Proto"] = p.In.Header["X-Forwarded-Proto"]
 			p.Out.Host = p.In.Host
 			if b, ok := p.In.Body.(*replayableBody); ok {
