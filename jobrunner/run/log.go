@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -93,16 +94,18 @@ func (l *Log) Hide(secrets ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range secrets {
-		if s == "" || slices.Contains(l.secrets, s) {
+		if s == "" {
 			continue
 		}
 		l.secrets = append(l.secrets, s)
-		// Loggers that write JSON escape special characters.
-		if quoted, err := json.Marshal(s); err == nil && string(quoted[1:len(quoted)-1]) != s {
-			l.secrets = append(l.secrets, string(quoted[1:len(quoted)-1]))
+		// Loggers escape special characters: Go's in JSON also HTML, Python's all but ASCII.
+		inJSON, _ := json.Marshal(s) // never fails for a string
+		for _, quoted := range []string{string(inJSON), strconv.Quote(s), strconv.QuoteToASCII(s)} {
+			l.secrets = append(l.secrets, quoted[1:len(quoted)-1])
 		}
 	}
-	slices.SortFunc(l.secrets, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(l.secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	l.secrets = slices.Compact(l.secrets)
 }
 
 // Write implements io.Writer. It never fails.
@@ -297,18 +300,33 @@ func (r Resolver) Resolve(ctx context.Context, env map[string]string, log *Log) 
 	if err != nil {
 		return nil, fmt.Errorf("its account secrets: %w", err)
 	}
+	var hidden []string
 	for _, value := range values {
 		if strings.Contains(value, "\x00") {
 			return nil, errors.New("its account secrets: one has a NUL character, which environment variables can't have: set it again without it")
 		}
-		log.Hide(value)
+		hidden = append(hidden, value)
 		for line := range strings.Lines(value) {
 			if line = strings.TrimSpace(line); len(line) >= shortestHidden {
-				log.Hide(line)
+				hidden = append(hidden, line)
 			}
 		}
 	}
+	log.Hide(hidden...)
 	return resolved, nil
+}
+
+const maxCopied = 1 << 20 // bytes of a line: more than a Log examines
+
+// readLine reads a line, and returns up to maxCopied bytes of it.
+func readLine(from *bufio.Reader) (string, error) {
+	for line := []byte(nil); ; {
+		part, err := from.ReadSlice('\n')
+		line = append(line, part[:min(len(part), maxCopied-len(line))]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return string(line), err
+		}
+	}
 }
 
 // CopyLines reads lines of the form "TIME TEXT", and writes the texts of lines that are later than since to log.
@@ -318,7 +336,7 @@ func CopyLines(stream io.Reader, since time.Time, log Output) (last time.Time, e
 	lines := bufio.NewReader(stream)
 	mark := ""
 	for last = since; ; {
-		text, err := lines.ReadString('\n')
+		text, err := readLine(lines)
 		ended := errors.Is(err, io.EOF)
 		if err != nil && !ended {
 			return last, err

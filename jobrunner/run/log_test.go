@@ -2,11 +2,13 @@ package run
 
 import (
 	"encoding/json"
+	"io"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -43,6 +45,29 @@ func TestLongLines(t *testing.T) {
 	_, _ = log.Write([]byte(`{"requestId": "j", "message": "It failed:\nthe cause", "level": "ERROR"}` + "\n" + `{"requestId": "j", "message": "Ended.", "level": "INFO"}` + "\n"))
 	must.Hold(t, log.LastError("j") == "the cause" && log.LastError("k") == "", "the last error is", log.LastError("j"))
 	must.Hold(t, strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") && !strings.Contains(tail, "it ended") && len(tail) <= 1000, "the end is", tail)
+}
+
+// Loggers escape secrets in different ways: Go's escape HTML in JSON, Python's all but ASCII.
+func TestEscapedSecretsAreHidden(t *testing.T) {
+	log := NewLog(LogConfig{Clock: new(clock.Clock)})
+	log.Hide(`pä"ss<`)
+	_, _ = log.Write([]byte(`{"message": "p\u00e4\"ss< pä\"ss< pä\"ss\u003c"}` + "\n"))
+	lines, _ := log.Lines(0)
+	must.Equal(t, lines[0].Text, `{"message": "(secret) (secret) (secret)"}`, "the line")
+}
+
+// lineLengths has the lengths of the lines that it got.
+type lineLengths struct {
+	io.Writer
+	lengths []int
+}
+
+func (l *lineLengths) WriteLine(text, _ string) { l.lengths = append(l.lengths, len(text)) }
+
+func TestCopiedLinesAreBounded(t *testing.T) {
+	var got lineLengths
+	last := must.Do(CopyLines(strings.NewReader("2026-06-01T12:00:01Z "+strings.Repeat("x", 3<<20)+"\n2026-06-01T12:00:02Z y"), time.Time{}, &got))(t)
+	must.Hold(t, len(got.lengths) == 2 && got.lengths[0] <= 1<<20 && got.lengths[1] == 1 && last.Second() == 2, "the lines have", got.lengths, "bytes, until", last)
 }
 
 // overlapCounter counts writes that begin during another write.
