@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -240,7 +239,7 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 	end := fmt.Sprintf(`],"total":%d,"offset":%d,"limit":%d,"hasMore":%t}`, p.Total, p.Offset, p.Limit, p.HasMore)
 	b, separator, first := []byte(`{"requests":[`), "", 0
 	for i, part := range parts {
-		if slices.ContainsFunc(part, hasLargeOutput) {
+		if hasLargeOutput(part[0]) {
 			part, _, err = a.Engine.Requests(ctx, t.endpoint, t.job, p.Offset+first, len(part), math.MaxInt32)
 		}
 		if i > 0 && err == nil {
@@ -272,12 +271,13 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 // hasLargeOutput reports whether a page reads a request's output separately.
 func hasLargeOutput(request engine.Job) bool { return request.Size > pageOutput }
 
-// splitPage splits a page into parts with at most pagePart bytes of outputs, or with only one output.
+// splitPage splits a page into parts with at most pagePart bytes of outputs, or with only one output. Either all
+// outputs of a part are large or none is: other requests may end before the part's large outputs are read.
 // largestPart is the size of the largest part with a large output, or 0 if no output is large.
 func splitPage(requests []engine.Job) (parts [][]engine.Job, largestPart int) {
 	size := 0
 	for i, request := range requests {
-		if size += request.Size; i == 0 || size > pagePart {
+		if size += request.Size; i == 0 || size > pagePart || hasLargeOutput(request) != hasLargeOutput(requests[i-1]) {
 			parts, size = append(parts, nil), request.Size
 		}
 		last := &parts[len(parts)-1]

@@ -252,7 +252,12 @@ func (a *api) readOutput(ctx context.Context, t target, job *engine.Job) (reserv
 		reservation, err = a.Answers.ReserveWhenFree(ctx, size)
 	}
 	if err == nil && job.Output == nil {
-		*job, err = a.Engine.Get(ctx, t.endpoint, t.job)
+		limit := job.Size
+		*job, err = a.Engine.GetUpTo(ctx, t.endpoint, t.job, limit)
+		if job.Size > limit { // the output has grown
+			reservation.Release()
+			return a.readOutput(ctx, t, job)
+		}
 	}
 	return reservation, err
 }

@@ -293,6 +293,37 @@ func TestAnswersWaitForMemory(t *testing.T) {
 	}, func(c *jobapi.Config) { c.Answers = memory })
 }
 
+// An output that grows while its answer waits for memory isn't read into memory that isn't reserved.
+func TestOutputGrowsDuringTheWait(t *testing.T) {
+	memory := httplimit.NewMemory(40 << 20)
+	bubble(t, func(t *testing.T, d *deployment) {
+		small, large := []byte(`"`+strings.Repeat("x", 1<<17)+`"`), []byte(`"`+strings.Repeat("x", 6<<20)+`"`)
+		path := "/v2/ep/status/" + d.submit(`{"input": {}}`)
+		job := d.take("ep")
+		d.report(job, engine.Progress(small))
+		batch, _ := d.createBatch(`[{"input": {}}, {"input": {}}]`)
+		d.do("POST", batch+"/finalize", "")
+		d.report(d.take("ep-batch"), engine.Done(small))
+		request := d.take("ep-batch")
+		reserved := must.Do(memory.Reserve(40 << 20))(t)
+		page, status := make(chan string, 1), make(chan *http.Response, 1)
+		go func() {
+			_, _, text := d.sendText("GET", batch+"/requests", "")
+			page <- text
+		}()
+		go func() { status <- d.begin(t.Context(), "GET", path, nil) }()
+		synctest.Wait()
+		d.report(job, engine.Done(large))
+		d.report(request, engine.Done(large))
+		reserved.Release()
+		must.Equal(t, len(<-page) < 2*len(small), true, "the page has only the outputs for which memory was reserved")
+		slow := <-status
+		synctest.Wait()
+		must.ErrorIs(t, must.Err(memory.Reserve(36<<20)), httplimit.ErrMemory, "the memory while a client reads the output")
+		must.Equal(t, len(must.Do(io.ReadAll(slow.Body))(t)) > len(large), true, "the whole output")
+	}, func(c *jobapi.Config) { c.Answers = memory })
+}
+
 // A client that reads an output slowly may take long, unless other answers wait for memory.
 func TestSlowReaderYields(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
