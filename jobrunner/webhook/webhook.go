@@ -172,7 +172,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 		notify.Signal(s.ended)
 	}()
 	err := s.post(ctx, c)
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return
 	}
 	netErr, ok := errors.AsType[net.Error](err)

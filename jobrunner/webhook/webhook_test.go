@@ -264,6 +264,18 @@ func TestDueCallSurvives(t *testing.T) {
 		f.expectCallsAt(0, 15, 25, 35)
 	})
 	bubble(t, func(_ *testing.T, f *fixture) {
+		f.answer = func(c call) (*http.Response, error) {
+			_, _ = hang(c)
+			return respond(200), nil
+		}
+		f.runJob(engine.NewJob{}, engine.Done([]byte(`1`)))
+		f.expectCallsAt(0)
+		f.sender.Close() // when the response arrives
+		f.sender = webhook.Start(f.config)
+		sleep(600)
+		f.expectCallsAt(0)
+	})
+	bubble(t, func(_ *testing.T, f *fixture) {
 		f.sender.Close()
 		f.runJob(engine.NewJob{}, engine.Done([]byte(`1`)))
 		sleep(100)
