@@ -61,7 +61,7 @@ type podMounts struct {
 func validateMounts(c diagnostics.Check, object types.Object) {
 	switch mounts := value.As[podMounts](object); {
 	case mounts == nil:
-	case value.IsSet(mounts.Persistent) && value.IsSet(mounts.Network):
+	case value.IsSet(mounts.Persistent) && len(mounts.Network.Elements()) > 0:
 		c.Error("mounts.network", "Two kinds of mounts", "mounts.network conflicts with mounts.persistent: keep one of them.")
 	case mounts.Persistent.IsNull() && mounts.Network.IsNull():
 		c.Error("mounts", "No mount", "mounts needs persistent or network. "+rule.MisspelledHint+" Leave mounts out for none.")

@@ -153,6 +153,7 @@ func TestPodPlan(t *testing.T) {
 		{v2, cpuPod(map[string]any{"global_networking": map[string]any{"enabled": true}}), "global_networking.enabled", "conflicts with cpu"},
 		{v2, gpuPod(map[string]any{"mounts": map[string]any{"persistent": persistent, "network": network}}), "mounts.network", "conflicts with mounts.persistent"},
 		{v2, gpuPod(map[string]any{"mounts": map[string]any{}}), "mounts", "needs persistent or network"},
+		{v2, gpuPod(map[string]any{"mounts": map[string]any{"persistent": persistent, "network": []any{}}}), "mounts.network", "expected exactly one element, got 0"},
 		{v2, gpuPod(map[string]any{"mounts": map[string]any{"network": append(network, network...)}}), "mounts.network", "expected exactly one element, got 2"},
 		{v2, gpuPod(map[string]any{"mounts": map[string]any{"network": network}}), "mounts.network", "does not exist"},
 		{v2, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}), "mounts.persistent.size", "at least 10 GB on API v2"},

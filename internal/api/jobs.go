@@ -249,19 +249,26 @@ func (j *Jobs) unfinishedError(ctx context.Context, endpointID string, job Job, 
 	return e
 }
 
-// Await waits until a job has ended, and calls progress with its status before each poll. An error is a
-// *JobError, including for a job that ended without completing.
+// Await waits until a job has ended, and calls progress with its status before each poll. It repeats a poll
+// that gets no answer or a server error, because the job continues. An error is a *JobError, including for a
+// job that ended without completing.
 func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress func(Job)) (Job, error) {
 	first := true
+	var outage error // of the last poll
 	err := Poll(ctx, func() (done bool, err error) {
 		current := job
 		if !first {
 			current, err = j.Status(ctx, endpointID, job.ID)
 		}
-		if err != nil {
+		status := statusOf(err)
+		switch {
+		case err != nil && ctx.Err() == nil && (status == 0 || status == http.StatusTooManyRequests || status >= 500):
+			outage = err
+			return false, nil
+		case err != nil:
 			return false, err
 		}
-		first, job = false, current
+		first, outage, job = false, nil, current
 		if !job.Finished() {
 			progress(job)
 		}
@@ -269,7 +276,11 @@ func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress f
 	})
 	switch {
 	case err != nil:
-		return job, j.unfinishedError(ctx, endpointID, job, err)
+		failure := j.unfinishedError(ctx, endpointID, job, err)
+		if outage != nil {
+			failure.Err = fmt.Errorf("%w, and its status could not be read: %w", failure.Err, outage)
+		}
+		return job, failure
 	case job.Status != "COMPLETED":
 		return job, &JobError{EndpointID: endpointID, Job: job}
 	}

@@ -143,6 +143,11 @@ func TestTerminatedPodIsGone(t *testing.T) {
 		got, err := c.Pods.Get(t.Context(), "a")
 		must.Hold(t, api.IsNotFound(err), version, "answers a terminated pod, and the read returned", got, err)
 	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v2/pods", answer(200, `{"pods":[{"id":"a","status":"TERMINATED"}]}`))
+	mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`))
+	mux.HandleFunc("/", answer(404, `{"title":"Not Found","status":404}`))
+	must.Succeed(t, pipe(t, mux, api.Settings{SharedReads: true}).Pods.Delete(t.Context(), "a"), "only the list still has the pod")
 }
 
 // A pod whose create was answered with an error is found, also with the variables that

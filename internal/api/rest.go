@@ -320,7 +320,7 @@ func (r *Collection[T]) confirmAbsence(ctx context.Context, id string, unlisted 
 		unproven.OtherServer = cmp.Or(listFailure.OtherServer, "another server's, because the list of "+r.kind+"s can't be read there")
 	case listErr != nil:
 		return listErr
-	case slices.ContainsFunc(elements, func(other element) bool { return other.id == id }):
+	case slices.ContainsFunc(elements, func(other element) bool { return other.id == id && !other.terminated }):
 		unproven.OtherServer = "something between the provider and the API, whose list still has it"
 	default:
 		return err

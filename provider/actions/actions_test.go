@@ -172,6 +172,7 @@ func TestJobRun(t *testing.T) {
 		d.expectError("job_run", config("expected_members", `{"model":{"name":"flux"}}`), `expected_members: `, `output.model.name is "sdxl", expected "flux"`)
 		d.expectError("job_run", config("expected_members", `{"model":{"kind":"x"}}`), `output.model has no member "kind"`)
 		d.expectError("job_run", config("expected_members", `{"tags":["a"]}`), `output.tags is ["a","b"], expected ["a"]`)
+		d.expectError("job_run", config("input", `{"op":"echo","size":1e999999999}`, "expected_members", `{"size":1e888888888}`), "output.size is 1e999999999, expected 1e888888888")
 		d.expectError("job_run", config("input", `{"op":"fail","message":"no such model"}`), "ended as FAILED: no such model")
 		d.expectError("job_run", config("input", `{"op":"sleep","ms":600000}`, "timeout", "1s"), "not finished after 1s; it was cancelled")
 		d.invoke("job_run", config("input", `{"op":"sleep","ms":1}`, "expected_output", "null"), "COMPLETED")
@@ -208,9 +209,10 @@ func TestRecycleWorkers(t *testing.T) {
 
 // If the worker limits can't be restored, the error also has the reason why the action failed.
 func TestRecycleCannotRestore(t *testing.T) {
-	failing := false
+	failing, firstFailure, failures := false, "GET /v2/ep/health", 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if failing = failing || strings.HasSuffix(r.URL.Path, "/health"); failing {
+		if failing = failing || r.Method+" "+r.URL.Path == firstFailure; failing {
+			failures++
 			w.WriteHeader(http.StatusForbidden)
 		}
 		fmt.Fprint(w, `{"templates": [], "id": "ep", "name": "e", "type": "QUEUE", "workers": {"min": 1, "max": 2}, "scaling": {"type": "QUEUE_DELAY", "queueDelay": 4}}`)
@@ -218,6 +220,10 @@ func TestRecycleCannotRestore(t *testing.T) {
 	defer server.Close()
 	d := &driver{T: t, provider: tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": server.URL, "api_key": "key"})}
 	d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": "ep"}, "workers of endpoint ep are left", "/health", "may have workers.min = 0", "the earlier values 1 and 2 could not be restored")
+	// A rejected update changes nothing, so nothing is restored.
+	failing, firstFailure, failures = false, "PATCH /v2/serverless/ep", 0
+	d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": "ep"}, "403 Forbidden")
+	must.Equal(t, failures, 1, "requests after the update was rejected")
 }
 
 // runningWorker runs a job, and returns the id of the worker that ran it.

@@ -29,7 +29,8 @@ func decodeJSON(text string) (v any, err error) {
 	}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
-	return v, decoder.Decode(&v)
+	err = decoder.Decode(&v)
+	return v, err
 }
 
 // difference describes the first difference between two values, or returns "". If allowMore is true,
@@ -79,9 +80,9 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// sameNumber compares with 512 bits, which limits the cost of a large exponent.
+// sameNumber compares with 512 bits, which limits the cost of a large exponent. Numbers that are too large for them are never equal.
 func sameNumber(a, b string) bool {
 	x, _, errX := big.ParseFloat(a, 10, 512, big.ToNearestEven)
 	y, _, errY := big.ParseFloat(b, 10, 512, big.ToNearestEven)
-	return errX == nil && errY == nil && x.Cmp(y) == 0
+	return errX == nil && errY == nil && !x.IsInf() && x.Cmp(y) == 0
 }

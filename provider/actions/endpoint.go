@@ -50,6 +50,10 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 	}
 	scaledDown := before
 	scaledDown.Workers.Min, scaledDown.Workers.Max = 0, 0
+	_, err = c.Endpoints.Update(ctx, before, scaledDown)
+	if e, ok := errors.AsType[*api.Error](err); ok && e.Tries == 1 && e.Status >= 400 && e.Status < 500 {
+		return err // a rejected update changes nothing
+	}
 	defer func() {
 		restoreCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 		defer cancel()
@@ -59,7 +63,7 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 		}
 		report("Endpoint %s has %d to %d workers again.", id, before.Workers.Min, before.Workers.Max)
 	}()
-	if _, err := c.Endpoints.Update(ctx, before, scaledDown); err != nil {
+	if err != nil {
 		return err
 	}
 	waitCtx, cancel := config.withTimeout(ctx)

@@ -191,10 +191,14 @@ var runURL = &providerFunction{
 		if len(queueURLs) > 1 {
 			return nil, function.NewArgumentFuncError(2, fmt.Sprintf("expected an endpoint_id and at most one queue_url, got %d arguments", 1+len(queueURLs)))
 		}
-		address := cmp.Or(os.Getenv("GPUCLOUD_QUEUE_URL"), os.Getenv("GPUCLOUD_BASE_URL"), api.Services[os.Getenv("GPUCLOUD_SERVICE")].QueueURL)
-		if len(queueURLs) == 1 {
+		service := os.Getenv("GPUCLOUD_SERVICE")
+		address := cmp.Or(os.Getenv("GPUCLOUD_QUEUE_URL"), os.Getenv("GPUCLOUD_BASE_URL"), api.Services[service].QueueURL)
+		switch {
+		case len(queueURLs) == 1:
 			address = queueURLs[0]
-		} else if address == "" {
+		case address == "" && service != "":
+			return nil, function.NewFuncError(fmt.Sprintf("GPUCLOUD_SERVICE is %q: expected %s, or set GPUCLOUD_QUEUE_URL or GPUCLOUD_BASE_URL", service, strings.Join(slices.Sorted(maps.Keys(api.Services)), " or ")))
+		case address == "":
 			return nil, function.NewFuncError("the address of the job API is not known, as a function does not see the provider block: give queue_url as the second argument, or set GPUCLOUD_QUEUE_URL, GPUCLOUD_BASE_URL or GPUCLOUD_SERVICE in the environment")
 		}
 		url, err := api.RunURL(address, id)

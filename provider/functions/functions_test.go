@@ -76,6 +76,8 @@ func TestRunURL(t *testing.T) {
 		{arguments: []any{"e1", "https://a.example.com", "https://b.example.com"}, argument: 2, text: "at most one queue_url"},
 		{arguments: []any{"e1"}, argument: -1, text: "set GPUCLOUD_QUEUE_URL"},
 	})
+	t.Setenv("GPUCLOUD_SERVICE", "Runpod")
+	expectCalls(t, p, "run_url", []call{{arguments: []any{"e1"}, argument: -1, text: `GPUCLOUD_SERVICE is "Runpod": expected runpod`}})
 	t.Setenv("GPUCLOUD_SERVICE", "runpod")
 	expectCalls(t, p, "run_url", []call{{arguments: []any{"e1"}, want: "https://api.runpod.ai/v2/e1/run"}})
 	t.Setenv("GPUCLOUD_BASE_URL", "https://base.example.com")
