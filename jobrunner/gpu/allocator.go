@@ -295,6 +295,17 @@ func (a *Allocator) Owners() map[string]string {
 	return out
 }
 
+// OwnersOf returns the owners of devices of the types.
+func (a *Allocator) OwnersOf(types []string) map[string]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	owners := map[string]bool{}
+	for _, assigned := range a.assignments {
+		owners[assigned.owner] = owners[assigned.owner] || slices.Contains(types, assigned.device.TypeID)
+	}
+	return owners
+}
+
 // DeviceState is a device with its load and its owner.
 type DeviceState struct {
 	Device

@@ -35,20 +35,19 @@ func (p *Pools) poolsOf(endpoint string) []*pool {
 
 // makeRoom preempts one batch worker that has a device of the types, unless another one is about to release one.
 func (p *Pools) makeRoom(types []string) {
-	owners := p.config.Devices.Owners()
+	owners := p.config.Devices.OwnersOf(types)
 	batchWorker := func(preempted bool) *worker {
-		return p.anyWorker(func(w *worker) bool { return w.pool.forBatches() && w.hasDeviceOf(types, owners, preempted) })
+		return p.anyWorker(func(w *worker) bool { return w.pool.forBatches() && owners[w.id] && w.isPreempted() == preempted })
 	}
 	if w := batchWorker(false); w != nil && batchWorker(true) == nil {
 		w.preempt()
 	}
 }
 
-// hasDeviceOf reports whether a worker that is, or isn't, preempted has a device of the types.
-func (w *worker) hasDeviceOf(types []string, owners map[string]string, preempted bool) bool {
+func (w *worker) isPreempted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.preempted == preempted && len(w.devices) > 0 && slices.Contains(types, w.devices[0].TypeID) && owners[w.devices[0].UUID] == w.id
+	return w.preempted
 }
 
 // preempt kills a worker to free its devices.
@@ -63,11 +62,8 @@ func (w *worker) preempt() {
 
 // requeue reports a job of an ended worker as lost or, if the worker was preempted, as returned, which counts no retry.
 func (w *worker) requeue(ctx context.Context, ref engine.Ref) error {
-	w.mu.Lock()
-	preempted := w.preempted
-	w.mu.Unlock()
 	report := engine.Lost(w.lossReason())
-	if preempted {
+	if w.isPreempted() {
 		report = engine.Returned()
 	}
 	_, err := w.pool.queue.Report(ctx, ref, report)
