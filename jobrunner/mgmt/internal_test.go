@@ -13,7 +13,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -193,6 +195,8 @@ func TestLogQuery(t *testing.T) {
 		}
 		resumes := strings.Contains(c.lastEvent, "/") // after line 12
 		must.Hold(t, err == nil && q.tail < 0 && (q.firstLine == 13) == resumes && q.since.IsZero() == resumes, c, "gives the stream", q, "and the error", err)
+		q = q.open(run.NewLog(run.LogConfig{Clock: new(clock.Clock)})) // the earlier lines were lost
+		must.Hold(t, q.firstLine == 0 && q.since.Format(time.RFC3339) == stamp, c, "gives, with a log whose numbers began again, the stream", q)
 	}
 }
 

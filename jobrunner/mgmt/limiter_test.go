@@ -51,6 +51,15 @@ func TestRateLimitWindows(t *testing.T) {
 	})
 }
 
+// A window that another node stored, with a clock that was a year ahead, doesn't block its owner for a year.
+func TestWindowInTheFuture(t *testing.T) {
+	l := &limiter{clock: new(clock.Clock)}
+	for i, w := range windows {
+		l.windowStart[i], l.counts[i] = time.Now().AddDate(1, 0, 0), w.quota
+	}
+	must.Succeed(t, l.count(http.Header{}))
+}
+
 // Two nodes of a deployment together admit as many requests of each owner as one would.
 func TestSharedQuotas(t *testing.T) {
 	address := pgtest.Start(t)

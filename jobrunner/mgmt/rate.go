@@ -73,11 +73,11 @@ func (l *limiter) count(h http.Header) error {
 	return nil
 }
 
-// resetElapsed restarts the windows that have ended.
+// resetElapsed restarts the windows that have ended, and those that a node with a wrong clock began far in the future.
 func (l *limiter) resetElapsed() (now time.Time) {
 	now = l.clock.Now()
 	for i, w := range windows {
-		if now.Sub(l.windowStart[i]) >= w.length {
+		if now.Sub(l.windowStart[i]).Abs() >= w.length {
 			l.windowStart[i], l.counts[i] = now, 0
 		}
 	}

@@ -127,6 +127,7 @@ const (
 type logStream struct {
 	log       *run.Log
 	firstLine int64     // number of the first line
+	lastTime  time.Time // of the line before firstLine; zero if the stream doesn't resume
 	since     time.Time // omits older lines
 	tail      int64     // number of the latest existing lines to send; -1 for all
 	source    string    // omits lines of other sources; "" for both sources
@@ -167,6 +168,8 @@ func readLogQuery(q *query) logStream {
 		var lastLine int64
 		if lastLine, err = parseLineID(eventID); err == nil {
 			out.firstLine, out.since, out.tail = lastLine+1, time.Time{}, -1
+			stamp, _, _ := strings.Cut(eventID, "/")
+			out.lastTime, _ = time.Parse(time.RFC3339Nano, stamp) // zero if the client changed it
 		} else {
 			out.since, err = time.Parse(time.RFC3339Nano, eventID)
 			out.tail = -1
@@ -179,6 +182,9 @@ func readLogQuery(q *query) logStream {
 func (l logStream) open(log *run.Log) logStream {
 	l.log = log
 	lines, _ := log.Lines(0)
+	if n := len(lines); l.firstLine > 0 && (n == 0 || lines[n-1].Number+1 < l.firstLine) { // earlier lines were lost, and numbers began again
+		l.firstLine, l.since = 0, l.lastTime
+	}
 	lines = slices.DeleteFunc(lines, func(line run.Line) bool { return !l.includes(line) })
 	if n := int64(len(lines)); l.tail >= 0 && n > l.tail {
 		l.firstLine = lines[n-l.tail-1].Number + 1
