@@ -205,7 +205,7 @@ func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error 
 }
 
 // waitForJobs holds a poll for jobs, and answers 204 if it ends without a job. If the worker has disconnected
-// meanwhile, the taken jobs are reported as lost, so that another worker gets them.
+// meanwhile, the taken jobs return to the queue: they didn't run, so no retry is counted.
 func (a *api) waitForJobs(w http.ResponseWriter, r *http.Request, t target, limit int) ([]engine.Taken, error) {
 	if t.query.Get("job_in_progress") == "0" {
 		if err := t.ReportIdle(r.Context()); err != nil {
@@ -217,7 +217,7 @@ func (a *api) waitForJobs(w http.ResponseWriter, r *http.Request, t target, limi
 	jobs, err := t.Take(ctx, limit)
 	if err == nil && r.Context().Err() != nil {
 		for _, job := range jobs {
-			err = errors.Join(err, t.Report(context.WithoutCancel(ctx), job.ID, engine.Lost(""), false))
+			err = errors.Join(err, t.Report(context.WithoutCancel(ctx), job.ID, engine.Returned(), false))
 		}
 		jobs = nil
 	}

@@ -78,7 +78,7 @@ func TestTakeAtTheEndOfAPoll(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		p.expectCalls("take w1 1", "report w1 j1 replace=false")
-		must.Hold(t, len(p.reports) == 1 && reflect.DeepEqual(p.reports[0], engine.Lost("")), "a job that no worker received was reported as", p.reports)
+		must.Hold(t, len(p.reports) == 1 && reflect.DeepEqual(p.reports[0], engine.Returned()), "a job that no worker received must not count a retry, and was reported as", p.reports)
 	})
 }
 
