@@ -81,8 +81,8 @@ func (s *Store) UseCatalog(c *catalog.Source) { s.catalog = c }
 func (tx *Tx) Catalog() *catalog.Catalog { return tx.store.catalog.Current() }
 
 // OnChange calls f after the commit of a record's creation or deletion, of an update that affects what
-// runs, and of a change of an endpoint's linked template. Calls may be concurrent and out of order, so f
-// must read the record.
+// runs, and of a change of an endpoint's linked template. Calls may be concurrent, out of order, or after
+// a failed commit, so f must read the record.
 func OnChange[T any, P Record[T]](s *Store, f func(id string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Store) transact(ctx context.Context, write func(context.Context, func(*
 		changes = tx.changes
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, sqldb.ErrUnavailable) { // after it, the changes may have been committed
 		return err
 	}
 	for _, c := range changes {
@@ -137,7 +137,7 @@ func (s *Store) transact(ctx context.Context, write func(context.Context, func(*
 			listener(c.id)
 		}
 	}
-	return nil
+	return err
 }
 
 // ErrNotFound means that an object doesn't exist. The error that wraps it names the kind and the id.

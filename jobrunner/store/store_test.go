@@ -97,6 +97,20 @@ func TestLongNameOnPostgreSQL(t *testing.T) {
 	expectRefusal(t, must.Err(store.Create(t.Context(), s, template(fmt.Sprint(rand.Perm(2000))))), "choose a shorter one")
 }
 
+// What runs follows a change whose commit succeeded without a reply: otherwise a new pod waited for its next change.
+func TestListenersHearOfALostReply(t *testing.T) {
+	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: proxyURL}))(t)
+	defer db.Close()
+	s := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
+	var changed []string
+	store.OnChange[store.NetworkVolume](s, func(id string) { changed = append(changed, id) })
+	proxy.LoseCommit()
+	must.ErrorIs(t, must.Err(store.Create(t.Context(), s, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 10})), sqldb.ErrUnavailable, "the create whose reply was lost")
+	stored := must.Do(store.List[store.NetworkVolume](t.Context(), s))(t)
+	must.Hold(t, len(stored) == 1 && len(changed) == 1 && changed[0] == stored[0].ID, "stored are", stored, "and the listeners heard of", changed)
+}
+
 // One of several concurrent creates with the same name succeeds.
 func TestOneOfManyWins(t *testing.T) {
 	s, _ := open(t, t.TempDir())
