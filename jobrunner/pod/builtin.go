@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -80,7 +81,7 @@ func execute(ctx context.Context, c *clock.Clock, s run.Spec, words []string) (s
 		case command == "env":
 			s.Log.WriteLine(value+"="+s.Env[value], "")
 		case command == "sleep" && err == nil:
-			if err := c.Sleep(ctx, time.Duration(n)*time.Millisecond); err != nil {
+			if err := c.Sleep(ctx, min(time.Duration(n), math.MaxInt64/time.Millisecond)*time.Millisecond); err != nil {
 				return 0, err
 			}
 		case command == "exit" && err == nil:

@@ -132,11 +132,15 @@ func (p *Pods) SyncKnown(ctx context.Context, id string) {
 	}
 }
 
-// SyncAll syncs the pods that other nodes on the same store changed. all are all pods of the store.
+// SyncAll syncs the pods that other nodes on the same store changed, and pods of this node whose creation
+// had no reply from the store. all are all pods of the store.
 func (p *Pods) SyncAll(ctx context.Context, all []store.Pod) {
 	records := make(map[string]*store.Pod, len(all))
 	for i := range all {
 		records[all[i].ID] = &all[i]
+		if all[i].FolderID == p.FolderID && p.find(all[i].ID) == nil {
+			p.Sync(ctx, all[i].ID)
+		}
 	}
 	for _, r := range p.all() {
 		if !r.hasRead(records[r.id]) {

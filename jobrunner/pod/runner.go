@@ -212,11 +212,8 @@ func (r *runner) waitForChange(ctx context.Context) {
 	}
 }
 
-// begin returns a context that ends when the record's generation changes or the pod becomes inactive.
+// begin returns a context that ends when the record's generation changes or the pod is stopped or deleted.
 func (r *runner) begin(ctx context.Context, p store.Pod) (context.Context, func()) {
-	if !p.Status.Active() {
-		return ctx, func() {}
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,7 +221,7 @@ func (r *runner) begin(ctx context.Context, p store.Pod) (context.Context, func(
 		r.failures = 0
 	}
 	r.generation, r.interrupt = p.Run, cancel
-	if r.desired == nil || r.desired.Run != p.Run || !r.desired.Status.Active() {
+	if r.desired == nil || r.desired.Run != p.Run || r.desired.Status.Active() != p.Status.Active() {
 		cancel()
 	}
 	return ctx, cancel
@@ -383,7 +380,11 @@ func (r *runner) backOff(ctx context.Context, p store.Pod, a *actualState, err e
 		_ = clock.RealSleep(ctx, storeRetryPause)
 		return
 	}
-	r.reportWait(ctx, p, slog.LevelWarn, "a pod can't start", err.Error())
+	if p.Status.Active() {
+		r.reportWait(ctx, p, slog.LevelWarn, "a pod can't start", err.Error())
+	} else {
+		r.pods.Logger.WarnContext(ctx, "the volume of a stopped pod can't be wiped: trying again", "pod", r.id, "error", err)
+	}
 	r.mu.Lock()
 	pause := min(minRetryPause<<min(r.failures, 10), maxRetryPause)
 	r.failures++

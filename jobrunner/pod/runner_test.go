@@ -2,6 +2,7 @@ package pod
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -298,5 +299,39 @@ func TestUtilizationOfAdoptedPod(t *testing.T) {
 		r.desired, pods.runners["p"] = &record, r
 		r.setRunning(record, busyProcess{})
 		must.Equal(t, pods.Utilization("p").CPU, new(int64(50)), "the CPU utilization")
+	})
+}
+
+// brokenKeeper can't remove volumes.
+type brokenKeeper struct{ run.VolumeKeeper }
+
+func (brokenKeeper) RemoveVolume(context.Context, string) error { return errors.New("it hangs") }
+
+// A pod whose volume can't be wiped says so in the log, and a start or deletion doesn't wait for the next try.
+func TestFailedWipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
+		defer db.Close()
+		objects, log := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t), new(strings.Builder)
+		pods := New(Config{Store: objects, Devices: new(gpu.Allocator), Keeper: brokenKeeper{}, Folder: t.TempDir(), Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(log, nil))})
+		defer pods.Close()
+		record := store.Pod{CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}, PodState: store.PodState{Status: store.PodExited, WipeVolume: true}}
+		record = must.Do(store.Create(t.Context(), objects, record))(t)
+		pods.SyncAll(t.Context(), []store.Pod{record}) // also starts the runner of a pod whose create had no reply
+		time.Sleep(40 * time.Second)
+		must.Hold(t, strings.Contains(log.String(), "it hangs"), "the log is", log)
+		must.Succeed(t, store.Delete[store.Pod](t.Context(), objects, record.ID))
+		pods.Sync(t.Context(), record.ID)
+		synctest.Wait()
+		must.Hold(t, pods.find(record.ID) == nil, "the deleted pod waits for another try to wipe its volume")
+	})
+}
+
+func TestLongSleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := must.Do(startBuiltin(new(clock.Clock))(t.Context(), run.Spec{Container: store.Container{Args: "sleep 9300000000000 exit 1"}}))(t)
+		synctest.Wait()
+		p.Stop(0)
+		must.Equal(t, p.Exit().Text, run.Stopped, "the end")
 	})
 }
