@@ -147,28 +147,7 @@ func open(ctx context.Context, c run.ClusterConfig, namespace, self string, api 
 // watch watches the Pods with a label. The caller holds watchMu.
 func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Store, error) {
 	informer := newInformer(&core.Pod{}, c.client.core.Pods(c.namespace), label+"="+value)
-	var mu sync.Mutex
-	var lastErr error
-	var lastErrAt time.Time
-	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(lastErrAt) > outageEnd { // the informer retries
-			c.Logger.Warn("the Pods of the Kubernetes cluster can't be watched: trying again", "error", err)
-		}
-		lastErr, lastErrAt = err, time.Now()
-	})
-	if err != nil {
-		return nil, err
-	}
-	if synced, err := start(ctx, c, informer, c.update); err != nil {
-		return nil, err
-	} else if !synced {
-		mu.Lock()
-		defer mu.Unlock()
-		return nil, fmt.Errorf("the Pods of the namespace %s can't be watched within %s: %w", c.namespace, startTimeout, errors.Join(lastErr, ctx.Err()))
-	}
-	return informer.GetStore(), nil
+	return informer.GetStore(), start(ctx, c, informer, "the Pods of the namespace "+c.namespace, c.update)
 }
 
 func cachedObjects[T any](store cache.Store) (all []*T) {
@@ -195,10 +174,23 @@ func newInformer[L runtime.Object](kind runtime.Object, api interface {
 	}, kind, 0, nil)
 }
 
-// start starts an informer that passes each change to update, and reports whether it has read the existing
-// objects within startTimeout. For a new object before is nil, for a deleted object after is nil. The caller
-// holds watchMu.
-func start[T any](ctx context.Context, c *Cluster, informer cache.SharedIndexInformer, update func(before, after *T)) (synced bool, err error) {
+// start starts an informer that passes each change to update, and waits until it has read the existing objects, at
+// most for startTimeout. For a new object before is nil, for a deleted object after is nil. The caller holds watchMu.
+func start[T any](ctx context.Context, c *Cluster, informer cache.SharedIndexInformer, objects string, update func(before, after *T)) error {
+	var mu sync.Mutex
+	var lastErr error
+	var lastErrAt time.Time
+	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(lastErrAt) > outageEnd { // the informer retries
+			c.Logger.Warn(objects+" can't be watched: trying again", "error", err)
+		}
+		lastErr, lastErrAt = err, time.Now()
+	})
+	if err != nil {
+		return err
+	}
 	pass := func(before, after any) {
 		if tombstone, ok := before.(cache.DeletedFinalStateUnknown); ok {
 			before = tombstone.Obj
@@ -211,12 +203,22 @@ func start[T any](ctx context.Context, c *Cluster, informer cache.SharedIndexInf
 		AddFunc: func(o any) { pass(nil, o) }, UpdateFunc: pass, DeleteFunc: func(o any) { pass(o, nil) },
 	})
 	if err != nil {
-		return false, err
+		return err
 	}
-	c.watches.Go(func() { informer.RunWithContext(c.life) })
+	life, stop := context.WithCancel(c.life)
+	c.watches.Go(func() {
+		defer stop()
+		informer.RunWithContext(life)
+	})
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return cache.WaitForCacheSync(ctx.Done(), informer.HasSynced), nil
+	if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil
+	}
+	stop()
+	mu.Lock()
+	defer mu.Unlock()
+	return fmt.Errorf("%s can't be listed and watched within %s: %w", objects, startTimeout, errors.Join(lastErr, ctx.Err()))
 }
 
 // update passes a change of a Pod to its process.

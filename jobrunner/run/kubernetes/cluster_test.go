@@ -309,6 +309,15 @@ func TestEachOutageIsLoggedOnce(t *testing.T) {
 			must.Equal(t, strings.Count(log.String(), "can't be watched"), n+1, "logged errors")
 			outage.Store(false)
 		}
+		var tries atomic.Int64
+		s.fake.PrependReactor("list", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
+			tries.Add(1)
+			return true, nil, errors.New("forbidden")
+		})
+		must.ErrorContains(t, must.Err(s.Inventory(t.Context())), "forbidden")
+		before := tries.Load()
+		time.Sleep(time.Hour)
+		must.Equal(t, tries.Load(), before, "lists, also after Inventory has failed")
 		s.Close()
 	})
 }

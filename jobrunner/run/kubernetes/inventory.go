@@ -44,10 +44,8 @@ func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	in := &inventory{cluster: c, changed: make(chan struct{}, 1), store: informer.GetStore()}
 	c.watchMu.Lock()
 	defer c.watchMu.Unlock()
-	if synced, err := start(ctx, c, informer, in.signalChange); err != nil {
+	if err := start(ctx, c, informer, "the nodes of the Kubernetes cluster", in.signalChange); err != nil {
 		return nil, err
-	} else if !synced {
-		return nil, fmt.Errorf("the nodes of the Kubernetes cluster can't be listed within %s: check that its role allows list and watch on nodes", startTimeout)
 	}
 	c.inventory = in
 	return in, nil
