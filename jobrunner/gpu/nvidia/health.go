@@ -153,10 +153,10 @@ func migInstanceID(d allocatableDevice) (id uint32, ok bool) {
 
 // restart initializes NVML again, because the driver may have been reloaded.
 func (r *reader) restart() {
-	r.mu.Lock()
+	r.nvmlMu.Lock()
 	r.shutdown()
 	ret := r.lib.Init()
-	r.mu.Unlock()
+	r.nvmlMu.Unlock()
 	if ret == nvml.SUCCESS {
 		r.readDriver()
 		r.createEventSet()

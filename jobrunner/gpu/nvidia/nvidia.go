@@ -87,9 +87,10 @@ type reader struct {
 	gpus   []*physicalGPU // ordered by index
 	events nvml.EventSet
 
-	// mu guards the fields below, and the shutdown of NVML.
-	mu      sync.RWMutex
-	closed  bool
+	nvmlMu sync.RWMutex // guards closed and the shutdown of NVML. It is locked before mu, and during calls that may hang
+	closed bool
+
+	mu      sync.RWMutex // guards the fields below
 	driver  gpu.Driver
 	devices []gpu.Device
 	handles map[string]handle // by UUID
@@ -184,8 +185,8 @@ func (r *reader) Changed() <-chan struct{} { return r.changed }
 func (r *reader) Close() {
 	r.stop()
 	r.watcher.Wait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.nvmlMu.Lock()
+	defer r.nvmlMu.Unlock()
 	if !r.closed {
 		r.closed = true
 		r.shutdown()

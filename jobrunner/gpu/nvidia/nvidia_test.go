@@ -229,6 +229,13 @@ func TestNVMLInventory(t *testing.T) {
 			must.Equal(t, must.Do(inventory.Sample(uuid))(t), want, uuid)
 		}
 		must.Hold(t, must.Err(inventory.Sample("GPU-3")) != nil, "a GPU in MIG mode is listed as a device")
+		answer := make(chan nvml.Return) // a GPU that hangs doesn't block the others
+		b.cards[0].GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 0, <-answer }
+		go func() { _ = must.Err(inventory.Sample("GPU-0")) }()
+		synctest.Wait()
+		b.sendXID(b.cards[1], 79, wholeGPU)
+		<-inventory.Changed()
+		answer <- nvml.SUCCESS
 		inventory.Close()
 		must.Hold(t, must.Err(inventory.Sample("GPU-0")) != nil, "Sample succeeds after Close")
 		inventory.Close()

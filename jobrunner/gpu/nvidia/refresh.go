@@ -166,9 +166,11 @@ func profile(instance nvml.Device) string {
 // Sample reads a device's load. A MIG instance has the temperature of its GPU. The driver doesn't
 // report an instance's utilization and power.
 func (r *reader) Sample(uuid string) (gpu.Sample, error) {
+	r.nvmlMu.RLock()
+	defer r.nvmlMu.RUnlock()
 	r.mu.RLock()
-	defer r.mu.RUnlock()
 	h, ok := r.handles[uuid]
+	r.mu.RUnlock()
 	s := gpu.UnknownSample
 	switch {
 	case r.closed:
