@@ -184,7 +184,7 @@ func (a *Allocator) tryAcquire(request Request, requester string, owners []strin
 
 // choose chooses free devices for a request, or returns nil if no type has enough.
 func choose(request Request, devices, free []Device) []Device {
-	for _, t := range acceptedTypes(request, devices) {
+	for _, t := range sufficientTypes(request, devices) {
 		if matching := devicesOfType(request, t, free); len(matching) >= request.total() {
 			return matching[:request.total()]
 		}
@@ -206,7 +206,7 @@ func (w waiter) reservedDevices(devices, free []Device) []Device {
 func sufficientTypes(request Request, devices []Device) []string {
 	healthy := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return d.Fault != "" })
 	return slices.DeleteFunc(acceptedTypes(request, devices), func(t string) bool {
-		return len(devicesOfType(request, t, healthy)) < request.total()
+		return capacity(request, t, healthy) < request.total()
 	})
 }
 

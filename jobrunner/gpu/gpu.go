@@ -19,6 +19,7 @@ type Device struct {
 	TypeID string `json:"type"`   // the type's id in the catalog: the product name, with the profile of a MIG instance
 	MIG    string `json:"mig"`    // the profile of a MIG instance, like 1g.18gb; "" for a whole GPU
 	Memory int64  `json:"memory"` // bytes
+	Node   string `json:"-"`      // of a Kubernetes cluster; "" for this machine
 	Fault  string `json:"fault"`  // human-readable reason why it can't be used; "" if healthy
 }
 

@@ -32,6 +32,8 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 		return nil
 	case maxOfOneType(request, matching) >= n:
 		return fmt.Errorf("too few healthy GPUs: %s", describeFaults(matching))
+	case devices[0].Node != "" && maxOfOneType(Request{Count: request.count()}, matching) == 0:
+		return fmt.Errorf("a %s asks for %d GPUs of one type on one node, and no node has so many: all nodes have %s", request.ownerKind(), request.count(), describeDevices(matching))
 	case maxOfOneType(Request{}, matching) >= n: // if MIG instances could be combined
 		return fmt.Errorf("a %s asks for %d GPUs, and a program can use one MIG instance only; this machine has %s", request.ownerKind(), n, describeDevices(matching))
 	default:
@@ -77,9 +79,20 @@ func busyError(request Request, devices, free, available []Device) error {
 
 func maxOfOneType(request Request, devices []Device) (most int) {
 	for _, d := range devices {
-		most = max(most, len(devicesOfType(request, d.TypeID, devices)))
+		most = max(most, capacity(request, d.TypeID, devices))
 	}
 	return most
+}
+
+// capacity returns how many devices of a type a request can use: each owner's are on one node.
+func capacity(request Request, typeID string, devices []Device) (n int) {
+	perNode := map[string]int{}
+	for _, d := range devicesOfType(request, typeID, devices) {
+		if perNode[d.Node]++; perNode[d.Node]%request.count() == 0 {
+			n += request.count()
+		}
+	}
+	return n
 }
 
 // describeDevices returns a text like "2 × NVIDIA H200 and 1 × NVIDIA L4".

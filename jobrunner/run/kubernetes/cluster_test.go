@@ -334,12 +334,15 @@ func node(name, product string, gpus int64, ready core.ConditionStatus) *core.No
 
 // The inventory follows the nodes' allocatable GPUs, by catalog type. A worker requires such a node.
 func TestInventory(t *testing.T) {
-	s := simulate(t, node("b", "NVIDIA-A100-SXM4-80GB", 2, core.ConditionTrue), node("a", "NVIDIA-L4", 1, core.ConditionFalse), node("c", "", 0, core.ConditionTrue))
+	s := simulate(t, node("b", "NVIDIA-A100-SXM4-80GB", 2, core.ConditionTrue), node("a", "NVIDIA-L4", 1, core.ConditionFalse), node("c", "NVIDIA-A100-SXM4-80GB", 1, core.ConditionTrue))
 	in := must.Do(s.Inventory(t.Context()))(t)
 	devices := in.Devices()
-	must.Hold(t, len(devices) == 3 && devices[0].TypeID == "NVIDIA L4" && strings.Contains(devices[0].Fault, "node a is not ready") &&
+	must.Hold(t, len(devices) == 4 && devices[0].TypeID == "NVIDIA L4" && strings.Contains(devices[0].Fault, "node a is not ready") &&
 		devices[1].TypeID == "NVIDIA A100-SXM4-80GB" && devices[1].Fault == "" && devices[1].Memory == 1<<30, "the devices are", devices)
 	must.Equal(t, in.Driver(), gpu.Driver{Version: "570.1", CUDA: "12.8"})
+	allocator := gpu.NewAllocator(in)
+	allocator.Close()
+	must.ErrorContains(t, must.Err(allocator.Acquire(gpu.Request{Types: []string{"NVIDIA A100-SXM4-80GB"}, Count: 3}, "w")), "a worker asks for 3 GPUs of one type on one node, and no node has so many: all nodes have 3 ×")
 	w := workerSpec()
 	w.Devices, w.Env["NVIDIA_VISIBLE_DEVICES"] = devices[1:2], "all"
 	must.Equal(t, s.environment(w)["NVIDIA_VISIBLE_DEVICES"], "", "a template's choice of GPUs")
@@ -353,7 +356,7 @@ func TestInventory(t *testing.T) {
 	must.Succeed(t, s.client.core.Nodes().Delete(t.Context(), "a", meta.DeleteOptions{}))
 	<-in.Changed()
 	devices = in.Devices()
-	must.Hold(t, len(devices) == 2, "after a node was deleted the devices are", devices, "want two")
+	must.Hold(t, len(devices) == 3, "after a node was deleted the devices are", devices, "want three")
 }
 
 // A later run removes the objects of a killed run, and no others.

@@ -88,7 +88,7 @@ func (in *inventory) Devices() (all []gpu.Device) {
 		memory, _ := strconv.ParseInt(node.Labels[memoryLabel], 10, 64) // 0 is unknown
 		for i := range s.count {
 			all = append(all, gpu.Device{
-				UUID: fmt.Sprintf("GPU-%s-%d", node.Name, i), Index: len(all), TypeID: in.cluster.typeOf(s.label), Memory: memory << 20, Fault: s.fault,
+				UUID: fmt.Sprintf("GPU-%s-%d", node.Name, i), Index: len(all), TypeID: in.cluster.typeOf(s.label), Memory: memory << 20, Node: node.Name, Fault: s.fault,
 			})
 		}
 	}
