@@ -37,6 +37,9 @@ func TestWorkersAsPods(t *testing.T) {
 	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "the list without workers")
 	must.Contain(t, d.must(200, "GET", "/v1/pods/"+w.ID+"?includeWorkers=true", "").text, endpoint)
 	d.must(404, "GET", "/v1/pods/"+w.ID, "")
+	must.Contain(t, d.must(200, "GET", "/v1/endpoints/"+endpoint+"?includeWorkers=true", "").text, `"workers":[{"id":"`+w.ID)
+	d.createObject("/v2/serverless", `{"name":"without workers","image":"builtin/echo"}`)
+	must.Contain(t, d.must(200, "GET", "/v1/endpoints?includeWorkers=true", "").text, `"workers":[]`)
 }
 
 // If a pod's node is gone, the other nodes say so. When the node is back, it applies the

@@ -136,6 +136,7 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 			must.Require(t, len(workers) == 1 && workers[0].EndpointID == id, "node", i, workers)
 			must.Contain(t, reader.must(200, "GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", "").text, id)
 			reader.must(404, "GET", "/v1/pods/absent?includeWorkers=true", "")
+			must.Contain(t, reader.must(200, "GET", "/v1/endpoints/"+id+"?includeWorkers=1", "").text, workers[0].ID)
 			must.Contain(t, reader.must(200, "GET", "/v2/serverless/"+id+"/releases", "").text, `"workersTotal":1`)
 		}
 	}

@@ -173,24 +173,32 @@ func (c *call) includedTemplate(id string) (*templateV1, error) {
 	return new(newTemplateV1(t)), err
 }
 
-// endpointWithTemplateV1 shows an endpoint, with its template if the call requests that.
-func (c *call) endpointWithTemplateV1(e store.Endpoint, flags map[string]bool) (w endpointV1, err error) {
-	w = c.newEndpointV1(e)
-	if flags["includeTemplate"] {
-		w.Template, err = c.includedTemplate(e.TemplateID)
+// showEndpointsV1 shows endpoints, with their templates and workers if the call requests them.
+func (c *call) showEndpointsV1(endpoints []store.Endpoint, flags map[string]bool) (out []endpointV1, err error) {
+	var workers []podV1
+	if flags["includeWorkers"] {
+		workers, err = c.workerPodsV1()
 	}
-	return w, err
+	out = make([]endpointV1, len(endpoints))
+	for i, e := range endpoints {
+		out[i] = c.newEndpointV1(e)
+		if flags["includeTemplate"] && err == nil {
+			out[i].Template, err = c.includedTemplate(e.TemplateID)
+		}
+		if flags["includeWorkers"] {
+			ofOthers := func(w podV1) bool { return w.EndpointID != e.ID }
+			out[i].Workers = slices.DeleteFunc(append([]podV1{}, workers...), ofOthers)
+		}
+	}
+	return out, err
 }
 
 func (c *call) listEndpointsV1(flags map[string]bool) ([]endpointV1, error) {
 	all, err := c.Store.Endpoints(c.ctx())
-	out := make([]endpointV1, len(all))
-	for i, e := range all {
-		if out[i], err = c.endpointWithTemplateV1(e, flags); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	return c.showEndpointsV1(all, flags)
 }
 
 func (c *call) getEndpointV1(flags map[string]bool) (w endpointV1, err error) {
@@ -198,5 +206,6 @@ func (c *call) getEndpointV1(flags map[string]bool) (w endpointV1, err error) {
 	if err != nil {
 		return w, err
 	}
-	return c.endpointWithTemplateV1(e, flags)
+	shown, err := c.showEndpointsV1([]store.Endpoint{e}, flags)
+	return shown[0], err
 }

@@ -60,7 +60,7 @@ type endpointV2 struct {
 	RequestURLs    requestURLsV2 `json:"requestUrls"`
 }
 
-// endpointV1 is an endpoint in an answer, without its user and workers. Members that don't apply are omitted.
+// endpointV1 is an endpoint in an answer, without its user. Members that don't apply are omitted.
 type endpointV1 struct {
 	ID                  string            `json:"id"`
 	Name                string            `json:"name"`
@@ -82,6 +82,7 @@ type endpointV1 struct {
 	ScalerValue         int64             `json:"scalerValue"`
 	Timeout             int64             `json:"executionTimeoutMs"`
 	Env                 map[string]string `json:"env"`
+	Workers             []podV1           `json:"workers,omitzero"`
 	Created             string            `json:"createdAt"`
 	Version             int64             `json:"version"`
 }

@@ -21,8 +21,7 @@ import (
 
 // unansweredMembers are members of answers that this deployment omits.
 var unansweredMembers = map[string]string{
-	"v1 endpoint workers": "workers are not stored",
-	"v1 endpoint userId":  "there is one user, without an id",
+	"v1 endpoint userId": "there is one user, without an id",
 }
 
 // answerTypes are the types of answers.
@@ -110,7 +109,7 @@ func collectMembers(typ reflect.Type, prefix string, members map[string]wireMemb
 		switch {
 		case members[path].kind == "object" && elem != reflect.TypeFor[templateV1](): // the contract only names it in an endpoint, and describes it separately
 			collectMembers(elem, path+".", members)
-		case members[path].kind == "array" && elem.Elem().Kind() == reflect.Struct:
+		case members[path].kind == "array" && elem.Elem().Kind() == reflect.Struct && elem.Elem() != reflect.TypeFor[podV1]():
 			collectMembers(elem.Elem(), path+"[].", members)
 		}
 	}

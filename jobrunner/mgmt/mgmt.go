@@ -166,8 +166,6 @@ func (s *server) fail(c *call, err error) {
 		err = httpanswer.Refuse(http.StatusServiceUnavailable, "%s", key)
 	case errors.As(err, &refusal):
 		err = httpanswer.Refuse(http.StatusBadRequest, "%s", refusal)
-	case errors.Is(err, store.ErrOfficial):
-		err = httpanswer.Refuse(http.StatusForbidden, "%s", err)
 	case errors.Is(err, store.ErrNotFound):
 		status := http.StatusNotFound
 		if c.version == 1 && c.http.Method == http.MethodDelete { // service description, Endpoints A

@@ -19,7 +19,7 @@ var bodyTypes = map[reflect.Type]struct {
 }{
 	reflect.TypeFor[templateBodyV1]():      {contract.V1, "template", false},
 	reflect.TypeFor[templateBodyV2]():      {contract.V2, "template", false},
-	reflect.TypeFor[networkVolumeBodyV1](): {contract.V1, "networkVolume", true},
+	reflect.TypeFor[networkVolumeBodyV1](): {contract.V1, "networkVolume", false},
 	reflect.TypeFor[networkVolumeBodyV2](): {contract.V2, "networkVolume", true},
 	reflect.TypeFor[registryAuthBodyV1]():  {contract.V1, "registryAuth", false},
 	reflect.TypeFor[registryAuthBodyV2]():  {contract.V2, "registryAuth", false},

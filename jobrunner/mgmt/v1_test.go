@@ -77,8 +77,7 @@ func TestNetworkVolumeV1(t *testing.T) {
 		for _, invalidSize := range []int{size, size - 1, 0, -1, 4001} {
 			d.expectRefusal(400, `"message":`, update.method, path, fmt.Sprintf(`{"size":%d,"name":"changed"}`, invalidSize))
 		}
-		d.expectRefusal(400, `"message":`, update.method, path, `{}`)
-		must.Equal(t, d.mustSend(200, "GET", "/v1/networkvolumes/"+id, "").text, before.text, "the volume after rejected updates")
+		must.Equal(t, d.mustSend(200, update.method, path, `{}`).text, before.text, "the volume after rejected updates and an empty one")
 		d.expectMembers(d.mustSend(200, update.method, path, fmt.Sprintf(`{"size":%d}`, size+1)),
 			map[string]string{"size": fmt.Sprint(size + 1), "name": `"v"`, "dataCenterId": `"EU-RO-1"`, "id": `"` + id + `"`})
 		d.expectMembers(d.mustSend(200, update.method, path, `{"name":"w"}`), map[string]string{"size": fmt.Sprint(size + 1), "name": `"w"`})

@@ -73,7 +73,7 @@ func subjectOf(r *http.Request) (endpoint, pod string) {
 		}
 		id, operation, _ := strings.Cut(rest, "/")
 		changes := r.Method != http.MethodGet && r.Method != http.MethodHead // a change invalidates the leader's cache of the endpoint
-		if changes || operation == "releases" || operation == "workers" || strings.HasPrefix(operation, "workers/") || r.URL.Query().Get("includeWorkers") == "true" {
+		if changes || operation == "releases" || operation == "workers" || strings.HasPrefix(operation, "workers/") {
 			return id, ""
 		}
 	}

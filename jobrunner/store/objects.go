@@ -153,7 +153,7 @@ func Build[T any, P Record[T]](ctx context.Context, s *Store, build func(tx *Tx)
 
 func Delete[T any, P Record[T]](ctx context.Context, s *Store, id string) error {
 	if P(nil).kind() == templates && IsOfficial(id) {
-		return ErrOfficial
+		return errOfficial
 	}
 	return s.writeWithReservedSpace(ctx, func(tx *Tx) error {
 		r := P(new(T))

@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -57,7 +57,7 @@ func (t *Template) beforeInsert(tx *Tx) error { return tx.checkRegistry(t.Contai
 // UpdateTemplate changes a template and its linked endpoints. change may run more than once.
 func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Template) error) (t Template, err error) {
 	if IsOfficial(id) {
-		return t, ErrOfficial
+		return t, errOfficial
 	}
 	return update(ctx, s, id, func(tx *Tx, t *Template) error {
 		if err := change(t); err != nil {
@@ -120,8 +120,7 @@ func OfficialTemplates() []Template {
 	return out
 }
 
-// ErrOfficial rejects a change of a built-in template: 403.
-var ErrOfficial = errors.New("the template comes with the deployment and can't be changed or deleted: create one of your own")
+var errOfficial = fmt.Errorf("the template comes with the deployment and can't be changed or deleted: create one of your own: %w", ErrNotFound)
 
 func IsOfficial(id string) bool { return officialIndex(id) >= 0 }
 
