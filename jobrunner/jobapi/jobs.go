@@ -246,15 +246,14 @@ func (a *api) readOutput(ctx context.Context, t target, job *engine.Job) (reserv
 	if job.Size <= engine.SmallOutput {
 		return nil, nil
 	}
-	size := int64(2 * job.Size)
-	if reservation, err = a.Answers.Reserve(size); err != nil {
+	size := job.Size
+	if reservation, err = a.Answers.Reserve(int64(2 * size)); err != nil {
 		job.Output = nil // frees its memory during the wait
-		reservation, err = a.Answers.ReserveWhenFree(ctx, size)
+		reservation, err = a.Answers.ReserveWhenFree(ctx, int64(2*size))
 	}
 	if err == nil && job.Output == nil {
-		limit := job.Size
-		*job, err = a.Engine.GetUpTo(ctx, t.endpoint, t.job, limit)
-		if job.Size > limit { // the output has grown
+		*job, err = a.Engine.GetUpTo(ctx, t.endpoint, t.job, size)
+		if job.Size > size { // the output has grown
 			reservation.Release()
 			return a.readOutput(ctx, t, job)
 		}

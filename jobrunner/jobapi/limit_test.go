@@ -299,28 +299,24 @@ func TestOutputGrowsDuringTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		small, large := []byte(`"`+strings.Repeat("x", 1<<17)+`"`), []byte(`"`+strings.Repeat("x", 6<<20)+`"`)
 		path := "/v2/ep/status/" + d.submit(`{"input": {}}`)
-		job := d.take("ep")
-		d.report(job, engine.Progress(small))
 		batch, _ := d.createBatch(`[{"input": {}}, {"input": {}}]`)
 		d.do("POST", batch+"/finalize", "")
-		d.report(d.take("ep-batch"), engine.Done(small))
-		request := d.take("ep-batch")
+		job, done, request := d.take("ep"), d.take("ep-batch"), d.take("ep-batch")
+		d.report(job, engine.Progress(small))
+		d.report(done, engine.Done(small))
 		reserved := must.Do(memory.Reserve(40 << 20))(t)
-		page, status := make(chan string, 1), make(chan *http.Response, 1)
-		go func() {
-			_, _, text := d.sendText("GET", batch+"/requests", "")
-			page <- text
-		}()
+		page, status := make(chan *http.Response, 1), make(chan *http.Response, 1)
+		go func() { page <- d.begin(t.Context(), "GET", batch+"/requests", nil) }()
 		go func() { status <- d.begin(t.Context(), "GET", path, nil) }()
 		synctest.Wait()
 		d.report(job, engine.Done(large))
 		d.report(request, engine.Done(large))
 		reserved.Release()
-		must.Equal(t, len(<-page) < 2*len(small), true, "the page has only the outputs for which memory was reserved")
+		size := len(must.Do(io.ReadAll((<-page).Body))(t))
+		must.Hold(t, size > len(small) && size < 2*len(small), "the page, for which", 2*len(small), "bytes were reserved, has", size)
 		slow := <-status
-		synctest.Wait()
 		must.ErrorIs(t, must.Err(memory.Reserve(36<<20)), httplimit.ErrMemory, "the memory while a client reads the output")
-		must.Equal(t, len(must.Do(io.ReadAll(slow.Body))(t)) > len(large), true, "the whole output")
+		must.Hold(t, len(must.Do(io.ReadAll(slow.Body))(t)) > len(large), "the output isn't whole")
 	}, func(c *jobapi.Config) { c.Answers = memory })
 }
 

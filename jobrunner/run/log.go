@@ -34,6 +34,7 @@ const (
 	defaultBytes = 1 << 20
 	maxLine      = 8 << 10  // bytes; a longer line is cut
 	maxRead      = 64 << 10 // bytes of a line that are examined before it is cut
+	maxCopied    = 1 << 20  // bytes of a line that CopyLines keeps
 	tailLines    = 20       // in Tail, or more, because Tail doesn't split messages
 )
 
@@ -316,19 +317,6 @@ func (r Resolver) Resolve(ctx context.Context, env map[string]string, log *Log) 
 	return resolved, nil
 }
 
-const maxCopied = 1 << 20 // bytes of a line: more than a Log examines
-
-// readLine reads a line, and returns up to maxCopied bytes of it.
-func readLine(from *bufio.Reader) (string, error) {
-	for line := []byte(nil); ; {
-		part, err := from.ReadSlice('\n')
-		line = append(line, part[:min(len(part), maxCopied-len(line))]...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return string(line), err
-		}
-	}
-}
-
 // CopyLines reads lines of the form "TIME TEXT", and writes the texts of lines that are later than since to log.
 // A line's mark is the latest time so far, because lines of stdout and stderr may be out of order. CopyLines
 // returns that time. It skips a line in which the stream breaks, because the next stream has the whole line.
@@ -336,12 +324,18 @@ func CopyLines(stream io.Reader, since time.Time, log Output) (last time.Time, e
 	lines := bufio.NewReader(stream)
 	mark := ""
 	for last = since; ; {
-		text, err := readLine(lines)
+		var line []byte
+		err := bufio.ErrBufferFull
+		for errors.Is(err, bufio.ErrBufferFull) {
+			var part []byte
+			part, err = lines.ReadSlice('\n')
+			line = append(line, part[:min(len(part), maxCopied-len(line))]...)
+		}
 		ended := errors.Is(err, io.EOF)
 		if err != nil && !ended {
 			return last, err
 		}
-		stamp, text, found := strings.Cut(text, " ")
+		stamp, text, found := strings.Cut(string(line), " ")
 		at, timeErr := time.Parse(time.RFC3339Nano, stamp)
 		if found && timeErr == nil && at.After(since) {
 			if at.After(last) {

@@ -252,29 +252,25 @@ func TestDueCallSurvives(t *testing.T) {
 		f.expectCallsAt(0, 10, 20)
 		must.Contain(t, f.allCalls()[2].body, job.ID)
 	})
-	bubble(t, func(_ *testing.T, f *fixture) {
-		f.answer = hang
-		f.runJob(engine.NewJob{}, engine.Done([]byte(`1`)))
-		f.expectCallsAt(0)
-		sleep(1)
-		f.sender.Close() // during the first call, which then doesn't count as a try
-		f.answer = func(call) (*http.Response, error) { return respond(500), nil }
-		f.sender = webhook.Start(f.config)
-		sleep(600)
-		f.expectCallsAt(0, 15, 25, 35)
-	})
-	bubble(t, func(_ *testing.T, f *fixture) {
-		f.answer = func(c call) (*http.Response, error) {
-			_, _ = hang(c)
-			return respond(200), nil
-		}
-		f.runJob(engine.NewJob{}, engine.Done([]byte(`1`)))
-		f.expectCallsAt(0)
-		f.sender.Close() // when the response arrives
-		f.sender = webhook.Start(f.config)
-		sleep(600)
-		f.expectCallsAt(0)
-	})
+	for response, want := range map[*http.Response][]float64{nil: {0, 15, 25, 35}, respond(200): {0}} {
+		bubble(t, func(_ *testing.T, f *fixture) {
+			f.answer = func(c call) (*http.Response, error) {
+				_, err := hang(c)
+				if response != nil {
+					err = nil
+				}
+				return response, err
+			}
+			f.runJob(engine.NewJob{}, engine.Done([]byte(`1`)))
+			f.expectCallsAt(0)
+			sleep(1)
+			f.sender.Close() // during the first call, which doesn't count as a try unless it was answered
+			f.answer = func(call) (*http.Response, error) { return respond(500), nil }
+			f.sender = webhook.Start(f.config)
+			sleep(600)
+			f.expectCallsAt(want...)
+		})
+	}
 	bubble(t, func(_ *testing.T, f *fixture) {
 		f.sender.Close()
 		f.runJob(engine.NewJob{}, engine.Done([]byte(`1`)))

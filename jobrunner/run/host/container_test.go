@@ -271,6 +271,16 @@ func TestEngineRecovers(t *testing.T) {
 	must.Equal(t, e.Describe()[1], "containers: docker 99.1 ("+f.path+")")
 }
 
+// Engines log a long line in pieces, each with its time.
+func TestPiecesOfLineAreJoined(t *testing.T) {
+	for _, name := range engineNames {
+		f, log := newFakeEngine(t, name), new(livelog.Log)
+		f.write("logs", "2026-06-01T12:00:00.000000001Z a2026-06-01T12:00:00.000000001Z b\n")
+		newContainer(newEngine(t.Context(), f.path, nil), "c", log).followLog(log, time.Time{})
+		must.Equal(t, log.String(), "ab\n", name)
+	}
+}
+
 // New doesn't wait for a slow engine; the first call of Program does.
 func TestSlowEngine(t *testing.T) {
 	f := newFakeEngine(t, "podman")

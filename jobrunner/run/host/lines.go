@@ -140,9 +140,6 @@ func (c *container) followLog(log run.Output, since time.Time) (last time.Time) 
 	if !since.IsZero() {
 		args = append(args, "--since", since.Format(time.RFC3339Nano))
 	}
-	if c.engine.podman {
-		log = lineJoiner{log}
-	}
 	r, w := io.Pipe()
 	group, err := procgroup.Start(procgroup.Command{
 		Path: c.engine.path, Args: append(args, c.name), Env: c.engine.environment(), Output: w, Register: c.engine.register,
@@ -154,12 +151,12 @@ func (c *container) followLog(log run.Output, since time.Time) (last time.Time) 
 		<-group.Done()
 		_ = w.Close()
 	}()
-	last, _ = run.CopyLines(r, since, log) // the pipe ends without an error
+	last, _ = run.CopyLines(r, since, lineJoiner{log}) // the pipe ends without an error
 	return last
 }
 
-// lineJoiner joins the pieces of a line: if a program writes "ab\n" as "a" and "b\n", Podman logs "TIME aTIME b".
-// It removes only times that aren't before the line's own. An earlier time was written by the program.
+// lineJoiner joins the pieces of a line: if a program writes "ab\n" as "a" and "b\n", Podman logs "TIME aTIME b". Docker
+// splits a line after each 16 KiB. lineJoiner removes only times that aren't before the line's own. An earlier time was written by the program.
 type lineJoiner struct{ run.Output }
 
 func (j lineJoiner) WriteLine(text, mark string) {

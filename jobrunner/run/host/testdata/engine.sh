@@ -23,6 +23,7 @@ version)
 	echo 99.1
 	;;
 context) echo unix:///run/fake.sock ;;
+logs) cat logs ;;
 network) ;; # succeeds, and lists no network
 image)
 	for last; do :; done
