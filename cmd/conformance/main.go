@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
@@ -51,7 +50,7 @@ type commands struct {
 // closed. A second signal kills the program. A closed output pipe doesn't kill it: printing fails, and the
 // program still writes its reports and cleans up.
 func interruptible() (context.Context, context.CancelFunc) {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	cli.SurviveClosedPipe()
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop

@@ -63,6 +63,8 @@ func TestFewDescriptors(t *testing.T) {
 	testFlood(t, limitedProcess.start(environment(t.TempDir(), "GPUCLOUD_API_KEY=k")))
 	out, err := exec.Command("sh", "-c", `ulimit -n 20 && exec "$0" serve --listen=127.0.0.1:0 --ephemeral`, binary).CombinedOutput()
 	must.Hold(t, err != nil && strings.Contains(string(out), "only 20 open files"), "with 20 descriptors serve ended with", err, string(out))
+	out, _ = exec.Command("sh", "-c", `ulimit -n 50 && exec "$0" doctor --json`, binary).CombinedOutput() // other checks may fail, too
+	must.Contain(t, string(out), `"check":"open files","status":"fail"`)
 }
 
 // A deployment recovers also if its descriptors run out before the limit of connections is reached.

@@ -66,6 +66,7 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return err
 	}
+	cli.SurviveClosedPipe()
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()
 	handler, python, err := d.findHandler(ctx, env)

@@ -73,11 +73,6 @@ func fail(remedy, format string, args ...any) finding {
 func (d *doctor) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()
-	defer func() {
-		if d.programs != nil {
-			d.programs.Close()
-		}
-	}()
 	failed := 0
 	for _, check := range []struct {
 		name string
@@ -86,7 +81,13 @@ func (d *doctor) Run() error {
 		{"address", d.checkAddress}, {"data folder", d.checkDataFolder}, {"database", d.checkDatabase}, {"clock", d.checkClock}, {"open files", d.checkOpenFiles},
 		{"images", d.checkImages}, {"GPUs", d.checkGPUs}, {"PostgreSQL", d.checkPostgres}, {"Python", d.checkPython}, {"Terraform", d.checkTerraform},
 	} {
-		f := check.find(ctx)
+		var f finding
+		found := make(chan finding, 1)
+		go func() { found <- check.find(ctx) }() // some, such as of a large database, ignore ctx
+		select {
+		case f = <-found:
+		case <-ctx.Done():
+		}
 		if ctx.Err() != nil {
 			return &exitError{exitFailed, "interrupted"}
 		}
@@ -97,6 +98,9 @@ func (d *doctor) Run() error {
 		if err := d.print(f); err != nil {
 			return err
 		}
+	}
+	if d.programs != nil {
+		d.programs.Close()
 	}
 	if failed > 0 {
 		return &exitError{exitFailed, fmt.Sprintf("%d of the checks failed", failed)}
@@ -245,7 +249,10 @@ const raiseDescriptors = "raise the limit, for example with 'ulimit -n 65536' or
 const enoughDescriptors = 8192
 
 func (d *doctor) checkOpenFiles(context.Context) finding {
-	if n := httplimit.Descriptors(); n < enoughDescriptors {
+	switch n := httplimit.Descriptors(); {
+	case n < minDescriptors:
+		return fail(raiseDescriptors, "at most %d: serve needs %d", n, minDescriptors)
+	case n < enoughDescriptors:
 		return warn(raiseDescriptors, "at most %d: serve lowers --max-connections accordingly", n)
 	}
 	return ok("enough")

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/durable"
@@ -186,12 +187,15 @@ func (c *addKey) Run() error {
 	if err := newKey.Check(); err != nil {
 		return usageErrorf("%s", err)
 	}
+	cli.SurviveClosedPipe()
 	return c.withStore(func(keys apikey.Store) error {
 		key, err := keys.Add(newKey)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(stdout, key)
+		if _, err := fmt.Fprintln(stdout, key); err != nil { // nobody can use the key
+			return errors.Join(err, keys.Remove(c.Name))
+		}
 		fmt.Fprintf(stderr, "This is the key of %s. Store it now: the deployment keeps only its hash.\n", c.Name)
 		return nil
 	})

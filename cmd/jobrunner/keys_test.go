@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -93,6 +94,9 @@ func TestInvalidKeys(t *testing.T) {
 		output := mustFail(t, env, append([]string{"keys"}, args...)...)
 		must.Hold(t, strings.Contains(output, text), args, "printed", output, "want", text)
 	}
+	unprinted := exec.Command(binary, "keys", "add", "unprinted")
+	unprinted.Env, unprinted.Stdout = env, closedPipe(t)
+	must.Hold(t, unprinted.Run() != nil, "keys add succeeded although it couldn't print the key")
 	list := mustPrint(t, env, "keys", "list")
 	must.Hold(t, strings.Count(list, "\n") == 1, "expected no keys, got", list)
 }

@@ -201,6 +201,14 @@ func execute(t *testing.T, env []string, stdin string, args ...string) (stdout, 
 // invalidFlag matches errors about the command line.
 var invalidFlag = regexp.MustCompile(`(?m)^jobrunner: (invalid |reading --|.* exclude each other)`)
 
+// closedPipe returns an output whose reader has ended.
+func closedPipe(t *testing.T) *os.File {
+	reader, writer, err := os.Pipe()
+	must.Succeed(t, errors.Join(err, reader.Close()))
+	t.Cleanup(func() { writer.Close() })
+	return writer
+}
+
 // mustFail runs the program, which must fail, and returns its error. For invalid arguments the exit status must be 2.
 func mustFail(t *testing.T, env []string, args ...string) string {
 	t.Helper()

@@ -162,8 +162,10 @@ func (s *serve) Run() (err error) {
 	return errors.Join(serveHTTP(ctx, stop, listener, j, log), j.Close())
 }
 
-// untilStopped returns a context that ends with a signal, or with stdin if --stop-with-stdin is set.
+// untilStopped returns a context that ends with a signal, or with stdin if --stop-with-stdin is set. If the reader
+// of the log ends, such as tee on Ctrl-C, running jobs still have time to end.
 func (s *serve) untilStopped() (ctx context.Context, stop context.CancelFunc) {
+	cli.SurviveClosedPipe()
 	ctx, stop = signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	if s.StopWithStdin {
 		go func() {

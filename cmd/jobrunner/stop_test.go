@@ -19,6 +19,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/serving"
 )
 
 // A stop answers each waiting request at once with the current state of its job, and the program ends.
@@ -116,6 +117,18 @@ func TestStopsOnHangup(t *testing.T) {
 	must.Equal(t, p.cmd.Wait(), nil, "the jobrunner ended with", &p.stderr)
 }
 
+// A closed log, such as of tee on Ctrl-C, doesn't kill the deployment, which still stops in an orderly way.
+func TestSurvivesAClosedLog(t *testing.T) {
+	t.Parallel()
+	p := &process{t: t, cmd: exec.Command(binary, "serve", "--ephemeral", "--listen=127.0.0.1:0")}
+	p.cmd.Env, p.cmd.Stderr = environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), closedPipe(t)
+	p.startupLines = serving.Start(t, p.cmd)
+	p.url = p.startupValue("GPUCLOUD_BASE_URL")
+	p.createEndpointOfImage("builtin/echo") // is logged
+	p.createEndpointOfImage("builtin/echo")
+	p.interrupt()
+}
+
 // An interrupt during the start ends the program, which prints that it was interrupted.
 func TestInterruptedStart(t *testing.T) {
 	t.Parallel()
@@ -130,8 +143,20 @@ func TestInterruptedStart(t *testing.T) {
 	_ = cmd.Wait() // the exit status is checked below
 	must.Hold(t, cmd.ProcessState.ExitCode() == 1 && strings.HasPrefix(stderr.String(), "jobrunner: interrupted: "), "serve ended with", cmd.ProcessState, stderr.String())
 
-	// dev runs the project's Python, here a script that interrupts dev.
+	// doctor reads a file, here a pipe without content.
 	dir := t.TempDir()
+	file := filepath.Join(dir, "engine")
+	must.Succeed(t, syscall.Mkfifo(file, 0o600))
+	cmd = exec.Command(binary, "doctor", "--listen=127.0.0.1:0", "--engine-file", file)
+	cmd.Env = environment(dir)
+	must.Succeed(t, cmd.Start())
+	defer must.Do(os.OpenFile(file, os.O_WRONLY, 0))(t).Close() // waits until the program reads
+	must.Succeed(t, cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Wait() // the exit status is checked below
+	must.Equal(t, cmd.ProcessState.ExitCode(), 1, "the exit status of doctor")
+
+	// dev runs the project's Python, here a script that interrupts dev.
+	dir = t.TempDir()
 	python := filepath.Join(dir, ".venv", "bin", "python")
 	must.Succeed(t, os.MkdirAll(filepath.Dir(python), 0o700))
 	writeFile(t, filepath.Join(dir, ".venv", "pyvenv.cfg"), "")

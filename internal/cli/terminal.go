@@ -35,6 +35,9 @@ func StopSignals() []os.Signal {
 	return signals
 }
 
+// SurviveClosedPipe makes a write to a closed pipe fail instead of killing the program.
+func SurviveClosedPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
 // redrawInterval is the minimum time between two texts of a line.
 const redrawInterval = 50 * time.Millisecond
 
