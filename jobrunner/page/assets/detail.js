@@ -2,7 +2,7 @@
 
 import { $, h, setText } from './dom.js';
 import { actOnJob, mayCancel, mayRetry } from './actions.js';
-import { clock, count, duration, words } from './format.js';
+import { clock, count, duration, exact, words } from './format.js';
 
 const dialog = $('detail');
 let shown = null; // its content: {address, render, last}, last is the last answer
@@ -92,7 +92,7 @@ const block = (text, kind) => h('pre', { class: `block ${kind ?? ''}`, tabindex:
 function pretty(text, isTruncated) {
   if (isTruncated) return text;
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return JSON.stringify(JSON.parse(text, exact), null, 2);
   } catch {
     return text;
   }

@@ -2,6 +2,9 @@
 
 export const count = (n) => n.toLocaleString('en');
 
+// exact is a reviver for JSON.parse. It keeps the text of numbers that JavaScript would round, if the browser can.
+export const exact = (_, value, context) => (typeof value === 'number' && JSON.rawJSON && String(value) !== context.source ? JSON.rawJSON(context.source) : value);
+
 const two = (n) => String(n).padStart(2, '0');
 
 export function duration(ms) {

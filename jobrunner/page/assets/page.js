@@ -34,6 +34,16 @@ async function signIn(body) {
   return (await answer.json()).error;
 }
 
+// signInByCode removes the code of a printed link from the address at once, and signs in with it. It returns
+// whether there is a code.
+async function signInByCode() {
+  const code = new URLSearchParams(location.hash.slice(1)).get('code');
+  if (!code) return false;
+  history.replaceState(null, '', '/');
+  setText($('signin-error'), await signIn({ code }).catch(() => ''));
+  return true;
+}
+
 // endpointInAddress returns the id in #/endpoint/ID, or ''.
 function endpointInAddress() {
   const [, kind, id] = location.hash.split('/');
@@ -55,7 +65,7 @@ async function requestSnapshot() {
       return false;
     }
     if (answer.status === 404 && endpoint) {
-      location.hash = '#/'; // it was deleted
+      location.replace('#/'); // it was deleted: the back button must not lead to it again
       return true;
     }
     const body = await answer.json();
@@ -115,17 +125,12 @@ document.querySelector('.skip').addEventListener('click', (e) => {
   $('main').focus();
 });
 document.addEventListener('visibilitychange', () => { if (!running && $('signin').hidden) loop(); });
-addEventListener('hashchange', () => {
+addEventListener('hashchange', async () => {
   setText($('outcome'), '');
-  if ($('signin').hidden) loop();
+  if (await signInByCode() || $('signin').hidden) loop();
 });
 document.addEventListener('changed', loop); // show the result of an action at once
 $('pods-filter').addEventListener('input', loop);
 
-// A printed link contains a code, which is removed from the address at once.
-const code = new URLSearchParams(location.hash.slice(1)).get('code');
-if (code) {
-  history.replaceState(null, '', '/');
-  setText($('signin-error'), await signIn({ code }).catch(() => ''));
-}
+await signInByCode();
 loop();

@@ -16,10 +16,11 @@ const isOver = (state) => !mayCancel(state);
 // submission builds the body of a submission from the typed text: an input, or an object with the
 // member input.
 function submission(text) {
-  const value = JSON.parse(text || '{}');
+  text ||= '{}';
+  const value = JSON.parse(text);
   if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Error('Expected a JSON object.');
   const whole = value.input !== null && typeof value.input === 'object' && !Array.isArray(value.input);
-  return JSON.stringify(whole ? value : { input: value });
+  return whole ? text : `{"input": ${text}}`; // not value, whose numbers may be rounded
 }
 
 function showState(reply) {

@@ -354,6 +354,8 @@ func TestSignOutAbortsTheSnapshot(t *testing.T) {
 	tab.Click("#signout")
 	wait(t, aborted, "the request for a snapshot continues after the sign-out")
 	tab.Shows("#status", "Signed out")
+	tab.Eval(`location.hash = `+quoted("#code="+p.NewCode()), nil) // a printed link in the same tab
+	tab.Until(`document.querySelector('#status').textContent === 'Live' && !location.hash`)
 	expectClean(t, tab, server.URL)
 }
 

@@ -34,10 +34,16 @@ func TestBrowserSendsJobs(t *testing.T) {
 	expectState("COMPLETED")
 	tab.Shows("#send-stream", `"n": 2`)
 
-	send(`{"input": {"op": "echo", "say": `+quoted(hostile)+`}}`, "runsync")
+	const precise = "12345678901234567891" // JavaScript would round it
+	send(`{"input": {"op": "echo", "say": `+quoted(hostile)+`, "seed": `+precise+`}}`, "runsync")
 	tab.Until(`document.querySelector('#send-result').textContent.includes('"say"')`)
 	expectState("COMPLETED")
-	tab.Shows("#send-result", "<img src=x onerror=")
+	tab.Shows("#send-result", "<img src=x onerror=", precise)
+	tab.Click("#jobs tbody button")
+	tab.Shows("#detail", precise)
+	tab.Click("#detail-close")
+	send(`{"op": "echo", "seed": 9`+precise+`}`, "runsync")
+	tab.Shows("#send-result", "9"+precise)
 
 	send(`{"op": "sleep", "ms": 600000}`, "run")
 	expectState("IN_PROGRESS")
@@ -78,6 +84,12 @@ func TestBrowserSendsJobs(t *testing.T) {
 	var title string
 	tab.Eval("document.title", &title)
 	must.Hold(t, title == "work · gpucloud jobrunner", "the title is", title)
+
+	// A deleted endpoint leaves no entry in the browser's history.
+	tab.Eval(`window.entries = history.length; location.hash = '#/endpoint/deleted'`, nil)
+	tab.Until(`location.hash === '#/' && history.length === window.entries + 1`)
+	tab.Eval(`history.back()`, nil)
+	tab.Until(`location.hash === '#/endpoint/` + work + `' && document.querySelector('#title').textContent === 'work'`)
 
 	// The form of another endpoint shows neither an error nor a late answer of this one. If the deployment
 	// can't answer, the page says why. If the sign-out fails, the page goes on.
