@@ -28,7 +28,7 @@ func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Du
 	defer waitTimer.Stop()
 	for expired := false; ; {
 		done, err := check()
-		if err != nil && !sqldb.Temporary(err) || done || expired {
+		if err != nil && !sqldb.Temporary(err) || err == nil && done || expired {
 			return err
 		}
 		var retry <-chan time.Time
