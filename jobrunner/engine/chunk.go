@@ -5,12 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// newChunks splits an output into chunks {"output": …}. The last chunk has the metrics.
+// newChunks splits an output into chunks {"output": …} of at most MaxChunk bytes. The last chunk has the metrics,
+// which are dropped if they would fill half of it.
 func newChunks(output, metrics []byte) [][]byte {
 	if len(output) == 0 {
 		output = []byte("null")
 	}
-	parts := split(output, MaxChunk)
+	if len(metrics) > MaxChunk/2 {
+		metrics = nil
+	}
+	parts := split(output, MaxChunk-len(`{"output":,"metrics":}`)-len(metrics))
 	all := make([][]byte, len(parts))
 	for i, part := range parts {
 		c := make([]byte, 0, len(part)+len(metrics)+32)

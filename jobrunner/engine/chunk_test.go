@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -73,9 +74,14 @@ func TestChunks(t *testing.T) {
 		got := newChunks([]byte(c.output), []byte(c.metrics))
 		must.Hold(t, len(got) == 1 && string(got[0]) == c.want, "the output", c.output, "with the metrics", c.metrics, "makes", len(got), "chunks, want", c.want)
 	}
-	got := newChunks([]byte(`"`+strings.Repeat("x", MaxChunk-1)+`"`), []byte(`{"a":1}`))
-	must.Hold(t, len(got) == 2 && !strings.Contains(string(got[0]), "metrics") && strings.HasSuffix(string(got[1]), `,"metrics":{"a":1}}`),
-		"a value one byte above the limit makes", len(got), "chunks")
+	const whole = MaxChunk - len(`{"output":"","metrics":{"a":1}}`) // an output of this length fits into one chunk with its metrics
+	for n := whole - 1; n <= whole+1; n++ {
+		got := newChunks([]byte(`"`+strings.Repeat("x", n)+`"`), []byte(`{"a":1}`))
+		last := string(got[len(got)-1])
+		must.Hold(t, len(got) == 1+max(0, n-whole) && len(got[0]) <= MaxChunk && strings.Count(string(bytes.Join(got, nil)), "metrics") == 1 && strings.HasSuffix(last, `,"metrics":{"a":1}}`),
+			"a text of", n, "characters makes", len(got), "chunks, the first of", len(got[0]), "bytes")
+	}
+	must.Hold(t, len(newChunks([]byte(`1`), make([]byte, MaxChunk))[0]) < MaxChunk, "the metrics alone exceed the limit")
 }
 
 // If an endpoint is deleted during a read of a stream in memory, the read returns ErrNotFound.

@@ -24,7 +24,7 @@ const (
 // maxRetries is how often a job is dispatched again after its worker died.
 const maxRetries = 1
 
-// MaxChunk is the maximum size of a streamed chunk's output, in bytes of JSON
+// MaxChunk is the maximum size of a streamed chunk, with its metrics, in bytes of JSON
 // (service description, Limits, where MB means 2^20 bytes).
 const MaxChunk = 1 << 20
 
