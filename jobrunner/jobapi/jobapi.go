@@ -129,7 +129,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // route answers 401 before anything else, then 404 for the path, 405 for the method, 404 for the
-// endpoint, 403 for a key without the right, and 429.
+// endpoint, 400 for a malformed query, 403 for a key without the right, and 429.
 func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	user, err := a.Keys.Authorize(r)
 	if err != nil {
@@ -144,8 +144,12 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return httpanswer.Refuse(http.StatusBadRequest, "the query is malformed: %s", err)
+	}
 	scope := op.scope
-	if strings.HasSuffix(r.Pattern, "/status/{job_id}") && r.URL.Query().Get("ttl") != "" { // sets the job's ttl
+	if strings.HasSuffix(r.Pattern, "/status/{job_id}") && query.Get("ttl") != "" { // sets the job's ttl
 		scope = apikey.All
 	}
 	if !user.MayUse(t.endpoint, scope) {

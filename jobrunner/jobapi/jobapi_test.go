@@ -156,7 +156,7 @@ func TestTimeOutAndTTL(t *testing.T) {
 		sleep(10)
 		d.expectAnswer("404 …", "GET", "/v2/ep/status/"+id, "") // the ttl that the status set is over
 		id = d.submit(`{"input": {}}`)
-		for _, ttl := range []string{"9999", "604800001", "abc", "-1", "0"} {
+		for _, ttl := range []string{"9999", "604800001", "abc", "-1", "0", "%zz", "10000;"} {
 			d.expectAnswer("400 …", "GET", "/v2/ep/status/"+id+"?ttl="+ttl, "")
 		}
 	})

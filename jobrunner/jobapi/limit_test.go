@@ -277,7 +277,7 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		must.Hold(t, a.status == 200 && strings.Contains(a.raw, large), "runsync", a.status, len(a.raw))
 		d.takeNextJob(func(job engine.Taken) {
 			for range 9 {
-				d.report(job, engine.Chunk([]byte(`[`+large[:1<<20-3]+`"]`), nil))
+				d.report(job, engine.Chunk([]byte(`[`+large[:1<<20-30]+`"]`), nil))
 			}
 		})
 		status, _, raw := d.sendText("POST", chatRoute, "{}") // collects the chunks, which with the answer need 18 MiB
