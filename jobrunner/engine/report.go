@@ -128,7 +128,7 @@ type appliedReport struct {
 	err      error
 }
 
-// report applies a report to the job in memory. It takes the next jobs unless next is nil.
+// report applies a report to the job in memory. It takes the next jobs unless next is nil, or takes have to wait.
 func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *appliedReport {
 	p := &appliedReport{engine: e, entry: &entry{Ref: ref, At: e.now(), Kind: r.kind, Output: r.output, Message: r.message, Chunks: r.chunks}}
 	if full := e.memory.check(r.size(), false); full != nil && (r.output != nil || r.chunks != nil) {
@@ -148,7 +148,7 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *app
 		p.accepted = q.apply(j, r.event(ref)).ok
 		p.entry.Streamed = j.streamed
 	}
-	if next != nil && e.commits.failure() == nil {
+	if waiting, _ := e.commits.size(); next != nil && waiting <= maxOpen && e.commits.failure() == nil {
 		p.next = takenOf(q.take(*next))
 	}
 	p.commit = q.unlock()

@@ -371,3 +371,19 @@ func TestUnreadableReportIsKept(t *testing.T) {
 	must.Succeed(t, e.DropEndpoint(t.Context(), "ep"))
 	must.ErrorIs(t, must.Err(os.Stat(path)), fs.ErrNotExist)
 }
+
+// A worker that takes jobs with its reports doesn't outrun the store.
+func TestTakesWaitForTheStore(t *testing.T) {
+	e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
+	for range 2 * maxOpen {
+		must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte(`1`)}))(t)
+	}
+	must.Succeed(t, db.Write(t.Context(), func(*sqldb.Tx) error { // no commit meanwhile
+		next, n := Take{Endpoint: "ep", Max: 1}, 0
+		for jobs := must.Do(e.Take(t.Context(), next))(t); len(jobs) > 0; n++ {
+			jobs = e.ReportAndTake(t.Context(), jobs[0].Ref, Done(nil), next, func(Directive, error) {})
+		}
+		must.Hold(t, n < 3*maxOpen/2, n, "jobs ran")
+		return nil
+	}))
+}
