@@ -322,20 +322,32 @@ func (c *container) findProcess() {
 	}
 }
 
-// remove ends the container and waits until it no longer exists.
+// remove ends the container and waits until it no longer exists. If the engine doesn't answer, it goes on in the background.
 func (c *container) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()
+	err := c.tryRemove(ctx)
+	if err == nil {
+		return
+	}
+	_, _ = fmt.Fprintf(c.log, "the container %s could not be removed: trying again, also at the next start of the jobrunner: %v\n", c.name, err)
+	c.engine.probes.Go(func() {
+		for clock.RealSleep(c.engine.life, followPause) == nil && c.tryRemove(c.engine.life) != nil {
+		}
+	})
+}
+
+// tryRemove is remove, but gives up when the engine doesn't answer.
+func (c *container) tryRemove(ctx context.Context) error {
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		// The command fails if the container is already gone or being removed.
 		_, removeErr := c.engine.runCLI(ctx, "rm", "--force", c.name)
 		found, err := c.exists(ctx)
 		switch {
 		case err == nil && !found:
-			return
+			return nil
 		case ctx.Err() != nil || err != nil:
-			_, _ = fmt.Fprintf(c.log, "the container %s could not be removed, the next start of the jobrunner tries again: %v\n", c.name, errors.Join(removeErr, err))
-			return
+			return errors.Join(removeErr, err, ctx.Err())
 		}
 		_ = clock.RealSleep(ctx, pause)
 	}

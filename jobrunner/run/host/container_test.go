@@ -356,10 +356,15 @@ func TestUnwritableDataFolder(t *testing.T) {
 // A pod can be stopped even if its engine doesn't respond any more.
 func TestStopWithoutEngine(t *testing.T) {
 	f, log := newFakeEngine(t, "docker"), new(livelog.Log)
+	must.Succeed(t, os.Mkdir(filepath.Join(f.dir, "containers"), 0o700))
+	f.write("containers/gpucloud-p", "")
 	f.write("down", "")
 	c := newContainer(newEngine(t.Context(), f.path, nil), "gpucloud-p", log)
 	c.lifecycle = detachedLifecycle{log: log}
 	go c.supervise()
 	c.Stop(time.Second)
 	must.Hold(t, c.Exit().Text == run.Stopped && strings.Contains(log.String(), "could not be removed"), "the exit is", c.Exit(), "and the log", log)
+	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
+	c.engine.probes.Wait()
+	must.Equal(t, len(f.containers()), 0, "the number of containers after the engine responds again")
 }
