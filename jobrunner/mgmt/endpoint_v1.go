@@ -187,7 +187,7 @@ func (c *call) showEndpointsV1(endpoints []store.Endpoint, flags map[string]bool
 		}
 		if flags["includeWorkers"] {
 			ofOthers := func(w podV1) bool { return w.EndpointID != e.ID }
-			out[i].Workers = slices.DeleteFunc(append([]podV1{}, workers...), ofOthers)
+			out[i].Workers = new(slices.DeleteFunc(append([]podV1{}, workers...), ofOthers))
 		}
 	}
 	return out, err

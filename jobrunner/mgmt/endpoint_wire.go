@@ -82,7 +82,7 @@ type endpointV1 struct {
 	ScalerValue         int64             `json:"scalerValue"`
 	Timeout             int64             `json:"executionTimeoutMs"`
 	Env                 map[string]string `json:"env"`
-	Workers             []podV1           `json:"workers,omitzero"`
+	Workers             *[]podV1          `json:"workers,omitempty"`
 	Created             string            `json:"createdAt"`
 	Version             int64             `json:"version"`
 }
