@@ -72,7 +72,9 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 				defer panic(p)
 			} else if p != nil {
 				log.ErrorContext(r.Context(), "a handler panicked", "request", id, "panic", p, "stack", string(debug.Stack()))
-				if a.status == 0 {
+				if a.status != 0 {
+					defer panic(http.ErrAbortHandler) // the client must not take the part for the whole answer
+				} else {
 					form := FormOf(r.URL.Path)
 					form.WriteRefusal(a, form.Internal(w.Header()))
 				}

@@ -47,6 +47,19 @@ func TestPanicIsAnswered500(t *testing.T) {
 	}
 }
 
+// If a handler panics during its answer, the client doesn't take the part for the whole.
+func TestPanicAbortsAnswer(t *testing.T) {
+	server := httptest.NewServer(front.Observe(slog.New(slog.DiscardHandler), metrics.New(metrics.Config{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "a part")
+		must.Succeed(t, http.NewResponseController(w).Flush())
+		panic("planted")
+	})))
+	defer server.Close()
+	resp := must.Do(http.Get(server.URL))(t)
+	defer resp.Body.Close()
+	must.ErrorIs(t, must.Err(io.ReadAll(resp.Body)), io.ErrUnexpectedEOF)
+}
+
 // hijackable is a response writer that implements http.Hijacker.
 type hijackable struct {
 	http.ResponseWriter
