@@ -30,8 +30,9 @@ type container struct {
 	address   string          // in a private network; "" otherwise
 	life      context.Context // ends when the container is removed
 	end       context.CancelFunc
-	exit      run.Exit    // set before life ends
-	stopping  atomic.Bool // the jobrunner stops it
+	exit      run.Exit                        // set before life ends
+	stopping  atomic.Bool                     // the jobrunner stops it
+	follower  atomic.Pointer[procgroup.Group] // the command of followLog
 
 	mu             sync.Mutex
 	findingProcess bool // findProcess runs
@@ -223,6 +224,9 @@ func (d detachedLifecycle) stop(c *container, grace time.Duration) {
 	}
 	if _, err := c.engine.runCLI(ctx, args...); err != nil {
 		c.remove() // by force
+		if follower := c.follower.Load(); follower != nil {
+			follower.KillNoWait() // an engine that hangs doesn't end it
+		}
 	}
 }
 

@@ -358,10 +358,13 @@ func TestStopWithoutEngine(t *testing.T) {
 	f, log := newFakeEngine(t, "docker"), new(livelog.Log)
 	must.Succeed(t, os.Mkdir(filepath.Join(f.dir, "containers"), 0o700))
 	f.write("containers/gpucloud-p", "")
-	f.write("down", "")
+	pipe := filepath.Join(f.dir, "logs")
+	must.Succeed(t, syscall.Mkfifo(pipe, 0o600))
 	c := newContainer(newEngine(t.Context(), f.path, nil), "gpucloud-p", log)
 	c.lifecycle = detachedLifecycle{log: log}
 	go c.supervise()
+	defer must.Do(os.OpenFile(pipe, os.O_WRONLY, 0))(t).Close() // the engine's command for the log hangs
+	f.write("down", "")
 	c.Stop(time.Second)
 	must.Hold(t, c.Exit().Text == run.Stopped && strings.Contains(log.String(), "could not be removed"), "the exit is", c.Exit(), "and the log", log)
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))

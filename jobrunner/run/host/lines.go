@@ -147,6 +147,7 @@ func (c *container) followLog(log run.Output, since time.Time) (last time.Time) 
 	if err != nil {
 		return since
 	}
+	c.follower.Store(group)
 	go func() {
 		<-group.Done()
 		_ = w.Close()
