@@ -56,7 +56,7 @@ func FormOf(path string) httpanswer.Form {
 	case strings.HasPrefix(path, "/v2/") && endpoint == "":
 		return httpanswer.ProblemForm
 	}
-	return httpanswer.ErrorForm
+	return httpanswer.JobForm(path)
 }
 
 // Observe assigns an id to every request, counts and logs it, and turns a panic into an answer.

@@ -127,7 +127,7 @@ func (r *Refusal) OpenAI() []byte {
 type Form int
 
 const (
-	// ErrorForm is {"error": text}: the job API, the worker protocol and the operator's routes.
+	// ErrorForm is {"error": text}: the job API except below /openai, the worker protocol and the operator's routes.
 	ErrorForm Form = iota
 	// MessageForm is {"message": text}: version 1, which answers 400 to every invalid body and conflict.
 	MessageForm
@@ -136,6 +136,15 @@ const (
 	// OpenAIForm is {"error": {"message": text, "type": …}}: OpenAI's clients show only the message of an object.
 	OpenAIForm
 )
+
+// JobForm returns the form of the job API's errors at a path.
+func JobForm(path string) Form {
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "/live"), "/v2/")
+	if _, operation, _ := strings.Cut(path, "/"); strings.HasPrefix(operation, "openai/") {
+		return OpenAIForm
+	}
+	return ErrorForm
+}
 
 type problem struct {
 	Title  string   `json:"title"`

@@ -193,11 +193,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refusal := new(httpanswer.Refusal); !errors.As(err, &refusal) && (errors.Is(err, ErrNoEndpoint) || errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNoBatch) || errors.Is(err, engine.ErrNoRequest)) {
 		err = httpanswer.Refuse(http.StatusNotFound, "%s", err)
 	}
-	form, path := httpanswer.ErrorForm, strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/live"), "/v2/")
-	if _, operation, _ := strings.Cut(path, "/"); strings.HasPrefix(operation, "openai/") {
-		form = httpanswer.OpenAIForm
-	}
-	form.Fail(w, r, a.Logger, err)
+	httpanswer.JobForm(r.URL.Path).Fail(w, r, a.Logger, err)
 }
 
 // admit counts a request as open until done is called, or rejects it with 429 and the time to retry (service

@@ -101,6 +101,8 @@ func TestForwardedRequestIsSentOnce(t *testing.T) {
 		status, text := p.send(t, "POST", "run", body)
 		must.Hold(t, status == http.StatusServiceUnavailable && tries.Load() == 1, "a POST is answered", status, text, "after", tries.Load(), "tries")
 	}
+	_, answer := p.send(t, "POST", "openai/v1/completions", "{}")
+	must.Hold(t, strings.HasPrefix(answer, `{"error":{"message":`), "a POST below /openai is answered", answer)
 	tries.Store(0)
 	p.onWait(func() {
 		p.onWait(func() { p.node.setLeader(engine.Leader{Own: true}) }) // it has looked for a leader twice
