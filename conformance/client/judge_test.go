@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -108,6 +109,20 @@ func TestKilledCommand(t *testing.T) {
 		got := new(judge).result(clause, []*scenarioRun{run})
 		must.Hold(t, got.Verdict == c.want, c.clause, "in", c.scenario, "gets", got.Verdict, got.Reason, "not", c.want)
 	}
+}
+
+// A key in the path of a request isn't shown.
+func TestKeyInPathIsNotShown(t *testing.T) {
+	t.Parallel()
+	run := &scenarioRun{key: "key-of-the-test", scenario: Scenarios[0], result: commandResult{code: 1}}
+	for range 2 {
+		run.exchanges = append(run.exchanges, newExchange("POST", "/v2/"+run.key, 404, ""))
+	}
+	j := new(judge)
+	j.secrets.Add("GPUCLOUD_API_KEY", run.key)
+	clause, _ := clauses.Find("CLI-08")
+	text := fmt.Sprintf("%+v %s", j.result(clause, []*scenarioRun{run}).Failure, j.failedWithoutFault(run))
+	must.Hold(t, strings.Contains(text, "/v2/$GPUCLOUD_API_KEY") && !strings.Contains(text, run.key), text)
 }
 
 // A word in the output that may be about something else is inconclusive.

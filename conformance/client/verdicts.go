@@ -88,7 +88,7 @@ func (j *judge) failedWithoutFault(run *scenarioRun) string {
 	}
 	text := "in the scenario " + controlScenario + ", which has no faults, " + failure + ": " + j.describeRun(run)
 	if refused := run.refusedRequests(); len(refused) > 0 {
-		text += "\nThe deployment refused these requests of the client: " + joinPaths(refused)
+		text += "\nThe deployment refused these requests of the client: " + j.secrets.Redact(joinPaths(refused))
 	}
 	return text + "\nrepeat: " + j.repeatCommand(run.scenario.ID, "--keep-dirs ")
 }
@@ -133,7 +133,7 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 		s := worstRun.scenario
 		res.Failure = &report.Failure{
 			Steps: fmt.Sprintf("the scenario %s: %s", s.ID, s.Description), Statement: fmt.Sprintf("%s (%s)", c.Statement, c.Source),
-			Accepted: worst.Failure.Accepted, Actual: j.secrets.Redact(worst.Failure.Actual), Curl: j.repeatCommand(s.ID, ""),
+			Accepted: j.secrets.RedactAll(worst.Failure.Accepted), Actual: j.secrets.Redact(worst.Failure.Actual), Curl: j.repeatCommand(s.ID, ""),
 		}
 	}
 	if worst.Verdict == report.Fail || worst.Verdict == report.Inconclusive {

@@ -286,14 +286,10 @@ func (c *copier) copyOrLink(path string, info fs.FileInfo) error {
 		return c.link(path)
 	}
 	c.bytes += info.Size()
-	err := copyFile(filepath.Join(c.to, path), from, info.Mode().Perm())
-	switch {
-	case os.IsPermission(err):
-		return c.link(path)
-	case err == nil && c.inData(path) && filepath.Base(path) == "terraform.tfstate":
-		return checkBackend(from)
+	if err := copyFile(filepath.Join(c.to, path), from, info.Mode().Perm()); !os.IsPermission(err) {
+		return errors.Join(err, c.checkBackend(path))
 	}
-	return err
+	return c.link(path)
 }
 
 // symlink copies a link. A link within the directory leads to the copy; others become absolute.
@@ -314,7 +310,7 @@ func (c *copier) link(path string) error {
 	if !slices.Contains(linkedDirs, filepath.Base(path)) && !c.inData(path) {
 		c.linked = append(c.linked, path)
 	}
-	return os.Symlink(filepath.Join(c.from, path), filepath.Join(c.to, path))
+	return errors.Join(os.Symlink(filepath.Join(c.from, path), filepath.Join(c.to, path)), c.checkBackend(path))
 }
 
 // inData reports whether a path is in Terraform's data directory.
@@ -352,11 +348,22 @@ func joinPaths(paths []string) string {
 	return strings.Join(paths, ", ")
 }
 
-// checkBackend rejects a directory whose Terraform state is elsewhere: every scenario would overwrite it.
-func checkBackend(path string) error {
+// checkBackend rejects a directory whose Terraform state is elsewhere: every scenario would overwrite it. The file
+// that describes the backend is at path or below it.
+func (c *copier) checkBackend(path string) error {
+	const name = "terraform.tfstate"
+	switch base := filepath.Base(path); {
+	case base == c.dataName:
+		path = filepath.Join(path, name)
+	case !c.inData(path):
+		path = filepath.Join(path, c.dataName, name)
+	case base != name:
+		return nil
+	}
+	path = filepath.Join(c.from, path)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return nil //nolint:nilerr // no backend is set, or Terraform reports the error
 	}
 	var record struct {
 		Backend struct {

@@ -151,6 +151,13 @@ func TestBackendIsRefused(t *testing.T) {
 			must.Hold(t, (want == "") == (err == nil) && (err == nil || strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "--shared-dir")), folder, record, "returns", err, "not", want)
 		}
 	}
+	for _, folder := range []string{"", "linked/"} {
+		files := map[string]string{folder + ".terraform/terraform.tfstate": `{"backend":{"type":"s3"}}`}
+		for i := range maxCopiedFiles { // so many that .terraform or its parent is linked
+			files[fmt.Sprint(folder, i)] = ""
+		}
+		must.ErrorContains(t, copyError(t, makeFiles(t, files)), `"s3"`)
+	}
 }
 
 // A Terraform data directory outside of the working directory is copied, too.

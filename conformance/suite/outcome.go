@@ -38,7 +38,7 @@ func (c *C) failWith(x *wire.Exchange, actual string, accepted ...string) {
 	} else if x != nil {
 		c.expectKeyAccepted(x)
 	}
-	f := &report.Failure{Accepted: accepted, Actual: actual, Steps: c.describeSteps(x), Curl: c.writeScript(c.stepsSoFar(), x, c.env.Ledger.Remaining(c.Case.ID))}
+	f := &report.Failure{Accepted: c.env.Secrets.RedactAll(accepted), Actual: actual, Steps: c.describeSteps(x), Curl: c.writeScript(c.stepsSoFar(), x, c.env.Ledger.Remaining(c.Case.ID))}
 	f.Actual = c.env.Secrets.Redact(f.Actual)
 	c.stop(Outcome{Verdict: report.Fail, Failure: f, Reason: f.Actual})
 }

@@ -249,3 +249,10 @@ func (s *Secrets) Redact(text string) string {
 	}
 	return text
 }
+
+func (s *Secrets) RedactAll(texts []string) (redacted []string) {
+	for _, text := range texts {
+		redacted = append(redacted, s.Redact(text))
+	}
+	return redacted
+}
