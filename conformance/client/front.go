@@ -220,7 +220,7 @@ type exchange struct {
 // Patterns of paths.
 const (
 	jobCreation = `^/v2/[^/]+/(run|runsync|openai/.+)$`
-	creation    = `^/v[12]/[^/]+$|^/v2/registries/delegations$|` + jobCreation
+	creation    = `^/v[12]/[^/]+$|^/v2/(registries/delegations|account/secrets|[^/]+/batch)$|` + jobCreation
 	jobReads    = `^/v2/[^/]+/(status|stream)/` // clients poll these to wait for a job
 	uniqueNames = `^/v2/(templates|registries)$|^/v1/(templates|containerregistryauth)$`
 )

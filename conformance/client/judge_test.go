@@ -181,6 +181,12 @@ func TestRepeatAfterDelete(t *testing.T) {
 		got := judgeRepeatedCreation(&scenarioRun{exchanges: append([]*exchange{post}, c.following...)})
 		must.Equal(t, got.Verdict, c.want, c.name, got.Reason)
 	}
+	for _, path := range []string{"/v2/account/secrets", "/v2/endpoint-1/batch", "/v2/endpoint-1/runsync"} {
+		other := answered("POST", path, 0)
+		other.servedStatus = 201
+		got := judgeRepeatedCreation(&scenarioRun{exchanges: []*exchange{other, other}})
+		must.Equal(t, got.Verdict, report.Fail, path, got.Reason)
+	}
 	post.servedStatus = 400
 	got := judgeRepeatedCreation(&scenarioRun{exchanges: []*exchange{post, list, repeated}})
 	must.Equal(t, got.Verdict, report.Pass, "a creation that was refused", got.Reason)
