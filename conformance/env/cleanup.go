@@ -44,14 +44,21 @@ func (e *Env) findCreated(ctx context.Context, keep func(Object) bool) {
 		read := e.listReader(ctx)
 		for _, o := range unanswered {
 			list := read(o.URL)
-			i := slices.IndexFunc(list, func(object map[string]any) bool { return object["name"] == o.Name })
-			if i >= 0 {
-				found := o
-				found.ID, found.Name, found.Method = fmt.Sprint(list[i]["id"]), "", http.MethodDelete
-				found.URL += "/" + url.PathEscape(found.ID)
-				_, _ = e.Ledger.Add(found) // if the file can't be written, the ledger in memory suffices
+			found, lacksID := false, false
+			for _, object := range list {
+				switch {
+				case object["name"] != o.Name:
+				case object["id"] == nil:
+					lacksID = true
+				default:
+					found = true
+					created := o
+					created.ID, created.Name, created.Method = fmt.Sprint(object["id"]), "", http.MethodDelete
+					created.URL += "/" + url.PathEscape(created.ID)
+					_, _ = e.Ledger.Add(created) // if the file can't be written, the ledger in memory suffices
+				}
 			}
-			if i >= 0 || last && (list != nil || o.Refused) {
+			if !lacksID && (found || last && (list != nil || o.Refused)) {
 				_ = e.Ledger.Remove(o) // if the ledger can't be written, conformance sweep searches again
 			}
 		}
