@@ -279,6 +279,7 @@ var buildCases = []suite.Case{{
 		c.SkipIf(a.Code == 404 || a.Code == 501, "the deployment has no builds: %d", a.Code)
 		a.Is(200).Array("builds")
 		nextPageQuery(c, a, "limit=1")
+		c.V2("GET", path+"?limit=100", nil).Is(200)
 		for _, limit := range []string{"0", "101", "x"} {
 			c.V2("GET", path+"?limit="+limit, nil).Is(422)
 		}

@@ -220,11 +220,14 @@ var endpointCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 })
 
 func newEndpointV1(c *suite.C) (id string) {
-	t := c.NewTemplate("v1", suite.M{"isServerless": true})
-	a := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{
-		"name": c.Name(), "templateId": t.Str("id"), "gpuTypeIds": c.GPUs(1), "workersMin": 0, "workersMax": 1, "idleTimeout": 5, "scalerType": "QUEUE_DELAY",
-	}))
-	return a.Success().Str("id")
+	members := suite.M{
+		"name": c.Name(), "templateId": c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id"), "gpuTypeIds": c.GPUs(1), "workersMin": 0, "workersMax": 1, "idleTimeout": 7, "scalerType": "QUEUE_DELAY",
+	}
+	a := c.Create("v1", "/endpoints", c.EndpointBody("v1", members)).Success()
+	for name, value := range members {
+		a.EqualIfShown(name, value)
+	}
+	return a.Str("id")
 }
 
 // commandCases judge the start command. They skip a deployment that refuses entrypoint and cmd.
