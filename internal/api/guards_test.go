@@ -270,6 +270,29 @@ func TestOlderEqualObjectIsNotAdopted(t *testing.T) {
 	})
 }
 
+// A plan whose list ends during a create finds the new object. A lost answer to that create still adopts it.
+func TestPlanDuringACreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		created, planned := make(chan struct{}), make(chan []api.ExistingMatch)
+		s := &fakeAPI{member: "networkVolumes", faults: []fault{func(w http.ResponseWriter, r *http.Request, create func() string) {
+			create()
+			close(created)
+			must.Equal(t, len(<-planned), 0, "matches")
+			hangUp(w, r)
+		}}}
+		requests := 0
+		c := pipe(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if requests++; requests == 1 {
+				<-created
+			}
+			s.ServeHTTP(w, r)
+		}), api.Settings{SharedReads: true})
+		go func() { planned <- c.NetworkVolumes.ExistingMatches(t.Context(), volume("v")) }()
+		synctest.Wait()
+		must.Equal(t, must.Do(c.NetworkVolumes.Create(t.Context(), volume("v")))(t).ID, "id1", "adopted")
+	})
+}
+
 // An object is absent if a 404 in the API's form says so and its list doesn't contain it.
 func TestAbsence(t *testing.T) {
 	gone := answer(404, `{"title":"Not Found","status":404,"detail":"none"}`)

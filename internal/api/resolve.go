@@ -268,14 +268,16 @@ func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []
 			continue
 		}
 		if equal := !r.writeOnly && r.isEqual(o, want); equal || r.uniqueNames {
-			if !r.uniqueNames {
-				r.creates.markHandled(e.id)
-			}
 			matches = append(matches, ExistingMatch{ID: e.id, Equal: equal, NameTaken: r.uniqueNames})
 		}
 	}
-	if !r.cache.canMatch() {
+	if !r.cache.canMatch() { // the list may have objects of this run's creates, which must stay adoptable
 		return nil
+	}
+	for _, m := range matches {
+		if !m.NameTaken {
+			r.creates.markHandled(m.ID)
+		}
 	}
 	return matches
 }
