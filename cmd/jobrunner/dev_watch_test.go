@@ -64,6 +64,10 @@ func TestWatch(t *testing.T) {
 	must.Hold(t, got == nil, got, "changed while the handler is away")
 	writeFile(t, inDir("handler.py"), "333")
 	must.Equal(t, w.changed(), []string{"handler.py"}, "changes after the handler was written again")
+	w, err = newFileWatcher(inDir("without_suffix"), nil)
+	must.Succeed(t, err)
+	writeFile(t, inDir("output.json"), "333")
+	must.Equal(t, len(w.changed()), 0, "changes of a handler without a suffix after it wrote a file")
 	for n := range maxWatchedFiles + 1 {
 		writeFile(t, inDir(fmt.Sprintf("many/%d.py", n)), "")
 	}
