@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -90,7 +92,7 @@ func (r *runJob) Run() error {
 			fmt.Fprintln(stderr, note)
 		}
 		return r.printEnd(result)
-	})
+	}, syscall.SIGPIPE)
 }
 
 // submission creates the body of the request.
@@ -216,9 +218,10 @@ func notStarted(err error) error {
 	return &exitError{exitNotStarted, err.Error()}
 }
 
-// withEndpoint finds the endpoint and passes its id to call. The context of call ends at Ctrl-C, or when the terminal closes.
-func (e *endpointArgs) withEndpoint(call func(ctx context.Context, c *api.Client, endpointID string) error) error {
-	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
+// withEndpoint finds the endpoint and passes its id to call. The context of call ends at Ctrl-C, when the terminal
+// closes, or with one of the other signals.
+func (e *endpointArgs) withEndpoint(call func(ctx context.Context, c *api.Client, endpointID string) error, others ...os.Signal) error {
+	ctx, stop := signal.NotifyContext(context.Background(), append(cli.StopSignals(), others...)...)
 	defer stop()
 	c, err := e.client()
 	if err != nil {

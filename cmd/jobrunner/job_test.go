@@ -207,13 +207,13 @@ line ends
 		}
 	})
 
-	t.Run("Ctrl-C, or closing the terminal, cancels the job", func(t *testing.T) {
+	t.Run("Ctrl-C, or closing the terminal or the output, cancels the job", func(t *testing.T) {
 		hangups := make(chan os.Signal, 1)
 		signal.Notify(hangups, syscall.SIGHUP) // otherwise the program would inherit nohup's setting to ignore it
 		defer signal.Stop(hangups)
-		for flag, signalToSend := range map[string]syscall.Signal{"--no-tail": syscall.SIGINT, "--tail": syscall.SIGHUP} {
+		for flag, signalToSend := range map[string]syscall.Signal{"--no-tail": syscall.SIGINT, "--tail": syscall.SIGHUP, "--json": syscall.SIGPIPE} {
 			cmd := exec.CommandContext(t.Context(), binary, "job", "run", "any", "--input", `{"op":"stream","n":2,"ms":3600000}`)
-			if flag == "--tail" {
+			if flag != "--no-tail" {
 				cmd.Args = append(cmd.Args, flag)
 			}
 			var stderr bytes.Buffer
