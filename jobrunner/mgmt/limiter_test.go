@@ -48,16 +48,11 @@ func TestRateLimitWindows(t *testing.T) {
 		must.Hold(t, err != nil && strings.Contains(err.Error(), "hour window") && h.Get("Retry-After") == "600", "after an hour's requests", err, h)
 		time.Sleep(600 * time.Second)
 		countRequests(60)
+		for i := range windows { // as stored by a node whose clock was a year ahead
+			l.windowStart[i] = l.windowStart[i].AddDate(1, 0, 0)
+		}
+		countRequests(60)
 	})
-}
-
-// A window that another node stored, with a clock that was a year ahead, doesn't block its owner for a year.
-func TestWindowInTheFuture(t *testing.T) {
-	l := &limiter{clock: new(clock.Clock)}
-	for i, w := range windows {
-		l.windowStart[i], l.counts[i] = time.Now().AddDate(1, 0, 0), w.quota
-	}
-	must.Succeed(t, l.count(http.Header{}))
 }
 
 // Two nodes of a deployment together admit as many requests of each owner as one would.
