@@ -96,19 +96,22 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 
 type countingQueue struct {
 	worker.Queue
-	reads atomic.Int64
+	reads     atomic.Int64
+	afterRead func()
 }
 
 func (q *countingQueue) Load(ctx context.Context, endpoint string) (engine.Load, error) {
 	q.reads.Add(1)
-	return q.Queue.Load(ctx, endpoint)
+	load, err := q.Queue.Load(ctx, endpoint)
+	q.afterRead()
+	return load, err
 }
 
 // While all workers of a full pool work, jobs don't trigger an evaluation of the load; only idle
 // time-outs do. New settings apply at once.
 func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
 	bubbleWithConfig(t, nil, func(c *worker.Config) *countingQueue {
-		q := &countingQueue{Queue: c.Queue}
+		q := &countingQueue{Queue: c.Queue, afterRead: func() {}}
 		c.Queue = q
 		return q
 	}, func(f *fixture, queue *countingQueue) {
@@ -149,5 +152,15 @@ func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
 		f.pools.Set(settings)
 		time.Sleep(2 * time.Second)
 		f.expectCounts(worker.Counts{Idle: 1})
+		// A job that arrives while the load is read starts the worker that the pool may have now.
+		sleep("5000")
+		queue.afterRead = func() {
+			queue.afterRead = func() {}
+			must.Do(f.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{"op": "sleep", "ms": 5000}`)}))(t)
+			f.pools.CheckLoad("ep")
+		}
+		settings.Max = 2
+		f.pools.Set(settings)
+		f.expectCounts(worker.Counts{Running: 2})
 	})
 }

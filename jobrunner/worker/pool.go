@@ -157,6 +157,8 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	if p.config.MayScale != nil && !p.config.MayScale(p.settings().Leadership) {
 		return retryDelay
 	}
+	p.full.Store(false) // before the load is read: a job that comes later triggers the next evaluation
+	active := p.active.Swap(false)
 	load, err := p.load(ctx)
 	if err != nil {
 		if ctx.Err() == nil && !sqldb.Temporary(err) {
@@ -166,8 +168,6 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.full.Store(false)
-	active := p.active.Swap(false)
 	if p.drained {
 		return recheckInterval
 	}
