@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,7 +64,15 @@ func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 		d.must(204, "DELETE", "/v2/network-volumes/"+volume, "")
 		time.Sleep(50 * time.Millisecond)
 		must.Hold(t, exists(folder), "the folder was removed while a job used it")
+		var deletion sync.WaitGroup
+		deletion.Go(func() { d.do("DELETE", "/v2/serverless/"+endpoint, "") })
+		waitFor(t, func() (bool, any) {
+			status, _, text := d.do("GET", "/v2/serverless/"+endpoint, "")
+			return status == 404, text
+		})
+		d.createObject("/v2/serverless", `{"name":"another","image":"x","workers":{"min":0}}`) // doesn't wait for the deleted endpoint's worker
 		close(programs.end)
+		deletion.Wait()
 		awaitGone(t, folder)
 		must.Hold(t, !strings.Contains(d.log.String(), "can't be created"), "the log has an error about the volume in use:", d.log)
 	}

@@ -116,16 +116,18 @@ func (n *Node) Sync(ctx context.Context, id string) {
 	n.sync(ctx, id)
 }
 
-// sync is Sync for a caller that holds syncMu.
+// sync is Sync for a caller that holds syncMu. It unlocks syncMu while the workers of a deleted endpoint end, which may take a minute.
 func (n *Node) sync(ctx context.Context, id string) {
 	e, err := n.Store.Endpoint(ctx, id)
 	switch {
 	case err == nil:
 		err = n.apply(ctx, e)
 	case errors.Is(err, store.ErrNotFound):
-		n.Pools.Remove(id)
 		n.places.endpoints.Delete(id)
+		n.syncMu.Unlock()
+		n.Pools.Remove(id)
 		err = n.Engine.DropEndpoint(ctx, id)
+		n.syncMu.Lock()
 	}
 	switch {
 	case err == nil:
