@@ -16,7 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
-// openAIWait is how long an /openai request waits for a worker to take its job.
+// openAIWait is how long an /openai request waits for a worker to take its job, and how long a slow client may read
+// after the job's end.
 var openAIWait = engine.MaxWait // a variable, as engine.MaxWait is in builds with faults
 
 // Only openAIModels and the routes below it allow GET.
@@ -30,7 +31,7 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	job, watch, err := a.enqueue(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true})
+	job, watch, err := a.enqueue(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true, Wait: openAIWait})
 	reservation.Release()
 	if err != nil {
 		return err

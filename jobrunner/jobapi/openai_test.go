@@ -115,6 +115,23 @@ func TestOpenAIEvents(t *testing.T) {
 	})
 }
 
+// A client may read for minutes after the job's end.
+func TestOpenAISlowReader(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		d.takeNextJob(func(job engine.Taken) {
+			for range 9 { // more than is read at once
+				d.report(job, engine.Chunk([]byte(`"`+strings.Repeat("x", 1<<20-2)+`"`), nil))
+			}
+			d.report(job, engine.Chunk([]byte(`"end"`), nil))
+			d.report(job, engine.Done(nil))
+		})
+		resp := d.openStream(t.Context(), "{}")
+		defer resp.Body.Close()
+		sleep(290)
+		must.Hold(t, strings.HasSuffix(string(must.Do(io.ReadAll(resp.Body))(t)), "xend"), "the end of the answer is missing")
+	})
+}
+
 func TestOpenAIText(t *testing.T) {
 	for chunk, want := range map[string]string{`"hello"`: "text/plain; charset=utf-8", `"{\"large\": 1}"`: "application/json", `"event: x\n\n"`: "text/event-stream", `": ping\n\n"`: "text/event-stream"} {
 		bubble(t, func(t *testing.T, d *deployment) {
