@@ -209,7 +209,7 @@ func (s *scene) expectUnchanged() {
 	for i, status := range []string{suite.Completed, suite.Failed, suite.InProgress, suite.InQueue} {
 		s.jobs()[i].Status().Is(200).Equal("status", status)
 	}
-	chunks := s.completed.Stream().Is(200).Chunks()
+	chunks := s.completed.Chunks(chunksOfScene)
 	s.c.Expect(len(chunks) == chunksOfScene, "3 unread chunks", "%d chunks", len(chunks))
 	s.c.Post("/purge-queue", nil).Is(200).Equal("removed", 1)
 }

@@ -25,7 +25,7 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 		read.AwaitCompleted()
 		due := interval{read.Answer.Sent, unread.AwaitCompleted().Received}.add(retention)
 		due.untilJustBefore(c)
-		chunks := read.Stream().Is(200).Chunks()
+		chunks := read.Chunks(3)
 		c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks))
 		c.JudgeBy(due.to, func() { expectNoChunks(c, unread) })
 	}},

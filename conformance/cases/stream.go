@@ -14,7 +14,7 @@ import (
 var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "OPS-08", Source: "Stream chunk", Statement: "/stream returns a JSON array.", Needs: suite.AnyEndpoint | suite.DescribedDialect, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Array("")
-		c.Expect(len(chunks) == 3, "an array of the 3 chunks", "%d chunks: %s", len(chunks), suite.JSONText(chunks))
+		c.Expect(len(chunks) >= 1 && len(chunks) <= 3, "an array of the 3 chunks, or the first of them", "%d chunks: %s", len(chunks), suite.JSONText(chunks))
 	}},
 	{ID: "OPS-09", Source: "Stream chunk", Statement: "Each chunk has an output.", Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 		jobs := map[int]*suite.Job{2: c.Run(suite.Stream(2, 0)), 5: c.Run(suite.Stream(5, 0))}
@@ -22,7 +22,7 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			job.AwaitCompleted()
 		}
 		for n, job := range jobs {
-			chunks := job.Stream().Is(200).Chunks()
+			chunks := job.Chunks(n)
 			c.Expect(len(chunks) == n, fmt.Sprintf("the job's own %d chunks", n), "%d chunks", len(chunks))
 			for i, chunk := range chunks {
 				c.Expect(isChunk(chunk, i), "a chunk with the output of the handler", "the chunk %s", suite.JSONText(chunk))
@@ -31,7 +31,7 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	}},
 	{ID: "OPS-10", Source: "Stream chunk", Statement: "The metrics of a chunk, if present, are numbers, except scenario, which is a string.",
 		Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Chunks()
+			chunks := c.RunSync(suite.Stream(3, 0)).Chunks(3)
 			c.Given("OPS-09", func() { c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks)) })
 			for _, chunk := range chunks {
 				shown := chunk["metrics"]
@@ -66,23 +66,27 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	{ID: "OPS-12", Source: "Endpoints B, rule 4", Statement: "A larger output is split into several chunks without loss.", Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 		want := generator{c.Random()}.longText(1_100_000) // about 2.7 MB; a chunk is split only between characters
 		var all strings.Builder
-		chunks := c.RunSync(suite.Yield(want)).Stream().Is(200).Chunks()
-		c.SkipIf(len(chunks) > 0 && isChunk(chunks[0], 0), "the handler can't stream given outputs")
-		for _, chunk := range chunks {
-			part, ok := chunk["output"].(string)
-			c.Expect(ok, "parts of the text", "the chunk %.200s", suite.JSONText(chunk))
-			all.WriteString(part)
+		job, n := c.RunSync(suite.Yield(want)), 0
+		for more := 1; more > 0 && all.Len() < len(want); n += more {
+			chunks := job.Chunks(1)
+			more = len(chunks)
+			c.SkipIf(more > 0 && isChunk(chunks[0], 0), "the handler can't stream given outputs")
+			for _, chunk := range chunks {
+				part, ok := chunk["output"].(string)
+				c.Expect(ok, "parts of the text", "the chunk %.200s", suite.JSONText(chunk))
+				all.WriteString(part)
+			}
 		}
 		d := suite.Difference(want, all.String())
-		c.Expect(d == "", "the text that the handler yielded, in parts", "%s in %d parts", d, len(chunks))
-		c.Expect(len(chunks) >= 3, "3 chunks at least", "%d chunks", len(chunks))
+		c.Expect(d == "", "the text that the handler yielded, in parts", "%s in %d parts", d, n)
+		c.Expect(n >= 3, "3 chunks at least", "%d chunks", n)
 	}},
 	{ID: "OPS-13", Level: suite.Should, Source: "Endpoints B, GET /stream", Statement: "Each chunk is delivered once, in the order of creation.",
-		Jobs: 1, Requests: 70, WaitTime: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
+		Jobs: 1, Requests: 130, WaitTime: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
 			j := c.Run(suite.Stream(100, 200*time.Millisecond)).Reach(suite.InProgress)
 			var seen []suite.M
 			// A handler on a busy machine falls behind, so the case waits as long as chunks arrive.
-			for requests, withoutChunk := 0, 0; requests < 50 && withoutChunk < 10; requests, withoutChunk = requests+1, withoutChunk+1 {
+			for requests, withoutChunk := 0, 0; requests < 110 && withoutChunk < 10; requests, withoutChunk = requests+1, withoutChunk+1 {
 				c.Sleep(time.Second)
 				for _, chunk := range j.Stream().Is(200).Chunks() {
 					if isChunk(chunk, 0) { // a deployment may also return all chunks each time

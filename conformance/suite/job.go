@@ -121,6 +121,15 @@ func (j *Job) Cancel() *Answer { return j.change("cancel") }
 func (j *Job) Retry() *Answer  { return j.change("retry") }
 func (j *Job) Stream() *Answer { return j.c.Job("GET", j.endpoint, j.Path("stream"), nil) }
 
+// Chunks reads the stream until it has n chunks or a read returns none: the description doesn't say how many a read returns.
+func (j *Job) Chunks(n int) (all []M) {
+	for more := 1; more > 0 && len(all) < n; {
+		chunks := j.Stream().Is(200).Chunks()
+		all, more = append(all, chunks...), len(chunks)
+	}
+	return all
+}
+
 func (j *Job) change(operation string) *Answer {
 	a := j.c.Job("POST", j.endpoint, j.Path(operation), nil)
 	if a.Code/100 == 2 {
