@@ -79,7 +79,7 @@ func (w *fileWatcher) scan() (stamps map[string]string, err error) {
 		for _, path := range matches(pattern) {
 			if info, statErr := os.Stat(path); statErr != nil || !info.IsDir() {
 				recordStamp(stamps, path)
-			} else if walkErr := walk(path, anySuffix, stamps); walkErr != nil {
+			} else if walkErr := walk(path, "*", stamps); walkErr != nil {
 				err = errors.Join(err, fmt.Errorf("--watch %s: %w; the rest of this folder isn't watched", pattern, walkErr))
 			}
 		}
@@ -125,9 +125,7 @@ func checkWatch(patterns []string) error {
 	return nil
 }
 
-const anySuffix = "*"
-
-// walk records the files below a folder that have a suffix, which may be "".
+// walk records the files below a folder that have a suffix, which may be "", or all files for the suffix "*".
 func walk(folder, suffix string, stamps map[string]string) error {
 	n := 0
 	folder += string(filepath.Separator) // without it, WalkDir doesn't enter a folder that is a symbolic link
@@ -140,7 +138,7 @@ func walk(folder, suffix string, stamps map[string]string) error {
 				return fs.SkipDir
 			}
 			return nil
-		case strings.HasPrefix(entry.Name(), "."), suffix != anySuffix && filepath.Ext(path) != suffix, !entry.Type().IsRegular() && entry.Type()&fs.ModeSymlink == 0:
+		case strings.HasPrefix(entry.Name(), "."), suffix != "*" && filepath.Ext(path) != suffix, !entry.Type().IsRegular() && entry.Type()&fs.ModeSymlink == 0:
 			return nil
 		}
 		if n++; n > maxWatchedFiles {

@@ -95,9 +95,7 @@ func (d *doctor) Run() error {
 		if f.Status == "fail" {
 			failed++
 		}
-		if err := d.print(f); err != nil {
-			return err
-		}
+		d.print(f)
 	}
 	if d.programs != nil {
 		d.programs.Close()
@@ -108,16 +106,16 @@ func (d *doctor) Run() error {
 	return nil
 }
 
-func (d *doctor) print(f finding) error {
+func (d *doctor) print(f finding) {
 	if d.JSON {
-		return printJSON(f)
+		_ = printJSON(f) // main reports a failed write
+		return
 	}
 	remedy := ""
 	if f.Remedy != "" {
 		remedy = "\n                  → " + f.Remedy
 	}
-	_, err := fmt.Fprintf(stdout, "%-4s  %-11s %s%s\n", f.Status, f.Check, f.Text, remedy)
-	return err
+	fmt.Fprintf(stdout, "%-4s  %-11s %s%s\n", f.Status, f.Check, f.Text, remedy)
 }
 
 func (d *doctor) checkAddress(ctx context.Context) finding {

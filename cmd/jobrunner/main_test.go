@@ -249,6 +249,11 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	must.Equal(t, must.Err(p.client(key).NetworkVolumes.List(t.Context())), nil, "a request with the first key after the second start")
 	p.interrupt()
 	must.Hold(t, !strings.Contains(p.stderr.String(), key), "the key is in the log")
+
+	must.Succeed(t, os.Remove(filepath.Join(data, "jobrunner.db"))) // as in a folder that was used with --engine
+	p = serve(t, environment(home))
+	p.interrupt()
+	must.Contain(t, p.stderr.String(), "has no database: the deployment begins without jobs and objects")
 }
 
 func TestKeyFromTheEnvironment(t *testing.T) {

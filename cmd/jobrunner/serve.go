@@ -23,6 +23,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/node"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
@@ -122,9 +123,7 @@ func (s *serve) Run() (err error) {
 	log := logger(out, s.LogFormat)
 	connections.Logger = log
 	s.warnOfPassword(log)
-	if dbURL != "" && sqldb.HasDatabase(dir) {
-		log.Warn("the jobs and objects in the data folder are not used: they were made without --engine, and can't be moved to PostgreSQL", "folder", dir)
-	}
+	warnOfOtherState(log, dir, dbURL)
 	programs, err := s.openExecutor(ctx, dir, log)
 	if err != nil {
 		return err
@@ -162,10 +161,19 @@ func (s *serve) Run() (err error) {
 	return errors.Join(serveHTTP(ctx, stop, listener, j, log), j.Close())
 }
 
-// untilStopped returns a context that ends with a signal, or with stdin if --stop-with-stdin is set. If the reader
-// of the log ends, such as tee on Ctrl-C, running jobs still have time to end.
+// warnOfOtherState warns if the data folder belongs to a deployment whose state isn't used.
+func warnOfOtherState(log *slog.Logger, dir, dbURL string) {
+	switch hasDatabase := sqldb.HasDatabase(dir); {
+	case dbURL != "" && hasDatabase:
+		log.Warn("the jobs and objects in the data folder are not used: they were made without --engine, and can't be moved to PostgreSQL", "folder", dir)
+	case dbURL == "" && dir != "" && !hasDatabase && exists(filepath.Join(dir, node.FolderIDFile)):
+		log.Warn("the data folder was used before, but has no database: the deployment begins without jobs and objects. If they are in PostgreSQL, stop it and name the database with --engine", "folder", dir)
+	}
+}
+
+// untilStopped returns a context that ends with a signal, or with stdin if --stop-with-stdin is set.
 func (s *serve) untilStopped() (ctx context.Context, stop context.CancelFunc) {
-	cli.SurviveClosedPipe()
+	cli.SurviveClosedPipe() // tee may end before the running jobs do
 	ctx, stop = signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	if s.StopWithStdin {
 		go func() {
