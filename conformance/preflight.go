@@ -73,8 +73,9 @@ func preflight(ctx context.Context, e *env.Env) (failure string, notes []string)
 			}
 		}
 	}
-	// The user may have mistyped the id. Then cases create their own endpoints if the run allows it.
+	// The user may have mistyped the id.
 	if isMissing("jobs") && t.HasV2() && get(t.V2()+"/v2/serverless/"+t.Endpoint).Status == http.StatusNotFound {
+		notes = append(notes, fmt.Sprintf("no endpoint has the id %s: cases use endpoints of their own, if the run may create objects", t.Endpoint))
 		t.Endpoint = ""
 	}
 	return "", append(notes, clockSkewNotes(first)...)

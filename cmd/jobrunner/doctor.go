@@ -211,7 +211,7 @@ func (d *doctor) checkGPUs(ctx context.Context) finding {
 	if len(inventory.Devices()) > 0 {
 		return ok("%s", line)
 	}
-	remedy := "if this machine has a GPU, install NVIDIA's driver; otherwise --simulate-gpus tests placement"
+	remedy := "for GPUs of this machine, install NVIDIA's driver, and use a build with GPU support; otherwise --simulate-gpus tests placement"
 	if d.programs.Cluster() != nil {
 		remedy = "if the nodes have GPUs, install NVIDIA's device plugin and GPU feature discovery in the cluster"
 	}

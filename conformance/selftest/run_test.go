@@ -47,7 +47,7 @@ func TestUnknownEndpointIsNoted(t *testing.T) {
 	target.Endpoint, target.Local = "nonsense", false
 	r := judge(t, conformance.Options{Target: target, Select: []string{"VER-38", "JOB-01"}})
 	must.Equal(t, verdicts(r)["JOB-01"], report.Skip, "JOB-01")
-	must.Hold(t, len(r.Notes) == 1 && strings.Contains(r.Notes[0], "/v2/nonsense/health returned 404") &&
+	must.Hold(t, len(r.Notes) == 2 && strings.Contains(r.Notes[0], "/v2/nonsense/health returned 404") && strings.Contains(r.Notes[1], "no endpoint has the id nonsense") &&
 		r.Exit == conformance.ExitConformant, r.Notes, "with exit code", r.Exit)
 }
 

@@ -229,7 +229,7 @@ func TestChartRejects(t *testing.T) {
 		"apiKey":            {"image": values{"repository": "a"}},
 		"postgresql":        withRequired(values{"replicas": 2}),
 		"replica":           withRequired(values{"replica": 2}),
-		"config":            withRequired(values{"config": values{"executor": "kubernetes"}}),
+		"/config/executor":  withRequired(values{"config": values{"executor": "kubernetes"}}),
 		"digest":            withRequired(values{"image": values{"repository": "a", "digest": "sha256:1"}}),
 		"tolerations":       withRequired(values{"tolerations": []any{values{"operator": "exists"}}}),
 		"tolerationSeconds": withRequired(values{"workers": values{"tolerations": []any{values{"operator": "Exists", "tolerationSeconds": 5}}}}), // jobrunner.yaml lacks it
