@@ -236,7 +236,6 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 		w = a.yielding(w)
 	}
 	p.complete(len(requests), total)
-	end := fmt.Sprintf(`],"total":%d,"offset":%d,"limit":%d,"hasMore":%t}`, p.Total, p.Offset, p.Limit, p.HasMore)
 	b, separator, first := []byte(`{"requests":[`), "", 0
 	for i, part := range parts {
 		if hasLargeOutput(part[0]) {
@@ -259,7 +258,7 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 		}
 		first += len(part)
 	}
-	b = append(b, end...)
+	b = fmt.Appendf(b, `],"total":%d,"offset":%d,"limit":%d,"hasMore":%t}`, p.Total, p.Offset, p.Limit, p.HasMore)
 	if len(parts) > 1 {
 		_, _ = w.Write(b) // fails if the client has disconnected
 		return nil

@@ -90,7 +90,11 @@ func (a *api) enqueue(ctx context.Context, n engine.NewJob) (job engine.Job, wat
 
 // status responds with a job. ?ttl= sets its time to live from the submission (GET /status).
 func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
-	if err := a.setTTL(r, t); err != nil {
+	ttl, err := queryDuration(r, "ttl", ttlBounds, 0)
+	if err == nil && ttl != 0 {
+		err = a.Engine.SetTTL(r.Context(), t.endpoint, t.job, ttl)
+	}
+	if err != nil {
 		return err
 	}
 	job, err := a.readJob(r.Context(), t)
@@ -108,14 +112,6 @@ func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error
 		return err
 	}
 	return a.answerWhenEnded(a.yielding(w), r, t, wait, engine.Job{}, a.Engine.Watch(t.endpoint, t.job))
-}
-
-func (a *api) setTTL(r *http.Request, t target) error {
-	ttl, err := queryDuration(r, "ttl", ttlBounds, 0)
-	if err != nil || ttl == 0 {
-		return err
-	}
-	return a.Engine.SetTTL(r.Context(), t.endpoint, t.job, ttl)
 }
 
 // cancel ends a job, or returns an ended one's status (field notes: cancel of a finished job).

@@ -76,18 +76,14 @@ func (p Policy) Check(u *url.URL) error {
 }
 
 func (a allowedHost) matches(u *url.URL) bool {
-	host := strings.ToLower(u.Hostname())
+	host, port := strings.ToLower(u.Hostname()), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	switch {
-	case a.port != "" && a.port != portOf(u):
+	case a.port != "" && a.port != port:
 		return false
 	case a.subdomains:
 		return strings.HasSuffix(host, "."+a.name)
 	}
 	return host == a.name
-}
-
-func portOf(u *url.URL) string {
-	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
 // specialNetworks lists networks that netip takes for global unicast but that aren't public:
