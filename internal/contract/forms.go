@@ -14,12 +14,12 @@ var (
 	Argument     = Form{`^[^\x00]*$`, "text without NUL"}
 	AbsolutePath = Form{`^/[^\x00]*$`, "an absolute path, such as /workspace"}
 	CUDAVersion  = Form{`^\d+\.\d+$`, "a CUDA version as major.minor, such as 12.8"}
-	ID           = Form{`^\P{C}*[^\p{C} ]\P{C}*$`, "an id"}
+	ID           = Form{`^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$`, "an id"}
 	GPUTypeID    = Form{`^\s*[^-\s]`, "the id of a GPU type"}
 	SSHKey       = Form{`^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$`, "a public key as <type> <base64-key> [comment], as in ~/.ssh/id_ed25519.pub"}
 	SecretName   = Form{`^[a-zA-Z_][a-zA-Z0-9_.\-/]*$`, "letters, digits, _, ., - and /, and a letter or _ first"}
 	ReservedName = Form{`^[Rr][Uu][Nn][Pp][Oo][Dd]`, "it must not begin with RUNPOD, in upper or lower case"}
-	Visible      = Form{"[^\\p{Z}\\t-\\r\u0085]", "a character that is not white space"}
+	Visible      = Form{"[^\\t-\\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]", "a character that is not white space"}
 	// ECRRepository is an ARN. AWS has no tag in one; here one may follow the repository, as
 	// in an image reference. The groups are partition, region, account, repository and tag.
 	ECRRepository = Form{
