@@ -174,6 +174,15 @@ func TestLostCreate(t *testing.T) {
 				s = &fakeAPI{member: "templates", uniqueNames: true, faults: []fault{loseAnswer(created, loss), loseAnswer(created, loss)}}
 				template, err := s.newClient(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Env: map[string]string{"A": "1"}})
 				must.Hold(t, err == nil && template.ID == "id1" && template.Image == "i" && s.posts == map[bool]int{true: 1, false: 3}[created], "the template's create returned", template, err, "after", s.posts, "POSTs")
+
+				s = &fakeAPI{member: "templates", uniqueNames: true, faults: []fault{loseAnswer(created, loss)}, staleLists: 4}
+				template, err = s.newClient(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i"})
+				must.Hold(t, err == nil && template.ID == "id1" && s.posts == 2, "with lists that lag behind, the template's create returned", template, err, "after", s.posts, "POSTs")
+
+				never := loseAnswer(false, loss)
+				s = &fakeAPI{member: "templates", uniqueNames: true, faults: []fault{loseAnswer(created, loss), never, never, never}, staleLists: 5}
+				template, err = s.newClient(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i"})
+				must.Hold(t, (err == nil && template.ID == "id1") == created && s.posts == 4, "after the last POST, the template's create returned", template, err, "after", s.posts, "POSTs")
 			})
 		}
 	}
@@ -323,15 +332,17 @@ func TestLostAuthCreate(t *testing.T) {
 		losses   int
 		created  string // "" if no object may be returned
 		succeeds bool
+		stale    int // lists without the auth
 	}{
-		"one answer lost":             {false, 1, "id2", true},
-		"two answers lost":            {false, 2, "id3", true},
-		"all answers lost":            {false, 9, "id4", false},
-		"the name is taken, one lost": {true, 1, "", false},
-		"the name is taken, all lost": {true, 9, "", false},
+		"one answer lost":             {false, 1, "id2", true, 0},
+		"one answer lost, lists lag":  {false, 1, "id2", true, 4},
+		"two answers lost":            {false, 2, "id3", true, 0},
+		"all answers lost":            {false, 9, "id4", false, 0},
+		"the name is taken, one lost": {true, 1, "", false, 0},
+		"the name is taken, all lost": {true, 9, "", false, 0},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			s := &fakeAPI{member: "registries", uniqueNames: true}
+			s := &fakeAPI{member: "registries", uniqueNames: true, staleLists: c.stale}
 			for range c.losses {
 				s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, create func() string) {
 					if !c.existed {

@@ -24,7 +24,8 @@ var lookupPauses = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * t
 func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
 	var none T
 	hasName := func(o T) bool { return r.name(o) == r.name(a.want) }
-	found, err := r.search(ctx, hasName, failure.Ambiguous())
+	postFollows := failure.Ambiguous() && !a.isLastTry && !interrupted // harmless, and it proves whether the name is taken
+	found, err := r.search(ctx, hasName, a.ambiguous && !postFollows)
 	switch {
 	case err != nil && !a.ambiguous:
 		return none, failure
@@ -90,11 +91,11 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 }
 
 // search returns the objects that fit and that this run hasn't created, read or deleted. If repeats is
-// true and names aren't unique, it lists several times: a new object may take a moment to appear.
+// true, it lists several times: a new object may take a moment to appear.
 func (r *Collection[T]) search(ctx context.Context, fits func(T) bool, repeats bool) ([]T, error) {
 	for n, wait := range lookupPauses {
-		if n > 0 && (!repeats || r.uniqueNames) {
-			break // nothing was just created, or a unique name makes another POST harmless
+		if n > 0 && !repeats {
+			break
 		}
 		if err := httpclient.Sleep(ctx, wait); err != nil {
 			return nil, interrupted{}
