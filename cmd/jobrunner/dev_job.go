@@ -250,13 +250,17 @@ func (j *jobObserver) isOwn(id string) bool {
 
 // show shows the ends of clients' jobs until ctx ends. It leaves out the jobs' outputs.
 func (j *jobObserver) show(ctx context.Context, e *devEndpoint, out *terminal) {
+	showLine := func(id, text string) { out.showLine(now(), id, text) }
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-j.started:
-			out.repeats.release(func(id, text string) { out.showLine(now(), id, text) })
+			out.repeats.release(false, showLine)
 		case event := <-j.ends:
+			if event.To == engine.Completed {
+				out.repeats.release(true, showLine)
+			}
 			if j.isOwn(event.Job) {
 				continue
 			}

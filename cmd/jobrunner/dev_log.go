@@ -135,7 +135,8 @@ func (h terminalHandler) WithGroup(string) slog.Handler { return h }
 
 // repeatFilter shows the log of a failed worker only once. It holds back the lines of the next worker while they
 // equal the log of the last failure. If that worker fails with the same log, one line replaces the log. If it
-// writes a different line, ends in another way, or a job starts, the held-back lines are shown.
+// writes a different line, ends in another way, or a job starts, the held-back lines are shown. A completed job
+// ends the comparison with that failure.
 type repeatFilter struct {
 	mu          sync.Mutex
 	lastFailure []string                // log of the worker that failed last
@@ -193,10 +194,14 @@ func (r *repeatFilter) write(id, text string, show func(string)) {
 	}
 }
 
-// release shows all held-back lines, because a running job proves that a worker has started.
-func (r *repeatFilter) release(show func(id, text string)) {
+// release shows all held-back lines, because a running job proves that a worker has started. If a job has
+// completed, later lines are shown at once.
+func (r *repeatFilter) release(completed bool, show func(id, text string)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if completed {
+		r.lastFailure = nil
+	}
 	for id, s := range r.starts {
 		s.showHeldBack(func(text string) { show(id, text) })
 	}

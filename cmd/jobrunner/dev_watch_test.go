@@ -175,7 +175,7 @@ func TestRepeatedFailureLineByLine(t *testing.T) {
 	const failedLine, stoppedLine = run.SystemPrefix + "the process ended with exit status 1", run.SystemPrefix + "the process ended with exit status 0"
 	for name, c := range map[string]struct {
 		lines []string // lines of the second worker
-		job   int      // number of lines before a job runs; 0 for no job
+		job   int      // number of lines before a job runs, or negative if it completes; 0 for no job
 		want  string
 	}{
 		"the same failure": {[]string{"loads", "no model", "here", failedLine}, 0, run.SystemPrefix + "the same error again"},
@@ -186,6 +186,7 @@ func TestRepeatedFailureLineByLine(t *testing.T) {
 		"a longer error":   {[]string{"loads", "no model", "here", "at all", failedLine}, 0, "loads|no model|here|at all|" + failedLine},
 		"no error":         {[]string{"loads", "no model", stoppedLine}, 0, "loads|no model|" + stoppedLine},
 		"a job runs":       {[]string{"loads", "no model"}, 1, "loads"},
+		"a job completes":  {[]string{"loads", "no model"}, -1, "loads|no model"},
 		"after a job":      {[]string{"loads", "no model", "here", failedLine}, 1, "loads|" + run.SystemPrefix + "the same error again"},
 	} {
 		for _, pause := range []time.Duration{0, time.Hour} {
@@ -203,8 +204,8 @@ func TestRepeatedFailureLineByLine(t *testing.T) {
 						filter.write("two", line, show)
 						time.Sleep(pause)
 						synctest.Wait()
-						if i+1 == c.job {
-							filter.release(func(_, text string) { show(text) })
+						if i+1 == max(c.job, -c.job) {
+							filter.release(c.job < 0, func(_, text string) { show(text) })
 						}
 					}
 					must.Equal(t, strings.Join(shownLines, "|"), c.want)
