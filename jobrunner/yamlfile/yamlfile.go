@@ -36,6 +36,9 @@ func Decode(name string, text []byte, target any) error {
 	}
 	if e, ok := errors.AsType[yaml.Error](err); ok {
 		text := e.GetMessage()
+		if kind, ok := strings.CutSuffix(text, " was used where sequence is expected"); ok {
+			text = "expected a list such as [first, second], got " + kind
+		}
 		if strings.HasSuffix(text, "of type bool") { // cannot unmarshal … into Go struct field …
 			text = "expected true or false"
 		}

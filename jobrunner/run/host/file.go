@@ -171,7 +171,7 @@ func (r *rule) check(folder string) (err error) {
 	}
 	switch {
 	case count != 1:
-		return configErrorf(r.line, "the rule for %s needs one of %s, with its settings (container: {} for no settings)", r.text, strings.Join(kinds, ", "))
+		return configErrorf(r.line, "the rule for %s needs exactly one of %s, with its settings (container: {} for no settings)", r.text, strings.Join(kinds, ", "))
 	case r.Process != nil:
 		return r.Process.check(r, folder)
 	case r.Command != nil:
