@@ -169,11 +169,11 @@ func (r *run) settleVerdicts(repeats map[string]string) {
 		x := &r.report.Results[i]
 		if v, judged := verdicts[x.BlockedBy]; x.Verdict == report.Blocked && x.BlockedBy != "preflight" && !slices.Contains(blocking, v) {
 			x.Verdict = report.Inconclusive
+			although := ""
 			if judged {
-				x.Reason = "a prerequisite failed, although " + x.BlockedBy + " is kept: " + x.Reason
-			} else {
-				x.Reason = "a prerequisite failed: " + x.Reason
+				although = ", although " + x.BlockedBy + " is kept"
 			}
+			x.Reason = "a prerequisite failed" + although + ": " + x.Reason
 		} else if x.Verdict == report.Blocked && v == report.Warn && x.Level == string(suite.Must) {
 			x.Verdict = report.Inconclusive
 			x.Reason = "it depends on " + x.BlockedBy + ", which isn't a MUST and is not kept: " + x.Reason

@@ -266,9 +266,10 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 			}
 		}},
 	{ID: "JOB-14", Source: "Endpoints B, POST /runsync", Statement: "POST /runsync returns the whole result: status, delayTime, executionTime, id, output.",
-		Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			nonce := c.Nonce()
-			a := c.PostRunSync(suite.Submission(suite.Echo(suite.M{"nonce": nonce}))).Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
+			c.Run(suite.Echo()).AwaitCompleted() // starts a worker
+			a := c.Post("/runsync", suite.Submission(suite.Echo(suite.M{"nonce": nonce}))).Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
 			a.Str("id")
 			a.Int("delayTime")
 			a.Int("executionTime")

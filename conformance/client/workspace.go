@@ -361,10 +361,7 @@ func (c *copier) checkBackend(path string) error {
 		return nil
 	}
 	path = filepath.Join(c.from, path)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil //nolint:nilerr // no backend is set, or Terraform reports the error
-	}
+	text, _ := os.ReadFile(path) // without a file, no backend is set
 	var record struct {
 		Backend struct {
 			Type   string

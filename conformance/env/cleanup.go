@@ -46,13 +46,12 @@ func (e *Env) findCreated(ctx context.Context, keep func(Object) bool) {
 			list := read(o.URL)
 			found, lacksID := false, false
 			for _, object := range list {
-				switch {
+				switch created := o; {
 				case object["name"] != o.Name:
 				case object["id"] == nil:
 					lacksID = true
 				default:
 					found = true
-					created := o
 					created.ID, created.Name, created.Method = fmt.Sprint(object["id"]), "", http.MethodDelete
 					created.URL += "/" + url.PathEscape(created.ID)
 					_, _ = e.Ledger.Add(created) // if the file can't be written, the ledger in memory suffices

@@ -73,13 +73,8 @@ func standingOf(x *Result) (standing int, excluded bool) {
 			return broken, false
 		}
 		return weaklyBroken, false
-	case Skip:
-		switch x.Code {
-		case SkipAllow, SkipBudget, SkipDeferred:
-			return unjudged, true
-		}
 	}
-	return unjudged, false
+	return unjudged, x.Verdict == Skip && slices.Contains([]string{SkipAllow, SkipBudget, SkipDeferred}, x.Code)
 }
 
 // Compare returns the differences between two reports. Another observation is neither

@@ -131,12 +131,7 @@ const harTime = "2006-01-02T15:04:05.000Z07:00"
 func writeHAR(w io.Writer, r *Report) error {
 	pages, exchanges := []harObject{}, []harExchange{}
 	for _, x := range r.Results {
-		switch x.Verdict {
-		case Fail, Warn, Known, Error, Inconclusive:
-		default:
-			continue
-		}
-		if len(x.Trace) == 0 {
+		if len(x.Trace) == 0 || !slices.Contains([]Verdict{Fail, Warn, Known, Error, Inconclusive}, x.Verdict) {
 			continue
 		}
 		pages = append(pages, harObject{

@@ -148,9 +148,7 @@ func writeResult(w io.Writer, p colourizer, x Result) {
 		line("reason", x.Reason)
 		return
 	}
-	if x.BlockedBy != "" {
-		line("by", x.BlockedBy)
-	}
+	line("by", x.BlockedBy)
 	line("did", f.Steps)
 	line("contract", f.Statement)
 	line("source", x.Link)
