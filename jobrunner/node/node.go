@@ -144,7 +144,7 @@ func (n *Node) handleAnnouncement(ctx context.Context, kind, id string) {
 	case engine.EndpointChanged, engine.LeadershipChanged:
 		n.resyncs.schedule(0, id, func() { n.Sync(ctx, id) })
 	case engine.PodChanged:
-		n.resyncs.schedule(0, "pod "+id, func() { n.Pods.SyncKnown(ctx, id) })
+		n.resyncs.schedule(0, "pod "+id, func() { n.Pods.Sync(ctx, id) })
 	}
 }
 

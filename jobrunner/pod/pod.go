@@ -110,8 +110,11 @@ func (p *Pods) find(id string) *runner {
 	return p.runners[id]
 }
 
-// Sync reads a pod's record, and has its runner reconcile it. It doesn't wait for the runner.
+// Sync reads a pod's record, and has its runner reconcile it. It doesn't wait for the runner. Pods of other nodes have none.
 func (p *Pods) Sync(ctx context.Context, id string) {
+	if record, err := p.Store.Pod(ctx, id); p.find(id) == nil && (err != nil || !p.isOurs(record)) {
+		return // SyncAll reads it again
+	}
 	p.mu.Lock()
 	r := p.runners[id]
 	if r == nil && p.ctx.Err() == nil {
@@ -121,13 +124,6 @@ func (p *Pods) Sync(ctx context.Context, id string) {
 	}
 	p.mu.Unlock()
 	if r != nil {
-		r.sync(ctx)
-	}
-}
-
-// SyncKnown is Sync for a pod that already has a runner, and a no-op for other pods.
-func (p *Pods) SyncKnown(ctx context.Context, id string) {
-	if r := p.find(id); r != nil {
 		r.sync(ctx)
 	}
 }

@@ -324,6 +324,10 @@ func TestFailedWipe(t *testing.T) {
 		pods.Sync(t.Context(), record.ID)
 		synctest.Wait()
 		must.Hold(t, pods.find(record.ID) == nil, "the deleted pod waits for another try to wipe its volume")
+		record.FolderID = "another node's"
+		record = must.Do(store.Create(t.Context(), objects, record))(t)
+		pods.Sync(t.Context(), record.ID)
+		must.Hold(t, pods.find(record.ID) == nil, "another node's pod has a folder and an empty log here")
 	})
 }
 
