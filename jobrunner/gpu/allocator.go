@@ -162,7 +162,8 @@ func (a *Allocator) tryAcquire(request Request, requester string, owners []strin
 		if w.owner == requester {
 			break
 		}
-		available = excludeDevices(available, w.reservedDevices(devices, available))
+		reserved := w.reservedDevices(devices, available)
+		available = slices.DeleteFunc(slices.Clone(available), func(d Device) bool { return slices.Contains(reserved, d) })
 	}
 	chosen := choose(request, devices, available)
 	if chosen == nil {
@@ -217,12 +218,6 @@ func devicesOfType(request Request, typeID string, devices []Device) (matching [
 		}
 	}
 	return matching
-}
-
-func excludeDevices(devices, removed []Device) []Device {
-	return slices.DeleteFunc(slices.Clone(devices), func(d Device) bool {
-		return slices.ContainsFunc(removed, func(r Device) bool { return r.UUID == d.UUID })
-	})
 }
 
 // inUse reports whether a device is in use, whole or in part.

@@ -165,14 +165,13 @@ func readLogQuery(q *query) logStream {
 		q.refuseIf(err != nil, "invalid since: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(q.values.Get("since")))
 	}
 	if eventID := q.http.Header.Get(lastEventID); eventID != "" {
-		var lastLine int64
-		if lastLine, err = parseLineID(eventID); err == nil {
-			out.firstLine, out.since, out.tail = lastLine+1, time.Time{}, -1
-			stamp, _, _ := strings.Cut(eventID, "/")
-			out.lastTime, _ = time.Parse(time.RFC3339Nano, stamp) // zero if the client changed it
-		} else {
-			out.since, err = time.Parse(time.RFC3339Nano, eventID)
-			out.tail = -1
+		stamp, number, hasNumber := strings.Cut(eventID, "/")
+		out.since, err = time.Parse(time.RFC3339Nano, stamp)
+		out.tail = -1
+		if hasNumber { // a client may have changed the time
+			var lastLine uint64
+			lastLine, err = strconv.ParseUint(number, 10, 62) // 62 bits, so that the next number fits too
+			out.firstLine, out.lastTime, out.since = int64(lastLine)+1, out.since, time.Time{}
 		}
 		q.refuseIf(err != nil, "invalid Last-Event-ID: expected the id of an event or a time such as 2026-06-01T12:05:04Z, got %q", truncate(eventID))
 	}
@@ -206,12 +205,6 @@ func (l logStream) includes(line run.Line) bool {
 // lineID is the event id from which a client resumes: the time and the number, as lines can share a time.
 func lineID(l run.Line) string {
 	return fmt.Sprintf("%s/%012d", l.Time.UTC().Format(time.RFC3339Nano), l.Number)
-}
-
-func parseLineID(id string) (number int64, err error) {
-	_, text, _ := strings.Cut(id, "/")
-	n, err := strconv.ParseUint(text, 10, 62) // 62 bits, so that the next number fits too
-	return int64(n), err
 }
 
 type event struct {
