@@ -87,6 +87,7 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 			return forwardedCount() != before, status
 		})
 	})
+	must.Require(t, len(pods) == 2, "the pods are", pods)
 	for _, id := range pods {
 		waitFor(t, func() (bool, any) {
 			reason, _ := readPod(otherNode, id)
