@@ -129,10 +129,7 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 })
 
 // metrics are the described members of a chunk's metrics. All are numbers, except the scenario.
-var metrics = []string{
-	"avg_gen_throughput", "avg_prompt_throughput", "cpu_kv_cache_usage", "gpu_kv_cache_usage", "input_tokens", "output_tokens", "pending", "running",
-	"scenario", "stream_index", "swapped",
-}
+var metrics = strings.Fields("avg_gen_throughput avg_prompt_throughput cpu_kv_cache_usage gpu_kv_cache_usage input_tokens output_tokens pending running scenario stream_index swapped")
 
 // requestHeldAnswer sends a request that may be held, and waits up to 30 s for the answer.
 func requestHeldAnswer(c *suite.C, path string) *suite.Answer {
