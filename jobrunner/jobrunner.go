@@ -186,7 +186,7 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 	if j.folderID, err = node.LoadFolderID(c.DataDir); err != nil {
 		return err
 	}
-	if j.keys, j.keyTable, err = apikey.Open(ctx, c.APIKey, c.KeyDir, j.db, j.clock.Now, c.Logger); err != nil {
+	if j.keys, j.keyTable, err = apikey.Open(ctx, c.APIKey, c.KeyDir, j.db, j.clock, c.Logger); err != nil {
 		return err
 	}
 	if j.catalog, err = catalog.Open(c.Catalog, j.clock, c.Logger); err != nil {

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -205,7 +206,7 @@ func (e *ExpiredError) Is(target error) bool { return target == ErrUnknown }
 // Open returns the keys of a deployment: its own key, and the added keys in the folder dir, if dir
 // isn't empty. A shared database has a table of added keys for all nodes, which takes over the
 // folder's keys. If the database isn't shared, table is nil.
-func Open(ctx context.Context, ownKey, dir string, db *sqldb.DB, now func() time.Time, log *slog.Logger) (keys *Keys, table *Table, err error) {
+func Open(ctx context.Context, ownKey, dir string, db *sqldb.DB, c *clock.Clock, log *slog.Logger) (keys *Keys, table *Table, err error) {
 	keys = New(ownKey)
 	if !db.Shared() {
 		if dir == "" {
@@ -215,7 +216,7 @@ func Open(ctx context.Context, ownKey, dir string, db *sqldb.DB, now func() time
 		if err := file.CheckNotMoved(); err != nil {
 			return nil, nil, err
 		}
-		keys, err = keys.With(file, now, log)
+		keys, err = keys.With(file, c.Wall, log)
 		return keys, nil, err
 	}
 	if table, err = OpenTable(ctx, db); err != nil {
@@ -233,6 +234,6 @@ func Open(ctx context.Context, ownKey, dir string, db *sqldb.DB, now func() time
 			log.WarnContext(ctx, "an API key of the folder is rejected: the database has another key of this name; add one under another name", "folder", dir, "key", name)
 		}
 	}
-	keys, err = keys.With(table, now, log)
+	keys, err = keys.With(table, c.Wall, log)
 	return keys, table, err
 }

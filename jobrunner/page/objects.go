@@ -229,7 +229,7 @@ func (p *Page) keys(r *http.Request) *keysJSON {
 	}
 	for _, k := range newestFirst(all, func(k apikey.Key) time.Time { return k.Created }) {
 		if seesAll || k.Owner == caller.Owner {
-			visible = append(visible, keyJSON{k.Identity(), k.Name, k.Created, k.Expires, k.Expired(p.Clock.Now())})
+			visible = append(visible, keyJSON{k.Identity(), k.Name, k.Created, k.Expires, k.Expired(p.Clock.Wall())})
 		}
 	}
 	out.beginning = beginningOf(visible, maxKeys)

@@ -39,6 +39,7 @@ const Died worker.State = "DIED"
 type (
 	snapshot struct {
 		Now             int64           `json:"now"`
+		Wall            int64           `json:"wall"` // time of day, if it jumped
 		Started         int64           `json:"started"`
 		Version         string          `json:"version"`
 		Step            int64           `json:"step"`            // length of a step in Past
@@ -102,7 +103,7 @@ func (p *Page) serveSnapshot(w http.ResponseWriter, r *http.Request) *httpanswer
 	thisNode, now := p.ownNode(endpoints, endpointID), p.Clock.Now()
 	nodes, unreachable := p.withOthers(r, thisNode)
 	s := snapshot{
-		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), PercentileSteps: percentileSteps, States: workerStates,
+		Now: now.UnixMilli(), Wall: p.Clock.Wall().UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), PercentileSteps: percentileSteps, States: workerStates,
 		Endpoint: endpointID, Endpoints: []endpoint{}, Jobs: []jobJSON{}, Workers: []Worker{}, Nodes: []string{}, Unreachable: unreachable,
 	}
 	var total, counts engine.Counts

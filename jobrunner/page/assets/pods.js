@@ -37,7 +37,7 @@ function updateCommon(tr, p, s) {
   setState(tr.badge, p.status);
   setText(tr.reason, [p.reason, p.locked ? 'locked: it can’t be stopped' : ''].filter(Boolean).join(' · '));
   setAttr(tr.reason, 'class', p.status === 'ERROR' ? 'bad' : 'muted');
-  setText(tr.up, p.status === 'RUNNING' ? duration(Math.floor((s.now - Date.parse(p.startedAt)) / 5000) * 5000) : '–');
+  setText(tr.up, p.status === 'RUNNING' ? duration(Math.floor((s.wall - Date.parse(p.startedAt)) / 5000) * 5000) : '–');
   setText(tr.cost, p.cost ? money(p.cost) : '–');
 }
 

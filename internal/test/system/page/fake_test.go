@@ -101,7 +101,7 @@ func (b *busyMachine) PodLog(pod string) ([]run.Line, bool) { return b.Log("", p
 
 // Objects returns pods in most states, and a cluster with a waiting member.
 func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
-	now := b.clock.Now()
+	now := b.clock.Wall()
 	gpus := func(n int64) *store.PodGPU { return &store.PodGPU{TypeIDs: []string{"NVIDIA H200"}, Count: n} }
 	cpus := func(n int64, flavor string) *store.PodCPU {
 		return &store.PodCPU{FlavorIDs: []string{flavor}, VCPUCount: n}
@@ -210,7 +210,11 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 
 func newBusyPage(t *testing.T) (*busyMachine, *page.Page) {
 	t.Helper()
-	c := new(clock.Clock)
+	var asleep time.Duration // of the machine: its time of day has jumped
+	c := clock.New(func() time.Time { return time.Now().Add(asleep) })
+	c.Now()
+	asleep = time.Hour
+	c.MeasureJump()
 	b := newBusyMachine(c)
 	p := page.New(page.Config{Source: b, Keys: apikey.New(key), Key: key, Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
 	t.Cleanup(p.Close)
