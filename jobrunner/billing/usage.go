@@ -20,32 +20,26 @@ type Usage struct {
 }
 
 // VisitUsage calls visit with the usage of a kind's resources in each bucket of a window, up to
-// now. It calls visit for each span, so a resource may come several times for a bucket.
+// now. It calls visit for each span, so a resource may come several times for a bucket. visit must not use the database.
 func (m *Meter) VisitUsage(ctx context.Context, kind Kind, w Window, visit func(Usage)) error {
 	m.Checkpoint(ctx) // then the database has this process's spans up to now
 	now := m.Clock.Wall().UnixMilli()
-	var spans []span
 	from, to := w.Start().UnixMilli(), w.End().UnixMilli()
-	err := m.DB.Each(ctx, func(row sqldb.Row) error {
+	return m.DB.Each(ctx, func(row sqldb.Row) error {
 		s := span{Resource: Resource{Kind: kind}}
 		var doc []byte
 		if err := row.Scan(&s.id, &s.ID, &s.Owner, &s.started, &s.until, &doc); err != nil {
 			return err
 		}
-		err := json.Unmarshal(doc, &s.Resource)
-		spans = append(spans, s)
-		return err
-	}, spansOf, string(kind), from, to)
-	if err != nil {
-		return err
-	}
-	for _, s := range spans {
+		if err := json.Unmarshal(doc, &s.Resource); err != nil {
+			return err
+		}
 		if s.until == endless {
 			s.until = max(now, s.started)
 		}
 		s.visit(w, visit)
-	}
-	return nil
+		return nil
+	}, spansOf, string(kind), from, to)
 }
 
 // visit splits a span at the bounds of a window, and calls visit for each part.
