@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -312,7 +313,7 @@ func TestFailedWipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 		defer db.Close()
-		objects, log := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t), new(strings.Builder)
+		objects, log := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t), new(livelog.Log)
 		pods := New(Config{Store: objects, Devices: new(gpu.Allocator), Keeper: brokenKeeper{}, Folder: t.TempDir(), Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(log, nil))})
 		defer pods.Close()
 		record := store.Pod{CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}, PodState: store.PodState{Status: store.PodExited, WipeVolume: true}}
