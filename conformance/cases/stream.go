@@ -50,7 +50,8 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			}
 		}},
 	{ID: "OPS-11", Source: "Limits, Streamed chunk", Statement: "A chunk has at most 1 MB.", Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
-		for _, chunk := range largeChunks(c, 2_500_000) {
+		chunksOf := func(n int) []suite.M { return c.RunSync(suite.Stream(1, 0, suite.M{"bytes": n})).Chunks(1) }
+		for _, chunk := range chunksOf(2_500_000) {
 			size := len(suite.JSONText(chunk["output"]))
 			if text, ok := chunk["output"].(string); ok {
 				size = len(text) // the description leaves open whether the quotes count
@@ -59,7 +60,7 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 		}
 		// Only a larger chunk is split.
 		c.Should(func() {
-			chunks := largeChunks(c, 999_000)
+			chunks := chunksOf(999_000)
 			c.Expect(len(chunks) == 1, "one chunk of less than 1 MB", "%d chunks", len(chunks))
 		})
 	}},
@@ -136,11 +137,6 @@ func requestHeldAnswer(c *suite.C, path string) *suite.Answer {
 	p := c.Start("GET", path, nil)
 	p.Sleep(30 * time.Second)
 	return p.Answer()
-}
-
-// largeChunks returns the chunks of a job that yields one text of n characters.
-func largeChunks(c *suite.C, n int) []suite.M {
-	return c.RunSync(suite.Stream(1, 0, suite.M{"bytes": n})).Stream().Is(200).Chunks()
 }
 
 // isChunk reports whether a chunk is the nth of suite.Stream.
