@@ -13,9 +13,9 @@ type secretBodyV2 struct {
 	Description *string `json:"description"`
 }
 
-// maxSecretBody is the largest body with a secret's value, in bytes. It is twice the largest value, because
-// JSON may escape characters.
-const maxSecretBody = 32 << 20
+// maxSecretBody is the largest body with a secret's value, in bytes. It has room for three times the largest value:
+// many clients escape é as \u00e9, six bytes for two.
+const maxSecretBody = 49 << 20
 
 func (b *secretBodyV2) maxBody() int64 { return maxSecretBody }
 

@@ -81,8 +81,8 @@ func TestSecretRules(t *testing.T) {
 		d.expectRefusal(422, want, "PATCH", object, body)
 	}
 	d.mustSend(201, "POST", secretsPath, `{"name":"_a.b-c/D9","value":`+text("x", 1<<24-1)+`,"description":`+text("d", 65535)+`}`)
-	d.mustSend(201, "POST", secretsPath, `{"name":`+text("b", 191)+`,"value":"`+strings.Repeat(`\n`, 1<<22)+`"}`)
-	d.expectRefusal(413, "", "POST", secretsPath, `{"name":"c","value":`+text("x", 33<<20)+`}`)
+	d.mustSend(201, "POST", secretsPath, `{"name":`+text("b", 191)+`,"value":"`+strings.Repeat(`\u00e9`, 1<<23-1)+`"}`)
+	d.expectRefusal(413, "", "POST", secretsPath, `{"name":"c","value":`+text("x", 49<<20)+`}`)
 	must.Hold(t, !strings.Contains(d.transcript.String(), "planted"), "an answer has a value")
 }
 
