@@ -63,9 +63,7 @@ func (b *backup) Run() (err error) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for copying := true; copying; {
-		if progress.Visible() {
-			progress.Show("copied %d of about %d MiB", sizeOf(temp)>>20, total>>20)
-		}
+		progress.Show("copied %d of about %d MiB", sizeOf(temp)>>20, total>>20)
 		select {
 		case err = <-copyDone:
 			copying = false

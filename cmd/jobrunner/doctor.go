@@ -124,7 +124,7 @@ func (d *doctor) checkAddress(ctx context.Context) finding {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, listenNetwork(d.Listen), d.Listen)
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE) && isJobrunner(ctx, d.Listen):
+	case errors.Is(err, syscall.EADDRINUSE) && isJobrunner(d.Listen):
 		return warn("choose another address with --listen for a second one", "a jobrunner runs at %s already", d.Listen)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fail("stop the program that listens there, or choose another address with --listen", "%s is in use", d.Listen)
@@ -135,14 +135,9 @@ func (d *doctor) checkAddress(ctx context.Context) finding {
 	return ok("%s is free", d.Listen)
 }
 
-func isJobrunner(ctx context.Context, address string) bool {
-	ctx, done := context.WithTimeout(ctx, 2*time.Second)
-	defer done()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+front.AliveRoute, nil)
-	if err != nil {
-		return false
-	}
-	answer, err := http.DefaultClient.Do(r)
+func isJobrunner(address string) bool {
+	client := http.Client{Timeout: 2 * time.Second}
+	answer, err := client.Get("http://" + address + front.AliveRoute) //nolint:noctx // local, at most 2 seconds
 	if err != nil {
 		return false
 	}

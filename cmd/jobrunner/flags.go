@@ -47,11 +47,8 @@ func (s *databaseFlags) databaseURL() (string, error) {
 
 // warnOfPassword warns about a password in --engine, which every user of this machine can read.
 func (s *databaseFlags) warnOfPassword(log *slog.Logger) {
-	if s.Engine == "" || s.Engine == os.Getenv(engineVariable) {
-		return
-	}
 	u, err := url.Parse(s.Engine)
-	if err != nil {
+	if err != nil || s.Engine == "" || s.Engine == os.Getenv(engineVariable) {
 		return
 	}
 	if _, hasPassword := u.User.Password(); hasPassword || u.Query().Has("password") {

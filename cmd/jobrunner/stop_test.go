@@ -106,27 +106,19 @@ func TestInterruptedTail(t *testing.T) {
 	must.Hold(t, cmd.ProcessState.ExitCode() == 4 && stderr.String() == "jobrunner: interrupted: the job continues\n", "job tail ended with", cmd.ProcessState, stderr.String())
 }
 
-// Closing the terminal stops the deployment like Ctrl-C.
+// Closing the terminal stops the deployment like Ctrl-C. Closing its log, as tee does on Ctrl-C, doesn't kill it.
 func TestStopsOnHangup(t *testing.T) {
 	t.Parallel()
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP) // otherwise the jobrunner would inherit nohup's setting to ignore it
 	defer signal.Stop(hangups)
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
-	p.cmd.Process.Signal(syscall.SIGHUP)
-	must.Equal(t, p.cmd.Wait(), nil, "the jobrunner ended with", &p.stderr)
-}
-
-// A closed log, such as of tee on Ctrl-C, doesn't kill the deployment, which still stops in an orderly way.
-func TestSurvivesAClosedLog(t *testing.T) {
-	t.Parallel()
 	p := &process{t: t, cmd: exec.Command(binary, "serve", "--ephemeral", "--listen=127.0.0.1:0")}
 	p.cmd.Env, p.cmd.Stderr = environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), closedPipe(t)
 	p.startupLines = serving.Start(t, p.cmd)
 	p.url = p.startupValue("GPUCLOUD_BASE_URL")
 	p.createEndpointOfImage("builtin/echo") // is logged
-	p.createEndpointOfImage("builtin/echo")
-	p.interrupt()
+	p.cmd.Process.Signal(syscall.SIGHUP)
+	must.Equal(t, p.cmd.Wait(), nil, "the jobrunner ended with", &p.stderr)
 }
 
 // An interrupt during the start ends the program, which prints that it was interrupted.

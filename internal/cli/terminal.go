@@ -58,9 +58,6 @@ func NewProgress(out *os.File) *Progress {
 	return &Progress{out: out}
 }
 
-// Visible reports whether the output is a terminal.
-func (p *Progress) Visible() bool { return p.out != nil }
-
 // maxWidth is the number of characters that fit into a line of a narrow terminal.
 const maxWidth = 78
 
