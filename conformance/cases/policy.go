@@ -213,7 +213,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		c.Sleep(35*time.Second + c.Grace())
 		blocker.AwaitCompleted()
 		expectNotExecuted(c, box, 0, "a job whose ttl has passed")
-		expectNoResult(c, p, 2*time.Minute)
+		expectNoResult(p, 2*time.Minute)
 	}},
 	{ID: "SUB-23", Source: "States and transitions, ttl elapsed", Statement: "A running job is deleted when its ttl ends: 404.",
 		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 12, Run: judgeTTL(suite.InProgress, suite.Sleep(time.Minute))},
@@ -221,7 +221,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Sleep(time.Minute, suite.M{"output": "late"}), suite.TTL(10*time.Second)))
 		c.Sleep(10*time.Second + c.Grace())
-		expectNoResult(c, p, 2*time.Minute)
+		expectNoResult(p, 2*time.Minute)
 	}},
 	{ID: "SUB-24", Source: "States and transitions, ttl elapsed", Statement: "A COMPLETED job is deleted when its ttl ends, whatever its retention.",
 		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: judgeTTL(suite.Completed, suite.Echo())},
@@ -297,7 +297,7 @@ func expectNeverRuns(c *suite.C, j, blocker *suite.Job, box *env.Box) {
 }
 
 // expectNoResult expects that a held /runsync is not answered with a result.
-func expectNoResult(c *suite.C, p *suite.Pending, wait time.Duration) {
+func expectNoResult(p *suite.Pending, wait time.Duration) {
 	p.Sleep(wait + 15*time.Second)
 	a := p.Answer()
 	a.Expect(a.Code/100 != 2 || a.ValueOrNil("status") != suite.Completed, "no result of a job whose ttl has passed")
