@@ -25,7 +25,7 @@ func TestConfiguration(t *testing.T) {
 func TestInvalidFiles(t *testing.T) {
 	t.Parallel()
 	for flag, c := range map[string]struct{ variable, text, want string }{
-		"--config":           {"GPUCLOUD_JOBRUNNER_CONFIG", "rules:\n  - image: a/b\n", ":2: the rule for a/b needs one of"},
+		"--config":           {"GPUCLOUD_JOBRUNNER_CONFIG", "rules:\n  - image: a/b\n", ":2: the rule for a/b needs exactly one of"},
 		"--catalog":          {"GPUCLOUD_CATALOG", "gpus:\n  - id: NVIDIA L4\n    price: {secured: 1}\n", `:3: unknown field "secured"; did you mean "secure"?`},
 		"--secrets-key-file": {"GPUCLOUD_SECRETS_KEY_FILE", "short", " has no key: expected 32 bytes in base64"},
 		"--simulate-gpus":    {"", "devices: 1\n", ":1: "},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -43,7 +42,7 @@ func submissionOf(input string) ([]byte, error) {
 	if !bytes.HasPrefix(text, []byte("{")) {
 		content, err := flagfile.Read(input)
 		if input == "-" {
-			content, err = io.ReadAll(os.Stdin)
+			content, err = flagfile.ReadFrom(input, os.Stdin)
 		}
 		switch {
 		case err == nil:

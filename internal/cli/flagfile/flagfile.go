@@ -17,7 +17,12 @@ func Read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	return ReadFrom(name, f)
+}
+
+// ReadFrom is Read for an open file, such as stdin.
+func ReadFrom(name string, r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxSize+1))
 	if err == nil && len(text) > maxSize {
 		err = fmt.Errorf("%s is larger than %d MiB: choose another file", name, maxSize>>20)
 	}
