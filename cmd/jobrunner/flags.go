@@ -100,7 +100,11 @@ func (d *deploymentFlags) client() (*api.Client, error) {
 	if s.APIKey == "" {
 		return nil, fmt.Errorf("no API key for %s: set %s, which serve and dev print at their start, or --data to the data folder of a jobrunner of this machine", d.BaseURL, keyVariable)
 	}
-	return api.New(s)
+	client, err := api.New(s)
+	if invalid, ok := errors.AsType[*api.SettingError](err); ok {
+		err = fmt.Errorf("GPUCLOUD_%s %s", strings.ToUpper(invalid.Setting), invalid.Problem)
+	}
+	return client, err
 }
 
 // storedKey returns the key in the data folder and its file, or "" if the default folder doesn't exist.

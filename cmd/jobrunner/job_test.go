@@ -249,6 +249,8 @@ line ends
 		j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL=http://127.0.0.1:1")}
 		_, stderr, code := j.run("", "run", "any")
 		must.Hold(t, strings.Contains(stderr, "connection refused") && code == 4, "exit status", code, "stderr", stderr)
+		_, stderr, code = j.run("", "run", "any", "--base-url=127.0.0.1:1")
+		must.Hold(t, strings.Contains(stderr, "GPUCLOUD_BASE_URL is not an address") && code == 2, "exit status", code, "stderr", stderr)
 	})
 
 	t.Run("the key of this machine stays here", func(t *testing.T) {
