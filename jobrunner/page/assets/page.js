@@ -14,6 +14,13 @@ function setStatus(state, text) {
   setAttr($('status'), 'data-state', state);
 }
 
+// leave closes what belongs to the shown address.
+function leave() {
+  setText($('outcome'), '');
+  closeConfirm();
+  if ($('detail').open) detail.close();
+}
+
 function showSignedIn(yes) {
   $('live').hidden = !yes;
   $('signin').hidden = yes;
@@ -22,9 +29,7 @@ function showSignedIn(yes) {
     setStatus('out', 'Signed out');
     setText($('facts'), '');
     setText($('user'), '');
-    setText($('outcome'), '');
-    closeConfirm();
-    if ($('detail').open) detail.close();
+    leave();
   }
 }
 
@@ -126,7 +131,7 @@ document.querySelector('.skip').addEventListener('click', (e) => {
 });
 document.addEventListener('visibilitychange', () => { if (!running && $('signin').hidden) loop(); });
 addEventListener('hashchange', async () => {
-  setText($('outcome'), '');
+  leave();
   if (await signInByCode() || $('signin').hidden) loop();
 });
 document.addEventListener('changed', loop); // show the result of an action at once

@@ -85,9 +85,9 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Eval("document.title", &title)
 	must.Hold(t, title == "work · gpucloud jobrunner", "the title is", title)
 
-	// A deleted endpoint leaves no entry in the browser's history.
+	// Another address closes the dialog. A deleted endpoint leaves no entry in the browser's history.
 	tab.Eval(`window.entries = history.length; location.hash = '#/endpoint/deleted'`, nil)
-	tab.Until(`location.hash === '#/' && history.length === window.entries + 1`)
+	tab.Until(`location.hash === '#/' && history.length === window.entries + 1 && !document.querySelector('#detail').open`)
 	tab.Eval(`history.back()`, nil)
 	tab.Until(`location.hash === '#/endpoint/` + work + `' && document.querySelector('#title').textContent === 'work'`)
 
