@@ -118,7 +118,7 @@ func newBoard(names ...string) *board {
 
 func newCard(index int, name string, mu *sync.Mutex) *card {
 	c := &card{Device: dgxa100.NewDevice(index), mu: mu}
-	c.UUID, c.Name = fmt.Sprintf("GPU-%d", index), name
+	c.UUID, c.Config.Name = fmt.Sprintf("GPU-%d", index), name
 	c.MemoryInfo = nvml.Memory{Total: 141 << 30, Used: 4 << 30}
 	result := func() nvml.Return {
 		defer lock(c.mu)()
