@@ -375,7 +375,7 @@ func TestUnreadableReportIsKept(t *testing.T) {
 // A worker that takes jobs with its reports doesn't outrun the store.
 func TestTakesWaitForTheStore(t *testing.T) {
 	e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
-	for range 2 * maxOpen {
+	for range 3 * maxOpen {
 		must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte(`1`)}))(t)
 	}
 	must.Succeed(t, db.Write(t.Context(), func(*sqldb.Tx) error { // no commit meanwhile
@@ -383,7 +383,7 @@ func TestTakesWaitForTheStore(t *testing.T) {
 		for jobs := must.Do(e.Take(t.Context(), next))(t); len(jobs) > 0; n++ {
 			jobs = e.ReportAndTake(t.Context(), jobs[0].Ref, Done(nil), next, func(Directive, error) {})
 		}
-		must.Hold(t, n < 3*maxOpen/2, n, "jobs ran")
+		must.Hold(t, n < 5*maxOpen/2, n, "jobs ran") // a commit that waits for the database has some of them
 		return nil
 	}))
 }

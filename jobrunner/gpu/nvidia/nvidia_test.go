@@ -17,6 +17,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -25,7 +26,7 @@ import (
 
 // board is go-nvml's mock of a machine, with the missing calls added.
 type board struct {
-	*dgxa100.Server
+	*server.Server
 	mu               *sync.Mutex // guards the fields that change during the watch, also of the cards
 	cards            []*card
 	events           chan nvml.EventData
@@ -37,7 +38,7 @@ type board struct {
 
 // card is a GPU of a board.
 type card struct {
-	*dgxa100.Device
+	*server.Device
 	mu            *sync.Mutex
 	lost          bool
 	instances     []*mock.Device
