@@ -58,7 +58,7 @@ func TestBatchSurvivesKill(t *testing.T) {
 	must.Hold(t, status == 1 && strings.Contains(out, `"n":1`) && strings.Contains(out, "no luck") &&
 		strings.Contains(stderr, "1 of 2 requests COMPLETED"), "batch run exited with", status, out, stderr)
 	out, _, status = j.run("", "batch", "list", "batched")
-	must.Hold(t, status == 0 && strings.Contains(out, "2 of 2 requests have ended  nightly") && strings.Count(out, "\n") == 2, "batch list:", status, out)
+	must.Hold(t, status == 0 && strings.Contains(out, "  2 requests: 1 completed, 1 failed  nightly") && strings.Count(out, "\n") == 2, "batch list:", status, out)
 	for _, invalid := range []string{"not JSON", "{\"a\": \"\xff\"}"} {
 		_, stderr, status = j.run(invalid, "batch", "run", "batched", "-")
 		must.Hold(t, status == 2 && strings.Contains(stderr, "line 1 isn't a JSON object in UTF-8"), "batch run of", invalid, status, stderr)

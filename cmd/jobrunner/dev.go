@@ -146,7 +146,7 @@ func (d *dev) watch(handler string) (*fileWatcher, error) {
 
 // createEndpoint creates the endpoint, whose workers have the environment env.
 func (d *dev) createEndpoint(ctx context.Context, url, key string, generated bool, env map[string]string) (*devEndpoint, error) {
-	e := &devEndpoint{url: url, key: key, displayedKey: key, name: strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File))}
+	e := &devEndpoint{url: url, key: key, displayedKey: key, name: cmp.Or(strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File)), filepath.Base(d.File))}
 	if !generated { // the user knows the key
 		e.displayedKey = "$" + keyVariable
 	}

@@ -185,7 +185,7 @@ func (l *listBatches) Run() error {
 			return err
 		}
 		for _, b := range batches {
-			line := fmt.Sprintf("%s  %-9s  %d of %d requests have ended", b.ID, b.Status, b.Completed+b.Failed, b.Total)
+			line := fmt.Sprintf("%s  %-9s  %d requests: %d completed, %d failed", b.ID, b.Status, b.Total, b.Completed, b.Failed)
 			if b.Name != "" {
 				line += "  " + b.Name
 			}
