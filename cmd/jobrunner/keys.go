@@ -193,7 +193,7 @@ func (c *addKey) Run() error {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(stdout, key); err != nil { // nobody can use the key
+		if _, err := fmt.Fprintln(stdout, key); err != nil { // the user has not seen the key
 			return errors.Join(err, keys.Remove(c.Name))
 		}
 		fmt.Fprintf(stderr, "This is the key of %s. Store it now: the deployment keeps only its hash.\n", c.Name)

@@ -73,7 +73,8 @@ func (l *limiter) count(h http.Header) error {
 	return nil
 }
 
-// resetElapsed restarts the windows that have ended, and those that a node with a wrong clock began far in the future.
+// resetElapsed restarts the windows that have ended. It also restarts a window that a node with a wrong clock began
+// far in the future.
 func (l *limiter) resetElapsed() (now time.Time) {
 	now = l.clock.Now()
 	for i, w := range windows {
