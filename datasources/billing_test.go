@@ -104,8 +104,7 @@ func TestBillTotalsAreExactSums(t *testing.T) {
 	}
 }
 
-// A deployment also returns records without an amount, for each object and day: 15,500 records for
-// 500 pods and the default period. The data source omits them.
+// A data source omits a deployment's 15,500 records without an amount: 500 pods over the default period.
 func TestBillingHasNoRecordsOfZeros(t *testing.T) {
 	d := acctest.Deploy(t)
 	for i := range 20 {

@@ -208,8 +208,7 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 	must.Hold(t, maps.Equal(calls, want) && d.Writes() <= 0, "the calls are", calls, "expected", want)
 }
 
-// With each CLI, the plan reads a data source whose configuration is known, and the apply reads the
-// others. An error is reported by the plan, and nothing is written.
+// With each CLI, the plan reads a data source whose configuration is known and reports its errors; the apply reads the others.
 func TestDataSourcesWithEachCLI(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		d := acctest.Deploy(t)

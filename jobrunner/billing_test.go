@@ -215,8 +215,7 @@ func TestBilling(t *testing.T) {
 	})
 }
 
-// If the data folder is from a version without billing, its volumes are billed from the time when this
-// version opens the folder. New prices apply at once.
+// Volumes of a version without billing are billed from its first start with this version. New prices apply at once.
 func TestBillingOfOlderFolders(t *testing.T) {
 	dir, file := t.TempDir(), writeCatalog(t, prices)
 	openFolder := func() (*jobrunner.Jobrunner, *deployment) {
@@ -259,8 +258,7 @@ func TestBillingOfOlderFolders(t *testing.T) {
 	})
 }
 
-// Two jobrunners on one database report the same usage. It has each worker once, whichever process runs
-// it, and includes the time that an advanced clock skips.
+// Two jobrunners on one database report the same usage, with each worker once and the time that an advance skips.
 func TestBillingOfSharedDatabase(t *testing.T) {
 	c := jobrunner.Config{DatabaseURL: pgtest.Start(t), AdminClock: true}
 	d, other := deployWith(t, c), deployWith(t, c)

@@ -212,8 +212,7 @@ func TestNeedsAKey(t *testing.T) {
 	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{})) != nil, "a deployment without a key starts")
 }
 
-// The catalog's API shows the machine's GPUs as available, even a type that the catalog
-// lacks, and all other types as unavailable.
+// The catalog shows the machine's GPUs as available, even a type that it lacks, and all others as unavailable.
 func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
 	inventory := must.Do(gpu.Simulate("mixed", slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(inventory.Close)
@@ -264,8 +263,7 @@ func TestIdleEndpointsCostLittle(t *testing.T) {
 		must.Succeed(t, db.QueryRow("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()").Scan(&n))
 		return n
 	}
-	// A session reports its statistics only when it is idle. Wait until the number grows slowly,
-	// so that it includes the creation of the endpoints.
+	// An idle session reports its statistics. Wait until they include the creation of the endpoints.
 	least := 1 << 30
 	for deadline := time.Now().Add(time.Minute); least > endpoints && time.Now().Before(deadline); {
 		start, before := time.Now(), transactions()

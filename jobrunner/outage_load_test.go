@@ -115,8 +115,7 @@ func (d *checkedDeployment) expectEnded(acknowledged *acknowledgedJobs) {
 	}
 }
 
-// During outages under load each acknowledged job ends with its handler's output, and no response
-// contains an error message of the database.
+// During outages under load, acknowledged jobs end with their output, and no response shows a database error.
 func TestOutagesUnderLoad(t *testing.T) {
 	acctest.LeaveToCI(t, "engine.TestSharedOutage tests an outage")
 	t.Parallel()

@@ -27,8 +27,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// checkedDeployment is a deployment whose responses are checked during an outage of its disk or of its
-// PostgreSQL server, which the test can stop.
+// checkedDeployment is a deployment whose responses are checked during an outage of its disk or PostgreSQL.
 type checkedDeployment struct {
 	*deployment
 	server *pgtest.Server // nil without PostgreSQL

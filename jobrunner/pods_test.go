@@ -42,8 +42,7 @@ func TestWorkersAsPods(t *testing.T) {
 	must.Contain(t, d.must(200, "GET", "/v1/endpoints?includeWorkers=true", "").text, `"workers":[]`)
 }
 
-// If a pod's node is gone, the other nodes say so. When the node is back, it applies the
-// changes that were requested meanwhile, including deletions.
+// If a pod's node is gone, other nodes say so. When it is back, it applies changes and deletions.
 func TestPodsOfANodeThatIsGone(t *testing.T) {
 	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
 	otherNode := deployWith(t, c)

@@ -59,8 +59,7 @@ func TestNoOtherSiteReads(t *testing.T) {
 	}
 }
 
-// A foreign host name that resolves to this machine (DNS rebinding) gives its scripts no
-// access to profiles, metrics and the page.
+// A foreign host name for this machine (DNS rebinding) gets no access to profiles, metrics and the page.
 func TestForeignHostNamesAreRejected(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{Profile: true})
 	for _, path := range []string{"/", "/ui/snapshot", "/metrics", "/debug/pprof/", "/debug/pprof/heap"} {

@@ -47,8 +47,7 @@ func TestTwoNodesOnOneDatabase(t *testing.T) {
 	must.Hold(t, !strings.Contains(log, "ERROR") && !strings.Contains(log, pgtest.Password), "the log has an error or the password:", log)
 }
 
-// All nodes have the same metrics of the queue. The metrics of workers are per node. A rate limit
-// applies to the requests at all nodes together.
+// All nodes have the same metrics of the queue and their own of workers, and share rate limits.
 func TestMetricsOfTwoNodes(t *testing.T) {
 	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
 	a, b := deployWith(t, c), deployWith(t, c)

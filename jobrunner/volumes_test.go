@@ -97,8 +97,7 @@ func TestVolumeDeletedElsewhere(t *testing.T) {
 	}
 }
 
-// A start removes the folders of deleted volumes. If such a folder is a symbolic link, it
-// removes only the link. It keeps all other folders.
+// A start removes the folders of deleted volumes, but of a symbolic link only the link, and no other folder.
 func TestFoldersOfVolumesAtStart(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	kept := filepath.Join(outside, "kept")

@@ -44,8 +44,7 @@ const (
 	unstable  = "changes all the time"
 )
 
-// omittedMembers lists members that no attribute has, with the reason. Their own members are left out,
-// too.
+// omittedMembers lists members that no attribute has, with their own members and the reason.
 var omittedMembers = map[string]string{
 	"v1 template.earned":                v1Only,
 	"v1 template.isRunpod":              v1Only,
@@ -129,8 +128,7 @@ func omittedBy(member string) string {
 	return ""
 }
 
-// sentToBoth lists attributes that the requests of only one version have, but that the provider sends to
-// both, with the reason.
+// sentToBoth lists attributes of one version's requests that the provider sends to both, with the reason.
 var sentToBoth = map[string]string{
 	"gpucloud_endpoint.gpu.type_ids":          "v2 selects by pool, and the client translates",
 	"gpucloud_endpoint.scaling.request_count": "v1 has scalerValue for both types of scaling",
@@ -138,8 +136,7 @@ var sentToBoth = map[string]string{
 	"gpucloud_pod.mounts.network.path":        "v1 has volumeMountPath for both kinds of mounts",
 }
 
-// If the requests of only one version have an attribute, planrule.OneVersion lists it, and a plan
-// for the other version rejects it.
+// planrule.OneVersion lists an attribute of only one version, and a plan for the other version rejects it.
 func TestOneVersionIsDeclared(t *testing.T) {
 	declared := map[string]bool{}
 	for _, kind := range resources.All {

@@ -49,8 +49,7 @@ func writeExample(w *acctest.Workspace, folder, example string) {
 	w.Write(filepath.Join(folder, "main.tf"), example)
 }
 
-// writeModules writes examples as modules of one configuration, whose addresses name the
-// example in a failure.
+// writeModules writes examples as modules of one configuration, named after the examples.
 func writeModules(w *acctest.Workspace, examples, variables map[string]string) {
 	var main strings.Builder
 	for name, example := range examples {
@@ -171,8 +170,7 @@ func makeFailedJob(t *testing.T, d *acctest.Deployment, endpointID string) (id s
 	return job.ID
 }
 
-// makeExisting creates the objects that the examples of data sources look up. It returns the values of
-// the examples' variables, by name.
+// makeExisting creates the objects that data sources' examples look up. It returns the examples' variables.
 func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 	t.Helper()
 	c, ctx := d.Client(t, api.V2), t.Context()

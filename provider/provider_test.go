@@ -147,8 +147,7 @@ func TestProviderSettings(t *testing.T) {
 	}
 }
 
-// A plan succeeds while the provider's settings are unknown. An apply reports them, and of
-// several reads only the first.
+// A plan succeeds while settings are unknown. An apply reports them, and of several reads only the first.
 func TestProviderUnknownSettings(t *testing.T) {
 	clearVariables(t)
 	p := start(t, map[string]any{"base_url": tfdrive.Unknown, "api_key": "k"})
@@ -161,8 +160,7 @@ func TestProviderUnknownSettings(t *testing.T) {
 	must.Contain(t, second.Warnings(), "Not tried, for the same reason")
 }
 
-// An error of the API has the method, address, detail and request id, is reported at the attribute
-// that it names, and contains no secret.
+// An error of the API has the method, address, detail and request id, names its attribute, and contains no secret.
 func TestProviderErrors(t *testing.T) {
 	clearVariables(t)
 	for name, c := range map[string]struct {
@@ -234,8 +232,7 @@ func TestProviderTitles(t *testing.T) {
 	must.Hold(t, err != nil && strings.HasPrefix(err.Error(), ": The run was interrupted: "), "interrupted", err)
 }
 
-// Only a 404 of the API removes an object from the state. Any other failure of a refresh keeps it,
-// as does a 404 from a server without the API's lists.
+// Only a 404 of the API removes an object from the state. Any other failure of a refresh keeps it.
 func TestProviderOnly404IsAbsent(t *testing.T) {
 	clearVariables(t)
 	healthy := start(t, acctest.Deploy(t).Settings(api.V2))
@@ -263,8 +260,7 @@ func TestProviderOnly404IsAbsent(t *testing.T) {
 	}
 }
 
-// The guide on cost ceilings shows the configurations of examples/costs, and their plans at the
-// prices of its catalog.
+// The guide on cost ceilings shows examples/costs and their plans at the prices of its catalog.
 func TestCostsGuide(t *testing.T) {
 	guide := string(must.ReadFile(t, "../docs/guides/costs.md"))
 	cli := must.Do(tfcli.Default(t.Context()))(t)

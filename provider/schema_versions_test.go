@@ -24,16 +24,14 @@ import (
 
 var updateSchemas = flag.Bool("schemas.update", false, "record new attributes of the schemas of resources")
 
-// recordedSchema has the types of the attributes and of the identity in states of one schema
-// version of a resource type, in the JSON form of Terraform's types.
+// recordedSchema has the types of a schema version's attributes and identity, in the JSON form of Terraform's types.
 type recordedSchema struct {
 	Attributes      any   `json:"attributes"`
 	IdentityVersion int64 `json:"identity_version"`
 	Identity        any   `json:"identity"`
 }
 
-// A schema changes compatibly with the states of earlier releases, or raises its version. The
-// states of every version in testdata/schemas can be read.
+// A schema changes compatibly or raises its version. States of every version in testdata/schemas can be read.
 func TestSchemaVersions(t *testing.T) {
 	server := provider.Server("test")
 	schemas := must.Do(server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{}))(t)
@@ -84,8 +82,7 @@ func checkRecord(t *testing.T, name string, version int64, current recordedSchem
 	}
 }
 
-// checkUpgrades reads states of a version: complete, with an attribute of another release, and with
-// empty objects.
+// checkUpgrades reads a version's states: complete, with another release's attribute, with empty objects.
 func checkUpgrades(t *testing.T, server tfprotov6.ProviderServer, name string, version int64, recorded recordedSchema, schema *tfprotov6.Schema, identity *tfprotov6.ResourceIdentitySchema) {
 	t.Helper()
 	for form, change := range map[string]func(object map[string]any){

@@ -92,8 +92,7 @@ func expectClean(t *testing.T, when string, diags tfdrive.Diagnostics) {
 	}
 }
 
-// secretValue returns a value of a type with the secret in every text, or nil for a type without
-// text.
+// secretValue returns a value with the secret in every text, or nil for a type without text.
 func secretValue(ty tftypes.Type, secret string) any {
 	switch {
 	case ty.Is(tftypes.String):
@@ -140,8 +139,7 @@ var requiredWith = map[string]map[string]any{
 	"password_wo": {"password_wo_version": 1, "password": nil},
 }
 
-// secretConfigs returns, for each attribute that may contain a secret, a minimal configuration with
-// a secret in it.
+// secretConfigs returns a minimal configuration for each attribute that may contain a secret.
 func secretConfigs(schema *tfprotov6.Schema, minimal map[string]any) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for _, a := range schema.Block.Attributes {

@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// eachNumber calls f for each numeric attribute, with its path and a function that returns a
-// configuration with a value of the attribute.
+// eachNumber calls f for each numeric attribute, with its path and a function that configures a value.
 func eachNumber(attributes []*tfprotov6.SchemaAttribute, path string, wrap func(any) map[string]any, f func(path string, config func(any) map[string]any)) {
 	for _, a := range attributes {
 		config := func(v any) map[string]any { return wrap(map[string]any{a.Name: v}) }
@@ -56,8 +55,7 @@ func TestNumbersHaveBounds(t *testing.T) {
 	must.Hold(t, count >= 25, "found", count, "numbers")
 }
 
-// The plan of every kind rejects a text that no container engine accepts as an image reference.
-// The deployment decides about the others.
+// Every kind's plan rejects a text that no container engine accepts as an image reference.
 func TestImageReferences(t *testing.T) {
 	d, p := deploy(t)
 	kinds := map[string]map[string]any{
@@ -141,8 +139,7 @@ func TestProtection(t *testing.T) {
 	expectProtection(t, d, p, "gpucloud_endpoint", map[string]any{"name": "e", "image": "i"}, map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"type": "REQUEST_COUNT"}})
 }
 
-// expectProtection expects that deletion_protection prevents a deletion and a replacement, and that
-// removing it needs a separate apply.
+// expectProtection expects that deletion_protection prevents a deletion and a replacement until a separate apply.
 func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, config, replacing map[string]any) {
 	t.Helper()
 	protected := withChanges(config, map[string]any{"deletion_protection": true})

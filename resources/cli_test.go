@@ -18,8 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// Most tests in this file run the provider as a process of each CLI of this machine; the others drive it
-// over the protocol.
+// Most tests in this file run the provider as a process of each CLI; the others drive it over the protocol.
 
 // eachCLIAndVersion runs a test with the default CLI on each API version, and with every other
 // CLI on one of the versions, in turn: how a CLI behaves doesn't depend on the API version. With
@@ -63,8 +62,7 @@ func document(out string) []byte {
 	return []byte("{" + rest)
 }
 
-// lifecycleOnV2 configures kinds that only v2 has, except secrets: not every CLI has their write-only
-// attributes. Another text for NAME is an in-place update.
+// lifecycleOnV2 configures the kinds of v2 without write-only attributes. A change of NAME is an in-place update.
 const lifecycleOnV2 = `
 resource "gpucloud_cluster" "o" {
   name    = "NAME"
@@ -152,8 +150,7 @@ func TestLifecycleThroughTerraform(t *testing.T) {
 		}
 		w.MustRun(forget...)
 		write("two", imports)
-		// No response has an auth's password or, on v2, an endpoint's template, so the apply
-		// records them.
+		// The apply records an auth's password and, on v2, an endpoint's template, which no response has.
 		expectOutput(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("%d imported, 0 added, ", total), "0 destroyed")
 		w.MustRun("plan", "-detailed-exitcode")
 		expectOutput(t, w.MustRun("destroy", "-auto-approve"), fmt.Sprintf("%d destroyed", total))
@@ -235,8 +232,7 @@ func TestMessagesNameTheirAttribute(t *testing.T) {
 	})
 }
 
-// A plan that is never applied doesn't affect later runs. terraform test has several runs in one
-// process.
+// A plan that isn't applied doesn't affect later runs. terraform test has several in one process.
 func TestPlanThatIsNotApplied(t *testing.T) {
 	t.Parallel()
 	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
@@ -378,8 +374,7 @@ resource "gpucloud_network_volume" "v" {
 	})
 }
 
-// If the provider's address changes to another deployment, the objects of the state don't exist
-// there. The refresh warns with the previous address.
+// At another deployment, the objects of the state don't exist. The refresh warns with the previous address.
 func TestAnotherDeployment(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p, other := drive(t, d, v), acctest.Deploy(t)

@@ -104,8 +104,7 @@ func TestCommandDrift(t *testing.T) {
 	}
 }
 
-// A pod or an endpoint that sets a part of the command gets the other part from its template. An
-// endpoint also follows later changes of the template.
+// A pod or endpoint gets the part of the command that it doesn't set from its template. An endpoint follows changes.
 func TestPartialCommandWithTemplate(t *testing.T) {
 	d := acctest.Deploy(t)
 	p, c := drive(t, d, api.V2), d.Client(t, api.V2)

@@ -20,8 +20,7 @@ func workerImage(t *testing.T, d *acctest.Deployment, id string) string {
 	return *must.Do(d.Client(t, api.V2).Endpoints.Get(t.Context(), id))(t).Container.Image
 }
 
-// A plan finds every difference between a template and the endpoint's copy of it, whichever of
-// the two has changed.
+// A plan finds every difference between a template and the endpoint's copy, whichever has changed.
 func TestEndpointTemplateDrift(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
@@ -104,8 +103,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	must.Hold(t, planned.Action == "no-op" && planned.Diagnostics.Warnings() == "", "without the private state", planned.Action, planned.Diagnostics)
 }
 
-// A change of the template also plans an update of the endpoint in the same run. The process
-// that applies makes the same plan.
+// A change of the template also plans an update of the endpoint. The process that applies makes the same plan.
 func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		first := drive(t, d, v)
@@ -133,8 +131,7 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 		must.Equal(t, workerImage(t, d, endpoint.Get("id").(string)), "img:2", "workers run")
 		expectEmptyPlan(t, drive(t, d, v), endpoint, config)
 
-		// If a run plans to revert the template to the applied settings, the endpoint
-		// doesn't change.
+		// A revert of the template to the applied settings doesn't change the endpoint.
 		got := drive(t, d, v)
 		must.Hold(t, got.Plan("gpucloud_template", template, changed).Action == "no-op" && got.Plan(endpoint.Type, endpoint, config).Action == "no-op",
 			"an unchanged template plans something")
@@ -225,8 +222,7 @@ func TestEndpointTemplateUnderAnotherAPIKey(t *testing.T) {
 	apply(t, second, state.Type, state, withChanges(config, map[string]any{"args": "-y", "env": map[string]any{"B": "2"}}), "update")
 }
 
-// An endpoint switches from a template to its own container settings, to another template, and
-// back.
+// An endpoint switches from a template to its own container, to another template, and back.
 func TestEndpointChangesItsTemplate(t *testing.T) {
 	d, p := deploy(t)
 	one, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("one"), "image": "one", "env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "allowed_cuda_versions": []any{"12.8"}})
@@ -257,8 +253,7 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 	must.Hold(t, shown["image"] == "one" && len(shown["allowed_cuda_versions"].([]any)) == 1, "from_template is", shown)
 }
 
-// Default ports that a v1 server adds to a template don't count as a change. Otherwise every run
-// would apply the template again.
+// Default ports that a v1 server adds to a template aren't a change, or every run would apply the template again.
 func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		// A template that API v1 creates, without any optional member.
@@ -298,8 +293,7 @@ func TestDriftOfVariablesOnV1(t *testing.T) {
 	}
 }
 
-// On API v1, a link to a template includes no CUDA versions. A plan removes versions that were
-// set elsewhere.
+// On API v1, a link to a template includes no CUDA versions, and a plan removes those that were set elsewhere.
 func TestDriftOfCUDAVersionsOnV1(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)

@@ -42,8 +42,7 @@ func TestEndpoint(t *testing.T) {
 	})
 }
 
-// API v1 returns all data centers of the deployment if the configuration chooses none. If somebody
-// chooses one outside Terraform, that is drift.
+// API v1 returns all data centers if the configuration chooses none. One that is chosen elsewhere is drift.
 func TestEndpointInAnyDataCenterOnV1(t *testing.T) {
 	d := acctest.DeployCatalog(t, labCatalog)
 	v1, v2 := drive(t, d, api.V1), drive(t, d, api.V2)
@@ -300,8 +299,7 @@ func TestEndpointUnknownElementsAreNoDuplicates(t *testing.T) {
 	must.Succeed(t, p.Plan("gpucloud_endpoint", tfdrive.State{}, config).Diagnostics.Err())
 }
 
-// An unknown value may become any value. The plan with the known value then agrees with the
-// first plan.
+// An unknown value may become any value, with which the second plan agrees with the first.
 func TestEndpointUnknownTurnsKnown(t *testing.T) {
 	t.Parallel()
 	gpu := func(more map[string]any) map[string]any {
@@ -407,8 +405,7 @@ func TestEndpointRemovesCUDAVersions(t *testing.T) {
 	})
 }
 
-// CPU configurations are imported, and a removed one is detected, although responses of v1 show
-// them in another form.
+// CPU configurations are imported, and removed ones detected, although v1 shows them in another form.
 func TestEndpointImportsCPU(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)

@@ -11,8 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// After a change of the API key, variables count as unchanged, and the digests of the old key are
-// kept. Variables that were changed elsewhere aren't shown in env.
+// After a change of the API key, variables count as unchanged, with the old digests. Drift isn't shown in env.
 func TestDigestsUnderANewAPIKey(t *testing.T) {
 	client := func(key string) *api.Client {
 		return must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: key}))(t)

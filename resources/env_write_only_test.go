@@ -39,8 +39,7 @@ func templateOwner(t *testing.T, d *acctest.Deployment, v api.Version) *envOwner
 	}
 }
 
-// onEachOwner runs a test on templates and pods of both versions, on endpoints, and on
-// endpoints that follow a template.
+// onEachOwner runs a test on templates and pods of both versions, and on endpoints with and without a template.
 func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 	t.Helper()
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
@@ -87,8 +86,7 @@ func (o *envOwner) config(plain, writeOnly, version any) map[string]any {
 	return withChanges(o.minimal, map[string]any{"env": plain, "env_wo": writeOnly, "env_wo_version": version})
 }
 
-// apply applies a configuration. It expects the variables on the server, a state without
-// secrets, and an empty next plan.
+// apply applies a configuration: the server has its variables, the state no secrets, and the next plan is empty.
 func (o *envOwner) apply(config map[string]any, action string, want map[string]string) {
 	o.Helper()
 	o.state = apply(o.T, o.provider, o.typeName, o.state, config, action)
@@ -121,8 +119,7 @@ func TestEnvWriteOnly(t *testing.T) {
 		o.apply(o.config(env{"A": "1"}, env{"S": "secret-3", "T": "secret-2"}, 1), "no-op", map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"})
 		o.apply(o.config(env{"A": "1"}, env{"S": "secret-3", "T": "secret-2"}, 2), "update", map[string]string{"A": "1", "S": "secret-3", "T": "secret-2"})
 
-		// An update of env sends the server's current write-only values back, not the
-		// configured ones, even if the configuration has none.
+		// An update of env sends the server's current write-only values back, not the configured ones.
 		o.apply(o.config(env{"A": "2"}, env{"S": "secret-4", "T": "secret-4"}, 2), "update", map[string]string{"A": "2", "S": "secret-3", "T": "secret-2"})
 		o.apply(o.config(env{"A": "3", "B": ""}, nil, 2), "update", map[string]string{"A": "3", "B": "", "S": "secret-3", "T": "secret-2"})
 
@@ -140,8 +137,7 @@ func TestEnvWriteOnly(t *testing.T) {
 	})
 }
 
-// If a write-only variable was changed or removed elsewhere, a refresh doesn't show it in the attribute
-// env, and the next apply sends its configured value again.
+// Drift of a write-only variable isn't shown in env, and the next apply sends the configured value again.
 func TestEnvWriteOnlyDrift(t *testing.T) {
 	t.Parallel()
 	onEachOwner(t, func(t *testing.T, o *envOwner) {

@@ -214,8 +214,7 @@ func TestListedNamesHaveNoControlCharacters(t *testing.T) {
 	must.Hold(t, diags.Err() == nil && len(found) == 1 && found[0].Name == "a b", "listed", found, diags)
 }
 
-// The objects of a query can be imported with the configuration that it generates, and the plan
-// is empty.
+// A query's objects can be imported with the configuration that it generates, and the plan is empty.
 func TestQueryWritesConfiguration(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		if !cli.HasActionsAndQueries() {

@@ -76,8 +76,7 @@ func TestLostCreateEndsInTheState(t *testing.T) {
 	})
 }
 
-// If a lost create leaves two equal objects, the error and the next plan name both and the import
-// command, and nothing more is created.
+// If a lost create leaves two equal objects, the error and next plan name both and how to import them.
 func TestAmbiguousLostCreate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := newLossyProxy(t, d)
@@ -121,8 +120,7 @@ func TestObjectOfAKilledRun(t *testing.T) {
 	})
 }
 
-// An update of an object that was deleted after the plan fails and says how to create the object
-// again.
+// An update of an object that was deleted after the plan fails and says how to create it again.
 func TestUpdateOfADeletedObject(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -138,8 +136,7 @@ func TestUpdateOfADeletedObject(t *testing.T) {
 	})
 }
 
-// A create never adopts an object of the same name, whether another workspace created it before
-// or after the plan, even if the response to the POST was lost.
+// A create never adopts an object of the same name, whether made before or after the plan, even if its response was lost.
 func TestCreateRejectsTakenName(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		other := drive(t, d, v)
@@ -248,8 +245,7 @@ func checkNoSecret(t *testing.T, diags tfdrive.Diagnostics) {
 	must.Hold(t, !strings.Contains(diags.String(), plantedSecret), "a message shows a secret", diags)
 }
 
-// alteringProxy is a proxy in front of a deployment. It changes a member of the responses to writes,
-// or answers updates with the unchanged object, until stop.
+// alteringProxy changes a member of responses to writes, or answers updates with the old object, until stop.
 type alteringProxy struct {
 	mu      sync.Mutex
 	member  string          // the member to change in responses
@@ -345,8 +341,7 @@ func (l *alteringProxy) stop() bool {
 	return l.changed
 }
 
-// checkStale expects an error from an update that is answered with the old object, and the same
-// update in the next plan.
+// checkStale expects an error from an update that is answered with the old object, and plans it again.
 func (l *alteringProxy) checkStale(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, typeName string) {
 	t.Helper()
 	state = refresh(t, p, state)
@@ -365,8 +360,7 @@ func (l *alteringProxy) checkStale(t *testing.T, p *tfdrive.Provider, state tfdr
 	must.Hold(t, diags.Err() == nil && again.Action == "update", "the next plan is to", again.Action, again.Diagnostics)
 }
 
-// If a gateway answers a request about one object with another object, the read and the update
-// fail and the state stays.
+// If a gateway answers with another object, the read and the update fail and the state stays.
 func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		var id, otherID string

@@ -79,8 +79,7 @@ func expectEmptyPlan(t *testing.T, p *tfdrive.Provider, state tfdrive.State, con
 	return read
 }
 
-// applyRestore refreshes a state whose object was changed elsewhere, and applies the update that
-// reverts the change.
+// applyRestore refreshes a state whose object was changed elsewhere, and applies the update that reverts it.
 func applyRestore(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any) tfdrive.State {
 	t.Helper()
 	return apply(t, p, state.Type, refresh(t, p, state), config, "update")
@@ -193,8 +192,7 @@ func expectRejectionOnV1(t *testing.T, d *acctest.Deployment, typeName string, c
 	must.ErrorContains(t, err, `in management API v2 only. Remove the resource, or set api_version = "v2"`)
 }
 
-// expectImport imports an object. The plan of its configuration must be empty or, if the
-// configuration has unreadable attributes, an in-place update that records them.
+// expectImport imports an object: the plan is empty or records unreadable attributes in place.
 func expectImport(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, unreadable bool) {
 	t.Helper()
 	imported := tfdrive.Do(p.Reconfigure().Import(state.Type, state.Get("id").(string)))(t)

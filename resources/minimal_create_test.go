@@ -44,8 +44,7 @@ var minimalCreates = map[string]struct {
 	"gpucloud_cluster": {clusterConfig(nil), "compute image name type", ""},
 }
 
-// A service may reject members that it doesn't know. So a create sends no unset attributes, and
-// a change of the name sends only the name.
+// A create sends no unset attributes, which a service may not know, and a change of the name just the name.
 func TestUnsetIsNotSent(t *testing.T) {
 	t.Parallel()
 	for _, kind := range resources.All {
@@ -98,8 +97,7 @@ func expectMembers(t *testing.T, operation string, got []string, text string) {
 	}
 }
 
-// recordMembers puts a proxy in front of the deployment. The returned function returns the
-// members that were sent since its last call.
+// recordMembers returns a function that returns the members sent to the deployment since its last call.
 func recordMembers(t *testing.T, d *acctest.Deployment) func() []string {
 	t.Helper()
 	var mu sync.Mutex
@@ -150,8 +148,7 @@ var optionalValues = map[string]map[string]any{
 	},
 }
 
-// notOmitted are optional attributes that the test doesn't omit. No response has most of them, so the state lacks
-// them after an import.
+// notOmitted are optional attributes that the test doesn't omit, mostly because no response has them.
 var notOmitted = []string{
 	"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority",
 	"data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps", "name", "keep_others",
@@ -159,8 +156,7 @@ var notOmitted = []string{
 	"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "registry", // for endpoints, which have a template in this test
 }
 
-// If an attribute is omitted, an imported or moved object isn't replaced: an update clears the attribute
-// or, if none can, the plan is empty.
+// Omitting an attribute never replaces an imported or moved object: an update clears it, or the plan is empty.
 func TestOmittedAttributeReplacesNothing(t *testing.T) {
 	acctest.LeaveToCI(t, "TestUnsetIsNotSent tests what is sent")
 	p := drive(t, acctest.Deploy(t), api.V2)
@@ -227,8 +223,7 @@ func testOmission(t *testing.T, d *acctest.Deployment, v api.Version, typeName, 
 	}
 }
 
-// changesOf returns the attributes that a plan changes, except the template, which the first plan
-// of an imported endpoint records.
+// changesOf returns the attributes that a plan changes, except an imported endpoint's template.
 func changesOf(p *tfdrive.Provider, planned tfdrive.PlannedChange, state tfdrive.State) (changes []string) {
 	for _, a := range p.Schema(state.Type).Block.Attributes {
 		before, after := state.Get(a.Name), planned.Get(a.Name)
@@ -246,8 +241,7 @@ var officialTypes = map[string]string{
 	"gpucloud_pod": "runpod_pod", "gpucloud_cluster": "runpod_cluster",
 }
 
-// If another client creates an object with only the required members, it has the server's
-// defaults. After its import, the minimal configuration plans no change.
+// If another client creates an object with the required members only, the minimal configuration plans no change.
 func TestServerDefaultsPlanNothing(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)

@@ -280,8 +280,7 @@ func TestMovedIsNotReplaced(t *testing.T) {
 	}
 }
 
-// A state without an id, or of a type that has no counterpart, is rejected with advice. The host
-// of the provider registry is ignored.
+// A state without an id, or of a type without a counterpart, is rejected with advice, whatever the registry.
 func TestMovedRejections(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V2)
@@ -308,8 +307,7 @@ func TestMovedRejections(t *testing.T) {
 	}
 }
 
-// A moved state has little more than the id until a read. A plan without a read is rejected,
-// because it would replace the object.
+// A plan of a moved state without a read is rejected, because it would replace the object.
 func TestMovedNeedsRead(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V2)

@@ -31,8 +31,7 @@ func TestNetworkVolume(t *testing.T) {
 	})
 }
 
-// For sizes up to 60 GB apart, growing is an update. Shrinking is an error at the attribute size, and nothing
-// is written.
+// Growing a volume is an update. Shrinking it is an error at size, and nothing is written.
 func TestNetworkVolumeSizes(t *testing.T) {
 	bounds := map[api.Version][2]int{api.V1: {0, 4000}, api.V2: {10, 4096}}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {

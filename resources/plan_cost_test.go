@@ -64,8 +64,7 @@ func TestCostCeilingFromEnvironment(t *testing.T) {
 	finding{podType, labPod(nil), "", "", false}.expect(t, d, driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 3}))
 }
 
-// If there is a cost ceiling and all prices are 0, as in a jobrunner without a catalog file, a run
-// warns once.
+// With a cost ceiling and only zero prices, as without a catalog file, a run warns once.
 func TestPlanCostWithZeroPrices(t *testing.T) {
 	d := acctest.DeployLocal(t, "the deployment has prices")
 	newEndpoint := func(name string) map[string]any {

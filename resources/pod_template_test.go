@@ -86,8 +86,7 @@ func TestPodConfiguresStorageOfItsTemplate(t *testing.T) {
 	})
 }
 
-// If another client replaces a pod's environment, the variables that the deployment added are lost,
-// and the plan names them. An update by the provider keeps them.
+// If another client's change loses the deployment's variables, the plan names them. The provider's update keeps them.
 func TestPodLosesAccessVariables(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)

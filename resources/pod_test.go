@@ -181,8 +181,7 @@ func TestPodPlan(t *testing.T) {
 	expectPlan(t, v1, podType, noState, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}), "create")
 }
 
-// The plan warns about data that a replacement of a running pod, or of its container, loses. A
-// lock prevents replacing the container and stopping the pod.
+// The plan warns about data that a replacement of a pod or its container loses. A lock prevents a replacement and a stop.
 func TestPodPlanNamesTheLoss(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
@@ -380,8 +379,7 @@ func TestPodUnknowns(t *testing.T) {
 	})
 }
 
-// The state shows the vCPUs and memory that the pod has of its machine. Another minimum replaces the
-// pod.
+// The state shows the pod's vCPUs and memory. Another minimum replaces the pod.
 func TestPodMachine(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
@@ -398,8 +396,7 @@ func TestPodMachine(t *testing.T) {
 	}
 }
 
-// If the configuration exceeds the size limit of a create's body, the plan reports an error at the largest
-// attribute.
+// If a create's body would exceed its size limit, the plan reports an error at the largest attribute.
 func TestPodTooLarge(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)

@@ -44,8 +44,7 @@ func TestNewReferencesMustExist(t *testing.T) {
 	expectRejection(t, d, p, state, endpointType, withChanges(config, map[string]any{"registry": nil}), "network_volumes", "which does not exist")
 }
 
-// No plan rule prevents a destroy, whatever the configuration contains. A volume may shrink only
-// with -replace.
+// No plan rule prevents a destroy. A volume may shrink only with -replace.
 func TestCLIDestroyDespiteRules(t *testing.T) {
 	acctest.LeaveToCI(t, "TestNetworkVolumeSizes covers the rule over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {

@@ -60,8 +60,7 @@ func TestRegistryAuthImport(t *testing.T) {
 	})
 }
 
-// The configuration that Terraform generates for an auth has only its name, because no API returns
-// credentials.
+// The configuration that Terraform generates for an auth has only its name, as no API returns credentials.
 func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "hunter2"}
@@ -90,8 +89,7 @@ func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 	})
 }
 
-// If all responses of a rotation are lost, one auth exists, and the state has it with the old
-// version. The next apply rotates again, and no auth is orphaned.
+// If all responses of a rotation are lost, the state has the one auth with the old version, and the next apply rotates.
 func TestRotationWhoseResponsesAreLost(t *testing.T) {
 	t.Parallel()
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
@@ -202,8 +200,7 @@ func TestRotationAfterAPodHadTheAuth(t *testing.T) {
 	})
 }
 
-// A rotated password is stored, even if the auth inherits create_before_destroy. The plan says
-// that the auth is created again.
+// A rotated password is stored, even with an inherited create_before_destroy. The plan announces a new auth.
 func TestRotationWithCreateBeforeDestroy(t *testing.T) {
 	acctest.LeaveToCI(t, "TestRotationWhileAPodHasTheAuth covers the rotation over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
@@ -248,8 +245,7 @@ resource "gpucloud_template" "t" {
 	})
 }
 
-// recordPasswords puts a proxy in front of the deployment. The returned function returns the
-// password of each created auth, by id.
+// recordPasswords returns a function that returns the password of each created auth, by id.
 func recordPasswords(t *testing.T, d *acctest.Deployment) func() map[string]string {
 	t.Helper()
 	var mu sync.Mutex

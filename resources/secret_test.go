@@ -21,8 +21,7 @@ func secretsOf(t *testing.T, d *acctest.Deployment) []api.Secret {
 	return must.Do(d.Client(t, api.V2).Secrets.List(t.Context()))(t)
 }
 
-// A new version sends the value in place. A new value with the same version isn't sent. A new
-// name replaces the secret.
+// A new version sends the value in place; a new value alone isn't sent. A new name replaces the secret.
 func TestSecret(t *testing.T) {
 	d, p := deploy(t)
 	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
@@ -85,8 +84,7 @@ func TestSecretImport(t *testing.T) {
 	must.Hold(t, state.Get("value_last_updated_at") != created.ValueLastUpdatedAt && d.Writes() == writes+1, "the value was not sent once", state.Value)
 }
 
-// If all responses of a create are lost, one secret exists and is in the state. The next apply sends
-// the value again, because no response shows whether it was stored.
+// If all responses of a create are lost, the state has the one secret, and the next apply sends its value again.
 func TestSecretWhoseCreateIsLost(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []int64{1, 100} {

@@ -123,8 +123,7 @@ func eachSource(t *testing.T, test func(t *testing.T, d *acctest.Deployment, v a
 	})
 }
 
-// A data source has the values of the resource, by id, by name and in the list, except values
-// that the API doesn't return.
+// A data source has the resource's values, by id, by name and in the list, except those that no response has.
 func TestSourceShowsTheResource(t *testing.T) {
 	oneVersionOnly := oneVersion(t)
 	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceCase) {
@@ -291,8 +290,7 @@ func TestSourcesShareAList(t *testing.T) {
 	}
 }
 
-// readAll concurrently reads the objects o0, o1, … of a kind, alternately by id and by name, and
-// the list of all.
+// readAll concurrently reads the objects o0, o1, … of a kind, by id or by name, and the list of all.
 func readAll(t *testing.T, p *tfdrive.Provider, name, plural string, ids []string) {
 	t.Helper()
 	var group sync.WaitGroup

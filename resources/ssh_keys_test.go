@@ -76,8 +76,7 @@ func TestSSHKeysKeepOthers(t *testing.T) {
 	expectKeys(t, d, othersKey)
 }
 
-// The plan of a create, and of an update that removes keep_others, warns if it removes the keys of
-// others. It rejects a text that isn't a public key.
+// The plan warns if it removes the keys of others, and rejects a text that isn't a public key.
 func TestSSHKeysPlan(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)

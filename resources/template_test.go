@@ -121,8 +121,7 @@ func TestTemplateRepeatsElements(t *testing.T) {
 	})
 }
 
-// null, "" and [] have the same effect. A change from one to another is an update, after which the
-// next plan is empty.
+// null, "" and [] have the same effect. A change among them is an update; the next plan is empty.
 func TestTemplateEmptyIsNull(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		minimal := withChanges(minimalTemplate, map[string]any{"name": d.Name("t")})
@@ -181,8 +180,7 @@ func TestTemplateRules(t *testing.T) {
 	})
 }
 
-// A change that can't be made in place replaces a template. It is rejected while an endpoint is
-// linked to the template.
+// A change that can't be made in place replaces a template, and is rejected while an endpoint links to it.
 func TestTemplateInUse(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)

@@ -24,8 +24,7 @@ import (
 // otherVersion maps each API version to the other one.
 var otherVersion = map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
 
-// If both versions can express a configuration, switching api_version in either direction plans
-// no change.
+// Switching api_version plans no change of a configuration that both versions can express.
 func TestSwitchingVersions(t *testing.T) {
 	t.Parallel()
 	both := []struct {
@@ -80,8 +79,7 @@ func TestSwitchingVersions(t *testing.T) {
 	}
 }
 
-// An endpoint that scales on requests has the documented idle timeout, although API v2 neither
-// accepts nor returns it.
+// An endpoint that scales on requests has the documented idle timeout, which API v2 neither accepts nor returns.
 func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	d := acctest.Deploy(t)
 	v1, v2 := drive(t, d, api.V1), drive(t, d, api.V2)
@@ -163,8 +161,7 @@ func TestValueOfTheOtherVersion(t *testing.T) {
 	}
 }
 
-// A template of another configuration may have settings that only one version returns. Its
-// endpoint has the same plan on both versions.
+// An endpoint has the same plan on both versions, also if its template has settings of only one.
 func TestSwitchingVersionsWithSharedTemplate(t *testing.T) {
 	for created, extra := range map[api.Version]map[string]any{
 		api.V1: {"docker_entrypoint": []any{"/init"}},
@@ -244,8 +241,7 @@ var oneVersionValues = map[string]struct {
 	},
 }
 
-// An unknown value of an attribute that the version lacks never replaces the object: it becomes null,
-// or the plan during the apply rejects it.
+// An unknown value of an attribute that the version lacks becomes null or is rejected, and never replaces the object.
 func TestOneVersionUnknown(t *testing.T) {
 	for typeName, attributes := range oneVersion(t) {
 		for _, o := range attributes {
@@ -285,8 +281,7 @@ func typeNameOf(t *testing.T, kind interface{ Resource() resource.Resource }) st
 	return metadata.TypeName
 }
 
-// If only one version has an attribute, its description names the version. kit's derivedDescription
-// keeps exactly these words for data sources.
+// If only one version has an attribute, its description says so in the words that kit's derivedDescription keeps.
 func TestDescriptionsNameTheVersion(t *testing.T) {
 	for _, kind := range resources.All {
 		var resp resource.SchemaResponse
@@ -299,8 +294,7 @@ func TestDescriptionsNameTheVersion(t *testing.T) {
 	}
 }
 
-// A version that lacks an attribute accepts the attribute's default like an omission:
-// planrule.OneVersion has the default in Except.
+// A version that lacks an attribute accepts its default like an omission (Except of planrule.OneVersion).
 func TestDefaultsOfOneVersion(t *testing.T) {
 	found := 0
 	for _, kind := range resources.All {

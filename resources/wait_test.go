@@ -107,8 +107,7 @@ func TestWaitPlan(t *testing.T) {
 	expectRejection(t, d, drive(t, d, api.V1), noState, "gpucloud_endpoint", withChanges(map[string]any{"name": "e", "template_id": tfdrive.Unknown}, waitFor(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
 }
 
-// The apply of an endpoint waits for a ready worker and for the rollout of the newest release. If
-// no worker becomes ready, the apply fails.
+// An endpoint's apply waits for a ready worker and the newest rollout. It fails if no worker becomes ready.
 func TestEndpointWaits(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)

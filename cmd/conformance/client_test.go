@@ -155,8 +155,7 @@ func TestClientKeepsTheDirectories(t *testing.T) {
 	must.Equal(t, fileNames(t, roots[0]), []string{"retired", "works"})
 }
 
-// A client that fails, sends no request or gets only errors in the scenario without faults
-// isn't conformant, whatever its other results.
+// A client that fails, sends no request or gets only errors without injected faults isn't conformant.
 func TestClientThatFailsWithoutFaults(t *testing.T) {
 	acctest.LeaveToCI(t, "TestClientThatDoesNothing covers the judgement of a script")
 	t.Parallel()
@@ -243,8 +242,7 @@ func TestClientThatCannotStart(t *testing.T) {
 	}
 }
 
-// The command of docs/start/tools.md works with a real Terraform and the provider, twice in
-// the unchanged directory of the quickstart.
+// The command of docs/start/tools.md works twice with a real Terraform in the quickstart's directory.
 func TestClientIsTerraform(t *testing.T) {
 	t.Parallel()
 	acctest.LeaveToCI(t, "the other tests judge scripts")

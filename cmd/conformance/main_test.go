@@ -46,8 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build builds the programs once. Tests call it instead of TestMain: go test's cache doesn't notice changes of
-// files that TestMain opens.
+// build builds the programs once. It isn't in TestMain, because go test's cache ignores the files that TestMain opens.
 var build = sync.OnceValue(func() error { return gobuild.Programs(context.Background(), filepath.Dir(binary), ".", "../jobrunner") })
 
 const key = "the-key-of-the-suite"

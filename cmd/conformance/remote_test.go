@@ -97,8 +97,7 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 	}
 }
 
-// judgeAgain repeats inconclusive clauses. In a remote run time passes while the suite
-// waits for a processor, so a busy machine can make clauses inconclusive.
+// judgeAgain repeats inconclusive clauses: time passes while a remote run waits for a processor.
 func judgeAgain(got *report.Report, want map[string]report.Verdict, run func(selected string, codes ...int) (string, report.Report)) {
 	var ids []string
 	for _, x := range got.Results {

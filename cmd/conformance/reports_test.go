@@ -173,8 +173,7 @@ func TestReportInFIFO(t *testing.T) {
 	must.Contain(t, string(<-text), `"clause": "VER-38"`)
 }
 
-// A report replaces an earlier one atomically, since a full disk or a kill may interrupt the write. The file
-// keeps its mode, and a symbolic link to it stays.
+// A report replaces an earlier one atomically, and keeps the file's mode and a symbolic link to it.
 func TestReportReplacesEarlierReport(t *testing.T) {
 	cmd := command(t, "run", "--base-url="+serve(t, nil), "--select=VER-38", "--json=link")
 	file, link := filepath.Join(cmd.Dir, "r.json"), filepath.Join(cmd.Dir, "link")

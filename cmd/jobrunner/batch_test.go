@@ -75,8 +75,7 @@ func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, condition func
 	return b
 }
 
-// A batch can be sent to a node that doesn't lead its endpoint, and survives the leader's death.
-// Both nodes return each request once with its own result.
+// A batch sent to a node that doesn't lead its endpoint survives the leader's death: each request has one result.
 func TestBatchAcrossNodes(t *testing.T) {
 	acctest.LeaveToCI(t, "TestBatchSurvivesKill covers the kill on one node")
 	c := startNodes(t, 2)

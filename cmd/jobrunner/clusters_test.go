@@ -26,8 +26,7 @@ type clusterFacts struct {
 	Primary *struct{ PodID, Status, SSHEndpoint string }
 }
 
-// clusterProgram runs in each pod of a cluster. The primary answers greetings. Each pod logs the messages
-// that it receives.
+// clusterProgram runs in each pod of a cluster. The primary answers greetings; each pod logs what it receives.
 const clusterProgram = `import os, socket, sys, time
 def env(name): return os.environ[name]
 print("member " + " ".join(env(name) for name in ["NODE_RANK", "NUM_NODES", "NUM_TRAINERS", "WORLD_SIZE", "NODE_ADDR", "MASTER_ADDR", "MASTER_PORT"]), flush=True)
@@ -112,8 +111,7 @@ func (h *testDeployment) logLinesStartingWith(id, word string) (lines []string) 
 	return lines
 }
 
-// awaitGreetings waits until the primary has answered n greetings of each other member. It returns the
-// environment variables that each member printed last.
+// awaitGreetings waits until each other member has n answers. It returns the variables that each member printed last.
 func (h *testDeployment) awaitGreetings(members []podFacts, color string, n int) (variables [][]string) {
 	h.t.Helper()
 	defer func() {

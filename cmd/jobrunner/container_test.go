@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// The engine on PATH gets an endpoint's GPUs, variables, registry login, network volume and ports.
-// Arguments and log contain no secret, and no container is left.
+// An engine's worker gets GPUs, variables, registry login, volume and ports. No secret is shown; no container is left.
 func TestAContainerOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	home, tools, engineDir := t.TempDir(), t.TempDir(), t.TempDir()
@@ -225,8 +224,7 @@ func testRealPodLife(t *testing.T, e *containers.Engine) {
 	c.interrupt()
 }
 
-// If an image doesn't exist or its registry requires a login, the pod waits with the reason, which
-// contains no password. With the right registry auth it runs.
+// A pod whose image can't be pulled waits with the reason, without a password. The right registry auth lets it run.
 func testRealPodImages(t *testing.T, e *containers.Engine) {
 	registry := containers.StartRegistry(t)
 	source := "team/private-pod-" + e.Name + ":1"

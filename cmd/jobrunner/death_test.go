@@ -67,8 +67,7 @@ func TestDeathLeavesATrace(t *testing.T) {
 	}
 }
 
-// The reason of a worker that can't start contains the cause from the end of its log as text, even
-// if the SDK logs a traceback as one line of JSON among debug lines.
+// The reason of a worker that can't start has the cause from its log, even from a traceback in a line of JSON.
 func TestReasonHasTheCause(t *testing.T) {
 	t.Parallel()
 	h := startWithHandler(t, `import json, traceback

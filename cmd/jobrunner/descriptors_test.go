@@ -55,8 +55,7 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 	}
 }
 
-// A flood of connections doesn't use up the descriptors of the database and of workers. Excess
-// requests get 503, and the deployment recovers.
+// A flood of connections leaves descriptors for database and workers. Excess requests get 503.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	limitedProcess := &process{t: t, cmd: exec.Command("sh", "-c", `ulimit -n 64 && exec "$0" serve --listen=127.0.0.1:0 --ephemeral --limits=off`, binary)}

@@ -167,8 +167,7 @@ runpod.serverless.start({"handler": handler})
 	})
 }
 
-// After each change of the handler or its imports, a job is sent and its result shown. Log lines
-// and printed lines are distinguished.
+// Each change of the handler or its imports sends a job and shows its result. Log lines and printed lines are distinguished.
 func TestDevSendsAJobAfterEachChange(t *testing.T) {
 	t.Parallel()
 	dir := sdkFolder(t)

@@ -117,8 +117,7 @@ func TestKubernetes(t *testing.T) {
 	k.ProvisionVolumes(t)
 	buildImage(t, k, clusterImage, "contained", nil)
 	t.Run("faults", testKubernetesFaults)
-	// Six GPUs: three for workers, two for a cluster and one for a pod. Their type stays the same,
-	// because the scheduler notices a changed label only after a moment.
+	// Three GPUs for workers, two for a cluster, one for a pod. All have one type: the scheduler sees a new label late.
 	k.SetGPUs(t, 1, 3, "NVIDIA-L4")
 	k.SetGPUs(t, 2, 3, "NVIDIA-L4")
 	t.Run("life", func(t *testing.T) { t.Parallel(); testKubernetesLife(t) })

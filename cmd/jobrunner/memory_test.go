@@ -121,8 +121,7 @@ func TestOutputsShareMemory(t *testing.T) {
 	p.checkPeakMemory(270, size>>20)
 }
 
-// A state in memory is limited. When it is half full, it rejects jobs. When it is full, it rejects results, and
-// their jobs are FAILED.
+// A half-full state in memory rejects jobs. A full one rejects results, and their jobs are FAILED.
 func TestEphemeralMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "package engine tests the limit")
 	t.Parallel()

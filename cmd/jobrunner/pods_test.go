@@ -377,8 +377,7 @@ func TestPodLogs(t *testing.T) {
 	must.Contain(t, strings.Join(afterKill, "\n"), `"one"`, eventIDs(events)[0])
 }
 
-// After a kill -9 or a stop of the jobrunner, its next start restarts the running pods and logs that.
-// Stopped, failed and waiting pods keep their states.
+// After a kill -9 or a stop, the next start restarts running pods and logs that. Other pods keep their states.
 func TestPodsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	h := startProcessPods(t, "--simulate-gpus=l4x2")

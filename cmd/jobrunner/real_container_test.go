@@ -20,8 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// containerDeployment is a deployment whose workers are containers of a real engine. Their
-// handler records its jobs on a network volume.
+// containerDeployment has containers of a real engine as workers, which record their jobs on a network volume.
 type containerDeployment struct {
 	*testDeployment
 	engine *containers.Engine
@@ -201,8 +200,7 @@ func testRealContainer(t *testing.T, e *containers.Engine) {
 	must.Hold(t, !strings.Contains(c.stderr.String(), "planted"), "a secret is in the log", &c.stderr)
 }
 
-// TestRealEngines tests a deployment with real container engines. The engines are tested
-// concurrently, the scenarios of one in turn.
+// TestRealEngines tests real container engines concurrently, and the scenarios of each in turn.
 func TestRealEngines(t *testing.T) {
 	acctest.LeaveToCI(t, "TestAContainerOfAnEndpoint tests a simulated engine")
 	t.Parallel()

@@ -74,8 +74,7 @@ func testRealPrivateRegistry(t *testing.T, e *containers.Engine) {
 	must.Hold(t, !strings.Contains(log, "planted") && strings.Contains(log, "refused the login"), "the log has a password, or lacks the reason", log)
 }
 
-// If a container crashes during a job or is killed at its memory limit, the job's error and the log
-// say so, and another container replaces it.
+// If a container crashes or is killed at its memory limit, the job's error and the log say so, and it is replaced.
 func testRealCrashes(t *testing.T, e *containers.Engine) {
 	c := startContainerDeployment(t, e, "options: [--memory=64m, --memory-swap=64m]")
 	c.createEndpointOf(handlerImage, "")

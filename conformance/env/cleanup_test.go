@@ -17,8 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// A deletion counts if no version shows the object, whatever the DELETE returned. If an object
-// is in use, its user is deleted first. Each list has two pages.
+// A deletion counts if no version shows the object. The user of an object is deleted first. Each list has two pages.
 func TestCleanUp(t *testing.T) {
 	const template, endpoint = "template", "endpoint"
 	type call struct {

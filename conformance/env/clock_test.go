@@ -107,8 +107,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// If time passes by itself, a case is woken on time although another one runs. An effect
-// during an advance may be as late as its end.
+// If time passes by itself, a case is woken on time. An effect during an advance may be as late as its end.
 func TestClockWakesOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(deployment)

@@ -17,8 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// The next process deletes what a crashed process created, newest first, and nothing else.
-// A line that the crash cut short does no harm.
+// The next process deletes what a crashed process created, newest first, even if the last line was cut short.
 func TestLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	var mu sync.Mutex

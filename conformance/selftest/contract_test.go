@@ -62,8 +62,7 @@ var omittedOperations = map[string]string{
 	"jobs POST /status/{}": "only for the public SDKs", "jobs POST /stream/{}": "only for the public SDKs",
 }
 
-// The suite's table of operations has every operation of the contract. The suite has its
-// own table because it shares nothing with the deployments that it judges.
+// The suite's own table of operations has every operation of the contract.
 func TestEveryOperationIsInTable(t *testing.T) {
 	parameter := regexp.MustCompile(`\{[^}]*\}`)
 	normalize := func(op string) string {

@@ -39,8 +39,7 @@ func startDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configu
 	return target
 }
 
-// startRunningDeployment starts a jobrunner whose clock runs and can also be advanced.
-// callClock sends a body to /clock and returns the deployment's time.
+// startRunningDeployment starts a jobrunner whose clock runs. callClock sends a body to /clock and returns the time.
 func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) (_ conformance.Target, callClock func(ctx context.Context, body string) (time.Time, error)) {
 	t.Helper()
 	target, dir := newTarget(t)

@@ -106,8 +106,7 @@ func TestJobrunnerConformsInProcess(t *testing.T) {
 	expectConformant(t, judge(t, conformance.Options{Target: startDeployment(t, nil), Select: selected}), len(selected)/4)
 }
 
-// expectConformant fails the test if a clause isn't kept, if a case sends more requests
-// than it declares, and if fewer clauses than minPassed pass.
+// expectConformant expects minPassed passed clauses, no violated one, and no more requests than the cases declare.
 func expectConformant(t *testing.T, r *report.Report, minPassed int) {
 	t.Helper()
 	maxRequests := map[string]int{}
@@ -224,8 +223,7 @@ func TestThreeNodesConform(t *testing.T) {
 // skew is how far the clock of each node is ahead of the previous node's, as much as between real machines.
 const skew = 40 * time.Millisecond
 
-// startNodes starts n jobrunners on one database, behind a proxy that distributes requests
-// in turn. The suite advances the clocks of all.
+// startNodes starts n jobrunners on one database, behind a proxy that distributes requests in turn.
 func startNodes(t *testing.T, n int) conformance.Target {
 	t.Helper()
 	target, dir := newTarget(t)

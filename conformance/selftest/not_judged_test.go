@@ -82,8 +82,7 @@ func TestOmissionWithinCaseMakesClausePartlyJudged(t *testing.T) {
 	must.Hold(t, len(r.PartlyJudged) == 2, "partly judged remotely", r.PartlyJudged)
 }
 
-// A MUST that is blocked by a violated SHOULD is inconclusive. Otherwise the exit code would
-// not show that the MUST was not judged.
+// A MUST that is blocked by a violated SHOULD is inconclusive, so that the exit code shows that it wasn't judged.
 func TestMustBlockedByBrokenShould(t *testing.T) {
 	target := startDeployment(t, func(h http.Handler) http.Handler {
 		return wirefault.Handler(h, wirefault.Deployment{}, &wirefault.Fault{Path: "/status/", Status: http.StatusNotFound, Answer: wirefault.Edit{Status: http.StatusGone}})

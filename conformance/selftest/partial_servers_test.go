@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// serveOperations passes requests of the management API to the jobrunner, requests for the given
-// operations of the job API to their handlers, and all others to rest.
+// serveOperations serves management from the jobrunner, the given operations of the job API, and all others from rest.
 func serveOperations(operations map[string]http.HandlerFunc, rest http.Handler) func(http.Handler) http.Handler {
 	return func(jobrunner http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

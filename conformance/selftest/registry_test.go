@@ -14,8 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// A case declares its clause with all fields, or has none of these fields if another case
-// declares it. Several declarations of a clause are equal.
+// A case declares its clause in full, or not at all if another case does. All declarations of a clause are equal.
 func TestCasesDeclareTheirClauses(t *testing.T) {
 	type statement struct {
 		level        suite.Level

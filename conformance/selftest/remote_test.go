@@ -50,8 +50,7 @@ func judgeRemoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, cha
 
 func passThrough(h http.Handler) http.Handler { return h }
 
-// withLatency delays requests and answers like a distant network: half of the latency
-// before the request arrives, and half after the answer.
+// withLatency delays requests and answers like a distant network, each by half of the latency.
 func withLatency(latency time.Duration) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,8 +68,7 @@ func withLatency(latency time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// withLateEffects makes a deployment apply ttl and execution time-outs too late by lag, as
-// if its sweeper ran rarely. It lengthens these times in submissions.
+// withLateEffects delays ttl and execution time-outs by lag, as if the sweeper ran rarely.
 func withLateEffects(lag time.Duration) func(http.Handler) http.Handler {
 	lengthen := func(value any, minimum, maximum int64) any {
 		number, ok := value.(json.Number)

@@ -180,8 +180,7 @@ func TestHiddenObjectIsReported(t *testing.T) {
 	}
 }
 
-// Without --allow a run only reads, with at most 300 requests. Its plan has at most 400, the default of
-// --max-requests.
+// Without --allow a run only reads, with at most 300 requests. Its plan has at most 400, the default limit.
 func TestDefaultRunOnlyReads(t *testing.T) {
 	var requests atomic.Int64
 	var settingUp atomic.Bool
@@ -245,8 +244,7 @@ func TestConformingTargets(t *testing.T) {
 	}
 }
 
-// A clause is judged if at least one of its cases can run, for example without a clock that
-// can be advanced. Otherwise it is skipped.
+// A clause is judged if at least one of its cases can run. Otherwise it is skipped.
 func TestSupplementaryCasesMaySkip(t *testing.T) {
 	target := startDeployment(t, nil)
 	target.Local, target.Advance, target.ClockStopped = false, nil, false

@@ -109,8 +109,7 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 	})
 }
 
-// Callers request the catalog while the first answer arrives. A caller that looked for the stored
-// answer too early doesn't send another request.
+// Callers that request the catalog while the first answer arrives don't send another request.
 func TestCatalogLookupDuringAnAnswer(t *testing.T) {
 	for range 200 {
 		c, d := deploy(t, api.V2, answer(200, gpus))

@@ -47,8 +47,7 @@ var omittedMembers = map[contract.API]map[string]map[string]string{ // by API, r
 	},
 }
 
-// wires lists the types that the client encodes and decodes, with the bodies that it makes from
-// objects that together set every field.
+// wires lists the types that the client encodes and decodes, with bodies that together set every field.
 var wires = []struct {
 	api              contract.API
 	resource         string
@@ -132,8 +131,7 @@ func patches[T any](c *Collection[T], objects ...T) (out []any) {
 	return out
 }
 
-// bodyOr returns the body or, if there is one, the error, with which the test fails: no operation has such
-// a body.
+// bodyOr returns the body, or the error, with which the test then fails.
 func bodyOr(body any, err error) any {
 	if err != nil {
 		return err

@@ -19,8 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// fakeAPI is a deployment of API v2 that stores objects. faults[0] answers the first POST: it may call
-// create, which creates the object and returns the answer.
+// fakeAPI is a deployment of API v2. faults[0] answers the first POST; create creates its object.
 type fakeAPI struct {
 	member      string // "networkVolumes", "templates", "registries" or "endpoints"
 	uniqueNames bool
@@ -131,8 +130,7 @@ func (s *fakeAPI) newClient(t *testing.T) *api.Client {
 	return pipe(t, s, api.Settings{SharedReads: true})
 }
 
-// loseAnswer replaces the answer to a POST by loss, such as a hung-up connection or a broken answer. If created is set, the
-// POST creates its object.
+// loseAnswer replaces the answer to a POST by loss. If created is set, the POST creates its object.
 func loseAnswer(created bool, loss http.HandlerFunc) fault {
 	return func(w http.ResponseWriter, r *http.Request, create func() string) {
 		if created {
@@ -188,8 +186,7 @@ func TestLostCreate(t *testing.T) {
 	}
 }
 
-// If the list, like the answer, has an invalid id for the new object, the object is neither adopted
-// nor named in an import command.
+// If the list, too, has an invalid id for the new object, it is neither adopted nor named in an import command.
 func TestInvalidIDInTheList(t *testing.T) {
 	for _, id := range []string{"../../pods/x", "a%2fb", "$(reboot)", "a b", "a\x1b[31m", strings.Repeat("a", 5000)} {
 		synctest.Test(t, func(t *testing.T) {
@@ -246,8 +243,7 @@ func TestAmbiguousCreateAdoptsNothing(t *testing.T) {
 	}
 }
 
-// If the answers to some of several concurrent, equal creates are lost, each create gets its own
-// object, and no object is created twice.
+// If answers to concurrent, equal creates are lost, each create gets its own object, and none is created twice.
 func TestConcurrentEqualCreates(t *testing.T) {
 	const n = 6
 	for mask := range 1 << n { // bit i is set if the answer to POST i is lost
@@ -283,8 +279,7 @@ func TestConcurrentEqualCreates(t *testing.T) {
 	}
 }
 
-// An existing object with the name is never adopted, even if it is equal or the answer to the POST
-// was lost. The error names it.
+// An existing object with the name is never adopted, even if the answer to the POST was lost. The error names it.
 func TestTakenName(t *testing.T) {
 	templateObject := func(image string) map[string]any {
 		return map[string]any{"name": "t", "image": image, "args": "", "disk": 50, "env": map[string]any{}, "ports": []string{},
@@ -323,8 +318,7 @@ func TestTakenName(t *testing.T) {
 	}
 }
 
-// The API never returns the credentials of an auth. So after a lost answer, the auth is deleted and created
-// again. An auth that existed before stays.
+// After a lost answer, an auth is deleted and created again, because no answer has its credentials. An older auth stays.
 func TestLostAuthCreate(t *testing.T) {
 	want := api.RegistryAuth{Name: "r", Username: "u", Password: "new"}
 	for name, c := range map[string]struct {

@@ -65,8 +65,7 @@ func (s *writeRecorder) receivedWrites() []string {
 
 func listNothing(w http.ResponseWriter, r *http.Request) { answer(200, emptyList[r.URL.Path])(w, r) }
 
-// The client sends no write to a server from which it can't read a list, whatever the server
-// answers.
+// The client sends no write to a server whose lists it can't read.
 func TestNoWriteWithoutAList(t *testing.T) {
 	page := answer(200, "<html><title>Hello</title></html>", "Content-Type", "text/html")
 	object := answer(200, `{"id":"a","name":"n"}`)
@@ -105,8 +104,7 @@ func TestNoWriteWithoutAList(t *testing.T) {
 	}
 }
 
-// A 403 in the API's form shows that the server is the API, so writes are sent. A 403 in another
-// form doesn't.
+// After a 403 in the API's form, writes are sent; after another 403 they aren't.
 func TestForbiddenProvesTheAPI(t *testing.T) {
 	problem, message := `{"title":"Forbidden","status":403}`, `{"message":"no access"}`
 	for name, c := range map[string]struct {
@@ -137,8 +135,7 @@ func TestForbiddenProvesTheAPI(t *testing.T) {
 	}
 }
 
-// An object that this run has read is managed. It is neither the result of a lost create nor an
-// existing match, even if the list lacked it before the create.
+// An object that this run has read is neither the result of a lost create nor an existing match.
 func TestObjectThatWasReadIsNotAdopted(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -171,16 +168,14 @@ func TestObjectThatWasReadIsNotAdopted(t *testing.T) {
 	}
 }
 
-// An object that this run deleted isn't the result of a lost create, even if a delayed list shows
-// it again.
+// An object that this run deleted isn't the result of a lost create, even if a list still shows it.
 func TestDeletedObjectIsNotAdopted(t *testing.T) {
 	const (
 		oldVolume   = `{"id":"old","name":"v","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`
 		oldTemplate = `{"id":"old","name":"t","image":"i","category":"NVIDIA","args":"","disk":0,"env":{},"ports":[],"registry":null,"public":false,"serverless":false}`
 	)
 	for _, deletes := range []bool{false, true} {
-		// lagging answers lists before the POST without the object, and later lists with it. The
-		// first POST creates nothing, and its answer is lost.
+		// lagging shows the object only in lists after the first POST, which creates nothing and whose answer is lost.
 		lagging := func(path, member, old, created string) (http.Handler, *int) {
 			posts := new(int)
 			mux := http.NewServeMux()
@@ -327,8 +322,7 @@ func TestAbsence(t *testing.T) {
 	}
 }
 
-// If the objects of a kind can be read only in its list, an answer that isn't a list doesn't mean
-// that they are absent.
+// If objects can be read only in a list, an answer that isn't a list doesn't mean that they are absent.
 func TestAbsenceFromAList(t *testing.T) {
 	gone := answer(404, `{"title":"Not Found","status":404,"detail":"none"}`, "X-Request-Id", "r-1")
 	for name, c := range map[string]struct {

@@ -26,12 +26,10 @@ type request struct {
 	at                        time.Time
 }
 
-// deployment answers the n-th request with the n-th answer, and later requests with the last
-// answer.
+// deployment answers the n-th request with the n-th answer, and later ones with the last.
 type deployment struct {
 	answers []http.HandlerFunc
-	// emptyLists answers lists with an empty list and doesn't record them, because a create lists
-	// before it sends.
+	// emptyLists answers lists, which a create reads first, with an empty list and doesn't record them.
 	emptyLists bool
 
 	mu       sync.Mutex

@@ -89,8 +89,7 @@ func TestIncompleteLists(t *testing.T) {
 	}
 }
 
-// A list without a member causes one read by id. If that answer lacks the member, too, the next
-// objects come from the list.
+// A list without a member causes one read by id, and more only if that answer has the member.
 func TestMemberThatNoAnswerHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeAPI{}

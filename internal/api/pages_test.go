@@ -162,8 +162,7 @@ var pagedKinds = map[string]pagedKind{
 		`,"awsUser":"1","awsRegion":"us-east-2","repository":"app","tag":"latest","resource":"arn:aws:ecr:us-east-2:1:repository/app"}`),
 }
 
-// eachPaged runs a check with 1,050 objects of each kind, in pages of 50 and of 1,000, and of 1 for the
-// first kind.
+// eachPaged runs a check with 1,050 objects of each kind, in pages of 50, 1,000 and, for the first kind, 1.
 func eachPaged(t *testing.T, paths []string, check func(t *testing.T, path string, s *pager)) {
 	for i, path := range paths {
 		kind, pageSizes := pagedKinds[path], []int{50, 1000}
@@ -187,8 +186,7 @@ func TestEmptyNameFindsNothing(t *testing.T) {
 	must.Equal(t, api.WithName([]api.NamedObject{{ID: "nameless"}, {ID: "id", Name: "name"}}, ""), nil)
 }
 
-// A list has the objects of all pages: lookups by name, reads, and creates whose answer was lost
-// use every object.
+// Lookups by name, reads, and creates whose answer was lost use the objects of all pages.
 func TestAllPages(t *testing.T) {
 	eachPaged(t, slices.Sorted(maps.Keys(pagedKinds)), func(t *testing.T, path string, s *pager) {
 		synctest.Test(t, func(t *testing.T) {

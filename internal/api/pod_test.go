@@ -110,8 +110,7 @@ func TestPodUpdates(t *testing.T) {
 	}
 }
 
-// Both versions' answers about one pod are decoded into the same neutral pod, except for members
-// that v1 lacks.
+// Both versions' answers about a pod decode into the same neutral pod, except for members that v1 lacks.
 func TestPodAnswers(t *testing.T) {
 	v1 := `{"id":"a","name":"p","image":"i","containerDiskInGb":20,"dockerEntrypoint":["sh"],"dockerStartCmd":["python","a b"],"env":{"A":"b"},"ports":["22/tcp","8000/http"],
 		"containerRegistryAuthId":"r","portMappings":{"22":10022},"publicIp":"1.2.3.4","desiredStatus":"RUNNING","lastStartedAt":"2026-01-01T00:00:00Z","lastStatusChange":"x","locked":true,
@@ -150,8 +149,7 @@ func TestTerminatedPodIsGone(t *testing.T) {
 	must.Succeed(t, pipe(t, mux, api.Settings{SharedReads: true}).Pods.Delete(t.Context(), "a"), "only the list still has the pod")
 }
 
-// A pod whose create was answered with an error is found, also with the variables that
-// the deployment adds. A pod with other settings isn't adopted.
+// A pod whose create failed is found by its settings, also with variables that the deployment adds.
 func TestPodOfALostCreate(t *testing.T) {
 	want := gpuPod()
 	want.Mounts, want.StartSSH = api.PodMounts{}, new(true)

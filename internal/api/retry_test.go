@@ -73,8 +73,7 @@ func TestRetryByMethodAndFailure(t *testing.T) {
 		{"501", answer(501, ``), once, once},
 		{"502", answer(502, ``), failures, once},
 		{"503", answer(503, ``), failures, once},
-		// The request may have been processed. If no new object is found, a create is sent again,
-		// as often as after failures.
+		// If no new object is found, a create that may have been processed is sent again, as often as after failures.
 		{"503 with Retry-After", answer(503, ``, "Retry-After", "1"), waits, failures},
 		{"503 with a broken Retry-After", answer(503, ``, "Retry-After", "soon"), failures, once},
 		{"504", answer(504, ``), failures, once},
@@ -195,8 +194,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	}
 }
 
-// If the answer to an update is lost, its second try fails, because both APIs reject the size that
-// a volume already has. The client then reads the volume.
+// If the answer to a resize is lost and its repetition rejected, the client reads the volume.
 func TestUpdateWhoseAnswerWasLost(t *testing.T) {
 	for _, version := range versions {
 		for size, settled := range map[int]bool{20: true, 10: false} {

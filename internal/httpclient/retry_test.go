@@ -18,8 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// scriptedServer answers the n-th request with the n-th answer, and further ones with
-// the last.
+// scriptedServer answers the n-th request with the n-th answer, and later ones with the last.
 type scriptedServer struct {
 	answers []http.HandlerFunc
 
@@ -164,8 +163,7 @@ func TestTimeoutOfTheCaller(t *testing.T) {
 	})
 }
 
-// quota is a server that limits the requests of a minute, in windows that begin with their first
-// request, and announces the limit in headers.
+// quota limits the requests of a minute, which begins with its first request, and announces the limit in headers.
 type quota struct {
 	limit    int
 	enforced bool
@@ -204,8 +202,7 @@ func (q *quota) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(200, `{"id":"a","name":"n"}`)(w, r)
 }
 
-// If the client sends more requests than a minute allows, ten at a time, all succeed in the
-// minutes that the quota needs, with few rejections.
+// Ten callers at a time all succeed in the minutes that the quota needs, with few rejections.
 func TestKeepsToTheServersPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		server   *quota
@@ -242,8 +239,7 @@ func TestKeepsToTheServersPace(t *testing.T) {
 	}
 }
 
-// After a rejection, all requests wait until the time that it names. Requests to the job API don't
-// wait, because the job API has its own limits.
+// After a rejection, all requests wait as long as it says, except those to the job API, which has its own limits.
 func TestRejectionDelaysAllRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scriptedServer{answers: []http.HandlerFunc{answer(429, ``, "Retry-After", "30"), answer(200, `{"id":"a"}`)}}

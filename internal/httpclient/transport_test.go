@@ -21,8 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// A create whose TLS handshake or proxy fails was never sent: it is repeated, and its error says
-// that it changed nothing.
+// A create whose TLS handshake or proxy fails is repeated, and its error says that it changed nothing.
 func TestFailedConnectionSendsNothing(t *testing.T) {
 	proxied := func(answer string) func(net.Conn) {
 		return func(c net.Conn) {
@@ -144,8 +143,7 @@ func plantSecrets(text string) string {
 	return strings.NewReplacer("$KEY", fuzzedKey, "$PLAIN", unquoted(withoutHTMLEscapes), "$JSON", unquoted(string(escaped)), "$URL", url.QueryEscape(fuzzedKey), "$RAW", fuzzedSecret).Replace(text)
 }
 
-// For any error response, the message for users is one line of bounded length, without the key and
-// the secrets of the request.
+// An error's message is one line of bounded length, without the key and the secrets of the request.
 func FuzzErrorBody(f *testing.F) {
 	client := &Client{APIKey: fuzzedKey}
 	fuzz.Run(f, func(t *testing.T, status int, header, text string) {
@@ -170,8 +168,7 @@ func FuzzErrorBody(f *testing.F) {
 	)
 }
 
-// Whatever limits a server announces, each wait that begins is short enough for users,
-// and a request follows.
+// Whatever limits a server announces, each wait is short enough for users, and a request follows.
 func FuzzRateLimit(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, limit, policy, after string) {
 		var p throttle

@@ -15,8 +15,7 @@ import (
 
 var pem = "-----BEGIN PRIVATE KEY-----\n" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("planted!", 6)))[:64] + "\nQm9iMTIzNDU2Nzg5\n-----END PRIVATE KEY-----\n"
 
-// Long secrets are redacted anywhere, in each spelling and in parts; short ones only where
-// they stand by themselves, so that ordinary text stays readable.
+// Long secrets are redacted anywhere and in each spelling; short ones only where they stand by themselves.
 func TestText(t *testing.T) {
 	for name, c := range map[string]struct {
 		secret, text, want string

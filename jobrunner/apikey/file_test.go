@@ -329,8 +329,7 @@ func TestAddedKeyIsReturnedWithoutReload(t *testing.T) {
 	must.Hold(t, key != "" && len(must.Do(table.List())(t)) == 1, "the key", key, "isn't stored")
 }
 
-// A key is accepted as soon as it is added, even right after another unknown key caused a reload. Many
-// unknown keys cause few reloads.
+// A key is accepted as soon as it is added. Many unknown keys cause few reloads.
 func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoNotify: true}))(t)
 	defer db.Close()

@@ -232,8 +232,7 @@ func (h *history) lastCheckpoint(t *rapid.T, v *interval) (until int64) {
 	return until
 }
 
-// check compares the costs in a random window with the model's, bucket by bucket, and their total with the total
-// over buckets of another size.
+// check compares the costs in a random window with the model's, by bucket and in total.
 func (h *history) check(t *rapid.T) {
 	synctest.Wait()
 	kind := rapid.SampledFrom([]billing.Kind{billing.Worker, billing.Pod, billing.Cluster, billing.Volume}).Draw(t, "kind")
@@ -310,14 +309,12 @@ func sum(costs map[string]map[int]billing.Cost) (all billing.Cost) {
 	return all
 }
 
-// With random starts, stops and kills in two processes, each bucket of each window costs what
-// the model says, and buckets of any size have the same total.
+// With random starts, stops and kills in two processes, each bucket of each window costs what the model says.
 func TestCostsMatchTheModel(t *testing.T) {
 	checkHistories(t, func(*testing.T) sqldb.Config { return sqldb.Config{} })
 }
 
-// TestCostsOnPostgres is TestCostsMatchTheModel on PostgreSQL, which processes share. A few histories suffice: the
-// statements are the same.
+// TestCostsOnPostgres is TestCostsMatchTheModel on a shared PostgreSQL, with fewer histories.
 func TestCostsOnPostgres(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()

@@ -24,8 +24,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 	})
 }
 
-// TestStatementsUseIndexesOnPostgreSQL forbids sequential scans, which PostgreSQL's planner would choose for so
-// small a table.
+// TestStatementsUseIndexesOnPostgreSQL forbids sequential scans, which so small a table would get.
 func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	testPlans(t, sqldb.Config{URL: pgtest.Start(t)}, "Index Cond:", func(tx *sqldb.Tx, statement string) (string, error) {
 		// A generic plan: the plan for NULL arguments would read nothing.

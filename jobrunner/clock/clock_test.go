@@ -233,8 +233,7 @@ func TestNowIgnoresJumps(t *testing.T) {
 	})
 }
 
-// The first Correct sets the clock by the shared database. Later calls correct small differences,
-// and return a large one as a jump, which changes Wall, but not Now.
+// The first Correct sets the clock. Later ones correct small differences, and return a large one as a jump of Wall.
 func TestJumpOfTheDatabaseClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(clock.Clock)

@@ -79,8 +79,7 @@ func TestApplyLost(t *testing.T) {
 	}
 }
 
-// Keys grow, differ, can be read from the ids, and contain the process's number, even if the latest key
-// is of another process and later than the clock.
+// Keys grow, differ and contain the process's number, even if the latest is another process's and in the future.
 func TestKeys(t *testing.T) {
 	e := &Engine{Config: Config{Clock: new(clock.Clock)}}
 	e.Clock.Stop()

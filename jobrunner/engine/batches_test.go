@@ -69,8 +69,7 @@ func testBatches(t *tester) {
 	must.ErrorIs(t, must.Err(t.Batch(t.ctx, "ep", b.ID)), engine.ErrNoBatch, "reading a batch after its retention")
 }
 
-// If a batch is cancelled or fails, its queued requests are cancelled. When its running requests have ended, the
-// batch is CANCELLED or FAILED.
+// A cancelled or failed batch cancels its queued requests, and is CANCELLED or FAILED when its running ones have ended.
 func testBatchEndsEarly(t *tester) {
 	for _, verdict := range []engine.BatchState{engine.BatchCancelled, engine.BatchFailed} {
 		b := must.Do(t.CreateBatch(t.ctx, "ep", inputs(3)))(t)

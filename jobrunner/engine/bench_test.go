@@ -99,8 +99,7 @@ func newBenchEngine(b *testing.B, dir string) *Engine {
 	return e
 }
 
-// BenchmarkStart measures the start with 100,000 queued and 1,000,000 finished jobs, and the memory
-// of a queued job without its input.
+// BenchmarkStart measures a start with 100,000 queued and 1,000,000 finished jobs, and the memory of a queued job.
 func BenchmarkStart(b *testing.B) {
 	const queued, finished = 100_000, 1_000_000
 	db := must.Do(sqldb.Open(b.Context(), sqldb.Config{Dir: b.TempDir()}))(b)

@@ -91,8 +91,7 @@ func TestStreamOfDeletedEndpoint(t *testing.T) {
 	must.ErrorIs(t, err, ErrNotFound)
 }
 
-// A call on a job that expires meanwhile returns ErrNotFound, and never a job without a state. The time is
-// real, because virtual time doesn't pass during a call.
+// A call on a job that expires meanwhile returns ErrNotFound. The time is real, because a call takes no virtual time.
 func TestChangeOfExpiringJob(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{})
 	for range 100 {

@@ -130,8 +130,7 @@ func (t *tester) stop() {
 	})
 }
 
-// restart restarts the engine on the same database. If that is in memory, nothing outlives the engine, and restart
-// skips the rest of the test.
+// restart restarts the engine on the same database. It skips the rest of the test if that is in memory.
 func (t *tester) restart() {
 	t.Helper()
 	if t.db.InMemory() {

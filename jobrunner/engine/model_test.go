@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// testModel applies random operations to an engine and to a model of it, which implements the
-// table of states and transitions in plain Go, and compares the two.
+// testModel applies random operations to an engine and to a model of its states and transitions, and compares them.
 func testModel(t *testing.T, h harness) {
 	setFlag(t, "rapid.steps", "120")
 	rapid.Check(t, func(r *rapid.T) {

@@ -207,8 +207,7 @@ func testStream(t *tester) {
 	must.Hold(t, errors.Is(err, engine.ErrNotFound), "draining a deleted job:", err)
 }
 
-// A chunk of 20 MB is split into several chunks, which need several reads. Only the last read reports that there are
-// no more.
+// A chunk of 20 MB is split and needs several reads, of which only the last reports the end.
 func testLargeStream(t *tester) {
 	id := t.submit(engine.NewJob{})
 	job := t.take(engine.Take{})

@@ -151,8 +151,7 @@ func (n *node) claim() (l engine.Leadership, ok bool) {
 	return l, ok
 }
 
-// One process leads an endpoint. If it releases the endpoint or dies, another process can claim
-// the endpoint with a higher epoch, and the old leadership takes no jobs.
+// One process leads an endpoint. After its release or death another can claim it, and the old epoch takes no jobs.
 func TestLeadership(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Start(t)

@@ -43,8 +43,7 @@ var (
 	}
 )
 
-// The statements for one job or endpoint and the sweeper's use indexes, so that their
-// cost doesn't depend on the number of jobs.
+// Statements for one job or endpoint and for the sweeper use indexes.
 func TestStatementsUseIndexes(t *testing.T) {
 	_, db := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	for _, statement := range append(forEachJob, byIndex...) {
@@ -238,8 +237,7 @@ func TestNewIDEndsLeadership(t *testing.T) {
 	must.Hold(t, e.loadedQueue("ep") == nil, "the process still has the queue")
 }
 
-// If the disk is full, the changes that still fit are stored. When the rest is stored later, they aren't stored
-// again, over later changes.
+// If the disk is full, changes that fit are stored, and aren't stored again later, over newer changes.
 func TestPartOfACommitOnAFullDisk(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: smalldisk.Mount(t, "30m") + "/data"})
 	submit := func(size int) (*job, error) {
@@ -315,8 +313,7 @@ func TestActiveJobsAreCounted(t *testing.T) {
 	must.Hold(t, err == nil && counts == Counts{InQueue: 2, waiting: 2, Completed: 5, Failed: 6, Retried: 7}, "the loaded counts are", counts, err)
 }
 
-// A job that becomes due during a sweep changes the time of the next sweep, but doesn't start a sweep
-// at once: under load, sweeps would never pause.
+// A job that becomes due during a sweep doesn't start another at once: under load, sweeps would never pause.
 func TestWakeDuringASweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := openEmpty(t, sqldb.Config{})

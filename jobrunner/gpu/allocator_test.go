@@ -253,8 +253,7 @@ func (f *fakeInventory) setFault(i int, fault string) {
 	notify.Signal(f.changed)
 }
 
-// TestDevicesHaveOneOwner tests random requests, releases and faults: no device has two owners, no
-// request is partly satisfied, and no device leaks.
+// Under random requests, releases and faults no device has two owners or leaks, and no request is partly satisfied.
 func TestDevicesHaveOneOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var devices []gpu.Device

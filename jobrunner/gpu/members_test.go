@@ -10,8 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// A large request is satisfied at the latest when the devices of all earlier small requests have
-// been released, in any order of releases and requests.
+// A large request is satisfied at the latest when all earlier small requests have released their devices.
 func TestQueuedRequestIsServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var devices []gpu.Device

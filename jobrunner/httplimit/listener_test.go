@@ -79,8 +79,7 @@ func (b *boundedServer) connect(from, path string) *bufio.Reader {
 	return bufio.NewReader(c)
 }
 
-// hold sends a request to /hold from an address. It retries while it is rejected, because the
-// connection to be evicted may not be idle yet.
+// hold sends a request to /hold. It retries while the connection to be evicted isn't idle yet.
 func (b *boundedServer) hold(from string) *bufio.Reader {
 	b.t.Helper()
 	for {
@@ -135,8 +134,7 @@ func TestLimitPerAddress(t *testing.T) {
 	b.expectServed("192.0.2.1")
 }
 
-// At the limit of all connections, a connection is evicted if it is idle or sent no request for a
-// second, but not while it has a request in flight.
+// At the limit, a connection is evicted if it is idle or sent nothing for a second, but not with a request in flight.
 func TestLimitOfAllConnections(t *testing.T) {
 	b := serveBounded(t, httplimit.Config{Max: 3})
 	silent := b.connect("192.0.2.1", "")

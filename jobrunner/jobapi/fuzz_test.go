@@ -77,8 +77,7 @@ func (d *fuzzServer) work() {
 	}
 }
 
-// do sends a request, and checks every answer: it is JSON, an error has the API's form and isn't an
-// internal one, and the key isn't in it.
+// do sends a request. The answer is JSON without the key; an error has the API's form and isn't an internal one.
 func (d *fuzzServer) do(t *testing.T, method, target, body string) (status int, answer map[string]json.RawMessage, text string) {
 	t.Helper()
 	d.jobs = nil
@@ -110,8 +109,7 @@ var submissionPaths = []string{"/v2/ep/run", "/v2/ep/runsync", "/live/v2/ep/run"
 
 const plantedSecret = "planted-s3cret-access"
 
-// The worker and the client get the bytes of an accepted submission unchanged. A rejected one queues
-// nothing, and its error contains no secret.
+// Worker and client get the bytes of an accepted submission unchanged. A rejected one queues nothing and leaks no secret.
 func FuzzSubmission(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, pathIndex uint8, body string) {

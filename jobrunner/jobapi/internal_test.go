@@ -14,8 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// A request that begins after a change gets the new settings, even if an earlier read was under way during
-// the change.
+// A request after a change gets the new settings, even if an earlier read was under way during the change.
 func TestEndpointsAreInvalidated(t *testing.T) {
 	current, reads := store.Endpoint{WorkersMax: 1}, 0
 	onRead := func() {}

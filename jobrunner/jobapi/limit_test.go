@@ -44,8 +44,7 @@ func addUsers(t *testing.T) (configure func(*jobapi.Config), otherKey, ep2Key st
 	}, otherKey, ep2Key
 }
 
-// countAccepted sends requests until one is rejected with 429, and returns how many were accepted before
-// and the Retry-After of the rejection, in seconds.
+// countAccepted sends requests until a 429, and returns their number and its Retry-After in seconds.
 func (d *deployment) countAccepted(method, path, body string) (n int, retryAfter string) {
 	d.t.Helper()
 	for {

@@ -24,8 +24,7 @@ func withLimiter(t *testing.T, test func(t *testing.T, l *Limiter)) {
 
 func runningWorkers(n int) func() int { return func() int { return n } }
 
-// exhaust sends requests that end at once until a request is rejected. It returns the number of accepted
-// requests and the RetryAfter of the rejected request.
+// exhaust sends requests until one is rejected. It returns the accepted ones and the RetryAfter.
 func exhaust(l *Limiter, k Key, running int) (accepted int, wait time.Duration) {
 	for {
 		done, err := l.Admit(k, runningWorkers(running))

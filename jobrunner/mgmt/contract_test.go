@@ -43,8 +43,7 @@ func resourceTests(d *deployment) []*resourceTest {
 	}
 }
 
-// siblings are the members that a body needs besides a member, by the prefix of the member's path. The first
-// prefix that matches applies.
+// siblings are members that a body needs besides a member, by the path's prefix. The first match applies.
 var siblings = []struct {
 	api            contract.API
 	resource, path string
@@ -308,8 +307,7 @@ func (r *resourceTest) checkForm(f contract.Field, use contract.Use) {
 	}
 }
 
-// dependentMembers are members that an update can't have alone, because they name another object or
-// don't apply to a minimal object. Other tests update them.
+// dependentMembers are members that an update can't have alone. Other tests update them.
 var dependentMembers = []string{"templateId", "containerRegistryAuthId", "networkVolumeId", "vcpuCount", "gpu", "cpu", "mounts"}
 
 // Each member can be updated alone, and the answer shows the new value.

@@ -102,8 +102,7 @@ func TestInvalidDelegations(t *testing.T) {
 	d.expectRefusal(400, "does not exist", "POST", "/v2/templates", `{"name":"t","image":"i","registry":"`+delegation+`"}`)
 }
 
-// A delegation names the owner of the key that created it. Every unrestricted key
-// sees and revokes all delegations; a restricted key does neither.
+// A delegation names its key's owner. Every unrestricted key sees and revokes all; a restricted key does neither.
 func TestDelegationsAndKeys(t *testing.T) {
 	file := apikey.FileIn(t.TempDir())
 	keys := map[string]string{}

@@ -24,8 +24,7 @@ func newFuzzServer(f *testing.F) fuzzServer {
 	return fuzzServer{must.Do(mgmt.New(f.Context(), newConfig(f)))(f)}
 }
 
-// send sends a request, and checks every answer: it is JSON in the form of its
-// version, not an internal error, and without the key.
+// send sends a request. The answer is JSON in its version's form, without the key and not an internal error.
 func (d fuzzServer) send(t *testing.T, method, target, body string) (status int, answer any, text string) {
 	t.Helper()
 	r := fuzz.Request(t, "Bearer "+testKey, method, target, body)
@@ -181,8 +180,7 @@ func firstDifference(body string, answer map[string]any) string {
 	return ""
 }
 
-// For any path and query, the API answers in its own form, and a read changes nothing. Of the writes
-// without a body, only deletes are accepted.
+// For any path and query, the API answers in its own form. Without a body, only deletes change something.
 func FuzzPaths(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, method, target string) {

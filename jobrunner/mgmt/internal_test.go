@@ -136,8 +136,7 @@ func kindOf(t reflect.Type) string {
 	return t.Kind().String() // map
 }
 
-// TestCopyFields checks each rule: a body changes what it has, an answer has no nil list or map, and
-// a field of a type that can't be converted stays as it is.
+// Each rule of CopyFields: a body changes what it has, an answer has no nil list or map, and fields of other types stay.
 func TestCopyFields(t *testing.T) {
 	type body struct {
 		Name, Image     *string

@@ -229,8 +229,7 @@ func TestServedPathsAreReserved(t *testing.T) {
 	}
 }
 
-// The documents have an ETag and can be read with HEAD. Version 1's need no key. Version 2's
-// needs one, like all its operations.
+// The documents have an ETag and can be read with HEAD. Only version 2's need a key.
 func TestDocumentsAreServed(t *testing.T) {
 	d := deploy(t)
 	key := http.Header{"Authorization": {"Bearer " + testKey}}

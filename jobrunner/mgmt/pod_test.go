@@ -103,8 +103,7 @@ func TestUpdatePodV1(t *testing.T) {
 	d.mustSend(200, "PATCH", path, `{"locked":false,"imageName":"k"}`)
 }
 
-// An action of version 1 succeeds if the pod is already in the resulting state. It is rejected if a
-// lock or the state forbids it.
+// An action of version 1 succeeds if the pod is in the resulting state, and is rejected if a lock or the state forbids it.
 func TestPodActionsV1(t *testing.T) {
 	d := deploy(t)
 	path := "/v1/pods/" + d.createPodV1(cpuPodV1).get("id").(string)
@@ -224,8 +223,7 @@ func TestPodRulesV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods", ""), map[string]string{"pods": `[]`})
 }
 
-// A template is resolved once: the body overrides it, env is merged, and startSsh and startJupyter
-// set variables that neither body nor template has.
+// A body overrides its template and merges env; startSsh and startJupyter set variables that both lack.
 func TestPodFromTemplateV2(t *testing.T) {
 	d := deploy(t)
 	d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["ssh-ed25519 AAAA one","ssh-rsa BBBB"]}`)

@@ -175,8 +175,7 @@ func TestRequestWithoutLeader(t *testing.T) {
 	}
 }
 
-// A node that has just released an endpoint passes a request on to the next leader. An answer
-// that doesn't wait for the body arrives, even if the body never does.
+// A node that released an endpoint passes a request on. An answer arrives even if the body never does.
 func TestForwardedTwice(t *testing.T) {
 	last := newNode("last")
 	last.setLeader(engine.Leader{Own: true})

@@ -140,8 +140,7 @@ func converge(desired *store.Pod, a actualState, closing bool) error {
 	}
 }
 
-// slowEngine is a container engine that answers when answer is closed. It has a container of a
-// deleted pod and the network of a deleted cluster.
+// slowEngine answers when answer is closed. It has a container of a deleted pod and the network of a deleted cluster.
 type slowEngine struct {
 	run.PodPrograms
 	t       *testing.T
@@ -246,8 +245,7 @@ func openTestLog(t *testing.T, folder string) *fileLog {
 	return openLog(folder, run.LogConfig{Clock: new(clock.Clock), ID: "p"}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
-// After a restart, a log continues its line numbers and keeps its mark, the time of the last line. It drops lines
-// that were cut off or exceed its limits.
+// After a restart, a log continues its line numbers and its mark, the last line's time, and drops invalid lines.
 func TestLogIsKept(t *testing.T) {
 	folder := t.TempDir()
 	l := openTestLog(t, folder)

@@ -98,8 +98,7 @@ func TestDeadlock(t *testing.T) {
 	must.Hold(t, err == nil && bodies == "xx xx" && runs.Load() >= 3, "after", runs.Load(), "runs the bodies are", bodies, err, "want xx xx after at least 3")
 }
 
-// A process that hangs within a transaction doesn't block other processes. When it continues, the transaction runs
-// again.
+// A process that hangs within a transaction blocks no other, and runs the transaction again.
 func TestProcessHangs(t *testing.T) {
 	t.Parallel() // it waits for the server's timeout
 	address := pgtest.Start(t)
@@ -196,8 +195,7 @@ func TestUnavailableServer(t *testing.T) {
 		proxy.Mend(t)
 		must.Equal(t, countNotes(t, db), round+1, "rows")
 	}
-	// No call fails if the server terminates all sessions, as during a restart, even between a write's first
-	// statement and its end.
+	// No call fails if the server terminates all sessions, even between a write's first statement and its end.
 	terminate := func() {
 		pgtest.Exec(t, address, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND application_name = 'gpucloud jobrunner'")
 	}

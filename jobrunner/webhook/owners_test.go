@@ -65,8 +65,7 @@ func (h *hangingReceivers) measureDelay(owner, endpoint, host string) float64 {
 	return -1
 }
 
-// If all receivers of an owner hang, at any number of names and endpoints, calls of other
-// owners aren't delayed. Every call is made, within the limits.
+// If all receivers of an owner hang, calls of other owners aren't delayed. Every call is made, within the limits.
 func TestOwnerWithHangingReceivers(t *testing.T) {
 	for name, host := range map[string]func(i int) string{
 		"a name for each call":     func(i int) string { return fmt.Sprintf("bad-%d.host%d.example", i%100, i) },
@@ -110,8 +109,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 	}
 }
 
-// Until the first timeout, owners of hanging receivers use up the limit of all calls. After it, they use half of
-// the limit, and calls of other owners don't wait.
+// Until the first timeout, owners of hanging receivers use up the limit of all calls; after it, half of the limit.
 func TestManyOwnersWithHangingReceivers(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		h := startHangingReceivers(f)
@@ -142,8 +140,7 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 	})
 }
 
-// Owners take turns, and so do an owner's endpoints. If more calls are due than the limits
-// allow, each owner and endpoint gets the same share, whoever was first.
+// If more calls are due than the limits allow, owners and an owner's endpoints take turns.
 func TestOwnersTakeTurns(t *testing.T) {
 	for name, c := range map[string]struct{ owners, endpoints int }{
 		"owners":                 {150, 1},

@@ -56,8 +56,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// Special networks are forbidden. This machine is forbidden if other machines may submit jobs.
-// Allowed hosts may have any address.
+// Special networks are forbidden, and this machine if others may submit jobs. Allowed hosts may have any address.
 func TestSpecialAddresses(t *testing.T) {
 	own := ""
 	addresses := must.Do(net.InterfaceAddrs())(t)
@@ -94,8 +93,7 @@ func TestSpecialAddresses(t *testing.T) {
 	}
 }
 
-// If other machines may submit jobs, a name that resolves to this machine is forbidden, because
-// the policy applies to the dialed address.
+// If others may submit jobs, a name that resolves to this machine is forbidden, too.
 func TestNamesOfThisMachine(t *testing.T) {
 	var reached atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
@@ -160,8 +158,7 @@ func TestNoRedirects(t *testing.T) {
 	must.Hold(t, deliver(t, webhook.Policy{}, server.URL+"/to"), "the target of the redirect can't be called directly")
 }
 
-// Every allowed URL is http or https, and isn't at a private address. A policy with a host allows exactly
-// the URLs of this host.
+// Every allowed URL is http or https, and not at a private address. A policy with a host allows just its URLs.
 func FuzzPolicy(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text, allow string, remote bool) {
 		u, err := url.Parse(text)

@@ -178,8 +178,7 @@ func TestNoCallAfterCancelOrTimeout(t *testing.T) {
 	})
 }
 
-// A call whose response isn't 200 is retried twice, each time 10 s after the end of the last try. No
-// outcome changes the job.
+// A call whose response isn't 200 is retried twice, 10 s after each end. No outcome changes the job.
 func TestFailedCallIsRetriedTwice(t *testing.T) {
 	slow := func(seconds float64, code int) func(call) (*http.Response, error) {
 		return func(call) (*http.Response, error) { sleep(seconds); return respond(code), nil }

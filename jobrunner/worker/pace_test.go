@@ -52,8 +52,7 @@ func TestAdviceOnPace(t *testing.T) {
 	}
 }
 
-// actAsWorker runs a test that acts as the only worker of an endpoint, whose id is id. started receives
-// the ids of workers that start later.
+// actAsWorker runs a test that acts as the only worker of an endpoint. started gets the ids of later workers.
 func actAsWorker(t *testing.T, test func(f *fixture, id string, started chan string)) {
 	t.Helper()
 	bubbleWithConfig(t, nil, func(c *worker.Config) chan string {
@@ -107,8 +106,7 @@ func (q *countingQueue) Load(ctx context.Context, endpoint string) (engine.Load,
 	return load, err
 }
 
-// While all workers of a full pool work, jobs don't trigger an evaluation of the load; only idle
-// time-outs do. New settings apply at once.
+// While all workers of a full pool work, only idle time-outs evaluate the load. New settings apply at once.
 func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
 	bubbleWithConfig(t, nil, func(c *worker.Config) *countingQueue {
 		q := &countingQueue{Queue: c.Queue, afterRead: func() {}}

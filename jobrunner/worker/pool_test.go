@@ -237,8 +237,7 @@ func TestNewVersionEndsPause(t *testing.T) {
 	})
 }
 
-// An idle worker of an older version is replaced at once if the minimum requires it. A busy worker
-// ends after its job, and its replacement starts before that.
+// The minimum replaces an idle worker of an older version at once. A busy one ends after its job.
 func TestRollingUpdate(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = 3 * time.Second

@@ -106,8 +106,7 @@ func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 	})
 }
 
-// WaitForStops names a cancelled job only after the worker's POST requests about it have ended. A worker whose
-// request never ends is killed.
+// WaitForStops names a cancelled job after the worker's POSTs about it. A worker whose POST never ends is killed.
 func TestWaitForStopsOmitsPostedJob(t *testing.T) {
 	runStopTest(t, 0, nil, func(s *stopFixture) {
 		done := s.worker.BeginPost(s.job)

@@ -183,8 +183,7 @@ func FuzzPost(f *testing.F) {
 	)
 }
 
-// For any path and query, a request without the worker's key reaches no worker, a request
-// without a body reports nothing, and texts are UTF-8 of bounded length.
+// For any path and query, a request without the worker's key reaches no worker, and texts are UTF-8 of bounded length.
 func FuzzProtocol(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, method, target, key string) {
@@ -201,8 +200,7 @@ func FuzzProtocol(f *testing.F) {
 	)
 }
 
-// A job reaches a worker with its id and the submitted members; no member of the
-// submission replaces the id or the input.
+// A job reaches a worker with its id and members; no member of the submission replaces the id or input.
 func FuzzTakenJob(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, input, policy, hook []byte) {

@@ -37,8 +37,7 @@ type process struct {
 	done chan struct{}
 }
 
-// startProcess runs testdata's handlers under the public SDK in WORKER_SDK_PATH or, if that isn't set, under
-// its stand-in, testdata/standin.py.
+// startProcess runs testdata's handlers under the public SDK in WORKER_SDK_PATH or its stand-in, testdata/standin.py.
 func startProcess(env map[string]string, log io.Writer) (*process, error) {
 	interpreter, err := exec.LookPath("python3")
 	if err != nil {
@@ -103,8 +102,7 @@ func (p *process) Stop(time.Duration) {
 
 func (p *process) Usage() run.Usage { return run.Usage{} }
 
-// setHandler makes a worker run a handler of testdata. With NAME@RELEASE it runs under the stand-in
-// for that release of the public SDK.
+// setHandler makes a worker run a handler of testdata; NAME@RELEASE runs it under the stand-in of that release.
 func setHandler(env map[string]string, handler string) {
 	env["HANDLER"], env["STANDIN_RELEASE"], _ = strings.Cut(handler, "@")
 }
@@ -117,8 +115,7 @@ func requireStandIn(t *testing.T) {
 	}
 }
 
-// singleWorker is a queue with one worker process behind the protocol. It shows the
-// worker's own behaviour, without a pool that starts and kills workers.
+// singleWorker is a queue with one worker process, without a pool that starts and kills workers.
 type singleWorker struct {
 	*recorder
 	t       *testing.T
@@ -248,8 +245,7 @@ func (l *recorder) requireRelease(t *testing.T, release ...int) {
 	}
 }
 
-// heldInput returns the input of a job that runs until release is called, and then outputs this
-// input. members are appended to it, such as `, "then": "crash"`.
+// heldInput is the input of a job that runs until release and outputs it. members, such as `, "then": "crash"`, are added.
 func heldInput(t *testing.T, members string) (input string, release func()) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "released")

@@ -77,8 +77,7 @@ func (c *responseCopy) Write(b []byte) (int, error) {
 
 func (c *responseCopy) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// waitTimeout is how long a test waits for an expected request. The public SDK needs
-// many seconds to load when several processes load it at once.
+// waitTimeout limits a wait for a request. Several processes need many seconds to load the public SDK.
 var waitTimeout = 4 * time.Minute
 
 // exitTimeout is how long a test waits for requests after the worker has ended.

@@ -42,8 +42,7 @@ var checks = []struct{ test, description string }{
 	{"TestUnfitWorkerIsUnhealthy", "a failed fitness check makes the worker UNHEALTHY"},
 }
 
-// listReleases lists the subfolders that have the public SDK, the oldest release
-// first; it is empty if the folder itself has the SDK.
+// listReleases lists the subfolders with the public SDK, the oldest release first, or none.
 func listReleases(folder string) (releases []string) {
 	if folder == "" || hasSDK(folder) {
 		return nil

@@ -80,8 +80,7 @@ func newManualWorker(t *testing.T) *manualWorker {
 	return &manualWorker{t: t, spec: spec, client: client, endpoint: endpoint.ID, http: &http.Client{Transport: transport}}
 }
 
-// send sends a request to the URL in a variable of the worker. id replaces $ID in the URL: it is the job's id
-// in the URL of results, and the worker's id in all others.
+// send sends a request to the URL in a variable, with id for $ID: the job's in URLs of results, otherwise the worker's.
 func (s *manualWorker) send(ctx context.Context, variable, id, query, body string) (*http.Response, string, error) {
 	url := strings.NewReplacer("$RUNPOD_POD_ID", s.spec.ID, "$ID", id).Replace(s.spec.Env[variable]) + query
 	method := http.MethodGet
@@ -164,8 +163,7 @@ func TestCancelledJobIsStopped(t *testing.T) {
 	must.Hold(t, err == nil && text == `{"jobsToStop":["`+job.ID+`"]}`, "the jobs to stop are", err, text)
 }
 
-// The response that hands out a job of a megabyte has a Content-Length, because clients in pure
-// Python can't find the end of a chunked answer.
+// A job of a megabyte has a Content-Length, because clients in pure Python can't find a chunked answer's end.
 func TestLargeJobHasALength(t *testing.T) {
 	t.Parallel()
 	s := newManualWorker(t)

@@ -197,8 +197,7 @@ func TestPingOfOthersLosesNoJob(t *testing.T) {
 	d.expectJob(id, "COMPLETED", input, 0)
 }
 
-// An idle worker isn't sent SIGTERM, because after the signal it could take a job and never run it. Its
-// polls end, and then it is killed.
+// An idle worker isn't sent SIGTERM, after which it could take a job and not run it. Its polls end, then it is killed.
 func TestIdleWorkerEnds(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
@@ -274,8 +273,7 @@ func TestSlotsOfAWorker(t *testing.T) {
 	d.expectJob(cancelled, "CANCELLED", "", 0)
 }
 
-// A worker that loses a result, but keeps reporting the job as running, serves other jobs. The
-// time-out ends the lost job and the worker.
+// A worker that loses a result and keeps reporting the job serves others until the time-out ends the job and the worker.
 func TestTimeOutEndsALostResult(t *testing.T) {
 	skipIfShort(t)
 	requireStandIn(t)
@@ -292,8 +290,7 @@ func TestTimeOutEndsALostResult(t *testing.T) {
 	d.expectSilence(w, d.nextWorker())
 }
 
-// The endpoint's health shows a worker that reports itself unhealthy. Releases from 1.10 on report it;
-// 1.9 just exits.
+// The endpoint's health shows a worker that reports itself unhealthy (releases from 1.10; 1.9 just exits).
 func TestUnfitWorkerIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "unfit", 1)

@@ -120,8 +120,7 @@ func TestJobCancel(t *testing.T) {
 	})
 }
 
-// A job that ends before its cancel isn't reported as cancelled, whether the deployment responds
-// with its status or with an error.
+// A job that ends before its cancel isn't reported as cancelled, whatever the deployment responds.
 func TestJobEndsBeforeCancel(t *testing.T) {
 	for _, code := range []int{http.StatusOK, http.StatusConflict} {
 		reads := 0

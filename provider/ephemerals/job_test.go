@@ -21,8 +21,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// drive returns the provider, a client, and the id of an endpoint whose handler performs the
-// operation in a job's input.
+// drive returns the provider, a client, and the id of an endpoint whose handler performs its job's input.
 func drive(t *testing.T) (*tfdrive.Provider, *api.Client, string) {
 	t.Helper()
 	d := acctest.DeployLocal(t, "the jobs are made for a handler that is built into the jobrunner")

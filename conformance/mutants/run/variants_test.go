@@ -13,8 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// groupCount is the number of deployments among which the variants that aren't Exact are divided. The command
-// `make variants` starts one for each variant.
+// groupCount is the number of deployments of the variants that aren't Exact. `make variants` starts one for each variant.
 const groupCount = 14
 
 // The suite fails no variant and no combination of variants.

@@ -134,8 +134,7 @@ func nodesTime(all []*subject) (sum time.Duration) {
 	return sum
 }
 
-// databaseTime returns the processor time of the server's current processes. None ends during a
-// measurement, because connections are kept.
+// databaseTime returns the processor time of the server's processes, none of which ends during a measurement.
 func databaseTime(server *pgtest.Server) (sum time.Duration) {
 	if server == nil {
 		return 0

@@ -209,8 +209,7 @@ var finishedJobs = []string{`
 	INSERT INTO outputs (k, output, error) SELECT k, '{"a": 1}', '' FROM jobs`, `
 	INSERT INTO counts (endpoint, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, 0, 0, 0, ?, 0, 0)`}
 
-// benchmarkStart measures a start with finished jobs in the data folder, until the status of
-// one job and the health of its endpoint have been read.
+// benchmarkStart measures a start with finished jobs, until a job's status and its endpoint's health are read.
 func benchmarkStart(b *testing.B, bin string, jobs int) (all time.Duration) {
 	b.Helper()
 	folder := b.TempDir()
@@ -273,8 +272,7 @@ const (
 	mixedQueue = 100_000 // jobs of another endpoint, which are purged
 )
 
-// BenchmarkMixed measures 64 clients of /runsync while others queue a thousand jobs per second
-// at the same endpoint and a long queue is purged.
+// BenchmarkMixed measures 64 clients of /runsync beside 1,000 queued jobs per second and a purge of a long queue.
 func BenchmarkMixed(b *testing.B) {
 	all := start(b)
 	queued := mixedQueue

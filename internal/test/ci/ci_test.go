@@ -72,8 +72,7 @@ func newMachine(t *testing.T, example string) *machine {
 	return m
 }
 
-// bash runs a script in the repository, with further variables. Output goes to a file, because
-// a process that the script leaves running would keep a pipe open.
+// bash runs a script in the repository. Output goes to a file, because a process that keeps running would hold a pipe.
 func (m *machine) bash(script string, env ...string) (output string, err error) {
 	m.t.Helper()
 	printed := must.Do(os.CreateTemp(m.t.TempDir(), "printed-"))(m.t)

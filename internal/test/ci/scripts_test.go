@@ -81,8 +81,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// A jobrunner that can't start fails the step with the reason and leaves no files behind. A second
-// start is rejected while one runs. stop works without a start.
+// A jobrunner that can't start fails the step with the reason and leaves no files. stop works without a start.
 func TestJobrunnerScript(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
@@ -190,8 +189,7 @@ func TestInputsOfActions(t *testing.T) {
 	}
 }
 
-// In GitHub Actions, later steps get the variables, the key is masked, the outputs name the
-// deployment, and stop prints the end of the log.
+// Later steps get the variables; the key is masked; outputs name the deployment; stop prints the log's end.
 func TestScriptsOnGitHub(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
@@ -251,8 +249,7 @@ const ownActions = "gpucloud/terraform-provider-gpucloud/actions/"
 
 var allowedActions = regexp.MustCompile(`^(actions/(checkout@v4|setup-go@v5|cache@v4|upload-artifact@v4)|hashicorp/setup-terraform@v3|opentofu/setup-opentofu@v1|` + ownActions + `[a-z/]+@main)$`)
 
-// check.yml, the example's workflows and this project's actions use only the actions in
-// allowedActions, because an action runs foreign code with the project's rights.
+// Workflows use only the actions in allowedActions, because an action runs foreign code with the project's rights.
 func TestUsedActions(t *testing.T) {
 	t.Parallel()
 	var files []string
@@ -269,8 +266,7 @@ func TestUsedActions(t *testing.T) {
 	}
 }
 
-// Workflows that users copy pass only declared inputs to this project's actions, and always
-// stop the jobrunner. actionlint doesn't check actions of other repositories.
+// Users' workflows pass only declared inputs to this project's actions, and always stop the jobrunner.
 func TestInputsInWorkflows(t *testing.T) {
 	t.Parallel()
 	guide := string(must.ReadFile(t, filepath.Join(root, "docs/guides/module-tests.md")))

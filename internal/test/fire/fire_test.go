@@ -50,8 +50,7 @@ func TestFire(t *testing.T) {
 	}
 }
 
-// seeds returns the seeds of a configuration's schedules. The configuration pods gets only the last third
-// of the seeds, because its schedules take three times as long.
+// seeds returns the seeds of a configuration's schedules: for pods, which are slow, the last third.
 func seeds(configuration string) (out []uint64) {
 	if *only > 0 {
 		return []uint64{*only}

@@ -66,8 +66,7 @@ var checks = map[string]map[string]check{
 	"docs/reference/plan-performance.md": {"console": checkGoTest},
 }
 
-// Each block has a check, is in one of followedDocuments, or equals a file of examples/
-// (other tests apply these).
+// Each block has a check, is in one of followedDocuments, or equals a file of examples/.
 func TestEveryBlockHasACheck(t *testing.T) {
 	examples := map[string]bool{}
 	must.Succeed(t, filepath.WalkDir(filepath.Join(root, "examples"), func(path string, entry os.DirEntry, err error) error {

@@ -82,8 +82,7 @@ type command struct {
 
 var heredoc = regexp.MustCompile(`<<'?(\w+)'?`)
 
-// commands returns a console block's commands. A command begins with "$ ". It goes on after a backslash
-// and until a here document ends.
+// commands returns a console block's commands. One goes on after a backslash and until a here document ends.
 func commands(b block) (all []command, err error) {
 	heredocEnd, continues := "", false
 	for line := range strings.Lines(b.text) {

@@ -216,8 +216,7 @@ var (
 	punctuation = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchors returns the anchors of a document. The code host makes them from headings: lower
-// case, without punctuation, with hyphens for spaces.
+// anchors returns the anchors that the code host makes from headings: lower case, hyphens for spaces.
 func anchors(t *testing.T, document string) map[string]bool {
 	t.Helper()
 	text := string(must.ReadFile(t, filepath.Join(root, document)))

@@ -145,8 +145,7 @@ func (s *session) checkFlags(b block, program, rest string) {
 	}
 }
 
-// run runs one command in a shell. The next command continues with its working directory,
-// variables and functions. run answers prompts with yes.
+// run runs one command in a shell that keeps directory, variables and functions. It answers prompts with yes.
 func (s *session) run(text string) (output string, err error) {
 	s.t.Helper()
 	text = strings.ReplaceAll(text, "terraform ", s.cli.Name+" ")

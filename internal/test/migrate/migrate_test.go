@@ -201,8 +201,7 @@ func TestMigration(t *testing.T) {
 
 var console = regexp.MustCompile("```console\n\\$ (.+)\n```")
 
-// foreignState returns a state file of the recorded resources. Their ids are replaced by the ids of
-// the deployment's objects with the same names.
+// foreignState returns a state file of the recorded resources, with the ids of the deployment's objects.
 func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 	t.Helper()
 	resources := must.Do(readResources(document))(t)
@@ -261,8 +260,7 @@ var titles = map[string]string{
 	"endpoint": "Endpoint", "pod": "Pod", "cluster": "Cluster", "ssh_keys": "SSH keys",
 }
 
-// Each attribute of each recorded type is in its kind's table, and each attribute that a table
-// names for this provider exists. The guide names each origin.
+// The kinds' tables and the recorded types have the same attributes. The guide names each origin.
 func TestGuideNamesEveryAttribute(t *testing.T) {
 	text := string(must.ReadFile(t, tables))
 	introduction := string(must.ReadFile(t, guide))

@@ -39,8 +39,7 @@ type dist struct {
 
 type archive struct{ program, system, arch string }
 
-// Published files have the names, contents and checksums that the registry expects. Programs
-// print their release. terraform init installs the provider.
+// Published files have the names, contents and checksums that the registry expects, and work.
 func TestDist(t *testing.T) {
 	if *distFolder == "" {
 		t.Skip("only make snapshot runs this test")
@@ -69,8 +68,7 @@ func readDist(t *testing.T, dir string) dist {
 	return d
 }
 
-// checkArchives compares the archives with .goreleaser.yaml. At least the archives of this platform
-// exist, and each contains its program and the licences.
+// checkArchives compares the archives with .goreleaser.yaml. Each has its program and the licences.
 func (d dist) checkArchives(t *testing.T) {
 	var config struct {
 		Builds []struct {

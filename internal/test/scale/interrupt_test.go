@@ -110,8 +110,7 @@ func TestInterruptedApply(t *testing.T) {
 	})
 }
 
-// equalObjects returns a configuration of three equal volumes and endpoints. If unique is set,
-// it also has objects of kinds with unique names.
+// equalObjects configures three equal volumes and endpoints and, if unique is set, objects with unique names.
 func equalObjects(template string, unique bool) string {
 	config := fmt.Sprintf(`
 resource "gpucloud_network_volume" "v" {

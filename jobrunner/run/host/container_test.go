@@ -219,8 +219,7 @@ func TestRegistryLogins(t *testing.T) {
 		"login", f.read("login"), "calls", f.read("calls"))
 }
 
-// explain adds the cause and the remedy to an engine's error about an image that can't be pulled.
-// TestRealEngines provokes the errors that its engines can produce.
+// explain adds cause and remedy to an engine's error about an image. TestRealEngines provokes real ones.
 func TestPullFailures(t *testing.T) {
 	login := &run.Login{Username: "u", Password: "p"}
 	for _, c := range []struct {

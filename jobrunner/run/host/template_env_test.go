@@ -69,8 +69,7 @@ func TestTemplateEnvAllowed(t *testing.T) {
 	}
 }
 
-// The lines of an engine after the last line of the previous run are passed on, without their times and
-// without the times that Podman inserts.
+// Lines after the previous run's last line are passed on, without the times that engines insert.
 func TestLinesAfterAMark(t *testing.T) {
 	const engineLog = "2026-06-01T12:00:00.000000001Z one\n" + "2026-06-01T12:00:00.000000002Z two\n" +
 		"2026-06-01T12:00:00.000000003Z thr2026-06-01T12:00:00.000000004Z ee\n" +

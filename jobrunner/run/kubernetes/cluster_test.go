@@ -152,8 +152,7 @@ func (l *markedLog) WriteLine(text, mark string) {
 
 var running = core.ContainerState{Running: &core.ContainerStateRunning{}}
 
-// A worker is a Pod and two Secrets, which are removed when it is killed. The Pod contains no secret,
-// and the protocol's URLs are reachable from Pods.
+// A worker is a Pod and two Secrets. The Pod contains no secret, and its URLs are reachable from Pods.
 func TestWorker(t *testing.T) {
 	s := simulate(t)
 	pod, process := s.runWorker(workerSpec())
@@ -263,8 +262,7 @@ func TestEndedByTheCluster(t *testing.T) {
 	}
 }
 
-// If the API server doesn't answer when a worker is stopped, the worker is removed once it answers,
-// even if nobody waits any more.
+// If the API server doesn't answer a stop, the worker is removed once it does, even if nobody waits.
 func TestEndWithoutAnAPIServer(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"for a moment": time.Minute, "for long": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

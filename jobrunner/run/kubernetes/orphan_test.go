@@ -70,8 +70,7 @@ func TestMemberAddressVariables(t *testing.T) {
 	must.Equal(t, variables, []string{"RUNPOD_PUBLIC_IP=", "HOST_NODE_ADDR=$(RUNPOD_PUBLIC_IP):29400", "NODE_ADDR=$(RUNPOD_PUBLIC_IP)"})
 }
 
-// The objects of a pod outlive a run of the jobrunner with a data folder, and a later run adopts or removes
-// them. Other objects are removed with their run.
+// A later run with the data folder adopts or removes a pod's objects. Other objects are removed with their run.
 func TestOrphans(t *testing.T) {
 	s := simulate(t)
 	created, _ := s.runPod(podSpec("d1"))

@@ -152,8 +152,7 @@ func TestChartRightsOnCluster(t *testing.T) {
 	must.Hold(t, err == nil && len(pods.Items) == 0, "expected that no Pods are left and got", len(pods.Items), err)
 }
 
-// A jobrunner in the chart's Pod becomes ready by the kubelet's probes and runs a job. The test
-// creates the Pod, because the cluster has no controllers.
+// A jobrunner in the chart's Pod becomes ready by its probes and runs a job. The cluster has no controllers.
 func TestJobrunnerInCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiling the jobrunner for the image takes a minute")

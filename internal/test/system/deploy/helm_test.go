@@ -117,8 +117,7 @@ var combinations = map[string]values{
 		"tolerations": []any{values{"operator": "Exists"}}, "affinity": values{"nodeAffinity": values{}}, "logFormat": "text"}),
 }
 
-// Every combination of values renders objects without unknown fields. The Service, files and flags that they
-// name exist.
+// Every combination of values renders objects without unknown fields, whose references exist.
 func TestChart(t *testing.T) {
 	for name, v := range combinations {
 		t.Run(name, func(t *testing.T) {

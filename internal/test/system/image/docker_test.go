@@ -27,8 +27,7 @@ type container struct {
 	url, key string
 }
 
-// The image's jobrunner runs a job as an unprivileged user and exits with 0 after SIGTERM. A
-// container with the same volume has the job.
+// The image's jobrunner runs a job as an unprivileged user, exits with 0 after SIGTERM, and keeps the job on its volume.
 func TestDocker(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiling the jobrunner for the image takes a minute")

@@ -39,8 +39,7 @@ func testSettings() settings {
 	}
 }
 
-// Builds in different folders, at different times and with different GOFLAGS have the same
-// digest. Another version has another digest.
+// Builds in other folders, at other times and with other GOFLAGS have the same digest; another version has another.
 func TestReproducible(t *testing.T) {
 	digests := map[string]int{}
 	for i, change := range []func(*settings){

@@ -215,8 +215,7 @@ func (s schemas) walk(path []string, name string, depth int, visit func(path []s
 	}
 }
 
-// put applies a change at a path of a body, and creates missing objects on the path. It reports whether it
-// changed anything.
+// put applies a change at a path of a body, creating missing objects, and reports whether it changed anything.
 func (s schemas) put(body *any, path []string, c change) bool {
 	if list, ok := (*body).([]any); ok && path[0] == "0" {
 		if len(list) == 0 {

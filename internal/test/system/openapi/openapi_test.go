@@ -33,8 +33,7 @@ func (f *findings) add(o operation, what string, r request, a answer) {
 	}
 }
 
-// Every operation responds as its document says to valid and invalid requests with each kind of
-// key, except for the differences in testdata/accepted.tsv.
+// Every operation responds as its document says, except for the differences in testdata/accepted.tsv.
 func TestAnswersFollowDocuments(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)

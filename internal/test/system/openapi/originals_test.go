@@ -23,8 +23,7 @@ var pathParameter = regexp.MustCompile(`\{[^}]*\}`)
 // operationFacts are the facts of each operation of a document, such as the type of a member.
 type operationFacts map[string]map[string]string
 
-// factsOf returns the facts about requests and successful responses. Names of path
-// parameters are ignored, because only documentation shows them.
+// factsOf returns facts about requests and successful responses, without the names of path parameters.
 func factsOf(list []operation) operationFacts {
 	out := operationFacts{}
 	for _, o := range list {

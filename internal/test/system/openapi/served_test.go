@@ -47,8 +47,7 @@ func rejectsForm(a answer) bool {
 	return a.status == 422 || a.status == 400 && strings.Contains(string(a.body), "the request is not valid")
 }
 
-// outOfFormat reports whether a request has a number outside of int64 or double, the formats of
-// all numbers, which the validator ignores.
+// outOfFormat reports whether a request has a number outside of int64 or double, which the validator ignores.
 func outOfFormat(r request) bool { return r.name == "2^63" || r.name == "1e400" }
 
 var exampleValues = regexp.MustCompile(`'[^']*'|"[^"]*"|\d+`)

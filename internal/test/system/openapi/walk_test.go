@@ -199,8 +199,7 @@ var kindPaths = [][2]string{
 	{"/v1/containerregistryauth", "/v2/registries"}, {"/v1/endpoints", "/v2/serverless"}, {"/v1/pods", "/v2/pods"},
 }
 
-// readBack reads, through both versions, an object that a request created or changed, and sends
-// each response as an update, which must be accepted.
+// readBack reads an object through both versions and sends each response as an update, which must be accepted.
 func (w *walker) readBack(cause request, collection, id string) {
 	for _, pair := range kindPaths {
 		if !slices.Contains(pair[:], collection) {

@@ -28,8 +28,7 @@ func (d *deployment) openPage(b *chromium.Browser) *chromium.Tab {
 	return tab
 }
 
-// Stopping an endpoint, purging its queue and cancelling a job each announce their effect,
-// report the result and have no other effect.
+// Stopping an endpoint, purging its queue and cancelling a job announce and report their effect, and do nothing else.
 func TestBrowserActsOnEndpoint(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)

@@ -221,8 +221,7 @@ func newBusyPage(t *testing.T) (*busyMachine, *page.Page) {
 	return b, p
 }
 
-// serveLocally serves a page until the test's end. A tab that is opened after this call is closed before the
-// server, which waits for its requests.
+// serveLocally serves a page until the test's end. Open the tab afterwards: the server waits for its requests.
 func serveLocally(t *testing.T, p *page.Page) (url string) {
 	t.Helper()
 	server := httptest.NewServer(page.RejectOtherHosts(false, p))

@@ -20,8 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// With a thousand pods, the page counts all, lists some, finds them by filter and acts on them.
-// The size of the page's data stays bounded.
+// With a thousand pods, the page counts all, lists some, and finds them by filter. Its data stays small.
 func TestManyPods(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
@@ -78,8 +77,7 @@ func (c *countedReads) Objects(ctx context.Context) (page.Objects, error) {
 	return c.busyMachine.Objects(ctx)
 }
 
-// Objects are read at most once a second for all viewers, and once more after an action, even if the
-// deployment's clock is stopped.
+// Objects are read once a second for all viewers and after an action, even if the deployment's clock is stopped.
 func TestObjectsAreReadOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(clock.Clock)
@@ -113,8 +111,7 @@ func TestObjectsAreReadOnceASecond(t *testing.T) {
 	})
 }
 
-// The page lists an endpoint's batches, on a wide screen and on the smallest phone. Batches
-// that the API can cancel have a button for it.
+// The page lists batches on a wide screen and on the smallest phone, with a button if the API can cancel them.
 func TestBrowserShowsBatches(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)

@@ -33,8 +33,7 @@ func openReport(t *testing.T, tab *chromium.Tab) (address string) {
 	return address
 }
 
-// The page shows and filters the report on a desktop and a phone. It runs no script from the report's texts, and
-// downloads nothing.
+// The page shows and filters the report on a desktop and a phone, runs no script from its texts, downloads nothing.
 func TestBrowser(t *testing.T) {
 	b := chromium.Open(t)
 	for _, screen := range []struct {
