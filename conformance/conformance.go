@@ -60,7 +60,6 @@ type Options struct {
 	Progress func(Progress)
 }
 
-// Progress is the progress of a run.
 type Progress struct {
 	Done, Total int
 	Running     []string       // ids of the running cases
@@ -139,7 +138,6 @@ func (r *run) setDefaults() {
 	}
 }
 
-// setUp sets up what the cases share.
 func (r *run) setUp(ctx context.Context) error {
 	clock := env.NewClock(r.Parallel)
 	if r.Target.Advance != nil {
@@ -235,7 +233,6 @@ func (r *run) reportProgress(change func(), total int, result *report.Result) {
 	}
 }
 
-// finish deletes the remaining objects and completes the report.
 func (r *run) finish(ctx context.Context) {
 	cleanupCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
@@ -356,7 +353,6 @@ func Merge(before, after *report.Report) {
 	}
 }
 
-// union appends to list those elements of more that list lacks.
 func union(list, more []string) []string {
 	return append(list, slices.DeleteFunc(more, func(x string) bool { return slices.Contains(list, x) })...)
 }

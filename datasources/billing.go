@@ -39,7 +39,6 @@ type billFilter struct {
 	choices                           []string // of a grouping; the first is the default, which API v1 needs
 }
 
-// billConfig has the configurable attributes of all bills.
 type billConfig struct {
 	StartTime, EndTime, BucketSize                              types.String
 	LastN                                                       types.Int64

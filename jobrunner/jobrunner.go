@@ -207,7 +207,6 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 	return nil
 }
 
-// openJobs opens the job engine and starts calling webhooks.
 func (j *Jobrunner) openJobs(ctx context.Context, c Config, webhookPolicy webhook.Policy) (err error) {
 	if j.engine, err = engine.Open(ctx, engine.Config{
 		DB: j.db, Clock: j.clock, Logger: c.Logger, Memory: c.StateMemory, Observe: j.recordEvent(c.OnJob), DataDir: c.DataDir,

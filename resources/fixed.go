@@ -41,7 +41,6 @@ func (m members) fixedSettings(constraints ...string) (out []fixedSetting) {
 	return out
 }
 
-// warnRecorded warns about settings of an object that are only recorded.
 func warnRecorded[M any](p *planrule.Plan[M], object string, settings []string) {
 	p.Warn(settings[0], "Settings are recorded, and not sent", "The API does not return these settings of the imported %s: %s. This apply records the configured values in the state, and sends nothing.",
 		object, commaList(settings))

@@ -31,7 +31,6 @@ type members string
 
 func (m members) setting(path string) *contract.Setting { return contract.SettingAt(string(m), path) }
 
-// defaultOf returns the default of an attribute as JSON, or "".
 func (m members) defaultOf(attribute string) string {
 	for _, s := range contract.Settings(string(m)) {
 		if diagnostics.AttributeName(s.Path) == attribute {
@@ -80,7 +79,6 @@ func (m members) boolean(path, text string, more ...string) schema.BoolAttribute
 	return a
 }
 
-// texts returns a set of strings.
 func (m members) texts(path, text string, more ...string) schema.SetAttribute {
 	s := m.setting(path)
 	a := schema.SetAttribute{ElementType: types.StringType, Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more)}

@@ -19,7 +19,6 @@ import (
 // uniqueTexts is a list without empty or repeated texts.
 type uniqueTexts []string
 
-// with returns a copy of the list with more texts.
 func (u uniqueTexts) with(more ...string) uniqueTexts {
 	u = slices.Clone(u)
 	for _, text := range more {

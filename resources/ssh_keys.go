@@ -148,7 +148,6 @@ func subtract(keys, excluded []string) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(excluded, key) })
 }
 
-// shortKeys shortens keys to their type and comment.
 func shortKeys(keys []string) []string {
 	short := make([]string, len(keys))
 	for i, key := range keys {

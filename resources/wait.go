@@ -142,7 +142,6 @@ func quoteLog(lines []api.LogLine, err error, owner string) string {
 	return text
 }
 
-// podWait is the condition that an apply of a pod waits for.
 type podWait struct {
 	Running types.Bool
 	Port    types.Int64
@@ -218,7 +217,6 @@ func podProgress(ctx context.Context, got api.Pod, port types.Int64) progress {
 	return progress{text: fmt.Sprintf("it is RUNNING, and port %d is not published", port.ValueInt64())}
 }
 
-// endpointWait is the condition that an apply of an endpoint waits for.
 type endpointWait struct{ Rollout, Worker types.Bool }
 
 var endpointWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. If it fails, the error shows the end of a worker's log (API v2).", attributes{
@@ -324,7 +322,6 @@ func quoteWorkerLog(ctx context.Context, c *api.Client, id string, shown api.Wor
 	return text
 }
 
-// clusterWait is the condition that an apply of a cluster waits for.
 type clusterWait struct{ Running types.Bool }
 
 var clusterWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. If it fails, the error shows the end of a pod's log.", attributes{

@@ -31,7 +31,6 @@ type clientCommand struct {
 	Command []string `arg:"" passthrough:"" help:"The client, and its arguments."`
 }
 
-// scenarioTable returns a table of all scenarios, for the help.
 func scenarioTable() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

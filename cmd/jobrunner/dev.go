@@ -135,7 +135,6 @@ func (d *dev) setGPUs(n int, description string) error {
 	return nil
 }
 
-// watch watches the handler, the files of --watch and the file of --input.
 func (d *dev) watch(handler string) (*fileWatcher, error) {
 	extraFiles := d.Watch
 	if exists(d.Input) {

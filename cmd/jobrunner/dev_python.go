@@ -173,7 +173,6 @@ func venvPython(folder string) string {
 	return ""
 }
 
-// isEnvironment reports whether a folder is a virtual or conda environment.
 func isEnvironment(folder string) bool {
 	return exists(filepath.Join(folder, "pyvenv.cfg")) || exists(filepath.Join(folder, "conda-meta"))
 }

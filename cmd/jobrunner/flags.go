@@ -56,7 +56,6 @@ func (s *databaseFlags) warnOfPassword(log *slog.Logger) {
 	}
 }
 
-// checkNode validates --node-url and --engine-connections.
 func (s *serve) checkNode(dbURL string) error {
 	if s.EngineConnections < sqldb.MinConnections {
 		return usageErrorf("invalid --engine-connections: expected at least %d, got %d", sqldb.MinConnections, s.EngineConnections)

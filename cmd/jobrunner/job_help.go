@@ -59,7 +59,6 @@ Exit status: 0 all requests are COMPLETED, 1 some aren't, 2 the batch was reject
 	"job batch cancel":  "Example:\n  jobrunner job batch cancel my-endpoint 01a20ee2-b476-7200-b70b-92030390656b",
 }
 
-// addJobHelp sets the help of the commands below job.
 func addJobHelp(k *kong.Kong) error {
 	return kong.Visit(k.Model, func(v kong.Visitable, next kong.Next) error {
 		if command, ok := v.(*kong.Node); ok && jobDetails[command.Path()] != "" {

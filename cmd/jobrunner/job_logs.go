@@ -58,7 +58,6 @@ func (l *jobLogs) Run() error {
 	})
 }
 
-// moreHint returns a hint on how to get earlier lines.
 func (l *jobLogs) moreHint(lines []api.LogLine) string {
 	switch {
 	case l.hasAllLines(lines):
@@ -92,7 +91,6 @@ func (l *jobLogs) print(lines []api.LogLine) error {
 	return nil
 }
 
-// hasAllLines reports whether the log has no earlier lines.
 func (l *jobLogs) hasAllLines(lines []api.LogLine) bool {
 	if len(lines) == 0 {
 		return true

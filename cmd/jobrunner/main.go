@@ -104,7 +104,6 @@ func errorText(err error) string {
 // exitUsage is the exit status for an invalid command line.
 const exitUsage = 2
 
-// usageErrorf returns an error with exit status exitUsage.
 func usageErrorf(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Sprintf(format, args...)}
 }

@@ -181,7 +181,6 @@ func sampleOperations() []contractOperation {
 	}))
 }
 
-// keyInAnswer returns a fault if an answer has the key of its request.
 func keyInAnswer(w *suite.WatchedExchange) string {
 	_, key, _ := strings.Cut(w.Request.Header.Get("Authorization"), " ")
 	if len(key) < 16 || !strings.Contains(fmt.Sprint(w.Header), key) && !bytes.Contains(w.Body, []byte(key)) {

@@ -147,7 +147,6 @@ func (h billingHistory) read(c *suite.C, query string) *suite.Answer {
 	return c.V2("GET", h.path+query, nil).Is(200)
 }
 
-// expectSums expects the counts and the sums of the records in the metadata.
 func (h billingHistory) expectSums(c *suite.C, a *suite.Answer) {
 	records, ids := a.List("records"), map[string]bool{}
 	c.Expect(a.Int("metadata.recordCount") == int64(len(records)), "the number of the records", "recordCount %d of %d records", a.Int("metadata.recordCount"), len(records))
@@ -168,7 +167,6 @@ func (h billingHistory) expectSums(c *suite.C, a *suite.Answer) {
 	}
 }
 
-// expectComponents expects that a total is the sum of its components.
 func (h billingHistory) expectComponents(c *suite.C, amounts map[string]any, name string) {
 	if h.components == nil {
 		return
@@ -208,13 +206,11 @@ func sumOf(records []suite.M, member string) *big.Rat {
 	return sum
 }
 
-// billedTime returns the sum of the time of all records.
 func billedTime(a *suite.Answer) time.Duration {
 	ms, _ := sumOf(a.List(""), "timeBilledMs").Float64()
 	return time.Duration(ms) * time.Millisecond
 }
 
-// windowOf returns the window in the metadata of an answer.
 func windowOf(a *suite.Answer) (start, end time.Time) {
 	start, _ = parseRFC3339(a.Str("metadata.query.startTime")) // a time that can't be parsed is zero, which no case expects
 	end, _ = parseRFC3339(a.Str("metadata.query.endTime"))

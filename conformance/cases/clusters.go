@@ -124,7 +124,6 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 		}},
 })
 
-// clusterBody returns the body of a cluster with one GPU per pod.
 func clusterBody(c *suite.C, pods int) suite.M {
 	return suite.M{
 		"name": c.Name(), "type": "TRAINING", "image": c.Image(),

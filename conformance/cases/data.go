@@ -85,7 +85,6 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 		}},
 })
 
-// expectOutput expects the output of a submission to /runsync in the answer and in the status.
 func expectOutput(c *suite.C, submission string, want any) {
 	a := c.Post("/runsync", nil, suite.Raw(submission)).Is(200)
 	for _, shown := range []*suite.Answer{finalAnswer(c, a), c.Get("/status/" + suite.PathSegment(a.Str("id"))).Is(200)} {
@@ -106,7 +105,6 @@ func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 	return a
 }
 
-// localOrRemote returns local if the target runs on this machine, otherwise remote.
 func localOrRemote(c *suite.C, local, remote int) int {
 	if c.Target.Local {
 		return local
@@ -130,7 +128,6 @@ func submissionText(g generator, input suite.M) string {
 	return wire.Encode(g.Rand, suite.Submission(input), true)
 }
 
-// inputOfSize returns an input and its JSON text of size bytes.
 func inputOfSize(g generator, size int) (text string, input suite.M) {
 	const maxEscapeSize = 6 // of a character in JSON, in bytes
 	input = suite.Echo(suite.M{"text": g.longText(size/maxEscapeSize - 100), "pad": ""})

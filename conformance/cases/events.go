@@ -36,7 +36,6 @@ func combinationCases() (all []suite.Case) {
 	return all
 }
 
-// byStatus selects the clause by the status of a stage.
 func byStatus(clauses map[string]string) func(s stage) string {
 	return func(s stage) string { return clauses[s.status] }
 }

@@ -60,7 +60,6 @@ func creationOf(a api, kind string) contractOperation {
 	return contract[slices.IndexFunc(contract, func(op contractOperation) bool { return op.api == a && op.kind == kind && op.effect == effectCreate })]
 }
 
-// collection returns the path of a kind's list.
 func collection(a api, kind string) string { return creationOf(a, kind).path }
 
 // create creates an object of a kind. If the description leaves the body open, the creation may be refused.
@@ -151,7 +150,6 @@ func (o *realObjects) expectUntouched(words ...string) {
 	}
 }
 
-// expectNotListed expects that no page of a list contains one of the words.
 func expectNotListed(c *suite.C, version, path string, words ...string) {
 	for page := range c.Pages(version, path) {
 		expectContainsNone(page.Is(200), words)

@@ -104,7 +104,6 @@ func updateVolume(c *suite.C, volume *suite.Answer, body suite.M) *suite.Answer 
 	return c.V1("POST", "/networkvolumes/"+suite.PathSegment(volume.Str("id"))+"/update", body)
 }
 
-// patchVolume updates a volume with the PATCH of each version.
 func patchVolume(c *suite.C, volume *suite.Answer, body suite.M) (answers []*suite.Answer) {
 	for _, version := range []string{"v1", "v2"} {
 		if c.Serves(version) {

@@ -144,7 +144,6 @@ func malformedVariants(body suite.M) (list []string) {
 	return append(list, suite.JSONText(suite.Merge(body, suite.M{"conformance": true})))
 }
 
-// valueOfOtherType returns a value of another JSON type.
 func valueOfOtherType(value any) any {
 	switch value.(type) {
 	case string:
@@ -214,7 +213,6 @@ func (o *realObjects) malformedBodies(op contractOperation) []string {
 // wordPlaceholder is replaced by a unique word, which identifies an object that the body created.
 const wordPlaceholder = "the-word-of-a-body"
 
-// judgeRefusedUpdates judges that a refused update changes nothing.
 func judgeRefusedUpdates(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
@@ -340,7 +338,6 @@ func otherMethods(c *suite.C, op contractOperation) (list []string) {
 	return list
 }
 
-// bodyFor returns a body for a method, or nil if the method has none.
 func bodyFor(method string, body suite.M) any {
 	if method == http.MethodGet || method == http.MethodDelete {
 		return nil
@@ -348,7 +345,6 @@ func bodyFor(method string, body suite.M) any {
 	return body
 }
 
-// expectMethodRefused expects that a method is refused: with any 4xx, or 501.
 func expectMethodRefused(a *suite.Answer) {
 	a.Expect(a.IsRefusal() || a.Code == http.StatusNotImplemented, "a refusal of the method: 4xx, or 501")
 }

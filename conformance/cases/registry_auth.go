@@ -136,7 +136,6 @@ var delegationCases = section(suite.Case{Needs: suite.V2, Allow: suite.Create}, 
 
 const delegationPath = "/registries/delegations"
 
-// delegationBody returns a body with the word in the name and the repository.
 func delegationBody(_ *suite.C, _ *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word, "resource": "arn:aws:ecr:us-east-2:418399314813:repository/conf/" + word}
 }

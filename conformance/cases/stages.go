@@ -16,7 +16,6 @@ type stage struct {
 	prepare func(c *suite.C, policy suite.M) *stagedJob
 }
 
-// stagedJob is a job that has reached its stage.
 type stagedJob struct {
 	*suite.Job
 	c                               *suite.C
@@ -143,7 +142,6 @@ func rerunAfterFailure(c *suite.C, policy suite.M) *stagedJob {
 	return j.retry("JOB-22").awaitStart()
 }
 
-// submitStaged submits a job with the members of all policies.
 func submitStaged(c *suite.C, input any, policies ...suite.M) *stagedJob {
 	j := c.Run(input, suite.Policy(suite.Merge(policies...)))
 	return &stagedJob{Job: j, c: c, submittedAt: intervalOf(j.Answer), lastQueued: intervalOf(j.Answer)}
@@ -208,7 +206,6 @@ func (s stage) expectStatus(c *suite.C, a *suite.Answer) {
 	check()
 }
 
-// expectSameResult expects that status and output are unchanged.
 func expectSameResult(before, after *suite.Answer) {
 	after.Is(200).Equal("status", before.Str("status"))
 	if output, ok := before.Find("output"); ok {

@@ -234,7 +234,6 @@ func judgeClearedMembers(s *objects, updateIndex int) {
 	s.expectListed("after all members were cleared", []object{o})
 }
 
-// exclusiveFields returns the members that exclude others.
 func (s *objects) exclusiveFields() []field {
 	return slices.DeleteFunc(slices.Clone(s.fields), func(f field) bool { return excludedMember[f.path] == "" })
 }

@@ -66,7 +66,6 @@ func newObjects(c *suite.C, k kind) *objects {
 // excludedMember maps a member to the member that can't be set with it.
 var excludedMember = map[string]string{"gpu.minCudaVersion": "gpu.allowedCudaVersions", "minCudaVersion": "allowedCudaVersions"}
 
-// chooseValues returns the members for which pick returns a value.
 func (s *objects) chooseValues(pick func(field) any) suite.M {
 	chosen := suite.M{}
 	for _, f := range s.fields {
@@ -109,14 +108,12 @@ func (s *objects) requiredValues() suite.M {
 	})
 }
 
-// body returns the request body that sets the members.
 func (s *objects) body(values suite.M) suite.M {
 	body := suite.M{}
 	for _, path := range slices.Sorted(maps.Keys(values)) {
 		setMember(body, path, values[path])
 	}
 	if scaling, ok := body["scaling"].(suite.M); ok && s.kind.version == "v2" {
-		// The name of the value depends on the type of scaling.
 		name := map[any]string{"QUEUE_DELAY": "queueDelay", "REQUEST_COUNT": "requestCount"}[scaling["type"]]
 		scaling[name] = scaling["value"]
 		delete(scaling, "value")
@@ -174,7 +171,6 @@ type problem struct {
 	accepted, actual string
 }
 
-// reportGravest fails or warns with the gravest problem.
 func (s *objects) reportGravest(problems []problem) {
 	for _, p := range problems {
 		if p.must {
@@ -323,7 +319,6 @@ func expectShownAs(c *suite.C, kind, version string, want map[string]suite.M) {
 	})
 }
 
-// expectDeleted expects that a deleted object can't be read.
 func (s *objects) expectDeleted(o object) {
 	s.judgeEventually(func() (problems []problem) {
 		if a := s.request("GET", s.url(o.id), nil); a.Code/100 == 2 {

@@ -157,7 +157,6 @@ func submit(c *suite.C, path string, body any, o ...suite.Option) *suite.Answer 
 	return a
 }
 
-// expectSubmissionRefused expects that both operations refuse a submission.
 func expectSubmissionRefused(c *suite.C, body any, o ...suite.Option) {
 	for _, path := range []string{"/run", "/runsync"} {
 		submit(c, path, body, o...).BadRequest()

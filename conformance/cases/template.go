@@ -189,7 +189,6 @@ func answerWith(c *suite.C, created *suite.Answer, field string) *suite.Answer {
 	return nil
 }
 
-// expectRefused expects that a template with the value is refused.
 func expectRefused(c *suite.C, field string, value any) {
 	c.Create("v1", "/templates", suite.Merge(suite.M{"name": c.Name(), "imageName": c.Image()}, suite.M{field: value})).Refused()
 }
@@ -330,7 +329,6 @@ type commandStep struct {
 
 func listOf(list ...any) []any { return append([]any{}, list...) }
 
-// commandBody returns the body that creates a template or an endpoint.
 func commandBody(c *suite.C, path string, members suite.M) suite.M {
 	body := suite.M{"name": c.Name(), "image": c.Image()}
 	if path == "/serverless" {

@@ -89,7 +89,6 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 		Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 140, WaitTime: 5 * time.Second, Run: judgeOtherMethods(v2API)},
 })
 
-// readOpenAPI returns the OpenAPI document of version 2.
 func readOpenAPI(c *suite.C) *suite.Answer {
 	a := c.V2("GET", "/openapi.json", nil).Is(200)
 	c.Expect(strings.HasPrefix(a.Str("openapi"), "3."), "OpenAPI 3", "openapi = %q", a.Str("openapi"))
@@ -151,7 +150,6 @@ func expectNothing(a *suite.Answer, path string) {
 	a.Expect(a.Code/100 != 2 || mediaType == "text/html", "nothing at "+path)
 }
 
-// listClause is the clause about the list of a kind.
 var listClause = map[string]string{"pods": "VER-30", "endpoints": "VER-31", "templates": "VER-32", "networkVolumes": "VER-33", "registries": "VER-34"}
 
 // listCase returns a case that judges the member of an answer in which version 2 lists a resource.

@@ -250,7 +250,6 @@ type Scenario struct {
 	faults      string                               // JSON of package wirefault, separated by commas
 }
 
-// Clauses returns the clauses that the scenario can judge.
 func (s Scenario) Clauses() (list []string) {
 	for _, r := range s.rules() {
 		list = append(list, r.clause)

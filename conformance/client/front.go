@@ -217,7 +217,6 @@ type exchange struct {
 	served       []byte
 }
 
-// Patterns of paths.
 const (
 	jobCreation = `^/v2/[^/]+/(run|runsync|openai/.+)$`
 	creation    = `^/v[12]/[^/]+$|^/v2/(registries/delegations|account/secrets|[^/]+/batch)$|` + jobCreation
@@ -232,7 +231,6 @@ var (
 	jobListPath = regexp.MustCompile(`^/v2/[^/]+/requests$`)
 )
 
-// sameAs reports whether two requests are equal.
 func (x *exchange) sameAs(y *exchange) bool {
 	return x.Request.Method == y.Request.Method && x.Request.URL == y.Request.URL && bytes.Equal(x.Request.Body, y.Request.Body)
 }
@@ -258,14 +256,12 @@ func (x *exchange) isRead() bool {
 	return x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
 }
 
-// posts reports whether the request is a POST to a path that matches a pattern.
 func (x *exchange) posts(pattern string) bool {
 	return x.Request.Method == http.MethodPost && regexp.MustCompile(pattern).MatchString(x.path)
 }
 
 func (x *exchange) succeeded() bool { return x.Status >= 200 && x.Status < 300 }
 
-// bearer returns the key of the request, or "".
 func (x *exchange) bearer() string {
 	scheme, key, _ := strings.Cut(x.Request.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") { // RFC 9110: the scheme is case-insensitive

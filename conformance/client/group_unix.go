@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// deviceOf returns the id of a file's file system.
 func deviceOf(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Dev) //nolint:unconvert // its type depends on the system

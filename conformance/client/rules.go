@@ -97,7 +97,6 @@ func (v *volumes) shrinks(x *exchange) bool {
 	return body.Size > 0 && body.Size < v.byID[id].Size
 }
 
-// record records the volumes in an answer, or a deletion.
 func (v *volumes) record(x *exchange) {
 	match := volumePath.FindStringSubmatch(x.path)
 	if match == nil || !x.succeeded() {

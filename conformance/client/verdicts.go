@@ -165,7 +165,6 @@ func (j *judge) blockWithoutKey() {
 	}
 }
 
-// describeRun describes how a command ended, with the end of its output.
 func (j *judge) describeRun(run *scenarioRun) string {
 	text := run.describeEnd()
 	if lines := lastLines(j.secrets.Redact(run.result.output)); lines != "" {
@@ -195,7 +194,6 @@ func (run *scenarioRun) refusedRequests() (list []string) {
 	return list
 }
 
-// scenarioRun is one run of the command in a scenario.
 type scenarioRun struct {
 	scenario    Scenario
 	key         string
@@ -224,7 +222,6 @@ func violated(actual string, accepted ...string) suite.Outcome {
 	return suite.Outcome{Verdict: report.Fail, Reason: actual, Failure: &report.Failure{Accepted: accepted, Actual: actual}}
 }
 
-// describeEnd describes how the command ended.
 func (run *scenarioRun) describeEnd() string {
 	switch {
 	case run.result.timedOut:

@@ -129,7 +129,6 @@ func mayMeanMissing(status int) bool {
 	return slices.Contains([]int{http.StatusNotFound, http.StatusGone, http.StatusBadRequest, http.StatusUnprocessableEntity}, status)
 }
 
-// isEnded reports whether the answer shows a terminated object.
 func isEnded(x *wire.Exchange) bool {
 	body, _ := x.JSON()
 	object, _ := body.(map[string]any)
@@ -220,7 +219,6 @@ func ItemsIn(body any) (items []any) {
 	return items
 }
 
-// ObjectsIn returns the objects among ItemsIn.
 func ObjectsIn(body any) (list []map[string]any) {
 	for _, item := range ItemsIn(body) {
 		if object, ok := item.(map[string]any); ok {

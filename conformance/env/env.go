@@ -26,8 +26,7 @@ type Env struct {
 	Seed    uint64
 	// MaxRequests is the maximum number of requests, including the cleanup. 0 means unlimited.
 	MaxRequests int
-	// OnExchange is called with every exchange.
-	OnExchange func(*wire.Exchange)
+	OnExchange  func(*wire.Exchange)
 
 	// lastJobNeverStarted says that the last job didn't start within StartPatience.
 	lastJobNeverStarted atomic.Bool
@@ -110,7 +109,6 @@ func (e *Env) StartPatience() time.Duration {
 	return 5 * time.Minute
 }
 
-// RecordStart records whether a job started within StartPatience.
 func (e *Env) RecordStart(started bool) { e.lastJobNeverStarted.Store(!started) }
 
 // Close shuts down the receiver and closes connections and the ledger.
@@ -223,7 +221,6 @@ type silence struct {
 	timeouts map[string][]string // by section and by API: the section of each request
 }
 
-// RecordAnswer records whether a request of a section timed out.
 func (e *Env) RecordAnswer(section string, x *wire.Exchange, timedOut bool) {
 	networkErr, _ := errors.AsType[net.Error](x.Err)
 	timedOut = x.Status == 0 && !x.Sent.IsZero() && (timedOut || errors.Is(x.Err, context.DeadlineExceeded) || networkErr != nil && networkErr.Timeout())

@@ -111,7 +111,6 @@ func (l *Ledger) Add(o Object) (Object, error) {
 	return o, l.write(o)
 }
 
-// Remove records that an object was deleted.
 func (l *Ledger) Remove(o Object) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

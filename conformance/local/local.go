@@ -200,7 +200,6 @@ func Advance(url, key string) func(context.Context, time.Duration) (time.Time, e
 	}
 }
 
-// postClock sends a request to /clock and returns the clock's time.
 func postClock(ctx context.Context, client *http.Client, url, key, body string) (time.Time, error) {
 	x := wire.Do(ctx, client, wire.NewRequest(http.MethodPost, url+"/clock", key, body), time.Now)
 	var answer struct{ Now time.Time }

@@ -97,7 +97,6 @@ func badge(r *Report) (message, colour string) {
 	return "inconclusive", "yellow"
 }
 
-// writeShield writes the badge as the JSON that servers like shields.io read.
 func writeShield(w io.Writer, r *Report) error {
 	message, colour := badge(r)
 	return writeIndented(w, map[string]any{"schemaVersion": 1, "label": badgeLabel, "message": message, "color": colour, "isError": r.Exit != 0})
@@ -106,7 +105,6 @@ func writeShield(w io.Writer, r *Report) error {
 // badgeColours are the colours in the SVG, dark enough for white text.
 var badgeColours = map[string]string{"brightgreen": "#1a7f37", "red": "#c5281c", "yellow": "#8a6100", "lightgrey": "#6b7280"}
 
-// writeBadge writes the badge as an SVG.
 func writeBadge(w io.Writer, r *Report) error {
 	message, colour := badge(r)
 	return pageTemplate.ExecuteTemplate(w, "badge.svg", map[string]any{

@@ -62,7 +62,6 @@ var verdictMeanings = map[Verdict]string{
 	Blocked: "blocked by a clause that failed", Observed: "the description leaves it open", Skip: "not judged", Pass: "kept",
 }
 
-// writeHTML writes the report as one self-contained page.
 func writeHTML(w io.Writer, r *Report) error {
 	return pageTemplate.ExecuteTemplate(w, "report.html", r)
 }
@@ -75,7 +74,6 @@ func headline(r *Report) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// areas groups the results by area.
 func areas(r *Report) (list []pageArea) {
 	for _, x := range r.Results {
 		i := slices.IndexFunc(list, func(a pageArea) bool { return a.ID == x.Area })
@@ -158,7 +156,6 @@ func levels(r *Report) (list []pageLevel) {
 	return list
 }
 
-// groupDigits separates groups of three digits.
 func groupDigits(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

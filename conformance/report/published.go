@@ -91,7 +91,6 @@ func WriteComparison(w io.Writer, reports []*Report) error {
 	return pageTemplate.ExecuteTemplate(w, "comparison.html", map[string]any{"Reports": reports, "Rows": rows})
 }
 
-// Title returns the name of the implementation, or the target's address.
 func (r *Report) Title() string {
 	if i := r.Implementation; i != nil {
 		return i.Name + map[bool]string{true: " " + i.Version}[i.Version != ""]

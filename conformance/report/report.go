@@ -32,7 +32,6 @@ const (
 // Verdicts has all verdicts, most urgent first.
 var Verdicts = []Verdict{Fail, Unexpected, Error, Inconclusive, Warn, Known, Blocked, Observed, Skip, Pass}
 
-// Codes of a SKIP.
 const (
 	SkipFeature    = "feature"    // the target lacks what the case needs
 	SkipAllow      = "safety"     // --allow doesn't permit the case
@@ -101,7 +100,6 @@ func (r Usage) Minus(earlier Usage) Usage {
 	return Usage{r.Cases - earlier.Cases, r.Duration - earlier.Duration, r.TargetTime - earlier.TargetTime, r.Requests - earlier.Requests, r.Jobs - earlier.Jobs}
 }
 
-// String returns the usage as text, or "" for nil.
 func (r *Usage) String() string {
 	if r == nil {
 		return ""
@@ -143,7 +141,6 @@ type Target struct {
 	Local     bool   `json:"local"`
 }
 
-// Result is the result of one clause.
 type Result struct {
 	Clause    string  `json:"clause"`
 	Area      string  `json:"area"`
@@ -214,7 +211,6 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// SetCounts sets Counts, NotJudged and PartlyJudged from Results.
 func (r *Report) SetCounts() {
 	r.Counts, r.NotJudged, r.PartlyJudged = map[Verdict]int{}, []string{}, []string{}
 	for _, x := range r.Results {
@@ -250,7 +246,6 @@ var Areas = []Area{
 	{"P", "Endpoints"}, {"DAT", "Data of jobs"}, {"STO", "Stored objects"}, {"M", "Version 1 in general"}, {"VER", "Version 2 and differences between versions"}, {"BIL", "Billing"}, {"CMD", "Start commands"}, {"SEC", "Account secrets"}, {"GLO", "Global volumes"}, {"BLD", "Builds"}, {"BAT", "Batch jobs"}, {"CLI", "Clients"},
 }
 
-// areaTitle returns the title of an area, or its id if the area is unknown.
 func areaTitle(area string) string {
 	if i := slices.IndexFunc(Areas, func(a Area) bool { return a.ID == area }); i >= 0 {
 		return Areas[i].Title

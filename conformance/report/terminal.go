@@ -174,7 +174,6 @@ func stripControls(text string) string {
 // colourizer adds colours if it is true.
 type colourizer bool
 
-// SGR codes.
 const (
 	bold   = "1"
 	red    = "31"

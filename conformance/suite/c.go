@@ -93,7 +93,6 @@ func (c *C) Secret(name string) string {
 // Request is changed by options. By default it has Target.Key as bearer token and the content type of a JSON body.
 type Request = wire.Request
 
-// Option changes a request.
 type Option func(*Request)
 
 func WithHeader(name, value string) Option {

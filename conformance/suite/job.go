@@ -31,7 +31,6 @@ func Stream(n int, pause time.Duration, members ...M) M {
 	return handlerInput("stream", members, M{"n": n, "ms": pause.Milliseconds()})
 }
 
-// Yield is the input of a job that yields values as chunks.
 func Yield(values ...any) M {
 	return handlerInput("stream", nil, M{"n": len(values), "outputs": values})
 }
@@ -100,7 +99,6 @@ func (c *C) RunSync(input any, members ...M) (j *Job) {
 	return j
 }
 
-// JobOf returns the job of an answer to /run or /runsync.
 func (c *C) JobOf(a *Answer) *Job {
 	j := &Job{ID: a.Str("id"), Answer: a, c: c, endpoint: c.Endpoint}
 	c.Expect(j.ID != "", "an id", "an empty id")
@@ -134,7 +132,6 @@ func (j *Job) change(operation string) *Answer {
 	return a
 }
 
-// Statuses of jobs.
 const (
 	InQueue    = "IN_QUEUE"
 	InProgress = "IN_PROGRESS"
@@ -198,7 +195,6 @@ func (j *Job) Await(statuses ...string) *Answer {
 	}
 }
 
-// recordStart narrows StartedAfter and StartedBefore.
 func (j *Job) recordStart(a *Answer, status string) {
 	switch {
 	case status == InQueue:

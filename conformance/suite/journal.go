@@ -53,7 +53,6 @@ func replayOrRecord[T any](recorded *[]T, cursor *int, current func() T) T {
 	return (*recorded)[*cursor-1]
 }
 
-// randomWord returns a new random word, or replays a recorded one.
 func (c *C) randomWord(draw func() string) string {
 	if c.journal == nil {
 		return draw()

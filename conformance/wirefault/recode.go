@@ -99,7 +99,6 @@ func isDropped(v any, coding Recoding) bool {
 	return coding == "no-empty" && err == nil && slices.Contains([]string{"null", `""`, "{}", "[]", "0"}, string(text))
 }
 
-// recodeAll returns a recoding of the values of a type.
 func recodeAll[T any](change func(T) any) func(any) any {
 	return func(v any) any {
 		if x, ok := v.(T); ok {

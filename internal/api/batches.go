@@ -38,7 +38,6 @@ type BatchRequest struct {
 	CompletedAt string              `json:"completedAt,omitempty"`
 }
 
-// CreateBatch creates an empty draft.
 func (j *Jobs) CreateBatch(ctx context.Context, endpointID string) (Batch, error) {
 	return j.batch(ctx, http.MethodPost, endpointID, "", "", []struct{}{})
 }
@@ -63,7 +62,6 @@ func (j *Jobs) FinalizeBatch(ctx context.Context, endpointID, batchID string) (B
 	return j.batch(ctx, http.MethodPost, endpointID, batchID, "/finalize", nil)
 }
 
-// CancelBatch cancels the queued requests.
 func (j *Jobs) CancelBatch(ctx context.Context, endpointID, batchID string) (Batch, error) {
 	return j.batch(ctx, http.MethodPost, endpointID, batchID, "/cancel", nil)
 }

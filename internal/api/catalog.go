@@ -234,7 +234,6 @@ func (c *Client) decodeCatalogTemplate(raw json.RawMessage) (t CatalogTemplate, 
 	return t, err
 }
 
-// CatalogTemplate returns a public template by its id.
 func (c *Client) CatalogTemplate(ctx context.Context, id string) (CatalogTemplate, error) {
 	all, err := c.CatalogTemplates(ctx)
 	if err != nil {

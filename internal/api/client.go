@@ -137,7 +137,6 @@ var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 // ValidID reports whether id can be an object's id: one segment of a path.
 func ValidID(id string) bool { return idForm.MatchString(id) }
 
-// checkID returns an error if id can't be an object's id.
 func checkID(kind, id string) error {
 	if ValidID(id) {
 		return nil

@@ -47,7 +47,6 @@ func withContainer(wire any, c *Container) (patch, error) {
 	return body, err
 }
 
-// changedContainer returns the container's part of an update.
 func changedContainer(have, want *Container) (patch, error) {
 	if have != nil && want != nil {
 		command := want.forUpdate(have.Command)

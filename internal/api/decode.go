@@ -14,7 +14,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// decodeAs decodes an object from its wire type.
 func decodeAs[W, T any](neutral func(W) T) func(json.RawMessage) (T, error) {
 	return func(raw json.RawMessage) (object T, err error) {
 		var wire W
@@ -70,7 +69,6 @@ func (l *listAnswer[W]) UnmarshalJSON(data []byte) error {
 	return httpclient.Decode(data, l.rest)
 }
 
-// recordSource records which answer the elements came from.
 func (l *listAnswer[W]) recordSource(response *httpclient.Response) {
 	elements, ok := any(l.objects).([]element)
 	if !ok {

@@ -52,7 +52,6 @@ type Job struct {
 	Error         httpclient.FreeText `json:"error"`
 }
 
-// Finished reports whether the job's status is final.
 func (j Job) Finished() bool {
 	switch j.Status {
 	case "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT":
@@ -351,7 +350,6 @@ func (j *Jobs) RunUntil(ctx context.Context, endpointID string, s Submission, ti
 	return job, err
 }
 
-// NotFinished returns the cause of a timeout.
 func NotFinished(timeout time.Duration) error { return fmt.Errorf("not finished after %s", timeout) }
 
 // Chunk is a part of the output of a job whose handler yields output in parts.

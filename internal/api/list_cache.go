@@ -98,7 +98,6 @@ func (s *listCache) lookup(id string) (cached element, generation int, needsList
 	return s.objects[id], s.generation, !s.complete && !s.anyWrites && s.listFailure == nil
 }
 
-// store caches an object that was requested at a generation.
 func (s *listCache) store(generation int, e element) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

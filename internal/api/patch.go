@@ -52,7 +52,6 @@ func (p patch) without(before patch) patch {
 	return p
 }
 
-// clearingValues returns the values that clear the updatable members of a resource.
 func clearingValues(version contract.API, resource string) map[string]string {
 	return contract.Body{API: version, Resource: resource, Use: contract.Update}.Clearing("")
 }

@@ -69,7 +69,6 @@ type PodGPURequirements struct {
 	MinVCPUCountPerGPU  int64    `json:"minVcpuCountPerGpu,omitempty"` // v2 only
 }
 
-// PodCPU is the CPUs of a pod without GPUs.
 type PodCPU struct {
 	ID        string `json:"id"` // CPU flavor
 	VCPUCount int64  `json:"vcpuCount"`

@@ -35,8 +35,7 @@ type Collection[T any] struct {
 
 	uniqueNames bool
 	writeOnly   bool // answers return only a part of what a create sends
-	// decode decodes an object of an answer.
-	decode func(json.RawMessage) (T, error)
+	decode      func(json.RawMessage) (T, error)
 	// create and update make request bodies. An update without members isn't sent. errMustReplace
 	// rejects an update that needs a new object.
 	create func(want T) (any, error)

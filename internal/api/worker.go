@@ -121,7 +121,6 @@ func (c *Client) EndpointBuilds(ctx context.Context, endpointID string) ([]Build
 	return all, err
 }
 
-// EndpointBuild reads one build of an endpoint (v2 only).
 func (c *Client) EndpointBuild(ctx context.Context, endpointID, id string) (Build, error) {
 	if err := cmp.Or(checkID("endpoint", endpointID), checkID("build", id)); err != nil {
 		return Build{}, err

@@ -15,10 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// Level is the severity of a finding.
 type Level string
 
-// The levels in configurations.
 const (
 	Error   Level = "error"
 	Warning Level = "warning"
@@ -41,7 +39,6 @@ type Checks struct {
 	zeroPriceWarned atomic.Bool // a warning has named prices of 0
 }
 
-// New returns checks against the catalog of a client's deployment.
 func New(client *api.Client, s Settings) *Checks { return &Checks{Settings: s, client: client} }
 
 // GPUTypes returns the GPU types of the catalog. It returns false if they can't be read; the
@@ -54,7 +51,6 @@ func (c *Checks) cpuTypes(ctx context.Context, check diagnostics.Check) ([]api.C
 	return list(ctx, c, check, nil, c.client.CPUTypes)
 }
 
-// dataCenters returns the data centers with their stock.
 func (c *Checks) dataCenters(ctx context.Context, check diagnostics.Check) ([]api.DataCenter, bool) {
 	return list(ctx, c, check, url.Values{"include": {"GPU_AVAILABILITY,CPU_AVAILABILITY"}}, c.client.DataCenters)
 }
@@ -119,7 +115,6 @@ const (
 	Serverless = "SERVERLESS"
 )
 
-// Clouds of pods.
 const (
 	secure    = "SECURE"
 	community = "COMMUNITY"

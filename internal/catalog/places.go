@@ -96,7 +96,6 @@ func (r Request) allowedPlaces() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// describePlaces describes what the configuration allows.
 func (r Request) describePlaces() string {
 	var parts []string
 	if len(r.DataCenters) > 0 {

@@ -132,7 +132,6 @@ func commandOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// flags returns the flags of a command and of its parents.
 func flags(node *kong.Node) (all []*kong.Flag) {
 	for _, group := range node.AllFlags(true) {
 		all = append(all, group...)

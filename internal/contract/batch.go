@@ -2,7 +2,6 @@ package contract
 
 const documentOfBatches = "changes of November 2026: batch jobs"
 
-// batch is the summary of a batch.
 var batch = rows(Jobs, "batch", documentOfBatches,
 	f("id", "string", Read, required(Read)),
 	f("endpointId", "string", Read),

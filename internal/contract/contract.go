@@ -20,7 +20,6 @@ const (
 	Jobs API = "jobs" // job API, paths after {queue_url}/v2/{endpoint_id}
 )
 
-// Operation is a method on a path.
 type Operation struct {
 	API      API
 	Method   string
@@ -79,10 +78,8 @@ func (f Field) In(u Use) bool { return f.Use&u != 0 }
 // RequiredIn reports whether a body of use u must have the field.
 func (f Field) RequiredIn(u Use) bool { return f.Required&u != 0 }
 
-// Closed reports whether only the values of Enum are accepted.
 func (f Field) Closed() bool { return len(f.Enum) > 0 && !f.Open }
 
-// Element returns the field of an array's elements.
 func (f Field) Element() *Field {
 	return &Field{API: f.API, Resource: f.Resource, Path: f.Path + "[]", Type: f.Items, Use: f.Use, Enum: f.Enum, Open: f.Open, Form: f.Form}
 }

@@ -23,7 +23,6 @@ const (
 	readWrite = Create | Update | Read
 )
 
-// fact sets one property of a field.
 type fact func(*Field)
 
 // rows sets the fields' API and resource, and their source unless they have one.

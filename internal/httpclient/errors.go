@@ -199,7 +199,6 @@ func parseErrorBody(contentType string, body []byte) errorBody {
 // FreeText is a text that some deployments wrap in an object or a list.
 type FreeText string
 
-// UnmarshalJSON removes the wrapping.
 func (t *FreeText) UnmarshalJSON(data []byte) error {
 	*t = FreeText(readText(data, maxWrapping))
 	return nil
@@ -275,7 +274,6 @@ var (
 	scopeMembers     = map[string]bool{"scope": true, "scopes": true, "requiredscope": true, "requiredscopes": true, "missingscope": true, "missingscopes": true}
 )
 
-// maxScopes limits the scopes in an error.
 const maxScopes = 8
 
 // missingScope returns the scopes that a 403 names, or "".

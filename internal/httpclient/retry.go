@@ -40,7 +40,6 @@ func Backoff(failures int, last error) (wait time.Duration, ok bool) {
 	return wait, wait <= longestWait
 }
 
-// backoff doubles with each failure.
 func backoff(failures int) time.Duration { return min(firstBackoff<<(failures-1), maxBackoff) }
 
 // retryPolicy decides whether and when one call is tried again.

@@ -100,7 +100,6 @@ var jsonTypes = map[string]string{
 
 const wholeNumber = "a whole number"
 
-// shapeText describes a value's type and the expected type.
 func shapeText(typeError *json.UnmarshalTypeError) string {
 	literal, isLiteral := strings.CutPrefix(typeError.Value, "number ")
 	want := expectedType(typeError.Type)

@@ -20,7 +20,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// idPath is the path of the id in states and identities.
 var idPath = path.Root("id")
 
 func (r *kindResource[M]) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {

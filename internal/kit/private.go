@@ -72,7 +72,6 @@ func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, dia
 	}
 }
 
-// readPrivate reads a private state of any version.
 func readPrivate(text []byte, dst any) error {
 	var wrapped privateState
 	if err := json.Unmarshal(text, &wrapped); err != nil {

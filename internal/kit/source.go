@@ -45,7 +45,6 @@ type DerivedSources[M any] struct {
 	derived    map[string]schema.Attribute
 }
 
-// One returns the data source for a single object.
 func (s *DerivedSources[M]) One() datasource.DataSource {
 	schema := data.Schema{MarkdownDescription: derivedDescription(s.Kind.Schema.MarkdownDescription), Attributes: map[string]data.Attribute{}}
 	for name, a := range s.attributes() {
@@ -72,7 +71,6 @@ func (s *DerivedSources[M]) One() datasource.DataSource {
 	return d
 }
 
-// All returns the data source for all objects of the kind.
 func (s *DerivedSources[M]) All() datasource.DataSource {
 	filters := append([]string{"name"}, s.Filters...)
 	attributes := map[string]data.Attribute{
@@ -153,7 +151,6 @@ func (s *DerivedSources[M]) validateOne(ctx context.Context, config tfsdk.Config
 
 func (s *DerivedSources[M]) lookup() Lookup { return Lookup{s.Kind.Title, s.titles()} }
 
-// find reads the object with the id, or else the only object with the name.
 func (s *DerivedSources[M]) find(ctx context.Context, c *api.Client, config tfsdk.Config, diags *diag.Diagnostics) (object map[string]tftypes.Value, err error) {
 	configuredID, name := idAndName(ctx, config, diags)
 	id := configuredID.ValueString()
@@ -240,7 +237,6 @@ func (s *DerivedSources[M]) read(ctx context.Context, c *api.Client, id string) 
 	return object, nil
 }
 
-// oneVersion returns the attributes that only one version returns.
 func (s *DerivedSources[M]) oneVersion() []planrule.OneVersion {
 	out := slices.Clone(s.OneVersionOnly)
 	for _, o := range s.Kind.OneVersionOnly {

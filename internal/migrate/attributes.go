@@ -59,7 +59,6 @@ func (a Attributes) Int(name string) (whole int64, ok bool) {
 	return whole, err == nil && float64(whole) == f
 }
 
-// Texts returns the strings of a list or set.
 func (a Attributes) Texts(name string) (out []string) {
 	list, _ := a[name].([]any)
 	for _, e := range list {
@@ -81,7 +80,6 @@ func (a Attributes) Map(name string) map[string]string {
 	return out
 }
 
-// Object returns a nested object, or nil.
 func (a Attributes) Object(name string) Attributes {
 	members, _ := a[name].(map[string]any)
 	return members

@@ -43,7 +43,6 @@ type Plan[M any] struct {
 	resp *resource.ModifyPlanResponse
 }
 
-// New reads a change.
 func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *diagnostics.Run, req *resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) *Plan[M] {
 	p := &Plan[M]{
 		Check: diagnostics.Check{Diagnostics: &resp.Diagnostics}, API: c, Templates: templates, Config: new(M), Plan: new(M), Prior: new(M),
@@ -228,7 +227,6 @@ func (p *Plan[M]) Known(ctx context.Context, attributes ...string) bool {
 	})
 }
 
-// Known reports whether all values are fully known.
 func Known(ctx context.Context, values ...attr.Value) bool {
 	for _, v := range values {
 		if v, err := v.ToTerraformValue(ctx); err != nil || !v.IsFullyKnown() {
@@ -252,7 +250,6 @@ func (p *Plan[M]) planned(ctx context.Context) tftypes.Value {
 // It is false if the arguments can't be read.
 func CommandDestroys() bool { return command().destroys }
 
-// CommandReplaces reports whether the command has -replace.
 func CommandReplaces() bool { return command().replaces }
 
 type options struct{ destroys, replaces bool }
@@ -309,7 +306,6 @@ func GetKey(ctx context.Context, p Private, key string, diags *diag.Diagnostics)
 	return text
 }
 
-// WarnOfUnreadable warns that a part of the private state is dropped.
 func WarnOfUnreadable(diags *diag.Diagnostics, subject string, err error) {
 	diags.AddWarning("A part of the state can't be read", fmt.Sprintf("The private state about %s can't be read: %s. The provider drops it, as if the object were imported. "+
 		"Write-only values can't be compared until they are sent again: raise their version, such as env_wo_version.", subject, err))

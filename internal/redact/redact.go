@@ -15,7 +15,6 @@ import (
 	"unicode/utf8"
 )
 
-// Redacted replaces a secret.
 const Redacted = "[redacted]"
 
 // Set holds secrets. It is safe for concurrent use. A nil Set is empty.
@@ -38,7 +37,6 @@ func NewContext(ctx context.Context) (context.Context, *Set) {
 	return context.WithValue(ctx, contextKey{}, s), s
 }
 
-// FromContext returns the context's set, or nil.
 func FromContext(ctx context.Context) *Set {
 	s, _ := ctx.Value(contextKey{}).(*Set)
 	return s

@@ -63,7 +63,6 @@ func (r Validator[T]) check(at tfpath.Path, configured attr.Value, value any, di
 	Reject(at, r.Expects, got, diags)
 }
 
-// Reject adds the error of an invalid value.
 func Reject(at tfpath.Path, expects, got string, diags *diag.Diagnostics) {
 	diags.AddAttributeError(at, "Invalid value of "+diagnostics.Name(at), fmt.Sprintf("Invalid %s: expected %s, got %s.", diagnostics.Name(at), expects, got))
 }
@@ -72,7 +71,6 @@ var NonEmpty = Validator[string]{Expects: "at least one character", Holds: func(
 
 var ID = Validator[string]{Expects: "1 to 128 letters, digits, - and _", Holds: api.ValidID}
 
-// Each returns validators of a set's elements.
 func Each(r Validator[string]) []validator.Set {
 	return []validator.Set{NoNulls{}, setvalidator.ValueStringsAre(r)}
 }

@@ -62,7 +62,6 @@ func newValue(typ attr.Type, value any) attr.Value {
 	return v
 }
 
-// member returns a model's field with a name. ok is false if the model has no such attribute.
 func member(model reflect.Value, name string) (field reflect.Value, ok bool) {
 	if field = model.FieldByName(name); field.IsValid() {
 		_, ok = field.Interface().(attr.Value)

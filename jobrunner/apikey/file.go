@@ -21,7 +21,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/durable"
 )
 
-// FileName is the name of the keys' file in the data folder.
 const FileName = "keys.json"
 
 // Key is an added key, without its secret.
@@ -77,13 +76,11 @@ type File struct {
 // FileIn returns the keys' file of a data folder. The folder and the file need not exist yet.
 func FileIn(dir string) *File { return &File{path: filepath.Join(dir, FileName)} }
 
-// List returns all keys, the oldest first.
 func (f *File) List() ([]Key, error) {
 	keys, _, err := f.current()
 	return allWithDefaults(keys), err
 }
 
-// current reads the file if it changed.
 func (f *File) current() (keys []Key, errChanged bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

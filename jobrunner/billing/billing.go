@@ -96,7 +96,6 @@ func (c components[T]) Total() T {
 	return c.GPU + c.CPU + c.Disk + c.Networking + c.Standard + c.HighPerformance
 }
 
-// costAfter returns the cost of a span after a number of milliseconds.
 func (r Rate) costAfter(milliseconds int64) catalog.USD {
 	if milliseconds <= 0 {
 		return 0
@@ -116,7 +115,6 @@ func costBetween(r Rates, from, to int64) Cost {
 	return Cost{cost(r.GPU), cost(r.CPU), cost(r.Disk), cost(r.Networking), cost(r.Standard), cost(r.HighPerformance)}
 }
 
-// PerHour returns the total of rates in dollars per hour.
 func PerHour(rates Rates) float64 {
 	return float64(rates.Total()) / monthHours / 1e9
 }

@@ -81,7 +81,6 @@ const DefaultPeriod = 30 * 24 * time.Hour
 // fixedLengths has the sizes of constant length. Their buckets start at multiples of that length since the zero time, which is a Monday.
 var fixedLengths = map[BucketSize]time.Duration{Hour: time.Hour, Day: 24 * time.Hour, Week: 7 * 24 * time.Hour}
 
-// floor returns the start of the bucket that contains t.
 func (b BucketSize) floor(t time.Time) time.Time {
 	t = t.UTC()
 	switch length := fixedLengths[b]; {
@@ -93,7 +92,6 @@ func (b BucketSize) floor(t time.Time) time.Time {
 	return time.Date(t.Year(), time.January, 1, 0, 0, 0, 0, time.UTC)
 }
 
-// startAfter returns the start of the nth bucket after the one that starts at start.
 func (b BucketSize) startAfter(start time.Time, n int) time.Time {
 	switch length := fixedLengths[b]; {
 	case length > 0:

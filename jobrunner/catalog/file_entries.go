@@ -37,7 +37,6 @@ func (f *file) checkID(id text, line int, kind string, form form, lines map[stri
 	return nil
 }
 
-// replaceOrAppend replaces the element with the same id, or appends the new one.
 func replaceOrAppend[T any](list []T, element T, id func(T) string) []T {
 	i := slices.IndexFunc(list, func(other T) bool { return id(other) == id(element) })
 	if i < 0 {

@@ -29,7 +29,6 @@ func (c *Clock) MachineTime() time.Time {
 	return start.wall.Add(time.Since(start.monotonic))
 }
 
-// Wall returns the time of day.
 func (c *Clock) Wall() time.Time { return c.Now().Add(c.Ahead()) }
 
 // Ahead returns by how much the time of day is ahead of Now after jumps.

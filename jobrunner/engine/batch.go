@@ -163,7 +163,6 @@ func (q *queue) loadBatches(ctx context.Context) error {
 	}, countRequests, q.name)
 }
 
-// CreateBatch creates a DRAFT with a request for each input.
 func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]byte) (Batch, error) {
 	return e.writeBatch(ctx, endpoint, func(q *queue, now int64) (*batch, error) {
 		active := 0
@@ -184,7 +183,6 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 	})
 }
 
-// RenameBatch names a batch, in any state.
 func (e *Engine) RenameBatch(ctx context.Context, endpoint, id, name string) (Batch, error) {
 	return e.changeBatch(ctx, endpoint, id, func(_ *queue, b *batch, _ int64) error {
 		b.name = name

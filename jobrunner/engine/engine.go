@@ -182,7 +182,6 @@ func (e *Engine) leave() {
 
 func (e *Engine) now() int64 { return e.Clock.Now().UnixMilli() }
 
-// loadedQueues returns the queues that this process leads.
 func (e *Engine) loadedQueues() []*queue {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

@@ -25,7 +25,6 @@ const (
 		ON CONFLICT (endpoint) DO UPDATE SET process = excluded.process, epoch = leads.epoch + CASE WHEN leads.process = excluded.process THEN 0 ELSE 1 END
 		WHERE leads.process = excluded.process OR leads.process NOT IN (SELECT id FROM processes)
 		RETURNING epoch`
-	// Arguments: the endpoint, the process, and the epoch.
 	releaseLeadership = `UPDATE leads SET process = '' WHERE endpoint = ? AND process = ? AND epoch = ?`
 	deleteLeadership  = `DELETE FROM leads WHERE endpoint = ?`
 	selectLeaders     = `SELECT leads.endpoint, leads.process, leads.epoch, processes.url FROM leads JOIN processes ON processes.id = leads.process`
@@ -156,7 +155,6 @@ func (e *Engine) Epoch(endpoint string) (epoch int64, own bool) {
 	return q.epoch, e.isAlive()
 }
 
-// Leaders returns the live leaders by endpoint.
 func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 	leaders, id := map[string]Leader{}, e.Process()
 	err := e.DB.Each(ctx, func(row sqldb.Row) error {

@@ -153,7 +153,6 @@ func (q *queue) apply(j *job, ev event) effect {
 	return q.applyAt(j, ev, q.engine.now())
 }
 
-// applyAt applies an event and records its effect.
 func (q *queue) applyAt(j *job, ev event, now int64) effect {
 	fx := j.apply(ev, now)
 	if !fx.ok {

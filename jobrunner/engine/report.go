@@ -26,7 +26,6 @@ func Fail(err string, output []byte) Report {
 	return Report{kind: failed, message: err, output: output}
 }
 
-// Progress reports an intermediate output of a running job.
 func Progress(output []byte) Report { return Report{kind: progressed, output: output} }
 
 // Chunk adds a part of a running job's output to the job's stream. The output is JSON, and
@@ -52,7 +51,6 @@ func Lost(reason string) Report { return Report{kind: lost, message: reason} }
 // Returned requeues a job that its worker can't continue. It counts no retry.
 func Returned() Report { return Report{kind: returned} }
 
-// size returns the size of the output and the chunks in bytes.
 func (r Report) size() int {
 	n := len(r.output)
 	for _, chunk := range r.chunks {
@@ -118,7 +116,6 @@ func (e *Engine) ReportAndTake(ctx context.Context, ref Ref, r Report, next Take
 	return jobs
 }
 
-// appliedReport is a report that was applied to the job in memory.
 type appliedReport struct {
 	engine   *Engine
 	entry    *entry // for the spool

@@ -33,7 +33,6 @@ type spool struct {
 	memory  int // size of the entries without files, in bytes
 }
 
-// SpoolFolder is the folder of the spool in the data folder.
 const SpoolFolder = "reports"
 
 // entry is a report that the database has not received yet. Its file has the entry in gob encoding. In
@@ -55,7 +54,6 @@ func (e *entry) report() Report {
 	return Report{kind: e.Kind, output: e.Output, message: e.Message, chunks: e.Chunks}
 }
 
-// add adds an entry. It returns an error if the spool is full.
 func (s *spool) add(e *entry) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +94,6 @@ func (s *spool) remove(obsolete func(*entry) bool) {
 	})
 }
 
-// removeOnceStored removes an entry when a commit has stored its report.
 func (s *spool) removeOnceStored(e *entry, c *commit) {
 	s.mu.Lock()
 	e.commit = c
@@ -154,7 +151,6 @@ func (s *spool) write(e *entry) (path string, err error) {
 	return path, nil
 }
 
-// read returns an entry with its content.
 func (e *entry) read() (*entry, error) {
 	if e.path == "" {
 		return e, nil

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// Take is a request for jobs.
 type Take struct {
 	Endpoint   string
 	Worker     string        // unique among the workers of the endpoint

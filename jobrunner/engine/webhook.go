@@ -10,7 +10,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
-// Call is a due webhook call.
 type Call struct {
 	Owner string
 	URL   string

@@ -220,7 +220,6 @@ func devicesOfType(request Request, typeID string, devices []Device) (matching [
 	return matching
 }
 
-// inUse reports whether a device is in use, whole or in part.
 func (a *Allocator) inUse(d Device) bool {
 	if _, ok := a.assignments[d.UUID]; ok {
 		return true
@@ -290,7 +289,6 @@ func (a *Allocator) Owners() map[string]string {
 	return out
 }
 
-// OwnersOf returns the owners of devices of the types.
 func (a *Allocator) OwnersOf(types []string) map[string]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

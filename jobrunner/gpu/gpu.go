@@ -81,7 +81,6 @@ func (request Request) requester() string {
 	return "the endpoint"
 }
 
-// NoGPUs is the inventory of a machine without GPUs.
 func NoGPUs() Inventory { return &simulated{stop: func() {}} }
 
 func UnknownDevice(uuid string) error { return fmt.Errorf("this machine has no GPU %s", uuid) }

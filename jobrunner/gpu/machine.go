@@ -13,7 +13,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
-// machineFile describes a simulated machine.
 type machineFile struct {
 	Driver struct {
 		Version scalar `yaml:"version"`

@@ -215,7 +215,6 @@ func (a *api) admit(user apikey.Identity, op *operation, t target, e Endpoint) (
 	return done, err
 }
 
-// rateLimited returns an error with the time to retry, in whole seconds.
 func rateLimited(after time.Duration, format string, args ...any) error {
 	seconds := max(1, int64((after+time.Second-1)/time.Second))
 	refusal := httpanswer.Refuse(http.StatusTooManyRequests, format, args...)

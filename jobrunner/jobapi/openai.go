@@ -146,7 +146,6 @@ type relayAnswer struct {
 	reserved     int                      // number of chunks that have a reservation
 }
 
-// drop discards the collected chunks.
 func (p *relayAnswer) drop() {
 	for _, r := range p.reservations {
 		r.Release()

@@ -221,7 +221,6 @@ func readDataCenterInclude(q *query) []string {
 	return q.list("include", oneOf("GPU_AVAILABILITY", "CPU_AVAILABILITY"))
 }
 
-// dataCentersQuery has the filters and includes of a list of data centers.
 type dataCentersQuery struct {
 	include, regions, volumeTypes, compliance []string
 	globalNetwork                             *bool

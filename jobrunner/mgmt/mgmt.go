@@ -150,7 +150,6 @@ func validationError(faults ...string) error {
 	return &httpanswer.Refusal{Status: http.StatusUnprocessableEntity, Text: "the request is not valid", Faults: faults}
 }
 
-// fail responds with an error in the form of the call's version.
 func (s *server) fail(c *call, err error) {
 	form := httpanswer.ProblemForm
 	if c.version == 1 {

@@ -47,7 +47,6 @@ func bodyPathOf(t reflect.Type, use contract.Use) bodyPath {
 	return bodyPath{Body: contract.Body{API: b.api, Resource: b.resource, Use: use}}
 }
 
-// in returns the path of the objects of a member.
 func (p bodyPath) in(name string) bodyPath {
 	if name != "" {
 		p.path += name + "."
@@ -99,7 +98,6 @@ func pattern(f contract.Form) *regexp.Regexp {
 	return compiled
 }
 
-// rejectsEmptyUpdate reports whether an update with a body of a type must have at least one member.
 func rejectsEmptyUpdate(t reflect.Type, u contract.Use) bool {
 	return u == contract.Update && bodyTypes[t].nonEmpty
 }
@@ -125,7 +123,6 @@ var (
 	defaultVCPUCount = contract.Default[int64](contract.FieldAt(contract.V1, "endpoint", "vcpuCount")) // version 2 requires a count
 )
 
-// defaultsOf returns a create body with the defaults of the contract.
 func defaultsOf[B any]() (body B) {
 	at := bodyPathOf(reflect.TypeFor[B](), contract.Create)
 	tree, err := parse(strings.NewReader(string(contract.Defaults(at.API, at.Resource))))

@@ -40,7 +40,6 @@ func componentName(t reflect.Type) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// component registers the schema of a struct, and returns a reference to it.
 func (s *schemas) component(name string, t reflect.Type, describe func(reflect.Type) *openapi.Schema) *openapi.Schema {
 	switch registered := s.types[name]; {
 	case registered == nil:

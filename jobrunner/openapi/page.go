@@ -34,10 +34,8 @@ type page struct{ Document }
 
 func (page) Style() template.CSS { return template.CSS(PageStyle) } //nolint:gosec // the embedded style sheet
 
-// Methods are all methods in the order of the page.
 func (page) Methods() []string { return []string{"GET", "POST", "PUT", "PATCH", "DELETE"} }
 
-// Response follows a reference.
 func (p page) Response(r *Response) *Response {
 	if name, ok := strings.CutPrefix(r.Ref, "#/components/responses/"); ok {
 		return p.Components.Responses[name]
@@ -91,7 +89,6 @@ func (p page) resolve(s *Schema) *Schema {
 	return s
 }
 
-// Value describes a schema in one line.
 func (p page) Value(s *Schema) string {
 	parts := []string{fmt.Sprint(p.resolve(s).Type)}
 	if s.Nullable {

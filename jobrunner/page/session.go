@@ -54,7 +54,6 @@ func (s *sessions) newCode() string {
 	return s.code
 }
 
-// signIn returns the token of a new session, or the reason for rejecting the key or code.
 func (s *sessions) signIn(key, code string) (token string, refusal *httpanswer.Refusal) {
 	if code == "" {
 		if refusal := s.check(key); refusal != nil {

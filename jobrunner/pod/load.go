@@ -54,7 +54,6 @@ func (p *Pods) Load(ctx context.Context) error {
 	return nil
 }
 
-// isOurs reports whether this node runs a pod.
 func (p *Pods) isOurs(record store.Pod) bool {
 	return p.SingleNode || record.FolderID == "" || record.FolderID == p.FolderID
 }

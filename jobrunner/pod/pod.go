@@ -145,7 +145,6 @@ func (p *Pods) SyncAll(ctx context.Context, all []store.Pod) {
 	}
 }
 
-// runUntilDeleted runs a runner, and removes it when its pod is deleted.
 func (p *Pods) runUntilDeleted(r *runner) {
 	r.serve(p.ctx)
 	p.mu.Lock()
@@ -165,7 +164,6 @@ func (p *Pods) Close() {
 	p.removeAllNetworks()
 }
 
-// Log returns the log of a pod, and false if the pod isn't here.
 func (p *Pods) Log(id string) (*run.Log, bool) {
 	r := p.find(id)
 	if r == nil {

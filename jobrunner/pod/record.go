@@ -70,7 +70,6 @@ func (r *runner) getDesired() *store.Pod {
 // event doesn't apply. The runner will read it soon.
 var errOutdated = errors.New("the record of the pod has changed")
 
-// report records an event of a generation.
 func (r *runner) report(ctx context.Context, generation int64, e event, set func(p *store.Pod)) (store.Pod, error) {
 	return r.update(ctx, generation, func(p *store.Pod) bool {
 		if !apply(p, e) {

@@ -392,7 +392,6 @@ func (r *runner) backOff(ctx context.Context, p store.Pod, a *actualState, err e
 	_ = r.pods.Clock.Sleep(ctx, pause)
 }
 
-// wipe empties the volume and records that.
 func (r *runner) wipe(ctx context.Context, p store.Pod) error {
 	err := r.pods.removeVolume(ctx, r.id)
 	if err == nil {

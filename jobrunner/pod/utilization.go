@@ -9,7 +9,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// IPOf returns the address where a port is published.
 func IPOf(p store.PodPort) string { return cmp.Or(p.IP, run.PublishIP) }
 
 // Utilization is the load of a running pod, in percent; nil is unknown.

@@ -112,7 +112,6 @@ func (s Spec) CheckVariables() error {
 	return nil
 }
 
-// DeviceUUIDs returns the UUIDs of the devices.
 func (s Spec) DeviceUUIDs() (uuids []string) {
 	for _, d := range s.Devices {
 		uuids = append(uuids, d.UUID)
@@ -170,7 +169,6 @@ type Process interface {
 	Usage() Usage
 }
 
-// Exit is the end of a process.
 type Exit struct {
 	Text string // human-readable, such as "exit status 1"
 	OK   bool   // the exit status was 0
@@ -254,7 +252,6 @@ type Cluster interface {
 	Orphans(ctx context.Context, folderID string) ([]Orphan, error)
 	// RemoveRun removes what a killed run of the jobrunner left.
 	RemoveRun(ctx context.Context, run string) (removed int, err error)
-	// Inventory returns the GPUs of the nodes.
 	Inventory(ctx context.Context) (gpu.Inventory, error)
 	Close()
 }

@@ -76,7 +76,6 @@ func Check(dir string) (err error) {
 	return c.check(path, "integrity_check")
 }
 
-// check runs a PRAGMA that checks the database.
 func (c *conn) check(file, pragma string) error {
 	var found string
 	err := Reader{c}.QueryRow("PRAGMA " + pragma + "(1)").Scan(&found)

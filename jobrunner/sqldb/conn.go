@@ -151,7 +151,6 @@ type session interface {
 	lock(name string) error // see Tx.Lock
 }
 
-// Querier is a Tx or a Reader.
 type Querier interface {
 	Each(row func(Row) error, query string, args ...any) error
 	QueryRow(query string, args ...any) Row

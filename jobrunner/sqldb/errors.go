@@ -17,7 +17,6 @@ import (
 )
 
 var (
-	// ErrClosed is returned by calls after Close.
 	ErrClosed = errors.New("the database is closed")
 	// ErrFull means that the disk is full and nothing was changed.
 	ErrFull = errors.New("the disk that holds the database is full: free some space")
@@ -129,7 +128,6 @@ func classifySQLite(err error) error {
 	return err
 }
 
-// IsUnique reports whether err is the violation of a unique index.
 func IsUnique(err error) bool {
 	var e *lite.Error
 	return hasCode(err, uniqueViolation) || errors.As(err, &e) && (e.Code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)

@@ -66,7 +66,6 @@ type SecretChange struct {
 	Description *string
 }
 
-// UpdateSecret changes a secret's value and description in one transaction.
 func (s *Store) UpdateSecret(ctx context.Context, id string, change SecretChange) (Secret, error) {
 	return update(ctx, s, id, func(tx *Tx, secret *Secret) error {
 		if change.Description != nil {

@@ -93,7 +93,6 @@ func (s *Store) Endpoint(ctx context.Context, id string) (Endpoint, error) {
 // Endpoints lists the endpoints, the oldest first.
 func (s *Store) Endpoints(ctx context.Context) ([]Endpoint, error) { return List[Endpoint](ctx, s) }
 
-// EndpointIDs lists the ids of the endpoints in alphabetical order.
 func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
 	err = s.db.Read(ctx, func(r *sqldb.Reader) (err error) {
 		ids, err = column(r, "SELECT id FROM objects WHERE kind = ? ORDER BY id", endpoints.key)
@@ -148,7 +147,6 @@ func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoin
 	return e, tx.storeRelease(e, diff)
 }
 
-// updateReferrers changes the endpoints that refer to a record.
 func (tx *Tx) updateReferrers(target string, change func(e *Endpoint)) error {
 	ids, err := tx.referrers(endpoints, target)
 	for _, id := range ids {

@@ -55,7 +55,6 @@ type record interface {
 	beforeDelete(tx *Tx) error
 }
 
-// Record is the pointer to a stored type.
 type Record[T any] interface {
 	*T
 	record
@@ -167,7 +166,6 @@ func Delete[T any, P Record[T]](ctx context.Context, s *Store, id string) error 
 	})
 }
 
-// insert stores a new record and sets its id.
 func (tx *Tx) insert(r record) error {
 	if err := r.beforeInsert(tx); err != nil {
 		return err

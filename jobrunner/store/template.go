@@ -38,7 +38,6 @@ func (tx *Tx) Template(id string) (t Template, err error) {
 	return t, err
 }
 
-// BoundTemplates returns the ids of the templates to which endpoints are linked.
 func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
 	bound := map[string]bool{}
 	err := s.db.Read(ctx, func(r *sqldb.Reader) error {

@@ -130,7 +130,6 @@ func (v *Volumes) Stop() {
 	v.goroutines.Wait()
 }
 
-// sweepInterval is the interval between two sweeps.
 const sweepInterval = time.Minute
 
 // sweep deletes the folders of volumes that were deleted at another node.
@@ -254,7 +253,6 @@ func (v *Volumes) dataFolder() (string, error) {
 	return v.tempDir, nil
 }
 
-// Close deletes a temporary folder.
 func (v *Volumes) Close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

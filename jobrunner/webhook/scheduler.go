@@ -142,7 +142,6 @@ func (s *scheduler) recordOutcome(c *engine.Call, inTime bool) {
 	s.slow[laneOf(c)] = true
 }
 
-// busyHosts returns the hosts that have reached maxPerHost.
 func (s *scheduler) busyHosts() (hosts []engine.OwnerHost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

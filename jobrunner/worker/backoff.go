@@ -60,13 +60,11 @@ func (b *backoff) ifCurrent(version int64, change func()) {
 	}
 }
 
-// recordReady records that a worker requested a job.
 func (b *backoff) recordReady(version int64) { b.ifCurrent(version, func() { b.latestFailure = "" }) }
 
 // recordServing records that a worker behind a load balancer is ready.
 func (b *backoff) recordServing(version int64) { b.ifCurrent(version, func() { b.failures = 0 }) }
 
-// recordJobDone records that a worker completed a job.
 func (b *backoff) recordJobDone(version int64) {
 	b.ifCurrent(version, func() { b.failures, b.loggedSignatures, b.latestFailure = 0, nil, "" })
 }
@@ -101,5 +99,4 @@ var varyingWord = regexp.MustCompile(`exit status \d+|[\w.:+-]*\d[\w.:+-]*`)
 // machineNote matches procgroup's note about a process that the kernel killed meanwhile.
 var machineNote = regexp.MustCompile(` \(meanwhile [^)]*\)`)
 
-// maxLoggedSignatures bounds backoff.loggedSignatures.
 const maxLoggedSignatures = 20

@@ -146,7 +146,6 @@ func (p *Pools) EndpointOffClock() (endpoint string) {
 	return ""
 }
 
-// MountsVolume reports whether a live worker mounts a network volume.
 func (p *Pools) MountsVolume(volume string) bool {
 	return p.anyWorker(func(w *worker) bool { return len(w.settings.Volumes) > 0 && w.settings.Volumes[0] == volume }) != nil
 }

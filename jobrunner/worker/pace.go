@@ -15,7 +15,6 @@ type pace struct {
 	pauses     time.Duration // total since the first take
 }
 
-// Thresholds of the advice.
 const (
 	minTakes      = 5                     // consecutive takes
 	immediate     = 50 * time.Millisecond // a take that is this fast found a waiting job

@@ -38,7 +38,6 @@ type poolCore struct {
 
 func (p *poolCore) settings() Endpoint { return *p.currentSettings.Load() }
 
-// poke triggers an evaluation of the load.
 func (p *poolCore) poke() { notify.Signal(p.wake) }
 
 // jobsChanged triggers an evaluation unless jobs can't change its result.

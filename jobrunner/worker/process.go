@@ -15,7 +15,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// noteStart records that the worker runs, and starts its billing.
 func (w *worker) noteStart(process run.Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

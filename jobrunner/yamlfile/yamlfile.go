@@ -148,7 +148,6 @@ func (n *Number) UnmarshalYAML(node ast.Node) error {
 	return nil
 }
 
-// Entry is a value of any type, with its line.
 type Entry[T any] struct {
 	Value T
 	Line  int

@@ -57,7 +57,6 @@ func (d *providerFunction) Run(ctx context.Context, req function.RunRequest, res
 	resp.Error = err
 }
 
-// gpuPools returns the pools that contain the given GPU types.
 var gpuPools = &providerFunction{
 	name: "gpu_pools",
 	definition: function.Definition{

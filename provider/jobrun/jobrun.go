@@ -45,7 +45,6 @@ const (
 	minTTL         = 10 * time.Second
 )
 
-// Validate checks the known values of a configuration.
 func (m *Model) Validate(c diagnostics.Check) {
 	kit.ValidID(c, "endpoint_id", m.EndpointID)
 	if v := m.Input; !v.IsNull() && !v.IsUnknown() && !isObject(v.ValueString()) {

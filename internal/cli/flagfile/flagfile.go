@@ -7,7 +7,6 @@ import (
 	"os"
 )
 
-// maxSize is the maximum size of a file.
 const maxSize = 64 << 20
 
 // Read reads a file or a pipe of at most 64 MiB. The limit protects from endless files such as /dev/zero.

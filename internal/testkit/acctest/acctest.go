@@ -51,7 +51,6 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Deployment is a deployment under test.
 type Deployment struct {
 	URL    string
 	Key    string
@@ -94,7 +93,6 @@ func DeployWith(t *testing.T, configure func(*jobrunner.Config)) *Deployment {
 	return d
 }
 
-// count counts each request before next serves it.
 func (d *Deployment) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -138,7 +136,6 @@ func (d *Deployment) Calls(f func()) map[string]int {
 	return maps.Clone(d.calls)
 }
 
-// Name returns a name that is unique in the deployment.
 func (d *Deployment) Name(name string) string { return name + d.suffix }
 
 // Client returns a client that reads and changes objects without Terraform.

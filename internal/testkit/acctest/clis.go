@@ -163,7 +163,6 @@ func (w *Workspace) Write(name, text string) {
 	must.Succeed(w.t, os.WriteFile(filepath.Join(w.Dir, name), []byte(text), 0o600))
 }
 
-// Run runs a command of the CLI and returns its output.
 func (w *Workspace) Run(args ...string) (string, error) {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), w.CLI.Path, append(args, "-no-color")...)
@@ -172,7 +171,6 @@ func (w *Workspace) Run(args ...string) (string, error) {
 	return string(out), err
 }
 
-// MustRun is Run for a command that must succeed.
 func (w *Workspace) MustRun(args ...string) string {
 	w.t.Helper()
 	out, err := w.Run(args...)

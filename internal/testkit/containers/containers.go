@@ -88,7 +88,6 @@ func requirePrograms(names ...string) error {
 	return nil
 }
 
-// Output runs a command of the engine, and returns its stdout.
 func (e *Engine) Output(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := e.run(nil, args...)

@@ -164,7 +164,6 @@ func (k *Kubernetes) Build(t testing.TB, name string, cmd []string, files map[st
 	must.Succeed(t, k.load(name, cmd, k.allNodes(), base, append(layer, endMarker...)))
 }
 
-// load gives nodes an image of layers.
 func (k *Kubernetes) load(name string, cmd []string, nodes []int, layers ...[]byte) error {
 	file, err := os.CreateTemp(k.dir, "image-")
 	if err != nil {
@@ -202,7 +201,6 @@ func (k *Kubernetes) request(method, path, patch, body string, into any) error {
 	return send(method, k.url+path, patch, body, into)
 }
 
-// send sends a request to any program of the cluster.
 func send(method, url, patch, body string, into any) error {
 	req, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -267,7 +265,6 @@ type Gateway struct {
 	target atomic.Pointer[string]
 }
 
-// NewGateway listens until the test ends.
 func (k *Kubernetes) NewGateway(t testing.TB) *Gateway {
 	t.Helper()
 	l, err := net.Listen("tcp", k.address(1)+":0") //nolint:noctx // it ends with the test

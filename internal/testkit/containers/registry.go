@@ -18,7 +18,6 @@ const (
 	Password = "planted-registry-password"
 )
 
-// passwordHash is the bcrypt hash of Password.
 const passwordHash = "$2y$05$C8QL237urgLosIvbYUY5Ru.RjORvq7288FYyZ0s9hxEyWTCZWKBfa"
 
 const registryConfig = `version: 0.1

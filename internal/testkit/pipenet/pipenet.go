@@ -16,7 +16,6 @@ type Listener struct {
 	once   sync.Once
 }
 
-// Listen creates a network with one listener.
 func Listen() *Listener {
 	return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }

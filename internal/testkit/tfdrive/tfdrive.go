@@ -31,8 +31,7 @@ type Provider struct {
 	ctx    context.Context // outlives the test's own, for clean-ups
 	server tfprotov6.ProviderServer
 	*schemas
-	block *tfprotov6.DynamicValue // the provider block
-	// ConfigureDiagnostics holds the diagnostics of configuring the provider.
+	block                *tfprotov6.DynamicValue // the provider block
 	ConfigureDiagnostics Diagnostics
 }
 

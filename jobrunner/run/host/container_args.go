@@ -239,7 +239,6 @@ func (c containerSpec) devices() (args []string) {
 	return []string{"--gpus", `"device=` + strings.Join(uuids, ",") + `"`} // quoted: the option is a CSV line
 }
 
-// csvLine formats the value of an option that is a CSV line.
 func csvLine(fields ...string) (string, error) {
 	var line strings.Builder
 	w := csv.NewWriter(&line)

@@ -52,7 +52,6 @@ type engines struct {
 	end      context.CancelFunc
 }
 
-// close ends background probes.
 func (es *engines) close() {
 	if es.end != nil {
 		es.end()

@@ -142,7 +142,6 @@ func (s *settings) check(folder string) error {
 	return nil
 }
 
-// absolute returns the absolute path of a path that may be relative to a folder.
 func absolute(folder, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -150,7 +149,6 @@ func absolute(folder, path string) string {
 	return filepath.Join(folder, path)
 }
 
-// builtinImages is the prefix of built-in images.
 const builtinImages = "builtin/"
 
 func (r *rule) check(folder string) (err error) {

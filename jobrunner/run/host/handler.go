@@ -155,7 +155,6 @@ func importedModules(text []byte) (modules []string) {
 	return modules
 }
 
-// splitNames splits a list of names and drops each "as".
 func splitNames(list string) (names []string) {
 	for part := range strings.SplitSeq(list, ",") {
 		if fields := strings.Fields(part); len(fields) > 0 {

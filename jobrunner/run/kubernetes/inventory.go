@@ -31,14 +31,12 @@ type inventory struct {
 	store   cache.Store // of nodes
 }
 
-// nodes returns the nodes, sorted by name.
 func (in *inventory) nodes() []*core.Node {
 	nodes := cachedObjects[core.Node](in.store)
 	slices.SortFunc(nodes, func(a, b *core.Node) int { return strings.Compare(a.Name, b.Name) })
 	return nodes
 }
 
-// Inventory watches the cluster's nodes.
 func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	informer := newInformer(&core.Node{}, c.client.core.Nodes(), "")
 	in := &inventory{cluster: c, changed: make(chan struct{}, 1), store: informer.GetStore()}

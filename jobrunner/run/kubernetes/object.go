@@ -148,7 +148,6 @@ func (c *Cluster) environment(s run.Spec) map[string]string {
 	return env
 }
 
-// affinity requires a node with GPUs of a type.
 func (c *Cluster) affinity(typeID string) *core.Affinity {
 	return &core.Affinity{NodeAffinity: &core.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &core.NodeSelector{
 		NodeSelectorTerms: []core.NodeSelectorTerm{{MatchExpressions: []core.NodeSelectorRequirement{

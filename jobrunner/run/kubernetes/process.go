@@ -290,7 +290,6 @@ func (p *process) Address() string {
 // Usage is unknown: the container runs on another machine.
 func (p *process) Usage() run.Usage { return run.Usage{} }
 
-// podStatus is the status of a Pod's container.
 type podStatus struct {
 	waitReason string // why the Pod isn't scheduled
 	failure    string // why it can't start; the cluster would retry forever

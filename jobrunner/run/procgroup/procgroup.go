@@ -55,7 +55,6 @@ type Group struct {
 	oomAtStart, oomAtEnd oomKills
 }
 
-// Usage is the resource usage of a group.
 type Usage struct {
 	CPU    time.Duration `json:"cpu"`    // of all processes, since the start
 	Memory int64         `json:"memory"` // resident bytes now

@@ -17,7 +17,6 @@ func terminateGroup(int) {}
 
 func sweep(int, string) {}
 
-// Kill kills no process.
 func (KilledRun) Kill() int { return 0 }
 
 func lock(*os.File) bool { return false }
@@ -26,5 +25,4 @@ func (r *Register) add(int) (forget func()) { return func() {} }
 
 func exitText(s *os.ProcessState, _, _ oomKills) string { return StatusText(s.ExitCode(), false) }
 
-// StatusText returns an exit status as human-readable text.
 func StatusText(status int, _ bool) string { return fmt.Sprintf("exit status %d", status) }

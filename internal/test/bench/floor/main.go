@@ -35,7 +35,6 @@ const workers = 8
 // keptBytes bounds the inputs of kept jobs. The oldest are dropped first.
 const keptBytes = 256 << 20
 
-// job is a submission and its result.
 type job struct {
 	ID        string          `json:"id"`
 	Status    string          `json:"status"`
@@ -221,7 +220,6 @@ func (f *floor) report(w http.ResponseWriter, r *http.Request) {
 
 func (j *job) markStarted() { j.startedAt = time.Now() }
 
-// handle echoes the input, or streams n chunks.
 func (j *job) handle() json.RawMessage {
 	if j.chunks == nil {
 		return j.input

@@ -56,7 +56,6 @@ func (t *Tab) TabTo(selector string) {
 	t.t.Fatalf("the tab key does not reach %s in %d presses", selector, maxTabs)
 }
 
-// AwaitFocus waits until an element that matches a selector has the focus.
 func (t *Tab) AwaitFocus(selector string) {
 	t.t.Helper()
 	if !t.wait("document.activeElement.matches(" + quote(selector) + ")") {

@@ -146,7 +146,6 @@ func (t *Tab) Until(expression string) {
 	}
 }
 
-// elements returns an expression for all elements that match a selector.
 func elements(selector string) string {
 	return fmt.Sprintf("[...document.querySelectorAll(%s)]", quote(selector))
 }
