@@ -226,6 +226,14 @@ func TestRemoteRunCachesNoAnswer(t *testing.T) {
 // Faults of the network and a key with few rights aren't violations.
 func TestNetworkAndKeyAreNotJudged(t *testing.T) {
 	var purges atomic.Int64
+	var mu sync.Mutex
+	accepts := bucket(100, 10*time.Second)
+	tokenBucket := func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(200 * time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		stubHandlers[map[bool]string{true: "404", false: "429"}[accepts(r.URL.Path[:16]+r.Header.Get("Authorization"), time.Now())]](w, r)
+	}
 	for name, c := range map[string]struct {
 		clause  string
 		matches func(*http.Request) bool
@@ -238,6 +246,8 @@ func TestNetworkAndKeyAreNotJudged(t *testing.T) {
 		"a key with few rights":     {"VER-27", pathHas("/v2/templates"), fixedAnswer(403, "application/json", "{}"), report.Inconclusive},
 		"no operation /requests":    {"OPS-30", pathHas("/requests"), fixedAnswer(501, "", ""), report.Observed},
 		"a used-up rate limit":      {"VER-38", pathHas("/v2/catalog/cpus"), stubHandlers["429"], report.Inconclusive},
+		"a bucket that refills":     {"RAT-05", pathHas("/cancel/"), tokenBucket, report.Pass},
+		"a bucket in other clauses": {"RAT-22", pathHas("/cancel/"), tokenBucket, report.Pass},
 		"a hang-up at a large body": {"BAT-11", func(r *http.Request) bool { return r.ContentLength > 10<<20 }, stubHandlers["hangs up"], report.Pass},
 		"an account without money":  {"VER-27", pathHas("/v2/templates"), fixedAnswer(402, "application/json", "{}"), report.Inconclusive},
 		"a gateway's error in a burst": {"RAT-06", func(r *http.Request) bool {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,13 +18,16 @@ import (
 func (c *C) Flood(limit int, method, path string, body any) {
 	begin := c.Now()
 	c.Given("RAT-09", func() { c.Burst(limit, method, path, body) })
-	for n := 0; ; n++ {
-		a := c.Job(method, c.Endpoint, path, body, Quiet())
-		if a.Code == http.StatusTooManyRequests {
+	// More and more requests are sent at a time, since a bucket may refill faster than single requests empty it.
+	for sent, n := 0, 1; ; n = min(2*n, maxSimultaneous(limit)) {
+		list := c.sendAll(n, n, method, path, body)
+		if slices.ContainsFunc(list, func(x *wire.Exchange) bool { return x.Status == http.StatusTooManyRequests }) {
 			return
 		}
-		if refill := a.Received.Sub(begin) * time.Duration(limit) / rateWindow; n >= int(refill) {
-			a.Is(http.StatusTooManyRequests)
+		sent += n
+		last := list[n-1]
+		if refill := c.Now().Sub(begin) * time.Duration(limit) / rateWindow; sent > int(refill) {
+			c.answer(last).Is(http.StatusTooManyRequests)
 		}
 	}
 }
@@ -88,29 +92,37 @@ func (c *C) expectAccepted(n int, method, path string, body any) {
 // Burst sends n requests within a window and expects no 429.
 func (c *C) Burst(n int, method, path string, body any) {
 	begin := c.Now()
+	list := c.sendAll(n, maxSimultaneous(n), method, path, body)
+	if took := c.Now().Sub(begin); took > rateWindow-time.Second {
+		c.Inconclusive("%d requests took %s, and the window is %s", n, took, rateWindow)
+	}
+	for _, x := range list {
+		if x.Status == 0 || x.Status >= http.StatusBadGateway || x.Status == http.StatusTooManyRequests {
+			c.answer(x)
+			c.failWith(x, c.describeAnswer(x), fmt.Sprintf("no 429 to the first %d", n))
+		}
+	}
+}
+
+// maxSimultaneous returns how many requests to send at a time: fewer than any operation allows.
+func maxSimultaneous(limit int) int { return min(1+limit/20, 48) }
+
+// sendAll sends a request n times, width of them at a time.
+func (c *C) sendAll(n, width int, method, path string, body any) []*wire.Exchange {
 	r := c.request(method, c.jobURL(c.Endpoint, path), body, []Option{Quiet()})
-	var remaining atomic.Int64
-	remaining.Store(int64(n))
-	var unexpected atomic.Pointer[wire.Exchange]
+	list := make([]*wire.Exchange, n)
+	var next atomic.Int64
 	var group sync.WaitGroup
-	for range min(1+n/20, 48) { // fewer at a time than any operation allows
+	for range width {
 		group.Go(func() {
-			for remaining.Add(-1) >= 0 && c.ctx.Err() == nil {
-				x := c.exchange(c.ctx, c.nextExchange(), r)
-				if x.Status == 0 || x.Status >= http.StatusBadGateway || x.Status == http.StatusTooManyRequests {
-					unexpected.Store(x)
-				}
+			for i := next.Add(1); i <= int64(n) && c.ctx.Err() == nil; i = next.Add(1) {
+				list[i-1] = c.exchange(c.ctx, c.nextExchange(), r)
 			}
 		})
 	}
 	group.Wait()
-	if took := c.Now().Sub(begin); took > rateWindow-time.Second {
-		c.Inconclusive("%d requests took %s, and the window is %s", n, took, rateWindow)
-	}
-	if x := unexpected.Load(); x != nil {
-		c.answer(x)
-		c.failWith(x, c.describeAnswer(x), fmt.Sprintf("no 429 to the first %d", n))
-	}
+	c.stopIfInterrupted()
+	return list
 }
 
 // SendSimultaneously sends requests to the paths at the same moment, and counts the answers
