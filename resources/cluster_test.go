@@ -62,11 +62,11 @@ func TestClusterEveryAttribute(t *testing.T) {
 	for attribute, c := range table {
 		t.Run(attribute, func(t *testing.T) {
 			t.Parallel()
-			d, p := deploy(t)
+			_, p := deploy(t)
 			for range c.values[1:] {
 				c.actions = append(c.actions, map[bool]string{true: "update", false: "replace"}[attribute == "name"])
 			}
-			c.test(t, d, p, api.V2, clusterType, attribute, attribute, clusterConfig(map[string]any{"disk": 50})) // because an imported state has it
+			c.test(t, p, api.V2, clusterType, attribute, clusterConfig(map[string]any{"disk": 50})) // because an imported state has it
 		})
 	}
 }

@@ -2,7 +2,6 @@ package resources_test
 
 import (
 	"cmp"
-	"reflect"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -55,11 +54,7 @@ func TestCommandForms(t *testing.T) {
 			state = apply(t, p, typeName, state, withChanges(config, same), "update")
 			must.Equal(t, sent(), nil, same, "sent")
 		}
-		if imported, diags := p.Reconfigure().Import(typeName, state.Get("id").(string)); diags.Err() != nil {
-			t.Error(diags)
-		} else if got := []any{imported.Get("entrypoint"), imported.Get("cmd"), imported.Get("args")}; !reflect.DeepEqual(got, []any{[]any{"print"}, []any{"two words", ""}, nil}) {
-			t.Errorf("imported %v", got)
-		}
+		expectState(t, importState(t, p.Reconfigure(), typeName, state.Get("id").(string)), withChanges(list, map[string]any{"args": nil}))
 		change := cmp.Or(map[string]string{clusterType: "replace"}[typeName], "update")
 		state = apply(t, p, typeName, state, withChanges(config, json), "update")
 		state = apply(t, p, typeName, state, withChanges(config, map[string]any{"args": "print 'two words' ''"}), change) // without an entrypoint
@@ -94,11 +89,8 @@ func TestCommandDrift(t *testing.T) {
 					continue
 				}
 				state = applyRestore(t, p, state, config)
-				if got, err := c.Templates.GetFresh(t.Context(), id); err != nil {
-					t.Fatal(err)
-				} else if now, _ := got.Meaning(); !now.Equal(before) {
-					t.Errorf("%s, %s: %q after %v, want %q", v, name, now, *got.Args, before)
-				}
+				now, _ := must.Do(c.Templates.GetFresh(t.Context(), id))(t).Meaning()
+				must.Hold(t, now.Equal(before), v, name, "the command is", now, "after the drift", drift, "expected", before)
 			}
 		}
 	}

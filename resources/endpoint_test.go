@@ -217,14 +217,6 @@ func TestEndpointRules(t *testing.T) {
 	byVersion := map[api.Version][]rejection{
 		api.V1: {
 			{map[string]any{"type": "LOAD_BALANCER"}, "type", `type = "LOAD_BALANCER" exists in management API v2 only`},
-			{map[string]any{"image": "x"}, "image", "exists in management API v2 only"},
-			{map[string]any{"args": "x"}, "args", "exists in management API v2 only"},
-			{map[string]any{"disk": 10}, "disk", "exists in management API v2 only"},
-			{map[string]any{"env": map[string]any{"A": "b"}}, "env", "exists in management API v2 only"},
-			{map[string]any{"ports": []any{"80/http"}}, "ports", "exists in management API v2 only"},
-			{map[string]any{"registry": "x"}, "registry", "exists in management API v2 only"},
-			{gpu(map[string]any{"pools": []any{"ADA_24"}}), "gpu.pools", "exists in management API v2 only"},
-			{map[string]any{"flashboot": "PRIORITY_FLASHBOOT"}, "flashboot", "exists in management API v2 only"},
 			{scaling(map[string]any{"queue_delay": 1.5}), "scaling.queue_delay", "whole seconds"},
 			{cpu(2, 4), "cpu", "the same vcpu_count"},
 		},
@@ -291,14 +283,6 @@ func TestEndpointUnknowns(t *testing.T) {
 	})
 }
 
-// Two elements with unknown parts aren't duplicates, because they may become distinct.
-func TestEndpointUnknownElementsAreNoDuplicates(t *testing.T) {
-	_, p := deploy(t)
-	flavor := map[string]any{"id": tfdrive.Unknown, "vcpu_count": 2}
-	config := map[string]any{"name": "e", "image": "i", "cpu": []any{flavor, flavor}}
-	must.Succeed(t, p.Plan("gpucloud_endpoint", tfdrive.State{}, config).Diagnostics.Err())
-}
-
 // An unknown value may become any value, with which the second plan agrees with the first.
 func TestEndpointUnknownTurnsKnown(t *testing.T) {
 	t.Parallel()
@@ -336,6 +320,7 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 		"no cpu":                             {map[string]any{"cpu": tfdrive.Unknown}, nil},
 		"cpu":                                {map[string]any{"gpu": nil, "cpu": tfdrive.Unknown}, cpu(flavor("cpu3c", 2))},
 		"a count":                            {cpu(flavor("cpu3c", tfdrive.Unknown), flavor("cpu5c", 4)), cpu(flavor("cpu3c", 4), flavor("cpu5c", 4))},
+		"distinct flavors":                   {cpu(flavor(tfdrive.Unknown, 4), flavor(tfdrive.Unknown, 4)), cpu(flavor("cpu3c", 4), flavor("cpu5c", 4))}, // not duplicates
 		"a flavor":                           {cpu(flavor(tfdrive.Unknown, 4)), cpu(flavor("cpu5c", 4))},
 		"no type":                            {map[string]any{"type": tfdrive.Unknown}, nil},
 		"type of requests":                   {map[string]any{"type": tfdrive.Unknown, "scaling": requests}, scaling(requests)},

@@ -244,11 +244,6 @@ func TestEnvWriteOnlyRejections(t *testing.T) {
 		expectRejection(t, o.deployment, o.provider, o.state, o.typeName, o.config(nil, nil, 2), "env_wo", "Give env_wo a value for this run")
 		expectRejection(t, o.deployment, o.provider, o.state, o.typeName, o.config(nil, nil, 0), "env_wo_version", "env_wo_version goes from 1 to 0")
 	})
-	t.Run("endpoint on v1", func(t *testing.T) {
-		d := acctest.Deploy(t)
-		expectRejection(t, d, drive(t, d, api.V1), tfdrive.State{}, "gpucloud_endpoint",
-			map[string]any{"name": "e", "template_id": tfdrive.Unknown, "env_wo": env{"A": "secret-1"}, "env_wo_version": 1}, "env_wo", "exists in management API v2 only")
-	})
 }
 
 // The apply sends values that are unknown in the plan.

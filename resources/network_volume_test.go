@@ -68,11 +68,11 @@ func TestNetworkVolumeEveryAttribute(t *testing.T) {
 		"data_center": {values: []any{"EU-RO-1", "US-TX-3"}, actions: []string{"replace"}},
 		"type":        {version: api.V2, values: []any{"STANDARD", "HIGH_PERFORMANCE"}, actions: []string{"replace"}, removal: "no-op"},
 	}
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
+	eachVersion(t, func(t *testing.T, _ *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		expectEveryAttribute(t, p, volumeType, slices.Collect(maps.Keys(table)))
 		for attribute, c := range table {
 			t.Run(attribute, func(t *testing.T) {
-				c.test(t, d, p, v, volumeType, attribute, attribute, map[string]any{"name": "v", "size": 10, "data_center": "US-TX-3"})
+				c.test(t, p, v, volumeType, attribute, map[string]any{"name": "v", "size": 10, "data_center": "US-TX-3"})
 			})
 		}
 	})

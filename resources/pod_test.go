@@ -108,14 +108,11 @@ func TestPodEveryAttribute(t *testing.T) {
 			t.Run(attribute+"/"+string(v), func(t *testing.T) {
 				t.Parallel()
 				name, _, _ := strings.Cut(attribute, ".")
-				d, config, rejectedAt := acctest.Deploy(t), gpuPod(nil), name
-				switch attribute {
-				case "cpu":
+				config := gpuPod(nil)
+				if name == "cpu" {
 					config = cpuPod(nil)
-				case "gpu.min":
-					rejectedAt = "gpu.min_cuda_version"
 				}
-				c.test(t, d, drive(t, d, v), v, podType, name, rejectedAt, config)
+				c.test(t, drive(t, acctest.Deploy(t), v), v, podType, name, config)
 			})
 		}
 	}
@@ -147,7 +144,6 @@ func TestPodPlan(t *testing.T) {
 		{v2, gpu(map[string]any{"id": ""}), "gpu.id", "expected at least one character"},
 		{v2, gpu(map[string]any{"allowed_cuda_versions": []any{"12"}}), "gpu.allowed_cuda_versions.*", "major.minor"},
 		{v2, gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}, "min_cuda_version": "12.4"}), "gpu.min_cuda_version", "conflicts with allowed_cuda_versions"},
-		{v1, gpu(map[string]any{"min_cuda_version": "12.4"}), "gpu.min_cuda_version", "API v2 only"},
 		{v2, cpuPod(map[string]any{"cpu": map[string]any{"id": "c", "vcpu_count": 6}}), "cpu.vcpu_count", "a power of two from 2 up"},
 		{v2, cpuPod(map[string]any{"mounts": map[string]any{"persistent": persistent}}), "mounts.persistent", "conflicts with cpu"},
 		{v2, cpuPod(map[string]any{"global_networking": map[string]any{"enabled": true}}), "global_networking.enabled", "conflicts with cpu"},

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -314,10 +313,7 @@ func readAll(t *testing.T, p *tfdrive.Provider, name, plural string, ids []strin
 // Pods can be filtered by status. API v1 returns only two statuses.
 func TestPodsByStatus(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		id := post(t, d, "/v2/pods", `{"name":"p","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
-		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && readSource(t, p.Reconfigure(), "gpucloud_pod", map[string]any{"id": id}).Get("status") != "RUNNING"; {
-			time.Sleep(20 * time.Millisecond)
-		}
+		awaitStatus(t, d, p, apply(t, p, podType, tfdrive.State{}, cpuPod(nil), "create"), "RUNNING")
 		p.Reconfigure()
 		for status, want := range map[string]int{"RUNNING": 1, "EXITED": 0} {
 			must.Equal(t, len(readSource(t, p, "gpucloud_pods", map[string]any{"status": status}).Get("pods").([]any)), want, status)

@@ -179,64 +179,40 @@ func TestSwitchingVersionsWithSharedTemplate(t *testing.T) {
 	}
 }
 
-// oneVersionValues has, by type, the required attributes (needs) and the attributes that only one
-// version has (values). Each value is a pair: the configuration that sets the attribute, to
-// another value than the default, and its replacement on the other version (nil for none).
+// oneVersionValues has the attributes that only one version has.
 var oneVersionValues = map[string]struct {
-	needs  map[string]any
-	values map[string][2]map[string]any
+	needs   map[string]any               // the required attributes
+	values  map[string]any               // a value other than the default, by attribute
+	members map[string][2]map[string]any // by path: the configuration that sets a member, and its replacement on the other version
 }{
-	"gpucloud_network_volume": {
-		map[string]any{"size": 10, "data_center": "US-TX-3"},
-		map[string][2]map[string]any{"type": {{"type": "HIGH_PERFORMANCE"}}},
-	},
+	"gpucloud_network_volume": {needs: map[string]any{"size": 10, "data_center": "US-TX-3"}, values: map[string]any{"type": "HIGH_PERFORMANCE"}},
 	"gpucloud_template": {
-		map[string]any{"image": "i"},
-		map[string][2]map[string]any{
-			"readme":                {{"readme": "# One"}},
-			"start_ssh":             {{"start_ssh": false}},
-			"start_jupyter":         {{"start_jupyter": false}},
-			"allowed_cuda_versions": {{"allowed_cuda_versions": []any{"12.8"}}},
-		},
+		needs:  map[string]any{"image": "i"},
+		values: map[string]any{"readme": "# One", "start_ssh": false, "start_jupyter": false, "allowed_cuda_versions": []any{"12.8"}},
 	},
 	"gpucloud_endpoint": {
-		nil, // each test adds a template
-		map[string][2]map[string]any{
-			"type":               {{"type": "LOAD_BALANCER"}},
-			"image":              {{"image": "builtin/conformance"}},
-			"args":               {{"args": "--one"}},
-			"entrypoint":         {{"entrypoint": []any{"sh"}}},
-			"cmd":                {{"cmd": []any{"--one"}}},
-			"disk":               {{"disk": 20}},
-			"env":                {{"env": map[string]any{"A": "1"}}},
+		needs: map[string]any{"template_id": tfdrive.Unknown}, // to create an object, a test adds a template
+		values: map[string]any{
+			"type": "LOAD_BALANCER", "image": "builtin/conformance", "args": "--one", "entrypoint": []any{"sh"}, "cmd": []any{"--one"}, "disk": 20, "env": map[string]any{"A": "1"},
+			"ports": []any{"80/http"}, "registry": "$auth", "flashboot": "PRIORITY_FLASHBOOT",
+		},
+		members: map[string][2]map[string]any{
 			"env_wo":             {{"env_wo": map[string]any{"A": "1"}, "env_wo_version": 1}},
-			"ports":              {{"ports": []any{"80/http"}}},
-			"registry":           {{"registry": "$auth"}},
 			"gpu.pools":          {{"gpu": map[string]any{"pools": []any{"ADA_24"}}}, {"gpu": map[string]any{"type_ids": []any{"NVIDIA L40S"}}}},
 			"gpu.excluded_types": {{"gpu": map[string]any{"pools": []any{"ADA_24"}, "excluded_types": []any{"NVIDIA L4"}}}, {"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}},
 			"wait_for.rollout":   {{"wait_for": map[string]any{"rollout": true}}},
-			"flashboot":          {{"flashboot": "PRIORITY_FLASHBOOT"}},
 		},
 	},
 	"gpucloud_pod": {
-		map[string]any{"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
-		map[string][2]map[string]any{
-			"interruptible":              {{"interruptible": true}},
-			"support_public_ip":          {{"support_public_ip": true}},
-			"country_codes":              {{"country_codes": []any{"RO"}}},
-			"gpu_type_priority":          {{"gpu_type_priority": "custom"}},
-			"cpu_flavor_priority":        {{"cpu_flavor_priority": "custom"}},
-			"data_center_priority":       {{"data_center_priority": "custom"}},
-			"min_ram_per_gpu":            {{"min_ram_per_gpu": 16}},
-			"min_vcpu_per_gpu":           {{"min_vcpu_per_gpu": 4}},
-			"min_disk_bandwidth_mbps":    {{"min_disk_bandwidth_mbps": 100}},
-			"min_download_mbps":          {{"min_download_mbps": 1.5}},
-			"min_upload_mbps":            {{"min_upload_mbps": 100}},
+		needs: map[string]any{"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
+		values: map[string]any{
+			"interruptible": true, "support_public_ip": true, "country_codes": []any{"RO"}, "gpu_type_priority": "custom", "cpu_flavor_priority": "custom", "data_center_priority": "custom",
+			"min_ram_per_gpu": 16, "min_vcpu_per_gpu": 4, "min_disk_bandwidth_mbps": 100, "min_download_mbps": 1.5, "min_upload_mbps": 100, "start_ssh": true, "start_jupyter": true,
+		},
+		members: map[string][2]map[string]any{
 			"gpu.min_ram_per_gpu":        {{"gpu": map[string]any{"id": "NVIDIA L4", "min_ram_per_gpu": 8}}, {"gpu": map[string]any{"id": "NVIDIA L4"}}},
 			"gpu.min_vcpu_count_per_gpu": {{"gpu": map[string]any{"id": "NVIDIA L4", "min_vcpu_count_per_gpu": 2}}, {"gpu": map[string]any{"id": "NVIDIA L4"}}},
 			"gpu.min_cuda_version":       {{"gpu": map[string]any{"id": "NVIDIA L4", "min_cuda_version": "12.4"}}, {"gpu": map[string]any{"id": "NVIDIA L4"}}},
-			"start_ssh":                  {{"start_ssh": true}},
-			"start_jupyter":              {{"start_jupyter": true}},
 		},
 	},
 }
@@ -350,8 +326,10 @@ func TestOneVersionReportsTrueValues(t *testing.T) {
 		for _, o := range attributes {
 			t.Run(fmt.Sprint(typeName, ".", o.Attribute), func(t *testing.T) {
 				t.Parallel()
-				values, ok := oneVersionValues[typeName].values[o.Attribute]
-				must.Require(t, ok, "no value of", typeName, o.Attribute, "add one to oneVersionValues")
+				values, isMember := oneVersionValues[typeName].members[o.Attribute]
+				if !isMember {
+					values[0] = map[string]any{o.Attribute: oneVersionValues[typeName].values[o.Attribute]}
+				}
 				d := acctest.Deploy(t)
 				supporting, lacking := drive(t, d, o.Version), drive(t, d, otherVersion[o.Version])
 				config := withChanges(oneVersionValues[typeName].needs, map[string]any{"name": d.Name("one")})
@@ -406,13 +384,25 @@ func checkRemoval(t *testing.T, supporting, lacking *tfdrive.Provider, state tfd
 	}
 }
 
-// The table has only attributes that exactly one version has.
+// The table has only attributes that exactly one version has. A plan for the other version rejects them.
 func TestOneVersionTable(t *testing.T) {
 	known := oneVersion(t)
+	d := acctest.Deploy(t)
 	for typeName, cases := range oneVersionValues {
-		for attribute := range cases.values {
-			isKnown := slices.ContainsFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute })
-			must.Hold(t, isKnown, typeName, attribute, "isn't an attribute of exactly one version: remove it from oneVersionValues")
+		configs := map[string]map[string]any{}
+		for attribute, value := range cases.values {
+			configs[attribute] = map[string]any{attribute: value}
+		}
+		for path, pair := range cases.members {
+			configs[path] = pair[0]
+		}
+		must.Equal(t, len(configs), len(known[typeName]), typeName, "needs a value of each attribute of one version: add it to oneVersionValues")
+		for attribute, config := range configs {
+			i := slices.IndexFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute })
+			must.Require(t, i >= 0, typeName, attribute, "isn't an attribute of exactly one version: remove it from oneVersionValues")
+			version := known[typeName][i].Version
+			planned := drive(t, d, otherVersion[version]).Plan(typeName, tfdrive.State{}, withChanges(cases.needs, map[string]any{"name": "one"}, config))
+			must.ErrorContains(t, planned.Diagnostics.Err(), attribute+": ", fmt.Sprintf("exists in management API %s only", version))
 		}
 	}
 }

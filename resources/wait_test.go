@@ -104,7 +104,6 @@ func TestWaitPlan(t *testing.T) {
 	expectRejection(t, d, p, noState, podType, cpuPod(map[string]any{"timeouts": map[string]any{"create": "soon"}}), "timeouts.create", "expected a duration")
 	endpoint := map[string]any{"name": "e", "image": "i"}
 	expectRejection(t, d, p, noState, "gpucloud_endpoint", withChanges(endpoint, waitFor(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
-	expectRejection(t, d, drive(t, d, api.V1), noState, "gpucloud_endpoint", withChanges(map[string]any{"name": "e", "template_id": tfdrive.Unknown}, waitFor(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
 }
 
 // An endpoint's apply waits for a ready worker and the newest rollout. It fails if no worker becomes ready.

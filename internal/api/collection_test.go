@@ -316,6 +316,13 @@ func expectUpdate[T any](t *testing.T, version api.Version, collection func(*api
 	expectSameJSON(t, must.Do(updateBody(t, version, collection, have, want))(t), body)
 }
 
+// expectUpdates expects the bodies that an Update of each version sends, or null if it sends nothing.
+func expectUpdates[T any](t *testing.T, collection func(*api.Client) *api.Collection[T], have, want T, v1, v2 string) {
+	t.Helper()
+	expectUpdate(t, api.V1, collection, have, want, v1)
+	expectUpdate(t, api.V2, collection, have, want, v2)
+}
+
 // updateBody returns the body that an Update sends, or null if it sends nothing.
 func updateBody[T any](t *testing.T, version api.Version, collection func(*api.Client) *api.Collection[T], have, want T) (string, error) {
 	t.Helper()

@@ -131,11 +131,9 @@ func TestUpdateTemplate(t *testing.T) {
 		"clear CUDA":       {func(t *api.Template) { t.AllowedCUDAVersions = nil }, `null`, `{"allowedCudaVersions":[]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for version, body := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
-				want := templateOfBothVersions()
-				c.change(&want)
-				expectUpdate(t, version, templates, templateOfBothVersions(), want, body)
-			}
+			want := templateOfBothVersions()
+			c.change(&want)
+			expectUpdates(t, templates, templateOfBothVersions(), want, c.v1, c.v2)
 		})
 	}
 }
