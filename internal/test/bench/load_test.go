@@ -96,8 +96,9 @@ func measureRound(b *testing.B, s *subject, o operation, size, n int) result {
 		r.cpu = time.Duration(float64(s.cpuTime()-before) / requests)
 	}
 	awaitProfile()
-	err = s.drain(clients[0], o.handler)
-	must.Require(b, err == nil || errors.Is(err, io.EOF), "draining", s.name, "failed:", err)
+	_, err = clients[0].ask(http.MethodPost, "/v2/"+s.endpoints[o.handler]+"/purge-queue", nil)
+	must.Require(b, err == nil || errors.Is(err, io.EOF), "purging the queue of", s.name, "failed:", err)
+	awaitIdle(b, clients[0], s.endpoints[o.handler])
 	r.resident = s.residentMemory()
 	s.renew(b, o.handler)
 	return r
@@ -155,22 +156,4 @@ func runClients(clients []*client, duration time.Duration, perform func(*client)
 		r.p50, r.p99 = times[len(times)/2], times[len(times)*99/100]
 	}
 	return r
-}
-
-// drain purges queued jobs and waits for running ones.
-func (s *subject) drain(c *client, handler string) error {
-	at := "/v2/" + s.endpoints[handler]
-	if _, err := c.ask(http.MethodPost, at+"/purge-queue", nil); err != nil {
-		return err
-	}
-	for {
-		text, err := c.ask(http.MethodGet, at+"/health", nil)
-		if err != nil {
-			return err
-		}
-		if bytes.Contains(text, []byte(`"inProgress":0`)) && bytes.Contains(text, []byte(`"inQueue":0`)) {
-			return nil
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }

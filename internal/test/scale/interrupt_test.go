@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
@@ -28,27 +29,18 @@ func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
 
 // await waits for n POSTs. The test fails if a process ends before that.
 func (g *gate) await(n int, ps ...*process) {
-	ended := make(chan *process)
-	done := make(chan struct{})
-	defer close(done)
+	ended := make(chan *process, len(ps))
 	for _, p := range ps {
 		go func() {
-			select {
-			case <-p.ended:
-				select {
-				case ended <- p:
-				case <-done:
-				}
-			case <-done:
-			}
+			<-p.ended
+			ended <- p
 		}()
 	}
 	for range n {
 		select {
 		case <-g.arrived:
 		case p := <-ended:
-			text, _ := p.out.read()
-			p.t.Fatalf("terraform %s ended (%v) before its requests were sent:\n%s", p.args, p.err, text)
+			p.t.Fatalf("terraform %s ended (%v) before its requests were sent:\n%s", p.args, p.err, p.out.String())
 		}
 	}
 }
@@ -86,12 +78,12 @@ func TestInterruptedApply(t *testing.T) {
 				d.setFaults(g.hold(stage.hold))
 				p := tf.start("apply", "-auto-approve")
 				g.await(4, p)
-				p.interrupt()
+				must.Succeed(t, syscall.Kill(-p.Process.Pid, syscall.SIGINT)) // like Ctrl-C, it signals Terraform and its providers
 				if stage.opens {
-					p.awaitOutput("Gracefully shutting down")
+					p.out.Await(t, "Gracefully shutting down", 1)
 					g.open()
 				}
-				out, _ := p.waitForExit(patience)
+				out, _ := p.waitForExit()
 				created := d.ids(t, v)
 				must.Equal(t, len(created), 1+stage.created, "the number of objects", lines(created))
 				stateIDs := tf.ids()
@@ -165,8 +157,8 @@ func applyBoth(t *testing.T, d *deployment, workspaces [2]*terraform, n int, ext
 	first, second := workspaces[0].start("apply", "-auto-approve"), workspaces[1].start("apply", "-auto-approve")
 	g.await(n, first, second)
 	g.open()
-	output[0], errs[0] = first.waitForExit(patience)
-	output[1], errs[1] = second.waitForExit(patience)
+	output[0], errs[0] = first.waitForExit()
+	output[1], errs[1] = second.waitForExit()
 	return output, errs
 }
 

@@ -55,7 +55,7 @@ func TestKilledProvider(t *testing.T) {
 		p := tf.start("apply", "-auto-approve")
 		g.await(8, p)
 		p.kill9("terraform-provider-gpucloud")
-		out, err := p.waitForExit(patience)
+		out, err := p.waitForExit()
 		must.Require(t, err != nil, "the apply succeeded although its provider was killed:", out)
 		g.open()
 		d.setFaults()

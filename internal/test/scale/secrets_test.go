@@ -161,7 +161,7 @@ func TestSecretsStayOut(t *testing.T) {
 		}
 		testPanic := func(t *testing.T) {
 			_, tf := start(t, panicProvider)
-			printed, err := tf.start("apply", "-auto-approve").waitForExit(patience)
+			printed, err := tf.start("apply", "-auto-approve").waitForExit()
 			must.Require(t, err != nil && strings.Contains(printed, "nil pointer dereference"), "expected a panic of the provider and got", err, printed)
 			tf.expectNoSecrets(printed)
 		}
@@ -180,7 +180,7 @@ func TestSecretsStayOut(t *testing.T) {
 				w.WriteHeader(http.StatusBadRequest)
 				fmt.Fprintf(w, `{"title":"Bad Request","status":400,"detail":%q,"message":%q}`, whole.String(), whole.String())
 			})
-			printed, err := tf.start("apply", "-auto-approve").waitForExit(patience)
+			printed, err := tf.start("apply", "-auto-approve").waitForExit()
 			must.Require(t, err != nil && strings.Contains(printed, "redacted"), "expected errors with redacted secrets and got", err)
 			tf.expectNoSecrets(printed)
 		}

@@ -3,7 +3,6 @@
 package scale_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,12 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
@@ -76,35 +75,14 @@ type process struct {
 	*exec.Cmd
 	t     testing.TB
 	args  string
-	out   output
+	out   livelog.Log
 	ended chan struct{}
 	err   error
 }
 
-// output records what a process writes, and notifies of each write.
-type output struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	written chan struct{}
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	close(o.written)
-	o.written = make(chan struct{})
-	return o.text.Write(p)
-}
-
-func (o *output) read() (text string, written <-chan struct{}) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String(), o.written
-}
-
 func (tf *terraform) start(args ...string) *process {
 	tf.t.Helper()
-	p := &process{t: tf.t, args: strings.Join(args, " "), ended: make(chan struct{}), out: output{written: make(chan struct{})}}
+	p := &process{t: tf.t, args: strings.Join(args, " "), ended: make(chan struct{})}
 	p.Cmd = exec.Command(tf.cli.Path, append(args, "-no-color")...)
 	p.Dir, p.Env, p.Stdout, p.Stderr = tf.dir, tf.env, &p.out, &p.out
 	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -124,49 +102,22 @@ func (tf *terraform) start(args ...string) *process {
 	return p
 }
 
-// interrupt does what Ctrl-C does: it signals Terraform and its providers.
-func (p *process) interrupt() {
+// waitForExit waits for the end of the process, and returns its output.
+func (p *process) waitForExit() (string, error) {
 	p.t.Helper()
-	must.Succeed(p.t, syscall.Kill(-p.Process.Pid, syscall.SIGINT))
-}
-
-func (p *process) waitForExit(within time.Duration) (string, error) {
-	p.t.Helper()
-	late := time.NewTimer(within)
-	defer late.Stop()
 	select {
 	case <-p.ended:
-		text, _ := p.out.read()
-		return text, p.err
-	case <-late.C:
-		text, _ := p.out.read()
-		p.t.Fatalf("terraform %s still runs after %s:\n%s", p.args, within, text)
-		return "", nil
+	case <-time.After(patience):
+		p.t.Fatalf("terraform %s still runs after %s:\n%s", p.args, patience, p.out.String())
 	}
-}
-
-func (p *process) awaitOutput(text string) {
-	p.t.Helper()
-	for {
-		have, written := p.out.read()
-		if strings.Contains(have, text) {
-			return
-		}
-		select {
-		case <-written:
-		case <-p.ended:
-			have, _ := p.out.read()
-			must.Require(p.t, strings.Contains(have, text), "terraform", p.args, "ended with", p.err, "and never printed", text, "in", have)
-			return
-		}
-	}
+	return p.out.String(), p.err
 }
 
 // run runs a command that must succeed, and returns its output.
 func (tf *terraform) run(args ...string) string {
 	tf.t.Helper()
 	p := tf.start(args...)
-	out, err := p.waitForExit(patience)
+	out, err := p.waitForExit()
 	must.Require(tf.t, err == nil, "terraform", strings.Join(args, " "), "failed:", err, out)
 	tf.cpu += p.ProcessState.UserTime() + p.ProcessState.SystemTime()
 	return out
