@@ -52,7 +52,7 @@ const (
 		ON CONFLICT (span) DO UPDATE SET process = excluded.process, started = excluded.started, until = excluded.until`
 	checkpoint = `UPDATE billing_spans SET until = ? WHERE process = ? AND process <> ''` // <> '' makes it use the partial index
 	endSpan    = `UPDATE billing_spans SET until = ? WHERE resource = ? AND kind = ? AND until = ?`
-	spansOf    = `SELECT span, resource, owner, started, until, doc FROM billing_spans WHERE kind = ? AND until > ? AND started < ?`
+	spansOf    = `SELECT span, resource, owner, started, until, doc FROM billing_spans WHERE kind = ? AND until > ? AND started < ? ORDER BY resource`
 	readSpan   = `SELECT doc FROM billing_spans WHERE span = ?`
 	hasVolume  = `SELECT EXISTS (SELECT 1 FROM billing_spans WHERE resource = ? AND kind = ?)`
 	openSpans  = `SELECT resource, doc FROM billing_spans WHERE kind = ? AND until = ?`

@@ -20,7 +20,7 @@ type Usage struct {
 }
 
 // VisitUsage calls visit with the usage of a kind's resources in each bucket of a window, up to
-// now. It calls visit for each span, so a resource may come several times for a bucket. visit must not use the database.
+// now, resource by resource. It calls visit for each span, so a resource may come several times for a bucket. visit must not use the database.
 func (m *Meter) VisitUsage(ctx context.Context, kind Kind, w Window, visit func(Usage)) error {
 	m.Checkpoint(ctx) // then the database has this process's spans up to now
 	now := m.Clock.Wall().UnixMilli()

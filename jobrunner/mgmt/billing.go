@@ -81,30 +81,29 @@ func (s *sum) encode(body contract.Body, path string, labels map[string]any) jso
 	return toJSON(out)
 }
 
+const maxBillingRecords = 100_000
+
 func (c *call) sumUsage(q usageQuery, kinds ...billing.Kind) (sums map[group]*sum, total *sum, err error) {
-	type resource struct {
-		group
-		id              string
-		highPerformance bool
-	}
 	sums, total = map[group]*sum{}, new(sum)
-	disks := map[resource]int64{}
 	for _, kind := range kinds {
+		id, disks := "", map[group]int64{} // of one resource
 		err := c.Meter.VisitUsage(c.ctx(), kind, q.window, func(u billing.Usage) {
-			if !q.keep(u) {
+			if !q.keep(u) || len(sums) > maxBillingRecords {
 				return
 			}
 			g := group{u.Index, q.groupID(u)}
 			if sums[g] == nil {
 				sums[g] = new(sum)
 			}
-			s, r := sums[g], resource{g, u.ID, u.HighPerformance}
+			if u.ID != id {
+				id, disks = u.ID, map[group]int64{}
+			}
+			s, growth := sums[g], max(0, u.Disk-disks[g])
 			s.add(u)
 			total.add(u)
-			growth := max(0, u.Disk-disks[r])
-			disks[r] += growth
+			disks[g] += growth
 			s.disk += growth
-			if r.highPerformance {
+			if u.HighPerformance {
 				s.highPerformanceDisk += growth
 			}
 		})
@@ -112,7 +111,14 @@ func (c *call) sumUsage(q usageQuery, kinds ...billing.Kind) (sums map[group]*su
 			return nil, nil, err
 		}
 	}
-	return sums, total, nil
+	if len(sums) > maxBillingRecords {
+		err = q.tooManyRecords()
+	}
+	return sums, total, err
+}
+
+func (q usageQuery) tooManyRecords() error {
+	return httpanswer.Refuse(http.StatusBadRequest, "the answer would have more than %d records: choose a larger bucketSize or a shorter period, or set %s", maxBillingRecords, q.idMember)
 }
 
 // billingV1 shows the cost of a kind by group and bucket. It omits buckets without usage.
@@ -165,8 +171,6 @@ func (q *query) listParameter(name string) []string {
 	return strings.FieldsFunc(strings.Join(q.values[name], ","), func(r rune) bool { return r == ',' })
 }
 
-const maxBillingRecords = 100_000
-
 // billingV2 shows the cost of kinds by bucket and, if records have an id, by owner: an endpoint, a pod,
 // a cluster or a volume. The members idMember and countMember have an owner's id and the number of owners.
 func billingV2(resource, idMember, countMember string, kinds ...billing.Kind) handler {
@@ -193,8 +197,8 @@ func billingV2(resource, idMember, countMember string, kinds ...billing.Kind) ha
 			owners[g.id] = true
 		}
 		buckets := q.window.Len()
-		if n := len(owners) * buckets; n > maxBillingRecords {
-			return nil, httpanswer.Refuse(http.StatusBadRequest, "the answer would have %d records: expected at most %d; choose a larger bucketSize or a shorter period, or set %s", n, maxBillingRecords, idMember)
+		if len(owners)*buckets > maxBillingRecords {
+			return nil, q.tooManyRecords()
 		}
 		records := []json.RawMessage{}
 		for i := range buckets {

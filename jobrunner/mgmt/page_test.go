@@ -1,13 +1,18 @@
 package mgmt_test
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // walk follows the pages of a list and returns the ids and the sizes of the pages.
@@ -114,4 +119,20 @@ func TestPageParameters(t *testing.T) {
 		list := d.mustSend(200, "GET", path+"?limit=0&cursor=x", "")
 		must.Hold(t, list.get("pagination") == nil, "the list", path, "must have no pages:", list.text)
 	}
+}
+
+// A billing history isn't larger than 100,000 records. The disks of all resources of a group are summed.
+func TestBillingRecordLimit(t *testing.T) {
+	d := deploy(t, func(c *mgmt.Config) {
+		must.Succeed(t, c.DB.Write(t.Context(), func(tx *sqldb.Tx) (err error) {
+			for i := range 12 {
+				err = errors.Join(err, billing.StartVolume(tx, time.UnixMilli(0), billing.Resource{Kind: billing.Pod, ID: fmt.Sprint(i), Owner: fmt.Sprint(i), Disk: 10}))
+			}
+			return err
+		}))
+	})
+	const year = "bucketSize=hour&startTime=2021-01-01T00:00:00Z&endTime=2022-01-01T00:00:00Z"
+	d.expectRefusal(400, "more than 100000 records", "GET", "/v1/billing/pods?grouping=podId&"+year, "")
+	d.expectRefusal(400, "or set podId", "GET", "/v2/billing/pods?"+year, "")
+	d.expectMembers(d.mustSend(200, "GET", "/v1/billing/pods?"+year, ""), map[string]string{"0.diskSpaceBilledGb": "120"})
 }
