@@ -200,7 +200,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 	fakes.boot, fakes.exitDelay = time.Second, 3*time.Second
 	bubbleWithFakes(t, fakes, func(f *fixture) {
 		e := newColoredEndpoint(1, 3)
-		e.Min = 2
+		e.Min, e.Volumes = 2, []string{"v"}
 		f.pools.Set(e)
 		time.Sleep(time.Second)
 		f.expectCounts(worker.Counts{Idle: 2})
@@ -216,6 +216,11 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 		must.Equal(t, fakes.started(), 2, "the number of started workers")
 		time.Sleep(2 * time.Second)
 		f.expectCounts(worker.Counts{Idle: 2})
+		go f.pools.Remove("ep")
+		synctest.Wait()
+		must.Hold(t, f.pools.MountsVolume("v"), "a worker that is exiting doesn't mount its volume")
+		time.Sleep(4 * time.Second)
+		must.Hold(t, !f.pools.MountsVolume("v"), "a worker that has exited mounts a volume")
 	})
 }
 

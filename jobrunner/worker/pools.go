@@ -123,6 +123,7 @@ type Pools struct {
 
 	mu      sync.Mutex
 	pools   map[string]*pool // by queue: an endpoint's id, or its BatchQueue
+	removed []*pool          // removed pools whose workers haven't exited yet
 	drained bool             // no more workers may start
 
 	startedWorkers atomic.Int64 // so far
@@ -171,10 +172,14 @@ func (p *Pools) Remove(endpoint string) {
 			delete(p.pools, queue)
 		}
 	}
+	p.removed = append(p.removed, removed...)
 	p.mu.Unlock()
 	for _, pool := range removed {
 		pool.close()
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.removed = slices.DeleteFunc(p.removed, func(pool *pool) bool { return slices.Contains(removed, pool) })
 }
 
 // Leadership returns the leadership under which this process runs an endpoint's workers, if it does.
@@ -217,9 +222,12 @@ func (p *Pools) all() []*pool {
 	return slices.Collect(maps.Values(p.pools))
 }
 
-// anyWorker returns a live worker of any endpoint for which test is true, or nil.
+// anyWorker returns a live worker of any endpoint, even a removed one, for which test is true, or nil.
 func (p *Pools) anyWorker(test func(w *worker) bool) *worker {
-	for _, pool := range p.all() {
+	p.mu.Lock()
+	pools := slices.AppendSeq(slices.Clone(p.removed), maps.Values(p.pools))
+	p.mu.Unlock()
+	for _, pool := range pools {
 		if w := pool.find(test); w != nil {
 			return w
 		}
