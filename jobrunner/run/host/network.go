@@ -78,10 +78,10 @@ func (e *containerEngine) makeClusterNetwork(ctx context.Context, n run.Network,
 	return "", fmt.Errorf("making the network %s: %w", n.Name, err)
 }
 
-// isBlockInUse reports whether an engine's error means that another network has the addresses.
+// isBlockInUse reports whether an engine's error means that another network has the addresses, not the name.
 func isBlockInUse(err error) bool {
 	text := err.Error()
-	return strings.Contains(text, "overlap") || strings.Contains(text, "already used") || strings.Contains(text, "already in use") || strings.Contains(text, "conflicts")
+	return !strings.Contains(text, "already exists") && (strings.Contains(text, "overlap") || strings.Contains(text, "already used") || strings.Contains(text, "already in use") || strings.Contains(text, "conflicts"))
 }
 
 func (e *containerEngine) networkBlock(ctx context.Context, name string) (string, error) {

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -229,5 +230,8 @@ func TestNetworkOfAPod(t *testing.T) {
 		if err != nil || !strings.Contains(line, c.want) || strings.Contains(line, c.lacks) || !strings.Contains(line, "--label gpucloud.pod=id --label gpucloud.pod.run=7 ") || strings.Contains(line, "gpucloud.worker") {
 			t.Errorf("%+v:\n%s %v", c, line, err)
 		}
+	}
+	for text, inUse := range map[string]bool{"subnet 10.65.7.0/24 is already used": true, "network name n already used: network already exists": false} {
+		must.Equal(t, isBlockInUse(errors.New(text)), inUse, text)
 	}
 }
