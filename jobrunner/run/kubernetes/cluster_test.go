@@ -28,6 +28,7 @@ import (
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	fakeapps "k8s.io/client-go/kubernetes/typed/apps/v1/fake"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	fakecore "k8s.io/client-go/kubernetes/typed/core/v1/fake"
 	ktesting "k8s.io/client-go/testing"
 
@@ -231,6 +232,28 @@ func TestStartIsCancelled(t *testing.T) {
 	stop()
 	err := <-result
 	must.Hold(t, errors.Is(err, context.Canceled) && s.objectCount() == 0, "the error is", err, "and", s.objectCount(), "objects are left")
+	ctx, stop = context.WithCancel(t.Context())
+	s.client.core = cancelling{CoreV1Interface: s.client.core, t: t, cancel: stop}
+	must.ErrorIs(t, must.Err(s.Start(ctx, w)), context.Canceled)
+}
+
+// cancelling cancels the start while the API server gets the Pod's creation.
+type cancelling struct {
+	coreclient.CoreV1Interface
+	coreclient.PodInterface
+	t      *testing.T
+	cancel context.CancelFunc
+}
+
+func (c cancelling) Pods(namespace string) coreclient.PodInterface {
+	c.PodInterface = c.CoreV1Interface.Pods(namespace)
+	return c
+}
+
+func (c cancelling) Create(ctx context.Context, pod *core.Pod, o meta.CreateOptions) (*core.Pod, error) {
+	c.cancel()
+	must.Succeed(c.t, ctx.Err(), "a cancelled creation may succeed after the Pod's removal")
+	return c.PodInterface.Create(ctx, pod, o)
 }
 
 // The text of an exit says why the cluster ended the worker.

@@ -160,14 +160,14 @@ func (c *Cluster) affinity(typeID string) *core.Affinity {
 // unless the cluster is overcommitted. GPUs are always reserved: Kubernetes copies their limit.
 func (c *Cluster) resources(s run.Spec) core.ResourceRequirements {
 	limits := core.ResourceList{}
-	limit := func(name core.ResourceName, value, unit int64) {
+	limit := func(name core.ResourceName, value int64, unit resource.Scale) {
 		if value > 0 {
-			limits[name] = *resource.NewQuantity(value*unit, resource.DecimalSI)
+			limits[name] = *resource.NewScaledQuantity(value, unit)
 		}
 	}
-	limit(core.ResourceCPU, s.VCPUs, 1)
-	limit(core.ResourceMemory, s.Memory, gigabyte)
-	limit(core.ResourceEphemeralStorage, s.Disk, gigabyte)
+	limit(core.ResourceCPU, s.VCPUs, 0)
+	limit(core.ResourceMemory, s.Memory, resource.Giga)
+	limit(core.ResourceEphemeralStorage, s.Disk, resource.Giga)
 	requests := core.ResourceList{}
 	for name, quantity := range limits {
 		if c.Reserve.Value == run.ReserveNone {
@@ -175,6 +175,6 @@ func (c *Cluster) resources(s run.Spec) core.ResourceRequirements {
 		}
 		requests[name] = quantity
 	}
-	limit(gpuResource, int64(len(s.Devices)), 1)
+	limit(gpuResource, int64(len(s.Devices)), 0)
 	return core.ResourceRequirements{Limits: limits, Requests: requests}
 }

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -154,10 +155,13 @@ func TestDeletedClaim(t *testing.T) {
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "is still being deleted") && s.objectCount() == 0, "the error is", err, "and", s.objectCount(), "objects are left")
 }
 
-// The CPU flavor and the disk are limits, and reserved unless the cluster is overcommitted.
+// The CPU flavor and the disk are limits, and reserved unless the cluster is overcommitted. Sizes have no maximum.
 func TestResources(t *testing.T) {
 	s := simulate(t)
 	w := workerSpec()
+	w.Disk = math.MaxInt64 / 4
+	limit := s.resources(w).Limits[core.ResourceEphemeralStorage]
+	must.Hold(t, limit.AsApproximateFloat64() > 1e27 && limit.Cmp(storage(w.Disk)) == 0, "a huge disk has the limit", limit.String())
 	w.VCPUs, w.Memory, w.Disk = 2, 4, 50
 	for reserve, reserved := range map[string][]string{"": {"2", "4G", "50G"}, run.ReserveNone: {"0", "0", "0"}} {
 		s.Reserve.Value = reserve

@@ -88,8 +88,11 @@ func (p *process) follow(since time.Time) {
 	go p.supervise()
 }
 
-// create creates the objects. Secrets come first: the Pod needs them.
+// create creates the objects. Secrets come first: the Pod needs them. It waits for the responses even if
+// ctx ends: an object that appears after its removal would stay.
 func (p *process) create(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.cluster.removeTimeout)
+	defer cancel()
 	api := p.cluster.client.core
 	for _, secret := range p.objects.secrets {
 		if _, err := api.Secrets(p.cluster.namespace).Create(ctx, secret, meta.CreateOptions{}); err != nil {

@@ -17,13 +17,11 @@ import (
 // volumeLabel is a claim's label with the volume's name.
 const volumeLabel = "gpucloud/volume"
 
-const gigabyte = 1000 * 1000 * 1000
-
 func claimName(volume string) string { return "gpucloud-" + volume }
 
 // storage returns the size of a claim, which can't be 0.
 func storage(size int64) resource.Quantity {
-	return *resource.NewQuantity(max(1, size)*gigabyte, resource.DecimalSI)
+	return *resource.NewScaledQuantity(max(1, size), resource.Giga)
 }
 
 // ensureClaim creates the PersistentVolumeClaim of a volume, or resizes an existing claim that is too small.
