@@ -270,6 +270,10 @@ func TestEndedByTheCluster(t *testing.T) {
 			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = core.PodFailed, "Evicted", "The node was low on memory."
 			must.Do(s.client.core.Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
 		}, "the cluster ended it: Evicted: The node was low on memory."},
+		"lost node": {func(s *simulatedCluster, pod *core.Pod) {
+			pod.Status.Conditions = []core.PodCondition{{Type: core.DisruptionTarget, Status: core.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting"}}
+			s.setState(pod, running)
+		}, "the cluster ended it: DeletionByTaintManager: Taint manager: deleting"},
 		"deleted": {func(s *simulatedCluster, pod *core.Pod) {
 			must.Succeed(s.t, s.client.core.Pods("gpucloud").Delete(s.t.Context(), pod.Name, meta.DeleteOptions{}))
 		}, "its Pod was deleted, and not by the jobrunner"},

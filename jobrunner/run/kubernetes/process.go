@@ -308,6 +308,9 @@ var startFailures = []string{
 	"StartError", "ContainerCannotRun",
 }
 
+// taintEviction is the reason with which the cluster deletes the Pods of a node that it has lost. The node doesn't report their end.
+const taintEviction = "DeletionByTaintManager"
+
 func statusOf(pod *core.Pod) (status podStatus) {
 	if pod == nil {
 		return status
@@ -330,12 +333,17 @@ func statusOf(pod *core.Pod) (status podStatus) {
 			status.failure = fmt.Sprintf("its container can't be started: %s: %s", s.Waiting.Reason, s.Waiting.Message)
 		}
 	}
-	switch pod.Status.Phase {
-	case core.PodFailed, core.PodSucceeded: // evicted or preempted, or its node is gone
-		return podStatus{started: true, ended: true, exit: run.Exit{Text: fmt.Sprintf("the cluster ended it: %s: %s", pod.Status.Reason, pod.Status.Message)}}
+	endedBecause := func(reason, message string) podStatus {
+		return podStatus{started: true, ended: true, exit: run.Exit{Text: fmt.Sprintf("the cluster ended it: %s: %s", reason, message)}}
+	}
+	if pod.Status.Phase == core.PodFailed || pod.Status.Phase == core.PodSucceeded { // evicted or preempted, or its node is gone
+		return endedBecause(pod.Status.Reason, pod.Status.Message)
 	}
 	for _, c := range pod.Status.Conditions {
-		if c.Type == core.PodScheduled && c.Status == core.ConditionFalse {
+		switch {
+		case c.Type == core.DisruptionTarget && c.Status == core.ConditionTrue && c.Reason == taintEviction:
+			return endedBecause(c.Reason, c.Message)
+		case c.Type == core.PodScheduled && c.Status == core.ConditionFalse:
 			status.waitReason = c.Message
 		}
 	}
