@@ -290,9 +290,12 @@ func (d *dev) followChanges(ctx context.Context, e *devEndpoint, h host.Handler,
 		defer func() { <-loop.done }()
 	}
 	for scanTime := time.Duration(0); httpclient.Sleep(ctx, watchPause(scanTime)) == nil; {
-		start := time.Now()
+		start, problem := time.Now(), watcher.problem
 		names := watcher.changed()
 		scanTime = time.Since(start)
+		if watcher.problem != nil && problem == nil {
+			out.show("WARN", "", watcher.problem.Error())
+		}
 		if len(names) == 0 {
 			continue
 		}

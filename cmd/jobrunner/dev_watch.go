@@ -16,6 +16,7 @@ type fileWatcher struct {
 	file     string            // the handler
 	patterns []string          // files, folders and patterns of the user
 	stamps   map[string]string // state of each file, see recordStamp
+	problem  error             // of the last scan
 }
 
 // maxWatchedFiles limits the watched files below one folder, because each is checked several times a second.
@@ -29,8 +30,8 @@ var ignoredFolders = []string{"__pycache__", "node_modules", "site-packages", "t
 // only the handler and the user's files. A pattern without files is an error, too, but is watched.
 func newFileWatcher(file string, patterns []string) (*fileWatcher, error) {
 	w := &fileWatcher{file: file, patterns: patterns}
-	var err error
-	w.stamps, err = w.scan()
+	w.stamps, w.problem = w.scan()
+	err := w.problem
 	for _, pattern := range patterns {
 		if len(matches(pattern)) == 0 {
 			err = errors.Join(err, fmt.Errorf("--watch %s: no file or folder has this name yet", pattern))
@@ -41,7 +42,8 @@ func newFileWatcher(file string, patterns []string) (*fileWatcher, error) {
 
 // changed lists the files that have changed since the last call.
 func (w *fileWatcher) changed() (names []string) {
-	current, _ := w.scan() // newFileWatcher reported the error
+	var current map[string]string
+	current, w.problem = w.scan()
 	for file, stamp := range current {
 		if w.stamps[file] != stamp {
 			names = append(names, w.name(file))

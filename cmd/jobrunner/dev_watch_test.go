@@ -68,9 +68,12 @@ func TestWatch(t *testing.T) {
 	must.Succeed(t, err)
 	writeFile(t, inDir("output.json"), "333")
 	must.Equal(t, len(w.changed()), 0, "changes of a handler without a suffix after it wrote a file")
+	running := must.Do(newFileWatcher(inDir("handler.py"), nil))(t)
 	for n := range maxWatchedFiles + 1 {
 		writeFile(t, inDir(fmt.Sprintf("many/%d.py", n)), "")
 	}
+	running.changed()
+	must.ErrorContains(t, running.problem, "only the file itself and the files of --watch are watched")
 	w, err = newFileWatcher(inDir("handler.py"), []string{inDir("many"), inDir("config/model.yaml")})
 	must.ErrorContains(t, err, "only the file itself and the files of --watch are watched", "the rest of this folder")
 	writeFile(t, inDir("helper.py"), "4444")
