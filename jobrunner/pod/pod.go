@@ -27,6 +27,7 @@ package pod
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -112,7 +113,8 @@ func (p *Pods) find(id string) *runner {
 
 // Sync reads a pod's record, and has its runner reconcile it. It doesn't wait for the runner. Pods of other nodes have none.
 func (p *Pods) Sync(ctx context.Context, id string) {
-	if record, err := p.Store.Pod(ctx, id); p.find(id) == nil && (err != nil || !p.isOurs(record)) {
+	record, err := p.Store.Pod(ctx, id)
+	if failed := err != nil && (!p.SingleNode || errors.Is(err, store.ErrNotFound)); p.find(id) == nil && (failed || !p.isOurs(record)) {
 		return // SyncAll reads it again
 	}
 	p.mu.Lock()

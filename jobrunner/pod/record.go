@@ -36,7 +36,14 @@ func (r *runner) sync(ctx context.Context) {
 	case errors.Is(err, store.ErrNotFound):
 		r.setDesired(nil, nil)
 	default:
-		r.pods.Logger.Error("reading a pod failed: this change is applied at the pod's next change", "pod", r.id, "error", err)
+		r.pods.Logger.Error("reading a pod failed: trying again", "pod", r.id, "error", err)
+		if ctx = r.pods.ctx; ctx.Err() == nil {
+			r.pods.goroutines.Go(func() {
+				if clock.RealSleep(ctx, storeRetryPause) == nil {
+					r.sync(ctx)
+				}
+			})
+		}
 	}
 }
 

@@ -327,6 +327,16 @@ func TestFailedWipe(t *testing.T) {
 		record = must.Do(store.Create(t.Context(), objects, record))(t)
 		pods.Sync(t.Context(), record.ID)
 		must.Hold(t, pods.find(record.ID) == nil, "another node's pod has a folder and an empty log here")
+		// A single node, which calls no SyncAll, tries a failed read again.
+		pods.SingleNode = true
+		rename := func(from, to string) {
+			must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error { return must.Err(tx.Exec("ALTER TABLE " + from + " RENAME TO " + to)) }))
+		}
+		rename("objects", "away")
+		pods.Sync(t.Context(), record.ID)
+		rename("away", "objects")
+		time.Sleep(2 * time.Second)
+		must.Hold(t, pods.find(record.ID) != nil && pods.find(record.ID).hasRead(&record), "the pod isn't read again")
 	})
 }
 
