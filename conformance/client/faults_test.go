@@ -28,6 +28,7 @@ var faults = []struct{ fault, scenario, clause string }{
 	{"rejects its webhook", "works", "CLI-03"},
 	{"requests a shrink", "shrink", "CLI-04"},
 	{"replaces a volume with a smaller one", "shrink", "CLI-04"},
+	{"creates a smaller volume and deletes the old one", "shrink", "CLI-04"},
 	{"doesn't mention the taken name", "name-taken", "CLI-05"},
 	{"doesn't warn of the retirement", "retired", "CLI-06"},
 	{"repeats creations", "create-error", "CLI-07"},

@@ -129,7 +129,7 @@ func TestKeyInPathIsNotShown(t *testing.T) {
 func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 	t.Parallel()
 	refused := func(method, path, body string) *exchange {
-		x := newExchange(method, path, 400, "")
+		x := newExchange(method, path, 400, map[bool]string{true: "the name is taken by another template", false: "the image is missing"}[strings.Contains(body, "name")])
 		x.Request.Body, x.Sent = []byte(body), suite.RetirementOfV1.Add(time.Hour)
 		return x
 	}
@@ -145,6 +145,7 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 		{judgeNameConflictMessage, refused("POST", "/v2/templates", `{"name":"mine"}`), "the name: mine" + filler + "no existing configuration", report.Inconclusive},
 		{judgeNameConflictMessage, refused("POST", "/v2/templates", `{"name":"Mine"}`), "there is already a Mine", report.Pass},
 		{judgeNameConflictMessage, refused("POST", "/v2/templates", `{"name":"mine"}`), "exist" + filler + "Its name is taken", report.Pass},
+		{judgeNameConflictMessage, refused("POST", "/v2/templates", `{}`), "the image is missing", report.Skip},
 		{judgeRetirementWarning, refused("GET", "/v1/templates", ""), "fine", report.Fail},
 		{judgeRetirementWarning, refused("GET", "/v1/templates", ""), "DeprecationWarning: utcnow() is deprecated", report.Inconclusive},
 		{judgeRetirementWarning, refused("GET", "/v1/templates", ""), "Warning: API v1 is deprecated", report.Pass},

@@ -123,6 +123,10 @@ func (s sample) shrink() int {
 		volume.body["size"] = 10
 		s.do(http.MethodPost, path, volume.body)
 		return 0
+	case s.has("creates a smaller volume and deletes the old one"):
+		s.do(http.MethodPost, path, map[string]any{"name": volume.body["name"], "dataCenter": volume.body["dataCenter"], "size": 10})
+		s.do(http.MethodDelete, path+"/"+fmt.Sprint(volume.body["id"]), nil)
+		return 0
 	case s.has("fails for another reason"):
 		return 1
 	}
