@@ -10,14 +10,11 @@ import (
 // policyCases judge the section "Job submission body", policy: executionTimeout and lowPriority.
 var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, []suite.Case{
 	{ID: "SUB-09", Source: "Limits, policy.executionTimeout", Statement: "Without a policy, executionTimeout is 600,000 ms.",
-		Allow: suite.Queue | suite.Spend, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 1200, Run: func(c *suite.C) {
-			withinLimit, beyondLimit := c.Run(suite.Sleep(595*time.Second)), c.Run(suite.Sleep(2*time.Hour))
-			withinLimit.AwaitRunning()
-			beyondLimit.AwaitRunning()
-			c.Until(beyondLimit.StartedAfter.Add(600*time.Second - c.EarlyMargin(2*time.Second)))
-			beyondLimit.Status().IfBefore(beyondLimit.StartedAfter.Add(600*time.Second)).Is(200).Equal("status", suite.InProgress)
-			withinLimit.Await(suite.Completed)
-			c.JudgeBy(beyondLimit.StartedBefore.Add(600*time.Second), func() { beyondLimit.Status().Is(200).Equal("status", suite.TimedOut) })
+		Allow: suite.Queue | suite.Spend, Jobs: 1, WaitTime: 11 * time.Minute, Seconds: 600, Run: func(c *suite.C) {
+			j := c.Run(suite.Sleep(2 * time.Hour)).Reach(suite.InProgress)
+			c.Until(j.StartedAfter.Add(600*time.Second - c.EarlyMargin(2*time.Second)))
+			j.Status().IfBefore(j.StartedAfter.Add(600*time.Second)).Is(200).Equal("status", suite.InProgress)
+			c.JudgeBy(j.StartedBefore.Add(600*time.Second), func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 		}},
 	{ID: "SUB-09-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue | suite.Spend, Requests: 60, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 600, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker

@@ -201,6 +201,8 @@ var endpointCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		c.Given("P-01", func() { id = newEndpointV1(c) })
 		c.Given("ERR-02", func() { c.Job("GET", suite.SimilarID(id), "/health", nil).Is(404) })
 		c.Job("GET", id, "/health", nil).Is(200).Object("jobs")
+		c.Job("POST", id, "/purge-queue", nil).Is(200).Equal("removed", 0)
+		c.Job("GET", id, "/status/"+c.Nonce(), nil).Refused()
 	}},
 	{ID: "P-03", Level: suite.Unspec, Source: "Serverless endpoint", Statement: "Whether gpuTypeIds are in the order of priority.", Run: func(c *suite.C) {
 		t := c.NewTemplate("v1", suite.M{"isServerless": true})

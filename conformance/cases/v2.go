@@ -78,7 +78,8 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 				"name": c.Name(), "templateId": template, "type": "QUEUE", "workers": suite.M{"min": 0, "max": 0}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 1},
 			}))
 		}
-		createFrom(t.Str("id")).Success().EqualIfShown("image", c.Image()).Str("id")
+		created := createFrom(t.Str("id")).Success().EqualIfShown("image", c.Image()).Str("id")
+		readBack(c, "/serverless/"+suite.PathSegment(created)).EqualIfShown("image", c.Image())
 		createFrom(suite.SimilarID(t.Str("id"))).Refused() // shows that templateId isn't ignored
 	}},
 	{ID: "VER-25", Source: "Versioning, 7", Statement: "An endpoint can be created from name, image and gpu.", Allow: suite.Create, Run: func(c *suite.C) {

@@ -298,12 +298,14 @@ func (c *copier) symlink(path string) error {
 	if err != nil {
 		return err
 	}
-	if !filepath.IsAbs(target) {
-		if relative := filepath.Join(filepath.Dir(path), target); !filepath.IsLocal(relative) {
-			target = filepath.Join(c.from, relative)
+	if filepath.IsAbs(target) {
+		if relative, err := filepath.Rel(c.from, target); err == nil && filepath.IsLocal(relative) {
+			target = filepath.Join(c.to, relative)
 		}
+	} else if relative := filepath.Join(filepath.Dir(path), target); !filepath.IsLocal(relative) {
+		target = filepath.Join(c.from, relative)
 	}
-	return os.Symlink(target, filepath.Join(c.to, path))
+	return errors.Join(os.Symlink(target, filepath.Join(c.to, path)), c.checkBackend(path))
 }
 
 func (c *copier) link(path string) error {

@@ -59,6 +59,7 @@ func TestWorkspaceHasACopy(t *testing.T) {
 		"repo/here/.terraform/providers/p":       "provider", "repo/here/infra/.terraform/providers/p": big, "repo/here/.terraform/modules.bin": big,
 	})
 	here := filepath.Join(dir, "repo", "here")
+	must.Succeed(t, os.Symlink(filepath.Join(here, "main.tf"), filepath.Join(here, "absolute")))
 	managed := []string{".hg", ".svn", "node_modules", ".venv", "venv"}
 	for _, name := range managed {
 		must.Succeed(t, os.Mkdir(filepath.Join(here, "sub", name), 0o755))
@@ -69,7 +70,7 @@ func TestWorkspaceHasACopy(t *testing.T) {
 		must.Hold(t, target == filepath.Join(here, "sub", name), name, "leads to", target, err)
 	}
 	for path, isCopy := range map[string]bool{
-		"main.tf": true, "sub/run.sh": true, "big.bin": false, "node_modules/a/b.js": false, "inner": true, "outer": false, "../README": false, "../beside/module.tf": false,
+		"main.tf": true, "sub/run.sh": true, "big.bin": false, "node_modules/a/b.js": false, "inner": true, "absolute": true, "outer": false, "../README": false, "../beside/module.tf": false,
 		"state.tfstate.tf": true, ".terraform/terraform.tfstate": true, ".terraform/providers/p": true, "infra/.terraform/providers/p": false,
 	} {
 		want := must.ReadFile(t, filepath.Join(here, path))
@@ -151,6 +152,9 @@ func TestBackendIsRefused(t *testing.T) {
 			must.Hold(t, (want == "") == (err == nil) && (err == nil || strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "--shared-dir")), folder, record, "returns", err, "not", want)
 		}
 	}
+	data := makeFiles(t, map[string]string{"terraform.tfstate": `{"backend":{"type":"s3"}}`})
+	must.ErrorContains(t, copyError(t, makeFiles(t, map[string]string{".terraform": "-> " + data})), `"s3"`)
+	must.ErrorContains(t, copyError(t, makeFiles(t, map[string]string{".terraform/terraform.tfstate": "-> " + data + "/terraform.tfstate"})), `"s3"`)
 	for _, folder := range []string{"", "linked/"} {
 		files := map[string]string{folder + ".terraform/terraform.tfstate": `{"backend":{"type":"s3"}}`}
 		for i := range maxCopiedFiles { // so many that .terraform or its parent is linked
