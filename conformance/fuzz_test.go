@@ -11,8 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// An accepted list of known deviations has an entry with a clause, a day and a reason for
-// each line that isn't a comment. A refused list has an error that names a line.
+// Each line of an accepted list is a comment or an entry with a clause, a day and a reason. A refusal names a line.
 func FuzzKnown(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text string) {
 		known, err := conformance.ParseKnown(text)

@@ -15,8 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// recordedAt is when testdata/folder was recorded, in ms. The folder has the state of a version
-// without pods, clusters, SSH keys and billing, and its file of keys.
+// recordedAt is when testdata/folder was recorded, in ms, by a version without pods, clusters, SSH keys and billing.
 const recordedAt = 1795375012000
 
 // olderFolder returns a copy of testdata/folder, as if its jobrunner had just stopped.

@@ -142,8 +142,7 @@ func (d *checkedDeployment) createEndpointOf(image string, workers int64) string
 	return e.ID
 }
 
-// sdkWorkers simulates worker processes that use the worker protocol as the public SDK does:
-// if the response to a result is 5xx, they post it again after 2 s and 3 s.
+// sdkWorkers simulates processes with the public SDK: if the response to a result is 5xx, they post again after 2 and 3 s.
 type sdkWorkers struct {
 	// Handlers wait for release, unless it is nil, and then send to ends.
 	release <-chan struct{}

@@ -179,9 +179,8 @@ func failures(secret string) map[string]func(r *http.Request, body []byte) (int,
 	}
 }
 
-// No diagnostic and no line of a TRACE log has a secret. The test plants a secret in each attribute
-// of every kind that may contain one, and causes errors by invalid other attributes, invalid
-// secrets, the other API version, and failing requests in every step of an object's life.
+// No diagnostic and no TRACE log has a secret. The test plants one in each attribute that may have it, and causes
+// errors by invalid values, the other API version, and failing requests in every step.
 func TestNoDiagnosticHasASecret(t *testing.T) {
 	acctest.LeaveToCI(t, "TestForeignTextIsRedacted and the tests of redact test its parts")
 	clearVariables(t)

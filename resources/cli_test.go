@@ -20,9 +20,8 @@ import (
 
 // Most tests in this file run the provider as a process of each CLI; the others drive it over the protocol.
 
-// eachCLIAndVersion runs a test with the default CLI on each API version, and with every other
-// CLI on one of the versions, in turn: how a CLI behaves doesn't depend on the API version. With
-// -short, only the default CLI runs, on the first version.
+// eachCLIAndVersion runs a test with the default CLI on each API version and with other CLIs on one, because they
+// don't depend on it. With -short, only the default CLI runs, on the first version.
 func eachCLIAndVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version)) {
 	t.Helper()
 	number := -1

@@ -90,8 +90,8 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	must.Hold(t, planned.Action == "update" && reflect.DeepEqual(planned.Get("from_template"), read.Get("from_template")),
 		"a change of workers planned to", planned.Action, "and applies the template", planned.Get("from_template"))
 
-	// The template is deleted, and the endpoint keeps its settings. The plan only warns, because
-	// a destroy must stay possible. The apply of a change fails.
+	// Without the template, the endpoint keeps its settings. A plan only warns, so that a destroy works; the apply of
+	// a change fails.
 	must.Succeed(t, c.Templates.Delete(t.Context(), id))
 	read, _ = p.Reconfigure().Read(state)
 	planned = expectPlan(t, p, state.Type, read, config, "update", "template_id: The template is gone")
@@ -138,9 +138,8 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 	})
 }
 
-// If another provider configuration (another process) changes a template, the plan of its
-// endpoint doesn't include the change. The apply follows the plan or sends nothing. The next run
-// shows and applies the change.
+// If another provider configuration changes a template, the plan of its endpoint lacks the change, and the apply
+// follows the plan or sends nothing. The next run applies the change.
 func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p, alias := drive(t, d, v), drive(t, d, v)

@@ -96,9 +96,8 @@ func TestAmbiguousLostCreate(t *testing.T) {
 	})
 }
 
-// A provider that is killed between a POST and its response leaves an object that is in no state.
-// The next plan names it and the import command. If names are unique, the apply fails instead of
-// adopting the object, which may belong to another configuration. The import adopts it.
+// A provider killed between a POST and its response leaves an object in no state. The next plan names its import
+// command. With unique names the apply fails and doesn't adopt the object; an import does.
 func TestObjectOfAKilledRun(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		killed, p := drive(t, d, v), drive(t, d, v)
@@ -190,16 +189,14 @@ var writesOfKinds = map[string]struct{ create, change map[string]any }{
 	"gpucloud_cluster": {clusterConfig(map[string]any{"env": map[string]any{"A": plantedSecret}}), map[string]any{"name": "renamed"}},
 }
 
-// unreported are members whose value in the response to a create may differ from the sent one without
-// a warning, because the response doesn't always show the stored value.
+// unreported are members whose value in responses to creates may differ without a warning.
 var unreported = []string{
 	"gpuTypeIds", "cloud", "cloudType", // what the scheduler chose
 	"globalNetworking", "computeType", "gpuCount", "volumeInGb", "flashboot", "templateId", "registry", "containerRegistryAuthId", "dockerEntrypoint",
 }
 
-// If the response to a create has another value than the sent one, a warning says so, and the object
-// isn't tainted. If an update is answered with the old object, an error says so. Both name the
-// deployment as the cause. This holds for every member except unreported ones. No message shows a secret.
+// If a create's response has another value than sent, a warning says so; if an update's has the old object, an
+// error does. Both name the deployment and show no secret. unreported members are excepted.
 func TestResponseOtherThanSent(t *testing.T) {
 	acctest.LeaveToCI(t, "TestEndpointTemplateDrift reads other values")
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {

@@ -19,10 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
-// minimalCreates has, by type, a configuration without optional attributes and the members that its
-// create sends on each version: configured attributes and attributes with a default in the schema.
-// Members in brackets have neither: the empty container settings of a pod without a template, and
-// ports and volumeInGb of API v1, for which the server would set its own values.
+// minimalCreates has configurations without optional attributes and the members that creates send on each version.
+// Those in brackets are neither configured nor defaults of the schema.
 var minimalCreates = map[string]struct {
 	config map[string]any
 	v2, v1 string

@@ -243,9 +243,8 @@ func makeReferenced(t *testing.T, d *acctest.Deployment) map[string]string {
 	return objectIDs
 }
 
-// A difference from another provider's state doesn't replace a pod or a cluster: settings that
-// the API doesn't return are recorded once. A difference from a response of the API, or from a
-// setting that this provider has recorded, replaces the object as usual.
+// A difference from another provider's state replaces no pod or cluster: unreadable settings are recorded once. A
+// difference from a response or a recorded setting replaces as usual.
 func TestMovedIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
@@ -320,8 +319,7 @@ func TestMovedNeedsRead(t *testing.T) {
 	apply(t, p, created.Type, read, config, "no-op")
 }
 
-// A move takes over attributes that a response may lack. API v1 may omit FlashBoot and the compute
-// of a CPU endpoint, and a missing compute would replace the endpoint.
+// A move takes over what a response may lack. API v1 may omit FlashBoot and a CPU endpoint's compute.
 func TestMovedBeforeRead(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V2)

@@ -31,9 +31,8 @@ func TestRegistryAuth(t *testing.T) {
 	})
 }
 
-// An import returns no credentials. If the configuration has password_wo, the next apply only records
-// its version. If it has password, the apply sends it, which creates the auth again. The plan warns of
-// either.
+// An import returns no credentials. The next apply records only the version of password_wo, but sends password,
+// which creates the auth again. The plan warns of either.
 func TestRegistryAuthImport(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		for name, c := range map[string]struct {

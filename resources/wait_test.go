@@ -42,9 +42,8 @@ func TestPodWaitsUntilItRuns(t *testing.T) {
 	})
 }
 
-// If a wait fails, the error has the reason and the last lines of the pod's log, with advice and
-// without the values of its environment. A cluster's error has the number of running pods, and
-// one failed pod. The object is in the state.
+// A failed wait's error has the reason, advice and the pod's last lines, without its variables. A cluster's has
+// the number of running pods, and one failed pod. The object is in the state.
 func TestFailedWaits(t *testing.T) {
 	t.Parallel()
 	_, pods := deploy(t)

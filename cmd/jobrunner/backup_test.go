@@ -21,8 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// backUpUnderLoad calls copyState while clients send jobs, and then kills p. It returns the outputs
-// of the jobs that were acknowledged before the copy, by id.
+// backUpUnderLoad calls copyState under load and kills p. It returns the outputs of jobs acknowledged before the copy.
 func backUpUnderLoad(t *testing.T, p *process, copyState func()) (endpoint string, before map[string]string) {
 	t.Helper()
 	c := p.client("k")

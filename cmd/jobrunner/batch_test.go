@@ -81,8 +81,7 @@ func TestBatchAcrossNodes(t *testing.T) {
 	c := startNodes(t, 2)
 	endpoint := createQueueEndpoint(t, c.processes[0].client("k"), "batched", "builtin/conformance", 2)
 	const n = 120
-	// finalizeBatch creates and finalizes a batch at the node that doesn't lead, and waits until a number of its requests,
-	// which take ms each, have completed.
+	// finalizeBatch finalizes a batch at the node that doesn't lead, and waits until some of its requests have completed.
 	finalizeBatch := func(completed, ms int) (leader, follower int, b api.Batch, want map[string]string) {
 		t.Helper()
 		status, text := c.send(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`)

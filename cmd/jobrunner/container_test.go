@@ -72,8 +72,7 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 	}
 }
 
-// podProgram is the program of a pod's container: it records its starts on its disk and volume,
-// prints numbers, and is an HTTP server if it has the argument serve.
+// podProgram records its starts on disk and volume, prints numbers, and with the argument serve is an HTTP server.
 const podProgram = `import os, sys, time, threading, http.server
 def lines(path):
     try: return len(open(path).readlines())
@@ -312,9 +311,8 @@ func TestRealClusters(t *testing.T) {
 	})
 }
 
-// The containers of a cluster have addresses in the cluster's own network. Containers and
-// network survive a kill -9 of the jobrunner, and the next jobrunner adopts them. A deletion
-// removes them, even if it was interrupted.
+// The containers of a cluster have addresses in its own network. The next jobrunner adopts both after a kill -9,
+// and a deletion removes them, even if it was interrupted.
 func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 	if e.Name == "podman" {
 		t.Skip("each command of the tests' podman has separate mounts and doesn't see networks of other commands")

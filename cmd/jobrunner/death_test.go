@@ -168,8 +168,7 @@ func startWithHandler(t *testing.T, text string) *testDeployment {
 	return h
 }
 
-// awaitHealthReason waits until the reason why an endpoint's workers can't start contains a text. The
-// end of a worker's log joins the reason shortly after the worker exits.
+// awaitHealthReason waits until the reason why workers can't start has a text, such as the end of a worker's log.
 func (h *testDeployment) awaitHealthReason(text string) (reason string) {
 	h.t.Helper()
 	h.waitUntil("a reason with "+text, func() bool {

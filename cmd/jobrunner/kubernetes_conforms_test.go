@@ -25,13 +25,11 @@ import (
 
 const conformsImage = "localhost/team/conforms:1"
 
-// conformsSample are the clauses that are judged unless KUBERNETES_CONFORMANCE names others
-// (make kubernetes-conformance). They involve workers.
+// conformsSample are clauses about workers, which are judged unless KUBERNETES_CONFORMANCE names others.
 const conformsSample = "JOB-14,JOB-17,JOB-22,JOB-29,OPS-08,WEB-01"
 
-// A deployment whose workers are Pods conforms like one with built-in workers, except for clauses
-// that take too long in real time. The suite's endpoints have an image that implements
-// builtin/conformance over the worker protocol.
+// A deployment whose workers are Pods conforms, except for clauses that take too long in real time. The image
+// implements builtin/conformance over the worker protocol.
 func testKubernetesConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not in a short run")

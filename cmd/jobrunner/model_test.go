@@ -140,9 +140,8 @@ type objectModels struct {
 	n       int   // number of the current operation
 }
 
-// TestObjectsFollowTheModel performs random operations, with kill -9, on templates, network volumes,
-// registry auths, delegations, endpoints and SSH keys of a real jobrunner, and compares the objects
-// with a model after each.
+// TestObjectsFollowTheModel performs random operations and kills on the objects of a real jobrunner, except pods
+// and clusters, and compares them with a model.
 func TestObjectsFollowTheModel(t *testing.T) {
 	steps := 150
 	if testing.Short() {

@@ -45,9 +45,8 @@ type podModels struct {
 
 const machineGPUs = 6
 
-// TestPodsFollowTheModel performs random operations, with kill -9, on pods and clusters of a real
-// jobrunner, and after each compares states, actions, members, GPUs, processes and volumes with a
-// model. A cluster gets all its GPUs or none.
+// TestPodsFollowTheModel performs random operations and kills on pods and clusters of a real jobrunner, and
+// compares states, GPUs, processes and volumes with a model.
 func TestPodsFollowTheModel(t *testing.T) {
 	steps := 80
 	if testing.Short() {

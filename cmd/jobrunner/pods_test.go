@@ -47,8 +47,7 @@ type podFacts struct {
 	GlobalNetworking struct{ Enabled bool }
 }
 
-// podScript is a pod's program that records its starts in its volume and log, and logs SIGTERM. It
-// exits with the status that a test writes to the file exit in its volume.
+// podScript records its starts and SIGTERM, and exits with the status that a test writes to a file in its volume.
 const podScript = `echo "begins $COLOR $*"
 [ -n "$GPUCLOUD_VOLUME" ] && echo "$$ $COLOR $CUDA_VISIBLE_DEVICES" >> "$GPUCLOUD_VOLUME/starts"
 trap 'echo asked to end; exit 0' TERM

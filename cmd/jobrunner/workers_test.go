@@ -42,8 +42,7 @@ type testDeployment struct {
 	env       []string // additional variables of the jobrunner
 }
 
-// tracingHandler is a worker that records its process and its jobs. A job with {"wait": NAME} in its input ends
-// once the test creates the file NAME.go in the worker's folder.
+// tracingHandler records its process and jobs. A job with {"wait": NAME} ends once the test creates the file NAME.go.
 const tracingHandler = `import os, runpod, time
 here = os.path.dirname(os.path.abspath(__file__))
 def note(kind, text):

@@ -109,8 +109,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A client without faults passes every clause. So does a client that repeats a creation
-// after a list has shown that the object is missing, or after it has deleted the object.
+// A client without faults passes every clause, also if it repeats a creation of a missing or deleted object.
 func TestNoFault(t *testing.T) {
 	for _, fault := range []string{"none", "lists and repeats if the object is missing", "deletes the object and repeats"} {
 		t.Run(fault, func(t *testing.T) {

@@ -88,8 +88,7 @@ func newExchange(method, path string, status int, answer string) *exchange {
 	}}
 }
 
-// A command that is killed fails the clauses that require an exit, and passes no clause of
-// its scenario. Common clauses judge the requests that it sent before.
+// A killed command passes no clause of its scenario and fails those about exits. Common clauses judge its requests.
 func TestKilledCommand(t *testing.T) {
 	t.Parallel()
 	const path = "/v2/endpoint-1/status/job-1"

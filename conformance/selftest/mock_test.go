@@ -22,8 +22,7 @@ const mockPackage = "@stoplight/prism-cli@5.12.0"
 //go:embed testdata/mock.tsv
 var predictions string
 
-// An independent mock server of testdata/mock.yaml gets the verdicts of testdata/mock.tsv.
-// The document keeps some clauses and violates others.
+// An independent mock server, which keeps some clauses of testdata/mock.yaml, gets the verdicts of testdata/mock.tsv.
 func TestIndependentMock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("npm downloads the server: see make test-all")

@@ -34,9 +34,8 @@ func serveOperations(operations map[string]http.HandlerFunc, rest http.Handler) 
 	}
 }
 
-// A run against a server that serves few operations ends soon, even with everything allowed
-// and with reruns: no case waits for an effect that can't occur. Virtual time passes only
-// while all goroutines sleep, so the duration is the sum of the waits.
+// A run against a server that serves few operations ends soon: no case waits for an effect that can't occur. The
+// duration is the sum of the waits, in virtual time.
 func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 	acctest.LeaveToCI(t, "TestRunAgainstHangingServerEnds covers the slowest server")
 	queuedJob := fixedAnswer(200, "application/json", `{"id":"the-job-of-all","status":"IN_QUEUE"}`)

@@ -99,8 +99,7 @@ func passedMusts(r *report.Report) (musts []string) {
 	return musts
 }
 
-// preflightServer answers the preflight correctly and passes all other requests to rest.
-// With creates, it also pretends to create and delete objects, and has empty lists.
+// preflightServer answers the preflight and passes the rest on. With creates, it pretends to create and delete objects.
 func preflightServer(rest http.Handler, creates bool) http.Handler {
 	var created atomic.Int64
 	mux := http.NewServeMux()

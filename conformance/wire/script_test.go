@@ -102,8 +102,7 @@ func TestScriptRepeats(t *testing.T) {
 	}
 }
 
-// Requests that were open at the same time are sent concurrently, and the pauses between requests are kept.
-// A failed request is marked even if it is merged with a later equal one.
+// Concurrent requests stay concurrent, pauses are kept, and a failed request is marked even if a later one is equal.
 func TestScriptKeepsTime(t *testing.T) {
 	var secrets wire.Secrets
 	start := time.Now()

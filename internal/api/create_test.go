@@ -152,8 +152,7 @@ func volume(name string) api.NetworkVolume {
 	return api.NetworkVolume{Name: name, Size: 10, DataCenter: "EU-RO-1", Type: new("STANDARD")}
 }
 
-// After a lost answer, the created object is found, even if an older, equal volume exists, or if the
-// answer has the older one's id. A unique name makes another POST safe.
+// After a lost answer, the created object is found beside an older, equal one. A unique name makes another POST safe.
 func TestLostCreate(t *testing.T) {
 	losses := maps.Clone(losses)
 	losses["an older id"] = answer(201, `{"id":"id1"}`)
@@ -358,8 +357,7 @@ func TestLostAuthCreate(t *testing.T) {
 	}
 }
 
-// If Terraform is interrupted after a create was sent, the client still finds its result, within
-// seconds.
+// If Terraform is interrupted after a create was sent, the client finds its result within seconds.
 func TestInterruptedCreate(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault    fault

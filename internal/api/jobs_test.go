@@ -134,8 +134,7 @@ func TestSubmissionIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A request for a stream may take longer than other requests (10 s here), by its wait for chunks. The
-// answer is an array or, in the dialect of the public SDKs, an object.
+// A stream may take longer than other requests (10 s), by its wait for chunks. It is an array or, for SDKs, an object.
 func TestStreamTimeout(t *testing.T) {
 	for _, c := range []struct {
 		status   string
@@ -297,9 +296,8 @@ func event(n int) string {
 	return fmt.Sprintf(`{"ts":"2026-06-01T00:00:0%dZ","source":"container","line":"line %d"}`, n, n)
 }
 
-// A log is read until it has the lines asked for, is silent for a second, or the time is
-// up, whichever comes first. A silence before a line that the server has named in Last-Event-ID
-// doesn't end it.
+// A log is read until it has the lines asked for, a silence of a second or the time is up. A silence before a line
+// that Last-Event-ID names doesn't end it.
 func TestLogIsBounded(t *testing.T) {
 	three := []string{event(1), event(2), event(3)}
 	for name, c := range map[string]struct {

@@ -17,8 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// pager serves a list of API v2 in pages, newest object first, and objects by id. A cursor is the
-// number in the id of the last object of the previous page, and has a + after an empty page.
+// pager serves lists, newest first, and objects. A cursor is the previous page's last id, with a + after an empty page.
 type pager struct {
 	path, member string
 	pageSize     int

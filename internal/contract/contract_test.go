@@ -65,10 +65,9 @@ func TestFieldsAreWellFormed(t *testing.T) {
 	}
 }
 
-// Members of requests with the same name, such as ports, have the same form, except name, id and
-// resource, which mean something else in each kind. Members of templates and endpoints with the same
-// name are cleared by the same value. The client sends env, ports and registry of an endpoint with its
-// container, so they need no clearing value.
+// Members of requests with the same name have the same form, except name, id and resource. Those of templates and
+// endpoints are cleared by the same value, except env, ports and registry, which the client sends with an
+// endpoint's container.
 func TestMembersOfTheSameNameAreAlike(t *testing.T) {
 	requestFields, clearableFields := map[string]Field{}, map[string]Field{} // by name: the last one seen
 	for _, f := range Fields {

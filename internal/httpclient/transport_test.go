@@ -134,8 +134,7 @@ const (
 	fuzzedSecret = "planted-<s3cret>&\"pässword\""
 )
 
-// plantSecrets puts the secrets into a server's response, in each encoding that servers
-// use.
+// plantSecrets puts the secrets into a response, in each encoding that servers use.
 func plantSecrets(text string) string {
 	unquoted := func(quoted string) string { return quoted[1 : len(quoted)-1] }
 	withoutHTMLEscapes := strconv.Quote(fuzzedSecret) // for this text, the same as in JSON

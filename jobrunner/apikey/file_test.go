@@ -268,9 +268,8 @@ func TestInterruptedCommand(t *testing.T) {
 	})
 }
 
-// A table takes over the keys of two nodes' folders: each key once, a removed key never
-// again, and only the first of two keys with the same name. If this version can't read a key's
-// restriction, only that key is rejected.
+// A table takes over the keys of two nodes' folders once, except removed ones and second keys of a name. Only a
+// key whose restriction this version can't read is rejected.
 func TestTableTakesOver(t *testing.T) {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoNotify: true}))(t)
 	defer db.Close()

@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// A file that root writes belongs to the folder's owner, which is the deployment's user. This holds
-// even if the folder is a link, as under systemd, and if an earlier file belongs to root.
+// A file that root writes belongs to the folder's owner, even if the folder is a link or an earlier file is root's.
 func TestRootChangesKeysOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file to another user")

@@ -106,8 +106,7 @@ func TestChangeOfExpiringJob(t *testing.T) {
 	}
 }
 
-// A watch gets changes after their commits and in any order: it has the ended job even if the
-// submission arrives later. If only the database has the ended job, the watch reports recheck once.
+// A watch gets changes after their commits, in any order. If only the database has the ended job, it reports recheck.
 func TestWatchOfTheEnd(t *testing.T) {
 	newTransition := func(from, to State) transition {
 		return transition{Event: Event{Endpoint: "ep", Job: "j", From: from, To: to}}

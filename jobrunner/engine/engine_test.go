@@ -27,8 +27,7 @@ func TestFile(t *testing.T) {
 	runSuite(t, func(t *testing.T) sqldb.Config { return sqldb.Config{Dir: t.TempDir(), NoSync: true} })
 }
 
-// Virtual time doesn't advance during a statement. A connection that listens would stop the virtual time
-// forever, and polls would take too long over seven days, so other tests cover both in real time.
+// Listening connections would stop virtual time, and polls would take too long over seven days; other tests cover both.
 func TestPostgres(t *testing.T) {
 	setFlag(t, "rapid.checks", "15") // differences of the dialects show in few random histories
 	address := pgtest.Start(t)

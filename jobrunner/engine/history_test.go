@@ -34,9 +34,8 @@ type entry struct {
 	attempt, retries int
 }
 
-// sequential is the sequential specification of the engine: the table of states and
-// transitions. A history of concurrent calls is linearizable if the model allows some order of
-// the calls. Purge is missing, because it isn't atomic.
+// sequential is the engine's specification. A history is linearizable if the model allows some order of its calls.
+// Purge is missing, because it isn't atomic.
 var sequential = porcupine.Model{
 	Init:  func() any { return map[string]entry{} },
 	Equal: func(a, b any) bool { return maps.Equal(a.(map[string]entry), b.(map[string]entry)) },

@@ -15,9 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// A data folder with version 9 of the tables opens. The folder was copied by that version's
-// `jobrunner backup` after the process was killed. It has queued, running, requeued, finished, streamed
-// and cancelled jobs, and a job with a due webhook call.
+// A data folder of version 9, which that version's `jobrunner backup` copied after a kill, opens with its jobs in
+// each state and a due webhook call.
 func TestDataOfVersion9(t *testing.T) {
 	const ep = "fuxc4a6ahmbm"
 	dir := t.TempDir()

@@ -95,9 +95,8 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	}
 }
 
-// fullScan returns the line of a PostgreSQL plan that scans a whole table or index, or "". It ignores scans
-// with a condition, the first scan below a limit, scans of small tables, and scans of the partial index of
-// active jobs.
+// fullScan returns the line of a PostgreSQL plan that scans a whole table or index, or "". It ignores scans of few
+// rows: with a condition or a limit, of small tables, and of the index of active jobs.
 func fullScan(plan []string) string {
 	limited := false
 	for i, line := range plan {
@@ -301,8 +300,7 @@ func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
 	must.Equal(t, must.Do(e.store.counts(t.Context(), "ep"))(t), Counts{})
 }
 
-// If a process is killed while the disk is full, the stored counts may include changes of jobs that were
-// never stored. The next start counts the active jobs.
+// If a process is killed while the disk is full, the next start counts the active jobs: stored counts may be wrong.
 func TestActiveJobsAreCounted(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	for range 2 {

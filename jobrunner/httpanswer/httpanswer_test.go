@@ -49,9 +49,8 @@ func TestForms(t *testing.T) {
 	must.Equal(t, w.Header().Get("WWW-Authenticate"), "Bearer", "the WWW-Authenticate header of a 401")
 }
 
-// Fail answers a refusal with its status, a shortage with 503 or 507, any error after the client has
-// disconnected with 503, and any other error with 500. It logs only errors of the last kind, and never
-// shows their text to the client.
+// Fail answers a refusal with its status, a shortage with 503 or 507, errors after a disconnect with 503, and
+// others with 500. It logs only those, and never shows their text.
 func TestFail(t *testing.T) {
 	stopping, stop := context.WithCancelCause(t.Context())
 	stop(httplimit.ErrStopping)

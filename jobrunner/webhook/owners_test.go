@@ -18,8 +18,7 @@ import (
 // host begins with the endpoint, and an endpoint with the owner: bad-7.example is of endpoint bad-7 of owner bad.
 type hangingReceivers struct {
 	*fixture
-	// open is the current number of calls, and maxOpen the highest. The keys are the owner, the endpoint,
-	// owner@host, and "whole" for all calls.
+	// open is the current number of calls, maxOpen the highest, by owner, endpoint, owner@host, and "whole" for all.
 	open, maxOpen map[string]int
 }
 

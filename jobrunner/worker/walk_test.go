@@ -16,8 +16,8 @@ import (
 // walks is the number of random sequences of events in a run of TestRandomWalk, named by their seeds.
 const walks = 60
 
-// After any sequence of events there are never too many workers and, except during a back-off, never
-// too few; their states are right; and no job is lost or done twice.
+// After any sequence of events, states are right, no job is lost or done twice, and workers are neither too many
+// nor, except during a back-off, too few.
 func TestRandomWalk(t *testing.T) {
 	for range walks {
 		seed := rand.Uint64()

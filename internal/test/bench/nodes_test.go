@@ -28,8 +28,7 @@ type cost struct {
 	nodes, database time.Duration
 }
 
-// BenchmarkNodes measures the processor time of a job with embedded state and with one to three
-// jobrunners on one PostgreSQL. docs/reference/scaling.md calculates with it.
+// BenchmarkNodes measures a job's processor time with one to three jobrunners. docs/reference/scaling.md uses it.
 func BenchmarkNodes(b *testing.B) {
 	bin := b.TempDir()
 	must.Succeed(b, gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner"))

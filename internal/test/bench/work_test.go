@@ -108,9 +108,8 @@ func stream(c *client, _ int) (func(*client) error, error) {
 	}, nil
 }
 
-// BenchmarkCold measures cold starts: from the start of the program to its first response, without
-// and with finished jobs in its data folder, from a submission to the first line of a Python
-// worker's handler, and a local run of the conformance suite.
+// BenchmarkCold measures starts of the program (with and without finished jobs), of a Python worker, and a local
+// run of the conformance suite.
 func BenchmarkCold(b *testing.B) {
 	bin := b.TempDir()
 	must.Succeed(b, gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner", "../../../cmd/conformance"))

@@ -16,9 +16,8 @@ import (
 // nodeSource returns the nodes of a configuration, or of its changed form.
 type nodeSource func(v api.Version, changed bool) []node
 
-// configurations are the configurations that the schedules apply. Most kinds without unique names
-// occur twice with equal settings, so that a provider could confuse the objects. The changed form has
-// other settings and names.
+// configurations are what the schedules apply. Most kinds without unique names occur twice with equal settings, so
+// that a provider could confuse the objects.
 var configurations = []struct {
 	name  string
 	nodes nodeSource
@@ -67,8 +66,7 @@ func serverless(_ api.Version, changed bool) []node {
 	}
 }
 
-// pods is a configuration of CPU pods, which start without waiting for GPUs. On v2 it also has the kinds
-// that only v2 has. The auth keeps its name, because the API can't delete an auth that a pod uses.
+// pods has CPU pods, which don't wait for GPUs, and v2's own kinds. The auth keeps its name, because pods use it.
 func pods(v api.Version, changed bool) []node {
 	pod := func(address string, extra map[string]any) node {
 		return node{address, "gpucloud_pod", []string{"auth", "volume_a"}, func(id func(string) any) map[string]any {
@@ -165,8 +163,7 @@ var fates = []fate{
 
 const upstream = "<html>upstream</html>"
 
-// refusal is a response to a request that doesn't reach the deployment. loss replaces the response to
-// a request that the deployment has processed.
+// refusal answers a request that doesn't reach the deployment; loss replaces a response of the deployment.
 func refusal(status int, retryAfter string) *wirefault.Fault {
 	f := loss(status)
 	f.Stub, f.Answer.Header = true, map[string]string{"Retry-After": retryAfter}
@@ -189,9 +186,8 @@ var faults = map[fate]*wirefault.Fault{
 	slow:      {Hold: "after"}, late: {Delay: 3}, drips: {Drip: 0.05}, truncated: {Cut: 10}, hangs: {Stall: 10},
 }
 
-// schedule determines the fates of the requests of a scenario. A fate depends only on the
-// seed, the part of the scenario, the operation and the number of its earlier requests. The
-// order of requests after an interruption isn't deterministic, so a seed may need several runs.
+// schedule determines the fates of requests by the seed, the scenario's part, the operation and the number of its
+// earlier requests. An interruption makes the order random, so a seed may need several runs.
 type schedule struct {
 	seed  uint64
 	rate  float64 // share of the requests with a fault
@@ -212,8 +208,7 @@ func (s *schedule) begin(part string) {
 	s.part, s.requests = part, map[string]int{}
 }
 
-// next returns the fate of the next request of an operation, such as GET templates/*, and its latency in
-// each direction. No two requests have the same latency, so the order of their arrival is deterministic.
+// next returns the fate and latency of an operation's next request. All latencies differ, which fixes their order.
 func (s *schedule) next(operation string) (f fate, latency time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,8 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// grow creates objects until the state has n of each resource with count, without n applies: it
-// repeats the POST of the first one with another name, and adds the copy to the state.
+// grow creates n of each resource with count without n applies: it repeats the first one's POST with other names.
 func (tf *terraform) grow(d *deployment, n int) {
 	tf.t.Helper()
 	text := must.ReadFile(tf.t, filepath.Join(tf.dir, "terraform.tfstate"))
@@ -108,9 +107,8 @@ func TestCallsOfAHugePlan(t *testing.T) {
 			}
 		}
 
-		// An import reads what a refresh reads. Only the import of a cluster also lists its pods, so
-		// clusters are imported before. Only every fiftieth object is planned, because plan rules
-		// use cached lists.
+		// Imports read what refreshes read, except clusters, which are imported before. Every fiftieth object is planned,
+		// because plan rules use cached lists.
 		clusters := map[string]tfdrive.State{}
 		for _, id := range created["gpucloud_cluster"] {
 			clusters[id] = tfdrive.Do(p.Import("gpucloud_cluster", id))(t)
@@ -138,9 +136,8 @@ func TestCallsOfAHugePlan(t *testing.T) {
 				}
 			}
 		})
-		// In addition to planCalls: a list of pods, and on v2 lists of clusters, delegations,
-		// secrets and global volumes, and the catalog's stock, because an imported endpoint has GPU
-		// pools and its configuration has types.
+		// In addition to planCalls: a list of pods, and on v2 lists of four kinds and the catalog's stock, because an
+		// imported endpoint has GPU pools and its configuration types.
 		want := planCalls[v] + map[api.Version]int{api.V1: 1, api.V2: 6}[v]
 		if v == api.V2 && n == 1000 { // a page has at most 1,000 objects; there are 1,001 templates and 3,000 pods, two in each cluster
 			want += 3
@@ -149,9 +146,8 @@ func TestCallsOfAHugePlan(t *testing.T) {
 	})
 }
 
-// BenchmarkPlan measures a plan with refresh of many templates through the CLI, compared with
-// the baseline: the same plan with a provider whose resources do nothing. The two take turns. It
-// reports the median duration, and the mean processor time, which depends less on other load.
+// BenchmarkPlan measures plans of many templates, in turn with a provider whose resources do nothing. It reports
+// the median duration and the mean processor time.
 func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("resources=%d", n), func(b *testing.B) {

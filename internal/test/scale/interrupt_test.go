@@ -162,9 +162,8 @@ func applyBoth(t *testing.T, d *deployment, workspaces [2]*terraform, n int, ext
 	return output, errs
 }
 
-// If two workspaces with the same configuration are applied concurrently, each gets its own
-// objects. An object with a unique name belongs to the workspace that created it, and the
-// other's error names it. Destroying one workspace doesn't affect the other.
+// Two workspaces that apply the same configuration concurrently get their own objects. A unique name belongs to
+// the workspace that created it; the other's error names it.
 func TestTwoWorkspacesAtOnce(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)

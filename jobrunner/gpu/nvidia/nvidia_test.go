@@ -187,7 +187,9 @@ const wholeGPU = 0xFFFFFFFF // the instance id in an event of the whole GPU
 
 func open(t *testing.T, b *board) gpu.Inventory {
 	t.Helper()
-	return must.Do(nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler)))(t)
+	inventory := must.Do(nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler)))(t)
+	t.Cleanup(inventory.Close)
+	return inventory
 }
 
 // faults returns the faults of an inventory, by UUID.
@@ -212,7 +214,6 @@ func TestNVMLInventory(t *testing.T) {
 		b.cards[3].MigMode, b.cards[3].instances = nvml.DEVICE_MIG_ENABLE, []*mock.Device{nil, instance(5, "NVIDIA H200 MIG 1g.18gb"), instance(6, "")}
 		b.cards[4].MigMode = nvml.DEVICE_MIG_ENABLE
 		inventory := open(t, b)
-		defer inventory.Close()
 		must.Equal(t, inventory.Driver(), gpu.Driver{Version: "570.86.15", CUDA: "12.8"}, "driver")
 		const memory = 141 << 30
 		want := []gpu.Device{
@@ -281,7 +282,6 @@ func TestOldDriver(t *testing.T) {
 		b.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
 		c.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
 		inventory := open(t, b)
-		defer inventory.Close()
 		waitTwoPolls()
 		s := must.Do(inventory.Sample("GPU-0"))(t)
 		must.Hold(t, s.Power == -1 && s.Utilization == 37 && s.MemoryUsed == 4<<30, "the sample is", s, "want no power, and the memory of the older call")
@@ -298,7 +298,6 @@ func TestXIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200", "NVIDIA H200")
 		inventory := open(t, b)
-		defer inventory.Close()
 		for _, harmless := range []uint64{13, 31, 43, 45, 63, 68, 94, 109} {
 			b.sendXID(b.cards[0], harmless, wholeGPU)
 		}
@@ -323,7 +322,6 @@ func TestInstanceXID(t *testing.T) {
 		c := b.cards[0]
 		c.MigMode, c.instances = nvml.DEVICE_MIG_ENABLE, []*mock.Device{instance(1, "NVIDIA H200 MIG 1g.18gb"), instance(2, "NVIDIA H200 MIG 1g.18gb")}
 		inventory := open(t, b)
-		defer inventory.Close()
 		b.sendXID(c, 95, 2)
 		waitTwoPolls()
 		must.Equal(t, faults(inventory), "MIG-2: XID 95: an uncontained error in its memory")
@@ -345,7 +343,6 @@ func TestRecovery(t *testing.T) {
 		none, reset, unknown := uint32(nvml.GPU_RECOVERY_ACTION_NONE), uint32(nvml.GPU_RECOVERY_ACTION_GPU_RESET), uint32(99)
 		c.recovery, c.ecc = &none, 3 // contained errors
 		inventory := open(t, b)
-		defer inventory.Close()
 		must.Equal(t, faults(inventory), "")
 		b.sendXID(c, 119, wholeGPU)
 		must.Equal(t, faults(inventory), "GPU-0: XID 119: its system processor doesn't answer")
@@ -366,7 +363,6 @@ func TestMemoryErrors(t *testing.T) {
 		b := newBoard("NVIDIA H200", "NVIDIA H200")
 		b.cards[0].ecc, b.cards[1].remapFailed = 2, true
 		inventory := open(t, b)
-		defer inventory.Close()
 		must.Equal(t, faults(inventory), "GPU-0: 2 uncorrectable errors in its memory (ECC): it needs a reset (nvidia-smi --gpu-reset); "+
 			"GPU-1: bad rows of its memory could not be remapped: the card must be replaced")
 	})
@@ -377,7 +373,6 @@ func TestLostGPUReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200", "NVIDIA H200")
 		inventory := open(t, b)
-		defer inventory.Close()
 		b.sendXID(b.cards[1], 79, wholeGPU)
 		b.update(func() { b.cards[1].lost = true })
 		waitTwoPolls()
@@ -385,9 +380,8 @@ func TestLostGPUReturns(t *testing.T) {
 		must.Equal(t, must.Do(inventory.Sample("GPU-1"))(t), gpu.UnknownSample)
 		b.update(func() { b.cards[1].lost = false })
 		waitTwoPolls()
-		if got := faults(inventory); got != "" || b.cards[1].registrations != 2 {
-			t.Errorf("after its return the faults are %q; its events were registered %d times, want 2", got, b.cards[1].registrations)
-		}
+		must.Equal(t, faults(inventory), "", "the faults after its return")
+		must.Equal(t, b.cards[1].registrations, 2, "registrations of its events")
 		b.update(func() { b.cards = b.cards[:1] })
 		waitTwoPolls()
 		must.Equal(t, faults(inventory), "GPU-1: lost: the driver no longer lists it")
@@ -401,7 +395,6 @@ func TestDriverIsReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200")
 		inventory := open(t, b)
-		defer inventory.Close()
 		b.update(func() { b.unloaded = true })
 		waitTwoPolls()
 		must.Equal(t, faults(inventory), "GPU-0: the driver does not answer: ERROR_UNINITIALIZED")

@@ -72,9 +72,8 @@ func TestServedDifferencesHaveReasons(t *testing.T) {
 	}
 }
 
-// The server accepts every request that the served documents allow, and rejects every other
-// request. Its answers have exactly the members that the documents name. testdata/served.tsv
-// has the rules that a schema can't express.
+// The server accepts exactly the requests that the served documents allow, and answers with exactly their members.
+// testdata/served.tsv has the rules that no schema can express.
 func TestServedDocumentsAreTrue(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)

@@ -119,9 +119,8 @@ func TestTableAgainstOriginals(t *testing.T) {
 	expectExplained(t, ours.differences(theirs), "table.tsv", tableTable)
 }
 
-// tableFaults returns the differences between a successful response and its rows of the
-// contract's table. It ignores GETs of version 2 without an id in the path, except billing's: another
-// operation returns the same objects.
+// tableFaults compares a successful response with the contract's table, except version 2's GETs without an id:
+// another operation returns the same objects.
 func tableFaults(api contract.API, method, path string, body []byte) (faults []string) {
 	o, ok := operationAt(api, method, path)
 	isList := method == "GET" && api == contract.V2 && !strings.HasSuffix(o.Path, "}") && !strings.HasPrefix(o.Path, "/billing")

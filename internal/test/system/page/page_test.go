@@ -180,8 +180,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// expectClean expects that the page requested nothing from other sites, and that the console is empty
-// except for two expected errors and entries with one of the provoked texts.
+// expectClean expects no requests to other sites, and an empty console except for two errors and the provoked texts.
 func expectClean(t *testing.T, tab *chromium.Tab, ownURL string, provoked ...string) {
 	t.Helper()
 	for _, u := range tab.Requests() {

@@ -91,8 +91,7 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Eval(`history.back()`, nil)
 	tab.Until(`location.hash === '#/endpoint/` + work + `' && document.querySelector('#title').textContent === 'work'`)
 
-	// The form of another endpoint shows neither an error nor a late answer of this one. If the deployment
-	// can't answer, the page says why. If the sign-out fails, the page goes on.
+	// Another endpoint's form shows no error or late answer of this one. A failed sign-out doesn't stop the page.
 	other := d.createEndpoint("other", "builtin/echo", 1)
 	tab.Eval(`{ const real = fetch; window.fetch = (url, o) => {
 		if (String(url).includes('/snapshot')) window.snapshots++;
