@@ -353,6 +353,7 @@ func Merge(before, after *report.Report) {
 	}
 }
 
+// union appends to list those elements of more that list lacks.
 func union(list, more []string) []string {
 	return append(list, slices.DeleteFunc(more, func(x string) bool { return slices.Contains(list, x) })...)
 }

@@ -85,6 +85,7 @@ func matching(form, expected string) rule.Validator[string] {
 	return rule.Validator[string]{Expects: expected, Holds: regexp.MustCompile(form).MatchString}
 }
 
+// listIf returns nil unless the list was requested.
 func listIf[T any](requested bool, list []T) []T {
 	if !requested {
 		return nil

@@ -44,6 +44,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
+// New returns the constructor of the provider for a release.
 func New(version string) func() provider.Provider { return NewWithTransport(version, nil) }
 
 // NewWithTransport is New with a custom transport for tests. A nil transport uses the network.
@@ -217,6 +218,7 @@ func (s settings) version(diags *diag.Diagnostics) api.Version {
 	return api.Version(version)
 }
 
+// service returns the configured service, or the zero Service.
 func (s settings) service(diags *diag.Diagnostics) api.Service {
 	name, variable := attributeOrEnv(s.Service, "GPUCLOUD_SERVICE")
 	service, known := api.Services[name]

@@ -101,6 +101,7 @@ func pointerIfSet(v types.String) *string {
 	return v.ValueStringPointer()
 }
 
+// deref returns the value of a pointer, or the zero value if it is nil.
 func deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

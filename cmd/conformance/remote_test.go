@@ -41,8 +41,9 @@ func readReport(t *testing.T, dir string, r *report.Report) {
 	must.Succeed(t, json.Unmarshal(must.ReadFile(t, filepath.Join(dir, "report.json")), r))
 }
 
-// A remote run of the jobrunner has the verdicts of run --local, without the cases that overload a shared
-// deployment or wait longer than this test.
+// A remote run of the jobrunner has the verdicts of run --local. Although everything is allowed, it leaves out
+// cases that are only for test deployments (they would overload a shared deployment), cases that wait for days,
+// and, in real time, cases that wait for longer than this test.
 func TestRemoteRunsLikeLocal(t *testing.T) {
 	acctest.LeaveToCI(t, "selftest.TestSupplementaryCasesMaySkip judges a remote deployment")
 	maxWait, selected := "--max-wait=17s", "*"

@@ -15,6 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
+// jobBatch is the group of the commands for batches.
 type jobBatch struct {
 	Run     runBatch     `cmd:"" help:"Create a batch from the inputs in a file, run it, and print its results."`
 	List    listBatches  `cmd:"" help:"List the batches of an endpoint, newest first."`

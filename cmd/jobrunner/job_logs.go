@@ -58,6 +58,7 @@ func (l *jobLogs) Run() error {
 	})
 }
 
+// moreHint returns a hint on how to get earlier lines.
 func (l *jobLogs) moreHint(lines []api.LogLine) string {
 	switch {
 	case l.hasAllLines(lines):

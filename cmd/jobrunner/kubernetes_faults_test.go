@@ -22,8 +22,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// If a part of the cluster fails under load, each acknowledged job completes, was retried at most once, and ran at
-// most once more than that. KUBERNETES_ROUNDS=10 repeats each fault ten times.
+// If a part of the cluster fails under load, each acknowledged job completes, was retried at most
+// once, and ran at most once more than its retries say. The workers need the GPUs of both nodes.
+// KUBERNETES_ROUNDS=10 repeats each fault ten times.
 func testKubernetesFaults(t *testing.T) {
 	k := containers.StartKubernetes(t)
 	k.SetGPUs(t, 1, 2, "NVIDIA-L4")

@@ -334,8 +334,9 @@ func testKubernetesVolumes(t *testing.T) {
 	c.interrupt()
 }
 
-// The members of a cluster are Pods that know the primary's address. The next jobrunner adopts them after a kill
-// -9. If the primary's Pod is gone by then, the others restart with its successor's address.
+// The members of a cluster are Pods that know the primary's address. They survive a kill -9 of the
+// jobrunner, and the next one adopts them. If the primary's Pod is gone by then, it is replaced,
+// and the others restart with the new address. A cluster without enough GPUs has no Pods.
 func testKubernetesClusters(t *testing.T) {
 	c := startInCluster(t)
 	podsOf := func(id string) (names []string) {

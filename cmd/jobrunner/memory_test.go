@@ -23,7 +23,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// checkPeakMemory expects a peak, in MiB, at most a fifth above the limit that SECURITY.md promises.
+// checkPeakMemory expects that the peak exceeds the limit that SECURITY.md promises for --body-memory
+// and --ephemeral-memory by at most a fifth. All are in MiB.
 func (p *process) checkPeakMemory(bodies, state int) (peak, promised int) {
 	p.t.Helper()
 	text := must.ReadFile(p.t, fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

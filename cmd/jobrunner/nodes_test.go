@@ -109,7 +109,8 @@ func (c *nodes) leader(endpoint string) (leader int) {
 	return leader
 }
 
-// submitJobs submits jobs to all nodes in turn until ctx ends. wait returns the outputs that acknowledged jobs must have.
+// submitJobs submits jobs to all nodes in turn until ctx ends. wait returns the expected outputs of
+// the acknowledged jobs whose response had no output yet, by id.
 func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
 	var mu sync.Mutex
 	outputs := map[string]string{}
@@ -221,8 +222,9 @@ func (c *nodes) watchMaximum(endpoint string, maximum int) (stop func()) {
 	return func() { cancel(); done.Wait() }
 }
 
-// If nodes, workers or the database fail under load, each acknowledged job completes and was retried at most once.
-// NODES_ROUNDS=10 repeats each fault ten times.
+// If nodes, workers or the database fail under load, each acknowledged job completes and was retried
+// at most once, and no endpoint exceeds its maximum of workers. NODES_ROUNDS=10 repeats each fault
+// ten times (make nodes-faults).
 func TestNodesUnderFaults(t *testing.T) {
 	acctest.LeaveToCI(t, "engine.TestLeadership and the tests of node test its parts")
 	const maxWorkers = 2

@@ -18,7 +18,8 @@ import (
 // newerSteps is the environment variable from which the newer version reads its additional schema steps.
 const newerSteps = "TEST_NEWER_STEPS"
 
-// writeNewerVersion returns an overlay for go build that adds steps to the schema and a column to jobs.
+// writeNewerVersion returns an overlay for go build that makes the jobrunner read additional schema steps
+// from a variable, and submit jobs with the added column.
 func writeNewerVersion(t *testing.T) (overlay string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,8 +49,9 @@ func (c *nodes) startVersion(i int, program, steps string) {
 	c.processes[i] = p
 }
 
-// Three nodes are upgraded under load to a version that adds to the schema, and one is downgraded, without a
-// retry. Versions before and after a breaking change of the schema don't run together.
+// Three nodes are upgraded one after the other under load to a version that adds to the schema, and one is
+// downgraded. Old and new nodes work together, and every acknowledged job completes without a retry. A
+// version with a breaking schema doesn't start while older nodes run, and older nodes don't start after it.
 func TestRollingUpgrade(t *testing.T) {
 	overlay, newerBinary := writeNewerVersion(t), filepath.Join(t.TempDir(), "jobrunner")
 	if testing.Short() {

@@ -8,6 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
+// All returns the cases, section by section.
 func All() []suite.Case {
 	return slices.Concat(
 		jobCases, jobTimeCases, transitionCases, retryCases, submissionCases, policyCases, ttlCases, runSyncCases, streamCases, queueCases,

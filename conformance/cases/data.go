@@ -85,6 +85,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 		}},
 })
 
+// expectOutput expects the output of a submission to /runsync in the answer and in the status.
 func expectOutput(c *suite.C, submission string, want any) {
 	a := c.Post("/runsync", nil, suite.Raw(submission)).Is(200)
 	for _, shown := range []*suite.Answer{finalAnswer(c, a), c.Get("/status/" + suite.PathSegment(a.Str("id"))).Is(200)} {
@@ -105,6 +106,7 @@ func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 	return a
 }
 
+// localOrRemote returns local if the target runs on this machine, otherwise remote.
 func localOrRemote(c *suite.C, local, remote int) int {
 	if c.Target.Local {
 		return local

@@ -150,6 +150,7 @@ func (o *realObjects) expectUntouched(words ...string) {
 	}
 }
 
+// expectNotListed expects that no page of a list contains one of the words.
 func expectNotListed(c *suite.C, version, path string, words ...string) {
 	for page := range c.Pages(version, path) {
 		expectContainsNone(page.Is(200), words)

@@ -181,11 +181,13 @@ func runSync(path string, input suite.M) func(*suite.C) (*suite.Job, interval) {
 	}
 }
 
+// expectNoChunks expects that a stream has no chunks. The answer may have any status code.
 func expectNoChunks(c *suite.C, j *suite.Job) {
 	n := countChunks(requestHeldAnswer(c, j.Path("stream")))
 	c.Expect(n == 0, "no chunk of a deleted result", "%d chunks", n)
 }
 
+// countChunks counts the chunks of an answer in any form.
 func countChunks(a *suite.Answer) int {
 	for _, path := range []string{"", "stream"} {
 		if list, ok := a.Find(path); ok {

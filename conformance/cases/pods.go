@@ -166,6 +166,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 // podFlavor returns the first CPU flavor of the catalog, or else cpu3c.
 func podFlavor(c *suite.C) string { return append(c.Catalog("cpus"), "cpu3c")[0] }
 
+// podBody returns the body of a CPU pod, with additional members.
 func podBody(c *suite.C, members suite.M) suite.M {
 	return suite.Merge(suite.M{"name": c.Name(), "image": c.Image(), "cpu": suite.M{"id": podFlavor(c), "vcpuCount": 2}}, members)
 }

@@ -213,6 +213,7 @@ func (o *realObjects) malformedBodies(op contractOperation) []string {
 // wordPlaceholder is replaced by a unique word, which identifies an object that the body created.
 const wordPlaceholder = "the-word-of-a-body"
 
+// judgeRefusedUpdates judges that a refused update changes nothing.
 func judgeRefusedUpdates(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)

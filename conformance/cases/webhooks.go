@@ -235,6 +235,7 @@ func expectCalls(c *suite.C, box *env.Box, n int) {
 	c.Expect(got == n, fmt.Sprintf("calls of the webhook: %d", n), "calls of the webhook: %d", got)
 }
 
+// nthCall expects n calls of a receiver, and returns the last of them.
 func nthCall(c *suite.C, box *env.Box, n int) env.Call {
 	calls := c.Calls(box, n)
 	c.Expect(len(calls) >= n, fmt.Sprintf("%d calls of the webhook", n), "%d calls", len(calls))

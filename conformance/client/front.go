@@ -231,6 +231,7 @@ var (
 	jobListPath = regexp.MustCompile(`^/v2/[^/]+/requests$`)
 )
 
+// sameAs reports whether two requests are equal.
 func (x *exchange) sameAs(y *exchange) bool {
 	return x.Request.Method == y.Request.Method && x.Request.URL == y.Request.URL && bytes.Equal(x.Request.Body, y.Request.Body)
 }
@@ -256,6 +257,7 @@ func (x *exchange) isRead() bool {
 	return x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
 }
 
+// posts reports whether the request is a POST to a path that matches a pattern.
 func (x *exchange) posts(pattern string) bool {
 	return x.Request.Method == http.MethodPost && regexp.MustCompile(pattern).MatchString(x.path)
 }

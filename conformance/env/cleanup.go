@@ -219,6 +219,7 @@ func ItemsIn(body any) (items []any) {
 	return items
 }
 
+// ObjectsIn returns the objects among ItemsIn.
 func ObjectsIn(body any) (list []map[string]any) {
 	for _, item := range ItemsIn(body) {
 		if object, ok := item.(map[string]any); ok {

@@ -86,6 +86,7 @@ func (t *Target) API(address string) (api, path string) {
 // SkipsTime reports whether waiting in the target's time takes no real time.
 func (t *Target) SkipsTime() bool { return t.Advance != nil || t.Virtual }
 
+// Grace returns Lateness or its default.
 func (t *Target) Grace() time.Duration {
 	switch {
 	case t.Lateness > 0:

@@ -170,6 +170,7 @@ func oneLine(x Result) string {
 	return truncate(stripControls(strings.Join(strings.Fields(text), " ")), 400)
 }
 
+// truncate shortens a text to n runes.
 func truncate(text string, n int) string {
 	runes := []rune(text)
 	if len(runes) <= n {

@@ -32,7 +32,8 @@ import (
 // runsVariable is the environment variable with the number of runs to compare. make soak sets it to 100.
 const runsVariable = "CONFORMANCE_RUNS"
 
-// The jobrunner, a process of its own, keeps every MUST and SHOULD in any order and concurrency of the cases.
+// The jobrunner keeps every MUST and SHOULD of the operations that it serves, in any order
+// and with any number of concurrent cases. Both programs are separate processes.
 func TestJobrunnerConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compares several runs, and TestLocal of cmd/conformance is such a run")
@@ -89,8 +90,9 @@ func TestEachClauseAlone(t *testing.T) {
 	}
 }
 
-// The jobrunner also conforms in this process, where the race detector sees both sides. `make test` judges
-// SampledAreas in TestLocal of cmd/conformance, and a fifth of the others here.
+// The jobrunner also conforms in this process, where the race detector sees both sides.
+// Load tests are left out. `make test` judges the clauses of SampledAreas in TestLocal of
+// cmd/conformance, and a fifth of the others here.
 func TestJobrunnerConformsInProcess(t *testing.T) {
 	elsewhere := strings.Split(acctest.SampledAreas, ",")
 	var selected []string
@@ -154,8 +156,9 @@ func TestInVirtualTime(t *testing.T) {
 	})
 }
 
-// Cases that wait for half an hour are deferred to a later run, which has only the saved state. A case that
-// resumes too late or without its endpoint is inconclusive; an interrupted one can resume again.
+// Cases that wait for half an hour are deferred. A later run, which has only the saved state,
+// judges them. A case that resumes too late for its check, or without its endpoint, is inconclusive. A case whose resume is
+// interrupted can resume again.
 func TestDeferredCases(t *testing.T) {
 	for _, x := range []struct {
 		wait, maxWait time.Duration
@@ -199,8 +202,9 @@ func TestDeferredCases(t *testing.T) {
 	}
 }
 
-// Three jobrunners on one PostgreSQL conform like one. The test runs the cases about limits and queues, which
-// nodes share; CONFORMANCE_NODES=1 runs all (make nodes).
+// Three jobrunners on one PostgreSQL conform like one, whichever of them answers a request.
+// The test runs a sample of the cases: about limits, which the nodes share, and about
+// queues, whose jobs several nodes see. CONFORMANCE_NODES=1 runs all cases (make nodes).
 func TestThreeNodesConform(t *testing.T) {
 	sample := []string{"OPS-17", "OPS-20", "OPS-24"}
 	if !testing.Short() {

@@ -157,6 +157,7 @@ func (a *Answer) Bool(path string) bool   { return memberOf[bool](a, path, "a bo
 func (a *Answer) Array(path string) []any { return memberOf[[]any](a, path, "an array") }
 func (a *Answer) Object(path string) M    { return memberOf[M](a, path, "an object") }
 
+// List expects an array of objects.
 func (a *Answer) List(path string) (list []M) {
 	for _, element := range a.Array(path) {
 		o, ok := element.(M)
@@ -166,6 +167,7 @@ func (a *Answer) List(path string) (list []M) {
 	return list
 }
 
+// memberOf expects a member of a type.
 func memberOf[T any](a *Answer, path, name string) T {
 	v, ok := a.Value(path).(T)
 	a.Expect(ok, describePath(path)+": "+name)

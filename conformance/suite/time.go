@@ -11,6 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
+// Now returns the target's time.
 func (c *C) Now() time.Time {
 	if c.journal == nil {
 		return c.env.Clock.Now()
@@ -21,6 +22,7 @@ func (c *C) Now() time.Time {
 // Sleep waits in the target's time. Other cases run meanwhile.
 func (c *C) Sleep(d time.Duration) { c.Until(c.Now().Add(d)) }
 
+// Until waits until the target's time t.
 func (c *C) Until(t time.Time) { c.untilAnswered(context.Background(), t) }
 
 // untilAnswered waits until the target's time t, or until a context ends.
@@ -55,6 +57,7 @@ func interrupted(j *Journal) Outcome {
 	return Outcome{Verdict: report.Error, Reason: "interrupted"}
 }
 
+// Pending is a request in flight.
 type Pending struct {
 	c        *C
 	cancel   context.CancelFunc
@@ -117,6 +120,7 @@ const TransitTime = 5 * time.Millisecond
 // Until waits until the target's time t, or until the answer arrives. Other cases run meanwhile.
 func (p *Pending) Until(t time.Time) { p.c.untilAnswered(p.answered, t) }
 
+// Sleep waits for a duration in the target's time, or until the answer arrives.
 func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
 
 // ExpectHeld expects that no answer arrived before a time in the past.

@@ -282,6 +282,7 @@ func (e Edit) paginate(body []byte, header http.Header, requestURL *url.URL) []b
 	return text
 }
 
+// reverseLists reverses a list, or the lists in an object.
 func reverseLists(tree any) any {
 	switch node := tree.(type) {
 	case []any:

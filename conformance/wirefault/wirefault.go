@@ -284,6 +284,7 @@ func (f *Fault) serve(next http.Handler, r *http.Request, now func() time.Time) 
 	return fresh
 }
 
+// recall adds the member Recall with its value in the create.
 func (f *Fault) recall(body []byte) []byte {
 	var members map[string]any
 	if f.Recall == "" || json.Unmarshal(body, &members) != nil {
@@ -299,6 +300,7 @@ func (f *Fault) recall(body []byte) []byte {
 	return Edit{Set: map[string]any{f.Recall: value}}.apply(body, http.Header{}, strings.NewReplacer())
 }
 
+// remember records the value of the member Remember.
 func (f *Fault) remember(r *http.Request) {
 	var members map[string]any
 	if f.Remember == "" || json.Unmarshal(readBody(r), &members) != nil {

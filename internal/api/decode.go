@@ -69,6 +69,7 @@ func (l *listAnswer[W]) UnmarshalJSON(data []byte) error {
 	return httpclient.Decode(data, l.rest)
 }
 
+// recordSource records which answer the elements came from.
 func (l *listAnswer[W]) recordSource(response *httpclient.Response) {
 	elements, ok := any(l.objects).([]element)
 	if !ok {

@@ -249,6 +249,7 @@ func newEndpointV2(e Endpoint) Endpoint {
 	return e
 }
 
+// ofType returns only the value that belongs to the type.
 func (s Scaling) ofType() Scaling {
 	switch s.Type {
 	case "":

@@ -317,7 +317,8 @@ func checkHidden(t *testing.T, name string, err error, secret string) {
 	}
 }
 
-// Requests have no other headers. X-Team-Id isn't needed: an API key acts for its team.
+// Requests have no other headers than these. X-Team-Id isn't needed: it selects a team for sessions of
+// RunPod's console, and an API key acts for the team that it was made in.
 func TestRequestsHaveNoOtherHeaders(t *testing.T) {
 	known := []string{"Accept", "Accept-Encoding", "Authorization", "Content-Length", "Content-Type", "User-Agent"}
 	synctest.Test(t, func(t *testing.T) {

@@ -350,6 +350,7 @@ func (j *Jobs) RunUntil(ctx context.Context, endpointID string, s Submission, ti
 	return job, err
 }
 
+// NotFinished returns the cause of a timeout.
 func NotFinished(timeout time.Duration) error { return fmt.Errorf("not finished after %s", timeout) }
 
 // Chunk is a part of the output of a job whose handler yields output in parts.

@@ -39,6 +39,7 @@ type Checks struct {
 	zeroPriceWarned atomic.Bool // a warning has named prices of 0
 }
 
+// New returns checks against the catalog of a client's deployment.
 func New(client *api.Client, s Settings) *Checks { return &Checks{Settings: s, client: client} }
 
 // GPUTypes returns the GPU types of the catalog. It returns false if they can't be read; the
@@ -51,6 +52,7 @@ func (c *Checks) cpuTypes(ctx context.Context, check diagnostics.Check) ([]api.C
 	return list(ctx, c, check, nil, c.client.CPUTypes)
 }
 
+// dataCenters returns the data centers with their stock.
 func (c *Checks) dataCenters(ctx context.Context, check diagnostics.Check) ([]api.DataCenter, bool) {
 	return list(ctx, c, check, url.Values{"include": {"GPU_AVAILABILITY,CPU_AVAILABILITY"}}, c.client.DataCenters)
 }

@@ -199,6 +199,7 @@ func parseErrorBody(contentType string, body []byte) errorBody {
 // FreeText is a text that some deployments wrap in an object or a list.
 type FreeText string
 
+// UnmarshalJSON removes the wrapping.
 func (t *FreeText) UnmarshalJSON(data []byte) error {
 	*t = FreeText(readText(data, maxWrapping))
 	return nil

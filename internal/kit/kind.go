@@ -96,6 +96,7 @@ type Managed interface {
 
 func (k *Kind[M]) Resource() resource.Resource { return &kindResource[M]{kind: k} }
 
+// OneVersion returns the attributes that only one API version has.
 func (k *Kind[M]) OneVersion() []planrule.OneVersion { return k.OneVersionOnly }
 
 func (k *Kind[M]) ListResource() list.ListResource { return &kindResource[M]{kind: k} }

@@ -45,6 +45,7 @@ type DerivedSources[M any] struct {
 	derived    map[string]schema.Attribute
 }
 
+// One returns the data source for a single object.
 func (s *DerivedSources[M]) One() datasource.DataSource {
 	schema := data.Schema{MarkdownDescription: derivedDescription(s.Kind.Schema.MarkdownDescription), Attributes: map[string]data.Attribute{}}
 	for name, a := range s.attributes() {
@@ -71,6 +72,7 @@ func (s *DerivedSources[M]) One() datasource.DataSource {
 	return d
 }
 
+// All returns the data source for all objects of the kind.
 func (s *DerivedSources[M]) All() datasource.DataSource {
 	filters := append([]string{"name"}, s.Filters...)
 	attributes := map[string]data.Attribute{
@@ -237,6 +239,7 @@ func (s *DerivedSources[M]) read(ctx context.Context, c *api.Client, id string) 
 	return object, nil
 }
 
+// oneVersion returns the attributes that only one version returns.
 func (s *DerivedSources[M]) oneVersion() []planrule.OneVersion {
 	out := slices.Clone(s.OneVersionOnly)
 	for _, o := range s.Kind.OneVersionOnly {

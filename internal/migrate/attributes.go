@@ -80,6 +80,7 @@ func (a Attributes) Map(name string) map[string]string {
 	return out
 }
 
+// Object returns a nested object, or nil.
 func (a Attributes) Object(name string) Attributes {
 	members, _ := a[name].(map[string]any)
 	return members

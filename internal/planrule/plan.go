@@ -43,6 +43,7 @@ type Plan[M any] struct {
 	resp *resource.ModifyPlanResponse
 }
 
+// New reads a change.
 func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *diagnostics.Run, req *resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) *Plan[M] {
 	p := &Plan[M]{
 		Check: diagnostics.Check{Diagnostics: &resp.Diagnostics}, API: c, Templates: templates, Config: new(M), Plan: new(M), Prior: new(M),
@@ -227,6 +228,7 @@ func (p *Plan[M]) Known(ctx context.Context, attributes ...string) bool {
 	})
 }
 
+// Known reports whether all values are fully known.
 func Known(ctx context.Context, values ...attr.Value) bool {
 	for _, v := range values {
 		if v, err := v.ToTerraformValue(ctx); err != nil || !v.IsFullyKnown() {

@@ -71,6 +71,7 @@ var NonEmpty = Validator[string]{Expects: "at least one character", Holds: func(
 
 var ID = Validator[string]{Expects: "1 to 128 letters, digits, - and _", Holds: api.ValidID}
 
+// Each returns validators of a set's elements.
 func Each(r Validator[string]) []validator.Set {
 	return []validator.Set{NoNulls{}, setvalidator.ValueStringsAre(r)}
 }

@@ -150,6 +150,7 @@ func (k *Keys) current(ctx context.Context) ([]Key, error) {
 	return keys, err
 }
 
+// List returns the added keys, the oldest first.
 func (k *Keys) List() ([]Key, error) {
 	if k.addedKeys == nil {
 		return nil, nil

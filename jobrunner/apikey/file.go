@@ -76,6 +76,7 @@ type File struct {
 // FileIn returns the keys' file of a data folder. The folder and the file need not exist yet.
 func FileIn(dir string) *File { return &File{path: filepath.Join(dir, FileName)} }
 
+// List returns all keys, the oldest first.
 func (f *File) List() ([]Key, error) {
 	keys, _, err := f.current()
 	return allWithDefaults(keys), err

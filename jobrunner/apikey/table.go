@@ -96,6 +96,7 @@ func decodeKey(content string) (k Key, err error) {
 	return k, errors.Join(full.Management.check(), full.Jobs.check())
 }
 
+// List returns all keys, the oldest first.
 func (t *Table) List() ([]Key, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -96,6 +96,7 @@ func (c components[T]) Total() T {
 	return c.GPU + c.CPU + c.Disk + c.Networking + c.Standard + c.HighPerformance
 }
 
+// costAfter returns the cost of a span after a number of milliseconds.
 func (r Rate) costAfter(milliseconds int64) catalog.USD {
 	if milliseconds <= 0 {
 		return 0

@@ -81,6 +81,7 @@ const DefaultPeriod = 30 * 24 * time.Hour
 // fixedLengths has the sizes of constant length. Their buckets start at multiples of that length since the zero time, which is a Monday.
 var fixedLengths = map[BucketSize]time.Duration{Hour: time.Hour, Day: 24 * time.Hour, Week: 7 * 24 * time.Hour}
 
+// floor returns the start of the bucket that contains t.
 func (b BucketSize) floor(t time.Time) time.Time {
 	t = t.UTC()
 	switch length := fixedLengths[b]; {

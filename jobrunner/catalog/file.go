@@ -106,6 +106,7 @@ type schedule struct {
 	stock   []stockRule // ordered by the time when they come into force
 }
 
+// catalogAfter returns the catalog at a time after the start of the deployment.
 func (s *schedule) catalogAfter(elapsed time.Duration) *Catalog {
 	c := s.catalog
 	n, _ := slices.BinarySearchFunc(s.stock, elapsed, func(r stockRule, elapsed time.Duration) int {

@@ -36,8 +36,9 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// During an advance, due timers fire in order, each at its own time, and so do timers that they start. Later
-// timers fire earlier in real time. The clock isn't stopped here, so real time moves it, too.
+// During an advance, due timers fire in order, each at its own time, and so do the timers that
+// they start. An advance of 48 hours makes later timers fire 48 hours earlier in real time. The clock isn't
+// stopped here, so it also moves by the real time that the advance takes.
 func TestAdvance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -78,7 +79,8 @@ func TestAdvance(t *testing.T) {
 	})
 }
 
-// Correct corrects differences above 100 ms; timers keep their durations. want is how far it sets the clock ahead.
+// Correct corrects differences above the tolerance of 100 ms, and running timers keep their durations. behind is
+// how far the clock would be behind without any correction; want is how far all corrections so far set it ahead of real time.
 func TestCorrect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock

@@ -235,6 +235,7 @@ func (e *Engine) drainMemory(ctx context.Context, endpoint, id string, limit int
 	return all, len(j.chunks) > 0, nil
 }
 
+// Unread counts a job's unread chunks.
 func (e *Engine) Unread(ctx context.Context, endpoint, id string) (n int, err error) {
 	if e.store != nil {
 		job, err := e.GetUpTo(ctx, endpoint, id, 0)

@@ -182,6 +182,7 @@ func (e *Engine) leave() {
 
 func (e *Engine) now() int64 { return e.Clock.Now().UnixMilli() }
 
+// loadedQueues returns the queues that this process leads.
 func (e *Engine) loadedQueues() []*queue {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

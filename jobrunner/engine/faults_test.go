@@ -32,9 +32,10 @@ import (
 
 var faults = flag.Int("faults", 1, "how often TestFaults repeats each fault")
 
-// Under any fault of the database, each acknowledged submission is stored and ends once, with its accepted result,
-// its chunks and its webhook's call, and the counts agree with the rows. -faults=100 repeats each fault a hundred
-// times.
+// Whatever happens to the database under load, each acknowledged submission is stored once, and no
+// rejected submission is. Each job ends once with the accepted result. No chunk is lost or read twice. The
+// webhook of each job that wasn't cancelled is called, and the counts agree with the rows. -faults=100
+// repeats each fault a hundred times.
 func TestFaults(t *testing.T) {
 	for name, test := range map[string]func(*load){
 		"lost reply to a commit": lostReplies, "late commit": lateCommits, "cut connections": cutConnections,
@@ -114,7 +115,8 @@ func readOnlyFile(l *load) {
 	l.run(sqldb.Config{Dir: dir}, func() { chattr("+i"); l.awaitErrors(); chattr("-i") })
 }
 
-// damagedPages overwrites the file's pages, except the first and the pointer maps, whose damage SQLite doesn't notice.
+// damagedPages copies the write-ahead log to the database file and then overwrites the pages of the
+// file. It spares the first page and the pointer maps, because SQLite doesn't notice damage to them.
 func damagedPages(l *load) {
 	dir := l.TempDir()
 	path := filepath.Join(dir, "jobrunner.db")

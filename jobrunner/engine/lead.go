@@ -155,6 +155,7 @@ func (e *Engine) Epoch(endpoint string) (epoch int64, own bool) {
 	return q.epoch, e.isAlive()
 }
 
+// Leaders returns the live leaders by endpoint.
 func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 	leaders, id := map[string]Leader{}, e.Process()
 	err := e.DB.Each(ctx, func(row sqldb.Row) error {

@@ -51,6 +51,7 @@ func Lost(reason string) Report { return Report{kind: lost, message: reason} }
 // Returned requeues a job that its worker can't continue. It counts no retry.
 func Returned() Report { return Report{kind: returned} }
 
+// size returns the size of the output and the chunks in bytes.
 func (r Report) size() int {
 	n := len(r.output)
 	for _, chunk := range r.chunks {

@@ -94,6 +94,7 @@ func (s *spool) remove(obsolete func(*entry) bool) {
 	})
 }
 
+// removeOnceStored removes an entry when a commit has stored its report.
 func (s *spool) removeOnceStored(e *entry, c *commit) {
 	s.mu.Lock()
 	e.commit = c

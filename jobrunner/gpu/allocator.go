@@ -289,6 +289,7 @@ func (a *Allocator) Owners() map[string]string {
 	return out
 }
 
+// OwnersOf returns the owners of devices of the types.
 func (a *Allocator) OwnersOf(types []string) map[string]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

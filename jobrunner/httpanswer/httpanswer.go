@@ -165,6 +165,7 @@ func (f Form) BodyType() reflect.Type {
 	return reflect.TypeFor[message]()
 }
 
+// BodyMedia returns the content type of an error.
 func (f Form) BodyMedia() string {
 	if f == ProblemForm {
 		return "application/problem+json"

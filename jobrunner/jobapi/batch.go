@@ -267,6 +267,7 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 	return nil
 }
 
+// hasLargeOutput reports whether a page reads a request's output separately.
 func hasLargeOutput(request engine.Job) bool { return request.Size > pageOutput }
 
 // splitPage splits a page into parts with at most pagePart bytes of outputs, or with only one output. Either all
@@ -286,6 +287,7 @@ func splitPage(requests []engine.Job) (parts [][]engine.Job, largestPart int) {
 	return parts, largestPart
 }
 
+// appendRequest appends a request with its output or error.
 func appendRequest(b []byte, request engine.Job) []byte {
 	b = fmt.Appendf(b, `{"id":%q,"status":%q`, request.ID, request.State)
 	switch {

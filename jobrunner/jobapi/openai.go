@@ -146,6 +146,7 @@ type relayAnswer struct {
 	reserved     int                      // number of chunks that have a reservation
 }
 
+// drop discards the collected chunks.
 func (p *relayAnswer) drop() {
 	for _, r := range p.reservations {
 		r.Release()

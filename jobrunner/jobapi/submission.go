@@ -185,6 +185,7 @@ func readPolicy(job *engine.NewJob, raw json.RawMessage) (err error) {
 	return err
 }
 
+// readMilliseconds reads an integer within bounds.
 func readMilliseconds(name string, raw json.RawMessage, b bounds) (time.Duration, error) {
 	var n float64
 	if json.Unmarshal(raw, &n) != nil || n != math.Trunc(n) {

@@ -131,6 +131,7 @@ func (b *Bills) Started(s pod.Span) {
 // deployment is billed until the last checkpoint.
 func (b *Bills) Stopped(s pod.Span) { b.Meter.Stop(kindOf(s.Pod), s.Pod.ID) }
 
+// volumeResource returns a network volume as a billed resource at the prices of the catalog.
 func (b *Bills) volumeResource(v store.NetworkVolume) billing.Resource {
 	prices := b.Catalog.Current().Storage
 	r := billing.Resource{Kind: billing.Volume, ID: v.ID, Owner: v.ID, DataCenters: []string{v.DataCenter}, Disk: v.Size, HighPerformance: v.Type == catalog.HighPerformance}

@@ -154,6 +154,7 @@ func newJobs() *jobs {
 	}
 }
 
+// Job counts an event of a job, unless the job is a request of a batch.
 func (m *Metrics) Job(e engine.Event) {
 	if engine.IsBatchQueue(e.Endpoint) {
 		return

@@ -77,6 +77,7 @@ func updateEndpoint[B endpointBody](c *call, body B) (store.Endpoint, error) {
 	return c.Store.UpdateEndpoint(c.ctx(), c.id, body.apply)
 }
 
+// mergedEnv returns a template's env, overridden by the body's.
 func mergedEnv(template map[string]string, body *map[string]string) *map[string]string {
 	env := map[string]string{}
 	maps.Copy(env, template)

@@ -144,6 +144,7 @@ func withConflict(h handler) handler { h.conflict = true; return h }
 // withMaxBody rejects larger bodies before authentication.
 func withMaxBody(bytes int64, h handler) handler { h.maxBody = bytes; return h }
 
+// withoutKey declares that a handler needs no API key.
 func withoutKey(h handler) handler { h.public = true; return h }
 
 // declare records a parameter while description.parameters runs readQuery.

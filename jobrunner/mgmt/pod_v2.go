@@ -180,6 +180,7 @@ func (b podBodyV2) newPod(c *call, tx *store.Tx, t *store.Template) (store.Pod, 
 	return p, err
 }
 
+// podTemplate returns the pod template that a body names, or nil.
 func podTemplate(tx *store.Tx, id *string) (*store.Template, error) {
 	if id == nil {
 		return nil, nil

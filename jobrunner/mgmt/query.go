@@ -61,6 +61,7 @@ func matching(pattern *regexp.Regexp, want string) form {
 	return form{want, &openapi.Schema{Type: "string", Pattern: pattern.String()}, pattern.MatchString}
 }
 
+// value reads one value, or "" if it is absent.
 func (q *query) value(name string, f form) string {
 	q.declare(openapi.Parameter{Name: name, In: "query", Description: f.want, Schema: f.schema})
 	value := q.values.Get(name)
@@ -101,6 +102,7 @@ func integers(want string, schema *openapi.Schema, valid func(int64) bool) form 
 
 var positive = integers("an integer of at least 1", &openapi.Schema{Minimum: new(1.0)}, func(n int64) bool { return n >= 1 })
 
+// integer reads an integer in a form that integers returned.
 func (q *query) integer(name string, defaultValue int64, f form) int64 {
 	n, err := strconv.ParseInt(q.value(name, f), 10, 64)
 	if err != nil {

@@ -47,6 +47,7 @@ func bodyPathOf(t reflect.Type, use contract.Use) bodyPath {
 	return bodyPath{Body: contract.Body{API: b.api, Resource: b.resource, Use: use}}
 }
 
+// in returns the path of the objects of a member.
 func (p bodyPath) in(name string) bodyPath {
 	if name != "" {
 		p.path += name + "."
@@ -98,6 +99,7 @@ func pattern(f contract.Form) *regexp.Regexp {
 	return compiled
 }
 
+// rejectsEmptyUpdate reports whether an update with a body of a type must have at least one member.
 func rejectsEmptyUpdate(t reflect.Type, u contract.Use) bool {
 	return u == contract.Update && bodyTypes[t].nonEmpty
 }

@@ -245,6 +245,7 @@ func (h *history) recentOf(endpoint string, counts engine.Counts, others ...even
 	}
 }
 
+// events returns the events of an endpoint, or of all for "".
 func (h *history) events(endpoint string) events {
 	h.mu.Lock()
 	defer h.mu.Unlock()

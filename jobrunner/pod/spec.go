@@ -13,6 +13,7 @@ import (
 
 const globalNetwork = "gpucloud-global"
 
+// spec returns the parameters for the pod's start.
 func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (run.Spec, error) {
 	r.mu.Lock()
 	devices := r.devices

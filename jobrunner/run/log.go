@@ -234,6 +234,7 @@ func (l *Log) Note(text string) {
 	l.add(text, true)
 }
 
+// Finish ends the log: no line follows.
 func (l *Log) Finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

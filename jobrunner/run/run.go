@@ -112,6 +112,7 @@ func (s Spec) CheckVariables() error {
 	return nil
 }
 
+// DeviceUUIDs returns the UUIDs of the devices.
 func (s Spec) DeviceUUIDs() (uuids []string) {
 	for _, d := range s.Devices {
 		uuids = append(uuids, d.UUID)

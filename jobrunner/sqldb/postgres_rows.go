@@ -43,6 +43,7 @@ func (s *postgresTx) pipelineEach(query string, rows [][]any) error {
 	return nil
 }
 
+// forRows returns a statement for all rows, and its arguments.
 func (s *postgresTx) forRows(query string, rows [][]any) (text string, columns []any) {
 	types := make([]string, len(rows[0]))
 	for i := range types {

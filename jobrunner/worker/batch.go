@@ -28,6 +28,7 @@ func (p *Pools) startBatch(endpoint string) {
 	}
 }
 
+// poolsOf returns an endpoint's pools in this process.
 func (p *Pools) poolsOf(endpoint string) []*pool {
 	return slices.DeleteFunc([]*pool{p.pool(endpoint), p.pool(engine.BatchQueue(endpoint))}, func(pool *pool) bool { return pool == nil })
 }

@@ -18,6 +18,7 @@ import (
 // volumePath is where workers mount their network volume.
 const volumePath = "/runpod-volume"
 
+// spec returns the parameters for the worker's start.
 func (w *worker) spec(ctx context.Context, program run.Program) (_ *run.Spec, err error) {
 	c := w.pool.config
 	s := &run.Spec{ID: w.id, Endpoint: engine.EndpointOf(w.settings.ID), Container: w.settings.Container, Devices: w.devices, Log: w.log}

@@ -29,7 +29,8 @@ type object struct {
 	tainted bool
 }
 
-// core imitates Terraform: it refreshes, plans, applies concurrently, and runs the import commands of messages.
+// core imitates Terraform: it keeps the state, refreshes, plans, and applies concurrently in
+// the order of the dependencies. Like an attentive user, it runs import commands of messages.
 type core struct {
 	t           *testing.T
 	version     api.Version

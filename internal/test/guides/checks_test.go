@@ -164,7 +164,8 @@ func runWithoutClone(s *session, b block) {
 	s.typeAll(b)
 }
 
-// checkClusterFile expects that the jobrunner accepts the configuration and doesn't find the cluster.
+// checkClusterFile checks files for a Kubernetes cluster: the jobrunner must accept its configuration
+// and then fail to find the cluster. jobrunner/run/kubernetes checks the rights.
 func checkClusterFile(s *session, b block) {
 	s.t.Helper()
 	if strings.HasPrefix(b.text, "# role.yaml\n") {

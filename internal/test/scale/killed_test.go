@@ -39,8 +39,9 @@ func (p *process) kill9(program string) {
 	must.Require(p.t, killed != 0, "terraform", p.args, "has no child that runs", program)
 }
 
-// A provider that is killed before its POSTs are answered leaves objects that no state has. The next plan names
-// them with their import commands and adopts none.
+// A provider that is killed before its POSTs are answered leaves objects that no state has. The
+// next plan names them with their import commands and adopts none, because they may belong to
+// another configuration. After the imports, the next apply creates nothing twice.
 func TestKilledProvider(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)

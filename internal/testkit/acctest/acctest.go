@@ -93,6 +93,7 @@ func DeployWith(t *testing.T, configure func(*jobrunner.Config)) *Deployment {
 	return d
 }
 
+// count counts each request before next serves it.
 func (d *Deployment) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {

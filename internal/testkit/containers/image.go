@@ -37,6 +37,7 @@ func (e *Engine) Build(t testing.TB, name string, cmd []string, files map[string
 	}
 }
 
+// endMarker ends a tar.
 var endMarker = make([]byte, 1024)
 
 // archive returns a tar without an end marker.

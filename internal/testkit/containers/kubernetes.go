@@ -164,6 +164,7 @@ func (k *Kubernetes) Build(t testing.TB, name string, cmd []string, files map[st
 	must.Succeed(t, k.load(name, cmd, k.allNodes(), base, append(layer, endMarker...)))
 }
 
+// load gives nodes an image of layers.
 func (k *Kubernetes) load(name string, cmd []string, nodes []int, layers ...[]byte) error {
 	file, err := os.CreateTemp(k.dir, "image-")
 	if err != nil {
@@ -201,6 +202,7 @@ func (k *Kubernetes) request(method, path, patch, body string, into any) error {
 	return send(method, k.url+path, patch, body, into)
 }
 
+// send sends a request to any program of the cluster.
 func send(method, url, patch, body string, into any) error {
 	req, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
 	if err != nil {

@@ -107,6 +107,7 @@ func Inspect(ctx context.Context, path string) (CLI, error) {
 	return CLI{}, fmt.Errorf("%s is neither Terraform nor OpenTofu: its version command prints %q", path, out)
 }
 
+// Default returns the inspected result of Find.
 func Default(ctx context.Context) (CLI, error) {
 	path, err := Find(ctx)
 	if err != nil {

@@ -43,6 +43,7 @@ type container struct {
 type lifecycle interface {
 	// wait returns how the container ended. It passes the output on until then.
 	wait(c *container) run.Exit
+	// stop makes the container end.
 	stop(c *container, grace time.Duration)
 }
 
@@ -133,6 +134,7 @@ func (e *Executor) ScratchFolder() (string, error) {
 // invalidInName matches characters that a container's name can't have.
 var invalidInName = regexp.MustCompile(`[^a-zA-Z0-9_.-]+`)
 
+// supervise waits for the container's end and removes it.
 func (c *container) supervise() {
 	c.exit = c.lifecycle.wait(c)
 	c.remove()

@@ -225,6 +225,7 @@ func (e *Executor) containerProgram(image string, s *containerSettings) (run.Pro
 	return program, nil
 }
 
+// anyPort publishes a port at a free port of this machine.
 func anyPort(ctx context.Context, _ int) (int, error) { return run.FreePort(ctx) }
 
 // samePort publishes a port under its own number.

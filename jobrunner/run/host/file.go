@@ -142,6 +142,7 @@ func (s *settings) check(folder string) error {
 	return nil
 }
 
+// absolute returns the absolute path of a path that may be relative to a folder.
 func absolute(folder, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -149,6 +150,7 @@ func absolute(folder, path string) string {
 	return filepath.Join(folder, path)
 }
 
+// builtinImages is the prefix of built-in images.
 const builtinImages = "builtin/"
 
 func (r *rule) check(folder string) (err error) {

@@ -31,6 +31,7 @@ type inventory struct {
 	store   cache.Store // of nodes
 }
 
+// nodes returns the nodes, sorted by name.
 func (in *inventory) nodes() []*core.Node {
 	nodes := cachedObjects[core.Node](in.store)
 	slices.SortFunc(nodes, func(a, b *core.Node) int { return strings.Compare(a.Name, b.Name) })

@@ -220,6 +220,7 @@ func (f *floor) report(w http.ResponseWriter, r *http.Request) {
 
 func (j *job) markStarted() { j.startedAt = time.Now() }
 
+// handle echoes the input, or streams n chunks.
 func (j *job) handle() json.RawMessage {
 	if j.chunks == nil {
 		return j.input

@@ -65,7 +65,8 @@ func TestReproducible(t *testing.T) {
 	must.Equal(t, slices.Sorted(maps.Values(digests)), []int{3, 4}, "for each digest, a bit for each build that has it;", digests)
 }
 
-// The layout has an unprivileged user, certificates and writable folders. The program doesn't name its source's path.
+// The layout is valid and contains what a static program needs: an unprivileged user,
+// certificates and writable folders. The program doesn't contain the path of its source.
 func TestImage(t *testing.T) {
 	s := testSettings()
 	images := must.Do(s.build(t.Context()))(t)
