@@ -119,7 +119,7 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 					refuseUnreachable(w, r) // the request may have taken effect, so it isn't repeated
 					return
 				case result == unanswered:
-					silentProcess = leader.Process
+					start, silentProcess = time.Now(), leader.Process
 				}
 			}
 			notify.Signal(n.takeover)

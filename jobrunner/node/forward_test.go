@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -154,6 +155,21 @@ func TestRequestWaitsForTakeover(t *testing.T) {
 		_, text := p.send(t, "POST", "run", "{}")
 		must.Equal(t, text, "own POST {}")
 	}
+}
+
+// The wait for a leader begins when the leader dies, however long it held the request.
+func TestHeldRequestWaitsForTakeover(t *testing.T) {
+	leader := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer leader.Close()
+	synctest.Test(t, func(t *testing.T) {
+		n, w := newNode("this"), httptest.NewRecorder()
+		n.setLeader(engine.Leader{Leadership: engine.Leadership{Process: "other"}, URL: leader.URL})
+		time.AfterFunc(3*leaderWait, func() { n.setLeader(engine.Leader{Own: true}) })
+		// Time passes before the connection is used: a goroutine that reads from it would stop the virtual time.
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{ConnectDone: func(_, _ string, _ error) { time.Sleep(5 * leaderWait / 2) }})
+		n.handler(ownRequest).ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/v2/e/status-sync/1", nil))
+		must.Equal(t, w.Body.String(), "own GET ")
+	})
 }
 
 // Without a takeover the answer is 503. A request that was forwarded twice isn't forwarded again, and waits.

@@ -108,6 +108,19 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 	}
 }
 
+// While a call waits for memory, another host can leave the list of busy hosts. It makes no room for this host's calls.
+func TestCallsPerHostWithoutMemory(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		h := startHangingReceivers(f)
+		input := fmt.Appendf(nil, `{"a":"%s"}`, strings.Repeat("x", 1<<20))
+		for i := range 60 {
+			h.runJob(engine.NewJob{Owner: "bad", Endpoint: fmt.Sprint("bad-", i), Input: input, Webhook: fmt.Sprintf("http://bad-%d.example/hangs", i/20)}, engine.Done(nil))
+		}
+		sleep(1000)
+		must.Equal(t, h.maxOpen["bad@bad-0.example"], 4, "the highest number of calls in flight to a receiver")
+	})
+}
+
 // Until the first timeout, owners of hanging receivers use up the limit of all calls; after it, half of the limit.
 func TestManyOwnersWithHangingReceivers(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {

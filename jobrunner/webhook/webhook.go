@@ -132,7 +132,7 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 	busy := s.scheduler.busyHosts()
 	queues := s.Queue.CallQueues(busy)
 	s.scheduler.prune(queues)
-	for len(s.scheduler.busyHosts()) <= len(busy) { // if more hosts are busy now, the queues are out of date
+	for !slices.ContainsFunc(s.scheduler.busyHosts(), func(h engine.OwnerHost) bool { return !slices.Contains(busy, h) }) { // else the queues are out of date
 		i, due := s.scheduler.choose(queues, s.Clock.Now())
 		if i < 0 {
 			return progress, due, nil
