@@ -91,18 +91,18 @@ func TestCommandOutput(t *testing.T) {
 
 func TestCommandFailure(t *testing.T) {
 	long := strings.Repeat("x", 100)
-	for name, c := range map[string]struct{ script, prefix, suffix string }{
-		"stderr":          {"echo 1; echo no such model >&2; exit 3", "no such model\n", "(exit status 3)"},
-		"a progress bar":  {`printf ' 50%%|\r100%%|\r\nno memory\n' >&2; exit 3`, "100%|\nno memory\n", "(exit status 3)"},
-		"no stderr":       {"exit 3", "the command ended with exit status 3", "nothing to stderr"},
-		"by a signal":     {"echo oops >&2; kill -SEGV $$", "oops\n", "(SIGSEGV)"},
-		"the last lines":  {"i=0; while [ $i -lt 100 ]; do echo $i " + long + " >&2; i=$((i+1)); done; exit 1", "61 " + long, "99 " + long + "\n(exit status 1)"},
-		"on the SDK":      {"echo '--- Starting Serverless Worker |  Version 1.12.0 ---'; echo 1", "the program starts a worker on the SDK, which needs process", "the file itself"},
-		"a line too long": {"head -c 21000000 /dev/zero | tr '\\0' 1", "the command wrote a line of more than 20 MB", "stdout"},
+	for name, c := range map[string]struct{ script, output, prefix, suffix string }{
+		"stderr":          {"echo 1; echo no such model >&2; exit 3", "1", "no such model\n", "(exit status 3)"},
+		"a progress bar":  {`printf ' 50%%|\r100%%|\r\nno memory\n' >&2; exit 3`, "", "100%|\nno memory\n", "(exit status 3)"},
+		"no stderr":       {"exit 3", "", "the command ended with exit status 3", "nothing to stderr"},
+		"by a signal":     {"echo oops >&2; kill -SEGV $$", "", "oops\n", "(SIGSEGV)"},
+		"the last lines":  {"i=0; while [ $i -lt 100 ]; do echo $i " + long + " >&2; i=$((i+1)); done; exit 1", "", "61 " + long, "99 " + long + "\n(exit status 1)"},
+		"on the SDK":      {"echo '--- Starting Serverless Worker |  Version 1.12.0 ---'; echo 1", "", "the program starts a worker on the SDK, which needs process", "the file itself"},
+		"a line too long": {"head -c 21000000 /dev/zero | tr '\\0' 1", "", "the command wrote a line of more than 20 MB", "stdout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			output, err := handle(t, c.script, newJob("{}"))
-			must.Hold(t, err != nil && output == "" && strings.HasPrefix(err.Error(), c.prefix) && strings.HasSuffix(err.Error(), c.suffix), "output", output, "error", err, "want", c.prefix, "…", c.suffix)
+			must.Hold(t, err != nil && output == c.output && strings.HasPrefix(err.Error(), c.prefix) && strings.HasSuffix(err.Error(), c.suffix), "output", output, "error", err, "want", c.prefix, "…", c.suffix)
 			must.Hold(t, len(err.Error()) <= maxTail+100, "an error of", len(err.Error()), "bytes")
 		})
 	}

@@ -170,9 +170,9 @@ func (e *Executor) handler(l *localSettings) run.Handler {
 		case group.Succeeded():
 			return output, nil
 		case stderr.String() == "":
-			return nil, fmt.Errorf("the command ended with %s, and wrote nothing to stderr", group.Exit())
+			return output, fmt.Errorf("the command ended with %s, and wrote nothing to stderr", group.Exit())
 		}
-		return nil, fmt.Errorf("%s\n(%s)", stderr.String(), group.Exit())
+		return output, fmt.Errorf("%s\n(%s)", stderr.String(), group.Exit())
 	}
 }
 
