@@ -43,6 +43,8 @@ const maxBatchCall = 8 << 20
 // lines that are only slightly shorter.
 const maxInput = 10 << 20
 
+const maxInputs = 5000 // the API's limit for a batch
+
 func (r *runBatch) Run() error {
 	inputs, err := readInputs(r.Inputs)
 	if err != nil {
@@ -100,14 +102,12 @@ func (r *runBatch) create(ctx context.Context, c *api.Client, endpointID string,
 
 // readInputs reads a JSON object from each line that isn't empty.
 func readInputs(file string) (inputs []json.RawMessage, err error) {
-	var source io.Reader = os.Stdin
+	source := os.Stdin
 	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
+		if source, err = os.Open(file); err != nil {
 			return nil, err
 		}
-		defer func() { _ = f.Close() }()
-		source = f
+		defer func() { _ = source.Close() }()
 	}
 	lines := bufio.NewReaderSize(source, maxInput)
 	for n := 1; ; n++ {
@@ -122,6 +122,8 @@ func readInputs(file string) (inputs []json.RawMessage, err error) {
 			inputs = append(inputs, bytes.Clone(line))
 		}
 		switch {
+		case len(inputs) > maxInputs:
+			return nil, fmt.Errorf("%s has more than %d inputs, the limit of a batch", file, maxInputs)
 		case errors.Is(readErr, io.EOF) && len(inputs) == 0:
 			return nil, fmt.Errorf("%s has no input: write a JSON object in each line", file)
 		case errors.Is(readErr, io.EOF):

@@ -108,6 +108,8 @@ line ends
 			"a batch without a line end": {args: []string{"batch", "run", "any", endless}, out: "^$", err: "line 1 is longer than 10 MiB", code: 2},
 			"an endless input":           {args: []string{"run", "any", "--input", endless}, out: "^$", err: "is larger than 64 MiB", code: 2},
 			"an endless stdin":           {stdin: strings.Repeat(" ", 65<<20), args: []string{"run", "any", "--input", "-"}, out: "^$", err: "is larger than 64 MiB", code: 2},
+			"an endless batch":           {stdin: strings.Repeat("{}\n", 5001), args: []string{"batch", "run", "any", "-"}, out: "^$", err: "- has more than 5000 inputs", code: 2},
+			"no batch":                   {args: []string{"batch", "status", "any", ""}, out: "^$", err: `"" can't be the id of any batch`, code: 1},
 			"no such flag":               {args: []string{"run", "any", "--nope"}, out: "^$", err: "unknown flag --nope\nSee 'jobrunner job run --help'.", code: 2},
 			"zero lines":                 {args: []string{"logs", "any", "none", "--lines", "0"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 0", code: 2},
 			"too many lines":             {args: []string{"logs", "any", "none", "--lines", "5001"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 5001", code: 2},

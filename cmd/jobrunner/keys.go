@@ -156,8 +156,8 @@ type addKey struct {
 	keyStoreFlags `embed:""`
 	Name          string         `arg:"" help:"Name of the key."`
 	Owner         string         `help:"Owner of the key. Rate limits apply per owner. Default: the name."`
-	Management    string         `enum:"none,read,all," default:"" placeholder:"none|read|all" help:"Scope at the management API. Default: all; none with --endpoint."`
-	Jobs          string         `enum:"none,read,all" default:"all" placeholder:"none|read|all" help:"Scope at the job API: read is for /status, /health and /requests. Default: all."`
+	Management    *apikey.Scope  `enum:"none,read,all" placeholder:"none|read|all" help:"Scope at the management API. Default: all; none with --endpoint."`
+	Jobs          apikey.Scope   `enum:"none,read,all" default:"all" placeholder:"none|read|all" help:"Scope at the job API: read is for /status, /health and /requests. Default: all."`
 	Endpoint      []string       `placeholder:"ID" sep:"none" help:"Restrict the key to the job API of this endpoint. May be repeated. Default: all endpoints."`
 	Expires       *time.Duration `placeholder:"DURATION" help:"How long the key is accepted, such as 720h. Default: until it is removed."`
 }
@@ -172,7 +172,7 @@ Examples:
 }
 
 func (c *addKey) Run() error {
-	newKey := apikey.Key{Name: c.Name, Owner: c.Owner, Management: apikey.Scope(c.Management), Jobs: apikey.Scope(c.Jobs), Endpoints: c.Endpoint}
+	newKey := apikey.Key{Name: c.Name, Owner: c.Owner, Management: *cmp.Or(c.Management, new(apikey.Scope)), Jobs: c.Jobs, Endpoints: c.Endpoint}
 	if c.Expires != nil {
 		if *c.Expires <= 0 {
 			return usageErrorf("invalid --expires %s: expected a positive duration", c.Expires)

@@ -90,6 +90,7 @@ func TestInvalidKeys(t *testing.T) {
 		`"none","read","all"`:                   {"add", "ci", "--jobs", "some"},
 		"does not exist":                        {"remove", "ci"},
 		"expected \"<name>\"":                   {"add"},
+		`"all" but got ""`:                      {"add", "ci", "--management="},
 	} {
 		output := mustFail(t, env, append([]string{"keys"}, args...)...)
 		must.Hold(t, strings.Contains(output, text), args, "printed", output, "want", text)

@@ -77,7 +77,7 @@ func (j *Jobs) batch(ctx context.Context, method, endpointID, batchID, path stri
 }
 
 func (j *Jobs) callBatch(ctx context.Context, method, endpointID, batchID, path string, body any, query url.Values, out any) error {
-	if batchID != "" {
+	if path != "" || query == nil && method != http.MethodPost { // otherwise the call is about the list
 		if err := checkID("batch", batchID); err != nil {
 			return err
 		}
