@@ -233,7 +233,7 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 			return err
 		}
 		defer reservation.Release()
-		w = a.yielding(w)
+		w = a.yielding(w, slowAnswer)
 	}
 	p.complete(len(requests), total)
 	b, separator, first := []byte(`{"requests":[`), "", 0

@@ -84,6 +84,8 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 // sleep lets virtual seconds pass.
 func sleep(seconds float64) { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 
+func after(seconds float64, f func()) { go func() { sleep(seconds); f() }() }
+
 // answer is the answer to a request. raw is the text of its body.
 type answer struct {
 	status int

@@ -92,10 +92,7 @@ func TestRunSyncWait(t *testing.T) {
 func TestRetention(t *testing.T) {
 	for path, seconds := range map[string]float64{"run": 1800, "runsync": 60, "runsync?wait=1000": 60, "runsync?wait=200000": 200, "runsync?wait=300000": 300} {
 		bubble(t, func(t *testing.T, d *deployment) {
-			go func() {
-				sleep(0.5)
-				d.report(d.take("ep"), engine.Done([]byte(`{}`)))
-			}()
+			after(0.5, func() { d.report(d.take("ep"), engine.Done([]byte(`{}`))) })
 			id := d.do("POST", "/v2/ep/"+path, `{"input": {}}`).body["id"].(string)
 			if strings.HasPrefix(path, "runsync") {
 				sleep(seconds - 0.001)

@@ -50,7 +50,7 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 		return err
 	}
 	t.job = job.ID
-	return a.answerWhenEnded(w, r, t, cmp.Or(wait, engine.DefaultWait), job, watch)
+	return a.answerWhenEnded(a.yielding(w, slowResult), r, t, cmp.Or(wait, engine.DefaultWait), job, watch)
 }
 
 // readSubmission reads a submitted job. The caller releases the reservation once the job is queued.
@@ -102,7 +102,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 		return err
 	}
 	a.setUnreadChunksHeader(w, r, t, job)
-	return a.answerJob(a.yielding(w), r, t, job)
+	return a.answerJob(a.yielding(w, slowAnswer), r, t, job)
 }
 
 // statusSync, in the SDK dialect, is status that waits for the job's end (field notes: /status-sync).
@@ -111,7 +111,7 @@ func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error
 	if err != nil {
 		return err
 	}
-	return a.answerWhenEnded(a.yielding(w), r, t, wait, engine.Job{}, a.Engine.Watch(t.endpoint, t.job))
+	return a.answerWhenEnded(a.yielding(w, slowAnswer), r, t, wait, engine.Job{}, a.Engine.Watch(t.endpoint, t.job))
 }
 
 // cancel ends a job, or returns an ended one's status (field notes: cancel of a finished job).
@@ -206,21 +206,22 @@ func (a *api) answerJob(w http.ResponseWriter, r *http.Request, t target, job en
 }
 
 const (
-	// slowAnswer is how long an answer may take while others wait for memory.
-	slowAnswer = 2 * time.Minute
+	// slowAnswer is how long an answer may take while others wait for memory; slowResult, if it can't be repeated.
+	slowAnswer, slowResult = 2 * time.Minute, 10 * time.Minute
 	// yieldPiece is the size of the pieces of a yieldingWriter, in bytes.
 	yieldPiece = 64 << 10
 )
 
-// yieldingWriter aborts an answer that takes longer than slowAnswer if others wait for its memory. The client can
-// repeat the request. Otherwise a few slow clients could hold the memory for more than an hour.
+// yieldingWriter aborts an answer that takes longer than limit if others wait for its memory. Otherwise a few
+// slow clients could hold the memory for more than an hour.
 type yieldingWriter struct {
 	http.ResponseWriter
 	memory *httplimit.Memory
+	limit  time.Duration
 }
 
-func (a *api) yielding(w http.ResponseWriter) http.ResponseWriter {
-	return &yieldingWriter{w, a.Answers}
+func (a *api) yielding(w http.ResponseWriter, limit time.Duration) http.ResponseWriter {
+	return &yieldingWriter{w, a.Answers, limit}
 }
 
 func (y *yieldingWriter) Write(p []byte) (written int, err error) {
@@ -230,7 +231,7 @@ func (y *yieldingWriter) Write(p []byte) (written int, err error) {
 		if written += n; err != nil {
 			return written, err
 		}
-		if time.Since(start) > slowAnswer && y.memory.Contended() {
+		if time.Since(start) > y.limit && y.memory.Contended() {
 			panic(http.ErrAbortHandler)
 		}
 	}

@@ -51,13 +51,9 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) ([]byte, *httplimit.Reservation, error) {
+func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) (_ []byte, reservation *httplimit.Reservation, err error) {
 	var input bytes.Buffer
-	routeJSON, err := json.Marshal(route)
-	if err != nil {
-		return nil, nil, err
-	}
-	var reservation *httplimit.Reservation // of the body
+	routeJSON, _ := json.Marshal(route) // never fails for a string
 	if r.Method == http.MethodPost {
 		var body []byte
 		if body, reservation, err = a.readBody(w, r, maxRunSync, 2); err != nil {
@@ -245,7 +241,7 @@ func (p *relayAnswer) end(output []byte) error {
 	case output == nil:
 		output = []byte("null")
 	}
-	write(p.w, output)
+	write(&yieldingWriter{p.w, p.memory, slowResult}, output)
 	return nil
 }
 

@@ -211,10 +211,7 @@ func TestOpenAICancels(t *testing.T) {
 		})
 		a = d.do("POST", chatRoute, "{}")
 		must.Hold(t, a.status == 500 && strings.Contains(a.raw, "cancelled"), "a job that another client cancelled:", a.status, a.raw)
-		go func() {
-			sleep(1)
-			must.Equal(t, must.Err(d.engine.Purge(t.Context(), "ep")), nil)
-		}()
+		after(1, func() { must.Equal(t, must.Err(d.engine.Purge(t.Context(), "ep")), nil) })
 		a = d.do("POST", chatRoute, "{}")
 		must.Hold(t, a.status == 500 && strings.Contains(a.raw, "removed"), "a job that was purged:", a.status, a.raw)
 	})

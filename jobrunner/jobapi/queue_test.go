@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -94,16 +95,11 @@ func TestPurgeQueue(t *testing.T) {
 // A client that waits for a purged job is answered at once.
 func TestPurgeEndsWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
-		purged := make(chan bool)
-		go func() {
-			defer close(purged)
-			sleep(2)
-			d.do("POST", "/v2/ep/purge-queue", "")
-		}()
+		after(2, func() { d.do("POST", "/v2/ep/purge-queue", "") })
 		start := now()
 		a := d.do("POST", "/v2/ep/runsync", `{"input": {}}`)
 		must.Hold(t, a.status == 404 && since(start) == 2, "after", since(start), "s:", a.status, a.raw)
-		<-purged
+		synctest.Wait() // for the answer to the purge
 	})
 }
 
@@ -142,9 +138,8 @@ func TestRequests(t *testing.T) {
 		got = list()
 		must.Hold(t, len(got) == 100 && got[99].(map[string]any)["id"] != largeID, "the oldest job is still listed")
 		sleep(600) // the running job times out
-		if got := list()[98].(map[string]any); got["status"] != "TIMED_OUT" || got["executionTime"] != 600000.0 {
-			t.Errorf("the job whose time is over: %v", got)
-		}
+		last = list()[98].(map[string]any)
+		must.Hold(t, last["status"] == "TIMED_OUT" && last["executionTime"] == 600000.0, "the job whose time is over:", last)
 		must.Equal(t, d.do("GET", "/v2/ep2/requests", "").raw, `{"requests":[]}`, "the list of another endpoint")
 	})
 }

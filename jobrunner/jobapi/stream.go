@@ -83,7 +83,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	}
 	chunks = nil
 	reservation.Shrink(int64(len(b)))
-	write(w, b)
+	write(a.yielding(w, slowResult), b)
 	return nil
 }
 

@@ -38,12 +38,8 @@ func TestStream(t *testing.T) {
 		d.expectStream(id, `[{"output":{"n":  1}},{"output":"two","metrics":{"pending": 2}}]`)
 		d.report(job, engine.Chunk([]byte(`3`), nil))
 		d.expectStream(id, `[{"output":3}]`) // each chunk only once
-		go func() {
-			sleep(4)
-			d.report(job, engine.Chunk([]byte(`4`), nil))
-			sleep(3)
-			d.report(job, engine.Done([]byte(`"all"`)))
-		}()
+		after(4, func() { d.report(job, engine.Chunk([]byte(`4`), nil)) })
+		after(7, func() { d.report(job, engine.Done([]byte(`"all"`))) })
 		start := now()
 		d.expectStream(id, `[{"output":4}]`) // answered when the chunk arrives
 		must.Equal(t, since(start), 4, "seconds until the answer")
@@ -163,15 +159,11 @@ func TestStatusSync(t *testing.T) {
 		id := d.submit(`{"input": {}}`)
 		for query, seconds := range map[string]float64{"": 90, "?wait=1000": 1, "?wait=300000": 300} {
 			start := now()
-			if a := d.do("GET", "/live/v2/ep/status-sync/"+id+query, ""); a.status != 200 || a.body["status"] != "IN_QUEUE" || since(start) != seconds {
-				t.Errorf("%s: after %g s: %d %s", query, since(start), a.status, a.raw)
-			}
+			a := d.do("GET", "/live/v2/ep/status-sync/"+id+query, "")
+			must.Hold(t, a.status == 200 && a.body["status"] == "IN_QUEUE" && since(start) == seconds, query, "after", since(start), "s:", a.status, a.raw)
 		}
 		job := d.take("ep")
-		go func() {
-			sleep(5)
-			d.report(job, engine.Done([]byte(`1`)))
-		}()
+		after(5, func() { d.report(job, engine.Done([]byte(`1`))) })
 		start := now()
 		a := d.do("POST", "/live/v2/ep/status-sync/"+id, "")
 		must.Hold(t, a.status == 200 && a.body["status"] == "COMPLETED" && a.body["output"] == 1.0 && since(start) == 5 &&
