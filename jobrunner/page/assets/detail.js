@@ -2,7 +2,7 @@
 
 import { $, h, setText } from './dom.js';
 import { actOnJob, mayCancel, mayRetry } from './actions.js';
-import { clock, count, duration, exact, words } from './format.js';
+import { beginning, clock, count, duration, exact, words } from './format.js';
 
 const dialog = $('detail');
 let shown = null; // its content: {address, render, last}, last is the last answer
@@ -43,12 +43,12 @@ export async function refresh() {
   const top = old?.scrollTop ?? 0;
   const focused = $('detail-body').contains(document.activeElement) && document.activeElement;
   $('detail-body').replaceChildren(...parts);
-  if (focused) (dialog.querySelector(`[data-op="${focused.dataset.op}"]:not(:disabled)`) ?? $('detail-close')).focus();
+  if (focused) (dialog.querySelector(focused.dataset.op ? `[data-op="${focused.dataset.op}"]:not(:disabled)` : `[class="${focused.className}"]`) ?? $('detail-close')).focus();
   const log = dialog.querySelector('.log');
   if (log) log.scrollTop = atEnd ? log.scrollHeight : top;
 }
 
-dialog.addEventListener('close', () => { shown = null; });
+dialog.addEventListener('close', () => { if (!dialog.open) shown = null; }); // it may be open again
 dialog.addEventListener('click', (e) => { if (e.target === dialog) dialog.close(); }); // outside the dialog
 $('detail-close').addEventListener('click', () => dialog.close());
 
@@ -81,13 +81,17 @@ function actions(j) {
   return h('p', { class: 'buttons' }, button('Cancel', 'cancel', mayCancel(j.state)), button('Retry', 'retry', mayRetry(j.state)));
 }
 
+const maxLines = 500; // of an answer of /ui/log
+const colour = /\x1b\[[0-9;:]*m/g; // escape sequences that style text
+
 function renderLog(body, none = 'The worker has written nothing.') {
   if (!body.log.length) return [h('p', { class: 'muted' }, none)];
-  return [h('div', { class: 'log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': 'Log' },
-    body.log.map((l) => h('div', { 'data-level': l.level || null, 'data-system': l.system }, h('time', null, clock(l.time)), h('span', null, l.text))))];
+  const cut = body.log.length < maxLines ? [] : [h('p', { class: 'muted' }, `Only the latest ${maxLines} lines are shown.`)];
+  return [...cut, h('div', { class: 'log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': 'Log' },
+    body.log.map((l) => h('div', { 'data-level': l.level || null, 'data-system': l.system }, h('time', null, clock(l.time)), h('span', null, l.text.replace(colour, '')))))];
 }
 
-const block = (text, kind) => h('pre', { class: `block ${kind ?? ''}`, tabindex: '0' }, text);
+const block = (text, kind) => h('pre', { class: `block ${kind ?? ''}`, tabindex: '0' }, beginning(text));
 
 function pretty(text, isTruncated) {
   if (isTruncated) return text;

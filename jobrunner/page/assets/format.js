@@ -5,6 +5,9 @@ export const count = (n) => n.toLocaleString('en');
 // exact is a reviver for JSON.parse. It keeps the text of numbers that JavaScript would round, if the browser can.
 export const exact = (_, value, context) => (typeof value === 'number' && JSON.rawJSON && String(value) !== context.source ? JSON.rawJSON(context.source) : value);
 
+// beginning returns as much of a text as the browser lays out at once, and says that the rest is omitted.
+export const beginning = (text) => (text.length > 256 << 10 ? text.slice(0, 256 << 10) + '\n… The rest is omitted here: the job API has it.' : text);
+
 const two = (n) => String(n).padStart(2, '0');
 
 export function duration(ms) {

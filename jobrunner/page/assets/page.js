@@ -6,6 +6,7 @@ import { detail, refresh } from './detail.js';
 import { view } from './parts.js';
 
 const interval = 1000; // ms
+const patience = 5000; // ms until the status says that an answer is missing
 const show = view(detail);
 let inFlight = null; // aborts the request for a snapshot
 
@@ -22,6 +23,7 @@ function leave() {
 }
 
 function showSignedIn(yes) {
+  const wasLive = !$('live').hidden;
   $('live').hidden = !yes;
   $('signin').hidden = yes;
   $('signout').hidden = !yes;
@@ -30,6 +32,7 @@ function showSignedIn(yes) {
     setText($('facts'), '');
     setText($('user'), '');
     leave();
+    if (wasLive) $('key').focus();
   }
 }
 
@@ -60,6 +63,7 @@ async function requestSnapshot() {
   inFlight?.abort();
   inFlight = new AbortController();
   const endpoint = endpointInAddress();
+  const late = setTimeout(setStatus, patience, 'lost', 'No answer yet, waiting');
   try {
     const pods = $('pods-filter').value.trim();
     const query = new URLSearchParams({ ...(endpoint && { endpoint }), ...(pods && !endpoint && { pods }) });
@@ -70,8 +74,10 @@ async function requestSnapshot() {
       return false;
     }
     if (answer.status === 404 && endpoint) {
-      location.replace('#/'); // it was deleted: the back button must not lead to it again
-      return true;
+      history.replaceState(null, '', '#/'); // the back button must not lead to it again
+      leave();
+      setText($('outcome'), (await answer.json()).error);
+      return requestSnapshot();
     }
     const body = await answer.json();
     if (!answer.ok) {
@@ -86,6 +92,8 @@ async function requestSnapshot() {
   } catch (e) {
     if (e.name === 'AbortError') return false; // another request follows, or the user signed out
     setStatus('lost', 'Not reachable, trying again');
+  } finally {
+    clearTimeout(late);
   }
   return true;
 }
@@ -122,7 +130,6 @@ $('signout').addEventListener('click', async () => {
   inFlight?.abort(); // its answer would be shown after the sign-out
   if (!await fetch('/ui/session', { method: 'DELETE' }).catch(() => null)) return loop(); // the session is still valid
   showSignedIn(false);
-  $('key').focus();
 });
 
 document.querySelector('.skip').addEventListener('click', (e) => {

@@ -231,6 +231,7 @@ export function view(open) {
   }
   const again = () => show(latest);
   const show = (s) => {
+    const moved = latest && latest.endpoint !== s.endpoint;
     latest = s;
     const one = s.endpoint && s.endpoints.find((e) => e.id === s.endpoint);
     const names = new Map(s.endpoints.map((e) => [e.id, e.name || e.id]));
@@ -238,7 +239,7 @@ export function view(open) {
     setText($('subtitle'), one ? `${one.id} · ${one.image}` : '');
     $('crumbs').hidden = !one;
     $('live').classList.toggle('one', !!one);
-    showForm(one || undefined);
+    showForm(one || undefined, s.jobs);
     showActions(one);
     if (one) shownLast = one;
     document.title = (one ? one.name + ' · ' : '') + 'gpucloud jobrunner';
@@ -301,6 +302,10 @@ export function view(open) {
     showHint('workers-empty', $('workers'), s.workers.length === 0, one?.max === 0 ? 'off' : 'none',
       () => h('p', null, one?.max === 0 ? 'This endpoint allows no worker (workers.max is 0): its jobs wait until that is raised.' : 'No worker runs. They start with the first job, and end when they were idle for their time.'));
     refreshConfirm();
+    if (moved) {
+      $('main').focus();
+      scrollTo(0, 0);
+    }
   };
   filter.addEventListener('input', () => latest && show(latest));
   return show;

@@ -3,10 +3,11 @@
 import { $, command, h, setText } from './dom.js';
 import { actOnJob, mayCancel, mayRetry } from './actions.js';
 import { call } from './call.js';
-import { duration, words } from './format.js';
+import { beginning, duration, words } from './format.js';
 
 let endpoint = '';
 let job = null; // {id, state}
+let lost = ''; // id of the followed job, if the connection was lost
 let turn = 0; // counts the shown jobs, so that late answers for an older one are ignored
 
 const storageKey = (id) => 'gpucloud-input-' + id;
@@ -37,24 +38,31 @@ function showEnd(reply) {
   showState(reply);
   const result = $('send-result');
   result.hidden = reply.output === undefined && !reply.error;
-  setText(result, [readable(reply.error), reply.output === undefined ? '' : pretty(reply.output)].filter(Boolean).join('\n'));
+  setText(result, beginning([readable(reply.error), reply.output === undefined ? '' : pretty(reply.output)].filter(Boolean).join('\n')));
 }
 
 // follow shows the chunks of a job as they arrive, and its end.
 async function follow(id) {
   const mine = turn;
   const stream = $('send-stream');
-  while (mine === turn) {
-    const reply = await call('stream', { endpoint, id });
+  lost = '';
+  try {
+    while (mine === turn) {
+      const reply = await call('stream', { endpoint, id });
+      if (mine !== turn) return;
+      for (const chunk of reply.stream) stream.append(h('div', null, beginning(pretty(chunk.output))));
+      stream.hidden = !stream.childElementCount;
+      stream.scrollTop = stream.scrollHeight;
+      if (isOver(reply.status)) break;
+      showState({ id, status: reply.status });
+    }
+    const reply = await call('status', { endpoint, id });
+    if (mine === turn) showEnd(reply);
+  } catch (e) {
     if (mine !== turn) return;
-    for (const chunk of reply.stream) stream.append(h('div', null, pretty(chunk.output)));
-    stream.hidden = !stream.childElementCount;
-    stream.scrollTop = stream.scrollHeight;
-    if (isOver(reply.status)) break;
-    showState({ id, status: reply.status });
+    if (e.isOutage) lost = id;
+    throw e;
   }
-  const reply = await call('status', { endpoint, id });
-  if (mine === turn) showEnd(reply);
 }
 
 // showingErrors runs work, and shows its error in the form.
@@ -78,6 +86,8 @@ function readable(error) {
 
 function clear() {
   turn++;
+  [job, lost] = [null, ''];
+  $('send-cancel').disabled = $('send-retry').disabled = true;
   $('send-stream').replaceChildren();
   $('send-stream').hidden = $('send-result').hidden = true;
   setText($('send-state'), '');
@@ -98,9 +108,14 @@ async function send(op) {
   if (!isOver(reply.status)) await follow(reply.id);
 }
 
-// showForm updates the form. one is the endpoint, or undefined for all.
-export function showForm(one) {
+// showForm updates the form from a snapshot. one is the endpoint, or undefined for all.
+export function showForm(one, jobs) {
   $('send-section').hidden = !one || one.type !== 'QUEUE';
+  if (one?.id === endpoint) {
+    const now = jobs.find((j) => j.id === job?.id)?.state; // a stream without chunks is answered after seconds
+    if (job?.state === 'IN_QUEUE' && now === 'IN_PROGRESS') showState({ id: job.id, status: now });
+    if (lost) showingErrors(() => follow(lost)); // the deployment answers again
+  }
   if (!one || one.id === endpoint) return;
   clear();
   endpoint = one.id;
@@ -109,7 +124,6 @@ export function showForm(one) {
     text = localStorage.getItem(storageKey(endpoint));
   } catch { /* the browser may not allow storage */ }
   $('send-input').value = text ?? '{\n  "say": "hello"\n}';
-  $('send-cancel').disabled = $('send-retry').disabled = true;
   $('send-variable').replaceChildren(command(`export RUNPOD_ENDPOINT_BASE_URL=${location.origin}/live/v2`));
 }
 

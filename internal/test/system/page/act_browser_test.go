@@ -118,6 +118,7 @@ func TestBrowserRefusesReaders(t *testing.T) {
 	tab.AwaitFocus("#pods [data-op=stop]")
 	must.Succeed(t, apikey.FileIn(d.dir).Remove("reader"))
 	tab.Shows("#signin-error", "The session is over")
+	tab.AwaitFocus("#key")
 }
 
 // A page of another site or port can't act through a signed-in browser.

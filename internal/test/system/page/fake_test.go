@@ -175,8 +175,8 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 			w.Devices = append(w.Devices, gpu.Device{UUID: fmt.Sprint("GPU-", d), Index: d})
 		}
 		b.workers[endpoint] = append(b.workers[endpoint], w)
-		for i := range 30 {
-			b.logs[id] = append(b.logs[id], run.Line{Time: now.Add(time.Duration(i-30) * time.Second), Text: fmt.Sprintf("step %d of 30, loss %.4f", i+1, 1/float64(i+1))})
+		for i := range 600 {
+			b.logs[id] = append(b.logs[id], run.Line{Time: now.Add(time.Duration(i-600) * time.Second), Text: fmt.Sprintf("step \x1b[1m%d\x1b[0m of 600, loss %.4f", i+1, 1/float64(i+1))})
 		}
 		b.logs[id] = append(b.logs[id], run.Line{Time: now, Text: hostile})
 	}
@@ -317,7 +317,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 		name          string
 		width, height int64
 		dark          bool
-	}{{"desk", 1366, 900, false}, {"desk-dark", 1366, 900, true}, {"tablet", 820, 1100, false}, {"phone", 390, 844, false}} {
+	}{{"desk", 1366, 900, false}, {"desk-dark", 1366, 900, true}, {"tablet", 740, 1100, false}, {"phone", 390, 844, false}} {
 		t.Run(screen.name, func(t *testing.T) {
 			b, p := newBusyPage(t)
 			b.work(p)
@@ -358,9 +358,12 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			must.Hold(t, lines == 7, lines, "GPUs have a curve, expected 7")
 			tab.CheckAccessibility("overview")
 			tab.Click(`[aria-label="Log of worker w1llm-run"]`)
-			tab.Shows("#detail .log", "step 30 of 30", hostile)
+			tab.Shows("#detail", "Only the latest 500 lines are shown.", "step 600 of 600", hostile)
 			tab.CheckAccessibility("log")
 			tab.Picture("busy-log-" + screen.name)
+			tab.Eval(`{ const real = fetch; window.fetch = async (url, o) => { const a = await real(url, o); return String(url).includes('/log') ? new Response((await a.text()).replaceAll('loss', 'late')) : a; }; document.querySelector('#detail .log').focus(); }`, nil)
+			tab.Shows("#detail .log", "late")
+			tab.AwaitFocus("#detail .log") // also when the log grows
 			expectClean(t, tab, url)
 		})
 	}

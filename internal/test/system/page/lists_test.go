@@ -223,7 +223,7 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 		tab.Shows(selector, wants...)
 	}
 	tab.Click(`[aria-label="Log of worker w1llm-run"]`)
-	tab.Shows("#detail .log", "step 30 of 30", hostile)
+	tab.Shows("#detail .log", "step 600 of 600", hostile)
 	tab.CheckAccessibility("log")
 	tab.Picture("several-nodes")
 	expectClean(t, tab, url)

@@ -3,6 +3,7 @@ package page_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
@@ -39,11 +40,16 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Until(`document.querySelector('#send-result').textContent.includes('"say"')`)
 	expectState("COMPLETED")
 	tab.Shows("#send-result", "<img src=x onerror=", precise)
-	tab.Click("#jobs tbody button")
+	tab.Until(`document.querySelector('#jobs button')`)
+	tab.Eval(`document.querySelector('#jobs button').click(); document.querySelector('#detail').close(); document.querySelector('#jobs button').click()`, nil)
 	tab.Shows("#detail", precise)
 	tab.Click("#detail-close")
 	send(`{"op": "echo", "seed": 9`+precise+`}`, "runsync")
 	tab.Shows("#send-result", "9"+precise)
+	send(`{"op": "bytes", "n": 300000}`, "runsync")
+	tab.Shows("#send-result", "xxx\n… The rest is omitted here: the job API has it.")
+	send(`{"op": "echo", "deep": `+strings.Repeat("[", 8000)+strings.Repeat("]", 8000)+`}`, "runsync")
+	tab.Shows("#send-error", "The answer can’t be shown here: ")
 
 	send(`{"op": "sleep", "ms": 600000}`, "run")
 	expectState("IN_PROGRESS")
@@ -81,33 +87,43 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Click("#confirm-yes")
 	tab.Until(`document.querySelector('#detail .badge').dataset.state === 'CANCELLED'`)
 	tab.Until(`document.querySelector('#detail [data-op=cancel]').disabled`)
-	var title string
-	tab.Eval("document.title", &title)
-	must.Hold(t, title == "work · gpucloud jobrunner", "the title is", title)
+	tab.Until(`document.title === 'work · gpucloud jobrunner'`)
 
 	// Another address closes the dialog. A deleted endpoint leaves no entry in the browser's history.
 	tab.Eval(`window.entries = history.length; location.hash = '#/endpoint/deleted'`, nil)
 	tab.Until(`location.hash === '#/' && history.length === window.entries + 1 && !document.querySelector('#detail').open`)
+	tab.Shows("#outcome", "This endpoint does not exist, or was deleted.")
 	tab.Eval(`history.back()`, nil)
 	tab.Until(`location.hash === '#/endpoint/` + work + `' && document.querySelector('#title').textContent === 'work'`)
 
-	// Another endpoint's form shows no error or late answer of this one. A failed sign-out doesn't stop the page.
+	// Another endpoint's form shows no error or late answer of this one. If the deployment can't answer, the
+	// page says why. A failed connection or sign-out doesn't stop the page.
 	other := d.createEndpoint("other", "builtin/echo", 1)
 	tab.Eval(`{ const real = fetch; window.fetch = (url, o) => {
 		if (String(url).includes('/snapshot')) window.snapshots++;
 		if (String(url).includes('/snapshot') && window.outage) return Promise.resolve(new Response('{"error":"planted outage"}', { status: 503 }));
-		if (String(url).includes('op=run')) return new Promise((done) => { window.answer = () => done(new Response('{"id":"late","status":"IN_QUEUE"}')); });
+		if (String(url).includes('/snapshot') && window.frozen) return new Promise(() => {});
+		if (String(url).includes('op=stream') && window.cut) return Promise.reject(new TypeError('planted'));
+		if (String(url).includes('op=run') && !window.cut) return new Promise((done) => { window.answer = () => done(new Response('{"id":"late","status":"IN_QUEUE"}')); });
 		return o?.method === 'DELETE' ? Promise.reject(new TypeError('planted')) : real(url, o);
 	}; document.querySelector('#detail').close(); }`, nil)
 	awaitSnapshots := func() { tab.Eval(`window.snapshots = 0`, nil); tab.Until(`window.snapshots > 2`) }
 	tab.Eval(`window.outage = true`, nil)
 	tab.Shows("#status", "planted outage")
-	tab.Eval(`window.outage = false`, nil)
+	tab.Eval(`window.outage = false; window.cut = true`, nil)
+	send(`{"op": "sleep", "ms": 3000}`, "run")
+	tab.Shows("#send-error", "The deployment can’t be reached.")
+	expectState("IN_PROGRESS")
+	tab.Eval(`window.cut = false`, nil)
+	expectState("COMPLETED")
+	tab.Eval(`window.frozen = true`, nil)
+	tab.Shows("#status", "No answer yet")
+	tab.Eval(`window.frozen = false; document.dispatchEvent(new Event('changed'))`, nil)
 	send(`{}`, "run")
 	send(`[1]`, "run")
 	tab.Until(`document.querySelector('#send-error').textContent !== ''`)
-	tab.Eval(`location.hash = '#/endpoint/`+other+`'`, nil)
-	tab.Until(`window.answer && document.querySelector('#title').textContent === 'other'`)
+	tab.Eval(`document.querySelector('#send-input').focus(); scrollTo(0, 200); location.hash = '#/endpoint/`+other+`'`, nil)
+	tab.Until(`window.answer && document.querySelector('#title').textContent === 'other' && scrollY === 0 && document.activeElement.id === 'main'`)
 	tab.Eval(`window.answer()`, nil)
 	awaitSnapshots()
 	tab.Until(`document.querySelector('#send-state').textContent + document.querySelector('#send-error').textContent === ''`)
