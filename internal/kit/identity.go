@@ -90,7 +90,7 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 }
 
 func (r *kindResource[M]) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
-	text := "Finds each " + r.kind.Title + " that the API lists."
+	text := "Finds each " + r.kind.Title + "."
 	if r.kind.Single {
 		text = "Finds the account's only " + r.kind.Title + "."
 	}

@@ -1,7 +1,7 @@
 variable "hub_token" {
   type      = string
   ephemeral = true
-  default   = null # needed only when hub_token_version changes
+  default   = null # needed only when it is sent
 }
 
 variable "hub_token_version" {
