@@ -265,7 +265,7 @@ func endpointID(ctx context.Context, c *api.Client, idOrName string) (string, er
 // isRefused reports whether the API key lacks the right or the object doesn't exist: the API hides which.
 func isRefused(err error) bool {
 	refusal, ok := errors.AsType[*api.Error](err)
-	return ok && (refusal.Status == http.StatusForbidden || refusal.Status == http.StatusNotFound)
+	return ok && refusal.OtherServer == "" && (refusal.Status == http.StatusForbidden || refusal.Status == http.StatusNotFound)
 }
 
 // listSome lists the first endpoints, for an error.

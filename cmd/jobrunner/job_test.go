@@ -5,6 +5,8 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -251,6 +253,10 @@ line ends
 		j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL=http://127.0.0.1:1")}
 		_, stderr, code := j.run("", "run", "any")
 		must.Hold(t, strings.Contains(stderr, "connection refused") && code == 4, "exit status", code, "stderr", stderr)
+		website := httptest.NewServer(http.NotFoundHandler())
+		defer website.Close()
+		_, stderr, _ = j.run("", "run", "any", "--base-url="+website.URL)
+		must.Hold(t, !strings.Contains(stderr, "this API key"), "stderr for a web site's 404", stderr)
 		_, stderr, code = j.run("", "run", "any", "--base-url=127.0.0.1:1")
 		must.Hold(t, strings.Contains(stderr, "GPUCLOUD_BASE_URL is not an address") && code == 2, "exit status", code, "stderr", stderr)
 	})
