@@ -3,7 +3,7 @@ package conformance
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,8 +123,8 @@ func (p probe) fault(x *wire.Exchange) string {
 }
 
 func unreachableReason(err error) string {
-	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return fmt.Sprintf("this machine doesn't trust the server's certificate (%v): set SSL_CERT_FILE to a file with the certificate of its authority", untrusted.Err)
+	if untrusted, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return fmt.Sprintf("this machine doesn't trust the server's certificate (%v): set SSL_CERT_FILE to a file with the certificate of its authority", untrusted)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("no answer within %s", preflightTimeout)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,7 +109,7 @@ func (e *Error) Remedy() string {
 		return ""
 	case e.TimedOut:
 		return "If the deployment needs longer, raise request_timeout in the provider block, or GPUCLOUD_REQUEST_TIMEOUT."
-	case e.Status == 0 && isUntrusted(e.cause):
+	case errors.As(e.cause, new(x509.UnknownAuthorityError)):
 		return "This machine doesn't trust the server's certificate: set SSL_CERT_FILE to a file with the certificate of its authority."
 	case errors.Is(e.cause, http.ErrSchemeMismatch):
 		return "The server doesn't use TLS: start the address with http://."

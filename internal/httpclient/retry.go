@@ -136,13 +136,7 @@ func failedIn(operation string, err error) bool {
 // isPermanent reports whether another try would fail the same way.
 func isPermanent(err error) bool {
 	name, unresolved := errors.AsType[*net.DNSError](err)
-	return isUntrusted(err) || unresolved && name.IsNotFound || errors.Is(err, ErrTooLarge)
-}
-
-// isUntrusted reports whether this machine doesn't trust the server's certificate.
-func isUntrusted(err error) bool {
-	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	return untrusted
+	return unresolved && name.IsNotFound || errors.Is(err, ErrTooLarge) || errors.As(err, new(*tls.CertificateVerificationError))
 }
 
 // retryAfter parses the Retry-After header: seconds, or a date on the server's clock.
