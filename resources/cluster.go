@@ -31,7 +31,7 @@ var Cluster = newCollectionKind(kit.Kind[cluster]{
 			return err
 		}
 		plan.flatten(got)
-		return createWaitError(plan.awaitCluster(ctx, c, true))
+		return waitError(plan.awaitCluster(ctx, c, true), afterCreate)
 	},
 	Read: func(ctx context.Context, c *api.Client, state *cluster) error {
 		imported := state.Name.IsNull()
@@ -67,7 +67,7 @@ var Cluster = newCollectionKind(kit.Kind[cluster]{
 		}
 		plan.Private.Carried = nil
 		plan.flatten(got)
-		return plan.awaitCluster(ctx, c, false)
+		return waitError(plan.awaitCluster(ctx, c, false), afterUpdate)
 	},
 }, func(c *api.Client) *api.Collection[api.Cluster] { return c.Clusters.Collection }, (*cluster).expand, (*cluster).flatten)
 

@@ -42,7 +42,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		if err := plan.recordApplied(ctx, c, template, got); err != nil {
 			return err
 		}
-		return createWaitError(plan.awaitEndpoint(ctx, c, true))
+		return waitError(plan.awaitEndpoint(ctx, c, true), afterCreate)
 	},
 	Read: func(ctx context.Context, c *api.Client, state *endpoint) error {
 		got, err := c.Endpoints.Refresh(ctx, state.expand())
@@ -102,7 +102,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		if !want.ApplyTemplate { // a linked endpoint may already have later changes of the template, which the plan doesn't have
 			plan.FromTemplate = planned
 		}
-		return plan.awaitEndpoint(ctx, c, false)
+		return waitError(plan.awaitEndpoint(ctx, c, false), afterUpdate)
 	},
 }, func(c *api.Client) *api.Collection[api.Endpoint] { return c.Endpoints }, (*endpoint).expand, nil)
 

@@ -52,7 +52,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 			got = finished
 		}
 		plan.recordApplied(c, got)
-		return createWaitError(plan.awaitPod(ctx, c, true))
+		return waitError(plan.awaitPod(ctx, c, true), afterCreate)
 	},
 	Read: func(ctx context.Context, c *api.Client, state *pod) error {
 		got, err := c.Pods.Refresh(ctx, state.expand())
@@ -84,7 +84,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 		}
 		plan.Private.Imported, plan.Private.Carried, plan.Private.References = false, nil, nil
 		plan.recordApplied(c, got)
-		return plan.awaitPod(ctx, c, false)
+		return waitError(plan.awaitPod(ctx, c, false), afterUpdate)
 	},
 }, func(c *api.Client) *api.Collection[api.Pod] { return c.Pods.Collection }, (*pod).expand, (*pod).flatten)
 

@@ -118,12 +118,17 @@ func rejectsEveryRequest(err error) bool {
 	return ok && e.DeploymentWide && e.Status != 0
 }
 
-// createWaitError adds a sentence about the next apply to the error of a wait.
-func createWaitError(err error) error {
+const (
+	afterCreate = "The object exists. Terraform replaces it in the next apply, unless you keep it with the untaint command."
+	afterUpdate = "The object is updated. An apply without a change doesn't wait."
+)
+
+// waitError adds to the error of a wait what the next apply does.
+func waitError(err error, nextApply string) error {
 	if err == nil || api.IsNotFound(err) {
 		return err
 	}
-	return fmt.Errorf("%w\n\nThe object exists. Terraform replaces it in the next apply, unless you keep it with the untaint command.", err) //nolint:revive,staticcheck // a paragraph of a diagnostic
+	return fmt.Errorf("%w\n\n%s", err, nextApply)
 }
 
 const lastLines = 20

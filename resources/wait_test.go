@@ -121,6 +121,8 @@ func TestEndpointWaits(t *testing.T) {
 	expectReady()
 	state = apply(t, p, "gpucloud_endpoint", state, withChanges(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
 	expectReady()
+	_, diags := p.Reconfigure().Apply(p.Plan("gpucloud_endpoint", state, withChanges(config, withChanges(waitFor(map[string]any{"worker": true}, "300ms"), map[string]any{"image": "nothing/runs-this"}))))
+	must.ErrorContains(t, diags.Err(), "The object is updated. An apply without a change doesn't wait.")
 
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, withChanges(config, withChanges(waitFor(map[string]any{"worker": true}, "300ms"), map[string]any{"name": "no image", "image": "nothing/runs-this"})))
 	failed, diags := p.Reconfigure().Apply(planned)
