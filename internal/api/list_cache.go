@@ -162,7 +162,7 @@ func (r *Collection[T]) read(ctx context.Context, id string) (element, error) {
 // recordListFailure reports whether reads by id may succeed although the list failed. If they may, it records
 // the failure, so that no read requests the list again.
 func (r *Collection[T]) recordListFailure(err error) bool {
-	if !listRefused(err) && statusOf(err) != http.StatusOK && statusOf(err) < 500 {
+	if !listRefused(err) && statusOf(err) != http.StatusOK && statusOf(err) < 500 && !errors.Is(err, httpclient.ErrTooLarge) {
 		return false
 	}
 	r.cache.mu.Lock()

@@ -51,7 +51,11 @@ func TestReadsShareAList(t *testing.T) {
 	})
 }
 
-// If a list is rejected, invalid, or lacks an object or a member, objects are read by id.
+func hugeList(w http.ResponseWriter, r *http.Request) {
+	answer(200, strings.Repeat(" ", 64<<20+1))(w, r)
+}
+
+// If a list is rejected, invalid, too large, or lacks an object or a member, objects are read by id.
 func TestIncompleteLists(t *testing.T) {
 	for name, c := range map[string]struct {
 		list        http.HandlerFunc
@@ -62,6 +66,7 @@ func TestIncompleteLists(t *testing.T) {
 		"405":           {answer(405, ``), 1, 3},
 		"invalid JSON":  {answer(200, `{"networkVolumes":[{"id":"id1"`), 1, 3},
 		"no list":       {answer(200, `{}`), 1, 3},
+		"over 64 MiB":   {hugeList, 1, 3},
 		"500":           {answer(500, ``), 4, 3},
 		"empty":         {answer(200, `{"networkVolumes":[]}`), 1, 3},
 		"without id2":   {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"}]}`), 1, 1},
@@ -87,6 +92,13 @@ func TestIncompleteLists(t *testing.T) {
 			must.Hold(t, err != nil && s.gets == 0, name, "got", err, "after", s.gets, "reads")
 		})
 	}
+}
+
+// If one kind's list is too large, another list shows that the server is the API.
+func TestVerifyDespiteAHugeList(t *testing.T) {
+	client, _ := deploy(t, api.V2, hugeList, answer(200, emptyList["/v2/network-volumes"]))
+	client = must.Do(api.New(api.Settings{BaseURL: client.BaseURL(), APIKey: testKey, SharedReads: true}))(t)
+	must.Succeed(t, client.Verify(t.Context()))
 }
 
 // A list without a member causes one read by id, and more only if that answer has the member.

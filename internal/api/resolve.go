@@ -25,7 +25,7 @@ func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], 
 	var none T
 	hasName := func(o T) bool { return r.name(o) == r.name(a.want) }
 	postFollows := failure.Ambiguous() && !a.isLastTry && !interrupted // harmless, and it proves whether the name is taken
-	found, err := r.search(ctx, hasName, a.ambiguous && !postFollows)
+	found, err := r.search(ctx, hasName, hasName, a.ambiguous && !postFollows)
 	switch {
 	case err != nil && !a.ambiguous:
 		return none, failure
@@ -63,16 +63,12 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 		return none, r.unresolvedError(failure, fmt.Sprintf("it may have been created: the list of %ss is refused", r.kind))
 	}
 	isNew := func(o T) bool { return !a.existing[r.id(o)] && r.name(o) == r.name(a.want) }
-	found, err := r.search(ctx, isNew, true)
+	isWanted := func(o T) bool { return r.isEqual(o, a.want) }
+	found, err := r.search(ctx, isNew, isWanted, true)
 	if err != nil {
 		return none, r.searchError(failure, err)
 	}
-	var equal []T
-	for _, o := range found {
-		if r.isEqual(o, a.want) {
-			equal = append(equal, o)
-		}
-	}
+	equal := slices.DeleteFunc(slices.Clone(found), func(o T) bool { return !isWanted(o) })
 	switch claims, alike := r.creates.countClaims(a, func(b *pendingCreate[T]) bool {
 		return slices.ContainsFunc(equal, func(o T) bool { return r.isEqual(o, b.want) })
 	}); {
@@ -90,21 +86,22 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 	return none, unresolved
 }
 
-// search returns the objects that fit and that this run hasn't created, read or deleted. If repeats is
-// true, it lists several times: a new object may take a moment to appear.
-func (r *Collection[T]) search(ctx context.Context, fits func(T) bool, repeats bool) ([]T, error) {
+// search returns the objects that fit and that this run hasn't created, read or deleted. A new object may take
+// a moment to appear: if repeats is true, it lists several times, until an object isWanted. It also repeats a
+// list that can't be decoded.
+func (r *Collection[T]) search(ctx context.Context, fits, isWanted func(T) bool, repeats bool) (found []T, err error) {
 	for n, wait := range lookupPauses {
-		if n > 0 && !repeats {
+		if n > 0 && err == nil && (!repeats || slices.ContainsFunc(found, isWanted)) {
 			break
 		}
-		if err := httpclient.Sleep(ctx, wait); err != nil {
+		if httpclient.Sleep(ctx, wait) != nil {
 			return nil, interrupted{}
 		}
-		elements, err := r.fetchList(ctx)
-		if err != nil {
+		var elements []element
+		if elements, err = r.fetchList(ctx); err != nil && statusOf(err) != http.StatusOK {
 			return nil, err
 		}
-		var found []T
+		found = nil
 		for _, e := range elements {
 			if r.creates.isHandled(e.id) {
 				continue
@@ -120,12 +117,9 @@ func (r *Collection[T]) search(ctx context.Context, fits func(T) bool, repeats b
 				found = append(found, o)
 			}
 		}
-		if len(found) > 0 {
-			slices.SortFunc(found, func(a, b T) int { return cmp.Compare(r.id(a), r.id(b)) })
-			return found, nil
-		}
 	}
-	return nil, nil
+	slices.SortFunc(found, func(a, b T) int { return cmp.Compare(r.id(a), r.id(b)) })
+	return found, err
 }
 
 // currentIDs returns the ids that exist now, from one list for concurrent creates. It returns

@@ -54,7 +54,7 @@ func (d *deployment) ensureVerified(ctx context.Context, url string) error {
 				return struct{}{}, nil
 			}
 			firstErr = cmp.Or(firstErr, err)
-			if e, ok := errors.AsType[*Error](err); ok && (e.Status == 0 || e.Status == http.StatusTooManyRequests) {
+			if e, ok := errors.AsType[*Error](err); ok && (e.Status == 0 && !errors.Is(e, httpclient.ErrTooLarge) || e.Status == http.StatusTooManyRequests) {
 				break // every list would fail like this one
 			}
 			d.EndOutage() // the key may be allowed to read another list
