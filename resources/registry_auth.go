@@ -138,7 +138,7 @@ func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *regist
 // state has no credentials. The first password_wo_version is then only recorded. The first password
 // is sent, because the state must not contain a password that the auth may not have.
 func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
-	if p.State == nil || planrule.CommandReplaces() {
+	if p.State == nil || planrule.CommandReplaces("gpucloud_registry_auth.") {
 		warnWhilePodsUse(ctx, p)
 	}
 	imported := p.State != nil && p.State.Username.IsNull()

@@ -83,7 +83,7 @@ func (p *Plan[M]) Fail(attribute, summary string, err error) {
 // ErrorInPlace rejects an in-place change. If the command has -replace, ErrorInPlace only warns, because the
 // change may become a replacement. If the change stays in place, the update rejects it.
 func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
-	if CommandReplaces() {
+	if CommandReplaces(".") { // each address has a dot
 		p.Warn(attribute, summary, format, args...)
 		return
 	}
@@ -252,9 +252,13 @@ func (p *Plan[M]) planned(ctx context.Context) tftypes.Value {
 // It is false if the arguments can't be read.
 func CommandDestroys() bool { return command().destroys }
 
-func CommandReplaces() bool { return command().replaces }
+// CommandReplaces reports whether the command has -replace with an address that contains part.
+func CommandReplaces(part string) bool { return strings.Contains(command().replaces, part) }
 
-type options struct{ destroys, replaces bool }
+type options struct {
+	destroys bool
+	replaces string // addresses
+}
 
 var command = sync.OnceValue(func() options {
 	arguments, err := parentArguments()
@@ -278,15 +282,18 @@ func parse(arguments []string, env func(string) string) (o options) {
 		return options{}
 	}
 	extra, _ := startcmd.Parse(env("TF_CLI_ARGS") + " " + env("TF_CLI_ARGS_"+subcommand)) // the CLI rejects text that can't be split
-	for _, a := range append(arguments, extra.Cmd...) {
+	all := append(arguments, extra.Cmd...)
+	for i, a := range all {
 		option, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(a, "-"), "-"), "=")
 		switch {
 		case !strings.HasPrefix(a, "-"):
 		case option == "destroy" && !o.destroys:
 			enabled, err := strconv.ParseBool(value)
 			o.destroys = !hasValue || err == nil && enabled
-		case option == "replace":
-			o.replaces = true
+		case option == "replace" && hasValue:
+			o.replaces += " " + value
+		case option == "replace" && i+1 < len(all):
+			o.replaces += " " + all[i+1]
 		}
 	}
 	return o
