@@ -202,9 +202,7 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 // API v2 returns no template id. After an import, one update records it.
 func TestEndpointImportWithTemplate(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		template, _ := serverlessTemplate(t, d, p, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"})
-		config := map[string]any{"name": "e", "template_id": template.Get("id")}
-		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+		created, config := endpointOfTemplate(t, d, p, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"}, nil)
 		state := importState(t, p, "gpucloud_endpoint", created.Get("id").(string))
 		state = apply(t, p, state.Type, state, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v])
 		must.Hold(t, state.Get("id") == created.Get("id") && state.Get("image") == nil, "id", state.Get("id"), "image", state.Get("image"))
@@ -214,9 +212,7 @@ func TestEndpointImportWithTemplate(t *testing.T) {
 // A plan with another API key and without a refresh changes nothing.
 func TestEndpointTemplateUnderAnotherAPIKey(t *testing.T) {
 	d, first, second := driveWithTwoKeys(t)
-	template, _ := serverlessTemplate(t, d, first, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"})
-	config := map[string]any{"name": "e", "template_id": template.Get("id")}
-	state := apply(t, first, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+	state, config := endpointOfTemplate(t, d, first, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"}, nil)
 	expectPlan(t, second, state.Type, state, config, "no-op")
 	apply(t, second, state.Type, state, withChanges(config, map[string]any{"args": "-y", "env": map[string]any{"B": "2"}}), "update")
 }
@@ -278,10 +274,7 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 func TestDriftOfVariablesOnV1(t *testing.T) {
 	for _, created := range []api.Version{api.V1, api.V2} {
 		d := acctest.Deploy(t)
-		p := drive(t, d, created)
-		template, _ := serverlessTemplate(t, d, p, map[string]any{"env": map[string]any{"A": "1"}})
-		config := map[string]any{"name": "e", "template_id": template.Get("id")}
-		state := apply(t, p, endpointType, tfdrive.State{}, config, "create")
+		state, config := endpointOfTemplate(t, d, drive(t, d, created), map[string]any{"env": map[string]any{"A": "1"}}, nil)
 		v1 := drive(t, d, api.V1)
 		state = expectEmptyPlan(t, v1, state, config)
 		c := d.Client(t, api.V2)
@@ -296,9 +289,7 @@ func TestDriftOfVariablesOnV1(t *testing.T) {
 func TestDriftOfCUDAVersionsOnV1(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)
-	template, _ := serverlessTemplate(t, d, p, nil)
-	config := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}
-	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+	state, config := endpointOfTemplate(t, d, p, nil, map[string]any{"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}})
 	c := d.Client(t, api.V1)
 	edit(t, c.Endpoints, state.Get("id"), func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions = []string{"11.8"} })
 	applyRestore(t, p, state, config)

@@ -46,9 +46,7 @@ func TestEndpoint(t *testing.T) {
 func TestEndpointInAnyDataCenterOnV1(t *testing.T) {
 	d := acctest.DeployCatalog(t, labCatalog)
 	v1, v2 := drive(t, d, api.V1), drive(t, d, api.V2)
-	template, _ := serverlessTemplate(t, d, v1, nil)
-	config := map[string]any{"name": "e", "template_id": template.Get("id")}
-	state := apply(t, v1, endpointType, tfdrive.State{}, config, "create")
+	state, config := endpointOfTemplate(t, d, v1, nil, nil)
 	state = expectEmptyPlan(t, v1, expectEmptyPlan(t, v2, state, config), config)
 	edit(t, d.Client(t, api.V1).Endpoints, state.Get("id"), func(e *api.Endpoint) { e.DataCenterIDs = []string{"LAB-1"} })
 	state = applyRestore(t, v1, state, config)
@@ -60,6 +58,14 @@ func serverlessTemplate(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	t.Helper()
 	config := withChanges(map[string]any{"name": d.Name("t"), "image": "builtin/echo", "serverless": true}, changes)
 	return apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create"), config
+}
+
+// endpointOfTemplate creates an endpoint that follows a new template. It returns its state and configuration.
+func endpointOfTemplate(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, template, more map[string]any) (tfdrive.State, map[string]any) {
+	t.Helper()
+	followed, _ := serverlessTemplate(t, d, p, template)
+	config := withChanges(map[string]any{"name": "e", "template_id": followed.Get("id")}, more)
+	return apply(t, p, endpointType, tfdrive.State{}, config, "create"), config
 }
 
 // Each attribute is set, changed and removed. After each step the next plan is empty.
@@ -380,11 +386,8 @@ func expectAgreement(t *testing.T, what string, before, after tfdrive.PlannedCha
 // An endpoint with a template can remove its own CUDA versions, also on API v1.
 func TestEndpointRemovesCUDAVersions(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		template, _ := serverlessTemplate(t, d, p, nil)
-		gpu := map[string]any{"type_ids": []any{"NVIDIA L4"}}
-		minimal := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": gpu}
-		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, withChanges(minimal, map[string]any{"gpu": withChanges(gpu, map[string]any{"allowed_cuda_versions": []any{"12.8"}})}), "create")
-		state = apply(t, p, state.Type, state, minimal, "update")
+		state, config := endpointOfTemplate(t, d, p, nil, map[string]any{"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}, "allowed_cuda_versions": []any{"12.8"}}})
+		state = apply(t, p, state.Type, state, withChanges(config, map[string]any{"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}), "update")
 		got := must.Do(d.Client(t, v).Endpoints.Get(t.Context(), state.Get("id").(string)))(t)
 		must.Equal(t, got.GPU.AllowedCUDAVersions, nil, "the CUDA versions after their removal")
 	})
@@ -393,10 +396,7 @@ func TestEndpointRemovesCUDAVersions(t *testing.T) {
 // CPU configurations are imported, and removed ones detected, although v1 shows them in another form.
 func TestEndpointImportsCPU(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		template, _ := serverlessTemplate(t, d, p, nil)
-		config := map[string]any{"name": "e", "template_id": template.Get("id"), "cpu": []any{
-			map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}}}
-		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+		created, config := endpointOfTemplate(t, d, p, nil, map[string]any{"cpu": []any{map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}}})
 		imported := importState(t, p, created.Type, created.Get("id").(string))
 		expectPlan(t, p, created.Type, imported, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v]) // the update records the template
 		gpus := withChanges(config, map[string]any{"cpu": nil, "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}})
