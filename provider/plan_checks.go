@@ -64,7 +64,7 @@ func (s settings) ceiling(diags *diag.Diagnostics) catalog.Ceiling {
 	usd, source := s.MaxHourlyCost, "max_hourly_cost of the provider block"
 	if text, variable := attributeOrEnv(types.StringNull(), ceilingVariable); usd.IsNull() && text != "" {
 		n, _, err := big.ParseFloat(strings.TrimSpace(text), 10, 512, big.ToNearestEven)
-		if err != nil || n.IsInf() {
+		if err != nil || n.IsInf() || n.Sign() < 0 {
 			diags.AddAttributeError(path.Root("max_hourly_cost"), "Invalid max_hourly_cost", fmt.Sprintf("%s is %q. Write a number of USD, such as 2.5.", variable, text))
 			return catalog.Ceiling{}
 		}

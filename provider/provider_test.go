@@ -115,6 +115,7 @@ func TestProviderSettings(t *testing.T) {
 		"ceiling below 0":               {block: plus("max_hourly_cost", -0.5), err: []string{"max_hourly_cost:", "expected at least 0, got -0.5"}},
 		"ceiling with a unit from env":  {block: full, env: map[string]string{"GPUCLOUD_MAX_HOURLY_COST": "2 USD"}, err: []string{"max_hourly_cost:", "GPUCLOUD_MAX_HOURLY_COST", "2.5"}},
 		"infinite ceiling from env":     {block: full, env: map[string]string{"GPUCLOUD_MAX_HOURLY_COST": "Inf"}, err: []string{"max_hourly_cost:"}},
+		"ceiling below 0 from env":      {block: full, env: map[string]string{"GPUCLOUD_MAX_HOURLY_COST": "-1"}, err: []string{"max_hourly_cost:", "GPUCLOUD_MAX_HOURLY_COST"}},
 		"unknown ceiling":               {block: plus("max_hourly_cost", tfdrive.Unknown)},
 		"plan_checks":                   {block: plus("plan_checks", map[string]any{"names": "warning", "stock": "error", "cost": "off"})},
 		"invalid level of a check":      {block: plus("plan_checks", map[string]any{"stock": "warn"}), err: []string{"plan_checks.stock:", `expected "error", "warning" or "off", got "warn"`}},
