@@ -32,7 +32,7 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 	key = os.Getenv(keyVariable)
 	switch {
 	case file != "" && key != "":
-		return "", false, usageErrorf("--api-key-file and %s exclude each other: choose one", keyVariable)
+		return "", false, usageErrorf("--api-key-file (or GPUCLOUD_API_KEY_FILE) and %s exclude each other: choose one", keyVariable)
 	case file != "":
 		key, err = keyFromFile(file)
 		return key, false, err

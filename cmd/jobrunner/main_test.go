@@ -284,7 +284,7 @@ func TestKeyFromAFile(t *testing.T) {
 		"expected one line with the key": environment(home),
 		"is larger than 64 MiB":          environment(home, "GPUCLOUD_API_KEY_FILE="+file+"-endless"),
 		"no such file":                   environment(home, "GPUCLOUD_API_KEY_FILE="+file+"-absent"),
-		"exclude each other":             environment(home, "GPUCLOUD_API_KEY=k"),
+		"GPUCLOUD_API_KEY_FILE) and":     environment(home, "GPUCLOUD_API_KEY=k"),
 		"invalid GPUCLOUD_API_KEY":       environment(home, "GPUCLOUD_API_KEY=two words"),
 	} {
 		args := []string{"serve", "--ephemeral", "--listen=127.0.0.1:0"}
