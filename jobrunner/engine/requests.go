@@ -132,7 +132,7 @@ func page[T any](all []T, offset, limit int) []T {
 }
 
 // Requests reads a page of a batch's requests, the oldest first, and their total number.
-// It leaves out outputs of more than maxOutput bytes.
+// It leaves out outputs and errors of more than maxOutput bytes. The size of a request includes such an error.
 func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limit, maxOutput int) (requests []Job, total int, err error) {
 	q, b, err := e.lockBatch(ctx, endpoint, id)
 	if err != nil {
@@ -148,6 +148,9 @@ func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limi
 		r := j.view(maxOutput)
 		if r.State == draft {
 			r.State = InQueue
+		}
+		if len(r.Error) > maxOutput {
+			r.Size, r.Error = r.Size+len(r.Error), ""
 		}
 		requests = append(requests, r)
 	}

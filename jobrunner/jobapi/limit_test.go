@@ -234,11 +234,14 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		finish("ep-batch")
 		finish("ep-batch")
 		finish("ep-batch")
+		failures, _ := d.createBatch(`[{"input": {}}]`)
+		d.do("POST", failures+"/finalize", "")
+		d.report(d.take("ep-batch"), engine.Fail(large[:10_000], nil))
 		id := d.submit(`{"input": {}}`)
 		finish("ep")
 		streamID := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Chunk([]byte(large), nil))
-		outputsOfPath := map[string]int{"/v2/ep/status/" + id: 1, "/live/v2/ep/status-sync/" + id: 1, batch + "/requests": 3}
+		outputsOfPath := map[string]int{"/v2/ep/status/" + id: 1, "/live/v2/ep/status-sync/" + id: 1, batch + "/requests": 3, failures + "/requests": 0}
 		submit := func(path, body string) answer {
 			d.takeNextJob(func(job engine.Taken) { d.report(job, engine.Done([]byte(large))) })
 			status, header, raw := d.sendText("POST", "/v2/ep/"+path, body)

@@ -207,6 +207,4 @@ func queryDuration(r *http.Request, name string, b bounds, defaultValue time.Dur
 
 func isAbsent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-func isObject(raw json.RawMessage) bool {
-	return len(raw) > 0 && raw[0] == '{'
-}
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
