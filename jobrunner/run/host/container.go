@@ -90,7 +90,14 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 			return nil, err
 		}
 	}
-	if _, err := engine.runCLIWith(ctx, env, nil, args...); err != nil {
+	// If the start is cancelled, it still waits: the daemon would go on, and create the container after its removal.
+	creation, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(removeTimeout, cancel) })()
+	if _, err = engine.runCLIWith(creation, env, nil, args...); err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
 		c.remove() // it may exist in spite of the error
 		return nil, fmt.Errorf("creating a container of %s: %w", s.Image, err)
 	}

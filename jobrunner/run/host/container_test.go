@@ -3,6 +3,7 @@
 package host
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"os"
@@ -293,6 +294,20 @@ func TestSlowEngine(t *testing.T) {
 	}()
 	must.Succeed(t, os.WriteFile(slow, []byte("go on\n"), 0)) // blocks until the engine reads
 	must.Succeed(t, <-programs)
+
+	// A start that is cancelled during docker create waits for it: the daemon would create the container after its removal.
+	creating := filepath.Join(f.dir, "creating")
+	must.Succeed(t, syscall.Mkfifo(creating, 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, err := program(t, e, "acme/x").Start(ctx, run.Spec{Container: store.Container{Image: "acme/x"}, Log: new(livelog.Log)})
+		programs <- err
+	}()
+	pipe := must.Do(os.OpenFile(creating, os.O_WRONLY, 0))(t)
+	cancel()
+	must.Succeed(t, pipe.Close())
+	err := <-programs
+	must.Hold(t, errors.Is(err, context.Canceled) && !strings.Contains(err.Error(), "does not answer") && len(f.containers()) == 0, "the error is", err, "and", f.containers(), "are left")
 }
 
 // An installed CLI works, or its error has a reason.

@@ -38,6 +38,7 @@ pull)
 	echo "$last" >>images
 	;;
 create)
+	[ -p creating ] && read -r _ <creating
 	name= run=
 	while [ $# -gt 0 ]; do
 		case $1 in
