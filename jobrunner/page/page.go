@@ -118,12 +118,9 @@ func (p *Page) sample(ctx context.Context) {
 // changes by other processes.
 func (p *Page) recordCounts(ctx context.Context) {
 	endpoints, err := p.Source.Endpoints(ctx)
-	if err != nil {
+	active, activeErr := p.Source.Active(ctx) // one query for all endpoints
+	if err != nil || activeErr != nil {
 		return // retried next time; the page shows the outage
-	}
-	active, err := p.Source.Active(ctx) // one query for all endpoints
-	if err != nil {
-		return
 	}
 	var total engine.Counts
 	for _, e := range endpoints {

@@ -55,10 +55,8 @@ func (s *sessions) newCode() string {
 }
 
 func (s *sessions) signIn(key, code string) (token string, refusal *httpanswer.Refusal) {
-	if code == "" {
-		if refusal := s.check(key); refusal != nil {
-			return "", refusal
-		}
+	if refusal := s.check(key); code == "" && refusal != nil {
+		return "", refusal
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

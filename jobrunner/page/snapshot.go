@@ -304,12 +304,11 @@ func queryTime(query url.Values, name string) time.Time {
 func describeLog(lines []run.Line) []lineJSON {
 	out := []lineJSON{}
 	for _, l := range lines[max(0, len(lines)-maxLines):] {
-		entry := lineJSON{Time: l.Time.UnixMilli(), Text: l.Text, System: l.System}
+		line := logline.Line{Text: l.Text}
 		if !l.System {
-			line := logline.Parse(l.Text)
-			entry.Level, entry.Text = line.Level, line.Text
+			line = logline.Parse(l.Text)
 		}
-		out = append(out, entry)
+		out = append(out, lineJSON{l.Time.UnixMilli(), line.Level, line.Text, l.System})
 	}
 	return out
 }

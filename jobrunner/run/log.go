@@ -132,6 +132,12 @@ func (l *Log) write(b []byte) {
 	}
 	for len(b) > 0 {
 		line, rest, whole := bytes.Cut(b, []byte{'\n'})
+		if len(l.partial)+len(line) > maxRead+longestSecret {
+			// A progress bar overwrites its line with each update: drop the updates before the last.
+			if i := bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r'); i >= 0 || bytes.HasSuffix(l.partial, []byte{'\r'}) {
+				l.partial, l.cutBytes, line = l.partial[:0], 0, line[i+1:]
+			}
+		}
 		room := max(0, maxRead+longestSecret-len(l.partial)) // so that no secret is cut in two
 		l.partial = append(l.partial, line[:min(room, len(line))]...)
 		l.cutBytes += max(0, len(line)-room)

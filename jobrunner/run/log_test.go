@@ -26,7 +26,11 @@ func TestLongLines(t *testing.T) {
 	_, _ = log.Write(append(line, '\n'))
 	_, _ = log.Write([]byte(strings.Repeat("x", 3*maxRead) + "\n"))
 	_, _ = log.Write([]byte("ERROR | " + strings.Repeat("x", maxRead) + "planted-secret" + strings.Repeat("x", maxRead) + "\n"))
-	_, _ = log.Write([]byte("loading\r  0%|    |\r100%|█planted-secret█|\r\r\n"))
+	_, _ = log.Write([]byte(strings.Repeat("loading\r", maxRead)))
+	for range maxRead { // a progress bar that is updated for minutes
+		_, _ = log.Write([]byte("  0%|    |\r"))
+	}
+	_, _ = log.Write([]byte("100%|█planted-secret█|\r\r\n"))
 	_, _ = log.Write([]byte(`two tokens{"requestId": "j", "message": "Finished.", "level": "INFO"}` + "\n"))
 	_, _ = log.Write([]byte(`half a line: with "quotes" with \"quotes\"`))
 	log.Note("it ended")
