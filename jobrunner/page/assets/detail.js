@@ -38,14 +38,29 @@ export async function refresh() {
   mine.last = text;
   const body = JSON.parse(text);
   const parts = answer.ok ? mine.render(body) : [h('p', { class: 'notice' }, body.error)];
-  const old = dialog.querySelector('.log');
-  const atEnd = !old || old.scrollHeight - old.scrollTop - old.clientHeight < 24;
-  const top = old?.scrollTop ?? 0;
-  const focused = $('detail-body').contains(document.activeElement) && document.activeElement;
-  $('detail-body').replaceChildren(...parts);
-  if (focused) (dialog.querySelector(focused.dataset.op ? `[data-op="${focused.dataset.op}"]:not(:disabled)` : `[class="${focused.className}"]`) ?? $('detail-close')).focus();
-  const log = dialog.querySelector('.log');
-  if (log) log.scrollTop = atEnd ? log.scrollHeight : top;
+  const focused = document.activeElement;
+  update($('detail-body'), parts);
+  if (!focused.isConnected) (dialog.querySelector(`[data-op="${focused.dataset.op}"]:not(:disabled)`) ?? $('detail-close')).focus();
+}
+
+// update shows parts in box. What is shown already stays, so that a selection and the focus stay.
+function update(box, parts) {
+  parts.forEach((part, i) => {
+    const old = box.children[i];
+    if (old?.className === 'log' && part.className === 'log') return updateLog(old, part);
+    if (part.className === 'buttons' || !old?.isEqualNode(part)) old ? old.replaceWith(part) : box.append(part);
+    if (part.className === 'log') part.scrollTop = part.scrollHeight;
+  });
+  while (box.children.length > parts.length) box.lastElementChild.remove();
+}
+
+// updateLog adds the new lines, and removes the oldest that are gone.
+function updateLog(log, { children }) {
+  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 24;
+  const lines = [...children];
+  while (![...log.children].every((line, i) => lines[i]?.isEqualNode(line))) log.firstElementChild.remove();
+  log.append(...lines.slice(log.childElementCount));
+  if (atEnd) log.scrollTop = log.scrollHeight;
 }
 
 dialog.addEventListener('close', () => { if (!dialog.open) shown = null; }); // it may be open again

@@ -297,7 +297,8 @@ export function view(open) {
       () => h('p', null, target ? 'No job yet, or none whose result is still kept. Send one:' : 'Jobs appear here as soon as an endpoint takes them.'),
       () => (target ? command(jobLine(target.id)) : ''));
 
-    setText($('workers-count'), s.workers.filter((w) => w.state !== 'DIED').length || '');
+    const listedWorkers = s.workers.filter((w) => w.state !== 'DIED').length;
+    setText($('workers-count'), listedWorkers < values.workers[0] ? `${listedWorkers} of ${values.workers[0]}` : listedWorkers || '');
     keyed($('workers').tBodies[0], s.workers, (w) => w.endpoint + ' ' + w.id, (w) => makeWorker(w, open.worker), (tr, w) => updateWorker(tr, w, s, names));
     showHint('workers-empty', $('workers'), s.workers.length === 0, one?.max === 0 ? 'off' : 'none',
       () => h('p', null, one?.max === 0 ? 'This endpoint allows no worker (workers.max is 0): its jobs wait until that is raised.' : 'No worker runs. They start with the first job, and end when they were idle for their time.'));

@@ -190,7 +190,7 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 	_, other := newBusyPage(t)
 	here := newBusyMachine(c)
 	for id := range here.states {
-		here.states[id] = map[string]int{"RUNNING": 0}
+		here.states[id] = map[string]int{"RUNNING": 1}
 	}
 	here.workers = nil
 	for i := range here.gpus {
@@ -218,7 +218,8 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 		"#gpus":            {"NVIDIA H200 · 10.0.0.5:8420", "NVIDIA H200 · 10.0.0.6:8420"},
 		"[data-tile=gpus]": {"7 of 16"},
 		"#workers tbody":   {"w1llm-run", "10.0.0.6:8420", "GPU 5, 6"},
-		"#endpoints tbody": {"4 running"},
+		"#endpoints tbody": {"5 running"},
+		"#workers-count":   {"9 of 13"},
 	} {
 		tab.Shows(selector, wants...)
 	}
