@@ -58,18 +58,15 @@ func TestFailed(t *testing.T) {
 
 func TestRunSync(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
-		go func() {
-			sleep(3)
+		after(3, func() {
 			job := d.take("ep")
 			sleep(4)
 			d.report(job, engine.Done([]byte(`[1]`)))
-		}()
+		})
 		start := now()
 		a := d.do("POST", "/v2/ep/runsync", `{"input": {}}`)
-		must.Hold(t, a.status == 200 && a.body["status"] == "COMPLETED" && a.body["delayTime"] == 3000.0 &&
-			a.body["executionTime"] == 4000.0 && since(start) == 7, "after", since(start), "s:", a.status, a.raw)
-		id := a.body["id"].(string)
-		must.Hold(t, strings.HasPrefix(id, "sync-"), "the id is", id)
+		must.Hold(t, a.status == 200 && a.body["status"] == "COMPLETED" && a.body["delayTime"] == 3000.0 && a.body["executionTime"] == 4000.0 && since(start) == 7, "after", since(start), "s:", a.status, a.raw)
+		must.Hold(t, strings.HasPrefix(a.body["id"].(string), "sync-"), "the id of", a.raw)
 	})
 }
 
@@ -79,8 +76,7 @@ func TestRunSyncWait(t *testing.T) {
 		bubble(t, func(t *testing.T, d *deployment) {
 			start := now()
 			a := d.do("POST", "/v2/ep/runsync"+query, `{"input": {}}`)
-			must.Require(t, a.status == 200 && a.body["status"] == "IN_QUEUE" && since(start) == seconds,
-				query, "after", since(start), "s:", a.status, a.raw)
+			must.Require(t, a.status == 200 && a.body["status"] == "IN_QUEUE" && since(start) == seconds, query, "after", since(start), "s:", a.status, a.raw)
 			d.report(d.take("ep"), engine.Done([]byte(`{}`)))
 			got := d.status(a.body["id"].(string))
 			must.Hold(t, got.body["status"] == "COMPLETED", query, "the job did not continue", got.raw)
@@ -212,17 +208,15 @@ func TestBodyLimits(t *testing.T) {
 	}
 	for path, limit := range map[string]int{"/v2/ep/run": 10 << 20, "/v2/ep/runsync?wait=1000": 20 << 20} {
 		bubble(t, func(t *testing.T, d *deployment) {
-			if a := d.send("POST", path, bytes.NewReader(body(limit))); a.status != 200 {
-				t.Errorf("%s of %d bytes: %d %.100s", path, limit, a.status, a.raw)
-			}
+			a := d.send("POST", path, bytes.NewReader(body(limit)))
+			must.Equal(t, a.status, 200, path, "of", limit, "bytes", a.raw)
 			for _, chunked := range []bool{false, true} {
 				var reader io.Reader = bytes.NewReader(body(limit + 1))
 				if chunked {
 					reader = io.MultiReader(reader)
 				}
-				if a := d.send("POST", path, reader); a.status != 413 || a.body["error"] == nil {
-					t.Errorf("%s of one byte more, chunked %v: %d %.100s", path, chunked, a.status, a.raw)
-				}
+				a := d.send("POST", path, reader)
+				must.Hold(t, a.status == 413 && a.body["error"] != nil, path, "of one byte more, chunked", chunked, a.status, a.raw)
 			}
 			must.Equal(t, d.engine.Counts("ep").InQueue, 1, "jobs in the queue")
 		})

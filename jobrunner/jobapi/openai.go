@@ -94,7 +94,7 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 		for more := true; more; {
 			var chunks [][]byte
 			var reservation *httplimit.Reservation
-			if job, chunks, more, reservation, err = a.drain(ctx, t); err == nil {
+			if job, chunks, more, reservation, err = a.drain(ctx, t, engine.MaxChunk); err == nil {
 				err = p.pass(chunks, job.Retries)
 			}
 			reservation.Release()

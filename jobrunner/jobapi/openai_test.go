@@ -10,6 +10,8 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 )
 
 const chatRoute = "/v2/ep/openai/v1/chat/completions"
@@ -115,8 +117,9 @@ func TestOpenAIEvents(t *testing.T) {
 	})
 }
 
-// A client may read for minutes after the job's end.
+// A client may read for minutes after the job's end. Meanwhile it takes little of the memory for answers.
 func TestOpenAISlowReader(t *testing.T) {
+	memory := httplimit.NewMemory(32 << 20)
 	bubble(t, func(t *testing.T, d *deployment) {
 		d.takeNextJob(func(job engine.Taken) {
 			for range 9 { // more than is read at once
@@ -127,9 +130,12 @@ func TestOpenAISlowReader(t *testing.T) {
 		})
 		resp := d.openStream(t.Context(), "{}")
 		defer resp.Body.Close()
-		sleep(290)
+		sleep(1) // until all chunks wait
+		must.Do(io.CopyN(io.Discard, resp.Body, 1<<20))(t)
+		sleep(289)
+		must.Do(memory.Reserve(29 << 20))(t).Release()
 		must.Hold(t, strings.HasSuffix(string(must.Do(io.ReadAll(resp.Body))(t)), "xend"), "the end of the answer is missing")
-	})
+	}, func(c *jobapi.Config) { c.Answers = memory })
 }
 
 func TestOpenAIText(t *testing.T) {

@@ -62,7 +62,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	err = a.waitUntil(r.Context(), t, wait, func() (done bool, err error) {
 		more := false
 		reservation.Release()
-		job, chunks, more, reservation, err = a.drain(r.Context(), t)
+		job, chunks, more, reservation, err = a.drain(r.Context(), t, engine.MaxDrain)
 		if more {
 			job.State = engine.InProgress // until the client has the last chunks
 		}
@@ -87,10 +87,9 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// drain removes unread chunks from the job's stream and returns them. If memory is short, chunks has at most one element.
-// If more is true, the stream has further chunks.
-func (a *api) drain(ctx context.Context, t target) (job engine.Job, chunks [][]byte, more bool, reservation *httplimit.Reservation, err error) {
-	limit := engine.MaxDrain
+// drain removes unread chunks of up to limit bytes from the job's stream and returns them. If memory is short, or the
+// first element is larger, chunks has at most one element. If more is true, the stream has further chunks.
+func (a *api) drain(ctx context.Context, t target, limit int) (job engine.Job, chunks [][]byte, more bool, reservation *httplimit.Reservation, err error) {
 	if reservation, err = a.Answers.Reserve(int64(2 * limit)); err != nil { // the chunks and the answer
 		limit = 0
 	}
