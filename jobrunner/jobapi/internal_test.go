@@ -74,3 +74,7 @@ func TestWaitOutlastsOutage(t *testing.T) {
 		must.Succeed(t, db.Close())
 	})
 }
+
+func TestHeaderText(t *testing.T) {
+	must.Equal(t, headerText("{…}\né\x7f"), "{...} ? ")
+}

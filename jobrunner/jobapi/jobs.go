@@ -302,6 +302,6 @@ func headerText(text string) string {
 			return '?'
 		}
 		return r
-	}, text)
+	}, strings.ReplaceAll(text, "…", "..."))
 	return text[:min(len(text), maxReason)]
 }
