@@ -65,9 +65,9 @@ var wires = []struct {
 	{contract.V2, "gpuType", GPUType{}, nil, nil},
 	{contract.V2, "cpuType", CPUType{}, nil, nil},
 	{contract.V2, "dataCenter", DataCenter{}, nil, nil},
-	{contract.V1, "pod", podV1{}, bodies(podsV1(nil, nil).Collection.create, gpuPod, cpuPod), patches(podsV1(nil, nil).Collection, gpuPod, cpuPod)},
-	{contract.V2, "pod", podV2{}, bodies(podsV2(nil, nil).Collection.create, gpuPod, cpuPod), patches(podsV2(nil, nil).Collection, gpuPod, cpuPod)},
-	{contract.V2, "cluster", Cluster{}, bodies(clustersV2(nil, nil).Collection.create, fullCluster, networkCluster), patches(clustersV2(nil, nil).Collection, fullCluster)},
+	{contract.V1, "pod", podV1{}, bodies(podsV1(nil, nil).create, gpuPod, cpuPod), patches(podsV1(nil, nil).Collection, gpuPod, cpuPod)},
+	{contract.V2, "pod", podV2{}, bodies(podsV2(nil, nil).create, gpuPod, cpuPod), patches(podsV2(nil, nil).Collection, gpuPod, cpuPod)},
+	{contract.V2, "cluster", Cluster{}, bodies(clustersV2(nil, nil).create, fullCluster, networkCluster), patches(clustersV2(nil, nil).Collection, fullCluster)},
 	{contract.V2, "delegation", Delegation{}, bodies(delegationsV2(nil, nil).create, Delegation{Name: new("x"), Resource: "x"}), nil},
 	{contract.Jobs, "jobSubmission", Submission{}, []any{Submission{
 		json.RawMessage(`{}`), "x", &JobPolicy{new(int64(1)), new(true), new(int64(1))}, &S3Config{"x", "x", "x", "x"}}}, nil},
