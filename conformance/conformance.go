@@ -121,7 +121,8 @@ type run struct {
 	targetTime time.Time // at the start, by the target's clock
 	report     *report.Report
 	watch      *exchangeWatch
-	clockFault error // why the target's clock can't be advanced
+	clockFault error         // why the target's clock can't be advanced
+	workers    chan struct{} // has a slot for each worker of Target.Endpoint
 
 	mu      sync.Mutex
 	done    int
@@ -162,11 +163,12 @@ func (r *run) setUp(ctx context.Context) error {
 
 // judge fills the report with a result for each clause.
 func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
-	failure, notes := preflight(ctx, r.env)
+	failure, notes := preflight(ctx, r.env, r.Allow&suite.Queue != 0)
 	if failure == "" && r.clockFault != nil {
 		failure = "the target's clock can't be advanced (a jobrunner must be started with --clock=admin): " + r.env.Secrets.Redact(r.clockFault.Error())
 	}
 	r.report.Preflight, r.report.Notes = failure, append(r.report.Notes, notes...)
+	r.workers = make(chan struct{}, max(1, r.Target.Workers))
 	cases := casesOf(chosen)
 	attempts := map[string]suite.Attempt{}
 	toRun, skipped := r.chooseCases(cases, failure)
@@ -211,7 +213,18 @@ func (r *run) runParallel(ctx context.Context, list []*suite.Case, total int, at
 	group.Wait()
 }
 
+// sharesWorkers reports whether a case takes a slot of workers, so that it doesn't wait for the jobs of other cases. If the
+// clock is advanced, none does, because the clock waits for all cases to begin.
+func (r *run) sharesWorkers(c *suite.Case) bool {
+	usesShared := c.Needs&(creatableNeeds&^suite.SecondEndpoint) == 0 && c.Needs.Has(suite.AnyEndpoint) && r.Target.Endpoint != ""
+	return usesShared && c.Allow&suite.Queue != 0 && !r.Target.Local && r.Target.Advance == nil
+}
+
 func (r *run) tryCase(ctx context.Context, c *suite.Case, total int) suite.Attempt {
+	if r.sharesWorkers(c) {
+		r.workers <- struct{}{}
+		defer func() { <-r.workers }()
+	}
 	r.reportProgress(func() { r.running = append(r.running, c.ID) }, total, nil)
 	clause, _ := clauses.Find(c.Clause())
 	journal := r.journalFor(c)

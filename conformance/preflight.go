@@ -23,8 +23,9 @@ const preflightTimeout = 4 * time.Second
 
 // preflight sends a few requests to find out whether the target can be judged. failure is
 // why it can't be, or "". notes are oddities, such as clock skew or an unknown endpoint. With
-// Target.FindVersions, it excludes the versions of the management API that aren't served.
-func preflight(ctx context.Context, e *env.Env) (failure string, notes []string) {
+// Target.FindVersions, it excludes the versions of the management API that aren't served. If the run runs
+// jobs, it sets Target.Workers.
+func preflight(ctx context.Context, e *env.Env, runsJobs bool) (failure string, notes []string) {
 	t := e.Target
 	get := func(url string) *wire.Exchange {
 		ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
@@ -73,8 +74,14 @@ func preflight(ctx context.Context, e *env.Env) (failure string, notes []string)
 			}
 		}
 	}
+	var shown struct{ Workers struct{ Max int } }
+	if t.Endpoint != "" && t.HasV2() && (runsJobs || isMissing("jobs")) {
+		x = get(t.V2() + "/v2/serverless/" + t.Endpoint)
+		_ = json.Unmarshal(x.Body, &shown) // the number of workers stays unknown
+		t.Workers = shown.Workers.Max
+	}
 	// The user may have mistyped the id.
-	if isMissing("jobs") && t.HasV2() && get(t.V2()+"/v2/serverless/"+t.Endpoint).Status == http.StatusNotFound {
+	if isMissing("jobs") && t.HasV2() && x.Status == http.StatusNotFound {
 		notes = append(notes, fmt.Sprintf("no endpoint has the id %s: cases use endpoints of their own, if the run may create objects", t.Endpoint))
 		t.Endpoint = ""
 	}

@@ -32,6 +32,8 @@ type Target struct {
 	OtherKey, UserKey string
 	// Endpoint is an existing endpoint whose workers run our handler.
 	Endpoint string
+	// Workers is the maximum number of workers of Endpoint, if the preflight has found it, or 0.
+	Workers int
 	// Image is the image of endpoints that the suite creates. The default is builtin/conformance.
 	Image string
 	// EndpointBody has additional members, such as gpu, that the target requires to create an endpoint.

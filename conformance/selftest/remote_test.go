@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -190,6 +191,16 @@ func TestSlowLenientDeployment(t *testing.T) {
 	}, nil)
 	for _, x := range judgeRemoteInBubble(t, coldStart, func(o *conformance.Options) { o.Select = []string{"JOB-06", "JOB-14", "OPS-26"} }).Results {
 		must.Equal(t, x.Verdict, report.Pass, report.Text(x))
+	}
+}
+
+// A case that shares an endpoint's only worker with other cases doesn't wait for their jobs.
+func TestCasesShareWorker(t *testing.T) {
+	r := judgeRemoteInBubble(t, passThrough, func(o *conformance.Options) {
+		o.Select, o.MaxWait, o.Target.Endpoint = []string{"JOB-1*", "SUB-2*", "OPS-0*"}, 5*time.Minute, createEndpoint(t, o.Target)
+	})
+	for _, x := range r.Results {
+		must.Hold(t, slices.Contains([]report.Verdict{report.Pass, report.Observed, report.Skip}, x.Verdict), report.Text(x))
 	}
 }
 

@@ -2,6 +2,8 @@ package selftest_test
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/gotest"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
@@ -210,16 +213,14 @@ func TestDefaultRunOnlyReads(t *testing.T) {
 	}
 }
 
-// createEndpoint creates an endpoint of the suite's handler, and returns its id.
+// createEndpoint creates an endpoint of the suite's handler with one worker, and returns its id.
 func createEndpoint(t *testing.T, target conformance.Target) string {
 	t.Helper()
-	req := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, target.BaseURL+"/v2/serverless", strings.NewReader(`{"name":"e","image":"builtin/conformance"}`)))(t)
-	req.Header.Set("Authorization", "Bearer "+target.Key)
-	resp := must.Do(http.DefaultClient.Do(req))(t)
-	defer resp.Body.Close()
+	request := wire.NewRequest(http.MethodPost, target.BaseURL+"/v2/serverless", target.Key, `{"name":"e","image":"builtin/conformance","workers":{"max":1}}`)
+	x := wire.Do(context.Background(), cmp.Or(target.Client, http.DefaultClient), request, time.Now)
 	var body struct{ ID string }
-	err := json.NewDecoder(resp.Body).Decode(&body)
-	must.Require(t, err == nil && body.ID != "", "can't create an endpoint:", resp.StatusCode, err)
+	err := json.Unmarshal(x.Body, &body)
+	must.Require(t, err == nil && body.ID != "", "can't create an endpoint:", x.Status, x.Err, err)
 	return body.ID
 }
 
