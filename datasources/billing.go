@@ -235,7 +235,10 @@ func describeAmount(member, onlyV2 string) string {
 	case "highPerformanceAmount": // both versions have it
 		onlyV2 = ""
 	}
-	text := words(member, "_amount")
+	text := strings.TrimPrefix(words(member, "_amount"), "storage ")
+	if text == "standard" || text == "high performance" {
+		text += " storage"
+	}
 	if strings.HasSuffix(text, "fee") {
 		text += ", deprecated and always 0"
 	}

@@ -26,7 +26,7 @@ var All = []func() datasource.DataSource{
 
 // Computed attributes.
 
-// text is null if the response has no text or an empty one.
+// text is an attribute that is null if the response has no text or an empty one.
 func text(description string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 }

@@ -136,7 +136,7 @@ var scalingAttribute = schema.SingleNestedAttribute{
 	Validators:          rule.SomeAttribute,
 	Attributes: map[string]schema.Attribute{
 		"type":          withoutDefault(endpointMembers.text("scaling.type", "`QUEUE_DELAY` (default of a `QUEUE` endpoint) or `REQUEST_COUNT` (the only one of a `LOAD_BALANCER`)."), true),
-		"queue_delay":   withoutDefault(endpointMembers.number("scaling.queueDelay", "With `QUEUE_DELAY`: seconds a job may wait before a worker is added, at least {min}; whole seconds from 1 on API v1. Defaults to 4."), true),
+		"queue_delay":   withoutDefault(endpointMembers.number("scaling.queueDelay", "With `QUEUE_DELAY`: seconds a job may wait before a worker is added, at least {min}; API v1 takes only whole seconds. Defaults to 4."), true),
 		"request_count": withoutDefault(endpointMembers.integer("scaling.requestCount", "With `REQUEST_COUNT`: requests per worker. Defaults to 4."), true),
 	},
 }

@@ -325,8 +325,8 @@ func TestWriteOnlyVariableHidesTheTemplates(t *testing.T) {
 		t.Run(typeName, func(t *testing.T) {
 			d, p := deploy(t)
 			template := map[string]any{"name": d.Name("hidden"), "image": "builtin/echo", "serverless": typeName == "gpucloud_endpoint", "env": env{"S": "theirs", "T": "theirs"}}
-			copied := apply(t, p, "gpucloud_template", tfdrive.State{}, template, "create").Get("id")
-			config := withChanges(more, map[string]any{"name": d.Name("hides"), "template_id": copied, "env_wo": env{"S": "secret-1", "T": "secret-2"}, "env_wo_version": 1})
+			templateID := apply(t, p, "gpucloud_template", tfdrive.State{}, template, "create").Get("id")
+			config := withChanges(more, map[string]any{"name": d.Name("hides"), "template_id": templateID, "env_wo": env{"S": "secret-1", "T": "secret-2"}, "env_wo_version": 1})
 			state := apply(t, p, typeName, tfdrive.State{}, config, "create")
 			expectEnv := func(names int) {
 				t.Helper()

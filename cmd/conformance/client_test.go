@@ -178,7 +178,7 @@ func TestClientThatFailsWithoutFaults(t *testing.T) {
 		cmd.Args = slices.Insert(cmd.Args, 2, flags...)
 		output := runExpecting(t, cmd, 1)
 		must.Hold(t, strings.Contains(output, c.want) &&
-			strings.Contains(output, "repeat: conformance client --keep-dirs --select works -- "), c.script, "says", output, "and not", c.want)
+			strings.Contains(output, "repeat: conformance client --keep-dirs --timeout 10s --select works -- "), c.script, "says", output, "and not", c.want)
 		must.Equal(t, lastLine(output), "not conformant: the client fails even when no fault is injected", c.script, "ends with")
 		texts := readFiles(t, files)
 		texts["the terminal"] = output

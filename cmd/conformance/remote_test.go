@@ -45,7 +45,7 @@ func readReport(t *testing.T, dir string, r *report.Report) {
 // cases that are only for test deployments (they would overload a shared deployment), cases that wait for days,
 // and, in real time, cases that wait for longer than this test.
 func TestRemoteRunsLikeLocal(t *testing.T) {
-	acctest.LeaveToCI(t, "selftest.TestSupplementaryCasesMaySkip judges a remote deployment")
+	acctest.LeaveToCI(t, "selftest.TestSupplementaryCasesMaySkip judges a remote deployment, too")
 	maxWait, selected := "--max-wait=17s", "*"
 	if testing.Short() {
 		maxWait, selected = "--max-wait=4s", acctest.SampledAreas
@@ -53,7 +53,7 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 	for name, c := range map[string]struct {
 		jobrunner local.Config
 		flags     []string
-		skips     []string // accepted codes and reasons of skips
+		skips     []string // accepted skips: report.SkipBudget, or "advanced" for cases that advance the clock
 		minJudged int      // judged clauses, if all are selected
 	}{
 		"in real time":           {local.Config{RealClock: true}, []string{maxWait, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},

@@ -124,7 +124,7 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 // until these are written. The deployment must accept as many requests as the limit allows,
 // and answer the others 429. It may accept more if it answers some requests before it admits
 // others, so judgeSimultaneous tries again. If the smallest number of accepted requests occurs
-// several times, it counts as the number of concurrent requests.
+// several times, the deployment allows as many, and the case fails.
 func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id string) string) {
 	const (
 		tries      = 26

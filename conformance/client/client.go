@@ -33,6 +33,12 @@ import (
 // Area is the area of the clauses about clients.
 const Area = "CLI"
 
+// Defaults of the options, as in the flags of cmd/conformance.
+const (
+	defaultVersion = "v2"
+	defaultTimeout = time.Minute
+)
+
 type Options struct {
 	// Command is the client with its arguments. The placeholders {scenario}, {base_url}, {queue_url},
 	// {endpoint_id}, {volume_id}, {api_version}, {api_key} and {dir} are replaced.
@@ -96,7 +102,7 @@ type judge struct {
 
 // prepare checks the options, selects the scenarios and creates the directory for them.
 func (j *judge) prepare() error {
-	j.APIVersion, j.Timeout = cmp.Or(j.APIVersion, "v2"), cmp.Or(j.Timeout, time.Minute)
+	j.APIVersion, j.Timeout = cmp.Or(j.APIVersion, defaultVersion), cmp.Or(j.Timeout, defaultTimeout)
 	if j.Parallel == 0 && j.SharedDir {
 		j.Parallel = 1 // scenarios share Terraform's state and its lock
 	}

@@ -146,6 +146,15 @@ func (j *judge) repeatCommand(scenario, options string) string {
 	if j.SharedDir {
 		options = "--shared-dir "
 	}
+	if j.APIVersion != defaultVersion {
+		options += "--api-version " + j.APIVersion + " "
+	}
+	if j.Strict {
+		options += "--strict "
+	}
+	if j.Timeout != defaultTimeout {
+		options += "--timeout " + j.Timeout.String() + " "
+	}
 	if j.Jobrunner != "" {
 		options += "--jobrunner " + shellquote.Join(j.Jobrunner) + " "
 	}
@@ -184,7 +193,7 @@ func (run *scenarioRun) trace(hide *wire.Secrets) []report.Exchange {
 	return conformance.Trace(hide, list[0].Sent, list)
 }
 
-// refusedRequests returns the requests of a scenario without faults that the deployment refused.
+// refusedRequests returns the requests that the deployment refused. The scenario must inject no faults.
 func (run *scenarioRun) refusedRequests() (list []string) {
 	for _, x := range run.exchanges {
 		if x.Status >= http.StatusBadRequest {

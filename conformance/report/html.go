@@ -106,7 +106,7 @@ func runFacts(r *Report) [][2]string {
 	}
 	facts := [][2]string{
 		{"Took", time.Duration(r.Duration).Round(time.Millisecond).String()},
-		{"Time of the target", targetTime},
+		{"Time on the target's clock", targetTime},
 		{"Requests", groupDigits(int(r.Requests))},
 		{"Jobs", groupDigits(int(r.Jobs))},
 		{"Reruns, not counted above", r.Reruns.String()},

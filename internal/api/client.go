@@ -4,11 +4,12 @@
 // The neutral types have the shape and the member names of v2, so that other packages don't
 // depend on the version. A pointer field is nil if the version can't return it; the caller then
 // keeps its own value. A field with the JSON name "-" isn't a member of v2. The server chooses
-// values for members that a create omits. To clear a member, an update sends the contract's value.
+// values for members that a create omits. To clear a member, an update sends
+// the value that the contract names for that (Field.Clear).
 //
 // v1 has flat bodies, bare arrays as lists, PATCH for updates, and answers the deletion of an
 // unknown id with 400. If it can't express a value, the conversion fails before anything is
-// sent. Fields that it lacks entirely are omitted, because the plan rejects them. v2 has nested
+// sent. Fields that it lacks entirely are omitted: the plan has rejected configurations with them. v2 has nested
 // bodies and lists under the name of the resource, and rejects unknown members. A request has
 // only the members that it needs.
 package api

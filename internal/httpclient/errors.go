@@ -153,7 +153,7 @@ func (e *Error) Ambiguous() bool {
 	if e.Status == 0 {
 		return e.Tries > 0 && !e.failedBetweenTries && !neverSent(e.cause)
 	}
-	return e.Status < 300 || e.Status >= 500
+	return e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented
 }
 
 // Is supports errors.Is for context.Canceled and the like. Unwrap would expose the cause, whose
@@ -268,8 +268,8 @@ func isHTML(contentType string, body []byte) bool {
 	return strings.Contains(contentType, "html")
 }
 
-// A missing scope is in a challenge (RFC 6750) or in a member of the error document. No source
-// documents RunPod's form.
+// The names of missing scopes are in a challenge (RFC 6750) or in a member of the error document.
+// RunPod's form isn't documented.
 var (
 	scopeInChallenge = regexp.MustCompile(`(?i)\bscope="?([^",]+)`)
 	scopeName        = regexp.MustCompile(`^[\w.:*/-]{1,64}$`)
@@ -300,11 +300,15 @@ func missingScope(header http.Header, body []byte) string {
 	return strings.Join(slices.Compact(found), ", ")
 }
 
-// walkScopes calls add with the value of each member that names scopes, at any level of a document.
-func walkScopes(data []byte, wrapping int, add func(string)) {
+// walkScopes calls add with the value of each member that names scopes, in the first levels of a document.
+func walkScopes(data []byte, levels int, add func(string)) {
+	var elements []json.RawMessage
 	var members map[string]json.RawMessage
-	if wrapping == 0 || json.Unmarshal(data, &members) != nil {
+	if levels == 0 || json.Unmarshal(data, &elements) != nil && json.Unmarshal(data, &members) != nil {
 		return
+	}
+	for _, element := range elements {
+		walkScopes(element, levels-1, add)
 	}
 	for name, value := range members {
 		if scopeMembers[strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))] {
@@ -317,6 +321,6 @@ func walkScopes(data []byte, wrapping int, add func(string)) {
 			}
 			continue
 		}
-		walkScopes(value, wrapping-1, add)
+		walkScopes(value, levels-1, add)
 	}
 }

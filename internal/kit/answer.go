@@ -22,6 +22,9 @@ import (
 // would taint the object: the state keeps the planned values, and the next refresh reads the stored ones.
 // After an update it is an error, and the state has the values of the answer.
 
+// The operations that checkAnswer follows.
+const afterCreate, afterUpdate = true, false
+
 // checkAnswer compares the state after an operation with the plan.
 func (r *kindResource[M]) checkAnswer(plan tfsdk.Plan, state *tfsdk.State, id string, created bool, diags *diag.Diagnostics) {
 	if diags.HasError() || plan.Raw.IsNull() || state.Raw.IsNull() {

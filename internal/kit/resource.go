@@ -89,12 +89,12 @@ func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest
 	recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(planrule.RecordDeployment(ctx, resp.Private, c)...)
 	r.save(ctx, &plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
-	r.checkAnswer(req.Plan, &resp.State, r.kind.id(&plan).ValueString(), true, &resp.Diagnostics)
+	r.checkAnswer(req.Plan, &resp.State, r.kind.id(&plan).ValueString(), afterCreate, &resp.Diagnostics)
 	dropUnknowns(&resp.State)
 }
 
 func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if r.run != nil && r.run.API == nil && r.run.reported.WarnIfRepeated(&resp.Diagnostics) { // settings of the provider are unknown
+	if r.run != nil && r.run.API == nil && r.run.reported.WarnIfRepeated(&resp.Diagnostics) { // the provider's settings are unknown, and this run has reported that before
 		state := new(M)
 		resp.Diagnostics.Append(value.Load(ctx, req.State, state)...)
 		r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics)
@@ -148,7 +148,7 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 		recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 	}
 	r.save(ctx, &plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
-	r.checkAnswer(req.Plan, &resp.State, id, false, &resp.Diagnostics)
+	r.checkAnswer(req.Plan, &resp.State, id, afterUpdate, &resp.Diagnostics)
 }
 
 func (r *kindResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
@@ -219,7 +219,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if !r.kind.id(p.Plan).IsUnknown() { // no CLI can show or store a plan with an unknown identity
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
 	}
-	r.rejectProtected(p.ReplacedProtected(ctx, r.protectedID(p.State)), "replaced", &resp.Diagnostics)
+	r.rejectProtected(p.ProtectedIDIfReplaced(ctx, r.protectedID(p.State)), "replaced", &resp.Diagnostics)
 	if p.State == nil && r.kind.ExistingMatches != nil && p.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
 		if matches := r.kind.ExistingMatches(ctx, p.API, p.Plan); len(matches) > 0 {
 			resp.Diagnostics.AddWarning(api.ExistingWarning(matches, r.kind.Title, r.typeName()))

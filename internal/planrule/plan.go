@@ -103,10 +103,10 @@ func (p *Plan[M]) Replace(attribute string) {
 // protectedKey is a key of the private state: the id of a protected object, in quotes.
 const protectedKey = "protected"
 
-// ReplacedProtected returns the id of the object that the plan replaces, if the object is protected. protected
+// ProtectedIDIfReplaced returns the id of the object that the plan replaces, if the object is protected. protected
 // is the id of the state's object, or "" if that isn't protected. The CLI plans each replacement twice, even one
 // that it forces (-replace, replace_triggered_by): the second plan is a create with the first plan's private state.
-func (p *Plan[M]) ReplacedProtected(ctx context.Context, protected string) string {
+func (p *Plan[M]) ProtectedIDIfReplaced(ctx context.Context, protected string) string {
 	if p.State == nil {
 		id, _ := p.req.Private.GetKey(ctx, protectedKey)
 		return strings.Trim(string(id), `"`)

@@ -37,11 +37,11 @@ func (v *interval) cost(r billing.Rate, at int64) catalog.USD {
 	return catalog.USD(n.Div(n, big.NewInt(month)).Int64())
 }
 
-// costBetween returns the cost from one time to another.
-func (v *interval) costBetween(from, to, now int64) (c billing.Cost) {
+// costBetween returns the cost from one time to another. A running interval costs until knownUntil.
+func (v *interval) costBetween(from, to, knownUntil int64) (c billing.Cost) {
 	end := v.end
 	if end == 0 {
-		end = now
+		end = knownUntil
 	}
 	from, to = min(max(from, v.start), end), min(to, end)
 	if from >= to {

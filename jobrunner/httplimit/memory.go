@@ -63,7 +63,7 @@ func (m *Memory) ReserveWhenFree(ctx context.Context, bytes int64) (*Reservation
 	return &Reservation{m, bytes}, nil
 }
 
-// grow enlarges the reservation, or returns ErrMemory at once.
+// grow enlarges the reservation to a number of bytes, or returns ErrMemory at once.
 func (r *Reservation) grow(bytes int64) error {
 	bytes = min(bytes, r.memory.limit)
 	if extra := bytes - r.bytes; extra > 0 && !r.memory.free.TryAcquire(extra) {

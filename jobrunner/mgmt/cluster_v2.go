@@ -49,7 +49,7 @@ func newClusterV2(c store.Cluster, members []store.Pod) clusterV2 {
 	}
 	for _, p := range members {
 		w.Pods.ByStatus[string(p.Status)]++
-		if p.GPUTypeID == "" {
+		if p.GPUTypeID == "" { // it was never placed
 			continue
 		}
 		w.DataCenterID = p.DataCenterID
@@ -142,13 +142,13 @@ type clusterComputeV2 store.ClusterCompute
 var templateExcludes = []string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}
 
 // template returns the template that the body names, or nil if it names none. It rejects a body that has
-// both a template and settings. members are the body's members.
-func (b clusterBodyV2) template(tx *store.Tx, members map[string]any) (*store.Template, error) {
+// both a template and settings. sent is the body, which shows what members were sent.
+func (b clusterBodyV2) template(tx *store.Tx, sent map[string]any) (*store.Template, error) {
 	if b.FromTemplate == nil {
 		return nil, nil
 	}
 	for _, name := range templateExcludes {
-		if _, ok := members[name]; ok {
+		if _, ok := sent[name]; ok {
 			return nil, store.Refusal("templateId and " + name + " exclude each other: the settings of a cluster's pods come either all from its template or all from the body")
 		}
 	}

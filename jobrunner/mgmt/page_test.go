@@ -121,7 +121,7 @@ func TestPageParameters(t *testing.T) {
 	}
 }
 
-// A billing history isn't larger than 100,000 records. The disks of all resources of a group are summed.
+// A request for more than 100,000 billing records is refused. A group's record has the sum of its resources' disks.
 func TestBillingRecordLimit(t *testing.T) {
 	d := deploy(t, func(c *mgmt.Config) {
 		must.Succeed(t, c.DB.Write(t.Context(), func(tx *sqldb.Tx) (err error) {

@@ -15,7 +15,7 @@ import (
 const (
 	followEvery    = time.Second // interval of rounds
 	minuteEvery    = 60          // rounds in a minute
-	rebalanceEvery = 10          // rounds between two releases of surplus endpoints
+	rebalanceEvery = 10          // rounds between two checks whether this node leads more endpoints than its share
 
 	takeoverPause = 200 * time.Millisecond // between two claims while requests wait for a leader
 )
@@ -134,7 +134,7 @@ func (n *Node) applyAll(ctx context.Context, rebalance bool) ([]store.Endpoint, 
 	return endpoints, err
 }
 
-// syncPods applies the changes of pods by other nodes, and records where pods run.
+// syncPods applies the changes of pods by other nodes, and records the data folder of each pod's node.
 func (n *Node) syncPods(ctx context.Context) error {
 	all, err := n.Store.Pods(ctx)
 	if err != nil {

@@ -30,15 +30,15 @@ type pair struct {
 	stop   context.CancelCauseFunc // stops the node
 }
 
-// newPair starts a node and the leader. leader and own handle the requests that each serves itself.
-func newPair(t *testing.T, leader, own http.HandlerFunc) *pair {
+// newPair starts a node and the leader. atLeader and atNode handle the requests that each serves itself.
+func newPair(t *testing.T, atLeader, atNode http.HandlerFunc) *pair {
 	t.Helper()
 	other, node := newNode("other"), newNode("this")
 	other.setLeader(engine.Leader{Own: true})
-	p := &pair{node: node, leader: startServer(t.Context(), t, other.handler(leader))}
+	p := &pair{node: node, leader: startServer(t.Context(), t, other.handler(atLeader))}
 	node.setLeader(engine.Leader{Leadership: engine.Leadership{Process: "other"}, URL: p.leader.URL})
 	base, stop := context.WithCancelCause(t.Context())
-	p.url, p.stop = startServer(base, t, node.handler(own)).URL+"/v2/e/", stop
+	p.url, p.stop = startServer(base, t, node.handler(atNode)).URL+"/v2/e/", stop
 	return p
 }
 
@@ -244,7 +244,7 @@ func TestForwardedStream(t *testing.T) {
 	<-gone
 }
 
-// If the node that forwarded a request stops, the leader answers before the wait is over.
+// If the node that forwarded a request stops, the leader answers before its wait for the job is over.
 func TestNodeStopsDuringForwardedRequest(t *testing.T) {
 	var p *pair
 	p = newPair(t, func(w http.ResponseWriter, r *http.Request) {
@@ -257,7 +257,7 @@ func TestNodeStopsDuringForwardedRequest(t *testing.T) {
 	must.Hold(t, status == http.StatusOK && text == "stopping: true", "the request is answered", status, text, "want 200 stopping: true")
 }
 
-// An answer that is too long is an error, and isn't truncated.
+// An answer that is too long is truncated with an error.
 func TestLongAnswerOfAnotherNode(t *testing.T) {
 	for size, fails := range map[int]bool{maxPeerResponse: false, maxPeerResponse + 1: true} {
 		other := startServer(t.Context(), t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, size)) }))

@@ -17,8 +17,8 @@ type outages struct {
 	active atomic.Bool // any outage
 
 	mu sync.Mutex
-	// first and last are the times of an outage's first and last error, by its class (Outage or Full).
-	// first is zero if there is no outage now.
+	// first and last are the times of an outage's first and last error, by its Class, which is Outage or Full:
+	// both are below Closed. first is zero without an outage.
 	first, last [Closed]time.Time
 }
 
@@ -27,7 +27,8 @@ var outageTexts = map[Class]struct{ begins, ends string }{
 	Full:   {"the disk that holds the database is full: reports of workers are kept, and submissions are rejected until there is room", "the disk that holds the database has room again"},
 }
 
-// note records the outcome of a call. Only a successful write without the reserve shows that the disk isn't full.
+// note records the outcome of a call. A write that may use the reserved disk space (reserve.go) can succeed on a full
+// disk. A plain write may not, so its success ends the outage of a full disk.
 func (o *outages) note(err error, isPlainWrite bool) {
 	if err == nil && !o.active.Load() {
 		return

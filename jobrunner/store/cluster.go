@@ -2,7 +2,7 @@ package store
 
 import "context"
 
-// Cluster is identical pods with ranks and a shared network. Users can change only its name, which may repeat.
+// Cluster is identical pods with ranks and a shared network. Users can change only its name, which need not be unique.
 type Cluster struct {
 	Head
 

@@ -38,6 +38,7 @@ func (tx *Tx) Template(id string) (t Template, err error) {
 	return t, err
 }
 
+// BoundTemplates returns the ids of the templates that endpoints use, which API v1 calls bound.
 func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
 	bound := map[string]bool{}
 	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
@@ -160,7 +161,7 @@ func (c Container) StoredArgs() string {
 	if len(c.Entrypoint) == 0 {
 		return c.Args
 	}
-	command, _ := c.Command() // invalid Args are one word
+	command, _ := c.Command() // Args that can't be split are one word
 	return command.JSON()
 }
 

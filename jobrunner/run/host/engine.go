@@ -172,7 +172,7 @@ func (e *containerEngine) probe(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	part := "Server"
-	if e.podman { // It has no daemon. podman info checks no more, but queries dpkg for 0.3 s.
+	if e.podman { // It has no daemon. podman info would check nothing else, and queries dpkg for 0.3 s.
 		part = "Client"
 	}
 	version, err := e.runCLI(ctx, "version", "--format", "{{."+part+".Version}}")
