@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -28,7 +27,6 @@ import (
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	fakeapps "k8s.io/client-go/kubernetes/typed/apps/v1/fake"
-	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	fakecore "k8s.io/client-go/kubernetes/typed/core/v1/fake"
 	ktesting "k8s.io/client-go/testing"
 
@@ -208,54 +206,6 @@ func TestPodIsRejected(t *testing.T) {
 	must.ErrorContains(t, must.Err(s.build(w)), `invalid variable "A B"`)
 }
 
-// A cancelled start leaves no object, and the log says what it waited for.
-func TestStartIsCancelled(t *testing.T) {
-	s := simulate(t)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	w := workerSpec()
-	log := new(markedLog)
-	w.Log = log
-	result := make(chan error, 1)
-	go func() {
-		_, err := s.Start(ctx, w)
-		result <- err
-	}()
-	for !strings.Contains(log.String(), "0/1 nodes are available") {
-		list := must.Do(s.client.core.Pods("gpucloud").List(t.Context(), meta.ListOptions{}))(t)
-		for _, pod := range list.Items {
-			pod.Status.Conditions = []core.PodCondition{{Type: core.PodScheduled, Status: core.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}}
-			must.Do(s.client.core.Pods("gpucloud").UpdateStatus(t.Context(), &pod, meta.UpdateOptions{}))(t)
-		}
-		time.Sleep(time.Millisecond) // the goroutines of client-go run in real time
-	}
-	stop()
-	err := <-result
-	must.Hold(t, errors.Is(err, context.Canceled) && s.objectCount() == 0, "the error is", err, "and", s.objectCount(), "objects are left")
-	ctx, stop = context.WithCancel(t.Context())
-	s.client.core = cancelling{CoreV1Interface: s.client.core, t: t, cancel: stop}
-	must.ErrorIs(t, must.Err(s.Start(ctx, w)), context.Canceled)
-}
-
-// cancelling cancels the start while the API server gets the Pod's creation.
-type cancelling struct {
-	coreclient.CoreV1Interface
-	coreclient.PodInterface
-	t      *testing.T
-	cancel context.CancelFunc
-}
-
-func (c cancelling) Pods(namespace string) coreclient.PodInterface {
-	c.PodInterface = c.CoreV1Interface.Pods(namespace)
-	return c
-}
-
-func (c cancelling) Create(ctx context.Context, pod *core.Pod, o meta.CreateOptions) (*core.Pod, error) {
-	c.cancel()
-	must.Succeed(c.t, ctx.Err(), "a cancelled creation may succeed after the Pod's removal")
-	return c.PodInterface.Create(ctx, pod, o)
-}
-
 // The text of an exit says why the cluster ended the worker.
 func TestEndedByTheCluster(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -382,16 +332,6 @@ func TestInventory(t *testing.T) {
 	<-in.Changed()
 	devices = in.Devices()
 	must.Hold(t, len(devices) == 3, "after a node was deleted the devices are", devices, "want three")
-}
-
-// A later run removes the objects of a killed run, and no others.
-func TestRemoveRun(t *testing.T) {
-	s := simulate(t)
-	s.runWorker(workerSpec())
-	n, err := s.RemoveRun(t.Context(), "run-0")
-	must.Hold(t, n == 0 && err == nil && s.objectCount() == 3, n, "the error is", err, "and", s.objectCount(), "objects are left")
-	n, err = s.RemoveRun(t.Context(), "run-1")
-	must.Hold(t, n == 1 && err == nil && s.objectCount() == 0, n, "the error is", err, "and", s.objectCount(), "objects are left")
 }
 
 // If the stream breaks within a line, the log has that line once, and whole.
