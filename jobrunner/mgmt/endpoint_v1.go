@@ -105,18 +105,13 @@ func (b endpointBodyV1) applyLocations(cat *catalog.Catalog, e *store.Endpoint) 
 	if b.DataCenterIDs != nil && sameElements(e.DataCenterIDs, allDataCenters(cat)) {
 		e.DataCenterIDs = nil
 	}
-	if b.NetworkVolumeID.Set {
+	if b.NetworkVolumeID.Set || b.NetworkVolumeIDs != nil {
 		e.NetworkVolumes = nil
-		if b.NetworkVolumeID.Value != "" {
-			e.NetworkVolumes = []string{b.NetworkVolumeID.Value}
-		}
+		setIfPresent(&e.NetworkVolumes, b.NetworkVolumeIDs)
 	}
-	if b.NetworkVolumeIDs != nil {
-		e.NetworkVolumes = *b.NetworkVolumeIDs
-		if primary := b.NetworkVolumeID.Value; primary != "" {
-			others := slices.DeleteFunc(slices.Clone(e.NetworkVolumes), func(id string) bool { return id == primary })
-			e.NetworkVolumes = append([]string{primary}, others...)
-		}
+	if primary := b.NetworkVolumeID.Value; primary != "" {
+		others := slices.DeleteFunc(slices.Clone(e.NetworkVolumes), func(id string) bool { return id == primary })
+		e.NetworkVolumes = append([]string{primary}, others...)
 	}
 }
 

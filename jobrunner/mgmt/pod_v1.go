@@ -252,18 +252,11 @@ func (c *call) listPodsV1(q podsQueryV1) ([]podV1, error) {
 		}
 		out = append(out, w)
 	}
-	if q.flags["includeWorkers"] {
-		workers, err := c.workerPodsV1()
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range workers {
-			if q.matches(w, store.Pod{}) {
-				out = append(out, w)
-			}
-		}
+	if !q.flags["includeWorkers"] {
+		return out, nil
 	}
-	return out, nil
+	workers, err := c.workerPodsV1()
+	return append(out, slices.DeleteFunc(workers, func(w podV1) bool { return !q.matches(w, store.Pod{}) })...), err
 }
 
 func readPodMatcher(q *query) func(podV1, store.Pod) bool {

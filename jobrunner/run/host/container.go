@@ -375,10 +375,8 @@ func (e *Executor) Orphans(ctx context.Context, folderID string) (all []run.Orph
 			e.log.WarnContext(ctx, "the Pods of an earlier run can't be listed: pods start again, and their old Pods are removed then", "error", err)
 		}
 	}
-	for _, engine := range e.engines.all {
-		if engine.problem() == nil {
-			all = append(all, engine.orphans(ctx, folderLabel+"="+folderID)...)
-		}
+	for _, engine := range e.engines.usable() {
+		all = append(all, engine.orphans(ctx, folderLabel+"="+folderID)...)
 	}
 	return all
 }

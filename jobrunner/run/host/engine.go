@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -113,6 +114,11 @@ func (es *engines) firstUsable() (*containerEngine, error) {
 		reasons = append(reasons, err.Error())
 	}
 	return nil, errors.New("no container engine works: " + strings.Join(reasons, "; "))
+}
+
+// usable returns the engines that work. It waits only for their first probe.
+func (es *engines) usable() []*containerEngine {
+	return slices.DeleteFunc(slices.Clone(es.all), func(e *containerEngine) bool { return e.problem() != nil })
 }
 
 func (es *engines) describe() (lines []string) {

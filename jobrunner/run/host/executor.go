@@ -259,5 +259,5 @@ func (e *Executor) HasRules() bool { return len(e.rules) > 0 }
 
 // LacksEngine reports whether containers should run on this machine, but no engine works.
 func (e *Executor) LacksEngine() bool {
-	return e.cluster == nil && !e.engines.disabled && !slices.ContainsFunc(e.engines.all, func(e *containerEngine) bool { return e.problem() == nil })
+	return e.cluster == nil && !e.engines.disabled && len(e.engines.usable()) == 0
 }

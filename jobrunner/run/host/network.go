@@ -121,11 +121,9 @@ func (e *Executor) OrphanNetworks(ctx context.Context, folderID string) (all []s
 	}
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	for _, engine := range e.engines.all {
-		if engine.problem() == nil {
-			names, _ := engine.networks(ctx, folderLabel+"="+folderID) // if the engine doesn't answer, the next start asks again
-			all = append(all, names...)
-		}
+	for _, engine := range e.engines.usable() {
+		names, _ := engine.networks(ctx, folderLabel+"="+folderID) // if the engine doesn't answer, the next start asks again
+		all = append(all, names...)
 	}
 	return all
 }
@@ -133,15 +131,11 @@ func (e *Executor) OrphanNetworks(ctx context.Context, folderID string) (all []s
 func (e *Executor) RemoveNetwork(ctx context.Context, name string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	for _, engine := range e.engines.all {
-		if engine.problem() != nil {
-			continue
+	for _, engine := range e.engines.usable() {
+		if _, blockErr := engine.networkBlock(ctx, name); blockErr == nil { // it has the network
+			_, removeErr := engine.runCLI(ctx, "network", "rm", name)
+			err = errors.Join(err, removeErr)
 		}
-		if _, blockErr := engine.networkBlock(ctx, name); blockErr != nil {
-			continue // it doesn't have the network
-		}
-		_, removeErr := engine.runCLI(ctx, "network", "rm", name)
-		err = errors.Join(err, removeErr)
 	}
 	return err
 }
