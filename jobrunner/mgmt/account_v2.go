@@ -1,6 +1,7 @@
 package mgmt
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -32,13 +33,10 @@ func readSecretName(q *query) string { return q.value("name", anyText) }
 
 func (c *call) listSecretsV2(name string) ([]secretV2, error) {
 	all, err := store.List[store.Secret](c.ctx(), c.Store)
-	out := []secretV2{}
-	for _, secret := range all {
-		if !c.http.URL.Query().Has("name") || strings.EqualFold(secret.Name, name) {
-			out = append(out, convert[store.Secret, secretV2](secret))
-		}
+	if c.http.URL.Query().Has("name") {
+		all = slices.DeleteFunc(all, func(secret store.Secret) bool { return !strings.EqualFold(secret.Name, name) })
 	}
-	return out, err
+	return convertAll(all, convert[store.Secret, secretV2]), err
 }
 
 func createSecretV2(c *call, body secretBodyV2) (store.Secret, error) {

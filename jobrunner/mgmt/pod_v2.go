@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,13 +108,8 @@ func readPodsQuery(q *query) (out podsQuery) {
 
 func (c *call) listPodsV2(q podsQuery) (out []podV2, next int64, err error) {
 	pods, next, err := store.ReadPage[store.Pod](c.ctx(), c.Store, q.Page)
-	out = []podV2{}
-	for _, p := range pods {
-		if p.Cluster == nil || q.withClusterPods {
-			out = append(out, c.newPodV2(p))
-		}
-	}
-	return out, next, err
+	pods = slices.DeleteFunc(pods, func(p store.Pod) bool { return p.Cluster != nil && !q.withClusterPods })
+	return convertAll(pods, c.newPodV2), next, err
 }
 
 type podActionBodyV2 struct {

@@ -2,6 +2,7 @@ package mgmt
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
@@ -187,13 +188,8 @@ func (c *call) listTemplatesV1(flags map[string]bool) ([]templateV1, error) {
 	if flags[includeOfficial] {
 		all = append(all, store.OfficialTemplates()...)
 	}
-	out := []templateV1{}
-	for _, t := range all {
-		if !hidden[t.ID] {
-			out = append(out, newTemplateV1(t))
-		}
-	}
-	return out, err
+	all = slices.DeleteFunc(all, func(t store.Template) bool { return hidden[t.ID] })
+	return convertAll(all, newTemplateV1), err
 }
 
 func (c *call) getTemplateV1(flags map[string]bool) (w templateV1, err error) {

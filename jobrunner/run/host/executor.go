@@ -244,10 +244,7 @@ func (e *Executor) Describe() []string {
 				local = append(local, fmt.Sprintf("%d × %s", n, kind))
 			}
 		}
-		if local == nil {
-			local = []string{"no rules"}
-		}
-		local = []string{e.file + ": " + strings.Join(local, ", ")}
+		local = []string{e.file + ": " + cmp.Or(strings.Join(local, ", "), "no rules")}
 	}
 	if e.cluster != nil {
 		return append(local, "containers: "+e.cluster.String())

@@ -113,10 +113,7 @@ func (l *localSettings) findProgram(name string) (string, error) {
 		path = rulePath.Value
 	}
 	for _, folder := range filepath.SplitList(path) {
-		if !filepath.IsAbs(folder) {
-			continue
-		}
-		if found, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+		if found, err := exec.LookPath(filepath.Join(folder, name)); err == nil && filepath.IsAbs(folder) {
 			return found, nil
 		}
 	}
