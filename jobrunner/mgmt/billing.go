@@ -40,10 +40,6 @@ type group struct {
 	id     string
 }
 
-func (g group) compare(other group) int {
-	return cmp.Or(cmp.Compare(g.bucket, other.bucket), cmp.Compare(g.id, other.id))
-}
-
 var billedKinds = []billing.Kind{billing.Pod, billing.Worker, billing.Volume, billing.Cluster}
 
 type sum struct {
@@ -126,7 +122,8 @@ func billingV1(resource string, kind billing.Kind, read func(*query) usageQuery)
 	record := contract.Body{API: contract.V1, Resource: resource, Use: contract.Read}
 	return fromContract(resource, queryHandler(read, func(c *call, q usageQuery) ([]json.RawMessage, error) {
 		sums, _, err := c.sumUsage(q, kind)
-		return convertAll(slices.SortedFunc(maps.Keys(sums), group.compare), func(g group) json.RawMessage {
+		byBucket := func(a, b group) int { return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.id, b.id)) }
+		return convertAll(slices.SortedFunc(maps.Keys(sums), byBucket), func(g group) json.RawMessage {
 			labels := map[string]any{"time": billingTime(q.window.Bounds[g.bucket])}
 			if g.id != "" {
 				labels[q.idMember] = g.id

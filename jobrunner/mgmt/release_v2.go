@@ -102,11 +102,7 @@ func (c *call) builds() ([]catalog.Build, error) {
 // listBuildsV2 shows a page of builds. A build's position counts from the end of the list, whose last build is 1.
 func (c *call) listBuildsV2(p pageQuery) (part []buildV2, next int64, err error) {
 	all, err := c.builds()
-	first := 0
-	if int64(len(all)) >= p.Before {
-		first = len(all) - int(p.Before) + 1
-	}
-	last := len(all)
+	first, last := int(max(0, int64(len(all))-p.Before+1)), len(all)
 	if last-first > p.Limit {
 		last, next = first+p.Limit, int64(last-first-p.Limit+1)
 	}

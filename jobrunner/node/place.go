@@ -29,10 +29,8 @@ type place struct {
 
 func (p *places) endpoint(id string) (place, bool) {
 	value, known := p.endpoints.Load(id)
-	if !known {
-		return place{}, false
-	}
-	return value.(place), true
+	endpoint, _ := value.(place)
+	return endpoint, known
 }
 
 // peer is another node. alive ends when the node is gone.
