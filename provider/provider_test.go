@@ -161,6 +161,24 @@ func TestProviderUnknownSettings(t *testing.T) {
 	must.Contain(t, second.Warnings(), "Not tried, for the same reason")
 }
 
+// If the key may not read a kind, only the first object of the kind draws an error.
+func TestForbiddenReads(t *testing.T) {
+	clearVariables(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		w.Write([]byte(`{"title":"Forbidden","status":403,"id":"a","name":"v","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`))
+	}))
+	defer server.Close()
+	p := start(t, map[string]any{"base_url": server.URL, "api_key": "k"})
+	volume := tfdrive.Do(p.Apply(p.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"})))(t)
+	must.ErrorContains(t, tfdrive.Err(p.Read(volume)), "403 Forbidden")
+	state, second := p.Read(volume)
+	must.Hold(t, second.Err() == nil && state.Exists(), "the next read reports", second)
+	must.Contain(t, second.Warnings(), "The first error about a network volume says why")
+}
+
 // An error of the API has the method, address, detail and request id, names its attribute, and contains no secret.
 func TestProviderErrors(t *testing.T) {
 	clearVariables(t)

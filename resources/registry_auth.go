@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -179,13 +180,8 @@ func rejectWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	if p.API == nil {
 		return
 	}
-	attribute := "password_wo_version"
-	for _, a := range []string{"name", "username", "password"} {
-		if p.Changes(ctx, a) {
-			attribute = a
-			break
-		}
-	}
+	unchanged := func(attribute string) bool { return !p.Changes(ctx, attribute) }
+	attribute := append(slices.DeleteFunc([]string{"name", "username", "password"}, unchanged), "password_wo_version")[0]
 	users, err := podsUsing(ctx, p.API, p.State.ID.ValueString())
 	if err != nil {
 		p.Fail(attribute, "Could not see which pods use the registry auth", err)
@@ -205,16 +201,13 @@ func rejectWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 // warnWhilePodsUse warns that a tainted auth can't be replaced while a pod uses it. Terraform plans
 // the replacement as a create, without the id of the auth. With -replace, it plans an update first, and then that create.
 func warnWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
-	if p.API == nil || p.Plan.Name.ValueString() == "" {
+	if p.API == nil {
 		return
 	}
 	auths, _ := p.API.RegistryAuths.ListNames(ctx) // if it fails, there is no warning
-	for _, auth := range auths {
-		if auth.Name != p.Plan.Name.ValueString() {
-			continue
-		}
-		if users, err := podsUsing(ctx, p.API, auth.ID); err == nil && len(users) > 0 {
-			p.Warn("", "A pod uses the registry auth", "The API refuses to delete auth %s while a pod has it: %s. If this plan replaces the auth, the apply fails: run terraform untaint if it is tainted, or leave out -replace.", auth.ID, commaList(users))
+	for _, id := range api.WithName(auths, p.Plan.Name.ValueString()) {
+		if users, err := podsUsing(ctx, p.API, id); err == nil && len(users) > 0 {
+			p.Warn("", "A pod uses the registry auth", "The API refuses to delete auth %s while a pod has it: %s. If this plan replaces the auth, the apply fails: run terraform untaint if it is tainted, or leave out -replace.", id, commaList(users))
 		}
 	}
 }

@@ -258,12 +258,9 @@ func (d *deployment) elements(ctx context.Context, c httpclient.Call, member str
 		return all, err // one page
 	}
 	seen := make(map[string]bool, len(all))
-	out := all[:0]
-	for _, e := range all {
-		if !seen[e.id] {
-			out = append(out, e)
-		}
+	return slices.DeleteFunc(all, func(e element) bool {
+		repeated := seen[e.id]
 		seen[e.id] = true
-	}
-	return out, err
+		return repeated
+	}), err
 }

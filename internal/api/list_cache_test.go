@@ -96,9 +96,8 @@ func TestIncompleteLists(t *testing.T) {
 
 // If one kind's list is too large, another list shows that the server is the API.
 func TestVerifyDespiteAHugeList(t *testing.T) {
-	client, _ := deploy(t, api.V2, hugeList, answer(200, emptyList["/v2/network-volumes"]))
-	client = must.Do(api.New(api.Settings{BaseURL: client.BaseURL(), APIKey: testKey, SharedReads: true}))(t)
-	must.Succeed(t, client.Verify(t.Context()))
+	d := &deployment{answers: []http.HandlerFunc{hugeList, answer(200, emptyList["/v2/network-volumes"])}}
+	must.Succeed(t, pipe(t, d, api.Settings{SharedReads: true}).Verify(t.Context()))
 }
 
 // A list without a member causes one read by id, and more only if that answer has the member.

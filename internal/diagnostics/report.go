@@ -3,8 +3,10 @@ package diagnostics
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -31,8 +33,12 @@ func (w *Warning) Error() string { return w.Err.Error() }
 
 func (w *Warning) Unwrap() error { return w.Err }
 
-// Run is one run of the provider. It reports a failure of the whole deployment only once.
-type Run struct{ outageReported atomic.Bool }
+// Run is one run of the provider. It reports a failure of the whole deployment only once, and once for each
+// kind that the API key may not read it.
+type Run struct {
+	outageReported atomic.Bool
+	forbidden      sync.Map // titles of kinds
+}
 
 // Subject is the kind of object in a diagnostic.
 type Subject struct {
@@ -59,6 +65,12 @@ func (r *Run) Report(diags *diag.Diagnostics, subject Subject, verb, id string, 
 	case r.alreadyReported(err):
 		diags.AddError(summary, notTried+": the first error of this run says why.")
 		return
+	}
+	if failure, ok := errors.AsType[*api.Error](err); ok && failure.Status == http.StatusForbidden && verb == "read" {
+		if _, reported := r.forbidden.LoadOrStore(subject.Title, true); reported {
+			diags.AddWarning("Not read, for the same reason", "The first error about a "+subject.Title+" says why.")
+			return
+		}
 	}
 	text := err.Error()
 	if unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err); ok {

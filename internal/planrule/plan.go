@@ -2,6 +2,7 @@
 package planrule
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -290,10 +291,8 @@ func parse(arguments []string, env func(string) string) (o options) {
 		case option == "destroy" && !o.destroys:
 			enabled, err := strconv.ParseBool(value)
 			o.destroys = !hasValue || err == nil && enabled
-		case option == "replace" && hasValue:
-			o.replaces += " " + value
-		case option == "replace" && i+1 < len(all):
-			o.replaces += " " + all[i+1]
+		case option == "replace":
+			o.replaces += " " + cmp.Or(value, append(all[i+1:], "")[0])
 		}
 	}
 	return o
