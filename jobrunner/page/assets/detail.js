@@ -102,8 +102,8 @@ const colour = /\x1b\[[0-9;:]*m/g; // escape sequences that style text
 function renderLog(body, none = 'The worker has written nothing.') {
   if (!body.log.length) return [h('p', { class: 'muted' }, none)];
   const cut = body.log.length < maxLines ? [] : [h('p', { class: 'muted' }, `Only the latest ${maxLines} lines are shown.`)];
-  return [...cut, h('div', { class: 'log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': 'Log' },
-    body.log.map((l) => h('div', { 'data-level': l.level || null, 'data-system': l.system }, h('time', null, clock(l.time)), h('span', null, l.text.replace(colour, '')))))];
+  return [h('div', { class: 'log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': 'Log' },
+    body.log.map((l) => h('div', { 'data-level': l.level || null, 'data-system': l.system }, h('time', null, clock(l.time)), h('span', null, l.text.replace(colour, ''))))), ...cut];
 }
 
 const block = (text, kind) => h('pre', { class: `block ${kind ?? ''}`, tabindex: '0' }, beginning(text));

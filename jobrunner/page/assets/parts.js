@@ -262,7 +262,7 @@ export function view(open) {
     $('endpoints-section').hidden = !!one;
     const wanted = filter.value.trim().toLowerCase();
     const listed = s.endpoints.filter((e) => [e.name, e.id, e.image].some((t) => t.toLowerCase().includes(wanted))).slice(0, 200);
-    $('filter-label').hidden = s.endpoints.length < 8;
+    $('filter-label').hidden = s.endpoints.length < 8 && !wanted;
     setText($('endpoints-count'), s.endpoints.length ? (listed.length < s.endpoints.length ? `${listed.length} of ${s.endpoints.length}` : s.endpoints.length) : '');
     keyed($('endpoints').tBodies[0], listed, (e) => e.id, makeEndpoint, (tr, e) => updateEndpoint(tr, e, s.states));
     showHint('endpoints-empty', $('endpoints'), s.endpoints.length === 0, 'none',

@@ -17,6 +17,8 @@ func TestBrowserSendsJobs(t *testing.T) {
 	work := d.createEndpoint("work", "builtin/conformance", 2)
 	tab := d.openPage(b)
 	tab.Until(`document.querySelector('#send-section').hidden`) // no endpoint is chosen
+	tab.Eval(`{ const f = document.querySelector('#filter'); f.value = 'nothing'; f.dispatchEvent(new Event('input')); }`, nil)
+	tab.Until(`document.querySelectorAll('#endpoints tbody tr').length === 0 && !document.querySelector('#filter-label').hidden`)
 	tab.Eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
 	tab.Until(`!document.querySelector('#send-section').hidden && document.querySelector('#send-input').value.includes('hello')`)
 	tab.Shows("#send-variable", "export RUNPOD_ENDPOINT_BASE_URL="+d.url+"/live/v2")
