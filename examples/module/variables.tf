@@ -8,7 +8,7 @@ variable "image" {
   type        = string
 
   validation {
-    condition     = provider::gpucloud::parse_image(var.image).tag != "latest"
+    condition     = coalesce(provider::gpucloud::parse_image(var.image).tag, provider::gpucloud::parse_image(var.image).digest, "latest") != "latest"
     error_message = "Invalid image: expected a tag other than latest, so that a plan shows each release."
   }
 }

@@ -12,7 +12,7 @@ run "refuses_latest" {
   command = plan
 
   variables {
-    image = "registry.example.com/team/hello:latest"
+    image = "registry.example.com/team/hello" # means latest
   }
 
   expect_failures = [var.image]
