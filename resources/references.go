@@ -39,10 +39,6 @@ func (m *pod) references() uniqueTexts {
 	return m.Private.References.with(append(volumeIDs(m.Mounts), m.Registry.ValueString())...)
 }
 
-func (m *template) references() uniqueTexts {
-	return uniqueTexts{}.with(m.Registry.ValueString())
-}
-
 func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], previous uniqueTexts, id types.String) {
 	if p.API != nil {
 		checkReference(ctx, p, "registry", previous, id, "registry auth", p.API.RegistryAuths)

@@ -122,7 +122,7 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	}
 	if p.State == nil || p.ChangesObject(ctx) {
 		p.Plan.command().checkVersion(p.Check, p.Version)
-		checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
+		checkRegistry(ctx, p, uniqueTexts{p.Prior.Registry.ValueString()}, p.Plan.Registry)
 	}
 }
 

@@ -153,13 +153,13 @@ var CPUFlavors = []CPUFlavor{
 
 // The ids of the lists above.
 var (
-	GPUTypeIDs    = idsOf(GPUTypes, func(t GPUType) string { return t.ID })
-	GPUPoolIDs    = idsOf(Pools, func(p Pool) string { return p.ID })
-	DataCenterIDs = idsOf(DataCenters, func(d DataCenter) string { return d.ID })
-	CPUFlavorIDs  = idsOf(CPUFlavors, func(c CPUFlavor) string { return c.ID })
+	GPUTypeIDs    = IDsOf(GPUTypes, func(t GPUType) string { return t.ID })
+	GPUPoolIDs    = IDsOf(Pools, func(p Pool) string { return p.ID })
+	DataCenterIDs = IDsOf(DataCenters, func(d DataCenter) string { return d.ID })
+	CPUFlavorIDs  = IDsOf(CPUFlavors, func(c CPUFlavor) string { return c.ID })
 )
 
-func idsOf[T any](all []T, id func(T) string) (out []string) {
+func IDsOf[T any](all []T, id func(T) string) (out []string) {
 	for _, one := range all {
 		out = append(out, id(one))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
@@ -226,7 +227,7 @@ func (f *file) setPools(c *Catalog) error {
 		if len(e.Types) == 0 {
 			return f.errorf(line, "the pool %s has no types: name some, or put the pool under remove", e.ID.Value)
 		}
-		types, err := f.knownValues(e.Types, "GPU type", idsOf(c.GPUs, gpuID))
+		types, err := f.knownValues(e.Types, "GPU type", contract.IDsOf(c.GPUs, gpuID))
 		if err != nil {
 			return err
 		}
@@ -317,16 +318,9 @@ func gpuID(g GPU) string               { return g.ID }
 func cpuID(c CPU) string               { return c.ID }
 func poolID(p Pool) string             { return p.ID }
 
-func idsOf[T any](list []T, id func(T) string) (ids []string) {
-	for _, element := range list {
-		ids = append(ids, id(element))
-	}
-	return ids
-}
-
 // removeNamed removes the named elements, and adds their ids to removed, which may be nil.
 func removeNamed[T any](f *file, list []T, remove []text, kind string, id func(T) string, removed map[string]bool) ([]T, error) {
-	known := idsOf(list, id)
+	known := contract.IDsOf(list, id)
 	removedIDs := map[string]bool{}
 	for _, r := range remove {
 		switch {
@@ -381,9 +375,9 @@ func (f *file) parseStockRule(c *Catalog, e fileStock, line int) (r stockRule, e
 		kind   string
 		known  []string
 	}{
-		{&r.gpus, e.GPUs, "GPU type", append(idsOf(c.GPUs, gpuID), wildcard)},
-		{&r.cpus, e.CPUs, "CPU flavor", append(idsOf(c.CPUs, cpuID), wildcard)},
-		{&r.dataCenters, e.DataCenters, "data center", append(idsOf(c.DataCenters, dataCenterID), wildcard)},
+		{&r.gpus, e.GPUs, "GPU type", append(contract.IDsOf(c.GPUs, gpuID), wildcard)},
+		{&r.cpus, e.CPUs, "CPU flavor", append(contract.IDsOf(c.CPUs, cpuID), wildcard)},
+		{&r.dataCenters, e.DataCenters, "data center", append(contract.IDsOf(c.DataCenters, dataCenterID), wildcard)},
 		{&r.clouds, e.Clouds, "cloud", Clouds},
 		{&r.products, e.Products, "product", Products},
 	} {

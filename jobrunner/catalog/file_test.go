@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
@@ -46,7 +47,7 @@ cpus:
 storage: {standard: 0.07, high_performance: 0.14, disk: 0.1}
 fees: {serverless: 0.01, networking: 0.02}
 `).catalogAfter(0)
-	must.Equal(t, idsOf(c.DataCenters, dataCenterID), []string{"LAB-1", "EU-RO-1"}, "data centers")
+	must.Equal(t, contract.IDsOf(c.DataCenters, dataCenterID), []string{"LAB-1", "EU-RO-1"}, "data centers")
 	d := c.DataCenters[0]
 	must.Hold(t, d.Name == "Laboratory" && d.Region == "OCEANIA" && d.Country == "AU" && len(d.VolumeTypes) == 0 && d.Compliance[0] == "GDPR" && d.GlobalNetwork, "LAB-1 is", d)
 	g, _ := c.GPUByID("NVIDIA L40S")
@@ -219,7 +220,7 @@ func FuzzFile(f *testing.F) {
 		}
 		c := s.catalogAfter(time.Hour)
 		for what, ids := range map[string][]string{
-			"GPU type": idsOf(c.GPUs, gpuID), "pool": idsOf(c.Pools, poolID), "CPU": idsOf(c.CPUs, cpuID), "data center": idsOf(c.DataCenters, dataCenterID),
+			"GPU type": contract.IDsOf(c.GPUs, gpuID), "pool": contract.IDsOf(c.Pools, poolID), "CPU": contract.IDsOf(c.CPUs, cpuID), "data center": contract.IDsOf(c.DataCenters, dataCenterID),
 		} {
 			slices.Sort(ids)
 			must.Hold(t, len(slices.Compact(slices.Clone(ids))) == len(ids), text, "a", what, "appears twice:", ids)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/kballard/go-shellquote"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Check requires that each command's help has an example of the command, that the program
@@ -115,11 +117,7 @@ func createFiles(t *testing.T, words []string) {
 		if !fileName.MatchString(value) || filepath.IsAbs(value) {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(value), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(value, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(value), 0o700))
+		must.Succeed(t, os.WriteFile(value, nil, 0o600))
 	}
 }

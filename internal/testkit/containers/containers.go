@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const (
@@ -66,12 +68,10 @@ func Each(t *testing.T, run func(t *testing.T, e *Engine)) {
 func startOrSkip[T any](t testing.TB, start func() (T, error)) (result T) {
 	t.Helper()
 	result, err := start()
-	switch {
-	case errors.Is(err, errMissing) && os.Getenv("CI") == "":
+	if errors.Is(err, errMissing) && os.Getenv("CI") == "" {
 		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
 	}
+	must.Succeed(t, err)
 	return result
 }
 
@@ -90,11 +90,7 @@ func requirePrograms(names ...string) error {
 
 func (e *Engine) Output(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := e.run(nil, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return must.Do(e.run(nil, args...))(t)
 }
 
 func (e *Engine) run(stdin io.Reader, args ...string) (string, error) {
@@ -133,6 +129,20 @@ func supervise(dir, script string, args ...string) (stdin io.Writer, err error) 
 }
 
 var supervisorsLock sync.Mutex
+
+// launch runs a script in a new temporary folder, with the files that files returns for that folder.
+func launch(program, script string, files func(dir string) map[string]string) (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "gpucloud-"+program+"-"); err != nil {
+		return "", err
+	}
+	for name, text := range files(dir) {
+		if err := writeFile(dir, name, text, 0o700); err != nil { // podman is a program
+			return "", err
+		}
+	}
+	_, err = supervise(dir, script)
+	return dir, err
+}
 
 // await calls try until it returns no error, at most for startTimeout. Its error contains the ends of the logs.
 func await(try func() error, logs ...string) error {
@@ -174,14 +184,8 @@ func startDocker() (*Engine, error) {
 	if err := requirePrograms("dockerd", "docker"); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "gpucloud-docker-")
+	dir, err := launch("docker", runDocker, func(string) map[string]string { return map[string]string{"daemon.json": "{}"} })
 	if err != nil {
-		return nil, err
-	}
-	if err := writeFile(dir, "daemon.json", "{}", 0o600); err != nil {
-		return nil, err
-	}
-	if _, err := supervise(dir, runDocker); err != nil {
 		return nil, err
 	}
 	e := &Engine{Name: "docker", Path: "docker", Env: []string{"DOCKER_HOST=unix://" + filepath.Join(dir, "socket"), "DOCKER_CONFIG=" + dir}}
@@ -243,27 +247,17 @@ func startPodman() (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "gpucloud-podman-")
-	if err != nil {
-		return nil, err
-	}
 	private, err := registry() // its address goes into registries.conf
 	location := ""
 	if err == nil {
 		location = fmt.Sprintf(insecureRegistry, private.Address)
 	}
-	for name, text := range map[string]string{
-		"podman": fmt.Sprintf(podmanScript, dir, program), "storage.conf": fmt.Sprintf(podmanStorage, dir), "containers.conf": podmanSettings, "registries.conf": location,
-	} {
-		mode := os.FileMode(0o600)
-		if name == "podman" {
-			mode = 0o700
+	dir, err := launch("podman", runPodman, func(dir string) map[string]string {
+		return map[string]string{
+			"podman": fmt.Sprintf(podmanScript, dir, program), "storage.conf": fmt.Sprintf(podmanStorage, dir), "containers.conf": podmanSettings, "registries.conf": location,
 		}
-		if err := writeFile(dir, name, text, mode); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := supervise(dir, runPodman); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	e := &Engine{Name: "podman", Path: filepath.Join(dir, "podman")}

@@ -32,9 +32,7 @@ func (e *Engine) Build(t testing.TB, name string, cmd []string, files map[string
 	layer := must.Do(archive(files))(t)
 	words := must.Do(json.Marshal(cmd))(t)
 	// Without the end marker, the second archive continues the first.
-	if _, err := e.run(io.MultiReader(bytes.NewReader(layer), base), "import", "--change", "CMD "+string(words), "-", name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(e.run(io.MultiReader(bytes.NewReader(layer), base), "import", "--change", "CMD "+string(words), "-", name))(t)
 }
 
 // endMarker ends a tar.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const (
@@ -115,9 +116,7 @@ func dependentModule(mod string) string {
 // Import loads the images of an archive, as written by `docker save`, on each node.
 func (k *Kubernetes) Import(t testing.TB, archive string) {
 	t.Helper()
-	if err := k.importArchive(archive, k.allNodes()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.importArchive(archive, k.allNodes()))
 }
 
 func (k *Kubernetes) importArchive(path string, nodes []int) error {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // StorageClass is the class of claims for which the cluster has volumes.
@@ -31,9 +33,7 @@ type claim struct {
 func (k *Kubernetes) ProvisionVolumes(t testing.TB) {
 	t.Helper()
 	class := `{"metadata": {"name": "` + StorageClass + `"}, "provisioner": "example.org/folders", "allowVolumeExpansion": true}`
-	if err := k.request(http.MethodPost, "/apis/storage.k8s.io/v1/storageclasses", "", class, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.request(http.MethodPost, "/apis/storage.k8s.io/v1/storageclasses", "", class, nil))
 	stop, done := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(stop); <-done })
 	go func() {

@@ -4,9 +4,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Registry is a private registry on loopback, without TLS.
@@ -43,23 +44,15 @@ func startRegistry() (*Registry, error) {
 	if err := requirePrograms("docker-registry"); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "gpucloud-registry-")
-	if err != nil {
-		return nil, err
-	}
-	r := &Registry{}
 	ports, err := freePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	r.Address = "127.0.0.1:" + ports[0]
-	if err := writeFile(dir, "htpasswd", Username+":"+passwordHash+"\n", 0o600); err != nil {
-		return nil, err
-	}
-	if err := writeFile(dir, "config.yml", fmt.Sprintf(registryConfig, dir, r.Address), 0o600); err != nil {
-		return nil, err
-	}
-	if _, err := supervise(dir, runRegistry); err != nil {
+	r := &Registry{Address: "127.0.0.1:" + ports[0]}
+	dir, err := launch("registry", runRegistry, func(dir string) map[string]string {
+		return map[string]string{"htpasswd": Username + ":" + passwordHash + "\n", "config.yml": fmt.Sprintf(registryConfig, dir, r.Address)}
+	})
+	if err != nil {
 		return nil, err
 	}
 	err = await(func() error {
@@ -81,9 +74,7 @@ func (r *Registry) Push(t testing.TB, e *Engine, image, name string) (pushed str
 	pushed = r.Address + "/" + name
 	dir := t.TempDir()
 	login := base64.StdEncoding.EncodeToString([]byte(Username + ":" + Password))
-	if err := writeFile(dir, "config.json", fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, r.Address, login), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writeFile(dir, "config.json", fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, r.Address, login), 0o600))
 	e.Output(t, "tag", image, pushed)
 	if e.Name == "podman" {
 		e.Output(t, "push", "--quiet", "--authfile", filepath.Join(dir, "config.json"), pushed)

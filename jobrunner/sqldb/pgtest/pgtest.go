@@ -25,6 +25,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
@@ -53,25 +54,25 @@ var errNotInstalled = errors.New("no PostgreSQL is installed: initdb and postgre
 func Start(t testing.TB) string {
 	t.Helper()
 	once.Do(func() { server, failure = start() })
-	switch {
-	case errors.Is(failure, errNotInstalled) && os.Getenv("CI") == "":
-		t.Skip(failure)
-	case failure != nil:
-		t.Fatal(failure)
-	}
+	requireInstalled(t, failure)
 	schema := fmt.Sprintf("test_%d", schemas.Add(1))
 	Exec(t, server, "CREATE SCHEMA "+schema)
 	t.Cleanup(func() { Exec(t, server, "DROP SCHEMA "+schema+" CASCADE") })
 	return server + "&search_path=" + schema
 }
 
+func requireInstalled(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, errNotInstalled) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	must.Succeed(t, err)
+}
+
 func Exec(t testing.TB, address, statement string) {
 	t.Helper()
 	ctx := context.Background() // the test's context has ended during cleanup
-	conn, err := pgx.Connect(ctx, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Do(pgx.Connect(ctx, address))(t)
 	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, statement); err != nil {
 		t.Errorf("%s: %v", statement, err)

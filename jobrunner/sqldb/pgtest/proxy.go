@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Proxy is a TCP proxy that can simulate a broken network. Create it outside of a synctest
@@ -30,10 +32,7 @@ type Proxy struct {
 // NewProxy returns a proxy to the server at address, and the URL of that server through the proxy.
 func NewProxy(t testing.TB, address string) (p *Proxy, proxyURL string) {
 	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Do(url.Parse(address))(t)
 	p = &Proxy{target: u.Host, addr: "127.0.0.1:0", calls: make(chan func() error), done: make(chan error)}
 	go func() {
 		for f := range p.calls {
@@ -52,9 +51,7 @@ func NewProxy(t testing.TB, address string) (p *Proxy, proxyURL string) {
 // Mend accepts connections, at the start and after Cut.
 func (p *Proxy) Mend(t testing.TB) {
 	t.Helper()
-	if err := p.call(p.mend); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.call(p.mend))
 }
 
 // Cut breaks all connections and rejects new ones.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Server is a PostgreSQL server that a test can stop, kill and restart.
@@ -39,12 +41,7 @@ true`
 func NewServer(t testing.TB) *Server {
 	t.Helper()
 	c, err := initCluster()
-	switch {
-	case errors.Is(err, errNotInstalled) && os.Getenv("CI") == "":
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
-	}
+	requireInstalled(t, err)
 	s := &Server{URL: c.url(), t: t, cluster: c}
 	t.Cleanup(func() {
 		if s.running != nil {
@@ -62,19 +59,13 @@ func NewServer(t testing.TB) *Server {
 func (s *Server) Start() {
 	s.t.Helper()
 	read, write, err := os.Pipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	cmd := command(s.cluster.runAs, s.cluster.dir, "sh", "-c", serve, "sh", s.cluster.postgres, s.cluster.dir, strconv.Itoa(s.cluster.port))
 	cmd.ExtraFiles = []*os.File{read}
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, cmd.Start())
 	_ = read.Close() // the server has its own copy
 	s.running, s.stopper = cmd, write
-	if err := s.cluster.await(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, s.cluster.await())
 }
 
 // Processes returns the ids of the server's processes, which include one per connection.
@@ -135,9 +126,7 @@ func (s *Server) TakeConnections() (release func()) {
 		}
 	}
 	for connectUntilRefused() {
-		if _, err := all[0].Exec(ctx, terminate+" AND application_name <> ''"); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Do(all[0].Exec(ctx, terminate+" AND application_name <> ''"))(s.t)
 	}
 	return func() {
 		for _, conn := range all {
@@ -156,31 +145,17 @@ const terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE 
 
 func (s *Server) pid() int {
 	s.t.Helper()
-	text, err := os.ReadFile(s.cluster.dir + "/data/postmaster.pid")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	text := must.Do(os.ReadFile(s.cluster.dir + "/data/postmaster.pid"))(s.t)
 	first, _, _ := strings.Cut(string(text), "\n")
-	pid, err := strconv.Atoi(first)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return pid
+	return must.Do(strconv.Atoi(first))(s.t)
 }
 
 // children returns the ids of the server's child processes.
 func (s *Server) children() (pids []int) {
 	s.t.Helper()
-	out, err := exec.CommandContext(s.t.Context(), "ps", "-o", "pid=", "--ppid", strconv.Itoa(s.pid())).Output()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	out := must.Do(exec.CommandContext(s.t.Context(), "ps", "-o", "pid=", "--ppid", strconv.Itoa(s.pid())).Output())(s.t)
 	for field := range strings.FieldsSeq(string(out)) {
-		pid, err := strconv.Atoi(field)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		pids = append(pids, pid)
+		pids = append(pids, must.Do(strconv.Atoi(field))(s.t))
 	}
 	return pids
 }
