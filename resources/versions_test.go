@@ -372,6 +372,10 @@ func checkRemoval(t *testing.T, supporting, lacking *tfdrive.Provider, state tfd
 	case planned.Action == "replace":
 		got := planned.Diagnostics.Warnings()
 		must.Hold(t, strings.Contains(got, " will be replaced"), "the plan replaces the object because of", planned.Replace, "and warns", got)
+		if strings.Contains(got, "import it") {
+			again := lacking.Plan(state.Type, importState(t, lacking, state.Type, state.Get("id").(string)), without)
+			must.Hold(t, again.Action != "replace", "after the import that the warning advises, the plan replaces the object because of", again.Replace)
+		}
 		return
 	case planned.Action == "update":
 		read = tfdrive.Do(lacking.Apply(planned))(t)
