@@ -112,7 +112,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		expectErrorList(c.V2("PATCH", "/templates/"+suite.PathSegment(c.NewTemplate("v2").Str("id")), suite.M{"disk": "x"}))
 	}},
 	{ID: "ERR-09", Level: suite.Should, Source: "Versioning, 9", Statement: "An error of version 2 has the media type application/problem+json (RFC 9457).",
-		Needs: suite.V2, Run: func(c *suite.C) {
+		Needs: suite.V2, Watch: judgeErrorType, Run: func(c *suite.C) {
 			for _, a := range provokeV2Errors(c) {
 				a.ContentType("application/problem+json")
 			}

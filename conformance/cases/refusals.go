@@ -3,6 +3,7 @@ package cases
 import (
 	"fmt"
 	"maps"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,18 +31,11 @@ func judgeRefusedBodies(bodies ...string) func(*suite.C) {
 // judgeErrorForm judges the form of all errors that described operations return during the run.
 func judgeErrorForm(a api) func(*suite.WatchedExchange) string {
 	return func(w *suite.WatchedExchange) string {
-		op, ok := operationAt(a, w.Request.Method, w.Path)
+		body, ok := errorOf(a, w)
 		code := w.Exchange.Status
-		if w.API != string(a) || !ok || !op.described || code < 400 || code == http.StatusNotImplemented {
-			return ""
-		}
-		tree, err := w.JSON()
-		if suite.FromProxy(code, err == nil) || err != nil && isMissingCode(code) {
-			return "" // a proxy answered, or the path isn't served
-		}
-		body, _ := tree.(suite.M)
 		isString := func(name string) bool { _, ok := body[name].(string); return ok }
 		switch {
+		case !ok:
 		case a == v1API && !isString("message"):
 			return fmt.Sprintf("%d without a message that is a string", code)
 		case a == v2API && (!isString("title") || !isString("detail")):
@@ -51,6 +45,28 @@ func judgeErrorForm(a api) func(*suite.WatchedExchange) string {
 		}
 		return ""
 	}
+}
+
+// errorOf returns the body of a described operation's error. ok is false for other answers, a proxy's, and if the path isn't served.
+func errorOf(a api, w *suite.WatchedExchange) (body suite.M, ok bool) {
+	op, known := operationAt(a, w.Request.Method, w.Path)
+	code := w.Exchange.Status
+	if w.API != string(a) || !known || !op.described || code < 400 || code == http.StatusNotImplemented {
+		return nil, false
+	}
+	tree, err := w.JSON()
+	body, _ = tree.(suite.M)
+	return body, !suite.FromProxy(code, err == nil) && (err == nil || !isMissingCode(code))
+}
+
+func judgeErrorType(w *suite.WatchedExchange) string {
+	contentType := w.Header.Get("Content-Type")
+	if mediaType, _, _ := mime.ParseMediaType(contentType); mediaType == "application/problem+json" {
+		return ""
+	} else if _, ok := errorOf(v2API, w); !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d with the Content-Type %q", w.Exchange.Status, contentType)
 }
 
 // judgeRefusals sends invalid requests to each operation, and judges each refusal.

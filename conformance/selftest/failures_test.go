@@ -170,3 +170,13 @@ func TestActualValuesHaveNouns(t *testing.T) {
 	}
 	must.Hold(t, checked >= 50, "only", checked, "calls were checked")
 }
+
+// ERR-09 judges the errors that other cases get, too.
+func TestMediaTypeOfOtherErrors(t *testing.T) {
+	absent := intercept(func(r *http.Request) bool {
+		return r.Method == http.MethodPatch && strings.HasPrefix(r.URL.Path, "/v2/")
+	},
+		fixedAnswer(404, "application/json", `{"title":"Not Found","detail":"it is absent","status":404}`))
+	r := judgeRemoteInBubble(t, absent, func(o *conformance.Options) { o.Select = []string{"ERR-09", "ERR-15"} })
+	must.Equal(t, r.Results[0].Verdict, report.Warn, report.Text(r.Results[0]))
+}
