@@ -37,7 +37,7 @@ func (r *runner) sync(ctx context.Context) {
 		r.setDesired(nil, nil)
 	default:
 		r.pods.Logger.Error("reading a pod failed: trying again", "pod", r.id, "error", err)
-		if ctx = r.pods.ctx; ctx.Err() == nil {
+		if ctx = r.pods.ctx; ctx.Err() == nil && r.pods.SingleNode { // several nodes call SyncAll
 			r.pods.goroutines.Go(func() {
 				if clock.RealSleep(ctx, storeRetryPause) == nil {
 					r.sync(ctx)
