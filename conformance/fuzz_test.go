@@ -11,7 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// Each line of an accepted list is a comment or an entry with a clause, a day and a reason. A refusal names a line.
+// Each line of a valid list of known deviations is empty, a comment, or an entry with a clause, a day and a reason.
+// An error names its line.
 func FuzzKnown(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text string) {
 		known, err := conformance.ParseKnown(text)

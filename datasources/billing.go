@@ -247,6 +247,9 @@ func describeAmount(member, onlyV2 string) string {
 
 func describeID(member string, first bool) string {
 	text := "Id of the " + strings.Replace(words(member, "_id"), "serverless", "endpoint", 1) + "."
+	if member == "networkVolumeId" {
+		return text + " API v2 only."
+	}
 	if !first { // a pod is a worker here
 		text = strings.Replace(text, "pod", "worker", 1) + " API v1 only, if grouped by it."
 	}

@@ -111,7 +111,7 @@ func TestWorkersAndReleases(t *testing.T) {
 	}
 }
 
-// A build has only its known attributes, in the list and by id.
+// Attributes that the deployment doesn't return for a build are null, in the list and by id.
 func TestBuilds(t *testing.T) {
 	d := acctest.DeployCatalog(t, "builds:\n  - {endpoint: e, id: b2, status: PENDING}\n  - {endpoint: e, id: b1, status: FAILED, commit_hash: abc, commit_message: \"fix: it\", branch: main, "+
 		"commit_date: 2026-11-01T10:00:00Z, image_name: \"r/i:1\", started_at: 2026-11-01T11:00:00Z, completed_at: 2026-11-01T12:00:00Z, error: exit 1}\n")

@@ -306,7 +306,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, webhookPolicy webhoo
 	apis := j.node.Forward(front.Route(management, jobs, workers, balance, j.pools.Balanced))
 	j.openPage(c, source, apis)
 	if c.AdminClock {
-		apis = front.Clock(j.clock, j.keys, j.pools.EndpointOffClock, j.bills.Meter.Checkpoint, apis)
+		apis = front.Clock(j.clock, j.keys, j.pools.EndpointIgnoringClock, j.bills.Meter.Checkpoint, apis)
 	}
 	j.handler = httplimit.LimitBodies(front.New(front.Config{
 		APIs: apis, Page: j.node.ForwardPage(j.page.Load()), Metrics: j.metrics, Keys: j.keys, UnreadyReason: j.node.UnreadyReason, Remote: c.Remote, Profile: c.Profile, Logger: c.Logger,

@@ -39,7 +39,7 @@ func TestWebhook(t *testing.T) {
 	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", WebhookAllow: []string{"http://x"}})) != nil, "a URL is taken for a host")
 }
 
-// The HTTP handlers around the job API forward a worker's chunks, and abort the response if the worker fails.
+// The handlers that wrap the job API forward a worker's chunks, and abort the response if the worker fails.
 func TestOpenAI(t *testing.T) {
 	d := deploy(t, "")
 	id := d.createConformance()
@@ -67,7 +67,7 @@ func TestOpenAI(t *testing.T) {
 	must.Hold(t, err != nil, "an answer that broke off looks whole:", resp.StatusCode, string(text))
 }
 
-// A handler with a beacon calls this machine, and no other, at its start and while it runs.
+// A job of builtin/conformance with a beacon calls that URL at its start and while it runs, but only on this machine.
 func TestBeacon(t *testing.T) {
 	var calls atomic.Int64
 	var unexpected atomic.Value

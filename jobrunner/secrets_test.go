@@ -64,7 +64,7 @@ func TestForeignHostNamesAreRejected(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{Profile: true})
 	for _, path := range []string{"/", "/ui/snapshot", "/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
 		for host, want := range map[string]bool{"evil.example": false, "evil.example:8420": false, "127.0.0.1.evil.example": false, "": true} {
-			resp, _ := d.exchange("GET", path, "", func(r *http.Request) { r.Host = host }) // "" is the address
+			resp, _ := d.exchange("GET", path, "", func(r *http.Request) { r.Host = host }) // with "", the client sends the address
 			must.Equal(t, resp.StatusCode != http.StatusMisdirectedRequest, want, "whether the host", host, "is accepted at", path, resp.StatusCode)
 		}
 	}

@@ -100,7 +100,7 @@ func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	must.Equal(t, d.Writes(), writes, f.typeName, f.config, "the plan sent a write")
 }
 
-// An id that the catalog lacks is an error at its attribute, or a warning if its list is open.
+// An id that the catalog lacks is an error at its attribute, or a warning if it is a data center, because the catalog may lack some.
 func TestPlanNames(t *testing.T) {
 	d := acctest.DeployCatalog(t, labCatalog)
 	findings := []finding{
@@ -221,7 +221,7 @@ func TestPlanDataCenters(t *testing.T) {
 	for _, place := range []string{"LAB-1", "LAB-2"} {
 		id[place] = apply(t, p, volumeType, tfdrive.State{}, withChanges(labVolume(place, nil), map[string]any{"name": place}), "create").Get("id")
 	}
-	podMounts := func(place string, dataCenters ...any) map[string]any {
+	podOn := func(dataCenters []any, place string) map[string]any {
 		out := map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": id[place], "path": "/data"}}}}
 		if dataCenters != nil {
 			out["data_center_ids"] = dataCenters
@@ -245,16 +245,16 @@ func TestPlanDataCenters(t *testing.T) {
 	findings := []finding{
 		{volumeType, labVolume("LAB-1", "HIGH_PERFORMANCE"), "type", "The data center LAB-1 has network volumes of type STANDARD, not HIGH_PERFORMANCE. Data centers with HIGH_PERFORMANCE: LAB-2.", false},
 		{volumeType, labVolume("LAB-3", nil), "data_center", "The data center LAB-3 has no network volumes. Data centers with them: LAB-1, LAB-2.", false},
-		{podType, labPod(podMounts("LAB-1", "LAB-2", "LAB-3")), "data_center_ids", "The network volumes are in none of the data centers. Data centers: LAB-2, LAB-3. Network volumes: " + id["LAB-1"].(string) + " in LAB-1.", false},
-		{podType, labPod(withChanges(podMounts("LAB-2"), gpuSettings(map[string]any{"id": "LAB Small"}))), "mounts.network", "offers LAB Small. Network volumes: " + id["LAB-2"].(string) + " in LAB-2. The catalog offers it in: LAB-1.", false},
+		{podType, labPod(podOn([]any{"LAB-2", "LAB-3"}, "LAB-1")), "data_center_ids", "The network volumes are in none of the data centers. Data centers: LAB-2, LAB-3. Network volumes: " + id["LAB-1"].(string) + " in LAB-1.", false},
+		{podType, labPod(withChanges(podOn(nil, "LAB-2"), gpuSettings(map[string]any{"id": "LAB Small"}))), "mounts.network", "offers LAB Small. Network volumes: " + id["LAB-2"].(string) + " in LAB-2. The catalog offers it in: LAB-1.", false},
 		{clusterType, labCluster("LAB Loose", 1, 2, map[string]any{"data_center_ids": []any{"LAB-3"}}), "data_center_ids", "No data center that the configuration allows offers LAB Loose. Data centers: LAB-3.", false},
 		{endpointType, endpointOn([]any{"LAB-3"}, "LAB_96", "LAB-1", "LAB-2"), "data_center_ids", "The network volumes are in none of the data centers.", false},
 		{endpointType, endpointOn([]any{"LAB-3"}, "LAB_48"), "data_center_ids", "offers LAB Small, LAB Scarce.", false},
 
 		{volumeType, labVolume("LAB-2", "HIGH_PERFORMANCE"), "", "", false},
 		{volumeType, labVolume("LAB-1", "STANDARD"), "", "", false},
-		{podType, labPod(podMounts("LAB-1", "LAB-1")), "", "", false},
-		{podType, labPod(podMounts("LAB-2")), "", "", false},
+		{podType, labPod(podOn([]any{"LAB-1"}, "LAB-1")), "", "", false},
+		{podType, labPod(podOn(nil, "LAB-2")), "", "", false},
 		{clusterType, labCluster("LAB Big", 1, 2, map[string]any{"data_center_ids": []any{"LAB-1", "LAB-3"}}), "", "", false},
 		{endpointType, endpointOn([]any{"LAB-1"}, "LAB_96", "LAB-1", "LAB-2"), "", "", false}, // one reachable volume is enough
 		{endpointType, endpointOn(nil, "LAB_48", "LAB-1", "LAB-2"), "", "", false},
@@ -273,8 +273,8 @@ func TestPlanDataCenters(t *testing.T) {
 	}
 
 	v1 := driveWith(t, d, api.V1, map[string]any{"plan_checks": map[string]any{"names": "off"}})
-	finding{podType, labPod(podMounts("LAB-1", "LAB-2")), "data_center_ids", "The network volumes are in none of the data centers.", false}.expect(t, d, v1)
-	finding{podType, labPod(withChanges(podMounts("LAB-2"), gpuSettings(map[string]any{"id": "LAB Small"}))), "", "", false}.expect(t, d, v1)
+	finding{podType, labPod(podOn([]any{"LAB-2"}, "LAB-1")), "data_center_ids", "The network volumes are in none of the data centers.", false}.expect(t, d, v1)
+	finding{podType, labPod(withChanges(podOn(nil, "LAB-2"), gpuSettings(map[string]any{"id": "LAB Small"}))), "", "", false}.expect(t, d, v1)
 }
 
 // A plan checks only the changed attributes, except that it always checks the cost of a change.
@@ -347,7 +347,7 @@ func TestUnknownDataCenterIsReportedOnce(t *testing.T) {
 	finding{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": []any{"LAB-9"}}), "data_center_ids", "No common data center", false}.expect(t, d, offProvider)
 }
 
-// Unless unknown names are warnings, no object is replaced to move to a data center that the catalog lacks.
+// A data center that the catalog lacks is an error if it would replace the object, unless unknown names are warnings.
 func TestUnknownDataCenterPreventsReplacement(t *testing.T) {
 	d := acctest.DeployCatalog(t, labCatalog)
 	p := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}})

@@ -27,7 +27,7 @@ import (
 // until values are sent: recomputing them from the server's values would hide a change made
 // elsewhere.
 //
-// Such a kind embeds container in its model, adds the three attributes to its schema, has an
+// A kind with env_wo embeds container in its model, adds the three attributes to its schema, has an
 // envDigests in its private state, and calls
 //
 //   - validate in its Validate, and planContainer in its plan rule;

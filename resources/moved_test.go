@@ -243,8 +243,9 @@ func makeReferenced(t *testing.T, d *acctest.Deployment) map[string]string {
 	return objectIDs
 }
 
-// A difference from another provider's state replaces no pod or cluster: unreadable settings are recorded once. A
-// difference from a response or a recorded setting replaces as usual.
+// After a move, the value of a setting that no response has is another provider's. If the configuration differs from
+// it, the plan records the setting and doesn't replace the pod or cluster. A difference from a response or a recorded
+// setting replaces as usual.
 func TestMovedIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
@@ -279,7 +280,7 @@ func TestMovedIsNotReplaced(t *testing.T) {
 	}
 }
 
-// A state without an id, or of a type without a counterpart, is rejected with advice, whatever the registry.
+// A state without an id, or of a type without a counterpart, is rejected with advice. The registry's host doesn't matter.
 func TestMovedRejections(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V2)

@@ -29,8 +29,8 @@ const defaultWait = 10 * time.Minute
 type timeouts struct{ Create, Update string }
 
 var timeoutsAttribute = nonEmptyObject("How long `wait_for` waits, such as `90s` or `15m`.", attributes{
-	"create": schema.StringAttribute{Optional: true, MarkdownDescription: "Time limit of a create. Defaults to 10m.", Validators: []validator.String{duration}},
-	"update": schema.StringAttribute{Optional: true, MarkdownDescription: "Time limit of an update. Defaults to 10m.", Validators: []validator.String{duration}},
+	"create": schema.StringAttribute{Optional: true, MarkdownDescription: "How long a create waits. Defaults to 10m.", Validators: []validator.String{duration}},
+	"update": schema.StringAttribute{Optional: true, MarkdownDescription: "How long an update waits. Defaults to 10m.", Validators: []validator.String{duration}},
 })
 
 var duration = rule.Validator[string]{Expects: "a duration above 0 in hours, minutes and seconds, such as 90s, 15m or 24h (days aren't a unit)", Holds: func(s string) bool {

@@ -52,7 +52,7 @@ func (s *SSHKeys) Get(ctx context.Context) ([]string, error) {
 }
 
 // Edit calls change with the account's keys and the keys that earlier edits of this client have added. It
-// replaces the account's keys with the result. adds are the keys that this edit adds, for later edits. If
+// replaces the account's keys with the result. adds are the keys that change adds: later edits get them as added. If
 // nothing changes, Edit sends nothing. The edits run one after the other.
 func (s *SSHKeys) Edit(ctx context.Context, adds []string, change func(keys, added []string) []string) ([]string, error) {
 	s.editMu.Lock()

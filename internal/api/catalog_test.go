@@ -144,10 +144,10 @@ func TestClusters(t *testing.T) {
 // A kind that v1 lacks is rejected without a request.
 func TestKindsOnlyOnV2(t *testing.T) {
 	c, d := deploy(t, api.V1, answer(200, `{}`))
-	_, cluster := c.Clusters.Create(t.Context(), api.Cluster{Name: "c"})
-	_, pods := c.Clusters.Pods(t.Context(), "c")
-	_, delegations := c.Delegations.List(t.Context())
-	for _, err := range []error{cluster, pods, delegations, c.Clusters.Delete(t.Context(), "c")} {
+	_, clusterErr := c.Clusters.Create(t.Context(), api.Cluster{Name: "c"})
+	_, podsErr := c.Clusters.Pods(t.Context(), "c")
+	_, delegationsErr := c.Delegations.List(t.Context())
+	for _, err := range []error{clusterErr, podsErr, delegationsErr, c.Clusters.Delete(t.Context(), "c")} {
 		must.Hold(t, err != nil, "v1 accepts an operation of a kind that it lacks")
 	}
 	must.Equal(t, d.requests(), nil, "the requests")

@@ -37,7 +37,7 @@ type Client struct {
 	Timeout      time.Duration // of one try, including reading its answer
 	RoundTripper http.RoundTripper
 
-	// BeforeWrite is called before each write. If it returns an error, the write isn't sent.
+	// BeforeWrite is called before each write that isn't Untracked. If it returns an error, the write isn't sent.
 	BeforeWrite func(ctx context.Context, target string) error
 	// IsAPIError reports whether an error answer has the form of the API.
 	IsAPIError func(target string, status int, answer []byte) bool

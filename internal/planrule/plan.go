@@ -1,4 +1,4 @@
-// Package planrule gives the plan rules of kinds access to a change and lets them edit the plan.
+// Package planrule has what a kind's plan rule gets: a change, whose plan it may edit.
 package planrule
 
 import (
@@ -104,23 +104,23 @@ func (p *Plan[M]) Replace(attribute string) {
 // protectedKey is a key of the private state: the id of a protected object, in quotes.
 const protectedKey = "protected"
 
-// ProtectedIDIfReplaced returns the id of the object that the plan replaces, if the object is protected. protected
+// ProtectedIDIfReplaced returns the id of the object that the plan replaces, if the object is protected. protectedID
 // is the id of the state's object, or "" if that isn't protected. The CLI plans each replacement twice, even one
 // that it forces (-replace, replace_triggered_by): the second plan is a create with the first plan's private state.
-func (p *Plan[M]) ProtectedIDIfReplaced(ctx context.Context, protected string) string {
+func (p *Plan[M]) ProtectedIDIfReplaced(ctx context.Context, protectedID string) string {
 	if p.State == nil {
 		id, _ := p.req.Private.GetKey(ctx, protectedKey)
 		return strings.Trim(string(id), `"`)
 	}
 	var id []byte
-	if protected != "" {
-		id = strconv.AppendQuote(nil, protected)
+	if protectedID != "" {
+		id = strconv.AppendQuote(nil, protectedID)
 	}
 	p.resp.Diagnostics.Append(p.resp.Private.SetKey(ctx, protectedKey, id)...)
 	if len(p.resp.RequiresReplace) == 0 {
 		return ""
 	}
-	return protected
+	return protectedID
 }
 
 // Changes reports whether an attribute's planned value differs from the state's, or may differ
@@ -247,7 +247,7 @@ func (p *Plan[M]) planned(ctx context.Context) tftypes.Value {
 
 // The provider is a child process of the CLI. Before a destroy, the CLI plans the configuration as usual,
 // to refresh the state, and an error in that plan ends the command. It plans -replace as an update first.
-// The protocol doesn't say so; the arguments of the parent process do.
+// The protocol doesn't tell which command runs; the arguments of the parent process do.
 
 // CommandDestroys reports whether the command deletes everything: terraform destroy, or -destroy.
 // It is false if the arguments can't be read.

@@ -99,7 +99,7 @@ func field(object reflect.Value, attribute string) (field reflect.Value) {
 	return field
 }
 
-// lettersOf returns the letters that an attribute's name and Go's spelling of it have in common.
+// lettersOf returns the letters of a name in lower case, which are the same for an attribute and its Go field.
 func lettersOf(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
 var fieldIndexes sync.Map // by struct type: the indexes of its fields, by lettersOf their names

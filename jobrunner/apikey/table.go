@@ -17,7 +17,7 @@ CREATE TABLE api_keys (
 	k       {key},
 	sha256  TEXT   NOT NULL UNIQUE,
 	name    TEXT   NOT NULL,
-	content TEXT   NOT NULL, -- as in the file
+	content TEXT   NOT NULL, -- the key as JSON, as in the file of keys
 	removed BIGINT NOT NULL  -- 1: revoked; the row keeps a file from adding the key again
 );
 CREATE UNIQUE INDEX api_keys_name ON api_keys (name) WHERE removed = 0;`}

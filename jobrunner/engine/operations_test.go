@@ -17,6 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
+// testBytes expects inputs, rests and outputs byte for byte, and the limits of a take.
 func testBytes(t *tester) {
 	input := []byte("{ \"a\" :\t1.0e7,\n\"ü\":\"\\u00fc\", \"a\": 12345678901234567890 }")
 	rest := []byte(`{ "s3Config" : {"accessId":"x"} }`)
@@ -110,7 +111,7 @@ func TestCallAfterClose(t *testing.T) {
 	})
 }
 
-// A job that is taken, fails and is retried during a purge stays.
+// A purge leaves a job that is taken, fails and is retried while the purge runs.
 func TestPurgeLeavesRetriedJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e *tester

@@ -21,6 +21,7 @@ type usageQuery struct {
 	keep     func(billing.Usage) bool
 	groupID  func(billing.Usage) string // the id of a usage's group
 	idMember string                     // the record's member with that id; "" if all usage is one group
+	filter   string                     // the parameter that selects a group; "" if it is idMember
 	owner    string                     // version 2: the only owner to show; "" for all
 }
 
@@ -45,7 +46,7 @@ var billedKinds = []billing.Kind{billing.Pod, billing.Worker, billing.Volume, bi
 type sum struct {
 	costs                     [4]billing.Cost // by billedKinds
 	time                      time.Duration
-	disk, highPerformanceDisk int64 // GB: the sum of each resource's largest size, and of high-performance storage alone
+	disk, highPerformanceDisk int64 // GB: the largest sizes of the resources, summed; of all storage, and of high-performance storage
 }
 
 func (s *sum) add(u billing.Usage) {
@@ -114,7 +115,7 @@ func (c *call) sumUsage(q usageQuery, kinds ...billing.Kind) (sums map[group]*su
 }
 
 func (q usageQuery) tooManyRecords() error {
-	return httpanswer.Refuse(http.StatusBadRequest, "the answer would have more than %d records: choose a larger bucketSize or a shorter period, or set %s", maxBillingRecords, q.idMember)
+	return httpanswer.Refuse(http.StatusBadRequest, "the answer would have more than %d records: choose a larger bucketSize or a shorter period, or set %s", maxBillingRecords, cmp.Or(q.filter, q.idMember))
 }
 
 // billingV1 shows the cost of a kind by group and bucket. It omits buckets without usage.
@@ -145,7 +146,7 @@ func readPodBillingV1(q *query) (out usageQuery) {
 }
 
 func readEndpointBillingV1(q *query) (out usageQuery) {
-	out.idMember = cmp.Or(q.value("grouping", oneOf("endpointId", "podId", "gpuTypeId")), "endpointId")
+	out.idMember, out.filter = cmp.Or(q.value("grouping", oneOf("endpointId", "podId", "gpuTypeId")), "endpointId"), "endpointId"
 	out.groupID = groupings[out.idMember]
 	endpoint, image, template := q.value("endpointId", anyText), q.value("imageName", anyText), q.value("templateId", anyText)
 	gpus, dataCenters := q.listParameter("gpuTypeId"), q.listParameter("dataCenterId")
@@ -169,7 +170,7 @@ func (q *query) listParameter(name string) []string {
 }
 
 // billingV2 shows the cost of kinds by bucket and, if records have an id, by owner: an endpoint, a pod,
-// a cluster or a volume. The members idMember and countMember have an owner's id and the number of owners.
+// a cluster or a volume. idMember is the member with the owner's id, countMember the one with the number of owners.
 func billingV2(resource, idMember, countMember string, kinds ...billing.Kind) handler {
 	read := func(q *query) (out usageQuery) {
 		out.idMember, out.groupID = idMember, oneGroup
@@ -216,8 +217,8 @@ func billingV2(resource, idMember, countMember string, kinds ...billing.Kind) ha
 	}))
 }
 
-// readPeriod reads startTime, endTime, bucketSize and, in version 2, lastN. It must be called last,
-// because errors about invalid values take precedence.
+// readPeriod reads startTime, endTime, bucketSize and, in version 2, lastN. Call it after all other
+// parameters are read, because their errors take precedence.
 func readPeriod(q *query) (w billing.Window) {
 	bucket := billing.BucketSize(cmp.Or(q.value("bucketSize", oneOf(billing.BucketSizes...)), string(billing.Day)))
 	now := q.Clock.Wall()

@@ -113,8 +113,8 @@ stock:
 	}
 	d.create("/v2/clusters", clusterBody(16))
 	d.expectRefusal(400, "expected 16 at most, got 17", "POST", "/v2/clusters", clusterBody(17))
-	pod := d.create("/v1/pods", `{"imageName":"any GPU","gpuCount":16}`)
-	d.expectRefusal(400, "expected 16 at most, got 17", "POST", "/v1/pods", `{"imageName":"any GPU","gpuCount":17}`)
+	pod := d.create("/v1/pods", `{"imageName":"i","gpuCount":16}`) // of any GPU type
+	d.expectRefusal(400, "expected 16 at most, got 17", "POST", "/v1/pods", `{"imageName":"i","gpuCount":17}`)
 
 	// The stock changes with the deployment's clock.
 	c.Advance(time.Hour)

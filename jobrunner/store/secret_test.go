@@ -122,13 +122,13 @@ func expectKeyError(t *testing.T, err error) {
 	must.Hold(t, errors.As(err, &key) && strings.Contains(err.Error(), store.SecretKeyFile) && !strings.Contains(err.Error(), plantedValue), "want a KeyError that names the key's file and no value, got", err)
 }
 
-// If the key's folder doesn't exist, the error says so, instead of naming another key.
+// If the key's folder doesn't exist, the error says so, and doesn't say that the secrets have another key.
 func TestSecretKeyWithoutFolder(t *testing.T) {
 	s, _ := open(t, t.TempDir())
 	must.Succeed(t, s.UseSecretKey(filepath.Join(t.TempDir(), "missing", store.SecretKeyFile), ""))
 	_, err := s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, plantedValue)
 	expectKeyError(t, err)
-	must.Hold(t, !strings.Contains(err.Error(), "another key"), "the error must not name another key:", err)
+	must.Hold(t, !strings.Contains(err.Error(), "another key"), "the error must not say that the secrets have another key:", err)
 }
 
 // Nodes on one database read each other's secrets if they have the same key.
@@ -136,7 +136,7 @@ func TestSecretsOfSeveralNodes(t *testing.T) {
 	url := pgtest.Start(t)
 	openNode := func(keyFile string) *store.Store {
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: url}))(t)
-		t.Cleanup(func() { _ = db.Close() }) // nothing is lost with it
+		t.Cleanup(func() { _ = db.Close() }) // an error loses nothing
 		s := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
 		must.Succeed(t, s.UseSecretKey(keyFile, ""))
 		return s

@@ -1,7 +1,9 @@
 package webhook_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
-// hangingReceivers makes receivers hang if their path is /hangs, and counts the calls in flight to them. A
+// hangingReceivers makes receivers hang if their path is /hangs, or hang after the header of their response if it is /stalls, and counts the calls in flight to them. A
 // host begins with the endpoint, and an endpoint with the owner: bad-7.example is of endpoint bad-7 of owner bad.
 type hangingReceivers struct {
 	*fixture
@@ -25,15 +27,25 @@ type hangingReceivers struct {
 func startHangingReceivers(f *fixture) *hangingReceivers {
 	h := &hangingReceivers{fixture: f, open: map[string]int{}, maxOpen: map[string]int{}}
 	f.answer = func(c call) (*http.Response, error) {
-		if c.request.URL.Path != "/hangs" {
+		if c.request.URL.Path == "/answers" {
 			return respond(200), nil
 		}
 		endpoint, _, _ := strings.Cut(c.host, ".")
 		owner, _, _ := strings.Cut(endpoint, "-")
 		names := []string{owner, endpoint, owner + "@" + c.host, "whole"}
 		h.count(1, names)
-		defer h.count(-1, names)
-		return hang(c)
+		if c.request.URL.Path == "/hangs" {
+			defer h.count(-1, names)
+			return hang(c)
+		}
+		answer := respond(200)
+		r, w := io.Pipe()
+		answer.Body = r
+		context.AfterFunc(c.request.Context(), func() {
+			h.count(-1, names)
+			w.CloseWithError(context.DeadlineExceeded)
+		})
+		return answer, nil
 	}
 	return h
 }
@@ -123,13 +135,18 @@ func TestCallsPerHostWithoutMemory(t *testing.T) {
 
 // Until the first timeout, owners of hanging receivers use up the limit of all calls; after it, half of the limit.
 func TestManyOwnersWithHangingReceivers(t *testing.T) {
+	t.Run("hangs", func(t *testing.T) { testManyOwners(t, "hangs", 3) })
+	t.Run("stalls", func(t *testing.T) { testManyOwners(t, "stalls", 1) })
+}
+
+func testManyOwners(t *testing.T, path string, triesOfEach int) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		h := startHangingReceivers(f)
 		const owners, endpoints, calls = 20, 5, 3
 		for i := range owners * endpoints * calls {
 			owner := fmt.Sprint("bad", i%owners)
 			endpoint := fmt.Sprint(owner, "-", i/owners%endpoints)
-			h.runJob(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: fmt.Sprintf("http://%s.host%d.example/hangs", endpoint, i)}, engine.Done(nil))
+			h.runJob(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: fmt.Sprintf("http://%s.host%d.example/%s", endpoint, i, path)}, engine.Done(nil))
 		}
 		for round := range 20 {
 			maxDelay := 0.0
@@ -147,7 +164,7 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 		}
 		must.Hold(t, len(tries) == owners*endpoints*calls+1 && h.maxOpen["whole"] <= 128, len(tries), "receivers were called, at most", h.maxOpen["whole"], "at a time; want at most 128")
 		for host, n := range tries {
-			must.Hold(t, host == "good.example" || n == 3, host, "was called", n, "times")
+			must.Hold(t, host == "good.example" || n == triesOfEach, host, "was called", n, "times")
 		}
 	})
 }

@@ -128,11 +128,11 @@ func release[K comparable](counts map[K]int, key K) {
 
 func laneOf(c *engine.Call) lane { return lane{c.Owner, c.Job.Endpoint} }
 
-// recordOutcome remembers whether a receiver responded in time.
-func (s *scheduler) recordOutcome(c *engine.Call, inTime bool) {
+// recordSpeed remembers whether a receiver is slow.
+func (s *scheduler) recordSpeed(c *engine.Call, slow bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if inTime {
+	if !slow {
 		delete(s.slow, laneOf(c))
 		return
 	}

@@ -1,4 +1,4 @@
-// Package webhook calls the URLs of job submissions when their jobs end (service
+// Package webhook calls the URLs of job submissions when their jobs end (sources: service
 // description, Events; field notes, webhook). The engine stores the due calls, so they
 // survive the end of the process. The outcome of a call never changes the job.
 package webhook
@@ -43,7 +43,7 @@ const (
 
 // Queue is the part of the engine that a Sender uses.
 type Queue interface {
-	Calls() <-chan struct{}
+	Calls() <-chan struct{} // signals that a call may be due
 	CallQueues(busy []engine.OwnerHost) []engine.CallQueue
 	ClaimCall(ctx context.Context, q engine.CallQueue, busy []engine.OwnerHost, claim time.Duration) (*engine.Call, error)
 	RecordCall(c *engine.Call, next time.Time)
@@ -132,13 +132,13 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 	busy := s.scheduler.busyHosts()
 	queues := s.Queue.CallQueues(busy)
 	s.scheduler.prune(queues)
-	for !slices.ContainsFunc(s.scheduler.busyHosts(), func(h engine.OwnerHost) bool { return !slices.Contains(busy, h) }) { // else the queues are out of date
+	for !slices.ContainsFunc(s.scheduler.busyHosts(), func(h engine.OwnerHost) bool { return !slices.Contains(busy, h) }) { // a host that became busy isn't left out of queues
 		i, due := s.scheduler.choose(queues, s.Clock.Now())
 		if i < 0 {
 			return progress, due, nil
 		}
-		// The size of a call is known only after its claim. Until then it takes at most half of a small budget, so that
-		// other calls can be in flight.
+		// The size of a call is known only after its claim. Until then it reserves the maximum, or half of a smaller
+		// budget, so that other calls can be in flight.
 		memory, err := s.Memory.ReserveWhenFree(ctx, min(callMemory, s.Memory.Limit()/2))
 		if err != nil {
 			return progress, time.Time{}, err
@@ -171,12 +171,14 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 		s.scheduler.end(c)
 		notify.Signal(s.ended)
 	}()
+	start := time.Now()
 	err := s.post(ctx, c)
 	if err != nil && ctx.Err() != nil {
 		return
 	}
 	netErr, ok := errors.AsType[net.Error](err)
-	s.scheduler.recordOutcome(c, !ok || !netErr.Timeout())
+	// A response whose body doesn't end counts as delivered, but it holds the call for as long as a hanging receiver.
+	s.scheduler.recordSpeed(c, ok && netErr.Timeout() || time.Since(start) >= timeout)
 	var next time.Time
 	_, isForbidden := errors.AsType[*ForbiddenError](err)
 	last := c.Tries+1 >= maxTries || isForbidden

@@ -51,7 +51,7 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 		must.Equal(t, fakes.alive()[0].spec.Endpoint, "ep", "the endpoint of a batch worker")
 		f.expectCounts(worker.Counts{})
 		f.expectWorkers("RUNNING 1", "RUNNING 1")
-		must.Equal(t, f.pools.EndpointOffClock(), "ep", "the endpoint whose batch runs")
+		must.Equal(t, f.pools.EndpointIgnoringClock(), "ep", "the endpoint whose batch runs")
 		job := f.submitSleep(1)
 		time.Sleep(time.Second)
 		f.expectCompleted(job, 1)

@@ -138,8 +138,8 @@ func (p *pool) logOf(worker string) *run.Log {
 	return nil
 }
 
-// EndpointOffClock returns an endpoint with a worker that runs a job and ignores the deployment's clock, or "".
-func (p *Pools) EndpointOffClock() (endpoint string) {
+// EndpointIgnoringClock returns an endpoint with a worker that runs a job and ignores the deployment's clock, or "".
+func (p *Pools) EndpointIgnoringClock() (endpoint string) {
 	if w := p.anyWorker(func(w *worker) bool { return w.view().offClock }); w != nil {
 		return engine.EndpointOf(w.pool.id)
 	}

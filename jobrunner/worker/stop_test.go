@@ -180,7 +180,8 @@ func TestWaitForStopsOmitsLostJob(t *testing.T) {
 
 const waitTimeout = time.Second
 
-// A worker that lost a job and gets it again at once isn't killed because of the first run, nor loses it to single pings without it.
+// A worker that lost a job and gets it again at once isn't killed because of the first run. A single ping
+// that doesn't name the job doesn't take it away.
 func TestLostJobReturnsToItsWorker(t *testing.T) {
 	runStopTest(t, time.Second, nil, func(s *stopFixture) {
 		go func() { // the worker's next free slot requests a job
@@ -228,7 +229,7 @@ func TestWorkerHangsAfterALoss(t *testing.T) {
 
 // A worker gets a retried job only after it has stopped the run that timed out. Other jobs don't wait.
 func TestRetriedJobWaitsForItsEarlierRun(t *testing.T) {
-	for name, stops := range map[string]bool{"stops": true, "ends first": false} {
+	for name, stops := range map[string]bool{"stops": true, "is killed": false} {
 		t.Run(name, func(t *testing.T) {
 			runStopTest(t, 0, nil, func(s *stopFixture) {
 				time.Sleep(engine.DefaultTimeout)

@@ -91,7 +91,7 @@ func newUnusableError(body []byte, format string, args ...any) error {
 // readPost returns an *unusableError for an invalid body, but not for an incomplete body, which the worker
 // posts again. The caller must release the reservation, also after an error.
 func (a *api) readPost(r *http.Request) (p post, reservation *httplimit.Reservation, err error) {
-	if r.ContentLength > maxBody { // lets ReadBody read the start, which startsAsProgress needs, into its first reservation
+	if r.ContentLength > maxBody { // ReadBody would reject the body, but startsAsProgress needs its start
 		r.ContentLength = maxBody + 1
 	}
 	body, reservation, err := a.Bodies.ReadBody(r, io.LimitReader(r.Body, maxBody+1), maxBody+1, 1, true)

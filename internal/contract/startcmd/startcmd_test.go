@@ -73,7 +73,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// A shell splits what is joined into the same words.
+// A shell splits the joined text into the words that were joined.
 func TestJoinForAShell(t *testing.T) {
 	words := []string{"a", "#b", "#", "c#d", "#it's", "\r", "e\rf", "it's\r", "\v\f", "\u00a0", "\u2028", "\x1b[1m", "", " ", "~", "~root", "$HOME", "`id`", "$(id)", "*", "?", "[a]", "{a,b}", "!", "!!", "\\", "'", `"`, "a=b", "-n", "\t", "\n", "a\nb", "&", "|", ";", "<", ">", "(", ")", "^", "%1", "=ls"}
 	for _, shell := range []string{"sh", "bash"} {

@@ -2,7 +2,7 @@ package nvidia
 
 import "fmt"
 
-// xid is an error number of the driver.
+// xid describes an error number of the driver. Only the text of a fault is shown.
 type xid struct {
 	text string
 	// harmless means that the GPU stays healthy: a program caused the error, or it is informational.

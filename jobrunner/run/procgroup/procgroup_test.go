@@ -139,7 +139,7 @@ func TestKillReachesGrandchildren(t *testing.T) {
 	must.Equal(t, g.Exit(), "stopped by the jobrunner", "exit")
 }
 
-// A process that the SDK starts beside the worker would survive the worker's crash.
+// Otherwise a process that the SDK starts beside the worker would survive the worker's crash.
 func TestNothingOutlivesTheCommand(t *testing.T) {
 	log := new(livelog.Log)
 	g := startShell(t, `sleep 1000 & echo $!; exit 7`, log)

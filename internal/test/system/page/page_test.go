@@ -271,7 +271,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A session starts with a key or, once, the printed link's code. It ends with a sign-out or its key.
+// A session starts with a key or, once, the printed link's code. It ends with a sign-out, or when its key is removed.
 func TestSession(t *testing.T) {
 	d := deploy(t)
 	signIn := func(body string) (*http.Response, string) {
