@@ -104,13 +104,16 @@ func (s *sessions) authorize(r *http.Request) (authorization string, refusal *ht
 		return "", httpanswer.Refuse(http.StatusUnauthorized, "Sign in with the API key.")
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.all = slices.DeleteFunc(s.all, func(candidate session) bool { return s.now().After(candidate.expiry) })
-	i := slices.IndexFunc(s.all, func(candidate session) bool { return candidate.has(cookie) })
-	if i < 0 || s.check(s.all[i].key) != nil {
+	key := ""
+	if i := slices.IndexFunc(s.all, func(candidate session) bool { return candidate.has(cookie) }); i >= 0 {
+		key = s.all[i].key
+	}
+	s.mu.Unlock()
+	if key == "" || s.check(key) != nil { // a check may wait for the database
 		return "", httpanswer.Refuse(http.StatusUnauthorized, "The session is over: it lasts a day, and ends when its key ends or the jobrunner restarts. Sign in with the API key.")
 	}
-	return "Bearer " + s.all[i].key, nil
+	return "Bearer " + key, nil
 }
 
 func (s session) has(cookie *http.Cookie) bool {

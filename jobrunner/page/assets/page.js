@@ -128,7 +128,8 @@ $('signin-form').addEventListener('submit', async (e) => {
 $('signout').addEventListener('click', async () => {
   clearTimeout(timer);
   inFlight?.abort(); // its answer would be shown after the sign-out
-  if (!await fetch('/ui/session', { method: 'DELETE' }).catch(() => null)) return loop(); // the session is still valid
+  if (!(await fetch('/ui/session', { method: 'DELETE' }).catch(() => null))?.ok) return loop(); // the session is still valid
+  localStorage.clear(); // inputs, which may contain secrets
   showSignedIn(false);
 });
 

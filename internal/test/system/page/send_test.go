@@ -107,7 +107,7 @@ func TestBrowserSendsJobs(t *testing.T) {
 		if (String(url).includes('/snapshot') && window.frozen) return new Promise(() => {});
 		if (String(url).includes('op=stream') && window.cut) return Promise.reject(new TypeError('planted'));
 		if (String(url).includes('op=run') && !window.cut) return new Promise((done) => { window.answer = () => done(new Response('{"id":"late","status":"IN_QUEUE"}')); });
-		return o?.method === 'DELETE' ? Promise.reject(new TypeError('planted')) : real(url, o);
+		return o?.method === 'DELETE' && window.refusal ? window.refusal() : real(url, o);
 	}; document.querySelector('#detail').close(); }`, nil)
 	awaitSnapshots := func() { tab.Eval(`window.snapshots = 0`, nil); tab.Until(`window.snapshots > 2`) }
 	tab.Eval(`window.outage = true`, nil)
@@ -129,8 +129,15 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Eval(`window.answer()`, nil)
 	awaitSnapshots()
 	tab.Until(`document.querySelector('#send-state').textContent + document.querySelector('#send-error').textContent === ''`)
+	for _, refusal := range []string{`Promise.reject(new TypeError('planted'))`, `Promise.resolve(new Response('', { status: 503 }))`} {
+		tab.Eval(`window.refusal = () => `+refusal, nil)
+		tab.Click("#signout")
+		awaitSnapshots()
+	}
+	tab.Eval(`window.refusal = null`, nil)
+	tab.Until(`localStorage.length > 0`)
 	tab.Click("#signout")
-	awaitSnapshots()
+	tab.Until(`!document.querySelector('#signin').hidden && localStorage.length === 0`)
 	expectClean(t, tab, d.url)
 }
 
