@@ -137,6 +137,9 @@ func (r *run) setDefaults() {
 	if r.Target.Local {
 		r.Allow, r.MaxRequests, r.MaxSeconds = ^suite.Permission(0), 0, 0
 	}
+	if r.Target.Advance != nil && hasManagementAPI(&r.Target) && r.Allow&suite.Create != 0 {
+		r.Target.Endpoint = "" // the clock can't wait for workers that cases share
+	}
 }
 
 func (r *run) setUp(ctx context.Context) error {

@@ -199,7 +199,10 @@ func TestCasesShareWorker(t *testing.T) {
 	r := judgeRemoteInBubble(t, passThrough, func(o *conformance.Options) {
 		o.Select, o.MaxWait, o.Target.Endpoint = []string{"JOB-1*", "SUB-2*", "OPS-0*"}, 5*time.Minute, createEndpoint(t, o.Target)
 	})
-	for _, x := range r.Results {
+	advanced := startDeployment(t, nil)
+	advanced.Local, advanced.Endpoint = false, createEndpoint(t, advanced)
+	second := judge(t, conformance.Options{Target: advanced, Allow: ^conformance.Permission(0), Select: []string{"JOB-1*", "SUB-2*", "OPS-0*"}})
+	for _, x := range append(r.Results, second.Results...) {
 		must.Hold(t, slices.Contains([]report.Verdict{report.Pass, report.Observed, report.Skip}, x.Verdict), report.Text(x))
 	}
 }
