@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -129,6 +130,7 @@ func TestCallsPerHostWithoutMemory(t *testing.T) {
 			h.runJob(engine.NewJob{Owner: "bad", Endpoint: fmt.Sprint("bad-", i), Input: input, Webhook: fmt.Sprintf("http://bad-%d.example/hangs", i/20)}, engine.Done(nil))
 		}
 		sleep(1000)
+		synctest.Wait()
 		must.Equal(t, h.maxOpen["bad@bad-0.example"], 4, "the highest number of calls in flight to a receiver")
 	})
 }
