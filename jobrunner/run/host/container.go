@@ -23,16 +23,17 @@ import (
 )
 
 type container struct {
-	engine    *containerEngine
-	name      string
-	log       io.Writer
-	lifecycle lifecycle
-	address   string          // in a private network; "" otherwise
-	life      context.Context // ends when the container is removed
-	end       context.CancelFunc
-	exit      run.Exit                        // set before life ends
-	stopping  atomic.Bool                     // the jobrunner stops it
-	follower  atomic.Pointer[procgroup.Group] // the command of followLog
+	engine     *containerEngine
+	name       string
+	log        io.Writer
+	lifecycle  lifecycle
+	address    string          // in a private network; "" otherwise
+	life       context.Context // ends when the container is removed
+	end        context.CancelFunc
+	exit       run.Exit                        // set before life ends
+	stopping   atomic.Bool                     // the jobrunner stops it
+	follower   atomic.Pointer[procgroup.Group] // the command of followLog
+	unfollowed atomic.Bool                     // a stop has failed: the log is no longer followed
 
 	mu             sync.Mutex
 	findingProcess bool // findProcess runs
@@ -231,6 +232,7 @@ func (d detachedLifecycle) stop(c *container, grace time.Duration) {
 	}
 	if _, err := c.engine.runCLI(ctx, args...); err != nil {
 		c.remove() // by force
+		c.unfollowed.Store(true)
 		if follower := c.follower.Load(); follower != nil {
 			follower.KillNoWait() // an engine that hangs doesn't end it
 		}

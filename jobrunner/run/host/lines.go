@@ -148,6 +148,9 @@ func (c *container) followLog(log run.Output, since time.Time) (last time.Time) 
 		return since
 	}
 	c.follower.Store(group)
+	if c.unfollowed.Load() { // the stop didn't find this command
+		group.KillNoWait()
+	}
 	go func() {
 		<-group.Done()
 		_ = w.Close()
