@@ -285,7 +285,7 @@ func TestDriftOfVariablesOnV1(t *testing.T) {
 	}
 }
 
-// On API v1, a link to a template includes no CUDA versions, and a plan removes those that were set elsewhere.
+// On API v1, a template sets no CUDA versions for its endpoints. If somebody sets CUDA versions elsewhere, the next apply removes them.
 func TestDriftOfCUDAVersionsOnV1(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)

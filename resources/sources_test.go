@@ -122,7 +122,8 @@ func eachSource(t *testing.T, test func(t *testing.T, d *acctest.Deployment, v a
 	})
 }
 
-// A data source has the resource's values, by id, by name and in the list, except those that no response has.
+// A data source finds an object by id, by name and in the list, and has the same values as the resource. Values that no
+// response contains are missing.
 func TestSourceShowsTheResource(t *testing.T) {
 	oneVersionOnly := oneVersion(t)
 	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceCase) {

@@ -57,7 +57,7 @@ var SSHKeys = &kit.Kind[sshKeys]{
 const account = "account"
 
 var sshKeysSchema = schema.Schema{
-	MarkdownDescription: "The SSH public keys of the account. A pod with `start_ssh` gets those that exist when it is created: set its `depends_on`. " +
+	MarkdownDescription: "The SSH public keys of the account. A pod with `start_ssh` gets the account's keys when it is created: let it depend on this resource (`depends_on`). " +
 		"This resource manages all of them, unless `keep_others` is true. A deletion removes the keys in `keys`. API v2 only.",
 	Attributes: map[string]schema.Attribute{
 		"id": stableText("Always `account`."),

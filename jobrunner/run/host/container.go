@@ -33,7 +33,7 @@ type container struct {
 	exit       run.Exit                        // set before life ends
 	stopping   atomic.Bool                     // the jobrunner stops it
 	follower   atomic.Pointer[procgroup.Group] // the command of followLog
-	unfollowed atomic.Bool                     // a stop has failed: the log is no longer followed
+	stopFailed atomic.Bool                     // followLog must end
 
 	mu             sync.Mutex
 	findingProcess bool // findProcess runs
@@ -232,7 +232,7 @@ func (d detachedLifecycle) stop(c *container, grace time.Duration) {
 	}
 	if _, err := c.engine.runCLI(ctx, args...); err != nil {
 		c.remove() // by force
-		c.unfollowed.Store(true)
+		c.stopFailed.Store(true)
 		if follower := c.follower.Load(); follower != nil {
 			follower.KillNoWait() // an engine that hangs doesn't end it
 		}

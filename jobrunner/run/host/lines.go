@@ -148,7 +148,7 @@ func (c *container) followLog(log run.Output, since time.Time) (last time.Time) 
 		return since
 	}
 	c.follower.Store(group)
-	if c.unfollowed.Load() { // the stop didn't find this command
+	if c.stopFailed.Load() { // the stop ran before follower was set, so it didn't kill this command
 		group.KillNoWait()
 	}
 	go func() {

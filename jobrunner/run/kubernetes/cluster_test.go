@@ -239,7 +239,7 @@ func TestEndedByTheCluster(t *testing.T) {
 	}
 }
 
-// If the API server doesn't answer a stop, the worker is removed once it does, even if nobody waits.
+// If the API server is unavailable during a stop, the Pod is removed later, even if Stop has already given up.
 func TestEndWithoutAnAPIServer(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"for a moment": time.Minute, "for long": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

@@ -239,7 +239,8 @@ func TestBrowserShowsObjects(t *testing.T) {
 	expectClean(t, tab, d.url, "409 (Conflict)")
 }
 
-// Stop buttons ask for confirmation: Escape and Close cancel and restore the focus, Enter confirms, once per key press.
+// The page works with the keyboard: a stop button asks for confirmation, Escape and Close cancel and restore the focus, and
+// Enter confirms. Holding a key down doesn't confirm.
 func TestPageByKeyboard(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
