@@ -115,7 +115,7 @@ action "gpucloud_job_run" "smoke" {
 		expect(t, out, " is COMPLETED after ")
 		expect(t, w.MustRun("apply", "-auto-approve"), "No changes.")
 		w.Write("more.tf", "action \"gpucloud_endpoint_purge_queue\" \"all\" {\n  config {\n    endpoint_id = gpucloud_endpoint.e.id\n  }\n}\n")
-		return expect(t, w.MustRun("apply", "-auto-approve", "-invoke=action.gpucloud_endpoint_purge_queue.all"), "Removed the 0 jobs that waited")
+		return expect(t, w.MustRun("apply", "-auto-approve", "-invoke=action.gpucloud_endpoint_purge_queue.all"), "Jobs removed from the queue of endpoint ")
 	}},
 	{"provider actions: `action_trigger` before a deletion, with `caller.id`", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", `resource "gpucloud_endpoint" "e" {
@@ -137,7 +137,7 @@ action "gpucloud_endpoint_purge_queue" "all" {
 		if out, err := w.Run("apply", "-auto-approve"); err != nil {
 			return expectUnsupported(t, out, "Blocks of type \"action\" are not expected here")
 		}
-		return expect(t, w.MustRun("destroy", "-auto-approve"), "Removed the 0 jobs that waited")
+		return expect(t, w.MustRun("destroy", "-auto-approve"), "Jobs removed from the queue of endpoint ")
 	}},
 	{"ephemeral resource `gpucloud_job`", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", fmt.Sprintf(`ephemeral "gpucloud_job" "j" {

@@ -9,11 +9,13 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -211,6 +213,7 @@ var catalogTemplateSchema = func() schema.Schema {
 	attributes := maps.Clone(templateSchema.Attributes)
 	attributes["source"] = schema.StringAttribute{
 		Computed: true, MarkdownDescription: "`official`, `verified` or `community`; API v1 shows `verified` ones as `community`.",
+		Validators: []validator.String{rule.OneOf("official", "verified", "community")},
 	}
 	return schema.Schema{
 		MarkdownDescription: "A public template, made by RunPod or shared by a user; the catalog lists at most a hundred of each source. Only its owner can change it.",

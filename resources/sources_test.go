@@ -378,6 +378,7 @@ func TestCatalogTemplates(t *testing.T) {
 		must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"id": private.Get("id")})), "is not public")
 		must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"name": official[0].(string) + "x"})), "these are similar", official[0].(string))
 		must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"id": "nonesuch"})), "id: Could not look up the public template", "404", "/templates/nonesuch")
+		must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_catalog_templates", map[string]any{"source": "Official"})), "Invalid value of source", "official")
 		err := tfdrive.Err(p.Data("gpucloud_catalog_templates", map[string]any{"source": "verified"}))
 		if v == api.V2 {
 			must.Succeed(t, err)

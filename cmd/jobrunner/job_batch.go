@@ -58,7 +58,7 @@ func (r *runBatch) Run() error {
 		if r.Detach {
 			return r.showBatch(b, b.ID)
 		}
-		fmt.Fprintf(stderr, "batch %s has %d requests\n", b.ID, b.Total)
+		fmt.Fprintf(stderr, "batch %s, requests: %d\n", b.ID, b.Total)
 		if b, err = awaitBatch(ctx, c, endpointID, b); err != nil {
 			return &exitError{exitNoResult, fmt.Sprintf("the wait for batch %s ended: %s; the batch continues; to print its results: %s", b.ID, err, commandLine("jobrunner", "job", "batch", "results", r.Endpoint, b.ID))}
 		}

@@ -121,6 +121,7 @@ func TestFailedDialIsRepeated(t *testing.T) {
 		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, 4, "Check that the deployment is running"},
 		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, 1, "Check that the deployment is running"},
 		{&net.OpError{Op: "dial", Net: "tcp", Err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: new(x509.Certificate), Host: "name"}}}, 1, "its address is right"},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}}, 1, "renew it, or set this machine's clock"},
 		{&net.OpError{Op: "dial", Net: "tcp", Err: http.ErrSchemeMismatch}, 4, "start the address with http://"},
 		{&net.OpError{Op: "proxyconnect", Net: "tcp", Err: syscall.ECONNREFUSED}, 4, "Check the proxy in HTTPS_PROXY"},
 	} {

@@ -111,6 +111,8 @@ func (e *Error) Remedy() string {
 		return "If the deployment needs longer, raise request_timeout in the provider block, or GPUCLOUD_REQUEST_TIMEOUT."
 	case errors.As(e.cause, new(x509.UnknownAuthorityError)):
 		return "This machine doesn't trust the server's certificate: set SSL_CERT_FILE to a file with the certificate of its authority."
+	case errors.As(e.cause, new(x509.CertificateInvalidError)):
+		return "The server's certificate can't be used: renew it, or set this machine's clock."
 	case errors.Is(e.cause, http.ErrSchemeMismatch):
 		return "The server doesn't use TLS: start the address with http://."
 	case e.Status == http.StatusProxyAuthRequired || failedIn("proxyconnect", e.cause):

@@ -282,13 +282,13 @@ func parse(arguments []string, env func(string) string) (o options) {
 	if subcommand != "plan" && subcommand != "apply" && !o.destroys {
 		return options{}
 	}
-	extra, _ := startcmd.Parse(env("TF_CLI_ARGS") + " " + env("TF_CLI_ARGS_"+subcommand)) // the CLI rejects text that can't be split
-	all := append(arguments, extra.Cmd...)
+	extra, _ := startcmd.Parse(env("TF_CLI_ARGS_"+subcommand) + " " + env("TF_CLI_ARGS")) // the CLI rejects text that can't be split
+	all := append(extra.Cmd, arguments...)                                                // the last value of an option wins
 	for i, a := range all {
 		option, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(a, "-"), "-"), "=")
 		switch {
 		case !strings.HasPrefix(a, "-"):
-		case option == "destroy" && !o.destroys:
+		case option == "destroy" && subcommand != "destroy":
 			enabled, err := strconv.ParseBool(value)
 			o.destroys = !hasValue || err == nil && enabled
 		case option == "replace":

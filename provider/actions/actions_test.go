@@ -97,7 +97,7 @@ func TestPurgeQueue(t *testing.T) {
 		for range 3 {
 			d.submit(id, `{"op":"echo"}`, "IN_QUEUE")
 		}
-		d.invoke("endpoint_purge_queue", map[string]any{"endpoint_id": id}, "Removed the 3 jobs that waited at endpoint "+id)
+		d.invoke("endpoint_purge_queue", map[string]any{"endpoint_id": id}, "Jobs removed from the queue of endpoint "+id+": 3.")
 		health := must.Do(d.client.Jobs.Health(d.Context(), id))(d)
 		must.Hold(d, health.Jobs.InQueue == 0 && health.Jobs.InProgress == 1, "after a purge", health.Jobs)
 		d.expectError("endpoint_purge_queue", map[string]any{"endpoint_id": "none"}, ": Could not purge the queue: ", "404")
@@ -192,7 +192,7 @@ func TestRecycleWorkers(t *testing.T) {
 		id := d.makeEndpoint(api.Workers{Min: 2, Max: 3})
 		d.until("two workers are idle", func() bool { return must.Do(d.client.Jobs.Health(d.Context(), id))(d).Workers.Idle == 2 })
 		before := d.runningWorker(id)
-		d.invoke("endpoint_recycle_workers", map[string]any{"endpoint_id": id}, "Endpoint "+id+" has 0 workers left.", "Endpoint "+id+" has 2 to 3 workers again.")
+		d.invoke("endpoint_recycle_workers", map[string]any{"endpoint_id": id}, "Workers left at endpoint "+id+": 0.", "Endpoint "+id+" has 2 to 3 workers again.")
 		got, err := d.client.Endpoints.Get(d.Context(), id)
 		must.Hold(d, err == nil && got.Workers.Min == 2 && got.Workers.Max == 3, "the endpoint has the workers", got.Workers, err)
 		must.Hold(d, d.runningWorker(id) != before, "worker", before, "is still there")
@@ -256,7 +256,9 @@ func TestPodActions(t *testing.T) {
 		d.invoke("pod_start", config, "is RUNNING.")
 		awaitStatus("RUNNING")
 		if d.version == api.V2 {
-			d.expectError("pod_start", map[string]any{"pod_id": newPod("team/absent").ID, "timeout": "1s"}, "is PROVISIONING: ", "team/absent: not finished after 1s")
+			provisioning := map[string]any{"pod_id": newPod("team/absent").ID, "timeout": "1s"}
+			d.expectError("pod_start", provisioning, "is PROVISIONING: ", "team/absent: not finished after 1s")
+			d.expectError("pod_restart", provisioning, "is PROVISIONING: only a pod that is RUNNING can be restarted. gpucloud_pod_start waits until it runs")
 		}
 		d.expectError("pod_start", map[string]any{"pod_id": "none"}, "Could not start the pod", "404")
 		d.expectError("pod_stop", map[string]any{"pod_id": "a b"}, "pod_id: Invalid pod_id")

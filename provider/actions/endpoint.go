@@ -72,7 +72,7 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 	err = api.Poll(waitCtx, func() (bool, error) {
 		health, err := c.Jobs.Health(waitCtx, id)
 		if left := health.Total(); err == nil && left != last {
-			report("Endpoint %s has %d workers left.", id, left)
+			report("Workers left at endpoint %s: %d.", id, left)
 			last = left
 		}
 		return last == 0, err
@@ -96,7 +96,7 @@ var purgeQueue = &definition[purgeQueueModel]{
 	invoke: func(ctx context.Context, c *api.Client, config *purgeQueueModel, report reporter) error {
 		removed, err := c.Jobs.PurgeQueue(ctx, config.EndpointID.ValueString())
 		if err == nil {
-			report("Removed the %d jobs that waited at endpoint %s.", removed, config.EndpointID.ValueString())
+			report("Jobs removed from the queue of endpoint %s: %d.", config.EndpointID.ValueString(), removed)
 		}
 		return err
 	},

@@ -39,7 +39,7 @@ var podRestart = podAction("pod_restart", "Could not restart the pod",
 		case err != nil:
 			return err
 		case pod.Status != api.PodRunning:
-			return fmt.Errorf("pod %s is %s: only a pod that is RUNNING can be restarted. Start it with gpucloud_pod_start", id, pod.Status)
+			return fmt.Errorf("pod %s is %s: only a pod that is RUNNING can be restarted. gpucloud_pod_start waits until it runs", id, pod.Status)
 		}
 		if err := c.Pods.Act(ctx, id, api.RestartPod); err != nil {
 			return err

@@ -7,7 +7,7 @@ resource "gpucloud_endpoint" "upscale" {
   name  = "upscale"
   image = var.image
 
-  # A smoke test after the endpoint is created, and after each change.
+  # A smoke test after each create and update.
   lifecycle {
     action_trigger {
       events  = [after_create, after_update]
@@ -18,7 +18,7 @@ resource "gpucloud_endpoint" "upscale" {
 
 action "gpucloud_job_run" "smoke" {
   config {
-    endpoint_id      = gpucloud_endpoint.upscale.id
+    endpoint_id      = gpucloud_endpoint.upscale.id # from Terraform 1.16: caller.id
     input            = jsonencode({ width = 64, height = 64 })
     timeout          = "5m"
     expected_members = jsonencode({ width = 64, height = 64 })
