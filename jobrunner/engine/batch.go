@@ -239,7 +239,9 @@ func (e *Engine) writeBatch(ctx context.Context, endpoint string, change func(q 
 		q.unlock()
 		return Batch{}, err
 	}
-	q.recordBatch(b)
+	if q.open == nil { // otherwise change has recorded the batch
+		q.recordBatch(b)
+	}
 	e.wake(e.now()) // the sweeper continues if writeBatch fails
 	for {
 		next := q.reconcile(b)

@@ -169,15 +169,17 @@ func (q *queue) applyAt(j *job, ev event, now int64) effect {
 		j.chunks = append(j.chunks, numberChunks(ev.chunks, j.streamed)...)
 	}
 	q.engine.memory.use(j.size() - before)
-	q.record(j, ev, fx)
+	q.record(ev, fx, j)
 	return fx
 }
 
-// record moves a job, and adds the effect to the changes that are committed next.
-func (q *queue) record(j *job, ev event, fx effect) {
-	q.move(j, fx)
-	q.open = q.engine.commits.add(j, ev.chunks, fx)
-	q.engine.wake(j.due())
+// record moves jobs, and adds the effect to the changes that are committed next, in one commit.
+func (q *queue) record(ev event, fx effect, jobs ...*job) {
+	for _, j := range jobs {
+		q.move(j, fx)
+		q.engine.wake(j.due())
+	}
+	q.open = q.engine.commits.add(q, ev.chunks, fx, jobs...)
 }
 
 // move puts a changed job into the right heaps, and counts the transition.

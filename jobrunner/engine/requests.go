@@ -31,12 +31,16 @@ func (q *queue) addRequests(b *batch, inputs [][]byte) (ids []string, err error)
 		return nil, err
 	}
 	q.batches[b.key] = b // before record, which counts the batch's requests
-	for _, input := range inputs {
+	q.recordBatch(b)     // before the requests: the caller waits for their commit
+	jobs := make([]*job, len(inputs))
+	for i, input := range inputs {
 		j := NewJob{Endpoint: q.name, Input: input}.job(e.newKey(), e.now())
 		j.state, j.batch, j.retention, j.expiresAt, j.deleteAt = draft, b.key, batchRetention.Milliseconds(), b.deleteAt, b.deleteAt
 		q.add(j)
-		q.record(j, event{}, effect{to: draft})
-		ids = append(ids, j.id)
+		jobs[i], ids = j, append(ids, j.id)
+	}
+	if len(jobs) > 0 {
+		q.record(event{}, effect{to: draft}, jobs...)
 	}
 	return ids, nil
 }

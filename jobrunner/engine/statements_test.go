@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -289,7 +290,7 @@ func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
 	e.commits.mu.Unlock()
 	j := NewJob{Endpoint: "ep", Input: []byte("{}")}.job(e.newKey(), e.now())
 	q.add(j)
-	q.record(j, event{}, effect{to: InQueue})
+	q.record(event{}, effect{to: InQueue}, j)
 	for _, ev := range []event{{kind: taken}, {kind: lost, attempt: 1}, {kind: taken}, {kind: completed, attempt: 2}} {
 		must.Hold(t, q.apply(j, ev).ok, "the event", ev, "doesn't apply")
 	}
@@ -298,6 +299,19 @@ func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
 	<-c.done
 	must.ErrorIs(t, must.Err(e.Get(t.Context(), "ep", j.id)), ErrNotFound)
 	must.Equal(t, must.Do(e.store.counts(t.Context(), "ep"))(t), Counts{})
+}
+
+// A call stores all its requests of a batch, or none: they share a commit, even if the committer runs meanwhile.
+func TestRequestsOfACallShareACommit(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
+	q := must.Do(e.lock(t.Context(), BatchQueue("ep")))(t)
+	must.Do(q.addRequests(&batch{key: e.newKey(), endpoint: "ep", state: BatchDraft, requests: map[State]int{}}, slices.Repeat([][]byte{[]byte("{}")}, MaxBatchRequests)))(t)
+	commits := map[*commit]bool{}
+	for _, j := range q.jobs {
+		commits[j.change.commit] = true
+	}
+	must.Hold(t, len(commits) == 1 && commits[q.open], "the requests are in", len(commits), "commits")
+	q.unlock()
 }
 
 // If a process is killed while the disk is full, the next start counts the active jobs: stored counts may be wrong.

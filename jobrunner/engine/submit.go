@@ -30,7 +30,7 @@ func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, err
 	watch := e.watch(n.Endpoint, j.id, true)
 	v := j.view(0)
 	q.add(j)
-	q.record(j, event{}, effect{to: InQueue})
+	q.record(event{}, effect{to: InQueue}, j)
 	if err := q.unlock().wait(); err != nil {
 		watch.Stop()
 		return Job{}, nil, err
