@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -252,7 +253,9 @@ func (e *Engine) loadQueues(ctx context.Context, epoch int64, names ...string) e
 		}
 		e.replay(q)
 		for _, j := range jobs {
-			if j.state == InProgress {
+			if strings.HasSuffix(j.id, attachedSuffix) { // the connection of its client has ended
+				q.apply(j, event{kind: cancelled})
+			} else if j.state == InProgress {
 				q.apply(j, event{kind: lost, worker: j.worker, attempt: j.attempt, message: "the jobrunner that ran it was killed"})
 			}
 		}

@@ -53,6 +53,8 @@ type NewJob struct {
 
 	Sync bool          // the client waits for the result, which has a shorter retention
 	Wait time.Duration // the wait that a synchronous client requested, or 0
+
+	Attached bool // nobody can read the result once the client's connection to this process ends
 }
 
 // The key of a job grows with the time of its submission. It has the milliseconds since 1970, the number
@@ -80,13 +82,19 @@ func (e *Engine) newKey() int64 {
 	}
 }
 
-// id returns the job's id, which shows whether the job is synchronous.
+// attachedSuffix ends the ids of attached jobs.
+const attachedSuffix = "-a1"
+
+// id returns the job's id, which shows whether the job is synchronous or attached.
 func (n NewJob) id(k int64) string {
 	u := uuid.New()
 	binary.BigEndian.PutUint64(u[:8], uint64(k>>(processBits+sequenceBits))<<16|7<<12|uint64(k&(1<<sequenceBits-1)))
 	process := k >> sequenceBits & (1<<processBits - 1)
 	u[8], u[9] = 0x80|byte(process>>3), byte(process<<5)|u[9]&0x1f
 	id := u.String() + "-q1"
+	if n.Attached {
+		id = u.String() + attachedSuffix
+	}
 	if n.Sync {
 		id = "sync-" + id
 	}
@@ -95,7 +103,8 @@ func (n NewJob) id(k int64) string {
 
 // keyOf returns the key in a job's id. ok is false if the id has another form.
 func keyOf(id string) (k int64, ok bool) {
-	u, err := uuid.Parse(strings.TrimSuffix(strings.TrimPrefix(id, "sync-"), "-q1"))
+	id = strings.TrimPrefix(id, "sync-")
+	u, err := uuid.Parse(id[:min(len(id), 36)]) // without the suffix
 	if err != nil {
 		return 0, false
 	}

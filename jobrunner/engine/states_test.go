@@ -53,6 +53,12 @@ func testSuccess(t *tester) {
 	t.report(job.Ref, engine.Progress([]byte(`"half"`)), engine.Accepted)
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
 	must.Hold(t, t.expectState(id, engine.Completed).Output == nil, "a job without a result has an output")
+
+	running, waiting := t.submit(engine.NewJob{Attached: true}), t.submit(engine.NewJob{Attached: true})
+	must.Equal(t, t.take(engine.Take{}).ID, running)
+	t.restart()
+	t.expectState(running, engine.Cancelled)
+	t.expectState(waiting, engine.Cancelled)
 }
 
 func testOrder(t *tester) {

@@ -31,7 +31,7 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	job, watch, err := a.enqueue(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true, Wait: openAIWait})
+	job, watch, err := a.enqueue(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true, Wait: openAIWait, Attached: true})
 	reservation.Release()
 	if err != nil {
 		return err

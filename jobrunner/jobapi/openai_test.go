@@ -45,6 +45,7 @@ func TestOpenAI(t *testing.T) {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.takeNextJob(func(job engine.Taken) {
 				must.Equal(t, string(job.Input), `{"openai_input":{"model":"m","stream":false},"openai_route":"/v1/chat/completions"}`, "the input")
+				must.Hold(t, strings.HasSuffix(job.ID, "-a1"), "job", job.ID, "isn't attached to its client")
 				for _, r := range c.reports {
 					sleep(1)
 					d.report(job, r)
