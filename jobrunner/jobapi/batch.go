@@ -22,7 +22,7 @@ const (
 	// DefaultPage is the number of objects of a page if no limit is given.
 	DefaultPage = 50
 	maxPage     = 1000
-	// pageOutput is the size in bytes up to which a page shows an output without reserving memory.
+	// pageOutput is the size in bytes up to which a page shows an output without another read.
 	pageOutput = 4 << 10
 	// pagePart is the size of the outputs of a page that are in memory together, in bytes.
 	pagePart = 8 << 20
@@ -272,7 +272,7 @@ func hasLargeOutput(request engine.Job) bool { return request.Size > pageOutput 
 
 // splitPage splits a page into parts with at most pagePart bytes of outputs, or with only one output. Either all
 // outputs of a part are large or none is: other requests may end before the part's large outputs are read.
-// largestPart is the size of the largest part with a large output, or 0 if no output is large.
+// largestPart is the size of the largest part, or 0 if no output is large and all are small together.
 func splitPage(requests []engine.Job) (parts [][]engine.Job, largestPart int) {
 	size := 0
 	for i, request := range requests {
@@ -280,7 +280,7 @@ func splitPage(requests []engine.Job) (parts [][]engine.Job, largestPart int) {
 			parts, size = append(parts, nil), request.Size
 		}
 		last := &parts[len(parts)-1]
-		if *last = append(*last, request); hasLargeOutput(request) {
+		if *last = append(*last, request); hasLargeOutput(request) || size > engine.SmallOutput {
 			largestPart = max(largestPart, size)
 		}
 	}

@@ -180,8 +180,15 @@ func (a *api) requests(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	b := appendList([]byte(`{"requests":`), jobs, func(b []byte, job engine.Job) []byte { return job.AppendJSON(b) })
-	write(w, append(b, '}'))
+	b := append(appendList([]byte(`{"requests":`), jobs, func(b []byte, job engine.Job) []byte { return job.AppendJSON(b) }), '}')
+	if len(b) > engine.SmallOutput {
+		reservation, err := a.Answers.ReserveWhenFree(httplimit.AnswerContext(r.Context()), int64(len(b)))
+		if err != nil {
+			return err
+		}
+		defer reservation.Release()
+	}
+	write(a.yielding(w, slowAnswer), b)
 	return nil
 }
 

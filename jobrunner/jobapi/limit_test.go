@@ -222,7 +222,7 @@ func TestKeysOfEndpoints(t *testing.T) {
 	}, configure)
 }
 
-// Without memory for answers, operations with large outputs respond with 503, /runsync with the unfinished job, and
+// Without memory for answers, operations with large or many outputs respond with 503, /runsync with the unfinished job, and
 // /stream with a chunk. Later they return everything, and a page of a batch needs no memory for all its outputs.
 func TestAnswersWaitForMemory(t *testing.T) {
 	memory := httplimit.NewMemory(40 << 20)
@@ -237,11 +237,18 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		failures, _ := d.createBatch(`[{"input": {}}]`)
 		d.do("POST", failures+"/finalize", "")
 		d.report(d.take("ep-batch"), engine.Fail(large[:10_000], nil))
+		small, _ := d.createBatch(`[` + strings.Repeat(`{"input": {}}, `, 19) + `{"input": {}}]`)
+		d.do("POST", small+"/finalize", "")
+		for range 20 {
+			d.report(d.take("ep-batch"), engine.Done([]byte(large[:4000]+`"`)))
+			d.submit(`{"input": {}}`)
+			d.report(d.take("ep"), engine.Done([]byte(large[:4000]+`"`)))
+		}
 		id := d.submit(`{"input": {}}`)
 		finish("ep")
 		streamID := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Chunk([]byte(large), nil))
-		outputsOfPath := map[string]int{"/v2/ep/status/" + id: 1, "/live/v2/ep/status-sync/" + id: 1, batch + "/requests": 3, failures + "/requests": 0}
+		outputsOfPath := map[string]int{"/v2/ep/status/" + id: 1, "/live/v2/ep/status-sync/" + id: 1, batch + "/requests": 3, failures + "/requests": 0, small + "/requests": 0, "/v2/ep/requests": 0}
 		submit := func(path, body string) answer {
 			d.takeNextJob(func(job engine.Taken) { d.report(job, engine.Done([]byte(large))) })
 			status, header, raw := d.sendText("POST", "/v2/ep/"+path, body)
