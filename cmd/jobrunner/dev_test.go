@@ -218,7 +218,7 @@ func TestDevOnceListens(t *testing.T) {
 	takenListener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer takenListener.Close()
 	_, stderr, code = execute(t, env, "", "dev", file, "--once", "--listen="+takenListener.Addr().String())
-	must.Hold(t, code == 4 && strings.Contains(stderr, "choose another address with --listen"), "exit status", code, stderr)
+	must.Hold(t, code == 4 && strings.Contains(stderr, "choose another address with --listen; port 0 is any"), "exit status", code, stderr)
 	_, stderr, code = execute(t, env, "", "dev", file, "--once", "--workers=0")
 	must.Hold(t, code == 2 && strings.Contains(stderr, "invalid --workers: expected at least 1, got 0"), "no worker:", code, stderr)
 }

@@ -127,7 +127,7 @@ func (d *doctor) checkAddress(ctx context.Context) finding {
 	case errors.Is(err, syscall.EADDRINUSE) && isJobrunner(d.Listen):
 		return warn("choose another address with --listen for a second one", "a jobrunner runs at %s already", d.Listen)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fail("stop the program that listens there, or choose another address with --listen", "%s is in use", d.Listen)
+		return fail("stop the program that listens there, or choose another address with --listen; port 0 is any free port", "%s is in use", d.Listen)
 	case err != nil:
 		return fail("choose another address with --listen", "%s", err)
 	}

@@ -322,7 +322,7 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, listenNetwork(address), address)
-	remedy := "choose another address with --listen"
+	remedy := "choose another address with --listen; port 0 is any free port"
 	if errors.Is(err, syscall.EADDRINUSE) {
 		remedy = "stop the program that listens there, or " + remedy
 	}

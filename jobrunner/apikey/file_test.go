@@ -312,6 +312,7 @@ func TestTableTakesOver(t *testing.T) {
 }
 
 // If the table can't be read again after an addition, the caller still gets the key, which is stored.
+// The reloads for unknown keys, which fail, have pauses.
 func TestAddedKeyIsReturnedWithoutReload(t *testing.T) {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	defer db.Close()
@@ -323,6 +324,11 @@ func TestAddedKeyIsReturnedWithoutReload(t *testing.T) {
 	}
 	renameColumn("k", "hidden") // only reading needs it
 	key := must.Do(table.Add(apikey.Key{Name: "a"}))(t)
+	all, start := must.Do(apikey.New("").With(table, time.Now, slog.New(slog.DiscardHandler)))(t), time.Now()
+	for range 3 {
+		must.ErrorIs(t, must.Err(all.Authorize(requestWith("unknown"))), apikey.ErrUnknown)
+	}
+	must.Hold(t, time.Since(start) > 200*time.Millisecond, "three failed reloads took", time.Since(start))
 	renameColumn("hidden", "k")
 	must.Succeed(t, table.Reload(t.Context()))
 	must.Hold(t, key != "" && len(must.Do(table.List())(t)) == 1, "the key", key, "isn't stored")

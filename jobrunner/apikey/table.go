@@ -120,7 +120,7 @@ func (t *Table) reloadForUnknownKey(ctx context.Context) bool {
 		return t.sharedReloadOK
 	}
 	t.mu.Lock()
-	wait := reloadAfter - time.Since(t.readAt)
+	wait := reloadAfter - min(time.Since(t.readAt), time.Since(t.sharedReloadAt)) // a reload that fails counts, too
 	t.mu.Unlock()
 	select {
 	case <-time.After(wait):
