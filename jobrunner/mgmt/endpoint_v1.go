@@ -22,7 +22,9 @@ func (b endpointBodyV1) apply(tx *store.Tx, e *store.Endpoint) error {
 		b.applyGPU(e)
 	}
 	b.applyLocations(tx.Catalog(), e)
-	setIfPresent(&e.Scaling.Type, b.ScalerType)
+	if b.ScalerType != nil && *b.ScalerType != e.Scaling.Type {
+		e.Scaling = store.Scaling{Type: *b.ScalerType, Value: float64(ceil(e.Scaling.Value))} // version 2 has fractions of seconds
+	}
 	if b.ScalerValue != nil {
 		e.Scaling.Value = float64(*b.ScalerValue)
 	}

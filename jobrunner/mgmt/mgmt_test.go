@@ -64,6 +64,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	} {
 		d.expectRefusal(404, "there is nothing at", "GET", path, "")
 	}
+	d.mustSend(200, "GET", "/v2/network%2Dvolumes", "") // an escape means its character
 	for _, c := range []struct{ method, path, allow string }{
 		{"PUT", "/v1/templates", "GET, HEAD, POST"},
 		{"GET", "/v1/templates/x/update", "POST"},

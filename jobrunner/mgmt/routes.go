@@ -3,6 +3,7 @@ package mgmt
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
@@ -166,14 +167,15 @@ func refuseUnserved(c *call) (any, error) {
 // findOperation looks up the operation and its pattern, and stores the path's parameters in c.
 func findOperation(c *call) (op operation, pattern string, err error) {
 	r := c.http
-	path := r.URL.EscapedPath()
+	path, escaped := r.URL.Path, strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F")
+	if escaped { // an escaped slash is part of a value
+		path = r.URL.EscapedPath()
+	}
 	match := routes.Find(r.Method, path)
 	for i, value := range match.Values {
-		unescaped, err := url.PathUnescape(value)
-		if err != nil {
-			match.Allow = nil // 404, as for a path without operations
+		if escaped {
+			match.Values[i], _ = url.PathUnescape(value) // never fails: net/url has unescaped the path
 		}
-		match.Values[i] = unescaped
 	}
 	switch {
 	case match.Allow == nil:

@@ -102,9 +102,11 @@ func TestEndpointSettingsInTwoVersions(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", v1, ""), map[string]string{"scalerType": `"QUEUE_DELAY"`, "scalerValue": `2`, "idleTimeout": `5`})
 	d.mustSend(200, "PATCH", v1, `{"flashboot":true,"name":"renamed"}`) // no change: FlashBoot is already on
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"flashboot": `"PRIORITY_FLASHBOOT"`, "scaling": `{"type":"QUEUE_DELAY","queueDelay":1.5}`, "name": `"renamed"`})
-	d.mustSend(200, "PATCH", v1, `{"flashboot":false}`)
+	d.mustSend(200, "PATCH", v1, `{"flashboot":false,"scalerType":"REQUEST_COUNT"}`)
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"flashboot": `"OFF"`})
 	d.expectRefusal(400, "LOAD_BALANCER", "PATCH", "/v1/endpoints/"+d.create("/v2/serverless", `{"name":"lb","image":"i","type":"LOAD_BALANCER","scaling":{"type":"REQUEST_COUNT","requestCount":1}}`), `{"scalerType":"QUEUE_DELAY"}`)
+	d.mustSend(200, "PATCH", v1, `{"scalerType":"QUEUE_DELAY"}`)
+	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"scaling": `{"type":"QUEUE_DELAY","queueDelay":2}`}) // no fraction of a request
 	huge := d.create("/v2/serverless", `{"name":"huge","image":"i","scaling":{"type":"QUEUE_DELAY","queueDelay":1e300}}`)
 	d.expectMembers(d.mustSend(200, "GET", "/v1/endpoints/"+huge, ""), map[string]string{"scalerValue": `9007199254740992`})
 }
