@@ -33,11 +33,15 @@ func (p *Pods) Load(ctx context.Context) error {
 			continue
 		}
 		r := newRunner(p, record.ID)
-		if o, found := orphans[record.ID]; found && record.Status == store.PodRunning && o.Run == record.Run {
+		o, found := orphans[record.ID]
+		if found && record.Status == store.PodRunning && o.Run == record.Run {
 			r.adopt(ctx, record, o)
 		}
 		if r.process == nil && (record.Status == store.PodRunning || record.Status == store.PodStarting) {
 			r.restore(ctx, record)
+			if found { // the pod may have to wait for its start, which removes leftovers, too
+				p.goroutines.Go(o.Remove)
+			}
 		}
 		p.mu.Lock()
 		p.runners[record.ID] = r

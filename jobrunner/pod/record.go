@@ -130,7 +130,8 @@ func (r *runner) reportWait(ctx context.Context, p store.Pod, level slog.Level, 
 	if current := r.getDesired(); current != nil && current.Status == store.PodProvisioning && current.Reason == reason {
 		return
 	}
-	if _, err := r.report(ctx, p.Run, startDelayed, func(p *store.Pod) { r.note(p, "Waits: "+reason, reason) }); err == nil {
+	if _, err := r.report(ctx, p.Run, startDelayed, func(p *store.Pod) { r.note(p, "Waits: "+reason, reason) }); err == nil && r.loggedReason != reason {
+		r.loggedReason = reason
 		r.log.Note("the pod waits: " + reason)
 		r.pods.Logger.Log(ctx, level, message, "pod", r.id, "reason", reason)
 	}

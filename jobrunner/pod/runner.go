@@ -21,8 +21,9 @@ const gracePeriod = 5 * time.Second
 
 // The pause before a retry of a failed start, by the deployment's clock. It doubles at each failure.
 const (
-	minRetryPause = time.Second
-	maxRetryPause = time.Minute
+	minRetryPause   = time.Second
+	maxRetryPause   = time.Minute
+	maxResolvePause = 5 * time.Second // until an executor runs the image: another try costs nothing
 )
 
 // runner reconciles what runs with a pod's record.
@@ -44,6 +45,7 @@ type runner struct {
 	processStart time.Time // in real time
 	span         *Span     // reported to the meter
 	devices      []gpu.Device
+	loggedReason string   // why the generation waits, as last logged; only serve's goroutine uses it
 	failures     int      // consecutive failed starts of the generation
 	cluster      *cluster // nil if the pod isn't a member
 }
@@ -156,7 +158,7 @@ func (r *runner) attempt(ctx context.Context, next step, p store.Pod, a *actualS
 	case errors.Is(err, errOutdated):
 		r.waitForChange(ctx)
 	case ctx.Err() == nil:
-		r.backOff(ctx, p, a, err)
+		r.backOff(ctx, next, p, a, err)
 	}
 	a.reset()
 }
@@ -218,7 +220,7 @@ func (r *runner) begin(ctx context.Context, p store.Pod) (context.Context, func(
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.generation != p.Run {
-		r.failures = 0
+		r.failures, r.loggedReason = 0, ""
 	}
 	r.generation, r.interrupt = p.Run, cancel
 	if r.desired == nil || r.desired.Run != p.Run || r.desired.Status.Active() != p.Status.Active() {
@@ -371,7 +373,7 @@ func (r *runner) release() {
 }
 
 // backOff waits before a failed start is retried. The pod keeps its GPUs meanwhile only if it is a cluster's member.
-func (r *runner) backOff(ctx context.Context, p store.Pod, a *actualState, err error) {
+func (r *runner) backOff(ctx context.Context, failed step, p store.Pod, a *actualState, err error) {
 	if p.Cluster == nil {
 		r.release()
 		a.hasGPUs = false
@@ -389,6 +391,9 @@ func (r *runner) backOff(ctx context.Context, p store.Pod, a *actualState, err e
 	pause := min(minRetryPause<<min(r.failures, 10), maxRetryPause)
 	r.failures++
 	r.mu.Unlock()
+	if failed == resolve {
+		pause = min(pause, maxResolvePause)
+	}
 	_ = r.pods.Clock.Sleep(ctx, pause)
 }
 

@@ -140,6 +140,17 @@ func converge(desired *store.Pod, a actualState, closing bool) error {
 	}
 }
 
+// newTestPods returns Pods of a new store without GPUs.
+func newTestPods(t *testing.T, c Config) (*Pods, *sqldb.DB) {
+	t.Helper()
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
+	c.Store, c.Clock = must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t), new(clock.Clock)
+	c.Devices, c.Folder, c.Meter = gpu.NewAllocator(gpu.NoGPUs()), t.TempDir(), busyProcess{}
+	pods := New(c)
+	t.Cleanup(func() { pods.Close(); c.Devices.Close(); _ = db.Close() })
+	return pods, db
+}
+
 // slowEngine answers when answer is closed. It has a container of a deleted pod and the network of a deleted cluster.
 type slowEngine struct {
 	run.PodPrograms
@@ -168,14 +179,9 @@ func (e *slowEngine) RemoveNetwork(_ context.Context, name string) error {
 
 // Without running pods, Load doesn't wait for a slow container engine. Leftovers are removed when the engine answers.
 func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
-	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
-	defer db.Close()
-	objects := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
 	engine := &slowEngine{t: t, answer: make(chan struct{}), removed: make(chan string, 3)}
-	pods := New(Config{Store: objects, Programs: engine, Devices: gpu.NewAllocator(gpu.NoGPUs()), Folder: t.TempDir(), Meter: busyProcess{},
-		FolderID: "m", Persistent: true, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
+	pods, _ := newTestPods(t, Config{Programs: engine, FolderID: "m", Persistent: true, Logger: slog.New(slog.DiscardHandler)})
 	must.Succeed(t, pods.Load(t.Context()))
-	defer pods.Close()
 	close(engine.answer)
 	must.Equal(t, <-engine.removed, "container", "the removed object")
 	must.Equal(t, <-engine.removed, networkName("deleted"), "the removed object")
@@ -309,22 +315,19 @@ func (brokenKeeper) RemoveVolume(context.Context, string) error { return errors.
 // A pod whose volume can't be wiped says so in the log, and a start or deletion doesn't wait for the next try.
 func TestFailedWipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
-		defer db.Close()
-		objects, log := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t), new(livelog.Log)
-		pods := New(Config{Store: objects, Devices: new(gpu.Allocator), Keeper: brokenKeeper{}, Folder: t.TempDir(), Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(log, nil))})
-		defer pods.Close()
+		log := new(livelog.Log)
+		pods, db := newTestPods(t, Config{Keeper: brokenKeeper{}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		record := store.Pod{CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}, PodState: store.PodState{Status: store.PodExited, WipeVolume: true}}
-		record = must.Do(store.Create(t.Context(), objects, record))(t)
+		record = must.Do(store.Create(t.Context(), pods.Store, record))(t)
 		pods.SyncAll(t.Context(), []store.Pod{record}) // also starts the runner of a pod whose create had no reply
 		time.Sleep(40 * time.Second)
 		must.Hold(t, strings.Contains(log.String(), "it hangs"), "the log is", log)
-		must.Succeed(t, store.Delete[store.Pod](t.Context(), objects, record.ID))
+		must.Succeed(t, store.Delete[store.Pod](t.Context(), pods.Store, record.ID))
 		pods.Sync(t.Context(), record.ID)
 		synctest.Wait()
 		must.Hold(t, pods.find(record.ID) == nil, "the deleted pod waits for another try to wipe its volume")
 		record.FolderID = "another node's"
-		record = must.Do(store.Create(t.Context(), objects, record))(t)
+		record = must.Do(store.Create(t.Context(), pods.Store, record))(t)
 		pods.Sync(t.Context(), record.ID)
 		must.Hold(t, pods.find(record.ID) == nil, "another node's pod has a folder and an empty log here")
 		// A single node, which calls no SyncAll, tries a failed read again.
@@ -337,6 +340,44 @@ func TestFailedWipe(t *testing.T) {
 		rename("away", "objects")
 		time.Sleep(2 * time.Second)
 		must.Hold(t, pods.find(record.ID) != nil && pods.find(record.ID).hasRead(&record), "the pod isn't read again")
+	})
+}
+
+// engineUpAt works from a time on, but never starts a container. It has the container of a pod.
+type engineUpAt struct {
+	run.NoPrograms
+	at     time.Time
+	starts []time.Time
+	orphan run.Orphan
+}
+
+func (e *engineUpAt) Orphans(context.Context, string) []run.Orphan { return []run.Orphan{e.orphan} }
+
+func (e *engineUpAt) Program(string) (run.Program, error) {
+	start := func(context.Context, run.Spec) (run.Process, error) {
+		e.starts = append(e.starts, time.Now())
+		return nil, errors.New("the image is gone")
+	}
+	if time.Now().Before(e.at) {
+		return run.Program{}, errors.New("the engine is down")
+	}
+	return run.Program{Start: start}, nil
+}
+
+// A container that can't be adopted is removed. Its pod starts soon after the engine is up. Retries log their reason once.
+func TestRetriedStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, log := &engineUpAt{at: time.Now().Add(time.Hour + 10*time.Second)}, new(livelog.Log)
+		pods, _ := newTestPods(t, Config{Programs: engine, Persistent: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		record := store.Pod{CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}, PodState: store.PodState{Status: store.PodRunning, Devices: []string{"gone"}}}
+		removed := false
+		engine.orphan = run.Orphan{Pod: must.Do(store.Create(t.Context(), pods.Store, record))(t).ID, Remove: func() { removed = true }}
+		must.Succeed(t, pods.Load(t.Context()))
+		time.Sleep(2 * time.Hour)
+		pods.Close()
+		must.Hold(t, len(engine.starts) > 10 && engine.starts[0].Sub(engine.at) <= 10*time.Second, "the engine is up at", engine.at, "the starts are at", engine.starts)
+		must.Equal(t, strings.Count(log.String(), "a pod can't start"), 2, "logged reasons in", log)
+		must.Hold(t, removed, "the container still runs")
 	})
 }
 

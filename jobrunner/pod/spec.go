@@ -67,9 +67,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 func publishPort(ctx context.Context, text string, program run.Program) (port store.PodPort, err error) {
 	number, protocol, _ := strings.Cut(text, "/")
 	port.Protocol = protocol
-	if port.Private, err = strconv.Atoi(number); err != nil {
-		return port, fmt.Errorf("invalid port %s", text) // not reached: the API rejects such a port
-	}
+	port.Private, _ = strconv.Atoi(number) // never fails: the API rejects other ports
 	if program.Publish != nil {
 		if port.Public, err = program.Publish(ctx, port.Private); err != nil {
 			return port, fmt.Errorf("no port of this machine is free for the pod's port %s: %w", text, err)

@@ -22,7 +22,7 @@ const (
 	probeTimeout      = 5 * time.Second
 	backgroundTimeout = 20 * time.Second // for probes without a waiting caller: a busy Podman is slow
 	removeTimeout     = 30 * time.Second
-	reprobeInterval   = 15 * time.Second // for an engine that doesn't work
+	reprobeInterval   = 5 * time.Second // for an engine that doesn't work
 )
 
 // engineNames are the CLIs of engines, best first.
