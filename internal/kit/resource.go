@@ -208,7 +208,10 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	for _, o := range r.kind.OneVersionOnly {
-		o.Check(ctx, p.Check, p.Version, req.Config)
+		// A value that API v1 has set may stay, because with ignore_changes the configuration can't leave it out.
+		if o.Version != api.V1 || p.State == nil || p.Changes(ctx, o.Attribute) {
+			o.Check(ctx, p.Check, p.Version, req.Config)
+		}
 	}
 	if r.kind.Plan != nil {
 		r.kind.Plan(ctx, p)
