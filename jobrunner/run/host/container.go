@@ -377,7 +377,7 @@ func (e *Executor) Orphans(ctx context.Context, folderID string) (all []run.Orph
 			e.log.WarnContext(ctx, "the Pods of an earlier run can't be listed: pods start again, and their old Pods are removed then", "error", err)
 		}
 	}
-	for _, engine := range e.engines.usable() {
+	for _, engine := range e.engines.all { // if its first probe took too long, it may still answer
 		all = append(all, engine.orphans(ctx, folderLabel+"="+folderID)...)
 	}
 	return all

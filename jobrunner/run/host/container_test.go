@@ -258,6 +258,8 @@ func TestEngineRecovers(t *testing.T) {
 		"without an engine, Program returns", err)
 	must.Equal(t, strings.Count(f.read("calls"), "CALL|version"), 1, "probes of the engine")
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
+	e.Orphans(t.Context(), "folder") // its containers may run, although it didn't answer in time
+	must.Contain(t, f.read("calls"), "CALL|ps|--all|--filter|label=gpucloud.deployment=folder")
 	engine := e.engines.all[0]
 	engine.mu.Lock()
 	engine.nextProbe = time.Time{} // the next probe is due
