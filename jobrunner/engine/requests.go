@@ -20,8 +20,8 @@ func (e *Engine) AddRequests(ctx context.Context, endpoint, id string, inputs []
 }
 
 func (q *queue) addRequests(b *batch, inputs [][]byte) (ids []string, err error) {
-	if n := b.view().Total + len(inputs); n > MaxBatchRequests {
-		return nil, &BatchRefused{Reason: fmt.Sprintf("a batch has at most %d requests: with these it would have %d", MaxBatchRequests, n)}
+	if b.view().Total+len(inputs) > MaxBatchRequests {
+		return nil, &BatchRefused{Reason: fmt.Sprintf("a batch has at most %d requests: with these it would have more", MaxBatchRequests)}
 	}
 	e, size := q.engine, 0
 	for _, input := range inputs {

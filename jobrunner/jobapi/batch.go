@@ -100,8 +100,8 @@ func (a *api) addRequests(w http.ResponseWriter, r *http.Request, t target) erro
 
 // batchInputs returns the inputs of an array of requests, which is a part of the body.
 func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, error) {
-	var requests []json.RawMessage
-	if json.Unmarshal(array, &requests) != nil || requests == nil { // nil: null
+	requests, ok := rawjson.Elements(array, engine.MaxBatchRequests+1) // the engine rejects one too many
+	if !ok {
 		if fault := rawjson.Fault(body); fault != nil && len(bytes.TrimSpace(body)) > 0 {
 			return nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON, %s", fault)
 		}
@@ -118,7 +118,7 @@ func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, err
 				return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d has the member %s: a request of a batch has only an input", i, member)
 			}
 		}
-		inputs[i] = members["input"]
+		inputs[i] = bytes.Clone(members["input"]) // otherwise one request could keep the body in memory
 	}
 	return inputs, nil
 }

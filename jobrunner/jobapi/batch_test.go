@@ -152,6 +152,10 @@ func TestInvalidBatches(t *testing.T) {
 		} {
 			d.expectAnswer(c.status+" …", c.method, c.path, c.body)
 		}
+		allocations := testing.AllocsPerRun(1, func() {
+			d.expectAnswer("400 …", "POST", "/v2/ep/batch", "["+strings.Repeat("1,", 1<<20)+"1]")
+		})
+		must.Hold(t, allocations < 10_000, "an array of numbers costs", allocations, "allocations")
 		d.expectAnswer("200 …", "PUT", path, `{"name": "`+strings.Repeat("ä", 255)+`"}`)
 		for range 2 {
 			largest := `{"requests": [{"input": {"x": "` + strings.Repeat("x", 10<<20-36) + `"}}]}` // exactly the limit
