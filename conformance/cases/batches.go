@@ -29,9 +29,9 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 		older := newBatch(c)
 		c.Sleep(2 * time.Second)
 		newer := newBatch(c)
-		list := fmt.Sprint(c.Get("/batch").Success().JSON())
-		position := func(path string) int { return strings.Index(list, idOfBatch(path)) }
-		c.Expect(position(newer) >= 0 && position(newer) < position(older), "both batches, with the newest first", "the newer one at byte %d, the older one at %d", position(newer), position(older))
+		ids := c.Get("/batch").Success().IDs("batches")
+		position := func(path string) int { return slices.Index(ids, idOfBatch(path)) }
+		c.Expect(position(newer) >= 0 && position(newer) < position(older), "both batches, with the newest first", "the newer one at index %d, the older one at %d", position(newer), position(older))
 	}},
 	{ID: "BAT-03", Statement: "POST /batch/{id}/requests adds requests to a draft, again and again.", Jobs: 4, Run: func(c *suite.C) {
 		batch := newBatch(c, suite.Echo())

@@ -32,7 +32,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			pods := c.V2("GET", "/clusters/"+suite.PathSegment(id)+"/pods", nil).Is(200)
 			for i := range 3 {
 				pod := fmt.Sprintf("pods.%d.", i)
-				pods.Equal(pod+"cluster.id", id).Equal(pod+"image", c.Image()).Equal(pod+"env.A", "1").Equal(pod+"gpu.count", 1)
+				pods.Equal(pod+"cluster.id", id).Equal(pod+"image", c.Image()).Equal(pod+"env.A", "1").Equal(pod+"gpu.count", 1).Equal(pod+"gpu.id", shown.Value("compute.gpuTypeId"))
 			}
 		}},
 	{ID: "VER-71", Source: "Versioning, 3; v2 document, listPods", Statement: "GET /v2/pods omits the pods of clusters unless includeClusterPods=true.",
@@ -69,7 +69,9 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			c.V2("DELETE", "/pods/"+suite.PathSegment(pod), nil).Refused()
 			actOnPod(c, pod, "terminate").Refused()
 			if c.Serves("v1") {
-				c.V1("PATCH", "/pods/"+suite.PathSegment(pod), suite.M{"name": c.Name()}).Refused()
+				for _, update := range []operation{patch, postUpdate} {
+					c.V1(update.method, "/pods/"+suite.PathSegment(pod)+update.suffix, suite.M{"name": c.Name()}).Refused()
+				}
 				c.V1("DELETE", "/pods/"+suite.PathSegment(pod), nil).Refused()
 			}
 			readPod(c, pod).Equal("name", name)
@@ -87,6 +89,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			for _, path := range deletedPaths {
 				expectNotFound(c, path)
 			}
+			c.Expect(eventually(c, func() bool { return !c.IsListed("v2", "/clusters", id) }), "a list without the deleted cluster", "a list with %s", id)
 			readPod(c, podOfOther).Equal("cluster.id", other)
 			c.Expect(summaryOf(c, other) == "2 of 2", "the other cluster with 2 of 2 pods", "%s pods", summaryOf(c, other))
 		}},

@@ -62,7 +62,7 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 	}},
 	{ID: "V-09", Level: suite.Should, Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "The size is an integer.", Requests: 18, Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
-		for _, size := range []any{10.5, "11", true} {
+		for _, size := range []any{11.5, "11", true} {
 			expectUpdateRefused(c, v, suite.M{"size": size}).Is(400, 409, 422)
 			c.Create("v1", "/networkvolumes", suite.M{"name": c.Name(), "size": size, "dataCenterId": c.DataCenter()}).Refused()
 		}

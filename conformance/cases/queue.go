@@ -217,12 +217,15 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(8*time.Second, suite.M{"output": "went on"})))
 			p.Sleep(time.Second + c.Grace())
 			a := p.Answer()
-			c.Sleep(8 * time.Second)
 			if a.ValueOrNil("id") == nil { // the answer may have no id
+				c.Sleep(8 * time.Second)
 				expectHealth(c, "jobs.completed", 2)
 				return
 			}
-			c.JobOf(a).Await(suite.Completed).Equal("output", "went on")
+			j := c.JobOf(a)
+			j.Status().Is(200)
+			c.Sleep(8 * time.Second)
+			j.Await(suite.Completed).Equal("output", "went on")
 		}},
 	// A job that is still queued after the wait remains in the queue and runs.
 	{ID: "OPS-06-queued", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 30 * time.Second, Seconds: 22, Run: func(c *suite.C) {

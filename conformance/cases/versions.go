@@ -54,7 +54,7 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 		}},
 	{ID: "VER-15", Source: "Versioning, 5", Statement: "The first path parameter of version 2 is named {id}.", Run: func(c *suite.C) {
 		for path := range readOpenAPI(c).Object("paths") {
-			if _, rest, ok := strings.Cut(path, "{"); ok {
+			if before, rest, ok := strings.Cut(path, "{"); ok && before != "/v2/" && before != "/" { // an endpoint of the job API may be first
 				name, _, _ := strings.Cut(rest, "}")
 				c.Expect(name == "id", "{id}", "the path %s", path)
 			}

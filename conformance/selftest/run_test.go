@@ -147,6 +147,10 @@ func TestKnownDeviations(t *testing.T) {
 		got := verdicts(r)["V-05"]
 		must.Hold(t, got == c.want && r.Exit == c.exit, "with the list", c.lines, "V-05 is", got, "not", c.want, "and the exit code", r.Exit, "expected", c.exit)
 	}
+	remote := startDeployment(t, nil)
+	remote.Local, remote.Advance = false, nil // AUT-10-every is skipped
+	r := judge(t, conformance.Options{Target: remote, Select: []string{"AUT-10"}, Allow: suite.Create, Known: parse("AUT-10 2999-01-01 no JSON")})
+	must.Hold(t, verdicts(r)["AUT-10"] == report.Pass && r.Exit == 0, "AUT-10, partly judged, is", verdicts(r)["AUT-10"], "and the exit code", r.Exit)
 	for _, lines := range []string{"V-05", "V-05 tomorrow it is a teapot", "V-99 2999-01-01 x", "V-05 2999-01-01 x\nV-05 2999-01-01 y"} {
 		must.Hold(t, must.Err(conformance.ParseKnown(lines)) != nil, "the invalid list", lines, "is accepted")
 	}
