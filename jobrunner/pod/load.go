@@ -119,9 +119,6 @@ func (r *runner) restore(ctx context.Context, record store.Pod) {
 	if _, err := r.report(ctx, record.Run, restartQueued, func(p *store.Pod) { r.note(p, "Restarted: "+text, "") }); err == nil {
 		r.log.Note(text)
 		r.pods.Logger.InfoContext(ctx, "a pod is started again", "pod", r.id)
-		if !record.StartedAt.IsZero() && record.Status == store.PodRunning {
-			r.pods.Meter.Stopped(Span{Pod: record, From: record.StartedAt, To: r.pods.Clock.Wall()})
-		}
 	}
 }
 

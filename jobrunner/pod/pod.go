@@ -179,12 +179,12 @@ type Meter interface {
 	// Started reports that a pod runs. After a restart of the deployment it may report the
 	// same span again, with the same Pod.ID and From.
 	Started(s Span)
-	// Stopped reports that a pod released its compute. If the deployment was killed, To is its next start.
+	// Stopped reports that a pod released its compute. It isn't called if the deployment was killed.
 	Stopped(s Span)
 }
 
-// Span is the time during which a pod held its compute.
+// Span is the time during which a pod holds its compute.
 type Span struct {
-	Pod      store.Pod // as it was at the start
-	From, To time.Time // To is zero until it stops
+	Pod  store.Pod // as it was at the start
+	From time.Time
 }

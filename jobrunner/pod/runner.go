@@ -326,7 +326,6 @@ func (r *runner) clearRunning() {
 	span := *r.span
 	r.process, r.span = nil, nil
 	r.mu.Unlock()
-	span.To = r.pods.Clock.Wall()
 	r.pods.Meter.Stopped(span)
 }
 
