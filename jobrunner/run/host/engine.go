@@ -20,7 +20,7 @@ import (
 
 const (
 	probeTimeout      = 5 * time.Second
-	backgroundTimeout = 20 * time.Second // for probes without a waiting caller: a busy Podman is slow
+	backgroundTimeout = 20 * time.Second // for later probes, in the background: a busy Podman is slow
 	removeTimeout     = 30 * time.Second
 	reprobeInterval   = 5 * time.Second // for an engine that doesn't work
 )
@@ -96,8 +96,7 @@ func newEngine(life context.Context, path string, register *procgroup.Register) 
 
 var errNoEngine = errors.New("there is no container engine: neither docker nor podman is on PATH")
 
-// firstUsable returns the first engine that works. It waits only for the first probe. In the background
-// it probes engines that didn't work, for the next call.
+// firstUsable returns the first engine that works.
 func (es *engines) firstUsable() (*containerEngine, error) {
 	switch {
 	case es.disabled:
@@ -116,7 +115,7 @@ func (es *engines) firstUsable() (*containerEngine, error) {
 	return nil, errors.New("no container engine works: " + strings.Join(reasons, "; "))
 }
 
-// usable returns the engines that work. It waits only for their first probe.
+// usable returns the engines that work.
 func (es *engines) usable() []*containerEngine {
 	return slices.DeleteFunc(slices.Clone(es.all), func(e *containerEngine) bool { return e.problem() != nil })
 }
@@ -163,12 +162,24 @@ func (es *engines) removeContainers(ctx context.Context, runID string, paths []s
 func (e *containerEngine) name() string { return filepath.Base(e.path) }
 
 // problem returns why the engine can't be used according to its last probe, or nil. It waits for the first probe.
+// It starts further probes of an engine that doesn't work, and waits for each at most for probeTimeout.
 func (e *containerEngine) problem() error {
 	e.firstProbe.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil && time.Now().After(e.nextProbe) {
-		e.probeInBackground()
+	if e.err != nil && time.Now().After(e.nextProbe) && e.life.Err() == nil {
+		e.nextProbe = time.Now().Add(backgroundTimeout) // other callers don't wait
+		done := make(chan struct{})
+		e.probes.Go(func() {
+			e.probe(e.life, backgroundTimeout)
+			close(done)
+		})
+		e.mu.Unlock()
+		select {
+		case <-done:
+		case <-time.After(probeTimeout):
+		}
+		e.mu.Lock()
 	}
 	return e.err
 }
@@ -198,14 +209,7 @@ func (e *containerEngine) probe(ctx context.Context, timeout time.Duration) {
 func (e *containerEngine) reprobe() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err == nil {
-		e.probeInBackground()
-	}
-}
-
-// probeInBackground is called with mu held.
-func (e *containerEngine) probeInBackground() {
-	if !e.probing && e.life.Err() == nil {
+	if e.err == nil && !e.probing && e.life.Err() == nil {
 		e.probing = true
 		e.probes.Go(func() { e.probe(e.life, backgroundTimeout) })
 	}

@@ -176,7 +176,7 @@ func (e *Executor) removeContainers(ctx context.Context, killed procgroup.Killed
 // imageForm is the syntax of an image's name. It keeps options out of an engine's command line.
 var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._/:@-]*$`)
 
-// Program resolves an image with the first matching rule. It waits at most for the first probe of the engines.
+// Program resolves an image with the first matching rule. It may wait for a probe of the engines.
 func (e *Executor) Program(image string) (run.Program, error) {
 	for _, r := range e.rules {
 		if !r.matches(image) {
