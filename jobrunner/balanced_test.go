@@ -226,7 +226,7 @@ func TestWorkersAndTheirLogs(t *testing.T) {
 	lines := bufio.NewScanner(resp.Body)
 	lines.Scan()
 	event := lines.Text()
-	must.Hold(t, strings.HasPrefix(event, "id: 2") && resp.Header.Get("Content-Type") == "text/event-stream", "the log's first event is", resp.Header.Get("Content-Type"), event, "want an event stream from id 2 on")
+	must.Hold(t, strings.HasPrefix(event, "id: 20") && resp.Header.Get("Content-Type") == "text/event-stream", "the log's first event is", resp.Header.Get("Content-Type"), event, "want an event stream whose ids are times")
 	lines.Scan()
 	must.Contain(t, lines.Text(), `"line":"listening, as one"`, `"source":"container"`)
 	for path, want := range map[string]int{

@@ -148,7 +148,7 @@ func TestProviderSettings(t *testing.T) {
 	}
 }
 
-// A plan succeeds while settings are unknown. An apply reports them, and of several reads only the first.
+// A plan succeeds while settings are unknown. An apply reports them. Of several reads, only the first fails.
 func TestProviderUnknownSettings(t *testing.T) {
 	clearVariables(t)
 	p := start(t, map[string]any{"base_url": tfdrive.Unknown, "api_key": "k"})

@@ -11,7 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// After a change of the API key, variables count as unchanged, with the old digests. Drift isn't shown in env.
+// Digests of another API key can't be compared: under a new key, variables count as unchanged and keep their digests.
+// A write-only variable that was changed elsewhere isn't shown in env.
 func TestDigestsUnderANewAPIKey(t *testing.T) {
 	client := func(key string) *api.Client {
 		return must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: key}))(t)

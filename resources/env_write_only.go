@@ -57,7 +57,7 @@ func envWOAttribute(m members, more string) schema.MapAttribute {
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
-		MarkdownDescription: describe(m.setting("env"), "Secret environment variables, which neither the state nor a plan contains. They are sent if `env_wo_version` or a name changes, or if somebody changed a value elsewhere. In any other run, `env_wo` may be null. A variable can't be in both `env` and `env_wo`. After an import, `env` lists all variables until the first apply ([secrets](../guides/secrets.md))."+more, nil),
+		MarkdownDescription: describe(m.setting("env"), "Secret environment variables, which neither the state nor a plan contains. They are sent if `env_wo_version` or a name changes, or if somebody changed a value elsewhere. In any other run, `env_wo` may be null. A variable can't be in both `env` and `env_wo`. After an import, the state's `env` contains all variables, also secret ones, until the first apply ([secrets](../guides/secrets.md))."+more, nil),
 		Validators:          []validator.Map{rule.NoNulls{}, mapvalidator.KeysAre(rule.VariableName), mapvalidator.ValueStringsAre(rule.VariableValue)},
 	}
 }

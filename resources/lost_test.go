@@ -29,19 +29,19 @@ type lossyProxy struct {
 
 func newLossyProxy(t *testing.T, d *acctest.Deployment) *lossyProxy {
 	t.Helper()
-	w := &lossyProxy{}
-	d.Intercept(t, func(out http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
+	proxy := &lossyProxy{}
+	d.Intercept(t, func(w http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
 		var faults []*wirefault.Fault
-		if r.Method == http.MethodPost && w.toDrop.Add(-1) >= 0 {
+		if r.Method == http.MethodPost && proxy.toDrop.Add(-1) >= 0 {
 			lost := &wirefault.Fault{Drop: "after"}
-			if w.sendTwice.Load() {
+			if proxy.sendTwice.Load() {
 				lost.Again = &wirefault.Edit{}
 			}
 			faults = append(faults, lost)
 		}
-		wirefault.Handler(forward, wirefault.Deployment{}, faults...).ServeHTTP(out, r)
+		wirefault.Handler(forward, wirefault.Deployment{}, faults...).ServeHTTP(w, r)
 	})
-	return w
+	return proxy
 }
 
 // configsOfKinds returns a configuration of each of four kinds.
@@ -59,11 +59,11 @@ func configsOfKinds(d *acctest.Deployment, template string) map[string]map[strin
 // object with secrets is created again, because no response shows whether they were stored.
 func TestLostCreateEndsInTheState(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		w := newLossyProxy(t, d)
+		proxy := newLossyProxy(t, d)
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for typeName, config := range configsOfKinds(d, template.Get("id").(string)) {
-			w.toDrop.Store(1)
+			proxy.toDrop.Store(1)
 			writes, expected := d.Writes(), int64(1)
 			if typeName == "gpucloud_registry_auth" {
 				expected = 3 // POST, DELETE, POST
@@ -78,11 +78,11 @@ func TestLostCreateEndsInTheState(t *testing.T) {
 // If a lost create leaves two equal objects, the error and next plan name both and how to import them.
 func TestAmbiguousLostCreate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		w := newLossyProxy(t, d)
+		proxy := newLossyProxy(t, d)
 		p := drive(t, d, v)
 		config := configsOfKinds(d, "")["gpucloud_network_volume"]
-		w.toDrop.Store(1)
-		w.sendTwice.Store(true)
+		proxy.toDrop.Store(1)
+		proxy.sendTwice.Store(true)
 		state, diags := p.Apply(p.Plan("gpucloud_network_volume", tfdrive.State{}, config))
 		must.Require(t, !state.Exists() && diags.Err() != nil, "the create chose an object", state.Value, diags)
 		created, err := d.Client(t, v).NetworkVolumes.List(t.Context())
@@ -138,7 +138,7 @@ func TestUpdateOfADeletedObject(t *testing.T) {
 func TestCreateRejectsTakenName(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		other := drive(t, d, v)
-		w := newLossyProxy(t, d)
+		proxy := newLossyProxy(t, d)
 		p := drive(t, d, v)
 		for _, typeName := range []string{"gpucloud_template", "gpucloud_registry_auth"} {
 			for what, madeAfter := range map[string]bool{"before the plan": false, "after the plan": true} {
@@ -152,7 +152,7 @@ func TestCreateRejectsTakenName(t *testing.T) {
 					if !madeAfter {
 						planned = expectPlan(t, p.Reconfigure(), typeName, tfdrive.State{}, config, "create", "terraform import "+typeName+".NAME")
 					}
-					w.toDrop.Store(lost)
+					proxy.toDrop.Store(lost)
 					state, diags := p.Apply(planned)
 					err := diags.Err()
 					must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), "NAME "+existing.Get("id").(string)), "expected no", typeName, "if the other is made", what, "and", lost, "responses are lost, got", state.Value, diags)
@@ -198,7 +198,7 @@ var unreported = []string{
 // If a create's response has another value than sent, a warning says so; if an update's has the old object, an
 // error does. Both name the deployment and show no secret. unreported members are excepted.
 func TestResponseOtherThanSent(t *testing.T) {
-	acctest.LeaveToCI(t, "TestEndpointTemplateDrift reads other values")
+	acctest.LeaveToCI(t, "TestEndpointTemplateDrift covers responses with other values")
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		proxy := newAlteringProxy(t, d)
 		sentMembers := recordMembers(t, d)

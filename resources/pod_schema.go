@@ -26,7 +26,7 @@ var podSchema = schema.Schema{
 	MarkdownDescription: "A pod: one container on a GPU or CPU machine, which runs and costs money until it is stopped or deleted.\n\n" +
 		"The container comes from a template, from the pod's own settings, or from both: the pod's settings take precedence, and `env` is merged. " +
 		"A create copies the template (`from_template`); later changes of the template have no effect. A change of the container replaces it in place: its `disk` is lost, its mounts stay.",
-	Attributes: containerAttributes(podMembers, " With `template_id`, only these keys are checked for drift; `PUBLIC_KEY` and `JUPYTER_PASSWORD` only if configured.", " A change replaces the container.", attributes{
+	Attributes: containerAttributes(podMembers, " With `template_id`, only these keys are checked for drift; `PUBLIC_KEY` and `JUPYTER_PASSWORD` are checked only if `env` has them.", " A change replaces the container.", attributes{
 		"id":                idAttribute("pod"),
 		"name":              podMembers.text("name", "Name of the pod, up to {max} characters. It need not be unique."),
 		"template_id":       podMembers.text("templateId", "Id of a template for pods (`serverless = false`), whose settings the pod copies unless it sets its own. This or `image` is required.", createOnlyNotReturned),

@@ -20,8 +20,8 @@ import (
 
 // RegistryAuth is gpucloud_registry_auth: a credential for private images. The API can neither
 // return nor change a credential. To change it, an update deletes the auth and creates it again
-// under its name, which is unique. The old auth is deleted first even with create_before_destroy,
-// which Terraform also applies to the dependencies of a resource that sets it.
+// under its name, which is unique. The old auth is deleted first, even if create_before_destroy is
+// set, here or on a resource that depends on the auth.
 var RegistryAuth = newCollectionKind(kit.Kind[registryAuth]{
 	Name:     "registry_auth",
 	Schema:   registryAuthSchema,
@@ -112,7 +112,7 @@ type registryAuth struct {
 }
 
 type registryAuthPrivate struct {
-	Incomplete bool // the response to its create was lost: it may lack the credentials
+	Incomplete bool // the auth is missing or may lack its credentials: the next apply creates it again
 }
 
 func (m *registryAuth) lacksCredentials() bool {

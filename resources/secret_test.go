@@ -79,12 +79,13 @@ func TestSecretImport(t *testing.T) {
 	writes := d.Writes()
 	state = apply(t, p, secretType, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "the import sent something")
-	state = apply(t, p, secretType, state, map[string]any{"name": "token"}, "update") // the next version isn't the first
+	state = apply(t, p, secretType, state, map[string]any{"name": "token"}, "update") // the next version isn't the first: its value is sent
 	state = apply(t, p, secretType, state, withChanges(config, map[string]any{"value_wo_version": 8}), "update")
 	must.Hold(t, state.Get("value_last_updated_at") != created.ValueLastUpdatedAt && d.Writes() == writes+1, "the value was not sent once", state.Value)
 }
 
-// If all responses of a create are lost, the state has the one secret, and the next apply sends its value again.
+// If all responses of a create are lost, the state has the one secret, and the next apply sends its value again. If
+// only the first is lost, the next plan is empty.
 func TestSecretWhoseCreateIsLost(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []int64{1, 100} {
@@ -111,7 +112,8 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 	}
 }
 
-// An update that fails may have stored its value. The next apply sends a value again, even if the update is taken back.
+// An update that fails may have stored its value. The next apply sends a value again, even if the
+// configuration has the old one again.
 func TestSecretUpdateThatFails(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)

@@ -38,7 +38,8 @@ func TestManagementPaths(t *testing.T) {
 	}
 }
 
-// A 429 delays the next request by its Retry-After in either form, or by a second, whatever the target's clock, and slows down later ones for some minutes.
+// A 429 delays the next request by its Retry-After (seconds, or a date by the target's clock), or else by a second.
+// Later requests are slower for some minutes.
 func TestPaceAfter429(t *testing.T) {
 	for header, want := range map[string]time.Duration{"3": 3 * time.Second, "": time.Second, "Sat, 01 Jan 2000 00:00:15 GMT": 6 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

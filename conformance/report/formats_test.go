@@ -35,7 +35,7 @@ func (e element) attr(name string) string {
 	return ""
 }
 
-// junitElements are the attributes, required with !, and children that CI servers' schema allows.
+// junitElements are the attributes and children that CI servers' schema allows. A required attribute ends with !.
 var junitElements = map[string]struct{ attrs, children string }{
 	"testsuites": {"name time tests failures errors", "testsuite"},
 	"testsuite":  {"name! tests! failures! errors! group time skipped timestamp hostname id package file log url", "testsuite properties testcase system-out system-err"},
@@ -122,7 +122,7 @@ func TestJUnit(t *testing.T) {
 	must.Hold(t, c.attr("classname") == "JOB" && c.attr("name") == "JOB-02: Statement JOB-02 holds." && c.attr("time") == "0.001", "the case is", c.Attrs)
 }
 
-// An archive has the elements that version 1.2 requires, and only clauses that are not kept.
+// An archive has the elements that version 1.2 requires, and only clauses that deviate or have no verdict.
 func TestHAR(t *testing.T) {
 	type pair struct{ Name, Value *string }
 	var har struct {
@@ -274,7 +274,7 @@ func TestJSON(t *testing.T) {
 	must.Equal(t, render("json", reread), text, "the report has changed")
 }
 
-// Every format names the clauses that are not or partly judged and, except for a badge, the reasons.
+// Every format names the clauses that are not or partly judged, with the reasons. A badge only counts them.
 func TestPartlyJudged(t *testing.T) {
 	omissions := []report.Omission{{"JOB-01-load", report.SkipAllow, "it would send many requests"}, {"JOB-01-load-again", report.SkipAllow, "it would send many requests"}}
 	r := &report.Report{Results: []report.Result{
@@ -376,7 +376,7 @@ func TestConclusion(t *testing.T) {
 	}{
 		"conformant": {0, nil, []report.Verdict{report.Pass, report.Observed}},
 		"conformant in the judged clauses: 1 of 3 clauses":                        {0, nil, []report.Verdict{report.Pass, report.Skip, report.Blocked}},
-		"conformant except for known deviations (1); 1 weaker clause is not kept": {0, nil, []report.Verdict{report.Pass, report.Known, report.Warn}},
+		"conformant except for known deviations (1); 1 SHOULD or MAY is not kept": {0, nil, []report.Verdict{report.Pass, report.Known, report.Warn}},
 		"not conformant": {1, []string{"it failed"}, []report.Verdict{report.Pass, report.Fail}},
 		"not conformant: the client fails even when no fault is injected": {1, []string{"it failed"}, []report.Verdict{report.Pass}},
 		"the list of known deviations is stale":                           {1, nil, []report.Verdict{report.Unexpected}},

@@ -44,7 +44,7 @@ func judgeRemoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, cha
 		r = judge(t, o)
 		stop()
 		must.Succeed(t, j.Close())
-		time.Sleep(time.Minute) // lets the sleeping goroutines of refused bodies end
+		time.Sleep(time.Minute) // lets goroutines end that discard the bodies of rejected requests
 	})
 	return r
 }
@@ -119,7 +119,7 @@ func withLateEffects(lag time.Duration) func(http.Handler) http.Handler {
 
 // A remote run doesn't fail or need reruns because of latency or late timed effects.
 func TestRemoteRunToleratesDelays(t *testing.T) {
-	acctest.LeaveToCI(t, "TestSlowResponsesWhileClockAdvances delays some responses")
+	acctest.LeaveToCI(t, "TestSlowResponsesWhileClockAdvances covers delayed responses")
 	lateEffects := withLateEffects(4 * time.Second)
 	for name, c := range map[string]struct {
 		wrap            func(http.Handler) http.Handler
@@ -185,7 +185,7 @@ func TestSlowLenientDeployment(t *testing.T) {
 		endpoint, operation := filepath.Split(r.URL.Path)
 		if _, warm := submitted.LoadOrStore(endpoint, true); !warm && operation == "runsync" {
 			time.Sleep(90 * time.Second)
-			r.URL.Path = endpoint + "run" // which answers like a wait that elapsed
+			r.URL.Path = endpoint + "run" // answers as /runsync does when its wait is over
 		}
 		return false
 	}, nil)
@@ -199,9 +199,9 @@ func TestCasesShareWorker(t *testing.T) {
 	r := judgeRemoteInBubble(t, passThrough, func(o *conformance.Options) {
 		o.Select, o.MaxWait, o.Target.Endpoint = []string{"JOB-1*", "SUB-2*", "OPS-0*"}, 5*time.Minute, createEndpoint(t, o.Target)
 	})
-	advanced := startDeployment(t, nil)
-	advanced.Local, advanced.Endpoint = false, createEndpoint(t, advanced)
-	second := judge(t, conformance.Options{Target: advanced, Allow: ^conformance.Permission(0), Select: []string{"JOB-1*", "SUB-2*", "OPS-0*"}})
+	stopped := startDeployment(t, nil) // its clock
+	stopped.Local, stopped.Endpoint = false, createEndpoint(t, stopped)
+	second := judge(t, conformance.Options{Target: stopped, Allow: ^conformance.Permission(0), Select: []string{"JOB-1*", "SUB-2*", "OPS-0*"}})
 	for _, x := range append(r.Results, second.Results...) {
 		must.Hold(t, slices.Contains([]report.Verdict{report.Pass, report.Observed, report.Skip}, x.Verdict), report.Text(x))
 	}

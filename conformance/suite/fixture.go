@@ -55,7 +55,7 @@ func (c *C) addToLedger(o env.Object) env.Object {
 
 // recordJob records a job in the ledger if other cases use the endpoint, so that it is cancelled at the end.
 func (c *C) recordJob(endpoint, id string) {
-	if j := c.journal; j == nil || !slices.Contains(j.Jobs, id) { // an earlier run has counted its jobs
+	if j := c.journal; j == nil || !slices.Contains(j.Jobs, id) { // otherwise it was counted before the case was deferred
 		c.env.Jobs.Add(1)
 		if j != nil {
 			j.Jobs = append(j.Jobs, id)
@@ -333,7 +333,8 @@ var endpointMembers = map[string][]string{
 }
 
 // EndpointBody returns a body that creates an endpoint: the members of --endpoint-body,
-// overridden by members, but without the other version's members. If members select GPUs or CPUs, they alone do.
+// overridden by members, but without the other version's members. If members select GPUs, members of
+// --endpoint-body that select CPUs are left out, and vice versa.
 func (c *C) EndpointBody(version string, members M) M {
 	body, other := M{}, map[string]string{"v1": "v2", "v2": "v1"}[version]
 	hasCPUs := members["cpu"] != nil || members["computeType"] == "CPU" || members["cpuFlavorIds"] != nil

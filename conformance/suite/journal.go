@@ -20,16 +20,17 @@ import (
 type Journal struct {
 	Case string `json:"case"`
 	// Due is when the case resumes.
-	Due       time.Time        `json:"due"`
-	Slept     int              `json:"slept"` // finished waits
-	Times     []time.Time      `json:"times"`
-	Words     []string         `json:"words"`
-	Exchanges []recordedAnswer `json:"exchanges"`
-	Jobs      []string         `json:"jobs,omitempty"` // ids of the submitted jobs
+	Due           time.Time        `json:"due"`
+	FinishedWaits int              `json:"finishedWaits"`
+	Times         []time.Time      `json:"times"`
+	Words         []string         `json:"words"`
+	Exchanges     []recordedAnswer `json:"exchanges"`
+	Jobs          []string         `json:"jobs,omitempty"` // ids of the submitted jobs
 	// MaxWait is the longest wait that doesn't defer the case.
 	MaxWait time.Duration `json:"-"`
 
-	timesReplayed, wordsReplayed, waitsReplayed int // how many of each were replayed
+	timesReplayed, wordsReplayed int // how many of each were replayed
+	waits                        int // how many waits this run has reached
 
 	isEndpointChecked bool
 }
@@ -66,8 +67,8 @@ func (c *C) deferUntil(t time.Time) (waited bool) {
 	if j == nil {
 		return false
 	}
-	j.waitsReplayed++
-	if j.waitsReplayed <= j.Slept {
+	j.waits++
+	if j.waits <= j.FinishedWaits {
 		return true
 	}
 	if wait := t.Sub(c.env.Clock.Now()); wait > j.MaxWait {

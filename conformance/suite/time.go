@@ -39,7 +39,7 @@ func (c *C) untilAnswered(answered context.Context, t time.Time) {
 		c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
 	}
 	if c.journal != nil {
-		c.journal.Slept = c.journal.waitsReplayed
+		c.journal.FinishedWaits = c.journal.waits
 	}
 }
 
@@ -160,7 +160,7 @@ func (c *C) ControlsClock() bool {
 }
 
 const (
-	exactEarly = 400 * time.Millisecond // how long before a limit its effect would be too early
+	exactEarly = 400 * time.Millisecond // an effect more than this before its limit is too early
 	exactLate  = 900 * time.Millisecond // a deployment may check the limits of jobs once a second
 	// maxSweepDelay is how late a deployment may check the limits of jobs, unless Target.Lateness is set.
 	maxSweepDelay = 5 * time.Second
@@ -177,8 +177,8 @@ func (c *C) LateMargin(wide time.Duration) time.Duration {
 	return wide
 }
 
-// EarlyMargin is how long before a limit the effect must not have happened: exactEarly if the suite controls the
-// clock, and wide otherwise.
+// EarlyMargin is how much before its limit an effect may happen: exactEarly if the suite controls the clock, and
+// wide otherwise.
 func (c *C) EarlyMargin(wide time.Duration) time.Duration {
 	if c.ControlsClock() {
 		return exactEarly

@@ -14,7 +14,7 @@ type Variant struct {
 	ID string
 	// MayWarn are the SHOULDs that the variant violates. No other clause may warn.
 	MayWarn []string
-	// Choice is the statement of the description that leaves the choice.
+	// Choice is the contract's statement that leaves the choice.
 	Choice      string
 	Description string // of the difference
 	Fault       string // the difference as the value of GPUCLOUD_FAULT, one or a list

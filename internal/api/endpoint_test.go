@@ -185,7 +185,7 @@ func TestUpdateCPU(t *testing.T) {
 	have := api.Endpoint{ID: "a", Name: "n", CPU: []api.CPU{{"cpu3c", 4}}}
 	want := api.Endpoint{Name: "n", CPU: []api.CPU{{"cpu3c", 8}, {"cpu5c", 8}}}
 	expectUpdates(t, endpoints, have, want, `{"cpuFlavorIds":["cpu3c","cpu5c"],"vcpuCount":8}`, `{"cpu":[{"id":"cpu3c","vcpuCount":8},{"id":"cpu5c","vcpuCount":8}]}`)
-	// The members are sent together, because one alone would change its meaning.
+	// cpuFlavorIds and vcpuCount are sent together, even if only one has changed: each has its meaning only with the other.
 	want.CPU = want.CPU[:1]
 	expectUpdate(t, api.V1, endpoints, have, want, `{"cpuFlavorIds":["cpu3c"],"vcpuCount":8}`)
 }

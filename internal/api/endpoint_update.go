@@ -103,8 +103,8 @@ var groupsV1 = [][]string{
 	{"workersMin", "workersMax", "idleTimeout"},
 }
 
-// endpointPatchV1 makes the body of an update. The link to the template makes the template's
-// changes reach the endpoint. ApplyTemplate sends the link even if the template's id hasn't changed,
+// endpointPatchV1 makes the body of an update. The member templateId links the endpoint to its template,
+// whose changes then reach it. ApplyTemplate sends it even if the template's id hasn't changed,
 // because the endpoint may have only a copy of the template's settings.
 func endpointPatchV1(have, want Endpoint) (patch, error) {
 	want = alignOrder(have, want)

@@ -211,7 +211,7 @@ func TestAnswerSizeIsBounded(t *testing.T) {
 	})
 	_, err := client.Templates.Get(t.Context(), "a")
 	must.Hold(t, err != nil && strings.HasSuffix(err.Error(), "larger than 64 MiB") && len(d.requests()) == 1,
-		"expected only the size and got", err, "after", len(d.requests()), "requests")
+		"expected an error that ends with the limit, after one request, and got", err, "after", len(d.requests()), "requests")
 }
 
 // No error contains the key or a password, wherever the answer repeats them.
@@ -263,7 +263,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 			} {
 				synctest.Test(t, func(t *testing.T) {
 					client, d := deployPiped(t, version, answer(429, ``, "Retry-After", "1"), echo(secret))
-					d.emptyLists = true // a secret that was not sent yet can't come back
+					d.emptyLists = true // the list that a create reads first, when the secret isn't sent yet, must not echo it
 					err := send(t.Context(), client)
 					if err == nil && name == "success, wrong" {
 						return // not every object has a size

@@ -37,8 +37,8 @@ type listCache struct {
 	absentMembers map[string]bool // members that a read by id didn't return either
 
 	listFailure        error // after it, objects are read by id; nil for none
-	listRefusal        error // of a refused list, which isn't requested again
-	matchesUnavailable bool  // a list failed during a search for existing matches
+	listForbidden      error // a 403 for the list, which isn't requested again
+	matchesUnavailable bool  // a list failed while a plan looked for existing objects like a planned one
 
 	flight singleflight.Group
 }
@@ -213,29 +213,29 @@ func (r *Collection[T]) probe() probe {
 
 // fetchList requests the list, unless it was refused before in this run.
 func (r *Collection[T]) fetchList(ctx context.Context) ([]element, error) {
-	_, refusal := r.cache.listErrors()
-	if err := cmp.Or(r.unsupported(), refusal); err != nil {
+	_, forbidden := r.cache.listErrors()
+	if err := cmp.Or(r.unsupported(), forbidden); err != nil {
 		return nil, err
 	}
 	elements, err := r.elements(ctx, httpclient.Call{URL: r.settings.BaseURL + r.path, Query: r.query}, r.member)
 	if err != nil {
-		r.cache.recordRefusal(err)
+		r.cache.recordForbidden(err)
 	}
 	return elements, err
 }
 
-func (s *listCache) listErrors() (failure, refusal error) {
+func (s *listCache) listErrors() (failure, forbidden error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.listFailure, s.listRefusal
+	return s.listFailure, s.listForbidden
 }
 
-// recordRefusal prevents further requests for a list that was refused.
-func (s *listCache) recordRefusal(err error) {
+// recordForbidden prevents further requests for a list that was answered with 403.
+func (s *listCache) recordForbidden(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shared && statusOf(err) == http.StatusForbidden {
-		s.listRefusal = err
+		s.listForbidden = err
 	}
 }
 

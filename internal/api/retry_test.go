@@ -192,7 +192,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 					pause := seen[i+1].at.Sub(seen[i].at)
 					must.Hold(t, (pause == c.want || looks) && pause >= c.want, "pause", i+1, "took", pause, "expected", c.want)
 				}
-				must.Equal(t, seen[2].body, seen[0].body, "the body of the last try, which is the first's")
+				must.Equal(t, seen[2].body, seen[0].body, "the bodies of the last and the first try")
 			})
 		}
 	}

@@ -5,7 +5,7 @@ var networkVolumeV1 = rows(V1, "networkVolume", "v1 document: NetworkVolumeCreat
 	f("name", "string", readWrite, required(Create|Read), atLeast(1), note("need not be unique")),
 	f("size", "integer", writeOnly, required(Create), between(0, 4000), unit("GB"), from("service description: Limits"), note("an update must exceed the current size")),
 	f("size", "integer", Read, required(Read), unit("GB"), from("service description: Network volume"), note("up to 4096 if created by v2")),
-	f("dataCenterId", "string", Create|Read, sameAs("dataCenter"), required(Create|Read), openEnum(DataCenterIDs), atLeast(1), form(ID)),
+	f("dataCenterId", "string", Create|Read, v2Name("dataCenter"), required(Create|Read), openEnum(DataCenterIDs), atLeast(1), form(ID)),
 )
 
 var networkVolumeV2 = rows(V2, "networkVolume", "v2 document: CreateNetworkVolumeRequest",

@@ -90,7 +90,7 @@ func compare(attribute string, want, got tftypes.Value) []difference {
 	return differs
 }
 
-// sameNumber compares the 64-bit forms of numbers: a configuration has more digits of 0.7 than an answer.
+// sameNumber compares numbers as float64: Terraform parses 0.7 in a configuration with more precision than an answer has.
 func sameNumber(want, got tftypes.Value) bool {
 	var w, g big.Float
 	return want.As(&w) == nil && got.As(&g) == nil && w.SetPrec(53).Cmp(g.SetPrec(53)) == 0
@@ -115,13 +115,14 @@ func fillUnknown(want, got tftypes.Value) tftypes.Value {
 
 // text describes the difference, without values that may be secrets.
 func (d difference) text(s schema.Schema) string {
-	if d.isSecret(s) {
+	if d.isHidden(s) {
 		return "another value of " + d.attribute + " than it was sent"
 	}
 	return fmt.Sprintf("%s = %s instead of %s", d.attribute, formatValue(d.got), formatValue(d.want))
 }
 
-func (d difference) isSecret(s schema.Schema) bool {
+// isHidden reports whether a message must not show the values: secrets, and readmes, which are long.
+func (d difference) isHidden(s schema.Schema) bool {
 	name := d.attribute[strings.LastIndex(d.attribute, ".")+1:]
 	a, diags := s.AttributeAtPath(context.Background(), diagnostics.Path(d.attribute))
 	return diags.HasError() || a.IsSensitive() || d.want.Type().Is(tftypes.Map{}) || redact.IsSecret(name) || name == "readme"

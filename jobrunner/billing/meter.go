@@ -154,7 +154,7 @@ func (m *Meter) Continue(ctx context.Context, r Resource, since time.Time) error
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.start(r, since.Add(-m.Clock.Ahead()).UnixMilli(), id) // now ignores jumps of the clock
+	m.start(r, since.Add(-m.Clock.Ahead()).UnixMilli(), id) // like m.now(), without jumps of the clock
 	return err
 }
 
@@ -206,7 +206,7 @@ func (m *Meter) needsCheckpoint() bool {
 // Checkpoint writes a checkpoint now. If that fails, the Meter tries again later.
 func (m *Meter) Checkpoint(ctx context.Context) { m.flushAndLog(ctx, true) }
 
-// flushAndLog calls flush, and logs the first of consecutive failures that aren't temporary: the database logs those.
+// flushAndLog calls flush, and logs the first of consecutive failures, except temporary ones, which the database logs.
 func (m *Meter) flushAndLog(ctx context.Context, withCheckpoint bool) {
 	err := m.flush(ctx, withCheckpoint)
 	m.mu.Lock()

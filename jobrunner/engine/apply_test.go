@@ -91,7 +91,7 @@ func TestKeys(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			last := int64(0)
-			for range 3000 { // four times: more numbers than a millisecond has
+			for range 3000 { // 4 × 3000 keys: more than the numbers of a millisecond
 				k := e.newKey()
 				must.Hold(t, k > last && k>>sequenceBits&511 == 511, "the key after", last, "is", k)
 				last = k

@@ -167,7 +167,7 @@ type load struct {
 
 // loadJob is what the clients and workers know of a job.
 type loadJob struct {
-	input          string // empty if the submission was rejected after a worker got the job
+	input          string // empty if the submission failed, perhaps after a worker got the job
 	webhook        bool
 	want           engine.State // once a worker's result was accepted, or the job was cancelled
 	ends           int          // number of accepted results

@@ -33,7 +33,7 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 	case maxOfOneType(request, matching) >= n:
 		return fmt.Errorf("too few healthy GPUs: %s", describeFaults(matching))
 	case devices[0].Node != "" && maxOfOneType(Request{}, matching) >= n:
-		return fmt.Errorf("a %s asks for %d GPUs of one type, %d on the same node, and the nodes have %s in other numbers", request.ownerKind(), n, request.count(), describeDevices(matching))
+		return fmt.Errorf("a %s asks for %d GPUs of one type, %d on the same node, and the nodes have %s, distributed differently", request.ownerKind(), n, request.count(), describeDevices(matching))
 	case maxOfOneType(Request{}, matching) >= n: // if MIG instances could be combined
 		return fmt.Errorf("a %s asks for %d GPUs, and a program can use one MIG instance only; this machine has %s", request.ownerKind(), n, describeDevices(matching))
 	default:

@@ -271,7 +271,7 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 func hasLargeOutput(request engine.Job) bool { return request.Size > pageOutput }
 
 // splitPage splits a page into parts with at most pagePart bytes of outputs, or with only one output. Either all
-// outputs of a part are large or none is: other requests may end before the part's large outputs are read.
+// outputs of a part are large or none is: large outputs are read later, when other requests of the page may have ended.
 // largestPart is the size of the largest part, or 0 if no output is large and all are small together.
 func splitPage(requests []engine.Job) (parts [][]engine.Job, largestPart int) {
 	size := 0

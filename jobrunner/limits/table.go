@@ -26,13 +26,13 @@ const Window = 10 * time.Second
 type Limit struct {
 	Name       string
 	Rate       int  // requests in any Window
-	PerWorker  int  // requests in any Window for each running worker; applies if their sum exceeds Rate
+	PerWorker  int  // requests in any Window for each running worker; the limit is PerWorker × workers if that exceeds Rate
 	Concurrent int  // concurrent requests; 0: unlimited
 	Queues     bool // each request queues a job
 }
 
-// Table lists every operation's limit (service description, Limits, Rate limits;
-// requests per worker: field notes, job API).
+// Table lists every operation's limit (docs/reference/contract.md: service description,
+// Limits, Rate limits; requests per worker: field notes, job API).
 var Table = [...]Limit{
 	Run:        {"/run", 1000, 200, 200, true},
 	RunSync:    {"/runsync", 2000, 400, 400, true},

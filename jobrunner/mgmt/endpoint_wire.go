@@ -60,7 +60,7 @@ type endpointV2 struct {
 	RequestURLs    requestURLsV2 `json:"requestUrls"`
 }
 
-// endpointV1 is an endpoint in an answer, without its user. Members that don't apply are omitted.
+// endpointV1 is an endpoint in an answer. Members that don't apply are omitted, and userId always is.
 type endpointV1 struct {
 	ID                  string            `json:"id"`
 	Name                string            `json:"name"`

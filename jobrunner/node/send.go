@@ -28,17 +28,17 @@ type forwarder struct {
 	node  *Node
 }
 
-// newForwarder returns a forwarder whose transport has further options. It repeats a request, on another
+// newForwarder completes a transport and returns a forwarder that uses it. The forwarder repeats a request, on another
 // connection, only if it is a GET request or nothing of it was written.
-func (n *Node) newForwarder(options *http.Transport) *forwarder {
-	options.DialContext = (&net.Dialer{Timeout: forwardDialTimeout}).DialContext
-	options.DisableCompression = true
-	options.MaxIdleConnsPerHost = 1024
+func (n *Node) newForwarder(transport *http.Transport) *forwarder {
+	transport.DialContext = (&net.Dialer{Timeout: forwardDialTimeout}).DialContext
+	transport.DisableCompression = true
+	transport.MaxIdleConnsPerHost = 1024
 	// Less than all timeouts of the other node's server. These include its timeout for a request's header,
 	// because a connection gets no request if the request for which it was opened uses another connection.
-	options.IdleConnTimeout = 5 * time.Second
+	transport.IdleConnTimeout = 5 * time.Second
 	return &forwarder{node: n, proxy: httputil.ReverseProxy{
-		Transport: options,
+		Transport: transport,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			target := attemptOf(p.In).nodeURL
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.URL.RawQuery = target.Scheme, target.Host, p.In.URL.RawQuery
@@ -64,8 +64,8 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 // maxReplayable is the size of the largest body that can be sent again, in bytes.
 const maxReplayable = 16 << 10
 
-// replayableBody is a small body that several attempts and a handler of this node can read. Nothing is read
-// in advance, because the leader has to count a request whose body is slow.
+// replayableBody is a small body that several attempts and a handler of this node can read. It isn't read
+// in advance: the leader must see and count the request while a slow body still arrives.
 type replayableBody struct {
 	start  bytes.Buffer // what was read so far
 	rest   io.Reader
@@ -122,8 +122,8 @@ const (
 	unreached          // the node has not received the request
 )
 
-// send sends a request to the node at a URL. If this node stops, the other node responds before the
-// wait for a job is over. If the other node is gone, send returns at once.
+// send sends a request to the node at a URL. If this node stops, the other node ends its wait
+// for a job early and responds. If the other node is gone, send returns at once.
 func (f *forwarder) send(w http.ResponseWriter, r *http.Request, nodeURL string) outcome {
 	r.Pattern = forwardedRoute
 	httplimit.AllowPauses(r) // the other node requires the minimum rate

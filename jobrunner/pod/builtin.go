@@ -72,10 +72,13 @@ func startBuiltin(c *clock.Clock) func(context.Context, run.Spec) (run.Process, 
 
 // execute returns the exit status of a start command. The error means that the pod was stopped.
 func execute(ctx context.Context, c *clock.Clock, s run.Spec, words []string) (status int, err error) {
-	for ; len(words) > 1; words = words[2:] {
-		command, value := words[0], words[1]
+	for pair := range slices.Chunk(words, 2) {
+		command, value := pair[0], pair[len(pair)-1]
 		n, err := strconv.Atoi(value)
 		switch {
+		case len(pair) == 1:
+			s.Log.WriteLine(fmt.Sprintf("invalid args: %q has no value", command), "")
+			return 2, nil
 		case command == "print":
 			s.Log.WriteLine(value, "")
 		case command == "env":

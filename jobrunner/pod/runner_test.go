@@ -381,11 +381,13 @@ func TestRetriedStart(t *testing.T) {
 	})
 }
 
-func TestLongSleep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := must.Do(startBuiltin(new(clock.Clock))(t.Context(), run.Spec{Container: store.Container{Args: "sleep 9300000000000 exit 1"}}))(t)
-		synctest.Wait()
-		p.Stop(0)
-		must.Equal(t, p.Exit().Text, run.Stopped, "the end")
-	})
+func TestBuiltinArgs(t *testing.T) {
+	for args, want := range map[string]string{"sleep 9300000000000 exit 1": run.Stopped, "sleep 1 exit": "exit status 2"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := must.Do(startBuiltin(new(clock.Clock))(t.Context(), run.Spec{Container: store.Container{Args: args}, Log: run.NewLog(run.LogConfig{Clock: new(clock.Clock)})}))(t)
+			time.Sleep(time.Second)
+			p.Stop(0)
+			must.Equal(t, p.Exit().Text, want, args)
+		})
+	}
 }

@@ -202,14 +202,14 @@ func (tx *Tx) Exec(query string, args ...any) (rows int64, err error) {
 func (tx *Tx) Pipeline(query string, args ...any) error { return tx.session.pipeline(query, args...) }
 
 // PipelineEach is Pipeline for each of several argument lists of the same types, which must
-// change different rows. The lists share one statement on PostgreSQL, and fewer INSERT
-// statements on SQLite, so the query must be an INSERT … VALUES or have a WHERE.
+// change different rows. On PostgreSQL one statement takes all lists as a table, so the
+// query must be an INSERT … VALUES or have a WHERE. On SQLite several rows share an INSERT.
 func (tx *Tx) PipelineEach(query string, rows [][]any) error {
 	return tx.session.pipelineEach(query, rows)
 }
 
 // Require fails the transaction with errNoRow if a query returns no row. The query is pipelined
-// as in Pipeline. The database must be shared.
+// as in Pipeline. Only on PostgreSQL.
 func (tx *Tx) Require(query string, errNoRow error, args ...any) error {
 	tx.session.(*postgresTx).requireErr = errNoRow
 	return tx.Pipeline("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...) // fails with divisionByZero

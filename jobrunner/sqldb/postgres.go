@@ -22,7 +22,7 @@ import (
 )
 
 // Numbers of connections of one process. A third of them are for reads. One more connection
-// listens for hints. By default a server allows 100 connections, enough for three processes.
+// listens for other processes' hints (DB.Notify). By default a server allows 100 connections, enough for three processes.
 const (
 	DefaultConnections = 24
 	MinConnections     = 3
@@ -109,7 +109,7 @@ func parsePostgres(address string) (config *pgx.ConnConfig, name string, err err
 	scheme, _, _ := strings.Cut(address, "://")
 	if scheme != "postgres" && scheme != "postgresql" || strings.HasPrefix(reason, "failed to parse") || reason == "invalid port" {
 		return nil, "", errors.New("the address of the database is not understood: write it like postgres://user:password@host:5432/name, " +
-			"with characters of the password that mean something in a URL as %XX")
+			"with special characters of the password percent-encoded, such as %40 for @")
 	}
 	if err != nil {
 		if !strings.Contains(reason, "TLS") { // its details are about certificates and files
@@ -158,7 +158,7 @@ func (p *postgres) check(ctx context.Context, noSync bool) error {
 	return nil
 }
 
-// beginCall locks calls for reading, which the caller must unlock, or returns ErrClosed.
+// beginCall takes the read lock of p.calls, which the caller must release, or returns ErrClosed.
 func (p *postgres) beginCall() error {
 	p.calls.RLock()
 	if p.closed {

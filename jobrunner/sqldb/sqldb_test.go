@@ -317,7 +317,7 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 		must.Equal(t, db.Write(t.Context(), func(tx *sqldb.Tx) error { _, err := tx.Exec("DROP TABLE IF EXISTS early"); return err }), nil)
 	}
 	must.Equal(t, db.Migrate(t.Context(), "others", nil), nil, "another component")
-	// An older program works with later steps, unless one of them is breaking, even if it isn't the last.
+	// An older program works with later steps if none of them is breaking, the last or an earlier one.
 	err = errors.Join(db.Migrate(t.Context(), "notes", schema), addNote(t.Context(), db, "by an older program", nil), db.CheckVersions(t.Context()))
 	must.Hold(t, err == nil, "an older program:", err)
 	renamed := append(newer[:2:2], sqldb.Breaking+"ALTER TABLE notes RENAME COLUMN colour TO shade", "CREATE TABLE shades (x BIGINT)")

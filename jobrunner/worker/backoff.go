@@ -60,9 +60,10 @@ func (b *backoff) ifCurrent(version int64, change func()) {
 	}
 }
 
+// recordReady clears the failure that is shown. The failures still count until a job is done.
 func (b *backoff) recordReady(version int64) { b.ifCurrent(version, func() { b.latestFailure = "" }) }
 
-// recordServing records that a worker behind a load balancer is ready.
+// recordServing ends the back-off: a worker behind a load balancer has passed its health check.
 func (b *backoff) recordServing(version int64) { b.ifCurrent(version, func() { b.failures = 0 }) }
 
 func (b *backoff) recordJobDone(version int64) {

@@ -106,7 +106,7 @@ func (q *countingQueue) Load(ctx context.Context, endpoint string) (engine.Load,
 	return load, err
 }
 
-// While all workers of a full pool work, only idle time-outs evaluate the load. New settings apply at once.
+// If a pool has its maximum of workers, and none is starting or stopping, only idle time-outs evaluate the load. New settings apply at once.
 func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
 	bubbleWithConfig(t, nil, func(c *worker.Config) *countingQueue {
 		q := &countingQueue{Queue: c.Queue, afterRead: func() {}}

@@ -45,7 +45,7 @@ func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 // InMakeTest reports whether the tests run in make test. It tests fewer combinations than .ci/run.
 func InMakeTest() bool { return testing.Short() && os.Getenv("CI") == "" }
 
-// SampledAreas are the areas of clauses that make test judges with the conformance program. They
+// SampledAreas are the areas whose clauses `make test` judges with the conformance program. They
 // cover each API, webhooks, waits, and cases for test deployments.
 const SampledAreas = "OPS,WEB,AUT,V,VER"
 

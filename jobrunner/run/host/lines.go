@@ -56,7 +56,7 @@ func (l *lines) read(line []byte) ([]byte, error) {
 	for {
 		part, err := l.input.ReadSlice('\n')
 		if len(line)+len(part) > maxLine+1 {
-			return nil, fmt.Errorf("the command wrote a line of more than %d MB to stdout, and was stopped: write large results to the network volume or a store, and their place to stdout", maxLine>>20)
+			return nil, fmt.Errorf("the command wrote a line of more than %d MB to stdout, and was stopped: write large results to the network volume or to object storage, and print their path or URL to stdout", maxLine>>20)
 		}
 		line = append(line, part...)
 		switch {

@@ -42,7 +42,7 @@ const (
 const (
 	startTimeout  = 10 * time.Second // for the cluster's first response
 	removeTimeout = 60 * time.Second
-	outageEnd     = 5 * time.Minute          // without an error of a watch, whose retries are less than two minutes apart
+	outageEnd     = 5 * time.Minute          // an outage is over after this time without a watch error; retries are less than two minutes apart
 	gpuLabel      = "nvidia.com/gpu.product" // default of the node label that names the GPU type
 )
 

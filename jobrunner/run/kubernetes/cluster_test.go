@@ -292,7 +292,7 @@ func TestEachOutageIsLoggedOnce(t *testing.T) {
 		must.ErrorContains(t, must.Err(s.Inventory(t.Context())), "forbidden")
 		before := tries.Load()
 		time.Sleep(time.Hour)
-		must.Equal(t, tries.Load(), before, "lists, also after Inventory has failed")
+		must.Equal(t, tries.Load(), before, "the number of node lists an hour after Inventory failed")
 		s.Close()
 	})
 }
@@ -307,7 +307,7 @@ func node(name, product string, gpus int64, ready core.ConditionStatus) *core.No
 	}
 }
 
-// The inventory follows the nodes' allocatable GPUs, by catalog type. A worker requires such a node.
+// The inventory follows the nodes' allocatable GPUs, by catalog type. A worker's Pod requires a node with its GPU type.
 func TestInventory(t *testing.T) {
 	s := simulate(t, node("b", "NVIDIA-A100-SXM4-80GB", 2, core.ConditionTrue), node("a", "NVIDIA-L4", 1, core.ConditionFalse), node("c", "NVIDIA-A100-SXM4-80GB", 1, core.ConditionTrue))
 	in := must.Do(s.Inventory(t.Context()))(t)
@@ -317,7 +317,7 @@ func TestInventory(t *testing.T) {
 	must.Equal(t, in.Driver(), gpu.Driver{Version: "570.1", CUDA: "12.8"})
 	allocator := gpu.NewAllocator(in)
 	allocator.Close()
-	must.ErrorContains(t, must.Err(allocator.Acquire(gpu.Request{Types: []string{"NVIDIA A100-SXM4-80GB"}, Count: 3}, "w")), "a worker asks for 3 GPUs of one type, 3 on the same node, and the nodes have 3 × NVIDIA A100-SXM4-80GB in other numbers")
+	must.ErrorContains(t, must.Err(allocator.Acquire(gpu.Request{Types: []string{"NVIDIA A100-SXM4-80GB"}, Count: 3}, "w")), "a worker asks for 3 GPUs of one type, 3 on the same node, and the nodes have 3 × NVIDIA A100-SXM4-80GB, distributed differently")
 	w := workerSpec()
 	w.Devices, w.Env["NVIDIA_VISIBLE_DEVICES"] = devices[1:2], "all"
 	must.Equal(t, s.environment(w)["NVIDIA_VISIBLE_DEVICES"], "", "a template's choice of GPUs")

@@ -32,7 +32,8 @@ var sampleValues = map[string]any{
 	"countryCodes": []any{"US"}, "cudaVersions": []any{"12.8"}, "since": "2026-06-01T12:05:04Z", "Last-Event-ID": "2026-06-01T12:05:04Z",
 }
 
-// absent removes a member from a body. The schema requires it, but not beside another member of the body.
+// absent removes a member that the schema requires, but the server doesn't if the body has another one, as
+// imageName in place of templateId.
 const absent = "%absent%"
 
 // bases are, by path, the optional members of valid bodies. Members that exclude each other are in different bodies.
