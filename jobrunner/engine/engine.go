@@ -253,7 +253,7 @@ func (e *Engine) loadQueues(ctx context.Context, epoch int64, names ...string) e
 		}
 		e.replay(q)
 		for _, j := range jobs {
-			if strings.HasSuffix(j.id, attachedSuffix) { // the connection of its client has ended
+			if strings.HasSuffix(j.id, attachedSuffix) && j.turn == j.submittedAt { // its client has disconnected, and no other client has retried it
 				q.apply(j, event{kind: cancelled})
 			} else if j.state == InProgress {
 				q.apply(j, event{kind: lost, worker: j.worker, attempt: j.attempt, message: "the jobrunner that ran it was killed"})

@@ -54,11 +54,16 @@ func testSuccess(t *tester) {
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
 	must.Hold(t, t.expectState(id, engine.Completed).Output == nil, "a job without a result has an output")
 
-	running, waiting := t.submit(engine.NewJob{Attached: true}), t.submit(engine.NewJob{Attached: true})
+	retried, running := t.submit(engine.NewJob{Attached: true}), t.submit(engine.NewJob{Attached: true})
+	t.report(t.take(engine.Take{}).Ref, engine.Fail("no luck", nil), engine.Accepted)
 	must.Equal(t, t.take(engine.Take{}).ID, running)
+	t.advance(time.Millisecond)
+	must.Do(t.Retry(t.ctx, "ep", retried))(t)
+	waiting := t.submit(engine.NewJob{Attached: true})
 	t.restart()
 	t.expectState(running, engine.Cancelled)
 	t.expectState(waiting, engine.Cancelled)
+	t.expectState(retried, engine.InQueue)
 }
 
 func testOrder(t *tester) {
