@@ -26,8 +26,8 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	if sqldb.Classify(err) != sqldb.Full {
 		return pending, err
 	}
-	needsSpace := map[*job]bool{} // the job's change isn't small
-	for slice := range slices.Chunk(all.changes, reservedChanges) {
+	needsSpace := map[*job]bool{}                                                                   // the job's change isn't small
+	for _, slice := range append(slices.Collect(slices.Chunk(all.changes, reservedChanges)), nil) { // nil: batches without changes of jobs
 		small := &commit{counts: all.counts, batches: all.batches, process: all.process}
 		for _, ch := range slice {
 			needsSpace[ch.job] = ch.isNew || len(ch.output)+sizeOf(ch.chunks) > maxSmallChange
@@ -35,7 +35,7 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 				small.changes = append(small.changes, ch)
 			}
 		}
-		if len(small.changes) == 0 {
+		if small.empty() {
 			continue
 		}
 		if smallErr := c.engine.store.commit(small, true); smallErr != nil {

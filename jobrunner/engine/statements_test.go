@@ -252,6 +252,12 @@ func TestPartOfACommitOnAFullDisk(t *testing.T) {
 		for err := error(nil); err == nil; _, err = submit(size) {
 		}
 	}
+	for i := range 9 {
+		endpoint := "ep" + strconv.Itoa(i)
+		created, stored := must.Do(e.CreateBatch(t.Context(), endpoint, nil))(t), newQueue(e, BatchQueue(endpoint), 0)
+		must.Succeed(t, stored.loadBatches(t.Context()))
+		must.Require(t, must.Err(stored.findBatch(created.ID)) == nil, "batch", i, "isn't stored")
+	}
 	newChange := func(j *job, streamed int64, output []byte) *change {
 		ch := &change{job: j, row: j.row, setsResult: output != nil, output: output}
 		ch.row.streamed = streamed
