@@ -11,8 +11,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// streamWait is the default wait of a request for a stream without new chunks (field notes: /stream).
-const streamWait = 10 * time.Second
+// streamWait is the default wait of a request for a stream without new chunks (field notes: /stream). It is shorter
+// than the read time-out of the Python SDK, 10 s.
+const streamWait = 9 * time.Second
 
 // streamShape is the header that names the form of a stream, and where the other form is served.
 const streamShape = "X-Stream-Shape"
