@@ -64,7 +64,12 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, started := httpanswer.SetRequestID(w.Header()), time.Now()
 		a := new(answer)
-		a.AnswerWriter = httplimit.AnswerWriter{ResponseWriter: w, Begin: func(status int) { a.status = status }}
+		a.AnswerWriter = httplimit.AnswerWriter{ResponseWriter: w, Begin: func(status int) {
+			a.status = status
+			if w.Header().Get(httpanswer.RequestID) == "" { // the balancer's proxy clears the headers after a 1xx status
+				w.Header().Set(httpanswer.RequestID, id)
+			}
+		}}
 		end := m.Begin()
 		defer func() {
 			p := recover()

@@ -3,6 +3,7 @@ package front_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -83,12 +84,15 @@ func TestSwitchedProtocol(t *testing.T) {
 	must.Hold(t, strings.Contains(log.String(), "status=101"), "the log of a WebSocket is", &log)
 }
 
-// An informational status isn't the status of the answer that follows.
+// An informational status isn't the status of the answer that follows, which still has the request id.
 func TestEarlyHints(t *testing.T) {
 	var log bytes.Buffer
+	w := httptest.NewRecorder()
 	front.Observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusEarlyHints)
+		clear(w.Header()) // as httputil.ReverseProxy does
 		w.WriteHeader(http.StatusTeapot)
-	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v2/ep/hints", nil))
+	})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v2/ep/hints", nil))
 	must.Contain(t, log.String(), "status=418")
+	must.Contain(t, log.String(), "request="+cmp.Or(w.Header().Get("X-Request-Id"), "the id"))
 }
