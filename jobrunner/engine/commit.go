@@ -158,45 +158,36 @@ func (c *committer) failureUnlessDiskFull() error {
 	return nil
 }
 
-// add adds the effect of an event on jobs of a queue, which the caller has locked, to one commit, and returns the commit.
-func (c *committer) add(q *queue, chunks [][]byte, fx effect, jobs ...*job) *commit {
-	open := q.open
+// add adds the effect of an event on a job to a commit, and returns the commit. The caller holds the locks of the
+// job's queue and, unless all jobs are in memory, of the committer.
+func (c *committer) add(j *job, chunks [][]byte, fx effect) *commit {
+	open := j.queue.open
 	if c.engine.store == nil { // each operation publishes its own changes
 		if open == nil {
 			open = &commit{events: make([]transition, 0, 2)}
 		}
 	} else {
-		c.mu.Lock()
-		defer c.mu.Unlock()
 		open = c.open
-		for _, j := range jobs {
-			open.addChange(j, chunks, fx)
+		ch := j.change
+		if ch == nil || ch.commit != open {
+			ch = &change{job: j, commit: open}
+			if fx.from == absent {
+				ch.isNew, ch.input, ch.rest = true, j.input, j.rest
+			}
+			j.change = ch
+			open.changes = append(open.changes, ch)
 		}
-		open.counts[q.name] = q.counts
+		ch.merge(&change{
+			row: j.row, wholeRow: fx.wholeRow, clearsResult: fx.clearsResult, setsResult: fx.setsResult, output: j.output, message: j.message,
+			chunks: numberChunks(chunks, j.streamed),
+		})
+		open.counts[j.queue.name] = j.queue.counts
 		c.signal()
 	}
 	if fx.to != draft && (fx.from != fx.to || len(chunks) > 0) {
-		for _, j := range jobs {
-			open.events = append(open.events, newTransition(j, fx))
-		}
+		open.events = append(open.events, newTransition(j, fx))
 	}
 	return open
-}
-
-func (c *commit) addChange(j *job, chunks [][]byte, fx effect) {
-	ch := j.change
-	if ch == nil || ch.commit != c {
-		ch = &change{job: j, commit: c}
-		if fx.from == absent {
-			ch.isNew, ch.input, ch.rest = true, j.input, j.rest
-		}
-		j.change = ch
-		c.changes = append(c.changes, ch)
-	}
-	ch.merge(&change{
-		row: j.row, wholeRow: fx.wholeRow, clearsResult: fx.clearsResult, setsResult: fx.setsResult, output: j.output, message: j.message,
-		chunks: numberChunks(chunks, j.streamed),
-	})
 }
 
 // signal wakes the committer for a change. If the disk is full, the change may free space.

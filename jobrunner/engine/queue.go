@@ -175,11 +175,16 @@ func (q *queue) applyAt(j *job, ev event, now int64) effect {
 
 // record moves jobs, and adds the effect to the changes that are committed next, in one commit.
 func (q *queue) record(ev event, fx effect, jobs ...*job) {
+	c := &q.engine.commits
+	if q.engine.store != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+	}
 	for _, j := range jobs {
 		q.move(j, fx)
+		q.open = c.add(j, ev.chunks, fx)
 		q.engine.wake(j.due())
 	}
-	q.open = q.engine.commits.add(q, ev.chunks, fx, jobs...)
 }
 
 // move puts a changed job into the right heaps, and counts the transition.

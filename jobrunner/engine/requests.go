@@ -39,9 +39,7 @@ func (q *queue) addRequests(b *batch, inputs [][]byte) (ids []string, err error)
 		q.add(j)
 		jobs[i], ids = j, append(ids, j.id)
 	}
-	if len(jobs) > 0 {
-		q.record(event{}, effect{to: draft}, jobs...)
-	}
+	q.record(event{}, effect{to: draft}, jobs...)
 	return ids, nil
 }
 

@@ -102,8 +102,8 @@ func (a *api) addRequests(w http.ResponseWriter, r *http.Request, t target) erro
 func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, error) {
 	requests, ok := rawjson.Elements(array, engine.MaxBatchRequests+1) // the engine rejects one too many
 	if !ok {
-		if fault := rawjson.Fault(body); fault != nil && len(bytes.TrimSpace(body)) > 0 {
-			return nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON, %s", fault)
+		if !rawjson.Valid(body) {
+			return nil, explainMalformed(body, `[{"input": {…}}, …]`)
 		}
 		return nil, httpanswer.Refuse(http.StatusBadRequest, "%s must be an array of requests: [{\"input\": {…}}, …]", name)
 	}
