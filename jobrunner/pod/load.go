@@ -21,9 +21,11 @@ func (p *Pods) Load(ctx context.Context) error {
 	orphans := map[string]run.Orphan{}
 	if p.Persistent && slices.ContainsFunc(all, func(record store.Pod) bool { return p.isOurs(record) && record.Status == store.PodRunning }) {
 		for _, o := range p.Programs.Orphans(ctx, p.FolderID) {
-			if _, duplicate := orphans[o.Pod]; duplicate {
-				o.Remove()
-				continue
+			if other, duplicate := orphans[o.Pod]; duplicate {
+				if other.Run >= o.Run {
+					o, other = other, o
+				}
+				p.goroutines.Go(other.Remove)
 			}
 			orphans[o.Pod] = o
 		}
@@ -124,16 +126,12 @@ func (r *runner) restore(ctx context.Context, record store.Pod) {
 
 // removeFolders removes the folders of pods whose deletion was interrupted.
 func (p *Pods) removeFolders(ctx context.Context, all []store.Pod) {
-	exists := map[string]bool{}
-	for _, record := range all {
-		exists[record.ID] = true
-	}
 	folders, err := os.ReadDir(p.Folder)
 	if err != nil {
 		return // the folder doesn't exist yet
 	}
 	for _, f := range folders {
-		if f.IsDir() && !exists[f.Name()] {
+		if f.IsDir() && !slices.ContainsFunc(all, func(record store.Pod) bool { return record.ID == f.Name() }) {
 			p.removeFolder(ctx, f.Name())
 		}
 	}

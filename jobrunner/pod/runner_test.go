@@ -280,9 +280,8 @@ func TestLogIsKept(t *testing.T) {
 	must.Hold(t, err == nil && info.Size() <= maxFileBytes+logBytes, "the file has", info.Size(), "bytes,", err)
 	l = openTestLog(t, folder)
 	lines, _ = l.Lines(0)
-	if last := lines[len(lines)-1]; len(lines) > run.MaxLines || last.Number != 3*run.MaxLines+3 || !strings.HasPrefix(last.Text, "line 14999 ") {
-		t.Errorf("%d lines, the last is %d %.20s", len(lines), last.Number, last.Text)
-	}
+	last := lines[len(lines)-1]
+	must.Hold(t, len(lines) <= run.MaxLines && last.Number == 3*run.MaxLines+3 && strings.HasPrefix(last.Text, "line 14999 "), len(lines), "lines, the last is", last.Number, last.Text[:20])
 }
 
 // busyProcess has used half an hour of CPU time. It is also a Meter that records nothing.
@@ -343,7 +342,7 @@ func TestFailedWipe(t *testing.T) {
 	})
 }
 
-// engineUpAt works from a time on, but never starts a container. It has the container of a pod.
+// engineUpAt works from a time on, but never starts a container. It has a container of a pod, and an older one.
 type engineUpAt struct {
 	run.NoPrograms
 	at     time.Time
@@ -351,7 +350,9 @@ type engineUpAt struct {
 	orphan run.Orphan
 }
 
-func (e *engineUpAt) Orphans(context.Context, string) []run.Orphan { return []run.Orphan{e.orphan} }
+func (e *engineUpAt) Orphans(context.Context, string) []run.Orphan {
+	return []run.Orphan{{Pod: e.orphan.Pod, Run: -1, Remove: func() {}}, e.orphan}
+}
 
 func (e *engineUpAt) Program(string) (run.Program, error) {
 	start := func(context.Context, run.Spec) (run.Process, error) {
@@ -368,7 +369,7 @@ func (e *engineUpAt) Program(string) (run.Program, error) {
 func TestRetriedStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, log := &engineUpAt{at: time.Now().Add(time.Hour + 10*time.Second)}, new(livelog.Log)
-		pods, _ := newTestPods(t, Config{Programs: engine, Persistent: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		pods, _ := newTestPods(t, Config{Programs: engine, Persistent: true, LogTo: log, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		record := store.Pod{CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}, PodState: store.PodState{Status: store.PodRunning, Devices: []string{"gone"}}}
 		removed := false
 		engine.orphan = run.Orphan{Pod: must.Do(store.Create(t.Context(), pods.Store, record))(t).ID, Remove: func() { removed = true }}
@@ -378,6 +379,7 @@ func TestRetriedStart(t *testing.T) {
 		must.Hold(t, len(engine.starts) > 10 && engine.starts[0].Sub(engine.at) <= 10*time.Second, "the engine is up at", engine.at, "the starts are at", engine.starts)
 		must.Equal(t, strings.Count(log.String(), "a pod can't start"), 2, "logged reasons in", log)
 		must.Hold(t, removed, "the container still runs")
+		must.Contain(t, log.String(), "kept running while the jobrunner was down, but can't continue")
 	})
 }
 
