@@ -96,8 +96,8 @@ func (l *jobLogs) hasAllLines(lines []api.LogLine) bool {
 	if len(lines) == 0 {
 		return true
 	}
-	if n, known := lines[0].Number(); known {
-		return n == 0
+	if n := lines[0].Number; n != nil {
+		return *n == 0
 	}
 	return int64(len(lines)) < l.Lines
 }

@@ -351,7 +351,7 @@ func TestPodLogs(t *testing.T) {
 	}
 	var firstLine struct{ Source, Line, TS string }
 	err := json.Unmarshal([]byte(strings.TrimPrefix(events[1], "data: ")), &firstLine)
-	must.Hold(t, err == nil && firstLine.Source == "container" && firstLine.Line == "one" && strings.HasPrefix(eventIDs(events)[0], firstLine.TS), "the first event is", events[1], err)
+	must.Hold(t, err == nil && firstLine.Source == "container" && firstLine.Line == "one" && eventIDs(events)[0] == firstLine.TS, "the first event is", events[1], err)
 	lastTwo := h.awaitLogLine(id, "?source=container&tail=2", "four", nil)
 	must.Hold(t, len(lastTwo) == 4 && strings.Contains(lastTwo[1], "three"), "the last 2 lines are", lastTwo)
 	resumed := h.awaitLogLine(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", http.Header{"Last-Event-ID": {eventIDs(events)[1]}})

@@ -21,16 +21,9 @@ type LogLine struct {
 	Time   string `json:"ts"`     // RFC 3339
 	Source string `json:"source"` // container or system
 	Text   string `json:"line"`
-	Job    string `json:"jobId,omitempty"` // the job that wrote it, if known; only from a jobrunner
-	ID     string `json:"-"`               // id of its event
-}
-
-// Number returns the number of the line in its worker's log, starting at 0. A jobrunner appends the
-// number to the event's id; other deployments may have other ids.
-func (l LogLine) Number() (n int64, known bool) {
-	_, text, _ := strings.Cut(l.ID, "/")
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil
+	Number *int64 `json:"number,omitempty"` // in its log, from 0; only from a jobrunner
+	Job    string `json:"jobId,omitempty"`  // the job that wrote it, if known; only from a jobrunner
+	ID     string `json:"-"`                // id of its event
 }
 
 // LogQuery selects the lines of a log and limits the time to read it, because the API keeps the

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -127,7 +126,6 @@ const (
 type logStream struct {
 	log       *run.Log
 	firstLine int64     // number of the first line
-	lastTime  time.Time // of the line before firstLine; zero if the stream doesn't resume
 	since     time.Time // omits older lines
 	tail      int64     // number of the latest existing lines to send; -1 for all
 	source    string    // omits lines of other sources; "" for both sources
@@ -151,7 +149,7 @@ func readLogQuery(q *query) logStream {
 	q.declare(openapi.Parameter{Name: "source", In: "query", Schema: &openapi.Schema{Type: "string", Enum: []any{fromContainer, fromSystem}}})
 	q.refuseIf(q.has("source") && out.source != fromContainer && out.source != fromSystem,
 		"invalid source: expected %s or %s, got %q", fromContainer, fromSystem, truncate(out.source))
-	q.declare(openapi.Parameter{Name: lastEventID, In: "header", Description: "The id of the last event that the client has.", Schema: &openapi.Schema{Type: "string"}})
+	q.declare(openapi.Parameter{Name: lastEventID, In: "header", Description: "The id of the last event that the client has.", Schema: &openapi.Schema{Type: "string", Format: "date-time"}})
 	q.declare(openapi.Parameter{Name: "since", In: "query", Schema: &openapi.Schema{Type: "string", Format: "date-time"}})
 	q.declare(openapi.Parameter{Name: "tail", In: "query", Schema: &openapi.Schema{Type: "integer", Minimum: new(float64(0)), Maximum: new(float64(maxTail))}})
 	var err error
@@ -165,15 +163,10 @@ func readLogQuery(q *query) logStream {
 		q.refuseIf(err != nil, "invalid since: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(q.values.Get("since")))
 	}
 	if eventID := q.http.Header.Get(lastEventID); eventID != "" {
-		stamp, number, hasNumber := strings.Cut(eventID, "/")
-		out.since, err = time.Parse(time.RFC3339Nano, stamp)
 		out.tail = -1
-		if hasNumber { // a client may have changed the time
-			var lastLine uint64
-			lastLine, err = strconv.ParseUint(number, 10, 62) // 62 bits, so that the next number fits too
-			out.firstLine, out.lastTime, out.since = int64(lastLine)+1, out.since, time.Time{}
-		}
-		q.refuseIf(err != nil, "invalid Last-Event-ID: expected the id of an event or a time such as 2026-06-01T12:05:04Z, got %q", truncate(eventID))
+		out.since, err = time.Parse(time.RFC3339Nano, eventID)
+		out.since = out.since.Add(1) // the client has the line of this time
+		q.refuseIf(err != nil, "invalid Last-Event-ID: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(eventID))
 	}
 	return out
 }
@@ -181,9 +174,6 @@ func readLogQuery(q *query) logStream {
 func (l logStream) open(log *run.Log) logStream {
 	l.log = log
 	lines, _ := log.Lines(0)
-	if n := len(lines); l.firstLine > 0 && (n == 0 || lines[n-1].Number+1 < l.firstLine) { // earlier lines were lost, and numbers began again
-		l.firstLine, l.since = 0, l.lastTime
-	}
 	lines = slices.DeleteFunc(lines, func(line run.Line) bool { return !l.includes(line) })
 	if n := int64(len(lines)); l.tail >= 0 && n > l.tail {
 		l.firstLine = lines[n-l.tail-1].Number + 1
@@ -202,15 +192,14 @@ func (l logStream) includes(line run.Line) bool {
 	return l.source == "" || l.source == lineSource(line)
 }
 
-// lineID is the event id from which a client resumes: the time and the number, as lines can share a time.
-func lineID(l run.Line) string {
-	return fmt.Sprintf("%s/%012d", l.Time.UTC().Format(time.RFC3339Nano), l.Number)
-}
+// lineID is a line's time, from which a client resumes: the lines of a log have different times.
+func lineID(l run.Line) string { return l.Time.UTC().Format(time.RFC3339Nano) }
 
 type event struct {
 	Source string `json:"source"`
 	Line   string `json:"line"`
 	Time   string `json:"ts"`
+	Number int64  `json:"number"` // in the log, from 0
 	Job    string `json:"jobId,omitempty"`
 }
 
@@ -242,7 +231,7 @@ func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if line.Time.Before(l.since) || !l.includes(line) {
 				continue
 			}
-			data, err := json.Marshal(event{lineSource(line), line.Text, line.Time.UTC().Format(time.RFC3339Nano), line.Job})
+			data, err := json.Marshal(event{lineSource(line), line.Text, lineID(line), line.Number, line.Job})
 			if err != nil {
 				return
 			}

@@ -41,7 +41,7 @@ const (
 // Line is a line of a process, or of the jobrunner about the process. The JSON is for the files of pods' logs.
 type Line struct {
 	Number int64     `json:"n"` // from 0
-	Time   time.Time `json:"t"`
+	Time   time.Time `json:"t"` // later than the line before
 	Text   string    `json:"x"`
 	System bool      `json:"s,omitempty"` // written by the jobrunner
 	Job    string    `json:"-"`           // the job that wrote it; "" if unknown
@@ -189,7 +189,11 @@ func cutLine(text string, cut int) string {
 
 // add is called with mu held.
 func (l *Log) add(text string, system bool) {
-	line := Line{Number: l.nextNumber, Time: l.config.Clock.Now(), Text: text, System: system, Job: l.job, Mark: l.mark}
+	at := l.config.Clock.Now().Round(0) // without the monotonic clock, which no reader sees
+	if n := len(l.lines); n > 0 && !at.After(l.lines[n-1].Time) {
+		at = l.lines[n-1].Time.Add(1)
+	}
+	line := Line{Number: l.nextNumber, Time: at, Text: text, System: system, Job: l.job, Mark: l.mark}
 	l.lines = append(l.lines, line)
 	l.nextNumber++
 	l.size += len(text)

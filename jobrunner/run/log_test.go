@@ -15,8 +15,11 @@ import (
 )
 
 // A logger's long line keeps its level and its end, where a traceback has its cause. Other lines keep their start.
+// Lines that are written at the same time get different times.
 func TestLongLines(t *testing.T) {
-	log := NewLog(LogConfig{Clock: new(clock.Clock), ID: "w"})
+	var stopped clock.Clock
+	stopped.Stop()
+	log := NewLog(LogConfig{Clock: &stopped, ID: "w"})
 	for range 2 { // the second call is a no-op
 		log.Hide("planted-secret", `with "quotes"`, `<é"`)
 	}
@@ -36,6 +39,9 @@ func TestLongLines(t *testing.T) {
 	log.Note("it ended")
 	lines, _ := log.Lines(0)
 	must.Require(t, len(lines) == 8, "there are", len(lines), "lines")
+	for i, line := range lines {
+		must.Hold(t, line.Time.Sub(lines[0].Time) == time.Duration(i), "the time of line", i, "is", line.Time, "the first line's", lines[0].Time)
+	}
 	if text := lines[0].Text; !strings.HasPrefix(text, "ERROR | Traceback:\n") || !strings.HasSuffix(text, "\nKeyError: 'the cause'") || len(text) > maxLine+20 || strings.Contains(text, "planted") {
 		t.Errorf("the line of a logger has %d bytes: %.100s … %s", len(text), text, text[len(text)-100:])
 	}
