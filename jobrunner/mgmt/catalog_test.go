@@ -93,7 +93,7 @@ func TestCatalogAvailability(t *testing.T) {
 func TestCatalogFilters(t *testing.T) {
 	d := deploy(t)
 	for query, want := range map[string]int{
-		"": 26, "?unknown=x": 26, "?regions=OCEANIA,ASIA": 2, "?regions=AFRICA": 0, "?networkVolumeTypes=STANDARD,HIGH_PERFORMANCE": 26,
+		"": 26, "?unknown=x": 26, "?regions=OCEANIA,ASIA": 2, "?regions=OCEANIA&regions=ASIA": 2, "?regions=AFRICA": 0, "?networkVolumeTypes=STANDARD,HIGH_PERFORMANCE": 26,
 		"?compliance=GDPR": 0, "?globalNetwork=false": 0, "?globalNetwork=true": 26, "?regions=ASIA&networkVolumeTypes=STANDARD&globalNetwork=true": 1,
 	} {
 		got := ids(d.mustSend(200, "GET", "/v2/catalog/datacenters"+query, "").get("dataCenters"))

@@ -72,7 +72,7 @@ func (q *query) value(name string, f form) string {
 	return value
 }
 
-// list reads a comma-separated list of values.
+// list reads a list of values, separated by commas or in repeated parameters.
 func (q *query) list(name string, f form) (out []string) {
 	q.declare(openapi.Parameter{
 		Name: name, In: "query", Description: "Each is " + f.want + ".", Style: "form", Explode: new(false),
@@ -81,7 +81,7 @@ func (q *query) list(name string, f form) (out []string) {
 	if !q.has(name) {
 		return nil
 	}
-	for value := range strings.SplitSeq(q.values.Get(name), ",") {
+	for value := range strings.SplitSeq(strings.Join(q.values[name], ","), ",") {
 		if f.valid(value) {
 			out = append(out, value)
 		} else {
