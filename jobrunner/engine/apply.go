@@ -126,8 +126,7 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 			r.requeue(now)
 		}
 	case ttlChanged:
-		fx.ok = true
-		r.expiresAt = r.submittedAt + ev.ttl
+		fx.ok, r.expiresAt = true, r.submittedAt+ev.ttl
 		r.setDeleteAt()
 	case removal:
 		fx.ok, r.state = true, absent
