@@ -120,7 +120,11 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 		Requests: 30, Run: func(c *suite.C) {
 			auth, _ := newRegistryAuth(c)
 			id := newPod(c, suite.M{"registry": auth})
-			c.V2("DELETE", "/registries/"+suite.PathSegment(auth), nil).Refused()
+			for _, version := range []api{v2API, v1API} {
+				if version.servedBy(c) {
+					sendTo(c, version, "DELETE", collection(version, "registry")+"/"+suite.PathSegment(auth), nil).Refused()
+				}
+			}
 			c.V2("GET", "/registries/"+suite.PathSegment(auth), nil).Is(200)
 			c.V2("DELETE", "/pods/"+suite.PathSegment(id), nil).Success()
 			c.Expect(eventually(c, func() bool { return c.V2("DELETE", "/registries/"+suite.PathSegment(auth), nil).Code/100 == 2 }), "the deletion of a registry auth without a pod", "a refusal")
