@@ -100,15 +100,18 @@ func (a *api) addRequests(w http.ResponseWriter, r *http.Request, t target) erro
 
 // batchInputs returns the inputs of an array of requests, which is a part of the body.
 func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, error) {
-	requests, ok := rawjson.Elements(array, engine.MaxBatchRequests+1) // the engine rejects one too many
-	if !ok {
+	var requests [engine.MaxBatchRequests + 1]json.RawMessage // the engine rejects one too many; further ones cost no memory
+	if json.Unmarshal(array, &requests) != nil || isAbsent(bytes.TrimSpace(array)) {
 		if !rawjson.Valid(body) {
 			return nil, explainMalformed(body, `[{"input": {…}}, …]`)
 		}
 		return nil, httpanswer.Refuse(http.StatusBadRequest, "%s must be an array of requests: [{\"input\": {…}}, …]", name)
 	}
-	inputs := make([][]byte, len(requests))
-	for i, request := range requests {
+	inputs := [][]byte{}
+	for i, request := range requests[:] {
+		if request == nil {
+			break
+		}
 		members, ok := rawjson.Members(request, "input", "webhook", "policy", "s3Config")
 		if !ok || !isObject(members["input"]) {
 			return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d must be an object with an input, which is an object: {\"input\": {…}}", i)
@@ -118,7 +121,7 @@ func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, err
 				return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d has the member %s: a request of a batch has only an input", i, member)
 			}
 		}
-		inputs[i] = bytes.Clone(members["input"]) // otherwise one request could keep the body in memory
+		inputs = append(inputs, members["input"])
 	}
 	return inputs, nil
 }

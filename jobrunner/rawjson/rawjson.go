@@ -54,22 +54,6 @@ func find(quoted []byte, names []string) (name string, ok bool) {
 	return "", false
 }
 
-// Elements returns the first elements of an array, at most limit, as slices of the text. ok is false if the text isn't
-// a JSON array.
-func Elements(text []byte, limit int) (elements []json.RawMessage, ok bool) {
-	s := scanner{text: text}
-	s.space()
-	ok = s.list('[', ']', func() bool {
-		from := s.pos
-		valid := s.value()
-		if valid && len(elements) < limit {
-			elements = append(elements, s.text[from:s.pos:s.pos])
-		}
-		return valid
-	}) && s.end()
-	return elements, ok
-}
-
 // IsUnicode reports whether a JSON text is valid UTF-8 and its escapes have no unpaired surrogates.
 // encoding/json replaces invalid bytes and unpaired surrogates by U+FFFD.
 func IsUnicode(text []byte) bool {

@@ -46,12 +46,6 @@ func FuzzLikeEncodingJSON(f *testing.F) {
 		if ok && !maps.EqualFunc(got, want, slices.Equal[json.RawMessage]) {
 			t.Fatalf("%.80q: members %s, to encoding/json %s", text, got, want)
 		}
-		var wantElements []json.RawMessage
-		err = json.Unmarshal(text, &wantElements)
-		elements, ok := rawjson.Elements(text, 10)
-		if ok != (err == nil && wantElements != nil) || ok && !slices.EqualFunc(elements, wantElements[:min(len(wantElements), 10)], slices.Equal[json.RawMessage]) {
-			t.Fatalf("%.80q: elements %s, to encoding/json %s", text, elements, wantElements)
-		}
 		if fault := rawjson.Fault(text); (fault == nil) != json.Valid(text) {
 			t.Fatalf("%.80q: the fault is %v", text, fault)
 		}
