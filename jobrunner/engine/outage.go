@@ -52,7 +52,7 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 				ch.forget()
 			}
 		}
-		p.changes = waiting // the next try must not store the stored changes again, over later changes of their jobs
+		p.changes, p.batches = waiting, nil // the next try must not store the stored changes again, over later changes of their jobs and batches
 		unstored = append(unstored, p)
 	}
 	if len(unstored) == 0 {

@@ -263,10 +263,14 @@ func TestPartOfACommitOnAFullDisk(t *testing.T) {
 		ch.row.streamed = streamed
 		return ch
 	}
-	unstored, err := e.commits.try([]*commit{{changes: []*change{newChange(small, 1, nil), newChange(large, 1, make([]byte, 8<<20))}}})
+	unstored, err := e.commits.try([]*commit{{changes: []*change{newChange(small, 1, nil), newChange(large, 1, make([]byte, 8<<20))}, batches: []*batch{{key: 1, state: BatchDraft}}}})
 	must.Require(t, sqldb.Classify(err) == sqldb.Full && len(unstored) == 1 && len(unstored[0].changes) == 1 && unstored[0].changes[0].job == large, "the unstored commits are", unstored, err, "want only the change of the large job")
 	must.Succeed(t, e.store.commit(&commit{changes: []*change{newChange(small, 2, nil)}}, true))
+	must.Succeed(t, e.store.commit(&commit{batches: []*batch{{key: 1, state: BatchFinalized}}}, true))
 	must.ErrorContains(t, must.Err(e.commits.try(unstored)), "full")
+	stored := newQueue(e, queueSuffix, 0)
+	must.Succeed(t, stored.loadBatches(t.Context()))
+	must.Equal(t, stored.batches[1].state, BatchFinalized, "the state of the batch")
 	for j, streamed := range map[*job]int64{small: 2, large: 0} {
 		stored, err := e.store.job(t.Context(), "ep", j.id, 0, e.now())
 		must.Hold(t, err == nil && stored.streamed == streamed, "the stored job is", stored, err, "want", streamed, "streamed chunks")
