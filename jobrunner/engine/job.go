@@ -29,11 +29,7 @@ const absent State = ""
 
 // Terminal reports whether the job has ended. Only a client's retry changes such a state.
 func (s State) Terminal() bool {
-	switch s {
-	case Completed, Failed, Cancelled, TimedOut:
-		return true
-	}
-	return false
+	return s == Completed || s == Failed || s == Cancelled || s == TimedOut
 }
 
 // ErrNotFound reports that a job doesn't exist or has expired.

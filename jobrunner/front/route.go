@@ -84,6 +84,9 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 					form.WriteRefusal(a, form.Internal(w.Header()))
 				}
 			}
+			if a.status == 0 && r.Context().Err() != nil {
+				a.status = httpanswer.StatusClientGone
+			}
 			end(r, a.status)
 			logRequest(log.Handler(), r, started, a.status, id)
 		}()

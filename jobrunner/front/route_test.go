@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -59,6 +60,20 @@ func TestPanicAbortsAnswer(t *testing.T) {
 	resp := must.Do(http.Get(server.URL))(t)
 	defer resp.Body.Close()
 	must.ErrorIs(t, must.Err(io.ReadAll(resp.Body)), io.ErrUnexpectedEOF)
+}
+
+// A request that ends because its client has disconnected isn't logged and counted as a fault.
+func TestDisconnectedClient(t *testing.T) {
+	var log bytes.Buffer
+	ctx, disconnect := context.WithCancel(t.Context())
+	disconnect()
+	defer func() {
+		must.ErrorIs(t, recover().(error), http.ErrAbortHandler)
+		must.Contain(t, log.String(), "status=499")
+	}()
+	front.Observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler)
+	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/v2/ep/x", nil))
 }
 
 // hijackable is a response writer that implements http.Hijacker.

@@ -199,6 +199,10 @@ func (f Form) WriteRefusal(w http.ResponseWriter, r *Refusal) {
 	}
 }
 
+// StatusClientGone is the status, in metrics and logs, of a request whose client has disconnected. It has no name in
+// net/http. A 5xx would look like a fault of the deployment.
+const StatusClientGone = 499
+
 // Fail answers an error: a Refusal as it is, and a shortage of resources with 503 or 507. It answers any other
 // error with 500 and logs it, unless the client has disconnected.
 func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
@@ -209,7 +213,7 @@ func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err
 	switch {
 	case refusal != nil:
 	case r.Context().Err() != nil: // the client has disconnected
-		refusal = Refuse(http.StatusServiceUnavailable, "the client cancelled the request")
+		refusal = Refuse(StatusClientGone, "the client cancelled the request")
 	default:
 		log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err, "request", SetRequestID(w.Header()))
 		refusal = f.Internal(w.Header())

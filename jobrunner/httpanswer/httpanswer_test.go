@@ -49,7 +49,7 @@ func TestForms(t *testing.T) {
 	must.Equal(t, w.Header().Get("WWW-Authenticate"), "Bearer", "the WWW-Authenticate header of a 401")
 }
 
-// Fail answers a refusal with its status, a shortage with 503 or 507, errors after a disconnect with 503, and
+// Fail answers a refusal with its status, a shortage with 503 or 507, errors after a disconnect with 499, and
 // others with 500. It logs only those, and never shows their text.
 func TestFail(t *testing.T) {
 	stopping, stop := context.WithCancelCause(t.Context())
@@ -69,7 +69,7 @@ func TestFail(t *testing.T) {
 		"no database":         {t.Context(), fmt.Errorf("secret: %w", sqldb.ErrUnavailable), 503, "2"},
 		"the database closes": {t.Context(), fmt.Errorf("secret: %w", sqldb.ErrClosed), 503, "2"},
 		"a stop":              {stopping, context.Canceled, 503, "5"},
-		"client is gone":      {disconnected, errors.New("secret"), 503, ""},
+		"client is gone":      {disconnected, errors.New("secret"), 499, ""},
 		"a defect":            {t.Context(), errors.New("secret"), 500, ""},
 	} {
 		var log bytes.Buffer
