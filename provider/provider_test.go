@@ -159,6 +159,12 @@ func TestProviderUnknownSettings(t *testing.T) {
 	state, second := p.Read(planned.State)
 	must.Hold(t, second.Err() == nil && state.Exists(), "the next read reports", second)
 	must.Contain(t, second.Warnings(), "Not tried, for the same reason")
+	d := acctest.Deploy(t)
+	template := must.Do(d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true}))(t)
+	for _, v := range acctest.Versions { // the final plan has the values of its version
+		queue := map[string]any{"name": "e", "template_id": template.ID, "scaling": map[string]any{"type": "REQUEST_COUNT"}}
+		start(t, d.Settings(v)).Resolve(p.Plan("gpucloud_endpoint", tfdrive.State{}, queue), queue)
+	}
 }
 
 // If the key may not read a kind, only the first object of the kind draws an error.

@@ -153,6 +153,8 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 		workers.IdleTimeout = configured
 	case byRequests && p.Version == api.V2:
 		workers.IdleTimeout = types.Int64Null()
+	case byRequests && p.Version == "":
+		workers.IdleTimeout = types.Int64Unknown()
 	case scaling != nil && !scaling.Type.IsUnknown() && !p.Plan.Type.IsUnknown():
 		workers.IdleTimeout = types.Int64Value(defaultIdleTimeout)
 	}

@@ -269,7 +269,7 @@ func (p *PlannedChange) plan(d *Provider, typeName string, schema *tfprotov6.Sch
 func (d *Provider) Resolve(p PlannedChange, config map[string]any) PlannedChange {
 	d.t.Helper()
 	final := d.Plan(p.Type, p.prior, config)
-	if diff := inconsistent("", plain(p.Value), plain(final.Value)); diff != "" && !strings.HasSuffix(diff, "is still unknown") {
+	if diff := inconsistent("", plain(p.Value), plain(final.Value)); diff != "" && !strings.HasSuffix(diff, stillUnknown) {
 		d.t.Errorf("%s: inconsistent final plan: %s", p.Type, diff)
 	}
 	return final

@@ -1,6 +1,7 @@
 package tfdrive
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"reflect"
@@ -128,11 +129,13 @@ func propose(attributes []*tfprotov6.SchemaAttribute, prior, config tftypes.Valu
 	return tftypes.NewValue(config.Type(), out)
 }
 
-// inconsistent describes where an applied value differs from the planned one.
+const stillUnknown = " is still unknown"
+
+// inconsistent describes where an applied value differs from the planned one. It prefers a known value.
 func inconsistent(at string, planned, got any) string {
 	if planned == Unknown {
 		if got == Unknown {
-			return at + " is still unknown"
+			return at + stillUnknown
 		}
 		return ""
 	}
@@ -147,12 +150,15 @@ func inconsistent(at string, planned, got any) string {
 	if have == nil {
 		return fmt.Sprintf("%s was planned as %v and came out as %v", at, planned, got)
 	}
+	unknown := ""
 	for name := range want {
-		if diff := inconsistent(at+"."+name, want[name], have[name]); diff != "" {
+		diff := inconsistent(at+"."+name, want[name], have[name])
+		if diff != "" && !strings.HasSuffix(diff, stillUnknown) {
 			return diff
 		}
+		unknown = cmp.Or(unknown, diff)
 	}
-	return ""
+	return unknown
 }
 
 func (d *Provider) pack(v tftypes.Value) *tfprotov6.DynamicValue {
