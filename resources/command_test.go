@@ -124,6 +124,10 @@ func TestPartialCommandWithTemplate(t *testing.T) {
 			{map[string]any{"args": "x"}, []string{}, []string{"x"}, nil},
 			{map[string]any{"cmd": []any{"mine"}}, []string{"e"}, []string{"mine"}, `{"entrypoint":["e"],"cmd":[]}`},
 		} {
+			for _, form := range []string{"args", "entrypoint", "cmd"} { // unknown in the plan
+				planned := p.Plan(typeName, state, withChanges(config, map[string]any{form: tfdrive.Unknown}))
+				p.Resolve(planned, withChanges(config, map[string]any{form: step.own[form]}))
+			}
 			state = apply(t, p, typeName, state, withChanges(config, step.own), "update")
 			expectState(t, state, map[string]any{"from_template.args": step.args})
 			must.Equal[any](t, command(typeName, state.Get("id").(string)), []any{step.entrypoint, step.cmd, nil}, typeName, step.own)

@@ -110,7 +110,7 @@ func (s *templateSettings) members(own *container, variables map[string]bool, ar
 		members["env"] = types.MapUnknown(types.StringType)
 	}
 	switch entrypoint, cmd := own.command().ownParts(); {
-	case own.Entrypoint.IsUnknown(), own.Cmd.IsUnknown(), own.DockerEntrypoint.IsUnknown():
+	case own.Args.IsUnknown(), own.Entrypoint.IsUnknown(), own.Cmd.IsUnknown(), own.DockerEntrypoint.IsUnknown():
 		members["args"] = types.StringUnknown()
 	case entrypoint && cmd:
 		members["args"] = types.StringNull()
