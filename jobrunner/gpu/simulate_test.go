@@ -1,13 +1,16 @@
 package gpu_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -128,6 +131,24 @@ func testFileChanges(t *testing.T) {
 	if got := inventory.Devices(); len(got) != 2 || got[0] != before {
 		t.Errorf("after the recovery: %+v", got)
 	}
+}
+
+// A pipe has its content only for the first reader, so it isn't read again.
+func TestPipeIsReadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w, err := os.Pipe()
+		must.Succeed(t, err)
+		defer r.Close()
+		must.Do(w.WriteString("gpus: [{type: NVIDIA L4}]"))(t)
+		must.Succeed(t, w.Close())
+		inventory, err := gpu.Simulate(fmt.Sprintf("/dev/fd/%d", r.Fd()), slog.New(slog.DiscardHandler))
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Skip("this system has no /dev/fd")
+		}
+		defer inventory.Close()
+		time.Sleep(time.Minute)
+		must.Equal(t, len(inventory.Devices()), 1, "devices after a minute")
+	})
 }
 
 // A device shows load while it is in use.

@@ -2,6 +2,7 @@ package yamlfile
 
 import (
 	"bytes"
+	"os"
 	"sync"
 	"time"
 
@@ -12,8 +13,11 @@ import (
 const pollInterval = time.Second
 
 // Watch calls onChange when the text of a file changes, or when the file becomes unreadable. text is the text as
-// last read. stop waits for a running call.
+// last read. stop waits for a running call. Watch ignores pipes, because only their first reader gets the content.
 func Watch(name string, text []byte, onChange func(text []byte, err error)) (stop func()) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return func() {}
+	}
 	done, unreadable := make(chan struct{}), false
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
