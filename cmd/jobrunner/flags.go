@@ -67,8 +67,8 @@ func (s *serve) checkNode(dbURL string) error {
 	if err == nil {
 		_, err = strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
 	}
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return usageErrorf("invalid --node-url: expected a URL without a path, such as http://10.0.0.5:8420")
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery+u.Fragment != "" || u.User != nil {
+		return usageErrorf("invalid --node-url: expected a URL with a host and without a path, such as http://10.0.0.5:8420")
 	}
 	if dbURL == "" {
 		return usageErrorf("--node-url (or GPUCLOUD_NODE_URL) needs --engine or --engine-file: other jobrunners reach this one only if they share its database")

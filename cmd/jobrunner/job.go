@@ -16,6 +16,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // job is a client of the job API of any deployment.
@@ -124,7 +125,7 @@ func decodeSubmission(input string) (s api.Submission, err error) {
 	if err != nil {
 		return s, err
 	}
-	if err := json.Unmarshal(text, &s); err != nil {
+	if err := httpclient.Decode(text, &s); err != nil {
 		return s, fmt.Errorf("invalid --input: %w", err)
 	}
 	var members map[string]json.RawMessage

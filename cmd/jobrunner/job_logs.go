@@ -49,6 +49,8 @@ func (l *jobLogs) Run() error {
 			return err
 		}
 		switch {
+		case len(lines) == 0:
+			fmt.Fprintf(stderr, "worker %s has logged nothing\n", j.WorkerID)
 		case len(jobLines) == 0:
 			fmt.Fprintf(stderr, "worker %s logged nothing that names job %s in its last %d lines; --all prints them%s\n", j.WorkerID, l.Job, len(lines), l.moreHint(lines))
 		case !hasStart:

@@ -106,6 +106,7 @@ line ends
 			"an absent file":             {args: []string{"run", "any", "--input", "absent.json"}, out: "^$", err: "invalid --input absent.json: expected a JSON object or a file", code: 2},
 			"a tail without a wait":      {args: []string{"run", "any", "--detach", "--tail"}, out: "^$", err: "--detach and --tail can't be used together", code: 2},
 			"a negative time":            {args: []string{"run", "any", "--timeout=-1s"}, out: "^$", err: "invalid --timeout -1s: expected a positive duration", code: 2},
+			"a policy of a wrong type":   {args: []string{"run", "any", "--input", `{"input":{},"policy":{"ttl":"1h"}}`}, out: "^$", err: `invalid --input: \$\.policy\.ttl is a string, not a whole number`, code: 2},
 			"a ttl that is too short":    {args: []string{"run", "any", "--ttl", "1s"}, out: "^$", err: "400", code: 2},
 			"a batch without a line end": {args: []string{"batch", "run", "any", endless}, out: "^$", err: "line 1 is longer than 10 MiB", code: 2},
 			"an endless input":           {args: []string{"run", "any", "--input", endless}, out: "^$", err: "is larger than 64 MiB", code: 2},
@@ -153,6 +154,8 @@ line ends
 		expectOutput(stderr, "so it is the whole request; unknown members aren't sent: low, modell", code, 0)
 		var endedJob api.Job
 		must.Succeed(t, json.Unmarshal([]byte(out), &endedJob))
+		_, stderr, code = j.run("", "logs", "any", endedJob.ID, "--all")
+		expectOutput(stderr, "has logged nothing\n", code, 0)
 		out, stderr, code = j.run("", "cancel", "any", endedJob.ID)
 		expectOutput(stderr, "the job had already ended", code, 0)
 		must.Hold(t, !strings.Contains(out, "queued"), "the output of cancel has times:", out)

@@ -131,7 +131,7 @@ func (o *keyStoreFlags) withStore(f func(apikey.Store) error) (err error) {
 			return err
 		}
 		if !sqldb.HasDatabase(dir) { // usually the deployment runs on another folder
-			fmt.Fprintf(stderr, "No deployment has its state in %s: running deployments don't accept this folder's keys. To manage their keys, name their folder with --data.\n", dir)
+			fmt.Fprintf(stderr, "No deployment has its state in %s: only a deployment with --keys %[1]s accepts these keys. To manage the keys of another one, name its folder with --data.\n", dir)
 		}
 		return f(file)
 	}

@@ -28,7 +28,7 @@ func TestKeyOfNoDeployment(t *testing.T) {
 		must.Require(t, status == 0, "keys add ended with", status, output)
 		return output
 	}
-	must.Contain(t, add("before"), "No deployment has its state in", "with --data")
+	must.Contain(t, add("before"), "No deployment has its state in", "only a deployment with --keys", "with --data")
 	serve(t, env)
 	output := add("used")
 	must.Hold(t, !strings.Contains(output, "No deployment"), "while the deployment runs, keys add printed", output)

@@ -333,6 +333,8 @@ func TestRefusals(t *testing.T) {
 		`invalid webhook host "*.com:99999"`:         {"--webhook-allow=*.com:99999"},
 		"invalid --body-memory":                      {"--listen=127.0.0.1:0", "--ephemeral", "--body-memory=9999999999"},
 		"invalid --node-url: expected a URL":         {"--listen=127.0.0.1:0", "--node-url=http://10.0.0.5:99999"},
+		"expected a URL with a host":                 {"--listen=127.0.0.1:0", "--node-url=http://:8420"},
+		"expected a URL with a host and without a":   {"--listen=127.0.0.1:0", "--node-url=http://10.0.0.5:8420#a"},
 		"--webhook-allow: invalid webhook host":      {"--webhook-allow=http://example.com"},
 		"--management-limits must be one":            {"--management-limits=maybe"},
 		"remove the file to get a new key":           {"--listen=127.0.0.1:0", "--data=" + folderWithEmptyKey(t)},
