@@ -309,11 +309,12 @@ func node(name, product string, gpus int64, ready core.ConditionStatus) *core.No
 
 // The inventory follows the nodes' allocatable GPUs, by catalog type. A worker's Pod requires a node with its GPU type.
 func TestInventory(t *testing.T) {
-	s := simulate(t, node("b", "NVIDIA-A100-SXM4-80GB", 2, core.ConditionTrue), node("a", "NVIDIA-L4", 1, core.ConditionFalse), node("c", "NVIDIA-A100-SXM4-80GB", 1, core.ConditionTrue))
+	s := simulate(t, node("b", "NVIDIA-A100-SXM4-80GB", 2, core.ConditionTrue), node("a", "NVIDIA-L4", 1, core.ConditionFalse), node("c", "NVIDIA-A100-SXM4-80GB", 1, core.ConditionTrue), node("d", "", 1, core.ConditionTrue))
 	in := must.Do(s.Inventory(t.Context()))(t)
 	devices := in.Devices()
-	must.Hold(t, len(devices) == 4 && devices[0].TypeID == "NVIDIA L4" && strings.Contains(devices[0].Fault, "node a is not ready") &&
+	must.Hold(t, len(devices) == 5 && devices[0].TypeID == "NVIDIA L4" && strings.Contains(devices[0].Fault, "node a is not ready") &&
 		devices[1].TypeID == "NVIDIA A100-SXM4-80GB" && devices[1].Fault == "" && devices[1].Memory == 1<<30, "the devices are", devices)
+	must.Contain(t, devices[4].Fault, "its node d has no label nvidia.com/gpu.product")
 	must.Equal(t, in.Driver(), gpu.Driver{Version: "570.1", CUDA: "12.8"})
 	allocator := gpu.NewAllocator(in)
 	allocator.Close()
@@ -331,7 +332,7 @@ func TestInventory(t *testing.T) {
 	must.Succeed(t, s.client.core.Nodes().Delete(t.Context(), "a", meta.DeleteOptions{}))
 	<-in.Changed()
 	devices = in.Devices()
-	must.Hold(t, len(devices) == 3, "after a node was deleted the devices are", devices, "want three")
+	must.Hold(t, len(devices) == 4, "after a node was deleted the devices are", devices, "want four")
 }
 
 // If the stream breaks within a line, the log has that line once, and whole.

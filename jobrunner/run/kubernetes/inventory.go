@@ -69,6 +69,9 @@ func (in *inventory) slots(node *core.Node) (s slots) {
 	}
 	quantity := node.Status.Allocatable[gpuResource]
 	s.count, s.label = quantity.Value(), node.Labels[in.cluster.GPULabel.Value]
+	if s.label == "" { // no Pod could select it
+		s.fault = "its node " + node.Name + " has no label " + in.cluster.GPULabel.Value
+	}
 	if node.Spec.Unschedulable {
 		s.fault = "its node " + node.Name + " takes no new Pods (cordoned)"
 	}
@@ -106,9 +109,7 @@ func (in *inventory) Driver() (oldest gpu.Driver) {
 }
 
 // Sample returns unknown values: the devices are on other machines.
-func (in *inventory) Sample(string) (gpu.Sample, error) {
-	return gpu.UnknownSample, nil
-}
+func (in *inventory) Sample(string) (gpu.Sample, error) { return gpu.UnknownSample, nil }
 
 func (in *inventory) Changed() <-chan struct{} { return in.changed }
 func (in *inventory) Close()                   {} // the watch ends with the cluster's connection
@@ -120,7 +121,7 @@ func (c *Cluster) typeOf(label string) string {
 		return id
 	}
 	if label == "" {
-		return "unknown GPU (its node has no label " + c.GPULabel.Value + ")"
+		return "unknown GPU"
 	}
 	for _, known := range contract.GPUTypes {
 		if strings.EqualFold(asLabel(known.ID), label) {
