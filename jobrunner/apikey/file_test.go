@@ -343,12 +343,7 @@ func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 		tables[i] = must.Do(apikey.OpenTable(t.Context(), db))(t)
 	}
 	all := must.Do(apikey.New("").With(tables[0], time.Now, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
-	authorize := func(key string) error {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x", nil)
-		must.Succeed(t, err)
-		r.Header.Set("Authorization", "Bearer "+key)
-		return must.Err(all.Authorize(r))
-	}
+	authorize := func(key string) error { return must.Err(all.Authorize(requestWith(key))) }
 	var flood sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	defer flood.Wait()
