@@ -269,7 +269,7 @@ func (p *PlannedChange) plan(d *Provider, typeName string, schema *tfprotov6.Sch
 func (d *Provider) Resolve(p PlannedChange, config map[string]any) PlannedChange {
 	d.t.Helper()
 	final := d.Plan(p.Type, p.prior, config)
-	if diff := inconsistent("", plain(p.Value), plain(final.Value)); diff != "" && !strings.HasSuffix(diff, stillUnknown) {
+	if diff := inconsistent("", plain(p.Value), plain(final.Value)); diff != "" {
 		d.t.Errorf("%s: inconsistent final plan: %s", p.Type, diff)
 	}
 	return final
@@ -295,8 +295,9 @@ func (d *Provider) Apply(p PlannedChange) (State, Diagnostics) {
 	state := State{Type: p.Type, Value: d.unpack(resp.NewState, ty), private: resp.Private, identity: resp.NewIdentity}
 	diags := Diagnostics(resp.Diagnostics)
 	if diags.Err() == nil {
-		if diff := inconsistent("", plain(p.Value), plain(state.Value)); diff != "" {
-			d.t.Errorf("%s: inconsistent result after apply: %s", p.Type, diff)
+		diff := inconsistent("", plain(p.Value), plain(state.Value))
+		if diff != "" || !state.Value.IsFullyKnown() {
+			d.t.Errorf("%s: inconsistent result after apply: %s, %s", p.Type, diff, state.Value)
 		}
 	}
 	return state, diags

@@ -1,7 +1,6 @@
 package tfdrive
 
 import (
-	"cmp"
 	"fmt"
 	"math/big"
 	"reflect"
@@ -129,14 +128,9 @@ func propose(attributes []*tfprotov6.SchemaAttribute, prior, config tftypes.Valu
 	return tftypes.NewValue(config.Type(), out)
 }
 
-const stillUnknown = " is still unknown"
-
-// inconsistent describes where an applied value differs from the planned one. It prefers a known value.
+// inconsistent describes where an applied value differs from the planned one.
 func inconsistent(at string, planned, got any) string {
 	if planned == Unknown {
-		if got == Unknown {
-			return at + stillUnknown
-		}
 		return ""
 	}
 	want, ok := planned.(map[string]any)
@@ -150,15 +144,12 @@ func inconsistent(at string, planned, got any) string {
 	if have == nil {
 		return fmt.Sprintf("%s was planned as %v and came out as %v", at, planned, got)
 	}
-	unknown := ""
 	for name := range want {
-		diff := inconsistent(at+"."+name, want[name], have[name])
-		if diff != "" && !strings.HasSuffix(diff, stillUnknown) {
+		if diff := inconsistent(at+"."+name, want[name], have[name]); diff != "" {
 			return diff
 		}
-		unknown = cmp.Or(unknown, diff)
 	}
-	return unknown
+	return ""
 }
 
 func (d *Provider) pack(v tftypes.Value) *tfprotov6.DynamicValue {
