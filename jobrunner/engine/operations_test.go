@@ -63,6 +63,16 @@ func testBytes(t *tester) {
 	t.restart()
 	take(16)
 	take(4)
+	// A job that was lost is taken alone: its input may be what its worker can't read.
+	for range 3 {
+		t.submit(engine.NewJob{})
+	}
+	for _, job := range must.Do(t.TakeQueued(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 2}))(t) {
+		t.report(job.Ref, engine.Lost(""), engine.Accepted)
+	}
+	for range 3 {
+		take(1)
+	}
 }
 
 // Each queued job is either purged or taken.

@@ -245,14 +245,15 @@ func sizeOf(chunks []numberedChunk) (n int) {
 	return n
 }
 
-// take takes jobs for a worker: IN_QUEUE → IN_PROGRESS.
+// take takes jobs for a worker: IN_QUEUE → IN_PROGRESS. A job that was lost is taken alone: a worker loses
+// all jobs of an answer that it can't read, whichever input is the cause.
 func (q *queue) take(t Take) (jobs []*job) {
 	if t.Leadership.Epoch != 0 && t.Leadership.Epoch != q.epoch {
 		return nil
 	}
 	for size := 0; len(jobs) < t.Max && q.ready.Len() > 0; {
 		j := q.ready.first()
-		if size += j.inputSize; size > maxTake && len(jobs) > 0 {
+		if size += j.inputSize; len(jobs) > 0 && (size > maxTake || j.retries > 0 || jobs[0].retries > 0) {
 			break
 		}
 		if fx := q.apply(j, event{kind: taken, worker: t.Worker, timeout: t.Timeout.Milliseconds()}); fx.ok {

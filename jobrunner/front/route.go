@@ -2,6 +2,7 @@ package front
 
 import (
 	"bufio"
+	"cmp"
 	"log/slog"
 	"net"
 	"net/http"
@@ -66,9 +67,7 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 		a := new(answer)
 		a.AnswerWriter = httplimit.AnswerWriter{ResponseWriter: w, Begin: func(status int) {
 			a.status = status
-			if w.Header().Get(httpanswer.RequestID) == "" { // the balancer's proxy clears the headers after a 1xx status
-				w.Header().Set(httpanswer.RequestID, id)
-			}
+			w.Header().Set(httpanswer.RequestID, cmp.Or(w.Header().Get(httpanswer.RequestID), id)) // after a 1xx status, the balancer's proxy clears the headers
 		}}
 		end := m.Begin()
 		defer func() {
