@@ -37,6 +37,12 @@ func TestTerminal(t *testing.T) {
 			must.Hold(t, args[0] != "backup" || strings.Contains(text, "copied 0 of about") == c.progress, "with the environment", c.env, "a backup prints", string(out), "want progress:", c.progress)
 		}
 	}
+	handler := filepath.Join(home, "handler.sh") // in a background group of the terminal, a read would stop it
+	writeFile(t, handler, "read -r line </dev/tty || echo 1\n")
+	cmd := exec.CommandContext(t.Context(), binary, "dev", handler, "--once")
+	cmd.Env = env
+	terminalOutput, err := pty.Output(cmd)
+	must.Hold(t, err == nil && strings.Contains(string(terminalOutput), "COMPLETED"), "a handler that reads the terminal printed", string(terminalOutput), err)
 	out := mustPrint(t, env, "backup", filepath.Join(home, "copy"))
 	must.Hold(t, !strings.Contains(out, "copied"), "without a terminal, a backup shows progress:", out)
 }

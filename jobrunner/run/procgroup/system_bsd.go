@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} } // as on Linux
 
 // sweep kills the rest of a group whose command has ended.
 func sweep(pid int, _ string) { killGroup(pid) }

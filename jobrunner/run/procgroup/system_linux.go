@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolate gives the command its own group, and a SIGKILL when the thread that starts it ends.
+// isolate gives the command its own group, and a SIGKILL when the thread that starts it ends. The group is a session
+// without a terminal: in another group of the jobrunner's session, a read of the terminal would stop the command.
 func isolate(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // awaitExit waits until the command has ended, but doesn't reap it. An unreaped process
