@@ -164,7 +164,8 @@ func (q *queue) loadBatches(ctx context.Context) error {
 }
 
 func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]byte) (Batch, error) {
-	return e.writeBatch(ctx, endpoint, func(q *queue, now int64) (*batch, error) {
+	var id string
+	v, err := e.writeBatch(ctx, endpoint, func(q *queue, now int64) (*batch, error) {
 		active := 0
 		for _, b := range q.batches {
 			if b.state == BatchDraft && b.verdict == "" || b.unfinished() > 0 {
@@ -178,9 +179,14 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 			key: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, createdAt: now, deleteAt: now + draftRetention.Milliseconds(),
 			requests: map[State]int{},
 		}
+		id = b.id
 		_, err := q.addRequests(b, inputs)
 		return b, err
 	})
+	if err != nil && id != "" { // without its requests, the batch would stay as an active draft
+		_, _ = e.changeBatch(ctx, endpoint, id, func(_ *queue, b *batch, now int64) error { b.deleteAt = now; return nil })
+	}
+	return v, err
 }
 
 func (e *Engine) RenameBatch(ctx context.Context, endpoint, id, name string) (Batch, error) {

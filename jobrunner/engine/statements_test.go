@@ -258,6 +258,9 @@ func TestPartOfACommitOnAFullDisk(t *testing.T) {
 		must.Succeed(t, stored.loadBatches(t.Context()))
 		must.Require(t, must.Err(stored.findBatch(created.ID)) == nil, "batch", i, "isn't stored")
 	}
+	must.ErrorContains(t, must.Err(e.CreateBatch(t.Context(), "ep", [][]byte{make([]byte, 8<<20)})), "full")
+	_, total, err := e.Batches(t.Context(), "ep", 0, 1)
+	must.Hold(t, err == nil && total == 0, "after the creation of a batch failed,", total, "batches exist", err)
 	newChange := func(j *job, streamed int64, output []byte) *change {
 		ch := &change{job: j, row: j.row, setsResult: output != nil, output: output}
 		ch.row.streamed = streamed
