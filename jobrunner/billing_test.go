@@ -355,7 +355,7 @@ func TestBillingParameters(t *testing.T) {
 		for query, want := range map[string]map[string]string{
 			"startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:00Z":                        {"startTime": `"2026-05-13T00:00:00Z"`, "endTime": `"2026-05-14T00:00:00Z"`, "bucketSize": `"day"`},
 			"startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:01%2B02:00&bucketSize=hour": {"startTime": `"2026-05-13T14:00:00Z"`, "endTime": `"2026-05-13T23:00:00Z"`},
-			"startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:00Z&bucketSize=week":        {"startTime": `"2026-05-11T00:00:00Z"`, "endTime": `"2026-05-18T00:00:00Z"`},
+			"startTime=2026-05-13t14:15:16z&endTime=2026-05-14T00:00:00Z&bucketSize=week":        {"startTime": `"2026-05-11T00:00:00Z"`, "endTime": `"2026-05-18T00:00:00Z"`},
 			"startTime=2026-05-17T23:59:59Z&endTime=2026-05-18T00:00:00Z&bucketSize=week":        {"startTime": `"2026-05-11T00:00:00Z"`, "endTime": `"2026-05-18T00:00:00Z"`},
 			"startTime=2026-01-31T00:00:00Z&endTime=2026-02-01T00:00:00Z&bucketSize=month":       {"startTime": `"2026-01-01T00:00:00Z"`, "endTime": `"2026-02-01T00:00:00Z"`, "bucketSize": `"month"`},
 			"startTime=2025-12-31T23:00:00Z&endTime=2026-01-01T00:00:01Z&bucketSize=year":        {"startTime": `"2025-01-01T00:00:00Z"`, "endTime": `"2027-01-01T00:00:00Z"`},

@@ -245,7 +245,7 @@ func (q *query) time(name string, defaultValue time.Time) time.Time {
 	t := defaultValue
 	q.value(name, form{"a time in RFC 3339, such as 2026-06-01T00:00:00Z", &openapi.Schema{Type: "string", Format: "date-time"}, func(text string) (valid bool) {
 		var err error
-		t, err = time.Parse(time.RFC3339, text)
+		t, err = parseTime(text)
 		return err == nil && t.Year() >= 1
 	}})
 	return t

@@ -172,7 +172,7 @@ func TestCopyFields(t *testing.T) {
 func TestLogQuery(t *testing.T) {
 	const stamp = "2026-06-01T12:05:04Z"
 	for _, c := range []struct{ since, tail, lastEvent, wantErr string }{
-		{"2020-01-01T00:00:00Z", "7", stamp, ""},
+		{"2020-01-01t00:00:00z", "7", strings.ToLower(stamp), ""},
 		{"", "", "qAbR#]", "invalid Last-Event-ID: "},
 		{"yesterday", "", "", "invalid since: "},
 		{"yesterday", "", stamp, "invalid since: "},

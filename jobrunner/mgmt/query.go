@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
@@ -122,6 +123,11 @@ func (q *query) boolean(name string) *bool {
 		return nil
 	}
 	return &value
+}
+
+// parseTime parses a time in RFC 3339, which allows t and z in lower case.
+func parseTime(text string) (time.Time, error) {
+	return time.Parse(time.RFC3339, strings.ToUpper(text))
 }
 
 // flag reads true or false. An absent flag is false.

@@ -159,12 +159,12 @@ func readLogQuery(q *query) logStream {
 	}
 	if q.has("since") {
 		out.tail = -1
-		out.since, err = time.Parse(time.RFC3339Nano, q.values.Get("since"))
+		out.since, err = parseTime(q.values.Get("since"))
 		q.refuseIf(err != nil, "invalid since: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(q.values.Get("since")))
 	}
 	if eventID := q.http.Header.Get(lastEventID); eventID != "" {
 		out.tail = -1
-		out.since, err = time.Parse(time.RFC3339Nano, eventID)
+		out.since, err = parseTime(eventID)
 		out.since = out.since.Add(1) // the client has the line of this time
 		q.refuseIf(err != nil, "invalid Last-Event-ID: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(eventID))
 	}
