@@ -148,13 +148,13 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 	{ID: "RAT-25", Level: suite.Should, Source: "Versioning, 3", Statement: "If version 2 returns the headers RateLimit and RateLimit-Policy, it returns them with every response to a valid key, including errors.",
 		Needs: suite.V2 | suite.OtherKey, Requests: 4, Run: func(c *suite.C) {
 			requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
-			for _, a := range []*suite.Answer{
-				c.V2("GET", "/templates", nil, suite.WithKey(c.Target.OtherKey)), c.V2("GET", "/templates/"+c.Nonce(), nil), c.V2("POST", "/templates", suite.M{}),
-			} {
-				shown := a.Header.Get("RateLimit") != "" && a.Header.Get("RateLimit-Policy") != ""
-				c.Expect(shown || a.Code == 401, fmt.Sprintf("RateLimit and RateLimit-Policy with %d, as with 200", a.Code), "the headers %v", a.Header)
-			}
+			expectQuotas(c, c.V2("GET", "/templates", nil, suite.WithKey(c.Target.OtherKey)), c.V2("GET", "/templates/"+c.Nonce(), nil), c.V2("POST", "/templates", suite.M{}))
 		}},
+	{ID: "RAT-25-changed", Supplementary: true, Needs: suite.V2, Allow: suite.Create, Requests: 3, Run: func(c *suite.C) {
+		requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
+		created := c.NewTemplate("v2")
+		expectQuotas(c, created, c.V2("DELETE", "/templates/"+suite.PathSegment(created.Str("id")), nil))
+	}},
 	{ID: "RAT-26", Level: suite.Should, Source: "Versioning, 3", Statement: "If version 2 returns a used-up quota (RateLimit with r=0), it rejects the next request.",
 		Needs: suite.V2 | suite.LocalOnly, Requests: 70, Run: func(c *suite.C) {
 			requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
@@ -224,6 +224,13 @@ var exhaustedQuota = regexp.MustCompile(`;\s*r=0(\D|$)`)
 // requireQuotas skips the case if the answer has no quotas. The deployment decides which users have any.
 func requireQuotas(c *suite.C, a *suite.Answer) {
 	c.SkipIf(a.Header.Get("RateLimit") == "" || a.Header.Get("RateLimit-Policy") == "", "answers show no quotas")
+}
+
+func expectQuotas(c *suite.C, answers ...*suite.Answer) {
+	for _, a := range answers {
+		shown := a.Header.Get("RateLimit") != "" && a.Header.Get("RateLimit-Policy") != ""
+		c.Expect(shown || a.Code == 401, fmt.Sprintf("RateLimit and RateLimit-Policy with %d, as with 200", a.Code), "the headers %v", a.Header)
+	}
 }
 
 // unknownJobID submits a job, and returns an unused id in the form of the job's, escaped for a path.

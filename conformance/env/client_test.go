@@ -28,6 +28,19 @@ func TestProxyThatRefuses(t *testing.T) {
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "the proxy "+proxy.Host+" answered 403 Forbidden") && !strings.Contains(err.Error(), "secret"), "expected an error with the proxy's host and answer, without its password, got", err)
 }
 
+// A deployment may offer only HTTP/2.
+func TestDeploymentWithOnlyHTTP2(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	client := newClient()
+	client.Transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+	resp := must.Do(client.Get(server.URL))(t)
+	defer resp.Body.Close()
+	must.Equal(t, resp.ProtoMajor, 2, "the version of HTTP")
+}
+
 // The path of a request shows whether it belongs to the management API or to the job API.
 func TestManagementPaths(t *testing.T) {
 	for path, want := range map[string]bool{

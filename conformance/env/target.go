@@ -116,6 +116,7 @@ func newClient() *http.Client {
 				}
 				return fmt.Errorf("the proxy %s answered %s", proxy.Host, resp.Status)
 			},
+			ForceAttemptHTTP2:   true, // because of DialContext, net/http would use only HTTP/1.1
 			TLSHandshakeTimeout: 10 * time.Second,
 			MaxIdleConnsPerHost: 512,
 			IdleConnTimeout:     time.Minute,
