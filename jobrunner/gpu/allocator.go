@@ -89,7 +89,7 @@ func (a *Allocator) OnFreed(f func()) {
 func (a *Allocator) OnBusy(f func(types []string)) { a.onBusy = f }
 
 // Claim assigns devices to the owner that had them before the deployment restarted. If one of them
-// is missing, faulty or in use, it assigns none and returns an error.
+// is missing or in use, it assigns none and returns an error. A faulty device doesn't stop a running container.
 func (a *Allocator) Claim(uuids []string, owner string) ([]Device, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,9 +97,6 @@ func (a *Allocator) Claim(uuids []string, owner string) ([]Device, error) {
 	for _, d := range a.inventory.Devices() {
 		if !slices.Contains(uuids, d.UUID) {
 			continue
-		}
-		if d.Fault != "" {
-			return nil, errors.New(describeFaults([]Device{d}))
 		}
 		if a.inUse(d) {
 			return nil, fmt.Errorf("GPU %d (%s, %s) is in use", d.Index, d.TypeID, d.UUID)
