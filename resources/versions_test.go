@@ -140,6 +140,8 @@ func TestValueOfTheOtherVersion(t *testing.T) {
 		{"gpucloud_template", "mounts.persistent.size", api.V1, api.V2, map[string]any{"image": "i", "mounts": small(5)}, map[string]any{"mounts": small(6)}},
 		{podType, "mounts.persistent.size", api.V1, api.V2, gpuPod(map[string]any{"mounts": small(5)}), map[string]any{"cloud": "COMMUNITY"}},
 		{"gpucloud_template", "readme", api.V1, api.V2, map[string]any{"image": "i", "readme": "# One"}, map[string]any{"readme": "# Two"}},
+		{"gpucloud_template", "allowed_cuda_versions", api.V2, api.V1, map[string]any{"image": "i", "allowed_cuda_versions": []any{"12.8"}}, map[string]any{"allowed_cuda_versions": []any{"12.4"}}},
+		{volumeType, "type", api.V2, api.V1, map[string]any{"size": 10, "data_center": "US-TX-3", "type": "HIGH_PERFORMANCE"}, map[string]any{"type": "STANDARD"}},
 		{podType, "interruptible", api.V1, api.V2, gpuPod(map[string]any{"interruptible": true}), map[string]any{"cloud": "COMMUNITY"}},
 		{"gpucloud_template", "", api.V2, api.V1, map[string]any{"image": "i", "args": "it's"}, nil},
 		{podType, "", api.V2, api.V1, gpuPod(map[string]any{"args": "it's"}), nil},
@@ -159,7 +161,7 @@ func TestValueOfTheOtherVersion(t *testing.T) {
 			must.ErrorContains(t, p.Plan(c.typeName, state, config).Diagnostics.Err(), "API v1")
 			continue
 		}
-		says := map[bool]string{true: "Size out of bounds", false: "API v2 can't express this"}[strings.HasSuffix(c.at, "size")]
+		says := map[bool]string{true: "Size out of bounds", false: "can't express this"}[strings.HasSuffix(c.at, "size")]
 		expectRejection(t, d, p, apply(t, p, c.typeName, state, config, "update"), c.typeName, withChanges(config, c.rejected), c.at, says)
 	}
 }

@@ -208,8 +208,8 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	for _, o := range r.kind.OneVersionOnly {
-		// A value that API v1 has set may stay, because with ignore_changes the configuration can't leave it out.
-		if o.Version != api.V1 || p.State == nil || p.Changes(ctx, o.Attribute) {
+		// A value that the other version has set may stay, because with ignore_changes the configuration can't leave it out.
+		if o.Version == api.V2 && o.HandledByKind || p.State == nil || p.Changes(ctx, o.Attribute) {
 			o.Check(ctx, p.Check, p.Version, req.Config)
 		}
 	}

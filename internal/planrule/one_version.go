@@ -89,6 +89,6 @@ func (p *Plan[M]) ReplaceUnchangeable(ctx context.Context, oneVersion []OneVersi
 		}
 		p.Replace(attribute)
 		p.Warn(attribute, fmt.Sprintf("The %s will be replaced", title), "API %s can't change %s of %[3]s %[4]s, so only a replacement applies this change.%[5]s "+
-			"To keep the %[3]s, apply this change once with api_version = %[6]q, or remove the %[3]s from the state (state rm) and import it.", p.Version, attribute, title, id(p.State).ValueString(), lost, string(version))
+			"To keep the %[3]s, leave %[2]s as it is, apply this change once with api_version = %[6]q, or remove the %[3]s from the state (state rm) and import it.", p.Version, attribute, title, id(p.State).ValueString(), lost, string(version))
 	}
 }
