@@ -10,6 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -70,6 +71,27 @@ func TestWaitOutlastsOutage(t *testing.T) {
 			return true, result
 		})
 		must.Hold(t, err == nil && len(results) == 0, "the wait ended with", err, "before", results)
+		c.Engine.Close()
+		must.Succeed(t, db.Close())
+	})
+}
+
+// A client whose node loses the leadership of an endpoint, and so isn't notified of its job's end, waits for minutes at most.
+func TestRelayOutlivesLeadership(t *testing.T) {
+	file := sqldb.Config{Dir: t.TempDir(), NoSync: true}
+	synctest.Test(t, func(t *testing.T) {
+		c := Config{Clock: new(clock.Clock), Answers: httplimit.NewMemory(1 << 20)}
+		db := must.Do(sqldb.Open(t.Context(), file))(t)
+		c.Engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: c.Clock, Logger: slog.New(slog.DiscardHandler)}))(t)
+		job := must.Do(c.Engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
+		must.Do(c.Engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1}))(t)
+		time.AfterFunc(time.Minute, func() {
+			must.Succeed(t, c.Engine.Release(t.Context(), "ep", engine.Leadership{}))
+			must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error { return must.Err(tx.Exec("UPDATE jobs SET state = 'CANCELLED', done = 1")) }))
+		})
+		start := time.Now()
+		err := (&api{Config: c}).relay(t.Context(), &relayAnswer{memory: c.Answers}, target{endpoint: "ep", job: job.ID})
+		must.Hold(t, err != nil && time.Since(start) <= 6*time.Minute, "after", time.Since(start), "the relay ended with", err)
 		c.Engine.Close()
 		must.Succeed(t, db.Close())
 	})

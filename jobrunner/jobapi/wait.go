@@ -34,6 +34,8 @@ func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Du
 		var retry <-chan time.Time
 		if err != nil {
 			retry = time.After(retryPause)
+		} else if wait > engine.MaxWait { // another process that has become the leader doesn't wake this watch
+			retry = time.After(engine.MaxWait)
 		}
 		select {
 		case <-watch.C:
