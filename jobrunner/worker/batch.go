@@ -40,7 +40,7 @@ func (p *Pools) makeRoom(types []string) {
 		return p.anyWorker(func(w *worker) bool { return w.pool.forBatches() && owners[w.id] && w.isPreempted() == preempted })
 	}
 	if w := batchWorker(false); w != nil && batchWorker(true) == nil {
-		w.preempt()
+		w.preempt("a worker or pod that doesn't belong to a batch needs its GPU")
 	}
 }
 
@@ -50,12 +50,12 @@ func (w *worker) isPreempted() bool {
 	return w.preempted
 }
 
-// preempt kills a worker to free its devices.
-func (w *worker) preempt() {
+// preempt kills a worker for a reason other than the jobs that it runs.
+func (w *worker) preempt(reason string) {
 	w.mu.Lock()
 	w.preempted = true
 	w.mu.Unlock()
-	w.noteKill("a worker or pod that doesn't belong to a batch needs its GPU")
+	w.noteKill(reason)
 	w.drain()
 	w.kill()
 }

@@ -31,6 +31,7 @@ type fakes struct {
 	slots      int           // concurrent jobs of a worker; 0 means 1
 	all        []*fake
 	runs       map[string]int // starts of each job
+	spared     map[string]int // its runs on workers that were killed while they ignored that they should stop a job
 }
 
 // fake is one simulated worker.
@@ -44,7 +45,7 @@ type fake struct {
 	startedAt time.Time
 
 	// guarded by fakes.mu
-	jobs   map[string]context.CancelFunc // held jobs
+	jobs   map[string]context.CancelFunc // held jobs; nil if the worker was told to stop the job
 	alive  bool
 	killed bool // also while it is being killed
 }
@@ -57,7 +58,9 @@ type fakeInput struct {
 
 var errKilled = errors.New("killed")
 
-func newFakes(maxWorkers int) *fakes { return &fakes{maxWorkers: maxWorkers, runs: map[string]int{}} }
+func newFakes(maxWorkers int) *fakes {
+	return &fakes{maxWorkers: maxWorkers, runs: map[string]int{}, spared: map[string]int{}}
+}
 
 // Program runs every image as a simulated worker.
 func (f *fakes) Program(string) (run.Program, error) { return run.Program{Start: f.start}, nil }
@@ -65,12 +68,7 @@ func (f *fakes) Program(string) (run.Program, error) { return run.Program{Start:
 func (f *fakes) start(_ context.Context, spec run.Spec) (run.Process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := 1
-	for _, other := range f.all {
-		if other.alive {
-			n++
-		}
-	}
+	n := 1 + len(f.living())
 	must.Hold(f.t, n <= f.maxWorkers, n, "workers run, more than the maximum of", f.maxWorkers)
 	env := spec.Env
 	must.Hold(f.t, env["RUNPOD_SKIP_AUTO_SYSTEM_CHECKS"] == "true" && (env["RUNPOD_SKIP_GPU_CHECK"] == "true") == (len(spec.Devices) == 0), "a worker on", len(spec.Devices), "GPUs would check its machine", env)
@@ -114,7 +112,7 @@ func (w *fake) run(broken bool, boot, exitDelay time.Duration, slots int) {
 			return
 		}
 		<-occupied
-		if w.hasNoJobs() {
+		if len(w.jobIDs()) == 0 {
 			_ = w.client.ReportIdle(w.life) // it may have ended
 		}
 		jobs, err := w.client.Take(w.life, slots-len(occupied))
@@ -166,6 +164,7 @@ func (w *fake) stopJobs() {
 		for _, id := range ids {
 			if stop := w.jobs[id]; stop != nil {
 				stop()
+				w.jobs[id] = nil
 			}
 		}
 		w.fakes.mu.Unlock()
@@ -177,17 +176,14 @@ func (w *fake) stopJobs() {
 
 func (w *fake) sendPings() {
 	for w.sleep(2*time.Second) == nil {
-		w.fakes.mu.Lock()
-		ids := slices.Collect(maps.Keys(w.jobs))
-		w.fakes.mu.Unlock()
-		_ = w.client.Ping(w.life, ids) // it may have ended
+		_ = w.client.Ping(w.life, w.jobIDs()) // it may have ended
 	}
 }
 
-func (w *fake) hasNoJobs() bool {
+func (w *fake) jobIDs() []string {
 	w.fakes.mu.Lock()
 	defer w.fakes.mu.Unlock()
-	return len(w.jobs) == 0
+	return slices.Collect(maps.Keys(w.jobs))
 }
 
 func (w *fake) Done() <-chan struct{} { return w.done }
@@ -195,7 +191,14 @@ func (w *fake) Exit() run.Exit        { return run.Exit{Text: context.Cause(w.li
 func (w *fake) Address() string       { return "" }
 
 func (w *fake) Stop(time.Duration) {
-	w.fakes.update(func() { w.killed = true })
+	w.fakes.update(func() {
+		w.killed = true
+		if slices.ContainsFunc(slices.Collect(maps.Values(w.jobs)), func(stop context.CancelFunc) bool { return stop == nil }) {
+			for id := range w.jobs {
+				w.fakes.spared[id]++
+			}
+		}
+	})
 	w.end(errKilled)
 	<-w.done
 }
@@ -203,15 +206,14 @@ func (w *fake) Stop(time.Duration) {
 func (w *fake) Usage() run.Usage { return run.Usage{} }
 
 // alive returns the workers that live, the oldest first.
-func (f *fakes) alive() (all []*fake) {
+func (f *fakes) alive() []*fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, w := range f.all {
-		if w.alive {
-			all = append(all, w)
-		}
-	}
-	return all
+	return f.living()
+}
+
+func (f *fakes) living() []*fake {
+	return slices.DeleteFunc(slices.Clone(f.all), func(w *fake) bool { return !w.alive })
 }
 
 func (f *fakes) update(change func()) {
