@@ -273,7 +273,7 @@ func (d *dev) printStart(w io.Writer, e *devEndpoint, h host.Handler, python *in
 // testInput returns an example for --input: the file that the public SDK reads in a local test, if it exists.
 func testInput(handler string) string {
 	if file := filepath.Join(filepath.Dir(handler), "test_input.json"); exists(file) {
-		return file
+		return commandLine(file)
 	}
 	return `'{"prompt": "…"}'`
 }

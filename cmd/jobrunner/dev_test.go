@@ -35,10 +35,13 @@ func runJob(t *testing.T, url, input string) (status, output, jobError string) {
 
 func TestDevRunsCommand(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "upper.sh")
+	file := filepath.Join(t.TempDir(), "a b", "upper.sh")
+	must.Succeed(t, os.Mkdir(filepath.Dir(file), 0o700))
 	writeFile(t, file, `tr a-z A-Z`)
+	writeFile(t, filepath.Join(filepath.Dir(file), "test_input.json"), `{}`)
 	s := startDev(t, file, "--simulate-gpus=l4x2")
 	url := s.runURL()
+	s.waitUntil(`start with --input '\S+/a b/test_input.json', which`)
 	status, output, _ := runJob(t, url, `{"a":"b"}`)
 	must.Hold(t, status == "COMPLETED" && output == `{"A":"B"}`, "the job is", status, "with the output", output)
 	s.waitUntil("a process for each job")
