@@ -187,16 +187,13 @@ func (m *batchModel) take(r *rapid.T) {
 		}
 	}
 	jobs, err := m.env.TakeQueued(m.ctx, engine.Take{Endpoint: "ep-batch", Worker: "w", Max: 2, Timeout: 7 * 24 * time.Hour})
-	if err != nil || len(jobs) != min(2, waiting) && !(len(jobs) == 1 && lostWaits) {
+	if err != nil || len(jobs) != min(2, waiting) && (len(jobs) != 1 || !lostWaits) {
 		r.Fatalf("took %d of %d waiting requests, %v; want at most 2", len(jobs), waiting, err)
 	}
 	for _, job := range jobs {
-		if job.Retries > 0 && len(jobs) > 1 {
-			r.Fatalf("took %s, which was lost, with another request", job.ID)
-		}
 		b, req := m.request(job.ID)
-		if req == nil || !b.finalized || req.state != engine.InQueue {
-			r.Fatalf("took %s, which isn't a queued request of a finalized batch", job.ID)
+		if req == nil || !b.finalized || req.state != engine.InQueue || len(jobs) > 1 && job.Retries > 0 {
+			r.Fatalf("took %d requests with %s, which isn't a queued request of a finalized batch, or was lost and should be taken alone", len(jobs), job.ID)
 		}
 		req.state = engine.InProgress
 		m.running = append(m.running, job)
