@@ -102,7 +102,7 @@ func (s *Set) addSpellings(secret string) {
 		}
 		seen[part] = true
 		for _, spelling := range spellings(part) {
-			s.isLong[spelling] = n >= minLong
+			s.isLong[spelling] = s.isLong[spelling] || n >= minLong
 		}
 	}
 }

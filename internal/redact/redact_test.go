@@ -129,6 +129,9 @@ func TestBody(t *testing.T) {
 
 // Secrets that are added after a text was redacted count for the next one.
 func TestAddLater(t *testing.T) {
+	var both redact.Set // a long secret that is also a spelling of a short one
+	both.Add("p%40ss%3Aw", "p@ss:w")
+	must.Equal(t, both.Text("xp%40ss%3Awz", 100), "x[redacted]z")
 	var s redact.Set
 	s.Add("planted-1")
 	must.Equal(t, s.Line("planted-1 planted-2"), "[redacted] planted-2")
