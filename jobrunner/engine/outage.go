@@ -26,8 +26,9 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	if sqldb.Classify(err) != sqldb.Full {
 		return pending, err
 	}
-	needsSpace := map[*job]bool{}                                                                   // the job's change isn't small
-	for _, slice := range append(slices.Collect(slices.Chunk(all.changes, reservedChanges)), nil) { // nil: batches without changes of jobs
+	needsSpace := map[*job]bool{} // the job's change isn't small
+	// The last slice is for batches without changes of jobs.
+	for _, slice := range append(slices.Collect(slices.Chunk(all.changes, reservedChanges)), nil) {
 		small := &commit{counts: all.counts, batches: all.batches, process: all.process}
 		for _, ch := range slice {
 			needsSpace[ch.job] = ch.isNew || len(ch.output)+sizeOf(ch.chunks) > maxSmallChange
