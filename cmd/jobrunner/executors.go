@@ -134,7 +134,7 @@ func dataDir(flag string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("finding the folder for the state: %w (set --data, or use --ephemeral)", err)
+		return "", fmt.Errorf("finding the folder for the state: %w (set HOME or --data)", err)
 	}
 	return filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"), nil
 }

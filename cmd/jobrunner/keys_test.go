@@ -34,6 +34,8 @@ func TestKeyOfNoDeployment(t *testing.T) {
 	must.Hold(t, !strings.Contains(output, "No deployment"), "while the deployment runs, keys add printed", output)
 	_, output, _ = execute(t, env, "", "keys", "list", "--data", t.TempDir())
 	must.Contain(t, output, "No deployment has its state in")
+	_, output, _ = execute(t, []string{"HOME="}, "", "keys", "list")
+	must.Contain(t, output, "(set HOME or --data)")
 }
 
 // Keys can be added, used and removed while the deployment runs. Keys from before its start are valid, too.
