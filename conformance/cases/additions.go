@@ -122,13 +122,17 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			}
 		}},
 	{ID: "SEC-11", Statement: "Workers that start after an update get the new value; running workers keep the old one. After a deletion the placeholder becomes an empty text.",
-		Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Requests: 250, Jobs: 14, Seconds: 60, Run: func(c *suite.C) {
+		Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Requests: 250, Jobs: 15, Seconds: 100, WaitTime: workerTime, Run: func(c *suite.C) {
 			oldValue, newValue := c.Nonce(), c.Nonce()
 			a := newSecret(c, suite.M{"value": oldValue})
 			newSecretEndpoint(c, a)
 			c.Given("SEC-10", func() { expectEnvironment(c, oldValue) })
+			blocker := c.Blocker(workerTime) // keeps the worker running
 			requestSecret(c, "PATCH", a.Str("id"), suite.M{"value": newValue}).Is(200)
-			expectEnvironment(c, oldValue)
+			j := c.Run(environmentInput)
+			c.ExpectBefore(j.Answer, blocker.StartedAfter.Add(workerTime))
+			c.Until(blocker.StartedBefore.Add(workerTime))
+			j.AwaitCompleted().Equal("output.TOKEN", oldValue)
 			replaceWorker(c, a)
 			expectEnvironment(c, newValue)
 			requestSecret(c, "DELETE", a.Str("id"), nil).Success()
@@ -147,7 +151,10 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		}},
 })
 
-const secretPath = "/account/secrets"
+const (
+	secretPath = "/account/secrets"
+	workerTime = 40 * time.Second // longer than a change of a secret takes, with the pace of a remote run
+)
 
 func expectRFC3339(c *suite.C, a *suite.Answer, member string) time.Time {
 	t, err := parseRFC3339(a.Str(member))
@@ -192,8 +199,10 @@ func newSecretEndpoint(c *suite.C, secret *suite.Answer) string {
 
 // readEnvironment runs a job, whose output has the variables TOKEN and RELEASE of its worker.
 func readEnvironment(c *suite.C) *suite.Answer {
-	return c.Run(suite.M{"op": "env", "names": []string{"TOKEN", "RELEASE"}}).AwaitCompleted()
+	return c.Run(environmentInput).AwaitCompleted()
 }
+
+var environmentInput = suite.M{"op": "env", "names": []string{"TOKEN", "RELEASE"}}
 
 // expectEnvironment expects the value of TOKEN in a worker of the endpoint.
 func expectEnvironment(c *suite.C, want string) { readEnvironment(c).Equal("output.TOKEN", want) }

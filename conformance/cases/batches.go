@@ -112,8 +112,8 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 			c.Expect(len(seen) == 5, "five requests", "%d requests", len(seen))
 		}},
 	{ID: "BAT-10", Statement: "POST /batch/{id}/cancel drops queued requests and lets running ones finish. Then the batch is CANCELLED.",
-		Jobs: 3, Requests: 60, Seconds: 5, WaitTime: batchWait, Run: func(c *suite.C) {
-			batch := newBatch(c, suite.Sleep(5*time.Second), suite.Sleep(5*time.Second), suite.Sleep(5*time.Second))
+		Jobs: 3, Requests: 60, Seconds: 9, WaitTime: batchWait, Run: func(c *suite.C) {
+			batch := newBatch(c, suite.Sleep(9*time.Second), suite.Sleep(9*time.Second), suite.Sleep(9*time.Second))
 			finalize(c, batch)
 			awaitBatch(c, batch, "a running request", func(a *suite.Answer) bool { return a.Int("requestInProgress") > 0 })
 			running := c.Get(batch).Int("requestInProgress")
@@ -145,9 +145,9 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 		addRequests(c, batch, suite.M{}).Refused()
 		c.Get(batch).Success().Equal("requestTotal", 5000)
 	}},
-	{ID: "BAT-13", Statement: "An endpoint has at most 10 active batches.", Jobs: 11, Requests: 60, Seconds: 60, WaitTime: batchWait, Run: func(c *suite.C) {
+	{ID: "BAT-13", Statement: "An endpoint has at most 10 active batches.", Jobs: 11, Requests: 60, Seconds: 600, WaitTime: batchWait, Run: func(c *suite.C) {
 		for range 10 {
-			finalize(c, newBatch(c, suite.Sleep(time.Minute)))
+			finalize(c, newBatch(c, suite.Sleep(10*time.Minute)))
 		}
 		a := c.Post("/batch", requestsOf(suite.Echo()))
 		if a.Code < 400 {
@@ -155,8 +155,9 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 		}
 		a.Is(400, 403, 409, 422, 429)
 	}},
-	{ID: "BAT-14", Statement: "Batches have workers of their own: their requests don't delay jobs of /run.", Jobs: 5, Seconds: 24, WaitTime: batchWait, Run: func(c *suite.C) {
-		batch := newBatch(c, suite.Sleep(8*time.Second), suite.Sleep(8*time.Second), suite.Sleep(8*time.Second))
+	{ID: "BAT-14", Statement: "Batches have workers of their own: their requests don't delay jobs of /run.", Jobs: 5, Seconds: 90, WaitTime: batchWait, Run: func(c *suite.C) {
+		request := suite.Sleep(time.Duration(localOrRemote(c, 8, 30)) * time.Second)
+		batch := newBatch(c, request, request, request)
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		finalize(c, batch)
 		c.Run(suite.Echo()).AwaitCompleted()

@@ -53,7 +53,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 	{ID: "JOB-05", Level: suite.Must, Source: "States and transitions",
 		Statement: "A status is one of IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED and TIMED_OUT.",
 		Live:      suite.LiveLevel{Level: suite.Should, Reason: "RunPod's documentation of job states lists RUNNING too"},
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 8, WaitTime: 8 * time.Second,
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 20, WaitTime: 20 * time.Second,
 		Watch: func(w *suite.WatchedExchange) string {
 			if w.Status != "" && !slices.Contains(suite.Statuses, w.Status) {
 				return fmt.Sprintf("the status %q", w.Status)
@@ -61,11 +61,11 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 			return ""
 		},
 		Run: func(c *suite.C) {
-			blocker := c.Run(suite.Sleep(8 * time.Second))
+			blocker := c.Run(suite.Sleep(20 * time.Second))
 			blocker.Await(suite.InProgress)
 			queued := c.Run(suite.Echo()).Reach(suite.InQueue)
 			queued.Cancel().Is(200)
-			c.Until(blocker.StartedBefore.Add(8 * time.Second))
+			c.Until(blocker.StartedBefore.Add(20 * time.Second))
 			blocker.Await(suite.Completed)
 		}},
 	{ID: "JOB-09", Source: "Job, output", Statement: "The output is the JSON value that the handler returned, of any type.",
@@ -254,7 +254,8 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	}},
 	{ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime", Statement: "Whether executionTime is in milliseconds, as JOB-07 expects, or in seconds.",
 		Jobs: 1, WaitTime: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
-			j := c.Run(suite.Sleep(2 * time.Second)).Reach(suite.InProgress)
+			j := c.Run(suite.Sleep(2 * time.Second))
+			c.Given("JOB-15", func() { j.Await(suite.InProgress, suite.Completed) })
 			c.Sleep(2 * time.Second)
 			switch took := j.AwaitCompleted().Number("executionTime"); {
 			case took >= 2000 && took < 60_000:

@@ -35,13 +35,13 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			p.Answer().Is(200).Equal("status", suite.Completed)
 		}},
 	{ID: "JOB-15", Source: "States and transitions, IN_QUEUE", Statement: "A queued job becomes IN_PROGRESS when a worker is available.",
-		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 10, Run: func(c *suite.C) {
-			blocker := c.Blocker(5 * time.Second)
+		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 16 * time.Second, Seconds: 20, Run: func(c *suite.C) {
+			blocker := c.Blocker(15 * time.Second)
 			j := c.Run(suite.Sleep(time.Minute))
 			c.Given("JOB-02", func() {
-				j.Status().IfBefore(blocker.StartedAfter.Add(5*time.Second)).Is(200).Equal("status", suite.InQueue)
+				j.Status().IfBefore(blocker.StartedAfter.Add(15*time.Second)).Is(200).Equal("status", suite.InQueue)
 			})
-			c.Sleep(6 * time.Second)
+			c.Until(blocker.StartedBefore.Add(16 * time.Second))
 			j.Await(suite.InProgress)
 		}},
 	{ID: "JOB-16", Source: "States and transitions, IN_QUEUE", Statement: "The handler gets the job. If it succeeds, it doesn't get the job again.",
@@ -61,12 +61,11 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			others.expectUnchanged()
 		}},
 	{ID: "JOB-18", Source: "States and transitions, POST /cancel", Statement: "A job that is cancelled in the queue never starts.",
-		Needs: suite.OwnEndpoint | suite.Webhooks, Jobs: 3, WaitTime: 8 * time.Second, Seconds: 6, Run: func(c *suite.C) {
-			c.Blocker(5 * time.Second)
-			box := c.Box()
+		Needs: suite.OwnEndpoint | suite.Webhooks, Jobs: 3, WaitTime: 23 * time.Second, Seconds: 21, Run: func(c *suite.C) {
+			blocker, box := c.Blocker(20*time.Second), c.Box()
 			j := c.Run(suite.Beacon(box, 0, 0)).Reach(suite.InQueue)
-			c.Given("JOB-17", func() { j.Cancel().Is(200) })
-			c.Sleep(8 * time.Second)
+			c.Given("JOB-17", func() { c.ExpectBefore(j.Cancel().Is(200), blocker.StartedAfter.Add(20*time.Second)) })
+			c.Until(blocker.StartedBefore.Add(23 * time.Second))
 			expectNotExecuted(c, box, 0, "the cancelled job")
 		}},
 	{ID: "JOB-19", Source: "States and transitions, POST /cancel", Statement: "A running job becomes CANCELLED when it is cancelled.", Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
@@ -116,14 +115,15 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			}
 		}},
 	{ID: "JOB-32", Source: "States and transitions", Statement: "The sequence of a job's statuses follows the table of transitions.",
-		Needs: suite.OwnEndpoint, Jobs: 4, Requests: 30, WaitTime: 6 * time.Second, Seconds: 10, Watch: judgeTransition, Run: func(c *suite.C) {
-			cancelledRunning := c.Run(suite.Sleep(3 * time.Second)).Reach(suite.InProgress)
+		Needs: suite.OwnEndpoint, Jobs: 4, Requests: 30, WaitTime: 26 * time.Second, Seconds: 24, Watch: judgeTransition, Run: func(c *suite.C) {
+			cancelledRunning := c.Run(suite.Sleep(20 * time.Second)).Reach(suite.InProgress)
 			cancelledQueued := c.Run(suite.Echo())
 			c.Given("JOB-17", func() { cancelledQueued.Cancel().Is(200) })
 			c.Given("JOB-19", func() { cancelledRunning.Cancel().Is(200) })
 			failed := c.Run(suite.Fail(suite.M{"times": 1})).Reach(suite.Failed)
 			c.Given("JOB-22", func() { failed.Retry().Is(200) })
 			failed.AwaitCompleted()
+			c.Until(cancelledRunning.StartedBefore.Add(20 * time.Second)) // when the cancelled run would have ended
 			for range 5 {
 				c.Sleep(time.Second)
 				for _, j := range []*suite.Job{cancelledRunning, cancelledQueued, failed} {
@@ -132,10 +132,10 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			}
 		}},
 	{ID: "JOB-33", Level: suite.Should, Source: "States and transitions, POST /cancel", Statement: "A CANCELLED job never becomes COMPLETED.",
-		Jobs: 1, WaitTime: 8 * time.Second, Seconds: 5, Run: func(c *suite.C) {
-			j := c.Run(suite.Sleep(5 * time.Second)).Reach(suite.InProgress)
-			c.Given("JOB-19", func() { c.ExpectBefore(j.Cancel().Is(200), j.StartedAfter.Add(5*time.Second)) })
-			c.Sleep(8 * time.Second)
+		Jobs: 1, WaitTime: 18 * time.Second, Seconds: 15, Run: func(c *suite.C) {
+			j := c.Run(suite.Sleep(15 * time.Second)).Reach(suite.InProgress)
+			c.Given("JOB-19", func() { c.ExpectBefore(j.Cancel().Is(200), j.StartedAfter.Add(15*time.Second)) })
+			c.Until(j.StartedBefore.Add(18 * time.Second))
 			j.Status().Is(200).Equal("status", suite.Cancelled)
 		}},
 	{ID: "JOB-34", Level: suite.Unspec, Source: "States and transitions", Statement: "What /cancel returns for a finished job; the job doesn't change.",

@@ -42,7 +42,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	{ID: "SUB-15", Source: "Job submission body, policy", Statement: "An executionTimeout applies only to its own job.",
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			first, next := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(8*time.Second))
-			first.AwaitRunning()
+			c.Given("JOB-15", func() { first.Await(suite.InProgress, suite.TimedOut) })
 			c.Sleep(5*time.Second + c.Grace())
 			first.AwaitTimedOut()
 			next.Await(suite.InProgress, suite.Completed)
@@ -67,14 +67,14 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 		}
 	}},
 	{ID: "SUB-16", Source: "Job submission body, policy", Statement: "An executionTimeout counts only while a worker executes the job.",
-		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
-			blocker := c.Blocker(8 * time.Second)
+		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 24 * time.Second, Seconds: 22, Run: func(c *suite.C) {
+			blocker := c.Blocker(20 * time.Second)
 			j := c.Run(suite.Sleep(2*time.Second), suite.ExecutionTimeout(5*time.Second))
-			c.Until(blocker.StartedAfter.Add(7 * time.Second))
+			c.Until(blocker.StartedAfter.Add(14 * time.Second))
 			c.Given("JOB-02", func() {
-				j.Status().IfBefore(blocker.StartedAfter.Add(8*time.Second)).Is(200).Equal("status", suite.InQueue)
+				j.Status().IfBefore(blocker.StartedAfter.Add(20*time.Second)).Is(200).Equal("status", suite.InQueue)
 			})
-			c.Sleep(2 * time.Second)
+			c.Until(blocker.StartedBefore.Add(21 * time.Second))
 			j.Await(suite.InProgress, suite.Completed)
 			c.Sleep(3 * time.Second)
 			j.Await(suite.Completed)
@@ -236,12 +236,12 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		intervalOf(j.Answer).add(30*time.Second).expectDeleted(c, j)
 	}},
 	{ID: "SUB-26", Source: "Limits, policy.ttl", Statement: "The ttl starts at the submission and covers both queue and execution.",
-		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 23 * time.Second, Seconds: 20, Run: func(c *suite.C) {
+		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 43 * time.Second, Seconds: 40, Run: func(c *suite.C) {
 			c.Blocker(14 * time.Second)
-			j := c.Run(suite.Sleep(time.Minute), suite.TTL(20*time.Second))
+			j := c.Run(suite.Sleep(time.Minute), suite.TTL(40*time.Second))
 			c.Sleep(16 * time.Second)
 			j.AwaitRunning()
-			intervalOf(j.Answer).add(20*time.Second).expectLifetime(c, j, suite.InProgress)
+			intervalOf(j.Answer).add(40*time.Second).expectLifetime(c, j, suite.InProgress)
 		}},
 	{ID: "SUB-26-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 100 * time.Second, Seconds: 100, Run: func(c *suite.C) {
 		box := c.Box()

@@ -118,8 +118,8 @@ func badgeWidth(text string) int { return utf8.RuneCountInString(text)*67/10 + 1
 // harObject is an object of an HTTP archive, version 1.2. Unknown sizes are -1.
 type harObject = map[string]any
 
-// harVersion is the protocol of all requests; the suite doesn't record it.
-const harVersion = "HTTP/1.1"
+// harVersion is the protocol of all requests, which the suite doesn't record: HTTP/1.1 or HTTP/2.
+const harVersion = "unknown"
 
 // harTime is the time format of the archive, with milliseconds and a zone.
 const harTime = "2006-01-02T15:04:05.000Z07:00"

@@ -129,8 +129,8 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 	}{
 		"near":            {wrap: passThrough},
 		"700 ms away":     {wrap: withLatency(700 * time.Millisecond), maxInconclusive: 4},
-		"1.5 s away":      {wrap: withLatency(1500 * time.Millisecond), maxInconclusive: 10},
-		"3 s away":        {wrap: withLatency(3 * time.Second), maxInconclusive: 30},
+		"1.5 s away":      {wrap: withLatency(1500 * time.Millisecond), maxInconclusive: 8},
+		"3 s away":        {wrap: withLatency(3 * time.Second), maxInconclusive: 12},
 		"sweeps 4 s late": {wrap: lateEffects},
 		"700 ms away, sweeps 4 s late": {
 			wrap: func(h http.Handler) http.Handler { return withLatency(700 * time.Millisecond)(lateEffects(h)) }, maxInconclusive: 4, sample: true,
@@ -156,8 +156,6 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 				case report.Inconclusive:
 					inconclusive++
 					must.Hold(t, x.Repeats == "" && inconclusive <= c.maxInconclusive, report.Text(x))
-				case report.Blocked, report.Warn:
-					must.Hold(t, c.maxInconclusive > 4, report.Text(x))
 				default:
 					t.Error(report.Text(x))
 				}
