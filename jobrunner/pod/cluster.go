@@ -49,7 +49,7 @@ func networkName(clusterID string) string { return "gpucloud-cluster-" + cluster
 
 // join adds a member. No member gets GPUs until all have joined.
 func (p *Pods) join(r *runner, record store.Pod) {
-	if record.Cluster == nil {
+	if record.Cluster == nil || r.clusterOf() != nil {
 		return
 	}
 	p.mu.Lock()
@@ -64,9 +64,6 @@ func (p *Pods) join(r *runner, record store.Pod) {
 	r.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, joined := c.members[r.id]; joined {
-		return
-	}
 	c.engineNetwork = c.engineNetwork || record.Cluster.Network != ""
 	c.members[r.id] = r
 	c.retry()

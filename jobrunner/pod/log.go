@@ -29,9 +29,10 @@ type fileLog struct {
 	folder string
 	logger *slog.Logger
 
-	mu   sync.Mutex // guards the rest. It is locked while run.Log is locked, never the other way round
-	file *os.File   // nil if it can't be written
-	size int64      // of the file
+	mu     sync.Mutex // guards the rest. It is locked while run.Log is locked, never the other way round
+	file   *os.File   // nil if it can't be opened
+	size   int64      // of the file
+	failed bool       // the latest line may be incomplete
 }
 
 // openLog reads the log of an earlier run. It skips a line that a kill left incomplete.
@@ -72,13 +73,16 @@ func (l *fileLog) append(line run.Line) {
 	}
 	text, err := json.Marshal(line)
 	if err == nil {
+		if l.failed {
+			text = append([]byte("\n"), text...)
+		}
 		_, err = l.file.Write(append(text, '\n'))
 	}
 	l.size += int64(len(text)) + 1
-	if err != nil {
+	if err != nil && !l.failed {
 		l.warn(err)
-		l.closeFile()
-	} else if l.size > maxFileBytes {
+	}
+	if l.failed = err != nil; !l.failed && l.size > maxFileBytes {
 		l.closeFile()
 		if err := os.Rename(filepath.Join(l.folder, logFile), filepath.Join(l.folder, previousFile)); err != nil {
 			l.warn(err)
