@@ -292,7 +292,10 @@ func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actualState) {
 	r.log.Note("the pod ended with " + end.Text)
 	r.release()
 	e, prefix := containerExited, "Exited: "
-	if !end.OK {
+	switch {
+	case end.Restart:
+		e, prefix = restartQueued, "Restarted: "
+	case !end.OK:
 		e, prefix = containerFailed, "Failed: "
 		r.pods.Logger.WarnContext(ctx, "a pod failed", "pod", r.id, "exit", end.Text)
 	}

@@ -191,7 +191,19 @@ func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
 	r.setRunning(store.Pod{}, a.process)
 	r.reportEnd(t.Context(), store.Pod{}, &a)
 	must.Equal(t, nextStep(newDesiredPod(store.PodExited, 0), a, false), release, "the step after the end")
+
+	record := must.Do(store.Create(t.Context(), pods.Store, store.Pod{CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}, PodState: store.PodState{Status: store.PodRunning}}))(t)
+	r.id, a.process = record.ID, endedProcess{}
+	r.setRunning(record, a.process)
+	r.reportEnd(t.Context(), record, &a)
+	must.Equal(t, must.Do(pods.Store.Pod(t.Context(), r.id))(t).Status, store.PodProvisioning, "the status after a restart of the engine")
 }
+
+// endedProcess ended when its engine restarted.
+type endedProcess struct{ run.Process }
+
+func (endedProcess) Stop(time.Duration) {}
+func (endedProcess) Exit() run.Exit     { return run.Exit{Restart: true} }
 
 // fakeProcess exits when its channel is closed.
 type fakeProcess struct {
@@ -211,6 +223,9 @@ func TestPrimaryMoves(t *testing.T) {
 		c := &cluster{primary: primary{changed: make(chan struct{})}}
 		r := &runner{cluster: c}
 		p := member(1)
+		c.mu.Lock() // as while an engine makes the network, which may hang
+		(&Pods{clusters: map[string]*cluster{"c": c}}).join(r, p)
+		c.mu.Unlock()
 		p.HiddenEnv = map[string]string{"PRIMARY_ADDR": "10.0.0.1"}
 		for _, end := range []string{"moved", "ended"} {
 			process := fakeProcess{done: make(chan struct{})}
@@ -257,6 +272,11 @@ func TestLogIsKept(t *testing.T) {
 	l := openTestLog(t, folder)
 	l.WriteLine("one", "2026-06-01T12:00:00Z")
 	l.Note("the pod runs")
+	file := l.file
+	_, _ = file.WriteString(`{"n":2,`) // the disk is full meanwhile: only this line is lost
+	l.file = must.Do(os.Open(os.DevNull))(t)
+	l.Note("lost")
+	l.file = file
 	l.WriteLine("two", "2026-06-01T12:00:01Z")
 	// The deployment is killed while it writes a line.
 	f := must.Do(os.OpenFile(filepath.Join(folder, logFile), os.O_APPEND|os.O_WRONLY, 0))(t)
@@ -270,7 +290,7 @@ func TestLogIsKept(t *testing.T) {
 	for _, line := range lines {
 		text = append(text, fmt.Sprintf("%d %v %s", line.Number, line.System, line.Text))
 	}
-	must.Equal(t, strings.Join(text, "\n"), "0 false one\n1 true the pod runs\n2 false two\n3 false three")
+	must.Equal(t, strings.Join(text, "\n"), "0 false one\n1 true the pod runs\n3 false two\n4 false three")
 	must.Equal(t, l.Mark(), "2026-06-01T12:00:02Z", "the mark")
 	for n := range 3 * run.MaxLines {
 		l.WriteLine(fmt.Sprintf("line %d %s", n, strings.Repeat("x", 1000)), "m")
@@ -281,7 +301,7 @@ func TestLogIsKept(t *testing.T) {
 	l = openTestLog(t, folder)
 	lines, _ = l.Lines(0)
 	last := lines[len(lines)-1]
-	must.Hold(t, len(lines) <= run.MaxLines && last.Number == 3*run.MaxLines+3 && strings.HasPrefix(last.Text, "line 14999 "), len(lines), "lines, the last is", last.Number, last.Text[:20])
+	must.Hold(t, len(lines) <= run.MaxLines && last.Number == 3*run.MaxLines+4 && strings.HasPrefix(last.Text, "line 14999 "), len(lines), "lines, the last is", last.Number, last.Text[:20])
 }
 
 // busyProcess has used half an hour of CPU time. It is also a Meter that records nothing.

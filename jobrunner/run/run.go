@@ -171,8 +171,9 @@ type Process interface {
 }
 
 type Exit struct {
-	Text string // human-readable, such as "exit status 1"
-	OK   bool   // the exit status was 0
+	Text    string // human-readable, such as "exit status 1"
+	OK      bool   // the exit status was 0
+	Restart bool   // the container engine restarted, which ended the process: a pod starts again
 }
 
 // Stopped is the Text of the Exit of a process that the jobrunner stopped.
@@ -184,7 +185,7 @@ type Usage = procgroup.Usage
 // Orphan is a container that a pod left in an earlier run on the same data folder.
 type Orphan struct {
 	Pod string
-	Run int64 // generation of the pod; -1 if it never ran
+	Run int64 // generation of the pod; -1 if it never ran, or a restart of the machine ended it
 	// Adopt follows the container as if this run had started it. log receives its lines after mark, or all
 	// lines if mark is "".
 	Adopt  func(log Output, mark string) Process

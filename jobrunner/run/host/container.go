@@ -204,19 +204,23 @@ type detachedLifecycle struct {
 const followPause = time.Second
 
 func (d detachedLifecycle) wait(c *container) run.Exit {
+	restarts := false // Docker doesn't run
 	for last := d.lastLine; ; {
 		last = c.followLog(d.log, last)
 		s, err := c.inspect(backgroundTimeout)
 		switch {
 		case err == nil && s.running:
-		case err == nil && !c.stopping.Load():
-			return run.Exit{Text: procgroup.StatusText(s.status, s.oom), OK: s.status == 0}
+			restarts = false
+		case c.stopping.Load(): // if err isn't nil, the container is gone, or supervise removes it by force
+			return run.Exit{Text: run.Stopped, OK: err == nil && s.status == 0}
+		case err == nil && restarts:
+			return run.Exit{Text: "a restart of Docker", Restart: true}
 		case err == nil:
-			return run.Exit{Text: run.Stopped, OK: s.status == 0}
-		case c.stopping.Load(): // the container is gone, or supervise removes it by force
-			return run.Exit{Text: run.Stopped}
+			return run.Exit{Text: procgroup.StatusText(s.status, s.oom), OK: s.status == 0}
 		case c.isGone():
 			return run.Exit{Text: "its container was removed, but not by the jobrunner"}
+		default:
+			restarts = restarts || !c.engine.podman && !errors.Is(err, context.DeadlineExceeded)
 		}
 		time.Sleep(followPause)
 	}
@@ -403,22 +407,24 @@ func (e *containerEngine) prepareForPod(ctx context.Context, s run.Spec) error {
 func (e *containerEngine) orphans(ctx context.Context, label string) (all []run.Orphan) {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	names, err := e.runCLI(ctx, "ps", "--all", "--filter", "label="+label, "--format", "{{.Names}}")
-	if err != nil {
-		return nil
+	labelOf := ".Label"
+	if e.podman {
+		labelOf = "index .Labels"
 	}
-	for name := range strings.FieldsSeq(names) {
-		text, err := e.runCLI(ctx, "inspect", "--format", fmt.Sprintf("{{index .Config.Labels %q}} {{index .Config.Labels %q}} {{.State.Status}}", podLabel, podGenerationLabel), name)
-		words := strings.Fields(text)
-		if err != nil || len(words) != 3 {
+	text, _ := e.runCLI(ctx, "ps", "--all", "--filter", "label="+label, "--format", fmt.Sprintf("{{.Names}} {{%[1]s %[2]q}} {{%[1]s %[3]q}} {{.Status}}", labelOf, podLabel, podGenerationLabel))
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) < 4 {
 			continue
 		}
-		generation, err := strconv.ParseInt(words[1], 10, 64)
-		if err != nil || words[2] == "created" || words[2] == "configured" {
-			generation = -1 // it never ran
+		name := words[0]
+		generation, err := strconv.ParseInt(words[2], 10, 64)
+		// Podman says Created, too, if the machine restarted while the container ran. Docker then says Exited (255).
+		if err != nil || words[3] == "Created" || !e.podman && strings.Contains(line, " Exited (255) ") {
+			generation = -1
 		}
 		all = append(all, run.Orphan{
-			Pod: words[0], Run: generation,
+			Pod: words[1], Run: generation,
 			Adopt: func(log run.Output, mark string) run.Process {
 				c := newContainer(e, name, log)
 				lastLine, _ := time.Parse(time.RFC3339Nano, mark) // without a mark, all lines are logged

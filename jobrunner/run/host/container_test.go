@@ -61,6 +61,17 @@ func (f *fakeEngine) newExecutor(dataDir, rules string) *Executor {
 	return e
 }
 
+// startPod returns the running container of a pod.
+func (f *fakeEngine) startPod(log run.Output) *container {
+	f.t.Helper()
+	must.Succeed(f.t, os.Mkdir(filepath.Join(f.dir, "containers"), 0o700))
+	f.write("containers/gpucloud-p", "")
+	c := newContainer(newEngine(f.t.Context(), f.path, nil), "gpucloud-p", log)
+	c.lifecycle = detachedLifecycle{log: log}
+	go c.supervise()
+	return c
+}
+
 func start(t *testing.T, e *Executor, s run.Spec) run.Process {
 	t.Helper()
 	p := must.Do(program(t, e, s.Image).Start(t.Context(), s))(t)
@@ -257,7 +268,13 @@ func TestEngineRecovers(t *testing.T) {
 		"without an engine, Program returns", err)
 	must.Equal(t, strings.Count(f.read("calls"), "CALL|version"), 1, "probes of the engine")
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
-	e.Orphans(t.Context(), "folder") // its containers may run, although it didn't answer in time
+	// Its containers may run, although it didn't answer in time. One never ran, and a restart of the machine ended another.
+	f.write("orphans", "a p 3 Up 2 hours\nb p 4 Created\nc p 5 Exited (255) 1 second ago\nd p 6 Exited (1) 1 second ago\n")
+	var runs []int64
+	for _, o := range e.Orphans(t.Context(), "folder") {
+		runs = append(runs, o.Run)
+	}
+	must.Equal(t, runs, []int64{3, -1, -1, 6}, "the generations of containers")
 	must.Contain(t, f.read("calls"), "CALL|ps|--all|--filter|label=gpucloud.deployment=folder")
 	engine := e.engines.all[0]
 	engine.mu.Lock()
@@ -363,16 +380,25 @@ func TestUnwritableDataFolder(t *testing.T) {
 	must.Succeed(t, e.Close())
 }
 
+// A restart of Docker ends containers, but is no end of their pods.
+func TestEngineRestarts(t *testing.T) {
+	f := newFakeEngine(t, "docker")
+	f.write("down", "")
+	c := f.startPod(new(livelog.Log))
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(f.read("calls"), "CALL|inspect|"); time.Sleep(time.Millisecond) {
+		must.Require(t, !time.Now().After(deadline), "the container isn't inspected within a minute")
+	}
+	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
+	<-c.Done()
+	must.Equal(t, c.Exit(), run.Exit{Text: "a restart of Docker", Restart: true}, "the exit")
+}
+
 // A pod can be stopped even if its engine doesn't respond any more.
 func TestStopWithoutEngine(t *testing.T) {
 	f, log := newFakeEngine(t, "docker"), new(livelog.Log)
-	must.Succeed(t, os.Mkdir(filepath.Join(f.dir, "containers"), 0o700))
-	f.write("containers/gpucloud-p", "")
 	pipe := filepath.Join(f.dir, "logs")
 	must.Succeed(t, syscall.Mkfifo(pipe, 0o600))
-	c := newContainer(newEngine(t.Context(), f.path, nil), "gpucloud-p", log)
-	c.lifecycle = detachedLifecycle{log: log}
-	go c.supervise()
+	c := f.startPod(log)
 	defer must.Do(os.OpenFile(pipe, os.O_WRONLY, 0))(t).Close() // the engine's command for the log hangs
 	f.write("down", "")
 	c.Stop(time.Second)
