@@ -114,11 +114,14 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 				c.JobOf(c.Post([]string{"/run", "/runsync"}[i%2], suite.Submission(suite.Echo(), members)).Is(200)).Await(suite.Completed)
 			}
 		}},
-	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body", Statement: "A submission with a member of the wrong type returns 400.", Requests: 6, Run: func(c *suite.C) {
+	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body", Statement: "A submission with a member of the wrong type returns 400.", Requests: 12, Run: func(c *suite.C) {
 		requireDistinctErrors(c)
 		expectSubmissionRefused(c, suite.Submission(suite.Echo(), suite.M{"webhook": 5}))
-		submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"policy": "soon"})).BadRequest()
-		submit(c, "/runsync", suite.Submission(suite.Echo(), suite.M{"s3Config": suite.M{"accessId": 5}})).BadRequest()
+		for i, members := range []suite.M{
+			{"policy": "soon"}, {"s3Config": suite.M{"accessId": 5}}, {"s3Config": []any{}}, {"policy": []any{}}, {"webhook": suite.M{}}, {"s3Config": "none"},
+		} {
+			submit(c, []string{"/run", "/runsync"}[i%2], suite.Submission(suite.Echo(), members)).BadRequest()
+		}
 	}},
 	{ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body", Statement: "How unknown members are handled.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.Observe("%d", submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"unknown": true})).Code)
@@ -127,13 +130,15 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.M{"s3Config": s3Config(c)})).Is(200)).Await(suite.Completed)
 	}},
 	{ID: "SUB-30", Level: suite.Should, Source: "Job submission body, s3Config", Statement: "No response contains the secrets of s3Config.",
-		Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			s3 := s3Config(c)
 			j := c.Run(suite.Stream(2, 0), suite.M{"s3Config": s3})
 			secret, _ := s3["accessSecret"].(string)
 			j.Answer.NotContains(secret)
 			j.AwaitCompleted().NotContains(secret)
-			j.Stream().NotContains(secret)
+			for _, a := range []*suite.Answer{j.Stream(), j.Cancel(), j.Retry(), submit(c, "/runsync", suite.Submission(suite.Echo(), suite.M{"s3Config": s3}))} {
+				a.NotContains(secret)
+			}
 			c.Get("/requests").NotContains(secret)
 		}},
 })
