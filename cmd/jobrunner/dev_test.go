@@ -39,7 +39,9 @@ func TestDevRunsCommand(t *testing.T) {
 	must.Succeed(t, os.Mkdir(filepath.Dir(file), 0o700))
 	writeFile(t, file, `tr a-z A-Z`)
 	writeFile(t, filepath.Join(filepath.Dir(file), "test_input.json"), `{}`)
-	s := startDev(t, file, "--simulate-gpus=l4x2")
+	gpus := filepath.Join(t.TempDir(), "gpus.yaml")
+	writeFile(t, gpus, "gpus: [{type: Tesla T4, memory: 16, count: 2}]") // in no pool
+	s := startDev(t, file, "--simulate-gpus="+gpus)
 	url := s.runURL()
 	s.waitUntil(`start with --input '\S+/a b/test_input.json', which`)
 	status, output, _ := runJob(t, url, `{"a":"b"}`)

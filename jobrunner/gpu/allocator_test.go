@@ -58,6 +58,9 @@ func TestPlacement(t *testing.T) {
 			{request(1, h200, l4), "2"}, {request(1, l4, h200), "0"}, {request(2, l4, h200), "3,4"}, {request(1, l40s, l4), "1"},
 			{request(1, l4, h200), "all of this machine's 2 × NVIDIA L4 and 3 × NVIDIA H200 are in use"},
 		}},
+		"priority order, then any": {mixed, []step{
+			{gpu.Request{Types: []string{l40s, h200}, OrAny: true, Count: 3}, "2,3,4"}, {gpu.Request{Types: []string{h200}, OrAny: true}, "5 1g.18gb"},
+		}},
 		"any type: the smallest that fits": {mixed, []step{
 			{request(1), "5 1g.18gb"}, {request(2), "0,1"}, {request(3), "2,3,4"}, {request(0), "5 1g.18gb"}, {request(1), "all of this machine's 2 × NVIDIA L4, 3 × NVIDIA H200 and 2 × NVIDIA H200 MIG 1g.18gb are in use"},
 		}},

@@ -52,6 +52,7 @@ type Inventory interface {
 // Request is a request for the devices of a worker, a pod or a cluster.
 type Request struct {
 	Types       []string // accepted type ids, the best first; empty means any
+	OrAny       bool     // accepts any other type after Types
 	Count       int      // 0 means 1
 	CUDA        []string // allowed CUDA versions, matched exactly; empty means any
 	MinimumCUDA string   // "" means no minimum
@@ -120,7 +121,7 @@ func CanonicalType(product string) string {
 // InstanceType returns the type of a MIG instance, named as the driver names it.
 func InstanceType(typeID, profile string) string { return typeID + " MIG " + profile }
 
-// acceptedTypes returns the types that a request accepts, the best first. If it accepts any type, the
+// acceptedTypes returns the types that a request accepts, the best first. Without a list, the
 // smallest comes first, so that large GPUs stay free for requests that name their type.
 func acceptedTypes(request Request, devices []Device) (types []string) {
 	for _, t := range request.Types {
@@ -128,7 +129,7 @@ func acceptedTypes(request Request, devices []Device) (types []string) {
 			types = append(types, t)
 		}
 	}
-	if len(types) > 0 {
+	if len(types) > 0 && !request.OrAny {
 		return request.inStock(types)
 	}
 	bySize := slices.Clone(devices)

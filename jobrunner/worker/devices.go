@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
@@ -72,7 +73,8 @@ func (w *worker) releaseDevices() {
 	}
 }
 
-// requestOf translates an endpoint's GPUs into one worker's request. A pool means all its types, in order.
+// requestOf translates an endpoint's GPUs into one worker's request. A pool means all its types, in order. All pools
+// of the API together mean any GPU, also of a type that is in no pool.
 func requestOf(offers *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 	types := want.TypeIDs
 	if len(want.Pools) > 0 {
@@ -83,7 +85,9 @@ func requestOf(offers *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 	if want.Count > maxGPUs {
 		return gpu.Request{}, fmt.Errorf("invalid gpu.count: expected at most %d, got %d", maxGPUs, want.Count)
 	}
-	return gpu.Request{Types: types, Count: int(want.Count), CUDA: want.AllowedCUDAVersions, MinimumCUDA: want.MinCUDAVersion}, nil
+	isExcluded := func(p catalog.Pool) bool { return !slices.Contains(want.Pools, p.ID) }
+	orAny := len(want.ExcludedTypes) == 0 && !slices.ContainsFunc(contract.Pools, isExcluded)
+	return gpu.Request{Types: types, OrAny: orAny, Count: int(want.Count), CUDA: want.AllowedCUDAVersions, MinimumCUDA: want.MinCUDAVersion}, nil
 }
 
 // maxGPUs is more than any machine has.
