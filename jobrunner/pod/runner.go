@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -332,8 +333,13 @@ func (r *runner) clearRunning() {
 	r.pods.Meter.Stopped(span)
 }
 
-// acquire waits for the pod's GPUs and records them. It keeps GPUs that the pod already has.
+// acquire waits for the pod's GPUs and records them. It keeps GPUs that the pod already has, unless one is faulty:
+// then only a cluster's member keeps them.
 func (r *runner) acquire(ctx context.Context, p store.Pod) error {
+	isFaulty := func(d gpu.DeviceState) bool { return d.Owner == r.id && d.Fault != "" }
+	if p.Cluster == nil && slices.ContainsFunc(r.pods.Devices.States(), isFaulty) {
+		r.release()
+	}
 	devices := r.heldDevices()
 	for p.GPU != nil && devices == nil {
 		var err error

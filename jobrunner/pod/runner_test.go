@@ -199,6 +199,21 @@ func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
 	must.Equal(t, must.Do(pods.Store.Pod(t.Context(), r.id))(t).Status, store.PodProvisioning, "the status after a restart of the engine")
 }
 
+// A pod that starts again keeps its GPU, unless it has become faulty.
+func TestRestartLeavesFaultyGPU(t *testing.T) {
+	pods, _ := newTestPods(t, Config{Driver: func() gpu.Driver { return gpu.Driver{} }})
+	inventory := must.Do(gpu.Simulate("faulty", slog.New(slog.DiscardHandler)))(t)
+	defer inventory.Close()
+	pods.Devices = gpu.NewAllocator(inventory)
+	record := must.Do(store.Create(t.Context(), pods.Store, store.Pod{Cloud: "SECURE", GPU: &store.PodGPU{TypeIDs: []string{inventory.Devices()[2].TypeID}, Count: 1}, PodState: store.PodState{Status: store.PodStarting}}))(t)
+	r := newRunner(pods, record.ID)
+	r.devices = must.Do(pods.Devices.Claim([]string{inventory.Devices()[2].UUID}, r.id))(t)
+	for range 2 {
+		must.Succeed(t, r.acquire(t.Context(), record))
+		must.Equal(t, r.devices, inventory.Devices()[:1], "the GPUs")
+	}
+}
+
 // endedProcess ended when its engine restarted.
 type endedProcess struct{ run.Process }
 
