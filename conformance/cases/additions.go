@@ -122,7 +122,8 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			}
 		}},
 	{ID: "SEC-11", Statement: "Workers that start after an update get the new value; running workers keep the old one. After a deletion the placeholder becomes an empty text.",
-		Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Requests: 250, Jobs: 15, Seconds: 100, WaitTime: workerTime, Run: func(c *suite.C) {
+		Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Requests: 250, Jobs: 15, Seconds: 100, WaitTime: 40 * time.Second, Run: func(c *suite.C) {
+			const workerTime = 40 * time.Second // longer than a change of a secret takes, with the pace of a remote run
 			oldValue, newValue := c.Nonce(), c.Nonce()
 			a := newSecret(c, suite.M{"value": oldValue})
 			newSecretEndpoint(c, a)
@@ -151,10 +152,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		}},
 })
 
-const (
-	secretPath = "/account/secrets"
-	workerTime = 40 * time.Second // longer than a change of a secret takes, with the pace of a remote run
-)
+const secretPath = "/account/secrets"
 
 func expectRFC3339(c *suite.C, a *suite.Answer, member string) time.Time {
 	t, err := parseRFC3339(a.Str(member))

@@ -186,12 +186,8 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 			s := newScene(c)
 			for _, op := range jobOperations {
 				if op.method == http.MethodPost && !isOpenAI(op) {
-					var body any
-					if op.body != nil {
-						body = suite.Submission(suite.Echo())
-					}
 					for _, id := range s.ids(op) {
-						sendTo(c, jobAPI, http.MethodGet, op.pathFor(id), body)
+						sendTo(c, jobAPI, http.MethodGet, op.pathFor(id), op.validBody(c, nil, c.Nonce()))
 					}
 				}
 			}

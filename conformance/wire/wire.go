@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -123,9 +124,7 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 		x.Err = err
 		return x
 	}
-	for name, values := range r.Header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, r.Header)
 	if r.Stalled {
 		req.ContentLength = 1 << 10
 	}
