@@ -173,7 +173,7 @@ type Process interface {
 type Exit struct {
 	Text    string // human-readable, such as "exit status 1"
 	OK      bool   // the exit status was 0
-	Restart bool   // the container engine restarted, which ended the process: a pod starts again
+	Restart bool   // the container engine restarted, which ended the process: a pod starts again, a job counts no retry
 }
 
 // Stopped is the Text of the Exit of a process that the jobrunner stopped.

@@ -187,8 +187,14 @@ func (w *fake) jobIDs() []string {
 }
 
 func (w *fake) Done() <-chan struct{} { return w.done }
-func (w *fake) Exit() run.Exit        { return run.Exit{Text: context.Cause(w.life).Error()} }
 func (w *fake) Address() string       { return "" }
+
+var errEngineRestart = errors.New("a restart of Docker")
+
+func (w *fake) Exit() run.Exit {
+	cause := context.Cause(w.life)
+	return run.Exit{Text: cause.Error(), Restart: errors.Is(cause, errEngineRestart)}
+}
 
 func (w *fake) Stop(time.Duration) {
 	w.fakes.update(func() {

@@ -342,12 +342,14 @@ func TestCrashedWorkerIsReplaced(t *testing.T) {
 		job := f.submitSleep(10)
 		fakes.alive()[0].end(errors.New("out of memory"))
 		f.expectWorkers("RUNNING 1")
+		fakes.alive()[0].end(errEngineRestart) // counts no retry
+		f.expectWorkers("RUNNING 1")
 		time.Sleep(10 * time.Second)
 		got := f.reload(job)
 		must.Hold(t, got.State == engine.Completed && got.Retries == 1, "the job is", got)
 		fakes.alive()[0].end(errors.New("out of memory"))
 		f.expectCounts(worker.Counts{}) // no job needs another worker
 		f.submitSleep(1)
-		must.Hold(t, fakes.started() == 3, fakes.started(), "workers were started, want 3")
+		must.Hold(t, fakes.started() == 4, fakes.started(), "workers were started, want 4")
 	})
 }

@@ -167,6 +167,7 @@ func (w *worker) noteExit(exit run.Exit) {
 	w.mu.Lock()
 	jobs := slices.Sorted(maps.Keys(w.jobs))
 	wasReady, wasUnhealthy := w.state != Initializing, w.state == Unhealthy
+	w.preempted = w.preempted || exit.Restart
 	isIntended := !w.takesJobs() && len(jobs) == 0 && exit.OK
 	if w.death == "" && !isIntended {
 		w.death = exit.Text

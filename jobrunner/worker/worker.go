@@ -43,7 +43,7 @@ type worker struct {
 	changed      chan struct{}       // closed and replaced when jobs changes
 	hadJob       bool
 	crashed      bool   // during its start
-	preempted    bool   // it was killed for a reason other than the jobs that it runs
+	preempted    bool   // it ended for a reason other than the jobs that it runs
 	death        string // human-readable reason why its process ended; "" while it runs
 	devices      []gpu.Device
 	placement    Placement

@@ -181,7 +181,10 @@ func (a attachedLifecycle) wait(c *container) run.Exit {
 	if code <= 0 {
 		return run.Exit{Text: a.command.Exit(), OK: code == 0}
 	}
-	s, _ := c.inspect(probeTimeout) // if the engine doesn't answer, oom stays false
+	s, err := c.inspect(probeTimeout) // if the engine doesn't answer, oom stays false
+	if err != nil && c.restarts(err) {
+		return dockerRestart
+	}
 	if code == statusKilled && !s.oom && a.command.OOMKills() > 0 {
 		// Podman doesn't always report an OOM kill, and Docker doesn't for children of the container.
 		return run.Exit{Text: fmt.Sprintf("exit status %d: killed by SIGKILL, probably by the kernel: it killed processes for lack of memory meanwhile", code)}
@@ -214,13 +217,13 @@ func (d detachedLifecycle) wait(c *container) run.Exit {
 		case c.stopping.Load(): // if err isn't nil, the container is gone, or supervise removes it by force
 			return run.Exit{Text: run.Stopped, OK: err == nil && s.status == 0}
 		case err == nil && restarts:
-			return run.Exit{Text: "a restart of Docker", Restart: true}
+			return dockerRestart
 		case err == nil:
 			return run.Exit{Text: procgroup.StatusText(s.status, s.oom), OK: s.status == 0}
 		case c.isGone():
 			return run.Exit{Text: "its container was removed, but not by the jobrunner"}
 		default:
-			restarts = restarts || !c.engine.podman && !errors.Is(err, context.DeadlineExceeded)
+			restarts = restarts || c.restarts(err)
 		}
 		time.Sleep(followPause)
 	}
@@ -282,6 +285,13 @@ func (c *container) inspect(timeout time.Duration) (s state, err error) {
 	}
 	_, err = fmt.Sscan(text, &s.running, &s.status, &s.oom)
 	return s, err
+}
+
+var dockerRestart = run.Exit{Text: "a restart of Docker", Restart: true}
+
+// restarts reports whether an error of inspect means that Docker doesn't run.
+func (c *container) restarts(err error) bool {
+	return !c.engine.podman && !errors.Is(err, context.DeadlineExceeded) && !c.isGone()
 }
 
 // isGone reports whether the engine answers and doesn't have the container.

@@ -390,7 +390,16 @@ func TestEngineRestarts(t *testing.T) {
 	}
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
 	<-c.Done()
-	must.Equal(t, c.Exit(), run.Exit{Text: "a restart of Docker", Restart: true}, "the exit")
+	must.Equal(t, c.Exit(), dockerRestart, "the exit of a pod")
+
+	log := new(livelog.Log)
+	p := start(t, f.newExecutor("", ""), run.Spec{Container: store.Container{Image: "team/x"}, Log: log})
+	log.Await(t, "hello", 1)
+	f.write("down", "")
+	must.Succeed(t, os.RemoveAll(filepath.Join(f.dir, "containers")))
+	<-p.Done()
+	must.Equal(t, p.Exit(), dockerRestart, "the exit of a worker")
+	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
 }
 
 // A pod can be stopped even if its engine doesn't respond any more.
