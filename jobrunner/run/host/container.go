@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,9 +93,8 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 		}
 	}
 	// If the start is cancelled, it still waits: the daemon would go on, and create the container after its removal.
-	creation, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	creation, cancel := uninterrupted(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(removeTimeout, cancel) })()
 	if _, err = engine.runCLIWith(creation, env, nil, args...); err == nil {
 		err = ctx.Err()
 	}
@@ -111,7 +111,10 @@ func (e *Executor) runContainer(ctx context.Context, c *container, s run.Spec) (
 	if s.Pod == nil {
 		c.lifecycle, err = c.engine.startAttached(e.scratch, c.name, s.Log)
 	} else {
-		c.lifecycle, err = detachedLifecycle{log: s.Log}, c.engine.start(ctx, e.scratch, c.name)
+		// A Podman that is killed here forgets that it started the container, and removes it without ending its processes.
+		begun, cancel := uninterrupted(ctx)
+		defer cancel()
+		c.lifecycle, err = detachedLifecycle{log: s.Log}, cmp.Or(c.engine.start(begun, e.scratch, c.name), ctx.Err())
 	}
 	if err != nil {
 		c.remove()
@@ -285,13 +288,6 @@ func (c *container) inspect(timeout time.Duration) (s state, err error) {
 	}
 	_, err = fmt.Sscan(text, &s.running, &s.status, &s.oom)
 	return s, err
-}
-
-var dockerRestart = run.Exit{Text: "a restart of Docker", Restart: true}
-
-// restarts reports whether an error of inspect means that Docker doesn't run.
-func (c *container) restarts(err error) bool {
-	return !c.engine.podman && !errors.Is(err, context.DeadlineExceeded) && !c.isGone()
 }
 
 // isGone reports whether the engine answers and doesn't have the container.

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
@@ -218,6 +219,23 @@ func (e *containerEngine) reprobe() {
 // runCLI runs a command of the engine and returns its stdout. The error is the last line of its stderr.
 func (e *containerEngine) runCLI(ctx context.Context, args ...string) (string, error) {
 	return e.runCLIWith(ctx, nil, nil, args...)
+}
+
+// uninterrupted returns a context that ends removeTimeout after ctx.
+func uninterrupted(ctx context.Context) (context.Context, func()) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(removeTimeout, cancel) })
+	return late, func() {
+		stop()
+		cancel()
+	}
+}
+
+var dockerRestart = run.Exit{Text: "a restart of Docker", Restart: true}
+
+// restarts reports whether an error of inspect means that Docker doesn't run.
+func (c *container) restarts(err error) bool {
+	return !c.engine.podman && !errors.Is(err, context.DeadlineExceeded) && !c.isGone()
 }
 
 // runCLIWith is runCLI with additional variables and a log of its stderr.

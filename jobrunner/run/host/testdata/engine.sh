@@ -60,7 +60,9 @@ create)
 	echo "0123456789ab"
 	;;
 start)
-	shift
+	[ "$1" = --attach ] && shift
+	[ -p starting ] && read -r _ <starting
+	echo "$1" >started
 	[ -e "containers/$1" ] || { echo "No such container: $1" >&2; exit 1; }
 	echo "$OLDPWD" >start.dir
 	echo "hello from $1"
