@@ -114,13 +114,10 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 				c.JobOf(c.Post([]string{"/run", "/runsync"}[i%2], suite.Submission(suite.Echo(), members)).Is(200)).Await(suite.Completed)
 			}
 		}},
-	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body", Statement: "A submission with a member of the wrong type returns 400.", Requests: 12, Run: func(c *suite.C) {
+	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body", Statement: "A submission with a member of the wrong type returns 400.", Requests: 6, Run: func(c *suite.C) {
 		requireDistinctErrors(c)
-		expectSubmissionRefused(c, suite.Submission(suite.Echo(), suite.M{"webhook": 5}))
-		for i, members := range []suite.M{
-			{"policy": "soon"}, {"s3Config": suite.M{"accessId": 5}}, {"s3Config": []any{}}, {"policy": []any{}}, {"webhook": suite.M{}}, {"s3Config": "none"},
-		} {
-			submit(c, []string{"/run", "/runsync"}[i%2], suite.Submission(suite.Echo(), members)).BadRequest()
+		for i, members := range []suite.M{{"webhook": 5}, {"policy": "soon"}, {"s3Config": suite.M{"accessId": 5}}, {"s3Config": []any{}}} {
+			submit(c, []string{"/runsync", "/run"}[i%2], suite.Submission(suite.Echo(), members)).BadRequest()
 		}
 	}},
 	{ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body", Statement: "How unknown members are handled.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {

@@ -50,7 +50,7 @@ type NewJob struct {
 	Sync bool          // the client waits for the result, which has a shorter retention
 	Wait time.Duration // the wait that a synchronous client requested, or 0
 
-	Attached bool // nobody can read the result once the client's connection to this process ends
+	Attached bool // the result is lost once the client's connection to this process ends
 }
 
 // The key of a job grows with the time of its submission. It has the milliseconds since 1970, the number
