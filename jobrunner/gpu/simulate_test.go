@@ -145,6 +145,7 @@ func TestPipeIsReadOnce(t *testing.T) {
 		if errors.Is(err, fs.ErrNotExist) {
 			t.Skip("this system has no /dev/fd")
 		}
+		must.Succeed(t, err)
 		defer inventory.Close()
 		time.Sleep(time.Minute)
 		must.Equal(t, len(inventory.Devices()), 1, "devices after a minute")
