@@ -375,8 +375,8 @@ func TestConclusion(t *testing.T) {
 		verdicts []report.Verdict
 	}{
 		"conformant": {0, nil, []report.Verdict{report.Pass, report.Observed}},
-		"conformant in the judged clauses: 1 of 3 clauses":                        {0, nil, []report.Verdict{report.Pass, report.Skip, report.Blocked}},
-		"conformant except for known deviations (1); 1 SHOULD or MAY is not kept": {0, nil, []report.Verdict{report.Pass, report.Known, report.Warn}},
+		"conformant in the judged clauses: 1 of 3 clauses":                               {0, nil, []report.Verdict{report.Pass, report.Skip, report.Blocked}},
+		"conformant except for known deviations (1); 1 SHOULD or MAY clause is not kept": {0, nil, []report.Verdict{report.Pass, report.Known, report.Warn}},
 		"not conformant": {1, []string{"it failed"}, []report.Verdict{report.Pass, report.Fail}},
 		"not conformant: the client fails even when no fault is injected": {1, []string{"it failed"}, []report.Verdict{report.Pass}},
 		"the list of known deviations is stale":                           {1, nil, []report.Verdict{report.Unexpected}},

@@ -102,9 +102,9 @@ func (r *Report) scope() string {
 		text += fmt.Sprintf(", %d of them partly", partly)
 	}
 	if n := r.Counts[Warn]; n == 1 {
-		text += "; 1 SHOULD or MAY is not kept"
+		text += "; 1 SHOULD or MAY clause is not kept"
 	} else if n > 1 {
-		text += fmt.Sprintf("; %d SHOULD or MAY are not kept", n)
+		text += fmt.Sprintf("; %d SHOULD or MAY clauses are not kept", n)
 	}
 	return text + r.resumable()
 }

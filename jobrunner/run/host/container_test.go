@@ -396,7 +396,7 @@ func TestUnwritableDataFolder(t *testing.T) {
 	must.Succeed(t, e.Close())
 }
 
-// A restart of Docker ends containers, but is no end of their pods.
+// If Docker restarts, its containers end, and their pods start again.
 func TestEngineRestarts(t *testing.T) {
 	f := newFakeEngine(t, "docker")
 	f.write("down", "")
