@@ -193,7 +193,7 @@ func (p *Pod) Settings() Pod {
 	if len(c.Ports) == 0 {
 		c.Ports = nil
 	}
-	c.SetArgs(p.comparableArgs())
+	c.Args = p.comparableArgs()
 	return c
 }
 
