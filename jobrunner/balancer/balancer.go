@@ -151,6 +151,7 @@ func rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.Path, p.Out.URL.RawPath, p.Out.URL.RawQuery = t.path, t.rawPath, p.In.URL.RawQuery
 	p.Out.Host = p.In.Host
 	p.Out.Header.Del("Authorization")
+	p.Out.Header.Del("Expect")                                       // the body follows at once, and the client has got its 100 from this server
 	p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"] // SetXForwarded appends to it
 	p.SetXForwarded()
 	if httpanswer.UsesTLS(p.In) {

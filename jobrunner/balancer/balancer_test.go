@@ -79,7 +79,7 @@ func do(t *testing.T, method, url string, body io.Reader, header ...string) (*ht
 func TestARequestReachesTheWorkerAsItIs(t *testing.T) {
 	base, pool := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		w.Header().Set("X-Mine", "yes")
+		w.Header().Set("X-Mine", "yes"+r.Header.Get("Expect"))
 		w.WriteHeader(http.StatusTeapot)
 		fmt.Fprintf(w, "%s %s %s|%s|%s|%s", r.Method, r.URL.EscapedPath(), r.URL.RawQuery, body, r.Header.Get("Authorization"), r.Header.Get("X-Forwarded-Proto")+" for "+r.Header.Get("X-Forwarded-For"))
 	})
@@ -89,7 +89,7 @@ func TestARequestReachesTheWorkerAsItIs(t *testing.T) {
 		"/ping":                "PUT /ping |hello||http",
 		"/ping/worker-1":       "PUT /ping/worker-1 |hello||http",
 	} {
-		resp, got := do(t, "PUT", base+path, strings.NewReader("hello"))
+		resp, got := do(t, "PUT", base+path, strings.NewReader("hello"), "Expect", "100-continue")
 		must.Hold(t, got == want+" for 127.0.0.1" && resp.StatusCode == http.StatusTeapot && resp.Header.Get("X-Mine") == "yes", path, "got", resp.StatusCode, got, "want 418 and", want)
 	}
 	_, got := do(t, "GET", base, nil, "X-Forwarded-Proto", "https", "X-Forwarded-For", "192.0.2.1")

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -51,10 +50,6 @@ func (n *Node) newForwarder(transport *http.Transport) *forwarder {
 			if b, ok := p.In.Body.(*replayableBody); ok {
 				b.setBody(p.Out)
 			}
-		},
-		ModifyResponse: func(resp *http.Response) error {
-			attemptOf(resp.Request).w.Header().Del(httpanswer.RequestID) // the response has its own
-			return nil
 		},
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { attemptOf(r).err = err },
 		ErrorLog:     slog.NewLogLogger(n.Logger.Handler(), slog.LevelDebug),
@@ -105,7 +100,6 @@ func (b *replayableBody) setBody(r *http.Request) {
 // attempt is one attempt to send a request to another node.
 type attempt struct {
 	nodeURL *url.URL
-	w       http.ResponseWriter
 	conn    atomic.Pointer[net.Conn] // nil until there is a connection
 	err     error                    // why there is no response
 }
@@ -130,7 +124,7 @@ func (f *forwarder) send(w http.ResponseWriter, r *http.Request, nodeURL string)
 	makeReplayable(r)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
-	a := &attempt{w: w}
+	a := new(attempt)
 	if a.nodeURL, a.err = url.Parse(nodeURL); a.err != nil {
 		return unreached
 	}
