@@ -2,7 +2,6 @@ package front
 
 import (
 	"bufio"
-	"cmp"
 	"log/slog"
 	"net"
 	"net/http"
@@ -67,7 +66,9 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 		a := new(answer)
 		a.AnswerWriter = httplimit.AnswerWriter{ResponseWriter: w, Begin: func(status int) {
 			a.status = status
-			w.Header().Set(httpanswer.RequestID, cmp.Or(w.Header().Get(httpanswer.RequestID), id)) // after a 1xx status, the balancer's proxy clears the headers
+			// The id of a worker or another node replaces this one. After a 1xx status, the balancer's proxy clears the headers.
+			ids := append([]string{id}, w.Header()[httpanswer.RequestID]...)
+			w.Header()[httpanswer.RequestID] = ids[len(ids)-1:]
 		}}
 		end := m.Begin()
 		defer func() {
@@ -83,7 +84,8 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 					form.WriteRefusal(a, form.Internal(w.Header()))
 				}
 			}
-			if a.status == 0 && r.Context().Err() != nil {
+			stopped := a.status == http.StatusServiceUnavailable && !httplimit.ServerStops(r.Context()) // a forwarded request: see node.serveLocally
+			if (a.status == 0 || stopped) && r.Context().Err() != nil {
 				a.status = httpanswer.StatusClientGone
 			}
 			end(r, a.status)

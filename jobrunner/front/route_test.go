@@ -49,9 +49,10 @@ func TestPanicIsAnswered500(t *testing.T) {
 	}
 }
 
-// If a handler panics during its answer, the client doesn't take the part for the whole.
+// If a handler panics during its answer, the client doesn't take the part for the whole. A worker's request id replaces the jobrunner's.
 func TestPanicAbortsAnswer(t *testing.T) {
 	server := httptest.NewServer(front.Observe(slog.New(slog.DiscardHandler), metrics.New(metrics.Config{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Add("X-Request-Id", "the worker's")
 		_, _ = io.WriteString(w, "a part")
 		must.Succeed(t, http.NewResponseController(w).Flush())
 		panic("planted")
@@ -60,19 +61,23 @@ func TestPanicAbortsAnswer(t *testing.T) {
 	resp := must.Do(http.Get(server.URL))(t)
 	defer resp.Body.Close()
 	must.ErrorIs(t, must.Err(io.ReadAll(resp.Body)), io.ErrUnexpectedEOF)
+	must.Equal(t, resp.Header["X-Request-Id"], []string{"the worker's"}, "the request ids")
 }
 
 // A request that ends because its client has disconnected isn't logged and counted as a fault.
 func TestDisconnectedClient(t *testing.T) {
-	var log bytes.Buffer
 	ctx, disconnect := context.WithCancel(t.Context())
 	disconnect()
-	defer func() {
-		must.Hold(t, recover() != nil && strings.Contains(log.String(), "status=499"), "the log is", &log)
-	}()
-	front.Observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		panic(http.ErrAbortHandler)
-	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/v2/ep/x", nil))
+	observe := func(aborts bool, handler http.HandlerFunc) {
+		var log bytes.Buffer
+		defer func() {
+			must.Hold(t, (recover() != nil) == aborts && strings.Contains(log.String(), "status=499"), "the log is", &log)
+		}()
+		front.Observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), handler).
+			ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/v2/ep/x", nil))
+	}
+	observe(true, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	observe(false, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }) // of a node to which the request was forwarded
 }
 
 // hijackable is a response writer that implements http.Hijacker.
