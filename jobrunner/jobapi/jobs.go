@@ -225,20 +225,23 @@ type yieldingWriter struct {
 	http.ResponseWriter
 	memory *httplimit.Memory
 	limit  time.Duration
+	start  time.Time // of the first Write
 }
 
 func (a *api) yielding(w http.ResponseWriter, limit time.Duration) http.ResponseWriter {
-	return &yieldingWriter{w, a.Answers, limit}
+	return &yieldingWriter{ResponseWriter: w, memory: a.Answers, limit: limit}
 }
 
 func (y *yieldingWriter) Write(p []byte) (written int, err error) {
-	start := time.Now()
+	if y.start.IsZero() {
+		y.start = time.Now()
+	}
 	for piece := range slices.Chunk(p, yieldPiece) {
 		n, err := y.ResponseWriter.Write(piece)
 		if written += n; err != nil {
 			return written, err
 		}
-		if time.Since(start) > y.limit && y.memory.Contended() {
+		if time.Since(y.start) > y.limit && y.memory.Contended() {
 			panic(http.ErrAbortHandler)
 		}
 	}

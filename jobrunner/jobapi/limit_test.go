@@ -330,11 +330,18 @@ func TestSlowReaderYields(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id, output := d.submit(`{"input": {}}`), `"`+strings.Repeat("x", 20<<20)+`"`
 		d.report(d.take("ep"), engine.Done([]byte(output)))
-		batch, _ := d.createBatch(`[{"input": {}}]`)
-		d.do("POST", batch+"/finalize", "")
-		d.report(d.take("ep-batch"), engine.Done([]byte(output)))
-		for _, request := range []string{"GET /v2/ep/status/" + id, "GET " + batch + "/requests", "POST /v2/ep/runsync", "POST /v2/ep/openai/v1/x"} {
+		createBatch := func(requests int) (path string) {
+			path, _ = d.createBatch("[" + strings.Repeat(`{"input": {}},`, requests-1) + `{"input": {}}]`)
+			d.do("POST", path+"/finalize", "")
+			for range requests {
+				d.report(d.take("ep-batch"), engine.Done([]byte(output)))
+			}
+			return path
+		}
+		batch, partsPath := createBatch(1), createBatch(8)+"/requests"
+		for _, request := range []string{"GET /v2/ep/status/" + id, "GET " + batch + "/requests", "POST /v2/ep/runsync", "POST /v2/ep/openai/v1/x", "GET " + partsPath} {
 			method, path, _ := strings.Cut(request, " ")
+			bytesPerRead := map[bool]int64{false: 80 << 10, true: 3 << 20}[path == partsPath] // each part takes less than two minutes
 			if method == "POST" {
 				d.takeNextJob(func(job engine.Taken) { d.report(job, engine.Done([]byte(output))) })
 			}
@@ -342,7 +349,7 @@ func TestSlowReaderYields(t *testing.T) {
 			go func() {
 				var err error
 				for ; err == nil; sleep(15) {
-					_, err = io.CopyN(io.Discard, slow.Body, 80<<10)
+					_, err = io.CopyN(io.Discard, slow.Body, bytesPerRead)
 				}
 				ended <- err
 			}()

@@ -241,7 +241,7 @@ func (p *relayAnswer) end(output []byte) error {
 	case output == nil:
 		output = []byte("null")
 	}
-	write(&yieldingWriter{p.w, p.memory, slowResult}, output)
+	write(&yieldingWriter{ResponseWriter: p.w, memory: p.memory, limit: slowResult}, output)
 	return nil
 }
 
