@@ -120,7 +120,7 @@ const (
 	upsertBatch = `INSERT INTO batches (k, endpoint, id, name, state, verdict, created, ends, gone) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (k) DO UPDATE SET name = excluded.name, state = excluded.state, verdict = excluded.verdict, ends = excluded.ends, gone = excluded.gone`
 	deleteBatch     = `DELETE FROM batches WHERE k = ?`
-	deleteBatchesOf = `DELETE FROM batches WHERE endpoint = ?`
+	deleteBatchesOf = `DELETE FROM batches WHERE endpoint = REPLACE(?, '` + queueSuffix + `', '')`
 	selectBatches   = `SELECT k, endpoint, id, name, state, verdict, created, ends, gone FROM batches WHERE endpoint = ?`
 	countRequests   = `SELECT batch, state, COUNT(*) FROM jobs WHERE batch > 0 AND endpoint = ? GROUP BY batch, state`
 	// Arguments: the maximum size of an output, the batch's key, and the limit and offset of the page.
@@ -183,8 +183,12 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 		_, err := q.addRequests(b, inputs)
 		return b, err
 	})
-	if err != nil && id != "" { // without its requests, the batch would stay as an active draft
-		_, _ = e.changeBatch(ctx, endpoint, id, func(_ *queue, b *batch, now int64) error { b.deleteAt = now; return nil })
+	if err != nil { // without its requests, the batch would stay as an active draft
+		if q, b, lockErr := e.lockBatch(ctx, endpoint, id); lockErr == nil {
+			b.deleteAt = e.now()
+			q.reconcile(b)
+			q.unlock()
+		}
 	}
 	return v, err
 }
@@ -272,6 +276,7 @@ func (q *queue) recordBatch(b *batch) {
 	defer c.mu.Unlock()
 	copied := *b
 	c.open.batches = append(c.open.batches, &copied)
+	c.open.counts[q.name] = q.counts // so that the next start knows the queue
 	q.open = c.open
 	notify.Signal(c.changed)
 }

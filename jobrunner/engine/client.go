@@ -96,11 +96,8 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 
 // change applies a client's event to a job, and returns the job.
 func (e *Engine) change(ctx context.Context, endpoint, id string, ev event) (Job, error) {
-	failure := e.commits.failure
-	if ev.kind == cancelled { // a cancellation frees space
-		failure = e.commits.failureUnlessDiskFull
-	}
-	if err := failure(); err != nil {
+	// A cancellation takes effect even if it can't be stored yet, because it frees a worker, and space on a full disk.
+	if err := e.commits.failure(); err != nil && ev.kind != cancelled {
 		return Job{}, err
 	}
 	q, j, err := e.lockJob(ctx, endpoint, id)
@@ -166,7 +163,7 @@ func (e *Engine) lockJob(ctx context.Context, endpoint, id string) (*queue, *job
 // Purge deletes the jobs in an endpoint's queue and returns how many: IN_QUEUE → (none).
 // Jobs that are queued or taken after its start stay. If it fails, the remaining jobs stay, too.
 func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err error) {
-	if err := e.commits.failureUnlessDiskFull(); err != nil {
+	if err := e.commits.flushUnlessDiskFull(); err != nil {
 		return 0, err
 	}
 	q, err := e.lock(ctx, endpoint)
@@ -273,7 +270,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 		if e.store == nil {
 			continue
 		}
-		if err := e.commits.flush(); err != nil && e.commits.failureUnlessDiskFull() != nil {
+		if err := e.commits.flushUnlessDiskFull(); err != nil {
 			return err
 		}
 		e.spool.remove(func(spooled *entry) bool { return spooled.Ref.Endpoint == name })
@@ -283,7 +280,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 				return err
 			}
 		}
-		for _, statement := range []string{deleteCounts, deleteBatchesOf, deleteLeadership} {
+		for _, statement := range []string{deleteBatchesOf, deleteLeadership, deleteCounts} { // counts last: by them the next start finds what is left
 			if _, err := e.exec(ctx, statement, name); err != nil {
 				return err
 			}

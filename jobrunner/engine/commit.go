@@ -150,14 +150,6 @@ func (c *committer) failure() error {
 	return nil
 }
 
-// failureUnlessDiskFull is failure for operations that free space: nil while the disk is full.
-func (c *committer) failureUnlessDiskFull() error {
-	if err := c.failure(); sqldb.Classify(err) != sqldb.Full {
-		return err
-	}
-	return nil
-}
-
 // add adds the effect of an event on a job to a commit, and returns the commit. The caller holds the locks of the
 // job's queue and, unless all jobs are in memory, of the committer.
 func (c *committer) add(j *job, chunks [][]byte, fx effect) *commit {
@@ -215,6 +207,14 @@ func (c *committer) flush() error {
 	notify.Signal(c.changed)
 	c.mu.Unlock()
 	return open.wait()
+}
+
+// flushUnlessDiskFull is flush for operations that free space: it returns nil while the disk is full.
+func (c *committer) flushUnlessDiskFull() error {
+	if err := c.flush(); sqldb.Classify(err) != sqldb.Full {
+		return err
+	}
+	return nil
 }
 
 // run commits until ctx ends. It then tries to commit the last changes once. Later changes fail.

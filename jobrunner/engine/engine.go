@@ -273,11 +273,7 @@ func (e *Engine) loadAll(ctx context.Context) error {
 	if err := e.loadQueues(ctx, 0, e.storedQueues...); err != nil {
 		return err
 	}
-	err := e.commits.flush()
-	if sqldb.Classify(err) == sqldb.Full { // the committer retries
-		return nil
-	}
-	return err
+	return e.commits.flushUnlessDiskFull()
 }
 
 // memory counts the bytes that jobs take in memory.

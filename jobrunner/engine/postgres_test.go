@@ -96,16 +96,25 @@ func TestSharedOutage(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, c, 0)
 		id := a.submit(engine.NewJob{})
 		job := a.take()
-		for range 3 {
+		cancelled := a.submit(engine.NewJob{})
+		submit := func() error {
+			return must.Err(a.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}")}))
+		}
+		createBatch := func() error { return must.Err(a.CreateBatch(t.Context(), "ep", inputs(1))) }
+		for _, call := range []func() error{submit, createBatch, submit} {
 			time.Sleep(3 * time.Second)
 			proxy.Cut()
-			must.ErrorIs(t, must.Err(a.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), sqldb.ErrUnavailable, "a submission during an outage of the database")
+			must.ErrorIs(t, call(), sqldb.ErrUnavailable, "a call during an outage of the database")
+			must.ErrorIs(t, must.Err(a.Cancel(t.Context(), "ep", cancelled)), sqldb.ErrUnavailable, "a cancel during the outage")
 			time.Sleep(time.Minute)
 			proxy.Mend(t)
 		}
 		time.Sleep(10 * time.Second)
 		b.expectState(id, engine.InProgress)
+		b.expectState(cancelled, engine.Cancelled)
 		a.report(job.Ref, engine.Done(nil), engine.Accepted)
+		_, batches, err := a.Batches(t.Context(), "ep", 0, 1)
+		must.Hold(t, err == nil && batches == 0, batches, "batches exist", err)
 		a.expectCounts(engine.Counts{Completed: 1}) // the submissions are withdrawn
 		b.expectCounts(engine.Counts{Completed: 1})
 	})

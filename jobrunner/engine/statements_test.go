@@ -394,6 +394,16 @@ func TestUnreadableReportIsKept(t *testing.T) {
 	must.ErrorIs(t, must.Err(os.Stat(path)), fs.ErrNotExist)
 }
 
+// If a process is killed while it drops an endpoint, the next start finds what is left by the counts.
+func TestInterruptedDrop(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
+	must.Do(e.CreateBatch(t.Context(), "ep", nil))(t)
+	must.Do(e.exec(t.Context(), "CREATE TRIGGER kill BEFORE DELETE ON batches BEGIN SELECT RAISE(FAIL, 'killed'); END"))(t)
+	must.ErrorContains(t, e.DropEndpoint(t.Context(), "ep"), "killed")
+	counts := must.Do(e.store.allCounts(t.Context(), selectAllCounts))(t)
+	must.Hold(t, len(counts) == 1, "the stored counts are", counts)
+}
+
 // A worker that takes jobs with its reports doesn't outrun the store.
 func TestTakesWaitForTheStore(t *testing.T) {
 	e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir()})

@@ -95,7 +95,7 @@ func (e *Engine) Sweep(ctx context.Context) (next int64, err error) {
 // deleteExpiredJobs deletes the stored jobs that have expired, and returns when the next job expires, or never.
 func (e *Engine) deleteExpiredJobs(ctx context.Context, now int64) (next int64, err error) {
 	// Store pending changes first: they may postpone the expiry of a job.
-	if err := e.commits.flush(); err != nil && e.commits.failureUnlessDiskFull() != nil {
+	if err := e.commits.flushUnlessDiskFull(); err != nil {
 		return 0, err
 	}
 	process := e.Process()
