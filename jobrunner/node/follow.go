@@ -125,11 +125,16 @@ func (n *Node) applyAll(ctx context.Context, rebalance bool) ([]store.Endpoint, 
 	n.syncMu.Lock()
 	defer n.syncMu.Unlock()
 	endpoints, err := n.Store.Endpoints(ctx)
-	if err == nil && n.DB.Shared() {
-		return endpoints, n.placeAll(ctx, endpoints, rebalance)
+	if err != nil {
+		return nil, err
 	}
-	for _, e := range endpoints {
-		n.Pools.Set(workerSettings(e))
+	p, err := n.apply(ctx, endpoints...)
+	if err != nil {
+		return nil, err
+	}
+	n.places.leaderless = p.leaderless
+	if rebalance && p.surplus > 0 {
+		err = n.releaseEndpoints(ctx, endpoints, p.surplus)
 	}
 	return endpoints, err
 }

@@ -121,7 +121,7 @@ func (n *Node) sync(ctx context.Context, id string) {
 	e, err := n.Store.Endpoint(ctx, id)
 	switch {
 	case err == nil:
-		err = n.apply(ctx, e)
+		_, err = n.apply(ctx, e)
 	case errors.Is(err, store.ErrNotFound):
 		n.places.endpoints.Delete(id)
 		n.syncMu.Unlock()

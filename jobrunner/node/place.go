@@ -75,29 +75,6 @@ func workerSettings(e store.Endpoint) worker.Endpoint {
 	}
 }
 
-// apply applies an endpoint's settings if this node leads it or can claim it. The caller holds syncMu.
-func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
-	if !n.DB.Shared() {
-		n.Pools.Set(workerSettings(e))
-		return nil
-	}
-	if !n.draining.Load() {
-		claimed, err := n.Engine.Claim(ctx, e.ID)
-		if err != nil {
-			return err
-		}
-		if l, ok := claimed[e.ID]; ok {
-			n.placeAt(e, engine.Leader{Leadership: l, Own: true})
-			return nil
-		}
-	}
-	leaders, err := n.Engine.Leaders(ctx)
-	if err == nil {
-		n.placeAt(e, leaders[e.ID])
-	}
-	return err
-}
-
 // placeAt records an endpoint's leader. If that is this node, it starts workers; if not, it stops them.
 func (n *Node) placeAt(e store.Endpoint, leader engine.Leader) {
 	if n.lostLeadership(e.ID, leader) {
@@ -146,11 +123,17 @@ func newPlan(endpoints []store.Endpoint, leaders map[string]engine.Leader, nodes
 	return p
 }
 
-// placeAll is apply for all endpoints, with fewer statements. The caller holds syncMu.
-func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalance bool) error {
+// apply applies the settings of endpoints that this node leads or can claim. The caller holds syncMu.
+func (n *Node) apply(ctx context.Context, endpoints ...store.Endpoint) (p plan, err error) {
+	if !n.DB.Shared() {
+		for _, e := range endpoints {
+			n.Pools.Set(workerSettings(e))
+		}
+		return p, nil
+	}
 	leaders, err := n.Engine.Leaders(ctx)
 	if err != nil {
-		return err
+		return p, err
 	}
 	others, urls := n.Engine.Nodes(), map[string]bool{}
 	for _, other := range others {
@@ -160,18 +143,17 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 		urls[l.URL] = true
 	}
 	n.places.keepPeers(urls)
-	p := newPlan(endpoints, leaders, len(others)+1, n.places.leaderless)
+	p = newPlan(endpoints, leaders, len(others)+1, n.places.leaderless)
 	if len(p.claim) > 0 && !n.draining.Load() {
 		claimed, err := n.Engine.Claim(ctx, p.claim...)
 		if err != nil {
-			return err
+			return p, err
 		}
 		for id, l := range claimed {
 			leaders[id] = engine.Leader{Leadership: l, Own: true}
 		}
 		p = newPlan(endpoints, leaders, len(others)+1, nil)
 	}
-	n.places.leaderless = p.leaderless
 	var removals sync.WaitGroup // concurrent, because stopping workers takes a moment
 	for _, e := range endpoints {
 		leader := leaders[e.ID]
@@ -182,24 +164,20 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 		n.placeAt(e, leader)
 	}
 	removals.Wait()
-	if rebalance && p.surplus > 0 {
-		return n.releaseEndpoints(ctx, endpoints, p.surplus)
-	}
-	return nil
+	return p, nil
 }
 
 // releaseEndpoints releases the leadership of up to limit endpoints without workers and jobs,
 // so that nodes that lead fewer can claim them.
 func (n *Node) releaseEndpoints(ctx context.Context, endpoints []store.Endpoint, limit int) error {
-	active, err := n.Engine.Active(ctx)
-	if err != nil {
-		return err
-	}
 	for _, e := range endpoints {
 		l, runsHere := n.Pools.Leadership(e.ID)
-		_, hasJobs := active[e.ID]
-		_, hasBatch := active[engine.BatchQueue(e.ID)]
-		if !runsHere || hasJobs || hasBatch || e.WorkersMin > 0 || !n.Pools.HasNoWorker(e.ID) {
+		if !runsHere || e.WorkersMin > 0 || !n.Pools.HasNoWorker(e.ID) {
+			continue
+		}
+		// The counts must be current: after a release, nothing wakes the clients that wait here for a job.
+		jobs, requests := n.Engine.Counts(e.ID), n.Engine.Counts(engine.BatchQueue(e.ID))
+		if jobs.InQueue+jobs.InProgress+requests.InQueue+requests.InProgress > 0 {
 			continue
 		}
 		if limit--; limit < 0 {
