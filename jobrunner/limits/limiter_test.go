@@ -42,8 +42,7 @@ func TestWindowSlides(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		k := Key{"user", "endpoint", Requests}
 		for range 6 {
-			done := must.Do(l.Admit(k, runningWorkers(0)))(t)
-			done()
+			must.Do(l.Admit(k, runningWorkers(0)))(t)()
 		}
 		time.Sleep(4 * time.Second)
 		n, wait := exhaust(l, k, 0)
@@ -98,11 +97,7 @@ func TestConcurrentRequests(t *testing.T) {
 			limit := cmp.Or(want.concurrent, want.rate)
 			must.Require(t, len(open) == limit, Table[op].Name, "allows", len(open), "requests at a time, want", limit)
 			for _, other := range []Key{{"other", "endpoint", op}, {"user", "other", op}, {"user", "endpoint", op%Requests + 1}} {
-				if done, err := l.Admit(other, runningWorkers(0)); err != nil {
-					t.Errorf("%s: %v is limited too: %s", Table[op].Name, other, err)
-				} else {
-					done()
-				}
+				must.Do(l.Admit(other, runningWorkers(0)))(t)()
 			}
 			time.Sleep(Window) // a request in flight outlasts the window
 			_, err := l.Admit(k, runningWorkers(0))
@@ -130,15 +125,4 @@ func TestSweep(t *testing.T) {
 		exhaust(l, Key{"user", "last", Requests}, 0)
 		must.Equal(t, len(l.buckets), 1, "the number of buckets at the end")
 	})
-}
-
-func TestQueueFull(t *testing.T) {
-	for _, c := range []struct {
-		jobs, workersMax int
-		full             bool
-	}{
-		{50, 0, false}, {51, 0, true}, {500, 1, false}, {501, 1, true}, {1500, 3, false}, {1501, 3, true}, {0, 0, false},
-	} {
-		must.Equal(t, QueueFull(c.jobs, c.workersMax), c.full, "whether a queue is full with", c.jobs, "jobs and", c.workersMax, "workers")
-	}
 }
