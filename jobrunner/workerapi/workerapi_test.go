@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ func takenJob(id, input, members string) engine.Taken {
 
 // The worker gets the job's bytes as submitted, with the members for the handler and always an input.
 func TestTake(t *testing.T) {
+	large := `"` + strings.Repeat("x", 1<<20) + `"`
 	for _, c := range []struct {
 		job  engine.Taken
 		want string
@@ -28,10 +30,13 @@ func TestTake(t *testing.T) {
 		{takenJob("j1", `{}`, "{}"), `{"id":"j1","input":{}}`},
 		{takenJob("j1", "", ""), `{"id":"j1","input":{}}`},
 		{takenJob("j1", `{}`, `{"policy":{"ttl":10000},"webhook":"http://x"}`), `{"id":"j1","input":{},"policy":{"ttl":10000},"webhook":"http://x"}`},
+		{takenJob("j1", large, ""), `{"id":"j1","input":` + large + `}`},
 	} {
 		runProtocol(t, func(p *protocol) {
 			go func() { p.jobs <- []engine.Taken{c.job} }()
-			p.expectAnswer(p.mustSend("GET", "/v2/ep/job-take/w1?gpu=NVIDIA+H200&job_in_progress=0", ""), 200, c.want)
+			got := p.mustSend("GET", "/v2/ep/job-take/w1?gpu=NVIDIA+H200&job_in_progress=0", "")
+			p.expectAnswer(got, 200, c.want)
+			must.Equal(t, got.header.Get("Content-Length"), strconv.Itoa(len(c.want)), "the length, without which clients in pure Python can't find the end of an answer")
 			p.expectCalls("idle w1", "take w1 1")
 		})
 	}
