@@ -2,18 +2,22 @@ package jobrunner_test
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math/big"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -211,24 +215,46 @@ func TestBilling(t *testing.T) {
 	})
 }
 
-// A new price of volumes applies at once.
-func TestNewPriceOfVolumes(t *testing.T) {
-	file := writeCatalog(t, prices)
-	d := deployWith(t, jobrunner.Config{AdminClock: true, Catalog: file})
-	d.stopClock()
-	d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`)
-	total := func() float64 {
-		amount, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").member("metadata.totals.totalAmount").(json.Number).Float64()
-		return amount
+// Volumes of a version without billing are billed from its first start with this version. New prices apply at once.
+func TestBillingOfOlderFolders(t *testing.T) {
+	dir, file := t.TempDir(), writeCatalog(t, prices)
+	openFolder := func() (*jobrunner.Jobrunner, *deployment) {
+		j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "planted-key", AdminClock: true, Catalog: file}))(t)
+		server := httptest.NewServer(j.Handler())
+		t.Cleanup(server.Close)
+		return j, &deployment{t: t, url: server.URL, log: new(livelog.Log)}
 	}
+	j, d := openFolder()
+	volume, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).member("id").(string)
+	deleted, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).member("id").(string)
+	must.Succeed(t, j.Close())
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
+	err := db.Write(t.Context(), func(tx *sqldb.Tx) error { // as an older version leaves it
+		for _, statement := range []string{"DROP TABLE billing_spans", "DELETE FROM meta WHERE component = 'billing'", "DELETE FROM objects WHERE id = '" + deleted + "'"} {
+			if _, err := tx.Exec(statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	must.Succeed(t, errors.Join(err, db.Close()))
+	j, d = openFolder()
+	defer func() {
+		must.Equal(t, j.Close(), nil)
+	}()
+	d.stopClock()
+	before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").member("metadata.totals.totalAmount").(json.Number).Float64()
 	d.advance(time.Hour)
-	must.Hold(t, total() >= 0.0999 && total() <= 0.1001, "an hour of 100 GB costs", total())
+	after := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "")
+	got, _ := after.member("metadata.totals.totalAmount").(json.Number).Float64()
+	must.Hold(t, got-before >= 0.0999 && got-before <= 0.1001 && before <= 0.01, "an hour of 100 GB costs", got-before, "after", before)
+	after.expect(map[string]string{"metadata.uniqueNetworkVolumeCount": "1"})
 	must.Succeed(t, os.WriteFile(file, []byte("storage: {standard: 7.3}"), 0o600))
 	waitFor(t, func() (bool, any) { // a tenfold price
-		before := total()
+		before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").member("metadata.totals.totalAmount").(json.Number).Float64()
 		d.advance(time.Minute)
-		cost := total() - before
-		return cost > 0.0166 && cost < 0.0168, cost
+		got, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2&networkVolumeId="+volume, "").member("metadata.totals.totalAmount").(json.Number).Float64()
+		return got-before > 0.0166 && got-before < 0.0168, got - before
 	})
 }
 

@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,7 +21,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/node"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -166,22 +163,17 @@ func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	d.awaitCompleted(e.ID, job.ID)
 }
 
-// After the state is reopened, objects exist and queued jobs run. With a database of its own, a node runs all pods.
+// After the state is reopened, objects exist and queued jobs run.
 func TestReopen(t *testing.T) { testEachDatabase(t, testReopen) }
 
 func testReopen(t *testing.T, c jobrunner.Config) {
-	var endpoint, job, pod string
+	var endpoint, job string
 	t.Run("before", func(t *testing.T) {
 		d := deployWith(t, c)
 		client := d.client(api.V2)
 		endpoint = d.createEndpoint(endpointWithoutWorkers("e"))
 		job = must.Do(client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)}))(t).ID
-		pod = d.createObject("/v2/pods", `{"name":"p","image":"builtin/echo",`+onCPU+`}`)
-		d.awaitPod(pod, "RUNNING")
 	})
-	if c.DataDir != "" {
-		must.Succeed(t, os.Truncate(filepath.Join(c.DataDir, node.FolderIDFile), 0)) // as a power failure may do
-	}
 	t.Run("after", func(t *testing.T) {
 		d := deployWith(t, c)
 		client := d.client(api.V2)
@@ -190,9 +182,6 @@ func testReopen(t *testing.T, c jobrunner.Config) {
 		want.Workers.Max = 1
 		must.Do(client.Endpoints.Update(t.Context(), have, want))(t)
 		d.awaitCompleted(endpoint, job)
-		if c.DataDir != "" {
-			d.awaitPod(pod, "RUNNING")
-		}
 	})
 }
 

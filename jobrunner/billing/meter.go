@@ -290,7 +290,7 @@ func StopVolume(tx *sqldb.Tx, at time.Time, id string) error {
 }
 
 // ReconcileVolumes starts and ends spans so that exactly the given volumes are billed, at their
-// rates, which may have changed.
+// rates. Prices may have changed, and volumes of an old data folder have no span yet.
 func ReconcileVolumes(tx *sqldb.Tx, at time.Time, volumes []Resource) error {
 	open, err := openVolumes(tx)
 	if err != nil {

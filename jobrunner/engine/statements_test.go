@@ -38,7 +38,7 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 var (
 	forEachJob = []string{insertJob, upsertJob, insertInput, upsertInput, updateRun, updateJob, deleteJob, insertOutput, upsertOutput, deleteOutput, insertChunk, insertNewChunk, deleteChunks, upsertCounts, upsertBatch, deleteBatch}
 	byIndex    = []string{
-		selectActive, selectInput, jobByKey, selectCounts, deleteCounts, newestOfEndpoint,
+		selectActive, selectInput, jobByKey, jobByOldID, selectCounts, deleteCounts, newestOfEndpoint,
 		deleteExpired, nextExpiry, deleteOfEndpoint, unreadChunks, deleteReadChunks, countUnread, claimLeadership, releaseLeadership,
 		deleteBatchesOf, selectBatches, selectRequests,
 	}

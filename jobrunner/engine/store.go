@@ -75,6 +75,8 @@ const (
 		FROM jobs {left join outputs} WHERE `
 	selectActive = selectJob + `endpoint = ? AND done = 0`
 	jobByKey     = selectJob + `jobs.k = ? AND endpoint = ? AND id = ?`
+	// Ids of older versions don't contain the key. Keys of these versions are small numbers.
+	jobByOldID = selectJob + `endpoint = ? AND id = ? AND jobs.k < 1099511627776`
 
 	// deleteExpired deletes ended jobs that have expired.
 	// Arguments: the current time, the arguments of ownEndpoint, and the maximum number of jobs.
@@ -248,11 +250,14 @@ func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (
 
 // job reads a job. It leaves out an output of more than maxOutput bytes.
 func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now int64) (*job, error) {
-	k, ok := keyOf(id)
-	if !ok {
-		return nil, ErrNotFound
+	var found []*job
+	var err error
+	if k, ok := keyOf(id); ok {
+		found, err = s.list(ctx, jobByKey, maxOutput, k, endpoint, id)
 	}
-	found, err := s.list(ctx, jobByKey, maxOutput, k, endpoint, id)
+	if found == nil && err == nil {
+		found, err = s.list(ctx, jobByOldID, maxOutput, endpoint, id)
+	}
 	switch {
 	case err != nil:
 		return nil, err

@@ -111,7 +111,7 @@ func (b containerBodyV1) applyTo(c *store.Container, v *store.LocalVolume) {
 	setIfPresent(&command.Entrypoint, b.DockerEntrypoint)
 	setIfPresent(&command.Cmd, b.DockerStartCmd)
 	if !command.Equal(before) {
-		c.Args = command.String()
+		c.SetArgs(command.String())
 	}
 }
 
@@ -230,7 +230,7 @@ type commandBodyV2 struct {
 // setCommand stores args as sent. Without args, a list that the body omits stays unchanged.
 func (b commandBodyV2) setCommand(c *store.Container) error {
 	if b.ArgsText != nil {
-		c.Args = *b.ArgsText
+		c.SetArgs(*b.ArgsText)
 		command, _ := c.Command()                                        // args that can't be split are one word
 		if strings.Contains(strings.Join(command.Words(), ""), "\x00") { // in JSON form, args has only the escape of a NUL
 			return store.Refusal("args has a NUL character, which a program can't get: remove it")
@@ -245,7 +245,7 @@ func (b commandBodyV2) setCommand(c *store.Container) error {
 	setIfPresent(&command.Cmd, b.CmdList)
 	switch {
 	case b.ArgsText == nil:
-		c.Args = command.JSON()
+		c.SetArgs(command.JSON())
 	case !command.Equal(before):
 		return store.Refusal("args and entrypoint or cmd differ: expected one of them, or the same start command in both")
 	}
@@ -271,6 +271,6 @@ type containerV2 struct {
 func newContainerV2(c store.Container) (w containerV2) {
 	copyFields(&w, c)
 	command, _ := c.Command() // args that can't be split are one word
-	w.Entrypoint, w.Cmd = nonNilList(command.Entrypoint), nonNilList(command.Cmd)
+	w.Args, w.Entrypoint, w.Cmd = c.StoredArgs(), nonNilList(command.Entrypoint), nonNilList(command.Cmd)
 	return w
 }

@@ -15,6 +15,10 @@ import (
 // default, so that a deployment's nodes can be upgraded one by one.
 const Breaking = "-- breaking\n"
 
+// Whole is the line before and after the part of a step that creates all tables of its version.
+// A new database starts with this part of the latest step that has one, and skips all earlier steps.
+const Whole = "-- whole\n"
+
 // compatibleFrom returns the lowest version that can work with a schema of these steps.
 func compatibleFrom(steps []string) int {
 	for n := len(steps); n > 0; n-- {
@@ -26,7 +30,8 @@ func compatibleFrom(steps []string) int {
 }
 
 const (
-	selectVersion = `SELECT meta.version, compatible.version FROM meta JOIN compatible USING (component) WHERE component = ?`
+	// Old databases don't store the lowest compatible version, so only their own version is compatible.
+	selectVersion = `SELECT version, COALESCE((SELECT version FROM compatible WHERE compatible.component = meta.component), version) FROM meta WHERE component = ?`
 	setVersion    = `INSERT INTO meta (component, version) VALUES (?, ?) ON CONFLICT (component) DO UPDATE SET version = excluded.version`
 	setCompatible = `INSERT INTO compatible (component, version) VALUES (?, ?) ON CONFLICT (component) DO UPDATE SET version = excluded.version`
 	createMeta    = `CREATE TABLE IF NOT EXISTS meta (component TEXT PRIMARY KEY, version BIGINT NOT NULL)`
@@ -68,9 +73,16 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 		if version > 0 && version < len(steps) && steps[version-1] == "" {
 			return fmt.Errorf("the database has version %d, which was never released; this program opens version %d and later: use another database or data folder", version, 1+slices.IndexFunc(steps, func(step string) bool { return step != "" }))
 		}
-		for n, step := range steps[version:] {
+		missing := steps[version:]
+		for n, step := range slices.Backward(missing) {
+			if parts := strings.Split(step, Whole); version == 0 && len(parts) > 1 {
+				missing = append(parts[1:2], missing[n+1:]...)
+				break
+			}
+		}
+		for n, step := range missing {
 			if err := tx.session.script(step); err != nil {
-				return fmt.Errorf("step %d: %w", version+n+1, err)
+				return fmt.Errorf("step %d: %w", len(steps)-len(missing)+n+1, err)
 			}
 		}
 		if _, err := tx.Exec(setCompatible, component, compatibleFrom(steps)); err != nil {

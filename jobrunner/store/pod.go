@@ -193,7 +193,7 @@ func (p *Pod) Settings() Pod {
 	if len(c.Ports) == 0 {
 		c.Ports = nil
 	}
-	c.Args = p.comparableArgs()
+	c.SetArgs(p.comparableArgs())
 	return c
 }
 

@@ -131,27 +131,45 @@ func officialIndex(id string) int {
 // Container configures a container. Templates, endpoints and pods have one. An endpoint has
 // its own, a copy of its template's, or one that follows later changes of the template.
 type Container struct {
-	Image    string            `json:"image"`
-	Args     string            `json:"args,omitempty"` // see startcmd; empty: the image's command
-	Disk     int64             `json:"disk"`           // GB
-	Env      map[string]string `json:"env,omitempty"`
-	Ports    []string          `json:"ports,omitempty"`    // "<1..65535>/<http|tcp>"
-	Registry string            `json:"registry,omitempty"` // id of a registry auth, "" for none
+	Image      string            `json:"image"`
+	Entrypoint []string          `json:"entrypoint,omitempty"` // only in objects that older versions stored; now part of Args
+	Args       string            `json:"args,omitempty"`       // see startcmd; empty: the image's command
+	Disk       int64             `json:"disk"`                 // GB
+	Env        map[string]string `json:"env,omitempty"`
+	Ports      []string          `json:"ports,omitempty"`    // "<1..65535>/<http|tcp>"
+	Registry   string            `json:"registry,omitempty"` // id of a registry auth, "" for none
 }
 
 func (c Container) clone() Container {
-	c.Env, c.Ports = maps.Clone(c.Env), slices.Clone(c.Ports)
+	c.Entrypoint, c.Env, c.Ports = slices.Clone(c.Entrypoint), maps.Clone(c.Env), slices.Clone(c.Ports)
 	return c
 }
 
 // Command returns the start command. The error says why Args can't be split into words.
-func (c Container) Command() (startcmd.Command, error) { return startcmd.Parse(c.Args) }
+func (c Container) Command() (startcmd.Command, error) {
+	command, err := startcmd.Parse(c.Args)
+	if len(c.Entrypoint) > 0 {
+		command.Entrypoint = c.Entrypoint
+	}
+	return command, err
+}
+
+func (c *Container) SetArgs(args string) { c.Entrypoint, c.Args = nil, args }
+
+// StoredArgs returns the whole start command as one string.
+func (c Container) StoredArgs() string {
+	if len(c.Entrypoint) == 0 {
+		return c.Args
+	}
+	command, _ := c.Command() // Args that can't be split are one word
+	return command.JSON()
+}
 
 // comparableArgs returns equal texts for equivalent start commands.
 func (c Container) comparableArgs() string {
 	command, err := c.Command()
 	if err != nil {
-		return c.Args
+		return c.StoredArgs()
 	}
 	return command.String()
 }

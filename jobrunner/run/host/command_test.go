@@ -209,7 +209,12 @@ func TestCommandEnvironment(t *testing.T) {
 }
 
 func TestCommandWords(t *testing.T) {
-	checkWords(t, store.Container{Image: "x", Args: `{"entrypoint":["sh","-c"],"cmd":["echo \"$0\"","two words"]}`})
+	for _, c := range []store.Container{
+		{Image: "x", Entrypoint: []string{"sh", "-c"}, Args: `'echo "$0"' "two words"`}, // as an older version stored it
+		{Image: "x", Args: `{"entrypoint":["sh","-c"],"cmd":["echo \"$0\"","two words"]}`},
+	} {
+		checkWords(t, c)
+	}
 	rule := &newExecutor(t, "    process: {template: command}\n").rules[0]
 	for _, c := range []store.Container{{Image: "x"}, {Image: "x", Args: "'"}, {Image: "x", Args: `{"entrypoint":[],"cmd":[]}`}} {
 		must.Hold(t, must.Err(rule.Process.argv(c)) != nil, c, "has a command")
