@@ -347,7 +347,7 @@ func TestBillingParameters(t *testing.T) {
 			"lastN=3&startTime=2026-06-01T00:00:00Z": {400, "lastN excludes startTime and endTime"}, "lastN=3&endTime=2026-06-01T00:00:00Z": {400, "lastN excludes"},
 			"startTime=2026-06-02T00:00:00Z&endTime=2026-06-01T00:00:00Z": {400, "is not before endTime"}, "startTime=2026-06-01T00:00:00Z&endTime=2026-06-01T00:00:00Z": {400, "is not before"},
 			"startTime=0001-01-01T00:00:00Z&bucketSize=hour": {400, "too many buckets"}, "lastN=10001": {400, "too many buckets"}, "lastN=9000&bucketSize=year": {400, "too many buckets"},
-			"lastN=9000000000000000000": {400, "too many buckets"},
+			"lastN=9000000000000000000": {400, "too many buckets"}, "endTime=9999-01-01T00:00:01Z&bucketSize=year": {400, "too many buckets"},
 		} {
 			got, _, text := d.do("GET", "/v2/billing"+path+"?"+query, "")
 			must.Hold(t, got == want.status && strings.Contains(text, want.text), "/v2/billing"+path+"?"+query, "is answered", got, text, "want", want.status, want.text)

@@ -130,7 +130,7 @@ func BucketsBetween(b BucketSize, start, end time.Time) (Window, error) {
 	}
 	w := Window{b, []time.Time{b.floor(start)}}
 	for last := b.ceil(end); w.End().Before(last); {
-		if w.Len() == maxBuckets {
+		if w.Len() == maxBuckets || w.End().Year() > 9998 { // RFC 3339 ends with the year 9999
 			return w, tooMany(b)
 		}
 		w.Bounds = append(w.Bounds, b.startAfter(w.Start(), w.Len()+1))

@@ -281,21 +281,18 @@ func (d *decoder) decodeInteger(path string, in any, out reflect.Value, r *contr
 		d.addTypeFault(path, in, "integer")
 		return
 	}
-	n, err := strconv.ParseInt(literal.String(), 10, 64)
-	if err != nil { // 10.0 and 1e1 are integers too
-		f, err := literal.Float64()
-		switch {
-		case err == nil && f != math.Trunc(f):
-			d.addFault(path, "got %s, want integer", truncate(literal.String()))
-			return
-		case err != nil || math.Abs(f) >= 1<<53: // a float64 may have lost the last digits
-			d.addFault(path, "got %s, want a smaller integer", truncate(literal.String()))
-			return
-		}
-		n = int64(f)
+	f, err := literal.Float64() // 10.0 and 1e1 are integers too
+	switch {
+	case err == nil && f != math.Trunc(f):
+		d.addFault(path, "got %s, want integer", truncate(literal.String()))
+		return
+	case err != nil || math.Abs(f) >= 1<<53: // a float64 may have lost the last digits
+		d.addFault(path, "got %s, want a smaller integer", truncate(literal.String()))
+		return
 	}
+	n := int64(f)
 	out.SetInt(n)
-	d.checkBounds(path, literal, float64(n), r)
+	d.checkBounds(path, literal, f, r)
 	if r.PowerOfTwo && n > 0 && n&(n-1) != 0 {
 		d.addFault(path, "got %d, want a power of two", n)
 	}

@@ -47,8 +47,8 @@ func sameElements(a, b []string) bool {
 	return slices.Equal(slices.Compact(a), slices.Compact(b))
 }
 
-// ceil rounds up to an integer. The maximum is 2⁵³, up to which a float64 represents every integer.
-func ceil(f float64) int64 { return int64(min(math.Ceil(f), 1<<53)) }
+// ceil rounds up to an integer. The maximum is the largest integer of a request.
+func ceil(f float64) int64 { return int64(min(math.Ceil(f), 1<<53-1)) }
 
 // convert returns a struct with the fields of another one that have the same names (see copyFields).
 func convert[From, To any](from From) (to To) {

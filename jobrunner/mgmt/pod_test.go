@@ -38,7 +38,7 @@ func TestPodDefaultsV1(t *testing.T) {
 	})
 	cpu := d.createPodV1(`{"imageName":"i","computeType":"CPU","gpuCount":4,"gpuTypeIds":["x"]}`)
 	d.expectMembers(cpu, map[string]string{"cpuFlavorId": `"cpu3c"`, "vcpuCount": `2`, "memoryInGb": `4`, "gpu": "", "volumeInGb": `0`})
-	d.expectMembers(d.createPodV1(`{"imageName":"i","cpuFlavorIds":["cpu5g"],"vcpuCount":8,"containerDiskInGb":null,"volumeInGb":null,"supportPublicIp":null}`), map[string]string{"gpu.count": `1`, "cpuFlavorId": "", "containerDiskInGb": `50`, "volumeInGb": `20`})
+	d.expectMembers(d.createPodV1(`{"imageName":"i","cpuFlavorIds":["cpu5g"],"vcpuCount":1,"containerDiskInGb":null,"volumeInGb":null,"supportPublicIp":null}`), map[string]string{"gpu.count": `1`, "cpuFlavorId": "", "containerDiskInGb": `50`, "volumeInGb": `20`})
 }
 
 func TestPodRulesV1(t *testing.T) {

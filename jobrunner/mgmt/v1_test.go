@@ -134,7 +134,7 @@ func TestEndpointV1(t *testing.T) {
 			{`{"scalerValue":1}`, map[string]string{"scalerType": `"REQUEST_COUNT"`, "scalerValue": `1`}},
 			{`{"scalerType":"QUEUE_DELAY"}`, map[string]string{"scalerType": `"QUEUE_DELAY"`, "scalerValue": `1`}},
 			{`{"scalerType":"REQUEST_COUNT","scalerValue":9}`, map[string]string{"scalerType": `"REQUEST_COUNT"`, "scalerValue": `9`}},
-			{`{"cpuFlavorIds":["cpu3c"],"vcpuCount":4}`, map[string]string{"computeType": `"GPU"`, "instanceIds": ""}}, // ignored
+			{`{"cpuFlavorIds":["cpu3c"],"vcpuCount":1}`, map[string]string{"computeType": `"GPU"`, "instanceIds": ""}}, // ignored
 			{`{}`, map[string]string{"name": `"e"`}},
 		} {
 			if step.want == nil {
@@ -157,6 +157,11 @@ func TestCPUEndpointV1(t *testing.T) {
 	answer := d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","computeType":"CPU","cpuFlavorIds":["cpu5g","cpu3c","cpu5g"],"vcpuCount":8,"gpuTypeIds":["NVIDIA A40"]}`)
 	d.expectMembers(answer, map[string]string{"computeType": `"CPU"`, "instanceIds": `["cpu5g-8-32","cpu3c-8-16"]`, "gpuTypeIds": "", "gpuCount": ""})
 	path := "/v1/endpoints/" + answer.get("id").(string)
+	for _, count := range []string{"3", "1", "0", "-2"} {
+		d.expectRefusal(400, "a power of two", "POST", "/v1/endpoints", `{"templateId":"`+template+`","computeType":"CPU","vcpuCount":`+count+`}`)
+		d.expectRefusal(400, "a power of two", "PATCH", path, `{"vcpuCount":`+count+`}`)
+		d.expectRefusal(400, "a power of two", "POST", "/v1/pods", `{"imageName":"i","computeType":"CPU","cpuFlavorIds":["new"],"vcpuCount":`+count+`}`)
+	}
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"vcpuCount":2}`), map[string]string{"instanceIds": `["cpu5g-2-8","cpu3c-2-4"]`})
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"cpuFlavorIds":["new"]}`), map[string]string{"instanceIds": `["new-2-4"]`})
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"gpuCount":3}`), map[string]string{"computeType": `"CPU"`, "gpuCount": ""})
@@ -170,7 +175,7 @@ func TestInvalidEndpointsV1(t *testing.T) {
 	podTemplate := d.create("/v1/templates", `{"name":"pods","imageName":"i"}`)
 	id := d.create("/v1/endpoints", `{"templateId":"`+template+`"}`)
 	for _, member := range []string{
-		`"templateId":"unknown"`, `"templateId":"` + podTemplate + `"`, `"vcpuCount":3`, `"networkVolumeId":"unknown"`, `"networkVolumeIds":["unknown"]`,
+		`"templateId":"unknown"`, `"templateId":"` + podTemplate + `"`, `"networkVolumeId":"unknown"`, `"networkVolumeIds":["unknown"]`,
 		`"workersMin":4`, `"workersMax":1001`, `"workersMax":9223372036854775807`, `"executionTimeoutMs":1`,
 	} {
 		d.expectRefusal(400, `"message":`, "POST", "/v1/endpoints", `{"templateId":"`+template+`",`+member+`}`)

@@ -194,7 +194,7 @@ func TestInvalidEndpointsV2(t *testing.T) {
 		`"workers":{"min":4,"max":3}`:                                         400, `"workers":{"min":4}`: 400, `"workers":{"max":1001}`: 400, `"workers":{"x":1}`: 422,
 		`"scaling":{"type":"QUEUE_DELAY"}`: 422, `"scaling":{"queueDelay":4}`: 422, `"scaling":{"type":"OTHER","queueDelay":4}`: 422,
 		`"scaling":{"type":"QUEUE_DELAY","queueDelay":4,"requestCount":1}`: 422, `"scaling":{"type":"REQUEST_COUNT","queueDelay":4}`: 422,
-		`"scaling":{"type":"REQUEST_COUNT","requestCount":1},"workers":{"idleTimeout":5}`: 422, `"scaling":{"type":"REQUEST_COUNT","requestCount":9007199254740993}`: 400,
+		`"scaling":{"type":"REQUEST_COUNT","requestCount":1},"workers":{"idleTimeout":5}`: 422, `"scaling":{"type":"REQUEST_COUNT","requestCount":9007199254740992}`: 422,
 		`"networkVolumes":["unknown"]`: 400, `"registry":"unknown"`: 400,
 		`"templateId":"unknown"`: 404, `"templateId":"` + podTemplate + `"`: 422,
 	} {

@@ -108,7 +108,7 @@ func TestEndpointSettingsInTwoVersions(t *testing.T) {
 	d.mustSend(200, "PATCH", v1, `{"scalerType":"QUEUE_DELAY"}`)
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"scaling": `{"type":"QUEUE_DELAY","queueDelay":2}`}) // no fraction of a request
 	huge := d.create("/v2/serverless", `{"name":"huge","image":"i","scaling":{"type":"QUEUE_DELAY","queueDelay":1e300}}`)
-	d.expectMembers(d.mustSend(200, "GET", "/v1/endpoints/"+huge, ""), map[string]string{"scalerValue": `9007199254740992`})
+	d.expectMembers(d.mustSend(200, "GET", "/v1/endpoints/"+huge, ""), map[string]string{"scalerValue": `9007199254740991`})
 }
 
 // An endpoint follows a template that version 1 sets, and copies one that version 2 sets.

@@ -176,9 +176,6 @@ func (tx *Tx) checkEndpoint(e Endpoint, before GPU) error {
 // maxWorkers limits an endpoint's workers, because even idle ones use resources.
 const maxWorkers = 1000
 
-// maxExact is the limit up to which each integer has a float64 of its own.
-const maxExact = 1<<53 - 1
-
 func checkMembers(e Endpoint) error {
 	switch {
 	case e.WorkersMin > maxWorkers || e.WorkersMax > maxWorkers:
@@ -187,10 +184,10 @@ func checkMembers(e Endpoint) error {
 		return refusef("at least %d workers and at most %d contradict each other", e.WorkersMin, e.WorkersMax)
 	case e.Type == LoadBalancer && e.Scaling.Type != RequestCount:
 		return refusef("a %s endpoint scales on %s alone, not on %s", LoadBalancer, RequestCount, e.Scaling.Type)
-	case e.Scaling.Type == RequestCount && e.Scaling.Value > maxExact:
-		return refusef("invalid number of requests per worker: expected %d at most", int64(maxExact))
 	case e.CPU != nil && len(e.CPU) == 0:
 		return errNoFlavor
+	case slices.ContainsFunc(e.CPU, func(c CPU) bool { return !validVCPUs(c.VCPUCount) }):
+		return errVCPUs
 	case e.GPU != nil && len(e.CPU) > 0:
 		return Refusal("an endpoint has GPU workers or CPU workers, not both")
 	case e.GPU != nil && e.GPU.MinCUDAVersion != "" && len(e.GPU.AllowedCUDAVersions) > 0:
@@ -199,6 +196,10 @@ func checkMembers(e Endpoint) error {
 	return nil
 }
 
+// validVCPUs is the rule of version 2. Version 1 ignores the count of an object without CPUs.
+func validVCPUs(n int64) bool { return n >= 2 && n&(n-1) == 0 }
+
+const errVCPUs = Refusal("invalid vcpuCount: expected a power of two of at least 2")
 const errNoFlavor = Refusal("the catalog has no CPU flavor: name one in cpuFlavorIds")
 const errTwoCUDA = Refusal("minCudaVersion and a list of allowedCudaVersions exclude each other: clear one of them")
 

@@ -213,6 +213,8 @@ func checkPodMembers(p Pod) error {
 		return Refusal("a pod has either GPUs or CPUs: expected exactly one of gpu and cpu")
 	case p.CPU != nil && len(p.CPU.FlavorIDs) == 0:
 		return errNoFlavor
+	case p.CPU != nil && !validVCPUs(p.CPU.VCPUCount):
+		return errVCPUs
 	case p.Volume.Size > 0 && p.NetworkVolume != "":
 		return Refusal("a pod has a persistent mount or a network mount, not both")
 	case p.Volume.Size > 0 && p.CPU != nil:
