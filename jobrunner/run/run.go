@@ -255,7 +255,8 @@ type Cluster interface {
 	// RemoveRun removes what a killed run of the jobrunner left.
 	RemoveRun(ctx context.Context, run string) (removed int, err error)
 	Inventory(ctx context.Context) (gpu.Inventory, error)
-	Close()
+	// Close ends the connection, and reports whether Pods are left, because they couldn't be removed.
+	Close() (left bool)
 }
 
 // VolumeKeeper keeps volumes outside this machine's folders. Its methods ignore a volume that it doesn't keep.

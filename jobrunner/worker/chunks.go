@@ -63,22 +63,16 @@ func (c *chunkBatcher) send() {
 		err := c.store(next)
 		c.mu.Lock()
 		if c.err = err; err == nil && c.bytes < maxWaitingBytes/2 {
-			c.waitForMore()
+			c.mu.Unlock()
+			select {
+			case <-time.After(batchWait):
+			case <-c.ended:
+			}
+			c.mu.Lock()
 		}
 	}
 	c.sending = false
 	c.changed.Broadcast()
-}
-
-func (c *chunkBatcher) waitForMore() {
-	c.mu.Unlock()
-	defer c.mu.Lock()
-	timer := time.NewTimer(batchWait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-c.ended:
-	}
 }
 
 // flush waits until all chunks are stored or a chunk fails, and returns that failure. It is called once.

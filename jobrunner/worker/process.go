@@ -155,12 +155,6 @@ func (w *worker) requeueJobs(ctx context.Context) {
 	}
 }
 
-// killUnresponsive kills a worker that was told to stop a job and didn't. Its other jobs count no retry.
-func (w *worker) killUnresponsive(job string) {
-	w.pool.logger.Warn("a worker is killed: it did not stop a job within "+stopGrace.String(), "endpoint", w.pool.id, "worker", w.id, "job", job)
-	w.preempt(fmt.Sprintf("it did not stop a job within %s (%s)", stopGrace, job))
-}
-
 // noteExit records the exit of a process that wasn't killed by the jobrunner: in the worker's log and
 // reason, which become part of its jobs' errors, and in the jobrunner's log.
 func (w *worker) noteExit(exit run.Exit) {

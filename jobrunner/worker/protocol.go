@@ -127,7 +127,7 @@ func (w *worker) endTake() {
 	w.takers.Done()
 }
 
-// watch kills a worker that doesn't stop a revoked job. The caller holds the worker's lock.
+// watch kills a worker that doesn't stop a revoked job. Its other jobs count no retry. The caller holds the worker's lock.
 func (w *worker) watch(h *heldJob) {
 	heldCtx, endWatch := context.WithCancel(w.life) // ends when the job leaves the worker
 	h.endWatch = endWatch
@@ -141,7 +141,9 @@ func (w *worker) watch(h *heldJob) {
 		w.mu.Unlock()
 		// A recorded result takes the job from the worker.
 		if w.pool.clock.Sleep(heldCtx, stopGrace) == nil && w.await(heldCtx, func() bool { return h.results == 0 && heldCtx.Err() == nil }) {
-			w.killUnresponsive(h.ref.ID)
+			reason := "it did not stop a job within " + stopGrace.String()
+			w.pool.logger.Warn("a worker is killed: "+reason, "endpoint", w.pool.id, "worker", w.id, "job", h.ref.ID)
+			w.preempt(fmt.Sprintf("%s (%s)", reason, h.ref.ID))
 		}
 	})
 }

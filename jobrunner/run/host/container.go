@@ -34,7 +34,7 @@ type container struct {
 	exit       run.Exit                        // set before life ends
 	stopping   atomic.Bool                     // the jobrunner stops it
 	follower   atomic.Pointer[procgroup.Group] // the command of followLog
-	stopFailed atomic.Bool                     // followLog must end
+	stopFailed atomic.Bool                     // wait must end
 
 	mu             sync.Mutex
 	findingProcess bool // findProcess runs
@@ -188,9 +188,9 @@ func (a attachedLifecycle) wait(c *container) run.Exit {
 	if err != nil && c.restarts(err) {
 		return dockerRestart
 	}
-	if code == statusKilled && !s.oom && a.command.OOMKills() > 0 {
+	if code == statusKilled && !s.oom {
 		// Podman doesn't always report an OOM kill, and Docker doesn't for children of the container.
-		return run.Exit{Text: fmt.Sprintf("exit status %d: killed by SIGKILL, probably by the kernel: it killed processes for lack of memory meanwhile", code)}
+		return run.Exit{Text: fmt.Sprintf("exit status %d: killed by %s", code, a.command.KilledText())}
 	}
 	return run.Exit{Text: procgroup.StatusText(code, s.oom)}
 }
@@ -213,11 +213,14 @@ func (d detachedLifecycle) wait(c *container) run.Exit {
 	restarts := false // Docker doesn't run
 	for last := d.lastLine; ; {
 		last = c.followLog(d.log, last)
+		if c.stopFailed.Load() { // supervise removes it by force
+			return run.Exit{Text: run.Stopped}
+		}
 		s, err := c.inspect(backgroundTimeout)
 		switch {
 		case err == nil && s.running:
 			restarts = false
-		case c.stopping.Load(): // if err isn't nil, the container is gone, or supervise removes it by force
+		case c.stopping.Load(): // if err isn't nil, the container is gone
 			return run.Exit{Text: run.Stopped, OK: err == nil && s.status == 0}
 		case err == nil && restarts:
 			return dockerRestart
@@ -241,7 +244,6 @@ func (d detachedLifecycle) stop(c *container, grace time.Duration) {
 		args = []string{"stop", "--time", strconv.Itoa(int(grace / time.Second)), c.name}
 	}
 	if _, err := c.engine.runCLI(ctx, args...); err != nil {
-		c.remove() // by force
 		c.stopFailed.Store(true)
 		if follower := c.follower.Load(); follower != nil {
 			follower.KillNoWait() // an engine that hangs doesn't end it
@@ -355,7 +357,11 @@ func (c *container) remove() {
 	}
 	_, _ = fmt.Fprintf(c.log, "the container %s could not be removed: trying again, also at the next start of the jobrunner: %v\n", c.name, err)
 	c.engine.probes.Go(func() {
-		for clock.RealSleep(c.engine.life, followPause) == nil && c.tryRemove(c.engine.life) != nil {
+		for err != nil && clock.RealSleep(c.engine.life, followPause) == nil {
+			err = c.tryRemove(c.engine.life)
+		}
+		if err != nil {
+			c.engine.register.Keep()
 		}
 	})
 }
@@ -364,7 +370,7 @@ func (c *container) remove() {
 func (c *container) tryRemove(ctx context.Context) error {
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		// The command fails if the container is already gone or being removed.
-		_, removeErr := c.engine.runCLI(ctx, "rm", "--force", c.name)
+		_, removeErr := c.engine.runCLI(ctx, "rm", "--force", "--volumes", c.name)
 		found, err := c.exists(ctx)
 		switch {
 		case err == nil && !found:

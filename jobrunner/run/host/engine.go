@@ -145,19 +145,25 @@ func (es *engines) removeContainers(ctx context.Context, runID string, paths []s
 	for _, path := range paths {
 		e := newEngine(ctx, path, nil)
 		ctx, cancel := context.WithTimeout(ctx, removeTimeout)
-		ids, removeErr := e.runCLI(ctx, "ps", "--all", "--quiet", "--filter", "label="+runLabel+"="+runID)
-		if all := strings.Fields(ids); removeErr == nil && len(all) > 0 {
-			if _, removeErr = e.runCLI(ctx, append([]string{"rm", "--force"}, all...)...); removeErr == nil {
-				removed += len(all)
-			}
-		}
-		if removeErr == nil {
-			removeErr = e.removeNetworks(ctx, runLabel+"="+runID)
+		n, removeErr := e.removeListed(ctx, runID, []string{"ps", "--all"}, "rm", "--force", "--volumes")
+		if removed += n; removeErr == nil {
+			_, removeErr = e.removeListed(ctx, runID, []string{"network", "ls"}, "network", "rm")
 		}
 		cancel()
 		err = errors.Join(err, removeErr)
 	}
 	return removed, err
+}
+
+// removeListed removes the objects of a run that the command list lists, and returns their number.
+func (e *containerEngine) removeListed(ctx context.Context, runID string, list []string, remove ...string) (removed int, err error) {
+	text, err := e.runCLI(ctx, append(list, "--quiet", "--filter", "label="+runLabel+"="+runID)...)
+	ids := strings.Fields(text)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	_, err = e.runCLI(ctx, append(remove, ids...)...)
+	return len(ids), err
 }
 
 func (e *containerEngine) name() string { return filepath.Base(e.path) }

@@ -127,8 +127,8 @@ func (e *Executor) Close() error {
 	if e.engines != nil {
 		e.engines.close()
 	}
-	if e.cluster != nil {
-		e.cluster.Close()
+	if e.cluster != nil && e.cluster.Close() {
+		e.register.Keep()
 	}
 	if e.scratch == "" {
 		return e.register.Close()

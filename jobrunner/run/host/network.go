@@ -105,15 +105,6 @@ func (e *containerEngine) networks(ctx context.Context, label string) ([]string,
 	return strings.Fields(text), err
 }
 
-func (e *containerEngine) removeNetworks(ctx context.Context, label string) error {
-	names, err := e.networks(ctx, label)
-	for _, name := range names {
-		_, removeErr := e.runCLI(ctx, "network", "rm", name)
-		err = errors.Join(err, removeErr)
-	}
-	return err
-}
-
 // OrphanNetworks implements run.PodPrograms.
 func (e *Executor) OrphanNetworks(ctx context.Context, folderID string) (all []string) {
 	if folderID == "" {

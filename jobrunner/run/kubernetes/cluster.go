@@ -232,12 +232,15 @@ func (c *Cluster) update(before, after *core.Pod) {
 	}
 }
 
-// Close ends the connection. All workers and pods must have ended.
-func (c *Cluster) Close() {
+// Close implements run.Cluster. All workers and pods must have ended.
+func (c *Cluster) Close() (left bool) {
 	c.stop()
 	c.watchMu.Lock()
 	defer c.watchMu.Unlock()
 	c.watches.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.processes) > 0
 }
 
 func (c *Cluster) String() string {

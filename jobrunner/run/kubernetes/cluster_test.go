@@ -70,7 +70,7 @@ func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated
 	})
 	api := client{&fakecore.FakeCoreV1{Fake: f}, &fakeapps.FakeAppsV1{Fake: f}, &fakediscovery.FakeDiscovery{Fake: f}}
 	c := must.Do(open(t.Context(), run.ClusterConfig{ClusterSettings: run.ClusterSettings{URL: yamlfile.Text{Value: "http://jobrunner:8420/"}}, Run: "run-1"}, "gpucloud", self, api))(t)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { c.Close() })
 	return &simulatedCluster{Cluster: c, t: t, fake: f}
 }
 
@@ -241,16 +241,20 @@ func TestEndedByTheCluster(t *testing.T) {
 
 // If the API server is unavailable during a stop, the Pod is removed later, even if Stop has already given up.
 func TestEndWithoutAnAPIServer(t *testing.T) {
-	for name, patience := range map[string]time.Duration{"for a moment": time.Minute, "for long": time.Millisecond} {
+	for name, patience := range map[string]time.Duration{"for a moment": time.Minute, "for long": time.Millisecond, "until the end": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			s := simulate(t)
 			s.removeTimeout = patience
 			var refusals atomic.Int64
 			s.fake.PrependReactor("delete", "*", func(ktesting.Action) (bool, runtime.Object, error) {
-				return refusals.Add(1) < 4, nil, errors.New("connection refused")
+				return refusals.Add(1) < 4 || name == "until the end", nil, errors.New("connection refused")
 			})
 			_, process := s.runWorker(workerSpec())
 			process.Stop(0)
+			if name == "until the end" {
+				must.Hold(t, s.Close(), "the cluster forgets a Pod that it could not remove")
+				return
+			}
 			<-process.Done()
 			for deadline := time.Now().Add(time.Minute); s.objectCount() != 0; time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
 				must.Require(t, !time.Now().After(deadline), s.objectCount(), "objects are left")
@@ -293,7 +297,7 @@ func TestEachOutageIsLoggedOnce(t *testing.T) {
 		before := tries.Load()
 		time.Sleep(time.Hour)
 		must.Equal(t, tries.Load(), before, "the number of node lists an hour after Inventory failed")
-		s.Close()
+		must.Hold(t, !s.Close(), "Pods are left")
 	})
 }
 

@@ -20,7 +20,10 @@ func (c *Cluster) Orphans(ctx context.Context, folderID string) (all []run.Orpha
 		return nil, err
 	}
 	for _, pod := range cachedObjects[core.Pod](c.persistentPods) {
-		if c.isFollowed(pod.Name) {
+		c.mu.Lock()
+		followed := c.processes[pod.Name]
+		c.mu.Unlock()
+		if followed != nil {
 			continue
 		}
 		generation, err := strconv.ParseInt(pod.Labels[podGenerationLabel], 10, 64)
@@ -57,12 +60,6 @@ func (c *Cluster) watchPersistent(ctx context.Context, folderID string) (err err
 	}
 	c.folderID = folderID
 	return nil
-}
-
-func (c *Cluster) isFollowed(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.processes[name] != nil
 }
 
 func (c *Cluster) newOrphan(pod *core.Pod, generation int64) run.Orphan {

@@ -220,15 +220,26 @@ func (g *Group) Exit() string {
 	return exitText(g.cmd.ProcessState, g.oomAtStart, g.oomAtEnd)
 }
 
-// OOMKills returns how many processes of the machine the kernel killed for lack of memory
-// while the command ran; 0 if that's unknown. Call it after Done.
-func (g *Group) OOMKills() int64 {
+// KilledText returns the human-readable cause of a SIGKILL that ended a container while the command followed it,
+// by the counters of the machine: the container isn't in the command's control group. Call it after Done.
+func (g *Group) KilledText() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.oomAtStart.machine < 0 {
-		return 0
+	return killedText(oomKills{-1, g.oomAtStart.machine}, oomKills{-1, g.oomAtEnd.machine})
+}
+
+// killedText returns the human-readable cause of a SIGKILL that the jobrunner didn't send. It
+// compares the kernel's counters before the start and after the end.
+func killedText(before, after oomKills) string {
+	switch {
+	case before.cgroup >= 0 && after.cgroup > before.cgroup:
+		return "SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
+	case before.machine >= 0 && after.machine > before.machine:
+		return "SIGKILL, probably from the kernel: it killed processes for lack of memory meanwhile"
+	case before.machine >= 0 && after.machine >= 0:
+		return "SIGKILL, neither from the jobrunner nor for lack of memory"
 	}
-	return max(0, g.oomAtEnd.machine-g.oomAtStart.machine)
+	return "SIGKILL, not from the jobrunner: often because the machine is out of memory"
 }
 
 // Usage returns the resource usage of the group. After its end the memory is 0.

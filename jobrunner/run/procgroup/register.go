@@ -34,6 +34,8 @@ type Register struct {
 	guardOnce sync.Once
 	guard     io.Closer // nil before the first group, and if the guard did not start
 
+	kept atomic.Bool // Keep was called
+
 	mu    sync.Mutex
 	notes map[string]bool
 }
@@ -72,13 +74,23 @@ func (r *Register) path() string { return filepath.Join(r.dir, r.run+runFile) }
 
 func (r *Register) Run() string { return r.run }
 
+// Keep makes the next run clean up after this one, as if this one had been killed: it leaves something behind.
+func (r *Register) Keep() {
+	if r != nil {
+		r.kept.Store(true)
+	}
+}
+
 // Close ends the run. Its groups must have ended.
 func (r *Register) Close() error {
 	if r.guard != nil {
 		_ = r.guard.Close()
 	}
-	if r.file == nil {
+	switch {
+	case r.file == nil:
 		return nil
+	case r.kept.Load():
+		return r.file.Close()
 	}
 	return errors.Join(os.RemoveAll(r.pidFolder()), os.RemoveAll(r.path()), r.file.Close())
 }

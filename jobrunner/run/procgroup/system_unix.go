@@ -30,20 +30,6 @@ func exitText(s *os.ProcessState, before, after oomKills) string {
 	return signalName(int(status.Signal()))
 }
 
-// killedText returns the human-readable cause of a SIGKILL that the jobrunner didn't send. It
-// compares the kernel's counters before the start and after the end.
-func killedText(before, after oomKills) string {
-	switch {
-	case before.cgroup >= 0 && after.cgroup > before.cgroup:
-		return "SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
-	case before.machine >= 0 && after.machine > before.machine:
-		return "SIGKILL, probably from the kernel: it killed processes for lack of memory meanwhile"
-	case before.machine >= 0 && after.machine >= 0:
-		return "SIGKILL, neither from the jobrunner nor for lack of memory"
-	}
-	return "SIGKILL, not from the jobrunner: often because the machine is out of memory"
-}
-
 // StatusText returns an exit status as human-readable text. Shells and containers use 128 plus the number
 // of the signal that ended the program. oom says that the kernel killed a process for lack of memory.
 func StatusText(status int, oom bool) string {

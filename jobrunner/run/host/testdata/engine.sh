@@ -80,7 +80,8 @@ inspect)
 	esac
 	;;
 rm)
-	[ "$1" = --force ] && shift
+	[ "$1 $2" = "--force --volumes" ] || { echo "it would leave volumes" >&2; exit 1; }
+	shift 2
 	for c; do
 		[ -e "containers/$c" ] || { echo "No such container: $c" >&2; code=1; continue; }
 		rm -f "containers/$c" "containers/$c.pid"
