@@ -68,7 +68,11 @@ func (c *Cluster) newOrphan(pod *core.Pod, generation int64) run.Orphan {
 		p := c.newProcess(objectsOf(pod), run.Spec{ID: id, Log: log, Pod: &run.Pod{Run: generation}})
 		object, _, _ := c.persistentPods.Get(pod) // uses only the Pod's name, and never fails
 		latest, _ := object.(*core.Pod)           // nil if it's gone
-		p.setInitial(latest)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.pod == nil && !p.gone { // otherwise the watch has set it
+			p.pod, p.gone = latest, latest == nil
+		}
 		return p
 	}
 	return run.Orphan{
@@ -80,15 +84,6 @@ func (c *Cluster) newOrphan(pod *core.Pod, generation int64) run.Orphan {
 			return p
 		},
 		Remove: func() { newProcess(nil).remove() },
-	}
-}
-
-// setInitial sets the Pod, unless the watch already did.
-func (p *process) setInitial(pod *core.Pod) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.pod == nil && !p.gone {
-		p.pod, p.gone = pod, pod == nil
 	}
 }
 
