@@ -72,9 +72,7 @@ func TestUnspecifiedAddresses(t *testing.T) {
 		}
 		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+longKey), "--ephemeral", "--allow-remote", "--listen="+listen)
 		must.Hold(t, strings.HasPrefix(p.url, c.wantURL), "--listen", listen, "printed the URL", p.url, "want", c.wantURL)
-		if _, err := p.client(longKey).NetworkVolumes.List(t.Context()); err != nil {
-			t.Errorf("--listen=%s: %s", listen, err)
-		}
+		must.Succeed(t, must.Err(p.client(longKey).NetworkVolumes.List(t.Context())), "--listen", listen)
 		_, port, _ := net.SplitHostPort(strings.TrimPrefix(p.url, "http://"))
 		if c.unreachable != "" {
 			if conn, err := net.Dial("tcp", c.unreachable+":"+port); err == nil {

@@ -178,9 +178,8 @@ func testRealContainer(t *testing.T, e *containers.Engine) {
 	containers := c.containers()
 	must.Require(t, len(containers) == 1, "containers:", containers)
 	must.Equal(t, e.Output(t, "inspect", "--format", `{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "mine"}} {{index .Config.Labels "gpucloud.worker"}} {{.HostConfig.NetworkMode}}`, containers[0]), fmt.Sprint(200<<20, " 500000000 yes ", secondAnswer.Worker, " host"), "inspect")
-	if got := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, containers[0]); strings.Contains(got, "planted") {
-		t.Errorf("the command contains secrets: %s", got)
-	}
+	command := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, containers[0])
+	must.Hold(t, !strings.Contains(command, "planted"), "the command contains secrets:", command)
 	c.waitUntil("the worker's usage", func() bool {
 		var list struct {
 			Workers []struct{ MemoryBytes, CPUSeconds float64 }
@@ -193,9 +192,8 @@ func testRealContainer(t *testing.T, e *containers.Engine) {
 	must.Hold(t, len(begins) == 2, "the network volume records the begins", begins)
 	c.start(t)
 	c.awaitCompletion(c.submit(`{"name": "three"}`))
-	if begins := c.countTakes(); begins["one"] != 1 || begins["three"] != 1 {
-		t.Errorf("with the next deployment, the network volume records the begins %v", begins)
-	}
+	takes := c.countTakes()
+	must.Hold(t, takes["one"] == 1 && takes["three"] == 1, "with the next deployment, the network volume records the begins", takes)
 	c.stopAndExpectNoContainer()
 	must.Hold(t, !strings.Contains(c.stderr.String(), "planted"), "a secret is in the log", &c.stderr)
 }

@@ -155,7 +155,6 @@ func TestInterruptedStart(t *testing.T) {
 	writeFile(t, python, "#!/bin/sh\nkill $PPID\nexec sleep 600\n")
 	must.Succeed(t, os.Chmod(python, 0o700))
 	writeFile(t, filepath.Join(dir, "handler.py"), "import runpod\n")
-	if _, stderr, status := runDevOnce(t, filepath.Join(dir, "handler.py")); status != 4 || stderr != "jobrunner: interrupted\n" {
-		t.Errorf("dev ended with %d: %s", status, stderr)
-	}
+	_, text, code := runDevOnce(t, filepath.Join(dir, "handler.py"))
+	must.Hold(t, code == 4 && text == "jobrunner: interrupted\n", "dev ended with", code, text)
 }

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -12,9 +13,7 @@ func reportOf(x *report.Result) *report.Report {
 	r := &report.Report{Schema: report.Schema}
 	if x != nil {
 		x.Clause, x.Statement = "JOB-01", "It holds."
-		if x.Level == "" {
-			x.Level = "MUST"
-		}
+		x.Level = cmp.Or(x.Level, "MUST")
 		r.Results = []report.Result{*x}
 	}
 	return r

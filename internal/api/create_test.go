@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,9 +125,7 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // newClient returns a client of the fakeAPI, for one run.
 func (s *fakeAPI) newClient(t *testing.T) *api.Client {
 	t.Helper()
-	if s.member == "" {
-		s.member = "networkVolumes"
-	}
+	s.member = cmp.Or(s.member, "networkVolumes")
 	return pipe(t, s, api.Settings{SharedReads: true})
 }
 

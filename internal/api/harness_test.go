@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -111,9 +112,7 @@ func pipe(t *testing.T, handler http.Handler, s api.Settings) *api.Client {
 
 func client(t *testing.T, s api.Settings) *api.Client {
 	t.Helper()
-	if s.APIKey == "" {
-		s.APIKey = testKey
-	}
+	s.APIKey = cmp.Or(s.APIKey, testKey)
 	return must.Do(api.New(s))(t)
 }
 

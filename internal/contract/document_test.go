@@ -347,9 +347,7 @@ func TestEveryTableHasItsColumns(t *testing.T) {
 			continue
 		}
 		bars := strings.Count(line, "|") - strings.Count(line, `\|`)
-		if columns == 0 {
-			columns = bars
-		}
+		columns = cmp.Or(columns, bars)
 		must.Hold(t, bars == columns && strings.HasSuffix(line, "|"), "line", n+1, "has", bars, "bars, its table has", columns, line)
 	}
 }

@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -39,10 +40,7 @@ func (v *interval) cost(r billing.Rate, at int64) catalog.USD {
 
 // costBetween returns the cost from one time to another. A running interval costs until knownUntil.
 func (v *interval) costBetween(from, to, knownUntil int64) (c billing.Cost) {
-	end := v.end
-	if end == 0 {
-		end = knownUntil
-	}
+	end := cmp.Or(v.end, knownUntil)
 	from, to = min(max(from, v.start), end), min(to, end)
 	if from >= to {
 		return c

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -162,9 +163,7 @@ func (t *tester) advance(d time.Duration) {
 
 func (t *tester) submit(n engine.NewJob) string {
 	t.Helper()
-	if n.Endpoint == "" {
-		n.Endpoint = "ep"
-	}
+	n.Endpoint = cmp.Or(n.Endpoint, "ep")
 	if n.Input == nil {
 		n.Input = []byte(`{}`)
 	}
@@ -174,13 +173,7 @@ func (t *tester) submit(n engine.NewJob) string {
 // take takes a job, and fails the test if the queue is empty.
 func (t *tester) take(request engine.Take) engine.Taken {
 	t.Helper()
-	if request.Endpoint == "" {
-		request.Endpoint = "ep"
-	}
-	if request.Worker == "" {
-		request.Worker = "w"
-	}
-	request.Max = 1
+	request.Endpoint, request.Worker, request.Max = cmp.Or(request.Endpoint, "ep"), cmp.Or(request.Worker, "w"), 1
 	jobs, err := t.TakeQueued(t.ctx, request)
 	must.Require(t, err == nil && len(jobs) == 1, "took", len(jobs), "jobs,", err, "want 1")
 	return jobs[0]

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,10 +99,7 @@ func (m *model) submit(r *rapid.T) {
 	if err != nil || !idForm.MatchString(job.ID) || strings.HasPrefix(job.ID, "sync-") != n.Sync {
 		r.Fatalf("the submission returned the id %s, %v", job.ID, err)
 	}
-	ttl := n.TTL
-	if ttl == 0 {
-		ttl = 24 * time.Hour
-	}
+	ttl := cmp.Or(n.TTL, 24*time.Hour)
 	m.jobs = append(m.jobs, &modelJob{NewJob: n, Job: job, submittedAt: m.now, queuedAt: m.now, turn: m.now, place: len(m.jobs), expiresAt: m.now.Add(ttl)})
 }
 
@@ -146,12 +144,7 @@ func (m *model) take(r *rapid.T) {
 		r.Fatalf("took %d jobs, want %d", len(got), len(want))
 	}
 	for i, j := range want {
-		timeout := j.Timeout
-		for _, next := range []time.Duration{request.Timeout, 10 * time.Minute} {
-			if timeout == 0 {
-				timeout = next
-			}
-		}
+		timeout := cmp.Or(j.Timeout, request.Timeout, 10*time.Minute)
 		j.attempt++
 		j.State, j.Worker, j.Started, j.deadline, j.Delay = engine.InProgress, request.Worker, m.now, m.now.Add(timeout), m.now.Sub(j.queuedAt)
 		ref := engine.Ref{Endpoint: request.Endpoint, ID: j.id(), Worker: request.Worker, Attempt: j.attempt}

@@ -190,9 +190,8 @@ func testStream(t *tester) {
 	for _, want := range []int{2, 0} {
 		n, err := t.Unread(t.ctx, "ep", id)
 		must.Hold(t, n == want && err == nil, n, "chunks are unread,", err, "want", want)
-		if _, _, _, err := t.Drain(t.ctx, "ep", id, engine.MaxDrain); err != nil {
-			t.Error(err)
-		}
+		_, _, _, err = t.Drain(t.ctx, "ep", id, engine.MaxDrain)
+		must.Succeed(t, err)
 	}
 
 	// The chunks of a dead worker are deleted, and watches are woken.

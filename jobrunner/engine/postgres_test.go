@@ -170,9 +170,8 @@ func TestLeadership(t *testing.T) {
 	a := startNode(t, sqldb.Config{URL: address}, poll)
 	first, ok := b.claim()
 	must.Require(t, ok && first.Epoch == 1, "the first claim:", first, ok)
-	if again, ok := b.claim(); !ok || again != first {
-		t.Errorf("the second claim: %+v, %v", again, ok)
-	}
+	again, ok := b.claim()
+	must.Hold(t, ok && again == first, "the second claim:", again, ok)
 	if l, ok := a.claim(); ok {
 		t.Errorf("two processes lead at once: %+v", l)
 	}
@@ -271,9 +270,8 @@ func TestLostReplyToACommit(t *testing.T) {
 		_, chunks, _, err := n.Drain(t.Context(), "ep", id, engine.MaxDrain)
 		got := fmt.Sprintf("%s", chunks)
 		must.Hold(t, err == nil && got == `[{"output":0} {"output":1} {"output":2} {"output":3}]`, "the stream has", got, err)
-		if _, chunks, _, err := n.Drain(t.Context(), "ep", id, engine.MaxDrain); err != nil || len(chunks) > 0 {
-			t.Errorf("the stream still has %s, %v", chunks, err)
-		}
+		_, chunks, _, err = n.Drain(t.Context(), "ep", id, engine.MaxDrain)
+		must.Hold(t, err == nil && len(chunks) == 0, "the stream still has", len(chunks), "chunks", err)
 	}
 	n.expectCounts(engine.Counts{Completed: 17})
 }
@@ -307,9 +305,8 @@ func TestResultInTimeCounts(t *testing.T) {
 			engineClock.Advance(engine.DefaultTimeout)
 		}
 		proxy.Cut()
-		if got, err := e.Report(t.Context(), job.Ref, engine.Done([]byte("1"))); err != nil || got != engine.Spooled && !late {
-			t.Errorf("the report returned %v, %v", got, err)
-		}
+		result, err := e.Report(t.Context(), job.Ref, engine.Done([]byte("1")))
+		must.Hold(t, err == nil && (result == engine.Spooled || late), "the report returned", result, err)
 		engineClock.Advance(2 * engine.DefaultTimeout)
 		proxy.Mend(t)
 		got, err := e.Get(t.Context(), "ep", job.ID)

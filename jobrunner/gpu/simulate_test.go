@@ -123,14 +123,12 @@ func testFileChanges(t *testing.T) {
 	must.Hold(t, got.Fault == "it smokes" && got.UUID == before.UUID, "after the fault", got)
 	write("gpus: [")
 	log.Await(t, "reading the file of the simulated GPUs failed", 1)
-	if got := inventory.Devices(); len(got) != 1 || got[0].Fault != "it smokes" {
-		t.Errorf("while the file is invalid: %+v", got)
-	}
+	devices := inventory.Devices()
+	must.Hold(t, len(devices) == 1 && devices[0].Fault == "it smokes", "while the file is invalid:", devices)
 	write("gpus: [{type: NVIDIA L4}, {type: NVIDIA L4}]")
 	<-inventory.Changed()
-	if got := inventory.Devices(); len(got) != 2 || got[0] != before {
-		t.Errorf("after the recovery: %+v", got)
-	}
+	devices = inventory.Devices()
+	must.Hold(t, len(devices) == 2 && devices[0] == before, "after the recovery:", devices)
 }
 
 // A pipe has its content only for the first reader, so it isn't read again.

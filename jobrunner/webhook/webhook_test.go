@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,14 +115,9 @@ const target = "http://receiver.example/hook?token=planted-token"
 
 func (f *fixture) submit(n engine.NewJob) engine.Job {
 	f.t.Helper()
-	if n.Endpoint == "" {
-		n.Endpoint = "ep"
-	}
+	n.Endpoint, n.Webhook = cmp.Or(n.Endpoint, "ep"), cmp.Or(n.Webhook, target)
 	if n.Input == nil {
 		n.Input = []byte(`{}`)
-	}
-	if n.Webhook == "" {
-		n.Webhook = target
 	}
 	return must.Do(f.engine.Submit(f.t.Context(), n))(f.t)
 }

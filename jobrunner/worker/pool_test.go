@@ -89,13 +89,12 @@ func TestWorkerThatRequestsNoJob(t *testing.T) {
 		must.Equal(t, f.pools.Failure("ep"), "", "the reason before the time is over")
 		time.Sleep(2 * time.Second)
 		f.expectCounts(worker.Counts{Initializing: 1})
-		if reason, info := f.pools.Failure("ep"), f.pools.Workers("ep")[0]; !strings.HasPrefix(reason, missingRequest) || info.Reason != reason || info.State != worker.Initializing {
-			t.Errorf("the endpoint says %q, the worker %+v", reason, info)
-		}
+		reason, info := f.pools.Failure("ep"), f.pools.Workers("ep")[0]
+		must.Hold(t, strings.HasPrefix(reason, missingRequest) && info.Reason == reason && info.State == worker.Initializing, "the endpoint says", reason, "the worker", info)
 		must.Equal(t, strings.Count(f.log.String(), missingRequest), 1, "log lines with the reason:", f.log)
 		time.Sleep(29*time.Second + time.Second/2)
 		f.expectCounts(worker.Counts{Running: 1})
-		reason, info := f.pools.Failure("ep"), f.pools.Workers("ep")[0]
+		reason, info = f.pools.Failure("ep"), f.pools.Workers("ep")[0]
 		must.Hold(t, reason == "" && info.Reason == "", "the worker works, but the endpoint says", reason, "the worker", info)
 	})
 }

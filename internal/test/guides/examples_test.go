@@ -3,6 +3,7 @@
 package guides
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,11 +39,7 @@ func TestModuleReadme(t *testing.T) {
 			}
 			row := fmt.Sprintf("| `%s` | %s |", b.Labels[0], text("description"))
 			if b.Type == "variable" {
-				defaultValue := text("default")
-				if defaultValue == "" {
-					defaultValue = "required"
-				}
-				row += fmt.Sprintf(" %s | %s |", text("type"), defaultValue)
+				row += fmt.Sprintf(" %s | %s |", text("type"), cmp.Or(text("default"), "required"))
 			}
 			rows++
 			must.Hold(t, strings.Contains(readme, "\n"+row+"\n"), "examples/module/README.md lacks the row", row)

@@ -148,9 +148,7 @@ func (w *walker) pathOf(id string) string {
 // ask sends a request, judges the response and reads changed objects back.
 func (w *walker) ask(r request) answer {
 	w.Helper()
-	if r.method == "" {
-		r.method = w.method
-	}
+	r.method = cmp.Or(r.method, w.method)
 	if r.path == "" {
 		r.path = w.path
 		if strings.Contains(w.path, "{") {
@@ -224,10 +222,7 @@ func (w *walker) readBack(cause request, collection, id string) {
 			other.operation = *update
 			r.method, r.body = "PATCH", jsonText(flatten(update.body()).project(body))
 			if a := other.sendJudged(r); !a.success() {
-				what := memberPath.FindString(string(a.body))
-				if what == "" {
-					what = fmt.Sprint(a.status)
-				}
+				what := cmp.Or(memberPath.FindString(string(a.body)), fmt.Sprint(a.status))
 				other.report(other.operation, "refuses what it shows: "+what, r, a)
 			}
 		}

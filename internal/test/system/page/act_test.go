@@ -157,9 +157,8 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 		{user, "op=cancel-batch&endpoint=" + work + "&id=" + batch, 200, "CANCELLED"},
 		{user, "op=cancel-batch&endpoint=" + work + "&id=nothing", 404, "no such batch"},
 	} {
-		if resp, body := d.send(http.MethodPost, "/ui/call?"+c.query, "", bearer(c.key)); resp.StatusCode != c.status || !strings.Contains(fmt.Sprint(body), c.want) {
-			t.Errorf("%s: %d %v, expected %d with %q", c.query, resp.StatusCode, body, c.status, c.want)
-		}
+		resp, body := d.send(http.MethodPost, "/ui/call?"+c.query, "", bearer(c.key))
+		must.Hold(t, resp.StatusCode == c.status && strings.Contains(fmt.Sprint(body), c.want), c.query, "is answered", resp.StatusCode, body, "want", c.status, c.want)
 	}
 }
 
