@@ -264,7 +264,8 @@ func (c *committer) storeWithRetries(ctx context.Context, pending []*commit) {
 		c.finish(slices.DeleteFunc(slices.Clone(pending), func(p *commit) bool { return slices.Contains(unstored, p) }))
 		pending = unstored
 		if errors.Is(err, ErrNotLeader) {
-			c.drop(pending, err)
+			c.currentErr.Store(nil)
+			c.engine.dropLeadership(pending...)
 			return
 		}
 		withdrawn, full := false, sqldb.Classify(err) == sqldb.Full
@@ -325,16 +326,6 @@ func (c *committer) succeed(stored []*commit) (next []*commit) {
 		}
 	}
 	return next
-}
-
-// drop drops commits and the leadership of all endpoints, because another process has taken over.
-func (c *committer) drop(pending []*commit, err error) {
-	for _, p := range pending {
-		p.fail(err)
-		c.engine.spool.removeOf(p)
-	}
-	c.engine.dropLeadership()
-	c.currentErr.Store(nil)
 }
 
 // fail notifies the waiting callers of a failed try.

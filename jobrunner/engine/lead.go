@@ -112,13 +112,17 @@ func (e *Engine) closeQueues() {
 	}
 }
 
-// dropLeadership closes all queues and drops their changes, because other processes have removed this process.
-func (e *Engine) dropLeadership() {
+// dropLeadership closes all queues and drops their changes, pending and open, because other processes have removed
+// this process.
+func (e *Engine) dropLeadership(pending ...*commit) {
 	e.closeQueues()
 	e.commits.mu.Lock()
-	dropped := e.commits.renew()
+	pending = append(pending, e.commits.renew())
 	e.commits.mu.Unlock()
-	dropped.fail(ErrNotLeader)
+	for _, p := range pending {
+		p.fail(ErrNotLeader)
+		e.spool.removeOf(p)
+	}
 }
 
 // Release ends the leadership of an endpoint, which any process can then claim.
