@@ -71,6 +71,10 @@ stock:
 	for query, want := range map[string][]string{"?regions=ASIA": {"LAB-2"}, "?compliance=GDPR": {"LAB-1"}, "?networkVolumeTypes=STANDARD": {"LAB-2"}, "?globalNetwork=true": {"LAB-1"}} {
 		must.Equal(t, ids(d.mustSend(200, "GET", "/v2/catalog/datacenters"+query, "").get("dataCenters")), want, query)
 	}
+	const labPod = `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"},"dataCenterIds":["%s"],"globalNetworking":%v}`
+	d.create("/v2/pods", fmt.Sprintf(labPod, "LAB-1", true))
+	d.expectRefusal(400, "LAB-2 doesn't have the global network", "POST", "/v2/pods", fmt.Sprintf(labPod, "LAB-2", true))
+	d.expectRefusal(400, "LAB-2 doesn't have the global network", "PATCH", "/v2/pods/"+d.create("/v2/pods", fmt.Sprintf(labPod, "LAB-2", false)), `{"globalNetworking":true}`)
 	const labX = "/v2/catalog/gpus/Lab%20X?include=AVAILABILITY&product="
 	for query, want := range map[string]map[string]string{
 		"SERVERLESS":              {"availability": `"LOW"`, "dataCenters": `[{"id":"LAB-1","name":"LAB-1","availability":"LOW"},{"id":"LAB-2","name":"LAB-2","availability":"LOW"}]`},

@@ -160,17 +160,11 @@ func (tx *Tx) updateReferrers(target string, change func(e *Endpoint)) error {
 // checkEndpoint rejects contradictory members, and references to objects that don't exist. It accepts the
 // GPUs from before an update, even if the catalog no longer has their types.
 func (tx *Tx) checkEndpoint(e Endpoint, before GPU) error {
-	for _, check := range []func(Endpoint) error{checkMembers, tx.checkTemplate, tx.checkVolumes} {
-		if err := check(e); err != nil {
-			return err
-		}
+	err := cmp.Or(checkMembers(e), tx.checkTemplate(e), tx.checkVolumes(e), tx.checkRegistry(e.Container))
+	if g := e.GPU; err == nil && g != nil && (!slices.Equal(g.Pools, before.Pools) || !slices.Equal(g.ExcludedTypes, before.ExcludedTypes)) {
+		err = tx.checkExclusions(*g)
 	}
-	if g := e.GPU; g != nil && (!slices.Equal(g.Pools, before.Pools) || !slices.Equal(g.ExcludedTypes, before.ExcludedTypes)) {
-		if err := tx.checkExclusions(*g); err != nil {
-			return err
-		}
-	}
-	return tx.checkRegistry(e.Container)
+	return err
 }
 
 // maxWorkers limits an endpoint's workers, because even idle ones use resources.

@@ -141,7 +141,7 @@ func (p *Pod) beforeInsert(tx *Tx) (err error) {
 		return err
 	}
 	p.DataCenterID, err = tx.placePod(*p)
-	return err
+	return cmp.Or(err, tx.checkPodNetwork(*p))
 }
 
 // UpdatePod changes a pod that isn't a member of a cluster. change may read templates in tx, and may run more than once.
@@ -150,11 +150,15 @@ func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p 
 		if err := p.rejectMember(); err != nil {
 			return err
 		}
+		hadNetwork := p.GlobalNetworking
 		if err := change(tx, p); err != nil {
 			return err
 		}
 		tx.recordChange(pods, id)
-		return tx.checkPod(*p)
+		if hadNetwork {
+			return tx.checkPod(*p)
+		}
+		return cmp.Or(tx.checkPod(*p), tx.checkPodNetwork(*p))
 	})
 }
 
@@ -199,12 +203,7 @@ func (p *Pod) Settings() Pod {
 
 // checkPod rejects contradictory members, and references to objects that don't exist.
 func (tx *Tx) checkPod(p Pod) error {
-	for _, check := range []func(Pod) error{checkPodMembers, tx.checkPodNetwork, tx.checkPodVolume} {
-		if err := check(p); err != nil {
-			return err
-		}
-	}
-	return tx.checkRegistry(p.Container)
+	return cmp.Or(checkPodMembers(p), tx.checkPodVolume(p), tx.checkRegistry(p.Container))
 }
 
 func checkPodMembers(p Pod) error {
@@ -271,7 +270,7 @@ func (tx *Tx) checkPodCPU(p Pod) error {
 	return nil
 }
 
-// checkPodNetwork restricts the global network to pods with NVIDIA GPUs.
+// checkPodNetwork restricts the global network to pods with NVIDIA GPUs in data centers that have it.
 func (tx *Tx) checkPodNetwork(p Pod) error {
 	if !p.GlobalNetworking {
 		return nil
@@ -283,6 +282,9 @@ func (tx *Tx) checkPodNetwork(p Pod) error {
 		if gpu, ok := tx.Catalog().GPUByID(id); ok && gpu.Manufacturer != "NVIDIA" {
 			return refusef("globalNetworking needs an NVIDIA GPU, and %s isn't one", id)
 		}
+	}
+	if d, ok := tx.Catalog().DataCenterByID(p.DataCenterID); ok && !d.GlobalNetwork {
+		return refusef("the data center %s doesn't have the global network: try other data centers", d.ID)
 	}
 	return nil
 }
