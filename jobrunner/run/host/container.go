@@ -37,8 +37,9 @@ type container struct {
 	stopFailed atomic.Bool                     // wait must end
 
 	mu             sync.Mutex
-	findingProcess bool // findProcess runs
-	pid            int  // of its first process; 0 if unknown
+	findingProcess bool      // findProcess runs
+	pid            int       // of its first process; 0 if unknown
+	used           run.Usage // latest measurement
 }
 
 // lifecycle waits for and stops a container that is attached to the jobrunner, or detached.
@@ -322,16 +323,14 @@ func (c *container) Usage() run.Usage {
 		return run.Usage{}
 	}
 	c.mu.Lock()
-	pid := c.pid
-	if pid == 0 && !c.findingProcess {
+	defer c.mu.Unlock()
+	if c.pid != 0 {
+		c.used.Measure(c.pid)
+	} else if !c.findingProcess {
 		c.findingProcess = true
 		c.engine.probes.Go(c.findProcess)
 	}
-	c.mu.Unlock()
-	if pid == 0 {
-		return run.Usage{}
-	}
-	return procgroup.UsageOf(pid)
+	return c.used
 }
 
 // findProcess asks for the container's first process.

@@ -122,6 +122,11 @@ func TestContainer(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); p.Usage().Memory == 0; time.Sleep(time.Millisecond) {
 		must.Require(t, !time.Now().After(deadline), "no usage within a minute")
 	}
+	c := p.(*container)
+	c.pid = os.Getpid()
+	used := c.Usage().CPU
+	c.pid = 1 << 30 // its processes have ended
+	must.Hold(t, used > 0 && c.Usage().CPU == used, "the CPU time fell from", used, "to", c.Usage().CPU)
 	p.Stop(0)
 	p.Stop(0)
 	must.Equal(t, f.containers(), nil, "containers are left")

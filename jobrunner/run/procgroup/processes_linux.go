@@ -122,8 +122,8 @@ func recentProcesses() []process {
 	return processCache.processes
 }
 
-// UsageOf returns the usage of a process, its group and their descendants, at most half a second old.
-func UsageOf(pid int) (u Usage) {
+// usageOf returns the usage of a process, its group and their descendants, at most half a second old.
+func usageOf(pid int) (u Usage) {
 	all := recentProcesses()
 	members := map[int]bool{pid: true}
 	for changed := true; changed; {

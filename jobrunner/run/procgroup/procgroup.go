@@ -153,7 +153,7 @@ func (g *Group) supervise(startResult chan<- error, c Command) {
 	awaitExit(g.cmd)
 	g.mu.Lock()
 	g.oomAtEnd = oomKillsOf(g.cmd.Process.Pid) // an unreaped process still has its control group
-	g.measure()
+	g.used.Measure(g.cmd.Process.Pid)
 	sweep(g.cmd.Process.Pid, g.mark)
 	if state, err := g.cmd.Process.Wait(); err == nil { // not cmd.Wait, which closes the pipes
 		g.cmd.ProcessState = state
@@ -247,15 +247,16 @@ func (g *Group) Usage() Usage {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.reaped {
-		g.measure()
+		g.used.Measure(g.cmd.Process.Pid)
 	}
 	return g.used
 }
 
-// measure updates used with mu held. The CPU time of ended children may be lost, but the total never falls.
-func (g *Group) measure() {
-	now := UsageOf(g.cmd.Process.Pid)
-	g.used = Usage{CPU: max(g.used.CPU, now.CPU), Memory: now.Memory}
+// Measure updates the usage of a process, its group and their descendants. The CPU time of ended children may be
+// lost, but the total never falls.
+func (u *Usage) Measure(pid int) {
+	now := usageOf(pid)
+	*u = Usage{CPU: max(u.CPU, now.CPU), Memory: now.Memory}
 }
 
 // Limits for reading the pipes after a group's end. A child that survived may hold them open.

@@ -11,5 +11,5 @@ func awaitExit(cmd *exec.Cmd) { cmd.ProcessState, _ = cmd.Process.Wait() }
 // oomKillsOf is unknown on these systems.
 func oomKillsOf(int) oomKills { return oomKills{-1, -1} }
 
-// UsageOf is unknown on these systems.
-func UsageOf(int) Usage { return Usage{} }
+// usageOf is unknown on these systems.
+func usageOf(int) Usage { return Usage{} }
