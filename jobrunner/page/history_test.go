@@ -130,10 +130,8 @@ func TestTruncate(t *testing.T) {
 	for len(long) <= maxOutput {
 		long = append(long, "é"...)
 	}
-	text, omitted := truncate(long, maxOutput)
-	must.Hold(t, len(text)+omitted == len(long) && omitted != 0 && text[len(text)-2:] == "é", len(text), "bytes of", len(long), omitted, "omitted")
-	text, omitted = truncate([]byte(`{"a":1}`), maxOutput)
-	must.Hold(t, text == `{"a":1}` && omitted == 0, "the text is", text, "without", omitted, "bytes")
+	must.Equal(t, truncate(long, maxOutput), string(long[:maxOutput-1]), "a long text")
+	must.Equal(t, truncate([]byte(`{"a":1}`), maxOutput), `{"a":1}`, "a short text")
 	must.Equal(t, describeJob(engine.Job{Error: string(long)}).Error, string(long[:maxError-1]), "an error in the list")
 }
 

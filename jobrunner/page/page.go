@@ -328,8 +328,8 @@ type Source interface {
 	// Newest returns the newest n jobs of an endpoint, or of all for "", the newest first, without
 	// outputs of more than maxOutput bytes.
 	Newest(ctx context.Context, endpoint string, n, maxOutput int) ([]engine.Job, error)
-	// Get returns a whole job, or engine.ErrNotFound.
-	Get(ctx context.Context, endpoint, id string) (engine.Job, error)
+	// GetUpTo returns a job without an output of more than maxOutput bytes, or engine.ErrNotFound.
+	GetUpTo(ctx context.Context, endpoint, id string, maxOutput int) (engine.Job, error)
 	Workers(endpoint string) []Worker
 	// Log returns the lines of a worker's log, the oldest first, or false if the worker doesn't exist.
 	Log(endpoint, worker string) ([]run.Line, bool)

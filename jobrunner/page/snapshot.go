@@ -27,6 +27,7 @@ const (
 	maxError   = 200 // bytes of a job's error in the list
 	maxWorkers = 200
 	maxOutput  = 64 << 10 // bytes of a job's output
+	maxRead    = 1 << 20  // bytes of an output that is read to show its start, each second
 )
 
 // workerStates are the states of workers in the order of the page.
@@ -180,8 +181,7 @@ func rank(state worker.State) int {
 }
 
 func describeJob(j engine.Job) jobJSON {
-	failure, _ := truncate([]byte(logline.Headline(j.Error)), maxError)
-	out := jobJSON{Endpoint: j.Endpoint, ID: j.ID, State: j.State, Queued: j.Queued.UnixMilli(), Worker: j.Worker, Retries: j.Retries, Error: failure}
+	out := jobJSON{Endpoint: j.Endpoint, ID: j.ID, State: j.State, Queued: j.Queued.UnixMilli(), Worker: j.Worker, Retries: j.Retries, Error: truncate([]byte(logline.Headline(j.Error)), maxError)}
 	if j.Worker != "" {
 		out.Delay = new(j.Delay.Milliseconds())
 		if j.State.Terminal() {
@@ -194,7 +194,7 @@ func describeJob(j engine.Job) jobJSON {
 // serveJob serves GET /ui/job?endpoint=ID&id=ID: a job, its output, and its worker's log during the run.
 func (p *Page) serveJob(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoint, id := r.URL.Query().Get("endpoint"), r.URL.Query().Get("id")
-	j, err := p.Source.Get(r.Context(), endpoint, id)
+	j, err := p.Source.GetUpTo(r.Context(), endpoint, id, maxRead)
 	if errors.Is(err, engine.ErrNotFound) {
 		return httpanswer.Refuse(http.StatusNotFound, "The job is gone: its time to live or the retention of its result is over.")
 	} else if err != nil {
@@ -203,13 +203,14 @@ func (p *Page) serveJob(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	var body struct {
 		jobJSON
 		Output  string     `json:"output"`  // JSON, truncated if it is long
-		Omitted int        `json:"omitted"` // bytes of the output that are truncated
+		Omitted int        `json:"omitted"` // bytes of the output that Output lacks
 		Log     []lineJSON `json:"log"`
 		HasLog  bool       `json:"hasLog"` // whether the worker's log exists
 	}
 	body.jobJSON = describeJob(j)
 	body.Error = logline.ReadableFailure(j.Error)
-	body.Output, body.Omitted = truncate(j.Output, maxOutput)
+	body.Output = truncate(j.Output, maxOutput)
+	body.Omitted = j.Size - len(body.Output)
 	body.Log = []lineJSON{}
 	if j.Worker != "" {
 		started := j.Queued.Add(j.Delay)
@@ -225,13 +226,13 @@ func (p *Page) serveJob(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	return nil
 }
 
-// truncate keeps whole characters, and returns the number of omitted bytes.
-func truncate(output []byte, limit int) (text string, omitted int) {
+// truncate keeps whole characters.
+func truncate(output []byte, limit int) string {
 	n := min(len(output), limit)
 	for n > 0 && n < len(output) && !utf8.RuneStart(output[n]) {
 		n--
 	}
-	return string(output[:n]), len(output) - n
+	return string(output[:n])
 }
 
 func (p *Page) newRefusal(r *http.Request, err error) *httpanswer.Refusal {

@@ -52,7 +52,6 @@ $('confirm-form').addEventListener('submit', async (e) => {
   }
 });
 $('confirm-no').addEventListener('click', () => dialog.close());
-dialog.addEventListener('click', (e) => { if (e.target === dialog) dialog.close(); }); // outside the dialog
 dialog.addEventListener('close', () => {
   if (dialog.open) return; // it is open again
   const { fallbackFocus } = action ?? {};

@@ -64,7 +64,6 @@ function updateLog(log, { children }) {
 }
 
 dialog.addEventListener('close', () => { if (!dialog.open) shown = null; }); // it may be open again
-dialog.addEventListener('click', (e) => { if (e.target === dialog) dialog.close(); }); // outside the dialog
 $('detail-close').addEventListener('click', () => dialog.close());
 
 function renderJob(j) {
@@ -80,10 +79,9 @@ function renderJob(j) {
   const parts = [h('dl', { class: 'job-facts' }, facts.map(([k, v]) => h('div', null, h('dt', null, k), h('dd', null, v))))];
   parts.push(actions(j));
   if (j.error) parts.push(h('h3', null, 'Error'), block(j.error, 'bad'));
-  if (j.output) {
-    parts.push(h('h3', null, 'Output'), block(pretty(j.output, j.omitted)));
-    if (j.omitted) parts.push(h('p', { class: 'muted' }, `${count(j.omitted)} more bytes are omitted here: the job API has them.`));
-  }
+  if (j.output || j.omitted) parts.push(h('h3', null, 'Output'));
+  if (j.output) parts.push(block(pretty(j.output, j.omitted)));
+  if (j.omitted) parts.push(h('p', { class: 'muted' }, `${count(j.omitted)} bytes are omitted here: the job API has them.`));
   parts.push(h('h3', null, 'Log of the worker while it ran'), ...renderLog(j, j.worker ? (j.hasLog ? 'The log has no line from that time.' : 'That worker’s log no longer exists.') : 'No worker has taken the job yet.'));
   return parts;
 }

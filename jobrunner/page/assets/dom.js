@@ -76,10 +76,10 @@ export function command(text) {
   const done = h('span', { class: 'hidden', role: 'status' });
   const copy = navigator.clipboard && h('button', {
     type: 'button', class: 'quiet', onclick: async (e) => {
-      await navigator.clipboard.writeText(text);
-      setText(e.target, 'Copied');
-      setText(done, 'Copied');
-      setTimeout(() => setText(e.target, 'Copy'), 1500);
+      const result = await navigator.clipboard.writeText(text).then(() => 'Copied', () => 'Not copied');
+      setText(e.target, result);
+      setText(done, result);
+      setTimeout(() => { setText(e.target, 'Copy'); setText(done, ''); }, 1500);
     },
   }, 'Copy');
   return h('div', { class: 'command' }, h('pre', { tabindex: '0', 'aria-label': 'Command' }, h('code', null, text)), copy, done);

@@ -12,7 +12,7 @@ const two = (n) => String(n).padStart(2, '0');
 
 export function duration(ms) {
   if (ms == null) return '–';
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`; // clocks may differ
   const sec = ms / 1000;
   if (sec < 10) return `${sec.toFixed(1)} s`;
   if (sec < 60) return `${Math.round(sec)} s`;

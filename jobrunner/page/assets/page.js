@@ -74,9 +74,10 @@ async function requestSnapshot() {
       return false;
     }
     if (answer.status === 404 && endpoint) {
+      const { error } = await answer.json(); // fails if a proxy answers
       history.replaceState(null, '', '#/'); // the back button must not lead to it again
       leave();
-      setText($('outcome'), (await answer.json()).error);
+      setText($('outcome'), error);
       return requestSnapshot();
     }
     const body = await answer.json();
@@ -130,7 +131,7 @@ $('signout').addEventListener('click', async () => {
   inFlight?.abort(); // its answer would be shown after the sign-out
   if (!(await fetch('/ui/session', { method: 'DELETE' }).catch(() => null))?.ok) return loop(); // the session is still valid
   localStorage.clear(); // inputs, which may contain secrets
-  showSignedIn(false);
+  location.reload(); // the document has inputs and outputs, too
 });
 
 document.querySelector('.skip').addEventListener('click', (e) => {

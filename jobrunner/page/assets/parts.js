@@ -225,6 +225,8 @@ export function view(open) {
   const filter = $('filter');
   let latest = null;
   let shownLast = null; // the endpoint shown last
+  let overviewTop = 0; // its scroll position
+  history.scrollRestoration = 'manual';
   const endpointNow = () => latest.endpoints.find((e) => e.id === shownLast.id) ?? shownLast;
   for (const [button, act] of [[$('endpoint-stop'), stopEndpoint], [$('endpoint-purge'), purgeQueue]]) {
     button.addEventListener('click', () => act(endpointNow, otherAction));
@@ -232,6 +234,7 @@ export function view(open) {
   const again = () => show(latest);
   const show = (s) => {
     const moved = latest && latest.endpoint !== s.endpoint;
+    if (moved && !latest.endpoint) overviewTop = scrollY;
     latest = s;
     const one = s.endpoint && s.endpoints.find((e) => e.id === s.endpoint);
     const names = new Map(s.endpoints.map((e) => [e.id, e.name || e.id]));
@@ -305,7 +308,7 @@ export function view(open) {
     refreshConfirm();
     if (moved) {
       $('main').focus();
-      scrollTo(0, 0);
+      scrollTo(0, s.endpoint ? 0 : overviewTop);
     }
   };
   filter.addEventListener('input', () => latest && show(latest));

@@ -10,14 +10,12 @@ const memberColumns = ['State', 'Rank', 'Pod', 'Address', 'Up', 'Per hour'];
 const memberClasses = ['state', 'num', 'main', 'mono', 'num', 'num'];
 const actions = ['start', 'stop', 'restart'];
 
-function podName(p, open) {
-  return h('button', { type: 'button', class: 'link', 'aria-label': `Log of pod ${p.name || p.id}`, onclick: () => open(p) }, p.name || p.id);
-}
+const podName = (tr, open) => h('button', { type: 'button', class: 'link', onclick: () => open(tr.pod) });
 
-function makePod(p, open) {
+function makePod(open) {
   const tr = row(columns, classes);
   tr.badge = badge();
-  tr.open = podName(p, open);
+  tr.open = podName(tr, open);
   tr.sub = h('small', { class: 'mono' });
   tr.reason = h('small');
   tr.cells[0].append(tr.badge);
@@ -34,6 +32,9 @@ function makePod(p, open) {
 const usable = (tr) => tr.buttons.find((b) => !b.hidden) ?? tr.open;
 
 function updateCommon(tr, p, s) {
+  tr.pod = p;
+  setText(tr.open, p.name || p.id);
+  setAttr(tr.open, 'aria-label', `Log of pod ${p.name || p.id}`);
   setState(tr.badge, p.status);
   setText(tr.reason, [p.reason, p.locked ? 'locked: it can’t be stopped' : ''].filter(Boolean).join(' · '));
   setAttr(tr.reason, 'class', p.status === 'ERROR' ? 'bad' : 'muted');
@@ -42,9 +43,7 @@ function updateCommon(tr, p, s) {
 }
 
 function updatePod(tr, p, s) {
-  tr.pod = p;
   updateCommon(tr, p, s);
-  setText(tr.open, p.name || p.id);
   setText(tr.sub, p.id);
   setText(tr.cells[2], p.image);
   setAttr(tr.cells[2], 'title', p.image);
@@ -57,12 +56,13 @@ function updatePod(tr, p, s) {
   if (focused?.hidden) usable(tr).focus();
 }
 
-function makeMember(p, open) {
+function makeMember(open) {
   const tr = row(memberColumns, memberClasses);
   tr.badge = badge();
+  tr.open = podName(tr, open);
   tr.reason = h('small');
   tr.cells[0].append(tr.badge);
-  tr.cells[2].append(podName(p, open), tr.reason);
+  tr.cells[2].append(tr.open, tr.reason);
   [tr.up, tr.cost] = [tr.cells[4], tr.cells[5]];
   return tr;
 }
@@ -91,7 +91,7 @@ function updateCluster(li, c, s, open) {
   setText(li.name, c.name || c.id);
   setText(li.sub, [c.id, words(c.type), `${c.pods.total} pods, each ${gpus(c.compute.gpuCountPerPod, c.compute.gpuTypeId)}`, c.network ? `network ${c.network.cidr}` : 'no network yet'].join(' · '));
   setText(li.caption, `Pods of the cluster ${c.name || c.id}, by rank`);
-  keyed(li.body, c.pods.list, (p) => p.id, (p) => makeMember(p, open), (tr, p) => updateMember(tr, p, s));
+  keyed(li.body, c.pods.list, (p) => p.id, () => makeMember(open), (tr, p) => updateMember(tr, p, s));
   const rest = c.pods.total - c.pods.list.length;
   setText(li.rest, rest > 0 ? `and ${rest} more pods` : '');
 }
@@ -110,7 +110,7 @@ export function showPods(s, open, again) {
   $('pods-filter-label').hidden = total < 8 && !find;
   $('pods').hidden = !list.length;
   $('pods-none').hidden = !(total && !list.length);
-  keyed($('pods').tBodies[0], shown, (p) => p.id, (p) => makePod(p, open), (tr, p) => updatePod(tr, p, s));
+  keyed($('pods').tBodies[0], shown, (p) => p.id, () => makePod(open), (tr, p) => updatePod(tr, p, s));
   setText($('clusters-count'), s.clusters.list.length < s.clusters.total ? `newest ${s.clusters.list.length} of ${count(s.clusters.total)}` : s.clusters.total);
   keyed($('clusters'), s.clusters.list, (c) => c.id, makeCluster, (li, c) => updateCluster(li, c, s, open));
 }

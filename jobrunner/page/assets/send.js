@@ -45,11 +45,14 @@ function showEnd(reply) {
 async function follow(id) {
   const mine = turn;
   const stream = $('send-stream');
+  let gap = lost;
   lost = '';
   try {
     while (mine === turn) {
       const reply = await call('stream', { endpoint, id });
       if (mine !== turn) return;
+      if (gap) stream.append(h('div', { class: 'muted' }, 'The connection was lost: chunks may be missing here.'));
+      gap = '';
       for (const chunk of reply.stream) stream.append(h('div', null, beginning(pretty(chunk.output))));
       stream.hidden = !stream.childElementCount;
       stream.scrollTop = stream.scrollHeight;
@@ -102,7 +105,11 @@ async function send(op) {
   clear();
   const mine = turn;
   if (op === 'runsync') setText($('send-state'), 'Waiting for the end …');
-  const reply = await call(op, { endpoint }, body);
+  const reply = await call(op, { endpoint }, body).catch((e) => {
+    if (mine !== turn) return;
+    setText($('send-state'), '');
+    throw e;
+  });
   if (mine !== turn) return;
   showEnd(reply);
   if (!isOver(reply.status)) await follow(reply.id);
@@ -131,10 +138,15 @@ $('send-form').addEventListener('submit', (e) => {
   e.preventDefault();
   showingErrors(() => send(e.submitter?.value ?? 'run'));
 });
-const input = () => $('send-input');
-$('send-cancel').addEventListener('click', () => actOnJob('cancel', { ...job, endpoint }, showState, input));
-$('send-retry').addEventListener('click', () => actOnJob('retry', { ...job, endpoint }, (reply) => showingErrors(() => {
+
+// onAction lets a button act on the form's job. Then show shows the answer, unless the form has another job.
+const onAction = (op, show) => $('send-' + op).addEventListener('click', () => {
+  const mine = turn;
+  actOnJob(op, { ...job, endpoint }, (reply) => mine === turn && show(reply), () => $('send-input'));
+});
+onAction('cancel', showState);
+onAction('retry', (reply) => showingErrors(() => {
   clear();
   showState(reply);
   return follow(reply.id);
-}), input));
+}));

@@ -220,6 +220,10 @@ func TestBrowserShowsObjects(t *testing.T) {
 	tab.Press(kb.Escape)
 	tab.AwaitFocus(`[data-op=start]`)
 
+	d.send("PATCH", "/v2/pods/"+notebook, `{"name":"renamed"}`, bearer(key))
+	tab.Until(`document.querySelector('#pods [aria-label="Log of pod renamed"]')`)
+	tab.AwaitFocus(`[data-op=start]`)
+
 	// The focus stays when a row above is removed.
 	resp, body = d.send("DELETE", "/v2/pods/"+waitingPod, "", bearer(key))
 	must.Require(t, resp.StatusCode == 204, "deleting the pod was answered with", body)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
@@ -82,10 +84,11 @@ func (b *busyMachine) Newest(_ context.Context, endpoint string, n, _ int) ([]en
 	return out[:min(n, len(out))], nil
 }
 
-func (b *busyMachine) Get(_ context.Context, endpoint, id string) (engine.Job, error) {
+func (b *busyMachine) GetUpTo(_ context.Context, endpoint, id string, _ int) (engine.Job, error) {
 	for _, j := range b.jobs {
 		if j.ID == id && j.Endpoint == endpoint {
 			j.Output = []byte(`{"image":"s3://pictures/` + id + `.png","seed":7}`)
+			j.Size = len(j.Output)
 			return j, nil
 		}
 	}
@@ -111,7 +114,7 @@ func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
 		{Head: store.Head{Name: "train-lora"}, PodState: store.PodState{Status: "PROVISIONING", Reason: "waits for 4 × NVIDIA H200: 1 is free"}, Image: "registry.example.com/train/lora:7", Actions: []pod.Action{"stop"}, GPU: gpus(4)},
 		{Head: store.Head{Name: "prepare-data"}, PodState: store.PodState{Status: "EXITED", Reason: "ended with exit status 0"}, Image: "registry.example.com/data/prepare:2", Actions: []pod.Action{"start"}, CPU: cpus(8, "cpu3c")},
 		{Head: store.Head{Name: "export"}, PodState: store.PodState{Status: "ERROR", Reason: "exit status 137: killed by SIGKILL, out of memory"}, Image: "registry.example.com/data/export:1", Actions: []pod.Action{"start"}, CPU: cpus(2, "cpu3c")},
-		{Head: store.Head{Name: "database"}, PodState: store.PodState{Status: "RUNNING", StartedAt: now.Add(-50 * time.Hour)}, Image: "registry.example.com/db/vectors:3", Actions: []pod.Action{"restart"}, CPU: cpus(8, "cpu3m"), Locked: true, Cost: 0.24},
+		{Head: store.Head{Name: "database"}, PodState: store.PodState{Status: "RUNNING", StartedAt: now.Add(time.Minute)}, Image: "registry.example.com/db/vectors:3", Actions: []pod.Action{"restart"}, CPU: cpus(8, "cpu3m"), Locked: true, Cost: 0.24},
 		{Head: store.Head{Name: "node-1"}, PodState: store.PodState{Status: "PROVISIONING"}, Image: "registry.example.com/train/llm:9", GPU: gpus(8), Cluster: &store.ClusterMember{ID: "cl7k2m9q4wxy", Rank: new(int64(1)), IP: "10.65.0.3"}},
 		{Head: store.Head{Name: "node-0"}, PodState: store.PodState{Status: "RUNNING", StartedAt: now.Add(-time.Hour)}, Image: "registry.example.com/train/llm:9", GPU: gpus(8), Cost: 28.72, Cluster: &store.ClusterMember{ID: "cl7k2m9q4wxy", Rank: new(int64(0)), IP: "10.65.0.2"}},
 	} {
@@ -356,6 +359,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			var lines int
 			tab.Eval(`[...document.querySelectorAll('#gpus .line')].filter((l) => (l.getAttribute('d') ?? '').split('L').length > 100).length`, &lines)
 			must.Hold(t, lines == 7, lines, "GPUs have a curve, expected 7")
+			tab.Until(`[...document.querySelectorAll('#pods td:nth-child(5)')].some((td) => td.textContent === '0 ms')`)
 			tab.CheckAccessibility("overview")
 			tab.Click(`[aria-label="Log of worker w1llm-run"]`)
 			tab.Shows("#detail", "Only the latest 500 lines are shown.", "step 600 of 600", hostile)
@@ -366,6 +370,13 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 				const log = document.querySelector('#detail .log'); log.focus(); getSelection().selectAllChildren(log.children[400]); }`, nil)
 			tab.Shows("#detail .log", "late")
 			tab.Until(`getSelection().toString().includes(' of 600') && document.activeElement.matches('#detail .log')`)
+			// A selection that ends outside the dialog doesn't close it, a click there does.
+			var title struct{ X, Y float64 }
+			tab.Eval(`document.querySelector('#detail h2').getBoundingClientRect().toJSON()`, &title)
+			tab.Do(chromedp.DragAndDropXY(title.X+5, title.Y+5, 2, 2))
+			tab.Until(`document.querySelector('#detail').open`)
+			tab.Do(chromedp.MouseClickXY(2, 2))
+			tab.Until(`!document.querySelector('#detail').open`)
 			expectClean(t, tab, url)
 		})
 	}

@@ -22,6 +22,9 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
 	tab.Until(`!document.querySelector('#send-section').hidden && document.querySelector('#send-input').value.includes('hello')`)
 	tab.Shows("#send-variable", "export RUNPOD_ENDPOINT_BASE_URL="+d.url+"/live/v2")
+	tab.Eval(`navigator.clipboard.writeText = () => Promise.reject(new Error('planted'))`, nil)
+	tab.Click("#send-variable button")
+	tab.Shows("#send-variable", "Not copied")
 	send := func(input, button string) {
 		t.Helper()
 		tab.Eval(`document.querySelector('#send-input').value = `+quoted(input), nil)
@@ -48,10 +51,14 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Click("#detail-close")
 	send(`{"op": "echo", "seed": 9`+precise+`}`, "runsync")
 	tab.Shows("#send-result", "9"+precise)
-	send(`{"op": "bytes", "n": 300000}`, "runsync")
+	send(`{"op": "bytes", "n": 2000000}`, "runsync")
 	tab.Shows("#send-result", "xxx\n… The rest is omitted here: the job API has it.")
+	tab.Until(`[...document.querySelectorAll('#jobs button')].some((b) => document.querySelector('#send-state').textContent.startsWith(b.title) && (b.click(), true))`)
+	tab.Shows("#detail", "2,000,002 bytes are omitted here: the job API has them.")
+	tab.Click("#detail-close")
 	send(`{"op": "echo", "deep": `+strings.Repeat("[", 8000)+strings.Repeat("]", 8000)+`}`, "runsync")
 	tab.Shows("#send-error", "The answer can’t be shown here: ")
+	tab.Until(`document.querySelector('#send-state').textContent === ''`)
 
 	send(`{"op": "sleep", "ms": 600000}`, "run")
 	expectState("IN_PROGRESS")
@@ -93,40 +100,48 @@ func TestBrowserSendsJobs(t *testing.T) {
 
 	// Another address closes the dialog. A deleted endpoint leaves no entry in the browser's history.
 	tab.Eval(`window.entries = history.length; location.hash = '#/endpoint/deleted'`, nil)
-	tab.Until(`location.hash === '#/' && history.length === window.entries + 1 && !document.querySelector('#detail').open`)
+	tab.Until(`location.hash === '#/' && history.length === window.entries + 1 && !document.querySelector('#detail').open && document.querySelector('#title').textContent === 'Overview'`)
 	tab.Shows("#outcome", "This endpoint does not exist, or was deleted.")
-	tab.Eval(`history.back()`, nil)
+	tab.Eval(`scrollTo(0, 150); history.back()`, nil)
 	tab.Until(`location.hash === '#/endpoint/` + work + `' && document.querySelector('#title').textContent === 'work'`)
+	tab.Eval(`history.forward()`, nil)
+	tab.Until(`document.querySelector('#title').textContent === 'Overview' && scrollY > 50`)
+	tab.Eval(`history.back()`, nil)
+	tab.Until(`document.querySelector('#title').textContent === 'work'`)
 
 	// Another endpoint's form shows no error or late answer of this one. If the deployment can't answer, the
 	// page says why. A failed connection or sign-out doesn't stop the page.
 	other := d.createEndpoint("other", "builtin/echo", 1)
 	tab.Eval(`{ const real = fetch; window.fetch = (url, o) => {
 		if (String(url).includes('/snapshot')) window.snapshots++;
-		if (String(url).includes('/snapshot') && window.outage) return Promise.resolve(new Response('{"error":"planted outage"}', { status: 503 }));
+		if (String(url).includes('/snapshot') && window.outage) return Promise.resolve(new Response(window.outage, { status: window.outage.startsWith('{') ? 503 : 404 }));
 		if (String(url).includes('/snapshot') && window.frozen) return new Promise(() => {});
 		if (String(url).includes('op=stream') && window.cut) return Promise.reject(new TypeError('planted'));
-		if (String(url).includes('op=run') && !window.cut) return new Promise((done) => { window.answer = () => done(new Response('{"id":"late","status":"IN_QUEUE"}')); });
+		if (String(url).includes('op=run') && !window.cut) return new Promise((done) => { window.answers.push(done); });
 		return o?.method === 'DELETE' && window.refusal ? window.refusal() : real(url, o);
-	}; document.querySelector('#detail').close(); }`, nil)
+	}; window.answers = []; document.querySelector('#detail').close(); }`, nil)
 	awaitSnapshots := func() { tab.Eval(`window.snapshots = 0`, nil); tab.Until(`window.snapshots > 2`) }
-	tab.Eval(`window.outage = true`, nil)
+	tab.Eval(`window.outage = '{"error":"planted outage"}'`, nil)
 	tab.Shows("#status", "planted outage")
-	tab.Eval(`window.outage = false; window.cut = true`, nil)
+	tab.Eval(`window.outage = '<h1>a proxy</h1>'`, nil)
+	tab.Shows("#status", "Not reachable, trying again")
+	tab.Eval(`window.outage = ''; window.cut = true`, nil)
 	send(`{"op": "sleep", "ms": 3000}`, "run")
 	tab.Shows("#send-error", "The deployment can’t be reached.")
 	expectState("IN_PROGRESS")
 	tab.Eval(`window.cut = false`, nil)
 	expectState("COMPLETED")
+	tab.Shows("#send-stream", "The connection was lost: chunks may be missing here.")
 	tab.Eval(`window.frozen = true`, nil)
 	tab.Shows("#status", "No answer yet")
 	tab.Eval(`window.frozen = false; document.dispatchEvent(new Event('changed'))`, nil)
 	send(`{}`, "run")
+	send(`{}`, "run")
 	send(`[1]`, "run")
 	tab.Until(`document.querySelector('#send-error').textContent !== ''`)
 	tab.Eval(`document.querySelector('#send-input').focus(); scrollTo(0, 200); location.hash = '#/endpoint/`+other+`'`, nil)
-	tab.Until(`window.answer && document.querySelector('#title').textContent === 'other' && scrollY === 0 && document.activeElement.id === 'main'`)
-	tab.Eval(`window.answer()`, nil)
+	tab.Until(`window.answers.length === 2 && document.querySelector('#title').textContent === 'other' && scrollY === 0 && document.activeElement.id === 'main'`)
+	tab.Eval(`window.answers[0](new Response('{"error":"late"}', { status: 500 })); window.answers[1](new Response('{"id":"late","status":"IN_QUEUE"}'))`, nil)
 	awaitSnapshots()
 	tab.Until(`document.querySelector('#send-state').textContent + document.querySelector('#send-error').textContent === ''`)
 	for _, refusal := range []string{`Promise.reject(new TypeError('planted'))`, `Promise.resolve(new Response('', { status: 503 }))`} {
@@ -137,7 +152,7 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Eval(`window.refusal = null`, nil)
 	tab.Until(`localStorage.length > 0`)
 	tab.Click("#signout")
-	tab.Until(`!document.querySelector('#signin').hidden && localStorage.length === 0`)
+	tab.Until(`!document.querySelector('#signin').hidden && localStorage.length === 0 && document.querySelector('#send-input').value === ''`)
 	expectClean(t, tab, d.url)
 }
 
