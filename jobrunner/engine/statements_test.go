@@ -233,9 +233,10 @@ func TestFormerLeaderStoresNothing(t *testing.T) {
 func TestNewIDEndsLeadership(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t)})
 	must.Do(e.lock(t.Context(), "ep"))(t).unlock()
-	e.spool.entries = []*entry{{Ref: Ref{Endpoint: "ep", ID: "x"}, commit: e.commits.open}}
 	must.Succeed(t, e.join(t.Context()))
 	must.Hold(t, e.loadedQueue("ep") == nil, "the process still has the queue")
+	e.Close() // no commit meanwhile
+	e.spool.entries = []*entry{{Ref: Ref{Endpoint: "ep", ID: "x"}, commit: e.commits.open}}
 	e.dropLeadership()
 	must.Equal(t, len(e.spool.entries), 0, "reports that wait for the database")
 }
