@@ -54,11 +54,8 @@ func (w *fileWatcher) changed() (names []string) {
 			names = append(names, w.name(file))
 		}
 	}
-	if _, present := current[w.file]; !present {
-		if len(names) == 0 {
-			return nil
-		}
-		current[w.file] = w.stamps[w.file]
+	if _, present := current[w.file]; !present && len(names) == 0 {
+		return nil
 	}
 	w.stamps = current
 	slices.Sort(names)
