@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -70,7 +71,10 @@ func fail(remedy, format string, args ...any) finding {
 }
 
 // Run prints each finding as soon as it is known.
-func (d *doctor) Run() error {
+func (d *doctor) Run() (err error) {
+	if d.Data, err = dataDir(d.Data); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()
 	failed := 0
@@ -152,45 +156,40 @@ const (
 )
 
 func (d *doctor) checkDataFolder(context.Context) finding {
-	dir, err := dataDir(d.Data)
-	if err != nil {
-		return fail("set --data", "%s", err)
-	}
-	existing := dir // or its nearest existing parent
+	existing := d.Data // or its nearest existing parent
 	for !exists(existing) && existing != filepath.Dir(existing) {
 		existing = filepath.Dir(existing)
 	}
 	probe, err := os.CreateTemp(existing, ".gpucloud-doctor-")
 	if err != nil {
-		return fail("let this user write there, or choose another folder with --data", "%s can't be written: %s", dir, err)
+		return fail("let this user write there, or choose another folder with --data", "%s can't be written: %s", d.Data, err)
 	}
 	probe.Close()
 	os.Remove(probe.Name())
 	free, err := freeBytes(existing)
 	switch {
 	case err != nil:
-		return warn("", "%s can be written; the free space on its disk is unknown: %s", dir, err)
+		return warn("", "%s can be written; the free space on its disk is unknown: %s", d.Data, err)
 	case free < failFreeDisk:
-		return fail("free some space, or choose another folder with --data", "%s can be written, and its disk has %d MiB free", dir, free>>20)
+		return fail("free some space, or choose another folder with --data", "%s can be written, and its disk has %d MiB free", d.Data, free>>20)
 	case free < warnFreeDisk:
-		return warn("with a full disk, new jobs are rejected: free some space", "%s can be written, and its disk has %d MiB free", dir, free>>20)
+		return warn("with a full disk, new jobs are rejected: free some space", "%s can be written, and its disk has %d MiB free", d.Data, free>>20)
 	}
-	return ok("%s can be written, %d GiB free", dir, free>>30)
+	return ok("%s can be written, %d GiB free", d.Data, free>>30)
 }
 
 // checkDatabase reads the whole database.
 func (d *doctor) checkDatabase(context.Context) finding {
-	dir, err := dataDir(d.Data)
-	if err != nil {
-		return fail("set --data", "%s", err)
+	if !sqldb.HasDatabase(d.Data) {
+		return ok("%s has no database yet", d.Data)
 	}
-	if !sqldb.HasDatabase(dir) {
-		return ok("%s has no database yet", dir)
-	}
-	if err := sqldb.Check(dir); err != nil {
+	err := sqldb.Check(d.Data)
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return fail("let this user read the folder, or choose another one with --data", "%s", err)
+	} else if err != nil {
 		return fail("stop the jobrunner before the repair", "%s", err)
 	}
-	return ok("the database in %s is intact", dir)
+	return ok("the database in %s is intact", d.Data)
 }
 
 // checkGPUs checks the GPUs of the cluster that runs the images or, without a cluster, of this machine.
@@ -215,11 +214,7 @@ func (d *doctor) checkGPUs(ctx context.Context) finding {
 
 // checkImages opens the executor without a data folder, so that it doesn't end running processes.
 func (d *doctor) checkImages(ctx context.Context) finding {
-	dir, err := dataDir(d.Data)
-	if err != nil {
-		return fail("set --data", "%s", err)
-	}
-	file := (&serve{Config: d.Config}).configFile(dir)
+	file := (&serve{Config: d.Config}).configFile(d.Data)
 	programs, err := host.New(ctx, host.Config{File: file, OpenCluster: kubernetes.Open, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return fail("correct the configuration (docs/reference/jobrunner.md, docs/guides/kubernetes.md)", "%s", err)

@@ -79,6 +79,7 @@ func TestDoctor(t *testing.T) {
 		"no address":                 {args: []string{"--listen", "8420"}, check: "address", status: "fail", text: "invalid --listen 8420", code: 1},
 		"a new folder":               {args: []string{"--data", filepath.Join(dir, "new", "er")}, check: "data folder", status: "", text: filepath.Join("new", "er") + " can be written"},
 		"no folder":                  {args: []string{"--data", filepath.Join(dir, "file", "in")}, check: "data folder", status: "fail", text: "can't be written", code: 1},
+		"no folder of a database":    {args: []string{"--data", filepath.Join(dir, "file", "in")}, check: "database", status: "fail", text: "not a directory", remedy: "choose another one with --data", code: 1},
 		"a damaged database":         {args: []string{"--data", filepath.Join(dir, "damaged")}, check: "database", status: "fail", text: "is damaged", remedy: "before the repair", code: 1},
 		"a bad file":                 {args: []string{"--config", filepath.Join(dir, "bad.yaml")}, check: "images", status: "fail", text: "bad.yaml:1", code: 1},
 		"a good file":                {args: []string{"--config", filepath.Join(dir, "good.yaml")}, check: "images", status: "ok", text: "1 × command"},
