@@ -97,7 +97,7 @@ func setHelp(k *kong.Kong) error {
 func newParser() *kong.Kong {
 	return kong.Must(new(commands),
 		kong.Name("conformance"),
-		cli.UnsetEmptyVariables(),
+		cli.CheckInput(),
 		kong.Description("Judges a deployment of the management API and of the job API, clause by clause."),
 		kong.Vars{"version": programversion.Text("conformance", version, commit)},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

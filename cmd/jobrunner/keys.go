@@ -34,7 +34,11 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 	case file != "" && key != "":
 		return "", false, usageErrorf("--api-key-file (or GPUCLOUD_API_KEY_FILE) and %s exclude each other: choose one", keyVariable)
 	case file != "":
-		key, err = keyFromFile(file)
+		content, err := flagfile.Read(file)
+		if err != nil {
+			return "", false, usageErrorf("reading --api-key-file: %s", err)
+		}
+		key, err = parseKey("--api-key-file "+file, string(content))
 		return key, false, err
 	case key != "":
 		key, err = parseKey(keyVariable, key)
@@ -62,15 +66,6 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 		err = fmt.Errorf("%w; remove the file to get a new key", err)
 	}
 	return key, generated, err
-}
-
-// keyFromFile returns the key in a file of one line.
-func keyFromFile(file string) (string, error) {
-	content, err := flagfile.Read(file)
-	if err != nil {
-		return "", usageErrorf("reading --api-key-file: %s", err)
-	}
-	return parseKey("--api-key-file "+file, string(content))
 }
 
 // parseKey returns a key without surrounding white space. It rejects a key that clients can't send.

@@ -55,7 +55,7 @@ func (versionCommand) Run() error {
 func newParser() *kong.Kong {
 	return kong.Must(new(commands),
 		kong.Name("jobrunner"),
-		cli.UnsetEmptyVariables(),
+		cli.CheckInput(),
 		kong.PostBuild(addJobHelp),
 		kong.Description("A serverless GPU cloud in miniature: both management APIs and the job API on this machine."),
 		kong.Vars{"gpu_presets": strings.Join(gpu.Presets(), ", "), "version": programversion.Text("jobrunner", version, commit)},

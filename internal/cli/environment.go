@@ -1,16 +1,23 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
 
-// UnsetEmptyVariables unsets empty variables GPUCLOUD_* before flags read them. kong would use an empty
-// variable as a value. The provider and scripts treat it as unset, too.
-func UnsetEmptyVariables() kong.Option {
-	return kong.WithBeforeReset(func() error {
+// CheckInput rejects arguments that aren't UTF-8, which kong would change silently, and unsets empty variables
+// GPUCLOUD_*, which kong would use as values. The provider and scripts treat them as unset, too.
+func CheckInput() kong.Option {
+	return kong.WithBeforeReset(func(ctx *kong.Context) error {
+		for _, argument := range ctx.Args {
+			if !utf8.ValidString(argument) {
+				return fmt.Errorf("invalid argument %q: expected UTF-8", argument)
+			}
+		}
 		for _, variable := range os.Environ() {
 			name, value, _ := strings.Cut(variable, "=")
 			if strings.HasPrefix(name, "GPUCLOUD_") && value == "" {

@@ -22,11 +22,11 @@ func Read(name string) ([]byte, error) {
 // ReadFrom is Read for an open file, such as stdin.
 func ReadFrom(name string, r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxSize+1))
-	if err == nil && len(text) > maxSize {
-		err = fmt.Errorf("%s is larger than %d MiB: choose another file", name, maxSize>>20)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(text) > maxSize:
+		return nil, fmt.Errorf("%s is larger than %d MiB: choose another file", name, maxSize>>20)
 	}
 	return text, nil
 }
