@@ -171,10 +171,12 @@ func warnOfOtherState(log *slog.Logger, dir, dbURL string) {
 	}
 }
 
-// untilStopped returns a context that ends with a signal, or with stdin if --stop-with-stdin is set.
+// untilStopped returns a context that ends with a signal, or with stdin if --stop-with-stdin is set. A second
+// later, a further signal kills the process unless it is stopping: it may wait for a pipe without a writer.
 func (s *serve) untilStopped() (ctx context.Context, stop context.CancelFunc) {
 	cli.SurviveClosedPipe() // tee may end before the running jobs do
 	ctx, stop = signal.NotifyContext(context.Background(), cli.StopSignals()...)
+	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
 	if s.StopWithStdin {
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin) // an error is an end, too

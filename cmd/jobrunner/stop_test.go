@@ -147,6 +147,18 @@ func TestInterruptedStart(t *testing.T) {
 	_ = cmd.Wait() // the exit status is checked below
 	must.Equal(t, cmd.ProcessState.ExitCode(), 1, "the exit status of doctor")
 
+	// serve reads the same pipe. It ignores the first signal.
+	cmd = exec.Command(binary, "serve", "--listen=127.0.0.1:0", "--ephemeral", "--api-key-file", file)
+	cmd.Env = environment(dir)
+	must.Succeed(t, cmd.Start())
+	defer must.Do(os.OpenFile(file, os.O_WRONLY, 0))(t).Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	waitUntil(t, "the end of serve", func() bool {
+		cmd.Process.Signal(os.Interrupt)
+		return len(ended) == 1
+	})
+
 	// dev runs the project's Python, here a script that interrupts dev.
 	dir = t.TempDir()
 	python := filepath.Join(dir, ".venv", "bin", "python")
