@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
@@ -66,8 +64,7 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return err
 	}
-	cli.SurviveClosedPipe()
-	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
+	ctx, stop := new(serve).untilStopped()
 	defer stop()
 	handler, python, err := d.findHandler(ctx, env)
 	if err != nil {
@@ -81,7 +78,7 @@ func (d *dev) run() (err error) {
 	log := out.logger()
 	programs, err := host.New(ctx, host.Config{Handlers: []host.Handler{handler}, DataDir: containerRecordDir(), OptionalDataDir: true, Logger: log})
 	if err != nil {
-		return err
+		return &exitError{exitNotStarted, err.Error()}
 	}
 	defer func() { err = errors.Join(err, programs.Close()) }()
 	inventory, gpus, err := openInventory(d.SimulateGPUs, log)
@@ -213,7 +210,7 @@ func (d *dev) newTerminal() *terminal {
 }
 
 // findHandler finds the program that runs the file, and checks it in the workers' environment.
-func (d *dev) findHandler(ctx context.Context, env map[string]string) (h host.Handler, python *interpreter, err error) {
+func (d *dev) findHandler(ctx context.Context, env map[string]string) (h host.Handler, python interpreter, err error) {
 	defer func() {
 		switch {
 		case ctx.Err() != nil:
@@ -224,34 +221,35 @@ func (d *dev) findHandler(ctx context.Context, env map[string]string) (h host.Ha
 	}()
 	// Check the file before a project tool prepares Python, or scriptPython waits for a named pipe.
 	if h, err = host.NewHandler(devImage, d.File); err != nil || filepath.Ext(d.File) != ".py" {
-		return h, nil, err
+		return h, python, err
 	}
 	folder := filepath.Dir(h.File)
-	foundPython, ok := scriptPython(h.File)
+	python, ok := scriptPython(h.File)
 	if !ok {
-		foundPython = findPython(folder)
+		python = findPython(folder)
 	}
-	if err := foundPython.prepare(ctx, folder); err != nil {
-		return h, nil, err
+	if err := python.prepare(ctx, folder); err != nil {
+		return h, python, err
 	}
-	if h, err = host.NewHandler(devImage, d.File, foundPython.command...); err != nil {
-		return h, nil, err
+	if h, err = host.NewHandler(devImage, d.File, python.command...); err != nil {
+		return h, python, err
 	}
 	program := ""
 	if h.PerJob {
 		program = h.File
 	}
-	return h, &foundPython, foundPython.check(ctx, h.Environment(env), folder, program, !h.PerJob)
+	err = python.check(ctx, h.Environment(env), folder, program, !h.PerJob)
+	return h, python, err
 }
 
-func (d *dev) printStart(w io.Writer, e *devEndpoint, h host.Handler, python *interpreter, pageCode, gpus string) {
+func (d *dev) printStart(w io.Writer, e *devEndpoint, h host.Handler, python interpreter, pageCode, gpus string) {
 	mode, effect := "a worker on the public SDK", "a change of it or of files next to it restarts the worker"
 	if h.PerJob {
 		mode, effect = "a process for each job", "each job runs its current version"
 	}
 	fmt.Fprintf(w, "%s runs as %s; %s\n", filepath.Base(h.File), mode, effect)
-	if python != nil {
-		fmt.Fprintf(w, "%s\n", python)
+	if python.command != nil {
+		fmt.Fprintf(w, "%s\n", &python)
 	}
 	if *d.GPUs > 0 {
 		fmt.Fprintf(w, "GPUs: %s\n", gpus)
@@ -283,7 +281,7 @@ func testInput(handler string) string {
 func watchPause(scan time.Duration) time.Duration { return max(300*time.Millisecond, 9*scan) }
 
 // followChanges applies each change of the files, and sends the job again.
-func (d *dev) followChanges(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, observer *jobObserver, watcher *fileWatcher) error {
+func (d *dev) followChanges(ctx context.Context, e *devEndpoint, h host.Handler, python interpreter, out *terminal, observer *jobObserver, watcher *fileWatcher) error {
 	loop := &jobLoop{e: e, input: d.Input, out: out, observer: observer}
 	if d.Input != "" {
 		loop.resubmit(ctx)
@@ -314,14 +312,10 @@ func (d *dev) followChanges(ctx context.Context, e *devEndpoint, h host.Handler,
 
 // applyChange makes the endpoint run the changed files. A worker on the SDK is replaced by a release; a process
 // per job needs none. It reports whether it succeeded.
-func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, names string, out *terminal) bool {
-	var command []string
-	if python != nil {
-		command = python.command
-	}
+func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, python interpreter, names string, out *terminal) bool {
 	script, _ := scriptPython(h.File) // its list of packages may have changed
 	prepareErr := script.prepare(ctx, filepath.Dir(h.File))
-	switch changedHandler, err := host.NewHandler(devImage, h.File, command...); {
+	switch changedHandler, err := host.NewHandler(devImage, h.File, python.command...); {
 	case err != nil || prepareErr != nil:
 		out.show("ERROR", "", fmt.Sprintf("%s changed: %v", names, cmp.Or(err, prepareErr)))
 		return false
@@ -356,8 +350,11 @@ func (d *dev) readEnvironment() (map[string]string, error) {
 	env := map[string]string{"RUNPOD_LOG_LEVEL": level, "RUNPOD_DEBUG_LEVEL": level} // so that the SDK doesn't log lines that aren't shown
 	for _, variable := range d.Env {
 		name, value, ok := strings.Cut(variable, "=")
-		if !ok || name == "" {
+		switch {
+		case !ok || name == "":
 			return nil, usageErrorf("invalid --env %s: expected NAME=VALUE", name)
+		case host.IsReserved(name) && name != host.VolumeVariable: // dev has no network volumes
+			return nil, usageErrorf("invalid --env %s: the jobrunner sets this variable for each worker", name)
 		}
 		env[name] = value
 	}

@@ -61,6 +61,8 @@ func findPython(folder string) interpreter {
 // conda). If the folder has neither, the interpreter has no command.
 func projectPython(folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
+	// Project tools look for their project in the current folder.
+	addWith := func(command ...string) string { return commandLine("cd", folder) + " && " + installWith(command...) }
 	// A project shows its tool by a lock file or in pyproject.toml.
 	project, _ := os.ReadFile(inFolder("pyproject.toml"))
 	detectTool := func(lock string, marks ...string) bool {
@@ -78,11 +80,11 @@ func projectPython(folder string) interpreter {
 			}
 			switch {
 			case madeByUV && usesUV:
-				install = installWith("uv", "add") // uv removes packages that the project doesn't list
+				install = addWith("uv", "add") // uv removes packages that the project doesn't list
 			case madeByUV:
 				install = installWith("uv", "pip", "install", "--python", python) // uv installs no pip
 			case strings.HasPrefix(name, ".pixi"):
-				install = installWith("pixi", "add", "--pypi")
+				install = addWith("pixi", "add", "--pypi")
 			}
 			return interpreter{command: []string{python}, origin: name, install: install}
 		}
@@ -90,11 +92,11 @@ func projectPython(folder string) interpreter {
 	switch {
 	case usesUV:
 		if uv, err := exec.LookPath("uv"); err == nil {
-			return interpreter{command: []string{uv, "run", "python"}, createEnv: [][]string{{uv, "run", "python", "-c", printPath}}, origin: "uv", install: installWith("uv", "add")}
+			return interpreter{command: []string{uv, "run", "python"}, createEnv: [][]string{{uv, "run", "python", "-c", printPath}}, origin: "uv", install: addWith("uv", "add")}
 		}
 	case detectTool("poetry.lock", "[tool.poetry", "poetry.core.masonry"):
 		if poetry, err := exec.LookPath("poetry"); err == nil {
-			return interpreter{command: []string{poetry, "run", "python"}, createEnv: [][]string{{poetry, "run", "python", "-c", printPath}}, origin: "poetry", install: installWith("poetry", "add")}
+			return interpreter{command: []string{poetry, "run", "python"}, createEnv: [][]string{{poetry, "run", "python", "-c", printPath}}, origin: "poetry", install: addWith("poetry", "add")}
 		}
 	}
 	for _, name := range []string{"environment.yml", "environment.yaml"} {

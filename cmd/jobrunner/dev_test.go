@@ -53,7 +53,7 @@ func TestDevRunsCommand(t *testing.T) {
 	must.Hold(t, status == "COMPLETED" && strings.Contains(output, "GPU-") && !strings.Contains(output, ","), "the job is", status, "with the output", output, "want one GPU, the default")
 	s.interrupt()
 
-	s = startDev(t, file, "--env=FAULT=no model", "--simulate-gpus=h200x8", "--gpus=2")
+	s = startDev(t, file, "--env=FAULT=no model", "--env=GPUCLOUD_VOLUME=/tmp", "--simulate-gpus=h200x8", "--gpus=2")
 	writeFile(t, file, `echo "$CUDA_VISIBLE_DEVICES"; test "${CUDA_VISIBLE_DEVICES#*,}" = "$CUDA_VISIBLE_DEVICES" || { echo "$FAULT" >&2; exit 2; }`)
 	s.waitUntil("simulated")
 	status, _, fault := runJob(t, s.runURL(), `{}`)
@@ -76,6 +76,8 @@ func TestDevRejectsInvalidArguments(t *testing.T) {
 		"expected at most 2, the number": {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=l4x2", "--gpus=3"},
 		"expected at least 0":            {"/bin/true", "--listen=127.0.0.1:0", "--gpus=-1"},
 		"NAME=VALUE":                     {"/bin/true", "--listen=127.0.0.1:0", "--env=x"},
+		"sets this variable for each":    {"/bin/true", "--listen=127.0.0.1:0", "--env=CUDA_VISIBLE_DEVICES=1"},
+		`"a\xff": expected UTF-8`:        {"a\xff"},
 		"other machines":                 {"/bin/true", "--listen=0.0.0.0:0"},
 		"with --listen":                  {"/bin/true", "--listen=127.0.0.1:1"},
 	} {

@@ -22,18 +22,23 @@ var inheritedVariables = []string{
 // Variables of a local command, in addition to the worker protocol's.
 const (
 	visibleDevices = "CUDA_VISIBLE_DEVICES" // GPUs of this worker; empty for none
-	volumeVariable = "GPUCLOUD_VOLUME"      // folder of the network volume
+	VolumeVariable = "GPUCLOUD_VOLUME"      // folder of the network volume
 	jobVariable    = "GPUCLOUD_JOB_ID"      // only for a command that runs once per job
 )
 
 // reservedNames are variables that only the jobrunner sets.
 var reservedNames = []string{
 	"RUNPOD_AI_API_KEY", "RUNPOD_POD_ID", "RUNPOD_ENDPOINT_ID", "RUNPOD_PING_INTERVAL", "PORT", "PORT_HEALTH",
-	visibleDevices, volumeVariable, jobVariable, procgroup.MarkVariable,
+	visibleDevices, VolumeVariable, jobVariable, procgroup.MarkVariable,
 }
 
 // reservedPrefix begins the names of the worker protocol's URLs.
 const reservedPrefix = "RUNPOD_WEBHOOK_"
+
+// IsReserved reports whether only the jobrunner sets a variable.
+func IsReserved(name string) bool {
+	return strings.HasPrefix(name, reservedPrefix) || slices.Contains(reservedNames, name)
+}
 
 // environment returns the variables of a local command: inherited ones, then the template's
 // and the worker protocol's, then the rule's. The last of several duplicates wins.
@@ -54,7 +59,7 @@ func (l *localSettings) environment(s run.Spec, extra ...string) []string {
 	// A template can't give its workers the GPUs of others.
 	env = append(env, visibleDevices+"="+strings.Join(s.DeviceUUIDs(), ","))
 	if len(s.Mounts) > 0 {
-		env = append(env, volumeVariable+"="+s.Mounts[0].Dir)
+		env = append(env, VolumeVariable+"="+s.Mounts[0].Dir)
 	}
 	return append(env, extra...)
 }

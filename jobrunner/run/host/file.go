@@ -229,7 +229,7 @@ func checkName(name string) error {
 	if !nameForm.MatchString(name) {
 		return fmt.Errorf("invalid environment variable name %q", name)
 	}
-	if strings.HasPrefix(name, reservedPrefix) || slices.Contains(reservedNames, name) {
+	if IsReserved(name) {
 		return fmt.Errorf("%s can't be set here: the jobrunner sets it for each worker", name)
 	}
 	return nil
