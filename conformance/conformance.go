@@ -178,7 +178,8 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	for id, o := range skipped {
 		attempts[id] = suite.Attempt{Outcome: o}
 	}
-	r.watch = newWatch(r.env, toRun)
+	watching := slices.DeleteFunc(slices.Clone(toRun), func(c *suite.Case) bool { return c.Watch == nil })
+	r.watch = &exchangeWatch{target: &r.Target, secrets: r.env.Secrets, cases: watching, jobs: map[string]jobSighting{}, faults: map[string]watchFault{}}
 	r.env.OnExchange = r.watch.observe
 	maps.Copy(attempts, r.runAll(ctx, toRun, len(toRun)))
 	repeats := r.rerunFailed(ctx, attempts)

@@ -19,7 +19,7 @@ import (
 )
 
 // preflightTimeout bounds each request of the preflight, and the first request to the target's clock.
-const preflightTimeout = 4 * time.Second
+const preflightTimeout = 10 * time.Second
 
 // preflight sends a few requests to find out whether the target can be judged. failure is
 // why it can't be, or "". notes are oddities, such as clock skew or an unknown endpoint. With

@@ -40,11 +40,6 @@ type jobSighting struct {
 	retried    bool // /retry was sent after the status
 }
 
-func newWatch(e *env.Env, list []*suite.Case) *exchangeWatch {
-	watching := slices.DeleteFunc(slices.Clone(list), func(c *suite.Case) bool { return c.Watch == nil })
-	return &exchangeWatch{target: e.Target, secrets: e.Secrets, cases: watching, jobs: map[string]jobSighting{}, faults: map[string]watchFault{}}
-}
-
 func (w *exchangeWatch) fault(id string) watchFault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +48,7 @@ func (w *exchangeWatch) fault(id string) watchFault {
 
 // observe passes on a finished exchange. Cases call it concurrently.
 func (w *exchangeWatch) observe(x *wire.Exchange) {
-	if len(w.cases) == 0 || x.Request.Quiet || x.Status == 0 {
+	if len(w.cases) == 0 || x.Request.Quiet || x.Err != nil {
 		return
 	}
 	// Parsing a long body takes a while, so it happens outside of the lock.

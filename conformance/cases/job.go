@@ -37,9 +37,8 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		}},
 	{ID: "JOB-03", Source: "Job, id", Statement: "A job has an id, a non-empty string.", Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 		for _, path := range []string{"/run", "/runsync"} {
-			id := c.Post(path, suite.Submission(suite.Echo())).Is(200).Str("id")
-			c.Expect(id != "", "an id", "an empty id")
-			c.Get("/status/"+suite.PathSegment(id)).Is(200).Equal("id", id)
+			j := c.JobOf(c.Post(path, suite.Submission(suite.Echo())).Is(200))
+			j.Status().Is(200).Equal("id", j.ID)
 		}
 	}},
 	{ID: "JOB-04", Source: "Job, id", Statement: "Two jobs never have the same id.", Allow: suite.Queue, Jobs: 100, Requests: 100, Seconds: 100, Run: func(c *suite.C) {
@@ -175,7 +174,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 			for _, op := range jobOperations {
 				for _, method := range otherMethods(c, op) {
 					for _, id := range s.ids(op) {
-						expectMethodRefused(sendTo(c, jobAPI, method, op.pathFor(id), bodyFor(method, suite.Submission(suite.Echo()))))
+						expectRefusedIfServed(sendTo(c, jobAPI, method, op.pathFor(id), bodyFor(method, suite.Submission(suite.Echo()))))
 					}
 				}
 			}

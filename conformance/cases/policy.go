@@ -119,13 +119,14 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 		low.Await(suite.Completed)
 	}},
 	{ID: "SUB-18-runsync", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 65 * time.Second, Seconds: 2, Run: func(c *suite.C) {
-		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Echo(), lowPriority))
+		p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Echo(), lowPriority))
 		for range 6 {
 			p.Sleep(10 * time.Second)
 			c.Expect(!p.AnsweredWithin(suite.TransitTime), "no answer before a worker starts", "an answer")
 		}
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
-		p.Answer().Is(200).Equal("status", suite.Completed)
+		a := p.Answer()
+		a.IfBefore(a.Sent.Add(5*time.Minute)).Is(200).Equal("status", suite.Completed)
 	}},
 	{ID: "SUB-31", Level: suite.Should, Source: "Job submission body, policy", Statement: "A duration that isn't an integer is rejected.", Requests: 8, Run: func(c *suite.C) {
 		requireDistinctErrors(c)
@@ -226,7 +227,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: judgeTTL(suite.Failed, suite.Fail())},
 	{ID: "SUB-25-cancelled", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 		j := c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second)).Reach(suite.InProgress)
-		c.Given("JOB-19", func() { j.Cancel().Is(200) })
+		c.Given("JOB-19", func() { j.Cancel().Is(200); j.Await(suite.Cancelled) })
 		intervalOf(j.Answer).add(10*time.Second).expectLifetime(c, j, suite.Cancelled)
 	}},
 	{ID: "SUB-25-timed-out", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 32 * time.Second, Seconds: 6, Run: func(c *suite.C) {

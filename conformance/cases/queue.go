@@ -25,7 +25,7 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 			jobs = append(jobs, c.Run(suite.Echo()))
 		}
 		c.Post("/purge-queue", nil).Is(200).Equal("removed", len(jobs)).Equal("status", "completed")
-		expectHealth(c, "jobs.inQueue", 0)
+		c.Given("OPS-24", func() { expectHealth(c, "jobs.inQueue", 0) })
 		for _, i := range []int{0, 1, 24, 25, 26, 49, 50, 51, 98, 99, 100, 101, len(jobs) - 1} { // near likely page sizes
 			status := jobs[i].Status().ValueOrNil("status")
 			c.Expect(status != suite.InQueue, "a job that no longer waits", "job %d with status %v", i, status)
@@ -213,13 +213,13 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	{ID: "OPS-06", Level: suite.Should, Source: "Endpoints B, rule 6", Statement: "A job continues when the wait ends.",
 		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 8, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).AwaitCompleted() // starts a worker
-			expectHealth(c, "jobs.completed", 1)
+			c.Given("OPS-26", func() { expectHealth(c, "jobs.completed", 1) })
 			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(8*time.Second, suite.M{"output": "went on"})))
 			p.Sleep(time.Second + c.Grace())
 			a := p.Answer()
 			if a.ValueOrNil("id") == nil { // the answer may have no id
 				c.Sleep(8 * time.Second)
-				expectHealth(c, "jobs.completed", 2)
+				c.Given("OPS-26", func() { expectHealth(c, "jobs.completed", 2) })
 				return
 			}
 			j := c.JobOf(a)

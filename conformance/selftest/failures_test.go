@@ -99,7 +99,7 @@ func TestRerunsAreCountedSeparately(t *testing.T) {
 	target := startDeployment(t, func(h http.Handler) http.Handler {
 		return countRequests(&arrived)(intercept(pathHas("/cancel/"), teapot)(h))
 	})
-	o := conformance.Options{Target: target, Select: []string{"JOB-17", "JOB-03"}}
+	o := conformance.Options{Target: target, Select: []string{"JOB-17", "OPS-23"}}
 	withoutReruns := judge(t, o)
 	arrivedWithout := arrived.Swap(0)
 	o.Reruns = 2

@@ -54,7 +54,7 @@ func (c *C) addToLedger(o env.Object) env.Object {
 }
 
 // recordJob records a job in the ledger if other cases use the endpoint, so that it is cancelled at the end.
-func (c *C) recordJob(endpoint, id string) {
+func (c *C) recordJob(endpoint, id string) (o env.Object) {
 	if j := c.journal; j == nil || !slices.Contains(j.Jobs, id) { // otherwise it was counted before the case was deferred
 		c.env.Jobs.Add(1)
 		if j != nil {
@@ -62,8 +62,9 @@ func (c *C) recordJob(endpoint, id string) {
 		}
 	}
 	if endpoint == c.Target.Endpoint {
-		c.addToLedger(env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.jobURL(endpoint, "/cancel/"+PathSegment(id))})
+		o = c.addToLedger(env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.jobURL(endpoint, "/cancel/"+PathSegment(id))})
 	}
+	return o
 }
 
 // Create creates an object with a POST and records it in the ledger, even if the request

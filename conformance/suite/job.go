@@ -76,7 +76,8 @@ type Job struct {
 
 	c         *C
 	endpoint  string
-	changedAt time.Time // of the last successful /cancel or /retry
+	changedAt time.Time  // of the last successful /cancel or /retry
+	recorded  env.Object // in the ledger; zero if it isn't
 }
 
 // Run submits a job with POST /run, as a fixture.
@@ -85,16 +86,10 @@ func (c *C) Run(input any, members ...M) (j *Job) {
 	return j
 }
 
-// RunSync submits a job as a fixture with POST /runsync, and expects the answer to have its result. If no worker
-// starts during the default wait of 90 s, RunSync starts one and submits the job again.
+// RunSync submits a job as a fixture with POST /runsync, and expects the answer to have its result.
 func (c *C) RunSync(input any, members ...M) (j *Job) {
 	c.Given("JOB-14", func() {
-		a := c.Post("/runsync", Submission(input, members...))
-		if !c.Target.Local && a.ValueOrNil("status") != Completed && a.Received.Sub(a.Sent) > 80*time.Second {
-			c.Run(Echo()).AwaitCompleted()
-			a = c.Post("/runsync", Submission(input, members...))
-		}
-		j = c.JobOf(a.Is(200).Equal("status", Completed))
+		j = c.JobOf(c.Post("/runsync", Submission(input, members...)).Is(200).Equal("status", Completed))
 	})
 	return j
 }
@@ -102,7 +97,8 @@ func (c *C) RunSync(input any, members ...M) (j *Job) {
 func (c *C) JobOf(a *Answer) *Job {
 	j := &Job{ID: a.Str("id"), Answer: a, c: c, endpoint: c.Endpoint}
 	c.Expect(j.ID != "", "an id", "an empty id")
-	c.recordJob(c.Endpoint, j.ID)
+	j.recorded = c.recordJob(c.Endpoint, j.ID)
+	j.recordStart(a)
 	return j
 }
 
@@ -179,8 +175,7 @@ func (j *Job) Await(statuses ...string) *Answer {
 	start, realStart := c.Now(), time.Now()
 	for n := 0; ; n++ {
 		a := j.Status()
-		text, _ := a.ValueOrNil("status").(string)
-		j.recordStart(a, text)
+		text := j.recordStart(a)
 		switch {
 		case a.Code/100 == 2 && slices.Contains(statuses, text):
 			return a
@@ -195,8 +190,11 @@ func (j *Job) Await(statuses ...string) *Answer {
 	}
 }
 
-func (j *Job) recordStart(a *Answer, status string) {
-	switch {
+// recordStart records when the job started. A COMPLETED job can't be retried, so it needn't be cancelled at the end.
+func (j *Job) recordStart(a *Answer) (status string) {
+	switch status, _ = a.ValueOrNil("status").(string); {
+	case status == Completed:
+		_ = j.c.env.Ledger.Remove(j.recorded) // if the ledger can't be written, the cleanup cancels the job
 	case status == InQueue:
 		j.StartedAfter, j.StartedBefore = a.Sent, time.Time{}
 	case status == InProgress && j.StartedBefore.IsZero():
@@ -206,6 +204,7 @@ func (j *Job) recordStart(a *Answer, status string) {
 			j.StartedAfter = j.Answer.Sent
 		}
 	}
+	return status
 }
 
 // pauseBetweenPolls pauses after the nth poll. A local target soon shows effects that
