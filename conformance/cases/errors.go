@@ -23,6 +23,10 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		c.V1("POST", "/templates", nil, suite.Raw("{")).BadRequest()
 		c.V1("POST", "/templates", suite.M{}).BadRequest()
 	}},
+	{ID: "ERR-01-v2", Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		c.V2("GET", "/templates", nil).Is(200)
+		c.V2("POST", "/templates", nil, suite.Raw("{")).Is(400, 422) // 422 is for a body that doesn't fit its schema
+	}},
 	{ID: "ERR-02", Source: "Errors, 404", Statement: "Every operation returns 404 for an unknown or deleted endpoint.", Needs: suite.AnyEndpoint, Requests: 12, Run: func(c *suite.C) {
 		c.Get("/health").Is(200)
 		unknownEndpoint := suite.SimilarID(c.Endpoint)

@@ -92,9 +92,10 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		}},
 	{ID: "JOB-21", Source: "Endpoints B, POST /cancel", Statement: "POST /cancel returns the id and CANCELLED.",
 		Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-			c.Blocker(30 * time.Second)
-			j := c.Run(suite.Echo()).Reach(suite.InQueue)
-			j.Cancel().Is(200).Equal("id", j.ID).Equal("status", suite.Cancelled)
+			blocker := c.Blocker(30 * time.Second)
+			for _, j := range []*suite.Job{c.Run(suite.Echo()).Reach(suite.InQueue), blocker} {
+				j.Cancel().Is(200).Equal("id", j.ID).Equal("status", suite.Cancelled)
+			}
 		}},
 	{ID: "JOB-31", Level: suite.Should, Source: "States and transitions", Statement: "A finished job doesn't change unless it is retried.",
 		Jobs: 4, Requests: 40, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {

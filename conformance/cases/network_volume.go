@@ -118,7 +118,7 @@ func patchVolume(c *suite.C, volume *suite.Answer, body suite.M) (answers []*sui
 // It also accepts that a version has no PATCH or doesn't show the volume.
 func expectUpdateRefused(c *suite.C, volume *suite.Answer, body suite.M) *suite.Answer {
 	for _, a := range patchVolume(c, volume, body) {
-		a.Refused()
+		expectRefusedIfServed(a)
 	}
 	return updateVolume(c, volume, body).Refused()
 }

@@ -362,8 +362,9 @@ func bodyFor(method string, body suite.M) any {
 	return body
 }
 
-func expectMethodRefused(a *suite.Answer) {
-	a.Expect(a.IsRefusal() || a.Code == http.StatusNotImplemented, "a refusal of the method: 4xx, or 501")
+// expectRefusedIfServed expects a refusal of a request that a deployment may not serve at all.
+func expectRefusedIfServed(a *suite.Answer) {
+	a.Expect(a.IsRefusal() || a.Code == http.StatusNotImplemented, "a refusal: 4xx, or 501")
 }
 
 func judgeOtherMethods(version api) func(*suite.C) {
@@ -375,7 +376,7 @@ func judgeOtherMethods(version api) func(*suite.C) {
 			for _, method := range otherMethods(c, op) {
 				word := c.Nonce()
 				words = append(words, word)
-				expectMethodRefused(sendTo(c, version, method, op.pathFor(id), bodyFor(method, suite.M{"name": "conf-" + word})))
+				expectRefusedIfServed(sendTo(c, version, method, op.pathFor(id), bodyFor(method, suite.M{"name": "conf-" + word})))
 			}
 		}
 		o.expectUntouched(words...)

@@ -56,7 +56,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 	{ID: "VER-22", Source: "Versioning, 7", Statement: "A pod has exactly one of gpu and cpu.", Allow: suite.Create, Run: func(c *suite.C) {
 		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 		c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image()}).Refused().Str("detail")
-		c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "cpu": suite.M{"id": podFlavor(c)}}).Refused().Str("detail")
+		c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "cpu": suite.M{"id": podFlavor(c), "vcpuCount": 2}}).Refused().Str("detail")
 	}},
 	{ID: "VER-23", Source: "Versioning, 7", Statement: "A pod has gpu {id, count} and mounts, and its cloud is SECURE by default.",
 		Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create | suite.Spend, Run: func(c *suite.C) {
