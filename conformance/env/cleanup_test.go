@@ -34,7 +34,8 @@ func TestCleanUp(t *testing.T) {
 	}{
 		"ordinary":                          {func(call) bool { return false }, 0, 0, nil},
 		"version 1 hides a template in use": {func(r call) bool { return strings.HasPrefix(r.path, "/v1/templates/") && r.inUse }, 404, 0, nil},
-		"version 1 hides a template":        {func(r call) bool { return strings.HasPrefix(r.path, "/v1/templates") }, 404, 0, []string{template}},
+		"version 1 hides a template":        {func(r call) bool { return strings.HasPrefix(r.path, "/v1/templates") }, 404, 0, nil},
+		"version 1 deletes no template":     {func(r call) bool { return r.method == "DELETE" && strings.HasPrefix(r.path, "/v1/templates") }, 501, 0, nil},
 		"version 1 refuses":                 {func(r call) bool { return strings.HasPrefix(r.path, "/v1/templates/") }, 400, 0, []string{template}},
 		"a template in use is refused": {func(r call) bool {
 			return r.method == "DELETE" && strings.HasPrefix(r.path, "/v1/templates/") && r.inUse
