@@ -18,7 +18,7 @@ import (
 )
 
 // hostileText is a text that attacks the readers of a report. The answers in testdata/sample.json have it, too.
-const hostileText = "</script></style>]]>\"'`<script>document.title='owned'</script><img src=\"http://127.0.0.2/x\" onerror=\"document.title='owned'\">{{.}}\x01\x1b[31m\u2028|*_[a](http://127.0.0.2)\n```\n# no"
+const hostileText = "</script></style>]]>\"'`<script>document.title='owned'</script><img src=\"http://127.0.0.2/x\" onerror=\"document.title='owned'\">{{.}}\x01\x1b[31m\u202e\u2028|*_[a](http://127.0.0.2)\n```\n# no"
 
 // sample is a report with every verdict and every level, of a hostile target.
 func sample() *report.Report {

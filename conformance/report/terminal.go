@@ -158,11 +158,11 @@ func writeResult(w io.Writer, p colourizer, x Result) {
 	line("more", "conformance explain "+x.Clause)
 }
 
-// stripControls escapes control characters, with which a target's answer could control the terminal.
+// stripControls escapes control characters, with which a target's answer could control the terminal or reorder its text.
 func stripControls(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
 			fmt.Fprintf(&b, "\\x%02x", r)
 			continue
 		}

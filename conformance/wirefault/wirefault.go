@@ -187,7 +187,10 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 		edit := f.Answer
 		edit.Gzip = edit.Gzip || answer.compressed
 		pause(r, f.Delay)
-		edit.writeAnswer(f.pacedWriter(out, r), answer.status, answer.header, answer.body)
+		if f.Drip != 0 || f.Cut != 0 || f.Stall != 0 {
+			out = &slowWriter{out, r, f}
+		}
+		edit.writeAnswer(out, answer.status, answer.header, answer.body)
 	})
 }
 
@@ -351,13 +354,6 @@ func (f *Fault) interrupt(moment Moment, r *http.Request) {
 		_ = readBody(r)
 		panic(http.ErrAbortHandler)
 	}
-}
-
-func (f *Fault) pacedWriter(out http.ResponseWriter, r *http.Request) http.ResponseWriter {
-	if f.Drip == 0 && f.Cut == 0 && f.Stall == 0 {
-		return out
-	}
-	return &slowWriter{out, r, f}
 }
 
 // pause waits, and aborts the request if the client disconnects.
