@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,17 +39,6 @@ func readDeferred(path string) (*deferredRun, error) {
 	return d, nil
 }
 
-func (d *deferredRun) write(path string) error {
-	text, err := json.Marshal(d)
-	if err == nil {
-		err = writeFile(path, text)
-	}
-	if err != nil {
-		return fmt.Errorf("storing the deferred cases: %w", err)
-	}
-	return nil
-}
-
 // checkDeferred rejects a file that can't be written. It also rejects an existing file, because it may
 // have the deferred cases of another run.
 func checkDeferred(path string) error {
@@ -76,8 +66,12 @@ func (d *deferredRun) store(path string) error {
 		fmt.Fprintln(d.Run.messageFile(), "0 cases deferred: there is nothing to resume")
 		return nil
 	}
-	if err := d.write(path); err != nil {
-		return err
+	text, err := json.Marshal(d)
+	if err == nil {
+		err = writeFile(path, text)
+	}
+	if err != nil {
+		return fmt.Errorf("storing the deferred cases: %w", err)
 	}
 	fmt.Fprintf(d.Run.messageFile(), "%s deferred: conformance resume %s, at %s or later\n", report.Count(len(d.State.Journals), "case"), path, d.State.Due().Local().Format(time.DateTime))
 	return nil
@@ -118,9 +112,8 @@ func (r *resume) Run() error {
 	}
 	conformance.Merge(d.Report, resumed)
 	if len(d.State.Journals) > 0 {
-		err = d.store(r.File)
-	} else {
-		err = os.Remove(r.File)
+		return d.Run.finish(d.Report, d.store(r.File))
 	}
-	return d.Run.finish(d.Report, err)
+	err = d.Run.finish(d.Report, nil)
+	return cmp.Or(os.Remove(r.File), err) // only now, since a kill before must not lose the run
 }
