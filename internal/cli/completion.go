@@ -107,7 +107,7 @@ func complete(node *kong.Node, words []string) (found []string) {
 			found = values(f.Value, name+"=")
 		}
 	case strings.HasPrefix(last, "-"):
-		for _, f := range flags(node) {
+		for _, f := range slices.Concat(node.AllFlags(true)...) {
 			found = append(found, "--"+f.Name)
 		}
 	default:
@@ -132,16 +132,9 @@ func commandOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-func flags(node *kong.Node) (all []*kong.Flag) {
-	for _, group := range node.AllFlags(true) {
-		all = append(all, group...)
-	}
-	return all
-}
-
 func flagOf(node *kong.Node, word string) *kong.Flag {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-	for _, f := range flags(node) {
+	for _, f := range slices.Concat(node.AllFlags(true)...) {
 		if f.Name == name || f.Short != 0 && string(f.Short) == name {
 			return f
 		}

@@ -264,10 +264,7 @@ func (r *Response) describeServer() string {
 }
 
 func isHTML(contentType string, body []byte) bool {
-	if contentType == "" {
-		contentType = http.DetectContentType(body)
-	}
-	return strings.Contains(contentType, "html")
+	return strings.Contains(cmp.Or(contentType, http.DetectContentType(body)), "html")
 }
 
 // The names of missing scopes are in a challenge (RFC 6750) or in a member of the error document.

@@ -231,12 +231,10 @@ func (p *Plan[M]) Known(ctx context.Context, attributes ...string) bool {
 
 // Known reports whether all values are fully known.
 func Known(ctx context.Context, values ...attr.Value) bool {
-	for _, v := range values {
-		if v, err := v.ToTerraformValue(ctx); err != nil || !v.IsFullyKnown() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(values, func(value attr.Value) bool {
+		v, err := value.ToTerraformValue(ctx)
+		return err != nil || !v.IsFullyKnown()
+	})
 }
 
 func (p *Plan[M]) planned(ctx context.Context) tftypes.Value {

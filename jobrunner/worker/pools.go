@@ -193,12 +193,7 @@ func (p *Pools) Leadership(endpoint string) (engine.Leadership, bool) {
 
 // HasNoWorker reports whether an endpoint has no worker here, not even one that is shutting down.
 func (p *Pools) HasNoWorker(endpoint string) bool {
-	for _, pool := range p.poolsOf(endpoint) {
-		if pool.find(func(*worker) bool { return true }) != nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.poolsOf(endpoint), func(pool *pool) bool { return pool.find(func(*worker) bool { return true }) != nil })
 }
 
 // CheckLoad compares a pool's workers with its queue. A batch's first request starts the pool of its queue.

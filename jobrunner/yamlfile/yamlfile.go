@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,11 +80,7 @@ func hint(e yaml.Error, t reflect.Type) string {
 	known := map[string]bool{}
 	collectKeys(t, known, map[reflect.Type]bool{})
 	delete(known, unknown.Token.Value) // the key may be known in another part of the file
-	var keys []string
-	for key := range known {
-		keys = append(keys, key)
-	}
-	return near.Suggest(unknown.Token.Value, keys)
+	return near.Suggest(unknown.Token.Value, slices.Collect(maps.Keys(known)))
 }
 
 func collectKeys(t reflect.Type, keys map[string]bool, seen map[reflect.Type]bool) {

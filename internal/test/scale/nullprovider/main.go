@@ -38,23 +38,15 @@ func (*idleProvider) Configure(context.Context, provider.ConfigureRequest, *prov
 
 func (*idleProvider) Resources(context.Context) (out []func() resource.Resource) {
 	for _, kind := range resources.All {
-		out = append(out, func() resource.Resource { return &stub{kind.Resource()} })
+		out = append(out, func() resource.Resource { return stub{kind.Resource()} })
 	}
 	return out
 }
 
 // stub has the name and the schema of a kind. A read doesn't change the state.
-type stub struct{ kind resource.Resource }
+type stub struct{ resource.Resource }
 
-func (s *stub) Metadata(ctx context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	s.kind.Metadata(ctx, req, resp)
-}
-
-func (s *stub) Schema(ctx context.Context, req resource.SchemaRequest, resp *resource.SchemaResponse) {
-	s.kind.Schema(ctx, req, resp)
-}
-
-func (*stub) Create(context.Context, resource.CreateRequest, *resource.CreateResponse) {}
-func (*stub) Read(context.Context, resource.ReadRequest, *resource.ReadResponse)       {}
-func (*stub) Update(context.Context, resource.UpdateRequest, *resource.UpdateResponse) {}
-func (*stub) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}
+func (stub) Create(context.Context, resource.CreateRequest, *resource.CreateResponse) {}
+func (stub) Read(context.Context, resource.ReadRequest, *resource.ReadResponse)       {}
+func (stub) Update(context.Context, resource.UpdateRequest, *resource.UpdateResponse) {}
+func (stub) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}
