@@ -34,7 +34,7 @@ const MaxDrain = 8 << 20
 // maxTake bounds the total size of the inputs that a worker takes at once, in bytes. A larger input is taken alone.
 const maxTake = 16 << 20
 
-// unknownInput is the assumed size of an input that was stored by an earlier process, in bytes. Reading all sizes
+// unknownInput is the assumed size of the input of a job that was read from the store, in bytes. Reading all sizes
 // would take a third of the time of a start.
 const unknownInput = 1 << 20
 

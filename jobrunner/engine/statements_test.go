@@ -398,6 +398,23 @@ func TestUnreadableReportIsKept(t *testing.T) {
 	must.ErrorIs(t, must.Err(os.Stat(path)), fs.ErrNotExist)
 }
 
+// A worker doesn't take many retried jobs at once, because their inputs, which only the store has, may be large.
+func TestTakeOfRetriedJobs(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
+	var ids []string
+	for range 20 {
+		id := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t).ID
+		taken := must.Do(e.TakeQueued(t.Context(), Take{Endpoint: "ep", Max: 1}))(t)
+		must.Do(e.Report(t.Context(), taken[0].Ref, Fail("no", nil)))(t)
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		must.Do(e.Retry(t.Context(), "ep", id))(t)
+	}
+	jobs := must.Do(e.TakeQueued(t.Context(), Take{Endpoint: "ep", Max: 20}))(t)
+	must.Equal(t, len(jobs), maxTake/unknownInput, "the number of jobs")
+}
+
 // If a process is killed while it drops an endpoint, the next start finds what is left by the counts.
 func TestInterruptedDrop(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})

@@ -275,7 +275,7 @@ func (s *store) input(ctx context.Context, k int64) (input, rest []byte, err err
 // list reads jobs by a query that begins with selectJob.
 func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*job, err error) {
 	err = s.db.Each(ctx, func(row sqldb.Row) error {
-		j := &job{}
+		j := &job{inputSize: unknownInput}
 		jobs = append(jobs, j)
 		return row.Scan(&j.key, &j.endpoint, &j.id, &j.lowPriority, &j.webhook, &j.owner, &j.execution, &j.retention, &j.batch,
 			&j.state, &j.turn, &j.queuedAt, &j.worker, &j.attempt, &j.retries, &j.startedAt, &j.deadline, &j.streamed,
@@ -292,7 +292,6 @@ func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts 
 	}
 	counts.InQueue, counts.waiting, counts.InProgress = 0, 0, 0
 	for _, j := range jobs {
-		j.inputSize = unknownInput
 		if !j.state.Terminal() {
 			counts.add(j.state, j.lowPriority, 1)
 		}
