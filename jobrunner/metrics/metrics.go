@@ -132,6 +132,7 @@ type jobs struct {
 
 // series are the metrics of an endpoint, cached because a lookup by labels costs more than counting.
 type series struct {
+	createdAt          time.Time
 	submitted, retried prometheus.Counter
 	ended              map[engine.State]prometheus.Counter
 	delay, execution   prometheus.Observer
@@ -186,6 +187,7 @@ func (j *jobs) seriesFor(endpoint string) *series {
 	s := j.byEndpoint[endpoint]
 	if s == nil {
 		s = &series{
+			createdAt: time.Now(),
 			submitted: j.submitted.WithLabelValues(endpoint), retried: j.retried.WithLabelValues(endpoint),
 			ended: map[engine.State]prometheus.Counter{},
 			delay: j.delay.WithLabelValues(endpoint), execution: j.execution.WithLabelValues(endpoint),
@@ -195,12 +197,12 @@ func (j *jobs) seriesFor(endpoint string) *series {
 	return s
 }
 
-// keepOnly drops the series of endpoints that no longer exist.
-func (j *jobs) keepOnly(existing map[string]bool) {
+// keepOnly drops the series of endpoints that don't exist. It keeps series that are newer than the read of existing.
+func (j *jobs) keepOnly(existing map[string]bool, readAt time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for endpoint := range j.byEndpoint {
-		if existing[endpoint] {
+	for endpoint, s := range j.byEndpoint {
+		if existing[endpoint] || s.createdAt.After(readAt) {
 			continue
 		}
 		delete(j.byEndpoint, endpoint)

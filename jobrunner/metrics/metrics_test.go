@@ -29,9 +29,13 @@ type source struct {
 	endpoints []metrics.Endpoint
 	gpus      []gpu.DeviceState
 	err       error
+	onRead    func()
 }
 
 func (s *source) EndpointLoads(context.Context) ([]metrics.Endpoint, error) {
+	if s.onRead != nil {
+		s.onRead()
+	}
 	return s.endpoints, s.err
 }
 func (s *source) Devices() []gpu.DeviceState { return s.gpus }
@@ -158,6 +162,8 @@ func TestDeletedEndpointDropsSeries(t *testing.T) {
 		strings.Contains(after, `job_delay_seconds_count{endpoint="ep0"} 1`), "before:", before, "after:", after)
 	m.Job(engine.Event{Endpoint: "ep99", To: engine.Completed, Execution: time.Second}) // its last job ends late
 	must.Hold(t, !strings.Contains(scrape(t, m), `"ep99"`), "a late job recreates the series of a deleted endpoint")
+	s.onRead = func() { m.Job(engine.Event{Endpoint: "new", To: engine.InQueue}) }
+	must.Contain(t, scrape(t, m), `jobs_submitted_total{endpoint="new"} 1`)
 }
 
 // A metric that can't be read is omitted and logged; the others are served.

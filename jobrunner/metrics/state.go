@@ -69,6 +69,7 @@ func (c *stateCollector) Describe(chan<- *prometheus.Desc) {}
 func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
+	readAt := time.Now()
 	endpoints, err := c.source.EndpointLoads(ctx)
 	if err == nil {
 		existing := make(map[string]bool, len(endpoints))
@@ -76,7 +77,7 @@ func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 			existing[e.ID] = true
 			c.sendEndpoint(out, e)
 		}
-		c.jobs.keepOnly(existing)
+		c.jobs.keepOnly(existing, readAt)
 	}
 	if err == nil || sqldb.Temporary(err) { // during an outage of the database, the counters in memory are still right
 		for _, counters := range c.jobs.collectors() {
