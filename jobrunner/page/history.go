@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -17,8 +18,9 @@ const (
 
 	// Percentiles are computed over several steps, so that they have enough values.
 	percentileSteps = 6
+	groups          = steps / percentileSteps
 
-	maxTimings = 1024 // per endpoint; the older half is dropped when it's full
+	maxTimings = 100 // of a group; each further one replaces a random one
 )
 
 // history is the activity of the last ten minutes. Events write it: between two events, the numbers of an
@@ -167,11 +169,19 @@ func (s *series) record(now time.Time, e engine.Event) {
 }
 
 func appendTiming(list []timing, t timing) []timing {
-	if len(list) >= maxTimings {
-		list = append(list[:0], list[maxTimings/2:]...)
+	n, group := len(list), t.group()
+	if n >= maxTimings && list[n-maxTimings].group() == group {
+		list[n-1-rand.IntN(maxTimings)] = t
+		return list
+	}
+	if n > 0 && list[n-1].group() != group {
+		list = slices.DeleteFunc(list, func(old timing) bool { return old.group() < group-groups })
 	}
 	return append(list, t)
 }
+
+// group returns the number of the timing's group, which begins at a fixed time.
+func (t timing) group() int64 { return stepOf(time.UnixMilli(t.At)) / percentileSteps }
 
 // getOrCreate returns the history of an endpoint, or of all endpoints if endpoint is "". Before it
 // creates a history, it drops endpoints without events in the last ten minutes.
@@ -276,19 +286,15 @@ func (s *series) events(now time.Time) events {
 func (h *history) queue(endpoint string, counts engine.Counts) []int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.now()
 	if s := h.endpoints[endpoint]; s != nil {
-		list := s.queued.chart(now)
-		if slices.Min(list) == slices.Max(list) {
-			return list[:1]
+		if list := s.queued.chart(h.now()); slices.Min(list) != slices.Max(list) {
+			return list
 		}
-		return list
 	}
 	return []int32{int32(counts.InQueue)}
 }
 
 func summarize(list []timing, now time.Time) percentiles {
-	const groups = steps / percentileSteps
 	var durations [groups][]time.Duration
 	last := stepOf(now)
 	for _, t := range list {

@@ -97,11 +97,12 @@ func TestHistoryIsBounded(t *testing.T) {
 		submit(h, string(rune('a'+i%7)), 1)
 		h.recordEvent(engine.Event{Endpoint: "busy", From: engine.InProgress, To: engine.Completed, Delay: 1, Execution: 1}, &engine.Counts{})
 		h.recordEvent(engine.Event{Endpoint: "busy", From: engine.InQueue, To: engine.InProgress, Delay: 1}, &engine.Counts{})
-		now.advance(time.Second)
+		now.advance(150 * time.Millisecond)
 	}
 	busy := h.endpoints["busy"]
-	must.Hold(t, len(busy.delays) <= maxTimings && len(busy.executions) <= maxTimings && len(busy.outcomes) <= steps+1 &&
-		cap(busy.delays) <= 4*maxTimings, len(busy.delays), "delays,", len(busy.executions), "executions,", len(busy.outcomes), "outcomes")
+	must.Hold(t, h.recentOf("busy", engine.Counts{}).Delay.P50[0] != nil, "the oldest delays are forgotten")
+	must.Hold(t, len(busy.delays) <= (groups+2)*maxTimings && len(busy.executions) <= (groups+2)*maxTimings && len(busy.outcomes) <= steps+1 &&
+		cap(busy.delays) <= 4*groups*maxTimings, len(busy.delays), "delays,", len(busy.executions), "executions,", len(busy.outcomes), "outcomes")
 	now.advance(span + time.Second)
 	submit(h, "new", 1)
 	must.Equal(t, len(h.endpoints), 1, "the number of endpoints in the history")

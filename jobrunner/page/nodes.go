@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -56,12 +55,8 @@ func (p *Page) ownNode(endpoints []store.Endpoint, endpoint string) nodeJSON {
 
 // withOthers returns the state of all jobrunners, this one first, and the URLs of the unreachable ones.
 func (p *Page) withOthers(r *http.Request, ownNode nodeJSON) (all []nodeJSON, unreachable []string) {
-	query := url.Values{}
-	if endpoint := r.URL.Query().Get("endpoint"); endpoint != "" {
-		query.Set("endpoint", endpoint)
-	}
 	all = []nodeJSON{ownNode}
-	answers, unreachable := p.ask(r, "/ui/node", query)
+	answers, unreachable := p.ask(r, "/ui/node", url.Values{"endpoint": {r.URL.Query().Get("endpoint")}})
 	for _, a := range answers {
 		node := nodeJSON{Name: a.Node}
 		if a.Body == nil || json.Unmarshal(a.Body, &node) != nil { // the jobrunner has another version
@@ -86,8 +81,8 @@ func (p *Page) ask(r *http.Request, path string, query url.Values) (answers []An
 }
 
 func statesOf(endpoint string, nodes []nodeJSON) map[string]int {
-	out := maps.Clone(nodes[0].States[endpoint])
-	for _, node := range nodes[1:] {
+	out := map[string]int{}
+	for _, node := range nodes {
 		for state, n := range node.States[endpoint] {
 			out[state] += n
 		}

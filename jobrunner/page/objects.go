@@ -207,17 +207,9 @@ type (
 	}
 )
 
-func (p *Page) caller(r *http.Request) apikey.Identity {
-	caller, err := p.Keys.Authorize(r)
-	if err != nil {
-		return apikey.Identity{} // the key was just revoked: no rights
-	}
-	return caller
-}
-
 // keys returns all keys if the caller has all rights, otherwise the keys of the same owner.
 func (p *Page) keys(r *http.Request) *keysJSON {
-	caller := p.caller(r)
+	caller, _ := p.Keys.Authorize(r) // without rights if the key was just revoked
 	seesAll := caller.MayManage() && caller.MayUse("", apikey.All)
 	out, visible := new(keysJSON), []keyJSON{}
 	all, err := p.Keys.List()

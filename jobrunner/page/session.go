@@ -83,7 +83,7 @@ func (s *sessions) check(key string) *httpanswer.Refusal {
 	caller, err := s.keys.Authorize(&http.Request{Header: http.Header{"Authorization": {"Bearer " + key}}})
 	switch {
 	case err != nil:
-		return httpanswer.Refuse(http.StatusUnauthorized, "The API key is missing or unknown.")
+		return httpanswer.Refuse(http.StatusUnauthorized, "The API key is missing, unknown or expired.")
 	case !mayOpenPage(caller):
 		return httpanswer.Refuse(http.StatusForbidden, "This API key may not read everything. The page shows everything, so it needs a key for both APIs and all endpoints.")
 	}

@@ -137,7 +137,7 @@ func (p *Page) serveSnapshot(w http.ResponseWriter, r *http.Request) *httpanswer
 	if s.Costs, err = p.costs.get(costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
 		return p.newRefusal(r, err)
 	}
-	s.User = p.caller(r)
+	s.User, _ = p.Keys.Authorize(r)
 	if endpointID == "" {
 		err = p.addObjects(&s, r)
 	} else if s.Releases, err = p.releases(r.Context(), endpointID, byVersion); err == nil {

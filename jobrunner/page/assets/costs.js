@@ -1,6 +1,6 @@
 // Today's costs of the deployment at the catalog's prices, by endpoint.
 
-import { $, h, keyed, row, setAttr, setText } from './dom.js';
+import { $, h, keyed, row, setNumbers, setText } from './dom.js';
 import { duration, money } from './format.js';
 
 const columns = ['Endpoint', 'Workers’ time', 'GPUs and CPUs', 'Disks', 'Cost'];
@@ -15,12 +15,8 @@ function make(c) {
 
 function update(tr, c) {
   setText(tr.name, c.name);
-  const amounts = [c.compute, c.disk];
   setText(tr.cells[1], c.time == null ? '–' : duration(Math.floor(c.time / 1000) * 1000));
-  amounts.forEach((n, i) => {
-    setText(tr.cells[2 + i], n == null ? '–' : money(n));
-    setAttr(tr.cells[2 + i], 'data-zero', n ? null : '');
-  });
+  setNumbers(tr, 2, [c.compute, c.disk], (n) => (n == null ? '–' : money(n)));
   setText(tr.cells[4], money(c.total));
 }
 

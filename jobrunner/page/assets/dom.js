@@ -52,6 +52,14 @@ export function keyed(parent, items, key, make, update) {
   parent.keyed = fresh;
 }
 
+// setNumbers shows numbers in cells of a row, the first in cells[at]. Zeros are muted.
+export function setNumbers(tr, at, numbers, format) {
+  numbers.forEach((n, i) => {
+    setText(tr.cells[at + i], format(n));
+    setAttr(tr.cells[at + i], 'data-zero', n ? null : '');
+  });
+}
+
 // badge shows a state as a word with a color.
 export const badge = () => h('span', { class: 'badge' });
 

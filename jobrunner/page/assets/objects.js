@@ -1,6 +1,6 @@
 // Network volumes, API keys, and the releases and batches of an endpoint.
 
-import { $, badge, h, keyed, more, row, setAttr, setState, setText } from './dom.js';
+import { $, badge, h, keyed, more, row, setAttr, setNumbers, setState, setText } from './dom.js';
 import { cancelBatch, mayCancelBatch } from './actions.js';
 import { ago, count, date, words } from './format.js';
 
@@ -93,10 +93,7 @@ function updateBatch(tr, b, s) {
   setState(tr.badge, b.status);
   setText(tr.name, b.name);
   setText(tr.sub, b.id);
-  [b.requestInProgress, b.requestCompleted, b.requestFailed, b.requestTotal].forEach((n, i) => {
-    setText(tr.cells[2 + i], count(n));
-    setAttr(tr.cells[2 + i], 'data-zero', n ? null : '');
-  });
+  setNumbers(tr, 2, [b.requestInProgress, b.requestCompleted, b.requestFailed, b.requestTotal], count);
   setAttr(tr.cells[4], 'data-bad', b.requestFailed ? '' : null);
   setText(tr.cells[6], ago(s.now - b.createdAt));
   setAttr(tr.cancel, 'aria-label', `Cancel batch ${b.name || b.id}`);

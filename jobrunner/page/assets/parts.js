@@ -1,6 +1,6 @@
 // The parts of the page. Each updates itself from a snapshot.
 
-import { $, badge, command, h, keyed, more, row, setAttr, setState, setText } from './dom.js';
+import { $, badge, command, h, keyed, more, row, setAttr, setNumbers, setState, setText } from './dom.js';
 import { purgeQueue, stopEndpoint } from './actions.js';
 import { levels, ranges, spark } from './chart.js';
 import { refreshConfirm } from './confirm.js';
@@ -88,10 +88,7 @@ function updateEndpoint(tr, e, states) {
   setText(tr.sub, e.id + (e.type === 'QUEUE' ? '' : ' · ' + words(e.type)));
   setText(tr.cells[1], e.image);
   setAttr(tr.cells[1], 'title', e.image);
-  [e.queued, e.running, e.completed, e.failed].forEach((n, i) => {
-    setText(tr.cells[2 + i], count(n));
-    setAttr(tr.cells[2 + i], 'data-zero', n ? null : '');
-  });
+  setNumbers(tr, 2, [e.queued, e.running, e.completed, e.failed], count);
   setAttr(tr.cells[5], 'data-bad', e.failed ? '' : null);
   const present = states.filter((k) => e.workers[k]).map((k) => ({ state: k, n: e.workers[k] }));
   keyed(tr.chips, present, (c) => c.state, () => badge(), (el, c) => {
@@ -292,6 +289,7 @@ export function view(open) {
     showPods(s, open.pod, again);
     showObjects(s, again);
 
+    $('jobs-section').hidden = !!one && one.type !== 'QUEUE';
     setText($('jobs-count'), s.jobs.length ? `newest ${s.jobs.length}` : '');
     const jobs = more($('jobs-more'), s.jobs, again);
     keyed($('jobs').tBodies[0], jobs, (j) => j.endpoint + ' ' + j.id, (j) => makeJob(j, open.job), (tr, j) => updateJob(tr, j, s, names));
