@@ -160,9 +160,6 @@ var endpointIncludes = flagNames{"includeTemplate", "includeWorkers"}
 // includedTemplate reads the template that an answer includes. It returns nil if the object has
 // no template, or if the template was deleted meanwhile.
 func (c *call) includedTemplate(id string) (*templateV1, error) {
-	if id == "" {
-		return nil, nil
-	}
 	t, err := store.Get[store.Template](c.ctx(), c.Store, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil

@@ -54,18 +54,12 @@ func (s *schemas) component(name string, t reflect.Type, describe func(reflect.T
 // nullable returns a schema that also accepts null.
 func (s *schemas) nullable(schema *openapi.Schema) *openapi.Schema {
 	switch {
-	case schema.Ref != "" && s.version3_0:
-		return &openapi.Schema{AllOf: []*openapi.Schema{schema}, Nullable: true}
 	case schema.Ref != "":
 		return &openapi.Schema{AnyOf: []*openapi.Schema{schema, {Type: "null"}}}
-	case schema.Type == nil:
 	case s.version3_0:
 		schema.Nullable = true
 	default:
 		schema.Type = []string{schema.Type.(string), "null"}
-		if schema.Enum != nil {
-			schema.Enum = append(schema.Enum, nil)
-		}
 	}
 	return schema
 }
@@ -208,9 +202,6 @@ func bodyString(r *contract.Field, u contract.Use) *openapi.Schema {
 		out.MinLength = nil
 		if out.Pattern != "" {
 			out.Pattern = "^$|" + out.Pattern
-		}
-		if out.Enum != nil {
-			out.Enum = append(out.Enum, "")
 		}
 	}
 	return out

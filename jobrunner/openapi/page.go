@@ -78,11 +78,8 @@ func (p page) rows(prefix string, s *Schema, depth int) (rows []member) {
 	return rows
 }
 
-// resolve follows a reference, also of a nullable member.
+// resolve follows a reference.
 func (p page) resolve(s *Schema) *Schema {
-	if s != nil && len(s.AllOf) > 0 {
-		s = s.AllOf[0]
-	}
 	if s != nil && s.Ref != "" {
 		s = p.Components.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
 	}
@@ -102,9 +99,6 @@ func (p page) Value(s *Schema) string {
 	parts = append(parts, bounds("items, ", s.MinItems, s.MaxItems)...)
 	if s.Enum != nil {
 		parts = append(parts, "one of "+strings.Trim(fmt.Sprint(s.Enum), "[]"))
-	}
-	if s.UniqueItems {
-		parts = append(parts, "without duplicates")
 	}
 	if s.Description != "" {
 		parts = append(parts, s.Description)
