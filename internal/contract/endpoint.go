@@ -58,7 +58,7 @@ var endpointV2 = rows(V2, "endpoint", "v2 document: CreateEndpointRequest",
 
 	f("cpu", "[]object", readWrite, atLeast(1), unique, note("in a PATCH replaces the selection; absent for GPU endpoints")),
 	f("cpu[].id", "string", readWrite, required(readWrite), atLeast(1), openEnum(CPUFlavorIDs), form(ID), from("v2 document: BaseCpuConfig")),
-	f("cpu[].vcpuCount", "integer", readWrite, required(readWrite), atLeast(2), powerOfTwo, from("v2 document: BaseCpuConfig")),
+	f("cpu[].vcpuCount", "integer", readWrite, required(readWrite), atLeast(2), powerOfTwo, from("v2 document: BaseCpuConfig"), note("within the flavor's bounds")),
 	f("cpu[].memory", "integer", Read, required(Read), atLeast(1), unit("GB"), from("v2 document: CpuConfig")),
 
 	f("workers", "object", readWrite, required(Read), from("v2 document: EndpointWorkers")),

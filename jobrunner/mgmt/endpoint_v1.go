@@ -34,15 +34,20 @@ func (b endpointBodyV1) apply(tx *store.Tx, e *store.Endpoint) error {
 	return nil
 }
 
+// readTemplateV1 reads the template that a body names. An unknown one is 400, not 404: the path is valid.
+func readTemplateV1(tx *store.Tx, id string) (t store.Template, err error) {
+	if t, err = tx.Template(id); errors.Is(err, store.ErrNotFound) {
+		err = store.Refusal(fmt.Sprintf("template %q does not exist", id))
+	}
+	return t, err
+}
+
 // link makes the endpoint follow the template. An endpoint without a name gets the template's.
 func (b endpointBodyV1) link(tx *store.Tx, e *store.Endpoint) error {
 	if b.TemplateID == nil {
 		return nil
 	}
-	t, err := tx.Template(*b.TemplateID)
-	if errors.Is(err, store.ErrNotFound) { // 400, not 404: the path is valid
-		return store.Refusal(fmt.Sprintf("template %q does not exist", *b.TemplateID))
-	}
+	t, err := readTemplateV1(tx, *b.TemplateID)
 	if err != nil {
 		return err
 	}
@@ -57,24 +62,29 @@ func (b endpointBodyV1) link(tx *store.Tx, e *store.Endpoint) error {
 
 // applyCPU ignores the GPU members, as the document of version 1 says. An endpoint without a flavor may get any.
 func (b endpointBodyV1) applyCPU(cat *catalog.Catalog, e *store.Endpoint) {
-	flavors := convertAll(e.CPU, func(c store.CPU) string { return c.FlavorID })
-	setIfPresent(&flavors, b.CPUFlavorIDs)
-	if len(flavors) == 0 {
-		flavors = convertAll(cat.CPUs, func(c catalog.CPU) string { return c.ID })
-	}
-	switch {
-	case b.CPUFlavorIDs == nil && b.VCPUCount == nil && len(e.CPU) > 0:
+	if b.CPUFlavorIDs == nil && b.VCPUCount == nil && len(e.CPU) > 0 {
 		return // version 2 may have set a count for each flavor
-	case b.VCPUCount == nil && len(e.CPU) > 0:
-		b.VCPUCount = &e.CPU[0].VCPUCount
-	case b.VCPUCount == nil:
-		b.VCPUCount = new(defaultVCPUCount)
 	}
+	count, flavors := defaultVCPUCount, convertAll(e.CPU, func(c store.CPU) string { return c.FlavorID })
+	if len(e.CPU) > 0 {
+		count = e.CPU[0].VCPUCount
+	}
+	b.setCPUs(cat, &count, &flavors)
 	e.CPU = []store.CPU{} // rejected if it stays empty
 	for _, id := range flavors {
-		if cpu := (store.CPU{FlavorID: id, VCPUCount: *b.VCPUCount}); !slices.Contains(e.CPU, cpu) {
+		if cpu := (store.CPU{FlavorID: id, VCPUCount: count}); !slices.Contains(e.CPU, cpu) {
 			e.CPU = append(e.CPU, cpu)
 		}
+	}
+}
+
+// setCPUs sets the vCPUs and the flavors: any that has so many vCPUs, unless the body or the object names some.
+func (b computeBodyV1) setCPUs(cat *catalog.Catalog, vcpus *int64, flavors *[]string) {
+	setIfPresent(vcpus, b.VCPUCount)
+	setIfPresent(flavors, b.CPUFlavorIDs)
+	if len(*flavors) == 0 {
+		fitting := slices.DeleteFunc(slices.Clone(cat.CPUs), func(f catalog.CPU) bool { return *vcpus < f.MinVCPU || *vcpus > f.MaxVCPU })
+		*flavors = convertAll(fitting, func(f catalog.CPU) string { return f.ID })
 	}
 }
 

@@ -114,7 +114,10 @@ func (b podBodyV1) build(_ *call, tx *store.Tx) (store.Pod, error) {
 	p := podDefaultsV1()
 	var cudaVersions []string
 	if b.TemplateID.Value != "" {
-		t, err := b.template(tx)
+		t, err := readTemplateV1(tx, b.TemplateID.Value)
+		if err == nil && t.Serverless {
+			err = store.Refusal(fmt.Sprintf("template %q is a serverless template: a pod needs a template for pods", t.ID))
+		}
 		if err != nil {
 			return p, err
 		}
@@ -136,25 +139,11 @@ func (b podBodyV1) build(_ *call, tx *store.Tx) (store.Pod, error) {
 	return p, nil
 }
 
-func (b podBodyV1) template(tx *store.Tx) (store.Template, error) {
-	t, err := tx.Template(b.TemplateID.Value)
-	switch {
-	case errors.Is(err, store.ErrNotFound): // 400, not 404: the path is valid
-		return t, store.Refusal(fmt.Sprintf("template %q does not exist", b.TemplateID.Value))
-	case err == nil && t.Serverless:
-		return t, store.Refusal(fmt.Sprintf("template %q is a serverless template: a pod needs a template for pods", t.ID))
-	}
-	return t, err
-}
-
 // applyCPU ignores the GPU members, as the document of version 1 says. A pod that names no flavor may get
 // any. A CPU pod has no volume of its own.
 func (b podBodyV1) applyCPU(cat *catalog.Catalog, p *store.Pod) {
-	p.CPU = &store.PodCPU{FlavorIDs: convertAll(cat.CPUs, func(c catalog.CPU) string { return c.ID }), VCPUCount: defaultVCPUCount}
-	if b.CPUFlavorIDs != nil && len(*b.CPUFlavorIDs) > 0 {
-		p.CPU.FlavorIDs = *b.CPUFlavorIDs
-	}
-	setIfPresent(&p.CPU.VCPUCount, b.VCPUCount)
+	p.CPU = &store.PodCPU{VCPUCount: defaultVCPUCount}
+	b.setCPUs(cat, &p.CPU.VCPUCount, &p.CPU.FlavorIDs)
 	p.Volume.Size = 0
 }
 

@@ -158,7 +158,7 @@ func TestCPUEndpointV1(t *testing.T) {
 	d.expectMembers(answer, map[string]string{"computeType": `"CPU"`, "instanceIds": `["cpu5g-8-32","cpu3c-8-16"]`, "gpuTypeIds": "", "gpuCount": ""})
 	path := "/v1/endpoints/" + answer.get("id").(string)
 	for _, count := range []string{"3", "1", "0", "-2"} {
-		d.expectRefusal(400, "a power of two", "POST", "/v1/endpoints", `{"templateId":"`+template+`","computeType":"CPU","vcpuCount":`+count+`}`)
+		d.expectRefusal(400, "a power of two", "POST", "/v1/endpoints", `{"templateId":"`+template+`","computeType":"CPU","cpuFlavorIds":["new"],"vcpuCount":`+count+`}`)
 		d.expectRefusal(400, "a power of two", "PATCH", path, `{"vcpuCount":`+count+`}`)
 		d.expectRefusal(400, "a power of two", "POST", "/v1/pods", `{"imageName":"i","computeType":"CPU","cpuFlavorIds":["new"],"vcpuCount":`+count+`}`)
 	}

@@ -101,18 +101,18 @@ func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-func (e *Endpoint) beforeInsert(tx *Tx) error { return tx.checkEndpoint(*e, GPU{}) }
+func (e *Endpoint) beforeInsert(tx *Tx) error { return tx.checkEndpoint(*e, GPU{}, nil) }
 func (e *Endpoint) afterInsert(tx *Tx) error  { return tx.storeRelease(*e, nil) }
 
 // UpdateEndpoint changes an endpoint. change may read templates in tx, and may run more than once.
 func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *Tx, e *Endpoint) error) (out Endpoint, err error) {
 	err = s.write(ctx, func(tx *Tx) (err error) {
 		out, err = tx.updateEndpoint(id, func(e *Endpoint) error {
-			before := *cmp.Or(e.GPU, new(GPU))
+			gpuBefore, cpuBefore := *cmp.Or(e.GPU, new(GPU)), e.CPU
 			if err := change(tx, e); err != nil {
 				return err
 			}
-			return tx.checkEndpoint(*e, before)
+			return tx.checkEndpoint(*e, gpuBefore, cpuBefore)
 		})
 		return err
 	})
@@ -158,11 +158,16 @@ func (tx *Tx) updateReferrers(target string, change func(e *Endpoint)) error {
 }
 
 // checkEndpoint rejects contradictory members, and references to objects that don't exist. It accepts the
-// GPUs from before an update, even if the catalog no longer has their types.
-func (tx *Tx) checkEndpoint(e Endpoint, before GPU) error {
+// compute from before an update, even if the catalog has changed.
+func (tx *Tx) checkEndpoint(e Endpoint, gpuBefore GPU, cpuBefore []CPU) error {
 	err := cmp.Or(checkMembers(e), tx.checkTemplate(e), tx.checkVolumes(e), tx.checkRegistry(e.Container))
-	if g := e.GPU; err == nil && g != nil && (!slices.Equal(g.Pools, before.Pools) || !slices.Equal(g.ExcludedTypes, before.ExcludedTypes)) {
+	if g := e.GPU; err == nil && g != nil && (!slices.Equal(g.Pools, gpuBefore.Pools) || !slices.Equal(g.ExcludedTypes, gpuBefore.ExcludedTypes)) {
 		err = tx.checkExclusions(*g)
+	}
+	for _, cpu := range e.CPU {
+		if !slices.Contains(cpuBefore, cpu) {
+			err = cmp.Or(err, tx.checkVCPUs(cpu.FlavorID, cpu.VCPUCount))
+		}
 	}
 	return err
 }
@@ -180,8 +185,6 @@ func checkMembers(e Endpoint) error {
 		return refusef("a %s endpoint scales on %s alone, not on %s", LoadBalancer, RequestCount, e.Scaling.Type)
 	case e.CPU != nil && len(e.CPU) == 0:
 		return errNoFlavor
-	case slices.ContainsFunc(e.CPU, func(c CPU) bool { return !validVCPUs(c.VCPUCount) }):
-		return errVCPUs
 	case e.GPU != nil && len(e.CPU) > 0:
 		return Refusal("an endpoint has GPU workers or CPU workers, not both")
 	case e.GPU != nil && e.GPU.MinCUDAVersion != "" && len(e.GPU.AllowedCUDAVersions) > 0:
@@ -190,11 +193,7 @@ func checkMembers(e Endpoint) error {
 	return nil
 }
 
-// validVCPUs is the rule of version 2. Version 1 ignores the count of an object without CPUs.
-func validVCPUs(n int64) bool { return n >= 2 && n&(n-1) == 0 }
-
-const errVCPUs = Refusal("invalid vcpuCount: expected a power of two of at least 2")
-const errNoFlavor = Refusal("the catalog has no CPU flavor: name one in cpuFlavorIds")
+const errNoFlavor = Refusal("the catalog has no CPU flavor with so many vCPUs: name one in cpuFlavorIds")
 const errTwoCUDA = Refusal("minCudaVersion and a list of allowedCudaVersions exclude each other: clear one of them")
 
 // checkExclusions rejects an excluded type that is in none of the pools. It accepts any type

@@ -212,8 +212,6 @@ func checkPodMembers(p Pod) error {
 		return Refusal("a pod has either GPUs or CPUs: expected exactly one of gpu and cpu")
 	case p.CPU != nil && len(p.CPU.FlavorIDs) == 0:
 		return errNoFlavor
-	case p.CPU != nil && !validVCPUs(p.CPU.VCPUCount):
-		return errVCPUs
 	case p.Volume.Size > 0 && p.NetworkVolume != "":
 		return Refusal("a pod has a persistent mount or a network mount, not both")
 	case p.Volume.Size > 0 && p.CPU != nil:
@@ -257,15 +255,22 @@ func (tx *Tx) gpuTypes(p Pod) []string {
 	return types
 }
 
-// checkPodCPU checks the count if the catalog has the flavor.
-func (tx *Tx) checkPodCPU(p Pod) error {
-	if p.CPU == nil {
-		return nil
-	}
-	for _, id := range p.CPU.FlavorIDs {
-		if flavor, ok := tx.Catalog().CPUByID(id); ok && (p.CPU.VCPUCount < flavor.MinVCPU || p.CPU.VCPUCount > flavor.MaxVCPU) {
-			return refusef("invalid vcpuCount of a pod: the CPU flavor %s has %d to %d vCPUs, got %d", id, flavor.MinVCPU, flavor.MaxVCPU, p.CPU.VCPUCount)
+func (tx *Tx) checkPodCPU(p Pod) (err error) {
+	if p.CPU != nil {
+		for _, id := range p.CPU.FlavorIDs {
+			err = cmp.Or(err, tx.checkVCPUs(id, p.CPU.VCPUCount))
 		}
+	}
+	return err
+}
+
+// checkVCPUs rejects a number of vCPUs that isn't a power of two or, if the catalog has the flavor, isn't the flavor's.
+func (tx *Tx) checkVCPUs(flavorID string, n int64) error {
+	if n < 2 || n&(n-1) != 0 {
+		return Refusal("invalid vcpuCount: expected a power of two of at least 2")
+	}
+	if flavor, ok := tx.Catalog().CPUByID(flavorID); ok && (n < flavor.MinVCPU || n > flavor.MaxVCPU) {
+		return refusef("invalid vcpuCount: the CPU flavor %s has %d to %d vCPUs, got %d", flavorID, flavor.MinVCPU, flavor.MaxVCPU, n)
 	}
 	return nil
 }
