@@ -92,7 +92,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		}},
 	{ID: "JOB-21", Source: "Endpoints B, POST /cancel", Statement: "POST /cancel returns the id and CANCELLED.",
 		Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-			blocker := c.Blocker(30 * time.Second)
+			blocker := c.Blocker(10 * time.Minute)
 			for _, j := range []*suite.Job{c.Run(suite.Echo()).Reach(suite.InQueue), blocker} {
 				j.Cancel().Is(200).Equal("id", j.ID).Equal("status", suite.Cancelled)
 			}

@@ -12,7 +12,7 @@ import (
 var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}, []suite.Case{
 	{ID: "OPS-17", Source: "Purge response", Statement: "/purge-queue returns the number of removed jobs and the status completed.",
 		Allow: suite.Queue, Jobs: 4, Seconds: 30, Run: func(c *suite.C) {
-			c.Blocker(30 * time.Second)
+			c.Blocker(10 * time.Minute)
 			for range 3 {
 				c.Run(suite.Echo())
 			}

@@ -116,7 +116,7 @@ func (e *Env) deleteObject(ctx context.Context, o Object) error {
 		// If objects of a kind can't be read one by one, restoreShown finds the object in the list.
 		body, _ := read.JSON()
 		object, _ := body.(map[string]any)
-		if mayMeanMissing(read.Status) || read.Status == http.StatusMethodNotAllowed || read.Status/100 == 2 && isTerminated(object) {
+		if mayMeanMissing(read.Status) || read.Status == http.StatusMethodNotAllowed || read.Status == http.StatusNotImplemented || read.Status/100 == 2 && isTerminated(object) {
 			isMissing = true
 			continue
 		}

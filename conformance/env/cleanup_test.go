@@ -47,6 +47,7 @@ func TestCleanUp(t *testing.T) {
 		"reads fail":                       {func(r call) bool { return r.method == "GET" }, 500, 404, []string{endpoint, template}},
 		"the key reads no version":         {func(r call) bool { return r.method == "GET" }, 403, 404, []string{endpoint, template}},
 		"the key reads version 2 only":     {func(r call) bool { return r.method == "GET" && strings.HasPrefix(r.path, "/v1/") }, 403, 404, nil},
+		"version 1 serves no reads":        {func(r call) bool { return r.method == "GET" && strings.HasPrefix(r.path, "/v1/") }, 501, 404, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex

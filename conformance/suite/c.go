@@ -256,7 +256,7 @@ func requestTimeout(r Request) time.Duration {
 }
 
 // streamPatience is how long, in real time, a stream may take to begin.
-const streamPatience = 5 * time.Second
+const streamPatience = 10 * time.Second
 
 // isHeldStream reports whether a stream did not begin in time.
 func isHeldStream(x *wire.Exchange) bool {

@@ -90,7 +90,7 @@ func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 	if a.Code/100 == 2 && id != "" {
 		c.recordObject(path[1:], version, path, id)
 	}
-	if a.Code/100 == 4 || a.Code/100 == 2 && id != "" {
+	if a.Code/100 == 4 || a.Code == http.StatusNotImplemented || a.Code/100 == 2 && id != "" {
 		_ = c.env.Ledger.Remove(pending) // if the ledger can't be written, the cleanup searches for the object
 	}
 	if pending.Refused = a.Code/100 == 4; pending.Refused && pending.Name != "" {
