@@ -239,6 +239,9 @@ func TestPodsWait(t *testing.T) {
 	h.call(http.MethodDelete, "/v2/pods/"+second, "", nil)
 	h.performAction(third, "terminate")
 	h.awaitPodStatus(first, "RUNNING")
+	var v1 struct{ LastStatusChange string }
+	h.call(http.MethodGet, "/v1/pods/"+first, "", &v1)
+	must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Started after a wait: "), "after a wait, the last status change is", v1.LastStatusChange)
 
 	// A worker and a pod never share a GPU.
 	h.createEndpoint("/v2/serverless", `{"name":"e","image":"team/pod","gpu":{"pools":["ADA_24"],"count":1},"workers":{"min":1,"max":1}}`)

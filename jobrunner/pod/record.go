@@ -17,7 +17,8 @@ import (
 const (
 	// storeRetryPause is the pause after an error of the database, in real time.
 	storeRetryPause = time.Second
-	maxReason       = 2000 // bytes
+	maxReason       = 2000      // bytes
+	waitPrefix      = "Waits: " // begins the latest change of a pod that waits
 )
 
 // sync reads the record, and interrupts the runner's step if it no longer fits the record.
@@ -130,7 +131,7 @@ func (r *runner) reportWait(ctx context.Context, p store.Pod, level slog.Level, 
 	if current := r.getDesired(); current != nil && current.Status == store.PodProvisioning && current.Reason == reason {
 		return
 	}
-	if _, err := r.report(ctx, p.Run, startDelayed, func(p *store.Pod) { r.note(p, "Waits: "+reason, reason) }); err == nil && r.loggedReason != reason {
+	if _, err := r.report(ctx, p.Run, startDelayed, func(p *store.Pod) { r.note(p, waitPrefix+reason, reason) }); err == nil && r.loggedReason != reason {
 		r.loggedReason = reason
 		r.log.Note("the pod waits: " + reason)
 		r.pods.Logger.Log(ctx, level, message, "pod", r.id, "reason", reason)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -241,6 +242,9 @@ func (r *runner) start(ctx context.Context, p store.Pod, a *actualState) error {
 	}
 	p, err = r.report(ctx, p.Run, containerStarted, func(p *store.Pod) {
 		p.StartedAt, p.Reason = r.pods.Clock.Wall().UTC().Truncate(time.Millisecond), ""
+		if strings.HasPrefix(p.Changed, waitPrefix) {
+			recordChange(p, "Started after a wait", r.pods.Clock.Wall())
+		}
 		p.OpenPorts = spec.Pod.Ports
 		if p.Cluster == nil && spec.Pod.Network != "" {
 			p.NetworkIP = process.Address()

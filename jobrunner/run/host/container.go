@@ -110,7 +110,11 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 // the container runs out of memory, its monitor, a child of Podman, creates a file in the command's folder.
 func (e *Executor) runContainer(ctx context.Context, c *container, s run.Spec) (err error) {
 	if s.Pod == nil {
-		c.lifecycle, err = c.engine.startAttached(e.scratch, c.name, s.Log)
+		var group *procgroup.Group
+		group, err = procgroup.Start(procgroup.Command{
+			Path: c.engine.path, Args: []string{c.engine.path, "start", "--attach", c.name}, Env: c.engine.environment(), Dir: e.scratch, Output: s.Log, Register: e.register,
+		})
+		c.lifecycle = attachedLifecycle{group}
 	} else {
 		// A Podman that is killed here forgets that it started the container, and removes it without ending its processes.
 		begun, cancel := uninterrupted(ctx)
@@ -169,13 +173,6 @@ func (c *container) Stop(grace time.Duration) {
 // attachedLifecycle is the lifecycle of a worker. Its output comes from the command that started it,
 // and it is stopped by killing that command and removing the container.
 type attachedLifecycle struct{ command *procgroup.Group }
-
-func (e *containerEngine) startAttached(dir, name string, log io.Writer) (lifecycle, error) {
-	group, err := procgroup.Start(procgroup.Command{
-		Path: e.path, Args: []string{e.path, "start", "--attach", name}, Env: e.environment(), Dir: dir, Output: log, Register: e.register,
-	})
-	return attachedLifecycle{group}, err
-}
 
 func (a attachedLifecycle) stop(*container, time.Duration) { a.command.KillNoWait() }
 
