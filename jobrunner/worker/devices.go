@@ -66,13 +66,6 @@ func (w *worker) place(needsDevices bool) (Placement, []gpu.Device, error) {
 	return p, devices, err
 }
 
-// releaseDevices releases the worker's devices and its place in the queue for devices.
-func (w *worker) releaseDevices() {
-	if w.pool.config.Devices != nil {
-		w.pool.config.Devices.Release(w.id)
-	}
-}
-
 // requestOf translates an endpoint's GPUs into one worker's request. A pool means all its types, in order. All pools
 // of the API together mean any GPU, also of a type that is in no pool.
 func requestOf(offers *catalog.Catalog, want store.GPU) (gpu.Request, error) {

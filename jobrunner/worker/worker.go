@@ -106,7 +106,9 @@ func (w *worker) run(ctx context.Context) (failure string) {
 	w.mu.Lock()
 	w.followsClock, w.usesProtocol, w.folder = program.FollowsClock, program.Start != nil && !w.settings.Balanced, program.Folder
 	w.mu.Unlock()
-	defer w.releaseDevices()
+	if devices := w.pool.config.Devices; devices != nil {
+		defer devices.Release(w.id) // or its place in their queue
+	}
 	if !w.acquireDevices(ctx, !program.NeedsNoResources) {
 		return ""
 	}

@@ -390,7 +390,8 @@ func (e *Executor) Orphans(ctx context.Context, folderID string) (all []run.Orph
 		}
 	}
 	for _, engine := range e.engines.all { // if its first probe took too long, it may still answer
-		all = append(all, engine.orphans(ctx, folderLabel+"="+folderID)...)
+		orphans, _ := engine.orphans(ctx, folderLabel+"="+folderID) // after an error, pods start again, which removes their containers
+		all = append(all, orphans...)
 	}
 	return all
 }
@@ -403,29 +404,30 @@ func (e *containerEngine) prepareForPod(ctx context.Context, s run.Spec) error {
 			return err
 		}
 	}
-	if s.FolderID() != "" {
-		for _, orphan := range e.orphans(ctx, podLabel+"="+s.ID) {
-			orphan.Remove()
-		}
+	if s.FolderID() == "" {
+		return nil
 	}
-	return nil
+	orphans, err := e.orphans(ctx, podLabel+"="+s.ID)
+	for _, orphan := range orphans {
+		orphan.Remove()
+	}
+	return err
 }
 
 // orphans returns the containers with a label, newest first.
-func (e *containerEngine) orphans(ctx context.Context, label string) (all []run.Orphan) {
+func (e *containerEngine) orphans(ctx context.Context, label string) (all []run.Orphan, err error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	labelOf := ".Label"
 	if e.podman {
 		labelOf = "index .Labels"
 	}
-	text, _ := e.runCLI(ctx, "ps", "--all", "--filter", "label="+label, "--format", fmt.Sprintf("{{.Names}} {{%[1]s %[2]q}} {{%[1]s %[3]q}} {{.Status}}", labelOf, podLabel, podGenerationLabel))
+	text, err := e.runCLI(ctx, "ps", "--all", "--filter", "label="+label, "--format", fmt.Sprintf("{{.Names}} {{%[1]s %[2]q}} {{%[1]s %[3]q}} {{.Status}}", labelOf, podLabel, podGenerationLabel))
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		if len(words) < 4 {
 			continue
 		}
-		name := words[0]
 		generation, err := strconv.ParseInt(words[2], 10, 64)
 		// Podman says Created, too, if the machine restarted while the container ran. Docker then says Exited (255).
 		if err != nil || words[3] == "Created" || !e.podman && strings.Contains(line, " Exited (255) ") {
@@ -434,14 +436,14 @@ func (e *containerEngine) orphans(ctx context.Context, label string) (all []run.
 		all = append(all, run.Orphan{
 			Pod: words[1], Run: generation,
 			Adopt: func(log run.Output, mark string) run.Process {
-				c := newContainer(e, name, log)
+				c := newContainer(e, words[0], log)
 				lastLine, _ := time.Parse(time.RFC3339Nano, mark) // without a mark, all lines are logged
 				c.lifecycle = detachedLifecycle{log, lastLine}
 				go c.supervise()
 				return c
 			},
-			Remove: func() { newContainer(e, name, io.Discard).remove() },
+			Remove: func() { newContainer(e, words[0], io.Discard).remove() },
 		})
 	}
-	return all
+	return all, err
 }

@@ -176,6 +176,10 @@ func TestContainerStartFails(t *testing.T) {
 		}
 		must.ErrorContains(t, err, want)
 	}
+	must.Succeed(t, os.Mkdir(filepath.Join(f.dir, "orphans"), 0o700)) // a list that fails: the pod's earlier container may run
+	f.write("exit", "0")
+	_, err := program(t, e, "team/x").Start(t.Context(), run.Spec{Pod: &run.Pod{FolderID: "folder"}, Container: store.Container{Image: "team/x"}, Log: new(livelog.Log)})
+	must.ErrorContains(t, err, "orphans")
 	must.Equal(t, f.containers(), nil, "containers are left")
 }
 

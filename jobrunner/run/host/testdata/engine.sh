@@ -92,7 +92,7 @@ ps)
 	for last; do :; done
 	case $last in
 	name=*) name=${last#name=^/?}; name=$(printf %s "${name%?}" | tr -d '\\'); [ -e "containers/$name" ] && echo "$name" ;;
-	\{\{.Names*) cat orphans 2>/dev/null ;;
+	\{\{.Names*) [ ! -e orphans ] || cat orphans; exit ;;
 	label=gpucloud.run=*) cd containers 2>/dev/null && grep -lxF "${last#label=gpucloud.run=}" -- * ;;
 	esac
 	exit 0
