@@ -138,9 +138,9 @@ func ReadableFailure(text string) string {
 // traceback, and the type and message below the traceback's last frame.
 var generatorForm = regexp.MustCompile(`(?s)^handler: .* \ntraceback: (Traceback .*\n  File [^\n]*(?:\n [^\n]*)*\n(\S.*?))\n*$`)
 
-// commandForm matches a failure of a command: the end of its stderr, and how it ended. The last line of stderr
-// is the most telling one, as in a traceback.
-var commandForm = regexp.MustCompile(`(?:^|\n)([^\n]*\S[^\n]*)\n(\((?:exit status|signal)[^\n]*\))$`)
+// endForm matches how a command ended: the last line of its failure. The line before, the last of its stderr, is
+// the most telling one, as in a traceback.
+var endForm = regexp.MustCompile(`^\((?:exit status|signal).*\)$`)
 
 // raisedForm matches the beginning of the JSON in which the public SDK reports a handler's exception.
 var raisedForm = regexp.MustCompile(`^\s*\{\s*"error_type": "(?:<class ')?([^'"]*)'?>?",\s*"error_message": "((?:[^"\\]|\\.)*)`)
@@ -151,8 +151,10 @@ func Headline(text string) string {
 	if m := generatorForm.FindStringSubmatch(text); m != nil {
 		return m[2]
 	}
-	if m := commandForm.FindStringSubmatch(text); m != nil {
-		return m[1] + " " + m[2]
+	if i := strings.LastIndexByte(text, '\n'); i > 0 && endForm.MatchString(text[i+1:]) {
+		if last := text[strings.LastIndexByte(text[:i], '\n')+1 : i]; strings.TrimSpace(last) != "" {
+			return last + " " + text[i+1:]
+		}
 	}
 	m := raisedForm.FindStringSubmatch(text)
 	if m == nil {
