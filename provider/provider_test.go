@@ -163,7 +163,12 @@ func TestProviderUnknownSettings(t *testing.T) {
 	template := must.Do(d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true}))(t)
 	for _, v := range acctest.Versions { // the final plan has the values of its version
 		queue := map[string]any{"name": "e", "template_id": template.ID, "scaling": map[string]any{"type": "REQUEST_COUNT"}}
-		start(t, d.Settings(v)).Resolve(p.Plan("gpucloud_endpoint", tfdrive.State{}, queue), queue)
+		known := start(t, d.Settings(v))
+		state := tfdrive.Do(known.Apply(known.Resolve(p.Plan("gpucloud_endpoint", tfdrive.State{}, queue), queue)))(t)
+		must.Equal(t, p.Plan("gpucloud_endpoint", state, queue).Action, "no-op", "the plan without a change")
+		queue["name"] = "f" // which changes need a replacement depends on the version
+		p = start(t, map[string]any{"base_url": tfdrive.Unknown, "api_key": "k"})
+		must.ErrorContains(t, p.Plan("gpucloud_endpoint", state, queue).Diagnostics.Err(), "settings are not known yet")
 	}
 }
 

@@ -128,6 +128,8 @@ func TestUnknownMayBecomeNull(t *testing.T) {
 		imported := expectPlan(t, p, c.typeName, importState(t, p, c.typeName, state.Get("id").(string)), unknown, "update")
 		must.Equal(t, imported.Diagnostics.Warnings(), "", "the plan of an imported object warns about", attribute)
 	}
+	created := apply(t, p, endpointType, tfdrive.State{}, endpoint, "create")
+	expectPlan(t, p, endpointType, created, withChanges(endpoint, map[string]any{"gpu": tfdrive.Unknown, "cpu": tfdrive.Unknown}), "replace")
 }
 
 // deletion_protection works for pods, volumes, and endpoints.

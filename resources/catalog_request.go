@@ -59,9 +59,6 @@ func elementsOf(v attr.Value) (out []types.String) {
 
 // volumesOf returns the existing network volumes with these ids. Another rule rejects missing ones.
 func volumesOf[M any](ctx context.Context, p *planrule.Plan[M], ids []string) (out []catalog.Volume) {
-	if p.API == nil {
-		return nil
-	}
 	for _, id := range ids {
 		if v, err := p.API.NetworkVolumes.Get(ctx, id); err == nil && v.DataCenter != "" {
 			out = append(out, catalog.Volume{ID: id, DataCenter: v.DataCenter})

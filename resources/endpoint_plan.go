@@ -153,8 +153,6 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 		workers.IdleTimeout = configured
 	case byRequests && p.Version == api.V2:
 		workers.IdleTimeout = types.Int64Null()
-	case byRequests && p.Version == "":
-		workers.IdleTimeout = types.Int64Unknown()
 	case scaling != nil && !scaling.Type.IsUnknown() && !p.Plan.Type.IsUnknown():
 		workers.IdleTimeout = types.Int64Value(defaultIdleTimeout)
 	}
@@ -165,9 +163,9 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 	p.Plan.Workers = value.Object(workersAttribute, workers)
 }
 
-// addsOrRemoves reports whether a plan adds or removes gpu or cpu. other is the planned value of the
-// other attribute. If other is set, an unknown planned value adds nothing: it must become null, because
-// an endpoint with both is rejected.
+// addsOrRemoves reports whether a plan adds or removes gpu or cpu. other is the other attribute's value in
+// the state. If other is set, an unknown planned value adds nothing: it must become null if the object keeps
+// other, because an object with both is rejected.
 func addsOrRemoves(planned, before, other attr.Value) bool {
 	return planned.IsNull() != before.IsNull() && (!planned.IsUnknown() || other.IsNull())
 }
@@ -181,10 +179,10 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], unknownIDs boo
 		if p.Changes(ctx, "type") && (p.Version != api.V1 || !p.Plan.Type.IsUnknown()) { // API v1 only has queues
 			replaced = append(replaced, "type")
 		}
-		if addsOrRemoves(p.Plan.GPU, p.State.GPU, p.Plan.CPU) {
+		if addsOrRemoves(p.Plan.GPU, p.State.GPU, p.State.CPU) {
 			replaced = append(replaced, "gpu")
 		}
-		if addsOrRemoves(p.Plan.CPU, p.State.CPU, p.Plan.GPU) {
+		if addsOrRemoves(p.Plan.CPU, p.State.CPU, p.State.GPU) {
 			replaced = append(replaced, "cpu")
 		}
 		for _, attribute := range replaced {
@@ -272,12 +270,11 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate
 		// Digests of another API key can't be compared. The next refresh replaces them.
-		if desired != nil && p.API != nil && (desired.Key == p.API.Digest("") || p.ChangesObject(ctx)) {
+		if desired != nil && (desired.Key == p.API.Digest("") || p.ChangesObject(ctx)) {
 			p.Plan.FromTemplate = p.Plan.settingsFromTemplate(p.API, *desired, p.State.FromTemplate)
 		}
 	}
 	switch id := p.Plan.TemplateID.ValueString(); {
-	case p.API == nil:
 	case p.State == nil || p.ChangesObject(ctx):
 		t, err := p.API.Templates.Get(ctx, id)
 		checkTemplate(p, p.Prior.references(), id, t, err, true)

@@ -82,7 +82,7 @@ func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], m members, se
 		}
 		switch {
 		case before == nil || after == nil || after.Equal(before) || omitted(before) && omitted(after) && (!inherited || after.IsNull()): // unchanged
-		case omitted(before) && after.IsUnknown() && setting.version != "" && p.Version != "" && p.Version != setting.version: // the value becomes null, or OneVersion.Check rejects it
+		case omitted(before) && after.IsUnknown() && setting.version != "" && p.Version != setting.version: // the value becomes null, or OneVersion.Check rejects it
 		case setting.constraint && noValue(after) && !slices.Contains(carried, setting.attribute): // a removed requirement
 		case noValue(before) && !setting.readable && !p.CreatedHere, slices.Contains(carried, setting.attribute):
 			recorded = append(recorded, setting.attribute)

@@ -118,6 +118,18 @@ func TestObjectOfAKilledRun(t *testing.T) {
 	})
 }
 
+// A list that is older than an update doesn't undo it in the state.
+func TestStaleListIsNotDrift(t *testing.T) {
+	d, lists := acctest.Deploy(t), &wirefault.Fault{Method: "GET", Path: "^/v2/[a-z-]+$"}
+	d.Intercept(t, func(w http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
+		wirefault.Handler(forward, wirefault.Deployment{}, lists).ServeHTTP(w, r)
+	})
+	p := drive(t, d, api.V2)
+	state, config := endpointOfTemplate(t, d, p, nil, nil)
+	lists.Stale = 3600
+	apply(t, p, endpointType, refresh(t, p, state), withChanges(config, map[string]any{"name": "new"}), "update")
+}
+
 // An update of an object that was deleted after the plan fails and says how to create it again.
 func TestUpdateOfADeletedObject(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {

@@ -107,7 +107,7 @@ var podFixed = append(fixedSetting{}.forAttributes("template_id"), podMembers.fi
 // values that are only recorded in the state: they change nothing on the pod.
 func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	replaced, recorded := fixedChanges(ctx, p, podMembers, podFixed, p.State.Private.Carried)
-	if addsOrRemoves(p.Plan.GPU, p.State.GPU, p.Plan.CPU) || addsOrRemoves(p.Plan.CPU, p.State.CPU, p.Plan.GPU) {
+	if addsOrRemoves(p.Plan.GPU, p.State.GPU, p.State.CPU) || addsOrRemoves(p.Plan.CPU, p.State.CPU, p.State.GPU) {
 		replaced = slices.DeleteFunc(replaced, func(a string) bool { return strings.HasPrefix(a, "gpu.") || strings.HasPrefix(a, "cpu.") })
 		replaced = append([]string{"gpu"}, replaced...)
 	}
@@ -176,7 +176,7 @@ func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inhe
 func (m pod) withHidden(c *api.Client, planned types.Map) *pod {
 	env := m.Env.Elements() // a copy
 	for name, v := range planned.Elements() {
-		if text, ok := v.(types.String); ok && c != nil && m.Private.AccessDigests[name] == c.DigestVariable(name, text.ValueString()) {
+		if text, ok := v.(types.String); ok && m.Private.AccessDigests[name] == c.DigestVariable(name, text.ValueString()) {
 			env[name] = v
 		}
 	}

@@ -116,17 +116,15 @@ func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	args, _ := p.State.FromTemplate.Attributes()["args"].(types.String)
 	members := settings.members(&p.Plan.container, ownNames, args)
-	if p.API != nil {
-		drifted := p.State.driftedNames(p.API)
-		if template := p.State.Private.Copy.Template; template != nil {
-			restored := p.Plan.inheritedSettings(*template)
-			for _, name := range drifted {
-				members[name] = restored[name]
-			}
-		} else if len(drifted) > 0 {
-			p.Warn("template_id", "The pod is not as it was created", "The settings that pod %s copied from template %s were changed elsewhere (%s), and the template can no longer be read to restore them. "+
-				"Set the attributes in the pod, or replace it.", p.State.ID.ValueString(), p.State.TemplateID.ValueString(), commaList(drifted))
+	drifted := p.State.driftedNames(p.API)
+	if template := p.State.Private.Copy.Template; template != nil {
+		restored := p.Plan.inheritedSettings(*template)
+		for _, name := range drifted {
+			members[name] = restored[name]
 		}
+	} else if len(drifted) > 0 {
+		p.Warn("template_id", "The pod is not as it was created", "The settings that pod %s copied from template %s were changed elsewhere (%s), and the template can no longer be read to restore them. "+
+			"Set the attributes in the pod, or replace it.", p.State.ID.ValueString(), p.State.TemplateID.ValueString(), commaList(drifted))
 	}
 	p.Plan.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, members)
 	applied, current := p.State.Private.Copy.Mounts.Persistent, p.State.Private.Mounts.Persistent

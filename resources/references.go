@@ -40,16 +40,12 @@ func (m *pod) references() uniqueTexts {
 }
 
 func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], previous uniqueTexts, id types.String) {
-	if p.API != nil {
-		checkReference(ctx, p, "registry", previous, id, "registry auth", p.API.RegistryAuths)
-	}
+	checkReference(ctx, p, "registry", previous, id, "registry auth", p.API.RegistryAuths)
 }
 
 func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute string, previous uniqueTexts, ids []string) {
 	for _, id := range ids {
-		if p.API != nil {
-			checkReference(ctx, p, attribute, previous, types.StringValue(id), "network volume", p.API.NetworkVolumes)
-		}
+		checkReference(ctx, p, attribute, previous, types.StringValue(id), "network volume", p.API.NetworkVolumes)
 	}
 }
 
@@ -76,7 +72,7 @@ func warnGone[M any](p *planrule.Plan[M], attribute, title, id string) {
 // checkPodTemplate rejects a template that doesn't exist or isn't for pods.
 func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], templateID types.String) {
 	id := templateID.ValueString()
-	if p.API == nil || id == "" || p.State != nil && !p.Changes(ctx, "template_id") {
+	if id == "" || p.State != nil && !p.Changes(ctx, "template_id") {
 		return
 	}
 	t, err := p.API.Templates.Get(ctx, id)
@@ -118,7 +114,7 @@ func isUnlisted[T any](ctx context.Context, collection *api.Collection[T], id st
 // withoutDeletedVolumes omits the network volumes that were used before and no longer exist.
 func withoutDeletedVolumes[M any](ctx context.Context, p *planrule.Plan[M], previous uniqueTexts, ids []string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool {
-		return p.API != nil && slices.Contains(previous, id) && isUnlisted(ctx, p.API.NetworkVolumes, id)
+		return slices.Contains(previous, id) && isUnlisted(ctx, p.API.NetworkVolumes, id)
 	})
 }
 
@@ -128,7 +124,7 @@ func withoutDeletedVolumes[M any](ctx context.Context, p *planrule.Plan[M], prev
 func (m *pod) lostVolume(ctx context.Context, c *api.Client, plan *pod) string {
 	mounted, previous := volumeIDs(m.Mounts), m.references()
 	for _, id := range volumeIDs(plan.Mounts) {
-		if slices.Contains(mounted, id) || !slices.Contains(previous, id) || c == nil {
+		if slices.Contains(mounted, id) || !slices.Contains(previous, id) {
 			continue
 		}
 		if isUnlisted(ctx, c.NetworkVolumes, id) {

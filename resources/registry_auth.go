@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,10 +72,7 @@ func createRegistryAuth(ctx context.Context, c *api.Client, config, plan *regist
 	}
 	got, err := c.RegistryAuths.Create(ctx, want)
 	if got.ID != "" { // the auth exists, even if there is an error
-		plan.ID = types.StringValue(got.ID)
-	}
-	if got.Name != "" {
-		plan.Name = types.StringValue(got.Name)
+		plan.ID, plan.Name = types.StringValue(got.ID), types.StringValue(cmp.Or(got.Name, want.Name))
 	}
 	return err
 }
@@ -177,9 +175,6 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 // rejectWhilePodsUse rejects recreating the auth while a pod uses it, because the API would
 // reject the deletion.
 func rejectWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
-	if p.API == nil {
-		return
-	}
 	unchanged := func(attribute string) bool { return !p.Changes(ctx, attribute) }
 	attribute := append(slices.DeleteFunc([]string{"name", "username", "password"}, unchanged), "password_wo_version")[0]
 	users, err := podsUsing(ctx, p.API, p.State.ID.ValueString())
@@ -201,9 +196,6 @@ func rejectWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 // warnWhilePodsUse warns that a tainted auth can't be replaced while a pod uses it. Terraform plans
 // the replacement as a create, without the id of the auth. With -replace, it plans an update first, and then that create.
 func warnWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
-	if p.API == nil {
-		return
-	}
 	auths, _ := p.API.RegistryAuths.ListNames(ctx) // if it fails, there is no warning
 	for _, id := range api.WithName(auths, p.Plan.Name.ValueString()) {
 		if users, err := podsUsing(ctx, p.API, id); err == nil && len(users) > 0 {

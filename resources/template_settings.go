@@ -145,9 +145,6 @@ func plannedTemplate[M any](p *planrule.Plan[M], id string) *templateSettings {
 }
 
 func plannedSettings(ctx context.Context, p *planrule.Plan[template]) templateSettings {
-	if p.API == nil {
-		return templateSettings{Unknown: templateAttributes}
-	}
 	s := settingsOf(p.API, p.Plan.expand())
 	s.OpenPorts = len(p.State.Ports.Elements())+len(p.Plan.Ports.Elements()) == 0
 	s.OpenCUDA = p.Version == api.V1

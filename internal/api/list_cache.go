@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/singleflight"
 
@@ -36,9 +37,11 @@ type listCache struct {
 	order         []string
 	absentMembers map[string]bool // members that a read by id didn't return either
 
-	listFailure        error // after it, objects are read by id; nil for none
-	listForbidden      error // a 403 for the list, which isn't requested again
-	matchesUnavailable bool  // a list failed while a plan looked for existing objects like a planned one
+	listFailure   error // after it, objects are read by id; nil for none
+	listForbidden error // a 403 for the list, which isn't requested again
+	// matchesUnavailable means that a list failed while a plan looked for existing objects like a planned one. Then
+	// the run stops looking, so that a plan waits only once for a deployment that doesn't answer.
+	matchesUnavailable atomic.Bool
 
 	flight singleflight.Group
 }
@@ -147,7 +150,7 @@ func (r *Collection[T]) read(ctx context.Context, id string) (element, error) {
 		cached, generation, _ = r.cache.lookup(id)
 	}
 	isCached := cached.raw != nil
-	if isCached && !r.cache.isIncomplete(cached.raw, r.required) {
+	if isCached && (cached.response == nil || ctx.Value(withoutLists{}) == nil) && !r.cache.isIncomplete(cached.raw, r.required) {
 		return cached, nil
 	}
 	_, complete := r.cache.list()
@@ -157,6 +160,13 @@ func (r *Collection[T]) read(ctx context.Context, id string) (element, error) {
 		r.cache.store(generation, e)
 	}
 	return e, err
+}
+
+type withoutLists struct{} // key of a context
+
+// WithoutLists returns a context whose reads of an object don't use lists.
+func WithoutLists(ctx context.Context) context.Context {
+	return context.WithValue(ctx, withoutLists{}, true)
 }
 
 // recordListFailure reports whether reads by id may succeed although the list failed. If they may, it records

@@ -254,7 +254,7 @@ func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []
 	}
 	elements, err := r.sharedList(ctx, false)
 	if err != nil {
-		r.cache.stopMatching()
+		r.cache.matchesUnavailable.Store(true)
 		return nil
 	}
 	for _, e := range elements {
@@ -282,15 +282,7 @@ func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []
 func (s *listCache) canMatch() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.shared && !s.ownWrites && !s.matchesUnavailable
-}
-
-// stopMatching ends the search for this run, so that a plan waits only once for a deployment
-// that doesn't answer.
-func (s *listCache) stopMatching() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.matchesUnavailable = true
+	return s.shared && !s.ownWrites && !s.matchesUnavailable.Load()
 }
 
 // isEqual reports whether an object is the one that a create asked for: everything that the version

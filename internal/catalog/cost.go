@@ -40,7 +40,7 @@ type price struct {
 // CheckCost reports a new or changed object that may cost more per hour than its limit or, if that is null,
 // the provider's. Of several GPU types or CPU configurations, the most expensive one counts.
 func (c *Checks) CheckCost(ctx context.Context, check diagnostics.Check, r Request, limit types.Number) {
-	if c == nil || c.Cost == Off || limit.IsUnknown() || !r.ComputeKnown || r.Machines == 0 {
+	if c.Cost == Off || limit.IsUnknown() || !r.ComputeKnown || r.Machines == 0 {
 		return
 	}
 	ceiling, at := c.Ceiling, r.computeAt()

@@ -18,7 +18,7 @@ import (
 // accepts, so an unknown data center is at most a warning. API v1 has no catalog, and its documented
 // lists are incomplete, so each unknown id is at most a warning there.
 func (c *Checks) CheckNames(ctx context.Context, check diagnostics.Check, r Request) (hasError bool) {
-	if c == nil || c.Names == Off {
+	if c.Names == Off {
 		return false
 	}
 	if c.client.Version == api.V1 {
@@ -58,7 +58,7 @@ func (c *Checks) checkListed(ctx context.Context, check diagnostics.Check, r Req
 // replaces: the API would reject the replacement only after the object is deleted. It doesn't check
 // on API v1, whose documented list is incomplete.
 func (c *Checks) CheckNewDataCenters(ctx context.Context, check diagnostics.Check, refs []Ref) {
-	if c == nil || c.Names != Error || c.client.Version == api.V1 || !anyNew(refs) {
+	if c.Names != Error || c.client.Version == api.V1 || !anyNew(refs) {
 		return
 	}
 	if all, ok := c.dataCenters(ctx, check); ok {

@@ -17,7 +17,7 @@ import (
 // CheckPlaces reports network volumes, data centers and compute without a common data center.
 // On API v1 the location of compute is unknown.
 func (c *Checks) CheckPlaces(ctx context.Context, check diagnostics.Check, r Request) {
-	if c == nil || c.DataCenters == Off || !r.PlacesKnown || !r.Changes || len(r.DataCenters)+len(r.Volumes) == 0 {
+	if c.DataCenters == Off || !r.PlacesKnown || !r.Changes || len(r.DataCenters)+len(r.Volumes) == 0 {
 		return
 	}
 	at := r.VolumesAt
@@ -52,7 +52,7 @@ func (c *Checks) hasUnknownPlace(ctx context.Context, check diagnostics.Check, r
 
 // CheckVolume reports a data center that has no network volumes, or none of the tier. tier may be "".
 func (c *Checks) CheckVolume(ctx context.Context, check diagnostics.Check, dataCenter, tier string) {
-	if c == nil || c.DataCenters == Off || c.client.Version == api.V1 || dataCenter == "" {
+	if c.DataCenters == Off || c.client.Version == api.V1 || dataCenter == "" {
 		return
 	}
 	all, ok := c.dataCenters(ctx, check)
@@ -147,7 +147,7 @@ type offer struct {
 
 // CheckStock reports a new or changed object if none of its accepted types is in stock in its data centers.
 func (c *Checks) CheckStock(ctx context.Context, check diagnostics.Check, r Request) {
-	if c == nil || c.Stock == Off || c.client.Version == api.V1 || !r.ComputeKnown || !r.PlacesKnown || !r.Changes {
+	if c.Stock == Off || c.client.Version == api.V1 || !r.ComputeKnown || !r.PlacesKnown || !r.Changes {
 		return
 	}
 	offers, ok := c.offers(ctx, check, r)

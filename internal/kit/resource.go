@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -108,7 +109,7 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 		return
 	}
 	r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics) // even if the object is gone or couldn't be read
-	switch err := r.kind.Read(ctx, c, state); {
+	switch err := r.read(ctx, c, state); {
 	case api.IsNotFound(err):
 		resp.State.RemoveResource(ctx)
 		resp.Diagnostics.Append(planrule.WarnOfAnotherDeployment(ctx, req.Private, c, r.kind.Title, id)...)
@@ -119,6 +120,22 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 		resp.Diagnostics.Append(resp.Private.SetKey(ctx, planrule.SeenKey, []byte("true"))...)
 		resp.Diagnostics.Append(planrule.RecordDeployment(ctx, resp.Private, c)...)
 	}
+}
+
+// read reads a known object. Lists may be older than the object: a difference counts only if a read by id has it.
+func (r *kindResource[M]) read(ctx context.Context, c *api.Client, state *M) error {
+	prior := *state
+	err := r.kind.Read(ctx, c, state)
+	if name := value.Attribute(&prior, "name"); err != nil || name == nil || name.IsNull() { // after an import, everything differs
+		return err
+	}
+	for attribute := range r.kind.Schema.Attributes {
+		if !slices.Contains(r.kind.Volatile, attribute) && !value.Attribute(&prior, attribute).Equal(value.Attribute(state, attribute)) {
+			*state = prior
+			return r.kind.Read(api.WithoutLists(ctx), c, state)
+		}
+	}
+	return nil
 }
 
 func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
@@ -194,6 +211,12 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	run := cmp.Or(r.run, new(Run))
+	if run.API == nil { // No rule runs. The final plan of a create applies the rules; a change of an object may need them now.
+		if !req.State.Raw.IsNull() && !req.Plan.Raw.Equal(req.State.Raw) && !run.reported.WarnIfRepeated(&resp.Diagnostics) {
+			run.Client(&resp.Diagnostics)
+		}
+		return
+	}
 	p := planrule.New[M](ctx, run.API, &run.templates, &run.reported, &req, resp)
 	p.Catalog = run.Catalog
 	if p.State != nil {
@@ -202,7 +225,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if v := r.kind.Version; v != "" && p.Version != "" && p.Version != v {
+	if v := r.kind.Version; v != "" && p.Version != v {
 		resp.Diagnostics.AddError(fmt.Sprintf("API %s has no %s", p.Version, r.kind.Title),
 			fmt.Sprintf("The %s exists in management API %s only. Remove the resource, or set api_version = %q in the provider block.", r.kind.Title, v, string(v)))
 		return
@@ -223,7 +246,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
 	}
 	r.rejectProtected(p.ProtectedIDIfReplaced(ctx, r.protectedID(p.State)), "replaced", &resp.Diagnostics)
-	if p.State == nil && r.kind.ExistingMatches != nil && p.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
+	if p.State == nil && r.kind.ExistingMatches != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
 		if matches := r.kind.ExistingMatches(ctx, p.API, p.Plan); len(matches) > 0 {
 			resp.Diagnostics.AddWarning(api.ExistingWarning(matches, r.kind.Title, r.typeName()))
 		}

@@ -29,12 +29,12 @@ import (
 // Plan is a planned change. A rule reads Config and State and edits Plan.
 type Plan[M any] struct {
 	diagnostics.Check
-	API                 *api.Client     // nil if the provider's settings are unknown
-	Version             api.Version     // "" if the provider's settings are unknown
-	Templates           *sync.Map       // this run's planned changes of templates, by id
-	Catalog             *catalog.Checks // nil if the provider's settings are unknown
-	Config, State, Plan *M              // State is nil for a create
-	Prior               *M              // State, or an empty model for a create
+	API                 *api.Client
+	Version             api.Version // of API
+	Templates           *sync.Map   // this run's planned changes of templates, by id
+	Catalog             *catalog.Checks
+	Config, State, Plan *M // State is nil for a create
+	Prior               *M // State, or an empty model for a create
 	// CreatedHere reports whether this provider created the object. The state of an imported or
 	// moved object contains settings that no configuration requested.
 	CreatedHere bool
@@ -47,11 +47,8 @@ type Plan[M any] struct {
 // New reads a change.
 func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *diagnostics.Run, req *resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) *Plan[M] {
 	p := &Plan[M]{
-		Check: diagnostics.Check{Diagnostics: &resp.Diagnostics}, API: c, Templates: templates, Config: new(M), Plan: new(M), Prior: new(M),
+		Check: diagnostics.Check{Diagnostics: &resp.Diagnostics}, API: c, Version: c.Version, Templates: templates, Config: new(M), Plan: new(M), Prior: new(M),
 		run: run, req: req, resp: resp,
-	}
-	if c != nil {
-		p.Version = c.Version
 	}
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), p.Config)...)
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Plan), p.Plan)...)
