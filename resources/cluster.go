@@ -85,7 +85,7 @@ var clusterFixed = slices.Concat(
 // planClusterCommand keeps the start command if the configuration omits it.
 func planClusterCommand(p *planrule.Plan[cluster]) {
 	p.Config.command().check(p.Check)
-	if p.Config.command().isNull() {
+	if c := p.Config; c.Args.IsNull() && c.Entrypoint.IsNull() && c.Cmd.IsNull() {
 		p.KeepOmitted("args", "entrypoint", "cmd")
 		return
 	}

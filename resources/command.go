@@ -47,11 +47,6 @@ type command struct {
 	entrypoint, cmd, dockerEntrypoint *types.List
 }
 
-// isNull reports whether the model doesn't set the start command.
-func (f command) isNull() bool {
-	return f.args.IsNull() && f.entrypoint.IsNull() && f.cmd.IsNull() && f.dockerEntrypoint.IsNull()
-}
-
 // isUnknown reports whether a part is unknown until apply.
 func (f command) isUnknown() bool {
 	return f.args.IsUnknown() || !allKnown(*f.entrypoint) || !allKnown(*f.cmd) || !allKnown(*f.dockerEntrypoint)

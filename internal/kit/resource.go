@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
@@ -91,7 +89,7 @@ func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest
 	resp.Diagnostics.Append(planrule.RecordDeployment(ctx, resp.Private, c)...)
 	r.save(ctx, &plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
 	r.checkAnswer(req.Plan, &resp.State, r.kind.id(&plan).ValueString(), afterCreate, &resp.Diagnostics)
-	dropUnknowns(&resp.State)
+	value.DropUnknowns(&resp.State)
 }
 
 func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -109,7 +107,13 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 		return
 	}
 	r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics) // even if the object is gone or couldn't be read
-	switch err := r.read(ctx, c, state); {
+	prior := *state
+	err := r.kind.Read(ctx, c, state)
+	if err == nil && planrule.ReadAgain(&prior, state, r.kind.Schema, r.kind.Volatile) {
+		*state = prior
+		err = r.kind.Read(api.WithoutLists(ctx), c, state)
+	}
+	switch {
 	case api.IsNotFound(err):
 		resp.State.RemoveResource(ctx)
 		resp.Diagnostics.Append(planrule.WarnOfAnotherDeployment(ctx, req.Private, c, r.kind.Title, id)...)
@@ -120,22 +124,6 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 		resp.Diagnostics.Append(resp.Private.SetKey(ctx, planrule.SeenKey, []byte("true"))...)
 		resp.Diagnostics.Append(planrule.RecordDeployment(ctx, resp.Private, c)...)
 	}
-}
-
-// read reads a known object. Lists may be older than the object: a difference counts only if a read by id has it.
-func (r *kindResource[M]) read(ctx context.Context, c *api.Client, state *M) error {
-	prior := *state
-	err := r.kind.Read(ctx, c, state)
-	if name := value.Attribute(&prior, "name"); err != nil || name == nil || name.IsNull() { // after an import, everything differs
-		return err
-	}
-	for attribute := range r.kind.Schema.Attributes {
-		if !slices.Contains(r.kind.Volatile, attribute) && !value.Attribute(&prior, attribute).Equal(value.Attribute(state, attribute)) {
-			*state = prior
-			return r.kind.Read(api.WithoutLists(ctx), c, state)
-		}
-	}
-	return nil
 }
 
 func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
@@ -175,19 +163,6 @@ func (r *kindResource[M]) Delete(ctx context.Context, req resource.DeleteRequest
 	}
 	if err := r.kind.Delete(ctx, c, state); err != nil {
 		r.report(&resp.Diagnostics, "delete", id, err)
-	}
-}
-
-// dropUnknowns sets unknown values to null, so that an incomplete create can be stored.
-func dropUnknowns(state *tfsdk.State) {
-	known, err := tftypes.Transform(state.Raw, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-		if v.IsKnown() {
-			return v, nil
-		}
-		return tftypes.NewValue(v.Type(), nil), nil
-	})
-	if err == nil {
-		state.Raw = known
 	}
 }
 

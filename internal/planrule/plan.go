@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -63,6 +64,20 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 		}
 	}
 	return p
+}
+
+// ReadAgain reports whether the result of a refresh differs from the prior state. Then the object must be read by id,
+// because lists may be older than the object. After an import, everything differs.
+func ReadAgain(prior, state any, s schema.Schema, volatile []string) bool {
+	if name := value.Attribute(prior, "name"); name == nil || name.IsNull() {
+		return false
+	}
+	for attribute := range s.Attributes {
+		if !slices.Contains(volatile, attribute) && !value.Attribute(prior, attribute).Equal(value.Attribute(state, attribute)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Keys of the private state. SeenKey records whether a read has found the object: it is NotSeen

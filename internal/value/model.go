@@ -73,6 +73,19 @@ func Merge(ctx context.Context, state *tfsdk.State, object any) error {
 	return nil
 }
 
+// DropUnknowns sets unknown values to null, so that an incomplete create can be stored.
+func DropUnknowns(state *tfsdk.State) {
+	known, err := tftypes.Transform(state.Raw, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if v.IsKnown() {
+			return v, nil
+		}
+		return tftypes.NewValue(v.Type(), nil), nil
+	})
+	if err == nil {
+		state.Raw = known
+	}
+}
+
 // Attribute returns a model's value of an attribute, or nil if the model lacks it.
 func Attribute(model any, name string) attr.Value {
 	if field := field(reflect.ValueOf(model).Elem(), name); field.IsValid() {
