@@ -189,6 +189,7 @@ func TestHandlerOfSeveralFiles(t *testing.T) {
 		"a package":                {"import app.worker as w\n", map[string]string{"app/__init__.py": "", "app/worker.py": "from runpod import serverless\n"}, false},
 		"the package itself":       {"import app\n", map[string]string{"app/__init__.py": "import runpod\n"}, false},
 		"several lines":            {"from src import (\n    helper,\n    handler as h,\n)\n", map[string]string{"src/handler.py": "import runpod\n"}, false},
+		"a continued line":         {"from src import \\\n    handler\n", map[string]string{"src/handler.py": "import runpod\n"}, false},
 		"through another":          {"import a\n", map[string]string{"a.py": "import b\n", "b.py": "import a, runpod\n"}, false},
 		"a name with accents":      {"import modèle\n", map[string]string{"modèle.py": "import runpod\n"}, false},
 		"relative":                 {"import app.x\n", map[string]string{"app/x.py": "from .y import z\n", "app/y.py": "from . import w\n", "app/w.py": "import runpod\n"}, false},

@@ -93,8 +93,8 @@ func (h Handler) rule() (r rule, err error) {
 	return r, nil
 }
 
-// pythonCommentOrString matches the comments and strings of a Python file.
-var pythonCommentOrString = regexp.MustCompile(`(?s)#[^\n]*|"""(?:\\.|[^\\])*?"""|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'`)
+// pythonCommentOrString matches the comments, strings and continued line breaks of a Python file.
+var pythonCommentOrString = regexp.MustCompile(`(?s)#[^\n]*|"""(?:\\.|[^\\])*?"""|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\\\r?\n`)
 
 // pythonImport matches the imports of a Python file without comments and strings. Its groups are the
 // module and names of "from a import b, c", or the modules of "import a, b". A byte order mark may precede.
