@@ -49,15 +49,15 @@ func (b *backup) Run() (err error) {
 	if _, err := os.Lstat(to); err == nil {
 		return usageErrorf("invalid folder %s: expected a folder that does not exist", b.Folder)
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
+	defer stop()
 	// The copy gets its final name when it is complete.
 	temp, err := os.MkdirTemp(filepath.Dir(to), "."+filepath.Base(to)+"-") // 0700
 	if err != nil {
 		return fmt.Errorf("making the folder of the copy: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	total, progress := sizeOf(dir), cli.NewProgress(os.Stderr)
-	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
-	defer stop()
+	total, progress := sizeOf(filepath.Join(dir, sqldb.FileName)), cli.NewProgress(os.Stderr)
 	copyDone := make(chan error, 1)
 	go func() { copyDone <- copyState(dir, temp) }()
 	ticker := time.NewTicker(100 * time.Millisecond)
@@ -97,9 +97,9 @@ func copyState(dir, to string) error {
 	return sqldb.Backup(dir, to)
 }
 
-// sizeOf returns the size of a folder's files. It ignores files that are removed meanwhile.
-func sizeOf(dir string) (size int64) {
-	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+// sizeOf returns the size of a file or of a folder's files. It ignores files that are removed meanwhile.
+func sizeOf(path string) (size int64) {
+	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			if info, infoErr := entry.Info(); infoErr == nil {
 				size += info.Size()

@@ -9,19 +9,19 @@ import (
 )
 
 func HasDatabase(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, fileName))
+	_, err := os.Stat(filepath.Join(dir, FileName))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Backup copies a consistent snapshot of a folder's database to another folder, also while a jobrunner uses it.
 func Backup(dir, to string) (err error) {
-	from := filepath.Join(dir, fileName)
+	from := filepath.Join(dir, FileName)
 	if info, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
-		return fmt.Errorf("the data folder %s has no database %s: with --engine the state is in PostgreSQL, which has its own backups", dir, fileName)
+		return fmt.Errorf("the data folder %s has no database %s: with --engine the state is in PostgreSQL, which has its own backups", dir, FileName)
 	} else if err != nil {
 		return err
 	}
-	target := filepath.Join(to, fileName)
+	target := filepath.Join(to, FileName)
 	file, err := os.OpenFile(target, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func Check(dir string) (err error) {
 	if _, err := checkFile(dir); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, fileName)
+	path := filepath.Join(dir, FileName)
 	c, err := openFile(path)
 	if err != nil {
 		return err

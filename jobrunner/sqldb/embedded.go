@@ -135,11 +135,11 @@ func (db *embedded) close() error {
 }
 
 // creationMarker is a file that exists until a new database has content. An empty database beside it is from an interrupted start.
-const creationMarker = fileName + ".new"
+const creationMarker = FileName + ".new"
 
 // makeFile creates the database file if it is missing.
 func makeFile(dir string) (path string, err error) {
-	path = filepath.Join(dir, fileName)
+	path = filepath.Join(dir, FileName)
 	if exists, err := checkFile(dir); exists || err != nil {
 		return path, err
 	}
@@ -156,7 +156,7 @@ func checkFile(dir string) (exists bool, err error) {
 	if err := onlyOwnerWrites(dir); err != nil {
 		return false, err
 	}
-	path := filepath.Join(dir, fileName)
+	path := filepath.Join(dir, FileName)
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

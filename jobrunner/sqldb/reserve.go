@@ -32,7 +32,7 @@ func openReserve(dir string) (*reserve, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reserve{file: f, database: filepath.Join(dir, fileName)}, nil
+	return &reserve{file: f, database: filepath.Join(dir, FileName)}, nil
 }
 
 func (r *reserve) release(n int64) error {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	fileName = "jobrunner.db"
+	FileName = "jobrunner.db" // of the database in a data folder
 	lockName = "jobrunner.lock"
 	readers  = 4    // connections that read SQLite
 	pageSize = 4096 // of SQLite, by default
@@ -197,7 +197,7 @@ func (c Config) name() string {
 	if c.Dir == "" {
 		return "in memory"
 	}
-	return filepath.Join(c.Dir, fileName)
+	return filepath.Join(c.Dir, FileName)
 }
 
 // Shared reports whether other processes can use the same database.
