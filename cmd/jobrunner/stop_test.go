@@ -152,12 +152,8 @@ func TestInterruptedStart(t *testing.T) {
 	cmd.Env = environment(dir)
 	must.Succeed(t, cmd.Start())
 	defer must.Do(os.OpenFile(file, os.O_WRONLY, 0))(t).Close()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	waitUntil(t, "the end of serve", func() bool {
-		cmd.Process.Signal(os.Interrupt)
-		return len(ended) == 1
-	})
+	go cmd.Wait()
+	waitUntil(t, "the end of serve", func() bool { return cmd.Process.Signal(os.Interrupt) != nil })
 
 	// dev runs the project's Python, here a script that interrupts dev.
 	dir = t.TempDir()
