@@ -118,7 +118,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	planReplacement(ctx, p, replaced, p.State.DataCenterIDs, p.Plan.DataCenterIDs)
 	if len(replaced) > 0 {
 		checkCreateSize(p)
-		p.Warn(replaced[0], "The pod will be replaced", "A pod can't change its %s. The apply deletes pod %s (%s) and creates another one, with a new id and other addresses. %s",
+		p.Warn(replaced[0], "The pod will be replaced", "A pod can't change its %s. The apply deletes pod %s (%s) and creates another one, with a new id and other addresses. %s With create_before_destroy, the old pod stays if the new one can't be created.",
 			commaList(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), p.State.loss())
 		return
 	}

@@ -195,7 +195,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 		}
 		must.Hold(t, len(want) != 0 || len(planned.Diagnostics) == 0, "the plan of", changes, "reports", planned.Diagnostics)
 	}
-	expectWarnings(state, map[string]any{"cpu": map[string]any{"id": "cpu5c", "vcpu_count": 2}}, "cpu.id: The pod will be replaced", state.Get("id").(string), "RUNNING: its processes end", "container disk (10 GB) is lost", "Its network volume is kept")
+	expectWarnings(state, map[string]any{"cpu": map[string]any{"id": "cpu5c", "vcpu_count": 2}}, "cpu.id: The pod will be replaced", state.Get("id").(string), "RUNNING: its processes end", "container disk (10 GB) is lost", "Its network volume is kept. With create_before_destroy, the old pod stays")
 	expectWarnings(state, map[string]any{"env": map[string]any{"A": "b"}}, "env: The container of the pod will be replaced")
 	expectWarnings(state, map[string]any{"name": "other"})
 	expectWarnings(state, map[string]any{"locked": true})
