@@ -174,12 +174,17 @@ func (c *container) Stop(grace time.Duration) {
 // and it is stopped by killing that command and removing the container.
 type attachedLifecycle struct{ command *procgroup.Group }
 
-func (a attachedLifecycle) stop(*container, time.Duration) { a.command.KillNoWait() }
+func (a attachedLifecycle) stop(c *container, _ time.Duration) {
+	if c.engine.podman { // a podman start that is killed too early forgets the container, and its monitor runs on
+		c.remove()
+	}
+	a.command.KillNoWait()
+}
 
 func (a attachedLifecycle) wait(c *container) run.Exit {
 	<-a.command.Done()
 	code := a.command.Code()
-	if code <= 0 {
+	if code <= 0 || c.stopping.Load() {
 		return run.Exit{Text: a.command.Exit(), OK: code == 0}
 	}
 	s, err := c.inspect(probeTimeout) // if the engine doesn't answer, oom stays false
@@ -288,14 +293,6 @@ func (c *container) inspect(timeout time.Duration) (s state, err error) {
 	}
 	_, err = fmt.Sscan(text, &s.running, &s.status, &s.oom)
 	return s, err
-}
-
-// isGone reports whether the engine answers and doesn't have the container.
-func (c *container) isGone() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), backgroundTimeout)
-	defer cancel()
-	found, err := c.exists(ctx)
-	return err == nil && !found
 }
 
 func (c *container) exists(ctx context.Context) (bool, error) {

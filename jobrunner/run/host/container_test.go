@@ -236,6 +236,7 @@ func TestRegistryLogins(t *testing.T) {
 	f := newFakeEngine(t, "podman")
 	e := f.newExecutor("", "")
 	start(t, e, run.Spec{Container: store.Container{Image: "private/x"}, Log: new(livelog.Log), Login: &run.Login{Username: "u", Password: "the-secret"}}).Stop(0)
+	must.Equal(t, strings.Count(f.read("calls"), "CALL|rm|"), 2, "Podman's removals, one before its command for the start is killed, and one after")
 	must.Hold(t, strings.Contains(f.read("login"), `"docker.io"`) && !strings.Contains(f.read("calls"), "the-secret"),
 		"login", f.read("login"), "calls", f.read("calls"))
 }

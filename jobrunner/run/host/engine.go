@@ -244,6 +244,14 @@ func (c *container) restarts(err error) bool {
 	return !c.engine.podman && !errors.Is(err, context.DeadlineExceeded) && !c.isGone()
 }
 
+// isGone reports whether the engine answers and doesn't have the container.
+func (c *container) isGone() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), backgroundTimeout)
+	defer cancel()
+	found, err := c.exists(ctx)
+	return err == nil && !found
+}
+
 // runCLIWith is runCLI with additional variables and a log of its stderr.
 func (e *containerEngine) runCLIWith(ctx context.Context, env []string, log io.Writer, args ...string) (string, error) {
 	var stdout bytes.Buffer
