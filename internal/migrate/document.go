@@ -33,6 +33,7 @@ func readDocument(text []byte) ([]instance, error) {
 			Root shownModule `json:"root_module"`
 		}
 		Planned   any               `json:"planned_values"`
+		Format    string            `json:"format_version"` // of the output of `show -json`
 		Version   *int              // of the format of a state
 		Resources []pulledResources // of a state
 	}
@@ -52,6 +53,8 @@ func readDocument(text []byte) ([]instance, error) {
 		instances = instancesOf(document.Resources)
 	case document.Version != nil:
 		return nil, fmt.Errorf("invalid input: expected a state of format 4, got format %d", *document.Version)
+	case document.Format == "" && document.Values == nil:
+		return nil, errors.New("invalid input: expected the output of `terraform show -json` or `terraform state pull`, got another JSON document")
 	case document.Values == nil:
 		return nil, errors.New("invalid input: expected a state with resources, got an empty one")
 	default:
@@ -70,7 +73,7 @@ func readDocument(text []byte) ([]instance, error) {
 var validAddress = regexp.MustCompile(`^(module\.` + identifier + `(` + key + `)?\.)*` + identifier + `\.` + identifier + `(` + key + `)?$`)
 
 const (
-	identifier = `[\pL_][\pL\pM\pN_-]*`
+	identifier = `[\pL\p{Nl}_][\pL\pM\pN\p{Pc}·-]*`
 	key        = `\[(?:\d+|"(?:[^"\\\x00-\x1f]|\\.)*")\]`
 )
 

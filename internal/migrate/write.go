@@ -144,10 +144,7 @@ func (w *writer) writeResource(instances []instance) {
 	old := first.path(first.typeName)
 	all := instances
 	instances = slices.DeleteFunc(slices.Clone(all), func(i instance) bool { return i.deposed })
-	hasCounterpart := slices.ContainsFunc(all, func(i instance) bool {
-		state, _ := newState(i.provider, i.typeName, i.values)
-		return state != nil
-	})
+	hasCounterpart := slices.ContainsFunc(Origins, func(o Origin) bool { return o.matches(first.provider, first.typeName) })
 	if len(instances) < len(all) && hasCounterpart {
 		w.explainDeposed(old, all)
 		if w.imports {
