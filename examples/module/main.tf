@@ -16,7 +16,7 @@ resource "gpucloud_endpoint" "worker" {
   workers     = { max = var.max_workers }
 }
 
-# The watched job, such as last night's.
+# The watched job. Without its result, plan and apply fail.
 data "gpucloud_job" "watched" {
   count       = var.watched_job == null ? 0 : 1
   endpoint_id = gpucloud_endpoint.worker.id

@@ -6,14 +6,14 @@ data "gpucloud_endpoint" "inference" {
   name = "inference"
 }
 
-data "gpucloud_job" "nightly" {
+data "gpucloud_job" "sent" {
   endpoint_id = data.gpucloud_endpoint.inference.id
   id          = var.job_id
 }
 
-check "nightly_job" {
+check "sent_job" {
   assert {
-    condition     = data.gpucloud_job.nightly.status == "COMPLETED"
-    error_message = "The job is ${data.gpucloud_job.nightly.status}."
+    condition     = data.gpucloud_job.sent.status == "COMPLETED"
+    error_message = "The job is ${data.gpucloud_job.sent.status}."
   }
 }
