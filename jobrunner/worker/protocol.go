@@ -283,7 +283,7 @@ func (w *worker) reconcileJobs(ctx context.Context, runningIDs []string, request
 	now := w.pool.clock.Now()
 	var lost, stoppedJobs []*heldJob
 	for id, h := range w.jobs {
-		if slices.Contains(runningIDs, id) {
+		if slices.Contains(runningIDs, id) || h.posts > 0 { // its result may be arriving
 			h.missingSince = time.Time{}
 			continue
 		}

@@ -130,6 +130,21 @@ func TestWaitForStopsOmitsPostedJob(t *testing.T) {
 	})
 }
 
+// A job isn't lost while the worker posts its result, even if the worker no longer names the job.
+func TestPostedJobIsNotLost(t *testing.T) {
+	runStopTest(t, 0, nil, func(s *stopFixture) {
+		done := s.worker.BeginPost(s.job)
+		for range 10 { // seconds: longer than the grace
+			time.Sleep(time.Second)
+			must.Succeed(s.t, s.worker.Ping(s.t.Context(), nil))
+			must.Succeed(s.t, s.worker.ReportIdle(s.t.Context()))
+		}
+		must.Succeed(s.t, s.worker.Report(s.t.Context(), s.job, engine.Done([]byte(`1`)), false))
+		done()
+		must.Equal(s.t, must.Do(s.engine.Get(s.t.Context(), "ep", s.job))(s.t).State, engine.Completed, "the job's state")
+	})
+}
+
 // idlePrograms starts workers whose process does nothing: the test acts in their place.
 type idlePrograms struct {
 	started   chan string       // ids of the workers
