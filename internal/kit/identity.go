@@ -122,12 +122,15 @@ func (r *kindResource[M]) List(ctx context.Context, req list.ListRequest, stream
 	all = slices.DeleteFunc(all, func(o api.NamedObject) bool { return !name.IsNull() && o.Name != name.ValueString() })
 	stream.Results = func(push func(list.ListResult) bool) {
 		pushed := int64(0)
-		for _, object := range all {
+		for i, object := range all {
 			result, found := r.newListResult(ctx, c, req, object)
 			if !found {
 				continue
 			}
 			pushed++
+			if pushed == req.Limit && i+1 < len(all) {
+				result.Diagnostics.AddWarning("Not all objects are listed", fmt.Sprintf("%d of %d objects are listed: set a larger limit in the list block. Terraform's default is 100.", pushed, len(all)))
+			}
 			if !push(result) || pushed == req.Limit { // a limit of 0 means no limit
 				return
 			}

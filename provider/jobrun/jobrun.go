@@ -66,16 +66,13 @@ func (m *Model) Validate(c diagnostics.Check) {
 // checkURL rejects invalid URLs. The error doesn't contain the value: the URL of a webhook may
 // contain a token.
 func checkURL(c diagnostics.Check, attribute string, v types.String) {
-	if v.IsNull() || v.IsUnknown() {
-		return
-	}
-	if u, err := url.Parse(v.ValueString()); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if u, err := url.Parse(v.ValueString()); value.IsSet(v) && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected an http or https URL with a host.", attribute)
 	}
 }
 
 func checkBounds(c diagnostics.Check, attribute string, v types.Int64, low time.Duration) {
-	if ms := v.ValueInt64(); !v.IsNull() && !v.IsUnknown() && (ms < low.Milliseconds() || ms > maxDuration.Milliseconds()) {
+	if ms := v.ValueInt64(); value.IsSet(v) && (ms < low.Milliseconds() || ms > maxDuration.Milliseconds()) {
 		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected %d to %d milliseconds (10 minutes are 600000), got %d.", attribute, low.Milliseconds(), maxDuration.Milliseconds(), ms)
 	}
 }
