@@ -198,18 +198,18 @@ func TestFailsAndLeaks(t *testing.T) {
 	broken := serve(t, intercept(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") }, http.NotFound))
 	must.Contain(t, runExpecting(t, command(t, "run", "--base-url="+broken, "--select=VER-38,VER-36"), 1), "FAIL VER-38 MUST (3/3)", "Versioning, 10", "curl -sS -i -H \"Authorization: Bearer $GPUCLOUD_API_KEY\"", "conformance explain VER-38", "not conformant")
 
-	reason := strings.Repeat("n", 194) // the message is cut within the key
+	reason := strings.Repeat("n", 193) // the message is cut within the key
 	var refusesDeletes atomic.Bool
 	refusesDeletes.Store(true)
 	undeletable := serve(t, intercept(func(r *http.Request) bool { return refusesDeletes.Load() && r.Method == http.MethodDelete },
 		func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Request-Id", "r-1")
-			http.Error(w, reason+key, http.StatusInternalServerError)
+			http.Error(w, "\x1b"+reason+key, http.StatusInternalServerError)
 		}))
 	run := command(t, "run", "--base-url="+undeletable, "--select=V-05", "--allow=create")
 	must.Contain(t, runExpecting(t, run, 4), "NOT DELETED networkvolumes")
 	ledger := "--ledger=" + filepath.Join(run.Dir, "conformance-ledger.jsonl")
-	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 4), "not deleted: networkvolumes ", " returned 500, request id r-1: "+reason+"$GPUCL\n")
+	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 4), "not deleted: networkvolumes ", " returned 500, request id r-1: \\x1b"+reason+"$GPUCL\n")
 	refusesDeletes.Store(false)
 	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 0), "1 of 1 objects deleted")
 	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 0), "0 of 0")

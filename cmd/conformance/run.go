@@ -300,7 +300,8 @@ func (s *sweep) Run() error {
 	fmt.Printf("%d of %d objects deleted\n", total-len(left), total)
 	for _, o := range left {
 		request := o.Method + " " + o.URL
-		fmt.Fprintf(os.Stderr, "not deleted: %s %s, created by %s: %s%s\n", o.Kind, cmp.Or(o.ID, o.Name), o.Case, request, answerText(lastExchanges[request], e.Secrets))
+		text := fmt.Sprintf("not deleted: %s %s, created by %s: %s%s", o.Kind, cmp.Or(o.ID, o.Name), o.Case, request, answerText(lastExchanges[request], e.Secrets))
+		fmt.Fprintln(os.Stderr, report.Printable(text))
 	}
 	if len(left) > 0 {
 		return exit(conformance.ExitLeaked)

@@ -144,13 +144,13 @@ func WriteDiff(w io.Writer, d Diff, colours bool) error {
 	p := colourizer(colours)
 	var b strings.Builder
 	for _, line := range d.otherDifferences() {
-		fmt.Fprintln(&b, p.paint(grey, stripControls(line)))
+		fmt.Fprintln(&b, p.paint(grey, Printable(line)))
 	}
 	if d.After.Preflight != "" {
-		fmt.Fprintln(&b, p.paint(red, "nothing is judged now: "+stripControls(d.After.Preflight)))
+		fmt.Fprintln(&b, p.paint(red, "nothing is judged now: "+Printable(d.After.Preflight)))
 	}
 	for _, text := range d.After.OtherFailures {
-		fmt.Fprintln(&b, p.paint(red, "FAILED ")+strings.ReplaceAll(stripControls(text), "\n", "\n  "))
+		fmt.Fprintln(&b, p.paint(red, "FAILED ")+strings.ReplaceAll(Printable(text), "\n", "\n  "))
 	}
 	for _, c := range d.Changes {
 		c.write(&b, p.paint(map[Direction]string{Worse: red, Better: green, Other: blue}[c.Direction], strings.ToUpper(string(c.Direction))))
@@ -162,9 +162,9 @@ func WriteDiff(w io.Writer, d Diff, colours bool) error {
 
 func (c Change) write(b *strings.Builder, head string) {
 	x := cmp.Or(c.After, c.Before)
-	fmt.Fprintln(b, head, stripControls(fmt.Sprintf("%s %s  %s → %s  %s", x.Clause, x.Level, verdictText(c.Before), verdictText(c.After), x.Statement)))
+	fmt.Fprintln(b, head, Printable(fmt.Sprintf("%s %s  %s → %s  %s", x.Clause, x.Level, verdictText(c.Before), verdictText(c.After), x.Statement)))
 	if c.Before != nil && c.After != nil && c.Before.Verdict == Observed && c.After.Verdict == Observed {
-		fmt.Fprintf(b, "  %-9s %s\n  %-9s %s\n", "before", stripControls(c.Before.Observed), "now", stripControls(c.After.Observed))
+		fmt.Fprintf(b, "  %-9s %s\n  %-9s %s\n", "before", Printable(c.Before.Observed), "now", Printable(c.After.Observed))
 		return
 	}
 	if c.After != nil && c.Direction != Better {

@@ -361,8 +361,9 @@ func TestAreas(t *testing.T) {
 	}
 }
 
-// Answers can't move the terminal's cursor.
+// Answers can't move the terminal's cursor or command a CI server.
 func TestTerminalIsHarmless(t *testing.T) {
+	must.Contain(t, report.Text(report.Result{Reason: "\n ::error::x ##[error] ##vso[y] a::b"}), ` :\:error::x #\#[error] #\#vso[y] a::b`)
 	text := render("terminal", sample())
 	must.Hold(t, !strings.ContainsAny(text, "\x1b\x01\u202e") && strings.Contains(text, `\x1b[31m`), "the terminal is sent", text)
 }

@@ -34,7 +34,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"tone": exitTone, "headline": headline, "facts": runFacts, "levels": levels, "areas": areas, "tally": func(r *Report) string { return r.tally(false) },
 	"verdicts": func() []Verdict { return Verdicts }, "means": func(v Verdict) string { return verdictMeanings[v] },
 	"slug": func(v Verdict) string { return strings.ToLower(string(v)) }, "brief": oneLine, "message": formatMessage, "span": formatDuration, "join": func(list []string) string { return strings.Join(list, ", or ") },
-	"count": groupDigits, "leftout": func(x Result) string { return stripControls(x.partsLeftOut()) },
+	"count": groupDigits, "leftout": func(x Result) string { return Printable(x.partsLeftOut()) },
 	"plus": func(a, b int) int { return a + b }, "verdict": verdictText, "title": (*Report).Title, "conclusion": conclusion,
 }).ParseFS(assets, "assets/*.html", "assets/badge.svg"))
 

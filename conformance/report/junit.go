@@ -86,7 +86,7 @@ func writeJUnit(w io.Writer, r *Report) error {
 		add(junitRun, junitCase{Name: "the target can be judged", Error: &junitText{Type: "preflight", Message: r.Preflight}}, 0)
 	}
 	for _, text := range r.OtherFailures {
-		add(junitRun, junitCase{Name: "the client works without faults", Failure: &junitText{Type: "failed", Message: truncate(stripControls(text), 400), Text: stripControls(text)}}, 0)
+		add(junitRun, junitCase{Name: "the client works without faults", Failure: &junitText{Type: "failed", Message: truncate(Printable(text), 400), Text: Printable(text)}}, 0)
 	}
 	if r.Preflight == "" && r.Judged() == 0 {
 		add(junitRun, junitCase{Name: "something is judged", Error: &junitText{Type: "not judged", Message: "no clause was judged"}}, 0)
@@ -131,7 +131,7 @@ func junitOf(x Result) junitCase {
 		c.Out = Text(x)
 	case Pass:
 		if x.partlyJudged() {
-			c.Out = "partly judged; left out: " + stripControls(x.partsLeftOut())
+			c.Out = "partly judged; left out: " + Printable(x.partsLeftOut())
 		}
 	}
 	return c
@@ -167,7 +167,7 @@ func oneLine(x Result) string {
 			text = "accepted: " + strings.Join(x.Failure.Accepted, ", or ") + "; got: " + text
 		}
 	}
-	return truncate(stripControls(strings.Join(strings.Fields(text), " ")), 400)
+	return truncate(Printable(strings.Join(strings.Fields(text), " ")), 400)
 }
 
 // truncate shortens a text to n runes.

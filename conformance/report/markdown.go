@@ -64,7 +64,7 @@ func markdownLink(x Result) string {
 
 // markdownFence returns a code block whose fence does not occur in the text.
 func markdownFence(text string) string {
-	text = truncate(stripControls(text), markdownText)
+	text = truncate(Printable(text), markdownText)
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"

@@ -335,7 +335,7 @@ func (r *Report) gaps() []gapList {
 }
 
 func addGap(list []gap, reason, clause string) []gap {
-	reason = cmp.Or(strings.TrimSpace(stripControls(reason)), "without a reason")
+	reason = cmp.Or(strings.TrimSpace(Printable(reason)), "without a reason")
 	i := slices.IndexFunc(list, func(g gap) bool { return g.reason == reason })
 	if i < 0 {
 		i = len(list)

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -12,11 +13,11 @@ import (
 func Terminal(w io.Writer, r *Report, colours bool) {
 	p := colourizer(colours)
 	if r.Preflight != "" {
-		fmt.Fprintln(w, p.paint(red, stripControls(r.Preflight)))
+		fmt.Fprintln(w, p.paint(red, Printable(r.Preflight)))
 		return
 	}
 	for _, note := range append(r.Notes, r.Stale...) {
-		fmt.Fprintln(w, p.paint(yellow, stripControls(note)))
+		fmt.Fprintln(w, p.paint(yellow, Printable(note)))
 	}
 	for _, x := range r.Results {
 		if x.needsAttention() {
@@ -24,10 +25,10 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 		}
 	}
 	for _, leak := range r.Leaked {
-		fmt.Fprintln(w, p.paint(red, "NOT DELETED ")+stripControls(leak))
+		fmt.Fprintln(w, p.paint(red, "NOT DELETED ")+Printable(leak))
 	}
 	for _, text := range r.OtherFailures {
-		fmt.Fprintln(w, p.paint(red, "FAILED ")+strings.ReplaceAll(stripControls(text), "\n", "\n  "))
+		fmt.Fprintln(w, p.paint(red, "FAILED ")+strings.ReplaceAll(Printable(text), "\n", "\n  "))
 	}
 	for _, x := range r.gaps() {
 		if len(x.List) > 0 {
@@ -138,7 +139,7 @@ func writeResult(w io.Writer, p colourizer, x Result) {
 	fmt.Fprintf(w, "%s  %s\n", p.paint(colour[x.Verdict], head), x.Statement)
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(w, "  %-9s %s\n", name, strings.ReplaceAll(stripControls(text), "\n", "\n            "))
+			fmt.Fprintf(w, "  %-9s %s\n", name, strings.ReplaceAll(Printable(text), "\n", "\n            "))
 		}
 	}
 	line("observed", x.Observed)
@@ -158,8 +159,9 @@ func writeResult(w io.Writer, p colourizer, x Result) {
 	line("more", "conformance explain "+x.Clause)
 }
 
-// stripControls escapes control characters, with which a target's answer could control the terminal or reorder its text.
-func stripControls(text string) string {
+// Printable escapes control characters, with which a target's answer could control the terminal or reorder its
+// text, and the commands of CI servers, such as ::error:: and ##[error].
+func Printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
@@ -168,8 +170,10 @@ func stripControls(text string) string {
 		}
 		b.WriteRune(r)
 	}
-	return b.String()
+	return ciCommand.ReplaceAllString(b.String(), `$1\$2`)
 }
+
+var ciCommand = regexp.MustCompile(`(?m)(^\s*:|#)(:|#\w*\[)`)
 
 // colourizer adds colours if it is true.
 type colourizer bool

@@ -30,7 +30,8 @@ type C struct {
 	// Endpoint and SecondEndpoint are the ids of the endpoints that the case needs.
 	Endpoint, SecondEndpoint string
 
-	ctx              context.Context
+	ctx              context.Context // ends at an interrupt
+	requests         context.Context // of requests in flight; ends up to interruptGrace after ctx
 	env              *env.Env
 	startedAt        time.Time
 	warning          *Outcome
@@ -46,7 +47,8 @@ type C struct {
 	steps          []*wire.Step // in the order in which they began
 	exchangesBegun int
 
-	unsent []<-chan struct{} // by Start; each is closed when its request is written
+	unsent  []<-chan struct{} // by Start; each is closed when its request is written
+	started []*Pending
 }
 
 // Serves reports whether the target has a version of the management API, "v1" or "v2".
@@ -169,6 +171,7 @@ func (c *C) Do(method, url string, body any, o ...Option) *Answer {
 }
 
 func (c *C) request(method, url string, body any, o []Option) Request {
+	c.stopIfInterrupted()
 	r := wire.NewRequest(method, url, c.Target.Key, "")
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -208,8 +211,8 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 		timeout = streamPatience
 	}
 	if r.SkipBody || c.Target.Advance == nil {
-		r.Try = func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, timeout)
+		r.Try = func(context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(c.requests, timeout)
 		}
 		return c.exchange(c.ctx, index, r), false
 	}
@@ -276,8 +279,10 @@ const patiencePerByte = 200 * time.Nanosecond
 func (c *C) answer(x *wire.Exchange) *Answer {
 	a := &Answer{Code: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received, c: c, exchange: x}
 	a.json, a.parseErr = x.JSON()
-	x.Forget() // the exchange outlives the case and its answers
-	c.stopIfInterrupted()
+	x.Forget()        // the exchange outlives the case and its answers
+	if x.Err != nil { // what a complete answer created must be recorded
+		c.stopIfInterrupted()
+	}
 	switch {
 	case x.Status == 0 && x.Request.MayHangUp, isHeldStream(x):
 	case x.Err != nil && !c.Target.Local:

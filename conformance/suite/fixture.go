@@ -3,6 +3,7 @@ package suite
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"maps"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
@@ -43,8 +45,10 @@ const includeBound = "?includeEndpointBoundTemplates=true"
 
 func (c *C) addToLedger(o env.Object) env.Object {
 	o.Case, o.At = c.Case.ID, c.env.Clock.Now()
-	if slices.ContainsFunc(c.env.Ledger.Remaining(c.Case.ID), func(x env.Object) bool { return x.URL == o.URL && x.Name == o.Name }) {
-		return o // recorded before the case was deferred
+	for _, x := range c.env.Ledger.Remaining(c.Case.ID) {
+		if x.URL == o.URL && x.Name == o.Name {
+			return x // recorded before the case was deferred
+		}
 	}
 	o, err := c.env.Ledger.Add(o)
 	if err != nil {
@@ -62,9 +66,30 @@ func (c *C) recordJob(endpoint, id string) (o env.Object) {
 		}
 	}
 	if endpoint == c.Target.Endpoint {
-		o = c.addToLedger(env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.jobURL(endpoint, "/cancel/"+PathSegment(id))})
+		o = c.addToLedger(c.jobObject(id))
 	}
 	return o
+}
+
+func (c *C) jobObject(id string) env.Object {
+	return env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.jobURL(c.Target.Endpoint, "/cancel/"+PathSegment(id)), Case: c.Case.ID, At: c.env.Clock.Now()}
+}
+
+// interruptGrace is how long, in real time, requests in flight may take after an interrupt, so that the suite
+// learns what they created.
+const interruptGrace = 10 * time.Second
+
+// recordStarted records the jobs that a case submitted with Start before it ended early.
+func (c *C) recordStarted() {
+	for _, p := range c.started {
+		if c.Endpoint != c.Target.Endpoint || !p.AnsweredWithin(interruptGrace) || p.exchange.Request.Method != http.MethodPost {
+			continue
+		}
+		body, _ := p.exchange.JSON()
+		if id, ok := Find(body, "id"); ok && p.exchange.Status/100 == 2 {
+			_, _ = c.env.Ledger.Add(c.jobObject(fmt.Sprint(id))) // if the file can't be written, the ledger in memory suffices
+		}
+	}
 }
 
 // Create creates an object with a POST and records it in the ledger, even if the request

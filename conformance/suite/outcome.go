@@ -200,13 +200,16 @@ func Try(ctx context.Context, e *env.Env, testCase *Case, unspec bool, journal *
 		return a
 	}
 	defer e.Clock.End()
-	c := &C{Case: testCase, Target: e.Target, ctx: ctx, env: e, startedAt: e.Clock.Now(), journal: journal}
+	requests, cancelRequests := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelRequests()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(interruptGrace, cancelRequests) })()
+	c := &C{Case: testCase, Target: e.Target, ctx: ctx, requests: requests, env: e, startedAt: e.Clock.Now(), journal: journal}
 	start := time.Now()
 	a.Outcome = c.run(unspec)
 	a.LeftOut = c.leftOut
 	a.Started, a.Duration, a.Trace = c.startedAt, time.Since(start), c.exchanges()
 	a.Requests = c.exchangesBegun - c.fixtureExchanges
-	cancel() // cancels requests that are still in flight
+	cancelRequests()
 	created := c.env.Ledger.Remaining(testCase.ID)
 	a.Script = func(last *wire.Exchange) string { return c.scriptTo(last, created) }
 	if a.Code == report.SkipDeferred {
@@ -230,6 +233,7 @@ func (c *C) run(unspec bool) (o Outcome) {
 		if s, ok := r.(stop); ok {
 			o = s.Outcome
 			o.Observed = c.observed
+			c.recordStarted()
 		} else if r != nil {
 			o = Outcome{Verdict: report.Error, Reason: fmt.Sprintf("the case panicked: %v\n%s", r, debug.Stack())}
 		}

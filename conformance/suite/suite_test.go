@@ -3,8 +3,14 @@ package suite
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -87,3 +93,31 @@ func TestInterruptedWait(t *testing.T) {
 	defer func() { must.Equal(t, recover().(stop).Reason, "interrupted", "the reason") }()
 	(&C{ctx: ctx, env: env.New(&env.Target{}, env.NewClock(1))}).Until(time.Now().Add(time.Hour))
 }
+
+// What requests in flight at an interrupt create is deleted.
+func TestInterruptedCreation(t *testing.T) {
+	for want, create := range map[string]func(*C){
+		"/v2/e/cancel/run": func(c *C) { c.Run(Echo()) }, "/v2/e/cancel/runsync": func(c *C) { c.Start("POST", "/runsync", Echo()).Sleep(time.Hour) },
+		"/v2/clusters/clusters": func(c *C) { c.Create("v2", "/clusters", M{}) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			var last atomic.Value
+			e := env.New(&env.Target{BaseURL: "http://h", QueueURL: "http://h", Endpoint: "e", Client: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				last.Store(r.URL.Path)
+				interrupt()
+				time.Sleep(time.Second)
+				if r.Context().Err() != nil {
+					return nil, r.Context().Err()
+				}
+				return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(fmt.Sprintf(`{"id":%q}`, path.Base(r.URL.Path))))}, nil
+			})}}, env.NewClock(1))
+			Try(ctx, e, &Case{ID: "X-01", Needs: AnyEndpoint, Run: create}, false, nil)
+			must.Equal(t, last.Load(), any(want), "the last request")
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

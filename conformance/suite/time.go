@@ -68,10 +68,11 @@ type Pending struct {
 
 // Start sends a request to the job API without awaiting the answer. The clock waits until the request is written.
 func (c *C) Start(method, path string, body any, o ...Option) *Pending {
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx, cancel := context.WithCancel(c.requests)
 	answered, arrive := context.WithCancel(context.WithoutCancel(c.ctx))
 	p := &Pending{c: c, cancel: cancel, answered: answered}
 	r := c.request(method, c.jobURL(c.Endpoint, path), body, o)
+	c.started = append(c.started, p)
 	index, sent := c.nextExchange(), make(chan struct{})
 	markSent := sync.OnceFunc(func() { close(sent) })
 	if !r.Stalled {
