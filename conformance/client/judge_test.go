@@ -88,6 +88,14 @@ func newExchange(method, path string, status int, answer string) *exchange {
 	}}
 }
 
+// Two volumes with one name aren't replacements of each other.
+func TestEqualVolumeNames(t *testing.T) {
+	const path = "/v2/network-volumes"
+	list := []*exchange{newExchange("POST", path, 201, `{"id":"a","name":"n","size":20}`), newExchange("POST", path, 201, `{"id":"b","name":"n","size":10}`), newExchange("DELETE", path+"/a", 204, "")}
+	must.Equal(t, judgeShrink(&scenarioRun{exchanges: list}).Verdict, report.Fail, "b replaces a")
+	must.Equal(t, judgeShrink(&scenarioRun{exchanges: append(list, newExchange("DELETE", path+"/b", 204, ""))}).Verdict, report.Skip, "both are deleted")
+}
+
 // A killed command passes no clause of its scenario and fails those about exits. Common clauses judge its requests.
 func TestKilledCommand(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -56,8 +57,8 @@ func judgeWebhookReceiver(run *scenarioRun) suite.Outcome {
 func judgeShrink(run *scenarioRun) suite.Outcome {
 	sawVolume := false
 	known := volumes{byID: map[string]volume{run.volume: {Size: volumeSize}}, deleted: map[string]float64{}}
-	for _, x := range run.exchanges {
-		if known.shrinks(x) {
+	for i, x := range run.exchanges {
+		if known.shrinks(x, run.exchanges[i+1:]) {
 			return violated(x.line()+" requests a smaller network volume", "no request, and an output that says why")
 		}
 		known.record(x)
@@ -86,15 +87,18 @@ type volume struct {
 	created  bool // by the client
 }
 
-// shrinks reports whether a request would shrink a volume, or replace it with a smaller one.
-func (v *volumes) shrinks(x *exchange) bool {
+// shrinks reports whether a request would shrink a volume, or replace it with a smaller one. Two volumes of the
+// client may share a name; the smaller one is a replacement if it isn't deleted later.
+func (v *volumes) shrinks(x *exchange, later []*exchange) bool {
 	match := volumePath.FindStringSubmatch(x.path)
 	if match == nil || x.isRead() {
 		return false
 	}
 	old := v.byID[match[1]]
 	if x.Request.Method == http.MethodDelete { // a smaller replacement may have been created before
-		return slices.ContainsFunc(slices.Collect(maps.Values(v.byID)), func(o volume) bool { return o.created && o.Name == old.Name && o.Size < old.Size })
+		return slices.ContainsFunc(slices.Collect(maps.Values(v.byID)), func(o volume) bool {
+			return o.created && o.Name == old.Name && o.Size < old.Size && !(old.created && slices.ContainsFunc(later, func(y *exchange) bool { return y.Request.Method == http.MethodDelete && path.Base(y.path) == o.ID }))
+		})
 	}
 	var body volume
 	_ = json.Unmarshal(x.Request.Body, &body) // other bodies have no size
