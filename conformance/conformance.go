@@ -251,12 +251,10 @@ func (r *run) reportProgress(change func(), total int, result *report.Result) {
 }
 
 func (r *run) finish(ctx context.Context) {
-	cleanupCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
 	left := r.env.Ledger.Remaining("")
 	isDeferred := func(o env.Object) bool { return r.Defer.hasJournal(o.Case) }
 	if r.report.Preflight == "" {
-		left = r.env.CleanUp(cleanupCtx, isDeferred)
+		left = r.env.CleanUp(context.WithoutCancel(ctx), isDeferred)
 	}
 	for _, o := range slices.DeleteFunc(left, isDeferred) {
 		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, created by %s: %s %s", o.Kind, cmp.Or(o.ID, o.Name), o.Case, o.Method, o.URL))

@@ -19,6 +19,7 @@ import (
 // returns the objects that remain. A deletion counts if no list of any version shows the object.
 // If other objects depend on an object, its deletion is tried again after theirs.
 func (e *Env) CleanUp(ctx context.Context, keep func(Object) bool) (left []Object) {
+	e.cleanUpTimeouts.Store(0)
 	e.findCreated(ctx, keep)
 	for wait := time.Second; ; wait *= 2 {
 		_ = e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(""), keep)) // remaining objects are returned
@@ -140,8 +141,22 @@ func isTerminated(object map[string]any) bool {
 	return object["status"] == "TERMINATED" || object["desiredStatus"] == "TERMINATED"
 }
 
+// request sends a request of the cleanup, unless the last maxTimeouts ones timed out.
 func (e *Env) request(ctx context.Context, method, address string) *wire.Exchange {
-	return e.Do(ctx, wire.NewRequest(method, address, e.Target.Key, ""))
+	r := wire.NewRequest(method, address, e.Target.Key, "")
+	if e.cleanUpTimeouts.Load() >= maxTimeouts {
+		return &wire.Exchange{Request: r, Err: fmt.Errorf("%d requests in a row timed out", maxTimeouts)}
+	}
+	r.Try = func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, 20*time.Second)
+	}
+	x := e.Do(ctx, r)
+	if errors.Is(x.Err, context.DeadlineExceeded) {
+		e.cleanUpTimeouts.Add(1)
+	} else {
+		e.cleanUpTimeouts.Store(0)
+	}
+	return x
 }
 
 // restoreShown adds an object to the ledger again if a list still shows it after a successful deletion.

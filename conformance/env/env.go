@@ -32,6 +32,8 @@ type Env struct {
 	lastJobNeverStarted atomic.Bool
 
 	silence silence
+	// cleanUpTimeouts counts the last requests of cleanups that timed out.
+	cleanUpTimeouts atomic.Int32
 
 	// Requests and Jobs count the requests sent and the jobs submitted so far.
 	Requests, Jobs atomic.Int64

@@ -221,9 +221,7 @@ func Try(ctx context.Context, e *env.Env, testCase *Case, unspec bool, journal *
 		}
 	}
 	// Objects are deleted whatever the outcome.
-	cleanupCtx, cancelCleanup := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancelCleanup()
-	_ = e.DeleteCreated(cleanupCtx, testCase.ID) // CleanUp tries the remaining objects again
+	_ = e.DeleteCreated(context.WithoutCancel(ctx), testCase.ID) // CleanUp tries the remaining objects again
 	return a
 }
 

@@ -94,26 +94,38 @@ func TestInterruptedWait(t *testing.T) {
 	(&C{ctx: ctx, env: env.New(&env.Target{}, env.NewClock(1))}).Until(time.Now().Add(time.Hour))
 }
 
-// What requests in flight at an interrupt create is deleted.
-func TestInterruptedCreation(t *testing.T) {
-	for want, create := range map[string]func(*C){
-		"/v2/e/cancel/run": func(c *C) { c.Run(Echo()) }, "/v2/e/cancel/runsync": func(c *C) { c.Start("POST", "/runsync", Echo()).Sleep(time.Hour) },
-		"/v2/clusters/clusters": func(c *C) { c.Create("v2", "/clusters", M{}) },
+// What requests in flight at an interrupt create is deleted, and also many objects by a slow target.
+func TestSlowCreationsAreDeleted(t *testing.T) {
+	for want, c := range map[string]struct {
+		interrupted bool
+		create      func(*C)
+	}{
+		"/v2/e/cancel/run":      {true, func(c *C) { c.Run(Echo()) }},
+		"/v2/e/cancel/runsync":  {true, func(c *C) { c.Start("POST", "/runsync", Echo()).Sleep(time.Hour) }},
+		"/v2/clusters/clusters": {true, func(c *C) { c.Create("v2", "/clusters", M{}) }},
+		"/v2/pods/0": {false, func(c *C) {
+			for n := range 12 {
+				c.recordObject("pod", "v2", "/pods", fmt.Sprint(n))
+			}
+		}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			var last atomic.Value
 			e := env.New(&env.Target{BaseURL: "http://h", QueueURL: "http://h", Endpoint: "e", Client: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 				last.Store(r.URL.Path)
-				interrupt()
-				time.Sleep(time.Second)
+				if c.interrupted {
+					interrupt()
+				}
+				time.Sleep(6 * time.Second)
 				if r.Context().Err() != nil {
 					return nil, r.Context().Err()
 				}
 				return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(fmt.Sprintf(`{"id":%q}`, path.Base(r.URL.Path))))}, nil
 			})}}, env.NewClock(1))
-			Try(ctx, e, &Case{ID: "X-01", Needs: AnyEndpoint, Run: create}, false, nil)
+			Try(ctx, e, &Case{ID: "X-01", Needs: AnyEndpoint, Run: c.create}, false, nil)
 			must.Equal(t, last.Load(), any(want), "the last request")
+			must.Equal(t, e.Ledger.Remaining(""), nil, "objects remain")
 		})
 	}
 }
