@@ -197,6 +197,10 @@ func TestSlowLenientDeployment(t *testing.T) {
 	for _, x := range judgeRemoteInBubble(t, coldStart, func(o *conformance.Options) { o.Select = []string{"JOB-06", "JOB-14", "OPS-26", "LIM-04"} }).Results {
 		must.Equal(t, x.Verdict, report.Pass, report.Text(x))
 	}
+	neverStarts := func(o *conformance.Options) { o.Select = []string{"JOB-15", "JOB-36"} }
+	for _, x := range judgeRemoteInBubble(t, intercept(pathHas("/status/"), fixedAnswer(200, "application/json", `{"id":"j","status":"IN_QUEUE"}`)), neverStarts).Results {
+		must.Equal(t, x.Verdict, report.Inconclusive, report.Text(x))
+	}
 }
 
 // A case that shares an endpoint's only worker with other cases doesn't wait for their jobs.

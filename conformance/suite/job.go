@@ -164,7 +164,8 @@ func (j *Job) Reach(status string) *Job {
 }
 
 // Await waits for one of the statuses: 10 s on a local target, and StartPatience on others. If
-// the time passes, or the job ends with another status or doesn't exist, the case fails.
+// the time passes, or the job ends with another status or doesn't exist, the case fails. It is inconclusive if no
+// worker started at a target that isn't local.
 func (j *Job) Await(statuses ...string) *Answer {
 	c := j.c
 	accepted := "status = " + strings.Join(statuses, " or ")
@@ -184,6 +185,9 @@ func (j *Job) Await(statuses ...string) *Answer {
 			a.fail(accepted)
 		case c.Now().Sub(start) > limit && time.Since(realStart) > realLimit:
 			c.env.RecordStart(text != InQueue)
+			if text == InQueue && !c.Target.Local {
+				c.Inconclusive("no worker started the job within %s", limit)
+			}
 			a.fail(accepted)
 		}
 		c.pauseBetweenPolls(n)
