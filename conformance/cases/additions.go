@@ -195,22 +195,18 @@ func newSecretEndpoint(c *suite.C, secret *suite.Answer) string {
 	return c.Endpoint
 }
 
-// readEnvironment runs a job, whose output has the variables TOKEN and RELEASE of its worker.
-func readEnvironment(c *suite.C) *suite.Answer {
-	return c.Run(environmentInput).AwaitCompleted()
-}
-
+// environmentInput is the input of a job whose output has the variables TOKEN and RELEASE of its worker.
 var environmentInput = suite.M{"op": "env", "names": []string{"TOKEN", "RELEASE"}}
 
 // expectEnvironment expects the value of TOKEN in a worker of the endpoint.
-func expectEnvironment(c *suite.C, want string) { readEnvironment(c).Equal("output.TOKEN", want) }
+func expectEnvironment(c *suite.C, want string) { c.Run(environmentInput).AwaitCompleted().Equal("output.TOKEN", want) }
 
 // replaceWorker changes the endpoint, and waits until a worker has the new release.
 func replaceWorker(c *suite.C, secret *suite.Answer) {
 	release := c.Nonce()
 	c.V2("PATCH", "/serverless/"+suite.PathSegment(c.Endpoint), suite.M{"env": suite.M{"TOKEN": placeholderOf(secret), "RELEASE": release}}).Success()
 	for range 5 {
-		if readEnvironment(c).Value("output.RELEASE") == release {
+		if c.Run(environmentInput).AwaitCompleted().Value("output.RELEASE") == release {
 			return
 		}
 	}

@@ -221,7 +221,8 @@ func judgeClearedMembers(s *objects, updateIndex int) {
 		s.c.Should(func() { s.update(o, suite.M{"gpu.pools": o.expected["gpu.pools"]}, 0, true) })
 	}
 	// The first of the two updates sets a member that excludes others, the second clears it.
-	for i, f := range slices.Concat(s.fields, s.exclusiveFields(), s.exclusiveFields()) {
+	exclusive := slices.DeleteFunc(slices.Clone(s.fields), func(f field) bool { return excludedMember[f.path] == "" })
+	for i, f := range slices.Concat(s.fields, exclusive, exclusive) {
 		value, known := s.placeholders.resolve(f.clearedValue)
 		if f.changedLast && isEmpty(o.expected[f.path]) {
 			value, known = s.placeholders.resolve(f.changedValue)
@@ -232,10 +233,6 @@ func judgeClearedMembers(s *objects, updateIndex int) {
 		s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version 1 can't update this %s", s.kind.name)
 	}
 	s.expectListed("after all members were cleared", []object{o})
-}
-
-func (s *objects) exclusiveFields() []field {
-	return slices.DeleteFunc(slices.Clone(s.fields), func(f field) bool { return excludedMember[f.path] == "" })
 }
 
 // judgeDefaults judges that members that a creation omits have their defaults.

@@ -47,8 +47,7 @@ type C struct {
 	steps          []*wire.Step // in the order in which they began
 	exchangesBegun int
 
-	unsent  []<-chan struct{} // by Start; each is closed when its request is written
-	started []*Pending
+	started []*Pending // by Start
 }
 
 // Serves reports whether the target has a version of the management API, "v1" or "v2".
@@ -312,14 +311,6 @@ func (c *C) exchange(ctx context.Context, index int, r Request) *wire.Exchange {
 	*s = wire.Step{Exchange: x}
 	c.trace = append(c.trace, x)
 	return x
-}
-
-// latestArrival is the latest time at which an answer may have arrived. A resumed case uses the recorded time.
-func (c *C) latestArrival(x *wire.Exchange) time.Time {
-	if c.journal != nil {
-		return x.Received
-	}
-	return c.env.Clock.Latest()
 }
 
 func (c *C) exchanges() []*wire.Exchange {

@@ -57,20 +57,6 @@ func (c *C) addToLedger(o env.Object) env.Object {
 	return o
 }
 
-// recordJob records a job in the ledger if other cases use the endpoint, so that it is cancelled at the end.
-func (c *C) recordJob(endpoint, id string) (o env.Object) {
-	if j := c.journal; j == nil || !slices.Contains(j.Jobs, id) { // otherwise it was counted before the case was deferred
-		c.env.Jobs.Add(1)
-		if j != nil {
-			j.Jobs = append(j.Jobs, id)
-		}
-	}
-	if endpoint == c.Target.Endpoint {
-		o = c.addToLedger(c.jobObject(id))
-	}
-	return o
-}
-
 func (c *C) jobObject(id string) env.Object {
 	return env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.jobURL(c.Target.Endpoint, "/cancel/"+PathSegment(id)), Case: c.Case.ID, At: c.env.Clock.Now()}
 }

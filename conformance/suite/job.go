@@ -97,7 +97,12 @@ func (c *C) RunSync(input any, members ...M) (j *Job) {
 func (c *C) JobOf(a *Answer) *Job {
 	j := &Job{ID: a.Str("id"), Answer: a, c: c, endpoint: c.Endpoint}
 	c.Expect(j.ID != "", "an id", "an empty id")
-	j.recorded = c.recordJob(c.Endpoint, j.ID)
+	if !a.Sent.Before(c.startedAt) { // otherwise it was counted before the case was deferred
+		c.env.Jobs.Add(1)
+	}
+	if c.Endpoint == c.Target.Endpoint { // other cases use the endpoint, so the job is cancelled at the end
+		j.recorded = c.addToLedger(c.jobObject(j.ID))
+	}
 	j.recordStart(a)
 	return j
 }

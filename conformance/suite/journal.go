@@ -25,7 +25,6 @@ type Journal struct {
 	Times         []time.Time      `json:"times"`
 	Words         []string         `json:"words"`
 	Exchanges     []recordedAnswer `json:"exchanges"`
-	Jobs          []string         `json:"jobs,omitempty"` // ids of the submitted jobs
 	// MaxWait is the longest wait that doesn't defer the case.
 	MaxWait time.Duration `json:"-"`
 

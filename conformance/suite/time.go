@@ -63,27 +63,29 @@ type Pending struct {
 	cancel   context.CancelFunc
 	answered context.Context // ends when the answer has arrived
 	exchange *wire.Exchange
-	arrived  time.Time // the latest time at which the answer may have arrived
+	arrived  time.Time     // the latest time at which the answer may have arrived
+	sent     chan struct{} // is closed when the request is written
 }
 
 // Start sends a request to the job API without awaiting the answer. The clock waits until the request is written.
 func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	ctx, cancel := context.WithCancel(c.requests)
 	answered, arrive := context.WithCancel(context.WithoutCancel(c.ctx))
-	p := &Pending{c: c, cancel: cancel, answered: answered}
+	p := &Pending{c: c, cancel: cancel, answered: answered, sent: make(chan struct{})}
 	r := c.request(method, c.jobURL(c.Endpoint, path), body, o)
-	c.started = append(c.started, p)
-	index, sent := c.nextExchange(), make(chan struct{})
-	markSent := sync.OnceFunc(func() { close(sent) })
+	index := c.nextExchange()
+	markSent := sync.OnceFunc(func() { close(p.sent) })
 	if !r.Stalled {
-		c.unsent = append(c.unsent, sent)
+		c.started = append(c.started, p)
 	}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { markSent() }})
 	go func() {
 		defer arrive()
 		defer markSent()
 		p.exchange = c.exchange(traced, index, r)
-		p.arrived = c.latestArrival(p.exchange)
+		if p.arrived = p.exchange.Received; c.journal == nil { // a resumed case uses the recorded time
+			p.arrived = c.env.Clock.Latest()
+		}
 	}()
 	return p
 }
@@ -91,14 +93,13 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 // WaitUntilSent waits until Start's requests are written or failed, so that no advance of the clock overtakes them.
 func (c *C) WaitUntilSent() {
 	timeout := time.After(patience)
-	for _, sent := range c.unsent {
+	for _, p := range c.started {
 		select {
-		case <-sent:
+		case <-p.sent:
 		case <-timeout:
 			return
 		}
 	}
-	c.unsent = nil
 }
 
 // patience is how long, in real time, an effect that doesn't wait for the target's clock may take.
