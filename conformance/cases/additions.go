@@ -199,7 +199,9 @@ func newSecretEndpoint(c *suite.C, secret *suite.Answer) string {
 var environmentInput = suite.M{"op": "env", "names": []string{"TOKEN", "RELEASE"}}
 
 // expectEnvironment expects the value of TOKEN in a worker of the endpoint.
-func expectEnvironment(c *suite.C, want string) { c.Run(environmentInput).AwaitCompleted().Equal("output.TOKEN", want) }
+func expectEnvironment(c *suite.C, want string) {
+	c.Run(environmentInput).AwaitCompleted().Equal("output.TOKEN", want)
+}
 
 // replaceWorker changes the endpoint, and waits until a worker has the new release.
 func replaceWorker(c *suite.C, secret *suite.Answer) {

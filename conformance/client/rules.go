@@ -319,7 +319,7 @@ func judgeRepeatedCreation(run *scenarioRun) suite.Outcome {
 	created := first.Status == 0 && first.servedStatus/100 == 2 // the connection dropped; a 500 created nothing
 	checked := false                                            // the client has looked since: it read a list or deleted the object
 	for _, x := range run.exchanges[i+1:] {
-		checked = checked || readsListOf(x, first)
+		checked = checked || x.isRead() && x.succeeded() && (x.path == first.path || first.posts(jobCreation) && jobListPath.MatchString(x.path))
 		if id := first.createdID(); id != "" && x.Request.Method == http.MethodDelete && x.succeeded() && x.path == first.path+"/"+id {
 			created, checked = false, true
 		}
@@ -337,11 +337,6 @@ func judgeRepeatedCreation(run *scenarioRun) suite.Outcome {
 		}
 	}
 	return passed
-}
-
-// readsListOf reports whether x reads a list of the kind that post creates.
-func readsListOf(x, post *exchange) bool {
-	return x.isRead() && x.succeeded() && (x.path == post.path || post.posts(jobCreation) && jobListPath.MatchString(x.path))
 }
 
 // judgeRepeatedRefusals judges CLI-08. A client may send a read again for other reasons, so

@@ -22,7 +22,7 @@ func (e *Env) CleanUp(ctx context.Context, keep func(Object) bool) (left []Objec
 	e.cleanUpTimeouts.Store(0)
 	e.findCreated(ctx, keep)
 	for wait := time.Second; ; wait *= 2 {
-		_ = e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(""), keep)) // remaining objects are returned
+		e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(""), keep))
 		e.restoreShown(ctx)
 		left = slices.DeleteFunc(e.Ledger.Remaining(""), keep)
 		if len(left) == 0 || wait > maxCleanUpWait || pause(ctx, wait) != nil {
@@ -68,32 +68,23 @@ func (e *Env) findCreated(ctx context.Context, keep func(Object) bool) {
 // maxCleanUpWait is the longest pause between two attempts to delete the remaining objects.
 const maxCleanUpWait = 4 * time.Second
 
-// DeleteCreated deletes the objects that a case created, or all objects for "", newest first. The error
-// names the objects that remain. If an API timed out and gets no more requests (SilenceReason), its objects are left to CleanUp.
-func (e *Env) DeleteCreated(ctx context.Context, caseID string) error {
-	return e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(caseID), func(o Object) bool { return e.SilenceReason("", o.URL) != "" }))
+// DeleteCreated deletes the objects that a case created, or all objects for "", newest first. Objects that remain,
+// also because their API timed out and gets no more requests (SilenceReason), are left to CleanUp.
+func (e *Env) DeleteCreated(ctx context.Context, caseID string) {
+	e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(caseID), func(o Object) bool { return e.SilenceReason("", o.URL) != "" }))
 }
 
 // deleteAll deletes objects in rounds until a round deletes none: an object may depend on a later one.
-func (e *Env) deleteAll(ctx context.Context, list []Object) error {
-	for {
-		var errs []error
-		var left []Object
-		for _, o := range list {
-			if err := e.deleteObject(ctx, o); err != nil {
-				errs, left = append(errs, err), append(left, o)
-			}
-		}
-		if len(left) == 0 || len(left) == len(list) {
-			return errors.Join(errs...)
-		}
-		list = left
+func (e *Env) deleteAll(ctx context.Context, list []Object) {
+	for n := -1; n != len(list); {
+		n = len(list)
+		list = slices.DeleteFunc(list, func(o Object) bool { return e.deleteObject(ctx, o) })
 	}
 }
 
-func (e *Env) deleteObject(ctx context.Context, o Object) error {
+func (e *Env) deleteObject(ctx context.Context, o Object) (deleted bool) {
 	if o.ID == "" {
-		return fmt.Errorf("%s %s, created by %s, may be left: its creation was not answered", o.Kind, o.Name, o.Case)
+		return false // its creation was not answered
 	}
 	x := e.request(ctx, o.Method, o.URL)
 	for _, address := range o.Reads { // one version may lack the deletion
@@ -103,14 +94,13 @@ func (e *Env) deleteObject(ctx context.Context, o Object) error {
 	}
 	switch {
 	case x.Err != nil:
-		return fmt.Errorf("%s %s, created by %s, may be left: %s", o.Kind, o.ID, o.Case, e.Secrets.Redact(x.Err.Error()))
+		return false
 	case x.Status/100 == 2, o.Kind == "job" && x.Status/100 == 4: // the job has ended
-		return e.Ledger.Remove(o)
+		return e.Ledger.Remove(o) == nil
 	case !mayMeanMissing(x.Status):
-		return fmt.Errorf("%s %s, created by %s, may be left: its deletion returned %d", o.Kind, o.ID, o.Case, x.Status)
+		return false
 	}
 	// Each version is asked: one may answer 404 for an object that exists, such as a template that an endpoint uses.
-	var refused error // set if a read is forbidden: the key may have no access to one of the versions
 	isMissing := false
 	for _, address := range o.reads() {
 		read := e.request(ctx, http.MethodGet, address)
@@ -119,17 +109,11 @@ func (e *Env) deleteObject(ctx context.Context, o Object) error {
 		object, _ := body.(map[string]any)
 		if mayMeanMissing(read.Status) || read.Status == http.StatusMethodNotAllowed || read.Status == http.StatusNotImplemented || read.Status/100 == 2 && isTerminated(object) {
 			isMissing = true
-			continue
-		}
-		refused = fmt.Errorf("%s %s, created by %s, may be left: its deletion returned %d, and GET %s %d", o.Kind, o.ID, o.Case, x.Status, address, read.Status)
-		if read.Status != http.StatusForbidden {
-			return refused
+		} else if read.Status != http.StatusForbidden { // the key may have no access to one of the versions
+			return false
 		}
 	}
-	if !isMissing {
-		return refused
-	}
-	return e.Ledger.Remove(o)
+	return isMissing && e.Ledger.Remove(o) == nil
 }
 
 // mayMeanMissing reports whether a status may mean a missing object, for which version 1 returns 400.
@@ -141,14 +125,11 @@ func isTerminated(object map[string]any) bool {
 	return object["status"] == "TERMINATED" || object["desiredStatus"] == "TERMINATED"
 }
 
-// request sends a request of the cleanup, unless the last maxTimeouts ones timed out.
+// request sends a request of the cleanup. After each timeout in a row it waits half as long.
 func (e *Env) request(ctx context.Context, method, address string) *wire.Exchange {
 	r := wire.NewRequest(method, address, e.Target.Key, "")
-	if e.cleanUpTimeouts.Load() >= maxTimeouts {
-		return &wire.Exchange{Request: r, Err: fmt.Errorf("%d requests in a row timed out", maxTimeouts)}
-	}
 	r.Try = func(ctx context.Context) (context.Context, context.CancelFunc) {
-		return context.WithTimeout(ctx, 20*time.Second)
+		return context.WithTimeout(ctx, 30*time.Second>>e.cleanUpTimeouts.Load())
 	}
 	x := e.Do(ctx, r)
 	if errors.Is(x.Err, context.DeadlineExceeded) {

@@ -169,8 +169,16 @@ func (c *C) Do(method, url string, body any, o ...Option) *Answer {
 	return c.send(c.request(method, url, body, o))
 }
 
+// request returns a request. It ends the case if no more requests may be sent.
 func (c *C) request(method, url string, body any, o []Option) Request {
 	c.stopIfInterrupted()
+	if c.env.Exhausted() {
+		c.stop(Outcome{Verdict: report.Skip, Code: report.SkipBudget, Reason: fmt.Sprintf("the run has sent nearly as many requests as --max-requests %d allows: raise it", c.env.MaxRequests)})
+	}
+	section, _, _ := strings.Cut(c.Case.ID, "-")
+	if reason := c.env.SilenceReason(section, url); reason != "" {
+		c.Inconclusive("%s", reason)
+	}
 	r := wire.NewRequest(method, url, c.Target.Key, "")
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -189,13 +197,7 @@ func (c *C) request(method, url string, body any, o []Option) Request {
 }
 
 func (c *C) send(r Request) *Answer {
-	if c.env.Exhausted() {
-		c.stop(Outcome{Verdict: report.Skip, Code: report.SkipBudget, Reason: fmt.Sprintf("the run has sent nearly as many requests as --max-requests %d allows: raise it", c.env.MaxRequests)})
-	}
 	section, _, _ := strings.Cut(c.Case.ID, "-")
-	if reason := c.env.SilenceReason(section, r.URL); reason != "" {
-		c.Inconclusive("%s", reason)
-	}
 	x, timedOut := c.sendInTime(c.nextExchange(), r)
 	if !x.Request.MayHangUp && !isHeldStream(x) {
 		c.env.RecordAnswer(section, x, timedOut)

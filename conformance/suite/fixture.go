@@ -90,12 +90,6 @@ func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 	if strings.HasPrefix(members.Name, namePrefix) {
 		pending = c.addToLedger(env.Object{Kind: path[1:], Name: members.Name, Method: http.MethodGet, URL: url})
 	}
-	earlierExchanges := c.countExchanges()
-	defer func() {
-		if c.countExchanges() == earlierExchanges { // the request wasn't sent
-			_ = c.env.Ledger.Remove(pending) // if the ledger can't be written, the cleanup searches for the object
-		}
-	}()
 	a := c.send(r)
 	id, _ := a.ValueOrNil("id").(string)
 	if a.Code/100 == 2 && id != "" {

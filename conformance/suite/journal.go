@@ -103,12 +103,6 @@ func (c *C) nextExchange() int {
 	return c.exchangesBegun - 1
 }
 
-func (c *C) countExchanges() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.exchangesBegun
-}
-
 // replayOrSend replays an exchange from the journal, or sends the request.
 func (c *C) replayOrSend(ctx context.Context, index int, r Request) *wire.Exchange {
 	if c.journal == nil {

@@ -221,7 +221,7 @@ func Try(ctx context.Context, e *env.Env, testCase *Case, unspec bool, journal *
 		}
 	}
 	// Objects are deleted whatever the outcome.
-	_ = e.DeleteCreated(context.WithoutCancel(ctx), testCase.ID) // CleanUp tries the remaining objects again
+	e.DeleteCreated(context.WithoutCancel(ctx), testCase.ID) // CleanUp tries the remaining objects again
 	return a
 }
 
