@@ -92,9 +92,7 @@ func newExchange(method, path string, status int, answer string) *exchange {
 func TestEqualVolumeNames(t *testing.T) {
 	const path = "/v2/network-volumes"
 	list := []*exchange{newExchange("POST", path, 201, `{"id":"a","name":"n","size":20}`), newExchange("POST", path, 201, `{"id":"b","name":"n","size":10}`), newExchange("DELETE", path+"/a", 204, ""), newExchange("DELETE", path+"/b", 204, "")}
-	for n, want := range map[int]report.Verdict{3: report.Fail, 4: report.Skip} {
-		must.Equal(t, judgeShrink(&scenarioRun{exchanges: list[:n]}).Verdict, want, n, "exchanges")
-	}
+	must.Hold(t, judgeShrink(&scenarioRun{exchanges: list[:3]}).Verdict == report.Fail && judgeShrink(&scenarioRun{exchanges: list}).Verdict == report.Skip, "b replaces a only if it remains")
 }
 
 // A killed command passes no clause of its scenario and fails those about exits. Common clauses judge its requests.

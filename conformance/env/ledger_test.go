@@ -56,26 +56,6 @@ func TestLedger(t *testing.T) {
 	must.Hold(t, len(left) == 1 && left[0].ID == "/v1/d", "the remaining objects are", left)
 }
 
-// Two runs may share a file. Each leaves the other's objects alone.
-func TestSharedLedger(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger")
-	add := func(l *env.Ledger, id string) env.Object {
-		return must.Do(l.Add(env.Object{Kind: "template", ID: id, Method: "DELETE", URL: "/v2/templates/" + id}))(t)
-	}
-	first := must.Do(env.OpenLedger(path))(t)
-	add(first, "a")
-	second := must.Do(env.OpenLedger(path))(t)
-	must.Equal(t, second.Drop(func(env.Object) bool { return true }), 1, "objects of the first run") // the file keeps it
-	b := add(second, "b")
-	add(first, "c")
-	must.Succeed(t, second.Remove(b))
-	var left []string
-	for _, o := range must.Do(env.OpenLedger(path))(t).Remaining("") {
-		left = append(left, o.ID)
-	}
-	must.Equal(t, strings.Join(left, " "), "c a", "the file has")
-}
-
 // Whatever a ledger file contains, such as after a crash, an added entry is read back beside the others.
 func FuzzLedger(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text []byte) {
