@@ -52,6 +52,7 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec
 	w.drain()
 	w.takers.Wait() // then w.jobs has the jobs of concurrent calls of Take
 	if exited {
+		w.awaitPosts(ctx)
 		w.noteExit(process.Exit())
 	}
 	w.mu.Lock()
@@ -65,6 +66,16 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec
 	w.end()
 	w.watchers.Wait()
 	return w.failure()
+}
+
+// awaitPosts waits until the POSTs of a process that has exited end, because they may have results. If a child of the
+// process holds a connection open, it waits a few seconds.
+func (w *worker) awaitPosts(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	w.await(ctx, func() bool {
+		return !slices.ContainsFunc(slices.Collect(maps.Values(w.jobs)), func(h *heldJob) bool { return h.posts > 0 })
+	})
 }
 
 // startPatience is how long a worker may run without requesting a job before that is logged. The SDK

@@ -161,8 +161,8 @@ func (w *worker) BeginPost(job string) (done func()) {
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if h.posts--; h.revoked {
-			w.jobsChanged() // WaitForStops may name it now
+		if h.posts--; h.revoked || !w.takesJobs() {
+			w.jobsChanged() // WaitForStops may name it now, and awaitPosts may end
 		}
 	}
 }

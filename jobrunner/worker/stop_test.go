@@ -34,6 +34,7 @@ type stopFixture struct {
 	worker worker.Protocol
 	job    string
 	ended  <-chan struct{} // closed when its process has exited
+	exit   func()
 }
 
 // runStopTest runs a test whose worker has taken a job. The engine's Report records at once, and returns after
@@ -59,7 +60,8 @@ func runStopTest(t *testing.T, pause time.Duration, observe func(*stopFixture, e
 		settings := echo
 		settings.Image, settings.Min, settings.Max = "team/worker", 1, 1
 		pools.Set(settings)
-		s.engine, s.worker, s.ended = e, pools.Client(<-processes.started), (<-processes.processes).Done()
+		process := <-processes.processes
+		s.engine, s.worker, s.ended, s.exit = e, pools.Client(<-processes.started), process.Done(), process.end
 		s.job = s.submit()
 		jobs, err := s.worker.Take(t.Context(), 1)
 		must.Require(t, err == nil && len(jobs) == 1, "took", jobs, err)
@@ -130,7 +132,7 @@ func TestWaitForStopsOmitsPostedJob(t *testing.T) {
 	})
 }
 
-// A job isn't lost while the worker posts its result, even if the worker no longer names the job.
+// A job isn't lost while the worker posts its result, even if the worker no longer names the job or has exited.
 func TestPostedJobIsNotLost(t *testing.T) {
 	runStopTest(t, 0, nil, func(s *stopFixture) {
 		done := s.worker.BeginPost(s.job)
@@ -139,6 +141,8 @@ func TestPostedJobIsNotLost(t *testing.T) {
 			must.Succeed(s.t, s.worker.Ping(s.t.Context(), nil))
 			must.Succeed(s.t, s.worker.ReportIdle(s.t.Context()))
 		}
+		s.exit()
+		time.Sleep(time.Second)
 		must.Succeed(s.t, s.worker.Report(s.t.Context(), s.job, engine.Done([]byte(`1`)), false))
 		done()
 		must.Equal(s.t, must.Do(s.engine.Get(s.t.Context(), "ep", s.job))(s.t).State, engine.Completed, "the job's state")
