@@ -157,7 +157,7 @@ var podContainerAttributes = []string{"image", "args", "entrypoint", "cmd", "doc
 func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inherited []string) {
 	imported := p.State.Private.Imported && !p.Plan.TemplateID.IsNull()
 	state := p.State.withHidden(p.API, p.Plan.Env)
-	sameCommand := p.Plan.TemplateID.IsNull() && p.Plan.command().equals(p.State.command())
+	sameCommand := (p.Plan.TemplateID.IsNull() || p.Plan.command().setsSameParts(p.State.command())) && p.Plan.command().equals(p.State.command())
 	for _, attribute := range podContainerAttributes {
 		before, after := p.Values(ctx, attribute)
 		switch {
