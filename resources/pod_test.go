@@ -208,8 +208,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	locked := apply(t, p, podType, state, withChanges(config, withKey), "update")
 	expectWarnings(importState(t, p, podType, locked.Get("id").(string)), withKey) // an import hides the key, which nothing sends again
 	expectWarnings(locked, withChanges(withKey, map[string]any{"args": nil, "cmd": []any{"print", "a b"}}))
-	template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": "t", "image": "builtin/echo"}, "create")
-	copied := withChanges(config, withKey, map[string]any{"template_id": template.Get("id"), "image": nil, "args": nil, "entrypoint": []any{}, "cmd": []any{"print", "a b"}})
+	copied := withChanges(config, withKey, map[string]any{"template_id": apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": "t", "image": "builtin/echo"}, "create").Get("id"), "image": nil, "args": nil, "entrypoint": []any{}, "cmd": []any{"print", "a b"}})
 	must.Succeed(t, p.Plan(podType, importState(t, p, podType, locked.Get("id").(string)), copied).Diagnostics.Err()) // the same command in another form
 	expectRejection(t, d, p, locked, podType, withChanges(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock prevents")
 	expectRejection(t, d, p, locked, podType, withChanges(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")

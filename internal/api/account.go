@@ -24,9 +24,9 @@ type Secret struct {
 func secretsV2(d *deployment, cache *listCache) *Collection[Secret] {
 	return &Collection[Secret]{
 		deployment: d, cache: cache, kind: "secret", path: "/v2/account/secrets", member: "secrets", required: []string{"name"},
-		uniqueNames: true,
-		writeOnly:   true,
-		decode:      decodePlain[Secret],
+		uniqueNames: true, namesFold: true,
+		writeOnly: true,
+		decode:    decodePlain[Secret],
 		create: func(want Secret) (any, error) {
 			return Secret{Name: want.Name, Value: want.Value, Description: want.Description}, nil
 		},

@@ -80,7 +80,7 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		default:
 			answer(201, create())(w, r)
 		}
-	case len(segments) == 2:
+	case len(segments) == 2 || segments[len(segments)-1] == "secrets":
 		s.mu.Lock()
 		s.lists++
 		objects, list := append([]map[string]any{}, s.objects...), s.list
@@ -318,6 +318,18 @@ func TestTakenName(t *testing.T) {
 			must.Hold(t, ok && slices.Equal(unresolved.Candidates, []string{"id1"}) && strings.Contains(err.Error(), "another template has the name") && len(s.objects) == 1, "expected an error that names id1 and got", got, err)
 		})
 	}
+}
+
+func TestTakenNameInAnotherCase(t *testing.T) {
+	runInBubble(t, "secret", func(t *testing.T) {
+		s := &fakeAPI{member: "secrets", faults: []fault{func(w http.ResponseWriter, r *http.Request, _ func() string) { answer(409, `{}`)(w, r) }}}
+		run := s.newClient(t)
+		s.add(map[string]any{"name": "token"})
+		want := api.Secret{Name: "TOKEN", Value: "v"}
+		must.Equal(t, len(run.Secrets.ExistingMatches(t.Context(), want)), 1, "matches")
+		_, err := run.Secrets.Create(t.Context(), want)
+		must.ErrorContains(t, err, "another secret has the name", "id1")
+	})
 }
 
 // After a lost answer, an auth is deleted and created again, because no answer has its credentials. An older auth stays.

@@ -185,11 +185,8 @@ func (r *Collection[T]) recordListFailure(err error) bool {
 // it.
 func listRefused(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	switch {
-	case !ok, e.Status == http.StatusUnauthorized, e.Status == http.StatusTooManyRequests:
-		return false
-	}
-	return e.Status >= 400 && e.Status < 500 || e.Status == http.StatusNotImplemented
+	return ok && e.Status != http.StatusUnauthorized && e.Status != http.StatusTooManyRequests &&
+		(e.Status/100 == 4 || e.Status == http.StatusNotImplemented)
 }
 
 // sharedList returns the cached list, or requests it once for all concurrent callers. If the

@@ -23,23 +23,21 @@ var lookupPauses = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * t
 // resolveByName looks for the object with the unique name of the create.
 func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
 	var none T
-	hasName := func(o T) bool { return r.name(o) == r.name(a.want) }
+	hasName := func(o T) bool { return r.sameName(o, a.want) }
 	postFollows := failure.Ambiguous() && !a.isLastTry && !interrupted // harmless, and it proves whether the name is taken
 	found, err := r.search(ctx, hasName, hasName, a.ambiguous && !postFollows)
 	switch {
-	case err != nil && !a.ambiguous:
-		return none, failure
-	case err != nil:
+	case err != nil && a.ambiguous:
 		return none, r.searchError(failure, err)
-	case len(found) == 0 && failure.Ambiguous():
+	case len(found) == 0 && failure.Ambiguous(): // so a.ambiguous is true, and err nil
 		return none, r.repeatableError(failure, fmt.Sprintf("no %s has this name, so it was not created", r.kind))
-	case len(found) == 0:
+	case len(found) == 0 || err != nil:
 		return none, failure
 	}
 	o := found[0]
 	r.RecentCreates.Add(r.id(o), time.Time{}) // a read or deletion of it may get 404 for a while
 	switch id := r.id(o); {
-	case !a.ambiguous || a.existing[id]:
+	case !a.ambiguous || a.existing[id] || head(o).Name != head(a.want).Name:
 		return none, r.unresolvedError(failure, fmt.Sprintf("another %s has the name, and names must be unique (a replacement with create_before_destroy needs a new name)", r.kind), o)
 	case a.existing == nil:
 		return none, r.unresolvedError(failure, fmt.Sprintf("a %s has the name, but it may have existed before: the list was refused", r.kind), o)
@@ -62,7 +60,7 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 	if a.existing == nil {
 		return none, r.unresolvedError(failure, fmt.Sprintf("it may have been created: the list of %ss is refused", r.kind))
 	}
-	isNew := func(o T) bool { return !a.existing[r.id(o)] && r.name(o) == r.name(a.want) }
+	isNew := func(o T) bool { return !a.existing[r.id(o)] && r.sameName(o, a.want) }
 	isWanted := func(o T) bool { return r.isEqual(o, a.want) }
 	found, err := r.search(ctx, isNew, isWanted, true)
 	if err != nil {
@@ -259,7 +257,7 @@ func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []
 	}
 	for _, e := range elements {
 		o, err := r.decode(e.raw)
-		if err != nil || r.name(o) != r.name(want) || r.creates.isHandled(e.id) {
+		if err != nil || !r.sameName(o, want) || r.creates.isHandled(e.id) {
 			continue
 		}
 		if equal := !r.writeOnly && r.isEqual(o, want); equal || r.uniqueNames {
@@ -290,7 +288,7 @@ func (s *listCache) canMatch() bool {
 // left to the server, and the order of lists if the order has no meaning. It builds an update to
 // compare the members that an update can change, and uses fixedMembersEqual for the others.
 func (r *Collection[T]) isEqual(got, want T) bool {
-	if r.name(got) != r.name(want) || r.fixedMembersEqual != nil && !r.fixedMembersEqual(got, want) {
+	if !r.sameName(got, want) || r.fixedMembersEqual != nil && !r.fixedMembersEqual(got, want) {
 		return false
 	}
 	if r.normalize != nil {

@@ -34,6 +34,7 @@ type Collection[T any] struct {
 	required []string   // members of every object; if a list's element lacks one, the object is read by id: see complete
 
 	uniqueNames bool
+	namesFold   bool // case is ignored when names are compared
 	writeOnly   bool // answers return only a part of what a create sends
 	decode      func(json.RawMessage) (T, error)
 	// create and update make request bodies. An update without members isn't sent. errMustReplace
@@ -60,8 +61,11 @@ type Collection[T any] struct {
 	idsFlight singleflight.Group // of currentIDs
 }
 
-func (*Collection[T]) id(object T) string   { return head(object).ID }
-func (*Collection[T]) name(object T) string { return head(object).Name }
+func (*Collection[T]) id(object T) string { return head(object).ID }
+
+func (r *Collection[T]) sameName(a, b T) bool {
+	return head(a).Name == head(b).Name || r.namesFold && strings.EqualFold(head(a).Name, head(b).Name)
+}
 
 // head returns the fields ID and Name of an object. The name may be optional.
 func head(object any) NamedObject {
