@@ -337,3 +337,15 @@ func updateBody[T any](t *testing.T, version api.Version, collection func(*api.C
 	must.Hold(t, json.Valid([]byte(last.body)) && last.method == "PATCH", "sent", last.method, last.body)
 	return last.body, nil
 }
+
+func TestTakenNameInAnotherCase(t *testing.T) {
+	runInBubble(t, "secret", func(t *testing.T) {
+		s := &fakeAPI{member: "secrets", faults: []fault{func(w http.ResponseWriter, r *http.Request, _ func() string) { answer(409, `{}`)(w, r) }}}
+		run := s.newClient(t)
+		s.add(map[string]any{"name": "token"})
+		want := api.Secret{Name: "TOKEN", Value: "v"}
+		must.Equal(t, len(run.Secrets.ExistingMatches(t.Context(), want)), 1, "matches")
+		_, err := run.Secrets.Create(t.Context(), want)
+		must.ErrorContains(t, err, "another secret has the name", "id1")
+	})
+}

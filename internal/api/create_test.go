@@ -320,18 +320,6 @@ func TestTakenName(t *testing.T) {
 	}
 }
 
-func TestTakenNameInAnotherCase(t *testing.T) {
-	runInBubble(t, "secret", func(t *testing.T) {
-		s := &fakeAPI{member: "secrets", faults: []fault{func(w http.ResponseWriter, r *http.Request, _ func() string) { answer(409, `{}`)(w, r) }}}
-		run := s.newClient(t)
-		s.add(map[string]any{"name": "token"})
-		want := api.Secret{Name: "TOKEN", Value: "v"}
-		must.Equal(t, len(run.Secrets.ExistingMatches(t.Context(), want)), 1, "matches")
-		_, err := run.Secrets.Create(t.Context(), want)
-		must.ErrorContains(t, err, "another secret has the name", "id1")
-	})
-}
-
 // After a lost answer, an auth is deleted and created again, because no answer has its credentials. An older auth stays.
 func TestLostAuthCreate(t *testing.T) {
 	want := api.RegistryAuth{Name: "r", Username: "u", Password: "new"}
