@@ -2,6 +2,8 @@ package deploy
 
 import (
 	"net/http"
+	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,16 +47,10 @@ func TestAlertsNameMetrics(t *testing.T) {
 		}
 	}
 	must.Succeed(t, yaml.UnmarshalWithOptions([]byte(readFile(t, "deploy/prometheus/alerts.yaml")), &file, yaml.Strict()))
-	ignored := 0
-	for _, routes := range regexp.MustCompile(`code=.*route!~"([^"]*)"`).FindAllStringSubmatch(readFile(t, "deploy/prometheus/alerts.yaml"), -1) {
-		ignored++
-		must.Hold(t, regexp.MustCompile("^("+routes[1]+")$").MatchString("/v2/{endpoint_id}/{path...}"), "an alert counts what workers of load-balancing endpoints answer:", routes[0])
-	}
-	must.Equal(t, ignored, 2, "alerts that ignore routes")
 	names := 0
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
-			must.Hold(t, rule.Labels["severity"] != "" && rule.Annotations["summary"] != "" && strings.Count(rule.Expr, "(") == strings.Count(rule.Expr, ")"), "expected a severity, a summary and closed parentheses in", rule)
+			must.Hold(t, rule.Labels["severity"] != "" && rule.Annotations["summary"] != "", "expected a severity and a summary in", rule)
 			for _, metric := range metricName.FindAllStringSubmatch(rule.Expr, -1) {
 				names++
 				labels, ok := exported[metric[1]]
@@ -73,4 +69,15 @@ func TestAlertsNameMetrics(t *testing.T) {
 	for _, metric := range metricName.FindAllStringSubmatch(readFile(t, "docs/guides/operate.md"), -1) {
 		must.Hold(t, !strings.HasPrefix(metric[1], "gpucloud_") || exported[metric[1]] != nil || exported[metric[1]+"_count"] != nil, "docs/guides/operate.md names", metric[1], "which no jobrunner exports")
 	}
+}
+
+// Each alert fires when it should, and only then.
+func TestAlertsFire(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		must.Require(t, os.Getenv("CI") == "", "CI must have promtool:", err)
+		t.Skip("promtool is not installed (Debian: apt-get install --no-install-recommends prometheus)")
+	}
+	out, err := exec.Command(promtool, "test", "rules", "testdata/alerts.yaml").CombinedOutput()
+	must.Require(t, err == nil, string(out), err)
 }
