@@ -51,8 +51,8 @@ func (c containerSpec) args(folder string) (args, env []string, err error) {
 	for _, label := range c.labels() {
 		args = append(args, "--label", label)
 	}
-	if c.podman && c.Pod == nil { // without --stop-timeout, a removal waits ten seconds for the worker to end
-		args = append(args, "--stop-timeout", "0")
+	if c.Pod == nil { // The engine's log would only fill the disk. Without --stop-timeout, Podman's removal waits ten seconds.
+		args = append(args, "--log-driver", "none", "--stop-timeout", "0")
 	}
 	args, env, err = c.appendEnvironment(args, folder)
 	if err != nil {

@@ -101,7 +101,7 @@ func TestContainer(t *testing.T) {
 		}
 	}
 	for _, want := range [][]string{
-		{"--pull", "never"}, {"--label", "gpucloud.run=" + e.register.Run()}, {"--label", "gpucloud.endpoint=ep"}, {"--label", "gpucloud.worker=w 1"},
+		{"--pull", "never"}, {"--label", "gpucloud.run=" + e.register.Run()}, {"--label", "gpucloud.endpoint=ep"}, {"--label", "gpucloud.worker=w 1"}, {"--log-driver", "none"}, // the jobrunner has the log
 		{"--network", "host"}, {"--gpus", `"device=GPU-a,GPU-b"`}, {"--mount", `type=bind,"source=/data/vol,1",target=/runpod-volume`},
 		{"--env", "GOOGLE_KEY"}, {"--entrypoint", "python3", "registry.example:5000/private/model:2", "-u", "handler.py", "two words"},
 	} {

@@ -47,7 +47,7 @@ create)
 		--env-file) stat -c %a "$2" >env.mode; sort "$2" >env; shift ;;
 		--env) eval "printf '%s=%s\n' \"$2\" \"\$$2\"" >>env.inherited; shift ;;
 		--storage-opt) echo "Error response from daemon: --storage-opt is not supported" >&2; exit 125 ;;
-		--network | --mount | --pull | --gpus | --device | --entrypoint | --publish | --add-host) shift ;;
+		--network | --mount | --pull | --gpus | --device | --entrypoint | --publish | --add-host | --log-driver | --stop-timeout) shift ;;
 		--*) ;;
 		*) break ;;
 		esac
