@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// fileWatcher detects changes of files with the handler's suffix in its folder, and of files that users name.
+// fileWatcher detects changes of files with the handler's suffix in and below its folder, and of files that users name.
 type fileWatcher struct {
 	file     string            // the handler
 	patterns []string          // files, folders and patterns of the user

@@ -76,8 +76,8 @@ func (s *serve) checkNode(dbURL string) error {
 	return nil
 }
 
-// deploymentFlags say which deployment a client command uses. Serve prints their environment variables, and
-// the Terraform provider reads the same ones.
+// deploymentFlags say which deployment a client command uses. The Terraform provider reads the same
+// environment variables.
 type deploymentFlags struct {
 	BaseURL    string `name:"base-url" env:"GPUCLOUD_BASE_URL" default:"http://127.0.0.1:8420" placeholder:"URL" help:"Address of the deployment, before /v2."`
 	QueueURL   string `name:"queue-url" env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"Address of its job API, before /v2. Default: the base URL."`

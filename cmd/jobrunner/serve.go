@@ -171,8 +171,8 @@ func warnOfOtherState(log *slog.Logger, dir, dbURL string) {
 	}
 }
 
-// untilStopped returns a context that ends with a signal, or with stdin if --stop-with-stdin is set. A second
-// later, a further signal kills the process unless it is stopping: it may wait for a pipe without a writer.
+// untilStopped returns a context that ends with a signal, or with stdin if --stop-with-stdin is set. If the process
+// doesn't react, for example because it waits for a pipe without a writer, a signal a second later kills it.
 func (s *serve) untilStopped() (ctx context.Context, stop context.CancelFunc) {
 	cli.SurviveClosedPipe() // tee may end before the running jobs do
 	ctx, stop = signal.NotifyContext(context.Background(), cli.StopSignals()...)

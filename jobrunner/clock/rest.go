@@ -25,7 +25,7 @@ const (
 // goroutine, a connection or a timer. If all goroutines wait, nothing happens until a
 // connection has data, a timer fires or a system call returns. Connections have just been
 // polled (pollNetwork): on one machine the kernel has the data when the sender's call
-// returns. The Clock's timers fire only in Advance. Code that waits for a real timer or
+// returns. The timers of a stopped Clock fire only in Advance. Code that waits for a real timer or
 // another process counts that as work (Clock.BeginWork).
 //
 // The scheduler's counts aren't read atomically, and a goroutine may move from one count to another

@@ -127,9 +127,9 @@ func (r *Refusal) OpenAI() []byte {
 type Form int
 
 const (
-	// ErrorForm is {"error": text}: the job API except below /openai, the worker protocol and the operator's routes.
+	// ErrorForm is {"error": text}: the worker protocol, the operator's routes, and the job API except below /openai.
 	ErrorForm Form = iota
-	// MessageForm is {"message": text}: version 1, which answers 400 to every invalid body and conflict.
+	// MessageForm is {"message": text}: version 1 of the management API, which answers 400 to every invalid body and conflict.
 	MessageForm
 	// ProblemForm is version 2 of the management API (RFC 9457).
 	ProblemForm

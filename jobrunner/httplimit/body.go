@@ -32,7 +32,7 @@ const (
 var ErrSlowBody = errors.New("the body arrives too slowly")
 
 // LimitBodies enforces the minimum rate on request bodies. If next answers without reading the body, the
-// answer doesn't wait for the body.
+// answer waits at most drainTime for the body.
 func LimitBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// RFC 9112, 6.1: the connection must end after a request with both Content-Length and
@@ -123,8 +123,8 @@ func (b *body) setDeadline(at time.Time) {
 	}
 }
 
-// drain discards the part of the body that has arrived, before the answer begins. If the rest doesn't
-// arrive, drain makes the connection close after the answer: otherwise net/http would wait for the rest forever.
+// drain discards up to drainBytes of the body that arrive within drainTime, before the answer begins. If more
+// is left, drain makes the connection close after the answer: otherwise net/http would wait for the rest forever.
 func (b *body) drain(h http.Header) {
 	if b.complete.Load() {
 		return

@@ -31,7 +31,7 @@ func ConfigFile(path string) Option { return func(s *settings) { s.configFile = 
 func Catalog(path string) Option { return func(s *settings) { s.config.Catalog = path } }
 
 // SimulateGPUs gives workers the simulated GPUs of a preset, such as h200x8 or l4x2, or of a file.
-// Without it, endpoints with GPUs can be created, but their jobs wait.
+// Without it, the workers of endpoints with GPUs run on the CPU.
 func SimulateGPUs(preset string) Option { return func(s *settings) { s.gpus = preset } }
 
 // HandleFile makes a file run the jobs of an image, like jobrunner dev: a Python file that imports the

@@ -145,8 +145,8 @@ var endForm = regexp.MustCompile(`^\((?:exit status|signal).*\)$`)
 // raisedForm matches the beginning of the JSON in which the public SDK reports a handler's exception.
 var raisedForm = regexp.MustCompile(`^\s*\{\s*"error_type": "(?:<class ')?([^'"]*)'?>?",\s*"error_message": "((?:[^"\\]|\\.)*)`)
 
-// Headline returns a job's error in one line, such as "ValueError: it is bad", even if its JSON was
-// truncated. Other errors are returned unchanged.
+// Headline shortens an error from the public SDK, even if its JSON was truncated, or from a command to one
+// line, such as "ValueError: it is bad". It returns other errors unchanged.
 func Headline(text string) string {
 	if m := generatorForm.FindStringSubmatch(text); m != nil {
 		return m[2]
@@ -199,8 +199,8 @@ func Shorten(text string, maxBytes int) string {
 
 const ellipsis = "…"
 
-// LastMessages returns messages from the end of a log until they have maxLines lines, and truncates their start
-// to maxBytes. It skips debug lines, and returns JSON as text.
+// LastMessages returns messages from the end of a log until they have maxLines lines, and at most the last
+// maxBytes of them. It skips debug lines, and returns only the text of a logger's JSON.
 func LastMessages(lines []string, maxLines, maxBytes int) string {
 	var messages []string
 	for i := len(lines) - 1; i >= 0 && maxLines > 0; i-- {

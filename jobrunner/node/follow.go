@@ -14,7 +14,7 @@ import (
 
 const (
 	followEvery    = time.Second // interval of rounds
-	minuteEvery    = 60          // rounds in a minute
+	minuteRounds   = 60          // rounds in a minute
 	rebalanceEvery = 10          // rounds between two checks whether this node leads more endpoints than its share
 
 	takeoverPause = 200 * time.Millisecond // between two claims while requests wait for a leader
@@ -43,7 +43,7 @@ func (n *Node) Follow(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			if round%minuteEvery == 1 {
+			if round%minuteRounds == 1 {
 				n.followers.Go(func() { n.checkOthers(ctx) })
 			}
 			endpoints, err := n.runRound(ctx, round, active)
@@ -80,7 +80,7 @@ func (n *Node) runRound(ctx context.Context, number int, active map[string]engin
 	if err := n.wakeActive(ctx, active); err != nil {
 		return nil, err
 	}
-	if err := n.KeyTable.Reload(ctx); err != nil || number%minuteEvery != 0 {
+	if err := n.KeyTable.Reload(ctx); err != nil || number%minuteRounds != 0 {
 		return endpoints, err
 	}
 	return endpoints, n.Timekeeper.correct(ctx)

@@ -32,7 +32,7 @@ const (
 )
 
 // Forward forwards the requests of an endpoint to its leader, and the requests of a pod to the node
-// that runs it. It answers 503 if that node can't be reached. If no node runs the pod, this node answers.
+// that runs it. It answers 503 if that node can't be reached. If the pod's node is gone, this node answers.
 func (n *Node) Forward(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next

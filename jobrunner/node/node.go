@@ -76,8 +76,8 @@ func RefuseWhileOthersRun(db *sqldb.DB) func(context.Context) error {
 	}
 }
 
-// StartPools starts the pools of all endpoints, and finishes interrupted deletions of endpoints. From
-// then on, this node's changes of endpoints and pods are applied and announced to the other nodes.
+// StartPools starts the pools of the endpoints that this node leads, and finishes interrupted deletions of
+// endpoints. From then on, this node's changes of endpoints and pods are applied and announced to the other nodes.
 func (n *Node) StartPools(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
 	store.OnChange[store.Endpoint](n.Store, func(id string) {

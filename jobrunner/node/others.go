@@ -75,7 +75,7 @@ func (n *Node) checkOthers(ctx context.Context) {
 	}
 }
 
-// othersClient uses no proxy, as a forwarder: a proxy may not reach the other nodes, and would get the API key.
+// othersClient uses no proxy, and neither does a forwarder: a proxy may not reach the other nodes, and would get the API key.
 var othersClient = http.Client{Transport: &http.Transport{
 	DialContext: (&net.Dialer{Timeout: forwardDialTimeout}).DialContext, IdleConnTimeout: forwardTimeout,
 }}

@@ -136,7 +136,7 @@ func (c *conn) close() error {
 	return c.lite.Close()
 }
 
-// querier is a connection or transaction, of SQLite or PostgreSQL, that may only read.
+// querier is the reading part of a session.
 type querier interface {
 	query(row func(Row) error, query string, args ...any) error
 }
@@ -156,7 +156,7 @@ type Querier interface {
 	QueryRow(query string, args ...any) Row
 }
 
-// Reader runs the statements of a DB.Read.
+// Reader runs the statements of a DB.Read, or the reading statements of a DB.Write.
 type Reader struct{ conn querier }
 
 // Each runs a statement, and calls row for each of its rows. The function row must not run a

@@ -151,7 +151,7 @@ func makeFile(dir string) (path string, err error) {
 	return path, nil
 }
 
-// checkFile rejects a database file that other users can write, or that has lost its content.
+// checkFile rejects a folder or database file that other users can write, and a file that has lost its content.
 func checkFile(dir string) (exists bool, err error) {
 	if err := onlyOwnerWrites(dir); err != nil {
 		return false, err

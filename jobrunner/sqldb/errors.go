@@ -37,7 +37,7 @@ type Class int
 
 // The classes of errors. After an Outage or if the disk is Full, the same call may succeed later.
 const (
-	Fault  Class = iota // the request or the program is wrong
+	Fault  Class = iota // the request or the program is wrong, or the database is damaged
 	Outage              // the database is unavailable
 	Full                // the disk is full; calls that free space may succeed
 	Closed              // this process is closing the database

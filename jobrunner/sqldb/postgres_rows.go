@@ -9,17 +9,17 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// A statement for several rows ends with the row that reaches maxArguments bytes of arguments: the server rejects
+// A statement for several rows ends with the row that reaches maxArgumentBytes of arguments: the server rejects
 // an array of a gigabyte, and must answer within responseTimeout.
-const maxArguments = 16 << 20
+const maxArgumentBytes = 16 << 20
 
 // pipelineEach queues one statement for several argument lists, which it sends as one array
 // per column. A statement costs the server and the client more than a row. If the rows exceed
-// maxArguments, pipelineEach splits them into several statements, sends all but the last now, and queues the last.
+// maxArgumentBytes, pipelineEach splits them into several statements, sends all but the last now, and queues the last.
 func (s *postgresTx) pipelineEach(query string, rows [][]any) error {
 	for len(rows) > 0 {
 		size, n := 0, 0
-		for ; n < len(rows) && (n == 0 || size < maxArguments); n++ {
+		for ; n < len(rows) && (n == 0 || size < maxArgumentBytes); n++ {
 			if err := convertArguments(rows[n]); err != nil {
 				return err
 			}

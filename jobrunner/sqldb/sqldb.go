@@ -42,7 +42,7 @@ type Config struct {
 	// NoSync flushes committed changes only at checkpoints: they survive a crash of the process, but not of
 	// the machine. It also accepts a PostgreSQL server that is configured in this way.
 	NoSync bool
-	// Watch, unless nil, is called at the start of each Read and Write, which calls end at its end.
+	// Watch, unless nil, is called when a Read or Write begins; end is called when that has ended.
 	Watch func() (end func())
 	// Logger logs the start and end of outages. It may be nil.
 	Logger *slog.Logger

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Policy decides which hosts may be called. The zero Policy allows public addresses and this
+// Policy decides which hosts may be called. A Policy without hosts allows public addresses and this
 // machine, because the receiver of a local deployment runs on it. It forbids private and
 // link-local addresses: otherwise anybody who can submit jobs could reach the jobrunner's
 // network. If other machines may submit jobs, it also forbids this machine. The policy

@@ -7,8 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// An endpoint's batches have their own queue and their own pool. The pool keeps no idle worker. It uses
-// GPUs that no other worker or pod waits for, and gives a GPU back as soon as one waits for it.
+// An endpoint's batches have their own queue and their own pool, without a minimum of workers. The pool uses
+// GPUs that no other worker or pod waits for, and gives a GPU back as soon as a worker or pod waits for it.
 
 func batchSettings(e Endpoint) Endpoint {
 	e.ID, e.Min = engine.BatchQueue(e.ID), 0
@@ -33,7 +33,7 @@ func (p *Pools) poolsOf(endpoint string) []*pool {
 	return slices.DeleteFunc([]*pool{p.pool(endpoint), p.pool(engine.BatchQueue(endpoint))}, func(pool *pool) bool { return pool == nil })
 }
 
-// makeRoom preempts one batch worker that has a device of the types, unless another one is about to release one.
+// makeRoom preempts one batch worker that has a device of the types, unless a batch worker is about to release such a device.
 func (p *Pools) makeRoom(types []string) {
 	owners := p.config.Devices.OwnersOf(types)
 	batchWorker := func(preempted bool) *worker {

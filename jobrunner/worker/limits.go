@@ -14,14 +14,14 @@ const (
 	requestGrace = 30 * time.Second
 	// settleTime is how long a worker's requests may omit a job that it got: it may not have noted the job yet.
 	settleTime = time.Second
-	// watchDelay is how long, in real time, a built-in handler runs before the worker watches if its job is taken away.
+	// watchDelay is how long, in real time, a built-in handler runs before the worker watches whether its job is taken away.
 	watchDelay = 2 * time.Millisecond
 	// deliveryPatience is how long a worker's report may wait for the database or the spool, in real
 	// time. It is below the time-outs of workers and proxies.
 	deliveryPatience = 50 * time.Second
 	// retryDelay is the pause after an error of the engine.
 	retryDelay = time.Second
-	// pingEvery is how often a process must report the jobs that it holds. It is shorter than the graces.
+	// pingEvery is how often, in real time, a process must report the jobs that it holds. It is shorter than the graces.
 	pingEvery = 2 * time.Second
 )
 

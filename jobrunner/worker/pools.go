@@ -162,7 +162,7 @@ func (p *Pools) Set(e Endpoint) {
 	}
 }
 
-// Remove ends the workers of a deleted endpoint.
+// Remove ends the workers of an endpoint that was deleted, or that this process no longer leads.
 func (p *Pools) Remove(endpoint string) {
 	p.mu.Lock()
 	var removed []*pool
@@ -248,7 +248,7 @@ func (p *Pools) Drain(ctx context.Context) {
 	}
 }
 
-// Close ends all workers and waits for them. Their jobs return to the queue when the engine is next opened.
+// Close ends all workers and waits for them. Their jobs return to the queue when the engine is closed.
 func (p *Pools) Close() {
 	p.stop()
 	for _, pool := range p.all() { // before the map is cleared: workers may report until they are gone

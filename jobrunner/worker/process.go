@@ -143,7 +143,7 @@ func (w *worker) wait(ctx context.Context, process run.Process) (exited bool) {
 }
 
 // requeueJobs returns the worker's jobs to the queue after it has ended. If the deployment stops,
-// the jobs stay with the worker, and the deployment's next start queues them again.
+// or this process no longer leads the endpoint, it leaves that to the engine.
 func (w *worker) requeueJobs(ctx context.Context) {
 	w.mu.Lock()
 	jobs := slices.Collect(maps.Values(w.jobs))

@@ -205,7 +205,7 @@ func (w *worker) jobsToStop() (ids []string, changed <-chan struct{}) {
 	return ids, w.changed
 }
 
-// Report records the result of a job. It ignores a job that the worker doesn't hold. With replace, a
+// Report records a report on a job. It ignores a job that the worker doesn't hold. With replace, a
 // fresh worker replaces this worker after the job.
 func (w *worker) Report(ctx context.Context, job string, r engine.Report, replace bool) error {
 	w.mu.Lock()
@@ -373,7 +373,7 @@ func (w *worker) ReportUnhealthy(reason string) {
 }
 
 var (
-	// ErrNoWorker means that no such worker, or no worker of the endpoint, uses the worker protocol.
+	// ErrNoWorker means that the endpoint has no pool here, or no worker with the id that uses the worker protocol.
 	ErrNoWorker = errors.New("no such worker: it never existed, or it has ended")
 	// ErrKey means that a request doesn't carry the worker's own key.
 	ErrKey = errors.New("the key is not this worker's: send the RUNPOD_AI_API_KEY that it was started with")

@@ -24,7 +24,7 @@ type worker struct {
 	log      *run.Log
 
 	taking    context.Context    // ends when the worker must take no more jobs; it then exits once it holds none
-	endTaking context.CancelFunc // cancels taking; called by drain
+	endTaking context.CancelFunc // cancels taking
 	life      context.Context    // of its process
 	end       context.CancelFunc // ends life when the process has exited
 	killed    context.Context    // ends when the process must exit at once
@@ -44,7 +44,7 @@ type worker struct {
 	hadJob       bool
 	crashed      bool   // during its start
 	preempted    bool   // it ended for a reason other than the jobs that it runs
-	death        string // human-readable reason why its process ended; "" while it runs
+	death        string // human-readable reason why its process ended or is killed; "" before that
 	devices      []gpu.Device
 	placement    Placement
 	process      run.Process
@@ -87,7 +87,7 @@ func newWorker(ctx context.Context, p *poolCore) *worker {
 }
 
 // runToEnd runs the worker from start to end, and returns why it couldn't work, or "". Cancelling ctx ends
-// the worker at once, and leaves its jobs to the next start of the deployment.
+// the worker at once, and leaves its jobs to the engine.
 func (w *worker) runToEnd(ctx context.Context) (failure string) {
 	failure = w.run(ctx)
 	w.meterEnd()

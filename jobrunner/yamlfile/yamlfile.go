@@ -46,7 +46,7 @@ func Decode(name string, text []byte, target any) error {
 		}
 		return ErrorAt(name, e.GetToken().Position.Line, "%s%s", text, hint(e, reflect.TypeOf(target)))
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // an empty file
+	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: the file is empty
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return checkItems(name, content)
@@ -158,7 +158,7 @@ func (e *Entry[T]) UnmarshalYAML(decode func(any) error) error {
 	return decode(&e.Value)
 }
 
-// LineOf returns a node's line. A mapping's token is a colon after its first key, maybe a line earlier.
+// LineOf returns a node's line. A mapping's token is a brace before its first key, or the colon after it, maybe on another line.
 func LineOf(node ast.Node) int {
 	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
 		return m.Values[0].Key.GetToken().Position.Line

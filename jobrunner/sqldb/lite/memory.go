@@ -20,7 +20,7 @@ const (
 	minBuffer = 4 << 10
 )
 
-// grow grows the buffer to at least size bytes and returns its address.
+// grow grows the buffer to at least size bytes, which drops its content, and returns its address.
 func (b *buffer) grow(tls *libc.TLS, size int) (uintptr, error) {
 	if size <= b.size && b.address != 0 {
 		return b.address, nil
