@@ -14,7 +14,7 @@ type row struct {
 	state          State
 	lowPriority    bool
 	webhook, owner string
-	execution      int64 // execution timeout; 0 means the timeout of the endpoint
+	timeout        int64 // of the execution; 0 means the timeout of the endpoint
 	retention      int64
 	batch          int64 // key
 
@@ -71,7 +71,7 @@ type effect struct {
 	wholeRow bool // columns other than runColumns may have changed
 
 	clearsResult bool // output and chunks of the last run are deleted
-	setsResult   bool // the event's output and this message become the job's
+	setsResult   bool // the event's output and the field message become the job's result
 
 	message   string
 	delay     int64 // time in the queue, of a job that starts
@@ -107,7 +107,7 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 	case taken:
 		if fx.ok = r.state == InQueue; fx.ok {
 			r.state, r.worker, r.attempt, r.startedAt = InProgress, ev.worker, r.attempt+1, now
-			r.deadline = now + cmp.Or(r.execution, ev.timeout, DefaultTimeout.Milliseconds())
+			r.deadline = now + cmp.Or(r.timeout, ev.timeout, DefaultTimeout.Milliseconds())
 			fx.delay, fx.wholeRow = max(0, now-r.queuedAt), false
 		}
 	case completed, failed, progressed, lost, returned:
@@ -131,10 +131,9 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 	case removal:
 		fx.ok, r.state = true, absent
 	case called:
-		fx.ok = r.callAt > 0
-		r.callAt = ev.callAt
-		if ev.callMade {
-			r.callTries++
+		if fx.ok = r.callAt > 0; fx.ok {
+			r.callAt = ev.callAt
+			r.callTries += boolToInt(ev.callMade)
 		}
 	}
 	fx.to = r.state
@@ -204,7 +203,7 @@ func (r *row) due() int64 {
 	return r.deleteAt
 }
 
-// end ends the job. If the job is COMPLETED or FAILED, a webhook call is due.
+// end ends the job. If it is COMPLETED or FAILED and has a webhook, a call is due.
 func (r *row) end(s State, at int64) {
 	r.state, r.finishedAt = s, at
 	r.setDeleteAt()

@@ -23,7 +23,7 @@ type Event struct {
 	Counts Counts
 }
 
-// Counts counts an endpoint's jobs. InQueue and InProgress are current numbers, the rest are totals since the
+// Counts counts the jobs of a queue. InQueue and InProgress are current numbers, the rest are totals since the
 // endpoint was created.
 type Counts struct {
 	InQueue    int
@@ -52,18 +52,19 @@ func (c *Counts) add(s State, lowPriority bool, n int) {
 	}
 }
 
-// Counts returns an endpoint's counts. If they can't be read, it returns zeros.
-func (e *Engine) Counts(endpoint string) Counts {
-	c, err := e.CountsNow(context.Background(), endpoint)
+// Counts returns the counts of a queue, which has the name of an endpoint or its BatchQueue. If they can't be read, it
+// returns zeros.
+func (e *Engine) Counts(queue string) Counts {
+	c, err := e.CountsNow(context.Background(), queue)
 	if err != nil && !sqldb.Temporary(err) {
-		e.Logger.Error("counting the jobs of an endpoint", "endpoint", endpoint, "error", err)
+		e.Logger.Error("counting the jobs of an endpoint", "endpoint", queue, "error", err)
 	}
 	return c
 }
 
 // CountsNow is Counts, but returns an error if the counts can't be read.
-func (e *Engine) CountsNow(ctx context.Context, endpoint string) (Counts, error) {
-	if q := e.loadedQueue(endpoint); q != nil {
+func (e *Engine) CountsNow(ctx context.Context, queue string) (Counts, error) {
+	if q := e.loadedQueue(queue); q != nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		return q.counts, nil
@@ -73,7 +74,7 @@ func (e *Engine) CountsNow(ctx context.Context, endpoint string) (Counts, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return e.store.counts(ctx, endpoint)
+	return e.store.counts(ctx, queue)
 }
 
 // Queues returns the names of the queues that have or had jobs. On a shared database it lacks the

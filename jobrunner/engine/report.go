@@ -66,7 +66,7 @@ func (r Report) Ends() bool { return r.kind != progressed }
 // Result reports whether the report has the handler's result, Done or Fail.
 func (r Report) Result() bool { return r.kind == completed || r.kind == failed }
 
-// Outcome returns COMPLETED, FAILED or LOST for logs, or "" if the job goes on.
+// Outcome returns COMPLETED, FAILED or LOST for logs, or "" for other reports.
 func (r Report) Outcome() string {
 	switch r.kind {
 	case completed:
@@ -94,8 +94,8 @@ const (
 	SpooledInMemory
 )
 
-// Report records a worker's report: IN_PROGRESS → COMPLETED, FAILED or, if the worker died
-// and the job has a retry left, IN_QUEUE. While the database is unavailable, the report is
+// Report records a worker's report: IN_PROGRESS → COMPLETED, FAILED or, if the worker returned the job,
+// or died and the job has a retry left, IN_QUEUE. While the database is unavailable, the report is
 // spooled. An error means that the report was neither recorded nor spooled.
 func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, error) {
 	return e.report(ctx, ref, r, nil).result()

@@ -117,7 +117,8 @@ func (q *queue) reconcile(b *batch) (next int64) {
 	return b.deleteAt
 }
 
-// requests returns the requests of a batch that are in memory and in one of these states, the oldest first.
+// requests returns the requests of a batch that are in memory and in one of the states, the oldest first. If states is
+// nil, it returns the requests in any state.
 func (q *queue) requests(b *batch, states []State) (all []*job) {
 	for _, j := range q.jobs {
 		if j.batch == b.key && (states == nil || slices.Contains(states, j.state)) {

@@ -24,8 +24,8 @@ const (
 )
 
 // rewind moves the times of all jobs back if the clock was set back since they were
-// written. Otherwise jobs would expire too late. It does nothing if other processes are
-// alive, because their clocks agree with the times of the jobs.
+// written. Otherwise jobs would expire too late. It does nothing if the database lists other
+// processes: if they are alive, their clocks agree with the times of the jobs.
 func (e *Engine) rewind(ctx context.Context) error {
 	shift := int64(0)
 	err := e.DB.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {

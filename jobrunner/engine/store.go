@@ -170,7 +170,7 @@ func (w writes) addJob(ch *change, mayBeStored bool) {
 	case !ch.isNew:
 		w.add(updateJob, append(append(r.runValues(), r.otherValues()...), r.key)...)
 	default:
-		fixed := []any{r.key, r.endpoint, r.id, boolToInt(r.lowPriority), r.webhook, r.owner, r.execution, r.retention, r.batch}
+		fixed := []any{r.key, r.endpoint, r.id, boolToInt(r.lowPriority), r.webhook, r.owner, r.timeout, r.retention, r.batch}
 		w.add(job, append(append(fixed, r.runValues()...), r.otherValues()...)...)
 		if r.state != Completed || r.callAt > 0 {
 			w.add(input, r.key, ch.input, ch.rest)
@@ -277,7 +277,7 @@ func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*jo
 	err = s.db.Each(ctx, func(row sqldb.Row) error {
 		j := &job{inputSize: unknownInput}
 		jobs = append(jobs, j)
-		return row.Scan(&j.key, &j.endpoint, &j.id, &j.lowPriority, &j.webhook, &j.owner, &j.execution, &j.retention, &j.batch,
+		return row.Scan(&j.key, &j.endpoint, &j.id, &j.lowPriority, &j.webhook, &j.owner, &j.timeout, &j.retention, &j.batch,
 			&j.state, &j.turn, &j.queuedAt, &j.worker, &j.attempt, &j.retries, &j.startedAt, &j.deadline, &j.streamed,
 			&j.submittedAt, &j.expiresAt, &j.deleteAt, &j.finishedAt, &j.callAt, &j.callTries, &j.output, &j.outputSize, &j.message)
 	}, query, args...)

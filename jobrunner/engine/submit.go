@@ -45,7 +45,7 @@ func (n NewJob) job(k, now int64) *job {
 		owner = ""
 	}
 	return &job{input: n.Input, rest: n.Rest, hasInput: true, inputSize: len(n.Input) + len(n.Rest), row: row{
-		key: k, endpoint: n.Endpoint, id: n.id(k), state: InQueue, lowPriority: n.LowPriority, webhook: n.Webhook, owner: owner, execution: n.Timeout.Milliseconds(), retention: n.retention().Milliseconds(),
+		key: k, endpoint: n.Endpoint, id: n.id(k), state: InQueue, lowPriority: n.LowPriority, webhook: n.Webhook, owner: owner, timeout: n.Timeout.Milliseconds(), retention: n.retention().Milliseconds(),
 		submittedAt: now, turn: now, queuedAt: now, expiresAt: end, deleteAt: end,
 	}}
 }
