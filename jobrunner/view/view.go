@@ -39,11 +39,6 @@ func (v *View) States(endpoint string) map[string]int {
 	return map[string]int{"INITIALIZING": c.Initializing, "IDLE": c.Idle, "RUNNING": c.Running, "THROTTLED": c.Throttled, "UNHEALTHY": c.Unhealthy}
 }
 
-// Endpoints resolves the ambiguity with Engine.Endpoints.
-func (v *View) Endpoints(ctx context.Context) ([]store.Endpoint, error) {
-	return v.Store.Endpoints(ctx)
-}
-
 func (v *View) Workers(endpoint string) (out []page.Worker) {
 	dead := v.Pools.DeadWorkers(endpoint)
 	for i := range dead {
