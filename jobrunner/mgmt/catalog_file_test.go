@@ -193,7 +193,7 @@ func TestCatalogTemplates(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", "/v2/templates/official-echo", ""), map[string]string{"image": `"builtin/echo"`, "serverless": `true`})
 	d.expectMembers(d.mustSend(201, "POST", "/v2/serverless", `{"templateId":"official-echo","name":"e","gpu":{"pools":["ADA_24"]}}`), map[string]string{"image": `"builtin/echo"`})
 	d.mustSend(201, "POST", "/v2/pods", `{"name":"p","templateId":"official-pod","cpu":{"id":"cpu3c","vcpuCount":2}}`)
-	d.expectRefusal(404, "comes with the deployment", "PATCH", "/v2/templates/official-echo", `{"name":"mine"}`)
+	d.expectRefusal(404, "not found among your templates: this one comes with the deployment", "PATCH", "/v2/templates/official-echo", `{"name":"mine"}`)
 	d.expectRefusal(404, "comes with the deployment", "DELETE", "/v2/templates/official-echo", "")
 	d.expectRefusal(404, "comes with the deployment", "PATCH", "/v1/templates/official-echo", `{"name":"mine"}`)
 	d.expectRefusal(400, "comes with the deployment", "DELETE", "/v1/templates/official-echo", "")

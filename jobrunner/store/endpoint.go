@@ -178,7 +178,7 @@ const maxWorkers = 1000
 func checkMembers(e Endpoint) error {
 	switch {
 	case e.WorkersMin > maxWorkers || e.WorkersMax > maxWorkers:
-		return refusef("invalid number of workers: expected %d at most on this machine, got at least %d and at most %d", maxWorkers, e.WorkersMin, e.WorkersMax)
+		return refusef("invalid number of workers: expected %d at most, got at least %d and at most %d", maxWorkers, e.WorkersMin, e.WorkersMax)
 	case e.WorkersMin > e.WorkersMax:
 		return refusef("at least %d workers and at most %d contradict each other", e.WorkersMin, e.WorkersMax)
 	case e.Type == LoadBalancer && e.Scaling.Type != RequestCount:

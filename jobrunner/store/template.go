@@ -120,7 +120,7 @@ func OfficialTemplates() []Template {
 	return out
 }
 
-var errOfficial = fmt.Errorf("the template comes with the deployment and can't be changed or deleted: create one of your own: %w", ErrNotFound)
+var errOfficial = fmt.Errorf("%w among your templates: this one comes with the deployment, and can't be changed or deleted; create your own instead", ErrNotFound)
 
 func IsOfficial(id string) bool { return officialIndex(id) >= 0 }
 
