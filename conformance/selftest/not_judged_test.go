@@ -82,6 +82,16 @@ func TestOmissionWithinCaseMakesClausePartlyJudged(t *testing.T) {
 	must.Hold(t, len(r.PartlyJudged) == 2, "partly judged remotely", r.PartlyJudged)
 }
 
+// A run that excludes version 1 sends it no request.
+func TestExcludedVersionGetsNoRequest(t *testing.T) {
+	target := startDeployment(t, func(h http.Handler) http.Handler {
+		return wirefault.Handler(h, wirefault.Deployment{}, &wirefault.Fault{Path: "^/v1/", Drop: "before"})
+	})
+	target.NoV1 = true
+	r := judge(t, conformance.Options{Target: target, Select: []string{"VER-66", "VER-82"}})
+	must.Equal(t, r.Counts[report.Pass], 2, r.Counts)
+}
+
 // A MUST that is blocked by a violated SHOULD is inconclusive, so that the exit code shows that it wasn't judged.
 func TestMustBlockedByBrokenShould(t *testing.T) {
 	target := startDeployment(t, func(h http.Handler) http.Handler {
