@@ -157,7 +157,7 @@ func givenOutcome(o suite.Outcome, clause string) suite.Outcome {
 }
 
 // settleVerdicts applies the rules that need all results. A clause becomes inconclusive if the clause that
-// blocks it passes or is skipped. So does a MUST that is blocked by a warning, because a warning alone
+// blocks it passes, is skipped or isn't selected. So does a MUST that is blocked by a warning, because a warning alone
 // doesn't fail the run. Results of reruns are added, and known deviations marked.
 func (r *run) settleVerdicts(repeats map[string]string) {
 	verdicts := map[string]report.Verdict{}
@@ -167,13 +167,9 @@ func (r *run) settleVerdicts(repeats map[string]string) {
 	blocking := []report.Verdict{report.Fail, report.Warn, report.Blocked, report.Error, report.Inconclusive}
 	for i := range r.report.Results {
 		x := &r.report.Results[i]
-		if v, judged := verdicts[x.BlockedBy]; x.Verdict == report.Blocked && x.BlockedBy != "preflight" && !slices.Contains(blocking, v) {
+		if v := verdicts[x.BlockedBy]; x.Verdict == report.Blocked && x.BlockedBy != "preflight" && !slices.Contains(blocking, v) {
 			x.Verdict = report.Inconclusive
-			although := ""
-			if judged {
-				although = ", although " + x.BlockedBy + " is kept"
-			}
-			x.Reason = "a prerequisite failed" + although + ": " + x.Reason
+			x.Reason = fmt.Sprintf("a step that belongs to %s (%s) failed: %s", x.BlockedBy, cmp.Or(v, "not selected"), x.Reason)
 		} else if x.Verdict == report.Blocked && v == report.Warn && x.Level == string(suite.Must) {
 			x.Verdict = report.Inconclusive
 			x.Reason = "it depends on " + x.BlockedBy + ", which isn't a MUST and is not kept: " + x.Reason

@@ -213,6 +213,7 @@ func TestFailsAndLeaks(t *testing.T) {
 	refusesDeletes.Store(false)
 	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 0), "1 of 1 objects deleted")
 	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 0), "0 of 0")
+	must.Contain(t, runExpecting(t, command(t, "sweep", ledger, "--base-url="+undeletable), 0), "0 of 0")
 }
 
 // A management request with the answer 429 is sent again after its Retry-After, also by sweep and at a deployment on this machine.

@@ -47,7 +47,7 @@ type run struct {
 	MaxWait      time.Duration `default:"5m" help:"Skip cases that wait longer than this, if the clock can't be advanced."`
 	Parallel     int           `default:"8" help:"Number of cases that run at once."`
 	Seed         uint64        `help:"Seed for the order of the cases and the values that they send. The report of an earlier run shows its seed."`
-	Reruns       int           `default:"2" help:"Number of times that a failed case is repeated, for diagnosis."`
+	Reruns       int           `default:"2" help:"Number of times that a failed case is repeated. If all repetitions pass, the clause is inconclusive."`
 	KnownFailing fileContent   `placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. An entry fails the run if its clause passes or its last day is over."`
 	Ledger       string        `default:"conformance-ledger.jsonl" placeholder:"FILE" help:"List of the objects that the run creates at a deployment that is not local, for sweep."`
 	Defer        string        `placeholder:"FILE" help:"Start cases that wait longer than both --max-wait and five minutes, and store their state in the file, for conformance resume."`
@@ -280,7 +280,7 @@ func (s *sweep) Run() error {
 	for _, o := range ledger.Remaining("") {
 		deployments[o.Deployment] = true
 	}
-	if (len(deployments) > 1 || s.BaseURL != "") && !deployments[s.BaseURL] { // another deployment must not get the key
+	if n := len(deployments); (n > 1 || n == 1 && s.BaseURL != "") && !deployments[s.BaseURL] { // another deployment must not get the key
 		return fmt.Errorf("each deployment has its own key: choose one with --base-url. %s has objects of: %s", s.Ledger, strings.Join(slices.Sorted(maps.Keys(deployments)), ", "))
 	}
 	if s.BaseURL != "" {
