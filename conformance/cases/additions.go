@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// secretCases judge account secrets. The description doesn't mention them, so a deployment without them is skipped.
+// secretCases judge account secrets. The description doesn't mention them, so the cases are skipped at a deployment without them.
 var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 2.1", Needs: suite.V2, Allow: suite.Create}, []suite.Case{
 	{ID: "SEC-01", Statement: "POST /v2/account/secrets returns 201 with id, name and createdAt. The list and GET /v2/account/secrets/{id} return the secret. No response contains its value.", Run: func(c *suite.C) {
 		value := c.Nonce()

@@ -56,7 +56,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 	{ID: "AUT-04-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v1API, unknownKeys)},
 	{ID: "AUT-04-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, unknownKeys)},
 	{ID: "AUT-05", Level: suite.Must, Source: "Authentication, 2",
-		Statement: "Every operation with a valid key for another resource is rejected and changes nothing; the status should be 403.",
+		Statement: "Every operation with a valid key that has no access to the resource is rejected and changes nothing; the status should be 403.",
 		Live:      suite.LiveLevel{Level: suite.Should, Reason: "RunPod answers 401 or 403"},
 		Needs:     suite.AnyEndpoint | suite.OtherKey,
 		Run: func(c *suite.C) {
@@ -268,8 +268,8 @@ func keyInHeaders(names []string, value string) suite.Option {
 	}
 }
 
-// expectUnauthorized expects 401. It also accepts a redirect, and any answer at a path that the deployment
-// doesn't serve. withKey repeats the request with the key to find out whether the path is served.
+// expectUnauthorized expects 401. It also accepts a redirect, and 404, 405 or 501 if withKey, the same request
+// with the key, gets one of these, too: then the deployment doesn't serve the path.
 func expectUnauthorized(_ *suite.C, a *suite.Answer, withKey func() *suite.Answer) {
 	if a.Code == 301 || a.Code == 308 || isMissing(a) && isMissing(withKey()) {
 		return

@@ -149,7 +149,7 @@ func (h billingHistory) read(c *suite.C, query string) *suite.Answer {
 
 func (h billingHistory) expectSums(c *suite.C, a *suite.Answer) {
 	records, ids := a.List("records"), map[string]bool{}
-	c.Expect(a.Int("metadata.recordCount") == int64(len(records)), "the number of the records", "recordCount %d of %d records", a.Int("metadata.recordCount"), len(records))
+	c.Expect(a.Int("metadata.recordCount") == int64(len(records)), "the number of the records", "recordCount %d with %d records", a.Int("metadata.recordCount"), len(records))
 	for _, record := range records {
 		if h.idMember != "" {
 			ids[stringOrEmpty(record[h.idMember])] = true
@@ -157,7 +157,7 @@ func (h billingHistory) expectSums(c *suite.C, a *suite.Answer) {
 		h.expectComponents(c, record, "a record")
 	}
 	if h.countMember != "" {
-		c.Expect(a.Int("metadata."+h.countMember) == int64(len(ids)), "the number of the resources", "the member %s with %d of %d", h.countMember, a.Int("metadata."+h.countMember), len(ids))
+		c.Expect(a.Int("metadata."+h.countMember) == int64(len(ids)), "the number of the resources", "the count %s %d, but records of %d", h.countMember, a.Int("metadata."+h.countMember), len(ids))
 	}
 	totals := a.Object("metadata.totals")
 	h.expectComponents(c, totals, "the totals")
@@ -175,7 +175,7 @@ func (h billingHistory) expectComponents(c *suite.C, amounts map[string]any, nam
 	for _, member := range h.components {
 		sum.Add(sum, decimal(amounts[member]))
 	}
-	c.Expect(nearlyEqual(decimal(amounts["totalAmount"]), sum), "the sum of the components", "%s with the totalAmount %v, of %s", name, amounts["totalAmount"], sum.FloatString(9))
+	c.Expect(nearlyEqual(decimal(amounts["totalAmount"]), sum), "the sum of the components", "%s with the totalAmount %v and components that sum to %s", name, amounts["totalAmount"], sum.FloatString(9))
 }
 
 // nearlyEqual compares two amounts with a tolerance for floating-point errors.

@@ -36,7 +36,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 			c.Given("JOB-22", func() { job.Retry().Is(200) })
 			job.Await(suite.Completed).Equal("output", input)
 		}},
-	{ID: "DAT-03", Level: suite.Should, Source: "Events, 1", Statement: "The job in a webhook's body equals the job's status.",
+	{ID: "DAT-03", Level: suite.Should, Source: "Events, 1", Statement: "The output, input and status in a webhook's body, if present, are the job's.",
 		Needs: suite.AnyEndpoint | suite.Webhooks, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			g := generator{c.Random()}
 			for _, path := range []string{"/run", "/runsync"} {
@@ -106,7 +106,7 @@ func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 	return a
 }
 
-// localOrRemote returns local if the target runs on this machine, otherwise remote.
+// localOrRemote returns local at a local target, otherwise remote.
 func localOrRemote(c *suite.C, local, remote int) int {
 	if c.Target.Local {
 		return local
@@ -114,7 +114,7 @@ func localOrRemote(c *suite.C, local, remote int) int {
 	return remote
 }
 
-// echoAll returns the input of an echo job with all values of the generator. The input itself also has the members that are called names.
+// echoAll returns the input of an echo job with all values of the generator. The input itself also has the members of the value "names".
 func echoAll(g generator) suite.M {
 	all := g.allValues()
 	input := suite.M{"data": all}
@@ -171,8 +171,8 @@ var notObjects = []string{
 	`{"input":{"op":"echo","x":[1,2}}`, `{"input":{"op":"echo"}`, `"{\"input\":{\"op\":\"echo\"}}"`, `input=%7B%22op%22%3A%22echo%22%7D`,
 }
 
-// generator generates JSON values and encodes them in any form that JSON allows. Every JSON implementation
-// preserves these values: strings, names, doubles, and integers that a double can represent.
+// generator generates random JSON values. Every JSON implementation preserves them: strings, names, doubles,
+// and integers that a double can represent.
 type generator struct{ *rand.Rand }
 
 // texts has strings that an implementation may misread or change.

@@ -339,7 +339,7 @@ func judgeTimesIfShown(status string, input suite.M, members ...suite.M) func(*s
 type failedTwice struct {
 	status            *suite.Answer
 	lastRun, bothRuns span
-	inQueue           span // both waits
+	inQueue           span // from the last wait alone to both waits
 	sinceSubmission   span // from the submission to the start of the last run
 }
 

@@ -269,7 +269,7 @@ var payloadCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoin
 		for _, n := range []int{21_000_000, 10_000_000} {
 			a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed, suite.Cancelled, suite.TimedOut)
 			text, _ := a.ValueOrNil("output").(string)
-			c.Observe("%d bytes: %s with %d", n, a.Str("status"), len(text))
+			c.Observe("an output of %d bytes: %s with %d bytes", n, a.Str("status"), len(text))
 			if len(text) == n {
 				return
 			}

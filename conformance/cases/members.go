@@ -20,7 +20,7 @@ type kind struct {
 	name, version  string
 	path           string // the path after the version
 	list           string // the list's key in an answer of version 2
-	creationClause string // judges creations; if one fails, the case is BLOCKED by this clause
+	creationClause string // blocks the case if a creation fails. For registry auths, it is only about the list
 	needs          suite.Needs
 	// Whether the service description documents the answer of the operation; updateDocumented is about the first of updates.
 	// A wrong value in a documented answer is a FAIL, in any other a WARN.

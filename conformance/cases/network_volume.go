@@ -41,7 +41,7 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 		v, name := c.NewVolume("v1", 10), c.Name()
 		updateVolume(c, v, suite.M{"name": name}).Success().Equal("name", name).Equal("size", 10)
 	}},
-	{ID: "V-07", Source: "Limits, Network volume size", Statement: "The size is at most 4000 GB.", Run: func(c *suite.C) {
+	{ID: "V-07", Source: "Limits, Network volume size", Statement: "In version 1, the size is at most 4000 GB.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
 		updateVolume(c, v, suite.M{"size": 4001}).Is(400, 409, 422)
 		c.Create("v1", "/networkvolumes", suite.M{"name": c.Name(), "size": 4001, "dataCenterId": c.DataCenter()}).Refused()
@@ -92,7 +92,7 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 		updateVolume(c, v, suite.M{"size": 13, "dataCenterId": other})
 		updateVolume(c, v, suite.M{"size": 14}).Success().Equal("dataCenterId", dataCenter)
 	}},
-	{ID: "V-13", Level: suite.Unspec, Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "The response to an update of an unknown volume, and to an empty update.", Run: func(c *suite.C) {
+	{ID: "V-13", Level: suite.Unspec, Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "The response to an empty update, and to an update of an unknown volume, which should be rejected.", Run: func(c *suite.C) {
 		unknown := c.V1("POST", "/networkvolumes/"+c.Nonce()+"/update", suite.M{"size": 11})
 		c.Observe("unknown: %d", unknown.Code)
 		c.Observe("empty body: %d", updateVolume(c, c.NewVolume("v1", 10), suite.M{}).Code)

@@ -194,7 +194,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	// Any wait between the limits is applied.
 	{ID: "OPS-03-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 310 * time.Second, Seconds: 400, Run: judgeWait(5 * time.Minute)},
 	{ID: "OPS-04", Level: suite.Should, Source: "Endpoints B, POST /runsync",
-		Statement: "A wait out of bounds is rejected.",
+		Statement: "A wait that is out of bounds or not an integer is rejected.",
 		Live:      suite.LiveLevel{Level: suite.Unspec, Reason: "RunPod doesn't document a wait outside the limits"},
 		Needs:     suite.AnyEndpoint, Requests: 9, Allow: suite.Queue, Run: func(c *suite.C) {
 			requireDistinctErrors(c)

@@ -180,7 +180,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 
 func operationRateCases() (list []suite.Case) {
 	for _, op := range ratedOperations {
-		rateCase := limitCase(op.Case, op.name, fmt.Sprintf("More than %d requests of %s in 10 seconds return 429.", op.limit, op.name), func(c *suite.C) {
+		rateCase := limitCase(op.Case, op.name, fmt.Sprintf("%s returns 429 above %d requests in 10 seconds.", op.name, op.limit), func(c *suite.C) {
 			path := op.path
 			switch {
 			case strings.HasPrefix(path, "/openai"):
@@ -204,7 +204,7 @@ func operationRateCases() (list []suite.Case) {
 
 // concurrencyCase completes a case about the limit of concurrent requests of an operation.
 func concurrencyCase(c suite.Case, operation string, limit int, run func(c *suite.C)) suite.Case {
-	return limitCase(c, operation, fmt.Sprintf("More than %d concurrent requests of %s return 429.", limit, operation), run)
+	return limitCase(c, operation, fmt.Sprintf("%s returns 429 above %d concurrent requests.", operation, limit), run)
 }
 
 func limitCase(c suite.Case, operation, statement string, run func(c *suite.C)) suite.Case {

@@ -362,7 +362,7 @@ func bodyFor(method string, body suite.M) any {
 	return body
 }
 
-// expectRefusedIfServed expects a refusal of a request that a deployment may not serve at all.
+// expectRefusedIfServed expects a refusal. It accepts 501, since the deployment may lack the operation.
 func expectRefusedIfServed(a *suite.Answer) {
 	a.Expect(a.IsRefusal() || a.Code == http.StatusNotImplemented, "a refusal: 4xx, or 501")
 }

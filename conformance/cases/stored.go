@@ -36,8 +36,8 @@ var (
 	}
 )
 
-// storedCases are generated from the table of members, for each kind and version. Cases that try every
-// member run only at test deployments. At any deployment, other cases try a few members that the seed selects.
+// storedCases are generated from the table of members, for each kind and version. Cases that set or update each member by
+// itself run only at test deployments. At any deployment, judgeSomeUpdates updates two members that the seed selects.
 var storedCases = func() (list []suite.Case) {
 	add := func(common suite.Case, k kind, suffix string, needs suite.Needs, requests int, run func(*objects)) {
 		common.ID += "-" + k.name + "-" + k.version + suffix
@@ -163,7 +163,7 @@ func (s *objects) updateMember(o object, f field, updateIndex int) {
 		return
 	}
 	value, _ := s.placeholders.resolve(f.changedValue)
-	s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version 1 can't update this %s", s.kind.name)
+	s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version %s can't update this %s", s.kind.version[1:], s.kind.name)
 }
 
 // partialMembers can be updated without the other members of their object.
@@ -230,7 +230,7 @@ func judgeClearedMembers(s *objects, updateIndex int) {
 		if !known || !o.canHold(f) || f.changedLast && i < len(s.fields) {
 			continue
 		}
-		s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version 1 can't update this %s", s.kind.name)
+		s.c.SkipIf(!s.update(o, suite.M{f.path: value}, updateIndex, false), "version %s can't update this %s", s.kind.version[1:], s.kind.name)
 	}
 	s.expectListed("after all members were cleared", []object{o})
 }
@@ -256,7 +256,7 @@ func judgeOtherVersion(s *objects) {
 	other := &objects{c: s.c, kind: kinds[i]}
 	o := s.create(s.values())
 	if !s.compareMapped(other, o, "after the creation") {
-		s.c.Observe("version %s does not show objects of %s", other.kind.version[1:], s.kind.version)
+		s.c.Observe("version %s does not show objects of version %s", other.kind.version[1:], s.kind.version[1:])
 		return
 	}
 	if s.updateAllMembers(o) {

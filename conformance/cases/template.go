@@ -205,11 +205,11 @@ var endpointCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		c.Job("POST", id, "/purge-queue", nil).Is(200).Equal("removed", 0)
 		c.Job("GET", id, "/status/"+c.Nonce(), nil).Refused()
 	}},
-	{ID: "P-03", Level: suite.Unspec, Source: "Serverless endpoint", Statement: "Whether gpuTypeIds are in the order of priority.", Run: func(c *suite.C) {
+	{ID: "P-03", Level: suite.Unspec, Source: "Serverless endpoint", Statement: "Whether the response keeps gpuTypeIds in the order of priority.", Run: func(c *suite.C) {
 		t := c.NewTemplate("v1", suite.M{"isServerless": true})
 		want := c.GPUs(2)
 		a := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "gpuTypeIds": want, "workersMax": 0}))
-		c.Observe("%d, the order is valid: %v", a.Code, suite.Same(a.ValueOrNil("gpuTypeIds"), want))
+		c.Observe("%d, the order is kept: %v", a.Code, suite.Same(a.ValueOrNil("gpuTypeIds"), want))
 	}},
 	{ID: "P-04", Level: suite.Unspec, Source: "Serverless endpoint", Statement: "scalerType, the unit of idleTimeout, bounds, defaults, and the members of the response.", Run: func(c *suite.C) {
 		t := c.NewTemplate("v1", suite.M{"isServerless": true})
@@ -232,7 +232,7 @@ func newEndpointV1(c *suite.C) (id string) {
 	return a.Str("id")
 }
 
-// commandCases judge the start command. They skip a deployment that refuses entrypoint and cmd.
+// commandCases judge the start command. They are skipped at a deployment that refuses entrypoint and cmd.
 var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 1.2", Needs: suite.V2, Allow: suite.Create}, []suite.Case{
 	{ID: "CMD-01", Statement: "Version 2 keeps entrypoint and cmd of a template and of an endpoint. A PATCH changes only the lists that it sends, and [] clears a list.",
 		Requests: 40, Run: func(c *suite.C) {

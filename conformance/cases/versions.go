@@ -52,7 +52,7 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 			// The description doesn't say how records are listed, and two empty lists look alike.
 			c.Expect(!strings.Contains(serverless.Shape(), "[{") || !suite.Same(endpoints.JSON(), serverless.JSON()), "two resources", "the same records")
 		}},
-	{ID: "VER-15", Source: "Versioning, 5", Statement: "The first path parameter of version 2 is named {id}.", Run: func(c *suite.C) {
+	{ID: "VER-15", Source: "Versioning, 5", Statement: "The first parameter in each path of version 2 is named {id}.", Run: func(c *suite.C) {
 		for path := range readOpenAPI(c).Object("paths") {
 			if before, rest, ok := strings.Cut(path, "{"); ok && before != "/v2/" && before != "/" { // an endpoint of the job API may be first
 				name, _, _ := strings.Cut(rest, "}")
@@ -112,7 +112,7 @@ func pathCase(id, resource, path, key, pathV1 string) suite.Case {
 		},
 	}
 	if pathV1 != "" {
-		c.Statement += ", and /v2/" + pathV1 + " is not the same resource"
+		c.Statement += ", and /v2/" + pathV1 + " doesn't"
 	}
 	c.Statement += "."
 	return c
@@ -175,7 +175,7 @@ var v1Cases = section(suite.Case{Needs: suite.V1}, []suite.Case{
 		Needs: suite.V1 | suite.LocalOnly, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeOtherMethods(v1API)},
 })
 
-// pageCases judge lists with pages. The description has none, so a deployment without pages is skipped.
+// pageCases judge lists with pages. The description has none, so the cases are skipped at a deployment without pages.
 var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 1.1", Needs: suite.V2}, []suite.Case{
 	{ID: "VER-77", Statement: "A page of a list has at most limit objects, and each object is on one page. nextCursor leads to the next page and is null on the last one. Endpoints and releases are listed newest first.",
 		Allow: suite.Create, Requests: 30, Run: func(c *suite.C) {

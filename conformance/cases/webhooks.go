@@ -142,7 +142,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Sleep(35 * time.Second)
 		j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
 	}},
-	{ID: "WEB-10", Level: suite.Unspec, Source: "Events, 2", Statement: "The method and body of the call, and whether the body contains the job's id.",
+	{ID: "WEB-10", Level: suite.Unspec, Source: "Events, 2", Statement: "The method and Content-Type of the call, and whether its body contains the job's id.",
 		Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			j := c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Reach(suite.Completed)

@@ -126,7 +126,7 @@ var withoutCase = []Clause{
 	forClients("CLI-07", suite.Should, "Errors, 500",
 		"A client doesn't repeat a create unless it has checked that nothing was created."),
 	forClients("CLI-08", suite.Should, "Errors, 400",
-		"A client doesn't repeat a request after a 4xx other than 429."),
+		"A client doesn't repeat a request after a 4xx other than 408, 425 and 429."),
 	forClients("CLI-09", suite.Should, "States and transitions, ttl elapsed",
 		"A client that waits for a job stops and reports it when the job returns 404."),
 	forClients("CLI-10", suite.Should, "States and transitions, POST /cancel",
