@@ -236,7 +236,7 @@ const (
 	minMedianWait = 50 * time.Millisecond // a client whose median wait is shorter doesn't back off
 	minGrowth     = 1.5                   // ratio of the last to the first wait if waits grow, despite jitter
 	maxSpread     = 1.25                  // ratio of the longest to the shortest wait if waits are constant, on a busy machine
-	clockError    = 10 * time.Millisecond // of a clock per second
+	clockError    = 10 * time.Millisecond // how much a clock may be wrong after a second
 )
 
 // judgeBackoff judges CLI-02.

@@ -125,7 +125,7 @@ func isTerminated(object map[string]any) bool {
 	return object["status"] == "TERMINATED" || object["desiredStatus"] == "TERMINATED"
 }
 
-// request sends a request of the cleanup. After each timeout in a row it waits half as long.
+// request sends a request of the cleanup. Each timeout in a row halves the time limit of the next request.
 func (e *Env) request(ctx context.Context, method, address string) *wire.Exchange {
 	r := wire.NewRequest(method, address, e.Target.Key, "")
 	r.Try = func(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -50,7 +50,7 @@ type Target struct {
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)
 	// Lateness is how late a timed effect may come. The default is 5 s in real time, 2 s if waiting takes
 	// no real time, and 0.9 s if only the suite moves the clock. With the default, the effects of a ttl, a
-	// retention and an execution time-out may come another 5 s later. In the last case, that is a warning.
+	// retention and an execution time-out may come another 5 s later: with a warning if only the suite moves the clock.
 	Lateness time.Duration
 	// ClockStopped says that only Advance moves the target's clock.
 	ClockStopped bool

@@ -281,7 +281,7 @@ func (r *Report) Sums() (list []Sum) {
 	return list
 }
 
-// Attention returns the results that need attention, worst first. It leaves out blocked cases.
+// Attention returns the results that need attention, worst first. It leaves out blocked clauses.
 func (r *Report) Attention() (list []Result) {
 	for _, x := range r.Results {
 		if x.needsAttention() && x.Verdict != Blocked {
@@ -316,7 +316,7 @@ type gapList struct {
 // gaps groups the clauses that were not judged, and the partly judged ones, by reason.
 func (r *Report) gaps() []gapList {
 	notJudged := gapList{Name: "not judged", Title: "Not judged, so not counted as kept", Clauses: len(r.NotJudged)}
-	partly := gapList{Name: "partly judged", Title: "Partly judged, since some cases did not run", Clauses: len(r.PartlyJudged)}
+	partly := gapList{Name: "partly judged", Title: "Partly judged, since not every case ran completely", Clauses: len(r.PartlyJudged)}
 	for _, x := range r.Results {
 		switch {
 		case x.Code == SkipUntestable:

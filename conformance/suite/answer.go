@@ -53,7 +53,7 @@ func (a *Answer) Expect(ok bool, accepted string) *Answer {
 	return a
 }
 
-// IfBefore sets a deadline: if a later answer fails an expectation, the case is inconclusive.
+// IfBefore sets a deadline: if this answer came at t or later and fails an expectation, the case is inconclusive.
 func (a *Answer) IfBefore(t time.Time) *Answer {
 	a.deadline = t
 	return a

@@ -276,12 +276,13 @@ const answerPatience = 15 * time.Second
 // machine, so that an advance doesn't exceed the target's read time-out.
 const patiencePerByte = 200 * time.Nanosecond
 
-// answer ends the case if no complete answer came, or only the error of a gateway or of the management API's rate limit.
+// answer ends the case if no answer came. At a target that isn't local, it also ends the case if the answer is incomplete,
+// or the error of a gateway or of the management API's rate limit.
 func (c *C) answer(x *wire.Exchange) *Answer {
 	a := &Answer{Code: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received, c: c, exchange: x}
 	a.json, a.parseErr = x.JSON()
 	x.Forget()        // the exchange outlives the case and its answers
-	if x.Err != nil { // what a complete answer created must be recorded
+	if x.Err != nil { // otherwise the case goes on to record what the request created
 		c.stopIfInterrupted()
 	}
 	switch {

@@ -55,13 +55,13 @@ type Case struct {
 	// if it only reads), jobs, and seconds of worker time.
 	Requests, Jobs int
 	Seconds        float64
-	// Supplementary says that the verdict of the clause's other cases is complete even if this case is skipped.
+	// Supplementary says that if this case is skipped, the clause's other cases decide its verdict. The clause is then partly judged.
 	Supplementary bool
 	// Decides says that the case judges by an effect. If it passes, an inconclusive case of
 	// the clause doesn't count. If it is skipped, the clause isn't partly judged.
 	Decides bool
-	// Watch is called with every exchange of the run. It returns a fault of the exchange,
-	// or "". Run sends requests to watch, and passes unless something else fails.
+	// Watch is called with every exchange of the run that has a complete answer and isn't Quiet. It returns a fault
+	// of the exchange, or "". Run sends requests to watch, and passes unless something else fails.
 	Watch func(*WatchedExchange) string
 	Run   func(c *C)
 }

@@ -108,7 +108,7 @@ func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 const namePrefix = "conf"
 
 // NewEndpoint creates an endpoint of our handler with at most workersMax workers, as a
-// fixture. members are additional members of version 2's body, which version 1 ignores.
+// fixture. members are added to the body of version 2; if only version 1 is judged, they aren't sent.
 func (c *C) NewEndpoint(workersMax int, members ...M) (id string) {
 	if !c.Target.HasV2() {
 		return c.newEndpointV1(workersMax)

@@ -37,7 +37,7 @@ func (c *C) Flood(limit int, method, path string, body any) {
 // a bucket refills. So JudgeWindow sends limit requests at intervals of slightly less than 10
 // seconds until one is refused. Then it waits for a window and expects no 429.
 func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body any) {
-	interval, bursts := 9*time.Second, 11 // 11 intervals of 9 s span fewer than 11 windows of 10 s
+	interval, bursts := 9*time.Second, 11 // with the Flood, 12 bursts in 99 s, which touch at most 11 windows of 10 s
 	if c.ControlsClock() {
 		interval, bursts = 9600*time.Millisecond, 26
 	}

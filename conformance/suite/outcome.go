@@ -187,7 +187,7 @@ type Attempt struct {
 }
 
 // Try runs a case once and deletes the objects that it created. unspec says that the
-// description leaves the clause open: the outcome is an observation, and fails only if an
+// description leaves the clause open: a case that passes is an observation, or fails if an
 // answer is a server error.
 //
 // With a journal, a case that would wait for too long is deferred and its objects stay.

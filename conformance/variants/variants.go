@@ -12,7 +12,7 @@ import (
 // Variant is a deployment that conforms to the contract, but differs from the jobrunner.
 type Variant struct {
 	ID string
-	// MayWarn are the SHOULDs that the variant violates. No other clause may warn.
+	// MayWarn are the SHOULDs that the variant violates, and with Exact the clauses whose effects are late. No other clause may warn.
 	MayWarn []string
 	// Choice is the contract's statement that leaves the choice.
 	Choice      string
@@ -21,7 +21,6 @@ type Variant struct {
 	// EndpointBody has the members, as a JSON object, that the variant requires to create an endpoint.
 	EndpointBody string
 	// Exact says that the suite controls the variant's clock and grants it no lateness.
-	// Clauses of any level may then warn that an effect is late.
 	Exact bool
 }
 
