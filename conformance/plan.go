@@ -115,7 +115,7 @@ func (p RunPlan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s at %s: up to %s, %s, %.0f s of workers", report.Count(len(p.Cases), "case"), p.Target, report.Count(p.Requests, "request"), report.Count(p.Jobs, "job"), p.Seconds)
 	if p.Wait > 0 {
-		fmt.Fprintf(&b, ", %s of waiting", p.Wait)
+		fmt.Fprintf(&b, ", the longest wait %s", p.Wait)
 	}
 	b.WriteByte('\n')
 	for _, reason := range slices.Sorted(maps.Keys(p.Skipped)) {

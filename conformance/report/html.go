@@ -57,8 +57,8 @@ type pageArea struct {
 }
 
 var verdictMeanings = map[Verdict]string{
-	Fail: "a MUST that is not kept", Unexpected: "kept, and listed as a known deviation", Error: "the suite itself failed",
-	Inconclusive: "not enough evidence: time or network", Warn: "a SHOULD or a MAY that is not kept", Known: "a known deviation",
+	Fail: "a MUST that is not kept", Unexpected: "kept, and listed as a known deviation", Error: "the suite itself failed, or was interrupted",
+	Inconclusive: "not enough evidence, for the given reason", Warn: "a SHOULD or a MAY that is not kept", Known: "a known deviation",
 	Blocked: "blocked by a clause that failed", Observed: "the description leaves it open", Skip: "not judged", Pass: "kept",
 }
 

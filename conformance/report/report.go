@@ -25,8 +25,8 @@ const (
 	Unexpected   Verdict = "UNEXPECTED-PASS" // a listed deviation whose clause passes
 	Skip         Verdict = "SKIP"            // not judged, for the reason in Code
 	Blocked      Verdict = "BLOCKED"         // not judged, since the clause BlockedBy failed
-	Inconclusive Verdict = "INCONCLUSIVE"    // not enough evidence, because of time or the network
-	Error        Verdict = "ERROR"           // the suite itself failed
+	Inconclusive Verdict = "INCONCLUSIVE"    // not enough evidence, for the reason in Reason
+	Error        Verdict = "ERROR"           // the suite itself failed, or was interrupted
 )
 
 // Verdicts has all verdicts, most urgent first.
