@@ -19,13 +19,13 @@ func (b endpointBodyV1) apply(tx *store.Tx, e *store.Endpoint) error {
 	if e.ID != "" && len(e.CPU) > 0 || e.ID == "" && b.onCPU() {
 		b.applyCPU(tx.Catalog(), e)
 	} else {
-		b.applyGPU(e)
+		b.applyGPU(tx.Catalog(), e)
 	}
 	b.applyLocations(tx.Catalog(), e)
 	if b.ScalerType != nil && *b.ScalerType != e.Scaling.Type {
 		e.Scaling = store.Scaling{Type: *b.ScalerType, Value: float64(ceil(e.Scaling.Value))} // version 2 has fractions of seconds
 	}
-	if b.ScalerValue != nil {
+	if b.ScalerValue != nil && *b.ScalerValue != ceil(e.Scaling.Value) {
 		e.Scaling.Value = float64(*b.ScalerValue)
 	}
 	if b.FlashBoot != nil && *b.FlashBoot != (e.FlashBoot != "OFF") {
@@ -89,14 +89,15 @@ func (b computeBodyV1) setCPUs(cat *catalog.Catalog, vcpus *int64, flavors *[]st
 }
 
 // applyGPU ignores the CPU members. Without GPU members, the endpoint may get any compute.
-func (b endpointBodyV1) applyGPU(e *store.Endpoint) {
+// Members with the values that version 1 shows change nothing.
+func (b endpointBodyV1) applyGPU(cat *catalog.Catalog, e *store.Endpoint) {
 	if e.GPU == nil {
-		if !b.wantsGPU() {
+		if !b.wantsGPU(e.ID == "") {
 			return
 		}
 		e.GPU = &store.GPU{Count: defaultGPUCount}
 	}
-	if b.GPUTypeIDs != nil {
+	if b.GPUTypeIDs != nil && !slices.Equal(*b.GPUTypeIDs, gpuTypes(cat, *e.GPU)) {
 		e.GPU.Pools, e.GPU.ExcludedTypes, e.GPU.TypeIDs = nil, nil, *b.GPUTypeIDs
 	}
 	setIfPresent(&e.GPU.Count, b.GPUCount)
@@ -106,9 +107,10 @@ func (b endpointBodyV1) applyGPU(e *store.Endpoint) {
 	}
 }
 
-func (b endpointBodyV1) wantsGPU() bool {
+func (b endpointBodyV1) wantsGPU(isNew bool) bool {
 	nonEmpty := func(l *[]string) bool { return l != nil && len(*l) > 0 }
-	return b.ComputeType != nil || b.GPUCount != nil || nonEmpty(b.GPUTypeIDs) || nonEmpty(b.AllowedCUDAVersions) || b.MinCUDAVersion.Value != ""
+	setsCount := b.GPUCount != nil && (isNew || *b.GPUCount != defaultGPUCount)
+	return b.ComputeType != nil || setsCount || nonEmpty(b.GPUTypeIDs) || nonEmpty(b.AllowedCUDAVersions) || b.MinCUDAVersion.Value != ""
 }
 
 // applyLocations sets data centers and network volumes. A list of all data centers means any;
@@ -153,13 +155,18 @@ func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
 	if e.GPU != nil {
 		gpu = *e.GPU
 	}
-	types, versions := nonNilList(gpu.TypeIDs), nonNilList(gpu.AllowedCUDAVersions)
-	if len(gpu.Pools) > 0 {
-		types = cat.TypesIn(gpu.Pools, gpu.ExcludedTypes)
-	}
+	types, versions := gpuTypes(cat, gpu), nonNilList(gpu.AllowedCUDAVersions)
 	w.GPUTypeIDs, w.AllowedCUDAVersions = &types, &versions
 	w.GPUCount, w.MinCUDAVersion = gpu.Count, gpu.MinCUDAVersion
 	return w
+}
+
+// gpuTypes returns the selection in the form of version 1.
+func gpuTypes(cat *catalog.Catalog, g store.GPU) []string {
+	if len(g.Pools) > 0 {
+		return cat.TypesIn(g.Pools, g.ExcludedTypes)
+	}
+	return nonNilList(g.TypeIDs)
 }
 
 // timestamp formats a time as RFC 3339 in UTC with milliseconds.

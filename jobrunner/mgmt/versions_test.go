@@ -57,6 +57,8 @@ func TestGPUsInTwoVersions(t *testing.T) {
 	fromV2 := d.create("/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_48_PRO","HOPPER_141"],"excludedTypes":["NVIDIA L40"]}}`)
 	d.expectMembers(d.mustSend(200, "GET", "/v1/endpoints/"+fromV2, ""), map[string]string{"gpuTypeIds": `["NVIDIA L40S","NVIDIA RTX 6000 Ada Generation","NVIDIA H200"]`, "computeType": `"GPU"`})
 
+	d.expectMembers(d.mustSend(200, "PATCH", "/v1/endpoints/"+fromV2, `{"gpuTypeIds":["NVIDIA L40S","NVIDIA RTX 6000 Ada Generation","NVIDIA H200"],"gpuCount":1}`), map[string]string{"version": `0`}) // no change
+
 	fromV1 := d.create("/v1/endpoints", `{"templateId":"`+template+`","gpuTypeIds":["NVIDIA H200","NVIDIA L40"],"gpuCount":2,"allowedCudaVersions":["12.8"]}`)
 	const wantGPU = `{"pools":["HOPPER_141","ADA_48_PRO"],"excludedTypes":["NVIDIA L40S","NVIDIA RTX 6000 Ada Generation"],"count":2,"allowedCudaVersions":["12.8"],"minCudaVersion":null}`
 	d.expectMembers(d.mustSend(200, "GET", "/v2/serverless/"+fromV1, ""), map[string]string{"gpu": wantGPU})
@@ -72,6 +74,7 @@ func TestGPUsInTwoVersions(t *testing.T) {
 	must.Hold(t, len(pools) == 10, "any GPU is", pools)
 	for _, gpus := range []string{``, `,"gpuTypeIds":[],"allowedCudaVersions":[],"minCudaVersion":""`} { // any compute
 		anyCompute := d.create("/v1/endpoints", `{"templateId":"`+template+`"`+gpus+`}`)
+		d.mustSend(200, "PATCH", "/v1/endpoints/"+anyCompute, `{"gpuTypeIds":[],"gpuCount":1}`) // no change: version 1 shows this
 		d.expectMembers(d.mustSend(200, "GET", "/v2/serverless/"+anyCompute, ""), map[string]string{"gpu": "", "cpu": ""})
 		d.mustSend(200, "PATCH", "/v1/endpoints/"+anyCompute, `{"gpuTypeIds":["NVIDIA H200"]}`)
 		d.expectMembers(d.mustSend(200, "GET", "/v2/serverless/"+anyCompute, ""), map[string]string{"gpu.pools": `["HOPPER_141"]`, "gpu.count": `1`})
@@ -100,7 +103,7 @@ func TestEndpointSettingsInTwoVersions(t *testing.T) {
 	d.expectRefusal(422, "$.workers.idleTimeout", "PATCH", v2, `{"workers":{"idleTimeout":5}}`)
 	d.mustSend(200, "PATCH", v2, `{"scaling":{"type":"QUEUE_DELAY","queueDelay":1.5},"flashboot":"PRIORITY_FLASHBOOT"}`)
 	d.expectMembers(d.mustSend(200, "GET", v1, ""), map[string]string{"scalerType": `"QUEUE_DELAY"`, "scalerValue": `2`, "idleTimeout": `5`})
-	d.mustSend(200, "PATCH", v1, `{"flashboot":true,"name":"renamed"}`) // no change: FlashBoot is already on
+	d.mustSend(200, "PATCH", v1, `{"flashboot":true,"scalerValue":2,"name":"renamed"}`) // no change: FlashBoot is already on, and 2 is what version 1 shows
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"flashboot": `"PRIORITY_FLASHBOOT"`, "scaling": `{"type":"QUEUE_DELAY","queueDelay":1.5}`, "name": `"renamed"`})
 	d.mustSend(200, "PATCH", v1, `{"flashboot":false,"scalerType":"REQUEST_COUNT"}`)
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"flashboot": `"OFF"`})
