@@ -316,7 +316,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, webhookPolicy webhoo
 
 func (j *Jobrunner) openPage(c Config, source *view.View, apis http.Handler) {
 	p := page.Config{
-		Source: source, Keys: j.keys, Key: c.APIKey, Clock: j.clock, Logger: c.Logger, API: front.ObserveChanges(c.Logger, j.metrics, apis), Version: c.Version,
+		Source: source, Keys: j.keys, Key: c.APIKey, Clock: j.clock, Logger: c.Logger, API: apis.ServeHTTP, Version: c.Version,
 	}
 	if j.db.Shared() {
 		p.AskOthers, p.Node, p.FolderID = j.node.AskPages, c.NodeURL, j.folderID

@@ -95,18 +95,6 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 	})
 }
 
-// ObserveChanges is Observe, except for GET requests, which the page repeats every second.
-func ObserveChanges(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.HandlerFunc {
-	observed := Observe(log, m, next)
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			next.ServeHTTP(w, r)
-			return
-		}
-		observed.ServeHTTP(w, r)
-	}
-}
-
 // logRequest logs a request without the source position, which would cost more than the rest.
 func logRequest(log slog.Handler, r *http.Request, started time.Time, status int, id string) {
 	level, now := logLevel(r.URL.Path, status), time.Now()

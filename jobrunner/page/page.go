@@ -273,16 +273,17 @@ func (p *Page) serveCall(w http.ResponseWriter, r *http.Request) *httpanswer.Ref
 	if p.API == nil || !ok || !op.fits("{endpoint}", endpoint) || !op.fits("{id}", id) {
 		return httpanswer.Refuse(http.StatusNotFound, "The operation is unknown, or it needs other ids: run, runsync, purge-queue and stop-endpoint need endpoint; status, stream, cancel, retry and cancel-batch endpoint and id; start-pod, stop-pod and restart-pod id.")
 	}
-	apiRequest := r.Clone(r.Context())
-	apiRequest.Method, apiRequest.URL.RawPath, apiRequest.URL.RawQuery = op.method, "", ""
-	apiRequest.URL.Path = strings.NewReplacer("{endpoint}", endpoint, "{id}", id).Replace(op.path)
-	apiRequest.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {r.Header.Get("Authorization")}}
+	apiRequest := r // so that it's logged and counted as a request to the API
 	switch {
-	case op.method == http.MethodGet:
+	case op.method == http.MethodGet: // the page repeats it every second
+		apiRequest = r.Clone(r.Context())
 		apiRequest.Body, apiRequest.ContentLength = http.NoBody, 0
 	case op.body != "":
 		apiRequest.Body, apiRequest.ContentLength = io.NopCloser(strings.NewReader(op.body)), int64(len(op.body))
 	}
+	apiRequest.Method, apiRequest.URL.RawPath, apiRequest.URL.RawQuery = op.method, "", ""
+	apiRequest.URL.Path = strings.NewReplacer("{endpoint}", endpoint, "{id}", id).Replace(op.path)
+	apiRequest.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {r.Header.Get("Authorization")}}
 	p.API(w, apiRequest)
 	p.objects.drop() // so that the user sees the result
 	return nil

@@ -94,12 +94,12 @@ func FuzzCall(f *testing.F) {
 		r := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/ui/call", strings.NewReader("{}")))(t)
 		r.URL.RawQuery = query
 		r.Header.Set("Cookie", "gpucloud-page=secret")
+		q := r.URL.Query()
 		refusal := p.serveCall(nil, r)
 		must.Require(t, (refusal == nil) == (called != nil), query, "is rejected with", refusal, "but called", called)
 		if called == nil {
 			return
 		}
-		q := r.URL.Query()
 		op, method := q.Get("op"), http.MethodPost
 		want := "/live/v2/" + q.Get("endpoint") + "/" + op
 		if id := q.Get("id"); id != "" {
