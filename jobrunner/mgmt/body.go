@@ -365,9 +365,6 @@ func checkBodySize(c *call, limit int64) error {
 	if limit == 0 || 0 <= c.http.ContentLength && c.http.ContentLength <= limit {
 		return nil
 	}
-	if c.http.ContentLength > limit {
-		return httpanswer.BodyRefused(c.ctx(), &http.MaxBytesError{Limit: limit})
-	}
 	text, reservation, err := c.Bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, 1, false)
 	defer reservation.Release()
 	if err != nil {

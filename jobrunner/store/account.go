@@ -260,16 +260,12 @@ func (s *Store) SSHKeys(ctx context.Context, owner string) (keys []string, err e
 func (tx *Tx) SSHKeys(owner string) ([]string, error) { return sshKeys(tx.tx, owner) }
 
 func sshKeys(q sqldb.Querier, owner string) ([]string, error) {
-	var doc []byte
-	err := q.QueryRow("SELECT doc FROM objects WHERE kind = ? AND name = ?", sshKeySets.key, owner).Scan(&doc)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
+	docs, err := column(q, "SELECT doc FROM objects WHERE kind = ? AND name = ?", sshKeySets.key, owner)
+	if err != nil || len(docs) == 0 {
 		return nil, err
 	}
 	var set sshKeySet
-	err = decode(sshKeySets.label, doc, &set)
+	err = decode(sshKeySets.label, []byte(docs[0]), &set)
 	return set.Keys, err
 }
 

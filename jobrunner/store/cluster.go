@@ -35,7 +35,7 @@ func (c *Cluster) refs() []string { return []string{c.Template} }
 
 // ClusterPods lists the members of a cluster in the order of their ranks.
 func (s *Store) ClusterPods(ctx context.Context, id string) ([]Pod, error) {
-	out, _, err := documents[Pod](ctx, s, pods.label, "SELECT o.doc, o.seq FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", id, pods.key)
+	out, _, err := documents[Pod](ctx, s, pods.label, noLimit, "SELECT o.doc, o.seq FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", id, pods.key)
 	return out, err
 }
 

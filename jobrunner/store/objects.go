@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -93,7 +94,7 @@ func Get[T any, P Record[T]](ctx context.Context, s *Store, id string) (out T, e
 // List reads all records of a kind, the oldest first.
 func List[T any, P Record[T]](ctx context.Context, s *Store) ([]T, error) {
 	k := P(nil).kind()
-	out, _, err := documents[T](ctx, s, k.label, "SELECT doc, seq FROM objects WHERE kind = ? ORDER BY seq", k.key)
+	out, _, err := documents[T](ctx, s, k.label, noLimit, "SELECT doc, seq FROM objects WHERE kind = ? ORDER BY seq", k.key)
 	return out, err
 }
 
@@ -109,17 +110,24 @@ func ReadPage[T any, P Record[T]](ctx context.Context, s *Store, p Page) (out []
 	return readPage[T](ctx, s, k.label, p, "SELECT doc, seq FROM objects WHERE kind = ? AND seq < ? ORDER BY seq DESC LIMIT ?", k.key)
 }
 
+const (
+	maxPageText = 16 << 20 // bytes of the documents of a page
+	noLimit     = math.MaxInt
+)
+
 // readPage reads a page of the documents that query returns. The query's last two parameters are p.Before and a limit.
 func readPage[T any](ctx context.Context, s *Store, label string, p Page, query string, args ...any) (out []T, next int64, err error) {
-	out, positions, err := documents[T](ctx, s, label, query, append(args, p.Before, p.Limit+1)...)
-	if len(out) > p.Limit {
-		out, next = out[:p.Limit], positions[p.Limit-1]
+	out, positions, err := documents[T](ctx, s, label, maxPageText, query, append(args, p.Before, p.Limit+1)...)
+	out = out[:min(len(out), p.Limit)]
+	if len(out) < len(positions) {
+		next = positions[len(out)-1]
 	}
 	return out, next, err
 }
 
-// documents decodes rows of a document and its position. The label is for errors.
-func documents[T any](ctx context.Context, s *Store, label, query string, args ...any) (out []T, positions []int64, err error) {
+// documents decodes rows of a document and its position. The label is for errors. After maxText bytes, but not
+// before the second row, it returns only positions.
+func documents[T any](ctx context.Context, s *Store, label string, maxText int, query string, args ...any) (out []T, positions []int64, err error) {
 	out = []T{}
 	err = s.db.Each(ctx, func(row sqldb.Row) error {
 		var doc sql.RawBytes
@@ -127,9 +135,13 @@ func documents[T any](ctx context.Context, s *Store, label, query string, args .
 		if err := row.Scan(&doc, &position); err != nil {
 			return err
 		}
+		positions = append(positions, position)
+		if maxText -= len(doc); maxText < 0 && len(out) > 0 {
+			return nil
+		}
 		var value T
 		err := decode(label, doc, &value)
-		out, positions = append(out, value), append(positions, position)
+		out = append(out, value)
 		return err
 	}, query, args...)
 	return out, positions, err
@@ -253,9 +265,8 @@ func (tx *Tx) remove(k kind, id string) error {
 
 // require rejects a reference to a record that doesn't exist.
 func (tx *Tx) require(k kind, id string) error {
-	var found int
-	err := tx.tx.QueryRow("SELECT 1 FROM objects WHERE id = ? AND kind = ?", id, k.key).Scan(&found)
-	if errors.Is(err, sql.ErrNoRows) {
+	found, err := column(tx.tx, "SELECT id FROM objects WHERE id = ? AND kind = ?", id, k.key)
+	if err == nil && len(found) == 0 {
 		return refusef("%s %q does not exist", k.label, id)
 	}
 	return err
