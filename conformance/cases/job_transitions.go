@@ -190,8 +190,8 @@ func expectNotExecuted(c *suite.C, box *env.Box, earlierCalls int, job string) {
 	c.Expect(n == 0, "no execution of "+job, "%d executions", n)
 }
 
-// showsHandlerOutput reports whether an answer contains the nonce of a handler's output, except in members, such as the
-// input, that contained it in the status before the output.
+// showsHandlerOutput reports whether a member of an answer contains the nonce of a handler's output, although it
+// didn't in the answer before the output. Other members, such as the input, may always contain the nonce.
 func showsHandlerOutput(a, before *suite.Answer, nonce string) bool {
 	for name, value := range a.Object("") {
 		if strings.Contains(suite.JSONText(value), nonce) && !strings.Contains(suite.JSONText(before.ValueOrNil(name)), nonce) {
