@@ -23,6 +23,7 @@ import (
 type webServers struct {
 	serve     http.HandlerFunc
 	unhealthy atomic.Bool // their health checks fail
+	lastSpec  atomic.Pointer[run.Spec]
 	// address is the processes' address; "" is the loopback address.
 	address string
 }
@@ -36,6 +37,7 @@ func (s *webServers) Program(image string) (run.Program, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.lastSpec.Store(&spec)
 		p := &webServer{done: make(chan struct{}), address: s.address}
 		p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Worker", spec.ID)
@@ -239,4 +241,18 @@ func TestWorkersAndTheirLogs(t *testing.T) {
 		code, header, body := d.do("GET", path, "")
 		must.Hold(t, code == want && header.Get("Content-Type") == "application/problem+json", path, "is answered", code, body, "want", want)
 	}
+}
+
+// Running counts every job of a worker that has several.
+func TestRunning(t *testing.T) {
+	programs := new(webServers)
+	d := deployWith(t, jobrunner.Config{Programs: programs, URL: "http://127.0.0.1:1"})
+	id := d.createObject("/v2/serverless", `{"name": "e", "image": "test/web", "workers": {"min": 1, "max": 1}}`)
+	waitFor(t, func() (bool, any) { return programs.lastSpec.Load() != nil, "no process was started" })
+	spec := programs.lastSpec.Load()
+	for range 2 {
+		d.must(200, "POST", "/v2/"+id+"/run", `{"input": {}}`)
+	}
+	d.send(spec.Env["RUNPOD_AI_API_KEY"], "GET", "/v2/"+id+"/job-take-batch/"+spec.ID+"?batch_size=2", "")
+	must.Equal(t, d.Running(), 2, "running jobs")
 }

@@ -346,7 +346,9 @@ func (j *Jobrunner) Drain(ctx context.Context) {
 // Running counts the jobs that this process's workers run.
 func (j *Jobrunner) Running() (n int) {
 	for _, queue := range j.engine.Queues() {
-		n += min(j.engine.Counts(queue).InProgress, j.pools.Counts(queue).Running)
+		if _, runsHere := j.pools.Leadership(queue); runsHere {
+			n += j.engine.Counts(queue).InProgress
+		}
 	}
 	return n
 }

@@ -28,6 +28,7 @@ type deployment struct {
 	t   *testing.T
 	url string
 	log *livelog.Log
+	*jobrunner.Jobrunner
 }
 
 // deploy starts a deployment with the data folder dir, or with its state in memory if dir is "".
@@ -55,6 +56,7 @@ func deployWith(t *testing.T, c jobrunner.Config) *deployment {
 		server.Close()
 		t.Fatal(err)
 	}
+	d.Jobrunner = j
 	handler.Store(new(j.Handler()))
 	t.Cleanup(func() {
 		server.Close()

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"syscall"
@@ -359,20 +358,14 @@ func TestDatabaseThatHangs(t *testing.T) {
 
 // Probes need no key. A stopping jobrunner is alive but not ready.
 func TestHealth(t *testing.T) {
-	j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{DataDir: t.TempDir(), APIKey: "planted-key"}))(t)
-	server := httptest.NewServer(j.Handler())
-	t.Cleanup(func() {
-		server.Close()
-		must.Equal(t, j.Close(), nil)
-	})
-	d := &deployment{t: t, url: server.URL}
+	d := deploy(t, t.TempDir())
 	for _, path := range []string{"/healthz", "/readyz"} {
 		status, text := d.get(path, "")
 		must.Hold(t, status == http.StatusOK && text == "ok\n", path, "is answered", status, text, "want 200 ok")
 		status, _, _ = d.do(http.MethodPost, path, "")
 		must.Hold(t, status == http.StatusMethodNotAllowed, "POST", path, status)
 	}
-	j.Drain(t.Context())
+	d.Drain(t.Context())
 	status, text := d.get("/readyz", "")
 	must.Hold(t, status == http.StatusServiceUnavailable && strings.Contains(text, "stopping"), "while it stops:", status, text)
 	status, text = d.get("/healthz", "")
