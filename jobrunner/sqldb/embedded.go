@@ -116,7 +116,7 @@ func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
 
 func (db *embedded) classify(err error) error {
 	if err = classifySQLite(err); errors.Is(err, ErrFull) && db.file == "" {
-		return &MemoryFullError{MaxMemory}
+		return new(MemoryFullError)
 	}
 	return err
 }

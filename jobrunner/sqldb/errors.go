@@ -89,9 +89,12 @@ func PublicText(err error) string {
 const MaxMemory = 1 << 30
 
 // MemoryFullError means that the state in memory has reached its limit. It is also an ErrFull.
-type MemoryFullError struct{ Limit int64 }
+type MemoryFullError struct{ Limit int64 } // of the jobs; 0: the database in memory is full
 
 func (e *MemoryFullError) Error() string {
+	if e.Limit == 0 {
+		return fmt.Sprintf("the memory for this deployment's objects is full (%d MiB): delete some, or keep the state on disk with --data", MaxMemory>>20)
+	}
 	return fmt.Sprintf("the memory for this deployment's state is full (--ephemeral-memory %d MiB; half of it is for jobs, the rest for their results): "+
 		"wait until results are past their retention, or keep the state on disk with --data", e.Limit>>20)
 }

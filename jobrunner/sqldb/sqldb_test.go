@@ -214,7 +214,12 @@ func TestCancelledWriteIsWithdrawn(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
-	db := open(t, sqldb.Config{Dir: t.TempDir()})
+	t.Run("folder", func(t *testing.T) { testFullDisk(t, t.TempDir(), "the disk that holds the database is full") })
+	t.Run("memory", func(t *testing.T) { testFullDisk(t, "", "the memory for this deployment's objects is full (1024 MiB): delete some") })
+}
+
+func testFullDisk(t *testing.T, dir, text string) {
+	db := open(t, sqldb.Config{Dir: dir})
 	setMaxPages := func(pages int) {
 		must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			return tx.QueryRow(fmt.Sprintf("PRAGMA max_page_count=%d", pages)).Scan(new(int))
@@ -226,7 +231,7 @@ func TestFullDisk(t *testing.T) {
 	for ; full == nil; kept++ {
 		full = addNote(t.Context(), db, fmt.Sprint(kept), big)
 	}
-	must.Require(t, errors.Is(full, sqldb.ErrFull), "a full disk:", full)
+	must.Require(t, errors.Is(full, sqldb.ErrFull) && strings.Contains(full.Error(), text), "a full disk:", full)
 	must.Equal(t, addNote(t.Context(), db, "small", nil), nil, "a row that fits")
 	must.Equal(t, countNotes(t, db), kept+1, "rows")
 	setMaxPages(100_000)
