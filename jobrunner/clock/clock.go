@@ -17,7 +17,7 @@ import (
 type Clock struct {
 	wall  func() time.Time // nil: time.Now
 	start atomic.Pointer[reading]
-	ahead atomic.Int64 // nanoseconds by which the time of day is ahead of Now, after jumps
+	ahead atomic.Int64 // nanoseconds by which jumps have moved the time of day ahead
 
 	offset     atomic.Int64  // nanoseconds
 	corrected  atomic.Bool   // Correct was called

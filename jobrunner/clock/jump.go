@@ -31,7 +31,7 @@ func (c *Clock) MachineTime() time.Time {
 
 func (c *Clock) Wall() time.Time { return c.Now().Add(c.Ahead()) }
 
-// Ahead returns by how much the time of day is ahead of Now after jumps.
+// Ahead returns by how much jumps have moved the time of day ahead.
 func (c *Clock) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
 
 // minJump is the smallest difference that is a jump. Slewing and measuring over a network cause smaller ones.

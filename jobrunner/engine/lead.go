@@ -13,7 +13,7 @@ import (
 // One of the processes that share a database leads an endpoint. Only the leader has the
 // endpoint's queue and starts workers, so that the maximum number of workers holds for the
 // whole deployment. The leadership is a row with the process and an epoch, which grows when
-// another process becomes leader. A leadership ends by Release, or if the process is removed
+// another process becomes leader. A leadership ends by Release or Close, or if the process is removed
 // because its heartbeats stopped (shared.go): the process's commits then fail. If that process
 // comes back, it gets a new id.
 

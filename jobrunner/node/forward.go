@@ -31,8 +31,8 @@ const (
 	maxHops = 2
 )
 
-// Forward forwards the requests of an endpoint to its leader, and the requests of a pod to the node
-// that runs it. It answers 503 if that node can't be reached. If the pod's node is gone, this node answers.
+// Forward forwards the requests that only an endpoint's leader can answer to the leader, and the GET requests
+// of a pod to the node that runs it. It answers 503 if that node can't be reached. If the pod's node is gone, this node answers.
 func (n *Node) Forward(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
