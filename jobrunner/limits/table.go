@@ -1,6 +1,8 @@
 package limits
 
-import "time"
+import (
+	"time"
+)
 
 // Operation is the operation of the job API that a request counts for.
 type Operation int

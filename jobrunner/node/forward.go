@@ -170,7 +170,6 @@ func refuseUnreachable(w http.ResponseWriter, r *http.Request) {
 }
 
 func newUnreachable() *httpanswer.Refusal {
-	refusal := httpanswer.Refuse(http.StatusServiceUnavailable, "the jobrunner that has this endpoint, worker or pod can't be reached, or another one is taking over: try again in a few seconds")
-	refusal.RetryAfter = sqldb.RetryAfter
-	return refusal
+	const text = "the jobrunner that has this endpoint, worker or pod can't be reached, or another one is taking over: try again in a few seconds"
+	return &httpanswer.Refusal{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: sqldb.RetryAfter}
 }
