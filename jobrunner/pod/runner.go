@@ -294,7 +294,7 @@ func (r *runner) watch(ctx context.Context, p store.Pod, a *actualState) {
 func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actualState) {
 	a.process.Stop(0) // stops children that are left
 	end := a.process.Exit()
-	r.log.Note("the pod ended with " + end.Text)
+	r.log.Note("the pod ended: " + end.Text)
 	r.release()
 	e, prefix := containerExited, "Exited: "
 	switch {
@@ -304,7 +304,7 @@ func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actualState) {
 		e, prefix = containerFailed, "Failed: "
 		r.pods.Logger.WarnContext(ctx, "a pod failed", "pod", r.id, "exit", end.Text)
 	}
-	_, _ = r.report(ctx, p.Run, e, func(p *store.Pod) { r.note(p, prefix+end.Text, "it ended with "+end.Text) })
+	_, _ = r.report(ctx, p.Run, e, func(p *store.Pod) { r.note(p, prefix+end.Text, "it ended: "+end.Text) })
 	r.clearRunning()
 	a.reset() // keeps hasGPUs: meanwhile another member of the cluster may have allocated GPUs for this one
 }

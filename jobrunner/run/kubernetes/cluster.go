@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
@@ -109,19 +110,14 @@ func newClient(settings *rest.Config) (c client, err error) {
 func load(c run.ClusterConfig) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig.Value
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context.Value}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context.Value, Context: clientcmdapi.Context{Namespace: c.Namespace.Value}}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	settings, err := loader.ClientConfig()
 	if err != nil {
 		return nil, "", err
 	}
-	namespace := c.Namespace.Value
-	if namespace == "" {
-		if namespace, _, err = loader.Namespace(); err != nil {
-			return nil, "", err
-		}
-	}
-	return settings, namespace, nil
+	namespace, _, err := loader.Namespace()
+	return settings, namespace, err
 }
 
 func open(ctx context.Context, c run.ClusterConfig, namespace, self string, api client) (*Cluster, error) {

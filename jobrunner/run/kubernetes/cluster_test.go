@@ -149,7 +149,10 @@ func (l *markedLog) WriteLine(text, mark string) {
 	l.marks = append(l.marks, mark)
 }
 
-var running = core.ContainerState{Running: &core.ContainerStateRunning{}}
+var (
+	running = core.ContainerState{Running: &core.ContainerStateRunning{}}
+	ended   = core.ContainerState{Terminated: &core.ContainerStateTerminated{}} // by SIGTERM
+)
 
 // A worker is a Pod and two Secrets. The Pod contains no secret, and its URLs are reachable from Pods.
 func TestWorker(t *testing.T) {
@@ -216,14 +219,22 @@ func TestEndedByTheCluster(t *testing.T) {
 			s.setState(pod, core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}})
 		}, "exit status 137: killed by SIGKILL, out of memory"},
 		"evicted": {func(s *simulatedCluster, pod *core.Pod) {
-			pod.Status.ContainerStatuses = nil
 			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = core.PodFailed, "Evicted", "The node was low on memory."
-			must.Do(s.client.core.Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
+			s.setState(pod, ended)
 		}, "the cluster ended it: Evicted: The node was low on memory."},
 		"lost node": {func(s *simulatedCluster, pod *core.Pod) {
 			pod.Status.Conditions = []core.PodCondition{{Type: core.DisruptionTarget, Status: core.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting"}}
 			s.setState(pod, running)
 		}, "the cluster ended it: DeletionByTaintManager: Taint manager: deleting"},
+		"drained node": {func(s *simulatedCluster, pod *core.Pod) {
+			pod.DeletionTimestamp = &meta.Time{Time: time.Now()}
+			pod.Status.Conditions = []core.PodCondition{{Type: core.DisruptionTarget, Status: core.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"}}
+			s.setState(pod, ended)
+		}, "the cluster ended it: EvictionByEvictionAPI: Eviction API: evicting"},
+		"deleted with notice": {func(s *simulatedCluster, pod *core.Pod) {
+			pod.DeletionTimestamp = &meta.Time{Time: time.Now()}
+			s.setState(pod, ended)
+		}, "its Pod was deleted, and not by the jobrunner"},
 		"deleted": {func(s *simulatedCluster, pod *core.Pod) {
 			must.Succeed(s.t, s.client.core.Pods("gpucloud").Delete(s.t.Context(), pod.Name, meta.DeleteOptions{}))
 		}, "its Pod was deleted, and not by the jobrunner"},

@@ -27,14 +27,14 @@ type process struct {
 	logRead      chan struct{}   // closed when the whole log has been read
 	life         context.Context // ends when the objects are removed
 	end          context.CancelFunc
-	needsAddress bool // it is reached at its Pod's address
+	exit         run.Exit // set before life ends
+	needsAddress bool     // it is reached at its Pod's address
 
 	mu      sync.Mutex
 	pod     *core.Pod     // latest version; nil if unknown
 	gone    bool          // the cluster no longer has it
 	changed chan struct{} // closed at each change
-	exit    run.Exit
-	stopped bool // by the jobrunner
+	stopped bool          // by the jobrunner
 }
 
 // Start creates a Pod and waits until it runs, however long the cluster needs to schedule it. The
@@ -164,7 +164,7 @@ func (p *process) supervise() {
 			case status.ended:
 				p.exit = status.exit
 			default:
-				p.exit.Text = "its Pod was deleted, and not by the jobrunner"
+				p.exit.Text = podDeleted
 			}
 			p.mu.Unlock()
 			break
@@ -255,12 +255,7 @@ func retry(ctx context.Context, try func() error) error {
 }
 
 func (p *process) Done() <-chan struct{} { return p.life.Done() }
-
-func (p *process) Exit() run.Exit {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.exit
-}
+func (p *process) Exit() run.Exit        { return p.exit }
 
 // Stop leaves the grace period to the cluster. supervise notices the end.
 func (p *process) Stop(grace time.Duration) {
@@ -308,6 +303,8 @@ var startFailures = []string{
 	"StartError", "ContainerCannotRun",
 }
 
+const podDeleted = "its Pod was deleted, and not by the jobrunner"
+
 // taintEviction is the reason with which the cluster deletes the Pods of a node that it has lost. The node doesn't report their end.
 const taintEviction = "DeletionByTaintManager"
 
@@ -324,28 +321,32 @@ func statusOf(pod *core.Pod) (status podStatus) {
 			status.failure = fmt.Sprintf("its container can't be started: %s: %s", s.Terminated.Reason, s.Terminated.Message)
 			return status
 		case s.Terminated != nil:
-			return podStatus{started: true, ended: true, exit: run.Exit{
-				Text: procgroup.StatusText(int(s.Terminated.ExitCode), s.Terminated.Reason == "OOMKilled"), OK: s.Terminated.ExitCode == 0,
-			}}
+			status.started, status.ended = true, true
+			status.exit = run.Exit{Text: procgroup.StatusText(int(s.Terminated.ExitCode), s.Terminated.Reason == "OOMKilled"), OK: s.Terminated.ExitCode == 0}
 		case s.Running != nil:
 			status.started = true
 		case s.Waiting != nil && slices.Contains(startFailures, s.Waiting.Reason):
 			status.failure = fmt.Sprintf("its container can't be started: %s: %s", s.Waiting.Reason, s.Waiting.Message)
 		}
 	}
-	endedBecause := func(reason, message string) podStatus {
-		return podStatus{started: true, ended: true, exit: run.Exit{Text: fmt.Sprintf("the cluster ended it: %s: %s", reason, message)}}
-	}
-	if pod.Status.Phase == core.PodFailed || pod.Status.Phase == core.PodSucceeded { // evicted or preempted, or its node is gone
-		return endedBecause(pod.Status.Reason, pod.Status.Message)
-	}
+	reason, message := pod.Status.Reason, pod.Status.Message // if it was evicted, or ran longer than the cluster allows
 	for _, c := range pod.Status.Conditions {
 		switch {
-		case c.Type == core.DisruptionTarget && c.Status == core.ConditionTrue && c.Reason == taintEviction:
-			return endedBecause(c.Reason, c.Message)
+		case c.Type == core.DisruptionTarget && c.Status == core.ConditionTrue: // preempted, or its node is drained or gone
+			reason, message = c.Reason, c.Message
 		case c.Type == core.PodScheduled && c.Status == core.ConditionFalse:
 			status.waitReason = c.Message
 		}
+	}
+	if pod.Status.Phase == core.PodFailed || pod.Status.Phase == core.PodSucceeded || reason == taintEviction {
+		status.started, status.ended = true, true
+	}
+	switch {
+	case !status.ended:
+	case pod.DeletionTimestamp != nil && reason == "": // supervise knows whether the jobrunner deleted it
+		status.exit = run.Exit{Text: podDeleted}
+	case reason != "" || status.exit.Text == "":
+		status.exit = run.Exit{Text: fmt.Sprintf("the cluster ended it: %s: %s", reason, message)}
 	}
 	return status
 }
