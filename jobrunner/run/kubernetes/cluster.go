@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
@@ -77,6 +78,9 @@ type Cluster struct {
 }
 
 var _ run.Cluster = (*Cluster)(nil)
+
+// client-go's own log has another format, and repeats what this package logs.
+func init() { klog.SetSlogLogger(slog.New(slog.DiscardHandler)) }
 
 // Open connects to the cluster. The error says what can't be reached, or which permission is missing.
 func Open(ctx context.Context, c run.ClusterConfig) (run.Cluster, error) {

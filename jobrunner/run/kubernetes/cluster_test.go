@@ -29,6 +29,7 @@ import (
 	fakeapps "k8s.io/client-go/kubernetes/typed/apps/v1/fake"
 	fakecore "k8s.io/client-go/kubernetes/typed/core/v1/fake"
 	ktesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -310,6 +311,7 @@ func TestEachOutageIsLoggedOnce(t *testing.T) {
 		must.Equal(t, tries.Load(), before, "the number of node lists an hour after Inventory failed")
 		must.Hold(t, !s.Close(), "Pods are left")
 	})
+	must.Hold(t, !klog.Background().Enabled(), "client-go logs the outage again")
 }
 
 func node(name, product string, gpus int64, ready core.ConditionStatus) *core.Node {
