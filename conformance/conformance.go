@@ -155,7 +155,7 @@ func (r *run) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.env.Ledger, ledger.Deployment = ledger, cmp.Or(r.Target.BaseURL, r.Target.QueueURL)
+	r.env.Ledger, ledger.Deployment = ledger, cmp.Or(r.Target.BaseURL, r.Target.QueueURL, r.Target.BaseURLV1)
 	// The objects may belong to a run that hasn't ended, or to another deployment.
 	if n := ledger.Drop(func(o env.Object) bool { return !r.Defer.hasJournal(o.Case) }); n > 0 {
 		r.report.Notes = []string{fmt.Sprintf("%s lists %s of earlier runs. If those runs have ended, delete the objects with: conformance sweep --ledger %[1]s", r.Ledger, report.Count(n, "object"))}

@@ -280,7 +280,8 @@ func (s *sweep) Run() error {
 	for _, o := range ledger.Remaining("") {
 		deployments[o.Deployment] = true
 	}
-	if n := len(deployments); (n > 1 || n == 1 && s.BaseURL != "") && !deployments[s.BaseURL] { // another deployment must not get the key
+	// Another deployment must not get the key.
+	if n := len(deployments); n > 1 && s.BaseURL == "" || n > 0 && s.BaseURL != "" && !deployments[s.BaseURL] {
 		return fmt.Errorf("each deployment has its own key: choose one with --base-url. %s has objects of: %s", s.Ledger, strings.Join(slices.Sorted(maps.Keys(deployments)), ", "))
 	}
 	if s.BaseURL != "" {
