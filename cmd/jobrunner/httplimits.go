@@ -15,7 +15,7 @@ import (
 type httpLimits struct {
 	MaxConnections           int      `default:"4096" help:"Maximum number of open connections; fewer if the limit of descriptors is lower."`
 	MaxConnectionsPerAddress int      `default:"1024" help:"Maximum number of open connections of one client address, except this machine's."`
-	BodyMemory               int      `placeholder:"MIB" help:"Memory for request bodies, results of workers, job outputs and webhook calls in flight, a quarter each; requests beyond it get 503. Default: a sixteenth of the machine's or container's memory."`
+	BodyMemory               int      `placeholder:"MIB" help:"Memory for request bodies, results of workers, job outputs and webhook calls in flight, a quarter each; requests beyond it get 503. Default: a sixteenth of the memory, at least 128 and at most 4096."`
 	EphemeralMemory          int      `default:"1024" placeholder:"MIB" help:"Memory for the state with --ephemeral: jobs are rejected when half of it is used, results when it is full."`
 	LoadBalancer             []string `placeholder:"ADDRESS" sep:"none" help:"Address or network (10.0.0.0/8) of a load balancer or proxy, which may open more connections. May be repeated."`
 }

@@ -215,9 +215,7 @@ func TestCancelledWriteIsWithdrawn(t *testing.T) {
 
 func TestFullDisk(t *testing.T) {
 	t.Run("folder", func(t *testing.T) { testFullDisk(t, t.TempDir(), "the disk that holds the database is full") })
-	t.Run("memory", func(t *testing.T) {
-		testFullDisk(t, "", "the memory for this deployment's objects is full (1024 MiB): delete some")
-	})
+	t.Run("memory", func(t *testing.T) { testFullDisk(t, "", "deployment's objects is full (1024 MiB): delete some") })
 }
 
 func testFullDisk(t *testing.T, dir, text string) {
