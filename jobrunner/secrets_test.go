@@ -38,7 +38,7 @@ func TestLogHasNoSecret(t *testing.T) {
 		d.do(r.method, r.path, r.body)
 	}
 	d.exchange("GET", "/v2/templates", "", func(r *http.Request) { r.Header.Set("Authorization", "Basic planted-wrong-key") })
-	text := d.log.Await(t, "/runsync", 1)
+	text := d.log.Await(t, "a webhook call failed", 1)
 	must.Hold(t, !strings.Contains(text, "planted-") && strings.Contains(text, "/runsync"), "the log says", text)
 }
 

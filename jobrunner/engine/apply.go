@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// row is a row of the table jobs. schema.go explains its columns. deleteAt is the column gone.
+// row is a row of the table jobs. schema.go explains its columns. deleteAt is in the column gone.
 // Times are milliseconds since 1970, 0 for never.
 type row struct {
 	key            int64

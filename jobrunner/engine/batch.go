@@ -84,7 +84,7 @@ type BatchRefused struct {
 func (e *BatchRefused) Error() string { return e.Reason }
 
 // batch is a batch in the memory of the process that leads its endpoint. schema.go explains the
-// columns. createdAt, endsAt and deleteAt are the columns created, ends and gone. After a verdict, endsAt is 0 once the queued requests are cancelled.
+// columns. createdAt, endsAt and deleteAt are in the columns created, ends and gone. After a verdict, endsAt is 0 once the queued requests are cancelled.
 type batch struct {
 	key                         int64
 	endpoint, id, name          string
