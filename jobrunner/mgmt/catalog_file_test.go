@@ -76,6 +76,7 @@ stock:
 	d.expectRefusal(400, "LAB-2 doesn't have the global network", "POST", "/v2/pods", fmt.Sprintf(labPod, "LAB-2", true))
 	d.expectRefusal(400, "LAB-2 doesn't have the global network", "PATCH", "/v2/pods/"+d.create("/v2/pods", fmt.Sprintf(labPod, "LAB-2", false)), `{"globalNetworking":true}`)
 	d.mustSend(201, "POST", "/v1/pods", `{"imageName":"i","computeType":"CPU"}`) // any flavor that has 2 vCPUs
+	d.expectMembers(d.mustSend(201, "POST", "/v1/pods", `{"imageName":"i","gpuTypeIds":["NVIDIA L40S"]}`), map[string]string{"gpu.securePrice": `0.86`, "gpu.communityPrice": `0.79`})
 	cpuEndpoint := d.create("/v2/serverless", `{"name":"e","image":"i","cpu":[{"id":"cpu5c","vcpuCount":8}]}`)
 	for _, count := range []string{"2", "16"} {
 		d.expectRefusal(400, "cpu5c has 4 to 8 vCPUs", "PATCH", "/v2/serverless/"+cpuEndpoint, `{"cpu":[{"id":"cpu5g","vcpuCount":2},{"id":"cpu5c","vcpuCount":`+count+`}]}`)

@@ -1,6 +1,7 @@
 package mgmt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -151,10 +152,7 @@ func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
 		return w
 	}
 	w.ComputeType = "GPU" // version 1 has no type for an endpoint that may get any compute
-	gpu := store.GPU{Count: defaultGPUCount}
-	if e.GPU != nil {
-		gpu = *e.GPU
-	}
+	gpu := *cmp.Or(e.GPU, &store.GPU{Count: defaultGPUCount})
 	types, versions := gpuTypes(cat, gpu), nonNilList(gpu.AllowedCUDAVersions)
 	w.GPUTypeIDs, w.AllowedCUDAVersions = &types, &versions
 	w.GPUCount, w.MinCUDAVersion = gpu.Count, gpu.MinCUDAVersion

@@ -20,7 +20,7 @@ import (
 )
 
 func (c *call) newPodV1(p store.Pod) podV1 {
-	price := c.PodPrice(p)
+	price, cat := c.PodPrice(p), c.Catalog.Current()
 	command, _ := p.Command() // args that can't be split are one word
 	w := podV1{
 		DockerEntrypoint: nonNilList(command.Entrypoint), DockerStartCmd: nonNilList(command.Cmd),
@@ -42,11 +42,12 @@ func (c *call) newPodV1(p store.Pod) podV1 {
 		}
 	}
 	if p.GPU != nil {
-		gpuType, _ := c.Catalog.Current().GPUByID(p.GPUType())
-		w.GPU = &podGPUV1{ID: p.GPUType(), Count: p.GPU.Count, DisplayName: gpuType.Name}
+		gpuType, _ := cat.GPUByID(p.GPUType())
+		prices := cat.OfferOf(p.GPUType()).Price.Pod
+		w.GPU = &podGPUV1{p.GPUType(), p.GPU.Count, gpuType.Name, float64(prices[catalog.Secure]) / 1e9, float64(prices[catalog.Community]) / 1e9}
 	} else if p.CPU != nil {
 		w.CPUFlavorID, w.VCPUCount = p.CPU.FlavorIDs[0], float64(p.CPU.VCPUCount)
-		w.MemoryInGB = float64(c.Catalog.Current().CPUMemory(w.CPUFlavorID, p.CPU.VCPUCount))
+		w.MemoryInGB = float64(cat.CPUMemory(w.CPUFlavorID, p.CPU.VCPUCount))
 	}
 	return w
 }
