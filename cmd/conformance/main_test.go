@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -337,6 +338,16 @@ func TestDefer(t *testing.T) {
 	resumed := command(t, "resume", "later.json")
 	resumed.Dir = cmd.Dir
 	must.Contain(t, runExpecting(t, resumed, 3), "1 case deferred", " 2 jobs")
+	// The results of the last case are kept until all reports are written.
+	text := must.ReadFile(t, file)
+	must.Succeed(t, os.WriteFile(file, regexp.MustCompile(`"journals":.*("report":)`).ReplaceAll(text, []byte(`"journals":{}},$1`)), 0o600))
+	for _, report := range []string{"/dev/full", "last.json"} {
+		last := command(t, "resume", "later.json", "--json="+report)
+		last.Dir = cmd.Dir
+		runExpecting(t, last, map[bool]int{true: 2, false: 3}[report == "/dev/full"])
+		_, err := os.Stat(file)
+		must.Hold(t, (err == nil) == (report == "/dev/full"), "after the report", report, "the file has", err)
+	}
 	// If the file can't be stored, the results are still shown.
 	dir := filepath.Join(t.TempDir(), "dir")
 	must.Succeed(t, os.Mkdir(dir, 0o700))

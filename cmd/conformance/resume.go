@@ -57,12 +57,13 @@ func checkDeferred(path string) error {
 	return nil
 }
 
-// store writes the deferred cases to a file, and prints when to resume.
+// store writes the deferred cases to a file, and prints when to resume. A resumed run without deferred
+// cases is stored, too, until its reports are written.
 func (d *deferredRun) store(path string) error {
 	if path == "" {
 		return nil
 	}
-	if len(d.State.Journals) == 0 {
+	if _, err := os.Stat(path); err != nil && len(d.State.Journals) == 0 {
 		fmt.Fprintln(d.Run.messageFile(), "0 cases deferred: there is nothing to resume")
 		return nil
 	}
@@ -73,7 +74,9 @@ func (d *deferredRun) store(path string) error {
 	if err != nil {
 		return fmt.Errorf("storing the deferred cases: %w", err)
 	}
-	fmt.Fprintf(d.Run.messageFile(), "%s deferred: conformance resume %s, at %s or later\n", report.Count(len(d.State.Journals), "case"), path, d.State.Due().Local().Format(time.DateTime))
+	if n := len(d.State.Journals); n > 0 {
+		fmt.Fprintf(d.Run.messageFile(), "%s deferred: conformance resume %s, at %s or later\n", report.Count(n, "case"), path, d.State.Due().Local().Format(time.DateTime))
+	}
 	return nil
 }
 
@@ -100,20 +103,19 @@ func (r *resume) Run() error {
 	}
 	defer stopTarget()
 	o.Defer, o.Select = &d.State, d.State.Select()
-	if len(o.Select) == 0 {
-		return fmt.Errorf("no deferred cases are left in %s", r.File)
+	if len(o.Select) > 0 { // otherwise only the reports of an earlier resume are missing
+		resumed, err := judge(ctx, o)
+		if err != nil {
+			return err
+		}
+		if resumed.Preflight != "" { // the deferred cases can still be resumed
+			return d.Run.finish(resumed, nil)
+		}
+		conformance.Merge(d.Report, resumed)
 	}
-	resumed, err := judge(ctx, o)
-	if err != nil {
-		return err
+	err = d.Run.finish(d.Report, d.store(r.File))
+	if _, isExit := errors.AsType[exitError](err); len(d.State.Journals) == 0 && (err == nil || isExit) {
+		return cmp.Or(os.Remove(r.File), err) // only now, since neither a kill before nor a failed report may lose the run
 	}
-	if resumed.Preflight != "" { // the deferred cases can still be resumed
-		return d.Run.finish(resumed, nil)
-	}
-	conformance.Merge(d.Report, resumed)
-	if len(d.State.Journals) > 0 {
-		return d.Run.finish(d.Report, d.store(r.File))
-	}
-	err = d.Run.finish(d.Report, nil)
-	return cmp.Or(os.Remove(r.File), err) // only now, since a kill before must not lose the run
+	return err
 }

@@ -366,6 +366,8 @@ func TestTerminalIsHarmless(t *testing.T) {
 	must.Contain(t, report.Text(report.Result{Reason: "\n ::error::x ##[error] ##vso[y] a::b"}), ` :\:error::x #\#[error] #\#vso[y] a::b`)
 	text := render("terminal", sample())
 	must.Hold(t, !strings.ContainsAny(text, "\x1b\x01\u202e") && strings.Contains(text, `\x1b[31m`), "the terminal is sent", text)
+	junit := render("junit", &report.Report{Preflight: "::error::x", Leaked: []string{"##[error]"}, Stale: []string{"\u202e"}})
+	must.Hold(t, !strings.Contains(junit, "::error") && !strings.ContainsAny(junit, "\u202e") && !strings.Contains(junit, "##["), "JUnit has", junit)
 }
 
 // A conclusion claims no more than the results show.
