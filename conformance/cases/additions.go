@@ -26,7 +26,8 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			}
 		}
 		duplicate := c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": value}).Refused()
-		for _, answer := range []*suite.Answer{a, shown, list, duplicate} {
+		invalid := c.Create("v2", secretPath, suite.M{"name": secretName(c), "value": value, "kind": "x"}).Refused()
+		for _, answer := range []*suite.Answer{a, shown, list, duplicate, invalid} {
 			answer.NotContains(value)
 		}
 	}},

@@ -85,7 +85,9 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": low}))).Is(200)).Await(suite.Completed)
 		}
 		c.Should(func() {
-			expectSubmissionRefused(c, suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": "yes"})))
+			for _, notBoolean := range []any{"yes", 1} {
+				expectSubmissionRefused(c, suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": notBoolean})))
+			}
 		})
 	}},
 	{ID: "SUB-18", Source: "Job submission body, policy", Statement: "A lowPriority job starts no worker.",

@@ -15,9 +15,9 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 	}},
 	{ID: "SUB-01-chunked", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 15, Seconds: 30, Run: judgeRefusedBodies(`{}`, `{"policy":{}}`)},
 	{ID: "SUB-02", Source: "Job submission body, input", Statement: "An input that isn't an object returns 400.",
-		Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
+		Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 20, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo()) // objects are accepted
-			for _, input := range []any{"text", []any{suite.M{}}, 7, nil, true} {
+			for _, input := range []any{"text", "", []any{suite.M{}}, []any{}, 7, 0, nil, true, false} {
 				expectSubmissionRefused(c, suite.M{"input": input})
 			}
 		}},
@@ -108,9 +108,9 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		a.Equal("output", input)
 	}},
 	{ID: "SUB-06", Source: "Job submission body", Statement: "webhook, policy and s3Config are optional.",
-		Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, Seconds: 4, Run: func(c *suite.C) {
+		Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 5, Seconds: 5, Run: func(c *suite.C) {
 			s3 := suite.M{"s3Config": s3Config(c)}
-			for i, members := range []suite.M{{}, {"webhook": c.Box().URL}, {"policy": suite.M{"ttl": 600_000}}, s3} {
+			for i, members := range []suite.M{{}, {"webhook": c.Box().URL}, {"policy": suite.M{"ttl": 600_000}}, s3, {"policy": suite.M{}}} {
 				c.JobOf(c.Post([]string{"/run", "/runsync"}[i%2], suite.Submission(suite.Echo(), members)).Is(200)).Await(suite.Completed)
 			}
 		}},

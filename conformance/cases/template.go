@@ -76,6 +76,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		a := c.NewTemplate("v1")
 		c.SkipIf(a.ValueOrNil("earned") == nil, "the answer has no earned")
 		a.Number("earned")
+		expectShownAs(c, "template", "v1", map[string]suite.M{a.Str("id"): {"earned": a.Value("earned")}})
 	}},
 	{ID: "T-19", Source: "Template, isPlatform", Statement: "isRunpod or isPlatform, which marks an official template, is a boolean if present, and false for a user's own template.", Run: func(c *suite.C) {
 		a, marked := c.NewTemplate("v1"), false
@@ -90,6 +91,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		a := c.NewTemplate("v1")
 		c.SkipIf(a.ValueOrNil("runtimeInMin") == nil, "the answer has no runtimeInMin")
 		a.Int("runtimeInMin")
+		expectShownAs(c, "template", "v1", map[string]suite.M{a.Str("id"): {"runtimeInMin": a.Value("runtimeInMin")}})
 	}},
 	{ID: "T-21", Source: "Template", Statement: "The response has the id, the name and imageName.", Run: func(c *suite.C) {
 		a := c.NewTemplate("v1")

@@ -73,13 +73,14 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		if t.Code/100 != 2 { // the description doesn't say what version 2 calls isServerless
 			t = c.NewTemplate("v2")
 		}
+		name := c.Name()
 		createFrom := func(template string) *suite.Answer {
 			return c.Create("v2", "/serverless", c.EndpointBody("v2", suite.M{
-				"name": c.Name(), "templateId": template, "type": "QUEUE", "workers": suite.M{"min": 0, "max": 0}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 1},
+				"name": name, "templateId": template, "type": "QUEUE", "workers": suite.M{"min": 0, "max": 0}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 1},
 			}))
 		}
 		created := createFrom(t.Str("id")).Success().EqualIfShown("image", c.Image()).Str("id")
-		readBack(c, "/serverless/"+suite.PathSegment(created)).EqualIfShown("image", c.Image())
+		readBack(c, "/serverless/"+suite.PathSegment(created)).EqualIfShown("image", c.Image()).EqualIfShown("name", name)
 		createFrom(suite.SimilarID(t.Str("id"))).Refused() // shows that templateId isn't ignored
 	}},
 	{ID: "VER-25", Source: "Versioning, 7", Statement: "An endpoint can be created from name, image and gpu.", Allow: suite.Create, Run: func(c *suite.C) {
@@ -315,7 +316,7 @@ var existenceCases = []suite.Case{
 	}},
 	{ID: "VER-17-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 80, Run: func(c *suite.C) {
 		id := newRunningPod(c)
-		for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
+		for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {"action": "STOP"}, {}} {
 			c.V2("POST", "/pods/"+suite.PathSegment(id)+"/action", body).Refused()
 			readPod(c, id).Equal("status", "RUNNING")
 		}

@@ -198,30 +198,9 @@ var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of 
 			})
 			c.Expect(complete, "each template once, and the 3 of this case", "%d templates on the pages, %d of them different", len(ids), len(distinct))
 		}},
-	{ID: "VER-77-order", Supplementary: true, Allow: suite.Create, Requests: 12, WaitTime: 2 * time.Second, Run: func(c *suite.C) {
-		first := c.NewEndpoint(1)
-		c.Sleep(2 * time.Second)
-		second := c.NewEndpoint(1)
-		requirePages(c, "/serverless")
-		var newer, older int
-		eventually(c, func() bool {
-			var ids []string
-			for page := range c.Pages("v2", "/serverless") {
-				ids = append(ids, page.Is(200).IDs("endpoints")...)
-			}
-			newer, older = slices.Index(ids, second), slices.Index(ids, first)
-			return newer >= 0
-		})
-		advances := poll(c, 4*time.Second, time.Second, func() bool {
-			page := c.V2("GET", "/serverless?limit=1", nil).Is(200)
-			next := nextPageQuery(c, page, "limit=1")
-			page.Expect(len(page.Array("endpoints")) == 1 && next != "", "one of at least 2 endpoints with limit=1, and a next page")
-			nextPage := c.V2("GET", "/serverless?"+next, nil).Is(200)
-			return len(nextPage.Array("endpoints")) == 1 && nextPage.Str("endpoints.0.id") != page.Str("endpoints.0.id")
-		})
-		c.Expect(advances, "another endpoint on the next page", "the same endpoint, or more than one")
-		c.Expect(newer >= 0 && (newer < older || older < 0), "endpoints with the newest first", "the newer one at index %d, the older one at %d", newer, older)
-	}},
+	{ID: "VER-77-order", Supplementary: true, Allow: suite.Create, Requests: 12, WaitTime: 2 * time.Second, Run: judgeOrder("/serverless", "endpoints", 1, func(c *suite.C) string { return c.NewEndpoint(1) })},
+	// A page of pods may be empty, since the pods of clusters are left out after the page is cut.
+	{ID: "VER-77-pods", Supplementary: true, Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 16, WaitTime: 2 * time.Second, Run: judgeOrder("/pods", "pods", 0, func(c *suite.C) string { return newPod(c, nil) })},
 	{ID: "VER-77-releases", Supplementary: true, Allow: suite.Create, WaitTime: 2 * time.Second, Run: func(c *suite.C) {
 		path := "/serverless/" + suite.PathSegment(c.NewEndpoint(0))
 		c.Sleep(2 * time.Second)
@@ -246,8 +225,8 @@ var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of 
 			c.Expect(newest.After(oldest), "the newest release first", "the first release at %s, the last one at %s", newest, oldest)
 		}
 	}},
-	{ID: "VER-78", Statement: "A limit outside 1 to 1000, and a cursor that no page of the list returned, return 422.", Needs: suite.V2 | suite.AnyEndpoint, Requests: 21, Run: func(c *suite.C) {
-		pagedLists, queries := 0, []string{"limit=1001", "cursor=" + c.Nonce(), "limit=0", "limit=x"}
+	{ID: "VER-78", Statement: "A limit outside 1 to 1000, and a cursor that no page of the list returned, return 422.", Needs: suite.V2 | suite.AnyEndpoint, Requests: 29, Run: func(c *suite.C) {
+		pagedLists, queries := 0, []string{"limit=1001", "cursor=" + c.Nonce(), "limit=0", "limit=x", "cursor="}
 		for _, path := range []string{"/templates", "/serverless", "/pods", "/serverless/" + suite.PathSegment(c.Endpoint) + "/releases", globalVolumePath} {
 			if _, paged := c.V2("GET", path, nil).Find("pagination"); !paged {
 				continue
@@ -255,13 +234,51 @@ var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of 
 			if pagedLists++; pagedLists > 3 {
 				queries = queries[:2]
 			}
+			c.V2("GET", path+"?limit=1000", nil).Is(200)
 			for _, query := range queries {
 				c.V2("GET", path+"?"+query, nil).Is(422)
 			}
 		}
 		c.SkipIf(pagedLists == 0, "no list has pages")
 	}},
+	{ID: "VER-78-foreign", Supplementary: true, Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		c.NewEndpoint(0)
+		c.NewEndpoint(0)
+		requirePages(c, "/serverless")
+		requirePages(c, "/templates")
+		query := nextPageQuery(c, c.V2("GET", "/serverless?limit=1", nil).Is(200), "limit=1")
+		c.V2("GET", "/templates?"+query, nil).Is(422)
+	}},
 })
+
+// judgeOrder judges that a list begins with the newest object, and its pages of one object. Such a page has at least minimum objects.
+func judgeOrder(path, key string, minimum int, create func(*suite.C) (id string)) func(*suite.C) {
+	return func(c *suite.C) {
+		first := create(c)
+		c.Sleep(2 * time.Second)
+		second := create(c)
+		requirePages(c, path)
+		var newer, older int
+		eventually(c, func() bool {
+			var ids []string
+			for page := range c.Pages("v2", path) {
+				ids = append(ids, page.Is(200).IDs(key)...)
+			}
+			newer, older = slices.Index(ids, second), slices.Index(ids, first)
+			return newer >= 0
+		})
+		advances := poll(c, 4*time.Second, time.Second, func() bool {
+			page := c.V2("GET", path+"?limit=1", nil).Is(200)
+			next := nextPageQuery(c, page, "limit=1")
+			ids := page.IDs(key)
+			page.Expect(len(ids) >= minimum && len(ids) <= 1 && next != "", "one of at least 2 "+key+" with limit=1, and a next page")
+			nextIDs := c.V2("GET", path+"?"+next, nil).Is(200).IDs(key)
+			return len(nextIDs) >= minimum && len(nextIDs) <= 1 && (len(ids) == 0 || !slices.Equal(ids, nextIDs))
+		})
+		c.Expect(advances, "another object on the next page", "the same object, or more than one")
+		c.Expect(newer >= 0 && (newer < older || older < 0), key+" with the newest first", "the newer one at index %d, the older one at %d", newer, older)
+	}
+}
 
 // requirePages reads a list, and skips the case if the list has no pages.
 func requirePages(c *suite.C, path string) {
