@@ -42,13 +42,13 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 	}},
 	{ID: "BAT-04", Statement: "DELETE /batch/{id}/requests/{requestId} removes one request from a draft.", Jobs: 3, Run: func(c *suite.C) {
 		batch := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo())
-		ids := idsOf(c.Get(batch + "/requests").Success().List("requests"))
+		ids := c.Get(batch + "/requests").Success().IDs("requests")
 		if len(ids) != 3 {
 			c.Inconclusive("the requests of a draft have no ids")
 		}
 		c.Job("DELETE", c.Endpoint, batch+"/requests/"+suite.PathSegment(ids[1]), nil).Success()
 		c.Get(batch).Success().Equal("requestTotal", 2)
-		remaining := idsOf(c.Get(batch + "/requests").Success().List("requests")) // in any order
+		remaining := c.Get(batch + "/requests").Success().IDs("requests") // in any order
 		c.Expect(len(remaining) == 2 && slices.Contains(remaining, ids[0]) && slices.Contains(remaining, ids[2]), "the two others", "%d requests", len(remaining))
 	}},
 	{ID: "BAT-05", Statement: "After POST /batch/{id}/finalize the batch is FINALIZED, and no request can be added or removed.",
@@ -56,7 +56,7 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 			batch := newBatch(c, suite.Echo(), suite.Echo())
 			finalize(c, batch)
 			addRequests(c, batch, suite.Echo()).Refused()
-			for _, id := range idsOf(c.Get(batch + "/requests").Success().List("requests")) {
+			for _, id := range c.Get(batch + "/requests").Success().IDs("requests") {
 				c.Job("DELETE", c.Endpoint, batch+"/requests/"+suite.PathSegment(id), nil).Refused()
 			}
 			c.Get(batch).Success().Equal("status", "FINALIZED").Equal("requestTotal", 2)
@@ -103,7 +103,7 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 			for offset := 0; offset < 5; offset += 2 {
 				a := c.Get(fmt.Sprintf("%s/requests?offset=%d&limit=2", batch, offset)).Success().
 					Equal("total", 5).Equal("offset", offset).Equal("limit", 2).Equal("hasMore", offset < 4)
-				ids := idsOf(a.List("requests"))
+				ids := a.IDs("requests")
 				c.Expect(len(ids) == min(2, 5-offset), "a whole page", "%d requests at %d", len(ids), offset)
 				for _, id := range ids {
 					seen[id] = true
@@ -219,13 +219,4 @@ func awaitBatch(c *suite.C, batch, event string, reached func(*suite.Answer) boo
 		c.Inconclusive("%s did not come within %s", event, batchWait)
 	}
 	return a
-}
-
-func idsOf(requests []suite.M) (ids []string) {
-	for _, request := range requests {
-		if id, ok := request["id"].(string); ok {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }

@@ -88,22 +88,17 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 // expectOutput expects the output of a submission to /runsync in the answer and in the status.
 func expectOutput(c *suite.C, submission string, want any) {
 	a := c.Post("/runsync", nil, suite.Raw(submission)).Is(200)
-	for _, shown := range []*suite.Answer{finalAnswer(c, a), c.Get("/status/" + suite.PathSegment(a.Str("id"))).Is(200)} {
+	job, final := c.JobOf(a), a
+	if status := a.ValueOrNil("status"); status == suite.InQueue || status == suite.InProgress {
+		final = job.Await(suite.Completed, suite.Failed)
+	}
+	for _, shown := range []*suite.Answer{final, job.Status().Is(200)} {
 		if want == nil {
 			shown.Absent("output")
 		} else {
 			shown.Equal("output", want)
 		}
 	}
-}
-
-// finalAnswer returns the answer to a /runsync, or else the job's final status.
-func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
-	job := c.JobOf(a)
-	if status := a.ValueOrNil("status"); status == suite.InQueue || status == suite.InProgress {
-		return job.Await(suite.Completed, suite.Failed)
-	}
-	return a
 }
 
 // localOrRemote returns local at a local target, otherwise remote.

@@ -190,10 +190,9 @@ func expectNoChunks(c *suite.C, j *suite.Job) {
 // countChunks counts the chunks of an answer in any form.
 func countChunks(a *suite.Answer) int {
 	for _, path := range []string{"", "stream"} {
-		if list, ok := a.Find(path); ok {
-			if chunks, ok := list.([]any); ok && a.Code/100 == 2 {
-				return len(chunks)
-			}
+		list, _ := a.Find(path)
+		if chunks, ok := list.([]any); ok && a.Code/100 == 2 {
+			return len(chunks)
 		}
 	}
 	return 0

@@ -16,10 +16,8 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 		j := c.RunSync(suite.Stream(3, 0))
 		chunks := j.Stream().Is(200).Array("")
 		c.Expect(len(chunks) >= 1 && len(chunks) <= 3, "an array of the 3 chunks, or the first of them", "%d chunks: %s", len(chunks), suite.JSONText(chunks))
-		for range 3 { // the last read has no chunks, unless each read has all of them
-			if a := j.Stream(); a.Code == 200 {
-				a.Array("")
-			}
+		if a := j.Stream(); a.Code == 200 { // has no chunks, unless each read has all of them, or a part
+			a.Array("")
 		}
 	}},
 	{ID: "OPS-09", Source: "Stream chunk", Statement: "Each chunk has an output.", Jobs: 2, Seconds: 2, Run: func(c *suite.C) {

@@ -70,12 +70,7 @@ func writeJUnit(w io.Writer, r *Report) error {
 			index[area] = i
 			all.Suites = append(all.Suites, junitSuite{Name: area, Timestamp: r.Started.UTC().Format("2006-01-02T15:04:05"), Properties: junitProperties(r)})
 		}
-		c.Name, c.Classname, c.Time = Printable(c.Name), area, seconds(took)
-		for _, text := range []*junitText{c.Failure, c.Error, c.Skipped} {
-			if text != nil {
-				text.Message, text.Text = Printable(text.Message), Printable(text.Text)
-			}
-		}
+		c.Classname, c.Time = area, seconds(took)
 		s := &all.Suites[i]
 		s.Cases, s.took, s.Tests = append(s.Cases, c), s.took+took, s.Tests+1
 		switch {
@@ -88,19 +83,19 @@ func writeJUnit(w io.Writer, r *Report) error {
 		}
 	}
 	if r.Preflight != "" {
-		add(junitRun, junitCase{Name: "the target can be judged", Error: &junitText{Type: "preflight", Message: r.Preflight}}, 0)
+		add(junitRun, junitCase{Name: "the target can be judged", Error: &junitText{Type: "preflight", Message: Printable(r.Preflight)}}, 0)
 	}
 	for _, text := range r.OtherFailures {
-		add(junitRun, junitCase{Name: "the client works without faults", Failure: &junitText{Type: "failed", Message: truncate(text, 400), Text: text}}, 0)
+		add(junitRun, junitCase{Name: "the client works without faults", Failure: &junitText{Type: "failed", Message: truncate(Printable(text), 400), Text: Printable(text)}}, 0)
 	}
 	if r.Preflight == "" && r.Judged() == 0 {
 		add(junitRun, junitCase{Name: "something is judged", Error: &junitText{Type: "not judged", Message: "no clause was judged"}}, 0)
 	}
 	for _, text := range r.Stale {
-		add(junitRun, junitCase{Name: "the list of known deviations is up to date", Failure: &junitText{Type: "stale", Message: text}}, 0)
+		add(junitRun, junitCase{Name: "the list of known deviations is up to date", Failure: &junitText{Type: "stale", Message: Printable(text)}}, 0)
 	}
 	for _, text := range r.Leaked {
-		add(junitRun, junitCase{Name: "all objects of the suite are deleted: " + text, Error: &junitText{Type: "left", Message: "not deleted: " + text + "; run conformance sweep"}}, 0)
+		add(junitRun, junitCase{Name: "all objects of the suite are deleted: " + Printable(text), Error: &junitText{Type: "left", Message: "not deleted: " + Printable(text) + "; run conformance sweep"}}, 0)
 	}
 	for _, x := range r.Results {
 		add(x.Area, junitOf(x), time.Duration(x.Duration))

@@ -111,19 +111,15 @@ const namePrefix = "conf"
 // fixture. members are added to the body of version 2; if only version 1 is judged, they aren't sent.
 func (c *C) NewEndpoint(workersMax int, members ...M) (id string) {
 	if !c.Target.HasV2() {
-		return c.newEndpointV1(workersMax)
+		template := c.NewTemplate("v1", M{"isServerless": true}).Str("id")
+		body := M{"name": c.Name(), "templateId": template, "workersMin": 0, "workersMax": workersMax, "scalerType": "REQUEST_COUNT", "scalerValue": 1}
+		return c.newObject("P-01", "v1", "/endpoints", body, c.EndpointBody("v1", nil)).Str("id")
 	}
 	body := M{
 		"name": c.Name(), "type": "QUEUE", "image": c.Image(),
 		"workers": M{"min": 0, "max": workersMax}, "scaling": M{"type": "REQUEST_COUNT", "requestCount": 1},
 	}
 	return c.newObject("VER-25", "v2", "/serverless", append([]M{body, c.EndpointBody("v2", nil)}, members...)...).Str("id")
-}
-
-func (c *C) newEndpointV1(workersMax int) (id string) {
-	template := c.NewTemplate("v1", M{"isServerless": true}).Str("id")
-	body := M{"name": c.Name(), "templateId": template, "workersMin": 0, "workersMax": workersMax, "scalerType": "REQUEST_COUNT", "scalerValue": 1}
-	return c.newObject("P-01", "v1", "/endpoints", body, c.EndpointBody("v1", nil)).Str("id")
 }
 
 func (c *C) newObject(clause, version, path string, bodies ...M) (a *Answer) {

@@ -140,10 +140,8 @@ func (p *Pending) Answer() *Answer {
 	if !p.c.Target.Local {
 		wait = 30 * time.Second
 	}
-	select {
-	case <-p.answered.Done():
+	if p.AnsweredWithin(wait) {
 		return p.c.answer(p.exchange)
-	case <-time.After(wait):
 	}
 	p.Abort()
 	p.c.failWith(p.exchange, "no answer yet", "an answer by now")
