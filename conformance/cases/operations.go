@@ -77,7 +77,7 @@ var operationsOfV1 = []contractOperation{
 	{v1API, "DELETE", "/templates/{id}", "template", effectDelete, nil, false},
 
 	{v1API, "GET", "/networkvolumes", "volume", effectRead, nil, false},
-	{v1API, "POST", "/networkvolumes", "volume", effectCreate, volumeBodyV1, false},
+	{v1API, "POST", "/networkvolumes", "volume", effectCreate, volumeBody, false},
 	{v1API, "GET", "/networkvolumes/{id}", "volume", effectRead, nil, false},
 	{v1API, "PATCH", "/networkvolumes/{id}", "volume", effectUpdate, volumeUpdateBody, false},
 	{v1API, "POST", "/networkvolumes/{id}/update", "volume", effectUpdate, volumeUpdateBody, true},
@@ -112,7 +112,7 @@ var operationsOfV2 = []contractOperation{
 	{v2API, "DELETE", "/templates/{id}", "template", effectDelete, nil, true},
 
 	{v2API, "GET", "/network-volumes", "volume", effectRead, nil, true},
-	{v2API, "POST", "/network-volumes", "volume", effectCreate, volumeBodyV2, true},
+	{v2API, "POST", "/network-volumes", "volume", effectCreate, volumeBody, true},
 	{v2API, "GET", "/network-volumes/{id}", "volume", effectRead, nil, true},
 	{v2API, "PATCH", "/network-volumes/{id}", "volume", effectUpdate, volumeUpdateBody, true},
 	{v2API, "DELETE", "/network-volumes/{id}", "volume", effectDelete, nil, true},
@@ -176,12 +176,8 @@ func templateUpdateBody(_ *suite.C, _ *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word, "env": suite.M{"WORD": word}}
 }
 
-func volumeBodyV1(_ *suite.C, o *realObjects, word string) suite.M {
-	return suite.M{"name": "conf-" + word, "size": sizeOfVolume, "dataCenterId": o.dataCenter}
-}
-
-func volumeBodyV2(_ *suite.C, o *realObjects, word string) suite.M {
-	return suite.M{"name": "conf-" + word, "size": sizeOfVolume, "dataCenter": o.dataCenter}
+func volumeBody(_ *suite.C, o *realObjects, word string) suite.M {
+	return suite.M{"name": "conf-" + word, "size": sizeOfVolume, map[api]string{v1API: "dataCenterId", v2API: "dataCenter"}[o.api]: o.dataCenter}
 }
 
 // sizeOfVolume is the size of new volumes in GB.

@@ -170,18 +170,15 @@ const (
 func (c *C) Grace() time.Duration { return c.LateMargin(c.Target.Grace()) }
 
 // LateMargin is how late an effect may be: exactLate if the suite controls the clock, and wide otherwise.
-func (c *C) LateMargin(wide time.Duration) time.Duration {
-	if c.ControlsClock() {
-		return exactLate
-	}
-	return wide
-}
+func (c *C) LateMargin(wide time.Duration) time.Duration { return c.margin(exactLate, wide) }
 
 // EarlyMargin is how much before its limit an effect may happen: exactEarly if the suite controls the clock, and
 // wide otherwise.
-func (c *C) EarlyMargin(wide time.Duration) time.Duration {
+func (c *C) EarlyMargin(wide time.Duration) time.Duration { return c.margin(exactEarly, wide) }
+
+func (c *C) margin(exact, wide time.Duration) time.Duration {
 	if c.ControlsClock() {
-		return exactEarly
+		return exact
 	}
 	return wide
 }

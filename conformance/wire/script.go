@@ -252,7 +252,10 @@ func (s *scriptWriter) quote(text string) string {
 	for i, part := range parts {
 		switch {
 		case i%2 == 1:
-			s.setVariable(part)
+			if !s.names[part] && !strings.HasPrefix(part, "GPUCLOUD_") { // the user sets the keys
+				s.names[part] = true
+				s.settings = append(s.settings, part+"=any-secret-of-your-own")
+			}
 			separate.WriteString(`"$` + part + `"`)
 			plain.WriteString("${" + part + "}")
 		case part != "":
@@ -269,15 +272,6 @@ func (s *scriptWriter) quote(text string) string {
 
 // braces matches the braces of variables that are unambiguous without them.
 var braces = regexp.MustCompile(`\$\{([A-Z0-9_]+)\}($|[^A-Za-z0-9_])`)
-
-// setVariable assigns a placeholder to the variable of a secret, unless the secret is one of the user's keys.
-func (s *scriptWriter) setVariable(name string) {
-	if s.names[name] || strings.HasPrefix(name, "GPUCLOUD_") {
-		return
-	}
-	s.names[name] = true
-	s.settings = append(s.settings, name+"=any-secret-of-your-own")
-}
 
 func singleQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
