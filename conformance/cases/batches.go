@@ -160,7 +160,7 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 		batch := newBatch(c, request, request, request)
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		finalize(c, batch)
-		c.Run(suite.Echo()).AwaitCompleted()
+		c.Run(suite.Echo()).Await(suite.Completed)
 		a := c.Get(batch).Success()
 		c.Expect(a.Int("requestCompleted") == 0, "the job to end before the requests of the batch", "%d completed requests", a.Int("requestCompleted"))
 	}},
