@@ -53,14 +53,13 @@ func (s *settings) checkExecutor(folder string) error {
 }
 
 // openCluster connects to the cluster, if the file names one.
-func (e *Executor) openCluster(ctx context.Context, k *run.ClusterSettings, open func(context.Context, run.ClusterConfig) (run.Cluster, error)) error {
+func (e *Executor) openCluster(ctx context.Context, k *run.ClusterSettings, open func(context.Context, run.ClusterConfig) (run.Cluster, error)) (err error) {
 	switch {
 	case k == nil:
 		return nil
 	case open == nil:
 		return fmt.Errorf("executor: %s needs the program jobrunner: this program runs workers only on its own machine", onKubernetes)
 	}
-	var err error
 	e.cluster, err = open(ctx, run.ClusterConfig{ClusterSettings: *k, Run: e.register.Run(), Logger: e.log})
 	return err
 }
@@ -81,9 +80,11 @@ func (e *Executor) startInCluster(settings *containerSettings) func(context.Cont
 			}
 		}
 		process, err := e.cluster.Start(ctx, s)
-		if err != nil {
-			return nil, fmt.Errorf("%w (%s)", explain(s, err), e.cluster)
+		if err == nil {
+			return process, nil
+		} else if strings.Contains(err.Error(), "ImagePull") { // not the API server or the program
+			err = explain(s, err)
 		}
-		return process, nil
+		return nil, fmt.Errorf("%w (%s)", err, e.cluster)
 	}
 }

@@ -197,17 +197,22 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A Pod that the cluster rejects, for a quota or a permission, leaves no Secret.
+// A Pod that the cluster rejects, for a quota or a permission, leaves no Secret. Its start doesn't wait for rights.
 func TestPodIsRejected(t *testing.T) {
 	s := simulate(t)
-	s.fake.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
+	forbidden := func(ktesting.Action) (bool, runtime.Object, error) {
 		return true, nil, kerrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "w", errors.New("exceeded quota: gpus"))
-	})
+	}
+	s.fake.PrependReactor("create", "pods", forbidden)
 	_, err := s.Start(t.Context(), workerSpec())
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "exceeded quota: gpus") && s.objectCount() == 0, "the error is", err, "and", s.objectCount(), "objects are left")
 	w := workerSpec()
 	w.Env["A B"] = ""
 	must.ErrorContains(t, must.Err(s.build(w)), `invalid variable "A B"`)
+	s.removeTimeout = time.Hour
+	s.fake.PrependReactor("create", "secrets", forbidden)
+	s.fake.PrependReactor("delete", "secrets", forbidden)
+	must.ErrorContains(t, must.Err(s.Start(t.Context(), workerSpec())), "rejected the worker's Secret")
 }
 
 // The text of an exit says why the cluster ended the worker.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	core "k8s.io/api/core/v1"
@@ -27,14 +28,14 @@ type process struct {
 	logRead      chan struct{}   // closed when the whole log has been read
 	life         context.Context // ends when the objects are removed
 	end          context.CancelFunc
-	exit         run.Exit // set before life ends
-	needsAddress bool     // it is reached at its Pod's address
+	exit         run.Exit    // set before life ends
+	stopped      atomic.Bool // by the jobrunner
+	needsAddress bool        // it is reached at its Pod's address
 
 	mu      sync.Mutex
 	pod     *core.Pod     // latest version; nil if unknown
 	gone    bool          // the cluster no longer has it
 	changed chan struct{} // closed at each change
-	stopped bool          // by the jobrunner
 }
 
 // Start creates a Pod and waits until it runs, however long the cluster needs to schedule it. The
@@ -94,8 +95,11 @@ func (p *process) create(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.cluster.removeTimeout)
 	defer cancel()
 	api := p.cluster.client.core
-	for _, secret := range p.objects.secrets {
+	for i, secret := range p.objects.secrets {
 		if _, err := api.Secrets(p.cluster.namespace).Create(ctx, secret, meta.CreateOptions{}); err != nil {
+			if kerrors.IsForbidden(err) { // perhaps its removal is forbidden, too
+				p.objects.secrets = p.objects.secrets[:i]
+			}
 			return fmt.Errorf("the cluster rejected the %s's Secret: %w", p.kind, err)
 		}
 	}
@@ -157,16 +161,14 @@ func (p *process) supervise() {
 	for {
 		pod, gone, changed := p.latest()
 		if status := statusOf(pod); gone || status.ended {
-			p.mu.Lock()
 			switch {
-			case p.stopped:
+			case p.stopped.Load():
 				p.exit.Text = run.Stopped
 			case status.ended:
 				p.exit = status.exit
 			default:
 				p.exit.Text = podDeleted
 			}
-			p.mu.Unlock()
 			break
 		}
 		<-changed
@@ -259,9 +261,7 @@ func (p *process) Exit() run.Exit        { return p.exit }
 
 // Stop leaves the grace period to the cluster. supervise notices the end.
 func (p *process) Stop(grace time.Duration) {
-	p.mu.Lock()
-	p.stopped = true
-	p.mu.Unlock()
+	p.stopped.Store(true)
 	if p.life.Err() != nil {
 		return
 	}
