@@ -87,6 +87,7 @@ func TestAccountSecrets(t *testing.T) {
 		template := d.must(201, "POST", "/v2/templates", `{"name":"t","image":"builtin/conformance","disk":5,"serverless":true,`+secretEnv+`}`).member("id").(string)
 		endpoint := d.must(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","workers":{"min":1,"max":1}}`).member("id").(string)
 		pod := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/conformance",`+onCPU+`,"entrypoint":["env","A"],"cmd":["env","B","env","C","print","done"],`+secretEnv+`}`).member("id").(string)
+		d.awaitPod(pod, "RUNNING") // with the secret's first value
 		readEnv := func() string {
 			got := d.must(200, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"env","names":["A","B","C"]}}`)
 			return string(must.Do(json.Marshal(got.member("output")))(t))
@@ -106,7 +107,6 @@ func TestAccountSecrets(t *testing.T) {
 		d.must(204, "DELETE", secret, "")
 		restartWorker()
 		must.Equal(t, readEnv(), `{"A":"","B":"b=","C":""}`, "the variables of a new worker without the secret")
-		d.awaitPod(pod, "RUNNING")
 		visibleText := d.log.String()
 		for _, path := range []string{"/v2/pods", "/v2/pods/" + pod, "/v2/templates/" + template, "/v2/serverless/" + endpoint, "/v1/pods", "/v1/endpoints?includeWorkers=true", "/metrics", "/ui/snapshot"} {
 			_, _, text := d.do("GET", path, "")
