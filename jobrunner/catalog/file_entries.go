@@ -340,7 +340,7 @@ func removeNamed[T any](f *file, list []T, remove []text, kind string, id func(T
 	return slices.DeleteFunc(list, func(element T) bool { return removedIDs[id(element)] }), nil
 }
 
-// stockRules returns the rules by the time from which they apply, and then in the file's order.
+// stockRules returns the rules, sorted by the time from which they apply, and then in the file's order.
 func (f *file) stockRules(c *Catalog) ([]stockRule, error) {
 	var rules []stockRule
 	for _, e := range f.Stock {

@@ -89,7 +89,7 @@ func (s *Source) reread(data []byte, err error) {
 		loaded, err = parse(s.name, data)
 	}
 	if err != nil {
-		s.log.Error("the catalog stays as it was: its file can't be read", "error", err)
+		s.log.Error("the catalog stays as it was: its file can't be read, or is invalid", "error", err)
 		return
 	}
 	s.set(loaded)

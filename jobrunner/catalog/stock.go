@@ -31,9 +31,9 @@ const (
 
 var Products = []string{Pod, Cluster, Serverless}
 
-// stockRule sets the stock of some compute. An empty list means all.
+// stockRule sets the stock of some compute. An empty list of data centers, clouds or products means all.
 type stockRule struct {
-	gpus, cpus  []string // at least one of the two
+	gpus, cpus  []string // an empty list means none; at least one isn't empty
 	dataCenters []string
 	clouds      []string
 	products    []string

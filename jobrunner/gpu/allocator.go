@@ -286,7 +286,7 @@ func (a *Allocator) Owners() map[string]string {
 	return out
 }
 
-// OwnersOf returns the owners of devices of the types.
+// OwnersOf reports for each owner of devices whether it has a device of the types.
 func (a *Allocator) OwnersOf(types []string) map[string]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
