@@ -46,7 +46,7 @@ CREATE INDEX billing_spans_resource ON billing_spans (resource);
 
 const endless = math.MaxInt64
 
-// Statements. A span is written again if it isn't known whether the first write succeeded.
+// Statements. A span is written when it starts, when it ends, and again if it isn't known whether a write succeeded.
 const (
 	writeSpan = `INSERT INTO billing_spans (span, kind, resource, owner, process, started, until, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (span) DO UPDATE SET process = excluded.process, started = excluded.started, until = excluded.until`

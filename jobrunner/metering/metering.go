@@ -112,7 +112,7 @@ func kindOf(p store.Pod) billing.Kind {
 	return billing.Pod
 }
 
-// PodPrice returns a pod's price in dollars per hour now: 0 for a pod that doesn't hold its compute.
+// PodPrice returns a pod's price in dollars per hour in the current catalog, or 0 if the pod neither runs nor will run.
 func (b *Bills) PodPrice(p store.Pod) float64 {
 	if !p.Status.Active() {
 		return 0
@@ -163,7 +163,7 @@ func (b *Bills) reconcileVolumes(ctx context.Context) error {
 }
 
 // followPrices bills volumes at new prices whenever the catalog changes, until ctx ends.
-// Running workers keep the prices of their start. changed is closed at the next change.
+// Running workers, pods and clusters keep the prices of their start. changed is closed at the next change.
 func (b *Bills) followPrices(ctx context.Context, changed <-chan struct{}) {
 	for {
 		select {

@@ -87,7 +87,7 @@ func Actions(p store.Pod) (allowed []Action) {
 }
 
 // Do applies an action to the record of a pod, which its runner then reconciles. Call it in UpdatePod.
-// The error names the actions that the pod allows.
+// The error says what the pod allows, or that it is locked.
 func Do(p *store.Pod, a Action, now time.Time) error {
 	if p.Locked && (a == Stop || a == Reset) {
 		return httpanswer.Refuse(http.StatusConflict, "pod %q is locked, and can't be stopped or reset: unlock it first", p.ID)
