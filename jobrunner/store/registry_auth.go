@@ -42,7 +42,7 @@ func (r *RegistryAuth) beforeDelete(tx *Tx) error {
 	if podIDs, err := tx.referrers(pods, r.ID); err != nil {
 		return err
 	} else if len(podIDs) > 0 {
-		return refusef("registry auth %q is in use: delete pod %q first, or give the pod another registry auth", r.ID, podIDs[0])
+		return refusef("registry auth %q is in use: delete pod %q or its cluster first, or give the pod another registry auth", r.ID, podIDs[0])
 	}
 	if err := changeReferrers(tx, r.ID, func(t *Template) { t.Registry = "" }); err != nil {
 		return err
