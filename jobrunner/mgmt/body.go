@@ -56,7 +56,7 @@ func decode[T any](c *call, u contract.Use) (T, error) {
 	if !rawjson.IsUnicode(text) {
 		return body, httpanswer.Refuse(http.StatusBadRequest, "the body is not valid JSON: its text is not UTF-8, or has half of a surrogate pair: send it uncompressed, in UTF-8")
 	}
-	if n := rawjson.Count(text, maxValues); n >= maxValues {
+	if rawjson.Count(text, maxValues+1) > maxValues {
 		return body, httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body has more than %d values", maxValues)
 	}
 	tree, err := parse(bytes.NewReader(text))

@@ -265,7 +265,7 @@ func (c *call) getDataCenter(include []string) (dataCenterV2, error) {
 }
 
 // levelIn returns the lowest stock of the products in a data center, and whether the catalog file states
-// the stock of any of them. A stock that the file doesn't state is High if the machine has the type, otherwise None.
+// the stock of any of them. A stock that the file doesn't state is High if onMachine is true, otherwise None.
 func levelIn(cat *catalog.Catalog, p catalog.Placement, products []string, onMachine bool) (level catalog.Level, stated bool) {
 	level = catalog.High
 	for _, product := range products {

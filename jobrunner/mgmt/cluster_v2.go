@@ -16,7 +16,7 @@ type clusterV2 struct {
 	Type         string            `json:"type"`
 	Compute      clusterComputeV2  `json:"compute"`
 	Template     string            `json:"template,omitempty"`     // absent if it was created without templateId
-	DataCenterID string            `json:"dataCenterId,omitempty"` // absent until a member is placed in a data center
+	DataCenterID string            `json:"dataCenterId,omitempty"` // absent until a member has GPUs, or if its pods have no data center
 	Pods         clusterPodsV2     `json:"pods"`
 	Network      *clusterNetworkV2 `json:"network,omitempty"` // absent until it is provisioned
 	Primary      *primaryV2        `json:"primary,omitempty"` // absent until it is placed

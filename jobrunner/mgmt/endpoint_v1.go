@@ -79,7 +79,7 @@ func (b endpointBodyV1) applyCPU(cat *catalog.Catalog, e *store.Endpoint) {
 	}
 }
 
-// setCPUs sets the vCPUs and the flavors: any that has so many vCPUs, unless the body or the object names some.
+// setCPUs sets the vCPUs and the flavors. If neither the body nor the object names a flavor, it sets all that can have so many vCPUs.
 func (b computeBodyV1) setCPUs(cat *catalog.Catalog, vcpus *int64, flavors *[]string) {
 	setIfPresent(vcpus, b.VCPUCount)
 	setIfPresent(flavors, b.CPUFlavorIDs)

@@ -145,6 +145,8 @@ func TestBodies(t *testing.T) {
 				d.expectRefusal(400, "send it uncompressed, in UTF-8", "POST", path, body)
 			}
 		}
+		d.expectRefusal(mismatch, "got array, want object", "POST", path, "[1"+strings.Repeat(",1", 49_999)+"]")
+		d.expectRefusal(413, "more than 50000 values", "POST", path, "[1"+strings.Repeat(",1", 50_000)+"]")
 		d.expectRefusal(413, "larger than 1048576 bytes", "POST", path, `{"name":"x","readme":"`+strings.Repeat("x", 1<<20)+`"}`)
 		invalid := d.send("POST", path, `{"name":1,"bogus":1,"also":2}`)
 		must.Contain(t, invalid.text,

@@ -49,7 +49,7 @@ type podV2 struct {
 	GPU              *podGPUV2          `json:"gpu,omitempty"` // a pod has either gpu or cpu
 	CPU              *cpuV2             `json:"cpu,omitempty"`
 	Cloud            string             `json:"cloud"`
-	DataCenterID     *string            `json:"dataCenterId"` // null until it is placed
+	DataCenterID     *string            `json:"dataCenterId"` // null unless the request, a network volume or the catalog file chooses one
 	CUDAVersion      *string            `json:"cudaVersion"`
 	SSH              podSSHV2           `json:"ssh"`
 	Cluster          *podClusterV2      `json:"cluster,omitempty"`
